@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package recipes
+
+import (
+	"context"
+	"net"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Somebody else can have found out first, and be about to tell: these tests stop
+// him in between.
+
+func TestCommitWhoseCheckIsRefusedNeverReturnsNil(t *testing.T) {
+	for name, c := range map[string]struct {
+		refuse func(*stub, *Claim) (tell func())
+		cause  error
+	}{
+		"session expired": {func(s *stub, claim *Claim) func() {
+			s.expireUnheard(claim.session.sessionID())
+			session := claim.session
+			session.mu.Lock()
+			session.over = errExpired
+			session.takeClaims()
+			session.mu.Unlock()
+			return func() {
+				session.cancel(errExpired)
+				session.quit()
+			}
+		}, ErrSessionExpired},
+		"node deleted": {func(s *stub, claim *Claim) func() {
+			s.delete(claim.Path())
+			claim.session.mu.Lock()
+			claim.place.orphaned = true
+			claim.session.mu.Unlock()
+			return func() { claim.session.ledger.clear(claim.place) }
+		}, ErrDeleted},
+		"node overwritten": {func(s *stub, claim *Claim) func() {
+			s.overwrite(claim.Path(), "theirs")
+			claim.session.mu.Lock()
+			claim.place.orphaned = true
+			claim.session.mu.Unlock()
+			return func() { claim.session.ledger.leave(claim.place) }
+		}, ErrDeleted},
+	} {
+		bubble(t, func(t *testing.T) {
+			s := newStub(t)
+			s.make("/state", "old")
+			claim := claimed(t, s.connect(t, s.options()))
+			time.Sleep(untilSteady)
+			var tell func()
+			s.on(func(r stubRequest) verdict {
+				if r.op == opMulti && !r.heartbeat() {
+					tell = c.refuse(s, claim)
+				}
+				return answer
+			})
+			_, err := claim.Commit(t.Context(), setState("new"))
+			tell()
+			require.ErrorIs(t, err, ErrLost, name)
+			require.ErrorIs(t, err, c.cause, name)
+			require.ErrorIs(t, claim.Err(), c.cause, name)
+			require.Equal(t, "old", string(s.node("/state").data), name)
+		})
+	}
+}
+
+func TestCheckOfAnExpiredOrMissingClaimNeverReturnsNil(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		claim := claimed(t, s.connect(t, s.options()))
+		s.delete(claim.Path())
+		claim.session.mu.Lock()
+		claim.place.orphaned = true
+		claim.session.mu.Unlock()
+		require.ErrorIs(t, claim.Check(t.Context()), ErrLost)
+		require.ErrorIs(t, claim.Err(), ErrDeleted)
+		claim.session.ledger.clear(claim.place)
+	})
+}
+
+func TestErrAndReleaseAfterTheDeadlineNeverReturnNil(t *testing.T) {
+	for name, ask := range map[string]func(context.Context, *Line, *Claim) error{
+		"Err":     func(_ context.Context, _ *Line, claim *Claim) error { return claim.Err() },
+		"Release": func(ctx context.Context, line *Line, claim *Claim) error { return line.Release(ctx, claim) },
+	} {
+		bubble(t, func(t *testing.T) {
+			s := newStub(t)
+			client := s.connect(t, s.options())
+			line := newLine(t, client, nil)
+			claim, err := line.Claim(t.Context())
+			require.NoError(t, err)
+			time.Sleep(untilSteady)
+			session := claim.session
+			session.mu.Lock()
+			session.takeClaims() // by the keeper, which has not come to end them
+			session.mu.Unlock()
+			session.trust.mu.Lock()
+			session.trust.until = time.Now().Add(-time.Nanosecond)
+			session.trust.mu.Unlock()
+			err = ask(t.Context(), line, claim)
+			require.ErrorIs(t, err, ErrLost, name)
+			require.ErrorIs(t, err, ErrDeadline, name)
+			require.True(t, closed(claim.Done()), name)
+			time.Sleep(stubTimeout / 2)
+			require.Empty(t, s.line(), "%s: its node is owed", name)
+			require.Zero(t, client.Ledger(), name)
+		})
+	}
+}
+
+// Contact can be back as soon as the deadline has passed, and with it the owed
+// deletion.
+func TestNodeStaysForAQuarterTimeoutAfterTheDeadlineUnlessItsHolderReleases(t *testing.T) {
+	for name, release := range map[string]bool{"the work may still stop": false, "the work has stopped": true} {
+		bubble(t, func(t *testing.T) {
+			s := newStub(t)
+			var unreachable atomic.Bool
+			opts := s.options()
+			opts.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+				if unreachable.Load() {
+					return nil, errUnreachable
+				}
+				return s.dial(ctx, network, address)
+			}
+			client := s.connect(t, opts)
+			line := newLine(t, client, nil)
+			claim, err := line.Claim(t.Context())
+			require.NoError(t, err)
+			result := claiming(t.Context(), newLine(t, s.connect(t, s.options()), nil))
+			time.Sleep(untilSteady)
+			id := client.SessionID()
+			unreachable.Store(true)
+			s.hangUp(id)
+			<-claim.Done()
+			told := time.Now()
+			require.ErrorIs(t, claim.Err(), ErrDeadline)
+			unreachable.Store(false)
+			if release {
+				time.Sleep(time.Second)
+				require.ErrorIs(t, line.Release(t.Context(), claim), ErrDeadline)
+			} else {
+				time.Sleep(stubTimeout/4 - time.Nanosecond)
+				require.True(t, client.newest().isServed(), "it could be deleted")
+				require.Contains(t, s.line(), claim.Path())
+				requireWaiting(t, result, "the work may not have stopped yet")
+			}
+			g := <-result
+			require.NoError(t, g.err)
+			if release {
+				require.Less(t, g.at.Sub(told), 2*time.Second, name)
+			} else {
+				require.GreaterOrEqual(t, g.at.Sub(told), stubTimeout/4, name)
+				require.Less(t, g.at.Sub(told), stubTimeout/4+time.Second, name)
+			}
+			require.Equal(t, id, client.SessionID(), name)
+			require.Equal(t, []string{g.claim.Path()}, s.line(), name)
+			synctest.Wait() // for the answer to the delete
+			require.Zero(t, client.Ledger(), name)
+		})
+	}
+}

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package recipes
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+)
+
+// newLine returns the line below /l.
+func newLine(t *testing.T, client *Client, opts *LineOptions) *Line {
+	t.Helper()
+	line, err := NewLine(client, "/l", opts)
+	require.NoError(t, err)
+	return line
+}
+
+// claimed returns a claim of the line below /l that nobody else is in.
+func claimed(t *testing.T, client *Client) *Claim {
+	t.Helper()
+	claim, err := newLine(t, client, nil).Claim(t.Context())
+	require.NoError(t, err)
+	return claim
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// dialTo makes connections to servers that are what serve does with them.
+func dialTo(t *testing.T, serve func(net.Conn)) func(context.Context, string, string) (net.Conn, error) {
+	t.Helper()
+	return func(context.Context, string, string) (net.Conn, error) {
+		client, server := net.Pipe()
+		go serve(server)
+		return client, nil
+	}
+}
+
+// requireNoConnection has Connect fail because of what every server does, and
+// returns the error.
+func requireNoConnection(t *testing.T, within time.Duration, serve func(net.Conn)) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	began := time.Now()
+	client, err := Connect(ctx, []string{"zk1.example.org", "[::1]:2182"}, &Options{
+		SessionTimeout: stubTimeout, Dial: dialTo(t, serve), Logger: slog.New(slog.DiscardHandler),
+	})
+	require.Nil(t, client)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorContains(t, err, "connect: ")
+	require.ErrorContains(t, err, "zk1.example.org:2181")
+	require.ErrorContains(t, err, "[::1]:2182")
+	require.LessOrEqual(t, time.Since(began), within+time.Second, "what is left is taken away")
+	return err
+}
+
+func TestServerThatNeverAnswersIsNamedWithinCtx(t *testing.T) {
+	never := func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }
+	bubble(t, func(t *testing.T) {
+		err := requireNoConnection(t, time.Second, never) // less than a handshake may take
+		require.ErrorContains(t, err, "no answer from")
+	})
+	bubble(t, func(t *testing.T) {
+		err := requireNoConnection(t, 20*time.Second, never)
+		require.ErrorContains(t, err, "accepted the connection and did not answer the handshake")
+	})
+}
+
+func TestServerThatIsNotZooKeeperIsNamedWithinCtx(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		err := requireNoConnection(t, time.Second, func(conn net.Conn) {
+			if _, err := readFrame(conn); err == nil {
+				_, _ = io.WriteString(conn, "HTTP/1.1 400 Bad Request\r\n\r\n")
+			}
+			_ = conn.Close()
+		})
+		require.ErrorContains(t, err, `not a ZooKeeper server: its answer to the handshake begins with "HTTP"`)
+	})
+}
+
+func TestServerThatGrantsNonsenseIsNotTakenForZooKeeper(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		err := requireNoConnection(t, time.Second, func(conn net.Conn) {
+			if _, err := readFrame(conn); err == nil {
+				_, _ = conn.Write(helloFrame(0, 7))
+			}
+			_ = conn.Close()
+		})
+		require.ErrorContains(t, err, "not a ZooKeeper server: it granted a session timeout of 0s")
+	})
+}
+
+func TestServerThatRefusesTheSessionIsNamedWithinCtx(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		err := requireNoConnection(t, time.Second, func(conn net.Conn) {
+			_, _ = readFrame(conn)
+			_ = conn.Close()
+		})
+		require.ErrorContains(t, err, "closed the connection during the handshake")
+	})
+}
+
+func TestNonsenseInTheArgumentsOfConnectIsAnErrorAtOnce(t *testing.T) {
+	dial := func(context.Context, string, string) (net.Conn, error) { panic("nothing is dialled") }
+	for why, c := range map[string]struct {
+		servers []string
+		opts    *Options
+	}{
+		"server list [] is empty":                                  {nil, &Options{Dial: dial}},
+		`server "zk1:zk1" has no valid port`:                       {[]string{"zk1:zk1"}, &Options{Dial: dial}},
+		"session timeout 999ms is below the minimum of 1s":         {[]string{"zk1"}, &Options{Dial: dial, SessionTimeout: 999 * time.Millisecond}},
+		`authentication scheme "sasl" is not supported`:            {[]string{"zk1"}, &Options{Dial: dial, Auth: []Auth{{Scheme: "sasl"}}}},
+		`namespace: path "//" has an empty segment`:                {[]string{"zk1"}, &Options{Dial: dial, Namespace: "//"}},
+		"ACL entry {Perms:0 Scheme:world ID:anyone} has no scheme": {[]string{"zk1"}, &Options{Dial: dial, ACL: zk.WorldACL(0)}},
+	} {
+		_, err := Connect(t.Context(), c.servers, c.opts)
+		require.ErrorContains(t, err, "connect: "+why)
+	}
+}
+
+func TestCredentialsThatAServerRefusesAreAnErrorAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		s.on(func(r stubRequest) verdict {
+			if r.op == opSetAuth {
+				return deny
+			}
+			return answer
+		})
+		opts := s.options()
+		opts.Auth = []Auth{{Scheme: "plugin", Data: []byte("secret")}}
+		began := time.Now()
+		_, err := Connect(t.Context(), []string{"zk1", "zk2"}, opts)
+		require.ErrorIs(t, err, zk.ErrAuthFailed)
+		require.ErrorContains(t, err, "authenticate plugin")
+		require.NotContains(t, err.Error(), "secret")
+		require.LessOrEqual(t, time.Since(began), time.Second)
+	})
+}
+
+func TestNegotiatedTimeoutCountsAndIsToBeSeen(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		s.timeout = 6 * time.Second
+		opts := s.options()
+		opts.SessionTimeout = stubTimeout
+		client := s.connect(t, opts)
+		require.Equal(t, 6*time.Second, client.SessionTimeout())
+		claim := claimed(t, client)
+		require.Equal(t, 6*time.Second*3/4, time.Until(claim.Deadline()))
+	})
+}
+
+func TestCloseTellsHoldersFirst(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		var order []string
+		opts := s.options()
+		opts.Trace = &Trace{
+			Lost:         func(string, string, error) { order = append(order, "lost is traced") },
+			SessionEnded: func(int64, error) { order = append(order, "end is traced") },
+		}
+		client := s.connect(t, opts)
+		claim := claimed(t, client)
+		ctx, cancel := claim.Context(t.Context())
+		defer cancel()
+		s.on(func(r stubRequest) verdict {
+			if r.op == opClose {
+				if !closed(claim.Done()) || ctx.Err() == nil {
+					t.Error("the session was closed before its holder was told")
+				}
+			}
+			return answer
+		})
+		began := time.Now()
+		client.Close()
+		require.True(t, closed(claim.Done()))
+		require.ErrorIs(t, claim.Err(), ErrLost)
+		require.ErrorIs(t, claim.Err(), ErrClosed)
+		require.ErrorIs(t, context.Cause(ctx), ErrClosed)
+		require.Len(t, s.seen(func(r stubRequest) bool { return r.op == opClose }), 1)
+		require.Empty(t, s.line(), "its nodes go at once")
+		require.Equal(t, []string{"lost is traced", "end is traced"}, order)
+		require.LessOrEqual(t, time.Since(began), time.Second)
+		client.Close() // twice does no harm
+	})
+}
+
+func TestCloseTellsEveryLossBeforeItReturns(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		const claims = 20
+		lost := 0
+		opts := s.options()
+		opts.Trace = &Trace{Lost: func(string, string, error) { lost++ }}
+		client := s.connect(t, opts)
+		for i := range claims {
+			line, err := NewLine(client, fmt.Sprintf("/l%d", i), nil)
+			require.NoError(t, err)
+			_, err = line.Claim(t.Context())
+			require.NoError(t, err)
+		}
+		// Whoever ends the session stands still in the middle, until Close has
+		// returned or everybody else has had more than enough turns to let it.
+		watches := &client.newest().watches
+		watches.mu.Lock()
+		returned := make(chan struct{})
+		go func() {
+			defer watches.mu.Unlock()
+			for range 10_000 {
+				if closed(returned) {
+					return
+				}
+				runtime.Gosched()
+			}
+		}()
+		client.Close()
+		told := lost
+		close(returned)
+		require.Equal(t, claims, told)
+		require.Zero(t, client.DroppedEvents())
+	})
+}
+
+func TestCloseOfADetachedClientTakesASecondAtMost(t *testing.T) {
+	for name, hangUp := range map[string]bool{"it does not know yet": false, "it tries to reconnect": true} {
+		bubble(t, func(t *testing.T) {
+			s := newStub(t)
+			client := s.connect(t, s.options())
+			claim := claimed(t, client)
+			s.cut()
+			if hangUp {
+				s.hangUp(0)
+			}
+			time.Sleep(time.Second)
+			began := time.Now()
+			client.Close()
+			require.ErrorIs(t, claim.Err(), ErrClosed, name)
+			require.LessOrEqual(t, time.Since(began), time.Second, name)
+		})
+	}
+}
+
+func TestWaiterIsToldOfTheClose(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		client := s.connect(t, s.options())
+		claimed(t, client)
+		result := make(chan error, 1)
+		go func() {
+			_, err := newLine(t, client, nil).Claim(t.Context())
+			result <- err
+		}()
+		synctest.Wait()
+		client.Close()
+		require.ErrorIs(t, <-result, ErrClosed)
+	})
+}
+
+func TestNilContextAndClosedClientAreErrors(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		client := s.connect(t, s.options())
+		line := newLine(t, client, nil)
+		claim := claimed(t, client)
+		calls := map[string]func(ctx context.Context) error{
+			"claim":      func(ctx context.Context) error { _, err := line.Claim(ctx); return err },
+			"try":        func(ctx context.Context) error { _, err := line.Try(ctx); return err },
+			"contenders": func(ctx context.Context) error { _, err := line.Contenders(ctx); return err },
+			"front":      func(ctx context.Context) error { _, err := line.Front(ctx); return err },
+			"check":      claim.Check,
+			"commit":     func(ctx context.Context) error { _, err := claim.Commit(ctx); return err },
+		}
+		var none context.Context
+		for name, call := range calls {
+			require.ErrorIs(t, call(none), errNilContext, name)
+		}
+		require.ErrorIs(t, line.Release(none, claim), errNilContext)
+		_, err := Connect(none, []string{"zk1"}, s.options())
+		require.ErrorIs(t, err, errNilContext)
+		require.NoError(t, claim.Err(), "and nothing happened")
+
+		synctest.Wait() // for the first heartbeat
+		requests := len(s.seen(func(stubRequest) bool { return true }))
+		client.Close()
+		for name, call := range calls {
+			require.ErrorIs(t, call(t.Context()), ErrClosed, name)
+		}
+		require.ErrorIs(t, line.Release(t.Context(), claim), ErrClosed)
+		require.Len(t, s.seen(func(stubRequest) bool { return true }), requests+1, "the close, and nothing after it")
+		require.Equal(t, 1, s.dialled())
+		require.Zero(t, client.Ledger())
+	})
+}

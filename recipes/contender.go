@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package recipes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/lockkeeper/lockkeeper/fencing"
+)
+
+// A Contender is somebody who stands in line.
+type Contender struct {
+	Name    string        // of its node, below the line's path
+	Token   fencing.Token // that it has, or would have if it came to the front
+	Owner   string        // label; of nodes that other libraries made, their data
+	Host    string        // empty if another library made the node
+	PID     int           // 0 if another library made the node
+	Since   time.Time     // when it joined, by the clock of its host
+	Session int64         // that its node belongs to
+}
+
+// ErrEmpty is returned when nobody stands in line.
+var ErrEmpty = errors.New("nobody in line")
+
+// A BusyError says that somebody is in line.
+type BusyError struct {
+	Path  string    // of the line
+	Front Contender // the first in line
+}
+
+// Error names the first in line.
+func (e *BusyError) Error() string {
+	return fmt.Sprintf("%s is held by %q (%s)", e.Path, e.Front.Owner, e.Front.Name)
+}
+
+// front reads the first of members that still exists.
+func (l *Line) front(ctx context.Context, s *session, members []member) (front Contender, found bool, err error) {
+	if members, err = l.order(ctx, s, members); err != nil {
+		return Contender{}, false, err
+	}
+	for _, m := range members {
+		front, err := l.read(ctx, s, m.name)
+		if errors.Is(err, zk.ErrNoNode) {
+			continue
+		}
+		return front, err == nil, err
+	}
+	return Contender{}, false, nil
+}
+
+func (l *Line) read(ctx context.Context, s *session, name string) (Contender, error) {
+	data, stat, err := s.get(ctx, l.path+"/"+name)
+	if err != nil {
+		return Contender{}, err
+	}
+	r := decodeRecord(data)
+	return Contender{
+		Name: name, Token: fencing.Token(stat.Czxid), Owner: r.Owner, Host: r.Host, PID: r.PID,
+		Since: r.Time, Session: stat.EphemeralOwner,
+	}, nil
+}
+
+// Contenders returns who stands in line, the first one first, as the server that
+// this client is connected to sees it: others may have come and gone. An empty
+// line, and a missing one, have none. It costs one read, and one for each.
+func (l *Line) Contenders(ctx context.Context) (contenders []Contender, err error) {
+	err = l.look(ctx, func(s *session) error {
+		contenders = nil
+		children, _, err := s.children(ctx, l.path)
+		if errors.Is(err, zk.ErrNoNode) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		members, err := l.order(ctx, s, parseMembers(children))
+		if err != nil {
+			return err
+		}
+		for _, m := range members {
+			c, err := l.read(ctx, s, m.name)
+			if errors.Is(err, zk.ErrNoNode) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			contenders = append(contenders, c)
+		}
+		return nil
+	})
+	return contenders, err
+}
+
+// First returns who is first in line, as the server that this client is connected
+// to sees it, or ErrEmpty. It costs two reads.
+func (l *Line) First(ctx context.Context) (first Contender, err error) {
+	err = l.look(ctx, func(s *session) error {
+		children, _, err := s.children(ctx, l.path)
+		if err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return err
+		}
+		front, found, err := l.front(ctx, s, parseMembers(children))
+		if err == nil && !found {
+			err = &Error{Op: "read", Path: l.path, Err: ErrEmpty}
+		}
+		first = front
+		return err
+	})
+	return first, err
+}
+
+// A Front is who is first in line, at a moment.
+type Front struct {
+	Contender Contender
+	Empty     bool            // nobody is, and Contender says nothing
+	Changed   <-chan struct{} // closed when that may have changed
+}
+
+// Front returns who is first in line, and watches whether that changes: by one
+// watch on the first one's node, however many wait behind it. The view is that of
+// the server that this client is connected to. Changed is closed, too, when the
+// session is over.
+func (l *Line) Front(ctx context.Context) (front Front, err error) {
+	err = l.look(ctx, func(s *session) error {
+		front, err = l.watchFront(ctx, s)
+		return err
+	})
+	return front, err
+}
+
+func (l *Line) watchFront(ctx context.Context, s *session) (Front, error) {
+	for {
+		children, _, err := s.children(ctx, l.path)
+		missing := errors.Is(err, zk.ErrNoNode)
+		if err != nil && !missing {
+			return Front{}, err
+		}
+		front, found, err := l.front(ctx, s, parseMembers(children))
+		if err != nil {
+			return Front{}, err
+		}
+		path, kind := l.path+"/"+front.Name, watchNode
+		switch {
+		case missing:
+			path, kind = l.path, watchCreation
+		case !found:
+			path, kind = l.path, watchChildren
+		}
+		w, err := s.watch(ctx, path, kind)
+		if errors.Is(err, zk.ErrNoNode) || brokenOff(err) && s.ctx.Err() == nil && ctx.Err() == nil {
+			continue
+		}
+		if err != nil {
+			return Front{}, &Error{Op: "watch", Path: path, Err: err}
+		}
+		if found {
+			return Front{Contender: front, Changed: w.fired}, nil
+		}
+		// Somebody may have come before the watch was set, who will not trip it.
+		children, _, err = s.children(ctx, l.path)
+		if err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return Front{}, err
+		}
+		if errors.Is(err, zk.ErrNoNode) == missing && len(parseMembers(children)) == 0 {
+			return Front{Empty: true, Changed: w.fired}, nil
+		}
+	}
+}
+
+// look runs reads in a session, and again in the next one if it is over.
+func (l *Line) look(ctx context.Context, reads func(*session) error) error {
+	if ctx == nil {
+		return &Error{Op: "read", Path: l.path, Err: errNilContext}
+	}
+	for {
+		s, err := l.client.session(ctx)
+		if err != nil {
+			return &Error{Op: "read", Path: l.path, Err: withCtx(ctx, err)}
+		}
+		err = reads(s)
+		if err == nil || s.ctx.Err() == nil || ctx.Err() != nil {
+			if err != nil {
+				err = withCtx(ctx, err)
+			}
+			return err
+		}
+	}
+}
+
+// order sorts members, reading what it needs for it. Those that are gone by then
+// are left out.
+func (l *Line) order(ctx context.Context, s *session, members []member) ([]member, error) {
+	members, err := l.orderable(ctx, s, members)
+	if err != nil {
+		return nil, err
+	}
+	sortMembers(members)
+	return members, nil
+}
+
+// orderable reads the czxid of those members whose number does not say where
+// they stand. Names do not recur, so what was read once is kept.
+func (l *Line) orderable(ctx context.Context, s *session, members []member) ([]member, error) {
+	names := unordered(members)
+	if len(names) == 0 {
+		return members, nil
+	}
+	l.mu.Lock()
+	known := l.czxids
+	l.mu.Unlock()
+	present := make(map[string]int64, len(names)) // replaces known, which others may be reading
+	for _, name := range names {
+		czxid, ok := known[name]
+		if !ok {
+			_, stat, err := s.get(ctx, l.path+"/"+name)
+			if errors.Is(err, zk.ErrNoNode) {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+			czxid = stat.Czxid
+		}
+		present[name] = czxid
+	}
+	l.mu.Lock()
+	l.czxids = present
+	l.mu.Unlock()
+	gone := make(map[string]bool, len(names))
+	for _, name := range names {
+		gone[name] = present[name] == 0
+	}
+	ordered := make([]member, 0, len(members))
+	for _, m := range members {
+		if gone[m.name] {
+			continue
+		}
+		if m.czxid == 0 {
+			m.czxid = present[m.name]
+		}
+		ordered = append(ordered, m)
+	}
+	return ordered, nil
+}

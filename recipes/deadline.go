@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package recipes
+
+import (
+	"sync"
+	"time"
+)
+
+// deadlineAfter is the instant until which a session may be believed to live on
+// the strength of one proof: an answered quorum write.
+//
+// The leader counts the session timeout T from the last time that it heard of
+// the session, which is not when it carried out the proof: a follower passes on
+// whom it heard from only when the leader next pings it, every half tick. So the
+// leader's count may have begun a gap before the proof was sent, and the answer
+// may have been on its way for a round trip. The remaining T/4 covers half a
+// tick, for ticks of up to T/4, with as much again for a late ping.
+func deadlineAfter(timeout time.Duration, sent time.Time, gap, roundTrip time.Duration) time.Time {
+	return sent.Add(timeout*3/4 - gap - roundTrip)
+}
+
+// longestGap is the longest time between answered packets in the window before
+// sent. A gap that reaches into the window counts whole. answered is ascending.
+func longestGap(answered []time.Time, sent time.Time, window time.Duration) time.Duration {
+	var longest time.Duration
+	next := sent
+	for i := len(answered) - 1; i >= 0; i-- {
+		if answered[i].After(sent) {
+			continue
+		}
+		longest = max(longest, elapsed(answered[i], next))
+		next = answered[i]
+		if sent.Sub(next) >= window {
+			break
+		}
+	}
+	return longest
+}
+
+// elapsed is the time from one instant to another by the monotonic clock, or by
+// the wall clock if that says more: the first stands still while a machine is
+// suspended.
+func elapsed(from, to time.Time) time.Duration {
+	return max(to.Sub(from), to.Round(0).Sub(from.Round(0)))
+}
+
+// A trust says for how long a session may be believed to live. It is fed with
+// the packets that the ensemble answered, and with proofs. Safe for concurrent
+// use.
+type trust struct {
+	mu         sync.Mutex       // guards what follows
+	timeout    time.Duration    // T, as negotiated
+	answered   []time.Time      // when answered packets were sent, ascending and thinned
+	roundTrips [2]time.Duration // of the last two proofs
+	until      time.Time        // the largest deadline of all proofs
+}
+
+func newTrust(timeout time.Duration) *trust { return &trust{timeout: timeout} }
+
+// renegotiate takes over the timeout that the latest server granted. Servers of
+// one ensemble that clamp it differently are a mistake of configuration; a
+// shorter one shortens what was believed before.
+func (t *trust) renegotiate(timeout time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.until.IsZero() && timeout < t.timeout {
+		t.until = t.until.Add((timeout - t.timeout) * 3 / 4)
+	}
+	t.timeout = timeout
+}
+
+// negotiated is T.
+func (t *trust) negotiated() time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.timeout
+}
+
+// packet notes a packet that was answered, of whatever kind.
+func (t *trust) packet(sent time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := len(t.answered)
+	if n > 0 && !sent.After(t.answered[n-1]) {
+		return
+	}
+	// A busy session is answered thousands of times a second. Keeping one
+	// instant per T/64 overstates a gap by that much at most, on the safe side.
+	if n > 1 && sent.Sub(t.answered[n-2]) < t.timeout/64 {
+		t.answered[n-1] = sent
+		return
+	}
+	t.answered = append(t.answered, sent)
+	// One instant beyond the window is enough to measure the gap that reaches into it.
+	old := 0
+	for old+1 < len(t.answered) && sent.Sub(t.answered[old+1]) > t.timeout {
+		old++
+	}
+	t.answered = append(t.answered[:0], t.answered[old:]...)
+}
+
+// proof notes a quorum write that was sent and answered at these instants.
+func (t *trust) proof(sent, answered time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.roundTrips[0], t.roundTrips[1] = t.roundTrips[1], answered.Sub(sent)
+	gap := longestGap(t.answered, sent, t.timeout/4)
+	until := deadlineAfter(t.timeout, sent, gap, max(t.roundTrips[0], t.roundTrips[1]))
+	if until.After(t.until) {
+		t.until = until
+	}
+}
+
+// deadline is the instant at which belief ends, zero before the first proof.
+func (t *trust) deadline() time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.until
+}
+
+// left is how long belief lasts from now, not positive when it has ended.
+func (t *trust) left(now time.Time) time.Duration {
+	until := t.deadline()
+	if until.IsZero() {
+		return 0
+	}
+	// The monotonic clock stands still while a machine is suspended; the wall
+	// clock does not. Whichever says that more time has gone by is believed: a
+	// step of the wall clock can end belief early, never late.
+	return min(until.Sub(now), until.Round(0).Sub(now.Round(0)))
+}

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package recipes
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+var errSessionOver = errors.New("session is over")
+
+// A dialer makes the connections of one session, and says which server is next.
+// It is the ZooKeeper client's Dialer and HostProvider in one, because the two
+// share what keeps a dead client quiet: once the session is over no connection
+// is made, so that the client cannot open another session and run in it what
+// was meant for this one; and each round is reported as a full one, for else the
+// client would spin.
+type dialer struct {
+	settings *settings
+	servers  []string // host:port; names are resolved at each dial
+	connect  func(conn net.Conn, server string, greetBy time.Time) net.Conn
+	ctx      context.Context // done when no more connections are to be made
+
+	mu       sync.Mutex       // guards what follows
+	next     int              // index of the server to try next
+	misses   int              // attempts since a connection has lasted
+	since    time.Time        // when the last handshake has succeeded, zero once the next attempt is made
+	timeout  time.Duration    // T: asked for, then negotiated
+	attached bool             // the session exists
+	failures map[string]error // by server: why the last attempt came to nothing
+	flush    bool             // requests that were not sent are to be given back
+	mute     bool             // a handshake was not answered since one last was
+}
+
+// Init is part of zk.HostProvider. The servers are known already, and shuffled.
+func (d *dialer) Init([]string) error { return nil }
+
+// Len is part of zk.HostProvider.
+func (d *dialer) Len() int { return len(d.servers) }
+
+// Next is part of zk.HostProvider. It never reports a full round while the
+// session may live: the client would pause for a second.
+func (d *dialer) Next() (server string, retryStart bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	server = d.servers[d.next]
+	d.next = (d.next + 1) % len(d.servers)
+	flush := d.flush
+	d.flush = false
+	return server, flush || d.ctx.Err() != nil
+}
+
+// giveBack has the client fail the requests that wait in its queue with
+// zk.ErrNoServer, which it does at the end of a full round.
+func (d *dialer) giveBack() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.flush = true
+}
+
+// Connected is part of zk.HostProvider: the handshake has succeeded.
+func (d *dialer) Connected() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.since = time.Now()
+	d.attached = true
+	clear(d.failures)
+	d.mute, d.flush = false, false
+}
+
+// dial is the client's Dialer.
+func (d *dialer) dial(network, server string, _ time.Duration) (net.Conn, error) {
+	d.mu.Lock()
+	// A server that shakes hands and hangs up, over and over, is no better than
+	// one that cannot be reached.
+	if !d.since.IsZero() && time.Since(d.since) >= d.timeout/24 {
+		d.misses = 0
+	}
+	d.since = time.Time{}
+	limit, pause := d.limits()
+	d.misses++
+	d.mu.Unlock()
+
+	if pause > 0 {
+		timer := time.NewTimer(pause)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-d.ctx.Done():
+		}
+	}
+	if d.ctx.Err() != nil {
+		return nil, errSessionOver
+	}
+	greetBy := time.Now().Add(limit)
+	ctx, cancel := context.WithDeadline(d.ctx, greetBy)
+	defer cancel()
+	conn, err := d.open(ctx, network, server)
+	if err != nil {
+		d.miss(server, err)
+		return nil, err
+	}
+	return d.connect(conn, server, greetBy), nil
+}
+
+// limits is how long dial and handshake may take, and the pause before. Until a
+// session exists nothing is at stake, and a slow first handshake may be the only
+// one to be had; after that an unanswered attempt must leave time for others.
+// The caller holds mu.
+func (d *dialer) limits() (limit, pause time.Duration) {
+	limit = d.timeout / 3
+	if d.attached {
+		limit = d.timeout / 12
+	}
+	if rounds := d.misses / len(d.servers); rounds > 0 {
+		pause = min(10*time.Millisecond<<min(rounds-1, 10), time.Second, d.timeout/24)
+		pause = pause/2 + rand.N(pause/2+1)
+	}
+	return limit, pause
+}
+
+func (d *dialer) open(ctx context.Context, network, server string) (net.Conn, error) {
+	conn, err := d.settings.dial(ctx, network, server)
+	if err != nil || d.settings.tls == nil {
+		return conn, err
+	}
+	config := d.settings.tls
+	if config.ServerName == "" {
+		host, _, err := net.SplitHostPort(server)
+		if err != nil {
+			return nil, errors.Join(err, conn.Close())
+		}
+		config = config.Clone()
+		config.ServerName = host
+	}
+	secure := tls.Client(conn, config)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		return nil, fmt.Errorf("TLS handshake: %w", errors.Join(err, conn.Close()))
+	}
+	return secure, nil
+}
+
+// negotiated takes over the timeout that the server granted.
+func (d *dialer) negotiated(timeout time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.timeout = timeout
+}
+
+// miss keeps why an attempt came to nothing.
+func (d *dialer) miss(server string, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.failures[server] = err
+	d.mute = d.mute || errors.Is(err, errUnanswered)
+}
+
+// isMute says whether a handshake was not answered since one last was: servers
+// may hear the session, and it does not hear them.
+func (d *dialer) isMute() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.mute
+}
+
+// why names each server that could not be reached, with the reason.
+func (d *dialer) why() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.failures) == 0 {
+		return fmt.Errorf("no answer from %s", strings.Join(d.servers, ", "))
+	}
+	errs := make([]error, 0, len(d.failures))
+	for _, server := range slices.Sorted(maps.Keys(d.failures)) {
+		errs = append(errs, fmt.Errorf("%s: %w", server, d.failures[server]))
+	}
+	return errors.Join(errs...)
+}
+
+// newWire wraps a connection of the session. While a session is attached anew,
+// replies wait at the gate until its watches were sent again.
+func newWire(conn net.Conn, greetBy time.Time, gated bool, gateBound time.Duration) *wire {
+	w := &wire{
+		Conn:      conn,
+		r:         bufio.NewReaderSize(conn, 16<<10),
+		greetBy:   greetBy,
+		gateBound: gateBound,
+		closed:    make(chan struct{}),
+	}
+	if gated {
+		w.gate = make(chan struct{})
+	}
+	return w
+}

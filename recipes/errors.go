@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package recipes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// errExpired is the ErrSessionExpired of a session that a server has said to be
+// expired: its nodes are gone.
+var errExpired = fmt.Errorf("%w, as a server says", ErrSessionExpired)
+
+// errGivenUp is the ErrSessionExpired of a session that no server has served for
+// so long that it was given up: its nodes may be there still.
+var errGivenUp = fmt.Errorf("%w, or as good as: no server has served it for too long", ErrSessionExpired)
+
+var errNilContext = errors.New("context is nil")
+
+// ErrLost is returned when a claim is no longer held. It always comes with one
+// of the causes below it, so that errors.Is holds for both.
+var ErrLost = errors.New("claim lost")
+
+// Causes of a loss: what ended a claim or a session.
+var (
+	// ErrSessionExpired is returned when ZooKeeper ended the session, or when no
+	// server of it could be reached for twice the session timeout: the client
+	// then gives the session up, which an ensemble that was down as a whole may
+	// not have ended yet.
+	ErrSessionExpired = errors.New("session expired")
+
+	// ErrDeadline is returned when the local deadline passed without a proof
+	// that the session lives. The ensemble may not have ended it yet: being
+	// told first is the point.
+	ErrDeadline = errors.New("deadline passed without proof that the session lives")
+
+	// ErrDeleted is returned when the claim's own node was deleted, or written
+	// to, by somebody else.
+	ErrDeleted = errors.New("node deleted or overwritten by somebody else")
+
+	// ErrReleased is returned when the holder itself gave the claim up.
+	ErrReleased = errors.New("released")
+
+	// ErrClosed is returned when the client was closed.
+	ErrClosed = errors.New("client closed")
+)
+
+// ErrUncertain is returned when an operation may or may not have happened: it
+// was sent, and its answer did not come back, because the call's bounds were
+// reached or the connection broke.
+var ErrUncertain = errors.New("outcome unknown")
+
+// Error says which operation failed, on which path, and why.
+//
+// Path is empty where an operation has none. Unwrap reaches the cause, so that
+// errors.Is finds the sentinels of this package, the errors of the ZooKeeper
+// client and those of a context.
+type Error struct {
+	Op   string // the operation: "connect", "join", "release", …
+	Path string // the node or server that it was about
+	Err  error  // the cause
+}
+
+// Error returns the operation, the path and the cause in one line.
+func (e *Error) Error() string {
+	if e.Path == "" {
+		return e.Op + ": " + e.Err.Error()
+	}
+	return e.Op + " " + e.Path + ": " + e.Err.Error()
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// lost is the error of a claim on path that ended for cause.
+func lost(path string, cause error) error {
+	return &Error{Op: "hold", Path: path, Err: fmt.Errorf("%w: %w", ErrLost, cause)}
+}
+
+// withCtx adds to err, that is about to be returned to the caller, the error of ctx
+// and its cause, if ctx is done and err does not say so. Inside the package the
+// cause is kept out: it can be anything, an earlier answer of a server among them.
+func withCtx(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+		err = fmt.Errorf("%w: %w", cause, err)
+	}
+	if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
+		err = fmt.Errorf("%w: %w", ctx.Err(), err)
+	}
+	return err
+}
+
+// An outcome is what an error says about the request that it answers.
+type outcome int
+
+const (
+	done    outcome = iota // the server carried it out
+	refused                // the server said no: nothing was changed
+	unsent                 // it never left this process
+	unknown                // it may or may not have been carried out
+)
+
+// stated are the answers that only a server can give. Everything that is not
+// listed here is unknown: a broken connection shows itself in many shapes, raw
+// errors of the network among them, and none of them says what happened.
+var stated = []error{
+	zk.ErrNoNode, zk.ErrNodeExists, zk.ErrNotEmpty, zk.ErrBadVersion, zk.ErrNoAuth,
+	zk.ErrInvalidACL, zk.ErrNoChildrenForEphemerals, zk.ErrSessionExpired,
+	zk.ErrAuthFailed, zk.ErrBadArguments,
+}
+
+// unsentErr wraps the reason why a request was never sent.
+type unsentErr struct{ error }
+
+func (e unsentErr) Unwrap() error { return e.error }
+
+func outcomeOf(err error) outcome {
+	switch {
+	case err == nil:
+		return done
+	case errors.Is(err, ErrUncertain):
+		return unknown // whatever else it says
+	}
+	var u unsentErr
+	if errors.As(err, &u) || errors.Is(err, zk.ErrNoServer) || errors.Is(err, zk.ErrInvalidPath) || errors.Is(err, zk.ErrShortBuffer) {
+		return unsent
+	}
+	for _, s := range stated {
+		if errors.Is(err, s) {
+			return refused
+		}
+	}
+	return unknown
+}
+
+// brokenOff says that a request failed with its connection, so that asking again
+// on the next one may help. Its outcome is unknown.
+func brokenOff(err error) bool {
+	var u unsentErr
+	// The error of a context that has timed out passes for one of the network.
+	if errors.As(err, &u) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return false
+	}
+	var network net.Error
+	return errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, zk.ErrClosing) ||
+		errors.Is(err, net.ErrClosed) || errors.Is(err, io.ErrClosedPipe) || errors.Is(err, io.EOF) ||
+		errors.As(err, &network)
+}

@@ -1,0 +1,589 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package recipes
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+)
+
+// once gives the first request that creates a contender another verdict.
+func once(v verdict) func(stubRequest) verdict {
+	given := false
+	return func(r stubRequest) verdict {
+		if r.creates() && !given {
+			given = true
+			return v
+		}
+		return answer
+	}
+}
+
+type recovery struct {
+	found bool
+	err   error
+}
+
+// recovering returns options whose trace notes what was found out about creates
+// that were not answered.
+func recovering(s *stub) (opts *Options, found *[]recovery) {
+	found = new([]recovery)
+	opts = s.options()
+	opts.Trace = &Trace{Recovered: func(_ string, ok bool, err error) { *found = append(*found, recovery{ok, err}) }}
+	return opts, found
+}
+
+func TestUncontendedClaimOfAKnownPathTakesOneRequestAndItsReleaseAnother(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		client := s.connect(t, s.options())
+		line := newLine(t, client, nil)
+		ops := func() int {
+			synctest.Wait()
+			return len(s.seen(func(r stubRequest) bool { return !r.heartbeat() && r.op != opPing }))
+		}
+		for i := range 10 {
+			before := ops()
+			claim, err := line.Claim(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, s.node(claim.Path()).czxid, int64(claim.Token()))
+			require.NoError(t, line.Release(t.Context(), claim))
+			if i > 0 {
+				require.Equal(t, 2, ops()-before)
+			}
+		}
+	})
+}
+
+func TestLostReplyOfCreateIsFoundAgain(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		opts, recovered := recovering(s)
+		client := s.connect(t, opts)
+		s.on(once(cutAfter))
+		claim := claimed(t, client)
+		require.Equal(t, []string{claim.Path()}, s.line(), "one node, and it is the claim's")
+		require.Equal(t, s.node(claim.Path()).czxid, int64(claim.Token()))
+		require.Equal(t, 1, client.Ledger())
+		synctest.Wait()
+		require.Equal(t, []recovery{{found: true}}, *recovered)
+		time.Sleep(time.Hour)
+		require.NoError(t, claim.Err())
+		require.NoError(t, newLine(t, client, nil).Release(t.Context(), claim))
+		require.Empty(t, s.line())
+	})
+}
+
+func TestLostRequestOfCreateIsSentAgain(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		opts, recovered := recovering(s)
+		client := s.connect(t, opts)
+		s.on(once(cutBefore))
+		claim := claimed(t, client)
+		require.Equal(t, []string{claim.Path()}, s.line())
+		require.Equal(t, 1, client.Ledger())
+		synctest.Wait()
+		require.Equal(t, []recovery{{found: false}}, *recovered)
+	})
+}
+
+func TestLostReplyOfCreateBehindOthersIsFoundAgainAndWaits(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		s.make("/l", parentMark)
+		s.make("/l/another-lock-0000000000", "")
+		client := s.connect(t, s.options())
+		s.on(once(cutAfter))
+		result := claiming(t.Context(), newLine(t, client, nil))
+		time.Sleep(time.Minute)
+		requireWaiting(t, result, "somebody is ahead")
+		require.Len(t, s.line(), 2)
+		s.delete("/l/another-lock-0000000000")
+		require.NoError(t, (<-result).err)
+	})
+}
+
+func TestCreateThatIsAnsweredAfterItsCallerGaveUpLeavesNoNode(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		client := s.connect(t, s.options())
+		slowly(s, stubRequest.creates)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
+		defer cancel()
+		_, err := newLine(t, client, nil).Claim(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		time.Sleep(2 * time.Second)
+		require.Len(t, s.seen(stubRequest.creates), 1)
+		require.Empty(t, s.line())
+		require.Zero(t, client.Ledger())
+		require.Len(t, s.seen(isConnect), 1)
+	})
+}
+
+// A cause is anything that a program keeps as an error, an answer of a server to
+// something else among them.
+func TestCauseThatLooksLikeAServersAnswerIsNotTakenForOne(t *testing.T) {
+	for _, answer := range []error{zk.ErrNoNode, zk.ErrNodeExists, zk.ErrNoAuth, unsentErr{io.EOF}} {
+		bubble(t, func(t *testing.T) {
+			s := newStub(t)
+			client := s.connect(t, s.options())
+			slowly(s, stubRequest.creates)
+			ctx, cancel := context.WithCancelCause(t.Context())
+			cause := fmt.Errorf("worker: %w", answer)
+			time.AfterFunc(time.Second/2, func() { cancel(cause) })
+			_, err := newLine(t, client, nil).Claim(ctx)
+			require.ErrorIs(t, err, context.Canceled)
+			require.ErrorIs(t, err, cause)
+			require.Len(t, s.seen(stubRequest.creates), 1, "%v", cause)
+			time.Sleep(2 * time.Second)
+			require.Empty(t, s.line(), "%v", cause)
+			require.Zero(t, client.Ledger())
+		})
+	}
+}
+
+// slowly has the stub take a second over what is wanted: less than what a server
+// is left for.
+func slowly(s *stub, want func(stubRequest) bool) {
+	s.on(func(r stubRequest) verdict {
+		if want(r) {
+			time.Sleep(time.Second)
+		}
+		return answer
+	})
+}
+
+// A code that the client has no name for can be that of a quota.
+func TestCreateThatIsAnsweredWithACodeWithoutANameFailsOnce(t *testing.T) {
+	for _, parent := range []string{parentMark, "theirs"} {
+		bubble(t, func(t *testing.T) {
+			s := newStub(t)
+			s.make("/l", parent)
+			client := s.connect(t, s.options())
+			s.on(func(r stubRequest) verdict {
+				if r.creates() && len(s.seen(stubRequest.creates)) < 100 {
+					return puzzle
+				}
+				return answer
+			})
+			_, err := newLine(t, client, nil).Claim(t.Context())
+			require.ErrorContains(t, err, "-125", parent)
+			require.Len(t, s.seen(stubRequest.creates), 1, parent)
+			require.Empty(t, s.line(), parent)
+			require.Zero(t, client.Ledger(), parent)
+		})
+	}
+}
+
+func TestCreateThatIsNeverAnsweredLeavesNoNode(t *testing.T) {
+	for name, v := range map[string]verdict{"carried out": lose, "not carried out": ignore} {
+		bubble(t, func(t *testing.T) {
+			s := newStub(t)
+			client := s.connect(t, s.options())
+			s.on(once(v))
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
+			defer cancel()
+			began := time.Now()
+			_, err := newLine(t, client, nil).Claim(ctx)
+			require.ErrorIs(t, err, context.DeadlineExceeded, name)
+			require.LessOrEqual(t, time.Since(began), time.Second/2+stubTimeout, "the release timeout bounds what it still does")
+			time.Sleep(stubTimeout)
+			require.Empty(t, s.line(), name)
+			require.Zero(t, client.Ledger(), name)
+		})
+	}
+}
+
+func TestNodeOfASessionThatExpiredWhileItsCreateWasInFlightIsForgotten(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		client := s.connect(t, s.options())
+		first := client.SessionID()
+		s.on(func(r stubRequest) verdict {
+			if r.creates() && r.session == first {
+				s.expire(first)
+				return cutBefore
+			}
+			return answer
+		})
+		claim := claimed(t, client)
+		require.NotEqual(t, first, client.SessionID())
+		require.Equal(t, []string{claim.Path()}, s.line())
+		require.Equal(t, 1, client.Ledger())
+		require.Empty(t, s.seen(func(r stubRequest) bool { return r.op == opDelete }), "nothing is deleted by name in another session")
+	})
+}
+
+func TestJoinBelowARecreatedParentIsNoGrant(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		client := s.connect(t, s.options())
+		line := newLine(t, client, nil)
+		claim, err := line.Claim(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, line.Release(t.Context(), claim))
+		s.delete("/l")
+		parent := s.make("/l", parentMark) // in its next life
+		again, err := line.Claim(t.Context())
+		require.NoError(t, err)
+		require.NotEqual(t, claim.Path(), again.Path())
+		require.Contains(t, again.Path(), "/l/"+namePrefix(parent, ""))
+		require.Equal(t, []string{again.Path()}, s.line(), "the node with the old tag is gone")
+	})
+}
+
+// Its numbers have begun anew: the node's is lower than those that were seen.
+func TestLostReplyOfCreateBelowARecreatedParentIsFoundAgain(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		client := s.connect(t, s.options())
+		line := newLine(t, client, nil)
+		for range 5 {
+			claim, err := line.Claim(t.Context())
+			require.NoError(t, err)
+			require.NoError(t, line.Release(t.Context(), claim))
+		}
+		s.delete("/l")
+		parent := s.make("/l", parentMark)
+		s.on(once(cutAfter))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		claim, err := line.Claim(ctx)
+		require.NoError(t, err)
+		require.Contains(t, claim.Path(), "/l/"+namePrefix(parent, ""))
+		require.Equal(t, []string{claim.Path()}, s.line(), "the node with the old tag is gone")
+		require.Equal(t, 1, client.Ledger())
+	})
+}
+
+func TestCommitIsOneTransactionWithACheckOfTheClaimsNode(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		s.make("/state", "old")
+		client := s.connect(t, s.options())
+		claim := claimed(t, client)
+		_, err := claim.Commit(t.Context(), setState("new"))
+		require.NoError(t, err)
+		require.Equal(t, "new", string(s.node("/state").data))
+
+		s.delete(claim.Path())
+		_, err = claim.Commit(t.Context(), setState("stale"))
+		require.ErrorIs(t, err, ErrLost)
+		require.ErrorIs(t, err, ErrDeleted)
+		require.Equal(t, "new", string(s.node("/state").data))
+	})
+}
+
+func TestCommitWhoseReplyIsLostIsUncertain(t *testing.T) {
+	for _, v := range []verdict{cutAfter, cutBefore} {
+		bubble(t, func(t *testing.T) {
+			s := newStub(t)
+			s.make("/state", "old")
+			client := s.connect(t, s.options())
+			claim := claimed(t, client)
+			s.on(func(r stubRequest) verdict {
+				if r.op == opMulti && !r.heartbeat() {
+					return v
+				}
+				return answer
+			})
+			_, err := claim.Commit(t.Context(), setState("new"))
+			require.ErrorIs(t, err, ErrUncertain)
+			require.NoError(t, claim.Err())
+		})
+	}
+}
+
+func TestReleaseWhoseReplyIsLostHasReleased(t *testing.T) {
+	for _, v := range []verdict{cutAfter, cutBefore} {
+		bubble(t, func(t *testing.T) {
+			s := newStub(t)
+			client := s.connect(t, s.options())
+			claim := claimed(t, client)
+			given := false
+			s.on(func(r stubRequest) verdict {
+				if r.op == opDelete && !given {
+					given = true
+					return v
+				}
+				return answer
+			})
+			line := newLine(t, client, nil)
+			require.NoError(t, line.Release(t.Context(), claim))
+			require.ErrorIs(t, claim.Err(), ErrReleased)
+			require.Empty(t, s.line())
+			require.Zero(t, client.Ledger())
+			require.NoError(t, line.Release(t.Context(), claim), "again, the first result")
+		})
+	}
+}
+
+func TestReleaseThatCannotReachAServerGoesOnInTheBackground(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		client := s.connect(t, s.options())
+		line := newLine(t, client, &LineOptions{ReleaseTimeout: 2 * time.Second})
+		claim, err := line.Claim(t.Context())
+		require.NoError(t, err)
+		s.cut()
+		s.hangUp(0)
+		synctest.Wait()
+		began := time.Now()
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		err = line.Release(ended, claim)
+		require.ErrorIs(t, err, ErrUncertain)
+		require.ErrorContains(t, err, claim.Path())
+		require.Equal(t, 2*time.Second, time.Since(began), "its own bound counts, and not that of a ctx that is done")
+		require.True(t, closed(claim.Done()))
+		require.Equal(t, 1, client.Ledger())
+		s.mend()
+		time.Sleep(2 * time.Second)
+		require.Empty(t, s.line())
+		require.Zero(t, client.Ledger())
+	})
+}
+
+func TestReleaseThatTheCloseOvertakesWhileCutOffIsUncertain(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		client := s.connect(t, s.options())
+		line := newLine(t, client, nil)
+		claim, err := line.Claim(t.Context())
+		require.NoError(t, err)
+		late, err := NewLine(client, "/late", nil)
+		require.NoError(t, err)
+		other, err := late.Claim(t.Context())
+		require.NoError(t, err)
+		s.cut()
+		s.hangUp(0)
+		synctest.Wait()
+		result := make(chan error, 1)
+		go func() { result <- line.Release(t.Context(), claim) }()
+		synctest.Wait()
+		client.Close()
+		err = <-result
+		require.ErrorIs(t, err, ErrUncertain)
+		require.ErrorIs(t, err, ErrClosed)
+		require.NotContains(t, err.Error(), "background")
+		err = late.Release(t.Context(), other)
+		require.ErrorIs(t, err, ErrLost, "one that begins later")
+		require.ErrorIs(t, err, ErrClosed)
+		s.mend()
+	})
+}
+
+func setState(data string) *zk.SetDataRequest {
+	return &zk.SetDataRequest{Path: "/state", Data: []byte(data), Version: -1}
+}
+
+func TestStuckCounterStillExcludesAndStillServes(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		s.make("/l", parentMark)
+		s.count("/l", math.MaxInt32-3)
+		holders, served := 0, 0
+		var tokens []int64
+		var wg sync.WaitGroup
+		for range 4 {
+			line := newLine(t, s.connect(t, s.options()), nil)
+			for range 5 {
+				wg.Go(func() {
+					claim, err := line.Claim(t.Context())
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					holders++
+					if holders > 1 {
+						t.Error("two at once")
+					}
+					tokens = append(tokens, int64(claim.Token()))
+					time.Sleep(time.Second)
+					holders--
+					served++
+					if err := line.Release(t.Context(), claim); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+		}
+		wg.Wait()
+		require.Equal(t, 20, served)
+		require.True(t, slices.IsSorted(tokens), "%v", tokens)
+		require.Len(t, slices.Compact(tokens), 20)
+		require.Empty(t, s.line())
+	})
+}
+
+// The first join that is given such a number did not know, and has to be repeated.
+func TestLateNumberNeverStandsAloneInTheNameOfAClaim(t *testing.T) {
+	for name, v := range map[string]verdict{"answered": answer, "reply lost": cutAfter} {
+		bubble(t, func(t *testing.T) {
+			s := newStub(t)
+			parent := s.make("/l", parentMark)
+			s.count("/l", lateSequence-1)
+			line := newLine(t, s.connect(t, s.options()), nil)
+			for i := range 3 {
+				s.on(once(v))
+				claim, err := line.Claim(t.Context())
+				require.NoError(t, err)
+				plain := fmt.Sprintf("/l/%s%010d", namePrefix(parent, ""), claim.place.member.sequence)
+				require.Equal(t, claim.place.member.late(), claim.Path() != plain, "%s: %s", name, claim.Path())
+				require.Equal(t, i > 0, claim.place.member.late())
+				require.Equal(t, []string{claim.Path()}, s.line())
+				require.NoError(t, line.Release(t.Context(), claim))
+			}
+		})
+	}
+}
+
+func TestLostReplyOfCreateAtTheStuckCounterIsFoundAgain(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		s.make("/l", parentMark)
+		s.count("/l", math.MaxInt32)
+		client := s.connect(t, s.options())
+		line := newLine(t, client, nil)
+		for range 3 {
+			s.on(once(cutAfter))
+			claim, err := line.Claim(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, []string{claim.Path()}, s.line())
+			require.Equal(t, 1, client.Ledger())
+			require.NoError(t, line.Release(t.Context(), claim))
+			require.Empty(t, s.line())
+		}
+	})
+}
+
+func TestParentWithDataOfOthersIsNotWritten(t *testing.T) {
+	for name, v := range map[string]verdict{"answered": answer, "reply lost": cutAfter, "request lost": cutBefore} {
+		bubble(t, func(t *testing.T) {
+			s := newStub(t)
+			s.make("/l", "theirs")
+			s.make("/l/_c_0123456789abcdef-lock-0000000000", "10.0.0.7") // Curator's
+			client := s.connect(t, s.options())
+			s.on(once(v))
+			result := claiming(t.Context(), newLine(t, client, nil))
+			time.Sleep(time.Minute)
+			requireWaiting(t, result, "they are ahead")
+			s.delete("/l/_c_0123456789abcdef-lock-0000000000")
+			g := <-result
+			require.NoError(t, g.err, name)
+			require.Equal(t, "theirs", string(s.node("/l").data))
+			require.Equal(t, []string{g.claim.Path()}, s.line(), name)
+			require.Equal(t, s.node(g.claim.Path()).czxid, int64(g.claim.Token()))
+			require.Equal(t, 1, client.Ledger())
+		})
+	}
+}
+
+// readsOwn says whether it reads a contender, and not the parent.
+func readsOwn(r stubRequest) bool { return r.op == opGetData && r.ops[0].path != "/l" }
+
+func TestOwnNodeThatCannotBeReadBeforeCtxEndsIsGoneOnceTheSessionIsServed(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		s.make("/l", "theirs")
+		client := s.connect(t, s.options())
+		id := client.SessionID()
+		s.on(func(r stubRequest) verdict {
+			if readsOwn(r) {
+				s.refuse(3 * time.Second)
+				return cutBefore
+			}
+			return answer
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := newLine(t, client, nil).Claim(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Len(t, s.line(), 1, "no server is there to take it away")
+		require.Equal(t, 1, client.Ledger())
+		s.on(func(stubRequest) verdict { return answer })
+		time.Sleep(stubTimeout / 2)
+		require.Equal(t, id, client.SessionID())
+		require.Empty(t, s.line())
+		require.Zero(t, client.Ledger())
+	})
+}
+
+func TestOwnNodeThatMayNotBeReadIsAnErrorAndGone(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		s.make("/l", "theirs")
+		client := s.connect(t, s.options())
+		s.on(func(r stubRequest) verdict {
+			if readsOwn(r) {
+				return forbid
+			}
+			return answer
+		})
+		_, err := newLine(t, client, nil).Claim(t.Context())
+		require.ErrorIs(t, err, zk.ErrNoAuth)
+		require.Len(t, s.seen(stubRequest.creates), 1)
+		require.Empty(t, s.line())
+		require.Zero(t, client.Ledger())
+	})
+}
+
+func TestTryOfAHeldLineCreatesNothingCostsTwoReadsAndNamesTheHolder(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		client := s.connect(t, s.options())
+		holding := newLine(t, client, &LineOptions{Owner: "pod-7"})
+		claim, err := holding.Try(t.Context())
+		require.NoError(t, err)
+		synctest.Wait()
+		before := len(s.seen(func(stubRequest) bool { return true }))
+		_, err = newLine(t, client, nil).Try(t.Context())
+		var busy *BusyError
+		require.ErrorAs(t, err, &busy)
+		require.Equal(t, "/l", busy.Path)
+		require.Equal(t, "pod-7", busy.Front.Owner)
+		require.Equal(t, claim.Token(), busy.Front.Token)
+		require.ErrorContains(t, err, `/l is held by "pod-7"`)
+		asked := s.seen(func(stubRequest) bool { return true })[before:]
+		require.Len(t, asked, 2)
+		for _, r := range asked {
+			require.Contains(t, []int32{opGetData, opGetChildren}, r.op)
+		}
+		require.NoError(t, holding.Release(t.Context(), claim))
+		again, err := newLine(t, client, nil).Try(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, holding.Release(t.Context(), again))
+	})
+}
+
+func TestTryThatLosesTheRaceLeavesNoNode(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		s.make("/l", parentMark)
+		client := s.connect(t, s.options())
+		line := newLine(t, client, nil)
+		s.on(func(r stubRequest) verdict {
+			if r.creates() { // somebody comes between the listing and the create
+				s.make("/l/another-lock-0000000000", "pod-9")
+			}
+			return answer
+		})
+		_, err := line.Try(t.Context())
+		var busy *BusyError
+		require.ErrorAs(t, err, &busy)
+		require.Equal(t, "pod-9", busy.Front.Owner)
+		require.Equal(t, []string{"/l/another-lock-0000000000"}, s.line())
+		require.Zero(t, client.Ledger())
+	})
+}

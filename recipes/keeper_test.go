@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package recipes
+
+import (
+	"context"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// heartbeats are when the stub received them.
+func heartbeats(s *stub) []time.Time {
+	var at []time.Time
+	for _, r := range s.seen(stubRequest.heartbeat) {
+		at = append(at, r.at)
+	}
+	return at
+}
+
+// untilSteady is long enough for a deadline to follow from heartbeats alone.
+const untilSteady = stubTimeout + 100*time.Millisecond
+
+func TestHeartbeatsEverySixthOfTheTimeout(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		client := s.connect(t, s.options())
+		time.Sleep(stubTimeout / 5)
+		require.Empty(t, heartbeats(s), "who holds nothing sends none")
+		began := time.Now()
+		claim := claimed(t, client)
+		time.Sleep(time.Minute + time.Millisecond)
+		at := heartbeats(s)
+		require.Equal(t, began, at[0], "the first goes out at once after the join")
+		for i := range at {
+			require.Equal(t, began.Add(time.Duration(i)*stubTimeout/6), at[i])
+		}
+		require.Len(t, at, 1+int(time.Minute/(stubTimeout/6)))
+		require.Equal(t, claim.Path(), s.seen(stubRequest.heartbeat)[0].ops[0].path)
+
+		require.NoError(t, newLine(t, client, nil).Release(t.Context(), claim))
+		before := len(heartbeats(s))
+		time.Sleep(time.Hour)
+		require.Len(t, heartbeats(s), before, "who holds nothing sends none")
+	})
+}
+
+func TestSessionsThatOnlyWaitHeartbeatToo(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		s.make("/l", parentMark)
+		s.make("/l/another-lock-0000000000", "")
+		client := s.connect(t, s.options())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := newLine(t, client, nil).Claim(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.InDelta(t, time.Minute/(stubTimeout/6), len(heartbeats(s)), 1)
+		require.Zero(t, client.Ledger())
+	})
+}
+
+func TestSteadyDeadlineIsSevenTwelfthsOfTheTimeoutAfterTheLastHeartbeat(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		claim := claimed(t, s.connect(t, s.options()))
+		for range 100 {
+			time.Sleep(untilSteady + time.Second/3)
+			at := heartbeats(s)
+			after := claim.Deadline().Sub(at[len(at)-1])
+			require.GreaterOrEqual(t, after, stubTimeout*7/12)
+			require.LessOrEqual(t, after, stubTimeout*3/4)
+		}
+	})
+}
+
+func TestHeartbeatUnansweredForAnEighthOfTheTimeoutLeavesTheServer(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		client := s.connect(t, s.options())
+		claim := claimed(t, client)
+		time.Sleep(untilSteady)
+		id, bad := client.SessionID(), client.newest().servedBy()
+		// A follower that lost its leader goes on answering pings and reads.
+		s.on(func(r stubRequest) verdict {
+			if r.server == bad && r.heartbeat() {
+				return ignore
+			}
+			return answer
+		})
+		sent := len(heartbeats(s))
+		time.Sleep(stubTimeout / 3)
+		require.Len(t, s.seen(isConnect), 2)
+		unanswered, again := heartbeats(s)[sent], s.seen(isConnect)[1]
+		require.Equal(t, unanswered.Add(stubTimeout/8), again.at)
+		require.NotEqual(t, bad, again.server)
+		require.Equal(t, again.at, heartbeats(s)[sent+1], "the next server is asked at once")
+		time.Sleep(time.Hour)
+		require.NoError(t, claim.Err())
+		require.Equal(t, id, client.SessionID())
+		require.Len(t, s.seen(isConnect), 2)
+	})
+}
+
+func TestServerThatAnswersNothingButIsConnectedIsLeftInTimeForTheNext(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		client := s.connect(t, s.options())
+		claim := claimed(t, client)
+		time.Sleep(untilSteady)
+		frozen := client.newest().servedBy()
+		s.on(func(r stubRequest) verdict { // it accepts connections, as a stopped process does
+			if r.server == frozen {
+				return ignore
+			}
+			return answer
+		})
+		time.Sleep(time.Hour)
+		require.NoError(t, claim.Err())
+	})
+}
+
+// cutAt has a client hold a claim in steady state, and cuts it off when phase of
+// the time between two heartbeats has gone by.
+func cutAt(t *testing.T, phase time.Duration, opts func(*Options)) (s *stub, client *Client, claim *Claim) {
+	t.Helper()
+	s = newStub(t)
+	o := s.options()
+	if opts != nil {
+		opts(o)
+	}
+	client = s.connect(t, o)
+	time.Sleep(time.Second) // pings and heartbeats are out of step
+	claim = claimed(t, client)
+	time.Sleep(stubTimeout + phase)
+	s.cut()
+	return s, client, claim
+}
+
+// phases of the time between two heartbeats.
+func phases() []time.Duration {
+	var all []time.Duration
+	for at := time.Millisecond; at < stubTimeout/6; at += stubTimeout / 6 / 16 {
+		all = append(all, at)
+	}
+	return all
+}
+
+func TestClaimEndsAtTheDeadlineWhenNothingIsAnswered(t *testing.T) {
+	for _, phase := range phases() {
+		for name, hangUp := range map[string]bool{"silence": false, "and connections reset": true} {
+			bubble(t, func(t *testing.T) {
+				var claim *Claim
+				traced := false
+				s, client, claim := cutAt(t, phase, func(o *Options) {
+					o.Trace = &Trace{Lost: func(_, _ string, cause error) {
+						traced = true
+						if !closed(claim.Done()) {
+							t.Error("the trace was told before the holder")
+						}
+					}}
+				})
+				if hangUp {
+					s.hangUp(0)
+				}
+				seen := s.seen(func(stubRequest) bool { return true })
+				lastHeard := seen[len(seen)-1].at
+				deadline := claim.Deadline()
+				ctx, cancel := claim.Context(t.Context())
+				defer cancel()
+				context.AfterFunc(ctx, func() {
+					if !closed(claim.Done()) {
+						t.Error("the context was cancelled before Done was closed")
+					}
+				})
+				<-claim.Done()
+				require.Equal(t, deadline, time.Now(), "%s at %v", name, phase)
+				require.Less(t, time.Since(lastHeard), stubTimeout*3/4+time.Millisecond, "T/4 before the ensemble can end the session")
+				require.ErrorIs(t, claim.Err(), ErrLost)
+				require.ErrorIs(t, claim.Err(), ErrDeadline)
+				synctest.Wait()
+				require.ErrorIs(t, context.Cause(ctx), ErrDeadline)
+				require.True(t, traced)
+				require.NoError(t, client.newest().ctx.Err(), "the session may well live")
+				require.Equal(t, 1, client.Ledger(), "and so its node is owed")
+
+				s.mend()
+				time.Sleep(stubTimeout)
+				require.Zero(t, client.Ledger())
+				require.Empty(t, s.line(), "what a lost claim leaves is taken away")
+				require.ErrorIs(t, claim.Err(), ErrDeadline, "once ended it stays ended")
+			})
+		}
+	}
+}
+
+func TestErrLooksAtTheClockByItself(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		client := s.connect(t, s.options())
+		claim := claimed(t, client)
+		s.cut()
+		session := client.newest()
+		session.trust.mu.Lock()
+		session.trust.until = time.Now().Add(-time.Nanosecond) // the keeper was not scheduled
+		session.trust.mu.Unlock()
+		require.ErrorIs(t, claim.Err(), ErrDeadline)
+		require.True(t, closed(claim.Done()))
+		s.mend()
+	})
+}
+
+func TestCutOfAQuarterTimeoutIsRiddenOut(t *testing.T) {
+	for _, phase := range phases() {
+		for name, hangUp := range map[string]bool{"silence": false, "and connections reset": true} {
+			bubble(t, func(t *testing.T) {
+				s, client, claim := cutAt(t, phase, nil)
+				if hangUp {
+					s.hangUp(0)
+				}
+				id := client.SessionID()
+				time.Sleep(stubTimeout / 4)
+				s.mend()
+				time.Sleep(2 * stubTimeout)
+				require.NoError(t, claim.Err(), "%s at %v", name, phase)
+				require.NoError(t, claim.Check(t.Context()))
+				require.Equal(t, id, client.SessionID())
+			})
+		}
+	}
+}
+
+func TestNodeDeletedByHandEndsItsClaimAndNoOther(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		client := s.connect(t, s.options())
+		claim := claimed(t, client)
+		line, err := NewLine(client, "/other", nil)
+		require.NoError(t, err)
+		other, err := line.Claim(t.Context())
+		require.NoError(t, err)
+		time.Sleep(untilSteady)
+		began := time.Now()
+		s.delete(claim.Path())
+		<-claim.Done()
+		require.ErrorIs(t, claim.Err(), ErrDeleted)
+		require.LessOrEqual(t, time.Since(began), stubTimeout/6)
+		time.Sleep(time.Hour)
+		require.NoError(t, other.Err())
+		require.Equal(t, 1, client.Ledger())
+	})
+}
+
+// One answer names one missing node, and says nothing about those after it.
+func TestOtherNodesAreCheckedAtOnceWhenOneIsMissing(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		client := s.connect(t, s.options())
+		var claims []*Claim
+		for _, path := range []string{"/a", "/b", "/c", "/d"} {
+			line, err := NewLine(client, path, nil)
+			require.NoError(t, err)
+			claim, err := line.Claim(t.Context())
+			require.NoError(t, err)
+			claims = append(claims, claim)
+		}
+		time.Sleep(untilSteady)
+		for _, claim := range claims[:3] {
+			s.delete(claim.Path())
+		}
+		var ended []time.Time
+		for _, claim := range claims[:3] {
+			<-claim.Done()
+			require.ErrorIs(t, claim.Err(), ErrDeleted)
+			ended = append(ended, time.Now())
+		}
+		require.Equal(t, ended[0], ended[2])
+		require.NoError(t, claims[3].Err())
+	})
+}
+
+func TestHeartbeatOfNothingProvesNothing(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		session := s.connect(t, s.options()).newest()
+		_ = session.check(nil, time.Now())
+		require.Zero(t, session.trust.deadline(), "an empty transaction is carried out without a look at the session")
+	})
+}
+
+// A heartbeat and a waiter's own question can both be told, one after the other.
+func TestEveryCheckOfADeletedNodeSaysSo(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		client := s.connect(t, s.options())
+		session := client.newest()
+		p, _, err := newLine(t, client, nil).join(t.Context(), session)
+		require.NoError(t, err)
+		synctest.Wait()
+		s.delete(p.path)
+		for range 3 {
+			require.ErrorIs(t, session.check([]*place{p}, time.Now()), ErrDeleted)
+		}
+		require.True(t, closed(p.bereaved))
+	})
+}
+
+func TestHeartbeatsOfManyNodesReachEachInTurn(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		s.make("/l", parentMark)
+		s.make("/l/another-lock-0000000000", "")
+		client := s.connect(t, s.options())
+		waiting, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		line := newLine(t, client, nil)
+		const waiters = 2*maxChecks + 50
+		for range waiters {
+			go func() { _, _ = line.Claim(waiting) }()
+		}
+		synctest.Wait()
+		require.Len(t, s.line(), 1+waiters)
+		time.Sleep(2 * stubTimeout)
+		checked := make(map[string]bool)
+		for _, r := range s.seen(stubRequest.heartbeat) {
+			require.LessOrEqual(t, len(r.ops), maxChecks)
+			for _, o := range r.ops {
+				checked[o.path] = true
+			}
+		}
+		require.Len(t, checked, waiters)
+		cancel()
+		time.Sleep(time.Minute)
+		require.Zero(t, client.Ledger())
+		require.Len(t, s.line(), 1)
+	})
+}
+
+// The keeper has nothing to look at for T when a session that only waits is
+// detached; a claim that is granted then must wake it.
+func TestClaimGrantedOnTheHeelsOfACutEndsAtItsDeadline(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		client := s.connect(t, s.options())
+		session := client.newest()
+		p, alone, err := newLine(t, client, nil).join(t.Context(), session)
+		require.NoError(t, err)
+		require.True(t, alone)
+		time.Sleep(untilSteady)
+		s.cut()
+		s.hangUp(0)
+		synctest.Wait()
+		time.Sleep(time.Millisecond)
+		claim, err := session.grant(t.Context(), p)
+		require.NoError(t, err, "there is more than T/4 left")
+		deadline := claim.Deadline()
+		<-claim.Done()
+		require.Equal(t, deadline, time.Now())
+		s.mend()
+	})
+}
+
+// What it reads while it looks may not show yet what it is asked to look after.
+func TestKeeperThatIsAskedWhileItLooksLooksAgain(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		session := s.connect(t, s.options()).newest()
+		synctest.Wait()
+		session.mu.Lock()
+		next := session.nextLook
+		session.mu.Unlock()
+		require.Positive(t, time.Until(next))
+		time.Sleep(time.Until(next) - time.Nanosecond)
+		session.ledger.mu.Lock() // and so the keeper stands still in the middle
+		time.Sleep(time.Nanosecond)
+		for range 1000 {
+			runtime.Gosched()
+		}
+		require.Empty(t, session.wake)
+		session.look(time.Second)
+		asked := len(session.wake)
+		session.ledger.mu.Unlock()
+		require.Equal(t, 1, asked)
+		synctest.Wait()
+		session.mu.Lock()
+		defer session.mu.Unlock()
+		require.False(t, session.nextLook.After(time.Now().Add(time.Second)))
+	})
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package recipes
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// DefaultSessionTimeout is the session timeout of those who ask for none.
+const DefaultSessionTimeout = 10 * time.Second
+
+// Options are the options of a Client. The zero value of a field means its
+// default.
+type Options struct {
+	// SessionTimeout is the session timeout T to ask for: after that time without
+	// contact the ensemble lets others have what this client held. It is at least
+	// one second; the default is 10 s. Servers clamp it to their own bounds, 2 and
+	// 20 ticks unless configured: Client.SessionTimeout tells what came of it.
+	// Choose at least four ticks, or the holder is not told early enough when a
+	// follower or the leader is cut off: the default is for ticks of up to 2.5 s.
+	SessionTimeout time.Duration
+
+	// Namespace is put in front of every path that the recipes use: "/team-a". It
+	// is made when it is needed, as a container node.
+	Namespace string
+
+	// ACL is given to every node that is created. The default is open to all.
+	// Contenders need READ, CREATE, WRITE and DELETE, on each other's nodes as well.
+	// On a parent that somebody else made, a join without WRITE takes two requests
+	// more, without READ or CREATE it is refused, and without DELETE nodes stay until
+	// the session ends.
+	ACL []zk.ACL
+
+	// Auth are the credentials to present to each server: see Digest.
+	Auth []Auth
+
+	// TLS, if not nil, is how to speak TLS with the servers. ServerName defaults
+	// to the host of each server as it stands in the server list.
+	TLS *tls.Config
+
+	// Logger takes what people may have to know; the default is slog.Default.
+	// A logger that blocks delays later messages, and nothing else.
+	Logger *slog.Logger
+
+	// Trace is told of what happens; nil for nobody.
+	Trace *Trace
+
+	// Dial makes the connections; the default is that of net.Dialer. It is called
+	// anew, with the name and not an address, for each attempt.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+	_ struct{}
+}
+
+// Auth is a credential of one of ZooKeeper's authentication schemes.
+type Auth struct {
+	Scheme string // "digest", "ip", "x509", or a plug-in's
+	Data   []byte // what the scheme wants
+}
+
+// Digest is the credential of ZooKeeper's digest scheme. Servers take any
+// password: a wrong one shows as zk.ErrNoAuth, at the first operation on a node
+// whose ACL it does not fit.
+func Digest(user, password string) Auth {
+	return Auth{Scheme: "digest", Data: []byte(user + ":" + password)}
+}
+
+// settings are Options that were checked, with the defaults filled in.
+type settings struct {
+	servers        []string
+	sessionTimeout time.Duration
+	namespace      string
+	acl            []zk.ACL
+	auth           []Auth
+	tls            *tls.Config
+	logger         *slog.Logger
+	trace          Trace
+	dial           func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+func (o *Options) check(servers []string) (*settings, error) {
+	if o == nil {
+		o = &Options{}
+	}
+	checked, err := checkServers(servers)
+	if err != nil {
+		return nil, err
+	}
+	s := &settings{
+		servers:        checked,
+		sessionTimeout: o.SessionTimeout,
+		namespace:      o.Namespace,
+		acl:            slices.Clone(o.ACL),
+		auth:           slices.Clone(o.Auth),
+		tls:            o.TLS,
+		logger:         o.Logger,
+		dial:           o.Dial,
+	}
+	switch {
+	case s.sessionTimeout == 0:
+		s.sessionTimeout = DefaultSessionTimeout
+	case s.sessionTimeout < time.Second:
+		return nil, fmt.Errorf("session timeout %v is below the minimum of %v", s.sessionTimeout, time.Second)
+	case s.sessionTimeout > maxSessionTimeout:
+		return nil, fmt.Errorf("session timeout %v is above the maximum of %v", s.sessionTimeout, maxSessionTimeout)
+	}
+	if s.namespace != "" {
+		if err := checkPath(s.namespace); err != nil {
+			return nil, fmt.Errorf("namespace: %w", err)
+		}
+	}
+	if len(s.acl) == 0 {
+		s.acl = zk.WorldACL(zk.PermAll)
+	}
+	for _, a := range s.acl {
+		if a.Scheme == "" || a.Perms <= 0 || a.Perms > zk.PermAll {
+			return nil, fmt.Errorf("ACL entry %+v has no scheme, or permissions that do not exist", a)
+		}
+	}
+	for _, a := range s.auth {
+		switch a.Scheme {
+		case "":
+			return nil, errors.New("credential without a scheme")
+		case "sasl":
+			return nil, errors.New(`authentication scheme "sasl" is not supported: the ZooKeeper client that this library stands on has none; use digest, or x509 over TLS`)
+		}
+	}
+	if s.logger == nil {
+		s.logger = slog.Default()
+	}
+	if o.Trace != nil {
+		s.trace = *o.Trace
+	}
+	if s.dial == nil {
+		s.dial = (&net.Dialer{}).DialContext
+	}
+	return s, nil
+}
+
+// maxSessionTimeout is what the protocol's field of milliseconds can hold.
+const maxSessionTimeout = (1<<31 - 1) * time.Millisecond

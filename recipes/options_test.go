@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package recipes
+
+import (
+	"crypto/tls"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+)
+
+func TestOptionsThatCannotBeMeantAreNamed(t *testing.T) {
+	for name, c := range map[string]struct {
+		opts Options
+		why  string
+	}{
+		"negative session timeout":   {Options{SessionTimeout: -time.Second}, "session timeout -1s is below the minimum of 1s"},
+		"short session timeout":      {Options{SessionTimeout: 999 * time.Millisecond}, "session timeout 999ms is below the minimum of 1s"},
+		"endless session timeout":    {Options{SessionTimeout: 600 * time.Hour}, "session timeout 600h0m0s is above the maximum of 596h31m23.647s"},
+		"relative namespace":         {Options{Namespace: "team"}, `namespace: path "team" is not absolute`},
+		"namespace with a slash":     {Options{Namespace: "/team/"}, `namespace: path "/team/" has an empty segment`},
+		"namespace of the root":      {Options{Namespace: "/"}, `namespace: path "/" is the root`},
+		"ACL without a scheme":       {Options{ACL: []zk.ACL{{Perms: zk.PermAll, ID: "anyone"}}}, "ACL entry {Perms:31 Scheme: ID:anyone}"},
+		"ACL without permissions":    {Options{ACL: []zk.ACL{{Scheme: "world", ID: "anyone"}}}, "ACL entry {Perms:0 Scheme:world ID:anyone}"},
+		"ACL of unknown permissions": {Options{ACL: zk.WorldACL(64)}, "ACL entry {Perms:64"},
+		"credential without scheme":  {Options{Auth: []Auth{Digest("a", "b"), {Data: []byte("secret")}}}, "credential without a scheme"},
+		"SASL":                       {Options{Auth: []Auth{{Scheme: "sasl"}}}, `authentication scheme "sasl" is not supported`},
+	} {
+		_, err := c.opts.check([]string{"zk1"})
+		require.ErrorContains(t, err, c.why, name)
+		require.NotContains(t, err.Error(), "secret", "credentials stay out of errors")
+	}
+}
+
+func TestZeroOptionsMeanTheDefaults(t *testing.T) {
+	for _, opts := range []*Options{nil, {}} {
+		s, err := opts.check([]string{"zk1"})
+		require.NoError(t, err)
+		require.Equal(t, []string{"zk1:2181"}, s.servers)
+		require.Equal(t, 10*time.Second, s.sessionTimeout)
+		require.Equal(t, zk.WorldACL(zk.PermAll), s.acl)
+		require.Empty(t, s.namespace)
+		require.NotNil(t, s.logger)
+		require.NotNil(t, s.dial)
+		require.Nil(t, s.tls)
+	}
+}
+
+func TestOptionsAreTakenAsTheyAre(t *testing.T) {
+	acl := zk.DigestACL(zk.PermAll, "user", "password")
+	opts := &Options{
+		SessionTimeout: time.Second, Namespace: "/team-a", ACL: acl, Auth: []Auth{Digest("user", "pass:word")}, TLS: &tls.Config{ServerName: "zk"},
+	}
+	s, err := opts.check([]string{"zk1"})
+	require.NoError(t, err)
+	require.Equal(t, time.Second, s.sessionTimeout)
+	require.Equal(t, "/team-a", s.namespace)
+	require.Equal(t, acl, s.acl)
+	require.Equal(t, []Auth{{Scheme: "digest", Data: []byte("user:pass:word")}}, s.auth)
+	require.Same(t, opts.TLS, s.tls)
+
+	opts.ACL[0].Perms = zk.PermRead
+	require.Equal(t, int32(zk.PermAll), s.acl[0].Perms, "later changes of the options change nothing")
+}
+
+func TestLineOptionsThatCannotBeMeantAreNamed(t *testing.T) {
+	client := &Client{settings: &settings{namespace: "/team-a"}}
+	for path, why := range map[string]string{"": `path "" is empty`, "ledger": `path "ledger" is not absolute`, "/ledger/": `path "/ledger/"`} {
+		_, err := NewLine(client, path, nil)
+		require.ErrorContains(t, err, why)
+	}
+	_, err := NewLine(client, "/ledger", &LineOptions{ReleaseTimeout: -time.Minute})
+	require.ErrorContains(t, err, "release timeout -1m0s is negative")
+	_, err = NewLine(client, "/ledger", &LineOptions{Owner: strings.Repeat("o", 4097)})
+	require.ErrorContains(t, err, "owner label of 4097 bytes is over the limit of 4096")
+	_, err = NewLine(nil, "/ledger", nil)
+	require.ErrorContains(t, err, "client is nil")
+
+	line, err := NewLine(client, "/ledger", nil)
+	require.NoError(t, err)
+	require.Equal(t, "/team-a/ledger", line.Path())
+	require.Equal(t, DefaultOwner(), decodeRecord(line.scribe.record("n")).Owner)
+}

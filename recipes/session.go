@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package recipes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// A session is one ZooKeeper session and the client connection that it lives in:
+// the two begin and end together, because go-zookeeper opens another session by
+// itself when one expires, and runs in it what was queued for the first.
+type session struct {
+	settings *settings
+	report   *reporter
+	conn     *zk.Conn
+	dialer   *dialer
+	trust    *trust
+	watches  watches
+	ledger   ledger
+
+	ctx    context.Context // done when the session is over, with the reason
+	cancel context.CancelCauseFunc
+	dials  context.Context // done when no more connections are to be made
+	hangUp context.CancelFunc
+	opened chan struct{} // closed when the session first exists
+	wake   chan struct{} // tells the keeper that there is something to do
+	calls  sync.WaitGroup
+
+	mu            sync.Mutex          // guards what follows
+	id            int64               // 0 until opened
+	wire          *wire               // the newest connection
+	attach        chan struct{}       // closed while a server serves the session
+	detach        chan struct{}       // closed while none does
+	isAttached    bool                // attach is closed, or about to be
+	wasAttached   bool                // opened is closed, or about to be
+	detachedSince time.Time           // when isAttached became false
+	server        string              // that serves it, or did last
+	through       int                 // requests that are seen through
+	over          error               // why it is over
+	claims        map[*Claim]struct{} // held in this session
+	beat          beatState
+	nextLook      time.Time // when the keeper looks again by itself
+	lookBy        time.Time // when it was asked to look at the latest
+}
+
+// openSession starts a session. It exists once opened is closed.
+func openSession(settings *settings, report *reporter) (*session, error) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	dials, hangUp := context.WithCancel(context.Background())
+	s := &session{
+		settings: settings,
+		report:   report,
+		trust:    newTrust(settings.sessionTimeout),
+		watches:  watches{set: make(map[watchKey]*watch)},
+		ledger:   newLedger(),
+		ctx:      ctx,
+		cancel:   cancel,
+		dials:    dials,
+		hangUp:   hangUp,
+		opened:   make(chan struct{}),
+		wake:     make(chan struct{}, 1),
+		attach:   make(chan struct{}),
+		detach:   make(chan struct{}),
+		claims:   make(map[*Claim]struct{}),
+	}
+	servers := slices.Clone(settings.servers)
+	rand.Shuffle(len(servers), func(i, j int) { servers[i], servers[j] = servers[j], servers[i] })
+	s.dialer = &dialer{
+		settings: settings,
+		servers:  servers,
+		connect:  s.connected,
+		ctx:      dials,
+		timeout:  settings.sessionTimeout,
+		failures: make(map[string]error),
+	}
+	// The client's goroutines call back before Connect has returned conn.
+	conn, events, err := zk.Connect(servers, settings.sessionTimeout,
+		zk.WithDialer(s.dialer.dial),
+		zk.WithHostProvider(s.dialer),
+		zk.WithEventCallback(s.event),
+		zk.WithLogger(clientLogger{report}),
+		zk.WithLogInfo(false),
+	)
+	if err != nil {
+		cancel(err)
+		hangUp()
+		return nil, &Error{Op: "connect", Err: err}
+	}
+	s.conn = conn
+	// The channel of events is lossy, and the callback tells all that it would.
+	// It is closed when the client's last goroutine has gone.
+	s.calls.Go(func() {
+		for range events {
+		}
+	})
+	return s, nil
+}
+
+// connected wraps each new connection. It is called by the client's goroutine.
+func (s *session) connected(conn net.Conn, server string, greetBy time.Time) net.Conn {
+	s.mu.Lock()
+	again := s.id != 0
+	s.mu.Unlock()
+	w := newWire(conn, greetBy, again && s.watches.count() > 0, s.timeout()/24)
+	w.answered = s.trust.packet
+	w.failed = func(err error) {
+		s.dialer.miss(server, err)
+		if s.ctx.Err() != nil && s.dialer.isMute() {
+			s.hangUp() // to be heard would keep alive what was given up
+		}
+	}
+	w.greeted = func(h hello) error {
+		if h.sessionID == 0 {
+			return nil // the client tells of the expiry
+		}
+		if h.timeout < time.Second/10 {
+			return fmt.Errorf("not a ZooKeeper server: it granted a session timeout of %v", h.timeout)
+		}
+		s.trust.renegotiate(h.timeout)
+		s.dialer.negotiated(h.timeout)
+		s.mu.Lock()
+		s.id, s.server = h.sessionID, server
+		s.mu.Unlock()
+		return nil
+	}
+	s.mu.Lock()
+	s.wire = w
+	s.mu.Unlock()
+	return w
+}
+
+// event is the client's callback. It runs on the goroutines that serve the
+// connection, so it changes state and does nothing that could wait.
+func (s *session) event(ev zk.Event) {
+	if ev.Type != zk.EventSession {
+		s.watches.event(ev)
+		if (ev.Type == zk.EventNodeDeleted || ev.Type == zk.EventNodeDataChanged) && s.ledger.suspect(ev.Path) {
+			s.hurryBeat()
+		}
+		return
+	}
+	switch ev.State {
+	case zk.StateHasSession:
+		s.setAttached(true)
+	case zk.StateDisconnected:
+		s.setAttached(false)
+	case zk.StateExpired:
+		s.end(errExpired)
+		s.quit() // one that was given up is still dialling
+	}
+}
+
+func (s *session) setAttached(attached bool) {
+	s.mu.Lock()
+	if s.isAttached == attached {
+		s.mu.Unlock()
+		return
+	}
+	s.isAttached = attached
+	s.beat.next = time.Time{} // due at once
+	first := attached && !s.wasAttached
+	turn := s.detach
+	if attached {
+		turn = s.attach
+		s.wasAttached = true
+		s.detach = make(chan struct{})
+	} else {
+		s.attach = make(chan struct{})
+		s.detachedSince = time.Now()
+	}
+	server, id := s.server, s.id
+	s.mu.Unlock()
+
+	close(turn)
+	switch {
+	case first:
+		close(s.opened)
+	case attached:
+		s.report.attached(id, server)
+	default:
+		s.report.detached(id, server)
+	}
+	s.poke()
+}
+
+// attached waits until a server serves the session.
+func (s *session) attached(ctx context.Context) error {
+	s.mu.Lock()
+	attach := s.attach
+	s.mu.Unlock()
+	if s.ctx.Err() != nil {
+		return context.Cause(s.ctx)
+	}
+	select {
+	case <-attach:
+		return nil
+	default:
+	}
+	select {
+	case <-attach:
+		return nil
+	case <-s.ctx.Done():
+		return context.Cause(s.ctx)
+	case <-ctx.Done():
+		return fmt.Errorf("%w (not connected: %w)", ctx.Err(), s.dialer.why())
+	}
+}
+
+// isServed says whether a server serves the session at this moment.
+func (s *session) isServed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.isAttached
+}
+
+// end makes the session be over. Claims are told before anything else happens.
+// Only the first call has an effect.
+func (s *session) end(cause error) {
+	s.mu.Lock()
+	if s.over != nil {
+		s.mu.Unlock()
+		return
+	}
+	s.over = cause
+	claims := s.takeClaims()
+	s.mu.Unlock()
+
+	ended := endAll(claims, cause)
+	s.cancel(cause)
+	s.watches.dropAll()
+	for _, c := range ended {
+		s.report.lost(c, cause)
+	}
+	// A session that is closed, or given up, is yet to be told so.
+	if !errors.Is(cause, ErrClosed) && !errors.Is(cause, errGivenUp) {
+		s.quit()
+	}
+}
+
+// quit has the session make no more connections, and ends the one it has: the
+// client does not close one over which it was told that the session has expired.
+func (s *session) quit() {
+	s.hangUp()
+	s.mu.Lock()
+	w := s.wire
+	s.mu.Unlock()
+	if w != nil {
+		w.sever()
+	}
+}
+
+// takeClaims returns the claims and forgets them. The caller holds mu.
+func (s *session) takeClaims() []*Claim {
+	claims := make([]*Claim, 0, len(s.claims))
+	for c := range s.claims {
+		claims = append(claims, c)
+	}
+	clear(s.claims)
+	return claims
+}
+
+// bury ends what the session leaves in this process, after end. The client tells
+// the ensemble that the session is closed, where it can, and its nodes go.
+func (s *session) bury() {
+	s.hangUp()
+	s.conn.Close()
+	s.quit()
+	s.calls.Wait()
+}
+
+// spawn runs f on a goroutine that the session waits for.
+func (s *session) spawn(f func()) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over != nil {
+		return s.over
+	}
+	s.calls.Go(f)
+	return nil
+}
+
+// begin is spawn for a request on the caller's own goroutine, until end is called.
+func (s *session) begin() (end func(), err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over != nil {
+		return nil, s.over
+	}
+	s.calls.Add(1)
+	s.through++
+	return s.endThrough, nil
+}
+
+func (s *session) endThrough() {
+	s.mu.Lock()
+	s.through--
+	s.mu.Unlock()
+	s.calls.Done()
+}
+
+// authenticate presents the credentials. The client repeats them by itself to
+// each further server once the first has taken them.
+func (s *session) authenticate(ctx context.Context) error {
+	for _, auth := range s.settings.auth {
+		for {
+			_, err := call(ctx, s, func(conn *zk.Conn) (struct{}, error) {
+				return struct{}{}, conn.AddAuth(auth.Scheme, auth.Data)
+			}, nil)
+			if err == nil {
+				break
+			}
+			if outcomeOf(err) != unknown || ctx.Err() != nil || s.ctx.Err() != nil {
+				return &Error{Op: "authenticate", Path: auth.Scheme, Err: err}
+			}
+		}
+	}
+	return nil
+}
+
+// timeout is T, as negotiated.
+func (s *session) timeout() time.Duration { return s.trust.negotiated() }
+
+// look has the keeper look within d. It is not woken if it will look by then in any
+// case: under a quick succession of locks that would be for each request.
+func (s *session) look(d time.Duration) { s.lookAt(time.Now().Add(d)) }
+
+// lookForBeat has heartbeats begin, if one is due, for a place that is held for
+// longer than a moment: its creation was a proof, and one that is released at once
+// needs no other.
+func (s *session) lookForBeat() {
+	by := time.Now().Add(s.timeout() / 48)
+	s.mu.Lock()
+	if s.beat.next.After(by) {
+		by = s.beat.next
+	}
+	s.mu.Unlock()
+	s.lookAt(by)
+}
+
+func (s *session) lookAt(by time.Time) {
+	s.mu.Lock()
+	late := s.nextLook.After(by)
+	if late {
+		s.lookBy, s.nextLook = by, by
+	}
+	s.mu.Unlock()
+	if late {
+		s.poke()
+	}
+}
+
+// poke tells the keeper that there is something to do.
+func (s *session) poke() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (s *session) sessionID() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.id
+}
+
+// servedBy is the server that serves the session, or did last.
+func (s *session) servedBy() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.server
+}

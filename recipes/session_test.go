@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package recipes
+
+import (
+	"context"
+	"net"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+)
+
+func isConnect(r stubRequest) bool { return r.op == opConnect }
+
+// A conn that outlives its session would open another by itself, and spin on a
+// dialer that refuses without saying that a round is full.
+func TestDeadConnStopsDialling(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		client := s.connect(t, s.options())
+		claim := claimed(t, client)
+		time.Sleep(time.Second)
+		before := runtime.NumGoroutine()
+		old, conn := client.newest(), client.Conn()
+		s.expire(client.SessionID())
+		synctest.Wait()
+		require.ErrorIs(t, claim.Err(), ErrSessionExpired)
+		time.Sleep(2 * time.Second)
+		require.NotSame(t, old, client.newest(), "the next session is there")
+		require.Equal(t, 3, s.dialled(), "the first, the one that is told of the end, the next session's")
+
+		time.Sleep(time.Hour)
+		require.Equal(t, 3, s.dialled())
+		require.Equal(t, zk.StateDisconnected, conn.State())
+		require.LessOrEqual(t, runtime.NumGoroutine(), before, "nothing of the old session is left")
+	})
+}
+
+func TestDeadConnIsBuriedEvenIfNoServerIsThereToTellOfTheEnd(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		client := s.connect(t, s.options())
+		time.Sleep(time.Second)
+		before := runtime.NumGoroutine()
+		old := client.newest()
+		old.end(ErrSessionExpired)
+		time.Sleep(2 * time.Second)
+		require.NotSame(t, old, client.newest())
+		require.Equal(t, 2, s.dialled())
+		time.Sleep(time.Hour)
+		require.Equal(t, 2, s.dialled())
+		require.LessOrEqual(t, runtime.NumGoroutine(), before)
+	})
+}
+
+func TestRequestQueuedAcrossExpiryNeverRunsInTheNextSession(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		client := s.connect(t, s.options())
+		old := client.SessionID()
+		s.cut()
+		s.hangUp(0)
+		synctest.Wait()
+		// The caller's own request, which nothing keeps out of the client's queue.
+		result := make(chan error, 1)
+		conn := client.Conn()
+		go func() {
+			_, err := conn.Create("/queued", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+			result <- err
+		}()
+		time.Sleep(time.Second)
+		s.expire(old)
+		s.mend()
+
+		claim := claimed(t, client)
+		require.NotEqual(t, old, client.SessionID())
+		require.Error(t, <-result)
+		time.Sleep(time.Hour)
+		require.NoError(t, claim.Err())
+		require.Empty(t, s.seen(func(r stubRequest) bool { return len(r.ops) > 0 && r.ops[0].path == "/queued" }))
+	})
+}
+
+func TestEachSessionHasAConnOfItsOwn(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		client := s.connect(t, s.options())
+		for range 3 {
+			conn, id := client.Conn(), client.SessionID()
+			require.Equal(t, id, conn.SessionID())
+			s.expire(id)
+			time.Sleep(2 * time.Second)
+			require.NotSame(t, conn, client.Conn())
+			require.NotEqual(t, id, client.SessionID())
+		}
+	})
+}
+
+func TestSessionThatNobodyServesForTwiceItsTimeoutIsGivenUp(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		client := s.connect(t, s.options())
+		old := client.newest()
+		time.Sleep(time.Second)
+		// Servers that lost their data refuse a session that has seen more, for ever.
+		s.on(func(r stubRequest) verdict {
+			if r.op == opConnect {
+				return cutBefore
+			}
+			return answer
+		})
+		s.hangUp(0)
+		time.Sleep(2*stubTimeout - time.Second)
+		require.NoError(t, old.ctx.Err())
+		time.Sleep(2 * time.Second)
+		require.ErrorIs(t, context.Cause(old.ctx), ErrSessionExpired)
+
+		s.on(func(stubRequest) verdict { return answer })
+		claim := claimed(t, client)
+		require.NoError(t, claim.Err())
+		require.NotSame(t, old, client.newest())
+	})
+}
+
+func TestSessionThatWasGivenUpIsClosedWhenTheEnsembleComesBack(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		client := s.connect(t, s.options())
+		claim := claimed(t, client)
+		old := client.SessionID()
+		s.refuse(4 * stubTimeout)
+		time.Sleep(4 * stubTimeout)
+		require.ErrorIs(t, claim.Err(), ErrDeadline)
+		time.Sleep(3 * time.Second)
+		require.NotEqual(t, old, client.SessionID())
+		closes := s.seen(func(r stubRequest) bool { return r.op == opClose })
+		require.Len(t, closes, 1)
+		require.Equal(t, old, closes[0].session)
+		require.Empty(t, s.line(), "the ensemble has kept it alive, and would for another T")
+	})
+}
+
+func TestSessionThatWasGivenUpAndHasExpiredOpensNoOther(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		client := s.connect(t, s.options())
+		conn, old := client.Conn(), client.SessionID()
+		time.Sleep(time.Second)
+		before := runtime.NumGoroutine()
+		s.refuse(4 * stubTimeout)
+		time.Sleep(3 * stubTimeout)
+		result := make(chan error, 1)
+		go func() { result <- conn.Delete("/queued", -1) }()
+		s.expire(old)
+		time.Sleep(2 * stubTimeout)
+		require.Error(t, <-result)
+		require.NotEqual(t, old, client.SessionID())
+		opened := s.seen(func(r stubRequest) bool { return r.op == opConnect && r.session == 0 })
+		require.Len(t, opened, 2, "the first session and the next")
+		time.Sleep(time.Hour)
+		require.Len(t, s.seen(isConnect), 3)
+		require.Empty(t, s.seen(func(r stubRequest) bool { return r.op == opDelete }))
+		require.LessOrEqual(t, runtime.NumGoroutine(), before)
+	})
+}
+
+func TestSessionIsTakenUpWithTheSameIDByTheNextServer(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		attached := make(chan string, 16)
+		opts := s.options()
+		opts.Trace = &Trace{Attached: func(_ int64, server string) { attached <- server }}
+		client := s.connect(t, opts)
+		claim := claimed(t, client)
+		id, first := client.SessionID(), client.newest().servedBy()
+		for range 3 {
+			began := time.Now()
+			s.hangUp(0)
+			require.NotEqual(t, first, <-attached)
+			require.Less(t, time.Since(began), 100*time.Millisecond, "no second is lost")
+			first = client.newest().servedBy()
+			time.Sleep(time.Minute)
+		}
+		require.Equal(t, id, client.SessionID())
+		require.NoError(t, claim.Err())
+	})
+}
+
+// The client reads its last zxid in one goroutine while it sends its watches
+// again, and writes it in another that handles replies: without the gate, the
+// race detector fails this test.
+func TestWatchesAreSentAgainWithoutADataRace(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		client := s.connect(t, s.options())
+		claim := claimed(t, client)
+		waiting, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		for range 3 {
+			go func() { _, _ = newLine(t, client, nil).Claim(waiting) }()
+		}
+		synctest.Wait()
+		for range 20 {
+			s.hangUp(0)
+			time.Sleep(time.Second)
+			require.NoError(t, claim.Check(t.Context()))
+		}
+		sent := s.seen(func(r stubRequest) bool { return r.op == opSetWatches })
+		require.Len(t, sent, 20)
+	})
+}
+
+func TestExpiredClaimIsToldThatTheSessionIsOverAndTheNextOneServes(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		client := s.connect(t, s.options())
+		claim := claimed(t, client)
+		s.expire(client.SessionID())
+		<-claim.Done()
+		require.ErrorIs(t, claim.Err(), ErrLost)
+		require.ErrorIs(t, claim.Err(), ErrSessionExpired)
+		require.NotErrorIs(t, claim.Err(), ErrDeadline)
+		next := claimed(t, client)
+		require.Greater(t, next.Token(), claim.Token())
+	})
+}
+
+func TestConnectThatFailsLeavesNothingBehind(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		s.cut()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		before := runtime.NumGoroutine()
+		_, err := Connect(ctx, []string{"zk1"}, s.options())
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		dialled := s.dialled()
+		time.Sleep(time.Hour)
+		require.Equal(t, dialled, s.dialled())
+		require.LessOrEqual(t, runtime.NumGoroutine(), before)
+		s.mend()
+	})
+}
+
+func TestRefusedDialIsNamedByConnect(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		opts := newStub(t).options()
+		opts.Dial = func(context.Context, string, string) (net.Conn, error) { return nil, errUnreachable }
+		_, err := Connect(ctx, []string{"zk1", "zk2"}, opts)
+		require.ErrorIs(t, err, errUnreachable)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "zk1:2181: ")
+		require.ErrorContains(t, err, "zk2:2181: ")
+	})
+}
+
+// A server that hears the handshake takes the session to be alive, though its
+// answer never comes: to go on asking would keep the nodes in everybody's way.
+func TestSessionWhoseHandshakesAreNotAnsweredIsGivenUpSoonAfterTheDeadline(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		client := s.connect(t, s.options())
+		claim := claimed(t, client)
+		session := client.newest()
+		time.Sleep(untilSteady)
+		s.on(func(stubRequest) verdict { return ignore })
+		<-claim.Done()
+		time.Sleep(stubTimeout / 2)
+		require.ErrorIs(t, context.Cause(session.ctx), errGivenUp)
+	})
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package recipes
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/lockkeeper/lockkeeper/fencing"
+)
+
+// A Trace is told of what happens in a client. Every field may be nil.
+//
+// The functions are called one at a time, in the order of the events, on a
+// goroutine of their own: a slow one delays those after it and nothing else.
+// While 1024 calls are waiting, further events are dropped and counted:
+// Client.DroppedEvents. Client.Close waits for those that were queued.
+type Trace struct {
+	// SessionOpened is called when a session exists.
+	SessionOpened func(session int64, server string, timeout time.Duration)
+	// SessionEnded is called when a session is over, with the reason.
+	SessionEnded func(session int64, cause error)
+	// Attached is called when a server serves the session again.
+	Attached func(session int64, server string)
+	// Detached is called when the connection to the server ended. Nothing is lost
+	// yet.
+	Detached func(session int64, server string)
+	// Heartbeat is called when a heartbeat was answered, or has failed.
+	Heartbeat func(roundTrip time.Duration, err error)
+	// Waiting is called when a contender begins to wait for the one ahead of it.
+	Waiting func(path, node, ahead string)
+	// Granted is called when a contender has the claim.
+	Granted func(path, node string, token fencing.Token, waited time.Duration)
+	// Lost is called when a claim has ended other than by its holder.
+	Lost func(path, node string, cause error)
+	// Released is called when a holder has given a claim up, with what Release
+	// returned.
+	Released func(path, node string, err error)
+	// Rejoined is called when a waiter begins anew at the end of the line, because
+	// its session is over or its node was deleted.
+	Rejoined func(path string, cause error)
+	// Recovered is called when it was found out what became of a create that was
+	// not answered.
+	Recovered func(path string, found bool, err error)
+	// Owed is called when a node could not be deleted yet.
+	Owed func(node string, err error)
+
+	_ struct{}
+}
+
+// reportQueue is how many events may wait to be told.
+const reportQueue = 1024
+
+// A reporter tells the log and the trace what happens, on a goroutine of its
+// own: neither runs where it could hold up a deadline.
+type reporter struct {
+	trace   Trace
+	logger  *slog.Logger
+	queue   chan func()
+	stop    chan struct{} // closed when nothing more is to be told
+	stopped chan struct{} // closed when run has returned
+	dropped atomic.Int64
+}
+
+func newReporter(s *settings) *reporter {
+	r := &reporter{
+		trace:   s.trace,
+		logger:  s.logger,
+		queue:   make(chan func(), reportQueue),
+		stop:    make(chan struct{}),
+		stopped: make(chan struct{}),
+	}
+	go r.run()
+	return r
+}
+
+func (r *reporter) run() {
+	defer close(r.stopped)
+	for {
+		select {
+		case f := <-r.queue:
+			f()
+			continue
+		default:
+		}
+		select {
+		case f := <-r.queue:
+			f()
+		case <-r.stop:
+			if len(r.queue) == 0 {
+				return
+			}
+		}
+	}
+}
+
+// close tells what is queued, and ends. Only Client.Close calls it, once.
+func (r *reporter) close() {
+	close(r.stop)
+	<-r.stopped
+}
+
+func (r *reporter) tell(f func()) {
+	select {
+	case r.queue <- f:
+	default:
+		r.dropped.Add(1)
+	}
+}
+
+func (r *reporter) log(level slog.Level, msg string, args ...any) {
+	r.tell(func() { r.logger.Log(context.Background(), level, msg, args...) })
+}
+
+func (r *reporter) opened(id int64, server string, asked, got time.Duration) {
+	if asked != got {
+		r.log(slog.LevelWarn, "zookeeper granted another session timeout than was asked for", "asked", asked, "granted", got, "server", server)
+	}
+	r.log(slog.LevelDebug, "zookeeper session opened", "session", hex(id), "server", server, "timeout", got)
+	if f := r.trace.SessionOpened; f != nil {
+		r.tell(func() { f(id, server, got) })
+	}
+}
+
+func (r *reporter) ended(id int64, cause error) {
+	r.log(slog.LevelInfo, "zookeeper session ended", "session", hex(id), "cause", cause)
+	if f := r.trace.SessionEnded; f != nil {
+		r.tell(func() { f(id, cause) })
+	}
+}
+
+func (r *reporter) attached(id int64, server string) {
+	r.log(slog.LevelDebug, "zookeeper session attached", "session", hex(id), "server", server)
+	if f := r.trace.Attached; f != nil {
+		r.tell(func() { f(id, server) })
+	}
+}
+
+func (r *reporter) detached(id int64, server string) {
+	r.log(slog.LevelDebug, "zookeeper session detached", "session", hex(id), "server", server)
+	if f := r.trace.Detached; f != nil {
+		r.tell(func() { f(id, server) })
+	}
+}
+
+func (r *reporter) heartbeat(roundTrip time.Duration, err error) {
+	if f := r.trace.Heartbeat; f != nil {
+		r.tell(func() { f(roundTrip, err) })
+	}
+}
+
+func (r *reporter) waiting(p *place, ahead string) {
+	if f := r.trace.Waiting; f != nil {
+		r.tell(func() { f(p.line, p.path, ahead) })
+	}
+}
+
+func (r *reporter) granted(c *Claim, waited time.Duration) {
+	if f := r.trace.Granted; f != nil {
+		r.tell(func() { f(c.place.line, c.place.path, c.Token(), waited) })
+	}
+}
+
+func (r *reporter) lost(c *Claim, cause error) {
+	r.log(slog.LevelWarn, "claim lost", "path", c.place.path, "token", c.Token(), "cause", cause)
+	if f := r.trace.Lost; f != nil {
+		r.tell(func() { f(c.place.line, c.place.path, cause) })
+	}
+}
+
+func (r *reporter) released(c *Claim, err error) {
+	if f := r.trace.Released; f != nil {
+		r.tell(func() { f(c.place.line, c.place.path, err) })
+	}
+}
+
+func (r *reporter) rejoined(path string, cause error) {
+	r.log(slog.LevelInfo, "joining the line again", "path", path, "cause", cause)
+	if f := r.trace.Rejoined; f != nil {
+		r.tell(func() { f(path, cause) })
+	}
+}
+
+func (r *reporter) recovered(path string, found bool, err error) {
+	r.log(slog.LevelDebug, "looked for a node whose creation was not answered", "path", path, "found", found, "error", err)
+	if f := r.trace.Recovered; f != nil {
+		r.tell(func() { f(path, found, err) })
+	}
+}
+
+func (r *reporter) owed(p *place, err error) {
+	r.log(slog.LevelWarn, "node could not be deleted yet", "path", p.line, "node", p.path, "error", err)
+	if f := r.trace.Owed; f != nil {
+		node := p.path // which the next sweep may come to know
+		r.tell(func() { f(node, err) })
+	}
+}
+
+func hex(id int64) string { return fmt.Sprintf("0x%x", uint64(id)) }
+
+// clientLogger passes on what the ZooKeeper client says, which speaks of every
+// failed attempt in a tone of its own.
+type clientLogger struct{ report *reporter }
+
+func (l clientLogger) Printf(format string, args ...any) {
+	l.report.log(slog.LevelDebug, "zookeeper client: "+fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package recipes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/fencing"
+)
+
+func newTestReporter(trace Trace, logger slog.Handler) *reporter {
+	return newReporter(&settings{trace: trace, logger: slog.New(logger)})
+}
+
+func TestEventsAreToldInOrderAndOneAtATime(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var told []string // guarded by nothing but the promise
+		tell := func(event ...any) {
+			told = append(told, strings.TrimSpace(fmt.Sprintln(event...)))
+			time.Sleep(time.Millisecond)
+		}
+		r := newTestReporter(Trace{
+			SessionOpened: func(id int64, server string, timeout time.Duration) { tell("opened", id, server, timeout) },
+			SessionEnded:  func(id int64, cause error) { tell("ended", id, cause) },
+			Attached:      func(id int64, server string) { tell("attached", id, server) },
+			Detached:      func(id int64, server string) { tell("detached", id, server) },
+			Heartbeat:     func(roundTrip time.Duration, err error) { tell("heartbeat", roundTrip, err) },
+			Waiting:       func(path, node, ahead string) { tell("waiting", path, node, ahead) },
+			Granted: func(path, node string, token fencing.Token, waited time.Duration) {
+				tell("granted", path, node, token, waited)
+			},
+			Lost:      func(path, node string, cause error) { tell("lost", path, node, cause) },
+			Released:  func(path, node string, err error) { tell("released", path, node, err) },
+			Rejoined:  func(path string, cause error) { tell("rejoined", path, cause) },
+			Recovered: func(path string, found bool, err error) { tell("recovered", path, found, err) },
+			Owed:      func(node string, err error) { tell("owed", node, err) },
+		}, slog.DiscardHandler)
+		p := newPlace("/l", 1, "n")
+		p.path, p.member = "/l/x", member{name: "x", czxid: 42}
+		c := &Claim{place: p}
+		why := errors.New("why")
+		r.opened(1, "zk1", time.Second, time.Second)
+		r.detached(1, "zk1")
+		r.attached(1, "zk2")
+		r.heartbeat(time.Second, nil)
+		r.waiting(p, "w")
+		r.granted(c, time.Second)
+		r.lost(c, why)
+		r.released(c, nil)
+		r.rejoined("/l", why)
+		r.recovered("/l", true, nil)
+		r.owed(p, why)
+		r.ended(1, why)
+		r.close()
+		require.Equal(t, []string{
+			"opened 1 zk1 1s", "detached 1 zk1", "attached 1 zk2", "heartbeat 1s <nil>", "waiting /l /l/x w", "granted /l /l/x 42 1s",
+			"lost /l /l/x why", "released /l /l/x <nil>", "rejoined /l why", "recovered /l true <nil>", "owed /l/x why", "ended 1 why",
+		}, told)
+	})
+}
+
+func TestTraceWithoutFunctionsIsNotCalled(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		r := newTestReporter(Trace{}, slog.DiscardHandler)
+		r.opened(1, "zk1", time.Second, 2*time.Second)
+		r.detached(1, "zk1")
+		r.attached(1, "zk1")
+		r.heartbeat(time.Second, nil)
+		c := &Claim{place: newPlace("/l", 1, "n")}
+		r.waiting(c.place, "w")
+		r.granted(c, 0)
+		r.lost(c, ErrDeadline)
+		r.released(c, nil)
+		r.rejoined("/l", ErrDeadline)
+		r.recovered("/l", true, nil)
+		r.owed(c.place, ErrDeadline)
+		r.ended(1, ErrClosed)
+		r.close()
+		require.Zero(t, r.dropped.Load())
+	})
+}
+
+func TestBlockedFunctionBlocksNothingButFunctionsAndWhatIsDroppedIsCounted(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		blocked := make(chan struct{})
+		told := 0
+		r := newTestReporter(Trace{Heartbeat: func(time.Duration, error) {
+			<-blocked
+			told++
+		}}, slog.DiscardHandler)
+		r.heartbeat(0, nil)
+		synctest.Wait() // it is in the function now
+		for range reportQueue {
+			r.heartbeat(0, nil)
+		}
+		require.Zero(t, r.dropped.Load())
+		for range 7 {
+			r.heartbeat(0, nil)
+		}
+		require.Equal(t, int64(7), r.dropped.Load())
+		close(blocked)
+		r.close()
+		require.Equal(t, 1+reportQueue, told, "closing tells what was queued")
+	})
+}
+
+func TestCloseWaitsForTheLastFunction(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		returned := false
+		r := newTestReporter(Trace{Heartbeat: func(time.Duration, error) {
+			time.Sleep(time.Minute)
+			returned = true
+		}}, slog.DiscardHandler)
+		r.heartbeat(0, nil)
+		r.close()
+		require.True(t, returned)
+	})
+}
+
+// records are a slog.Handler that keeps what it is told.
+type records struct{ all []slog.Record }
+
+func (r *records) Enabled(context.Context, slog.Level) bool { return true }
+func (r *records) Handle(_ context.Context, record slog.Record) error {
+	r.all = append(r.all, record)
+	return nil
+}
+func (r *records) WithAttrs([]slog.Attr) slog.Handler { return r }
+func (r *records) WithGroup(string) slog.Handler      { return r }
+
+func (r *records) text() []string {
+	var lines []string
+	for _, record := range r.all {
+		line := record.Level.String() + " " + record.Message
+		record.Attrs(func(a slog.Attr) bool { line += " " + a.String(); return true })
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func TestTimeoutOtherThanTheOneAskedForIsLogged(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var log records
+		r := newTestReporter(Trace{}, &log)
+		r.opened(0x1a, "zk1:2181", 10*time.Second, 10*time.Second)
+		r.opened(0x1b, "zk1:2181", 10*time.Second, 4*time.Second)
+		r.close()
+		require.Equal(t, []string{
+			"DEBUG zookeeper session opened session=0x1a server=zk1:2181 timeout=10s",
+			"WARN zookeeper granted another session timeout than was asked for asked=10s granted=4s server=zk1:2181",
+			"DEBUG zookeeper session opened session=0x1b server=zk1:2181 timeout=4s",
+		}, log.text())
+	})
+}
+
+func TestWhatTheZooKeeperClientSaysIsForDebugging(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var log records
+		r := newTestReporter(Trace{}, &log)
+		clientLogger{r}.Printf("failed to connect to %s: %v", "zk1", errors.New("refused"))
+		r.close()
+		require.Equal(t, []string{"DEBUG zookeeper client: failed to connect to zk1: refused"}, log.text())
+	})
+}

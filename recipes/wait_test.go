@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package recipes
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A granted is what Claim returned, and when.
+type granted struct {
+	claim *Claim
+	err   error
+	at    time.Time
+}
+
+// claiming has a contender join the line below /l.
+func claiming(ctx context.Context, line *Line) <-chan granted {
+	result := make(chan granted, 1)
+	go func() {
+		claim, err := line.Claim(ctx)
+		result <- granted{claim, err, time.Now()}
+	}()
+	return result
+}
+
+func requireWaiting(t *testing.T, result <-chan granted, why string) {
+	t.Helper()
+	synctest.Wait()
+	select {
+	case g := <-result:
+		require.Fail(t, "the claim was decided", "%s: %v", why, g.err)
+	default:
+	}
+}
+
+// A server that was cut off from its leader answers reads and pings, and can show
+// an empty line to a waiter whose session is gone.
+func TestGrantWaitsForFreshProof(t *testing.T) {
+	for _, silence := range []time.Duration{stubTimeout / 3, stubTimeout / 2, stubTimeout, 10 * stubTimeout} {
+		bubble(t, func(t *testing.T) {
+			s := newStub(t)
+			s.make("/l", parentMark)
+			s.make("/l/another-lock-0000000000", "")
+			client := s.connect(t, s.options())
+			time.Sleep(time.Second)
+			result := claiming(t.Context(), newLine(t, client, nil))
+			time.Sleep(untilSteady)
+			requireWaiting(t, result, "somebody is ahead")
+
+			s.on(func(r stubRequest) verdict {
+				if r.heartbeat() {
+					return ignore
+				}
+				return answer
+			})
+			time.Sleep(silence)
+			at := heartbeats(s)
+			trust := client.newest().trust
+			if silence <= stubTimeout/3 {
+				require.Positive(t, trust.left(time.Now()), "it is still believed to live, but not for long")
+			}
+			require.Less(t, trust.left(time.Now()), stubTimeout/4)
+			s.delete("/l/another-lock-0000000000")
+			requireWaiting(t, result, "nobody is ahead, but nothing proves that the session lives")
+			time.Sleep(time.Minute)
+			requireWaiting(t, result, "nor after a minute")
+			require.Greater(t, len(heartbeats(s)), len(at), "it asks for proof")
+
+			s.on(func(stubRequest) verdict { return answer })
+			g := <-result
+			require.NoError(t, g.err)
+			require.GreaterOrEqual(t, g.claim.Deadline().Sub(g.at), stubTimeout/4)
+			proof := heartbeats(s)[len(heartbeats(s))-1]
+			require.LessOrEqual(t, g.at.Sub(proof), stubTimeout/2)
+		})
+	}
+}
+
+func TestGrantOfASessionThatIsGoneIsRefusedAndTheWaiterJoinsAgain(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		s.make("/l", parentMark)
+		s.make("/l/another-lock-0000000000", "")
+		var rejoined []error
+		opts := s.options()
+		opts.Trace = &Trace{Rejoined: func(_ string, cause error) { rejoined = append(rejoined, cause) }}
+		client := s.connect(t, opts)
+		result := claiming(t.Context(), newLine(t, client, nil))
+		time.Sleep(untilSteady)
+		old := client.SessionID()
+		s.expire(old)
+		time.Sleep(2 * time.Second)
+		requireWaiting(t, result, "it is in line again, behind the same one")
+		s.delete("/l/another-lock-0000000000")
+		g := <-result
+		require.NoError(t, g.err)
+		require.NotEqual(t, old, client.SessionID())
+		synctest.Wait()
+		require.Len(t, rejoined, 1)
+		require.ErrorIs(t, rejoined[0], ErrSessionExpired)
+	})
+}
+
+func TestWaiterWatchesOnlyTheOneAhead(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		client := s.connect(t, s.options())
+		holder := claimed(t, client)
+		line := newLine(t, client, nil)
+		first := claiming(t.Context(), line)
+		synctest.Wait()
+		second := claiming(t.Context(), line)
+		synctest.Wait()
+		before := len(s.seen(func(r stubRequest) bool { return r.op == opGetChildren }))
+		require.NoError(t, line.Release(t.Context(), holder))
+		g := <-first
+		require.NoError(t, g.err)
+		requireWaiting(t, second, "it is not its turn")
+		require.Len(t, s.seen(func(r stubRequest) bool { return r.op == opGetChildren }), before+1, "only the next one looked")
+		require.NoError(t, line.Release(t.Context(), g.claim))
+		require.NoError(t, (<-second).err)
+	})
+}
+
+func TestEventAloneNeverGrants(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		s.make("/l", parentMark)
+		s.make("/l/another-lock-0000000000", "")
+		s.make("/l/another-lock-0000000001", "")
+		client := s.connect(t, s.options())
+		result := claiming(t.Context(), newLine(t, client, nil))
+		synctest.Wait()
+		s.delete("/l/another-lock-0000000001") // the one that is watched gave up
+		time.Sleep(time.Minute)
+		requireWaiting(t, result, "there is one left")
+		s.delete("/l/another-lock-0000000000")
+		require.NoError(t, (<-result).err)
+	})
+}
+
+func TestWaiterWhoseOwnNodeIsDeletedJoinsAgainAtTheEnd(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		s.make("/l", parentMark)
+		s.make("/l/another-lock-0000000000", "")
+		client := s.connect(t, s.options())
+		result := claiming(t.Context(), newLine(t, client, nil))
+		synctest.Wait()
+		own := s.line()[0]
+		require.NotContains(t, own, "another")
+		s.delete(own)
+		synctest.Wait()
+		require.Len(t, s.line(), 2)
+		require.NotContains(t, s.line(), own)
+		require.Equal(t, 1, client.Ledger())
+		s.delete("/l/another-lock-0000000000")
+		require.NoError(t, (<-result).err)
+	})
+}
+
+// While its deletion is refused it stands in the line, and its waiter behind it.
+func TestWaiterWhoseOwnNodeIsOverwrittenJoinsAgainWithoutABusyLoop(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		s.make("/l", parentMark)
+		s.make("/l/another-lock-0000000000", "")
+		client := s.connect(t, s.options())
+		s.on(func(r stubRequest) verdict {
+			switch r.op {
+			case opDelete:
+				return forbid
+			case opGetChildren:
+				time.Sleep(time.Millisecond) // a loop without a pause would stop the clock
+			}
+			return answer
+		})
+		result := claiming(t.Context(), newLine(t, client, nil))
+		time.Sleep(untilSteady)
+		own := s.line()[0]
+		require.NotContains(t, own, "another")
+		listings := func() int { return len(s.seen(func(r stubRequest) bool { return r.op == opGetChildren })) }
+		before := listings()
+		s.overwrite(own, "theirs")
+		time.Sleep(time.Minute)
+		require.LessOrEqual(t, listings()-before, 5)
+		require.Len(t, s.seen(stubRequest.creates), 2)
+		require.Len(t, s.line(), 3)
+		requireWaiting(t, result, "others are ahead")
+
+		s.on(func(stubRequest) verdict { return answer })
+		s.delete("/l/another-lock-0000000000")
+		g := <-result
+		require.NoError(t, g.err)
+		require.Equal(t, []string{g.claim.Path()}, s.line())
+		synctest.Wait() // for the answer to the delete
+		require.Equal(t, 1, client.Ledger())
+	})
+}
+
+func TestWaiterJoinsAgainWhenAWatchIsTheFirstToHearOfTheExpiry(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		s.make("/l", parentMark)
+		s.make("/l/another-lock-0000000000", "")
+		client := s.connect(t, s.options())
+		expireAtFirstWatch(s, client.SessionID())
+		result := claiming(t.Context(), newLine(t, client, nil))
+		time.Sleep(time.Minute)
+		requireWaiting(t, result, "it is in line again")
+		s.delete("/l/another-lock-0000000000")
+		require.NoError(t, (<-result).err)
+	})
+}
+
+// expireAtFirstWatch has the session end before its first watch is asked for. The
+// server hangs up a second later.
+func expireAtFirstWatch(s *stub, session int64) {
+	s.on(func(r stubRequest) verdict {
+		if r.session == session && len(r.ops) == 1 && r.ops[0].watch {
+			s.expireUnheard(session)
+			time.AfterFunc(time.Second, func() { s.hangUp(session) })
+		}
+		return answer
+	})
+}
+
+func TestCancelledWaiterLeavesNoNode(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		s.make("/l", parentMark)
+		s.make("/l/another-lock-0000000000", "")
+		client := s.connect(t, s.options())
+		ctx, cancel := context.WithCancel(t.Context())
+		result := claiming(ctx, newLine(t, client, nil))
+		synctest.Wait()
+		require.Len(t, s.line(), 2)
+		cancel()
+		require.ErrorIs(t, (<-result).err, context.Canceled)
+		require.Len(t, s.line(), 1, "it is gone before Claim returns")
+		require.Zero(t, client.Ledger())
+	})
+}
+
+func TestWaiterThatIsCancelledWhileCutOffLeavesNoNodeOnceMended(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		s.make("/l", parentMark)
+		s.make("/l/another-lock-0000000000", "")
+		client := s.connect(t, s.options())
+		ctx, cancel := context.WithCancel(t.Context())
+		result := claiming(ctx, newLine(t, client, nil))
+		synctest.Wait()
+		s.cut()
+		s.hangUp(0)
+		synctest.Wait()
+		began := time.Now()
+		cancel()
+		require.ErrorIs(t, (<-result).err, context.Canceled)
+		require.Equal(t, began, time.Now(), "nobody waits for a server that is not there")
+		require.Equal(t, 1, client.Ledger())
+		s.mend()
+		time.Sleep(2 * time.Second)
+		require.Len(t, s.line(), 1)
+		require.Zero(t, client.Ledger())
+	})
+}
+
+// What is left to do once no server serves the session is not waited for.
+func TestCancelledWaiterOfASilentServerDoesNotWaitForTheReleaseTimeout(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		s.make("/l", parentMark)
+		s.make("/l/another-lock-0000000000", "")
+		client := s.connect(t, s.options())
+		ctx, cancel := context.WithCancel(t.Context())
+		result := claiming(ctx, newLine(t, client, nil))
+		time.Sleep(untilSteady)
+		requireWaiting(t, result, "somebody is ahead")
+		s.cut()
+		cancelled := time.Now()
+		cancel()
+		g := <-result
+		require.ErrorIs(t, g.err, context.Canceled)
+		require.LessOrEqual(t, g.at.Sub(cancelled), stubTimeout/3)
+		s.mend()
+		time.Sleep(stubTimeout)
+		require.Len(t, s.line(), 1, "and is done all the same")
+	})
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package recipes
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// A watchKind is what a watch waits for.
+type watchKind int
+
+const (
+	watchNode     watchKind = iota // an existing node's change or deletion
+	watchChildren                  // a change of an existing node's children
+	watchCreation                  // the creation of a missing node
+)
+
+type watchKey struct {
+	path string
+	kind watchKind
+}
+
+// A watch is one watch of the client, shared by all who wait for the same thing.
+type watch struct {
+	set   chan struct{} // closed once the server has answered
+	fired chan struct{} // closed when the node may have changed
+	err   error         // the server's; written before set is closed
+}
+
+// watches are those that a session has set. The client cannot take a watch back,
+// so waiters that give up would pile them up: sharing bounds them to one for
+// each live node. Events come by the client's callback, which drops none.
+type watches struct {
+	mu  sync.Mutex // guards set
+	set map[watchKey]*watch
+}
+
+// count is how many watches the client may have, at least.
+func (ws *watches) count() int {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	return len(ws.set)
+}
+
+// event is called by the client, for each event of a node, before anything that
+// the server says afterwards.
+func (ws *watches) event(ev zk.Event) {
+	var kinds []watchKind
+	switch ev.Type {
+	case zk.EventNodeCreated:
+		kinds = []watchKind{watchCreation, watchNode}
+	case zk.EventNodeDataChanged:
+		kinds = []watchKind{watchNode, watchCreation}
+	case zk.EventNodeChildrenChanged:
+		kinds = []watchKind{watchChildren}
+	default: // deleted, or no longer watched
+		kinds = []watchKind{watchNode, watchChildren, watchCreation}
+	}
+	for _, kind := range kinds {
+		ws.drop(watchKey{ev.Path, kind}, nil)
+	}
+}
+
+// drop forgets the watch under key, or only if it is w where w is given, and
+// wakes those who wait for it.
+func (ws *watches) drop(key watchKey, w *watch) {
+	ws.mu.Lock()
+	found := ws.set[key]
+	if found == nil || w != nil && found != w {
+		ws.mu.Unlock()
+		return
+	}
+	delete(ws.set, key)
+	ws.mu.Unlock()
+	close(found.fired)
+}
+
+// dropAll wakes everybody, when the session is over.
+func (ws *watches) dropAll() {
+	ws.mu.Lock()
+	all := ws.set
+	ws.set = make(map[watchKey]*watch)
+	ws.mu.Unlock()
+	for _, w := range all {
+		close(w.fired)
+	}
+}
+
+// watch waits until the watch is set, by this call or an earlier one. Its error
+// is the server's, or ctx's.
+func (s *session) watch(ctx context.Context, path string, kind watchKind) (*watch, error) {
+	key := watchKey{path, kind}
+	s.watches.mu.Lock()
+	w := s.watches.set[key]
+	if w == nil {
+		// Entered before it is asked for: the event may come before the reply
+		// has found its way here.
+		w = &watch{set: make(chan struct{}), fired: make(chan struct{})}
+		s.watches.set[key] = w
+		s.watches.mu.Unlock()
+		s.setWatch(key, w)
+	} else {
+		s.watches.mu.Unlock()
+	}
+	select {
+	case <-w.set:
+		return w, w.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// setWatch asks the server for the watch, for all who want it: the one who came
+// first may give up before the answer.
+func (s *session) setWatch(key watchKey, w *watch) {
+	failed := func(err error) {
+		w.err = err
+		close(w.set)
+		s.watches.drop(key, w)
+	}
+	ask := func() {
+		err := s.attached(s.ctx)
+		if err == nil {
+			s.look(s.timeout() / 8) // the server may not answer
+			err = requestWatch(s.conn, key)
+		}
+		if errors.Is(err, zk.ErrSessionExpired) {
+			s.end(errExpired)
+		}
+		if err != nil {
+			failed(err)
+			return
+		}
+		close(w.set)
+	}
+	if err := s.spawn(ask); err != nil {
+		failed(err)
+	}
+}
+
+func requestWatch(conn *zk.Conn, key watchKey) (err error) {
+	switch key.kind {
+	case watchNode:
+		_, _, _, err = conn.GetW(key.path)
+	case watchChildren:
+		_, _, _, err = conn.ChildrenW(key.path)
+	case watchCreation:
+		_, _, _, err = conn.ExistsW(key.path)
+	}
+	return err
+}
