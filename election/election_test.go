@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package election_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/election"
+	"github.com/lockkeeper/lockkeeper/recipes"
+)
+
+func TestNewRefusesNonsenseAndNamesIt(t *testing.T) {
+	for _, path := range []string{
+		"", "election", "election/a", "/", "//", "//election", "/election//a", "/election/", "/election/.", "/./election",
+		"/election/../a", "/election/a\nb", "/election/\x00", "/election/\x7f", "/election/\xff", "/zookeeper/election",
+	} {
+		e, err := election.New(&recipes.Client{}, path, nil)
+		require.Nil(t, e)
+		require.ErrorContains(t, err, "new election", "the operation")
+		require.ErrorContains(t, err, fmt.Sprintf("path %q", path))
+	}
+	for _, refused := range []struct {
+		opts election.Options
+		name string
+	}{
+		{election.Options{ResignTimeout: -time.Second}, "resign timeout -1s"},
+		{election.Options{StopTimeout: -time.Millisecond}, "stop timeout -1ms"},
+		{election.Options{CoolDown: -1}, "cool-down -1ns"},
+		{election.Options{ID: strings.Repeat("x", 4097)}, "4097 bytes is over the limit of 4096"},
+	} {
+		e, err := election.New(&recipes.Client{}, "/election/a", &refused.opts)
+		require.Nil(t, e)
+		require.ErrorContains(t, err, "new election", "the operation")
+		require.ErrorContains(t, err, refused.name)
+		var failed *recipes.Error
+		require.ErrorAs(t, err, &failed)
+	}
+	e, err := election.New(nil, "/election/a", nil)
+	require.Nil(t, e)
+	require.ErrorContains(t, err, "client is nil")
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package election_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/lockkeeper/lockkeeper/election"
+	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/recipes"
+)
+
+// A Schedule is what leaders write. It checks the token of each write, because a leader that was paused does not know
+// that another leads.
+type Schedule struct {
+	mu    sync.Mutex
+	gate  fencing.Gate // asked under mu, so that no newer write comes between the answer and ours
+	entry string       // guarded by mu
+}
+
+// Put writes entry, unless somebody with a newer token has written.
+func (s *Schedule) Put(ctx context.Context, token fencing.Token, entry string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := errors.Join(ctx.Err(), s.gate.Admit(token)); err != nil {
+		return fmt.Errorf("schedule: put %q: %w", entry, err)
+	}
+	s.entry = entry
+	return nil
+}
+
+// The work returns when its context is done, and is called again for the next term that is won. Run returns when the
+// program ends, or when the work fails.
+func ExampleElection_Run() {
+	ctx, stop := context.WithCancel(context.Background()) // in a program: signal.NotifyContext
+	defer stop()
+	client, err := recipes.Connect(ctx, strings.Split(os.Getenv("ZK_SERVERS"), ","), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	controller, err := election.New(client, "/election/controller", &election.Options{ID: "pod-7"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	var schedule Schedule
+	jobs := make(chan string, 2)
+	jobs <- "backup"
+	jobs <- "report"
+
+	err = controller.Run(ctx, func(ctx context.Context, term *election.Term) error {
+		fmt.Println("leading as", term.ID())
+		for {
+			select {
+			case job := <-jobs:
+				if err := schedule.Put(ctx, term.Token(), job); err != nil {
+					return err // fencing.ErrStale, if another leads already
+				}
+				fmt.Println("scheduled", job)
+				if job == "report" {
+					stop() // the program is told to end
+				}
+			case <-ctx.Done():
+				return context.Cause(ctx) // the program ends, or the term was lost
+			}
+		}
+	})
+	if !errors.Is(err, context.Canceled) {
+		log.Fatal(err)
+	}
+	fmt.Println("stopped")
+	// Output:
+	// leading as pod-7
+	// scheduled backup
+	// scheduled report
+	// stopped
+}
+
+// Those who do not lead follow who does.
+func ExampleElection_Observe() {
+	ctx := context.Background()
+	client, err := recipes.Connect(ctx, strings.Split(os.Getenv("ZK_SERVERS"), ","), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	lead := func(id string) *election.Term {
+		candidate, err := election.New(client, "/election/observed", &election.Options{ID: id})
+		if err != nil {
+			log.Fatal(err)
+		}
+		term, err := candidate.Campaign(ctx)
+		if err != nil {
+			log.Fatal(err)
+		}
+		return term
+	}
+	term := lead("pod-1")
+
+	follower, err := election.New(client, "/election/observed", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for leader, err := range follower.Observe(ctx) {
+		if err != nil {
+			log.Fatal(err) // it ends, and this is why
+		}
+		fmt.Println("orders come from", leader.ID)
+		if leader.ID == "pod-2" {
+			break
+		}
+		if err := term.Resign(ctx); err != nil {
+			log.Fatal(err)
+		}
+		term = lead("pod-2")
+	}
+	if err := term.Resign(ctx); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// orders come from pod-1
+	// orders come from pod-2
+}
+
+// Campaign is for those who end their terms themselves. Each term has a greater token than all before it, so that what
+// an old leader wrote and the network held up is refused.
+func ExampleElection_Campaign() {
+	ctx := context.Background()
+	client, err := recipes.Connect(ctx, strings.Split(os.Getenv("ZK_SERVERS"), ","), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	controller, err := election.New(client, "/election/campaign", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	var schedule Schedule
+
+	lead := func(entry string) (token fencing.Token, err error) {
+		term, err := controller.Campaign(ctx) // ctx bounds the wait, not the term
+		if err != nil {
+			return 0, err
+		}
+		defer func() { err = errors.Join(err, term.Resign(ctx)) }() // ErrLost, if it did not last until here
+		work, cancel := term.Context(ctx)                           // done when ctx is, or when the term is lost
+		defer cancel()
+		return term.Token(), schedule.Put(work, term.Token(), entry)
+	}
+	early, err := lead("backup")
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := lead("report"); err != nil {
+		log.Fatal(err)
+	}
+
+	err = schedule.Put(ctx, early, "cleanup") // the network had kept it
+	fmt.Println("refused as stale:", errors.Is(err, fencing.ErrStale))
+	fmt.Println("schedule:", schedule.entry)
+	// Output:
+	// refused as stale: true
+	// schedule: report
+}
