@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package docker
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// cleanup undoes what was made, the newest first. Its zero value is ready to use.
+type cleanup struct {
+	steps []func(context.Context) error
+}
+
+func (c *cleanup) add(step func(context.Context) error) { c.steps = append(c.steps, step) }
+
+// run takes every step, whatever becomes of the others, under a bound of its own:
+// it often runs because the caller's context has ended.
+func (c *cleanup) run() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	var errs []error
+	for i := len(c.steps) - 1; i >= 0; i-- {
+		errs = append(errs, c.steps[i](ctx))
+	}
+	c.steps = nil
+	return errors.Join(errs...)
+}

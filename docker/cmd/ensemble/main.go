@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Ensemble starts ZooKeeper servers for a command, or for a person who wants to
+// play, and removes them afterwards.
+//
+//	ensemble [-n 3] [-tick 2s] [-dir DIR] [-backend docker|java] -- COMMAND [ARG…]
+//	ensemble [-n 3] [-tick 2s]
+//	ensemble -image
+//
+// With a command it runs it with ZK_SERVERS=host:port,… in its environment,
+// forwards signals to it and exits with its status. Without one it prints that
+// line and stays until it is interrupted or its standard input is closed. Servers
+// that ZK_SERVERS already names are used as they are.
+//
+// With -image it prints the name of the image that servers run on here, pulling or
+// building it when it is missing.
+//
+// `go run -C DIR` runs programs in DIR: name the command's own folder with -dir.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	tclog "github.com/testcontainers/testcontainers-go/log"
+
+	"github.com/lockkeeper/lockkeeper/docker"
+)
+
+func main() {
+	var (
+		servers = flag.Int("n", 1, "number of servers: 1, 3 or 5")
+		tick    = flag.Duration("tick", 0, "ZooKeeper's tick (default 200ms)")
+		dir     = flag.String("dir", "", "folder in which the command runs (default the current one)")
+		backend = flag.String("backend", "", "docker or java (default: what is there)")
+		image   = flag.Bool("image", false, "print the image to run on, building it when it is missing")
+	)
+	flag.Usage = func() {
+		_, _ = fmt.Fprintln(flag.CommandLine.Output(), "usage: ensemble [flags] [-- command [arg…]]")
+		flag.PrintDefaults()
+	}
+	flag.Parse()
+	tclog.SetDefault(tclog.NewNoopLogger()) // it greets every engine with ten lines
+	var status int
+	var err error
+	if *image {
+		err = printImage()
+	} else {
+		opts := &docker.Options{Servers: *servers, Tick: *tick, Backend: *backend, Log: progress}
+		status, err = run(opts, *dir, flag.Args())
+	}
+	if err != nil {
+		progress("%v", err)
+		status = max(status, 1)
+	}
+	os.Exit(status)
+}
+
+func progress(format string, args ...any) { fmt.Fprintf(os.Stderr, "ensemble: "+format+"\n", args...) }
+
+func printImage() error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	name, missing := docker.Image(ctx)
+	if missing != nil {
+		if os.Getenv("ZK_TEST_IMAGE") != "" {
+			return missing
+		}
+		progress("%v", missing)
+		progress("building an image from Debian's packages")
+		var err error
+		if name, err = docker.BuildImage(ctx, os.Stderr); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Println(name)
+	return err
+}
+
+// run returns the command's status; an error is one of the ensemble's own.
+func run(opts *docker.Options, dir string, command []string) (status int, err error) {
+	// Received from before the start to after the removal, so that no signal ends
+	// this process with servers left behind.
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	e, early, err := start(opts, signals)
+	if err != nil {
+		return 1, err
+	}
+	defer func() { err = errors.Join(err, e.Close()) }()
+	variable := "ZK_SERVERS=" + strings.Join(e.Addrs(), ",")
+	switch {
+	case early != nil:
+		return statusOf(early), nil
+	case len(command) > 0:
+		return runCommand(command, dir, variable, signals)
+	}
+	if _, err := fmt.Println(variable); err != nil {
+		return 1, err
+	}
+	closed := make(chan struct{})
+	go func() { // nothing interrupts a read of standard input; it ends with the process
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		close(closed)
+	}()
+	select {
+	case <-signals:
+	case <-closed:
+	}
+	return 0, nil
+}
+
+// start gives up at the first signal, which it returns.
+func start(opts *docker.Options, signals <-chan os.Signal) (*docker.Ensemble, os.Signal, error) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	started := make(chan struct{})
+	var e *docker.Ensemble
+	var err error
+	go func() {
+		defer close(started)
+		e, err = docker.Run(ctx, opts)
+	}()
+	var early os.Signal
+	select {
+	case <-started:
+	case early = <-signals:
+		cancel(fmt.Errorf("interrupted: %v", early))
+		<-started
+	}
+	return e, early, err
+}
+
+func runCommand(command []string, dir, variable string, signals <-chan os.Signal) (int, error) {
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), variable)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	if err := cmd.Start(); err != nil {
+		return 127, err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	for {
+		select {
+		case s := <-signals:
+			// A terminal has already interrupted the whole group, and a second
+			// interrupt means "at once" to many programs.
+			if s == os.Interrupt && isTerminal(os.Stdin) {
+				continue
+			}
+			if err := cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+				progress("forwarding %v: %v", s, err)
+			}
+		case err := <-ended:
+			var exit *exec.ExitError
+			if err == nil || errors.As(err, &exit) {
+				return exitStatus(cmd.ProcessState), nil
+			}
+			return 1, err
+		}
+	}
+}
+
+// isTerminal tells a terminal from the null device, the other usual character
+// device to be read from.
+func isTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return false
+	}
+	null, err := os.Stat(os.DevNull)
+	return err == nil && !os.SameFile(info, null)
+}
+
+// exitStatus is the shell's: 128 and the signal's number for a killed command.
+func exitStatus(state *os.ProcessState) int {
+	if w, ok := state.Sys().(syscall.WaitStatus); ok && w.Signaled() {
+		return statusOf(w.Signal())
+	}
+	return state.ExitCode()
+}
+
+func statusOf(s os.Signal) int {
+	if n, ok := s.(syscall.Signal); ok {
+		return 128 + int(n)
+	}
+	return 1
+}

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package docker starts real ZooKeeper ensembles of one, three or five servers
+// for tests, and breaks them on purpose.
+//
+//	func TestTheSessionOutlivesALeader(t *testing.T) {
+//		e := docker.Start(t, &docker.Options{Servers: 3})
+//		leader, err := e.Leader(t.Context())
+//		require.NoError(t, err)
+//		require.NoError(t, leader.Kill(t.Context()))
+//		…
+//	}
+//
+// # Where the servers run
+//
+// The first of these that is there: the servers that ZK_SERVERS names (a comma
+// separated list; they are used as they are and no fault can be injected); a
+// container engine, through testcontainers-go; plain Java processes, as root on
+// Linux with a network of their own. The choice is made once per process and
+// printed. ZK_TEST_BACKEND or [Options].Backend ("docker", "java") choose by hand.
+//
+// The engine's image is ZK_TEST_IMAGE, else zookeeper:3.9, pulled when it is not
+// there; where no registry answers, `go run ./cmd/ensemble -image` builds one from
+// Debian's packages. Java needs ZooKeeper's jars: see [Options].Backend.
+//
+// # What faults do
+//
+// Addresses last as long as the ensemble: a server that is killed, cut off and
+// mended comes back where it was. On Linux a client meets the container itself,
+// so a killed or cut server is silent, as a lost machine is. Elsewhere (Docker
+// Desktop, a remote engine) containers cannot be reached and clients go through a
+// mapped port of this machine, where a killed server refuses at once.
+//
+// For what happens on the wire between one client and one server (lost answers,
+// delay, resets, half-open connections) put a [Proxy] in between.
+//
+// # What is left behind
+//
+// Nothing: Close and the end of the test remove what was made. A run that was
+// killed leaves containers or network namespaces, and the next run removes those
+// whose process is gone. Others' containers are never touched.
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// startBound limits how long an ensemble may take until every server serves.
+const startBound = time.Minute
+
+// ErrUnsupported is matched by the errors of what the backend in use cannot do,
+// such as cutting the links of a server that somebody else runs. The error says
+// what is missing. It is not errors.ErrUnsupported, which errors of the system
+// match for reasons that have nothing to do with faults.
+var ErrUnsupported = errors.New("not possible with these servers")
+
+// ErrNoBackend is matched by the error of Run when there is nothing to run servers
+// with: no ZK_SERVERS, no container engine, no Java with ZooKeeper's jars.
+var ErrNoBackend = errors.New("nothing to run ZooKeeper with")
+
+// Ensemble is a set of running ZooKeeper servers. All methods are safe for
+// concurrent use, but Close must be the last.
+type Ensemble struct {
+	servers []*Server
+	remove  func() error
+	logf    func(format string, args ...any)
+
+	closing  sync.Once
+	closeErr error
+}
+
+// Run starts an ensemble and returns once every server serves, or with an error
+// after at most a minute, plus what it takes to get an image or jars that are
+// missing. On error nothing is left running, and the error holds the end of a
+// server's log. A nil opts means one server with the defaults. The caller must
+// Close the ensemble; ctx bounds the start only.
+func Run(ctx context.Context, opts *Options) (*Ensemble, error) {
+	p, err := opts.plan()
+	if err != nil {
+		return nil, fmt.Errorf("starting ZooKeeper: %w", err)
+	}
+	back, err := choose(ctx, p)
+	if err != nil {
+		return nil, fmt.Errorf("starting ZooKeeper: %w", err)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, startBound,
+		fmt.Errorf("not serving after %v", startBound))
+	defer cancel()
+	p.logf("zookeeper: %s", back.describe())
+	begin := time.Now()
+	nodes, remove, err := back.launch(ctx, p)
+	e := &Ensemble{remove: remove, logf: p.logf}
+	for i, n := range nodes {
+		e.servers = append(e.servers, &Server{ID: i + 1, node: n})
+	}
+	if err == nil {
+		err = e.settle(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("starting ZooKeeper with %s: %w", back.describe(), err), e.Close())
+	}
+	p.logf("zookeeper: %s serving after %v", strings.Join(e.Addrs(), ","), time.Since(begin).Round(time.Millisecond))
+	return e, nil
+}
+
+// Start is Run for tests: it fails tb on error, logs to tb unless opts.Log is set
+// and closes the ensemble when tb ends. Where there is nothing to run servers with,
+// and when the servers of ZK_SERVERS cannot give what opts asks for, it skips tb and
+// says why, unless the environment variable CI is set: a green run there must not
+// mean that nothing ran. Clients should be closed before the
+// ensemble, which they are when their cleanup is registered after Start: the
+// addresses of servers that are gone may lead out of the machine.
+func Start(tb testing.TB, opts *Options) *Ensemble {
+	tb.Helper()
+	var o Options
+	if opts != nil {
+		o = *opts
+	}
+	if o.Log == nil {
+		o.Log = tb.Logf
+	}
+	e, err := Run(tb.Context(), &o)
+	switch {
+	case err == nil:
+	case !inCI() && (errors.Is(err, ErrNoBackend) || errors.Is(err, ErrUnsupported)):
+		tb.Skipf("not run: %v", err)
+	default:
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			tb.Errorf("closing the ensemble: %v", err)
+		}
+	})
+	return e
+}
+
+// inCI reports whether a missing engine must fail: CI is set, and not to a no.
+func inCI() bool {
+	switch os.Getenv("CI") {
+	case "", "0", "false":
+		return false
+	}
+	return true
+}
+
+// Close stops the servers and removes everything that was made for them. Further
+// calls return the first result. Servers that ZK_SERVERS names are left alone.
+func (e *Ensemble) Close() error {
+	e.closing.Do(func() {
+		if e.remove != nil {
+			e.closeErr = e.remove()
+		}
+	})
+	return e.closeErr
+}
+
+// Servers returns the servers, in the order of their ids. The slice is the
+// caller's.
+func (e *Ensemble) Servers() []*Server { return append([]*Server(nil), e.servers...) }
+
+// Addrs returns host:port of each server, in the order of Servers. They stay
+// valid until Close, whatever happens to the servers.
+func (e *Ensemble) Addrs() []string {
+	addrs := make([]string, len(e.servers))
+	for i, s := range e.servers {
+		addrs[i] = s.Addr()
+	}
+	return addrs
+}
+
+// Leader waits until exactly one server that answers says that it leads, and
+// returns it; a server alone in its ensemble counts as its leader. A leader cut
+// off from its peers goes on saying so for SyncLimit ticks: during that time it
+// is the answer, or there is none, once the others have elected another.
+func (e *Ensemble) Leader(ctx context.Context) (*Server, error) {
+	var leader *Server
+	err := poll(ctx, func(ctx context.Context) error {
+		leader = nil
+		modes := e.modes(ctx)
+		for i, mode := range modes {
+			if mode != "leader" && mode != "standalone" {
+				continue
+			}
+			if leader != nil {
+				return fmt.Errorf("several servers say that they lead: %q", modes)
+			}
+			leader = e.servers[i]
+		}
+		if leader == nil {
+			return fmt.Errorf("no server says that it leads: %q", modes)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("waiting for a leader: %w", err)
+	}
+	return leader, nil
+}
+
+// Followers waits for a leader and returns the servers that say they follow, in
+// the order of Servers; none in an ensemble of one.
+func (e *Ensemble) Followers(ctx context.Context) ([]*Server, error) {
+	if _, err := e.Leader(ctx); err != nil {
+		return nil, err
+	}
+	var followers []*Server
+	for i, mode := range e.modes(ctx) {
+		if mode == "follower" {
+			followers = append(followers, e.servers[i])
+		}
+	}
+	return followers, nil
+}
+
+// WaitServing waits until every server serves (see [Server.Mode]).
+func (e *Ensemble) WaitServing(ctx context.Context) error {
+	for _, s := range e.servers {
+		if err := s.WaitServing(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// modes asks all servers at once; "" stands for one that does not serve.
+func (e *Ensemble) modes(ctx context.Context) []string {
+	modes := make([]string, len(e.servers))
+	var wg sync.WaitGroup
+	for i, s := range e.servers {
+		wg.Go(func() {
+			// That it does not answer is an answer here.
+			modes[i], _ = s.probe(ctx)
+		})
+	}
+	wg.Wait()
+	return modes
+}
+
+// settle waits for a new ensemble, and ends early when a server has exited: no
+// amount of patience mends a bad configuration.
+func (e *Ensemble) settle(ctx context.Context) error {
+	for _, s := range e.servers {
+		err := poll(ctx, func(ctx context.Context) error {
+			if err := s.node.running(ctx); err != nil {
+				return &fatal{err}
+			}
+			_, err := s.probe(ctx)
+			return err
+		})
+		if err != nil {
+			// The bound may be what ended the wait; the log is wanted all the same.
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+			defer cancel()
+			return fmt.Errorf("server %d at %s: %w; the end of its log:\n%s", s.ID, s.Addr(), err, s.node.tail(ctx))
+		}
+	}
+	return nil
+}
+
+// fatal marks an error that ends a poll at once.
+type fatal struct{ error }
+
+func (f *fatal) Unwrap() error { return f.error }
+
+// poll calls ready until it returns nil or a fatal error or ctx ends; then its
+// error says both why the wait ended and what was wrong last.
+func poll(ctx context.Context, ready func(context.Context) error) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := ready(ctx)
+		var end *fatal
+		if err == nil || errors.As(err, &end) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		case <-tick.C:
+		}
+	}
+}

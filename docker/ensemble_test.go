@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package docker
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+)
+
+// trial is a test on one backend.
+type trial struct{ *testing.T }
+
+// onEach runs a test on every backend of this machine: what one promises, the
+// others keep.
+func onEach(t *testing.T, opts Options, test func(t trial, e *Ensemble)) {
+	t.Helper()
+	for _, backend := range []string{"docker", "java"} {
+		t.Run(backend, func(t *testing.T) {
+			t.Parallel() // much of the time goes by in waiting for servers to notice
+			p, err := opts.plan()
+			require.NoError(t, err)
+			p.backend = backend
+			if _, err := choose(t.Context(), p); err != nil {
+				t.Skipf("not run: %v", err)
+			}
+			opts := opts
+			opts.Backend = backend
+			test(trial{t}, Start(t, &opts))
+		})
+	}
+}
+
+// bounded is the patience of a test with an ensemble.
+func bounded(tb testing.TB) context.Context {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), 30*time.Second)
+	tb.Cleanup(cancel)
+	return ctx
+}
+
+func since(tb testing.TB, what string, begin time.Time) {
+	tb.Helper()
+	tb.Logf("%s: %v", what, time.Since(begin).Round(time.Millisecond))
+}
+
+// waitNewLeader waits for a leader other than the old one.
+func waitNewLeader(ctx context.Context, tb testing.TB, e *Ensemble, old *Server) {
+	tb.Helper()
+	require.NoError(tb, poll(ctx, func(ctx context.Context) error {
+		for _, s := range e.Servers() {
+			if mode, err := s.probe(ctx); err == nil && mode == "leader" && s != old {
+				return nil
+			}
+		}
+		return fmt.Errorf("no server but %d leads", old.ID)
+	}))
+}
+
+// session is a client's session at one server, without a client.
+type session struct {
+	net.Conn
+}
+
+// dialSession makes a session of ten seconds. A server can leave the first of its
+// connections unanswered, and a busy machine some more.
+func dialSession(tb testing.TB, addr string) *session {
+	tb.Helper()
+	hello := make([]byte, 44)
+	binary.BigEndian.PutUint32(hello[12:], 10_000) // timeout
+	binary.BigEndian.PutUint32(hello[24:], 16)     // length of the password
+	var err error
+	for range 15 {
+		var conn net.Conn
+		if conn, err = net.DialTimeout("tcp", addr, time.Second); err != nil {
+			continue
+		}
+		tb.Cleanup(func() { _ = conn.Close() })
+		s := &session{conn}
+		var answer []byte
+		if answer, err = s.ask(tb, hello); err == nil {
+			require.Positive(tb, binary.BigEndian.Uint32(answer[4:]), "negotiated timeout")
+			return s
+		}
+	}
+	require.NoError(tb, err)
+	return nil
+}
+
+// ask sends a frame and waits a second for the next one.
+func (s *session) ask(tb testing.TB, frame []byte) ([]byte, error) {
+	tb.Helper()
+	require.NoError(tb, s.SetDeadline(time.Now().Add(time.Second)))
+	if _, err := s.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(frame))), frame...)); err != nil {
+		return nil, err
+	}
+	var size [4]byte
+	if _, err := io.ReadFull(s, size[:]); err != nil {
+		return nil, err
+	}
+	answer := make([]byte, binary.BigEndian.Uint32(size[:]))
+	_, err := io.ReadFull(s, answer)
+	return answer, err
+}
+
+func (s *session) ping(tb testing.TB) error {
+	tb.Helper()
+	_, err := s.ask(tb, []byte{0xff, 0xff, 0xff, 0xfe, 0, 0, 0, 11})
+	return err
+}
+
+func TestAnEnsembleOfOneServes(t *testing.T) {
+	onEach(t, Options{}, func(t trial, e *Ensemble) {
+		ctx := bounded(t)
+		require.Len(t, e.Addrs(), 1)
+		leader, err := e.Leader(ctx)
+		require.NoError(t, err)
+		mode, err := leader.Mode(ctx)
+		require.NoError(t, err)
+		require.Equal(t, "standalone", mode)
+		followers, err := e.Followers(ctx)
+		require.NoError(t, err)
+		require.Empty(t, followers)
+
+		before := e.Addrs()
+		require.NoError(t, leader.Kill(ctx))
+		_, err = leader.Mode(ctx)
+		require.Error(t, err)
+		require.NoError(t, leader.Start(ctx))
+		require.NoError(t, leader.WaitServing(ctx))
+		require.Equal(t, before, e.Addrs())
+	})
+}
+
+func TestOptionsReachTheServers(t *testing.T) {
+	onEach(t, Options{Tick: 300 * time.Millisecond, Config: []string{"maxSessionTimeout=7000"}}, func(t trial, e *Ensemble) {
+		conf, err := e.Servers()[0].FourLetter(bounded(t), "conf")
+		require.NoError(t, err)
+		require.Contains(t, conf, "tickTime=300\n")
+		require.Contains(t, conf, "maxSessionTimeout=7000\n")
+		require.Contains(t, conf, "maxClientCnxns=0\n")
+	})
+}
+
+func TestAKilledLeaderIsReplacedAndComesBack(t *testing.T) {
+	onEach(t, Options{Servers: 3}, func(t trial, e *Ensemble) {
+		ctx := bounded(t)
+		old, err := e.Leader(ctx)
+		require.NoError(t, err)
+		addrs := e.Addrs()
+
+		begin := time.Now()
+		require.NoError(t, old.Kill(ctx))
+		since(t, "kill", begin)
+		require.NoError(t, old.Kill(ctx), "a dead server may be killed")
+		leader, err := e.Leader(ctx)
+		require.NoError(t, err)
+		since(t, "new leader", begin)
+		require.NotSame(t, old, leader)
+
+		begin = time.Now()
+		require.NoError(t, old.Start(ctx))
+		since(t, "start", begin)
+		require.NoError(t, old.Start(ctx), "a running server may be started")
+		require.NoError(t, e.WaitServing(ctx))
+		since(t, "serves again", begin)
+		require.Equal(t, addrs, e.Addrs())
+	})
+}
+
+func TestAPausedServerAcceptsAndDoesNotAnswer(t *testing.T) {
+	onEach(t, Options{Servers: 3}, func(t trial, e *Ensemble) {
+		ctx := bounded(t)
+		old, err := e.Leader(ctx)
+		require.NoError(t, err)
+		client := dialSession(t, old.Addr())
+
+		begin := time.Now()
+		require.NoError(t, old.Pause(ctx))
+		since(t, "pause", begin)
+		require.NoError(t, old.Pause(ctx), "a paused server may be paused")
+		conn, err := net.DialTimeout("tcp", old.Addr(), time.Second)
+		require.NoError(t, err)
+		require.NoError(t, conn.Close())
+		require.ErrorContains(t, client.ping(t), "timeout")
+		waitNewLeader(ctx, t, e, old)
+		since(t, "new leader", begin)
+
+		begin = time.Now()
+		require.NoError(t, old.Unpause(ctx))
+		require.NoError(t, old.Unpause(ctx), "a running server may be unpaused")
+		require.NoError(t, poll(ctx, func(ctx context.Context) error {
+			if mode, err := old.probe(ctx); err != nil || mode != "follower" {
+				return fmt.Errorf("mode %q: %w", mode, err)
+			}
+			return nil
+		}))
+		since(t, "follows after unpause", begin)
+	})
+}
+
+func TestAnyServerMayBeKilledAndStarted(t *testing.T) {
+	onEach(t, Options{}, func(t trial, e *Ensemble) {
+		ctx := bounded(t)
+		s := e.Servers()[0]
+		for _, fault := range []func(context.Context) error{s.Pause, s.Cut, s.CutFromPeers} {
+			require.NoError(t, fault(ctx))
+			require.NoError(t, s.Kill(ctx))
+			require.NoError(t, s.Mend(ctx))
+			require.NoError(t, s.Start(ctx))
+			require.NoError(t, s.WaitServing(ctx))
+		}
+	})
+}
+
+func TestACutServerIsSilentUntilMended(t *testing.T) {
+	onEach(t, Options{Servers: 3}, func(t trial, e *Ensemble) {
+		ctx := bounded(t)
+		old, err := e.Leader(ctx)
+		require.NoError(t, err)
+		client := dialSession(t, old.Addr())
+
+		begin := time.Now()
+		require.NoError(t, old.Cut(ctx))
+		since(t, "cut", begin)
+		require.NoError(t, old.Cut(ctx), "a cut server may be cut")
+		var timeout net.Error
+		require.ErrorAs(t, client.ping(t), &timeout)
+		require.True(t, timeout.Timeout(), "the connection must not be told: %v", timeout)
+		waitNewLeader(ctx, t, e, old)
+		since(t, "new leader", begin)
+
+		begin = time.Now()
+		require.NoError(t, old.Mend(ctx))
+		since(t, "mend", begin)
+		require.NoError(t, old.Mend(ctx), "a server without faults may be mended")
+		require.NoError(t, e.WaitServing(ctx))
+		since(t, "serves again", begin)
+	})
+}
+
+func TestAClientConnectionOutlivesAShortCut(t *testing.T) {
+	onEach(t, Options{}, func(t trial, e *Ensemble) {
+		ctx := bounded(t)
+		client := dialSession(t, e.Addrs()[0])
+		require.NoError(t, client.ping(t))
+		require.NoError(t, e.Servers()[0].Cut(ctx))
+		require.NoError(t, e.Servers()[0].Mend(ctx))
+		require.NoError(t, client.ping(t))
+	})
+}
+
+func TestAFollowerCutFromItsPeersGoesOnAnsweringPings(t *testing.T) {
+	onEach(t, Options{Servers: 3}, func(t trial, e *Ensemble) {
+		ctx := bounded(t)
+		followers, err := e.Followers(ctx)
+		require.NoError(t, err)
+		follower := followers[0]
+		client := dialSession(t, follower.Addr())
+		require.NoError(t, client.ping(t))
+
+		begin := time.Now()
+		require.NoError(t, follower.CutFromPeers(ctx))
+		since(t, "cut", begin)
+		require.NoError(t, follower.CutFromPeers(ctx), "a server cut from its peers may be cut from them")
+		pings := 0
+		for client.ping(t) == nil {
+			pings++
+			require.Less(t, time.Since(begin), 20*time.Second)
+		}
+		since(t, fmt.Sprintf("stopped answering, after %d pings", pings), begin)
+		// A follower notices after syncLimit ticks (2 s) without its leader's pings,
+		// of which it had one up to half a tick before the cut.
+		require.Greater(t, time.Since(begin), 1500*time.Millisecond)
+
+		begin = time.Now()
+		require.NoError(t, follower.Mend(ctx))
+		require.NoError(t, e.WaitServing(ctx))
+		since(t, "serves again", begin)
+	})
+}
+
+func TestALeaderCutFromItsPeersBelievesThatItLeads(t *testing.T) {
+	onEach(t, Options{Servers: 3}, func(t trial, e *Ensemble) {
+		ctx := bounded(t)
+		old, err := e.Leader(ctx)
+		require.NoError(t, err)
+		client := dialSession(t, old.Addr())
+
+		begin := time.Now()
+		require.NoError(t, old.CutFromPeers(ctx))
+		mode, err := old.Mode(ctx)
+		require.NoError(t, err)
+		require.Equal(t, "leader", mode)
+		require.NoError(t, client.ping(t))
+		waitNewLeader(ctx, t, e, old)
+		since(t, "new leader", begin)
+		require.NoError(t, poll(ctx, func(ctx context.Context) error {
+			if mode, err := old.probe(ctx); err == nil {
+				return fmt.Errorf("still %s", mode)
+			}
+			return nil
+		}))
+		since(t, "deposed", begin)
+		require.NoError(t, old.Mend(ctx))
+		require.NoError(t, e.WaitServing(ctx))
+	})
+}
+
+func TestAServerStartedWhileCutServesOnceMended(t *testing.T) {
+	onEach(t, Options{Servers: 3}, func(t trial, e *Ensemble) {
+		ctx := bounded(t)
+		s := e.Servers()[0]
+		require.NoError(t, s.CutFromPeers(ctx))
+		require.NoError(t, s.Kill(ctx))
+		require.NoError(t, s.Start(ctx))
+		_, err := e.Leader(ctx)
+		require.NoError(t, err)
+		_, err = s.Mode(ctx)
+		require.Error(t, err)
+		begin := time.Now()
+		require.NoError(t, s.Mend(ctx))
+		require.NoError(t, e.WaitServing(ctx))
+		since(t, "serves again", begin)
+	})
+}
+
+func TestPlantedCounterIsContinued(t *testing.T) {
+	counters := map[string]int32{"/locks/stuck": 2147483645, "/fresh": 7}
+	onEach(t, Options{Servers: 3, Counters: counters}, func(t trial, e *Ensemble) {
+		conn, _, err := zk.Connect(e.Addrs(), 5*time.Second, zk.WithLogger(quiet{}))
+		require.NoError(t, err)
+		t.Cleanup(conn.Close)
+		for _, want := range []string{"/locks/stuck/lock-2147483645", "/locks/stuck/lock-2147483646", "/fresh/lock-0000000007"} {
+			path, err := conn.Create(want[:len(want)-10], nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
+			require.NoError(t, err)
+			require.Equal(t, want, path)
+		}
+		// All three have the tree, and it outlives a restart.
+		s := e.Servers()[0]
+		require.NoError(t, s.Kill(bounded(t)))
+		require.NoError(t, s.Start(bounded(t)))
+		require.NoError(t, e.WaitServing(bounded(t)))
+		children, _, err := conn.Children("/locks")
+		require.NoError(t, err)
+		require.Equal(t, []string{"stuck"}, children)
+	})
+}
+
+type quiet struct{}
+
+func (quiet) Printf(string, ...any) {}
+
+func TestAnEmptyContainerGoesWithinSeconds(t *testing.T) {
+	onEach(t, Options{}, func(t trial, e *Ensemble) {
+		conn, _, err := zk.Connect(e.Addrs(), 5*time.Second, zk.WithLogger(quiet{}))
+		require.NoError(t, err)
+		t.Cleanup(conn.Close)
+		_, err = conn.CreateContainer("/c", nil, zk.FlagContainer, zk.WorldACL(zk.PermAll))
+		require.NoError(t, err)
+		_, err = conn.Create("/c/x", nil, 0, zk.WorldACL(zk.PermAll))
+		require.NoError(t, err)
+		require.NoError(t, conn.Delete("/c/x", -1))
+		require.NoError(t, poll(bounded(t), func(context.Context) error {
+			exists, _, err := conn.Exists("/c")
+			if exists && err == nil {
+				err = fmt.Errorf("still there")
+			}
+			return err
+		}))
+	})
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package docker
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/containerd/errdefs"
+	"github.com/moby/moby/client"
+)
+
+const (
+	officialImage = "zookeeper:3.9"
+	localImage    = "zookeeper-local:3.8"
+
+	// pullBound is how long a registry may be silent. The whole image may take
+	// longer, but a machine that reaches no registry must not wait for one.
+	pullBound = 20 * time.Second
+)
+
+// Image returns the name of the image that servers run on: ZK_TEST_IMAGE if set,
+// else zookeeper:3.9 if the engine has it or can pull it (a registry that is silent
+// for 20 seconds cannot), else zookeeper-local:3.8 if BuildImage has made it before.
+func Image(ctx context.Context) (name string, err error) {
+	cli, err := dial(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, hangUp(cli)) }()
+	return findImage(ctx, cli)
+}
+
+func findImage(ctx context.Context, cli client.APIClient) (string, error) {
+	if name := os.Getenv("ZK_TEST_IMAGE"); name != "" {
+		return name, obtain(ctx, cli, name)
+	}
+	official := obtain(ctx, cli, officialImage)
+	if official == nil {
+		return officialImage, nil
+	}
+	if _, err := cli.ImageInspect(ctx, localImage); err != nil {
+		return "", fmt.Errorf("%w; and no %s, which `ensemble -image` builds: %w", official, localImage, err)
+	}
+	return localImage, nil
+}
+
+//go:embed zookeeper-local
+var recipe embed.FS
+
+// BuildImage builds zookeeper-local:3.8, for machines that reach no registry, from
+// Debian's packages and the runtime of the JDK on PATH, and returns its name. It
+// takes some ten seconds, Docker's command line, Debian's apt-get and a JDK of 17
+// or later with jlink; nothing gets installed. Progress goes to w.
+func BuildImage(ctx context.Context, w io.Writer) (name string, err error) {
+	work, err := os.MkdirTemp("", "zookeeper-local-")
+	if err != nil {
+		return "", fmt.Errorf("building %s: %w", localImage, err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
+	if err := os.CopyFS(work, recipe); err != nil {
+		return "", fmt.Errorf("building %s: %w", localImage, err)
+	}
+	dir := filepath.Join(work, "zookeeper-local")
+	scripts, err := filepath.Glob(filepath.Join(dir, "*.sh"))
+	if err != nil {
+		return "", fmt.Errorf("building %s: %w", localImage, err)
+	}
+	for _, script := range scripts { // embedded files have lost the permission to run
+		if err := os.Chmod(script, 0o755); err != nil {
+			return "", fmt.Errorf("building %s: %w", localImage, err)
+		}
+	}
+	cmd := exec.CommandContext(ctx, filepath.Join(dir, "build.sh"), localImage)
+	cmd.Stdout, cmd.Stderr = w, w
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("building %s: %w", localImage, err)
+	}
+	return localImage, nil
+}
+
+// obtain makes sure that the engine has an image.
+func obtain(ctx context.Context, cli client.APIClient, name string) error {
+	_, err := cli.ImageInspect(ctx, name)
+	if !errdefs.IsNotFound(err) {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	silence := time.AfterFunc(pullBound, func() { cancel(fmt.Errorf("the registry was silent for %v", pullBound)) })
+	defer silence.Stop()
+	progress, err := cli.ImagePull(ctx, name, client.ImagePullOptions{})
+	if err == nil {
+		buf := make([]byte, 4<<10)
+		for err == nil {
+			silence.Reset(pullBound)
+			_, err = progress.Read(buf)
+		}
+		if errors.Is(err, io.EOF) {
+			err = nil
+		}
+		err = errors.Join(err, progress.Close())
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		return fmt.Errorf("pull image %s: %w", name, err)
+	}
+	// A pull that fails midway ends its stream like one that succeeds.
+	if _, err := cli.ImageInspect(ctx, name); err != nil {
+		return fmt.Errorf("pull image %s: %w", name, err)
+	}
+	return nil
+}

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package docker
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/moby/moby/client"
+	"github.com/stretchr/testify/require"
+)
+
+// TestChild is a test in another process, which the tests below start and end. It
+// prints its server's address and stays until its standard input is closed.
+func TestChild(t *testing.T) {
+	backend, ok := os.LookupEnv("LOCKKEEPER_TEST_CHILD")
+	if !ok {
+		t.Skip("only for the tests that start it")
+	}
+	if ci := os.Getenv("LOCKKEEPER_TEST_CI"); ci != "" {
+		t.Setenv("CI", ci) // the main function has unset it
+	}
+	e := Start(t, &Options{Backend: backend})
+	fmt.Printf("serving %s\n", e.Addrs()[0])
+	_, err := io.Copy(io.Discard, os.Stdin)
+	require.NoError(t, err)
+}
+
+// child returns a command that runs TestChild.
+func child(t *testing.T, backend string, env ...string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestChild$", "-test.v")
+	cmd.Env = append(append(os.Environ(), "LOCKKEEPER_TEST_CHILD="+backend), env...)
+	cmd.WaitDelay = time.Second
+	return cmd
+}
+
+func TestNothingToRunServersWithIsNotSilent(t *testing.T) {
+	// An engine that is there cannot be hidden, but without an image it is of no use.
+	nothing := []string{"ZK_TEST_IMAGE=registry.invalid/zookeeper:none", "PATH=" + t.TempDir()}
+	out, err := child(t, "", nothing...).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Contains(t, string(out), "--- SKIP: TestChild")
+	require.Contains(t, string(out), "not run: starting ZooKeeper: nothing to run ZooKeeper with")
+
+	out, err = child(t, "", append(nothing, "LOCKKEEPER_TEST_CI=true")...).CombinedOutput()
+	require.Error(t, err, "%s", out)
+	require.Contains(t, string(out), "--- FAIL: TestChild")
+	require.Contains(t, string(out), "nothing to run ZooKeeper with")
+}
+
+func TestTheNextRunRemovesWhatAKilledRunLeft(t *testing.T) {
+	for _, backend := range []string{"docker", "java"} {
+		t.Run(backend, func(t *testing.T) {
+			ctx := bounded(t)
+			p := &plan{backend: backend, logf: t.Logf}
+			if _, err := choose(ctx, p); err != nil {
+				t.Skipf("not run: %v", err)
+			}
+			cmd := child(t, backend)
+			stdin, err := cmd.StdinPipe() // held open: it must not end by itself
+			require.NoError(t, err)
+			defer func() { _ = stdin.Close() }() // its reader is gone
+			stdout, err := cmd.StdoutPipe()
+			require.NoError(t, err)
+			require.NoError(t, cmd.Start())
+			var addr string
+			for lines := bufio.NewScanner(stdout); addr == "" && lines.Scan(); {
+				if line, ok := strings.CutPrefix(lines.Text(), "serving "); ok {
+					addr = line
+				}
+			}
+			require.NotEmpty(t, addr)
+
+			_, err = choose(ctx, p)
+			require.NoError(t, err)
+			_, err = foreignServer(addr).probe(ctx)
+			require.NoError(t, err, "a living run keeps what it has")
+			require.NotEmpty(t, belongings(ctx, t, cmd.Process.Pid))
+
+			require.NoError(t, cmd.Process.Kill())
+			require.Error(t, cmd.Wait())
+			_, err = choose(ctx, p)
+			require.NoError(t, err)
+			require.NoError(t, poll(ctx, func(ctx context.Context) error {
+				if left := belongings(ctx, t, cmd.Process.Pid); len(left) > 0 {
+					return fmt.Errorf("left: %q", left)
+				}
+				return nil
+			}))
+			_, err = foreignServer(addr).probe(ctx)
+			require.Error(t, err)
+		})
+	}
+}
+
+func foreignServer(addr string) *Server { return &Server{ID: 1, node: foreignNode(addr)} }
+
+// belongings lists what a process has made on this machine.
+func belongings(ctx context.Context, t *testing.T, pid int) []string {
+	t.Helper()
+	var found []string
+	process := fmt.Sprintf("%d-", pid)
+	for _, pattern := range []string{"/run/netns/" + namespacePrefix, filepath.Join(os.TempDir(), folderPrefix)} {
+		paths, err := filepath.Glob(pattern + process + "*")
+		require.NoError(t, err)
+		found = append(found, paths...)
+	}
+	cli, err := dial(ctx)
+	if err != nil {
+		return found
+	}
+	defer func() { require.NoError(t, hangUp(cli)) }()
+	mine := make(client.Filters).Add("label", ownerLabel)
+	owned := func(labels map[string]string) bool {
+		return strings.HasPrefix(labels[ownerLabel], self().host+"/"+process)
+	}
+	containers, err := cli.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: mine})
+	require.NoError(t, err)
+	for _, c := range containers.Items {
+		if owned(c.Labels) {
+			found = append(found, c.ID)
+		}
+	}
+	networks, err := cli.NetworkList(ctx, client.NetworkListOptions{Filters: mine})
+	require.NoError(t, err)
+	for _, n := range networks.Items {
+		if owned(n.Labels) {
+			found = append(found, n.Name)
+		}
+	}
+	return found
+}
+
+func TestClosedEnsembleLeavesNothing(t *testing.T) {
+	for _, backend := range []string{"docker", "java"} {
+		t.Run(backend, func(t *testing.T) {
+			ctx := bounded(t)
+			if _, err := choose(ctx, &plan{backend: backend, logf: t.Logf}); err != nil {
+				t.Skipf("not run: %v", err)
+			}
+			e := Start(t, &Options{Backend: backend})
+			require.NotEmpty(t, belongings(ctx, t, os.Getpid()))
+			require.NoError(t, e.Close())
+			require.NoError(t, e.Close(), "an ensemble may be closed again")
+			require.Empty(t, belongings(ctx, t, os.Getpid()))
+		})
+	}
+}
+
+func TestFailedStartShowsTheServersLogAndLeavesNothing(t *testing.T) {
+	for _, backend := range []string{"docker", "java"} {
+		t.Run(backend, func(t *testing.T) {
+			ctx := bounded(t)
+			if _, err := choose(ctx, &plan{backend: backend, logf: t.Logf}); err != nil {
+				t.Skipf("not run: %v", err)
+			}
+			begin := time.Now()
+			_, err := Run(ctx, &Options{Servers: 3, Backend: backend, Config: []string{"electionAlg=nonsense"}})
+			require.ErrorContains(t, err, "Invalid config")
+			require.ErrorContains(t, err, "NumberFormatException")
+			require.Less(t, time.Since(begin), 20*time.Second, "a server that has exited is not waited for")
+			require.Empty(t, belongings(ctx, t, os.Getpid()))
+		})
+	}
+}
+
+func TestServersOfOthersAreUsedAsTheyAre(t *testing.T) {
+	ctx := bounded(t)
+	t.Setenv("ZK_SERVERS", "zk1:2181, zk2:2181")
+	b, err := pick(ctx)
+	require.NoError(t, err)
+	nodes, remove, err := b.launch(ctx, &plan{})
+	require.NoError(t, err)
+	require.NoError(t, remove())
+	require.Len(t, nodes, 2)
+	require.Equal(t, "zk2:2181", nodes[1].addr())
+	s := &Server{ID: 1, node: nodes[0]}
+	for _, fault := range []func(context.Context) error{s.Kill, s.Start, s.Pause, s.Unpause, s.Cut, s.CutFromPeers, s.Mend} {
+		require.ErrorIs(t, fault(ctx), ErrUnsupported)
+	}
+	_, _, err = b.launch(ctx, &plan{servers: 3})
+	require.ErrorIs(t, err, ErrUnsupported)
+	_, _, err = b.launch(ctx, &plan{counters: map[string]int32{"/a": 1}})
+	require.ErrorIs(t, err, ErrUnsupported)
+
+	t.Setenv("ZK_SERVERS", "zk1")
+	_, err = pick(ctx)
+	require.ErrorContains(t, err, `ZK_SERVERS="zk1"`)
+	t.Setenv("ZK_SERVERS", "")
+	t.Setenv("ZK_TEST_BACKEND", "podman")
+	_, err = pick(ctx)
+	require.ErrorContains(t, err, `ZK_TEST_BACKEND="podman"`)
+}
+
+func TestWithoutNamespacesServersShareTheLoopback(t *testing.T) {
+	ctx := bounded(t)
+	if _, err := findJava(ctx, t.Logf); err != nil {
+		t.Skipf("not run: %v", err)
+	}
+	java, err := exec.LookPath("java")
+	require.NoError(t, err)
+	java, err = filepath.EvalSymlinks(java)
+	require.NoError(t, err)
+	t.Setenv("PATH", filepath.Dir(java)) // and so without the ip command
+	e := Start(t, &Options{Servers: 3, Backend: "java"})
+	for _, addr := range e.Addrs() {
+		require.True(t, strings.HasPrefix(addr, "127.0.0.1:"), addr)
+	}
+	leader, err := e.Leader(ctx)
+	require.NoError(t, err)
+	err = leader.CutFromPeers(ctx)
+	require.ErrorIs(t, err, ErrUnsupported)
+	require.ErrorContains(t, err, `"ip"`)
+	require.ErrorIs(t, leader.Cut(ctx), ErrUnsupported)
+	require.NoError(t, leader.Kill(ctx))
+	waitNewLeader(ctx, t, e, leader)
+	require.NoError(t, leader.Start(ctx))
+	require.NoError(t, e.WaitServing(ctx))
+}
+
+func TestMappedPortsOutliveARestart(t *testing.T) {
+	ctx := bounded(t)
+	t.Setenv("ZK_TEST_MAPPED", "1")
+	if _, err := findEngine(ctx); err != nil {
+		t.Skipf("not run: %v", err)
+	}
+	e := Start(t, &Options{Backend: "docker"})
+	addr := e.Addrs()[0]
+	require.True(t, strings.HasPrefix(addr, "127.0.0.1:"), addr)
+	s := e.Servers()[0]
+	require.NoError(t, s.Kill(ctx))
+	require.NoError(t, s.Start(ctx))
+	require.NoError(t, s.WaitServing(ctx))
+	require.NoError(t, s.Cut(ctx))
+	_, err := s.Mode(ctx)
+	require.Error(t, err)
+	require.NoError(t, s.Mend(ctx))
+	require.NoError(t, s.WaitServing(ctx))
+	require.Equal(t, addr, s.Addr())
+}

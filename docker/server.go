@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"time"
+)
+
+// Server is one server of an ensemble.
+//
+// Its faults ask for a state, and asking for the state that it is in is no error:
+// killing a dead server does nothing. They return once the fault is in place, not
+// once its consequences have shown. Faults of different servers may be injected
+// concurrently, those of one server may not.
+type Server struct {
+	// ID is the server's id in its ensemble, counted from 1.
+	ID int
+
+	node node
+}
+
+// node is a server as a backend runs it.
+type node interface {
+	addr() string
+	running(context.Context) error // nil, or why not
+	kill(context.Context) error
+	start(context.Context) error
+	pause(context.Context) error
+	unpause(context.Context) error
+	cut(context.Context) error
+	cutFromPeers(context.Context) error
+	mend(context.Context) error
+	tail(context.Context) string // the last lines of the log, or why there are none
+}
+
+// Addr is host:port for clients, the same until the ensemble is closed.
+func (s *Server) Addr() string { return s.node.addr() }
+
+// Kill ends the server's process at once, as kill -9 does. Its data stay.
+func (s *Server) Kill(ctx context.Context) error { return s.did("kill", s.node.kill(ctx)) }
+
+// Start starts a killed server again, with its data, at its address. It does not
+// wait until the server serves: WaitServing does.
+func (s *Server) Start(ctx context.Context) error { return s.did("start", s.node.start(ctx)) }
+
+// Pause freezes the server: its connections stay open, new ones are accepted by
+// its kernel, and nothing is answered.
+func (s *Server) Pause(ctx context.Context) error { return s.did("pause", s.node.pause(ctx)) }
+
+// Unpause lets a frozen server go on.
+func (s *Server) Unpause(ctx context.Context) error { return s.did("unpause", s.node.unpause(ctx)) }
+
+// Cut separates the server from clients and peers, silently: what is sent to it
+// is lost, no connection is told, and connections whose ends have not given up
+// by then go on after Mend.
+func (s *Server) Cut(ctx context.Context) error { return s.did("cut", s.node.cut(ctx)) }
+
+// CutFromPeers separates the server from its peers only, as silently. For
+// SyncLimit ticks it goes on as if nothing had happened: a follower answers pings
+// and reads from what it knows, a leader believes that it leads.
+func (s *Server) CutFromPeers(ctx context.Context) error {
+	return s.did("cut from its peers", s.node.cutFromPeers(ctx))
+}
+
+// Mend undoes Cut and CutFromPeers.
+func (s *Server) Mend(ctx context.Context) error { return s.did("mend", s.node.mend(ctx)) }
+
+func (s *Server) did(op string, err error) error {
+	if err != nil {
+		return fmt.Errorf("%s: server %d at %s: %w", op, s.ID, s.Addr(), err)
+	}
+	return nil
+}
+
+// Log returns the last lines of the server's log, or the reason why it cannot be
+// read.
+func (s *Server) Log(ctx context.Context) string { return s.node.tail(ctx) }
+
+// probeBound limits one question to a server while others wait for the answer: the
+// first connections that a starting server accepts may never be answered.
+const probeBound = 200 * time.Millisecond
+
+// answerBound limits any question to a server: one that is cut off or dead does
+// not answer, and the system alone would wait for minutes.
+const answerBound = 2 * time.Second
+
+// Mode asks the server once for its role: "leader", "follower", "observer" or
+// "standalone". A server that answers without a role, as one that has lost its
+// quorum does, is an error that says what it answered. It waits two seconds at
+// most.
+func (s *Server) Mode(ctx context.Context) (string, error) {
+	answer, err := s.FourLetter(ctx, "srvr")
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(answer) {
+		if mode, ok := strings.CutPrefix(line, "Mode: "); ok {
+			return strings.TrimSpace(mode), nil
+		}
+	}
+	return "", fmt.Errorf("mode of server %d at %s: not serving: %q", s.ID, s.Addr(), strings.TrimSpace(answer))
+}
+
+func (s *Server) probe(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, probeBound)
+	defer cancel()
+	return s.Mode(ctx)
+}
+
+// WaitServing waits until the server serves, alone or as part of a quorum.
+func (s *Server) WaitServing(ctx context.Context) error {
+	err := poll(ctx, func(ctx context.Context) error {
+		_, err := s.probe(ctx)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for server %d: %w", s.ID, err)
+	}
+	return nil
+}
+
+// FourLetter sends one of ZooKeeper's four-letter words ("srvr", "mntr", "cons",
+// "wchp") and returns the answer. It waits two seconds at most.
+func (s *Server) FourLetter(ctx context.Context, word string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerBound)
+	defer cancel()
+	answer, err := fourLetter(ctx, s.Addr(), word)
+	if err != nil {
+		return "", fmt.Errorf("%s: server %d: %w", word, s.ID, err)
+	}
+	return answer, nil
+}
+
+func fourLetter(ctx context.Context, addr, word string) (answer string, err error) {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	// A past deadline ends whatever the connection waits for, at the end of ctx.
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	if _, err := io.WriteString(conn, word); err != nil {
+		return "", err
+	}
+	b, err := io.ReadAll(conn)
+	return string(b), err
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package docker
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+)
+
+// drawSubnet returns a /24 of 10/8 that no interface of this machine is in. The
+// engine's own pools lie elsewhere and are small; two runs that draw the same one
+// find out when they create it, and draw again.
+func drawSubnet() (netip.Prefix, error) {
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		return netip.Prefix{}, fmt.Errorf("looking for a free network: %w", err)
+	}
+draw:
+	for range 100 {
+		subnet := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(rand.IntN(256)), byte(rand.IntN(256)), 0}), 24)
+		for _, a := range addrs {
+			// A machine that sits in all of 10/8 leaves only guessing.
+			if p, err := netip.ParsePrefix(a.String()); err == nil && p.Bits() > 8 && p.Masked().Overlaps(subnet) {
+				continue draw
+			}
+		}
+		return subnet, nil
+	}
+	return netip.Prefix{}, fmt.Errorf("looking for a free network: this machine is in all of %v", addrs)
+}
+
+// host is the n-th address of a /24.
+func host(subnet netip.Prefix, n int) netip.Addr {
+	b := subnet.Addr().As4()
+	b[3] = byte(n)
+	return netip.AddrFrom4(b)
+}

@@ -1,0 +1,26 @@
+#!/bin/sh
+# jars.sh DIR: ZooKeeper's jars from Debian's packages, which are downloaded and
+# unpacked but never installed. DIR must not exist; it is there complete or not at all.
+set -eu
+dir=$1
+work=$(mktemp -d "$dir.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+mkdir "$work/deb" "$work/x" "$work/jars"
+chmod 755 "$work" "$work/deb"
+cd "$work/deb"
+# The sandbox user of apt could not write here; asking for root keeps root's runs
+# free of a warning, and changes nothing for others.
+apt-get -q -o APT::Sandbox::User=root download libzookeeper-java libslf4j-java \
+	libcommons-cli-java libcommons-io-java libdropwizard-metrics-java libsnappy-java libnetty-java \
+	libjetty9-java libservlet-api-java libjackson2-core-java libjackson2-databind-java \
+	libjackson2-annotations-java >/dev/null
+for d in *.deb; do dpkg-deb -x "$d" "$work/x"; done
+for j in zookeeper zookeeper-jute slf4j-api slf4j-simple commons-cli commons-io metrics-core \
+	snappy-java netty-common netty-handler netty-transport netty-buffer netty-resolver netty-codec \
+	netty-transport-native-epoll netty-transport-native-unix-common jetty9-server jetty9-servlet \
+	jetty9-security jetty9-util jetty9-util-ajax jetty9-http jetty9-io servlet-api \
+	jackson-core jackson-databind jackson-annotations; do
+	cp -L "$work/x/usr/share/java/$j.jar" "$work/jars/$j.jar"
+done
+# Whoever comes second finds the first one's, which are the same.
+mv -T "$work/jars" "$dir" 2>/dev/null || test -e "$dir/zookeeper.jar"
