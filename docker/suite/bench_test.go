@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package suite
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/lock"
+	"github.com/lockkeeper/lockkeeper/recipes"
+)
+
+// ratio measures how long ours and bare take for cycles on the same servers, in
+// short slices by turns: what disturbs one disturbs the other, and what disturbs
+// only a few of them does not count, for the medians are compared. Each runs a slice
+// and returns how many cycles that was. What is reported as ratio is our rate as a
+// part of the bare one; an op is a cycle of ours, and an iteration a slice of each.
+func ratio(b *testing.B, ours, bare func() int) (cycles int) {
+	b.Helper()
+	var took, bareTook []float64 // for one cycle, in nanoseconds
+	run := func() {
+		began := time.Now()
+		n := ours()
+		took = append(took, float64(time.Since(began))/float64(n))
+		cycles += n
+	}
+	runBare := func() {
+		began := time.Now()
+		n := bare()
+		bareTook = append(bareTook, float64(time.Since(began))/float64(n))
+	}
+	for oursFirst := true; b.Loop(); oursFirst = !oursFirst {
+		if oursFirst {
+			run()
+			runBare()
+		} else {
+			runBare()
+			run()
+		}
+	}
+	median := func(all []float64) float64 {
+		slices.Sort(all)
+		return all[len(all)/2]
+	}
+	b.ReportMetric(median(took), "ns/op")
+	b.ReportMetric(median(bareTook), "bare-ns/op")
+	b.ReportMetric(median(bareTook)/median(took), "ratio")
+	return cycles
+}
+
+// onBoth runs a benchmark on one server and on three.
+func onBoth(b *testing.B, bench func(b *testing.B, s *stage)) {
+	b.Helper()
+	b.Run("servers=1", func(b *testing.B) { bench(b, onOne(b)) })
+	b.Run("servers=3", func(b *testing.B) { bench(b, onThree(b)) })
+}
+
+// atServer makes a client of one server, that does not ping it while we count.
+func (s *stage) atServer(i int) *recipes.Client {
+	s.t.Helper()
+	servers := s.ensemble.Addrs()
+	return s.connect(recipes.Options{SessionTimeout: time.Minute}, servers[i%len(servers)])
+}
+
+// bareAt is the ZooKeeper client with a connection to that server of its own,
+// closed with the benchmark.
+func (s *stage) bareAt(i int) *zk.Conn {
+	s.t.Helper()
+	servers := s.ensemble.Addrs()
+	conn := s.bare(servers[i%len(servers)])
+	s.t.Cleanup(conn.Close)
+	return conn
+}
+
+func (s *stage) parent(name string) string {
+	s.t.Helper()
+	_, err := s.zk.Create(s.path(name), nil, 0, zk.WorldACL(zk.PermAll))
+	require.NoError(s.t, err)
+	return s.path(name)
+}
+
+// A bareCycle is what a lock cycle cannot do without: a node that is created, and
+// deleted.
+func bareCycle(conn *zk.Conn, parent string) error {
+	path, err := conn.Create(parent+"/lock-", nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
+	if err != nil {
+		return err
+	}
+	return conn.Delete(path, -1)
+}
+
+func cycle(s *stage, mu *lock.Mutex) error {
+	hold, err := mu.Lock(s.ctx)
+	if err != nil {
+		return err
+	}
+	return hold.Unlock(s.ctx)
+}
+
+func BenchmarkUncontendedCycle(b *testing.B) {
+	onBoth(b, func(b *testing.B, s *stage) {
+		client, conn := s.atServer(0), s.bareAt(0)
+		s.parent("lock")
+		mu, parent := s.mutex(client, "lock"), s.parent("bare")
+		require.NoError(b, cycle(s, mu)) // the path is known from here on
+		server := s.ensemble.Servers()[0]
+		before := s.received(server, client)
+		cycles := ratio(b,
+			func() int { return together(b, 1, 20, func(int) error { return cycle(s, mu) }) },
+			func() int { return together(b, 1, 20, func(int) error { return bareCycle(conn, parent) }) })
+		b.ReportMetric(float64(s.received(server, client)-before)/float64(cycles), "requests/cycle")
+	})
+}
+
+func Benchmark64LocksOnOneSession(b *testing.B) {
+	const locks = 64
+	onBoth(b, func(b *testing.B, s *stage) {
+		client, conn := s.atServer(0), s.bareAt(0)
+		var mutexes []*lock.Mutex
+		var parents []string
+		for i := range locks {
+			s.parent(fmt.Sprint("lock-", i))
+			mutexes = append(mutexes, s.mutex(client, fmt.Sprint("lock-", i)))
+			parents = append(parents, s.parent(fmt.Sprint("bare-", i)))
+			require.NoError(b, cycle(s, mutexes[i]))
+		}
+		ratio(b,
+			func() int { return together(b, locks, 5, func(i int) error { return cycle(s, mutexes[i]) }) },
+			func() int { return together(b, locks, 5, func(i int) error { return bareCycle(conn, parents[i]) }) })
+	})
+}
+
+func BenchmarkContendedHandOff(b *testing.B) {
+	const sessions = 32
+	onBoth(b, func(b *testing.B, s *stage) {
+		s.parent("lock")
+		parent := s.parent("bare")
+		var mutexes []*lock.Mutex
+		var conns []*zk.Conn
+		for i := range sessions {
+			mutexes = append(mutexes, s.mutex(s.atServer(i), "lock"))
+			require.NoError(b, cycle(s, mutexes[i]))
+			conns = append(conns, s.bareAt(i))
+		}
+		ratio(b,
+			func() int { return together(b, sessions, 5, func(i int) error { return cycle(s, mutexes[i]) }) },
+			func() int {
+				return together(b, sessions, 5, func(i int) error { return bareHandOff(conns[i], parent) })
+			})
+	})
+}
+
+// bareHandOff is a lock by a chain that nobody ever leaves: each waits for the node
+// with the number before its own, without a look at the others.
+func bareHandOff(conn *zk.Conn, parent string) error {
+	path, err := conn.Create(parent+"/lock-", nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
+	if err != nil {
+		return err
+	}
+	var number int
+	digits := path[strings.LastIndexByte(path, '-')+1:]
+	if _, err := fmt.Sscanf(digits, "%d", &number); err != nil {
+		return err
+	}
+	for {
+		_, _, gone, err := conn.GetW(fmt.Sprintf("%s/lock-%010d", parent, number-1))
+		if errors.Is(err, zk.ErrNoNode) {
+			return conn.Delete(path, -1)
+		}
+		if err != nil {
+			return err
+		}
+		if ev := <-gone; ev.Err != nil {
+			return ev.Err
+		}
+	}
+}
+
+// together has each of the workers do n cycles, all at the same time, and returns
+// how many that were.
+func together(b *testing.B, workers, n int, cycle func(worker int) error) int {
+	b.Helper()
+	var working sync.WaitGroup
+	errs := make([]error, workers)
+	for i := range workers {
+		working.Go(func() {
+			for range n {
+				if errs[i] = cycle(i); errs[i] != nil {
+					return
+				}
+			}
+		})
+	}
+	working.Wait()
+	for _, err := range errs {
+		require.NoError(b, err)
+	}
+	return workers * n
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package suite
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/docker"
+	"github.com/lockkeeper/lockkeeper/recipes"
+)
+
+// cons matches a line of a server's answer to "cons", one for each connection.
+var cons = regexp.MustCompile(`recved=(\d+),.*sid=0x([0-9a-f]+)`)
+
+// received is how many packets the server counts as received from the client on
+// its present connection: the handshake, requests, heartbeats and pings.
+func (s *stage) received(server *docker.Server, client *recipes.Client) int {
+	s.t.Helper()
+	return s.receivedFrom(server, client.SessionID())
+}
+
+func (s *stage) receivedFrom(server *docker.Server, session int64) int {
+	s.t.Helper()
+	answer, err := server.FourLetter(s.ctx, "cons")
+	require.NoError(s.t, err)
+	for line := range strings.Lines(answer) {
+		m := cons.FindStringSubmatch(line)
+		if m == nil || m[2] != fmt.Sprintf("%x", uint64(session)) {
+			continue
+		}
+		n, err := strconv.Atoi(m[1])
+		require.NoError(s.t, err)
+		return n
+	}
+	require.FailNow(s.t, "no such session", "0x%x in %q", session, answer)
+	return 0
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package suite
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/docker"
+	"github.com/lockkeeper/lockkeeper/lock"
+	"github.com/lockkeeper/lockkeeper/recipes"
+)
+
+// duels are several locks, each held through one server while a successor waits
+// through another. The holders' heartbeats are out of step, so that one cut meets
+// them at several moments of their beat.
+type duels struct {
+	stage   *stage
+	timeout time.Duration
+	clients []*recipes.Client // the holders'
+	holds   []*lock.Hold
+	next    []*locking
+	history []*history
+}
+
+// duels begins them. holderAt says which servers the i-th holder knows.
+func (s *stage) duels(timeout time.Duration, holderAt func(i int) []string, successorsAt ...string) *duels {
+	s.t.Helper()
+	const n = 6
+	d := &duels{stage: s, timeout: timeout}
+	successor := s.connect(recipes.Options{SessionTimeout: timeout}, successorsAt...)
+	require.Equal(s.t, timeout, successor.SessionTimeout())
+	step := time.NewTicker(timeout / 6 / n) // a heartbeat goes out every T/6
+	defer step.Stop()
+	for i := range n {
+		name := fmt.Sprint("lock-", i)
+		client := s.connect(recipes.Options{SessionTimeout: timeout}, holderAt(i)...)
+		hold := s.lock(s.mutex(client, name))
+		h := s.history()
+		h.granted("holder", hold.Claim, time.Now())
+		next := s.locking(s.ctx, s.mutex(successor, name))
+		s.waiting(name, 2)
+		d.clients = append(d.clients, client)
+		d.holds = append(d.holds, hold)
+		d.next = append(d.next, next)
+		d.history = append(d.history, h)
+		<-step.C
+	}
+	for _, hold := range d.holds {
+		s.beats(hold, 1) // from here on heartbeats are in their rhythm
+	}
+	return d
+}
+
+// decide waits until all successors hold, and requires that every holder was told
+// before, by this part of the session timeout at least.
+func (d *duels) decide(atLeast float64) {
+	t := d.stage.t
+	t.Helper()
+	least, most := time.Hour, -time.Hour
+	for i, hold := range d.holds {
+		cause := d.stage.done(hold)
+		require.ErrorIs(t, cause, recipes.ErrLost)
+		require.ErrorIs(t, cause, recipes.ErrDeadline, "by its own clock, and not by a server")
+		next := d.next[i].granted()
+		d.history[i].granted("successor", next.Claim, d.next[i].at)
+		d.history[i].holdsUp()
+		both := d.history[i].inOrder()
+		slack := both[1].from.Sub(both[0].until)
+		least, most = min(least, slack), max(most, slack)
+	}
+	t.Logf("told before the successor held: by %.2f T to %.2f T", least.Seconds()/d.timeout.Seconds(), most.Seconds()/d.timeout.Seconds())
+	require.GreaterOrEqual(t, least.Seconds()/d.timeout.Seconds(), atLeast)
+}
+
+// end gives the successors' locks back.
+func (d *duels) end() {
+	d.stage.t.Helper()
+	for i, next := range d.next {
+		hold := next.granted()
+		d.history[i].releasing(hold.Claim)
+		d.stage.unlock(hold)
+		require.ErrorIs(d.stage.t, d.holds[i].Unlock(d.stage.ctx), recipes.ErrLost)
+	}
+}
+
+func TestCutHolderIsToldBeforeSuccessorHolds(t *testing.T) {
+	t.Parallel()
+	for name, way := range map[string]docker.Direction{
+		"both ways": docker.Both, "one way to the server": docker.ToServer, "one way to the client": docker.ToClient,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := onThree(t)
+			var proxies []*docker.Proxy
+			for _, server := range s.ensemble.Servers() {
+				proxies = append(proxies, s.proxy(server))
+			}
+			d := s.duels(4*time.Second, func(i int) []string { return []string{proxies[i%len(proxies)].Addr()} })
+			for _, p := range proxies {
+				p.Swallow(way)
+			}
+			d.decide(1. / 4)
+			d.end()
+		})
+	}
+
+	// The least T in ticks for which the promise is made. Servers go on believing
+	// for long after the session has gone that they follow, or lead.
+	slow := docker.Options{Servers: 3, Tick: time.Second, SyncLimit: 15}
+	const timeout = 4 * time.Second
+
+	t.Run("follower cut from its leader while it answers pings", func(t *testing.T) {
+		t.Parallel()
+		s := onFresh(t, slow)
+		follower, leader := s.followers()[0], s.leader()
+		d := s.duels(timeout, func(int) []string { return []string{follower.Addr()} }, leader.Addr())
+		require.NoError(t, follower.CutFromPeers(s.ctx))
+		d.decide(1. / 8)
+		mode, err := follower.Mode(s.ctx)
+		require.NoError(t, err)
+		require.Equal(t, "follower", mode, "it should have known nothing of it all")
+		require.NoError(t, follower.Mend(s.ctx))
+		require.NoError(t, s.ensemble.WaitServing(s.ctx))
+		d.end()
+	})
+
+	t.Run("deposed leader", func(t *testing.T) {
+		t.Parallel()
+		s := onFresh(t, slow)
+		old, followers := s.leader(), s.followers()
+		d := s.duels(timeout, func(int) []string { return []string{old.Addr()} }, followers[0].Addr(), followers[1].Addr())
+		require.NoError(t, old.CutFromPeers(s.ctx))
+		// Nothing tells them that their leader is out of reach, before the limit of
+		// 15 s. Started anew they look for one at once.
+		for _, f := range followers {
+			require.NoError(t, f.Kill(s.ctx))
+		}
+		for _, f := range followers {
+			require.NoError(t, f.Start(s.ctx))
+		}
+		s.eventually("another leader", func() bool {
+			for _, f := range followers {
+				if mode, err := f.Mode(s.ctx); err == nil && mode == "leader" {
+					return true
+				}
+			}
+			return false
+		})
+		d.decide(1. / 8)
+		mode, err := old.Mode(s.ctx)
+		require.NoError(t, err)
+		require.Equal(t, "leader", mode, "it should have known nothing of it all")
+		require.NoError(t, old.Mend(s.ctx))
+		require.NoError(t, s.ensemble.WaitServing(s.ctx))
+		d.end()
+	})
+}
+
+func TestHolderRidesOutACutOfAQuarterTimeout(t *testing.T) {
+	t.Parallel()
+	const timeout, phases = 4 * time.Second, 6
+	for phase := range phases {
+		t.Run(fmt.Sprintf("%d sixths of a beat after a heartbeat", phase), func(t *testing.T) {
+			t.Parallel()
+			s := onThree(t)
+			servers := s.ensemble.Servers()
+			proxy := s.proxy(servers[phase%len(servers)])
+			beats := make(chan struct{}, 1)
+			client := s.connect(recipes.Options{SessionTimeout: timeout, Trace: &recipes.Trace{
+				Heartbeat: func(_ time.Duration, err error) {
+					if err != nil {
+						return
+					}
+					select {
+					case beats <- struct{}{}:
+					default:
+					}
+				},
+			}}, proxy.Addr())
+			hold := s.lock(s.mutex(client, "lock"))
+			next := s.locking(s.ctx, s.mutex(s.connect(recipes.Options{SessionTimeout: timeout}), "lock"))
+			s.waiting("lock", 2)
+
+			for range 3 { // the first may be an old one
+				await(s, beats)
+			}
+			<-time.After(timeout / 6 * time.Duration(phase) / phases)
+			proxy.Swallow(docker.Both)
+			<-time.After(timeout / 4)
+			deadline := hold.Deadline()
+			proxy.Pass()
+			select {
+			case <-beats: // one that was answered before the cut
+			default:
+			}
+			select {
+			case <-beats:
+			case <-hold.Done():
+				require.Fail(t, "lost", "%v", hold.Err())
+			}
+			t.Logf("proved again %.2f T before the deadline", time.Until(deadline).Seconds()/timeout.Seconds())
+			require.NoError(t, hold.Check(s.ctx))
+			require.False(t, next.over())
+			s.unlock(hold)
+			s.unlock(next.granted())
+		})
+	}
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package suite
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// demoCommand is `lockkeeper demo` against the stage's servers.
+func demoCommand(s *stage) *exec.Cmd {
+	s.t.Helper()
+	program := filepath.Join(s.t.TempDir(), "lockkeeper")
+	build, err := exec.CommandContext(s.ctx, "go", "build", "-C", "../..", "-buildvcs=false", "-o", program, "./cmd/lockkeeper").CombinedOutput()
+	require.NoError(s.t, err, "%s", build)
+	cmd := exec.CommandContext(s.ctx, program, "demo")
+	cmd.Env = append(os.Environ(), "ZK_SERVERS="+strings.Join(s.ensemble.Addrs(), ","))
+	return cmd
+}
+
+// demoPath is the path that a demo says it works on.
+var demoPath = regexp.MustCompile(`/lockkeeper-demo/[a-z0-9]+`)
+
+// requireNobodyInLine fails if a node stands below path. Whether path itself is
+// there is the ensemble's business: it is a container.
+func requireNobodyInLine(s *stage, path string) {
+	s.t.Helper()
+	exists, _, err := s.zk.Exists(path)
+	require.NoError(s.t, err)
+	if !exists {
+		return
+	}
+	_, err = s.zk.Sync(path)
+	require.NoError(s.t, err)
+	children, _, err := s.zk.Children(path)
+	require.NoError(s.t, err)
+	require.Empty(s.t, children)
+}
+
+func TestDemoEndsWithOKOnARealEnsemble(t *testing.T) {
+	t.Parallel()
+	s := onThree(t)
+	cmd := demoCommand(s)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	stdout, err := cmd.Output()
+	t.Logf("%s", stdout)
+	require.NoError(t, err, "%s", &stderr)
+	require.Empty(t, stderr.String())
+	lines := strings.Split(strings.TrimSuffix(string(stdout), "\n"), "\n")
+	require.Regexp(t, `^ok: told \d+ ms before another held; tokens rose \d+ -> \d+; the late write was refused$`, lines[len(lines)-1])
+	path := demoPath.FindString(lines[0])
+	requireNobodyInLine(s, path)
+	require.Eventually(t, func() bool {
+		exists, _, err := s.zk.Exists(path)
+		return err == nil && !exists
+	}, patience, 100*time.Millisecond, "a container goes when it is empty")
+}
+
+func TestDemoThatIsInterruptedWhileCutOffLeavesNoNode(t *testing.T) {
+	t.Parallel()
+	s := onThree(t)
+	cmd := demoCommand(s)
+	pipe, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	defer func() { _ = cmd.Wait() }() // of a test that has failed; the status is looked at below
+	stdout := bufio.NewReader(pipe)
+	var told strings.Builder
+	for !strings.Contains(told.String(), "is cut off") {
+		line, err := stdout.ReadString('\n')
+		require.NoError(t, err, "%s", &told)
+		told.WriteString(line)
+	}
+	require.NoError(t, cmd.Process.Signal(os.Interrupt))
+	rest, err := io.ReadAll(stdout)
+	require.NoError(t, err)
+	told.Write(rest)
+	t.Logf("%s", &told)
+	require.Error(t, cmd.Wait())
+	require.Equal(t, 1, cmd.ProcessState.ExitCode())
+	require.Regexp(t, `\nfailed: .*interrupt.*\n$`, told.String())
+	requireNobodyInLine(s, demoPath.FindString(told.String()))
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package suite
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/docker"
+	"github.com/lockkeeper/lockkeeper/election"
+	"github.com/lockkeeper/lockkeeper/recipes"
+)
+
+func TestCutLeaderIsToldBeforeAnotherLeads(t *testing.T) {
+	t.Parallel()
+	for _, cut := range []struct {
+		name string
+		way  docker.Direction
+	}{{"both ways", docker.Both}, {"to the server", docker.ToServer}, {"to the client", docker.ToClient}} {
+		t.Run(cut.name, func(t *testing.T) {
+			t.Parallel()
+			s := onOne(t)
+			proxy := s.proxy(s.ensemble.Servers()[0])
+			client := s.connect(recipes.Options{}, proxy.Addr())
+			next := s.election(s.connect(recipes.Options{}), "election", "next")
+			var (
+				campaign       *campaigning
+				began, stopped time.Time
+			)
+			ctx, cancel := context.WithCancel(s.ctx)
+			defer cancel()
+			err := s.election(client, "election", "cut").Run(ctx, func(ctx context.Context, term *election.Term) error {
+				campaign = s.campaigning(s.ctx, next)
+				s.waiting("election", 2)
+				began = time.Now()
+				proxy.Swallow(cut.way)
+				<-ctx.Done()
+				stopped = time.Now()
+				require.ErrorIs(t, context.Cause(ctx), recipes.ErrDeadline)
+				return errors.New("stopped")
+			})
+			require.ErrorContains(t, err, "stopped")
+			term := campaign.won()
+			t.Logf("T = %v: the work stopped after %v, another led after %v: %v later",
+				client.SessionTimeout(), stopped.Sub(began), campaign.at.Sub(began), campaign.at.Sub(stopped))
+			require.True(t, stopped.Before(campaign.at), "the work stopped before another led")
+			s.resign(term)
+		})
+	}
+}
+
+func TestTermContextCarriesTheCauseOfTheLoss(t *testing.T) {
+	t.Parallel()
+	for _, loss := range []struct {
+		cause error
+		lose  func(s *stage, client *recipes.Client, life *mortal, proxy *docker.Proxy, term *election.Term)
+	}{
+		{recipes.ErrReleased, func(s *stage, _ *recipes.Client, _ *mortal, _ *docker.Proxy, term *election.Term) {
+			s.resign(term)
+		}},
+		{recipes.ErrDeleted, func(s *stage, _ *recipes.Client, _ *mortal, _ *docker.Proxy, term *election.Term) {
+			require.NoError(s.t, s.zk.Delete(term.Path(), -1))
+		}},
+		{recipes.ErrDeleted, func(s *stage, _ *recipes.Client, _ *mortal, _ *docker.Proxy, term *election.Term) {
+			_, err := s.zk.Set(term.Path(), []byte("mine now"), -1)
+			require.NoError(s.t, err)
+		}},
+		{recipes.ErrSessionExpired, func(_ *stage, _ *recipes.Client, life *mortal, _ *docker.Proxy, _ *election.Term) {
+			life.expire()
+		}},
+		{recipes.ErrDeadline, func(_ *stage, _ *recipes.Client, _ *mortal, proxy *docker.Proxy, _ *election.Term) {
+			proxy.Swallow(docker.ToClient)
+		}},
+		{recipes.ErrClosed, func(_ *stage, client *recipes.Client, _ *mortal, _ *docker.Proxy, _ *election.Term) {
+			client.Close()
+		}},
+	} {
+		t.Run(loss.cause.Error(), func(t *testing.T) {
+			t.Parallel()
+			s := onOne(t)
+			var opts recipes.Options
+			life := s.mortal(&opts)
+			proxy := s.proxy(s.ensemble.Servers()[0])
+			client := s.connect(opts, proxy.Addr())
+			term := s.campaign(s.election(client, "election", ""))
+			work, cancel := term.Context(s.ctx)
+			defer cancel()
+			require.NoError(t, work.Err())
+			require.NoError(t, term.Err())
+
+			loss.lose(s, client, life, proxy, term)
+			require.ErrorIs(t, s.done(term), loss.cause)
+			require.ErrorIs(t, term.Err(), recipes.ErrLost)
+			<-work.Done()
+			require.Equal(t, context.Canceled, work.Err())
+			require.Equal(t, term.Err(), context.Cause(work))
+			late, cancel := term.Context(s.ctx)
+			defer cancel()
+			require.Equal(t, term.Err(), context.Cause(late), "of a term that has ended")
+		})
+	}
+	t.Run("unless the caller ends it", func(t *testing.T) {
+		t.Parallel()
+		s := onOne(t)
+		term := s.campaign(s.election(s.connect(recipes.Options{}), "election", ""))
+		why := errors.New("configuration has changed")
+		parent, end := context.WithCancelCause(s.ctx)
+		work, cancel := term.Context(parent)
+		defer cancel()
+		end(why)
+		<-work.Done()
+		require.Equal(t, why, context.Cause(work))
+		require.NoError(t, term.Err(), "the term goes on")
+		s.resign(term)
+		require.Equal(t, why, context.Cause(work))
+	})
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package suite
+
+import (
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/recipes"
+)
+
+// Nobody is told by a process that is killed. Its session ends T after the servers
+// heard of it last, at the next tick, and at once then the next candidate leads.
+func TestKilledLeaderIsReplaced(t *testing.T) {
+	t.Parallel()
+	s := onThree(t)
+	const (
+		timeout = 2 * time.Second
+		tick    = 200 * time.Millisecond // of the servers
+	)
+	p := part{Servers: s.ensemble.Addrs(), Paths: []string{s.path("election")}, Timeout: timeout, Runs: true}
+	first := s.player(p)
+	firstToken := first.token(0, "granted")
+	second := s.player(p)
+	s.waiting("election", 2)
+	third := s.campaigning(s.ctx, s.election(s.connect(recipes.Options{SessionTimeout: timeout}), "election", "third"))
+	s.waiting("election", 3)
+
+	killed := time.Now()
+	first.signal(syscall.SIGKILL)
+	secondToken := second.token(0, "granted")
+	t.Logf("T = %v: the second led %v after the first was killed, of at most %v", timeout, time.Since(killed), timeout+tick*3/2)
+	require.Greater(t, secondToken, firstToken)
+
+	killed = time.Now()
+	second.signal(syscall.SIGKILL)
+	term := third.won()
+	took := third.at.Sub(killed)
+	t.Logf("T = %v: the third led %v after the second was killed, of at most %v", timeout, took, timeout+tick*3/2)
+	require.Greater(t, term.Token(), secondToken)
+	require.Less(t, took, 3*timeout, "even where servers and tests share two processors")
+	s.resign(term)
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package suite
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/election"
+	"github.com/lockkeeper/lockkeeper/recipes"
+)
+
+// election is the election at the path of that name, for the candidate id.
+func (s *stage) election(client *recipes.Client, name, id string) *election.Election {
+	s.t.Helper()
+	return s.electionWith(client, name, election.Options{ID: id})
+}
+
+// electionWith is the election at the path of that name. The cool-down of those
+// who ask for none is as short as can be.
+func (s *stage) electionWith(client *recipes.Client, name string, opts election.Options) *election.Election {
+	s.t.Helper()
+	if opts.CoolDown == 0 {
+		opts.CoolDown = time.Nanosecond
+	}
+	e, err := election.New(client, s.path(name), &opts)
+	require.NoError(s.t, err)
+	return e
+}
+
+// forbidden makes the path of that name one that only the stage itself may use.
+func (s *stage) forbidden(name string) {
+	s.t.Helper()
+	require.NoError(s.t, s.zk.AddAuth("digest", []byte("stage:hand")))
+	_, err := s.zk.Create(s.path(name), nil, 0, zk.DigestACL(zk.PermAll, "stage", "hand"))
+	require.NoError(s.t, err)
+}
+
+// expires waits until the ensemble has ended the session.
+func (s *stage) expires(session int64) {
+	s.t.Helper()
+	leader := s.leader() // it alone knows
+	s.eventually(fmt.Sprintf("the end of session 0x%x", session), func() bool {
+		dump, err := leader.FourLetter(s.ctx, "dump")
+		require.NoError(s.t, err)
+		return !strings.Contains(dump, fmt.Sprintf("0x%x\n", session))
+	})
+}
+
+// A campaigning is a Campaign that is under way.
+type campaigning struct {
+	stage *stage
+	ended chan struct{} // closed when Campaign has returned
+	term  *election.Term
+	err   error
+	at    time.Time // right after it returned
+}
+
+// campaigning begins a Campaign. The test ends only after it has.
+func (s *stage) campaigning(ctx context.Context, e *election.Election) *campaigning {
+	c := &campaigning{stage: s, ended: make(chan struct{})}
+	go func() {
+		defer close(c.ended)
+		c.term, c.err = e.Campaign(ctx)
+		c.at = time.Now()
+	}()
+	s.t.Cleanup(func() { <-c.ended })
+	return c
+}
+
+// result waits for what Campaign returned.
+func (c *campaigning) result() (*election.Term, error) {
+	c.stage.t.Helper()
+	select {
+	case <-c.ended:
+		return c.term, c.err
+	case <-c.stage.ctx.Done():
+		require.FailNow(c.stage.t, "Campaign has not returned")
+		return nil, nil
+	}
+}
+
+// won waits until the candidate leads.
+func (c *campaigning) won() *election.Term {
+	c.stage.t.Helper()
+	term, err := c.result()
+	require.NoError(c.stage.t, err)
+	return term
+}
+
+// over says whether Campaign has returned.
+func (c *campaigning) over() bool {
+	select {
+	case <-c.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// campaign waits until the candidate leads.
+func (s *stage) campaign(e *election.Election) *election.Term {
+	s.t.Helper()
+	return s.campaigning(s.ctx, e).won()
+}
+
+// resign ends the term.
+func (s *stage) resign(term *election.Term) {
+	s.t.Helper()
+	require.NoError(s.t, term.Resign(s.ctx))
+}
+
+// An observing is an Observe that is under way.
+type observing struct {
+	stage     *stage
+	stop      context.CancelFunc // ends its ctx
+	sightings chan sighting      // closed when Observe has ended
+}
+
+type sighting struct {
+	leader election.Leader
+	err    error
+}
+
+// observing begins to observe. The test ends only after it has ended.
+func (s *stage) observing(e *election.Election) *observing {
+	ctx, stop := context.WithCancel(s.ctx)
+	o := &observing{stage: s, stop: stop, sightings: make(chan sighting, 100)}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer close(o.sightings)
+		for leader, err := range e.Observe(ctx) {
+			o.sightings <- sighting{leader, err}
+		}
+	}()
+	s.t.Cleanup(func() {
+		stop()
+		<-ended
+	})
+	return o
+}
+
+func (o *observing) next() (sighting, bool) {
+	o.stage.t.Helper()
+	select {
+	case seen, more := <-o.sightings:
+		return seen, more
+	case <-o.stage.ctx.Done():
+		require.FailNow(o.stage.t, "the observer has seen nothing")
+		return sighting{}, false
+	}
+}
+
+// sees waits for the next leader that the observer sees, who must be the term's.
+func (o *observing) sees(term *election.Term) {
+	o.stage.t.Helper()
+	seen, more := o.next()
+	require.True(o.stage.t, more, "Observe has ended without an error")
+	require.NoError(o.stage.t, seen.err)
+	require.Equal(o.stage.t, term.ID(), seen.leader.ID)
+	require.Equal(o.stage.t, term.Token(), seen.leader.Token)
+}
+
+// end waits for the last element, and returns why Observe has ended.
+func (o *observing) end() error {
+	o.stage.t.Helper()
+	seen, more := o.next()
+	require.True(o.stage.t, more, "Observe has ended without an error")
+	require.Error(o.stage.t, seen.err, "%v", seen.leader)
+	require.Zero(o.stage.t, seen.leader)
+	_, more = o.next()
+	require.False(o.stage.t, more, "Observe has gone on after an error")
+	return seen.err
+}

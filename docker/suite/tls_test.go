@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package suite
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"math/big"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/docker"
+	"github.com/lockkeeper/lockkeeper/recipes"
+)
+
+// certificate is a self-signed one for 127.0.0.1.
+func certificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber:          big.NewInt(1),
+		NotAfter:              time.Now().Add(time.Hour),
+		IPAddresses:           []net.IP{net.IPv4(127, 0, 0, 1)},
+		IsCA:                  true,
+		BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	require.NoError(t, err)
+	cert, err := x509.ParseCertificate(der)
+	require.NoError(t, err)
+	pool := x509.NewCertPool()
+	pool.AddCert(cert)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
+}
+
+// terminator speaks TLS with clients and passes on to the server what they say, as
+// a side-car does, until the test ends. It returns where.
+func (s *stage) terminator(server *docker.Server, cert tls.Certificate) string {
+	s.t.Helper()
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{cert}})
+	require.NoError(s.t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			running.Go(func() { passOn(ctx, client, server.Addr()) })
+		}
+	})
+	s.t.Cleanup(func() {
+		cancel()
+		_ = listener.Close() // it is what ends the loop
+		running.Wait()
+	})
+	return listener.Addr().String()
+}
+
+// passOn ends with either side, or with ctx.
+func passOn(ctx context.Context, client net.Conn, addr string) {
+	defer func() { _ = client.Close() }() // an error is an end
+	server, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return
+	}
+	defer func() { _ = server.Close() }()
+	ended := make(chan struct{}, 2)
+	for _, way := range [][2]net.Conn{{client, server}, {server, client}} {
+		go func() {
+			_, _ = io.Copy(way[0], way[1]) // an error is an end
+			ended <- struct{}{}
+		}()
+	}
+	left := 2
+	select {
+	case <-ended:
+		left--
+	case <-ctx.Done():
+	}
+	_, _ = client.Close(), server.Close()
+	for range left {
+		<-ended
+	}
+}
+
+func TestTLSIsSpokenAndTheServerIsVerified(t *testing.T) {
+	t.Parallel()
+	s := onThree(t)
+	cert, pool := certificate(t)
+	addr := s.terminator(s.ensemble.Servers()[0], cert)
+
+	client := s.connect(recipes.Options{TLS: &tls.Config{RootCAs: pool}}, addr)
+	hold := s.lock(s.mutex(client, "lock"))
+	require.NoError(t, hold.Check(s.ctx))
+	s.unlock(hold)
+	client.Close()
+
+	ctx, cancel := context.WithTimeout(s.ctx, 2*time.Second)
+	defer cancel()
+	_, err := recipes.Connect(ctx, []string{addr}, &recipes.Options{TLS: &tls.Config{RootCAs: x509.NewCertPool()}})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	var unknown *tls.CertificateVerificationError
+	require.ErrorAs(t, err, &unknown)
+	require.ErrorContains(t, err, addr)
+}
