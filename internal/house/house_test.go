@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package house holds no code: its tests keep the rules of who may import whom, and what whoever embeds a lock inherits.
+package house
+
+import (
+	"encoding/json"
+	"fmt"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	root   = "../.."
+	module = "github.com/lockkeeper/lockkeeper"
+
+	fencing  = module + "/fencing"
+	recipes  = module + "/recipes"
+	lock     = module + "/lock"
+	election = module + "/election"
+	zktest   = module + "/zktest"
+	command  = module + "/cmd/lockkeeper"
+	zkserver = module + "/internal/zkserver"
+	zk       = "github.com/go-zookeeper/zk"
+	testify  = "github.com/stretchr/testify/require"
+)
+
+// A rule says what a package may import besides the standard library. Its tests may import that, the package itself
+// and the tools.
+type rule struct {
+	may     []string
+	tools   []string
+	because string
+}
+
+var tools = []string{testify, zk, zkserver, zktest}
+
+// Every package of the root module stands here; a new one finds its place by writing its line.
+var rules = map[string]rule{
+	fencing: {
+		tools:   []string{testify},
+		because: "its reader is a storage server that never heard of ZooKeeper",
+	},
+	recipes: {
+		may:     []string{fencing, zk},
+		tools:   tools,
+		because: "it is what lock and election are made of, and the one place that speaks to the ZooKeeper client",
+	},
+	lock: {
+		may:     []string{fencing, recipes},
+		tools:   tools,
+		because: "what a lock shares with an election stands in recipes, and so do the rules of a ZooKeeper session",
+	},
+	election: {
+		may:     []string{fencing, recipes},
+		tools:   tools,
+		because: "what an election shares with a lock stands in recipes, and so do the rules of a ZooKeeper session",
+	},
+	zktest: {
+		tools:   []string{testify, zk},
+		because: "a stand-in that shares code with what it tests shares its mistakes",
+	},
+	command: {
+		may:     []string{fencing, recipes, lock, election, zktest, zk},
+		tools:   tools,
+		because: "a command puts everything together, but what needs more than the ZooKeeper client is a module of its own",
+	},
+	zkserver: {
+		tools:   []string{testify},
+		because: "it runs the docker module's command, so that nobody who embeds a lock inherits what that needs",
+	},
+	module + "/internal/house": {
+		tools:   []string{testify},
+		because: "it only reads",
+	},
+}
+
+// required is what the root module may require by itself, and at which version; empty is any. What a required module
+// requires in turn stands in go.mod as indirect.
+var required = map[string]string{
+	// Pinned: the session rules lean on how this version dials, queues requests and ends. It requires nothing.
+	zk: "v1.0.4",
+	// In tests only: an import elsewhere breaks that package's rule.
+	"github.com/stretchr/testify": "",
+}
+
+func TestImportsPointOneWay(t *testing.T) {
+	packages := scan(t, root)
+	for _, p := range []string{fencing, recipes, lock, election, command} {
+		require.Contains(t, packages, p, "the scan finds what is there")
+	}
+	require.Empty(t, violations(packages))
+}
+
+func TestABrokenImportRuleIsReported(t *testing.T) {
+	for _, broken := range []struct{ file, imports string }{
+		{"fencing/gate.go", zk},
+		{"fencing/gate.go", recipes},
+		{"fencing/gate_test.go", recipes},
+		{"recipes/client.go", lock},
+		{"recipes/client.go", testify},
+		{"recipes/client_plan9.go", "golang.org/x/sys/plan9"},
+		{"recipes/client.go", "C"},
+		{"lock/mutex.go", election},
+		{"lock/mutex.go", zk},
+		{"lock/mutex_test.go", election},
+		{"election/term.go", lock},
+		{"election/term.go", zkserver},
+		{"zktest/server.go", recipes},
+		{"cmd/lockkeeper/main.go", module + "/docker"},
+		{"newcomer/newcomer.go", "fmt"},
+	} {
+		found := violations(scan(t, tree(t, broken.file, broken.imports)))
+		require.Len(t, found, 1, "%s imports %s", broken.file, broken.imports)
+		require.Contains(t, found[0], broken.file)
+	}
+}
+
+func TestWhatTheImportRulesAllowIsNotReported(t *testing.T) {
+	for _, fine := range []struct{ file, imports string }{
+		{"fencing/gate.go", "sync/atomic"},
+		{"fencing/gate_test.go", fencing},
+		{"fencing/gate_test.go", testify},
+		{"lock/mutex.go", recipes},
+		{"lock/mutex_test.go", zk},
+		{"cmd/lockkeeper/main.go", election},
+		{"lock/testdata/script.go", election},
+	} {
+		found := violations(scan(t, tree(t, fine.file, fine.imports)))
+		require.Empty(t, found, "%s imports %s", fine.file, fine.imports)
+	}
+}
+
+func TestNestedModuleIsNotPartOfTheRoot(t *testing.T) {
+	dir := tree(t, "docker/ensemble.go", "github.com/testcontainers/testcontainers-go")
+	require.Len(t, violations(scan(t, dir)), 1)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "docker", "go.mod"), nil, 0o600))
+	require.Empty(t, violations(scan(t, dir)))
+}
+
+func TestEmbeddingALockInheritsTheZooKeeperClientAndNothingElse(t *testing.T) {
+	// The test cache does not see what go list reads, but it sees what scan reads.
+	packages := scan(t, root)
+	args := []string{"list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}"}
+	for _, library := range []string{fencing, recipes, lock, election} {
+		if _, exists := packages[library]; exists {
+			args = append(args, library)
+		}
+	}
+	inherited := strings.Fields(output(t, args...))
+	require.Contains(t, inherited, fencing)
+	for _, path := range inherited {
+		require.True(t, path == zk || strings.HasPrefix(path, module+"/"), "a library package depends on %s", path)
+	}
+}
+
+func TestRootModuleRequiresOnlyWhatItNeeds(t *testing.T) {
+	var mod struct {
+		Require []struct {
+			Path, Version string
+			Indirect      bool
+		}
+		Replace []any
+	}
+	// The test cache does not see what go mod edit reads.
+	_, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal([]byte(output(t, "mod", "edit", "-json")), &mod))
+	require.NotEmpty(t, mod.Require)
+	for _, r := range mod.Require {
+		if r.Indirect {
+			continue
+		}
+		version, known := required[r.Path]
+		require.True(t, known, "go.mod requires %s: everybody who embeds a lock would have to trust it", r.Path)
+		if version != "" {
+			require.Equal(t, version, r.Version, r.Path)
+		}
+	}
+	require.Empty(t, mod.Replace, "a replace holds for us only, not for those who require us")
+}
+
+// An imported path, and the file that imports it, relative to the root.
+type imported struct {
+	path, file string
+}
+
+// scan returns what each package of the module in dir imports. It reads every file, whatever its build constraints say.
+func scan(t *testing.T, dir string) map[string][]imported {
+	t.Helper()
+	packages := map[string][]imported{}
+	require.NoError(t, filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && name != dir {
+			_, err := os.Stat(filepath.Join(name, "go.mod"))
+			if err == nil || entry.Name() == "testdata" || strings.ContainsAny(entry.Name()[:1], "._") {
+				return fs.SkipDir
+			}
+		}
+		if entry.IsDir() || filepath.Ext(name) != ".go" {
+			return nil
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		relative, err := filepath.Rel(dir, name)
+		if err != nil {
+			return err
+		}
+		file := filepath.ToSlash(relative)
+		importer := strings.TrimSuffix(module+"/"+file, "/"+filepath.Base(name))
+		if _, seen := packages[importer]; !seen {
+			packages[importer] = nil // a package that imports nothing needs a rule too
+		}
+		for _, spec := range parsed.Imports {
+			path, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return err
+			}
+			packages[importer] = append(packages[importer], imported{path, file})
+		}
+		return nil
+	}))
+	return packages
+}
+
+// violations returns a sentence for each import that breaks a rule, and for each package that has none.
+func violations(packages map[string][]imported) []string {
+	var found []string
+	for importer, imports := range packages {
+		r, known := rules[importer]
+		if !known {
+			found = append(found, fmt.Sprintf("%s has no rule: say in internal/house what it may import, and why (%v)",
+				importer, imports))
+			continue
+		}
+		for _, i := range imports {
+			may := r.may
+			if strings.HasSuffix(i.file, "_test.go") {
+				may = slices.Concat(may, r.tools, []string{importer})
+			}
+			if !standard(i.path) && !slices.Contains(may, i.path) {
+				found = append(found, fmt.Sprintf("%s imports %s: besides the standard library it may import %v, because %s",
+					i.file, i.path, may, r.because))
+			}
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+// standard reports whether path is of the standard library: the paths of all others begin with a host name.
+func standard(path string) bool {
+	first, _, _ := strings.Cut(path, "/")
+	return path != "C" && !strings.Contains(first, ".")
+}
+
+// tree lays out a module with one file that has one import.
+func tree(t *testing.T, file, imports string) string {
+	t.Helper()
+	dir := t.TempDir()
+	name := filepath.Join(dir, filepath.FromSlash(file))
+	require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o700))
+	require.NoError(t, os.WriteFile(name, fmt.Appendf(nil, "package p\n\nimport _ %q\n", imports), 0o600))
+	return dir
+}
+
+// output runs the go command in the root and returns what it prints.
+func output(t *testing.T, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", args...)
+	cmd.Dir = root
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	require.NoError(t, err, "go %v: %s", args, &stderr)
+	return string(out)
+}
