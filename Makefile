@@ -1,0 +1,55 @@
+# Everything runs from a fresh clone: what a target needs, it starts, and stops again. `make` lists the targets.
+
+MODULES   := . docker
+GOLANGCI  := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+BENCHTIME ?= 2s
+
+# Real servers, ahead of a command that needs them. The program stands in the docker module, so that what it needs stays
+# out of the root's go.mod; -dir is where it runs the command, with ZK_SERVERS set.
+ENSEMBLE := go run -C docker ./cmd/ensemble -dir '$(CURDIR)'
+
+# They run in containers where an engine answers, and then need an image: docker/image.sh builds one where no registry
+# has it. Elsewhere, or where the caller says what to use, there is nothing to prepare.
+IMAGE := set -eu; \
+	if [ -z "$${ZK_SERVERS:-}$${ZK_TEST_IMAGE:-}" ] && [ "$${ZK_TEST_BACKEND:-docker}" = docker ] && \
+		docker info >/dev/null 2>&1; then \
+		ZK_TEST_IMAGE=$$(docker/image.sh); export ZK_TEST_IMAGE; \
+	fi;
+
+.DEFAULT_GOAL := help
+.PHONY: bench clean demo help image lint test tidy
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: bin/lockkeeper ## watch a leader lose its term on a real ensemble of three, and its late write refused
+	@$(IMAGE) $(ENSEMBLE) -n 3 -tick 500ms -- '$(CURDIR)/bin/lockkeeper' demo
+
+# One server serves all packages of the root. A plain `go test ./...` works too: each package that needs a server then
+# starts its own. In the docker module, one package at a time: two ensembles of five on two cores would test patience.
+test: ## run all tests; needs Java or a container engine, and a C compiler for the race detector
+	go vet ./...
+	cd docker && go vet ./...
+	@$(IMAGE) set -x; \
+	$(ENSEMBLE) -n 1 -- go test -race -shuffle=on ./...; \
+	cd docker && go test -race -shuffle=on -p 1 -timeout 12m ./...
+
+lint: ## run golangci-lint on every module
+	@set -e; for m in $(MODULES); do echo "lint $$m"; (cd $$m && $(GOLANGCI) run ./...); done
+
+tidy: ## check that every go.mod is tidy
+	@set -e; for m in $(MODULES); do echo "tidy $$m"; (cd $$m && go mod tidy -diff); done
+
+bench: ## measure requests per lock cycle and its rate against a bare create and delete (BENCHTIME=2s)
+	@$(IMAGE) cd docker && go test -run '^$$' -bench . -benchtime $(BENCHTIME) ./suite/
+
+image: ## prepare the server image, where there is an engine, and print its name
+	@$(IMAGE) echo "$${ZK_TEST_IMAGE:-none needed: no container engine answers, or the environment names servers or Java}"
+
+clean: ## remove what the targets have built
+	rm -rf bin
+
+# Always asked for: only the go command knows whether it is up to date.
+.PHONY: bin/lockkeeper
+bin/lockkeeper:
+	go build -o bin/lockkeeper ./cmd/lockkeeper
