@@ -7,6 +7,7 @@ package suite
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -115,6 +116,30 @@ func (p *player) tell(word string) {
 	require.NoError(p.stage.t, err)
 }
 
+// freeze stops the player, and returns once it stands still: a signal is on its way
+// for a while, in which a player may still hear of a release, and be granted what is
+// rightly its own.
+func (p *player) freeze() {
+	p.stage.t.Helper()
+	p.signal(syscall.SIGSTOP)
+	for {
+		var status syscall.WaitStatus
+		_, err := syscall.Wait4(p.cmd.Process.Pid, &status, syscall.WUNTRACED, nil)
+		if errors.Is(err, syscall.EINTR) {
+			continue
+		}
+		require.NoError(p.stage.t, err)
+		require.True(p.stage.t, status.Stopped(), "the player has ended: %v", status)
+		return
+	}
+}
+
+// thaw lets it go on.
+func (p *player) thaw() {
+	p.stage.t.Helper()
+	p.signal(syscall.SIGCONT)
+}
+
 func (p *player) signal(sig os.Signal) {
 	p.stage.t.Helper()
 	require.NoError(p.stage.t, p.cmd.Process.Signal(sig))
@@ -134,12 +159,12 @@ func TestPausedHolderIsRefusedByTheGate(t *testing.T) {
 
 	next := s.locking(s.ctx, s.mutex(s.connect(recipes.Options{SessionTimeout: timeout}), "lock"))
 	s.waiting("lock", 2)
-	holder.signal(syscall.SIGSTOP)
+	holder.freeze()
 	hold := next.granted()
 	require.NoError(t, store.Admit(hold.Token()))
 
 	holder.tell("write")
-	holder.signal(syscall.SIGCONT)
+	holder.thaw()
 	late := holder.token(0, "write")
 	require.Equal(t, old, late, "it wrote as the holder that it had been")
 	err := store.Admit(late)
@@ -188,7 +213,7 @@ func TestWaiterOnAStaleFollowerIsNotGranted(t *testing.T) {
 		lines = append(lines, s.nodes(name))
 	}
 
-	player.signal(syscall.SIGSTOP)
+	player.freeze()
 	for i, name := range names {
 		s.unlock(holds[i])
 		s.eventually("the follower has seen the release", func() bool { return len(s.nodesBy(stale, name)) == 2 })
@@ -202,7 +227,7 @@ func TestWaiterOnAStaleFollowerIsNotGranted(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "follower", mode)
 
-	player.signal(syscall.SIGCONT)
+	player.thaw()
 	for i := range names {
 		require.NotContains(t, player.heard(i, "granted", "rejoined"), "granted")
 		require.NoError(t, holds[i].Check(s.ctx))
