@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package zktest
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lockkeeper/lockkeeper/zktest/internal/tree"
+)
+
+// Bounds of what one connection can make the server keep, in bytes.
+const (
+	maxInbound  = 4 << 20  // frames that wait to be carried out: then nothing more is read
+	maxReplies  = 4 << 20  // replies that wait to be sent: then nothing more is carried out
+	maxOutbound = 32 << 20 // with events, which do not wait: then the connection ends
+)
+
+// A conn is one client's connection to one server.
+//
+// Its reader takes frames from the network whatever happens, as an operating system
+// would; what is silent or slow about it are the queues between the reader, the
+// goroutine that carries requests out, and the writer.
+type conn struct {
+	server *Server
+	link   *Link // the client's own way, nil if it has none
+	net    net.Conn
+	remote string // the client's address
+	in     *queue[inbound]
+	out    *queue[[]byte] // nil: the end
+	slow   atomic.Int64   // nanoseconds that a frame takes longer, in either direction
+
+	// Guarded by the ensemble's mu.
+	session *session        // nil before the handshake
+	greeted bool            // the first frame has come
+	modern  bool            // the client knows of read-only servers
+	mute    bool            // nothing is carried out
+	lost    bool            // nothing is sent any more
+	over    bool            // it has ended, or is about to
+	who     []tree.Identity // as whom its requests are carried out
+	waiting []*request      // that were not answered yet, in order
+	counts  traffic
+}
+
+// traffic is what four-letter words tell of a connection.
+type traffic struct{ received, sent int64 }
+
+// inbound is what a reader has found: a frame, a four-letter word or the end.
+type inbound struct {
+	frame []byte
+	word  string
+	end   error
+}
+
+// serve runs the connection until it has ended.
+func (c *conn) serve() {
+	e := c.server.ensemble
+	var both sync.WaitGroup
+	both.Go(c.read)
+	both.Go(c.write)
+	for {
+		item, ok := c.in.take()
+		if !ok || !c.out.room(maxReplies) {
+			break
+		}
+		e.receive(c, item)
+	}
+	both.Wait()
+	e.forget(c)
+}
+
+func (c *conn) delay() time.Duration { return time.Duration(c.slow.Load()) }
+
+// read puts what the client sends into the queue.
+func (c *conn) read() {
+	r := bufio.NewReaderSize(c.net, 4096)
+	for first := true; ; first = false {
+		item := c.next(r, first)
+		c.in.put(item, len(item.frame), c.delay())
+		if item.frame == nil {
+			// Read on, for the client's end must not block on what nobody takes.
+			_, err := io.Copy(io.Discard, r)
+			c.in.put(inbound{end: fmt.Errorf("closed after what could not be read: %w", errors.Join(err, io.EOF))}, 0, c.delay())
+			return
+		}
+		if !c.in.room(maxInbound) {
+			return
+		}
+	}
+}
+
+// next reads one frame.
+func (c *conn) next(r *bufio.Reader, first bool) inbound {
+	head, err := r.Peek(4)
+	if err != nil {
+		return inbound{end: err}
+	}
+	if _, known := words[string(head)]; known && first {
+		return inbound{word: string(head)}
+	}
+	if _, err := r.Discard(len(head)); err != nil {
+		return inbound{end: err}
+	}
+	size := int(int32(binary.BigEndian.Uint32(head))) //nolint:gosec // signed on the wire
+	if limit := c.server.ensemble.opts.MaxPacket; size < 0 || size > limit {
+		return inbound{end: fmt.Errorf("packet of length %d: must be 0 to %d", size, limit)}
+	}
+	frame, err := readFull(r, size)
+	if err != nil {
+		return inbound{end: fmt.Errorf("packet of length %d ends after %d bytes: %w", size, len(frame), err)}
+	}
+	return inbound{frame: frame}
+}
+
+// readFull reads size bytes, and takes memory for them as they come.
+func readFull(r io.Reader, size int) ([]byte, error) {
+	const step = 16 << 10
+	frame := make([]byte, 0, min(size, step))
+	for len(frame) < size {
+		n := min(size-len(frame), step)
+		frame = slices.Grow(frame, n)
+		got, err := io.ReadFull(r, frame[len(frame):len(frame)+n])
+		frame = frame[:len(frame)+got]
+		if err != nil {
+			return frame, err
+		}
+	}
+	return frame, nil
+}
+
+// write sends what is in the queue, until the end.
+func (c *conn) write() {
+	broken := false
+	for {
+		frame, ok := c.out.take()
+		if !ok || frame == nil {
+			break
+		}
+		if broken {
+			continue
+		}
+		if _, err := c.net.Write(frame); err != nil {
+			broken = true
+			c.in.put(inbound{end: err}, 0, c.delay())
+		}
+	}
+	// What it says is that the client was faster.
+	_ = c.net.Close()
+	c.in.close()
+	c.out.close()
+}
+
+// send has the writer send a frame. The caller holds the ensemble's mu.
+func (c *conn) send(frame []byte) {
+	if c.lost || c.over {
+		return
+	}
+	if c.out.load() > maxOutbound {
+		c.server.ensemble.abort(c, fmt.Errorf("client does not take %d bytes of replies and events", maxOutbound))
+		return
+	}
+	c.counts.sent++
+	c.out.put(frame, len(frame), c.delay())
+}
+
+// finish ends the connection once what was sent before has gone out. The caller
+// holds the ensemble's mu.
+func (c *conn) finish() {
+	if c.over {
+		return
+	}
+	c.over = true
+	c.server.drop(c)
+	c.out.put(nil, 0, c.delay())
+}
+
+// abort ends a connection at once, with whatever is in its queues. The caller holds
+// mu; the network hears of it when that is released.
+func (e *Ensemble) abort(c *conn, why error) {
+	if why != nil && !c.over {
+		e.opts.Logger.Info("connection closed", "server", c.server.addr, "client", c.remote, "reason", why)
+	}
+	if !c.over {
+		c.over = true
+		c.server.drop(c)
+	}
+	e.doomed = append(e.doomed, c)
+}
+
+// receive carries out what a connection's reader has found.
+func (e *Ensemble) receive(c *conn, item inbound) {
+	e.mu.Lock()
+	defer e.unlock()
+	switch {
+	case c.over:
+		if item.end != nil {
+			e.abort(c, nil) // both sides have closed it
+		}
+		return
+	case item.end != nil:
+		why := item.end
+		if errors.Is(why, io.EOF) || errors.Is(why, net.ErrClosed) || errors.Is(why, io.ErrClosedPipe) {
+			why = nil // as clients do
+		}
+		e.abort(c, why)
+		return
+	case c.mute:
+		return
+	case item.word != "":
+		c.send([]byte(words[item.word](c.server)))
+		c.finish()
+		return
+	}
+	snared := e.traps.step()
+	if c.link != nil {
+		if s := c.link.traps.step(); s != pass {
+			snared = s
+		}
+	}
+	switch snared {
+	case cutBefore:
+		e.abort(c, errors.New("trap: cut before this frame"))
+		return
+	case cutAfter:
+		c.lost = true
+		defer e.abort(c, errors.New("trap: cut after this frame"))
+	}
+	c.counts.received++
+	if err := c.handle(item.frame); err != nil {
+		e.abort(c, err)
+	}
+}
+
+// unlock releases mu, and then does what must not be done under it: it ends the
+// connections that were doomed, and wakes those who wait for a change.
+func (e *Ensemble) unlock() {
+	doomed, stirred := e.doomed, e.stirred
+	e.doomed, e.stirred = nil, nil
+	e.mu.Unlock()
+	for _, c := range doomed {
+		c.kill()
+	}
+	for _, changed := range stirred {
+		close(changed)
+	}
+}
+
+// kill ends the connection's goroutines.
+func (c *conn) kill() {
+	c.in.close()
+	c.out.close()
+	// What it says is that the client was faster.
+	_ = c.net.Close()
+}

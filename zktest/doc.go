@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package zktest is a ZooKeeper inside the test: one or several servers in this
+// process, in memory, that speak the real protocol on a real socket, and can be made
+// to fail at a chosen moment. It needs nothing but Go, and starts in a millisecond.
+//
+//	func TestWorkStopsWhenTheLeaderIsExpired(t *testing.T) {
+//		srv := zktest.Start(t)
+//		conn, _, err := zk.Connect(srv.Servers(), 4*time.Second)
+//		…
+//		srv.Expire(conn.SessionID())
+//	}
+//
+// # What it is
+//
+// It behaves as ZooKeeper 3.8 does: a suite of this package sends the same requests to
+// it and to a real server, and compares every answer, Stat, error code and event.
+// Clients that know nothing of it work with it: the Go client, Kazoo, Java's own and
+// Curator.
+//
+//   - Sessions: created, attached again with their password, negotiated to within 2 and
+//     20 ticks, kept by requests and pings, expired at tick boundaries, closed.
+//   - Nodes: persistent, ephemeral, sequential, container and, if allowed, TTL nodes;
+//     Stat in every field; the counter of sequential names, which sticks at its end.
+//   - Transactions, with one zxid for all of their operations; failed ones have a zxid
+//     too, as in ZooKeeper.
+//   - Watches: one-shot, persistent and recursive; told before the reply that would
+//     reveal the change; set again after a reconnection.
+//   - ACLs, with the schemes world, auth, digest and ip.
+//   - The four-letter words ruok, srvr, stat, mntr, cons and dump.
+//
+// # What it is not
+//
+// It keeps nothing, and is not for production: everything is gone when it is closed,
+// and anybody who reaches its socket can use it. Answered as unimplemented, after which
+// the connection ends, are reconfig, SASL, and operations that ZooKeeper 3.8 does not
+// have. Quotas are not enforced. There is no TLS, no read-only mode, no observer, no
+// local session, no admin server and no authentication scheme x509.
+//
+// # Faults
+//
+// The connection of one client is a [Link]: silent in one direction or both, slow,
+// refused, cut, or cut at the n-th frame, before it is carried out or after. A [Server]
+// can be stopped, started with its data or without, made silent, slow, mute, or lag
+// behind the others. Of several, a follower can be cut from its leader, and the leader
+// from the others: both go on answering for a while, as real ones do. A session can be
+// expired, a node deleted behind its owner's back, the counter of sequential names put
+// near its end. [Ensemble.Apply] does all that by name, for plans that are written
+// down.
+//
+// # Time
+//
+// Time is the process's. In a testing/synctest bubble, with Options.InMemory and
+// Dial, an hour takes a millisecond.
+package zktest

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package zktest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockkeeper/lockkeeper/zktest/internal/tree"
+	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
+)
+
+// What a test looks at, and does, behind its clients' backs: with all permissions,
+// and as the leader sees it.
+
+// A Stat is what ZooKeeper knows of a node besides its data. Times are milliseconds
+// since 1970. Its fields are those of the Go client's zk.Stat.
+type Stat struct {
+	Czxid, Mzxid                int64
+	Ctime, Mtime                int64
+	Version, Cversion, Aversion int32
+	EphemeralOwner              int64
+	DataLength, NumChildren     int32
+	Pzxid                       int64
+}
+
+// super may do everything.
+var super = []tree.Identity{{Scheme: "super", ID: ""}}
+
+// An OpError says what could not be done behind the clients' back, where, and why: Err
+// has ZooKeeper's name of the reason as its text.
+type OpError struct {
+	Op, Path string
+	Err      error
+}
+
+func (e *OpError) Error() string { return fmt.Sprintf("zktest: %s %s: %v", e.Op, e.Path, e.Err) }
+
+// Unwrap is the reason.
+func (e *OpError) Unwrap() error { return e.Err }
+
+var errNobodyLeads = errors.New("nobody leads")
+
+func failed(op, path string, code wire.Code) error {
+	if code == wire.OK {
+		return nil
+	}
+	return &OpError{Op: op, Path: path, Err: code}
+}
+
+// view runs f on the tree of the leader, or of the first server while none leads.
+func (e *Ensemble) view(f func(t *tree.Tree)) {
+	e.mu.Lock()
+	defer e.unlock()
+	s := e.leader
+	if s == nil {
+		s = e.servers[0]
+	}
+	f(s.tree)
+}
+
+// Get returns a node's data and Stat.
+func (e *Ensemble) Get(path string) (data []byte, stat Stat, err error) {
+	var found wire.Stat
+	var code wire.Code
+	e.view(func(t *tree.Tree) { data, found, code = t.Get(path, super) })
+	return slices.Clone(data), Stat(found), failed("get", path, code)
+}
+
+// Children returns the names of a node's children, sorted.
+func (e *Ensemble) Children(path string) (names []string, err error) {
+	var code wire.Code
+	e.view(func(t *tree.Tree) { names, _, code = t.Children(path, super) })
+	slices.Sort(names)
+	return names, failed("list", path, code)
+}
+
+// Create makes a persistent node, open to all, and those above it that are missing.
+func (e *Ensemble) Create(path string, data []byte) error {
+	if above := parentOf(path); above != "" && above != "/" {
+		missing := false
+		e.view(func(t *tree.Tree) {
+			_, code := t.Exists(above)
+			missing = code == wire.NoNode
+		})
+		if missing {
+			if err := e.Create(above, nil); err != nil {
+				return err
+			}
+		}
+	}
+	return e.doAs("create", path, wire.Create{Op: wire.OpCreate, Path: path, Data: slices.Clone(data), ACL: wire.World})
+}
+
+// Set replaces a node's data.
+func (e *Ensemble) Set(path string, data []byte) error {
+	return e.doAs("set", path, wire.SetData{Path: path, Data: slices.Clone(data), Version: -1})
+}
+
+// Delete deletes a node that has no children, whosever it is.
+func (e *Ensemble) Delete(path string) error {
+	return e.doAs("delete", path, wire.Delete{Path: path, Version: -1})
+}
+
+// doAs commits a request of nobody's.
+func (e *Ensemble) doAs(op, path string, req any) error {
+	e.mu.Lock()
+	defer e.unlock()
+	if e.leader == nil || !e.quorum() {
+		return &OpError{Op: op, Path: path, Err: errNobodyLeads}
+	}
+	return failed(op, path, e.do(req))
+}
+
+// do commits a request of the servers' own. The caller holds mu.
+func (e *Ensemble) do(req any) wire.Code {
+	e.zxid++
+	en := entry{}
+	en.txn, en.outcome = e.leader.tree.Commit(e.zxid, time.Now().UnixMilli(), 0, super, req)
+	e.record(0, req, en, false)
+	e.commit(en)
+	return en.outcome.Err()
+}
+
+// PlantCounter sets the number from which the names of a node's sequential children
+// go on, on all servers and outside the order of transactions: from 2147483646 on
+// they show what becomes of the counter at its end. It cannot go back.
+func (e *Ensemble) PlantCounter(path string, next int32) error {
+	if next < 0 {
+		return &OpError{Op: "plant counter", Path: path, Err: fmt.Errorf("number %d is negative", next)}
+	}
+	e.mu.Lock()
+	defer e.unlock()
+	for _, s := range e.servers {
+		if s != e.leader && s.running {
+			s.catchUp()
+		}
+		if code := s.tree.PlantCounter(path, next); code != wire.OK && s.running {
+			return failed("plant counter", path, code)
+		}
+	}
+	return nil
+}
+
+// Zxid is that of the last transaction.
+func (e *Ensemble) Zxid() int64 {
+	e.mu.Lock()
+	defer e.unlock()
+	return e.zxid
+}
+
+// Dump shows the nodes, a line each, for a test's log.
+func (e *Ensemble) Dump() string {
+	var b strings.Builder
+	e.view(func(t *tree.Tree) {
+		t.Walk(func(path string, data []byte, stat wire.Stat) {
+			fmt.Fprintf(&b, "%s czxid=0x%x mzxid=0x%x version=%d children=%d", path, stat.Czxid, stat.Mzxid, stat.Version, stat.NumChildren)
+			if stat.EphemeralOwner != 0 {
+				fmt.Fprintf(&b, " owner=0x%x", uint64(stat.EphemeralOwner)) //nolint:gosec // as ZooKeeper prints it
+			}
+			if len(data) > 0 {
+				fmt.Fprintf(&b, " data=%.80q", data)
+			}
+			b.WriteByte('\n')
+		})
+	})
+	return b.String()
+}
+
+// reap deletes what nobody needs any more: containers whose last child is gone, and
+// nodes that have outlived their time. The caller holds mu.
+func (e *Ensemble) reap(now time.Time) {
+	for _, path := range e.leader.tree.Reapable(now.UnixMilli()) {
+		// Refused if a child has come meanwhile, as it may.
+		_ = e.do(tree.DeleteContainer{Path: path})
+	}
+}
+
+// Reap deletes now what the servers would delete at their next look: empty container
+// nodes, and nodes that have outlived their time.
+func (e *Ensemble) Reap() {
+	e.mu.Lock()
+	defer e.unlock()
+	if e.leader != nil && e.quorum() {
+		e.reap(time.Now())
+	}
+}
