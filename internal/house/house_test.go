@@ -67,8 +67,18 @@ var rules = map[string]rule{
 		because: "what an election shares with a lock stands in recipes, and so do the rules of a ZooKeeper session",
 	},
 	zktest: {
-		tools:   []string{testify, zk},
+		may:     []string{zktest + "/internal/tree", zktest + "/internal/wire"},
+		tools:   []string{testify, zk, fencing, recipes, lock, election},
 		because: "a stand-in that shares code with what it tests shares its mistakes",
+	},
+	zktest + "/internal/tree": {
+		may:     []string{zktest + "/internal/wire"},
+		tools:   []string{testify},
+		because: "what nodes do is a function of what was done to them, and of nothing else",
+	},
+	zktest + "/internal/wire": {
+		tools:   []string{testify},
+		because: "a codec shared with the client would agree with it about its mistakes",
 	},
 	command: {
 		may:     []string{fencing, recipes, lock, election, zktest, zk},
