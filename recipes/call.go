@@ -6,18 +6,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
 )
 
 // call runs one request of the session, which has no bound of its own, and
 // returns no later than ctx ends. A request that is given up goes on: the
-// session owns it, and late, if given, is told its outcome.
+// session waits for it, and nobody is told its outcome. It is for requests that
+// need not be known to have been carried out: reads, and what is asked again.
 //
 // It is sent only while the session is attached. A request that waits in the
 // client's queue could otherwise outlive its caller by the whole outage.
-func call[R any](ctx context.Context, s *session, request func(*zk.Conn) (R, error), late func(R, error)) (R, error) {
+func call[R any](ctx context.Context, s *session, request func(*zk.Conn) (R, error)) (R, error) {
 	var zero R
 	if err := s.attached(ctx); err != nil {
 		return zero, unsentErr{err}
@@ -27,23 +27,13 @@ func call[R any](ctx context.Context, s *session, request func(*zk.Conn) (R, err
 		value R
 		err   error
 	}
-	const (
-		pending int32 = iota
-		answered
-		abandoned
-	)
-	var state atomic.Int32
-	replies := make(chan reply, 1)
+	replies := make(chan reply, 1) // with room for one that nobody waits for
 	err := s.spawn(func() {
 		value, err := request(s.conn)
 		if errors.Is(err, zk.ErrSessionExpired) {
 			s.end(errExpired) // it may be a while until the connection tells
 		}
-		if state.CompareAndSwap(pending, answered) {
-			replies <- reply{value, err}
-		} else if late != nil {
-			late(value, err)
-		}
+		replies <- reply{value, err}
 	})
 	if err != nil {
 		return zero, unsentErr{err}
@@ -52,12 +42,8 @@ func call[R any](ctx context.Context, s *session, request func(*zk.Conn) (R, err
 	case r := <-replies:
 		return r.value, r.err
 	case <-ctx.Done():
-	}
-	if state.CompareAndSwap(pending, abandoned) {
 		return zero, fmt.Errorf("%w: %w", ErrUncertain, ctx.Err())
 	}
-	r := <-replies
-	return r.value, r.err
 }
 
 // callThrough runs one request of the session on the caller's goroutine, and sees

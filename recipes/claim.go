@@ -198,7 +198,7 @@ func (c *Claim) Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse, err
 	sent := time.Now()
 	responses, err := call(ctx, c.session, func(conn *zk.Conn) ([]zk.MultiResponse, error) {
 		return conn.Multi(all...)
-	}, nil)
+	})
 	switch outcomeOf(err) {
 	case done:
 		c.session.trust.proof(sent, time.Now())

@@ -158,24 +158,14 @@ func (l *Line) joinAndWrite(ctx context.Context, s *session, p *place, data []by
 func (l *Line) joinOnly(ctx context.Context, s *session, p *place, data []byte) error {
 	prefix := p.line + "/" + namePrefix(p.tag, p.nameNonce())
 	var sent time.Time
-	s.ledger.asked(p)
-	path, err := call(ctx, s, func(conn *zk.Conn) (string, error) {
+	path, err := callThrough(ctx, s, func(conn *zk.Conn) (string, error) {
 		sent = time.Now()
 		return conn.Create(prefix, data, zk.FlagEphemeral|zk.FlagSequence, l.client.settings.acl)
-	}, func(path string, err error) {
-		if err == nil {
-			err = p.know(path, 0)
-		}
-		s.settleLate(p, err)
 	})
 	if err != nil {
-		if !errors.Is(err, ErrUncertain) {
-			s.ledger.unanswered(p)
-		}
 		return err
 	}
 	s.trust.proof(sent, time.Now())
-	s.ledger.unanswered(p)
 	_, stat, err := s.get(ctx, path)
 	if err != nil {
 		// It exists, or did: what is known of it is enough to take it away.
@@ -197,20 +187,6 @@ func (s *session) joined(p *place) {
 	if only := s.ledger.joined(p); only {
 		s.lookForBeat()
 	}
-}
-
-// settleLate takes the answer to a create whose caller gave up.
-func (s *session) settleLate(p *place, err error) {
-	switch {
-	case err == nil:
-		s.ledger.joined(p)
-		s.ledger.leave(p)
-	case outcomeOf(err) == unknown:
-		s.ledger.unanswered(p)
-	default:
-		s.ledger.clear(p)
-	}
-	s.poke()
 }
 
 // learn returns what is known of the parent. The first use of a path reads it,

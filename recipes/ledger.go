@@ -45,19 +45,11 @@ func (l *ledger) enter(p *place) {
 	l.places[p] = struct{}{}
 }
 
-// asked notes that the create is on its way.
-func (l *ledger) asked(p *place) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	p.inFlight = true
-}
-
 // joined notes that the place's node exists. It says whether the place is now the
 // only one that is held; one that was given up meanwhile is not.
 func (l *ledger) joined(p *place) (only bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	p.inFlight = false
 	switch p.standing {
 	case joining:
 		p.standing, p.since = held, time.Now()
@@ -67,13 +59,6 @@ func (l *ledger) joined(p *place) (only bool) {
 		p.standing = leaving
 	}
 	return false
-}
-
-// unanswered notes that the create's outcome will not be told any more.
-func (l *ledger) unanswered(p *place) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	p.inFlight = false
 }
 
 // leave notes that the place is no longer wanted: its node is to be deleted, once
@@ -229,7 +214,7 @@ func (l *ledger) startSweep(now time.Time) (owed []*place, wait time.Duration) {
 	}
 	wait = math.MaxInt64
 	for p := range l.places {
-		if p.standing != leaving && p.standing != doubtful || p.inFlight {
+		if p.standing != leaving && p.standing != doubtful {
 			continue
 		}
 		if kept := p.keptUntil.Sub(now); kept > 0 {

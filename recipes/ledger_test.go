@@ -49,7 +49,6 @@ func TestPlaceIsInTheLedgerFromBeforeItsCreateUntilItsDeletionIsConfirmed(t *tes
 	p := placeAt("n")
 	l.enter(p)
 	require.Equal(t, 1, l.size())
-	l.asked(p)
 	require.True(t, l.joined(p), "the only one that is held")
 	require.True(t, l.isHeld(p))
 	require.Empty(t, owed(&l))
@@ -80,28 +79,13 @@ func TestOnlyTheFirstHeldPlaceIsTheOnlyOne(t *testing.T) {
 	require.True(t, l.joined(c), "those that are owed are not held")
 }
 
-func TestPlaceGivenUpWhileItsCreateIsInFlightIsSweptOnceAnswered(t *testing.T) {
-	l := newLedger()
-	p := placeAt("n")
-	l.enter(p)
-	l.asked(p)
-	l.leave(p)
-	require.Empty(t, owed(&l), "its name is not known yet, and it may not exist yet")
-	require.False(t, l.joined(p), "nobody waits for it any more")
-	require.False(t, l.anyHeld())
-	require.Equal(t, []*place{p}, owed(&l))
-}
-
 func TestPlaceGivenUpWhoseCreateIsNeverAnsweredIsSwept(t *testing.T) {
 	l := newLedger()
 	p := placeAt("n")
 	l.enter(p)
-	l.asked(p)
 	l.leave(p)
-	require.Empty(t, owed(&l))
-	l.unanswered(p)
 	require.Equal(t, []*place{p}, owed(&l), "its outcome has to be found out")
-	l.joined(p)
+	require.False(t, l.joined(p), "nobody waits for it any more")
 	require.Equal(t, []*place{p}, owed(&l), "found, and to be deleted")
 	l.clear(p)
 	require.Zero(t, l.size())
@@ -111,8 +95,6 @@ func TestPlaceWhoseOutcomeIsUnknownIsNotSweptWhileItIsWanted(t *testing.T) {
 	l := newLedger()
 	p := placeAt("n")
 	l.enter(p)
-	l.asked(p)
-	l.unanswered(p)
 	require.Empty(t, owed(&l), "its owner is about to look for it")
 	require.True(t, l.joined(p))
 	require.Empty(t, owed(&l))
@@ -142,7 +124,6 @@ func TestClearedPlaceStaysCleared(t *testing.T) {
 	l.leave(p)
 	l.part(p)
 	require.False(t, l.joined(p))
-	l.unanswered(p)
 	require.Zero(t, l.size())
 	require.False(t, l.anyHeld())
 	require.Empty(t, owed(&l))
@@ -199,20 +180,14 @@ func TestLedgerAgreesWithACountAfterAnyOrderOfEvents(t *testing.T) {
 		for range 40 {
 			p := places[r.IntN(len(places))]
 			was := p.standing
-			switch r.IntN(6) {
+			switch r.IntN(4) {
 			case 0:
-				if was == joining || was == doubtful {
-					l.asked(p)
-				}
-			case 1:
 				l.joined(p)
-			case 2:
-				l.unanswered(p)
-			case 3:
+			case 1:
 				l.leave(p)
-			case 4:
+			case 2:
 				l.part(p)
-			case 5:
+			case 3:
 				l.clear(p)
 			}
 			holding, known := 0, 0
@@ -233,7 +208,6 @@ func TestLedgerAgreesWithACountAfterAnyOrderOfEvents(t *testing.T) {
 			}
 			for _, p := range owed(&l) {
 				require.Contains(t, []standing{doubtful, leaving}, p.standing, "seed %d", seed)
-				require.False(t, p.inFlight, "seed %d", seed)
 			}
 		}
 	}

@@ -34,7 +34,6 @@ type place struct {
 	suspected bool      // its node has changed; guarded by ledger.mu
 	watched   bool      // its node is watched; guarded by ledger.mu
 	keptUntil time.Time // when its node may be deleted; guarded by ledger.mu
-	inFlight  bool      // the create may still be answered; guarded by ledger.mu
 	orphaned  bool      // bereaved is closed, or about to be; guarded by session.mu
 	claim     *Claim    // once granted; guarded by session.mu
 }
@@ -60,7 +59,7 @@ func (s *session) find(ctx context.Context, p *place) (found bool, err error) {
 		return struct{}{}, conn.Delete(p.line+"/"+namePrefix(p.tag, p.nonce)+"flush", -1)
 	}
 	for {
-		_, err := call(ctx, s, flush, nil)
+		_, err := call(ctx, s, flush)
 		if outcomeOf(err) == refused && !errors.Is(err, zk.ErrSessionExpired) {
 			break
 		}
@@ -132,7 +131,7 @@ func (s *session) erase(ctx context.Context, p *place) (existed bool, err error)
 	for {
 		var err error
 		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < s.timeout()/4 {
-			_, err = call(ctx, s, ask, nil)
+			_, err = call(ctx, s, ask)
 		} else {
 			_, err = callThrough(ctx, s, ask)
 		}
@@ -184,7 +183,7 @@ func (s *session) get(ctx context.Context, path string) (data []byte, stat *zk.S
 // read repeats a request that changes nothing until a server has answered it.
 func read[R any](ctx context.Context, s *session, op, path string, request func(*zk.Conn) (R, error)) (R, error) {
 	for {
-		r, err := call(ctx, s, request, nil)
+		r, err := call(ctx, s, request)
 		if err == nil {
 			return r, nil
 		}

@@ -314,7 +314,7 @@ func (s *session) authenticate(ctx context.Context) error {
 		for {
 			_, err := call(ctx, s, func(conn *zk.Conn) (struct{}, error) {
 				return struct{}{}, conn.AddAuth(auth.Scheme, auth.Data)
-			}, nil)
+			})
 			if err == nil {
 				break
 			}

@@ -98,7 +98,7 @@ func (s *session) prove(ctx context.Context, p *place) error {
 	for {
 		_, err := call(ctx, s, func(*zk.Conn) (struct{}, error) {
 			return struct{}{}, s.check([]*place{p}, time.Now())
-		}, nil)
+		})
 		if err == nil {
 			return nil
 		}
