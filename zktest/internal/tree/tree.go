@@ -5,81 +5,106 @@
 // the others' repeat it (Apply), and all come to the same nodes and the same answers,
 // field by field those of ZooKeeper 3.8.0.
 //
-// What it leaves out: quotas are not enforced, and whether a session is alive is not
-// its concern.
+// Whether a session is alive is not its concern; quotas are not enforced. Where
+// ZooKeeper answers in the order of its hash tables, names and paths are sorted.
 package tree
 
-import "github.com/lockkeeper/lockkeeper/zktest/internal/wire"
+import (
+	"maps"
 
-// An Identity is one of those that a session has: {"world", "anyone"} need not be
-// named, {"ip", address} and those of its credentials are the caller's to name. One
-// of the scheme "super" may do everything.
+	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
+)
+
+// An Identity is one of those that a session has: its address, {"ip", "127.0.0.1"},
+// and its credentials, {"digest", "user:base64 of the SHA-1"}. What everybody may do
+// needs none. One of the scheme "super" may do everything.
 type Identity struct{ Scheme, ID string }
 
 // A Tree is the nodes of one server. It is not safe for concurrent use.
 type Tree struct {
-	// TTL allows nodes with a time to live: ZooKeeper's extendedTypesEnabled. It must
-	// be set before the first use, and alike on all servers.
+	// TTL allows nodes with a time to live: ZooKeeper's extendedTypesEnabled.
 	TTL bool
 
-	zxid int64
+	zxid  int64
+	nodes map[string]*node // by path
+	// What nodes would have to be searched for otherwise, as sets of paths:
+	ephemerals map[int64]map[string]struct{} // by session
+	mortal     map[string]struct{}           // containers and TTL nodes
 }
 
-// New is the tree of a server that starts without data.
-func New() *Tree { return &Tree{} }
+// New is the tree of a server that starts without data. As a standalone server's it
+// has an empty /zookeeper/config; none of the first nodes has a zxid or a time, and
+// the counters do not count them.
+func New() *Tree {
+	t := &Tree{
+		nodes:      make(map[string]*node),
+		ephemerals: make(map[int64]map[string]struct{}),
+		mortal:     make(map[string]struct{}),
+	}
+	for _, path := range []string{root, "/zookeeper", "/zookeeper/config", "/zookeeper/quota"} {
+		t.nodes[path] = &node{acl: wire.World, data: []byte{}}
+	}
+	t.nodes[root].addChild("zookeeper")
+	t.nodes["/zookeeper"].addChild("config")
+	t.nodes["/zookeeper"].addChild("quota")
+	config := t.nodes["/zookeeper/config"]
+	config.acl, config.aversion = []wire.ACL{{Perms: wire.PermRead, Scheme: "world", ID: "anyone"}}, -1
+	return t
+}
 
 // Clone is an independent tree with the same nodes.
-func (t *Tree) Clone() *Tree { c := *t; return &c }
+func (t *Tree) Clone() *Tree {
+	c := *t
+	c.nodes = make(map[string]*node, len(t.nodes))
+	for path, n := range t.nodes {
+		same := *n
+		same.children = maps.Clone(n.children)
+		c.nodes[path] = &same
+	}
+	c.ephemerals = make(map[int64]map[string]struct{}, len(t.ephemerals))
+	for session, paths := range t.ephemerals {
+		c.ephemerals[session] = maps.Clone(paths)
+	}
+	c.mortal = maps.Clone(t.mortal)
+	return &c
+}
 
 // Zxid is the last transaction's.
 func (t *Tree) Zxid() int64 { return t.zxid }
 
 // Commit decides what a request comes to, and carries it out: the leader's part. The
-// request is one of wire's that change something, or one of this package's. It keeps
-// nothing of req's memory.
+// request is one of wire's that change something, CloseSession among them, or one of
+// this package's; of a session with the identities who. It never fails: a refusal is
+// a Txn too, which changes nothing. Nothing is kept of the request's data.
+//
+// A wire.Check by itself has an outcome here; a real server refuses it with a code or
+// else never answers.
 func (t *Tree) Commit(zxid, timeMS, session int64, who []Identity, req any) (Txn, Outcome) {
-	return Txn{}, Outcome{}
+	d := decision{view: view{tree: t}, session: session, who: who}
+	body, code := d.decide(req)
+	if code != wire.OK {
+		op, path := about(req)
+		body = errorTxn{op: op, path: path, code: code}
+	}
+	txn := Txn{Zxid: zxid, Time: timeMS, Session: session, Body: body}
+	return txn, t.Apply(txn)
 }
 
-// Apply carries out what another tree's Commit decided, with the same outcome.
-func (t *Tree) Apply(txn Txn) Outcome { return Outcome{} }
-
-// CloseSession deletes the session's ephemeral nodes, in the order of their paths.
-func (t *Tree) CloseSession(zxid, timeMS, session int64) (Txn, Outcome) { return Txn{}, Outcome{} }
-
-// Get reads a node's data, which must not be changed.
-func (t *Tree) Get(path string, who []Identity) ([]byte, wire.Stat, wire.Code) {
-	return nil, wire.Stat{}, wire.NoNode
+// CloseSession is the Commit of a wire.CloseSession: the session's ephemeral nodes go,
+// in the order of their paths.
+func (t *Tree) CloseSession(zxid, timeMS, session int64) (Txn, Outcome) {
+	return t.Commit(zxid, timeMS, session, nil, wire.CloseSession{})
 }
 
-// Exists reads a node's Stat, for which no permission is needed.
-func (t *Tree) Exists(path string) (wire.Stat, wire.Code) { return wire.Stat{}, wire.NoNode }
-
-// Children lists a node's children, sorted.
-func (t *Tree) Children(path string, who []Identity) ([]string, wire.Stat, wire.Code) {
-	return nil, wire.Stat{}, wire.NoNode
+// PlantCounter sets the number that the node's next sequential child gets. It is no
+// transaction: each server's tree wants it.
+func (t *Tree) PlantCounter(path string, next int32) wire.Code {
+	n := t.node(path)
+	if n == nil {
+		return wire.NoNode
+	}
+	n.counter = next
+	return wire.OK
 }
 
-// ACL reads a node's ACL, without the digests for those who may not change it.
-func (t *Tree) ACL(path string, who []Identity) ([]wire.ACL, wire.Stat, wire.Code) {
-	return nil, wire.Stat{}, wire.NoNode
-}
-
-// Ephemerals lists the session's nodes whose paths begin with prefix, sorted.
-func (t *Tree) Ephemerals(session int64, prefix string) []string { return nil }
-
-// CountDescendants counts the nodes below a node.
-func (t *Tree) CountDescendants(path string, who []Identity) (int32, wire.Code) {
-	return 0, wire.NoNode
-}
-
-// Reapable lists, sorted, the containers that have no child any more and the TTL
-// nodes without children that nobody wrote to for their time.
-func (t *Tree) Reapable(nowMS int64) []string { return nil }
-
-// PlantCounter sets the number that the next sequential child gets. It is no
-// transaction: every server's tree needs it.
-func (t *Tree) PlantCounter(path string, next int32) wire.Code { return wire.NoNode }
-
-// Walk calls f for each node, parents first and siblings sorted.
-func (t *Tree) Walk(f func(path string, data []byte, stat wire.Stat)) {}
+func (t *Tree) node(path string) *node { return t.nodes[key(path)] }

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tree
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
+)
+
+// permits says whether one of the identities has one of the permissions.
+func permits(acl []wire.ACL, perms int32, who []Identity) bool {
+	if slices.ContainsFunc(who, func(id Identity) bool { return id.Scheme == "super" }) {
+		return true
+	}
+	for _, a := range acl {
+		if a.Perms&perms == 0 {
+			continue
+		}
+		if a.Scheme == "world" && a.ID == "anyone" {
+			return true
+		}
+		for _, id := range who {
+			if id.Scheme == a.Scheme && matches(a, id.ID) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func matches(a wire.ACL, id string) bool {
+	switch a.Scheme {
+	case "digest":
+		return a.ID == id
+	case "ip":
+		return inNetwork(id, a.ID)
+	}
+	return false
+}
+
+// resolve is the ACL that a request's comes to: without repetitions, and with the
+// session's own credentials for the scheme "auth". It says no if an entry is none, or
+// nothing is left. A server as it comes knows the schemes world, auth, digest and ip;
+// those that want configuration (x509, sasl) are unknown to it.
+func resolve(acl []wire.ACL, who []Identity) ([]wire.ACL, bool) {
+	if len(acl) == 0 {
+		return nil, false
+	}
+	out := make([]wire.ACL, 0, len(acl))
+	for i, a := range acl {
+		if slices.Contains(acl[:i], a) {
+			continue
+		}
+		switch {
+		case a.Scheme == "world" && a.ID == "anyone", a.Scheme == "digest" && validDigest(a.ID), a.Scheme == "ip" && validNetwork(a.ID):
+			out = append(out, a)
+		case a.Scheme == "auth":
+			before := len(out)
+			for _, id := range who {
+				if id.Scheme == "digest" {
+					out = append(out, wire.ACL{Perms: a.Perms, Scheme: id.Scheme, ID: id.ID})
+				}
+			}
+			if len(out) == before {
+				return nil, false
+			}
+		default:
+			return nil, false
+		}
+	}
+	return out, true
+}
+
+// validDigest wants two parts as Java's split counts them: it drops empty ones at the
+// end.
+func validDigest(id string) bool { return strings.Count(strings.TrimRight(id, ":"), ":") == 1 }
+
+func validNetwork(expr string) bool {
+	_, _, ok := network(expr)
+	return ok
+}
+
+func inNetwork(address, expr string) bool {
+	base, bits, ok := network(expr)
+	ip, isIP := ipv4(address)
+	shift := 32 - bits
+	return ok && isIP && uint64(base)>>shift == uint64(ip)>>shift
+}
+
+// network reads an address with or without the number of its leading bits that count.
+func network(expr string) (base uint32, bits int, ok bool) {
+	address, length, masked := strings.Cut(expr, "/")
+	base, ok = ipv4(address)
+	if !ok || !masked {
+		return base, 32, ok
+	}
+	bits, err := strconv.Atoi(length)
+	return base, bits, err == nil && bits >= 0 && bits <= 32
+}
+
+// ipv4 reads an address as ZooKeeper does: with plus signs and leading zeros, and no
+// IPv6, so that nobody with such an address matches anything.
+func ipv4(address string) (uint32, bool) {
+	parts := strings.Split(address, ".")
+	if len(parts) != 4 {
+		return 0, false
+	}
+	var ip uint32
+	for _, p := range parts {
+		n, err := strconv.Atoi(p)
+		if err != nil || n < 0 || n > 255 {
+			return 0, false
+		}
+		ip = ip<<8 | uint32(n)
+	}
+	return ip, true
+}
+
+var digest = regexp.MustCompile(`:.*`)
+
+// masked is the ACL without the digests of passwords, for those who may not change it.
+func masked(acl []wire.ACL) []wire.ACL {
+	out := slices.Clone(acl)
+	for i := range out {
+		if out[i].Scheme == "digest" {
+			out[i].ID = digest.ReplaceAllString(out[i].ID, ":x")
+		}
+	}
+	return out
+}

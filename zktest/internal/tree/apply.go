@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tree
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
+)
+
+// Apply carries out what another tree's Commit decided, with the same outcome. The
+// transactions must be that tree's, each once and in their order: it panics where one
+// does not fit.
+func (t *Tree) Apply(txn Txn) Outcome {
+	out := t.carryOut(txn, txn.Body)
+	t.zxid = max(t.zxid, txn.Zxid)
+	return out
+}
+
+func (t *Tree) carryOut(txn Txn, body any) Outcome {
+	switch b := body.(type) {
+	case createTxn:
+		return t.create(txn, b)
+	case deleteTxn:
+		t.remove(txn, b.path)
+		return Outcome{Op: b.op, Path: b.path, Changes: changed(wire.EventNodeDeleted, b.path)}
+	case setDataTxn:
+		n := t.mustHave(txn, b.path)
+		n.data, n.version, n.mzxid, n.mtime = b.data, b.version, txn.Zxid, txn.Time
+		return Outcome{Op: wire.OpSetData, Path: b.path, Stat: n.stat(), Changes: changed(wire.EventNodeDataChanged, b.path)}
+	case setACLTxn:
+		n := t.mustHave(txn, b.path)
+		n.acl, n.aversion = b.acl, b.version
+		return Outcome{Op: wire.OpSetACL, Path: b.path, Stat: n.stat()}
+	case checkTxn:
+		return Outcome{Op: wire.OpCheck, Path: b.path}
+	case multiTxn:
+		out := Outcome{Op: wire.OpMulti, Results: make([]Outcome, 0, len(b.ops))}
+		for _, op := range b.ops {
+			r := t.carryOut(txn, op)
+			if r.Op == wire.OpCreateContainer || r.Op == wire.OpCreateTTL {
+				r.Op = wire.OpCreate2
+			}
+			out.Results = append(out.Results, r)
+			out.Changes = append(out.Changes, r.Changes...)
+		}
+		return out
+	case openSessionTxn:
+		return Outcome{Op: wire.OpCreateSession}
+	case closeSessionTxn:
+		out := Outcome{Op: wire.OpCloseSession, Removed: b.paths}
+		for _, path := range b.paths {
+			t.remove(txn, path)
+			out.Changes = append(out.Changes, Change{Type: wire.EventNodeDeleted, Path: path})
+		}
+		return out
+	case errorTxn:
+		return Outcome{Op: b.op, Path: b.path, Code: b.code}
+	}
+	panic(fmt.Sprintf("tree: %T is not a transaction", body))
+}
+
+func changed(what wire.EventType, path string) []Change { return []Change{{Type: what, Path: path}} }
+
+func (t *Tree) create(txn Txn, b createTxn) Outcome {
+	parentPath, name, _ := split(b.path)
+	parent := t.mustHave(txn, parentPath)
+	if t.nodes[b.path] != nil {
+		panic(fmt.Sprintf("tree: transaction %#x creates %q, which is there", txn.Zxid, b.path))
+	}
+	// Only upwards, and pzxid with it: at its end the counter sticks, and creations no
+	// longer move the parent's pzxid.
+	if b.counter > parent.counter {
+		parent.counter, parent.pzxid = b.counter, txn.Zxid
+	}
+	parent.addChild(name)
+	n := &node{
+		data: b.data, acl: b.acl, life: b.life, owner: b.owner,
+		czxid: txn.Zxid, mzxid: txn.Zxid, pzxid: txn.Zxid, ctime: txn.Time, mtime: txn.Time,
+	}
+	if slices.Equal(n.acl, parent.acl) {
+		n.acl = parent.acl // nearly always: one copy for all
+	}
+	t.nodes[b.path] = n
+	switch b.life {
+	case ephemeral:
+		if t.ephemerals[b.owner] == nil {
+			t.ephemerals[b.owner] = make(map[string]struct{}, 1)
+		}
+		t.ephemerals[b.owner][b.path] = struct{}{}
+	case container, timed:
+		t.mortal[b.path] = struct{}{}
+	}
+	return Outcome{Op: b.op, Path: b.path, Stat: n.stat(), Changes: changed(wire.EventNodeCreated, b.path)}
+}
+
+func (t *Tree) remove(txn Txn, path string) {
+	n := t.mustHave(txn, path)
+	parentPath, name, _ := split(path)
+	parent := t.mustHave(txn, parentPath)
+	parent.removeChild(name)
+	parent.pzxid = max(parent.pzxid, txn.Zxid)
+	delete(t.nodes, path)
+	delete(t.mortal, path)
+	if n.life == ephemeral {
+		delete(t.ephemerals[n.owner], path)
+		if len(t.ephemerals[n.owner]) == 0 {
+			delete(t.ephemerals, n.owner)
+		}
+	}
+}
+
+func (t *Tree) mustHave(txn Txn, path string) *node {
+	n := t.node(path)
+	if n == nil {
+		panic(fmt.Sprintf("tree: transaction %#x concerns %q, which is not there", txn.Zxid, path))
+	}
+	return n
+}
