@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package suite
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/zktest"
+)
+
+// everyday is what clients mostly do: create a node, write it, read it, delete it.
+const everyday = 4
+
+func everydayOn(conn *zk.Conn, path string) error {
+	if _, err := conn.Create(path, []byte("data"), zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
+		return err
+	}
+	if _, err := conn.Set(path, []byte("other data"), 0); err != nil {
+		return err
+	}
+	if _, _, err := conn.Get(path); err != nil {
+		return err
+	}
+	return conn.Delete(path, 1)
+}
+
+// BenchmarkZktest compares the server in this process with a real one, in the same
+// run: an op is one operation, and ratio its rate as a part of the real server's.
+func BenchmarkZktest(b *testing.B) {
+	for _, clients := range []int{1, 64} {
+		b.Run(fmt.Sprint("clients=", clients), func(b *testing.B) {
+			s, e := onOne(b), zktest.StartWith(b, &zktest.Options{})
+			require.NoError(b, e.Create("/bench", nil))
+			parent := s.parent("bench")
+			var ours, real []*zk.Conn
+			for range clients {
+				conn := s.bare(e.Servers()...)
+				b.Cleanup(conn.Close)
+				ours = append(ours, conn)
+				real = append(real, s.bareAt(0))
+			}
+			run := func(conns []*zk.Conn, parent string) func() int {
+				return func() int {
+					return everyday * together(b, clients, 20, func(i int) error {
+						return everydayOn(conns[i], fmt.Sprintf("%s/%d", parent, i))
+					})
+				}
+			}
+			ratio(b, run(ours, "/bench"), run(real, parent))
+		})
+	}
+}
