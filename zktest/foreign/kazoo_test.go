@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package foreign
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What that is stands in kazoo_api.py, a test for each part of it.
+func TestKazoosEverydayAPIWorks(t *testing.T) {
+	s := serve(t)
+	p := python(t, "kazoo_api.py", s.list(), s.root)
+	p.wait()
+	require.Regexp(t, `(?m)^Ran 2\d tests`, p.output(), "the script has found its tests")
+}
+
+func TestKazooLearnsThatItsSessionIsLostAndGoesOnWithANewOne(t *testing.T) {
+	s := serveWithSwitches(t)
+	p := python(t, "kazoo_session.py", s.list(), s.root)
+	session := kazooSession(t, p)
+	p.until("children own")
+
+	require.NoError(t, s.ensemble.Expire(session))
+	p.until("state LOST")
+	require.NotEqual(t, session, kazooSession(t, p))
+	children, err := s.ensemble.Children(s.root)
+	require.NoError(t, err)
+	require.Empty(t, children, "the node was ephemeral")
+
+	require.NoError(t, s.ensemble.Create(s.root+"/late", nil))
+	p.until("children late") // its watch is of the new session
+	p.finish()
+}
+
+func TestKazooKeepsItsSessionAndWatchesOverARestartOfTheServer(t *testing.T) {
+	s := serveWithSwitches(t)
+	p := python(t, "kazoo_session.py", s.list(), s.root)
+	session := kazooSession(t, p)
+	p.until("children own")
+
+	want := "children own"
+	for i := range 3 {
+		s.ensemble.Server(0).Stop()
+		p.until("state SUSPENDED")
+		require.NoError(t, s.ensemble.Server(0).Start())
+		require.Equal(t, session, kazooSession(t, p))
+
+		require.NoError(t, s.ensemble.Create(fmt.Sprintf("%s/p%d", s.root, i), nil))
+		want += fmt.Sprintf(",p%d", i)
+		p.until(want)
+	}
+	p.finish()
+}
+
+// kazooSession waits until the client is connected and returns its session.
+func kazooSession(t *testing.T, p *process) int64 {
+	t.Helper()
+	var session int64
+	_, err := fmt.Sscanf(p.until("state CONNECTED"), "state CONNECTED %d", &session)
+	require.NoError(t, err)
+	require.NotZero(t, session)
+	return session
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package foreign
+
+import (
+	"flag"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "write down what a real server makes zkCli print, in testdata/zkcli")
+
+// What zkCli prints is written down in testdata/zkcli, as it was with a real server. Where one is there the script is
+// run on it too, so that what is written down stays true.
+func TestZkCliPrintsWhatItPrintsOnARealServer(t *testing.T) {
+	real := os.Getenv("ZKTEST_FOREIGN_SERVERS")
+	if real == "" {
+		t.Run("zktest", func(t *testing.T) { compareWithWrittenDown(t, zkCli(t, serve(t))) })
+		real = os.Getenv("ZK_SERVERS")
+	}
+	t.Run("real server", func(t *testing.T) {
+		if real == "" {
+			t.Skip("not run: neither ZK_SERVERS nor ZKTEST_FOREIGN_SERVERS names one")
+		}
+		printed := zkCli(t, realServer(real))
+		if *update {
+			for file, content := range printed {
+				require.NoError(t, os.WriteFile(file, []byte(content), 0o600))
+			}
+		}
+		compareWithWrittenDown(t, printed)
+	})
+}
+
+func compareWithWrittenDown(t *testing.T, printed map[string]string) {
+	t.Helper()
+	for _, file := range slices.Sorted(maps.Keys(printed)) {
+		want, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.Equal(t, string(want), printed[file], file)
+	}
+}
+
+// zkCli runs the script, and returns what was printed by the file that it stands in. The answers to the commands and
+// the events of watches are printed by two threads, which is why they are kept apart.
+func zkCli(t *testing.T, s *server) map[string]string {
+	t.Helper()
+	script, err := os.ReadFile("testdata/zkcli/script.txt")
+	require.NoError(t, err)
+	fill := strings.NewReplacer("$ROOT", s.root, "$SERVER", s.addresses[0])
+	p := java(t, zooKeeperJars, "org.apache.zookeeper.ZooKeeperMain", "-server", s.addresses[0])
+	for line := range strings.Lines(fill.Replace(string(script))) {
+		line = strings.TrimSuffix(line, "\n")
+		if event, wait := strings.CutPrefix(line, "#wait "); wait {
+			p.until(event)
+			continue
+		}
+		p.tell(line)
+	}
+	p.wait()
+
+	var answers, events []string
+	for line := range strings.Lines(neutral(p.output(), s)) {
+		switch line = strings.TrimSpace(line); {
+		case line == "" || line == "WATCHER::" || strings.Contains(line, " type:None "):
+			// The state of a connection, of which there are two: their events have no order.
+		case strings.HasPrefix(line, "WatchedEvent "):
+			events = append(events, line)
+		default:
+			answers = append(answers, line)
+		}
+	}
+	in := func(name string) string { return filepath.Join("testdata", "zkcli", name) }
+	return map[string]string{
+		in("answers.txt"): strings.Join(answers, "\n") + "\n",
+		in("events.txt"):  strings.Join(events, "\n") + "\n",
+	}
+}
+
+var (
+	times      = regexp.MustCompile(`(?m)^([cm]time) = .*$`)
+	owners     = regexp.MustCompile(`(?m)^(ephemeralOwner) = 0x[1-9a-f][0-9a-f]*$`)
+	zxids      = regexp.MustCompile(`(?m)^([cmp]Zxid) = 0x([0-9a-f]+)$`)
+	sets       = regexp.MustCompile(`(?m)^\[.*\]$`)
+	ownAddress = regexp.MustCompile(`(?m)^ip: .*$`)
+)
+
+// neutral takes out of the text what differs from run to run. Of zxids their order is kept.
+func neutral(text string, s *server) string {
+	text = strings.NewReplacer(s.root, "$ROOT", s.addresses[0], "$SERVER").Replace(text)
+	text = times.ReplaceAllString(text, "$1 = TIME")
+	text = owners.ReplaceAllString(text, "$1 = SESSION")
+	text = ownAddress.ReplaceAllString(text, "ip: ADDRESS")
+
+	var seen []uint64
+	for _, found := range zxids.FindAllStringSubmatch(text, -1) {
+		zxid, _ := strconv.ParseUint(found[2], 16, 64) // digits, as the expression says
+		seen = append(seen, zxid)
+	}
+	slices.Sort(seen)
+	seen = slices.Compact(seen)
+	text = zxids.ReplaceAllStringFunc(text, func(line string) string {
+		found := zxids.FindStringSubmatch(line)
+		zxid, _ := strconv.ParseUint(found[2], 16, 64)
+		rank, _ := slices.BinarySearch(seen, zxid)
+		return found[1] + " = #" + strconv.Itoa(rank)
+	})
+	return sets.ReplaceAllStringFunc(text, func(line string) string { // the server keeps them in no order
+		members := strings.Split(strings.Trim(line, "[]"), ", ")
+		slices.Sort(members)
+		return "[" + strings.Join(members, ", ") + "]"
+	})
+}
