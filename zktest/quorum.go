@@ -5,6 +5,7 @@ package zktest
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 )
 
@@ -207,7 +208,7 @@ func (e *Ensemble) Depose() (*Server, error) {
 		return nil, fmt.Errorf("zktest: depose server %d: the others are no majority of %d, and cannot elect", old.index, len(e.servers))
 	}
 	old.isolate()
-	old.deposed = true
+	old.deposed, old.remembered = true, maps.Clone(e.sessions)
 	e.elect()
 	return old, nil
 }
@@ -238,7 +239,7 @@ func (s *Server) Mend() error {
 		s.forward()
 		return nil
 	}
-	s.deposed = false
+	s.deposed, s.remembered = false, nil
 	s.dropAll(errors.New("server joins its leader again"))
 	s.pending = nil
 	clear(s.touched)

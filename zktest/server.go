@@ -36,7 +36,9 @@ type Server struct {
 	conns    map[*conn]struct{} // that it serves
 	pending  []*request         // for the leader, while cut
 	touched  map[int64]struct{} // sessions that were heard, to be told to the leader
-	waiting  map[*conn]struct{} // with requests that were not answered yet
+	// remembered are the sessions that a deposed leader still takes to be alive.
+	remembered map[int64]*session
+	waiting    map[*conn]struct{} // with requests that were not answered yet
 }
 
 func newServer(e *Ensemble, index int) *Server {

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package zktest_test
+
+import (
+	"fmt"
+	"io"
+	"log"
+	"os"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/zktest"
+)
+
+func TestMain(m *testing.M) {
+	zk.DefaultLogger = log.New(io.Discard, "", 0)
+	os.Exit(m.Run())
+}
+
+var bubbles sync.Mutex
+
+// bubble runs a test in fake time, on one processor: with Go 1.26 the race detector
+// can end the process where two run timers of one bubble at the same time.
+func bubble(t *testing.T, f func(t *testing.T)) {
+	t.Helper()
+	bubbles.Lock()
+	defer bubbles.Unlock()
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	synctest.Test(t, f)
+}
+
+// inMemory starts an ensemble for a bubble.
+func inMemory(t *testing.T, opts zktest.Options) *zktest.Ensemble {
+	t.Helper()
+	opts.InMemory = true
+	return zktest.StartWith(t, &opts)
+}
+
+// A client is the Go client on a link of its own, with what its session went through.
+type client struct {
+	*zk.Conn
+	t    *testing.T
+	link *zktest.Link
+
+	mu     sync.Mutex // guards states
+	states []state
+}
+
+type state struct {
+	zk.State
+	at time.Time
+}
+
+// connect makes a client that knows of these servers, in this order.
+func connect(t *testing.T, e *zktest.Ensemble, timeout time.Duration, servers ...string) *client {
+	t.Helper()
+	if servers == nil {
+		servers = e.Servers()
+	}
+	c := &client{t: t, link: e.Link()}
+	conn, events, err := zk.Connect(servers, timeout,
+		zk.WithDialer(c.link.Dialer()),
+		zk.WithHostProvider(&inOrder{servers: servers}),
+		zk.WithLogInfo(false),
+		zk.WithEventCallback(func(ev zk.Event) {
+			if ev.Type == zk.EventSession {
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				c.states = append(c.states, state{ev.State, time.Now()})
+			}
+		}))
+	require.NoError(t, err)
+	c.Conn = conn
+	t.Cleanup(func() {
+		conn.Close()
+		for range events { // closed when its goroutines have ended
+		}
+	})
+	c.eventually(zk.StateHasSession)
+	return c
+}
+
+// since is when the session first got into the state at or after the time, zero if it
+// did not.
+func (c *client) since(s zk.State, after time.Time) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, seen := range c.states {
+		if seen.State == s && !seen.at.Before(after) {
+			return seen.at
+		}
+	}
+	return time.Time{}
+}
+
+func (c *client) eventually(s zk.State) {
+	c.t.Helper()
+	waitFor(c.t, fmt.Sprint("the client is in state ", s), func() bool { return !c.since(s, time.Time{}).IsZero() })
+}
+
+func (c *client) create(path string, flags int32) string {
+	c.t.Helper()
+	got, err := c.Create(path, nil, flags, zk.WorldACL(zk.PermAll))
+	require.NoError(c.t, err)
+	return got
+}
+
+// waitFor waits for a condition, in fake time or in real time.
+func waitFor(t *testing.T, what string, met func() bool) {
+	t.Helper()
+	for began := time.Now(); !met(); time.Sleep(time.Millisecond) {
+		if time.Since(began) > 2*time.Minute {
+			require.FailNow(t, "does not come true: "+what)
+		}
+	}
+}
+
+// inOrder is a HostProvider that tries the servers in the order in which they were
+// named.
+type inOrder struct {
+	mu      sync.Mutex // guards what follows
+	servers []string
+	next    int
+}
+
+// Init is given them shuffled.
+func (p *inOrder) Init([]string) error { return nil }
+
+func (p *inOrder) Len() int { return len(p.servers) }
+
+func (p *inOrder) Next() (server string, retryStart bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	server = p.servers[p.next%len(p.servers)]
+	p.next++
+	return server, p.next > 1 && (p.next-1)%len(p.servers) == 0
+}
+
+func (p *inOrder) Connected() {}

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package zktest_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/zktest"
+)
+
+const timeout = 4 * time.Second
+
+func TestAnExpiredSessionTakesItsNodesAndItsClientFindsOut(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := inMemory(t, zktest.Options{})
+		c := connect(t, e, timeout)
+		c.create("/mine", zk.FlagEphemeral)
+		began, id := time.Now(), c.SessionID()
+		require.NoError(t, e.Expire(id))
+		_, _, err := e.Get("/mine")
+		require.ErrorContains(t, err, "NoNode")
+		c.eventually(zk.StateExpired)
+		waitFor(t, "a session of its own again", func() bool { return !c.since(zk.StateHasSession, began).IsZero() })
+		require.NotEqual(t, id, c.SessionID())
+		require.ErrorContains(t, e.Expire(id), "no such session")
+	})
+}
+
+func TestASilentClientsSessionExpiresAtATickAfterItsTimeout(t *testing.T) {
+	for _, d := range []zktest.Direction{zktest.ToServer, zktest.Both} {
+		bubble(t, func(t *testing.T) {
+			e := inMemory(t, zktest.Options{Tick: time.Second})
+			c := connect(t, e, timeout)
+			c.create("/mine", zk.FlagEphemeral)
+			began := time.Now()
+			c.link.Hold(d)
+			waitFor(t, "the node is gone", func() bool { _, _, err := e.Get("/mine"); return err != nil })
+			require.GreaterOrEqual(t, time.Since(began), timeout-timeout/3, "its last ping was that long ago at most")
+			require.LessOrEqual(t, time.Since(began), timeout+time.Second)
+			c.link.Release()
+			c.eventually(zk.StateExpired)
+		})
+	}
+}
+
+func TestAServerThatIsNotHeardKeepsTheSession(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := inMemory(t, zktest.Options{})
+		c := connect(t, e, timeout)
+		c.create("/mine", zk.FlagEphemeral)
+		c.link.Hold(zktest.ToClient)
+		began := time.Now()
+		waitFor(t, "the client gives up", func() bool { return !c.since(zk.StateDisconnected, began).IsZero() })
+		c.link.Release()
+		waitFor(t, "it is back", func() bool { return !c.since(zk.StateHasSession, began).IsZero() })
+		_, _, err := c.Get("/mine")
+		require.NoError(t, err)
+	})
+}
+
+func TestACutIsAtTheFrameThatWasNamed(t *testing.T) {
+	for n := 1; n <= 3; n++ {
+		for _, after := range []bool{false, true} {
+			bubble(t, func(t *testing.T) {
+				e := inMemory(t, zktest.Options{})
+				c := connect(t, e, timeout)
+				var trap *zktest.Trap
+				if after {
+					trap = c.link.CutAfter(n)
+				} else {
+					trap = c.link.CutBefore(n)
+				}
+				for i := 1; i < n; i++ {
+					c.create(fmt.Sprint("/before-", i), 0)
+				}
+				require.False(t, trap.Sprung())
+				_, err := c.Create("/cut", nil, 0, zk.WorldACL(zk.PermAll))
+				require.ErrorIs(t, err, zk.ErrConnectionClosed)
+				require.True(t, trap.Sprung())
+				_, _, err = e.Get("/cut")
+				require.Equal(t, after, err == nil, "whether it was carried out")
+				waitFor(t, "it serves again", func() bool { _, _, err := c.Get("/"); return err == nil })
+			})
+		}
+	}
+}
+
+func TestATrapOfALinkLeavesOthersAlone(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := inMemory(t, zktest.Options{})
+		one, other := connect(t, e, timeout), connect(t, e, timeout)
+		trap := one.link.CutBefore(1)
+		other.create("/other", 0)
+		require.False(t, trap.Sprung())
+		_, err := one.Create("/one", nil, 0, zk.WorldACL(zk.PermAll))
+		require.Error(t, err)
+		require.True(t, trap.Sprung())
+	})
+}
+
+func TestADelayIsPaidInBothDirections(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := inMemory(t, zktest.Options{})
+		c := connect(t, e, timeout)
+		c.link.Delay(50 * time.Millisecond)
+		began := time.Now()
+		c.create("/a", 0)
+		require.Equal(t, 100*time.Millisecond, time.Since(began))
+		e.Server(0).Delay(10 * time.Millisecond)
+		began = time.Now()
+		c.create("/b", 0)
+		require.Equal(t, 120*time.Millisecond, time.Since(began))
+	})
+}
+
+func TestARequestOfAHeldLinkIsCarriedOutLate(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := inMemory(t, zktest.Options{})
+		c := connect(t, e, timeout)
+		c.link.Hold(zktest.ToServer)
+		go func() { _, _ = c.Create("/late", nil, 0, zk.WorldACL(zk.PermAll)) }()
+		time.Sleep(time.Second)
+		_, _, err := e.Get("/late")
+		require.Error(t, err)
+		c.link.Release()
+		waitFor(t, "the node is there", func() bool { _, _, err := e.Get("/late"); return err == nil })
+	})
+}
+
+func TestAServerThatRefusesOrNeverAnswersIsLeftForAnother(t *testing.T) {
+	for _, fault := range []string{"refuse 0", "mute 0"} {
+		bubble(t, func(t *testing.T) {
+			e := inMemory(t, zktest.Options{Servers: 3})
+			require.NoError(t, e.Apply(fault))
+			connect(t, e, timeout)
+			require.Equal(t, 1, e.Sessions()[0].Server)
+		})
+	}
+}
+
+func TestAServerComesBackWithItsDataAndItsSessions(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := inMemory(t, zktest.Options{})
+		c := connect(t, e, timeout)
+		c.create("/mine", zk.FlagEphemeral)
+		id := c.SessionID()
+		began := time.Now()
+		e.Server(0).Stop()
+		require.Nil(t, e.Leader())
+		require.Empty(t, e.Server(0).Mode())
+		require.NoError(t, e.Server(0).Start())
+		waitFor(t, "the session is served again", func() bool { return !c.since(zk.StateHasSession, began).IsZero() })
+		require.Equal(t, id, c.SessionID())
+		_, _, err := c.Get("/mine")
+		require.NoError(t, err)
+	})
+}
+
+func TestAServerThatLostItsDataSendsTheClientAway(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := inMemory(t, zktest.Options{})
+		c := connect(t, e, timeout)
+		for i := range 5 {
+			c.create(fmt.Sprint("/", i), 0)
+		}
+		began := time.Now()
+		require.NoError(t, e.Server(0).Wipe())
+		time.Sleep(20 * time.Second)
+		synctest.Wait()
+		require.Zero(t, c.since(zk.StateHasSession, began), "it has seen what this server has not")
+		require.Zero(t, c.since(zk.StateExpired, began), "and is not told that its session is no more")
+	})
+}
+
+func TestAnotherServerLeadsWhenTheLeaderStops(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := inMemory(t, zktest.Options{Servers: 3})
+		c := connect(t, e, timeout)
+		c.create("/mine", zk.FlagEphemeral)
+		first := e.Zxid()
+		began := time.Now()
+		e.Leader().Stop()
+		waitFor(t, "it is served again", func() bool { return !c.since(zk.StateHasSession, began).IsZero() })
+		c.create("/more", 0)
+		require.Equal(t, int64(2), e.Zxid()>>32, "a new epoch")
+		require.Equal(t, int64(1), first>>32)
+		_, _, err := e.Get("/mine")
+		require.NoError(t, err)
+		require.Equal(t, "leader", e.Leader().Mode())
+		require.NoError(t, e.Server(0).Start())
+		require.Equal(t, "follower", e.Server(0).Mode())
+	})
+}
+
+func TestNobodyServesWithoutAQuorum(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := inMemory(t, zktest.Options{Servers: 3})
+		c := connect(t, e, timeout)
+		began := time.Now()
+		e.Server(1).Stop()
+		e.Server(2).Stop()
+		waitFor(t, "the client is disconnected", func() bool { return !c.since(zk.StateDisconnected, began).IsZero() })
+		waitFor(t, "nobody leads", func() bool { return e.Leader() == nil })
+		require.ErrorContains(t, e.Create("/x", nil), "nobody leads")
+		require.NoError(t, e.Server(2).Start())
+		waitFor(t, "it is served again", func() bool { return !c.since(zk.StateHasSession, began).IsZero() })
+		c.create("/x", 0)
+	})
+}
+
+func TestALaggingServerShowsWhatWasAndAnswersWritesLate(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := inMemory(t, zktest.Options{Servers: 3})
+		slow, quick := connect(t, e, timeout, e.Server(1).Addr()), connect(t, e, timeout, e.Server(2).Addr())
+		e.Server(1).Lag(time.Second)
+		quick.create("/new", 0)
+		_, _, err := slow.Get("/new")
+		require.ErrorIs(t, err, zk.ErrNoNode)
+		began := time.Now()
+		slow.create("/own", 0)
+		require.Equal(t, time.Second, time.Since(began))
+		_, _, err = slow.Get("/new")
+		require.NoError(t, err, "its own write shows what came before")
+		began = time.Now()
+		quick.create("/newer", 0)
+		_, err = slow.Sync("/")
+		require.NoError(t, err)
+		require.Equal(t, time.Second, time.Since(began))
+		_, _, err = slow.Get("/newer")
+		require.NoError(t, err)
+		e.Server(1).Lag(0)
+	})
+}
+
+func TestAWriteThroughACutFollowerIsCarriedOutWhenItIsMended(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := inMemory(t, zktest.Options{Servers: 3})
+		c := connect(t, e, 10*time.Second, e.Server(1).Addr())
+		require.NoError(t, e.Server(1).CutFromLeader())
+		require.Error(t, e.Leader().CutFromLeader())
+		done := make(chan error, 1)
+		go func() {
+			_, err := c.Create("/late", nil, 0, zk.WorldACL(zk.PermAll))
+			done <- err
+		}()
+		time.Sleep(time.Second)
+		_, _, err := e.Get("/late")
+		require.Error(t, err)
+		require.NoError(t, e.Server(1).Mend())
+		require.NoError(t, <-done)
+	})
+}
+
+func TestTheCounterSticksAtItsEnd(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := inMemory(t, zktest.Options{Servers: 3})
+		require.NoError(t, e.Create("/p", nil))
+		require.NoError(t, e.PlantCounter("/p", 2147483646))
+		c := connect(t, e, timeout)
+		require.Equal(t, "/p/a-2147483646", c.create("/p/a-", zk.FlagSequence))
+		require.Equal(t, "/p/a-2147483647", c.create("/p/a-", zk.FlagSequence))
+		require.Equal(t, "/p/b-2147483647", c.create("/p/b-", zk.FlagSequence))
+		_, err := c.Create("/p/a-", nil, zk.FlagSequence, zk.WorldACL(zk.PermAll))
+		require.ErrorIs(t, err, zk.ErrNodeExists)
+		require.Error(t, e.PlantCounter("/p", -1))
+	})
+}
+
+func TestAContainerIsReapedOnceItsLastChildIsGone(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := inMemory(t, zktest.Options{ContainerInterval: 10 * time.Second})
+		c := connect(t, e, timeout)
+		for _, path := range []string{"/used", "/unused"} {
+			_, err := c.CreateContainer(path, nil, zk.FlagContainer, zk.WorldACL(zk.PermAll))
+			require.NoError(t, err)
+		}
+		require.NoError(t, c.Delete(c.create("/used/child", 0), -1))
+		waitFor(t, "the container is gone", func() bool { _, _, err := e.Get("/used"); return err != nil })
+		_, _, err := e.Get("/unused")
+		require.NoError(t, err)
+	})
+}
+
+func TestEachTransactionIsToldInOrder(t *testing.T) {
+	var told []zktest.Commit
+	bubble(t, func(t *testing.T) {
+		e, err := zktest.Listen(&zktest.Options{InMemory: true, OnCommit: func(c zktest.Commit) { told = append(told, c) }})
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, e.Close()) })
+		c := connect(t, e, timeout)
+		c.create("/a", zk.FlagEphemeral)
+		_, err = c.Create("/a", nil, 0, zk.WorldACL(zk.PermAll))
+		require.ErrorIs(t, err, zk.ErrNodeExists)
+		_, err = c.Multi(
+			&zk.CreateRequest{Path: "/b-", Flags: zk.FlagSequence, Acl: zk.WorldACL(zk.PermAll)},
+			&zk.SetDataRequest{Path: "/a", Data: []byte("x"), Version: -1})
+		require.NoError(t, err)
+	})
+	require.Len(t, told, 5)
+	for i, op := range []string{"createSession", "create", "create", "multi", "closeSession"} {
+		require.Equal(t, op, told[i].Op)
+		require.Equal(t, int64(i+1), told[i].Zxid)
+		require.Equal(t, told[0].Session, told[i].Session)
+	}
+	require.Equal(t, "/a", told[1].Path)
+	require.ErrorContains(t, told[2].Err, "NodeExists")
+	require.Equal(t, "/b-0000000001", told[3].Ops[0].Path)
+	require.Equal(t, "x", string(told[3].Ops[1].Data))
+	require.Equal(t, []string{"/a"}, told[4].Removed)
+	require.False(t, told[4].Expired)
+}

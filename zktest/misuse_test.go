@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package zktest_test
+
+import (
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/zktest"
+)
+
+// A fakeTB is a test that takes down what it is told.
+type fakeTB struct {
+	logs, errors, fatals []string
+	cleanups             []func()
+}
+
+func (f *fakeTB) Helper()                   {}
+func (f *fakeTB) Cleanup(c func())          { f.cleanups = append(f.cleanups, c) }
+func (f *fakeTB) Logf(s string, a ...any)   { f.logs = append(f.logs, fmt.Sprintf(s, a...)) }
+func (f *fakeTB) Errorf(s string, a ...any) { f.errors = append(f.errors, fmt.Sprintf(s, a...)) }
+func (f *fakeTB) Fatalf(s string, a ...any) { f.fatals = append(f.fatals, fmt.Sprintf(s, a...)) }
+
+// end runs the cleanups, last one first.
+func (f *fakeTB) end() {
+	for i := len(f.cleanups) - 1; i >= 0; i-- {
+		f.cleanups[i]()
+	}
+}
+
+func TestOptionsThatMakeNoSenseAreRefusedWithTheirValue(t *testing.T) {
+	for _, wrong := range []struct {
+		opts zktest.Options
+		says string
+	}{
+		{zktest.Options{Servers: -1}, "-1 servers"},
+		{zktest.Options{Servers: 8}, "8 servers"},
+		{zktest.Options{Tick: -time.Second}, "tick -1s"},
+		{zktest.Options{Tick: time.Microsecond}, "tick 1µs"},
+		{zktest.Options{SyncLimit: -1}, "sync limit -1"},
+		{zktest.Options{ElectionTime: -1}, "election time -1ns"},
+		{zktest.Options{ContainerInterval: -1}, "container interval -1ns"},
+		{zktest.Options{MaxPacket: 10}, "packet limit 10"},
+		{zktest.Options{Addr: "localhost"}, `"localhost"`},
+		{zktest.Options{Addr: "127.0.0.1:99999"}, `"127.0.0.1:99999"`},
+	} {
+		_, err := zktest.Listen(&wrong.opts)
+		require.ErrorContains(t, err, wrong.says)
+		tb := &fakeTB{}
+		zktest.StartWith(tb, &wrong.opts)
+		require.Len(t, tb.fatals, 1)
+		require.Contains(t, tb.fatals[0], wrong.says)
+	}
+}
+
+func TestATakenPortIsAnErrorThatNamesIt(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close()
+	_, err = zktest.Listen(&zktest.Options{Addr: taken.Addr().String()})
+	require.ErrorContains(t, err, taken.Addr().String())
+}
+
+func TestNonsenseAboutAFaultEndsTheTest(t *testing.T) {
+	tb := &fakeTB{}
+	e := zktest.StartWith(tb, &zktest.Options{InMemory: true})
+	defer tb.end()
+	e.CutBefore(0)
+	e.Link().CutAfter(-3)
+	e.Server(0).Delay(-time.Second)
+	e.Server(0).Lag(-time.Second)
+	e.Link().Delay(-time.Minute)
+	e.Server(1)
+	require.Len(t, tb.fatals, 6)
+	for i, says := range []string{"frame 0", "frame -3", "-1s", "-1s", "-1m", "server 1"} {
+		require.Contains(t, tb.fatals[i], says)
+	}
+	require.Panics(t, func() {
+		e, err := zktest.Listen(&zktest.Options{InMemory: true})
+		require.NoError(t, err)
+		defer e.Close()
+		e.CutBefore(0)
+	}, "outside a test")
+}
+
+func TestAFaultByNameThatDoesNotFitIsAnErrorThatSaysWhatWould(t *testing.T) {
+	e := zktest.StartWith(t, &zktest.Options{InMemory: true, Servers: 3})
+	for text, says := range map[string]string{
+		"":                    "cut-after N",
+		"explode":             "cut-after N",
+		"cut-before":          "cut-before N",
+		"cut-before 0":        `"0" is not 1 or more`,
+		"cut-before x":        `"x" is not 1 or more`,
+		"stop 3":              "there are 3, counted from 0",
+		"stop 1 2":            "stop SERVER",
+		"delay 1 -5ms":        `"-5ms"`,
+		"hold 1 sideways":     "to-server, to-client or both",
+		"expire 0x1":          "no such session",
+		"expire x":            `session "x"`,
+		"delete /none":        "delete /none: NoNode",
+		"plant-counter /no 1": "plant counter /no: NoNode",
+		"cut-from-leader 0":   "Depose",
+		"start 1":             "it runs",
+	} {
+		require.ErrorContains(t, e.Apply(text), says, text)
+	}
+	for _, text := range []string{"stop 1", "start 1", "delay 1 5ms", "hold 2 both", "release 2", "lag 1 1s", "lag 1 0s",
+		"mute 1", "unmute 1", "refuse 2", "accept 2", "cut-from-leader 2", "mend 2", "reap", "depose", "mend 0", "cut-after 7", "cut-before 9"} {
+		require.NoError(t, e.Apply(text), text)
+	}
+}
+
+func TestWhatIsStillConnectedAtTheEndIsClosedAndReported(t *testing.T) {
+	tb := &fakeTB{}
+	e := zktest.StartWith(tb, &zktest.Options{})
+	c := raw(t, e)
+	shake(t, c)
+	tb.end()
+	require.Contains(t, strings.Join(tb.logs, "\n"), "still connected at the end of the test")
+	require.Empty(t, tb.errors)
+	_, err := c.Frame(patience)
+	require.Error(t, err)
+	_, err = net.Dial("tcp", e.Servers()[0])
+	require.Error(t, err, "nobody listens any more")
+	require.NoError(t, e.Close(), "closed again")
+}
