@@ -27,15 +27,16 @@
 //   - Watches: one-shot, persistent and recursive; told before the reply that would
 //     reveal the change; set again after a reconnection.
 //   - ACLs, with the schemes world, auth, digest and ip.
-//   - The four-letter words ruok, srvr, stat, mntr, cons and dump.
+//   - The four-letter words ruok, srvr, stat, mntr, cons, dump and envi.
 //
 // # What it is not
 //
 // It keeps nothing, and is not for production: everything is gone when it is closed,
-// and anybody who reaches its socket can use it. Answered as unimplemented, after which
-// the connection ends, are reconfig, SASL, and operations that ZooKeeper 3.8 does not
-// have. Quotas are not enforced. There is no TLS, no read-only mode, no observer, no
-// local session, no admin server and no authentication scheme x509.
+// and anybody who reaches its socket can use it. Reconfig is refused as disabled.
+// Answered as unimplemented, after which the connection ends, are SASL, and operations
+// that ZooKeeper 3.8 does not have. Quotas are not enforced. There is no TLS, no
+// read-only mode, no observer, no local session, no admin server and no authentication
+// scheme x509.
 //
 // # Faults
 //

@@ -170,6 +170,8 @@ func commitOf(req any, outcome tree.Outcome) Commit {
 		asked(wire.OpSetACL, req.Path, nil)
 	case wire.Check:
 		asked(wire.OpCheck, req.Path, nil)
+	case wire.Reconfig:
+		asked(wire.OpReconfig, "", nil)
 	case wire.CloseSession:
 		asked(wire.OpCloseSession, "", nil)
 	case tree.DeleteContainer:

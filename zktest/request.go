@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -63,7 +64,8 @@ func (c *conn) handle(frame []byte) error {
 	}
 	req := &request{conn: c, xid: h.Xid, op: h.Op, body: body}
 	switch body.(type) {
-	case wire.Create, wire.Delete, wire.SetData, wire.SetACL, wire.Check, wire.Multi, wire.CloseSession, wire.Sync:
+	case wire.Create, wire.Delete, wire.SetData, wire.SetACL, wire.Check, wire.Multi, wire.Reconfig, wire.CloseSession,
+		wire.Sync:
 		req.quorum = true
 	}
 	c.ask(req)
@@ -315,9 +317,11 @@ func (s *Server) read(c *conn, r *request) (wire.Code, func(*wire.Writer)) {
 		n, code := s.tree.CountDescendants(body.Path, c.who)
 		return code, when(code, func(w *wire.Writer) { w.Int32(n) })
 	case wire.WhoAmI:
+		// Everybody is anyone, which is why ZooKeeper does not say so.
+		who := slices.DeleteFunc(slices.Clone(c.who), func(id tree.Identity) bool { return id.Scheme == "world" })
 		return wire.OK, func(w *wire.Writer) {
-			w.Int32(int32(len(c.who))) //nolint:gosec // a handful
-			for _, id := range c.who {
+			w.Int32(int32(len(who))) //nolint:gosec // a handful
+			for _, id := range who {
 				w.String(id.Scheme)
 				w.String(userOf(id))
 			}

@@ -23,6 +23,7 @@ var words = map[string]func(*Server) string{
 	"mntr": whileServing((*Server).mntr),
 	"cons": whileServing((*Server).cons),
 	"dump": whileServing((*Server).dump),
+	"envi": func(*Server) string { return "Environment:\nzookeeper.version=" + version + "\n" },
 }
 
 // whileServing answers for a server that has no leader as ZooKeeper does.

@@ -38,6 +38,8 @@ func (d *decision) decide(req any) (body any, code wire.Code) {
 		return closeSessionTxn{paths: d.tree.Ephemerals(d.session, root)}, wire.OK
 	case OpenSession:
 		return openSessionTxn{}, wire.OK
+	case wire.Reconfig:
+		return nil, wire.ReconfigDisabled // as where nobody has enabled it
 	case Refused:
 		return nil, req.Code
 	}
@@ -61,6 +63,8 @@ func about(req any) (wire.Op, string) {
 		return wire.OpCheck, req.Path
 	case wire.Multi:
 		return wire.OpMulti, ""
+	case wire.Reconfig:
+		return wire.OpReconfig, ""
 	case Refused:
 		return req.Op, ""
 	}

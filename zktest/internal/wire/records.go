@@ -275,6 +275,9 @@ type (
 	GetAllChildrenNumber struct{ Path string }
 	// WhoAmI lists the session's identities.
 	WhoAmI struct{}
+	// Reconfig changes the members of the ensemble. What it asks for is not kept:
+	// it is always refused.
+	Reconfig struct{}
 	// CloseSession ends the session.
 	CloseSession struct{}
 )
@@ -351,6 +354,12 @@ func readBody(op Op, r *Reader) (any, error) {
 		return GetAllChildrenNumber{Path: r.String()}, nil
 	case OpWhoAmI:
 		return WhoAmI{}, nil
+	case OpReconfig:
+		for range 3 { // who joins, who leaves, the new members
+			_ = r.String()
+		}
+		_ = r.Int64() // the configuration that it is about
+		return Reconfig{}, nil
 	case OpCloseSession:
 		return CloseSession{}, nil
 	}
