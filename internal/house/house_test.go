@@ -33,6 +33,10 @@ const (
 	zkserver = module + "/internal/zkserver"
 	zk       = "github.com/go-zookeeper/zk"
 	testify  = "github.com/stretchr/testify/require"
+
+	history   = module + "/internal/simulation/history"
+	checker   = module + "/internal/simulation/check"
+	porcupine = "github.com/anishathalye/porcupine"
 )
 
 // A rule says what a package may import besides the standard library. Its tests may import that, the package itself
@@ -89,6 +93,15 @@ var rules = map[string]rule{
 		tools:   []string{testify},
 		because: "it runs the docker module's command, so that nobody who embeds a lock inherits what that needs",
 	},
+	history: {
+		tools:   []string{testify},
+		because: "runs of whatever kind are told in it, and it takes no side",
+	},
+	checker: {
+		may:     []string{history, porcupine},
+		tools:   []string{testify},
+		because: "who judges shares no code with what is judged",
+	},
 	module + "/internal/house": {
 		tools:   []string{testify},
 		because: "it only reads",
@@ -102,6 +115,8 @@ var required = map[string]string{
 	zk: "v1.0.4",
 	// In tests only: an import elsewhere breaks that package's rule.
 	"github.com/stretchr/testify": "",
+	// In the checker of histories only, by its rule. It requires nothing.
+	"github.com/anishathalye/porcupine": "",
 }
 
 func TestImportsPointOneWay(t *testing.T) {

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package check judges histories: whether a run kept what locks and elections promise.
+//
+// Each promise is a [Rule]. Exclusion, the order of tokens and the fenced register are checked twice: by plain rules,
+// whose findings name the lines that break them, and by porcupine against a model of a lock with a register behind it,
+// which knows nothing of nodes, zxids and sessions.
+//
+// What is excused, because package recipes does not promise it, is decided in one place: see hold.excuse.
+package check
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
+)
+
+// A Rule is something that every history must keep.
+type Rule string
+
+// The rules.
+const (
+	// WellFormed: the events fit together. A history that breaks it says nothing about the others.
+	WellFormed Rule = "well-formed"
+	// OwnNode: a grant stands on a node that its own session made, and its token is that node's czxid.
+	OwnNode Rule = "own-node"
+	// FirstInLine: at the instant of a grant no contender's node that came before it lives. That is exclusion as the
+	// ensemble orders it, and that nobody is overtaken.
+	FirstInLine Rule = "first-in-line"
+	// LivingNode: at the instant of a grant its node lives. Excused: nodes deleted by hand, contenders that were paused.
+	LivingNode Rule = "living-node"
+	// RisingTokens: the tokens of a path rise from grant to grant.
+	RisingTokens Rule = "rising-tokens"
+	// ToldFirst: a holder is told before its node is gone and before another is granted the path. Excused: nodes deleted
+	// by hand; contenders that were paused at that instant, who are told when they wake.
+	ToldFirst Rule = "told-first"
+	// ToldAtAll: a holder whose node is gone, for whatever reason, is told in 3T/4, the longest that a proof lasts.
+	ToldAtAll Rule = "told-at-all"
+	// FencedRegister: a register that checks tokens never accepts one that is older than one it has accepted, and refuses
+	// no other.
+	FencedRegister Rule = "fenced-register"
+	// BareRegister: nor does one that checks nothing come to see an older one, unless it is excused.
+	BareRegister Rule = "bare-register"
+	// OwnDelete: nobody's request deletes the node of another session.
+	OwnDelete Rule = "own-delete"
+	// NothingLeft: at the end no node of a contender is left.
+	NothingLeft Rule = "nothing-left"
+	// Linearizable: porcupine finds an order in which a lock with a register behind it would have done the same.
+	Linearizable Rule = "linearizable"
+)
+
+// Rules are all of them, but for WellFormed.
+var Rules = []Rule{
+	OwnNode, FirstInLine, LivingNode, RisingTokens, ToldFirst, ToldAtAll, FencedRegister, BareRegister, OwnDelete,
+	NothingLeft, Linearizable,
+}
+
+// A Finding is a rule that was broken, and where.
+type Finding struct {
+	Rule   Rule
+	Text   string
+	Events []history.Event
+}
+
+// String is the finding in a sentence, and its events a line each.
+func (f Finding) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s", f.Rule, f.Text)
+	for _, e := range f.Events {
+		fmt.Fprintf(&b, "\n    %v", e)
+	}
+	return b.String()
+}
+
+// History returns what is wrong with a history, nothing if all rules are kept. It does not change events.
+func History(events []history.Event) []Finding {
+	s, findings := newStory(events)
+	if len(findings) > 0 {
+		return findings
+	}
+	for _, rule := range []func(*story) []Finding{
+		grants, told, tokens, registers, deletions, leftovers, linearizable,
+	} {
+		findings = append(findings, rule(s)...)
+	}
+	return findings
+}
+
+// Broken are the rules that findings are about, each once.
+func Broken(findings []Finding) []Rule {
+	var rules []Rule
+	for _, f := range findings {
+		if !slices.Contains(rules, f.Rule) {
+			rules = append(rules, f.Rule)
+		}
+	}
+	slices.SortFunc(rules, cmp.Compare[Rule])
+	return rules
+}

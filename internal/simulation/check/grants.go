@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"fmt"
+	"path"
+
+	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
+)
+
+// grants checks each grant against the nodes that lived when the contender was told of it.
+func grants(s *story) []Finding {
+	var findings []Finding
+	for _, h := range s.holds {
+		g := h.granted
+		if h.node == nil {
+			findings = append(findings, Finding{OwnNode, "granted on a node that this session did not make with that zxid", []history.Event{g}})
+			continue
+		}
+		for _, n := range s.nodes {
+			// Of two nodes of one transaction neither is ahead.
+			if n != h.node && isContender(n.created) && path.Dir(n.created.Node) == g.Path &&
+				n.created.Zxid < h.node.created.Zxid && n.gone() > g.At {
+				events := []history.Event{g, n.created}
+				if n.deleted.Kind != "" {
+					events = append(events, n.deleted)
+				}
+				findings = append(findings, Finding{FirstInLine, "granted while somebody was ahead in line", events})
+			}
+		}
+		if h.posthumous() {
+			why, _ := h.excuse()
+			if _, slept := h.pausedAt(h.node.gone()); why != "by hand" && !slept {
+				findings = append(findings, Finding{
+					LivingNode, fmt.Sprintf("granted %v after its node was gone", g.At-h.node.gone()),
+					[]history.Event{g, h.node.deleted},
+				})
+			}
+		}
+	}
+	return findings
+}
+
+// tokens checks that they rise. A grant that was told after its node was gone, and is excused for it, may come late.
+func tokens(s *story) []Finding {
+	var findings []Finding
+	last := map[string]*hold{}
+	for _, h := range s.holds {
+		if why, _ := h.excuse(); h.posthumous() && why != "" {
+			continue
+		}
+		if before := last[h.granted.Path]; before != nil && h.granted.Token <= before.granted.Token {
+			findings = append(findings, Finding{
+				RisingTokens, "a token that is not greater than that of the grant before",
+				[]history.Event{before.granted, h.granted},
+			})
+		}
+		last[h.granted.Path] = h
+	}
+	return findings
+}
+
+// deletions checks that sessions delete their own nodes only.
+func deletions(s *story) []Finding {
+	var findings []Finding
+	for _, n := range s.nodes {
+		d := n.deleted
+		if d.Cause == history.ByRequest && isContender(n.created) && d.Session != n.created.Session {
+			findings = append(findings, Finding{OwnDelete, "a session deleted the node of another", []history.Event{n.created, d}})
+		}
+	}
+	return findings
+}
+
+// leftovers checks that the run ends without nodes of contenders.
+func leftovers(s *story) []Finding {
+	var findings []Finding
+	if s.end.Kind == "" {
+		return nil
+	}
+	for _, n := range s.nodes {
+		if isContender(n.created) && n.gone() > s.end.At {
+			findings = append(findings, Finding{NothingLeft, "a node is left at the end", []history.Event{n.created, s.end}})
+		}
+	}
+	return findings
+}
