@@ -17,7 +17,7 @@ IMAGE := set -eu; \
 	fi;
 
 .DEFAULT_GOAL := help
-.PHONY: bench clean demo help image lint test tidy
+.PHONY: bench clean clients demo help image lint test tidy
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,11 +28,15 @@ demo: bin/lockkeeper ## watch a leader lose its term on a real ensemble of three
 # One server serves all packages of the root. A plain `go test ./...` works too: each package that needs a server then
 # starts its own. In the docker module, one package at a time: two ensembles of five on two cores would test patience.
 test: ## run all tests; needs Java or a container engine, and a C compiler for the race detector
+	-@zktest/foreign/clients.sh # without them their tests say that they were not run, or fail where CI is set
 	go vet ./...
 	cd docker && go vet ./...
 	@$(IMAGE) set -x; \
 	$(ENSEMBLE) -n 1 -- go test -race -shuffle=on ./...; \
 	cd docker && go test -race -shuffle=on -p 1 -timeout 12m ./...
+
+clients: ## get the clients of others that tests run: Kazoo, zkCli and Curator, from Debian's packages
+	@zktest/foreign/clients.sh
 
 lint: ## run golangci-lint on every module
 	@set -e; for m in $(MODULES); do echo "lint $$m"; (cd $$m && $(GOLANGCI) run ./...); done

@@ -84,6 +84,10 @@ var rules = map[string]rule{
 		tools:   []string{testify},
 		because: "a codec shared with the client would agree with it about its mistakes",
 	},
+	zktest + "/foreign": {
+		tools:   []string{testify, zk, zktest, recipes, lock, election},
+		because: "it holds tests only: clients that we did not write, beside our own",
+	},
 	command: {
 		may:     []string{fencing, recipes, lock, election, zktest, zk},
 		tools:   tools,

@@ -143,7 +143,7 @@ public final class Contend {
                 };
         BufferedReader commands = new BufferedReader(new InputStreamReader(System.in));
         for (String line = commands.readLine(); line != null; line = commands.readLine()) {
-            System.out.println(obey(client, place, lost, line.split(" ")));
+            System.out.println("= " + obey(client, place, lost, line.split(" ")));
         }
         client.close();
     }

@@ -50,7 +50,7 @@ def main(servers, path):
     # Without the pattern Kazoo sees its own kind only, and lets itself in while another holds.
     lock = client.Lock(path, extra_lock_patterns=["-lock-"])
     for line in sys.stdin:
-        print(obey(client, lock, lost, *line.split()), flush=True)
+        print("= %s" % obey(client, lock, lost, *line.split()), flush=True)
     client.stop()
     client.close()
 

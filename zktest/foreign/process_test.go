@@ -99,36 +99,33 @@ func (p *process) tell(line string) {
 	require.NoError(p.t, err, "%s, told %q", p.name, line)
 }
 
-// next returns the next line of the process.
-func (p *process) next(why string) string {
-	p.t.Helper()
-	select {
-	case line, more := <-p.lines:
-		require.True(p.t, more, "%s: ended: %s", p.name, why)
-		return line
-	case <-p.ctx.Done():
-		require.FailNow(p.t, "no answer", "%s: %s: %v", p.name, why, context.Cause(p.ctx))
-		return ""
-	}
-}
-
 // until returns the next line that begins with prefix, and drops those before it.
 func (p *process) until(prefix string) string {
 	p.t.Helper()
 	for {
-		if line := p.next("waiting for " + prefix); strings.HasPrefix(line, prefix) {
-			return line
+		select {
+		case line, more := <-p.lines:
+			require.True(p.t, more, "%s: ended before it printed %q", p.name, prefix)
+			if strings.HasPrefix(line, prefix) {
+				return line
+			}
+		case <-p.ctx.Done():
+			require.FailNow(p.t, "not printed", "%s: %q: %v", p.name, prefix, context.Cause(p.ctx))
 		}
 	}
 }
 
-// silent requires that the process has printed nothing that was not looked at.
-func (p *process) silent(why string) {
+// silent requires that the process has printed no line with the prefix that was not looked at.
+func (p *process) silent(prefix, why string) {
 	p.t.Helper()
-	select {
-	case line := <-p.lines:
-		require.FailNow(p.t, "spoke too early", "%s: %q: %s", p.name, line, why)
-	default:
+	for {
+		select {
+		case line, more := <-p.lines:
+			require.True(p.t, more, "%s: ended: %s", p.name, why)
+			require.False(p.t, strings.HasPrefix(line, prefix), "%s: spoke too early: %q: %s", p.name, line, why)
+		default:
+			return
+		}
 	}
 }
 

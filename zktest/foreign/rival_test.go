@@ -38,8 +38,10 @@ type rival interface {
 //	session          the number of its session
 //	lost             lost, once its client has told it so
 //
-// and end with their input.
+// and end with their input. Answers begin with a mark, as their libraries have things to say too.
 type program struct{ *process }
+
+const mark = "= "
 
 func (p program) under(t testing.TB) { p.t = t }
 
@@ -51,12 +53,12 @@ func (p program) ask(command, want string) {
 
 func (p program) answer(command, want string) {
 	p.t.Helper()
-	require.Equal(p.t, want, p.next(command), "%s: %s", p.name, command)
+	require.Equal(p.t, mark+want, p.until(mark), "%s: %s", p.name, command)
 }
 
 func (p program) askToTake()       { p.tell("take") }
 func (p program) taken()           { p.t.Helper(); p.answer("take", "taken") }
-func (p program) waits(why string) { p.t.Helper(); p.silent(why) }
+func (p program) waits(why string) { p.t.Helper(); p.silent(mark, why) }
 func (p program) refused() bool    { p.t.Helper(); p.ask("try", "busy"); return true }
 func (p program) leave()           { p.t.Helper(); p.ask("leave", "left") }
 func (p program) counted()         { p.t.Helper(); p.answer("count", "counted") }
@@ -67,7 +69,7 @@ func (p program) askToCount(file string, times int) { p.tell(fmt.Sprintf("count 
 func (p program) session() int64 {
 	p.t.Helper()
 	p.tell("session")
-	id, err := strconv.ParseInt(p.next("session"), 10, 64)
+	id, err := strconv.ParseInt(strings.TrimPrefix(p.until(mark), mark), 10, 64)
 	require.NoError(p.t, err)
 	return id
 }
