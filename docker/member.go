@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package docker
+
+import (
+	"archive/tar"
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/containerd/errdefs"
+	"github.com/moby/moby/api/pkg/stdcopy"
+	"github.com/moby/moby/api/types/container"
+	mobynet "github.com/moby/moby/api/types/network"
+	"github.com/moby/moby/client"
+	tc "github.com/testcontainers/testcontainers-go"
+	tclog "github.com/testcontainers/testcontainers-go/log"
+	"github.com/testcontainers/testcontainers-go/network"
+)
+
+// attachment is a server's place in a network.
+type attachment struct {
+	network *tc.DockerNetwork
+	addr    netip.Addr
+}
+
+func (a attachment) settings() *mobynet.EndpointSettings {
+	return &mobynet.EndpointSettings{NetworkID: a.network.ID, IPAMConfig: &mobynet.EndpointIPAMConfig{IPv4Address: a.addr}}
+}
+
+// member is a server in a container.
+type member struct {
+	engine         *engine
+	ctr            *tc.DockerContainer
+	at             string // host:port for clients
+	clients, peers attachment
+}
+
+// create makes and starts the container. What clients and peers need (both
+// networks, configuration, data) is there before the process starts.
+func (m *member) create(ctx context.Context, p *plan, id int, places []place) error {
+	files, err := serverFiles(p, id, places)
+	if err != nil {
+		return err
+	}
+	bindings, err := m.bind()
+	if err != nil {
+		return err
+	}
+	m.ctr, err = tc.Run(ctx, m.engine.image,
+		tc.WithLogger(tclog.NewNoopLogger()),
+		tc.WithLabels(map[string]string{ownerLabel: self().String()}),
+		tc.WithEnv(map[string]string{
+			"ZK_SERVER_HEAP": "128",
+			"JVMFLAGS":       strings.Join(append([]string{"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"}, p.jvm...), " "),
+		}),
+		// Without this line every port that the image names is published.
+		tc.WithExposedPorts("2181/tcp"),
+		tc.WithHostConfigModifier(func(h *container.HostConfig) { h.PortBindings = bindings }),
+		network.WithNetwork(nil, m.clients.network),
+		tc.WithEndpointSettingsModifier(func(nets map[string]*mobynet.EndpointSettings) {
+			nets[m.clients.network.Name] = m.clients.settings()
+		}),
+		tc.WithAdditionalLifecycleHooks(tc.ContainerLifecycleHooks{PostCreates: []tc.ContainerHook{
+			func(ctx context.Context, c tc.Container) error {
+				return m.prepare(ctx, c.GetContainerID(), files)
+			},
+		}}))
+	if err != nil {
+		return fmt.Errorf("server %d: %w", id, err)
+	}
+	return nil
+}
+
+// bind chooses the server's port on the gateway, if there must be one. The engine's
+// own choice would change with every start and every change of networks.
+func (m *member) bind() (mobynet.PortMap, error) {
+	gateway, err := m.engine.gateway()
+	if gateway == "" || err != nil {
+		return nil, err
+	}
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	m.at = net.JoinHostPort(gateway, strconv.Itoa(port))
+	binding := mobynet.PortBinding{HostPort: strconv.Itoa(port)}
+	if gateway == "127.0.0.1" { // no reason to let others in
+		binding.HostIP = netip.MustParseAddr(gateway)
+	}
+	return mobynet.PortMap{mobynet.MustParsePort("2181/tcp"): {binding}}, nil
+}
+
+func (m *member) prepare(ctx context.Context, id string, files []byte) error {
+	_, err := m.engine.cli.CopyToContainer(ctx, id, client.CopyToContainerOptions{
+		DestinationPath: "/", Content: bytes.NewReader(files),
+	})
+	if err != nil {
+		return fmt.Errorf("copy the configuration: %w", err)
+	}
+	_, err = m.engine.cli.NetworkConnect(ctx, m.peers.network.ID, client.NetworkConnectOptions{
+		Container: id, EndpointConfig: m.peers.settings(),
+	})
+	if err != nil {
+		return fmt.Errorf("connect to the peers' network: %w", err)
+	}
+	return nil
+}
+
+// serverFiles is a tar archive of what a server finds when it starts, owned by
+// the user 1000 as which both images run it.
+func serverFiles(p *plan, id int, places []place) ([]byte, error) {
+	var buf bytes.Buffer
+	w := tar.NewWriter(&buf)
+	put := func(name string, mode int64, content []byte) error {
+		h := &tar.Header{Name: name, Mode: mode, Uid: 1000, Gid: 1000, Size: int64(len(content)), Typeflag: tar.TypeReg}
+		if strings.HasSuffix(name, "/") {
+			h.Typeflag = tar.TypeDir
+		}
+		if err := w.WriteHeader(h); err != nil {
+			return err
+		}
+		_, err := w.Write(content)
+		return err
+	}
+	err := cmp.Or(
+		put("conf/zoo.cfg", 0o644, []byte(p.zooCfg("/data", "2181", places))),
+		put("data/myid", 0o644, []byte(strconv.Itoa(id))),
+	)
+	if err == nil && len(p.counters) > 0 {
+		err = cmp.Or(
+			put("data/version-2/", 0o755, nil),
+			put("data/version-2/"+snapshotName, 0o644, snapshot(p.counters)),
+		)
+	}
+	if err = cmp.Or(err, w.Close()); err != nil {
+		return nil, fmt.Errorf("archive of server %d's files: %w", id, err)
+	}
+	return buf.Bytes(), nil
+}
+
+// removeMembers removes all containers at once: one after the other takes longer
+// than starting them.
+func removeMembers(ctx context.Context, members []*member) error {
+	errs := make([]error, len(members))
+	var wg sync.WaitGroup
+	for i, m := range members {
+		if m.ctr != nil {
+			wg.Go(func() {
+				_, err := m.engine.cli.ContainerRemove(ctx, m.ctr.GetContainerID(),
+					client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+				errs[i] = err
+			})
+		}
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+func (m *member) addr() string { return m.at }
+
+func (m *member) inspect(ctx context.Context) (*container.InspectResponse, error) {
+	r, err := m.engine.cli.ContainerInspect(ctx, m.ctr.GetContainerID(), client.ContainerInspectOptions{})
+	return &r.Container, err
+}
+
+func (m *member) running(ctx context.Context) error {
+	c, err := m.inspect(ctx)
+	if err != nil {
+		return err
+	}
+	if !c.State.Running {
+		return fmt.Errorf("container %s, exit code %d %s", c.State.Status, c.State.ExitCode, c.State.Error)
+	}
+	return nil
+}
+
+func (m *member) kill(ctx context.Context) error {
+	_, err := m.engine.cli.ContainerKill(ctx, m.ctr.GetContainerID(), client.ContainerKillOptions{Signal: "KILL"})
+	if errdefs.IsConflict(err) { // not running
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	// The signal is sent; Start must not find the container still running.
+	return poll(ctx, func(ctx context.Context) error {
+		c, err := m.inspect(ctx)
+		if err != nil {
+			return &fatal{err}
+		}
+		if c.State.Running {
+			return errors.New("still running")
+		}
+		return nil
+	})
+}
+
+func (m *member) start(ctx context.Context) error {
+	_, err := m.engine.cli.ContainerStart(ctx, m.ctr.GetContainerID(), client.ContainerStartOptions{})
+	return err
+}
+
+func (m *member) pause(ctx context.Context) error {
+	c, err := m.inspect(ctx)
+	if err == nil && !c.State.Paused {
+		_, err = m.engine.cli.ContainerPause(ctx, c.ID, client.ContainerPauseOptions{})
+	}
+	return err
+}
+
+func (m *member) unpause(ctx context.Context) error {
+	c, err := m.inspect(ctx)
+	if err == nil && c.State.Paused {
+		_, err = m.engine.cli.ContainerUnpause(ctx, c.ID, client.ContainerUnpauseOptions{})
+	}
+	return err
+}
+
+func (m *member) cut(ctx context.Context) error {
+	return errors.Join(m.detach(ctx, m.clients), m.detach(ctx, m.peers))
+}
+
+func (m *member) cutFromPeers(ctx context.Context) error { return m.detach(ctx, m.peers) }
+
+func (m *member) mend(ctx context.Context) error {
+	c, err := m.inspect(ctx)
+	if err != nil {
+		return err
+	}
+	for _, a := range []attachment{m.clients, m.peers} {
+		if c.NetworkSettings.Networks[a.network.Name] != nil {
+			continue
+		}
+		// The address must be asked for again: the engine does not remember it.
+		_, err := m.engine.cli.NetworkConnect(ctx, a.network.ID, client.NetworkConnectOptions{
+			Container: c.ID, EndpointConfig: a.settings(),
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// detach takes the server out of a network. Its interface goes with it, so no
+// packet is answered and no connection is told.
+func (m *member) detach(ctx context.Context, a attachment) error {
+	c, err := m.inspect(ctx)
+	if err == nil && c.NetworkSettings.Networks[a.network.Name] != nil {
+		_, err = m.engine.cli.NetworkDisconnect(ctx, a.network.ID, client.NetworkDisconnectOptions{Container: c.ID})
+	}
+	return err
+}
+
+func (m *member) tail(ctx context.Context) string {
+	if m.ctr == nil {
+		return "(no container)"
+	}
+	var out bytes.Buffer
+	r, err := m.engine.cli.ContainerLogs(ctx, m.ctr.GetContainerID(),
+		client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true, Tail: "30"})
+	if err == nil {
+		_, err = stdcopy.StdCopy(&out, &out, r)
+		err = errors.Join(err, r.Close())
+	}
+	if err != nil {
+		fmt.Fprintf(&out, "(log: %v)", err)
+	}
+	return out.String()
+}
+
+// freePort returns a port below the range from which systems choose by
+// themselves: it must stay free while its server is down.
+func freePort() (int, error) {
+	for range 100 {
+		port := 20000 + rand.IntN(12000)
+		l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port))
+		if err == nil {
+			return port, l.Close()
+		}
+	}
+	return 0, errors.New("no free port found on 127.0.0.1")
+}
