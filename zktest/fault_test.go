@@ -198,6 +198,24 @@ func TestAnotherServerLeadsWhenTheLeaderStops(t *testing.T) {
 	})
 }
 
+func TestAServerThatHasMissedSomethingDoesNotLead(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := inMemory(t, zktest.Options{Servers: 3})
+		c := connect(t, e, timeout)
+		e.Server(1).Stop()
+		for i := range 10 {
+			c.create(fmt.Sprint("/", i), 0)
+		}
+		began := time.Now()
+		e.Server(0).Stop()
+		require.NoError(t, e.Server(1).Start())
+		waitFor(t, "it is served again", func() bool { return !c.since(zk.StateHasSession, began).IsZero() })
+		require.Same(t, e.Server(2), e.Leader())
+		_, _, err := e.Get("/9")
+		require.NoError(t, err)
+	})
+}
+
 func TestNobodyServesWithoutAQuorum(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{Servers: 3})

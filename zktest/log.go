@@ -41,12 +41,12 @@ func (e *Ensemble) commit(en entry) {
 	e.trim()
 }
 
-// trim forgets the entries that every server has which runs: one that starts takes
-// over the leader's tree.
+// trim forgets the entries that every server has: those that are stopped, or were cut
+// off for too long, take the leader's tree over.
 func (e *Ensemble) trim() {
 	least := e.log.end()
 	for _, s := range e.servers {
-		if s.running && s.serving {
+		if s.connected() || s.serving {
 			least = min(least, s.next)
 		}
 	}

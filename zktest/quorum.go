@@ -26,7 +26,9 @@ func (e *Ensemble) lead(s *Server) {
 		if !other.connected() {
 			continue
 		}
-		other.catchUp()
+		if other != s {
+			other.takeOver(s)
+		}
 		other.zxid, other.serving = e.zxid, true
 	}
 	// It knows of all sessions, and of none when it was last heard.
@@ -82,12 +84,23 @@ func (e *Ensemble) endElection() {
 	if e.closed || e.leader != nil || !e.majority() {
 		return // the next server that comes back has it tried again
 	}
+	// The one that knows most: what a majority had is not lost.
+	var best *Server
 	for _, s := range e.servers {
-		if s.connected() {
-			e.lead(s)
-			return
+		if s.connected() && (best == nil || s.next > best.next) {
+			best = s
 		}
 	}
+	e.lead(best)
+}
+
+// takeOver has the server hold what the leader does.
+func (s *Server) takeOver(leader *Server) {
+	if s.ensemble.log.has(s.next) {
+		s.catchUp()
+		return
+	}
+	s.tree, s.next = leader.tree.Clone(), leader.next
 }
 
 // join has a server that has started, or come back, be part of the ensemble again.
@@ -102,10 +115,8 @@ func (e *Ensemble) join(s *Server) {
 		}
 		return
 	}
-	if s != e.leader {
-		s.tree = e.leader.tree.Clone()
-		s.zxid, s.next = e.zxid, e.log.end()
-	}
+	s.tree = e.leader.tree.Clone()
+	s.zxid, s.next = e.zxid, e.leader.next
 	s.serving = e.quorum()
 	e.reckon()
 }
