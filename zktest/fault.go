@@ -39,22 +39,22 @@ type fault struct {
 
 // faults are all of them, by name.
 var faults = map[string]fault{
-	"expire":          {[]string{"SESSION"}, func(e *Ensemble, a faultArgs) error { return e.Expire(a.int64(0)) }},
+	"expire":          {[]string{"SESSION"}, func(e *Ensemble, a faultArgs) error { return e.Expire(a.session()) }},
 	"cut-before":      {[]string{"N"}, func(e *Ensemble, a faultArgs) error { e.CutBefore(a.positive(0)); return nil }},
 	"cut-after":       {[]string{"N"}, func(e *Ensemble, a faultArgs) error { e.CutAfter(a.positive(0)); return nil }},
-	"stop":            {[]string{"SERVER"}, func(e *Ensemble, a faultArgs) error { a.server(0).Stop(); return nil }},
-	"start":           {[]string{"SERVER"}, func(e *Ensemble, a faultArgs) error { return a.server(0).Start() }},
-	"wipe":            {[]string{"SERVER"}, func(e *Ensemble, a faultArgs) error { return a.server(0).Wipe() }},
-	"refuse":          {[]string{"SERVER"}, func(e *Ensemble, a faultArgs) error { a.server(0).Refuse(true); return nil }},
-	"accept":          {[]string{"SERVER"}, func(e *Ensemble, a faultArgs) error { a.server(0).Refuse(false); return nil }},
-	"mute":            {[]string{"SERVER"}, func(e *Ensemble, a faultArgs) error { a.server(0).Mute(true); return nil }},
-	"unmute":          {[]string{"SERVER"}, func(e *Ensemble, a faultArgs) error { a.server(0).Mute(false); return nil }},
-	"hold":            {[]string{"SERVER", "DIRECTION"}, func(e *Ensemble, a faultArgs) error { a.server(0).Hold(a.direction(1)); return nil }},
-	"release":         {[]string{"SERVER"}, func(e *Ensemble, a faultArgs) error { a.server(0).Release(); return nil }},
-	"delay":           {[]string{"SERVER", "DURATION"}, func(e *Ensemble, a faultArgs) error { a.server(0).Delay(a.duration(1)); return nil }},
-	"lag":             {[]string{"SERVER", "DURATION"}, func(e *Ensemble, a faultArgs) error { a.server(0).Lag(a.duration(1)); return nil }},
-	"cut-from-leader": {[]string{"SERVER"}, func(e *Ensemble, a faultArgs) error { return a.server(0).CutFromLeader() }},
-	"mend":            {[]string{"SERVER"}, func(e *Ensemble, a faultArgs) error { return a.server(0).Mend() }},
+	"stop":            {[]string{"SERVER"}, func(e *Ensemble, a faultArgs) error { a.server().Stop(); return nil }},
+	"start":           {[]string{"SERVER"}, func(e *Ensemble, a faultArgs) error { return a.server().Start() }},
+	"wipe":            {[]string{"SERVER"}, func(e *Ensemble, a faultArgs) error { return a.server().Wipe() }},
+	"refuse":          {[]string{"SERVER"}, func(e *Ensemble, a faultArgs) error { a.server().Refuse(true); return nil }},
+	"accept":          {[]string{"SERVER"}, func(e *Ensemble, a faultArgs) error { a.server().Refuse(false); return nil }},
+	"mute":            {[]string{"SERVER"}, func(e *Ensemble, a faultArgs) error { a.server().Mute(true); return nil }},
+	"unmute":          {[]string{"SERVER"}, func(e *Ensemble, a faultArgs) error { a.server().Mute(false); return nil }},
+	"hold":            {[]string{"SERVER", "DIRECTION"}, func(e *Ensemble, a faultArgs) error { a.server().Hold(a.direction(1)); return nil }},
+	"release":         {[]string{"SERVER"}, func(e *Ensemble, a faultArgs) error { a.server().Release(); return nil }},
+	"delay":           {[]string{"SERVER", "DURATION"}, func(e *Ensemble, a faultArgs) error { a.server().Delay(a.duration(1)); return nil }},
+	"lag":             {[]string{"SERVER", "DURATION"}, func(e *Ensemble, a faultArgs) error { a.server().Lag(a.duration(1)); return nil }},
+	"cut-from-leader": {[]string{"SERVER"}, func(e *Ensemble, a faultArgs) error { return a.server().CutFromLeader() }},
+	"mend":            {[]string{"SERVER"}, func(e *Ensemble, a faultArgs) error { return a.server().Mend() }},
 	"depose":          {nil, func(e *Ensemble, a faultArgs) error { _, err := e.Depose(); return err }},
 	"delete":          {[]string{"PATH"}, func(e *Ensemble, a faultArgs) error { return e.Delete(a.words[0]) }},
 	"plant-counter":   {[]string{"PATH", "N"}, func(e *Ensemble, a faultArgs) error { return e.PlantCounter(a.words[0], a.int32(1)) }},
@@ -129,8 +129,8 @@ func (a faultArgs) check(i int, kind string) error {
 	return nil
 }
 
-func (a faultArgs) int64(i int) int64 {
-	n, _ := strconv.ParseUint(a.words[i], 0, 64)
+func (a faultArgs) session() int64 {
+	n, _ := strconv.ParseUint(a.words[0], 0, 64)
 	return int64(n) //nolint:gosec // ids of sessions are printed without their sign
 }
 
@@ -141,8 +141,9 @@ func (a faultArgs) int32(i int) int32 {
 
 func (a faultArgs) positive(i int) int { return int(a.int32(i)) }
 
-func (a faultArgs) server(i int) *Server {
-	n, _ := strconv.Atoi(a.words[i])
+// server is the first word, where it is one.
+func (a faultArgs) server() *Server {
+	n, _ := strconv.Atoi(a.words[0])
 	return a.ensemble.servers[n]
 }
 

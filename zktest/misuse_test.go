@@ -61,7 +61,7 @@ func TestOptionsThatMakeNoSenseAreRefusedWithTheirValue(t *testing.T) {
 func TestATakenPortIsAnErrorThatNamesIt(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	defer taken.Close()
+	defer func() { require.NoError(t, taken.Close()) }()
 	_, err = zktest.Listen(&zktest.Options{Addr: taken.Addr().String()})
 	require.ErrorContains(t, err, taken.Addr().String())
 }
@@ -83,7 +83,7 @@ func TestNonsenseAboutAFaultEndsTheTest(t *testing.T) {
 	require.Panics(t, func() {
 		e, err := zktest.Listen(&zktest.Options{InMemory: true})
 		require.NoError(t, err)
-		defer e.Close()
+		defer func() { require.NoError(t, e.Close()) }()
 		e.CutBefore(0)
 	}, "outside a test")
 }
@@ -109,8 +109,10 @@ func TestAFaultByNameThatDoesNotFitIsAnErrorThatSaysWhatWould(t *testing.T) {
 	} {
 		require.ErrorContains(t, e.Apply(text), says, text)
 	}
-	for _, text := range []string{"stop 1", "start 1", "delay 1 5ms", "hold 2 both", "release 2", "lag 1 1s", "lag 1 0s",
-		"mute 1", "unmute 1", "refuse 2", "accept 2", "cut-from-leader 2", "mend 2", "reap", "depose", "mend 0", "cut-after 7", "cut-before 9"} {
+	for _, text := range []string{
+		"stop 1", "start 1", "delay 1 5ms", "hold 2 both", "release 2", "lag 1 1s", "lag 1 0s", "mute 1", "unmute 1",
+		"refuse 2", "accept 2", "cut-from-leader 2", "mend 2", "reap", "depose", "mend 0", "cut-after 7", "cut-before 9",
+	} {
 		require.NoError(t, e.Apply(text), text)
 	}
 }

@@ -118,14 +118,6 @@ func (q *queue[T]) hold(held bool) {
 	q.moved.Broadcast()
 }
 
-// drop forgets what is in the queue.
-func (q *queue[T]) drop() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.items, q.size = nil, 0
-	q.moved.Broadcast()
-}
-
 // close ends the queue at once, with what is in it.
 func (q *queue[T]) close() {
 	q.mu.Lock()

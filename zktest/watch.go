@@ -5,6 +5,7 @@ package zktest
 import (
 	"strings"
 
+	"github.com/lockkeeper/lockkeeper/zktest/internal/tree"
 	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
 )
 
@@ -18,32 +19,30 @@ const (
 )
 
 // A watchTable is one kind of watches on one server: those for data, or those for
-// children. A connection has one watch of a mode on a path at most.
+// children. A connection has one watch on a path at most, of the mode that was asked
+// for last: ZooKeeper 3.8 forgets a persistent watch for a later read of the same
+// path that watches it once.
 type watchTable struct {
-	byPath    map[string]map[*conn]watchModes
+	byPath    map[string]map[*conn]watchMode
 	byConn    map[*conn]map[string]struct{}
 	recursive int // how many of them cover what is below
 }
 
-// watchModes is a set of them: a path can be watched in several at a time.
-type watchModes uint8
-
-func (m watchModes) has(mode watchMode) bool { return m&(1<<mode) != 0 }
-
 func newWatchTable() *watchTable {
-	return &watchTable{byPath: make(map[string]map[*conn]watchModes), byConn: make(map[*conn]map[string]struct{})}
+	return &watchTable{byPath: make(map[string]map[*conn]watchMode), byConn: make(map[*conn]map[string]struct{})}
 }
 
 func (t *watchTable) add(c *conn, path string, mode watchMode) {
-	watchers := t.byPath[path]
-	if watchers == nil {
-		watchers = make(map[*conn]watchModes)
-		t.byPath[path] = watchers
-	}
-	if mode == recursive && !watchers[c].has(recursive) {
+	t.remove(c, path)
+	if mode == recursive {
 		t.recursive++
 	}
-	watchers[c] |= 1 << mode
+	watchers := t.byPath[path]
+	if watchers == nil {
+		watchers = make(map[*conn]watchMode)
+		t.byPath[path] = watchers
+	}
+	watchers[c] = mode
 	paths := t.byConn[c]
 	if paths == nil {
 		paths = make(map[string]struct{})
@@ -52,41 +51,20 @@ func (t *watchTable) add(c *conn, path string, mode watchMode) {
 	paths[path] = struct{}{}
 }
 
-// has says whether the connection watches the path, in one of the modes.
-func (t *watchTable) has(c *conn, path string, modes ...watchMode) bool {
-	for _, mode := range modes {
-		if t.byPath[path][c].has(mode) {
-			return true
-		}
-	}
-	return false
+// has says whether the connection watches the path.
+func (t *watchTable) has(c *conn, path string) bool {
+	_, found := t.byPath[path][c]
+	return found
 }
 
-// remove takes away a connection's watches on a path, and says whether there were any.
-func (t *watchTable) remove(c *conn, path string, modes ...watchMode) (existed bool) {
-	set, found := t.byPath[path][c]
+// remove takes away a connection's watch on a path, and says whether there was one.
+func (t *watchTable) remove(c *conn, path string) bool {
+	mode, found := t.byPath[path][c]
 	if !found {
 		return false
 	}
-	for _, mode := range modes {
-		if !set.has(mode) {
-			continue
-		}
-		existed = true
-		set &^= 1 << mode
-		if mode == recursive {
-			t.recursive--
-		}
-	}
-	t.keep(c, path, set)
-	return existed
-}
-
-// keep leaves the connection with these modes on the path.
-func (t *watchTable) keep(c *conn, path string, set watchModes) {
-	if set != 0 {
-		t.byPath[path][c] = set
-		return
+	if mode == recursive {
+		t.recursive--
 	}
 	delete(t.byPath[path], c)
 	if len(t.byPath[path]) == 0 {
@@ -96,39 +74,40 @@ func (t *watchTable) keep(c *conn, path string, set watchModes) {
 	if len(t.byConn[c]) == 0 {
 		delete(t.byConn, c)
 	}
+	return true
 }
 
 // forget takes away all watches of a connection.
 func (t *watchTable) forget(c *conn) {
 	for path := range t.byConn[c] {
-		t.remove(c, path, once, persistent, recursive)
+		t.remove(c, path)
 	}
 }
 
 // count is how many watches there are.
-func (t *watchTable) count() (watches, paths, conns int) {
+func (t *watchTable) count() (watches int) {
 	for _, watchers := range t.byPath {
 		watches += len(watchers)
 	}
-	return watches, len(t.byPath), len(t.byConn)
+	return watches
 }
 
 // trigger finds who is to be told of a change at path, and takes away the watches
 // that fire one time only. Those in told were told of it already.
 func (t *watchTable) trigger(kind wire.EventType, path string, told map[*conn]bool) (watchers map[*conn]bool) {
 	watchers = make(map[*conn]bool)
-	for c, set := range t.byPath[path] {
-		if kind != wire.EventNodeChildrenChanged || set.has(once) || set.has(persistent) {
+	for c, mode := range t.byPath[path] {
+		if mode != recursive || kind != wire.EventNodeChildrenChanged {
 			watchers[c] = true
 		}
-	}
-	for c := range watchers {
-		t.remove(c, path, once)
+		if mode == once {
+			t.remove(c, path)
+		}
 	}
 	if t.recursive > 0 && kind != wire.EventNodeChildrenChanged {
 		for above := parentOf(path); above != ""; above = parentOf(above) {
-			for c, set := range t.byPath[above] {
-				if set.has(recursive) {
+			for c, mode := range t.byPath[above] {
+				if mode == recursive {
 					watchers[c] = true
 				}
 			}
@@ -152,34 +131,40 @@ func parentOf(path string) string {
 	}
 }
 
-// tell has the server's connections hear of the changes of a transaction. The
-// caller holds the ensemble's mu.
-func (s *Server) tell(kind wire.EventType, path string) {
+// tell has the server's connections hear of a change. The caller holds the ensemble's
+// mu.
+func (s *Server) tell(change tree.Change) {
+	kind, path := change.Type, change.Path
 	switch kind {
 	case wire.EventNodeCreated:
-		s.send(s.data.trigger(kind, path, nil), kind, path)
-		s.tellChildren(parentOf(path))
+		s.send(s.data.trigger(kind, path, nil), kind, path, change.ACL)
+		s.tellChildren(parentOf(path), change.ParentACL)
 	case wire.EventNodeDeleted:
 		told := s.data.trigger(kind, path, nil)
-		s.send(told, kind, path)
-		s.send(s.children.trigger(kind, path, told), kind, path)
-		s.tellChildren(parentOf(path))
+		s.send(told, kind, path, change.ACL)
+		s.send(s.children.trigger(kind, path, told), kind, path, change.ACL)
+		s.tellChildren(parentOf(path), change.ParentACL)
 	case wire.EventNodeDataChanged:
-		s.send(s.data.trigger(kind, path, nil), kind, path)
+		s.send(s.data.trigger(kind, path, nil), kind, path, change.ACL)
 	}
 }
 
-func (s *Server) tellChildren(path string) {
-	s.send(s.children.trigger(wire.EventNodeChildrenChanged, path, nil), wire.EventNodeChildrenChanged, path)
+func (s *Server) tellChildren(path string, acl []wire.ACL) {
+	const kind = wire.EventNodeChildrenChanged
+	s.send(s.children.trigger(kind, path, nil), kind, path, acl)
 }
 
-func (s *Server) send(to map[*conn]bool, kind wire.EventType, path string) {
+// send sends an event to those who may read the node: the others had their watch for
+// nothing.
+func (s *Server) send(to map[*conn]bool, kind wire.EventType, path string, acl []wire.ACL) {
 	if len(to) == 0 {
 		return
 	}
 	frame := wire.EventFrame(kind, path)
 	for c := range to {
-		c.send(frame)
+		if tree.Readable(acl, c.who) {
+			c.send(frame)
+		}
 	}
 }
 
@@ -220,8 +205,15 @@ func (s *Server) setWatches(c *conn, req wire.SetWatches) {
 		s.children.add(c, path, persistent)
 	}
 	for _, path := range req.PersistentRecursive {
-		s.data.add(c, path, recursive)
+		s.addRecursive(c, path)
 	}
+}
+
+// addRecursive takes a place in both tables, though nobody is told of children by it:
+// it replaces whatever watch was there.
+func (s *Server) addRecursive(c *conn, path string) {
+	s.data.add(c, path, recursive)
+	s.children.add(c, path, recursive)
 }
 
 // The watcher types of removeWatches and checkWatches.
@@ -242,14 +234,14 @@ func (s *Server) lookForWatch(c *conn, path string, kind int32, remove bool) wir
 	case watcherAny:
 		tables = []*watchTable{s.children, s.data}
 	default:
-		return wire.BadArguments
+		return wire.MarshallingError
 	}
 	found := false
 	for _, t := range tables {
 		if remove {
-			found = t.remove(c, path, once, persistent, recursive) || found
+			found = t.remove(c, path) || found
 		} else {
-			found = t.has(c, path, once, persistent, recursive) || found
+			found = t.has(c, path) || found
 		}
 	}
 	if !found {

@@ -123,8 +123,6 @@ func (s *Server) cons() string {
 
 func (s *Server) mntr() string {
 	nodes, bytes := s.nodes()
-	data, _, _ := s.data.count()
-	children, _, _ := s.children.count()
 	ephemerals := 0
 	for id := range s.ensemble.sessions {
 		ephemerals += len(s.tree.Ephemerals(id, "/"))
@@ -138,7 +136,7 @@ func (s *Server) mntr() string {
 		{"zk_server_state", s.mode()},
 		{"zk_ephemerals_count", ephemerals},
 		{"zk_num_alive_connections", len(s.conns)},
-		{"zk_watch_count", data + children},
+		{"zk_watch_count", s.data.count() + s.children.count()},
 		{"zk_approximate_data_size", bytes},
 		{"zk_znode_count", nodes},
 		{"zk_outstanding_requests", len(s.waiting)},
