@@ -109,7 +109,7 @@ func (s *Server) apply(en *entry) {
 	}
 	s.zxid = en.txn.Zxid
 	for _, change := range outcome.Changes {
-		s.tell(change.Type, change.Path)
+		s.tell(change)
 	}
 	if en.closes != 0 {
 		s.closeSession(en.closes)
@@ -174,6 +174,8 @@ func commitOf(req any, outcome tree.Outcome) Commit {
 		asked(wire.OpReconfig, "", nil)
 	case wire.CloseSession:
 		asked(wire.OpCloseSession, "", nil)
+	case tree.Refused:
+		asked(req.Op, "", nil)
 	case tree.DeleteContainer:
 		asked(wire.OpDeleteContainer, req.Path, nil)
 	case createSession:

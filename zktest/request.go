@@ -51,8 +51,14 @@ func (c *conn) handle(frame []byte) error {
 	switch {
 	case r.Err() != nil:
 		return fmt.Errorf("request %v: %w", h.Op, r.Err())
+	case errors.Is(err, wire.ErrUnknownOp) && h.Op == wire.OpMulti:
+		body = tree.Refused{Op: h.Op, Code: wire.MarshallingError}
+	case h.Op == wire.OpDeleteContainer: // servers send it, to themselves: from others, its path is taken for none
+		body = tree.Refused{Op: h.Op, Code: wire.BadArguments}
+	case errors.Is(err, wire.ErrUnknownOp) && h.Op == wire.OpMultiRead:
+		body = unreadable{}
 	case errors.Is(err, wire.ErrUnknownOp):
-		c.reply(h.Xid, 0, wire.Unimplemented, nil)
+		c.reply(h.Xid, -1, wire.Unimplemented, nil)
 		c.server.ensemble.opts.Logger.Info("unimplemented", "operation", h.Op.String(), "client", c.remote)
 		c.finish()
 		return nil
@@ -65,12 +71,18 @@ func (c *conn) handle(frame []byte) error {
 	req := &request{conn: c, xid: h.Xid, op: h.Op, body: body}
 	switch body.(type) {
 	case wire.Create, wire.Delete, wire.SetData, wire.SetACL, wire.Check, wire.Multi, wire.Reconfig, wire.CloseSession,
-		wire.Sync:
+		wire.Sync, tree.Refused:
 		req.quorum = true
+	case wire.Ping:
+		req.xid = wire.XidPing // whatever it was
 	}
 	c.ask(req)
 	return nil
 }
+
+// unreadable is a read of which nothing can be made: a multiRead that changes
+// something.
+type unreadable struct{}
 
 // ask has a request decided, and answered as soon as it can be.
 func (c *conn) ask(r *request) {
@@ -212,11 +224,11 @@ func (c *conn) reply(xid int32, zxid int64, code wire.Code, body func(*wire.Writ
 
 // putOutcome is the body of the answer to a write, nil where it has none.
 func putOutcome(o tree.Outcome) func(*wire.Writer) {
-	if o.Op == wire.OpMulti {
-		return func(w *wire.Writer) { putMulti(w, o) }
-	}
 	if o.Code != wire.OK {
 		return nil
+	}
+	if o.Op == wire.OpMulti {
+		return func(w *wire.Writer) { putMulti(w, o) }
 	}
 	switch o.Op {
 	case wire.OpCreate, wire.OpCreate2, wire.OpCreateContainer, wire.OpCreateTTL, wire.OpSetData, wire.OpSetACL:
@@ -253,12 +265,12 @@ func putMulti(w *wire.Writer, o tree.Outcome) {
 
 // authenticate adds an identity to the connection.
 func (c *conn) authenticate(xid int32, auth wire.Auth) error {
-	switch auth.Scheme {
-	case "digest":
+	switch {
+	case auth.Scheme == "digest" && auth.Data != nil:
 		user, _, _ := strings.Cut(string(auth.Data), ":")
 		sum := sha1.Sum(auth.Data) //nolint:gosec // what the scheme is defined by
 		c.identify(tree.Identity{Scheme: "digest", ID: user + ":" + base64.StdEncoding.EncodeToString(sum[:])})
-	case "ip":
+	case auth.Scheme == "ip":
 		c.identify(tree.Identity{Scheme: "ip", ID: hostOf(c.remote)})
 	default:
 		c.reply(xid, 0, wire.AuthFailed, nil)
@@ -334,15 +346,17 @@ func (s *Server) read(c *conn, r *request) (wire.Code, func(*wire.Writer)) {
 			s.data.add(c, body.Path, persistent)
 			s.children.add(c, body.Path, persistent)
 		case 1:
-			s.data.add(c, body.Path, recursive)
+			s.addRecursive(c, body.Path)
 		default:
-			return wire.BadArguments, nil
+			return wire.MarshallingError, nil
 		}
 		return wire.OK, func(w *wire.Writer) { w.Int32(int32(wire.OK)) }
 	case wire.CheckWatches:
 		return s.lookForWatch(c, body.Path, body.Type, false), nil
 	case wire.RemoveWatches:
 		return s.lookForWatch(c, body.Path, body.Type, true), nil
+	case unreadable:
+		return wire.MarshallingError, nil
 	}
 	return wire.OK, nil // a ping
 }

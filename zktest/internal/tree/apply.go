@@ -23,12 +23,12 @@ func (t *Tree) carryOut(txn Txn, body any) Outcome {
 	case createTxn:
 		return t.create(txn, b)
 	case deleteTxn:
-		t.remove(txn, b.path)
-		return Outcome{Op: b.op, Path: b.path, Changes: changed(wire.EventNodeDeleted, b.path)}
+		return Outcome{Op: b.op, Path: b.path, Changes: []Change{t.remove(txn, b.path)}}
 	case setDataTxn:
 		n := t.mustHave(txn, b.path)
 		n.data, n.version, n.mzxid, n.mtime = b.data, b.version, txn.Zxid, txn.Time
-		return Outcome{Op: wire.OpSetData, Path: b.path, Stat: n.stat(), Changes: changed(wire.EventNodeDataChanged, b.path)}
+		change := Change{Type: wire.EventNodeDataChanged, Path: b.path, ACL: n.acl}
+		return Outcome{Op: wire.OpSetData, Path: b.path, Stat: n.stat(), Changes: []Change{change}}
 	case setACLTxn:
 		n := t.mustHave(txn, b.path)
 		n.acl, n.aversion = b.acl, b.version
@@ -51,8 +51,7 @@ func (t *Tree) carryOut(txn Txn, body any) Outcome {
 	case closeSessionTxn:
 		out := Outcome{Op: wire.OpCloseSession, Removed: b.paths}
 		for _, path := range b.paths {
-			t.remove(txn, path)
-			out.Changes = append(out.Changes, Change{Type: wire.EventNodeDeleted, Path: path})
+			out.Changes = append(out.Changes, t.remove(txn, path))
 		}
 		return out
 	case errorTxn:
@@ -60,8 +59,6 @@ func (t *Tree) carryOut(txn Txn, body any) Outcome {
 	}
 	panic(fmt.Sprintf("tree: %T is not a transaction", body))
 }
-
-func changed(what wire.EventType, path string) []Change { return []Change{{Type: what, Path: path}} }
 
 func (t *Tree) create(txn Txn, b createTxn) Outcome {
 	parentPath, name, _ := split(b.path)
@@ -92,10 +89,11 @@ func (t *Tree) create(txn Txn, b createTxn) Outcome {
 	case container, timed:
 		t.mortal[b.path] = struct{}{}
 	}
-	return Outcome{Op: b.op, Path: b.path, Stat: n.stat(), Changes: changed(wire.EventNodeCreated, b.path)}
+	change := Change{Type: wire.EventNodeCreated, Path: b.path, ACL: n.acl, ParentACL: parent.acl}
+	return Outcome{Op: b.op, Path: b.path, Stat: n.stat(), Changes: []Change{change}}
 }
 
-func (t *Tree) remove(txn Txn, path string) {
+func (t *Tree) remove(txn Txn, path string) Change {
 	n := t.mustHave(txn, path)
 	parentPath, name, _ := split(path)
 	parent := t.mustHave(txn, parentPath)
@@ -109,6 +107,7 @@ func (t *Tree) remove(txn Txn, path string) {
 			delete(t.ephemerals, n.owner)
 		}
 	}
+	return Change{Type: wire.EventNodeDeleted, Path: path, ACL: n.acl, ParentACL: parent.acl}
 }
 
 func (t *Tree) mustHave(txn Txn, path string) *node {

@@ -39,8 +39,14 @@ func (o Outcome) Err() wire.Code {
 }
 
 // A Change is what happened to one node: it was created or deleted, or its data was
-// changed. That its parent's children changed follows from the first two.
+// changed. That its parent's children changed follows from the first two. The ACLs are
+// the node's and its parent's at that moment, for only those who may read a node are
+// told of it.
 type Change struct {
-	Type wire.EventType
-	Path string
+	Type           wire.EventType
+	Path           string
+	ACL, ParentACL []wire.ACL
 }
+
+// Readable reports whether one of the identities may read a node with this ACL.
+func Readable(acl []wire.ACL, who []Identity) bool { return permits(acl, wire.PermRead, who) }
