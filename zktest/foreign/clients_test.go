@@ -14,14 +14,14 @@ import (
 
 // absent ends a test whose client is not installed. Where CI is set that is a failure, so that a green run there has
 // not skipped what it was for.
-func absent(t testing.TB, what string, err error) {
-	t.Helper()
+func absent(tb testing.TB, what string, err error) {
+	tb.Helper()
 	const advice = "not run: %s is missing (%v); `make clients` gets it where it can"
 	switch os.Getenv("CI") {
 	case "", "false", "0":
-		t.Skipf(advice, what, err)
+		tb.Skipf(advice, what, err)
 	default:
-		t.Fatalf(advice, what, err)
+		tb.Fatalf(advice, what, err)
 	}
 }
 
@@ -35,7 +35,7 @@ func unpacked() string {
 }
 
 // python runs a script of this folder, with the distribution's own Python and its Kazoo.
-func python(t testing.TB, script string, args ...string) *process {
+func python(t *testing.T, script string, args ...string) *process {
 	t.Helper()
 	const interpreter = "/usr/bin/python3"
 	env := []string{
@@ -66,7 +66,7 @@ var (
 )
 
 // java runs a class, or a source file of this folder, with the jars.
-func java(t testing.TB, jars []string, main string, args ...string) *process {
+func java(t *testing.T, jars []string, main string, args ...string) *process {
 	t.Helper()
 	binary, err := exec.LookPath("java")
 	if err != nil {

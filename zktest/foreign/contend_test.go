@@ -17,7 +17,7 @@ import (
 func TestLocksOfOthersAndOursExcludeEachOther(t *testing.T) {
 	for _, other := range []struct {
 		name string
-		open func(testing.TB, *server, string) rival
+		open func(*testing.T, *server, string) rival
 	}{
 		{"Curator's InterProcessMutex", curatorMutex},
 		{"Kazoo's Lock", kazooLock},
@@ -33,7 +33,7 @@ func TestLocksOfOthersAndOursExcludeEachOther(t *testing.T) {
 
 			for _, claim := range []struct {
 				name  string
-				holds func(*testing.T)
+				holds func()
 			}{
 				{"ours waits for theirs", c.oursWaits},
 				{"theirs waits for ours", c.theirsWaits},
@@ -41,11 +41,11 @@ func TestLocksOfOthersAndOursExcludeEachOther(t *testing.T) {
 				{"ours follows theirs whose session expired", c.oursFollowsAnExpired},
 			} {
 				require.True(t, t.Run(claim.name, func(t *testing.T) {
-					c.rival.under(t)
-					claim.holds(t)
+					c.under(t)
+					claim.holds()
 				}))
 			}
-			c.rival.under(t)
+			c.under(t)
 			c.rival.finish()
 		})
 	}
@@ -53,6 +53,7 @@ func TestLocksOfOthersAndOursExcludeEachOther(t *testing.T) {
 
 // A contest is a lock of ours and a rival on one path. The rival outlives the subtests.
 type contest struct {
+	t      *testing.T // the subtest's
 	server *server
 	path   string
 	conn   *zk.Conn
@@ -60,65 +61,72 @@ type contest struct {
 	ours   *lock.Mutex
 }
 
-func (c *contest) oursWaits(t *testing.T) {
-	c.rival.askToTake()
-	c.rival.taken()
-	_, err := c.ours.TryLock(bounded(t))
-	require.ErrorIs(t, err, lock.ErrLocked)
-
-	taken := inBackground(t, c.ours.Lock)
-	inLine(t, c.conn, c.path, 2)
-	taken.waits("the rival holds the lock")
-	c.rival.leave()
-	require.NoError(t, taken.result().Unlock(bounded(t)))
+// under says whose test it is from now on.
+func (c *contest) under(t *testing.T) {
+	t.Helper()
+	c.t = t
+	c.rival.under(t)
 }
 
-func (c *contest) theirsWaits(t *testing.T) {
-	hold, err := c.ours.Lock(bounded(t))
-	require.NoError(t, err)
+func (c *contest) oursWaits() {
+	c.rival.askToTake()
+	c.rival.taken()
+	_, err := c.ours.TryLock(bounded(c.t))
+	require.ErrorIs(c.t, err, lock.ErrLocked)
+
+	taken := inBackground(c.t, c.ours.Lock)
+	inLine(c.t, c.conn, c.path, 2)
+	taken.waits("the rival holds the lock")
+	c.rival.leave()
+	require.NoError(c.t, taken.result().Unlock(bounded(c.t)))
+}
+
+func (c *contest) theirsWaits() {
+	hold, err := c.ours.Lock(bounded(c.t))
+	require.NoError(c.t, err)
 	if !c.rival.refused() {
-		t.Log("the recipe has no way to try without waiting")
+		c.t.Log("the recipe has no way to try without waiting")
 	}
-	inLine(t, c.conn, c.path, 1)
+	inLine(c.t, c.conn, c.path, 1)
 
 	c.rival.askToTake()
-	inLine(t, c.conn, c.path, 2)
+	inLine(c.t, c.conn, c.path, 2)
 	c.rival.waits("we hold the lock")
-	require.NoError(t, hold.Unlock(bounded(t)))
+	require.NoError(c.t, hold.Unlock(bounded(c.t)))
 	c.rival.taken()
 	c.rival.leave()
 }
 
 // The file is guarded by the lock and nothing else, so that two holders at once overwrite each other's number.
-func (c *contest) noUpdateIsLost(t *testing.T) {
+func (c *contest) noUpdateIsLost() {
 	const times = 150
-	file := filepath.Join(t.TempDir(), "counter")
-	require.NoError(t, os.WriteFile(file, []byte("0"), 0o600))
+	file := filepath.Join(c.t.TempDir(), "counter")
+	require.NoError(c.t, os.WriteFile(file, []byte("0"), 0o600))
 	c.rival.askToCount(file, times)
 	for range times {
 		var hold *lock.Hold
-		take := func() (err error) { hold, err = c.ours.Lock(bounded(t)); return err }
-		require.NoError(t, addOne(take, file, func() error { return hold.Unlock(bounded(t)) }))
+		take := func() (err error) { hold, err = c.ours.Lock(bounded(c.t)); return err }
+		require.NoError(c.t, addOne(take, file, func() error { return hold.Unlock(bounded(c.t)) }))
 	}
 	c.rival.counted()
 	content, err := os.ReadFile(file)
-	require.NoError(t, err)
-	require.Equal(t, strconv.Itoa(2*times), string(content))
-	inLine(t, c.conn, c.path, 0)
+	require.NoError(c.t, err)
+	require.Equal(c.t, strconv.Itoa(2*times), string(content))
+	inLine(c.t, c.conn, c.path, 0)
 }
 
-func (c *contest) oursFollowsAnExpired(t *testing.T) {
+func (c *contest) oursFollowsAnExpired() {
 	if c.server.ensemble == nil {
-		t.Skip("not run: a real server cannot be told to expire a session")
+		c.t.Skip("not run: a real server cannot be told to expire a session")
 	}
 	c.rival.askToTake()
 	c.rival.taken()
-	taken := inBackground(t, c.ours.Lock)
-	inLine(t, c.conn, c.path, 2)
+	taken := inBackground(c.t, c.ours.Lock)
+	inLine(c.t, c.conn, c.path, 2)
 	taken.waits("the rival holds the lock")
-	require.NoError(t, c.server.ensemble.Expire(c.rival.session()))
+	require.NoError(c.t, c.server.ensemble.Expire(c.rival.session()))
 	hold := taken.result()
 	c.rival.lose()
-	require.NoError(t, hold.Check(bounded(t)), "the loser takes nothing of ours along")
-	require.NoError(t, hold.Unlock(bounded(t)))
+	require.NoError(c.t, hold.Check(bounded(c.t)), "the loser takes nothing of ours along")
+	require.NoError(c.t, hold.Unlock(bounded(c.t)))
 }

@@ -9,12 +9,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What that is stands in kazoo_api.py, a test for each part of it.
+// What that is stands in the scripts, a test for each part of it.
 func TestKazoosEverydayAPIWorks(t *testing.T) {
-	s := serve(t)
-	p := python(t, "kazoo_api.py", s.list(), s.root)
-	p.wait()
-	require.Regexp(t, `(?m)^Ran 2\d tests`, p.output(), "the script has found its tests")
+	for _, script := range []string{"kazoo_nodes.py", "kazoo_recipes.py"} {
+		t.Run(script, func(t *testing.T) {
+			s := serve(t)
+			p := python(t, script, s.list(), s.root)
+			p.wait()
+			require.Regexp(t, `(?m)^Ran [1-9]\d+ tests`, p.output(), "the script has found its tests")
+		})
+	}
 }
 
 func TestKazooLearnsThatItsSessionIsLostAndGoesOnWithANewOne(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 
 // A process is a client in a process of its own, which ends with its test. What it printed is shown if the test fails.
 type process struct {
-	t     testing.TB
+	t     *testing.T
 	name  string
 	ctx   context.Context // done when the process has run for too long, or with the test
 	in    io.WriteCloser
@@ -30,7 +30,7 @@ type process struct {
 }
 
 // start runs a command. Its standard error goes where its output does.
-func start(t testing.TB, name string, env []string, command ...string) *process {
+func start(t *testing.T, name string, env []string, command ...string) *process {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), bound)
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)

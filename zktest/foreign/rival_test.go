@@ -16,7 +16,7 @@ import (
 
 // A rival contends with us by a recipe that we did not write. It is driven from one goroutine.
 type rival interface {
-	under(t testing.TB) // what goes wrong from now on is this test's
+	under(t *testing.T) // what goes wrong from now on is this test's
 	askToTake()         // begins to wait for the front of the line; taken waits for the end of that
 	taken()
 	waits(why string) // requires that taken would not return yet
@@ -43,7 +43,7 @@ type program struct{ *process }
 
 const mark = "= "
 
-func (p program) under(t testing.TB) { p.t = t }
+func (p program) under(t *testing.T) { t.Helper(); p.t = t }
 
 func (p program) ask(command, want string) {
 	p.t.Helper()
@@ -74,36 +74,36 @@ func (p program) session() int64 {
 	return id
 }
 
-func curatorMutex(t testing.TB, s *server, path string) rival {
+func curatorMutex(t *testing.T, s *server, path string) rival {
 	t.Helper()
 	return curator(t, "mutex", s, path)
 }
 
-func curator(t testing.TB, recipe string, s *server, path string) program {
+func curator(t *testing.T, recipe string, s *server, path string) program {
 	t.Helper()
 	return program{java(t, slices.Concat(zooKeeperJars, curatorJars), "Contend.java", recipe, s.list(), path)}
 }
 
-func kazooLock(t testing.TB, s *server, path string) rival {
+func kazooLock(t *testing.T, s *server, path string) rival {
 	t.Helper()
 	return program{python(t, "kazoo_contend.py", s.list(), path)}
 }
 
 // A goLock is go-zookeeper's own.
 type goLock struct {
-	t     testing.TB
+	t     *testing.T
 	conn  *zk.Conn
 	lock  *zk.Lock
 	first chan error // of the Lock, or of the counting, that is under way
 }
 
-func goZooKeeperLock(t testing.TB, s *server, path string) rival {
+func goZooKeeperLock(t *testing.T, s *server, path string) rival {
 	t.Helper()
 	conn := s.connect(t)
 	return &goLock{t: t, conn: conn, lock: zk.NewLock(conn, path, zk.WorldACL(zk.PermAll)), first: make(chan error, 1)}
 }
 
-func (l *goLock) under(t testing.TB) { l.t = t }
+func (l *goLock) under(t *testing.T) { t.Helper(); l.t = t }
 
 func (l *goLock) askToTake() { go func() { l.first <- l.lock.Lock() }() }
 

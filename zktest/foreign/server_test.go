@@ -28,7 +28,7 @@ type server struct {
 }
 
 // serve starts a zktest server for the test, or names the real one.
-func serve(t testing.TB) *server {
+func serve(t *testing.T) *server {
 	t.Helper()
 	if real := os.Getenv("ZKTEST_FOREIGN_SERVERS"); real != "" {
 		return realServer(real)
@@ -38,7 +38,7 @@ func serve(t testing.TB) *server {
 }
 
 // serveWithSwitches is serve for a test that does to the server what only zktest can have done to it.
-func serveWithSwitches(t testing.TB) *server {
+func serveWithSwitches(t *testing.T) *server {
 	t.Helper()
 	s := serve(t)
 	if s.ensemble == nil {
@@ -57,7 +57,7 @@ func freshRoot() string { return "/foreign-" + strings.ToLower(rand.Text()) }
 func (s *server) list() string { return strings.Join(s.addresses, ",") }
 
 // connect opens a go-zookeeper connection that has a session.
-func (s *server) connect(t testing.TB) *zk.Conn {
+func (s *server) connect(t *testing.T) *zk.Conn {
 	t.Helper()
 	conn, events, err := zk.Connect(s.addresses, 4*time.Second, zk.WithLogger(quiet{}))
 	require.NoError(t, err)
@@ -74,7 +74,7 @@ func (s *server) connect(t testing.TB) *zk.Conn {
 }
 
 // client opens a client of ours.
-func (s *server) client(t testing.TB) *recipes.Client {
+func (s *server) client(t *testing.T) *recipes.Client {
 	t.Helper()
 	client, err := recipes.Connect(bounded(t), s.addresses, &recipes.Options{Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)

@@ -15,7 +15,7 @@ import (
 const bound = 50 * time.Second
 
 // bounded is the test's context, with an end that comes before the patience of go test.
-func bounded(t testing.TB) context.Context {
+func bounded(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), bound)
 	t.Cleanup(cancel)
