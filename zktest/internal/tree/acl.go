@@ -51,10 +51,12 @@ func resolve(acl []wire.ACL, who []Identity) ([]wire.ACL, bool) {
 		return nil, false
 	}
 	out := make([]wire.ACL, 0, len(acl))
-	for i, a := range acl {
-		if slices.Contains(acl[:i], a) {
+	seen := make(map[wire.ACL]bool) // a frame has room for enough entries to make a search of the slice felt
+	for _, a := range acl {
+		if seen[a] {
 			continue
 		}
+		seen[a] = true
 		switch {
 		case a.Scheme == "world" && a.ID == "anyone", a.Scheme == "digest" && validDigest(a.ID), a.Scheme == "ip" && validNetwork(a.ID):
 			out = append(out, a)
