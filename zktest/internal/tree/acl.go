@@ -33,13 +33,7 @@ func permits(acl []wire.ACL, perms int32, who []Identity) bool {
 }
 
 func matches(a wire.ACL, id string) bool {
-	switch a.Scheme {
-	case "digest":
-		return a.ID == id
-	case "ip":
-		return inNetwork(id, a.ID)
-	}
-	return false
+	return a.Scheme == "digest" && a.ID == id || a.Scheme == "ip" && inNetwork(id, a.ID)
 }
 
 // resolve is the ACL that a request's comes to: without repetitions, and with the

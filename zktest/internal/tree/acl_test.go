@@ -114,6 +114,26 @@ func TestReadersOfAnACLDoNotSeeDigests(t *testing.T) {
 	}
 }
 
+func TestChangesSayWhoMayHearOfThem(t *testing.T) {
+	a := newAlone()
+	bobs := []wire.ACL{entry(wire.PermAll, "auth", "")}
+	theirs := []wire.ACL{entry(wire.PermAll, "digest", bob.ID)}
+	require.True(t, tree.Readable(theirs, []tree.Identity{bob}))
+	require.False(t, tree.Readable(theirs, []tree.Identity{al}))
+	for _, step := range []struct {
+		req  any
+		want tree.Change
+	}{
+		{wire.Create{Op: wire.OpCreate, Path: "/p", ACL: bobs}, tree.Change{Type: wire.EventNodeCreated, Path: "/p", ACL: theirs, ParentACL: wire.World}},
+		{create("/p/c", 0), tree.Change{Type: wire.EventNodeCreated, Path: "/p/c", ACL: wire.World, ParentACL: theirs}},
+		{set("/p"), tree.Change{Type: wire.EventNodeDataChanged, Path: "/p", ACL: theirs}},
+		{remove("/p/c"), tree.Change{Type: wire.EventNodeDeleted, Path: "/p/c", ACL: wire.World, ParentACL: theirs}},
+		{remove("/p"), tree.Change{Type: wire.EventNodeDeleted, Path: "/p", ACL: theirs, ParentACL: wire.World}},
+	} {
+		require.Equal(t, []tree.Change{step.want}, a.do(step.req, bob).Changes)
+	}
+}
+
 func TestEachRequestWantsItsPermission(t *testing.T) {
 	tries := []struct {
 		perms int32 // one of these is enough

@@ -123,9 +123,14 @@ func TestRefusalsTakeAZxidAndChangeNothing(t *testing.T) {
 	a := newAlone()
 	a.must(t, create("/n", 0))
 	for i, req := range []any{
-		create("/n", 0), remove("/none"), wire.Delete{Path: "/n", Version: 3}, wire.SetData{Path: "/n", Version: 3},
-		wire.SetACL{Path: "/n", Version: -1}, wire.Check{Path: "/n", Version: 3}, multi(set("/n"), remove("/none")),
-		tree.DeleteContainer{Path: "/none"}, tree.Refused{Op: wire.OpDelete, Code: wire.MarshallingError},
+		create("/n", 0), remove("/none"),
+		wire.Delete{Path: "/n", Version: 3},
+		wire.SetData{Path: "/n", Version: 3},
+		wire.SetACL{Path: "/n", Version: -1},
+		wire.Check{Path: "/n", Version: 3},
+		multi(set("/n"), remove("/none")),
+		tree.DeleteContainer{Path: "/none"},
+		tree.Refused{Op: wire.OpDelete, Code: wire.MarshallingError},
 	} {
 		before := a.Nodes()
 		require.NotEqual(t, wire.OK, a.do(req).Err())

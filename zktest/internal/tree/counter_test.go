@@ -61,7 +61,7 @@ func TestTheCounterSticksAtItsEnd(t *testing.T) {
 func TestWithinATransactionTheCounterWrapsAroundAndThenSticks(t *testing.T) {
 	a := newAlone()
 	a.must(t, create("/p", 0))
-	a.PlantCounter("/p", math.MaxInt32-1)
+	require.Equal(t, wire.OK, a.PlantCounter("/p", math.MaxInt32-1))
 	next := create("/p/m", wire.PersistentSequential)
 	out := a.do(multi(next, next, next))
 	var paths []string
@@ -76,7 +76,7 @@ func TestWithinATransactionTheCounterWrapsAroundAndThenSticks(t *testing.T) {
 func TestNegativeCountersCountOn(t *testing.T) {
 	a := newAlone()
 	a.must(t, create("/p", 0))
-	a.PlantCounter("/p", -3)
+	require.Equal(t, wire.OK, a.PlantCounter("/p", -3))
 	for _, want := range []string{"/p/a-000000003", "/p/a-000000002", "/p/a-000000001", "/p/a0000000000"} {
 		require.Equal(t, want, a.sequential(t, "/p/a"))
 		require.Equal(t, a.zxid, a.stat(t, "/p").Pzxid)

@@ -56,7 +56,8 @@ func TestEachResultIsAsOfItsOperation(t *testing.T) {
 func TestAFailedTransactionLeavesNoTrace(t *testing.T) {
 	good := []any{
 		create("/m/x", 0), create("/m/x/y", wire.Ephemeral), create("/m/s", wire.PersistentSequential),
-		createContainer("/m/c"), set("/m"), set("/"), remove("/m/old"), remove("/m/mine"), wire.Check{Path: "/m", Version: 1},
+		createContainer("/m/c"), set("/m"), set("/"), remove("/m/old"), remove("/m/mine"),
+		wire.Check{Path: "/m", Version: 1},
 	}
 	for at := range len(good) + 1 {
 		a := newAlone()

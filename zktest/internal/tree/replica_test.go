@@ -33,6 +33,7 @@ func generated(t *testing.T, f func(t *testing.T, g generator, a *alone)) {
 func TestApplyComesToWhatCommitCameTo(t *testing.T) {
 	succeeded, failed := 0, 0
 	generated(t, func(t *testing.T, g generator, a *alone) {
+		t.Helper()
 		follower := a.Clone()
 		var late *tree.Tree // starts from the leader's data some time
 		var backlog []tree.Txn
@@ -99,6 +100,7 @@ func consistent(t *testing.T, a *alone) {
 
 func TestRefusedRequestsLeaveNoTrace(t *testing.T) {
 	generated(t, func(t *testing.T, g generator, a *alone) {
+		t.Helper()
 		for range requests {
 			before := a.Nodes()
 			req := g.request()
@@ -114,6 +116,7 @@ func TestRefusedRequestsLeaveNoTrace(t *testing.T) {
 
 func TestATransactionComesToWhatItsOperationsComeToOneByOne(t *testing.T) {
 	generated(t, func(t *testing.T, g generator, a *alone) {
+		t.Helper()
 		for range requests {
 			single := a.Clone()
 			m, who := g.parts(), g.who()

@@ -36,21 +36,21 @@ func (a *alone) commit(session int64, req any, who ...tree.Identity) (tree.Txn, 
 }
 
 // must does what has to succeed.
-func (a *alone) must(t testing.TB, reqs ...any) {
+func (a *alone) must(t *testing.T, reqs ...any) {
 	t.Helper()
 	for _, req := range reqs {
 		require.Equal(t, wire.OK, a.do(req).Err(), "%+v", req)
 	}
 }
 
-func (a *alone) stat(t testing.TB, path string) wire.Stat {
+func (a *alone) stat(t *testing.T, path string) wire.Stat {
 	t.Helper()
 	stat, code := a.Exists(path)
 	require.Equal(t, wire.OK, code, path)
 	return stat
 }
 
-func (a *alone) children(t testing.TB, path string) []string {
+func (a *alone) children(t *testing.T, path string) []string {
 	t.Helper()
 	names, _, code := a.Children(path, nil)
 	require.Equal(t, wire.OK, code, path)
@@ -160,4 +160,16 @@ func TestARefusalElsewhereHasAZxid(t *testing.T) {
 	require.EqualValues(t, 1, a.Zxid())
 	require.Equal(t, tree.Outcome{Op: wire.OpCreateSession}, a.do(tree.OpenSession{Timeout: 1000}))
 	require.EqualValues(t, 2, a.Zxid())
+	require.Equal(t, tree.Outcome{Op: wire.OpReconfig, Code: wire.ReconfigDisabled}, a.do(wire.Reconfig{}))
+	require.EqualValues(t, 3, a.Zxid())
+}
+
+func TestOnlyExistsRefusesAPathWithANUL(t *testing.T) {
+	a := newAlone()
+	_, code := a.Exists("/a\x00")
+	require.Equal(t, wire.BadArguments, code)
+	_, _, code = a.Get("/a\x00", nil)
+	require.Equal(t, wire.NoNode, code)
+	_, code = a.Exists("/a/")
+	require.Equal(t, wire.NoNode, code)
 }
