@@ -115,16 +115,18 @@ func (p *process) until(prefix string) string {
 	}
 }
 
-// silent requires that the process has printed no line with the prefix that was not looked at.
-func (p *process) silent(prefix, why string) {
+// poll is until for who does not wait: it returns false if no such line has been printed yet.
+func (p *process) poll(prefix string) (line string, found bool) {
 	p.t.Helper()
 	for {
 		select {
 		case line, more := <-p.lines:
-			require.True(p.t, more, "%s: ended: %s", p.name, why)
-			require.False(p.t, strings.HasPrefix(line, prefix), "%s: spoke too early: %q: %s", p.name, line, why)
+			require.True(p.t, more, "%s: ended before it printed %q", p.name, prefix)
+			if strings.HasPrefix(line, prefix) {
+				return line, true
+			}
 		default:
-			return
+			return "", false
 		}
 	}
 }

@@ -22,8 +22,8 @@ type rival interface {
 	waits(why string) // requires that taken would not return yet
 	refused() bool    // tries to take without waiting, false where the recipe cannot
 	leave()
-	askToCount(file string, times int) // takes, adds one to the number in the file, leaves, and so on; counted waits
-	counted()
+	askToCount(file string, times int) // takes, adds one to the number in the file, leaves, and so on
+	counted() bool                     // whether that is done; it does not wait
 	session() int64
 	lose()   // waits until it was told that its session is lost
 	finish() // closes its session
@@ -56,13 +56,26 @@ func (p program) answer(command, want string) {
 	require.Equal(p.t, mark+want, p.until(mark), "%s: %s", p.name, command)
 }
 
-func (p program) askToTake()       { p.tell("take") }
-func (p program) taken()           { p.t.Helper(); p.answer("take", "taken") }
-func (p program) waits(why string) { p.t.Helper(); p.silent(mark, why) }
-func (p program) refused() bool    { p.t.Helper(); p.ask("try", "busy"); return true }
-func (p program) leave()           { p.t.Helper(); p.ask("leave", "left") }
-func (p program) counted()         { p.t.Helper(); p.answer("count", "counted") }
-func (p program) lose()            { p.t.Helper(); p.ask("lost", "lost") }
+func (p program) askToTake()    { p.tell("take") }
+func (p program) taken()        { p.t.Helper(); p.answer("take", "taken") }
+func (p program) refused() bool { p.t.Helper(); p.ask("try", "busy"); return true }
+func (p program) leave()        { p.t.Helper(); p.ask("leave", "left") }
+func (p program) lose()         { p.t.Helper(); p.ask("lost", "lost") }
+
+func (p program) waits(why string) {
+	p.t.Helper()
+	line, spoke := p.poll(mark)
+	require.False(p.t, spoke, "%s: %q came too early: %s", p.name, line, why)
+}
+
+func (p program) counted() bool {
+	p.t.Helper()
+	line, done := p.poll(mark)
+	if done {
+		require.Equal(p.t, mark+"counted", line, p.name)
+	}
+	return done
+}
 
 func (p program) askToCount(file string, times int) { p.tell(fmt.Sprintf("count %s %d", file, times)) }
 
@@ -141,7 +154,17 @@ func (l *goLock) askToCount(file string, times int) {
 	}()
 }
 
-func (l *goLock) counted()       { l.t.Helper(); l.taken() }
+func (l *goLock) counted() bool {
+	l.t.Helper()
+	select {
+	case err := <-l.first:
+		require.NoError(l.t, err)
+		return true
+	default:
+		return false
+	}
+}
+
 func (l *goLock) session() int64 { return l.conn.SessionID() }
 
 // lose has nothing to wait for: zk.Lock is told of nothing.
