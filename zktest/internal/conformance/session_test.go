@@ -161,13 +161,23 @@ var sessions = []scenario{
 		heir.attach(a)
 		heir.awaitEnd()
 	}},
+	{"a container is reaped when its last child has gone, and one that never had any is not", func(s *stage) {
+		a, b := s.session("a"), s.session("b")
+		a.do(createContainer("/stage/never"))
+		a.do(createContainer("/stage/c"))
+		a.do(create("/stage/c/child", wire.Ephemeral))
+		b.do(getW("/stage/c"))
+		b.do(childrenW(root))
+		a.ask(deletion("/stage/c/child", -1))
+		b.awaitEvents(2)
+		b.do(children(root))
+	}},
 	{"a session that keeps silent is closed", func(s *stage) {
 		b := s.session("b")
 		a := s.stranger("a")
 		a.dumb = true
 		a.connect(1000)
-		a.do(create("/stage/e", wire.Ephemeral))
-		a.do(getW("/stage/e"))
+		a.do(create("/stage/e", wire.Ephemeral)) // and does not watch it itself: see differences
 		b.do(getW("/stage/e"))
 		b.awaitEvents(1)
 		a.awaitEnd()

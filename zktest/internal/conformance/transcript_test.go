@@ -24,6 +24,9 @@ type transcript struct {
 	sessions []int64
 	least    int32 // session timeouts that the server grants, in milliseconds
 	most     int32
+	// unordered says that ACLs and events from here on come in the order of a hash table, and are sorted: see
+	// differences.
+	unordered bool
 }
 
 func (t *transcript) add(format string, args ...any) {
@@ -114,7 +117,7 @@ func (t *transcript) reply(r rawclient.Reply) string {
 		fmt.Fprintf(&b, " data=%s", bytesText(*r.Data))
 	}
 	if r.ACL != nil {
-		fmt.Fprintf(&b, " acl=%s", aclText(*r.ACL))
+		fmt.Fprintf(&b, " acl=%s", aclText(t.sorted(*r.ACL)))
 	}
 	if r.Names != nil {
 		fmt.Fprintf(&b, " names=%s", namesText(*r.Names))
@@ -158,6 +161,26 @@ func (t *transcript) event(p rawclient.Packet) string {
 		return fmt.Sprintf("an event that cannot be read: %v: %x", err, p.Body)
 	}
 	return fmt.Sprintf("%s %v state=%d %s %s", t.zxid(p.Zxid), p.Err, e.State, eventText(e.Type), e.Path)
+}
+
+// sorted is the ACL in an order that does not depend on the server, where that is called for.
+func (t *transcript) sorted(acl []wire.ACL) []wire.ACL {
+	if !t.unordered {
+		return acl
+	}
+	return slices.SortedFunc(slices.Values(acl), func(a, b wire.ACL) int { return strings.Compare(a.Scheme+a.ID, b.Scheme+b.ID) })
+}
+
+// closeRun sorts the events of one connection that stand at the end, where that is called for.
+func (t *transcript) closeRun(name string) {
+	if !t.unordered {
+		return
+	}
+	from := len(t.lines)
+	for from > 0 && strings.HasPrefix(t.lines[from-1], name+"! ") {
+		from--
+	}
+	slices.Sort(t.lines[from:])
 }
 
 func bytesText(b []byte) string {

@@ -110,6 +110,37 @@ var oneShot = []scenario{
 		a.do(existsW("/stage/closed"))
 		a.do(set("/stage/closed", -1))
 	}},
+	{"only those who may read a node are told of it", func(s *stage) {
+		a, b := s.session("a"), s.session("b")
+		a.do(auth("digest", "keeper:keeper"))
+		hide := []wire.ACL{acl("world", "anyone", wire.PermAll&^wire.PermRead), keeper}
+		watchAll := func(paths ...string) {
+			for _, p := range []*player{a, b} {
+				for _, path := range paths {
+					p.do(existsW(path))
+					p.do(childrenW(path))
+				}
+			}
+		}
+		a.do(create("/stage/n", wire.Persistent))
+		a.do(create("/stage/n/open", wire.Persistent))
+		a.do(createACL("/stage/n/closed", hide...))
+		watchAll(root, "/stage/n", "/stage/n/open", "/stage/n/closed")
+		a.do(setACL("/stage/n", -1, hide...))
+		a.do(set("/stage/n", -1))
+		a.do(set("/stage/n/open", -1))
+		a.do(set("/stage/n/closed", -1))
+		a.do(create("/stage/n/open/child", wire.Persistent))
+		watchAll("/stage/n", "/stage/n/open", "/stage/n/new", "/stage/n/hidden")
+		b.do(wire.AddWatch{Path: root, Mode: 1})
+		a.do(create("/stage/n/new", wire.Persistent))
+		a.do(createACL("/stage/n/hidden", hide...))
+		a.do(deletion("/stage/n/hidden", -1))
+		a.do(deletion("/stage/n/new", -1))
+		watchAll(root, "/stage/n", "/stage/n/closed")
+		a.do(setACL("/stage/n/closed", -1, wire.World...))
+		a.do(multi(deletion("/stage/n/closed", -1), deletion("/stage/n/open/child", -1), deletion("/stage/n/open", -1), deletion("/stage/n", -1)))
+	}},
 	{"an exists watch waits for a sequential name", func(s *stage) {
 		a := s.session("a")
 		a.do(existsW("/stage/s-0000000001"))

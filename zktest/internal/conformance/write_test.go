@@ -100,22 +100,24 @@ var changes = []scenario{
 	{"the server's own nodes", func(s *stage) {
 		a := s.session("a")
 		for _, path := range []string{"/zookeeper", "/zookeeper/quota"} {
-			a.do(get(path))
-			a.do(getACL(path))
-			a.do(children(path))
+			before := s.peek(a, path)
+			a.do(names(path))
+			a.do(hidden{getACL(path)})
 			a.do(deletion(path, -1))
 			a.do(create(path, wire.Persistent))
+			a.do(create("/zookeeper/stage", wire.Ephemeral))
+			s.note("%s: %s", path, s.difference(before, s.peek(a, path)))
+			a.do(deletion("/zookeeper/stage", -1))
+			s.note("%s: %s", path, s.difference(before, s.peek(a, path)))
 		}
 		for _, req := range []any{
-			exists("/zookeeper/config"), getACL("/zookeeper/config"), children("/zookeeper/config"), set("/zookeeper/config", -1),
+			hidden{exists("/zookeeper/config")}, getACL("/zookeeper/config"), children("/zookeeper/config"), set("/zookeeper/config", -1),
 			setACL("/zookeeper/config", -1, wire.World...), create("/zookeeper/config/x", wire.Persistent), deletion("/zookeeper/config", -1),
 			deletion("/zookeeper/config/x", -1), deletion("/", -1), create("/", wire.Persistent), multi(deletion("/", -1)), multi(create("/", wire.Persistent)),
 			multi(deletion("/zookeeper", -1)),
 		} {
 			a.do(req)
 		}
-		a.do(create2("/zookeeper/stage", wire.Ephemeral))
-		a.do(deletion("/zookeeper/stage", -1))
 	}},
 	{"the root is a node like others", func(s *stage) {
 		a := s.session("a")
@@ -124,12 +126,11 @@ var changes = []scenario{
 		compare()
 		for _, req := range []any{
 			create("/stage-beside", wire.Persistent), deletion("/stage-beside", -1), create("/stage-", wire.EphemeralSequential),
-			setACL("/", -1, wire.World...), getACL("/missing"),
+			setACL("/", -1, wire.World...), set("/", -2),
 		} {
 			a.ask(hidden{req})
 			compare()
 		}
-		a.do(set("/", -2))
 		empty := s.peek(a, "")
 		s.note("the empty path: %s", s.difference(before, empty))
 	}},
