@@ -173,6 +173,7 @@ func TestEachRequestWantsItsPermission(t *testing.T) {
 				{entry(perm, "ip", "126.0.0.0/8"), []tree.Identity{local}, false},
 				{entry(perm, "ip", "10.0.0.0/0"), []tree.Identity{local}, true},
 				{entry(perm, "ip", "0.0.0.0/0"), []tree.Identity{{Scheme: "ip", ID: "0:0:0:0:0:0:0:1"}}, false},
+				{entry(perm, "ip", "127.0.0.1"), []tree.Identity{{Scheme: "digest", ID: "127.0.0.1"}}, false},
 				{entry(perm, "digest", bob.ID), []tree.Identity{super}, true},
 			} {
 				a := newAlone()

@@ -3,6 +3,7 @@
 package tree_test
 
 import (
+	"bytes"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -184,17 +185,23 @@ func kindOf(t *testing.T, a *alone, path string) string {
 }
 
 func TestDataIsKeptAsItCame(t *testing.T) {
-	a := newAlone()
-	theirs := []byte("before")
-	a.must(t, wire.Create{Op: wire.OpCreate, Path: "/n", Data: theirs, ACL: wire.World})
-	copy(theirs, "after!")
-	for _, want := range [][]byte{[]byte("before"), nil, {}, []byte("x")} {
-		if string(want) != "before" {
-			a.must(t, wire.SetData{Path: "/n", Data: want, Version: -1})
+	for _, want := range [][]byte{[]byte("before"), nil, {}} {
+		for name, make := range map[string]func(data []byte) any{
+			"/made": func(data []byte) any {
+				return wire.Create{Op: wire.OpCreate, Path: "/made", Data: data, ACL: wire.World}
+			},
+			"/set": func(data []byte) any { return wire.SetData{Path: "/set", Data: data, Version: -1} },
+		} {
+			a := newAlone()
+			a.must(t, create("/set", 0))
+			theirs := bytes.Clone(want)
+			a.must(t, make(theirs))
+			copy(theirs, "after!")
+			got, stat, code := a.Get(name, nil)
+			require.Equal(t, wire.OK, code)
+			require.True(t, bytes.Equal(want, got), "%s: %q", name, got)
+			require.Equal(t, want == nil, got == nil, "%s: null is not empty", name)
+			require.EqualValues(t, len(want), stat.DataLength)
 		}
-		got, stat, code := a.Get("/n", nil)
-		require.Equal(t, wire.OK, code)
-		require.Equal(t, want, got, "null is not empty")
-		require.EqualValues(t, len(want), stat.DataLength)
 	}
 }
