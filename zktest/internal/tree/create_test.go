@@ -186,7 +186,7 @@ func kindOf(t *testing.T, a *alone, path string) string {
 
 func TestDataIsKeptAsItCame(t *testing.T) {
 	for _, want := range [][]byte{[]byte("before"), nil, {}} {
-		for name, make := range map[string]func(data []byte) any{
+		for name, ask := range map[string]func(data []byte) any{
 			"/made": func(data []byte) any {
 				return wire.Create{Op: wire.OpCreate, Path: "/made", Data: data, ACL: wire.World}
 			},
@@ -195,7 +195,7 @@ func TestDataIsKeptAsItCame(t *testing.T) {
 			a := newAlone()
 			a.must(t, create("/set", 0))
 			theirs := bytes.Clone(want)
-			a.must(t, make(theirs))
+			a.must(t, ask(theirs))
 			copy(theirs, "after!")
 			got, stat, code := a.Get(name, nil)
 			require.Equal(t, wire.OK, code)
