@@ -20,9 +20,12 @@ IMAGE := set -eu; \
 .PHONY: bench clean clients demo help image lint test tidy
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: bin/lockkeeper ## watch a leader lose its term on a real ensemble of three, and its late write refused
+demo: bin/lockkeeper ## watch a leader lose its term, and its late write refused; needs Go only
+	@bin/lockkeeper demo
+
+demo-real: bin/lockkeeper ## the same on a real ensemble of three
 	@$(IMAGE) $(ENSEMBLE) -n 3 -tick 500ms -- '$(CURDIR)/bin/lockkeeper' demo
 
 # One server serves all packages of the root. A plain `go test ./...` works too: each package that needs a server then

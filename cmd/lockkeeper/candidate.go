@@ -29,13 +29,13 @@ type candidate struct {
 const connectBound = 10 * time.Second
 
 // newCandidate connects a candidate for the election at path.
-func newCandidate(ctx context.Context, name, path string, args *arguments, tl *timeline) (*candidate, error) {
-	c := &candidate{name: name, inLine: make(chan struct{})}
+func newCandidate(ctx context.Context, name, path string, on *ground, tl *timeline) (*candidate, error) {
+	c := &candidate{name: name, cut: cut{reach: on.dial}, inLine: make(chan struct{})}
 	waits := false
 	ctx, cancel := context.WithTimeoutCause(ctx, connectBound, fmt.Errorf("no session within %v", connectBound))
 	defer cancel()
-	client, err := recipes.Connect(ctx, args.servers, &recipes.Options{
-		SessionTimeout: args.timeout,
+	client, err := recipes.Connect(ctx, on.servers, &recipes.Options{
+		SessionTimeout: on.timeout,
 		Dial:           c.cut.dial,
 		Logger:         slog.New(slog.DiscardHandler), // the timeline says it
 		Trace: &recipes.Trace{

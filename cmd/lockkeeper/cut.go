@@ -13,9 +13,10 @@ import (
 
 // A cut is a switch in one client's way to all servers. Severed, it behaves as a
 // network that loses every packet: nothing arrives in either direction, nobody is
-// told, and new connections are not answered. The zero value lets everything
-// through. Safe for concurrent use.
+// told, and new connections are not answered. Safe for concurrent use.
 type cut struct {
+	reach func(ctx context.Context, network, address string) (net.Conn, error) // a server, where nothing is cut
+
 	mu      sync.Mutex            // guards what follows
 	severed chan struct{}         // closed by mend; nil while everything passes
 	conns   map[*cutConn]struct{} // open
@@ -28,7 +29,7 @@ func (c *cut) dial(ctx context.Context, network, address string) (net.Conn, erro
 		if err := c.passable(ctx); err != nil {
 			return nil, &net.OpError{Op: "dial", Net: network, Err: err}
 		}
-		conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+		conn, err := c.reach(ctx, network, address)
 		if err != nil {
 			return nil, err
 		}

@@ -123,7 +123,7 @@ func TestDialHangsWhileCutAndGoesOnWhenMended(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, listener.Close()) }()
 	address := listener.Addr().String()
-	c := &cut{}
+	c := &cut{reach: (&net.Dialer{}).DialContext}
 	c.sever()
 
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)

@@ -15,10 +15,10 @@ import (
 
 // runDemo is the demo command, up to its status.
 func runDemo(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	parsed, err := parse(args)
+	parsed, err := parseDemo(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		return run(ctx, []string{"help"}, stdout, stderr)
+		return show(usage, stdout, stderr)
 	case err != nil:
 		return misused(stderr, "demo: %v", err)
 	}
@@ -37,15 +37,26 @@ func runDemo(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return statusOK
 }
 
-// demo plays the story, with the verdict on it as its last line. Its error is one
+// demo plays the story on the servers of the arguments. Its error is one of out's,
+// or of servers in this process.
+func demo(ctx context.Context, args *demoArguments, out io.Writer) (ok bool, err error) {
+	g, err := groundFor(args)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, g.close()) }()
+	return play(ctx, g, out)
+}
+
+// play plays the story, with the verdict on it as its last line. Its error is one
 // of out's.
-func demo(ctx context.Context, args *arguments, out io.Writer) (ok bool, err error) {
+func play(ctx context.Context, on *ground, out io.Writer) (ok bool, err error) {
 	path := "/lockkeeper-demo/" + strings.ToLower(rand.Text()[:10])
-	if _, err := fmt.Fprintf(out, "three candidates for %s on %s\n\n", path, strings.Join(args.servers, ", ")); err != nil {
+	if _, err := fmt.Fprintf(out, "three candidates for %s on %s\n\n", path, on.called); err != nil {
 		return false, err
 	}
 	tl := newTimeline(out)
-	s := &story{args: args, path: path, timeline: tl, led: make(chan campaigned, 2)}
+	s := &story{ground: on, path: path, timeline: tl, led: make(chan campaigned, 2)}
 	failure := s.tell(ctx)
 	s.end()
 	if err := tl.close(); err != nil {

@@ -4,7 +4,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"runtime/debug"
 	"strings"
@@ -23,7 +22,7 @@ func TestWrongArgumentsEndWithStatus2AndUsage(t *testing.T) {
 		{"dmeo", `unknown command "dmeo"`},
 		{"version now", `version takes no arguments, not ["now"]`},
 		{"help me", `help takes no arguments, not ["me"]`},
-		{"demo", "no servers: name them with --servers host:port,… or in ZK_SERVERS"},
+		{"demo --servers=", `server "" of "" is not host:port`},
 		{"demo --servers ,", `server "" of "," is not host:port`},
 		{"demo --servers zk1:2181,", `server "" of "zk1:2181," is not host:port`},
 		{"demo --servers :2181", `server ":2181" of ":2181" is not host:port`},
@@ -34,10 +33,25 @@ func TestWrongArgumentsEndWithStatus2AndUsage(t *testing.T) {
 		{"demo --servers zk1:2181 --timeout soon", `invalid value "soon" for flag -timeout`},
 		{"demo --servers zk1:2181 zk2:2181", `takes flags only, not ["zk2:2181"]`},
 		{"demo --fast", "flag provided but not defined: -fast"},
+		{"dev 2181", `takes flags only, not ["2181"]`},
+		{"dev --listen=", "--listen is empty"},
+		{"dev --listen 2181", `--listen "2181" is not host:port`},
+		{"dev --listen 127.0.0.1:http", `address "127.0.0.1:http" has no valid port`},
+		{"dev --listen 127.0.0.1:65536", `address "127.0.0.1:65536" has no valid port`},
+		{"dev --listen :2181", "--listen :2181 is not of this machine alone, and dev lets everybody in: say --expose"},
+		{"dev --listen 0.0.0.0:2181", "not of this machine alone"},
+		{"dev --listen [::]:2181", "not of this machine alone"},
+		{"dev --listen 192.0.2.1:2181", "not of this machine alone"},
+		{"dev --listen zk1:2181", "not of this machine alone"},
+		{"dev --servers 0", "--servers 0 is below the minimum of 1"},
+		{"dev --listen 127.0.0.1:0 --servers 8", "8 servers: must be 1 to 7"},
+		{"dev --tick 0s", "--tick 0s is not positive"},
+		{"dev --listen 127.0.0.1:0 --tick 1us", "tick 1µs: must be whole milliseconds"},
+		{"dev --persist", "flag provided but not defined: -persist"},
 	} {
 		t.Run(test.args, func(t *testing.T) {
 			var stdout, stderr bytes.Buffer
-			require.Equal(t, statusUsage, run(t.Context(), strings.Fields(test.args), &stdout, &stderr))
+			require.Equal(t, statusUsage, run(t.Context(), strings.Fields(test.args), nil, &stdout, &stderr))
 			require.Empty(t, stdout.String())
 			complaint, rest, _ := strings.Cut(stderr.String(), "\n")
 			require.True(t, strings.HasPrefix(complaint, "lockkeeper: "), complaint)
@@ -49,19 +63,24 @@ func TestWrongArgumentsEndWithStatus2AndUsage(t *testing.T) {
 
 func TestServersComeFromTheFlagOrElseTheEnvironment(t *testing.T) {
 	t.Setenv("ZK_SERVERS", "zk1:2181, zk2,[::1]:2182")
-	args, err := parse(nil)
+	args, err := parseDemo(nil)
 	require.NoError(t, err)
 	require.Equal(t, []string{"zk1:2181", "zk2", "[::1]:2182"}, args.servers)
 
-	args, err = parse([]string{"--servers", "zk3:2183"})
+	args, err = parseDemo([]string{"--servers", "zk3:2183"})
 	require.NoError(t, err)
 	require.Equal(t, []string{"zk3:2183"}, args.servers)
+
+	t.Setenv("ZK_SERVERS", "")
+	args, err = parseDemo(nil)
+	require.NoError(t, err)
+	require.Empty(t, args.servers, "they are in this process then")
 }
 
 func TestHelpIsTheUsageOnStandardOutput(t *testing.T) {
-	for _, args := range []string{"help", "--help", "-h", "demo --help"} {
+	for _, args := range []string{"help", "--help", "-h", "demo --help", "dev --help"} {
 		var stdout, stderr bytes.Buffer
-		require.Equal(t, statusOK, run(t.Context(), strings.Fields(args), &stdout, &stderr), args)
+		require.Equal(t, statusOK, run(t.Context(), strings.Fields(args), nil, &stdout, &stderr), args)
 		require.Equal(t, usage, stdout.String(), args)
 		require.Empty(t, stderr.String(), args)
 	}
@@ -69,7 +88,7 @@ func TestHelpIsTheUsageOnStandardOutput(t *testing.T) {
 
 func TestVersionNamesTheBuild(t *testing.T) {
 	var stdout, stderr bytes.Buffer
-	require.Equal(t, statusOK, run(t.Context(), []string{"version"}, &stdout, &stderr))
+	require.Equal(t, statusOK, run(t.Context(), []string{"version"}, nil, &stdout, &stderr))
 	require.Regexp(t, `^lockkeeper .*, go1.*\n$`, stdout.String())
 	require.Empty(t, stderr.String())
 
@@ -78,21 +97,6 @@ func TestVersionNamesTheBuild(t *testing.T) {
 		Deps: []*debug.Module{{Path: "example.com/zk", Version: "v1.0.4"}},
 	}))
 	require.Contains(t, version(nil), "unknown version")
-}
-
-func TestDemoThatFindsNoServersFailsWithTheReason(t *testing.T) {
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(errors.New("somebody pressed a key"))
-	var stdout, stderr bytes.Buffer
-	require.Equal(t, statusFailed, run(ctx, []string{"demo", "--servers", "127.0.0.1:1"}, &stdout, &stderr))
-	require.Regexp(t, `\nfailed: candidate a: connect: .*somebody pressed a key.*\n$`, stdout.String())
-	require.Empty(t, stderr.String())
-}
-
-func TestDemoThatCannotBeShownFails(t *testing.T) {
-	var stderr bytes.Buffer
-	require.Equal(t, statusFailed, run(t.Context(), []string{"demo", "--servers", "127.0.0.1:1"}, broken{}, &stderr))
-	require.Equal(t, "lockkeeper: demo: no paper\n", stderr.String())
 }
 
 // broken is a writer that nobody reads.

@@ -21,7 +21,7 @@ const (
 
 // A story is one run of the demo.
 type story struct {
-	args       *arguments
+	ground     *ground
 	path       string // of the election
 	timeline   *timeline
 	store      store
@@ -101,7 +101,7 @@ func (s *story) tell(ctx context.Context) error {
 // begin has the first candidate lead, and the others wait in line behind it.
 func (s *story) begin(ctx context.Context) (*tenure, error) {
 	for _, name := range []string{"a", "b", "c"} {
-		c, err := newCandidate(ctx, name, s.path, s.args, s.timeline)
+		c, err := newCandidate(ctx, name, s.path, s.ground, s.timeline)
 		if err != nil {
 			return nil, err
 		}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/lockkeeper/lockkeeper/zktest"
+)
+
+// A console does to an ensemble what it is told, a line at a time.
+type console struct {
+	ensemble *zktest.Ensemble
+	out, err io.Writer
+}
+
+// run takes commands until ctx ends, whether there are more or not. Its error is
+// one of out's.
+func (c *console) run(ctx context.Context, in io.Reader) error {
+	leaveUnread()
+	commands := readLines(ctx, in)
+	for {
+		select {
+		case line, more := <-commands:
+			switch {
+			case !more:
+				commands = nil
+			case line.err != nil:
+				complain(c.err, "dev: no more commands: %v", line.err)
+			default:
+				if err := c.do(strings.TrimSpace(line.text)); err != nil {
+					return err
+				}
+			}
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// help is what is listed before the faults.
+const help = `dump      the nodes
+sessions  the sessions
+servers   the servers, counted from 0
+help      this list, and the faults:
+`
+
+// do carries out a command. What is wrong with it goes to err.
+func (c *console) do(command string) error {
+	answer := ""
+	switch command {
+	case "":
+		return nil
+	case "help":
+		answer = help + "  " + strings.Join(zktest.Faults(), "\n  ") + "\n"
+	case "dump":
+		answer = c.ensemble.Dump()
+	case "sessions":
+		answer = c.sessions()
+	case "servers":
+		answer = c.servers()
+	default:
+		if err := c.ensemble.Apply(command); err != nil {
+			complain(c.err, "dev: %v", err)
+			return nil
+		}
+		answer = "done: " + command + "\n"
+	}
+	_, err := io.WriteString(c.out, answer)
+	return err
+}
+
+func (c *console) sessions() string {
+	var b strings.Builder
+	for _, s := range c.ensemble.Sessions() {
+		where := "attached to"
+		if !s.Attached {
+			where = "detached from"
+		}
+		fmt.Fprintf(&b, "0x%x times out after %v, %s server %d\n", uint64(s.ID), s.Timeout, where, s.Server) //nolint:gosec // as ZooKeeper prints it
+	}
+	if b.Len() == 0 {
+		return "no sessions\n"
+	}
+	return b.String()
+}
+
+func (c *console) servers() string {
+	var b strings.Builder
+	for i, addr := range c.ensemble.Servers() {
+		mode := c.ensemble.Server(i).Mode()
+		if mode == "" {
+			mode = "serves nobody"
+		}
+		fmt.Fprintf(&b, "%d  %s  %s\n", i, addr, mode)
+	}
+	return b.String()
+}
+
+// A line of the input, or why there are no more.
+type line struct {
+	text string
+	err  error
+}
+
+// readLines reads until the input or ctx ends. Nothing interrupts a read of
+// standard input, so it can be left in one, which ends with the process.
+func readLines(ctx context.Context, in io.Reader) <-chan line {
+	lines := make(chan line)
+	send := func(l line) bool {
+		select {
+		case lines <- l:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
+	go func() {
+		defer close(lines)
+		scanner := bufio.NewScanner(in)
+		for scanner.Scan() {
+			if !send(line{text: scanner.Text()}) {
+				return
+			}
+		}
+		if err := scanner.Err(); err != nil {
+			send(line{err: err})
+		}
+	}()
+	return lines
+}

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"log"
+	"net"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+)
+
+// A player is a dev command that runs in this process.
+type player struct {
+	t       *testing.T
+	servers []string
+	stdin   *io.PipeWriter
+	stdout  *bufio.Reader
+	stderr  *shared
+	stop    context.CancelFunc
+	status  chan int
+}
+
+// startDev starts dev on free ports, and waits until it has said which.
+func startDev(t *testing.T, args ...string) *player {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	stdin, commands := io.Pipe()
+	answers, stdout := io.Pipe()
+	p := &player{
+		t: t, stdin: commands, stdout: bufio.NewReader(answers), stderr: &shared{},
+		stop: stop, status: make(chan int, 1),
+	}
+	go func() {
+		p.status <- run(ctx, append([]string{"dev", "--listen", "127.0.0.1:0"}, args...), stdin, stdout, p.stderr)
+		_ = stdout.Close() // as a process does: a reader is not left waiting
+	}()
+	t.Cleanup(func() {
+		stop()
+		_ = commands.Close()
+		_ = answers.Close()
+	})
+	addresses, named := strings.CutPrefix(p.line(), "ZK_SERVERS=")
+	require.True(t, named)
+	p.servers = strings.Split(addresses, ",")
+	return p
+}
+
+// line is the next one of standard output.
+func (p *player) line() string {
+	p.t.Helper()
+	text, err := p.stdout.ReadString('\n')
+	require.NoError(p.t, err, "%s", p.stderr)
+	return strings.TrimSuffix(text, "\n")
+}
+
+func (p *player) command(text string) {
+	p.t.Helper()
+	_, err := io.WriteString(p.stdin, text+"\n")
+	require.NoError(p.t, err)
+}
+
+// end interrupts it, and returns its status.
+func (p *player) end() int {
+	p.t.Helper()
+	p.stop()
+	return <-p.status
+}
+
+// connect is a session with the servers.
+func (p *player) connect() *zk.Conn {
+	p.t.Helper()
+	conn, events, err := zk.Connect(p.servers, 4*time.Second, zk.WithLogger(log.New(io.Discard, "", 0)))
+	require.NoError(p.t, err)
+	p.t.Cleanup(conn.Close)
+	for event := range events {
+		if event.State == zk.StateHasSession {
+			return conn
+		}
+	}
+	p.t.Fatal("no session")
+	return nil
+}
+
+// shared is a buffer that several goroutines write to.
+type shared struct {
+	mu     sync.Mutex // guards buffer
+	buffer bytes.Buffer
+}
+
+func (s *shared) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.buffer.Write(p)
+}
+
+func (s *shared) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.buffer.String()
+}
+
+func TestDevServesAndSaysThatItIsNotForProduction(t *testing.T) {
+	t.Parallel()
+	p := startDev(t, "--servers", "3", "--tick", "250ms")
+	require.Len(t, p.servers, 3)
+	_, err := p.connect().Create("/greeting", []byte("hello"), 0, zk.WorldACL(zk.PermAll))
+	require.NoError(t, err)
+	for _, said := range []string{
+		"NOT FOR PRODUCTION", "keeps nothing", "lets everybody in", p.servers[2], "sessions time out after 500ms to 5s",
+	} {
+		require.Contains(t, p.stderr.String(), said)
+	}
+	require.NotContains(t, p.stderr.String(), "commands are taken", "standard input is no terminal")
+	require.Equal(t, statusOK, p.end())
+}
+
+func TestDevDoesWhatItIsToldAndSurvivesWhatItCannotDo(t *testing.T) {
+	t.Parallel()
+	p := startDev(t, "--faults", "--servers", "3")
+	require.Contains(t, p.stderr.String(), "commands are taken from standard input")
+
+	p.command("sessions")
+	require.Equal(t, "no sessions", p.line())
+	conn := p.connect()
+	_, err := conn.Create("/lost", []byte("property"), zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+	require.NoError(t, err)
+	p.command("sessions")
+	session := p.line()
+	require.Regexp(t, `^0x[0-9a-f]+ times out after 4s, attached to server [0-2]$`, session)
+	p.command("dump")
+	require.Contains(t, p.lines("/lost "), `data="property"`)
+
+	p.command("  ")
+	p.command("explode")
+	p.command("cut-before 0")
+	p.command("stop 3")
+	id, _, _ := strings.Cut(session, " ")
+	p.command("expire " + id)
+	p.lines("done: expire " + id)
+	for _, said := range []string{
+		`unknown fault "explode": there are accept SERVER, cut-after N,`,
+		`number "0" is not 1 or more`,
+		`server "3": there are 3, counted from 0`,
+	} {
+		require.Contains(t, p.stderr.String(), said)
+	}
+	p.command("servers")
+	for i, mode := range []string{"leader", "follower", "follower"} {
+		require.Regexp(t, `^`+string(rune('0'+i))+`  `+regexp.QuoteMeta(p.servers[i])+`  `+mode+`$`, p.line())
+	}
+
+	require.NoError(t, p.stdin.Close())
+	require.Eventually(t, func() bool { // the client is in its next session
+		exists, _, err := conn.Exists("/lost")
+		return err == nil && !exists
+	}, time.Minute, 10*time.Millisecond, "without further commands it serves on")
+	require.Equal(t, statusOK, p.end())
+}
+
+// lines skips to the first line of standard output with the prefix.
+func (p *player) lines(prefix string) string {
+	p.t.Helper()
+	for {
+		if text := p.line(); strings.HasPrefix(text, prefix) {
+			return text
+		}
+	}
+}
+
+func TestDevListsItsCommands(t *testing.T) {
+	t.Parallel()
+	p := startDev(t, "--faults")
+	p.command("help")
+	for _, prefix := range []string{"dump ", "sessions ", "servers ", "help ", "  cut-after N", "  hold SERVER DIRECTION", "  wipe SERVER"} {
+		p.lines(prefix)
+	}
+	require.Equal(t, statusOK, p.end())
+}
+
+func TestDevThatCannotBeReadFromServesOn(t *testing.T) {
+	t.Parallel()
+	p := startDev(t, "--faults")
+	require.NoError(t, p.stdin.CloseWithError(syscall.EIO)) // as of a terminal that somebody else has
+	require.Eventually(t, func() bool {
+		return strings.Contains(p.stderr.String(), "dev: no more commands: input/output error")
+	}, time.Minute, 10*time.Millisecond)
+	require.NotNil(t, p.connect())
+	require.Equal(t, statusOK, p.end())
+}
+
+func TestDevOnATakenPortFailsAndNamesIt(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, listener.Close()) }()
+	var stdout, stderr bytes.Buffer
+	require.Equal(t, statusFailed, run(t.Context(), []string{"dev", "--listen", listener.Addr().String()}, nil, &stdout, &stderr))
+	require.Empty(t, stdout.String())
+	require.Regexp(t, `^lockkeeper: dev: .*`+regexp.QuoteMeta(listener.Addr().String())+`: .*in use\n$`, stderr.String())
+}
+
+func TestDevListensForOtherMachinesOnlyIfToldSo(t *testing.T) {
+	for _, listen := range []string{"127.0.0.1:0", "127.0.0.2:0", "localhost:0", "[::1]:0", "[::ffff:127.0.0.1]:0"} {
+		_, err := parseDev([]string{"--listen", listen})
+		require.NoError(t, err, listen)
+	}
+	for _, listen := range []string{":0", "0.0.0.0:0", "[::]:0", "192.0.2.1:0", "zk1:0", "localhost.example:0"} {
+		_, err := parseDev([]string{"--listen", listen})
+		require.ErrorContains(t, err, "--expose", listen)
+		_, err = parseDev([]string{"--listen", listen, "--expose"})
+		require.NoError(t, err, listen)
+	}
+}
+
+func TestDevWhoseAddressCannotBeShownFails(t *testing.T) {
+	t.Parallel()
+	var stderr shared
+	require.Equal(t, statusFailed, run(t.Context(), []string{"dev", "--listen", "127.0.0.1:0"}, nil, broken{}, &stderr))
+	require.Contains(t, stderr.String(), "lockkeeper: dev: no paper\n")
+}
+
+// mainVariable has this test's program be the command.
+const mainVariable = "LOCKKEEPER_TEST_MAIN"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(mainVariable) != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+func TestDevEndsWithStatus0WhenItIsInterrupted(t *testing.T) {
+	for _, signal := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+		t.Run(signal.String(), func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			program, err := os.Executable()
+			require.NoError(t, err)
+			cmd := exec.CommandContext(ctx, program, "dev", "--listen", "127.0.0.1:0")
+			cmd.Env = append(os.Environ(), mainVariable+"=1")
+			stdout, err := cmd.StdoutPipe()
+			require.NoError(t, err)
+			require.NoError(t, cmd.Start())
+			first, err := bufio.NewReader(stdout).ReadString('\n')
+			require.NoError(t, err)
+			require.Regexp(t, `^ZK_SERVERS=127\.0\.0\.1:\d+\n$`, first)
+			require.NoError(t, cmd.Process.Signal(signal))
+			require.NoError(t, cmd.Wait())
+		})
+	}
+}
