@@ -17,10 +17,10 @@ IMAGE := set -eu; \
 	fi;
 
 .DEFAULT_GOAL := help
-.PHONY: bench clean clients demo help image lint test tidy
+.PHONY: bench clean clients demo demo-real help image lint test tidy
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: bin/lockkeeper ## watch a leader lose its term, and its late write refused; needs Go only
 	@bin/lockkeeper demo
