@@ -5,8 +5,10 @@ package zktest
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
 )
@@ -148,32 +150,61 @@ func (s *Server) mntr() string {
 }
 
 func (s *Server) dump() string {
-	var ids []int64
-	for id := range s.ensemble.sessions {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
+	e := s.ensemble
 	var b strings.Builder
-	fmt.Fprintf(&b, "SessionTracker dump:\nSession Sets (%d)/(%d):\n", min(len(ids), 1), len(ids))
-	if len(ids) > 0 {
-		fmt.Fprintf(&b, "%d expire at ticks:\n", len(ids))
-	}
+	ids := slices.Sorted(maps.Keys(e.sessions))
+	sessions := newExpirySets(e)
 	for _, id := range ids {
-		fmt.Fprintf(&b, "\t0x%x\n", uint64(id)) //nolint:gosec // as ZooKeeper prints it
+		sessions.add(e.sessions[id].expires, fmt.Sprintf("0x%x", uint64(id))) //nolint:gosec // as ZooKeeper prints it
 	}
-	with := slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return len(s.tree.Ephemerals(id, "/")) == 0 })
+	b.WriteString("SessionTracker dump:\nSession " + sessions.String())
+
+	with := slices.DeleteFunc(ids, func(id int64) bool { return len(s.tree.Ephemerals(id, "/")) == 0 })
 	fmt.Fprintf(&b, "ephemeral nodes dump:\nSessions with Ephemerals (%d):\n", len(with))
 	for _, id := range with {
 		fmt.Fprintf(&b, "0x%x:\n", uint64(id)) //nolint:gosec // as ZooKeeper prints it
-		paths := s.tree.Ephemerals(id, "/")
-		slices.Sort(paths)
-		for _, path := range paths {
+		for _, path := range s.tree.Ephemerals(id, "/") {
 			fmt.Fprintf(&b, "\t%s\n", path)
 		}
 	}
-	fmt.Fprintf(&b, "Connections dump:\nConnections Sets (%d)/(%d):\n", min(len(s.conns), 1), len(s.conns))
+
+	conns := newExpirySets(e)
 	for _, c := range s.sorted() {
-		fmt.Fprintf(&b, "\t%s\n", c.brief())
+		expires, id := int64(0), int64(0)
+		if c.session != nil {
+			expires, id = c.session.expires, c.session.id
+		}
+		conns.add(expires, fmt.Sprintf("ip: /%s sessionId: 0x%x", c.remote, uint64(id))) //nolint:gosec // as ZooKeeper prints it
+	}
+	b.WriteString("Connections dump:\nConnections " + conns.String())
+	return b.String()
+}
+
+// expirySets are what expires, by the tick at which it does.
+type expirySets struct {
+	ensemble *Ensemble
+	byTick   map[int64][]string
+	count    int
+}
+
+func newExpirySets(e *Ensemble) *expirySets {
+	return &expirySets{ensemble: e, byTick: make(map[int64][]string)}
+}
+
+func (x *expirySets) add(tick int64, what string) {
+	x.byTick[tick] = append(x.byTick[tick], what)
+	x.count++
+}
+
+func (x *expirySets) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Sets (%d)/(%d):\n", len(x.byTick), x.count)
+	for _, tick := range slices.Sorted(maps.Keys(x.byTick)) {
+		at := x.ensemble.began.Add(time.Duration(tick) * x.ensemble.opts.Tick)
+		fmt.Fprintf(&b, "%d expire at %s:\n", len(x.byTick[tick]), at.Format("Mon Jan 02 15:04:05 MST 2006"))
+		for _, what := range x.byTick[tick] {
+			fmt.Fprintf(&b, "\t%s\n", what)
+		}
 	}
 	return b.String()
 }
