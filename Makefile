@@ -28,14 +28,15 @@ demo: bin/lockkeeper ## watch a leader lose its term, and its late write refused
 demo-real: bin/lockkeeper ## the same on a real ensemble of three
 	@$(IMAGE) $(ENSEMBLE) -n 3 -tick 500ms -- '$(CURDIR)/bin/lockkeeper' demo
 
-# One server serves all packages of the root. A plain `go test ./...` works too: each package that needs a server then
-# starts its own. In the docker module, one package at a time: two ensembles of five on two cores would test patience.
+# The suite that compares zktest with a real server starts one. The examples run on zktest, as they do for everybody, and
+# then on a real server. In the docker module, one package at a time: two ensembles of five on two cores would test patience.
 test: ## run all tests; needs Java or a container engine, and a C compiler for the race detector
 	-@zktest/foreign/clients.sh # without them their tests say that they were not run, or fail where CI is set
 	go vet ./...
 	cd docker && go vet ./...
 	@$(IMAGE) set -x; \
-	$(ENSEMBLE) -n 1 -- go test -race -shuffle=on ./...; \
+	go test -race -shuffle=on ./...; \
+	$(ENSEMBLE) -n 1 -- go test -race -shuffle=on ./lock ./election; \
 	cd docker && go test -race -shuffle=on -p 1 -timeout 12m ./...
 
 clients: ## get the clients of others that tests run: Kazoo, zkCli and Curator, from Debian's packages
