@@ -73,7 +73,7 @@ var rules = map[string]rule{
 	},
 	zktest: {
 		may:     []string{zktest + "/internal/tree", zktest + "/internal/wire"},
-		tools:   []string{testify, zk, fencing, recipes, lock, election},
+		tools:   []string{testify, zk, fencing, recipes, lock, election, zktest + "/internal/rawclient"},
 		because: "a stand-in that shares code with what it tests shares its mistakes",
 	},
 	zktest + "/internal/tree": {
@@ -84,6 +84,16 @@ var rules = map[string]rule{
 	zktest + "/internal/wire": {
 		tools:   []string{testify},
 		because: "a codec shared with the client would agree with it about its mistakes",
+	},
+	zktest + "/internal/rawclient": {
+		may:     []string{zktest + "/internal/wire"},
+		tools:   []string{testify},
+		because: "it shows what a server says, and knows no better",
+	},
+	zktest + "/internal/conformance": {
+		may:     []string{zktest, zktest + "/internal/rawclient", zktest + "/internal/wire", zkserver},
+		tools:   []string{testify, zkserver, zktest},
+		because: "it asks two servers the same, and judges by what they answer",
 	},
 	zktest + "/foreign": {
 		tools:   []string{testify, zk, zktest, recipes, lock, election},
@@ -106,6 +116,10 @@ var rules = map[string]rule{
 		may:     []string{history, porcupine},
 		tools:   []string{testify},
 		because: "who judges shares no code with what is judged",
+	},
+	module + "/internal/mutants": {
+		tools:   []string{testify},
+		because: "it breaks the recipes in copies, and has the simulation run in a process of its own",
 	},
 	module + "/internal/house": {
 		tools:   []string{testify},
