@@ -23,9 +23,7 @@ func demoCommand(s *stage) *exec.Cmd {
 	program := filepath.Join(s.t.TempDir(), "lockkeeper")
 	build, err := exec.CommandContext(s.ctx, "go", "build", "-C", "../..", "-buildvcs=false", "-o", program, "./cmd/lockkeeper").CombinedOutput()
 	require.NoError(s.t, err, "%s", build)
-	cmd := exec.CommandContext(s.ctx, program, "demo")
-	cmd.Env = append(os.Environ(), "ZK_SERVERS="+strings.Join(s.ensemble.Addrs(), ","))
-	return cmd
+	return exec.CommandContext(s.ctx, program, "demo", "--servers", strings.Join(s.ensemble.Addrs(), ","))
 }
 
 // demoPath is the path that a demo says it works on.
@@ -59,6 +57,7 @@ func TestDemoEndsWithOKOnARealEnsemble(t *testing.T) {
 	require.Empty(t, stderr.String())
 	lines := strings.Split(strings.TrimSuffix(string(stdout), "\n"), "\n")
 	require.Regexp(t, `^ok: told \d+ ms before another held; tokens rose \d+ -> \d+; the late write was refused$`, lines[len(lines)-1])
+	require.Contains(t, lines[0], " on "+strings.Join(s.ensemble.Addrs(), ", "))
 	path := demoPath.FindString(lines[0])
 	requireNobodyInLine(s, path)
 	require.Eventually(t, func() bool {
