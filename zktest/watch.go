@@ -51,11 +51,8 @@ func (t *watchTable) add(c *conn, path string, mode watchMode) {
 	paths[path] = struct{}{}
 }
 
-// has says whether the connection watches the path.
-func (t *watchTable) has(c *conn, path string) bool {
-	_, found := t.byPath[path][c]
-	return found
-}
+// watched says whether anybody watches the path.
+func (t *watchTable) watched(path string) bool { return len(t.byPath[path]) > 0 }
 
 // remove takes away a connection's watch on a path, and says whether there was one.
 func (t *watchTable) remove(c *conn, path string) bool {
@@ -223,7 +220,8 @@ const (
 	watcherAny      = 3
 )
 
-// lookForWatch answers checkWatches and removeWatches.
+// lookForWatch answers checkWatches and removeWatches. The first is content with a
+// watch of anybody's, in ZooKeeper 3.8, and so it is here.
 func (s *Server) lookForWatch(c *conn, path string, kind int32, remove bool) wire.Code {
 	var tables []*watchTable
 	switch kind {
@@ -241,7 +239,7 @@ func (s *Server) lookForWatch(c *conn, path string, kind int32, remove bool) wir
 		if remove {
 			found = t.remove(c, path) || found
 		} else {
-			found = t.has(c, path) || found
+			found = t.watched(path) || found
 		}
 	}
 	if !found {

@@ -27,6 +27,12 @@ import (
 // other packages' tests share does not do: zxids compare only where nobody else writes.
 const own = "ZKTEST_SERVER"
 
+var (
+	seeds = flag.Int("conformance.seeds", 20, "how many generated sequences to play")
+	first = flag.Uint64("conformance.seed", 1, "the seed of the first")
+	moves = flag.Int("conformance.moves", 200, "how long each is")
+)
+
 var transcripts = flag.String("conformance.transcripts", "", "folder to write the real server's transcripts to")
 
 func TestMain(m *testing.M) {
@@ -44,7 +50,11 @@ func zooKeeper(t *testing.T) server {
 	s := dialled("ZooKeeper", addr)
 	s.least = s.setting(t, "minSessionTimeout")
 	s.most = s.setting(t, "maxSessionTimeout")
-	s.ttl = s.hasTTL(t)
+	unwritten.Do(func() {
+		if s.fresh(t) {
+			unwritten.seen = look(t, s)
+		}
+	})
 	return s
 }
 
@@ -108,6 +118,7 @@ func (s server) hasTTL(t *testing.T) bool {
 func both(t *testing.T) (reference, double server) {
 	t.Helper()
 	reference = zooKeeper(t)
+	reference.ttl = reference.hasTTL(t)
 	return reference, inProcess(t, reference)
 }
 
@@ -118,6 +129,31 @@ func TestZktestAnswersAsZooKeeperDoes(t *testing.T) {
 			want := perform(t, reference, sc.play)
 			keep(t, sc.name, want)
 			requireSame(t, want, perform(t, double, sc.play))
+		})
+	}
+}
+
+func TestZktestAnswersGeneratedRequestsAsZooKeeperDoes(t *testing.T) {
+	reference, double := both(t)
+	for seed := *first; seed < *first+uint64(*seeds); seed++ { //nolint:gosec // a number of seeds
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			all := sequence(seed, *moves)
+			part := func(moves []move) (want, got []string) {
+				return perform(t, reference, play(moves)), perform(t, double, play(moves))
+			}
+			want, got := part(all)
+			keep(t, fmt.Sprint("generated ", seed), want)
+			if slices.Equal(want, got) {
+				return
+			}
+			few := shrink(all, 200, func(moves []move) bool {
+				want, got := part(moves)
+				return !slices.Equal(want, got)
+			})
+			want, got = part(few)
+			t.Logf("seed %d, %d moves left of %d: -conformance.seed=%d -conformance.seeds=1 -conformance.moves=%d",
+				seed, len(few), len(all), seed, *moves)
+			requireSame(t, want, got)
 		})
 	}
 }

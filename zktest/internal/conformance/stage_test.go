@@ -150,6 +150,9 @@ func (p *player) attach(other *player) {
 	p.handshake(wire.ConnectRequest{
 		Timeout: longest, Session: other.session, Password: other.password, KnowsReadOnly: true, LastZxid: p.s.last,
 	})
+	if p.session != 0 {
+		other.closed = true // that is up to p now
+	}
 }
 
 // handshake sends any first frame and writes down what comes of it.
@@ -338,11 +341,15 @@ func (p *player) end(err error) {
 	_ = p.conn.Close()
 }
 
-// hangUp ends the connection from this side. The session goes on.
+// hangUp ends the connection from this side. The session goes on. It waits until the server has seen it: ZooKeeper
+// forgets a connection together with the session that it last had, though that may be attached elsewhere by then.
 func (p *player) hangUp() {
+	p.s.t.Helper()
 	p.s.add("%s hangs up", p.name)
 	p.ended = true
 	_ = p.conn.Close()
+	id := fmt.Sprintf("sid=0x%x,", uint64(p.session)) //nolint:gosec // as the server prints it
+	require.Eventually(p.s.t, func() bool { return !strings.Contains(p.s.on.word(p.s.t, "cons"), id) }, enough, time.Millisecond)
 }
 
 // bye closes the session in order.

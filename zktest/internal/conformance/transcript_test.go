@@ -46,7 +46,7 @@ func (t *transcript) zxid(z int64) string {
 // time names the moment at which a Stat says that transaction z was. Two transactions may fall into one millisecond
 // or not, so equal times mean nothing; but all that one transaction did has its one time.
 func (t *transcript) time(z, ms int64) string {
-	if z < t.base {
+	if z <= 0 || z < t.base {
 		if ms == 0 {
 			return "@0"
 		}

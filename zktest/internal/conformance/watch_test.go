@@ -237,6 +237,18 @@ var persistent = []scenario{
 			other.removeQuietly("/stage/m", "/stage/n/child", "/stage/n")
 		}
 	}},
+	{"checkWatches finds the watches of others, too", func(s *stage) {
+		a, b := s.session("a"), s.session("b")
+		a.do(create("/stage/n", wire.Persistent))
+		for _, watch := range []any{getW("/stage/n"), childrenW("/stage/n"), wire.AddWatch{Path: "/stage/n", Mode: 1}, wire.AddWatch{Path: root, Mode: 1}} {
+			a.do(watch)
+			for kind := int32(1); kind <= 3; kind++ {
+				b.do(wire.CheckWatches{Path: "/stage/n", Type: kind})
+				b.do(wire.RemoveWatches{Path: "/stage/n", Type: kind})
+			}
+			a.do(wire.RemoveWatches{Path: "/stage/n", Type: 3})
+		}
+	}},
 	{"removing a watch leaves another session's", func(s *stage) {
 		a, b := s.session("a"), s.session("b")
 		a.do(create("/stage/n", wire.Persistent))
