@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package zktest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"slices"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/lockkeeper/lockkeeper/lock"
+	"github.com/lockkeeper/lockkeeper/recipes"
+	"github.com/lockkeeper/lockkeeper/zktest"
+)
+
+// A server for one test: it is closed with it.
+func ExampleStart() {
+	t, end := thisTest() // in a test, t is what it was given
+	defer end()
+
+	srv := zktest.Start(t)
+	conn, _, err := zk.Connect(srv.Servers(), 4*time.Second)
+	if err != nil {
+		t.Fatalf("connect: %v", err)
+	}
+	defer conn.Close()
+	if _, err := conn.Create("/colour", []byte("blue"), 0, zk.WorldACL(zk.PermAll)); err != nil {
+		t.Fatalf("create: %v", err)
+	}
+
+	data, stat, err := srv.Get("/colour") // behind the client's back
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	fmt.Printf("%s, version %d\n", data, stat.Version)
+	// Output: blue, version 0
+}
+
+// Three servers outside tests.
+func ExampleListen() {
+	ensemble, err := zktest.Listen(&zktest.Options{Servers: 3})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for i := range ensemble.Servers() {
+		fmt.Println(i, ensemble.Server(i).Mode())
+	}
+	if err := ensemble.Close(); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// 0 leader
+	// 1 follower
+	// 2 follower
+}
+
+// The session of a lock's holder ends at once, not after its timeout.
+func ExampleEnsemble_Expire() {
+	t, end := thisTest()
+	defer end()
+	ctx := context.Background()
+
+	srv := zktest.Start(t)
+	client, err := recipes.Connect(ctx, srv.Servers(), nil)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	defer client.Close()
+	ledger, err := lock.New(client, "/locks/ledger", nil)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	hold, err := ledger.Lock(ctx)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+
+	if err := srv.Expire(client.SessionID()); err != nil {
+		t.Fatalf("%v", err)
+	}
+	<-hold.Done()
+	fmt.Println("session expired:", errors.Is(hold.Err(), recipes.ErrSessionExpired))
+	// Output: session expired: true
+}
+
+// One client is cut off from the servers, as by a network that loses every packet.
+// The others are not.
+func ExampleEnsemble_Link() {
+	t, end := thisTest()
+	defer end()
+	ctx := context.Background()
+
+	srv := zktest.Start(t)
+	ledger := func(opts *recipes.Options) *lock.Mutex {
+		opts.SessionTimeout = 2 * time.Second
+		client, err := recipes.Connect(ctx, srv.Servers(), opts)
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+		t.Cleanup(client.Close)
+		mu, err := lock.New(client, "/locks/ledger", nil)
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+		return mu
+	}
+	link := srv.Link()
+	here, there := ledger(&recipes.Options{Dial: link.Dial}), ledger(&recipes.Options{})
+	hold, err := here.Lock(ctx)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+
+	link.Hold(zktest.Both)
+	<-hold.Done() // nobody can have told it: it knows by the clock
+	fmt.Println("here, deadline passed:", errors.Is(hold.Err(), recipes.ErrDeadline))
+	next, err := there.Lock(ctx)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	fmt.Println("there, a greater token:", next.Token() > hold.Token())
+	// Output:
+	// here, deadline passed: true
+	// there, a greater token: true
+}
+
+// A reply is lost: the client cannot know what its request has done.
+func ExampleEnsemble_CutAfter() {
+	t, end := thisTest()
+	defer end()
+
+	srv := zktest.Start(t)
+	conn, _, err := zk.Connect(srv.Servers(), 4*time.Second)
+	if err != nil {
+		t.Fatalf("connect: %v", err)
+	}
+	defer conn.Close()
+	if _, _, err := conn.Exists("/"); err != nil { // it is connected, and nothing is under way
+		t.Fatalf("exists: %v", err)
+	}
+
+	trap := srv.CutAfter(1)
+	_, err = conn.Create("/order", nil, 0, zk.WorldACL(zk.PermAll))
+	fmt.Println("client:", err)
+	names, err := srv.Children("/")
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	fmt.Println("server has it:", slices.Contains(names, "order"))
+	fmt.Println("trap has sprung:", trap.Sprung())
+	// Output:
+	// client: zk: connection closed
+	// server has it: true
+	// trap has sprung: true
+}
+
+// Faults have names, for plans that are written down.
+func ExampleEnsemble_Apply() {
+	t, end := thisTest()
+	defer end()
+
+	srv := zktest.Start(t)
+	for _, fault := range []string{"stop 0", "stop 1"} {
+		if err := srv.Apply(fault); err != nil {
+			fmt.Println(err)
+			continue
+		}
+		fmt.Println(fault, "is done")
+	}
+	// Output:
+	// stop 0 is done
+	// zktest: fault "stop 1": server "1": there are 1, counted from 0
+}
+
+// thisTest is a TB for an example, which is given none.
+func thisTest() (t zktest.TB, end func()) {
+	e := &exampleTest{}
+	return e, e.end
+}
+
+type exampleTest struct{ cleanups []func() }
+
+func (e *exampleTest) Helper()                           {}
+func (e *exampleTest) Cleanup(f func())                  { e.cleanups = append(e.cleanups, f) }
+func (e *exampleTest) Logf(string, ...any)               {}
+func (e *exampleTest) Errorf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
+func (e *exampleTest) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
+
+func (e *exampleTest) end() {
+	for _, cleanup := range slices.Backward(e.cleanups) {
+		cleanup()
+	}
+}
