@@ -104,6 +104,10 @@ var rules = map[string]rule{
 		tools:   tools,
 		because: "a command puts everything together, but what needs more than the ZooKeeper client is a module of its own",
 	},
+	module + "/docs": {
+		tools:   []string{testify, fencing, recipes, election, zktest},
+		because: "it holds tests only: code that the pages show, as a user writes it",
+	},
 	zkserver: {
 		tools:   []string{testify},
 		because: "it runs the docker module's command, so that nobody who embeds a lock inherits what that needs",

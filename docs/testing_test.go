@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package worker_test
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/zktest"
+)
+
+func TestCodeOfTheTestingPageIsTheCodeThatRuns(t *testing.T) {
+	code, err := os.ReadFile("worker_test.go")
+	require.NoError(t, err)
+	_, body, found := strings.Cut(string(code), "\n\n")
+	require.True(t, found, "the licence, and then what the page shows")
+
+	var shown []string
+	for _, block := range regexp.MustCompile("(?s)```go\n(.*?)```\n").FindAllStringSubmatch(page(t), -1) {
+		shown = append(shown, block[1])
+	}
+	require.Equal(t, body, strings.Join(shown, "\n"))
+}
+
+func TestTestingPageListsEveryFault(t *testing.T) {
+	var listed []string
+	for _, row := range regexp.MustCompile("(?m)^\\| (`.*?) \\|").FindAllStringSubmatch(page(t), -1) {
+		for _, name := range regexp.MustCompile("`(.+?)`").FindAllStringSubmatch(row[1], -1) {
+			listed = append(listed, name[1])
+		}
+	}
+	require.ElementsMatch(t, zktest.Faults(), listed)
+}
+
+func page(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("testing.md")
+	require.NoError(t, err)
+	return string(text)
+}
