@@ -150,9 +150,10 @@ func TestZktestAnswersGeneratedRequestsAsZooKeeperDoes(t *testing.T) {
 				want, got := part(moves)
 				return !slices.Equal(want, got)
 			})
-			want, got = part(few)
-			t.Logf("seed %d, %d moves left of %d: -conformance.seed=%d -conformance.seeds=1 -conformance.moves=%d",
-				seed, len(few), len(all), seed, *moves)
+			t.Logf("play it again with -conformance.seed=%d -conformance.seeds=1 -conformance.moves=%d; %d moves suffice", seed, *moves, len(few))
+			if w, g := part(few); !slices.Equal(w, g) { // else it does not happen each time
+				want, got = w, g
+			}
 			requireSame(t, want, got)
 		})
 	}

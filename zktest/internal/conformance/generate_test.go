@@ -5,6 +5,7 @@ package conformance_test
 import (
 	"math/rand/v2"
 
+	"github.com/lockkeeper/lockkeeper/zktest/internal/rawclient"
 	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
 )
 
@@ -52,13 +53,20 @@ func (g generator) deed(i int) any {
 	case n < 7:
 		return g.restore(i)
 	case n < 12:
-		reqs := make([]any, 1+g.IntN(5))
-		for i := range reqs {
-			reqs[i] = g.request()
-		}
-		return reqs
+		return g.pipeline()
 	}
 	return g.request()
+}
+
+// pipeline has no setACL: what follows one in the same write is judged by the old ACL or by the new one, by chance.
+func (g generator) pipeline() []any {
+	reqs := []any{g.read()}
+	for range g.IntN(5) {
+		if req := g.request(); rawclient.OpOf(req) != wire.OpSetACL {
+			reqs = append(reqs, req)
+		}
+	}
+	return reqs
 }
 
 func (g generator) request() any {
