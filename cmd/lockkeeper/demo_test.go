@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"regexp"
 	"runtime"
+	"runtime/pprof"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -98,6 +99,9 @@ func TestDemoNeedsNothingButThisProcess(t *testing.T) {
 	require.Empty(t, stderr.String())
 	require.Regexp(t, `^three candidates for /lockkeeper-demo/[a-z0-9]+ on 3 servers in this process \(zktest\)\n`, stdout.String())
 	require.Regexp(t, okLine, stdout.String())
+	var running strings.Builder
+	require.NoError(t, pprof.Lookup("goroutine").WriteTo(&running, 1))
+	require.NotContains(t, running.String(), "zktest.(*Ensemble)", "its servers have ended")
 }
 
 func TestTicksOfServersInThisProcessSuitTheTimeout(t *testing.T) {
