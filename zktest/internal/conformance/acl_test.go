@@ -23,11 +23,14 @@ var permissions = []scenario{
 			a.do(create(path+"/child", wire.Persistent))
 			a.do(setACL(path, -1, acl("world", "anyone", perms), keeper))
 			for _, req := range []any{
-				exists(path), get(path), names(path), children(path), getACL(path), wire.GetAllChildrenNumber{Path: path}, wire.Sync{Path: path},
+				exists(path), get(path), names(path), children(path), getACL(path),
+				wire.GetAllChildrenNumber{Path: path},
+				wire.Sync{Path: path},
 				multiRead(get(path), names(path)), set(path, -1), create(path+"/n", wire.Persistent), create2(path+"/s-", wire.EphemeralSequential),
 				createContainer(path + "/c"), deletion(path+"/child", -1), deletion(path+"/missing", -1), multi(check(path, -1)), multi(set(path, -1)),
 				multi(create(path+"/m", wire.Persistent)), multi(deletion(path+"/m", -1)), existsW(path), getW(path), childrenW(path),
-				wire.AddWatch{Path: path}, setACL(path, 7, wire.World...), setACL(path, -1, acl("world", "anyone", perms), keeper),
+				wire.AddWatch{Path: path},
+				setACL(path, 7, wire.World...), setACL(path, -1, acl("world", "anyone", perms), keeper),
 			} {
 				a.do(req)
 			}
@@ -171,7 +174,9 @@ var permissions = []scenario{
 		a := s.session("a")
 		for _, credential := range []wire.Auth{
 			auth("digest", "nocolon"), auth("digest", ""), auth("digest", "a:"), auth("digest", ":b"), auth("digest", "a:b:c"), auth("digest", "a:b:c"),
-			auth("ip", ""), auth("ip", "10.0.0.1"), {Scheme: "ip"}, {Scheme: "digest"},
+			auth("ip", ""), auth("ip", "10.0.0.1"),
+			{Scheme: "ip"},
+			{Scheme: "digest"},
 		} {
 			a.do(credential)
 			a.do(wire.WhoAmI{})

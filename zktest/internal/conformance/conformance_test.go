@@ -4,6 +4,7 @@ package conformance_test
 
 import (
 	"bufio"
+	"context"
 	"flag"
 	"fmt"
 	"net"
@@ -27,15 +28,25 @@ import (
 // other packages' tests share does not do: zxids compare only where nobody else writes.
 const own = "ZKTEST_SERVER"
 
+// image names the one that may say which image servers run on, see the docker module.
+const image = "ZK_TEST_IMAGE"
+
 var (
 	seeds = flag.Int("conformance.seeds", 20, "how many generated sequences to play")
 	first = flag.Uint64("conformance.seed", 1, "the seed of the first")
 	moves = flag.Int("conformance.moves", 200, "how long each is")
 )
 
-var transcripts = flag.String("conformance.transcripts", "", "folder to write the real server's transcripts to")
+var transcripts = flag.String("conformance.transcripts", "", "folder to write transcripts to")
 
 func TestMain(m *testing.M) {
+	// Others take the newest; zktest is a 3.8.
+	if name, _, tagged := strings.Cut(os.Getenv(image), ":"); tagged && name == "zookeeper" {
+		if err := os.Setenv(image, "zookeeper:3.8"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
 	if err := os.Setenv(zkserver.Variable, os.Getenv(own)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -48,6 +59,13 @@ func zooKeeper(t *testing.T) server {
 	t.Helper()
 	addr, _, _ := strings.Cut(os.Getenv(zkserver.Variable), ",")
 	s := dialled("ZooKeeper", addr)
+	if version, _, _ := strings.Cut(s.word(t, "srvr"), "\n"); !strings.HasPrefix(version, "Zookeeper version: 3.8.") {
+		refuse := t.Skipf
+		if os.Getenv("CI") != "" {
+			refuse = t.Fatalf
+		}
+		refuse("%s is there, and zktest is a 3.8: set %s=zookeeper:3.8, or %s to a server of that version", version, image, own)
+	}
 	s.least = s.setting(t, "minSessionTimeout")
 	s.most = s.setting(t, "maxSessionTimeout")
 	unwritten.Do(func() {
@@ -61,12 +79,29 @@ func zooKeeper(t *testing.T) server {
 // inProcess is zktest's server, started for the test and set up as the real one is.
 func inProcess(t *testing.T, like server) server {
 	t.Helper()
-	tick := 400 * time.Millisecond
-	ensemble := zktest.StartWith(t, &zktest.Options{Tick: tick, ContainerInterval: 100 * time.Millisecond, TTLNodes: like.ttl})
-	s := dialled("zktest", ensemble.Servers()[0])
-	s.least = int32(2 * tick.Milliseconds())
-	s.most = int32(20 * tick.Milliseconds())
+	s, _ := double(t, like, false)
 	return s
+}
+
+// inMemory is one that is reached without a socket.
+func inMemory(t *testing.T, like server) server {
+	t.Helper()
+	s, ensemble := double(t, like, true)
+	addr := ensemble.Servers()[0]
+	s.name += " in memory"
+	s.dial = func() (net.Conn, error) { return ensemble.Dial(context.Background(), "tcp", addr) }
+	return s
+}
+
+func double(t *testing.T, like server, memory bool) (server, *zktest.Ensemble) {
+	t.Helper()
+	const tick = 400 * time.Millisecond
+	ensemble := zktest.StartWith(t, &zktest.Options{
+		Tick: tick, ContainerInterval: 100 * time.Millisecond, TTLNodes: like.ttl, InMemory: memory,
+	})
+	s := dialled("zktest", ensemble.Servers()[0])
+	s.least, s.most, s.ttl = int32(2*tick.Milliseconds()), int32(20*tick.Milliseconds()), like.ttl
+	return s, ensemble
 }
 
 func dialled(name, addr string) server {
@@ -122,15 +157,44 @@ func both(t *testing.T) (reference, double server) {
 	return reference, inProcess(t, reference)
 }
 
-func TestZktestAnswersAsZooKeeperDoes(t *testing.T) {
-	reference, double := both(t)
-	for _, sc := range slices.Concat(creations, changes, transactions, permissions, oneShot, persistent, restored, sessions, reads, frames) {
+var scenarios = slices.Concat(creations, changes, transactions, permissions, oneShot, persistent, restored, sessions, reads, frames)
+
+func compare(t *testing.T, reference, double server, all []scenario) {
+	t.Helper()
+	for _, sc := range all {
 		t.Run(sc.name, func(t *testing.T) {
-			want := perform(t, reference, sc.play)
-			keep(t, sc.name, want)
-			requireSame(t, want, perform(t, double, sc.play))
+			same(t, sc, reference, double)
 		})
 	}
+}
+
+// same plays a scenario on both servers, and requires the same of them.
+func same(t *testing.T, sc scenario, reference, double server) {
+	t.Helper()
+	want, got := perform(t, reference, sc.play), perform(t, double, sc.play)
+	keep(t, sc.name, reference, want)
+	keep(t, sc.name, double, got)
+	require.True(t, slices.Equal(want, got), parting(reference, double, want, got))
+}
+
+func TestZktestAnswersAsZooKeeperDoes(t *testing.T) {
+	reference, double := both(t)
+	compare(t, reference, double, scenarios)
+}
+
+func TestNodesWithATimeToLiveAreAsZooKeepers(t *testing.T) {
+	reference, double := both(t)
+	if !reference.ttl {
+		t.Skipf("the real server has no TTL nodes: set %s to one that was started with -Dzookeeper.extendedTypesEnabled=true", own)
+	}
+	compare(t, reference, double, mortals)
+}
+
+// What a client sees does not depend on what is between it and the server.
+func TestZktestAnswersTheSameInMemory(t *testing.T) {
+	reference := zooKeeper(t)
+	socket, memory := inProcess(t, reference), inMemory(t, reference)
+	compare(t, socket, memory, scenarios)
 }
 
 func TestZktestAnswersGeneratedRequestsAsZooKeeperDoes(t *testing.T) {
@@ -142,7 +206,8 @@ func TestZktestAnswersGeneratedRequestsAsZooKeeperDoes(t *testing.T) {
 				return perform(t, reference, play(moves)), perform(t, double, play(moves))
 			}
 			want, got := part(all)
-			keep(t, fmt.Sprint("generated ", seed), want)
+			keep(t, fmt.Sprint("generated ", seed), reference, want)
+			keep(t, fmt.Sprint("generated ", seed), double, got)
 			if slices.Equal(want, got) {
 				return
 			}
@@ -154,32 +219,23 @@ func TestZktestAnswersGeneratedRequestsAsZooKeeperDoes(t *testing.T) {
 			if w, g := part(few); !slices.Equal(w, g) { // else it does not happen each time
 				want, got = w, g
 			}
-			requireSame(t, want, got)
+			require.Fail(t, "they do not answer alike", parting(reference, double, want, got))
 		})
 	}
 }
 
 // keep writes a transcript to the folder that the flag names.
-func keep(t *testing.T, name string, lines []string) {
+func keep(t *testing.T, name string, on server, lines []string) {
 	t.Helper()
 	if *transcripts == "" {
 		return
 	}
-	file := filepath.Join(*transcripts, strings.ReplaceAll(name, " ", "_")+".txt")
-	require.NoError(t, os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o644))
-}
-
-// requireSame compares two transcripts. It shows the first step at which they part.
-func requireSame(t *testing.T, want, got []string) {
-	t.Helper()
-	if slices.Equal(want, got) {
-		return
-	}
-	require.Fail(t, "zktest does not answer as ZooKeeper does", parting(want, got))
+	file := filepath.Join(*transcripts, strings.ReplaceAll(name, " ", "_")+"."+strings.ReplaceAll(on.name, " ", "_"))
+	require.NoError(t, os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
 }
 
 // parting shows where two transcripts part: what led there, and what each says then.
-func parting(want, got []string) string {
+func parting(reference, double server, want, got []string) string {
 	at := 0
 	for at < min(len(want), len(got)) && want[at] == got[at] {
 		at++
@@ -191,5 +247,6 @@ func parting(want, got []string) string {
 		}
 		return "\n    " + strings.Join(lines[from:to], "\n    ")
 	}
-	return fmt.Sprintf("line %d, after%s\nZooKeeper:%s\nzktest:%s", at+1, show(want, at-4, at), show(want, at, at+4), show(got, at, at+4))
+	return fmt.Sprintf("line %d, after%s\n%s:%s\n%s:%s", at+1, show(want, at-4, at),
+		reference.name, show(want, at, at+4), double.name, show(got, at, at+4))
 }

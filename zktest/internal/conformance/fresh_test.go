@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // unwritten is what the real server shows of itself before anybody has written to it, nil if somebody had when the
@@ -40,6 +42,5 @@ func TestAServerBeginsWithZooKeepersOwnNodes(t *testing.T) {
 	if unwritten.seen == nil {
 		t.Skip("the real server is not a fresh one")
 	}
-	keep(t, "a fresh server", unwritten.seen)
-	requireSame(t, unwritten.seen, look(t, inProcess(t, reference)))
+	require.Equal(t, unwritten.seen, look(t, inProcess(t, reference)))
 }

@@ -123,8 +123,12 @@ var transactions = []scenario{
 	}},
 	{"a transaction may hold changes only", func(s *stage) {
 		for i, op := range []any{
-			get(root), names(root), children(root), exists(root), setACL(root, -1, wire.World...), getACL(root), multi(), wire.Sync{Path: root}, wire.Ping{},
-			wire.CloseSession{}, rawclient.Raw{Op: 77}, rawclient.Raw{Op: wire.OpError, Put: func(w *wire.Writer) { w.Int32(-101) }},
+			get(root), names(root), children(root), exists(root), setACL(root, -1, wire.World...), getACL(root), multi(),
+			wire.Sync{Path: root},
+			wire.Ping{},
+			wire.CloseSession{},
+			rawclient.Raw{Op: 77},
+			rawclient.Raw{Op: wire.OpError, Put: func(w *wire.Writer) { w.Int32(-101) }},
 			createTTL("/stage/t", wire.PersistentWithTTL, 1000),
 		} {
 			p := s.session(fmt.Sprint("p", i))

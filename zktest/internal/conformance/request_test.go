@@ -68,7 +68,8 @@ func getW(path string) wire.GetData               { return wire.GetData{Path: pa
 func getACL(path string) wire.GetACL              { return wire.GetACL{Path: path} }
 func names(path string) wire.GetChildren          { return wire.GetChildren{Path: path} }
 func namesW(path string) wire.GetChildren         { return wire.GetChildren{Path: path, Watch: true} }
-func children(path string) wire.GetChildren       { return wire.GetChildren{Path: path, WithStat: true} }
+
+func children(path string) wire.GetChildren { return wire.GetChildren{Path: path, WithStat: true} }
 
 func childrenW(path string) wire.GetChildren {
 	return wire.GetChildren{Path: path, Watch: true, WithStat: true}

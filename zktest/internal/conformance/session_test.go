@@ -185,3 +185,32 @@ var sessions = []scenario{
 		b.do(children(root))
 	}},
 }
+
+// mortals are played where the real server has TTL nodes, which is not its default.
+var mortals = []scenario{
+	{"a node with a time to live goes after it, once it has no children", func(s *stage) {
+		a, b := s.session("a"), s.session("b")
+		for _, path := range []string{"/stage/parent", "/stage/short"} {
+			b.do(wire.AddWatch{Path: path})
+		}
+		a.do(createTTL("/stage/long", wire.PersistentWithTTL, 1<<39))
+		a.do(createTTL("/stage/parent", wire.PersistentWithTTL, 600))
+		a.do(create("/stage/parent/child", wire.Persistent))
+		a.ask(createTTL("/stage/short", wire.PersistentWithTTL, 300))
+		b.awaitEvents(4) // parent created, its child, short created, short deleted
+		b.do(children(root))
+		a.ask(deletion("/stage/parent/child", -1))
+		b.awaitEvents(6) // its child, parent deleted
+		b.do(children(root))
+	}},
+	{"a node with a time to live lives on as it is written to", func(s *stage) {
+		a := s.session("a")
+		a.do(createTTL("/stage/n", wire.PersistentWithTTL, 1<<39))
+		a.do(set("/stage/n", -1))
+		a.do(createTTL("/stage/n/s-", wire.PersistentSequentialTTL, 1<<39))
+		a.do(create("/stage/n/e", wire.Ephemeral))
+		a.do(children("/stage/n"))
+		a.do(multi(createTTL("/stage/n/m", wire.PersistentWithTTL, 1<<39), set("/stage/n/m", 0), deletion("/stage/n/e", 0)))
+		a.do(children("/stage/n"))
+	}},
+}

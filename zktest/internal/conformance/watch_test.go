@@ -224,11 +224,19 @@ var persistent = []scenario{
 		for kind := int32(0); kind <= 6; kind++ {
 			p := s.session(fmt.Sprint("p", kind))
 			for _, req := range []any{
-				wire.RemoveWatches{Path: "/stage/n", Type: kind}, create("/stage/n", wire.Persistent), getW("/stage/n"), childrenW("/stage/n"),
-				wire.RemoveWatches{Path: "/stage/n", Type: kind}, set("/stage/n", -1), create("/stage/n/child", wire.Persistent),
-				wire.AddWatch{Path: "/stage/n"}, wire.RemoveWatches{Path: "/stage/n", Type: kind}, set("/stage/n", -1), deletion("/stage/n/child", -1),
-				wire.AddWatch{Path: "/stage/n", Mode: 1}, wire.RemoveWatches{Path: "/stage/n", Type: kind}, set("/stage/n", -1), create("/stage/n/child", wire.Persistent),
-				existsW("/stage/m"), wire.RemoveWatches{Path: "/stage/m", Type: kind}, create("/stage/m", wire.Persistent),
+				wire.RemoveWatches{Path: "/stage/n", Type: kind},
+				create("/stage/n", wire.Persistent), getW("/stage/n"), childrenW("/stage/n"),
+				wire.RemoveWatches{Path: "/stage/n", Type: kind},
+				set("/stage/n", -1), create("/stage/n/child", wire.Persistent),
+				wire.AddWatch{Path: "/stage/n"},
+				wire.RemoveWatches{Path: "/stage/n", Type: kind},
+				set("/stage/n", -1), deletion("/stage/n/child", -1),
+				wire.AddWatch{Path: "/stage/n", Mode: 1},
+				wire.RemoveWatches{Path: "/stage/n", Type: kind},
+				set("/stage/n", -1), create("/stage/n/child", wire.Persistent),
+				existsW("/stage/m"),
+				wire.RemoveWatches{Path: "/stage/m", Type: kind},
+				create("/stage/m", wire.Persistent),
 				deletion("/stage/m", -1), deletion("/stage/n/child", -1), deletion("/stage/n", -1),
 			} {
 				p.do(req)
@@ -272,8 +280,13 @@ var restored = []scenario{
 		paths := []string{"/stage/old", "/stage/changed", "/stage/grown", "/stage/new", "/stage/missing"}
 		for i, since := range []int64{0, -1, first, middle, last, last + 1000} {
 			for _, watches := range []wire.SetWatches{
-				{Data: paths}, {Exist: paths}, {Child: paths}, {Data: paths, Exist: paths, Child: paths},
-				{Persistent: paths}, {PersistentRecursive: paths}, {Data: paths, Persistent: paths, PersistentRecursive: paths},
+				{Data: paths},
+				{Exist: paths},
+				{Child: paths},
+				{Data: paths, Exist: paths, Child: paths},
+				{Persistent: paths},
+				{PersistentRecursive: paths},
+				{Data: paths, Persistent: paths, PersistentRecursive: paths},
 			} {
 				p := s.session("p")
 				watches.RelativeZxid = since

@@ -36,16 +36,15 @@ func shape(text string) string {
 	return number.ReplaceAllString(text, "number")
 }
 
-// told has a player with an ephemeral node and watches, and returns what a word tells then, in shape.
-func told(t *testing.T, on server, word string, in func(string) string) []string {
-	t.Helper()
-	return perform(t, on, func(s *stage) {
+// asking has a player with an ephemeral node and watches, and writes down what a word tells then, in shape.
+func asking(word string, in func(string) string) scenario {
+	return scenario{"the word " + word, func(s *stage) {
 		a := s.session("a")
 		a.do(create("/stage/e", wire.Ephemeral))
 		a.do(getW("/stage/e"))
 		a.do(childrenW(root))
-		s.lines = append(s.lines, strings.Split(in(on.word(t, word)), "\n")...)
-	})
+		s.lines = append(s.lines, strings.Split(in(s.on.word(s.t, word)), "\n")...)
+	}}
 }
 
 func TestWordsAreAnsweredInTheSameForm(t *testing.T) {
@@ -67,11 +66,7 @@ func TestWordsAreAnsweredInTheSameForm(t *testing.T) {
 			return hex.ReplaceAllString(address.ReplaceAllString(text, "/address"), "hexadecimal")
 		},
 	} {
-		t.Run(word, func(t *testing.T) {
-			want := told(t, reference, word, in)
-			keep(t, "the word "+word, want)
-			requireSame(t, want, told(t, double, word, in))
-		})
+		t.Run(word, func(t *testing.T) { same(t, asking(word, in), reference, double) })
 	}
 }
 

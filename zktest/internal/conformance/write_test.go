@@ -89,9 +89,18 @@ var changes = []scenario{
 			deletion("/stage/missing", -1), set("/stage/missing", -1), create(root, wire.Persistent), create("", wire.Persistent),
 			create("/stage/x", 77), setACL("/stage/missing", -1, wire.World...), multi(check("/stage/missing", -1)), multi(),
 			exists("/stage/missing"), get("/stage/missing"), getACL("/stage/missing"), children("/stage/missing"), names("/stage/missing"),
-			exists(root), get(root), getACL(root), children(root), wire.Sync{Path: root}, wire.Ping{}, wire.WhoAmI{},
-			wire.GetEphemerals{Prefix: "/"}, wire.GetAllChildrenNumber{Path: root}, multiRead(get(root)), wire.AddWatch{Path: root},
-			wire.CheckWatches{Path: root, Type: 3}, wire.RemoveWatches{Path: root, Type: 3}, auth("digest", "a:b"), wire.SetWatches{},
+			exists(root), get(root), getACL(root), children(root),
+			wire.Sync{Path: root},
+			wire.Ping{},
+			wire.WhoAmI{},
+			wire.GetEphemerals{Prefix: "/"},
+			wire.GetAllChildrenNumber{Path: root},
+			multiRead(get(root)),
+			wire.AddWatch{Path: root},
+			wire.CheckWatches{Path: root, Type: 3},
+			wire.RemoveWatches{Path: root, Type: 3},
+			auth("digest", "a:b"),
+			wire.SetWatches{},
 		} {
 			a.do(step)
 			a.do(wire.Ping{})
@@ -111,7 +120,8 @@ var changes = []scenario{
 			s.note("%s: %s", path, s.difference(before, s.peek(a, path)))
 		}
 		for _, req := range []any{
-			hidden{exists("/zookeeper/config")}, getACL("/zookeeper/config"), children("/zookeeper/config"), set("/zookeeper/config", -1),
+			hidden{exists("/zookeeper/config")},
+			getACL("/zookeeper/config"), children("/zookeeper/config"), set("/zookeeper/config", -1),
 			setACL("/zookeeper/config", -1, wire.World...), create("/zookeeper/config/x", wire.Persistent), deletion("/zookeeper/config", -1),
 			deletion("/zookeeper/config/x", -1), deletion("/", -1), create("/", wire.Persistent), multi(deletion("/", -1)), multi(create("/", wire.Persistent)),
 			multi(deletion("/zookeeper", -1)),
