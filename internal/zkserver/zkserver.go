@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package zkserver gives the tests of a package a real ZooKeeper server, for examples that are executed:
+// Package zkserver gives the tests of a package a real ZooKeeper server, to compare zktest with:
 //
 //	func TestMain(m *testing.M) { os.Exit(zkserver.Main(m)) }
 //
@@ -27,7 +27,7 @@ const Variable = "ZK_SERVERS"
 
 // Main runs the tests with [Variable] set, and returns the exit code for os.Exit. Servers that are named there already
 // are used; else one is started, and stopped after the tests. When none can be had, Main says how to get one and
-// returns 1 without running a test, as an example cannot be skipped.
+// returns 1 without running a test: a comparison that did not take place must not look like one that held.
 func Main(m interface{ Run() int }) int {
 	if os.Getenv(Variable) != "" {
 		return m.Run()
