@@ -19,9 +19,10 @@ import (
 
 // Bounds of what one connection can make the server keep, in bytes.
 const (
-	maxInbound  = 4 << 20  // frames that wait to be carried out: then nothing more is read
-	maxReplies  = 4 << 20  // replies that wait to be sent: then nothing more is carried out
-	maxOutbound = 32 << 20 // with events, which do not wait: then the connection ends
+	maxInbound  = 4 << 20  // frames that wait to be looked at: then nothing more is read
+	maxWaiting  = 4 << 20  // requests that wait for the leader: then no more are looked at
+	maxReplies  = 4 << 20  // replies that wait to be sent: the same
+	maxOutbound = 32 << 20 // replies and events, which do not wait: then the connection ends
 )
 
 // A conn is one client's connection to one server.
@@ -31,6 +32,7 @@ const (
 // goroutine that carries requests out, and the writer.
 type conn struct {
 	server *Server
+	number int64 // in the order in which they came
 	link   *Link // the client's own way, nil if it has none
 	net    net.Conn
 	remote string // the client's address
@@ -47,6 +49,8 @@ type conn struct {
 	over    bool            // it has ended, or is about to
 	who     []tree.Identity // as whom its requests are carried out
 	waiting []*request      // that were not answered yet, in order
+	kept    int             // bytes of the frames that those came in
+	eased   *sync.Cond      // of the ensemble's mu: signalled when kept has shrunk, or it is over
 	counts  traffic
 }
 
@@ -68,13 +72,24 @@ func (c *conn) serve() {
 	both.Go(c.write)
 	for {
 		item, ok := c.in.take()
-		if !ok || !c.out.room(maxReplies) {
+		if !ok || !c.out.room(maxReplies) || !e.ease(c) {
 			break
 		}
 		e.receive(c, item)
 	}
 	both.Wait()
 	e.forget(c)
+}
+
+// ease waits until not too many requests of the connection wait. ok is false once it
+// is over.
+func (e *Ensemble) ease(c *conn) (ok bool) {
+	e.mu.Lock()
+	defer e.unlock()
+	for c.kept > maxWaiting && !c.over {
+		c.eased.Wait()
+	}
+	return true
 }
 
 func (c *conn) delay() time.Duration { return time.Duration(c.slow.Load()) }
@@ -101,6 +116,9 @@ func (c *conn) read() {
 func (c *conn) next(r *bufio.Reader, first bool) inbound {
 	head, err := r.Peek(4)
 	if err != nil {
+		if len(head) > 0 && errors.Is(err, io.EOF) {
+			err = fmt.Errorf("connection ends %d bytes into a packet's length: %w", len(head), io.ErrUnexpectedEOF)
+		}
 		return inbound{end: err}
 	}
 	if _, known := words[string(head)]; known && first {
@@ -129,6 +147,9 @@ func readFull(r io.Reader, size int) ([]byte, error) {
 		frame = slices.Grow(frame, n)
 		got, err := io.ReadFull(r, frame[len(frame):len(frame)+n])
 		frame = frame[:len(frame)+got]
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
 		if err != nil {
 			return frame, err
 		}
@@ -171,28 +192,39 @@ func (c *conn) send(frame []byte) {
 	c.out.put(frame, len(frame), c.delay())
 }
 
-// finish ends the connection once what was sent before has gone out. The caller
+// finish is the server's hanging up: the client hears of it behind what was sent
+// before, and not while that way is held. why is logged unless it is nil. The caller
 // holds the ensemble's mu.
-func (c *conn) finish() {
+func (c *conn) finish(why error) {
+	if c.end(why) {
+		c.out.put(nil, 0, c.delay())
+	}
+}
+
+// abort ends a connection at once and on both sides, with whatever is in its queues.
+// The caller holds mu; the network hears of it when that is released.
+func (e *Ensemble) abort(c *conn, why error) {
+	c.end(why)
+	e.doomed = append(e.doomed, c)
+}
+
+// end has the server know nothing of the connection any more. It says whether it did.
+func (c *conn) end(why error) bool {
 	if c.over {
-		return
+		return false
 	}
 	c.over = true
 	c.server.drop(c)
-	c.out.put(nil, 0, c.delay())
+	c.eased.Broadcast()
+	if why != nil {
+		c.server.ensemble.say("connection closed", "server", c.server.addr, "client", c.remote, "reason", why)
+	}
+	return true
 }
 
-// abort ends a connection at once, with whatever is in its queues. The caller holds
-// mu; the network hears of it when that is released.
-func (e *Ensemble) abort(c *conn, why error) {
-	if why != nil && !c.over {
-		e.opts.Logger.Info("connection closed", "server", c.server.addr, "client", c.remote, "reason", why)
-	}
-	if !c.over {
-		c.over = true
-		c.server.drop(c)
-	}
-	e.doomed = append(e.doomed, c)
+// say has something logged once mu is released: a logger may do what it likes.
+func (e *Ensemble) say(what string, args ...any) {
+	e.said = append(e.said, func() { e.opts.Logger.Info(what, args...) })
 }
 
 // receive carries out what a connection's reader has found.
@@ -216,35 +248,36 @@ func (e *Ensemble) receive(c *conn, item inbound) {
 		return
 	case item.word != "":
 		c.send([]byte(words[item.word](c.server)))
-		c.finish()
+		c.finish(nil)
 		return
 	}
 	snared := e.traps.step()
 	if c.link != nil {
-		if s := c.link.traps.step(); s != pass {
-			snared = s
-		}
+		snared = max(snared, c.link.traps.step())
 	}
 	switch snared {
 	case cutBefore:
-		e.abort(c, errors.New("trap: cut before this frame"))
+		c.finish(errors.New("trap: cut before this frame"))
 		return
 	case cutAfter:
 		c.lost = true
-		defer e.abort(c, errors.New("trap: cut after this frame"))
+		defer c.finish(errors.New("trap: cut after this frame"))
 	}
 	c.counts.received++
 	if err := c.handle(item.frame); err != nil {
-		e.abort(c, err)
+		c.finish(err)
 	}
 }
 
 // unlock releases mu, and then does what must not be done under it: it ends the
 // connections that were doomed, and wakes those who wait for a change.
 func (e *Ensemble) unlock() {
-	doomed, stirred := e.doomed, e.stirred
-	e.doomed, e.stirred = nil, nil
+	doomed, stirred, said := e.doomed, e.stirred, e.said
+	e.doomed, e.stirred, e.said = nil, nil, nil
 	e.mu.Unlock()
+	for _, say := range said {
+		say()
+	}
 	for _, c := range doomed {
 		c.kill()
 	}

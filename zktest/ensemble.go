@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -42,6 +43,9 @@ type Ensemble struct {
 	doomed   []*conn         // to be killed once mu is released
 	changed  chan struct{}   // closed at each change of a way
 	stirred  []chan struct{} // to be closed once mu is released
+	said     []func()        // to be logged once mu is released
+	accepted int64           // connections, ever
+	stepping *time.Timer     // until a leader without a quorum steps down
 }
 
 // A TB is what Start needs of a *testing.T.
@@ -143,10 +147,14 @@ func (e *Ensemble) listen() error {
 		if port != 0 {
 			at = port + i
 		}
-		s.addr = net.JoinHostPort(host, fmt.Sprint(at))
-		if err := s.listen(); err != nil {
+		l, err := s.bind(net.JoinHostPort(host, strconv.Itoa(at)))
+		if err != nil {
 			return err
 		}
+		s.addr = l.Addr().String()
+		e.mu.Lock()
+		s.attend(l)
+		e.unlock()
 	}
 	return nil
 }
@@ -238,9 +246,11 @@ func (s *Server) admit(l *Link) (theirs net.Conn, changed <-chan struct{}, err e
 		w.refuse = w.refuse || l.way.refuse
 	}
 	switch {
+	case e.closed:
+		return nil, nil, syscall.ECONNREFUSED
 	case w.held != 0:
 		return nil, e.changed, nil
-	case e.closed || !s.running || w.refuse:
+	case !s.running || w.refuse:
 		return nil, nil, syscall.ECONNREFUSED
 	}
 	theirs, ours := net.Pipe()
@@ -282,8 +292,10 @@ func (e *Ensemble) Close() error {
 		return nil
 	}
 	e.closed = true
-	if e.electing != nil {
-		e.electing.Stop()
+	for _, t := range []*time.Timer{e.electing, e.stepping} {
+		if t != nil {
+			t.Stop()
+		}
 	}
 	var listeners []net.Listener
 	for _, s := range e.servers {

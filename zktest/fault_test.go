@@ -24,11 +24,11 @@ func TestAnExpiredSessionTakesItsNodesAndItsClientFindsOut(t *testing.T) {
 		began, id := time.Now(), c.SessionID()
 		require.NoError(t, e.Expire(id))
 		_, _, err := e.Get("/mine")
-		require.ErrorContains(t, err, "NoNode")
+		require.ErrorIs(t, err, zktest.ErrNoNode)
 		c.eventually(zk.StateExpired)
 		waitFor(t, "a session of its own again", func() bool { return !c.since(zk.StateHasSession, began).IsZero() })
 		require.NotEqual(t, id, c.SessionID())
-		require.ErrorContains(t, e.Expire(id), "no such session")
+		require.ErrorIs(t, e.Expire(id), zktest.ErrNoSession)
 	})
 }
 
@@ -225,7 +225,7 @@ func TestNobodyServesWithoutAQuorum(t *testing.T) {
 		e.Server(2).Stop()
 		waitFor(t, "the client is disconnected", func() bool { return !c.since(zk.StateDisconnected, began).IsZero() })
 		waitFor(t, "nobody leads", func() bool { return e.Leader() == nil })
-		require.ErrorContains(t, e.Create("/x", nil), "nobody leads")
+		require.ErrorIs(t, e.Create("/x", nil), zktest.ErrNoQuorum)
 		require.NoError(t, e.Server(2).Start())
 		waitFor(t, "it is served again", func() bool { return !c.since(zk.StateHasSession, began).IsZero() })
 		c.create("/x", 0)
@@ -327,7 +327,7 @@ func TestEachTransactionIsToldInOrder(t *testing.T) {
 		require.Equal(t, told[0].Session, told[i].Session)
 	}
 	require.Equal(t, "/a", told[1].Path)
-	require.ErrorContains(t, told[2].Err, "NodeExists")
+	require.ErrorIs(t, told[2].Err, zktest.ErrNodeExists)
 	require.Equal(t, "/b-0000000001", told[3].Ops[0].Path)
 	require.Equal(t, "x", string(told[3].Ops[1].Data))
 	require.Equal(t, []string{"/a"}, told[4].Removed)

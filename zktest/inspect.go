@@ -3,7 +3,6 @@
 package zktest
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -30,36 +29,25 @@ type Stat struct {
 // super may do everything.
 var super = []tree.Identity{{Scheme: "super", ID: ""}}
 
-// An OpError says what could not be done behind the clients' back, where, and why: Err
-// has ZooKeeper's name of the reason as its text.
-type OpError struct {
-	Op, Path string
-	Err      error
-}
-
-func (e *OpError) Error() string { return fmt.Sprintf("zktest: %s %s: %v", e.Op, e.Path, e.Err) }
-
-// Unwrap is the reason.
-func (e *OpError) Unwrap() error { return e.Err }
-
-var errNobodyLeads = errors.New("nobody leads")
-
-func failed(op, path string, code wire.Code) error {
-	if code == wire.OK {
-		return nil
-	}
-	return &OpError{Op: op, Path: path, Err: code}
-}
-
-// view runs f on the tree of the leader, or of the first server while none leads.
+// view runs f on the tree of the leader or, while none leads, of the server that knows
+// most of those that run, or of all.
 func (e *Ensemble) view(f func(t *tree.Tree)) {
 	e.mu.Lock()
 	defer e.unlock()
-	s := e.leader
-	if s == nil {
-		s = e.servers[0]
+	f(e.latest().tree)
+}
+
+func (e *Ensemble) latest() *Server {
+	if e.leader != nil {
+		return e.leader
 	}
-	f(s.tree)
+	best := e.servers[0]
+	for _, s := range e.servers[1:] {
+		if s.running && !best.running || s.running == best.running && s.tree.Zxid() > best.tree.Zxid() {
+			best = s
+		}
+	}
+	return best
 }
 
 // Get returns a node's data and Stat.
@@ -80,19 +68,24 @@ func (e *Ensemble) Children(path string) (names []string, err error) {
 
 // Create makes a persistent node, open to all, and those above it that are missing.
 func (e *Ensemble) Create(path string, data []byte) error {
-	if above := parentOf(path); above != "" && above != "/" {
-		missing := false
-		e.view(func(t *tree.Tree) {
-			_, code := t.Exists(above)
-			missing = code == wire.NoNode
-		})
-		if missing {
-			if err := e.Create(above, nil); err != nil {
-				return err
-			}
+	e.mu.Lock()
+	defer e.unlock()
+	if !e.quorum() {
+		return &OpError{Op: "create", Path: path, Err: ErrNoQuorum}
+	}
+	var missing []string
+	for above := parentOf(path); above != "" && above != "/"; above = parentOf(above) {
+		if _, code := e.leader.tree.Exists(above); code == wire.OK {
+			break
+		}
+		missing = append(missing, above)
+	}
+	for _, above := range slices.Backward(missing) {
+		if err := failed("create", above, e.do(wire.Create{Op: wire.OpCreate, Path: above, ACL: wire.World})); err != nil {
+			return err
 		}
 	}
-	return e.doAs("create", path, wire.Create{Op: wire.OpCreate, Path: path, Data: slices.Clone(data), ACL: wire.World})
+	return failed("create", path, e.do(wire.Create{Op: wire.OpCreate, Path: path, Data: slices.Clone(data), ACL: wire.World}))
 }
 
 // Set replaces a node's data.
@@ -109,8 +102,8 @@ func (e *Ensemble) Delete(path string) error {
 func (e *Ensemble) doAs(op, path string, req any) error {
 	e.mu.Lock()
 	defer e.unlock()
-	if e.leader == nil || !e.quorum() {
-		return &OpError{Op: op, Path: path, Err: errNobodyLeads}
+	if !e.quorum() {
+		return &OpError{Op: op, Path: path, Err: ErrNoQuorum}
 	}
 	return failed(op, path, e.do(req))
 }
@@ -125,23 +118,26 @@ func (e *Ensemble) do(req any) wire.Code {
 	return en.outcome.Err()
 }
 
-// PlantCounter sets the number from which the names of a node's sequential children
-// go on, on all servers and outside the order of transactions: from 2147483646 on
-// they show what becomes of the counter at its end. It cannot go back.
+// PlantCounter sets the number from which the names of a node's sequential children go
+// on. Each server does so when it applies the transaction before: one that lags or is
+// cut off, later. From 2147483646 on they show what becomes of the counter at its end.
+// It cannot go back.
 func (e *Ensemble) PlantCounter(path string, next int32) error {
-	if next < 0 {
-		return &OpError{Op: "plant counter", Path: path, Err: fmt.Errorf("number %d is negative", next)}
-	}
+	fail := func(err error) error { return &OpError{Op: "plant counter", Path: path, Err: err} }
 	e.mu.Lock()
 	defer e.unlock()
-	for _, s := range e.servers {
-		if s != e.leader && s.running {
-			s.catchUp()
-		}
-		if code := s.tree.PlantCounter(path, next); code != wire.OK && s.running {
-			return failed("plant counter", path, code)
-		}
+	if !e.quorum() {
+		return fail(ErrNoQuorum)
 	}
+	stat, code := e.leader.tree.Exists(path)
+	if code != wire.OK {
+		return fail(asError(code))
+	}
+	// What is shown counts deletions as well: twice the counter, less what is left.
+	if now := int64((uint32(stat.Cversion) + uint32(stat.NumChildren)) / 2); int64(next) < now { //nolint:gosec // it runs over
+		return fail(fmt.Errorf("number %d is below the counter, which is at %d", next, now))
+	}
+	e.commit(entry{plant: plant{path, next}})
 	return nil
 }
 
@@ -184,7 +180,7 @@ func (e *Ensemble) reap(now time.Time) {
 func (e *Ensemble) Reap() {
 	e.mu.Lock()
 	defer e.unlock()
-	if e.leader != nil && e.quorum() {
+	if e.quorum() {
 		e.reap(time.Now())
 	}
 }

@@ -65,9 +65,9 @@ func (l *Link) Dialer() func(network, address string, timeout time.Duration) (ne
 	return dialer(l.Dial)
 }
 
-// Hold keeps what goes in the direction from arriving, until Release. New
-// connections are made, as far as a held link lets them: with Both or ToServer held
-// a dial waits until its ctx ends, as one does whose packets are lost.
+// Hold keeps what goes in the direction from arriving, until Release. Making a
+// connection takes both directions: while either is held a dial waits, until its ctx
+// ends, as one does whose packets are lost.
 func (l *Link) Hold(d Direction) { l.set(func(w *way) { w.held |= d & Both }) }
 
 // Release lets everything that was held pass, in its order.
@@ -82,7 +82,8 @@ func (l *Link) Delay(d time.Duration) {
 	l.set(func(w *way) { w.delay = d })
 }
 
-// Cut ends the link's connections. New ones can be made at once.
+// Cut ends the link's connections, on both sides and at once, also where they are held.
+// New ones can be made.
 func (l *Link) Cut() {
 	e := l.ensemble
 	e.mu.Lock()

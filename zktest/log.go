@@ -21,7 +21,14 @@ type entry struct {
 	txn     tree.Txn
 	outcome tree.Outcome
 	closes  int64 // the session that it ends, 0 if none
+	plant   plant // a counter that is set with it, and then it is no transaction
 	at      time.Time
+}
+
+// A plant is a counter of sequential names that is set from outside.
+type plant struct {
+	path string
+	next int32
 }
 
 func (l *log) end() int64 { return l.first + int64(len(l.entries)) }
@@ -103,6 +110,11 @@ func (s *Server) catchUp() {
 // who wait for it are answered.
 func (s *Server) apply(en *entry) {
 	s.next++
+	if en.plant.path != "" {
+		// The leader has the node, and all the others by now.
+		_ = s.tree.PlantCounter(en.plant.path, en.plant.next)
+		return
+	}
 	outcome := en.outcome
 	if s.tree.Zxid() < en.txn.Zxid { // else it is the leader's, which has decided it
 		outcome = s.tree.Apply(en.txn)
@@ -114,7 +126,7 @@ func (s *Server) apply(en *entry) {
 	if en.closes != 0 {
 		s.closeSession(en.closes)
 	}
-	for c := range s.waiting {
+	for _, c := range inOrder(s.waiting) {
 		c.pump()
 	}
 }
@@ -151,7 +163,7 @@ func (e *Ensemble) record(session int64, req any, en entry, expired bool) {
 func commitOf(req any, outcome tree.Outcome) Commit {
 	c := Commit{Path: outcome.Path}
 	if code := outcome.Err(); code != wire.OK {
-		c.Err = code
+		c.Err = asError(code)
 	}
 	asked := func(op wire.Op, path string, data []byte) {
 		c.Op, c.Data = op.String(), data

@@ -100,10 +100,10 @@ func TestAFaultByNameThatDoesNotFitIsAnErrorThatSaysWhatWould(t *testing.T) {
 		"stop 1 2":            "stop SERVER",
 		"delay 1 -5ms":        `"-5ms"`,
 		"hold 1 sideways":     "to-server, to-client or both",
-		"expire 0x1":          "no such session",
+		"expire 0x1":          "session does not exist",
 		"expire x":            `session "x"`,
-		"delete /none":        "delete /none: NoNode",
-		"plant-counter /no 1": "plant counter /no: NoNode",
+		"delete /none":        "delete /none: node does not exist",
+		"plant-counter /no 1": "plant counter /no: node does not exist",
 		"cut-from-leader 0":   "Depose",
 		"start 1":             "it runs",
 	} {

@@ -55,7 +55,9 @@ type Options struct {
 	Logger *slog.Logger
 
 	// OnCommit is told of each transaction, in their order, on a goroutine of its
-	// own. Close returns once it was told of all.
+	// own. Close returns once it was told of all, so it must not call Close, nor end
+	// its goroutine as a test's FailNow does. What it has not been told of yet is
+	// kept, however much that is.
 	OnCommit func(Commit)
 
 	_ struct{}

@@ -20,7 +20,10 @@ func (e *Ensemble) lead(s *Server) {
 		e.epoch++
 		e.zxid = e.epoch << 32
 	}
+	e.keepLeading()
+	s.stay()
 	s.catchUp()
+	s.next = e.log.end() // what it does not have nobody has
 	now := time.Now()
 	for _, other := range e.servers {
 		if !other.connected() {
@@ -62,6 +65,7 @@ func (e *Ensemble) majority() bool {
 // while. Until then they serve nobody: their clients are disconnected.
 func (e *Ensemble) elect() {
 	e.leader = nil
+	e.keepLeading()
 	for _, s := range e.servers {
 		if s.connected() {
 			s.serving = false
@@ -87,7 +91,7 @@ func (e *Ensemble) endElection() {
 	// The one that knows most: what a majority had is not lost.
 	var best *Server
 	for _, s := range e.servers {
-		if s.connected() && (best == nil || s.next > best.next) {
+		if s.connected() && (best == nil || s.tree.Zxid() > best.tree.Zxid()) {
 			best = s
 		}
 	}
@@ -124,29 +128,37 @@ func (e *Ensemble) join(s *Server) {
 // reckon has a leader without a quorum give up after a while, and one that has its
 // quorum again go on.
 func (e *Ensemble) reckon() {
-	l := e.leader
-	if l == nil {
+	switch {
+	case e.leader == nil:
 		return
-	}
-	if !e.quorum() {
-		if l.quitting == nil {
-			l.quitting = e.after(e.syncTime(), func() {
-				if l == e.leader && !e.quorum() {
-					e.elect()
-				}
-			})
+	case !e.quorum():
+		if e.stepping == nil {
+			e.stepping = e.after(e.syncTime(), e.stepDown)
 		}
 		return
 	}
-	if l.quitting != nil {
-		l.quitting.Stop()
-		l.quitting = nil
-	}
+	e.keepLeading()
 	for _, s := range e.servers {
 		if s.connected() {
 			s.serving = true
 			s.forward()
 		}
+	}
+}
+
+// stepDown ends the time of a leader that has had no quorum for too long.
+func (e *Ensemble) stepDown() {
+	e.stepping = nil
+	if e.leader != nil && !e.quorum() {
+		e.elect()
+	}
+}
+
+// keepLeading takes back that the leader is about to step down.
+func (e *Ensemble) keepLeading() {
+	if e.stepping != nil {
+		e.stepping.Stop()
+		e.stepping = nil
 	}
 }
 
@@ -191,10 +203,10 @@ func (s *Server) isolate() {
 	if s.cut {
 		return
 	}
-	s.cut = true
+	s.cut, s.cutIn = true, s.ensemble.epoch
 	s.quitting = s.ensemble.after(s.ensemble.syncTime(), func() {
 		if s.cut {
-			s.serving = false
+			s.quitting, s.serving = nil, false
 			s.dropAll(errors.New("server has lost its leader"))
 			s.pending = nil
 		}
@@ -224,10 +236,18 @@ func (e *Ensemble) Depose() (*Server, error) {
 	return old, nil
 }
 
+// stay takes back that the server is about to serve nobody.
+func (s *Server) stay() {
+	if s.quitting != nil {
+		s.quitting.Stop()
+		s.quitting = nil
+	}
+}
+
 // Mend ends what CutFromLeader or Depose began. A follower that is still serving
-// carries on: what its clients wrote meanwhile is carried out now, unless their
-// sessions have expired. One that is not, and a leader that was deposed, take the
-// leader's data over; their clients are disconnected. A server that was not cut is
+// carries on, if its leader still leads: what its clients wrote meanwhile is carried out
+// now, unless their sessions have expired. Any other, and a leader that was deposed,
+// takes the leader's data over; their clients are disconnected. A server that was not cut is
 // left alone.
 func (s *Server) Mend() error {
 	e := s.ensemble
@@ -240,11 +260,8 @@ func (s *Server) Mend() error {
 		return nil
 	}
 	s.cut = false
-	if s.quitting != nil {
-		s.quitting.Stop()
-		s.quitting = nil
-	}
-	if s.serving && !s.deposed && e.leader != nil && e.log.has(s.next) {
+	s.stay()
+	if s.serving && !s.deposed && e.leader != nil && s.cutIn == e.epoch && e.log.has(s.next) {
 		s.replicate()
 		e.reckon()
 		s.forward()

@@ -24,7 +24,9 @@ type request struct {
 	xid     int32
 	op      wire.Op
 	body    any
-	quorum  bool // the leader decides it
+	size    int             // of its frame
+	who     []tree.Identity // as whom it is carried out
+	quorum  bool            // the leader decides it
 	decided bool
 	zxid    int64 // what must have been applied before it is answered
 	outcome tree.Outcome
@@ -59,8 +61,7 @@ func (c *conn) handle(frame []byte) error {
 		body = unreadable{}
 	case errors.Is(err, wire.ErrUnknownOp):
 		c.reply(h.Xid, -1, wire.Unimplemented, nil)
-		c.server.ensemble.opts.Logger.Info("unimplemented", "operation", h.Op.String(), "client", c.remote)
-		c.finish()
+		c.finish(fmt.Errorf("%v is not implemented", h.Op))
 		return nil
 	case err != nil:
 		return err
@@ -68,7 +69,7 @@ func (c *conn) handle(frame []byte) error {
 	if auth, ok := body.(wire.Auth); ok {
 		return c.authenticate(h.Xid, auth)
 	}
-	req := &request{conn: c, xid: h.Xid, op: h.Op, body: body}
+	req := &request{conn: c, xid: h.Xid, op: h.Op, body: body, size: len(frame), who: c.who}
 	switch body.(type) {
 	case wire.Create, wire.Delete, wire.SetData, wire.SetACL, wire.Check, wire.Multi, wire.Reconfig, wire.CloseSession,
 		wire.Sync, tree.Refused:
@@ -87,6 +88,7 @@ type unreadable struct{}
 // ask has a request decided, and answered as soon as it can be.
 func (c *conn) ask(r *request) {
 	c.waiting = append(c.waiting, r)
+	c.kept += r.size
 	c.server.waiting[c] = struct{}{}
 	if r.quorum {
 		c.server.propose(r)
@@ -151,7 +153,7 @@ func (e *Ensemble) decide(r *request) {
 	case e.sessions[ses.id] != ses:
 		r.refuse(wire.SessionExpired)
 	case ses.server != r.conn.server:
-		e.abort(r.conn, errors.New("session has moved to another server"))
+		r.conn.finish(errors.New("session has moved to another server"))
 	case r.op == wire.OpCloseSession:
 		r.decided = true // before it is carried out, for that answers it
 		r.zxid = e.zxid + 1
@@ -160,7 +162,7 @@ func (e *Ensemble) decide(r *request) {
 	default:
 		e.zxid++
 		en := entry{}
-		en.txn, en.outcome = e.leader.tree.Commit(e.zxid, time.Now().UnixMilli(), ses.id, r.conn.who, r.body)
+		en.txn, en.outcome = e.leader.tree.Commit(e.zxid, time.Now().UnixMilli(), ses.id, r.who, r.body)
 		r.decide(en)
 		e.record(ses.id, r.body, en, false)
 		e.commit(en)
@@ -182,6 +184,8 @@ func (c *conn) pump() {
 		}
 		c.waiting[0] = nil
 		c.waiting = c.waiting[1:]
+		c.kept -= r.size
+		c.eased.Broadcast()
 		c.answer(r)
 	}
 	if len(c.waiting) == 0 {
@@ -195,7 +199,7 @@ func (c *conn) answer(r *request) {
 		c.welcomeSession(r.session)
 	case wire.CloseSession:
 		c.reply(r.xid, r.zxid, r.outcome.Code, nil)
-		c.finish()
+		c.finish(nil)
 	case wire.Sync:
 		c.reply(r.xid, c.server.zxid, wire.OK, func(w *wire.Writer) { w.String(body.Path) })
 	default:
@@ -218,6 +222,10 @@ func (c *conn) reply(xid int32, zxid int64, code wire.Code, body func(*wire.Writ
 	wire.ReplyHeader{Xid: xid, Zxid: zxid, Err: code}.Put(w)
 	if body != nil {
 		body(w)
+	}
+	if w.Len() > maxOutbound {
+		c.finish(fmt.Errorf("reply of more than %d bytes", maxOutbound))
+		return
 	}
 	c.send(w.Frame())
 }
@@ -274,7 +282,7 @@ func (c *conn) authenticate(xid int32, auth wire.Auth) error {
 		c.identify(tree.Identity{Scheme: "ip", ID: hostOf(c.remote)})
 	default:
 		c.reply(xid, 0, wire.AuthFailed, nil)
-		c.finish()
+		c.finish(nil)
 		return nil
 	}
 	c.reply(xid, 0, wire.OK, nil)
@@ -301,13 +309,13 @@ func (s *Server) read(c *conn, r *request) (wire.Code, func(*wire.Writer)) {
 		}
 		return code, when(code, stat.Put)
 	case wire.GetData:
-		data, stat, code := s.tree.Get(body.Path, c.who)
+		data, stat, code := s.tree.Get(body.Path, r.who)
 		if body.Watch && code == wire.OK {
 			s.data.add(c, body.Path, once)
 		}
 		return code, when(code, func(w *wire.Writer) { w.Bytes(data); stat.Put(w) })
 	case wire.GetChildren:
-		names, stat, code := s.tree.Children(body.Path, c.who)
+		names, stat, code := s.tree.Children(body.Path, r.who)
 		if body.Watch && code == wire.OK {
 			s.children.add(c, body.Path, once)
 		}
@@ -318,19 +326,19 @@ func (s *Server) read(c *conn, r *request) (wire.Code, func(*wire.Writer)) {
 			}
 		})
 	case wire.GetACL:
-		acl, stat, code := s.tree.ACL(body.Path, c.who)
+		acl, stat, code := s.tree.ACL(body.Path, r.who)
 		return code, when(code, func(w *wire.Writer) { wire.PutACL(w, acl); stat.Put(w) })
 	case wire.MultiRead:
-		return wire.OK, func(w *wire.Writer) { s.putMultiRead(w, c, body) }
+		return wire.OK, func(w *wire.Writer) { s.putMultiRead(w, r.who, body) }
 	case wire.GetEphemerals:
 		names := s.tree.Ephemerals(c.session.id, body.Prefix)
 		return wire.OK, func(w *wire.Writer) { w.Strings(names) }
 	case wire.GetAllChildrenNumber:
-		n, code := s.tree.CountDescendants(body.Path, c.who)
+		n, code := s.tree.CountDescendants(body.Path, r.who)
 		return code, when(code, func(w *wire.Writer) { w.Int32(n) })
 	case wire.WhoAmI:
 		// Everybody is anyone, which is why ZooKeeper does not say so.
-		who := slices.DeleteFunc(slices.Clone(c.who), func(id tree.Identity) bool { return id.Scheme == "world" })
+		who := slices.DeleteFunc(slices.Clone(r.who), func(id tree.Identity) bool { return id.Scheme == "world" })
 		return wire.OK, func(w *wire.Writer) {
 			w.Int32(int32(len(who))) //nolint:gosec // a handful
 			for _, id := range who {
@@ -377,15 +385,18 @@ func when(code wire.Code, body func(*wire.Writer)) func(*wire.Writer) {
 	return body
 }
 
-func (s *Server) putMultiRead(w *wire.Writer, c *conn, req wire.MultiRead) {
+func (s *Server) putMultiRead(w *wire.Writer, who []tree.Identity, req wire.MultiRead) {
 	for _, op := range req.Ops {
+		if w.Len() > maxOutbound {
+			return // a few bytes can ask for any number, and nobody will see the answer
+		}
 		code, kind, put := wire.BadArguments, wire.OpError, func(*wire.Writer) {}
 		switch op := op.(type) {
 		case wire.GetData:
-			data, stat, got := s.tree.Get(op.Path, c.who)
+			data, stat, got := s.tree.Get(op.Path, who)
 			code, kind, put = got, wire.OpGetData, func(w *wire.Writer) { w.Bytes(data); stat.Put(w) }
 		case wire.GetChildren:
-			names, _, got := s.tree.Children(op.Path, c.who)
+			names, _, got := s.tree.Children(op.Path, who)
 			code, kind, put = got, wire.OpGetChildren, func(w *wire.Writer) { w.Strings(names) }
 		}
 		if code != wire.OK {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync"
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/zktest/internal/tree"
@@ -28,6 +29,7 @@ type Server struct {
 	lag      time.Duration
 	lagTimer *time.Timer
 	quitting *time.Timer // until it stops serving, for it is cut off
+	cutIn    int64       // the epoch in which it was cut
 	tree     *tree.Tree
 	zxid     int64 // of the last transaction that it has applied
 	next     int64 // the index of the log's entry that it applies next
@@ -59,17 +61,19 @@ func (s *Server) reset() {
 // Addr is the server's address, host:port. It stays when the server is started again.
 func (s *Server) Addr() string { return s.addr }
 
-// listen opens the server's socket.
-func (s *Server) listen() error {
-	l, err := net.Listen("tcp", s.addr)
+// bind opens the server's socket, and returns what is left of the address's choice.
+func (s *Server) bind(addr string) (net.Listener, error) {
+	l, err := net.Listen("tcp", addr)
 	if err != nil {
-		return fmt.Errorf("zktest: server %d: %w", s.index, err)
+		return nil, fmt.Errorf("zktest: server %d: %w", s.index, err)
 	}
-	s.ensemble.mu.Lock()
-	defer s.ensemble.unlock()
-	s.listener, s.addr = l, l.Addr().String()
+	return l, nil
+}
+
+// attend has the server accept what comes. The caller holds the ensemble's mu.
+func (s *Server) attend(l net.Listener) {
+	s.listener = l
 	s.ensemble.running.Go(func() { s.acceptFrom(l) })
-	return nil
 }
 
 func (s *Server) acceptFrom(l net.Listener) {
@@ -97,8 +101,10 @@ func (s *Server) welcome(c net.Conn) {
 func (s *Server) accept(network net.Conn, l *Link, remote string) {
 	c := &conn{
 		server: s, link: l, net: network, remote: remote, mute: s.mute,
-		in: newQueue[inbound](), out: newQueue[[]byte](),
+		in: newQueue[inbound](), out: newQueue[[]byte](), eased: sync.NewCond(&s.ensemble.mu),
 	}
+	s.ensemble.accepted++
+	c.number = s.ensemble.accepted
 	c.who = []tree.Identity{{Scheme: "ip", ID: hostOf(remote)}, {Scheme: "world", ID: "anyone"}}
 	s.ensemble.conns[c] = struct{}{}
 	s.conns[c] = struct{}{}
@@ -135,16 +141,13 @@ func (e *Ensemble) forget(c *conn) {
 	e.mu.Lock()
 	defer e.unlock()
 	delete(e.conns, c)
-	if !c.over {
-		c.over = true
-		c.server.drop(c)
-	}
+	c.end(nil)
 }
 
 // dropAll ends all of the server's connections. The caller holds mu.
 func (s *Server) dropAll(why error) {
 	for c := range s.conns {
-		s.ensemble.abort(c, why)
+		c.finish(why)
 	}
 }
 
@@ -154,12 +157,11 @@ func (s *Server) quit() []net.Listener {
 	s.running, s.serving = false, false
 	s.dropAll(errors.New("server stopped"))
 	s.reset()
-	for _, t := range []*time.Timer{s.lagTimer, s.quitting} {
-		if t != nil {
-			t.Stop()
-		}
+	s.stay()
+	if s.lagTimer != nil {
+		s.lagTimer.Stop()
 	}
-	s.cut, s.deposed = false, false
+	s.cut, s.deposed, s.remembered = false, false, nil
 	if s.listener == nil {
 		return nil
 	}
@@ -204,25 +206,40 @@ func (s *Server) Wipe() error {
 
 func (s *Server) start(wiped bool) error {
 	e := s.ensemble
-	e.mu.Lock()
-	running, closed := s.running, e.closed
-	e.unlock()
-	switch {
-	case closed:
-		return fmt.Errorf("zktest: start server %d: %w", s.index, net.ErrClosed)
-	case running:
-		return fmt.Errorf("zktest: start server %d: it runs", s.index)
-	}
+	fail := func(err error) error { return fmt.Errorf("zktest: start server %d: %w", s.index, err) }
+	var l net.Listener
 	if !e.opts.InMemory {
-		if err := s.listen(); err != nil {
-			return err
+		var err error
+		if l, err = s.bind(s.addr); err != nil {
+			return fail(err)
 		}
 	}
+	if err := s.begin(l, wiped); err != nil {
+		if l != nil {
+			err = errors.Join(err, l.Close())
+		}
+		return fail(err)
+	}
+	return nil
+}
+
+// begin has the server run, with its socket if there is one.
+func (s *Server) begin(l net.Listener, wiped bool) error {
+	e := s.ensemble
 	e.mu.Lock()
 	defer e.unlock()
+	switch {
+	case e.closed:
+		return net.ErrClosed
+	case s.running:
+		return errors.New("it runs")
+	}
 	s.running = true
+	if l != nil {
+		s.attend(l)
+	}
 	if wiped {
-		s.tree, s.zxid = e.newTree(), 0
+		s.tree, s.zxid, s.next = e.newTree(), 0, 0
 		alone := true
 		for _, other := range e.servers {
 			alone = alone && (other == s || !other.running)

@@ -43,9 +43,19 @@ type attach struct {
 	password []byte
 }
 
+// phase is by how much of a tick the instants at which sessions expire are later than
+// those at which the leader pings its followers. Real ones have any: here a session
+// that was heard just before a ping expires as early as it can.
+const phase = 32
+
+// ticks is how many instants of expiry have passed.
+func (e *Ensemble) ticks(now time.Time) int64 {
+	return int64((now.Sub(e.began) - e.opts.Tick/phase) / e.opts.Tick)
+}
+
 // touch keeps a session from expiring for its timeout, and up to a tick more.
 func (e *Ensemble) touch(ses *session, now time.Time) {
-	ses.expires = int64((now.Sub(e.began)+ses.timeout)/e.opts.Tick) + 1
+	ses.expires = e.ticks(now.Add(ses.timeout)) + 1
 }
 
 // heard notes that a session's client was heard at this server. Only a leader can
@@ -61,27 +71,36 @@ func (s *Server) heard(ses *session) {
 }
 
 // tick is the leader's clock: it pings its followers every half tick, and sessions
-// expire at whole ones.
+// expire once a tick.
 func (e *Ensemble) tick() {
-	timer := time.NewTicker(e.opts.Tick / 2)
-	defer timer.Stop()
+	pings := time.NewTicker(e.opts.Tick / 2)
+	defer pings.Stop()
+	expiry := time.NewTimer(e.opts.Tick / phase)
+	defer expiry.Stop()
 	for {
 		select {
-		case <-timer.C:
-			e.beat()
+		case <-pings.C:
+			e.leads(e.ping)
+		case <-expiry.C:
+			expiry.Reset(e.opts.Tick)
+			e.leads(e.expire)
 		case <-e.stop:
 			return
 		}
 	}
 }
 
-func (e *Ensemble) beat() {
+// leads has the leader do something, if there is one that can.
+func (e *Ensemble) leads(do func(now time.Time)) {
 	e.mu.Lock()
 	defer e.unlock()
-	if e.closed || e.leader == nil || !e.quorum() {
-		return
+	if !e.closed && e.quorum() {
+		do(time.Now())
 	}
-	now := time.Now()
+}
+
+// ping has the followers tell whom they have heard.
+func (e *Ensemble) ping(now time.Time) {
 	for _, s := range e.servers {
 		if s == e.leader || !s.connected() {
 			continue
@@ -93,7 +112,11 @@ func (e *Ensemble) beat() {
 		}
 		clear(s.touched)
 	}
-	due := int64(now.Sub(e.began) / e.opts.Tick)
+}
+
+// expire ends the sessions whose time has come, and looks after what else has.
+func (e *Ensemble) expire(now time.Time) {
+	due := e.ticks(now)
 	var over []int64
 	for id, ses := range e.sessions {
 		if ses.expires <= due {
@@ -131,7 +154,7 @@ func (s *Server) closeSession(id int64) {
 		if slices.ContainsFunc(c.waiting, func(r *request) bool { return r.op == wire.OpCloseSession }) {
 			continue // answering it ends the connection
 		}
-		c.finish()
+		c.finish(nil)
 	}
 }
 
@@ -160,7 +183,7 @@ func (c *conn) greet(frame []byte) error {
 	} else {
 		for other := range s.conns {
 			if other != c && other.session != nil && other.session.id == req.Session {
-				e.abort(other, errors.New("client has connected again"))
+				other.finish(errors.New("client has connected again"))
 			}
 		}
 		r.body = attach{id: req.Session, password: req.Password}
@@ -221,7 +244,7 @@ func (c *conn) welcomeSession(ses *session) {
 	}
 	c.send(reply.Frame())
 	if ses == nil {
-		c.finish()
+		c.finish(nil)
 	}
 }
 
@@ -244,11 +267,12 @@ func (e *Ensemble) Expire(session int64) error {
 	e.mu.Lock()
 	defer e.unlock()
 	ses := e.sessions[session]
+	name := fmt.Sprintf("session 0x%x", uint64(session)) //nolint:gosec // as ZooKeeper prints it
 	switch {
 	case ses == nil:
-		return fmt.Errorf("zktest: expire session 0x%x: no such session", uint64(session)) //nolint:gosec // as ZooKeeper prints it
-	case e.leader == nil:
-		return fmt.Errorf("zktest: expire session 0x%x: nobody leads", uint64(session)) //nolint:gosec // as ZooKeeper prints it
+		return &OpError{Op: "expire", Path: name, Err: ErrNoSession}
+	case !e.quorum():
+		return &OpError{Op: "expire", Path: name, Err: ErrNoQuorum}
 	}
 	e.endSession(ses, true)
 	return nil

@@ -20,8 +20,8 @@ type snare int
 
 const (
 	pass      snare = iota
-	cutBefore       // the connection ends, the frame is not carried out
 	cutAfter        // the frame is carried out, and the connection ends before a word of it
+	cutBefore       // the connection ends, the frame is not carried out
 )
 
 // traps are those that were set in one place.
@@ -43,11 +43,11 @@ func (t *traps) step() snare {
 			continue
 		}
 		trap.sprung.Store(true)
-		switch {
-		case !trap.after:
+		// Of two on one frame the one wins after which it is not carried out.
+		if trap.after {
+			found = max(found, cutAfter)
+		} else {
 			found = cutBefore
-		case found == pass:
-			found = cutAfter
 		}
 	}
 	clear(t.set[len(kept):])

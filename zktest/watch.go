@@ -3,6 +3,9 @@
 package zktest
 
 import (
+	"cmp"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/lockkeeper/lockkeeper/zktest/internal/tree"
@@ -146,6 +149,14 @@ func (s *Server) tell(change tree.Change) {
 	}
 }
 
+// inOrder are the connections of a set, first come first: what happens to several at
+// one instant happens in the same order each time.
+func inOrder[V any](set map[*conn]V) []*conn {
+	all := slices.Collect(maps.Keys(set))
+	slices.SortFunc(all, func(a, b *conn) int { return cmp.Compare(a.number, b.number) })
+	return all
+}
+
 func (s *Server) tellChildren(path string, acl []wire.ACL) {
 	const kind = wire.EventNodeChildrenChanged
 	s.send(s.children.trigger(kind, path, nil), kind, path, acl)
@@ -158,7 +169,7 @@ func (s *Server) send(to map[*conn]bool, kind wire.EventType, path string, acl [
 		return
 	}
 	frame := wire.EventFrame(kind, path)
-	for c := range to {
+	for _, c := range inOrder(to) {
 		if tree.Readable(acl, c.who) {
 			c.send(frame)
 		}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package zktest_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/zktest"
+	"github.com/lockkeeper/lockkeeper/zktest/internal/rawclient"
+	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
+)
+
+func TestADialOnAHeldLinkEndsWithTheEnsemble(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e, err := zktest.Listen(&zktest.Options{InMemory: true})
+		require.NoError(t, err)
+		l := e.Link()
+		l.Hold(zktest.ToClient)
+		done := make(chan error, 1)
+		go func() {
+			_, err := l.Dial(context.Background(), "tcp", e.Servers()[0])
+			done <- err
+		}()
+		time.Sleep(time.Minute)
+		require.Empty(t, done, "it takes both directions to connect")
+		require.NoError(t, e.Close())
+		require.Error(t, <-done)
+	})
+}
+
+func TestAHeldLinkHidesThatTheServerHasStopped(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := inMemory(t, zktest.Options{})
+		c := connect(t, e, timeout)
+		c.link.Hold(zktest.Both)
+		began := time.Now()
+		e.Server(0).Stop()
+		waitFor(t, "the client gives the server up", func() bool { return !c.since(zk.StateDisconnected, began).IsZero() })
+		require.Greater(t, c.since(zk.StateDisconnected, began).Sub(began), time.Second)
+		c.link.Release()
+		require.NoError(t, e.Server(0).Start())
+	})
+}
+
+func TestWhatWasAnsweredBeforeACutArrives(t *testing.T) {
+	for range 50 {
+		e := zktest.StartWith(t, &zktest.Options{InMemory: true})
+		l := e.Link()
+		conn, err := l.Dial(t.Context(), "tcp", e.Servers()[0])
+		require.NoError(t, err)
+		c := rawclient.New(conn)
+		shake(t, c)
+		l.CutBefore(2)
+		root := func(w *wire.Writer) { w.String("/"); w.Bool(false) }
+		require.NoError(t, c.Send(request(1, wire.OpExists, root), request(2, wire.OpExists, root)))
+		p, err := c.Next(patience)
+		require.NoError(t, err)
+		require.Equal(t, int32(1), p.Xid)
+		_, err = c.Next(patience)
+		require.ErrorIs(t, err, rawclient.ErrEnded)
+		require.NoError(t, c.Close())
+	}
+}
+
+func TestOfTwoTrapsOnOneFrameTheOneBeforeItWins(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := inMemory(t, zktest.Options{})
+		c := connect(t, e, timeout)
+		before, after := e.CutBefore(1), c.link.CutAfter(1)
+		_, err := c.Create("/cut", nil, 0, zk.WorldACL(zk.PermAll))
+		require.Error(t, err)
+		require.True(t, before.Sprung() && after.Sprung())
+		_, _, err = e.Get("/cut")
+		require.ErrorIs(t, err, zktest.ErrNoNode)
+	})
+}
+
+// A curious handler asks the ensemble about each record.
+type curious struct {
+	slog.Handler
+	ask func()
+}
+
+func (curious) Enabled(context.Context, slog.Level) bool { return true }
+
+func (c curious) Handle(context.Context, slog.Record) error {
+	c.ask()
+	return nil
+}
+
+func TestALoggerMayAskTheEnsemble(t *testing.T) {
+	var e *zktest.Ensemble
+	asked := make(chan int64, 10)
+	logger := slog.New(curious{slog.DiscardHandler, func() { asked <- e.Zxid() }})
+	e = zktest.StartWith(t, &zktest.Options{InMemory: true, Logger: logger})
+	c := raw(t, e)
+	shake(t, c)
+	require.NoError(t, c.Send([]byte{0xff, 0xff, 0xff, 0xfe}))
+	require.Equal(t, int64(1), <-asked)
+}
+
+func TestAHalfFrameIsLogged(t *testing.T) {
+	for name, sent := range map[string][]byte{"half a length": {0, 0}, "a length": {0, 0, 0, 50}, "half a frame": {0, 0, 0, 50, 1}} {
+		t.Run(name, func(t *testing.T) {
+			var said bytes.Buffer
+			e, err := zktest.Listen(&zktest.Options{InMemory: true, Logger: slog.New(slog.NewTextHandler(&said, nil))})
+			require.NoError(t, err)
+			c := raw(t, e)
+			shake(t, c)
+			require.NoError(t, c.Send(sent))
+			require.NoError(t, c.Close())
+			waitFor(t, "the connection is gone", func() bool { return !e.Sessions()[0].Attached })
+			require.NoError(t, e.Close())
+			require.Contains(t, said.String(), "unexpected EOF")
+		})
+	}
+}
+
+func heap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+func TestRequestsThatWaitForALeaderAreBounded(t *testing.T) {
+	e := zktest.StartWith(t, &zktest.Options{InMemory: true, Servers: 3, SyncLimit: 1000})
+	require.NoError(t, e.Create("/a", nil))
+	conn, err := e.Dial(t.Context(), "tcp", e.Server(1).Addr())
+	require.NoError(t, err)
+	c := rawclient.New(conn)
+	shake(t, c)
+	require.NoError(t, e.Server(1).CutFromLeader())
+	before := heap()
+	frame := request(1, wire.OpSetData, func(w *wire.Writer) { w.String("/a"); w.Bytes(make([]byte, 1<<20-1000)); w.Int32(-1) })
+	var sending sync.WaitGroup
+	sending.Go(func() {
+		for range 100 {
+			if c.Send(frame) != nil {
+				return // the test has ended
+			}
+		}
+	})
+	waitFor(t, "the server takes no more", func() bool {
+		seen := heap()
+		time.Sleep(50 * time.Millisecond)
+		return heap()-seen < 1<<20
+	})
+	require.Less(t, heap()-before, int64(32<<20))
+	require.NoError(t, c.Close())
+	sending.Wait()
+}
+
+func TestAReplyIsBoundedWhateverIsAskedFor(t *testing.T) {
+	e := zktest.StartWith(t, &zktest.Options{InMemory: true})
+	require.NoError(t, e.Create("/a", make([]byte, 1<<20-1000)))
+	c := raw(t, e)
+	shake(t, c)
+	require.NoError(t, c.Send(request(1, wire.OpMultiRead, func(w *wire.Writer) {
+		for range 10_000 {
+			wire.PutMultiHeader(w, wire.OpGetData, false, -1)
+			w.String("/a")
+			w.Bool(false)
+		}
+		wire.PutMultiHeader(w, wire.OpError, true, -1)
+	})))
+	_, err := c.Frame(patience)
+	require.ErrorIs(t, err, rawclient.ErrEnded)
+}
