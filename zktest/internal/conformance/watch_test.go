@@ -166,7 +166,7 @@ var oneShot = []scenario{
 		b.do(set("/stage/n", -1))
 		heir.do(get("/stage/n"))
 	}},
-	{"a session that closes tells those who watch its nodes, and not itself", func(s *stage) {
+	{"a session that closes tells all who watch its nodes, and itself before the answer", func(s *stage) {
 		a, b, c := s.session("a"), s.session("b"), s.session("c")
 		a.do(create("/stage/e", wire.Ephemeral))
 		for _, p := range []*player{a, b} {
