@@ -34,8 +34,9 @@ const (
 	LivingNode Rule = "living-node"
 	// RisingTokens: the tokens of a path rise from grant to grant.
 	RisingTokens Rule = "rising-tokens"
-	// ToldFirst: a holder is told before its node is gone and before another is granted the path. Excused: nodes deleted
-	// by hand; contenders that were paused at that instant, who are told when they wake.
+	// ToldFirst: a holder is told before its node is gone and before another is granted the path; and T/8 before its
+	// session times out, where T is four ticks or more. Excused: nodes deleted by hand; contenders that were paused at
+	// that instant, who are told when they wake.
 	ToldFirst Rule = "told-first"
 	// ToldAtAll: a holder whose node is gone, for whatever reason, is told in 3T/4, the longest that a proof lasts.
 	ToldAtAll Rule = "told-at-all"

@@ -30,8 +30,10 @@ func grants(s *story) []Finding {
 			}
 		}
 		if h.posthumous() {
-			why, _ := h.excuse()
-			if _, slept := h.pausedAt(h.node.gone()); why != "by hand" && !slept {
+			// Decided before its contender was paused, and noted when it woke; not decided after that.
+			until, slept := h.pausedAt(h.node.gone())
+			slept = slept && g.At <= until+s.run.Grace
+			if why, _ := h.excuse(); why != "by hand" && !slept {
 				findings = append(findings, Finding{
 					LivingNode, fmt.Sprintf("granted %v after its node was gone", g.At-h.node.gone()),
 					[]history.Event{g, h.node.deleted},

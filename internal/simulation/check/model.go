@@ -114,7 +114,7 @@ func (s *story) yields(h *hold) (line int, ended bool) {
 	switch {
 	case why != "":
 		return h.asked.Line, true
-	case h.releasing.Kind != "" && h.releasing.At <= h.when():
+	case h.told.Cause == history.GivenUp && h.releasing.Kind != "":
 		return h.releasing.Line, true
 	case h.told.Kind != "":
 		return s.firstLine(h.told.At), true

@@ -33,10 +33,11 @@ func (n *node) gone() history.Instant {
 type hold struct {
 	asked, granted, told, releasing, released history.Event
 
-	node   *node         // that it stands on, nil if nobody made it
-	next   history.Event // the first grant of its path after it, of those with a greater token
-	pauses []pause       // of its contender
-	dead   bool          // its contender has crashed
+	node   *node           // that it stands on, nil if nobody made it
+	next   history.Event   // the first grant of its path after it, of those with a greater token
+	pauses []pause         // of its contender
+	dead   bool            // its contender has crashed
+	margin history.Instant // by which it is told before its session times out
 }
 
 // A pause is a time in which a contender is not scheduled.
@@ -123,7 +124,7 @@ func newStory(events []history.Event) (*story, []Finding) {
 				began = b
 				delete(writing, e.Attempt)
 			}
-			register := e.Path + " " + e.Text + " " + strconv.FormatBool(e.Fenced)
+			register := e.Path + " " + e.Register + " " + strconv.FormatBool(e.Fenced)
 			s.writes[register] = append(s.writes[register], write{began.Line, began.At, e})
 		case history.Paused, history.Woke, history.Crashed:
 			crashed[e.Contender] = crashed[e.Contender] || e.Kind == history.Crashed
@@ -138,7 +139,7 @@ func newStory(events []history.Event) (*story, []Finding) {
 	s.live(ordered)
 	for _, h := range s.holds {
 		h.pauses, h.dead = pauses[h.granted.Contender], crashed[h.granted.Contender]
-		h.node = s.nodeOf(h.granted)
+		h.node, h.margin = s.nodeOf(h.granted), s.margin()
 		h.next = s.successor(h)
 	}
 	return s, findings
@@ -176,7 +177,9 @@ func (s *story) live(ordered []history.Event) {
 // nodeOf is the node that a grant stands on.
 func (s *story) nodeOf(granted history.Event) *node {
 	for _, n := range s.nodes {
-		if n.created.Node == granted.Node && n.created.Zxid == granted.Token && n.created.Session == granted.Session {
+		c := n.created
+		if c.Zxid == granted.Token && isContender(c) && path.Dir(c.Node) == granted.Path &&
+			(granted.Node == "" || granted.Node == c.Node) && (granted.Session == 0 || granted.Session == c.Session) {
 			return n
 		}
 	}
@@ -200,6 +203,15 @@ func (s *story) firstLine(at history.Instant) int {
 	return s.lines[i].Line
 }
 
+// margin is by how much a holder is told before its session times out: T/8 where T is four ticks or more, which is what
+// the deadline leaves when the holder's server or the leader is cut off in the worst moment.
+func (s *story) margin() history.Instant {
+	if s.run.Timeout < 4*s.run.Tick {
+		return 0
+	}
+	return s.run.Timeout / 8
+}
+
 // pausedAt is until when the hold's contender was not scheduled, if it was not at that instant.
 func (h *hold) pausedAt(at history.Instant) (until history.Instant, paused bool) {
 	for _, p := range h.pauses {
@@ -210,11 +222,15 @@ func (h *hold) pausedAt(at history.Instant) (until history.Instant, paused bool)
 	return 0, false
 }
 
-// limit is when the holder must have been told: before its node was gone, and before another was granted the path.
+// limit is when the holder must have been told: before its node was gone, by a margin where its session has timed out,
+// and before another was granted the path.
 func (h *hold) limit() history.Instant {
 	limit := never
 	if h.node != nil {
 		limit = h.node.gone()
+		if h.node.deleted.Cause == history.ByTimeout {
+			limit -= h.margin
+		}
 	}
 	if h.next.Kind != "" {
 		limit = min(limit, h.next.At)

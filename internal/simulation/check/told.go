@@ -25,9 +25,9 @@ func told(s *story) []Finding {
 	return findings
 }
 
-// grace is how long a contender that wakes up, or is told by its own clock, may take: the recipes look at the clock
-// every T/24.
-func (s *story) grace() history.Instant { return s.run.Timeout / 24 }
+// grace is how long a contender that wakes up, or is told by its own clock, may take to find out: the recipes look at the
+// clock every T/24.
+func (s *story) grace() history.Instant { return s.run.Timeout/24 + s.run.Grace }
 
 // when is the instant at which the holder was told.
 func (h *hold) when() history.Instant {

@@ -13,7 +13,8 @@ type Kind string
 
 // The kinds of events. After each stand the fields that it has besides At and Kind; those in brackets may be missing.
 const (
-	// Run opens a history: Timeout, Tick [Text]. Text says how to repeat the run.
+	// Run opens a history: Timeout, Tick [Grace, Text]. Grace is for how long after a contender has woken from a pause it
+	// may still note what it had seen before. Text says how to repeat the run.
 	Run Kind = "run"
 	// Note is for people: Text. In a history that must be rejected, Breaks has the rules that it breaks.
 	Note Kind = "note"
@@ -22,7 +23,8 @@ const (
 	Asked Kind = "asked"
 	// Failed is told when the asking came to nothing: Contender, Attempt, Path, Error.
 	Failed Kind = "failed"
-	// Granted is told as soon as the contender knows: Contender, Attempt, Path, Node, Session, Token.
+	// Granted is told as soon as the contender knows: Contender, Attempt, Path, Token [Node, Session]. Session is missing
+	// where the contender cannot be sure of it.
 	Granted Kind = "granted"
 	// Told is when the grant's Done was closed: Contender, Attempt, Path. Cause says why.
 	Told Kind = "told"
@@ -31,10 +33,11 @@ const (
 	// Released is told when that call has returned: Contender, Attempt, Path [Error].
 	Released Kind = "released"
 
-	// Writing is told before a contender writes to the register of a path: Contender, Attempt, Path, Token, Fenced.
+	// Writing is told before a contender writes to a register of a path: Contender, Attempt, Path, Token, Fenced
+	// [Register]. Register tells several of one path apart.
 	Writing Kind = "writing"
 	// Wrote is told when the register has answered: as Writing, with Accepted. It may come without a Writing: then the
-	// register decided at that instant. Text tells several registers of one path apart.
+	// register decided at that instant.
 	Wrote Kind = "wrote"
 
 	// Paused is when a contender ceases to be scheduled: Contender.
@@ -90,12 +93,14 @@ type Event struct {
 	Session   ID       `json:"session,omitempty"`   // a ZooKeeper session
 	Zxid      ID       `json:"zxid,omitempty"`      // of the transaction
 	Token     ID       `json:"token,omitempty"`     // a fencing token
+	Register  string   `json:"register,omitempty"`  // one of several
 	Fenced    bool     `json:"fenced,omitempty"`    // the register checks tokens
 	Accepted  bool     `json:"accepted,omitempty"`  // the register took the write
 	Cause     Cause    `json:"cause,omitempty"`     // of an end
 	Error     string   `json:"error,omitempty"`     // in words
 	Timeout   Instant  `json:"timeout,omitempty"`   // the sessions' T
 	Tick      Instant  `json:"tick,omitempty"`      // the servers' tickTime
+	Grace     Instant  `json:"grace,omitempty"`     // after a pause
 	Text      string   `json:"text,omitempty"`      // for people, or as the kind says
 	Breaks    []string `json:"breaks,omitempty"`    // rules
 	Line      int      `json:"-"`                   // in the history, from 1
@@ -115,6 +120,7 @@ func (e Event) String() string {
 		{"session ", e.Session.String(), e.Session != 0},
 		{"zxid ", e.Zxid.String(), e.Zxid != 0},
 		{"token ", e.Token.String(), e.Token != 0},
+		{"register ", strconv.Quote(e.Register), e.Register != ""},
 		{"", string(e.Cause), e.Cause != ""},
 		{"error ", strconv.Quote(e.Error), e.Error != ""},
 		{"", e.Text, e.Text != ""},
@@ -143,13 +149,9 @@ func (e Event) check() error {
 	case Run:
 		need("timeout", e.Timeout > 0)
 		need("tick", e.Tick > 0)
-	case Granted:
-		need("node", e.Node != "")
-		need("session", e.Session != 0)
-		need("token", e.Token > 0)
 	case Failed:
 		need("error", e.Error != "")
-	case Writing, Wrote:
+	case Granted, Writing, Wrote:
 		need("token", e.Token > 0)
 	case Paused, Woke, Crashed:
 		need("contender", e.Contender != "")

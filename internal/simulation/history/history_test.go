@@ -38,7 +38,7 @@ func TestHistoryReadsAndWritesTheSameBytes(t *testing.T) {
 
 func TestLineThatIsNoEventIsRefusedByItsNumber(t *testing.T) {
 	for _, broken := range []struct{ line, says string }{
-		{`{"at":"1s","kind":"granted","contender":"a","attempt":1,"path":"/l"}`, "granted without [node session token]"},
+		{`{"at":"1s","kind":"granted","contender":"a","attempt":1,"path":"/l"}`, "granted without [token]"},
 		{`{"at":"1s","kind":"asked"}`, "asked without [contender attempt path]"},
 		{`{"at":"1s","kind":"danced"}`, `unknown kind "danced"`},
 		{`{"at":"1s","kind":"end","mood":"good"}`, "mood"},

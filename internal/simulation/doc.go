@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package simulation runs the ZooKeeper client, the servers of zktest and the recipes in one bubble of fake time, does to
+// them whatever can be done to a network, to servers and to processes, and has package check judge what came of it.
+//
+// There are two kinds of runs. A [Scenario] is a short story, told again with the connection cut at its first frame, its
+// second, and so on, before the request and after it took effect, until the story runs untouched. A [Plan] is a list of
+// what contenders do and of what goes wrong meanwhile, drawn from a seed and run for half a minute of fake time; it has a
+// text form, so that it can be repeated, and a part of it too.
+//
+// A plan is repeated exactly. What comes of it is not, quite: the order in which goroutines of one instant run, and what
+// the client draws at random, are not ours to say. So one that fails is repeated some times.
+//
+// # Pauses
+//
+// A process of the simulation cannot be stopped as SIGSTOP would: its goroutines are those of the bubble. What stands for
+// it holds the process's link in both directions, and stops the process's own code (workers and watchers alike) at the
+// next thing that it would do or note. So what it learns, it learns when it wakes; and a worker that has looked at its
+// hold writes when it wakes without looking again, as only a paused process can. What goes on is what the recipes and the
+// ZooKeeper client do by their own clocks, without the network: a claim's deadline passes in the pause and not on waking,
+// which nobody sees before the process wakes; a connection is given up in the pause; the session is given up 2 T into it.
+// None of it can reach anybody. What is therefore not simulated is a pause between two steps of the recipes' own code,
+// between the look at the deadline and the grant, for instance; for that there are processes that are really stopped.
+package simulation

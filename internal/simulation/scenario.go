@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
+	"github.com/lockkeeper/lockkeeper/zktest"
+)
+
+// A Scenario is a short story of some processes.
+type Scenario struct {
+	Name string
+	Play func(w *World)
+}
+
+// A Variant is the ensemble that a scenario is told on.
+type Variant struct {
+	Name    string
+	Servers int
+	Lag     time.Duration // by which servers are behind that do not lead
+}
+
+// A Cut is where a scenario is disturbed: the connection of a process ends at the n-th frame that it sends, handshakes
+// included, before the frame is carried out or after. It may end once more, some frames later.
+type Cut struct {
+	Victim string // empty: nobody
+	N      int
+	After  bool
+	Then   int // frames until the second cut, 0: there is none
+}
+
+func (c Cut) String() string {
+	switch {
+	case c.Victim == "":
+		return "untouched"
+	case c.Then > 0:
+		return fmt.Sprintf("%s cut %s frame %d, and %d frames later", c.Victim, c.side(), c.N, c.Then)
+	}
+	return fmt.Sprintf("%s cut %s frame %d", c.Victim, c.side(), c.N)
+}
+
+func (c Cut) side() string {
+	if c.After {
+		return "after"
+	}
+	return "before"
+}
+
+// Run tells the scenario, in a bubble. sprung says whether it came to the frame at which it was to be cut.
+func (s Scenario) Run(v Variant, c Cut) (events []history.Event, sprung bool, err error) {
+	const timeout = 4 * time.Second
+	w, err := newWorld(Options{
+		Servers: v.Servers, Timeout: timeout, Tick: timeout / 4, Reap: time.Hour, Paths: []string{"/l"},
+	}, fmt.Sprintf("%s, %s, %v", s.Name, v.Name, c))
+	if err != nil {
+		return nil, false, err
+	}
+	w.cut, w.lag = c, v.Lag
+	if v.Lag > 0 {
+		for i := 1; i < v.Servers; i++ {
+			w.ensemble.Server(i).Lag(v.Lag)
+		}
+	}
+	s.Play(w)
+	w.settle()
+	w.close()
+	return w.recorder.Events(), w.trap != nil && w.trap.Sprung(), errors.Join(w.problems...)
+}
+
+// lay sets the traps for a process that is about to connect.
+func (w *World) lay(p *Process) {
+	if w.cut.Victim != p.name {
+		return
+	}
+	cut, other := p.link.CutBefore, p.link.CutAfter
+	if w.cut.After {
+		cut, other = other, cut
+	}
+	w.trap = cut(w.cut.N)
+	if w.cut.Then > 0 {
+		w.trap = other(w.cut.N + w.cut.Then)
+	}
+}
+
+// told are the fields of a world in which a scenario is told.
+type told struct {
+	cut  Cut
+	trap *zktest.Trap // the last one
+	lag  time.Duration
+}

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/lockkeeper/lockkeeper/election"
+	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
+	"github.com/lockkeeper/lockkeeper/lock"
+	"github.com/lockkeeper/lockkeeper/recipes"
+)
+
+// An Ask is what a contender asks for, and what it does with it.
+type Ask struct {
+	How  string        // "lock", "try", "campaign" or "run"
+	Path string        // of the lock or election
+	Hold time.Duration // how long the work takes
+	Wait time.Duration // how long it waits to be granted, 0 for ever; of "run", how long it runs
+}
+
+// possession is what a lock's hold and an election's term have in common.
+type possession struct {
+	*recipes.Claim
+	giveUp func(context.Context) error
+}
+
+// statePath is where a path's state in ZooKeeper itself is kept.
+func statePath(path string) string { return "/state" + path }
+
+// do carries an ask out, to its end. Its error is what came of the asking.
+func (p *Process) do(a Ask) error {
+	if a.How == "run" {
+		return p.run(a)
+	}
+	by, ok := p.ask(a)
+	if !ok {
+		return nil
+	}
+	ctx := p.ctx
+	if a.Wait > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, a.Wait)
+		defer cancel()
+	}
+	got, err := p.acquire(ctx, a)
+	if err != nil {
+		p.failed(by, err)
+		if p.crashed() {
+			return nil // nobody hears of it
+		}
+		return err
+	}
+	told, ok := p.granted(by, got.Claim)
+	if !ok {
+		return nil
+	}
+	p.work(p.ctx, by, got.Claim, a.Hold)
+	if !p.tell(by, history.Releasing) {
+		return nil
+	}
+	err = got.giveUp(p.ctx)
+	p.released(by, err)
+	<-told
+	if !errors.Is(err, recipes.ErrLost) && !errors.Is(err, recipes.ErrUncertain) {
+		p.world.must(err)
+	}
+	return nil
+}
+
+// ask notes that the process is about to ask for something. by is what it notes of it from then on.
+func (p *Process) ask(a Ask) (by history.Event, ok bool) {
+	by = history.Event{Contender: p.name, Attempt: p.world.recorder.NextAttempt(), Path: a.Path}
+	asked := by
+	asked.Text = a.How
+	return by, p.tell(asked, history.Asked)
+}
+
+func (p *Process) failed(by history.Event, err error) {
+	by.Error = err.Error()
+	p.tell(by, history.Failed)
+}
+
+func (p *Process) released(by history.Event, err error) {
+	if err != nil {
+		by.Error = err.Error()
+	}
+	p.tell(by, history.Released)
+}
+
+// acquire asks the recipes.
+func (p *Process) acquire(ctx context.Context, a Ask) (possession, error) {
+	if a.How == "campaign" {
+		e, err := p.election(a.Path)
+		if err != nil {
+			return possession{}, err
+		}
+		term, err := e.Campaign(ctx)
+		if err != nil {
+			return possession{}, err
+		}
+		return possession{term.Claim, term.Resign}, nil
+	}
+	m, err := p.mutex(a.Path)
+	if err != nil {
+		return possession{}, err
+	}
+	var hold *lock.Hold
+	switch a.How {
+	case "lock":
+		hold, err = m.Lock(ctx)
+	case "try":
+		hold, err = m.TryLock(ctx)
+	default:
+		return possession{}, fmt.Errorf("simulation: no way to ask %q", a.How)
+	}
+	if err != nil {
+		return possession{}, err
+	}
+	return possession{hold.Claim, hold.Unlock}, nil
+}
+
+// granted notes a grant, and has noted when it ends: told is closed once it has. ok is false if the process crashed.
+func (p *Process) granted(by history.Event, claim *recipes.Claim) (told <-chan struct{}, ok bool) {
+	// The client's newest session is that of the claim as long as the claim has not ended: a session that is over ends
+	// its claims before there is another.
+	if session := p.client.SessionID(); claim.Err() == nil {
+		by.Session = history.ID(session)
+	}
+	granted := by
+	granted.Node, granted.Token = claim.Path(), history.ID(claim.Token())
+	if !p.tell(granted, history.Granted) {
+		return nil, false
+	}
+	by.Session = 0
+	over := make(chan struct{})
+	p.working.Go(func() {
+		defer close(over)
+		<-claim.Done()
+		by.Cause = causeOf(claim.Err())
+		p.tell(by, history.Told)
+	})
+	return over, true
+}
+
+func causeOf(err error) history.Cause {
+	for cause, is := range map[history.Cause]error{
+		history.Expired: recipes.ErrSessionExpired, history.Deadline: recipes.ErrDeadline, history.Removed: recipes.ErrDeleted,
+		history.GivenUp: recipes.ErrReleased, history.ClientShut: recipes.ErrClosed,
+	} {
+		if errors.Is(err, is) {
+			return cause
+		}
+	}
+	return history.Cause(fmt.Sprint(err))
+}
+
+// work does what the lock is for: it writes to the registers, as long as it believes that it holds the lock, for d. In
+// the end it writes once more to the one that checks tokens, whatever it believes.
+func (p *Process) work(ctx context.Context, by history.Event, claim *recipes.Claim, d time.Duration) {
+	fenced, bare := p.world.register(by.Path, true), p.world.register(by.Path, false)
+	defer func() {
+		if p.step() {
+			fenced.write(by, claim.Token())
+		}
+	}()
+	over := time.NewTimer(d)
+	defer over.Stop()
+	pace := time.NewTicker(max(d/4, p.world.opts.Timeout/16))
+	defer pace.Stop()
+	for first := true; claim.Err() == nil; first = false {
+		if !p.step() { // a pause here is what tokens are for
+			return
+		}
+		fenced.write(by, claim.Token())
+		bare.write(by, claim.Token())
+		if first {
+			p.commit(ctx, by, claim)
+		}
+		select {
+		case <-pace.C:
+		case <-over.C:
+			return
+		case <-claim.Done():
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// commit writes state into ZooKeeper itself, under the claim.
+func (p *Process) commit(ctx context.Context, by history.Event, claim *recipes.Claim) {
+	ctx, cancel := context.WithTimeout(ctx, p.world.opts.Timeout)
+	defer cancel()
+	_, err := claim.Commit(ctx, &zk.SetDataRequest{Path: statePath(by.Path), Data: writeState(by, claim.Token()), Version: -1})
+	switch {
+	case err == nil, errors.Is(err, recipes.ErrLost), errors.Is(err, recipes.ErrUncertain), ctx.Err() != nil:
+	default:
+		p.world.must(err)
+	}
+}
+
+// run campaigns again and again, for a.Wait.
+func (p *Process) run(a Ask) error {
+	e, err := p.election(a.Path)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(p.ctx, max(a.Wait, 1))
+	defer cancel()
+	by, ok := p.ask(a)
+	if !ok {
+		return nil
+	}
+	err = e.Run(ctx, func(ctx context.Context, term *election.Term) error {
+		if _, ok := p.granted(by, term.Claim); !ok {
+			<-ctx.Done() // it is gone, and does not even stop
+			return nil
+		}
+		p.work(ctx, by, term.Claim, a.Hold)
+		if p.tell(by, history.Releasing) {
+			by, _ = p.ask(a)
+		}
+		return nil
+	})
+	p.failed(by, err)
+	if ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+// runDo is lock.Mutex.Do, whose work knows the token and a context, and not the hold.
+func (p *Process) runDo(ctx context.Context, path string, work func(context.Context, fencing.Token)) error {
+	m, err := p.mutex(path)
+	if err != nil {
+		return err
+	}
+	by, _ := p.ask(Ask{How: "do", Path: path})
+	got := false
+	err = m.Do(ctx, func(ctx context.Context, token fencing.Token) error {
+		got = true
+		granted := by
+		granted.Token = history.ID(token)
+		p.tell(granted, history.Granted)
+		defer func() {
+			p.tell(by, history.Releasing)
+			over := by
+			over.Cause = history.GivenUp
+			if ctx.Err() != nil {
+				over.Cause = causeOf(context.Cause(ctx))
+			}
+			p.tell(over, history.Told)
+		}()
+		work(ctx, token)
+		return nil
+	})
+	if got {
+		p.released(by, err)
+	} else {
+		p.failed(by, err)
+	}
+	return err
+}
