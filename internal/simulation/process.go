@@ -50,7 +50,9 @@ func (w *World) process(name string, change func(*Process, *recipes.Options)) (*
 	}
 	close(p.awake)
 	p.ctx, p.cancel = context.WithCancel(context.Background())
-	opts := &recipes.Options{SessionTimeout: w.opts.Timeout, Dial: p.link.Dial, Logger: slog.New(slog.DiscardHandler)}
+	opts := &recipes.Options{
+		SessionTimeout: w.opts.Timeout, Dial: p.link.Dial, Trace: w.sessions.trace(), Logger: slog.New(slog.DiscardHandler),
+	}
 	w.mu.Lock()
 	w.processes = append(w.processes, p)
 	p.distance = near + near*time.Duration(len(w.processes))/8

@@ -33,6 +33,7 @@ type World struct {
 	opts     Options
 	ensemble *zktest.Ensemble
 	recorder *history.Recorder
+	sessions *sessions
 	told
 
 	mu        sync.Mutex // guards what follows
@@ -47,6 +48,7 @@ func newWorld(opts Options, text string) (*World, error) {
 	w := &World{
 		opts:      opts,
 		recorder:  history.NewRecorder(),
+		sessions:  newSessions(),
 		registers: map[string]*register{},
 		byHand:    map[int64]bool{},
 	}
@@ -130,6 +132,7 @@ func (w *World) committed(c zktest.Commit) {
 		}
 	case "create", "create2", "createContainer":
 		e.Kind = history.Created
+		w.sessions.made(c.Session, c.Path)
 		w.recorder.AddAt(c.Time, e)
 	case "delete", "deleteContainer":
 		e.Kind, e.Cause = history.Deleted, history.ByRequest
@@ -216,6 +219,7 @@ func (w *World) settle() {
 			w.failf("%s still has %d nodes in its ledger at the end", p.name, n)
 		}
 	}
+	w.sessions.check(w)
 	w.recorder.Add(history.Event{Kind: history.End})
 }
 
