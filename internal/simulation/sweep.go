@@ -3,7 +3,9 @@
 package simulation
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
@@ -35,40 +37,54 @@ const far = sweepTimeout / 8 * 15 / 32
 
 // Sweeps are all of them. Server 0 leads.
 var Sweeps = []Sweep{
-	{"a holder's link is silent both ways", holder(0, 0, "c0 hold both")},
-	{"a holder's link is silent both ways, and it is far away", holder(0, far, "c0 hold both")},
-	{"a holder's link is silent to the server", holder(0, 0, "c0 hold to-server")},
-	{"a holder's link is silent from the server", holder(0, 0, "c0 hold to-client")},
-	{"a holder at a follower has its link silent to it", holder(1, far, "c0 hold to-server")},
-	{"a follower is cut from its leader", holder(1, 0, "zk cut-from-leader 1")},
-	{"a follower is cut from its leader, and its holder is far away", holder(1, far, "zk cut-from-leader 1")},
-	{"a leader is deposed", holder(0, 0, "zk depose")},
-	{"a leader is deposed, and its holder is far away", holder(0, far, "zk depose")},
-	{"no server reaches another", holder(1, 0, "zk cut-from-leader 1", "zk cut-from-leader 2")},
-	{"a holder is paused", holder(2, 0, "c0 pause")},
-	{"a holder is far away and killed", holder(2, far, "c0 crash")},
+	{"a holder's link is silent both ways", holder{cut: "c0 hold both"}.plan},
+	{"a holder's link is silent both ways, and it is far away", holder{far: true, cut: "c0 hold both"}.plan},
+	{"a holder's link is silent to the server", holder{cut: "c0 hold to-server"}.plan},
+	{"a holder's link is silent from the server", holder{cut: "c0 hold to-client"}.plan},
+	{"a busy holder at a follower has its link silent to it", holder{at: 1, busy: true, far: true, cut: "c0 hold to-server"}.plan},
+	{"a follower is cut from its leader", holder{at: 1, cut: "zk cut-from-leader 1"}.plan},
+	{"a follower is cut from its leader, and its holder is far away", holder{at: 1, far: true, cut: "zk cut-from-leader 1"}.plan},
+	{"a follower is cut from its leader, and its holder is busy", holder{at: 1, busy: true, far: true, cut: "zk cut-from-leader 1"}.plan},
+	{"the same, with the longest ticks that servers grant", holder{at: 1, busy: true, far: true, tick: 2, cut: "zk cut-from-leader 1"}.plan},
+	{"a leader is deposed", holder{cut: "zk depose"}.plan},
+	{"a leader is deposed, and its holder is busy", holder{busy: true, far: true, cut: "zk depose"}.plan},
+	{"no server reaches another", holder{at: 1, cut: "zk cut-from-leader 1; zk cut-from-leader 2"}.plan},
+	{"a holder is paused", holder{at: 2, cut: "c0 pause"}.plan},
+	{"a busy holder is killed", holder{at: 2, busy: true, far: true, cut: "c0 crash"}.plan},
 	{"a deposed leader welcomes a waiter back", staleWelcome},
 }
 
-// holder are plans in which c0, which knows of one server only, holds the lock for long, c1 waits for it at another, and
-// from an instant on something is cut off for good. distance is how much longer c0's frames are under way, one way.
-func holder(server int, distance time.Duration, what ...string) func(time.Duration) Plan {
-	return func(instant time.Duration) Plan {
-		const t = sweepTimeout
-		p := Plan{
-			Options:   Options{Servers: 3, Timeout: t, Tick: t / 4, Sync: 5, Reap: time.Minute, Paths: []string{"/a"}},
-			Processes: 2,
-			Length:    5 * t,
-			Near:      map[int]int{0: server, 1: (server + 1) % 3},
-		}
-		p.add(0, "c0", "delay %v", distance.Round(time.Millisecond))
-		p.add(t/16, "c0.0", "lock /a %v 0s", 3*t)
-		p.add(t, "c1.0", "lock /a %v 0s", t/4)
-		for _, s := range what {
-			p.add(2*t+instant, s[:2], "%s", s[3:])
-		}
-		return p
+// A holder is c0, which knows of one server only and holds the lock for long, while c1 waits for it at another.
+type holder struct {
+	at   int    // its server
+	busy bool   // it writes all the time
+	far  bool   // its frames are under way for as long as can be
+	tick int    // of the ticks in a session timeout: 4 if 0
+	cut  string // what goes wrong, for good
+}
+
+func (h holder) plan(instant time.Duration) Plan {
+	const t = sweepTimeout
+	p := Plan{
+		Options:   Options{Servers: 3, Timeout: t, Tick: t / time.Duration(cmp.Or(h.tick, 4)), Sync: 5, Reap: time.Minute, Paths: []string{"/a"}},
+		Processes: 2,
+		Length:    5 * t,
+		Near:      map[int]int{0: h.at, 1: (h.at + 1) % 3},
 	}
+	how := "lock"
+	if h.busy {
+		how = "busy"
+	}
+	if h.far {
+		p.add(0, "c0", "delay %v", far.Round(time.Millisecond))
+	}
+	p.add(t/16, "c0.0", "%s /a %v 0s", how, 3*t)
+	p.add(t, "c1.0", "lock /a %v 0s", t/4)
+	for what := range strings.SplitSeq(h.cut, "; ") {
+		who, what, _ := strings.Cut(what, " ")
+		p.add(2*t+instant, who, "%s", what)
+	}
+	return p
 }
 
 // staleWelcome has c1 wait at the leader, which is deposed while c1 has no connection to it. It welcomes c1 back, shows it

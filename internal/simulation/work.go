@@ -19,7 +19,7 @@ import (
 
 // An Ask is what a contender asks for, and what it does with it.
 type Ask struct {
-	How  string        // "lock", "try", "campaign" or "run"
+	How  string        // "lock", "busy", "try", "campaign" or "run"; "busy" is "lock" with much traffic meanwhile
 	Path string        // of the lock or election
 	Hold time.Duration // how long the work takes
 	Wait time.Duration // how long it waits to be granted, 0 for ever; of "run", how long it runs
@@ -60,6 +60,9 @@ func (p *Process) do(a Ask) error {
 	told, ok := p.granted(by, got.Claim)
 	if !ok {
 		return nil
+	}
+	if a.How == "busy" {
+		p.chatter(by, got.Claim)
 	}
 	p.work(p.ctx, by, got.Claim, a.Hold)
 	if !p.tell(by, history.Releasing) {
@@ -113,7 +116,7 @@ func (p *Process) acquire(ctx context.Context, a Ask) (possession, error) {
 	}
 	var hold *lock.Hold
 	switch a.How {
-	case "lock":
+	case "lock", "busy":
 		hold, err = m.Lock(ctx)
 	case "try":
 		hold, err = m.TryLock(ctx)
@@ -193,6 +196,24 @@ func (p *Process) work(ctx context.Context, by history.Event, claim *recipes.Cla
 			return
 		}
 	}
+}
+
+// chatter writes state all the time, as long as the claim lasts, and does not wait for the answers.
+func (p *Process) chatter(by history.Event, claim *recipes.Claim) {
+	p.working.Go(func() {
+		pace := time.NewTicker(p.world.opts.Timeout / 32)
+		defer pace.Stop()
+		for p.step() {
+			select {
+			case <-pace.C:
+				p.working.Go(func() { p.commit(p.ctx, by, claim) })
+			case <-claim.Done():
+				return
+			case <-p.ctx.Done():
+				return
+			}
+		}
+	})
 }
 
 // commit writes state into ZooKeeper itself, under the claim.
