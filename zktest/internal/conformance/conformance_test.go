@@ -230,7 +230,7 @@ func keep(t *testing.T, name string, on server, lines []string) {
 	if *transcripts == "" {
 		return
 	}
-	file := filepath.Join(*transcripts, strings.ReplaceAll(name, " ", "_")+"."+strings.ReplaceAll(on.name, " ", "_"))
+	file := filepath.Join(*transcripts, strings.ReplaceAll(name, " ", "_")+"."+strings.ReplaceAll(on.name, " ", "_")+".txt")
 	require.NoError(t, os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
 }
 

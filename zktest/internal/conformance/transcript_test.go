@@ -58,6 +58,11 @@ func (t *transcript) time(z, ms int64) string {
 		return fmt.Sprintf("@%d which is not in milliseconds since 1970", ms)
 	case !seen:
 		t.times[z] = ms
+		for earlier, then := range t.times {
+			if earlier < z && then > ms {
+				return fmt.Sprintf("@%s which is before %s", t.zxid(z), t.zxid(earlier))
+			}
+		}
 	case ms != known:
 		return fmt.Sprintf("@%s%+dms", t.zxid(z), ms-known)
 	}

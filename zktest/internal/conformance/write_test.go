@@ -2,7 +2,11 @@
 
 package conformance_test
 
-import "github.com/lockkeeper/lockkeeper/zktest/internal/wire"
+import (
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
+)
 
 var changes = []scenario{
 	{"setData wants the version that it names", func(s *stage) {
@@ -82,6 +86,26 @@ var changes = []scenario{
 			b.do(exists("/stage/n/e"))
 			b.do(children(root))
 		}
+	}},
+	{"the time of a change is that of its transaction", func(s *stage) {
+		a := s.session("a")
+		made := a.do(create2("/stage/n", wire.Persistent))
+		body, err := made.Reply(wire.OpCreate2)
+		require.NoError(s.t, err)
+		before := *body.Stat
+		s.note("mtime %s ctime", order(before.Ctime, before.Mtime))
+		for _, req := range []any{
+			set("/stage/n", -1), setACL("/stage/n", -1, wire.World...), create("/stage/n/n", wire.Persistent), deletion("/stage/n/n", -1), set("/stage/n", 99),
+			multi(set("/stage/n", -1), create2("/stage/m", wire.Ephemeral)), multi(set("/stage/n", -1), check("/stage/n", 99)), get("/stage/n"),
+		} {
+			s.wait()
+			a.do(req)
+			after := s.peek(a, "/stage/n")
+			s.note("ctime %s, mtime %s", order(before.Ctime, after.Ctime), order(before.Mtime, after.Mtime))
+			before = after
+		}
+		m := s.peek(a, "/stage/m")
+		s.note("the other's ctime %s, its mtime %s", order(before.Mtime, m.Ctime), order(before.Mtime, m.Mtime))
 	}},
 	{"a refused change consumes a zxid and a read does not", func(s *stage) {
 		a := s.session("a")
