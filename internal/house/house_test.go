@@ -121,6 +121,11 @@ var rules = map[string]rule{
 		tools:   []string{testify},
 		because: "who judges shares no code with what is judged",
 	},
+	module + "/internal/simulation": {
+		may:     []string{fencing, recipes, lock, election, zktest, zk, history},
+		tools:   []string{testify, zk, zktest, history, checker},
+		because: "it plays the product against the server in this process, and others judge what came of it",
+	},
 	module + "/internal/mutants": {
 		tools:   []string{testify},
 		because: "it breaks the recipes in copies, and has the simulation run in a process of its own",
