@@ -32,15 +32,35 @@ func Main(m interface{ Run() int }) int {
 	if os.Getenv(Variable) != "" {
 		return m.Run()
 	}
-	root, err := moduleRoot()
+	c, err := ensemble()
 	if err != nil {
 		return fail(err)
 	}
-	return run(m, child{
-		command: []string{"go", "run", "-C", filepath.Join(root, "docker"), "./cmd/ensemble", "-n", "1"},
+	return run(m, c)
+}
+
+// Serve starts a server of the caller's own, whatever [Variable] names: args are further ones of the ensemble command,
+// -property NAME=VALUE and -counter PATH=N. It returns the server's address, and stop, which waits for its end.
+func Serve(args ...string) (address string, stop func() error, err error) {
+	c, err := ensemble(args...)
+	if err != nil {
+		return "", nil, err
+	}
+	return c.serve()
+}
+
+// ensemble is the command that starts one server.
+func ensemble(args ...string) (child, error) {
+	root, err := moduleRoot()
+	if err != nil {
+		return child{}, err
+	}
+	command := []string{"go", "run", "-C", filepath.Join(root, "docker"), "./cmd/ensemble", "-n", "1"}
+	return child{
+		command: append(command, args...),
 		start:   5 * time.Minute, // the go command may have to fetch and compile the docker module first
 		stop:    time.Minute,
-	})
+	}, nil
 }
 
 // moduleRoot returns the nearest directory with a go.mod, from the working directory upwards.
@@ -94,6 +114,7 @@ func (c child) serve() (addresses string, stop func() error, err error) {
 	ctx, kill := context.WithCancel(context.Background())
 	cmd := exec.CommandContext(ctx, c.command[0], c.command[1:]...)
 	out := output{announced: make(chan string, 1)}
+	cmd.Env = append(os.Environ(), Variable+"=") // it starts one, whatever there is
 	cmd.Stdout = &out
 	cmd.Stderr = os.Stderr
 	// The go command that is killed leaves its own child with our pipe: do not wait for that one to close it.

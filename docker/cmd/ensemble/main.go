@@ -3,7 +3,7 @@
 // Ensemble starts ZooKeeper servers for a command, or for a person who wants to
 // play, and removes them afterwards.
 //
-//	ensemble [-n 3] [-tick 2s] [-dir DIR] [-backend docker|java] -- COMMAND [ARG…]
+//	ensemble [-n 3] [-tick 2s] [-property NAME=VALUE]… [-counter PATH=N]… [-dir DIR] [-backend docker|java] -- COMMAND [ARG…]
 //	ensemble [-n 3] [-tick 2s]
 //	ensemble -image
 //
@@ -27,6 +27,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -43,6 +44,24 @@ func main() {
 		backend = flag.String("backend", "", "docker or java (default: what is there)")
 		image   = flag.Bool("image", false, "print the image to run on, building it when it is missing")
 	)
+	properties, counters := map[string]string{}, map[string]int32{}
+	flag.Func("property", "a Java system property of the servers, NAME=VALUE; may be repeated", func(text string) error {
+		name, value, found := strings.Cut(text, "=")
+		if !found {
+			return errors.New("want NAME=VALUE")
+		}
+		properties[name] = value
+		return nil
+	})
+	flag.Func("counter", "a node that exists at the start, and the number of its next sequential child, PATH=N; may be repeated", func(text string) error {
+		path, number, _ := strings.Cut(text, "=")
+		n, err := strconv.ParseInt(number, 10, 32)
+		if err != nil {
+			return fmt.Errorf("want PATH=N: %w", err)
+		}
+		counters[path] = int32(n)
+		return nil
+	})
 	flag.Usage = func() {
 		_, _ = fmt.Fprintln(flag.CommandLine.Output(), "usage: ensemble [flags] [-- command [arg…]]")
 		flag.PrintDefaults()
@@ -54,7 +73,7 @@ func main() {
 	if *image {
 		err = printImage()
 	} else {
-		opts := &docker.Options{Servers: *servers, Tick: *tick, Backend: *backend, Log: progress}
+		opts := &docker.Options{Servers: *servers, Tick: *tick, Backend: *backend, Properties: properties, Counters: counters, Log: progress}
 		status, err = run(opts, *dir, flag.Args())
 	}
 	if err != nil {

@@ -58,6 +58,20 @@ func TestMain(m *testing.M) {
 func zooKeeper(t *testing.T) server {
 	t.Helper()
 	addr, _, _ := strings.Cut(os.Getenv(zkserver.Variable), ",")
+	return realAt(t, addr)
+}
+
+// special is a real server that was started for the test, as the ensemble command's arguments say.
+func special(t *testing.T, args ...string) server {
+	t.Helper()
+	addr, stop, err := zkserver.Serve(args...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, stop()) })
+	return realAt(t, addr)
+}
+
+func realAt(t *testing.T, addr string) server {
+	t.Helper()
 	s := dialled("ZooKeeper", addr)
 	if version, _, _ := strings.Cut(s.word(t, "srvr"), "\n"); !strings.HasPrefix(version, "Zookeeper version: 3.8.") {
 		refuse := t.Skipf
@@ -183,11 +197,10 @@ func TestZktestAnswersAsZooKeeperDoes(t *testing.T) {
 }
 
 func TestNodesWithATimeToLiveAreAsZooKeepers(t *testing.T) {
-	reference, double := both(t)
-	if !reference.ttl {
-		t.Skipf("the real server has no TTL nodes: set %s to one that was started with -Dzookeeper.extendedTypesEnabled=true", own)
-	}
-	compare(t, reference, double, mortals)
+	reference := special(t, "-property", "zookeeper.extendedTypesEnabled=true")
+	reference.ttl = reference.hasTTL(t)
+	require.True(t, reference.ttl, "it was told to have them")
+	compare(t, reference, inProcess(t, reference), mortals)
 }
 
 // What a client sees does not depend on what is between it and the server.

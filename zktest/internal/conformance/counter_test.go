@@ -3,6 +3,7 @@
 package conformance_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,7 +16,6 @@ import (
 const (
 	planted       = "/planted"
 	next    int32 = 2147483644
-	shown   int32 = -8 // as its cversion, which counts twice and runs over, with no children
 )
 
 // ending creates past the end, alone and in a transaction, and looks at the parent after each step.
@@ -42,16 +42,7 @@ func ending(s *stage) {
 }
 
 func TestTheCounterOfNamesEndsAsZooKeepers(t *testing.T) {
-	reference := zooKeeper(t)
-	hand := newStage(t, reference).session("hand")
-	reply := hand.do(exists(planted))
-	hand.leave()
-	body, err := reply.Reply(wire.OpExists)
-	require.NoError(t, err)
-	if body.Stat == nil || body.Stat.Cversion != shown || body.Stat.NumChildren != 0 {
-		t.Skipf("run this test alone, with %s set to a server that was started with the counter of %s at %d, as docker.Options.Counters does",
-			own, planted, next)
-	}
+	reference := special(t, "-counter", fmt.Sprintf("%s=%d", planted, next))
 	s, ensemble := double(t, reference, false)
 	require.NoError(t, ensemble.Create(planted, nil))
 	require.NoError(t, ensemble.PlantCounter(planted, next))
