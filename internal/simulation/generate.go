@@ -19,19 +19,24 @@ func NewPlan(seed uint64) Plan {
 			Servers: pick(g, 1, 3, 3),
 			Timeout: timeout,
 			Tick:    pick(g, timeout/4, timeout/4, timeout/8), // four ticks is what the promises ask for
+			Sync:    pick(g, 5, 5, 10),
 			Reap:    pick(g, time.Minute, 2*time.Second),
 			Paths:   pick(g, []string{"/a"}, []string{"/a"}, []string{"/a", "/b/c"}),
 		},
 		Processes: 2 + g.IntN(4),
 		Length:    g.between(20*time.Second, 50*time.Second),
+		Near:      map[int]int{},
 	}
 	for i := range g.plan.Processes {
+		if g.plan.Servers > 1 && g.IntN(3) == 0 {
+			g.plan.Near[i] = g.IntN(g.plan.Servers)
+		}
 		for worker := range pick(g, 1, 1, 1, 2) {
 			g.employ(fmt.Sprintf("c%d.%d", i, worker))
 		}
 	}
-	// Most runs have a handful of faults; the more there are, the less is ever held.
-	for range 1 + g.IntN(pick(g, 3, 8, 8, 20)) {
+	// Most runs have some faults; the more there are, the less is ever held.
+	for range pick(g, 3, 6, 6, 12, 24) {
 		g.harm()
 	}
 	slices.SortStableFunc(g.plan.Steps, func(a, b Step) int { return cmp.Compare(a.At, b.At) })
@@ -62,17 +67,19 @@ func (g *generator) employ(who string) {
 	eager := pick(g, t/8, t/2, t)
 	for at := g.between(0, t/2); at < g.plan.Length; at += g.between(t/64, eager) {
 		path := pick(g, g.plan.Paths...)
-		hold := pick(g, g.between(0, t/16), g.between(0, t/2), g.between(0, 2*t))
+		hold := pick(g, g.between(0, t/16), g.between(t/8, t), g.between(t/2, 3*t))
 		wait := pick(g, 0, g.between(t/16, t/2), g.between(t/2, 3*t))
 		switch g.IntN(10) {
-		case 0, 1, 2, 3, 4:
+		case 0, 1, 2, 3:
 			g.add(at, who, "lock %s %v %v", path, hold, wait)
+		case 4:
+			g.add(at, who, "busy %s %v %v", path, max(hold, t/4), wait)
 		case 5, 6:
 			g.add(at, who, "try %s %v %v", path, hold, max(wait, t/2))
 		case 7, 8:
 			g.add(at, who, "campaign %s %v %v", path, hold, wait)
 		default:
-			g.add(at, who, "run %s %v %v", path, hold, g.between(t/2, 4*t))
+			g.add(at, who, "run %s %v %v", path, max(hold, t/8), g.between(t/2, 4*t))
 		}
 		at += hold
 	}

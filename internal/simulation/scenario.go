@@ -5,6 +5,8 @@ package simulation
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
@@ -24,6 +26,13 @@ type Variant struct {
 	Lag     time.Duration // by which servers are behind that do not lead
 }
 
+// Variants are those that scenarios are told on.
+var Variants = []Variant{
+	{"one server", 1, 0},
+	{"three servers", 3, 0},
+	{"three servers, of which two lag behind", 3, 200 * time.Millisecond},
+}
+
 // A Cut is where a scenario is disturbed: the connection of a process ends at the n-th frame that it sends, handshakes
 // included, before the frame is carried out or after. It may end once more, some frames later.
 type Cut struct {
@@ -33,21 +42,41 @@ type Cut struct {
 	Then   int // frames until the second cut, 0: there is none
 }
 
+// String is the cut's text form: "a before 3", or "a after 3 and 2" if it is cut again 2 frames later.
 func (c Cut) String() string {
-	switch {
-	case c.Victim == "":
+	if c.Victim == "" {
 		return "untouched"
-	case c.Then > 0:
-		return fmt.Sprintf("%s cut %s frame %d, and %d frames later", c.Victim, c.side(), c.N, c.Then)
 	}
-	return fmt.Sprintf("%s cut %s frame %d", c.Victim, c.side(), c.N)
+	text := fmt.Sprintf("%s before %d", c.Victim, c.N)
+	if c.After {
+		text = fmt.Sprintf("%s after %d", c.Victim, c.N)
+	}
+	if c.Then > 0 {
+		text += fmt.Sprintf(" and %d", c.Then)
+	}
+	return text
 }
 
-func (c Cut) side() string {
-	if c.After {
-		return "after"
+// cutText is what ParseCut reads.
+func cutText(v Variant, c Cut) string { return fmt.Sprintf("%s: %v", v.Name, c) }
+
+// ParseCut reads a variant and a cut.
+func ParseCut(text string) (Variant, Cut, error) {
+	name, what, _ := strings.Cut(text, ": ")
+	i := slices.IndexFunc(Variants, func(v Variant) bool { return v.Name == name })
+	if i < 0 {
+		return Variant{}, Cut{}, fmt.Errorf("cut %q: no such variant", text)
 	}
-	return "before"
+	if what == "untouched" {
+		return Variants[i], Cut{}, nil
+	}
+	var c Cut
+	var side string
+	if n, err := fmt.Sscanf(what, "%s %s %d and %d", &c.Victim, &side, &c.N, &c.Then); n < 3 || c.N < 1 || side != "before" && side != "after" {
+		return Variant{}, Cut{}, fmt.Errorf("cut %q: want a victim, before or after, and a frame (%w)", text, err)
+	}
+	c.After = side == "after"
+	return Variants[i], c, nil
 }
 
 // Run tells the scenario, in a bubble. sprung says whether it came to the frame at which it was to be cut.

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-
-	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
 )
 
 // A Sweep has one thing go wrong at one instant after the other: how much time is left then depends on how that instant
@@ -21,13 +19,8 @@ type Sweep struct {
 // instants is how many of them there are in a session timeout. It has no divisor in common with the periods.
 const instants = 97
 
-// Runs is how many runs there are.
-func (s Sweep) Runs() int { return instants }
-
-// Run carries out the i-th, in a bubble.
-func (s Sweep) Run(i int) ([]history.Event, error) {
-	return s.Plan(sweepTimeout * time.Duration(i) / instants).Run()
-}
+// At is the plan of the i-th instant.
+func (s Sweep) At(i int) Plan { return s.Plan(sweepTimeout * time.Duration(i) / instants) }
 
 const sweepTimeout = 4 * time.Second
 

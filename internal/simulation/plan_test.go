@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// replays says whether one plan was asked for.
+func replays() bool { return *plan != "" || *seed != 0 }
+
+func againOf(p Plan) string { return fmt.Sprintf("-run TestNoPlanBreaksAPromise -sim.plan '%v'", p) }
+
+func TestNoPlanBreaksAPromise(t *testing.T) {
+	if replays() {
+		replay(t)
+		return
+	}
+	const shards = 16
+	for shard := range shards {
+		t.Run(fmt.Sprintf("shard %d", shard), func(t *testing.T) {
+			t.Parallel()
+			for s := shard + 1; s <= *seeds && !enough(); s += shards {
+				tried.plans.Add(1)
+				p := NewPlan(uint64(s)) //nolint:gosec // it is positive
+				judged(t, fmt.Sprintf("seed %d", s), againOf(p), p.Run)
+			}
+		})
+	}
+}
+
+// replay runs one plan again and again, and reduces it if that is asked for.
+func replay(t *testing.T) {
+	t.Helper()
+	p := NewPlan(*seed)
+	if *plan != "" {
+		var err error
+		p, err = ParsePlan(*plan)
+		require.NoError(t, err)
+	}
+	if *reduce {
+		p = Reduce(p, func(p Plan) bool {
+			for range *repeat {
+				if _, faults := inBubble(t, p.String(), p.Run); len(faults) > 0 {
+					return true
+				}
+			}
+			return false
+		})
+		t.Logf("reduced: %v", p)
+	}
+	for range *repeat {
+		tried.plans.Add(1)
+		if !judged(t, p.String(), againOf(p), p.Run) {
+			return
+		}
+	}
+}
+
+func TestPlanIsWhatItsTextSays(t *testing.T) {
+	for s := range uint64(200) {
+		p := NewPlan(s)
+		again, err := ParsePlan(p.String())
+		require.NoError(t, err)
+		require.Equal(t, p.String(), again.String())
+		require.Equal(t, p.Steps, again.Steps)
+	}
+}
+
+func TestSeedAlwaysDrawsTheSamePlan(t *testing.T) {
+	require.Equal(t, NewPlan(7), NewPlan(7))
+	require.NotEqual(t, NewPlan(7), NewPlan(8))
+}
+
+func TestPlanThatMakesNoSenseIsRefused(t *testing.T) {
+	const fine = "servers=3 timeout=4s tick=1s sync=5 reap=1m0s paths=/a processes=2 length=20s near=c1:2"
+	_, err := ParsePlan(fine + "; 1s c0.0 lock /a 1s 0s; 2s c1 pause; 3s zk stop 1")
+	require.NoError(t, err)
+	for _, broken := range []string{
+		"",
+		"servers=3",
+		strings.Replace(fine, "servers=3", "servers=many", 1),
+		strings.Replace(fine, "near=c1:2", "near=c1:3", 1),
+		strings.Replace(fine, "near=c1:2", "near=c2:0", 1),
+		strings.Replace(fine, "tick=1s", "tock=1s", 1),
+		fine + "; 1s c0.0",
+		fine + "; soon c0.0 lock /a 1s 0s",
+		fine + "; 1s c2.0 lock /a 1s 0s",
+		fine + "; 1s x0.0 lock /a 1s 0s",
+		fine + "; 1s c0.x lock /a 1s 0s",
+		fine + "; 1s c0.0 lock /b 1s 0s",
+		fine + "; 1s c0.0 steal /a 1s 0s",
+		fine + "; 1s c0.0 lock /a 1s",
+		fine + "; 1s c0 dance",
+	} {
+		_, err := ParsePlan(broken)
+		require.Error(t, err, broken)
+	}
+}
+
+func TestReducedPlanHasNothingThatIsNotNeeded(t *testing.T) {
+	p := NewPlan(3)
+	require.Greater(t, len(p.Steps), 12)
+	first, last := p.Steps[4], p.Steps[11]
+	asked := 0
+	reduced := Reduce(p, func(p Plan) bool {
+		asked++
+		text := p.String()
+		return strings.Contains(text, "; "+first.String()) && strings.Contains(text, "; "+last.String())
+	})
+	require.Equal(t, []Step{first, last}, reduced.Steps)
+	require.Less(t, asked, 8*len(p.Steps))
+}
