@@ -3,6 +3,7 @@
 MODULES   := . docker
 GOLANGCI  := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 BENCHTIME ?= 2s
+SEEDS     ?= 20000
 
 # Real servers, ahead of a command that needs them. The program stands in the docker module, so that what it needs stays
 # out of the root's go.mod; -dir is where it runs the command, with ZK_SERVERS set.
@@ -17,7 +18,7 @@ IMAGE := set -eu; \
 	fi;
 
 .DEFAULT_GOAL := help
-.PHONY: bench clean clients demo demo-real help image lint test tidy
+.PHONY: bench clean clients demo demo-real help image lint simulate test tidy
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,8 +37,12 @@ test: ## run all tests; needs Java or a container engine, and a C compiler for t
 	cd docker && go vet ./...
 	@$(IMAGE) set -x; \
 	go test -race -shuffle=on ./...; \
+	(cd internal/simulation && go test -shuffle=on); \
 	$(ENSEMBLE) -n 1 -- go test -race -shuffle=on ./lock ./election; \
 	cd docker && go test -race -shuffle=on -p 1 -timeout 12m ./...
+
+simulate: ## try SEEDS=20000 plans of faults in fake time, each drawn anew
+	cd internal/simulation && go test -run NoPlan -timeout 0 -sim.seeds $(SEEDS)
 
 clients: ## get the clients of others that tests run: Kazoo, zkCli and Curator, from Debian's packages
 	@zktest/foreign/clients.sh
