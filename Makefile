@@ -41,7 +41,7 @@ test: ## run all tests; needs Java or a container engine, and a C compiler for t
 	$(ENSEMBLE) -n 1 -- go test -race -shuffle=on ./lock ./election; \
 	cd docker && go test -race -shuffle=on -p 1 -timeout 12m ./...
 
-simulate: ## try SEEDS=20000 plans of faults in fake time, each drawn anew
+simulate: ## try many plans of faults in fake time (SEEDS=20000)
 	cd internal/simulation && go test -run NoPlan -timeout 0 -sim.seeds $(SEEDS)
 
 clients: ## get the clients of others that tests run: Kazoo, zkCli and Curator, from Debian's packages
