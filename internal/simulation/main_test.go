@@ -26,6 +26,7 @@ import (
 
 var (
 	seeds  = flag.Int("sim.seeds", ifRace(40, 3000), "how many seeded plans to run")
+	first  = flag.Int("sim.first", 1, "the seed of the first of them")
 	seed   = flag.Uint64("sim.seed", 0, "run the plan of this seed and no other")
 	plan   = flag.String("sim.plan", "", "run this plan and no other, in its text form")
 	repeat = flag.Int("sim.repeat", 20, "how often to run the one plan: goroutines do not always run in the same order")
