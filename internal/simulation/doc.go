@@ -3,13 +3,30 @@
 // Package simulation runs the ZooKeeper client, the servers of zktest and the recipes in one bubble of fake time, does to
 // them whatever can be done to a network, to servers and to processes, and has package check judge what came of it.
 //
-// There are two kinds of runs. A [Scenario] is a short story, told again with the connection cut at its first frame, its
-// second, and so on, before the request and after it took effect, until the story runs untouched. A [Plan] is a list of
-// what contenders do and of what goes wrong meanwhile, drawn from a seed and run for half a minute of fake time; it has a
-// text form, so that it can be repeated, and a part of it too.
+// There are three kinds of runs. A [Scenario] is a short story, told again with the connection cut at its first frame, its
+// second, and so on, before the request and after it took effect, until the story runs untouched; and with two cuts. A
+// [Plan] is a list of what contenders do and of what goes wrong meanwhile, drawn from a seed and run for half a minute of
+// fake time. A [Sweep] are plans that have one thing go wrong at one instant after the other.
+//
+// # How to run it
+//
+//	go test ./internal/simulation                                    all of it, some 30 000 runs
+//	go test ./internal/simulation -run NoPlan -sim.seeds 50000       more plans; -sim.first says from which seed on
+//	go test ./internal/simulation -run NoPlan -sim.seed 17           one plan, twenty times over: -sim.repeat
+//	go test ./internal/simulation -run NoPlan -sim.plan 'servers=…'  the same, of a plan that is given as text
+//	go test … -sim.reduce                                            and leave out of it what is not needed for it to fail
+//	go test ./internal/simulation -run NoCut -sim.cut 'one server: a before 3'
+//
+// What fails says which of these repeats it, and where its history is. Under the race detector it is a sample.
 //
 // A plan is repeated exactly. What comes of it is not, quite: the order in which goroutines of one instant run, and what
 // the client draws at random, are not ours to say. So one that fails is repeated some times.
+//
+// # What is found
+//
+// Each run ends with everything healed, a last round in which every process that lives must get every lock, and a while of
+// quiet. Then package check judges the history, no client may have a node in its ledger, no session may have made a node
+// that its client does not know of, and when all is closed no goroutine may be left.
 //
 // # Pauses
 //

@@ -92,18 +92,17 @@ var Scenarios = []Scenario{
 	}},
 	{"a release is under way when the connection ends, and the parent is reaped before there is another", func(w *World) {
 		p := w.cast("a", "b")
-		w.inTurn(
-			func() { p["a"].must(p["a"].lock(w.part(4), 0)) },
-			func() {
-				time.Sleep(w.part(4) - w.part(16)) // the next frame is the release, as a rule
-				w.must(p["a"].harm("cut-after 1"))
-				w.must(p["a"].harm("refuse"))
-				time.Sleep(w.part(16))
-				w.must(w.harm("reap"))
-				p["b"].must(p["b"].lock(w.part(2), w.part(1)))
-			},
-			func() { time.Sleep(w.part(3)); w.must(p["a"].harm("accept")) },
-		)
+		lateRelease(w, p["a"], func() {
+			p["b"].must(p["b"].lock(w.part(2), w.part(1)))
+		})
+	}},
+	{"the same, and who joins next knows the parent from before", func(w *World) {
+		p := w.cast("a", "b", "c")
+		p["b"].must(p["b"].lock(0, 0))
+		lateRelease(w, p["a"], func() {
+			p["c"].must(p["c"].lock(0, w.part(1))) // so that the numbers are the same as before
+			p["b"].must(p["b"].lock(w.part(2), w.part(1)))
+		})
 	}},
 	{"a lock is released while no server can be reached", func(w *World) {
 		p := w.cast("a", "b")
@@ -265,6 +264,23 @@ func contendTwice(w *World) {
 	w.inTurn(
 		func() { p["a"].must(p["a"].lock(w.part(4), 0)); p["a"].must(p["a"].lock(0, 0)) },
 		func() { p["b"].must(p["b"].lock(w.part(4), 0)); p["b"].must(p["b"].lock(0, 0)) },
+	)
+}
+
+// lateRelease has a lock and unlock, and not be told that it has; the parent be reaped; somebody else go on; and a come
+// back, to delete its node once more.
+func lateRelease(w *World, a *Process, others func()) {
+	w.inTurn(
+		func() { a.must(a.lock(w.part(4), 0)) },
+		func() {
+			time.Sleep(w.part(4) - w.part(16)) // the next frame is the release, as a rule
+			w.must(a.harm("cut-after 1"))
+			w.must(a.harm("refuse"))
+			time.Sleep(w.part(16))
+			w.must(w.harm("reap"))
+			others()
+		},
+		func() { time.Sleep(w.part(3)); w.must(a.harm("accept")) },
 	)
 }
 

@@ -36,7 +36,7 @@ type hold struct {
 	node   *node           // that it stands on, nil if nobody made it
 	next   history.Event   // the first grant of its path after it, of those with a greater token
 	pauses []pause         // of its contender
-	dead   bool            // its contender has crashed
+	dead   bool            // its contender has crashed, and was never told
 	margin history.Instant // by which it is told before its session times out
 }
 
@@ -138,7 +138,8 @@ func newStory(events []history.Event) (*story, []Finding) {
 	}
 	s.live(ordered)
 	for _, h := range s.holds {
-		h.pauses, h.dead = pauses[h.granted.Contender], crashed[h.granted.Contender]
+		h.pauses = pauses[h.granted.Contender]
+		h.dead = crashed[h.granted.Contender] && h.told.Kind == ""
 		h.node, h.margin = s.nodeOf(h.granted), s.margin()
 		h.next = s.successor(h)
 	}
