@@ -56,6 +56,16 @@ var rules = map[string]rule{
 		tools:   []string{testify},
 		because: "its reader is a storage server that never heard of ZooKeeper",
 	},
+	fencing + "/sqlfence": {
+		may:     []string{fencing},
+		tools:   []string{testify},
+		because: "whoever opens the database has chosen a driver, and a guard brings none",
+	},
+	fencing + "/fencetest": {
+		may:     []string{fencing},
+		tools:   []string{testify},
+		because: "whoever writes a guard runs it, and needs nothing else for it",
+	},
 	recipes: {
 		may:     []string{fencing, zk},
 		tools:   tools,

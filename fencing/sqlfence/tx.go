@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlfence
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// inTx runs work in a transaction of its own and commits. Whatever keeps it from the commit, a panic of work included,
+// rolls back.
+func inTx(ctx context.Context, db *sql.DB, opts *sql.TxOptions, work func(tx *sql.Tx) error) error {
+	tx, err := db.BeginTx(ctx, opts)
+	if err != nil {
+		return fmt.Errorf("begin: %w", err)
+	}
+	committing := false
+	defer func() {
+		if !committing {
+			_ = tx.Rollback() // after a panic; otherwise it has been done
+		}
+	}()
+	if err := work(tx); err != nil {
+		return rolledBack(ctx, tx, err)
+	}
+	if err := ctx.Err(); err != nil {
+		return rolledBack(ctx, tx, err)
+	}
+	committing = true
+	return committed(ctx, tx.Commit())
+}
+
+// rolledBack rolls tx back because of cause, and returns that. A rollback that fails changes nothing about it: without
+// a commit the database keeps nothing, and ends the transaction when it sees that the connection is gone.
+func rolledBack(ctx context.Context, tx *sql.Tx, cause error) error {
+	err := tx.Rollback()
+	// The end of ctx rolls back, too.
+	if errors.Is(err, sql.ErrTxDone) && ctx.Err() == nil {
+		return fmt.Errorf("%w; it returned: %w", ErrTxEnded, cause)
+	}
+	return cause
+}
+
+// committed says what the answer to a commit means. Before it is sent, all errors mean that nothing is kept; after that
+// hardly any does. It is not known from here whether it was sent.
+func committed(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	// With ctx done, the transaction may as well have been rolled back for that.
+	if errors.Is(err, sql.ErrTxDone) && ctx.Err() == nil {
+		return ErrTxEnded
+	}
+	if refused(err) {
+		return fmt.Errorf("commit refused, nothing is kept: %w", err)
+	}
+	return fmt.Errorf("commit: %w: %w", ErrUncertain, err)
+}
+
+// refused reports whether err is a database's own statement that it did not commit: a constraint that was deferred
+// until then (class 23), or a transaction rolled back (class 40) other than with its completion unknown (40003). The
+// drivers of PostgreSQL have the method; where it is missing the outcome stays unknown, which is the safe side.
+func refused(err error) bool {
+	var answer interface{ SQLState() string }
+	if !errors.As(err, &answer) {
+		return false
+	}
+	state := answer.SQLState()
+	return strings.HasPrefix(state, "23") || strings.HasPrefix(state, "40") && state != "40003"
+}
