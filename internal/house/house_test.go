@@ -66,6 +66,11 @@ var rules = map[string]rule{
 		tools:   []string{testify},
 		because: "whoever writes a guard runs it, and needs nothing else for it",
 	},
+	fencing + "/httpfence": {
+		may:     []string{fencing},
+		tools:   []string{testify},
+		because: "it stands in front of any handler and any guard",
+	},
 	recipes: {
 		may:     []string{fencing, zk},
 		tools:   tools,

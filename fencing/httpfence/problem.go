@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpfence
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"github.com/lockkeeper/lockkeeper/fencing"
+)
+
+const (
+	// StaleType is the type of the problem document that refuses a stale token, by which clients know it.
+	StaleType = "https://pkg.go.dev/github.com/lockkeeper/lockkeeper/fencing/httpfence#StaleType"
+
+	problemType = "application/problem+json"
+)
+
+// A problem is the body of a refusal, as RFC 9457 has it. Tokens are strings in it, because readers that keep numbers as
+// floating point lose digits.
+type problem struct {
+	Type   string        `json:"type,omitempty"` // none is about:blank: the status says it all
+	Title  string        `json:"title"`
+	Status int           `json:"status"`
+	Detail string        `json:"detail,omitempty"`
+	Token  fencing.Token `json:"token,omitzero"`
+	Newest fencing.Token `json:"newest,omitzero"`
+}
+
+// Refuse answers a request with what err says of its token, and reports whether it did: 409 for a [*fencing.StaleError],
+// 400 for [fencing.ErrInvalid]. For other errors, and for nil, it writes nothing and returns false. It is for handlers
+// whose store has the last word: nothing must have been written to w before.
+func Refuse(w http.ResponseWriter, err error) bool {
+	var stale *fencing.StaleError
+	switch {
+	case errors.As(err, &stale):
+		write(w, problem{
+			Type: StaleType, Title: "Stale fencing token", Status: http.StatusConflict,
+			Detail: stale.Error(), Token: stale.Token, Newest: stale.Newest,
+		})
+	case errors.Is(err, fencing.ErrInvalid):
+		write(w, problem{
+			Title: "Invalid fencing token", Status: http.StatusBadRequest,
+			Detail: Header + ": " + fencing.ErrInvalid.Error(),
+		})
+	default:
+		return false
+	}
+	return true
+}
+
+func write(w http.ResponseWriter, p problem) {
+	body, err := json.Marshal(p)
+	if err != nil { // a guard refused with tokens that cannot be
+		w.WriteHeader(http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", problemType)
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(p.Status)
+	_, _ = w.Write(append(body, '\n')) // whoever has gone need not know
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpfence
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/lockkeeper/lockkeeper/fencing"
+)
+
+// A Guard decides whether the holder of token may still write resource: nil admits it, a [*fencing.StaleError] refuses
+// it. Calls may be concurrent.
+type Guard interface {
+	Admit(ctx context.Context, resource string, token fencing.Token) error
+}
+
+// A GuardFunc is a function as a [Guard].
+type GuardFunc func(ctx context.Context, resource string, token fencing.Token) error
+
+// Admit calls f.
+func (f GuardFunc) Admit(ctx context.Context, resource string, token fencing.Token) error {
+	return f(ctx, resource, token)
+}
+
+// Options for [Protect]; zero fields mean the default.
+type Options struct {
+	_ struct{}
+
+	// Failed is called with the guard's error when a request is answered with 503, because the answer keeps it to
+	// itself. Default: nobody is told.
+	Failed func(r *http.Request, err error)
+}
+
+// RequireToken returns a handler that answers requests without a token with 428, those with a malformed one with 400, and
+// passes the others to next, with the token in the request's context for [Token]. It checks nothing else: that is for the
+// store that next writes to. It panics if next is nil.
+func RequireToken(next http.Handler) http.Handler {
+	if next == nil {
+		panic("httpfence: RequireToken: the handler is nil")
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		token, err := parse(r.Header)
+		if errors.Is(err, errMissing) {
+			write(w, problem{
+				Title: "Fencing token required", Status: http.StatusPreconditionRequired,
+				Detail: "Send the token of your lock in the header " + Header + ".",
+			})
+			return
+		}
+		if Refuse(w, err) {
+			return
+		}
+		next.ServeHTTP(w, r.WithContext(WithToken(r.Context(), token)))
+	})
+}
+
+// Protect returns a handler that requires a token as [RequireToken] does and asks guard before it passes a request to
+// next, for the resource that the function named resource finds in the request: one name for one lock path. The guard's
+// refusals are answered as [Refuse] does, its other errors with 503. opts may be nil.
+//
+// The guard has decided before next writes; the package comment says what that leaves open.
+//
+// A guard, function or handler that is nil is an error: a server without its guard should not start.
+func Protect(next http.Handler, guard Guard, resource func(*http.Request) string, opts *Options) (http.Handler, error) {
+	if f, isFunc := guard.(GuardFunc); guard == nil || isFunc && f == nil {
+		return nil, errors.New("httpfence: protect: the guard is nil")
+	}
+	if resource == nil {
+		return nil, errors.New("httpfence: protect: the function that names the resource is nil")
+	}
+	if next == nil {
+		return nil, errors.New("httpfence: protect: the handler is nil")
+	}
+	failed := func(*http.Request, error) {}
+	if opts != nil && opts.Failed != nil {
+		failed = opts.Failed
+	}
+	return RequireToken(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		err := guard.Admit(r.Context(), resource(r), Token(r.Context()))
+		switch {
+		case err == nil:
+			next.ServeHTTP(w, r)
+		case !Refuse(w, err):
+			failed(r, err)
+			write(w, problem{
+				Title: "Fencing token not checked", Status: http.StatusServiceUnavailable,
+				Detail: "The guard could not be asked. Nothing was done.",
+			})
+		}
+	})), nil
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpfence_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/fencing/httpfence"
+)
+
+// A call is what a guard was asked.
+type call struct {
+	resource string
+	token    fencing.Token
+}
+
+func path(r *http.Request) string { return r.URL.Path }
+
+// served answers a request whose headers have these tokens, and says whether the handler behind the guard ran, and with
+// which token.
+func served(t *testing.T, guard httpfence.Guard, tokens ...string) (*httptest.ResponseRecorder, fencing.Token) {
+	t.Helper()
+	var ran fencing.Token
+	next := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { ran = httpfence.Token(r.Context()) })
+	handler, err := httpfence.Protect(next, guard, path, nil)
+	require.NoError(t, err)
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPut, "/ledger", nil)
+	for _, token := range tokens {
+		r.Header.Add("fencing-token", token)
+	}
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, r)
+	return w, ran
+}
+
+// answers is a guard that answers err to everything, and notes what it was asked.
+func answers(err error, asked *[]call) httpfence.Guard {
+	return httpfence.GuardFunc(func(_ context.Context, resource string, token fencing.Token) error {
+		*asked = append(*asked, call{resource, token})
+		return err
+	})
+}
+
+// document returns the problem in w, which must be one.
+func document(t *testing.T, w *httptest.ResponseRecorder, status int) map[string]any {
+	t.Helper()
+	require.Equal(t, status, w.Code, w.Body)
+	require.Equal(t, "application/problem+json", w.Header().Get("Content-Type"))
+	var fields map[string]any
+	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &fields))
+	require.EqualValues(t, status, fields["status"])
+	require.NotEmpty(t, fields["title"])
+	return fields
+}
+
+func TestAdmittedRequestIsServedWithItsToken(t *testing.T) {
+	var asked []call
+	w, ran := served(t, answers(nil, &asked), "9223372036854775807")
+	require.Equal(t, http.StatusOK, w.Code)
+	require.EqualValues(t, 9223372036854775807, ran)
+	require.Equal(t, []call{{"/ledger", 9223372036854775807}}, asked)
+}
+
+func TestStaleRequestGetsAProblemWithBothTokens(t *testing.T) {
+	var asked []call
+	stale := &fencing.StaleError{Token: 4294967311, Newest: 4294967330}
+	w, ran := served(t, answers(fmt.Errorf("store: %w", stale), &asked), "4294967311")
+	require.Zero(t, ran)
+	fields := document(t, w, http.StatusConflict)
+	require.Equal(t, httpfence.StaleType, fields["type"])
+	require.Equal(t, "4294967311", fields["token"])
+	require.Equal(t, "4294967330", fields["newest"])
+	require.NotContains(t, fields["detail"], "store", "only the fence's own words go out")
+}
+
+func TestRequestWithoutATokenIsToldToSendOne(t *testing.T) {
+	var asked []call
+	w, ran := served(t, answers(nil, &asked))
+	require.Zero(t, ran)
+	require.Empty(t, asked)
+	require.Contains(t, document(t, w, http.StatusPreconditionRequired)["detail"], "Fencing-Token")
+}
+
+func TestMalformedTokenIsABadRequest(t *testing.T) {
+	for _, tokens := range [][]string{
+		{""},
+		{"0"},
+		{"-1"},
+		{"+1"},
+		{"01"},
+		{"1.0"},
+		{"0x1"},
+		{"1, 2"},
+		{"9223372036854775808"},
+		{"1", "1"},
+		{"2", "1"},
+	} {
+		var asked []call
+		w, ran := served(t, answers(nil, &asked), tokens...)
+		require.Zero(t, ran)
+		require.Empty(t, asked)
+		document(t, w, http.StatusBadRequest)
+	}
+}
+
+func TestTokenThatTheGuardCallsInvalidIsABadRequest(t *testing.T) {
+	var asked []call
+	w, ran := served(t, answers(fmt.Errorf("guard: %w", fencing.ErrInvalid), &asked), "1")
+	require.Zero(t, ran)
+	document(t, w, http.StatusBadRequest)
+}
+
+func TestGuardThatCannotAnswerKeepsTheRequestOut(t *testing.T) {
+	secret := errors.New("database at 10.0.0.1 is down")
+	var asked []call
+	w, ran := served(t, answers(secret, &asked), "1")
+	require.Zero(t, ran)
+	document(t, w, http.StatusServiceUnavailable)
+	require.NotContains(t, w.Body.String(), "10.0.0.1")
+
+	var told error
+	handler, err := httpfence.Protect(http.NotFoundHandler(), answers(secret, &asked), path, &httpfence.Options{
+		Failed: func(_ *http.Request, err error) { told = err },
+	})
+	require.NoError(t, err)
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPut, "/ledger", nil)
+	r.Header.Set(httpfence.Header, "1")
+	handler.ServeHTTP(httptest.NewRecorder(), r)
+	require.Equal(t, secret, told)
+}
+
+func TestRefusalWithoutUsableTokensIsStillARefusal(t *testing.T) {
+	var asked []call
+	w, ran := served(t, answers(&fencing.StaleError{Token: 1, Newest: -1}, &asked), "1")
+	require.Zero(t, ran)
+	require.Equal(t, http.StatusInternalServerError, w.Code)
+}
+
+func TestRefuseLeavesOtherErrorsToTheHandler(t *testing.T) {
+	for _, err := range []error{nil, errors.New("mine")} {
+		w := httptest.NewRecorder()
+		require.False(t, httpfence.Refuse(w, err))
+		require.Empty(t, w.Body.String())
+		require.Empty(t, w.Header())
+	}
+}
+
+func TestServerDoesNotStartWithoutItsGuard(t *testing.T) {
+	var asked []call
+	guard, next := answers(nil, &asked), http.NotFoundHandler()
+	for _, missing := range []func() (http.Handler, error){
+		func() (http.Handler, error) { return httpfence.Protect(nil, guard, path, nil) },
+		func() (http.Handler, error) { return httpfence.Protect(next, nil, path, nil) },
+		func() (http.Handler, error) { return httpfence.Protect(next, httpfence.GuardFunc(nil), path, nil) },
+		func() (http.Handler, error) { return httpfence.Protect(next, guard, nil, nil) },
+	} {
+		handler, err := missing()
+		require.ErrorContains(t, err, "is nil")
+		require.Nil(t, handler)
+	}
+	require.Panics(t, func() { httpfence.RequireToken(nil) })
+}
