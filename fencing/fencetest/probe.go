@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fencetest
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/lockkeeper/lockkeeper/fencing"
+)
+
+// A probe is one subject and what is expected of it. Its methods end the test where the subject does otherwise.
+type probe struct {
+	Guarded
+
+	t       *testing.T
+	subject Subject
+}
+
+// open returns one more process's view.
+func (p *probe) open() Guarded {
+	p.t.Helper()
+	g := p.subject.Open(p.t)
+	if g == nil {
+		p.t.Fatal("Open returned nil")
+	}
+	return g
+}
+
+// another returns the view of a second process, or the first one's if the state is nobody else's to see.
+func (p *probe) another() Guarded {
+	p.t.Helper()
+	if p.subject.Volatile {
+		return p.Guarded
+	}
+	return p.open()
+}
+
+// restart goes on as a process that starts now.
+func (p *probe) restart() {
+	p.t.Helper()
+	p.Guarded = p.open()
+}
+
+func (p *probe) admits(resource string, token fencing.Token, value string) {
+	p.t.Helper()
+	if err := p.Write(p.t.Context(), resource, token, value); err != nil {
+		p.t.Fatalf("write %q with token %d: %v, want it admitted", resource, token, err)
+	}
+	p.holds(resource, value)
+}
+
+// refuses expects token to be stale, and the value to stay as it was.
+func (p *probe) refuses(resource string, token, newest fencing.Token) {
+	p.t.Helper()
+	before := p.value(resource)
+	err := p.Write(p.t.Context(), resource, token, "late")
+	p.stale(err, token, newest)
+	p.holds(resource, before)
+}
+
+func (p *probe) stale(err error, token, newest fencing.Token) {
+	p.t.Helper()
+	var stale *fencing.StaleError
+	if !errors.As(err, &stale) {
+		p.t.Fatalf("write with token %d after %d: error %v, want a *fencing.StaleError", token, newest, err)
+	}
+	if want := (fencing.StaleError{Token: token, Newest: newest}); *stale != want {
+		p.t.Fatalf("write with token %d after %d: %+v, want %+v", token, newest, *stale, want)
+	}
+	if errors.Is(err, fencing.ErrInvalid) {
+		p.t.Fatalf("write with token %d after %d: %v is stale and invalid at once", token, newest, err)
+	}
+}
+
+// fails expects an error that wraps want from a write of the ledger, and the value to stay as it was.
+func (p *probe) fails(ctx context.Context, token fencing.Token, want error) {
+	p.t.Helper()
+	const resource = "ledger"
+	before := p.value(resource)
+	err := p.Write(ctx, resource, token, "unwanted")
+	if !errors.Is(err, want) || errors.Is(err, fencing.ErrStale) {
+		p.t.Fatalf("write %q with token %d: error %v, want one that wraps %q", resource, token, err, want)
+	}
+	p.holds(resource, before)
+}
+
+func (p *probe) resets(resource string) {
+	p.t.Helper()
+	if err := p.Reset(p.t.Context(), resource); err != nil {
+		p.t.Fatalf("reset %q: %v", resource, err)
+	}
+}
+
+func (p *probe) holds(resource, want string) {
+	p.t.Helper()
+	if got := p.value(resource); got != want {
+		p.t.Fatalf("value of %q is %q, want %q", resource, got, want)
+	}
+}
+
+func (p *probe) value(resource string) string {
+	p.t.Helper()
+	value, err := p.Value(p.t.Context(), resource)
+	if err != nil {
+		p.t.Fatalf("value of %q: %v", resource, err)
+	}
+	return value
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fencetest
+
+import (
+	"context"
+	"math"
+	"strings"
+
+	"github.com/lockkeeper/lockkeeper/fencing"
+)
+
+var properties = []struct {
+	name     string
+	restarts bool // it is about a state that outlives the process
+	crashes  bool
+	check    func(p *probe)
+}{
+	{name: "an equal token is admitted", check: equalIsAdmitted},
+	{name: "an older token is refused with both numbers and the resource stays untouched", check: olderIsRefused},
+	{name: "a newer token is admitted and shuts out the one before", check: newerIsAdmitted},
+	{name: "tokens are compared as numbers with all their digits", check: allDigitsCount},
+	{name: "zero and negative tokens are refused as invalid", check: invalidIsRefused},
+	{name: "resources are independent however alike their names", check: resourcesAreIndependent},
+	{name: "a name that is empty or too long or has NUL is an error that says so", check: oddNamesAreErrors},
+	{name: "a context that is done is an error and changes nothing", check: doneContextChangesNothing},
+	{name: "a reset opens one resource to lower tokens and the guard stands again at once", check: resetIsTheWayDown},
+	{name: "nothing but a reset lets an older token in", check: nothingElseIsAWayDown},
+	{name: "of two writers racing the newer wins", check: newerWinsTheRace},
+	{name: "what was admitted is remembered across a restart", restarts: true, check: restartRemembers},
+	{name: "a reset is remembered across a restart", restarts: true, check: restartRemembersReset},
+	{name: "a crash between check and write lets no older token in later", restarts: true, crashes: true, check: crashLetsNobodyIn},
+	{name: "a crash at the first write leaves a guard that can be used", restarts: true, crashes: true, check: firstWriteMayCrash},
+}
+
+func equalIsAdmitted(p *probe) {
+	p.holds("ledger", "")
+	p.admits("ledger", 7, "one")
+	p.admits("ledger", 7, "two")
+	p.admits("ledger", 7, "two")
+	p.refuses("ledger", 6, 7)
+}
+
+func olderIsRefused(p *probe) {
+	p.admits("ledger", 12, "newest")
+	p.refuses("ledger", 11, 12)
+	p.refuses("ledger", 1, 12)
+	p.admits("ledger", 12, "newest still")
+}
+
+func newerIsAdmitted(p *probe) {
+	p.admits("ledger", 3, "three")
+	p.admits("ledger", 4, "four")
+	p.refuses("ledger", 3, 4)
+	p.admits("ledger", 4294967311, "far on")
+	p.refuses("ledger", 4, 4294967311)
+}
+
+func allDigitsCount(p *probe) {
+	p.admits("text", 9, "nine")
+	p.admits("text", 10, "ten") // as text, 10 comes before 9
+	p.refuses("text", 9, 10)
+	p.admits("float", 1<<53+1, "odd") // as floating point, both are the same
+	p.refuses("float", 1<<53, 1<<53+1)
+	p.admits("word", 1<<32, "33 bits") // cut to 32 bits, it is zero
+	p.refuses("word", 1<<32-1, 1<<32)
+	p.admits("word", math.MaxInt64, "the last")
+	p.refuses("word", math.MaxInt64-1, math.MaxInt64)
+}
+
+func invalidIsRefused(p *probe) {
+	invalid := []fencing.Token{0, -1, math.MinInt64}
+	for _, token := range invalid {
+		p.fails(p.t.Context(), token, fencing.ErrInvalid)
+	}
+	p.admits("ledger", 1, "first")
+	for _, token := range invalid {
+		p.fails(p.t.Context(), token, fencing.ErrInvalid)
+	}
+	p.admits("ledger", 1, "first again")
+}
+
+// alike are names that one would rather not have in one store: they differ in case, in what a collation or a file system
+// takes for equal, and in what looks like a path, a pattern or an escape.
+var alike = []string{
+	"ledger", "Ledger", "ledger ", " ledger", "ledger/", "ledger/1", "ledger_1", "ledger%1", "ledger%2F1", "ledger.lock",
+	"../ledger", ".", "..", "'ledger'", "ledgér", "ledge\u0301r", strings.Repeat("l", 511), strings.Repeat("l", 512),
+}
+
+func resourcesAreIndependent(p *probe) {
+	// Falling tokens: a fence that two names share refuses the second.
+	for i, name := range alike {
+		p.holds(name, "")
+		p.admits(name, fencing.Token(2*len(alike)-i), name)
+	}
+	for i, name := range alike {
+		newest := fencing.Token(2*len(alike) - i)
+		p.holds(name, name)
+		p.refuses(name, newest-1, newest)
+	}
+}
+
+func oddNamesAreErrors(p *probe) {
+	ctx := p.t.Context()
+	for _, name := range []string{"", strings.Repeat("l", 513), "led\x00ger", "\x00"} {
+		_, valueErr := p.Value(ctx, name)
+		for operation, err := range map[string]error{
+			"write": p.Write(ctx, name, 7, "unwanted"),
+			"value": valueErr,
+			"reset": p.Reset(ctx, name),
+		} {
+			if err == nil {
+				p.t.Fatalf("%s of resource %.20q: no error", operation, name)
+			}
+			// The words are for the person who reads them; without this one, the next guess is the token.
+			if !strings.Contains(err.Error(), "resource") {
+				p.t.Fatalf("%s of resource %.20q: %q does not say that it is about the resource", operation, name, err)
+			}
+		}
+	}
+	p.admits("ledger", 1, "as before")
+}
+
+func doneContextChangesNothing(p *probe) {
+	done, cancel := context.WithCancel(p.t.Context())
+	cancel()
+	p.fails(done, 9, context.Canceled)
+	p.admits("ledger", 5, "five") // 9 was never admitted
+	p.fails(done, 9, context.Canceled)
+	p.admits("ledger", 6, "six")
+	if p.Reset(done, "ledger") == nil {
+		p.t.Fatal("reset with a context that is done: no error")
+	}
+	p.refuses("ledger", 5, 6)
+}
+
+func resetIsTheWayDown(p *probe) {
+	p.admits("ledger", 1<<40, "before")
+	p.admits("other", 1<<40, "other")
+	p.refuses("ledger", 3, 1<<40)
+	p.resets("ledger")
+	p.admits("ledger", 3, "after")
+	p.refuses("ledger", 2, 3)
+	p.refuses("other", 3, 1<<40)
+	p.resets("never written")
+	p.admits("never written", 1, "now it is")
+}
+
+func nothingElseIsAWayDown(p *probe) {
+	p.admits("ledger", 50, "fifty")
+	for _, token := range []fencing.Token{49, 0, 1, -50, 49, math.MinInt64, 2} {
+		if p.Write(p.t.Context(), "ledger", token, "late") == nil {
+			p.t.Fatalf("write with token %d after 50: no error", token)
+		}
+		p.refuses("ledger", 49, 50)
+		if !p.subject.Volatile {
+			p.restart()
+			p.refuses("ledger", 49, 50)
+		}
+	}
+	p.admits("ledger", 50, "fifty still")
+}
+
+func restartRemembers(p *probe) {
+	p.admits("ledger", 7, "seven")
+	p.restart()
+	p.holds("ledger", "seven")
+	p.refuses("ledger", 6, 7)
+	p.admits("ledger", 7, "seven again")
+	p.admits("ledger", 12, "twelve")
+	p.restart()
+	p.refuses("ledger", 7, 12)
+	p.refuses("ledger", 11, 12)
+	p.admits("ledger", 12, "twelve again")
+}
+
+func restartRemembersReset(p *probe) {
+	p.admits("ledger", 1<<40, "before")
+	p.resets("ledger")
+	p.restart()
+	p.admits("ledger", 3, "after")
+	p.restart()
+	p.refuses("ledger", 2, 3)
+}
+
+// A crash may leave its token admitted or forgotten: both are right, as long as its value came of neither or the token
+// stays with it.
+func crashLetsNobodyIn(p *probe) {
+	p.admits("ledger", 5, "five")
+	p.subject.Crash(p.t, p.Guarded, "ledger", 9, "nine")
+	p.restart()
+	switch value := p.value("ledger"); value {
+	case "five":
+	case "nine":
+		p.refuses("ledger", 8, 9)
+	default:
+		p.t.Fatalf("value after the crash is %q, want what was there or what was being written", value)
+	}
+	if err := p.Write(p.t.Context(), "ledger", 4, "late"); err == nil {
+		p.t.Fatal("write with token 4 after 5 and a crash: no error")
+	}
+	p.admits("ledger", 9, "nine, sent again")
+	p.restart()
+	p.refuses("ledger", 5, 9)
+	p.refuses("ledger", 8, 9)
+}
+
+func firstWriteMayCrash(p *probe) {
+	p.subject.Crash(p.t, p.Guarded, "ledger", 9, "nine")
+	p.restart()
+	if p.value("ledger") == "nine" {
+		p.refuses("ledger", 8, 9)
+	}
+	p.admits("ledger", 9, "nine, sent again")
+	p.refuses("ledger", 8, 9)
+}
