@@ -42,6 +42,12 @@
 // # Where to look next
 //
 // Package lock and package election of this module hand out tokens; the example of [Gate] is a guarded resource in
-// twenty lines. This package imports the standard library only, so that a storage server can use it without knowing of
-// ZooKeeper; a resource in another language needs no more than the comparison of two 64-bit integers.
+// twenty lines.
+//
+// Guards for real resources stand beside this package, each with the condition under which its guarantee holds: filefence
+// for what the processes of one host write, sqlfence for a database, httpfence for a service that is asked over HTTP and
+// decides by any of them. Package fencetest is the suite that such a guard must pass; whoever writes another runs it too.
+//
+// This package imports the standard library only, so that a storage server can use it without knowing of ZooKeeper; a
+// resource in another language needs no more than the comparison of two 64-bit integers.
 package fencing

@@ -71,6 +71,11 @@ var rules = map[string]rule{
 		tools:   []string{testify},
 		because: "it stands in front of any handler and any guard",
 	},
+	fencing + "/filefence": {
+		may:     []string{fencing},
+		tools:   []string{testify, fencing + "/fencetest"},
+		because: "a disk and its locks are all that it needs",
+	},
 	recipes: {
 		may:     []string{fencing, zk},
 		tools:   tools,

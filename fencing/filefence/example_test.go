@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build darwin || dragonfly || freebsd || illumos || linux || netbsd || openbsd
+
+package filefence_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/fencing/filefence"
+)
+
+// A holder that was paused wakes up and writes its report after the next holder has written one.
+func ExampleFence_Do() {
+	dir, err := os.MkdirTemp("", "report")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	report := filepath.Join(dir, "report")
+	if err := os.Mkdir(filepath.Join(dir, "fence"), 0o700); err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	fence, err := filefence.Open(filepath.Join(dir, "fence"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	publish := func(token fencing.Token, text string) error {
+		return fence.Do(context.Background(), "report", token, func() error {
+			return os.WriteFile(report, []byte(text), 0o600)
+		})
+	}
+	first, second := fencing.Token(4294967311), fencing.Token(4294967330)
+	fmt.Println(publish(first, "by the first"))
+	fmt.Println(publish(second, "by the second"))
+	late := publish(first, "by the first, late")
+	fmt.Println(late)
+	fmt.Println(errors.Is(late, fencing.ErrStale))
+	text, err := os.ReadFile(report)
+	fmt.Println(string(text), err)
+	// Output:
+	// <nil>
+	// <nil>
+	// filefence: do "report": fencing: token 4294967311 is stale: 4294967330 has been admitted
+	// true
+	// by the second <nil>
+}

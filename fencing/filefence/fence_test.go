@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build darwin || dragonfly || freebsd || illumos || linux || netbsd || openbsd
+
+package filefence
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/fencing/fencetest"
+)
+
+// guarded keeps each value in a file beside the fence.
+type guarded struct {
+	fence *Fence
+	data  string
+}
+
+func openGuarded(t *testing.T, dir string) *guarded {
+	t.Helper()
+	g, err := newGuarded(dir)
+	require.NoError(t, err)
+	return g
+}
+
+func newGuarded(dir string) (*guarded, error) {
+	state, data := filepath.Join(dir, "fence"), filepath.Join(dir, "data")
+	if err := errors.Join(os.MkdirAll(state, 0o700), os.MkdirAll(data, 0o700)); err != nil {
+		return nil, err
+	}
+	fence, err := Open(state)
+	return &guarded{fence: fence, data: data}, err
+}
+
+func (g *guarded) file(resource string) string {
+	return filepath.Join(g.data, filepath.Base(g.fence.record(resource).file))
+}
+
+func (g *guarded) Write(ctx context.Context, resource string, token fencing.Token, value string) error {
+	return g.fence.Do(ctx, resource, token, func() error {
+		name := g.file(resource)
+		if err := os.WriteFile(name+".new", []byte(value), 0o600); err != nil {
+			return err
+		}
+		return os.Rename(name+".new", name)
+	})
+}
+
+func (g *guarded) Value(_ context.Context, resource string) (string, error) {
+	if _, err := g.fence.Newest(resource); err != nil {
+		return "", err
+	}
+	value, err := os.ReadFile(g.file(resource))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return string(value), err
+}
+
+func (g *guarded) Reset(ctx context.Context, resource string) error {
+	return g.fence.Reset(ctx, resource, 0)
+}
+
+func TestFencePassesTheSuite(t *testing.T) {
+	fencetest.Run(t, func(t *testing.T) fencetest.Subject {
+		t.Helper()
+		dir := t.TempDir()
+		return fencetest.Subject{
+			Open: func(t *testing.T) fencetest.Guarded {
+				t.Helper()
+				return openGuarded(t, dir)
+			},
+			Crash: func(t *testing.T, _ fencetest.Guarded, resource string, token fencing.Token, value string) {
+				t.Helper()
+				child{Role: dieInTheFunction, Dir: dir, Resource: resource, Token: token, Value: value}.dies(t)
+			},
+		}
+	})
+}
+
+func TestTokenIsDurableBeforeTheFunctionRuns(t *testing.T) {
+	g := openGuarded(t, t.TempDir())
+	require.NoError(t, g.fence.Do(t.Context(), "ledger", 7, func() error {
+		newest, err := g.fence.Newest("ledger")
+		require.NoError(t, err)
+		require.Equal(t, fencing.Token(7), newest)
+		return nil
+	}))
+}
+
+func TestFailedFunctionLeavesItsTokenAdmittedAndTheLockFree(t *testing.T) {
+	g := openGuarded(t, t.TempDir())
+	disk := errors.New("disk full")
+	require.ErrorIs(t, g.fence.Do(t.Context(), "ledger", 7, func() error { return disk }), disk)
+	require.Panics(t, func() {
+		_ = g.fence.Do(t.Context(), "ledger", 8, func() error { panic("in the function") })
+	})
+	require.ErrorIs(t, g.Write(t.Context(), "ledger", 7, "late"), fencing.ErrStale)
+	require.NoError(t, g.Write(t.Context(), "ledger", 8, "eight"))
+}
+
+func TestWaiterLeavesWhenItsContextIsDone(t *testing.T) {
+	g := openGuarded(t, t.TempDir())
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	reason := errors.New("lost the lock")
+	require.NoError(t, g.fence.Do(t.Context(), "ledger", 7, func() error {
+		// One that is done in the end, whether it has begun to wait or not.
+		waited := make(chan error)
+		go func() { waited <- g.Write(ctx, "ledger", 9, "nine") }()
+		cancel(reason)
+		require.ErrorIs(t, <-waited, reason)
+		return nil
+	}))
+	newest, err := g.fence.Newest("ledger")
+	require.NoError(t, err)
+	require.Equal(t, fencing.Token(7), newest)
+}
+
+func TestDamagedFileShutsItsResourceUntilReset(t *testing.T) {
+	g := openGuarded(t, t.TempDir())
+	r := g.fence.record("ledger")
+	whole := r.encode(12)
+	damaged := []string{"", r.encode(13)[:len(whole)-70] + whole[len(whole)-70:], whole + "\n", g.fence.record("other").encode(12)}
+	for n := range len(whole) {
+		damaged = append(damaged, whole[:n])
+	}
+	for _, content := range damaged {
+		require.NoError(t, os.WriteFile(r.file, []byte(content), 0o600))
+		_, err := g.fence.Newest("ledger")
+		require.ErrorIs(t, err, ErrDamaged, "%q", content)
+		err = g.Write(t.Context(), "ledger", math.MaxInt64, "unwanted")
+		require.ErrorIs(t, err, ErrDamaged, "%q", content)
+		require.ErrorContains(t, err, r.file, "the operator has to find it")
+		require.ErrorContains(t, err, "Reset")
+		after, err := os.ReadFile(r.file)
+		require.NoError(t, err)
+		require.Equal(t, content, string(after), "it is evidence")
+	}
+	require.NoError(t, g.fence.Reset(t.Context(), "ledger", 12))
+	require.ErrorIs(t, g.Write(t.Context(), "ledger", 11, "late"), fencing.ErrStale)
+	require.NoError(t, g.Write(t.Context(), "ledger", 12, "twelve"))
+}
+
+func TestMisuseIsAnErrorThatSaysWhat(t *testing.T) {
+	g := openGuarded(t, t.TempDir())
+	require.ErrorContains(t, g.fence.Do(t.Context(), "ledger", 7, nil), "the function is nil")
+	require.ErrorIs(t, g.fence.Reset(t.Context(), "ledger", -1), fencing.ErrInvalid)
+	newest, err := g.fence.Newest("ledger")
+	require.NoError(t, err)
+	require.Zero(t, newest)
+
+	_, err = Open(filepath.Join(t.TempDir(), "missing"))
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	_, err = Open(file)
+	require.ErrorContains(t, err, "not a folder")
+}
+
+func TestFolderThatIsGoneIsAnError(t *testing.T) {
+	g := openGuarded(t, t.TempDir())
+	require.NoError(t, os.RemoveAll(g.fence.dir))
+	called := false
+	require.ErrorIs(t, g.fence.Do(t.Context(), "ledger", 7, func() error { called = true; return nil }), fs.ErrNotExist)
+	require.False(t, called)
+}
+
+func TestFileSaysWhoseItIs(t *testing.T) {
+	g := openGuarded(t, t.TempDir())
+	require.NoError(t, g.Write(t.Context(), "ledger/2026", 4294967311, "value"))
+	content, err := os.ReadFile(g.fence.record("ledger/2026").file)
+	require.NoError(t, err)
+	require.Contains(t, string(content), "token "+strconv.Itoa(4294967311)+"\n")
+	require.Contains(t, string(content), strconv.Quote("ledger/2026"))
+	require.Equal(t, 4, strings.Count(string(content), "\n"))
+}

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !(darwin || dragonfly || freebsd || illumos || linux || netbsd || openbsd)
+
+package filefence
+
+import (
+	"context"
+	"errors"
+)
+
+const locks = false
+
+func (r record) lock(context.Context) (unlock func(), err error) { return nil, errors.ErrUnsupported }

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build darwin || dragonfly || freebsd || illumos || linux || netbsd || openbsd
+
+package filefence
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/fencing"
+)
+
+// What a child process does.
+const (
+	dieInTheFunction = "die in the function"
+	dieBetweenSteps  = "die between steps" // after the first Steps of those that store the token
+	count            = "count"             // raise the number in the resource's file, Steps times
+)
+
+type child struct {
+	Role, Dir, Resource, Value string
+	Token                      fencing.Token
+	Steps                      int
+}
+
+const childVariable = "FILEFENCE_CHILD"
+
+func TestMain(m *testing.M) {
+	task, isChild := os.LookupEnv(childVariable)
+	if !isChild {
+		os.Exit(m.Run())
+	}
+	var c child
+	if err := errors.Join(json.Unmarshal([]byte(task), &c), c.run()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func (c child) command(t *testing.T) *exec.Cmd {
+	t.Helper()
+	task, err := json.Marshal(c)
+	require.NoError(t, err)
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), childVariable+"="+string(task))
+	return cmd
+}
+
+// dies runs the child and expects kill -9 to have ended it.
+func (c child) dies(t *testing.T) {
+	t.Helper()
+	out, err := c.command(t).CombinedOutput()
+	var exit *exec.ExitError
+	require.ErrorAs(t, err, &exit, "%s", out)
+	status, ok := exit.Sys().(syscall.WaitStatus)
+	require.True(t, ok)
+	require.Equal(t, syscall.SIGKILL, status.Signal(), "%s", out)
+}
+
+func die() error {
+	return errors.Join(syscall.Kill(os.Getpid(), syscall.SIGKILL), errors.New("still alive"))
+}
+
+func (c child) run() error {
+	g, err := newGuarded(c.Dir)
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	switch c.Role {
+	case dieInTheFunction:
+		return g.fence.Do(ctx, c.Resource, c.Token, die)
+	case dieBetweenSteps:
+		r := g.fence.record(c.Resource)
+		if _, err := r.lock(ctx); err != nil {
+			return err
+		}
+		for _, step := range r.steps(c.Token)[:c.Steps] {
+			if err := step(); err != nil {
+				return err
+			}
+		}
+		return die()
+	case count:
+		for range c.Steps {
+			if err := g.fence.Do(ctx, c.Resource, c.Token, func() error { return increase(g.file(c.Resource)) }); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return fmt.Errorf("unknown role %q", c.Role)
+}
+
+// increase is what goes wrong as soon as two do it at a time.
+func increase(name string) error {
+	content, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	n, err := strconv.Atoi(string(content))
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(name, []byte(strconv.Itoa(n+1)), 0o600)
+}
+
+func TestKillBetweenAnyStepsLetsNoOlderTokenIn(t *testing.T) {
+	steps := len((&Fence{}).record("ledger").steps(1))
+	for done := range steps + 1 {
+		t.Run(fmt.Sprintf("after %d of %d", done, steps), func(t *testing.T) {
+			dir := t.TempDir()
+			g := openGuarded(t, dir)
+			require.NoError(t, g.Write(t.Context(), "ledger", 5, "five"))
+			child{Role: dieBetweenSteps, Dir: dir, Resource: "ledger", Token: 9, Steps: done}.dies(t)
+
+			newest, err := g.fence.Newest("ledger")
+			require.NoError(t, err, "the file is whole")
+			require.Contains(t, []fencing.Token{5, 9}, newest)
+			require.ErrorIs(t, g.Write(t.Context(), "ledger", 4, "late"), fencing.ErrStale)
+			value, err := g.Value(t.Context(), "ledger")
+			require.NoError(t, err)
+			require.Equal(t, "five", value)
+
+			require.NoError(t, g.Write(t.Context(), "ledger", 9, "nine"))
+			require.ErrorIs(t, g.Write(t.Context(), "ledger", 5, "late"), fencing.ErrStale)
+		})
+	}
+}
+
+func TestTornTemporaryFileIsOverwritten(t *testing.T) {
+	g := openGuarded(t, t.TempDir())
+	require.NoError(t, g.Write(t.Context(), "ledger", 5, "five"))
+	r := g.fence.record("ledger")
+	require.NoError(t, os.WriteFile(r.temp, []byte(r.encode(9)[:20]), 0o600))
+	require.ErrorIs(t, g.Write(t.Context(), "ledger", 4, "late"), fencing.ErrStale)
+	require.NoError(t, g.Write(t.Context(), "ledger", 9, "nine"))
+}
+
+func TestProcessesTakeTurns(t *testing.T) {
+	const processes, turns = 4, 25
+	dir := t.TempDir()
+	g := openGuarded(t, dir)
+	require.NoError(t, g.Write(t.Context(), "ledger", 7, "0"))
+	var running []*exec.Cmd
+	for range processes {
+		cmd := child{Role: count, Dir: dir, Resource: "ledger", Token: 7, Steps: turns}.command(t)
+		cmd.Stderr = os.Stderr
+		require.NoError(t, cmd.Start())
+		running = append(running, cmd)
+	}
+	for _, cmd := range running {
+		require.NoError(t, cmd.Wait())
+	}
+	value, err := g.Value(t.Context(), "ledger")
+	require.NoError(t, err)
+	require.Equal(t, strconv.Itoa(processes*turns), value)
+}
+
+func TestOtherProcessesNewerTokenShutsOutTheRest(t *testing.T) {
+	dir := t.TempDir()
+	g := openGuarded(t, dir)
+	require.NoError(t, g.Write(t.Context(), "ledger", 7, "0"))
+	out, err := child{Role: count, Dir: dir, Resource: "ledger", Token: 8, Steps: 1}.command(t).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.ErrorIs(t, g.Write(t.Context(), "ledger", 7, "late"), fencing.ErrStale)
+	files, err := filepath.Glob(filepath.Join(g.fence.dir, "*.new"))
+	require.NoError(t, err)
+	require.Empty(t, files, "what is renamed is not left behind")
+}
