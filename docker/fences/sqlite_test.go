@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fences
+
+import (
+	"database/sql"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	_ "modernc.org/sqlite"
+
+	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/fencing/fencetest"
+	"github.com/lockkeeper/lockkeeper/fencing/sqlfence"
+)
+
+// sqlite returns the database in file. With patient, whoever finds it busy waits.
+func sqlite(file, journal string, patient bool) source {
+	dsn := "file:" + file + "?_pragma=journal_mode(" + journal + ")"
+	if patient {
+		dsn += "&_pragma=busy_timeout(60000)"
+	}
+	return source{"sqlite", sqlfence.SQLite, dsn}
+}
+
+// empty returns a database with the fence's table and one for entries, in a folder of the test's own.
+func empty(t *testing.T, journal string) source {
+	t.Helper()
+	s := sqlite(filepath.Join(t.TempDir(), "test.db"), journal, true)
+	db := s.open(t)
+	for _, statement := range []string{sqlfence.Migration(s.dialect), "CREATE TABLE entries (resource TEXT PRIMARY KEY, value TEXT)"} {
+		_, err := db.ExecContext(t.Context(), statement)
+		require.NoError(t, err)
+	}
+	return s
+}
+
+func TestGuardOnSQLiteIsAGuard(t *testing.T) {
+	for _, journal := range []string{"DELETE", "WAL"} {
+		t.Run(journal, func(t *testing.T) {
+			fencetest.Run(t, func(t *testing.T) fencetest.Subject {
+				t.Helper()
+				return subject(empty(t, journal))
+			})
+		})
+	}
+}
+
+func TestNoTokenSlipsBetweenTheCheckAndTheWrite(t *testing.T) {
+	for _, journal := range []string{"DELETE", "WAL"} {
+		file := filepath.Join(t.TempDir(), "test.db")
+		s, impatient := sqlite(file, journal, true), sqlite(file, journal, false)
+		db := s.open(t)
+		_, err := db.ExecContext(t.Context(), sqlfence.Migration(s.dialect))
+		require.NoError(t, err)
+		older, err := sqlfence.New(db, s.dialect, nil)
+		require.NoError(t, err)
+		newer, err := sqlfence.New(impatient.open(t), s.dialect, nil)
+		require.NoError(t, err)
+
+		require.NoError(t, older.Do(t.Context(), "ledger", 7, func(*sql.Tx) error {
+			for _, token := range []fencing.Token{6, 8} {
+				err := newer.Do(t.Context(), "ledger", token, func(*sql.Tx) error {
+					require.Fail(t, "it runs")
+					return nil
+				})
+				require.Error(t, err)
+				require.NotErrorIs(t, err, fencing.ErrStale, "the older one may yet be rolled back")
+				require.NotErrorIs(t, err, sqlfence.ErrUncertain)
+			}
+			return nil
+		}))
+		newest, err := newer.Newest(t.Context(), "ledger")
+		require.NoError(t, err)
+		require.EqualValues(t, 7, newest)
+	}
+}
+
+func TestDatabaseWithoutTheTableSaysHowToMakeIt(t *testing.T) {
+	s := sqlite(filepath.Join(t.TempDir(), "test.db"), "WAL", true)
+	db := s.open(t)
+	guard, err := sqlfence.New(db, s.dialect, nil)
+	require.NoError(t, err)
+	write := func(*sql.Tx) error { return nil }
+	err = guard.Do(t.Context(), "ledger", 7, write)
+	require.ErrorIs(t, err, sqlfence.ErrNoTable)
+	require.ErrorContains(t, err, guard.Migration())
+
+	for range 2 { // the second time changes nothing
+		_, err = db.ExecContext(t.Context(), guard.Migration())
+		require.NoError(t, err)
+		require.NoError(t, guard.Do(t.Context(), "ledger", 7, write))
+	}
+	require.ErrorIs(t, guard.Do(t.Context(), "ledger", 6, write), fencing.ErrStale)
+}
+
+func TestWriteThatCommitsByItselfIsToldAndFencedAllTheSame(t *testing.T) {
+	s := empty(t, "WAL")
+	guard, err := sqlfence.New(s.open(t), s.dialect, nil)
+	require.NoError(t, err)
+	require.ErrorIs(t, guard.Do(t.Context(), "ledger", 7, (*sql.Tx).Commit), sqlfence.ErrTxEnded)
+	require.ErrorIs(t, guard.Do(t.Context(), "ledger", 6, (*sql.Tx).Commit), fencing.ErrStale)
+	require.ErrorIs(t, guard.Do(t.Context(), "ledger", 8, (*sql.Tx).Rollback), sqlfence.ErrTxEnded)
+	newest, err := guard.Newest(t.Context(), "ledger")
+	require.NoError(t, err)
+	require.EqualValues(t, 7, newest)
+}
+
+func TestRowWithItsOwnTokenIsGuarded(t *testing.T) {
+	db := empty(t, "WAL").open(t)
+	for _, statement := range []string{
+		"CREATE TABLE jobs (id INTEGER PRIMARY KEY, state TEXT NOT NULL, token INTEGER NOT NULL)",
+		"INSERT INTO jobs VALUES (1, 'new', 0)",
+	} {
+		_, err := db.ExecContext(t.Context(), statement)
+		require.NoError(t, err)
+	}
+	set := func(id int, token fencing.Token, state string) error {
+		return sqlfence.UpdateRow(t.Context(), db, token, sqlfence.Row{
+			Update:     "UPDATE jobs SET state = ?1, token = ?2 WHERE id = ?3 AND token <= ?2",
+			UpdateArgs: []any{state, token, id},
+			Newest:     "SELECT token FROM jobs WHERE id = ?",
+			NewestArgs: []any{id},
+		})
+	}
+	require.NoError(t, set(1, 7, "begun"))
+	require.NoError(t, set(1, 7, "begun"), "the same again")
+	require.NoError(t, set(1, 9, "taken over"))
+	var stale *fencing.StaleError
+	require.ErrorAs(t, set(1, 7, "done"), &stale)
+	require.Equal(t, fencing.StaleError{Token: 7, Newest: 9}, *stale)
+	require.ErrorIs(t, set(2, 9, "done"), sqlfence.ErrNoRow)
+	var state string
+	require.NoError(t, db.QueryRowContext(t.Context(), "SELECT state FROM jobs").Scan(&state))
+	require.Equal(t, "taken over", state)
+}
