@@ -71,7 +71,8 @@ func New(db *sql.DB, dialect Dialect, opts *Options) (*Guard, error) {
 // was lost.
 //
 // write must use tx and nothing else, neither commit nor roll it back, and with MySQL run no statement that commits by
-// itself, such as CREATE TABLE. It runs once, and must have returned before Do does.
+// itself, such as CREATE TABLE. It returns the errors of its statements: after one, PostgreSQL keeps nothing, and a driver
+// that is asked to commit all the same has no good word for that. write runs once, in the caller's goroutine.
 func (g *Guard) Do(ctx context.Context, resource string, token fencing.Token, write func(tx *sql.Tx) error) error {
 	fail := func(err error) error {
 		return fmt.Errorf("sqlfence: write %q with token %d: %w", resource, int64(token), err)
