@@ -183,7 +183,14 @@ func (p *place) nameNonce() string {
 }
 
 // joined notes that the place's node exists, for a caller that still wants it.
+//
+// If another place was held with a node of that name, the parent was deleted with all
+// that was below it, and made again: its numbers have begun anew, and this join did not
+// know yet. The other's node is gone, and heartbeats would take this one for it.
 func (s *session) joined(p *place) {
+	if former := s.ledger.heldAt(p.path); former != nil {
+		s.bereave(former)
+	}
 	if only := s.ledger.joined(p); only {
 		s.lookForBeat()
 	}

@@ -243,6 +243,28 @@ func TestJoinBelowARecreatedParentIsNoGrant(t *testing.T) {
 	})
 }
 
+// The join that finds out has made the name anew that the claim's node had: heartbeats would find it there.
+func TestClaimIsToldAtOnceWhenAJoinOfItsClientMakesTheNameOfItsNodeAnew(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		client := s.connect(t, s.options())
+		line := newLine(t, client, nil)
+		claim, err := line.Claim(t.Context())
+		require.NoError(t, err)
+		s.delete(claim.Path())
+		s.delete("/l")
+		s.make("/l", parentMark) // in its next life, with numbers from 0 on
+		again, err := line.Claim(t.Context())
+		require.NoError(t, err)
+		require.ErrorIs(t, claim.Err(), ErrDeleted)
+		require.NotEqual(t, claim.Path(), again.Path())
+		time.Sleep(stubTimeout)
+		require.NoError(t, again.Err())
+		require.Equal(t, []string{again.Path()}, s.line())
+		require.Equal(t, 1, client.Ledger())
+	})
+}
+
 // Its numbers have begun anew: the node's is lower than those that were seen.
 func TestLostReplyOfCreateBelowARecreatedParentIsFoundAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {

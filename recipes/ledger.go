@@ -123,6 +123,13 @@ func (l *ledger) isHeld(p *place) bool {
 	return p.standing == held
 }
 
+// heldAt is the place that is held with the node at path, nil if none is.
+func (l *ledger) heldAt(path string) *place {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.byPath[path]
+}
+
 // suspect notes that the node at path has changed, and says whether a place stands
 // on it.
 func (l *ledger) suspect(path string) bool {
