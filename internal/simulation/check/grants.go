@@ -66,9 +66,8 @@ func tokens(s *story) []Finding {
 	return findings
 }
 
-// deletions checks that sessions delete their own nodes only. A node that is named after another life of its parent can
-// have the name of one that was there before, and be hit in its place: its maker takes it away itself, and is granted
-// nothing with it.
+// deletions checks that sessions delete their own nodes only. A node whose name can recur may be hit in the place of one
+// that had its name before: its maker knows that, is granted nothing with it, and takes it away itself.
 func deletions(s *story) []Finding {
 	var findings []Finding
 	for _, n := range s.nodes {
@@ -76,7 +75,7 @@ func deletions(s *story) []Finding {
 		if d.Cause != history.ByRequest || !isContender(n.created) || d.Session == n.created.Session {
 			continue
 		}
-		if s.isMisnamed(n) && !slices.ContainsFunc(s.holds, func(h *hold) bool { return h.node == n }) {
+		if s.recurs(n) && !slices.ContainsFunc(s.holds, func(h *hold) bool { return h.node == n }) {
 			continue
 		}
 		findings = append(findings, Finding{OwnDelete, "a session deleted the node of another", []history.Event{n.created, d}})
@@ -84,15 +83,17 @@ func deletions(s *story) []Finding {
 	return findings
 }
 
-// isMisnamed says whether a node is named after an earlier life of its parent: names are <czxid of the parent, base
-// 36>-lock-<number>.
-func (s *story) isMisnamed(n *node) bool {
-	tag, rest, _ := strings.Cut(path.Base(n.created.Node), "-")
-	czxid, err := strconv.ParseInt(tag, 36, 64)
-	if err != nil || !strings.Contains("-"+rest, "-lock-") {
-		return false
+// recurs says whether a node has a name that another can come to have. Names of ours are <czxid of the parent, base
+// 36>-lock-<number>: they recur if they say another life of the parent, or if the number is one of those that the counter
+// ends with, and no nonce stands before it.
+func (s *story) recurs(n *node) bool {
+	name := path.Base(n.created.Node)
+	tag, number, _ := strings.Cut(name, "-lock-")
+	if n, err := strconv.ParseInt(number, 10, 64); err == nil && (n < 0 || n >= 1<<31-1<<20) && !strings.Contains(tag, "-") {
+		return true
 	}
-	return slices.ContainsFunc(s.nodes, func(parent *node) bool {
+	czxid, err := strconv.ParseInt(tag, 36, 64)
+	return err == nil && slices.ContainsFunc(s.nodes, func(parent *node) bool {
 		return parent.created.Node == path.Dir(n.created.Node) && parent.created.Zxid == history.ID(czxid) &&
 			parent.deleted.Kind != "" && parent.deleted.Zxid < n.created.Zxid
 	})

@@ -242,11 +242,11 @@ func (h *hold) limit() history.Instant {
 // excuse says why the holder need not have been told by its limit: package recipes promises nothing to those whose node
 // was deleted or whose session was ended by hand, and to those who were not scheduled then.
 func (h *hold) excuse() (why string, until history.Instant) {
-	if h.dead {
-		return "crashed", never
-	}
 	if h.node != nil && h.node.deleted.Cause == history.ByHand {
 		return "by hand", never
+	}
+	if h.dead {
+		return "crashed", never
 	}
 	if until, paused := h.pausedAt(h.limit()); paused {
 		return "paused", until
