@@ -61,7 +61,7 @@ func tell(t *testing.T, s Scenario, v Variant, c Cut) (sprung bool) {
 		return false
 	}
 	tried.cuts.Add(1)
-	again := fmt.Sprintf("-run '%s' -sim.cut '%s'", t.Name(), cutText(v, c))
+	again := fmt.Sprintf("-run %q -sim.cut %q", t.Name(), cutText(v, c))
 	judged(t, fmt.Sprintf("%s, %s, %v", s.Name, v.Name, c), again, func() (events []history.Event, err error) {
 		events, sprung, err = s.Run(v, c)
 		return events, err

@@ -13,7 +13,7 @@ import (
 // replays says whether one plan was asked for.
 func replays() bool { return *plan != "" || *seed != 0 }
 
-func againOf(p Plan) string { return fmt.Sprintf("-run TestNoPlanBreaksAPromise -sim.plan '%v'", p) }
+func againOf(p Plan) string { return fmt.Sprintf("-run TestNoPlanBreaksAPromise -sim.plan %q", p) }
 
 func TestNoPlanBreaksAPromise(t *testing.T) {
 	if replays() {

@@ -203,6 +203,15 @@ var Scenarios = []Scenario{
 			func() { time.Sleep(w.part(3)); w.must(w.harm("delete-line " + line)) },
 		)
 	}},
+	{"the same, and the holder's client joins again with the name that its node had", func(w *World) {
+		p := w.cast("a", "b")
+		p["a"].must(p["a"].lock(0, 0))
+		w.inTurn(
+			func() { p["a"].must(p["a"].lock(2*w.part(1), 0)) },
+			func() { w.must(w.harm("delete-line " + line)); p["b"].must(p["b"].lock(w.part(2), 0)) },
+			func() { p["a"].must(p["a"].lock(0, 0)) },
+		)
+	}},
 	{"the numbers run out", func(w *World) {
 		w.must(w.ensemble.Create(line, nil))
 		w.must(w.harm("plant-counter " + line + " 2147483646"))
