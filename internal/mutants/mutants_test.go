@@ -50,9 +50,9 @@ func TestASimulationFindsEachRuleThatIsBroken(t *testing.T) {
 // finds runs some of the simulation's tests, and says whether they found something.
 func finds(t *testing.T, binary, tests string) (out []byte, found bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, binary, "-test.run="+tests, "-test.timeout=4m", "-sim.mutant", "-sim.seeds=1000")
+	cmd := exec.CommandContext(ctx, binary, "-test.run="+tests, "-test.timeout=5m", "-sim.mutant", "-sim.seeds=3000")
 	cmd.Dir = filepath.Join(root, simulation)
 	out, err := cmd.CombinedOutput()
 	if err == nil {
