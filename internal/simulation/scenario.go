@@ -83,7 +83,7 @@ func ParseCut(text string) (Variant, Cut, error) {
 func (s Scenario) Run(v Variant, c Cut) (events []history.Event, sprung bool, err error) {
 	const timeout = 4 * time.Second
 	w, err := newWorld(Options{
-		Servers: v.Servers, Timeout: timeout, Tick: timeout / 4, Reap: time.Hour, Paths: []string{"/l"},
+		Servers: v.Servers, Timeout: timeout, Tick: timeout / 4, Reap: time.Hour, Paths: []string{"/l"}, Flight: v.Lag + 4*near,
 	}, fmt.Sprintf("%s, %s, %v", s.Name, v.Name, c))
 	if err != nil {
 		return nil, false, err

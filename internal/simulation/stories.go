@@ -195,6 +195,20 @@ var Scenarios = []Scenario{
 			func() { time.Sleep(w.part(3)); w.must(p["b"].harm("delete " + line)) },
 		)
 	}},
+	{"a waiter's node is deleted by hand a moment before it would be its turn", func(w *World) {
+		p := w.cast("a", "b", "c")
+		w.inTurn(
+			func() { p["a"].must(p["a"].lock(w.part(1), 0)) },
+			func() { p["b"].must(p["b"].lock(w.part(8), 0)) },
+			func() { p["c"].must(p["c"].lock(w.part(8), 0)) },
+			func() {
+				held, _ := p["a"].nodeOf(line)
+				w.must(p["b"].harm("delete " + line))
+				time.Sleep(8*near + 2*w.lag)
+				w.must(w.harm("delete " + held))
+			},
+		)
+	}},
 	{"the parent is deleted by hand, with all that is below it", func(w *World) {
 		p := w.cast("a", "b")
 		w.inTurn(

@@ -25,6 +25,7 @@ type Options struct {
 	Sync    int           // for how many ticks a server goes on that has lost its leader or its followers; 0: 5
 	Reap    time.Duration // how often empty containers go; 0: ZooKeeper's minute
 	Paths   []string      // of the locks and elections
+	Flight  time.Duration // how old an answer can be; 0: as old as can be
 }
 
 // A World is an ensemble, the processes that contend on it, what they write to, and the history of all that. It lives
@@ -53,7 +54,7 @@ func newWorld(opts Options, text string) (*World, error) {
 		byHand:    map[int64]bool{},
 	}
 	w.recorder.Add(history.Event{
-		Kind: history.Run, Timeout: history.Instant(opts.Timeout), Tick: history.Instant(opts.Tick), Text: text,
+		Kind: history.Run, Timeout: history.Instant(opts.Timeout), Tick: history.Instant(opts.Tick), Flight: history.Instant(opts.Flight), Text: text,
 	})
 	var err error
 	w.ensemble, err = zktest.Listen(&zktest.Options{

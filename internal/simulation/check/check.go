@@ -30,7 +30,8 @@ const (
 	// FirstInLine: at the instant of a grant no contender's node that came before it lives. That is exclusion as the
 	// ensemble orders it, and that nobody is overtaken.
 	FirstInLine Rule = "first-in-line"
-	// LivingNode: at the instant of a grant its node lives. Excused: nodes deleted by hand, contenders that were paused.
+	// LivingNode: at the instant of a grant its node lives. Excused: nodes deleted by hand a moment before, contenders that
+	// were paused.
 	LivingNode Rule = "living-node"
 	// RisingTokens: the tokens of a path rise from grant to grant.
 	RisingTokens Rule = "rising-tokens"

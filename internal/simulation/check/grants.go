@@ -32,19 +32,36 @@ func grants(s *story) []Finding {
 				findings = append(findings, Finding{FirstInLine, "granted while somebody was ahead in line", events})
 			}
 		}
-		if h.posthumous() {
-			// Decided before its contender was paused, and noted when it woke; not decided after that.
-			until, slept := h.pausedAt(h.node.gone())
-			slept = slept && g.At <= until+s.run.Grace
-			if why, _ := h.excuse(); why != "by hand" && !slept {
-				findings = append(findings, Finding{
-					LivingNode, fmt.Sprintf("granted %v after its node was gone", g.At-h.node.gone()),
-					[]history.Event{g, h.node.deleted},
-				})
-			}
+		if h.posthumous() && g.At > h.latest(s) {
+			findings = append(findings, Finding{
+				LivingNode, fmt.Sprintf("granted %v after its node was gone", g.At-h.node.gone()),
+				[]history.Event{g, h.node.deleted},
+			})
 		}
 	}
 	return findings
+}
+
+// latest is until when a contender may note that it was granted what is gone already. A node that was deleted by hand may
+// be gone while the answer is under way that decides for it, and what was decided before a pause is noted after it.
+func (h *hold) latest(s *story) history.Instant {
+	latest := h.node.gone()
+	if until, paused := h.pausedAt(latest); paused {
+		latest = until + s.run.Grace
+	}
+	if h.node.deleted.Cause == history.ByHand {
+		latest = max(latest, h.node.gone()+s.flight())
+	}
+	return latest
+}
+
+// flight is how old an answer can be. A server that answers nothing for T/8 is given up; one that is cut off goes on
+// answering reads until the next heartbeat, which is T/6.
+func (s *story) flight() history.Instant {
+	if s.run.Flight > 0 {
+		return s.run.Flight
+	}
+	return s.run.Timeout / 6
 }
 
 // tokens checks that they rise. A grant that was told after its node was gone, and is excused for it, may come late.

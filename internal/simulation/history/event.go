@@ -13,8 +13,9 @@ type Kind string
 
 // The kinds of events. After each stand the fields that it has besides At and Kind; those in brackets may be missing.
 const (
-	// Run opens a history: Timeout, Tick [Grace, Text]. Grace is for how long after a contender has woken from a pause it
-	// may still note what it had seen before. Text says how to repeat the run.
+	// Run opens a history: Timeout, Tick [Grace, Flight, Text]. Grace is for how long after a contender has woken from a
+	// pause it may still note what it had seen before. Flight is how old an answer can be that a contender gets, where that
+	// is known: it may have been long under way, or given by a server that is behind. Text says how to repeat the run.
 	Run Kind = "run"
 	// Note is for people: Text. In a history that must be rejected, Breaks has the rules that it breaks.
 	Note Kind = "note"
@@ -101,6 +102,7 @@ type Event struct {
 	Timeout   Instant  `json:"timeout,omitempty"`   // the sessions' T
 	Tick      Instant  `json:"tick,omitempty"`      // the servers' tickTime
 	Grace     Instant  `json:"grace,omitempty"`     // after a pause
+	Flight    Instant  `json:"flight,omitempty"`    // of answers
 	Text      string   `json:"text,omitempty"`      // for people, or as the kind says
 	Breaks    []string `json:"breaks,omitempty"`    // rules
 	Line      int      `json:"-"`                   // in the history, from 1
