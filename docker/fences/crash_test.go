@@ -34,6 +34,13 @@ func TestMain(m *testing.M) {
 		fmt.Println("not killed:", die(text))
 		os.Exit(1)
 	}
+	if text, holds := os.LookupEnv(holding); holds {
+		if err := hold(text); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	os.Exit(m.Run())
 }
 

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fences
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/fencing/fencetest"
+	"github.com/lockkeeper/lockkeeper/fencing/filefence"
+	"github.com/lockkeeper/lockkeeper/fencing/httpfence"
+	"github.com/lockkeeper/lockkeeper/fencing/sqlfence"
+)
+
+// A door is a guard and the place of its state, in words: what another process needs to open it, too.
+type door struct {
+	Kind  string // one of those in openers
+	Place string
+}
+
+// opened is a door that a process has opened: a guarded resource of many names. within, if it is not nil, runs between
+// the check and the write, where the guard has such a moment.
+type opened struct {
+	fencetest.Guarded
+	close func() error
+}
+
+var openers = map[string]func(place string, within func()) (opened, error){
+	"files":  openFiles,
+	"sqlite": openSQL("sqlite", sqlfence.SQLite),
+	"http":   openHTTP,
+}
+
+func (d door) open(within func()) (opened, error) {
+	if within == nil {
+		within = func() {}
+	}
+	open, known := openers[d.Kind]
+	if !known {
+		return opened{}, fmt.Errorf("no guard is called %q", d.Kind)
+	}
+	o, err := open(d.Place, within)
+	if err != nil {
+		return opened{}, fmt.Errorf("open %s at %s: %w", d.Kind, d.Place, err)
+	}
+	return o, nil
+}
+
+func openSQL(driver string, dialect sqlfence.Dialect) func(string, func()) (opened, error) {
+	return func(dsn string, within func()) (opened, error) {
+		db, err := sql.Open(driver, dsn)
+		if err != nil {
+			return opened{}, err
+		}
+		guard, err := sqlfence.New(db, dialect, nil)
+		if err != nil {
+			return opened{}, errors.Join(err, db.Close())
+		}
+		return opened{&entries{db: db, guard: guard, hook: within}, db.Close}, nil
+	}
+}
+
+// files is a folder with one file for each value, and a fence in a folder beside it.
+type files struct {
+	fence  *filefence.Fence
+	dir    string
+	within func()
+}
+
+func openFiles(dir string, within func()) (opened, error) {
+	state := filepath.Join(dir, "fence")
+	if err := os.MkdirAll(state, 0o700); err != nil {
+		return opened{}, err
+	}
+	fence, err := filefence.Open(state)
+	if err != nil {
+		return opened{}, err
+	}
+	return opened{&files{fence, dir, within}, func() error { return nil }}, nil
+}
+
+func (f *files) Write(ctx context.Context, resource string, token fencing.Token, value string) error {
+	return f.fence.Do(ctx, resource, token, func() error {
+		f.within()
+		return os.WriteFile(filepath.Join(f.dir, resource), []byte(value), 0o600)
+	})
+}
+
+func (f *files) Value(_ context.Context, resource string) (string, error) {
+	value, err := os.ReadFile(filepath.Join(f.dir, resource))
+	return string(value), err
+}
+
+func (f *files) Reset(ctx context.Context, resource string) error {
+	return f.fence.Reset(ctx, resource, 0)
+}
+
+// A service keeps values in memory, each behind a gate, and is written over HTTP.
+type service struct {
+	mu     sync.Mutex // makes a check and its write one; guards what follows
+	gates  map[string]*fencing.Gate
+	values map[string]string
+}
+
+func serve(t *testing.T) (url string) {
+	t.Helper()
+	s := &service{gates: map[string]*fencing.Gate{}, values: map[string]string{}}
+	mux := http.NewServeMux()
+	mux.Handle("PUT /{resource}", httpfence.RequireToken(http.HandlerFunc(s.put)))
+	mux.HandleFunc("GET /{resource}", s.get)
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func (s *service) put(w http.ResponseWriter, r *http.Request) {
+	value, err := io.ReadAll(r.Body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	resource := r.PathValue("resource")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.gates[resource] == nil {
+		s.gates[resource] = new(fencing.Gate)
+	}
+	if err := s.gates[resource].Admit(httpfence.Token(r.Context())); err != nil {
+		httpfence.Refuse(w, err)
+		return
+	}
+	s.values[resource] = string(value)
+}
+
+func (s *service) get(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, _ = io.WriteString(w, s.values[r.PathValue("resource")])
+}
+
+// caller is a client of a service.
+type caller struct {
+	url  string
+	http *http.Client
+}
+
+func openHTTP(address string, _ func()) (opened, error) {
+	transport := &http.Transport{}
+	c := &caller{address, &http.Client{Transport: &httpfence.Transport{Base: transport, StaleIsError: true}}}
+	return opened{c, func() error { transport.CloseIdleConnections(); return nil }}, nil
+}
+
+func (c *caller) do(ctx context.Context, method, resource, body string) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, method, c.url+"/"+url.PathEscape(resource), strings.NewReader(body))
+	if err != nil {
+		return "", err
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s %s: %s", method, request.URL, response.Status)
+	}
+	return string(text), err
+}
+
+func (c *caller) Write(ctx context.Context, resource string, token fencing.Token, value string) error {
+	_, err := c.do(httpfence.WithToken(ctx, token), http.MethodPut, resource, value)
+	return err
+}
+
+func (c *caller) Value(ctx context.Context, resource string) (string, error) {
+	return c.do(ctx, http.MethodGet, resource, "")
+}
+
+func (c *caller) Reset(context.Context, string) error { return errors.ErrUnsupported }
