@@ -18,7 +18,7 @@ IMAGE := set -eu; \
 	fi;
 
 .DEFAULT_GOAL := help
-.PHONY: bench clean clients demo demo-real help image lint simulate test tidy
+.PHONY: bench clean clients demo demo-real help image lint simulate stores test tidy
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,6 +33,7 @@ demo-real: bin/lockkeeper ## the same on a real ensemble of three
 # then on a real server. In the docker module, one package at a time: two ensembles of five on two cores would test patience.
 test: ## run all tests; needs Java or a container engine, and a C compiler for the race detector
 	-@zktest/foreign/clients.sh # without them their tests say that they were not run, or fail where CI is set
+	-@docker/stores/install.sh # likewise
 	go vet ./...
 	cd docker && go vet ./...
 	@$(IMAGE) set -x; \
@@ -46,6 +47,9 @@ simulate: ## try many plans of faults in fake time (SEEDS=20000)
 
 clients: ## get the clients of others that tests run: Kazoo, zkCli and Curator, from Debian's packages
 	@zktest/foreign/clients.sh
+
+stores: ## get the servers whose writes tests guard: PostgreSQL, MariaDB and Redis, from Debian's packages
+	@docker/stores/install.sh
 
 lint: ## run golangci-lint on every module
 	@set -e; for m in $(MODULES); do echo "lint $$m"; (cd $$m && $(GOLANGCI) run ./...); done

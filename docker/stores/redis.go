@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stores
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// RunRedis starts a Redis with an append-only file, and nothing else to lose: every command that it has answered is in
+// the file. The caller must Close it.
+func RunRedis(ctx context.Context, opts *Options) (*Server, error) {
+	program, err := find("redis-server")
+	if err != nil {
+		return nil, fmt.Errorf("start redis: %w", err)
+	}
+	s, err := prepared("redis")
+	if err != nil {
+		return nil, fmt.Errorf("start redis: %w", err)
+	}
+	s.argv = append([]string{
+		program, "--bind", "127.0.0.1", "--port", s.port(), "--dir", s.data(),
+		"--save", "", "--appendonly", "yes", "--appendfsync", "no",
+	}, opts.args()...)
+	s.ready = s.redisServes
+	return s.run(ctx)
+}
+
+// Redis is RunRedis for tests: it fails tb on error, or skips it where there is no Redis, and closes the server when tb
+// ends.
+func Redis(tb testing.TB, opts *Options) *Server {
+	tb.Helper()
+	s, err := RunRedis(tb.Context(), opts)
+	return started(tb, s, err)
+}
+
+// started hands out what a test has started, and closes it in the end.
+func started(tb testing.TB, s *Server, err error) *Server {
+	tb.Helper()
+	if err != nil {
+		unstarted(tb, err)
+	}
+	tb.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			tb.Errorf("close: %v", err)
+		}
+	})
+	return s
+}
+
+// redisServes asks who serves on our port: it may have become somebody else's before the server took it.
+func (s *Server) redisServes(ctx context.Context) error {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", s.Addr)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }() // it was only asked
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer stop()
+	if _, err := fmt.Fprint(conn, "INFO server\r\n"); err != nil {
+		return err
+	}
+	answer := bufio.NewScanner(conn)
+	for answer.Scan() {
+		line := answer.Text()
+		if strings.HasPrefix(line, "-") {
+			return fmt.Errorf("redis says %s", line)
+		}
+		if pid, found := strings.CutPrefix(line, "process_id:"); found {
+			if pid != strconv.Itoa(s.running.cmd.Process.Pid) {
+				return fmt.Errorf("process %s serves there", pid)
+			}
+			return nil
+		}
+	}
+	return fmt.Errorf("redis does not say who it is: %w", answer.Err())
+}
