@@ -1,6 +1,6 @@
 # Everything runs from a fresh clone: what a target needs, it starts, and stops again. `make` lists the targets.
 
-MODULES   := . docker
+MODULES   := . docker examples
 GOLANGCI  := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 BENCHTIME ?= 2s
 SEEDS     ?= 20000
@@ -18,7 +18,7 @@ IMAGE := set -eu; \
 	fi;
 
 .DEFAULT_GOAL := help
-.PHONY: bench clean clients demo demo-real help image lint simulate stores test tidy
+.PHONY: bench clean clients demo demo-real examples help image lint simulate stores test tidy
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,11 +36,16 @@ test: ## run all tests; needs Java or a container engine, and a C compiler for t
 	-@docker/stores/install.sh # likewise
 	go vet ./...
 	cd docker && go vet ./...
+	cd examples && go vet ./...
 	@$(IMAGE) set -x; \
 	go test -race -shuffle=on ./...; \
 	(cd internal/simulation && go test -shuffle=on); \
 	$(ENSEMBLE) -n 1 -- go test -race -shuffle=on ./lock ./election; \
+	(cd examples && go test -race -shuffle=on ./...); \
 	cd docker && go test -race -shuffle=on -p 1 -timeout 12m ./...
+
+examples: ## freeze a leader in the middle of its work, in each of the examples, and see its late write refused; needs Go only
+	cd examples && go run ./worker -freeze
 
 simulate: ## try many plans of faults in fake time (SEEDS=20000)
 	cd internal/simulation && go test -run NoPlan -timeout 0 -sim.seeds $(SEEDS)

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package examples holds tests only: each example is run as a person runs it.
+package examples
+
+import (
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func build(t *testing.T, name string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), name)
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", file, "./"+name).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return file
+}
+
+func TestWorkerThatWasFrozenIsRefusedByTheDatabase(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), build(t, "worker"), "-freeze").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	t.Logf("%s", out)
+	frozen := regexp.MustCompile(`\*\*\* (\w) is frozen`).FindSubmatch(out)
+	require.NotNil(t, frozen)
+	// The job that it had begun was done by the next leader, and stays so.
+	refusal := regexp.MustCompile(`(\w)  writes job 4 with token (\d+): refused, (\d+) has been admitted; it stays done by (\w)`).FindSubmatch(out)
+	require.NotNil(t, refusal)
+	require.Equal(t, frozen[1], refusal[1])
+	require.NotEqual(t, frozen[1], refusal[4])
+}
+
+func TestPersonThrowsTheSwitch(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), build(t, "worker"), "-players", "2")
+	cmd.Stdin = strings.NewReader("t\nnonsense\nq\n")
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Contains(t, string(out), "nobody is frozen")
+	require.Contains(t, string(out), `"nonsense" is none of f, t and q`)
+}
+
+func TestUnknownArgumentsOfExamplesAreErrors(t *testing.T) {
+	worker := build(t, "worker")
+	for _, args := range [][]string{{"-players", "1"}, {"-players", "ten"}, {"freeze"}, {"-thaw"}} {
+		out, err := exec.CommandContext(t.Context(), worker, args...).CombinedOutput()
+		require.Error(t, err, "%v", args)
+		require.Contains(t, string(out), "-h lists the flags", "%v", args)
+	}
+}

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !unix
+
+package stage
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+)
+
+func separate(*exec.Cmd) {}
+
+func stopProcess(*os.Process) error {
+	return fmt.Errorf("this system cannot stop a process: %w", errors.ErrUnsupported)
+}
+
+func continueProcess(*os.Process) error { return errors.ErrUnsupported }
