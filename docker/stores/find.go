@@ -5,11 +5,9 @@ package stores
 import (
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"testing"
 )
 
 // ErrNotInstalled is matched by the error of a start whose program is not on this machine.
@@ -32,14 +30,4 @@ func find(program string) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("%s is %w", program, ErrNotInstalled)
-}
-
-// unstarted ends a test whose server did not start.
-func unstarted(tb testing.TB, err error) {
-	tb.Helper()
-	ci := os.Getenv("CI")
-	if errors.Is(err, ErrNotInstalled) && (ci == "" || ci == "false" || ci == "0") {
-		tb.Skipf("not run: %v", err)
-	}
-	tb.Fatal(err)
 }

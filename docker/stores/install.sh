@@ -16,7 +16,7 @@ found() {
 
 missing() {
 	found postgres && found initdb || echo postgresql
-	found mariadbd && found mariadb-install-db || echo mariadb-server-core # the server without its service
+	found mariadbd || echo mariadb-server-core # the server without its service
 	found redis-server || echo redis-server
 }
 

@@ -28,7 +28,7 @@ func RunRedis(ctx context.Context, opts *Options) (*Server, error) {
 		"--save", "", "--appendonly", "yes", "--appendfsync", "no",
 	}, opts.args()...)
 	s.ready = s.redisServes
-	return s.run(ctx)
+	return first(ctx, s)
 }
 
 // Redis is RunRedis for tests: it fails tb on error, or skips it where there is no Redis, and closes the server when tb
@@ -37,20 +37,6 @@ func Redis(tb testing.TB, opts *Options) *Server {
 	tb.Helper()
 	s, err := RunRedis(tb.Context(), opts)
 	return started(tb, s, err)
-}
-
-// started hands out what a test has started, and closes it in the end.
-func started(tb testing.TB, s *Server, err error) *Server {
-	tb.Helper()
-	if err != nil {
-		unstarted(tb, err)
-	}
-	tb.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			tb.Errorf("close: %v", err)
-		}
-	})
-	return s
 }
 
 // redisServes asks who serves on our port: it may have become somebody else's before the server took it.

