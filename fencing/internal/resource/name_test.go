@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resource_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/fencing/internal/resource"
+)
+
+func TestNameIsTextOfSomeLengthWithoutNUL(t *testing.T) {
+	for _, name := range []string{"ledger", " ", "..", "a/b\n", "ledgér", strings.Repeat("l", 512)} {
+		require.NoError(t, resource.CheckName(name), "%q", name)
+	}
+	for name, says := range map[string]string{
+		"":                         "is empty",
+		strings.Repeat("l", 513):   "has 513 bytes, more than 512",
+		"led\x00ger":               "holds a NUL",
+		"led\xffger":               "is not UTF-8",
+		strings.Repeat("\x00", 99): "holds a NUL",
+	} {
+		require.EqualError(t, resource.CheckName(name), "the resource's name "+says)
+	}
+}
