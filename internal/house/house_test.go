@@ -25,6 +25,7 @@ const (
 	module = "github.com/lockkeeper/lockkeeper"
 
 	fencing  = module + "/fencing"
+	names    = module + "/fencing/internal/resource"
 	recipes  = module + "/recipes"
 	lock     = module + "/lock"
 	election = module + "/election"
@@ -75,6 +76,15 @@ var rules = map[string]rule{
 		may:     []string{fencing},
 		tools:   []string{testify, fencing + "/fencetest"},
 		because: "a disk and its locks are all that it needs",
+	},
+	fencing + "/objectfence": {
+		may:     []string{fencing, names},
+		tools:   []string{testify, fencing + "/fencetest"},
+		because: "whoever has a bucket has chosen its client, and a guard brings none",
+	},
+	names: {
+		tools:   []string{testify},
+		because: "guards agree about names, and about nothing else",
 	},
 	recipes: {
 		may:     []string{fencing, zk},

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objectfence
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/fencing/internal/resource"
+)
+
+// A Guard admits writes to the objects of one store, each of which carries its own fence. The resource's name is the
+// object's key, as it is. A Guard keeps nothing in memory: any number of them, in any number of processes, are one. All
+// methods may be called concurrently.
+type Guard struct {
+	store Store
+}
+
+// New returns the guard of what is in store. It does not speak to the store: whether that honours the conditions that
+// all depends on is for [Probe] to find out, once for each store.
+func New(store Store) (*Guard, error) {
+	if store == nil {
+		return nil, errors.New("objectfence: new guard: the store is nil")
+	}
+	return &Guard{store: store}, nil
+}
+
+// Put makes body the object, whatever is there. It is [Guard.Update] with a function that does not look.
+func (g *Guard) Put(ctx context.Context, key string, token fencing.Token, body []byte) error {
+	return g.write(ctx, "put", key, token, func(envelope) (envelope, error) {
+		return envelope{body: body}, nil
+	})
+}
+
+// Update makes of the object's body what change returns, and writes it if the object is still the one that change has
+// seen; otherwise it begins again with the new one. So change may run several times, and what it does besides is done
+// each time. Its argument is nil if there is no object, and not its to modify. When ctx is done, Update returns.
+//
+// When a newer token has been admitted, the error is a [*fencing.StaleError]. Whatever change returns is returned,
+// wrapped. In these cases, and after every other error that does not wrap [ErrUncertain], this call has written nothing
+// and its token has not been admitted.
+func (g *Guard) Update(
+	ctx context.Context, key string, token fencing.Token, change func(body []byte) ([]byte, error),
+) error {
+	if change == nil {
+		return fmt.Errorf("objectfence: update %.64q with token %d: the function is nil", key, int64(token))
+	}
+	return g.write(ctx, "update", key, token, func(current envelope) (envelope, error) {
+		body, err := change(current.body)
+		return envelope{body: body}, err
+	})
+}
+
+// Delete takes the body away, as a write with token. The object stays, a few lines with the token in them, because the
+// fence is in it: an object that is deleted in the store itself is a fence that refuses nobody. That is safe under the
+// condition of [fencing.Gate.Reset], and then how to get rid of what Delete leaves.
+func (g *Guard) Delete(ctx context.Context, key string, token fencing.Token) error {
+	return g.write(ctx, "delete", key, token, func(envelope) (envelope, error) {
+		return envelope{deleted: true}, nil
+	})
+}
+
+// write puts what next makes of the object in its place, if its token allows that.
+func (g *Guard) write(
+	ctx context.Context, operation, key string, token fencing.Token, next func(current envelope) (envelope, error),
+) error {
+	err := resource.CheckName(key)
+	if err == nil && !token.Valid() {
+		err = fencing.ErrInvalid
+	}
+	if err == nil {
+		err = g.replace(ctx, key, func(current envelope, fenced bool) (envelope, error) {
+			switch {
+			case !fenced:
+				return envelope{}, ErrNoToken
+			case token < current.newest:
+				return envelope{}, &fencing.StaleError{Token: token, Newest: current.newest}
+			}
+			e, err := next(current)
+			e.newest = token
+			return e, err
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("objectfence: %s %.512q with token %d: %w", operation, key, int64(token), err)
+	}
+	return nil
+}
+
+// Get returns the object's body. The error wraps [ErrNotFound] if there is none, or none any more, and [ErrNoToken] if
+// there is one that was not written through a guard.
+func (g *Guard) Get(ctx context.Context, key string) ([]byte, error) {
+	e, err := g.look(ctx, key)
+	if err == nil && e.deleted {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return nil, fmt.Errorf("objectfence: get %.512q: %w", key, err)
+	}
+	return e.body, nil
+}
+
+// Newest returns the newest token admitted for the object, or zero if there is none. It is out of date when it returns:
+// it is for reports. To decide, write.
+func (g *Guard) Newest(ctx context.Context, key string) (fencing.Token, error) {
+	e, err := g.look(ctx, key)
+	if err != nil {
+		return 0, fmt.Errorf("objectfence: newest token of %.512q: %w", key, err)
+	}
+	return e.newest, nil
+}
+
+func (g *Guard) look(ctx context.Context, key string) (envelope, error) {
+	if err := resource.CheckName(key); err != nil {
+		return envelope{}, err
+	}
+	at, err := g.read(ctx, key)
+	if err == nil && !at.fenced {
+		err = ErrNoToken
+	}
+	return at.envelope, err
+}
+
+// Reset makes newest the newest token of the object, whatever it was; zero admits any. The body stays. It is for an
+// operator whose ensemble was restored or wiped and grants lower tokens now, and safe under the condition that
+// [fencing.Gate.Reset] names: nobody who was granted a token before can still write. An error with [ErrUncertain] means
+// that it may have happened; to do it again does no harm then.
+//
+// An object that was written before there was a guard, or around it, gets its first token in the same way: it is shut to
+// everybody until then. Pass that of the current holder of the lock, the newest grant of all.
+func (g *Guard) Reset(ctx context.Context, key string, newest fencing.Token) error {
+	err := resource.CheckName(key)
+	if err == nil && newest < 0 {
+		err = fencing.ErrInvalid
+	}
+	if err == nil {
+		err = g.replace(ctx, key, func(current envelope, _ bool) (envelope, error) {
+			current.newest = newest
+			return current, nil
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("objectfence: reset %.512q to token %d: %w", key, int64(newest), err)
+	}
+	return nil
+}
+
+// A state is an object as it was read. Where there is none, it is one that was deleted and has no version.
+type state struct {
+	envelope
+
+	version string
+	fenced  bool // it was written through a guard, or is not there
+}
+
+func (g *Guard) read(ctx context.Context, key string) (state, error) {
+	object, err := g.store.Get(ctx, key)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return state{envelope: envelope{deleted: true}, fenced: true}, nil
+	case err != nil:
+		return state{}, fmt.Errorf("get: %w", err)
+	case object.Version == "":
+		return state{}, errors.New("get: the store gave no version")
+	}
+	e, fenced := open(object.Body)
+	if !fenced {
+		e = envelope{body: object.Body}
+	}
+	return state{e, object.Version, fenced}, nil
+}
+
+// How often, and how soon for the first time, one asks again that was told that the object is not the one to be replaced,
+// when it still is. S3 says so while another write of the key is under way; a store that goes on has never meant it.
+const (
+	refusals = 8
+	pause    = 10 * time.Millisecond
+)
+
+// replace puts what next makes of the object in its place. It decides afresh whenever another has written in between.
+func (g *Guard) replace(
+	ctx context.Context, key string, next func(current envelope, fenced bool) (envelope, error),
+) error {
+	var (
+		write    = rand.Text()
+		refused  string // the version that the latest Put was to replace
+		repeated int    // how many times in a row it was that one
+	)
+	for attempt := 0; ; attempt++ {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		current, err := g.read(ctx, key)
+		switch {
+		case err != nil:
+			return err
+		case current.write == write:
+			return nil // a client that sends again was refused by its own write
+		case attempt > 0 && current.version == refused:
+			if repeated++; repeated == refusals {
+				return fmt.Errorf("the store refuses to replace the version that it has, %q: %w", refused, ErrPrecondition)
+			}
+			if err := sleep(ctx, pause<<repeated); err != nil {
+				return err
+			}
+		default:
+			repeated = 0
+		}
+		e, err := next(current.envelope, current.fenced)
+		if err != nil {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		e.write, refused = write, current.version
+		err = g.store.Put(ctx, key, e.encode(), current.version)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, ErrPrecondition) {
+			return g.resolve(ctx, key, write, err)
+		}
+	}
+}
+
+// resolve says what a failure of the Put means: that the object is written, if it is there under the name of the write,
+// or nothing for certain. One that is not there may be under way, or have been replaced in the meantime.
+func (g *Guard) resolve(ctx context.Context, key, write string, failure error) error {
+	if current, err := g.read(ctx, key); err == nil && current.write == write {
+		return nil
+	}
+	return fmt.Errorf("put: %w: %w", ErrUncertain, failure)
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
