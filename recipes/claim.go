@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"sync"
 	"time"
 
@@ -235,6 +236,9 @@ func (c *Claim) Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse, err
 func checkOps(ops []any) error {
 	size := 0
 	for i, op := range ops {
+		if v := reflect.ValueOf(op); v.Kind() == reflect.Pointer && v.IsNil() {
+			return fmt.Errorf("operation %d is a nil %T", i, op)
+		}
 		switch op := op.(type) {
 		case *zk.CreateRequest:
 			size += len(op.Path) + len(op.Data)

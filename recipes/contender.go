@@ -175,13 +175,19 @@ func (l *Line) watchFront(ctx context.Context, s *session) (Front, error) {
 
 // look runs reads in a session, and again in the next one if it is over.
 func (l *Line) look(ctx context.Context, reads func(*session) error) error {
+	return l.client.look(ctx, l.path, reads)
+}
+
+// look runs reads of what is at path in a session, and again in the next one if it
+// is over.
+func (c *Client) look(ctx context.Context, path string, reads func(*session) error) error {
 	if ctx == nil {
-		return &Error{Op: "read", Path: l.path, Err: errNilContext}
+		return &Error{Op: "read", Path: path, Err: errNilContext}
 	}
 	for {
-		s, err := l.client.session(ctx)
+		s, err := c.session(ctx)
 		if err != nil {
-			return &Error{Op: "read", Path: l.path, Err: withCtx(ctx, err)}
+			return &Error{Op: "read", Path: path, Err: withCtx(ctx, err)}
 		}
 		err = reads(s)
 		if err == nil || s.ctx.Err() == nil || ctx.Err() != nil {

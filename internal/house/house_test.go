@@ -29,6 +29,7 @@ const (
 	recipes  = module + "/recipes"
 	lock     = module + "/lock"
 	election = module + "/election"
+	epoch    = module + "/epoch"
 	zktest   = module + "/zktest"
 	command  = module + "/cmd/lockkeeper"
 	zkserver = module + "/internal/zkserver"
@@ -100,6 +101,11 @@ var rules = map[string]rule{
 		may:     []string{fencing, recipes},
 		tools:   tools,
 		because: "what an election shares with a lock stands in recipes, and so do the rules of a ZooKeeper session",
+	},
+	epoch: {
+		may:     []string{fencing, recipes, zk},
+		tools:   []string{testify, zktest, election},
+		because: "it fences what is written to ZooKeeper, and takes ZooKeeper's operations for it, of locks as of elections",
 	},
 	zktest: {
 		may:     []string{zktest + "/internal/tree", zktest + "/internal/wire"},
@@ -179,7 +185,7 @@ var required = map[string]string{
 
 func TestImportsPointOneWay(t *testing.T) {
 	packages := scan(t, root)
-	for _, p := range []string{fencing, recipes, lock, election, command} {
+	for _, p := range []string{fencing, recipes, lock, election, epoch, command} {
 		require.Contains(t, packages, p, "the scan finds what is there")
 	}
 	require.Empty(t, violations(packages))
@@ -235,7 +241,7 @@ func TestEmbeddingALockInheritsTheZooKeeperClientAndNothingElse(t *testing.T) {
 	// The test cache does not see what go list reads, but it sees what scan reads.
 	packages := scan(t, root)
 	args := []string{"list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}"}
-	for _, library := range []string{fencing, recipes, lock, election} {
+	for _, library := range []string{fencing, recipes, lock, election, epoch} {
 		if _, exists := packages[library]; exists {
 			args = append(args, library)
 		}

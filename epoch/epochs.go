@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package epoch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/lockkeeper/lockkeeper/recipes"
+)
+
+// Options are the options of Epochs. The zero value of a field means its default.
+type Options struct {
+	// ID is the name by which others see who has claimed an epoch: at most 4096 bytes. The default is host and process id.
+	ID string
+
+	_ struct{}
+}
+
+// Epochs count the terms of one election, in a node of their own. They are safe for concurrent use.
+type Epochs struct {
+	client *recipes.Client
+	node   *recipes.Node
+	id     string
+
+	mu   sync.Mutex // guards last
+	last *Epoch     // that was claimed, so that a term which is superseded does not claim another
+}
+
+// New returns the epochs that are counted in the node at path, below the client's namespace. It asks no server. opts may
+// be nil. Use one path for one election, and not that of the election itself.
+func New(client *recipes.Client, path string, opts *Options) (*Epochs, error) {
+	if opts == nil {
+		opts = &Options{}
+	}
+	if err := recipes.CheckOwner(opts.ID); err != nil {
+		return nil, &recipes.Error{Op: "new epochs", Path: path, Err: err}
+	}
+	node, err := recipes.NewNode(client, path)
+	if err != nil {
+		return nil, fmt.Errorf("new epochs: %w", err)
+	}
+	e := &Epochs{client: client, node: node, id: opts.ID}
+	if e.id == "" {
+		e.id = recipes.DefaultOwner()
+	}
+	return e, nil
+}
+
+// Path is the path of the node, namespace included.
+func (es *Epochs) Path() string { return es.node.Path() }
+
+// Claim claims the next epoch for a term, in one transaction that checks that the term's own node is there and that
+// nobody has claimed another meanwhile. For a lock, pass its hold's Claim.
+//
+// It waits while no server can be reached, until ctx ends or the term is lost. If the reply is lost it finds out whether
+// the epoch was claimed. For a term that has one already it returns the same.
+//
+// On an error the term has no epoch: recipes.ErrLost, if the term was lost; a *StaleError, if the newest epoch is of a
+// later term; ctx's; or what a server refused. If it is recipes.ErrUncertain as well, the next epoch may have been
+// claimed for the term all the same; nothing was written in it, and Claim can be called again.
+func (es *Epochs) Claim(ctx context.Context, claim *recipes.Claim) (*Epoch, error) {
+	if claim == nil {
+		return nil, &recipes.Error{Op: "claim epoch", Path: es.Path(), Err: errors.New("claim is nil")}
+	}
+	if e := es.lastOf(claim); e != nil {
+		return e, nil
+	}
+	var mine Record
+	version, err := es.node.Update(ctx, claim, func(data []byte, stat *zk.Stat) ([]byte, error) {
+		newest, err := decode(data, stat)
+		switch {
+		case err != nil:
+			return nil, err
+		case newest.held(claim):
+			mine = newest
+			return nil, nil
+		case newest.Token >= claim.Token():
+			return nil, &StaleError{Path: es.Path(), Token: claim.Token(), Newest: newest}
+		}
+		mine = Record{
+			Number: newest.Number + 1, Token: claim.Token(), ID: es.id, Node: claim.Path(), Since: time.Now().UTC().Round(0),
+		}
+		return mine.encode()
+	})
+	if err != nil {
+		return nil, fmt.Errorf("claim epoch: %w", err)
+	}
+	return es.claimed(&Epoch{epochs: es, claim: claim, record: mine, version: version}), nil
+}
+
+// lastOf is the last epoch that was claimed here, if it is that of the claim.
+func (es *Epochs) lastOf(claim *recipes.Claim) *Epoch {
+	es.mu.Lock()
+	defer es.mu.Unlock()
+	if es.last != nil && es.last.claim == claim {
+		return es.last
+	}
+	return nil
+}
+
+// claimed makes e the last epoch, unless another call was first.
+func (es *Epochs) claimed(e *Epoch) *Epoch {
+	es.mu.Lock()
+	defer es.mu.Unlock()
+	if es.last == nil || es.last.claim != e.claim {
+		es.last = e
+	}
+	return es.last
+}
+
+// patience is how long a refused write waits to be told what has superseded it: a server that was asked, and has not
+// answered by then, is given up.
+func (es *Epochs) patience() time.Duration { return es.client.SessionTimeout() / 8 }
+
+// Current returns the newest epoch as the server that this client is connected to sees it, which may be somewhat behind,
+// or ErrNone. It is one read, and takes no candidate.
+func (es *Epochs) Current(ctx context.Context) (Record, error) {
+	newest, err := es.current(ctx)
+	if err == nil && newest.Number == 0 {
+		err = &recipes.Error{Op: "read", Path: es.Path(), Err: ErrNone}
+	}
+	if err != nil {
+		return Record{}, fmt.Errorf("current epoch: %w", err)
+	}
+	return newest, nil
+}
+
+// current is Current, with a zero Record if there is none.
+func (es *Epochs) current(ctx context.Context) (Record, error) {
+	data, stat, err := es.node.Read(ctx)
+	if errors.Is(err, zk.ErrNoNode) {
+		return Record{}, nil
+	}
+	if err != nil {
+		return Record{}, err
+	}
+	return es.decode(data, stat)
+}
+
+// decode names the path in its error.
+func (es *Epochs) decode(data []byte, stat *zk.Stat) (Record, error) {
+	newest, err := decode(data, stat)
+	if err != nil {
+		return Record{}, &recipes.Error{Op: "read", Path: es.Path(), Err: err}
+	}
+	return newest, nil
+}

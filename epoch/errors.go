@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package epoch
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/lockkeeper/lockkeeper/fencing"
+)
+
+// ErrNone is returned by Current when no epoch has been claimed yet.
+var ErrNone = errors.New("no epoch yet")
+
+// A StaleError says that an epoch is over, or that a term is too old for one: nothing was written. errors.Is finds
+// fencing.ErrStale, and recipes.ErrLost if the term was lost besides. What is left to do is to stop and to resign.
+type StaleError struct {
+	Path   string        // of the epoch's node
+	Epoch  int64         // that is over, 0 if the term has none
+	Token  fencing.Token // of its term
+	Newest Record        // the newest epoch; its Number is 0 if the node is gone, or could not be read
+	Err    error         // the loss of the term, or what became of the node; nil if the newest epoch says it all
+}
+
+// Error names both epochs.
+func (e *StaleError) Error() string {
+	s := fmt.Sprintf("epoch %d of %s, with token %v, is over", e.Epoch, e.Path, e.Token)
+	if e.Epoch == 0 {
+		s = fmt.Sprintf("token %v is too old for an epoch of %s", e.Token, e.Path)
+	}
+	if e.Newest.Number != 0 {
+		s += ": " + e.Newest.whose()
+	}
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	return s
+}
+
+// Unwrap returns fencing.ErrStale, and the cause.
+func (e *StaleError) Unwrap() []error {
+	if e.Err == nil {
+		return []error{fencing.ErrStale}
+	}
+	return []error{fencing.ErrStale, e.Err}
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package epoch_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/lockkeeper/lockkeeper/zktest"
+)
+
+// The example finds its servers where programs do, in ZK_SERVERS. Where nobody has set it, they are in this process.
+func TestMain(m *testing.M) {
+	if os.Getenv("ZK_SERVERS") != "" {
+		os.Exit(m.Run())
+	}
+	ensemble, err := zktest.Listen(nil)
+	if err == nil {
+		err = os.Setenv("ZK_SERVERS", strings.Join(ensemble.Servers(), ","))
+	}
+	status := 1
+	if err == nil {
+		status = m.Run()
+		err = ensemble.Close()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		status = 1
+	}
+	os.Exit(status)
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package epoch_test
+
+import (
+	"fmt"
+	"io"
+	"log"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/election"
+	"github.com/lockkeeper/lockkeeper/epoch"
+	"github.com/lockkeeper/lockkeeper/recipes"
+	"github.com/lockkeeper/lockkeeper/zktest"
+)
+
+const (
+	timeout = 4 * time.Second
+	path    = "/election/epoch"
+	state   = "/state"
+)
+
+func init() { zk.DefaultLogger = log.New(io.Discard, "", 0) }
+
+// steady is when the heartbeats and pings of a session that is as old lie a while apart from what comes next.
+const steady = timeout * 13 / 12
+
+// A stage is an ensemble in a bubble of fake time, with a node that leaders write.
+type stage struct {
+	*testing.T
+	ensemble *zktest.Ensemble
+}
+
+func bubble(t *testing.T, f func(s *stage)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		ensemble, err := zktest.Listen(&zktest.Options{InMemory: true, Tick: timeout / 4})
+		require.NoError(t, err)
+		defer func() { require.NoError(t, ensemble.Close()) }()
+		require.NoError(t, ensemble.Create(state, []byte("none")))
+		f(&stage{t, ensemble})
+	})
+}
+
+// A candidate is a client with a link of its own, and its election and epochs.
+type candidate struct {
+	*recipes.Client
+	stage    *stage
+	link     *zktest.Link
+	election *election.Election
+	epochs   *epoch.Epochs
+}
+
+func (s *stage) candidate(id string) *candidate { return s.candidateAt(id, "/election/controller") }
+
+// candidateAt is a candidate of the election at that path.
+func (s *stage) candidateAt(id, at string) *candidate {
+	s.Helper()
+	c := &candidate{stage: s, link: s.ensemble.Link()}
+	c.link.Delay(time.Millisecond)
+	c.Client = s.connect(c.link, "")
+	var err error
+	c.election, err = election.New(c.Client, at, &election.Options{ID: id})
+	require.NoError(s, err)
+	c.epochs, err = epoch.New(c.Client, path, &epoch.Options{ID: id})
+	require.NoError(s, err)
+	return c
+}
+
+func (s *stage) connect(link *zktest.Link, namespace string) *recipes.Client {
+	s.Helper()
+	client, err := recipes.Connect(s.Context(), s.ensemble.Servers(), &recipes.Options{
+		SessionTimeout: timeout, Dial: link.Dial, Namespace: namespace, Logger: slog.New(slog.DiscardHandler),
+	})
+	require.NoError(s, err)
+	s.Cleanup(client.Close)
+	return client
+}
+
+func (c *candidate) campaign() *election.Term {
+	c.stage.Helper()
+	term, err := c.election.Campaign(c.stage.Context())
+	require.NoError(c.stage, err)
+	return term
+}
+
+// lead campaigns, and claims an epoch.
+func (c *candidate) lead() (*election.Term, *epoch.Epoch) {
+	c.stage.Helper()
+	term := c.campaign()
+	e, err := c.epochs.Claim(c.stage.Context(), term.Claim)
+	require.NoError(c.stage, err)
+	return term, e
+}
+
+// set is the operation that writes the state.
+func set(data string) *zk.SetDataRequest {
+	return &zk.SetDataRequest{Path: state, Data: []byte(data), Version: -1}
+}
+
+// create is one that comes before or after it in the same transaction.
+func create(path string) *zk.CreateRequest {
+	return &zk.CreateRequest{Path: path, Acl: zk.WorldACL(zk.PermAll)}
+}
+
+func (s *stage) requireState(want string) {
+	s.Helper()
+	data, _, err := s.ensemble.Get(state)
+	require.NoError(s, err)
+	require.Equal(s, want, string(data))
+}
+
+// requireStale requires that an error names both epochs.
+func (s *stage) requireStale(err error, old, newest int64) {
+	s.Helper()
+	stale := s.stale(err)
+	require.Equal(s, old, stale.Epoch)
+	require.Equal(s, newest, stale.Newest.Number)
+	require.ErrorContains(s, err, fmt.Sprintf("epoch %d", old))
+	require.ErrorContains(s, err, fmt.Sprintf("epoch %d", newest))
+}
+
+func (s *stage) stale(err error) *epoch.StaleError {
+	s.Helper()
+	var stale *epoch.StaleError
+	require.ErrorAs(s, err, &stale)
+	return stale
+}
