@@ -46,6 +46,7 @@ test: ## run all tests; needs Java or a container engine, and a C compiler for t
 
 examples: ## freeze a leader in the middle of its work, in each of the examples, and see its late write refused; needs Go only
 	cd examples && go run ./worker -freeze
+	cd examples && go run ./controller -freeze
 
 simulate: ## try many plans of faults in fake time (SEEDS=20000)
 	cd internal/simulation && go test -run NoPlan -timeout 0 -sim.seeds $(SEEDS)

@@ -28,10 +28,22 @@ func TestWorkerThatWasFrozenIsRefusedByTheDatabase(t *testing.T) {
 	frozen := regexp.MustCompile(`\*\*\* (\w) is frozen`).FindSubmatch(out)
 	require.NotNil(t, frozen)
 	// The job that it had begun was done by the next leader, and stays so.
-	refusal := regexp.MustCompile(`(\w)  writes job 4 with token (\d+): refused, (\d+) has been admitted; it stays done by (\w)`).FindSubmatch(out)
+	refusal := regexp.MustCompile(`(\w)  writes job 3 with token (\d+): refused, (\d+) has been admitted; it stays done by (\w)`).FindSubmatch(out)
 	require.NotNil(t, refusal)
 	require.Equal(t, frozen[1], refusal[1])
 	require.NotEqual(t, frozen[1], refusal[4])
+}
+
+func TestControllerThatWasFrozenIsRefusedByZooKeeper(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), build(t, "controller"), "-freeze").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	t.Logf("%s", out)
+	frozen := regexp.MustCompile(`\*\*\* (\w) is frozen`).FindSubmatch(out)
+	require.NotNil(t, frozen)
+	refusal := regexp.MustCompile(`(\w)  writes generation 3 in epoch 1: refused, it is epoch 2 of (\w); generation \d+ of epoch 2 stands`).FindSubmatch(out)
+	require.NotNil(t, refusal)
+	require.Equal(t, frozen[1], refusal[1])
+	require.NotEqual(t, frozen[1], refusal[2])
 }
 
 func TestPersonThrowsTheSwitch(t *testing.T) {

@@ -3,6 +3,7 @@ module github.com/lockkeeper/lockkeeper/examples
 go 1.26.0
 
 require (
+	github.com/go-zookeeper/zk v1.0.4
 	github.com/lockkeeper/lockkeeper v0.0.0
 	github.com/stretchr/testify v1.12.1
 	modernc.org/sqlite v1.60.1
@@ -10,7 +11,6 @@ require (
 
 require (
 	github.com/dustin/go-humanize v1.0.1 // indirect
-	github.com/go-zookeeper/zk v1.0.4 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/mattn/go-isatty v0.0.24 // indirect
 	github.com/ncruces/go-strftime v1.0.0 // indirect

@@ -68,7 +68,7 @@ func (w *worker) work(ctx context.Context, term *election.Term) error {
 		if err != nil {
 			return err
 		}
-		if err := w.toil(ctx); err != nil {
+		if err := w.toil(ctx, job); err != nil {
 			return err
 		}
 		// What ctx says is of the past: the process may have stood still since. The database has the last word. And a
@@ -91,11 +91,12 @@ func (w *worker) work(ctx context.Context, term *election.Term) error {
 }
 
 // toil stands for the work on a job. That it was told to stop is seen at its beginning only, as in much real work.
-func (w *worker) toil(ctx context.Context) error {
+func (w *worker) toil(ctx context.Context, job int) error {
 	if err := ctx.Err(); err != nil {
 		w.player.Say("stops: %v", context.Cause(ctx))
 		return err
 	}
+	w.player.Begins("begins job %d", job)
 	time.Sleep(400 * time.Millisecond)
 	return nil
 }

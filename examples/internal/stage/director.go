@@ -210,9 +210,8 @@ func (d *director) script(ctx context.Context) error {
 			d.hear(s)
 			switch {
 			case first == "" && s.Mark == wrote:
-				if writes++; writes < 3 {
-					continue
-				}
+				writes++
+			case first == "" && s.Mark == begins && writes >= 2:
 				first, writes = s.who, 0
 				if err := d.freeze(); err != nil {
 					return err

@@ -29,6 +29,7 @@ type mark string
 
 const (
 	leads   mark = "leads"
+	begins  mark = "begins"
 	wrote   mark = "wrote"
 	refused mark = "refused"
 	says    mark = "says"
@@ -42,6 +43,9 @@ type line struct {
 
 // Leads says that this player leads: it is the one that the switch freezes.
 func (p *Player) Leads(format string, args ...any) { p.say(leads, format, args...) }
+
+// Begins says that this player sets about what it will write.
+func (p *Player) Begins(format string, args ...any) { p.say(begins, format, args...) }
 
 // Wrote says that a write was admitted.
 func (p *Player) Wrote(format string, args ...any) { p.say(wrote, format, args...) }
