@@ -6,6 +6,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -41,7 +42,12 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if err := errors.Join(postgres.Close(), mariadb.Close()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
 }
 
 // crash has a process of its own die between check and write, by a signal that it cannot catch.
@@ -78,7 +84,7 @@ func die(text string) error {
 	if err != nil {
 		return err
 	}
-	e := &entries{db: db, guard: guard, hook: func() {
+	e := &entries{db: db, dialect: d.Dialect, guard: guard, hook: func() {
 		fmt.Print(checked)
 		_ = self.Kill()
 		select {}

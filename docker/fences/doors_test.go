@@ -38,9 +38,11 @@ type opened struct {
 }
 
 var openers = map[string]func(place string, within func()) (opened, error){
-	"files":  openFiles,
-	"sqlite": openSQL("sqlite", sqlfence.SQLite),
-	"http":   openHTTP,
+	"files":    openFiles,
+	"sqlite":   openSQL("sqlite", sqlfence.SQLite),
+	"postgres": openSQL("pgx", sqlfence.PostgreSQL),
+	"mariadb":  openSQL("mysql", sqlfence.MySQL),
+	"http":     openHTTP,
 }
 
 func (d door) open(within func()) (opened, error) {
@@ -68,7 +70,7 @@ func openSQL(driver string, dialect sqlfence.Dialect) func(string, func()) (open
 		if err != nil {
 			return opened{}, errors.Join(err, db.Close())
 		}
-		return opened{&entries{db: db, guard: guard, hook: within}, db.Close}, nil
+		return opened{&entries{db: db, dialect: dialect, guard: guard, hook: within}, db.Close}, nil
 	}
 }
 

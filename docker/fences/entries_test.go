@@ -6,6 +6,8 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -20,9 +22,10 @@ type source struct {
 	driver  string
 	dialect sqlfence.Dialect
 	dsn     string
+	name    string // what the server calls it
 }
 
-func (s source) open(t *testing.T) *sql.DB {
+func (s source) open(t testing.TB) *sql.DB {
 	t.Helper()
 	db, err := sql.Open(s.driver, s.dsn)
 	require.NoError(t, err)
@@ -31,11 +34,11 @@ func (s source) open(t *testing.T) *sql.DB {
 }
 
 // subject is the guard of the entries in s.
-func subject(s source) fencetest.Subject {
+func subject(s source, opts *sqlfence.Options) fencetest.Subject {
 	return fencetest.Subject{
 		Open: func(t *testing.T) fencetest.Guarded {
 			t.Helper()
-			return entriesIn(t, s)
+			return entriesIn(t, s, opts)
 		},
 		Crash: func(t *testing.T, _ fencetest.Guarded, resource string, token fencing.Token, value string) {
 			t.Helper()
@@ -44,31 +47,65 @@ func subject(s source) fencetest.Subject {
 	}
 }
 
+// entriesTable is one whose names are told apart by their bytes, in each database.
+var entriesTable = map[sqlfence.Dialect]string{
+	sqlfence.PostgreSQL: `CREATE TABLE entries (resource TEXT COLLATE "C" PRIMARY KEY, value TEXT)`,
+	sqlfence.MySQL:      "CREATE TABLE entries (resource VARBINARY(512) PRIMARY KEY, value VARCHAR(600) CHARACTER SET utf8mb4)",
+	sqlfence.SQLite:     "CREATE TABLE entries (resource TEXT PRIMARY KEY, value TEXT)",
+}
+
+// prepare makes the fence's table and one for entries.
+func (s source) prepare(t testing.TB) {
+	t.Helper()
+	db := s.open(t)
+	for _, statement := range []string{sqlfence.Migration(s.dialect), entriesTable[s.dialect]} {
+		_, err := db.ExecContext(t.Context(), statement)
+		require.NoError(t, err)
+	}
+}
+
 // Entries are a table of values by name, behind a guard in the same database.
 type entries struct {
-	db    *sql.DB
-	guard *sqlfence.Guard
+	db      *sql.DB
+	dialect sqlfence.Dialect
+	guard   *sqlfence.Guard
 	// hook runs between the check and the write.
 	hook func()
 }
 
-func entriesIn(t *testing.T, s source) *entries {
+func entriesIn(t *testing.T, s source, opts *sqlfence.Options) *entries {
 	t.Helper()
 	db := s.open(t)
-	guard, err := sqlfence.New(db, s.dialect, nil)
+	guard, err := sqlfence.New(db, s.dialect, opts)
 	require.NoError(t, err)
-	return &entries{db: db, guard: guard, hook: func() {}}
+	return &entries{db: db, dialect: s.dialect, guard: guard, hook: func() {}}
 }
 
 func (e *entries) Write(ctx context.Context, resource string, token fencing.Token, value string) error {
 	return e.guard.Do(ctx, resource, token, func(tx *sql.Tx) error {
 		e.hook()
-		if _, err := tx.ExecContext(ctx, "DELETE FROM entries WHERE resource = $1", resource); err != nil {
-			return err
-		}
-		_, err := tx.ExecContext(ctx, "INSERT INTO entries (resource, value) VALUES ($1, $2)", resource, value)
-		return err
+		return put(ctx, tx, e.dialect, resource, value)
 	})
+}
+
+// put makes value the value of resource, whoever asks for it.
+func put(ctx context.Context, tx *sql.Tx, dialect sqlfence.Dialect, resource, value string) error {
+	if _, err := tx.ExecContext(ctx, dialected(dialect, "DELETE FROM entries WHERE resource = ?"), resource); err != nil {
+		return err
+	}
+	_, err := tx.ExecContext(ctx, dialected(dialect, "INSERT INTO entries (resource, value) VALUES (?, ?)"), resource, value)
+	return err
+}
+
+// dialected writes a statement's question marks as dialect wants them.
+func dialected(dialect sqlfence.Dialect, statement string) string {
+	if dialect != sqlfence.PostgreSQL {
+		return statement
+	}
+	for n := 1; strings.Contains(statement, "?"); n++ {
+		statement = strings.Replace(statement, "?", fmt.Sprintf("$%d", n), 1)
+	}
+	return statement
 }
 
 func (e *entries) Value(ctx context.Context, resource string) (string, error) {
@@ -76,7 +113,7 @@ func (e *entries) Value(ctx context.Context, resource string) (string, error) {
 		return "", err // for what it says of the name
 	}
 	var value string
-	err := e.db.QueryRowContext(ctx, "SELECT value FROM entries WHERE resource = $1", resource).Scan(&value)
+	err := e.db.QueryRowContext(ctx, dialected(e.dialect, "SELECT value FROM entries WHERE resource = ?"), resource).Scan(&value)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}

@@ -21,18 +21,14 @@ func sqlite(file, journal string, patient bool) source {
 	if patient {
 		dsn += "&_pragma=busy_timeout(60000)"
 	}
-	return source{"sqlite", sqlfence.SQLite, dsn}
+	return source{driver: "sqlite", dialect: sqlfence.SQLite, dsn: dsn}
 }
 
 // empty returns a database with the fence's table and one for entries, in a folder of the test's own.
 func empty(t *testing.T, journal string) source {
 	t.Helper()
 	s := sqlite(filepath.Join(t.TempDir(), "test.db"), journal, true)
-	db := s.open(t)
-	for _, statement := range []string{sqlfence.Migration(s.dialect), "CREATE TABLE entries (resource TEXT PRIMARY KEY, value TEXT)"} {
-		_, err := db.ExecContext(t.Context(), statement)
-		require.NoError(t, err)
-	}
+	s.prepare(t)
 	return s
 }
 
@@ -41,7 +37,7 @@ func TestGuardOnSQLiteIsAGuard(t *testing.T) {
 		t.Run(journal, func(t *testing.T) {
 			fencetest.Run(t, func(t *testing.T) fencetest.Subject {
 				t.Helper()
-				return subject(empty(t, journal))
+				return subject(empty(t, journal), nil)
 			})
 		})
 	}

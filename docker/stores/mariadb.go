@@ -25,7 +25,7 @@ func RunMariaDB(ctx context.Context, opts *Options) (*SQL, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start mariadb: %w", err)
 	}
-	s := &SQL{Server: server, dsn: mariaDBDSN, admin: mariaDBAdmin}
+	s := &SQL{Server: server, dsn: mariaDBDSN, admin: mariaDBAdmin, create: "CREATE DATABASE "}
 	// With 2, a commit is written and not waited for; with 0, a kill would lose it. The doublewrite buffer stays: a kill
 	// can end a write between two pages of the kernel's.
 	base := []string{

@@ -26,7 +26,7 @@ func RunPostgres(ctx context.Context, opts *Options) (*SQL, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start postgres: %w", err)
 	}
-	s := &SQL{Server: server, dsn: postgresDSN, admin: postgresAdmin}
+	s := &SQL{Server: server, dsn: postgresDSN, admin: postgresAdmin, create: "CREATE SCHEMA "}
 	err = s.command(ctx, initdb, "-D", s.data(), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start postgres: %w", err), s.Close())
@@ -50,9 +50,7 @@ func Postgres(tb testing.TB, opts *Options) *SQL {
 }
 
 func postgresDSN(addr, database string) string {
-	return "postgres://postgres@" + addr + "/" + database + "?sslmode=disable"
+	return "postgres://postgres@" + addr + "/postgres?sslmode=disable&search_path=" + database
 }
 
-func postgresAdmin(addr string) (*sql.DB, error) {
-	return sql.Open("pgx", postgresDSN(addr, "postgres"))
-}
+func postgresAdmin(addr string) (*sql.DB, error) { return sql.Open("pgx", postgresDSN(addr, "public")) }

@@ -16,9 +16,10 @@ import (
 type SQL struct {
 	*Server
 
-	dsn   func(addr, database string) string
-	admin func(addr string) (*sql.DB, error) // for what is done from without the databases of tests
-	made  atomic.Int64
+	dsn    func(addr, database string) string
+	admin  func(addr string) (*sql.DB, error) // for what is done from without the databases of tests
+	create string                             // makes one, whose name is put behind
+	made   atomic.Int64
 }
 
 // DSN says how to connect to database, in the words of the drivers "pgx" and "postgres" for PostgreSQL, and "mysql" for
@@ -28,11 +29,12 @@ func (s *SQL) DSN(database string) string { return s.DSNThrough(s.Addr, database
 // DSNThrough is DSN for whoever reaches the server at another address, such as a proxy's.
 func (s *SQL) DSNThrough(addr, database string) string { return s.dsn(addr, database) }
 
-// CreateDatabase makes an empty database and returns its name.
+// CreateDatabase makes an empty database and returns its name. In PostgreSQL it is a schema, which takes a tenth of the
+// time; whoever connects with the DSN finds nothing else.
 func (s *SQL) CreateDatabase(ctx context.Context) (string, error) {
 	name := fmt.Sprintf("test_%d", s.made.Add(1))
 	err := s.asAdmin(func(db *sql.DB) error {
-		_, err := db.ExecContext(ctx, "CREATE DATABASE "+name)
+		_, err := db.ExecContext(ctx, s.create+name)
 		return err
 	})
 	if err != nil {

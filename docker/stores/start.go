@@ -24,16 +24,11 @@ func first[S startable](ctx context.Context, s S) (S, error) {
 	return s, nil
 }
 
-// started hands out what a test has started, and closes it in the end. A test whose server is not installed is skipped;
-// where CI is set it fails, so that a green run there has not skipped what it was for.
+// started hands out what a test has started, and closes it in the end.
 func started[S startable](tb testing.TB, s S, err error) S {
 	tb.Helper()
-	switch {
-	case err == nil:
-	case errors.Is(err, ErrNotInstalled) && !inCI():
-		tb.Skipf("not run: %v", err)
-	default:
-		tb.Fatal(err)
+	if err != nil {
+		unstarted(tb, err)
 	}
 	tb.Cleanup(func() {
 		if err := s.Close(); err != nil {
@@ -41,6 +36,16 @@ func started[S startable](tb testing.TB, s S, err error) S {
 		}
 	})
 	return s
+}
+
+// unstarted ends a test whose server did not start. It is skipped if the server is not installed; where CI is set it fails,
+// so that a green run there has not skipped what it was for.
+func unstarted(tb testing.TB, err error) {
+	tb.Helper()
+	if errors.Is(err, ErrNotInstalled) && !inCI() {
+		tb.Skipf("not run: %v", err)
+	}
+	tb.Fatal(err)
 }
 
 // inCI reports whether CI is set, and not to a no.

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fences
+
+import (
+	"strings"
+	"testing"
+
+	_ "github.com/lib/pq"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/docker/stores"
+	"github.com/lockkeeper/lockkeeper/fencing/sqlfence"
+)
+
+// The servers of these tests, which the main function ends.
+var (
+	postgres = stores.Shared{Run: stores.RunPostgres}
+	mariadb  = stores.Shared{Run: stores.RunMariaDB}
+)
+
+// A client is a way to speak to one of the servers.
+type client struct {
+	name    string
+	server  *stores.Shared
+	driver  string
+	dialect sqlfence.Dialect
+	// impatient is the setting of a connection with which whoever has to wait gets an error.
+	impatient string
+}
+
+var (
+	pgx   = client{"PostgreSQL", &postgres, "pgx", sqlfence.PostgreSQL, "lock_timeout=1"}
+	pq    = client{"PostgreSQL by pq", &postgres, "postgres", sqlfence.PostgreSQL, "lock_timeout=1"}
+	maria = client{"MariaDB", &mariadb, "mysql", sqlfence.MySQL, "innodb_lock_wait_timeout=0"}
+
+	clients = []client{pgx, pq, maria}
+)
+
+// empty returns a database of the test's own, with the fence's table and one for entries.
+func (c client) empty(t testing.TB) source {
+	t.Helper()
+	s := c.bare(t)
+	s.prepare(t)
+	return s
+}
+
+// bare returns a database of the test's own, with nothing in it.
+func (c client) bare(t testing.TB) source {
+	t.Helper()
+	server := c.server.Server(t)
+	name, err := server.CreateDatabase(t.Context())
+	require.NoError(t, err)
+	return source{driver: c.driver, dialect: c.dialect, dsn: server.DSN(name), name: name}
+}
+
+// with is the same database for connections with a setting.
+func (s source) with(setting string) source {
+	if setting == "" {
+		return s
+	}
+	separator := "?"
+	if strings.Contains(s.dsn, "?") {
+		separator = "&"
+	}
+	s.dsn += separator + setting
+	return s
+}
+
+// through is the same database at another address, such as a proxy's.
+func (c client) through(t *testing.T, s source, addr string) source {
+	t.Helper()
+	s.dsn = c.server.Server(t).DSNThrough(addr, s.name)
+	return s
+}
