@@ -154,7 +154,7 @@ func TestLeaderWhoIsSupersededWhileItsNodeLivesWritesNothing(t *testing.T) {
 		require.NoError(s, err)
 		_, err = others.Claim(s.Context(), aTerm.Claim)
 		require.ErrorIs(s, err, fencing.ErrStale)
-		require.ErrorContains(s, err, fmt.Sprintf("token %v is too old", aTerm.Token()))
+		require.ErrorContains(s, err, fmt.Sprintf("no epoch of %s for token %v", path, aTerm.Token()))
 		require.ErrorContains(s, err, `epoch 2 is that of "b"`)
 
 		require.NoError(s, aTerm.Resign(s.Context()))
@@ -286,6 +286,28 @@ func TestClaimThatIsNotAnsweredIsUncertainAndFoundByTheNext(t *testing.T) {
 		_, found, err := s.ensemble.Get(path)
 		require.NoError(s, err)
 		require.Equal(s, claimed, found)
+	})
+}
+
+// It may have been claimed, and then the operator has put an end to it.
+func TestTermThatMayHaveHadAnEpochClaimsNoOtherAfterOneByHand(t *testing.T) {
+	bubble(t, func(s *stage) {
+		a := s.candidate("a")
+		term := a.campaign()
+		time.Sleep(steady)
+		const way = 50 * time.Millisecond
+		a.link.Delay(way)
+		ctx, cancel := context.WithTimeout(s.Context(), way*7/2)
+		defer cancel()
+		_, err := a.epochs.Claim(ctx, term.Claim)
+		require.ErrorIs(s, err, recipes.ErrUncertain)
+		require.NoError(s, s.ensemble.Set(path, []byte(`{"format":1,"epoch":2}`)))
+		_, err = a.epochs.Claim(s.Context(), term.Claim)
+		require.ErrorIs(s, err, fencing.ErrStale)
+		require.ErrorContains(s, err, "epoch 2 was written by hand")
+		require.NoError(s, term.Resign(s.Context()))
+		_, e := a.lead()
+		require.Equal(s, int64(3), e.Number())
 	})
 }
 

@@ -28,8 +28,15 @@ type Epochs struct {
 	node   *recipes.Node
 	id     string
 
-	mu   sync.Mutex // guards last
-	last *Epoch     // that was claimed, so that a term which is superseded does not claim another
+	mu     sync.Mutex // guards what follows
+	last   *Epoch     // that was claimed, so that a term which is superseded does not claim another
+	unsure attempt    // the last one whose outcome is not known, for the same reason
+}
+
+// An attempt is one to claim an epoch of that number.
+type attempt struct {
+	claim  *recipes.Claim
+	number int64
 }
 
 // New returns the epochs that are counted in the node at path, below the client's namespace. It asks no server. opts may
@@ -72,7 +79,11 @@ func (es *Epochs) Claim(ctx context.Context, claim *recipes.Claim) (*Epoch, erro
 		return e, nil
 	}
 	var mine Record
-	version, err := es.node.Update(ctx, claim, func(data []byte, stat *zk.Stat) ([]byte, error) {
+	unsure := es.unsureOf(claim)
+	version, err := es.node.Update(ctx, claim, func(data []byte, stat *zk.Stat, unanswered bool) ([]byte, error) {
+		if unanswered && unsure == 0 {
+			unsure = mine.Number
+		}
 		newest, err := decode(data, stat)
 		switch {
 		case err != nil:
@@ -80,7 +91,8 @@ func (es *Epochs) Claim(ctx context.Context, claim *recipes.Claim) (*Epoch, erro
 		case newest.held(claim):
 			mine = newest
 			return nil, nil
-		case newest.Token >= claim.Token():
+		case newest.Token >= claim.Token(), newest.byHand() && unsure != 0 && newest.Number >= unsure:
+			// In the second case the term may have had its epoch.
 			return nil, &StaleError{Path: es.Path(), Token: claim.Token(), Newest: newest}
 		}
 		mine = Record{
@@ -89,9 +101,31 @@ func (es *Epochs) Claim(ctx context.Context, claim *recipes.Claim) (*Epoch, erro
 		return mine.encode()
 	})
 	if err != nil {
+		if errors.Is(err, recipes.ErrUncertain) {
+			es.isUnsure(claim, mine.Number)
+		}
 		return nil, fmt.Errorf("claim epoch: %w", err)
 	}
 	return es.claimed(&Epoch{epochs: es, claim: claim, record: mine, version: version}), nil
+}
+
+// unsureOf is the number of an epoch that the term may have claimed, 0 if there is none.
+func (es *Epochs) unsureOf(claim *recipes.Claim) int64 {
+	es.mu.Lock()
+	defer es.mu.Unlock()
+	if es.unsure.claim != claim {
+		return 0
+	}
+	return es.unsure.number
+}
+
+// isUnsure notes that the term may have claimed the epoch of that number.
+func (es *Epochs) isUnsure(claim *recipes.Claim, number int64) {
+	es.mu.Lock()
+	defer es.mu.Unlock()
+	if es.unsure.claim != claim {
+		es.unsure = attempt{claim, number}
+	}
 }
 
 // lastOf is the last epoch that was claimed here, if it is that of the claim.

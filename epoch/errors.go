@@ -12,7 +12,7 @@ import (
 // ErrNone is returned by Current when no epoch has been claimed yet.
 var ErrNone = errors.New("no epoch yet")
 
-// A StaleError says that an epoch is over, or that a term is too old for one: nothing was written. errors.Is finds
+// A StaleError says that an epoch is over, or that a term can have none any more: nothing was written. errors.Is finds
 // fencing.ErrStale, and recipes.ErrLost if the term was lost besides. What is left to do is to stop and to resign.
 type StaleError struct {
 	Path   string        // of the epoch's node
@@ -26,7 +26,7 @@ type StaleError struct {
 func (e *StaleError) Error() string {
 	s := fmt.Sprintf("epoch %d of %s, with token %v, is over", e.Epoch, e.Path, e.Token)
 	if e.Epoch == 0 {
-		s = fmt.Sprintf("token %v is too old for an epoch of %s", e.Token, e.Path)
+		s = fmt.Sprintf("no epoch of %s for token %v", e.Path, e.Token)
 	}
 	if e.Newest.Number != 0 {
 		s += ": " + e.Newest.whose()

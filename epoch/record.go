@@ -37,9 +37,12 @@ func (r Record) same(other Record) bool {
 // has no token.
 func (r Record) later(other Record) bool { return r.Token > other.Token || r.Number > other.Number }
 
+// byHand says that somebody has written the epoch who is no term.
+func (r Record) byHand() bool { return r.Number != 0 && r.Token == 0 }
+
 // whose names the epoch and its holder, for people.
 func (r Record) whose() string {
-	if r.Token == 0 {
+	if r.byHand() {
 		return fmt.Sprintf("epoch %d was written by hand", r.Number)
 	}
 	return fmt.Sprintf("epoch %d is that of %q with token %v", r.Number, r.ID, r.Token)

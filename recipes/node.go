@@ -97,12 +97,13 @@ var errOvertaken = errors.New("written by somebody else meanwhile")
 // returns is written; nil says that the node holds already what it should; its
 // error is Update's, and nothing is written. It is called again after each write
 // that was refused, and after one whose answer did not come back, which may have
-// been carried out: next has to know its own data again.
+// been carried out: next has to know its own data again. unanswered says that
+// there was one of those.
 //
 // A missing node is made, with those above it. On an error nothing was written,
 // except if it is an ErrUncertain: the answer to a write did not come back, and
 // nothing that was read afterwards shows that it was carried out.
-func (n *Node) Update(ctx context.Context, c *Claim, next func(data []byte, stat *zk.Stat) ([]byte, error)) (version int32, err error) {
+func (n *Node) Update(ctx context.Context, c *Claim, next func(data []byte, stat *zk.Stat, unanswered bool) ([]byte, error)) (version int32, err error) {
 	fail := func(err error) (int32, error) { return 0, &Error{Op: "update", Path: n.path, Err: err} }
 	switch {
 	case ctx == nil:
@@ -119,7 +120,9 @@ func (n *Node) Update(ctx context.Context, c *Claim, next func(data []byte, stat
 	defer cancel()
 	var lost error // the last answer that did not come back
 	for {
-		version, err := n.update(ctx, c, next)
+		version, err := n.update(ctx, c, func(data []byte, stat *zk.Stat) ([]byte, error) {
+			return next(data, stat, lost != nil)
+		})
 		switch {
 		case err == nil:
 			return version, nil

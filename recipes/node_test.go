@@ -76,8 +76,8 @@ func (s servers) must(err error) {
 }
 
 // becomes has Update write data, unless it is there.
-func becomes(data string) func([]byte, *zk.Stat) ([]byte, error) {
-	return func(found []byte, _ *zk.Stat) ([]byte, error) {
+func becomes(data string) func([]byte, *zk.Stat, bool) ([]byte, error) {
+	return func(found []byte, _ *zk.Stat, _ bool) ([]byte, error) {
 		if string(found) == data {
 			return nil, nil
 		}
@@ -119,7 +119,8 @@ func TestUpdateBeginsAgainWhenSomebodyElseHasWritten(t *testing.T) {
 			func() { s.must(s.Delete("/state")) },
 			func() {},
 		}
-		version, err := s.node(client, "/state").Update(s.Context(), claim, func(data []byte, stat *zk.Stat) ([]byte, error) {
+		version, err := s.node(client, "/state").Update(s.Context(), claim, func(data []byte, stat *zk.Stat, unanswered bool) ([]byte, error) {
+			require.False(s, unanswered)
 			require.Equal(s, stat == nil, data == nil)
 			found = append(found, string(data))
 			meanwhile[0]()
@@ -148,12 +149,12 @@ func TestUpdateWritesNothingWithoutItsClaim(t *testing.T) {
 		_, err = node.Update(none, claim, becomes("new"))
 		require.ErrorContains(s, err, "context is nil")
 		mine := errors.New("not like this")
-		_, err = node.Update(s.Context(), claim, func([]byte, *zk.Stat) ([]byte, error) { return nil, mine })
+		_, err = node.Update(s.Context(), claim, func([]byte, *zk.Stat, bool) ([]byte, error) { return nil, mine })
 		require.ErrorIs(s, err, mine)
-		_, err = s.node(client, "/missing").Update(s.Context(), claim, func([]byte, *zk.Stat) ([]byte, error) { return nil, nil })
+		_, err = s.node(client, "/missing").Update(s.Context(), claim, func([]byte, *zk.Stat, bool) ([]byte, error) { return nil, nil })
 		require.ErrorIs(s, err, zk.ErrNoNode)
 
-		_, err = node.Update(s.Context(), claim, func([]byte, *zk.Stat) ([]byte, error) {
+		_, err = node.Update(s.Context(), claim, func([]byte, *zk.Stat, bool) ([]byte, error) {
 			s.must(s.Delete(claim.Path()))
 			return []byte("new"), nil
 		})
@@ -178,9 +179,14 @@ func TestUpdateWhoseReplyIsLostKnowsItsOwnDataAgain(t *testing.T) {
 				cut = link.CutAfter
 			}
 			trap := cut(2) // the first frame is the read
-			version, err := s.node(client, "/state").Update(s.Context(), claim, becomes("new"))
+			var unanswered []bool
+			version, err := s.node(client, "/state").Update(s.Context(), claim, func(data []byte, stat *zk.Stat, lost bool) ([]byte, error) {
+				unanswered = append(unanswered, lost)
+				return becomes("new")(data, stat, lost)
+			})
 			require.NoError(s, err)
 			require.True(s, trap.Sprung())
+			require.Equal(s, []bool{false, true}, unanswered)
 			require.Equal(s, int32(1), version)
 			_, stat, err := s.Get("/state")
 			require.NoError(s, err)
