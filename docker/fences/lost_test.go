@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fences
+
+import (
+	"context"
+	"database/sql"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/docker"
+	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/fencing/sqlfence"
+)
+
+// A stage is one database behind a proxy: the entries as the writer reaches them, and as everybody else does.
+type stage struct {
+	client
+	source
+	proxy  *docker.Proxy
+	writer *entries
+	others *entries
+}
+
+func newStage(t *testing.T, c client, setting string) *stage {
+	t.Helper()
+	s := &stage{client: c, source: c.empty(t)}
+	proxy, err := docker.NewProxy(c.server.Server(t).Addr)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, proxy.Close()) })
+	s.proxy = proxy
+	s.writer = entriesIn(t, c.through(t, s.source, proxy.Addr()).with(setting), nil)
+	s.others = entriesIn(t, s.source, nil)
+	return s
+}
+
+// write writes with token 7 and has lose happen after the write and before the commit.
+func (s *stage) write(ctx context.Context, t *testing.T, lose func(tx *sql.Tx)) error {
+	t.Helper()
+	return s.writer.guard.Do(ctx, "ledger", 7, func(tx *sql.Tx) error {
+		require.NoError(t, put(ctx, tx, s.writer.dialect, "ledger", "seven"))
+		lose(tx)
+		return nil
+	})
+}
+
+// committed waits until the others see the write.
+func (s *stage) committed(t *testing.T) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		value, err := s.others.Value(t.Context(), "ledger")
+		return err == nil && value == "seven"
+	}, 10*time.Second, time.Millisecond)
+}
+
+// left asserts that nothing of the write is kept.
+func (s *stage) left(t *testing.T) {
+	t.Helper()
+	// The first write waits until the server has found the lost connection's transaction, and a connection of the pool may
+	// have ended with the server.
+	require.Eventually(t, func() bool {
+		newest, err := s.others.guard.Newest(t.Context(), "ledger")
+		return err == nil && newest == 0
+	}, 10*time.Second, time.Millisecond)
+	require.NoError(t, s.others.Write(t.Context(), "ledger", 1, "one"), "the token has not been admitted")
+	value, err := s.others.Value(t.Context(), "ledger")
+	require.NoError(t, err)
+	require.Equal(t, "one", value)
+}
+
+func unknown(t *testing.T, err error) {
+	t.Helper()
+	require.ErrorIs(t, err, sqlfence.ErrUncertain)
+	require.NotErrorIs(t, err, fencing.ErrStale)
+	require.NotErrorIs(t, err, sqlfence.ErrTxEnded)
+}
+
+func TestCommitWhoseAnswerIsLostIsUncertainAndKept(t *testing.T) {
+	for _, c := range clients {
+		t.Run(c.name, func(t *testing.T) {
+			s := newStage(t, c, "")
+			wrote := make(chan error, 1)
+			go func() { wrote <- s.write(t.Context(), t, func(*sql.Tx) { s.proxy.Swallow(docker.ToClient) }) }()
+			s.committed(t)
+			s.proxy.Reset()
+			unknown(t, <-wrote)
+			require.ErrorIs(t, s.others.Write(t.Context(), "ledger", 6, "six"), fencing.ErrStale)
+			s.proxy.Pass()
+			require.NoError(t, s.writer.Write(t.Context(), "ledger", 7, "seven again"), "the same token is admitted")
+		})
+	}
+}
+
+// Where nothing is heard of the commit, not even that the connection is lost, the driver has to give up.
+func TestCommitThatIsNeverAnsweredIsUncertainWhenTheDriverGivesUp(t *testing.T) {
+	for _, c := range []struct {
+		client
+		setting string
+		patient bool // it takes no notice of the context
+	}{
+		{client: pgx},
+		{client: maria, setting: "readTimeout=300ms", patient: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newStage(t, c.client, c.setting)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			wrote := make(chan error, 1)
+			go func() { wrote <- s.write(ctx, t, func(*sql.Tx) { s.proxy.Swallow(docker.ToClient) }) }()
+			s.committed(t)
+			if !c.patient {
+				cancel()
+			}
+			unknown(t, <-wrote)
+		})
+	}
+}
+
+func TestConnectionLostBeforeTheCommitIsUncertainAndNothingIsKept(t *testing.T) {
+	end := map[sqlfence.Dialect][2]string{
+		sqlfence.PostgreSQL: {"SELECT pg_backend_pid()", "SELECT pg_terminate_backend(?)"},
+		sqlfence.MySQL:      {"SELECT CONNECTION_ID()", "KILL CONNECTION ?"},
+	}
+	for name, lose := range map[string]func(*testing.T, *stage, *sql.Tx){
+		"the network ends it": func(_ *testing.T, s *stage, _ *sql.Tx) { s.proxy.Reset() },
+		"an administrator ends it": func(t *testing.T, s *stage, tx *sql.Tx) {
+			t.Helper()
+			var id int64
+			require.NoError(t, tx.QueryRowContext(t.Context(), end[s.others.dialect][0]).Scan(&id))
+			_, err := s.others.db.ExecContext(t.Context(), dialected(s.others.dialect, end[s.others.dialect][1]), id)
+			require.NoError(t, err)
+		},
+		"the server dies": func(t *testing.T, s *stage, _ *sql.Tx) {
+			t.Helper()
+			require.NoError(t, s.server.Server(t).Kill(t.Context()))
+		},
+	} {
+		for _, c := range clients {
+			t.Run(name+"/"+c.name, func(t *testing.T) {
+				s := newStage(t, c, "")
+				unknown(t, s.write(t.Context(), t, func(tx *sql.Tx) { lose(t, s, tx) }))
+				require.NoError(t, c.server.Server(t).Start(t.Context()))
+				s.left(t)
+			})
+		}
+	}
+}
+
+func TestStatementThatFailsForALostConnectionIsItsErrorAndNothingIsKept(t *testing.T) {
+	for _, c := range clients {
+		t.Run(c.name, func(t *testing.T) {
+			s := newStage(t, c, "")
+			err := s.writer.guard.Do(t.Context(), "ledger", 7, func(tx *sql.Tx) error {
+				require.NoError(t, put(t.Context(), tx, c.dialect, "ledger", "seven"))
+				s.proxy.Reset()
+				return put(t.Context(), tx, c.dialect, "ledger", "seven")
+			})
+			require.Error(t, err)
+			require.NotErrorIs(t, err, sqlfence.ErrUncertain)
+			require.NotErrorIs(t, err, sqlfence.ErrTxEnded)
+			require.NotErrorIs(t, err, fencing.ErrStale)
+			s.left(t)
+		})
+	}
+}
+
+func TestDatabaseThatCannotBeReachedIsNoAnswer(t *testing.T) {
+	for _, c := range clients {
+		t.Run(c.name, func(t *testing.T) {
+			s := newStage(t, c, "")
+			s.proxy.Refuse()
+			err := s.write(t.Context(), t, func(*sql.Tx) { require.Fail(t, "it runs") })
+			require.Error(t, err)
+			for _, wrong := range []error{sqlfence.ErrUncertain, sqlfence.ErrTxEnded, sqlfence.ErrNoTable, fencing.ErrStale} {
+				require.NotErrorIs(t, err, wrong)
+			}
+		})
+	}
+}
