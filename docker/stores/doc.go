@@ -2,7 +2,7 @@
 
 // Package stores runs the servers of others whose writes are guarded, for tests: Redis, PostgreSQL and MariaDB, as they
 // come with the distribution. Each is a process of its own on a free port of 127.0.0.1, with its data in a temporary
-// folder that goes with it.
+// folder that goes with it. And a server of S3, which is built when it is first wanted: see [RunS3].
 //
 //	server := stores.Redis(t, nil)
 //	client := dial(server.Addr)

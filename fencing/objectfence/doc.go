@@ -17,7 +17,7 @@
 // This holds on three conditions. All who write the object do so through a guard. The store honours the conditions of
 // writes, for two that arrive at the same moment as well: some take them for headers they do not know, and write; [Probe]
 // finds out, and belongs where you choose the store. And it keeps what it has written: where a bucket is restored from a
-// backup or falls over to a replica that lags, or a lifecycle rule or a person deletes the object, the fence goes with the
+// backup or fails over to a replica that lags, or a lifecycle rule or a person deletes the object, the fence goes with the
 // data, and an older token can be admitted again.
 //
 // # What it does not promise
@@ -64,7 +64,7 @@
 //		case err != nil:
 //			return objectfence.Object{}, err
 //		}
-//		defer out.Body.Close()
+//		defer func() { _ = out.Body.Close() }() // it was only read
 //		body, err := io.ReadAll(out.Body)
 //		return objectfence.Object{Body: body, Version: aws.ToString(out.ETag)}, err
 //	}

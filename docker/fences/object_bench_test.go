@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fences
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/fencing/objectfence"
+)
+
+// BenchmarkObject writes an object of a kilobyte behind the guard, which reads it first, and bare.
+func BenchmarkObject(b *testing.B) {
+	next, _ := buckets(b)
+	store := next().open()
+	guard, err := objectfence.New(store)
+	require.NoError(b, err)
+	body := bytes.Repeat([]byte("x"), 1024)
+	sideBySide(b, func() error {
+		return guard.Put(b.Context(), "guarded", fencing.Token(7), body)
+	}, func() error {
+		_, err := store.client.PutObject(b.Context(), &s3.PutObjectInput{
+			Bucket: &store.name, Key: aws.String("bare"), Body: bytes.NewReader(body),
+		})
+		return err
+	})
+}
+
+// sideBySide does both by turns, so that what disturbs the one disturbs the other, and reports how many bare writes a
+// guarded one takes the time of.
+func sideBySide(b *testing.B, guarded, bare func() error) {
+	b.Helper()
+	var took [2]time.Duration
+	for b.Loop() {
+		for i, write := range []func() error{guarded, bare} {
+			start := time.Now()
+			if err := write(); err != nil {
+				b.Fatal(err)
+			}
+			took[i] += time.Since(start)
+		}
+	}
+	b.ReportMetric(0, "ns/op") // of both together, it says nothing
+	b.ReportMetric(float64(took[0])/float64(b.N), "guarded-ns/op")
+	b.ReportMetric(float64(took[1])/float64(b.N), "bare-ns/op")
+	b.ReportMetric(float64(took[0])/float64(took[1]), "ratio")
+}
