@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fences
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/fencing/fencetest"
+	"github.com/lockkeeper/lockkeeper/fencing/sqlfence"
+)
+
+// A mistake is what one would write for want of a guard, and get wrong.
+type mistake string
+
+const (
+	none    mistake = "none"
+	swapped mistake = "smaller instead of smaller or equal"
+	equals  mistake = "compares for equality"
+	outside mistake = "checks outside of the transaction"
+)
+
+// mistakes says by which property each is found.
+var mistakes = map[mistake]string{
+	swapped: "an equal token is admitted",
+	equals:  "a newer token is admitted and shuts out the one before",
+	outside: "of two writers racing the newer wins",
+}
+
+// The variables that make a process of this test the one whose suite fails.
+const (
+	mistakeVariable = "LOCKKEEPER_TEST_MISTAKE"
+	driverVariable  = "LOCKKEEPER_TEST_DRIVER"
+	sourceVariable  = "LOCKKEEPER_TEST_SOURCE"
+)
+
+func TestGuardWithAMistakeFailsTheSuiteOnARealServer(t *testing.T) {
+	for _, c := range []client{pgx, maria} {
+		for made, property := range mistakes {
+			t.Run(c.name+" "+string(made), func(t *testing.T) {
+				t.Parallel()
+				out, err := suiteOf(t, c, made, property)
+				var exit *exec.ExitError
+				require.ErrorAs(t, err, &exit, "the suite passed:\n%s", out)
+				require.Contains(t, out, "--- FAIL: TestSuiteInAProcessOfItsOwn/"+strings.ReplaceAll(property, " ", "_")+" (")
+				require.NotContains(t, out, "panic:")
+			})
+		}
+	}
+}
+
+// Without a mistake the same properties hold: it is the mistake that is found.
+func TestGuardOfTheSameStatementsWithoutAMistakePasses(t *testing.T) {
+	for _, c := range []client{pgx, maria} {
+		for _, property := range mistakes {
+			t.Run(c.name+" "+property, func(t *testing.T) {
+				t.Parallel()
+				out, err := suiteOf(t, c, none, property)
+				require.NoError(t, err, out)
+				require.Contains(t, out, "--- PASS: TestSuiteInAProcessOfItsOwn/"+strings.ReplaceAll(property, " ", "_")+" (")
+			})
+		}
+	}
+}
+
+func suiteOf(t *testing.T, c client, made mistake, property string) (string, error) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.v",
+		"-test.run=^TestSuiteInAProcessOfItsOwn$/^"+strings.ReplaceAll(property, " ", "_")+"$")
+	cmd.Env = append(os.Environ(), mistakeVariable+"="+string(made), driverVariable+"="+c.driver, sourceVariable+"="+c.bare(t).dsn)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// It may fail: the tests above run it and look at how.
+func TestSuiteInAProcessOfItsOwn(t *testing.T) {
+	made := mistake(os.Getenv(mistakeVariable))
+	if made == "" {
+		t.Skip("started by the tests of guards with a mistake only")
+	}
+	s := source{driver: os.Getenv(driverVariable), dialect: sqlfence.PostgreSQL, dsn: os.Getenv(sourceVariable)}
+	if s.driver == "mysql" {
+		s.dialect = sqlfence.MySQL
+	}
+	fencetest.Run(t, func(t *testing.T) fencetest.Subject {
+		t.Helper()
+		db := s.open(t)
+		table := homemadeTable(t, db)
+		return fencetest.Subject{Open: func(*testing.T) fencetest.Guarded { return &homemade{made, db, s.dialect, table} }}
+	})
+}
+
+// homemade keeps the token in the row that it writes, with statements of its own.
+type homemade struct {
+	mistake mistake
+	db      *sql.DB
+	dialect sqlfence.Dialect
+	table   string
+}
+
+var homemadeTables atomic.Int64
+
+func homemadeTable(t *testing.T, db *sql.DB) string {
+	t.Helper()
+	name := fmt.Sprintf("homemade_%d", homemadeTables.Add(1))
+	_, err := db.ExecContext(t.Context(), "CREATE TABLE "+name+" (resource VARCHAR(512) PRIMARY KEY, token BIGINT NOT NULL, value VARCHAR(600))")
+	require.NoError(t, err)
+	return name
+}
+
+func (h *homemade) Write(ctx context.Context, resource string, token fencing.Token, value string) error {
+	put := map[sqlfence.Dialect]string{
+		sqlfence.PostgreSQL: "INSERT INTO {table} VALUES (?, 0, '') ON CONFLICT DO NOTHING",
+		sqlfence.MySQL:      "INSERT IGNORE INTO {table} VALUES (?, 0, '')",
+	}
+	if _, err := h.db.ExecContext(ctx, h.statement(put[h.dialect]), resource); err != nil {
+		return err
+	}
+	tx, err := h.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // unless it is committed
+	check := tx.QueryRowContext
+	lock := " FOR UPDATE"
+	if h.mistake == outside {
+		check, lock = h.db.QueryRowContext, ""
+	}
+	var newest fencing.Token
+	if err := check(ctx, h.statement("SELECT token FROM {table} WHERE resource = ?"+lock), resource).Scan(&newest); err != nil {
+		return err
+	}
+	admitted := newest <= token
+	switch h.mistake {
+	case swapped:
+		admitted = newest < token
+	case equals:
+		admitted = newest == 0 || newest == token
+	}
+	if !admitted {
+		return &fencing.StaleError{Token: token, Newest: newest}
+	}
+	_, err = tx.ExecContext(ctx, h.statement("UPDATE {table} SET value = ?, token = ? WHERE resource = ?"), value, int64(token), resource)
+	if err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+func (h *homemade) Value(ctx context.Context, resource string) (string, error) {
+	var value string
+	err := h.db.QueryRowContext(ctx, h.statement("SELECT value FROM {table} WHERE resource = ?"), resource).Scan(&value)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return value, err
+}
+
+func (h *homemade) Reset(context.Context, string) error { return errors.ErrUnsupported }
+
+func (h *homemade) statement(text string) string {
+	return dialected(h.dialect, strings.ReplaceAll(text, "{table}", h.table))
+}
