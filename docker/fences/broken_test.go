@@ -24,17 +24,17 @@ import (
 type mistake string
 
 const (
-	none    mistake = "none"
-	swapped mistake = "smaller instead of smaller or equal"
-	equals  mistake = "compares for equality"
-	outside mistake = "checks outside of the transaction"
+	sqlFaultless mistake = "none"
+	sqlSwapped   mistake = "smaller instead of smaller or equal"
+	sqlEquality  mistake = "compares for equality"
+	sqlOutside   mistake = "checks outside of the transaction"
 )
 
 // mistakes says by which property each is found.
 var mistakes = map[mistake]string{
-	swapped: "an equal token is admitted",
-	equals:  "a newer token is admitted and shuts out the one before",
-	outside: "of two writers racing the newer wins",
+	sqlSwapped:  "an equal token is admitted",
+	sqlEquality: "a newer token is admitted and shuts out the one before",
+	sqlOutside:  "of two writers racing the newer wins",
 }
 
 // The variables that make a process of this test the one whose suite fails.
@@ -65,7 +65,7 @@ func TestGuardOfTheSameStatementsWithoutAMistakePasses(t *testing.T) {
 		for _, property := range mistakes {
 			t.Run(c.name+" "+property, func(t *testing.T) {
 				t.Parallel()
-				out, err := suiteOf(t, c, none, property)
+				out, err := suiteOf(t, c, sqlFaultless, property)
 				require.NoError(t, err, out)
 				require.Contains(t, out, "--- PASS: TestSuiteInAProcessOfItsOwn/"+strings.ReplaceAll(property, " ", "_")+" (")
 			})
@@ -95,30 +95,30 @@ func TestSuiteInAProcessOfItsOwn(t *testing.T) {
 	fencetest.Run(t, func(t *testing.T) fencetest.Subject {
 		t.Helper()
 		db := s.open(t)
-		table := homemadeTable(t, db)
-		return fencetest.Subject{Open: func(*testing.T) fencetest.Guarded { return &homemade{made, db, s.dialect, table} }}
+		table := handwrittenTable(t, db)
+		return fencetest.Subject{Open: func(*testing.T) fencetest.Guarded { return &handwritten{made, db, s.dialect, table} }}
 	})
 }
 
-// homemade keeps the token in the row that it writes, with statements of its own.
-type homemade struct {
+// handwritten keeps the token in the row that it writes, with statements of its own.
+type handwritten struct {
 	mistake mistake
 	db      *sql.DB
 	dialect sqlfence.Dialect
 	table   string
 }
 
-var homemadeTables atomic.Int64
+var handwrittenTables atomic.Int64
 
-func homemadeTable(t *testing.T, db *sql.DB) string {
+func handwrittenTable(t *testing.T, db *sql.DB) string {
 	t.Helper()
-	name := fmt.Sprintf("homemade_%d", homemadeTables.Add(1))
+	name := fmt.Sprintf("handwritten_%d", handwrittenTables.Add(1))
 	_, err := db.ExecContext(t.Context(), "CREATE TABLE "+name+" (resource VARCHAR(512) PRIMARY KEY, token BIGINT NOT NULL, value VARCHAR(600))")
 	require.NoError(t, err)
 	return name
 }
 
-func (h *homemade) Write(ctx context.Context, resource string, token fencing.Token, value string) error {
+func (h *handwritten) Write(ctx context.Context, resource string, token fencing.Token, value string) error {
 	put := map[sqlfence.Dialect]string{
 		sqlfence.PostgreSQL: "INSERT INTO {table} VALUES (?, 0, '') ON CONFLICT DO NOTHING",
 		sqlfence.MySQL:      "INSERT IGNORE INTO {table} VALUES (?, 0, '')",
@@ -133,7 +133,7 @@ func (h *homemade) Write(ctx context.Context, resource string, token fencing.Tok
 	defer func() { _ = tx.Rollback() }() // unless it is committed
 	check := tx.QueryRowContext
 	lock := " FOR UPDATE"
-	if h.mistake == outside {
+	if h.mistake == sqlOutside {
 		check, lock = h.db.QueryRowContext, ""
 	}
 	var newest fencing.Token
@@ -142,9 +142,9 @@ func (h *homemade) Write(ctx context.Context, resource string, token fencing.Tok
 	}
 	admitted := newest <= token
 	switch h.mistake {
-	case swapped:
+	case sqlSwapped:
 		admitted = newest < token
-	case equals:
+	case sqlEquality:
 		admitted = newest == 0 || newest == token
 	}
 	if !admitted {
@@ -157,7 +157,7 @@ func (h *homemade) Write(ctx context.Context, resource string, token fencing.Tok
 	return tx.Commit()
 }
 
-func (h *homemade) Value(ctx context.Context, resource string) (string, error) {
+func (h *handwritten) Value(ctx context.Context, resource string) (string, error) {
 	var value string
 	err := h.db.QueryRowContext(ctx, h.statement("SELECT value FROM {table} WHERE resource = ?"), resource).Scan(&value)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -166,8 +166,8 @@ func (h *homemade) Value(ctx context.Context, resource string) (string, error) {
 	return value, err
 }
 
-func (h *homemade) Reset(context.Context, string) error { return errors.ErrUnsupported }
+func (h *handwritten) Reset(context.Context, string) error { return errors.ErrUnsupported }
 
-func (h *homemade) statement(text string) string {
+func (h *handwritten) statement(text string) string {
 	return dialected(h.dialect, strings.ReplaceAll(text, "{table}", h.table))
 }
