@@ -221,8 +221,8 @@ func TestProcessThatDiesAtThePut(t *testing.T) {
 	require.Fail(t, "not killed", "%v", err)
 }
 
-// A homemade guard is what one writes instead, and gets wrong. Its token stands beside the value.
-type homemade struct {
+// A careless guard is what one writes instead, and gets wrong. Its token stands beside the value.
+type carelessObjects struct {
 	bucket
 	fault string
 }
@@ -233,18 +233,18 @@ type entry struct {
 }
 
 const (
-	swapped       = "< and <= exchanged"
-	equality      = "compares for equality"
-	checksOutside = "checks in a request of its own"
+	exchanged = "< and <= exchanged"
+	sameOnly  = "compares for sameOnly"
+	asksFirst = "checks in a request of its own"
 )
 
-var homemadeIsCaught = map[string]string{
-	swapped:       "an equal token is admitted",
-	equality:      "a newer token is admitted and shuts out the one before",
-	checksOutside: "of two writers racing the newer wins",
+var carelessIsCaught = map[string]string{
+	exchanged: "an equal token is admitted",
+	sameOnly:  "a newer token is admitted and shuts out the one before",
+	asksFirst: "of two writers racing the newer wins",
 }
 
-func (h homemade) read(ctx context.Context, resource string) (e entry, etag string, err error) {
+func (h carelessObjects) read(ctx context.Context, resource string) (e entry, etag string, err error) {
 	object, err := h.Get(ctx, hash(resource))
 	if errors.Is(err, objectfence.ErrNotFound) {
 		return entry{}, "", nil
@@ -255,16 +255,16 @@ func (h homemade) read(ctx context.Context, resource string) (e entry, etag stri
 	return e, object.Version, err
 }
 
-func (h homemade) Write(ctx context.Context, resource string, token fencing.Token, value string) error {
+func (h carelessObjects) Write(ctx context.Context, resource string, token fencing.Token, value string) error {
 	current, etag, err := h.read(ctx, resource)
 	if err != nil {
 		return err
 	}
 	stale := token < current.Token
 	switch h.fault {
-	case swapped:
+	case exchanged:
 		stale = token <= current.Token
-	case equality:
+	case sameOnly:
 		stale = current.Token != 0 && token != current.Token
 	}
 	if stale {
@@ -274,7 +274,7 @@ func (h homemade) Write(ctx context.Context, resource string, token fencing.Toke
 	if err != nil {
 		return err
 	}
-	if h.fault == checksOutside {
+	if h.fault == asksFirst {
 		name := hash(resource)
 		_, err := h.client.PutObject(ctx, &s3.PutObjectInput{Bucket: &h.name, Key: &name, Body: bytes.NewReader(body)})
 		return err
@@ -282,36 +282,36 @@ func (h homemade) Write(ctx context.Context, resource string, token fencing.Toke
 	return h.Put(ctx, hash(resource), body, etag)
 }
 
-func (h homemade) Value(ctx context.Context, resource string) (string, error) {
+func (h carelessObjects) Value(ctx context.Context, resource string) (string, error) {
 	e, _, err := h.read(ctx, resource)
 	return e.Value, err
 }
 
-func (h homemade) Reset(context.Context, string) error { return errors.ErrUnsupported }
+func (h carelessObjects) Reset(context.Context, string) error { return errors.ErrUnsupported }
 
-type homemadeTask struct {
+type carelessTask struct {
 	Place place
 	Fault string
 }
 
-func TestHomemadeGuardOfABucketFailsTheSuite(t *testing.T) {
+func TestCarelessGuardOfABucketFailsTheSuite(t *testing.T) {
 	next, _ := buckets(t)
-	for fault, property := range homemadeIsCaught {
+	for fault, property := range carelessIsCaught {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
-			out, err := task(t, "TestSuiteOfAHomemadeGuard", homemadeTask{next(), fault}).CombinedOutput()
+			out, err := task(t, "TestSuiteOfACarelessGuardOfABucket", carelessTask{next(), fault}).CombinedOutput()
 			var exit *exec.ExitError
 			require.ErrorAs(t, err, &exit, "the suite passed:\n%s", out)
 			name := strings.ReplaceAll(property, " ", "_")
-			require.Contains(t, string(out), "--- FAIL: TestSuiteOfAHomemadeGuard/"+name+" (")
+			require.Contains(t, string(out), "--- FAIL: TestSuiteOfACarelessGuardOfABucket/"+name+" (")
 			require.NotContains(t, string(out), "panic:")
 		})
 	}
 }
 
-// It fails: TestHomemadeGuardOfABucketFailsTheSuite runs it and looks at how.
-func TestSuiteOfAHomemadeGuard(t *testing.T) {
-	var h homemadeTask
+// It fails: TestCarelessGuardOfABucketFailsTheSuite runs it and looks at how.
+func TestSuiteOfACarelessGuardOfABucket(t *testing.T) {
+	var h carelessTask
 	assigned(t, &h)
 	property := 0
 	fencetest.Run(t, func(t *testing.T) fencetest.Subject {
@@ -321,7 +321,7 @@ func TestSuiteOfAHomemadeGuard(t *testing.T) {
 		b.name = fmt.Sprintf("%s-%d", h.Place.Bucket, property)
 		_, err := b.client.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: &b.name})
 		require.NoError(t, err)
-		return fencetest.Subject{Open: func(*testing.T) fencetest.Guarded { return homemade{b, h.Fault} }}
+		return fencetest.Subject{Open: func(*testing.T) fencetest.Guarded { return carelessObjects{b, h.Fault} }}
 	})
 }
 
