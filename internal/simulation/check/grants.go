@@ -3,6 +3,7 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -21,10 +22,8 @@ func grants(s *story) []Finding {
 			findings = append(findings, Finding{OwnNode, "granted on a node that this session did not make with that zxid", []history.Event{g}})
 			continue
 		}
-		for _, n := range s.nodes {
-			// Of two nodes of one transaction neither is ahead.
-			if n != h.node && isContender(n.created) && path.Dir(n.created.Node) == g.Path &&
-				n.created.Zxid < h.node.created.Zxid && n.gone() > g.At {
+		for _, n := range s.aheadOf(h) {
+			if n.gone() > g.At {
 				events := []history.Event{g, n.created}
 				if n.deleted.Kind != "" {
 					events = append(events, n.deleted)
@@ -42,11 +41,32 @@ func grants(s *story) []Finding {
 	return findings
 }
 
+// aheadOf are the nodes that were made before the one of a hold in its line, and may have been there when it was granted.
+func (s *story) aheadOf(h *hold) []*node {
+	line := s.below[h.granted.Path]
+	// Of two nodes of one transaction neither is ahead.
+	n, _ := slices.BinarySearchFunc(line, h.node.created.Zxid, func(n *node, zxid history.ID) int {
+		return cmp.Compare(n.created.Zxid, zxid)
+	})
+	return line[min(s.settled(h.granted.Path, line, h.granted.At), n):n]
+}
+
+// settled is how many nodes at the beginning of a line were gone at that instant, or fewer. It is asked in the order of
+// grants, which is that of their lines: as instants do not fall, it need not begin anew.
+func (s *story) settled(path string, line []*node, at history.Instant) int {
+	n := s.cleared[path]
+	for n < len(line) && line[n].gone() <= at {
+		n++
+	}
+	s.cleared[path] = n
+	return n
+}
+
 // latest is until when a contender may note that it was granted what is gone already. A node that was deleted by hand may
 // be gone while the answer is under way that decides for it, and what was decided before a pause is noted after it.
 func (h *hold) latest(s *story) history.Instant {
 	latest := h.node.gone()
-	if until, paused := h.pausedAt(latest); paused {
+	if until, paused := h.pausedAt(latest, 0); paused {
 		latest = until + s.run.Grace
 	}
 	if h.node.deleted.Cause == history.ByHand {

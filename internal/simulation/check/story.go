@@ -22,11 +22,20 @@ type node struct {
 	deleted history.Event // its Kind is empty while the node lives
 }
 
+// gone is when it was deleted, or a moment later.
 func (n *node) gone() history.Instant {
 	if n.deleted.Kind == "" {
 		return never
 	}
 	return n.deleted.At
+}
+
+// goneFor is when it was deleted at the latest.
+func (n *node) goneFor(run history.Event) history.Instant {
+	if n.deleted.Kind == "" {
+		return never
+	}
+	return n.deleted.At + run.Blur
 }
 
 // A hold is one grant, from its asking to its end. Events that did not come have no Kind.
@@ -35,9 +44,11 @@ type hold struct {
 
 	node   *node           // that it stands on, nil if nobody made it
 	next   history.Event   // the first grant of its path after it, of those with a greater token
-	pauses []pause         // of its contender
+	index  int             // among the grants of its path
+	pauses []pause         // of its contender, in their order
 	dead   bool            // its contender has crashed, and was never told
 	margin history.Instant // by which it is told before its session times out
+	run    history.Event   // that it is part of
 }
 
 // A pause is a time in which a contender is not scheduled.
@@ -59,11 +70,23 @@ type story struct {
 	byTry  map[int]*hold
 	writes map[string][]write // by register
 	lines  []history.Event    // of what contenders saw
+
+	tries   map[int]*hold          // all that were asked for
+	open    map[int]history.Event  // the asking of those that were not answered
+	crashed map[string]bool        // contenders
+	byPath  map[string][]*hold     // in the order of their grants
+	below   map[string][]*node     // contenders' nodes by their parent, in the order of their creation
+	byZxid  map[history.ID][]*node // by that of their creation
+	cleared map[string]int         // see settled
 }
 
 // newStory puts the events together. Findings are what does not fit.
 func newStory(events []history.Event) (*story, []Finding) {
-	s := &story{byTry: map[int]*hold{}, writes: map[string][]write{}}
+	s := &story{
+		byTry: map[int]*hold{}, writes: map[string][]write{}, tries: map[int]*hold{}, open: map[int]history.Event{},
+		crashed: map[string]bool{}, byPath: map[string][]*hold{}, below: map[string][]*node{}, byZxid: map[history.ID][]*node{},
+		cleared: map[string]int{},
+	}
 	var findings []Finding
 	amiss := func(text string, events ...history.Event) {
 		findings = append(findings, Finding{WellFormed, text, events})
@@ -73,10 +96,10 @@ func newStory(events []history.Event) (*story, []Finding) {
 		return nil, findings
 	}
 	s.run = events[0]
-	tries := map[int]*hold{}
+	tries := s.tries
 	writing := map[int]history.Event{}
 	pauses := map[string][]pause{}
-	crashed := map[string]bool{}
+	crashed := s.crashed
 	var ordered []history.Event
 	for _, e := range events[1:] {
 		h := tries[e.Attempt]
@@ -106,8 +129,12 @@ func newStory(events []history.Event) (*story, []Finding) {
 			amiss("a second run", e)
 		case history.Asked:
 			once(&h.asked, e)
+			s.open[e.Attempt] = e
 		case history.Granted:
 			once(&h.granted, h.asked)
+			delete(s.open, e.Attempt)
+			h.index = len(s.byPath[e.Path])
+			s.byPath[e.Path] = append(s.byPath[e.Path], h)
 			s.holds = append(s.holds, h)
 			s.byTry[e.Attempt] = h
 		case history.Told:
@@ -133,14 +160,16 @@ func newStory(events []history.Event) (*story, []Finding) {
 			ordered = append(ordered, e)
 		case history.End:
 			s.end = e
-		case history.Failed, history.Ended, history.Note, history.Fault:
+		case history.Failed:
+			delete(s.open, e.Attempt)
+		case history.Ended, history.Note, history.Fault:
 		}
 	}
 	s.live(ordered)
 	for _, h := range s.holds {
 		h.pauses = pauses[h.granted.Contender]
 		h.dead = crashed[h.granted.Contender] && h.told.Kind == ""
-		h.node, h.margin = s.nodeOf(h.granted), s.margin()
+		h.node, h.margin, h.run = s.nodeOf(h.granted), s.margin(), s.run
 		h.next = s.successor(h)
 	}
 	return s, findings
@@ -171,15 +200,19 @@ func (s *story) live(ordered []history.Event) {
 		if n := living[e.Node]; n != nil { // else it was there before the run
 			n.deleted = e
 			delete(living, e.Node)
+			s.byZxid[e.Zxid] = append(s.byZxid[e.Zxid], n)
+			if isContender(e) {
+				s.below[path.Dir(e.Node)] = append(s.below[path.Dir(e.Node)], n)
+			}
 		}
 	}
 }
 
 // nodeOf is the node that a grant stands on.
 func (s *story) nodeOf(granted history.Event) *node {
-	for _, n := range s.nodes {
+	for _, n := range s.byZxid[granted.Token] {
 		c := n.created
-		if c.Zxid == granted.Token && isContender(c) && path.Dir(c.Node) == granted.Path &&
+		if isContender(c) && path.Dir(c.Node) == granted.Path &&
 			(granted.Node == "" || granted.Node == c.Node) && (granted.Session == 0 || granted.Session == c.Session) {
 			return n
 		}
@@ -189,9 +222,8 @@ func (s *story) nodeOf(granted history.Event) *node {
 
 // successor is the first grant of the hold's path after it, of those with a greater token.
 func (s *story) successor(h *hold) history.Event {
-	for _, other := range s.holds {
-		g := other.granted
-		if g.Line > h.granted.Line && g.Path == h.granted.Path && g.Token > h.granted.Token {
+	for _, other := range s.byPath[h.granted.Path][h.index+1:] {
+		if g := other.granted; g.Line > h.granted.Line && g.Token > h.granted.Token {
 			return g
 		}
 	}
@@ -203,6 +235,14 @@ func (s *story) firstLine(at history.Instant) int {
 	i, _ := slices.BinarySearchFunc(s.lines, at, func(e history.Event, at history.Instant) int { return cmp.Compare(e.At, at) })
 	return s.lines[i].Line
 }
+// asked is the asking that an event answers.
+func (s *story) asked(e history.Event) history.Event {
+	if h := s.tries[e.Attempt]; h != nil {
+		return h.asked
+	}
+	return history.Event{}
+}
+
 
 // margin is by how much a holder is told before its session times out: T/8 where T is four ticks or more, which is what
 // the deadline leaves when the holder's server or the leader is cut off in the worst moment.
@@ -213,22 +253,29 @@ func (s *story) margin() history.Instant {
 	return s.run.Timeout / 8
 }
 
-// pausedAt is until when the hold's contender was not scheduled, if it was not at that instant.
-func (h *hold) pausedAt(at history.Instant) (until history.Instant, paused bool) {
-	for _, p := range h.pauses {
-		if p.from <= at && at <= p.to {
-			return p.to, true
+// pausedAt is until when the hold's contender was not scheduled, if it was not at that instant, or had woken within grace
+// before it.
+func (h *hold) pausedAt(at, grace history.Instant) (until history.Instant, paused bool) {
+	// Pauses are in order: those that begin later are cut off, and of the others only the last can reach that far.
+	n, _ := slices.BinarySearchFunc(h.pauses, at, func(p pause, at history.Instant) int {
+		if p.from <= at {
+			return -1
 		}
 	}
-	return 0, false
+	p := h.pauses[n-1]
+	return p.to, p.to == never || at <= p.to+grace
 }
 
 // limit is when the holder must have been told: before its node was gone, by a margin where its session has timed out,
+		return 1
+	})
+	if n == 0 {
+		return 0, false
 // and before another was granted the path.
 func (h *hold) limit() history.Instant {
 	limit := never
 	if h.node != nil {
-		limit = h.node.gone()
+		limit = h.node.goneFor(h.run)
 		if h.node.deleted.Cause == history.ByTimeout {
 			limit -= h.margin
 		}
@@ -248,14 +295,14 @@ func (h *hold) excuse() (why string, until history.Instant) {
 	if h.dead {
 		return "crashed", never
 	}
-	if until, paused := h.pausedAt(h.limit()); paused {
+	if until, paused := h.pausedAt(h.limit(), h.run.Grace); paused {
 		return "paused", until
 	}
 	return "", 0
 }
 
 // posthumous says that the grant was told when its node was gone already.
-func (h *hold) posthumous() bool { return h.node != nil && h.granted.At > h.node.gone() }
+func (h *hold) posthumous() bool { return h.node != nil && h.granted.At > h.node.goneFor(h.run) }
 
 // isContender says whether a node stands in line. The rule of package recipes is stated here anew: a name ends in
 // "lock-" or "__lock__" and what ZooKeeper appends to the name of a sequential node. One that has no session was put

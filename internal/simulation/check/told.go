@@ -29,12 +29,20 @@ func told(s *story) []Finding {
 // clock every T/24.
 func (s *story) grace() history.Instant { return s.run.Timeout/24 + s.run.Grace }
 
-// when is the instant at which the holder was told.
+// when is the instant at which the holder was told. One that gives up needs nobody to tell it.
 func (h *hold) when() history.Instant {
 	if h.told.Kind == "" {
 		return never
 	}
+	if h.gaveUp() {
+		return min(h.told.At, h.releasing.At)
+	}
 	return h.told.At
+}
+
+// gaveUp says that the holder ended the grant itself.
+func (h *hold) gaveUp() bool {
+	return h.releasing.Kind != "" && (h.told.Cause == history.GivenUp || h.told.Cause == history.ClientShut)
 }
 
 func (h *hold) toldFirst(grace history.Instant) (Finding, bool) {
@@ -73,7 +81,7 @@ func (h *hold) toldAtAll(s *story) (Finding, bool) {
 	}
 	since := max(h.granted.At, h.node.gone())
 	limit := since + s.run.Timeout*3/4 + s.grace()
-	if until, paused := h.pausedAt(min(h.when(), limit)); paused && until != never {
+	if until, paused := h.pausedAt(min(h.when(), limit), 0); paused && until != never {
 		limit = max(limit, until+s.grace())
 	}
 	return Finding{

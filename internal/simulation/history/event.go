@@ -13,9 +13,11 @@ type Kind string
 
 // The kinds of events. After each stand the fields that it has besides At and Kind; those in brackets may be missing.
 const (
-	// Run opens a history: Timeout, Tick [Grace, Flight, Text]. Grace is for how long after a contender has woken from a
-	// pause it may still note what it had seen before. Flight is how old an answer can be that a contender gets, where that
-	// is known: it may have been long under way, or given by a server that is behind. Text says how to repeat the run.
+	// Run opens a history: Timeout, Tick [Grace, Flight, Blur, Text]. Grace is for how long after a contender has woken from
+	// a pause it may still note what it had seen before. Flight is how old an answer can be that a contender gets, where
+	// that is known: it may have been long under way, or given by a server that is behind. Blur is by how much later than
+	// its line says the ensemble may have decided something: its servers' clocks tell less of the time than contenders' do.
+	// Text says how to repeat the run.
 	Run Kind = "run"
 	// Note is for people: Text. In a history that must be rejected, Breaks has the rules that it breaks.
 	Note Kind = "note"
@@ -123,6 +125,7 @@ func (e Event) String() string {
 		{"zxid ", e.Zxid.String(), e.Zxid != 0},
 		{"token ", e.Token.String(), e.Token != 0},
 		{"register ", strconv.Quote(e.Register), e.Register != ""},
+	Blur      Instant  `json:"blur,omitempty"`      // of the ensemble's instants
 		{"", string(e.Cause), e.Cause != ""},
 		{"error ", strconv.Quote(e.Error), e.Error != ""},
 		{"", e.Text, e.Text != ""},
