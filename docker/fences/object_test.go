@@ -234,7 +234,7 @@ type entry struct {
 
 const (
 	exchanged = "< and <= exchanged"
-	sameOnly  = "compares for sameOnly"
+	sameOnly  = "compares for equality"
 	asksFirst = "checks in a request of its own"
 )
 
