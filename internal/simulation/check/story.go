@@ -195,15 +195,15 @@ func (s *story) live(ordered []history.Event) {
 			n := &node{created: e}
 			living[e.Node] = n
 			s.nodes = append(s.nodes, n)
+			s.byZxid[e.Zxid] = append(s.byZxid[e.Zxid], n)
+			if isContender(e) {
+				s.below[path.Dir(e.Node)] = append(s.below[path.Dir(e.Node)], n)
+			}
 			continue
 		}
 		if n := living[e.Node]; n != nil { // else it was there before the run
 			n.deleted = e
 			delete(living, e.Node)
-			s.byZxid[e.Zxid] = append(s.byZxid[e.Zxid], n)
-			if isContender(e) {
-				s.below[path.Dir(e.Node)] = append(s.below[path.Dir(e.Node)], n)
-			}
 		}
 	}
 }
@@ -230,11 +230,6 @@ func (s *story) successor(h *hold) history.Event {
 	return history.Event{}
 }
 
-// firstLine is the first line of that instant that tells what a contender saw.
-func (s *story) firstLine(at history.Instant) int {
-	i, _ := slices.BinarySearchFunc(s.lines, at, func(e history.Event, at history.Instant) int { return cmp.Compare(e.At, at) })
-	return s.lines[i].Line
-}
 // asked is the asking that an event answers.
 func (s *story) asked(e history.Event) history.Event {
 	if h := s.tries[e.Attempt]; h != nil {
@@ -243,6 +238,11 @@ func (s *story) asked(e history.Event) history.Event {
 	return history.Event{}
 }
 
+// firstLine is the first line of that instant that tells what a contender saw.
+func (s *story) firstLine(at history.Instant) int {
+	i, _ := slices.BinarySearchFunc(s.lines, at, func(e history.Event, at history.Instant) int { return cmp.Compare(e.At, at) })
+	return s.lines[i].Line
+}
 
 // margin is by how much a holder is told before its session times out: T/8 where T is four ticks or more, which is what
 // the deadline leaves when the holder's server or the leader is cut off in the worst moment.
@@ -261,16 +261,16 @@ func (h *hold) pausedAt(at, grace history.Instant) (until history.Instant, pause
 		if p.from <= at {
 			return -1
 		}
+		return 1
+	})
+	if n == 0 {
+		return 0, false
 	}
 	p := h.pauses[n-1]
 	return p.to, p.to == never || at <= p.to+grace
 }
 
 // limit is when the holder must have been told: before its node was gone, by a margin where its session has timed out,
-		return 1
-	})
-	if n == 0 {
-		return 0, false
 // and before another was granted the path.
 func (h *hold) limit() history.Instant {
 	limit := never

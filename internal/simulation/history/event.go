@@ -105,6 +105,7 @@ type Event struct {
 	Tick      Instant  `json:"tick,omitempty"`      // the servers' tickTime
 	Grace     Instant  `json:"grace,omitempty"`     // after a pause
 	Flight    Instant  `json:"flight,omitempty"`    // of answers
+	Blur      Instant  `json:"blur,omitempty"`      // of the ensemble's instants
 	Text      string   `json:"text,omitempty"`      // for people, or as the kind says
 	Breaks    []string `json:"breaks,omitempty"`    // rules
 	Line      int      `json:"-"`                   // in the history, from 1
@@ -125,7 +126,6 @@ func (e Event) String() string {
 		{"zxid ", e.Zxid.String(), e.Zxid != 0},
 		{"token ", e.Token.String(), e.Token != 0},
 		{"register ", strconv.Quote(e.Register), e.Register != ""},
-	Blur      Instant  `json:"blur,omitempty"`      // of the ensemble's instants
 		{"", string(e.Cause), e.Cause != ""},
 		{"error ", strconv.Quote(e.Error), e.Error != ""},
 		{"", e.Text, e.Text != ""},
