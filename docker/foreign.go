@@ -47,13 +47,14 @@ func (n foreignNode) refuse() error {
 	return fmt.Errorf("the server belongs to somebody else (ZK_SERVERS): %w", ErrUnsupported)
 }
 
-func (n foreignNode) addr() string                       { return string(n) }
-func (n foreignNode) running(context.Context) error      { return nil }
-func (n foreignNode) kill(context.Context) error         { return n.refuse() }
-func (n foreignNode) start(context.Context) error        { return n.refuse() }
-func (n foreignNode) pause(context.Context) error        { return n.refuse() }
-func (n foreignNode) unpause(context.Context) error      { return n.refuse() }
-func (n foreignNode) cut(context.Context) error          { return n.refuse() }
-func (n foreignNode) cutFromPeers(context.Context) error { return n.refuse() }
-func (n foreignNode) mend(context.Context) error         { return n.refuse() }
-func (n foreignNode) tail(context.Context) string        { return n.refuse().Error() }
+func (n foreignNode) addr() string                           { return string(n) }
+func (n foreignNode) running(context.Context) error          { return nil }
+func (n foreignNode) kill(context.Context) error             { return n.refuse() }
+func (n foreignNode) start(context.Context) error            { return n.refuse() }
+func (n foreignNode) pause(context.Context) error            { return n.refuse() }
+func (n foreignNode) unpause(context.Context) error          { return n.refuse() }
+func (n foreignNode) cut(context.Context) error              { return n.refuse() }
+func (n foreignNode) cutFromPeers(context.Context) error     { return n.refuse() }
+func (n foreignNode) mend(context.Context) error             { return n.refuse() }
+func (n foreignNode) saveLogs(context.Context, string) error { return n.refuse() }
+func (n foreignNode) tail(context.Context) string            { return n.refuse().Error() }

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"net/netip"
@@ -266,16 +267,21 @@ func (m *member) tail(ctx context.Context) string {
 		return "(no container)"
 	}
 	var out bytes.Buffer
-	r, err := m.engine.cli.ContainerLogs(ctx, m.ctr.GetContainerID(),
-		client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true, Tail: "30"})
-	if err == nil {
-		_, err = stdcopy.StdCopy(&out, &out, r)
-		err = errors.Join(err, r.Close())
-	}
-	if err != nil {
+	if err := m.output(ctx, &out, "30"); err != nil {
 		fmt.Fprintf(&out, "(log: %v)", err)
 	}
 	return out.String()
+}
+
+// output copies the last lines that the server has said, or all.
+func (m *member) output(ctx context.Context, to io.Writer, lines string) error {
+	r, err := m.engine.cli.ContainerLogs(ctx, m.ctr.GetContainerID(),
+		client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true, Tail: lines})
+	if err != nil {
+		return err
+	}
+	_, err = stdcopy.StdCopy(to, to, r)
+	return errors.Join(err, r.Close())
 }
 
 // freePort returns a port below the range from which systems choose by

@@ -37,6 +37,7 @@ type node interface {
 	cutFromPeers(context.Context) error
 	mend(context.Context) error
 	tail(context.Context) string // the last lines of the log, or why there are none
+	saveLogs(ctx context.Context, dir string) error
 }
 
 // Addr is host:port for clients, the same until the ensemble is closed.
@@ -81,6 +82,13 @@ func (s *Server) did(op string, err error) error {
 // Log returns the last lines of the server's log, or the reason why it cannot be
 // read.
 func (s *Server) Log(ctx context.Context) string { return s.node.tail(ctx) }
+
+// SaveLogs copies what the server has logged, running or not, into dir: transactions
+// in files "log.…", which package txnlog reads, and what it said in "server.log". A
+// file is a copy of one moment, which may be in the middle of a transaction.
+func (s *Server) SaveLogs(ctx context.Context, dir string) error {
+	return s.did("save the logs", s.node.saveLogs(ctx, dir))
+}
 
 // probeBound limits one question to a server while others wait for the answer: the
 // first connections that a starting server accepts may never be answered.

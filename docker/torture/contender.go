@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package torture
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lockkeeper/lockkeeper/election"
+	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
+	"github.com/lockkeeper/lockkeeper/lock"
+	"github.com/lockkeeper/lockkeeper/recipes"
+)
+
+// Play is the life of a contender that uses this library: the part is JSON, as PartVariable has it. It returns when it was
+// told to stop, or when in has ended.
+func Play(part string, in io.Reader, out io.Writer) error {
+	var p Part
+	if err := json.Unmarshal([]byte(part), &p); err != nil {
+		return fmt.Errorf("contender: its part: %w", err)
+	}
+	pl := &player{
+		part: p, voice: &voice{name: p.Name, time: timescale{p.Began}, out: out, attempt: p.First},
+		resting: map[string]time.Time{}, stop: make(chan struct{}),
+	}
+	ctx, abandon := context.WithCancel(context.Background())
+	defer abandon()
+	done := make(chan struct{})
+	var clock, acting sync.WaitGroup
+	clock.Go(func() { pl.voice.watchOwnClock(time.Duration(p.Timeout)/gapsIn, done) })
+	for i := range max(p.Clients, 1) {
+		c := &actor{
+			player: pl, ctx: ctx, rand: rand.New(rand.NewPCG(p.Seed, uint64(i))),
+			pen: &pen{addr: p.Register},
+		}
+		acting.Go(c.act)
+	}
+	go func() { // nothing interrupts a read; it ends with the process
+		pl.listen(in)
+		pl.stopOnce()
+	}()
+	acting.Wait()
+	close(done)
+	clock.Wait()
+	return nil
+}
+
+// gapsIn T is the gap in a contender's schedule from which on it counts as not scheduled.
+const gapsIn = 32
+
+// A player is what the clients of a contender share.
+type player struct {
+	part  Part
+	voice *voice
+	stop  chan struct{} // closed when nothing is to be begun any more
+	once  sync.Once
+
+	mu      sync.Mutex // guards resting
+	resting map[string]time.Time
+}
+
+func (p *player) stopOnce() { p.once.Do(func() { close(p.stop) }) }
+
+func (p *player) stopped() bool {
+	select {
+	case <-p.stop:
+		return true
+	default:
+		return false
+	}
+}
+
+// listen obeys words until there are no more.
+func (p *player) listen(in io.Reader) {
+	for lines := bufio.NewScanner(in); lines.Scan(); {
+		words := strings.Fields(lines.Text())
+		switch {
+		case len(words) == 1 && words[0] == Stop:
+			p.stopOnce()
+		case len(words) == 3 && words[0] == Rest:
+			if d, err := time.ParseDuration(words[2]); err == nil {
+				p.mu.Lock()
+				p.resting[words[1]] = time.Now().Add(d)
+				p.mu.Unlock()
+			}
+		}
+	}
+}
+
+// rests says whether nothing is to be begun at a path.
+func (p *player) rests(path string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return time.Now().Before(p.resting[path])
+}
+
+// An actor is one client of a contender, with a session of its own. It asks for one thing after the other.
+type actor struct {
+	*player
+	ctx    context.Context
+	rand   *rand.Rand
+	pen    *pen
+	client *recipes.Client
+}
+
+func (a *actor) act() {
+	defer func() {
+		if a.client != nil {
+			a.client.Close()
+		}
+		_ = a.pen.close() // nothing is written any more
+	}()
+	for !a.stopped() {
+		if a.client == nil && !a.connect() {
+			continue
+		}
+		path := a.part.Paths[a.rand.IntN(len(a.part.Paths))]
+		if a.rests(path) {
+			a.pause(10 * time.Millisecond)
+			continue
+		}
+		a.attempt(path)
+	}
+}
+
+// pause waits, unless there is nothing more to do.
+func (a *actor) pause(d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-a.stop:
+	}
+}
+
+// between draws a duration.
+func (a *actor) between(least, most time.Duration) time.Duration {
+	return least + time.Duration(a.rand.Int64N(int64(most-least)))
+}
+
+func (a *actor) connect() bool {
+	ctx, cancel := context.WithTimeout(a.ctx, time.Duration(a.part.Timeout))
+	defer cancel()
+	client, err := recipes.Connect(ctx, a.part.Servers, &recipes.Options{
+		SessionTimeout: time.Duration(a.part.Timeout), Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		a.pause(a.between(10*time.Millisecond, 100*time.Millisecond))
+		return false
+	}
+	a.client = client
+	return true
+}
+
+// An ask is what is drawn to be asked for.
+type ask struct {
+	how   string // "lock", "try", "campaign"
+	wait  time.Duration
+	hold  time.Duration
+	close bool // the client, instead of giving back
+}
+
+// draw decides what to ask for.
+func (a *actor) draw() ask {
+	t := time.Duration(a.part.Timeout)
+	hold := a.between(2*time.Millisecond, t/40)
+	if a.rand.IntN(24) == 0 {
+		hold = a.between(t/4, t)
+	}
+	drawn := ask{hold: hold, close: a.rand.IntN(50) == 0}
+	switch n := a.rand.IntN(100); {
+	case n < 40:
+		drawn.how = "lock"
+	case n < 60:
+		drawn.how, drawn.wait = "lock", a.between(time.Millisecond, t/2)
+	case n < 72:
+		drawn.how = "try"
+	case n < 90:
+		drawn.how = "campaign"
+	default:
+		drawn.how, drawn.wait = "campaign", a.between(time.Millisecond, t/2)
+	}
+	return drawn
+}
+
+// possession is what a lock's hold and an election's term have in common.
+type possession struct {
+	*recipes.Claim
+	giveUp func(context.Context) error
+}
+
+func (a *actor) acquire(ctx context.Context, how, path string) (possession, error) {
+	if how == "campaign" {
+		e, err := election.New(a.client, path, &election.Options{ID: a.part.Name})
+		if err != nil {
+			return possession{}, err
+		}
+		term, err := e.Campaign(ctx)
+		if err != nil {
+			return possession{}, err
+		}
+		return possession{term.Claim, term.Resign}, nil
+	}
+	m, err := lock.New(a.client, path, &lock.Options{Owner: a.part.Name})
+	if err != nil {
+		return possession{}, err
+	}
+	take := m.Lock
+	if how == "try" {
+		take = m.TryLock
+	}
+	hold, err := take(ctx)
+	if err != nil {
+		return possession{}, err
+	}
+	return possession{hold.Claim, hold.Unlock}, nil
+}
+
+// attempt asks for a path, works while it has it, and gives it back.
+func (a *actor) attempt(path string) {
+	drawn := a.draw()
+	by := history.Event{Attempt: a.voice.next(), Path: path}
+	asked := by
+	asked.Kind, asked.Text = history.Asked, drawn.how
+	ctx := a.ctx
+	if drawn.wait > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, drawn.wait)
+		defer cancel()
+		asked.Text += ", for " + drawn.wait.String()
+	}
+	a.voice.say(asked)
+	got, err := a.acquire(ctx, drawn.how, path)
+	if err != nil {
+		failed := by
+		failed.Kind, failed.Error = history.Failed, a.why(err)
+		a.voice.say(failed)
+		a.pause(a.between(5*time.Millisecond, 50*time.Millisecond))
+		return
+	}
+	told := a.granted(by, got.Claim)
+	a.work(by, got.Claim, drawn.hold)
+	releasing := by
+	releasing.Kind = history.Releasing
+	a.voice.say(releasing)
+	if drawn.close {
+		a.client.Close()
+		a.client = nil
+	}
+	released := by
+	released.Kind = history.Released
+	if err := got.giveUp(a.ctx); err != nil {
+		released.Error = a.why(err)
+	}
+	<-told
+	a.voice.say(released)
+}
+
+// What an attempt may come to, in the words in which a history has it. Any other error is one that no caller should get.
+var expected = []string{heldByAnother, timedOut, lostBefore, uncertain, shut}
+
+const (
+	heldByAnother = "held by another"
+	timedOut      = "context deadline exceeded"
+	lostBefore    = "claim lost"
+	uncertain     = "outcome unknown"
+	shut          = "client closed"
+)
+
+func (a *actor) why(err error) string {
+	for _, known := range []struct {
+		is  error
+		say string
+	}{
+		{lock.ErrLocked, heldByAnother},
+		{recipes.ErrLost, lostBefore},
+		{recipes.ErrUncertain, uncertain},
+		{recipes.ErrClosed, shut},
+		{context.DeadlineExceeded, timedOut},
+	} {
+		if errors.Is(err, known.is) {
+			return known.say
+		}
+	}
+	return err.Error()
+}
+
+// granted tells of a grant, and has told when it ends; what is returned is closed then.
+func (a *actor) granted(by history.Event, claim *recipes.Claim) (told <-chan struct{}) {
+	at := a.voice.time.now()
+	granted := by
+	granted.Kind, granted.Node, granted.Token = history.Granted, claim.Path(), history.ID(claim.Token())
+	// The client's newest session is that of the claim as long as the claim has not ended.
+	if session := a.client.SessionID(); claim.Err() == nil {
+		granted.Session = history.ID(session)
+	}
+	a.voice.sayAt(at, granted)
+	over := make(chan struct{})
+	go func() { // attempt waits for it
+		defer close(over)
+		<-claim.Done()
+		at := a.voice.time.now()
+		by.Kind, by.Cause = history.Told, causeOf(claim.Err())
+		a.voice.sayAt(at, by)
+	}()
+	return over
+}
+
+func causeOf(err error) history.Cause {
+	for cause, is := range map[history.Cause]error{
+		history.Expired: recipes.ErrSessionExpired, history.Deadline: recipes.ErrDeadline, history.Removed: recipes.ErrDeleted,
+		history.GivenUp: recipes.ErrReleased, history.ClientShut: recipes.ErrClosed,
+	} {
+		if errors.Is(err, is) {
+			return cause
+		}
+	}
+	return history.Cause(fmt.Sprint(err))
+}
+
+// work writes to the registers every few milliseconds, and between the look at whether it still holds and the write there
+// is the wait: a process that is stopped there writes late, as one that is stopped anywhere can.
+func (a *actor) work(by history.Event, claim *recipes.Claim, d time.Duration) {
+	for over := time.Now().Add(d); time.Now().Before(over); {
+		select {
+		case <-claim.Done(): // only Done: Err and Check look at the clock by themselves
+			return
+		default:
+		}
+		sleep(a.between(time.Millisecond, 5*time.Millisecond))
+		// A register that is gone is the end of the run.
+		if _, err := a.pen.write(by.Path, a.part.Name, by.Attempt, fencing.Token(claim.Token())); err != nil {
+			return
+		}
+	}
+}
+
+// isExpected says whether an attempt may come to that.
+func isExpected(why string) bool { return why == "" || slices.Contains(expected, why) }

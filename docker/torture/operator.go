@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package torture
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// An operator does things by hand, directly at the servers. Each errand is in a session of its own.
+type operator struct {
+	servers []string
+
+	mu       sync.Mutex     // guards sessions
+	sessions map[int64]bool // that were its own
+}
+
+func newOperator(servers []string) *operator {
+	return &operator{servers: servers, sessions: map[int64]bool{}}
+}
+
+// byHand says whether a session was the operator's.
+func (o *operator) byHand(session int64) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.sessions[session]
+}
+
+// errandBound is how long an errand may take.
+const errandBound = 3 * time.Second
+
+// errand runs f with a connection. It is given up when ctx ends, or after errandBound.
+func (o *operator) errand(ctx context.Context, f func(*zk.Conn) error) error {
+	ctx, cancel := context.WithTimeout(ctx, errandBound)
+	defer cancel()
+	ready := make(chan struct{})
+	var once sync.Once
+	conn, events, err := zk.Connect(o.servers, 4*time.Second, zk.WithLogger(silent{}), zk.WithEventCallback(func(e zk.Event) {
+		if e.State == zk.StateHasSession {
+			once.Do(func() { close(ready) })
+		}
+	}))
+	if err != nil {
+		return fmt.Errorf("operator: %w", err)
+	}
+	var draining sync.WaitGroup
+	draining.Go(func() {
+		for range events {
+		}
+	})
+	done := make(chan error, 1)
+	draining.Go(func() {
+		select {
+		case <-ready:
+		case <-ctx.Done():
+			done <- context.Cause(ctx)
+			return
+		}
+		o.mu.Lock()
+		o.sessions[conn.SessionID()] = true
+		o.mu.Unlock()
+		done <- f(conn)
+	})
+	select {
+	case err = <-done:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	conn.Close() // fails what f still asks for
+	draining.Wait()
+	if err != nil {
+		return fmt.Errorf("operator: %w", err)
+	}
+	return nil
+}
+
+type silent struct{}
+
+func (silent) Printf(string, ...any) {}
+
+// line returns the contenders' nodes below a path, in their order.
+func line(conn *zk.Conn, path string) ([]string, error) {
+	names, _, err := conn.Children(path)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, nil
+	}
+	number := func(name string) string { return name[max(0, len(name)-10):] }
+	slices.SortFunc(names, func(a, b string) int { return cmp.Compare(number(a), number(b)) })
+	return names, err
+}
+
+func (o *operator) deleteNode(ctx context.Context, path string, place int) error {
+	return o.errand(ctx, func(conn *zk.Conn) error {
+		names, err := line(conn, path)
+		if err != nil {
+			return err
+		}
+		if len(names) == 0 {
+			return fmt.Errorf("nobody is at %s", path)
+		}
+		return conn.Delete(path+"/"+names[min(place, len(names)-1)], -1)
+	})
+}
+
+func (o *operator) deleteParent(ctx context.Context, path string) error {
+	return o.errand(ctx, func(conn *zk.Conn) error {
+		for {
+			names, err := line(conn, path)
+			if err != nil {
+				return err
+			}
+			for _, name := range names {
+				if err := conn.Delete(path+"/"+name, -1); err != nil && !errors.Is(err, zk.ErrNoNode) {
+					return err
+				}
+			}
+			err = conn.Delete(path, -1)
+			if !errors.Is(err, zk.ErrNotEmpty) { // somebody has joined meanwhile
+				return err
+			}
+		}
+	})
+}
+
+// left returns the nodes of contenders at all paths.
+func (o *operator) left(ctx context.Context, paths []string) (left []string, err error) {
+	err = o.errand(ctx, func(conn *zk.Conn) error {
+		left = nil
+		if _, err := conn.Sync("/"); err != nil {
+			return err
+		}
+		for _, path := range paths {
+			names, err := line(conn, path)
+			if err != nil {
+				return err
+			}
+			for _, name := range names {
+				if strings.Contains(name, "lock-") {
+					left = append(left, path+"/"+name)
+				}
+			}
+		}
+		return nil
+	})
+	return left, err
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package torture
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Options say what to run. Check completes them.
+type Options struct {
+	Duration   time.Duration // of the run, without start and end; at least 10 s, at most 24 h
+	Seed       uint64        // of the plan, and of what contenders ask for
+	Servers    int           // 3 or 5
+	Faults     []string      // kinds; default all
+	Contenders int           // processes, 1 to 16; default 4
+	Clients    int           // of each, 1 to 16; default 3
+	Timeout    time.Duration // T, 2 s to 40 s; default 4 s. The servers' tick is an eighth of it
+	Plan       []Fault       // instead of one that is drawn
+	Contender  []string      // command of a contender
+
+	// Logs is a folder in which the servers' transaction logs are kept, a folder each; "" for none.
+	Logs string
+
+	Log func(format string, args ...any) // nil: nobody
+
+	_ struct{}
+}
+
+// root is the node above all paths of a run.
+const root = "/torture"
+
+// containers are paths whose parents are container nodes. The one whose counter is planted is none.
+var containers = []string{root + "/a", root + "/b", root + "/c"}
+
+const countedPath = root + "/counted"
+
+// paths are what contenders contend for.
+func (o *Options) paths() []string {
+	if slices.Contains(o.Faults, "counter") {
+		return append(slices.Clone(containers), countedPath)
+	}
+	return containers
+}
+
+// tick is the servers' tickTime.
+func (o *Options) tick() time.Duration { return (o.Timeout / 8).Truncate(time.Millisecond) }
+
+// Check completes the options, or says what is allowed.
+func (o *Options) Check() error {
+	if o.Duration < 10*time.Second || o.Duration > 24*time.Hour {
+		return fmt.Errorf("duration %v: allowed are 10s to 24h", o.Duration)
+	}
+	if o.Servers != 3 && o.Servers != 5 {
+		return fmt.Errorf("%d servers: allowed are 3 and 5", o.Servers)
+	}
+	if len(o.Faults) == 0 {
+		o.Faults = Kinds()
+	}
+	for _, name := range o.Faults {
+		if _, known := kinds[name]; !known {
+			return fmt.Errorf("fault %q: allowed are %s", name, strings.Join(Kinds(), ", "))
+		}
+	}
+	for _, n := range []struct {
+		name   string
+		value  *int
+		ifZero int
+	}{{"contenders", &o.Contenders, 4}, {"clients", &o.Clients, 3}} {
+		if *n.value == 0 {
+			*n.value = n.ifZero
+		}
+		if *n.value < 1 || *n.value > 16 {
+			return fmt.Errorf("%d %s: allowed are 1 to 16", *n.value, n.name)
+		}
+	}
+	if o.Timeout == 0 {
+		o.Timeout = 4 * time.Second
+	}
+	if o.Timeout < 2*time.Second || o.Timeout > 40*time.Second {
+		return fmt.Errorf("session timeout %v: allowed are 2s to 40s", o.Timeout)
+	}
+	if o.Log == nil {
+		o.Log = func(string, ...any) {}
+	}
+	return nil
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package torture
+
+import (
+	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
+)
+
+// PartVariable is the environment variable in which a contender finds its Part, in JSON.
+const PartVariable = "LOCKKEEPER_TORTURE_PART"
+
+// A Part is what a contender, a process of its own, is told to play.
+type Part struct {
+	Name     string          `json:"name"`     // to be said in every event
+	Servers  []string        `json:"servers"`  // host:port of each, by a way that faults are on
+	Paths    []string        `json:"paths"`    // to contend for
+	Timeout  history.Instant `json:"timeout"`  // of sessions, or of what stands for them
+	Began    int64           `json:"began"`    // CLOCK_MONOTONIC at the beginning of the run, in nanoseconds
+	First    int             `json:"first"`    // number of its first attempt; it has a million
+	Clients  int             `json:"clients"`  // that contend at the same time, with a session each
+	Register string          `json:"register"` // host:port of the registers
+	Seed     uint64          `json:"seed"`     // of its dice
+}
+
+// Words that a contender reads from its standard input.
+const (
+	// Stop has it ask for nothing more, wait for what it has asked for, give back what it has, and end with status 0.
+	Stop = "stop"
+	// Rest PATH DURATION has it begin nothing at a path for a while.
+	Rest = "rest"
+)

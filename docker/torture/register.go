@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package torture
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+
+	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
+)
+
+// registers are the resources behind the locks: for each path one that checks tokens, and a bare one that takes
+// everything. They stand in the harness's process, so that no fault touches them, and note what they decided at the
+// instant at which they did.
+//
+// A writer sends "PATH CONTENDER ATTEMPT TOKEN\n", for both registers of the path, and is answered "accepted\n" or
+// "refused\n" by the one that checks.
+type registers struct {
+	listener net.Listener
+	note     func(history.Event)
+	time     timescale
+	serving  sync.WaitGroup
+
+	mu     sync.Mutex // guards what follows
+	books  map[string]*book
+	conns  map[net.Conn]struct{}
+	closed bool
+	count  Writes
+}
+
+// Writes are counted in the registers.
+type Writes struct {
+	All      int `json:"all"`                  // that reached a pair of registers
+	Stale    int `json:"stale"`                // of them, with a token older than one that had written before
+	Refused  int `json:"refused_by_fenced"`    // of the stale ones
+	Accepted int `json:"accepted_by_bare"`     // of the stale ones
+	Let      int `json:"stale_let_by_fenced"`  // stale ones that the fenced register accepted: none, or the gate is broken
+	Wronged  int `json:"refused_though_newer"` // refused without being stale: none, or the gate is broken
+	Holders  int `json:"stale_writers"`        // grants that wrote late
+}
+
+// A book is what the registers of one path have seen.
+type book struct {
+	gate   fencing.Gate
+	newest fencing.Token  // that has written, by the books and not by the gate
+	last   map[bool]noted // by whether the register is fenced
+	late   int            // the last attempt that was seen to write late
+}
+
+type noted struct {
+	attempt  int
+	accepted bool
+}
+
+func newRegisters(time timescale, note func(history.Event)) (*registers, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("registers: %w", err)
+	}
+	r := &registers{listener: l, note: note, time: time, books: map[string]*book{}, conns: map[net.Conn]struct{}{}}
+	r.serving.Go(r.accept)
+	return r, nil
+}
+
+func (r *registers) addr() string { return r.listener.Addr().String() }
+
+func (r *registers) accept() {
+	for {
+		conn, err := r.listener.Accept()
+		if err != nil {
+			return // closed
+		}
+		r.mu.Lock()
+		if r.closed {
+			err = conn.Close()
+		} else {
+			r.conns[conn] = struct{}{}
+			r.serving.Go(func() { r.serve(conn) })
+		}
+		r.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (r *registers) serve(conn net.Conn) {
+	defer func() {
+		_ = conn.Close() // the writer is gone, or about to be
+		r.mu.Lock()
+		delete(r.conns, conn)
+		r.mu.Unlock()
+	}()
+	for in := bufio.NewScanner(conn); in.Scan(); {
+		var by history.Event
+		var token fencing.Token
+		if _, err := fmt.Sscan(in.Text(), &by.Path, &by.Contender, &by.Attempt, (*int64)(&token)); err != nil {
+			return
+		}
+		answer := "accepted\n"
+		if err := r.write(by, token); err != nil {
+			answer = "refused\n"
+		}
+		if _, err := conn.Write([]byte(answer)); err != nil {
+			return
+		}
+	}
+}
+
+// write decides, and notes what is worth it: of the writes of one grant that come in a row, the first.
+func (r *registers) write(by history.Event, token fencing.Token) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	b := r.books[by.Path]
+	if b == nil {
+		b = &book{last: map[bool]noted{}}
+		r.books[by.Path] = b
+	}
+	err := b.gate.Admit(token)
+	stale := token < b.newest
+	b.newest = max(b.newest, token)
+	r.count.All++
+	if stale {
+		r.count.Stale++
+		r.count.Accepted++
+		if b.late != by.Attempt {
+			b.late = by.Attempt
+			r.count.Holders++
+		}
+	}
+	switch {
+	case stale && err != nil:
+		r.count.Refused++
+	case stale:
+		r.count.Let++
+	case err != nil:
+		r.count.Wronged++
+	}
+	by.At, by.Kind, by.Token = r.time.now(), history.Wrote, history.ID(token)
+	for _, fenced := range []bool{true, false} {
+		now := noted{by.Attempt, !fenced || err == nil}
+		if b.last[fenced] == now {
+			continue
+		}
+		b.last[fenced] = now
+		by.Fenced, by.Accepted = fenced, now.accepted
+		r.note(by)
+	}
+	return err
+}
+
+// counts are those so far.
+func (r *registers) counts() Writes {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.count
+}
+
+func (r *registers) close() error {
+	r.mu.Lock()
+	r.closed = true
+	for conn := range r.conns {
+		_ = conn.Close() // that it is closed already is fine
+	}
+	r.mu.Unlock()
+	err := r.listener.Close()
+	r.serving.Wait()
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// A pen writes to the registers, from a contender.
+type pen struct {
+	addr string
+	conn net.Conn // nil before the first write
+	in   *bufio.Reader
+}
+
+// write returns what the fenced register said.
+func (p *pen) write(path, contender string, attempt int, token fencing.Token) (accepted bool, err error) {
+	if p.conn == nil {
+		if p.conn, err = net.Dial("tcp", p.addr); err != nil {
+			return false, err
+		}
+		p.in = bufio.NewReader(p.conn)
+	}
+	if _, err = fmt.Fprintln(p.conn, path, contender, attempt, int64(token)); err != nil {
+		return false, errors.Join(err, p.close())
+	}
+	answer, err := p.in.ReadString('\n')
+	if err != nil {
+		return false, errors.Join(err, p.close())
+	}
+	return answer == "accepted\n", nil
+}
+
+func (p *pen) close() error {
+	if p.conn == nil {
+		return nil
+	}
+	err := p.conn.Close()
+	p.conn = nil
+	return err
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package torture
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"os/exec"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockkeeper/lockkeeper/internal/simulation/check"
+	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
+)
+
+// Schema names the shape of a Result in JSON. It changes when a field changes its meaning.
+const Schema = "lockkeeper-torture/1"
+
+// A Result is what a run came to. In JSON it is the document that docs/evidence.md is made from.
+type Result struct {
+	Schema    string    `json:"schema"`
+	Verdict   string    `json:"verdict"` // "held up" or "broken"
+	Contender string    `json:"contender"`
+	Started   time.Time `json:"started"`
+	ZooKeeper string    `json:"zookeeper"`
+	Go        string    `json:"go"`
+	Commit    string    `json:"commit"` // of the library; with "+" if files were changed
+	Again     string    `json:"again"`  // command that runs it again
+
+	Duration   history.Instant `json:"duration"` // with the time after the last fault
+	Seed       uint64          `json:"seed"`
+	Servers    int             `json:"servers"`
+	Contenders int             `json:"contenders"`
+	Clients    int             `json:"clients"` // of each contender
+	Timeout    history.Instant `json:"timeout"` // T
+	Tick       history.Instant `json:"tick"`
+
+	Faults  map[string]FaultCount `json:"faults"`
+	Numbers check.Numbers         `json:"numbers"`
+	Writes  Writes                `json:"writes"`
+
+	Transactions int `json:"transactions"` // that the ensemble carried out
+	Uncommitted  int `json:"uncommitted"`  // that a server had logged, and no majority
+	Expired      int `json:"expired"`      // sessions that timed out
+	Reaped       int `json:"reaped"`       // parents that servers removed
+
+	Unchecked []string  `json:"unchecked,omitempty"` // rules that were left out, as the history is too long for them
+	Findings  []Finding `json:"findings"`            // what is wrong with the history
+	Amiss     []string  `json:"amiss"`               // what else is
+
+	// History is what happened. It is not in the document.
+	History []history.Event `json:"-"`
+}
+
+// FaultCount says how often a fault was injected, and how often it could not be.
+type FaultCount struct {
+	Injected int `json:"injected"`
+	Missed   int `json:"missed"`
+}
+
+// A Finding is a rule that the history breaks.
+type Finding struct {
+	Rule check.Rule `json:"rule"`
+	Text string     `json:"text"`
+}
+
+func newResult(opts *Options) *Result {
+	return &Result{
+		Schema: Schema, Contender: strings.Join(opts.Contender, " "), Started: time.Now().UTC().Truncate(time.Second),
+		Go: goVersion, Commit: commit(), Seed: opts.Seed, Servers: opts.Servers, Contenders: opts.Contenders,
+		Clients: opts.Clients, Timeout: history.Instant(opts.Timeout), Tick: history.Instant(opts.tick()),
+		Faults: map[string]FaultCount{}, Findings: []Finding{}, Amiss: []string{},
+	}
+}
+
+// commit is that of the library: from the build if it says, which `go run` does not, or from the checkout.
+func commit() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				return s.Value[:min(12, len(s.Value))]
+			}
+		}
+	}
+	out, err := exec.Command("git", "describe", "--always", "--dirty=+", "--abbrev=12", "--exclude=*").Output()
+	if err != nil {
+		return "unknown"
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// longest is how many grants a history may have for porcupine to judge it in the time that it has.
+const longest = 400
+
+// worth is how many findings of a rule are told in full.
+const worth = 20
+
+// judge asks the checker.
+func (s *stage) judge() {
+	r := s.result
+	r.History = s.journal.told()
+	r.Writes = s.registers.counts()
+	r.Duration = history.Instant(time.Duration(r.History[len(r.History)-1].At).Truncate(time.Second))
+	r.Numbers = check.Measure(r.History)
+	var without []check.Rule
+	if r.Numbers.Grants > longest {
+		without = append(without, check.Linearizable)
+		r.Unchecked = append(r.Unchecked, string(check.Linearizable))
+	}
+	told := map[check.Rule]int{}
+	for _, f := range check.History(r.History, without...) {
+		told[f.Rule]++
+		if told[f.Rule] <= worth {
+			r.Findings = append(r.Findings, Finding{f.Rule, f.String()})
+		}
+	}
+	for _, rule := range slices.Sorted(maps.Keys(told)) {
+		if more := told[rule] - worth; more > 0 {
+			s.amiss("%d more findings of %s", more, rule)
+		}
+	}
+	for why, n := range r.Numbers.Failures {
+		if !isExpected(why) {
+			s.amiss("%d attempts failed with %q", n, why)
+		}
+	}
+	for _, e := range r.History {
+		if e.Kind == history.Released && !isExpected(e.Error) {
+			s.amiss("giving back failed: %v", e)
+		}
+	}
+	if r.Writes.Let > 0 || r.Writes.Wronged > 0 {
+		s.amiss("the fenced registers let %d stale writes in and refused %d others", r.Writes.Let, r.Writes.Wronged)
+	}
+	if r.Numbers.Unanswered > 0 {
+		s.amiss("%d attempts were never answered", r.Numbers.Unanswered)
+	}
+	if r.Numbers.Grants == 0 {
+		s.amiss("nothing was granted: that proves nothing")
+	}
+	r.Verdict = "held up"
+	if len(r.Findings)+len(r.Amiss) > 0 {
+		r.Verdict = "broken"
+	}
+}
+
+// WriteJSON writes the document.
+func (r *Result) WriteJSON(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "\t")
+	e.SetEscapeHTML(false)
+	if err := e.Encode(r); err != nil {
+		return fmt.Errorf("result: %w", err)
+	}
+	return nil
+}
+
+// WriteSummary writes what a person wants to know.
+func (r *Result) WriteSummary(w io.Writer) error {
+	var b strings.Builder
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "%-28s %s\n", name, fmt.Sprintf(format, args...))
+	}
+	n := &r.Numbers
+	line("verdict", "%s", r.Verdict)
+	line("run", "%v on %d servers (ZooKeeper %s), T %v, tick %v, seed %d, commit %s, %s", r.Duration, r.Servers, r.ZooKeeper,
+		r.Timeout, r.Tick, r.Seed, r.Commit, r.Go)
+	line("contenders", "%d processes with %d clients each; %d were killed, %d pauses", r.Contenders, r.Clients, n.Crashed, n.Pauses)
+	line("grants", "%d of %d asked for; %d sessions expired, %d parents reaped", n.Grants, n.Asked, r.Expired, r.Reaped)
+	line("ends", "%s", counts(n.Ends))
+	line("overlaps, scheduled", "%d (worst %v)", n.Late, n.Latest)
+	line("overlaps, not scheduled", "%d paused, %d deleted by hand", n.Unscheduled, n.ByHand)
+	line("told before expiry", "%v at worst, of %d", n.ToldBeforeExpiry.Worst, n.ToldBeforeExpiry.Of)
+	line("told before the next grant", "%v at worst, of %d", n.ToldBeforeGrant.Worst, n.ToldBeforeGrant.Of)
+	line("falling tokens", "%d", n.Falling)
+	line("stale writes", "%d by %d late writers reached the registers: the bare ones accepted %d, the fenced ones refused %d and let %d in",
+		r.Writes.Stale, r.Writes.Holders, r.Writes.Accepted, r.Writes.Refused, r.Writes.Let)
+	line("nodes left", "%d", n.Left)
+	line("unanswered", "%d; the longest wait was %v", n.Unanswered, short(n.LongestWait))
+	for _, path := range slices.Sorted(maps.Keys(n.Unavailable)) {
+		line("longest unavailable", "%s %v", path, short(n.Unavailable[path]))
+	}
+	line("failures", "%s", counts(n.Failures))
+	line("ordered", "%d transactions, %d that never came to be", r.Transactions, r.Uncommitted)
+	injected := map[string]int{}
+	for name, count := range r.Faults {
+		injected[name] = count.Injected
+	}
+	line("faults", "%s", counts(injected))
+	for _, rule := range r.Unchecked {
+		line("not checked", "%s: the history is too long", rule)
+	}
+	for _, f := range r.Findings {
+		fmt.Fprintf(&b, "\nFINDING %s\n", f.Text)
+	}
+	for _, text := range r.Amiss {
+		fmt.Fprintf(&b, "\nAMISS %s\n", text)
+	}
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return fmt.Errorf("summary: %w", err)
+	}
+	return nil
+}
+
+func counts[K cmp.Ordered](of map[K]int) string {
+	var parts []string
+	for _, k := range slices.Sorted(maps.Keys(of)) {
+		parts = append(parts, fmt.Sprintf("%v %d", k, of[k]))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func short(i history.Instant) time.Duration { return time.Duration(i).Round(time.Millisecond) }

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package torture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lockkeeper/lockkeeper/docker"
+	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
+)
+
+// A stage is a run.
+type stage struct {
+	opts   *Options
+	time   timescale
+	clocks clocks
+	result *Result
+
+	ensemble   *docker.Ensemble
+	operator   *operator
+	registers  *registers
+	contenders []*contender
+	journal    journal
+	hospital   hospital
+
+	picks   atomic.Int64
+	lives   atomic.Int64
+	living  sync.WaitGroup // the contenders' processes
+	errands sync.WaitGroup // faults that go on
+
+	mu sync.Mutex // guards result.Amiss and result.Faults
+}
+
+// amiss notes what must not be, and is no matter of the history.
+func (s *stage) amiss(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.result.Amiss = append(s.result.Amiss, fmt.Sprintf(format, args...))
+}
+
+func (s *stage) contender(number string) (*contender, error) {
+	for _, c := range s.contenders {
+		if fmt.Sprint(c.number) == number {
+			return c, nil
+		}
+	}
+	return nil, fmt.Errorf("no contender %q", number)
+}
+
+// Run runs a torture. It starts an ensemble and contenders, breaks them by the plan, heals and stops them, and judges what
+// came of it. The result has the verdict and the history; an error is one of the harness: what it could not do. When ctx
+// ends, so does the run, with ctx's cause and without a result. Nothing is left behind in any case.
+func Run(ctx context.Context, opts *Options) (_ *Result, err error) {
+	if err := opts.Check(); err != nil {
+		return nil, fmt.Errorf("torture: %w", err)
+	}
+	if opts.Plan == nil {
+		opts.Plan = Draw(opts)
+	}
+	s := &stage{opts: opts, time: timescale{monotonic()}, result: newResult(opts)}
+	s.clocks.read(s.time)
+	if err := s.start(ctx); err != nil {
+		return nil, fmt.Errorf("torture: %w", err)
+	}
+	defer func() { err = errors.Join(err, s.strike()) }()
+	if err := s.act(ctx); err != nil {
+		return nil, fmt.Errorf("torture: %w", err)
+	}
+	s.judge()
+	return s.result, nil
+}
+
+// start puts everything in place. On error nothing is left.
+func (s *stage) start(ctx context.Context) (err error) {
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.strike())
+		}
+	}()
+	servers := &docker.Options{
+		Servers: s.opts.Servers, Tick: s.opts.tick(), SyncLimit: 4, Log: s.opts.Log,
+		Properties: map[string]string{
+			// The logs are read at the end: they must be whole, and servers that come back get what they lack from
+			// another's log, rather than a snapshot in which it does not stand who did what.
+			"zookeeper.snapCount": "100000000", "zookeeper.commitLogCount": "100000", "zookeeper.snapshotSizeFactor": "1000000",
+			"zookeeper.preAllocSize": "1024",
+		},
+	}
+	for _, name := range s.opts.Faults {
+		if name == "counter" {
+			servers.Counters = map[string]int32{countedPath: 1<<31 - 1 - 300}
+		}
+	}
+	if s.ensemble, err = docker.Run(ctx, servers); err != nil {
+		return err
+	}
+	answer, err := s.ensemble.Servers()[0].FourLetter(ctx, "srvr")
+	if err != nil {
+		return err
+	}
+	first, _, _ := strings.Cut(answer, "\n")
+	s.result.ZooKeeper = version(first)
+	s.operator = newOperator(s.ensemble.Addrs())
+	// From here on it is the run's time.
+	s.time = timescale{monotonic()}
+	s.clocks = clocks{}
+	s.clocks.read(s.time)
+	s.journal.add(history.Event{
+		Kind: history.Run, Timeout: history.Instant(s.opts.Timeout), Tick: history.Instant(s.opts.tick()),
+		Grace: history.Instant(s.opts.Timeout / gapsIn), Blur: history.Instant(time.Millisecond), // the logs' resolution
+		Text: fmt.Sprintf("%d servers, %d contenders with %d clients each, seed %d", s.opts.Servers, s.opts.Contenders,
+			s.opts.Clients, s.opts.Seed),
+	})
+	if s.registers, err = newRegisters(s.time, s.journal.add); err != nil {
+		return err
+	}
+	for i := range s.opts.Contenders {
+		c := &contender{stage: s, number: i + 1}
+		s.contenders = append(s.contenders, c)
+		for _, addr := range s.ensemble.Addrs() {
+			p, err := docker.NewProxy(addr)
+			if err != nil {
+				return err
+			}
+			c.proxies = append(c.proxies, p)
+		}
+		if err := c.start(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// strike removes everything.
+func (s *stage) strike() error {
+	var errs []error
+	for _, c := range s.contenders {
+		if l := c.current(); l != nil {
+			_ = l.cmd.Process.Kill() // that it has ended is fine
+			<-l.ended
+		}
+	}
+	s.living.Wait()
+	s.errands.Wait()
+	for _, c := range s.contenders {
+		for _, p := range c.proxies {
+			errs = append(errs, p.Close())
+		}
+	}
+	if s.registers != nil {
+		errs = append(errs, s.registers.close())
+	}
+	if s.ensemble != nil {
+		errs = append(errs, s.ensemble.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// act is the run, from the first fault until everything stands still.
+func (s *stage) act(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s.errands.Go(func() { s.progress(ctx) })
+	s.inflict(ctx)
+	if err := s.until(ctx, s.opts.Duration); err != nil {
+		return err
+	}
+	s.opts.Log("everything is healed; contenders are told to stop")
+	if err := s.recover(ctx); err != nil {
+		return err
+	}
+	for _, c := range s.contenders {
+		c.tell(Stop)
+	}
+	var stopping sync.WaitGroup
+	for _, c := range s.contenders {
+		stopping.Go(func() { c.stop(12*s.opts.Timeout + 20*time.Second) })
+	}
+	stopping.Wait()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err := s.clear(ctx); err != nil {
+		return err
+	}
+	s.journal.add(history.Event{At: s.time.now(), Kind: history.End})
+	s.clocks.read(s.time)
+	return s.ordered(ctx)
+}
+
+// until waits until that long after the beginning.
+func (s *stage) until(ctx context.Context, at time.Duration) error {
+	select {
+	case <-time.After(at - time.Duration(s.time.now())):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// inflict does what the plan says, and returns when all of it was taken back, or ctx has ended.
+func (s *stage) inflict(ctx context.Context) {
+	var running sync.WaitGroup
+	for _, f := range s.opts.Plan {
+		if s.until(ctx, f.At) != nil {
+			break
+		}
+		running.Go(func() { s.fault(ctx, f) })
+	}
+	running.Wait()
+}
+
+// faultBound is how long it may take to break something, or to take that back.
+const faultBound = 30 * time.Second
+
+func (s *stage) fault(ctx context.Context, f Fault) {
+	note := func(format string, args ...any) {
+		s.journal.add(history.Event{At: s.time.now(), Kind: history.Fault, Text: fmt.Sprintf(format, args...)})
+	}
+	// The bound is no part of ctx: what is begun is seen through, so that nothing is broken when the run ends.
+	bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), faultBound)
+	defer cancel()
+	note("%v", f)
+	back, err := kinds[f.Kind].inject(bound, s, f.Args, f.For)
+	s.count(f.Kind, err)
+	if err != nil {
+		note("%v was not done: %v", f, err)
+		return
+	}
+	timer := time.NewTimer(f.For)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	bound, cancel = context.WithTimeout(context.WithoutCancel(ctx), faultBound)
+	defer cancel()
+	if err := back(bound); err != nil {
+		s.amiss("taking back %v: %v", f, err)
+	}
+	note("over: %v", f)
+}
+
+func (s *stage) count(kind string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.result.Faults[kind]
+	switch {
+	case err == nil:
+		n.Injected++
+	default:
+		n.Missed++
+		s.opts.Log("%s was not done: %v", kind, err)
+	}
+	s.result.Faults[kind] = n
+}
+
+// recover waits until all servers serve.
+func (s *stage) recover(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, errors.New("a minute after the last fault was taken back"))
+	defer cancel()
+	err := s.ensemble.WaitServing(ctx)
+	if err == nil {
+		return nil
+	}
+	for _, server := range s.ensemble.Servers() {
+		s.opts.Log("server %d:\n%s", server.ID, server.Log(context.WithoutCancel(ctx)))
+	}
+	return fmt.Errorf("the ensemble has not come back: %w", err)
+}
+
+// clear waits until no node of a contender is left, but not for longer than those of contenders that were killed, or whose
+// client could not be told, may stay.
+func (s *stage) clear(ctx context.Context) error {
+	for giveUp := s.time.now() + history.Instant(3*s.opts.Timeout); ; {
+		left, err := s.operator.left(ctx, s.opts.paths())
+		if err != nil && s.time.now() > giveUp+history.Instant(time.Minute) {
+			return err
+		}
+		if err == nil && (len(left) == 0 || s.time.now() > giveUp) {
+			return nil
+		}
+		if err := s.until(ctx, time.Duration(s.time.now())+200*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// progress says how it goes, until ctx ends.
+func (s *stage) progress(ctx context.Context) {
+	every := time.NewTicker(10 * time.Second)
+	defer every.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-every.C:
+		}
+		s.clocks.read(s.time)
+		s.mu.Lock()
+		faults := 0
+		for _, n := range s.result.Faults {
+			faults += n.Injected
+		}
+		amiss := len(s.result.Amiss)
+		s.mu.Unlock()
+		w := s.registers.counts()
+		s.opts.Log("%v of %v: %d grants, %d faults, %d writes, %d of them late, %d refused; %d amiss",
+			time.Duration(s.time.now()).Round(time.Second), s.opts.Duration, s.journal.granted(), faults, w.All, w.Stale,
+			w.Refused, amiss)
+	}
+}
+
+var goVersion = runtime.Version()
+
+// version is that in the first line of a server's answer: "Zookeeper version: 3.8.0-5a02a05, built on …".
+func version(line string) string {
+	v, _, _ := strings.Cut(strings.TrimPrefix(line, "Zookeeper version: "), "-")
+	return v
+}
