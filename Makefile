@@ -54,7 +54,7 @@ simulate: ## try many plans of faults in fake time (SEEDS=20000)
 clients: ## get the clients of others that tests run: Kazoo, zkCli and Curator, from Debian's packages
 	@zktest/foreign/clients.sh
 
-stores: ## get the servers whose writes tests guard: PostgreSQL, MariaDB and Redis, from Debian's packages
+stores: ## get the servers that tests run: PostgreSQL, MariaDB, Redis and etcd, from Debian's packages
 	@docker/stores/install.sh
 
 lint: ## run golangci-lint on every module

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package stores runs the servers of others whose writes are guarded, for tests: Redis, PostgreSQL and MariaDB, as they
+// Package stores runs the servers of others, for tests: Redis, PostgreSQL and MariaDB, whose writes are guarded, as they
 // come with the distribution. Each is a process of its own on a free port of 127.0.0.1, with its data in a temporary
-// folder that goes with it. And a server of S3, which is built when it is first wanted: see [RunS3].
+// folder that goes with it. And a server of S3, which is built when it is first wanted: see [RunS3]. And a cluster of etcd,
+// whose locks are compared with ours: see [RunEtcd].
 //
 //	server := stores.Redis(t, nil)
 //	client := dial(server.Addr)
@@ -24,6 +25,6 @@
 // The programs, as install.sh installs them. Where one is missing the tests that need it are skipped and say so, and fail
 // where the environment variable CI is set: a green run there must not mean that nothing ran.
 //
-// PostgreSQL and MariaDB refuse to run as root. Started by root, every server runs as the user nobody, and owns its
-// folder.
+// PostgreSQL and MariaDB refuse to run as root. Started by root, they and Redis run as the user nobody, and own their
+// folders.
 package stores

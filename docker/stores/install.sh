@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# install.sh: the servers that tests of guards run and that Go does not bring: PostgreSQL, MariaDB and Redis, from the
+# install.sh: the servers that tests run and that Go does not bring: PostgreSQL, MariaDB, Redis and etcd, from the
 # packages of Debian and its like. Root installs them; whoever is not root is told what to install. No service is
 # started by that, now or at a boot: tests run servers of their own.
 # Where everything is there it says nothing. It fails when something is missing in the end.
@@ -18,6 +18,7 @@ missing() {
 	found postgres && found initdb || echo postgresql
 	found mariadbd || echo mariadb-server-core # the server without its service
 	found redis-server || echo redis-server
+	found etcd || echo etcd-server
 }
 
 # What the packages would start, this forbids for as long as they are being installed. A policy that is there already is
@@ -37,6 +38,7 @@ install() {
 	apt-get -q -o DPkg::Lock::Timeout=300 install -y --no-upgrade --no-install-recommends $1 >&2 || return
 	command -v systemctl >/dev/null || return 0
 	for service in $1; do # what has one of this name: it is new, like its package
+		[ "$service" != etcd-server ] || service=etcd
 		[ ! -e "/lib/systemd/system/$service.service" ] || systemctl -q disable "$service" >&2 || say "still enabled: $service"
 	done
 }
