@@ -8,32 +8,30 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/lockkeeper/lockkeeper/election"
 	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
-	"github.com/lockkeeper/lockkeeper/lock"
-	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
 // Play is the life of a contender that uses this library: the part is JSON, as PartVariable has it. It returns when it was
 // told to stop, or when in has ended.
-func Play(part string, in io.Reader, out io.Writer) error {
+func Play(part string, in io.Reader, out io.Writer) error { return PlayWith(own{}, part, in, out) }
+
+// PlayWith is the life of a contender that uses another library.
+func PlayWith(library Library, part string, in io.Reader, out io.Writer) error {
 	var p Part
 	if err := json.Unmarshal([]byte(part), &p); err != nil {
 		return fmt.Errorf("contender: its part: %w", err)
 	}
 	pl := &player{
-		part: p, voice: &voice{name: p.Name, time: timescale{p.Began}, out: out, attempt: p.First},
+		library: library, part: p, voice: &voice{name: p.Name, time: timescale{p.Began}, out: out, attempt: p.First},
 		resting: map[string]time.Time{}, stop: make(chan struct{}),
 	}
 	ctx, abandon := context.WithCancel(context.Background())
@@ -63,10 +61,11 @@ const gapsIn = 32
 
 // A player is what the clients of a contender share.
 type player struct {
-	part  Part
-	voice *voice
-	stop  chan struct{} // closed when nothing is to be begun any more
-	once  sync.Once
+	library Library
+	part    Part
+	voice   *voice
+	stop    chan struct{} // closed when nothing is to be begun any more
+	once    sync.Once
 
 	mu      sync.Mutex // guards resting
 	resting map[string]time.Time
@@ -113,7 +112,7 @@ type actor struct {
 	ctx    context.Context
 	rand   *rand.Rand
 	pen    *pen
-	client *recipes.Client
+	client Client
 }
 
 func (a *actor) act() {
@@ -152,9 +151,7 @@ func (a *actor) between(least, most time.Duration) time.Duration {
 func (a *actor) connect() bool {
 	ctx, cancel := context.WithTimeout(a.ctx, time.Duration(a.part.Timeout))
 	defer cancel()
-	client, err := recipes.Connect(ctx, a.part.Servers, &recipes.Options{
-		SessionTimeout: time.Duration(a.part.Timeout), Logger: slog.New(slog.DiscardHandler),
-	})
+	client, err := a.library.Connect(ctx, &a.part)
 	if err != nil {
 		a.pause(a.between(10*time.Millisecond, 100*time.Millisecond))
 		return false
@@ -191,40 +188,13 @@ func (a *actor) draw() ask {
 	default:
 		drawn.how, drawn.wait = "campaign", a.between(time.Millisecond, t/2)
 	}
+	if !a.library.Offers(drawn.how) {
+		drawn.how = "lock"
+	}
+	if !a.library.Offers("lock") {
+		drawn.wait = 0
+	}
 	return drawn
-}
-
-// possession is what a lock's hold and an election's term have in common.
-type possession struct {
-	*recipes.Claim
-	giveUp func(context.Context) error
-}
-
-func (a *actor) acquire(ctx context.Context, how, path string) (possession, error) {
-	if how == "campaign" {
-		e, err := election.New(a.client, path, &election.Options{ID: a.part.Name})
-		if err != nil {
-			return possession{}, err
-		}
-		term, err := e.Campaign(ctx)
-		if err != nil {
-			return possession{}, err
-		}
-		return possession{term.Claim, term.Resign}, nil
-	}
-	m, err := lock.New(a.client, path, &lock.Options{Owner: a.part.Name})
-	if err != nil {
-		return possession{}, err
-	}
-	take := m.Lock
-	if how == "try" {
-		take = m.TryLock
-	}
-	hold, err := take(ctx)
-	if err != nil {
-		return possession{}, err
-	}
-	return possession{hold.Claim, hold.Unlock}, nil
 }
 
 // attempt asks for a path, works while it has it, and gives it back.
@@ -241,16 +211,16 @@ func (a *actor) attempt(path string) {
 		asked.Text += ", for " + drawn.wait.String()
 	}
 	a.voice.say(asked)
-	got, err := a.acquire(ctx, drawn.how, path)
+	got, err := a.client.Acquire(ctx, drawn.how, path)
 	if err != nil {
 		failed := by
-		failed.Kind, failed.Error = history.Failed, a.why(err)
+		failed.Kind, failed.Error = history.Failed, a.library.Why(err)
 		a.voice.say(failed)
 		a.pause(a.between(5*time.Millisecond, 50*time.Millisecond))
 		return
 	}
-	told := a.granted(by, got.Claim)
-	a.work(by, got.Claim, drawn.hold)
+	token, told := a.granted(by, got)
+	a.work(by, got, token, drawn.hold)
 	releasing := by
 	releasing.Kind = history.Releasing
 	a.voice.say(releasing)
@@ -260,87 +230,45 @@ func (a *actor) attempt(path string) {
 	}
 	released := by
 	released.Kind = history.Released
-	if err := got.giveUp(a.ctx); err != nil {
-		released.Error = a.why(err)
+	if err := got.GiveUp(a.ctx); err != nil {
+		released.Error = a.library.Why(err)
 	}
 	<-told
 	a.voice.say(released)
 }
 
-// What an attempt may come to, in the words in which a history has it. Any other error is one that no caller should get.
-var expected = []string{heldByAnother, timedOut, lostBefore, uncertain, shut}
-
-const (
-	heldByAnother = "held by another"
-	timedOut      = "context deadline exceeded"
-	lostBefore    = "claim lost"
-	uncertain     = "outcome unknown"
-	shut          = "client closed"
-)
-
-func (a *actor) why(err error) string {
-	for _, known := range []struct {
-		is  error
-		say string
-	}{
-		{lock.ErrLocked, heldByAnother},
-		{recipes.ErrLost, lostBefore},
-		{recipes.ErrUncertain, uncertain},
-		{recipes.ErrClosed, shut},
-		{context.DeadlineExceeded, timedOut},
-	} {
-		if errors.Is(err, known.is) {
-			return known.say
-		}
-	}
-	return err.Error()
-}
-
 // granted tells of a grant, and has told when it ends; what is returned is closed then.
-func (a *actor) granted(by history.Event, claim *recipes.Claim) (told <-chan struct{}) {
+func (a *actor) granted(by history.Event, got Hold) (token fencing.Token, told <-chan struct{}) {
 	at := a.voice.time.now()
-	granted := by
-	granted.Kind, granted.Node, granted.Token = history.Granted, claim.Path(), history.ID(claim.Token())
-	// The client's newest session is that of the claim as long as the claim has not ended.
-	if session := a.client.SessionID(); claim.Err() == nil {
-		granted.Session = history.ID(session)
+	granted := got.Grant()
+	granted.Kind, granted.Attempt, granted.Path = history.Granted, by.Attempt, by.Path
+	if a.part.Tokenless {
+		granted.Token = history.ID(at)
 	}
 	a.voice.sayAt(at, granted)
 	over := make(chan struct{})
 	go func() { // attempt waits for it
 		defer close(over)
-		<-claim.Done()
+		<-got.Done()
 		at := a.voice.time.now()
-		by.Kind, by.Cause = history.Told, causeOf(claim.Err())
+		by.Kind, by.Cause = history.Told, got.Cause()
 		a.voice.sayAt(at, by)
 	}()
-	return over
-}
-
-func causeOf(err error) history.Cause {
-	for cause, is := range map[history.Cause]error{
-		history.Expired: recipes.ErrSessionExpired, history.Deadline: recipes.ErrDeadline, history.Removed: recipes.ErrDeleted,
-		history.GivenUp: recipes.ErrReleased, history.ClientShut: recipes.ErrClosed,
-	} {
-		if errors.Is(err, is) {
-			return cause
-		}
-	}
-	return history.Cause(fmt.Sprint(err))
+	return fencing.Token(granted.Token), over
 }
 
 // work writes to the registers every few milliseconds, and between the look at whether it still holds and the write there
 // is the wait: a process that is stopped there writes late, as one that is stopped anywhere can.
-func (a *actor) work(by history.Event, claim *recipes.Claim, d time.Duration) {
+func (a *actor) work(by history.Event, got Hold, token fencing.Token, d time.Duration) {
 	for over := time.Now().Add(d); time.Now().Before(over); {
 		select {
-		case <-claim.Done(): // only Done: Err and Check look at the clock by themselves
+		case <-got.Done(): // only Done: the holds of some look at the clock by themselves when they are asked
 			return
 		default:
 		}
 		sleep(a.between(time.Millisecond, 5*time.Millisecond))
 		// A register that is gone is the end of the run.
-		if _, err := a.pen.write(by.Path, a.part.Name, by.Attempt, fencing.Token(claim.Token())); err != nil {
+		if _, err := a.pen.write(by.Path, a.part.Name, by.Attempt, token); err != nil {
 			return
 		}
 	}
