@@ -5,6 +5,7 @@ package fences
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -21,6 +22,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing/fencetest"
 	"github.com/lockkeeper/lockkeeper/fencing/filefence"
 	"github.com/lockkeeper/lockkeeper/fencing/httpfence"
+	"github.com/lockkeeper/lockkeeper/fencing/objectfence"
 	"github.com/lockkeeper/lockkeeper/fencing/sqlfence"
 )
 
@@ -42,6 +44,7 @@ var openers = map[string]func(place string, within func()) (opened, error){
 	"sqlite":   openSQL("sqlite", sqlfence.SQLite),
 	"postgres": openSQL("pgx", sqlfence.PostgreSQL),
 	"mariadb":  openSQL("mysql", sqlfence.MySQL),
+	"s3":       openObjects,
 	"http":     openHTTP,
 }
 
@@ -70,7 +73,7 @@ func openSQL(driver string, dialect sqlfence.Dialect) func(string, func()) (open
 		if err != nil {
 			return opened{}, errors.Join(err, db.Close())
 		}
-		return opened{&entries{db: db, dialect: dialect, guard: guard, hook: within}, db.Close}, nil
+		return opened{again{&entries{db: db, dialect: dialect, guard: guard, hook: within}}, db.Close}, nil
 	}
 }
 
@@ -107,6 +110,15 @@ func (f *files) Value(_ context.Context, resource string) (string, error) {
 
 func (f *files) Reset(ctx context.Context, resource string) error {
 	return f.fence.Reset(ctx, resource, 0)
+}
+
+func openObjects(at string, _ func()) (opened, error) {
+	var p place
+	if err := json.Unmarshal([]byte(at), &p); err != nil {
+		return opened{}, err
+	}
+	guard, err := objectfence.New(hashed{p.open()})
+	return opened{objects{guard}, func() error { return nil }}, err
 }
 
 // A service keeps values in memory, each behind a gate, and is written over HTTP.

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/go-sql-driver/mysql"
+
 	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/fencing/fencetest"
 	"github.com/lockkeeper/lockkeeper/fencing/sqlfence"
@@ -70,6 +72,10 @@ func sqlState(err error) string {
 	var answer interface{ SQLState() string }
 	if errors.As(err, &answer) {
 		return answer.SQLState()
+	}
+	var maria *mysql.MySQLError
+	if errors.As(err, &maria) {
+		return string(maria.SQLState[:])
 	}
 	return ""
 }

@@ -98,8 +98,12 @@ func hold(text string) error {
 	}
 	if h.State != "" {
 		all = append(all, writing{"zookeeper", func(value string) error {
-			_, err := held.Commit(ctx, &zk.SetDataRequest{Path: h.State, Data: []byte(value), Version: -1})
-			return err
+			for {
+				_, err := held.Commit(ctx, &zk.SetDataRequest{Path: h.State, Data: []byte(value), Version: -1})
+				if !errors.Is(err, recipes.ErrUncertain) {
+					return err
+				}
+			}
 		}})
 	}
 	holds := func() bool {
