@@ -5,6 +5,7 @@ package stores
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"strconv"
@@ -39,7 +40,8 @@ func Redis(tb testing.TB, opts *Options) *Server {
 	return started(tb, s, err)
 }
 
-// redisServes asks who serves on our port: it may have become somebody else's before the server took it.
+// redisServes asks who serves on our port, which may have become somebody else's before the server took it, and whether it
+// has read its data: until then it answers this question, and no other.
 func (s *Server) redisServes(ctx context.Context) error {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", s.Addr)
 	if err != nil {
@@ -48,7 +50,7 @@ func (s *Server) redisServes(ctx context.Context) error {
 	defer func() { _ = conn.Close() }() // it was only asked
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
-	if _, err := fmt.Fprint(conn, "INFO server\r\n"); err != nil {
+	if _, err := fmt.Fprint(conn, "INFO\r\n"); err != nil {
 		return err
 	}
 	answer := bufio.NewScanner(conn)
@@ -57,10 +59,14 @@ func (s *Server) redisServes(ctx context.Context) error {
 		if strings.HasPrefix(line, "-") {
 			return fmt.Errorf("redis says %s", line)
 		}
-		if pid, found := strings.CutPrefix(line, "process_id:"); found {
-			if pid != strconv.Itoa(s.running.cmd.Process.Pid) {
-				return fmt.Errorf("process %s serves there", pid)
-			}
+		if pid, found := strings.CutPrefix(line, "process_id:"); found && pid != strconv.Itoa(s.running.cmd.Process.Pid) {
+			return fmt.Errorf("process %s serves there", pid)
+		}
+		// The process stands further up.
+		switch line {
+		case "loading:1":
+			return errors.New("redis is reading its data")
+		case "loading:0":
 			return nil
 		}
 	}
