@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"runtime"
 	"syscall"
+	"time"
 )
 
 // A process is one life of a server.
@@ -51,18 +52,31 @@ func (p *process) alive() bool {
 	}
 }
 
-// kill ends the process and those that it has started, by a signal that none can catch.
+// kill ends the process and those that it has started, by a signal that none can catch, and waits until all have ended:
+// PostgreSQL does not start again while one of them still has its memory.
 func (p *process) kill(ctx context.Context) error {
 	if !p.alive() {
 		return nil
 	}
-	if err := p.signal(syscall.SIGKILL); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	children, err := p.signal(syscall.SIGKILL)
+	if err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
 	select {
 	case <-p.done:
-		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for _, child := range children {
+		for !ended(child) {
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+	}
+	return nil
 }

@@ -4,6 +4,7 @@ package stores
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -20,25 +21,25 @@ func attributes(u *user) *syscall.SysProcAttr {
 	return a
 }
 
-// signal reaches the process and its children: PostgreSQL has one for each connection, in a session of its own, which
-// goes on for a while when the first process alone is killed or stopped. That one stands still before its children are
-// looked for, so that no further ones come.
-func (p *process) signal(s syscall.Signal) error {
+// signal reaches the process and its children, which it returns: PostgreSQL has one for each connection, in a session of
+// its own, which goes on for a while when the first process alone is killed or stopped. That one stands still before its
+// children are looked for, so that no further ones come.
+func (p *process) signal(s syscall.Signal) ([]int, error) {
 	first := p.cmd.Process
 	if err := first.Signal(syscall.SIGSTOP); err != nil {
-		return err
+		return nil, err
 	}
+	all := children(first.Pid)
 	var errs []error
-	for _, child := range children(first.Pid) {
+	for _, child := range all {
 		if err := syscall.Kill(child, s); err != nil && !errors.Is(err, syscall.ESRCH) {
 			errs = append(errs, err)
 		}
 	}
-	return errors.Join(append(errs, first.Signal(s))...)
+	return all, errors.Join(append(errs, first.Signal(s))...)
 }
 
-// children are the processes that parent has started: the fourth field of /proc/PID/stat, counted past the command,
-// which may itself hold blanks and parentheses.
+// children are the processes that parent has started.
 func children(parent int) []int {
 	files, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
@@ -46,17 +47,33 @@ func children(parent int) []int {
 	}
 	var found []int
 	for _, file := range files {
-		stat, err := os.ReadFile(file)
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
 		if err != nil {
-			continue // it has ended
-		}
-		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
-		if len(fields) < 2 || fields[1] != strconv.Itoa(parent) {
 			continue
 		}
-		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
+		if _, by := status(pid); by == strconv.Itoa(parent) {
 			found = append(found, pid)
 		}
 	}
 	return found
+}
+
+// ended reports whether a process has nothing any more, even if nobody has waited for it yet.
+func ended(pid int) bool {
+	state, _ := status(pid)
+	return state == "" || state == "Z" || state == "X"
+}
+
+// status is the third and the fourth field of /proc/PID/stat, counted past the command, which may itself hold blanks and
+// parentheses; both are empty if there is no such process.
+func status(pid int) (state, parent string) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return "", ""
+	}
+	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+	if len(fields) < 2 {
+		return "", ""
+	}
+	return fields[0], fields[1]
 }

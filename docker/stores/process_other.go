@@ -16,4 +16,6 @@ func attributes(u *user) *syscall.SysProcAttr {
 }
 
 // signal reaches the first process alone: PostgreSQL's others end by themselves soon after it, and are not paused.
-func (p *process) signal(s syscall.Signal) error { return p.cmd.Process.Signal(s) }
+func (p *process) signal(s syscall.Signal) ([]int, error) { return nil, p.cmd.Process.Signal(s) }
+
+func ended(int) bool { return true }

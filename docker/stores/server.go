@@ -181,7 +181,7 @@ func (s *Server) Unpause() error { return s.signal("unpause", syscall.SIGCONT) }
 func (s *Server) signal(what string, signal syscall.Signal) error {
 	s.faults.Lock()
 	defer s.faults.Unlock()
-	if err := s.running.signal(signal); err != nil {
+	if _, err := s.running.signal(signal); err != nil {
 		return fmt.Errorf("%s %s on %s: %w", what, s.name, s.Addr, err)
 	}
 	return nil
