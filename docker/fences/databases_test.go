@@ -38,19 +38,19 @@ var (
 )
 
 // empty returns a database of the test's own, with the fence's table and one for entries.
-func (c client) empty(t testing.TB) source {
-	t.Helper()
-	s := c.bare(t)
-	s.prepare(t)
+func (c client) empty(tb testing.TB) source {
+	tb.Helper()
+	s := c.bare(tb)
+	s.prepare(tb)
 	return s
 }
 
 // bare returns a database of the test's own, with nothing in it.
-func (c client) bare(t testing.TB) source {
-	t.Helper()
-	server := c.server.Server(t)
-	name, err := server.CreateDatabase(t.Context())
-	require.NoError(t, err)
+func (c client) bare(tb testing.TB) source {
+	tb.Helper()
+	server := c.server.Server(tb)
+	name, err := server.CreateDatabase(tb.Context())
+	require.NoError(tb, err)
 	return source{driver: c.driver, dialect: c.dialect, dsn: server.DSN(name), name: name}
 }
 

@@ -25,11 +25,11 @@ type source struct {
 	name    string // what the server calls it
 }
 
-func (s source) open(t testing.TB) *sql.DB {
-	t.Helper()
+func (s source) open(tb testing.TB) *sql.DB {
+	tb.Helper()
 	db, err := sql.Open(s.driver, s.dsn)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	require.NoError(tb, err)
+	tb.Cleanup(func() { require.NoError(tb, db.Close()) })
 	return db
 }
 
@@ -55,12 +55,12 @@ var entriesTable = map[sqlfence.Dialect]string{
 }
 
 // prepare makes the fence's table and one for entries.
-func (s source) prepare(t testing.TB) {
-	t.Helper()
-	db := s.open(t)
+func (s source) prepare(tb testing.TB) {
+	tb.Helper()
+	db := s.open(tb)
 	for _, statement := range []string{sqlfence.Migration(s.dialect), entriesTable[s.dialect]} {
-		_, err := db.ExecContext(t.Context(), statement)
-		require.NoError(t, err)
+		_, err := db.ExecContext(tb.Context(), statement)
+		require.NoError(tb, err)
 	}
 }
 

@@ -3,11 +3,16 @@
 package fences
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
+	"net"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/docker"
@@ -22,6 +27,8 @@ type stage struct {
 	proxy  *docker.Proxy
 	writer *entries
 	others *entries
+	// The next commit loses its answer, and everything after it.
+	loseCommit atomic.Bool
 }
 
 func newStage(t *testing.T, c client, setting string) *stage {
@@ -31,9 +38,42 @@ func newStage(t *testing.T, c client, setting string) *stage {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, proxy.Close()) })
 	s.proxy = proxy
-	s.writer = entriesIn(t, c.through(t, s.source, proxy.Addr()).with(setting), nil)
+	through := c.through(t, s.source, proxy.Addr()).with(setting)
+	if c.dialect == sqlfence.MySQL {
+		network := "watched " + proxy.Addr()
+		mysql.RegisterDialContext(network, func(ctx context.Context, addr string) (net.Conn, error) {
+			conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+			return watched{conn, s}, err
+		})
+		t.Cleanup(func() { mysql.DeregisterDialContext(network) })
+		through.dsn = strings.Replace(through.dsn, "@tcp(", "@"+network+"(", 1)
+	}
+	s.writer = entriesIn(t, through, nil)
 	s.others = entriesIn(t, s.source, nil)
 	return s
+}
+
+// lost has the answer of the commit that follows lost. With MySQL there is one more answer between the function and the
+// commit, which has to arrive.
+func (s *stage) lost() {
+	if s.others.dialect == sqlfence.MySQL {
+		s.loseCommit.Store(true)
+		return
+	}
+	s.proxy.Swallow(docker.ToClient)
+}
+
+// watched is a connection to MariaDB that sees the commit go by.
+type watched struct {
+	net.Conn
+	stage *stage
+}
+
+func (w watched) Write(b []byte) (int, error) {
+	if bytes.HasSuffix(b, []byte("COMMIT")) && w.stage.loseCommit.CompareAndSwap(true, false) {
+		w.stage.proxy.Swallow(docker.ToClient)
+	}
+	return w.Conn.Write(b)
 }
 
 // write writes with token 7 and has lose happen after the write and before the commit.
@@ -82,7 +122,7 @@ func TestCommitWhoseAnswerIsLostIsUncertainAndKept(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := newStage(t, c, "")
 			wrote := make(chan error, 1)
-			go func() { wrote <- s.write(t.Context(), t, func(*sql.Tx) { s.proxy.Swallow(docker.ToClient) }) }()
+			go func() { wrote <- s.write(t.Context(), t, func(*sql.Tx) { s.lost() }) }()
 			s.committed(t)
 			s.proxy.Reset()
 			unknown(t, <-wrote)
@@ -108,7 +148,7 @@ func TestCommitThatIsNeverAnsweredIsUncertainWhenTheDriverGivesUp(t *testing.T) 
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			wrote := make(chan error, 1)
-			go func() { wrote <- s.write(ctx, t, func(*sql.Tx) { s.proxy.Swallow(docker.ToClient) }) }()
+			go func() { wrote <- s.write(ctx, t, func(*sql.Tx) { s.lost() }) }()
 			s.committed(t)
 			if !c.patient {
 				cancel()

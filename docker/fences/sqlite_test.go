@@ -46,49 +46,14 @@ func TestGuardOnSQLiteIsAGuard(t *testing.T) {
 func TestNoTokenSlipsBetweenTheCheckAndTheWrite(t *testing.T) {
 	for _, journal := range []string{"DELETE", "WAL"} {
 		file := filepath.Join(t.TempDir(), "test.db")
-		s, impatient := sqlite(file, journal, true), sqlite(file, journal, false)
-		db := s.open(t)
-		_, err := db.ExecContext(t.Context(), sqlfence.Migration(s.dialect))
-		require.NoError(t, err)
-		older, err := sqlfence.New(db, s.dialect, nil)
-		require.NoError(t, err)
-		newer, err := sqlfence.New(impatient.open(t), s.dialect, nil)
-		require.NoError(t, err)
-
-		require.NoError(t, older.Do(t.Context(), "ledger", 7, func(*sql.Tx) error {
-			for _, token := range []fencing.Token{6, 8} {
-				err := newer.Do(t.Context(), "ledger", token, func(*sql.Tx) error {
-					require.Fail(t, "it runs")
-					return nil
-				})
-				require.Error(t, err)
-				require.NotErrorIs(t, err, fencing.ErrStale, "the older one may yet be rolled back")
-				require.NotErrorIs(t, err, sqlfence.ErrUncertain)
-			}
-			return nil
-		}))
-		newest, err := newer.Newest(t.Context(), "ledger")
-		require.NoError(t, err)
-		require.EqualValues(t, 7, newest)
+		s := sqlite(file, journal, true)
+		s.prepare(t)
+		noTokenSlips(t, s, sqlite(file, journal, false))
 	}
 }
 
 func TestDatabaseWithoutTheTableSaysHowToMakeIt(t *testing.T) {
-	s := sqlite(filepath.Join(t.TempDir(), "test.db"), "WAL", true)
-	db := s.open(t)
-	guard, err := sqlfence.New(db, s.dialect, nil)
-	require.NoError(t, err)
-	write := func(*sql.Tx) error { return nil }
-	err = guard.Do(t.Context(), "ledger", 7, write)
-	require.ErrorIs(t, err, sqlfence.ErrNoTable)
-	require.ErrorContains(t, err, guard.Migration())
-
-	for range 2 { // the second time changes nothing
-		_, err = db.ExecContext(t.Context(), guard.Migration())
-		require.NoError(t, err)
-		require.NoError(t, guard.Do(t.Context(), "ledger", 7, write))
-	}
-	require.ErrorIs(t, guard.Do(t.Context(), "ledger", 6, write), fencing.ErrStale)
+	tableIsAsked(t, sqlite(filepath.Join(t.TempDir(), "test.db"), "WAL", true))
 }
 
 func TestWriteThatCommitsByItselfIsToldAndFencedAllTheSame(t *testing.T) {

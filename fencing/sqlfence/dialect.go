@@ -44,6 +44,10 @@ type statements struct {
 	// Yields the newest token as of the transaction. After raise it has to be a locking read in MySQL: a plain one would
 	// be of the transaction's snapshot.
 	held string
+	// Begin and end what the function does, where its statements can end the transaction unseen: MySQL commits at a
+	// statement such as CREATE TABLE and rolls back at a deadlock, and lets each that follows commit by itself. The
+	// savepoint goes with the transaction, so that it is missed.
+	mark, release string
 	// Yields the newest token, without holding anything.
 	newest string
 	// Yields one row if the table exists, and none if it does not.
@@ -72,10 +76,12 @@ func (d Dialect) statements(table string) statements {
 			// RETURNING is MariaDB's only, and VALUES() is on its way out of MySQL: so the token goes in twice.
 			raise: "INSERT INTO {table} (resource, token) VALUES (?, ?) " +
 				"ON DUPLICATE KEY UPDATE token = GREATEST(token, ?)",
-			set:    "INSERT INTO {table} (resource, token) VALUES (?, ?) ON DUPLICATE KEY UPDATE token = ?",
-			held:   "SELECT token FROM {table} WHERE resource = ? FOR UPDATE",
-			newest: "SELECT token FROM {table} WHERE resource = ?",
-			exists: "SELECT 1 FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = '{table}'",
+			set:     "INSERT INTO {table} (resource, token) VALUES (?, ?) ON DUPLICATE KEY UPDATE token = ?",
+			held:    "SELECT token FROM {table} WHERE resource = ? FOR UPDATE",
+			mark:    "SAVEPOINT {table}",
+			release: "RELEASE SAVEPOINT {table}",
+			newest:  "SELECT token FROM {table} WHERE resource = ?",
+			exists:  "SELECT 1 FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = '{table}'",
 			// The usual collations take 'a' for 'A' and 'a ', and so one resource for another: bytes do not. An engine
 			// without transactions would not hold the row.
 			migration: `CREATE TABLE IF NOT EXISTS {table} (
@@ -97,7 +103,7 @@ func (d Dialect) statements(table string) statements {
 ) WITHOUT ROWID;`,
 		},
 	}[d]
-	for _, text := range []*string{&s.raise, &s.set, &s.held, &s.newest, &s.exists, &s.migration} {
+	for _, text := range []*string{&s.raise, &s.set, &s.held, &s.mark, &s.release, &s.newest, &s.exists, &s.migration} {
 		*text = strings.ReplaceAll(*text, "{table}", table)
 	}
 	return s

@@ -16,9 +16,10 @@ var (
 	// before you write again, or write what may be written twice; the same token is admitted in either case.
 	ErrUncertain = errors.New("the outcome is unknown: all of the transaction is kept, or nothing")
 
-	// ErrTxEnded: the function committed or rolled back the transaction that it was given, which is for Do to do. What
-	// it committed is kept, and was fenced; what it wrote after that was not. When ctx is done, that is the error instead.
-	ErrTxEnded = errors.New("the function ended the transaction itself, with Commit or Rollback")
+	// ErrTxEnded: the function committed or rolled back the transaction that it was given, which is for Do to do, or
+	// had a statement do it. What was committed is kept, and was fenced; what it wrote after that was not. When ctx is
+	// done, that is the error instead.
+	ErrTxEnded = errors.New("the function ended the transaction itself")
 
 	// ErrNoTable: the database has no fence table. The error's text ends with the migration to run.
 	ErrNoTable = errors.New("there is no fence table")

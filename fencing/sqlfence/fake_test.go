@@ -66,8 +66,13 @@ func (c fakeConn) Rollback() error           { return c.step("rollback") }
 
 func (c fakeConn) ExecContext(_ context.Context, query string, _ []driver.NamedValue) (driver.Result, error) {
 	name := "write"
-	if strings.Contains(query, "ON ") {
+	switch {
+	case strings.Contains(query, "ON "):
 		name = "raise"
+	case strings.HasPrefix(query, "SAVEPOINT "):
+		name = "mark"
+	case strings.HasPrefix(query, "RELEASE "):
+		name = "release"
 	}
 	if err := c.step(name); err != nil {
 		return nil, err
@@ -81,6 +86,8 @@ func (c fakeConn) ExecContext(_ context.Context, query string, _ []driver.NamedV
 func (c fakeConn) QueryContext(_ context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
 	name, found := "read", c.newest
 	switch {
+	case query == "SELECT 1":
+		name, found = "alive?", 1
 	case strings.HasPrefix(query, "SELECT 1 "):
 		name, found = "table?", 1
 		if c.noTable {

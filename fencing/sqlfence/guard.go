@@ -71,8 +71,9 @@ func New(db *sql.DB, dialect Dialect, opts *Options) (*Guard, error) {
 // was lost.
 //
 // write must use tx and nothing else, neither commit nor roll it back, and with MySQL run no statement that commits by
-// itself, such as CREATE TABLE. It returns the errors of its statements: after one, PostgreSQL keeps nothing, and a driver
-// that is asked to commit all the same has no good word for that. write runs once, in the caller's goroutine.
+// itself, such as CREATE TABLE: Do then returns [ErrTxEnded], unless write fails besides. It returns the errors of its
+// statements: after one, PostgreSQL keeps nothing, and a driver that is asked to commit all the same has no good word for
+// that. write runs once, in the caller's goroutine.
 func (g *Guard) Do(ctx context.Context, resource string, token fencing.Token, write func(tx *sql.Tx) error) error {
 	fail := func(err error) error {
 		return fmt.Errorf("sqlfence: write %q with token %d: %w", resource, int64(token), err)
@@ -97,7 +98,7 @@ func (g *Guard) Do(ctx context.Context, resource string, token fencing.Token, wr
 		if token < newest {
 			return &fencing.StaleError{Token: token, Newest: newest}
 		}
-		return write(tx)
+		return g.whole(ctx, tx, write)
 	})
 	if err != nil && !asked {
 		err = g.explain(ctx, err)
@@ -120,6 +121,35 @@ func (g *Guard) raise(ctx context.Context, tx *sql.Tx, resource string, token fe
 	}
 	err := tx.QueryRowContext(ctx, g.sql.held, resource).Scan(&newest)
 	return newest, err
+}
+
+// whole runs write, and says so when the transaction has not outlived it.
+func (g *Guard) whole(ctx context.Context, tx *sql.Tx, write func(tx *sql.Tx) error) error {
+	if g.sql.mark == "" {
+		return write(tx)
+	}
+	if _, err := tx.ExecContext(ctx, g.sql.mark); err != nil {
+		return fmt.Errorf("mark the transaction: %w", err)
+	}
+	if err := write(tx); err != nil {
+		return err
+	}
+	_, err := tx.ExecContext(ctx, g.sql.release)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, sql.ErrTxDone):
+		return ErrTxEnded
+	}
+	// The database has an answer for a savepoint that is not there, and none where it cannot be asked. What the driver makes
+	// of either has no common name.
+	var one int
+	if lost := tx.QueryRowContext(ctx, "SELECT 1").Scan(&one); lost != nil {
+		return fmt.Errorf("before the commit: %w: %w", ErrUncertain, err)
+	}
+	return fmt.Errorf("%w: %w", ErrTxEnded, err)
 }
 
 // Newest returns the newest token admitted for resource, or zero if there is none. It is out of date when it returns:

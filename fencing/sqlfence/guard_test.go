@@ -43,7 +43,7 @@ func never(t *testing.T) func(*sql.Tx) error {
 func TestWriteRunsAfterTheFenceInOneTransaction(t *testing.T) {
 	for dialect, steps := range map[sqlfence.Dialect]string{
 		sqlfence.PostgreSQL: "begin raise write commit",
-		sqlfence.MySQL:      "begin raise read write commit",
+		sqlfence.MySQL:      "begin raise read mark write release commit",
 		sqlfence.SQLite:     "begin raise write commit",
 	} {
 		f := &fake{newest: 7}
@@ -61,6 +61,30 @@ func TestStaleWriteDoesNotRun(t *testing.T) {
 		require.Equal(t, fencing.StaleError{Token: 7, Newest: 8}, *stale)
 		require.True(t, strings.HasSuffix(f.asked(), " rollback"), f.asked())
 	}
+}
+
+func TestTransactionOfMySQLThatIsGoneBeforeItsCommitIsTold(t *testing.T) {
+	gone := errors.New("fake: no such savepoint")
+	f := &fake{newest: 7, fails: map[string]error{"release": gone}}
+	err := guardOf(t, f.open(t), sqlfence.MySQL).Do(t.Context(), "ledger", 7, put)
+	require.ErrorIs(t, err, sqlfence.ErrTxEnded)
+	require.ErrorIs(t, err, gone)
+	require.NotErrorIs(t, err, sqlfence.ErrUncertain)
+	require.NotContains(t, f.asked(), "commit")
+
+	// What is lost together with the connection may have been committed before.
+	f = &fake{newest: 7, fails: map[string]error{"release": io.ErrUnexpectedEOF, "alive?": io.ErrClosedPipe}}
+	err = guardOf(t, f.open(t), sqlfence.MySQL).Do(t.Context(), "ledger", 7, put)
+	require.ErrorIs(t, err, sqlfence.ErrUncertain)
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	require.NotErrorIs(t, err, sqlfence.ErrTxEnded)
+}
+
+func TestFunctionDoesNotRunInAMySQLTransactionThatIsNotMarked(t *testing.T) {
+	f := &fake{newest: 7, fails: map[string]error{"mark": io.ErrClosedPipe}}
+	err := guardOf(t, f.open(t), sqlfence.MySQL).Do(t.Context(), "ledger", 7, never(t))
+	require.ErrorIs(t, err, io.ErrClosedPipe)
+	require.NotErrorIs(t, err, sqlfence.ErrUncertain)
 }
 
 func TestLostCommitIsUncertainAndNeitherStaleNorSuccess(t *testing.T) {
@@ -123,21 +147,26 @@ func TestWriteThatEndsTheTransactionIsTold(t *testing.T) {
 		"rolls back and says so":   func(tx *sql.Tx) error { return errors.Join(tx.Rollback(), mine) },
 		"commits and writes again": func(tx *sql.Tx) error { return errors.Join(tx.Commit(), put(tx)) },
 	} {
-		err := guardOf(t, (&fake{}).open(t), sqlfence.SQLite).Do(t.Context(), "ledger", 7, end)
-		require.ErrorIs(t, err, sqlfence.ErrTxEnded, name)
-		require.NotErrorIs(t, err, sqlfence.ErrUncertain, name)
+		for _, dialect := range []sqlfence.Dialect{sqlfence.MySQL, sqlfence.SQLite} {
+			err := guardOf(t, (&fake{newest: 7}).open(t), dialect).Do(t.Context(), "ledger", 7, end)
+			require.ErrorIs(t, err, sqlfence.ErrTxEnded, name)
+			require.NotErrorIs(t, err, sqlfence.ErrUncertain, name)
+		}
 	}
 }
 
 func TestDoneContextKeepsNothing(t *testing.T) {
-	f := &fake{}
-	guard := guardOf(t, f.open(t), sqlfence.SQLite)
-	ctx, cancel := context.WithCancel(t.Context())
-	err := guard.Do(ctx, "ledger", 7, func(*sql.Tx) error { cancel(); return nil })
-	require.ErrorIs(t, err, context.Canceled)
-	require.NotErrorIs(t, err, sqlfence.ErrUncertain)
-	require.ErrorIs(t, guard.Do(ctx, "ledger", 7, never(t)), context.Canceled)
-	require.NotContains(t, f.asked(), "commit")
+	for _, dialect := range []sqlfence.Dialect{sqlfence.MySQL, sqlfence.SQLite} {
+		f := &fake{newest: 7}
+		guard := guardOf(t, f.open(t), dialect)
+		ctx, cancel := context.WithCancel(t.Context())
+		err := guard.Do(ctx, "ledger", 7, func(*sql.Tx) error { cancel(); return nil })
+		require.ErrorIs(t, err, context.Canceled)
+		require.NotErrorIs(t, err, sqlfence.ErrUncertain)
+		require.NotErrorIs(t, err, sqlfence.ErrTxEnded)
+		require.ErrorIs(t, guard.Do(ctx, "ledger", 7, never(t)), context.Canceled)
+		require.NotContains(t, f.asked(), "commit")
+	}
 }
 
 func TestDoneContextIsNotTakenForAWriteThatEndsTheTransaction(t *testing.T) {

@@ -38,7 +38,7 @@ func inTx(ctx context.Context, db *sql.DB, opts *sql.TxOptions, work func(tx *sq
 func rolledBack(ctx context.Context, tx *sql.Tx, cause error) error {
 	err := tx.Rollback()
 	// The end of ctx rolls back, too.
-	if errors.Is(err, sql.ErrTxDone) && ctx.Err() == nil {
+	if errors.Is(err, sql.ErrTxDone) && ctx.Err() == nil && !errors.Is(cause, ErrTxEnded) {
 		return fmt.Errorf("%w; it returned: %w", ErrTxEnded, cause)
 	}
 	return cause
