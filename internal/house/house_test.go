@@ -83,6 +83,11 @@ var rules = map[string]rule{
 		tools:   []string{testify, fencing + "/fencetest"},
 		because: "whoever has a bucket has chosen its client, and a guard brings none",
 	},
+	fencing + "/redisfence": {
+		may:     []string{fencing, names},
+		tools:   []string{testify},
+		because: "a client of Redis is one function to it, and whose is the user's choice",
+	},
 	names: {
 		tools:   []string{testify},
 		because: "guards agree about names, and about nothing else",

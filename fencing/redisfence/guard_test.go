@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package redisfence_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/fencing/redisfence"
+)
+
+// An asked is what a client was asked for. The guards on a real Redis are tested in the docker module; here is what that
+// cannot be made to say.
+type asked struct {
+	script string
+	keys   []string
+	args   []any
+}
+
+// answering returns a guard whose Redis says always the same, and what it is asked for.
+func answering(t *testing.T, reply any, err error) (*redisfence.Guard, *[]asked) {
+	t.Helper()
+	var all []asked
+	guard, newErr := redisfence.New(func(_ context.Context, script string, keys []string, args ...any) (any, error) {
+		all = append(all, asked{script, keys, args})
+		return reply, err
+	}, nil)
+	require.NoError(t, newErr)
+	return guard, &all
+}
+
+const script = `redis.call("SET", KEYS[1], ARGV[1])`
+
+func TestFenceAndTokenComeBehindTheCallersOwn(t *testing.T) {
+	guard, all := answering(t, []any{"done"}, nil)
+	keys, args := make([]string, 1, 9), make([]any, 1, 9)
+	keys[0], args[0] = "total", 42
+	result, err := guard.Do(t.Context(), "ledger", 1<<53+1, script, keys, args...)
+	require.NoError(t, err)
+	require.Nil(t, result)
+	require.Len(t, *all, 1)
+	require.Equal(t, []string{"total", "lockkeeper:fence:ledger"}, (*all)[0].keys)
+	require.Equal(t, []any{42, "9007199254740993"}, (*all)[0].args, "as text, with all its digits")
+	require.Empty(t, keys[:2][1], "what is the caller's is not written to")
+	first, _, _ := strings.Cut((*all)[0].script, "\n")
+	require.Contains(t, first, script, "on the first line")
+}
+
+func TestPrefixIsTheCallersChoice(t *testing.T) {
+	var got []string
+	guard, err := redisfence.New(func(_ context.Context, _ string, keys []string, _ ...any) (any, error) {
+		got = append(got, keys...)
+		return []any{"done"}, nil
+	}, &redisfence.Options{Prefix: "{app}:"})
+	require.NoError(t, err)
+	_, err = guard.Do(t.Context(), "ledger", 7, script, nil)
+	require.NoError(t, err)
+	_, err = guard.Newest(t.Context(), "ledger")
+	require.NoError(t, err)
+	require.NoError(t, guard.Reset(t.Context(), "ledger", 0))
+	require.NoError(t, guard.Reset(t.Context(), "ledger", 7))
+	require.Equal(t, []string{"{app}:ledger", "{app}:ledger", "{app}:ledger", "{app}:ledger"}, got)
+}
+
+func TestAnswersAreUnderstoodAsTextAndAsBytes(t *testing.T) {
+	for _, reply := range []any{
+		[]any{"stale", "9007199254740993"},
+		[]any{[]byte("stale"), []byte("9007199254740993")},
+	} {
+		guard, _ := answering(t, reply, nil)
+		_, err := guard.Do(t.Context(), "ledger", 1<<53, script, nil)
+		var stale *fencing.StaleError
+		require.ErrorAs(t, err, &stale)
+		require.Equal(t, fencing.StaleError{Token: 1 << 53, Newest: 1<<53 + 1}, *stale)
+		require.EqualError(t, err, `redisfence: write "ledger" with token 9007199254740992: `+
+			`fencing: token 9007199254740992 is stale: 9007199254740993 has been admitted`)
+	}
+	for _, reply := range []any{[]any{"done", "12"}, []any{[]byte("done"), []byte("12")}} {
+		guard, _ := answering(t, reply, nil)
+		newest, err := guard.Newest(t.Context(), "ledger")
+		require.NoError(t, err)
+		require.EqualValues(t, 12, newest)
+	}
+}
+
+func TestAnswerThatIsNotUnderstoodIsUnknown(t *testing.T) {
+	for _, reply := range []any{nil, "done", []any{}, []any{7}, []any{"perhaps"}, []string{"done"}, int64(1)} {
+		guard, _ := answering(t, reply, nil)
+		_, err := guard.Do(t.Context(), "ledger", 7, script, nil)
+		require.ErrorIs(t, err, redisfence.ErrUncertain, "%v", reply)
+		require.NotErrorIs(t, err, fencing.ErrStale)
+		require.ErrorIs(t, guard.Reset(t.Context(), "ledger", 7), redisfence.ErrUncertain)
+	}
+}
+
+// refusal is an error as go-redis tells what the server has answered.
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
+func (refusal) RedisError()     {}
+
+func TestLostAnswerIsUnknownAndAnErrorOfTheServerIsNot(t *testing.T) {
+	lost := errors.New("connection reset")
+	guard, _ := answering(t, nil, lost)
+	_, err := guard.Do(t.Context(), "ledger", 7, script, nil)
+	require.ErrorIs(t, err, redisfence.ErrUncertain)
+	require.ErrorIs(t, err, lost)
+	require.NotErrorIs(t, err, fencing.ErrStale)
+	_, err = guard.Newest(t.Context(), "ledger")
+	require.ErrorIs(t, err, lost)
+	require.NotErrorIs(t, err, redisfence.ErrUncertain, "a question has no outcome")
+
+	guard, _ = answering(t, nil, refusal("CROSSSLOT Keys in request don't hash to the same slot"))
+	_, err = guard.Do(t.Context(), "ledger", 7, script, nil)
+	require.NotErrorIs(t, err, redisfence.ErrUncertain)
+	require.ErrorContains(t, err, "nothing has run: CROSSSLOT")
+}
+
+func TestTokenTooLargeForOneIsDamage(t *testing.T) {
+	guard, _ := answering(t, []any{"stale", "9999999999999999999"}, nil)
+	_, err := guard.Do(t.Context(), "ledger", 7, script, nil)
+	require.ErrorIs(t, err, redisfence.ErrDamaged)
+	require.NotErrorIs(t, err, fencing.ErrStale)
+	guard, _ = answering(t, []any{"done", "9999999999999999999"}, nil)
+	_, err = guard.Newest(t.Context(), "ledger")
+	require.ErrorIs(t, err, redisfence.ErrDamaged)
+}
+
+func TestMisuseIsToldBeforeAnythingIsSent(t *testing.T) {
+	_, err := redisfence.New(nil, nil)
+	require.ErrorContains(t, err, "the function is nil")
+
+	guard, all := answering(t, []any{"done"}, nil)
+	_, err = guard.Do(t.Context(), "ledger", 7, "", nil)
+	require.ErrorContains(t, err, "the script is empty")
+	for _, token := range []fencing.Token{0, -1} {
+		_, err = guard.Do(t.Context(), "ledger", token, script, nil)
+		require.ErrorIs(t, err, fencing.ErrInvalid)
+	}
+	require.ErrorIs(t, guard.Reset(t.Context(), "ledger", -1), fencing.ErrInvalid)
+	for _, name := range []string{"", "led\x00ger", strings.Repeat("l", 513), "led\xffger"} {
+		_, err = guard.Do(t.Context(), name, 7, script, nil)
+		require.ErrorContains(t, err, "the resource's name")
+		_, err = guard.Newest(t.Context(), name)
+		require.ErrorContains(t, err, "the resource's name")
+		require.ErrorContains(t, guard.Reset(t.Context(), name, 0), "the resource's name")
+	}
+	done, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = guard.Do(done, "ledger", 7, script, nil)
+	require.ErrorIs(t, err, context.Canceled)
+	require.NotErrorIs(t, err, redisfence.ErrUncertain)
+	require.Empty(t, *all)
+}
