@@ -120,12 +120,18 @@ func (e *engine) launch(ctx context.Context, p *plan) (nodes []node, remove func
 			quorum: peer + ":2888", election: peer + ":3888",
 		})
 	}
+	var own *disks
+	if p.diskSize > 0 {
+		if own, err = e.disks(ctx, &made, p); err != nil {
+			return nil, made.run, err
+		}
+	}
 	members := make([]*member, p.count())
 	errs := make([]error, p.count())
 	var wg sync.WaitGroup
 	for i := range members {
 		m := &member{
-			engine: e, at: places[i].client,
+			engine: e, id: i + 1, disks: own, at: places[i].client,
 			clients: attachment{clients, host(subnet, 11+i)}, peers: attachment{peers, host(peerSubnet, 11+i)},
 		}
 		members[i] = m
@@ -171,7 +177,7 @@ func (e *engine) network(ctx context.Context, made *cleanup, internal bool) (*tc
 	return nil, netip.Prefix{}, refused
 }
 
-// sweepEngine removes the containers and networks of processes that are gone.
+// sweepEngine removes the containers, volumes and networks of processes that are gone.
 func sweepEngine(ctx context.Context, cli client.APIClient) error {
 	mine := make(client.Filters).Add("label", ownerLabel)
 	containers, err := cli.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: mine})
@@ -182,6 +188,16 @@ func sweepEngine(ctx context.Context, cli client.APIClient) error {
 	for _, c := range containers.Items {
 		if orphaned(c.Labels[ownerLabel]) {
 			_, err := cli.ContainerRemove(ctx, c.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+			errs = append(errs, unlessGone(err))
+		}
+	}
+	volumes, err := cli.VolumeList(ctx, client.VolumeListOptions{Filters: mine})
+	if err != nil {
+		return err
+	}
+	for _, v := range volumes.Items {
+		if orphaned(v.Labels[ownerLabel]) {
+			_, err := cli.VolumeRemove(ctx, v.Name, client.VolumeRemoveOptions{Force: true})
 			errs = append(errs, unlessGone(err))
 		}
 	}

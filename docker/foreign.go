@@ -34,6 +34,9 @@ func (f foreign) launch(_ context.Context, p *plan) ([]node, func() error, error
 	if len(p.counters) > 0 {
 		return nil, nothing, fmt.Errorf("planting counters in servers that run already: %w", ErrUnsupported)
 	}
+	if p.diskSize > 0 {
+		return nil, nothing, fmt.Errorf("giving disks to servers that run already: %w", ErrUnsupported)
+	}
 	var nodes []node
 	for _, addr := range f {
 		nodes = append(nodes, foreignNode(addr))
@@ -56,5 +59,7 @@ func (n foreignNode) unpause(context.Context) error          { return n.refuse()
 func (n foreignNode) cut(context.Context) error              { return n.refuse() }
 func (n foreignNode) cutFromPeers(context.Context) error     { return n.refuse() }
 func (n foreignNode) mend(context.Context) error             { return n.refuse() }
+func (n foreignNode) fillDisk(context.Context) error         { return n.refuse() }
+func (n foreignNode) freeDisk(context.Context) error         { return n.refuse() }
 func (n foreignNode) saveLogs(context.Context, string) error { return n.refuse() }
 func (n foreignNode) tail(context.Context) string            { return n.refuse().Error() }

@@ -120,6 +120,11 @@ func (j *java) launch(ctx context.Context, p *plan) (nodes []node, remove func()
 	}
 	for i := range p.count() {
 		pr := &process{id: i + 1, dir: filepath.Join(dir, strconv.Itoa(i+1)), at: wires.places[i].client, wires: wires}
+		if p.diskSize > 0 {
+			if err := pr.mountDisk(&made, p.diskSize); err != nil {
+				return nodes, made.run, err
+			}
+		}
 		if err := pr.prepare(p); err != nil {
 			return nodes, made.run, err
 		}
@@ -142,6 +147,33 @@ func (j *java) launch(ctx context.Context, p *plan) (nodes []node, remove func()
 const logback = `<configuration><appender name="out" class="ch.qos.logback.core.ConsoleAppender"><encoder>
 <pattern>%d %-5p [%t] %c{1} - %m%n</pattern></encoder></appender><root level="INFO"><appender-ref ref="out"/></root></configuration>
 `
+
+// mountDisk puts a disk where the server's data will be.
+func (pr *process) mountDisk(made *cleanup, size int64) error {
+	err := os.MkdirAll(pr.disk(), 0o755)
+	if err == nil {
+		err = mountMemory(pr.disk(), size)
+	}
+	if err != nil {
+		return fmt.Errorf("disk of server %d: %w", pr.id, err)
+	}
+	pr.ownDisk = true
+	made.add(func(context.Context) error { return unmount(pr.disk()) })
+	return nil
+}
+
+// unmountDisks takes away what mountDisk has mounted in a folder of servers.
+func unmountDisks(dir string) error {
+	found, err := filepath.Glob(filepath.Join(dir, "*", "data"))
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, disk := range found {
+		errs = append(errs, unmount(disk))
+	}
+	return errors.Join(errs...)
+}
 
 // prepare writes what the server finds when it starts.
 func (pr *process) prepare(p *plan) error {
@@ -180,7 +212,7 @@ func sweepFolders() error {
 	var errs []error
 	for _, dir := range dirs {
 		if made := ownerOf(filepath.Base(dir), folderPrefix); made != "" && ended(made) {
-			errs = append(errs, os.RemoveAll(dir))
+			errs = append(errs, unmountDisks(dir), os.RemoveAll(dir))
 		}
 	}
 	return errors.Join(errs...)

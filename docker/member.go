@@ -40,6 +40,8 @@ func (a attachment) settings() *mobynet.EndpointSettings {
 // member is a server in a container.
 type member struct {
 	engine         *engine
+	id             int
+	disks          *disks // nil if the server's data are in its container
 	ctr            *tc.DockerContainer
 	at             string // host:port for clients
 	clients, peers attachment
@@ -65,7 +67,12 @@ func (m *member) create(ctx context.Context, p *plan, id int, places []place) er
 		}),
 		// Without this line every port that the image names is published.
 		tc.WithExposedPorts("2181/tcp"),
-		tc.WithHostConfigModifier(func(h *container.HostConfig) { h.PortBindings = bindings }),
+		tc.WithHostConfigModifier(func(h *container.HostConfig) {
+			h.PortBindings = bindings
+			if m.disks != nil {
+				h.Mounts = append(h.Mounts, m.disks.mount(id, serverDisk))
+			}
+		}),
 		network.WithNetwork(nil, m.clients.network),
 		tc.WithEndpointSettingsModifier(func(nets map[string]*mobynet.EndpointSettings) {
 			nets[m.clients.network.Name] = m.clients.settings()

@@ -53,6 +53,11 @@ type Options struct {
 	// …2147483645. Parents are made, all with an open ACL and no data.
 	Counters map[string]int32
 
+	// DiskSize gives each server a disk of its own, in memory and of that many bytes,
+	// which [Server.FillDisk] can fill. Java processes have it as root on Linux only.
+	// Zero means that the servers' data are where there is room.
+	DiskSize int64
+
 	// Log receives what is picked and done, a line a call. Run is silent without;
 	// Start logs to its test.
 	Log func(format string, args ...any)
@@ -69,6 +74,7 @@ type plan struct {
 	jvm       []string // -Dname=value, sorted
 	config    []string
 	counters  map[string]int32
+	diskSize  int64
 	logf      func(format string, args ...any)
 }
 
@@ -78,12 +84,15 @@ func (o *Options) plan() (*plan, error) {
 	}
 	p := &plan{
 		servers: o.Servers, tick: o.Tick, syncLimit: o.SyncLimit, backend: o.Backend,
-		config: slices.Clone(o.Config), counters: maps.Clone(o.Counters), logf: o.Log,
+		config: slices.Clone(o.Config), counters: maps.Clone(o.Counters), diskSize: o.DiskSize, logf: o.Log,
 	}
 	switch p.servers {
 	case 0, 1, 3, 5:
 	default:
 		return nil, fmt.Errorf("%d servers: must be 1, 3 or 5", p.servers)
+	}
+	if p.diskSize < 0 || p.diskSize > 0 && p.diskSize < 8<<20 {
+		return nil, fmt.Errorf("disks of %d bytes: must be 8 MiB at least", p.diskSize)
 	}
 	if p.tick == 0 {
 		p.tick = 200 * time.Millisecond

@@ -4,6 +4,7 @@ package docker
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"syscall"
@@ -17,6 +18,24 @@ const (
 // dieWithParent makes the kernel kill cmd when this process dies, however it dies.
 func dieWithParent(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+}
+
+// mountMemory mounts a file system in memory.
+func mountMemory(dir string, size int64) error {
+	err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d,mode=0755", size))
+	if err != nil {
+		return fmt.Errorf("mounting a file system in memory: %w: %w", err, ErrUnsupported)
+	}
+	return nil
+}
+
+// unmount undoes it. Nothing may be mounted there.
+func unmount(dir string) error {
+	err := syscall.Unmount(dir, syscall.MNT_DETACH)
+	if err != nil && !errors.Is(err, syscall.EINVAL) {
+		return fmt.Errorf("unmounting %s: %w", dir, err)
+	}
+	return nil
 }
 
 // canWire says what is missing for network namespaces, or nil.

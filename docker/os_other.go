@@ -6,6 +6,7 @@ package docker
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 )
@@ -19,3 +20,9 @@ var stopSignal, contSignal os.Signal
 func dieWithParent(*exec.Cmd) {}
 
 func canWire() error { return errors.New("network namespaces exist on Linux only") }
+
+func mountMemory(string, int64) error {
+	return fmt.Errorf("file systems in memory are mounted on Linux only: %w", ErrUnsupported)
+}
+
+func unmount(string) error { return nil }

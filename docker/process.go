@@ -23,6 +23,8 @@ type process struct {
 	at    string // host:port for clients
 	wires *wiring
 
+	ownDisk bool // its data are on one
+
 	mu  sync.Mutex // guards run
 	run *execution // the latest, nil before the first
 }

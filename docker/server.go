@@ -38,6 +38,8 @@ type node interface {
 	mend(context.Context) error
 	tail(context.Context) string // the last lines of the log, or why there are none
 	saveLogs(ctx context.Context, dir string) error
+	fillDisk(context.Context) error
+	freeDisk(context.Context) error
 }
 
 // Addr is host:port for clients, the same until the ensemble is closed.

@@ -50,7 +50,6 @@ func (c *clocks) read(scale timescale) {
 
 // sleep waits in the kernel, not in Go's timers: a thread that does nothing else then shows when it was not scheduled.
 func sleep(d time.Duration) {
-	left := unix.NsecToTimespec(d.Nanoseconds())
 	// An early end is a tick that comes sooner.
-	_ = unix.Nanosleep(&left, nil)
+	_, _ = unix.Poll(nil, int(d.Milliseconds()))
 }

@@ -84,6 +84,9 @@ func init() {
 		"isolate-leader": {
 			"the leader is cut off with some of the clients", onServer, lasting(12, 48), aContender, isolateLeader,
 		},
+		"fill-disk": {
+			"a server's disk is full", onServer, lasting(16, 32), aServer, fillDisk,
+		},
 		"rolling-restart": {
 			"all servers are restarted, one after the other", onAll, lasting(32, 48), nothing, rollingRestart,
 		},
@@ -111,11 +114,11 @@ func init() {
 			aContender, loseReply,
 		},
 		"delete-node": {
-			"an operator deletes a contender's node, the first in line or another", onTree, lasting(1, 2),
+			"an operator deletes a contender's node, the first in line or another", onTree, lasting(2, 8),
 			func(d dice) []string { return []string{d.path(), fmt.Sprint(d.IntN(3))} }, deleteNode,
 		},
 		"delete-parent": {
-			"an operator deletes a lock's parent with all in it", onTree, lasting(1, 2),
+			"an operator deletes a lock's parent with all in it", onTree, lasting(2, 8),
 			func(d dice) []string { return []string{d.opts.paths()[d.IntN(len(containers))]} }, deleteParent,
 		},
 		"reap": {
@@ -215,6 +218,18 @@ func killServer(ctx context.Context, s *stage, args []string, _ time.Duration) (
 			}
 			return nil
 		}, server.Kill(ctx)
+	})
+}
+
+// fillDisk fills it, and is over when the server serves again: one that has found its disk full has ended, or lingers.
+func fillDisk(ctx context.Context, s *stage, args []string, _ time.Duration) (heal, error) {
+	return s.onServer(ctx, args[0], func(server *docker.Server) (heal, error) {
+		return func(ctx context.Context) error {
+			if err := server.FreeDisk(ctx); err != nil {
+				return err
+			}
+			return errors.Join(server.Kill(ctx), server.Start(ctx))
+		}, server.FillDisk(ctx)
 	})
 }
 

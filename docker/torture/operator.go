@@ -37,7 +37,7 @@ func (o *operator) byHand(session int64) bool {
 }
 
 // errandBound is how long an errand may take.
-const errandBound = 3 * time.Second
+const errandBound = 5 * time.Second
 
 // errand runs f with a connection. It is given up when ctx ends, or after errandBound.
 func (o *operator) errand(ctx context.Context, f func(*zk.Conn) error) error {
@@ -125,6 +125,9 @@ func (o *operator) deleteParent(ctx context.Context, path string) error {
 				}
 			}
 			err = conn.Delete(path, -1)
+			if errors.Is(err, zk.ErrNoNode) && len(names) > 0 {
+				return nil // the servers were first
+			}
 			if !errors.Is(err, zk.ErrNotEmpty) { // somebody has joined meanwhile
 				return err
 			}

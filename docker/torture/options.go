@@ -50,6 +50,14 @@ func (o *Options) paths() []string {
 // tick is the servers' tickTime.
 func (o *Options) tick() time.Duration { return (o.Timeout / 8).Truncate(time.Millisecond) }
 
+// diskSize is that of the servers' disks, 0 if none is to be filled. An hour's transactions take some 100 MB.
+func (o *Options) diskSize() int64 {
+	if slices.Contains(o.Faults, "fill-disk") {
+		return 1 << 30
+	}
+	return 0
+}
+
 // Check completes the options, or says what is allowed.
 func (o *Options) Check() error {
 	if o.Duration < 10*time.Second || o.Duration > 24*time.Hour {

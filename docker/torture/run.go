@@ -87,7 +87,7 @@ func (s *stage) start(ctx context.Context) (err error) {
 		}
 	}()
 	servers := &docker.Options{
-		Servers: s.opts.Servers, Tick: s.opts.tick(), SyncLimit: 4, Log: s.opts.Log,
+		Servers: s.opts.Servers, Tick: s.opts.tick(), SyncLimit: 4, Log: s.opts.Log, DiskSize: s.opts.diskSize(),
 		Properties: map[string]string{
 			// The logs are read at the end: they must be whole, and servers that come back get what they lack from
 			// another's log, rather than a snapshot in which it does not stand who did what.
@@ -230,7 +230,7 @@ func (s *stage) fault(ctx context.Context, f Fault) {
 	bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), faultBound)
 	defer cancel()
 	note("%v", f)
-	back, err := kinds[f.Kind].inject(bound, s, f.Args, f.For)
+	back, err := s.inject(ctx, bound, f)
 	s.count(f.Kind, err)
 	if err != nil {
 		note("%v was not done: %v", f, err)
@@ -248,6 +248,20 @@ func (s *stage) fault(ctx context.Context, f Fault) {
 		s.amiss("taking back %v: %v", f, err)
 	}
 	note("over: %v", f)
+}
+
+// inject tries for as long as the fault was to last: what it needs, a leader or a contender in line, may be missing for a
+// moment, and another fault may be on what it is to hit.
+func (s *stage) inject(ctx, bound context.Context, f Fault) (heal, error) {
+	for giveUp := s.time.now() + history.Instant(f.For); ; {
+		back, err := kinds[f.Kind].inject(bound, s, f.Args, f.For)
+		if err == nil || s.time.now() > giveUp {
+			return back, err
+		}
+		if s.until(ctx, time.Duration(s.time.now())+100*time.Millisecond) != nil {
+			return nil, err
+		}
+	}
 }
 
 func (s *stage) count(kind string, err error) {

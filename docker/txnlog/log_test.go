@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package txnlog_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/docker/txnlog"
+)
+
+// kept is what a server of version 3.8 logged while all was done to it that is read here.
+func kept(t *testing.T) []byte {
+	t.Helper()
+	b, err := os.ReadFile("testdata/log.1")
+	require.NoError(t, err)
+	return b
+}
+
+func TestKeptLogIsReadAsItWasWritten(t *testing.T) {
+	txns, err := txnlog.ReadDir("testdata")
+	require.NoError(t, err)
+	type line struct {
+		Type      txnlog.Type
+		Path      string
+		Ephemeral bool
+		Asked     bool
+	}
+	var lines []line
+	for i, txn := range txns {
+		require.Equal(t, int64(i+1), txn.Zxid)
+		require.WithinRange(t, txn.Time, txns[0].Time, txns[0].Time.Add(10*time.Second))
+		for _, part := range txn.All() {
+			l := line{part.Type, "", part.Ephemeral, txn.Request != 0}
+			if len(part.Paths) > 0 {
+				l.Path = part.Paths[0]
+			}
+			lines = append(lines, l)
+		}
+	}
+	require.Equal(t, []line{
+		{txnlog.CreateSession, "", false, false},
+		{txnlog.CreateContainer, "/c", false, true},
+		{txnlog.Create, "/p", false, true},
+		{txnlog.Create, "/c/a-0000000000", true, true}, // the two of a transaction
+		{txnlog.SetData, "/p", false, true},
+		{txnlog.Error, "", false, true}, // a transaction that was refused
+		{txnlog.Create, "/p/e", true, true},
+		{txnlog.Delete, "/p/e", false, true},
+		{txnlog.Error, "", false, true},
+		{txnlog.SetACL, "/p", false, true},
+		{txnlog.Create, "/p/f", true, true},
+		{txnlog.CreateSession, "", false, false},
+		{txnlog.Create, "/p/g", true, true},
+		{txnlog.CloseSession, "/c/a-0000000000", false, true},
+		{txnlog.CloseSession, "/p/g", false, false}, // it timed out
+		{txnlog.DeleteContainer, "/c", false, false},
+	}, lines)
+	require.ElementsMatch(t, []string{"/p/f", "/c/a-0000000000"}, txns[12].Paths)
+	require.Equal(t, 2*time.Second, txns[0].Timeout)
+	require.Equal(t, txns[0].Session, txns[12].Session)
+}
+
+func TestLogEndsWhereItIsCutOffOrWrong(t *testing.T) {
+	whole := kept(t)
+	all, err := txnlog.Read(bytes.NewReader(whole))
+	require.NoError(t, err)
+	for cut := range len(whole) {
+		txns, err := txnlog.Read(bytes.NewReader(whole[:cut]))
+		require.NoError(t, err, "cut off at %d", cut)
+		require.Equal(t, all[:len(txns)], append([]txnlog.Txn{}, txns...), "cut off at %d", cut)
+	}
+	// A byte of the last transaction that is another: its sum does not fit any more.
+	spoilt := bytes.Clone(whole)
+	spoilt[bytes.LastIndexByte(spoilt, 'B')-3]++
+	txns, err := txnlog.Read(bytes.NewReader(spoilt))
+	require.NoError(t, err)
+	require.Equal(t, all[:len(all)-1], txns)
+}
+
+func TestWhatIsNoLogIsRefused(t *testing.T) {
+	_, err := txnlog.Read(bytes.NewReader([]byte("a file that is something else")))
+	require.ErrorContains(t, err, "does not begin like one")
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "log.txt"), nil, 0o600))
+	_, err = txnlog.ReadDir(dir)
+	require.ErrorContains(t, err, "no zxid in its name")
+}
+
+// log makes transactions with these zxids, in leaders' times and counts.
+func log(zxids ...[2]int64) []txnlog.Txn {
+	var txns []txnlog.Txn
+	for _, z := range zxids {
+		txns = append(txns, txnlog.Txn{Zxid: z[0]<<32 | z[1]})
+	}
+	return txns
+}
+
+func TestOnlyWhatTheEnsembleCarriedOutCounts(t *testing.T) {
+	type z = [2]int64
+	for name, c := range map[string]struct {
+		logs    [][]txnlog.Txn
+		agreed  []txnlog.Txn
+		dropped int
+	}{
+		"all have all": {
+			[][]txnlog.Txn{log(z{1, 1}, z{1, 2}), log(z{1, 1}, z{1, 2}), log(z{1, 1}, z{1, 2})},
+			log(z{1, 1}, z{1, 2}), 0,
+		},
+		"the leader is ahead": {
+			[][]txnlog.Txn{log(z{1, 1}, z{1, 2}, z{1, 3}), log(z{1, 1}, z{1, 2}), log(z{1, 1})},
+			log(z{1, 1}, z{1, 2}), 1,
+		},
+		"a leader that was cut off keeps what it proposed": {
+			[][]txnlog.Txn{log(z{1, 1}, z{1, 2}, z{2, 5}), log(z{1, 1}, z{2, 1}, z{2, 5}), log(z{1, 1}, z{2, 1}, z{2, 5})},
+			log(z{1, 1}, z{2, 1}, z{2, 5}), 1,
+		},
+		"what only the next leader had counts, though the others got it in a snapshot": {
+			[][]txnlog.Txn{log(z{1, 1}, z{1, 2}, z{1, 3}, z{2, 1}), log(z{1, 1}, z{1, 2}, z{2, 1}), log(z{1, 1}, z{2, 1})},
+			log(z{1, 1}, z{1, 2}, z{1, 3}, z{2, 1}), 0,
+		},
+		"a time of which nothing came": {
+			[][]txnlog.Txn{log(z{1, 1}, z{2, 1}), log(z{1, 1}, z{3, 1}), log(z{1, 1}, z{3, 1})},
+			log(z{1, 1}, z{3, 1}), 1,
+		},
+		"a server that was away": {
+			[][]txnlog.Txn{log(z{1, 1}, z{1, 9}), log(z{1, 1}, z{1, 2}, z{1, 9}), log(z{1, 1}, z{1, 2}, z{1, 9})},
+			log(z{1, 1}, z{1, 2}, z{1, 9}), 0,
+		},
+		"logged again among later ones": {
+			[][]txnlog.Txn{log(z{1, 1}, z{1, 3}, z{1, 2}, z{1, 2}), log(z{1, 1}, z{1, 2}), log(z{1, 1}, z{1, 2})},
+			log(z{1, 1}, z{1, 2}), 1,
+		},
+		"nothing": {[][]txnlog.Txn{nil, nil, nil}, nil, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			agreed, dropped := txnlog.Agreed(c.logs)
+			require.Equal(t, c.agreed, agreed)
+			require.Equal(t, c.dropped, dropped)
+		})
+	}
+}
