@@ -67,16 +67,7 @@ func (b bucket) Put(ctx context.Context, key string, body []byte, replaces strin
 }
 
 func TestDocumentationShowsTheStoreThatIsTestedHere(t *testing.T) {
-	own, err := os.ReadFile("object_test.go")
-	require.NoError(t, err)
-	_, code, found := strings.Cut(string(own), "line by line.\n\n")
-	require.True(t, found)
-	code, _, found = strings.Cut(code, "func Test")
-	require.True(t, found)
-	shown := "//\t" + strings.ReplaceAll(strings.TrimSpace(code), "\n", "\n//\t")
-	doc, err := os.ReadFile("../../fencing/objectfence/doc.go")
-	require.NoError(t, err)
-	require.Contains(t, string(doc), strings.ReplaceAll(shown, "//\t\n", "//\n"))
+	shows(t, "objectfence", code(t, "object_test.go", "\ntype bucket struct", "func Test"))
 }
 
 // A place is a bucket in words: what another process needs to find it.
