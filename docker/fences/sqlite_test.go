@@ -67,32 +67,3 @@ func TestWriteThatCommitsByItselfIsToldAndFencedAllTheSame(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 7, newest)
 }
-
-func TestRowWithItsOwnTokenIsGuarded(t *testing.T) {
-	db := empty(t, "WAL").open(t)
-	for _, statement := range []string{
-		"CREATE TABLE jobs (id INTEGER PRIMARY KEY, state TEXT NOT NULL, token INTEGER NOT NULL)",
-		"INSERT INTO jobs VALUES (1, 'new', 0)",
-	} {
-		_, err := db.ExecContext(t.Context(), statement)
-		require.NoError(t, err)
-	}
-	set := func(id int, token fencing.Token, state string) error {
-		return sqlfence.UpdateRow(t.Context(), db, token, sqlfence.Row{
-			Update:     "UPDATE jobs SET state = ?1, token = ?2 WHERE id = ?3 AND token <= ?2",
-			UpdateArgs: []any{state, token, id},
-			Newest:     "SELECT token FROM jobs WHERE id = ?",
-			NewestArgs: []any{id},
-		})
-	}
-	require.NoError(t, set(1, 7, "begun"))
-	require.NoError(t, set(1, 7, "begun"), "the same again")
-	require.NoError(t, set(1, 9, "taken over"))
-	var stale *fencing.StaleError
-	require.ErrorAs(t, set(1, 7, "done"), &stale)
-	require.Equal(t, fencing.StaleError{Token: 7, Newest: 9}, *stale)
-	require.ErrorIs(t, set(2, 9, "done"), sqlfence.ErrNoRow)
-	var state string
-	require.NoError(t, db.QueryRowContext(t.Context(), "SELECT state FROM jobs").Scan(&state))
-	require.Equal(t, "taken over", state)
-}
