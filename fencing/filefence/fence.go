@@ -25,9 +25,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/fencing/internal/names"
 )
 
 // A Fence keeps the newest tokens of any number of resources in one folder. It holds nothing open between calls and
@@ -95,7 +95,7 @@ func (f *Fence) Do(ctx context.Context, resource string, token fencing.Token, wr
 // Newest returns the newest token admitted for resource, or zero if there is none. Others may be calling Do: it is for
 // reports, not for deciding. It does not wait for them.
 func (f *Fence) Newest(resource string) (fencing.Token, error) {
-	err := checkName(resource)
+	err := names.Check(resource)
 	if err != nil {
 		return 0, fmt.Errorf("filefence: newest of %.64q: %w", resource, err)
 	}
@@ -133,21 +133,8 @@ func (f *Fence) Reset(ctx context.Context, resource string, newest fencing.Token
 }
 
 func check(ctx context.Context, resource string) error {
-	if err := checkName(resource); err != nil {
+	if err := names.Check(resource); err != nil {
 		return err
 	}
 	return context.Cause(ctx)
-}
-
-func checkName(resource string) error {
-	const longest = 512
-	switch {
-	case resource == "":
-		return errors.New("resource name is empty")
-	case len(resource) > longest:
-		return fmt.Errorf("resource name has %d bytes, more than %d", len(resource), longest)
-	case strings.Contains(resource, "\x00"):
-		return errors.New("resource name has a NUL byte")
-	}
-	return nil
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
-	"github.com/lockkeeper/lockkeeper/fencing/internal/resource"
+	"github.com/lockkeeper/lockkeeper/fencing/internal/names"
 )
 
 // A Guard admits writes to the objects of one store, each of which carries its own fence. The resource's name is the
@@ -68,7 +68,7 @@ func (g *Guard) Delete(ctx context.Context, key string, token fencing.Token) err
 func (g *Guard) write(
 	ctx context.Context, operation, key string, token fencing.Token, next func(current envelope) (envelope, error),
 ) error {
-	err := resource.CheckName(key)
+	err := names.Check(key)
 	if err == nil && !token.Valid() {
 		err = fencing.ErrInvalid
 	}
@@ -115,7 +115,7 @@ func (g *Guard) Newest(ctx context.Context, key string) (fencing.Token, error) {
 }
 
 func (g *Guard) look(ctx context.Context, key string) (envelope, error) {
-	if err := resource.CheckName(key); err != nil {
+	if err := names.Check(key); err != nil {
 		return envelope{}, err
 	}
 	at, err := g.read(ctx, key)
@@ -133,7 +133,7 @@ func (g *Guard) look(ctx context.Context, key string) (envelope, error) {
 // An object that was written before there was a guard, or around it, gets its first token in the same way: it is shut to
 // everybody until then. Pass that of the current holder of the lock, the newest grant of all.
 func (g *Guard) Reset(ctx context.Context, key string, newest fencing.Token) error {
-	err := resource.CheckName(key)
+	err := names.Check(key)
 	if err == nil && newest < 0 {
 		err = fencing.ErrInvalid
 	}

@@ -8,7 +8,7 @@ import (
 	"fmt"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
-	"github.com/lockkeeper/lockkeeper/fencing/internal/resource"
+	"github.com/lockkeeper/lockkeeper/fencing/internal/names"
 )
 
 // Eval sends the command EVAL to Redis, once, and returns its answer as the client has it: a list is a []any, a text in
@@ -84,9 +84,9 @@ func (g *Guard) Do(
 }
 
 func (g *Guard) do(
-	ctx context.Context, name string, token fencing.Token, script string, keys []string, args []any,
+	ctx context.Context, resource string, token fencing.Token, script string, keys []string, args []any,
 ) (any, error) {
-	if err := resource.CheckName(name); err != nil {
+	if err := names.Check(resource); err != nil {
 		return nil, err
 	}
 	if !token.Valid() {
@@ -95,7 +95,7 @@ func (g *Guard) do(
 	if script == "" {
 		return nil, errors.New("the script is empty")
 	}
-	all := append(append(make([]string, 0, len(keys)+1), keys...), g.prefix+name)
+	all := append(append(make([]string, 0, len(keys)+1), keys...), g.prefix+resource)
 	with := append(append(make([]any, 0, len(args)+1), args...), token.String())
 	a, err := g.change(ctx, guarded(script), all, with...)
 	if err != nil {
@@ -121,11 +121,11 @@ func (g *Guard) Newest(ctx context.Context, resource string) (fencing.Token, err
 	return newest, nil
 }
 
-func (g *Guard) newest(ctx context.Context, name string) (fencing.Token, error) {
-	if err := resource.CheckName(name); err != nil {
+func (g *Guard) newest(ctx context.Context, resource string) (fencing.Token, error) {
+	if err := names.Check(resource); err != nil {
 		return 0, err
 	}
-	a, _, err := g.ask(ctx, ask, []string{g.prefix + name})
+	a, _, err := g.ask(ctx, ask, []string{g.prefix + resource})
 	if err != nil || a.value == nil {
 		return 0, err
 	}
@@ -143,11 +143,11 @@ func (g *Guard) Reset(ctx context.Context, resource string, newest fencing.Token
 	return nil
 }
 
-func (g *Guard) reset(ctx context.Context, name string, newest fencing.Token) error {
-	if err := resource.CheckName(name); err != nil {
+func (g *Guard) reset(ctx context.Context, resource string, newest fencing.Token) error {
+	if err := names.Check(resource); err != nil {
 		return err
 	}
-	key := []string{g.prefix + name}
+	key := []string{g.prefix + resource}
 	var err error
 	switch {
 	case newest < 0:

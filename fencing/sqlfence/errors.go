@@ -2,12 +2,7 @@
 
 package sqlfence
 
-import (
-	"errors"
-	"fmt"
-	"strings"
-	"unicode/utf8"
-)
+import "errors"
 
 // What errors.Is finds in an error of this package, besides [fencing.ErrStale] and [fencing.ErrInvalid]. After any of
 // them but ErrUncertain and ErrTxEnded the database is as it was before the call.
@@ -27,20 +22,3 @@ var (
 	// ErrNoRow: the row that [UpdateRow] should change is not there.
 	ErrNoRow = errors.New("there is no such row")
 )
-
-// maxResource bounds a resource's name in bytes: a key of this size fits into the index of every database.
-const maxResource = 512
-
-func checkResource(resource string) error {
-	switch {
-	case resource == "":
-		return errors.New("the resource's name is empty")
-	case len(resource) > maxResource:
-		return fmt.Errorf("the resource's name has %d bytes, more than %d", len(resource), maxResource)
-	case strings.ContainsRune(resource, 0):
-		return errors.New("the resource's name holds a NUL")
-	case !utf8.ValidString(resource):
-		return errors.New("the resource's name is not UTF-8")
-	}
-	return nil
-}

@@ -10,6 +10,7 @@ import (
 	"regexp"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/fencing/internal/names"
 )
 
 // Options for [New]; zero fields mean the default.
@@ -78,7 +79,7 @@ func (g *Guard) Do(ctx context.Context, resource string, token fencing.Token, wr
 	fail := func(err error) error {
 		return fmt.Errorf("sqlfence: write %q with token %d: %w", resource, int64(token), err)
 	}
-	if err := checkResource(resource); err != nil {
+	if err := names.Check(resource); err != nil {
 		return fail(err)
 	}
 	if !token.Valid() {
@@ -155,7 +156,7 @@ func (g *Guard) whole(ctx context.Context, tx *sql.Tx, write func(tx *sql.Tx) er
 // Newest returns the newest token admitted for resource, or zero if there is none. It is out of date when it returns:
 // it is for reports. To decide, call Do.
 func (g *Guard) Newest(ctx context.Context, resource string) (fencing.Token, error) {
-	err := checkResource(resource)
+	err := names.Check(resource)
 	var newest fencing.Token
 	if err == nil {
 		err = g.db.QueryRowContext(ctx, g.sql.newest, resource).Scan(&newest)
@@ -178,7 +179,7 @@ func (g *Guard) Reset(ctx context.Context, resource string, newest fencing.Token
 	fail := func(err error) error {
 		return fmt.Errorf("sqlfence: reset %q to token %d: %w", resource, int64(newest), err)
 	}
-	if err := checkResource(resource); err != nil {
+	if err := names.Check(resource); err != nil {
 		return fail(err)
 	}
 	if newest < 0 {

@@ -25,7 +25,7 @@ const (
 	module = "github.com/lockkeeper/lockkeeper"
 
 	fencing  = module + "/fencing"
-	names    = module + "/fencing/internal/resource"
+	names    = module + "/fencing/internal/names"
 	recipes  = module + "/recipes"
 	lock     = module + "/lock"
 	election = module + "/election"
@@ -59,7 +59,7 @@ var rules = map[string]rule{
 		because: "its reader is a storage server that never heard of ZooKeeper",
 	},
 	fencing + "/sqlfence": {
-		may:     []string{fencing},
+		may:     []string{fencing, names},
 		tools:   []string{testify},
 		because: "whoever opens the database has chosen a driver, and a guard brings none",
 	},
@@ -74,7 +74,7 @@ var rules = map[string]rule{
 		because: "it stands in front of any handler and any guard",
 	},
 	fencing + "/filefence": {
-		may:     []string{fencing},
+		may:     []string{fencing, names},
 		tools:   []string{testify, fencing + "/fencetest"},
 		because: "a disk and its locks are all that it needs",
 	},

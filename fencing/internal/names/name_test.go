@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package resource_test
+package names_test
 
 import (
 	"strings"
@@ -8,12 +8,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockkeeper/lockkeeper/fencing/internal/resource"
+	"github.com/lockkeeper/lockkeeper/fencing/internal/names"
 )
 
 func TestNameIsTextOfSomeLengthWithoutNUL(t *testing.T) {
 	for _, name := range []string{"ledger", " ", "..", "a/b\n", "ledgér", strings.Repeat("l", 512)} {
-		require.NoError(t, resource.CheckName(name), "%q", name)
+		require.NoError(t, names.Check(name), "%q", name)
 	}
 	for name, says := range map[string]string{
 		"":                         "is empty",
@@ -22,6 +22,6 @@ func TestNameIsTextOfSomeLengthWithoutNUL(t *testing.T) {
 		"led\xffger":               "is not UTF-8",
 		strings.Repeat("\x00", 99): "holds a NUL",
 	} {
-		require.EqualError(t, resource.CheckName(name), "the resource's name "+says)
+		require.EqualError(t, names.Check(name), "the resource's name "+says)
 	}
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package resource says which names a resource may have, once for all guards.
-package resource
+// Package names says what a resource may be called, once for all guards.
+package names
 
 import (
 	"errors"
@@ -12,8 +12,8 @@ import (
 
 const longest = 512 // bytes: fits into a key of every store
 
-// CheckName returns an error that says what is wrong with name, or nil.
-func CheckName(name string) error {
+// Check returns an error that says what is wrong with the name of a resource, or nil.
+func Check(name string) error {
 	switch {
 	case name == "":
 		return errors.New("the resource's name is empty")
