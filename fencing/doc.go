@@ -45,8 +45,9 @@
 // twenty lines.
 //
 // Guards for real resources stand beside this package, each with the condition under which its guarantee holds: filefence
-// for what the processes of one host write, sqlfence for a database, httpfence for a service that is asked over HTTP and
-// decides by any of them. Package fencetest is the suite that such a guard must pass; whoever writes another runs it too.
+// for what the processes of one host write, sqlfence for a database, objectfence for an object store, redisfence for Redis,
+// and httpfence for a service that is asked over HTTP and decides by any of them. Package fencetest is the suite that such
+// a guard must pass; whoever writes another runs it too.
 //
 // This package imports the standard library only, so that a storage server can use it without knowing of ZooKeeper; a
 // resource in another language needs no more than the comparison of two 64-bit integers.
