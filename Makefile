@@ -63,8 +63,9 @@ lint: ## run golangci-lint on every module
 tidy: ## check that every go.mod is tidy
 	@set -e; for m in $(MODULES); do echo "tidy $$m"; (cd $$m && go mod tidy -diff); done
 
-bench: ## measure requests per lock cycle and its rate against a bare create and delete (BENCHTIME=2s)
-	@$(IMAGE) cd docker && go test -run '^$$' -bench . -benchtime $(BENCHTIME) ./suite/
+bench: ## measure lock cycles against a bare create and delete, and guarded writes against bare ones (BENCHTIME=2s)
+	go test -run '^$$' -bench . -benchtime $(BENCHTIME) ./fencing/...
+	@$(IMAGE) cd docker && go test -run '^$$' -bench . -benchtime $(BENCHTIME) ./suite/ ./fences/
 
 image: ## prepare the server image, where there is an engine, and print its name
 	@$(IMAGE) echo "$${ZK_TEST_IMAGE:-none needed: no container engine answers, or the environment names servers or Java}"
