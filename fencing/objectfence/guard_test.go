@@ -342,13 +342,15 @@ func TestContextThatEndsDuringTheWriteLeavesItUnknown(t *testing.T) {
 
 func TestWriteThatFindsItselfInTheWayHasSucceeded(t *testing.T) {
 	memory := &objectfence.Memory{}
-	twice := &faulty{Store: memory, put: func(key string, body []byte, replaces string) error {
-		require.NoError(t, memory.Put(t.Context(), key, body, replaces))
-		return memory.Put(t.Context(), key, body, replaces)
-	}}
-	ran := 0
+	twice := &faulty{Store: memory}
 	guard := guardOf(t, twice)
+	ran := 0
 	for range 2 {
+		twice.put = func(key string, body []byte, replaces string) error {
+			twice.put = nil
+			require.NoError(t, memory.Put(t.Context(), key, body, replaces))
+			return memory.Put(t.Context(), key, body, replaces)
+		}
 		require.NoError(t, guard.Update(t.Context(), "ledger", 9, func(body []byte) ([]byte, error) {
 			ran++
 			return append(body, 'x'), nil
