@@ -4,6 +4,9 @@ MODULES   := . docker examples
 GOLANGCI  := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 BENCHTIME ?= 2s
 SEEDS     ?= 20000
+DURATION  ?= 10m
+SERVERS   ?= 3
+FAULTS    ?= all
 
 # Real servers, ahead of a command that needs them. The program stands in the docker module, so that what it needs stays
 # out of the root's go.mod; -dir is where it runs the command, with ZK_SERVERS set.
@@ -18,7 +21,7 @@ IMAGE := set -eu; \
 	fi;
 
 .DEFAULT_GOAL := help
-.PHONY: bench clean clients demo demo-real examples help image lint simulate stores test tidy
+.PHONY: bench clean clients demo demo-real examples help image lint simulate stores test tidy torture
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +53,11 @@ examples: ## freeze a leader in the middle of its work, in each of the examples,
 
 simulate: ## try many plans of faults in fake time (SEEDS=20000)
 	cd internal/simulation && go test -run NoPlan -timeout 0 -sim.seeds $(SEEDS)
+
+# What comes of it goes to the folder that it names; the plan in it is run again with TORTURE='-plan FILE'.
+torture: ## break a real ensemble and who contends on it, and look for two at once (DURATION=10m SEED=… SERVERS=3 FAULTS=…)
+	@$(IMAGE) cd docker && go build -o ../bin/torture ./cmd/torture && \
+	exec ../bin/torture -duration '$(DURATION)' -servers '$(SERVERS)' -faults '$(FAULTS)' $(if $(SEED),-seed '$(SEED)') $(TORTURE)
 
 clients: ## get the clients of others that tests run: Kazoo, zkCli and Curator, from Debian's packages
 	@zktest/foreign/clients.sh

@@ -95,6 +95,10 @@ func (p *player) listen(in io.Reader) {
 				p.resting[words[1]] = time.Now().Add(d)
 				p.mu.Unlock()
 			}
+		case len(words) == 2 && words[0] == Step:
+			if d, err := time.ParseDuration(words[1]); err == nil {
+				stepWall(d)
+			}
 		}
 	}
 }

@@ -109,6 +109,19 @@ func init() {
 			"what passes between a contender and the servers takes long", onContender, lasting(8, 32),
 			func(d dice) []string { return []string{d.contender(), d.part(0, 2).String()} }, slow,
 		},
+		"step-clock": {
+			"a contender's wall clock is stepped, forward or back, and set right again", onContender, lasting(4, 32),
+			func(d dice) []string {
+				step := d.between(time.Second, 4*d.opts.Timeout)
+				if d.IntN(4) == 0 {
+					step = time.Hour
+				}
+				if d.IntN(2) == 0 {
+					step = -step
+				}
+				return []string{d.contender(), step.Truncate(time.Second).String()}
+			}, stepClock,
+		},
 		"lose-reply": {
 			"the answer to a join, a release or a heartbeat of a contender is lost with its connection", onContender, lasting(1, 8),
 			aContender, loseReply,
@@ -315,6 +328,24 @@ func pauseContender(_ context.Context, s *stage, args []string, _ time.Duration)
 	}
 	return s.hospital.admitted(c.body(), func() (heal, error) {
 		return func(context.Context) error { return c.thaw() }, c.freeze()
+	})
+}
+
+func stepClock(_ context.Context, s *stage, args []string, _ time.Duration) (heal, error) {
+	c, err := s.contender(args[0])
+	if err != nil {
+		return nil, err
+	}
+	by, err := time.ParseDuration(strings.Join(args[1:], " "))
+	if err != nil {
+		return nil, err
+	}
+	return s.hospital.admitted(c.body(), func() (heal, error) {
+		c.tell(Step + " " + by.String())
+		return func(context.Context) error {
+			c.tell(Step + " " + (-by).String())
+			return nil
+		}, nil
 	})
 }
 

@@ -5,6 +5,7 @@
 package torture
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,6 +23,8 @@ type Options struct {
 	Timeout    time.Duration // T, 2 s to 40 s; default 4 s. The servers' tick is an eighth of it
 	Plan       []Fault       // instead of one that is drawn
 	Contender  []string      // command of a contender
+	Name       string        // that the contenders have in the result; default their command
+	Steps      bool          // its contenders hear Step, see BuildStepping
 
 	// Logs is a folder in which the servers' transaction logs are kept, a folder each; "" for none.
 	Logs string
@@ -73,6 +76,9 @@ func (o *Options) Check() error {
 		if _, known := kinds[name]; !known {
 			return fmt.Errorf("fault %q: allowed are %s", name, strings.Join(Kinds(), ", "))
 		}
+	}
+	if slices.Contains(o.Faults, "step-clock") && !o.Steps {
+		return errors.New("fault step-clock: these contenders' clocks cannot be stepped")
 	}
 	for _, n := range []struct {
 		name   string

@@ -35,4 +35,6 @@ const (
 	Stop = "stop"
 	// Rest PATH DURATION has it begin nothing at a path for a while.
 	Rest = "rest"
+	// Step DURATION steps the wall clock that it reads, forward or back. Only contenders that are said to hear it.
+	Step = "step"
 )

@@ -73,11 +73,19 @@ type Finding struct {
 
 func newResult(opts *Options) *Result {
 	return &Result{
-		Schema: Schema, Contender: strings.Join(opts.Contender, " "), Started: time.Now().UTC().Truncate(time.Second),
+		Schema: Schema, Contender: opts.name(), Started: time.Now().UTC().Truncate(time.Second),
 		Go: goVersion, Commit: commit(), Seed: opts.Seed, Servers: opts.Servers, Contenders: opts.Contenders,
 		Clients: opts.Clients, Timeout: history.Instant(opts.Timeout), Tick: history.Instant(opts.tick()),
 		Faults: map[string]FaultCount{}, Findings: []Finding{}, Amiss: []string{},
 	}
+}
+
+// name is that of the contenders.
+func (o *Options) name() string {
+	if o.Name != "" {
+		return o.Name
+	}
+	return strings.Join(o.Contender, " ")
 }
 
 // commit is that of the library: from the build if it says, which `go run` does not, or from the checkout.

@@ -22,6 +22,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -55,10 +56,12 @@ const (
 
 func run(args []string, out, problems io.Writer) int {
 	opts, dir, err := parse(args, problems)
-	if errors.Is(err, flag.ErrHelp) {
+	switch {
+	case errors.Is(err, flag.ErrHelp):
 		return heldUp
-	}
-	if err != nil {
+	case errors.Is(err, errFlags): // said already
+		return notRun
+	case err != nil:
 		fmt.Fprintf(problems, "torture: %v\n", err)
 		return notRun
 	}
@@ -68,6 +71,14 @@ func run(args []string, out, problems io.Writer) int {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		progress("%v", err)
 		return notRun
+	}
+	if len(opts.Contender) == 0 {
+		remove, err := ours(ctx, opts)
+		defer remove()
+		if err != nil {
+			progress("%v", err)
+			return notRun
+		}
 	}
 	if opts.Plan == nil {
 		opts.Plan = torture.Draw(opts)
@@ -111,6 +122,30 @@ func run(args []string, out, problems io.Writer) int {
 	return heldUp
 }
 
+// ours has the contenders be those of this library: this program, or one that is built so that its clock can be stepped.
+// remove is to be called when they have ended.
+func ours(ctx context.Context, opts *torture.Options) (remove func(), err error) {
+	remove = func() {}
+	opts.Name = "lockkeeper"
+	if slices.Contains(opts.Faults, "step-clock") {
+		dir, err := os.MkdirTemp("", "torture-contender-")
+		if err != nil {
+			return remove, err
+		}
+		remove = func() { _ = os.RemoveAll(dir) } // it is in the folder for what may stay
+		progress("building a contender whose clock can be stepped")
+		binary, err := torture.BuildStepping(ctx, dir)
+		opts.Contender = []string{binary}
+		return remove, err
+	}
+	self, err := os.Executable()
+	opts.Contender = []string{self}
+	return remove, err
+}
+
+// errFlags says that package flag has refused a flag, and has said so.
+var errFlags = errors.New("flags")
+
 // parse reads the flags.
 func parse(args []string, problems io.Writer) (*torture.Options, string, error) {
 	flags := flag.NewFlagSet("torture", flag.ContinueOnError)
@@ -137,7 +172,10 @@ func parse(args []string, problems io.Writer) (*torture.Options, string, error) 
 		}
 	}
 	if err := flags.Parse(args); err != nil {
-		return nil, "", err
+		if errors.Is(err, flag.ErrHelp) {
+			return nil, "", err
+		}
+		return nil, "", fmt.Errorf("%w: %w", errFlags, err)
 	}
 	if flags.NArg() > 0 {
 		return nil, "", fmt.Errorf("%q: no arguments are wanted besides flags", flags.Args())
@@ -149,12 +187,12 @@ func parse(args []string, problems io.Writer) (*torture.Options, string, error) 
 	}
 	opts.Log = progress
 	opts.Contender = strings.Fields(*contender)
-	if len(opts.Contender) == 0 {
-		self, err := os.Executable()
-		if err != nil {
-			return nil, "", err
+	opts.Steps = true // whether they can is seen when they are built
+	if len(opts.Contender) > 0 {
+		opts.Steps = false
+		if *faults == "all" {
+			opts.Faults = slices.DeleteFunc(torture.Kinds(), func(name string) bool { return name == "step-clock" })
 		}
-		opts.Contender = []string{self}
 	}
 	if err := opts.Check(); err != nil {
 		return nil, "", err
@@ -178,12 +216,17 @@ func parse(args []string, problems io.Writer) (*torture.Options, string, error) 
 
 // again is the command that runs the same plan.
 func again(opts *torture.Options, dir string) string {
-	command := fmt.Sprintf("go run -C docker ./cmd/torture -duration %v -seed %d -servers %d -contenders %d -clients %d -timeout %v -plan %s",
-		opts.Duration, opts.Seed, opts.Servers, opts.Contenders, opts.Clients, opts.Timeout, filepath.Join(dir, "plan.txt"))
+	faults := "all"
 	if len(opts.Faults) < len(torture.Kinds()) {
-		command += " -faults " + strings.Join(opts.Faults, ",")
+		faults = strings.Join(opts.Faults, ",")
 	}
-	return command
+	more := fmt.Sprintf("-plan %s -contenders %d -clients %d -timeout %v", filepath.Join(dir, "plan.txt"), opts.Contenders,
+		opts.Clients, opts.Timeout)
+	if opts.Name == "" {
+		more += fmt.Sprintf(" -contender %q", strings.Join(opts.Contender, " "))
+	}
+	return fmt.Sprintf("make torture DURATION=%v SEED=%d SERVERS=%d FAULTS=%s TORTURE='%s'", opts.Duration, opts.Seed, opts.Servers,
+		faults, more)
 }
 
 func write(dir, name string, f func(io.Writer) error) error {

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix && !stepclock
+
+package torture
+
+import "time"
+
+// stepWall does nothing: this process's wall clock cannot be stepped, see BuildStepping.
+func stepWall(time.Duration) {}

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix && stepclock
+
+package torture
+
+import "time"
+
+// stepWall steps this process's wall clock, by whole seconds. It is built with BuildStepping's package time.
+func stepWall(by time.Duration) { time.WallStep.Add(int64(by / time.Second)) }

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package torture
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// A process reads the machine's wall clock without asking anybody, and stepping that would step it for everybody. So the
+// contenders of this library can be built with a time.Now whose wall clock can be stepped: the standard library's own, with
+// a line more. Everything in the process, the recipes and the ZooKeeper client alike, then reads what is stepped, and
+// nothing in the recipes has to know of it.
+
+// now is what time.Now begins with, and what it begins with in a contender whose wall clock can be stepped.
+const (
+	now        = "\tsec, nsec, mono := runtimeNow()\n"
+	steppedNow = now + "\tsec += WallStep.Load()\n"
+)
+
+// stepVariable is added to package time, in a file of its own.
+const stepVariable = `package time
+
+import "sync/atomic"
+
+// WallStep is by how many seconds the wall clock is stepped.
+var WallStep atomic.Int64
+`
+
+// BuildStepping builds a contender of this library whose wall clock can be stepped, in dir, and returns its path. It needs
+// the go command, with the docker module as its working folder, and a minute or so the first time.
+func BuildStepping(ctx context.Context, dir string) (string, error) {
+	fail := func(err error) (string, error) {
+		return "", fmt.Errorf("building a contender whose clock can be stepped: %w", err)
+	}
+	root, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
+	if err != nil {
+		return fail(err)
+	}
+	original := filepath.Join(strings.TrimSpace(string(root)), "src", "time", "time.go")
+	source, err := os.ReadFile(original)
+	if err != nil {
+		return fail(err)
+	}
+	if strings.Count(string(source), now) != 1 {
+		return fail(fmt.Errorf("%s does not read the clock as it did", original))
+	}
+	files := map[string]string{
+		"time.go.txt": strings.Replace(string(source), now, steppedNow, 1), "step.go.txt": stepVariable,
+	}
+	replace := map[string]string{
+		original: filepath.Join(dir, "time.go.txt"),
+		filepath.Join(filepath.Dir(original), "step.go"): filepath.Join(dir, "step.go.txt"),
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return fail(err)
+	}
+	files["overlay.json"] = string(overlay)
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			return fail(err)
+		}
+	}
+	binary := filepath.Join(dir, "contender")
+	out, err := exec.CommandContext(ctx, "go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-tags", "stepclock",
+		"-o", binary, "github.com/lockkeeper/lockkeeper/docker/cmd/torture").CombinedOutput()
+	if err != nil {
+		return fail(errors.Join(err, errors.New(string(out))))
+	}
+	return binary, nil
+}
