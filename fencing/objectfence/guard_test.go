@@ -447,6 +447,24 @@ func TestRefusalsOfTheVersionThatIsThereAreRiddenOutAndThenTold(t *testing.T) {
 	}
 }
 
+func TestRefusalsBetweenTheWritesOfOthersAreNotAddedUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := &objectfence.Memory{}
+		others := guardOf(t, memory)
+		asked := 0
+		guard := guardOf(t, &faulty{Store: memory, put: func(key string, body []byte, replaces string) error {
+			switch asked++; {
+			case asked == 40:
+				return memory.Put(t.Context(), key, body, replaces)
+			case asked%2 == 0:
+				require.NoError(t, others.Put(t.Context(), key, 7, nil))
+			}
+			return objectfence.ErrPrecondition
+		}})
+		require.NoError(t, guard.Put(t.Context(), "ledger", 7, []byte("seven")))
+	})
+}
+
 func TestMisuseIsAnErrorThatSaysWhat(t *testing.T) {
 	_, err := objectfence.New(nil)
 	require.ErrorContains(t, err, "the store is nil")
