@@ -14,7 +14,7 @@
 // # What it promises
 //
 // Close ends the process and removes its data, and a Server's process ends with the one that started it, even if that is
-// killed (on Linux: elsewhere the killed run leaves its servers behind).
+// killed (on Linux: elsewhere the killed run leaves its servers behind). The data of a killed run goes with the next start.
 //
 // What a server has acknowledged outlives Kill. It need not outlive the machine: the servers write, but do not wait for
 // the disk, because the pages that a process has written are the kernel's, and stay when the process is killed. A test of

@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-func TestServerEndsWithTheProcessThatStartedIt(t *testing.T) {
+func TestServerEndsWithTheProcessThatStartedItAndItsDataWithTheNextStart(t *testing.T) {
 	stores.Redis(t, nil) // or the test is not run
 	t.Setenv("TMPDIR", open(t))
 	self, err := os.Executable()
@@ -60,4 +60,19 @@ func TestServerEndsWithTheProcessThatStartedIt(t *testing.T) {
 		}
 		return err != nil
 	}, 10*time.Second, time.Millisecond)
+
+	left := func() (names []string) {
+		entries, err := os.ReadDir(os.TempDir())
+		require.NoError(t, err)
+		for _, entry := range entries {
+			names = append(names, entry.Name())
+		}
+		return names
+	}
+	orphan := left()
+	require.Len(t, orphan, 1)
+	stores.Redis(t, nil)
+	stores.Redis(t, nil)
+	require.Len(t, left(), 2, "those of the living")
+	require.NotContains(t, left(), orphan[0])
 }

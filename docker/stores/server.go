@@ -43,7 +43,8 @@ type Server struct {
 	Addr string
 
 	name  string
-	dir   string // holds the log and the folder data
+	dir   string   // holds the log and the folder data
+	claim *os.File // on dir
 	argv  []string
 	as    *user
 	ready func(ctx context.Context) error // nil when it serves
@@ -69,11 +70,11 @@ func prepared(name string) (*Server, error) {
 	if err := l.Close(); err != nil {
 		return nil, err
 	}
-	if s.dir, err = os.MkdirTemp("", "lockkeeper-"+name+"-"); err != nil {
+	if s.dir, s.claim, err = claim("lockkeeper-" + name + "-"); err != nil {
 		return nil, err
 	}
 	if err := errors.Join(s.own(s.dir), s.folder(s.data())); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(s.dir))
+		return nil, errors.Join(err, os.RemoveAll(s.dir), s.claim.Close())
 	}
 	return s, nil
 }
@@ -192,7 +193,7 @@ func (s *Server) Close() error {
 	s.closing.Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), endBound)
 		defer cancel()
-		s.closeErr = errors.Join(s.Kill(ctx), os.RemoveAll(s.dir))
+		s.closeErr = errors.Join(s.Kill(ctx), os.RemoveAll(s.dir), s.claim.Close())
 	})
 	return s.closeErr
 }
