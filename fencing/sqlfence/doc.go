@@ -43,6 +43,8 @@
 //     are new at the same moment may be told of a deadlock: nothing is kept, try again.
 //   - PostgreSQL at the levels repeatable read and serializable refuses with 40001 whoever had to wait: nothing is kept, try
 //     again.
+//   - A COMMIT or ROLLBACK that the function sends as a statement goes unseen by pgx, and Do returns nil whatever was kept;
+//     lib/pq and SQLite refuse the commit then, with an error that wraps [ErrUncertain].
 //   - MySQL ends the transaction at a statement that commits by itself, such as CREATE TABLE, and at a deadlock; what the
 //     function does after that is committed at once, unfenced. Do cannot take it back, and returns [ErrTxEnded]. If the
 //     function returns an error besides, that is the error, and what such a statement has committed stays. To know it
