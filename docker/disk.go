@@ -27,6 +27,10 @@ const (
 	filler     = "filler"
 )
 
+// halfWritten are snapshots that a server could not finish. It would take one for
+// the newest, and not start: it is newer than the epoch that could not be written.
+const halfWritten = "snapshot.*.tmp"
+
 // errNoDisk is why a server's disk cannot be filled.
 var errNoDisk = fmt.Errorf("it has no disk of its own, see Options.DiskSize: %w", ErrUnsupported)
 
@@ -36,8 +40,9 @@ func (s *Server) FillDisk(ctx context.Context) error {
 	return s.did("fill the disk", s.node.fillDisk(ctx))
 }
 
-// FreeDisk undoes FillDisk. A server that has ended for it must be started again,
-// and one that has not may need it, too.
+// FreeDisk undoes FillDisk, and removes what a server could not finish writing and
+// would not start with. The server must have been killed before, and be started
+// again: one that has found its disk full has ended, or lingers.
 func (s *Server) FreeDisk(ctx context.Context) error {
 	return s.did("free the disk", s.node.freeDisk(ctx))
 }
@@ -124,7 +129,7 @@ func (m *member) freeDisk(ctx context.Context) error {
 	if m.disks == nil {
 		return errNoDisk
 	}
-	return m.disks.sh(ctx, "rm -f "+m.fillerPath())
+	return m.disks.sh(ctx, fmt.Sprintf("rm -f %s %s/%d/version-2/%s", m.fillerPath(), keptDisks, m.id, halfWritten))
 }
 
 // disk is the folder of a process's data.
@@ -153,9 +158,12 @@ func (pr *process) freeDisk(context.Context) error {
 	if !pr.ownDisk {
 		return errNoDisk
 	}
-	err := os.Remove(filepath.Join(pr.disk(), filler))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
+	names, err := filepath.Glob(filepath.Join(pr.disk(), "version-2", halfWritten))
+	errs := []error{err}
+	for _, name := range append(names, filepath.Join(pr.disk(), filler)) {
+		if err := os.Remove(name); !errors.Is(err, os.ErrNotExist) {
+			errs = append(errs, err)
+		}
 	}
-	return err
+	return errors.Join(errs...)
 }

@@ -22,9 +22,9 @@ func TestServerWithAFullDiskCarriesNothingOutUntilItIsFreed(t *testing.T) {
 			}
 		}
 		require.Error(t, refused)
+		require.NoError(t, server.Kill(ctx))
 		require.NoError(t, server.FreeDisk(ctx))
 		require.NoError(t, server.FreeDisk(ctx), "again")
-		require.NoError(t, server.Kill(ctx))
 		require.NoError(t, server.Start(ctx))
 		require.NoError(t, server.WaitServing(ctx))
 		require.NoError(t, dialSession(t, server.Addr()).create(t, "/b-"))

@@ -238,10 +238,7 @@ func killServer(ctx context.Context, s *stage, args []string, _ time.Duration) (
 func fillDisk(ctx context.Context, s *stage, args []string, _ time.Duration) (heal, error) {
 	return s.onServer(ctx, args[0], func(server *docker.Server) (heal, error) {
 		return func(ctx context.Context) error {
-			if err := server.FreeDisk(ctx); err != nil {
-				return err
-			}
-			return errors.Join(server.Kill(ctx), server.Start(ctx))
+			return errors.Join(server.Kill(ctx), server.FreeDisk(ctx), server.Start(ctx))
 		}, server.FillDisk(ctx)
 	})
 }

@@ -137,6 +137,7 @@ func (s *stage) start(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	s.opts.Log("%d contenders begin", len(s.contenders))
 	return nil
 }
 
