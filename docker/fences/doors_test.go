@@ -18,11 +18,14 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/fencing/fencetest"
 	"github.com/lockkeeper/lockkeeper/fencing/filefence"
 	"github.com/lockkeeper/lockkeeper/fencing/httpfence"
 	"github.com/lockkeeper/lockkeeper/fencing/objectfence"
+	"github.com/lockkeeper/lockkeeper/fencing/redisfence"
 	"github.com/lockkeeper/lockkeeper/fencing/sqlfence"
 )
 
@@ -44,6 +47,7 @@ var openers = map[string]func(place string, within func()) (opened, error){
 	"sqlite":   openSQL("sqlite", sqlfence.SQLite),
 	"postgres": openSQL("pgx", sqlfence.PostgreSQL),
 	"mariadb":  openSQL("mysql", sqlfence.MySQL),
+	"redis":    openRedis,
 	"s3":       openObjects,
 	"http":     openHTTP,
 }
@@ -110,6 +114,15 @@ func (f *files) Value(_ context.Context, resource string) (string, error) {
 
 func (f *files) Reset(ctx context.Context, resource string) error {
 	return f.fence.Reset(ctx, resource, 0)
+}
+
+func openRedis(addr string, _ func()) (opened, error) {
+	client := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1})
+	guard, err := redisfence.New(evalOf(client), nil)
+	if err != nil {
+		return opened{}, errors.Join(err, client.Close())
+	}
+	return opened{registers{guard, evalOf(client), "value:"}, client.Close}, nil
 }
 
 func openObjects(at string, _ func()) (opened, error) {

@@ -23,6 +23,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/docker"
+	"github.com/lockkeeper/lockkeeper/docker/stores"
 	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/lock"
 	"github.com/lockkeeper/lockkeeper/recipes"
@@ -131,7 +132,11 @@ func newLateStage(t *testing.T) *lateStage {
 	s := &lateStage{
 		local: []door{{"files", t.TempDir()}, {"sqlite", empty(t, "WAL").dsn}},
 		servers: []door{
-			{"postgres", pgx.empty(t).dsn}, {"mariadb", maria.empty(t).dsn}, {"s3", string(objects)}, {"http", serve(t)},
+			{"postgres", pgx.empty(t).dsn},
+			{"mariadb", maria.empty(t).dsn},
+			{"redis", stores.Redis(t, nil).Addr},
+			{"s3", string(objects)},
+			{"http", serve(t)},
 		},
 	}
 	s.ensemble = docker.Start(t, &docker.Options{Servers: 1, Tick: newSession / 20})
