@@ -22,6 +22,7 @@ type Part struct {
 	Clients  int             `json:"clients"`  // that contend at the same time, with a session each
 	Register string          `json:"register"` // host:port of the registers
 	Seed     uint64          `json:"seed"`     // of its dice
+	Harness  int             `json:"harness"`  // process id of whoever started it
 
 	// Tokenless says that the library gives out no tokens. The instant at which a contender knew of its grant stands in
 	// their place, in the history and in the registers, so that late writes can be told from others. It is the run's own

@@ -68,7 +68,7 @@ func (c *contender) start() error {
 	lives := int(s.lives.Add(1))
 	part, err := json.Marshal(Part{
 		Name: l.name, Servers: servers, Paths: s.opts.paths(), Timeout: history.Instant(s.opts.Timeout), Began: s.time.began,
-		First: lives*million + 1, Clients: s.opts.Clients, Register: s.registers.addr(), Seed: s.opts.Seed*1000 + uint64(lives),
+		First: lives*million + 1, Clients: s.opts.Clients, Register: s.registers.addr(), Seed: s.opts.Seed*1000 + uint64(lives), Harness: os.Getpid(),
 	})
 	if err != nil {
 		return fmt.Errorf("contender: %w", err)
