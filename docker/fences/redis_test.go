@@ -195,6 +195,14 @@ func TestFenceOfRedisOutlivesItsServerWithAnAppendOnlyFile(t *testing.T) {
 	}
 }
 
+func TestRestartOfRedisWithoutAnAppendOnlyFileForgetsTheFence(t *testing.T) {
+	server := stores.Redis(t, &stores.Options{Args: []string{"--appendonly", "no"}})
+	require.NoError(t, registersOf(t, goRedis(t, server.Addr), "").Write(t.Context(), "ledger", 9, "nine"))
+	require.NoError(t, server.Kill(t.Context()))
+	require.NoError(t, server.Start(t.Context()))
+	require.NoError(t, registersOf(t, goRedis(t, server.Addr), "").Write(t.Context(), "ledger", 8, "late"), "older than 9, and admitted")
+}
+
 // What the documentation warns of, on the first screen. The replica is promoted while the master still takes writes, as
 // it does for those who are on its side of a network that is cut.
 func TestReplicaThatIsPromotedWithoutTheWriteAdmitsAnOlderToken(t *testing.T) {

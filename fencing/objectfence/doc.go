@@ -29,6 +29,7 @@
 //   - An error that wraps [ErrUncertain] means that the connection ended, or ctx did, while the write was under way: it is
 //     there, or will be, or not. Where the object can be read and shows that it is, there is no error.
 //   - Reads are not fenced.
+//   - A guarded write is two requests, where a bare one is one.
 //   - Nobody is served in order. Writers of one object that come at the same time begin again until they are alone, or
 //     their ctx is done.
 //
