@@ -25,6 +25,11 @@ type Numbers struct {
 	// Late are holders that were scheduled, and told only when another held the path already; Latest is by how much.
 	Late   int             `json:"late_tellings"`
 	Latest history.Instant `json:"latest_telling"`
+	// Outlived are holders that believed to hold, while they were scheduled, what another had been granted: the late ones,
+	// and those that were not scheduled at first and did not find out within T/24 when they were again. Longest is for how
+	// long at worst, without the time in which they were not scheduled. See Alone.
+	Outlived int             `json:"stale_beliefs"`
+	Longest  history.Instant `json:"longest_stale_belief"`
 	// Unscheduled are those that another followed while they were not scheduled, and by hand those whose node somebody
 	// deleted: nobody can tell these in time. Dead ones do not count.
 	Unscheduled int `json:"overtaken_while_paused"`
@@ -109,6 +114,10 @@ func (n *Numbers) hold(s *story, h *hold) {
 	}
 	byHand := h.node != nil && h.node.deleted.Cause == history.ByHand
 	next := s.following(h)
+	if from, to := s.outlived(h, next); to > from {
+		n.Outlived++
+		n.Longest = max(n.Longest, to-from)
+	}
 	if next.Kind != "" && h.when() > next.At {
 		switch {
 		case byHand:

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check_test
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/internal/simulation/check"
+	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
+)
+
+// A holds from 1 s on, and B is granted the path at 2 s. What is between is up to the case; T is 4 s.
+func TestWhoBelievesOnIsFound(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		lines   string
+		beliefs int
+		longest string
+	}{
+		{"told before", `1.9s told A expired`, 0, "0s"},
+		{"told after", `2.5s told A expired`, 1, "500ms"},
+		{"gives up before, and the call returns after", "1.9s releasing A\n2.5s told A released", 0, "0s"},
+		{"paused, and told at once", "1.5s paused A\n4s woke A\n4.1s told A expired", 0, "0s"},
+		{"paused, and told late", "1.5s paused A\n4s woke A\n5.291666667s told A expired", 1, "1s"},
+		{"paused afterwards: while it was not, it believed", "2.25s paused A\n4s woke A\n5s told A expired", 1, "250ms"},
+		{"killed", `3s crashed A`, 0, "0s"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			// Grace, with which the excuse of T/24 gets longer, is 125 ms, as in a torture.
+			lines := "0s run\n0s asked A\n1s granted A\n1s asked B\n2s granted B\n" + c.lines + "\n9s releasing B\n9s told B released\n10s end"
+			events := tell(t, lines)
+			numbers := check.Measure(events)
+			require.Equal(t, c.beliefs, numbers.Outlived)
+			require.Equal(t, c.longest, numbers.Longest.String())
+			found := check.Believed(events)
+			require.Len(t, found, c.beliefs)
+			for _, f := range found {
+				require.Equal(t, check.Alone, f.Rule)
+			}
+		})
+	}
+}
+
+// tell makes a history of lines "INSTANT KIND [CONTENDER [CAUSE]]", in the order of their instants.
+func tell(t *testing.T, text string) []history.Event {
+	t.Helper()
+	var events []history.Event
+	for line := range strings.Lines(text) {
+		words := append(strings.Fields(line), "", "")
+		e := history.Event{Kind: history.Kind(words[1])}
+		require.NoError(t, e.At.UnmarshalText([]byte(words[0])))
+		switch e.Kind {
+		case history.Run:
+			e.Timeout, e.Tick, e.Grace = 4e9, 5e8, 125e6
+		case history.End:
+		default:
+			e.Contender, e.Cause = words[2], history.Cause(words[3])
+			e.Path, e.Attempt = "/x", int(e.Contender[0])
+		}
+		if e.Kind == history.Granted {
+			e.Token = history.ID(e.At)
+		}
+		if e.Kind == history.Paused || e.Kind == history.Woke || e.Kind == history.Crashed {
+			e.Path, e.Attempt = "", 0
+		}
+		events = append(events, e)
+	}
+	slices.SortStableFunc(events, func(a, b history.Event) int { return cmp.Compare(a.At, b.At) })
+	for i := range events {
+		events[i].Line = i + 1
+	}
+	return events
+}
