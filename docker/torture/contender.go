@@ -8,6 +8,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -126,8 +127,17 @@ func (a *actor) act() {
 		}
 		_ = a.pen.close() // nothing is written any more
 	}()
-	for !a.stopped() {
+	for visits := a.part.Paths; !a.stopped(); {
 		if a.client == nil && !a.connect() {
+			continue
+		}
+		if a.part.Visit {
+			if len(visits) == 0 {
+				return
+			}
+			if a.attempt(visits[0], ask{how: "lock"}) {
+				visits = visits[1:]
+			}
 			continue
 		}
 		path := a.part.Paths[a.rand.IntN(len(a.part.Paths))]
@@ -135,7 +145,7 @@ func (a *actor) act() {
 			a.pause(10 * time.Millisecond)
 			continue
 		}
-		a.attempt(path)
+		a.attempt(path, a.draw())
 	}
 }
 
@@ -201,9 +211,8 @@ func (a *actor) draw() ask {
 	return drawn
 }
 
-// attempt asks for a path, works while it has it, and gives it back.
-func (a *actor) attempt(path string) {
-	drawn := a.draw()
+// attempt asks for a path, works while it has it, and gives it back. It says whether it was granted the path.
+func (a *actor) attempt(path string, drawn ask) (granted bool) {
 	by := history.Event{Attempt: a.voice.next(), Path: path}
 	asked := by
 	asked.Kind, asked.Text = history.Asked, drawn.how
@@ -220,8 +229,12 @@ func (a *actor) attempt(path string) {
 		failed := by
 		failed.Kind, failed.Error = history.Failed, a.library.Why(err)
 		a.voice.say(failed)
+		if errors.As(err, new(*BrokenError)) {
+			a.client.Close()
+			a.client = nil
+		}
 		a.pause(a.between(5*time.Millisecond, 50*time.Millisecond))
-		return
+		return false
 	}
 	token, told := a.granted(by, got)
 	a.work(by, got, token, drawn.hold)
@@ -239,6 +252,7 @@ func (a *actor) attempt(path string) {
 	}
 	<-told
 	a.voice.say(released)
+	return true
 }
 
 // granted tells of a grant, and has told when it ends; what is returned is closed then.

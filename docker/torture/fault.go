@@ -70,16 +70,16 @@ func init() {
 		},
 		"pause-server": {
 			"a server is stopped by SIGSTOP", onServer, lasting(4, 32), aServer,
-			onOne((*docker.Server).Pause, (*docker.Server).Unpause),
+			onOne(Server.Pause, Server.Unpause),
 		},
 		"cut-server": {
 			"a server is cut off from all others and from clients", onServer, lasting(8, 32), aServer,
-			onOne((*docker.Server).Cut, (*docker.Server).Mend),
+			onOne(Server.Cut, Server.Mend),
 		},
 		"cut-follower": {
 			"a follower is cut off from the leader, and its clients stay", onServer, lasting(12, 48),
 			func(dice) []string { return []string{"follower"} },
-			onOne((*docker.Server).CutFromPeers, (*docker.Server).Mend),
+			onOne(Server.CutFromPeers, Server.Mend),
 		},
 		"isolate-leader": {
 			"the leader is cut off with some of the clients", onServer, lasting(12, 48), aContender, isolateLeader,
@@ -186,45 +186,47 @@ func (h *hospital) admitted(what string, f func() (heal, error)) (heal, error) {
 }
 
 // server finds a server by its number or its role.
-func (s *stage) server(ctx context.Context, name string) (*docker.Server, error) {
+func (s *stage) server(ctx context.Context, name string) (Server, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	switch name {
-	case "leader":
-		return s.ensemble.Leader(ctx)
-	case "follower":
-		followers, err := s.ensemble.Followers(ctx)
-		if err != nil || len(followers) == 0 {
-			return nil, errors.Join(err, errors.New("no follower"))
+	all := s.servers.All()
+	if name == "leader" || name == "follower" {
+		leader, err := s.servers.Leader(ctx)
+		if err != nil || name == "leader" {
+			return leader, err
+		}
+		followers := slices.DeleteFunc(all, func(one Server) bool { return one == leader })
+		if len(followers) == 0 {
+			return nil, errors.New("no follower")
 		}
 		return followers[int(s.picks.Add(1))%len(followers)], nil
 	}
 	n, err := strconv.Atoi(name)
-	if err != nil || n < 1 || n > len(s.ensemble.Servers()) {
+	if err != nil || n < 1 || n > len(all) {
 		return nil, fmt.Errorf("no server %q", name)
 	}
-	return s.ensemble.Servers()[n-1], nil
+	return all[n-1], nil
 }
 
 // onServer breaks one server.
-func (s *stage) onServer(ctx context.Context, name string, f func(*docker.Server) (heal, error)) (heal, error) {
+func (s *stage) onServer(ctx context.Context, name string, f func(Server) (heal, error)) (heal, error) {
 	server, err := s.server(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	return s.hospital.admitted(fmt.Sprint("server ", server.ID), func() (heal, error) { return f(server) })
+	return s.hospital.admitted(fmt.Sprint("server ", s.number(server)), func() (heal, error) { return f(server) })
 }
 
-func onOne(hurt, mend func(*docker.Server, context.Context) error) func(context.Context, *stage, []string, time.Duration) (heal, error) {
+func onOne(hurt, mend func(Server, context.Context) error) func(context.Context, *stage, []string, time.Duration) (heal, error) {
 	return func(ctx context.Context, s *stage, args []string, _ time.Duration) (heal, error) {
-		return s.onServer(ctx, args[0], func(server *docker.Server) (heal, error) {
+		return s.onServer(ctx, args[0], func(server Server) (heal, error) {
 			return func(ctx context.Context) error { return mend(server, ctx) }, hurt(server, ctx)
 		})
 	}
 }
 
 func killServer(ctx context.Context, s *stage, args []string, _ time.Duration) (heal, error) {
-	return s.onServer(ctx, args[0], func(server *docker.Server) (heal, error) {
+	return s.onServer(ctx, args[0], func(server Server) (heal, error) {
 		return func(ctx context.Context) error {
 			if err := server.Start(ctx); err != nil {
 				return err
@@ -236,7 +238,11 @@ func killServer(ctx context.Context, s *stage, args []string, _ time.Duration) (
 
 // fillDisk fills it, and is over when the server serves again: one that has found its disk full has ended, or lingers.
 func fillDisk(ctx context.Context, s *stage, args []string, _ time.Duration) (heal, error) {
-	return s.onServer(ctx, args[0], func(server *docker.Server) (heal, error) {
+	return s.onServer(ctx, args[0], func(hurt Server) (heal, error) {
+		server, ours := hurt.(*docker.Server)
+		if !ours {
+			return nil, docker.ErrUnsupported // its disk is everybody's
+		}
 		return func(ctx context.Context) error {
 			return errors.Join(server.Kill(ctx), server.FreeDisk(ctx), server.Start(ctx))
 		}, server.FillDisk(ctx)
@@ -249,10 +255,10 @@ func isolateLeader(ctx context.Context, s *stage, args []string, _ time.Duration
 	if err != nil {
 		return nil, err
 	}
-	return s.onServer(ctx, "leader", func(leader *docker.Server) (heal, error) {
+	return s.onServer(ctx, "leader", func(leader Server) (heal, error) {
 		return s.hospital.admitted(c.links(), func() (heal, error) {
 			for i, p := range c.proxies {
-				if i != leader.ID-1 {
+				if i != s.number(leader)-1 {
 					p.Refuse()
 				}
 			}
@@ -271,8 +277,8 @@ func rollingRestart(ctx context.Context, s *stage, _ []string, lasts time.Durati
 			s.hospital.discharge(what)
 		}
 	}
-	for _, server := range s.ensemble.Servers() {
-		what := fmt.Sprint("server ", server.ID)
+	for _, server := range s.servers.All() {
+		what := fmt.Sprint("server ", s.number(server))
 		if err := s.hospital.admit(what); err != nil {
 			free()
 			return nil, err
@@ -284,7 +290,7 @@ func rollingRestart(ctx context.Context, s *stage, _ []string, lasts time.Durati
 		ctx, cancel := context.WithTimeout(ctx, lasts)
 		defer cancel()
 		var err error
-		for _, server := range s.ensemble.Servers() {
+		for _, server := range s.servers.All() {
 			err = errors.Join(err, server.Kill(ctx), server.Start(ctx), server.WaitServing(ctx))
 			if ctx.Err() != nil {
 				break
@@ -300,7 +306,7 @@ func rollingRestart(ctx context.Context, s *stage, _ []string, lasts time.Durati
 		}
 		// What was not reached within its time is seen to.
 		var again error
-		for _, server := range s.ensemble.Servers() {
+		for _, server := range s.servers.All() {
 			again = errors.Join(again, server.Start(ctx))
 		}
 		return again
@@ -385,8 +391,12 @@ func slow(_ context.Context, s *stage, args []string, _ time.Duration) (heal, er
 	return s.onLinks(args[0], func(p *docker.Proxy) { p.Delay(docker.Both, by/2) })
 }
 
-// loseReply loses the answer to whatever writes: a join, a heartbeat, a release.
+// loseReply loses the answer to whatever writes: a join, a heartbeat, a release. Of a protocol that is not ZooKeeper's, which
+// the proxies do not understand, it loses all answers for a while.
 func loseReply(_ context.Context, s *stage, args []string, _ time.Duration) (heal, error) {
+	if !s.isZooKeeper() {
+		return s.onLinks(args[0], func(p *docker.Proxy) { p.Swallow(docker.ToClient) })
+	}
 	return s.onLinks(args[0], func(p *docker.Proxy) { p.LoseAnswer(isWrite) })
 }
 

@@ -6,6 +6,7 @@ package torture
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -55,4 +56,30 @@ func (j *journal) told() []history.Event {
 		j.events[i].Line = i + 1
 	}
 	return j.events
+}
+
+// retoken puts the czxid of the node that a grant stands on, which the library has not told, in the place of what stood in
+// for a token: the checker finds the node by it.
+func (j *journal) retoken() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	created, tokens := map[string]history.ID{}, map[int]history.ID{}
+	for _, e := range j.events {
+		if e.Kind == history.Created {
+			created[e.Node] = e.Zxid // names do not recur
+		}
+	}
+	for _, e := range j.events {
+		if e.Kind == history.Granted {
+			if tokens[e.Attempt] = created[e.Node]; tokens[e.Attempt] == 0 {
+				return fmt.Errorf("no server has logged that %s was made, on which a grant stands", e.Node)
+			}
+		}
+	}
+	for i, e := range j.events {
+		if token := tokens[e.Attempt]; token != 0 && e.Token != 0 {
+			j.events[i].Token = token
+		}
+	}
+	return nil
 }

@@ -45,3 +45,11 @@ type Hold interface {
 
 // ErrHeld says that another holds what was tried.
 var ErrHeld = errors.New(heldByAnother)
+
+// A BrokenError is one after which the client is closed, and another one made.
+type BrokenError struct{ Err error }
+
+func (e *BrokenError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *BrokenError) Unwrap() error { return e.Err }

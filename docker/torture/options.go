@@ -26,6 +26,9 @@ type Options struct {
 	Name       string        // that the contenders have in the result; default their command
 	Steps      bool          // its contenders hear Step, see BuildStepping
 
+	// Rival is tortured in this library's place; nil: this one is. The contenders' command must be the rival's, too.
+	Rival *Rival
+
 	// Logs is a folder in which the servers' transaction logs are kept, a folder each; "" for none.
 	Logs string
 
@@ -50,6 +53,9 @@ func (o *Options) paths() []string {
 	return containers
 }
 
+// tokenless says that there is nothing a register could check.
+func (o *Options) tokenless() bool { return o.Rival != nil && o.Rival.Token == "" }
+
 // tick is the servers' tickTime.
 func (o *Options) tick() time.Duration { return (o.Timeout / 8).Truncate(time.Millisecond) }
 
@@ -66,11 +72,14 @@ func (o *Options) Check() error {
 	if o.Duration < 10*time.Second || o.Duration > 24*time.Hour {
 		return fmt.Errorf("duration %v: allowed are 10s to 24h", o.Duration)
 	}
-	if o.Servers != 3 && o.Servers != 5 {
+	if o.Servers != 3 && o.Servers != 5 && (o.Rival == nil || o.Servers != 1) {
 		return fmt.Errorf("%d servers: allowed are 3 and 5", o.Servers)
 	}
 	if len(o.Faults) == 0 {
 		o.Faults = Kinds()
+	}
+	if o.Rival != nil {
+		o.Faults = slices.DeleteFunc(slices.Clone(o.Faults), func(name string) bool { return o.Rival.Without[name] != "" })
 	}
 	for _, name := range o.Faults {
 		if _, known := kinds[name]; !known {

@@ -28,6 +28,9 @@ type Part struct {
 	// their place, in the history and in the registers, so that late writes can be told from others. It is the run's own
 	// and nothing that a resource could check.
 	Tokenless bool `json:"tokenless,omitempty"`
+
+	// Visit has it acquire each path once, give it back and end.
+	Visit bool `json:"visit,omitempty"`
 }
 
 // Words that a contender reads from its standard input.

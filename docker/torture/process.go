@@ -26,6 +26,8 @@ import (
 type contender struct {
 	stage   *stage
 	number  int
+	clients int
+	visitor bool
 	proxies []*docker.Proxy // to each server
 
 	mu   sync.Mutex // guards what follows
@@ -68,7 +70,8 @@ func (c *contender) start() error {
 	lives := int(s.lives.Add(1))
 	part, err := json.Marshal(Part{
 		Name: l.name, Servers: servers, Paths: s.opts.paths(), Timeout: history.Instant(s.opts.Timeout), Began: s.time.began,
-		First: lives*million + 1, Clients: s.opts.Clients, Register: s.registers.addr(), Seed: s.opts.Seed*1000 + uint64(lives), Harness: os.Getpid(),
+		First: lives*million + 1, Clients: c.clients, Register: s.registers.addr(), Seed: s.opts.Seed*1000 + uint64(lives), Harness: os.Getpid(),
+		Tokenless: s.opts.tokenless(), Visit: c.visitor,
 	})
 	if err != nil {
 		return fmt.Errorf("contender: %w", err)

@@ -29,7 +29,8 @@ type Result struct {
 	Verdict   string    `json:"verdict"` // "held up" or "broken"
 	Contender string    `json:"contender"`
 	Started   time.Time `json:"started"`
-	ZooKeeper string    `json:"zookeeper"`
+	On        string    `json:"on"`                  // servers, with their version
+	ZooKeeper string    `json:"zookeeper,omitempty"` // their version, where they are ZooKeeper's
 	Go        string    `json:"go"`
 	Commit    string    `json:"commit"` // of the library; with "+" if files were changed
 	Again     string    `json:"again"`  // command that runs it again
@@ -51,9 +52,13 @@ type Result struct {
 	Expired      int `json:"expired"`      // sessions that timed out
 	Reaped       int `json:"reaped"`       // parents that servers removed
 
-	Unchecked []string  `json:"unchecked,omitempty"` // rules that were left out, as the history is too long for them
-	Findings  []Finding `json:"findings"`            // what is wrong with the history
-	Amiss     []string  `json:"amiss"`               // what else is
+	Token   string                     `json:"token"`             // what the library's fencing tokens are, "none" if it has none
+	Without map[string]string          `json:"without,omitempty"` // faults that do not exist there, and why
+	Had     map[string]history.Instant `json:"had,omitempty"`     // how long after all had stopped each path could be had by one more
+
+	Unchecked []Unchecked `json:"unchecked,omitempty"` // rules that were left out
+	Findings  []Finding   `json:"findings"`            // what is wrong with the history
+	Amiss     []string    `json:"amiss"`               // what else is
 
 	// History is what happened. It is not in the document.
 	History []history.Event `json:"-"`
@@ -65,6 +70,12 @@ type FaultCount struct {
 	Missed   int `json:"missed"`
 }
 
+// Unchecked is a rule that was left out.
+type Unchecked struct {
+	Rule check.Rule `json:"rule"`
+	Why  string     `json:"why"`
+}
+
 // A Finding is a rule that the history breaks.
 type Finding struct {
 	Rule check.Rule `json:"rule"`
@@ -72,12 +83,16 @@ type Finding struct {
 }
 
 func newResult(opts *Options) *Result {
-	return &Result{
-		Schema: Schema, Contender: opts.name(), Started: time.Now().UTC().Truncate(time.Second),
+	r := &Result{
+		Schema: Schema, Contender: opts.name(), Token: "czxid", Started: time.Now().UTC().Truncate(time.Second),
 		Go: goVersion, Commit: commit(), Seed: opts.Seed, Servers: opts.Servers, Contenders: opts.Contenders,
 		Clients: opts.Clients, Timeout: history.Instant(opts.Timeout), Tick: history.Instant(opts.tick()),
 		Faults: map[string]FaultCount{}, Findings: []Finding{}, Amiss: []string{},
 	}
+	if rival := opts.Rival; rival != nil {
+		r.Contender, r.Token, r.Without, r.Had = rival.Name, cmp.Or(rival.Token, "none"), rival.Without, map[string]history.Instant{}
+	}
+	return r
 }
 
 // name is that of the contenders.
@@ -117,13 +132,13 @@ func (s *stage) judge() {
 	r.Writes = s.registers.counts()
 	r.Duration = history.Instant(time.Duration(r.History[len(r.History)-1].At).Truncate(time.Second))
 	r.Numbers = check.Measure(r.History)
+	r.Unchecked = s.unchecked()
 	var without []check.Rule
-	if r.Numbers.Grants > longest {
-		without = append(without, check.Linearizable)
-		r.Unchecked = append(r.Unchecked, string(check.Linearizable))
+	for _, u := range r.Unchecked {
+		without = append(without, u.Rule)
 	}
 	told := map[check.Rule]int{}
-	for _, f := range check.History(r.History, without...) {
+	for _, f := range s.findings(without) {
 		told[f.Rule]++
 		if told[f.Rule] <= worth {
 			r.Findings = append(r.Findings, Finding{f.Rule, f.String()})
@@ -134,15 +149,8 @@ func (s *stage) judge() {
 			s.amiss("%d more findings of %s", more, rule)
 		}
 	}
-	for why, n := range r.Numbers.Failures {
-		if !isExpected(why) {
-			s.amiss("%d attempts failed with %q", n, why)
-		}
-	}
-	for _, e := range r.History {
-		if e.Kind == history.Released && !isExpected(e.Error) {
-			s.amiss("giving back failed: %v", e)
-		}
+	if s.opts.Rival == nil {
+		s.unexpected()
 	}
 	if r.Writes.Let > 0 || r.Writes.Wronged > 0 {
 		s.amiss("the fenced registers let %d stale writes in and refused %d others", r.Writes.Let, r.Writes.Wronged)
@@ -156,6 +164,56 @@ func (s *stage) judge() {
 	r.Verdict = "held up"
 	if len(r.Findings)+len(r.Amiss) > 0 {
 		r.Verdict = "broken"
+	}
+}
+
+// findings are what the checker finds. A rival is asked whether two held at once, and not whether they were told as early as
+// this library promises.
+func (s *stage) findings(without []check.Rule) []check.Finding {
+	findings := check.History(s.result.History, without...)
+	if s.opts.Rival != nil {
+		findings = append(findings, check.Believed(s.result.History)...)
+	}
+	return findings
+}
+
+// unchecked are the rules that say nothing about this run.
+func (s *stage) unchecked() []Unchecked {
+	var left []Unchecked
+	leave := func(why string, rules ...check.Rule) {
+		for _, rule := range rules {
+			left = append(left, Unchecked{rule, why})
+		}
+	}
+	rival := s.opts.Rival
+	if rival == nil {
+		if s.result.Numbers.Grants > longest {
+			leave("the history is too long", check.Linearizable)
+		}
+		return left
+	}
+	leave("a promise of this library's; alone is asked instead", check.ToldFirst, check.ToldAtAll, check.LivingNode)
+	leave("there are no sessions and nodes whose order would be known", check.Linearizable)
+	if !s.isZooKeeper() {
+		leave("there are no nodes", check.OwnNode, check.FirstInLine, check.OwnDelete, check.NothingLeft)
+	}
+	if rival.Token == "" {
+		leave("the library has no tokens", check.RisingTokens, check.FencedRegister)
+	}
+	return left
+}
+
+// unexpected tells of errors that no caller of this library should get.
+func (s *stage) unexpected() {
+	for why, n := range s.result.Numbers.Failures {
+		if !isExpected(why) {
+			s.amiss("%d attempts failed with %q", n, why)
+		}
+	}
+	for _, e := range s.result.History {
+		if e.Kind == history.Released && !isExpected(e.Error) {
+			s.amiss("giving back failed: %v", e)
+		}
 	}
 }
 
@@ -178,12 +236,14 @@ func (r *Result) WriteSummary(w io.Writer) error {
 	}
 	n := &r.Numbers
 	line("verdict", "%s", r.Verdict)
-	line("run", "%v on %d servers (ZooKeeper %s), T %v, tick %v, seed %d, commit %s, %s", r.Duration, r.Servers, r.ZooKeeper,
+	line("contender", "%s; tokens: %s", r.Contender, r.Token)
+	line("run", "%v on %d servers (%s), T %v, tick %v, seed %d, commit %s, %s", r.Duration, r.Servers, r.On,
 		r.Timeout, r.Tick, r.Seed, r.Commit, r.Go)
 	line("contenders", "%d processes with %d clients each; %d were killed, %d pauses", r.Contenders, r.Clients, n.Crashed, n.Pauses)
 	line("grants", "%d of %d asked for; %d sessions expired, %d parents reaped", n.Grants, n.Asked, r.Expired, r.Reaped)
 	line("ends", "%s", counts(n.Ends))
 	line("overlaps, scheduled", "%d (worst %v)", n.Late, n.Latest)
+	line("believed on, scheduled", "%d (worst %v)", n.Outlived, n.Longest)
 	line("overlaps, not scheduled", "%d paused, %d deleted by hand", n.Unscheduled, n.ByHand)
 	line("told before expiry", "%v at worst, of %d", n.ToldBeforeExpiry.Worst, n.ToldBeforeExpiry.Of)
 	line("told before the next grant", "%v at worst, of %d", n.ToldBeforeGrant.Worst, n.ToldBeforeGrant.Of)
@@ -202,8 +262,14 @@ func (r *Result) WriteSummary(w io.Writer) error {
 		injected[name] = count.Injected
 	}
 	line("faults", "%s", counts(injected))
-	for _, rule := range r.Unchecked {
-		line("not checked", "%s: the history is too long", rule)
+	for _, path := range slices.Sorted(maps.Keys(r.Had)) {
+		line("had in the end", "%s after %v", path, short(r.Had[path]))
+	}
+	for _, u := range r.Unchecked {
+		line("not checked", "%s: %s", u.Rule, u.Why)
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Without)) {
+		line("no such fault", "%s: %s", name, r.Without[name])
 	}
 	for _, f := range r.Findings {
 		fmt.Fprintf(&b, "\nFINDING %s\n", f.Text)

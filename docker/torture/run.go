@@ -25,8 +25,9 @@ type stage struct {
 	clocks clocks
 	result *Result
 
-	ensemble   *docker.Ensemble
-	operator   *operator
+	servers    Servers
+	ensemble   *docker.Ensemble // the servers, if they are ZooKeeper's; else nil
+	operator   *operator        // nil without an ensemble
 	registers  *registers
 	contenders []*contender
 	journal    journal
@@ -86,6 +87,48 @@ func (s *stage) start(ctx context.Context) (err error) {
 			err = errors.Join(err, s.strike())
 		}
 	}()
+	if r := s.opts.Rival; r != nil && r.Servers != nil {
+		s.servers, err = r.Servers(ctx)
+	} else {
+		err = s.startEnsemble(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	s.result.On = s.servers.About()
+	// From here on it is the run's time.
+	s.time = timescale{monotonic()}
+	s.clocks = clocks{}
+	s.clocks.read(s.time)
+	s.journal.add(history.Event{
+		Kind: history.Run, Timeout: history.Instant(s.opts.Timeout), Tick: history.Instant(s.opts.tick()),
+		Grace: history.Instant(s.opts.Timeout / gapsIn), Blur: history.Instant(time.Millisecond), // the logs' resolution
+		Text: fmt.Sprintf("%d servers, %d contenders with %d clients each, seed %d", len(s.servers.All()), s.opts.Contenders,
+			s.opts.Clients, s.opts.Seed),
+	})
+	if s.registers, err = newRegisters(s.time, s.journal.add, s.opts.tokenless()); err != nil {
+		return err
+	}
+	for i := range s.opts.Contenders {
+		c := &contender{stage: s, number: i + 1, clients: s.opts.Clients}
+		s.contenders = append(s.contenders, c)
+		for _, server := range s.servers.All() {
+			p, err := docker.NewProxy(server.Addr())
+			if err != nil {
+				return err
+			}
+			c.proxies = append(c.proxies, p)
+		}
+		if err := c.start(); err != nil {
+			return err
+		}
+	}
+	s.opts.Log("%d contenders begin", len(s.contenders))
+	return nil
+}
+
+// startEnsemble starts ZooKeeper's servers.
+func (s *stage) startEnsemble(ctx context.Context) (err error) {
 	servers := &docker.Options{
 		Servers: s.opts.Servers, Tick: s.opts.tick(), SyncLimit: 4, Log: s.opts.Log, DiskSize: s.opts.diskSize(),
 		Properties: map[string]string{
@@ -103,41 +146,15 @@ func (s *stage) start(ctx context.Context) (err error) {
 	if s.ensemble, err = docker.Run(ctx, servers); err != nil {
 		return err
 	}
+	s.servers = ensemble{Ensemble: s.ensemble}
 	answer, err := s.ensemble.Servers()[0].FourLetter(ctx, "srvr")
 	if err != nil {
 		return err
 	}
 	first, _, _ := strings.Cut(answer, "\n")
 	s.result.ZooKeeper = version(first)
+	s.servers = ensemble{s.ensemble, "ZooKeeper " + s.result.ZooKeeper}
 	s.operator = newOperator(s.ensemble.Addrs())
-	// From here on it is the run's time.
-	s.time = timescale{monotonic()}
-	s.clocks = clocks{}
-	s.clocks.read(s.time)
-	s.journal.add(history.Event{
-		Kind: history.Run, Timeout: history.Instant(s.opts.Timeout), Tick: history.Instant(s.opts.tick()),
-		Grace: history.Instant(s.opts.Timeout / gapsIn), Blur: history.Instant(time.Millisecond), // the logs' resolution
-		Text: fmt.Sprintf("%d servers, %d contenders with %d clients each, seed %d", s.opts.Servers, s.opts.Contenders,
-			s.opts.Clients, s.opts.Seed),
-	})
-	if s.registers, err = newRegisters(s.time, s.journal.add); err != nil {
-		return err
-	}
-	for i := range s.opts.Contenders {
-		c := &contender{stage: s, number: i + 1}
-		s.contenders = append(s.contenders, c)
-		for _, addr := range s.ensemble.Addrs() {
-			p, err := docker.NewProxy(addr)
-			if err != nil {
-				return err
-			}
-			c.proxies = append(c.proxies, p)
-		}
-		if err := c.start(); err != nil {
-			return err
-		}
-	}
-	s.opts.Log("%d contenders begin", len(s.contenders))
 	return nil
 }
 
@@ -160,8 +177,8 @@ func (s *stage) strike() error {
 	if s.registers != nil {
 		errs = append(errs, s.registers.close())
 	}
-	if s.ensemble != nil {
-		errs = append(errs, s.ensemble.Close())
+	if s.servers != nil {
+		errs = append(errs, s.servers.Close())
 	}
 	return errors.Join(errs...)
 }
@@ -190,12 +207,28 @@ func (s *stage) act(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if err := s.clear(ctx); err != nil {
-		return err
+	if s.opts.Rival != nil {
+		if err := s.visit(ctx); err != nil {
+			return err
+		}
+	}
+	if s.isZooKeeper() {
+		if err := s.clear(ctx); err != nil {
+			return err
+		}
 	}
 	s.journal.add(history.Event{At: s.time.now(), Kind: history.End})
 	s.clocks.read(s.time)
-	return s.ordered(ctx)
+	if !s.isZooKeeper() {
+		return nil
+	}
+	if err := s.ordered(ctx); err != nil {
+		return err
+	}
+	if s.opts.tokenless() {
+		return s.journal.retoken()
+	}
+	return nil
 }
 
 // until waits until that long after the beginning.
@@ -283,14 +316,14 @@ func (s *stage) count(kind string, err error) {
 func (s *stage) recover(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, errors.New("a minute after the last fault was taken back"))
 	defer cancel()
-	err := s.ensemble.WaitServing(ctx)
+	err := s.servers.WaitServing(ctx)
 	if err == nil {
 		return nil
 	}
-	for _, server := range s.ensemble.Servers() {
-		s.opts.Log("server %d:\n%s", server.ID, server.Log(context.WithoutCancel(ctx)))
+	for i, server := range s.servers.All() {
+		s.opts.Log("server %d:\n%s", i+1, server.Log(context.WithoutCancel(ctx)))
 	}
-	return fmt.Errorf("the ensemble has not come back: %w", err)
+	return fmt.Errorf("the servers have not come back: %w", err)
 }
 
 // clear waits until no node of a contender is left, but not for longer than those of contenders that were killed, or whose
