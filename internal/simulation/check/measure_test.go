@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check_test
+
+import (
+	"cmp"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/internal/simulation/check"
+	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
+)
+
+// tortured is a run on real servers of which one path is left: contenders are stopped and cut off, one of them loses its
+// claim and writes when it wakes.
+func tortured(t *testing.T) []history.Event { return read(t, "good")["torture"] }
+
+// find is the first event, from some line on, that a test looks for.
+func find(t *testing.T, events []history.Event, from int, is func(e history.Event) bool) int {
+	t.Helper()
+	i := slices.IndexFunc(events[from:], is)
+	require.NotEqual(t, -1, i)
+	return from + i
+}
+
+// inOrder puts events whose instants were changed back where they belong.
+func inOrder(events []history.Event) []history.Event {
+	slices.SortStableFunc(events, func(a, b history.Event) int { return cmp.Compare(a.At, b.At) })
+	for i := range events {
+		events[i].Line = i + 1
+	}
+	return events
+}
+
+func TestGoodRunIsMeasured(t *testing.T) {
+	n := check.Measure(tortured(t))
+	require.Positive(t, n.Grants)
+	require.GreaterOrEqual(t, n.Asked, n.Grants)
+	require.Positive(t, n.Pauses)
+	require.Positive(t, n.Ends[history.GivenUp])
+	require.Positive(t, n.Ends[history.Deadline])
+	require.Zero(t, n.Late)
+	require.Zero(t, n.Latest)
+	require.Positive(t, n.Unscheduled)
+	require.Zero(t, n.Falling)
+	require.Zero(t, n.Left)
+	require.Zero(t, n.Unanswered)
+	for path, longest := range n.Unavailable {
+		require.Less(t, longest, history.Instant(10*time.Second), path)
+		require.Positive(t, longest, path)
+	}
+}
+
+func TestPlantedFaultIsFoundAndCounted(t *testing.T) {
+	of := func(kind history.Kind) func(history.Event) bool {
+		return func(e history.Event) bool { return e.Kind == kind }
+	}
+	isTold := func(cause history.Cause) func(history.Event) bool {
+		return func(e history.Event) bool { return e.Kind == history.Told && e.Cause == cause }
+	}
+	for name, c := range map[string]struct {
+		plant func(t *testing.T, events []history.Event) []history.Event
+		rule  check.Rule
+		count func(check.Numbers) int
+	}{
+		"a late telling": {
+			func(t *testing.T, events []history.Event) []history.Event {
+				t.Helper()
+				told := find(t, events, 0, isTold(history.GivenUp))
+				next := find(t, events, told, of(history.Granted))
+				// It was deposed, did not give up, and heard of it only when another held the path.
+				events[told].Cause, events[told].At = history.Expired, events[next].At+history.Instant(20*time.Millisecond)
+				attempt := events[told].Attempt
+				return slices.DeleteFunc(events, func(e history.Event) bool {
+					return e.Attempt == attempt && (e.Kind == history.Releasing || e.Kind == history.Released)
+				})
+			},
+			check.ToldFirst, func(n check.Numbers) int { return n.Late },
+		},
+		"an overlap": {
+			func(t *testing.T, events []history.Event) []history.Event {
+				t.Helper()
+				// The second is granted while the first holds.
+				first := find(t, events, 0, of(history.Granted))
+				second := find(t, events, first+1, of(history.Granted))
+				events[second].At = events[first].At + 1
+				for i := range events {
+					if e := &events[i]; e.Kind == history.Asked && e.Attempt == events[second].Attempt || e.Zxid == events[second].Token {
+						e.At = min(e.At, events[first].At-1)
+					}
+				}
+				return events
+			},
+			check.FirstInLine, func(n check.Numbers) int { return n.Late },
+		},
+		"a falling token": {
+			func(t *testing.T, events []history.Event) []history.Event {
+				t.Helper()
+				first := find(t, events, 0, of(history.Granted))
+				second := find(t, events, first+1, of(history.Granted))
+				events[second].Token = events[first].Token - 1
+				return events
+			},
+			check.RisingTokens, func(n check.Numbers) int { return n.Falling },
+		},
+		"a node that is left": {
+			func(t *testing.T, events []history.Event) []history.Event {
+				t.Helper()
+				created := find(t, events, 0, func(e history.Event) bool { return e.Kind == history.Created && e.Session != 0 })
+				node := events[created].Node
+				return slices.DeleteFunc(events, func(e history.Event) bool { return e.Kind == history.Deleted && e.Node == node })
+			},
+			check.NothingLeft, func(n check.Numbers) int { return n.Left },
+		},
+		"a stale write that is accepted": {
+			func(t *testing.T, events []history.Event) []history.Event {
+				t.Helper()
+				refused := find(t, events, 0, func(e history.Event) bool { return e.Kind == history.Wrote && !e.Accepted })
+				events[refused].Accepted = true
+				return events
+			},
+			check.FencedRegister, func(check.Numbers) int { return 1 }, // registers are counted where they stand
+		},
+		"an asking that is never answered": {
+			func(t *testing.T, events []history.Event) []history.Event {
+				t.Helper()
+				failed := find(t, events, 0, of(history.Failed))
+				return slices.Delete(events, failed, failed+1)
+			},
+			"", func(n check.Numbers) int { return n.Unanswered },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			events := inOrder(c.plant(t, tortured(t)))
+			if c.rule != "" {
+				require.Contains(t, check.Broken(check.History(events)), c.rule)
+			}
+			require.Positive(t, c.count(check.Measure(events)))
+		})
+	}
+}
+
+func TestMarginsAreThoseOfScheduledHoldersThatLostTheirClaim(t *testing.T) {
+	session := func(at int, kind history.Kind, e history.Event) history.Event {
+		e.At, e.Kind, e.Path, e.Attempt = history.Instant(at)*history.Instant(time.Millisecond), kind, "/l", max(e.Attempt, 1)
+		if e.Contender == "" {
+			e.Contender = "a"
+		}
+		return e
+	}
+	other := history.Event{Contender: "b", Attempt: 2}
+	granted := other
+	granted.Token = 9
+	events := inOrder([]history.Event{
+		{Kind: history.Run, Timeout: history.Instant(4 * time.Second), Tick: history.Instant(time.Second / 2)},
+		session(1, history.Asked, history.Event{}),
+		{At: 1e6, Kind: history.Created, Node: "/l/x-lock-0000000000", Zxid: 5, Session: 1},
+		session(2, history.Granted, history.Event{Token: 5}),
+		session(3, history.Asked, other),
+		session(3000, history.Told, history.Event{Cause: history.Deadline}),
+		{At: 4200e6, Kind: history.Deleted, Node: "/l/x-lock-0000000000", Zxid: 8, Session: 1, Cause: history.ByTimeout},
+		{At: 3e6, Kind: history.Created, Node: "/l/x-lock-0000000001", Zxid: 9, Session: 2},
+		session(4210, history.Granted, granted),
+	})
+	n := check.Measure(events)
+	require.Equal(t, 1, n.ToldBeforeExpiry.Of)
+	require.Equal(t, history.Instant(1200*time.Millisecond), n.ToldBeforeExpiry.Worst)
+	require.Equal(t, history.Instant(1210*time.Millisecond), n.ToldBeforeGrant.Worst)
+	require.Equal(t, history.Instant(4207*time.Millisecond), n.LongestWait)
+	require.Equal(t, map[string]history.Instant{"/l": history.Instant(1210 * time.Millisecond)}, n.Unavailable)
+
+	paused := slices.Clone(events)
+	paused = append(paused, history.Event{At: 2900e6, Kind: history.Paused, Contender: "a"}, history.Event{At: 4300e6, Kind: history.Woke, Contender: "a"})
+	require.Zero(t, check.Measure(inOrder(paused)).ToldBeforeExpiry.Of)
+}
