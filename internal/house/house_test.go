@@ -163,7 +163,7 @@ var rules = map[string]rule{
 		because: "who judges shares no code with what is judged",
 	},
 	module + "/internal/simulation": {
-		may:     []string{fencing, recipes, lock, election, zktest, zk, history},
+		may:     []string{fencing, recipes, lock, election, epoch, zktest, zk, history},
 		tools:   []string{testify, zk, zktest, history, checker},
 		because: "it plays the product against the server in this process, and others judge what came of it",
 	},

@@ -54,6 +54,8 @@ func (w *World) inTurn(all ...func()) {
 
 func (p *Process) lock(hold, wait time.Duration) error { return p.do(Ask{"lock", line, hold, wait}) }
 
+func (p *Process) reign(d time.Duration) error { return p.do(Ask{"reign", line, d, 0}) }
+
 func (p *Process) try() error { return p.do(Ask{"try", line, 0, 0}) }
 
 // must notes an error that the process must not get.

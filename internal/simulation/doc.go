@@ -28,6 +28,13 @@
 // quiet. Then package check judges the history, no client may have a node in its ledger, no session may have made a node
 // that its client does not know of, and when all is closed no goroutine may be left.
 //
+// # State in ZooKeeper itself
+//
+// All who hold something write state to the ensemble as well, at every turn, by transactions that check their own node;
+// and those who reign claim an epoch first, and write in it. They do not wait for one write before they send the next, and
+// the last one is under way while they release. What the ensemble then did is told by itself, in its own order, and the
+// rules about it excuse nobody: neither a pause nor a hand that deletes a node or writes an epoch.
+//
 // # Pauses
 //
 // A process of the simulation cannot be stopped as SIGSTOP would: its goroutines are those of the bubble. What stands for

@@ -85,8 +85,13 @@ func (p *Process) deleteNode(path string) error {
 func (w *World) harm(what string) error {
 	w.fault("%s", what)
 	verb, arg, _ := strings.Cut(what, " ")
-	if verb == "delete-line" {
+	switch verb {
+	case "delete-line":
 		return w.deleteLine(arg)
+	case "supersede":
+		return w.supersede(arg)
+	case "forget":
+		return w.forget(arg)
 	}
 	return w.ensemble.Apply(what)
 }

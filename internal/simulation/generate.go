@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -39,6 +40,8 @@ func NewPlan(seed uint64) Plan {
 	for range pick(g, 3, 6, 6, 12, 24) {
 		g.harm()
 	}
+	g.Rand = rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // what came before is as it is without what follows
+	g.reign()
 	slices.SortStableFunc(g.plan.Steps, func(a, b Step) int { return cmp.Compare(a.At, b.At) })
 	return g.plan
 }
@@ -82,6 +85,21 @@ func (g *generator) employ(who string) {
 			g.add(at, who, "run %s %v %v", path, max(hold, t/8), g.between(t/2, 4*t))
 		}
 		at += hold
+	}
+}
+
+// reign has some of those who campaign claim epochs, and sometimes somebody meddle with them.
+func (g *generator) reign() {
+	for i, s := range g.plan.Steps {
+		if what, campaigns := strings.CutPrefix(s.What, "campaign "); campaigns && g.IntN(3) > 0 {
+			g.plan.Steps[i].What = "reign " + what
+		}
+	}
+	if g.IntN(4) > 0 {
+		return
+	}
+	for range 1 + g.IntN(4) {
+		g.add(g.between(g.plan.Timeout/8, g.plan.Length), "zk", "%s %s", pick(g, "supersede", "forget"), pick(g, g.plan.Paths...))
 	}
 }
 

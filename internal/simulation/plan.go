@@ -26,11 +26,12 @@ type Plan struct {
 
 // A Step is one thing that happens. Who is
 //
-//   - a worker of a process, "c0.1": one of "lock", "busy", "try", "campaign" and "run", with the path, how long the work takes
+//   - a worker of a process, "c0.1": one of "lock", "busy", "try", "campaign", "run" and "reign", with the path, how long the work takes
 //     and how long it waits or runs. A worker that is busy begins later.
 //   - a process, "c0": "pause", "wake", "crash", "vanish", "cut", "refuse", "accept", "hold DIRECTION", "release",
 //     "delay DURATION", "cut-before N", "cut-after N", "expire", "delete PATH".
-//   - the ensemble, "zk": what zktest.Ensemble.Apply takes, or "delete-line PATH".
+//   - the ensemble, "zk": what zktest.Ensemble.Apply takes, or "delete-line PATH", and of a path's epochs "supersede PATH"
+//     and "forget PATH".
 type Step struct {
 	At   time.Duration
 	Who  string
@@ -152,8 +153,8 @@ func (p *Plan) check(s Step) error {
 // ask reads what a worker is to do.
 func (s Step) ask() (Ask, error) {
 	words := strings.Fields(s.What)
-	if len(words) != 4 || !slices.Contains([]string{"lock", "busy", "try", "campaign", "run"}, words[0]) {
-		return Ask{}, errors.New("want lock, busy, try, campaign or run, and a path and two durations")
+	if len(words) != 4 || !slices.Contains(ways, words[0]) {
+		return Ask{}, fmt.Errorf("want one of %q, and a path and two durations", ways)
 	}
 	hold, err := time.ParseDuration(words[2])
 	wait, err2 := time.ParseDuration(words[3])

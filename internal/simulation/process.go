@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/election"
+	"github.com/lockkeeper/lockkeeper/epoch"
 	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
 	"github.com/lockkeeper/lockkeeper/lock"
 	"github.com/lockkeeper/lockkeeper/recipes"
@@ -36,6 +37,7 @@ type Process struct {
 	awake     chan struct{} // closed while it is not paused
 	mutexes   map[string]*lock.Mutex
 	elections map[string]*election.Election
+	epochs    map[string]*epoch.Epochs
 }
 
 // near is how long a frame is on its way at least, which differs among processes. Where nothing took time, all that is
@@ -46,7 +48,7 @@ const near = time.Millisecond
 func (w *World) process(name string, change func(*Process, *recipes.Options)) (*Process, error) {
 	p := &Process{
 		world: w, name: name, link: w.ensemble.Link(), servers: w.ensemble.Servers(), awake: make(chan struct{}),
-		mutexes: map[string]*lock.Mutex{}, elections: map[string]*election.Election{},
+		mutexes: map[string]*lock.Mutex{}, elections: map[string]*election.Election{}, epochs: map[string]*epoch.Epochs{},
 	}
 	close(p.awake)
 	p.ctx, p.cancel = context.WithCancel(context.Background())
@@ -215,6 +217,19 @@ func (p *Process) election(path string) (*election.Election, error) {
 	e, err := election.New(p.client, path, &election.Options{ID: p.name, CoolDown: 50 * time.Millisecond})
 	if err == nil {
 		p.elections[path] = e
+	}
+	return e, err
+}
+
+func (p *Process) epochsOf(path string) (*epoch.Epochs, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if e := p.epochs[path]; e != nil {
+		return e, nil
+	}
+	e, err := epoch.New(p.client, epochPath(path), &epoch.Options{ID: p.name})
+	if err == nil {
+		p.epochs[path] = e
 	}
 	return e, err
 }

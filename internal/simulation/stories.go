@@ -269,6 +269,29 @@ var Scenarios = []Scenario{
 			},
 		)
 	}},
+	{"leaders claim epochs and write in them, one after the other", func(w *World) {
+		p := w.cast("a", "b")
+		w.inTurn(
+			func() { p["a"].must(p["a"].reign(w.part(8))); p["a"].must(p["a"].reign(0)) },
+			func() { p["b"].must(p["b"].reign(w.part(8))) },
+		)
+	}},
+	{"a leader's epoch is ended by hand, and it resigns", func(w *World) {
+		p := w.cast("a", "b")
+		w.inTurn(
+			func() { p["a"].must(p["a"].reign(w.part(4))) },
+			func() { p["b"].must(p["b"].reign(0)) },
+			func() { time.Sleep(w.part(6)); w.must(w.harm("supersede " + line)) },
+		)
+	}},
+	{"the count of epochs is deleted by hand, and begins anew", func(w *World) {
+		p := w.cast("a", "b")
+		w.inTurn(
+			func() { p["a"].must(p["a"].reign(w.part(4))) },
+			func() { p["b"].must(p["b"].reign(0)) },
+			func() { time.Sleep(w.part(6)); w.must(w.harm("forget " + line)) },
+		)
+	}},
 	{"a holder is killed", func(w *World) {
 		p := w.cast("a", "b")
 		w.inTurn(

@@ -45,11 +45,18 @@ var Sweeps = []Sweep{
 	{"a holder is paused", holder{at: 2, cut: "c0 pause"}.plan},
 	{"a busy holder is killed", holder{at: 2, busy: true, far: true, cut: "c0 crash"}.plan},
 	{"a deposed leader welcomes a waiter back", staleWelcome},
+	{"a leader's node is deleted by hand while it writes", holder{how: "reign", far: true, cut: "c0 delete /a"}.plan},
+	{"a leader's epoch is ended by hand while it writes", holder{how: "reign", far: true, cut: "zk supersede /a"}.plan},
+	{"a leader's epoch is forgotten while it is cut off and writes", holder{how: "reign", far: true, cut: "c0 hold both; zk forget /a"}.plan},
+	{"a leader's epoch is ended by hand while it claims it", contested},
+	{"a leader with an epoch is paused", holder{how: "reign", at: 1, cut: "c0 pause"}.plan},
+	{"a leader with an epoch has its follower cut from the others", holder{how: "reign", at: 1, cut: "zk cut-from-leader 1"}.plan},
 }
 
 // A holder is c0, which knows of one server only and holds the lock for long, while c1 waits for it at another.
 type holder struct {
 	at   int    // its server
+	how  string // it asks: "lock" if empty
 	busy bool   // it writes all the time
 	far  bool   // its frames are under way for as long as can be
 	tick int    // of the ticks in a session timeout: 4 if 0
@@ -64,7 +71,7 @@ func (h holder) plan(instant time.Duration) Plan {
 		Length:    5 * t,
 		Near:      map[int]int{0: h.at, 1: (h.at + 1) % 3},
 	}
-	how := "lock"
+	how := cmp.Or(h.how, "lock")
 	if h.busy {
 		how = "busy"
 	}
@@ -72,7 +79,7 @@ func (h holder) plan(instant time.Duration) Plan {
 		p.add(0, "c0", "delay %v", far.Round(time.Millisecond))
 	}
 	p.add(t/16, "c0.0", "%s /a %v 0s", how, 3*t)
-	p.add(t, "c1.0", "lock /a %v 0s", t/4)
+	p.add(t, "c1.0", "%s /a %v 0s", cmp.Or(h.how, "lock"), t/4)
 	for what := range strings.SplitSeq(h.cut, "; ") {
 		who, what, _ := strings.Cut(what, " ")
 		p.add(2*t+instant, who, "%s", what)
@@ -97,6 +104,22 @@ func staleWelcome(instant time.Duration) Plan {
 	p.add(t/2, "c1", "cut")
 	p.add(t*5/8, "zk", "depose") // c0 has given the lock back before
 	p.add(t*11/8+instant, "c1", "accept")
+	return p
+}
+
+// contested has c0, which is far away, claim an epoch after that of c1, and somebody write one by hand meanwhile.
+func contested(instant time.Duration) Plan {
+	const t = sweepTimeout
+	p := Plan{
+		Options:   Options{Servers: 3, Timeout: t, Tick: t / 4, Sync: 5, Reap: time.Minute, Paths: []string{"/a"}},
+		Processes: 2,
+		Length:    4 * t,
+		Near:      map[int]int{0: 1, 1: 0},
+	}
+	p.add(0, "c0", "delay %v", far.Round(time.Millisecond))
+	p.add(t/16, "c1.0", "reign /a %v 0s", t/16)
+	p.add(t/2, "c0.0", "reign /a %v 0s", t)
+	p.add(t/2+instant, "zk", "supersede /a")
 	return p
 }
 

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/lockkeeper/lockkeeper/election"
 	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
@@ -19,20 +17,20 @@ import (
 
 // An Ask is what a contender asks for, and what it does with it.
 type Ask struct {
-	How  string        // "lock", "busy", "try", "campaign" or "run"; "busy" is "lock" with much traffic meanwhile
+	How  string        // one of ways
 	Path string        // of the lock or election
 	Hold time.Duration // how long the work takes
 	Wait time.Duration // how long it waits to be granted, 0 for ever; of "run", how long it runs
 }
+
+// ways are those to ask: "busy" is "lock" with much traffic meanwhile, "reign" is "campaign" with an epoch.
+var ways = []string{"lock", "busy", "try", "campaign", "run", "reign"}
 
 // possession is what a lock's hold and an election's term have in common.
 type possession struct {
 	*recipes.Claim
 	giveUp func(context.Context) error
 }
-
-// statePath is where a path's state in ZooKeeper itself is kept.
-func statePath(path string) string { return "/state" + path }
 
 // do carries an ask out, to its end. Its error is what came of the asking.
 func (p *Process) do(a Ask) error {
@@ -64,7 +62,11 @@ func (p *Process) do(a Ask) error {
 	if a.How == "busy" {
 		p.chatter(by, got.Claim)
 	}
-	p.work(p.ctx, by, got.Claim, a.Hold)
+	write := plainly(got.Claim)
+	if a.How == "reign" {
+		write = p.inEpoch(p.ctx, by, got.Claim)
+	}
+	p.work(p.ctx, by, got.Claim, write, a.Hold)
 	if !p.tell(by, history.Releasing) {
 		return nil
 	}
@@ -99,7 +101,7 @@ func (p *Process) released(by history.Event, err error) {
 
 // acquire asks the recipes.
 func (p *Process) acquire(ctx context.Context, a Ask) (possession, error) {
-	if a.How == "campaign" {
+	if a.How == "campaign" || a.How == "reign" {
 		e, err := p.election(a.Path)
 		if err != nil {
 			return possession{}, err
@@ -165,12 +167,17 @@ func causeOf(err error) history.Cause {
 }
 
 // work does what the lock is for: it writes to the registers, as long as it believes that it holds the lock, for d. In
-// the end it writes once more to the one that checks tokens, whatever it believes.
-func (p *Process) work(ctx context.Context, by history.Event, claim *recipes.Claim, d time.Duration) {
+// the end it writes once more to the one that checks tokens, whatever it believes, and to the ensemble while the lock is
+// given up. Without a way to write to the ensemble it has no epoch, and does nothing.
+func (p *Process) work(ctx context.Context, by history.Event, claim *recipes.Claim, write *writer, d time.Duration) {
+	if write == nil {
+		return
+	}
 	fenced, bare := p.world.register(by.Path, true), p.world.register(by.Path, false)
 	defer func() {
 		if p.step() {
 			fenced.write(by, claim.Token())
+			p.working.Go(func() { p.commit(p.ctx, by, claim, write) })
 		}
 	}()
 	over := time.NewTimer(d)
@@ -184,7 +191,9 @@ func (p *Process) work(ctx context.Context, by history.Event, claim *recipes.Cla
 		fenced.write(by, claim.Token())
 		bare.write(by, claim.Token())
 		if first {
-			p.commit(ctx, by, claim)
+			p.commit(ctx, by, claim, write)
+		} else {
+			p.working.Go(func() { p.commit(p.ctx, by, claim, write) })
 		}
 		select {
 		case <-pace.C:
@@ -206,7 +215,7 @@ func (p *Process) chatter(by history.Event, claim *recipes.Claim) {
 		for p.step() {
 			select {
 			case <-pace.C:
-				p.working.Go(func() { p.commit(p.ctx, by, claim) })
+				p.working.Go(func() { p.commit(p.ctx, by, claim, plainly(claim)) })
 			case <-claim.Done():
 				return
 			case <-p.ctx.Done():
@@ -214,18 +223,6 @@ func (p *Process) chatter(by history.Event, claim *recipes.Claim) {
 			}
 		}
 	})
-}
-
-// commit writes state into ZooKeeper itself, under the claim.
-func (p *Process) commit(ctx context.Context, by history.Event, claim *recipes.Claim) {
-	ctx, cancel := context.WithTimeout(ctx, p.world.opts.Timeout)
-	defer cancel()
-	_, err := claim.Commit(ctx, &zk.SetDataRequest{Path: statePath(by.Path), Data: writeState(by, claim.Token()), Version: -1})
-	switch {
-	case err == nil, errors.Is(err, recipes.ErrLost), errors.Is(err, recipes.ErrUncertain), ctx.Err() != nil:
-	default:
-		p.world.must(err)
-	}
 }
 
 // run campaigns again and again, for a.Wait.
@@ -245,7 +242,7 @@ func (p *Process) run(a Ask) error {
 			<-ctx.Done() // it is gone, and does not even stop
 			return nil
 		}
-		p.work(ctx, by, term.Claim, a.Hold)
+		p.work(ctx, by, term.Claim, plainly(term.Claim), a.Hold)
 		if p.tell(by, history.Releasing) {
 			by, _ = p.ask(a)
 		}

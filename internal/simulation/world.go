@@ -3,12 +3,10 @@
 package simulation
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -65,7 +63,9 @@ func newWorld(opts Options, text string) (*World, error) {
 		return nil, fmt.Errorf("simulation: %w", err)
 	}
 	for _, path := range opts.Paths {
-		w.must(w.ensemble.Create(statePath(path), nil))
+		for _, part := range parts {
+			w.must(w.ensemble.Create(part+path, nil))
+		}
 	}
 	return w, nil
 }
@@ -132,6 +132,7 @@ func (w *World) committed(c zktest.Commit) {
 			w.committed(op)
 		}
 	case "create", "create2", "createContainer":
+		w.claimed(c)
 		e.Kind = history.Created
 		w.sessions.made(c.Session, c.Path)
 		w.recorder.AddAt(c.Time, e)
@@ -142,10 +143,8 @@ func (w *World) committed(c zktest.Commit) {
 		}
 		w.recorder.AddAt(c.Time, e)
 	case "setData":
-		if by, token, ok := readState(c.Data); ok {
-			by.Kind, by.Token, by.Fenced, by.Accepted, by.Register = history.Wrote, token, true, true, "zookeeper"
-			w.recorder.AddAt(c.Time, by)
-		}
+		w.claimed(c)
+		w.written(c)
 	case "closeSession":
 		w.ended(c, e)
 	}
@@ -168,22 +167,6 @@ func (w *World) ended(c zktest.Commit, e history.Event) {
 		e.Kind, e.Node = history.Deleted, path
 		w.recorder.AddAt(c.Time, e)
 	}
-}
-
-// State kept in ZooKeeper itself says who wrote it: the ensemble's order of such writes is that of its transactions.
-
-func writeState(by history.Event, token fencing.Token) []byte {
-	return fmt.Appendf(nil, "%s %d %s %d", by.Contender, by.Attempt, by.Path, token)
-}
-
-func readState(data []byte) (by history.Event, token history.ID, ok bool) {
-	words := strings.Fields(string(data))
-	if len(words) != 4 {
-		return by, 0, false
-	}
-	attempt, err := strconv.Atoi(words[1])
-	n, err2 := strconv.ParseInt(words[3], 10, 64)
-	return history.Event{Contender: words[0], Attempt: attempt, Path: words[2]}, history.ID(n), errors.Join(err, err2) == nil
 }
 
 // heal ends every fault that can end.

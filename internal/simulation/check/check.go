@@ -46,6 +46,16 @@ const (
 	FencedRegister Rule = "fenced-register"
 	// BareRegister: nor does one that checks nothing come to see an older one, unless it is excused.
 	BareRegister Rule = "bare-register"
+	// HeldState: what is written to the ensemble under a grant is, in the ensemble's own order, while the grant's node
+	// lives. Nothing is excused, by hand or by a pause: it depends on no clock.
+	HeldState Rule = "held-state"
+	// EpochOrder: epochs are claimed 1, 2, 3 and so on, by tokens that rise, while the claimer's node lives; and nothing is
+	// written in an epoch that is not the newest. Nothing is excused, but that the numbers begin anew where the node was
+	// deleted, and go on from what was written into it by hand.
+	EpochOrder Rule = "epoch-order"
+	// TrueAnswer: what was answered as done has been carried out before, what was answered as refused never is, and all
+	// else is carried out once and as a whole, or not at all.
+	TrueAnswer Rule = "true-answer"
 	// OwnDelete: nobody's request deletes the node of another session.
 	OwnDelete Rule = "own-delete"
 	// NothingLeft: at the end no node of a contender is left.
@@ -56,8 +66,8 @@ const (
 
 // Rules are all of them, but for WellFormed.
 var Rules = []Rule{
-	OwnNode, FirstInLine, LivingNode, RisingTokens, ToldFirst, ToldAtAll, FencedRegister, BareRegister, OwnDelete,
-	NothingLeft, Linearizable,
+	OwnNode, FirstInLine, LivingNode, RisingTokens, ToldFirst, ToldAtAll, FencedRegister, BareRegister, HeldState, EpochOrder, TrueAnswer,
+	OwnDelete, NothingLeft, Linearizable,
 }
 
 // A Finding is a rule that was broken, and where.
@@ -85,7 +95,7 @@ func History(events []history.Event, without ...Rule) []Finding {
 		return findings
 	}
 	for _, rule := range []func(*story) []Finding{
-		grants, told, tokens, registers, deletions, leftovers,
+		grants, told, tokens, registers, transactions, deletions, leftovers,
 	} {
 		findings = append(findings, rule(s)...)
 	}

@@ -70,6 +70,7 @@ type story struct {
 	byTry  map[int]*hold
 	writes map[string][]write // by register
 	lines  []history.Event    // of what contenders saw
+	state  []history.Event    // of what was written to the ensemble itself, and what came of it
 
 	tries   map[int]*hold          // all that were asked for
 	open    map[int]history.Event  // the asking of those that were not answered
@@ -153,6 +154,11 @@ func newStory(events []history.Event) (*story, []Finding) {
 			}
 			register := e.Path + " " + e.Register + " " + strconv.FormatBool(e.Fenced)
 			s.writes[register] = append(s.writes[register], write{began.Line, began.At, e})
+			if e.Write != 0 {
+				s.state = append(s.state, e)
+			}
+		case history.Sent, history.Answered, history.Claimed:
+			s.state = append(s.state, e)
 		case history.Paused, history.Woke, history.Crashed:
 			crashed[e.Contender] = crashed[e.Contender] || e.Kind == history.Crashed
 			pauses[e.Contender] = turnPause(pauses[e.Contender], e)

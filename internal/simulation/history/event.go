@@ -40,8 +40,18 @@ const (
 	// [Register]. Register tells several of one path apart.
 	Writing Kind = "writing"
 	// Wrote is told when the register has answered: as Writing, with Accepted. It may come without a Writing: then the
-	// register decided at that instant.
+	// register decided at that instant. Where the ensemble itself is the register, it has what Sent has, and Zxid.
 	Wrote Kind = "wrote"
+
+	// Sent is told before a contender writes to the ensemble itself, in one transaction with checks that it may: Contender,
+	// Attempt, Path, Token, Write [Parts, Epoch]. With the text "epoch" it claims one.
+	Sent Kind = "sent"
+	// Answered is told when it has heard what came of that: Contender, Attempt, Path, Write, Cause [Epoch, Error]. What was
+	// answered as unknown, or not at all, was carried out as a whole or not at all.
+	Answered Kind = "answered"
+	// Claimed is an epoch's claim, as the ensemble ordered it: Path, Node, Zxid, Epoch [Token, Session]. Token is missing
+	// where the node was written by hand.
+	Claimed Kind = "claimed"
 
 	// Paused is when a contender ceases to be scheduled: Contender.
 	Paused Kind = "paused"
@@ -78,6 +88,13 @@ const (
 	// recipes promise is not promised then: see package recipes.
 	ByHand Cause = "hand"
 
+	// Done is the Answered of what was carried out.
+	Done Cause = "done"
+	// Refused is that of what was not, and will not be.
+	Refused Cause = "refused"
+	// Unknown is that of what may or may not have been.
+	Unknown Cause = "unknown"
+
 	Expired    Cause = "expired"  // recipes.ErrSessionExpired
 	Deadline   Cause = "deadline" // recipes.ErrDeadline
 	Removed    Cause = "deleted"  // recipes.ErrDeleted
@@ -99,7 +116,10 @@ type Event struct {
 	Register  string   `json:"register,omitempty"`  // one of several
 	Fenced    bool     `json:"fenced,omitempty"`    // the register checks tokens
 	Accepted  bool     `json:"accepted,omitempty"`  // the register took the write
-	Cause     Cause    `json:"cause,omitempty"`     // of an end
+	Write     int      `json:"write,omitempty"`     // numbers what contenders send, from 1, each once in a history
+	Parts     int      `json:"parts,omitempty"`     // nodes that a transaction writes
+	Epoch     int64    `json:"epoch,omitempty"`     // number of an epoch
+	Cause     Cause    `json:"cause,omitempty"`     // of an end, or an answer
 	Error     string   `json:"error,omitempty"`     // in words
 	Timeout   Instant  `json:"timeout,omitempty"`   // the sessions' T
 	Tick      Instant  `json:"tick,omitempty"`      // the servers' tickTime
@@ -126,6 +146,8 @@ func (e Event) String() string {
 		{"zxid ", e.Zxid.String(), e.Zxid != 0},
 		{"token ", e.Token.String(), e.Token != 0},
 		{"register ", strconv.Quote(e.Register), e.Register != ""},
+		{"write ", strconv.Itoa(e.Write), e.Write != 0},
+		{"epoch ", strconv.FormatInt(e.Epoch, 10), e.Epoch != 0},
 		{"", string(e.Cause), e.Cause != ""},
 		{"error ", strconv.Quote(e.Error), e.Error != ""},
 		{"", e.Text, e.Text != ""},
@@ -158,6 +180,17 @@ func (e Event) check() error {
 		need("error", e.Error != "")
 	case Granted, Writing, Wrote:
 		need("token", e.Token > 0)
+	case Sent:
+		need("token", e.Token > 0)
+		need("write", e.Write > 0)
+	case Answered:
+		need("write", e.Write > 0)
+		need("cause", e.Cause != "")
+	case Claimed:
+		need("path", e.Path != "")
+		need("node", e.Node != "")
+		need("zxid", e.Zxid > 0)
+		need("epoch", e.Epoch > 0)
 	case Paused, Woke, Crashed:
 		need("contender", e.Contender != "")
 	case Created:
@@ -185,6 +218,7 @@ func (e Event) check() error {
 // attempts are the kinds that are about one attempt of one contender.
 var attempts = map[Kind]bool{
 	Asked: true, Failed: true, Granted: true, Told: true, Releasing: true, Released: true, Writing: true, Wrote: true,
+	Sent: true, Answered: true,
 }
 
 // An Instant is a time since the beginning of the run, or the length of one. In a file it is what time.ParseDuration

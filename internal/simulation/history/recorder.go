@@ -19,6 +19,7 @@ type Recorder struct {
 	mu      sync.Mutex // guards what follows
 	events  []Event
 	attempt int
+	write   int
 }
 
 // NewRecorder begins a history now.
@@ -51,6 +52,14 @@ func (r *Recorder) NextAttempt() int {
 	defer r.mu.Unlock()
 	r.attempt++
 	return r.attempt
+}
+
+// NextWrite numbers what is sent to the ensemble.
+func (r *Recorder) NextWrite() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.write++
+	return r.write
 }
 
 // Since is the instant of t in this history.
