@@ -57,7 +57,6 @@ func lasting(a, b int) func(dice) time.Duration {
 
 func aServer(d dice) []string    { return []string{d.server()} }
 func aContender(d dice) []string { return []string{d.contender()} }
-func aPath(d dice) []string      { return []string{d.path()} }
 func nothing(dice) []string      { return nil }
 
 // kinds are all faults, by name.

@@ -13,7 +13,6 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -159,6 +158,3 @@ func (c *contender) stop(bound time.Duration) {
 		c.kill()
 	}
 }
-
-// pid is that of the current life.
-func (c *contender) pid() string { return strconv.Itoa(c.current().cmd.Process.Pid) }

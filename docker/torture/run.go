@@ -302,10 +302,9 @@ func (s *stage) count(kind string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := s.result.Faults[kind]
-	switch {
-	case err == nil:
+	if err == nil {
 		n.Injected++
-	default:
+	} else {
 		n.Missed++
 		s.opts.Log("%s was not done: %v", kind, err)
 	}

@@ -46,6 +46,9 @@ func main() {
 
 func progress(format string, args ...any) { fmt.Fprintf(os.Stderr, "torture: "+format+"\n", args...) }
 
+// say writes what nothing depends on.
+func say(to io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(to, format, args...) }
+
 // Statuses.
 const (
 	heldUp      = 0
@@ -62,7 +65,7 @@ func run(args []string, out, problems io.Writer) int {
 	case errors.Is(err, errFlags): // said already
 		return notRun
 	case err != nil:
-		fmt.Fprintf(problems, "torture: %v\n", err)
+		say(problems, "torture: %v\n", err)
 		return notRun
 	}
 	tclog.SetDefault(tclog.NewNoopLogger()) // it greets every engine with ten lines
@@ -116,7 +119,7 @@ func run(args []string, out, problems io.Writer) int {
 		return notRun
 	}
 	if result.Verdict != "held up" {
-		fmt.Fprintf(out, "\nThe history is in %s. To run the same faults again:\n\n    %s\n", filepath.Join(dir, "history.jsonl"), result.Again)
+		say(out, "\nThe history is in %s. To run the same faults again:\n\n    %s\n", filepath.Join(dir, "history.jsonl"), result.Again)
 		return broken
 	}
 	return heldUp
@@ -134,7 +137,7 @@ func ours(ctx context.Context, opts *torture.Options) (remove func(), err error)
 		}
 		remove = func() { _ = os.RemoveAll(dir) } // it is in the folder for what may stay
 		progress("building a contender whose clock can be stepped")
-		binary, err := torture.BuildStepping(ctx, dir)
+		binary, err := torture.BuildStepping(ctx, "github.com/lockkeeper/lockkeeper/docker/cmd/torture", dir)
 		opts.Contender = []string{binary}
 		return remove, err
 	}
@@ -164,11 +167,11 @@ func parse(args []string, problems io.Writer) (*torture.Options, string, error) 
 	flags.IntVar(&opts.Clients, "clients", 3, "of each contender, 1 to 16")
 	flags.DurationVar(&opts.Timeout, "timeout", 4*time.Second, "T of the sessions, 2s to 40s")
 	flags.Usage = func() {
-		fmt.Fprintln(problems, "usage: torture [flags]")
+		say(problems, "usage: torture [flags]\n")
 		flags.PrintDefaults()
-		fmt.Fprintln(problems, "Faults:")
+		say(problems, "Faults:\n")
 		for _, name := range torture.Kinds() {
-			fmt.Fprintf(problems, "  %-16s %s\n", name, torture.Says(name))
+			say(problems, "  %-16s %s\n", name, torture.Says(name))
 		}
 	}
 	if err := flags.Parse(args); err != nil {
