@@ -35,9 +35,9 @@ import "sync/atomic"
 var WallStep atomic.Int64
 `
 
-// BuildStepping builds a contender of this library whose wall clock can be stepped, in dir, and returns its path. It needs
-// the go command, with the docker module as its working folder, and a minute or so the first time.
-func BuildStepping(ctx context.Context, dir string) (string, error) {
+// BuildStepping builds the contender in package command so that its wall clock can be stepped, in dir, and returns its path.
+// It needs the go command, with the package's module as its working folder, and a minute or so the first time.
+func BuildStepping(ctx context.Context, command, dir string) (string, error) {
 	fail := func(err error) (string, error) {
 		return "", fmt.Errorf("building a contender whose clock can be stepped: %w", err)
 	}
@@ -72,7 +72,7 @@ func BuildStepping(ctx context.Context, dir string) (string, error) {
 	}
 	binary := filepath.Join(dir, "contender")
 	out, err := exec.CommandContext(ctx, "go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-tags", "stepclock",
-		"-o", binary, "github.com/lockkeeper/lockkeeper/docker/cmd/torture").CombinedOutput()
+		"-o", binary, command).CombinedOutput()
 	if err != nil {
 		return fail(errors.Join(err, errors.New(string(out))))
 	}
