@@ -36,7 +36,8 @@ type Numbers struct {
 	ByHand      int `json:"overtaken_by_hand"`
 
 	// ToldBefore are the smallest times by which a scheduled holder that lost its claim was told before its session timed
-	// out, and before the next one was granted the path. Negative ones are late. Losses are how many they were taken of.
+	// out, and before the next one was granted the path; this not where the holder, once told, took its node away itself.
+	// Negative ones are late.
 	ToldBeforeExpiry Margin `json:"told_before_expiry"`
 	ToldBeforeGrant  Margin `json:"told_before_next_grant"`
 
@@ -135,7 +136,9 @@ func (n *Numbers) hold(s *story, h *hold) {
 	if h.node != nil && h.node.deleted.Cause == history.ByTimeout && !h.unscheduled(s, h.node.gone()) {
 		n.ToldBeforeExpiry.take(h.node.gone()-h.when(), h.told.Line)
 	}
-	if next.Kind != "" && !h.unscheduled(s, next.At) {
+	// A holder that was told, and takes its node away itself, lets the next one in at once.
+	ownWill := h.node != nil && h.node.deleted.Cause == history.ByRequest
+	if next.Kind != "" && !ownWill && !h.unscheduled(s, next.At) {
 		n.ToldBeforeGrant.take(next.At-h.when(), h.told.Line)
 	}
 }
