@@ -186,8 +186,8 @@ type ask struct {
 func (a *actor) draw() ask {
 	t := time.Duration(a.part.Timeout)
 	hold := a.between(2*time.Millisecond, t/40)
-	if a.rand.IntN(24) == 0 {
-		hold = a.between(t/4, t)
+	if a.rand.IntN(32) == 0 { // long enough to be lost
+		hold = a.between(t/2, 3*t)
 	}
 	drawn := ask{hold: hold, close: a.rand.IntN(50) == 0}
 	switch n := a.rand.IntN(100); {
