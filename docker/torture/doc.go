@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+// Package torture breaks a real ensemble, and those who contend on it for locks and elections, and asks whether two ever
+// held at once. `make torture` runs it; [Run] is what that calls.
+//
+// # What it shows, and what not
+//
+// A run that finds nothing has found nothing: with these faults, at these times, on this machine. What is broken in a way
+// that no fault here brings about is not found, nor is what happens once in more hours than were run. A run that found
+// something keeps its history and says how to run its faults again; contenders and servers then meet other instants, so
+// that it need not happen again.
+//
+// # A run
+//
+// Contenders are processes ([Play], or another program: see below). They ask for one of a few paths, in all the ways that
+// there are, write to registers while they hold, and give back, or are told that they lost it. Each reaches the servers
+// through proxies of its own. Meanwhile faults are inflicted by a plan ([Draw]) and taken back: on servers, on contenders, on
+// what is between them, and by hand on the nodes. In the last part of a run everything is healed, contenders finish what
+// they have asked for, and when they have ended and no session of theirs can be left, nothing of theirs may be.
+//
+// What happened is told in one history (package internal/simulation/history), and package check of that judges it as it
+// does those of the simulation:
+//
+//   - as the contenders saw it, each event at the instant of CLOCK_MONOTONIC, which the machine's processes share;
+//   - as the ensemble ordered it: the transaction logs of all servers, put together by package txnlog, tell of every node's
+//     creation and deletion and of every session's end, with the leader's clock at the time, to the millisecond;
+//   - as the registers decided it, in the process that runs the torture, at the instant at which they did.
+//
+// # Who was scheduled
+//
+// A paused process cannot be told in time, and nobody promises it: that is what tokens are for. Whether a contender was
+// scheduled is decided by a thread of its own that does nothing but look at the clock every 5 ms, and notes every gap of more
+// than T/32. It knows nothing of locks. A holder is excused if such a gap covers the instant by which it had to be told, or
+// ended within T/32 before it. Nothing else excuses it but a node that was deleted by hand.
+//
+// # Late writes
+//
+// Whoever holds writes every few milliseconds to two registers, one that checks tokens with a fencing.Gate and a bare one.
+// The wait is between the look at whether it still holds and the write, so a process that is stopped writes late when it
+// wakes, as the holder that it was. Writes with a token older than one that has written are counted: the bare register
+// accepted them, the fenced one refused them.
+//
+// # A contender of your own
+//
+// Any program can contend. It finds its [Part] in the environment variable [PartVariable]; it writes an event a line to
+// its standard output, in the JSON of package history, at once and with At counted from Part.Began by CLOCK_MONOTONIC; and
+// it obeys the words [Stop] and [Rest] on its standard input, and ends with status 0 when it was stopped. It tells Asked
+// before it asks, Granted or Failed when it was answered, Told when it knows that it does not hold any more, Releasing and
+// Released around its giving back, and Paused and Woke by a clock of its own. Attempts are numbered from Part.First. To write
+// it sends "PATH CONTENDER ATTEMPT TOKEN" and a newline to Part.Register, and reads "accepted" or "refused".
+package torture
