@@ -204,9 +204,6 @@ func (m *EtcdMember) Version(ctx context.Context) (string, error) {
 	return answer.EtcdServer, nil
 }
 
-// Log is the end of what the member has logged.
-func (m *EtcdMember) Log() string { return m.tail() }
-
 // Cut separates the member from clients and peers, silently: what is sent to it is lost, and no connection is told.
 func (m *EtcdMember) Cut(ctx context.Context) error {
 	return m.wired("cut", func(w *docker.Wires) error { return w.Cut(ctx, m.ID) })

@@ -200,6 +200,9 @@ func (s *Server) Close() error {
 
 func (s *Server) log() string { return filepath.Join(s.dir, "log") }
 
+// Log is the end of what the server has logged.
+func (s *Server) Log() string { return s.tail() }
+
 // tail is the end of the log.
 func (s *Server) tail() string {
 	b, err := os.ReadFile(s.log())
