@@ -21,7 +21,7 @@ IMAGE := set -eu; \
 	fi;
 
 .DEFAULT_GOAL := help
-.PHONY: bench clean clients demo demo-real examples help image lint simulate stores test tidy torture
+.PHONY: bench clean clients demo demo-real evidence examples help image lint simulate stores test tidy torture
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,6 +58,9 @@ simulate: ## try many plans of faults in fake time (SEEDS=20000)
 torture: ## break a real ensemble and who contends on it, and look for two at once (DURATION=10m SEED=… SERVERS=3 FAULTS=…)
 	@$(IMAGE) cd docker && go build -o ../bin/torture ./cmd/torture && \
 	exec ../bin/torture -duration '$(DURATION)' -servers '$(SERVERS)' -faults '$(FAULTS)' $(if $(SEED),-seed '$(SEED)') $(TORTURE)
+
+evidence: ## make docs/evidence.md anew, from the documents of runs in docs/evidence
+	go run -C docker ./cmd/evidence '$(CURDIR)/docs'
 
 clients: ## get the clients of others that tests run: Kazoo, zkCli and Curator, from Debian's packages
 	@zktest/foreign/clients.sh
