@@ -31,13 +31,14 @@ type part struct {
 	Timeout time.Duration // of the sessions
 	Patient bool          // connections have no deadlines
 	Runs    bool          // for elections at the paths, instead of locks
+	Reigns  bool          // for elections, too, claiming epochs beside them: see reign
 }
 
 // play plays the part and says whether there was one. The player takes the locks
 // and says on its standard output, a line each that begins with the lock's index,
 // what happens to them. From its standard input it takes the words "write", which
-// it obeys for all of its locks without a look at whether it still holds them, and
-// "unlock". It ends when that is closed.
+// it obeys for all of its locks without a look at whether it still holds them,
+// "unlock" and "commit". It ends when that is closed.
 func play(text string) bool {
 	if text == "" {
 		return false
@@ -71,8 +72,9 @@ type contender struct {
 	path string
 	say  func(format string, args ...any)
 
-	mu   sync.Mutex // guards hold
-	hold *lock.Hold
+	mu    sync.Mutex // guards what follows
+	hold  *lock.Hold
+	reign *reign
 }
 
 func (c *contender) play() {
@@ -97,6 +99,9 @@ func (c *contender) contend() error {
 	defer client.Close()
 	if c.part.Runs {
 		return c.run(ctx, client)
+	}
+	if c.part.Reigns {
+		return c.lead(ctx, client)
 	}
 	m, err := lock.New(client, c.path, nil)
 	if err != nil {
@@ -131,7 +136,7 @@ func (c *contender) run(ctx context.Context, client *recipes.Client) error {
 
 func (c *contender) obey(word string) {
 	c.mu.Lock()
-	hold := c.hold
+	hold, reign := c.hold, c.reign
 	c.mu.Unlock()
 	var token fencing.Token
 	if hold != nil {
@@ -140,6 +145,8 @@ func (c *contender) obey(word string) {
 	switch word {
 	case "write":
 		c.say("write %d", token)
+	case "commit":
+		reign.commit(c.say)
 	case "unlock":
 		c.say("unlocked: %v", hold.Unlock(context.Background()))
 	}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package suite
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/recipes"
+)
+
+// A process that is stopped past its session writes at once when it goes on: what it sends is refused as a whole, by
+// either check, and what the newer leader wrote stands.
+func TestPausedLeadersLateWriteFailsAsAWhole(t *testing.T) {
+	t.Parallel()
+	const timeout = 2 * time.Second
+	for range 3 {
+		s := onThree(t)
+		s.state()
+		leader := s.player(part{Servers: s.ensemble.Addrs(), Paths: []string{s.path(lead)}, Timeout: timeout, Reigns: true})
+		require.Equal(t, "epoch 1", leader.heard(0, "epoch"))
+		leader.tell("commit")
+		require.Equal(t, "committed: <nil>", leader.heard(0, "committed"))
+		s.holdsState("player")
+
+		leader.freeze()
+		term, e := s.reigns(s.connect(recipes.Options{SessionTimeout: timeout}), "b")
+		require.Equal(t, int64(2), e.Number())
+		_, err := e.Commit(s.ctx, writes(s.path(lead), "b")...)
+		require.NoError(t, err)
+
+		leader.tell("commit")
+		leader.thaw()
+		late := leader.heard(0, "committed")
+		require.Contains(t, late, "epoch 1")
+		require.Contains(t, late, `epoch 2 is that of "b"`)
+		require.Contains(t, late, "claim lost")
+		t.Log(late)
+		require.Contains(t, leader.heard(0, "sent"), "node does not exist", "its own")
+		require.Contains(t, leader.heard(0, "sent"), "version conflict", "of the epoch")
+		s.holdsState("b")
+		leader.heard(0, "told")
+		require.NoError(t, term.Resign(s.ctx))
+	}
+}
