@@ -43,7 +43,7 @@ test: ## run all tests; needs Java or a container engine, and a C compiler for t
 	@$(IMAGE) set -x; \
 	go test -race -shuffle=on ./...; \
 	(cd internal/simulation && go test -shuffle=on); \
-	$(ENSEMBLE) -n 1 -- go test -race -shuffle=on ./lock ./election; \
+	$(ENSEMBLE) -n 1 -- go test -race -shuffle=on ./lock ./election ./epoch; \
 	(cd examples && go test -race -shuffle=on ./...); \
 	cd docker && go test -race -shuffle=on -p 1 -timeout 12m ./...
 

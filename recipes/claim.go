@@ -173,7 +173,10 @@ func (c *Claim) Check(ctx context.Context) error {
 
 // Commit carries out ZooKeeper operations if, and only if, the claim is held:
 // they go out in one transaction with a check that the claim's own node is still
-// there. State that is kept in ZooKeeper itself is fenced by it, without a token.
+// there. State that is kept in ZooKeeper itself is fenced by it, without a token:
+// no such write is carried out once the node is gone, and so none after another's
+// grant, also if this process was paused or the node was deleted by hand. Package
+// epoch adds a number that others can read, and that ends by hand what it counts.
 //
 // Each op is one of *zk.CreateRequest, *zk.SetDataRequest, *zk.DeleteRequest and
 // *zk.CheckVersionRequest, with full paths: the client's namespace is not added.

@@ -153,7 +153,7 @@
 //
 // # Where to look next
 //
-// Package lock and package election for what to call; package fencing for the token; [Options] for what can be set;
-// [Trace] for what can be watched; docs/protocol.md for why the deadline and the join are right; then deadline.go,
-// join.go, wait.go and keeper.go.
+// Package lock and package election for what to call; package fencing for the token; package epoch for state in ZooKeeper;
+// [Options] for what can be set; [Trace] for what can be watched; docs/protocol.md for why the deadline and the join are
+// right; then deadline.go, join.go, wait.go and keeper.go.
 package recipes
