@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+// Rival tortures the locks of others, one after the other, as torture does this library's: see package rivals.
+//
+//	rival [-rivals NAME,…] [-duration 10m] [-seed N] [-faults KIND,…] [-contenders N] [-clients N] [-timeout T] [-out DIR]
+//
+// The summaries go to standard output, progress to standard error, and into DIR/NAME: result.json, summary.txt, plan.txt and
+// history.jsonl. A rival whose servers are not there is named and left out. The status is 0 if all others were run, whatever
+// came of it; 2 if a run could not be made, or the flags make no sense; and 130 if it was interrupted.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	tclog "github.com/testcontainers/testcontainers-go/log"
+
+	"github.com/lockkeeper/lockkeeper/docker"
+	"github.com/lockkeeper/lockkeeper/docker/stores"
+	"github.com/lockkeeper/lockkeeper/docker/torture"
+	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
+	"github.com/lockkeeper/lockkeeper/rivals"
+)
+
+func main() {
+	if part := os.Getenv(torture.PartVariable); part != "" {
+		if err := contend(os.Args[1:], part); err != nil {
+			progress("%v", err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// contend is the life of a contender, whose one argument names the rival.
+func contend(args []string, part string) error {
+	if len(args) != 1 || rivals.All()[args[0]] == nil {
+		return fmt.Errorf("no rival in %q", args)
+	}
+	return torture.PlayWith(rivals.All()[args[0]].Library, part, os.Stdin, os.Stdout)
+}
+
+func progress(format string, args ...any) { fmt.Fprintf(os.Stderr, "rival: "+format+"\n", args...) }
+
+// Statuses.
+const (
+	ran         = 0
+	notRun      = 2
+	interrupted = 130
+)
+
+// A job is what the flags say.
+type job struct {
+	names  []string
+	opts   torture.Options
+	faults []string // nil: all
+	dir    string
+}
+
+func run(args []string, out, problems io.Writer) int {
+	j, err := parse(args, problems)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return ran
+	case err != nil:
+		fmt.Fprintf(problems, "rival: %v\n", err)
+		return notRun
+	}
+	tclog.SetDefault(tclog.NewNoopLogger()) // it greets every engine with ten lines
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	command, remove, err := j.contender(ctx)
+	defer remove()
+	status := ran
+	for _, name := range j.names {
+		if err == nil {
+			progress("%s", name)
+			err = j.rival(ctx, name, command, out)
+		}
+		switch {
+		case ctx.Err() != nil:
+			progress("interrupted; everything is removed")
+			return interrupted
+		case errors.Is(err, stores.ErrNotInstalled) || errors.Is(err, docker.ErrNoBackend):
+			progress("%s is left out: %v", name, err)
+			err = nil
+		case err != nil:
+			progress("%s: %v", name, err)
+			return notRun
+		}
+	}
+	return status
+}
+
+// contender is the command of contenders, but for the rival's name: this program, or it again with a clock that can be
+// stepped. remove is to be called when all have ended.
+func (j *job) contender(ctx context.Context) (command string, remove func(), err error) {
+	remove = func() {}
+	if j.faults != nil && !slices.Contains(j.faults, "step-clock") {
+		command, err = os.Executable()
+		return command, remove, err
+	}
+	dir, err := os.MkdirTemp("", "rival-contender-")
+	if err != nil {
+		return "", remove, err
+	}
+	progress("building a contender whose clock can be stepped")
+	command, err = torture.BuildStepping(ctx, "github.com/lockkeeper/lockkeeper/rivals/cmd/rival", dir)
+	return command, func() { _ = os.RemoveAll(dir) }, err // it is in the folder for what may stay
+}
+
+// rival tortures one.
+func (j *job) rival(ctx context.Context, name, command string, out io.Writer) error {
+	r := rivals.All()[name]
+	opts := j.opts
+	opts.Rival, opts.Contender, opts.Log, opts.Steps = &r.Rival, []string{command, name}, progress, true
+	opts.Faults = slices.Clone(j.faults)
+	if r.Alone {
+		opts.Servers = 1
+	}
+	if err := opts.Check(); err != nil {
+		return err
+	}
+	opts.Plan = torture.Draw(&opts)
+	dir := filepath.Join(j.dir, name)
+	if err := os.RemoveAll(dir); err != nil { // of an earlier run
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	opts.Logs = filepath.Join(dir, "servers")
+	err := write(dir, "plan.txt", func(w io.Writer) error { return torture.WritePlan(w, opts.Plan) })
+	if err != nil {
+		return err
+	}
+	result, err := torture.Run(ctx, &opts)
+	if result == nil {
+		return err
+	}
+	result.Again = j.again(name)
+	return errors.Join(err,
+		write(dir, "history.jsonl", func(w io.Writer) error { return history.Write(w, result.History) }),
+		write(dir, "result.json", result.WriteJSON),
+		write(dir, "summary.txt", result.WriteSummary),
+		result.WriteSummary(out))
+}
+
+func parse(args []string, problems io.Writer) (*job, error) {
+	flags := flag.NewFlagSet("rival", flag.ContinueOnError)
+	flags.SetOutput(problems)
+	var (
+		j      job
+		names  = flags.String("rivals", "all", "whom to torture, separated by commas: "+strings.Join(rivals.Names(), ", "))
+		faults = flags.String("faults", "all", "kinds of faults, separated by commas; those that do not exist for a rival are left out")
+		dir    = flags.String("out", "", "folder for what comes of it (default: rivals-<seed> in the system's folder for temporary files)")
+	)
+	flags.DurationVar(&j.opts.Duration, "duration", 10*time.Minute, "of each run, 10s to 24h")
+	flags.Uint64Var(&j.opts.Seed, "seed", uint64(time.Now().UnixNano()%1_000_000), "of the faults and of what contenders ask for")
+	flags.IntVar(&j.opts.Contenders, "contenders", 4, "processes that contend, 1 to 16")
+	flags.IntVar(&j.opts.Clients, "clients", 3, "of each contender, 1 to 16")
+	flags.DurationVar(&j.opts.Timeout, "timeout", 4*time.Second, "T of sessions, leases and expiries: whole seconds, 2s to 40s")
+	if err := flags.Parse(args); err != nil {
+		return nil, err
+	}
+	if flags.NArg() > 0 {
+		return nil, fmt.Errorf("%q: no arguments are wanted besides flags", flags.Args())
+	}
+	j.names = rivals.Names()
+	if *names != "all" {
+		j.names = words(*names)
+		for _, name := range j.names {
+			if rivals.All()[name] == nil {
+				return nil, fmt.Errorf("rival %q: allowed are %s", name, strings.Join(rivals.Names(), ", "))
+			}
+		}
+	}
+	if *faults != "all" {
+		j.faults = words(*faults)
+	}
+	if j.opts.Timeout%time.Second != 0 {
+		return nil, fmt.Errorf("timeout %v: allowed are whole seconds, as etcd's leases have them", j.opts.Timeout)
+	}
+	j.opts.Servers = 3
+	// The rest is looked at by whom it is for, before anything is started.
+	tried := j.opts
+	tried.Faults, tried.Steps = slices.Clone(j.faults), true
+	if err := tried.Check(); err != nil {
+		return nil, err
+	}
+	var err error
+	if *dir == "" {
+		*dir = filepath.Join(os.TempDir(), fmt.Sprintf("rivals-%d", j.opts.Seed))
+	}
+	j.dir, err = filepath.Abs(*dir)
+	return &j, err
+}
+
+func words(list string) []string {
+	var all []string
+	for word := range strings.SplitSeq(list, ",") {
+		all = append(all, strings.TrimSpace(word))
+	}
+	return all
+}
+
+// again is the command that runs the same plan: it is drawn from the seed.
+func (j *job) again(name string) string {
+	command := fmt.Sprintf("go run -C rivals ./cmd/rival -rivals %s -duration %v -seed %d -contenders %d -clients %d -timeout %v",
+		name, j.opts.Duration, j.opts.Seed, j.opts.Contenders, j.opts.Clients, j.opts.Timeout)
+	if j.faults != nil {
+		command += " -faults " + strings.Join(j.faults, ",")
+	}
+	return command
+}
+
+func write(dir, name string, f func(io.Writer) error) error {
+	file, err := os.Create(filepath.Join(dir, name))
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(file), file.Close())
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package rivals
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
+)
+
+// errGone is what a renewal returns when somebody else has what is to be renewed, or nobody.
+var errGone = errors.New("no longer ours")
+
+// drift is what a holder takes off the time for which a server keeps a key, as the algorithm's description and its
+// implementations do: clocks run at different rates, and a server's expiry has a granularity.
+//
+// https://redis.io/docs/latest/develop/use/patterns/distributed-locks/ (MIN_VALIDITY, CLOCK_DRIFT)
+func drift(ttl time.Duration) time.Duration { return ttl/100 + 2*time.Millisecond }
+
+// A lease is a hold that lasts until an instant, and is put off before. All of it is what its holder must do by itself:
+// the server that keeps it tells nobody.
+type lease struct {
+	*claim
+	stop    chan struct{}
+	keeping sync.WaitGroup
+	release func(context.Context) error
+}
+
+// keep holds until the instant until, which renew puts off, every third of ttl. Renew returns errGone when there is nothing
+// to be renewed; other errors are tried again, as long as there is time.
+func keep(until time.Time, ttl time.Duration, renew func(context.Context) (time.Time, error), release func(context.Context) error) *lease {
+	l := &lease{claim: newClaim(), stop: make(chan struct{}), release: release}
+	l.keeping.Go(func() { l.keep(until, ttl, renew) })
+	return l
+}
+
+func (l *lease) keep(until time.Time, ttl time.Duration, renew func(context.Context) (time.Time, error)) {
+	type answer struct {
+		until time.Time
+		err   error
+	}
+	answers := make(chan answer, 1)
+	ctx, cancel := context.WithCancel(context.Background())
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	defer cancel()
+	end := time.NewTimer(time.Until(until))
+	defer end.Stop()
+	next := time.NewTimer(ttl / 3)
+	defer next.Stop()
+	for {
+		select {
+		case <-l.stop:
+			return
+		case <-end.C:
+			l.end(history.Deadline)
+			return
+		case <-next.C:
+			asking.Go(func() {
+				ctx, cancel := context.WithTimeout(ctx, ttl/4)
+				defer cancel()
+				until, err := renew(ctx)
+				answers <- answer{until, err}
+			})
+		case a := <-answers:
+			switch {
+			case errors.Is(a.err, errGone):
+				l.end(history.Expired)
+				return
+			case a.err == nil:
+				until = a.until
+				end.Reset(time.Until(until))
+				next.Reset(ttl / 3)
+			default:
+				next.Reset(ttl / 20)
+			}
+		}
+	}
+}
+
+// GiveUp stops putting it off, and has the server forget it.
+func (l *lease) GiveUp(ctx context.Context) error {
+	close(l.stop)
+	l.keeping.Wait()
+	err := l.release(ctx)
+	l.end(history.GivenUp)
+	return err
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package rivals
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
+
+	"github.com/lockkeeper/lockkeeper/docker/torture"
+)
+
+// rowLock is a row with an owner and an expiry, by the database's clock: what ShedLock, the commonest of them, keeps in its
+// table (https://github.com/lukas-krecan/ShedLock, "JdbcTemplate", usingDbTime). A lock of the database's own, bound to the
+// connection (pg_advisory_lock), is as common; but it says nothing to a holder whose connection is half open, and frees the
+// lock when the server finds out, so that it would be a comparison of two settings of TCP.
+//
+// The holder counts the time from before it asked.
+type rowLock struct{}
+
+// rowLockTable is what it needs.
+const rowLockTable = `CREATE TABLE locks (name text PRIMARY KEY, owner text NOT NULL, expires timestamptz NOT NULL)`
+
+func (rowLock) Offers(how string) bool { return how != "campaign" }
+func (rowLock) Why(err error) string   { return why(err) }
+
+func (rowLock) Connect(ctx context.Context, part *torture.Part) (torture.Client, error) {
+	db, err := sql.Open("pgx", "postgres://postgres@"+part.Servers[0]+"/postgres?sslmode=disable")
+	if err != nil {
+		return nil, fmt.Errorf("postgres: %w", err)
+	}
+	if err := db.PingContext(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("postgres: %w", err), db.Close())
+	}
+	return &rowLockClient{db, time.Duration(part.Timeout)}, nil
+}
+
+type rowLockClient struct {
+	db  *sql.DB
+	ttl time.Duration
+}
+
+func (c *rowLockClient) Close() { _ = c.db.Close() } // the rows expire
+
+// exec says whether a row was changed.
+func (c *rowLockClient) exec(ctx context.Context, query string, args ...any) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.ttl/4)
+	defer cancel()
+	result, err := c.db.ExecContext(ctx, query, args...)
+	if err != nil {
+		return false, err
+	}
+	rows, err := result.RowsAffected()
+	return rows == 1, err
+}
+
+func (c *rowLockClient) Acquire(ctx context.Context, how, path string) (torture.Hold, error) {
+	owner := rand.Text()
+	release := func(ctx context.Context) error {
+		_, err := c.exec(ctx, `DELETE FROM locks WHERE name = $1 AND owner = $2`, path, owner)
+		return err
+	}
+	lasts := c.ttl - drift(c.ttl)
+	for {
+		until := time.Now().Add(lasts)
+		ours, err := c.exec(ctx, `
+			INSERT INTO locks (name, owner, expires) VALUES ($1, $2, clock_timestamp() + $3 * interval '1 millisecond')
+			ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, expires = excluded.expires
+			WHERE locks.expires <= clock_timestamp()`, path, owner, c.ttl.Milliseconds())
+		switch {
+		case ours && time.Now().Before(until):
+			return keep(until, c.ttl, func(ctx context.Context) (time.Time, error) {
+				until := time.Now().Add(lasts)
+				kept, err := c.exec(ctx, `
+					UPDATE locks SET expires = clock_timestamp() + $3 * interval '1 millisecond'
+					WHERE name = $1 AND owner = $2 AND expires > clock_timestamp()`, path, owner, c.ttl.Milliseconds())
+				if err == nil && !kept {
+					err = errGone
+				}
+				return until, err
+			}, release), nil
+		case ours || err != nil:
+			_ = release(context.WithoutCancel(ctx)) // or it expires
+		}
+		switch {
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case err != nil:
+			return nil, err
+		case how == "try":
+			return nil, torture.ErrHeld
+		}
+		select {
+		case <-time.After(20*time.Millisecond + mathrand.N(80*time.Millisecond)):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package rivals
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/lockkeeper/lockkeeper/docker/torture"
+	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
+)
+
+// zkLock is the lock of the ZooKeeper client itself.
+//
+// The lock tells nobody that it is lost: its documentation has nothing of the kind. What there is are the connection's
+// events, of which StateExpired says that the ephemeral nodes are gone (https://pkg.go.dev/github.com/go-zookeeper/zk#State).
+// A more cautious user takes StateDisconnected for a loss already, as Curator's users are told to do with SUSPENDED
+// (https://curator.apache.org/docs/errors): that one is a rival of its own.
+//
+// Lock has no context, and nothing but the end of the session takes back what a Lock that failed may have left: the client
+// does end it then. Neither czxid nor path of the node is told, so that there is no token. Its path is looked up in the lock
+// all the same, for the checker's sake, which excuses holders whose node was deleted by hand.
+type zkLock struct{ cautious bool }
+
+func (zkLock) Offers(string) bool { return false } // neither contexts nor trying
+func (zkLock) Why(err error) string {
+	if errors.Is(err, zk.ErrNoNode) {
+		return zk.ErrNoNode.Error()
+	}
+	return why(err)
+}
+
+func (l zkLock) Connect(ctx context.Context, part *torture.Part) (torture.Client, error) {
+	c := &zkClient{timeout: time.Duration(part.Timeout), acl: zk.WorldACL(zk.PermAll)}
+	ready := make(chan struct{})
+	var once sync.Once
+	var err error
+	var events <-chan zk.Event
+	c.conn, events, err = zk.Connect(part.Servers, c.timeout, zk.WithLogger(silent{}), zk.WithEventCallback(func(e zk.Event) {
+		switch {
+		case e.Type != zk.EventSession:
+		case e.State == zk.StateHasSession:
+			once.Do(func() { close(ready) })
+		case e.State == zk.StateExpired, l.cautious && e.State == zk.StateDisconnected:
+			c.lose()
+		}
+	}))
+	if err != nil {
+		return nil, fmt.Errorf("zk: %w", err)
+	}
+	c.draining.Go(func() {
+		for range events {
+		}
+	})
+	select {
+	case <-ready:
+		return c, nil
+	case <-ctx.Done():
+		c.Close()
+		return nil, context.Cause(ctx)
+	}
+}
+
+type silent struct{}
+
+func (silent) Printf(string, ...any) {}
+
+type zkClient struct {
+	conn     *zk.Conn
+	timeout  time.Duration
+	acl      []zk.ACL
+	draining sync.WaitGroup
+	closing  sync.Once
+
+	mu     sync.Mutex // guards what follows
+	held   *claim     // nil while nothing is held
+	losses int
+}
+
+// lose tells who holds that it no longer does.
+func (c *zkClient) lose() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.losses++
+	if c.held != nil {
+		c.held.end(history.Expired)
+		c.held = nil
+	}
+}
+
+func (c *zkClient) Close() {
+	c.closing.Do(func() {
+		c.conn.Close()
+		c.draining.Wait()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.held != nil {
+			c.held.end(history.ClientShut)
+		}
+	})
+}
+
+// errSessionLost is what an attempt comes to during which the session was lost.
+var errSessionLost = errors.New("session lost while waiting")
+
+func (c *zkClient) Acquire(_ context.Context, _, path string) (torture.Hold, error) {
+	c.mu.Lock()
+	before := c.losses
+	c.mu.Unlock()
+	lock := zk.NewLock(c.conn, path, c.acl)
+	if err := lock.Lock(); err != nil {
+		return nil, &torture.BrokenError{Err: err}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.losses != before { // nobody was told that, since nobody held anything
+		return nil, &torture.BrokenError{Err: errSessionLost}
+	}
+	c.held = newClaim()
+	node := reflect.ValueOf(lock).Elem().FieldByName("lockPath").String()
+	return &zkHold{claim: c.held, client: c, lock: lock, node: node}, nil
+}
+
+type zkHold struct {
+	*claim
+	client *zkClient
+	lock   *zk.Lock
+	node   string
+}
+
+func (h *zkHold) Grant() history.Event { return history.Event{Node: h.node} }
+
+// GiveUp deletes the node, again and again if need be: Unlock returns the error of the one delete that it tries. The end of
+// the session is what remains.
+func (h *zkHold) GiveUp(context.Context) error {
+	var err error
+	for giveUp := time.Now().Add(h.client.timeout); ; {
+		err = h.lock.Unlock()
+		if err == nil || errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrClosing) || errors.Is(err, zk.ErrSessionExpired) {
+			break
+		}
+		if time.Now().After(giveUp) {
+			h.client.Close()
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	h.client.mu.Lock()
+	defer h.client.mu.Unlock()
+	if h.client.held == h.claim {
+		h.client.held = nil
+	}
+	h.end(history.GivenUp)
+	return err
+}
