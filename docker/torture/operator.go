@@ -41,11 +41,15 @@ const errandBound = 5 * time.Second
 
 // errand runs f with a connection. It is given up when ctx ends, or after errandBound.
 func (o *operator) errand(ctx context.Context, f func(*zk.Conn) error) error {
+	return o.errandAt(ctx, o.servers, f)
+}
+
+func (o *operator) errandAt(ctx context.Context, servers []string, f func(*zk.Conn) error) error {
 	ctx, cancel := context.WithTimeout(ctx, errandBound)
 	defer cancel()
 	ready := make(chan struct{})
 	var once sync.Once
-	conn, events, err := zk.Connect(o.servers, 4*time.Second, zk.WithLogger(silent{}), zk.WithEventCallback(func(e zk.Event) {
+	conn, events, err := zk.Connect(servers, 4*time.Second, zk.WithLogger(silent{}), zk.WithEventCallback(func(e zk.Event) {
 		if e.State == zk.StateHasSession {
 			once.Do(func() { close(ready) })
 		}
@@ -156,4 +160,40 @@ func (o *operator) left(ctx context.Context, paths []string) (left []string, err
 		return nil
 	})
 	return left, err
+}
+
+// differ says in what the servers' trees differ, "" if in nothing. They never should, once a sync was answered.
+func (o *operator) differ(ctx context.Context, paths []string) (string, error) {
+	var first string
+	for i, server := range o.servers {
+		var tree string
+		err := o.errandAt(ctx, []string{server}, func(conn *zk.Conn) error {
+			tree = ""
+			if _, err := conn.Sync("/"); err != nil {
+				return err
+			}
+			for _, path := range paths {
+				names, stat, err := conn.Children(path)
+				if err != nil && !errors.Is(err, zk.ErrNoNode) {
+					return err
+				}
+				if stat == nil {
+					stat = &zk.Stat{}
+				}
+				slices.Sort(names)
+				tree += fmt.Sprintf("%s %+v %v; ", path, *stat, names)
+			}
+			return nil
+		})
+		if err != nil {
+			return "", err
+		}
+		if i == 0 {
+			first = tree
+		}
+		if tree != first {
+			return fmt.Sprintf("%s says %s, %s says %s", o.servers[0], first, server, tree), nil
+		}
+	}
+	return "", nil
 }

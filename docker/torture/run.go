@@ -218,6 +218,9 @@ func (s *stage) act(ctx context.Context) error {
 		if err := s.clear(ctx); err != nil {
 			return err
 		}
+		if err := s.agree(ctx); err != nil {
+			return err
+		}
 	}
 	s.journal.add(history.Event{At: s.time.now(), Kind: history.End})
 	s.clocks.read(s.time)
@@ -337,6 +340,26 @@ func (s *stage) clear(ctx context.Context) error {
 		}
 		if err == nil && (len(left) == 0 || s.time.now() > giveUp) {
 			return nil
+		}
+		if err := s.until(ctx, time.Duration(s.time.now())+200*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// agree looks whether all servers have the same nodes, as they must. Parents are reaped meanwhile, so it looks again for a
+// while.
+func (s *stage) agree(ctx context.Context) error {
+	for giveUp := s.time.now() + history.Instant(2*s.opts.Timeout); ; {
+		differ, err := s.operator.differ(ctx, s.opts.paths())
+		if err == nil && differ == "" {
+			return nil
+		}
+		if s.time.now() > giveUp {
+			if err == nil {
+				s.amiss("the servers differ from each other, which is their own fault, and nothing can be relied upon then: %s", differ)
+			}
+			return err
 		}
 		if err := s.until(ctx, time.Duration(s.time.now())+200*time.Millisecond); err != nil {
 			return err
