@@ -76,6 +76,9 @@ type Unchecked struct {
 	Why  string     `json:"why"`
 }
 
+// noToken is the Token of a library that gives out none.
+const noToken = "none"
+
 // A Finding is a rule that the history breaks.
 type Finding struct {
 	Rule check.Rule `json:"rule"`
@@ -90,7 +93,7 @@ func newResult(opts *Options) *Result {
 		Faults: map[string]FaultCount{}, Findings: []Finding{}, Amiss: []string{},
 	}
 	if rival := opts.Rival; rival != nil {
-		r.Contender, r.Token, r.Without, r.Had = rival.Name, cmp.Or(rival.Token, "none"), rival.Without, map[string]history.Instant{}
+		r.Contender, r.Token, r.Without, r.Had = rival.Name, cmp.Or(rival.Token, noToken), rival.Without, map[string]history.Instant{}
 	}
 	return r
 }
@@ -247,16 +250,24 @@ func (r *Result) WriteSummary(w io.Writer) error {
 	line("overlaps, not scheduled", "%d paused, %d deleted by hand", n.Unscheduled, n.ByHand)
 	line("told before expiry", "%v at worst, of %d", n.ToldBeforeExpiry.Worst, n.ToldBeforeExpiry.Of)
 	line("told before the next grant", "%v at worst, of %d", n.ToldBeforeGrant.Worst, n.ToldBeforeGrant.Of)
-	line("falling tokens", "%d", n.Falling)
-	line("stale writes", "%d by %d late writers reached the registers: the bare ones accepted %d, the fenced ones refused %d and let %d in",
-		r.Writes.Stale, r.Writes.Holders, r.Writes.Accepted, r.Writes.Refused, r.Writes.Let)
-	line("nodes left", "%d", n.Left)
+	stale := fmt.Sprintf("%d by %d late writers reached the registers: the bare ones accepted %d", r.Writes.Stale, r.Writes.Holders, r.Writes.Accepted)
+	if r.Token == noToken {
+		line("stale writes", "%s, and nothing can refuse them", stale)
+	} else {
+		line("falling tokens", "%d", n.Falling)
+		line("stale writes", "%s, the fenced ones refused %d and let %d in", stale, r.Writes.Refused, r.Writes.Let)
+	}
+	if r.ZooKeeper != "" {
+		line("nodes left", "%d", n.Left)
+	}
 	line("unanswered", "%d; the longest wait was %v", n.Unanswered, short(n.LongestWait))
 	for _, path := range slices.Sorted(maps.Keys(n.Unavailable)) {
 		line("longest unavailable", "%s %v", path, short(n.Unavailable[path]))
 	}
 	line("failures", "%s", counts(n.Failures))
-	line("ordered", "%d transactions, %d that never came to be", r.Transactions, r.Uncommitted)
+	if r.ZooKeeper != "" {
+		line("ordered", "%d transactions, %d that never came to be", r.Transactions, r.Uncommitted)
+	}
 	injected := map[string]int{}
 	for name, count := range r.Faults {
 		injected[name] = count.Injected
