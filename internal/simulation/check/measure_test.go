@@ -16,7 +16,10 @@ import (
 
 // tortured is a run on real servers of which one path is left: contenders are stopped and cut off, one of them loses its
 // claim and writes when it wakes.
-func tortured(t *testing.T) []history.Event { return read(t, "good")["torture"] }
+func tortured(t *testing.T) []history.Event {
+	t.Helper()
+	return read(t, "good")["torture"]
+}
 
 // find is the first event, from some line on, that a test looks for.
 func find(t *testing.T, events []history.Event, from int, is func(e history.Event) bool) int {
