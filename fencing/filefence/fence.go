@@ -42,6 +42,10 @@ func Open(dir string) (*Fence, error) {
 	if !locks {
 		return nil, fmt.Errorf("filefence: open %s: this system has no flock: %w", dir, errors.ErrUnsupported)
 	}
+	if dir == "" {
+		// Of a setting that is missing, and not the working directory, which is another one in the next process.
+		return nil, errors.New("filefence: open: the folder's name is empty")
+	}
 	absolute, err := filepath.Abs(dir) // a process may change its working directory
 	if err != nil {
 		return nil, fmt.Errorf("filefence: open %s: %w", dir, err)

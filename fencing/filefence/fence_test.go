@@ -161,6 +161,8 @@ func TestMisuseIsAnErrorThatSaysWhat(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, newest)
 
+	_, err = Open("")
+	require.ErrorContains(t, err, "name is empty", "not the folder that the process happens to be in")
 	_, err = Open(filepath.Join(t.TempDir(), "missing"))
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	file := filepath.Join(t.TempDir(), "file")
