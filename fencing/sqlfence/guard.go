@@ -77,7 +77,7 @@ func New(db *sql.DB, dialect Dialect, opts *Options) (*Guard, error) {
 // that. write runs once, in the caller's goroutine.
 func (g *Guard) Do(ctx context.Context, resource string, token fencing.Token, write func(tx *sql.Tx) error) error {
 	fail := func(err error) error {
-		return fmt.Errorf("sqlfence: write %q with token %d: %w", resource, int64(token), err)
+		return fmt.Errorf("sqlfence: write %.512q with token %d: %w", resource, int64(token), err)
 	}
 	if err := names.Check(resource); err != nil {
 		return fail(err)
@@ -166,7 +166,7 @@ func (g *Guard) Newest(ctx context.Context, resource string) (fencing.Token, err
 		err = g.explain(ctx, err)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("sqlfence: newest token of %q: %w", resource, err)
+		return 0, fmt.Errorf("sqlfence: newest token of %.512q: %w", resource, err)
 	}
 	return newest, nil
 }
@@ -177,7 +177,7 @@ func (g *Guard) Newest(ctx context.Context, resource string) (fencing.Token, err
 // to do it again does no harm then.
 func (g *Guard) Reset(ctx context.Context, resource string, newest fencing.Token) error {
 	fail := func(err error) error {
-		return fmt.Errorf("sqlfence: reset %q to token %d: %w", resource, int64(newest), err)
+		return fmt.Errorf("sqlfence: reset %.512q to token %d: %w", resource, int64(newest), err)
 	}
 	if err := names.Check(resource); err != nil {
 		return fail(err)

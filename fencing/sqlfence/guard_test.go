@@ -225,6 +225,13 @@ func TestNonsenseIsRefusedBeforeTheDatabaseIsAsked(t *testing.T) {
 		_, err := guard.Newest(t.Context(), resource)
 		require.ErrorContains(t, err, says)
 	}
+	for _, err := range []error{
+		guard.Do(t.Context(), strings.Repeat("x", 1<<20), 7, never(t)),
+		guard.Reset(t.Context(), strings.Repeat("x", 1<<20), 7),
+	} {
+		require.ErrorContains(t, err, "1048576 bytes")
+		require.Less(t, len(err.Error()), 1000, "for people to read")
+	}
 	require.Empty(t, f.asked())
 }
 
