@@ -215,7 +215,7 @@ func TestProbeTellsWhatElseIsWrong(t *testing.T) {
 		},
 		"get does not return what was put": func(m *objectfence.Memory) *faulty {
 			return &faulty{Store: m, get: func(string) (objectfence.Object, error) {
-				return objectfence.Object{Body: []byte("of a cache")}, nil
+				return objectfence.Object{Body: []byte("lockkeeper probe of a cache")}, nil
 			}}
 		},
 		`what was put where "" was has the version ""`: func(m *objectfence.Memory) *faulty {
@@ -231,6 +231,14 @@ func TestProbeTellsWhatElseIsWrong(t *testing.T) {
 		require.ErrorContains(t, err, `objectfence: probe the store with "probe": `)
 		require.NotErrorIs(t, err, objectfence.ErrUnconditional)
 	}
+}
+
+func TestProbeLeavesAloneWhatIsNotItsOwn(t *testing.T) {
+	memory := &objectfence.Memory{}
+	guard := guardOf(t, memory)
+	require.NoError(t, guard.Put(t.Context(), "ledger", 9, []byte("nine")))
+	require.ErrorContains(t, objectfence.Probe(t.Context(), memory, "ledger"), "somebody else's")
+	require.ErrorIs(t, guard.Put(t.Context(), "ledger", 8, nil), fencing.ErrStale, "the fence is still there")
 }
 
 // The older holder has read the object and is paused; the newer one writes what is there already, or something else and
@@ -484,7 +492,9 @@ func TestRefusalsBetweenTheWritesOfOthersAreNotAddedUp(t *testing.T) {
 func TestMisuseIsAnErrorThatSaysWhat(t *testing.T) {
 	_, err := objectfence.New(nil)
 	require.ErrorContains(t, err, "the store is nil")
+	require.ErrorContains(t, objectfence.Probe(t.Context(), nil, "probe"), "the store is nil")
 	memory := &objectfence.Memory{}
+	require.ErrorContains(t, objectfence.Probe(t.Context(), memory, ""), "name is empty")
 	guard := guardOf(t, memory)
 	require.ErrorContains(t, guard.Update(t.Context(), "ledger", 7, nil), "the function is nil")
 	require.ErrorIs(t, guard.Reset(t.Context(), "ledger", -1), fencing.ErrInvalid)

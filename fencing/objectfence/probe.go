@@ -3,11 +3,14 @@
 package objectfence
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"sync"
+
+	"github.com/lockkeeper/lockkeeper/fencing/internal/names"
 )
 
 // ErrUnconditional is what errors.Is finds in an error of [Probe] about a store that wrote what it should have refused. A
@@ -18,12 +21,20 @@ var ErrUnconditional = errors.New("the store does not honour the conditions of w
 // write where there is an object already, to replace a version that is no more, and to let two writes replace the same
 // one. There are stores and gateways that take the conditions for headers they do not know, and write.
 //
-// The object of that key may be there from an earlier Probe, and stays, with a line of text in it. Two Probes of one
-// object at a time disturb each other; the error then wraps [ErrPrecondition], and says nothing about the store.
+// The object of that key may be there from an earlier Probe, and stays, with a line of text in it; any other is an error,
+// and left alone. Two Probes of one object at a time disturb each other; the error then wraps [ErrPrecondition], and says
+// nothing about the store.
 //
 // That two writes side by side are kept apart is provoked, a few times, and not proven.
 func Probe(ctx context.Context, store Store, key string) error {
-	if err := probe(ctx, store, key); err != nil {
+	err := names.Check(key)
+	if store == nil {
+		err = errors.New("the store is nil")
+	}
+	if err == nil {
+		err = probe(ctx, store, key)
+	}
+	if err != nil {
 		return fmt.Errorf("objectfence: probe the store with %.512q: %w", key, err)
 	}
 	return nil
@@ -33,6 +44,9 @@ func probe(ctx context.Context, store Store, key string) error {
 	first, err := store.Get(ctx, key)
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return fmt.Errorf("get: %w", err)
+	}
+	if err == nil && !bytes.HasPrefix(first.Body, []byte(signature)) {
+		return errors.New("the object is somebody else's, and stays as it is: choose another key")
 	}
 	second, err := exchange(ctx, store, key, first.Version)
 	if err != nil {
@@ -57,7 +71,9 @@ func probe(ctx context.Context, store Store, key string) error {
 	return nil
 }
 
-func probeText() []byte { return []byte("lockkeeper probe " + rand.Text() + "\n") }
+const signature = "lockkeeper probe "
+
+func probeText() []byte { return []byte(signature + rand.Text() + "\n") }
 
 // exchange replaces a version and returns what is there now.
 func exchange(ctx context.Context, store Store, key, replaces string) (Object, error) {
