@@ -3,9 +3,11 @@
 package fences
 
 import (
+	"context"
 	"database/sql"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	_ "modernc.org/sqlite"
@@ -66,4 +68,56 @@ func TestWriteThatCommitsByItselfIsToldAndFencedAllTheSame(t *testing.T) {
 	newest, err := guard.Newest(t.Context(), "ledger")
 	require.NoError(t, err)
 	require.EqualValues(t, 7, newest)
+}
+
+// Some statements of SQLite end the transaction, some of them by failing. What follows commits by itself, unfenced.
+func TestStatementThatEndsTheTransactionIsToldInSQLite(t *testing.T) {
+	for name, ends := range map[string]func(*testing.T, *sql.Tx) error{
+		"a commit":                  statement("COMMIT"),
+		"a rollback":                statement("ROLLBACK"),
+		"a conflict that is hidden": hidden(statement("INSERT OR ROLLBACK INTO entries VALUES ('ledger', 'again')")),
+		"an end that is hidden":     hidden(interrupted),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := empty(t, "WAL")
+			e := entriesIn(t, s, nil)
+			require.NoError(t, e.Write(t.Context(), "ledger", 6, "six"))
+			err := e.guard.Do(t.Context(), "ledger", 7, func(tx *sql.Tx) error { return ends(t, tx) })
+			require.ErrorIs(t, err, sqlfence.ErrTxEnded)
+			require.NotErrorIs(t, err, sqlfence.ErrUncertain)
+			require.NoError(t, e.Write(t.Context(), "ledger", 7, "seven"), "the connection is of use again")
+		})
+	}
+}
+
+func statement(text string) func(*testing.T, *sql.Tx) error {
+	return func(t *testing.T, tx *sql.Tx) error {
+		t.Helper()
+		_, err := tx.ExecContext(t.Context(), text)
+		return err
+	}
+}
+
+// hidden has the statement fail and says nothing of it.
+func hidden(fails func(*testing.T, *sql.Tx) error) func(*testing.T, *sql.Tx) error {
+	return func(t *testing.T, tx *sql.Tx) error {
+		t.Helper()
+		require.Error(t, fails(t, tx))
+		return nil
+	}
+}
+
+// interrupted is a write without an end, whose own ctx has one. If that comes before the write begins, it is tried again.
+func interrupted(t *testing.T, tx *sql.Tx) error {
+	t.Helper()
+	for patience := 20 * time.Millisecond; ; patience *= 2 {
+		require.NoError(t, statement("SAVEPOINT here")(t, tx))
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		_, err := tx.ExecContext(ctx, `INSERT INTO entries
+			WITH RECURSIVE n(i) AS (VALUES(1) UNION ALL SELECT i + 1 FROM n) SELECT i, i FROM n`)
+		cancel()
+		if statement("RELEASE here")(t, tx) != nil { // it went with the transaction
+			return err
+		}
+	}
 }

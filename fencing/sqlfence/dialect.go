@@ -45,8 +45,8 @@ type statements struct {
 	// be of the transaction's snapshot.
 	held string
 	// Begin and end what the function does, where its statements can end the transaction unseen: MySQL commits at a
-	// statement such as CREATE TABLE and rolls back at a deadlock, and lets each that follows commit by itself. The
-	// savepoint goes with the transaction, so that it is missed.
+	// statement such as CREATE TABLE and rolls back at a deadlock, SQLite rolls back at a write that is interrupted, and
+	// both let each that follows commit by itself. The savepoint goes with the transaction, so that it is missed.
 	mark, release string
 	// Yields the newest token, without holding anything.
 	newest string
@@ -95,8 +95,10 @@ func (d Dialect) statements(table string) statements {
 			returns: true,
 			set: "INSERT INTO {table} (resource, token) VALUES (?, ?) " +
 				"ON CONFLICT (resource) DO UPDATE SET token = EXCLUDED.token",
-			newest: "SELECT token FROM {table} WHERE resource = ?",
-			exists: "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = '{table}'",
+			mark:    "SAVEPOINT {table}",
+			release: "RELEASE SAVEPOINT {table}",
+			newest:  "SELECT token FROM {table} WHERE resource = ?",
+			exists:  "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = '{table}'",
 			migration: `CREATE TABLE IF NOT EXISTS {table} (
 	resource TEXT NOT NULL PRIMARY KEY,
 	token INTEGER NOT NULL CHECK (token >= 0)

@@ -44,7 +44,7 @@
 //   - PostgreSQL at the levels repeatable read and serializable refuses with 40001 whoever had to wait: nothing is kept, try
 //     again.
 //   - A COMMIT or ROLLBACK that the function sends as a statement goes unseen by pgx, and Do returns nil whatever was kept;
-//     lib/pq and SQLite refuse the commit then, with an error that wraps [ErrUncertain].
+//     lib/pq refuses the commit then, with an error that wraps [ErrUncertain]. MySQL and SQLite tell it as [ErrTxEnded].
 //   - MySQL ends the transaction at a statement that commits by itself, such as CREATE TABLE, and at a deadlock; what the
 //     function does after that is committed at once, unfenced. Do cannot take it back, and returns [ErrTxEnded]. If the
 //     function returns an error besides, that is the error, and what such a statement has committed stays. To know it
@@ -55,6 +55,9 @@
 //   - SQLite has one writer for the whole file. The fence's statement is a write and the transaction's first, so that the
 //     transaction begins as BEGIN IMMEDIATE would, whatever the driver says. Set a busy timeout
 //     (with modernc.org/sqlite: _pragma=busy_timeout(5000)), or whoever comes second gets an error at once.
+//   - SQLite, too, ends the transaction at some statements that fail: a write that is interrupted because a ctx of its own
+//     is done, a conflict where OR ROLLBACK is written, a disk that is full. A function that goes on after such an error
+//     writes unfenced, over what a newer holder has written meanwhile. Do returns [ErrTxEnded], and cannot take it back.
 //
 // Those who keep the token in the row that they write, and nothing else, can do without the table: see [UpdateRow].
 package sqlfence

@@ -44,7 +44,7 @@ func TestWriteRunsAfterTheFenceInOneTransaction(t *testing.T) {
 	for dialect, steps := range map[sqlfence.Dialect]string{
 		sqlfence.PostgreSQL: "begin raise write commit",
 		sqlfence.MySQL:      "begin raise read mark write release commit",
-		sqlfence.SQLite:     "begin raise write commit",
+		sqlfence.SQLite:     "begin raise mark write release commit",
 	} {
 		f := &fake{newest: 7}
 		require.NoError(t, guardOf(t, f.open(t), dialect).Do(t.Context(), "ledger", 7, put))
@@ -63,7 +63,7 @@ func TestStaleWriteDoesNotRun(t *testing.T) {
 	}
 }
 
-func TestTransactionOfMySQLThatIsGoneBeforeItsCommitIsTold(t *testing.T) {
+func TestMarkedTransactionThatIsGoneBeforeItsCommitIsTold(t *testing.T) {
 	gone := errors.New("fake: no such savepoint")
 	f := &fake{newest: 7, fails: map[string]error{"release": gone}}
 	err := guardOf(t, f.open(t), sqlfence.MySQL).Do(t.Context(), "ledger", 7, put)
@@ -80,7 +80,7 @@ func TestTransactionOfMySQLThatIsGoneBeforeItsCommitIsTold(t *testing.T) {
 	require.NotErrorIs(t, err, sqlfence.ErrTxEnded)
 }
 
-func TestFunctionDoesNotRunInAMySQLTransactionThatIsNotMarked(t *testing.T) {
+func TestFunctionDoesNotRunInATransactionThatCouldNotBeMarked(t *testing.T) {
 	f := &fake{newest: 7, fails: map[string]error{"mark": io.ErrClosedPipe}}
 	err := guardOf(t, f.open(t), sqlfence.MySQL).Do(t.Context(), "ledger", 7, never(t))
 	require.ErrorIs(t, err, io.ErrClosedPipe)
@@ -122,7 +122,7 @@ func TestErrorOfTheWriteRollsBackAndIsReturned(t *testing.T) {
 	for _, fails := range []map[string]error{nil, {"rollback": io.ErrClosedPipe}} {
 		f := &fake{fails: fails}
 		mine := errors.New("mine")
-		err := guardOf(t, f.open(t), sqlfence.SQLite).Do(t.Context(), "ledger", 7, func(*sql.Tx) error { return mine })
+		err := guardOf(t, f.open(t), sqlfence.PostgreSQL).Do(t.Context(), "ledger", 7, func(*sql.Tx) error { return mine })
 		require.ErrorIs(t, err, mine)
 		require.NotErrorIs(t, err, sqlfence.ErrUncertain)
 		require.Equal(t, "begin raise rollback", f.asked())
@@ -131,7 +131,7 @@ func TestErrorOfTheWriteRollsBackAndIsReturned(t *testing.T) {
 
 func TestPanicOfTheWriteRollsBackAndGoesThrough(t *testing.T) {
 	f := &fake{}
-	guard := guardOf(t, f.open(t), sqlfence.SQLite)
+	guard := guardOf(t, f.open(t), sqlfence.PostgreSQL)
 	require.PanicsWithValue(t, "mine", func() {
 		_ = guard.Do(t.Context(), "ledger", 7, func(*sql.Tx) error { panic("mine") })
 	})
@@ -147,7 +147,7 @@ func TestWriteThatEndsTheTransactionIsTold(t *testing.T) {
 		"rolls back and says so":   func(tx *sql.Tx) error { return errors.Join(tx.Rollback(), mine) },
 		"commits and writes again": func(tx *sql.Tx) error { return errors.Join(tx.Commit(), put(tx)) },
 	} {
-		for _, dialect := range []sqlfence.Dialect{sqlfence.MySQL, sqlfence.SQLite} {
+		for _, dialect := range []sqlfence.Dialect{sqlfence.MySQL, sqlfence.PostgreSQL} {
 			err := guardOf(t, (&fake{newest: 7}).open(t), dialect).Do(t.Context(), "ledger", 7, end)
 			require.ErrorIs(t, err, sqlfence.ErrTxEnded, name)
 			require.NotErrorIs(t, err, sqlfence.ErrUncertain, name)
@@ -156,7 +156,7 @@ func TestWriteThatEndsTheTransactionIsTold(t *testing.T) {
 }
 
 func TestDoneContextKeepsNothing(t *testing.T) {
-	for _, dialect := range []sqlfence.Dialect{sqlfence.MySQL, sqlfence.SQLite} {
+	for _, dialect := range []sqlfence.Dialect{sqlfence.MySQL, sqlfence.PostgreSQL} {
 		f := &fake{newest: 7}
 		guard := guardOf(t, f.open(t), dialect)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -172,7 +172,7 @@ func TestDoneContextKeepsNothing(t *testing.T) {
 func TestDoneContextIsNotTakenForAWriteThatEndsTheTransaction(t *testing.T) {
 	f := &fake{}
 	ctx, cancel := context.WithCancel(t.Context())
-	err := guardOf(t, f.open(t), sqlfence.SQLite).Do(ctx, "ledger", 7, func(*sql.Tx) error {
+	err := guardOf(t, f.open(t), sqlfence.PostgreSQL).Do(ctx, "ledger", 7, func(*sql.Tx) error {
 		cancel()
 		require.Eventually(t, func() bool { return f.asked() == "begin raise rollback" }, 10*time.Second, time.Millisecond)
 		return nil
