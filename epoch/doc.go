@@ -54,10 +54,12 @@
 // first claim, and those above it are if they are missing. A node that is there and empty is taken as it is, for those who
 // want other permissions on it. What holds anything else is refused.
 //
-// If it is deleted by hand, no write of the epoch passes any more, and the next term begins with 1 again: nobody knows what
-// the number was. Whoever compares numbers over that has to compare tokens. To have the count go on, after that or on
-// another ensemble, write {"format":1,"epoch":41} into it; the next is 42. Written while somebody leads, that ends the
-// leader's epoch, and not its term.
+// If it is deleted by hand, no write of the epoch passes as long as it is missing, and the next term begins with 1 again:
+// nobody knows what the number was. Whoever compares numbers over that has to compare tokens. To have the count go on,
+// after that or on another ensemble, write {"format":1,"epoch":41} into it; the next is 42. Written while somebody leads,
+// that ends the leader's epoch, and not its term. Deleted and made again while somebody leads, it does not: its version
+// begins anew, and may be the one that the leader checks, whose writes then pass until its term ends. So write the node to
+// end an epoch, and do not delete it; and make it again only when nobody leads.
 //
 // # The states of an epoch
 //

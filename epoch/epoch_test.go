@@ -231,6 +231,28 @@ func TestNodeDeletedByHandEndsTheEpochAndTheCountBeginsAnew(t *testing.T) {
 	})
 }
 
+// The versions of a node that is made again begin anew: one of them is that which the leader checks.
+func TestNodeMadeAgainByHandMayPassForTheOldOneUntilTheTermEnds(t *testing.T) {
+	bubble(t, func(s *stage) {
+		a := s.candidate("a")
+		term, e := a.lead()
+		require.NoError(s, s.ensemble.Delete(path))
+		require.NoError(s, s.ensemble.Create(path, []byte(`{"format":1,"epoch":41}`)))
+		_, err := e.Commit(s.Context(), set("a"))
+		require.NoError(s, err, "what the documentation warns of")
+
+		require.NoError(s, s.ensemble.Set(path, []byte(`{"format":1,"epoch":41}`)))
+		_, err = e.Commit(s.Context(), set("late"))
+		s.requireStale(err, 1, 41)
+		require.NoError(s, term.Resign(s.Context()))
+		_, next := a.lead()
+		require.Equal(s, int64(42), next.Number())
+		_, err = e.Commit(s.Context(), set("late"))
+		s.requireStale(err, 1, 42)
+		s.requireState("a")
+	})
+}
+
 func TestClaimCutAtAnyFrameIsOneEpochOrNone(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		sprung := true
