@@ -18,6 +18,16 @@ import (
 // It is sent only while the session is attached. A request that waits in the
 // client's queue could otherwise outlive its caller by the whole outage.
 func call[R any](ctx context.Context, s *session, request func(*zk.Conn) (R, error)) (R, error) {
+	for {
+		value, err := callOnce(ctx, s, request)
+		if !errors.Is(err, zk.ErrNoServer) || s.ctx.Err() != nil {
+			return value, err
+		}
+		// Given back: it came into the client's queue as its connection ended.
+	}
+}
+
+func callOnce[R any](ctx context.Context, s *session, request func(*zk.Conn) (R, error)) (R, error) {
 	var zero R
 	if err := s.attached(ctx); err != nil {
 		return zero, unsentErr{err}

@@ -162,3 +162,28 @@ func TestRequestThatIsSeenThroughDoesNotWaitInTheQueueOfADetachedClient(t *testi
 		require.LessOrEqual(t, time.Since(began), stubTimeout/2)
 	})
 }
+
+// Whoever asks for a lock gets no error because a server could not be reached for a
+// while: what the client has given back was not sent.
+func TestRequestThatWasGivenBackIsMadeAgain(t *testing.T) {
+	for name, call := range map[string]func(context.Context, *session, func(*zk.Conn) (string, error)) (string, error){
+		"call": call[string], "callThrough": callThrough[string],
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				s := newStub(t)
+				client := s.connect(t, s.options())
+				tries := 0
+				got, err := call(t.Context(), client.newest(), func(*zk.Conn) (string, error) {
+					if tries++; tries < 3 {
+						return "", zk.ErrNoServer
+					}
+					return "value", nil
+				})
+				require.NoError(t, err)
+				require.Equal(t, "value", got)
+				require.Equal(t, 3, tries)
+			})
+		})
+	}
+}
