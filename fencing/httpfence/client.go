@@ -66,7 +66,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // Stale returns a [*fencing.StaleError] if resp says that the token was stale, and nil if it says anything else or says
-// it in a way that cannot be read. The body of resp can be read as before, and is the caller's to close.
+// it without both tokens. The body of resp can be read as before, and is the caller's to close.
 func Stale(resp *http.Response) error {
 	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if resp.StatusCode != http.StatusConflict || media != problemType {

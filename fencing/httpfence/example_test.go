@@ -36,10 +36,14 @@ func ExampleRequireToken() {
 	server := httptest.NewServer(httpfence.RequireToken(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
-		if httpfence.Refuse(w, gate.Admit(httpfence.Token(r.Context()))) {
-			return
+		err := gate.Admit(httpfence.Token(r.Context())) // and write; with a store that checks, that is one call
+		switch {
+		case httpfence.Refuse(w, err): // which has answered
+		case err != nil: // of the store: neither refused nor written for certain
+			http.Error(w, "cannot say whether it was written", http.StatusInternalServerError)
+		default:
+			w.WriteHeader(http.StatusNoContent)
 		}
-		w.WriteHeader(http.StatusNoContent) // write here
 	})))
 	defer server.Close()
 

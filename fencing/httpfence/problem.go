@@ -15,6 +15,7 @@ const (
 	StaleType = "https://pkg.go.dev/github.com/lockkeeper/lockkeeper/fencing/httpfence#StaleType"
 
 	problemType = "application/problem+json"
+	staleTitle  = "Stale fencing token"
 )
 
 // A problem is the body of a refusal, as RFC 9457 has it. Tokens are strings in it, because readers that keep numbers as
@@ -29,16 +30,19 @@ type problem struct {
 }
 
 // Refuse answers a request with what err says of its token, and reports whether it did: 409 for a [*fencing.StaleError],
-// 400 for [fencing.ErrInvalid]. For other errors, and for nil, it writes nothing and returns false. It is for handlers
-// whose store has the last word: nothing must have been written to w before.
+// also for another error that is [fencing.ErrStale], but without tokens then, and 400 for [fencing.ErrInvalid]. For other
+// errors, and for nil, it writes nothing and returns false: so false is no success, and the handler looks at err itself.
+// It is for handlers whose store has the last word: nothing must have been written to w before.
 func Refuse(w http.ResponseWriter, err error) bool {
 	var stale *fencing.StaleError
 	switch {
 	case errors.As(err, &stale):
 		write(w, problem{
-			Type: StaleType, Title: "Stale fencing token", Status: http.StatusConflict,
+			Type: StaleType, Title: staleTitle, Status: http.StatusConflict,
 			Detail: stale.Error(), Token: stale.Token, Newest: stale.Newest,
 		})
+	case errors.Is(err, fencing.ErrStale):
+		write(w, problem{Type: StaleType, Title: staleTitle, Status: http.StatusConflict})
 	case errors.Is(err, fencing.ErrInvalid):
 		write(w, problem{
 			Title: "Invalid fencing token", Status: http.StatusBadRequest,

@@ -145,6 +145,18 @@ func TestRefusalWithoutUsableTokensIsStillARefusal(t *testing.T) {
 	require.Equal(t, http.StatusInternalServerError, w.Code)
 }
 
+// A stale epoch is one of those: its error has more to name than two tokens.
+func TestRefusalThatIsStaleInOtherWordsIsAConflictWithoutTokens(t *testing.T) {
+	var asked []call
+	w, ran := served(t, answers(fmt.Errorf("mine: %w", fencing.ErrStale), &asked), "1")
+	require.Zero(t, ran)
+	fields := document(t, w, http.StatusConflict)
+	require.Equal(t, httpfence.StaleType, fields["type"])
+	require.NotContains(t, fields, "token")
+	require.NotContains(t, fields, "newest")
+	require.NotContains(t, w.Body.String(), "mine")
+}
+
 func TestRefuseLeavesOtherErrorsToTheHandler(t *testing.T) {
 	for _, err := range []error{nil, errors.New("mine")} {
 		w := httptest.NewRecorder()
