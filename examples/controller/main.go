@@ -121,7 +121,7 @@ func (c *controller) plan(ctx context.Context, epoch int64, last assignment) (as
 	if err != nil {
 		return assignment{}, err
 	}
-	brokers := map[string]bool{}
+	brokers := map[string]bool{c.player.Name: true} // who stands in line no more, if its term is lost meanwhile
 	for _, b := range alive {
 		brokers[b.ID] = true
 	}
