@@ -148,7 +148,7 @@ func newLateStage(t *testing.T) *lateStage {
 	return s
 }
 
-// errSpoilt is wrapped in the error of a trial that never got to the late write, because a session was lost before.
+// errSpoilt is wrapped in the error of a trial that never got to the late write, mostly because a session was lost before.
 var errSpoilt = errors.New("nothing was tried")
 
 // spoilt says so of what went wrong before the late write.
@@ -160,7 +160,7 @@ func (s *lateStage) trial(ctx context.Context, number int, doors []door) (map[st
 	defer cancel()
 	old, older, err := s.holder(ctx, number, doors, false)
 	if err != nil {
-		return nil, err
+		return nil, spoilt(err)
 	}
 	defer old.kill()
 	writes := len(doors) + 1
