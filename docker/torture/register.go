@@ -51,7 +51,7 @@ type book struct {
 	gate   fencing.Gate
 	newest fencing.Token  // that has written, by the books and not by the gate
 	last   map[bool]noted // by whether the register is fenced
-	late   int            // the last attempt that was seen to write late
+	late   map[int]bool   // attempts that were seen to write late
 }
 
 type noted struct {
@@ -120,7 +120,7 @@ func (r *registers) write(by history.Event, token fencing.Token) error {
 	defer r.mu.Unlock()
 	b := r.books[by.Path]
 	if b == nil {
-		b = &book{last: map[bool]noted{}}
+		b = &book{last: map[bool]noted{}, late: map[int]bool{}}
 		r.books[by.Path] = b
 	}
 	var err error
@@ -133,8 +133,8 @@ func (r *registers) write(by history.Event, token fencing.Token) error {
 	if stale {
 		r.count.Stale++
 		r.count.Accepted++
-		if b.late != by.Attempt {
-			b.late = by.Attempt
+		if !b.late[by.Attempt] {
+			b.late[by.Attempt] = true
 			r.count.Holders++
 		}
 	}

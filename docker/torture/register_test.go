@@ -66,6 +66,25 @@ func TestStaleWriteIsRefusedByTheFencedRegisterAndCounted(t *testing.T) {
 	}, lines)
 }
 
+func TestLateWriterIsCountedOnceAndRegistersWithoutTokensRefuseNothing(t *testing.T) {
+	var j journal
+	r, err := newRegisters(timescale{monotonic()}, j.add, true)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, r.close()) }()
+	p := &pen{addr: r.addr()}
+	defer func() { require.NoError(t, p.close()) }()
+	for _, token := range []int{3, 1, 2, 1, 2, 3} { // and attempts of the same number
+		accepted, err := p.write("/l", "c", token, fencing.Token(token))
+		require.NoError(t, err)
+		require.True(t, accepted)
+	}
+	require.Equal(t, Writes{All: 6, Stale: 4, Accepted: 4, Holders: 2}, r.counts())
+	for _, e := range j.told() {
+		require.False(t, e.Fenced, "there is none")
+		require.True(t, e.Accepted)
+	}
+}
+
 func TestClockThreadTellsWhenItCouldNotLook(t *testing.T) {
 	var out bytes.Buffer
 	v := &voice{name: "c", time: timescale{monotonic()}, out: &out}
