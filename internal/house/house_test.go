@@ -70,7 +70,7 @@ var rules = map[string]rule{
 	},
 	fencing + "/httpfence": {
 		may:     []string{fencing},
-		tools:   []string{testify},
+		tools:   []string{testify, fencing + "/fencetest", fencing + "/objectfence"},
 		because: "it stands in front of any handler and any guard",
 	},
 	fencing + "/filefence": {
