@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/election"
@@ -87,7 +88,15 @@ func (p *Process) ask(a Ask) (by history.Event, ok bool) {
 	return by, p.tell(asked, history.Asked)
 }
 
+// owed are the errors that whoever asks is promised, and no others.
+var owed = []error{
+	lock.ErrLocked, recipes.ErrLost, recipes.ErrUncertain, recipes.ErrClosed, context.Canceled, context.DeadlineExceeded,
+}
+
 func (p *Process) failed(by history.Event, err error) {
+	if !slices.ContainsFunc(owed, func(known error) bool { return errors.Is(err, known) }) {
+		p.world.failf("%s, attempt %d: an error that nobody who asks should get: %w", by.Contender, by.Attempt, err)
+	}
 	by.Error = err.Error()
 	p.tell(by, history.Failed)
 }
