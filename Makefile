@@ -1,12 +1,13 @@
 # Everything runs from a fresh clone: what a target needs, it starts, and stops again. `make` lists the targets.
 
-MODULES   := . docker examples
+MODULES   := . docker examples rivals
 GOLANGCI  := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 BENCHTIME ?= 2s
 SEEDS     ?= 20000
 DURATION  ?= 10m
 SERVERS   ?= 3
 FAULTS    ?= all
+RIVALS    ?= all
 
 # Real servers, ahead of a command that needs them. The program stands in the docker module, so that what it needs stays
 # out of the root's go.mod; -dir is where it runs the command, with ZK_SERVERS set.
@@ -21,7 +22,7 @@ IMAGE := set -eu; \
 	fi;
 
 .DEFAULT_GOAL := help
-.PHONY: bench clean clients demo demo-real evidence examples help image lint simulate stores test tidy torture
+.PHONY: bench clean clients demo demo-real evidence examples help image lint simulate stores test tidy torture torture-rivals
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,11 +41,13 @@ test: ## run all tests; needs Java or a container engine, and a C compiler for t
 	go vet ./...
 	cd docker && go vet ./...
 	cd examples && go vet ./...
+	cd rivals && go vet ./...
 	@$(IMAGE) set -x; \
 	go test -race -shuffle=on ./...; \
 	(cd internal/simulation && go test -shuffle=on); \
 	$(ENSEMBLE) -n 1 -- go test -race -shuffle=on ./lock ./election ./epoch; \
 	(cd examples && go test -race -shuffle=on ./...); \
+	(cd rivals && go test -race -shuffle=on -p 1 ./...); \
 	cd docker && go test -race -shuffle=on -p 1 -timeout 12m ./...
 
 examples: ## freeze a leader in the middle of its work, in each of the examples, and see its late write refused; needs Go only
@@ -58,6 +61,12 @@ simulate: ## try many plans of faults in fake time (SEEDS=20000)
 torture: ## break a real ensemble and who contends on it, and look for two at once (DURATION=10m SEED=… SERVERS=3 FAULTS=…)
 	@$(IMAGE) cd docker && go build -o ../bin/torture ./cmd/torture && \
 	exec ../bin/torture -duration '$(DURATION)' -servers '$(SERVERS)' -faults '$(FAULTS)' $(if $(SEED),-seed '$(SEED)') $(TORTURE)
+
+# Those whose servers cannot be had are named and left out.
+torture-rivals: ## torture the locks of others likewise, one after the other (DURATION=10m SEED=… FAULTS=… RIVALS=etcd,…)
+	-@docker/stores/install.sh
+	@$(IMAGE) cd rivals && go build -o ../bin/rival ./cmd/rival && \
+	exec ../bin/rival -duration '$(DURATION)' -rivals '$(RIVALS)' -faults '$(FAULTS)' $(if $(SEED),-seed '$(SEED)') $(TORTURE)
 
 evidence: ## make docs/evidence.md anew, from the documents of runs in docs/evidence
 	go run -C docker ./cmd/evidence '$(CURDIR)/docs'

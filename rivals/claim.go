@@ -7,8 +7,11 @@ package rivals
 import (
 	"context"
 	"errors"
+	"net"
 	"regexp"
+	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/lockkeeper/lockkeeper/docker/torture"
 	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
@@ -16,7 +19,8 @@ import (
 
 // A claim is what all holds have in common: it ends once, for a reason.
 type claim struct {
-	done chan struct{}
+	done   chan struct{}
+	giving atomic.Bool // its holder is giving it up
 
 	once  sync.Once
 	cause history.Cause // valid after done
@@ -24,8 +28,12 @@ type claim struct {
 
 func newClaim() *claim { return &claim{done: make(chan struct{})} }
 
+// end ends it. What is lost while it is being given up is given up: its holder believes in it no longer.
 func (c *claim) end(cause history.Cause) {
 	c.once.Do(func() {
+		if c.giving.Load() {
+			cause = history.GivenUp
+		}
 		c.cause = cause
 		close(c.done)
 	})
@@ -51,6 +59,10 @@ func why(err error) string {
 	case errors.Is(err, context.DeadlineExceeded):
 		return context.DeadlineExceeded.Error()
 	}
-	text := numbers.ReplaceAllString(err.Error(), "#")
-	return text[:min(len(text), 100)]
+	text := err.Error()
+	if op := new(net.OpError); errors.As(err, &op) {
+		text = op.Op + ": " + op.Err.Error()
+	}
+	text = numbers.ReplaceAllString(text, "#")
+	return strings.ToValidUTF8(text[:min(len(text), 100)], "")
 }

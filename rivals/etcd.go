@@ -130,6 +130,7 @@ type etcdHold struct {
 func (h *etcdHold) Grant() history.Event { return history.Event{Token: history.ID(h.revision)} }
 
 func (h *etcdHold) GiveUp(ctx context.Context) error {
+	h.giving.Store(true)
 	ctx, cancel := context.WithTimeout(ctx, h.client.ttl)
 	defer cancel()
 	err := h.mutex.Unlock(ctx)

@@ -85,6 +85,7 @@ func (l *lease) keep(until time.Time, ttl time.Duration, renew func(context.Cont
 
 // GiveUp stops putting it off, and has the server forget it.
 func (l *lease) GiveUp(ctx context.Context) error {
+	l.giving.Store(true)
 	close(l.stop)
 	l.keeping.Wait()
 	err := l.release(ctx)

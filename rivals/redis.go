@@ -22,10 +22,15 @@ import (
 // connect makes a client that keeps to contexts' deadlines, which is an option there, and repeats nothing by itself: a SET
 // NX whose answer was lost finds its own key when it is repeated.
 func connect(part *torture.Part) *redis.Client {
+	redis.SetLogger(quiet{}) // what fails is in the history
 	return redis.NewClient(&redis.Options{
 		Addr: part.Servers[0], ContextTimeoutEnabled: true, MaxRetries: -1, DialTimeout: time.Duration(part.Timeout) / 4,
 	})
 }
+
+type quiet struct{}
+
+func (quiet) Printf(context.Context, string, ...any) {}
 
 // redsyncMutex is redsync on one Redis. "Until returns the time of validity of acquired lock", and ExtendContext puts it off
 // (https://pkg.go.dev/github.com/go-redsync/redsync/v4#Mutex): the holder does so each third of T, and takes Until for the end.

@@ -98,13 +98,15 @@ func (c *zkClient) lose() {
 
 func (c *zkClient) Close() {
 	c.closing.Do(func() {
+		c.mu.Lock()
+		held := c.held
+		c.held = nil // that its connection ends is no news
+		c.mu.Unlock()
+		if held != nil {
+			held.end(history.ClientShut)
+		}
 		c.conn.Close()
 		c.draining.Wait()
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if c.held != nil {
-			c.held.end(history.ClientShut)
-		}
 	})
 }
 
@@ -141,6 +143,7 @@ func (h *zkHold) Grant() history.Event { return history.Event{Node: h.node} }
 // GiveUp deletes the node, again and again if need be: Unlock returns the error of the one delete that it tries. The end of
 // the session is what remains.
 func (h *zkHold) GiveUp(context.Context) error {
+	h.giving.Store(true)
 	var err error
 	for giveUp := time.Now().Add(h.client.timeout); ; {
 		err = h.lock.Unlock()

@@ -76,7 +76,7 @@ func run(args []string, out, problems io.Writer) int {
 	case errors.Is(err, flag.ErrHelp):
 		return ran
 	case err != nil:
-		fmt.Fprintf(problems, "rival: %v\n", err)
+		_, _ = fmt.Fprintf(problems, "rival: %v\n", err) // there is nobody to tell that it failed
 		return notRun
 	}
 	tclog.SetDefault(tclog.NewNoopLogger()) // it greets every engine with ten lines

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package rivals
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
+)
+
+func ended(l *lease) bool {
+	select {
+	case <-l.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+func nothing(context.Context) error { return nil }
+
+func TestLeaseEndsWhenItIsNotPutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var tried atomic.Int64
+		l := keep(time.Now().Add(4*time.Second), 4*time.Second, func(ctx context.Context) (time.Time, error) {
+			tried.Add(1)
+			<-ctx.Done() // the server is cut off
+			return time.Time{}, ctx.Err()
+		}, nothing)
+		time.Sleep(4*time.Second - 1)
+		synctest.Wait()
+		require.False(t, ended(l))
+		time.Sleep(1)
+		synctest.Wait()
+		require.True(t, ended(l))
+		require.Equal(t, history.Deadline, l.Cause())
+		require.Equal(t, int64(3), tried.Load(), "at 1.3 s for a second, at 2.5 s for a second, and at 3.7 s")
+		require.NoError(t, l.GiveUp(t.Context()))
+		require.Equal(t, history.Deadline, l.Cause(), "it has ended once")
+	})
+}
+
+func TestLeaseLastsWhileItIsPutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := keep(time.Now().Add(4*time.Second), 4*time.Second, func(context.Context) (time.Time, error) {
+			return time.Now().Add(4 * time.Second), nil
+		}, nothing)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		require.False(t, ended(l))
+		failed := errors.New("not deleted")
+		l.release = func(context.Context) error { return failed }
+		require.ErrorIs(t, l.GiveUp(t.Context()), failed)
+		require.True(t, ended(l), "whatever it returns")
+		require.Equal(t, history.GivenUp, l.Cause())
+	})
+}
+
+func TestLeaseThatIsSomebodyElsesEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := keep(time.Now().Add(4*time.Second), 4*time.Second, func(context.Context) (time.Time, error) {
+			return time.Time{}, errGone
+		}, nothing)
+		time.Sleep(4 * time.Second / 3)
+		synctest.Wait()
+		require.True(t, ended(l))
+		require.Equal(t, history.Expired, l.Cause())
+		require.NoError(t, l.GiveUp(t.Context()))
+	})
+}
+
+func TestWhatIsLostWhileItIsGivenUpIsGivenUp(t *testing.T) {
+	kept, given := newClaim(), newClaim()
+	given.giving.Store(true)
+	for _, c := range []*claim{kept, given} {
+		c.end(history.Expired)
+		c.end(history.ClientShut)
+		<-c.Done()
+	}
+	require.Equal(t, history.Expired, kept.Cause())
+	require.Equal(t, history.GivenUp, given.Cause())
+}
+
+func TestFailuresAreToldInFewWords(t *testing.T) {
+	for _, addr := range []string{"127.0.0.1:4711", "10.1.2.3:2379"} {
+		tcp, err := net.ResolveTCPAddr("tcp", addr)
+		require.NoError(t, err)
+		require.Equal(t, "dial: connection refused", why(&net.OpError{Op: "dial", Addr: tcp, Err: errors.New("connection refused")}))
+		require.Equal(t, "node # said no", why(errors.New("node "+addr+" said no")))
+	}
+}
