@@ -40,7 +40,7 @@ func TestLeaseEndsWhenItIsNotPutOff(t *testing.T) {
 		time.Sleep(4*time.Second - 1)
 		synctest.Wait()
 		require.False(t, ended(l))
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		require.True(t, ended(l))
 		require.Equal(t, history.Deadline, l.Cause())
