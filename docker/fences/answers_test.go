@@ -226,6 +226,30 @@ func TestStatementThatEndsTheTransactionIsToldInMariaDB(t *testing.T) {
 	}
 }
 
+// So do these of PostgreSQL, which a driver need not understand.
+func TestStatementThatEndsTheTransactionIsToldInPostgreSQL(t *testing.T) {
+	for _, c := range []client{pgx, pq} {
+		for statement, kept := range map[string]fencing.Token{
+			"COMMIT": 7, "COMMIT AND CHAIN": 7, "ROLLBACK": 0, "ROLLBACK AND CHAIN": 0, "COMMIT; BEGIN": 7, "ABORT": 0,
+		} {
+			t.Run(c.name+" "+statement, func(t *testing.T) {
+				s := c.empty(t)
+				err := guardIn(t, s, nil).Do(t.Context(), "ledger", 7, func(tx *sql.Tx) error {
+					if _, err := tx.ExecContext(t.Context(), statement); err != nil {
+						return err
+					}
+					return put(t.Context(), tx, s.dialect, "ledger", "unfenced")
+				})
+				require.ErrorIs(t, err, sqlfence.ErrTxEnded)
+				require.NotErrorIs(t, err, sqlfence.ErrUncertain)
+				newest, err := guardIn(t, s, nil).Newest(t.Context(), "ledger")
+				require.NoError(t, err)
+				require.Equal(t, kept, newest)
+			})
+		}
+	}
+}
+
 // A deadlock ends the transaction, and what follows commits by itself, unfenced.
 func TestDeadlockThatTheFunctionHidesIsNoSuccess(t *testing.T) {
 	for _, c := range clients {

@@ -6,13 +6,13 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"io"
 	"net"
-	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/docker"
@@ -38,42 +38,64 @@ func newStage(t *testing.T, c client, setting string) *stage {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, proxy.Close()) })
 	s.proxy = proxy
-	through := c.through(t, s.source, proxy.Addr()).with(setting)
-	if c.dialect == sqlfence.MySQL {
-		network := "watched " + proxy.Addr()
-		mysql.RegisterDialContext(network, func(ctx context.Context, addr string) (net.Conn, error) {
-			conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
-			return watched{conn, s}, err
-		})
-		t.Cleanup(func() { mysql.DeregisterDialContext(network) })
-		through.dsn = strings.Replace(through.dsn, "@tcp(", "@"+network+"(", 1)
-	}
-	s.writer = entriesIn(t, through, nil)
+	s.writer = entriesIn(t, c.through(t, s.source, s.watch(t)).with(setting), nil)
 	s.others = entriesIn(t, s.source, nil)
 	return s
 }
 
-// lost has the answer of the commit that follows lost. With MySQL there is one more answer between the function and the
-// commit, which has to arrive.
-func (s *stage) lost() {
-	if s.others.dialect == sqlfence.MySQL {
-		s.loseCommit.Store(true)
-		return
-	}
-	s.proxy.Swallow(docker.ToClient)
+// lost has the answer of the commit that follows lost. There is one more answer between the function and the commit, which
+// has to arrive.
+func (s *stage) lost() { s.loseCommit.Store(true) }
+
+// watch stands in front of the proxy and sees commits go by. It returns where.
+func (s *stage) watch(t *testing.T) (addr string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	var open sync.WaitGroup
+	open.Go(func() {
+		for {
+			writer, err := listener.Accept()
+			if err != nil {
+				return // closed
+			}
+			server, err := net.Dial("tcp", s.proxy.Addr())
+			if err != nil {
+				_ = writer.Close()
+				continue
+			}
+			for _, way := range []struct {
+				to   net.Conn
+				from io.Reader
+			}{{server, watched{writer, s}}, {writer, server}} {
+				open.Go(func() {
+					_, _ = io.Copy(way.to, way.from) // ends with either connection, and then ends both
+					_ = writer.Close()
+					_ = server.Close()
+				})
+			}
+		}
+	})
+	t.Cleanup(func() {
+		require.NoError(t, listener.Close())
+		s.proxy.Reset()
+		open.Wait()
+	})
+	return listener.Addr().String()
 }
 
-// watched is a connection to MariaDB that sees the commit go by.
+// watched is what a writer sends.
 type watched struct {
-	net.Conn
+	io.Reader
 	stage *stage
 }
 
-func (w watched) Write(b []byte) (int, error) {
-	if bytes.HasSuffix(b, []byte("COMMIT")) && w.stage.loseCommit.CompareAndSwap(true, false) {
+func (w watched) Read(b []byte) (int, error) {
+	n, err := w.Reader.Read(b)
+	if bytes.Contains(bytes.ToUpper(b[:n]), []byte("COMMIT")) && w.stage.loseCommit.CompareAndSwap(true, false) {
 		w.stage.proxy.Swallow(docker.ToClient)
 	}
-	return w.Conn.Write(b)
+	return n, err
 }
 
 // write writes with token 7 and has lose happen after the write and before the commit.

@@ -36,7 +36,8 @@ func (d Dialect) valid() bool { return d >= PostgreSQL && d <= SQLite }
 type statements struct {
 	// Puts in a row, or raises the one that is there, and holds it until the transaction ends. It is the first statement
 	// of the transaction, and a write: that is what BEGIN IMMEDIATE is for in SQLite, which otherwise lets two
-	// transactions read and then refuses one of them the write. With returns, it yields the newest token.
+	// transactions read and then refuses one of them the write. With returns, it yields the newest token, and with number
+	// the transaction's besides.
 	raise   string
 	returns bool
 	// Like raise, but sets the token, lower or not.
@@ -48,6 +49,9 @@ type statements struct {
 	// statement such as CREATE TABLE and rolls back at a deadlock, SQLite rolls back at a write that is interrupted, and
 	// both let each that follows commit by itself. The savepoint goes with the transaction, so that it is missed.
 	mark, release string
+	// Yields the number of the transaction, if it has written. PostgreSQL has one, so that it takes no savepoint to find out
+	// that a COMMIT was sent as a statement, which drivers need not notice.
+	number string
 	// Yields the newest token, without holding anything.
 	newest string
 	// Yields one row if the table exists, and none if it does not.
@@ -60,8 +64,9 @@ func (d Dialect) statements(table string) statements {
 	s := map[Dialect]statements{
 		PostgreSQL: {
 			raise: "INSERT INTO {table} AS f (resource, token) VALUES ($1, $2) " +
-				"ON CONFLICT (resource) DO UPDATE SET token = GREATEST(f.token, EXCLUDED.token) RETURNING token",
+				"ON CONFLICT (resource) DO UPDATE SET token = GREATEST(f.token, EXCLUDED.token) RETURNING token, txid_current()",
 			returns: true,
+			number:  "SELECT coalesce(txid_current_if_assigned(), 0)",
 			set: "INSERT INTO {table} (resource, token) VALUES ($1, $2) " +
 				"ON CONFLICT (resource) DO UPDATE SET token = EXCLUDED.token",
 			newest: "SELECT token FROM {table} WHERE resource = $1",

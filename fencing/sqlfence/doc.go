@@ -43,13 +43,12 @@
 //     are new at the same moment may be told of a deadlock: nothing is kept, try again.
 //   - PostgreSQL at the levels repeatable read and serializable refuses with 40001 whoever had to wait: nothing is kept, try
 //     again.
-//   - A COMMIT or ROLLBACK that the function sends as a statement goes unseen by pgx, and Do returns nil whatever was kept;
-//     lib/pq refuses the commit then, with an error that wraps [ErrUncertain]. MySQL and SQLite tell it as [ErrTxEnded].
+//   - A COMMIT or ROLLBACK that the function sends as a statement is told as [ErrTxEnded], and what the function writes
+//     after it was unfenced. To know it costs one short request in PostgreSQL (10 or later), and two elsewhere.
 //   - MySQL ends the transaction at a statement that commits by itself, such as CREATE TABLE, and at a deadlock; what the
 //     function does after that is committed at once, unfenced. Do cannot take it back, and returns [ErrTxEnded]. If the
-//     function returns an error besides, that is the error, and what such a statement has committed stays. To know it
-//     costs two short requests. Tables of other engines than InnoDB know no transactions: a rollback leaves what was
-//     written to them.
+//     function returns an error besides, that is the error, and what such a statement has committed stays. Tables of other
+//     engines than InnoDB know no transactions: a rollback leaves what was written to them.
 //   - How long a commit waits for an answer that does not come is the driver's affair: pgx heeds ctx; lib/pq and
 //     go-sql-driver/mysql wait for as long as the connection seems to live, the latter not longer than its readTimeout.
 //   - SQLite has one writer for the whole file. The fence's statement is a write and the transaction's first, so that the

@@ -95,6 +95,8 @@ func (c fakeConn) QueryContext(_ context.Context, query string, args []driver.Na
 		}
 	case strings.HasPrefix(query, "INSERT"):
 		name, found = "raise", max(c.newest, args[1].Value.(int64))
+	case strings.Contains(query, "txid_current_if_assigned"):
+		name, found = "same?", fakeNumber
 	}
 	if err := c.step(name); err != nil {
 		return nil, err
@@ -102,19 +104,29 @@ func (c fakeConn) QueryContext(_ context.Context, query string, args []driver.Na
 	if c.noTable && name != "table?" {
 		return nil, errNoSuchTable
 	}
-	return &fakeRows{found}, nil
+	if name == "raise" && strings.Contains(query, "txid_current()") {
+		return &fakeRows{found, []string{"token", "number"}}, nil
+	}
+	return &fakeRows{found, []string{"token"}}, nil
 }
 
-// One row with one number, or no row where it is zero.
-type fakeRows struct{ number int64 }
+// fakeNumber is the number of every transaction.
+const fakeNumber = 4711
 
-func (r *fakeRows) Columns() []string { return []string{"token"} }
+// One row with one number, and that of the transaction where there is room for it, or no row where it is zero.
+type fakeRows struct {
+	number  int64
+	columns []string
+}
+
+func (r *fakeRows) Columns() []string { return r.columns }
 func (r *fakeRows) Close() error      { return nil }
 
 func (r *fakeRows) Next(row []driver.Value) error {
 	if r.number == 0 {
 		return io.EOF
 	}
+	row[len(row)-1] = int64(fakeNumber)
 	row[0], r.number = r.number, 0
 	return nil
 }

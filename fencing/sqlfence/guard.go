@@ -90,7 +90,7 @@ func (g *Guard) Do(ctx context.Context, resource string, token fencing.Token, wr
 	}
 	asked := false
 	err := inTx(ctx, g.db, g.tx, func(tx *sql.Tx) error {
-		newest, err := g.raise(ctx, tx, resource, token)
+		newest, number, err := g.raise(ctx, tx, resource, token)
 		if err != nil {
 			return fmt.Errorf("ask the fence: %w", err)
 		}
@@ -99,7 +99,7 @@ func (g *Guard) Do(ctx context.Context, resource string, token fencing.Token, wr
 		if token < newest {
 			return &fencing.StaleError{Token: token, Newest: newest}
 		}
-		return g.whole(ctx, tx, write)
+		return g.whole(ctx, tx, number, write)
 	})
 	if err != nil && !asked {
 		err = g.explain(ctx, err)
@@ -110,32 +110,35 @@ func (g *Guard) Do(ctx context.Context, resource string, token fencing.Token, wr
 	return nil
 }
 
-// raise makes token the newest if it is, holds the row in either case, and returns the newest.
-func (g *Guard) raise(ctx context.Context, tx *sql.Tx, resource string, token fencing.Token) (fencing.Token, error) {
-	var newest fencing.Token
+// raise makes token the newest if it is, holds the row in either case, and returns the newest, and the number of the
+// transaction if the database has one.
+func (g *Guard) raise(ctx context.Context, tx *sql.Tx, resource string, token fencing.Token) (newest fencing.Token, number int64, err error) {
 	if g.sql.returns {
-		err := tx.QueryRowContext(ctx, g.sql.raise, resource, int64(token)).Scan(&newest)
-		return newest, err
+		row := []any{&newest}
+		if g.sql.number != "" {
+			row = append(row, &number)
+		}
+		err = tx.QueryRowContext(ctx, g.sql.raise, resource, int64(token)).Scan(row...)
+		return newest, number, err
 	}
 	if _, err := tx.ExecContext(ctx, g.sql.raise, resource, int64(token), int64(token)); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	err := tx.QueryRowContext(ctx, g.sql.held, resource).Scan(&newest)
-	return newest, err
+	err = tx.QueryRowContext(ctx, g.sql.held, resource).Scan(&newest)
+	return newest, 0, err
 }
 
 // whole runs write, and says so when the transaction has not outlived it.
-func (g *Guard) whole(ctx context.Context, tx *sql.Tx, write func(tx *sql.Tx) error) error {
-	if g.sql.mark == "" {
-		return write(tx)
-	}
-	if _, err := tx.ExecContext(ctx, g.sql.mark); err != nil {
-		return fmt.Errorf("mark the transaction: %w", err)
+func (g *Guard) whole(ctx context.Context, tx *sql.Tx, number int64, write func(tx *sql.Tx) error) error {
+	if g.sql.mark != "" {
+		if _, err := tx.ExecContext(ctx, g.sql.mark); err != nil {
+			return fmt.Errorf("mark the transaction: %w", err)
+		}
 	}
 	if err := write(tx); err != nil {
 		return err
 	}
-	_, err := tx.ExecContext(ctx, g.sql.release)
+	err := g.same(ctx, tx, number)
 	switch {
 	case err == nil:
 		return nil
@@ -143,6 +146,10 @@ func (g *Guard) whole(ctx context.Context, tx *sql.Tx, write func(tx *sql.Tx) er
 		return ctx.Err()
 	case errors.Is(err, sql.ErrTxDone):
 		return ErrTxEnded
+	case errors.Is(err, ErrTxEnded):
+		return err
+	case failed(err):
+		return fmt.Errorf("a statement of the function has failed, and so has the transaction: %w", err)
 	}
 	// The database has an answer for a savepoint that is not there, and none where it cannot be asked. What the driver makes
 	// of either has no common name.
@@ -151,6 +158,20 @@ func (g *Guard) whole(ctx context.Context, tx *sql.Tx, write func(tx *sql.Tx) er
 		return fmt.Errorf("before the commit: %w: %w", ErrUncertain, err)
 	}
 	return fmt.Errorf("%w: %w", ErrTxEnded, err)
+}
+
+// same fails if tx is not the transaction any more that the fence was raised in.
+func (g *Guard) same(ctx context.Context, tx *sql.Tx, number int64) error {
+	if g.sql.number == "" {
+		_, err := tx.ExecContext(ctx, g.sql.release)
+		return err
+	}
+	var now int64
+	err := tx.QueryRowContext(ctx, g.sql.number).Scan(&now)
+	if err == nil && now != number {
+		err = ErrTxEnded
+	}
+	return err
 }
 
 // Newest returns the newest token admitted for resource, or zero if there is none. It is out of date when it returns:

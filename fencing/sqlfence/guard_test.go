@@ -42,7 +42,7 @@ func never(t *testing.T) func(*sql.Tx) error {
 
 func TestWriteRunsAfterTheFenceInOneTransaction(t *testing.T) {
 	for dialect, steps := range map[sqlfence.Dialect]string{
-		sqlfence.PostgreSQL: "begin raise write commit",
+		sqlfence.PostgreSQL: "begin raise write same? commit",
 		sqlfence.MySQL:      "begin raise read mark write release commit",
 		sqlfence.SQLite:     "begin raise mark write release commit",
 	} {

@@ -61,13 +61,21 @@ func committed(ctx context.Context, err error) error {
 }
 
 // refused reports whether err is a database's own statement that it did not commit: a constraint that was deferred
-// until then (class 23), or a transaction rolled back (class 40) other than with its completion unknown (40003). The
-// drivers of PostgreSQL have the method; where it is missing the outcome stays unknown, which is the safe side.
+// until then (class 23), or a transaction rolled back (class 40) other than with its completion unknown (40003). Where the
+// driver does not say, the outcome stays unknown, which is the safe side.
 func refused(err error) bool {
+	state := stateOf(err)
+	return strings.HasPrefix(state, "23") || strings.HasPrefix(state, "40") && state != "40003"
+}
+
+// failed reports whether err is PostgreSQL's statement that the transaction has failed already, and will keep nothing.
+func failed(err error) bool { return stateOf(err) == "25P02" }
+
+// stateOf is the SQLSTATE of err, empty if it has none. The drivers of PostgreSQL have the method.
+func stateOf(err error) string {
 	var answer interface{ SQLState() string }
 	if !errors.As(err, &answer) {
-		return false
+		return ""
 	}
-	state := answer.SQLState()
-	return strings.HasPrefix(state, "23") || strings.HasPrefix(state, "40") && state != "40003"
+	return answer.SQLState()
 }
