@@ -9,8 +9,8 @@ import (
 )
 
 // Alone: nobody believes to hold what another has been granted since. It asks less than ToldFirst, and nothing of nodes or
-// of the order of an ensemble: it is for histories of locks that make no further promise. Excused: nodes deleted by hand;
-// contenders that are not scheduled, until they have been so for T/24.
+// of the order of an ensemble: it is for histories of locks that make no further promise. Excused: nodes deleted by hand,
+// the holder's or the other's; contenders that are not scheduled, until they have been so for T/24.
 const Alone Rule = "alone"
 
 // Believed returns where a history breaks Alone.
@@ -20,7 +20,7 @@ func Believed(events []history.Event) []Finding {
 		return findings
 	}
 	for _, h := range s.holds {
-		next := s.following(h)
+		next, _ := s.following(h)
 		if from, to := s.outlived(h, next); to > from {
 			found := []history.Event{h.granted, next}
 			for _, e := range []history.Event{h.told, h.releasing} {

@@ -4,6 +4,7 @@ package check_test
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -43,6 +44,38 @@ func TestWhoBelievesOnIsFound(t *testing.T) {
 				require.Equal(t, check.Alone, f.Rule)
 			}
 		})
+	}
+}
+
+// B's node is deleted by hand before it is granted anything: that A believes on is no fault of A's.
+func TestGrantOnANodeThatIsGoneByHandIsNobodyElsesFault(t *testing.T) {
+	const lines = "0s run\n0s asked A\n1s granted A\n1s asked B\n1s asked C\n2s granted B\n%s releasing A\n%[1]s told A released\n" +
+		"4s granted C\n9s releasing B\n9s told B released\n9s releasing C\n9s told C released\n10s end"
+	for _, c := range []struct {
+		until          string
+		beliefs, hands int
+	}{{"1.5s", 0, 0}, {"3s", 0, 1}, {"5s", 1, 0}} {
+		var events []history.Event
+		for i, e := range tell(t, fmt.Sprintf(lines, c.until)) {
+			if i == 1 {
+				node := history.Event{Node: "/x/1-lock-0000000001", Session: 7, Zxid: 2e9}
+				created, deleted := node, node
+				created.Kind, deleted.Kind, deleted.Cause, deleted.Zxid = history.Created, history.Deleted, history.ByHand, 2e9+1
+				deleted.At = 15e8
+				events = append(events, created, deleted)
+			}
+			events = append(events, e)
+		}
+		slices.SortStableFunc(events, func(a, b history.Event) int { return cmp.Compare(a.At, b.At) })
+		for i := range events {
+			events[i].Line = i + 1
+		}
+		numbers := check.Measure(events)
+		require.Equal(t, c.beliefs, numbers.Outlived, c.until)
+		require.Equal(t, c.beliefs, numbers.Late, c.until)
+		require.Len(t, check.Believed(events), c.beliefs, c.until)
+		// B's own end, after C was granted the path, is by hand as well.
+		require.Equal(t, 1+c.hands, numbers.ByHand, c.until)
 	}
 }
 

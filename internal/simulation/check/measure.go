@@ -31,7 +31,7 @@ type Numbers struct {
 	Outlived int             `json:"stale_beliefs"`
 	Longest  history.Instant `json:"longest_stale_belief"`
 	// Unscheduled are those that another followed while they were not scheduled, and by hand those whose node somebody
-	// deleted: nobody can tell these in time. Dead ones do not count.
+	// deleted, or that of who followed them: nobody can tell these in time. Dead ones do not count.
 	Unscheduled int `json:"overtaken_while_paused"`
 	ByHand      int `json:"overtaken_by_hand"`
 
@@ -114,7 +114,7 @@ func (n *Numbers) hold(s *story, h *hold) {
 		return
 	}
 	byHand := h.node != nil && h.node.deleted.Cause == history.ByHand
-	next := s.following(h)
+	next, astray := s.following(h)
 	if from, to := s.outlived(h, next); to > from {
 		n.Outlived++
 		n.Longest = max(n.Longest, to-from)
@@ -129,6 +129,8 @@ func (n *Numbers) hold(s *story, h *hold) {
 			n.Late++
 			n.Latest = max(n.Latest, min(h.when(), s.until())-next.At)
 		}
+	} else if astray.Kind != "" && h.when() > astray.At {
+		n.ByHand++
 	}
 	if byHand || h.gaveUp() || h.told.Kind == "" {
 		return
@@ -149,13 +151,18 @@ func (h *hold) unscheduled(s *story, at history.Instant) bool {
 	return paused
 }
 
-// following is the next grant of the path, whatever its token.
-func (s *story) following(h *hold) history.Event {
-	all := s.byPath[h.granted.Path]
-	if i := h.index + 1; i < len(all) {
-		return all[i].granted
+// following is the next grant of the path, whatever its token. One that stands on a node which was gone by then, deleted by
+// hand, is astray: it is no fault of the holder before it. The first such is told, too.
+func (s *story) following(h *hold) (next, astray history.Event) {
+	for _, other := range s.byPath[h.granted.Path][h.index+1:] {
+		if !other.posthumous() || other.node.deleted.Cause != history.ByHand {
+			return other.granted, astray
+		}
+		if astray.Kind == "" {
+			astray = other.granted
+		}
 	}
-	return history.Event{}
+	return history.Event{}, astray
 }
 
 // until is the instant of the last line.
