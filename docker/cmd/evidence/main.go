@@ -6,7 +6,8 @@
 //
 //	evidence DOCS
 //
-// To add a run, copy the result.json of its folder there, under a name that says what it is.
+// To add a run, copy the result.json of its folder there, under a name that says what it is, and take the plan's file out of
+// its command: the seed draws the same.
 package main
 
 import (

@@ -15,6 +15,18 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/simulation/check"
 )
 
+const docs = "../../../docs"
+
+func TestEvidencePageIsThatOfItsDocuments(t *testing.T) {
+	runs, err := Read(filepath.Join(docs, "evidence"))
+	require.NoError(t, err)
+	page, err := Page(runs)
+	require.NoError(t, err)
+	written, err := os.ReadFile(filepath.Join(docs, "evidence.md"))
+	require.NoError(t, err)
+	require.Equal(t, string(written), page, "`make evidence` makes it anew")
+}
+
 func TestNumbersOfTheDocumentsAreOnThePage(t *testing.T) {
 	var ours, other torture.Result
 	ours.Token, ours.Numbers.Grants, ours.Numbers.Late, ours.Numbers.Left = ownToken, 1001001, 17, 23
