@@ -35,6 +35,8 @@ demo-real: bin/lockkeeper ## the same on a real ensemble of three
 
 # The suite that compares zktest with a real server starts one. The examples run on zktest, as they do for everybody, and
 # then on a real server. In the docker module, one package at a time: two ensembles of five on two cores would test patience.
+# The simulation computes, and what comes after the root module's tests waits for servers most of the time: so both go side
+# by side, the simulation with what is left of the processors. What fails does not keep the rest from being run.
 test: ## run all tests; needs Java or a container engine, and a C compiler for the race detector
 	-@zktest/foreign/clients.sh # without them their tests say that they were not run, or fail where CI is set
 	-@docker/stores/install.sh # likewise
@@ -44,11 +46,13 @@ test: ## run all tests; needs Java or a container engine, and a C compiler for t
 	cd rivals && go vet ./...
 	@$(IMAGE) set -x; \
 	go test -race -shuffle=on ./...; \
-	(cd internal/simulation && go test -shuffle=on); \
-	$(ENSEMBLE) -n 1 -- go test -race -shuffle=on ./lock ./election ./epoch; \
-	(cd examples && go test -race -shuffle=on ./...); \
-	(cd rivals && go test -race -shuffle=on -p 1 ./...); \
-	cd docker && go test -race -shuffle=on -p 1 -timeout 12m ./...
+	(cd internal/simulation && exec nice go test -shuffle=on -timeout 20m) & simulation=$$!; failed=; \
+	$(ENSEMBLE) -n 1 -- go test -race -shuffle=on ./lock ./election ./epoch || failed=1; \
+	(cd examples && go test -race -shuffle=on ./...) || failed=1; \
+	(cd rivals && go test -race -shuffle=on -p 1 ./...) || failed=1; \
+	(cd docker && go test -race -shuffle=on -p 1 -timeout 12m ./...) || failed=1; \
+	wait $$simulation || failed=1; \
+	test -z "$$failed"
 
 examples: ## freeze a leader in the middle of its work, in each of the examples, and see its late write refused; needs Go only
 	cd examples && go run ./worker -freeze
