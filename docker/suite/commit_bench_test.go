@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package suite
+
+import (
+	"context"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+)
+
+// BenchmarkCommit writes a node under a claim, and in an epoch, beside the same write bare. Each is one request: the checks
+// travel with it.
+func BenchmarkCommit(b *testing.B) {
+	type commit func(ctx context.Context, ops ...any) ([]zk.MultiResponse, error)
+	for _, write := range []struct {
+		name  string
+		ready func(s *stage) (commit commit, release func(context.Context) error)
+	}{
+		{"claim", func(s *stage) (commit, func(context.Context) error) {
+			hold := s.lock(s.mutex(s.atServer(0), "lock"))
+			return hold.Commit, hold.Unlock
+		}},
+		{"epoch", func(s *stage) (commit, func(context.Context) error) {
+			term, epoch := s.reigns(s.atServer(0), "a")
+			return epoch.Commit, term.Resign
+		}},
+	} {
+		b.Run(write.name, func(b *testing.B) {
+			onBoth(b, func(b *testing.B, s *stage) {
+				commit, release := write.ready(s)
+				conn := s.bareAt(0)
+				guarded, bare := s.parent("guarded"), s.parent("bare")
+				data := []byte("a kilobyte would do as well")
+				ratio(b,
+					func() int {
+						return together(b, 1, 20, func(int) error {
+							_, err := commit(s.ctx, &zk.SetDataRequest{Path: guarded, Data: data, Version: -1})
+							return err
+						})
+					},
+					func() int {
+						return together(b, 1, 20, func(int) error {
+							_, err := conn.Set(bare, data, -1)
+							return err
+						})
+					})
+				require.NoError(b, release(s.ctx))
+			})
+		})
+	}
+}
