@@ -27,6 +27,21 @@ func TestEvidencePageIsThatOfItsDocuments(t *testing.T) {
 	require.Equal(t, string(written), page, "`make evidence` makes it anew")
 }
 
+// The README's central claim has the number of times that it was put to the test.
+func TestREADMESaysHowManyLateWritesThereWere(t *testing.T) {
+	runs, err := Read(filepath.Join(docs, "evidence"))
+	require.NoError(t, err)
+	stale := 0
+	for _, r := range runs {
+		if r.Token == ownToken {
+			stale += r.Writes.Stale
+		}
+	}
+	readme, err := os.ReadFile(filepath.Join(docs, "..", "README.md"))
+	require.NoError(t, err)
+	require.Contains(t, string(readme), " "+count(stale)+" late writes of processes")
+}
+
 func TestNumbersOfTheDocumentsAreOnThePage(t *testing.T) {
 	var ours, other torture.Result
 	ours.Token, ours.Numbers.Grants, ours.Numbers.Late, ours.Numbers.Left = ownToken, 1001001, 17, 23
