@@ -74,14 +74,22 @@ func TestLostReplyOfCreateLeavesOneNode(t *testing.T) {
 	t.Parallel()
 	// The client comes back to any of the servers, which may not have seen yet what
 	// another one carried out.
-	cast := func(t *testing.T, opts recipes.Options) (s *stage, client *recipes.Client, lose func() (lost <-chan struct{})) {
+	cast := func(t *testing.T, opts recipes.Options) (s *stage, client *recipes.Client, lose func(then ...func()) (lost <-chan struct{})) {
 		t.Helper()
 		s = onThree(t)
 		client, proxies := s.behindProxies(opts)
-		return s, client, func() <-chan struct{} {
+		return s, client, func(then ...func()) <-chan struct{} {
 			lost := make(chan struct{}, len(proxies))
 			for _, p := range proxies {
-				happened := p.LoseAnswer(isJoin)
+				happened := p.LoseAnswer(func(frame []byte) bool {
+					if !isJoin(frame) {
+						return false
+					}
+					for _, f := range then {
+						f()
+					}
+					return true
+				})
 				go func() {
 					select {
 					case <-happened:
@@ -149,8 +157,8 @@ func TestLostReplyOfCreateLeavesOneNode(t *testing.T) {
 		reachable := newGate()
 		s, client, lose := cast(t, recipes.Options{Dial: reachable.dial})
 		mu := s.mutex(client, "lock")
-		reachable.shut()
-		lost := lose()
+		// Not before the join: on a busy machine the client may have to find another server for it.
+		lost := lose(reachable.shut)
 		ctx, cancel := context.WithCancel(s.ctx)
 		locking := s.locking(ctx, mu)
 		await(s, lost)
@@ -177,8 +185,13 @@ func TestLateDeleteSparesARecreatedParent(t *testing.T) {
 	hold := s.lock(s.mutex(client, "lock"))
 	number := hold.Path()[len(hold.Path())-10:]
 
-	reachable.shut()
-	lost := proxy.LoseAnswer(isDelete)
+	lost := proxy.LoseAnswer(func(frame []byte) bool {
+		if !isDelete(frame) {
+			return false
+		}
+		reachable.shut() // not before: on a busy machine the client may have to connect again for it
+		return true
+	})
 	unlocked := make(chan error, 1)
 	go func() { unlocked <- hold.Unlock(s.ctx) }()
 	await(s, lost)
