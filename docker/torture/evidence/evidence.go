@@ -147,6 +147,31 @@ func (r Run) Injected() (n int) {
 	return n
 }
 
+// KindsOf are the kinds of faults that a run had: their names if they are few, else how many.
+func (r Run) KindsOf() string {
+	var names []string
+	for _, kind := range slices.Sorted(maps.Keys(r.Faults)) {
+		if r.Faults[kind].Injected > 0 {
+			names = append(names, kind)
+		}
+	}
+	if len(names) > 3 {
+		return fmt.Sprint(len(names))
+	}
+	return strings.Join(names, ", ")
+}
+
+// Broken are the rules that a run broke, each once.
+func (r Run) Broken() string {
+	var rules []string
+	for _, f := range r.Findings {
+		if !slices.Contains(rules, string(f.Rule)) {
+			rules = append(rules, string(f.Rule))
+		}
+	}
+	return strings.Join(rules, ", ")
+}
+
 // Unavailable is the longest time in which somebody asked and nobody held, of all paths.
 func (r Run) Unavailable() (longest history.Instant) {
 	for _, d := range r.Numbers.Unavailable {
