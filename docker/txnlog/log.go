@@ -51,7 +51,7 @@ type Txn struct {
 	Time    time.Time // by the clock of the leader, when it proposed it, to the millisecond
 	Type    Type
 	Part           // what was done, but for Multi
-	Parts   []Part // of a Multi, in order; of one that was refused, all are Errors
+	Parts   []Part // of a Multi, in order; of one that was refused, one or more are Errors
 }
 
 // A Part is one thing that a transaction does.
@@ -62,12 +62,16 @@ type Part struct {
 	Timeout   time.Duration // of CreateSession
 }
 
-// All are the parts of a Multi, or the one that a transaction consists of.
+// All are the parts of a Multi, or the one that a transaction consists of. Of a Multi that was refused it is one Error: of
+// what stood in front of the part that was refused, the log has what it would have done, and nothing of it was.
 func (t *Txn) All() []Part {
-	if t.Type == Multi {
-		return t.Parts
+	switch {
+	case t.Type != Multi:
+		return []Part{t.Part}
+	case slices.ContainsFunc(t.Parts, func(p Part) bool { return p.Type == Error }):
+		return []Part{{Type: Error}}
 	}
-	return []Part{t.Part}
+	return t.Parts
 }
 
 // ReadDir reads the files of a folder that are named log.<first zxid>, in their order.

@@ -145,3 +145,13 @@ func TestOnlyWhatTheEnsembleCarriedOutCounts(t *testing.T) {
 		})
 	}
 }
+
+func TestRefusedMultiHasDoneNothing(t *testing.T) {
+	made, refused := txnlog.Part{Type: txnlog.Create, Paths: []string{"/a"}}, txnlog.Part{Type: txnlog.Error}
+	multi := func(parts ...txnlog.Part) []txnlog.Part {
+		return (&txnlog.Txn{Type: txnlog.Multi, Parts: parts}).All()
+	}
+	require.Equal(t, []txnlog.Part{made, made}, multi(made, made))
+	require.Equal(t, []txnlog.Part{refused}, multi(made, refused))
+	require.Equal(t, []txnlog.Part{made}, (&txnlog.Txn{Type: made.Type, Part: made}).All())
+}
