@@ -11,14 +11,20 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/moby/moby/client"
 )
 
-// logPrefix is what the names of the files begin with in which a server logs
-// transactions, before their first zxid.
-const logPrefix = "log."
+// logPrefixes are what the names of the files begin with in which a server logs
+// transactions, before their first zxid, and of its snapshots, before their last.
+var logPrefixes = []string{"log.", "snapshot."}
+
+// isLog says whether a file of that name is one of those.
+func isLog(name string) bool {
+	return slices.ContainsFunc(logPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+}
 
 // outputName is that of the copy of what a server said.
 const outputName = "server.log"
@@ -51,7 +57,7 @@ func (m *member) saveTransactions(ctx context.Context, dir string) (err error) {
 			return fmt.Errorf("archive of the data folder: %w", err)
 		}
 		name := path.Base(h.Name)
-		if h.Typeflag != tar.TypeReg || !strings.HasPrefix(name, logPrefix) {
+		if h.Typeflag != tar.TypeReg || !isLog(name) {
 			continue
 		}
 		if err := save(filepath.Join(dir, name), archive); err != nil {
@@ -61,10 +67,11 @@ func (m *member) saveTransactions(ctx context.Context, dir string) (err error) {
 }
 
 func (pr *process) saveLogs(_ context.Context, dir string) error {
-	names, err := filepath.Glob(filepath.Join(pr.dir, "data", "version-2", logPrefix+"*"))
+	names, err := filepath.Glob(filepath.Join(pr.dir, "data", "version-2", "*"))
 	if err != nil {
 		return err
 	}
+	names = slices.DeleteFunc(names, func(name string) bool { return !isLog(filepath.Base(name)) })
 	to := map[string]string{filepath.Join(pr.dir, "log"): outputName}
 	for _, name := range names {
 		to[name] = filepath.Base(name)

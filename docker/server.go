@@ -86,8 +86,8 @@ func (s *Server) did(op string, err error) error {
 func (s *Server) Log(ctx context.Context) string { return s.node.tail(ctx) }
 
 // SaveLogs copies what the server has logged, running or not, into dir: transactions
-// in files "log.…", which package txnlog reads, and what it said in "server.log". A
-// file is a copy of one moment, which may be in the middle of a transaction.
+// in files "log.…" and snapshots in "snapshot.…", which package txnlog reads, and
+// what it said in "server.log". A file is a copy of one moment, which may be in the middle of a transaction.
 func (s *Server) SaveLogs(ctx context.Context, dir string) error {
 	return s.did("save the logs", s.node.saveLogs(ctx, dir))
 }

@@ -28,6 +28,7 @@ func (s *stage) ordered(ctx context.Context) error {
 		defer func() { _ = os.RemoveAll(dir) }() // what stays is in the folder for such things
 	}
 	var logs [][]txnlog.Txn
+	var snapshots [][]int64
 	for _, server := range s.ensemble.Servers() {
 		own := filepath.Join(dir, fmt.Sprint(server.ID))
 		if err := os.MkdirAll(own, 0o755); err != nil {
@@ -40,9 +41,13 @@ func (s *stage) ordered(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		logs = append(logs, log)
+		taken, err := txnlog.Snapshots(own)
+		if err != nil {
+			return err
+		}
+		logs, snapshots = append(logs, log), append(snapshots, taken)
 	}
-	txns, dropped := txnlog.Agreed(logs)
+	txns, dropped := txnlog.Agreed(logs, snapshots)
 	s.result.Transactions, s.result.Uncommitted = len(txns), dropped
 	o := &ordering{stage: s, owner: map[string]int64{}}
 	for i := range txns {

@@ -16,12 +16,15 @@ import (
 // have, and of the times before what their successor began with. That is the most that a server had right before the first
 // transaction of the successor's time, as nobody leads a quorum of which one has more.
 //
+// A server that was handed a snapshot has what is in it, and none of it in its log. So the zxids of each server's snapshots
+// are wanted, too, in the order of logs: what a leader's time began with may be known from nothing else.
+//
 // Logs must be complete (no autopurge), and read when all servers follow the same leader.
-func Agreed(logs [][]Txn) (txns []Txn, dropped int) {
+func Agreed(logs [][]Txn, snapshots [][]int64) (txns []Txn, dropped int) {
 	bodies := map[int64]Txn{}
 	votes := map[int64]int{}
 	begins := map[int64]int64{} // by a leader's time: the last transaction before its first
-	for _, log := range logs {
+	for server, log := range logs {
 		seen := map[int64]bool{}
 		var last int64
 		for _, t := range log {
@@ -31,7 +34,13 @@ func Agreed(logs [][]Txn) (txns []Txn, dropped int) {
 			}
 			seen[t.Zxid], bodies[t.Zxid] = true, t
 			if first := t.Zxid&counter == 1; first && last>>32 < t.Zxid>>32 {
-				begins[t.Zxid>>32] = max(begins[t.Zxid>>32], last)
+				had := last
+				for _, zxid := range snapshots[server] {
+					if zxid < t.Zxid {
+						had = max(had, zxid)
+					}
+				}
+				begins[t.Zxid>>32] = max(begins[t.Zxid>>32], had)
 			}
 			last = max(last, t.Zxid)
 		}

@@ -74,6 +74,27 @@ func (t *Txn) All() []Part {
 	return t.Parts
 }
 
+// Snapshots are the zxids of the snapshots in a folder, by the names of their files: the last transaction of each.
+func Snapshots(dir string) ([]int64, error) {
+	names, err := filepath.Glob(filepath.Join(dir, "snapshot.*"))
+	if err != nil {
+		return nil, fmt.Errorf("snapshots in %s: %w", dir, err)
+	}
+	var zxids []int64
+	for _, name := range names {
+		digits := strings.TrimPrefix(filepath.Base(name), "snapshot.")
+		if strings.HasSuffix(digits, ".tmp") {
+			continue // one that was never finished
+		}
+		zxid, err := strconv.ParseInt(digits, 16, 64)
+		if err != nil {
+			return nil, fmt.Errorf("snapshot %s: no zxid in its name: %w", name, err)
+		}
+		zxids = append(zxids, zxid)
+	}
+	return zxids, nil
+}
+
 // ReadDir reads the files of a folder that are named log.<first zxid>, in their order.
 func ReadDir(dir string) ([]Txn, error) {
 	names, err := filepath.Glob(filepath.Join(dir, "log.*"))

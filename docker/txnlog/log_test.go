@@ -103,43 +103,49 @@ func log(zxids ...[2]int64) []txnlog.Txn {
 
 func TestOnlyWhatTheEnsembleCarriedOutCounts(t *testing.T) {
 	type z = [2]int64
+	none := make([][]int64, 3)
 	for name, c := range map[string]struct {
-		logs    [][]txnlog.Txn
-		agreed  []txnlog.Txn
-		dropped int
+		logs      [][]txnlog.Txn
+		agreed    []txnlog.Txn
+		dropped   int
+		snapshots [][]int64
 	}{
 		"all have all": {
 			[][]txnlog.Txn{log(z{1, 1}, z{1, 2}), log(z{1, 1}, z{1, 2}), log(z{1, 1}, z{1, 2})},
-			log(z{1, 1}, z{1, 2}), 0,
+			log(z{1, 1}, z{1, 2}), 0, none,
 		},
 		"the leader is ahead": {
 			[][]txnlog.Txn{log(z{1, 1}, z{1, 2}, z{1, 3}), log(z{1, 1}, z{1, 2}), log(z{1, 1})},
-			log(z{1, 1}, z{1, 2}), 1,
+			log(z{1, 1}, z{1, 2}), 1, none,
 		},
 		"a leader that was cut off keeps what it proposed": {
 			[][]txnlog.Txn{log(z{1, 1}, z{1, 2}, z{2, 5}), log(z{1, 1}, z{2, 1}, z{2, 5}), log(z{1, 1}, z{2, 1}, z{2, 5})},
-			log(z{1, 1}, z{2, 1}, z{2, 5}), 1,
+			log(z{1, 1}, z{2, 1}, z{2, 5}), 1, none,
 		},
 		"what only the next leader had counts, though the others got it in a snapshot": {
 			[][]txnlog.Txn{log(z{1, 1}, z{1, 2}, z{1, 3}, z{2, 1}), log(z{1, 1}, z{1, 2}, z{2, 1}), log(z{1, 1}, z{2, 1})},
-			log(z{1, 1}, z{1, 2}, z{1, 3}, z{2, 1}), 0,
+			log(z{1, 1}, z{1, 2}, z{1, 3}, z{2, 1}), 0, none,
 		},
 		"a time of which nothing came": {
 			[][]txnlog.Txn{log(z{1, 1}, z{2, 1}), log(z{1, 1}, z{3, 1}), log(z{1, 1}, z{3, 1})},
-			log(z{1, 1}, z{3, 1}), 1,
+			log(z{1, 1}, z{3, 1}), 1, none,
 		},
 		"a server that was away": {
 			[][]txnlog.Txn{log(z{1, 1}, z{1, 9}), log(z{1, 1}, z{1, 2}, z{1, 9}), log(z{1, 1}, z{1, 2}, z{1, 9})},
-			log(z{1, 1}, z{1, 2}, z{1, 9}), 0,
+			log(z{1, 1}, z{1, 2}, z{1, 9}), 0, none,
 		},
 		"logged again among later ones": {
 			[][]txnlog.Txn{log(z{1, 1}, z{1, 3}, z{1, 2}, z{1, 2}), log(z{1, 1}, z{1, 2}), log(z{1, 1}, z{1, 2})},
-			log(z{1, 1}, z{1, 2}), 1,
+			log(z{1, 1}, z{1, 2}), 1, none,
 		},
-		"nothing": {[][]txnlog.Txn{nil, nil, nil}, nil, 0},
+		"what was handed on in a snapshot counts, though nobody else has logged it": {
+			[][]txnlog.Txn{log(z{1, 1}, z{3, 1}), log(z{1, 1}, z{1, 2}, z{3, 1}), log(z{1, 1}, z{1, 2}, z{1, 3}, z{2, 1})},
+			log(z{1, 1}, z{1, 2}, z{1, 3}, z{3, 1}), 1, [][]int64{{1<<32 + 3}, nil, nil},
+		},
+		"nothing": {[][]txnlog.Txn{nil, nil, nil}, nil, 0, none},
 	} {
 		t.Run(name, func(t *testing.T) {
-			agreed, dropped := txnlog.Agreed(c.logs)
+			agreed, dropped := txnlog.Agreed(c.logs, c.snapshots)
 			require.Equal(t, c.agreed, agreed)
 			require.Equal(t, c.dropped, dropped)
 		})
@@ -154,4 +160,17 @@ func TestRefusedMultiHasDoneNothing(t *testing.T) {
 	require.Equal(t, []txnlog.Part{made, made}, multi(made, made))
 	require.Equal(t, []txnlog.Part{refused}, multi(made, refused))
 	require.Equal(t, []txnlog.Part{made}, (&txnlog.Txn{Type: made.Type, Part: made}).All())
+}
+
+func TestSnapshotsAreFoundByTheirNames(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"snapshot.a00000002", "snapshot.b00000001.tmp", "log.a00000003"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
+	}
+	zxids, err := txnlog.Snapshots(dir)
+	require.NoError(t, err)
+	require.Equal(t, []int64{0xa00000002}, zxids)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "snapshot.x"), nil, 0o600))
+	_, err = txnlog.Snapshots(dir)
+	require.ErrorContains(t, err, "no zxid in its name")
 }
