@@ -36,7 +36,8 @@ func Agreed(logs [][]Txn, snapshots [][]int64) (txns []Txn, dropped int) {
 			if first := t.Zxid&counter == 1; first && last>>32 < t.Zxid>>32 {
 				had := last
 				for _, zxid := range snapshots[server] {
-					if zxid < t.Zxid {
+					// One of this leader's time itself, from before its first transaction, does not tell.
+					if zxid>>32 < t.Zxid>>32 {
 						had = max(had, zxid)
 					}
 				}
