@@ -41,7 +41,7 @@ type Numbers struct {
 	ToldBeforeExpiry Margin `json:"told_before_expiry"`
 	ToldBeforeGrant  Margin `json:"told_before_next_grant"`
 
-	// Falling are grants with a token not greater than that of the grant before, of the same path.
+	// Falling are grants with a token not greater than that of the grant before, of the same path: what RisingTokens finds.
 	Falling int `json:"falling_tokens"`
 	// Left are contenders' nodes at the end.
 	Left int `json:"nodes_left"`
@@ -90,16 +90,10 @@ func Measure(events []history.Event) Numbers {
 	}
 	n.Grants = len(s.holds)
 	n.Unanswered = len(unanswered(s))
-	last := map[string]history.ID{}
 	for _, h := range s.holds {
 		n.hold(s, h)
-		if g := h.granted; !h.posthumous() || !h.unscheduled(s, h.node.gone()) {
-			if g.Token <= last[g.Path] {
-				n.Falling++
-			}
-			last[g.Path] = g.Token
-		}
 	}
+	n.Falling = len(tokens(s))
 	n.Left = len(leftovers(s))
 	n.availability(s)
 	return n

@@ -179,3 +179,14 @@ func TestMarginsAreThoseOfScheduledHoldersThatLostTheirClaim(t *testing.T) {
 	paused = append(paused, history.Event{At: 2900e6, Kind: history.Paused, Contender: "a"}, history.Event{At: 4300e6, Kind: history.Woke, Contender: "a"})
 	require.Zero(t, check.Measure(inOrder(paused)).ToldBeforeExpiry.Of)
 }
+
+// Whoever learns of its grant when its node was deleted by hand already, and another has been granted the path, is excused by
+// the rule. What is counted is what the rule finds.
+func TestGrantThatTheRuleExcusesIsNoFallingToken(t *testing.T) {
+	events := read(t, "good")["deleted-by-hand"]
+	first := find(t, events, 0, func(e history.Event) bool { return e.Kind == history.Granted })
+	events[first].At = history.Instant(1100 * time.Millisecond)
+	events = inOrder(events)
+	require.Empty(t, check.History(events))
+	require.Zero(t, check.Measure(events).Falling)
+}
