@@ -67,6 +67,19 @@ func (o *Options) diskSize() int64 {
 	return 0
 }
 
+// CheckGiven refuses the zeros that Check takes for defaults: on a command line somebody has written them.
+func (o *Options) CheckGiven() error {
+	switch {
+	case o.Contenders == 0:
+		return errors.New("0 contenders: allowed are 1 to 16")
+	case o.Clients == 0:
+		return errors.New("0 clients: allowed are 1 to 16")
+	case o.Timeout == 0:
+		return errors.New("session timeout 0s: allowed are 2s to 40s")
+	}
+	return nil
+}
+
 // Check completes the options, or says what is allowed.
 func (o *Options) Check() error {
 	if o.Duration < 10*time.Second || o.Duration > 24*time.Hour {

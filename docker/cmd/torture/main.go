@@ -183,6 +183,9 @@ func parse(args []string, problems io.Writer) (*torture.Options, string, error) 
 	if flags.NArg() > 0 {
 		return nil, "", fmt.Errorf("%q: no arguments are wanted besides flags", flags.Args())
 	}
+	if err := opts.CheckGiven(); err != nil {
+		return nil, "", err
+	}
 	if *faults != "all" {
 		for name := range strings.SplitSeq(*faults, ",") {
 			opts.Faults = append(opts.Faults, strings.TrimSpace(name))

@@ -179,6 +179,9 @@ func parse(args []string, problems io.Writer) (*job, error) {
 	if flags.NArg() > 0 {
 		return nil, fmt.Errorf("%q: no arguments are wanted besides flags", flags.Args())
 	}
+	if err := j.opts.CheckGiven(); err != nil {
+		return nil, err
+	}
 	j.names = rivals.Names()
 	if *names != "all" {
 		j.names = words(*names)
