@@ -263,7 +263,7 @@ func (s *lateStage) within(ctx context.Context, number int, d door) error {
 	go func() { written <- s.write(ctx, d, number, newer.Token()) }()
 	select {
 	case err := <-written:
-		return fmt.Errorf("a newer write did not wait for the one that was admitted: %w", err)
+		return errors.Join(errors.New("a newer write did not wait for the one that was admitted"), err)
 	case <-time.After(time.Second): // as long as a write never takes
 	}
 	if err := errors.Join(old.tell("go on"), old.goOn()); err != nil {
