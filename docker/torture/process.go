@@ -57,11 +57,11 @@ const million = 1_000_000
 
 // start begins the next life.
 func (c *contender) start() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	s := c.stage
+	c.mu.Lock()
 	c.past++
 	l := &life{name: fmt.Sprintf("c%d.%d", c.number, c.past), ended: make(chan struct{})}
+	c.mu.Unlock()
 	var servers []string
 	for _, p := range c.proxies {
 		servers = append(servers, p.Addr())
@@ -103,6 +103,8 @@ func (c *contender) start() error {
 	if err := <-started; err != nil {
 		return fmt.Errorf("contender %v: %w", s.opts.Contender, err)
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.life = l
 	return nil
 }
