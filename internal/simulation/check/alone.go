@@ -37,7 +37,7 @@ func Believed(events []history.Event) []Finding {
 // outlived is from when until when a holder that was scheduled believed to hold what another had been granted. It begins
 // late for one that was not scheduled then, and ends when it is not any more. None: to is not greater than from.
 func (s *story) outlived(h *hold, next history.Event) (from, to history.Instant) {
-	if next.Kind == "" || h.dead || h.node != nil && h.node.deleted.Cause == history.ByHand {
+	if next.Kind == "" || h.node != nil && h.node.deleted.Cause == history.ByHand {
 		return 0, 0
 	}
 	from, to = next.At, min(h.when(), s.until())

@@ -29,7 +29,10 @@ func TestWhoBelievesOnIsFound(t *testing.T) {
 		{"paused, and told at once", "1.5s paused A\n4s woke A\n4.1s told A expired", 0, "0s"},
 		{"paused, and told late", "1.5s paused A\n4s woke A\n5.291666667s told A expired", 1, "1s"},
 		{"paused afterwards: while it was not, it believed", "2.25s paused A\n4s woke A\n5s told A expired", 1, "250ms"},
-		{"killed", `3s crashed A`, 0, "0s"},
+		{"killed before", `1.9s crashed A`, 0, "0s"},
+		{"killed after: until then it believed", `3s crashed A`, 1, "1s"},
+		{"killed after it had given up", "1.9s releasing A\n3s crashed A", 0, "0s"},
+		{"killed while paused", "1.5s paused A\n3s crashed A", 0, "0s"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			// Grace, with which the excuse of T/24 gets longer, is 125 ms, as in a torture.

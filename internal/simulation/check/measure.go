@@ -31,9 +31,15 @@ type Numbers struct {
 	Outlived int             `json:"stale_beliefs"`
 	Longest  history.Instant `json:"longest_stale_belief"`
 	// Unscheduled are those that another followed while they were not scheduled, and by hand those whose node somebody
-	// deleted, or that of who followed them: nobody can tell these in time. Dead ones do not count.
-	Unscheduled int `json:"overtaken_while_paused"`
-	ByHand      int `json:"overtaken_by_hand"`
+	// deleted, or that of who followed them: nobody can tell these in time. Those that were dead by then do not count.
+	// ShortestPause is the shortest of the pauses that excuse the former: a process that was stopped for longer than its
+	// session lives is excused by what was done to it, and one that merely had to wait for a processor is not.
+	Unscheduled   int             `json:"overtaken_while_paused"`
+	ShortestPause history.Instant `json:"shortest_pause_of_overtaken"`
+	ByHand        int             `json:"overtaken_by_hand"`
+	// LateWriters are grants under which a register was written to when a newer one had written, by why nobody could tell
+	// the holder in time: see Paused, Removed and Unexcused.
+	LateWriters map[Why]int `json:"late_writers"`
 
 	// ToldBefore are the smallest times by which a scheduled holder that lost its claim was told before its session timed
 	// out, and before the next one was granted the path; this not where the holder, once told, took its node away itself.
@@ -53,6 +59,20 @@ type Numbers struct {
 	Unavailable map[string]history.Instant `json:"longest_unavailable"`
 }
 
+// Why is how it came that a holder wrote late.
+type Why string
+
+const (
+	// Paused: it was not scheduled when another was granted the path, and wrote when it was again.
+	Paused Why = "paused"
+	// Removed: its node was deleted by hand, or that of who followed it.
+	Removed Why = "by-hand"
+	// ToldAndWrote: it had been told in time, and had a write under way.
+	ToldAndWrote Why = "told"
+	// Unexcused: there is no reason.
+	Unexcused Why = "unexcused"
+)
+
 // A Margin is the smallest of several times.
 type Margin struct {
 	Of    int             `json:"of"`
@@ -70,7 +90,7 @@ func (m *Margin) take(t history.Instant, line int) {
 // Measure counts. A history that is not well formed is counted as far as it makes sense.
 func Measure(events []history.Event) Numbers {
 	n := Numbers{
-		Failures: map[string]int{}, Ends: map[history.Cause]int{}, Unavailable: map[string]history.Instant{},
+		Failures: map[string]int{}, Ends: map[history.Cause]int{}, Unavailable: map[string]history.Instant{}, LateWriters: map[Why]int{},
 	}
 	s, _ := newStory(events)
 	if s == nil {
@@ -93,6 +113,9 @@ func Measure(events []history.Event) Numbers {
 	for _, h := range s.holds {
 		n.hold(s, h)
 	}
+	for attempt := range s.lateWriters() {
+		n.LateWriters[s.why(attempt)]++
+	}
 	n.Falling = len(tokens(s))
 	n.Left = len(leftovers(s))
 	n.availability(s)
@@ -104,27 +127,25 @@ func (n *Numbers) hold(s *story, h *hold) {
 	if h.told.Kind != "" {
 		n.Ends[h.told.Cause]++
 	}
-	if h.dead {
-		return
-	}
 	byHand := h.node != nil && h.node.deleted.Cause == history.ByHand
-	next, astray := s.following(h)
+	next, _ := s.following(h)
 	if from, to := s.outlived(h, next); to > from {
 		n.Outlived++
 		n.Longest = max(n.Longest, to-from)
 	}
-	if next.Kind != "" && h.when() > next.At {
-		switch {
-		case byHand:
-			n.ByHand++
-		case h.unscheduled(s, next.At):
-			n.Unscheduled++
-		default:
-			n.Late++
-			n.Latest = max(n.Latest, min(h.when(), s.until())-next.At)
-		}
-	} else if astray.Kind != "" && h.when() > astray.At {
+	switch s.overtaken(h) {
+	case Removed:
 		n.ByHand++
+	case Paused:
+		n.Unscheduled++
+		p, _ := h.pauseAt(next.At, s.run.Grace)
+		if lasted := min(p.to, s.until()) - p.from; n.ShortestPause == 0 || lasted < n.ShortestPause {
+			n.ShortestPause = lasted
+		}
+	case Unexcused:
+		n.Late++
+		n.Latest = max(n.Latest, min(h.when(), s.until())-next.At)
+	case ToldAndWrote:
 	}
 	if byHand || h.gaveUp() || h.told.Kind == "" {
 		return
@@ -137,6 +158,47 @@ func (n *Numbers) hold(s *story, h *hold) {
 	if next.Kind != "" && !ownWill && !h.unscheduled(s, next.At) {
 		n.ToldBeforeGrant.take(next.At-h.when(), h.told.Line)
 	}
+}
+
+// overtaken says why a holder was told only when another had been granted the path, or that it was told before.
+func (s *story) overtaken(h *hold) Why {
+	next, astray := s.following(h)
+	switch {
+	case next.Kind != "" && h.when() > next.At:
+		if h.node != nil && h.node.deleted.Cause == history.ByHand {
+			return Removed
+		}
+		if h.unscheduled(s, next.At) {
+			return Paused
+		}
+		return Unexcused
+	case astray.Kind != "" && h.when() > astray.At:
+		return Removed
+	}
+	return ToldAndWrote
+}
+
+// lateWriters are the attempts with a write that came after one with a greater token, by any register of the path.
+func (s *story) lateWriters() map[int]bool {
+	late := map[int]bool{}
+	for _, writes := range s.writes {
+		var newest history.ID
+		for _, w := range writes {
+			if w.wrote.Token < newest {
+				late[w.wrote.Attempt] = true
+			}
+			newest = max(newest, w.wrote.Token)
+		}
+	}
+	return late
+}
+
+// why says how it came that an attempt wrote late.
+func (s *story) why(attempt int) Why {
+	if h := s.byTry[attempt]; h != nil {
+		return s.overtaken(h)
+	}
+	return Unexcused
 }
 
 // unscheduled says whether the holder was not scheduled at some instant, or had woken right before it.
@@ -174,7 +236,7 @@ func (s *story) until() history.Instant {
 func unanswered(s *story) []history.Event {
 	var open []history.Event
 	for _, asked := range s.open {
-		if !s.crashed[asked.Contender] {
+		if _, crashed := s.crashed[asked.Contender]; !crashed {
 			open = append(open, asked)
 		}
 	}
@@ -193,14 +255,8 @@ func (n *Numbers) availability(s *story) {
 		changes[path] = append(changes[path], change{at, asking, holder})
 	}
 	until := s.until()
-	crashes := map[string]history.Instant{}
-	for _, e := range s.lines {
-		if e.Kind == history.Crashed {
-			crashes[e.Contender] = e.At
-		}
-	}
 	gone := func(contender string) history.Instant {
-		if at, crashed := crashes[contender]; crashed {
+		if at, crashed := s.crashed[contender]; crashed {
 			return at
 		}
 		return until

@@ -48,6 +48,8 @@ func TestGoodRunIsMeasured(t *testing.T) {
 	require.Zero(t, n.Late)
 	require.Zero(t, n.Latest)
 	require.Positive(t, n.Unscheduled)
+	require.Greater(t, n.ShortestPause, history.Instant(time.Second), "it was stopped, and had not merely to wait")
+	require.Equal(t, map[check.Why]int{check.Paused: 1}, n.LateWriters)
 	require.Zero(t, n.Falling)
 	require.Zero(t, n.Left)
 	require.Zero(t, n.Unanswered)
@@ -79,6 +81,21 @@ func TestPlantedFaultIsFoundAndCounted(t *testing.T) {
 				attempt := events[told].Attempt
 				return slices.DeleteFunc(events, func(e history.Event) bool {
 					return e.Attempt == attempt && (e.Kind == history.Releasing || e.Kind == history.Released)
+				})
+			},
+			check.ToldFirst, func(n check.Numbers) int { return n.Late },
+		},
+		"a late telling of one that was killed afterwards": {
+			func(t *testing.T, events []history.Event) []history.Event {
+				t.Helper()
+				told := find(t, events, 0, isTold(history.GivenUp))
+				next := find(t, events, told, of(history.Granted))
+				attempt := events[told].Attempt
+				events = append(events, history.Event{
+					Kind: history.Crashed, Contender: events[told].Contender, At: events[next].At + history.Instant(20*time.Millisecond),
+				})
+				return slices.DeleteFunc(events, func(e history.Event) bool {
+					return e.Attempt == attempt && (e.Kind == history.Told || e.Kind == history.Releasing || e.Kind == history.Released)
 				})
 			},
 			check.ToldFirst, func(n check.Numbers) int { return n.Late },

@@ -46,7 +46,8 @@ type hold struct {
 	next   history.Event   // the first grant of its path after it, of those with a greater token
 	index  int             // among the grants of its path
 	pauses []pause         // of its contender, in their order
-	dead   bool            // its contender has crashed, and was never told
+	dead   bool            // its contender has crashed, and was not told before
+	died   history.Instant // when, if it is dead
 	margin history.Instant // by which it is told before its session times out
 	run    history.Event   // that it is part of
 }
@@ -72,20 +73,20 @@ type story struct {
 	lines  []history.Event    // of what contenders saw
 	state  []history.Event    // of what was written to the ensemble itself, and what came of it
 
-	tries   map[int]*hold          // all that were asked for
-	open    map[int]history.Event  // the asking of those that were not answered
-	crashed map[string]bool        // contenders
-	byPath  map[string][]*hold     // in the order of their grants
-	below   map[string][]*node     // contenders' nodes by their parent, in the order of their creation
-	byZxid  map[history.ID][]*node // by that of their creation
-	cleared map[string]int         // see settled
+	tries   map[int]*hold              // all that were asked for
+	open    map[int]history.Event      // the asking of those that were not answered
+	crashed map[string]history.Instant // contenders, by when
+	byPath  map[string][]*hold         // in the order of their grants
+	below   map[string][]*node         // contenders' nodes by their parent, in the order of their creation
+	byZxid  map[history.ID][]*node     // by that of their creation
+	cleared map[string]int             // see settled
 }
 
 // newStory puts the events together. Findings are what does not fit.
 func newStory(events []history.Event) (*story, []Finding) {
 	s := &story{
 		byTry: map[int]*hold{}, writes: map[string][]write{}, tries: map[int]*hold{}, open: map[int]history.Event{},
-		crashed: map[string]bool{}, byPath: map[string][]*hold{}, below: map[string][]*node{}, byZxid: map[history.ID][]*node{},
+		crashed: map[string]history.Instant{}, byPath: map[string][]*hold{}, below: map[string][]*node{}, byZxid: map[history.ID][]*node{},
 		cleared: map[string]int{},
 	}
 	var findings []Finding
@@ -160,7 +161,9 @@ func newStory(events []history.Event) (*story, []Finding) {
 		case history.Sent, history.Answered, history.Claimed:
 			s.state = append(s.state, e)
 		case history.Paused, history.Woke, history.Crashed:
-			crashed[e.Contender] = crashed[e.Contender] || e.Kind == history.Crashed
+			if e.Kind == history.Crashed {
+				crashed[e.Contender] = e.At
+			}
 			pauses[e.Contender] = turnPause(pauses[e.Contender], e)
 		case history.Created, history.Deleted:
 			ordered = append(ordered, e)
@@ -174,7 +177,8 @@ func newStory(events []history.Event) (*story, []Finding) {
 	s.live(ordered)
 	for _, h := range s.holds {
 		h.pauses = pauses[h.granted.Contender]
-		h.dead = crashed[h.granted.Contender] && h.told.Kind == ""
+		h.died, h.dead = crashed[h.granted.Contender]
+		h.dead = h.dead && h.told.Kind == ""
 		h.node, h.margin, h.run = s.nodeOf(h.granted), s.margin(), s.run
 		h.next = s.successor(h)
 	}
@@ -262,6 +266,11 @@ func (s *story) margin() history.Instant {
 // pausedAt is until when the hold's contender was not scheduled, if it was not at that instant, or had woken within grace
 // before it.
 func (h *hold) pausedAt(at, grace history.Instant) (until history.Instant, paused bool) {
+	p, paused := h.pauseAt(at, grace)
+	return p.to, paused
+}
+
+func (h *hold) pauseAt(at, grace history.Instant) (_ pause, paused bool) {
 	// Pauses are in order: those that begin later are cut off, and of the others only the last can reach that far.
 	n, _ := slices.BinarySearchFunc(h.pauses, at, func(p pause, at history.Instant) int {
 		if p.from <= at {
@@ -270,10 +279,10 @@ func (h *hold) pausedAt(at, grace history.Instant) (until history.Instant, pause
 		return 1
 	})
 	if n == 0 {
-		return 0, false
+		return pause{}, false
 	}
 	p := h.pauses[n-1]
-	return p.to, p.to == never || at <= p.to+grace
+	return p, p.to == never || at <= p.to+grace
 }
 
 // limit is when the holder must have been told: before its node was gone, by a margin where its session has timed out,
@@ -293,12 +302,12 @@ func (h *hold) limit() history.Instant {
 }
 
 // excuse says why the holder need not have been told by its limit: package recipes promises nothing to those whose node
-// was deleted or whose session was ended by hand, and to those who were not scheduled then.
+// was deleted or whose session was ended by hand, to those who were not scheduled then, and to those who were dead.
 func (h *hold) excuse() (why string, until history.Instant) {
 	if h.node != nil && h.node.deleted.Cause == history.ByHand {
 		return "by hand", never
 	}
-	if h.dead {
+	if h.dead && h.died <= h.limit() {
 		return "crashed", never
 	}
 	if until, paused := h.pausedAt(h.limit(), h.run.Grace); paused {

@@ -12,9 +12,6 @@ import (
 func told(s *story) []Finding {
 	var findings []Finding
 	for _, h := range s.holds {
-		if h.dead {
-			continue
-		}
 		if f, broken := h.toldFirst(s.grace()); broken {
 			findings = append(findings, f)
 		}
@@ -29,8 +26,15 @@ func told(s *story) []Finding {
 // clock every T/24.
 func (s *story) grace() history.Instant { return s.run.Timeout/24 + s.run.Grace }
 
-// when is the instant at which the holder was told. One that gives up needs nobody to tell it.
+// when is the instant at which the holder was told. One that gives up needs nobody to tell it, and one that is dead believes
+// nothing any more.
 func (h *hold) when() history.Instant {
+	if h.dead && h.releasing.Kind != "" {
+		return min(h.died, h.releasing.At)
+	}
+	if h.dead {
+		return h.died
+	}
 	if h.told.Kind == "" {
 		return never
 	}
@@ -62,7 +66,7 @@ func (h *hold) toldFirst(grace history.Instant) (Finding, bool) {
 		events = append(events, h.next)
 	}
 	if why != "paused" {
-		return Finding{ToldFirst, fmt.Sprintf("told at %v, where %v was the limit", h.told.At, limit), events}, h.told.Kind != ""
+		return Finding{ToldFirst, fmt.Sprintf("told at %v, where %v was the limit", h.when(), limit), events}, h.told.Kind != "" || h.dead
 	}
 	if late := max(h.granted.At, until) + grace; until != never && h.when() > late {
 		return Finding{ToldFirst, fmt.Sprintf("not told by %v, after the pause that excuses it until %v", late, until), events}, true
@@ -77,7 +81,7 @@ func (h *hold) toldAtAll(s *story) (Finding, bool) {
 	}
 	if h.node.deleted.Kind == "" {
 		return Finding{ToldAtAll, "neither told nor its node gone at the end", []history.Event{h.granted}},
-			h.told.Kind == "" && s.end.Kind != ""
+			h.told.Kind == "" && !h.dead && s.end.Kind != ""
 	}
 	since := max(h.granted.At, h.node.gone())
 	limit := since + s.run.Timeout*3/4 + s.grace()
