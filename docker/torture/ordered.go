@@ -27,8 +27,7 @@ func (s *stage) ordered(ctx context.Context) error {
 		}
 		defer func() { _ = os.RemoveAll(dir) }() // what stays is in the folder for such things
 	}
-	var logs [][]txnlog.Txn
-	var snapshots [][]int64
+	var servers []txnlog.Server
 	for _, server := range s.ensemble.Servers() {
 		own := filepath.Join(dir, fmt.Sprint(server.ID))
 		if err := os.MkdirAll(own, 0o755); err != nil {
@@ -37,17 +36,13 @@ func (s *stage) ordered(ctx context.Context) error {
 		if err := server.SaveLogs(ctx, own); err != nil {
 			return err
 		}
-		log, err := txnlog.ReadDir(own)
+		read, err := txnlog.ReadServer(own)
 		if err != nil {
 			return err
 		}
-		taken, err := txnlog.Snapshots(own)
-		if err != nil {
-			return err
-		}
-		logs, snapshots = append(logs, log), append(snapshots, taken)
+		servers = append(servers, read)
 	}
-	txns, dropped := txnlog.Agreed(logs, snapshots)
+	txns, dropped := txnlog.Agreed(servers)
 	s.result.Transactions, s.result.Uncommitted = len(txns), dropped
 	o := &ordering{stage: s, owner: map[string]int64{}}
 	for i := range txns {

@@ -3,7 +3,7 @@
 // Package txnlog reads what ZooKeeper servers log of transactions: the order in which an ensemble carried things out, as
 // its leaders wrote it down, and no client's word for it.
 //
-// [ReadDir] reads the files of one server, [Agreed] puts those of an ensemble together. Formats of ZooKeeper 3.5 to 3.9 are
+// [ReadServer] reads the files of one server, [Agreed] puts those of an ensemble together. Formats of ZooKeeper 3.5 to 3.9 are
 // understood. What a server logs and never carries out is in the files, too: see Agreed.
 package txnlog
 
@@ -72,27 +72,6 @@ func (t *Txn) All() []Part {
 		return []Part{{Type: Error}}
 	}
 	return t.Parts
-}
-
-// Snapshots are the zxids of the snapshots in a folder, by the names of their files: the last transaction of each.
-func Snapshots(dir string) ([]int64, error) {
-	names, err := filepath.Glob(filepath.Join(dir, "snapshot.*"))
-	if err != nil {
-		return nil, fmt.Errorf("snapshots in %s: %w", dir, err)
-	}
-	var zxids []int64
-	for _, name := range names {
-		digits := strings.TrimPrefix(filepath.Base(name), "snapshot.")
-		if strings.HasSuffix(digits, ".tmp") {
-			continue // one that was never finished
-		}
-		zxid, err := strconv.ParseInt(digits, 16, 64)
-		if err != nil {
-			return nil, fmt.Errorf("snapshot %s: no zxid in its name: %w", name, err)
-		}
-		zxids = append(zxids, zxid)
-	}
-	return zxids, nil
 }
 
 // ReadDir reads the files of a folder that are named log.<first zxid>, in their order.

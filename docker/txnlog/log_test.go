@@ -103,50 +103,79 @@ func log(zxids ...[2]int64) []txnlog.Txn {
 
 func TestOnlyWhatTheEnsembleCarriedOutCounts(t *testing.T) {
 	type z = [2]int64
-	none := make([][]int64, 3)
 	for name, c := range map[string]struct {
 		logs      [][]txnlog.Txn
 		agreed    []txnlog.Txn
 		dropped   int
 		snapshots [][]int64
+		led       [][]int64
 	}{
 		"all have all": {
 			[][]txnlog.Txn{log(z{1, 1}, z{1, 2}), log(z{1, 1}, z{1, 2}), log(z{1, 1}, z{1, 2})},
-			log(z{1, 1}, z{1, 2}), 0, none,
+			log(z{1, 1}, z{1, 2}), 0, nil, nil,
 		},
 		"the leader is ahead": {
 			[][]txnlog.Txn{log(z{1, 1}, z{1, 2}, z{1, 3}), log(z{1, 1}, z{1, 2}), log(z{1, 1})},
-			log(z{1, 1}, z{1, 2}), 1, none,
+			log(z{1, 1}, z{1, 2}), 1, nil, nil,
 		},
 		"a leader that was cut off keeps what it proposed": {
 			[][]txnlog.Txn{log(z{1, 1}, z{1, 2}, z{2, 5}), log(z{1, 1}, z{2, 1}, z{2, 5}), log(z{1, 1}, z{2, 1}, z{2, 5})},
-			log(z{1, 1}, z{2, 1}, z{2, 5}), 1, none,
+			log(z{1, 1}, z{2, 1}, z{2, 5}), 1, nil, nil,
 		},
 		"what only the next leader had counts, though the others got it in a snapshot": {
 			[][]txnlog.Txn{log(z{1, 1}, z{1, 2}, z{1, 3}, z{2, 1}), log(z{1, 1}, z{1, 2}, z{2, 1}), log(z{1, 1}, z{2, 1})},
-			log(z{1, 1}, z{1, 2}, z{1, 3}, z{2, 1}), 0, none,
+			log(z{1, 1}, z{1, 2}, z{1, 3}, z{2, 1}), 0, nil, nil,
 		},
 		"a time of which nothing came": {
 			[][]txnlog.Txn{log(z{1, 1}, z{2, 1}), log(z{1, 1}, z{3, 1}), log(z{1, 1}, z{3, 1})},
-			log(z{1, 1}, z{3, 1}), 1, none,
+			log(z{1, 1}, z{3, 1}), 1, nil, nil,
 		},
 		"a server that was away": {
 			[][]txnlog.Txn{log(z{1, 1}, z{1, 9}), log(z{1, 1}, z{1, 2}, z{1, 9}), log(z{1, 1}, z{1, 2}, z{1, 9})},
-			log(z{1, 1}, z{1, 2}, z{1, 9}), 0, none,
+			log(z{1, 1}, z{1, 2}, z{1, 9}), 0, nil, nil,
 		},
 		"logged again among later ones": {
 			[][]txnlog.Txn{log(z{1, 1}, z{1, 3}, z{1, 2}, z{1, 2}), log(z{1, 1}, z{1, 2}), log(z{1, 1}, z{1, 2})},
-			log(z{1, 1}, z{1, 2}), 1, none,
+			log(z{1, 1}, z{1, 2}), 1, nil, nil,
 		},
 		"what was handed on in a snapshot counts, though nobody else has logged it": {
 			[][]txnlog.Txn{log(z{1, 1}, z{3, 1}), log(z{1, 1}, z{1, 2}, z{3, 1}), log(z{1, 1}, z{1, 2}, z{1, 3}, z{2, 1})},
 			log(z{1, 1}, z{1, 2}, z{1, 3}, z{3, 1}), 1,
-			[][]int64{{1<<32 + 3, 3 << 32}, {3 << 32}, nil},
+			[][]int64{{1<<32 + 3, 3 << 32}, {3 << 32}, nil}, nil,
 		},
-		"nothing": {[][]txnlog.Txn{nil, nil, nil}, nil, 0, none},
+		"what one had to leave when it was handed a snapshot does not count, though it stayed in its log": {
+			[][]txnlog.Txn{log(z{1, 1}, z{1, 2}, z{1, 3}, z{2, 1}), log(z{1, 1}, z{1, 2}, z{2, 1}), log(z{1, 1}, z{2, 1})},
+			log(z{1, 1}, z{1, 2}, z{2, 1}), 1,
+			[][]int64{{2 << 32}, {1<<32 + 2}, {1<<32 + 2}},
+			[][]int64{{1}, {2}, nil},
+		},
+		"who led a time in which nothing was carried out has handed on what was before": {
+			[][]txnlog.Txn{log(z{1, 1}, z{1, 2}, z{3, 1}), log(z{1, 1}, z{3, 1}), log(z{1, 1})},
+			log(z{1, 1}, z{1, 2}, z{3, 1}), 0,
+			[][]int64{nil, {2 << 32}, {2 << 32}},
+			[][]int64{{2}, {3}, nil},
+		},
+		"so has one that nobody says he led": {
+			[][]txnlog.Txn{log(z{1, 1}, z{1, 2}, z{3, 1}), log(z{1, 1}, z{3, 1}), log(z{1, 1})},
+			log(z{1, 1}, z{1, 2}, z{3, 1}), 0,
+			[][]int64{nil, {2 << 32}, {2 << 32}},
+			[][]int64{nil, {3}, nil},
+		},
+		"nothing": {[][]txnlog.Txn{nil, nil, nil}, nil, 0, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			agreed, dropped := txnlog.Agreed(c.logs, c.snapshots)
+			var servers []txnlog.Server
+			for i, txns := range c.logs {
+				s := txnlog.Server{Txns: txns}
+				if c.snapshots != nil {
+					s.Snapshots = c.snapshots[i]
+				}
+				if c.led != nil {
+					s.Led = c.led[i]
+				}
+				servers = append(servers, s)
+			}
+			agreed, dropped := txnlog.Agreed(servers)
 			require.Equal(t, c.agreed, agreed)
 			require.Equal(t, c.dropped, dropped)
 		})
@@ -163,15 +192,21 @@ func TestRefusedMultiHasDoneNothing(t *testing.T) {
 	require.Equal(t, []txnlog.Part{made}, (&txnlog.Txn{Type: made.Type, Part: made}).All())
 }
 
-func TestSnapshotsAreFoundByTheirNames(t *testing.T) {
+func TestSnapshotsAreFoundByTheirNamesAndTimesOfLeadingInWhatWasPrinted(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{"snapshot.a00000002", "snapshot.b00000001.tmp", "log.a00000003"} {
+	for _, name := range []string{"snapshot.a00000002", "snapshot.b00000001.tmp"} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
 	}
-	zxids, err := txnlog.Snapshots(dir)
+	s, err := txnlog.ReadServer(dir)
 	require.NoError(t, err)
-	require.Equal(t, []int64{0xa00000002}, zxids)
+	require.Equal(t, txnlog.Server{Snapshots: []int64{0xa00000002}}, s)
+	const printed = `10:00:00,795 [QuorumPeer[myid=3](plain=0.0.0.0:2181)(secure=disabled)] INFO org.apache.zookeeper.server.quorum.Leader - Have quorum of supporters, sids: [[2, 3]]; starting up and setting last processed zxid: 0x2d00000000
+10:00:12,000 [main] INFO Have quorum of supporters, sids: [[2, 3]]; starting up and setting last processed zxid: 0x30`
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "server.log"), []byte(printed+"00000000"), 0o600))
+	s, err = txnlog.ReadServer(dir)
+	require.NoError(t, err)
+	require.Equal(t, []int64{0x2d, 0x30}, s.Led)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "snapshot.x"), nil, 0o600))
-	_, err = txnlog.Snapshots(dir)
+	_, err = txnlog.ReadServer(dir)
 	require.ErrorContains(t, err, "no zxid in its name")
 }
