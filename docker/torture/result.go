@@ -32,8 +32,9 @@ type Result struct {
 	On        string    `json:"on"`                  // servers, with their version
 	ZooKeeper string    `json:"zookeeper,omitempty"` // their version, where they are ZooKeeper's
 	Go        string    `json:"go"`
-	Commit    string    `json:"commit"` // of the library; with "+" if files were changed
-	Again     string    `json:"again"`  // command that runs it again
+	Commit    string    `json:"commit"`           // of the library; with "+" if files were changed
+	Judged    string    `json:"judged,omitempty"` // commit of the checker, where the history was judged again later
+	Again     string    `json:"again"`            // command that runs it again
 
 	Duration   history.Instant `json:"duration"` // with the time after the last fault
 	Seed       uint64          `json:"seed"`
@@ -53,6 +54,8 @@ type Result struct {
 	Reaped       int `json:"reaped"`       // parents that servers removed
 
 	Token   string                     `json:"token"`             // what the library's fencing tokens are, "none" if it has none
+	Tells   string                     `json:"tells,omitempty"`   // who tells a rival's holder that it is one no longer
+	Limits  string                     `json:"limits,omitempty"`  // of what was tried with a rival: how its servers are set
 	Without map[string]string          `json:"without,omitempty"` // faults that do not exist there, and why
 	Had     map[string]history.Instant `json:"had,omitempty"`     // how long after all had stopped each path could be had by one more
 
@@ -90,10 +93,11 @@ func newResult(opts *Options) *Result {
 		Schema: Schema, Contender: opts.name(), Token: "czxid", Started: time.Now().UTC().Truncate(time.Second),
 		Go: goVersion, Commit: commit(), Seed: opts.Seed, Servers: opts.Servers, Contenders: opts.Contenders,
 		Clients: opts.Clients, Timeout: history.Instant(opts.Timeout), Tick: history.Instant(opts.tick()),
-		Faults: map[string]FaultCount{}, Findings: []Finding{}, Amiss: []string{},
+		Faults: map[string]FaultCount{}, Findings: []Finding{}, Amiss: []string{}, Had: map[string]history.Instant{},
 	}
 	if rival := opts.Rival; rival != nil {
-		r.Contender, r.Token, r.Without, r.Had = rival.Name, cmp.Or(rival.Token, noToken), rival.Without, map[string]history.Instant{}
+		r.Contender, r.Token, r.Without = rival.Name, cmp.Or(rival.Token, noToken), rival.Without
+		r.Tells, r.Limits = rival.Tells, rival.Limits
 	}
 	return r
 }
@@ -128,20 +132,37 @@ const longest = 400
 // worth is how many findings of a rule are told in full.
 const worth = 20
 
-// judge asks the checker.
+// judge says what the run came to.
 func (s *stage) judge() {
 	r := s.result
 	r.History = s.journal.told()
 	r.Writes = s.registers.counts()
 	r.Duration = history.Instant(time.Duration(r.History[len(r.History)-1].At).Truncate(time.Second))
+	r.judge()
+}
+
+// Rejudge has the checker of this build judge the history of a run that was judged before. What else was amiss then stays.
+func Rejudge(r *Result) {
+	r.Judged = commit()
+	r.Findings = []Finding{}
+	r.Amiss = slices.DeleteFunc(r.Amiss, func(text string) bool { return strings.HasPrefix(text, judged) })
+	r.judge()
+}
+
+// judged begins what is amiss in a history, and is no finding of the checker.
+const judged = "judged: "
+
+// judge asks the checker.
+func (r *Result) judge() {
+	amiss := func(format string, args ...any) { r.Amiss = append(r.Amiss, judged+fmt.Sprintf(format, args...)) }
 	r.Numbers = check.Measure(r.History)
-	r.Unchecked = s.unchecked()
+	r.Unchecked = r.unchecked()
 	var without []check.Rule
 	for _, u := range r.Unchecked {
 		without = append(without, u.Rule)
 	}
 	told := map[check.Rule]int{}
-	for _, f := range s.findings(without) {
+	for _, f := range r.find(without) {
 		told[f.Rule]++
 		if told[f.Rule] <= worth {
 			r.Findings = append(r.Findings, Finding{f.Rule, f.String()})
@@ -149,20 +170,27 @@ func (s *stage) judge() {
 	}
 	for _, rule := range slices.Sorted(maps.Keys(told)) {
 		if more := told[rule] - worth; more > 0 {
-			s.amiss("%d more findings of %s", more, rule)
+			amiss("%d more findings of %s", more, rule)
 		}
 	}
-	if s.opts.Rival == nil {
-		s.unexpected()
+	if r.Own() {
+		for _, text := range unexpected(r.History) {
+			amiss("%s", text)
+		}
 	}
 	if r.Writes.Let > 0 || r.Writes.Wronged > 0 {
-		s.amiss("the fenced registers let %d stale writes in and refused %d others", r.Writes.Let, r.Writes.Wronged)
+		amiss("the fenced registers let %d stale writes in and refused %d others", r.Writes.Let, r.Writes.Wronged)
 	}
 	if r.Numbers.Unanswered > 0 {
-		s.amiss("%d attempts were never answered", r.Numbers.Unanswered)
+		amiss("%d attempts were never answered", r.Numbers.Unanswered)
 	}
 	if r.Numbers.Grants == 0 {
-		s.amiss("nothing was granted: that proves nothing")
+		amiss("nothing was granted: that proves nothing")
+	}
+	for _, kind := range slices.Sorted(maps.Keys(r.Faults)) {
+		if n := r.Faults[kind]; n.Injected == 0 && n.Missed > 1 {
+			amiss("%s was never done, at %d tries: that proves nothing about it", kind, n.Missed)
+		}
 	}
 	r.Verdict = "held up"
 	if len(r.Findings)+len(r.Amiss) > 0 {
@@ -170,54 +198,71 @@ func (s *stage) judge() {
 	}
 }
 
-// findings are what the checker finds. A rival is asked whether two held at once, and not whether they were told as early as
-// this library promises.
-func (s *stage) findings(without []check.Rule) []check.Finding {
-	findings := check.History(s.result.History, without...)
-	if s.opts.Rival != nil {
-		findings = append(findings, check.Believed(s.result.History)...)
-	}
-	return findings
+// Own says that it is about this library, and not about a rival.
+func (r *Result) Own() bool { return r.Tells == "" && len(r.Without) == 0 }
+
+// find asks all rules that say something about the run. Whether somebody believes on is asked in any case, so that everybody
+// is measured alike; this library promises more.
+func (r *Result) find(without []check.Rule) []check.Finding {
+	return append(check.History(r.History, without...), check.Believed(r.History)...)
 }
 
 // unchecked are the rules that say nothing about this run.
-func (s *stage) unchecked() []Unchecked {
+func (r *Result) unchecked() []Unchecked {
 	var left []Unchecked
 	leave := func(why string, rules ...check.Rule) {
 		for _, rule := range rules {
 			left = append(left, Unchecked{rule, why})
 		}
 	}
-	rival := s.opts.Rival
-	if rival == nil {
-		if s.result.Numbers.Grants > longest {
+	leave("contenders write to registers and not to the ensemble: the simulation and docker/suite check it", check.HeldState,
+		check.EpochOrder, check.TrueAnswer)
+	if r.Own() {
+		if r.Numbers.Grants > longest {
 			leave("the history is too long", check.Linearizable)
 		}
 		return left
 	}
-	leave("a promise of this library's; alone is asked instead", check.ToldFirst, check.ToldAtAll, check.LivingNode)
+	leave("a promise of Lockkeeper's; alone is asked instead", check.ToldFirst, check.ToldAtAll, check.LivingNode, check.OwnDelete,
+		check.BareRegister)
 	leave("there are no sessions and nodes whose order would be known", check.Linearizable)
-	if !s.isZooKeeper() {
-		leave("there are no nodes", check.OwnNode, check.FirstInLine, check.OwnDelete, check.NothingLeft)
+	if r.ZooKeeper == "" {
+		leave("there are no nodes", check.OwnNode, check.FirstInLine, check.NothingLeft)
 	}
-	if rival.Token == "" {
-		leave("the library has no tokens", check.RisingTokens, check.FencedRegister)
+	if r.Token == noToken {
+		leave("no tokens are given out", check.RisingTokens, check.FencedRegister)
 	}
 	return left
 }
 
-// unexpected tells of errors that no caller of this library should get.
-func (s *stage) unexpected() {
-	for why, n := range s.result.Numbers.Failures {
-		if !isExpected(why) {
-			s.amiss("%d attempts failed with %q", n, why)
+// unexpected are the errors of a history that no caller of this library should get.
+func unexpected(events []history.Event) (texts []string) {
+	how := map[int]string{}
+	for _, e := range events {
+		switch {
+		case e.Kind == history.Asked:
+			how[e.Attempt] = e.Text
+		case e.Kind == history.Failed && !mayFail(how[e.Attempt], e.Error):
+			texts = append(texts, fmt.Sprintf("asking for %q failed: %v", how[e.Attempt], e))
+		case e.Kind == history.Released && e.Error != "" && !slices.Contains([]string{lostBefore, uncertain, shut}, e.Error):
+			texts = append(texts, fmt.Sprintf("giving back failed: %v", e))
 		}
 	}
-	for _, e := range s.result.History {
-		if e.Kind == history.Released && !isExpected(e.Error) {
-			s.amiss("giving back failed: %v", e)
-		}
+	if more := len(texts) - worth; more > 0 {
+		texts = append(texts[:worth], fmt.Sprintf("%d more errors that nobody should get", more))
 	}
+	return texts
+}
+
+// mayFail says whether asking may come to that.
+func mayFail(how, why string) bool {
+	switch why {
+	case heldByAnother:
+		return how == "try"
+	case timedOut:
+		return strings.Contains(how, ", for ")
+	}
+	return slices.Contains(expected, why)
 }
 
 // WriteJSON writes the document.
@@ -247,10 +292,11 @@ func (r *Result) WriteSummary(w io.Writer) error {
 	line("ends", "%s", counts(n.Ends))
 	line("overlaps, scheduled", "%d (worst %v)", n.Late, n.Latest)
 	line("believed on, scheduled", "%d (worst %v)", n.Outlived, n.Longest)
-	line("overlaps, not scheduled", "%d paused, %d deleted by hand", n.Unscheduled, n.ByHand)
+	line("overlaps, not scheduled", "%d paused, for %v at least; %d deleted by hand", n.Unscheduled, short(n.ShortestPause), n.ByHand)
 	line("told before expiry", "%v at worst, of %d", n.ToldBeforeExpiry.Worst, n.ToldBeforeExpiry.Of)
 	line("told before the next grant", "%v at worst, of %d", n.ToldBeforeGrant.Worst, n.ToldBeforeGrant.Of)
-	stale := fmt.Sprintf("%d by %d late writers reached the registers: the bare ones accepted %d", r.Writes.Stale, r.Writes.Holders, r.Writes.Accepted)
+	stale := fmt.Sprintf("%d by %d late writers (%s) reached the registers: the bare ones accepted %d", r.Writes.Stale, r.Writes.Holders,
+		counts(n.LateWriters), r.Writes.Accepted)
 	if r.Token == noToken {
 		line("stale writes", "%s, and nothing can refuse them", stale)
 	} else {
@@ -268,11 +314,15 @@ func (r *Result) WriteSummary(w io.Writer) error {
 	if r.ZooKeeper != "" {
 		line("ordered", "%d transactions, %d that never came to be", r.Transactions, r.Uncommitted)
 	}
-	injected := map[string]int{}
+	injected, missed := map[string]int{}, map[string]int{}
 	for name, count := range r.Faults {
 		injected[name] = count.Injected
+		if count.Missed > 0 {
+			missed[name] = count.Missed
+		}
 	}
 	line("faults", "%s", counts(injected))
+	line("faults not done", "%s", cmp.Or(counts(missed), "none"))
 	for _, path := range slices.Sorted(maps.Keys(r.Had)) {
 		line("had in the end", "%s after %v", path, short(r.Had[path]))
 	}

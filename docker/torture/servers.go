@@ -22,6 +22,12 @@ type Rival struct {
 	// Token says what its fencing tokens are; "" if it has none, and no fenced register then.
 	Token string
 
+	// Tells says who tells a holder that it is one no longer: the library, or what was written here around it.
+	Tells string
+
+	// Limits says how the servers are set, and what was not tried with them.
+	Limits string
+
 	// Without are the faults that do not exist there, each with the reason.
 	Without map[string]string
 
