@@ -79,6 +79,46 @@ func TestLeaseThatIsSomebodyElsesEnds(t *testing.T) {
 	})
 }
 
+func TestLeaseIsReleasedByTheEndOfItsClient(t *testing.T) {
+	for _, failed := range []error{nil, errors.New("not deleted")} {
+		synctest.Test(t, func(t *testing.T) {
+			var released atomic.Int64
+			c := new(tenant)
+			c.leave() // nothing is held
+			var l *lease
+			l = c.has(keep(time.Now().Add(4*time.Second), 4*time.Second, func(context.Context) (time.Time, error) {
+				return time.Now().Add(4 * time.Second), nil
+			}, func(context.Context) error {
+				require.True(t, ended(l), "its holder knows before anybody else can have it")
+				released.Add(1)
+				return failed
+			}))
+			time.Sleep(time.Hour)
+			c.leave()
+			require.Equal(t, history.ClientShut, l.Cause())
+			require.Equal(t, failed, l.GiveUp(t.Context()), "what came of it")
+			c.leave()
+			require.Equal(t, int64(1), released.Load())
+			require.Equal(t, history.ClientShut, l.Cause(), "it has ended once")
+		})
+	}
+}
+
+func TestLeaseThatWasGivenUpIsNotReleasedByTheEndOfItsClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var released atomic.Int64
+		c := new(tenant)
+		l := c.has(keep(time.Now().Add(4*time.Second), 4*time.Second, nil, func(context.Context) error {
+			released.Add(1)
+			return nil
+		}))
+		require.NoError(t, l.GiveUp(t.Context()))
+		c.leave()
+		require.Equal(t, int64(1), released.Load())
+		require.Equal(t, history.GivenUp, l.Cause())
+	})
+}
+
 func TestWhatIsLostWhileItIsGivenUpIsGivenUp(t *testing.T) {
 	kept, given := newClaim(), newClaim()
 	given.giving.Store(true)

@@ -26,10 +26,16 @@ func drift(ttl time.Duration) time.Duration { return ttl/100 + 2*time.Millisecon
 // the server that keeps it tells nobody.
 type lease struct {
 	*claim
+	token   history.ID // 0: there are none
 	stop    chan struct{}
 	keeping sync.WaitGroup
 	release func(context.Context) error
+	freeing sync.Once
+	freed   error // what release returned; valid after freeing
 }
+
+// Grant has the token, where there is one.
+func (l *lease) Grant() history.Event { return history.Event{Token: l.token} }
 
 // keep holds until the instant until, which renew puts off, every third of ttl. Renew returns errGone when there is nothing
 // to be renewed; other errors are tried again, as long as there is time.
@@ -83,12 +89,37 @@ func (l *lease) keep(until time.Time, ttl time.Duration, renew func(context.Cont
 	}
 }
 
-// GiveUp stops putting it off, and has the server forget it.
+// GiveUp stops putting it off, and has the server forget it. Where the client's end has done so, it returns what came of that.
 func (l *lease) GiveUp(ctx context.Context) error {
 	l.giving.Store(true)
-	close(l.stop)
-	l.keeping.Wait()
-	err := l.release(ctx)
+	err := l.free(ctx)
 	l.end(history.GivenUp)
 	return err
+}
+
+func (l *lease) free(ctx context.Context) error {
+	l.freeing.Do(func() {
+		close(l.stop)
+		l.keeping.Wait()
+		l.freed = l.release(ctx)
+	})
+	return l.freed
+}
+
+// A tenant is what clients have in common whose holds are leases.
+type tenant struct{ last *lease }
+
+func (t *tenant) has(l *lease) *lease {
+	t.last = l
+	return l
+}
+
+// leave gives up what is held, while there is still a connection to do it with. Its holder, who has not asked for that, is
+// told before anybody else can have it.
+func (t *tenant) leave() {
+	if t.last == nil {
+		return
+	}
+	t.last.end(history.ClientShut)
+	_ = t.last.free(context.Background()) // GiveUp returns it to whoever asks; and the key expires
 }

@@ -44,16 +44,20 @@ func (redsyncMutex) Connect(ctx context.Context, part *torture.Part) (torture.Cl
 	if err := client.Ping(ctx).Err(); err != nil {
 		return nil, errors.Join(fmt.Errorf("redis: %w", err), client.Close())
 	}
-	return &redsyncClient{client, redsync.New(goredis.NewPool(client)), time.Duration(part.Timeout)}, nil
+	return &redsyncClient{client: client, sync: redsync.New(goredis.NewPool(client)), ttl: time.Duration(part.Timeout)}, nil
 }
 
 type redsyncClient struct {
+	tenant
 	client *redis.Client
 	sync   *redsync.Redsync
 	ttl    time.Duration
 }
 
-func (c *redsyncClient) Close() { _ = c.client.Close() } // the keys expire
+func (c *redsyncClient) Close() {
+	c.leave()
+	_ = c.client.Close() // nothing is asked for any more
+}
 
 func (c *redsyncClient) Acquire(ctx context.Context, how, path string) (torture.Hold, error) {
 	m := c.sync.NewMutex(path, redsync.WithExpiry(c.ttl))
@@ -89,12 +93,12 @@ func (c *redsyncClient) Acquire(ctx context.Context, how, path string) (torture.
 		}
 		return m.Until(), err
 	}
-	return keep(m.Until(), c.ttl, renew, func(ctx context.Context) error {
+	return c.has(keep(m.Until(), c.ttl, renew, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, c.ttl/4)
 		defer cancel()
 		_, err := m.UnlockContext(ctx)
 		return err
-	}), nil
+	})), nil
 }
 
 // setNX is SET with NX and PX and a random value, and scripts that look at the value before they put off or delete: "the
@@ -110,10 +114,11 @@ func (setNX) Connect(ctx context.Context, part *torture.Part) (torture.Client, e
 	if err := client.Ping(ctx).Err(); err != nil {
 		return nil, errors.Join(fmt.Errorf("redis: %w", err), client.Close())
 	}
-	return &setNXClient{client, time.Duration(part.Timeout)}, nil
+	return &setNXClient{client: client, ttl: time.Duration(part.Timeout)}, nil
 }
 
 type setNXClient struct {
+	tenant
 	client *redis.Client
 	ttl    time.Duration
 }
@@ -123,7 +128,10 @@ var (
 	putAway = redis.NewScript(`if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`)
 )
 
-func (c *setNXClient) Close() { _ = c.client.Close() } // the keys expire
+func (c *setNXClient) Close() {
+	c.leave()
+	_ = c.client.Close() // nothing is asked for any more
+}
 
 func (c *setNXClient) Acquire(ctx context.Context, how, path string) (torture.Hold, error) {
 	value := rand.Text()
@@ -137,14 +145,14 @@ func (c *setNXClient) Acquire(ctx context.Context, how, path string) (torture.Ho
 		until, ours, err := c.set(ctx, path, value)
 		switch {
 		case ours && time.Now().Before(until):
-			return keep(until, c.ttl, func(ctx context.Context) (time.Time, error) {
+			return c.has(keep(until, c.ttl, func(ctx context.Context) (time.Time, error) {
 				until := time.Now().Add(lasts)
 				kept, err := putOff.Run(ctx, c.client, []string{path}, value, c.ttl.Milliseconds()).Bool()
 				if err == nil && !kept {
 					err = errGone
 				}
 				return until, err
-			}, release), nil
+			}, release)), nil
 		case ours || err != nil:
 			_ = release(context.WithoutCancel(ctx)) // or it expires
 		}

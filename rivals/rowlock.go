@@ -40,15 +40,19 @@ func (rowLock) Connect(ctx context.Context, part *torture.Part) (torture.Client,
 	if err := db.PingContext(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("postgres: %w", err), db.Close())
 	}
-	return &rowLockClient{db, time.Duration(part.Timeout)}, nil
+	return &rowLockClient{db: db, ttl: time.Duration(part.Timeout)}, nil
 }
 
 type rowLockClient struct {
+	tenant
 	db  *sql.DB
 	ttl time.Duration
 }
 
-func (c *rowLockClient) Close() { _ = c.db.Close() } // the rows expire
+func (c *rowLockClient) Close() {
+	c.leave()
+	_ = c.db.Close() // nothing is asked for any more
+}
 
 // exec says whether a row was changed.
 func (c *rowLockClient) exec(ctx context.Context, query string, args ...any) (bool, error) {
@@ -77,7 +81,7 @@ func (c *rowLockClient) Acquire(ctx context.Context, how, path string) (torture.
 			WHERE locks.expires <= clock_timestamp()`, path, owner, c.ttl.Milliseconds())
 		switch {
 		case ours && time.Now().Before(until):
-			return keep(until, c.ttl, func(ctx context.Context) (time.Time, error) {
+			return c.has(keep(until, c.ttl, func(ctx context.Context) (time.Time, error) {
 				until := time.Now().Add(lasts)
 				kept, err := c.exec(ctx, `
 					UPDATE locks SET expires = clock_timestamp() + $3 * interval '1 millisecond'
@@ -86,7 +90,7 @@ func (c *rowLockClient) Acquire(ctx context.Context, how, path string) (torture.
 					err = errGone
 				}
 				return until, err
-			}, release), nil
+			}, release)), nil
 		case ours || err != nil:
 			_ = release(context.WithoutCancel(ctx)) // or it expires
 		}
