@@ -7,9 +7,11 @@ package rivals
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"sync"
 	"time"
 
+	"github.com/lockkeeper/lockkeeper/docker/torture"
 	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
 )
 
@@ -104,6 +106,26 @@ func (l *lease) free(ctx context.Context) error {
 		l.freed = l.release(ctx)
 	})
 	return l.freed
+}
+
+// another says, after a try that came to nothing, whether there is to be another one, and waits before it. An outage is no
+// end: who needs a lock goes on asking, and an ask that ended with each error would make many short waits of a long one.
+func another(ctx context.Context, how string, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case how == "try" && err == nil:
+		return torture.ErrHeld
+	case how == "try":
+		return err
+	}
+	// "after a random delay", says Redis's description: who tries in step gets in each other's way.
+	select {
+	case <-time.After(20*time.Millisecond + rand.N(80*time.Millisecond)):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // A tenant is what clients have in common whose holds are leases.

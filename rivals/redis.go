@@ -9,7 +9,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	mathrand "math/rand/v2"
 	"time"
 
 	"github.com/go-redsync/redsync/v4"
@@ -20,7 +19,7 @@ import (
 )
 
 // connect makes a client that keeps to contexts' deadlines, which is an option there, and repeats nothing by itself: a SET
-// NX whose answer was lost finds its own key when it is repeated.
+// NX whose answer was lost finds its own key when it is repeated, and takes it for another's.
 func connect(part *torture.Part) *redis.Client {
 	redis.SetLogger(quiet{}) // what fails is in the history
 	return redis.NewClient(&redis.Options{
@@ -65,22 +64,15 @@ func (c *redsyncClient) Acquire(ctx context.Context, how, path string) (torture.
 	if how == "try" {
 		take = m.TryLockContext
 	}
-	for {
-		err := take(ctx)
-		if err == nil {
-			break
-		}
-		taken := new(redsync.ErrTaken)
+	// "you may retry to acquire the lock by calling this method again": it gives up after 32 tries, between which it waits,
+	// whatever they came to.
+	for err := take(ctx); err != nil; err = take(ctx) {
 		switch {
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
-		case how == "try" && errors.As(err, &taken):
+		case how == "try" && errors.As(err, new(*redsync.ErrTaken)):
 			return nil, torture.ErrHeld
 		case how == "try":
-			return nil, err
-		}
-		// "you may retry to acquire the lock by calling this method again": it gives up after 32 tries by itself.
-		if !errors.As(err, &taken) && !errors.Is(err, redsync.ErrFailed) {
 			return nil, err
 		}
 	}
@@ -141,10 +133,9 @@ func (c *setNXClient) Acquire(ctx context.Context, how, path string) (torture.Ho
 		return putAway.Run(ctx, c.client, []string{path}, value).Err()
 	}
 	lasts := c.ttl - drift(c.ttl)
-	for {
+	for owed := false; ; {
 		until, ours, err := c.set(ctx, path, value)
-		switch {
-		case ours && time.Now().Before(until):
+		if ours && time.Now().Before(until) {
 			return c.has(keep(until, c.ttl, func(ctx context.Context) (time.Time, error) {
 				until := time.Now().Add(lasts)
 				kept, err := putOff.Run(ctx, c.client, []string{path}, value, c.ttl.Milliseconds()).Bool()
@@ -153,22 +144,13 @@ func (c *setNXClient) Acquire(ctx context.Context, how, path string) (torture.Ho
 				}
 				return until, err
 			}, release)), nil
-		case ours || err != nil:
-			_ = release(context.WithoutCancel(ctx)) // or it expires
 		}
-		switch {
-		case ctx.Err() != nil:
-			return nil, context.Cause(ctx)
-		case err != nil:
+		// What may have been set stands in the next try's way, until it is deleted or expires.
+		if owed = owed || ours || err != nil; owed {
+			owed = release(context.WithoutCancel(ctx)) != nil
+		}
+		if err := another(ctx, how, err); err != nil {
 			return nil, err
-		case how == "try":
-			return nil, torture.ErrHeld
-		}
-		// "after a random delay"
-		select {
-		case <-time.After(20*time.Millisecond + mathrand.N(80*time.Millisecond)):
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
 		}
 	}
 }

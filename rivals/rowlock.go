@@ -10,7 +10,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	mathrand "math/rand/v2"
 	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
@@ -33,7 +32,7 @@ func (rowLock) Offers(how string) bool { return how != "campaign" }
 func (rowLock) Why(err error) string   { return why(err) }
 
 func (rowLock) Connect(ctx context.Context, part *torture.Part) (torture.Client, error) {
-	db, err := sql.Open("pgx", "postgres://postgres@"+part.Servers[0]+"/postgres?sslmode=disable")
+	db, err := sql.Open("pgx", rowLockSource(part))
 	if err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
@@ -41,6 +40,10 @@ func (rowLock) Connect(ctx context.Context, part *torture.Part) (torture.Client,
 		return nil, errors.Join(fmt.Errorf("postgres: %w", err), db.Close())
 	}
 	return &rowLockClient{db: db, ttl: time.Duration(part.Timeout)}, nil
+}
+
+func rowLockSource(part *torture.Part) string {
+	return "postgres://postgres@" + part.Servers[0] + "/postgres?sslmode=disable"
 }
 
 type rowLockClient struct {
@@ -73,14 +76,13 @@ func (c *rowLockClient) Acquire(ctx context.Context, how, path string) (torture.
 		return err
 	}
 	lasts := c.ttl - drift(c.ttl)
-	for {
+	for owed := false; ; {
 		until := time.Now().Add(lasts)
 		ours, err := c.exec(ctx, `
 			INSERT INTO locks (name, owner, expires) VALUES ($1, $2, clock_timestamp() + $3 * interval '1 millisecond')
 			ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, expires = excluded.expires
 			WHERE locks.expires <= clock_timestamp()`, path, owner, c.ttl.Milliseconds())
-		switch {
-		case ours && time.Now().Before(until):
+		if ours && time.Now().Before(until) {
 			return c.has(keep(until, c.ttl, func(ctx context.Context) (time.Time, error) {
 				until := time.Now().Add(lasts)
 				kept, err := c.exec(ctx, `
@@ -91,21 +93,13 @@ func (c *rowLockClient) Acquire(ctx context.Context, how, path string) (torture.
 				}
 				return until, err
 			}, release)), nil
-		case ours || err != nil:
-			_ = release(context.WithoutCancel(ctx)) // or it expires
 		}
-		switch {
-		case ctx.Err() != nil:
-			return nil, context.Cause(ctx)
-		case err != nil:
+		// What may have been written stands in the next try's way, until it is taken back or expires.
+		if owed = owed || ours || err != nil; owed {
+			owed = release(context.WithoutCancel(ctx)) != nil
+		}
+		if err := another(ctx, how, err); err != nil {
 			return nil, err
-		case how == "try":
-			return nil, torture.ErrHeld
-		}
-		select {
-		case <-time.After(20*time.Millisecond + mathrand.N(80*time.Millisecond)):
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
 		}
 	}
 }
