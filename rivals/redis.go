@@ -19,7 +19,7 @@ import (
 )
 
 // connect makes a client that keeps to contexts' deadlines, which is an option there, and repeats nothing by itself: a SET
-// NX whose answer was lost finds its own key when it is repeated, and takes it for another's.
+// NX whose answer was lost finds its own key when it is repeated.
 func connect(part *torture.Part) *redis.Client {
 	redis.SetLogger(quiet{}) // what fails is in the history
 	return redis.NewClient(&redis.Options{
@@ -126,14 +126,15 @@ func (c *setNXClient) Close() {
 }
 
 func (c *setNXClient) Acquire(ctx context.Context, how, path string) (torture.Hold, error) {
-	value := rand.Text()
-	release := func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, c.ttl/4)
-		defer cancel()
-		return putAway.Run(ctx, c.client, []string{path}, value).Err()
-	}
 	lasts := c.ttl - drift(c.ttl)
-	for owed := false; ; {
+	for {
+		// Each try has its own: the delete that follows one may be long under way, and must not be meant for a later one.
+		value := rand.Text()
+		release := func(ctx context.Context) error {
+			ctx, cancel := context.WithTimeout(ctx, c.ttl/4)
+			defer cancel()
+			return putAway.Run(ctx, c.client, []string{path}, value).Err()
+		}
 		until, ours, err := c.set(ctx, path, value)
 		if ours && time.Now().Before(until) {
 			return c.has(keep(until, c.ttl, func(ctx context.Context) (time.Time, error) {
@@ -145,9 +146,8 @@ func (c *setNXClient) Acquire(ctx context.Context, how, path string) (torture.Ho
 				return until, err
 			}, release)), nil
 		}
-		// What may have been set stands in the next try's way, until it is deleted or expires.
-		if owed = owed || ours || err != nil; owed {
-			owed = release(context.WithoutCancel(ctx)) != nil
+		if ours || err != nil {
+			_ = release(context.WithoutCancel(ctx)) // or it expires
 		}
 		if err := another(ctx, how, err); err != nil {
 			return nil, err
