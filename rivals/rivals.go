@@ -67,7 +67,7 @@ func All() map[string]*Rival {
 		"rowlock": {
 			Rival: torture.Rival{
 				Name:    "a row with an expiry in PostgreSQL (" + version("github.com/jackc/pgx/v5") + ")",
-				Servers: startPostgres, Without: alone,
+				Servers: startPostgres, Token: "a counter in the row", Without: alone,
 			},
 			Library: rowLock{}, Alone: true,
 		},

@@ -15,6 +15,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
 
 	"github.com/lockkeeper/lockkeeper/docker/torture"
+	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
 )
 
 // rowLock is a row with an owner and an expiry, by the database's clock: what ShedLock, the commonest of them, keeps in its
@@ -22,11 +23,14 @@ import (
 // connection (pg_advisory_lock), is as common; but it says nothing to a holder whose connection is half open, and frees the
 // lock when the server finds out, so that it would be a comparison of two settings of TCP.
 //
-// The holder counts the time from before it asked.
+// The holder counts the time from before it asked. Its token is a counter in the row, which rises whenever somebody takes it.
+// So the row stays when it is given up: a counter that begins anew is none.
 type rowLock struct{}
 
 // rowLockTable is what it needs.
-const rowLockTable = `CREATE TABLE locks (name text PRIMARY KEY, owner text NOT NULL, expires timestamptz NOT NULL)`
+const rowLockTable = `CREATE TABLE locks (
+	name text PRIMARY KEY, owner text NOT NULL, expires timestamptz NOT NULL, token bigint NOT NULL
+)`
 
 func (rowLock) Offers(how string) bool { return how != "campaign" }
 func (rowLock) Why(err error) string   { return why(err) }
@@ -69,21 +73,35 @@ func (c *rowLockClient) exec(ctx context.Context, query string, args ...any) (bo
 	return rows == 1, err
 }
 
-func (c *rowLockClient) Acquire(ctx context.Context, how, path string) (torture.Hold, error) {
-	owner := rand.Text()
-	release := func(ctx context.Context) error {
-		_, err := c.exec(ctx, `DELETE FROM locks WHERE name = $1 AND owner = $2`, path, owner)
-		return err
+// take returns the token, or 0 where the row is another's.
+func (c *rowLockClient) take(ctx context.Context, path, owner string) (token history.ID, err error) {
+	ctx, cancel := context.WithTimeout(ctx, c.ttl/4)
+	defer cancel()
+	err = c.db.QueryRowContext(ctx, `
+		INSERT INTO locks (name, owner, expires, token) VALUES ($1, $2, clock_timestamp() + $3 * interval '1 millisecond', 1)
+		ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, expires = excluded.expires, token = locks.token + 1
+		WHERE locks.expires <= clock_timestamp()
+		RETURNING token`, path, owner, c.ttl.Milliseconds()).Scan((*int64)(&token))
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, nil
 	}
+	return token, err
+}
+
+func (c *rowLockClient) Acquire(ctx context.Context, how, path string) (torture.Hold, error) {
 	lasts := c.ttl - drift(c.ttl)
-	for owed := false; ; {
+	for {
+		// Each try has its own: the release that follows one may be long under way, and must not be meant for a later one.
+		owner := rand.Text()
+		release := func(ctx context.Context) error {
+			_, err := c.exec(ctx, `UPDATE locks SET expires = '-infinity' WHERE name = $1 AND owner = $2`, path, owner)
+			return err
+		}
 		until := time.Now().Add(lasts)
-		ours, err := c.exec(ctx, `
-			INSERT INTO locks (name, owner, expires) VALUES ($1, $2, clock_timestamp() + $3 * interval '1 millisecond')
-			ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, expires = excluded.expires
-			WHERE locks.expires <= clock_timestamp()`, path, owner, c.ttl.Milliseconds())
+		token, err := c.take(ctx, path, owner)
+		ours := token != 0
 		if ours && time.Now().Before(until) {
-			return c.has(keep(until, c.ttl, func(ctx context.Context) (time.Time, error) {
+			l := keep(until, c.ttl, func(ctx context.Context) (time.Time, error) {
 				until := time.Now().Add(lasts)
 				kept, err := c.exec(ctx, `
 					UPDATE locks SET expires = clock_timestamp() + $3 * interval '1 millisecond'
@@ -92,11 +110,12 @@ func (c *rowLockClient) Acquire(ctx context.Context, how, path string) (torture.
 					err = errGone
 				}
 				return until, err
-			}, release)), nil
+			}, release)
+			l.token = token
+			return c.has(l), nil
 		}
-		// What may have been written stands in the next try's way, until it is taken back or expires.
-		if owed = owed || ours || err != nil; owed {
-			owed = release(context.WithoutCancel(ctx)) != nil
+		if ours || err != nil {
+			_ = release(context.WithoutCancel(ctx)) // or it expires
 		}
 		if err := another(ctx, how, err); err != nil {
 			return nil, err
