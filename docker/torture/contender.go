@@ -22,7 +22,7 @@ import (
 )
 
 // Play is the life of a contender that uses this library: the part is JSON, as PartVariable has it. It returns when it was
-// told to stop, or when in has ended.
+// told to stop and each of its clients was granted something once more, or when in has ended.
 func Play(part string, in io.Reader, out io.Writer) error { return PlayWith(own{}, part, in, out) }
 
 // PlayWith is the life of a contender that uses another library.
@@ -50,6 +50,7 @@ func PlayWith(library Library, part string, in io.Reader, out io.Writer) error {
 	go func() { // nothing interrupts a read; it ends with the process
 		pl.listen(in)
 		pl.stopOnce()
+		abandon() // there is nobody any more who heals anything
 	}()
 	acting.Wait()
 	close(done)
@@ -67,6 +68,8 @@ type player struct {
 	voice   *voice
 	stop    chan struct{} // closed when nothing is to be begun any more
 	once    sync.Once
+
+	unwritten sync.Once // it was told that a register could not be written
 
 	mu      sync.Mutex // guards resting
 	resting map[string]time.Time
@@ -127,33 +130,51 @@ func (a *actor) act() {
 		}
 		_ = a.pen.close() // nothing is written any more
 	}()
-	for visits := a.part.Paths; !a.stopped(); {
-		if a.client == nil && !a.connect() {
-			continue
+	if a.part.Visit {
+		a.visit()
+		return
+	}
+	for !a.stopped() {
+		if a.connected() {
+			a.askFor(a.draw())
 		}
-		if a.part.Visit {
-			if len(visits) == 0 {
-				return
-			}
-			if a.attempt(visits[0], ask{how: "lock"}) {
-				visits = visits[1:]
-			}
-			continue
+	}
+	a.farewell()
+}
+
+// visit acquires each path once.
+func (a *actor) visit() {
+	for visits := a.part.Paths; len(visits) > 0 && !a.stopped(); {
+		if a.connected() && a.attempt(visits[0], ask{how: "lock"}) {
+			visits = visits[1:]
 		}
-		path := a.part.Paths[a.rand.IntN(len(a.part.Paths))]
-		if a.rests(path) {
-			a.pause(10 * time.Millisecond)
-			continue
-		}
-		a.attempt(path, a.draw())
 	}
 }
 
-// pause waits, unless there is nothing more to do.
+// farewell is what every client ends with, when everything is healed: it asks for as long as it takes, until it is granted
+// something. A client that never recovers, or a lock that nobody gets any more, is found out by this: all other asking can
+// come to nothing, and then asks anew.
+func (a *actor) farewell() {
+	for granted := false; !granted && a.ctx.Err() == nil; {
+		granted = a.connected() && a.askFor(ask{how: "lock", hold: time.Millisecond})
+	}
+}
+
+// askFor asks for any of the paths that do not rest.
+func (a *actor) askFor(what ask) (granted bool) {
+	path := a.part.Paths[a.rand.IntN(len(a.part.Paths))]
+	if a.rests(path) {
+		a.pause(10 * time.Millisecond)
+		return false
+	}
+	return a.attempt(path, what)
+}
+
+// pause waits. It is short: whoever is told to stop waits for its end.
 func (a *actor) pause(d time.Duration) {
 	select {
 	case <-time.After(d):
-	case <-a.stop:
+	case <-a.ctx.Done():
 	}
 }
 
@@ -162,7 +183,11 @@ func (a *actor) between(least, most time.Duration) time.Duration {
 	return least + time.Duration(a.rand.Int64N(int64(most-least)))
 }
 
-func (a *actor) connect() bool {
+// connected says whether there is a client, after it has tried to make one if need be.
+func (a *actor) connected() bool {
+	if a.client != nil {
+		return true
+	}
 	ctx, cancel := context.WithTimeout(a.ctx, time.Duration(a.part.Timeout))
 	defer cancel()
 	client, err := a.library.Connect(ctx, &a.part)
@@ -285,8 +310,11 @@ func (a *actor) work(by history.Event, got Hold, token fencing.Token, d time.Dur
 		default:
 		}
 		sleep(a.between(time.Millisecond, 5*time.Millisecond))
-		// A register that is gone is the end of the run.
 		if _, err := a.pen.write(by.Path, a.part.Name, by.Attempt, token); err != nil {
+			// No fault touches the registers: from here on late writes are missed. Who is killed does not come to say it.
+			a.unwritten.Do(func() {
+				a.voice.say(history.Event{Kind: history.Note, Text: fmt.Sprintf("writing to the registers of %s: %v", by.Path, err)})
+			})
 			return
 		}
 	}

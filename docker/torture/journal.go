@@ -7,7 +7,9 @@ package torture
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
@@ -45,6 +47,43 @@ func (j *journal) granted() int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.grants
+}
+
+// owed says what a contender waits for that should end and does not.
+func (j *journal) owed(contender string) string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	open, why := map[int]history.Event{}, "nothing that it asked for has failed"
+	for _, e := range j.events {
+		if e.Contender != contender {
+			continue
+		}
+		switch e.Kind {
+		case history.Asked, history.Granted, history.Releasing:
+			open[e.Attempt] = e
+		case history.Failed:
+			why = fmt.Sprintf("its last failure was %q at %v", e.Error, e.At)
+			delete(open, e.Attempt)
+		case history.Released:
+			delete(open, e.Attempt)
+		}
+	}
+	var owed []string
+	for _, attempt := range slices.Sorted(maps.Keys(open)) {
+		e := open[attempt]
+		switch e.Kind {
+		case history.Granted:
+			owed = append(owed, fmt.Sprintf("it has not begun to give back %s, granted at %v", e.Path, e.At))
+		case history.Releasing:
+			owed = append(owed, fmt.Sprintf("it has not come to an end with giving back %s, begun at %v", e.Path, e.At))
+		default:
+			owed = append(owed, fmt.Sprintf("it was not granted %s after everything was healed, asked for at %v", e.Path, e.At))
+		}
+	}
+	if len(owed) == 0 {
+		return "a client of it was not granted anything after everything was healed, and now asks for nothing; " + why
+	}
+	return strings.Join(owed, "; ")
 }
 
 // told is all of it as a history, in the order of its instants. Nothing is added after that.

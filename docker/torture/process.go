@@ -6,6 +6,7 @@ package torture
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -39,8 +41,13 @@ type life struct {
 	name  string
 	cmd   *exec.Cmd
 	in    io.WriteCloser
-	ended chan struct{} // closed when it has ended, and all that it said was heard
-	err   error         // how it ended; valid after ended
+	ended chan struct{}   // closed when it has ended, and all that it said was heard
+	heard history.Instant // of the latest event that it told; valid after ended
+	said  lastWords       // on its standard error
+
+	mu     sync.Mutex       // guards what follows
+	told   bool             // to stop, or to end by itself
+	killed *history.Instant // when we killed it, or a moment before; nil if we did not
 }
 
 func (c *contender) body() string  { return fmt.Sprint("contender ", c.number) }
@@ -60,7 +67,7 @@ func (c *contender) start() error {
 	s := c.stage
 	c.mu.Lock()
 	c.past++
-	l := &life{name: fmt.Sprintf("c%d.%d", c.number, c.past), ended: make(chan struct{})}
+	l := &life{name: fmt.Sprintf("c%d.%d", c.number, c.past), ended: make(chan struct{}), told: c.visitor}
 	c.mu.Unlock()
 	var servers []string
 	for _, p := range c.proxies {
@@ -77,7 +84,8 @@ func (c *contender) start() error {
 	}
 	l.cmd = exec.Command(s.opts.Contender[0], s.opts.Contender[1:]...)
 	l.cmd.Env = append(os.Environ(), PartVariable+"="+string(part))
-	l.cmd.Stderr = os.Stderr
+	l.cmd.Stderr = io.MultiWriter(os.Stderr, &l.said)
+	l.cmd.WaitDelay = 10 * time.Second // whatever it has started may have its standard error, too
 	// In a group of its own: what interrupts the harness at a terminal is not for the contenders.
 	l.cmd.SysProcAttr = dieWithParent(&syscall.SysProcAttr{Setpgid: true})
 	if l.in, err = l.cmd.StdinPipe(); err != nil {
@@ -96,7 +104,8 @@ func (c *contender) start() error {
 		started <- err
 		if err == nil {
 			c.hear(l, out)
-			l.err = l.cmd.Wait()
+			at := s.time.now()
+			c.buried(l, at, l.cmd.Wait())
 			close(l.ended)
 		}
 	})
@@ -123,8 +132,47 @@ func (c *contender) hear(l *life, out io.Reader) {
 			c.stage.amiss("%s said %q: %v", l.name, lines.Text(), err)
 			continue
 		}
+		l.heard = max(l.heard, e.At)
+		if e.Kind == history.Note { // of its own accord it has nothing to tell that is fine
+			c.stage.amiss("%s said at %v: %s", l.name, e.At, e.Text)
+		}
 		c.stage.journal.add(e)
 	}
+	if err := lines.Err(); err != nil {
+		c.stage.amiss("%s is not heard any more: %v", l.name, err)
+		_, _ = io.Copy(io.Discard, out) // it would wait for ever for somebody to read
+	}
+}
+
+// buried tells of the end of a life: at is when nothing was left to be heard of it. An end that is neither our own SIGKILL
+// nor what it was told to come to is amiss, also where we were about to kill it: a process that has panicked has not been
+// killed, and whatever the checker excuses in the dead, the run has found something.
+func (c *contender) buried(l *life, at history.Instant, err error) {
+	l.mu.Lock()
+	told, killed := l.told, l.killed
+	l.mu.Unlock()
+	switch {
+	case killed != nil && isKill(err):
+		// It was alive when it said something.
+		at = max(*killed, l.heard)
+	case told && err == nil:
+		return
+	case err == nil:
+		c.stage.amiss("%s ended by itself at %v, with status 0%s", l.name, at, l.said.excerpt())
+	default:
+		c.stage.amiss("%s ended by itself at %v: %v%s", l.name, at, err, l.said.excerpt())
+	}
+	c.stage.journal.add(history.Event{At: at, Kind: history.Crashed, Contender: l.name})
+}
+
+// isKill says whether that is how a process ends by kill -9.
+func isKill(err error) bool {
+	exit := new(exec.ExitError)
+	if !errors.As(err, &exit) {
+		return false
+	}
+	status, ok := exit.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
 }
 
 func (c *contender) current() *life {
@@ -133,30 +181,79 @@ func (c *contender) current() *life {
 	return c.life
 }
 
-// kill ends the current life as kill -9 does.
+// kill ends the current life as kill -9 does. The instant is taken before: the checker excuses the dead from it on, and
+// whatever was due between the kill and the moment at which we hear of it was due from a dead one.
 func (c *contender) kill() {
 	l := c.current()
-	_ = l.cmd.Process.Kill() // it may have ended by itself, which stop finds out
+	if l == nil {
+		return // it never began
+	}
+	l.mu.Lock()
+	at := c.stage.time.now()
+	l.killed = &at
+	l.mu.Unlock()
+	_ = l.cmd.Process.Kill() // it may have ended by itself, which buried finds out
 	<-l.ended
-	c.stage.journal.add(history.Event{At: c.stage.time.now(), Kind: history.Crashed, Contender: l.name})
 }
 
 func (c *contender) freeze() error { return c.current().cmd.Process.Signal(syscall.SIGSTOP) }
 func (c *contender) thaw() error   { return c.current().cmd.Process.Signal(syscall.SIGCONT) }
 
 // tell says a word to the current life. One that has ended does not hear it, nor need it.
-func (c *contender) tell(word string) { _, _ = fmt.Fprintln(c.current().in, word) }
-
-// stop waits until the current life has ended as it was told to. After the bound it is killed, and that is amiss.
-func (c *contender) stop(bound time.Duration) {
+func (c *contender) tell(word string) {
 	l := c.current()
+	if word == Stop {
+		l.mu.Lock()
+		l.told = true
+		l.mu.Unlock()
+	}
+	_, _ = fmt.Fprintln(l.in, word)
+}
+
+// stop waits until the current life has ended as it was told to. After the bound it is killed, and that is amiss: everything
+// is healed, so whoever waits is granted what it waits for. When ctx ends, nobody waits any more.
+func (c *contender) stop(ctx context.Context, bound time.Duration) {
+	l := c.current()
+	timer := time.NewTimer(bound)
+	defer timer.Stop()
 	select {
 	case <-l.ended:
-		if l.err != nil {
-			c.stage.amiss("%s ended: %v", l.name, l.err)
-		}
-	case <-time.After(bound):
-		c.stage.amiss("%s has not ended %v after it was told to", l.name, bound)
+	case <-ctx.Done(): // strike ends it
+	case <-timer.C:
+		c.stage.amiss("%s has not ended %v after it was told to: %s", l.name, bound, c.stage.journal.owed(l.name))
 		c.kill()
 	}
+}
+
+// lastWords keep the end of what a process says.
+type lastWords struct {
+	mu   sync.Mutex // guards text
+	text []byte
+}
+
+// What is kept: a panic's own goroutine, as a rule.
+const (
+	wordsKept = 8 << 10 // bytes
+	linesTold = 40
+)
+
+// Write never fails: it would end what the process says to others.
+func (w *lastWords) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.text = append(w.text, b...)
+	w.text = w.text[max(0, len(w.text)-wordsKept):]
+	return len(b), nil
+}
+
+// excerpt is the end of it as it stands behind a sentence, "" if nothing was said.
+func (w *lastWords) excerpt() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	text := strings.TrimSpace(string(w.text))
+	if text == "" {
+		return ""
+	}
+	lines := strings.Split(text, "\n")
+	return "; it said:\n\t" + strings.Join(lines[max(0, len(lines)-linesTold):], "\n\t")
 }

@@ -8,6 +8,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -57,9 +59,21 @@ func (s *stage) contender(number string) (*contender, error) {
 	return nil, fmt.Errorf("no contender %q", number)
 }
 
+// A LeftError says that something that a run has made could not be removed.
+type LeftError struct{ Err error }
+
+func (e *LeftError) Error() string {
+	return fmt.Sprintf("torture: removing what the run has made: %v", e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *LeftError) Unwrap() error { return e.Err }
+
 // Run runs a torture. It starts an ensemble and contenders, breaks them by the plan, heals and stops them, and judges what
-// came of it. The result has the verdict and the history; an error is one of the harness: what it could not do. When ctx
-// ends, so does the run, with ctx's cause and without a result. Nothing is left behind in any case.
+// came of it. The result has the verdict and the history; an error is one of the harness: what it could not do. What goes
+// wrong with the harness once the contenders have had their time is told in the result, which is broken then, so that no
+// history is lost. When ctx ends, so does the run, with ctx's cause and without a result. Nothing is left behind in any
+// case, or a LeftError says what: it may come with a result.
 func Run(ctx context.Context, opts *Options) (_ *Result, err error) {
 	if err := opts.Check(); err != nil {
 		return nil, fmt.Errorf("torture: %w", err)
@@ -164,10 +178,7 @@ func (s *stage) startEnsemble(ctx context.Context) (err error) {
 func (s *stage) strike() error {
 	var errs []error
 	for _, c := range s.contenders {
-		if l := c.current(); l != nil {
-			_ = l.cmd.Process.Kill() // that it has ended is fine
-			<-l.ended
-		}
+		c.kill() // that it has ended is fine
 	}
 	s.living.Wait()
 	s.errands.Wait()
@@ -182,7 +193,10 @@ func (s *stage) strike() error {
 	if s.servers != nil {
 		errs = append(errs, s.servers.Close())
 	}
-	return errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil {
+		return &LeftError{err}
+	}
+	return nil
 }
 
 // act is the run, from the first fault until everything stands still.
@@ -195,45 +209,84 @@ func (s *stage) act(ctx context.Context) error {
 		return err
 	}
 	s.opts.Log("everything is healed; contenders are told to stop")
-	if err := s.recover(ctx); err != nil {
-		return err
+	steps := []func(context.Context) error{s.recover, s.dismiss, s.visit}
+	if s.isZooKeeper() {
+		steps = append(steps, s.clear, s.agree)
 	}
+	steps = append(steps, s.end)
+	if s.isZooKeeper() {
+		steps = append(steps, s.order)
+	}
+	for _, step := range steps {
+		if err := s.onward(ctx, step); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// onward takes a step after the contention. What it could not do is amiss, and no reason to throw away what has happened
+// until then, an hour of it perhaps. Only an interruption is an error: nobody wants a result then.
+func (s *stage) onward(ctx context.Context, step func(context.Context) error) error {
+	err := step(ctx)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err != nil {
+		s.amiss("%v", err)
+	}
+	return nil
+}
+
+// dismiss has the contenders stop. Each client is granted something once more before it ends: who cannot be, is told of.
+func (s *stage) dismiss(ctx context.Context) error {
 	for _, c := range s.contenders {
 		c.tell(Stop)
 	}
 	var stopping sync.WaitGroup
 	for _, c := range s.contenders {
-		stopping.Go(func() { c.stop(12*s.opts.Timeout + 20*time.Second) })
+		stopping.Go(func() { c.stop(ctx, 12*s.opts.Timeout+20*time.Second) })
 	}
 	stopping.Wait()
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	if s.opts.Rival != nil {
-		if err := s.visit(ctx); err != nil {
-			return err
-		}
-	}
-	if s.isZooKeeper() {
-		if err := s.clear(ctx); err != nil {
-			return err
-		}
-		if err := s.agree(ctx); err != nil {
-			return err
-		}
-	}
+	return nil
+}
+
+// end closes the history. The clocks are read once more: it is the last reading by which the servers' logs are dated.
+func (s *stage) end(context.Context) error {
 	s.journal.add(history.Event{At: s.time.now(), Kind: history.End})
 	s.clocks.read(s.time)
-	if !s.isZooKeeper() {
-		return nil
-	}
-	if err := s.ordered(ctx); err != nil {
-		return err
+	return nil
+}
+
+// order tells what the ensemble ordered. Where that cannot be told, the logs are kept as far as they can be read: they are
+// what a person would look at then.
+func (s *stage) order(ctx context.Context) error {
+	err := s.ordered(ctx)
+	if err != nil {
+		return errors.Join(fmt.Errorf("what the servers have ordered is not known, and findings about nodes mean nothing: %w", err),
+			s.keepLogs(ctx))
 	}
 	if s.opts.tokenless() {
 		return s.journal.retoken()
 	}
 	return nil
+}
+
+// keepLogs copies the logs of all servers that have any, if they are to be kept.
+func (s *stage) keepLogs(ctx context.Context) error {
+	if s.opts.Logs == "" {
+		return nil
+	}
+	var errs []error
+	for _, server := range s.ensemble.Servers() {
+		own := filepath.Join(s.opts.Logs, fmt.Sprint(server.ID))
+		if err := os.MkdirAll(own, 0o755); err != nil {
+			errs = append(errs, fmt.Errorf("transaction logs: %w", err))
+			continue
+		}
+		errs = append(errs, server.SaveLogs(ctx, own))
+	}
+	return errors.Join(errs...)
 }
 
 // until waits until that long after the beginning.
@@ -246,16 +299,21 @@ func (s *stage) until(ctx context.Context, at time.Duration) error {
 	}
 }
 
+// logBound is how long it may take to ask a server for the end of its log.
+const logBound = 10 * time.Second
+
 // recover waits until all servers serve.
 func (s *stage) recover(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, errors.New("a minute after the last fault was taken back"))
+	waiting, cancel := context.WithTimeoutCause(ctx, time.Minute, errors.New("a minute after the last fault was taken back"))
 	defer cancel()
-	err := s.servers.WaitServing(ctx)
-	if err == nil {
-		return nil
+	err := s.servers.WaitServing(waiting)
+	if err == nil || ctx.Err() != nil {
+		return err
 	}
 	for i, server := range s.servers.All() {
-		s.opts.Log("server %d:\n%s", i+1, server.Log(context.WithoutCancel(ctx)))
+		asking, cancel := context.WithTimeout(ctx, logBound)
+		s.opts.Log("server %d:\n%s", i+1, server.Log(asking))
+		cancel()
 	}
 	return fmt.Errorf("the servers have not come back: %w", err)
 }

@@ -34,16 +34,16 @@ func (s *stage) visit(ctx context.Context) error {
 	}
 	l := c.current()
 	select {
-	case <-l.ended:
-		if l.err != nil {
-			s.amiss("%s ended: %v", l.name, l.err)
-		}
+	case <-l.ended: // how, was told then
 	case <-time.After(visitBound*s.opts.Timeout + 10*time.Second):
-		s.amiss("not all paths could be had %v after everybody had stopped: something is left behind",
-			time.Duration(s.time.now()-began).Round(time.Millisecond))
+		s.amiss("not all paths could be had %v after everybody had stopped: something is left behind: %s",
+			time.Duration(s.time.now()-began).Round(time.Millisecond), s.journal.owed(l.name))
 		c.kill()
 	case <-ctx.Done():
 		return context.Cause(ctx)
+	}
+	if s.result.Had == nil {
+		s.result.Had = map[string]history.Instant{}
 	}
 	for path, waited := range s.journal.waits(l.name, began) {
 		s.result.Had[path] = waited

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package torture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
+)
+
+// played is a contender whose part a shell plays.
+func played(t *testing.T, script string) *contender {
+	t.Helper()
+	s := &stage{
+		opts: &Options{Contender: []string{"sh", "-c", script}, Timeout: 4 * time.Second}, time: timescale{monotonic()},
+		result: &Result{},
+	}
+	var err error
+	s.registers, err = newRegisters(s.time, s.journal.add, false)
+	require.NoError(t, err)
+	c := &contender{stage: s, number: 1, clients: 1}
+	s.contenders = []*contender{c}
+	require.NoError(t, c.start())
+	t.Cleanup(func() { require.NoError(t, s.strike()) })
+	return c
+}
+
+// crashes are when contenders were gone.
+func crashes(j *journal) []history.Instant {
+	var at []history.Instant
+	for _, e := range j.told() {
+		if e.Kind == history.Crashed {
+			at = append(at, e.At)
+		}
+	}
+	return at
+}
+
+func TestContenderThatPanicsIsAmissThoughItIsKilledThen(t *testing.T) {
+	c := played(t, "echo panic: boom >&2; exit 2")
+	<-c.current().ended
+	ended := c.stage.time.now()
+	c.kill()
+	require.Len(t, c.stage.result.Amiss, 1)
+	require.Contains(t, c.stage.result.Amiss[0], "c1.1 ended by itself at ")
+	require.Contains(t, c.stage.result.Amiss[0], "exit status 2; it said:\n\tpanic: boom")
+	died := crashes(&c.stage.journal)
+	require.Len(t, died, 1, "one dies once")
+	require.LessOrEqual(t, died[0], ended)
+}
+
+func TestEndThatNobodyBroughtAboutIsAmissInEveryLife(t *testing.T) {
+	for script, says := range map[string]string{
+		"exit 0":      "with status 0",
+		"kill -9 $$":  "signal: killed",
+		"kill -15 $$": "signal: terminated",
+	} {
+		c := played(t, script)
+		first := c.current()
+		<-first.ended
+		require.NoError(t, c.start(), "as a kill-contender has it")
+		<-c.current().ended
+		require.Len(t, c.stage.result.Amiss, 2, script)
+		require.Contains(t, c.stage.result.Amiss[0], "c1.1 ended by itself")
+		require.Contains(t, c.stage.result.Amiss[1], "c1.2 ended by itself")
+		require.Contains(t, c.stage.result.Amiss[0], says)
+		require.Len(t, crashes(&c.stage.journal), 2)
+	}
+}
+
+func TestKilledContenderIsDeadFromBeforeTheKillOnAndNotBeforeItsLastWord(t *testing.T) {
+	silent := played(t, "exec sleep 60")
+	before := silent.stage.time.now()
+	silent.kill()
+	died := crashes(&silent.stage.journal)
+	require.Len(t, died, 1)
+	require.GreaterOrEqual(t, died[0], before)
+	require.Empty(t, silent.stage.result.Amiss, "it was we who did it")
+
+	talks := played(t, `echo '{"at":"1h","kind":"asked","contender":"c1.1","attempt":1,"path":"/l"}'; exec sleep 60`)
+	for talks.stage.journal.owed("c1.1") == silent.stage.journal.owed("c1.1") {
+		sleep(time.Millisecond)
+	}
+	talks.kill()
+	require.Equal(t, []history.Instant{history.Instant(time.Hour)}, crashes(&talks.stage.journal))
+	require.Empty(t, talks.stage.result.Amiss)
+}
+
+func TestContenderThatStopsWhenItIsToldToIsFine(t *testing.T) {
+	c := played(t, "read word")
+	c.tell(Stop)
+	c.stop(t.Context(), time.Minute)
+	require.Empty(t, c.stage.result.Amiss)
+	require.Empty(t, crashes(&c.stage.journal))
+
+	c = played(t, "read word; exit 66")
+	c.tell(Stop)
+	c.stop(t.Context(), time.Minute)
+	require.Len(t, c.stage.result.Amiss, 1)
+	require.Contains(t, c.stage.result.Amiss[0], "exit status 66")
+}
+
+func TestWhoIsNotGrantedAnythingInTheEndIsTold(t *testing.T) {
+	c := played(t, `read word; echo '{"at":"7s","kind":"asked","contender":"c1.1","attempt":1,"path":"/l"}'; exec sleep 60`)
+	c.tell(Stop)
+	for c.stage.journal.owed("c1.1") == new(journal).owed("c1.1") {
+		sleep(time.Millisecond)
+	}
+	c.stop(t.Context(), 10*time.Millisecond)
+	require.Equal(t, []string{
+		"c1.1 has not ended 10ms after it was told to: it was not granted /l after everything was healed, asked for at 7s",
+	}, c.stage.result.Amiss)
+	require.Len(t, crashes(&c.stage.journal), 1, "it was killed")
+}
+
+func TestInterruptedStopWaitsForNobody(t *testing.T) {
+	c := played(t, "exec sleep 60")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	c.stop(ctx, time.Hour)
+	require.Empty(t, c.stage.result.Amiss)
+	require.Empty(t, crashes(&c.stage.journal), "who interrupts strikes everything, contenders as well")
+}
+
+func TestWhatAContenderShouldNotSayIsAmiss(t *testing.T) {
+	for said, says := range map[string]string{
+		`echo hello`: `c1.1 said "hello"`,
+		`echo '{"at":"1s","kind":"paused","contender":"c2.1"}'`:                            "it has another name",
+		`echo '{"at":"1s","kind":"note","contender":"c1.1","text":"the registers burn"}'`:  "c1.1 said at 1s: the registers burn",
+		`head -c 2000000 /dev/zero; echo; echo '{"kind":"told","contender":"c1.1"}'; true`: "c1.1 is not heard any more: bufio.Scanner: token too long",
+	} {
+		c := played(t, said+"; read word")
+		c.tell(Stop)
+		<-c.current().ended
+		require.Len(t, c.stage.result.Amiss, 1, said)
+		require.Contains(t, c.stage.result.Amiss[0], says)
+	}
+}
+
+func TestLastWordsAreThoseOfTheEnd(t *testing.T) {
+	var w lastWords
+	require.Empty(t, w.excerpt())
+	for range 10_000 {
+		_, err := w.Write([]byte("line\n"))
+		require.NoError(t, err)
+	}
+	_, err := w.Write([]byte("the end\n"))
+	require.NoError(t, err)
+	require.True(t, strings.HasSuffix(w.excerpt(), "\n\tline\n\tthe end"))
+	require.Equal(t, linesTold, strings.Count(w.excerpt(), "\n\t"))
+	require.LessOrEqual(t, len(w.text), wordsKept)
+}
+
+func TestWhatAContenderIsOwedIsTold(t *testing.T) {
+	var j journal
+	tell := func(attempt int, path string, kind history.Kind) {
+		j.add(history.Event{At: history.Instant(attempt) * history.Instant(time.Second), Kind: kind, Contender: "c1.1", Attempt: attempt, Path: path, Error: "why"})
+	}
+	j.add(history.Event{Kind: history.Asked, Contender: "c2.1", Attempt: 9, Path: "/theirs"})
+	for _, kind := range []history.Kind{history.Asked, history.Granted, history.Releasing, history.Released} {
+		tell(1, "/had", kind)
+	}
+	require.Contains(t, j.owed("c1.1"), "nothing that it asked for has failed")
+	tell(2, "/failed", history.Asked)
+	tell(2, "/failed", history.Failed)
+	require.Contains(t, j.owed("c1.1"), `its last failure was "why" at 2s`)
+	tell(5, "/waited-for", history.Asked)
+	tell(4, "/held", history.Asked)
+	tell(4, "/held", history.Granted)
+	tell(3, "/kept", history.Asked)
+	tell(3, "/kept", history.Granted)
+	tell(3, "/kept", history.Releasing)
+	require.Equal(t, "it has not come to an end with giving back /kept, begun at 3s; it has not begun to give back /held, granted at 4s; "+
+		"it was not granted /waited-for after everything was healed, asked for at 5s", j.owed("c1.1"))
+}
+
+// lagging is a server that does not come back.
+type lagging struct{ Server }
+
+func (lagging) Addr() string { return "127.0.0.1:1" }
+func (lagging) Log(ctx context.Context) string {
+	if _, bounded := ctx.Deadline(); !bounded {
+		return "asked without a bound"
+	}
+	return "asked with a bound"
+}
+
+type laggingServers struct{}
+
+var errLags = errors.New("server 1 lags")
+
+func (laggingServers) About() string                          { return "lagging" }
+func (laggingServers) All() []Server                          { return []Server{lagging{}} }
+func (laggingServers) Leader(context.Context) (Server, error) { return lagging{}, nil }
+func (laggingServers) WaitServing(context.Context) error      { return errLags }
+func (laggingServers) Close() error                           { return nil }
+
+func TestWhatGoesWrongAfterTheContentionCostsNoHistory(t *testing.T) {
+	var logged heard
+	s := played(t, `case $LOCKKEEPER_TORTURE_PART in *'"visit":true'*) ;; *) read word;; esac`).stage
+	s.opts.Log = func(format string, args ...any) { _, _ = fmt.Fprintf(&logged, format+"\n", args...) }
+	s.opts.Rival = &Rival{}
+	s.result = newResult(s.opts)
+	s.servers = laggingServers{}
+	s.journal.add(history.Event{Kind: history.Run, Timeout: history.Instant(4 * time.Second), Tick: history.Instant(500 * time.Millisecond)})
+	require.NoError(t, s.act(t.Context()))
+	s.judge()
+	require.Equal(t, "broken", s.result.Verdict)
+	require.Contains(t, s.result.Amiss, "the servers have not come back: server 1 lags")
+	require.Contains(t, logged.text.String(), "server 1:\nasked with a bound")
+	require.Equal(t, history.End, s.result.History[len(s.result.History)-1].Kind)
+
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errLags)
+	require.ErrorIs(t, s.act(ctx), errLags, "who interrupts wants no result")
+}
