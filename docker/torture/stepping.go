@@ -12,6 +12,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
+	"slices"
 	"strings"
 )
 
@@ -36,7 +38,8 @@ var WallStep atomic.Int64
 `
 
 // BuildStepping builds the contender in package command so that its wall clock can be stepped, in dir, and returns its path.
-// It needs the go command, with the package's module as its working folder, and a minute or so the first time.
+// It needs the go command, with the package's module as its working folder, and a minute or so the first time. A program
+// that the race detector watches builds one that it watches, too.
 func BuildStepping(ctx context.Context, command, dir string) (string, error) {
 	fail := func(err error) (string, error) {
 		return "", fmt.Errorf("building a contender whose clock can be stepped: %w", err)
@@ -71,10 +74,19 @@ func BuildStepping(ctx context.Context, command, dir string) (string, error) {
 		}
 	}
 	binary := filepath.Join(dir, "contender")
-	out, err := exec.CommandContext(ctx, "go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-tags", "stepclock",
-		"-o", binary, command).CombinedOutput()
+	args := []string{"build", "-overlay", filepath.Join(dir, "overlay.json"), "-tags", "stepclock", "-o", binary}
+	if watched() {
+		args = append(args, "-race")
+	}
+	out, err := exec.CommandContext(ctx, "go", append(args, command)...).CombinedOutput()
 	if err != nil {
 		return fail(errors.Join(err, errors.New(string(out))))
 	}
 	return binary, nil
+}
+
+// watched says whether the race detector watches this program.
+func watched() bool {
+	info, ok := debug.ReadBuildInfo()
+	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
