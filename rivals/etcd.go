@@ -26,8 +26,9 @@ import (
 // key, the one that IsOwner compares; etcd's own advice is to have the resource check it
 // (https://etcd.io/docs/v3.5/learning/why/#notes-on-the-usage-of-lock-and-lease).
 //
-// A Lock that failed before it was answered may have left its key in line, for as long as the session lives: the session
-// is closed then.
+// A Lock that is cancelled while it waits takes its key back by itself, and its session goes on. One that failed before it
+// was answered may have left its key in line, for as long as the session lives: the session is closed then, and another one
+// made in its place.
 type etcdMutex struct{}
 
 func (etcdMutex) Offers(how string) bool { return how != "campaign" }
@@ -57,10 +58,44 @@ func (etcdMutex) Connect(ctx context.Context, part *torture.Part) (torture.Clien
 type etcdClient struct {
 	client  *clientv3.Client
 	ttl     time.Duration
-	session *concurrency.Session
-	held    *claim // the last
+	session *concurrency.Session // nil: the next Acquire makes one
+	last    *claim               // the last that was granted
+	waiting sync.WaitGroup       // for the ends of holds, and of sessions
+
 	closing sync.Once
-	waiting sync.WaitGroup // for the ends of holds
+	closed  bool
+	ended   error // what the end of the session came to; valid when closed
+}
+
+// open sees to it that there is a session.
+func (c *etcdClient) open(ctx context.Context) error {
+	if c.session != nil {
+		select {
+		case <-c.session.Done():
+			c.leave()
+		default:
+			return nil
+		}
+	}
+	bound, cancel := context.WithTimeout(ctx, c.ttl)
+	defer cancel()
+	session, err := c.newSession(bound)
+	switch {
+	case err == nil:
+		c.session = session
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	}
+	return &torture.BrokenError{Err: err}
+}
+
+// leave closes the session, and what it may have in line with it, while others are made: Close waits for that. It is over
+// after T at most, as what cannot be revoked by then has expired.
+func (c *etcdClient) leave() {
+	session := c.session
+	c.session = nil
+	c.waiting.Go(func() { _ = session.Close() })
 }
 
 // newSession is bound by ctx while it is made, and not afterwards: WithContext would bind its life.
@@ -78,20 +113,31 @@ func (c *etcdClient) newSession(ctx context.Context) (*concurrency.Session, erro
 
 func (c *etcdClient) Close() {
 	c.closing.Do(func() {
-		if c.held != nil {
-			c.held.end(history.ClientShut)
+		c.closed = true
+		if c.last != nil {
+			c.last.end(history.ClientShut)
 		}
-		_ = c.session.Close() // what cannot be revoked expires
+		if c.session != nil {
+			c.ended = c.session.Close() // what cannot be revoked expires
+		}
 		c.waiting.Wait()
 		_ = c.client.Close() // nothing is asked for any more
 	})
 }
 
+// takenBack is the key of a Mutex whose Unlock has deleted it, which is all that tells of that when Lock has called it:
+// after a Lock that failed otherwise it is the key that may or may not stand in line.
+const takenBack = "\x00"
+
 func (c *etcdClient) Acquire(ctx context.Context, how, path string) (torture.Hold, error) {
-	mutex := concurrency.NewMutex(c.session, path)
+	if err := c.open(ctx); err != nil {
+		return nil, err
+	}
+	session := c.session
+	mutex := concurrency.NewMutex(session, path)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	stop := context.AfterFunc(c.session.Ctx(), func() { cancel(concurrency.ErrSessionExpired) })
+	stop := context.AfterFunc(session.Ctx(), func() { cancel(concurrency.ErrSessionExpired) })
 	defer stop()
 	take := mutex.Lock
 	if how == "try" {
@@ -101,15 +147,20 @@ func (c *etcdClient) Acquire(ctx context.Context, how, path string) (torture.Hol
 	case errors.Is(err, concurrency.ErrLocked):
 		return nil, torture.ErrHeld
 	case err != nil:
+		if mutex.Key() != takenBack || session.Ctx().Err() != nil {
+			c.leave()
+		}
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
-		return nil, &torture.BrokenError{Err: err}
+		return nil, err
 	}
 	owner := mutex.IsOwner()
-	h := &etcdHold{claim: newClaim(), client: c, mutex: mutex, revision: (*etcdserverpb.Compare)(&owner).GetCreateRevision()}
-	c.held = h.claim
-	session := c.session
+	h := &etcdHold{
+		claim: newClaim(), client: c, session: session, mutex: mutex,
+		revision: (*etcdserverpb.Compare)(&owner).GetCreateRevision(),
+	}
+	c.last = h.claim
 	c.waiting.Go(func() {
 		select {
 		case <-session.Done():
@@ -123,20 +174,25 @@ func (c *etcdClient) Acquire(ctx context.Context, how, path string) (torture.Hol
 type etcdHold struct {
 	*claim
 	client   *etcdClient
+	session  *concurrency.Session
 	mutex    *concurrency.Mutex
 	revision int64
 }
 
 func (h *etcdHold) Grant() history.Event { return history.Event{Token: history.ID(h.revision)} }
 
+// GiveUp deletes the key. When that fails, the end of the session is what remains.
 func (h *etcdHold) GiveUp(ctx context.Context) error {
+	if h.client.closed {
+		return h.client.ended
+	}
 	h.giving.Store(true)
 	ctx, cancel := context.WithTimeout(ctx, h.client.ttl)
 	defer cancel()
 	err := h.mutex.Unlock(ctx)
-	if err != nil {
-		h.client.Close()
-	}
 	h.end(history.GivenUp)
+	if err != nil && h.client.session == h.session {
+		h.client.leave()
+	}
 	return err
 }
