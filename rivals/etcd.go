@@ -135,7 +135,9 @@ func (c *etcdClient) Acquire(ctx context.Context, how, path string) (torture.Hol
 	}
 	session := c.session
 	mutex := concurrency.NewMutex(session, path)
-	ctx, cancel := context.WithCancelCause(ctx)
+	// "In order to prevent a watch stream being stuck in a partitioned node, make sure to wrap context with WithRequireLeader",
+	// says Watcher; and a watch is what Lock waits with.
+	ctx, cancel := context.WithCancelCause(clientv3.WithRequireLeader(ctx))
 	defer cancel(nil)
 	stop := context.AfterFunc(session.Ctx(), func() { cancel(concurrency.ErrSessionExpired) })
 	defer stop()
