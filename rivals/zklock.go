@@ -39,7 +39,7 @@ func (zkLock) Why(err error) string {
 }
 
 func (l zkLock) Connect(ctx context.Context, part *torture.Part) (torture.Client, error) {
-	c := &zkClient{timeout: time.Duration(part.Timeout), acl: zk.WorldACL(zk.PermAll)}
+	c := &zkClient{cautious: l.cautious, timeout: time.Duration(part.Timeout), acl: zk.WorldACL(zk.PermAll)}
 	ready := make(chan struct{})
 	var once sync.Once
 	var err error
@@ -49,8 +49,10 @@ func (l zkLock) Connect(ctx context.Context, part *torture.Part) (torture.Client
 		case e.Type != zk.EventSession:
 		case e.State == zk.StateHasSession:
 			once.Do(func() { close(ready) })
-		case e.State == zk.StateExpired, l.cautious && e.State == zk.StateDisconnected:
-			c.lose()
+		case e.State == zk.StateExpired:
+			c.lose(true)
+		case e.State == zk.StateDisconnected && l.cautious:
+			c.lose(false)
 		}
 	}))
 	if err != nil {
@@ -75,21 +77,25 @@ func (silent) Printf(string, ...any) {}
 
 type zkClient struct {
 	conn     *zk.Conn
+	cautious bool
 	timeout  time.Duration
 	acl      []zk.ACL
 	draining sync.WaitGroup
 	closing  sync.Once
 
-	mu     sync.Mutex // guards what follows
-	held   *claim     // nil while nothing is held
-	losses int
+	mu      sync.Mutex // guards what follows
+	held    *claim     // nil while nothing is held
+	expired int        // sessions
+	closed  bool
 }
 
 // lose tells who holds that it no longer does.
-func (c *zkClient) lose() {
+func (c *zkClient) lose(session bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.losses++
+	if session {
+		c.expired++
+	}
 	if c.held != nil {
 		c.held.end(history.Expired)
 		c.held = nil
@@ -101,6 +107,7 @@ func (c *zkClient) Close() {
 		c.mu.Lock()
 		held := c.held
 		c.held = nil // that its connection ends is no news
+		c.closed = true
 		c.mu.Unlock()
 		if held != nil {
 			held.end(history.ClientShut)
@@ -110,52 +117,62 @@ func (c *zkClient) Close() {
 	})
 }
 
-// errSessionLost is what an attempt comes to during which the session was lost.
-var errSessionLost = errors.New("session lost while waiting")
+// What an attempt comes to during which the session was lost, and one after which the connection is, for the cautious.
+var (
+	errSessionLost = errors.New("session lost while waiting")
+	errUnconnected = errors.New("connection lost at the grant")
+)
+
+// sessions says how many have expired, and whether the client is closed.
+func (c *zkClient) sessions() (expired int, closed bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.expired, c.closed
+}
 
 func (c *zkClient) Acquire(_ context.Context, _, path string) (torture.Hold, error) {
-	c.mu.Lock()
-	before := c.losses
-	c.mu.Unlock()
+	before, _ := c.sessions()
 	lock := zk.NewLock(c.conn, path, c.acl)
 	if err := lock.Lock(); err != nil {
 		return nil, &torture.BrokenError{Err: err}
 	}
+	// The connection forgets a session before it tells that it has expired, and has the next one after: if none has expired
+	// below, this is the one in which the node was made, or 0.
+	session := c.conn.SessionID()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.losses != before { // nobody was told that, since nobody held anything
+	// Nobody was told of these, since nobody held anything.
+	if c.expired != before {
 		return nil, &torture.BrokenError{Err: errSessionLost}
+	}
+	if c.cautious && c.conn.State() != zk.StateHasSession {
+		return nil, &torture.BrokenError{Err: errUnconnected}
 	}
 	c.held = newClaim()
 	node := reflect.ValueOf(lock).Elem().FieldByName("lockPath").String()
-	return &zkHold{claim: c.held, client: c, lock: lock, node: node}, nil
+	return &zkHold{claim: c.held, client: c, lock: lock, node: node, session: session, expired: before}, nil
 }
 
 type zkHold struct {
 	*claim
-	client *zkClient
-	lock   *zk.Lock
-	node   string
+	client  *zkClient
+	lock    unlocker
+	node    string
+	session int64
+	expired int // how many sessions had by then
 }
 
-func (h *zkHold) Grant() history.Event { return history.Event{Node: h.node} }
+// An unlocker is the part of a zk.Lock that a hold needs.
+type unlocker interface{ Unlock() error }
 
-// GiveUp deletes the node, again and again if need be: Unlock returns the error of the one delete that it tries. The end of
-// the session is what remains.
+func (h *zkHold) Grant() history.Event {
+	return history.Event{Node: h.node, Session: history.ID(h.session)}
+}
+
+// GiveUp deletes the node, if the session's end has not done so, or will.
 func (h *zkHold) GiveUp(context.Context) error {
 	h.giving.Store(true)
-	var err error
-	for giveUp := time.Now().Add(h.client.timeout); ; {
-		err = h.lock.Unlock()
-		if err == nil || errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrClosing) || errors.Is(err, zk.ErrSessionExpired) {
-			break
-		}
-		if time.Now().After(giveUp) {
-			h.client.Close()
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	err := h.unlock()
 	h.client.mu.Lock()
 	defer h.client.mu.Unlock()
 	if h.client.held == h.claim {
@@ -163,4 +180,27 @@ func (h *zkHold) GiveUp(context.Context) error {
 	}
 	h.end(history.GivenUp)
 	return err
+}
+
+// unlock deletes the node, again and again if need be: Unlock returns the error of the one delete that it tries. The end of
+// the session is what remains. When that is there, nothing is to be deleted any more, and what is asked for would be sent in
+// the next session.
+func (h *zkHold) unlock() error {
+	for giveUp := time.Now().Add(h.client.timeout); ; {
+		switch expired, closed := h.client.sessions(); {
+		case expired != h.expired:
+			return zk.ErrSessionExpired
+		case closed:
+			return nil // its close was sent, and whether it has come the connection does not say
+		}
+		err := h.lock.Unlock()
+		if err == nil || errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrClosing) || errors.Is(err, zk.ErrSessionExpired) {
+			return err
+		}
+		if time.Now().After(giveUp) {
+			h.client.Close()
+			return err
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
 }
