@@ -5,6 +5,8 @@
 package rivals
 
 import (
+	"context"
+	"net"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/docker/torture"
 	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
 )
 
@@ -63,4 +66,17 @@ func TestHoldOfAClosedClientIsGivenUpAtOnce(t *testing.T) {
 	<-h.Done()
 	require.Zero(t, u.tried)
 	require.Equal(t, history.ID(7), h.Grant().Session)
+}
+
+func TestServerThatDoesNotAnswerIsNotWaitedForAtTheEnd(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0") // the kernel takes connections, and nobody else does
+	require.NoError(t, err)
+	defer func() { require.NoError(t, l.Close()) }()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	_, err = zkLock{}.Connect(ctx, &torture.Part{Servers: []string{l.Addr().String()}, Timeout: 4e9})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.Less(t, time.Since(began), 10*time.Second, "and not the 27 s that the handshake may take")
 }
