@@ -32,42 +32,64 @@ var (
 	}
 )
 
-// All returns the rivals by name.
+// How the servers of those that run on one are set, and what is not tried with them: see package stores.
+const (
+	oneRedis = "One Redis, with an append-only file that a killed process loses nothing of and a machine without power might; " +
+		"no replica, and so no failover"
+	onePostgres = "One PostgreSQL, whose commits (fsync=off) outlive a killed process and not a machine without power; " +
+		"no replica, and so no failover"
+)
+
+// All returns the rivals by name. A version is said to be whose it is: the lock's own, or that of the driver it is written with.
 func All() map[string]*Rival {
 	alone := both(noNodes, oneServer)
+	zookeeper := "go-zookeeper/zk " + version("github.com/go-zookeeper/zk")
+	goRedis := "go-redis " + version("github.com/redis/go-redis/v9")
 	return map[string]*Rival{
 		"zklock": {
-			Rival:   torture.Rival{Name: "zk.Lock, told by StateExpired (" + version("github.com/go-zookeeper/zk") + ")", Without: noContainers},
+			Rival: torture.Rival{
+				Name: "zk.Lock, told by StateExpired (" + zookeeper + ")", Without: noContainers,
+				Tells: "the connection's StateExpired; the lock tells nobody",
+			},
 			Library: zkLock{},
 		},
 		"zklock-cautious": {
-			Rival:   torture.Rival{Name: "zk.Lock, told by StateDisconnected (" + version("github.com/go-zookeeper/zk") + ")", Without: noContainers},
+			Rival: torture.Rival{
+				Name: "zk.Lock, told by StateDisconnected (" + zookeeper + ")", Without: noContainers,
+				Tells: "the connection's StateDisconnected; the lock tells nobody",
+			},
 			Library: zkLock{cautious: true},
 		},
 		"etcd": {
 			Rival: torture.Rival{
-				Name:    "etcd concurrency.Mutex (" + version("go.etcd.io/etcd/client/v3") + ")",
+				Name:    "etcd concurrency.Mutex (etcd's client " + version("go.etcd.io/etcd/client/v3") + ")",
 				Servers: startEtcd, Token: "create revision", Without: noNodes,
+				Tells:  "the library: Session.Done",
+				Limits: "Debian's etcd 3.4, older than its client, with its own defaults for all times",
 			},
 			Library: etcdMutex{},
 		},
 		"redsync": {
 			Rival: torture.Rival{
-				Name: "redsync on one Redis (" + version("github.com/go-redsync/redsync/v4") + ")", Servers: startRedis, Without: alone,
+				Name:    "redsync on one Redis (redsync " + version("github.com/go-redsync/redsync/v4") + ", " + goRedis + ")",
+				Servers: startRedis, Without: alone,
+				Tells:  "a timer here, until Mutex.Until",
+				Limits: oneRedis + "; its quorum of several is not used",
 			},
 			Library: redsyncMutex{}, Alone: true,
 		},
 		"setnx": {
 			Rival: torture.Rival{
-				Name:    "SET NX PX on one Redis (" + version("github.com/redis/go-redis/v9") + ")",
-				Servers: startRedis, Without: alone,
+				Name: "SET NX PX on one Redis (" + goRedis + ")", Servers: startRedis, Without: alone,
+				Tells: "a timer here, from before the request", Limits: oneRedis,
 			},
 			Library: setNX{}, Alone: true,
 		},
 		"rowlock": {
 			Rival: torture.Rival{
-				Name:    "a row with an expiry in PostgreSQL (" + version("github.com/jackc/pgx/v5") + ")",
+				Name:    "a row with an expiry in PostgreSQL (pgx " + version("github.com/jackc/pgx/v5") + ")",
 				Servers: startPostgres, Token: "a counter in the row", Without: alone,
+				Tells: "a timer here, from before the request", Limits: onePostgres,
 			},
 			Library: rowLock{}, Alone: true,
 		},
