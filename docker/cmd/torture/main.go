@@ -7,14 +7,21 @@
 //
 //	torture [-duration 10m] [-seed N] [-servers 3|5] [-faults KIND,…] [-contenders N] [-clients N] [-timeout T] [-out DIR]
 //	        [-plan FILE] [-contender COMMAND]
+//	torture -judge DIR
 //
-// The summary goes to standard output, progress to standard error, and into DIR: result.json, summary.txt, plan.txt and
-// history.jsonl. The status is 0 if everything held up, 1 if something was broken, 2 if the run could not be made or the
-// flags make no sense, and 130 if it was interrupted.
+// The summary goes to standard output, progress to standard error, and into DIR: result.json, summary.txt, plan.txt,
+// history.jsonl, and the servers' logs in servers. What an earlier run has left in DIR goes first; a folder that holds
+// anything else is refused, and so is one that holds the history of a broken run: that is evidence. The status is 0 if
+// everything held up, 1 if something was broken, 2 if the run could not be made, if something that it made could not be
+// removed, or if the flags make no sense, and 130 if it was interrupted.
+//
+// With -judge nothing is run: the history that a run has kept in DIR is judged again with the checker of this build.
+// result.json and summary.txt are written anew, and the status is that of a run that has come to this.
 package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -58,71 +65,178 @@ const (
 )
 
 func run(args []string, out, problems io.Writer) int {
-	opts, dir, err := parse(args, problems)
+	j, err := parse(args, problems)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return heldUp
 	case errors.Is(err, errFlags): // said already
 		return notRun
-	case err != nil:
+	case err == nil && j.judge:
+		return judge(j.dir, out, problems)
+	case err == nil:
+		err = prepare(j.dir)
+	}
+	if err != nil {
 		say(problems, "torture: %v\n", err)
 		return notRun
 	}
+	return torment(&j.opts, j.dir, out, problems)
+}
+
+// torment runs a torture, in a folder that was prepared for it.
+func torment(opts *torture.Options, dir string, out, problems io.Writer) int {
 	tclog.SetDefault(tclog.NewNoopLogger()) // it greets every engine with ten lines
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		progress("%v", err)
-		return notRun
-	}
 	if len(opts.Contender) == 0 {
 		remove, err := ours(ctx, opts)
 		defer remove()
 		if err != nil {
-			progress("%v", err)
-			return notRun
+			return failure(ctx, err, problems)
 		}
 	}
 	if opts.Plan == nil {
 		opts.Plan = torture.Draw(opts)
 	}
-	err = write(dir, "plan.txt", func(w io.Writer) error { return torture.WritePlan(w, opts.Plan) })
+	err := write(dir, planFile, func(w io.Writer) error { return torture.WritePlan(w, opts.Plan) })
 	if err != nil {
-		progress("%v", err)
-		return notRun
+		return failure(ctx, err, problems)
 	}
-	progress("%d faults planned, in %s", len(opts.Plan), filepath.Join(dir, "plan.txt"))
-	opts.Logs = filepath.Join(dir, "servers")
-	if err := os.RemoveAll(opts.Logs); err != nil { // of an earlier run
-		progress("%v", err)
-		return notRun
+	progress("%d faults planned, in %s", len(opts.Plan), filepath.Join(dir, planFile))
+	opts.Logs = filepath.Join(dir, logsFolder)
+	result, left := torture.Run(ctx, opts)
+	if result == nil {
+		return failure(ctx, left, problems)
 	}
-	result, err := torture.Run(ctx, opts)
-	if ctx.Err() != nil {
-		progress("interrupted; everything is removed")
-		return interrupted
-	}
-	if err != nil {
-		progress("%v", err)
-		if result == nil {
-			return notRun
-		}
-	}
+	// An interruption that comes now is too late: what has happened is known.
 	result.Again = again(opts, dir)
 	err = errors.Join(
-		write(dir, "history.jsonl", func(w io.Writer) error { return history.Write(w, result.History) }),
-		write(dir, "result.json", result.WriteJSON),
-		write(dir, "summary.txt", result.WriteSummary),
-		result.WriteSummary(out))
-	if err != nil {
-		progress("%v", err)
+		write(dir, historyFile, func(w io.Writer) error { return history.Write(w, result.History) }),
+		keep(dir, result, out))
+	if err := errors.Join(left, err); err != nil {
+		say(problems, "torture: %v\n", err)
+	}
+	status := conclude(result, dir, out)
+	if status == heldUp && (left != nil || err != nil) {
 		return notRun
 	}
-	if result.Verdict != "held up" {
-		say(out, "\nThe history is in %s. To run the same faults again:\n\n    %s\n", filepath.Join(dir, "history.jsonl"), result.Again)
-		return broken
+	return status
+}
+
+// failure says why there is no result. Whoever interrupts wants to know whether anything is left.
+func failure(ctx context.Context, err error, problems io.Writer) int {
+	switch {
+	case ctx.Err() == nil:
+		say(problems, "torture: %v\n", err)
+		return notRun
+	case errors.As(err, new(*torture.LeftError)):
+		say(problems, "torture: interrupted; not everything is removed: %v\n", err)
+		return notRun
 	}
-	return heldUp
+	say(problems, "torture: interrupted; everything is removed: %v\n", err)
+	return interrupted
+}
+
+// keep writes what a run came to, for machines and for people.
+func keep(dir string, result *torture.Result, out io.Writer) error {
+	return errors.Join(write(dir, resultFile, result.WriteJSON), write(dir, summaryFile, result.WriteSummary), result.WriteSummary(out))
+}
+
+// conclude returns the status of a run, and says what to do about it.
+func conclude(result *torture.Result, dir string, out io.Writer) int {
+	if result.Verdict == "held up" {
+		return heldUp
+	}
+	say(out, "\nThe history is in %s. To run the same faults again:\n\n    %s\n", filepath.Join(dir, historyFile), result.Again)
+	return broken
+}
+
+// judge judges a run that is over by what it has kept.
+func judge(dir string, out, problems io.Writer) int {
+	result, err := kept(dir)
+	if err == nil {
+		torture.Rejudge(result)
+		err = keep(dir, result, out)
+	}
+	if err != nil {
+		say(problems, "torture: judging %s again: %v\n", dir, err)
+		return notRun
+	}
+	return conclude(result, dir, out)
+}
+
+// kept reads the result of a run, with its history.
+func kept(dir string) (*torture.Result, error) {
+	result, err := readResult(dir)
+	if err != nil {
+		return nil, err
+	}
+	file, err := os.Open(filepath.Join(dir, historyFile))
+	if err != nil {
+		return nil, err
+	}
+	result.History, err = history.Read(file)
+	return result, errors.Join(err, file.Close())
+}
+
+func readResult(dir string) (*torture.Result, error) {
+	document, err := os.ReadFile(filepath.Join(dir, resultFile))
+	if err != nil {
+		return nil, err
+	}
+	var result torture.Result
+	if err := json.Unmarshal(document, &result); err != nil {
+		return nil, fmt.Errorf("%s: %w", resultFile, err)
+	}
+	if result.Schema != torture.Schema {
+		return nil, fmt.Errorf("%s: a document of schema %q, want %q", resultFile, result.Schema, torture.Schema)
+	}
+	return &result, nil
+}
+
+// What there is in the folder of a run.
+const (
+	planFile    = "plan.txt" // the first that is there
+	historyFile = "history.jsonl"
+	resultFile  = "result.json"
+	summaryFile = "summary.txt"
+	logsFolder  = "servers"
+	unfinished  = ".new" // behind the name of a file that is being written
+)
+
+// prepare makes the folder of a run, or takes away what an earlier run has left in it: a result that is older than the plan
+// beside it would be taken for that of the new run if that never comes to one. Nothing else is taken away.
+func prepare(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) == 0 {
+		return err
+	}
+	names := []string{planFile, historyFile, resultFile, summaryFile, logsFolder}
+	for _, e := range entries {
+		if !slices.Contains(names, strings.TrimSuffix(e.Name(), unfinished)) {
+			return fmt.Errorf("-out %s: it holds %s, which is no torture's: name another folder", dir, e.Name())
+		}
+	}
+	if _, err := readPlan(filepath.Join(dir, planFile)); err != nil {
+		return fmt.Errorf("-out %s: it is not empty, and it holds no plan of a torture: name another folder: %w", dir, err)
+	}
+	earlier, err := readResult(dir)
+	switch {
+	case errors.Is(err, os.ErrNotExist): // it came to none
+	case err != nil:
+		return fmt.Errorf("-out %s: it holds a result that cannot be read: name another folder: %w", dir, err)
+	case earlier.Verdict != "held up":
+		return fmt.Errorf("-out %s: it holds the evidence of a run that was %s: name another folder", dir, earlier.Verdict)
+	}
+	for _, e := range entries {
+		if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
+			return fmt.Errorf("-out %s: what an earlier run has left: %w", dir, err)
+		}
+	}
+	return nil
 }
 
 // ours has the contenders be those of this library: this program, or one that is built so that its clock can be stepped.
@@ -135,7 +249,11 @@ func ours(ctx context.Context, opts *torture.Options) (remove func(), err error)
 		if err != nil {
 			return remove, err
 		}
-		remove = func() { _ = os.RemoveAll(dir) } // it is in the folder for what may stay
+		remove = func() {
+			if err := os.RemoveAll(dir); err != nil {
+				progress("the contender that was built stays: %v", err)
+			}
+		}
 		progress("building a contender whose clock can be stepped")
 		binary, err := torture.BuildStepping(ctx, "github.com/lockkeeper/lockkeeper/docker/cmd/torture", dir)
 		opts.Contender = []string{binary}
@@ -146,20 +264,29 @@ func ours(ctx context.Context, opts *torture.Options) (remove func(), err error)
 	return remove, err
 }
 
+// A job is what the flags say.
+type job struct {
+	opts  torture.Options
+	dir   string
+	judge bool // what is in dir, instead of running anything
+}
+
 // errFlags says that package flag has refused a flag, and has said so.
 var errFlags = errors.New("flags")
 
 // parse reads the flags.
-func parse(args []string, problems io.Writer) (*torture.Options, string, error) {
+func parse(args []string, problems io.Writer) (*job, error) {
 	flags := flag.NewFlagSet("torture", flag.ContinueOnError)
 	flags.SetOutput(problems)
 	var (
-		opts      torture.Options
+		j         job
 		faults    = flags.String("faults", "all", "kinds of faults, separated by commas")
 		plan      = flags.String("plan", "", "file with a plan to run, instead of one that is drawn")
 		contender = flags.String("contender", "", "command of another contender, split at blanks (default: this library)")
+		judge     = flags.String("judge", "", "folder of a run whose history is judged again; nothing is run, and no other flag is wanted")
 		out       = flags.String("out", "", "folder for what comes of it (default: torture-<seed> in the system's folder for temporary files)")
 	)
+	opts := &j.opts
 	flags.DurationVar(&opts.Duration, "duration", 10*time.Minute, "of the run, 10s to 24h")
 	flags.Uint64Var(&opts.Seed, "seed", uint64(time.Now().UnixNano()%1_000_000), "of the faults and of what contenders ask for")
 	flags.IntVar(&opts.Servers, "servers", 3, "3 or 5")
@@ -176,15 +303,26 @@ func parse(args []string, problems io.Writer) (*torture.Options, string, error) 
 	}
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
-			return nil, "", err
+			return nil, err
 		}
-		return nil, "", fmt.Errorf("%w: %w", errFlags, err)
+		return nil, fmt.Errorf("%w: %w", errFlags, err)
 	}
 	if flags.NArg() > 0 {
-		return nil, "", fmt.Errorf("%q: no arguments are wanted besides flags", flags.Args())
+		return nil, fmt.Errorf("%q: no arguments are wanted besides flags", flags.Args())
+	}
+	flags.Visit(func(f *flag.Flag) { j.judge = j.judge || f.Name == "judge" })
+	switch {
+	case j.judge && flags.NFlag() > 1:
+		return nil, errors.New("-judge: no other flag is wanted: everything stands in the folder")
+	case j.judge && *judge == "":
+		return nil, errors.New("-judge: no folder is named")
+	case j.judge:
+		var err error
+		j.dir, err = filepath.Abs(*judge)
+		return &j, err
 	}
 	if err := opts.CheckGiven(); err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	if *faults != "all" {
 		for name := range strings.SplitSeq(*faults, ",") {
@@ -201,33 +339,45 @@ func parse(args []string, problems io.Writer) (*torture.Options, string, error) 
 		}
 	}
 	if err := opts.Check(); err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	if *plan != "" {
-		file, err := os.Open(*plan)
-		if err != nil {
-			return nil, "", err
+		var err error
+		if opts.Plan, err = readPlan(*plan); err != nil {
+			return nil, err
 		}
-		opts.Plan, err = torture.ReadPlan(file)
-		if err := errors.Join(err, file.Close()); err != nil {
-			return nil, "", fmt.Errorf("%s: %w", *plan, err)
+		if opts.Plan == nil {
+			opts.Plan = []torture.Fault{} // none is a plan, too: no other is drawn
 		}
 	}
 	if *out == "" {
 		*out = filepath.Join(os.TempDir(), fmt.Sprintf("torture-%d", opts.Seed))
 	}
-	dir, err := filepath.Abs(*out)
-	return &opts, dir, err
+	var err error
+	j.dir, err = filepath.Abs(*out)
+	return &j, err
 }
 
-// again is the command that runs the same plan.
+func readPlan(name string) ([]torture.Fault, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := torture.ReadPlan(file)
+	if err := errors.Join(err, file.Close()); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return plan, nil
+}
+
+// again is the command that runs the same plan, in a folder of its own: what came of it now is kept.
 func again(opts *torture.Options, dir string) string {
 	faults := "all"
 	if len(opts.Faults) < len(torture.Kinds()) {
 		faults = strings.Join(opts.Faults, ",")
 	}
-	more := fmt.Sprintf("-plan %s -contenders %d -clients %d -timeout %v", filepath.Join(dir, "plan.txt"), opts.Contenders,
-		opts.Clients, opts.Timeout)
+	more := fmt.Sprintf("-plan %s -out %s-again -contenders %d -clients %d -timeout %v", filepath.Join(dir, planFile), dir,
+		opts.Contenders, opts.Clients, opts.Timeout)
 	if opts.Name == "" {
 		more += fmt.Sprintf(" -contender %q", strings.Join(opts.Contender, " "))
 	}
@@ -235,10 +385,15 @@ func again(opts *torture.Options, dir string) string {
 		faults, more)
 }
 
-func write(dir, name string, f func(io.Writer) error) error {
-	file, err := os.Create(filepath.Join(dir, name))
+// write writes a file, or leaves what there was: a document that is judged again is all that there is of a run.
+func write(dir, name string, f func(io.Writer) error) (err error) {
+	path := filepath.Join(dir, name)
+	file, err := os.Create(path + unfinished)
 	if err != nil {
 		return err
 	}
-	return errors.Join(f(file), file.Close())
+	if err := errors.Join(f(file), file.Close()); err != nil {
+		return errors.Join(err, os.Remove(path+unfinished))
+	}
+	return os.Rename(path+unfinished, path)
 }
