@@ -86,6 +86,16 @@ func TestKilledContenderIsDeadFromBeforeTheKillOnAndNotBeforeItsLastWord(t *test
 	require.GreaterOrEqual(t, died[0], before)
 	require.Empty(t, silent.stage.result.Amiss, "it was we who did it")
 
+	// It takes a while until we hear that it is gone: somebody else has its output, too.
+	slow := played(t, "sleep 2 & exec sleep 60")
+	sleep(100 * time.Millisecond) // until it has
+	before = slow.stage.time.now()
+	slow.kill()
+	require.Greater(t, slow.stage.time.now()-before, history.Instant(time.Second))
+	died = crashes(&slow.stage.journal)
+	require.Len(t, died, 1)
+	require.Less(t, died[0]-before, history.Instant(500*time.Millisecond), "what was due in the meantime was due from a dead one")
+
 	talks := played(t, `echo '{"at":"1h","kind":"asked","contender":"c1.1","attempt":1,"path":"/l"}'; exec sleep 60`)
 	for talks.stage.journal.owed("c1.1") == silent.stage.journal.owed("c1.1") {
 		sleep(time.Millisecond)
