@@ -7,8 +7,9 @@
 //	rival [-rivals NAME,…] [-duration 10m] [-seed N] [-faults KIND,…] [-contenders N] [-clients N] [-timeout T] [-out DIR]
 //
 // The summaries go to standard output, progress to standard error, and into DIR/NAME: result.json, summary.txt, plan.txt and
-// history.jsonl. A rival whose servers are not there is named and left out. The status is 0 if all others were run, whatever
-// came of it; 2 if a run could not be made, or the flags make no sense; and 130 if it was interrupted.
+// history.jsonl. What an earlier run has left in DIR/NAME is removed, and a folder that is of no run is refused. A rival whose
+// servers are not there is named and left out. The status is 0 if all others were run, whatever came of it; 2 if a run could
+// not be made, or none was, or the flags make no sense; and 130 if it was interrupted.
 package main
 
 import (
@@ -17,6 +18,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -79,16 +81,32 @@ func run(args []string, out, problems io.Writer) int {
 		_, _ = fmt.Fprintf(problems, "rival: %v\n", err) // there is nobody to tell that it failed
 		return notRun
 	}
+	for _, name := range j.names { // before the first has taken its time
+		if err := removable(filepath.Join(j.dir, name)); err != nil {
+			_, _ = fmt.Fprintf(problems, "rival: %v\n", err) // there is nobody to tell that it failed
+			return notRun
+		}
+	}
 	tclog.SetDefault(tclog.NewNoopLogger()) // it greets every engine with ten lines
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	command, remove, err := j.contender(ctx)
 	defer remove()
-	status := ran
-	for _, name := range j.names {
-		if err == nil {
+	if err != nil && ctx.Err() == nil {
+		progress("%v", err)
+		return notRun
+	}
+	return each(ctx, j.names, func(name string) error { return j.rival(ctx, name, command, out) })
+}
+
+// each runs one after the other, as far as their servers are there, until ctx ends or one cannot be run.
+func each(ctx context.Context, names []string, run func(name string) error) (status int) {
+	status = notRun // until one was
+	for _, name := range names {
+		var err error
+		if ctx.Err() == nil {
 			progress("%s", name)
-			err = j.rival(ctx, name, command, out)
+			err = run(name)
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -96,10 +114,11 @@ func run(args []string, out, problems io.Writer) int {
 			return interrupted
 		case errors.Is(err, stores.ErrNotInstalled) || errors.Is(err, docker.ErrNoBackend):
 			progress("%s is left out: %v", name, err)
-			err = nil
 		case err != nil:
 			progress("%s: %v", name, err)
 			return notRun
+		default:
+			status = ran
 		}
 	}
 	return status
@@ -136,14 +155,22 @@ func (j *job) rival(ctx context.Context, name, command string, out io.Writer) er
 	}
 	opts.Plan = torture.Draw(&opts)
 	dir := filepath.Join(j.dir, name)
-	if err := os.RemoveAll(dir); err != nil { // of an earlier run
+	if err := removable(dir); err != nil { // it has come to be since it was looked at
+		return err
+	}
+	if err := os.RemoveAll(dir); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	opts.Logs = filepath.Join(dir, "servers")
-	err := write(dir, "plan.txt", func(w io.Writer) error { return torture.WritePlan(w, opts.Plan) })
+	err := write(dir, "plan.txt", func(w io.Writer) error {
+		if _, err := fmt.Fprintf(w, "%s %s, seed %d\n", planHead, name, opts.Seed); err != nil {
+			return err
+		}
+		return torture.WritePlan(w, opts.Plan)
+	})
 	if err != nil {
 		return err
 	}
@@ -157,6 +184,28 @@ func (j *job) rival(ctx context.Context, name, command string, out io.Writer) er
 		write(dir, "result.json", result.WriteJSON),
 		write(dir, "summary.txt", result.WriteSummary),
 		result.WriteSummary(out))
+}
+
+// planHead is what the plans begin with that this program writes, and by which it knows its folders.
+const planHead = "# A plan of rival, for"
+
+// removable says why not: what is there may be somebody's, as /var/lib/etcd is with -out /var/lib.
+func removable(dir string) error {
+	there, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(there) == 0 {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("looking for an earlier run: %w", err)
+	}
+	plan, err := os.ReadFile(filepath.Join(dir, "plan.txt"))
+	switch {
+	case errors.Is(err, fs.ErrNotExist), err == nil && !strings.HasPrefix(string(plan), planHead):
+		return fmt.Errorf("folder %s: what is in it is of no run of this program, and would be removed", dir)
+	case err != nil:
+		return fmt.Errorf("looking for an earlier run: %w", err)
+	}
+	return nil
 }
 
 func parse(args []string, problems io.Writer) (*job, error) {
@@ -220,14 +269,15 @@ func words(list string) []string {
 	return all
 }
 
-// again is the command that runs the same plan: it is drawn from the seed.
+// again is the command that runs the same plan, which is drawn from the seed, wherever the repository is: make sees to the
+// servers.
 func (j *job) again(name string) string {
-	command := fmt.Sprintf("go run -C rivals ./cmd/rival -rivals %s -duration %v -seed %d -contenders %d -clients %d -timeout %v",
-		name, j.opts.Duration, j.opts.Seed, j.opts.Contenders, j.opts.Clients, j.opts.Timeout)
+	faults := "all"
 	if j.faults != nil {
-		command += " -faults " + strings.Join(j.faults, ",")
+		faults = strings.Join(j.faults, ",")
 	}
-	return command
+	return fmt.Sprintf("make torture-rivals RIVALS=%s DURATION=%v SEED=%d FAULTS=%s TORTURE='-contenders %d -clients %d -timeout %v'",
+		name, j.opts.Duration, j.opts.Seed, faults, j.opts.Contenders, j.opts.Clients, j.opts.Timeout)
 }
 
 func write(dir, name string, f func(io.Writer) error) error {
