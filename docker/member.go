@@ -13,6 +13,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -186,7 +187,7 @@ func (m *member) running(ctx context.Context) error {
 		return err
 	}
 	if !c.State.Running {
-		return fmt.Errorf("container %s, exit code %d %s", c.State.Status, c.State.ExitCode, c.State.Error)
+		return fmt.Errorf("container %s, exit code %d %s: %w", c.State.Status, c.State.ExitCode, c.State.Error, os.ErrProcessDone)
 	}
 	return nil
 }

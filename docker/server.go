@@ -52,6 +52,13 @@ func (s *Server) Kill(ctx context.Context) error { return s.did("kill", s.node.k
 // wait until the server serves: WaitServing does.
 func (s *Server) Start(ctx context.Context) error { return s.did("start", s.node.start(ctx)) }
 
+// Running returns nil if the server's process runs, paused or not, and an error that
+// matches os.ErrProcessDone if it has ended. Of servers that ZK_SERVERS names it is not
+// known, and so nil.
+func (s *Server) Running(ctx context.Context) error {
+	return s.did("look for the process", s.node.running(ctx))
+}
+
 // Pause freezes the server: its connections stay open, new ones are accepted by
 // its kernel, and nothing is answered.
 func (s *Server) Pause(ctx context.Context) error { return s.did("pause", s.node.pause(ctx)) }
