@@ -9,12 +9,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/lockkeeper/lockkeeper/docker"
 )
 
 // An operator does things by hand, directly at the servers. Each errand is in a session of its own.
@@ -41,6 +44,9 @@ const errandBound = 5 * time.Second
 
 // errand runs f with a connection. It is given up when ctx ends, or after errandBound.
 func (o *operator) errand(ctx context.Context, f func(*zk.Conn) error) error {
+	if o == nil { // there is no ensemble
+		return fmt.Errorf("operator: %w", docker.ErrUnsupported)
+	}
 	return o.errandAt(ctx, o.servers, f)
 }
 
@@ -137,6 +143,51 @@ func (o *operator) deleteParent(ctx context.Context, path string) error {
 			}
 		}
 	})
+}
+
+// exists says whether there is a node, as of now.
+func (o *operator) exists(ctx context.Context, path string) (exists bool, err error) {
+	err = o.errand(ctx, func(conn *zk.Conn) (err error) {
+		exists, _, err = stat(conn, path)
+		return err
+	})
+	return exists, err
+}
+
+// Where the counter of sequence numbers sticks, and where that of the counted path is at the start.
+const (
+	counterEnd     = math.MaxInt32
+	counterPlanted = counterEnd - 300
+)
+
+// counter returns the sequence number that the next child of a path gets: counterEnd if it is at its end, and one more than
+// the highest that was given out else.
+func (o *operator) counter(ctx context.Context, path string) (next int32, err error) {
+	err = o.errand(ctx, func(conn *zk.Conn) error {
+		exists, s, err := stat(conn, path)
+		if err == nil && !exists {
+			err = fmt.Errorf("%s: %w", path, zk.ErrNoNode)
+		}
+		if err == nil {
+			next = nextSequence(s)
+		}
+		return err
+	})
+	return next, err
+}
+
+// stat asks for a node's, as of now and not as of when the server last heard.
+func stat(conn *zk.Conn, path string) (bool, *zk.Stat, error) {
+	if _, err := conn.Sync("/"); err != nil {
+		return false, nil, err
+	}
+	return conn.Exists(path)
+}
+
+// nextSequence is the number of children that a node ever had, which is the next one's. The servers keep that, and show
+// twice as much, less the children that there are: so that what they show changes with deletions, too.
+func nextSequence(s *zk.Stat) int32 {
+	return int32((uint32(s.Cversion) + uint32(s.NumChildren)) >> 1)
 }
 
 // left returns the nodes of contenders at all paths.

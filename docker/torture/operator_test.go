@@ -5,6 +5,7 @@
 package torture
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/go-zookeeper/zk"
@@ -41,4 +42,48 @@ func TestServersThatDifferAreToldApart(t *testing.T) {
 	require.NoError(t, newOperator(other.Addrs()).deleteNode(t.Context(), containers[0], 5))
 	require.ErrorContains(t, newOperator(other.Addrs()).deleteNode(t.Context(), containers[0], 0), "nobody is at")
 	require.NoError(t, newOperator(other.Addrs()).deleteParent(t.Context(), containers[0]))
+}
+
+func TestSequenceNumberOfTheNextChildIsToldByWhatServersShow(t *testing.T) {
+	for _, created := range []int32{0, 1, 7, 1 << 30, 1<<30 + 1, counterPlanted, counterEnd - 1, counterEnd} {
+		for _, standing := range []int32{0, 1, 5} {
+			shown := 2*created - standing // it overflows, as theirs does
+			require.Equal(t, created, nextSequence(&zk.Stat{Cversion: shown, NumChildren: standing}))
+		}
+	}
+}
+
+func TestOperatorKnowsTheSequenceNumberOfTheNextChild(t *testing.T) {
+	e := docker.Start(t, &docker.Options{Counters: map[string]int32{countedPath: counterPlanted, root + "/stuck": counterEnd - 1}})
+	o := newOperator(e.Addrs())
+	next, err := o.counter(t.Context(), countedPath)
+	require.NoError(t, err)
+	require.EqualValues(t, counterPlanted, next)
+	join := func(path string) (name string) {
+		require.NoError(t, o.errand(t.Context(), func(conn *zk.Conn) (err error) {
+			name, err = conn.Create(path+"/x-lock-", nil, zk.FlagSequence, zk.WorldACL(zk.PermAll))
+			return err
+		}))
+		return name
+	}
+	for _, path := range []string{countedPath, root + "/stuck"} {
+		for range 3 { // the last ones beyond the end
+			next, err := o.counter(t.Context(), path)
+			require.NoError(t, err)
+			name := join(path)
+			require.Equal(t, fmt.Sprintf("%s/x-lock-%010d", path, next), name)
+			require.NoError(t, o.deleteNode(t.Context(), path, 0)) // it changes what servers show
+		}
+	}
+	next, err = o.counter(t.Context(), root+"/stuck")
+	require.NoError(t, err)
+	require.EqualValues(t, counterEnd, next)
+
+	_, err = o.counter(t.Context(), root+"/nowhere")
+	require.ErrorIs(t, err, zk.ErrNoNode)
+	for path, is := range map[string]bool{countedPath: true, root + "/nowhere": false} {
+		exists, err := o.exists(t.Context(), path)
+		require.NoError(t, err)
+		require.Equal(t, is, exists)
+	}
 }
