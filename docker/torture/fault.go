@@ -5,13 +5,15 @@
 package torture
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -30,20 +32,26 @@ const (
 
 func (h hits) servers() bool { return h == onServer || h == onAll }
 
-// heal takes a fault back.
+// heal takes a fault back. An error that matches errMissed says that there was none: nothing has come of it.
 type heal func(context.Context) error
 
 // A kind of fault.
 type kind struct {
-	says   string
-	hits   hits
-	lasts  func(dice) time.Duration
-	args   func(dice) []string
+	says  string
+	hits  hits
+	lasts func(*Options) (least, most time.Duration)
+	takes []word
+
+	// inject does it, and returns what takes it back. With an error it may have done a part, and what it returns then, unless
+	// that is nil, takes back whatever was done.
 	inject func(ctx context.Context, s *stage, args []string, lasts time.Duration) (heal, error)
 }
 
 // errBusy says that what a fault was to hit is broken already in a way that excludes it.
 var errBusy = errors.New("another fault is on it")
+
+// errMissed says that a fault had no effect.
+var errMissed = errors.New("no effect")
 
 // Kinds are the names of all faults.
 func Kinds() []string { return slices.Sorted(maps.Keys(kinds)) }
@@ -51,13 +59,24 @@ func Kinds() []string { return slices.Sorted(maps.Keys(kinds)) }
 // Says is what a fault does, in a few words.
 func Says(kind string) string { return kinds[kind].says }
 
-func lasting(a, b int) func(dice) time.Duration {
-	return func(d dice) time.Duration { return d.part(a, b) }
+// lasting is from a/16 to b/16 of T.
+func lasting(a, b time.Duration) func(*Options) (least, most time.Duration) {
+	return func(o *Options) (least, most time.Duration) { return o.Timeout * a / 16, o.Timeout * b / 16 }
 }
 
-func aServer(d dice) []string    { return []string{d.server()} }
-func aContender(d dice) []string { return []string{d.contender()} }
-func nothing(dice) []string      { return nil }
+// restarting is the time that it takes to restart all servers: each has to start, and to find the others.
+func restarting(o *Options) (least, most time.Duration) {
+	n := time.Duration(o.Servers)
+	return n * (4*time.Second + o.Timeout/2), n * (5*time.Second + o.Timeout)
+}
+
+// reaping is the time that it takes until a parent is removed: who is in line comes to an end, and servers look once a second.
+func reaping(o *Options) (least, most time.Duration) {
+	least, most = lasting(12, 24)(o)
+	return least + 2*time.Second, most + 2*time.Second
+}
+
+func these(words ...word) []word { return words }
 
 // kinds are all faults, by name.
 var kinds map[string]kind
@@ -65,77 +84,62 @@ var kinds map[string]kind
 func init() {
 	kinds = map[string]kind{
 		"kill-server": {
-			"a server is ended by kill -9, and started again", onServer, lasting(2, 24), aServer, killServer,
+			"a server is ended by kill -9, and started again", onServer, lasting(2, 24), these(aServer), killServer,
 		},
 		"pause-server": {
-			"a server is stopped by SIGSTOP", onServer, lasting(4, 32), aServer,
-			onOne(Server.Pause, Server.Unpause),
+			"a server is frozen, by its container's engine or by SIGSTOP: its connections stay, and nothing is answered", onServer,
+			lasting(4, 32), these(aServer), onOne(Server.Pause, Server.Unpause),
 		},
 		"cut-server": {
-			"a server is cut off from all others and from clients", onServer, lasting(8, 32), aServer,
+			"a server is cut off from all others and from clients", onServer, lasting(8, 32), these(aServer),
 			onOne(Server.Cut, Server.Mend),
 		},
 		"cut-follower": {
-			"a follower is cut off from the leader, and its clients stay", onServer, lasting(12, 48),
-			func(dice) []string { return []string{"follower"} },
+			"a follower is cut off from the leader, and its clients stay", onServer, lasting(12, 48), these(aFollower),
 			onOne(Server.CutFromPeers, Server.Mend),
 		},
 		"isolate-leader": {
-			"the leader is cut off with some of the clients", onServer, lasting(12, 48), aContender, isolateLeader,
+			"the leader is cut off with some of the clients", onServer, lasting(12, 48), these(aContender), isolateLeader,
 		},
 		"fill-disk": {
-			"a server's disk is full", onServer, lasting(16, 32), aServer, fillDisk,
+			"a server's disk is full", onServer, lasting(16, 32), these(aServer), fillDisk,
 		},
 		"rolling-restart": {
-			"all servers are restarted, one after the other", onAll, lasting(32, 48), nothing, rollingRestart,
+			"all servers are restarted, one after the other", onAll, restarting, nil, rollingRestart,
 		},
 		"kill-contender": {
-			"a contender is ended by kill -9, and another begins", onContender, lasting(1, 32), aContender, killContender,
+			"a contender is ended by kill -9, and another begins", onContender, lasting(1, 32), these(aContender), killContender,
 		},
 		"pause-contender": {
-			"a contender is stopped by SIGSTOP, for up to 3 T", onContender, lasting(3, 48), aContender, pauseContender,
+			"a contender is stopped by SIGSTOP, for up to 3 T", onContender, lasting(3, 48), these(aContender), pauseContender,
 		},
 		"cut-contender": {
 			"what passes between a contender and all servers is lost, both ways or one way", onContender, lasting(3, 32),
-			func(d dice) []string {
-				return []string{d.contender(), []string{"both", "to-server", "to-client"}[d.IntN(3)]}
-			}, cutContender,
+			these(aContender, aDirection), cutContender,
 		},
 		"refuse": {
-			"a contender's connections are reset and refused", onContender, lasting(1, 24), aContender, refuse,
+			"a contender's connections are reset and refused", onContender, lasting(1, 24), these(aContender), refuse,
 		},
 		"slow": {
-			"what passes between a contender and the servers takes long", onContender, lasting(8, 32),
-			func(d dice) []string { return []string{d.contender(), d.part(0, 2).String()} }, slow,
+			"what passes between a contender and the servers takes long", onContender, lasting(8, 32), these(aContender, aDelay), slow,
 		},
 		"step-clock": {
 			"a contender's wall clock is stepped, forward or back, and set right again", onContender, lasting(4, 32),
-			func(d dice) []string {
-				step := d.between(time.Second, 4*d.opts.Timeout)
-				if d.IntN(4) == 0 {
-					step = time.Hour
-				}
-				if d.IntN(2) == 0 {
-					step = -step
-				}
-				return []string{d.contender(), step.Truncate(time.Second).String()}
-			}, stepClock,
+			these(aContender, aStep), stepClock,
 		},
 		"lose-reply": {
-			"the answer to a join, a release or a heartbeat of a contender is lost with its connection", onContender, lasting(1, 8),
-			aContender, loseReply,
+			"the answer to a join, a release or a heartbeat of a contender is lost with its connection", onContender, lasting(4, 16),
+			these(aContender, aRequest), loseReply,
 		},
 		"delete-node": {
-			"an operator deletes a contender's node, the first in line or another", onTree, lasting(2, 8),
-			func(d dice) []string { return []string{d.path(), fmt.Sprint(d.IntN(3))} }, deleteNode,
+			"an operator deletes a contender's node, the first in line or another", onTree, lasting(2, 8), these(aPath, aPlace),
+			deleteNode,
 		},
 		"delete-parent": {
-			"an operator deletes a lock's parent with all in it", onTree, lasting(2, 8),
-			func(d dice) []string { return []string{d.opts.paths()[d.IntN(len(containers))]} }, deleteParent,
+			"an operator deletes a lock's parent with all in it", onTree, lasting(2, 8), these(aContainer), deleteParent,
 		},
 		"reap": {
-			"a lock rests until the servers have removed its parent", onTree, lasting(12, 24),
-			func(d dice) []string { return []string{d.opts.paths()[d.IntN(len(containers))]} }, rest,
+			"a lock rests until the servers have removed its parent", onTree, reaping, these(aContainer), reap,
 		},
 		// Planted at the start: there is nothing to inject.
 		"counter": {says: "a lock's counter of sequence numbers is near its end, and reaches it", hits: onTree},
@@ -144,44 +148,80 @@ func init() {
 
 // A hospital knows what is broken, so that no two faults are on the same thing in ways that exclude each other.
 type hospital struct {
-	mu   sync.Mutex // guards busy
-	busy map[string]bool
+	mu   sync.Mutex        // guards kept
+	kept map[string]health // of what is not well
 }
+
+type health int
+
+const (
+	broken health = iota
+	recovering
+)
 
 // admit takes a thing, until it is discharged.
 func (h *hospital) admit(what string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.busy[what] {
+	if _, here := h.kept[what]; here {
 		return fmt.Errorf("%s: %w", what, errBusy)
 	}
-	if h.busy == nil {
-		h.busy = map[string]bool{}
+	if h.kept == nil {
+		h.kept = map[string]health{}
 	}
-	h.busy[what] = true
+	h.kept[what] = broken
 	return nil
+}
+
+// recovers notes that the fault on a thing was taken back, and that the thing is not yet what it was.
+func (h *hospital) recovers(what string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if _, here := h.kept[what]; here {
+		h.kept[what] = recovering
+	}
+}
+
+// isBroken says whether there is a fault on one of some things.
+func (h *hospital) isBroken(things []string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.ContainsFunc(things, func(what string) bool {
+		how, here := h.kept[what]
+		return here && how == broken
+	})
 }
 
 func (h *hospital) discharge(what string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.busy, what)
+	delete(h.kept, what)
 }
 
-// admitted runs f on a thing, which is discharged when f fails or when what f did is taken back.
+// admitted runs f, an injection, on a thing, which is discharged when what f did is taken back, or at once if f did nothing.
 func (h *hospital) admitted(what string, f func() (heal, error)) (heal, error) {
 	if err := h.admit(what); err != nil {
 		return nil, err
 	}
 	back, err := f()
-	if err != nil {
+	if back == nil {
 		h.discharge(what)
 		return nil, err
 	}
 	return func(ctx context.Context) error {
 		defer h.discharge(what)
 		return back(ctx)
-	}, nil
+	}, err
+}
+
+// bed is a server's name in the hospital.
+func (s *stage) bed(server Server) string { return fmt.Sprint("server ", s.number(server)) }
+
+func (s *stage) beds() (all []string) {
+	for _, server := range s.servers.All() {
+		all = append(all, s.bed(server))
+	}
+	return all
 }
 
 // server finds a server by its number or its role.
@@ -194,7 +234,10 @@ func (s *stage) server(ctx context.Context, name string) (Server, error) {
 		if err != nil || name == "leader" {
 			return leader, err
 		}
-		followers := slices.DeleteFunc(all, func(one Server) bool { return one == leader })
+		followers, err := s.followers(ctx, leader)
+		if err != nil {
+			return nil, err
+		}
 		if len(followers) == 0 {
 			return nil, errors.New("no follower")
 		}
@@ -207,13 +250,86 @@ func (s *stage) server(ctx context.Context, name string) (Server, error) {
 	return all[n-1], nil
 }
 
+// followers are the servers that follow, which one that has not yet come back does not.
+func (s *stage) followers(ctx context.Context, leader Server) ([]Server, error) {
+	if by, ok := s.servers.(interface {
+		Followers(ctx context.Context) ([]Server, error)
+	}); ok {
+		return by.Followers(ctx)
+	}
+	// Of servers that are not asked for their role, those that serve without leading.
+	return slices.DeleteFunc(s.servers.All(), func(one Server) bool {
+		ctx, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+		defer cancel()
+		return one == leader || one.WaitServing(ctx) != nil
+	}), nil
+}
+
+// Followers are the servers that say that they follow.
+func (e ensemble) Followers(ctx context.Context) ([]Server, error) {
+	followers, err := e.Ensemble.Followers(ctx)
+	all := make([]Server, len(followers))
+	for i, one := range followers {
+		all[i] = one
+	}
+	return all, err
+}
+
+// serves waits until a server that was started again serves. It has a time for that, of which none passes while another
+// server is broken: these two may be what a quorum lacks.
+func (s *stage) serves(ctx context.Context, server Server) error {
+	s.hospital.recovers(s.bed(server))
+	bound := s.servingBound()
+	for left := bound; ; {
+		began, alone := time.Now(), !s.hospital.isBroken(s.beds())
+		look, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		err := server.WaitServing(look)
+		if err == nil {
+			cancel()
+			return nil
+		}
+		<-look.Done() // whatever has failed at once is not asked again at once
+		cancel()
+		if alone && !s.hospital.isBroken(s.beds()) {
+			left -= time.Since(began)
+		}
+		if left <= 0 {
+			return fmt.Errorf("it did not serve within %v: %w", bound, err)
+		}
+	}
+}
+
+// servingBound is how long a server may take to serve once it was started.
+func (s *stage) servingBound() time.Duration { return faultBound + 2*s.opts.Timeout }
+
 // onServer breaks one server.
 func (s *stage) onServer(ctx context.Context, name string, f func(Server) (heal, error)) (heal, error) {
 	server, err := s.server(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	return s.hospital.admitted(fmt.Sprint("server ", s.number(server)), func() (heal, error) { return f(server) })
+	return s.hospital.admitted(s.bed(server), func() (heal, error) {
+		if err := s.ended(ctx, server); err != nil {
+			return func(ctx context.Context) error { return server.Start(ctx) }, err
+		}
+		return f(server)
+	})
+}
+
+// ended notes that a server on which there is no fault has ended: whoever ended it and started it again would hide that.
+func (s *stage) ended(ctx context.Context, server Server) error {
+	asked, ok := server.(interface {
+		Running(ctx context.Context) error
+	})
+	if !ok {
+		return nil
+	}
+	err := asked.Running(ctx)
+	if !errors.Is(err, os.ErrProcessDone) {
+		return nil // that it could not be asked says nothing
+	}
+	s.amiss("%s has ended by itself: %v", s.bed(server), err)
+	return err
 }
 
 func onOne(hurt, mend func(Server, context.Context) error) func(context.Context, *stage, []string, time.Duration) (heal, error) {
@@ -230,7 +346,7 @@ func killServer(ctx context.Context, s *stage, args []string, _ time.Duration) (
 			if err := server.Start(ctx); err != nil {
 				return err
 			}
-			return nil
+			return s.serves(ctx, server)
 		}, server.Kill(ctx)
 	})
 }
@@ -242,9 +358,16 @@ func fillDisk(ctx context.Context, s *stage, args []string, _ time.Duration) (he
 		if !ours {
 			return nil, docker.ErrUnsupported // its disk is everybody's
 		}
+		err := server.FillDisk(ctx)
+		if errors.Is(err, docker.ErrUnsupported) {
+			return nil, err // and it need not be killed to take nothing back
+		}
 		return func(ctx context.Context) error {
-			return errors.Join(server.Kill(ctx), server.FreeDisk(ctx), server.Start(ctx))
-		}, server.FillDisk(ctx)
+			if err := errors.Join(server.Kill(ctx), server.FreeDisk(ctx), server.Start(ctx)); err != nil {
+				return err
+			}
+			return s.serves(ctx, server)
+		}, err
 	})
 }
 
@@ -269,6 +392,7 @@ func isolateLeader(ctx context.Context, s *stage, args []string, _ time.Duration
 	})
 }
 
+// rollingRestart restarts all, and is over when they are: it is given no other end than that of the run.
 func rollingRestart(ctx context.Context, s *stage, _ []string, lasts time.Duration) (heal, error) {
 	var taken []string
 	free := func() {
@@ -276,40 +400,64 @@ func rollingRestart(ctx context.Context, s *stage, _ []string, lasts time.Durati
 			s.hospital.discharge(what)
 		}
 	}
-	for _, server := range s.servers.All() {
-		what := fmt.Sprint("server ", s.number(server))
+	for _, what := range s.beds() {
 		if err := s.hospital.admit(what); err != nil {
 			free()
 			return nil, err
 		}
 		taken = append(taken, what)
 	}
+	next, stop := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan error, 1)
-	s.errands.Go(func() {
-		ctx, cancel := context.WithTimeout(ctx, lasts)
-		defer cancel()
-		var err error
-		for _, server := range s.servers.All() {
-			err = errors.Join(err, server.Kill(ctx), server.Start(ctx), server.WaitServing(ctx))
-			if ctx.Err() != nil {
-				break
-			}
-		}
-		done <- err
-	})
-	return func(ctx context.Context) error {
+	s.errands.Go(func() { done <- s.restartAll(next) })
+	began := time.Now()
+	return func(context.Context) error {
 		defer free()
+		if time.Since(began) < lasts { // it is the end of the run
+			stop()
+		}
 		err := <-done
-		if err == nil {
-			return nil
-		}
-		// What was not reached within its time is seen to.
-		var again error
-		for _, server := range s.servers.All() {
-			again = errors.Join(again, server.Start(ctx))
-		}
-		return again
+		stop()
+		return err
 	}, nil
+}
+
+// restartAll restarts one server after the other, each when the one before serves. It begins with no further one when ctx
+// has ended.
+func (s *stage) restartAll(ctx context.Context) error {
+	all := s.servers.All()
+	for i, server := range all {
+		if ctx.Err() != nil {
+			return fmt.Errorf("%d of %d servers were restarted: %w", i, len(all), errMissed)
+		}
+		_ = s.within(ctx, func(ctx context.Context) error { return s.ended(ctx, server) }) // it is started in any case
+		err := s.within(ctx, server.Kill)
+		if again := s.revive(ctx, server); again != nil {
+			s.amiss("server %d, which was to be restarted, has not come back: %v", i+1, errors.Join(err, again))
+			return fmt.Errorf("%d of %d servers were restarted: %w", i, len(all), errMissed)
+		}
+		if err != nil {
+			return fmt.Errorf("%w: %w", errMissed, err)
+		}
+	}
+	return nil
+}
+
+// revive starts a server, and waits until it serves.
+func (s *stage) revive(ctx context.Context, server Server) error {
+	return s.within(ctx, func(ctx context.Context) error {
+		if err := server.Start(ctx); err != nil {
+			return err
+		}
+		return server.WaitServing(ctx)
+	})
+}
+
+// within does something to a server, within the time that one may take to serve, and also when ctx has ended.
+func (s *stage) within(ctx context.Context, f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.servingBound())
+	defer cancel()
+	return f(ctx)
 }
 
 func killContender(_ context.Context, s *stage, args []string, _ time.Duration) (heal, error) {
@@ -318,8 +466,12 @@ func killContender(_ context.Context, s *stage, args []string, _ time.Duration) 
 		return nil, err
 	}
 	return s.hospital.admitted(c.body(), func() (heal, error) {
+		next := func(context.Context) error { return c.start() }
+		if c.hasEnded() { // by itself, which is told elsewhere: what takes its place can be killed
+			return next, errEnded(c)
+		}
 		c.kill()
-		return func(context.Context) error { return c.start() }, nil
+		return next, nil
 	})
 }
 
@@ -329,20 +481,39 @@ func pauseContender(_ context.Context, s *stage, args []string, _ time.Duration)
 		return nil, err
 	}
 	return s.hospital.admitted(c.body(), func() (heal, error) {
+		if c.hasEnded() {
+			return nil, errEnded(c)
+		}
 		return func(context.Context) error { return c.thaw() }, c.freeze()
 	})
 }
 
+// hasEnded says that the current life has.
+func (c *contender) hasEnded() bool {
+	select {
+	case <-c.current().ended:
+		return true
+	default:
+		return false
+	}
+}
+
+func errEnded(c *contender) error { return fmt.Errorf("%s has ended by itself", c.body()) }
+
+// stepClock steps a clock that BuildStepping has made: checkPlan has seen to it that it has one.
 func stepClock(_ context.Context, s *stage, args []string, _ time.Duration) (heal, error) {
 	c, err := s.contender(args[0])
 	if err != nil {
 		return nil, err
 	}
-	by, err := time.ParseDuration(strings.Join(args[1:], " "))
+	by, err := time.ParseDuration(args[1])
 	if err != nil {
 		return nil, err
 	}
 	return s.hospital.admitted(c.body(), func() (heal, error) {
+		if c.hasEnded() {
+			return nil, errEnded(c)
+		}
 		c.tell(Step + " " + by.String())
 		return func(context.Context) error {
 			c.tell(Step + " " + (-by).String())
@@ -368,13 +539,11 @@ func (s *stage) onLinks(name string, spoil func(*docker.Proxy)) (heal, error) {
 	})
 }
 
+// directions are the words for the ways of what passes between a contender and the servers.
+var directions = []string{"both", "to-server", "to-client"}
+
 func cutContender(_ context.Context, s *stage, args []string, _ time.Duration) (heal, error) {
-	way, known := map[string]docker.Direction{
-		"both": docker.Both, "to-server": docker.ToServer, "to-client": docker.ToClient,
-	}[strings.Join(args[1:], " ")]
-	if !known {
-		return nil, fmt.Errorf("no direction in %q", args)
-	}
+	way := []docker.Direction{docker.Both, docker.ToServer, docker.ToClient}[slices.Index(directions, args[1])]
 	return s.onLinks(args[0], func(p *docker.Proxy) { p.Swallow(way) })
 }
 
@@ -383,37 +552,78 @@ func refuse(_ context.Context, s *stage, args []string, _ time.Duration) (heal, 
 }
 
 func slow(_ context.Context, s *stage, args []string, _ time.Duration) (heal, error) {
-	by, err := time.ParseDuration(strings.Join(args[1:], " "))
+	by, err := time.ParseDuration(args[1])
 	if err != nil {
 		return nil, err
 	}
 	return s.onLinks(args[0], func(p *docker.Proxy) { p.Delay(docker.Both, by/2) })
 }
 
-// loseReply loses the answer to whatever writes: a join, a heartbeat, a release. Of a protocol that is not ZooKeeper's, which
-// the proxies do not understand, it loses all answers for a while.
+// loseReply loses the answer to the next request of a kind, at each server that has one. Of a protocol that is not
+// ZooKeeper's, which the proxies do not understand, it loses all answers for a while.
 func loseReply(_ context.Context, s *stage, args []string, _ time.Duration) (heal, error) {
 	if !s.isZooKeeper() {
 		return s.onLinks(args[0], func(p *docker.Proxy) { p.Swallow(docker.ToClient) })
 	}
-	return s.onLinks(args[0], func(p *docker.Proxy) { p.LoseAnswer(isWrite) })
+	var lost []<-chan struct{}
+	back, err := s.onLinks(args[0], func(p *docker.Proxy) { lost = append(lost, p.LoseAnswer(requestsOf[args[1]])) })
+	if err != nil {
+		return back, err
+	}
+	return func(ctx context.Context) error {
+		err := back(ctx)
+		for _, happened := range lost {
+			select {
+			case <-happened:
+				return err
+			default:
+			}
+		}
+		return errors.Join(err, fmt.Errorf("no answer to a %s came by: %w", args[1], errMissed))
+	}, nil
 }
 
-// isWrite says that a request is a create, a delete or a transaction.
-func isWrite(frame []byte) bool {
-	const opCreate, opDelete, opMulti, opCreateContainer = 1, 2, 14, 19
-	if len(frame) < 8 {
-		return false
-	}
-	switch frame[7] {
-	case opCreate, opDelete, opMulti, opCreateContainer:
-		return frame[4] == 0 && frame[5] == 0 && frame[6] == 0
-	}
-	return false
+// requestsOf know the requests of a kind by their frames.
+var requestsOf = map[string]func(frame []byte) bool{"join": isJoin, "release": isRelease, "heartbeat": isHeartbeat}
+
+// Operations of ZooKeeper's protocol.
+const (
+	opCreate = 1
+	opDelete = 2
+	opCheck  = 13
+	opMulti  = 14
+)
+
+// aboutPath says that a frame is a request for an operation on a node, whose path comes first. The beginning of a
+// connection, which has no operation, may have any number in its place.
+func aboutPath(frame []byte, op uint32) bool {
+	return len(frame) > 12 && binary.BigEndian.Uint32(frame[4:]) == op && frame[12] == '/'
 }
+
+// isMulti says that a frame is a transaction that begins with an operation.
+func isMulti(frame []byte, first uint32) bool {
+	return len(frame) > 17 && binary.BigEndian.Uint32(frame[4:]) == opMulti && binary.BigEndian.Uint32(frame[8:]) == first &&
+		int32(binary.BigEndian.Uint32(frame[13:])) == -1 // which every header of an operation ends with
+}
+
+// isJoin says that a request makes a contender's node: alone, by its flags, which come last, or with a mark on the parent.
+func isJoin(frame []byte) bool {
+	const ephemeral = 1
+	return aboutPath(frame, opCreate) && frame[len(frame)-1]&ephemeral != 0 || isMulti(frame, opCreate)
+}
+
+// isRelease says that a request deletes a node. One that is only to be refused, behind what was not answered, has a name
+// that is nobody's.
+func isRelease(frame []byte) bool {
+	const version = 4
+	return aboutPath(frame, opDelete) && !bytes.HasSuffix(frame[:len(frame)-version], []byte("flush"))
+}
+
+// isHeartbeat says that a request is a transaction that only looks.
+func isHeartbeat(frame []byte) bool { return isMulti(frame, opCheck) }
 
 func deleteNode(ctx context.Context, s *stage, args []string, _ time.Duration) (heal, error) {
-	place, err := strconv.Atoi(strings.Join(args[1:], " "))
+	place, err := strconv.Atoi(args[1])
 	if err != nil {
 		return nil, err
 	}
@@ -421,15 +631,53 @@ func deleteNode(ctx context.Context, s *stage, args []string, _ time.Duration) (
 }
 
 func deleteParent(ctx context.Context, s *stage, args []string, _ time.Duration) (heal, error) {
-	return nowAndForAll, s.operator.deleteParent(ctx, args[0])
+	return s.hospital.admitted("tree "+args[0], func() (heal, error) { // not while it rests
+		return nowAndForAll, s.operator.deleteParent(ctx, args[0])
+	})
 }
 
 // nowAndForAll is the healing of what cannot be taken back.
 func nowAndForAll(context.Context) error { return nil }
 
-func rest(_ context.Context, s *stage, args []string, lasts time.Duration) (heal, error) {
-	for _, c := range s.contenders {
-		c.tell(Rest + " " + args[0] + " " + lasts.String())
+// reap has the contenders leave a path alone, and looks whether the servers have removed it by the end.
+func reap(ctx context.Context, s *stage, args []string, lasts time.Duration) (heal, error) {
+	if s.operator == nil {
+		return nil, docker.ErrUnsupported
 	}
-	return nowAndForAll, nil
+	return s.hospital.admitted("tree "+args[0], func() (heal, error) {
+		resting, over := context.WithTimeout(context.WithoutCancel(ctx), lasts)
+		done := make(chan error, 1)
+		s.errands.Go(func() { done <- s.rest(resting, args[0], s.operator.exists) })
+		return func(context.Context) error {
+			err := <-done
+			over()
+			return err
+		}, nil
+	})
+}
+
+// rest has all rest at a path until ctx ends, those that begin meanwhile as well, and returns nil when the path was seen to be
+// there and to go: one that is not there to begin with may have been deleted by hand a moment ago.
+func (s *stage) rest(ctx context.Context, path string, exists func(context.Context, string) (bool, error)) error {
+	until, _ := ctx.Deadline()
+	told := map[*life]bool{}
+	there := false
+	for {
+		for _, c := range s.contenders {
+			if l := c.current(); !told[l] {
+				told[l] = true
+				c.tell(Rest + " " + path + " " + time.Until(until).String())
+			}
+		}
+		is, err := exists(ctx, path)
+		if err == nil && there && !is {
+			return nil
+		}
+		there = there || err == nil && is
+		select {
+		case <-time.After(250 * time.Millisecond):
+		case <-ctx.Done():
+			return fmt.Errorf("%s was not seen to go: %w", path, errors.Join(errMissed, err))
+		}
+	}
 }

@@ -5,18 +5,27 @@
 package torture
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/lockkeeper/lockkeeper/docker"
 	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
 )
 
 // inflict does what the plan says, and returns when all of it was taken back, or ctx has ended.
 func (s *stage) inflict(ctx context.Context) {
 	var running sync.WaitGroup
-	for _, f := range s.opts.Plan {
+	if slices.Contains(s.opts.Faults, "counter") {
+		running.Go(func() { s.count("counter", s.planted(ctx)) })
+	}
+	// Those of a plan from a file may be in any order.
+	plan := slices.SortedStableFunc(slices.Values(s.opts.Plan), func(a, b Fault) int { return cmp.Compare(a.At, b.At) })
+	for _, f := range plan {
 		if s.until(ctx, f.At) != nil {
 			break
 		}
@@ -32,40 +41,83 @@ func (s *stage) fault(ctx context.Context, f Fault) {
 	note := func(format string, args ...any) {
 		s.journal.add(history.Event{At: s.time.now(), Kind: history.Fault, Text: fmt.Sprintf(format, args...)})
 	}
-	// The bound is no part of ctx: what is begun is seen through, so that nothing is broken when the run ends.
-	bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), faultBound)
-	defer cancel()
 	note("%v", f)
-	back, err := s.inject(ctx, bound, f)
+	back, err := s.inject(ctx, f)
+	if err == nil {
+		timer := time.NewTimer(f.For)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		err = s.takeBack(ctx, f, back)
+	}
 	s.count(f.Kind, err)
 	if err != nil {
 		note("%v was not done: %v", f, err)
 		return
 	}
-	timer := time.NewTimer(f.For)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-	bound, cancel = context.WithTimeout(context.WithoutCancel(ctx), faultBound)
-	defer cancel()
-	if err := back(bound); err != nil {
-		s.amiss("taking back %v: %v", f, err)
-	}
 	note("over: %v", f)
 }
 
 // inject tries for as long as the fault was to last: what it needs, a leader or a contender in line, may be missing for a
-// moment, and another fault may be on what it is to hit.
-func (s *stage) inject(ctx, bound context.Context, f Fault) (heal, error) {
+// moment, and another fault may be on what it is to hit. On error nothing is broken.
+func (s *stage) inject(ctx context.Context, f Fault) (heal, error) {
 	for giveUp := s.time.now() + history.Instant(f.For); ; {
-		back, err := kinds[f.Kind].inject(bound, s, f.Args, f.For)
-		if err == nil || s.time.now() > giveUp {
-			return back, err
+		var back heal
+		err := seenThrough(ctx, func(ctx context.Context) (err error) {
+			back, err = kinds[f.Kind].inject(ctx, s, f.Args, f.For)
+			return err
+		})
+		if err == nil {
+			return back, nil
+		}
+		if back != nil {
+			// Half of it may be done: the links refused and the server not cut, or a kill that was only late.
+			_ = s.takeBack(ctx, f, back) // it is not done in any case
+		}
+		if errors.Is(err, docker.ErrUnsupported) || s.time.now() > giveUp {
+			return nil, err
 		}
 		if s.until(ctx, time.Duration(s.time.now())+100*time.Millisecond) != nil {
 			return nil, err
+		}
+	}
+}
+
+// takeBack takes a fault back, or the half of one. It returns an error if there was none; that there was one and cannot be
+// taken back is amiss.
+func (s *stage) takeBack(ctx context.Context, f Fault, back heal) error {
+	err := seenThrough(ctx, back)
+	switch {
+	case errors.Is(err, errMissed):
+		return err
+	case err != nil && !errors.Is(err, docker.ErrUnsupported): // what cannot be taken back there could not be done either
+		s.amiss("taking back %v: %v", f, err)
+	}
+	return nil
+}
+
+// seenThrough does a part of a fault within faultBound, whether or not ctx ends meanwhile: what is begun is seen through, so
+// that nothing is broken when the run ends.
+func seenThrough(ctx context.Context, f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), faultBound)
+	defer cancel()
+	return f(ctx)
+}
+
+// planted looks whether the counter of the counted path was planted near its end.
+func (s *stage) planted(ctx context.Context) error {
+	for giveUp := s.time.now() + history.Instant(faultBound); ; {
+		next, err := s.operator.counter(ctx, countedPath)
+		if err == nil && next < counterPlanted {
+			return fmt.Errorf("the next node at %s gets the number %d: it was to be %d at least", countedPath, next, counterPlanted)
+		}
+		if err == nil || errors.Is(err, docker.ErrUnsupported) || s.time.now() > giveUp {
+			return err
+		}
+		if s.until(ctx, time.Duration(s.time.now())+100*time.Millisecond) != nil {
+			return err
 		}
 	}
 }

@@ -123,5 +123,5 @@ func (o *Options) Check() error {
 	if o.Log == nil {
 		o.Log = func(string, ...any) {}
 	}
-	return nil
+	return checkPlan(o, o.Plan)
 }

@@ -7,10 +7,12 @@ package torture
 import (
 	"bufio"
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -40,7 +42,7 @@ func WritePlan(w io.Writer, plan []Fault) error {
 
 // ReadPlan reads what WritePlan writes. Empty lines, and those that begin with #, are skipped.
 func ReadPlan(r io.Reader) ([]Fault, error) {
-	var plan []Fault
+	plan := []Fault{} // one without faults is one, too, and not a wish that one be drawn
 	in := bufio.NewScanner(r)
 	for n := 1; in.Scan(); n++ {
 		text := strings.TrimSpace(in.Text())
@@ -75,6 +77,125 @@ func readFault(text string) (f Fault, err error) {
 		return f, fmt.Errorf("%q is no fault: there are %s", f.Kind, strings.Join(Kinds(), ", "))
 	}
 	return f, nil
+}
+
+// checkPlan says what of a plan the run cannot do, and what is allowed there. What it lets pass has all that inject needs.
+func checkPlan(opts *Options, plan []Fault) error {
+	for _, f := range plan {
+		if err := f.check(opts); err != nil {
+			return fmt.Errorf("plan: %q: %w", f, err)
+		}
+	}
+	return nil
+}
+
+func (f Fault) check(opts *Options) error {
+	kind := kinds[f.Kind]
+	if kind.inject == nil && kind.says != "" {
+		return fmt.Errorf("fault %q: it is there from the start, and in no plan", f.Kind)
+	}
+	if kind.inject == nil || !slices.Contains(opts.Faults, f.Kind) {
+		allowed := slices.DeleteFunc(slices.Clone(opts.Faults), func(name string) bool { return kinds[name].inject == nil })
+		return fmt.Errorf("fault %q: of the faults of this run, allowed are %s", f.Kind, strings.Join(allowed, ", "))
+	}
+	if f.At < 0 || f.For < 0 || f.At > opts.Duration || f.For > opts.Duration-f.At {
+		return fmt.Errorf("at %v for %v: allowed is what begins and ends within the run, which has %v", f.At, f.For, opts.Duration)
+	}
+	if len(f.Args) != len(kind.takes) {
+		var names []string
+		for _, w := range kind.takes {
+			names = append(names, w.name)
+		}
+		return fmt.Errorf("%d arguments: wanted are %d: %s", len(f.Args), len(names), strings.Join(names, " "))
+	}
+	for i, w := range kind.takes {
+		if err := w.check(opts, f.Args[i]); err != nil {
+			return fmt.Errorf("%s %q: %w", w.name, f.Args[i], err)
+		}
+	}
+	return nil
+}
+
+// A word is an argument of a fault.
+type word struct {
+	name  string
+	draw  func(dice) string
+	check func(opts *Options, said string) error // nil, or what is allowed
+}
+
+// oneOf is a word of which all can be told.
+func oneOf(name string, draw func(dice) string, all func(*Options) []string) word {
+	return word{name, draw, func(opts *Options, said string) error {
+		if allowed := all(opts); !slices.Contains(allowed, said) {
+			return fmt.Errorf("allowed are %s", strings.Join(allowed, ", "))
+		}
+		return nil
+	}}
+}
+
+// upTo are the numbers from 1.
+func upTo(n int) []string {
+	numbers := make([]string, n)
+	for i := range numbers {
+		numbers[i] = fmt.Sprint(i + 1)
+	}
+	return numbers
+}
+
+var (
+	aServer = oneOf("server", dice.server, func(o *Options) []string {
+		return append([]string{"leader", "follower"}, upTo(o.Servers)...)
+	})
+	aFollower = oneOf("server", func(dice) string { return "follower" }, func(*Options) []string { return []string{"follower"} })
+
+	aContender = oneOf("contender", dice.contender, func(o *Options) []string { return upTo(o.Contenders) })
+
+	aDirection = oneOf("direction", func(d dice) string { return directions[d.IntN(len(directions))] },
+		func(*Options) []string { return directions })
+
+	aRequest = oneOf("request", func(d dice) string { return d.opts.requests()[d.IntN(len(d.opts.requests()))] }, (*Options).requests)
+
+	aPath = oneOf("path", dice.path, (*Options).paths)
+	// Servers do not reap the counted path, and who deletes it sets its counter back.
+	aContainer = oneOf("path", func(d dice) string { return containers[d.IntN(len(containers))] },
+		func(*Options) []string { return containers })
+
+	aPlace = word{"place", func(d dice) string { return fmt.Sprint(d.IntN(3)) }, func(_ *Options, said string) error {
+		if n, err := strconv.Atoi(said); err != nil || n < 0 {
+			return errors.New("allowed are 0, for the first in line, and more")
+		}
+		return nil
+	}}
+	// Up to T/2, both ways together: a client gives a server up that has not answered for somewhat less.
+	aDelay = word{"delay", func(d dice) string { return d.part(1, 8).String() }, func(_ *Options, said string) error {
+		if by, err := time.ParseDuration(said); err != nil || by <= 0 {
+			return errors.New("allowed are times above 0s")
+		}
+		return nil
+	}}
+	aStep = word{"step", func(d dice) string {
+		step := d.between(time.Second, 4*d.opts.Timeout)
+		if d.IntN(4) == 0 {
+			step = time.Hour
+		}
+		if d.IntN(2) == 0 {
+			step = -step
+		}
+		return step.Truncate(time.Second).String()
+	}, func(_ *Options, said string) error {
+		if by, err := time.ParseDuration(said); err != nil || by == 0 || by%time.Second != 0 {
+			return errors.New("allowed are whole seconds, forward or back")
+		}
+		return nil
+	}}
+)
+
+// requests are those of contenders of which an answer can be lost. What a rival sends while it holds is its own affair.
+func (o *Options) requests() []string {
+	if o.Rival != nil {
+		return []string{"join", "release"}
+	}
+	return []string{"join", "release", "heartbeat"}
 }
 
 // dice draw a plan.
@@ -129,14 +250,18 @@ func Draw(opts *Options) []Fault {
 			d.Shuffle(len(deck), func(i, j int) { deck[i], deck[j] = deck[j], deck[i] })
 		}
 		kind := kinds[deck[0]]
-		f := Fault{At: at, Kind: deck[0], For: min(kind.lasts(d), last-at).Round(time.Millisecond), Args: kind.args(d)}
-		deck = deck[1:]
-		if wait := d.roomFor(plan, f); wait > 0 {
-			f.At += wait
-			at = f.At
+		least, most := kind.lasts(opts)
+		f := Fault{At: at, Kind: deck[0], For: d.between(least, most)}
+		for _, w := range kind.takes {
+			f.Args = append(f.Args, w.draw(d))
 		}
-		if f.At+f.For <= last {
+		deck = deck[1:]
+		f.At += d.roomFor(plan, f)
+		// Towards the end they are shorter, but none so short that nothing would come of it.
+		if left := last - f.At; left >= least {
+			f.For = min(f.For, left.Truncate(time.Millisecond))
 			plan = append(plan, f)
+			at = f.At
 		}
 		at += d.part(1, 8)
 		if d.IntN(6) == 0 { // alone, now and then

@@ -6,6 +6,7 @@ package torture
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -76,6 +77,74 @@ func TestPlanIsReadAsItWasWritten(t *testing.T) {
 	for _, wrong := range []string{"kill-server 1", "at 1s for x kill-server", "at x for 1s kill-server", "at 1s for 1s flood"} {
 		_, err := ReadPlan(strings.NewReader("at 1s for 1s kill-server 1\n" + wrong))
 		require.ErrorContains(t, err, "line 2: ", wrong)
+	}
+}
+
+func TestPlanWithoutFaultsIsNotOneThatIsToBeDrawn(t *testing.T) {
+	plan, err := ReadPlan(strings.NewReader("# nothing\n"))
+	require.NoError(t, err)
+	require.NotNil(t, plan)
+	require.Empty(t, plan)
+}
+
+func TestPlanThatTheRunCannotDoIsRefusedWithWhatIsAllowed(t *testing.T) {
+	o := options(t, func(o *Options) {
+		o.Duration, o.Faults = time.Minute, []string{"counter", "kill-server", "lose-reply", "reap", "slow", "delete-node", "cut-contender", "step-clock"}
+	})
+	for _, wrong := range []struct{ line, says string }{
+		{"at 1s for 1s counter", `fault "counter": it is there from the start`},
+		{"at 1s for 1s kill-server", "0 arguments: wanted are 1: server"},
+		{"at 1s for 1s kill-server 1 2", "2 arguments: wanted are 1: server"},
+		{"at 1s for 1s kill-server 4", `server "4": allowed are leader, follower, 1, 2, 3`},
+		{"at 1s for 1s fill-disk 1", `fault "fill-disk": of the faults of this run, allowed are kill-server, lose-reply`},
+		{"at 1m1s for 1s kill-server 1", "allowed is what begins and ends within the run, which has 1m0s"},
+		{"at 59s for 2s kill-server 1", "allowed is what begins and ends within the run"},
+		{"at 2562047h for 2562047h kill-server 1", "allowed is what begins and ends within the run"},
+		{"at -1s for 2s kill-server 1", "allowed is what begins and ends within the run"},
+		{"at 1s for -2s kill-server 1", "allowed is what begins and ends within the run"},
+		{"at 1s for 1s slow 5 1s", `contender "5": allowed are 1, 2, 3, 4`},
+		{"at 1s for 1s slow 4 x", `delay "x": allowed are times above 0s`},
+		{"at 1s for 1s slow 4 0s", `delay "0s": allowed are times above 0s`},
+		{"at 1s for 1s step-clock 4 500ms", `step "500ms": allowed are whole seconds`},
+		{"at 1s for 1s cut-contender 4 up", `direction "up": allowed are both, to-server, to-client`},
+		{"at 1s for 1s lose-reply 4", "1 arguments: wanted are 2: contender request"},
+		{"at 1s for 1s lose-reply 4 read", `request "read": allowed are join, release, heartbeat`},
+		{"at 1s for 1s delete-node /torture/d 0", `path "/torture/d": allowed are /torture/a, /torture/b, /torture/c, /torture/counted`},
+		{"at 1s for 1s delete-node /torture/counted -1", `place "-1": allowed are 0`},
+		{"at 1s for 1s reap /torture/counted", `path "/torture/counted": allowed are /torture/a, /torture/b, /torture/c`},
+	} {
+		plan, err := ReadPlan(strings.NewReader("at 0s for 1m kill-server leader\n" + wrong.line))
+		require.NoError(t, err, wrong.line)
+		err = checkPlan(o, plan)
+		require.ErrorContains(t, err, wrong.says, wrong.line)
+		require.ErrorContains(t, err, fmt.Sprintf("plan: %q: ", plan[1]))
+		o.Plan = plan
+		require.Error(t, o.Check())
+	}
+}
+
+func TestPlanThatIsDrawnIsOneThatTheRunCanDo(t *testing.T) {
+	for _, change := range []func(*Options){
+		func(*Options) {},
+		func(o *Options) { o.Duration = 10 * time.Second },
+		func(o *Options) { o.Servers, o.Timeout, o.Contenders = 5, 40*time.Second, 16 },
+		func(o *Options) { o.Servers, o.Timeout, o.Duration = 5, 2*time.Second, time.Hour },
+		func(o *Options) { o.Rival = &Rival{Without: map[string]string{"reap": "nobody does"}} },
+		func(o *Options) { o.Faults = []string{"rolling-restart"} },
+	} {
+		for seed := range uint64(10) {
+			o := options(t, func(o *Options) {
+				change(o)
+				o.Seed = seed
+			})
+			plan := Draw(o)
+			require.NoError(t, checkPlan(o, plan))
+			for _, f := range plan {
+				least, most := kinds[f.Kind].lasts(o)
+				require.GreaterOrEqual(t, f.For, least.Truncate(time.Millisecond), "%v: nothing would come of it", f)
+				require.LessOrEqual(t, f.For, most, f)
+			}
+		}
 	}
 }
 
