@@ -234,9 +234,12 @@ func parse(args []string, problems io.Writer) (*job, error) {
 	j.names = rivals.Names()
 	if *names != "all" {
 		j.names = words(*names)
-		for _, name := range j.names {
-			if rivals.All()[name] == nil {
+		for i, name := range j.names {
+			switch {
+			case rivals.All()[name] == nil:
 				return nil, fmt.Errorf("rival %q: allowed are %s", name, strings.Join(rivals.Names(), ", "))
+			case slices.Contains(j.names[:i], name):
+				return nil, fmt.Errorf("rival %q: named twice, and the second run would replace the first", name)
 			}
 		}
 	}

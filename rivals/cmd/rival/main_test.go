@@ -25,6 +25,7 @@ func TestFlagThatMakesNoSenseIsRefusedWithWhatIsAllowed(t *testing.T) {
 	for _, wrong := range []struct{ args, says string }{
 		{"-rivals curator", `rival "curator": allowed are etcd, redsync, rowlock`},
 		{"-rivals etcd,", `rival "": allowed are etcd`},
+		{"-rivals etcd,redsync,etcd", `rival "etcd": named twice`},
 		{"-duration abc", "of each run, 10s to 24h"},
 		{"-duration 1s", "duration 1s: allowed are 10s to 24h"},
 		{"-faults flood", `fault "flood": allowed are counter, cut-contender`},
