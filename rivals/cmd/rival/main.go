@@ -9,7 +9,8 @@
 // The summaries go to standard output, progress to standard error, and into DIR/NAME: result.json, summary.txt, plan.txt and
 // history.jsonl. What an earlier run has left in DIR/NAME is removed, and a folder that is of no run is refused. A rival whose
 // servers are not there is named and left out. The status is 0 if all others were run, whatever came of it; 2 if a run could
-// not be made, or none was, or the flags make no sense; and 130 if it was interrupted.
+// not be made, or none was, if something that it made could not be removed, or if the flags make no sense; and 130 if it was
+// interrupted.
 package main
 
 import (
@@ -109,6 +110,9 @@ func each(ctx context.Context, names []string, run func(name string) error) (sta
 			err = run(name)
 		}
 		switch {
+		case ctx.Err() != nil && errors.As(err, new(*torture.LeftError)):
+			progress("interrupted; not everything is removed: %v", err)
+			return notRun
 		case ctx.Err() != nil:
 			progress("interrupted; everything is removed")
 			return interrupted
@@ -272,15 +276,15 @@ func words(list string) []string {
 	return all
 }
 
-// again is the command that runs the same plan, which is drawn from the seed, wherever the repository is: make sees to the
-// servers.
+// again is the command that runs the same plan, which is drawn from the seed, in a folder of its own: what came of it now is
+// kept. Make sees to the servers.
 func (j *job) again(name string) string {
 	faults := "all"
 	if j.faults != nil {
 		faults = strings.Join(j.faults, ",")
 	}
-	return fmt.Sprintf("make torture-rivals RIVALS=%s DURATION=%v SEED=%d FAULTS=%s TORTURE='-contenders %d -clients %d -timeout %v'",
-		name, j.opts.Duration, j.opts.Seed, faults, j.opts.Contenders, j.opts.Clients, j.opts.Timeout)
+	return fmt.Sprintf("make torture-rivals RIVALS=%s DURATION=%v SEED=%d FAULTS=%s TORTURE='-out %s-again -contenders %d -clients %d -timeout %v'",
+		name, j.opts.Duration, j.opts.Seed, faults, j.dir, j.opts.Contenders, j.opts.Clients, j.opts.Timeout)
 }
 
 func write(dir, name string, f func(io.Writer) error) error {

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/docker/stores"
+	"github.com/lockkeeper/lockkeeper/docker/torture"
 )
 
 func TestFlagThatMakesNoSenseIsRefusedWithWhatIsAllowed(t *testing.T) {
@@ -102,16 +103,18 @@ func TestStatusSaysWhetherAnyWasRun(t *testing.T) {
 		})
 		require.Equal(t, c.status, status, c.comes)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	require.Equal(t, interrupted, each(ctx, []string{"etcd", "setnx"}, func(string) error {
-		cancel()
-		return context.Cause(ctx)
-	}))
+	for err, status := range map[error]int{context.Canceled: interrupted, &torture.LeftError{Err: failed}: notRun} {
+		ctx, cancel := context.WithCancel(t.Context())
+		require.Equal(t, status, each(ctx, []string{"etcd", "setnx"}, func(string) error {
+			cancel()
+			return err
+		}))
+	}
 }
 
 func TestRunSaysHowToRunItAgain(t *testing.T) {
-	j, err := parse(strings.Fields("-rivals etcd -duration 5m -seed 7 -faults cut-contender,pause-contender -clients 2"), io.Discard)
+	j, err := parse(strings.Fields("-rivals etcd -duration 5m -seed 7 -faults cut-contender,pause-contender -clients 2 -out /a"), io.Discard)
 	require.NoError(t, err)
 	require.Equal(t, "make torture-rivals RIVALS=etcd DURATION=5m0s SEED=7 FAULTS=cut-contender,pause-contender "+
-		"TORTURE='-contenders 4 -clients 2 -timeout 4s'", j.again("etcd"))
+		"TORTURE='-out /a-again -contenders 4 -clients 2 -timeout 4s'", j.again("etcd"))
 }
