@@ -46,16 +46,28 @@ func crashes(j *journal) []history.Instant {
 }
 
 func TestContenderThatPanicsIsAmissThoughItIsKilledThen(t *testing.T) {
-	c := played(t, "echo panic: boom >&2; exit 2")
-	<-c.current().ended
-	ended := c.stage.time.now()
-	c.kill()
-	require.Len(t, c.stage.result.Amiss, 1)
-	require.Contains(t, c.stage.result.Amiss[0], "c1.1 ended by itself at ")
-	require.Contains(t, c.stage.result.Amiss[0], "exit status 2; it said:\n\tpanic: boom")
-	died := crashes(&c.stage.journal)
-	require.Len(t, died, 1, "one dies once")
-	require.LessOrEqual(t, died[0], ended)
+	for script, isOver := range map[string]func(*contender) bool{
+		"echo panic: boom >&2; exit 2": func(c *contender) bool {
+			<-c.current().ended
+			return true
+		},
+		// It is dead, and we are about to hear of it: somebody else has its output, too.
+		"sleep 2 & echo panic: boom >&2; exit 2": func(c *contender) bool { return c.current().said.excerpt() != "" },
+	} {
+		c := played(t, script)
+		for !isOver(c) {
+			sleep(time.Millisecond)
+		}
+		sleep(500 * time.Millisecond)
+		c.kill()
+		ended := c.stage.time.now()
+		require.Len(t, c.stage.result.Amiss, 1, script)
+		require.Contains(t, c.stage.result.Amiss[0], "c1.1 ended by itself at ")
+		require.Contains(t, c.stage.result.Amiss[0], "exit status 2; it said:\n\tpanic: boom")
+		died := crashes(&c.stage.journal)
+		require.Len(t, died, 1, "one dies once")
+		require.LessOrEqual(t, died[0], ended)
+	}
 }
 
 func TestEndThatNobodyBroughtAboutIsAmissInEveryLife(t *testing.T) {
