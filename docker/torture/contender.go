@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -319,6 +318,3 @@ func (a *actor) work(by history.Event, got Hold, token fencing.Token, d time.Dur
 		}
 	}
 }
-
-// isExpected says whether an attempt may come to that.
-func isExpected(why string) bool { return why == "" || slices.Contains(expected, why) }

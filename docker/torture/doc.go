@@ -18,7 +18,8 @@
 // there are, write to registers while they hold, and give back, or are told that they lost it. Each reaches the servers
 // through proxies of its own. Meanwhile faults are inflicted by a plan ([Draw]) and taken back: on servers, on contenders, on
 // what is between them, and by hand on the nodes. In the last part of a run everything is healed, contenders finish what
-// they have asked for, and when they have ended and no session of theirs can be left, nothing of theirs may be.
+// they have asked for, and each of their clients must be granted one thing more. When they have ended, and one more contender
+// has acquired each path, and no session of theirs can be left, nothing of theirs may be.
 //
 // What happened is told in one history (package internal/simulation/history), and package check of that judges it as it
 // does those of the simulation:
@@ -50,8 +51,9 @@
 // # A contender of your own
 //
 // Any program can contend. It finds its [Part] in the environment variable [PartVariable]; it writes an event a line to
-// its standard output, in the JSON of package history, at once and with At counted from Part.Began by CLOCK_MONOTONIC; and
-// it obeys the words [Stop] and [Rest] on its standard input, and ends with status 0 when it was stopped. It tells Asked
+// its standard output, in the JSON of package history, at once and with At counted from Part.Began by CLOCK_MONOTONIC; it
+// does what Part.Visit says; and it obeys the words [Stop] and [Rest] on its standard input, ends with status 0 when it was
+// stopped, and at once when its standard input ends. A Note that it writes is something that is amiss. It tells Asked
 // before it asks, Granted or Failed when it was answered, Told when it knows that it does not hold any more, Releasing and
 // Released around its giving back, and Paused and Woke by a clock of its own. Attempts are numbered from Part.First. To write
 // it sends "PATH CONTENDER ATTEMPT TOKEN" and a newline to Part.Register, and reads "accepted" or "refused".

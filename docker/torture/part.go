@@ -35,7 +35,8 @@ type Part struct {
 
 // Words that a contender reads from its standard input.
 const (
-	// Stop has it ask for nothing more, wait for what it has asked for, give back what it has, and end with status 0.
+	// Stop has it finish what it has asked for, then ask with each client once more, for as long as it takes, give back what
+	// it has, and end with status 0. Everything is healed then: who is not granted anything any more has starved.
 	Stop = "stop"
 	// Rest PATH DURATION has it begin nothing at a path for a while.
 	Rest = "rest"
