@@ -100,9 +100,18 @@ func (p *player) listen(in io.Reader) {
 			}
 		case len(words) == 2 && words[0] == Step:
 			if d, err := time.ParseDuration(words[1]); err == nil {
-				stepWall(d)
+				p.step(d)
 			}
 		}
+	}
+}
+
+// step steps the wall clock, and looks at it: a fault that does nothing is amiss.
+func (p *player) step(d time.Duration) {
+	before := time.Now().Round(0)
+	stepWall(d)
+	if by := time.Now().Round(0).Sub(before); (by - d).Abs() > d.Abs()/2 {
+		p.voice.say(history.Event{Kind: history.Note, Text: fmt.Sprintf("the wall clock was to be stepped by %v, and went on by %v", d, by)})
 	}
 }
 

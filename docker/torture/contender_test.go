@@ -168,3 +168,10 @@ func TestContenderThatCannotWriteToARegisterSaysSoOnce(t *testing.T) {
 	require.Contains(t, notes[0].Text, "writing to the registers of /")
 	require.Contains(t, notes[0].Text, "connection refused")
 }
+
+func TestContenderWhoseClockIsNotSteppedSaysSo(t *testing.T) {
+	var says bytes.Buffer
+	p := &player{voice: &voice{out: &says}}
+	p.step(time.Hour) // this program is not built for it
+	require.Contains(t, says.String(), "the wall clock was to be stepped by 1h0m0s")
+}

@@ -48,10 +48,11 @@ type Result struct {
 	Numbers check.Numbers         `json:"numbers"`
 	Writes  Writes                `json:"writes"`
 
-	Transactions int `json:"transactions"` // that the ensemble carried out
-	Uncommitted  int `json:"uncommitted"`  // that a server had logged, and no majority
-	Expired      int `json:"expired"`      // sessions that timed out
-	Reaped       int `json:"reaped"`       // parents that servers removed
+	Transactions int   `json:"transactions"`      // that the ensemble carried out
+	Uncommitted  int   `json:"uncommitted"`       // that a server had logged, and no majority
+	Expired      int   `json:"expired"`           // sessions that timed out
+	Counter      int32 `json:"counter,omitempty"` // sequence number that is next where it was planted near 2147483647, its end
+	Reaped       int   `json:"reaped"`            // parents that servers removed
 
 	Token   string                     `json:"token"`             // what the library's fencing tokens are, "none" if it has none
 	Tells   string                     `json:"tells,omitempty"`   // who tells a rival's holder that it is one no longer
@@ -313,6 +314,9 @@ func (r *Result) WriteSummary(w io.Writer) error {
 	line("failures", "%s", counts(n.Failures))
 	if r.ZooKeeper != "" {
 		line("ordered", "%d transactions, %d that never came to be", r.Transactions, r.Uncommitted)
+		if r.Counter != 0 {
+			line("counter", "%d, of %d", r.Counter, counterEnd)
+		}
 	}
 	injected, missed := map[string]int{}, map[string]int{}
 	for name, count := range r.Faults {

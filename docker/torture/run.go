@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -156,7 +157,7 @@ func (s *stage) startEnsemble(ctx context.Context) (err error) {
 	}
 	for _, name := range s.opts.Faults {
 		if name == "counter" {
-			servers.Counters = map[string]int32{countedPath: 1<<31 - 1 - 300}
+			servers.Counters = map[string]int32{countedPath: counterPlanted}
 		}
 	}
 	if s.ensemble, err = docker.Run(ctx, servers); err != nil {
@@ -211,7 +212,7 @@ func (s *stage) act(ctx context.Context) error {
 	s.opts.Log("everything is healed; contenders are told to stop")
 	steps := []func(context.Context) error{s.recover, s.dismiss, s.visit}
 	if s.isZooKeeper() {
-		steps = append(steps, s.clear, s.agree)
+		steps = append(steps, s.clear, s.agree, s.countUp)
 	}
 	steps = append(steps, s.end)
 	if s.isZooKeeper() {
@@ -353,6 +354,19 @@ func (s *stage) agree(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// countUp notes how far the counter has come that was planted near its end.
+func (s *stage) countUp(ctx context.Context) error {
+	if !slices.Contains(s.opts.Faults, "counter") {
+		return nil
+	}
+	next, err := s.operator.counter(ctx, countedPath)
+	if err != nil {
+		return err
+	}
+	s.result.Counter = next
+	return nil
 }
 
 // progress says how it goes, until ctx ends.

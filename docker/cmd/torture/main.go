@@ -338,9 +338,6 @@ func parse(args []string, problems io.Writer) (*job, error) {
 			opts.Faults = slices.DeleteFunc(torture.Kinds(), func(name string) bool { return name == "step-clock" })
 		}
 	}
-	if err := opts.Check(); err != nil {
-		return nil, err
-	}
 	if *plan != "" {
 		var err error
 		if opts.Plan, err = readPlan(*plan); err != nil {
@@ -349,6 +346,9 @@ func parse(args []string, problems io.Writer) (*job, error) {
 		if opts.Plan == nil {
 			opts.Plan = []torture.Fault{} // none is a plan, too: no other is drawn
 		}
+	}
+	if err := opts.Check(); err != nil {
+		return nil, err
 	}
 	if *out == "" {
 		*out = filepath.Join(os.TempDir(), fmt.Sprintf("torture-%d", opts.Seed))
