@@ -5,16 +5,13 @@
 package torture
 
 import (
-	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/docker"
@@ -46,9 +43,6 @@ type kind struct {
 	// that is nil, takes back whatever was done.
 	inject func(ctx context.Context, s *stage, args []string, lasts time.Duration) (heal, error)
 }
-
-// errBusy says that what a fault was to hit is broken already in a way that excludes it.
-var errBusy = errors.New("another fault is on it")
 
 // errMissed says that a fault had no effect.
 var errMissed = errors.New("no effect")
@@ -144,84 +138,6 @@ func init() {
 		// Planted at the start: there is nothing to inject.
 		"counter": {says: "a lock's counter of sequence numbers is near its end, and reaches it", hits: onTree},
 	}
-}
-
-// A hospital knows what is broken, so that no two faults are on the same thing in ways that exclude each other.
-type hospital struct {
-	mu   sync.Mutex        // guards kept
-	kept map[string]health // of what is not well
-}
-
-type health int
-
-const (
-	broken health = iota
-	recovering
-)
-
-// admit takes a thing, until it is discharged.
-func (h *hospital) admit(what string) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if _, here := h.kept[what]; here {
-		return fmt.Errorf("%s: %w", what, errBusy)
-	}
-	if h.kept == nil {
-		h.kept = map[string]health{}
-	}
-	h.kept[what] = broken
-	return nil
-}
-
-// recovers notes that the fault on a thing was taken back, and that the thing is not yet what it was.
-func (h *hospital) recovers(what string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if _, here := h.kept[what]; here {
-		h.kept[what] = recovering
-	}
-}
-
-// isBroken says whether there is a fault on one of some things.
-func (h *hospital) isBroken(things []string) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return slices.ContainsFunc(things, func(what string) bool {
-		how, here := h.kept[what]
-		return here && how == broken
-	})
-}
-
-func (h *hospital) discharge(what string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.kept, what)
-}
-
-// admitted runs f, an injection, on a thing, which is discharged when what f did is taken back, or at once if f did nothing.
-func (h *hospital) admitted(what string, f func() (heal, error)) (heal, error) {
-	if err := h.admit(what); err != nil {
-		return nil, err
-	}
-	back, err := f()
-	if back == nil {
-		h.discharge(what)
-		return nil, err
-	}
-	return func(ctx context.Context) error {
-		defer h.discharge(what)
-		return back(ctx)
-	}, err
-}
-
-// bed is a server's name in the hospital.
-func (s *stage) bed(server Server) string { return fmt.Sprint("server ", s.number(server)) }
-
-func (s *stage) beds() (all []string) {
-	for _, server := range s.servers.All() {
-		all = append(all, s.bed(server))
-	}
-	return all
 }
 
 // server finds a server by its number or its role.
@@ -582,45 +498,6 @@ func loseReply(_ context.Context, s *stage, args []string, _ time.Duration) (hea
 		return errors.Join(err, fmt.Errorf("no answer to a %s came by: %w", args[1], errMissed))
 	}, nil
 }
-
-// requestsOf know the requests of a kind by their frames.
-var requestsOf = map[string]func(frame []byte) bool{"join": isJoin, "release": isRelease, "heartbeat": isHeartbeat}
-
-// Operations of ZooKeeper's protocol.
-const (
-	opCreate = 1
-	opDelete = 2
-	opCheck  = 13
-	opMulti  = 14
-)
-
-// aboutPath says that a frame is a request for an operation on a node, whose path comes first. The beginning of a
-// connection, which has no operation, may have any number in its place.
-func aboutPath(frame []byte, op uint32) bool {
-	return len(frame) > 12 && binary.BigEndian.Uint32(frame[4:]) == op && frame[12] == '/'
-}
-
-// isMulti says that a frame is a transaction that begins with an operation.
-func isMulti(frame []byte, first uint32) bool {
-	return len(frame) > 17 && binary.BigEndian.Uint32(frame[4:]) == opMulti && binary.BigEndian.Uint32(frame[8:]) == first &&
-		int32(binary.BigEndian.Uint32(frame[13:])) == -1 // which every header of an operation ends with
-}
-
-// isJoin says that a request makes a contender's node: alone, by its flags, which come last, or with a mark on the parent.
-func isJoin(frame []byte) bool {
-	const ephemeral = 1
-	return aboutPath(frame, opCreate) && frame[len(frame)-1]&ephemeral != 0 || isMulti(frame, opCreate)
-}
-
-// isRelease says that a request deletes a node. One that is only to be refused, behind what was not answered, has a name
-// that is nobody's.
-func isRelease(frame []byte) bool {
-	const version = 4
-	return aboutPath(frame, opDelete) && !bytes.HasSuffix(frame[:len(frame)-version], []byte("flush"))
-}
-
-// isHeartbeat says that a request is a transaction that only looks.
-func isHeartbeat(frame []byte) bool { return isMulti(frame, opCheck) }
 
 func deleteNode(ctx context.Context, s *stage, args []string, _ time.Duration) (heal, error) {
 	place, err := strconv.Atoi(args[1])
