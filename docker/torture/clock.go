@@ -5,6 +5,7 @@
 package torture
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -46,6 +47,24 @@ func (c *clocks) read(scale timescale) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.pairs = append(c.pairs, bothClocks{wall, between})
+}
+
+// at is the instant of a reading of the wall clock, by the readings of both clocks that were taken during the run: the machine's
+// own may be slewed meanwhile.
+func (c *clocks) at(wall time.Time) history.Instant {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.pairs) == 0 {
+		return 0
+	}
+	n, _ := slices.BinarySearchFunc(c.pairs, wall, func(p bothClocks, wall time.Time) int {
+		if p.wall.After(wall) {
+			return 1
+		}
+		return -1
+	})
+	best := c.pairs[max(0, n-1)]
+	return best.instant + history.Instant(wall.Sub(best.wall))
 }
 
 // sleep waits in the kernel, not in Go's timers: a thread that does nothing else then shows when it was not scheduled.

@@ -400,7 +400,7 @@ func pauseContender(_ context.Context, s *stage, args []string, _ time.Duration)
 		if c.hasEnded() {
 			return nil, errEnded(c)
 		}
-		return func(context.Context) error { return c.thaw() }, c.freeze()
+		return func(ctx context.Context) error { return c.thaw(ctx) }, c.freeze()
 	})
 }
 

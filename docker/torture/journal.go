@@ -90,11 +90,16 @@ func (j *journal) owed(contender string) string {
 func (j *journal) told() []history.Event {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	slices.SortStableFunc(j.events, func(a, b history.Event) int { return cmp.Compare(a.At, b.At) })
-	for i := range j.events {
-		j.events[i].Line = i + 1
+	return inOrder(j.events)
+}
+
+// inOrder makes events a history.
+func inOrder(events []history.Event) []history.Event {
+	slices.SortStableFunc(events, func(a, b history.Event) int { return cmp.Compare(a.At, b.At) })
+	for i := range events {
+		events[i].Line = i + 1
 	}
-	return j.events
+	return events
 }
 
 // retoken puts the czxid of the node that a grant stands on, which the library has not told, in the place of what stood in

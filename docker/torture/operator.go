@@ -18,6 +18,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/lockkeeper/lockkeeper/docker"
+	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
 )
 
 // An operator does things by hand, directly at the servers. Each errand is in a session of its own.
@@ -32,11 +33,15 @@ func newOperator(servers []string) *operator {
 	return &operator{servers: servers, sessions: map[int64]bool{}}
 }
 
-// byHand says whether a session was the operator's.
-func (o *operator) byHand(session int64) bool {
+// hands are the sessions that were the operator's.
+func (o *operator) hands() (all []history.ID) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.sessions[session]
+	for session := range o.sessions {
+		all = append(all, history.ID(session))
+	}
+	slices.Sort(all)
+	return all
 }
 
 // errandBound is how long an errand may take.

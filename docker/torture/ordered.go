@@ -10,8 +10,8 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
-	"time"
 
 	"github.com/lockkeeper/lockkeeper/docker/txnlog"
 	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
@@ -42,86 +42,129 @@ func (s *stage) ordered(ctx context.Context) error {
 		}
 		servers = append(servers, read)
 	}
-	txns, dropped := txnlog.Agreed(servers)
-	s.result.Transactions, s.result.Uncommitted = len(txns), dropped
-	o := &ordering{stage: s, owner: map[string]int64{}}
-	for i := range txns {
-		o.tell(&txns[i])
+	s.result.Hands = s.operator.hands()
+	for _, e := range s.result.order(servers, func([]txnlog.Txn) *clocks { return &s.clocks }) {
+		s.journal.add(e)
 	}
 	return nil
 }
 
+// Reorder reads the servers' logs of a run that is over again, a folder each, and puts the order that they tell of in the place
+// of the one that the history has. It is for logs that are read better than they were when the run was judged.
+func Reorder(r *Result, dir string) error {
+	var servers []txnlog.Server
+	for i := range r.Servers {
+		s, err := txnlog.ReadServer(filepath.Join(dir, fmt.Sprint(i+1)))
+		if err != nil {
+			return err
+		}
+		servers = append(servers, s)
+	}
+	if len(r.Hands) == 0 {
+		return fmt.Errorf("transaction logs in %s: the run does not say which sessions were the operator's", dir)
+	}
+	instants := map[history.ID]history.Instant{}
+	for _, e := range r.History {
+		if isOrder(e.Kind) {
+			instants[e.Zxid] = e.At
+		}
+	}
+	events := r.order(servers, func(txns []txnlog.Txn) *clocks { return datedBy(txns, instants) })
+	seen := slices.DeleteFunc(r.History, func(e history.Event) bool { return isOrder(e.Kind) })
+	r.History = inOrder(append(seen, events...))
+	return nil
+}
+
+// isOrder says whether it is the servers' logs that tell of such events.
+func isOrder(kind history.Kind) bool {
+	return kind == history.Created || kind == history.Deleted || kind == history.Ended
+}
+
+// datedBy are the readings of both clocks in transactions whose instants are known.
+func datedBy(txns []txnlog.Txn, instants map[history.ID]history.Instant) *clocks {
+	c := &clocks{}
+	for _, t := range txns {
+		if at, known := instants[history.ID(t.Zxid)]; known {
+			c.pairs = append(c.pairs, bothClocks{t.Time, at})
+		}
+	}
+	slices.SortStableFunc(c.pairs, func(a, b bothClocks) int { return a.wall.Compare(b.wall) })
+	return c
+}
+
+// order is what the ensemble has carried out, by what its servers have written down.
+func (r *Result) order(servers []txnlog.Server, clocksOf func([]txnlog.Txn) *clocks) []history.Event {
+	txns, dropped := txnlog.Agreed(servers)
+	r.Transactions, r.Uncommitted, r.Expired, r.Reaped = len(txns), dropped, 0, 0
+	o := &ordering{result: r, clocks: clocksOf(txns)}
+	for i := range txns {
+		o.tell(&txns[i])
+	}
+	// Each of the operator's errands has a session of its own. Those that changed nothing need not be known again.
+	did := map[history.ID]bool{}
+	for _, e := range o.events {
+		did[e.Session] = did[e.Session] || e.Kind == history.Deleted && e.Cause == history.ByHand
+	}
+	r.Hands = slices.DeleteFunc(r.Hands, func(session history.ID) bool { return !did[session] })
+	return o.events
+}
+
 // An ordering turns transactions into events.
 type ordering struct {
-	stage *stage
-	owner map[string]int64 // session of each node, 0 if it has none
+	result *Result
+	clocks *clocks
+	events []history.Event
 }
 
 func (o *ordering) tell(t *txnlog.Txn) {
 	// The clock of all leaders is this machine's.
-	at := o.stage.wallclock(t.Time)
+	at := o.clocks.at(t.Time)
 	cause := history.ByRequest
-	if o.stage.operator.byHand(t.Session) {
+	if slices.Contains(o.result.Hands, history.ID(t.Session)) {
 		cause = history.ByHand
 	}
 	for _, part := range t.All() {
 		e := history.Event{At: at, Zxid: history.ID(t.Zxid), Session: history.ID(t.Session)}
 		switch part.Type {
 		case txnlog.Create, txnlog.Create2, txnlog.CreateContainer, txnlog.CreateTTL:
-			if !o.stage.isOurs(part.Paths[0]) {
+			if !isOurs(part.Paths[0]) {
 				continue
 			}
 			e.Kind, e.Node = history.Created, part.Paths[0]
 			if !part.Ephemeral {
 				e.Session = 0
 			}
-			o.owner[e.Node] = int64(e.Session)
-			o.stage.journal.add(e)
+			o.events = append(o.events, e)
 		case txnlog.Delete, txnlog.DeleteContainer:
-			if !o.stage.isOurs(part.Paths[0]) {
+			if !isOurs(part.Paths[0]) {
 				continue
 			}
 			e.Kind, e.Node, e.Cause = history.Deleted, part.Paths[0], cause
 			if part.Type == txnlog.DeleteContainer {
-				o.stage.result.Reaped++
+				o.result.Reaped++
 			}
-			o.stage.journal.add(e)
+			o.events = append(o.events, e)
 		case txnlog.CloseSession:
 			// A client that closes its session numbers that request; who has it expire does not.
 			if t.Request == 0 {
 				cause = history.ByTimeout
-				o.stage.result.Expired++
+				o.result.Expired++
 			}
 			e.Cause = cause
 			for _, node := range part.Paths {
 				gone := e
 				gone.Kind, gone.Node = history.Deleted, node
-				if o.stage.isOurs(node) {
-					o.stage.journal.add(gone)
+				if isOurs(node) {
+					o.events = append(o.events, gone)
 				}
 			}
 			e.Kind = history.Ended
-			o.stage.journal.add(e)
+			o.events = append(o.events, e)
 		}
 	}
 }
 
 // isOurs says whether a node is below the paths of the run, or one of them.
-func (s *stage) isOurs(node string) bool {
+func isOurs(node string) bool {
 	return strings.HasPrefix(node, root+"/") && path.Clean(node) == node
-}
-
-// wallclock is the instant of a reading of the wall clock, by the readings of both clocks that were taken during the run:
-// the machine's own may be slewed meanwhile.
-func (s *stage) wallclock(at time.Time) history.Instant {
-	s.clocks.mu.Lock()
-	defer s.clocks.mu.Unlock()
-	best := s.clocks.pairs[0]
-	for _, p := range s.clocks.pairs {
-		if p.wall.After(at) {
-			break
-		}
-		best = p
-	}
-	return best.instant + history.Instant(at.Sub(best.wall))
 }

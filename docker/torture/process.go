@@ -45,6 +45,8 @@ type life struct {
 	heard history.Instant // of the latest event that it told; valid after ended
 	said  lastWords       // on its standard error
 
+	woken chan struct{} // has a word after it has told that it woke
+
 	mu     sync.Mutex       // guards what follows
 	told   bool             // to stop, or to end by itself
 	killed *history.Instant // when we killed it, or a moment before; nil if we did not
@@ -67,7 +69,7 @@ func (c *contender) start() error {
 	s := c.stage
 	c.mu.Lock()
 	c.past++
-	l := &life{name: fmt.Sprintf("c%d.%d", c.number, c.past), ended: make(chan struct{}), told: c.visitor}
+	l := &life{name: fmt.Sprintf("c%d.%d", c.number, c.past), ended: make(chan struct{}), woken: make(chan struct{}, 1), told: c.visitor}
 	c.mu.Unlock()
 	var servers []string
 	for _, p := range c.proxies {
@@ -137,6 +139,12 @@ func (c *contender) hear(l *life, out io.Reader) {
 			c.stage.amiss("%s said at %v: %s", l.name, e.At, e.Text)
 		}
 		c.stage.journal.add(e)
+		if e.Kind == history.Woke {
+			select {
+			case l.woken <- struct{}{}:
+			default:
+			}
+		}
 	}
 	if err := lines.Err(); err != nil {
 		c.stage.amiss("%s is not heard any more: %v", l.name, err)
@@ -197,7 +205,26 @@ func (c *contender) kill() {
 }
 
 func (c *contender) freeze() error { return c.current().cmd.Process.Signal(syscall.SIGSTOP) }
-func (c *contender) thaw() error   { return c.current().cmd.Process.Signal(syscall.SIGCONT) }
+
+// thaw has it go on, and waits until it has told that it was stopped. Only its own word counts for that, and whoever is killed
+// before its clock thread has had its turn cannot give it.
+func (c *contender) thaw(ctx context.Context) error {
+	l := c.current()
+	select {
+	case <-l.woken: // from an earlier pause
+	default:
+	}
+	if err := l.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		return err
+	}
+	select {
+	case <-l.woken:
+	case <-l.ended:
+	case <-ctx.Done():
+		return fmt.Errorf("%s has not said that it was stopped: %w", l.name, context.Cause(ctx))
+	}
+	return nil
+}
 
 // tell says a word to the current life. One that has ended does not hear it, nor need it.
 func (c *contender) tell(word string) {

@@ -117,5 +117,5 @@ func TestClocksTurnAWallInstantIntoOneOfTheRun(t *testing.T) {
 	before := s.time.now()
 	wall := time.Now().Round(0)
 	after := s.time.now()
-	require.WithinRange(t, time.Unix(0, int64(s.wallclock(wall))), time.Unix(0, int64(before)-1e6), time.Unix(0, int64(after)+1e6))
+	require.WithinRange(t, time.Unix(0, int64(s.clocks.at(wall))), time.Unix(0, int64(before)-1e6), time.Unix(0, int64(after)+1e6))
 }

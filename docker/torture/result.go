@@ -60,6 +60,8 @@ type Result struct {
 	Without map[string]string          `json:"without,omitempty"` // faults that do not exist there, and why
 	Had     map[string]history.Instant `json:"had,omitempty"`     // how long after all had stopped each path could be had by one more
 
+	Hands []history.ID `json:"hands,omitempty"` // sessions that were the operator's
+
 	Unchecked []Unchecked `json:"unchecked,omitempty"` // rules that were left out
 	Findings  []Finding   `json:"findings"`            // what is wrong with the history
 	Amiss     []string    `json:"amiss"`               // what else is

@@ -111,7 +111,7 @@ func torment(opts *torture.Options, dir string, out, problems io.Writer) int {
 	// An interruption that comes now is too late: what has happened is known.
 	result.Again = again(opts, dir)
 	err = errors.Join(
-		write(dir, historyFile, func(w io.Writer) error { return history.Write(w, result.History) }),
+		writeHistory(dir, result),
 		keep(dir, result, out))
 	if err := errors.Join(left, err); err != nil {
 		say(problems, "torture: %v\n", err)
@@ -138,6 +138,10 @@ func failure(ctx context.Context, err error, problems io.Writer) int {
 }
 
 // keep writes what a run came to, for machines and for people.
+func writeHistory(dir string, result *torture.Result) error {
+	return write(dir, historyFile, func(w io.Writer) error { return history.Write(w, result.History) })
+}
+
 func keep(dir string, result *torture.Result, out io.Writer) error {
 	return errors.Join(write(dir, resultFile, result.WriteJSON), write(dir, summaryFile, result.WriteSummary), result.WriteSummary(out))
 }
@@ -155,14 +159,25 @@ func conclude(result *torture.Result, dir string, out io.Writer) int {
 func judge(dir string, out, problems io.Writer) int {
 	result, err := kept(dir)
 	if err == nil {
+		err = reorder(result, filepath.Join(dir, logsFolder))
+	}
+	if err == nil {
 		torture.Rejudge(result)
-		err = keep(dir, result, out)
+		err = errors.Join(writeHistory(dir, result), keep(dir, result, out))
 	}
 	if err != nil {
 		say(problems, "torture: judging %s again: %v\n", dir, err)
 		return notRun
 	}
 	return conclude(result, dir, out)
+}
+
+// reorder reads the servers' logs again, if they were kept.
+func reorder(result *torture.Result, logs string) error {
+	if _, err := os.Stat(logs); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return torture.Reorder(result, logs)
 }
 
 // kept reads the result of a run, with its history.

@@ -433,6 +433,20 @@ func TestShortTortureFindsNothing(t *testing.T) {
 	var again bytes.Buffer
 	require.Equal(t, heldUp, run([]string{"-judge", dir}, &again, t.Output()))
 	require.Contains(t, again.String(), "held up")
+	reordered, err := kept(dir)
+	require.NoError(t, err)
+	require.NoError(t, torture.Reorder(reordered, filepath.Join(dir, logsFolder)))
+	require.Equal(t, told(events), told(reordered.History), "read again, the servers' logs tell of the same order")
+}
+
+// told are events in words, whatever their order among those of one instant.
+func told(events []history.Event) (words []string) {
+	for _, e := range events {
+		e.Line = 0
+		words = append(words, e.At.String()+" "+e.String())
+	}
+	slices.Sort(words)
+	return words
 }
 
 func TestInterruptedTortureLeavesNothing(t *testing.T) {
