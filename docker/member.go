@@ -70,6 +70,8 @@ func (m *member) create(ctx context.Context, p *plan, id int, places []place) er
 		tc.WithExposedPorts("2181/tcp"),
 		tc.WithHostConfigModifier(func(h *container.HostConfig) {
 			h.PortBindings = bindings
+			// Engines throw away what is old. Who led when is told once, and wanted hours later.
+			h.LogConfig = container.LogConfig{Type: "json-file", Config: map[string]string{"max-size": "1g"}}
 			if m.disks != nil {
 				h.Mounts = append(h.Mounts, m.disks.mount(id, serverDisk))
 			}
