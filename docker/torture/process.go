@@ -16,6 +16,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -45,6 +46,7 @@ type life struct {
 	heard history.Instant // of the latest event that it told; valid after ended
 	said  lastWords       // on its standard error
 
+	spoke atomic.Bool   // it has told something
 	woken chan struct{} // has a word after it has told that it woke
 
 	mu     sync.Mutex       // guards what follows
@@ -134,6 +136,7 @@ func (c *contender) hear(l *life, out io.Reader) {
 			c.stage.amiss("%s said %q: %v", l.name, lines.Text(), err)
 			continue
 		}
+		l.spoke.Store(true)
 		l.heard = max(l.heard, e.At)
 		if e.Kind == history.Note { // of its own accord it has nothing to tell that is fine
 			c.stage.amiss("%s said at %v: %s", l.name, e.At, e.Text)
@@ -207,15 +210,20 @@ func (c *contender) kill() {
 func (c *contender) freeze() error { return c.current().cmd.Process.Signal(syscall.SIGSTOP) }
 
 // thaw has it go on, and waits until it has told that it was stopped. Only its own word counts for that, and whoever is killed
-// before its clock thread has had its turn cannot give it.
+// before its clock thread has had its turn cannot give it. One that was stopped before it had begun to look at the clock has
+// nothing to tell, nor had it asked for anything.
 func (c *contender) thaw(ctx context.Context) error {
 	l := c.current()
+	begun := l.spoke.Load()
 	select {
 	case <-l.woken: // from an earlier pause
 	default:
 	}
 	if err := l.cmd.Process.Signal(syscall.SIGCONT); err != nil {
 		return err
+	}
+	if !begun {
+		return nil
 	}
 	select {
 	case <-l.woken:

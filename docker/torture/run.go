@@ -46,9 +46,13 @@ type stage struct {
 
 // amiss notes what must not be, and is no matter of the history.
 func (s *stage) amiss(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.result.Amiss = append(s.result.Amiss, fmt.Sprintf(format, args...))
+	s.result.Amiss = append(s.result.Amiss, text)
+	s.mu.Unlock()
+	if s.opts.Log != nil { // Check has completed the options of a run
+		s.opts.Log("amiss: %s", text)
+	}
 }
 
 func (s *stage) contender(number string) (*contender, error) {
