@@ -181,8 +181,15 @@ func TestRequestsWhoseAnswersAreLostAreToldApart(t *testing.T) {
 		frame []byte
 		is    string
 	}{
-		{"create", create, "join"}, {"join", join, "join"}, {"release", release, "release"}, {"heartbeat", heartbeat, "heartbeat"},
-		{"parent", makeParent, ""}, {"flush", flush, ""}, {"read", read, ""}, {"ping", frameOf(11), ""}, {"short", []byte{1}, ""},
+		{"create", create, "join"},
+		{"join", join, "join"},
+		{"release", release, "release"},
+		{"heartbeat", heartbeat, "heartbeat"},
+		{"parent", makeParent, ""},
+		{"flush", flush, ""},
+		{"read", read, ""},
+		{"ping", frameOf(11), ""},
+		{"short", []byte{1}, ""},
 	} {
 		for request, is := range requestsOf {
 			require.Equal(t, one.is == request, is(one.frame), "%s as a %s", one.name, request)
@@ -406,7 +413,8 @@ func TestFaultsOnNodesMissWhereThereAreNone(t *testing.T) {
 	s, _ := staged()
 	s.opts.Faults = Kinds()
 	s.opts.Plan = []Fault{
-		{Kind: "delete-node", Args: []string{containers[0], "0"}}, {Kind: "delete-parent", Args: []string{containers[0]}},
+		{Kind: "delete-node", Args: []string{containers[0], "0"}},
+		{Kind: "delete-parent", Args: []string{containers[0]}},
 		{Kind: "reap", Args: []string{containers[0]}},
 	}
 	s.inflict(t.Context())

@@ -141,7 +141,8 @@ func TestOnlyWhatTheEnsembleCarriedOutCounts(t *testing.T) {
 		"what was handed on in a snapshot counts, though nobody else has logged it": {
 			[][]txnlog.Txn{log(z{1, 1}, z{3, 1}), log(z{1, 1}, z{1, 2}, z{3, 1}), log(z{1, 1}, z{1, 2}, z{1, 3}, z{2, 1})},
 			log(z{1, 1}, z{1, 2}, z{1, 3}, z{3, 1}), 1,
-			[][]int64{{1<<32 + 3, 3 << 32}, {3 << 32}, nil}, nil,
+			[][]int64{{1<<32 + 3, 3 << 32}, {3 << 32}, nil},
+			nil,
 		},
 		"what one had to leave when it was handed a snapshot does not count, though it stayed in its log": {
 			[][]txnlog.Txn{log(z{1, 1}, z{1, 2}, z{1, 3}, z{2, 1}), log(z{1, 1}, z{1, 2}, z{2, 1}), log(z{1, 1}, z{2, 1})},
