@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -244,4 +245,32 @@ func TestWhatGoesWrongAfterTheContentionCostsNoHistory(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errLags)
 	require.ErrorIs(t, s.act(ctx), errLags, "who interrupts wants no result")
+}
+
+// The shell's loop is its clock thread: it looks ten times a second, and tells after it was stopped.
+func TestStoppedContenderIsNotLeftToOthersBeforeItHasToldOfItsPause(t *testing.T) {
+	const looks = `echo '{"at":"1ms","kind":"asked","contender":"c1.1","attempt":1,"path":"/x"}'
+trap 'sleep 1; echo "{\"at\":\"2ms\",\"kind\":\"woke\",\"contender\":\"c1.1\"}"' CONT
+while :; do sleep 0.1; done`
+	woke := func(c *contender) bool {
+		return slices.ContainsFunc(c.stage.journal.told(), func(e history.Event) bool { return e.Kind == history.Woke })
+	}
+	c := played(t, looks)
+	require.Eventually(t, c.current().spoke.Load, 10*time.Second, time.Millisecond)
+	require.NoError(t, c.freeze())
+	require.NoError(t, c.thaw(t.Context()))
+	require.True(t, woke(c), "whoever kills it now does not silence it")
+	c.kill()
+
+	// One that was stopped before it said anything has nothing to tell.
+	silent := played(t, "exec sleep 60")
+	require.NoError(t, silent.freeze())
+	require.NoError(t, silent.thaw(t.Context()))
+
+	dumb := played(t, `echo '{"at":"1ms","kind":"asked","contender":"c1.1","attempt":1,"path":"/x"}'; exec sleep 60`)
+	require.Eventually(t, dumb.current().spoke.Load, 10*time.Second, time.Millisecond)
+	require.NoError(t, dumb.freeze())
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	require.ErrorContains(t, dumb.thaw(ctx), "c1.1 has not said that it was stopped")
 }
