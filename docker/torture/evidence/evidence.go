@@ -11,14 +11,15 @@ import (
 	"cmp"
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"text/template"
-	"time"
 
 	"github.com/lockkeeper/lockkeeper/docker/torture"
 	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
@@ -31,191 +32,145 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"short": short, "says": torture.Says, "count": count, "hours": hours,
 }).Parse(text))
 
-// A Run is a document and the file that it is in.
-type Run struct {
-	torture.Result
-
-	File string
+// Runs are documents of runs, in the order in which the page has them.
+type Runs struct {
+	Ours     []Run // of this library, long: the evidence
+	Compared []Run // of this library and of others, with all faults
+	Aimed    []Run // likewise, with few kinds of faults
 }
 
-// Read reads all documents of a folder, in the order of their names.
-func Read(dir string) ([]Run, error) {
-	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
+// Read reads the documents of a folder: long runs of this library stand in the folder itself, the others in "compared" and in
+// "aimed".
+func Read(dir string) (*Runs, error) {
+	r := &Runs{}
+	for _, part := range []struct {
+		folder string
+		runs   *[]Run
+	}{{"", &r.Ours}, {"compared", &r.Compared}, {"aimed", &r.Aimed}} {
+		var err error
+		if *part.runs, err = read(dir, part.folder); err != nil {
+			return nil, err
+		}
+	}
+	if len(r.Ours) == 0 {
+		return nil, fmt.Errorf("evidence: %s: no document of a long run of this library", dir)
+	}
+	for _, run := range r.Ours {
+		if !run.Own() {
+			return nil, fmt.Errorf("evidence: %s: %s is about %s, and stands where the long runs of this library do", dir, run.File, run.Contender)
+		}
+	}
+	slices.SortStableFunc(r.Ours, func(a, b Run) int { return cmp.Compare(a.Servers, b.Servers) })
+	return r, nil
+}
+
+// read reads those of one folder, this library's first.
+func read(dir, folder string) ([]Run, error) {
+	files, err := filepath.Glob(filepath.Join(dir, folder, "*.json"))
 	if err != nil {
 		return nil, fmt.Errorf("evidence: %w", err)
 	}
-	var runs []Run
+	var ours, others []Run
 	for _, file := range files {
 		content, err := os.ReadFile(file)
 		if err != nil {
 			return nil, fmt.Errorf("evidence: %w", err)
 		}
-		r := Run{File: filepath.Base(file)}
+		r := Run{File: path.Join(folder, filepath.Base(file))}
 		if err := json.Unmarshal(content, &r.Result); err != nil {
 			return nil, fmt.Errorf("evidence: %s: %w", file, err)
 		}
-		if r.Schema != torture.Schema {
+		switch {
+		case r.Schema != torture.Schema:
 			return nil, fmt.Errorf("evidence: %s: a document of schema %q, want %q", file, r.Schema, torture.Schema)
+		case r.Own():
+			ours = append(ours, r)
+		default:
+			others = append(others, r)
 		}
-		runs = append(runs, r)
 	}
-	return runs, nil
+	return append(ours, others...), nil
 }
 
 // Page is the page about runs.
-func Page(runs []Run) (string, error) {
-	p := &contents{}
-	for _, r := range runs {
-		if len(r.Without) == 0 && r.Token == ownToken {
-			p.Ours = append(p.Ours, r)
-		} else {
-			p.Others = append(p.Others, r)
-		}
+func Page(runs *Runs) (string, error) {
+	if len(runs.Ours) == 0 {
+		return "", errors.New("evidence: no long run of this library")
 	}
-	if len(p.Ours) == 0 {
-		return "", fmt.Errorf("evidence: none of %d documents is about this library", len(runs))
-	}
-	slices.SortStableFunc(p.Ours, func(a, b Run) int { return cmp.Compare(a.Servers, b.Servers) })
 	var b strings.Builder
-	if err := page.Execute(&b, p); err != nil {
+	if err := page.Execute(&b, runs); err != nil {
 		return "", fmt.Errorf("evidence: %w", err)
 	}
 	return b.String(), nil
 }
 
-// ownToken is what a document about this library says of its tokens.
-const ownToken = "czxid"
-
-// The contents are what the page's template asks for.
-type contents struct {
-	Ours, Others []Run
-}
-
-// Sum adds what f counts in each run.
-func sum(runs []Run, f func(Run) int) (n int) {
-	for _, r := range runs {
-		n += f(r)
+// sum adds what f counts in each run of this library.
+func (r *Runs) sum(f func(Run) int) (n int) {
+	for _, run := range r.Ours {
+		n += f(run)
 	}
 	return n
 }
 
-func (c *contents) Grants() int  { return sum(c.Ours, func(r Run) int { return r.Numbers.Grants }) }
-func (c *contents) Late() int    { return sum(c.Ours, func(r Run) int { return r.Numbers.Late }) }
-func (c *contents) Left() int    { return sum(c.Ours, func(r Run) int { return r.Numbers.Left }) }
-func (c *contents) Falling() int { return sum(c.Ours, func(r Run) int { return r.Numbers.Falling }) }
-func (c *contents) Stale() int   { return sum(c.Ours, func(r Run) int { return r.Writes.Stale }) }
-func (c *contents) Refused() int { return sum(c.Ours, func(r Run) int { return r.Writes.Refused }) }
-func (c *contents) Let() int     { return sum(c.Ours, func(r Run) int { return r.Writes.Let }) }
-func (c *contents) Taken() int   { return sum(c.Ours, func(r Run) int { return r.Writes.Accepted }) }
-func (c *contents) Holders() int { return sum(c.Ours, func(r Run) int { return r.Writes.Holders }) }
-func (c *contents) Asleep() int  { return sum(c.Ours, func(r Run) int { return r.Numbers.Unscheduled }) }
-func (c *contents) ByHand() int  { return sum(c.Ours, func(r Run) int { return r.Numbers.ByHand }) }
-func (c *contents) Faults() int  { return sum(c.Ours, Run.Injected) }
-func (c *contents) Findings() int {
-	return sum(c.Ours, func(r Run) int { return len(r.Findings) + len(r.Amiss) })
+// What follows counts in the long runs of this library.
+
+func (r *Runs) Overlaps() int { return r.sum(Run.Overlaps) }
+func (r *Runs) Grants() int   { return r.sum(func(r Run) int { return r.Numbers.Grants }) }
+func (r *Runs) Late() int     { return r.sum(func(r Run) int { return r.Numbers.Outlived }) }
+func (r *Runs) Nodes() int    { return r.sum(func(r Run) int { return r.Numbers.Left }) }
+func (r *Runs) Falling() int  { return r.sum(func(r Run) int { return r.Numbers.Falling }) }
+func (r *Runs) Stale() int    { return r.sum(func(r Run) int { return r.Writes.Stale }) }
+func (r *Runs) Refused() int  { return r.sum(func(r Run) int { return r.Writes.Refused }) }
+func (r *Runs) Let() int      { return r.sum(func(r Run) int { return r.Writes.Let }) }
+func (r *Runs) Taken() int    { return r.sum(func(r Run) int { return r.Writes.Accepted }) }
+func (r *Runs) Holders() int  { return r.sum(func(r Run) int { return r.Writes.Holders }) }
+func (r *Runs) Stopped() int  { return r.sum(Run.Stopped) }
+func (r *Runs) Removed() int  { return r.sum(Run.Removed) }
+func (r *Runs) Asleep() int   { return r.sum(func(r Run) int { return r.Numbers.Unscheduled }) }
+func (r *Runs) ByHand() int   { return r.sum(func(r Run) int { return r.Numbers.ByHand }) }
+func (r *Runs) Faults() int   { return r.sum(Run.Injected) }
+func (r *Runs) Findings() int {
+	return r.sum(func(r Run) int { return len(r.Findings) + len(r.Amiss) })
 }
 
-// Lasted is how long all runs of this library took together.
-func (c *contents) Lasted() (d history.Instant) {
-	for _, r := range c.Ours {
-		d += r.Duration
+// Lasted is how long they took together.
+func (r *Runs) Lasted() (d history.Instant) {
+	for _, run := range r.Ours {
+		d += run.Duration
 	}
 	return d
 }
 
-// RunName is a run of this library, for people.
-func (c *contents) RunName(r Run) string {
-	return fmt.Sprintf("%s on %d servers", hours(r.Duration), r.Servers)
+// ShortestPause is the shortest that excuses a holder which was overtaken, 0 if none was.
+func (r *Runs) ShortestPause() (shortest history.Instant) {
+	for _, run := range r.Ours {
+		if p := run.Numbers.ShortestPause; p > 0 && (shortest == 0 || p < shortest) {
+			shortest = p
+		}
+	}
+	return shortest
 }
 
-// Kinds are the faults that were injected into this library, or could not be.
-func (c *contents) Kinds() []string {
+// Kinds are the faults that were injected, or could not be.
+func (r *Runs) Kinds() []string {
 	all := map[string]bool{}
-	for _, r := range c.Ours {
-		for kind := range r.Faults {
+	for _, run := range r.Ours {
+		for kind := range run.Faults {
 			all[kind] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(all))
 }
 
-// Injected is how many faults a run had.
-func (r Run) Injected() (n int) {
-	for _, f := range r.Faults {
-		n += f.Injected
-	}
-	return n
-}
+// All are the runs of both comparisons.
+func (r *Runs) All() []Run { return slices.Concat(r.Compared, r.Aimed) }
 
-// KindsOf are the kinds of faults that a run had: their names if they are few, else how many.
-func (r Run) KindsOf() string {
-	var names []string
-	for _, kind := range slices.Sorted(maps.Keys(r.Faults)) {
-		if r.Faults[kind].Injected > 0 {
-			names = append(names, kind)
+// Others are the rivals, a run of each.
+func (r *Runs) Others() (others []Run) {
+	for _, run := range r.All() {
+		if !run.Own() && !slices.ContainsFunc(others, func(other Run) bool { return other.Contender == run.Contender }) {
+			others = append(others, run)
 		}
 	}
-	if len(names) > 3 {
-		return fmt.Sprint(len(names))
-	}
-	return strings.Join(names, ", ")
-}
-
-// Broken are the rules that a run broke, each once.
-func (r Run) Broken() string {
-	var rules []string
-	for _, f := range r.Findings {
-		if !slices.Contains(rules, string(f.Rule)) {
-			rules = append(rules, string(f.Rule))
-		}
-	}
-	return strings.Join(rules, ", ")
-}
-
-// Unavailable is the longest time in which somebody asked and nobody held, of all paths.
-func (r Run) Unavailable() (longest history.Instant) {
-	for _, d := range r.Numbers.Unavailable {
-		longest = max(longest, d)
-	}
-	return longest
-}
-
-// InT is d as a multiple of the session timeout.
-func (r Run) InT(d history.Instant) string {
-	if r.Timeout == 0 {
-		return "–"
-	}
-	return fmt.Sprintf("%.1f T", float64(d)/float64(r.Timeout))
-}
-
-// Missing are the faults that do not exist for the library, with the reason, by name.
-func (r Run) Missing() []string {
-	var missing []string
-	for _, name := range slices.Sorted(maps.Keys(r.Without)) {
-		missing = append(missing, fmt.Sprintf("%s: %s", name, r.Without[name]))
-	}
-	return missing
-}
-
-// HasTokens says whether the fenced registers were asked.
-func (r Run) HasTokens() bool { return r.Token != "none" }
-
-func short(i history.Instant) string { return time.Duration(i).Round(time.Millisecond).String() }
-
-// hours is a length in hours and minutes.
-func hours(i history.Instant) string {
-	d := time.Duration(i).Round(time.Minute)
-	if d < time.Hour {
-		return fmt.Sprintf("%d min", d/time.Minute)
-	}
-	return fmt.Sprintf("%d h %02d min", d/time.Hour, d%time.Hour/time.Minute)
-}
-
-// count separates thousands.
-func count(n int) string {
-	digits := fmt.Sprint(n)
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + " " + digits[i:]
-	}
-	return digits
+	return others
 }

@@ -5,14 +5,17 @@
 package evidence
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/docker/torture"
 	"github.com/lockkeeper/lockkeeper/internal/simulation/check"
+	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
 )
 
 const docs = "../../../docs"
@@ -31,44 +34,60 @@ func TestEvidencePageIsThatOfItsDocuments(t *testing.T) {
 func TestREADMESaysHowManyLateWritesThereWere(t *testing.T) {
 	runs, err := Read(filepath.Join(docs, "evidence"))
 	require.NoError(t, err)
-	stale := 0
-	for _, r := range runs {
-		if r.Token == ownToken {
-			stale += r.Writes.Stale
-		}
-	}
 	readme, err := os.ReadFile(filepath.Join(docs, "..", "README.md"))
 	require.NoError(t, err)
-	require.Contains(t, string(readme), " "+count(stale)+" late writes of processes")
+	for _, want := range []string{
+		fmt.Sprintf(" %d times a holder that had been stopped woke up and wrote late", runs.Stopped()),
+		fmt.Sprintf(" %s writes of %d late holders", count(runs.Stale()), runs.Holders()),
+	} {
+		require.True(t, strings.Contains(strings.Join(strings.Fields(string(readme)), " "), want), "the README does not say %q", want)
+	}
+	require.Zero(t, runs.Let(), "the README says that none was taken")
 }
 
 func TestNumbersOfTheDocumentsAreOnThePage(t *testing.T) {
 	var ours, other torture.Result
-	ours.Token, ours.Numbers.Grants, ours.Numbers.Late, ours.Numbers.Left = ownToken, 1001001, 17, 23
-	ours.Writes.Stale, ours.Writes.Let = 29, 31
-	ours.Findings = []torture.Finding{{Rule: check.ToldFirst, Text: "somebody was told late"}}
-	ours.Faults = map[string]torture.FaultCount{"kill-server": {Injected: 37}}
-	other.Contender, other.Token, other.Numbers.Outlived = "a rival", "none", 41
-	other.Without = map[string]string{"reap": "it has no parents"}
-	page, err := Page([]Run{{ours, "ours.json"}, {other, "other.json"}})
+	ours.Numbers.Grants, ours.Numbers.Outlived, ours.Numbers.Left = 1001001, 17, 23
+	ours.Writes.Stale, ours.Writes.Let, ours.Writes.Holders = 29, 31, 43
+	ours.Numbers.LateWriters = map[check.Why]int{check.Paused: 40, check.Removed: 3}
+	ours.Findings = []torture.Finding{{Rule: check.FirstInLine, Text: "somebody was ahead"}}
+	ours.Faults = map[string]torture.FaultCount{"kill-server": {Injected: 37, Missed: 2}}
+	other.Contender, other.Token, other.Tells, other.Limits = "a rival", "none", "a timer", "One server"
+	other.Numbers.Outlived, other.Numbers.Ends = 41, map[history.Cause]int{history.Deadline: 47, history.GivenUp: 1000}
+	other.Without = map[string]string{"reap": "it has no parents", "counter": "it has no parents"}
+	other.Unchecked = []torture.Unchecked{{Rule: check.OwnNode, Why: "no nodes"}}
+	page, err := Page(&Runs{
+		Ours: []Run{{ours, "ours.json"}}, Compared: []Run{{ours, "compared/ours.json"}, {other, "compared/other.json"}},
+		Aimed: []Run{{other, "aimed/other.json"}},
+	})
 	require.NoError(t, err)
 	for _, want := range []string{
-		"1 001 001 grants", "after another held: **17**", "Nodes left behind: **23**", "| stale writes that reached the registers | 29 |",
-		"let **31** in", "**1 findings", "told-first: somebody was told late", "| kill-server | " + torture.Says("kill-server") + " | 37 |",
-		"a rival", "| told late, while scheduled | 41 |", "reap: it has no parents",
+		"1 001 001 grants", "in the order of the servers: **1**", "another had been granted: **17**", "Nodes left behind: **23**",
+		"| stale writes that reached the registers | 29 |", "from 43 holders:\n**40** had been stopped", ", 3 had lost their node", "let **31** in",
+		"**1 findings", "first-in-line: somebody was ahead", "| kill-server | " + torture.Says("kill-server") + " | 37 |", "| … that could not be | 2 |",
+		"| told late, while scheduled | 17 | 41 |", "| told late, while scheduled | 41 |", "| holders that lost their lock, and lived | 0 | 47 |",
+		"told by a timer. One server.", "counter, reap: it has no parents.", "Not asked: own-node: no nodes.",
 	} {
 		require.Contains(t, page, want)
 	}
 }
 
-func TestDocumentsOfAnotherSchemaAreRefused(t *testing.T) {
-	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "old.json"), []byte(`{"schema": "lockkeeper-torture/0"}`), 0o600))
-	_, err := Read(dir)
-	require.ErrorContains(t, err, `schema "lockkeeper-torture/0"`)
+func TestDocumentsThatDoNotBelongThereAreRefused(t *testing.T) {
+	for document, why := range map[string]string{
+		`{"schema": "lockkeeper-torture/0"}`:                                             `schema "lockkeeper-torture/0"`,
+		`{"schema": "lockkeeper-torture/1", "contender": "a rival", "tells": "a timer"}`: "is about a rival",
+		`{`: "unexpected end of JSON input",
+	} {
+		dir := t.TempDir()
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "a.json"), []byte(document), 0o600))
+		_, err := Read(dir)
+		require.ErrorContains(t, err, why)
+	}
+	_, err := Read(t.TempDir())
+	require.ErrorContains(t, err, "no document of a long run")
 }
 
 func TestPageWithoutARunOfThisLibraryIsAnError(t *testing.T) {
-	_, err := Page(nil)
+	_, err := Page(&Runs{})
 	require.Error(t, err)
 }
