@@ -6,8 +6,9 @@
 //
 //	evidence DOCS
 //
-// To add a run, copy the result.json of its folder there, under a name that says what it is, and take the plan's file out of
-// its command: the seed draws the same.
+// To add a run, copy the result.json of its folder there, under a name that says what it is: one that is compared with others
+// into compared or, if it had few kinds of faults, into aimed. Take the names of folders (-plan, -out) out of its command: the
+// seed draws the same plan.
 package main
 
 import (
