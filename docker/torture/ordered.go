@@ -145,7 +145,8 @@ func (o *ordering) tell(t *txnlog.Txn) {
 			}
 			o.events = append(o.events, e)
 		case txnlog.CloseSession:
-			// A client that closes its session numbers that request; who has it expire does not.
+			// A client that closes its session numbers that request; who has it expire does not. The operator closes its own.
+			cause = history.ByRequest
 			if t.Request == 0 {
 				cause = history.ByTimeout
 				o.result.Expired++
