@@ -25,9 +25,7 @@ func leftAlone(t *testing.T, data []byte, acl []zk.ACL) {
 	proxy := s.proxy(s.ensemble.Servers()[0])
 	mu := s.mutex(s.connect(recipes.Options{}, proxy.Addr()), "lock")
 	hold := s.lock(mu)
-	_, stat, err := s.zk.Get(hold.Path())
-	require.NoError(t, err)
-	require.EqualValues(t, stat.Czxid, hold.Token())
+	require.EqualValues(t, s.stat(hold.Path()).Czxid, hold.Token())
 
 	ctx, cancel := context.WithCancel(s.ctx)
 	next := s.locking(ctx, mu)

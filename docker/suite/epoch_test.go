@@ -107,13 +107,11 @@ func TestEpochWhoseClaimIsNotAnsweredIsFoundAndClaimedOnce(t *testing.T) {
 		term, e := s.reigns(client, "a")
 		await(s, lost)
 		require.Equal(t, number, e.Number())
-		_, stat, err := s.zk.Get(s.path(lead) + epochSuffix)
-		require.NoError(t, err)
-		require.EqualValues(t, number-1, stat.Version, "written once for each")
+		require.EqualValues(t, number-1, s.stat(s.path(lead)+epochSuffix).Version, "written once for each")
 		for _, p := range proxies {
 			p.Pass() // some have not lost an answer yet
 		}
-		_, err = e.Commit(s.ctx, writes(s.path(lead), "a")...)
+		_, err := e.Commit(s.ctx, writes(s.path(lead), "a")...)
 		require.NoError(t, err)
 		s.eventually("a reader sees it", func() bool {
 			newest, err := reader.Current(s.ctx)

@@ -112,9 +112,7 @@ func TestLostReplyOfCreateLeavesOneNode(t *testing.T) {
 			await(s, lost)
 			require.Len(t, s.nodes("lock"), 1)
 			require.True(t, strings.HasSuffix(hold.Path(), s.nodes("lock")[0]))
-			_, stat, err := s.zk.Get(hold.Path())
-			require.NoError(t, err)
-			require.EqualValues(t, stat.Czxid, hold.Token())
+			require.EqualValues(t, s.stat(hold.Path()).Czxid, hold.Token())
 			s.unlock(hold)
 		}
 	})

@@ -66,9 +66,7 @@ func TestRequestQueuedAcrossExpiryNeverRunsInTheNextSession(t *testing.T) {
 			}
 			next := waiting.granted()
 			require.NotEqual(t, first, client.SessionID())
-			_, stat, err := s.zk.Get(next.Path())
-			require.NoError(t, err)
-			require.Equal(t, client.SessionID(), stat.EphemeralOwner)
+			require.Equal(t, client.SessionID(), s.stat(next.Path()).EphemeralOwner)
 			require.Len(t, s.nodes("wanted"), 1)
 			for i := range requests {
 				exists, _, err := s.zk.Exists(fmt.Sprint(s.path("queued-"), i))

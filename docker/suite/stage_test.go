@@ -238,6 +238,17 @@ func (s *stage) nodes(name string) []string {
 	return s.list(s.zk, name, true)
 }
 
+// stat is a node's, as it is now: without a sync the server that is asked may be behind the one that the client under test
+// has.
+func (s *stage) stat(path string) *zk.Stat {
+	s.t.Helper()
+	_, err := s.zk.Sync(path)
+	require.NoError(s.t, err)
+	_, stat, err := s.zk.Get(path)
+	require.NoError(s.t, err)
+	return stat
+}
+
 // nodesBy are the children as the server of another connection sees them, sorted.
 func (s *stage) nodesBy(conn *zk.Conn, name string) []string {
 	s.t.Helper()
