@@ -488,12 +488,16 @@ func loseReply(_ context.Context, s *stage, args []string, _ time.Duration) (hea
 	}
 	return func(ctx context.Context) error {
 		err := back(ctx)
-		for _, happened := range lost {
-			select {
-			case <-happened:
-				return err
-			default:
+		// Who lost an answer may know it a moment before the proxy has told.
+		for left := 20; left > 0; left-- {
+			for _, happened := range lost {
+				select {
+				case <-happened:
+					return err
+				default:
+				}
 			}
+			sleep(beat)
 		}
 		return errors.Join(err, fmt.Errorf("no answer to a %s came by: %w", args[1], errMissed))
 	}, nil
