@@ -115,15 +115,7 @@ func TestClaimCutAtAnyFrameIsOneEpochOrNone(t *testing.T) {
 func TestClaimThatIsNotAnsweredIsUncertainAndFoundByTheNext(t *testing.T) {
 	bubble(t, func(s *stage) {
 		a := s.candidate("a")
-		term := a.campaign()
-		time.Sleep(steady)
-		const way = 50 * time.Millisecond
-		a.link.Delay(way)
-		// The read takes two ways, and the transaction is carried out after the third.
-		ctx, cancel := context.WithTimeout(s.Context(), way*7/2)
-		defer cancel()
-		_, err := a.epochs.Claim(ctx, term.Claim)
-		require.ErrorIs(s, err, recipes.ErrUncertain)
+		term, err := a.claimUnanswered()
 		require.ErrorIs(s, err, context.DeadlineExceeded)
 		require.ErrorContains(s, err, path)
 		_, claimed, err := s.ensemble.Get(path)

@@ -3,6 +3,7 @@
 package epoch_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log"
@@ -97,6 +98,21 @@ func (c *candidate) lead() (*election.Term, *epoch.Epoch) {
 	e, err := c.epochs.Claim(c.stage.Context(), term.Claim)
 	require.NoError(c.stage, err)
 	return term, e
+}
+
+// claimUnanswered campaigns, and claims an epoch on a link so slow that ctx ends before the answer: the read takes two ways, and
+// the transaction is carried out after the third.
+func (c *candidate) claimUnanswered() (*election.Term, error) {
+	c.stage.Helper()
+	term := c.campaign()
+	time.Sleep(steady)
+	const way = 50 * time.Millisecond
+	c.link.Delay(way)
+	ctx, cancel := context.WithTimeout(c.stage.Context(), way*7/2)
+	defer cancel()
+	_, err := c.epochs.Claim(ctx, term.Claim)
+	require.ErrorIs(c.stage, err, recipes.ErrUncertain)
+	return term, err
 }
 
 // set is the operation that writes the state.

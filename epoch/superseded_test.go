@@ -3,10 +3,8 @@
 package epoch_test
 
 import (
-	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -142,16 +140,9 @@ func TestNodeMadeAgainByHandMayPassForTheOldOneUntilTheTermEnds(t *testing.T) {
 func TestTermThatMayHaveHadAnEpochClaimsNoOtherAfterOneByHand(t *testing.T) {
 	bubble(t, func(s *stage) {
 		a := s.candidate("a")
-		term := a.campaign()
-		time.Sleep(steady)
-		const way = 50 * time.Millisecond
-		a.link.Delay(way)
-		ctx, cancel := context.WithTimeout(s.Context(), way*7/2)
-		defer cancel()
-		_, err := a.epochs.Claim(ctx, term.Claim)
-		require.ErrorIs(s, err, recipes.ErrUncertain)
+		term, _ := a.claimUnanswered()
 		require.NoError(s, s.ensemble.Set(path, []byte(`{"format":1,"epoch":2}`)))
-		_, err = a.epochs.Claim(s.Context(), term.Claim)
+		_, err := a.epochs.Claim(s.Context(), term.Claim)
 		require.ErrorIs(s, err, fencing.ErrStale)
 		require.ErrorContains(s, err, "epoch 2 was written by hand")
 		require.NoError(s, term.Resign(s.Context()))

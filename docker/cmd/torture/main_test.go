@@ -15,7 +15,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -68,89 +67,6 @@ func tortured(t *testing.T, args ...string) (_ *exec.Cmd, temporary string) {
 	return cmd, temporary
 }
 
-// racesOfOurs are the reports of the race detector but for those of the ZooKeeper client: in which both accesses are its own.
-// Where a stack was not restored, nobody knows whose it is.
-func racesOfOurs(text string) []string {
-	var ours []string
-	for report := range strings.SplitSeq(text, "==================\n") {
-		if !strings.Contains(report, "WARNING: DATA RACE") {
-			continue
-		}
-		theirs := 0
-		lines := strings.Split(report, "\n")
-		for i, line := range lines {
-			if access.MatchString(line) && strings.HasPrefix(topFrame(lines[i+1:]), "github.com/go-zookeeper/zk.") {
-				theirs++
-			}
-		}
-		if theirs < 2 {
-			ours = append(ours, report)
-		}
-	}
-	return ours
-}
-
-// access begins what a report says of one of two accesses.
-var access = regexp.MustCompile(`(?i)^(previous )?(atomic )?(read|write) at 0x`)
-
-// topFrame is the function that the access is in: that of the runtime by which it is carried out, on a map say, is nobody's.
-func topFrame(stack []string) string {
-	for _, line := range stack {
-		frame := strings.TrimSpace(line)
-		switch {
-		case frame == "":
-			return "" // the stack ends here
-		case strings.HasPrefix(frame, "runtime.") || strings.HasPrefix(frame, "/"): // or a file's line
-		default:
-			return frame
-		}
-	}
-	return ""
-}
-
-func TestRaceIsOursUnlessBothAccessesAreTheZooKeeperClients(t *testing.T) {
-	report := func(first, second string) string {
-		return "==================\nWARNING: DATA RACE\nRead at 0x00c000016b28 by goroutine 130:\n" + first + `
-  testing.tRunner()
-      /usr/local/go/src/testing/testing.go:2036 +0x21c
-
-Previous write at 0x00c000016b28 by goroutine 136:
-` + second + `
-
-Goroutine 130 (running) created at:
-  github.com/lockkeeper/lockkeeper/recipes.Connect()
-      /work/main/recipes/client.go:100 +0xb12
-
-Goroutine 136 (finished) created at:
-  github.com/go-zookeeper/zk.Connect()
-      /root/go/pkg/mod/github.com/go-zookeeper/zk@v1.0.4/conn.go:200 +0x72
-==================
-`
-	}
-	const (
-		theirs = `  github.com/go-zookeeper/zk.(*Conn).authenticate()
-      /root/go/pkg/mod/github.com/go-zookeeper/zk@v1.0.4/conn.go:614 +0x1a4
-  github.com/go-zookeeper/zk.(*Conn).loop.func1()
-      /root/go/pkg/mod/github.com/go-zookeeper/zk@v1.0.4/conn.go:500 +0x44`
-		theirMap = `  runtime.mapaccess1_fast32()
-      /usr/local/go/src/internal/runtime/maps/runtime_fast32_swiss.go:17 +0x0
-` + theirs
-		ours = `  github.com/lockkeeper/lockkeeper/recipes.(*Client).loop()
-      /work/main/recipes/client.go:123 +0x5
-  github.com/go-zookeeper/zk.(*Conn).sendEvent()
-      /root/go/pkg/mod/github.com/go-zookeeper/zk@v1.0.4/conn.go:300 +0x1`
-		lost = "  [failed to restore the stack]"
-	)
-	require.Empty(t, racesOfOurs(""))
-	require.Empty(t, racesOfOurs("panic: boom\n"))
-	require.Empty(t, racesOfOurs(report(theirs, theirs)))
-	require.Empty(t, racesOfOurs(report(theirMap, theirs)+"Found 1 data race(s)\n"))
-	for _, of := range [][2]string{{ours, theirs}, {theirs, ours}, {ours, ours}, {theirs, lost}} {
-		require.Len(t, racesOfOurs(report(of[0], of[1])), 1)
-	}
-	require.Len(t, racesOfOurs(report(theirs, theirs)+report(theirs, ours)+report(theirMap, theirs)+report(ours, ours)), 2)
-}
-
 // needServers skips the test where there is nothing to run servers with, and fails it there in CI.
 func needServers(t *testing.T) {
 	t.Helper()
@@ -198,59 +114,6 @@ func TestFlagThatMakesNoSenseIsRefusedWithWhatIsAllowed(t *testing.T) {
 	}
 }
 
-// folder has files with what stands in them.
-func folder(t *testing.T, files map[string]string) string {
-	t.Helper()
-	dir := t.TempDir()
-	for name, content := range files {
-		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755))
-		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
-	}
-	return dir
-}
-
-func document(verdict string) string {
-	return fmt.Sprintf("{%q:%q,%q:%q}", "schema", torture.Schema, "verdict", verdict)
-}
-
-func TestOnlyWhatAnEarlierRunHasLeftGoesFromAFolder(t *testing.T) {
-	const plan = "at 1s for 2s kill-server 1\n"
-	for _, left := range []map[string]string{
-		{},
-		{"plan.txt": plan},
-		{"plan.txt": plan, "history.jsonl": "", "history.jsonl.new": "", "servers/1/log.1": ""},
-		{"plan.txt": plan, "history.jsonl": "", "summary.txt": "", "result.json": document("held up"), "servers/1/log.1": ""},
-	} {
-		dir := folder(t, left)
-		require.NoError(t, prepare(dir))
-		requireEmpty(t, dir)
-	}
-	made := filepath.Join(t.TempDir(), "a", "b")
-	require.NoError(t, prepare(made))
-	requireEmpty(t, made)
-
-	for says, kept := range map[string]map[string]string{
-		"it holds notes.txt, which is no torture's":             {"plan.txt": plan, "notes.txt": ""},
-		"it holds no plan of a torture":                         {"servers/important": ""},
-		`"buy" is no fault`:                                     {"plan.txt": "at 9h for 1h buy bread\n", "summary.txt": ""},
-		"it holds the evidence of a run that was broken":        {"plan.txt": plan, "result.json": document("broken")},
-		"it holds a result that cannot be read":                 {"plan.txt": plan, "result.json": "{"},
-		`a document of schema "other", want "` + torture.Schema: {"plan.txt": plan, "result.json": `{"schema":"other"}`},
-	} {
-		dir := folder(t, kept)
-		require.ErrorContains(t, prepare(dir), says)
-		require.ErrorContains(t, prepare(dir), dir)
-		var problems bytes.Buffer
-		require.Equal(t, notRun, run([]string{"-out", dir}, io.Discard, &problems), "before anything is started")
-		require.Contains(t, problems.String(), says)
-		for name, content := range kept {
-			still, err := os.ReadFile(filepath.Join(dir, name))
-			require.NoError(t, err)
-			require.Equal(t, content, string(still))
-		}
-	}
-}
-
 func TestSameFaultsAreRunAgainInAnotherFolder(t *testing.T) {
 	j, err := parse([]string{"-seed", "7", "-out", "/evidence"}, io.Discard)
 	require.NoError(t, err)
@@ -285,74 +148,6 @@ func TestInterruptionSaysWhetherAnythingIsLeft(t *testing.T) {
 		require.Equal(t, c.status, failure(over, c.err, &problems))
 		require.Contains(t, problems.String(), c.says)
 	}
-}
-
-func TestHistoryThatWasKeptIsJudgedAgain(t *testing.T) {
-	told, err := os.ReadFile(filepath.Join("..", "..", "..", "testdata", "histories", "good", "torture.jsonl"))
-	require.NoError(t, err)
-	const mark = "what a checker of long ago has found"
-	dir := folder(t, map[string]string{
-		"history.jsonl": string(told),
-		"result.json": fmt.Sprintf(`{"schema":%q,"verdict":"broken","zookeeper":"3.8.0","token":"czxid","again":"make torture SEED=7",
-			"writes":{"all":3},"findings":[{"rule":"told-first","text":%q}],"amiss":[]}`, torture.Schema, mark),
-	})
-	var out, problems bytes.Buffer
-	require.Equal(t, heldUp, run([]string{"-judge", dir}, &out, &problems), "%s", &problems)
-	require.NotContains(t, out.String(), mark)
-	summary, err := os.ReadFile(filepath.Join(dir, "summary.txt"))
-	require.NoError(t, err)
-	require.Equal(t, out.String(), string(summary))
-	result, err := readResult(dir)
-	require.NoError(t, err)
-	require.Equal(t, "held up", result.Verdict)
-	require.Equal(t, "make torture SEED=7", result.Again)
-	require.NotEmpty(t, result.Judged)
-	require.Positive(t, result.Numbers.Grants)
-	require.Equal(t, 3, result.Writes.All, "what is not in the history is kept")
-
-	// What was amiss when it ran stays so.
-	result.Amiss = []string{"c1.1 ended by itself"}
-	require.NoError(t, write(dir, "result.json", result.WriteJSON))
-	out.Reset()
-	require.Equal(t, broken, run([]string{"-judge", dir}, &out, &problems))
-	require.Contains(t, out.String(), "AMISS c1.1 ended by itself")
-	require.Contains(t, out.String(), "make torture SEED=7")
-
-	// A history that cannot be read leaves the result as it is.
-	before, err := os.ReadFile(filepath.Join(dir, "result.json"))
-	require.NoError(t, err)
-	for _, wrong := range []struct{ told, says string }{
-		{"{\n", "history: line 1: "},
-		{`{"at":"1s","kind":"danced"}`, `unknown kind "danced"`},
-	} {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, "history.jsonl"), []byte(wrong.told), 0o600))
-		problems.Reset()
-		require.Equal(t, notRun, run([]string{"-judge", dir}, io.Discard, &problems))
-		require.Contains(t, problems.String(), "judging "+dir+" again: ")
-		require.Contains(t, problems.String(), wrong.says)
-	}
-	after, err := os.ReadFile(filepath.Join(dir, "result.json"))
-	require.NoError(t, err)
-	require.Equal(t, string(before), string(after))
-	require.NoError(t, os.Remove(filepath.Join(dir, "history.jsonl")))
-	problems.Reset()
-	require.Equal(t, notRun, run([]string{"-judge", dir}, io.Discard, &problems))
-	require.Contains(t, problems.String(), "history.jsonl: no such file")
-}
-
-func TestFileThatCannotBeWrittenLeavesWhatThereWas(t *testing.T) {
-	dir := folder(t, map[string]string{"result.json": "old"})
-	full := errors.New("no space left on device")
-	require.ErrorIs(t, write(dir, "result.json", func(w io.Writer) error {
-		_, err := io.WriteString(w, "ne")
-		return errors.Join(err, full)
-	}), full)
-	entries, err := os.ReadDir(dir)
-	require.NoError(t, err)
-	require.Len(t, entries, 1)
-	content, err := os.ReadFile(filepath.Join(dir, "result.json"))
-	require.NoError(t, err)
-	require.Equal(t, "old", string(content))
 }
 
 // everyKind is a plan that has every kind of fault there is to inject, and the seed that it is drawn from: the least that

@@ -59,20 +59,6 @@ type Numbers struct {
 	Unavailable map[string]history.Instant `json:"longest_unavailable"`
 }
 
-// Why is how it came that a holder wrote late.
-type Why string
-
-const (
-	// Paused: it was not scheduled when another was granted the path, and wrote when it was again.
-	Paused Why = "paused"
-	// Removed: its node was deleted by hand, or that of who followed it.
-	Removed Why = "by-hand"
-	// ToldAndWrote: it had been told in time, and had a write under way.
-	ToldAndWrote Why = "told"
-	// Unexcused: there is no reason.
-	Unexcused Why = "unexcused"
-)
-
 // A Margin is the smallest of several times.
 type Margin struct {
 	Of    int             `json:"of"`
@@ -133,7 +119,7 @@ func (n *Numbers) hold(s *story, h *hold) {
 		n.Outlived++
 		n.Longest = max(n.Longest, to-from)
 	}
-	switch s.overtaken(h) {
+	switch why, _ := s.overtaken(h); why {
 	case Removed:
 		n.ByHand++
 	case Paused:
@@ -145,7 +131,7 @@ func (n *Numbers) hold(s *story, h *hold) {
 	case Unexcused:
 		n.Late++
 		n.Latest = max(n.Latest, min(h.when(), s.until())-next.At)
-	case ToldAndWrote:
+	case ToldAndWrote: // not overtaken
 	}
 	if byHand || h.gaveUp() || h.told.Kind == "" {
 		return
@@ -158,47 +144,6 @@ func (n *Numbers) hold(s *story, h *hold) {
 	if next.Kind != "" && !ownWill && !h.unscheduled(s, next.At) {
 		n.ToldBeforeGrant.take(next.At-h.when(), h.told.Line)
 	}
-}
-
-// overtaken says why a holder was told only when another had been granted the path, or that it was told before.
-func (s *story) overtaken(h *hold) Why {
-	next, astray := s.following(h)
-	switch {
-	case next.Kind != "" && h.when() > next.At:
-		if h.node != nil && h.node.deleted.Cause == history.ByHand {
-			return Removed
-		}
-		if h.unscheduled(s, next.At) {
-			return Paused
-		}
-		return Unexcused
-	case astray.Kind != "" && h.when() > astray.At:
-		return Removed
-	}
-	return ToldAndWrote
-}
-
-// lateWriters are the attempts with a write that came after one with a greater token, by any register of the path.
-func (s *story) lateWriters() map[int]bool {
-	late := map[int]bool{}
-	for _, writes := range s.writes {
-		var newest history.ID
-		for _, w := range writes {
-			if w.wrote.Token < newest {
-				late[w.wrote.Attempt] = true
-			}
-			newest = max(newest, w.wrote.Token)
-		}
-	}
-	return late
-}
-
-// why says how it came that an attempt wrote late.
-func (s *story) why(attempt int) Why {
-	if h := s.byTry[attempt]; h != nil {
-		return s.overtaken(h)
-	}
-	return Unexcused
 }
 
 // unscheduled says whether the holder was not scheduled at some instant, or had woken right before it.
