@@ -197,6 +197,18 @@ func TestMarginsAreThoseOfScheduledHoldersThatLostTheirClaim(t *testing.T) {
 	require.Zero(t, check.Measure(inOrder(paused)).ToldBeforeExpiry.Of)
 }
 
+// A holder is overtaken, writes as if nothing were, and is killed: its death is no excuse for what it did before.
+func TestLateWriteOfAHolderThatIsKilledAfterwardsIsFound(t *testing.T) {
+	events := tell(t, "0s run\n0s asked A\n1s granted A\n1s asked B\n2s granted B\n2.5s wrote B\n3s wrote A\n4s crashed A\n9s releasing B\n9s told B released\n10s end")
+	for i := range events {
+		if e := &events[i]; e.Kind == history.Wrote {
+			e.Accepted, e.Token = true, map[string]history.ID{"A": 1e9, "B": 2e9}[e.Contender]
+		}
+	}
+	require.Contains(t, check.Broken(check.History(events)), check.BareRegister)
+	require.Equal(t, map[check.Why]int{check.Unexcused: 1}, check.Measure(events).LateWriters)
+}
+
 // Whoever learns of its grant when its node was deleted by hand already, and another has been granted the path, is excused by
 // the rule. What is counted is what the rule finds.
 func TestGrantThatTheRuleExcusesIsNoFallingToken(t *testing.T) {
