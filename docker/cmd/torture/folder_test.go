@@ -13,8 +13,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/lockkeeper/lockkeeper/docker/torture"
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/docker/torture"
 )
 
 // folder has files with what stands in them.
