@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"net"
 	"os"
 	"runtime"
 	"sync"
@@ -58,6 +59,29 @@ type state struct {
 	at time.Time
 }
 
+// unfailing makes connections whose Write does not fail: one that cannot be written ends,
+// which its reader notices. The client answers a request whose Write has failed twice, and
+// is stuck for good where nobody takes the second answer (go-zookeeper v1.0.4: sendData,
+// flushRequests).
+func unfailing(dial zk.Dialer) zk.Dialer {
+	return func(network, address string, timeout time.Duration) (net.Conn, error) {
+		conn, err := dial(network, address, timeout)
+		if err != nil {
+			return nil, err
+		}
+		return unfailingConn{conn}, nil
+	}
+}
+
+type unfailingConn struct{ net.Conn }
+
+func (c unfailingConn) Write(p []byte) (int, error) {
+	if _, err := c.Conn.Write(p); err != nil {
+		_ = c.Conn.Close()
+	}
+	return len(p), nil
+}
+
 // connect makes a client that knows of these servers, in this order.
 func connect(t *testing.T, e *zktest.Ensemble, timeout time.Duration, servers ...string) *client {
 	t.Helper()
@@ -66,7 +90,7 @@ func connect(t *testing.T, e *zktest.Ensemble, timeout time.Duration, servers ..
 	}
 	c := &client{t: t, link: e.Link()}
 	conn, events, err := zk.Connect(servers, timeout,
-		zk.WithDialer(c.link.Dialer()),
+		zk.WithDialer(unfailing(c.link.Dialer())),
 		zk.WithHostProvider(&inOrder{servers: servers}),
 		zk.WithLogInfo(false),
 		zk.WithEventCallback(func(ev zk.Event) {

@@ -39,6 +39,8 @@ type conn struct {
 	in     *queue[inbound]
 	out    *queue[[]byte] // nil: the end
 	slow   atomic.Int64   // nanoseconds that a frame takes longer, in either direction
+	// touched is when bytes came last, in nanoseconds after the ensemble began.
+	touched atomic.Int64
 
 	// Guarded by the ensemble's mu.
 	session *session        // nil before the handshake
@@ -60,6 +62,7 @@ type traffic struct{ received, sent int64 }
 // inbound is what a reader has found: a frame, a four-letter word or the end.
 type inbound struct {
 	frame []byte
+	bad   error // what is wrong with the frame
 	word  string
 	end   error
 }
@@ -75,7 +78,11 @@ func (c *conn) serve() {
 		if !ok || !c.out.room(maxReplies) || !e.ease(c) {
 			break
 		}
-		e.receive(c, item)
+		var r *request
+		if item.frame != nil {
+			r, item.bad = c.parse(item.frame)
+		}
+		e.receive(c, item, r, c.treat(r))
 	}
 	both.Wait()
 	e.forget(c)
@@ -96,7 +103,7 @@ func (c *conn) delay() time.Duration { return time.Duration(c.slow.Load()) }
 
 // read puts what the client sends into the queue.
 func (c *conn) read() {
-	r := bufio.NewReaderSize(c.net, 4096)
+	r := bufio.NewReaderSize(touching{c}, 4096)
 	for first := true; ; first = false {
 		item := c.next(r, first)
 		c.in.put(item, len(item.frame), c.delay())
@@ -111,6 +118,19 @@ func (c *conn) read() {
 		}
 	}
 }
+
+// touching reads a connection, and notes when something came.
+type touching struct{ c *conn }
+
+func (t touching) Read(p []byte) (int, error) {
+	n, err := t.c.net.Read(p)
+	if n > 0 && !t.c.in.isHeld() {
+		t.c.touch()
+	}
+	return n, err
+}
+
+func (c *conn) touch() { c.touched.Store(int64(time.Since(c.server.ensemble.began))) }
 
 // next reads one frame.
 func (c *conn) next(r *bufio.Reader, first bool) inbound {
@@ -179,8 +199,17 @@ func (c *conn) write() {
 	c.out.close()
 }
 
+// took counts what the client has sent. The caller holds the ensemble's mu.
+func (c *conn) took() {
+	c.counts.received++
+	c.server.total.received++
+}
+
 // send has the writer send a frame. The caller holds the ensemble's mu.
-func (c *conn) send(frame []byte) {
+func (c *conn) send(frame []byte) { c.sendBy(nil, frame) }
+
+// sendBy is send for a reply or an event that rules can apply to.
+func (c *conn) sendBy(t *treatment, frame []byte) {
 	if c.lost || c.over {
 		return
 	}
@@ -189,7 +218,13 @@ func (c *conn) send(frame []byte) {
 		return
 	}
 	c.counts.sent++
-	c.out.put(frame, len(frame), c.delay())
+	c.server.total.sent++
+	if t == nil {
+		c.out.put(frame, len(frame), c.delay())
+		return
+	}
+	t.sent(c, len(frame))
+	c.out.putBehind(t.reply, frame, len(frame), c.delay()+t.delay)
 }
 
 // finish is the server's hanging up: the client hears of it behind what was sent
@@ -228,7 +263,8 @@ func (e *Ensemble) say(what string, args ...any) {
 }
 
 // receive carries out what a connection's reader has found.
-func (e *Ensemble) receive(c *conn, item inbound) {
+// r is the request in its frame, if there is one, and t what rules do with it.
+func (e *Ensemble) receive(c *conn, item inbound, r *request, t *treatment) {
 	e.mu.Lock()
 	defer e.unlock()
 	switch {
@@ -247,6 +283,7 @@ func (e *Ensemble) receive(c *conn, item inbound) {
 	case c.mute:
 		return
 	case item.word != "":
+		c.took()
 		c.send([]byte(words[item.word](c.server)))
 		c.finish(nil)
 		return
@@ -263,8 +300,17 @@ func (e *Ensemble) receive(c *conn, item inbound) {
 		c.lost = true
 		defer c.finish(errors.New("trap: cut after this frame"))
 	}
-	c.counts.received++
-	if err := c.handle(item.frame); err != nil {
+	switch {
+	case t == nil:
+	case t.lose == ToServer:
+		c.finish(errors.New("rule: lost this request"))
+		return
+	case t.lose == ToClient:
+		c.lost = true
+		defer c.finish(errors.New("rule: lost the reply to this request"))
+	}
+	c.took()
+	if err := c.handle(item, r, t); err != nil {
 		c.finish(err)
 	}
 }

@@ -27,7 +27,9 @@
 //   - Watches: one-shot, persistent and recursive; told before the reply that would
 //     reveal the change; set again after a reconnection.
 //   - ACLs, with the schemes world, auth, digest and ip.
-//   - The four-letter words ruok, srvr, stat, mntr, cons, dump and envi.
+//   - The four-letter words ruok, isro, srvr, stat, mntr, conf, cons, wchs, wchc, wchp,
+//     dump and envi.
+//   - Connections that are silent before their handshake are closed after 10 to 20 s.
 //
 // # What it is not
 //
@@ -73,6 +75,16 @@
 // expired, a node deleted behind its owner's back, the counter of sequential names put
 // near its end. [Ensemble.Apply] does all that by name, for plans that are written
 // down.
+//
+// # Scripted requests
+//
+// A [Rule] selects requests by operation, path and client and scripts what happens to
+// them: they fail with an error of ZooKeeper's, their reply is late, held or lost, or
+// they wait before they are carried out. A rule also counts what it selects, in
+// requests and bytes.
+//
+//	srv.Intercept(zktest.Rule{Op: "create", Below: "/locks", Times: 1, Fail: zktest.ErrNoAuth})
+//	srv.Intercept(zktest.Rule{Op: "getData", Path: "/config", Hold: zktest.ToClient})
 //
 // # Time
 //

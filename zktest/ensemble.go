@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -27,6 +28,7 @@ type Ensemble struct {
 	running sync.WaitGroup
 	stop    chan struct{} // closed by Close
 	told    *queue[Commit]
+	rules   atomic.Pointer[[]*Interceptor] // replaced under mu
 
 	mu       sync.Mutex // guards what follows, and the servers, connections, links and sessions
 	closed   bool

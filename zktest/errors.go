@@ -19,6 +19,27 @@ var (
 	ErrNoQuorum   = errors.New("no leader with a quorum")
 )
 
+// Further errors that a server answers, by the names that ZooKeeper gives them: for
+// Rule.Fail, and for errors.Is on Commit.Err.
+var (
+	ErrSystemError             error = wire.SystemError
+	ErrMarshallingError        error = wire.MarshallingError
+	ErrUnimplemented           error = wire.Unimplemented
+	ErrOperationTimeout        error = wire.OperationTimeout
+	ErrBadArguments            error = wire.BadArguments
+	ErrNoAuth                  error = wire.NoAuth
+	ErrBadVersion              error = wire.BadVersion
+	ErrNoChildrenForEphemerals error = wire.NoChildrenForEphemerals
+	ErrSessionExpired          error = wire.SessionExpired
+	ErrInvalidACL              error = wire.InvalidACL
+	ErrAuthFailed              error = wire.AuthFailed
+	ErrSessionMoved            error = wire.SessionMoved
+	ErrNotReadOnly             error = wire.NotReadOnly
+	ErrNoWatcher               error = wire.NoWatcher
+	ErrThrottled               error = wire.ThrottledOp
+	ErrQuotaExceeded           error = wire.QuotaExceeded
+)
+
 // An OpError says what could not be done behind the clients' backs, with what, and why.
 type OpError struct {
 	Op, Path string
@@ -52,4 +73,20 @@ func asError(code wire.Code) error {
 		return ErrNotEmpty
 	}
 	return code
+}
+
+// codeOf is the code that a server answers for an error, OK if there is none.
+func codeOf(err error) wire.Code {
+	for code, known := range map[wire.Code]error{
+		wire.NoNode: ErrNoNode, wire.NodeExists: ErrNodeExists, wire.NotEmpty: ErrNotEmpty,
+	} {
+		if errors.Is(err, known) {
+			return code
+		}
+	}
+	var code wire.Code
+	if errors.As(err, &code) {
+		return code
+	}
+	return wire.OK
 }

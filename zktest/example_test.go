@@ -158,6 +158,62 @@ func ExampleEnsemble_CutAfter() {
 	// trap has sprung: true
 }
 
+// Requests are scripted by operation and path: one fails, and the reply to another is
+// held until the test releases it.
+func ExampleEnsemble_Intercept() {
+	t, end := thisTest()
+	defer end()
+	ctx := context.Background()
+
+	srv := zktest.Start(t)
+	client, err := recipes.Connect(ctx, srv.Servers(), nil)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	defer client.Close()
+	ledger, err := lock.New(client, "/locks/ledger", nil)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+
+	// The next contender may not be created.
+	srv.Intercept(zktest.Rule{Op: "create", Below: "/locks/ledger", Times: 1, Fail: zktest.ErrNoAuth})
+	_, err = ledger.Lock(ctx)
+	fmt.Println("no permission:", errors.Is(err, zk.ErrNoAuth))
+
+	// The one after it is created, and its reply is late.
+	joins := srv.Intercept(zktest.Rule{
+		Op: "create", Below: "/locks/ledger",
+		Hold:   zktest.ToClient,
+		Before: func(r zktest.Request) { fmt.Println("request:", r.Op, "of", len(r.Ops), "operations") },
+	})
+	locked := make(chan error, 1)
+	go func() {
+		_, err := ledger.Lock(ctx)
+		locked <- err
+	}()
+	for joins.Held() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	contenders, err := srv.Children("/locks/ledger")
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	fmt.Println("contenders:", len(contenders), "locked:", len(locked))
+	joins.Release()
+	fmt.Println("error:", <-locked)
+
+	for _, count := range joins.Counts() {
+		fmt.Println(count.Op, count.Requests, "requests, with bytes:", count.Received > 0 && count.Sent > 0)
+	}
+	// Output:
+	// no permission: true
+	// request: multi of 2 operations
+	// contenders: 1 locked: 0
+	// error: <nil>
+	// multi 1 requests, with bytes: true
+}
+
 // Faults have names, for plans that are written down.
 func ExampleEnsemble_Apply() {
 	t, end := thisTest()

@@ -45,6 +45,7 @@ func TestOptionsThatMakeNoSenseAreRefusedWithTheirValue(t *testing.T) {
 		{zktest.Options{SyncLimit: -1}, "sync limit -1"},
 		{zktest.Options{ElectionTime: -1}, "election time -1ns"},
 		{zktest.Options{ContainerInterval: -1}, "container interval -1ns"},
+		{zktest.Options{HandshakeTimeout: -1}, "handshake timeout -1ns"},
 		{zktest.Options{MaxPacket: 10}, "packet limit 10"},
 		{zktest.Options{Addr: "localhost"}, `"localhost"`},
 		{zktest.Options{Addr: "127.0.0.1:99999"}, `"127.0.0.1:99999"`},

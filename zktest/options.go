@@ -47,6 +47,11 @@ type Options struct {
 	// deleted. The default is ZooKeeper's, one minute.
 	ContainerInterval time.Duration
 
+	// HandshakeTimeout is how long a connection without a handshake may be silent: it is
+	// closed at the next multiple of HandshakeTimeout after that. The default is
+	// ZooKeeper's, 10 s (zookeeper.nio.sessionlessCnxnTimeout).
+	HandshakeTimeout time.Duration
+
 	// TTLNodes allows nodes with a time to live: ZooKeeper's extendedTypesEnabled.
 	TTLNodes bool
 
@@ -85,6 +90,7 @@ func (o *Options) checked() (Options, error) {
 	whenZero(&c.Addr, "127.0.0.1:0")
 	whenZero(&c.MaxPacket, 1<<20-1)
 	whenZero(&c.ContainerInterval, time.Minute)
+	whenZero(&c.HandshakeTimeout, 10*time.Second)
 	whenZero(&c.Logger, slog.New(slog.DiscardHandler))
 	switch {
 	case c.Servers < 1 || c.Servers > maxServers:
@@ -99,6 +105,8 @@ func (o *Options) checked() (Options, error) {
 		return fail("packet limit %d: must be 1 KiB to 1 GiB", c.MaxPacket)
 	case c.ContainerInterval < 0:
 		return fail("container interval %v is negative", c.ContainerInterval)
+	case c.HandshakeTimeout < 0:
+		return fail("handshake timeout %v is negative", c.HandshakeTimeout)
 	}
 	if _, _, err := splitAddr(c.Addr); err != nil {
 		return fail("%v", err)

@@ -3,6 +3,7 @@
 package zktest
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -23,7 +24,8 @@ type queue[T any] struct {
 type queued[T any] struct {
 	item T
 	size int
-	due  time.Time // zero: at once
+	due  time.Time // zero: immediately
+	held []*gate   // it is not taken before these open
 }
 
 func newQueue[T any]() *queue[T] {
@@ -33,7 +35,11 @@ func newQueue[T any]() *queue[T] {
 }
 
 // put adds an item, which is due after delay. After close it is dropped.
-func (q *queue[T]) put(item T, size int, delay time.Duration) {
+func (q *queue[T]) put(item T, size int, delay time.Duration) { q.putBehind(nil, item, size, delay) }
+
+// putBehind is put for an item that is not taken before the gates open: stir has that
+// noticed.
+func (q *queue[T]) putBehind(gates []*gate, item T, size int, delay time.Duration) {
 	var due time.Time
 	if delay > 0 {
 		due = time.Now().Add(delay)
@@ -43,7 +49,7 @@ func (q *queue[T]) put(item T, size int, delay time.Duration) {
 	if q.closed {
 		return
 	}
-	q.items = append(q.items, queued[T]{item, size, due})
+	q.items = append(q.items, queued[T]{item, size, due, gates})
 	q.size += size
 	q.moved.Broadcast()
 }
@@ -56,7 +62,7 @@ func (q *queue[T]) take() (item T, ok bool) {
 		switch {
 		case q.closed:
 			return item, false
-		case !q.held && len(q.items) > 0 && q.isDue(q.items[0].due):
+		case !q.held && len(q.items) > 0 && q.items[0].passes() && q.isDue(q.items[0].due):
 			front := q.items[0]
 			q.items[0] = queued[T]{} // let go of what it holds
 			q.items = q.items[1:]
@@ -66,6 +72,11 @@ func (q *queue[T]) take() (item T, ok bool) {
 		}
 		q.moved.Wait()
 	}
+}
+
+// passes reports whether all gates of the item are open.
+func (i *queued[T]) passes() bool {
+	return !slices.ContainsFunc(i.held, func(g *gate) bool { return !g.open.Load() })
 }
 
 // isDue says whether an item's time has come, and otherwise has the queue look
@@ -86,6 +97,7 @@ func (q *queue[T]) isDue(due time.Time) bool {
 	return false
 }
 
+// stir has the queue looked at again.
 func (q *queue[T]) stir() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -116,6 +128,12 @@ func (q *queue[T]) hold(held bool) {
 	defer q.mu.Unlock()
 	q.held = held
 	q.moved.Broadcast()
+}
+
+func (q *queue[T]) isHeld() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.held
 }
 
 // close ends the queue at once, with what is in it.

@@ -30,7 +30,8 @@ type request struct {
 	decided bool
 	zxid    int64 // what must have been applied before it is answered
 	outcome tree.Outcome
-	session *session // of a handshake: the one that it gets, nil if it is no more
+	session *session   // of a handshake: the one that it gets, nil if it is no more
+	rules   *treatment // what rules do with it, nil if nothing
 }
 
 // decide notes what the leader made of the request.
@@ -38,38 +39,36 @@ func (r *request) decide(en entry) {
 	r.decided, r.zxid, r.outcome = true, en.txn.Zxid, en.outcome
 }
 
-// handle carries out a frame, as far as it can be now. An error ends the connection.
-func (c *conn) handle(frame []byte) error {
-	if !c.greeted {
-		return c.greet(frame)
+// opGreeting is the operation of a handshake, which has none in the protocol.
+const opGreeting wire.Op = -2
+
+// parse reads a frame, without the ensemble's mu. The error ends the connection.
+func (c *conn) parse(frame []byte) (*request, error) {
+	if !c.greeted { // only this goroutine sets it
+		req, err := wire.ReadConnect(frame)
+		if err != nil {
+			return nil, fmt.Errorf("connect request: %w", err)
+		}
+		return &request{conn: c, op: opGreeting, body: req, size: len(frame)}, nil
 	}
-	if c.session == nil {
-		return errors.New("request before the handshake was answered")
-	}
-	c.server.heard(c.session)
 	r := wire.NewReader(frame)
 	h := wire.ReadHeader(r)
 	body, err := wire.ReadRequest(h.Op, r)
 	switch {
 	case r.Err() != nil:
-		return fmt.Errorf("request %v: %w", h.Op, r.Err())
+		return nil, fmt.Errorf("request %v: %w", h.Op, r.Err())
 	case errors.Is(err, wire.ErrUnknownOp) && h.Op == wire.OpMulti:
 		body = tree.Refused{Op: h.Op, Code: wire.MarshallingError}
 	case h.Op == wire.OpDeleteContainer: // servers send it, to themselves: from others, its path is taken for none
 		body = tree.Refused{Op: h.Op, Code: wire.BadArguments}
 	case errors.Is(err, wire.ErrUnknownOp) && h.Op == wire.OpMultiRead:
-		body = unreadable{}
+		body = refusal{wire.MarshallingError}
 	case errors.Is(err, wire.ErrUnknownOp):
-		c.reply(h.Xid, -1, wire.Unimplemented, nil)
-		c.finish(fmt.Errorf("%v is not implemented", h.Op))
-		return nil
+		body = unimplemented{}
 	case err != nil:
-		return err
+		return nil, err
 	}
-	if auth, ok := body.(wire.Auth); ok {
-		return c.authenticate(h.Xid, auth)
-	}
-	req := &request{conn: c, xid: h.Xid, op: h.Op, body: body, size: len(frame), who: c.who}
+	req := &request{conn: c, xid: h.Xid, op: h.Op, body: body, size: len(frame)}
 	switch body.(type) {
 	case wire.Create, wire.Delete, wire.SetData, wire.SetACL, wire.Check, wire.Multi, wire.Reconfig, wire.CloseSession,
 		wire.Sync, tree.Refused:
@@ -77,13 +76,44 @@ func (c *conn) handle(frame []byte) error {
 	case wire.Ping:
 		req.xid = wire.XidPing // whatever it was
 	}
-	c.ask(req)
-	return nil
+	return req, nil
 }
 
-// unreadable is a read of which nothing can be made: a multiRead that changes
-// something.
-type unreadable struct{}
+// unimplemented is a request whose operation is not known.
+type unimplemented struct{}
+
+// handle carries out what a frame asks for, as far as it can be now. An error ends the
+// connection.
+func (c *conn) handle(item inbound, r *request, t *treatment) error {
+	if c.greeted && c.session == nil {
+		return errors.New("request before the handshake was answered")
+	}
+	if c.session != nil {
+		c.server.heard(c.session)
+	}
+	if item.bad != nil {
+		return item.bad
+	}
+	r.who, r.rules = c.who, t
+	r.refuseBy(t)
+	switch body := r.body.(type) {
+	case wire.ConnectRequest:
+		return c.greet(r, body)
+	case unimplemented:
+		c.reply(r, -1, wire.Unimplemented, nil)
+		c.finish(fmt.Errorf("%v is not implemented", r.op))
+		return nil
+	case wire.Auth:
+		return c.authenticate(r, body)
+	case refusal:
+		if r.op == wire.OpAuth {
+			c.refuseAuth(r, body.code)
+			return nil
+		}
+	}
+	c.ask(r)
+	return nil
+}
 
 // ask has a request decided, and answered as soon as it can be.
 func (c *conn) ask(r *request) {
@@ -196,30 +226,30 @@ func (c *conn) pump() {
 func (c *conn) answer(r *request) {
 	switch body := r.body.(type) {
 	case createSession, attach:
-		c.welcomeSession(r.session)
+		c.welcomeSession(r)
 	case wire.CloseSession:
-		c.reply(r.xid, r.zxid, r.outcome.Code, nil)
+		c.reply(r, r.zxid, r.outcome.Code, nil)
 		c.finish(nil)
 	case wire.Sync:
-		c.reply(r.xid, c.server.zxid, wire.OK, func(w *wire.Writer) { w.String(body.Path) })
+		c.reply(r, c.server.zxid, wire.OK, func(w *wire.Writer) { w.String(body.Path) })
 	default:
 		if r.quorum {
 			zxid := r.zxid
 			if zxid == 0 {
 				zxid = c.server.zxid
 			}
-			c.reply(r.xid, zxid, r.outcome.Code, putOutcome(r.outcome))
+			c.reply(r, zxid, r.outcome.Code, putOutcome(r.outcome))
 			return
 		}
 		code, put := c.server.read(c, r)
-		c.reply(r.xid, c.server.zxid, code, put)
+		c.reply(r, c.server.zxid, code, put)
 	}
 }
 
 // reply sends an answer: a header, and a body unless it is a refusal.
-func (c *conn) reply(xid int32, zxid int64, code wire.Code, body func(*wire.Writer)) {
+func (c *conn) reply(r *request, zxid int64, code wire.Code, body func(*wire.Writer)) {
 	w := wire.NewWriter()
-	wire.ReplyHeader{Xid: xid, Zxid: zxid, Err: code}.Put(w)
+	wire.ReplyHeader{Xid: r.xid, Zxid: zxid, Err: code}.Put(w)
 	if body != nil {
 		body(w)
 	}
@@ -227,7 +257,7 @@ func (c *conn) reply(xid int32, zxid int64, code wire.Code, body func(*wire.Writ
 		c.finish(fmt.Errorf("reply of more than %d bytes", maxOutbound))
 		return
 	}
-	c.send(w.Frame())
+	c.sendBy(r.rules, w.Frame())
 }
 
 // putOutcome is the body of the answer to a write, nil where it has none.
@@ -272,7 +302,7 @@ func putMulti(w *wire.Writer, o tree.Outcome) {
 }
 
 // authenticate adds an identity to the connection.
-func (c *conn) authenticate(xid int32, auth wire.Auth) error {
+func (c *conn) authenticate(r *request, auth wire.Auth) error {
 	switch {
 	case auth.Scheme == "digest" && auth.Data != nil:
 		user, _, _ := strings.Cut(string(auth.Data), ":")
@@ -281,12 +311,17 @@ func (c *conn) authenticate(xid int32, auth wire.Auth) error {
 	case auth.Scheme == "ip":
 		c.identify(tree.Identity{Scheme: "ip", ID: hostOf(c.remote)})
 	default:
-		c.reply(xid, 0, wire.AuthFailed, nil)
-		c.finish(nil)
+		c.refuseAuth(r, wire.AuthFailed)
 		return nil
 	}
-	c.reply(xid, 0, wire.OK, nil)
+	c.reply(r, 0, wire.OK, nil)
 	return nil
+}
+
+// refuseAuth answers a credential that is not accepted, and ends the connection.
+func (c *conn) refuseAuth(r *request, code wire.Code) {
+	c.reply(r, 0, code, nil)
+	c.finish(nil)
 }
 
 func (c *conn) identify(as tree.Identity) {
@@ -363,8 +398,8 @@ func (s *Server) read(c *conn, r *request) (wire.Code, func(*wire.Writer)) {
 		return s.lookForWatch(c, body.Path, body.Type, false), nil
 	case wire.RemoveWatches:
 		return s.lookForWatch(c, body.Path, body.Type, true), nil
-	case unreadable:
-		return wire.MarshallingError, nil
+	case refusal:
+		return body.code, nil
 	}
 	return wire.OK, nil // a ping
 }

@@ -41,6 +41,7 @@ type Server struct {
 	// remembered are the sessions that a deposed leader still takes to be alive.
 	remembered map[int64]*session
 	waiting    map[*conn]struct{} // with requests that were not answered yet
+	total      traffic            // since the process began
 }
 
 func newServer(e *Ensemble, index int) *Server {
@@ -56,6 +57,7 @@ func (s *Server) reset() {
 	s.conns, s.waiting = make(map[*conn]struct{}), make(map[*conn]struct{})
 	s.touched = make(map[int64]struct{})
 	s.pending = nil
+	s.total = traffic{}
 }
 
 // Addr is the server's address, host:port. It stays when the server is started again.
@@ -103,6 +105,7 @@ func (s *Server) accept(network net.Conn, l *Link, remote string) {
 		server: s, link: l, net: network, remote: remote, mute: s.mute,
 		in: newQueue[inbound](), out: newQueue[[]byte](), eased: sync.NewCond(&s.ensemble.mu),
 	}
+	c.touch()
 	s.ensemble.accepted++
 	c.number = s.ensemble.accepted
 	c.who = []tree.Identity{{Scheme: "ip", ID: hostOf(remote)}, {Scheme: "world", ID: "anyone"}}

@@ -70,15 +70,19 @@ func (s *Server) heard(ses *session) {
 	}
 }
 
-// tick is the leader's clock: it pings its followers every half tick, and sessions
-// expire once a tick.
+// tick is the ensemble's clock. The leader pings its followers every half tick, and
+// sessions expire once a tick. Each server closes connections without a handshake.
 func (e *Ensemble) tick() {
 	pings := time.NewTicker(e.opts.Tick / 2)
 	defer pings.Stop()
 	expiry := time.NewTimer(e.opts.Tick / phase)
 	defer expiry.Stop()
+	silence := time.NewTicker(e.opts.HandshakeTimeout)
+	defer silence.Stop()
 	for {
 		select {
+		case <-silence.C:
+			e.closeSilent(time.Now())
 		case <-pings.C:
 			e.leads(e.ping)
 		case <-expiry.C:
@@ -86,6 +90,24 @@ func (e *Ensemble) tick() {
 			e.leads(e.expire)
 		case <-e.stop:
 			return
+		}
+	}
+}
+
+// closeSilent closes the connections that have sent no handshake and were silent for
+// too long, as ZooKeeper does: where one interval has ended in which they sent nothing.
+// A byte counts.
+func (e *Ensemble) closeSilent(now time.Time) {
+	e.mu.Lock()
+	defer e.unlock()
+	interval := e.opts.HandshakeTimeout
+	for _, c := range inOrder(e.conns) {
+		if c.greeted || c.mute || c.over {
+			continue
+		}
+		touched := time.Duration(c.touched.Load())
+		if expires := (touched/interval + 2) * interval; now.Sub(e.began) >= expires {
+			c.finish(fmt.Errorf("no handshake, and silent for %v", now.Sub(e.began)-touched))
 		}
 	}
 }
@@ -164,11 +186,7 @@ func (e *Ensemble) negotiate(asked int32) time.Duration {
 }
 
 // greet handles a connection's first frame.
-func (c *conn) greet(frame []byte) error {
-	req, err := wire.ReadConnect(frame)
-	if err != nil {
-		return fmt.Errorf("connect request: %w", err)
-	}
+func (c *conn) greet(r *request, req wire.ConnectRequest) error {
 	s, e := c.server, c.server.ensemble
 	c.greeted, c.modern = true, req.KnowsReadOnly
 	switch {
@@ -177,7 +195,7 @@ func (c *conn) greet(frame []byte) error {
 	case req.LastZxid > s.zxid:
 		return fmt.Errorf("client has seen zxid 0x%x, and the last one here is 0x%x", req.LastZxid, s.zxid)
 	}
-	r := &request{conn: c, op: wire.OpCreateSession, quorum: true}
+	r.op, r.quorum = wire.OpCreateSession, true
 	if req.Session == 0 {
 		r.body = createSession{timeout: e.negotiate(req.Timeout)}
 	} else {
@@ -234,7 +252,8 @@ func (e *Ensemble) attachSession(r *request, a attach) {
 }
 
 // welcomeSession answers a handshake.
-func (c *conn) welcomeSession(ses *session) {
+func (c *conn) welcomeSession(r *request) {
+	ses := r.session
 	reply := wire.ConnectReply{Password: make([]byte, 16), KnowsReadOnly: c.modern}
 	if ses != nil {
 		reply.Timeout = int32(ses.timeout / time.Millisecond) //nolint:gosec // below 20 ticks
@@ -242,7 +261,7 @@ func (c *conn) welcomeSession(ses *session) {
 		c.session = ses
 		ses.conn = c
 	}
-	c.send(reply.Frame())
+	c.sendBy(r.rules, reply.Frame())
 	if ses == nil {
 		c.finish(nil)
 	}

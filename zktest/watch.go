@@ -21,6 +21,76 @@ const (
 	recursive                   // persistent, and for all nodes below as well
 )
 
+// A WatchKind says what a watch tells of.
+type WatchKind int
+
+// The kinds of watches.
+const (
+	// WatchData is the watch of getData and of exists: a server does not tell one from
+	// the other. It fires once.
+	WatchData WatchKind = iota + 1
+	// WatchChildren is that of getChildren. It fires once.
+	WatchChildren
+	// WatchPersistent is made by addWatch, for data and children, and fires until it is
+	// removed.
+	WatchPersistent
+	// WatchRecursive is made by addWatch, for data of the node and of all nodes below it.
+	WatchRecursive
+)
+
+func (k WatchKind) String() string {
+	switch k {
+	case WatchData:
+		return "data"
+	case WatchChildren:
+		return "children"
+	case WatchPersistent:
+		return "persistent"
+	case WatchRecursive:
+		return "recursive"
+	}
+	return "no kind"
+}
+
+// A Watch is one that a server keeps for a client's connection.
+type Watch struct {
+	Path    string
+	Kind    WatchKind
+	Session int64
+	Server  int // that keeps it, counted from 0
+}
+
+// Watches are those that exist, sorted by path, kind, session and server.
+func (e *Ensemble) Watches() []Watch {
+	e.mu.Lock()
+	defer e.unlock()
+	found := make(map[Watch]struct{}) // one that addWatch made is in both tables
+	for _, s := range e.servers {
+		s.data.list(s, WatchData, found)
+		s.children.list(s, WatchChildren, found)
+	}
+	return slices.SortedFunc(maps.Keys(found), func(a, b Watch) int {
+		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Kind, b.Kind),
+			cmp.Compare(a.Session, b.Session), cmp.Compare(a.Server, b.Server))
+	})
+}
+
+// list adds the table's watches, of which those that fire once are of this kind.
+func (t *watchTable) list(s *Server, kind WatchKind, found map[Watch]struct{}) {
+	for path, watchers := range t.byPath {
+		for c, mode := range watchers {
+			w := Watch{Path: path, Kind: kind, Session: c.session.id, Server: s.index}
+			switch mode {
+			case persistent:
+				w.Kind = WatchPersistent
+			case recursive:
+				w.Kind = WatchRecursive
+			}
+			found[w] = struct{}{}
+		}
+	}
+}
+
 // A watchTable is one kind of watches on one server: those for data, or those for
 // children. A connection has one watch on a path at most, of the mode that was asked
 // for last: ZooKeeper 3.8 forgets a persistent watch for a later read of the same
@@ -168,10 +238,9 @@ func (s *Server) send(to map[*conn]bool, kind wire.EventType, path string, acl [
 	if len(to) == 0 {
 		return
 	}
-	frame := wire.EventFrame(kind, path)
 	for _, c := range inOrder(to) {
 		if tree.Readable(acl, c.who) {
-			c.send(frame)
+			c.event(kind, path)
 		}
 	}
 }
@@ -183,16 +252,16 @@ func (s *Server) setWatches(c *conn, req wire.SetWatches) {
 		stat, code := s.tree.Exists(path)
 		switch {
 		case code != wire.OK:
-			c.send(wire.EventFrame(wire.EventNodeDeleted, path))
+			c.event(wire.EventNodeDeleted, path)
 		case stat.Mzxid > req.RelativeZxid:
-			c.send(wire.EventFrame(wire.EventNodeDataChanged, path))
+			c.event(wire.EventNodeDataChanged, path)
 		default:
 			s.data.add(c, path, once)
 		}
 	}
 	for _, path := range req.Exist {
 		if _, code := s.tree.Exists(path); code == wire.OK {
-			c.send(wire.EventFrame(wire.EventNodeCreated, path))
+			c.event(wire.EventNodeCreated, path)
 		} else {
 			s.data.add(c, path, once)
 		}
@@ -201,9 +270,9 @@ func (s *Server) setWatches(c *conn, req wire.SetWatches) {
 		stat, code := s.tree.Exists(path)
 		switch {
 		case code != wire.OK:
-			c.send(wire.EventFrame(wire.EventNodeDeleted, path))
+			c.event(wire.EventNodeDeleted, path)
 		case stat.Pzxid > req.RelativeZxid:
-			c.send(wire.EventFrame(wire.EventNodeChildrenChanged, path))
+			c.event(wire.EventNodeChildrenChanged, path)
 		default:
 			s.children.add(c, path, once)
 		}

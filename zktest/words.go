@@ -13,8 +13,9 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
 )
 
-// version is what the servers say they are: the one whose behaviour they have.
-const version = "3.8.0-zktest, built on memory"
+// version is what the servers say they are: the release whose behaviour they have, and
+// when that was built.
+const version = "3.8.0-zktest, built on 2022-02-25 08:49 UTC"
 
 // words are the four-letter words, each with what makes its answer. They are called
 // with the ensemble's mu held.
@@ -25,6 +26,11 @@ var words = map[string]func(*Server) string{
 	"mntr": whileServing((*Server).mntr),
 	"cons": whileServing((*Server).cons),
 	"dump": whileServing((*Server).dump),
+	"conf": whileServing((*Server).conf),
+	"wchs": whileServing((*Server).wchs),
+	"wchc": whileServing((*Server).wchc),
+	"wchp": whileServing((*Server).wchp),
+	"isro": (*Server).isro,
 	"envi": func(*Server) string { return "Environment:\nzookeeper.version=" + version + "\n" },
 }
 
@@ -72,14 +78,86 @@ func (s *Server) srvr() string {
 }
 
 func (s *Server) figures() string {
-	var t traffic
-	for c := range s.conns {
-		t.received += c.counts.received
-		t.sent += c.counts.sent
-	}
 	nodes, _ := s.nodes()
 	return fmt.Sprintf("Latency min/avg/max: 0/0.0/0\nReceived: %d\nSent: %d\nConnections: %d\nOutstanding: %d\nZxid: 0x%x\nMode: %s\nNode count: %d\n",
-		t.received, t.sent, len(s.conns), len(s.waiting), s.zxid, s.mode(), nodes)
+		s.total.received, s.total.sent, len(s.conns), len(s.waiting), s.zxid, s.mode(), nodes)
+}
+
+// isro reports whether the server only reads: none does, and one without a leader
+// answers as a ZooKeeper server without one.
+func (s *Server) isro() string {
+	if !s.serving {
+		return "null"
+	}
+	return "rw"
+}
+
+// conf is the configuration. There are no folders and no ports for servers to use, so
+// those of an ensemble are 0.
+func (s *Server) conf() string {
+	e := s.ensemble
+	_, port, _ := splitAddr(s.addr)
+	var b strings.Builder
+	row := func(key string, value any) { fmt.Fprintf(&b, "%s=%v\n", key, value) }
+	id := 0
+	if len(e.servers) > 1 {
+		id = s.index + 1
+	}
+	row("clientPort", port)
+	row("secureClientPort", -1)
+	row("dataDir", "/memory/version-2")
+	row("dataDirSize", 0)
+	row("dataLogDir", "/memory/version-2")
+	row("dataLogSize", 0)
+	row("tickTime", e.opts.Tick.Milliseconds())
+	row("maxClientCnxns", 0)
+	row("minSessionTimeout", 2*e.opts.Tick.Milliseconds())
+	row("maxSessionTimeout", 20*e.opts.Tick.Milliseconds())
+	row("clientPortListenBacklog", -1)
+	row("serverId", id)
+	if id == 0 {
+		return b.String()
+	}
+	row("initLimit", e.opts.SyncLimit)
+	row("syncLimit", e.opts.SyncLimit)
+	row("electionAlg", 3)
+	row("electionPort", 0)
+	row("quorumPort", 0)
+	row("peerType", 0)
+	b.WriteString("membership: \n")
+	for i, other := range e.servers {
+		host, _, _ := splitAddr(other.addr)
+		fmt.Fprintf(&b, "server.%d=%s:0:0:participant\n", i+1, host)
+	}
+	b.WriteString("version=0")
+	return b.String()
+}
+
+// wchs, wchc and wchp tell of data watches only, as in ZooKeeper.
+func (s *Server) wchs() string {
+	return fmt.Sprintf("%d connections watching %d paths\nTotal watches:%d\n", len(s.data.byConn), len(s.data.byPath), s.data.count())
+}
+
+func (s *Server) wchc() string {
+	var b strings.Builder
+	for _, c := range inOrder(s.data.byConn) {
+		fmt.Fprintf(&b, "0x%x\n", uint64(c.session.id)) //nolint:gosec // as ZooKeeper prints it
+		for _, path := range slices.Sorted(maps.Keys(s.data.byConn[c])) {
+			fmt.Fprintf(&b, "\t%s\n", path)
+		}
+	}
+	return b.String() + "\n"
+}
+
+func (s *Server) wchp() string {
+	var b strings.Builder
+	for _, path := range slices.Sorted(maps.Keys(s.data.byPath)) {
+		b.WriteString(path + "\n")
+		for _, c := range inOrder(s.data.byPath[path]) {
+			fmt.Fprintf(&b, "\t0x%x\n", uint64(c.session.id)) //nolint:gosec // as ZooKeeper prints it
+		}
+	}
+	return b.String() + "\n"
 }
 
 func (s *Server) stat() string {

@@ -66,7 +66,7 @@ func about(req any) (wire.Op, string) {
 	case wire.Reconfig:
 		return wire.OpReconfig, ""
 	case Refused:
-		return req.Op, ""
+		return req.Op, req.Path
 	}
 	panic(fmt.Sprintf("tree: %T cannot be refused", req))
 }

@@ -17,6 +17,7 @@ type (
 	// zxid: one that could not be decoded, for instance.
 	Refused struct {
 		Op   wire.Op
+		Path string // "" where it is not known
 		Code wire.Code
 	}
 )

@@ -2,7 +2,11 @@
 
 package wire
 
-import "fmt"
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
 
 // An Op is the number of an operation.
 type Op int32
@@ -63,6 +67,9 @@ func (o Op) String() string {
 	return fmt.Sprintf("operation %d", int32(o))
 }
 
+// OpNames are the names of the operations, in no order.
+func OpNames() []string { return slices.Collect(maps.Values(opNames)) }
+
 // Transaction ids that are no request's own.
 const (
 	XidWatchEvent = -1
@@ -98,6 +105,8 @@ const (
 	EphemeralOnLocalSession Code = -120
 	NoWatcher               Code = -121
 	ReconfigDisabled        Code = -123
+	QuotaExceeded           Code = -125
+	ThrottledOp             Code = -127
 )
 
 var codeNames = map[Code]string{
@@ -108,6 +117,7 @@ var codeNames = map[Code]string{
 	SessionExpired: "SessionExpired", InvalidCallback: "InvalidCallback", InvalidACL: "InvalidACL",
 	AuthFailed: "AuthFailed", SessionMoved: "SessionMoved", NotReadOnly: "NotReadOnly",
 	EphemeralOnLocalSession: "EphemeralOnLocalSession", NoWatcher: "NoWatcher", ReconfigDisabled: "ReconfigDisabled",
+	QuotaExceeded: "QuotaExceeded", ThrottledOp: "ThrottledOp",
 }
 
 // Error is the code's name, as ZooKeeper has it.

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package zktest_test
+
+import (
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/zktest"
+	"github.com/lockkeeper/lockkeeper/zktest/internal/rawclient"
+	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
+)
+
+func TestWatchesAreListedWithPathKindAndSession(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := inMemory(t, zktest.Options{Servers: 3})
+		require.NoError(t, e.Create("/a", nil))
+		require.Empty(t, e.Watches())
+		c := connect(t, e, timeout, e.Server(1).Addr())
+		_, _, events, err := c.GetW("/a")
+		require.NoError(t, err)
+		_, _, _, err = c.ExistsW("/missing")
+		require.NoError(t, err)
+		_, _, _, err = c.ChildrenW("/a")
+		require.NoError(t, err)
+		other := raw(t, e)
+		reply, err := other.Connect(greeting, patience)
+		require.NoError(t, err)
+		for xid, req := range []wire.AddWatch{{Path: "/a", Mode: 0}, {Path: "/", Mode: 1}} {
+			require.NoError(t, other.Send(rawclient.Request(int32(xid), req)))
+			_, err := other.Next(patience)
+			require.NoError(t, err)
+		}
+		one, two := c.SessionID(), reply.Session
+		require.Equal(t, []zktest.Watch{
+			{"/", zktest.WatchRecursive, two, 0},
+			{"/a", zktest.WatchData, one, 1},
+			{"/a", zktest.WatchChildren, one, 1},
+			{"/a", zktest.WatchPersistent, two, 0},
+			{"/missing", zktest.WatchData, one, 1},
+		}, e.Watches())
+
+		require.NoError(t, e.Set("/a", nil))
+		require.Equal(t, zk.EventNodeDataChanged, (<-events).Type)
+		require.NoError(t, other.Close())
+		waitFor(t, "the watches of a connection that ended are gone", func() bool { return len(e.Watches()) == 2 })
+		require.Equal(t, []zktest.Watch{
+			{"/a", zktest.WatchChildren, one, 1},
+			{"/missing", zktest.WatchData, one, 1},
+		}, e.Watches())
+	})
+}
