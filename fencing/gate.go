@@ -8,13 +8,13 @@ import (
 	"sync/atomic"
 )
 
-// ErrStale is what errors.Is finds in a refusal by [Gate.Admit]: somebody newer has been admitted. The sender has lost
-// the lock and should stop; sending again is of no use.
+// ErrStale is what errors.Is finds in a refusal by [Gate.Admit]: a newer token has been admitted. The sender has lost
+// the lock and should stop; sending again does not help.
 var ErrStale = errors.New("fencing: stale token")
 
 // StaleError is the refusal of an older token. errors.Is(err, [ErrStale]) holds for it.
 type StaleError struct {
-	Token  Token // what was refused
+	Token  Token // the refused token
 	Newest Token // the newest token that the gate had admitted
 }
 
@@ -29,7 +29,7 @@ func (e *StaleError) Is(target error) bool { return target == ErrStale }
 //
 // The zero value is an empty gate, ready to use: its first valid token is admitted. All methods may be called
 // concurrently. A Gate must not be copied after its first use. It guards what one lock path guards: put before the
-// resources of two, it refuses rightful holders.
+// resources of two, it refuses rightful holders. It compares numbers and knows nothing of histories.
 type Gate struct {
 	newest atomic.Int64
 }
@@ -70,8 +70,9 @@ func (g *Gate) Newest() Token { return Token(g.newest.Load()) }
 //
 // It is for two occasions. At a restart, before anything is admitted, the resource passes the token that it stored with
 // its data, zero if it has none yet. And an operator whose ensemble was restored or wiped, and now grants lower tokens,
-// opens the gate again. That is safe only once nobody who was granted the lock in the earlier history can still write:
-// such a token looks newer than those to come, and once admitted after the Reset, shuts them out again.
+// opens the gate again. That is safe only once no client that was granted the lock in the earlier history can still write:
+// such a token looks newer than those to come, and once admitted after the Reset, shuts them out again. The Reset is needed
+// even if the gate refuses no token: the ensemble will grant numbers that an earlier holder has, too.
 func (g *Gate) Reset(newest Token) error {
 	if newest < 0 {
 		return fmt.Errorf("fencing: reset gate to token %d: %w", int64(newest), ErrInvalid)

@@ -70,8 +70,21 @@ func (p *probe) stale(err error, token, newest fencing.Token) {
 		p.t.Fatalf("write with token %d after %d: %+v, want %+v", token, newest, *stale, want)
 	}
 	if errors.Is(err, fencing.ErrInvalid) {
-		p.t.Fatalf("write with token %d after %d: %v is stale and invalid at once", token, newest, err)
+		p.t.Fatalf("write with token %d after %d: %v is stale and also invalid", token, newest, err)
 	}
+}
+
+// rejects expects an error about the value, whose token is as good as any: it is neither stale nor invalid, and the value
+// stays as it was.
+func (p *probe) rejects(resource string, token fencing.Token, value string) {
+	p.t.Helper()
+	before := p.value(resource)
+	err := p.Write(p.t.Context(), resource, token, value)
+	if err == nil || errors.Is(err, fencing.ErrStale) || errors.Is(err, fencing.ErrInvalid) {
+		p.t.Fatalf("write a value of %d bytes to %q with token %d: error %v, want one about the value, which is outside of "+
+			"the limits that the subject states", len(value), resource, token, err)
+	}
+	p.holds(resource, before)
 }
 
 // fails expects an error that wraps want from a write of the ledger, and the value to stay as it was.

@@ -4,34 +4,51 @@ package fencetest
 
 import (
 	"context"
+	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
 )
 
-var properties = []struct {
-	name     string
-	restarts bool // it is about a state that outlives the process
-	crashes  bool
-	check    func(p *probe)
-}{
+// A property is what a guard promises, in a sentence, and the check that it keeps the promise.
+type property struct {
+	name  string
+	needs needs
+	check func(p *probe)
+}
+
+var properties = slices.Concat([]property{
 	{name: "an equal token is admitted", check: equalIsAdmitted},
 	{name: "an older token is refused with both numbers and the resource stays untouched", check: olderIsRefused},
 	{name: "a newer token is admitted and shuts out the one before", check: newerIsAdmitted},
+	{name: "a newer token with an unchanged value shuts out the one before", check: unchangedValueRaises},
+	{name: "an empty value is a value and keeps the fence", check: emptyValueKeepsTheFence},
 	{name: "tokens are compared as numbers with all their digits", check: allDigitsCount},
 	{name: "zero and negative tokens are refused as invalid", check: invalidIsRefused},
 	{name: "resources are independent however alike their names", check: resourcesAreIndependent},
-	{name: "a name that is empty or too long or has NUL is an error that says so", check: oddNamesAreErrors},
+	{name: "a name that is empty, too long, not UTF-8 or has NUL is an error that says so", check: oddNamesAreErrors},
+	{name: "a value over the stated limit is an error and changes nothing", needs: needs{maxValue: true}, check: longValuesAreErrors},
 	{name: "a context that is done is an error and changes nothing", check: doneContextChangesNothing},
-	{name: "a reset opens one resource to lower tokens and the guard stands again at once", check: resetIsTheWayDown},
+	{name: "a write whose context ends under way does not land over a newer one", check: interruptedWriteIsOver},
+	{
+		name:  "a reset opens one resource to lower tokens and the guard refuses again immediately",
+		needs: needs{resets: true}, check: resetIsTheWayDown,
+	},
 	{name: "nothing but a reset lets an older token in", check: nothingElseIsAWayDown},
 	{name: "of two writers racing the newer wins", check: newerWinsTheRace},
-	{name: "what was admitted is remembered across a restart", restarts: true, check: restartRemembers},
-	{name: "a reset is remembered across a restart", restarts: true, check: restartRemembersReset},
-	{name: "a crash between check and write lets no older token in later", restarts: true, crashes: true, check: crashLetsNobodyIn},
-	{name: "a crash at the first write leaves a guard that can be used", restarts: true, crashes: true, check: firstWriteMayCrash},
-}
+	{name: "what was admitted is remembered across a restart", needs: needs{restarts: true}, check: restartRemembers},
+	{name: "a reset is remembered across a restart", needs: needs{restarts: true, resets: true}, check: restartRemembersReset},
+	{
+		name:  "a crash between check and write lets no older token in later",
+		needs: needs{restarts: true, crashes: true}, check: crashLetsNobodyIn,
+	},
+	{
+		name:  "a crash at the first write leaves a guard that can be used",
+		needs: needs{restarts: true, crashes: true}, check: firstWriteMayCrash,
+	},
+}, historyProperties)
 
 func equalIsAdmitted(p *probe) {
 	p.holds("ledger", "")
@@ -54,6 +71,39 @@ func newerIsAdmitted(p *probe) {
 	p.refuses("ledger", 3, 4)
 	p.admits("ledger", 4294967311, "far on")
 	p.refuses("ledger", 4, 4294967311)
+}
+
+// A guard that saves the write of an unchanged value saves the raise with it.
+func unchangedValueRaises(p *probe) {
+	p.admits("ledger", 3, "same")
+	p.admits("ledger", 4, "same")
+	p.refuses("ledger", 3, 4)
+	if !p.subject.Volatile {
+		p.restart()
+		p.refuses("ledger", 3, 4)
+	}
+	p.admits("ledger", 9, "same")
+	p.refuses("ledger", 8, 9)
+}
+
+func emptyValueKeepsTheFence(p *probe) {
+	if p.subject.NoEmptyValue {
+		p.admits("ledger", 7, "seven")
+		p.rejects("ledger", 7, "")
+		p.refuses("ledger", 6, 7)
+		return
+	}
+	p.admits("ledger", 7, "")
+	p.refuses("ledger", 6, 7)
+	p.admits("ledger", 8, "eight")
+	p.admits("ledger", 9, "")
+	p.refuses("ledger", 8, 9)
+	if !p.subject.Volatile {
+		p.restart()
+		p.holds("ledger", "")
+		p.refuses("ledger", 8, 9)
+	}
+	p.admits("ledger", 9, "nine")
 }
 
 func allDigitsCount(p *probe) {
@@ -80,35 +130,43 @@ func invalidIsRefused(p *probe) {
 	p.admits("ledger", 1, "first again")
 }
 
-// alike are names that one would rather not have in one store: they differ in case, in what a collation or a file system
+// alike returns names that nobody would want in one store: they differ in case, in what a collation or a file system
 // takes for equal, and in what looks like a path, a pattern or an escape.
-var alike = []string{
-	"ledger", "Ledger", "ledger ", " ledger", "ledger/", "ledger/1", "ledger_1", "ledger%1", "ledger%2F1", "ledger.lock",
-	"../ledger", ".", "..", "'ledger'", "ledgér", "ledge\u0301r", strings.Repeat("l", 511), strings.Repeat("l", 512),
+func alike(longest int) []string {
+	return []string{
+		"ledger", "Ledger", "ledger ", " ledger", "ledger/", "ledger/1", "ledger_1", "ledger%1", "ledger%2F1", "ledger.lock",
+		"../ledger", ".", "..", "'ledger'", "ledgér", "ledge\u0301r", strings.Repeat("l", longest-1), strings.Repeat("l", longest),
+	}
 }
 
 func resourcesAreIndependent(p *probe) {
+	names := alike(p.subject.MaxName)
+	values := make([]string, len(names))
 	// Falling tokens: a fence that two names share refuses the second.
-	for i, name := range alike {
+	for i, name := range names {
+		values[i] = name
+		if len(name) > p.subject.MaxValue {
+			values[i] = fmt.Sprintf("value %d", i)
+		}
 		p.holds(name, "")
-		p.admits(name, fencing.Token(2*len(alike)-i), name)
+		p.admits(name, fencing.Token(2*len(names)-i), values[i])
 	}
-	for i, name := range alike {
-		newest := fencing.Token(2*len(alike) - i)
-		p.holds(name, name)
+	for i, name := range names {
+		newest := fencing.Token(2*len(names) - i)
+		p.holds(name, values[i])
 		p.refuses(name, newest-1, newest)
 	}
 }
 
 func oddNamesAreErrors(p *probe) {
 	ctx := p.t.Context()
-	for _, name := range []string{"", strings.Repeat("l", 513), "led\x00ger", "\x00"} {
+	for _, name := range []string{"", strings.Repeat("l", p.subject.MaxName+1), "led\x00ger", "\x00", "ledg\xe9r"} {
 		_, valueErr := p.Value(ctx, name)
-		for operation, err := range map[string]error{
-			"write": p.Write(ctx, name, 7, "unwanted"),
-			"value": valueErr,
-			"reset": p.Reset(ctx, name),
-		} {
+		failures := map[string]error{"write": p.Write(ctx, name, 7, "unwanted"), "value": valueErr}
+		if !p.subject.NoReset {
+			failures["reset"] = p.Reset(ctx, name)
+		}
+		for operation, err := range failures {
 			if err == nil {
 				p.t.Fatalf("%s of resource %.20q: no error", operation, name)
 			}
@@ -121,6 +179,14 @@ func oddNamesAreErrors(p *probe) {
 	p.admits("ledger", 1, "as before")
 }
 
+func longValuesAreErrors(p *probe) {
+	longest := strings.Repeat("v", p.subject.MaxValue)
+	p.admits("ledger", 7, longest)
+	p.rejects("ledger", 7, longest+"v")
+	p.rejects("ledger", 9, longest+"v")
+	p.refuses("ledger", 6, 7)
+}
+
 func doneContextChangesNothing(p *probe) {
 	done, cancel := context.WithCancel(p.t.Context())
 	cancel()
@@ -128,7 +194,7 @@ func doneContextChangesNothing(p *probe) {
 	p.admits("ledger", 5, "five") // 9 was never admitted
 	p.fails(done, 9, context.Canceled)
 	p.admits("ledger", 6, "six")
-	if p.Reset(done, "ledger") == nil {
+	if !p.subject.NoReset && p.Reset(done, "ledger") == nil {
 		p.t.Fatal("reset with a context that is done: no error")
 	}
 	p.refuses("ledger", 5, 6)

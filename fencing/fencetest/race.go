@@ -9,22 +9,37 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
 )
 
-// rounds is enough for a guard that yields between check and write to be caught, and few enough for one that syncs.
-const rounds = 60
+const (
+	// rounds is the least number of races: enough to catch a guard that yields between its check and its write, and few
+	// enough for a guard that syncs a disk.
+	rounds = 60
 
-// writers of the old holder write side by side: the more of them wait between check and write, the likelier one is
-// overtaken there.
-const writers = 4
+	// provoked is how long a race goes on at least. A guard that writes within nanoseconds has a window to match. With
+	// check and write under one mutex, locked twice, a hundred rounds find it, and half a second has thousands.
+	provoked = 500 * time.Millisecond
 
-// newerWinsTheRace has an old holder write again and again while the new one writes once, in many rounds. How often and
-// how far apart comes of a seed that stays the same from run to run; where they meet is left to the scheduler.
+	// writers of the old holder write at the same time. Each of them that waits between check and write is one that
+	// the newer holder can overtake.
+	writers = 4
+
+	// crowded bounds the writes of one writer in a round that has a crowd.
+	crowded = 1000
+)
+
+// newerWinsTheRace has an old holder write again and again while the new holder writes once, in many rounds. The number
+// of writes and their distance come from a seed that is the same in every run. Their order is the scheduler's.
+//
+// The first rounds are short, for guards that take milliseconds. In those that follow, the writers of the old holder
+// write until the new holder has written, so that its write always meets a crowd.
 func newerWinsTheRace(p *probe) {
 	old, recent := p.Guarded, p.another()
-	for seed := range uint64(rounds) {
+	start := time.Now()
+	for seed := uint64(0); seed < rounds || time.Since(start) < provoked; seed++ {
 		p.race(seed, old, recent)
 	}
 }
@@ -43,10 +58,13 @@ func (p *probe) race(seed uint64, old, recent Guarded) {
 		group    sync.WaitGroup
 	)
 	for i := range writers {
-		writes := 1 + random.IntN(4)
+		least, most := 1+random.IntN(4), crowded
+		if seed < rounds {
+			most = least
+		}
 		group.Go(func() {
 			<-start
-			for range writes {
+			for n := 0; n < least || n < most && !written.Load(); n++ {
 				after := written.Load()
 				e := old.Write(ctx, resource, older, "older")
 				switch {

@@ -29,13 +29,13 @@ func ExampleFence_Do() {
 		return
 	}
 
-	fence, err := filefence.Open(filepath.Join(dir, "fence"))
+	fence, err := filefence.Open(filepath.Join(dir, "fence"), nil)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	publish := func(token fencing.Token, text string) error {
-		return fence.Do(context.Background(), "report", token, func() error {
+		return fence.Do(context.Background(), "report", token, func(*os.File) error {
 			return os.WriteFile(report, []byte(text), 0o600)
 		})
 	}

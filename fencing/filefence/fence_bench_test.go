@@ -26,7 +26,7 @@ func BenchmarkDo(b *testing.B) {
 			dir := b.TempDir()
 			state := filepath.Join(dir, "fence")
 			require.NoError(b, os.Mkdir(state, 0o700))
-			fence, err := filefence.Open(state)
+			fence, err := filefence.Open(state, nil)
 			require.NoError(b, err)
 			write := func() error { return synced(filepath.Join(dir, "ledger")) }
 			token := fencing.Token(7)
@@ -34,7 +34,7 @@ func BenchmarkDo(b *testing.B) {
 			for b.Loop() {
 				token += run.step
 				for i, write := range []func() error{
-					func() error { return fence.Do(b.Context(), "ledger", token, write) }, write,
+					func() error { return fence.Do(b.Context(), "ledger", token, func(*os.File) error { return write() }) }, write,
 				} {
 					start := time.Now()
 					require.NoError(b, write())

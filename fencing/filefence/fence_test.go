@@ -29,17 +29,17 @@ type guarded struct {
 
 func openGuarded(t *testing.T, dir string) *guarded {
 	t.Helper()
-	g, err := newGuarded(dir)
+	g, err := newGuarded(dir, nil)
 	require.NoError(t, err)
 	return g
 }
 
-func newGuarded(dir string) (*guarded, error) {
+func newGuarded(dir string, opts *Options) (*guarded, error) {
 	state, data := filepath.Join(dir, "fence"), filepath.Join(dir, "data")
 	if err := errors.Join(os.MkdirAll(state, 0o700), os.MkdirAll(data, 0o700)); err != nil {
 		return nil, err
 	}
-	fence, err := Open(state)
+	fence, err := Open(state, opts)
 	return &guarded{fence: fence, data: data}, err
 }
 
@@ -48,7 +48,7 @@ func (g *guarded) file(resource string) string {
 }
 
 func (g *guarded) Write(ctx context.Context, resource string, token fencing.Token, value string) error {
-	return g.fence.Do(ctx, resource, token, func() error {
+	return g.fence.Do(ctx, resource, token, func(*os.File) error {
 		name := g.file(resource)
 		if err := os.WriteFile(name+".new", []byte(value), 0o600); err != nil {
 			return err
@@ -81,6 +81,10 @@ func TestFencePassesTheSuite(t *testing.T) {
 				t.Helper()
 				return openGuarded(t, dir)
 			},
+			OpenHistory: func(t *testing.T, history string) fencetest.Guarded {
+				t.Helper()
+				return inHistory(t, dir, history)
+			},
 			Crash: func(t *testing.T, _ fencetest.Guarded, resource string, token fencing.Token, value string) {
 				t.Helper()
 				child{Role: dieInTheFunction, Dir: dir, Resource: resource, Token: token, Value: value}.dies(t)
@@ -91,7 +95,7 @@ func TestFencePassesTheSuite(t *testing.T) {
 
 func TestTokenIsDurableBeforeTheFunctionRuns(t *testing.T) {
 	g := openGuarded(t, t.TempDir())
-	require.NoError(t, g.fence.Do(t.Context(), "ledger", 7, func() error {
+	require.NoError(t, g.fence.Do(t.Context(), "ledger", 7, func(*os.File) error {
 		newest, err := g.fence.Newest("ledger")
 		require.NoError(t, err)
 		require.Equal(t, fencing.Token(7), newest)
@@ -102,9 +106,9 @@ func TestTokenIsDurableBeforeTheFunctionRuns(t *testing.T) {
 func TestFailedFunctionLeavesItsTokenAdmittedAndTheLockFree(t *testing.T) {
 	g := openGuarded(t, t.TempDir())
 	disk := errors.New("disk full")
-	require.ErrorIs(t, g.fence.Do(t.Context(), "ledger", 7, func() error { return disk }), disk)
+	require.ErrorIs(t, g.fence.Do(t.Context(), "ledger", 7, func(*os.File) error { return disk }), disk)
 	require.Panics(t, func() {
-		_ = g.fence.Do(t.Context(), "ledger", 8, func() error { panic("in the function") })
+		_ = g.fence.Do(t.Context(), "ledger", 8, func(*os.File) error { panic("in the function") })
 	})
 	require.ErrorIs(t, g.Write(t.Context(), "ledger", 7, "late"), fencing.ErrStale)
 	require.NoError(t, g.Write(t.Context(), "ledger", 8, "eight"))
@@ -115,7 +119,7 @@ func TestWaiterLeavesWhenItsContextIsDone(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
 	reason := errors.New("lost the lock")
-	require.NoError(t, g.fence.Do(t.Context(), "ledger", 7, func() error {
+	require.NoError(t, g.fence.Do(t.Context(), "ledger", 7, func(*os.File) error {
 		// One that is done in the end, whether it has begun to wait or not.
 		waited := make(chan error)
 		go func() { waited <- g.Write(ctx, "ledger", 9, "nine") }()
@@ -130,9 +134,10 @@ func TestWaiterLeavesWhenItsContextIsDone(t *testing.T) {
 
 func TestDamagedFileShutsItsResourceUntilReset(t *testing.T) {
 	g := openGuarded(t, t.TempDir())
+	require.NoError(t, g.Write(t.Context(), "ledger", 11, "eleven"))
 	r := g.fence.record("ledger")
-	whole := r.encode(12)
-	damaged := []string{"", r.encode(13)[:len(whole)-70] + whole[len(whole)-70:], whole + "\n", g.fence.record("other").encode(12)}
+	whole := r.encode(state{newest: 12})
+	damaged := []string{"", r.encode(state{newest: 13})[:len(whole)-70] + whole[len(whole)-70:], whole + "\n", g.fence.record("other").encode(state{newest: 12})}
 	for n := range len(whole) {
 		damaged = append(damaged, whole[:n])
 	}
@@ -161,13 +166,13 @@ func TestMisuseIsAnErrorThatSaysWhat(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, newest)
 
-	_, err = Open("")
+	_, err = Open("", nil)
 	require.ErrorContains(t, err, "name is empty", "not the folder that the process happens to be in")
-	_, err = Open(filepath.Join(t.TempDir(), "missing"))
+	_, err = Open(filepath.Join(t.TempDir(), "missing"), nil)
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
-	_, err = Open(file)
+	_, err = Open(file, nil)
 	require.ErrorContains(t, err, "not a folder")
 }
 
@@ -175,7 +180,7 @@ func TestFolderThatIsGoneIsAnError(t *testing.T) {
 	g := openGuarded(t, t.TempDir())
 	require.NoError(t, os.RemoveAll(g.fence.dir))
 	called := false
-	require.ErrorIs(t, g.fence.Do(t.Context(), "ledger", 7, func() error { called = true; return nil }), fs.ErrNotExist)
+	require.ErrorIs(t, g.fence.Do(t.Context(), "ledger", 7, func(*os.File) error { called = true; return nil }), fs.ErrNotExist)
 	require.False(t, called)
 }
 
@@ -187,4 +192,19 @@ func TestFileSaysWhoseItIs(t *testing.T) {
 	require.Contains(t, string(content), "token "+strconv.Itoa(4294967311)+"\n")
 	require.Contains(t, string(content), strconv.Quote("ledger/2026"))
 	require.Equal(t, 4, strings.Count(string(content), "\n"))
+}
+
+// The other call made the lock file and stored its token after this one had found no lock file.
+func TestFirstCallsAtTheSameTimeFindNoReplacedFence(t *testing.T) {
+	g := openGuarded(t, t.TempDir())
+	require.NoError(t, g.Write(t.Context(), "ledger", 7, "seven"))
+	r := g.fence.record("ledger")
+	file, err := r.create(known)
+	require.NoError(t, err)
+	require.NoError(t, r.same(file))
+	require.NoError(t, file.Close())
+
+	require.NoError(t, os.Remove(r.gate))
+	_, err = r.create(known)
+	require.ErrorIs(t, err, ErrReplaced)
 }

@@ -7,8 +7,9 @@ package filefence
 import (
 	"context"
 	"errors"
+	"os"
 )
 
 const locks = false
 
-func (r record) lock(context.Context) (unlock func(), err error) { return nil, errors.ErrUnsupported }
+func (r record) lock(context.Context, beginning) (*os.File, error) { return nil, errors.ErrUnsupported }

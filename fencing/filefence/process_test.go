@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,6 +27,8 @@ const (
 	dieInTheFunction = "die in the function"
 	dieBetweenSteps  = "die between steps" // after the first Steps of those that store the token
 	count            = "count"             // raise the number in the resource's file, Steps times
+	leaveAChild      = "leave a child"     // die in the function, after it has started a child that writes
+	writeLate        = "write late"        // once the standard input ends, write Value to the resource's file, unfenced
 )
 
 type child struct {
@@ -73,20 +76,20 @@ func die() error {
 }
 
 func (c child) run() error {
-	g, err := newGuarded(c.Dir)
+	g, err := newGuarded(c.Dir, nil)
 	if err != nil {
 		return err
 	}
 	ctx := context.Background()
 	switch c.Role {
 	case dieInTheFunction:
-		return g.fence.Do(ctx, c.Resource, c.Token, die)
+		return g.fence.Do(ctx, c.Resource, c.Token, func(*os.File) error { return die() })
 	case dieBetweenSteps:
 		r := g.fence.record(c.Resource)
-		if _, err := r.lock(ctx); err != nil {
+		if _, err := r.lock(ctx, known); err != nil {
 			return err
 		}
-		for _, step := range r.steps(c.Token)[:c.Steps] {
+		for _, step := range r.steps(state{newest: c.Token})[:c.Steps] {
 			if err := step(); err != nil {
 				return err
 			}
@@ -94,13 +97,34 @@ func (c child) run() error {
 		return die()
 	case count:
 		for range c.Steps {
-			if err := g.fence.Do(ctx, c.Resource, c.Token, func() error { return increase(g.file(c.Resource)) }); err != nil {
+			if err := g.fence.Do(ctx, c.Resource, c.Token, func(*os.File) error { return increase(g.file(c.Resource)) }); err != nil {
 				return err
 			}
 		}
 		return nil
+	case leaveAChild:
+		return g.fence.Do(ctx, c.Resource, c.Token, c.leaveAChild)
+	case writeLate:
+		if _, err := io.ReadAll(os.Stdin); err != nil {
+			return err
+		}
+		return os.WriteFile(g.file(c.Resource), []byte(c.Value), 0o600)
 	}
 	return fmt.Errorf("unknown role %q", c.Role)
+}
+
+// leaveAChild passes standard input and output on to the child.
+func (c child) leaveAChild(lock *os.File) error {
+	c.Role = writeLate
+	task, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childVariable+"="+string(task))
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.ExtraFiles = []*os.File{lock}
+	return errors.Join(cmd.Start(), die())
 }
 
 // increase is what goes wrong as soon as two do it at a time.
@@ -117,7 +141,7 @@ func increase(name string) error {
 }
 
 func TestKillBetweenAnyStepsLetsNoOlderTokenIn(t *testing.T) {
-	steps := len((&Fence{}).record("ledger").steps(1))
+	steps := len((&Fence{}).record("ledger").steps(state{}))
 	for done := range steps + 1 {
 		t.Run(fmt.Sprintf("after %d of %d", done, steps), func(t *testing.T) {
 			dir := t.TempDir()
@@ -139,11 +163,36 @@ func TestKillBetweenAnyStepsLetsNoOlderTokenIn(t *testing.T) {
 	}
 }
 
+func TestChildThatOutlivesItsHolderKeepsTheLock(t *testing.T) {
+	dir := t.TempDir()
+	g := openGuarded(t, dir)
+	stdin, end, err := os.Pipe()
+	require.NoError(t, err)
+	defer func() { _ = end.Close() }() // so that the child ends in any case
+	ended, stdout, err := os.Pipe()
+	require.NoError(t, err)
+	cmd := child{Role: leaveAChild, Dir: dir, Resource: "ledger", Token: 7, Value: "late"}.command(t)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, os.Stderr
+	require.NoError(t, cmd.Start())
+	require.NoError(t, errors.Join(stdin.Close(), stdout.Close()))
+	require.Error(t, cmd.Wait(), "the holder is killed")
+
+	_, err = g.fence.record("ledger").tryLock(known)
+	require.ErrorIs(t, err, syscall.EWOULDBLOCK, "the child of the killed holder can still write")
+	require.NoError(t, end.Close())
+	require.NoError(t, g.Write(t.Context(), "ledger", 8, "eight"))
+	_, err = io.ReadAll(ended)
+	require.NoError(t, err, "the child has ended")
+	value, err := g.Value(t.Context(), "ledger")
+	require.NoError(t, err)
+	require.Equal(t, "eight", value)
+}
+
 func TestTornTemporaryFileIsOverwritten(t *testing.T) {
 	g := openGuarded(t, t.TempDir())
 	require.NoError(t, g.Write(t.Context(), "ledger", 5, "five"))
 	r := g.fence.record("ledger")
-	require.NoError(t, os.WriteFile(r.temp, []byte(r.encode(9)[:20]), 0o600))
+	require.NoError(t, os.WriteFile(r.temp, []byte(r.encode(state{newest: 9})[:20]), 0o600))
 	require.ErrorIs(t, g.Write(t.Context(), "ledger", 4, "late"), fencing.ErrStale)
 	require.NoError(t, g.Write(t.Context(), "ledger", 9, "nine"))
 }

@@ -45,7 +45,7 @@ func BenchmarkWrite(b *testing.B) {
 
 	plain := &http.Transport{}
 	defer plain.CloseIdleConnections()
-	guarded := &http.Client{Transport: &httpfence.Transport{Base: plain, StaleIsError: true}}
+	guarded := &http.Client{Transport: &httpfence.Transport{Base: plain, RefusalIsError: true}}
 	bare := &http.Client{Transport: plain}
 	ctx := httpfence.WithToken(b.Context(), 4294967311)
 	write := func(client *http.Client, path string) {

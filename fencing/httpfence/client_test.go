@@ -3,6 +3,7 @@
 package httpfence_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -38,7 +39,10 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-const refusal = `{"type":"` + httpfence.StaleType + `","title":"x","status":409,"token":"7","newest":"8"}`
+const (
+	refusal      = `{"type":"` + httpfence.StaleType + `","title":"x","status":409,"token":"7","newest":"8"}`
+	otherHistory = `{"type":"` + httpfence.HistoryType + `","title":"x","status":409,"token":"7","history":"second","stored":"first"}`
+)
 
 // answer returns an answer to come from a base, and its body.
 func answer(status int, media, text string) (*http.Response, *body) {
@@ -104,7 +108,7 @@ func TestRefusalBecomesAStaleErrorWhereAskedFor(t *testing.T) {
 	require.NoError(t, err, "not asked for")
 	require.Same(t, resp, got)
 
-	transport.StaleIsError = true
+	transport.RefusalIsError = true
 	_, err = transport.RoundTrip(request(t, 7))
 	var stale *fencing.StaleError
 	require.ErrorAs(t, err, &stale)
@@ -129,14 +133,21 @@ func TestAnswersThatDoNotSayStaleComeAsTheyAre(t *testing.T) {
 		{http.StatusConflict, problem, strings.Replace(refusal, `"8"`, `"x"`, 1)},
 		{http.StatusConflict, problem, strings.Replace(refusal, `"7"`, `"0"`, 1)},
 		{http.StatusConflict, problem, strings.Replace(refusal, `"token":"7",`, ``, 1)},
-		{http.StatusConflict, problem, strings.Repeat(" ", 20<<10) + refusal}, // longer than any of ours
+		{http.StatusConflict, problem, strings.Repeat(" ", 20<<10) + refusal},     // longer than any of ours
+		{http.StatusConflict, problem, strings.Replace(refusal, `"7"`, `"6"`, 1)}, // relayed: of another's token
+		{http.StatusConflict, problem, strings.Replace(otherHistory, `"7"`, `"6"`, 1)},
+		{http.StatusConflict, problem, strings.Replace(otherHistory, `"second"`, `"third"`, 1)},
+		{http.StatusConflict, problem, strings.Replace(otherHistory, `"first"`, `"second"`, 1)},
+		{http.StatusConflict, problem, strings.Replace(otherHistory, `"first"`, `""`, 1)},
+		{http.StatusConflict, problem, strings.Replace(otherHistory, `"history":"second",`, ``, 1)},
 	} {
 		resp, b := answer(a.status, a.media, a.text)
 		transport := &httpfence.Transport{
-			Base:         base(func(*http.Request) (*http.Response, error) { return resp, nil }),
-			StaleIsError: true,
+			Base:           base(func(*http.Request) (*http.Response, error) { return resp, nil }),
+			RefusalIsError: true,
 		}
-		got, err := transport.RoundTrip(request(t, 7))
+		r := request(t, 7)
+		got, err := transport.RoundTrip(r.WithContext(httpfence.WithHistory(r.Context(), "second")))
 		require.NoError(t, err, a)
 		text, err := io.ReadAll(got.Body)
 		require.NoError(t, err)
@@ -150,7 +161,9 @@ func TestAnswersThatDoNotSayStaleComeAsTheyAre(t *testing.T) {
 func TestAnswerThatBreaksOffIsNotStaleAndStaysBroken(t *testing.T) {
 	resp, b := answer(http.StatusConflict, "application/problem+json", refusal[:20])
 	b.err = io.ErrUnexpectedEOF
-	require.NoError(t, httpfence.Stale(resp))
+	resp.Request = request(t, 7)
+	resp.Request.Header.Set(httpfence.Header, "7")
+	require.NoError(t, httpfence.Refusal(resp))
 	text, err := io.ReadAll(resp.Body)
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 	require.Equal(t, refusal[:20], string(text))
@@ -163,7 +176,7 @@ func TestClientAndServerAgree(t *testing.T) {
 		httpfence.Refuse(w, gate.Admit(httpfence.Token(r.Context())))
 	})))
 	defer server.Close()
-	client := &http.Client{Transport: &httpfence.Transport{StaleIsError: true}}
+	client := &http.Client{Transport: &httpfence.Transport{RefusalIsError: true}}
 	for token, fine := range map[fencing.Token]bool{7: false, 8: true} {
 		r, err := http.NewRequestWithContext(httpfence.WithToken(t.Context(), token), http.MethodPut, server.URL, nil)
 		require.NoError(t, err)
@@ -176,5 +189,139 @@ func TestClientAndServerAgree(t *testing.T) {
 		}
 		require.NoError(t, err)
 		require.NoError(t, resp.Body.Close())
+	}
+}
+
+func TestTokenOfAnotherHistoryIsAnErrorWhereAskedFor(t *testing.T) {
+	resp, b := answer(http.StatusConflict, "application/problem+json", otherHistory)
+	var sent http.Header
+	transport := &httpfence.Transport{
+		Base:           base(func(r *http.Request) (*http.Response, error) { sent = r.Header; return resp, nil }),
+		RefusalIsError: true,
+	}
+	r := request(t, 7)
+	r = r.WithContext(httpfence.WithHistory(r.Context(), "second"))
+	_, err := transport.RoundTrip(r)
+	var other *fencing.HistoryError
+	require.ErrorAs(t, err, &other)
+	require.Equal(t, fencing.HistoryError{Token: 7, Given: "second", Stored: "first"}, *other)
+	require.Equal(t, http.Header{"Fencing-Token": {"7"}, "Fencing-History": {"second"}}, sent)
+	require.True(t, b.closed)
+
+	transport.History = func(*http.Request) string { return "third" }
+	resp, _ = answer(http.StatusOK, "", "")
+	_, err = transport.RoundTrip(r)
+	require.NoError(t, err)
+	require.Equal(t, []string{"third"}, sent.Values("Fencing-History"))
+
+	transport.History = func(*http.Request) string { return "a b" }
+	sent = nil
+	_, err = transport.RoundTrip(r)
+	require.ErrorContains(t, err, `the history id "a b" has the character ' '`)
+	require.Nil(t, sent)
+}
+
+// A gateway has a lock of its own, writes to a store under it, and passes on what the store says.
+func TestRelayedRefusalOfAnotherTokenIsNotBelieved(t *testing.T) {
+	gateway := httptest.NewServer(httpfence.RequireToken(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		httpfence.Refuse(w, &fencing.StaleError{Token: 5, Newest: 6})
+	})))
+	defer gateway.Close()
+	for _, isError := range []bool{false, true} {
+		client := &http.Client{Transport: &httpfence.Transport{RefusalIsError: isError}}
+		r, err := http.NewRequestWithContext(httpfence.WithToken(t.Context(), 7), http.MethodPut, gateway.URL, nil)
+		require.NoError(t, err)
+		resp, err := client.Do(r)
+		require.NoError(t, err, "7 is not stale")
+		require.Equal(t, http.StatusConflict, resp.StatusCode)
+		require.NoError(t, httpfence.Refusal(resp))
+		require.NoError(t, resp.Body.Close())
+	}
+	resp, _ := answer(http.StatusConflict, "application/problem+json", refusal)
+	require.NoError(t, httpfence.Refusal(resp), "nothing says what was sent")
+}
+
+// A seen is what a server of a test was sent.
+type seen struct {
+	method         string
+	token, history []string
+}
+
+func TestTokenIsNotTakenToAnotherHost(t *testing.T) {
+	var other, own []seen
+	note := func(all *[]seen, r *http.Request) {
+		*all = append(*all, seen{r.Method, r.Header.Values("Fencing-Token"), r.Header.Values("Fencing-History")})
+	}
+	stranger := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { note(&other, r) }))
+	defer stranger.Close()
+	mux := http.NewServeMux()
+	mux.Handle("/there", http.RedirectHandler(stranger.URL, http.StatusTemporaryRedirect))
+	mux.Handle("/result", http.RedirectHandler(stranger.URL, http.StatusSeeOther))
+	mux.Handle("/here", http.RedirectHandler("/ledger", http.StatusTemporaryRedirect))
+	mux.HandleFunc("/ledger", func(_ http.ResponseWriter, r *http.Request) { note(&own, r) })
+	server := httptest.NewServer(mux)
+	defer server.Close()
+
+	client := &http.Client{Transport: &httpfence.Transport{}}
+	send := func(ctx context.Context, method, path string, header http.Header) error {
+		other, own = nil, nil
+		r, err := http.NewRequestWithContext(ctx, method, server.URL+path, nil)
+		require.NoError(t, err)
+		r.Header = header
+		resp, err := client.Do(r)
+		if err != nil {
+			return err
+		}
+		return resp.Body.Close()
+	}
+	none := http.Header{}
+	ctx := httpfence.WithHistory(httpfence.WithToken(t.Context(), 7), "first")
+	set := http.Header{"Fencing-Token": {"7"}, "Fencing-History": {"first"}}
+
+	for _, of := range []struct {
+		ctx    context.Context
+		header http.Header
+	}{{ctx, none}, {t.Context(), set}} {
+		err := send(of.ctx, http.MethodPut, "/there", of.header)
+		require.ErrorIs(t, err, httpfence.ErrRedirected)
+		require.Empty(t, other, "a write without its token would be worse than none")
+		require.NoError(t, send(of.ctx, http.MethodGet, "/there", of.header))
+		require.Equal(t, []seen{{http.MethodGet, nil, nil}}, other)
+		require.NoError(t, send(of.ctx, http.MethodPut, "/result", of.header))
+		require.Equal(t, []seen{{http.MethodGet, nil, nil}}, other)
+		require.NoError(t, send(of.ctx, http.MethodPut, "/here", of.header), "the same host")
+		require.Equal(t, []seen{{http.MethodPut, []string{"7"}, []string{"first"}}}, own)
+	}
+	require.NoError(t, send(t.Context(), http.MethodPut, "/there", none), "without a token it is not ours to refuse")
+	require.Equal(t, []seen{{http.MethodPut, nil, nil}}, other)
+}
+
+func TestHostIsTheSameOverHTTPAndHTTPS(t *testing.T) {
+	for to, same := range map[string]bool{
+		"http://store/b": true, "http://STORE:80/": true, "https://store/": true, "https://store:443/": true,
+		"http://store:443/": false, "https://store:80/": false, "http://store:8080/": false, "http://other/": false,
+		"http://store.example/": false,
+	} {
+		var sent []string
+		transport := &httpfence.Transport{Base: base(func(r *http.Request) (*http.Response, error) {
+			sent = append(sent, r.URL.String())
+			resp, _ := answer(http.StatusOK, "", "")
+			if len(sent) == 1 {
+				resp.StatusCode = http.StatusTemporaryRedirect
+				resp.Header.Set("Location", to)
+			}
+			return resp, nil
+		})}
+		r, err := http.NewRequestWithContext(httpfence.WithToken(t.Context(), 7), http.MethodPut, "http://store/a", nil)
+		require.NoError(t, err)
+		resp, err := (&http.Client{Transport: transport}).Do(r)
+		if !same {
+			require.ErrorIs(t, err, httpfence.ErrRedirected, to)
+			require.Equal(t, []string{"http://store/a"}, sent)
+			continue
+		}
+		require.NoError(t, err, to)
+		require.NoError(t, resp.Body.Close())
+		require.Equal(t, []string{"http://store/a", to}, sent)
 	}
 }

@@ -47,7 +47,7 @@ func ExampleRequireToken() {
 	})))
 	defer server.Close()
 
-	client := &http.Client{Transport: &httpfence.Transport{StaleIsError: true}}
+	client := &http.Client{Transport: &httpfence.Transport{RefusalIsError: true}}
 	fmt.Println(put(client, server.URL, 4294967311))
 	fmt.Println(put(client, server.URL, 4294967330))
 

@@ -14,8 +14,13 @@ const (
 	// StaleType is the type of the problem document that refuses a stale token, by which clients know it.
 	StaleType = "https://pkg.go.dev/github.com/lockkeeper/lockkeeper/fencing/httpfence#StaleType"
 
+	// HistoryType is the type of the problem document that refuses a token of another history.
+	HistoryType = "https://pkg.go.dev/github.com/lockkeeper/lockkeeper/fencing/httpfence#HistoryType"
+
 	problemType = "application/problem+json"
 	staleTitle  = "Stale fencing token"
+
+	historyTitle = "Fencing token of another history"
 )
 
 // A problem is the body of a refusal, as RFC 9457 has it. Tokens are strings in it, because readers that keep numbers as
@@ -27,15 +32,27 @@ type problem struct {
 	Detail string        `json:"detail,omitempty"`
 	Token  fencing.Token `json:"token,omitzero"`
 	Newest fencing.Token `json:"newest,omitzero"`
+
+	History string `json:"history,omitempty"` // of the token
+	Stored  string `json:"stored,omitempty"`  // the guard's
 }
 
-// Refuse answers a request with what err says of its token, and reports whether it did: 409 for a [*fencing.StaleError],
-// also for another error that is [fencing.ErrStale], but without tokens then, and 400 for [fencing.ErrInvalid]. For other
-// errors, and for nil, it writes nothing and returns false: so false is no success, and the handler looks at err itself.
-// It is for handlers whose store has the last word: nothing must have been written to w before.
+// Refuse answers a request with what err says of its token, and reports whether it did: 409 for a [*fencing.StaleError] or
+// a [*fencing.HistoryError], also for another error that is [fencing.ErrStale] or [fencing.ErrOtherHistory], but without
+// tokens and histories then, and 400 for [fencing.ErrInvalid]. For other errors, and for nil, it writes nothing and returns
+// false: so false is no success, and the handler looks at err itself. It is for handlers whose store has the last word:
+// nothing must have been written to w before.
 func Refuse(w http.ResponseWriter, err error) bool {
 	var stale *fencing.StaleError
+	var other *fencing.HistoryError
 	switch {
+	case errors.As(err, &other):
+		write(w, problem{
+			Type: HistoryType, Title: historyTitle, Status: http.StatusConflict,
+			Detail: other.Error(), Token: other.Token, History: other.Given, Stored: other.Stored,
+		})
+	case errors.Is(err, fencing.ErrOtherHistory):
+		write(w, problem{Type: HistoryType, Title: historyTitle, Status: http.StatusConflict})
 	case errors.As(err, &stale):
 		write(w, problem{
 			Type: StaleType, Title: staleTitle, Status: http.StatusConflict,
@@ -63,5 +80,5 @@ func write(w http.ResponseWriter, p problem) {
 	w.Header().Set("Content-Type", problemType)
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(p.Status)
-	_, _ = w.Write(append(body, '\n')) // whoever has gone need not know
+	_, _ = w.Write(append(body, '\n')) // a client that has gone need not know
 }

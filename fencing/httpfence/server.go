@@ -10,8 +10,8 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing"
 )
 
-// A Guard decides whether the holder of token may still write resource: nil admits it, a [*fencing.StaleError] refuses
-// it. Calls may be concurrent.
+// A Guard decides whether the holder of token may still write resource: nil admits it, a [*fencing.StaleError] or a
+// [*fencing.HistoryError] refuses it. [History] returns the token's history from ctx. Calls may be concurrent.
 type Guard interface {
 	Admit(ctx context.Context, resource string, token fencing.Token) error
 }
@@ -29,13 +29,13 @@ type Options struct {
 	_ struct{}
 
 	// Failed is called with the guard's error when a request is answered with 503, because the answer keeps it to
-	// itself. Default: nobody is told.
+	// itself. Default: the error is dropped.
 	Failed func(r *http.Request, err error)
 }
 
-// RequireToken returns a handler that answers requests without a token with 428, those with a malformed one with 400, and
-// passes the others to next, with the token in the request's context for [Token]. It checks nothing else: that is for the
-// store that next writes to. It panics if next is nil.
+// RequireToken returns a handler that answers requests without a token with 428, those with a malformed token or history
+// with 400, and passes the others to next, with the token in the request's context for [Token] and its history for
+// [History]. It checks nothing else: that is for the store that next writes to. It panics if next is nil.
 func RequireToken(next http.Handler) http.Handler {
 	if next == nil {
 		panic("httpfence: RequireToken: the handler is nil")
@@ -52,7 +52,16 @@ func RequireToken(next http.Handler) http.Handler {
 		if Refuse(w, err) {
 			return
 		}
-		next.ServeHTTP(w, r.WithContext(WithToken(r.Context(), token)))
+		history, err := parseHistory(r.Header)
+		if err != nil {
+			write(w, problem{
+				Title: "Invalid fencing history", Status: http.StatusBadRequest,
+				Detail: HistoryHeader + ": " + err.Error(),
+			})
+			return
+		}
+		// Also an empty history: the one of an outer handler's context belongs to another token.
+		next.ServeHTTP(w, r.WithContext(WithHistory(WithToken(r.Context(), token), history)))
 	})
 }
 

@@ -181,3 +181,52 @@ func TestServerDoesNotStartWithoutItsGuard(t *testing.T) {
 	}
 	require.Panics(t, func() { httpfence.RequireToken(nil) })
 }
+
+func TestHistoryOfTheRequestReachesTheGuardAndTheHandler(t *testing.T) {
+	var guarded, handled string
+	guard := httpfence.GuardFunc(func(ctx context.Context, _ string, _ fencing.Token) error {
+		guarded = httpfence.History(ctx)
+		return nil
+	})
+	next := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { handled = httpfence.History(r.Context()) })
+	handler, err := httpfence.Protect(next, guard, path, nil)
+	require.NoError(t, err)
+	serve := func(histories ...string) *httptest.ResponseRecorder {
+		guarded, handled = "none", "none"
+		outer := httpfence.WithHistory(t.Context(), "of an outer handler")
+		r := httptest.NewRequestWithContext(outer, http.MethodPut, "/ledger", nil)
+		r.Header.Set(httpfence.Header, "7")
+		for _, id := range histories {
+			r.Header.Add(httpfence.HistoryHeader, id)
+		}
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		return w
+	}
+	require.Equal(t, http.StatusOK, serve("first").Code)
+	require.Equal(t, []string{"first", "first"}, []string{guarded, handled})
+	require.Equal(t, http.StatusOK, serve().Code)
+	require.Equal(t, []string{"", ""}, []string{guarded, handled}, "one that sends none has none")
+	for _, malformed := range [][]string{{""}, {"a b"}, {"first", "first"}} {
+		require.Contains(t, document(t, serve(malformed...), http.StatusBadRequest)["detail"], "Fencing-History")
+		require.Equal(t, []string{"none", "none"}, []string{guarded, handled})
+	}
+}
+
+func TestTokenOfAnotherHistoryGetsAProblemWithBothHistories(t *testing.T) {
+	var asked []call
+	w, ran := served(t, answers(fmt.Errorf("store: %w", &fencing.HistoryError{Token: 7, Given: "second", Stored: "first"}), &asked), "7")
+	require.Zero(t, ran)
+	fields := document(t, w, http.StatusConflict)
+	require.Equal(t, httpfence.HistoryType, fields["type"])
+	require.Equal(t, "7", fields["token"])
+	require.Equal(t, "second", fields["history"])
+	require.Equal(t, "first", fields["stored"])
+
+	w, ran = served(t, answers(fmt.Errorf("mine: %w", fencing.ErrOtherHistory), &asked), "7")
+	require.Zero(t, ran)
+	fields = document(t, w, http.StatusConflict)
+	require.Equal(t, httpfence.HistoryType, fields["type"])
+	require.NotContains(t, fields, "stored")
+	require.NotContains(t, w.Body.String(), "mine")
+}

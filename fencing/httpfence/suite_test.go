@@ -13,8 +13,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/fencing/fencetest"
 	"github.com/lockkeeper/lockkeeper/fencing/httpfence"
@@ -23,7 +21,14 @@ import (
 
 // service is what the package's documentation advises: it requires a token, hands it to a store that checks, and answers
 // what that says.
-func service(store *objectfence.Guard) http.Handler {
+func service(objects objectfence.Store) http.Handler {
+	guard := func(history string) *objectfence.Guard {
+		guard, err := objectfence.New(objects, &objectfence.Options{History: history})
+		if err != nil {
+			panic(err) // RequireToken has checked the history
+		}
+		return guard
+	}
 	name := func(r *http.Request) string { return r.URL.Query().Get("resource") }
 	answer := func(w http.ResponseWriter, text []byte, err error) {
 		switch {
@@ -38,27 +43,32 @@ func service(store *objectfence.Guard) http.Handler {
 	mux.Handle("PUT /", httpfence.RequireToken(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		text, err := io.ReadAll(r.Body)
 		if err == nil {
-			err = store.Put(r.Context(), name(r), httpfence.Token(r.Context()), text)
+			err = guard(httpfence.History(r.Context())).Put(r.Context(), name(r), httpfence.Token(r.Context()), text)
 		}
 		answer(w, nil, err)
 	})))
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
-		text, err := store.Get(r.Context(), name(r))
+		text, err := guard("").Get(r.Context(), name(r))
 		if errors.Is(err, objectfence.ErrNotFound) {
 			err = nil
 		}
 		answer(w, text, err)
 	})
-	mux.HandleFunc("DELETE /fence", func(w http.ResponseWriter, r *http.Request) {
-		answer(w, nil, store.Reset(r.Context(), name(r), 0))
+	mux.HandleFunc("PUT /reset", func(w http.ResponseWriter, r *http.Request) {
+		history, err := io.ReadAll(r.Body)
+		if err == nil {
+			err = guard(string(history)).Reset(r.Context(), name(r), 0)
+		}
+		answer(w, nil, err)
 	})
 	return mux
 }
 
 // A caller is a client of the service.
 type caller struct {
-	url    string
-	client *http.Client
+	url     string
+	client  *http.Client
+	history string
 }
 
 func (c *caller) do(ctx context.Context, method, at, resource, body string) (string, error) {
@@ -85,7 +95,8 @@ func (c *caller) do(ctx context.Context, method, at, resource, body string) (str
 }
 
 func (c *caller) Write(ctx context.Context, resource string, token fencing.Token, value string) error {
-	_, err := c.do(httpfence.WithToken(ctx, token), http.MethodPut, "/", resource, value)
+	ctx = httpfence.WithHistory(httpfence.WithToken(ctx, token), c.history)
+	_, err := c.do(ctx, http.MethodPut, "/", resource, value)
 	return err
 }
 
@@ -94,22 +105,24 @@ func (c *caller) Value(ctx context.Context, resource string) (string, error) {
 }
 
 func (c *caller) Reset(ctx context.Context, resource string) error {
-	_, err := c.do(ctx, http.MethodDelete, "/fence", resource, "")
+	_, err := c.do(ctx, http.MethodPut, "/reset", resource, c.history)
 	return err
 }
 
 func TestServiceBeforeAStoreThatChecksPassesTheSuite(t *testing.T) {
 	fencetest.Run(t, func(*testing.T) fencetest.Subject {
 		store := &objectfence.Memory{}
-		return fencetest.Subject{Open: func(t *testing.T) fencetest.Guarded {
+		open := func(t *testing.T, history string) fencetest.Guarded {
 			t.Helper()
-			guard, err := objectfence.New(store)
-			require.NoError(t, err)
-			server := httptest.NewServer(service(guard))
+			server := httptest.NewServer(service(store))
 			t.Cleanup(server.Close)
 			base := &http.Transport{}
 			t.Cleanup(base.CloseIdleConnections)
-			return &caller{server.URL, &http.Client{Transport: &httpfence.Transport{Base: base, StaleIsError: true}}}
-		}}
+			return &caller{server.URL, &http.Client{Transport: &httpfence.Transport{Base: base, RefusalIsError: true}}, history}
+		}
+		return fencetest.Subject{
+			Open:        func(t *testing.T) fencetest.Guarded { t.Helper(); return open(t, "") },
+			OpenHistory: open,
+		}
 	})
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package objectfence lets an object store refuse the writes of those who no longer hold the lock: Amazon S3, what speaks
-// like it, and others that write on a condition, through whatever client you have.
+// Package objectfence lets an object store refuse the writes of clients that no longer hold the lock: Amazon S3 and stores
+// with its interface, Google Cloud Storage, Azure Blob Storage, and others that write on a condition, through the client
+// that you have.
 //
-//	guard, err := objectfence.New(bucket{client, "ledgers"})
+//	guard, err := objectfence.New(bucket{client, "ledgers"}, nil)
 //	…
 //	err = guard.Put(ctx, "2026/total", hold.Token(), body)
 //
@@ -33,18 +34,26 @@
 //   - Nobody is served in order. Writers of one object that come at the same time begin again until they are alone, or
 //     their ctx is done.
 //
+// # Histories
+//
+// An ensemble that was wiped grants the same tokens again, and an equal token is admitted. With [Options.History] the guard
+// stores the id of the ensemble's history in the object, and refuses a token of another history with a
+// [fencing.HistoryError] until an operator decides and calls [Guard.Reset].
+//
 // # What is in the object
 //
-// A text of three or four lines, an empty line, and the body. Readers without a guard skip all up to the first empty line.
+// A few lines of text, an empty line, and the body. Readers without a guard skip everything up to the first empty line. The
+// history is there if a guard with one has written the object.
 //
 //	lockkeeper object 1
 //	token 4294967311
+//	history 7JX2QH5W
 //	write 3UHFKW4QBZXPTMS2D6VLNRAY5E
 //
 // An object that does not begin like this was not written through a guard: it is shut, with [ErrNoToken], until
-// [Guard.Reset] gives it a token. [Guard.Delete] leaves an object of four lines. Why the token is not in the metadata: the
-// ETag of S3 does not change with that, nor when the same body is written again, so that an old holder's If-Match would
-// hold where it must not.
+// [Guard.Reset] gives it a token. A release without histories returns the same error for an object that has one.
+// [Guard.Delete] leaves an object without a body. Why the token is not in the metadata: the ETag of S3 does not change with
+// that, nor when the same body is written again, so that an old holder's If-Match would hold where it must not.
 //
 // # A Store for S3
 //
@@ -78,6 +87,87 @@
 //		_, err := b.client.PutObject(ctx, in, func(o *s3.Options) { o.RetryMaxAttempts = 1 })
 //		var answer interface{ HTTPStatusCode() int }
 //		if errors.As(err, &answer) && slices.Contains([]int{404, 409, 412}, answer.HTTPStatusCode()) {
+//			err = fmt.Errorf("%w: %w", objectfence.ErrPrecondition, err)
+//		}
+//		return err
+//	}
+//
+// # A Store for Google Cloud Storage
+//
+// With cloud.google.com/go/storage. A version is the object's generation, which does not recur. A bucket takes about one
+// write a second of the same object, and answers 429 beyond that: to the guard, an outcome that is unknown. A cache of
+// public objects must not answer a Get, hence no-store.
+//
+//	type gcs struct{ bucket *storage.BucketHandle }
+//
+//	func (g gcs) Get(ctx context.Context, key string) (objectfence.Object, error) {
+//		r, err := g.bucket.Object(key).NewReader(ctx)
+//		switch {
+//		case errors.Is(err, storage.ErrObjectNotExist):
+//			return objectfence.Object{}, fmt.Errorf("%w: %w", objectfence.ErrNotFound, err)
+//		case err != nil:
+//			return objectfence.Object{}, err
+//		}
+//		defer func() { _ = r.Close() }() // it was only read
+//		body, err := io.ReadAll(r)
+//		return objectfence.Object{Body: body, Version: strconv.FormatInt(r.Attrs.Generation, 10)}, err
+//	}
+//
+//	func (g gcs) Put(ctx context.Context, key string, body []byte, replaces string) error {
+//		condition := storage.Conditions{DoesNotExist: true}
+//		if replaces != "" {
+//			generation, err := strconv.ParseInt(replaces, 10, 64)
+//			if err != nil {
+//				return err
+//			}
+//			condition = storage.Conditions{GenerationMatch: generation}
+//		}
+//		w := g.bucket.Object(key).If(condition).NewWriter(ctx)
+//		w.ChunkSize, w.CacheControl = 0, "no-store" // sent once; and no cache answers the next Get
+//		_, err := w.Write(body)
+//		if closed := w.Close(); err == nil {
+//			err = closed
+//		}
+//		var answer *googleapi.Error
+//		if errors.As(err, &answer) && answer.Code == http.StatusPreconditionFailed {
+//			err = fmt.Errorf("%w: %w", objectfence.ErrPrecondition, err)
+//		}
+//		return err
+//	}
+//
+// # A Store for Azure Blob Storage
+//
+// With the packages of github.com/Azure/azure-sdk-for-go/sdk/storage/azblob. A version is the blob's ETag, which changes
+// with every write. The codes of the service count here, not the statuses: a blob with a lease answers 412, too.
+//
+//	type azure struct{ container *container.Client }
+//
+//	func (a azure) Get(ctx context.Context, key string) (objectfence.Object, error) {
+//		out, err := a.container.NewBlobClient(key).DownloadStream(ctx, nil)
+//		switch {
+//		case bloberror.HasCode(err, bloberror.BlobNotFound):
+//			return objectfence.Object{}, fmt.Errorf("%w: %w", objectfence.ErrNotFound, err)
+//		case err != nil:
+//			return objectfence.Object{}, err
+//		}
+//		defer func() { _ = out.Body.Close() }() // it was only read
+//		body, err := io.ReadAll(out.Body)
+//		object := objectfence.Object{Body: body}
+//		if out.ETag != nil {
+//			object.Version = string(*out.ETag)
+//		}
+//		return object, err
+//	}
+//
+//	func (a azure) Put(ctx context.Context, key string, body []byte, replaces string) error {
+//		condition := &blob.ModifiedAccessConditions{IfMatch: to.Ptr(azcore.ETag(replaces))}
+//		if replaces == "" {
+//			condition = &blob.ModifiedAccessConditions{IfNoneMatch: to.Ptr(azcore.ETagAny)}
+//		}
+//		once := policy.WithRetryOptions(ctx, policy.RetryOptions{MaxRetries: -1})
+//		_, err := a.container.NewBlockBlobClient(key).Upload(once, streaming.NopCloser(bytes.NewReader(body)),
+//			&blockblob.UploadOptions{AccessConditions: &blob.AccessConditions{ModifiedAccessConditions: condition}})
+//		if bloberror.HasCode(err, bloberror.ConditionNotMet, bloberror.BlobAlreadyExists) {
 //			err = fmt.Errorf("%w: %w", objectfence.ErrPrecondition, err)
 //		}
 //		return err

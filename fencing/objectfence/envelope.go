@@ -18,19 +18,25 @@ import (
 // that no two writes make the same bytes, whatever their body and token.
 type envelope struct {
 	newest  fencing.Token // zero after a reset to it
+	history string        // that the tokens are of; none if it is empty, and then there is no line for it
 	write   string        // names the write that made it
 	deleted bool          // there is no body, and the token stays
 	body    []byte
 }
 
 const (
-	prologue = "lockkeeper object 1\n"
-	deletion = "deleted\n"
+	prologue    = "lockkeeper object 1\n"
+	historyLine = "history "
+	deletion    = "deleted\n"
 )
 
 func (e envelope) encode() []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "%stoken %d\nwrite %s\n", prologue, int64(e.newest), e.write)
+	fmt.Fprintf(&b, "%stoken %d\n", prologue, int64(e.newest))
+	if e.history != "" {
+		fmt.Fprintf(&b, "%s%s\n", historyLine, e.history)
+	}
+	fmt.Fprintf(&b, "write %s\n", e.write)
 	if e.deleted {
 		b.WriteString(deletion)
 	}
@@ -49,21 +55,25 @@ func open(object []byte) (envelope, bool) {
 	if len(lines) < 3 {
 		return envelope{}, false
 	}
-	e := envelope{
-		write:   strings.TrimPrefix(lines[2], "write "),
-		deleted: len(lines) > 3,
-		body:    body,
-	}
-	if e.deleted {
-		e.body = nil
-	}
+	var e envelope
 	if digits := strings.TrimPrefix(lines[1], "token "); digits != "0" {
 		var err error
 		if e.newest, err = fencing.ParseToken(digits); err != nil {
 			return envelope{}, false
 		}
 	}
-	// There is one way to write each: what is not it, byte for byte, was written by nobody.
+	rest := lines[2:]
+	if id, has := strings.CutPrefix(rest[0], historyLine); has && len(rest) > 1 {
+		if fencing.CheckHistory(id) != nil {
+			return envelope{}, false
+		}
+		e.history, rest = id, rest[1:]
+	}
+	e.write = strings.TrimPrefix(rest[0], "write ")
+	if e.deleted = len(rest) > 1; !e.deleted {
+		e.body = body
+	}
+	// There is one way to write each: an object that differs from it in a byte was not written by a guard.
 	if e.write == "" || e.deleted && len(body) > 0 || !bytes.Equal(object, e.encode()) {
 		return envelope{}, false
 	}

@@ -16,6 +16,9 @@ func TestEnvelopeIsReadAsItWasWritten(t *testing.T) {
 		{newest: 7, write: "A", body: []byte("deleted\n")},
 		{newest: 7, write: "A", deleted: true},
 		{newest: 0, write: "A", body: []byte("after a reset")},
+		{newest: 7, history: "3UHFKW4Q", write: "A", body: []byte("body")},
+		{newest: 7, history: "3UHFKW4Q", write: "A", deleted: true},
+		{newest: 0, history: "3UHFKW4Q", write: "A", body: []byte{}},
 	} {
 		again, ok := open(e.encode())
 		require.True(t, ok, "%q", e.encode())
@@ -25,6 +28,8 @@ func TestEnvelopeIsReadAsItWasWritten(t *testing.T) {
 		string(envelope{newest: 4294967311, write: "A", body: []byte("body")}.encode()), "what others read does not change")
 	require.Equal(t, "lockkeeper object 1\ntoken 7\nwrite A\ndeleted\n\n",
 		string(envelope{newest: 7, write: "A", deleted: true}.encode()))
+	require.Equal(t, "lockkeeper object 1\ntoken 7\nhistory H-1\nwrite A\ndeleted\n\n",
+		string(envelope{newest: 7, history: "H-1", write: "A", deleted: true}.encode()))
 }
 
 func TestWhatIsNoEnvelopeIsNotTakenForOne(t *testing.T) {
@@ -42,8 +47,18 @@ func TestWhatIsNoEnvelopeIsNotTakenForOne(t *testing.T) {
 		"lockkeeper object 1\n12\nA\n\nbody",
 		"lockkeeper object 1\ntoken 12\nwrite A\nremoved\n\n",
 		"lockkeeper object 1\ntoken 12\nwrite A\ndeleted\n\nbody",
+		"lockkeeper object 1\ntoken 12\nhistory \nwrite A\n\nbody",
+		"lockkeeper object 1\ntoken 12\nhistory a b\nwrite A\n\nbody",
+		"lockkeeper object 1\ntoken 12\nhistory H\n\nbody",
+		"lockkeeper object 1\ntoken 12\nwrite A\nhistory H\n\nbody",
+		"lockkeeper object 1\ntoken 12\nhistory H\nhistory H\nwrite A\n\nbody",
+		"lockkeeper object 1\nhistory H\ntoken 12\nwrite A\n\nbody",
 		"lockkeeper object 1\r\ntoken 12\r\nwrite A\r\n\r\nbody",
 	}
+	for n := range len(whole) - len("body") {
+		objects = append(objects, whole[:n])
+	}
+	whole = string(envelope{newest: 12, history: "H-1", write: "A", body: []byte("body")}.encode())
 	for n := range len(whole) - len("body") {
 		objects = append(objects, whole[:n])
 	}

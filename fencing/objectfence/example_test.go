@@ -13,7 +13,7 @@ import (
 
 // Two holders of one lock, one after the other; the first has not heard of its loss. In production the store is a bucket.
 func Example() {
-	guard, err := objectfence.New(&objectfence.Memory{})
+	guard, err := objectfence.New(&objectfence.Memory{}, nil)
 	if err != nil {
 		fmt.Println(err)
 		return

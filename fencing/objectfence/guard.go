@@ -10,23 +10,42 @@ import (
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
-	"github.com/lockkeeper/lockkeeper/fencing/internal/names"
 )
 
 // A Guard admits writes to the objects of one store, each of which carries its own fence. The resource's name is the
 // object's key, as it is. A Guard keeps nothing in memory: any number of them, in any number of processes, are one. All
 // methods may be called concurrently.
 type Guard struct {
-	store Store
+	store   Store
+	history string
 }
 
-// New returns the guard of what is in store. It does not speak to the store: whether that honours the conditions that
-// all depends on is for [Probe] to find out, once for each store.
-func New(store Store) (*Guard, error) {
+// Options for [New]; zero fields mean the default.
+type Options struct {
+	_ struct{}
+
+	// History is the id of the history that tokens are granted in, as the client of ZooKeeper returns it. The guard
+	// stores it in the object, beside the token, and refuses tokens of another history with a *fencing.HistoryError: an
+	// ensemble that was wiped grants the same tokens again. An object without a history adopts that of the next write.
+	// Default: histories are neither checked nor changed.
+	History string
+}
+
+// New returns a guard of the objects in store. It does not contact the store: use [Probe], once for each store, to find
+// out whether it honours the conditions that the guarantee depends on. opts may be nil.
+func New(store Store, opts *Options) (*Guard, error) {
+	if opts == nil {
+		opts = &Options{}
+	}
 	if store == nil {
 		return nil, errors.New("objectfence: new guard: the store is nil")
 	}
-	return &Guard{store: store}, nil
+	if opts.History != "" {
+		if err := fencing.CheckHistory(opts.History); err != nil {
+			return nil, fmt.Errorf("objectfence: new guard: %w", err)
+		}
+	}
+	return &Guard{store: store, history: opts.History}, nil
 }
 
 // Put makes body the object, whatever is there. It is [Guard.Update] with a function that does not look.
@@ -40,8 +59,8 @@ func (g *Guard) Put(ctx context.Context, key string, token fencing.Token, body [
 // seen; otherwise it begins again with the new one. So change may run several times, and what it does besides is done
 // each time. Its argument is nil if there is no object, and not its to modify. When ctx is done, Update returns.
 //
-// When a newer token has been admitted, the error is a [*fencing.StaleError]. Whatever change returns is returned,
-// wrapped. In these cases, and after every other error that does not wrap [ErrUncertain], this call has written nothing
+// When a newer token has been admitted, the error is a [*fencing.StaleError]; when the object holds another history, a
+// [*fencing.HistoryError]. Whatever change returns is returned, wrapped. In these cases, and after every other error that does not wrap [ErrUncertain], this call has written nothing
 // and its token has not been admitted.
 func (g *Guard) Update(
 	ctx context.Context, key string, token fencing.Token, change func(body []byte) ([]byte, error),
@@ -68,7 +87,7 @@ func (g *Guard) Delete(ctx context.Context, key string, token fencing.Token) err
 func (g *Guard) write(
 	ctx context.Context, operation, key string, token fencing.Token, next func(current envelope) (envelope, error),
 ) error {
-	err := names.Check(key)
+	err := fencing.CheckResource(key)
 	if err == nil && !token.Valid() {
 		err = fencing.ErrInvalid
 	}
@@ -77,11 +96,16 @@ func (g *Guard) write(
 			switch {
 			case !fenced:
 				return envelope{}, ErrNoToken
+			case g.history != "" && current.history != "" && g.history != current.history:
+				return envelope{}, &fencing.HistoryError{Token: token, Given: g.history, Stored: current.history}
 			case token < current.newest:
 				return envelope{}, &fencing.StaleError{Token: token, Newest: current.newest}
 			}
 			e, err := next(current)
-			e.newest = token
+			e.newest, e.history = token, current.history
+			if g.history != "" {
+				e.history = g.history
+			}
 			return e, err
 		})
 	}
@@ -115,7 +139,7 @@ func (g *Guard) Newest(ctx context.Context, key string) (fencing.Token, error) {
 }
 
 func (g *Guard) look(ctx context.Context, key string) (envelope, error) {
-	if err := names.Check(key); err != nil {
+	if err := fencing.CheckResource(key); err != nil {
 		return envelope{}, err
 	}
 	at, err := g.read(ctx, key)
@@ -125,21 +149,23 @@ func (g *Guard) look(ctx context.Context, key string) (envelope, error) {
 	return at.envelope, err
 }
 
-// Reset makes newest the newest token of the object, whatever it was; zero admits any. The body stays. It is for an
-// operator whose ensemble was restored or wiped and grants lower tokens now, and safe under the condition that
-// [fencing.Gate.Reset] names: nobody who was granted a token before can still write. An error with [ErrUncertain] means
-// that it may have happened; to do it again does no harm then.
+// Reset makes newest the newest token of the object, whatever it was, and the history of the guard that of the object; a
+// guard without a history clears it. Zero admits any token. The body stays.
 //
-// An object that was written before there was a guard, or around it, gets its first token in the same way: it is shut to
-// everybody until then. Pass that of the current holder of the lock, the newest grant of all.
+// Reset is for an operator whose ensemble was restored, wiped or replaced, so that its tokens are no longer ordered
+// with those that the object has seen. It is safe under the condition of [fencing.Gate.Reset]: no holder of an earlier
+// grant can still write. An error with [ErrUncertain] means that it may have happened; repeating it does no harm.
+//
+// An object that was written before there was a guard, or around it, gets its first token in the same way: until then it
+// is shut to all writers. Pass the token of the current holder of the lock, the newest grant.
 func (g *Guard) Reset(ctx context.Context, key string, newest fencing.Token) error {
-	err := names.Check(key)
+	err := fencing.CheckResource(key)
 	if err == nil && newest < 0 {
 		err = fencing.ErrInvalid
 	}
 	if err == nil {
 		err = g.replace(ctx, key, func(current envelope, _ bool) (envelope, error) {
-			current.newest = newest
+			current.newest, current.history = newest, g.history
 			return current, nil
 		})
 	}

@@ -43,7 +43,12 @@ func (f *faulty) Get(ctx context.Context, key string) (objectfence.Object, error
 
 func guardOf(t *testing.T, store objectfence.Store) *objectfence.Guard {
 	t.Helper()
-	guard, err := objectfence.New(store)
+	return guardOfHistory(t, store, "")
+}
+
+func guardOfHistory(t *testing.T, store objectfence.Store, history string) *objectfence.Guard {
+	t.Helper()
+	guard, err := objectfence.New(store, &objectfence.Options{History: history})
 	require.NoError(t, err)
 	return guard
 }
@@ -75,6 +80,11 @@ func subject(view func(objectfence.Store) objectfence.Store) fencetest.Subject {
 			t.Helper()
 			return guarded{guardOf(t, view(memory))}
 		},
+		OpenHistory: func(t *testing.T, history string) fencetest.Guarded {
+			t.Helper()
+			return guarded{guardOfHistory(t, view(memory), history)}
+		},
+		Uncertain: func(err error) bool { return errors.Is(err, objectfence.ErrUncertain) },
 		// The docker module kills a process; here, nobody is left behind the check.
 		Crash: func(t *testing.T, _ fencetest.Guarded, resource string, token fencing.Token, value string) {
 			t.Helper()
@@ -439,6 +449,47 @@ func TestDeletedObjectKeepsItsFence(t *testing.T) {
 	require.ErrorIs(t, guard.Put(t.Context(), "other", 8, []byte("late")), fencing.ErrStale)
 }
 
+// What a guard wrote before there were histories, byte for byte.
+const withoutHistory = "lockkeeper object 1\ntoken 9\nwrite 3UHFKW4QBZXPTMS2D6VLNRAY5E\n\nnine"
+
+func TestObjectFromBeforeThereWereHistoriesAdoptsOne(t *testing.T) {
+	memory := &objectfence.Memory{}
+	require.NoError(t, memory.Put(t.Context(), "ledger", []byte(withoutHistory), ""))
+	guard := guardOfHistory(t, memory, "before")
+	body, err := guard.Get(t.Context(), "ledger")
+	require.NoError(t, err)
+	require.Equal(t, "nine", string(body))
+	require.ErrorIs(t, guard.Put(t.Context(), "ledger", 8, []byte("late")), fencing.ErrStale)
+	require.NoError(t, guardOf(t, memory).Put(t.Context(), "ledger", 9, []byte("nine")), "it adopts none of no guard")
+	require.NoError(t, guard.Put(t.Context(), "ledger", 9, []byte("nine")))
+	require.ErrorIs(t, guardOfHistory(t, memory, "after").Put(t.Context(), "ledger", 10, nil), fencing.ErrOtherHistory)
+}
+
+func TestDeletedObjectKeepsItsHistory(t *testing.T) {
+	memory := &objectfence.Memory{}
+	before, after := guardOfHistory(t, memory, "before"), guardOfHistory(t, memory, "after")
+	require.NoError(t, before.Delete(t.Context(), "ledger", 9))
+	for _, err := range []error{
+		after.Put(t.Context(), "ledger", 10, nil),
+		after.Delete(t.Context(), "ledger", 10),
+		after.Update(t.Context(), "ledger", 10, func([]byte) ([]byte, error) { panic("it runs") }),
+	} {
+		var other *fencing.HistoryError
+		require.ErrorAs(t, err, &other)
+		require.Equal(t, fencing.HistoryError{Token: 10, Given: "after", Stored: "before"}, *other)
+		require.NotErrorIs(t, err, objectfence.ErrUncertain)
+	}
+	require.NoError(t, guardOf(t, memory).Delete(t.Context(), "ledger", 9))
+	require.ErrorIs(t, after.Put(t.Context(), "ledger", 10, nil), fencing.ErrOtherHistory)
+}
+
+func TestResetOfAnObjectWithoutATokenGivesItTheGuardsHistory(t *testing.T) {
+	memory := &objectfence.Memory{}
+	require.NoError(t, memory.Put(t.Context(), "ledger", []byte("from before"), ""))
+	require.NoError(t, guardOfHistory(t, memory, "after").Reset(t.Context(), "ledger", 9))
+	require.ErrorIs(t, guardOfHistory(t, memory, "before").Put(t.Context(), "ledger", 9, nil), fencing.ErrOtherHistory)
+}
+
 func TestRefusalsOfTheVersionThatIsThereAreRiddenOutAndThenTold(t *testing.T) {
 	for refusals, fails := range map[int]bool{0: false, 1: false, 7: false, 1000: true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -490,8 +541,10 @@ func TestRefusalsBetweenTheWritesOfOthersAreNotAddedUp(t *testing.T) {
 }
 
 func TestMisuseIsAnErrorThatSaysWhat(t *testing.T) {
-	_, err := objectfence.New(nil)
+	_, err := objectfence.New(nil, nil)
 	require.ErrorContains(t, err, "the store is nil")
+	_, err = objectfence.New(&objectfence.Memory{}, &objectfence.Options{History: "a history"})
+	require.ErrorContains(t, err, `objectfence: new guard: the history id "a history" has the character ' '`)
 	require.ErrorContains(t, objectfence.Probe(t.Context(), nil, "probe"), "the store is nil")
 	memory := &objectfence.Memory{}
 	require.ErrorContains(t, objectfence.Probe(t.Context(), memory, ""), "name is empty")

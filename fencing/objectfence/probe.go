@@ -10,7 +10,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/lockkeeper/lockkeeper/fencing/internal/names"
+	"github.com/lockkeeper/lockkeeper/fencing"
 )
 
 // ErrUnconditional is what errors.Is finds in an error of [Probe] about a store that wrote what it should have refused. A
@@ -27,7 +27,7 @@ var ErrUnconditional = errors.New("the store does not honour the conditions of w
 //
 // That two writes side by side are kept apart is provoked, a few times, and not proven.
 func Probe(ctx context.Context, store Store, key string) error {
-	err := names.Check(key)
+	err := fencing.CheckResource(key)
 	if store == nil {
 		err = errors.New("the store is nil")
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package redisfence lets Redis refuse the writes of those who no longer hold the lock, through whatever client you have.
+// Package redisfence lets Redis refuse the writes of clients that no longer hold the lock, through any client library.
 // One script checks the token and writes.
 //
 //	func setTotal(ctx context.Context, client *redis.Client, token fencing.Token, total int) error {
@@ -19,7 +19,7 @@
 // Once a script with a token has run through [Guard.Do], none with an older token of the same resource does. The fence is
 // a key of its own; a server of Redis runs one script at a time, so nothing comes between the check and the write.
 //
-// This holds on three conditions. All who write the resource do so through the fence, with one resource name for one lock
+// This holds on three conditions. All writers of the resource write through the fence, with one resource name for one lock
 // path. What they write is in the same Redis. And Redis remembers the key. It often does not:
 //
 //   - A fail-over can forget the fence. Redis answers before its replicas have the write; one that is promoted without it
@@ -30,7 +30,7 @@
 //     second, if the machine stops. With appendfsync always nothing that was answered.
 //   - Eviction can forget it, and leave the data: maxmemory-policy must be noeviction, or one of volatile-*, since the
 //     fence's key has no time to live.
-//   - FLUSHALL, FLUSHDB, and whoever deletes, renames or restores the key forget it.
+//   - FLUSHALL, FLUSHDB, and a client that deletes, renames or restores the key forget it.
 //
 // In each case older tokens are admitted until a newer one has been. Data that must not be written late belongs where
 // what was committed stays: see package sqlfence.
@@ -43,6 +43,9 @@
 //   - Redis does not roll back: a script that fails halfway leaves its half, and its token is admitted.
 //   - An error that wraps [ErrUncertain] means that the answer was lost: the script has run, or will, or not.
 //   - Reads are not fenced.
+//   - A guard without a History in its [Options] admits the tokens of a wiped ensemble as soon as they are equal or newer.
+//   - A script is trusted: one that names the fence's key, in keys or in its text, can overwrite it. It sees none of the
+//     guard's variables.
 //
 // # Clients
 //
@@ -55,8 +58,11 @@
 //	}
 //	return redigo.DoContext(conn, ctx, "EVAL", append(all, args...)...)
 //
-// It must send once. A client that sends again after an answer was lost runs the script twice, and an older one that has
-// run the first time is called stale the second: with go-redis, set MaxRetries to -1.
+// Some clients send a script again after its answer was lost: go-redis unless MaxRetries is -1, and its ClusterClient also
+// then. So each call has a nonce, which the fence remembers, and a repeat does not run: the error wraps [ErrUncertain],
+// since the result of the first run is lost, and is not that of a stale token. The fence remembers the last 4096 calls of
+// a resource, for a minute after the last one, in a key of its own of at most half a megabyte, which a policy of volatile-*
+// may evict earlier. For a client that sends again, set SendsAgain in [Options]. The guard needs Redis 5 or newer.
 //
 // In a Redis Cluster all keys of a script are in one slot, and the fence's key with them: put the tag that they share into
 // the resource's name, "{ledger}" for "{ledger}:total".

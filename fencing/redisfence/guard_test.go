@@ -5,6 +5,7 @@ package redisfence_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,9 +45,16 @@ func TestFenceAndTokenComeBehindTheCallersOwn(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, result)
 	require.Len(t, *all, 1)
-	require.Equal(t, []string{"total", "lockkeeper:fence:ledger"}, (*all)[0].keys)
-	require.Equal(t, []any{42, "9007199254740993"}, (*all)[0].args, "as text, with all its digits")
+	require.Equal(t, []string{"total", "lockkeeper:fence:ledger\x00runs", "lockkeeper:fence:ledger"}, (*all)[0].keys)
+	sent := (*all)[0].args
+	require.Len(t, sent, 4)
+	require.Equal(t, 42, sent[0])
+	require.Empty(t, sent[2], "no history")
+	require.Equal(t, "9007199254740993", sent[3], "as text, with all its digits")
 	require.Empty(t, keys[:2][1], "what is the caller's is not written to")
+	_, err = guard.Do(t.Context(), "ledger", 1<<53+1, script, keys, args...)
+	require.NoError(t, err)
+	require.NotEqual(t, sent[1], (*all)[1].args[1], "each Do has a nonce of its own")
 	first, _, _ := strings.Cut((*all)[0].script, "\n")
 	require.Contains(t, first, script, "on the first line")
 }
@@ -54,7 +62,9 @@ func TestFenceAndTokenComeBehindTheCallersOwn(t *testing.T) {
 func TestPrefixIsTheCallersChoice(t *testing.T) {
 	var got []string
 	guard, err := redisfence.New(func(_ context.Context, _ string, keys []string, _ ...any) (any, error) {
-		got = append(got, keys...)
+		for _, key := range keys {
+			got = append(got, strings.TrimSuffix(key, "\x00runs"))
+		}
 		return []any{"done"}, nil
 	}, &redisfence.Options{Prefix: "{app}:"})
 	require.NoError(t, err)
@@ -64,7 +74,7 @@ func TestPrefixIsTheCallersChoice(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, guard.Reset(t.Context(), "ledger", 0))
 	require.NoError(t, guard.Reset(t.Context(), "ledger", 7))
-	require.Equal(t, []string{"{app}:ledger", "{app}:ledger", "{app}:ledger", "{app}:ledger"}, got)
+	require.Equal(t, slices.Repeat([]string{"{app}:ledger"}, 7), got)
 }
 
 func TestAnswersAreUnderstoodAsTextAndAsBytes(t *testing.T) {
@@ -121,6 +131,38 @@ func TestLostAnswerIsUnknownAndAnErrorOfTheServerIsNot(t *testing.T) {
 	require.ErrorContains(t, err, "nothing has run: CROSSSLOT")
 }
 
+func TestErrorOfTheServerIsNoProofFromAClientThatSendsAgain(t *testing.T) {
+	guard, err := redisfence.New(func(context.Context, string, []string, ...any) (any, error) {
+		return nil, refusal("CLUSTERDOWN Hash slot not served")
+	}, &redisfence.Options{SendsAgain: true})
+	require.NoError(t, err)
+	_, err = guard.Do(t.Context(), "ledger", 7, script, nil)
+	require.ErrorIs(t, err, redisfence.ErrUncertain, "the first attempt may have run")
+	require.ErrorContains(t, err, "CLUSTERDOWN")
+}
+
+func TestRepeatIsUnknownAndARepeatedResetIsDone(t *testing.T) {
+	guard, _ := answering(t, []any{"repeat"}, nil)
+	_, err := guard.Do(t.Context(), "ledger", 7, script, nil)
+	require.ErrorIs(t, err, redisfence.ErrUncertain)
+	require.ErrorContains(t, err, "it had run")
+	require.NoError(t, guard.Reset(t.Context(), "ledger", 7))
+}
+
+func TestTokenOfAnotherHistoryIsRefusedWithBothNames(t *testing.T) {
+	for _, stored := range []any{"first", []byte("first")} {
+		guard, err := redisfence.New(func(context.Context, string, []string, ...any) (any, error) {
+			return []any{"history", stored}, nil
+		}, &redisfence.Options{History: "second"})
+		require.NoError(t, err)
+		_, err = guard.Do(t.Context(), "ledger", 7, script, nil)
+		var other *fencing.HistoryError
+		require.ErrorAs(t, err, &other)
+		require.Equal(t, fencing.HistoryError{Token: 7, Given: "second", Stored: "first"}, *other)
+		require.NotErrorIs(t, err, redisfence.ErrUncertain)
+	}
+}
+
 func TestTokenTooLargeForOneIsDamage(t *testing.T) {
 	guard, _ := answering(t, []any{"stale", "9999999999999999999"}, nil)
 	_, err := guard.Do(t.Context(), "ledger", 7, script, nil)
@@ -134,6 +176,9 @@ func TestTokenTooLargeForOneIsDamage(t *testing.T) {
 func TestMisuseIsToldBeforeAnythingIsSent(t *testing.T) {
 	_, err := redisfence.New(nil, nil)
 	require.ErrorContains(t, err, "the function is nil")
+	_, err = redisfence.New(func(context.Context, string, []string, ...any) (any, error) { return nil, nil },
+		&redisfence.Options{History: "a b"})
+	require.ErrorContains(t, err, `the history id "a b" has the character ' '`)
 
 	guard, all := answering(t, []any{"done"}, nil)
 	_, err = guard.Do(t.Context(), "ledger", 7, "", nil)

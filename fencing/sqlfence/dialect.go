@@ -3,8 +3,11 @@
 package sqlfence
 
 import (
+	"encoding/hex"
 	"fmt"
 	"strings"
+
+	"github.com/lockkeeper/lockkeeper/fencing"
 )
 
 // A Dialect says which database speaks: how its statements are written, and how one of them raises the fence and holds
@@ -32,86 +35,155 @@ func (d Dialect) String() string {
 
 func (d Dialect) valid() bool { return d >= PostgreSQL && d <= SQLite }
 
-// What a guard says to its database. {table} is the guard's table, whose name needs no quotes.
+// What a guard says to its database. {table} is the guard's table as its Options name it, {name} and {schema} the parts of
+// that name; none of them needs quotes.
 type statements struct {
-	// Puts in a row, or raises the one that is there, and holds it until the transaction ends. It is the first statement
-	// of the transaction, and a write: that is what BEGIN IMMEDIATE is for in SQLite, which otherwise lets two
-	// transactions read and then refuses one of them the write. With returns, it yields the newest token, and with number
-	// the transaction's besides.
-	raise   string
-	returns bool
-	// Like raise, but sets the token, lower or not.
-	set string
-	// Yields the newest token as of the transaction. After raise it has to be a locking read in MySQL: a plain one would
-	// be of the transaction's snapshot.
-	held string
-	// Begin and end what the function does, where its statements can end the transaction unseen: MySQL commits at a
-	// statement such as CREATE TABLE and rolls back at a deadlock, SQLite rolls back at a write that is interrupted, and
-	// both let each that follows commit by itself. The savepoint goes with the transaction, so that it is missed.
+	// raise inserts a row, or raises the one that is there, and holds it until the transaction ends. A token that is older or
+	// of another history leaves the row's values as they are. It is the first statement of the transaction, and a write: that
+	// is what BEGIN IMMEDIATE is for in SQLite, which otherwise lets two transactions read and then refuses one of them the
+	// write. set is like raise, but sets the token and the history in any case.
+	//
+	// Where held is empty, both return the row: its token and its history, the number of the transaction, and what the
+	// table's name means on this connection. Elsewhere held returns it after them. In MySQL that has to be a locking read: a
+	// plain one would be of the transaction's snapshot.
+	raise, set, held string
+	// mark and release begin and end what the function does, where its statements can end the transaction unseen: MySQL
+	// commits at a statement such as CREATE TABLE and rolls back at a deadlock, SQLite rolls back at a write that is
+	// interrupted, and both let each that follows commit by itself. The savepoint goes with the transaction, so that it is
+	// missed.
 	mark, release string
-	// Yields the number of the transaction, if it has written. PostgreSQL has one, so that it takes no savepoint to find out
-	// that a COMMIT was sent as a statement, which drivers need not notice.
+	back          string // rolls back to mark; only for SQLite
+	// admitMark and admitRelease are those of Admit, which a function may call. MySQL needs them, which forgets a savepoint
+	// outside of a transaction, and of two with one name the first.
+	admitMark, admitRelease string
+	// number returns the number of the transaction, if it has written. PostgreSQL has one, so that it takes no savepoint to
+	// find out that a COMMIT was sent as a statement, which drivers need not notice.
 	number string
-	// Yields the newest token, without holding anything.
+	// newest returns the newest token, without holding anything.
 	newest string
-	// Yields one row if the table exists, and none if it does not.
-	exists string
-	// Makes the table.
-	migration string
+	// version returns the version of the table, and no row if there is no table.
+	version string
+	// migration makes the table, and upgrade brings one of version 1 to the version of the migration.
+	migration, upgrade string
 }
 
 func (d Dialect) statements(table string) statements {
 	s := map[Dialect]statements{
 		PostgreSQL: {
-			raise: "INSERT INTO {table} AS f (resource, token) VALUES ($1, $2) " +
-				"ON CONFLICT (resource) DO UPDATE SET token = GREATEST(f.token, EXCLUDED.token) RETURNING token, txid_current()",
-			returns: true,
-			number:  "SELECT coalesce(txid_current_if_assigned(), 0)",
-			set: "INSERT INTO {table} (resource, token) VALUES ($1, $2) " +
-				"ON CONFLICT (resource) DO UPDATE SET token = EXCLUDED.token",
+			raise: "INSERT INTO {table} AS f (resource, token, history) VALUES ($1, $2, $3) ON CONFLICT (resource) DO UPDATE SET " +
+				"token = CASE WHEN f.history IN ('', EXCLUDED.history) OR EXCLUDED.history = '' " +
+				"THEN GREATEST(f.token, EXCLUDED.token) ELSE f.token END, " +
+				"history = CASE WHEN f.history = '' AND f.token <= EXCLUDED.token THEN EXCLUDED.history ELSE f.history END " +
+				"RETURNING token, history, txid_current(), tableoid::text",
+			set: "INSERT INTO {table} AS f (resource, token, history) VALUES ($1, $2, $3) ON CONFLICT (resource) DO UPDATE SET " +
+				"token = EXCLUDED.token, history = EXCLUDED.history RETURNING token, history, txid_current(), tableoid::text",
+			number: "SELECT coalesce(txid_current_if_assigned(), 0)",
 			newest: "SELECT token FROM {table} WHERE resource = $1",
-			exists: "SELECT 1 WHERE to_regclass('{table}') IS NOT NULL",
+			version: "SELECT CASE WHEN EXISTS (SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass('{table}') " +
+				"AND attname = 'history' AND NOT attisdropped) THEN 2 ELSE 1 END WHERE to_regclass('{table}') IS NOT NULL",
 			// Text in the collation C compares bytes, wherever the database was made.
 			migration: `CREATE TABLE IF NOT EXISTS {table} (
 	resource TEXT COLLATE "C" PRIMARY KEY,
-	token BIGINT NOT NULL CHECK (token >= 0)
+	token BIGINT NOT NULL CHECK (token >= 0),
+	history TEXT COLLATE "C" NOT NULL DEFAULT ''
 );`,
+			upgrade: `ALTER TABLE {table} ADD COLUMN IF NOT EXISTS history TEXT COLLATE "C" NOT NULL DEFAULT '';`,
 		},
 		MySQL: {
-			// RETURNING is MariaDB's only, and VALUES() is on its way out of MySQL: so the token goes in twice.
-			raise: "INSERT INTO {table} (resource, token) VALUES (?, ?) " +
-				"ON DUPLICATE KEY UPDATE token = GREATEST(token, ?)",
-			set:     "INSERT INTO {table} (resource, token) VALUES (?, ?) ON DUPLICATE KEY UPDATE token = ?",
-			held:    "SELECT token FROM {table} WHERE resource = ? FOR UPDATE",
-			mark:    "SAVEPOINT {table}",
-			release: "RELEASE SAVEPOINT {table}",
-			newest:  "SELECT token FROM {table} WHERE resource = ?",
-			exists:  "SELECT 1 FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = '{table}'",
+			// RETURNING is MariaDB's only, and VALUES() is on its way out of MySQL: so the arguments go in several times. Text
+			// goes in as hexadecimal digits: a connection whose character set is not the one of its bytes would change it on
+			// its way. The token is decided with the history before or after its assignment, with the same result: MariaDB
+			// can be told to assign all at the same time.
+			//
+			// Galera and group replication take two transactions for a conflict when both have changed a row. A raise with
+			// the token that is there changes nothing but raised.
+			raise: "INSERT INTO {table} (resource, token, history) VALUES (UNHEX(?), ?, UNHEX(?)) ON DUPLICATE KEY UPDATE " +
+				"history = IF(history = '' AND token <= ?, UNHEX(?), history), " +
+				"token = IF(history IN ('', UNHEX(?)) OR ? = '', GREATEST(token, ?), token), " +
+				"raised = raised + 1",
+			set: "INSERT INTO {table} (resource, token, history) VALUES (UNHEX(?), ?, UNHEX(?)) ON DUPLICATE KEY UPDATE " +
+				"token = ?, history = UNHEX(?), raised = raised + 1",
+			held:         "SELECT token, history, 0, COALESCE(DATABASE(), '') FROM {table} WHERE resource = UNHEX(?) FOR UPDATE",
+			mark:         "SAVEPOINT {name}",
+			release:      "RELEASE SAVEPOINT {name}",
+			admitMark:    "SAVEPOINT {name}_admit",
+			admitRelease: "RELEASE SAVEPOINT {name}_admit",
+			newest:       "SELECT token FROM {table} WHERE resource = UNHEX(?)",
+			version: "SELECT 1 + (SELECT COUNT(*) FROM information_schema.columns " +
+				"WHERE table_schema = {schema} AND table_name = '{name}' AND column_name = 'history') " +
+				"FROM information_schema.tables WHERE table_schema = {schema} AND table_name = '{name}'",
 			// The usual collations take 'a' for 'A' and 'a ', and so one resource for another: bytes do not. An engine
 			// without transactions would not hold the row.
 			migration: `CREATE TABLE IF NOT EXISTS {table} (
 	resource VARBINARY(512) NOT NULL PRIMARY KEY,
-	token BIGINT NOT NULL
+	token BIGINT NOT NULL,
+	history VARBINARY(64) NOT NULL DEFAULT '',
+	raised BIGINT NOT NULL DEFAULT 0
 ) ENGINE = InnoDB;`,
+			// The comment is one to MySQL, which has no IF NOT EXISTS here, and not to MariaDB.
+			upgrade: `ALTER TABLE {table}
+	ADD COLUMN /*M! IF NOT EXISTS */ history VARBINARY(64) NOT NULL DEFAULT '',
+	ADD COLUMN /*M! IF NOT EXISTS */ raised BIGINT NOT NULL DEFAULT 0;`,
 		},
 		SQLite: {
-			raise: "INSERT INTO {table} AS f (resource, token) VALUES (?, ?) " +
-				"ON CONFLICT (resource) DO UPDATE SET token = MAX(f.token, EXCLUDED.token) RETURNING token",
-			returns: true,
-			set: "INSERT INTO {table} (resource, token) VALUES (?, ?) " +
-				"ON CONFLICT (resource) DO UPDATE SET token = EXCLUDED.token",
-			mark:    "SAVEPOINT {table}",
-			release: "RELEASE SAVEPOINT {table}",
-			newest:  "SELECT token FROM {table} WHERE resource = ?",
-			exists:  "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = '{table}'",
+			raise: "INSERT INTO {table} AS f (resource, token, history) VALUES (?1, ?2, ?3) ON CONFLICT (resource) DO UPDATE SET " +
+				"token = CASE WHEN f.history IN ('', EXCLUDED.history) OR EXCLUDED.history = '' " +
+				"THEN MAX(f.token, EXCLUDED.token) ELSE f.token END, " +
+				"history = CASE WHEN f.history = '' AND f.token <= EXCLUDED.token THEN EXCLUDED.history ELSE f.history END " +
+				"RETURNING token, history, 0, ''",
+			set: "INSERT INTO {table} AS f (resource, token, history) VALUES (?1, ?2, ?3) ON CONFLICT (resource) DO UPDATE SET " +
+				"token = EXCLUDED.token, history = EXCLUDED.history RETURNING token, history, 0, ''",
+			mark:    "SAVEPOINT {name}",
+			release: "RELEASE SAVEPOINT {name}",
+			back:    "ROLLBACK TO SAVEPOINT {name}",
+			newest:  "SELECT token FROM {table} WHERE resource = ?1",
+			version: "SELECT 1 + (SELECT COUNT(*) FROM pragma_table_info('{name}', '{schema}') WHERE name = 'history') " +
+				"FROM {schema}.sqlite_master WHERE type = 'table' AND name = '{name}'",
 			migration: `CREATE TABLE IF NOT EXISTS {table} (
 	resource TEXT NOT NULL PRIMARY KEY,
-	token INTEGER NOT NULL CHECK (token >= 0)
+	token INTEGER NOT NULL CHECK (token >= 0),
+	history TEXT NOT NULL DEFAULT ''
 ) WITHOUT ROWID;`,
+			upgrade: `ALTER TABLE {table} ADD COLUMN history TEXT NOT NULL DEFAULT '';`,
 		},
 	}[d]
-	for _, text := range []*string{&s.raise, &s.set, &s.held, &s.mark, &s.release, &s.newest, &s.exists, &s.migration} {
-		*text = strings.ReplaceAll(*text, "{table}", table)
+	schema, name, qualified := strings.Cut(table, ".")
+	if !qualified {
+		schema, name = map[Dialect]string{MySQL: "DATABASE()", SQLite: "main"}[d], table
+	} else if d == MySQL {
+		schema = "'" + schema + "'"
+	}
+	parts := strings.NewReplacer("{table}", table, "{name}", name, "{schema}", schema)
+	for _, text := range []*string{
+		&s.raise, &s.set, &s.held, &s.mark, &s.release, &s.back, &s.admitMark, &s.admitRelease, &s.newest, &s.version, &s.migration, &s.upgrade,
+	} {
+		*text = parts.Replace(*text)
 	}
 	return s
+}
+
+// name returns the argument for the name of a resource, or for the id of a history.
+func (d Dialect) name(text string) any {
+	if d == MySQL {
+		return hex.EncodeToString([]byte(text))
+	}
+	return text
+}
+
+// raiseArgs returns the arguments of raise.
+func (d Dialect) raiseArgs(resource string, token fencing.Token, history string) []any {
+	r, t, h := d.name(resource), int64(token), d.name(history)
+	if d == MySQL {
+		return []any{r, t, h, t, h, h, h, t}
+	}
+	return []any{r, t, h}
+}
+
+// setArgs returns the arguments of set.
+func (d Dialect) setArgs(resource string, token fencing.Token, history string) []any {
+	r, t, h := d.name(resource), int64(token), d.name(history)
+	if d == MySQL {
+		return []any{r, t, h, t, h}
+	}
+	return []any{r, t, h}
 }

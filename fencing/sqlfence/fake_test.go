@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/fencing/sqlfence"
 )
 
 // A fake is a database with one resource, whose failures are at the test's command. It is for what a real one cannot be
@@ -20,7 +22,10 @@ import (
 type fake struct {
 	newest   int64 // the fence's row; zero is none
 	affected int64 // rows that a statement of the user changes
+	history  string
+	place    string // what the name of the table means
 	noTable  bool
+	oldTable bool
 	fails    map[string]error // by step
 
 	mu    sync.Mutex
@@ -42,6 +47,13 @@ func (f *fake) step(name string) error {
 	defer f.mu.Unlock()
 	f.steps = append(f.steps, name)
 	return f.fails[name]
+}
+
+// moves has the name of the table mean another one.
+func (f *fake) moves(place string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.place = place
 }
 
 // asked returns the steps so far, in one line.
@@ -84,19 +96,26 @@ func (c fakeConn) ExecContext(_ context.Context, query string, _ []driver.NamedV
 }
 
 func (c fakeConn) QueryContext(_ context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	name, found := "read", c.newest
+	name, found := "read", []driver.Value{c.newest}
 	switch {
 	case query == "SELECT 1":
-		name, found = "alive?", 1
-	case strings.HasPrefix(query, "SELECT 1 "):
-		name, found = "table?", 1
-		if c.noTable {
-			found = 0
+		name, found = "alive?", []driver.Value{int64(1)}
+	case strings.HasPrefix(query, "SELECT 1 "), strings.HasPrefix(query, "SELECT CASE "):
+		name, found = "table?", []driver.Value{int64(sqlfence.MigrationVersion)}
+		switch {
+		case c.noTable:
+			found = nil
+		case c.oldTable:
+			found = []driver.Value{int64(1)}
 		}
 	case strings.HasPrefix(query, "INSERT"):
-		name, found = "raise", max(c.newest, args[1].Value.(int64))
+		name, found = "raise", c.row(max(c.newest, args[1].Value.(int64)))
+	case strings.HasPrefix(query, "SELECT token, history FROM jobs"):
+		found = c.row(c.newest)[:2]
+	case strings.Contains(query, "FOR UPDATE"):
+		found = c.row(c.newest)
 	case strings.Contains(query, "txid_current_if_assigned"):
-		name, found = "same?", fakeNumber
+		name, found = "same?", []driver.Value{int64(fakeNumber)}
 	}
 	if err := c.step(name); err != nil {
 		return nil, err
@@ -104,29 +123,30 @@ func (c fakeConn) QueryContext(_ context.Context, query string, args []driver.Na
 	if c.noTable && name != "table?" {
 		return nil, errNoSuchTable
 	}
-	if name == "raise" && strings.Contains(query, "txid_current()") {
-		return &fakeRows{found, []string{"token", "number"}}, nil
-	}
-	return &fakeRows{found, []string{"token"}}, nil
+	return &fakeRows{found}, nil
+}
+
+// row is the fence's.
+func (f *fake) row(newest int64) []driver.Value {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return []driver.Value{newest, f.history, int64(fakeNumber), f.place}
 }
 
 // fakeNumber is the number of every transaction.
 const fakeNumber = 4711
 
-// One row with one number, and that of the transaction where there is room for it, or no row where it is zero.
-type fakeRows struct {
-	number  int64
-	columns []string
-}
+// fakeRows are one row, or none if it has no values or is the zero of a fence that is not there.
+type fakeRows struct{ values []driver.Value }
 
-func (r *fakeRows) Columns() []string { return r.columns }
+func (r *fakeRows) Columns() []string { return make([]string, max(1, len(r.values))) }
 func (r *fakeRows) Close() error      { return nil }
 
 func (r *fakeRows) Next(row []driver.Value) error {
-	if r.number == 0 {
+	if len(r.values) == 0 || r.values[0] == int64(0) {
 		return io.EOF
 	}
-	row[len(row)-1] = int64(fakeNumber)
-	row[0], r.number = r.number, 0
+	copy(row, r.values)
+	r.values = nil
 	return nil
 }

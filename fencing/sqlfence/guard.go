@@ -10,33 +10,39 @@ import (
 	"regexp"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
-	"github.com/lockkeeper/lockkeeper/fencing/internal/names"
 )
 
 // Options for [New]; zero fields mean the default.
 type Options struct {
 	_ struct{}
 
-	// Table is the fence's table, in the schema or database that the connection is in: lower-case letters, digits and
-	// underscores, not more than 48. Default: DefaultTable.
+	// Table is the fence's table. Write it with its schema (with MySQL: its database), as in app.lockkeeper_fence: a name
+	// alone means another table after a SET search_path or a USE, which a pool of connections hands on to the next caller.
+	// Both parts have lower-case letters, digits and underscores, not more than 48. Default: DefaultTable, alone.
 	Table string
+
+	// History is the id of the ensemble's history, from Client.History of package recipes. With it the guard refuses tokens
+	// of another history with [fencing.ErrOtherHistory]. Default: empty, histories are neither checked nor changed.
+	History string
 
 	// Isolation of the transactions. Every level is safe; where the database cannot serialize it says so with an error,
 	// and nothing is kept. Default: the database's own.
 	Isolation sql.IsolationLevel
 }
 
-// A Guard admits writes to the resources of one database, each of which has a row in the fence's table. It keeps
-// nothing in memory: any number of guards, in any number of processes, are one. All methods may be called concurrently.
+// A Guard admits writes to the resources of one database, each of which has a row in the fence's table. The row is all
+// that it decides by: any number of guards, in any number of processes, are one. All methods may be called concurrently.
 type Guard struct {
 	db      *sql.DB
 	dialect Dialect
 	table   string
+	history string
 	tx      *sql.TxOptions
 	sql     statements
+	place   place
 }
 
-var tableName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,47}$`)
+var tableName = regexp.MustCompile(`^([a-z_][a-z0-9_]{0,47}\.)?[a-z_][a-z0-9_]{0,47}$`)
 
 // New returns the guard of what is in db. opts may be nil. It does not speak to the database; the table is yours to make,
 // with [Migration].
@@ -49,14 +55,19 @@ func New(db *sql.DB, dialect Dialect, opts *Options) (*Guard, error) {
 	}
 	g := &Guard{db: db, dialect: dialect, table: DefaultTable, tx: &sql.TxOptions{}}
 	if opts != nil {
-		g.tx.Isolation = opts.Isolation
+		g.tx.Isolation, g.history = opts.Isolation, opts.History
 		if opts.Table != "" {
 			g.table = opts.Table
 		}
 	}
 	if !tableName.MatchString(g.table) {
-		return nil, fmt.Errorf("sqlfence: new guard: table %q is not a name of 1 to 48 characters from a to z, 0 to 9 and _, "+
-			"with no digit in front", g.table)
+		return nil, fmt.Errorf("sqlfence: new guard: table %q is not a name, or a schema's and a name with a dot between, of 1 to 48 "+
+			"characters each from a to z, 0 to 9 and _, with no digit in front", g.table)
+	}
+	if g.history != "" {
+		if err := fencing.CheckHistory(g.history); err != nil {
+			return nil, fmt.Errorf("sqlfence: new guard: %w", err)
+		}
 	}
 	g.sql = dialect.statements(g.table)
 	return g, nil
@@ -66,43 +77,47 @@ func New(db *sql.DB, dialect Dialect, opts *Options) (*Guard, error) {
 // is admitted, so a newer one comes before all of write or after all of it; it waits, and so does Do, until ctx is done
 // or the database gives up.
 //
-// When a newer token has been admitted, write does not run and the error is a [*fencing.StaleError]. Whatever write
-// returns is returned, wrapped, after a rollback; so is the end of ctx, and a panic of write goes through. In all these
-// cases nothing is kept, and the token has not been admitted. An error with [ErrUncertain] says that the commit's answer
-// was lost.
+// When a newer token has been admitted, write does not run and the error is a [*fencing.StaleError]; when the stored token is
+// of another history than the guard's, it is a [*fencing.HistoryError]. Whatever write returns is returned, wrapped, after a
+// rollback; so is the end of ctx, and a panic of write goes through. In all these cases nothing is kept, and the token has
+// not been admitted. An error with [ErrUncertain] means that the commit's answer was lost.
 //
 // write must use tx and nothing else, neither commit nor roll it back, and with MySQL run no statement that commits by
-// itself, such as CREATE TABLE: Do then returns [ErrTxEnded], unless write fails besides. It returns the errors of its
-// statements: after one, PostgreSQL keeps nothing, and a driver that is asked to commit all the same has no good word for
-// that. write runs once, in the caller's goroutine.
+// itself, such as CREATE TABLE: Do then returns [ErrTxEnded], unless write fails besides. It closes the rows of its queries,
+// or Do returns [ErrRowsOpen]. It returns the errors of its statements: after one, PostgreSQL keeps nothing, and
+// drivers differ in what they make of a commit. write runs once, in the caller's goroutine. It must not call
+// Do: a second resource is admitted to the same transaction with [Guard.Admit]. Where a nested Do would wait for the outer
+// one, it returns [ErrNested].
 func (g *Guard) Do(ctx context.Context, resource string, token fencing.Token, write func(tx *sql.Tx) error) error {
 	fail := func(err error) error {
 		return fmt.Errorf("sqlfence: write %.512q with token %d: %w", resource, int64(token), err)
 	}
-	if err := names.Check(resource); err != nil {
+	if err := checkArguments(resource, token); err != nil {
 		return fail(err)
-	}
-	if !token.Valid() {
-		return fail(fencing.ErrInvalid)
 	}
 	if write == nil {
 		return fail(errors.New("the function is nil"))
 	}
+	end, err := g.enter(resource)
+	if err != nil {
+		return fail(err)
+	}
+	defer end()
 	asked := false
-	err := inTx(ctx, g.db, g.tx, func(tx *sql.Tx) error {
-		newest, number, err := g.raise(ctx, tx, resource, token)
+	err = inTx(ctx, g.db, g.tx, func(tx *sql.Tx) error {
+		f, err := g.raise(ctx, standard{tx}, resource, token)
 		if err != nil {
 			return fmt.Errorf("ask the fence: %w", err)
 		}
 		asked = true
 		// The rollback takes back the row that a refused token has put in or touched.
-		if token < newest {
-			return &fencing.StaleError{Token: token, Newest: newest}
+		if err := g.judge(f, token); err != nil {
+			return err
 		}
-		return g.whole(ctx, tx, number, write)
+		return g.whole(ctx, tx, f.number, write)
 	})
 	if err != nil && !asked {
-		err = g.explain(ctx, err)
+		err = g.explain(ctx, standard{g.db}, err)
 	}
 	if err != nil {
 		return fail(err)
@@ -110,25 +125,17 @@ func (g *Guard) Do(ctx context.Context, resource string, token fencing.Token, wr
 	return nil
 }
 
-// raise makes token the newest if it is, holds the row in either case, and returns the newest, and the number of the
-// transaction if the database has one.
-func (g *Guard) raise(ctx context.Context, tx *sql.Tx, resource string, token fencing.Token) (newest fencing.Token, number int64, err error) {
-	if g.sql.returns {
-		row := []any{&newest}
-		if g.sql.number != "" {
-			row = append(row, &number)
-		}
-		err = tx.QueryRowContext(ctx, g.sql.raise, resource, int64(token)).Scan(row...)
-		return newest, number, err
+func checkArguments(resource string, token fencing.Token) error {
+	if err := fencing.CheckResource(resource); err != nil {
+		return err
 	}
-	if _, err := tx.ExecContext(ctx, g.sql.raise, resource, int64(token), int64(token)); err != nil {
-		return 0, 0, err
+	if !token.Valid() {
+		return fencing.ErrInvalid
 	}
-	err = tx.QueryRowContext(ctx, g.sql.held, resource).Scan(&newest)
-	return newest, 0, err
+	return nil
 }
 
-// whole runs write, and says so when the transaction has not outlived it.
+// whole runs write, and returns an error if the transaction has ended by then.
 func (g *Guard) whole(ctx context.Context, tx *sql.Tx, number int64, write func(tx *sql.Tx) error) error {
 	if g.sql.mark != "" {
 		if _, err := tx.ExecContext(ctx, g.sql.mark); err != nil {
@@ -155,7 +162,13 @@ func (g *Guard) whole(ctx context.Context, tx *sql.Tx, number int64, write func(
 	// of either has no common name.
 	var one int
 	if lost := tx.QueryRowContext(ctx, "SELECT 1").Scan(&one); lost != nil {
-		return fmt.Errorf("before the commit: %w: %w", ErrUncertain, err)
+		return &unasked{err}
+	}
+	// SQLite releases no savepoint while a statement is under way, but rolls back to it.
+	if g.dialect == SQLite {
+		if _, gone := tx.ExecContext(ctx, g.sql.back); gone == nil {
+			return fmt.Errorf("%w: %w", ErrRowsOpen, err)
+		}
 	}
 	return fmt.Errorf("%w: %w", ErrTxEnded, err)
 }
@@ -177,14 +190,17 @@ func (g *Guard) same(ctx context.Context, tx *sql.Tx, number int64) error {
 // Newest returns the newest token admitted for resource, or zero if there is none. It is out of date when it returns:
 // it is for reports. To decide, call Do.
 func (g *Guard) Newest(ctx context.Context, resource string) (fencing.Token, error) {
-	err := names.Check(resource)
+	err := fencing.CheckResource(resource)
+	if err == nil {
+		err = nested(g.db, false)
+	}
 	var newest fencing.Token
 	if err == nil {
-		err = g.db.QueryRowContext(ctx, g.sql.newest, resource).Scan(&newest)
+		err = g.db.QueryRowContext(ctx, g.sql.newest, g.dialect.name(resource)).Scan(&newest)
 		if errors.Is(err, sql.ErrNoRows) {
 			return 0, nil
 		}
-		err = g.explain(ctx, err)
+		err = g.explain(ctx, standard{g.db}, err)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("sqlfence: newest token of %.512q: %w", resource, err)
@@ -192,43 +208,51 @@ func (g *Guard) Newest(ctx context.Context, resource string) (fencing.Token, err
 	return newest, nil
 }
 
-// Reset makes newest the newest token of resource, whatever it was; zero admits any. It is for an operator whose ensemble
-// was restored or wiped and grants lower tokens now, and safe under the condition that [fencing.Gate.Reset] names:
-// nobody who was granted a token before can still write. An error with [ErrUncertain] means that it may have happened;
-// to do it again does no harm then.
+// Reset makes newest the newest token of resource, whatever it was; zero admits any. The row gets the history of the
+// guard's Options, and none if they have none. It is for an operator whose ensemble was wiped, restored or replaced, and safe
+// under the condition that [fencing.Gate.Reset] names: no holder of an earlier token can still write. An error with
+// [ErrUncertain] means that it may have happened; to do it again does no harm then.
 func (g *Guard) Reset(ctx context.Context, resource string, newest fencing.Token) error {
 	fail := func(err error) error {
 		return fmt.Errorf("sqlfence: reset %.512q to token %d: %w", resource, int64(newest), err)
 	}
-	if err := names.Check(resource); err != nil {
+	if err := fencing.CheckResource(resource); err != nil {
 		return fail(err)
 	}
 	if newest < 0 {
 		return fail(fencing.ErrInvalid)
 	}
-	args := []any{resource, int64(newest)}
-	if g.dialect == MySQL {
-		args = append(args, int64(newest))
+	end, err := g.enter(resource)
+	if err != nil {
+		return fail(err)
 	}
-	err := inTx(ctx, g.db, g.tx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, g.sql.set, args...)
-		return err
+	defer end()
+	err = inTx(ctx, g.db, g.tx, func(tx *sql.Tx) error {
+		f, err := g.ask(ctx, standard{tx}, g.sql.set, g.dialect.setArgs(resource, newest, g.history), resource)
+		if err != nil {
+			return err
+		}
+		return g.place.check(g.table, f.place)
 	})
-	if err = g.explain(ctx, err); err != nil {
+	if err = g.explain(ctx, standard{g.db}, err); err != nil {
 		return fail(err)
 	}
 	return nil
 }
 
-// explain adds to err what to do when it came of a missing table. It asks the database for the table, in a transaction
-// of no one's: the words in which a statement's failure is told differ with database, driver and language.
-func (g *Guard) explain(ctx context.Context, err error) error {
+// explain adds to err what to do when it came of a table that is missing or of an earlier version. It asks the database for
+// the table: the words in which a statement's failure is told differ with database, driver and language. q must not be of a
+// transaction that failed with err.
+func (g *Guard) explain(ctx context.Context, q Querier, err error) error {
 	if err == nil || errors.Is(err, ErrUncertain) {
 		return err
 	}
-	var one int
-	if missing := g.db.QueryRowContext(ctx, g.sql.exists).Scan(&one); !errors.Is(missing, sql.ErrNoRows) {
-		return err
+	var version int
+	switch missing := q.QueryRow(ctx, g.sql.version).Scan(&version); {
+	case errors.Is(missing, sql.ErrNoRows):
+		return fmt.Errorf("%w: %w; run this migration:\n%s", err, ErrNoTable, g.Migration())
+	case missing == nil && version < MigrationVersion:
+		return fmt.Errorf("%w: %w; run this migration:\n%s", err, ErrOldTable, g.Upgrade())
 	}
-	return fmt.Errorf("%w: %w; run this migration:\n%s", err, ErrNoTable, g.Migration())
+	return err
 }

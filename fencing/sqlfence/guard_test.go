@@ -73,7 +73,7 @@ func TestMarkedTransactionThatIsGoneBeforeItsCommitIsTold(t *testing.T) {
 	require.NotContains(t, f.asked(), "commit")
 
 	// What is lost together with the connection may have been committed before.
-	f = &fake{newest: 7, fails: map[string]error{"release": io.ErrUnexpectedEOF, "alive?": io.ErrClosedPipe}}
+	f = &fake{newest: 7, fails: map[string]error{"release": io.ErrUnexpectedEOF, "alive?": io.ErrClosedPipe, "rollback": io.EOF}}
 	err = guardOf(t, f.open(t), sqlfence.MySQL).Do(t.Context(), "ledger", 7, put)
 	require.ErrorIs(t, err, sqlfence.ErrUncertain)
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
@@ -243,7 +243,7 @@ func TestGuardIsNotMadeOfNonsense(t *testing.T) {
 		_, err = sqlfence.New(db, dialect, nil)
 		require.ErrorContains(t, err, fmt.Sprintf("unknown dialect %d", int(dialect)))
 	}
-	for _, table := range []string{"fence; DROP TABLE ledger", "Fence", "app.fence", "1fence", strings.Repeat("x", 49)} {
+	for _, table := range []string{"fence; DROP TABLE ledger", "Fence", "app.", ".fence", "a.b.c", "app.1", "1fence", strings.Repeat("x", 49)} {
 		_, err = sqlfence.New(db, sqlfence.SQLite, &sqlfence.Options{Table: table})
 		require.ErrorContains(t, err, "is not a name")
 	}

@@ -4,27 +4,41 @@ package sqlfence
 
 import "fmt"
 
-// MigrationVersion is the version of the table that this package works with. A change of the table raises it, and
-// [Migration] then leads there from each earlier version as well.
-const MigrationVersion = 1
+// MigrationVersion is the version of the table that this package works with. A change of the table raises it, and [Upgrade]
+// then leads there from each earlier version. Version 2 added the columns history and, with MySQL, raised.
+const MigrationVersion = 2
 
 // DefaultTable is the fence's table where [Options] name none.
 const DefaultTable = "lockkeeper_fence"
 
 // Migration returns the statement that makes the fence's table, [DefaultTable], with a comment in front that names the
-// version: for the migrations of the application, which run it once, as a role that may. Run again, it changes nothing.
-// For an unknown dialect it returns the empty text. For a table with a name of your own, see [Guard.Migration].
+// version: for the migrations of the application, which run it once, as a role that may. Run again, it changes nothing; nor
+// does it change a table of an earlier version, for which there is [Upgrade]. For an unknown dialect it returns the empty
+// text. For a table with a name of your own, see [Guard.Migration].
 func Migration(dialect Dialect) string {
 	if !dialect.valid() {
 		return ""
 	}
-	return migration(dialect, DefaultTable)
+	return migration(dialect, dialect.statements(DefaultTable).migration)
+}
+
+// Upgrade returns the statement that brings a table of version 1, [DefaultTable], to [MigrationVersion]. Run it before the
+// first process of this version starts: those of the version before work with the new table, and those of this version return
+// [ErrOldTable] without it. No token is lost. Run again, it changes nothing in PostgreSQL and MariaDB, and fails without a
+// change in MySQL and SQLite. For an unknown dialect it returns the empty text.
+func Upgrade(dialect Dialect) string {
+	if !dialect.valid() {
+		return ""
+	}
+	return migration(dialect, dialect.statements(DefaultTable).upgrade)
 }
 
 // Migration is [Migration] for the guard's own table.
-func (g *Guard) Migration() string { return migration(g.dialect, g.table) }
+func (g *Guard) Migration() string { return migration(g.dialect, g.sql.migration) }
 
-func migration(dialect Dialect, table string) string {
-	return fmt.Sprintf("-- lockkeeper sqlfence, %v, version %d\n%s\n",
-		dialect, MigrationVersion, dialect.statements(table).migration)
+// Upgrade is [Upgrade] for the guard's own table.
+func (g *Guard) Upgrade() string { return migration(g.dialect, g.sql.upgrade) }
+
+func migration(dialect Dialect, statement string) string {
+	return fmt.Sprintf("-- lockkeeper sqlfence, %v, version %d\n%s\n", dialect, MigrationVersion, statement)
 }

@@ -63,3 +63,18 @@ func TestRowOfNonsenseIsRefused(t *testing.T) {
 	require.ErrorIs(t, sqlfence.UpdateRow(t.Context(), db, 0, job), fencing.ErrInvalid)
 	require.ErrorContains(t, sqlfence.UpdateRow(t.Context(), db, 7, sqlfence.Row{Update: "UPDATE jobs"}), "empty")
 }
+
+func TestRowOfAnotherHistoryIsRefused(t *testing.T) {
+	f := &fake{newest: 6, history: "before"}
+	row := sqlfence.Row{Update: "UPDATE jobs", Newest: "SELECT token, history FROM jobs", History: "after"}
+	err := sqlfence.UpdateRow(t.Context(), f.open(t), 7, row)
+	var other *fencing.HistoryError
+	require.ErrorAs(t, err, &other)
+	require.Equal(t, fencing.HistoryError{Token: 7, Given: "after", Stored: "before"}, *other)
+	require.Equal(t, "begin write read rollback", f.asked())
+
+	f = &fake{newest: 8, history: "after"}
+	require.ErrorIs(t, sqlfence.UpdateRow(t.Context(), f.open(t), 7, row), fencing.ErrStale)
+	row.History = "a b"
+	require.ErrorContains(t, sqlfence.UpdateRow(t.Context(), f.open(t), 7, row), "the history id")
+}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package names_test
+package fencing_test
 
 import (
 	"strings"
@@ -8,12 +8,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockkeeper/lockkeeper/fencing/internal/names"
+	"github.com/lockkeeper/lockkeeper/fencing"
 )
 
-func TestNameIsTextOfSomeLengthWithoutNUL(t *testing.T) {
+func TestResourceNameIsUTF8OfSomeLengthWithoutNUL(t *testing.T) {
 	for _, name := range []string{"ledger", " ", "..", "a/b\n", "ledgér", strings.Repeat("l", 512)} {
-		require.NoError(t, names.Check(name), "%q", name)
+		require.NoError(t, fencing.CheckResource(name), "%q", name)
 	}
 	for name, says := range map[string]string{
 		"":                         "is empty",
@@ -22,6 +22,6 @@ func TestNameIsTextOfSomeLengthWithoutNUL(t *testing.T) {
 		"led\xffger":               "is not UTF-8",
 		strings.Repeat("\x00", 99): "holds a NUL",
 	} {
-		require.EqualError(t, names.Check(name), "the resource's name "+says)
+		require.EqualError(t, fencing.CheckResource(name), "the resource's name "+says)
 	}
 }

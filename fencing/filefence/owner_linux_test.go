@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package filefence
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/fencing"
+)
+
+// An administrator runs the service's command as root once, with a umask that keeps files private, and dies in it.
+func TestFilesFirstWrittenByRootLetTheServiceIn(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can write as root")
+	}
+	const service = 65534
+	dir, err := os.MkdirTemp("", "filefence-") //nolint:usetesting // t.TempDir lies in a folder that is closed to other users
+	require.NoError(t, err)
+	defer func() { require.NoError(t, os.RemoveAll(dir)) }()
+	require.NoError(t, os.Chmod(dir, 0o755))
+	folder := filepath.Join(dir, "fence")
+	require.NoError(t, os.Mkdir(folder, 0o700))
+	require.NoError(t, os.Chown(folder, service, service))
+	fence, err := Open(folder, nil)
+	require.NoError(t, err)
+	nothing := func(*os.File) error { return nil }
+
+	mask := syscall.Umask(0o077)
+	err = fence.Do(t.Context(), "ledger", 7, nothing)
+	r := fence.record("ledger")
+	for _, step := range r.steps(state{newest: 9})[:2] {
+		require.NoError(t, step())
+	}
+	syscall.Umask(mask)
+	require.NoError(t, err)
+
+	errs := asUser(service, func() []error {
+		return []error{
+			fence.Do(t.Context(), "ledger", 8, nothing),
+			fence.Do(t.Context(), "ledger", 7, nothing),
+			fence.Reset(t.Context(), "ledger", 3),
+			fence.Do(t.Context(), "ledger", 4, nothing),
+		}
+	})
+	require.NoError(t, errs[0], "the service is newer")
+	require.ErrorIs(t, errs[1], fencing.ErrStale)
+	require.NoError(t, errs[2])
+	require.NoError(t, errs[3])
+	require.NoError(t, fence.Do(t.Context(), "ledger", 5, nothing), "and root is let in after the service")
+}
+
+// asUser runs f with the access to files that the user has, on a thread that ends with it.
+func asUser(id int, f func() []error) (errs []error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // and never unlocked: the thread ends with its goroutine
+		if err := syscall.Setfsuid(id); err != nil {
+			errs = []error{err}
+			return
+		}
+		errs = f()
+	}()
+	<-done
+	return errs
+}

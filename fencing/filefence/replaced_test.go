@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build darwin || dragonfly || freebsd || illumos || linux || netbsd || openbsd
+
+package filefence
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/fencing"
+)
+
+func TestLockFileRemovedUnderAHolderLetsNoOtherWriterIn(t *testing.T) {
+	dir := t.TempDir()
+	holder, other := openGuarded(t, dir), openGuarded(t, dir)
+	gate := holder.fence.record("ledger").gate
+	called := false
+	err := holder.fence.Do(t.Context(), "ledger", 7, func(*os.File) error {
+		require.NoError(t, os.Remove(gate))
+		err := other.fence.Do(t.Context(), "ledger", 8, func(*os.File) error { called = true; return nil })
+		require.ErrorIs(t, err, ErrReplaced)
+		require.ErrorContains(t, err, gate, "the operator has to find it")
+		require.ErrorContains(t, err, "Reset")
+		return nil
+	})
+	require.False(t, called, "two functions of one resource at the same time")
+	require.ErrorIs(t, err, ErrReplaced, "the holder learns it, too")
+	require.ErrorContains(t, err, "the function has run")
+
+	require.NoError(t, holder.fence.Reset(t.Context(), "ledger", 7))
+	require.ErrorIs(t, other.Write(t.Context(), "ledger", 6, "late"), fencing.ErrStale)
+	require.NoError(t, other.Write(t.Context(), "ledger", 8, "eight"))
+}
+
+// The resource has no token yet when its lock file is removed: only the first of two can find it.
+func TestLockFileRemovedBeforeTheFirstTokenIsStoredLetsOneWriterIn(t *testing.T) {
+	dir := t.TempDir()
+	g := openGuarded(t, dir)
+	r := g.fence.record("ledger")
+	first, err := r.tryLock(known)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, first.Close()) }()
+	require.NoError(t, os.Remove(r.gate))
+	require.NoError(t, g.Write(t.Context(), "ledger", 8, "eight"))
+	require.ErrorIs(t, r.same(first), ErrReplaced, "so Do does not call its function")
+}
+
+func TestLockFileReplacedBetweenOpenAndLockIsAnError(t *testing.T) {
+	g := openGuarded(t, t.TempDir())
+	require.NoError(t, g.Write(t.Context(), "ledger", 7, "seven"))
+	r := g.fence.record("ledger")
+	held, err := r.tryLock(known)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, held.Close()) }()
+	require.NoError(t, r.same(held))
+	require.NoError(t, os.Rename(r.gate, r.gate+".old"))
+	require.NoError(t, os.WriteFile(r.gate, nil, 0o600))
+	require.ErrorIs(t, r.same(held), ErrReplaced)
+}
+
+func TestSwitchedFolderIsAnErrorNotASecondFence(t *testing.T) {
+	dir := t.TempDir()
+	before, after, link := filepath.Join(dir, "1"), filepath.Join(dir, "2"), filepath.Join(dir, "fence")
+	require.NoError(t, os.Mkdir(before, 0o700))
+	require.NoError(t, os.Mkdir(after, 0o700))
+	require.NoError(t, os.Symlink(before, link))
+	fence, err := Open(link, nil)
+	require.NoError(t, err)
+	called := false
+	do := func(token fencing.Token) error {
+		return fence.Do(t.Context(), "ledger", token, func(*os.File) error { called = true; return nil })
+	}
+	require.NoError(t, do(9))
+
+	switchTo := func(target string) {
+		require.NoError(t, os.Symlink(target, link+".new"))
+		require.NoError(t, os.Rename(link+".new", link))
+	}
+	called = false
+	switchTo(after)
+	err = do(8)
+	require.False(t, called, "older than 9")
+	require.ErrorIs(t, err, ErrReplaced)
+	require.ErrorContains(t, err, link)
+	require.ErrorIs(t, fence.Reset(t.Context(), "ledger", 1), ErrReplaced)
+	_, err = fence.Newest("ledger")
+	require.ErrorIs(t, err, ErrReplaced)
+	left, err := os.ReadDir(after)
+	require.NoError(t, err)
+	require.Empty(t, left)
+
+	switchTo(before)
+	require.ErrorIs(t, do(8), fencing.ErrStale)
+	err = fence.Do(t.Context(), "ledger", 9, func(*os.File) error { switchTo(after); return nil })
+	require.ErrorIs(t, err, ErrReplaced, "others write in the new folder")
+	require.ErrorContains(t, err, "the function has run")
+}
+
+func TestFunctionThatClosesTheLockIsAnError(t *testing.T) {
+	g := openGuarded(t, t.TempDir())
+	err := g.fence.Do(t.Context(), "ledger", 7, (*os.File).Close)
+	require.ErrorIs(t, err, os.ErrClosed)
+	require.ErrorContains(t, err, "the function must not close the lock's file")
+}
+
+func TestCancelledContextLeavesTheLockFree(t *testing.T) {
+	g := openGuarded(t, t.TempDir())
+	r := g.fence.record("ledger")
+	done, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := r.lock(done, known)
+	require.ErrorIs(t, err, context.Canceled)
+	file, err := r.tryLock(known)
+	require.NoError(t, err)
+	require.NoError(t, file.Close())
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package grpcfence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/lockkeeper/lockkeeper/fencing"
+)
+
+// A Guard decides whether the holder of token may still write resource: nil admits it, a [*fencing.StaleError] or a
+// [*fencing.HistoryError] refuses it. The history of the call is in ctx, for [History]. Calls may be concurrent.
+type Guard interface {
+	Admit(ctx context.Context, resource string, token fencing.Token) error
+}
+
+// A GuardFunc is a function as a [Guard].
+type GuardFunc func(ctx context.Context, resource string, token fencing.Token) error
+
+// Admit calls f.
+func (f GuardFunc) Admit(ctx context.Context, resource string, token fencing.Token) error {
+	return f(ctx, resource, token)
+}
+
+// ServerOptions for [NewServer]; zero fields mean the default.
+type ServerOptions struct {
+	_ struct{}
+
+	// Requires reports whether calls of a method need a token, by its full name: "/package.Service/Method". Calls of the
+	// others pass as they are. Default: every method needs one, those of health checks and reflection included.
+	Requires func(fullMethod string) bool
+
+	// Guard is asked before the handler runs, and in a stream for each message that the handler receives. The package
+	// comment says what that leaves open. Default: none; handlers hand the token to a store that checks.
+	Guard Guard
+
+	// Resource names the resource that a message writes to: one name for one lock path. A Guard needs it.
+	Resource func(fullMethod string, message any) string
+
+	// Failed is called with the guard's error when a call is answered with UNAVAILABLE, because the answer does not hold
+	// it. Default: the error is dropped.
+	Failed func(fullMethod string, err error)
+}
+
+// A Server requires a token of each call to a gRPC server. Its methods may be called concurrently.
+type Server struct {
+	opts ServerOptions
+}
+
+// NewServer returns the interceptors of a server. opts may be nil. A Guard without Resource is an error, as is a Resource or
+// a Failed without a Guard: a server that does not ask its guard must not start.
+func NewServer(opts *ServerOptions) (*Server, error) {
+	s := &Server{}
+	if opts != nil {
+		s.opts = *opts
+	}
+	guard := s.opts.Guard
+	f, isFunc := guard.(GuardFunc)
+	switch {
+	case isFunc && f == nil:
+		return nil, errors.New("grpcfence: new server: the guard is a nil GuardFunc")
+	case guard != nil && s.opts.Resource == nil:
+		return nil, errors.New("grpcfence: new server: there is a Guard and no Resource")
+	case guard == nil && (s.opts.Resource != nil || s.opts.Failed != nil):
+		return nil, errors.New("grpcfence: new server: there is a Resource or a Failed and no Guard")
+	}
+	return s, nil
+}
+
+// Unary is the interceptor of unary calls. It refuses a call without a valid token, asks the guard if there is one, and runs
+// the handler with a context for [Token] and [History]. [Refusal] is applied to the handler's error.
+func (s *Server) Unary(
+	ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler,
+) (any, error) {
+	if !s.requires(info.FullMethod) {
+		return handler(ctx, request)
+	}
+	ctx, err := incoming(ctx)
+	if err != nil {
+		return nil, Refusal(err)
+	}
+	if err := s.admit(ctx, info.FullMethod, request); err != nil {
+		return nil, err
+	}
+	reply, err := handler(ctx, request)
+	return reply, Refusal(err)
+}
+
+// Stream is the interceptor of streams, as [Server.Unary] is that of unary calls. The guard is asked for each message before
+// the handler receives it. Once it has refused one, the handler receives no more, and the stream ends with the refusal,
+// whatever the handler returns.
+func (s *Server) Stream(
+	service any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler,
+) error {
+	if !s.requires(info.FullMethod) {
+		return handler(service, stream)
+	}
+	ctx, err := incoming(stream.Context())
+	if err != nil {
+		return Refusal(err)
+	}
+	guarded := &serverStream{ServerStream: stream, ctx: ctx, admit: func(message any) error {
+		return s.admit(ctx, info.FullMethod, message)
+	}}
+	err = handler(service, guarded)
+	if refused := guarded.verdict(); refused != nil {
+		return refused
+	}
+	return Refusal(err)
+}
+
+func (s *Server) requires(method string) bool {
+	return s.opts.Requires == nil || s.opts.Requires(method)
+}
+
+// admit returns the status of the guard's refusal, or of its failure.
+func (s *Server) admit(ctx context.Context, method string, message any) error {
+	if s.opts.Guard == nil {
+		return nil
+	}
+	err := s.opts.Guard.Admit(ctx, s.opts.Resource(method, message), Token(ctx))
+	for _, refusal := range []error{fencing.ErrStale, fencing.ErrOtherHistory, fencing.ErrInvalid} {
+		if errors.Is(err, refusal) {
+			return Refusal(err)
+		}
+	}
+	if err == nil {
+		return nil
+	}
+	if s.opts.Failed != nil {
+		s.opts.Failed(method, err)
+	}
+	return failure(err)
+}
+
+// incoming returns ctx with the token and the history of its call.
+func incoming(ctx context.Context) (context.Context, error) {
+	md, _ := metadata.FromIncomingContext(ctx)
+	token, history, err := parse(md)
+	if err != nil {
+		return nil, fmt.Errorf("grpcfence: %w", err)
+	}
+	return WithHistory(WithToken(ctx, token), history), nil
+}
+
+type serverStream struct {
+	grpc.ServerStream
+	ctx   context.Context
+	admit func(message any) error
+
+	mu      sync.Mutex
+	refused error // guarded by mu: a handler may receive in a goroutine that outlives it
+}
+
+func (s *serverStream) Context() context.Context { return s.ctx }
+
+func (s *serverStream) RecvMsg(message any) error {
+	if err := s.verdict(); err != nil {
+		return err
+	}
+	if err := s.ServerStream.RecvMsg(message); err != nil {
+		return err
+	}
+	err := s.admit(message)
+	if err != nil {
+		s.mu.Lock()
+		s.refused = err
+		s.mu.Unlock()
+	}
+	return err
+}
+
+func (s *serverStream) verdict() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.refused
+}

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package grpcfence_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/fencing/grpcfence"
+)
+
+// info returns the one ErrorInfo of a refusal, whose code must be that one.
+func info(t *testing.T, err error, code codes.Code) *errdetails.ErrorInfo {
+	t.Helper()
+	got := status.Convert(err)
+	require.Equal(t, code, got.Code(), err)
+	require.Len(t, got.Details(), 1, err)
+	detail, ok := got.Details()[0].(*errdetails.ErrorInfo)
+	require.True(t, ok, err)
+	require.Equal(t, grpcfence.Domain, detail.GetDomain())
+	return detail
+}
+
+// noting returns a service whose Put notes its context, and the context of the latest.
+func noting() (*ledger, *context.Context) {
+	var seen context.Context
+	return &ledger{put: func(ctx context.Context, _ []byte) error { seen = ctx; return nil }}, &seen
+}
+
+func invoke(ctx context.Context, conn *grpc.ClientConn, method string) error {
+	return conn.Invoke(ctx, method, wrapperspb.Bytes([]byte("entry")), &wrapperspb.BytesValue{})
+}
+
+func TestHandlerGetsTheTokenAndTheHistory(t *testing.T) {
+	service, seen := noting()
+	conn := connected(t, service, newServer(t, nil), intercepted...)
+	ctx := grpcfence.WithToken(t.Context(), 4294967311)
+	require.NoError(t, invoke(ctx, conn, put))
+	require.Equal(t, fencing.Token(4294967311), grpcfence.Token(*seen))
+	require.Empty(t, grpcfence.History(*seen))
+	require.NoError(t, invoke(grpcfence.WithHistory(ctx, "H-1"), conn, put))
+	require.Equal(t, "H-1", grpcfence.History(*seen))
+}
+
+func TestCallWithoutOneTokenIsRefused(t *testing.T) {
+	service, seen := noting()
+	conn := connected(t, service, newServer(t, nil)) // a client that knows nothing of tokens
+	long := strings.Repeat("h", 65)
+	for _, c := range []struct {
+		pairs  []string
+		reason string
+	}{
+		{nil, "FENCING_TOKEN_REQUIRED"},
+		{[]string{"fencing-history", "H-1"}, "FENCING_TOKEN_REQUIRED"},
+		{[]string{"fencing-token", ""}, "INVALID_FENCING_TOKEN"},
+		{[]string{"fencing-token", "0"}, "INVALID_FENCING_TOKEN"},
+		{[]string{"fencing-token", "-7"}, "INVALID_FENCING_TOKEN"},
+		{[]string{"fencing-token", "07"}, "INVALID_FENCING_TOKEN"},
+		{[]string{"fencing-token", "7", "fencing-token", "7"}, "INVALID_FENCING_TOKEN"},
+		{[]string{"fencing-token", "7", "fencing-history", ""}, "INVALID_FENCING_HISTORY"},
+		{[]string{"fencing-token", "7", "fencing-history", "a b"}, "INVALID_FENCING_HISTORY"},
+		{[]string{"fencing-token", "7", "fencing-history", long}, "INVALID_FENCING_HISTORY"},
+		{[]string{"fencing-token", "7", "fencing-history", "H", "fencing-history", "H"}, "INVALID_FENCING_HISTORY"},
+	} {
+		err := invoke(metadata.AppendToOutgoingContext(t.Context(), c.pairs...), conn, put)
+		require.Equal(t, c.reason, info(t, err, codes.InvalidArgument).GetReason(), "%q: %v", c.pairs, err)
+		require.Nil(t, *seen, "the handler ran")
+		if c.reason != "INVALID_FENCING_TOKEN" {
+			continue
+		}
+		stream, err := conn.NewStream(metadata.AppendToOutgoingContext(t.Context(), c.pairs...),
+			&grpc.StreamDesc{ClientStreams: true}, putAll)
+		require.NoError(t, err)
+		require.Equal(t, c.reason, info(t, stream.RecvMsg(&wrapperspb.BytesValue{}), codes.InvalidArgument).GetReason())
+	}
+}
+
+func TestMethodThatNeedsNoTokenIsServedWithoutOne(t *testing.T) {
+	service := &ledger{
+		get:    func(context.Context, []byte) ([]byte, error) { return nil, nil },
+		putAll: func(stream grpc.ServerStream) error { return stream.SendMsg(&wrapperspb.BytesValue{}) },
+	}
+	fence := newServer(t, &grpcfence.ServerOptions{
+		Requires: func(string) bool { return false },
+		Guard:    grpcfence.GuardFunc(func(context.Context, string, fencing.Token) error { panic("asked") }),
+		Resource: func(string, any) string { panic("asked") },
+	})
+	conn := connected(t, service, fence)
+	require.NoError(t, invoke(t.Context(), conn, get))
+	require.NoError(t, send(t.Context(), conn))
+}
+
+func TestErrorOfAStoreIsARefusalWithDetails(t *testing.T) {
+	for _, c := range []struct {
+		err    error
+		code   codes.Code
+		reason string
+		fields map[string]string
+	}{
+		{&fencing.StaleError{Token: 7, Newest: 8}, codes.FailedPrecondition, "STALE_FENCING_TOKEN", map[string]string{"token": "7", "newest": "8"}},
+		{
+			&fencing.HistoryError{Token: 7, Given: "A", Stored: "B"}, codes.FailedPrecondition, "OTHER_FENCING_HISTORY",
+			map[string]string{"token": "7", "history": "A", "stored": "B"},
+		},
+		{fencing.ErrStale, codes.FailedPrecondition, "STALE_FENCING_TOKEN", nil},
+		{fencing.ErrOtherHistory, codes.FailedPrecondition, "OTHER_FENCING_HISTORY", nil},
+		{fencing.ErrInvalid, codes.InvalidArgument, "INVALID_FENCING_TOKEN", nil},
+	} {
+		wrapped := fmt.Errorf("store: put: %w", c.err)
+		service := &ledger{
+			put:    func(context.Context, []byte) error { return wrapped },
+			putAll: func(grpc.ServerStream) error { return wrapped },
+		}
+		conn := connected(t, service, newServer(t, nil))
+		ctx := metadata.AppendToOutgoingContext(t.Context(), grpcfence.TokenKey, "7")
+		for _, err := range []error{invoke(ctx, conn, put), send(ctx, conn), grpcfence.Refusal(wrapped)} {
+			detail := info(t, err, c.code)
+			require.Equal(t, c.reason, detail.GetReason())
+			require.Equal(t, c.fields, detail.GetMetadata())
+		}
+	}
+}
+
+func TestOtherErrorOfAHandlerStaysAsItIs(t *testing.T) {
+	lost := status.Error(codes.DataLoss, "disk")
+	plain := errors.New("plain")
+	for _, err := range []error{nil, lost, plain, io.EOF, fmt.Errorf("%w: %w", lost, &fencing.StaleError{Token: 7, Newest: 8})} {
+		require.Equal(t, err, grpcfence.Refusal(err))
+	}
+}
+
+// asked is what a guard was asked.
+type asked struct {
+	resource string
+	token    fencing.Token
+	history  string
+}
+
+// guarding returns a server's options with a guard that notes what it is asked, and answers that.
+func guarding(questions *[]asked, answer func() error, failed *error) *grpcfence.ServerOptions {
+	return &grpcfence.ServerOptions{
+		Guard: grpcfence.GuardFunc(func(ctx context.Context, resource string, token fencing.Token) error {
+			*questions = append(*questions, asked{resource, token, grpcfence.History(ctx)})
+			return answer()
+		}),
+		Resource: func(method string, message any) string {
+			return method + " " + string(message.(*wrapperspb.BytesValue).GetValue())
+		},
+		Failed: func(_ string, err error) { *failed = err },
+	}
+}
+
+func TestGuardIsAskedBeforeTheHandlerRuns(t *testing.T) {
+	down := errors.New("down: a secret")
+	for _, c := range []struct {
+		answer error
+		code   codes.Code
+		failed bool
+	}{
+		{nil, codes.OK, false},
+		{&fencing.StaleError{Token: 7, Newest: 8}, codes.FailedPrecondition, false},
+		{&fencing.HistoryError{Token: 7, Given: "H-1", Stored: "H-2"}, codes.FailedPrecondition, false},
+		{fencing.ErrInvalid, codes.InvalidArgument, false},
+		{down, codes.Unavailable, true},
+		{fmt.Errorf("guard: %w", context.DeadlineExceeded), codes.DeadlineExceeded, true},
+		{status.Error(codes.NotFound, "a secret"), codes.Unavailable, true},
+	} {
+		var (
+			questions []asked
+			failed    error
+		)
+		service, seen := noting()
+		fence := newServer(t, guarding(&questions, func() error { return c.answer }, &failed))
+		conn := connected(t, service, fence, intercepted...)
+		err := invoke(grpcfence.WithHistory(grpcfence.WithToken(t.Context(), 7), "H-1"), conn, put)
+		require.Equal(t, c.code, status.Code(err), err)
+		require.Equal(t, []asked{{put + " entry", 7, "H-1"}}, questions)
+		require.Equal(t, c.answer == nil, *seen != nil, "the handler runs if the guard admits")
+		require.Equal(t, c.failed, failed != nil)
+		if c.failed {
+			require.Equal(t, c.answer, failed)
+			require.NotContains(t, err.Error(), "secret")
+		}
+		if c.code == codes.Unavailable {
+			require.Equal(t, "FENCING_TOKEN_NOT_CHECKED", info(t, err, c.code).GetReason())
+		}
+	}
+}
+
+func TestGuardIsAskedForEachMessageOfAStream(t *testing.T) {
+	var (
+		questions []asked
+		failed    error
+		handled   []string
+		gate      fencing.Gate
+	)
+	answer := func() error {
+		if len(questions) == 3 {
+			require.NoError(t, gate.Admit(8)) // a newer holder, while the stream is open
+		}
+		return gate.Admit(7)
+	}
+	for name, swallows := range map[string]bool{"returns the error": false, "swallows the error": true} {
+		t.Run(name, func(t *testing.T) {
+			questions, handled = nil, nil
+			require.NoError(t, gate.Reset(0))
+			service := &ledger{putAll: func(stream grpc.ServerStream) error {
+				for {
+					message, err := received(stream)
+					if err != nil {
+						require.Error(t, stream.RecvMsg(&wrapperspb.BytesValue{}), "it receives no more")
+					}
+					switch {
+					case errors.Is(err, io.EOF) || err != nil && swallows:
+						return stream.SendMsg(&wrapperspb.BytesValue{})
+					case err != nil:
+						return err
+					}
+					handled = append(handled, string(message))
+				}
+			}}
+			conn := connected(t, service, newServer(t, guarding(&questions, answer, &failed)), intercepted...)
+			var messages []*wrapperspb.BytesValue
+			for _, text := range []string{"a", "b", "c", "d"} {
+				messages = append(messages, wrapperspb.Bytes([]byte(text)))
+			}
+			err := send(grpcfence.WithToken(t.Context(), 7), conn, messages...)
+			var stale *fencing.StaleError
+			require.ErrorAs(t, err, &stale, "it ends with the refusal, whatever the handler returns")
+			require.Equal(t, fencing.StaleError{Token: 7, Newest: 8}, *stale)
+			require.Equal(t, []string{"a", "b"}, handled)
+			require.Len(t, questions, 3)
+			require.NoError(t, failed)
+		})
+	}
+}
+
+func TestServerWithoutItsGuardIsNotMade(t *testing.T) {
+	admits := grpcfence.GuardFunc(func(context.Context, string, fencing.Token) error { return nil })
+	resource := func(string, any) string { return "ledger" }
+	for says, opts := range map[string]*grpcfence.ServerOptions{
+		"nil GuardFunc":                       {Guard: grpcfence.GuardFunc(nil), Resource: resource},
+		"there is a Guard and no Resource":    {Guard: admits},
+		"a Resource or a Failed and no Guard": {Resource: resource},
+		"Resource or a Failed and no":         {Failed: func(string, error) {}},
+	} {
+		_, err := grpcfence.NewServer(opts)
+		require.ErrorContains(t, err, says)
+	}
+}

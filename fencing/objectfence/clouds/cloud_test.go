@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clouds
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/fencing/fencetest"
+	"github.com/lockkeeper/lockkeeper/fencing/objectfence"
+)
+
+// A cloud is a service as it is spoken to over HTTP.
+type cloud struct {
+	name   string
+	serve  func(*objects) http.Handler
+	store  func(t *testing.T, url, bucket string, client *http.Client) objectfence.Store
+	source string // the file with what the documentation shows
+	begins string // the first line of it
+}
+
+var clouds = []cloud{
+	{"Google", serveGCS, openGCS, "gcs_test.go", "\ntype gcs struct"},
+	{"Azure", serveAzure, openAzure, "azure_test.go", "\ntype azure struct"},
+}
+
+// The one bucket of a server.
+const bucket = "ledgers"
+
+// Objects are what a server keeps of its one bucket. Versions count from 1 and do not recur.
+type objects struct {
+	heedless bool // it takes no notice of conditions
+
+	mu       sync.Mutex
+	bodies   map[string][]byte // guarded by mu
+	versions map[string]int64  // guarded by mu
+	latest   int64             // guarded by mu
+}
+
+func newObjects() *objects {
+	return &objects{bodies: map[string][]byte{}, versions: map[string]int64{}}
+}
+
+func (o *objects) read(key string) (body []byte, version int64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.bodies[key], o.versions[key]
+}
+
+// write replaces the object if its version, 0 if there is none, is what holds expects.
+func (o *objects) write(key string, body []byte, holds func(version int64) bool) (version int64, written bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.heedless && !holds(o.versions[key]) {
+		return 0, false
+	}
+	o.latest++
+	o.bodies[key], o.versions[key] = body, o.latest
+	return o.latest, true
+}
+
+// serving returns the store of a cloud whose objects are on a server of the test.
+func (c cloud) serving(t *testing.T, o *objects) objectfence.Store {
+	t.Helper()
+	return c.store(t, c.server(t, o), bucket, plain(t))
+}
+
+func (c cloud) server(t *testing.T, o *objects) (url string) {
+	t.Helper()
+	server := httptest.NewServer(c.serve(o))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func plain(t *testing.T) *http.Client {
+	t.Helper()
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
+}
+
+// hashed names objects by a sum: neither cloud takes every name, such as "..".
+type hashed struct{ objectfence.Store }
+
+func hash(key string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(key))) }
+
+func (h hashed) Get(ctx context.Context, key string) (objectfence.Object, error) {
+	return h.Store.Get(ctx, hash(key))
+}
+
+func (h hashed) Put(ctx context.Context, key string, body []byte, replaces string) error {
+	return h.Store.Put(ctx, hash(key), body, replaces)
+}
+
+// guarded is a guard as the suite sees it.
+type guarded struct{ *objectfence.Guard }
+
+func (g guarded) Write(ctx context.Context, resource string, token fencing.Token, value string) error {
+	return g.Put(ctx, resource, token, []byte(value))
+}
+
+func (g guarded) Value(ctx context.Context, resource string) (string, error) {
+	body, err := g.Get(ctx, resource)
+	if errors.Is(err, objectfence.ErrNotFound) {
+		err = nil
+	}
+	return string(body), err
+}
+
+func (g guarded) Reset(ctx context.Context, resource string) error {
+	return g.Guard.Reset(ctx, resource, 0)
+}
+
+func TestGuardOfACloudIsAGuard(t *testing.T) {
+	for _, c := range clouds {
+		t.Run(c.name, func(t *testing.T) {
+			fencetest.Run(t, func(t *testing.T) fencetest.Subject {
+				t.Helper()
+				url := c.server(t, newObjects())
+				open := func(t *testing.T, history string) fencetest.Guarded {
+					t.Helper()
+					guard, err := objectfence.New(hashed{c.store(t, url, bucket, plain(t))}, &objectfence.Options{History: history})
+					require.NoError(t, err)
+					return guarded{guard}
+				}
+				return fencetest.Subject{
+					Open:        func(t *testing.T) fencetest.Guarded { t.Helper(); return open(t, "") },
+					OpenHistory: open,
+					Uncertain:   func(err error) bool { return errors.Is(err, objectfence.ErrUncertain) },
+				}
+			})
+		})
+	}
+}
+
+func TestConditionsAreInTheRequests(t *testing.T) {
+	for _, c := range clouds {
+		o := newObjects()
+		require.NoError(t, objectfence.Probe(t.Context(), c.serving(t, o), "probe"), c.name)
+		o.heedless = true
+		require.ErrorIs(t, objectfence.Probe(t.Context(), c.serving(t, o), "probe"), objectfence.ErrUnconditional, c.name)
+	}
+}
+
+func TestObjectThatIsNotThereIsNotReplaced(t *testing.T) {
+	for _, c := range clouds {
+		o := newObjects()
+		store := c.serving(t, o)
+		_, err := store.Get(t.Context(), "ledger")
+		require.ErrorIs(t, err, objectfence.ErrNotFound, c.name)
+		require.NoError(t, store.Put(t.Context(), "other", []byte("other"), ""), c.name)
+		other, err := store.Get(t.Context(), "other")
+		require.NoError(t, err, c.name)
+		require.ErrorIs(t, store.Put(t.Context(), "ledger", []byte("body"), other.Version), objectfence.ErrPrecondition, c.name)
+		_, err = store.Get(t.Context(), "ledger")
+		require.ErrorIs(t, err, objectfence.ErrNotFound, c.name)
+	}
+}
+
+func TestSameBodyWrittenTwiceHasTwoVersions(t *testing.T) {
+	for _, c := range clouds {
+		store := c.serving(t, newObjects())
+		require.NoError(t, store.Put(t.Context(), "ledger", []byte("same"), ""))
+		first, err := store.Get(t.Context(), "ledger")
+		require.NoError(t, err)
+		require.NoError(t, store.Put(t.Context(), "ledger", []byte("same"), first.Version))
+		second, err := store.Get(t.Context(), "ledger")
+		require.NoError(t, err)
+		require.NotEqual(t, first.Version, second.Version)
+		require.ErrorIs(t, store.Put(t.Context(), "ledger", []byte("late"), first.Version), objectfence.ErrPrecondition)
+	}
+}
+
+// A deaf transport sends requests, and loses the answers to those that write.
+type deaf struct {
+	base  http.RoundTripper
+	again func() // called when a write is sent again
+	sent  int
+}
+
+func (d *deaf) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := d.base.RoundTrip(r)
+	if err != nil || r.Method == http.MethodGet {
+		return response, err
+	}
+	if d.sent++; d.sent > 1 {
+		d.again()
+	}
+	lost := &net.OpError{Op: "read", Net: "tcp", Err: io.ErrUnexpectedEOF}
+	return nil, errors.Join(lost, response.Body.Close())
+}
+
+// A client that sends again would find its own write in the way, and call it another's.
+func TestWriteIsSentOnce(t *testing.T) {
+	for _, c := range clouds {
+		ctx, cancel := context.WithCancel(t.Context())
+		transport := &deaf{base: plain(t).Transport, again: cancel}
+		store := c.store(t, c.server(t, newObjects()), bucket, &http.Client{Transport: transport})
+		err := store.Put(ctx, "ledger", []byte("body"), "")
+		require.Equal(t, 1, transport.sent, c.name)
+		require.ErrorIs(t, err, io.ErrUnexpectedEOF, c.name)
+		require.NotErrorIs(t, err, objectfence.ErrPrecondition, c.name)
+
+		guard, err := objectfence.New(store, nil)
+		require.NoError(t, err)
+		transport.again = func() {}
+		require.NoError(t, guard.Put(t.Context(), "another", 7, []byte("seven")), "the object tells, %s", c.name)
+	}
+}
+
+func TestBucketThatIsNotThereIsNotARefusal(t *testing.T) {
+	for _, c := range clouds {
+		store := c.store(t, c.server(t, newObjects()), "missing", plain(t))
+		for _, replaces := range []string{"", "1"} {
+			err := store.Put(t.Context(), "ledger", []byte("body"), replaces)
+			require.Error(t, err, c.name)
+			require.NotErrorIs(t, err, objectfence.ErrPrecondition, c.name)
+		}
+	}
+}
+
+func TestDocumentationShowsTheStoresThatAreTestedHere(t *testing.T) {
+	doc, err := os.ReadFile("../doc.go")
+	require.NoError(t, err)
+	for _, c := range clouds {
+		own, err := os.ReadFile(c.source)
+		require.NoError(t, err)
+		_, rest, found := strings.Cut(string(own), c.begins)
+		require.True(t, found)
+		rest, _, found = strings.Cut(rest, "\n// Up to here.")
+		require.True(t, found)
+		text := strings.TrimSpace(c.begins + rest)
+		want := strings.ReplaceAll("//\t"+strings.ReplaceAll(text, "\n", "\n//\t"), "//\t\n", "//\n")
+		require.Contains(t, string(doc), want, c.name)
+	}
+}

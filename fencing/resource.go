@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fencing
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxResource bounds the name of a resource, in bytes: it fits into a key of every store.
+const maxResource = 512
+
+// CheckResource returns nil if name can name a resource that a guard stands before, and otherwise an error that says why
+// not. A name is 1 to 512 bytes of UTF-8 without NUL; every guard of this module applies the rule, and a guard of yours
+// can.
+func CheckResource(name string) error {
+	switch {
+	case name == "":
+		return errors.New("the resource's name is empty")
+	case len(name) > maxResource:
+		return fmt.Errorf("the resource's name has %d bytes, more than %d", len(name), maxResource)
+	case strings.ContainsRune(name, 0):
+		return errors.New("the resource's name holds a NUL")
+	case !utf8.ValidString(name):
+		// XML, JSON or a collation may change such a name on its way, into that of another resource.
+		return errors.New("the resource's name is not UTF-8")
+	}
+	return nil
+}

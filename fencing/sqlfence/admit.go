@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlfence
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lockkeeper/lockkeeper/fencing"
+)
+
+// A Tx is a transaction of database/sql. *sql.Tx is one, and so are *sqlx.Tx, the Tx of bun.Tx, the ConnPool of a *gorm.DB in a
+// transaction, and what the WithTx of sqlc's code takes.
+type Tx interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// A Querier is a transaction that is not one of database/sql, for [Guard.AdmitThrough]. For pgx it is this:
+//
+//	type pgxTx struct{ tx pgx.Tx }
+//
+//	func (t pgxTx) Exec(ctx context.Context, query string, args ...any) error {
+//		_, err := t.tx.Exec(ctx, query, args...)
+//		return err
+//	}
+//
+//	func (t pgxTx) QueryRow(ctx context.Context, query string, args ...any) sqlfence.Scanner {
+//		return t.tx.QueryRow(ctx, query, args...)
+//	}
+type Querier interface {
+	Exec(ctx context.Context, query string, args ...any) error
+	QueryRow(ctx context.Context, query string, args ...any) Scanner
+}
+
+// A Scanner is a query's only row, or the error instead of it, which wraps [sql.ErrNoRows] where there is no row.
+type Scanner interface {
+	Scan(dest ...any) error
+}
+
+// explainBound is how long [Guard.Admit] looks for the reason of a failure. The caller's transaction may have the last
+// connection of the pool.
+const explainBound = time.Second
+
+// Admit admits token to resource in the caller's own transaction. It returns nil if tx now holds the fence of resource: until
+// tx ends, no other token is admitted, and if tx commits, all that it writes is fenced as by [Guard.Do]. Admit waits for the
+// transaction of another token, as Do does.
+//
+// It is the first statement of tx, so that the transaction reads what the holder before has written, and so that SQLite
+// makes it a writer from the beginning. A second resource may be admitted to the same transaction.
+//
+// After an error the caller must roll back. A refused token has changed nothing, but tx goes on and would commit without the
+// fence. The errors are those of Do: a [*fencing.StaleError], a [*fencing.HistoryError], [ErrNoTable] and so on.
+//
+// The end of tx is the caller's, and with it what Do does about it: tx must still be the transaction of the Admit when it is
+// committed (see [ErrTxEnded]), and an error of its commit means that the outcome is unknown unless the database says
+// otherwise. Where tx is no transaction at all, Admit returns an error; a wrapper that hides a *sql.DB is found out in
+// PostgreSQL and MySQL, and not in SQLite.
+func (g *Guard) Admit(ctx context.Context, tx Tx, resource string, token fencing.Token) error {
+	switch pool := tx.(type) {
+	case nil:
+		return admitError(resource, token, errors.New("the transaction is nil"))
+	case interface{ Stats() sql.DBStats }, interface{ Raw(f func(any) error) error }:
+		return admitError(resource, token, fmt.Errorf("%w: a %T is none: call its BeginTx, and pass what that returns", ErrNoTx, pool))
+	}
+	return g.AdmitThrough(ctx, standard{tx}, resource, token)
+}
+
+// AdmitThrough is [Guard.Admit] for a transaction that is not one of database/sql. The guard is made of a *sql.DB of the same
+// database all the same; for pgx, OpenDBFromPool of its package stdlib returns one.
+func (g *Guard) AdmitThrough(ctx context.Context, tx Querier, resource string, token fencing.Token) error {
+	err := checkArguments(resource, token)
+	if err == nil && tx == nil {
+		err = errors.New("the transaction is nil")
+	}
+	if err == nil {
+		err = g.admit(ctx, tx, resource, token)
+	}
+	if err != nil {
+		return admitError(resource, token, err)
+	}
+	return nil
+}
+
+func admitError(resource string, token fencing.Token, err error) error {
+	return fmt.Errorf("sqlfence: admit token %d to %.512q: %w", int64(token), resource, err)
+}
+
+func (g *Guard) admit(ctx context.Context, tx Querier, resource string, token fencing.Token) error {
+	marked := g.sql.admitMark != ""
+	if marked {
+		if err := tx.Exec(ctx, g.sql.admitMark); err != nil {
+			return fmt.Errorf("mark the transaction: %w", err)
+		}
+	}
+	f, err := g.raise(ctx, tx, resource, token)
+	if err != nil {
+		return g.explainIn(ctx, tx, fmt.Errorf("ask the fence: %w", err))
+	}
+	switch {
+	case marked:
+		err = tx.Exec(ctx, g.sql.admitRelease)
+		if stateOf(err) == "42000" { // there is no such savepoint
+			err = fmt.Errorf("%w: %w", ErrNoTx, err)
+		}
+	case g.sql.number != "":
+		var now int64
+		err = tx.QueryRow(ctx, g.sql.number).Scan(&now)
+		if err == nil && now != f.number {
+			err = ErrNoTx
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("look for the transaction after the fence was asked: %w", err)
+	}
+	return g.judge(f, token)
+}
+
+// explainIn is explain for the caller's transaction.
+func (g *Guard) explainIn(ctx context.Context, tx Querier, err error) error {
+	if g.dialect != PostgreSQL {
+		return g.explain(ctx, tx, err)
+	}
+	// The transaction has failed with err.
+	ctx, cancel := context.WithTimeout(ctx, explainBound)
+	defer cancel()
+	return g.explain(ctx, standard{g.db}, err)
+}
+
+// standard is the Querier of a Tx.
+type standard struct{ tx Tx }
+
+func (s standard) Exec(ctx context.Context, query string, args ...any) error {
+	_, err := s.tx.ExecContext(ctx, query, args...)
+	return err
+}
+
+func (s standard) QueryRow(ctx context.Context, query string, args ...any) Scanner {
+	return s.tx.QueryRowContext(ctx, query, args...)
+}
