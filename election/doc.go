@@ -52,10 +52,14 @@
 //
 //   - A term that was lost ends with the context of its work, whose cause says why. Run waits for the work, and campaigns
 //     again after the cool-down, at the end of the line.
-//   - Campaign and Run come back with an error only if ctx has ended, the client was closed, a server refuses, or the work
-//     has failed with an error of its own. An ensemble that is away is waited for.
-//   - A work that returns an error while its term lasts ends Run with that error. fencing.ErrStale is one if the term
-//     was not lost: then the resource has admitted a token of another history of the ensemble, or of another path.
+//   - Campaign returns an error only if ctx has ended, the client was closed, or a server refuses. It waits for an
+//     ensemble that is away, and so does Run.
+//   - Run whose ctx has ended returns nil if everything was released, and recipes.ErrUncertain if a node may remain until
+//     its session ends. It returns within StopTimeout and ResignTimeout also while ZooKeeper is away: see [Election.Run]
+//     for what fits into the 30 s that Kubernetes gives a process.
+//   - A work that returns an error while its term lasts ends Run with that error, unless Options.Retry has it retried.
+//     fencing.ErrStale is one if the term was not lost: then the resource has admitted a token of another history of the
+//     ensemble, or of another path.
 //   - A work that has not returned within StopTimeout ends Run with ErrOverrun. Its node stays until it has returned, so
 //     that nobody else leads meanwhile, unless the session ends first: exit the process.
 //   - Observe goes on over lost connections and sessions. It yields nothing while nobody leads, and skips to the newest
@@ -72,6 +76,6 @@
 // # Where to look next
 //
 // [Election.Run] for a process that works while it leads, [Election.Campaign] for one that decides for itself when to
-// stop; package fencing for the token; package recipes for the client, the failures and the costs; package lock for a
-// critical section.
+// stop; examples/drain for a worker that finishes its item on SIGTERM and aborts it when its term is lost; package fencing
+// for the token; package recipes for the client, the failures and the costs; package lock for a critical section.
 package election

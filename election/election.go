@@ -23,6 +23,8 @@ type Election struct {
 	id          string
 	stopTimeout time.Duration
 	coolDown    time.Duration
+	retry       func(error) bool
+	backoff     backoff // to begin with
 }
 
 // New returns the election at path, below the client's namespace. It asks no
@@ -37,7 +39,9 @@ func New(client *recipes.Client, path string, opts *Options) (*Election, error) 
 	if err := opts.check(); err != nil {
 		return nil, &recipes.Error{Op: "new election", Path: path, Err: err}
 	}
-	e := &Election{id: opts.ID, stopTimeout: opts.StopTimeout, coolDown: opts.CoolDown}
+	e := &Election{
+		id: opts.ID, stopTimeout: opts.StopTimeout, coolDown: opts.CoolDown, retry: opts.Retry, backoff: newBackoff(opts),
+	}
 	if e.id == "" {
 		e.id = recipes.DefaultOwner()
 	}

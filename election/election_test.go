@@ -24,6 +24,7 @@ func TestNewRefusesNonsenseAndNamesIt(t *testing.T) {
 		require.ErrorContains(t, err, "new election", "the operation")
 		require.ErrorContains(t, err, fmt.Sprintf("path %q", path))
 	}
+	retry := func(error) bool { return true }
 	for _, refused := range []struct {
 		opts election.Options
 		name string
@@ -31,6 +32,10 @@ func TestNewRefusesNonsenseAndNamesIt(t *testing.T) {
 		{election.Options{ResignTimeout: -time.Second}, "resign timeout -1s"},
 		{election.Options{StopTimeout: -time.Millisecond}, "stop timeout -1ms"},
 		{election.Options{CoolDown: -1}, "cool-down -1ns"},
+		{election.Options{Retry: retry, RetryBackoff: -1}, "retry back-off -1ns is negative"},
+		{election.Options{Retry: retry, MaxRetryBackoff: -1}, "maximum retry back-off -1ns is negative"},
+		{election.Options{Retry: retry, RetryBackoff: time.Hour}, "maximum retry back-off 1m0s is below the retry back-off 1h0m0s"},
+		{election.Options{RetryBackoff: time.Second}, "retry back-off without Retry"},
 		{election.Options{ID: strings.Repeat("x", 4097)}, "4097 bytes is over the limit of 4096"},
 	} {
 		e, err := election.New(&recipes.Client{}, "/election/a", &refused.opts)

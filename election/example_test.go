@@ -71,15 +71,15 @@ func ExampleElection_Run() {
 			}
 		}
 	})
-	if !errors.Is(err, context.Canceled) {
+	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println("stopped")
+	fmt.Println("stopped, and everything is released")
 	// Output:
 	// leading as pod-7
 	// scheduled backup
 	// scheduled report
-	// stopped
+	// stopped, and everything is released
 }
 
 // Those who do not lead follow who does.

@@ -3,15 +3,19 @@
 package election
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// DefaultCoolDown is how long Run waits after a term of those who say nothing
-// else.
-const DefaultCoolDown = time.Second
+// Defaults of the options of the same names.
+const (
+	DefaultCoolDown        = time.Second
+	DefaultRetryBackoff    = time.Second
+	DefaultMaxRetryBackoff = time.Minute
+)
 
 // Options are the options of an Election. The zero value of a field means its
 // default.
@@ -35,6 +39,21 @@ type Options struct {
 	// say a nanosecond.
 	CoolDown time.Duration
 
+	// Retry, if not nil, is called with each error with which work has failed while
+	// its term lasted, after the term was resigned. If it returns true, Run backs off
+	// and campaigns again; if it returns false, Run returns the error, as it does
+	// without Retry. Log the error in it: nothing else reports it. Run calls it on its
+	// own goroutine, and waits for it.
+	Retry func(err error) bool
+
+	// RetryBackoff is the time between a first failure and the next campaign, the
+	// default is DefaultRetryBackoff. It doubles with each further failure, up to
+	// MaxRetryBackoff, whose default is DefaultMaxRetryBackoff, and begins anew after
+	// work that returned nil, lost its term, or ran for MaxRetryBackoff. A random part
+	// of up to a half is taken off. The cool-down is a lower bound.
+	RetryBackoff    time.Duration
+	MaxRetryBackoff time.Duration
+
 	_ struct{}
 }
 
@@ -45,10 +64,22 @@ func (o *Options) check() error {
 	for _, d := range []struct {
 		name  string
 		value time.Duration
-	}{{"resign timeout", o.ResignTimeout}, {"stop timeout", o.StopTimeout}, {"cool-down", o.CoolDown}} {
+	}{
+		{"resign timeout", o.ResignTimeout},
+		{"stop timeout", o.StopTimeout},
+		{"cool-down", o.CoolDown},
+		{"retry back-off", o.RetryBackoff},
+		{"maximum retry back-off", o.MaxRetryBackoff},
+	} {
 		if d.value < 0 {
 			return fmt.Errorf("%s %v is negative", d.name, d.value)
 		}
+	}
+	if o.Retry == nil && (o.RetryBackoff != 0 || o.MaxRetryBackoff != 0) {
+		return errors.New("retry back-off without Retry, the function that decides which errors are retried")
+	}
+	if b := newBackoff(o); b.max < b.min {
+		return fmt.Errorf("maximum retry back-off %v is below the retry back-off %v", b.max, b.min)
 	}
 	return nil
 }

@@ -18,24 +18,35 @@ import (
 // work fails.
 //
 // The context that work gets is done when ctx is, or when the term is lost;
-// context.Cause says which. A term ends in this order: the work's context is
+// context.Cause returns which. A term ends in this order: the work's context is
 // cancelled; Run waits until work has returned; the node is deleted, so that
-// another can lead; Run waits for the cool-down; it campaigns again. So the work
-// of one term never overlaps that of this process's next one, and it overlaps that
-// of no other process's unless it goes on after its context is done.
+// another candidate can lead; Run waits for the cool-down; it campaigns again. So
+// the work of one term never overlaps that of this process's next one, and it
+// overlaps that of no other process's unless it goes on after its context is done.
 //
 // After a term that was lost, or work that returned nil, Run campaigns again. It
-// returns, with an error that says which,
+// returns
 //
-//   - when ctx is done: ctx's error and cause, joined with what work returned,
-//     unless that is only the cancellation;
-//   - when work returns an error which is not the loss of its term: that error.
-//     ErrLost, a cancellation and fencing.ErrStale are the loss of its term if the
-//     term was lost, which shows at the latest when Run resigns it;
-//   - when work has not returned within the stop timeout after its context was
-//     done: ErrOverrun. The work goes on, and its node stays until it has returned,
-//     for as long as the session lives. Exit the process;
-//   - when the client was closed: recipes.ErrClosed; or when a server refuses.
+//   - nil when ctx is done, work has returned without an error other than the
+//     cancellation or the loss, and every node of the election that this client no
+//     longer wants is gone. Otherwise the error joins what work returned with
+//     recipes.ErrUncertain, if a release was not confirmed, or with what a server
+//     refused. A work's own ErrUncertain is always returned then;
+//   - the error of work, if that is not the loss of its term and Options.Retry does
+//     not have it retried. ErrLost, a cancellation and fencing.ErrStale are the loss
+//     of its term if the term was lost, which shows at the latest when Run resigns it;
+//   - ErrOverrun when work has not returned within the stop timeout after its context
+//     was done. The work goes on, and its node stays until it has returned, for as
+//     long as the session lives. Exit the process;
+//   - recipes.ErrClosed when the client was closed; or what a server refuses.
+//
+// Once ctx is done, Run returns within the stop timeout and the resign timeout, also
+// while no server can be reached; a candidate, which has no work to stop, within the
+// resign timeout and three eighths of the session timeout T. The stop timeout is unbounded
+// unless it is set, and the resign timeout is T. For a process that is killed 30 s
+// after its SIGTERM, as Kubernetes does by default, T = 10 s, a StopTimeout of 15 s
+// and the default ResignTimeout fit: Run returns within 25 s, and Client.Close within
+// about one more. With a longer T, set ResignTimeout too.
 //
 // A panic of work passes through Run as a *PanicError, after the term was resigned;
 // one that comes after ErrOverrun ends the process.
@@ -43,20 +54,49 @@ func (e *Election) Run(ctx context.Context, work func(ctx context.Context, term 
 	if work == nil {
 		return &recipes.Error{Op: "run", Path: e.line.Path(), Err: errors.New("work is nil")}
 	}
+	if err := e.run(ctx, work); err != nil {
+		return fmt.Errorf("run: %w", err)
+	}
+	return nil
+}
+
+func (e *Election) run(ctx context.Context, work func(ctx context.Context, term *Term) error) error {
+	backoff := e.backoff
 	for {
 		term, err := e.Campaign(ctx)
-		if err != nil {
-			return fmt.Errorf("run: %w", err)
+		switch {
+		case err != nil && ctx != nil && ctx.Err() != nil:
+			// Campaign has waited for its node. The error is what became of ctx.
+			return e.line.Settle(ctx)
+		case err != nil:
+			return err
 		}
-		if err := e.serve(ctx, term, work); err != nil {
-			return fmt.Errorf("run: %w", err)
+		began := time.Now()
+		end, err := e.serve(ctx, term, work)
+		uncertain := errors.Is(end.release, recipes.ErrUncertain)
+		pause := e.coolDown
+		switch {
+		case err != nil:
+			return err
+		case end.release != nil && (ctx.Err() != nil || !uncertain):
+			return errors.Join(end.failure, end.release)
+		case ctx.Err() != nil:
+			return errors.Join(end.failure, e.line.Settle(context.WithoutCancel(ctx)))
+		case end.failure == nil:
+			backoff.succeeded()
+		case e.retry == nil || !e.retry(end.failure):
+			return errors.Join(end.failure, end.release)
+		default:
+			pause = max(pause, backoff.failed(time.Since(began)))
 		}
-		timer := time.NewTimer(e.coolDown)
+		// A node whose release was not confirmed goes in the background, or with its
+		// session: the next campaign waits behind it.
+		timer := time.NewTimer(pause)
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return fmt.Errorf("run: %w", ended(ctx))
+			return e.line.Settle(context.WithoutCancel(ctx))
 		}
 	}
 }
@@ -86,9 +126,15 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// serve runs work for one term, and ends the term. Its error is that there shall
-// be no other.
-func (e *Election) serve(ctx context.Context, term *Term, work func(context.Context, *Term) error) error {
+// An ending is how a term ended.
+type ending struct {
+	failure error // of the work; nil if it returned nil, or what it was told to stop with
+	release error // why the node may not be gone
+}
+
+// serve runs work for one term, and ends the term. Its error is that the work did not
+// stop.
+func (e *Election) serve(ctx context.Context, term *Term, work func(context.Context, *Term) error) (ending, error) {
 	workCtx, cancel := term.Context(ctx)
 	defer cancel()
 	results := make(chan result, 1)
@@ -116,7 +162,7 @@ func (e *Election) serve(ctx context.Context, term *Term, work func(context.Cont
 				panic(r.panicked)
 			}
 		}()
-		return &recipes.Error{Op: "stop", Path: term.Path(), Err: err}
+		return ending{}, &recipes.Error{Op: "stop", Path: term.Path(), Err: err}
 	}
 	lost := term.Err() != nil
 	cancel()
@@ -127,22 +173,17 @@ func (e *Election) serve(ctx context.Context, term *Term, work func(context.Cont
 	case r.exited:
 		runtime.Goexit()
 	}
-	switch {
-	case errors.Is(resignErr, recipes.ErrLost):
+	if errors.Is(resignErr, recipes.ErrLost) {
 		lost, resignErr = true, nil
-	case errors.Is(resignErr, recipes.ErrUncertain):
-		resignErr = nil // the node goes in the background, or with its session
 	}
-	if isStop(r.err) && lost {
+	stopped := ctx.Err() != nil
+	told := isStop(r.err) && (lost || stopped) || errors.Is(r.err, context.Cause(ctx))
+	// What the end of ctx has cut short may have been carried out, and there is no
+	// further term in which the work could find out: that is not passed over.
+	if told && (!stopped || !errors.Is(r.err, recipes.ErrUncertain)) {
 		r.err = nil
 	}
-	if ctx.Err() == nil {
-		return errors.Join(r.err, resignErr)
-	}
-	if isStop(r.err) || errors.Is(r.err, context.Cause(ctx)) {
-		r.err = nil
-	}
-	return errors.Join(ended(ctx), r.err, resignErr)
+	return ending{failure: r.err, release: resignErr}, nil
 }
 
 // await waits for work's result, without bound while its context is open.

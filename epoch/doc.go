@@ -52,7 +52,8 @@
 //
 // The path is that of a persistent node with a line of JSON: format, epoch, token, id, node and time. It is made with the
 // first claim, and those above it are if they are missing. A node that is there and empty is taken as it is, for those who
-// want other permissions on it. What holds anything else is refused.
+// want other permissions on it. What holds anything else is refused, and so is a path that is the queue of a lock or an
+// election, at its first use: a contender that joins the queue may write its node.
 //
 // If it is deleted by hand, no write of the epoch passes as long as it is missing, and the next term begins with 1 again:
 // nobody knows what the number was. Whoever compares numbers over that has to compare tokens. To have the count go on,

@@ -36,13 +36,13 @@ func (e *Epoch) Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse, err
 		return fmt.Errorf("commit in epoch %d: %w", e.Number(), err)
 	}
 	for i, op := range ops {
-		if touches(op, e.epochs.Path()) {
+		if touches(op, e.epochs.path) {
 			return nil, fail(&recipes.Error{
 				Op: "commit", Path: e.epochs.Path(), Err: fmt.Errorf("operation %d is on the epoch's own node, which is checked without that and which Claim alone writes", i),
 			})
 		}
 	}
-	check := &zk.CheckVersionRequest{Path: e.epochs.Path(), Version: e.version}
+	check := &zk.CheckVersionRequest{Path: e.epochs.path, Version: e.version}
 	responses, err := e.claim.Commit(ctx, append([]any{check}, ops...)...)
 	switch {
 	case err == nil:

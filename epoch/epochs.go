@@ -26,11 +26,13 @@ type Options struct {
 type Epochs struct {
 	client *recipes.Client
 	node   *recipes.Node
+	path   string // of the node, below the client's namespace
 	id     string
 
 	mu     sync.Mutex // guards what follows
 	last   *Epoch     // that was claimed, so that a term which is superseded does not claim another
 	unsure attempt    // the last one whose outcome is not known, for the same reason
+	usable bool       // the node was seen not to be a queue
 }
 
 // An attempt is one to claim an epoch of that number.
@@ -40,7 +42,8 @@ type attempt struct {
 }
 
 // New returns the epochs that are counted in the node at path, below the client's namespace. It asks no server. opts may
-// be nil. Use one path for one election, and not that of the election itself.
+// be nil. Use one path for one election, and not that of the election itself: a path that is a queue is refused at its
+// first use.
 func New(client *recipes.Client, path string, opts *Options) (*Epochs, error) {
 	if opts == nil {
 		opts = &Options{}
@@ -52,7 +55,7 @@ func New(client *recipes.Client, path string, opts *Options) (*Epochs, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new epochs: %w", err)
 	}
-	e := &Epochs{client: client, node: node, id: opts.ID}
+	e := &Epochs{client: client, node: node, path: path, id: opts.ID}
 	if e.id == "" {
 		e.id = recipes.DefaultOwner()
 	}
@@ -83,6 +86,9 @@ func (es *Epochs) Claim(ctx context.Context, claim *recipes.Claim) (*Epoch, erro
 	version, err := es.node.Update(ctx, claim, func(data []byte, stat *zk.Stat, unanswered bool) ([]byte, error) {
 		if unanswered && unsure == 0 {
 			unsure = mine.Number
+		}
+		if err := es.refuseQueue(ctx, data, stat); err != nil {
+			return nil, err
 		}
 		newest, err := decode(data, stat)
 		switch {
@@ -174,14 +180,42 @@ func (es *Epochs) current(ctx context.Context) (Record, error) {
 	if err != nil {
 		return Record{}, err
 	}
-	return es.decode(data, stat)
+	return es.decode(ctx, data, stat)
 }
 
-// decode names the path in its error.
-func (es *Epochs) decode(data []byte, stat *zk.Stat) (Record, error) {
-	newest, err := decode(data, stat)
+// decode decodes what was read, unless the node is a queue. It names the path in its error.
+func (es *Epochs) decode(ctx context.Context, data []byte, stat *zk.Stat) (Record, error) {
+	err := es.refuseQueue(ctx, data, stat)
+	var newest Record
+	if err == nil {
+		newest, err = decode(data, stat)
+	}
 	if err != nil {
 		return Record{}, &recipes.Error{Op: "read", Path: es.Path(), Err: err}
 	}
 	return newest, nil
+}
+
+// errQueue is the error of a path that is a queue: a contender that joins it may write its node, and so end the epoch.
+var errQueue = errors.New("the node is the queue of a lock or an election: give the epochs a path of their own")
+
+// refuseQueue returns errQueue if the node is a queue. Once it has seen that the node is none, it asks no more.
+func (es *Epochs) refuseQueue(ctx context.Context, data []byte, stat *zk.Stat) error {
+	es.mu.Lock()
+	usable := es.usable
+	es.mu.Unlock()
+	if usable || stat == nil {
+		return nil
+	}
+	queue, err := es.node.IsQueue(ctx, data, stat)
+	switch {
+	case err != nil:
+		return err
+	case queue:
+		return errQueue
+	}
+	es.mu.Lock()
+	es.usable = true
+	es.mu.Unlock()
+	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/election"
 	"github.com/lockkeeper/lockkeeper/epoch"
 	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/recipes"
@@ -189,7 +190,7 @@ func TestForeignNodeIsRefusedAndStaysAsItIs(t *testing.T) {
 		require.NoError(s, err)
 		require.Equal(s, int64(1), e.Number())
 
-		for at, why := range map[string]string{"/election/controller": "what is not an epoch", "/election": "children"} {
+		for at, why := range map[string]string{"/election/controller": "queue of a lock or an election", "/election": "children"} {
 			inUse, err := epoch.New(a.Client, at, nil)
 			require.NoError(s, err)
 			_, err = inUse.Claim(s.Context(), term.Claim)
@@ -264,10 +265,28 @@ func TestClaimEndsWithItsTermOrItsContextWhileNoServerIsReached(t *testing.T) {
 	})
 }
 
-func TestEpochsStandBelowTheClientsNamespace(t *testing.T) {
+func TestEpochsAndTheirWritesStandBelowTheClientsNamespace(t *testing.T) {
 	bubble(t, func(s *stage) {
-		epochs, err := epoch.New(s.connect(s.ensemble.Link(), "/ours"), path, nil)
+		require.NoError(s, s.ensemble.Create("/ours", nil))
+		require.NoError(s, s.ensemble.Create("/ours"+state, []byte("none")))
+		client := s.connect(s.ensemble.Link(), "/ours")
+		epochs, err := epoch.New(client, path, nil)
 		require.NoError(s, err)
 		require.Equal(s, "/ours"+path, epochs.Path())
+		controller, err := election.New(client, "/election/controller", nil)
+		require.NoError(s, err)
+		term, err := controller.Campaign(s.Context())
+		require.NoError(s, err)
+		e, err := epochs.Claim(s.Context(), term.Claim)
+		require.NoError(s, err)
+
+		_, err = e.Commit(s.Context(), set("ours"))
+		require.NoError(s, err)
+		data, _, err := s.ensemble.Get("/ours" + state)
+		require.NoError(s, err)
+		require.Equal(s, "ours", string(data))
+		s.requireState("none")
+		_, err = e.Commit(s.Context(), &zk.SetDataRequest{Path: path, Version: -1})
+		require.ErrorContains(s, err, "the epoch's own node")
 	})
 }

@@ -26,7 +26,7 @@ func (es *Epochs) Observe(ctx context.Context) iter.Seq2[Record, error] {
 			content, err := es.node.Watch(ctx)
 			var newest Record
 			if err == nil {
-				newest, err = es.decode(content.Data, content.Stat)
+				newest, err = es.decode(ctx, content.Data, content.Stat)
 			}
 			if err != nil {
 				yield(Record{}, fmt.Errorf("observe epochs: %w", err))

@@ -5,8 +5,8 @@
 //
 //	mu, err := lock.New(client, "/locks/ledger", nil)
 //	…
-//	err = mu.Do(ctx, func(ctx context.Context, token fencing.Token) error {
-//		return store.Put(ctx, row, token) // the store, not the lock, has the last word
+//	err = mu.Do(ctx, func(ctx context.Context, hold *lock.Hold) error {
+//		return store.Put(ctx, row, hold.Token()) // the store, not the lock, has the last word
 //	})
 //
 // # What it does not promise
@@ -62,7 +62,8 @@
 // # What it costs
 //
 // A Lock and an Unlock that nobody contends for are two requests on a path that the Mutex knows, so keep the Mutex. A
-// TryLock reads first: three requests in all if it gets the lock, two if it does not. While anything is held or waited
+// TryLock reads first: three requests in all if it gets the lock, two if it does not. A Lock that waits almost until the
+// deadline of its context reads the holder, which is two requests more, shared by the calls on one Mutex. While anything is held or waited
 // for, six quorum writes go out in each session timeout, for the whole Client. With 10, 1 000 and 100 000 clients at a
 // timeout of 10 s that is 6, 600 and 60 000 writes a second, the last of which is more than an ensemble carries; package
 // recipes says what to do then, and what a long line costs.

@@ -9,22 +9,36 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// ErrLocked is returned by TryLock when somebody holds the lock or waits for it.
+// ErrLocked is returned by TryLock when another contender holds the lock or waits
+// for it, and by a Lock that waited until the deadline of its context.
 var ErrLocked = errors.New("locked")
 
-// A HeldError says who is in the way of TryLock. errors.Is finds ErrLocked.
+// ErrNoHolder is returned by Holder when the queue is empty.
+var ErrNoHolder = errors.New("no holder")
+
+// A HeldError names the holder of a lock that was not obtained. errors.Is finds
+// ErrLocked, and the cause if there is one.
 type HeldError struct {
 	Path   string            // of the lock
-	Holder recipes.Contender // the first in line, which as a rule is the holder
+	Holder recipes.Contender // the first in the queue, which as a rule is the holder
+	Err    error             // why a Lock gave up; nil for a TryLock
 }
 
 // Error names the lock, its holder and since when.
 func (e *HeldError) Error() string {
-	if e.Holder.Since.IsZero() {
-		return fmt.Sprintf("lock %s: held by %q (%s)", e.Path, e.Holder.Owner, e.Holder.Name)
+	s := fmt.Sprintf("lock %s: held by %q", e.Path, e.Holder.Owner)
+	if !e.Holder.Since.IsZero() {
+		s += " since " + e.Holder.Since.Format("2006-01-02 15:04:05Z07:00")
 	}
-	return fmt.Sprintf("lock %s: held by %q since %s (%s)", e.Path, e.Holder.Owner, e.Holder.Since.Format("2006-01-02 15:04:05Z07:00"), e.Holder.Name)
+	s += " (" + e.Holder.Name + ")"
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	return s
 }
 
-// Is says that it is an ErrLocked.
+// Is reports whether target is ErrLocked.
 func (e *HeldError) Is(target error) bool { return target == ErrLocked }
+
+// Unwrap returns the cause.
+func (e *HeldError) Unwrap() error { return e.Err }

@@ -90,8 +90,8 @@ func ExampleMutex_Do() {
 	}
 	var ledger Ledger
 
-	err = mu.Do(ctx, func(ctx context.Context, token fencing.Token) error {
-		return ledger.Put(ctx, token, "balanced")
+	err = mu.Do(ctx, func(ctx context.Context, hold *lock.Hold) error {
+		return ledger.Put(ctx, hold.Token(), "balanced")
 	})
 	if err != nil { // of Lock, of the function, or ErrLost: the lock did not last as long as the function
 		log.Fatal(err)

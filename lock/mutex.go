@@ -6,9 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
-	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -30,11 +30,14 @@ type Options struct {
 // all processes that use the path, as the package documentation states it.
 //
 // It is no sync.Locker, because it can fail to lock, and a lock that was obtained
-// can be lost. It has no state of its own: what was obtained is the Hold. It is
-// safe for concurrent use, and calls from one process exclude each other like
-// those from several. It is not re-entrant.
+// can be lost. What was obtained is the Hold. A Mutex is safe for concurrent use,
+// and calls from one process exclude each other like those from several. It is not
+// re-entrant.
 type Mutex struct {
 	line *recipes.Line
+
+	mu      sync.Mutex  // guards reading
+	reading *sharedRead // of the holder, for calls of Lock that are about to time out
 }
 
 // New returns the lock at path, below the client's namespace. It asks no server.
@@ -68,8 +71,20 @@ func New(client *recipes.Client, path string, opts *Options) (*Mutex, error) {
 // answer first: a round trip as a rule, a quarter of the session timeout at most.
 // No node outlives its session. The error is ctx's, recipes.ErrClosed, or what a
 // server refused.
+//
+// The error of a Lock that waited until the deadline of ctx is a *HeldError, which
+// names the holder and for which errors.Is finds ErrLocked and
+// context.DeadlineExceeded. The holder is the one of at most a second before the
+// deadline, because it is read, by two requests, before Lock gives up. If the reads
+// have not returned by the deadline, the error is ctx's alone.
 func (m *Mutex) Lock(ctx context.Context) (*Hold, error) {
-	return m.hold(m.line.Claim(ctx))
+	l := m.lookUp(ctx)
+	claim, err := m.line.Claim(ctx)
+	holder, found := l.end()
+	if found && errors.Is(err, context.DeadlineExceeded) {
+		return nil, &HeldError{Path: m.line.Path(), Holder: holder, Err: err}
+	}
+	return m.hold(claim, err)
 }
 
 // TryLock takes the lock if it is free and nobody waits for it. Otherwise its
@@ -98,13 +113,14 @@ func (m *Mutex) hold(claim *recipes.Claim, err error) (*Hold, error) {
 // with the lock given back.
 //
 // The context that f gets is done when ctx is, or when the hold is lost, and
-// context.Cause says which. Its token is the hold's: hand it to every resource
-// that f writes to.
+// context.Cause returns which. Pass the token of the hold to every resource that f
+// writes to, or write to ZooKeeper with its Commit. f may unlock the hold, if it is
+// the last thing that f does with it.
 //
 // The error is that of Lock, in which case f was not run, or that of f joined
 // with that of Unlock. So an f that returned nil while the lock was lost ends in
 // an error for which errors.Is finds recipes.ErrLost.
-func (m *Mutex) Do(ctx context.Context, f func(ctx context.Context, token fencing.Token) error) (err error) {
+func (m *Mutex) Do(ctx context.Context, f func(ctx context.Context, hold *Hold) error) (err error) {
 	hold, err := m.Lock(ctx)
 	if err != nil {
 		return err
@@ -114,5 +130,5 @@ func (m *Mutex) Do(ctx context.Context, f func(ctx context.Context, token fencin
 		cancel()
 		err = errors.Join(err, hold.Unlock(ctx))
 	}()
-	return f(work, hold.Token())
+	return f(work, hold)
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"sync"
 	"time"
 
@@ -68,17 +67,25 @@ func (c *Claim) Err() error {
 	return c.ended()
 }
 
-// lapse ends the claim if its deadline has passed. Somebody else may have found
-// out, and be about to do so: whoever asks is not to be told otherwise.
+// lapse ends the claim if its deadline has passed or its session is over. Another
+// goroutine may have found out first, and be about to do so: until then a caller
+// that asks must not get another answer.
 func (c *Claim) lapse() {
 	s := c.session
+	if over := s.ended(); over != nil {
+		if c.end(over) {
+			s.report.lost(c, over)
+		}
+		return
+	}
 	if s.trust.left(time.Now()) > 0 || !c.end(ErrDeadline) {
 		return
 	}
 	s.mu.Lock()
 	delete(s.claims, c)
 	s.mu.Unlock()
-	s.owe(c)
+	s.deleteLater(c.place)
+	s.report.lost(c, ErrDeadline)
 }
 
 // ended is why the claim ended, nil if it has not.
@@ -126,23 +133,44 @@ func (c *Claim) Context(parent context.Context) (context.Context, context.Cancel
 	}
 }
 
-// end ends the claim, and says whether this call did.
+// end ends the claim, and reports whether this call did.
 func (c *Claim) end(cause error) bool {
+	derived, first := c.finish(cause)
+	c.cancel(derived)
+	return first
+}
+
+// endElsewhere is end for a goroutine that must not wait: to cancel a context can run
+// methods of its parent, which the holder may have written, and which may block. Done is
+// closed when it returns.
+func (c *Claim) endElsewhere(cause error) bool {
+	derived, first := c.finish(cause)
+	if len(derived) > 0 {
+		c.session.dialer.blocking.run(func() { c.cancel(derived) })
+	}
+	return first
+}
+
+// finish closes Done. It returns the contexts that are to be cancelled, and whether the
+// claim had not ended before.
+func (c *Claim) finish(cause error) (derived map[*context.CancelCauseFunc]struct{}, first bool) {
 	c.mu.Lock()
 	if c.cause != nil {
 		c.mu.Unlock()
-		return false
+		return nil, false
 	}
 	c.cause = cause
-	derived := c.derived
+	derived = c.derived
 	c.derived = nil
 	c.mu.Unlock()
-
 	close(c.done)
+	return derived, true
+}
+
+func (c *Claim) cancel(derived map[*context.CancelCauseFunc]struct{}) {
 	for cancel := range derived {
 		(*cancel)(c.ended())
 	}
-	return true
 }
 
 // Check asks the ensemble, now: one write through its quorum that changes
@@ -157,7 +185,9 @@ func (c *Claim) Check(ctx context.Context) error {
 	if err := c.Err(); err != nil {
 		return err
 	}
-	err := c.session.prove(ctx, c.place)
+	_, err := askAs(ctx, c.session, holder, "check", c.Path(), func(conn *zk.Conn) (struct{}, error) {
+		return struct{}{}, c.session.check(conn, []*place{c.place})
+	})
 	if err == nil {
 		return nil
 	}
@@ -169,100 +199,6 @@ func (c *Claim) Check(ctx context.Context) error {
 		return c.ended()
 	}
 	return withCtx(ctx, err)
-}
-
-// Commit carries out ZooKeeper operations if, and only if, the claim is held:
-// they go out in one transaction with a check that the claim's own node is still
-// there. State that is kept in ZooKeeper itself is fenced by it, without a token:
-// no such write is carried out once the node is gone, and so none after another's
-// grant, also if this process was paused or the node was deleted by hand. Package
-// epoch adds a number that others can read, and that ends by hand what it counts.
-//
-// Each op is one of *zk.CreateRequest, *zk.SetDataRequest, *zk.DeleteRequest and
-// *zk.CheckVersionRequest, with full paths: the client's namespace is not added.
-// The responses are those of ops, in order; if one of them was refused, the error
-// is the server's, and the responses say which. It is sent once: an ErrUncertain
-// means that the answer did not come back, because ctx ended or the connection
-// broke, and that the operations may or may not have been carried out. With an
-// ErrLost, and with any other error, nothing was changed.
-func (c *Claim) Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
-	fail := func(err error) ([]zk.MultiResponse, error) {
-		return nil, &Error{Op: "commit", Path: c.Path(), Err: err}
-	}
-	if ctx == nil {
-		return fail(errNilContext)
-	}
-	if err := c.Err(); err != nil {
-		return nil, err
-	}
-	if err := checkOps(ops); err != nil {
-		return fail(err)
-	}
-	all := append([]any{&zk.CheckVersionRequest{Path: c.place.path, Version: 0}}, ops...)
-	sent := time.Now()
-	responses, err := call(ctx, c.session, func(conn *zk.Conn) ([]zk.MultiResponse, error) {
-		return conn.Multi(all...)
-	})
-	switch outcomeOf(err) {
-	case done:
-		c.session.trust.proof(sent, time.Now())
-		return responses[1:], nil
-	case refused:
-		if errors.Is(err, zk.ErrSessionExpired) {
-			c.session.end(errExpired)
-			c.end(errExpired) // whoever was first may be about to
-			return nil, c.ended()
-		}
-		if len(responses) == 0 {
-			return fail(err)
-		}
-		if own := responses[0].Error; errors.Is(own, zk.ErrNoNode) || errors.Is(own, zk.ErrBadVersion) {
-			c.session.bereave(c.place)
-			c.end(ErrDeleted)
-			return nil, c.ended()
-		}
-		responses = responses[1:]
-		return responses, &Error{Op: "commit", Path: c.Path(), Err: err}
-	case unsent:
-		if ended := c.Err(); ended != nil {
-			return nil, ended
-		}
-		return fail(withCtx(ctx, err))
-	}
-	if errors.Is(err, ErrUncertain) {
-		return fail(withCtx(ctx, err))
-	}
-	return fail(fmt.Errorf("%w: %w", ErrUncertain, err))
-}
-
-// checkOps refuses what a server would answer by dropping the connection.
-func checkOps(ops []any) error {
-	size := 0
-	for i, op := range ops {
-		if v := reflect.ValueOf(op); v.Kind() == reflect.Pointer && v.IsNil() {
-			return fmt.Errorf("operation %d is a nil %T", i, op)
-		}
-		switch op := op.(type) {
-		case *zk.CreateRequest:
-			size += len(op.Path) + len(op.Data)
-			for _, acl := range op.Acl {
-				size += len(acl.Scheme) + len(acl.ID) + 12
-			}
-		case *zk.SetDataRequest:
-			size += len(op.Path) + len(op.Data)
-		case *zk.DeleteRequest:
-			size += len(op.Path)
-		case *zk.CheckVersionRequest:
-			size += len(op.Path)
-		default:
-			return fmt.Errorf("operation %d is a %T, and not one of the ZooKeeper client's requests for a transaction", i, op)
-		}
-		size += 64 // more than the numbers around them take
-	}
-	if size > maxTransaction {
-		return fmt.Errorf("operations of %d bytes are over the limit of %d for a transaction", size, maxTransaction)
-	}
-	return nil
 }
 
 // giveUp ends the claim on the holder's behalf, and then deletes its node. Called
@@ -280,26 +216,24 @@ func (c *Claim) doGiveUp(ctx context.Context) error {
 	s.lapse(time.Now())
 	c.lapse()
 	if !c.end(ErrReleased) {
-		// Lost before: its node is the ledger's business, and need not be kept
-		// until the work has stopped.
-		s.ledger.hasten(c.place)
-		s.poke()
+		// Lost before: the owner deletes its node, which need not be kept until the
+		// work has stopped.
+		s.hasten(c.place)
 		return c.ended()
 	}
 	s.mu.Lock()
 	delete(s.claims, c)
 	s.mu.Unlock()
 
-	// Until it is deleted the keeper must not take the node for a claim's, nor
-	// sweep it: this call is about to delete it.
-	s.ledger.part(c.place)
-	existed, err := s.erase(ctx, c.place)
+	// Until it is deleted the owner must not take the node for a claim's, nor
+	// delete it: this call is about to.
+	s.part(c.place)
+	existed, err := s.erase(ctx, c.place, holder)
 	switch {
-	case err != nil && s.ctx.Err() != nil: // it goes with its session
+	case err != nil && s.ended() != nil: // it goes with its session
 		return &Error{Op: "release", Path: c.place.path, Err: fmt.Errorf("%w: %w", ErrUncertain, err)}
 	case err != nil:
-		s.ledger.leave(c.place)
-		s.poke()
+		s.leave(c.place)
 		if outcomeOf(err) == refused {
 			return err
 		}

@@ -4,6 +4,7 @@ package recipes
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"sync/atomic"
 	"testing"
@@ -38,14 +39,14 @@ func TestCommitWhoseCheckIsRefusedNeverReturnsNil(t *testing.T) {
 			claim.session.mu.Lock()
 			claim.place.orphaned = true
 			claim.session.mu.Unlock()
-			return func() { claim.session.ledger.clear(claim.place) }
+			return func() { claim.session.cleared(claim.place) }
 		}, ErrDeleted},
 		"node overwritten": {func(s *stub, claim *Claim) func() {
 			s.overwrite(claim.Path(), "theirs")
 			claim.session.mu.Lock()
 			claim.place.orphaned = true
 			claim.session.mu.Unlock()
-			return func() { claim.session.ledger.leave(claim.place) }
+			return func() { claim.session.leave(claim.place) }
 		}, ErrDeleted},
 	} {
 		bubble(t, func(t *testing.T) {
@@ -80,8 +81,41 @@ func TestCheckOfAnExpiredOrMissingClaimNeverReturnsNil(t *testing.T) {
 		claim.session.mu.Unlock()
 		require.ErrorIs(t, claim.Check(t.Context()), ErrLost)
 		require.ErrorIs(t, claim.Err(), ErrDeleted)
-		claim.session.ledger.clear(claim.place)
+		claim.session.cleared(claim.place)
 	})
+}
+
+// A session that is over ends its claims one after the other.
+func TestClaimWhoseSessionIsOverIsLostAlsoBeforeItIsItsTurn(t *testing.T) {
+	for name, ask := range map[string]func(context.Context, *Line, *Claim) error{
+		"Err":   func(_ context.Context, _ *Line, claim *Claim) error { return claim.Err() },
+		"Check": func(ctx context.Context, _ *Line, claim *Claim) error { return claim.Check(ctx) },
+		"Commit": func(ctx context.Context, _ *Line, claim *Claim) error {
+			_, err := claim.Commit(ctx, setState("new"))
+			return err
+		},
+		"Release": func(ctx context.Context, line *Line, claim *Claim) error { return line.Release(ctx, claim) },
+	} {
+		bubble(t, func(t *testing.T) {
+			s := newStub(t)
+			client := s.connect(t, s.options())
+			line := newLine(t, client, nil)
+			claim, err := line.Claim(t.Context())
+			require.NoError(t, err)
+			session := claim.session
+			session.mu.Lock()
+			session.over = errExpired
+			session.mu.Unlock()
+			err, after := ask(t.Context(), line, claim), claim.Err()
+			session.mu.Lock()
+			session.over = nil
+			session.mu.Unlock()
+			session.end(errExpired)
+			require.ErrorIs(t, err, ErrLost, name)
+			require.ErrorIs(t, err, ErrSessionExpired, name)
+			require.ErrorIs(t, after, ErrSessionExpired, name)
+		})
+	}
 }
 
 func TestErrAndReleaseAfterTheDeadlineNeverReturnNil(t *testing.T) {
@@ -98,7 +132,7 @@ func TestErrAndReleaseAfterTheDeadlineNeverReturnNil(t *testing.T) {
 			time.Sleep(untilSteady)
 			session := claim.session
 			session.mu.Lock()
-			session.takeClaims() // by the keeper, which has not come to end them
+			session.takeClaims() // by the owner, which has not come to end them
 			session.mu.Unlock()
 			session.trust.mu.Lock()
 			session.trust.until = time.Now().Add(-time.Nanosecond)
@@ -164,4 +198,58 @@ func TestNodeStaysForAQuarterTimeoutAfterTheDeadlineUnlessItsHolderReleases(t *t
 			require.Zero(t, client.Ledger(), name)
 		})
 	}
+}
+
+// A stubbornParent is a context of a holder's own, whose methods block while it says so.
+type stubbornParent struct {
+	context.Context
+	blocks *atomic.Pointer[chan struct{}]
+}
+
+func (p stubbornParent) Value(key any) any {
+	if blocks := p.blocks.Load(); blocks != nil {
+		<-*blocks
+	}
+	return p.Context.Value(key)
+}
+
+func TestHolderIsNotifiedAtItsDeadlineThoughTheParentOfAnothersContextBlocks(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		client := s.connect(t, s.options())
+		var blocks atomic.Pointer[chan struct{}]
+		done, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		claims := make([]*Claim, 10)
+		contexts := make([]context.Context, len(claims))
+		for i := range claims {
+			line, err := NewLine(client, fmt.Sprint("/l", i), nil)
+			require.NoError(t, err)
+			claims[i], err = line.Claim(t.Context())
+			require.NoError(t, err)
+			var parent context.Context = stubbornParent{done, &blocks}
+			if i == 0 {
+				parent = done
+			}
+			var stop context.CancelFunc
+			contexts[i], stop = claims[i].Context(parent)
+			defer stop()
+		}
+		time.Sleep(untilSteady)
+		blocked := make(chan struct{})
+		blocks.Store(&blocked)
+		s.cut()
+		for _, c := range claims {
+			<-c.Done()
+			require.False(t, time.Now().After(c.Deadline()))
+		}
+		<-contexts[0].Done()
+		require.ErrorIs(t, context.Cause(contexts[0]), ErrDeadline)
+		blocks.Store(nil)
+		close(blocked)
+		for _, ctx := range contexts {
+			<-ctx.Done()
+		}
+		s.mend()
+	})
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/lockkeeper/lockkeeper/internal/tuning"
 )
 
 // A Client is a connection to one ensemble, over as many sessions as it takes:
@@ -26,15 +28,23 @@ type Client struct {
 	stopped  chan struct{} // closed when run has returned
 	reported sync.Once     // guards closing report
 
-	mu      sync.Mutex    // guards what follows
-	current *session      // the newest session that was opened
-	trying  *session      // the one that is being opened
-	changed chan struct{} // closed, and replaced, when current or refusal is set
-	refusal error         // why there will be no session
+	mu       sync.Mutex    // guards what follows
+	current  *session      // the newest session that was opened
+	previous *session      // the one before it
+	renewed  time.Time     // when current was opened
+	trying   *session      // the one that is being opened
+	changed  chan struct{} // closed, and replaced, when current or refusal is set
+	refusal  error         // why there will be no session
+	history  knownHistory  // that was read last
 }
 
 // Connect opens a session with the ensemble of which servers are members:
 // host:port each, the port defaulting to 2181. opts may be nil.
+//
+// An element of servers may also be a connect string as in other ZooKeeper
+// configurations, "zk1:2181,zk2:2181/app". Its chroot is the first part of the
+// namespace, in front of Options.Namespace, and applies to all elements: a second
+// chroot that differs is an error.
 //
 // It returns when the session exists, or, once ctx is done, with an error that
 // names the servers it could not reach and why. Nonsense in the arguments, and
@@ -51,6 +61,7 @@ func Connect(ctx context.Context, servers []string, opts *Options) (*Client, err
 	if err != nil {
 		return nil, &Error{Op: "connect", Err: err}
 	}
+	settings.tuning = tuning.Of(ctx)
 	closing, cancel := context.WithCancel(context.Background())
 	c := &Client{
 		settings: settings,
@@ -110,13 +121,11 @@ func (c *Client) serve(s *session) error {
 	c.trying = s
 	c.mu.Unlock()
 
-	select {
-	case <-s.opened:
-	case <-s.ctx.Done():
+	if !c.awaitOpened(s) {
 		return nil
 	}
 	// The bound is for servers that go away and come back without the session: no
-	// keeper is there yet to give it up.
+	// owner is there yet to give it up.
 	ctx, cancel := context.WithTimeout(s.ctx, 2*s.timeout())
 	err := s.authenticate(ctx)
 	cancel()
@@ -130,10 +139,35 @@ func (c *Client) serve(s *session) error {
 	}
 	c.report.opened(s.sessionID(), s.servedBy(), c.settings.sessionTimeout, s.timeout())
 	c.publish(s, nil)
-	s.keep()
+	c.report.states.send(s.state())
+	s.own()
 	<-s.ctx.Done()
-	c.report.ended(s.sessionID(), context.Cause(s.ctx))
+	c.report.ended(s.sessionID(), s.ended())
+	c.report.states.send(s.state())
 	return nil
+}
+
+// awaitOpened reports whether the session came to exist. A next one that is long in
+// coming is an outage, like one that is detached.
+func (c *Client) awaitOpened(s *session) bool {
+	began := time.Now()
+	timer := time.NewTimer(c.settings.sessionTimeout / 4)
+	defer timer.Stop()
+	outage := false
+	for {
+		select {
+		case <-s.opened:
+			if outage {
+				c.report.outageEnded(s.servedBy(), time.Since(began))
+			}
+			return true
+		case <-s.ctx.Done():
+			return false
+		case <-timer.C:
+			outage = true
+			c.report.outage(time.Since(began), s.dialer.why())
+		}
+	}
 }
 
 // linger waits with the burial of a session that was given up. If the ensemble
@@ -141,7 +175,7 @@ func (c *Client) serve(s *session) error {
 // rather than by a count of T that has begun anew. Once there has been another
 // session for T, a server would have expired it.
 func (c *Client) linger(s *session, changed <-chan struct{}) {
-	if !errors.Is(context.Cause(s.ctx), errGivenUp) || s.dialer.isMute() {
+	if !errors.Is(s.ended(), errGivenUp) || s.dialer.isMute() {
 		return
 	}
 	s.mu.Lock()
@@ -168,7 +202,7 @@ func (c *Client) linger(s *session, changed <-chan struct{}) {
 func (c *Client) publish(s *session, refusal error) {
 	c.mu.Lock()
 	if s != nil {
-		c.current = s
+		c.previous, c.current, c.renewed = c.current, s, time.Now()
 	}
 	c.refusal = refusal
 	changed := c.changed
@@ -188,7 +222,7 @@ func (c *Client) session(ctx context.Context) (*session, error) {
 			return nil, ErrClosed
 		case refusal != nil:
 			return nil, refusal
-		case s != nil && s.ctx.Err() == nil:
+		case s != nil && s.ended() == nil:
 			return s, nil
 		}
 		select {
@@ -240,6 +274,11 @@ func (c *Client) newest() *session {
 // as ephemeral die with the session, like those of the claims.
 func (c *Client) Conn() *zk.Conn { return c.newest().conn }
 
+// Path returns the full path of the node at path, an absolute path below the
+// client's namespace, for requests on Conn and for people; Path("/") is the
+// namespace's own node. It does not check the path.
+func (c *Client) Path(path string) string { return fullPath(c.settings.namespace, path) }
+
 // SessionTimeout is the session timeout T that the servers granted, for the
 // newest session.
 func (c *Client) SessionTimeout() time.Duration { return c.newest().timeout() }
@@ -253,10 +292,12 @@ func (c *Client) SessionID() int64 { return c.newest().sessionID() }
 // nothing.
 func (c *Client) Ledger() int {
 	s := c.newest()
-	if s.ctx.Err() != nil {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over != nil {
 		return 0 // its nodes die with it
 	}
-	return s.ledger.size()
+	return len(s.ledger.places)
 }
 
 // DroppedEvents is how many events the trace and the log have missed because

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -67,45 +68,65 @@ func (l *Line) read(ctx context.Context, s *session, name string) (Contender, er
 
 // Contenders returns who stands in line, the first one first, as the server that
 // this client is connected to sees it: others may have come and gone. An empty
-// line, and a missing one, have none. It costs one read, and one for each.
+// line, and a missing one, have none. It costs one read, and one for each, up to 96 of
+// which are on their way at the same time.
 func (l *Line) Contenders(ctx context.Context) (contenders []Contender, err error) {
 	err = l.look(ctx, func(s *session) error {
 		contenders = nil
-		children, _, err := s.children(ctx, l.path)
-		if errors.Is(err, zk.ErrNoNode) {
-			return nil
-		}
+		lst, err := s.list(ctx, l.path)
 		if err != nil {
 			return err
 		}
-		members, err := l.order(ctx, s, parseMembers(children))
+		members, err := l.order(ctx, s, slices.Clone(lst.members))
 		if err != nil {
 			return err
 		}
-		for _, m := range members {
-			c, err := l.read(ctx, s, m.name)
-			if errors.Is(err, zk.ErrNoNode) {
-				continue
-			}
-			if err != nil {
-				return err
-			}
-			contenders = append(contenders, c)
-		}
-		return nil
+		contenders, err = l.readAll(ctx, s, members)
+		return err
 	})
 	return contenders, err
+}
+
+// readAll reads members, and leaves out those that are gone.
+func (l *Line) readAll(ctx context.Context, s *session, members []member) ([]Contender, error) {
+	all := make([]Contender, len(members))
+	errs := make([]error, len(members))
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	indexes := make([]int, len(members))
+	for i := range indexes {
+		indexes[i] = i
+	}
+	err := each(s, indexes, func(i int) {
+		all[i], errs[i] = l.read(ctx, s, members[i].name)
+		if errs[i] != nil && !errors.Is(errs[i], zk.ErrNoNode) {
+			cancel(errs[i]) // the others are of no use
+		}
+	})
+	if cause := context.Cause(ctx); cause != nil {
+		return nil, cause
+	}
+	if err != nil {
+		return nil, &Error{Op: "read", Path: l.path, Err: err}
+	}
+	contenders := make([]Contender, 0, len(all))
+	for i, c := range all {
+		if errs[i] == nil {
+			contenders = append(contenders, c)
+		}
+	}
+	return contenders, nil
 }
 
 // First returns who is first in line, as the server that this client is connected
 // to sees it, or ErrEmpty. It costs two reads.
 func (l *Line) First(ctx context.Context) (first Contender, err error) {
 	err = l.look(ctx, func(s *session) error {
-		children, _, err := s.children(ctx, l.path)
-		if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		lst, err := s.list(ctx, l.path)
+		if err != nil {
 			return err
 		}
-		front, found, err := l.front(ctx, s, parseMembers(children))
+		front, found, err := l.front(ctx, s, slices.Clone(lst.members))
 		if err == nil && !found {
 			err = &Error{Op: "read", Path: l.path, Err: ErrEmpty}
 		}
@@ -136,12 +157,12 @@ func (l *Line) Front(ctx context.Context) (front Front, err error) {
 
 func (l *Line) watchFront(ctx context.Context, s *session) (Front, error) {
 	for {
-		children, _, err := s.children(ctx, l.path)
-		missing := errors.Is(err, zk.ErrNoNode)
-		if err != nil && !missing {
+		lst, err := s.list(ctx, l.path)
+		if err != nil {
 			return Front{}, err
 		}
-		front, found, err := l.front(ctx, s, parseMembers(children))
+		missing := lst.parent == nil
+		front, found, err := l.front(ctx, s, slices.Clone(lst.members))
 		if err != nil {
 			return Front{}, err
 		}
@@ -153,21 +174,21 @@ func (l *Line) watchFront(ctx context.Context, s *session) (Front, error) {
 			path, kind = l.path, watchChildren
 		}
 		w, err := s.watch(ctx, path, kind)
-		if errors.Is(err, zk.ErrNoNode) || brokenOff(err) && s.ctx.Err() == nil && ctx.Err() == nil {
+		if errors.Is(err, zk.ErrNoNode) {
 			continue
 		}
 		if err != nil {
-			return Front{}, &Error{Op: "watch", Path: path, Err: err}
+			return Front{}, err
 		}
 		if found {
 			return Front{Contender: front, Changed: w.fired}, nil
 		}
 		// Somebody may have come before the watch was set, who will not trip it.
-		children, _, err = s.children(ctx, l.path)
-		if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		lst, err = s.list(ctx, l.path)
+		if err != nil {
 			return Front{}, err
 		}
-		if errors.Is(err, zk.ErrNoNode) == missing && len(parseMembers(children)) == 0 {
+		if (lst.parent == nil) == missing && len(lst.members) == 0 {
 			return Front{Empty: true, Changed: w.fired}, nil
 		}
 	}
@@ -190,7 +211,7 @@ func (c *Client) look(ctx context.Context, path string, reads func(*session) err
 			return &Error{Op: "read", Path: path, Err: withCtx(ctx, err)}
 		}
 		err = reads(s)
-		if err == nil || s.ctx.Err() == nil || ctx.Err() != nil {
+		if err == nil || s.ended() == nil || ctx.Err() != nil {
 			if err != nil {
 				err = withCtx(ctx, err)
 			}

@@ -54,6 +54,7 @@ type trust struct {
 	answered   []time.Time      // when answered packets were sent, ascending and thinned
 	roundTrips [2]time.Duration // of the last two proofs
 	until      time.Time        // the largest deadline of all proofs
+	proved     time.Time        // when the last proof was sent
 }
 
 func newTrust(timeout time.Duration) *trust { return &trust{timeout: timeout} }
@@ -104,12 +105,20 @@ func (t *trust) packet(sent time.Time) {
 func (t *trust) proof(sent, answered time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.proved = sent
 	t.roundTrips[0], t.roundTrips[1] = t.roundTrips[1], answered.Sub(sent)
 	gap := longestGap(t.answered, sent, t.timeout/4)
 	until := deadlineAfter(t.timeout, sent, gap, max(t.roundTrips[0], t.roundTrips[1]))
 	if until.After(t.until) {
 		t.until = until
 	}
+}
+
+// lastProof is when the last proof was sent, zero before the first.
+func (t *trust) lastProof() time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.proved
 }
 
 // deadline is the instant at which belief ends, zero before the first proof.

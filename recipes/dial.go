@@ -30,16 +30,22 @@ type dialer struct {
 	servers  []string // host:port; names are resolved at each dial
 	connect  func(conn net.Conn, server string, greetBy time.Time) net.Conn
 	ctx      context.Context // done when no more connections are to be made
+	blocking strays          // what runs code that may block: dials, closes of connections, parents of contexts
 
-	mu       sync.Mutex       // guards what follows
-	next     int              // index of the server to try next
-	misses   int              // attempts since a connection has lasted
-	since    time.Time        // when the last handshake has succeeded, zero once the next attempt is made
-	timeout  time.Duration    // T: asked for, then negotiated
-	attached bool             // the session exists
-	failures map[string]error // by server: why the last attempt came to nothing
-	flush    bool             // requests that were not sent are to be given back
-	mute     bool             // a handshake was not answered since one last was
+	mu       sync.Mutex           // guards what follows
+	next     int                  // index of the server to try next
+	misses   int                  // attempts since a connection has lasted
+	since    time.Time            // when the last handshake has succeeded, zero once the next attempt is made
+	timeout  time.Duration        // T: asked for, then negotiated
+	attached bool                 // the session exists
+	failures map[string]error     // by server: why the last attempt came to nothing
+	mute     bool                 // a handshake was not answered since one last was
+	tried    map[string]time.Time // by server: when it was last dialled
+	left     time.Time            // when a server was last left that served the session
+	jitter   time.Duration        // drawn when left was set
+	hello    []byte               // the last reply to a handshake, as it came
+	giving   bool                 // requests that were not sent are to be given back
+	returns  bool                 // the client is connected to what gives them back, and to no server
 }
 
 // Init is part of zk.HostProvider. The servers are known already, and shuffled.
@@ -54,33 +60,57 @@ func (d *dialer) Next() (server string, retryStart bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	server = d.servers[d.next]
-	d.next = (d.next + 1) % len(d.servers)
-	flush := d.flush
-	d.flush = false
-	return server, flush || d.ctx.Err() != nil
+	if !d.giving {
+		d.next = (d.next + 1) % len(d.servers)
+	}
+	return server, d.ctx.Err() != nil
 }
 
-// giveBack has the client fail the requests that wait in its queue with
-// zk.ErrNoServer, which it does at the end of a full round.
-func (d *dialer) giveBack() {
+// mayLeave returns for how long the session has to stay with its server although that is
+// silent, or 0. Of an ensemble that as a whole takes longer than T/8 to answer, every
+// client would leave server after server, and lose with each connection the answers that
+// were on their way. So a server is left at most once in T/2, and for one that was not
+// tried in T/2; one that has no other is left for a new connection to itself. If the
+// result is 0, it is taken that the server is left now.
+func (d *dialer) mayLeave(now time.Time) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.flush = true
+	stay := d.left.Add(d.timeout/2 + d.jitter).Sub(now)
+	if tried, ok := d.tried[d.servers[d.next]]; ok && len(d.servers) > 1 {
+		stay = max(stay, tried.Add(d.timeout/2).Sub(now))
+	}
+	if stay > 0 {
+		return stay
+	}
+	d.left, d.jitter = now, rand.N(d.timeout/8)
+	return 0
 }
 
 // Connected is part of zk.HostProvider: the handshake has succeeded.
 func (d *dialer) Connected() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.returns {
+		return
+	}
 	d.since = time.Now()
 	d.attached = true
 	clear(d.failures)
-	d.mute, d.flush = false, false
+	d.mute, d.giving = false, false
 }
 
 // dial is the client's Dialer.
 func (d *dialer) dial(network, server string, _ time.Duration) (net.Conn, error) {
 	d.mu.Lock()
+	d.returns = d.giving && d.hello != nil
+	if d.returns {
+		d.giving = false
+		hello := d.hello
+		d.mu.Unlock()
+		return d.returning(hello), nil
+	}
+	d.giving = false
+	d.tried[server] = time.Now()
 	// A server that shakes hands and hangs up, over and over, is no better than
 	// one that cannot be reached.
 	if !d.since.IsZero() && time.Since(d.since) >= d.timeout/24 {
@@ -105,7 +135,7 @@ func (d *dialer) dial(network, server string, _ time.Duration) (net.Conn, error)
 	greetBy := time.Now().Add(limit)
 	ctx, cancel := context.WithDeadline(d.ctx, greetBy)
 	defer cancel()
-	conn, err := d.open(ctx, network, server)
+	conn, err := d.openWithin(ctx, network, server)
 	if err != nil {
 		d.miss(server, err)
 		return nil, err
@@ -113,12 +143,52 @@ func (d *dialer) dial(network, server string, _ time.Duration) (net.Conn, error)
 	return d.connect(conn, server, greetBy), nil
 }
 
+// openWithin is open for a Dial, of the caller of Connect, that may take no notice of ctx.
+func (d *dialer) openWithin(ctx context.Context, network, server string) (net.Conn, error) {
+	type result struct {
+		conn net.Conn
+		err  error
+	}
+	results := make(chan result)
+	late := make(chan struct{})
+	d.blocking.run(func() {
+		conn, err := d.open(ctx, network, server)
+		select {
+		case results <- result{conn, err}:
+		case <-late:
+			if err == nil {
+				// Nobody wants it any more, nor what it has to say.
+				_ = conn.Close()
+			}
+		}
+	})
+	select {
+	case r := <-results:
+		return r.conn, r.err
+	case <-ctx.Done():
+	}
+	// What heeds ctx is about to return, with more to say than ctx has.
+	timer := time.NewTimer(10 * time.Millisecond)
+	defer timer.Stop()
+	select {
+	case r := <-results:
+		return r.conn, r.err
+	case <-timer.C:
+		close(late)
+		return nil, fmt.Errorf("the Dial of the options takes no notice of its context: %w", ctx.Err())
+	}
+}
+
+// firstHandshake bounds a dial and handshake before there is a session, however long its
+// timeout is to be: a server that says nothing for so long is not going to.
+const firstHandshake = 3 * time.Second
+
 // limits is how long dial and handshake may take, and the pause before. Until a
 // session exists nothing is at stake, and a slow first handshake may be the only
 // one to be had; after that an unanswered attempt must leave time for others.
 // The caller holds mu.
 func (d *dialer) limits() (limit, pause time.Duration) {
-	limit = d.timeout / 3
+	limit = min(d.timeout/3, firstHandshake)
 	if d.attached {
 		limit = d.timeout / 12
 	}
@@ -150,11 +220,11 @@ func (d *dialer) open(ctx context.Context, network, server string) (net.Conn, er
 	return secure, nil
 }
 
-// negotiated takes over the timeout that the server granted.
-func (d *dialer) negotiated(timeout time.Duration) {
+// greeted takes over what a server said in the handshake.
+func (d *dialer) greeted(h hello) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.timeout = timeout
+	d.timeout, d.hello = h.timeout, h.frame
 }
 
 // miss keeps why an attempt came to nothing.
@@ -187,18 +257,14 @@ func (d *dialer) why() error {
 	return errors.Join(errs...)
 }
 
-// newWire wraps a connection of the session. While a session is attached anew,
-// replies wait at the gate until its watches were sent again.
-func newWire(conn net.Conn, greetBy time.Time, gated bool, gateBound time.Duration) *wire {
-	w := &wire{
-		Conn:      conn,
-		r:         bufio.NewReaderSize(conn, 16<<10),
-		greetBy:   greetBy,
-		gateBound: gateBound,
-		closed:    make(chan struct{}),
+// newWire wraps a connection. blocking counts the goroutine that closes it.
+func newWire(conn net.Conn, greetBy time.Time, zxids zxids, blocking *strays) *wire {
+	return &wire{
+		Conn:     conn,
+		blocking: blocking,
+		r:        bufio.NewReaderSize(conn, 16<<10),
+		greetBy:  greetBy,
+		zxids:    zxids,
+		closed:   make(chan struct{}),
 	}
-	if gated {
-		w.gate = make(chan struct{})
-	}
-	return w
 }

@@ -28,12 +28,13 @@ func newTestDialer(t *testing.T, dial func(ctx context.Context, network, address
 		ctx:      ctx,
 		timeout:  stubTimeout,
 		failures: make(map[string]error),
+		tried:    make(map[string]time.Time),
 	}
 	d.connect = func(conn net.Conn, server string, greetBy time.Time) net.Conn {
-		w := newWire(conn, greetBy, false, 0)
-		w.greeted = func(h hello) error { d.negotiated(h.timeout); return nil }
+		w := newWire(conn, greetBy, zxids{}, &d.blocking)
+		w.greeted = func(h hello) error { d.greeted(h); return nil }
 		w.failed = func(err error) { d.miss(server, err) }
-		w.answered = func(time.Time) {}
+		w.answered, w.proved = func(time.Time) {}, func(_, _ time.Time) {}
 		return w
 	}
 	return d, cancel
@@ -75,12 +76,12 @@ func handshake(conn net.Conn) error {
 	return errors.Join(err, conn.Close())
 }
 
-func TestHandshakeIsBoundedByAThirdOfTheTimeoutAtFirstAndByATwelfthOnceAttached(t *testing.T) {
+func TestHandshakeIsBoundedByThreeSecondsAtFirstAndByATwelfthOfTheTimeoutOnceAttached(t *testing.T) {
 	for name, attached := range map[string]bool{"at first": false, "once attached": true} {
 		for _, takes := range []time.Duration{0, 700 * time.Millisecond} { // dial and handshake share the bound
 			bubble(t, func(t *testing.T) {
 				d, _ := newTestDialer(t, mute(t, takes), "zk1:2181")
-				want := stubTimeout / 3
+				want := 3 * time.Second
 				if attached {
 					d.Connected()
 					want = stubTimeout / 12
@@ -95,13 +96,13 @@ func TestHandshakeIsBoundedByAThirdOfTheTimeoutAtFirstAndByATwelfthOnceAttached(
 	}
 }
 
-func TestDialIsBoundedByAThirdOfTheTimeoutAtFirstAndByATwelfthOnceAttached(t *testing.T) {
+func TestDialIsBoundedByThreeSecondsAtFirstAndByATwelfthOfTheTimeoutOnceAttached(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		d, _ := newTestDialer(t, endless, "zk1:2181", "zk2:2181")
 		began := time.Now()
 		_, err := d.nextConn()
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.Equal(t, stubTimeout/3, time.Since(began))
+		require.Equal(t, 3*time.Second, time.Since(began))
 
 		d.Connected()
 		began = time.Now()
@@ -114,11 +115,14 @@ func TestDialIsBoundedByAThirdOfTheTimeoutAtFirstAndByATwelfthOnceAttached(t *te
 func TestBoundsFollowTheNegotiatedTimeout(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		d, _ := newTestDialer(t, endless, "zk1:2181", "zk2:2181")
-		d.negotiated(24 * time.Second)
-		began := time.Now()
-		_, err := d.nextConn()
-		require.Error(t, err)
-		require.Equal(t, 8*time.Second, time.Since(began))
+		for granted, bound := range map[time.Duration]time.Duration{24 * time.Second: 3 * time.Second, 6 * time.Second: 2 * time.Second} {
+			d.misses = 0
+			d.greeted(hello{timeout: granted})
+			began := time.Now()
+			_, err := d.nextConn()
+			require.Error(t, err)
+			require.Equal(t, bound, time.Since(began))
+		}
 	})
 }
 
@@ -159,7 +163,7 @@ func TestPauseBetweenAttemptsGrowsAndIsBounded(t *testing.T) {
 	} {
 		bubble(t, func(t *testing.T) {
 			d, _ := newTestDialer(t, unreachable, "a:1", "b:1")
-			d.negotiated(timeout)
+			d.greeted(hello{timeout: timeout})
 			for round := range 100 {
 				for range 2 {
 					began := time.Now()
@@ -307,6 +311,43 @@ func TestTLSHandshakeThatIsNeverAnsweredEndsAtTheBound(t *testing.T) {
 		began := time.Now()
 		_, err := d.nextConn()
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.Equal(t, stubTimeout/3, time.Since(began))
+		require.Equal(t, 3*time.Second, time.Since(began))
+	})
+}
+
+func TestSilentServerIsLeftOnceInHalfATimeoutForOneThatWasNotTried(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		d, _ := newTestDialer(t, mute(t, 0), "zk1:2181", "zk2:2181", "zk3:2181")
+		_, err := d.nextConn()
+		require.NoError(t, err)
+		d.Connected()
+		require.Zero(t, d.mayLeave(time.Now()), "zk2 was not tried")
+		for _, waited := range []time.Duration{0, stubTimeout / 4} {
+			time.Sleep(waited)
+			stay := d.mayLeave(time.Now())
+			require.Positive(t, stay)
+			require.LessOrEqual(t, stay, stubTimeout/2+stubTimeout/8, "with jitter")
+		}
+		time.Sleep(stubTimeout/4 + stubTimeout/8)
+		require.Zero(t, d.mayLeave(time.Now()))
+
+		time.Sleep(stubTimeout)
+		for range 2 { // zk2 and zk3 do not answer, and so zk1 is next
+			_, err = d.nextConn()
+			require.NoError(t, err)
+		}
+		time.Sleep(stubTimeout / 8)
+		require.Zero(t, d.mayLeave(time.Now()), "zk1 was tried long ago")
+	})
+}
+
+func TestOnlyServerIsLeftForANewConnectionToItself(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		d, _ := newTestDialer(t, mute(t, 0), "zk1:2181")
+		_, err := d.nextConn()
+		require.NoError(t, err)
+		d.Connected()
+		require.Zero(t, d.mayLeave(time.Now()), "also when it was connected a moment ago")
+		require.Positive(t, d.mayLeave(time.Now()), "but once in T/2")
 	})
 }

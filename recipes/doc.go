@@ -16,8 +16,11 @@
 //     leader's. Where one fails, the token is what is left.
 //   - A node that somebody deletes or writes to by hand ends its claim when that is seen, which is after others may have
 //     been granted it. The same goes for a session that an operator closes.
-//   - Tokens rise within one history of the ensemble. After a restore from a backup or a wipe they start lower: gates
-//     then refuse until an operator resets them.
+//   - Tokens rise within one history of the ensemble. After a restore from a backup or a wipe they start lower, and the
+//     same tokens are granted again. A gate refuses those below its high-water mark and admits an equal one. A guard that
+//     is given the id of the history ([Client.History]) detects a wipe, and refuses with fencing.ErrOtherHistory until an
+//     operator resets it. A restore brings the old id back: delete the node lockkeeper-history, at the root of each
+//     namespace, as a step of the restore.
 //   - Claims of one Client share its session, and are lost together when it is.
 //
 // # The states of a claim
@@ -54,7 +57,12 @@
 //	connection reset, one         keeps the claim: the session goes to another  keeps its place
 //	server killed                 server; what mends within T/4 is ridden out
 //	server frozen                 the same: a request unanswered for T/8 has    the same
-//	                              the server left; other servers get T/12 each
+//	                              the server left, at most once in T/2 and for
+//	                              one that was not tried in T/2, or for itself if
+//	                              it is the only one; a dial and
+//	                              handshake get T/12
+//	every server slow: writes     keeps the claim, as long as a write is        the same
+//	take T/8 and more             answered within about T/4
 //	cut off, both ways or one     told at the deadline; others can hold it      waits on, until its context ends; over
 //	                              once the ensemble expires the session, T      T away, the session is expired and it
 //	                              to T + a tick after it last heard of it       joins again, at the end
@@ -67,10 +75,12 @@
 //	                                                                            old node if that has not expired yet
 //	session expired, as a server  ErrSessionExpired, for all claims of the      joins again in the next session, at the
 //	says                          client                                        end
-//	own node deleted or written   ErrDeleted with the next heartbeat that       joins again at the end, at once
-//	to by hand                    checks the node: within T/6, T/3 at most for
-//	                              one younger than T/6; at once if it was
-//	                              waited with, or the session has over 128
+//	own node deleted or written   ErrDeleted with the next heartbeat that       joins again at the end, immediately
+//	to by an operator             checks the node: within T/6, T/3 at most for
+//	                              one younger than T/6; immediately if it was
+//	                              waited with, or if the session has more nodes
+//	                              than one heartbeat checks (128, or 64 KiB of
+//	                              paths), as their nodes are then watched
 //	parent deleted by hand        as the own node, which went with it           the same, below a new parent
 //	parent reaped, being empty    does not happen to it                         does not happen to it; the next join
 //	                                                                            makes the parent again
@@ -98,7 +108,8 @@
 //	credentials refused in a      the claim was lost with the session before    the server's error; the client opens no
 //	further session                                                             further session
 //	ensemble wiped or restored    told at the deadline: servers refuse a        joins again in a new session, after 2 T;
-//	                              client that has seen more than they have      tokens start lower
+//	                              client that has seen more than they have      tokens start lower and recur; the history
+//	                                                                            id of a wiped ensemble is another
 //
 // A session with neither holder nor waiter has no heartbeats. It leaves a frozen server when a request was not answered
 // for T/8, and where nothing is asked, when the ZooKeeper client misses the answer to its ping, within 2T/3.
@@ -133,18 +144,28 @@
 //     since, takes three requests to make, and more if those above it are missing too. Heartbeats
 //     begin with the first join, at once: one more write for a short cycle, and never more than six in T.
 //   - Where the parent has data of somebody else, or may not be written: a create, a read and a listing to join.
-//   - Where others are in line: a join lists them all and sets two watches, and a release costs the delete and one
-//     listing by the next in line, whom alone it wakes. A listing has about 28 bytes for each: 140 KB with 5 000.
+//   - Where others are in line: a join watches the node with the number before its own, and its own, which the next
+//     contender of the same client shares. It lists the queue only if no node of this library has that number. A release
+//     costs the delete and one listing by the next in line, whom alone it wakes. Waiters of one client that need a listing
+//     at the same time share it. A listing has about 56 bytes for the first contender of a session and 28 for each other:
+//     140 to 280 KB with 5 000.
+//   - A client has 128 requests on their way at most, and heartbeats beside them: however many callers it has, a heartbeat
+//     stands behind 128 requests. 32 of them are kept for Check, Commit and releases, which do not wait for a burst of
+//     joins. What [Client.Conn] sends is not counted.
+//   - A try that fails reads the queue and the first contender, and creates nothing: of several that find the queue empty
+//     one joins, and the others are refused by the parent's version. Where the parent may not be written, several can
+//     create a node, and all but the first delete theirs.
 //   - In this process: one connection and, in the ZooKeeper client, two buffers of 1.5 MiB for each session.
 //   - 2³¹ joins below one parent, which at 1 000 a second is 25 days without a pause, as an empty container is reaped and
 //     its numbers begin anew. ZooKeeper's counter does not wrap then but sticks, and sequence numbers say nothing any
 //     more. From 2³¹ − 2²⁰ on, contenders are ordered by czxid, which takes a read for each that was not read before,
-//     and names carry a nonce. Contenders of other libraries in the same line do not know that.
+//     and every name has a nonce. Contenders of other libraries in the same line do not know that.
 //
 // # Nodes
 //
-// Contenders are ephemeral sequential children of the line's node, named <czxid of the parent, base 36>-lock-<number>.
-// The parent's czxid keeps names from recurring when a parent is reaped and made again. Children named …lock-<number> or
+// Contenders are ephemeral sequential children of the line's node, named <czxid of the parent, base 36>-lock-<number>, or
+// <czxid>-<nonce>-lock-<number> where the session has no other contender in that line. No name is given twice, also when
+// a parent is reaped or deleted and made again: docs/protocol.md says why. Children named …lock-<number> or
 // …__lock__<number> are contenders, whoever made them; all others are ignored. So a lock and an election on the same path
 // exclude each other, and contenders of some other libraries can stand in the same line: docs/versions-and-migration.md
 // says which. Parents are made as container nodes, which the servers remove some time after their last child, and as
@@ -155,5 +176,5 @@
 //
 // Package lock and package election for what to call; package fencing for the token; package epoch for state in ZooKeeper;
 // [Options] for what can be set; [Trace] for what can be watched; docs/protocol.md for why the deadline and the join are
-// right; then deadline.go, join.go, wait.go and keeper.go.
+// right; then deadline.go, join.go, wait.go and owner.go.
 package recipes

@@ -6,10 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
-
-	"github.com/go-zookeeper/zk"
 )
 
 // errExpired is the ErrSessionExpired of a session that a server has said to be
@@ -93,61 +89,4 @@ func withCtx(ctx context.Context, err error) error {
 		err = fmt.Errorf("%w: %w", ctx.Err(), err)
 	}
 	return err
-}
-
-// An outcome is what an error says about the request that it answers.
-type outcome int
-
-const (
-	done    outcome = iota // the server carried it out
-	refused                // the server said no: nothing was changed
-	unsent                 // it never left this process
-	unknown                // it may or may not have been carried out
-)
-
-// stated are the answers that only a server can give. Everything that is not
-// listed here is unknown: a broken connection shows itself in many shapes, raw
-// errors of the network among them, and none of them says what happened.
-var stated = []error{
-	zk.ErrNoNode, zk.ErrNodeExists, zk.ErrNotEmpty, zk.ErrBadVersion, zk.ErrNoAuth,
-	zk.ErrInvalidACL, zk.ErrNoChildrenForEphemerals, zk.ErrSessionExpired,
-	zk.ErrAuthFailed, zk.ErrBadArguments,
-}
-
-// unsentErr wraps the reason why a request was never sent.
-type unsentErr struct{ error }
-
-func (e unsentErr) Unwrap() error { return e.error }
-
-func outcomeOf(err error) outcome {
-	switch {
-	case err == nil:
-		return done
-	case errors.Is(err, ErrUncertain):
-		return unknown // whatever else it says
-	}
-	var u unsentErr
-	if errors.As(err, &u) || errors.Is(err, zk.ErrNoServer) || errors.Is(err, zk.ErrInvalidPath) || errors.Is(err, zk.ErrShortBuffer) {
-		return unsent
-	}
-	for _, s := range stated {
-		if errors.Is(err, s) {
-			return refused
-		}
-	}
-	return unknown
-}
-
-// brokenOff says that a request failed with its connection, so that asking again
-// on the next one may help. Its outcome is unknown.
-func brokenOff(err error) bool {
-	var u unsentErr
-	// The error of a context that has timed out passes for one of the network.
-	if errors.As(err, &u) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return false
-	}
-	var network net.Error
-	return errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, zk.ErrClosing) ||
-		errors.Is(err, net.ErrClosed) || errors.Is(err, io.ErrClosedPipe) || errors.Is(err, io.EOF) ||
-		errors.As(err, &network)
 }

@@ -6,9 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 )
@@ -28,26 +25,49 @@ type view struct {
 // node's path and the parent's Stat as of that moment: the zxid of the write is
 // the new node's czxid, the parent's czxid verifies the name, and the number of
 // children may show that the line was empty.
-func (l *Line) join(ctx context.Context, s *session) (p *place, alone bool, err error) {
+//
+// The tag is what this client believes, and in another life of the parent the
+// numbers begin anew: a name of tag and number alone could be that of a claim,
+// of this client or another, whose node went with the parent. Its Commit, Check
+// and heartbeats would take the new node for its own. So a plain name is given
+// only where the transaction begins with a check of a node that the session is
+// known to have in this life of the parent, and fails as a whole in another. A
+// session that has none puts a nonce into the name.
+//
+// With a version of the parent other than -1 the join is carried out only while the
+// parent has that version, which each join of this library raises: errContended says
+// that it has not, and nothing was created.
+func (l *Line) join(ctx context.Context, s *session, version int32) (p *place, alone bool, err error) {
+	missed := false // a witness has failed: the next one might, too
 	for {
 		v, err := l.learn(ctx, s)
 		if err != nil {
 			return nil, false, err
 		}
+		// Until it is sent a better name may be had. Of a burst of joins all but the
+		// first few wait for their turn, and find the nodes of those.
+		mine, err := s.takeTurn(ctx, contender)
+		if err != nil {
+			return nil, false, &Error{Op: "join", Path: l.path, Err: unsentErr{err}}
+		}
+		var witness *place
+		if !v.late && !missed {
+			witness = s.witness(l.path, v.tag)
+		}
 		p := newPlace(l.path, v.tag, l.client.nonces.next())
 		data := l.scribe.record(p.nonce)
-		p.inName, p.highest = v.late, v.highest
-		s.ledger.enter(p)
+		p.inName, p.highest = witness == nil, v.highest
+		s.enter(p)
 
 		var parent *zk.Stat
 		if v.ours {
-			parent, err = l.joinAndWrite(ctx, s, p, data)
+			parent, err = l.joinAndWrite(ctx, s, mine, p, witness, data, version)
 		} else {
-			err = l.joinOnly(ctx, s, p, data)
+			err = l.joinOnly(ctx, s, mine, p, witness, data)
 		}
 		switch {
 		case err == nil:
-			l.saw([]member{p.member})
+			l.sawOwn(p)
 			s.joined(p)
 			if parent != nil && parent.Czxid != v.tag {
 				// The name belongs to another life of the parent, and may recur.
@@ -64,9 +84,22 @@ func (l *Line) join(ctx context.Context, s *session) (p *place, alone bool, err 
 				l.abandon(s, p)
 				return nil, false, &Error{Op: "join", Path: l.path, Err: ctx.Err()}
 			}
+			if parent != nil || witness != nil {
+				p.verified = true
+				s.vouch(p)
+			}
 			return p, parent != nil && parent.NumChildren == 1, nil
+		case errors.Is(err, errMissed):
+			s.cleared(p)
+			missed = true
+			if s.lost(witness) {
+				l.forget() // perhaps with its parent
+			}
+		case errors.Is(err, errContended):
+			s.cleared(p)
+			return nil, false, err
 		case errors.Is(err, errNotOurs):
-			s.ledger.clear(p)
+			s.cleared(p)
 			l.notOurs()
 		case outcomeOf(err) == unknown:
 			found, findErr := l.recover(ctx, s, p, err)
@@ -78,25 +111,29 @@ func (l *Line) join(ctx context.Context, s *session) (p *place, alone bool, err 
 				return nil, false, &Error{Op: "join", Path: l.path, Err: err}
 			}
 			if found {
-				l.saw([]member{p.member})
+				l.sawOwn(p)
 				if p.recurs() {
 					l.abandon(s, p)
 					continue
 				}
+				if witness != nil {
+					p.verified = true
+					s.vouch(p)
+				}
 				return p, false, nil
 			}
 		case errors.Is(err, zk.ErrNoNode):
-			s.ledger.clear(p)
+			s.cleared(p)
 			l.forget()
 		case errors.Is(err, zk.ErrNodeExists):
 			// The counter has stuck: the name needs something of its own.
-			s.ledger.clear(p)
+			s.cleared(p)
 			if v.late {
 				return nil, false, &Error{Op: "join", Path: l.path, Err: err}
 			}
 			l.stuck()
 		default:
-			s.ledger.clear(p)
+			s.cleared(p)
 			return nil, false, &Error{Op: "join", Path: l.path, Err: err}
 		}
 	}
@@ -110,11 +147,11 @@ func (p *place) recurs() bool { return p.member.late() && !p.inName }
 // recover finds out what became of a create that was not answered. If it was
 // carried out, the place is ours as if it had been answered.
 func (l *Line) recover(ctx context.Context, s *session, p *place, cause error) (found bool, err error) {
-	if ctx.Err() == nil && s.ctx.Err() == nil {
+	if ctx.Err() == nil && s.ended() == nil {
 		found, err = s.find(ctx, p)
 		l.client.report.recovered(l.path, found, err)
 		if err == nil && !found {
-			s.ledger.clear(p)
+			s.cleared(p)
 			return false, nil
 		}
 		if err == nil {
@@ -129,43 +166,78 @@ func (l *Line) recover(ctx context.Context, s *session, p *place, cause error) (
 // errNotOurs says that the parent's data may not be written by us.
 var errNotOurs = errors.New("parent may not be written")
 
-// joinAndWrite joins in one round trip.
-func (l *Line) joinAndWrite(ctx context.Context, s *session, p *place, data []byte) (parent *zk.Stat, err error) {
-	prefix := p.line + "/" + namePrefix(p.tag, p.nameNonce())
-	var sent time.Time
-	results, err := callThrough(ctx, s, func(conn *zk.Conn) ([]zk.MultiResponse, error) {
-		sent = time.Now()
-		return conn.Multi(
-			&zk.CreateRequest{Path: prefix, Data: data, Acl: l.client.settings.acl, Flags: zk.FlagEphemeral | zk.FlagSequence},
-			&zk.SetDataRequest{Path: p.line, Data: []byte(parentMark), Version: -1},
-		)
+// errContended says that another contender has joined since the parent was read.
+var errContended = errors.New("another contender has joined meanwhile")
+
+// errMissed says that a join's witness was not there, and that nothing was created.
+var errMissed = errors.New("no node of the session in this life of the parent")
+
+// witnessed puts a check of the witness, if there is one, before the operations
+// of a join.
+func witnessed(witness *place, ops ...any) []any {
+	if witness == nil {
+		return ops
+	}
+	return append([]any{&zk.CheckVersionRequest{Path: witness.path, Version: 0}}, ops...)
+}
+
+// joinResults takes the witness's result off those of a join, whose error is err.
+func joinResults(witness *place, results []zk.MultiResponse, err error) ([]zk.MultiResponse, error) {
+	if witness == nil || len(results) == 0 {
+		return results, err
+	}
+	if own := results[0].Error; errors.Is(own, zk.ErrNoNode) || errors.Is(own, zk.ErrBadVersion) {
+		err = errMissed
+	}
+	return results[1:], err
+}
+
+// joinAndWrite joins in one round trip. It ends the turn.
+func (l *Line) joinAndWrite(ctx context.Context, s *session, mine turn, p, witness *place, data []byte, version int32) (parent *zk.Stat, err error) {
+	ops := witnessed(witness,
+		&zk.CreateRequest{Path: p.prefix(), Data: data, Acl: l.client.settings.acl, Flags: zk.FlagEphemeral | zk.FlagSequence},
+		&zk.SetDataRequest{Path: p.line, Data: []byte(parentMark), Version: version},
+	)
+	results, err := callInTurn(ctx, s, contender, mine, func(conn *zk.Conn) ([]zk.MultiResponse, error) {
+		return conn.Multi(ops...)
 	})
+	results, err = joinResults(witness, results, err)
 	if err != nil {
 		if len(results) == 2 && results[0].Error == nil && errors.Is(err, zk.ErrNoAuth) {
 			return nil, errNotOurs
 		}
+		if len(results) == 2 && results[0].Error == nil && errors.Is(err, zk.ErrBadVersion) {
+			return nil, errContended
+		}
 		return nil, err
 	}
-	s.trust.proof(sent, time.Now())
 	if len(results) != 2 || results[1].Stat == nil {
-		return nil, fmt.Errorf("server answered a transaction of 2 operations with %d results", len(results))
+		return nil, fmt.Errorf("server answered a join of 2 operations with %d results", len(results))
 	}
 	return results[1].Stat, p.know(results[0].String, results[1].Stat.Mzxid)
 }
 
 // joinOnly joins where the parent's data is not ours to write: the reply has the
-// path alone, and the czxid takes a read of the own node.
-func (l *Line) joinOnly(ctx context.Context, s *session, p *place, data []byte) error {
-	prefix := p.line + "/" + namePrefix(p.tag, p.nameNonce())
-	var sent time.Time
-	path, err := callThrough(ctx, s, func(conn *zk.Conn) (string, error) {
-		sent = time.Now()
-		return conn.Create(prefix, data, zk.FlagEphemeral|zk.FlagSequence, l.client.settings.acl)
+// path alone, and the czxid takes a read of the own node. It ends the turn.
+func (l *Line) joinOnly(ctx context.Context, s *session, mine turn, p, witness *place, data []byte) error {
+	create := &zk.CreateRequest{Path: p.prefix(), Data: data, Acl: l.client.settings.acl, Flags: zk.FlagEphemeral | zk.FlagSequence}
+	path, err := callInTurn(ctx, s, contender, mine, func(conn *zk.Conn) (string, error) {
+		if witness == nil {
+			return conn.Create(create.Path, create.Data, create.Flags, create.Acl)
+		}
+		results, err := conn.Multi(witnessed(witness, create)...)
+		results, err = joinResults(witness, results, err)
+		if err == nil && len(results) != 1 {
+			err = fmt.Errorf("server answered a join of 1 operation with %d results", len(results))
+		}
+		if err != nil {
+			return "", err
+		}
+		return results[0].String, nil
 	})
 	if err != nil {
 		return err
 	}
-	s.trust.proof(sent, time.Now())
 	_, stat, err := s.get(ctx, path)
 	if err != nil {
 		// It exists, or did: what is known of it is enough to take it away.
@@ -173,6 +245,10 @@ func (l *Line) joinOnly(ctx context.Context, s *session, p *place, data []byte) 
 	}
 	return p.know(path, stat.Czxid)
 }
+
+// prefix is what the path of the place's node begins with: the server adds the
+// number.
+func (p *place) prefix() string { return p.line + "/" + namePrefix(p.tag, p.nameNonce()) }
 
 // nameNonce is what the name has besides the tag.
 func (p *place) nameNonce() string {
@@ -183,15 +259,11 @@ func (p *place) nameNonce() string {
 }
 
 // joined notes that the place's node exists, for a caller that still wants it.
-//
-// If another place was held with a node of that name, the parent was deleted with all
-// that was below it, and made again: its numbers have begun anew, and this join did not
-// know yet. The other's node is gone, and heartbeats would take this one for it.
 func (s *session) joined(p *place) {
-	if former := s.ledger.heldAt(p.path); former != nil {
-		s.bereave(former)
-	}
-	if only := s.ledger.joined(p); only {
+	s.mu.Lock()
+	only := s.ledger.joined(p)
+	s.mu.Unlock()
+	if only {
 		s.lookForBeat()
 	}
 }
@@ -206,23 +278,43 @@ func (l *Line) learn(ctx context.Context, s *session) (view, error) {
 		if known {
 			return v, nil
 		}
-		data, stat, err := s.get(ctx, l.path)
-		if errors.Is(err, zk.ErrNoNode) {
-			if err := s.createParents(ctx, l.path, []byte(parentMark)); err != nil {
-				return view{}, err
-			}
-			continue
-		}
+		parent, err := s.parents.ask(ctx, s, l.path, struct{}{}, func([]struct{}) (parent, error) { return s.readParent(l.path) })
 		if err != nil {
+			if ctx.Err() != nil {
+				err = &Error{Op: "read", Path: l.path, Err: ctx.Err()}
+			}
 			return view{}, err
 		}
 		l.mu.Lock()
-		if !l.known || l.parent != stat.Czxid {
+		if !l.known || l.parent != parent.czxid {
 			// Numbers begin anew in each life of the parent.
-			l.parent, l.highest, l.late, l.known = stat.Czxid, -1, false, true
-			l.ours = len(data) == 0 || string(data) == parentMark
+			l.parent, l.highest, l.late, l.known = parent.czxid, -1, false, true
+			l.ours = parent.ours
 		}
 		l.mu.Unlock()
+	}
+}
+
+// A parent is what a server shows of the node below which contenders queue.
+type parent struct {
+	czxid int64
+	ours  bool // its data is empty or this library's, and so may be written
+}
+
+// readParent reads the node at path, and makes it if it is missing.
+func (s *session) readParent(path string) (parent, error) {
+	for {
+		data, stat, err := s.get(s.ctx, path)
+		switch {
+		case errors.Is(err, zk.ErrNoNode):
+			if err := s.createParents(s.ctx, path, []byte(parentMark)); err != nil {
+				return parent{}, err
+			}
+		case err != nil:
+			return parent{}, err
+		default:
+			return parent{stat.Czxid, len(data) == 0 || string(data) == parentMark}, nil
+		}
 	}
 }
 
@@ -247,21 +339,24 @@ func (l *Line) stuck() {
 	l.late = true
 }
 
-// saw notes the numbers that were given out. Those in names that are not ours may
-// not come from the parent's counter.
-func (l *Line) saw(members []member) {
+// saw notes what is known of the numbers given out in that life of the parent. late
+// says that they say nothing any more.
+func (l *Line) saw(parent int64, highest int32, late bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	prefix := strconv.FormatInt(l.parent, 36) + "-"
-	for _, m := range members {
-		switch {
-		case !strings.HasPrefix(m.name, prefix):
-		case m.late():
-			l.late = true
-		default:
-			l.highest = max(l.highest, m.sequence)
-		}
+	if parent == l.parent {
+		l.highest = max(l.highest, highest)
+		l.late = l.late || late
 	}
+}
+
+// sawOwn is saw for the node of a place.
+func (l *Line) sawOwn(p *place) {
+	if p.member.late() {
+		l.saw(p.tag, -1, true)
+		return
+	}
+	l.saw(p.tag, p.member.sequence, false)
 }
 
 // createParents makes the node at path, and those above it, as containers, which
@@ -279,12 +374,12 @@ func (s *session) createParents(ctx context.Context, path string, data []byte) e
 }
 
 func (s *session) createParent(ctx context.Context, path string, data []byte) error {
-	_, err := read(ctx, s, "create", path, func(conn *zk.Conn) (string, error) {
+	_, err := ask(ctx, s, "create", path, func(conn *zk.Conn) (string, error) {
 		return conn.CreateContainer(path, data, zk.FlagContainer, s.settings.acl)
 	})
 	if outcomeOf(err) == unknown && !brokenOff(err) && ctx.Err() == nil {
 		// An answer without a name: what a server without containers gives.
-		_, err = read(ctx, s, "create", path, func(conn *zk.Conn) (string, error) {
+		_, err = ask(ctx, s, "create", path, func(conn *zk.Conn) (string, error) {
 			return conn.Create(path, data, 0, s.settings.acl)
 		})
 	}

@@ -8,7 +8,9 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -238,13 +240,12 @@ func TestJoinBelowARecreatedParentIsNoGrant(t *testing.T) {
 		again, err := line.Claim(t.Context())
 		require.NoError(t, err)
 		require.NotEqual(t, claim.Path(), again.Path())
-		require.Contains(t, again.Path(), "/l/"+namePrefix(parent, ""))
+		require.Contains(t, again.Path(), "/l/"+strconv.FormatInt(parent, 36)+"-")
 		require.Equal(t, []string{again.Path()}, s.line(), "the node with the old tag is gone")
 	})
 }
 
-// The join that finds out has made the name anew that the claim's node had: heartbeats would find it there.
-func TestClaimIsToldAtOnceWhenAJoinOfItsClientMakesTheNameOfItsNodeAnew(t *testing.T) {
+func TestClaimIsNotifiedImmediatelyWhenAJoinOfItsClientMissesItsNode(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStub(t)
 		client := s.connect(t, s.options())
@@ -265,6 +266,203 @@ func TestClaimIsToldAtOnceWhenAJoinOfItsClientMakesTheNameOfItsNodeAnew(t *testi
 	})
 }
 
+// recreate deletes the parent with everything below it, as an operator does, and
+// makes it again, with that many numbers given out already.
+func (s *stub) recreate(data string, numbers int32) {
+	for _, path := range s.line() {
+		s.delete(path)
+	}
+	s.delete("/l")
+	s.make("/l", data)
+	s.count(numbers)
+}
+
+// An operator deletes the parent with everything below it, and other clients have
+// made it again. A client that has not heard of it joins with the tag of the
+// parent's former life, and gets the number that a claim had in that life. The
+// claim has not heard of it either.
+func TestLostClaimCommitsNothingWhileAStaleJoinIsUnderWay(t *testing.T) {
+	for name, joiner := range map[string]func(own, other *Line) *Line{
+		"of its own client": func(own, _ *Line) *Line { return own },
+		"of another client": func(_, other *Line) *Line { return other },
+	} {
+		for _, data := range []string{parentMark, "theirs"} {
+			t.Run(name+", parent's data: "+data, func(t *testing.T) {
+				bubble(t, func(t *testing.T) {
+					s := newStub(t)
+					s.make("/state", "old")
+					s.make("/l", data)
+					own := newLine(t, s.connect(t, s.options()), nil)
+					other := newLine(t, s.connect(t, s.options()), nil)
+					for _, line := range []*Line{own, other} {
+						claim, err := line.Claim(t.Context())
+						require.NoError(t, err)
+						require.NoError(t, line.Release(t.Context(), claim))
+					}
+					claim, err := own.Claim(t.Context())
+					require.NoError(t, err)
+					s.recreate(data, claim.place.member.sequence)
+					s.on(once(lose))
+					joining := claiming(t.Context(), joiner(own, other))
+					synctest.Wait()
+					_, err = claim.Commit(t.Context(), setState("stale"))
+					require.ErrorIs(t, err, ErrDeleted)
+					require.Equal(t, "old", string(s.node("/state").data))
+					require.ErrorIs(t, claim.Check(t.Context()), ErrDeleted)
+					require.NoError(t, (<-joining).err)
+				})
+			})
+		}
+	}
+}
+
+// Two joins of one session are sent before either is answered. The parent is
+// deleted and made again between them.
+func TestLostClaimCommitsNothingWhileAJoinThatWasSentWithItsOwnIsUnderWay(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		s.make("/state", "old")
+		line := newLine(t, s.connect(t, s.options()), nil)
+		first, err := line.Claim(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, line.Release(t.Context(), first))
+		var joins atomic.Int32
+		s.on(func(r stubRequest) verdict {
+			if !r.creates() {
+				return answer
+			}
+			switch joins.Add(1) {
+			case 1:
+				time.Sleep(time.Millisecond) // until the other is sent
+			case 2:
+				time.Sleep(time.Millisecond) // until the first is answered
+				s.recreate(parentMark, first.place.member.sequence+1)
+				return lose
+			}
+			return answer
+		})
+		joining := []<-chan granted{claiming(t.Context(), line), claiming(t.Context(), line)}
+		time.Sleep(10 * time.Millisecond)
+		require.Equal(t, int32(2), joins.Load())
+		var claim *Claim
+		for _, result := range joining {
+			select {
+			case g := <-result:
+				require.NoError(t, g.err)
+				claim = g.claim
+			default:
+			}
+		}
+		require.NotNil(t, claim)
+		_, err = claim.Commit(t.Context(), setState("stale"))
+		require.ErrorIs(t, err, ErrDeleted)
+		require.Equal(t, "old", string(s.node("/state").data))
+	})
+}
+
+// Under the guard of a node that stands in the same life of the parent names are
+// plain, and their order says who is ahead.
+func TestJoinBesideANodeOfItsSessionChecksItAndHasAPlainName(t *testing.T) {
+	for _, data := range []string{parentMark, "theirs"} {
+		bubble(t, func(t *testing.T) {
+			s := newStub(t)
+			parent := s.make("/l", data)
+			line := newLine(t, s.connect(t, s.options()), nil)
+			first, err := line.Claim(t.Context())
+			require.NoError(t, err)
+			var waiting []<-chan granted
+			for range 3 {
+				waiting = append(waiting, claiming(t.Context(), line))
+				synctest.Wait()
+			}
+			joins := s.seen(stubRequest.creates)
+			require.Len(t, joins, 4, data)
+			before := first.Path()
+			for i, r := range joins[1:] {
+				require.Equal(t, stubOp{kind: opCheck, path: before}, r.ops[0], data)
+				before = fmt.Sprintf("/l/%s%010d", namePrefix(parent, ""), i+1)
+				require.Contains(t, s.line(), before, data)
+			}
+			require.NoError(t, line.Release(t.Context(), first))
+			for _, result := range waiting {
+				g := <-result
+				require.NoError(t, g.err)
+				require.NoError(t, line.Release(t.Context(), g.claim))
+			}
+		})
+	}
+}
+
+func TestJoinWhoseWitnessIsMissedIsMadeOnceMoreWithoutOne(t *testing.T) {
+	for _, data := range []string{parentMark, "theirs"} {
+		for _, released := range []bool{true, false} {
+			bubble(t, func(t *testing.T) {
+				s := newStub(t)
+				s.make("/l", data)
+				client := s.connect(t, s.options())
+				line := newLine(t, client, nil)
+				first, err := line.Claim(t.Context())
+				require.NoError(t, err)
+				reads := func() int {
+					return len(s.seen(func(r stubRequest) bool { return r.op == opGetData && r.ops[0].path == "/l" }))
+				}
+				before := reads()
+				s.on(func(r stubRequest) verdict {
+					if r.creates() && len(s.seen(stubRequest.creates)) == 2 {
+						if released {
+							first.session.part(first.place)
+						}
+						s.delete(first.Path())
+					}
+					return answer
+				})
+				joining := claiming(t.Context(), line)
+				synctest.Wait()
+				g := <-joining
+				require.NoError(t, g.err)
+				require.Len(t, s.seen(stubRequest.creates), 3, "once more, and no oftener")
+				require.Equal(t, []string{g.claim.Path()}, s.line())
+				if released {
+					require.NoError(t, first.Err(), "that its node is missing says nothing")
+					require.Equal(t, before, reads())
+				} else {
+					require.ErrorIs(t, first.Err(), ErrDeleted)
+					require.Equal(t, before+1, reads(), "it may be another parent")
+				}
+				first.session.cleared(first.place)
+				require.Equal(t, 1, client.Ledger())
+			})
+		}
+	}
+}
+
+// The create happened under the parent of the checked node, or not at all.
+func TestLostReplyOfAJoinBesideANodeOfItsSessionIsFoundAgain(t *testing.T) {
+	for _, data := range []string{parentMark, "theirs"} {
+		for _, v := range []verdict{cutBefore, cutAfter} {
+			bubble(t, func(t *testing.T) {
+				s := newStub(t)
+				s.make("/l", data)
+				client := s.connect(t, s.options())
+				line := newLine(t, client, nil)
+				first, err := line.Claim(t.Context())
+				require.NoError(t, err)
+				s.on(once(v))
+				joining := claiming(t.Context(), line)
+				requireWaiting(t, joining, "somebody is ahead")
+				time.Sleep(stubTimeout / 2)
+				require.Len(t, s.line(), 2)
+				require.NoError(t, line.Release(t.Context(), first))
+				g := <-joining
+				require.NoError(t, g.err)
+				require.NoError(t, line.Release(t.Context(), g.claim))
+				require.Empty(t, s.line())
+				require.Zero(t, client.Ledger())
+			})
+		}
+	}
+}
+
 // Its numbers have begun anew: the node's is lower than those that were seen.
 func TestLostReplyOfCreateBelowARecreatedParentIsFoundAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -283,7 +481,7 @@ func TestLostReplyOfCreateBelowARecreatedParentIsFoundAgain(t *testing.T) {
 		defer cancel()
 		claim, err := line.Claim(ctx)
 		require.NoError(t, err)
-		require.Contains(t, claim.Path(), "/l/"+namePrefix(parent, ""))
+		require.Contains(t, claim.Path(), "/l/"+strconv.FormatInt(parent, 36)+"-")
 		require.Equal(t, []string{claim.Path()}, s.line(), "the node with the old tag is gone")
 		require.Equal(t, 1, client.Ledger())
 	})
@@ -414,7 +612,7 @@ func TestStuckCounterStillExcludesAndStillServes(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStub(t)
 		s.make("/l", parentMark)
-		s.count("/l", math.MaxInt32-3)
+		s.count(math.MaxInt32 - 3)
 		holders, served := 0, 0
 		var tokens []int64
 		var wg sync.WaitGroup
@@ -449,24 +647,33 @@ func TestStuckCounterStillExcludesAndStillServes(t *testing.T) {
 	})
 }
 
-// The first join that is given such a number did not know, and has to be repeated.
-func TestLateNumberNeverStandsAloneInTheNameOfAClaim(t *testing.T) {
+// The first plain name that is given such a number has to be given up again.
+func TestLateNumberNeverStandsAloneInTheNameOfAContender(t *testing.T) {
 	for name, v := range map[string]verdict{"answered": answer, "reply lost": cutAfter} {
 		bubble(t, func(t *testing.T) {
 			s := newStub(t)
 			parent := s.make("/l", parentMark)
-			s.count("/l", lateSequence-1)
+			s.count(lateSequence - 2)
 			line := newLine(t, s.connect(t, s.options()), nil)
-			for i := range 3 {
+			first, err := line.Claim(t.Context())
+			require.NoError(t, err)
+			var waiting []<-chan granted
+			for range 3 {
 				s.on(once(v))
-				claim, err := line.Claim(t.Context())
-				require.NoError(t, err)
-				plain := fmt.Sprintf("/l/%s%010d", namePrefix(parent, ""), claim.place.member.sequence)
-				require.Equal(t, claim.place.member.late(), claim.Path() != plain, "%s: %s", name, claim.Path())
-				require.Equal(t, i > 0, claim.place.member.late())
-				require.Equal(t, []string{claim.Path()}, s.line())
-				require.NoError(t, line.Release(t.Context(), claim))
+				waiting = append(waiting, claiming(t.Context(), line))
+				time.Sleep(stubTimeout / 2)
 			}
+			require.Len(t, s.line(), 4, name)
+			require.NoError(t, line.Release(t.Context(), first))
+			for i, result := range waiting {
+				g := <-result
+				require.NoError(t, g.err)
+				plain := fmt.Sprintf("/l/%s%010d", namePrefix(parent, ""), g.claim.place.member.sequence)
+				require.Equal(t, i > 0, g.claim.place.member.late(), name)
+				require.Equal(t, i > 0, g.claim.Path() != plain, "%s: %s", name, g.claim.Path())
+				require.NoError(t, line.Release(t.Context(), g.claim))
+			}
+			require.Empty(t, s.line(), name)
 		})
 	}
 }
@@ -475,7 +682,7 @@ func TestLostReplyOfCreateAtTheStuckCounterIsFoundAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStub(t)
 		s.make("/l", parentMark)
-		s.count("/l", math.MaxInt32)
+		s.count(math.MaxInt32)
 		client := s.connect(t, s.options())
 		line := newLine(t, client, nil)
 		for range 3 {

@@ -4,8 +4,6 @@ package recipes
 
 import (
 	"math"
-	"slices"
-	"sync"
 	"time"
 )
 
@@ -14,174 +12,192 @@ type standing int
 
 const (
 	joining  standing = iota // the create is on its way
-	doubtful                 // the create's outcome is unknown, and nobody waits for the place
+	doubtful                 // the create's outcome is unknown, and no caller waits for the place
 	held                     // the node exists, and is waited with or held
 	parting                  // the node exists, and its holder is deleting it
 	leaving                  // the node may exist, and must go
 	cleared                  // no node exists
 )
 
+// A life is that of a parent, from its creation until it is deleted.
+type life struct {
+	line string // path of the parent
+	tag  int64  // its czxid
+}
+
 // A ledger is every node that may exist in a session, from before its creation
 // is asked for until its deletion is confirmed. Whatever goes wrong in between,
 // a node that is in the ledger will be deleted; when the session is over, the
-// ledger goes with it. Safe for concurrent use.
+// ledger goes with it. It decides and does no I/O. Guarded by session.mu.
 type ledger struct {
-	mu       sync.Mutex // guards what follows, and place.standing
-	places   map[*place]struct{}
-	byPath   map[string]*place // those that are held
-	sweeping bool
-	notUntil time.Time // no sweep before, after one that left something
+	places map[*place]struct{}
+	owed   map[*place]struct{} // those whose node is to be deleted: doubtful and leaving
+	byPath map[string]*place   // those that are held
+	held   []*place            // the same, in the order in which heartbeats check them
+	next   int                 // in held: the first one that the next heartbeat checks
+
+	youngest map[life]*place // of those that are held and vouch, linked by place.older and younger
 }
 
 func newLedger() ledger {
-	return ledger{places: make(map[*place]struct{}), byPath: make(map[string]*place)}
+	return ledger{
+		places:   make(map[*place]struct{}),
+		owed:     make(map[*place]struct{}),
+		byPath:   make(map[string]*place),
+		youngest: make(map[life]*place),
+	}
 }
 
 // enter notes a place whose node is about to be created.
 func (l *ledger) enter(p *place) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	p.standing = joining
 	l.places[p] = struct{}{}
 }
 
-// joined notes that the place's node exists. It says whether the place is now the
+// joined notes that the place's node exists. It reports whether the place is now the
 // only one that is held; one that was given up meanwhile is not.
 func (l *ledger) joined(p *place) (only bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	switch p.standing {
 	case joining:
 		p.standing, p.since = held, time.Now()
 		l.byPath[p.path] = p
-		return len(l.byPath) == 1
+		p.index = len(l.held)
+		l.held = append(l.held, p)
+		return len(l.held) == 1
 	case doubtful:
 		p.standing = leaving
 	}
 	return false
 }
 
+// unhold forgets what is kept of places that are held.
+func (l *ledger) unhold(p *place) {
+	if l.byPath[p.path] == p {
+		delete(l.byPath, p.path)
+	}
+	last := len(l.held) - 1
+	l.held[p.index] = l.held[last]
+	l.held[p.index].index = p.index
+	l.held[last] = nil
+	l.held = l.held[:last]
+	if !p.vouches {
+		return
+	}
+	p.vouches = false
+	if p.older != nil {
+		p.older.younger = p.younger
+	}
+	switch {
+	case p.younger != nil:
+		p.younger.older = p.older
+	case p.older != nil:
+		l.youngest[p.life()] = p.older
+	default:
+		delete(l.youngest, p.life())
+	}
+	p.older, p.younger = nil, nil
+}
+
+// vouch notes that the place's node was made in the life of the parent that its
+// name says. As long as the node is there, so is that life of the parent: no name
+// is made in another one without a nonce.
+func (l *ledger) vouch(p *place) {
+	if p.standing != held || p.vouches {
+		return
+	}
+	p.vouches = true
+	p.older = l.youngest[p.life()]
+	if p.older != nil {
+		p.older.younger = p
+	}
+	l.youngest[p.life()] = p
+}
+
+// witness is a place whose node a join is to check, to be carried out only in that
+// life of the parent: nil if none vouches for it. It is the youngest, which as a
+// rule is released last.
+func (l *ledger) witness(line string, tag int64) *place { return l.youngest[life{line, tag}] }
+
 // leave notes that the place is no longer wanted: its node is to be deleted, once
 // it is known.
 func (l *ledger) leave(p *place) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	switch p.standing {
 	case held:
+		l.unhold(p)
 		p.standing = leaving
-		delete(l.byPath, p.path)
 	case parting:
 		p.standing = leaving
 	case joining:
 		p.standing = doubtful
+	default:
+		return
 	}
+	l.owed[p] = struct{}{}
 }
 
-// part notes that the holder is about to delete the place's node itself.
-func (l *ledger) part(p *place) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if p.standing == held {
-		p.standing = parting
-		delete(l.byPath, p.path)
+// part notes that a caller is about to delete the place's node itself. It reports
+// whether the caller may: a node that is not held is somebody else's to delete.
+func (l *ledger) part(p *place) bool {
+	if p.standing != held {
+		return false
 	}
+	l.unhold(p)
+	p.standing = parting
+	return true
 }
 
-// clear notes that no node of the place exists.
-func (l *ledger) clear(p *place) {
-	l.mu.Lock()
-	already := p.standing == cleared
-	if p.standing == held {
-		delete(l.byPath, p.path)
+// clear notes that no node of the place exists. It reports whether that is news.
+func (l *ledger) clear(p *place) bool {
+	was := p.standing
+	if was == held {
+		l.unhold(p)
 	}
 	p.standing = cleared
 	delete(l.places, p)
-	l.mu.Unlock()
-	if !already {
-		close(p.gone)
+	delete(l.owed, p)
+	return was != cleared
+}
+
+// picks returns the places that a heartbeat checks, at most as many as fit, and all
+// of them in a few heartbeats: they take turns. wanted come first.
+//
+// Those that have been held only since before come last: they were proved by their
+// creation, and under a quick succession of locks one of them would be gone again by
+// the time that it is checked.
+func (l *ledger) picks(before time.Time, wanted []*place) (picked []*place) {
+	size := 3*4 + 9 // length, xid and operation, and the end of the transaction
+	fits := func(p *place) bool {
+		size += 9 + 4 + len(p.path) + 4 // type, done and error; the path with its length; version
+		return len(picked) == 0 || len(picked) < maxChecks && size <= maxCheckBytes
 	}
-}
-
-// size is how many nodes may exist.
-func (l *ledger) size() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.places)
-}
-
-// anyHeld says whether standing would return any.
-func (l *ledger) anyHeld() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.byPath) > 0
-}
-
-// isHeld says whether the place is waited with or held.
-func (l *ledger) isHeld(p *place) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return p.standing == held
-}
-
-// heldAt is the place that is held with the node at path, nil if none is.
-func (l *ledger) heldAt(path string) *place {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.byPath[path]
-}
-
-// suspect notes that the node at path has changed, and says whether a place stands
-// on it.
-func (l *ledger) suspect(path string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	p := l.byPath[path]
-	if p != nil {
-		p.suspected = true
-	}
-	return p != nil
-}
-
-// standing returns the places that are waited with or held, at most as many as
-// fit, and how many there are in all. First come those whose node has changed,
-// then those that have stood since before, taking turns. Those that are younger
-// were proved by their creation, and under a quick succession of locks one of
-// them would be gone again by the time that it is checked: they come only where
-// there are no others.
-func (l *ledger) standing(before time.Time, fit int) (picked []*place, all int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var old, young []*place
-	for _, p := range l.byPath {
-		switch {
-		case p.suspected:
-			p.suspected = false
+	for _, p := range wanted {
+		if p.standing == held && fits(p) {
 			picked = append(picked, p)
-		case p.since.Before(before):
-			old = append(old, p)
-		default:
-			young = append(young, p)
 		}
 	}
-	if len(old) == 0 && len(picked) == 0 {
-		old = young
+	for n := range l.held {
+		i := (l.next + n) % len(l.held)
+		p := l.held[i]
+		if !p.since.Before(before) {
+			continue
+		}
+		if !fits(p) {
+			l.next = i
+			return picked
+		}
+		picked = append(picked, p)
 	}
-	slices.SortFunc(old, func(a, b *place) int { return a.checked.Compare(b.checked) })
-	picked = append(picked, old...)
-	picked = picked[:min(len(picked), fit)]
-	for _, p := range picked {
-		p.checked = time.Now()
+	l.next = 0
+	if len(picked) == 0 && len(l.held) > 0 {
+		picked = append(picked, l.held[len(l.held)-1]) // a young one rather than none
 	}
-	return picked, len(l.byPath)
+	return picked
 }
 
-// unwatched returns held places whose own node nobody watches, and notes that
-// somebody does from now on.
-func (l *ledger) unwatched() []*place {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var places []*place
-	for _, p := range l.byPath {
+// unwatched returns places that are held whose own node is not watched, and notes
+// that it is from now on.
+func (l *ledger) unwatched() (places []*place) {
+	for _, p := range l.held {
 		if !p.watched {
 			p.watched = true
 			places = append(places, p)
@@ -190,59 +206,16 @@ func (l *ledger) unwatched() []*place {
 	return places
 }
 
-// unwatch takes back that somebody watches the place's node.
-func (l *ledger) unwatch(p *place) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	p.watched = false
-}
-
-// keep has the place's node stay until then, although it will be owed.
-func (l *ledger) keep(p *place, until time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	p.keptUntil = until
-}
-
-// hasten takes back what keep said.
-func (l *ledger) hasten(p *place) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	p.keptUntil = time.Time{}
-}
-
-// startSweep returns the places whose nodes are owed a deletion, and marks the
-// sweep as begun; or none, and how long to wait.
-func (l *ledger) startSweep(now time.Time) (owed []*place, wait time.Duration) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.sweeping || len(l.places) == len(l.byPath) {
-		return nil, math.MaxInt64
-	}
+// due returns the places whose nodes are to be deleted by now, or none, and how long
+// to wait.
+func (l *ledger) due(now time.Time) (due []*place, wait time.Duration) {
 	wait = math.MaxInt64
-	for p := range l.places {
-		if p.standing != leaving && p.standing != doubtful {
+	for p := range l.owed {
+		if left := p.notBefore.Sub(now); left > 0 {
+			wait = min(wait, left)
 			continue
 		}
-		if kept := p.keptUntil.Sub(now); kept > 0 {
-			wait = min(wait, kept)
-			continue
-		}
-		owed = append(owed, p)
+		due = append(due, p)
 	}
-	if len(owed) == 0 {
-		return nil, wait
-	}
-	if wait := l.notUntil.Sub(now); wait > 0 {
-		return nil, wait
-	}
-	l.sweeping = true
-	return owed, 0
-}
-
-// endSweep notes that the sweep is over, and when the next may begin.
-func (l *ledger) endSweep(notUntil time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.sweeping, l.notUntil = false, notUntil
+	return due, wait
 }

@@ -5,28 +5,18 @@ package recipes
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 )
 
-func gone(p *place) bool {
-	select {
-	case <-p.gone:
-		return true
-	default:
-		return false
-	}
-}
-
-// owed is what a sweep that begins now would delete.
+// owed is what is to be deleted now.
 func owed(l *ledger) []*place {
-	places, _ := l.startSweep(time.Now())
-	if len(places) > 0 {
-		l.endSweep(time.Time{})
-	}
+	places, _ := l.due(time.Now())
 	return places
 }
 
@@ -37,29 +27,22 @@ func placeAt(name string) *place {
 	return p
 }
 
-func standingIn(l *ledger, before time.Time) []*place {
-	places, _ := l.standing(before, maxChecks)
-	return places
-}
-
-func heldIn(l *ledger) []*place { return standingIn(l, time.Now()) }
+func heldIn(l *ledger) []*place { return l.picks(time.Now().Add(time.Hour), nil) }
 
 func TestPlaceIsInTheLedgerFromBeforeItsCreateUntilItsDeletionIsConfirmed(t *testing.T) {
 	l := newLedger()
 	p := placeAt("n")
 	l.enter(p)
-	require.Equal(t, 1, l.size())
+	require.Equal(t, 1, len(l.places))
 	require.True(t, l.joined(p), "the only one that is held")
-	require.True(t, l.isHeld(p))
+	require.Equal(t, held, p.standing)
 	require.Empty(t, owed(&l))
 	l.leave(p)
-	require.False(t, l.isHeld(p))
-	require.Equal(t, 1, l.size(), "owed is not gone")
+	require.NotEqual(t, held, p.standing)
+	require.Equal(t, 1, len(l.places), "owed is not gone")
 	require.Equal(t, []*place{p}, owed(&l))
-	require.False(t, gone(p))
-	l.clear(p)
-	require.Zero(t, l.size())
-	require.True(t, gone(p))
+	require.True(t, l.clear(p), "that is news")
+	require.Empty(t, l.places)
 	require.Empty(t, owed(&l))
 }
 
@@ -68,12 +51,12 @@ func TestOnlyTheFirstHeldPlaceIsTheOnlyOne(t *testing.T) {
 	a, b := placeAt("a"), placeAt("b")
 	l.enter(a)
 	l.enter(b)
-	require.False(t, l.anyHeld())
+	require.Empty(t, l.held)
 	require.True(t, l.joined(a))
 	require.False(t, l.joined(b))
 	l.leave(a)
 	l.leave(b)
-	require.False(t, l.anyHeld())
+	require.Empty(t, l.held)
 	c := placeAt("c")
 	l.enter(c)
 	require.True(t, l.joined(c), "those that are owed are not held")
@@ -88,7 +71,7 @@ func TestPlaceGivenUpWhoseCreateIsNeverAnsweredIsSwept(t *testing.T) {
 	require.False(t, l.joined(p), "nobody waits for it any more")
 	require.Equal(t, []*place{p}, owed(&l), "found, and to be deleted")
 	l.clear(p)
-	require.Zero(t, l.size())
+	require.Zero(t, len(l.places))
 }
 
 func TestPlaceWhoseOutcomeIsUnknownIsNotSweptWhileItIsWanted(t *testing.T) {
@@ -106,10 +89,10 @@ func TestPlaceThatIsBeingReleasedIsNeitherCheckedNorSwept(t *testing.T) {
 	l.enter(p)
 	l.joined(p)
 	l.part(p)
-	require.False(t, l.anyHeld())
+	require.Empty(t, l.held)
 	require.Empty(t, heldIn(&l))
 	require.Empty(t, owed(&l))
-	require.Equal(t, 1, l.size())
+	require.Equal(t, 1, len(l.places))
 	l.leave(p) // the release has failed
 	require.Equal(t, []*place{p}, owed(&l))
 }
@@ -120,36 +103,33 @@ func TestClearedPlaceStaysCleared(t *testing.T) {
 	l.enter(p)
 	l.joined(p)
 	l.clear(p)
-	require.NotPanics(t, func() { l.clear(p) }, "gone is closed once")
+	require.False(t, l.clear(p), "that is known")
 	l.leave(p)
 	l.part(p)
 	require.False(t, l.joined(p))
-	require.Zero(t, l.size())
-	require.False(t, l.anyHeld())
+	require.Zero(t, len(l.places))
+	require.Empty(t, l.held)
 	require.Empty(t, owed(&l))
 	require.Equal(t, cleared, p.standing)
 }
 
-func TestSweepsDoNotOverlapAndKeepTheirDistance(t *testing.T) {
+func TestNodeIsNotDeletedBeforeItsTime(t *testing.T) {
 	l := newLedger()
 	now := time.Now()
-	p := placeAt("n")
-	l.enter(p)
-	l.joined(p)
-	_, wait := l.startSweep(now)
+	early, kept := placeAt("early"), placeAt("kept")
+	_, wait := l.due(now)
 	require.Equal(t, time.Duration(math.MaxInt64), wait, "nothing to wait for")
-	l.leave(p)
-	places, _ := l.startSweep(now)
-	require.Len(t, places, 1)
-	places, wait = l.startSweep(now)
-	require.Empty(t, places, "one is under way")
-	require.Equal(t, time.Duration(math.MaxInt64), wait)
-	l.endSweep(now.Add(time.Second))
-	places, wait = l.startSweep(now)
-	require.Empty(t, places)
+	for _, p := range []*place{early, kept} {
+		l.enter(p)
+		l.joined(p)
+		l.leave(p)
+	}
+	kept.notBefore = now.Add(time.Second)
+	due, wait := l.due(now)
+	require.Equal(t, []*place{early}, due, "one node that has to wait keeps no other")
 	require.Equal(t, time.Second, wait)
-	places, _ = l.startSweep(now.Add(time.Second))
-	require.Len(t, places, 1)
+	due, _ = l.due(now.Add(time.Second))
+	require.ElementsMatch(t, []*place{early, kept}, due)
 }
 
 func TestHeartbeatsCheckPlacesThatHaveStoodForAWhile(t *testing.T) {
@@ -161,9 +141,9 @@ func TestHeartbeatsCheckPlacesThatHaveStoodForAWhile(t *testing.T) {
 	}
 	now := time.Now()
 	old.since, recent.since = now.Add(-time.Second), now
-	require.Equal(t, []*place{old}, standingIn(&l, now))
+	require.Equal(t, []*place{old}, l.picks(now, nil))
 	l.leave(old)
-	require.Equal(t, []*place{recent}, standingIn(&l, now), "rather a recent one than none")
+	require.Equal(t, []*place{recent}, l.picks(now, nil), "rather a recent one than none")
 }
 
 // A model of the promise: whatever the order of events, a node that may exist is
@@ -177,10 +157,11 @@ func TestLedgerAgreesWithACountAfterAnyOrderOfEvents(t *testing.T) {
 			places[i] = placeAt(strconv.Itoa(i))
 			l.enter(places[i])
 		}
-		for range 40 {
+		var vouched []*place // in that order
+		for range 60 {
 			p := places[r.IntN(len(places))]
 			was := p.standing
-			switch r.IntN(4) {
+			switch r.IntN(5) {
 			case 0:
 				l.joined(p)
 			case 1:
@@ -189,7 +170,19 @@ func TestLedgerAgreesWithACountAfterAnyOrderOfEvents(t *testing.T) {
 				l.part(p)
 			case 3:
 				l.clear(p)
+			case 4:
+				l.vouch(p)
+				if !slices.Contains(vouched, p) {
+					vouched = append(vouched, p)
+				}
 			}
+			vouched = slices.DeleteFunc(vouched, func(p *place) bool { return p.standing != held })
+			var youngest *place
+			if len(vouched) > 0 {
+				youngest = vouched[len(vouched)-1]
+			}
+			require.Same(t, youngest, l.witness("/l", 1))
+			require.Nil(t, l.witness("/l", 2))
 			holding, known := 0, 0
 			for _, p := range places {
 				if p.standing == held {
@@ -198,11 +191,10 @@ func TestLedgerAgreesWithACountAfterAnyOrderOfEvents(t *testing.T) {
 				if p.standing != cleared {
 					known++
 				}
-				require.Equal(t, p.standing == cleared, gone(p), "seed %d", seed)
 			}
 			require.Equal(t, holding, len(l.byPath), "seed %d", seed)
-			require.Equal(t, holding > 0, l.anyHeld(), "seed %d", seed)
-			require.Equal(t, known, l.size(), "seed %d", seed)
+			require.Len(t, l.held, holding, "seed %d", seed)
+			require.Equal(t, known, len(l.places), "seed %d", seed)
 			if was == doubtful || was == leaving {
 				require.NotEqual(t, held, p.standing, "seed %d: given up is given up", seed)
 			}
@@ -210,5 +202,23 @@ func TestLedgerAgreesWithACountAfterAnyOrderOfEvents(t *testing.T) {
 				require.Contains(t, []standing{doubtful, leaving}, p.standing, "seed %d", seed)
 			}
 		}
+	}
+}
+
+func TestHeartbeatOfPathsOfAnyLengthIsBelowTheBound(t *testing.T) {
+	for length := 400; length < 700; length++ {
+		l := newLedger()
+		for i := range maxChecks {
+			p := newPlace("/l", 1, "")
+			p.path = strings.Repeat("x", length-1) + string(rune('0'+i%10))
+			l.enter(p)
+			l.joined(p)
+		}
+		picked := l.picks(time.Now().Add(time.Hour), nil)
+		require.NotEmpty(t, picked)
+		// Length of the frame, xid, operation; type, done, error, length of the path,
+		// version of each; type, done, error at the end.
+		size := 4 + 4 + 4 + len(picked)*(4+1+4+4+length+4) + 4 + 1 + 4
+		require.LessOrEqual(t, size, maxCheckBytes, "%d paths of %d bytes", len(picked), length)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -130,7 +131,7 @@ func (l *Line) contend(ctx context.Context, attempt func(context.Context, *sessi
 		if ctx.Err() != nil {
 			return nil, &Error{Op: "claim", Path: l.path, Err: withCtx(ctx, err)}
 		}
-		switch cause := context.Cause(s.ctx); {
+		switch cause := s.ended(); {
 		case errors.Is(cause, ErrClosed):
 			return nil, &Error{Op: "claim", Path: l.path, Err: cause}
 		case cause != nil:
@@ -145,7 +146,7 @@ func (l *Line) contend(ctx context.Context, attempt func(context.Context, *sessi
 
 // claimIn is Claim within one session.
 func (l *Line) claimIn(ctx context.Context, s *session) (*Claim, error) {
-	p, alone, err := l.join(ctx, s)
+	p, alone, err := l.join(ctx, s, -1)
 	if err != nil {
 		return nil, err
 	}
@@ -163,34 +164,51 @@ func (l *Line) claimIn(ctx context.Context, s *session) (*Claim, error) {
 }
 
 // tryIn is Try within one session.
+//
+// Of many that try for a free line at the same moment one joins, and the others create
+// nothing: the nodes of losers that have yet to leave would keep each other, and
+// everybody else, from a line that is free.
 func (l *Line) tryIn(ctx context.Context, s *session) (*Claim, error) {
-	children, _, err := s.children(ctx, l.path)
-	if err != nil && !errors.Is(err, zk.ErrNoNode) {
-		return nil, err
-	}
-	front, found, err := l.front(ctx, s, parseMembers(children))
-	switch {
-	case err != nil:
-		return nil, err
-	case found:
-		return nil, &BusyError{Path: l.path, Front: front}
-	}
-	p, alone, err := l.join(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	if !alone {
-		// Somebody may have come between the listing and the create.
-		if err := l.inTheWay(ctx, s, p); err != nil {
-			l.abandon(s, p)
+	for {
+		lst, err := s.list(ctx, l.path)
+		if err != nil {
 			return nil, err
 		}
+		front, found, err := l.front(ctx, s, slices.Clone(lst.members))
+		switch {
+		case err != nil:
+			return nil, err
+		case found:
+			return nil, &BusyError{Path: l.path, Front: front}
+		}
+		version := int32(0) // of a parent that is made now
+		if lst.parent != nil {
+			version = lst.parent.Version
+		}
+		p, alone, err := l.join(ctx, s, version)
+		if errors.Is(err, errContended) {
+			if ctx.Err() != nil {
+				return nil, &Error{Op: "join", Path: l.path, Err: ctx.Err()}
+			}
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !alone {
+			// A contender that does not write the parent, of another library for one,
+			// may have come between the listing and the create.
+			if err := l.inTheWay(ctx, s, p); err != nil {
+				l.abandon(s, p)
+				return nil, err
+			}
+		}
+		c, err := s.grant(ctx, p)
+		if err != nil {
+			l.abandon(s, p)
+		}
+		return c, err
 	}
-	c, err := s.grant(ctx, p)
-	if err != nil {
-		l.abandon(s, p)
-	}
-	return c, err
 }
 
 // inTheWay is a *BusyError if somebody is ahead of the place.
@@ -241,23 +259,6 @@ func (l *Line) releaseTimeout(s *session) time.Duration {
 	return s.timeout()
 }
 
-// abandon takes the place's node away, and waits for that while a server serves
-// the session, for the release timeout at most.
-func (l *Line) abandon(s *session, p *place) {
-	s.ledger.leave(p)
-	s.poke()
-	s.mu.Lock()
-	served, detach := s.isAttached, s.detach
-	s.mu.Unlock()
-	if !served {
-		return
-	}
-	timer := time.NewTimer(l.releaseTimeout(s))
-	defer timer.Stop()
-	select {
-	case <-p.gone:
-	case <-detach:
-	case <-s.ctx.Done():
-	case <-timer.C:
-	}
-}
+// abandon deletes the place's node, and waits for that while a server serves the
+// session, for the release timeout at most.
+func (l *Line) abandon(s *session, p *place) { s.discard(p, l.releaseTimeout(s)) }

@@ -4,6 +4,7 @@ package recipes
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,13 +19,18 @@ const lateSequence = 1<<31 - 1<<20
 // namePrefix is what the name of a node begins with; the server appends the
 // sequence number. The tag is the czxid of the parent: numbers restart when a
 // parent is reaped and made again, and a name that recurred would let a late
-// delete hit a stranger. The nonce is empty until the numbers run out.
+// delete hit another client's node, and a lost claim take that for its own. The
+// tag is what the joining client believes; the nonce is left out only where that
+// is sure (see Line.join), and while numbers are unique.
 func namePrefix(tag int64, nonce string) string {
 	if nonce != "" {
 		nonce = "-" + nonce
 	}
 	return strconv.FormatInt(tag, 36) + nonce + "-lock-"
 }
+
+// sequenceSuffix is what the server appends to the name of a sequential node.
+func sequenceSuffix(sequence int32) string { return fmt.Sprintf("%010d", sequence) }
 
 // A member is a child of the parent that stands in line.
 type member struct {

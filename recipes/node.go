@@ -62,26 +62,21 @@ func (n *Node) Watch(ctx context.Context) (content Content, err error) {
 
 // watch reads after the watch is set: what was written in between trips it.
 func (n *Node) watch(ctx context.Context, s *session) (Content, error) {
-	for {
-		w, err := s.watch(ctx, n.path, watchNode)
-		if errors.Is(err, zk.ErrNoNode) {
-			w, err = s.watch(ctx, n.path, watchCreation)
-		}
-		if brokenOff(err) && s.ctx.Err() == nil && ctx.Err() == nil {
-			continue
-		}
-		if err != nil {
-			return Content{}, &Error{Op: "watch", Path: n.path, Err: err}
-		}
-		data, stat, err := s.get(ctx, n.path)
-		if errors.Is(err, zk.ErrNoNode) {
-			return Content{Changed: w.fired}, nil
-		}
-		if err != nil {
-			return Content{}, err
-		}
-		return Content{data, stat, w.fired}, nil
+	w, err := s.watch(ctx, n.path, watchNode)
+	if errors.Is(err, zk.ErrNoNode) {
+		w, err = s.watch(ctx, n.path, watchCreation)
 	}
+	if err != nil {
+		return Content{}, err
+	}
+	data, stat, err := s.get(ctx, n.path)
+	if errors.Is(err, zk.ErrNoNode) {
+		return Content{Changed: w.fired}, nil
+	}
+	if err != nil {
+		return Content{}, err
+	}
+	return Content{data, stat, w.fired}, nil
 }
 
 // errOvertaken says that somebody else has written a node since it was read.
@@ -160,7 +155,7 @@ func (n *Node) update(ctx context.Context, c *Claim, next func([]byte, *zk.Stat)
 	case missing:
 		return 0, n.create(ctx, c, written)
 	}
-	responses, err := c.Commit(ctx, &zk.SetDataRequest{Path: n.path, Data: written, Version: stat.Version})
+	responses, err := c.commit(ctx, "", []any{&zk.SetDataRequest{Path: n.path, Data: written, Version: stat.Version}})
 	switch {
 	case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode):
 		return 0, errOvertaken
@@ -172,7 +167,7 @@ func (n *Node) update(ctx context.Context, c *Claim, next func([]byte, *zk.Stat)
 
 // create makes the node, whose version then is 0.
 func (n *Node) create(ctx context.Context, c *Claim, data []byte) error {
-	_, err := c.Commit(ctx, &zk.CreateRequest{Path: n.path, Data: data, Acl: c.session.settings.acl})
+	_, err := c.commit(ctx, "", []any{&zk.CreateRequest{Path: n.path, Data: data, Acl: c.session.settings.acl}})
 	switch {
 	case errors.Is(err, zk.ErrNodeExists):
 		return errOvertaken

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/lockkeeper/lockkeeper/internal/tuning"
 )
 
 // DefaultSessionTimeout is the session timeout of those who ask for none.
@@ -29,8 +31,9 @@ type Options struct {
 	// follower or the leader is cut off: the default is for ticks of up to 2.5 s.
 	SessionTimeout time.Duration
 
-	// Namespace is put in front of every path that the recipes use: "/team-a". It
-	// is made when it is needed, as a container node.
+	// Namespace is put in front of every path that the recipes use, "/team-a", after
+	// the chroot of the connect string if there is one. It is made when it is needed,
+	// as a container node.
 	Namespace string
 
 	// ACL is given to every node that is created. The default is open to all.
@@ -48,14 +51,16 @@ type Options struct {
 	TLS *tls.Config
 
 	// Logger takes what people may have to know; the default is slog.Default.
-	// A logger that blocks delays later messages, and nothing else.
+	// A logger that blocks delays later messages, and Client.Close by 2 s at most.
 	Logger *slog.Logger
 
 	// Trace is told of what happens; nil for nobody.
 	Trace *Trace
 
 	// Dial makes the connections; the default is that of net.Dialer. It is called
-	// anew, with the name and not an address, for each attempt.
+	// anew, with the name and not an address, for each attempt. If it takes no notice
+	// of ctx, or the Close of its connections blocks, no claim is notified later for
+	// it, but its goroutine can outlive Client.Close.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	_ struct{}
@@ -85,18 +90,19 @@ type settings struct {
 	logger         *slog.Logger
 	trace          Trace
 	dial           func(ctx context.Context, network, address string) (net.Conn, error)
+	tuning         tuning.Tuning
 }
 
 func (o *Options) check(servers []string) (*settings, error) {
 	if o == nil {
 		o = &Options{}
 	}
-	checked, err := checkServers(servers)
+	addresses, chroot, err := parseServers(servers)
 	if err != nil {
 		return nil, err
 	}
 	s := &settings{
-		servers:        checked,
+		servers:        addresses,
 		sessionTimeout: o.SessionTimeout,
 		namespace:      o.Namespace,
 		acl:            slices.Clone(o.ACL),
@@ -118,6 +124,7 @@ func (o *Options) check(servers []string) (*settings, error) {
 			return nil, fmt.Errorf("namespace: %w", err)
 		}
 	}
+	s.namespace = chroot + s.namespace
 	if len(s.acl) == 0 {
 		s.acl = zk.WorldACL(zk.PermAll)
 	}

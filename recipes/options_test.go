@@ -66,6 +66,21 @@ func TestOptionsAreTakenAsTheyAre(t *testing.T) {
 	require.Equal(t, int32(zk.PermAll), s.acl[0].Perms, "later changes of the options change nothing")
 }
 
+func TestChrootIsThePrefixOfTheNamespace(t *testing.T) {
+	for _, c := range []struct{ servers, namespace, want string }{
+		{"zk1:2181,zk2:2181/app", "", "/app"},
+		{"zk1:2181,zk2:2181/app", "/team-a", "/app/team-a"},
+		{"zk1:2181,zk2:2181/", "/team-a", "/team-a"},
+	} {
+		s, err := (&Options{Namespace: c.namespace}).check([]string{c.servers})
+		require.NoError(t, err)
+		require.Equal(t, []string{"zk1:2181", "zk2:2181"}, s.servers)
+		require.Equal(t, c.want, s.namespace)
+	}
+	_, err := (&Options{Namespace: "/zookeeper"}).check([]string{"zk1/app"})
+	require.ErrorContains(t, err, `namespace: path "/zookeeper" belongs to ZooKeeper`)
+}
+
 func TestLineOptionsThatCannotBeMeantAreNamed(t *testing.T) {
 	client := &Client{settings: &settings{namespace: "/team-a"}}
 	for path, why := range map[string]string{"": `path "" is empty`, "ledger": `path "ledger" is not absolute`, "/ledger/": `path "/ledger/"`} {

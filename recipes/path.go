@@ -3,6 +3,7 @@
 package recipes
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -44,6 +45,15 @@ func checkPath(path string) error {
 	return nil
 }
 
+// fullPath returns the full path of the node at path below the namespace, which is
+// empty or an absolute path; "/" is the namespace's own node.
+func fullPath(namespace, path string) string {
+	if path == "/" && namespace != "" {
+		return namespace
+	}
+	return namespace + path
+}
+
 // parentOf returns the path of the node above path, "/" at the top.
 func parentOf(path string) string {
 	if i := strings.LastIndexByte(path, '/'); i > 0 {
@@ -52,31 +62,72 @@ func parentOf(path string) string {
 	return "/"
 }
 
-// checkServers returns servers as host:port, the port defaulting to 2181.
-func checkServers(servers []string) ([]string, error) {
-	if len(servers) == 0 {
-		return nil, fmt.Errorf("server list %q is empty", servers)
+// CheckServers returns what is wrong with a list of servers, as Connect would. It
+// asks no server.
+func CheckServers(servers []string) error {
+	_, _, err := parseServers(servers)
+	return err
+}
+
+// parseServers returns the servers of a list as host:port, the port defaulting to
+// 2181, and the chroot, empty if there is none. Each element is a server or a
+// connect string, host:port,host:port/chroot. A chroot holds for all elements, as a
+// connect string that was split at its commas has it in the last one only.
+func parseServers(list []string) (servers []string, chroot string, err error) {
+	if len(list) == 0 {
+		return nil, "", fmt.Errorf("server list %q is empty", list)
 	}
-	checked := make([]string, len(servers))
-	for i, server := range servers {
-		host, port, err := net.SplitHostPort(server)
-		if err != nil {
-			// Without a port, then. An IPv6 address without brackets is told from a
-			// host with a port by nothing but guessing, so it is refused.
-			host, port, err = net.SplitHostPort(server + ":2181")
+	for _, element := range list {
+		hosts, path := element, ""
+		if i := strings.IndexByte(element, '/'); i >= 0 {
+			hosts, path = element[:i], element[i:]
 		}
-		if err != nil {
-			return nil, fmt.Errorf("server %q is not host:port", server)
+		for _, host := range strings.Split(hosts, ",") {
+			server, err := parseServer(strings.Trim(host, " "))
+			if err != nil {
+				name := fmt.Sprintf("server %q", host)
+				if host != element {
+					name += fmt.Sprintf(" of %q", element)
+				}
+				return nil, "", fmt.Errorf("%s %w", name, err)
+			}
+			servers = append(servers, server)
 		}
-		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-			return nil, fmt.Errorf("server %q has no valid port", server)
+		switch {
+		case path == "" || path == "/":
+			continue
+		case strings.Contains(path, ","):
+			return nil, "", fmt.Errorf("chroot %q of %q has a comma: it follows the last server, once for all", path, element)
+		case chroot != "" && path != chroot:
+			return nil, "", fmt.Errorf("chroots %q and %q differ: one client has one namespace", chroot, path)
 		}
-		if !isHost(host) {
-			return nil, fmt.Errorf("server %q has no valid host", server)
+		if err := checkPath(path); err != nil {
+			return nil, "", fmt.Errorf("chroot %q of %q: %w", path, element, err)
 		}
-		checked[i] = net.JoinHostPort(host, port)
+		chroot = path
 	}
-	return checked, nil
+	return servers, chroot, nil
+}
+
+// parseServer returns a server as host:port. Its error continues a sentence whose
+// subject is the server.
+func parseServer(server string) (string, error) {
+	host, port, err := net.SplitHostPort(server)
+	if err != nil {
+		// Without a port, then. An IPv6 address without brackets is told from a
+		// host with a port by nothing but guessing, so it is refused.
+		host, port, err = net.SplitHostPort(server + ":2181")
+	}
+	if err != nil {
+		return "", errors.New("is not host:port")
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return "", errors.New("has no valid port")
+	}
+	if !isHost(host) {
+		return "", errors.New("has no valid host")
+	}
+	return net.JoinHostPort(host, port), nil
 }
 
 // isHost says whether host may be the name or the address of a server. What a

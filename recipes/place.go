@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -22,21 +23,34 @@ type place struct {
 	highest int32  // the largest number that was seen before: the node's is larger
 
 	// Set when the node is known, before the ledger is told.
-	path   string
-	member member
+	path     string
+	member   member
+	verified bool // the node belongs to the parent's life that its name says
 
 	gone     chan struct{} // closed once no node of this place exists
-	bereaved chan struct{} // closed when somebody else deleted or wrote to the node
+	bereaved chan struct{} // closed when another client deleted or wrote to the node
 
-	standing  standing  // guarded by ledger.mu
-	since     time.Time // when the node was known to exist; guarded by ledger.mu
-	checked   time.Time // by the last heartbeat; guarded by ledger.mu
-	suspected bool      // its node has changed; guarded by ledger.mu
-	watched   bool      // its node is watched; guarded by ledger.mu
-	keptUntil time.Time // when its node may be deleted; guarded by ledger.mu
-	orphaned  bool      // bereaved is closed, or about to be; guarded by session.mu
-	claim     *Claim    // once granted; guarded by session.mu
+	// Guarded by session.mu.
+	standing  standing
+	index     int       // in ledger.held, while it is held
+	since     time.Time // when the node was known to exist
+	watched   bool      // its node is watched
+	notBefore time.Time // when its node may be deleted
+	failures  int       // of its deletion, one after the other
+	stopped   bool      // the holder's work has stopped: the node need not be kept
+	vouches   bool      // for its life of the parent
+	older     *place    // that vouches for the same, nil if none
+	younger   *place    // likewise
+	orphaned  bool      // bereaved is closed, or about to be
+	claim     *Claim    // once granted
 }
+
+func newPlace(line string, tag int64, nonce string) *place {
+	return &place{line: line, tag: tag, nonce: nonce, gone: make(chan struct{}), bereaved: make(chan struct{})}
+}
+
+// life is that of the parent which the place's name says.
+func (p *place) life() life { return life{p.line, p.tag} }
 
 // know notes which node is the place's.
 func (p *place) know(path string, czxid int64) error {
@@ -49,150 +63,254 @@ func (p *place) know(path string, czxid int64) error {
 	return nil
 }
 
-// find looks for the place's node after a create that was not answered. It first
-// has a write refused: that goes through the quorum behind the create, so that
-// what the server shows afterwards is complete. The node is the one that has our
-// session and nonce: there is one at most, for a create is sent once under a nonce.
-// found is false if the create was not carried out, and then it never will be.
-func (s *session) find(ctx context.Context, p *place) (found bool, err error) {
-	flush := func(conn *zk.Conn) (struct{}, error) {
-		return struct{}{}, conn.Delete(p.line+"/"+namePrefix(p.tag, p.nonce)+"flush", -1)
-	}
-	for {
-		_, err := call(ctx, s, flush)
-		if outcomeOf(err) == refused && !errors.Is(err, zk.ErrSessionExpired) {
-			break
-		}
-		if !brokenOff(err) || ctx.Err() != nil || s.ctx.Err() != nil {
-			return false, &Error{Op: "find", Path: p.line, Err: err}
-		}
-	}
-	children, parent, err := s.children(ctx, p.line)
-	if errors.Is(err, zk.ErrNoNode) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	prefix := namePrefix(p.tag, "")
-	if p.inName {
-		prefix = namePrefix(p.tag, p.nonce)
-	}
-	for _, m := range parseMembers(children) {
-		// In another life of the parent its numbers have begun anew.
-		seen := parent.Czxid == p.tag && !m.late() && m.sequence <= p.highest
-		if seen || !strings.HasPrefix(m.name, prefix) {
-			continue
-		}
-		data, stat, err := s.get(ctx, p.line+"/"+m.name)
-		if errors.Is(err, zk.ErrNoNode) {
-			continue
-		}
-		if err != nil {
-			return false, err
-		}
-		if stat.EphemeralOwner == s.sessionID() && decodeRecord(data).Nonce == p.nonce {
-			m.czxid = stat.Czxid
-			p.path, p.member = p.line+"/"+m.name, m
-			return true, nil
-		}
-	}
-	return false, nil
+// enter notes a place whose node is about to be created.
+func (s *session) enter(p *place) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ledger.enter(p)
 }
 
-func newPlace(line string, tag int64, nonce string) *place {
-	return &place{line: line, tag: tag, nonce: nonce, gone: make(chan struct{}), bereaved: make(chan struct{})}
+// vouch notes that the place's node belongs to the parent's life that its name says.
+func (s *session) vouch(p *place) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ledger.vouch(p)
 }
 
-// clear sees to it that no node of the place exists, and says so in the ledger.
-func (s *session) clear(ctx context.Context, p *place) error {
-	if p.path == "" {
-		found, err := s.find(ctx, p)
-		if err != nil {
-			return err
-		}
-		if !found {
-			s.ledger.clear(p)
-			return nil
-		}
-		s.ledger.joined(p)
+// witness returns the place whose node a join is to check, nil if there is none.
+func (s *session) witness(line string, tag int64) *place {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ledger.witness(line, tag)
+}
+
+// leave has the owner delete the place's node.
+func (s *session) leave(p *place) {
+	s.mu.Lock()
+	s.ledger.leave(p)
+	s.mu.Unlock()
+	s.poke()
+}
+
+// deleteLater has the owner delete the node of a claim whose deadline has passed. The
+// session may well live, and the work needs time to stop: not before T/4 from now,
+// unless the holder says that it has stopped.
+func (s *session) deleteLater(p *place) {
+	s.mu.Lock()
+	if !p.stopped {
+		p.notBefore = time.Now().Add(s.timeout() / 4)
 	}
-	_, err := s.erase(ctx, p)
-	return err
+	s.ledger.leave(p)
+	s.mu.Unlock()
+	s.poke()
+}
+
+// hasten has the owner delete the node now: the work has stopped.
+func (s *session) hasten(p *place) {
+	s.mu.Lock()
+	p.stopped = true
+	if p.failures == 0 {
+		p.notBefore = time.Time{}
+	}
+	s.mu.Unlock()
+	s.poke()
+}
+
+// part reports whether the caller is to delete the place's node itself. Heartbeats
+// check it no more.
+func (s *session) part(p *place) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ledger.part(p)
+}
+
+// cleared notes that no node of the place exists.
+func (s *session) cleared(p *place) {
+	s.mu.Lock()
+	news := s.ledger.clear(p)
+	s.mu.Unlock()
+	if news {
+		close(p.gone)
+	}
+}
+
+// clearAll deletes the nodes of places, up to maxInFlight at a time, and looks for those
+// that are not known: once for all that may be below the same parent.
+func (s *session) clearAll(ctx context.Context, places []*place) {
+	unknown := make(map[string][]*place)
+	known := make([]*place, 0, len(places))
+	for _, p := range places {
+		if p.path == "" {
+			unknown[p.line] = append(unknown[p.line], p)
+		} else {
+			known = append(known, p)
+		}
+	}
+	for line, places := range unknown {
+		members, err := s.search(ctx, line, places)
+		for _, p := range places {
+			m, found := members[p.nonce]
+			switch {
+			case err != nil:
+				s.postpone(p, err)
+			case !found:
+				s.cleared(p)
+			default:
+				s.settle(p, m)
+				known = append(known, p)
+			}
+		}
+	}
+	// An error says that the session is over: its nodes die with it.
+	_ = each(s, known, func(p *place) {
+		if _, err := s.erase(ctx, p, contender); err != nil {
+			s.postpone(p, err)
+		}
+	})
+}
+
+// settle notes which node is that of a place whose create was not answered.
+func (s *session) settle(p *place, m member) {
+	p.path, p.member = p.line+"/"+m.name, m
+	s.mu.Lock()
+	s.ledger.joined(p)
+	s.mu.Unlock()
 }
 
 // erase deletes the place's node. existed is false if it was gone before.
 //
-// While it has not succeeded the node stays in the ledger; whoever calls it
-// leaves the rest to the keeper.
-func (s *session) erase(ctx context.Context, p *place) (existed bool, err error) {
-	ask := func(conn *zk.Conn) (struct{}, error) { return struct{}{}, conn.Delete(p.path, -1) }
+// While it has not succeeded the node stays in the ledger; its caller leaves the rest
+// to the owner.
+func (s *session) erase(ctx context.Context, p *place, as role) (existed bool, err error) {
+	request := func(conn *zk.Conn) (struct{}, error) { return struct{}{}, conn.Delete(p.path, -1) }
 	tried := false
 	for {
 		var err error
 		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < s.timeout()/4 {
-			_, err = call(ctx, s, ask)
+			_, err = callAs(ctx, s, as, request)
 		} else {
-			_, err = callThrough(ctx, s, ask)
+			_, err = callThrough(ctx, s, as, request)
 		}
-		switch {
+		switch over := s.ended(); {
 		case err == nil:
-			s.ledger.clear(p)
+			s.cleared(p)
 			return true, nil
 		case errors.Is(err, zk.ErrNoNode):
-			s.ledger.clear(p)
+			s.cleared(p)
 			// After an attempt that was not answered, it is that attempt that did it.
 			return tried, nil
-		case errors.Is(err, zk.ErrSessionExpired), s.ctx.Err() != nil && errors.Is(context.Cause(s.ctx), errExpired):
+		case errors.Is(over, errExpired):
 			return true, nil // the node went with the session
-		case s.ctx.Err() != nil:
-			return tried, &Error{Op: "delete", Path: p.path, Err: context.Cause(s.ctx)}
-		case !brokenOff(err) || ctx.Err() != nil:
+		case over != nil:
+			return tried, &Error{Op: "delete", Path: p.path, Err: over}
+		case !s.again(ctx, err):
 			return tried, &Error{Op: "delete", Path: p.path, Err: err}
 		}
 		tried = true
 	}
 }
 
-// children lists a node, asking again while no server answers.
-func (s *session) children(ctx context.Context, path string) (children []string, stat *zk.Stat, err error) {
-	type listing struct {
-		children []string
-		stat     *zk.Stat
+// discard deletes the node of a place that its caller does not want any more, and
+// waits for that while a server serves the session, for limit at most. The owner does
+// what is left.
+func (s *session) discard(p *place, limit time.Duration) {
+	s.mu.Lock()
+	served, detach := s.isAttached, s.detach
+	known := s.ledger.part(p)
+	s.mu.Unlock()
+	if !known || !served {
+		s.leave(p)
 	}
-	l, err := read(ctx, s, "list", path, func(conn *zk.Conn) (listing, error) {
-		children, stat, err := conn.Children(path)
-		return listing{children, stat}, err
-	})
-	return l.children, l.stat, err
-}
-
-// get reads a node, asking again while no server answers.
-func (s *session) get(ctx context.Context, path string) (data []byte, stat *zk.Stat, err error) {
-	type content struct {
-		data []byte
-		stat *zk.Stat
+	if !served {
+		return
 	}
-	c, err := read(ctx, s, "read", path, func(conn *zk.Conn) (content, error) {
-		data, stat, err := conn.Get(path)
-		return content{data, stat}, err
-	})
-	return c.data, c.stat, err
-}
-
-// read repeats a request that changes nothing until a server has answered it.
-func read[R any](ctx context.Context, s *session, op, path string, request func(*zk.Conn) (R, error)) (R, error) {
-	for {
-		r, err := call(ctx, s, request)
-		if err == nil {
-			return r, nil
-		}
-		if !brokenOff(err) || ctx.Err() != nil || s.ctx.Err() != nil {
-			var zero R
-			if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
-				err = fmt.Errorf("%w: %w", ctx.Err(), err)
+	ctx, cancel := context.WithTimeout(s.ctx, limit)
+	defer cancel()
+	if known {
+		err := s.spawn(func() {
+			_, err := call(ctx, s, func(conn *zk.Conn) (struct{}, error) { return struct{}{}, conn.Delete(p.path, -1) })
+			if err == nil || errors.Is(err, zk.ErrNoNode) {
+				s.cleared(p)
+				return
 			}
-			return zero, &Error{Op: op, Path: path, Err: err}
+			s.postpone(p, err)
+			cancel() // the owner tries again, and nobody waits for it
+		})
+		if err != nil {
+			return // over: its nodes die with it
 		}
 	}
+	select {
+	case <-p.gone:
+	case <-detach:
+	case <-ctx.Done():
+	}
+}
+
+// postpone has the owner delete the place's node after a deletion that has failed.
+// What a server answers with an error, of whatever kind, it may go on answering with
+// it: the owner backs off, for this node alone.
+func (s *session) postpone(p *place, err error) {
+	s.mu.Lock()
+	if s.over != nil || p.standing == cleared {
+		s.mu.Unlock()
+		return
+	}
+	if !brokenOff(err) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+		pause := min(s.timeout()/3<<min(p.failures, 4), maxPause)
+		p.notBefore = later(p.notBefore, time.Now().Add(pause))
+		p.failures++
+	}
+	s.ledger.leave(p)
+	s.mu.Unlock()
+	s.report.owed(p, err)
+	s.poke()
+}
+
+// maxPause bounds the pause between two attempts to delete one node.
+const maxPause = time.Minute
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// each calls f for each item, by up to maxInFlight goroutines of the session, and
+// waits for them.
+func each[T any](s *session, items []T, f func(T)) error {
+	next := make(chan T)
+	stop := make(chan struct{})
+	var workers sync.WaitGroup
+	defer workers.Wait()
+	defer close(stop)
+	work := func() {
+		defer workers.Done()
+		for {
+			select {
+			case item := <-next:
+				f(item)
+			case <-stop:
+				return
+			}
+		}
+	}
+	started := 0
+	for _, item := range items {
+		if started < maxInFlight {
+			workers.Add(1)
+			if err := s.spawn(work); err != nil {
+				workers.Done()
+				return err
+			}
+			started++
+		}
+		select {
+		case next <- item:
+		case <-s.ctx.Done():
+			return s.ended()
+		}
+	}
+	return nil
 }

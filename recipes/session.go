@@ -25,30 +25,40 @@ type session struct {
 	dialer   *dialer
 	trust    *trust
 	watches  watches
-	ledger   ledger
+	lists    sharing[struct{}, *listing]
+	parents  sharing[struct{}, parent]
+	finds    sharing[*place, map[string]member]
+
+	turns       turn // one for each ordinary request that is on its way
+	holderTurns turn // likewise, for those of holders alone
 
 	ctx    context.Context // done when the session is over, with the reason
 	cancel context.CancelCauseFunc
 	dials  context.Context // done when no more connections are to be made
 	hangUp context.CancelFunc
 	opened chan struct{} // closed when the session first exists
-	wake   chan struct{} // tells the keeper that there is something to do
+	wake   chan struct{} // tells the owner that there is something to do
 	calls  sync.WaitGroup
 
-	mu            sync.Mutex          // guards what follows
+	mu            sync.Mutex          // guards what follows, and what says so in place
 	id            int64               // 0 until opened
 	wire          *wire               // the newest connection
 	attach        chan struct{}       // closed while a server serves the session
 	detach        chan struct{}       // closed while none does
 	isAttached    bool                // attach is closed, or about to be
 	wasAttached   bool                // opened is closed, or about to be
+	attachedSince time.Time           // when isAttached became true
 	detachedSince time.Time           // when isAttached became false
+	overSince     time.Time           // when over was set
+	outage        bool                // that it is detached was logged
 	server        string              // that serves it, or did last
 	through       int                 // requests that are seen through
 	over          error               // why it is over
 	claims        map[*Claim]struct{} // held in this session
+	ledger        ledger
+	sweeping      bool // nodes are being deleted by the owner
 	beat          beatState
-	nextLook      time.Time // when the keeper looks again by itself
+	nextLook      time.Time // when the owner looks again by itself
 	lookBy        time.Time // when it was asked to look at the latest
 }
 
@@ -71,6 +81,9 @@ func openSession(settings *settings, report *reporter) (*session, error) {
 		attach:   make(chan struct{}),
 		detach:   make(chan struct{}),
 		claims:   make(map[*Claim]struct{}),
+
+		turns:       make(turn, maxInFlight-forHolders),
+		holderTurns: make(turn, forHolders),
 	}
 	servers := slices.Clone(settings.servers)
 	rand.Shuffle(len(servers), func(i, j int) { servers[i], servers[j] = servers[j], servers[i] })
@@ -81,6 +94,7 @@ func openSession(settings *settings, report *reporter) (*session, error) {
 		ctx:      dials,
 		timeout:  settings.sessionTimeout,
 		failures: make(map[string]error),
+		tried:    make(map[string]time.Time),
 	}
 	// The client's goroutines call back before Connect has returned conn.
 	conn, events, err := zk.Connect(servers, settings.sessionTimeout,
@@ -108,10 +122,15 @@ func openSession(settings *settings, report *reporter) (*session, error) {
 // connected wraps each new connection. It is called by the client's goroutine.
 func (s *session) connected(conn net.Conn, server string, greetBy time.Time) net.Conn {
 	s.mu.Lock()
-	again := s.id != 0
+	last := s.wire
 	s.mu.Unlock()
-	w := newWire(conn, greetBy, again && s.watches.count() > 0, s.timeout()/24)
-	w.answered = s.trust.packet
+	zxids := zxids{restored: true} // there are no watches yet
+	if last != nil {
+		// The client has waited for the goroutine that read from it.
+		zxids = last.zxids.next(s.watches.any())
+	}
+	w := newWire(conn, greetBy, zxids, &s.dialer.blocking)
+	w.answered, w.proved = s.trust.packet, s.trust.proof
 	w.failed = func(err error) {
 		s.dialer.miss(server, err)
 		if s.ctx.Err() != nil && s.dialer.isMute() {
@@ -126,7 +145,7 @@ func (s *session) connected(conn net.Conn, server string, greetBy time.Time) net
 			return fmt.Errorf("not a ZooKeeper server: it granted a session timeout of %v", h.timeout)
 		}
 		s.trust.renegotiate(h.timeout)
-		s.dialer.negotiated(h.timeout)
+		s.dialer.greeted(h)
 		s.mu.Lock()
 		s.id, s.server = h.sessionID, server
 		s.mu.Unlock()
@@ -143,13 +162,21 @@ func (s *session) connected(conn net.Conn, server string, greetBy time.Time) net
 func (s *session) event(ev zk.Event) {
 	if ev.Type != zk.EventSession {
 		s.watches.event(ev)
-		if (ev.Type == zk.EventNodeDeleted || ev.Type == zk.EventNodeDataChanged) && s.ledger.suspect(ev.Path) {
-			s.hurryBeat()
+		if ev.Type == zk.EventNodeDeleted || ev.Type == zk.EventNodeDataChanged {
+			s.mu.Lock()
+			p := s.ledger.byPath[ev.Path]
+			s.mu.Unlock()
+			if p != nil {
+				s.lost(p)
+			}
 		}
 		return
 	}
 	switch ev.State {
 	case zk.StateHasSession:
+		if s.dialer.isReturning() {
+			return // no server: see giveBack
+		}
 		s.setAttached(true)
 	case zk.StateDisconnected:
 		s.setAttached(false)
@@ -173,11 +200,14 @@ func (s *session) setAttached(attached bool) {
 		turn = s.attach
 		s.wasAttached = true
 		s.detach = make(chan struct{})
+		s.attachedSince = time.Now()
 	} else {
 		s.attach = make(chan struct{})
 		s.detachedSince = time.Now()
 	}
-	server, id := s.server, s.id
+	server, id, over := s.server, s.id, s.over
+	outage, lasted := attached && s.outage && over == nil, s.attachedSince.Sub(s.detachedSince)
+	s.outage = false
 	s.mu.Unlock()
 
 	close(turn)
@@ -189,16 +219,22 @@ func (s *session) setAttached(attached bool) {
 	default:
 		s.report.detached(id, server)
 	}
+	if outage {
+		s.report.outageEnded(server, lasted)
+	}
+	if !first && over == nil {
+		s.report.states.send(s.state())
+	}
 	s.poke()
 }
 
 // attached waits until a server serves the session.
 func (s *session) attached(ctx context.Context) error {
 	s.mu.Lock()
-	attach := s.attach
+	attach, over := s.attach, s.over
 	s.mu.Unlock()
-	if s.ctx.Err() != nil {
-		return context.Cause(s.ctx)
+	if over != nil {
+		return over
 	}
 	select {
 	case <-attach:
@@ -209,17 +245,25 @@ func (s *session) attached(ctx context.Context) error {
 	case <-attach:
 		return nil
 	case <-s.ctx.Done():
-		return context.Cause(s.ctx)
+		return s.ended()
 	case <-ctx.Done():
 		return fmt.Errorf("%w (not connected: %w)", ctx.Err(), s.dialer.why())
 	}
 }
 
-// isServed says whether a server serves the session at this moment.
+// isServed reports whether a server serves the session at this moment.
 func (s *session) isServed() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.isAttached
+}
+
+// ended returns why the session is over, or nil. Its context may be cancelled somewhat
+// later, once its claims have been notified.
+func (s *session) ended() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.over
 }
 
 // end makes the session be over. Claims are told before anything else happens.
@@ -230,11 +274,17 @@ func (s *session) end(cause error) {
 		s.mu.Unlock()
 		return
 	}
-	s.over = cause
+	s.over, s.overSince = cause, time.Now()
 	claims := s.takeClaims()
 	s.mu.Unlock()
 
-	ended := endAll(claims, cause)
+	end := (*Claim).endElsewhere
+	if errors.Is(cause, ErrClosed) {
+		// The caller of Close waits, and the nodes go when the session is closed: the
+		// contexts are cancelled before.
+		end = (*Claim).end
+	}
+	ended := endAll(claims, cause, end)
 	s.cancel(cause)
 	s.watches.dropAll()
 	for _, c := range ended {
@@ -270,12 +320,31 @@ func (s *session) takeClaims() []*Claim {
 
 // bury ends what the session leaves in this process, after end. The client tells
 // the ensemble that the session is closed, where it can, and its nodes go.
+//
+// It waits for everything but the Dial and the Close of a connection that do not return:
+// those it waits for no longer than stragglers, and says so.
 func (s *session) bury() {
 	s.hangUp()
 	s.conn.Close()
 	s.quit()
-	s.calls.Wait()
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		s.calls.Wait()
+		s.dialer.blocking.wait()
+	}()
+	timer := time.NewTimer(stragglers)
+	defer timer.Stop()
+	select {
+	case <-gone:
+	case <-timer.C:
+		s.report.stuck()
+	}
 }
+
+// stragglers is how long a client that is closed waits for code that may block: the
+// Dial of its options, the Close of a connection, a logger.
+const stragglers = 2 * time.Second
 
 // spawn runs f on a goroutine that the session waits for.
 func (s *session) spawn(f func()) error {
@@ -288,19 +357,19 @@ func (s *session) spawn(f func()) error {
 	return nil
 }
 
-// begin is spawn for a request on the caller's own goroutine, until end is called.
-func (s *session) begin() (end func(), err error) {
+// begin is spawn for a request on the caller's own goroutine, until finish is called.
+func (s *session) begin() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over != nil {
-		return nil, s.over
+		return s.over
 	}
 	s.calls.Add(1)
 	s.through++
-	return s.endThrough, nil
+	return nil
 }
 
-func (s *session) endThrough() {
+func (s *session) finish() {
 	s.mu.Lock()
 	s.through--
 	s.mu.Unlock()
@@ -318,7 +387,7 @@ func (s *session) authenticate(ctx context.Context) error {
 			if err == nil {
 				break
 			}
-			if outcomeOf(err) != unknown || ctx.Err() != nil || s.ctx.Err() != nil {
+			if outcomeOf(err) != unknown || ctx.Err() != nil || s.ended() != nil {
 				return &Error{Op: "authenticate", Path: auth.Scheme, Err: err}
 			}
 		}
@@ -326,10 +395,18 @@ func (s *session) authenticate(ctx context.Context) error {
 	return nil
 }
 
+// period is the time from one heartbeat to the next.
+func (s *session) period() time.Duration {
+	if d := s.settings.tuning.Heartbeat; d > 0 {
+		return d
+	}
+	return s.timeout() / 6
+}
+
 // timeout is T, as negotiated.
 func (s *session) timeout() time.Duration { return s.trust.negotiated() }
 
-// look has the keeper look within d. It is not woken if it will look by then in any
+// look has the owner look within d. It is not woken if it will look by then in any
 // case: under a quick succession of locks that would be for each request.
 func (s *session) look(d time.Duration) { s.lookAt(time.Now().Add(d)) }
 
@@ -358,7 +435,7 @@ func (s *session) lookAt(by time.Time) {
 	}
 }
 
-// poke tells the keeper that there is something to do.
+// poke tells the owner that there is something to do.
 func (s *session) poke() {
 	select {
 	case s.wake <- struct{}{}:

@@ -12,12 +12,14 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing"
 )
 
-// A Trace is told of what happens in a client. Every field may be nil.
+// A Trace is told of what happens in a client: hooks for metrics. Every field may be
+// nil.
 //
 // The functions are called one at a time, in the order of the events, on a
 // goroutine of their own: a slow one delays those after it and nothing else.
-// While 1024 calls are waiting, further events are dropped and counted:
-// Client.DroppedEvents. Client.Close waits for those that were queued.
+// While 1024 calls are waiting, further events are dropped and counted, those of Lost
+// excepted: Client.DroppedEvents. Client.Close waits for those that were queued. What
+// must see every change of the session uses Client.States.
 type Trace struct {
 	// SessionOpened is called when a session exists.
 	SessionOpened func(session int64, server string, timeout time.Duration)
@@ -34,7 +36,8 @@ type Trace struct {
 	Waiting func(path, node, ahead string)
 	// Granted is called when a contender has the claim.
 	Granted func(path, node string, token fencing.Token, waited time.Duration)
-	// Lost is called when a claim has ended other than by its holder.
+	// Lost is called when a claim has ended other than by its holder. It is called for
+	// every one.
 	Lost func(path, node string, cause error)
 	// Released is called when a holder has given a claim up, with what Release
 	// returned.
@@ -51,68 +54,49 @@ type Trace struct {
 	_ struct{}
 }
 
-// reportQueue is how many events may wait to be told.
+// reportQueue is how many events may wait to be reported.
 const reportQueue = 1024
 
-// A reporter tells the log and the trace what happens, on a goroutine of its
-// own: neither runs where it could hold up a deadline.
+// A reporter reports to the log and to the trace, on a goroutine for each: neither runs
+// where it could hold up a deadline, nor the other.
 type reporter struct {
 	trace   Trace
 	logger  *slog.Logger
-	queue   chan func()
-	stop    chan struct{} // closed when nothing more is to be told
-	stopped chan struct{} // closed when run has returned
+	tells   *mailbox // to the trace
+	logs    *mailbox // to the logger
+	states  broadcast
 	dropped atomic.Int64
 }
 
 func newReporter(s *settings) *reporter {
-	r := &reporter{
-		trace:   s.trace,
-		logger:  s.logger,
-		queue:   make(chan func(), reportQueue),
-		stop:    make(chan struct{}),
-		stopped: make(chan struct{}),
-	}
-	go r.run()
-	return r
+	return &reporter{trace: s.trace, logger: s.logger, tells: newMailbox(), logs: newMailbox()}
 }
 
-func (r *reporter) run() {
-	defer close(r.stopped)
-	for {
-		select {
-		case f := <-r.queue:
-			f()
-			continue
-		default:
-		}
-		select {
-		case f := <-r.queue:
-			f()
-		case <-r.stop:
-			if len(r.queue) == 0 {
-				return
-			}
-		}
-	}
-}
-
-// close tells what is queued, and ends. Only Client.Close calls it, once.
+// close reports what is queued, and ends. It does not wait for ever for a logger.
 func (r *reporter) close() {
-	close(r.stop)
-	<-r.stopped
+	r.states.close()
+	r.tells.close()
+	<-r.tells.stopped
+	r.logs.close()
+	timer := time.NewTimer(stragglers)
+	defer timer.Stop()
+	select {
+	case <-r.logs.stopped:
+	case <-timer.C:
+	}
 }
 
 func (r *reporter) tell(f func()) {
-	select {
-	case r.queue <- f:
-	default:
+	if !r.tells.post(f, reportQueue) {
 		r.dropped.Add(1)
 	}
 }
 
 func (r *reporter) log(level slog.Level, msg string, args ...any) {
-	r.tell(func() { r.logger.Log(context.Background(), level, msg, args...) })
+	f := func() { r.logger.Log(context.Background(), level, msg, args...) }
+	if !r.logs.post(f, reportQueue) {
+		r.dropped.Add(1)
+	}
 }
 
 func (r *reporter) opened(id int64, server string, asked, got time.Duration) {
@@ -146,6 +130,16 @@ func (r *reporter) detached(id int64, server string) {
 	}
 }
 
+// outage and outageEnded tell people what Detached and Attached tell programs, of
+// outages only that last.
+func (r *reporter) outage(lasted time.Duration, why error) {
+	r.log(slog.LevelWarn, "no zookeeper server serves the session", "for", lasted, "error", why)
+}
+
+func (r *reporter) outageEnded(server string, lasted time.Duration) {
+	r.log(slog.LevelWarn, "a zookeeper server serves the session again", "server", server, "after", lasted)
+}
+
 func (r *reporter) heartbeat(roundTrip time.Duration, err error) {
 	if f := r.trace.Heartbeat; f != nil {
 		r.tell(func() { f(roundTrip, err) })
@@ -167,7 +161,7 @@ func (r *reporter) granted(c *Claim, waited time.Duration) {
 func (r *reporter) lost(c *Claim, cause error) {
 	r.log(slog.LevelWarn, "claim lost", "path", c.place.path, "token", c.Token(), "cause", cause)
 	if f := r.trace.Lost; f != nil {
-		r.tell(func() { f(c.place.line, c.place.path, cause) })
+		r.tells.post(func() { f(c.place.line, c.place.path, cause) }, unbounded)
 	}
 }
 
@@ -197,6 +191,10 @@ func (r *reporter) owed(p *place, err error) {
 		node := p.path // which the next sweep may come to know
 		r.tell(func() { f(node, err) })
 	}
+}
+
+func (r *reporter) stuck() {
+	r.log(slog.LevelWarn, "the Dial of the options, or the Close of a connection that it made, has not returned: its goroutine is left behind")
 }
 
 func hex(id int64) string { return fmt.Sprintf("0x%x", uint64(id)) }

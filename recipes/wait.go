@@ -15,34 +15,45 @@ import (
 // errOtherParent says that a node's name belongs to another life of the parent.
 var errOtherParent = errors.New("parent was deleted and made again")
 
-// await waits until nobody is ahead of the place. An event only says that it is
+// await waits until no contender is ahead of the place. An event only says that it is
 // time to look again: what a listing shows decides.
+//
+// Of a place whose name is known to belong to the parent's present life, the node with
+// the number before is the predecessor, if it exists: each number is given out once. So
+// it is watched without a listing, of which a burst of joins would else cost one each.
 func (l *Line) await(ctx context.Context, s *session, p *place) error {
 	reported := ""
+	predictable := p.verified && !p.member.late() && p.member.sequence > 0
 	for {
-		ahead, found, err := l.ahead(ctx, s, p)
-		if err != nil || !found {
-			return err
-		}
-		if ahead.name != reported {
-			reported = ahead.name
-			l.client.report.waiting(p, reported)
+		ahead := namePrefix(p.tag, "") + sequenceSuffix(p.member.sequence-1)
+		if !predictable {
+			m, found, err := l.ahead(ctx, s, p)
+			if err != nil || !found {
+				return err
+			}
+			ahead = m.name
 		}
 		// GetW sets no watch on a node that is gone, where ExistsW would leave
 		// one behind that can never fire: names do not recur.
-		w, err := s.watch(ctx, l.path+"/"+ahead.name, watchNode)
-		if errors.Is(err, zk.ErrNoNode) || brokenOff(err) && s.ctx.Err() == nil {
+		w, err := s.watch(ctx, l.path+"/"+ahead, watchNode)
+		if errors.Is(err, zk.ErrNoNode) {
+			predictable = false
 			continue
 		}
 		if err != nil {
-			return &Error{Op: "watch", Path: l.path + "/" + ahead.name, Err: err}
+			return err
+		}
+		predictable = false
+		if ahead != reported {
+			reported = ahead
+			l.client.report.waiting(p, reported)
 		}
 		own, err := s.watch(ctx, p.path, watchNode)
-		if errors.Is(err, zk.ErrNoNode) || brokenOff(err) && s.ctx.Err() == nil {
+		if errors.Is(err, zk.ErrNoNode) {
 			continue // what became of it is seen by looking again
 		}
 		if err != nil {
-			return &Error{Op: "watch", Path: p.path, Err: err}
+			return err
 		}
 		select {
 		case <-w.fired:
@@ -52,63 +63,62 @@ func (l *Line) await(ctx context.Context, s *session, p *place) error {
 		case <-ctx.Done():
 			return &Error{Op: "wait", Path: p.path, Err: ctx.Err()}
 		}
-		if s.ctx.Err() != nil {
-			return &Error{Op: "wait", Path: p.path, Err: context.Cause(s.ctx)}
+		if over := s.ended(); over != nil {
+			return &Error{Op: "wait", Path: p.path, Err: over}
 		}
 	}
 }
 
-// ahead returns who is directly ahead of the place, if anybody is.
+// ahead returns the member directly ahead of the place, if any is.
 //
 // A listing that has our own node is at least as new as its creation, so it is
-// complete as to everybody who came before: one that is out of date can show
-// somebody who has gone, which costs time, but never hide one who is there.
+// complete as to every contender that came before: one that is out of date can show
+// one that has gone, which costs time, but never hide one that is there.
 func (l *Line) ahead(ctx context.Context, s *session, p *place) (ahead member, found bool, err error) {
 	for {
-		children, parent, err := s.children(ctx, l.path)
-		if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		lst, err := s.list(ctx, l.path)
+		if err != nil {
 			return member{}, false, err
 		}
-		members := parseMembers(children)
-		i := slices.IndexFunc(members, func(m member) bool { return m.name == p.member.name })
-		if i < 0 {
+		ahead, found, listed, err := l.nearest(ctx, s, lst, p.member)
+		if err != nil {
+			return member{}, false, err
+		}
+		if !listed {
 			// Deleted, or not to be seen yet: the quorum knows.
 			if err := s.prove(ctx, p); err != nil {
 				return member{}, false, err
 			}
 			continue
 		}
-		if parent.Czxid != p.tag {
+		if lst.parent.Czxid != p.tag {
 			l.forget()
 			return member{}, false, &Error{Op: "wait", Path: p.path, Err: errOtherParent}
 		}
-		members[i] = p.member
-		l.saw(members)
-		members, err = l.orderable(ctx, s, members)
-		if err != nil {
-			return member{}, false, err
-		}
-		ahead, found := nearest(members, p.member)
+		s.vouch(p)
+		l.saw(lst.parent.Czxid, lst.highest, lst.late)
 		return ahead, found, nil
 	}
 }
 
-// prove asks the quorum whether the session lives and the place's node exists.
-func (s *session) prove(ctx context.Context, p *place) error {
-	for {
-		_, err := call(ctx, s, func(*zk.Conn) (struct{}, error) {
-			return struct{}{}, s.check([]*place{p}, time.Now())
-		})
-		if err == nil {
-			return nil
-		}
-		if !brokenOff(err) || ctx.Err() != nil || s.ctx.Err() != nil {
-			if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
-				err = fmt.Errorf("%w: %w", ctx.Err(), err)
-			}
-			return &Error{Op: "check", Path: p.path, Err: err}
-		}
+// nearest is listing.nearest, also where numbers do not tell the order.
+func (l *Line) nearest(ctx context.Context, s *session, lst *listing, own member) (ahead member, found, listed bool, err error) {
+	if lst.plain && !own.late() {
+		ahead, found, listed = lst.nearest(own)
+		return ahead, found, listed, nil
 	}
+	members := slices.Clone(lst.members)
+	i := slices.IndexFunc(members, func(m member) bool { return m.name == own.name })
+	if i < 0 {
+		return member{}, false, false, nil
+	}
+	members[i] = own
+	members, err = l.orderable(ctx, s, members)
+	if err != nil {
+		return member{}, false, false, err
+	}
+	ahead, found = nearest(members, own)
+	return ahead, found, true, nil
 }
 
 // grant makes a claim of a place that nobody is ahead of.
@@ -134,7 +144,7 @@ func (s *session) grant(ctx context.Context, p *place) (*Claim, error) {
 			case orphaned:
 				return nil, &Error{Op: "grant", Path: p.path, Err: ErrDeleted}
 			}
-			// The keeper may have found the deadline passed a moment before, with
+			// The owner may have found the deadline passed a moment before, with
 			// no claim to end.
 			if err := c.Err(); err != nil {
 				return nil, err

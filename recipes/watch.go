@@ -4,7 +4,6 @@ package recipes
 
 import (
 	"context"
-	"errors"
 	"sync"
 
 	"github.com/go-zookeeper/zk"
@@ -39,11 +38,11 @@ type watches struct {
 	set map[watchKey]*watch
 }
 
-// count is how many watches the client may have, at least.
-func (ws *watches) count() int {
+// any reports whether the client may have watches to set again.
+func (ws *watches) any() bool {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	return len(ws.set)
+	return len(ws.set) > 0
 }
 
 // event is called by the client, for each event of a node, before anything that
@@ -91,7 +90,7 @@ func (ws *watches) dropAll() {
 }
 
 // watch waits until the watch is set, by this call or an earlier one. Its error
-// is the server's, or ctx's.
+// wraps the server's, or ctx's.
 func (s *session) watch(ctx context.Context, path string, kind watchKind) (*watch, error) {
 	key := watchKey{path, kind}
 	s.watches.mu.Lock()
@@ -110,35 +109,30 @@ func (s *session) watch(ctx context.Context, path string, kind watchKind) (*watc
 	case <-w.set:
 		return w, w.err
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, &Error{Op: "watch", Path: path, Err: ctx.Err()}
 	}
 }
 
-// setWatch asks the server for the watch, for all who want it: the one who came
-// first may give up before the answer.
+// setWatch sets the watch, for all who want it: the one who came first may give up
+// before the answer.
 func (s *session) setWatch(key watchKey, w *watch) {
-	failed := func(err error) {
-		w.err = err
-		close(w.set)
+	err := s.spawn(func() {
+		_, err := ask(s.ctx, s, "watch", key.path, func(conn *zk.Conn) (struct{}, error) {
+			return struct{}{}, requestWatch(conn, key)
+		})
+		s.wasSet(key, w, err)
+	})
+	if err != nil {
+		s.wasSet(key, w, &Error{Op: "watch", Path: key.path, Err: err})
+	}
+}
+
+// wasSet tells those who wait for the watch how it went.
+func (s *session) wasSet(key watchKey, w *watch, err error) {
+	w.err = err
+	close(w.set)
+	if err != nil {
 		s.watches.drop(key, w)
-	}
-	ask := func() {
-		err := s.attached(s.ctx)
-		if err == nil {
-			s.look(s.timeout() / 8) // the server may not answer
-			err = requestWatch(s.conn, key)
-		}
-		if errors.Is(err, zk.ErrSessionExpired) {
-			s.end(errExpired)
-		}
-		if err != nil {
-			failed(err)
-			return
-		}
-		close(w.set)
-	}
-	if err := s.spawn(ask); err != nil {
-		failed(err)
 	}
 }
 

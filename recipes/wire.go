@@ -16,16 +16,38 @@ import (
 
 // Numbers of the ZooKeeper protocol that a wire looks for.
 const (
+	opTransaction  = 14
 	opSetAuth      = 100
 	opSetWatches   = 101
 	xidWatchEvent  = -1
 	maxHelloLength = 256 // a connect reply has 36 or 37 bytes
 )
 
+// quorumWrites are the operations that a server carries out only through the
+// quorum, and only for a session that the quorum takes to be alive.
+var quorumWrites = []int32{
+	1, // create
+	2, // delete
+	5, // setData
+	7, // setACL
+	opTransaction,
+	15, // create2
+	19, // createContainer
+	21, // createTTL
+}
+
+// A packet is a request on its way.
+type packet struct {
+	sent time.Time
+	xid  int32 // names it in its reply; 0: the handshake
+	op   int32 // 0: the handshake
+}
+
 // A hello is the server's reply to a connect request.
 type hello struct {
 	timeout   time.Duration // T, as negotiated
 	sessionID int64         // 0: the session that was asked for has expired
+	frame     []byte        // all of it
 }
 
 // A wire is one connection to one server, as the ZooKeeper client sees it. It
@@ -35,23 +57,22 @@ type hello struct {
 type wire struct {
 	net.Conn
 	r          *bufio.Reader
-	greetBy    time.Time            // when the handshake must have ended
-	greeted    func(hello) error    // told once, before the client learns of it
-	failed     func(error)          // told why the handshake came to nothing
-	answered   func(sent time.Time) // told of each answered packet
-	closed     chan struct{}        // ends a Read that waits at the gate
-	closeOnce  sync.Once            // guards closing it
-	gate       chan struct{}        // closed once replies may pass; nil: they always may
-	gateBound  time.Duration        // how long they wait at most
-	openGate   sync.Once            // guards closing gate
-	handshaken bool                 // set by the reader, before the client starts its other goroutines
-	left       int                  // bytes of the frame that the reader is in; used by the reader only
+	greetBy    time.Time                      // when the handshake must have ended
+	greeted    func(hello) error              // told once, before the client learns of it
+	failed     func(error)                    // told why the handshake came to nothing
+	answered   func(sent time.Time)           // told of each answered packet
+	proved     func(sent, answered time.Time) // told of each write that a quorum answered
+	blocking   *strays                        // counts the goroutine that closes the connection
+	closed     chan struct{}                  // once it is to end
+	closeOnce  sync.Once                      // guards closing it
+	zxids      zxids                          // what changes of it is the reader's
+	handshaken bool                           // set by the reader, before the client starts its other goroutines
+	left       int                            // bytes of the frame that the reader is in; used by the reader only
 
-	mu        sync.Mutex  // guards what follows
-	inFlight  []time.Time // when the packets that were not answered yet were sent, in order
-	replied   time.Time   // when the last answer came
-	unwritten error       // why a packet could not be sent
-	auths     []int32     // xids of the credentials sent since the gate was shut
+	mu        sync.Mutex // guards what follows
+	inFlight  []packet   // those that were not answered yet, in order
+	replied   time.Time  // when the last answer came
+	unwritten error      // why a packet could not be sent
 }
 
 // Write sends one packet: the client passes each in one call.
@@ -63,23 +84,17 @@ type wire struct {
 // one of them (go-zookeeper v1.0.4: sendData, queueRequest, flushRequests).
 func (w *wire) Write(p []byte) (int, error) {
 	// A handshake has no operation: the epoch of the last zxid stands in its place.
-	if w.gate != nil && w.handshaken && len(p) >= 12 {
-		xid, op := int32(binary.BigEndian.Uint32(p[4:])), binary.BigEndian.Uint32(p[8:])
-		switch op {
-		case opSetWatches:
-			defer w.openGate.Do(func() { close(w.gate) })
-		case opSetAuth:
-			w.mu.Lock()
-			w.auths = append(w.auths, xid)
-			w.mu.Unlock()
-		}
+	var xid, op int32
+	if w.handshaken && len(p) >= 12 {
+		xid, op = int32(binary.BigEndian.Uint32(p[4:])), int32(binary.BigEndian.Uint32(p[8:]))
 	}
 	// Noted before it is sent: a reply must find it, and an instant that is too
 	// early errs on the safe side.
 	w.mu.Lock()
-	w.inFlight = append(w.inFlight, time.Now())
+	w.inFlight = append(w.inFlight, packet{sent: time.Now(), xid: xid, op: op})
 	w.mu.Unlock()
-	if _, err := w.Conn.Write(p); err != nil {
+	_, err := w.Conn.Write(w.zxids.fill(p, op, w.handshaken))
+	if err != nil {
 		w.mu.Lock()
 		w.unwritten = err
 		w.mu.Unlock()
@@ -92,6 +107,9 @@ func (w *wire) Write(p []byte) (int, error) {
 func (w *wire) Read(p []byte) (int, error) {
 	if !w.handshaken {
 		h, err := w.greet()
+		if w.isClosed() {
+			err = fmt.Errorf("handshake: %w", net.ErrClosed) // by us, whatever the error says
+		}
 		if err == nil {
 			err = w.greeted(h)
 		}
@@ -104,7 +122,7 @@ func (w *wire) Read(p []byte) (int, error) {
 			w.failed(err)
 			return 0, err
 		}
-		w.answer()
+		w.answer(0)
 		w.handshaken = true
 	}
 	if w.left == 0 {
@@ -115,6 +133,15 @@ func (w *wire) Read(p []byte) (int, error) {
 	n, err := w.r.Read(p[:min(len(p), w.left)])
 	w.left -= n
 	return n, err
+}
+
+func (w *wire) isClosed() bool {
+	select {
+	case <-w.closed:
+		return true
+	default:
+		return false
+	}
 }
 
 // greet looks at the connect reply without consuming it.
@@ -137,6 +164,7 @@ func (w *wire) greet() (hello, error) {
 	return hello{
 		timeout:   time.Duration(int32(binary.BigEndian.Uint32(frame[8:]))) * time.Millisecond,
 		sessionID: int64(binary.BigEndian.Uint64(frame[12:])),
+		frame:     slices.Clone(frame),
 	}, nil
 }
 
@@ -156,8 +184,7 @@ func explainHandshake(err error) error {
 	return fmt.Errorf("handshake: %w", err)
 }
 
-// nextFrame waits for the next frame, notes what it answers, and holds it at the
-// gate if it must.
+// nextFrame waits for the next frame and notes what it answers.
 func (w *wire) nextFrame() error {
 	head, err := w.r.Peek(8)
 	if err != nil {
@@ -165,65 +192,124 @@ func (w *wire) nextFrame() error {
 	}
 	w.left = 4 + int(binary.BigEndian.Uint32(head))
 	xid := int32(binary.BigEndian.Uint32(head[4:]))
+	var p packet
 	if xid != xidWatchEvent {
-		w.answer()
+		var now time.Time
+		p, now = w.answer(xid)
+		if slices.Contains(quorumWrites, p.op) {
+			proof, err := w.isProof(p.op)
+			if err != nil {
+				return err
+			}
+			if proof {
+				w.proved(p.sent, now)
+			}
+		}
 	}
-	return w.passGate(xid)
-}
-
-// passGate holds a reply until the client has sent its watches again. The client
-// reads its last zxid for that in one goroutine while another, which handles
-// replies, may be writing it: a data race of go-zookeeper v1.0.4, that happens
-// at each reconnection with watches. Nothing is answered before that request is
-// out, but for credentials, whose replies carry no zxid. The bound is for the
-// case that the client has no watches left and so sends none.
-func (w *wire) passGate(xid int32) error {
-	if w.gate == nil {
-		return nil
+	if xid < 0 || w.left < zxidOfReply+8 {
+		return nil // an event or a ping: the client takes no zxid from it
 	}
-	w.mu.Lock()
-	auth := slices.Contains(w.auths, xid)
-	w.mu.Unlock()
-	if auth {
-		return nil
+	head, err = w.r.Peek(zxidOfReply + 8)
+	if err != nil {
+		return err
 	}
-	timer := time.NewTimer(w.gateBound)
-	defer timer.Stop()
-	select {
-	case <-w.gate:
-	case <-timer.C:
-		w.openGate.Do(func() { close(w.gate) })
-	case <-w.closed:
-		return net.ErrClosed
-	}
+	w.zxids.hide(head, p.op)
 	return nil
 }
 
-// answer notes that the oldest packet in flight was answered: a server answers
-// the packets of one connection in the order in which they came.
-func (w *wire) answer() {
+// answer notes that the packet xid was answered: the oldest in flight, as a server
+// answers the packets of one connection in the order in which they came.
+func (w *wire) answer(xid int32) (p packet, now time.Time) {
+	now = time.Now()
 	w.mu.Lock()
-	if len(w.inFlight) == 0 {
+	i := slices.IndexFunc(w.inFlight, func(p packet) bool { return p.xid == xid })
+	if i < 0 {
 		w.mu.Unlock()
-		return
+		return packet{}, now
 	}
-	sent := w.inFlight[0]
-	w.inFlight = w.inFlight[1:]
-	w.replied = time.Now()
+	p = w.inFlight[i]
+	if i == 0 {
+		w.inFlight = w.inFlight[1:]
+	} else {
+		w.inFlight = slices.Delete(w.inFlight, i, i+1)
+	}
+	w.replied = now
 	w.mu.Unlock()
-	w.answered(sent)
+	w.answered(p.sent)
+	return p, now
 }
 
-// sever ends the connection at once. Under TLS, Close would say good-bye first, and
-// wait for that.
+// isProof looks at the reply to a write, and reports whether a quorum carried the
+// write out, or decided not to, for a session that it takes to be alive.
+//
+// A transaction that was refused is proof if its first operation to fail met a
+// missing node or another version: the leader looks at the session before it looks
+// at the node. Other refusals say less, or that the session has ended.
+func (w *wire) isProof(op int32) (bool, error) {
+	const header, result = 4 + 4 + 8 + 4, 4 + 1 + 4 // length, xid, zxid, error; type, done, error
+	if w.left < header {
+		return false, nil
+	}
+	head, err := w.r.Peek(header)
+	if err != nil {
+		return false, err
+	}
+	if binary.BigEndian.Uint32(head[16:]) != 0 {
+		return false, nil
+	}
+	if op != opTransaction {
+		return true, nil
+	}
+	frame, err := w.r.Peek(min(w.left, w.r.Size()))
+	if err != nil {
+		return false, err
+	}
+	for body := frame[header:]; len(body) >= result; body = body[result+4:] {
+		switch {
+		case body[4] != 0:
+			return false, nil // no operation, or none that was looked at
+		case int32(binary.BigEndian.Uint32(body)) != -1:
+			return true, nil
+		case len(body) < result+4:
+			return false, nil
+		}
+		switch int32(binary.BigEndian.Uint32(body[result:])) {
+		case 0, -2: // would have been carried out; was not looked at
+		case -101, -103: // no node, bad version
+			return true, nil
+		default:
+			return false, nil
+		}
+	}
+	return false, nil
+}
+
+// sever ends the connection. It does not wait for that: to close it can block, where a
+// tunnel is asked for it, or a socket lingers. Under TLS, Close would say good-bye first.
 func (w *wire) sever() {
-	w.closeOnce.Do(func() { close(w.closed) })
 	conn := w.Conn
 	if secure, ok := conn.(interface{ NetConn() net.Conn }); ok {
 		conn = secure.NetConn()
 	}
-	// Its error would be that it is closed already.
-	_ = conn.Close()
+	w.end(conn)
+}
+
+// Close ends the connection. It does not wait.
+func (w *wire) Close() error {
+	w.end(w.Conn)
+	return nil
+}
+
+func (w *wire) end(conn net.Conn) {
+	w.closeOnce.Do(func() {
+		close(w.closed)
+		w.blocking.run(func() {
+			// A Read or Write that Close does not end is ended by this. Errors say
+			// that the connection has ended already.
+			_ = conn.SetDeadline(longAgo)
+			_ = conn.Close()
+		})
+	})
 }
 
 // silentFor is how long the server has answered nothing although it was asked. One
@@ -235,18 +321,32 @@ func (w *wire) silentFor(now time.Time) (asked bool, silent time.Duration) {
 	if len(w.inFlight) == 0 {
 		return false, 0
 	}
-	since := w.inFlight[0]
+	since := w.inFlight[0].sent
 	if w.replied.After(since) {
 		since = w.replied
 	}
 	return true, now.Sub(since)
 }
 
-// SetReadDeadline keeps the client from extending the handshake.
-func (w *wire) SetReadDeadline(t time.Time) error { return w.Conn.SetReadDeadline(w.bound(t)) }
+// SetReadDeadline keeps the client from extending the handshake, or a Read of a
+// connection that was closed.
+func (w *wire) SetReadDeadline(t time.Time) error { return w.setDeadline(w.Conn.SetReadDeadline, t) }
 
-// SetWriteDeadline keeps the client from extending the handshake.
-func (w *wire) SetWriteDeadline(t time.Time) error { return w.Conn.SetWriteDeadline(w.bound(t)) }
+// SetWriteDeadline keeps the client from extending the handshake, or a Write to a
+// connection that was closed.
+func (w *wire) SetWriteDeadline(t time.Time) error { return w.setDeadline(w.Conn.SetWriteDeadline, t) }
+
+func (w *wire) setDeadline(set func(time.Time) error, t time.Time) error {
+	err := set(w.bound(t))
+	// Looked at afterwards: whichever of this and end comes second has the last word.
+	if w.isClosed() {
+		return set(longAgo)
+	}
+	return err
+}
+
+// longAgo is a deadline that has passed.
+var longAgo = time.Unix(1, 0)
 
 // bound is called by the goroutine that shakes hands, and by those that the
 // client starts afterwards.
@@ -262,10 +362,4 @@ func earlier(t, bound time.Time) time.Time {
 		return bound
 	}
 	return t
-}
-
-// Close ends the connection, and a Read that waits at the gate.
-func (w *wire) Close() error {
-	w.closeOnce.Do(func() { close(w.closed) })
-	return w.Conn.Close()
 }

@@ -9,7 +9,6 @@ import (
 	"os"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -20,24 +19,34 @@ import (
 type wireBench struct {
 	*wire
 	server   net.Conn
-	hello    hello
+	hello    hello  // without its frame
+	frame    []byte // the hello's
 	failure  error
-	mu       sync.Mutex // guards answered
+	mu       sync.Mutex // guards what follows
 	answered []time.Time
+	proofs   []time.Time // when they were sent
 }
 
 // newWireBench returns a wire that shakes hands until greetBy from now.
-func newWireBench(t *testing.T, greetBy time.Duration, gated bool) *wireBench {
+func newWireBench(t *testing.T, greetBy time.Duration) *wireBench {
 	t.Helper()
 	client, server := net.Pipe()
 	b := &wireBench{server: server}
-	b.wire = newWire(client, time.Now().Add(greetBy), gated, 500*time.Millisecond)
-	b.greeted = func(h hello) error { b.hello = h; return nil }
+	b.wire = newWire(client, time.Now().Add(greetBy), zxids{}, new(strays))
+	b.greeted = func(h hello) error {
+		b.hello, b.frame = hello{timeout: h.timeout, sessionID: h.sessionID}, h.frame
+		return nil
+	}
 	b.failed = func(err error) { b.failure = err }
 	b.wire.answered = func(sent time.Time) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.answered = append(b.answered, sent)
+	}
+	b.proved = func(sent, _ time.Time) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.proofs = append(b.proofs, sent)
 	}
 	t.Cleanup(func() {
 		_ = b.Close()
@@ -94,18 +103,29 @@ func (b *wireBench) shake(t *testing.T) {
 // next reads one frame as the client does, length first.
 func (b *wireBench) next() ([]byte, error) { return readFrame(b) }
 
+// reading starts a read of one frame, whose result comes on the channel.
+func (b *wireBench) reading() <-chan error {
+	read := make(chan error, 1)
+	go func() {
+		_, err := b.next()
+		read <- err
+	}()
+	return read
+}
+
 func TestHandshakeTellsTheNegotiatedTimeout(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		b := newWireBench(t, time.Minute, false)
+		b := newWireBench(t, time.Minute)
 		b.shake(t)
 		require.Equal(t, hello{timeout: 12 * time.Second, sessionID: 0x100}, b.hello)
+		require.Equal(t, helloFrame(stubTimeout, 0x100), b.frame)
 		require.NoError(t, b.failure)
 	})
 }
 
 func TestHandshakeOfAServerWithoutReadOnlyModeIsUnderstood(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		b := newWireBench(t, time.Minute, false)
+		b := newWireBench(t, time.Minute)
 		packet := helloFrame(4*time.Second, 7)[4:]
 		b.serve(framed(packet[:36]))
 		_, err := b.next()
@@ -116,7 +136,7 @@ func TestHandshakeOfAServerWithoutReadOnlyModeIsUnderstood(t *testing.T) {
 
 func TestHandshakeOfAnExpiredSessionReachesTheClient(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		b := newWireBench(t, time.Minute, false)
+		b := newWireBench(t, time.Minute)
 		b.serve(helloFrame(0, 0))
 		packet, err := b.next()
 		require.NoError(t, err)
@@ -127,7 +147,7 @@ func TestHandshakeOfAnExpiredSessionReachesTheClient(t *testing.T) {
 
 func TestHandshakeThatIsRefusedByUsReachesNobody(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		b := newWireBench(t, time.Minute, false)
+		b := newWireBench(t, time.Minute)
 		b.greeted = func(hello) error { return io.ErrNoProgress }
 		b.serve(helloFrame(time.Second, 7))
 		n, err := b.Read(make([]byte, 4))
@@ -153,7 +173,7 @@ func TestServerThatIsNotZooKeeperIsNamedAsSuchAndPassesNothingOn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
-				b := newWireBench(t, time.Minute, false)
+				b := newWireBench(t, time.Minute)
 				b.serve([]byte(banner))
 				n, err := b.Read(make([]byte, 4))
 				require.Zero(t, n, "the client is told no length")
@@ -168,7 +188,7 @@ func TestServerThatHangsUpDuringTheHandshakeIsSaidNotToServe(t *testing.T) {
 	for name, sent := range map[string][]byte{"at once": nil, "amid its answer": helloFrame(time.Second, 7)[:20]} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
-				b := newWireBench(t, time.Minute, false)
+				b := newWireBench(t, time.Minute)
 				go func() {
 					_, _ = b.server.Write(sent)
 					_ = b.server.Close()
@@ -185,7 +205,7 @@ func TestHandshakeEndsAtItsBoundWhateverTheClientAsksFor(t *testing.T) {
 	for name, part := range map[string]int{"no answer": 0, "a length and no more": 4, "half an answer": 20} {
 		for _, ask := range []time.Duration{0, 80 * time.Second, time.Second / 2} {
 			bubble(t, func(t *testing.T) {
-				b := newWireBench(t, time.Second, false)
+				b := newWireBench(t, time.Second)
 				b.serve(helloFrame(stubTimeout, 7)[:part])
 				began := time.Now()
 				deadline, want := time.Time{}, time.Second // none: the client asks for none before the body
@@ -204,7 +224,7 @@ func TestHandshakeEndsAtItsBoundWhateverTheClientAsksFor(t *testing.T) {
 
 func TestWriteOfTheHandshakeEndsAtItsBound(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		b := newWireBench(t, time.Second, false)
+		b := newWireBench(t, time.Second)
 		began := time.Now()
 		require.NoError(t, b.SetWriteDeadline(began.Add(80*time.Second)))
 		_, err := b.Write(connectRequest(0)) // nobody reads
@@ -221,7 +241,7 @@ func TestWriteOfTheHandshakeEndsAtItsBound(t *testing.T) {
 // can be stuck over it for good.
 func TestPacketThatCannotBeSentEndsTheConnectionAndIsFailedByTheReader(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		b := newWireBench(t, time.Second, false)
+		b := newWireBench(t, time.Second)
 		b.shake(t)
 		read := b.reading()
 		require.NoError(t, b.SetWriteDeadline(time.Now()))
@@ -238,7 +258,7 @@ func TestPacketThatCannotBeSentEndsTheConnectionAndIsFailedByTheReader(t *testin
 
 func TestDeadlinesAreTheClientsOwnAfterTheHandshake(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		b := newWireBench(t, time.Second, false)
+		b := newWireBench(t, time.Second)
 		b.shake(t)
 		began := time.Now()
 		require.NoError(t, b.SetReadDeadline(began.Add(8*time.Second)))
@@ -253,16 +273,18 @@ func TestDeadlinesAreTheClientsOwnAfterTheHandshake(t *testing.T) {
 	})
 }
 
-func TestEveryByteOfEveryFramePassesInOrder(t *testing.T) {
+func TestEveryByteOfEveryFrameButTheZxidPassesInOrder(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		b := newWireBench(t, time.Second, false)
+		b := newWireBench(t, time.Second)
 		b.shake(t)
-		var frames [][]byte
+		var frames, wanted [][]byte
 		for i := range 100 {
-			frames = append(frames, reply(int32(i+1), int64(i), 0, make([]byte, i*i*5)), reply(xidWatchEvent, -1, 0, []byte("event")))
+			body, event := make([]byte, i*i*5), reply(xidWatchEvent, -1, 0, []byte("event"))
+			frames = append(frames, reply(int32(i+1), int64(i), 0, body), event)
+			wanted = append(wanted, reply(int32(i+1), 0, 0, body), event)
 		}
 		b.serve(frames...)
-		for i, want := range frames {
+		for i, want := range wanted {
 			got, err := b.next()
 			require.NoError(t, err)
 			require.Equal(t, want[4:], got, "frame %d", i)
@@ -272,7 +294,7 @@ func TestEveryByteOfEveryFramePassesInOrder(t *testing.T) {
 
 func TestAnsweredPacketsAreThoseWhoseRepliesCameInOrder(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		b := newWireBench(t, time.Second, false)
+		b := newWireBench(t, time.Second)
 		began := time.Now()
 		b.shake(t)
 		require.Equal(t, []time.Time{began}, b.answered, "the handshake is a packet")
@@ -305,142 +327,71 @@ func TestAnsweredPacketsAreThoseWhoseRepliesCameInOrder(t *testing.T) {
 	})
 }
 
-// gated is a bench after the handshake of a session that is attached anew.
-func gated(t *testing.T) *wireBench {
-	t.Helper()
-	b := newWireBench(t, time.Second, true)
-	b.shake(t)
-	return b
-}
-
-// reading starts a read of one frame, whose result comes on the channel.
-func (b *wireBench) reading() <-chan error {
-	read := make(chan error, 1)
-	go func() {
-		_, err := b.next()
-		read <- err
-	}()
-	return read
-}
-
-func requirePending(t *testing.T, read <-chan error, why string) {
-	t.Helper()
-	synctest.Wait()
-	select {
-	case err := <-read:
-		require.Fail(t, "the reply has passed", "%s: %v", why, err)
-	default:
+// refusals are the results of a transaction that was refused, with their codes.
+func refusals(codes ...int32) (body []byte) {
+	for _, code := range codes {
+		body = binary.BigEndian.AppendUint32(body, uint32(0xffffffff))
+		body = append(body, 0)
+		body = binary.BigEndian.AppendUint32(body, uint32(code))
+		body = binary.BigEndian.AppendUint32(body, uint32(code))
 	}
+	return end(body)
 }
 
-func TestRepliesWaitUntilTheWatchesWereSentAgain(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		b := gated(t)
-		began := time.Now()
-		read := b.reading()
-		b.serve(reply(-2, 5, 0, nil))
-		requirePending(t, read, "before anything was sent")
-		_, err := b.Write(request(7, opGetData))
-		require.NoError(t, err)
-		requirePending(t, read, "another request is not the watches")
-		_, err = b.Write(request(8, opSetWatches))
-		require.NoError(t, err)
-		require.NoError(t, <-read)
-		require.Equal(t, began, time.Now(), "at once")
-
-		b.serve(reply(7, 5, 0, nil))
-		_, err = b.next()
-		require.NoError(t, err, "from then on the gate is open")
-	})
+// end is what the results of a transaction end with.
+func end(body []byte) []byte {
+	return append(body, 0xff, 0xff, 0xff, 0xff, 1, 0xff, 0xff, 0xff, 0xff)
 }
 
-func TestRepliesWaitUntilTheWatchesAreWrittenAndNotJustAboutToBe(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		client, server := net.Pipe()
-		b := gated(t)
-		b.Conn = client // that nobody reads yet
-		read := b.reading()
-		b.serve(reply(1, 5, 0, nil))
-		synctest.Wait()
-		written := make(chan error, 1)
-		go func() {
-			_, err := b.Write(request(8, opSetWatches))
-			written <- err
-		}()
-		requirePending(t, read, "the client still has the packet in its hands")
-		go func() { _, _ = io.Copy(io.Discard, server) }()
-		require.NoError(t, <-written)
-		require.NoError(t, <-read)
-		require.NoError(t, server.Close())
-	})
-}
-
-func TestRepliesToCredentialsPassTheGate(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		b := gated(t)
-		began := time.Now()
-		_, err := b.Write(request(5, opSetAuth))
-		require.NoError(t, err)
-		b.serve(reply(5, 5, 0, nil), reply(6, 5, 0, nil))
-		_, err = b.next()
-		require.NoError(t, err, "the client sends nothing else before it")
-		require.Equal(t, began, time.Now())
-		requirePending(t, b.reading(), "other replies wait all the same")
-	})
-}
-
-func TestGateOpensAtItsBoundWhenNoWatchesAreSent(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		b := gated(t)
-		began := time.Now()
-		b.serve(reply(-2, 5, 0, nil), reply(1, 5, 0, nil))
-		_, err := b.next()
-		require.NoError(t, err)
-		require.Equal(t, 500*time.Millisecond, time.Since(began))
-		_, err = b.next()
-		require.NoError(t, err)
-		require.Equal(t, 500*time.Millisecond, time.Since(began), "it waits once, not for each reply")
-	})
-}
-
-func TestCloseEndsAReadThatWaitsAtTheGate(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		b := gated(t)
-		began := time.Now()
-		read := b.reading()
-		b.serve(reply(1, 5, 0, nil))
-		requirePending(t, read, "the gate is shut")
-		require.NoError(t, b.Close())
-		require.ErrorIs(t, <-read, net.ErrClosed, "what waits there is not let through")
-		require.Equal(t, began, time.Now())
-		require.NoError(t, b.Close(), "twice does no harm")
-	})
-}
-
-// The handshake of the client has the last zxid where other packets have their
-// operation; its upper half counts elections.
-func TestHandshakeAfterAHundredAndOneElectionsLeavesTheGateShut(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		b := newWireBench(t, time.Second, true)
-		b.drain()
-		_, err := b.Write(connectRequest(opSetWatches<<32 | 7))
-		require.NoError(t, err)
-		frame := helloFrame(stubTimeout, 0x100)
-		b.serve(frame, reply(1, 5, 0, nil))
-		_, err = b.next()
-		require.NoError(t, err)
-		requirePending(t, b.reading(), "the watches were not sent yet")
-	})
-}
-
-func TestWireWithoutAGateHoldsNothing(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		b := newWireBench(t, time.Second, false)
-		b.shake(t)
-		began := time.Now()
-		b.serve(reply(1, 5, 0, nil))
-		_, err := b.next()
-		require.NoError(t, err)
-		require.Equal(t, began, time.Now())
-	})
+func TestOnlyAQuorumsAnswerToALivingSessionIsProof(t *testing.T) {
+	checked := []byte{0, 0, 0, opCheck, 0, 0, 0, 0, 0}
+	for _, c := range []struct {
+		name  string
+		op    int32
+		reply []byte
+		proof bool
+	}{
+		{"create", opCreate, reply(1, 77, 0, nil), true},
+		{"delete", opDelete, reply(1, 77, 0, nil), true},
+		{"write", opSetData, reply(1, 77, 0, nil), true},
+		{"container", opContainer, reply(1, 77, 0, nil), true},
+		{"transaction", opMulti, reply(1, 77, 0, end(checked)), true},
+		{"transaction whose first failure is a missing node", opMulti, reply(1, 77, 0, refusals(0, 0, codeNoNode, codeUndone)), true},
+		{"transaction whose first failure is another version", opMulti, reply(1, 77, 0, refusals(codeBadVersion, codeUndone)), true},
+		{"transaction of 128 whose last fails", opMulti, reply(1, 77, 0, refusals(append(make([]int32, 127), codeNoNode)...)), true},
+		{"transaction of an expired session", opMulti, reply(1, 77, 0, refusals(codeExpired, codeUndone)), false},
+		{"transaction whose second operation finds the session expired", opMulti, reply(1, 77, 0, refusals(0, codeExpired, codeUndone)), false},
+		{"transaction that was not permitted", opMulti, reply(1, 77, 0, refusals(codeNoAuth, codeNoNode)), false},
+		{"empty transaction", opMulti, reply(1, 77, 0, end(nil)), false},
+		{"transaction without results", opMulti, reply(1, 77, 0, nil), false},
+		{"refused create", opCreate, reply(1, 77, codeNodeExists, nil), false},
+		{"expired create", opCreate, reply(1, 77, codeExpired, nil), false},
+		{"read", opGetData, reply(1, 77, 0, nil), false},
+		{"ping", opPing, reply(-2, 77, 0, nil), false},
+		{"sync", 9, reply(1, 77, 0, nil), false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				b := newWireBench(t, time.Minute)
+				b.shake(t)
+				time.Sleep(time.Second)
+				sent := time.Now()
+				_, err := b.Write(request(1, c.op))
+				require.NoError(t, err)
+				time.Sleep(time.Second)
+				b.serve(c.reply)
+				got, err := b.next()
+				require.NoError(t, err)
+				if c.op != opPing {
+					clear(c.reply[zxidOfReply : zxidOfReply+8])
+				}
+				require.Equal(t, c.reply[4:], got, "the client gets every byte but the zxid")
+				if c.proof {
+					require.Equal(t, []time.Time{sent}, b.proofs, "from when it was written to the wire")
+				} else {
+					require.Empty(t, b.proofs)
+				}
+			})
+		})
+	}
 }

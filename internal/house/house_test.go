@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,7 +26,6 @@ const (
 	module = "github.com/lockkeeper/lockkeeper"
 
 	fencing  = module + "/fencing"
-	names    = module + "/fencing/internal/names"
 	recipes  = module + "/recipes"
 	lock     = module + "/lock"
 	election = module + "/election"
@@ -33,6 +33,7 @@ const (
 	zktest   = module + "/zktest"
 	command  = module + "/cmd/lockkeeper"
 	zkserver = module + "/internal/zkserver"
+	tuning   = module + "/internal/tuning"
 	zk       = "github.com/go-zookeeper/zk"
 	testify  = "github.com/stretchr/testify/require"
 
@@ -59,7 +60,7 @@ var rules = map[string]rule{
 		because: "its reader is a storage server that never heard of ZooKeeper",
 	},
 	fencing + "/sqlfence": {
-		may:     []string{fencing, names},
+		may:     []string{fencing},
 		tools:   []string{testify},
 		because: "whoever opens the database has chosen a driver, and a guard brings none",
 	},
@@ -74,26 +75,22 @@ var rules = map[string]rule{
 		because: "it stands in front of any handler and any guard",
 	},
 	fencing + "/filefence": {
-		may:     []string{fencing, names},
+		may:     []string{fencing},
 		tools:   []string{testify, fencing + "/fencetest"},
 		because: "a disk and its locks are all that it needs",
 	},
 	fencing + "/objectfence": {
-		may:     []string{fencing, names},
+		may:     []string{fencing},
 		tools:   []string{testify, fencing + "/fencetest"},
 		because: "whoever has a bucket has chosen its client, and a guard brings none",
 	},
 	fencing + "/redisfence": {
-		may:     []string{fencing, names},
+		may:     []string{fencing},
 		tools:   []string{testify},
 		because: "a client of Redis is one function to it, and whose is the user's choice",
 	},
-	names: {
-		tools:   []string{testify},
-		because: "guards agree about names, and about nothing else",
-	},
 	recipes: {
-		may:     []string{fencing, zk},
+		may:     []string{fencing, tuning, zk},
 		tools:   tools,
 		because: "it is what lock and election are made of, and the one place that speaks to the ZooKeeper client",
 	},
@@ -149,6 +146,9 @@ var rules = map[string]rule{
 		tools:   []string{testify, fencing, recipes, election, zktest},
 		because: "it holds tests only: code that the pages show, as a user writes it",
 	},
+	tuning: {
+		because: "recipes reads it and tests write it, and neither brings anything along",
+	},
 	zkserver: {
 		tools:   []string{testify},
 		because: "it runs the docker module's command, so that nobody who embeds a lock inherits what that needs",
@@ -163,7 +163,7 @@ var rules = map[string]rule{
 		because: "who judges shares no code with what is judged",
 	},
 	module + "/internal/simulation": {
-		may:     []string{fencing, recipes, lock, election, epoch, zktest, zk, history},
+		may:     []string{fencing, recipes, lock, election, epoch, zktest, zk, history, tuning},
 		tools:   []string{testify, zk, zktest, history, checker},
 		because: "it plays the product against the server in this process, and others judge what came of it",
 	},
@@ -240,6 +240,37 @@ func TestNestedModuleIsNotPartOfTheRoot(t *testing.T) {
 	require.Len(t, violations(scan(t, dir)), 1)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "docker", "go.mod"), nil, 0o600))
 	require.Empty(t, violations(scan(t, dir)))
+}
+
+// A nested module that the Makefile does not name would never be tested.
+func TestEveryModuleIsVettedTestedAndLinted(t *testing.T) {
+	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	require.NoError(t, err)
+	modules := regexp.MustCompile(`(?m)^MODULES +:= (.*)$`).FindSubmatch(makefile)
+	require.NotNil(t, modules, "the Makefile has no MODULES")
+	found := 0
+	require.NoError(t, filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && name != root && strings.ContainsAny(entry.Name()[:1], "._") {
+			return fs.SkipDir
+		}
+		if entry.Name() != "go.mod" {
+			return nil
+		}
+		found++
+		dir, err := filepath.Rel(root, filepath.Dir(name))
+		require.NoError(t, err)
+		dir = filepath.ToSlash(dir)
+		require.Contains(t, strings.Fields(string(modules[1])), dir, "MODULES, which make lint and make tidy go through")
+		if dir != "." {
+			require.Contains(t, string(makefile), "\tcd "+dir+" && go vet ./...\n")
+			require.Regexp(t, `\(cd `+dir+` && go test .*\./\.\.\.\) \|\| failed=1`, string(makefile))
+		}
+		return nil
+	}))
+	require.Greater(t, found, 3)
 }
 
 func TestEmbeddingALockInheritsTheZooKeeperClientAndNothingElse(t *testing.T) {

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mutants holds no code: its test breaks the recipes on purpose, one rule of
-// the protocol at a time, and has the simulation find out. A patch that does not apply
-// any more fails the test: the rule that it breaks has moved, and so must it.
 package mutants
 
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,7 +23,7 @@ const simulation = "./internal/simulation"
 func TestASimulationFindsEachRuleThatIsBroken(t *testing.T) {
 	patches, err := filepath.Glob("testdata/*.patch")
 	require.NoError(t, err)
-	require.Len(t, patches, 11, "one for each rule that the promises stand on")
+	require.Len(t, patches, 14, "one for each rule that the promises stand on")
 	for _, patch := range patches {
 		name := strings.TrimSuffix(filepath.Base(patch), ".patch")
 		t.Run(name, func(t *testing.T) {
@@ -75,7 +71,7 @@ func TestAPatchThatDoesNotApplyAnyMoreIsReported(t *testing.T) {
 -package somethingelse
 +package recipes
 `), 0o600))
-	_, err := patched(t.TempDir(), stale)
+	_, err := Patched(root, t.TempDir(), stale)
 	require.ErrorContains(t, err, "does not apply")
 }
 
@@ -84,53 +80,13 @@ func TestAPatchThatDoesNotApplyAnyMoreIsReported(t *testing.T) {
 func overlay(t *testing.T, patch string) string {
 	t.Helper()
 	dir := t.TempDir()
-	files, err := patched(dir, patch)
+	replace, err := Patched(root, dir, patch)
 	require.NoError(t, err)
-	replace := make(map[string]string, len(files))
-	for _, file := range files {
-		real, err := filepath.Abs(filepath.Join(root, file))
-		require.NoError(t, err)
-		replace[real] = filepath.Join(dir, file)
-	}
 	text, err := json.Marshal(map[string]any{"Replace": replace})
 	require.NoError(t, err)
 	name := filepath.Join(dir, "overlay.json")
 	require.NoError(t, os.WriteFile(name, text, 0o600))
 	return name
-}
-
-// patched copies what a patch changes into dir, and changes it there.
-func patched(dir, patch string) (files []string, err error) {
-	text, err := os.ReadFile(patch)
-	if err != nil {
-		return nil, err
-	}
-	for line := range strings.Lines(string(text)) {
-		file, found := strings.CutPrefix(strings.TrimSpace(line), "+++ b/")
-		if !found {
-			continue
-		}
-		source, err := os.ReadFile(filepath.Join(root, file))
-		if err != nil {
-			return nil, err
-		}
-		to := filepath.Join(dir, file)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o700), os.WriteFile(to, source, 0o600)); err != nil {
-			return nil, err
-		}
-		files = append(files, file)
-	}
-	absolute, err := filepath.Abs(patch)
-	if err != nil {
-		return nil, err
-	}
-	cmd := exec.Command("git", "apply", "--unidiff-zero", "--whitespace=nowarn", absolute)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir)) // no repository
-	if out, err := cmd.CombinedOutput(); err != nil || len(files) == 0 {
-		return nil, errors.Join(errors.New(patch+" does not apply any more: "+string(out)), err)
-	}
-	return files, nil
 }
 
 func run(t *testing.T, dir, name string, args ...string) {

@@ -22,6 +22,18 @@
 // A plan is repeated exactly. What comes of it is not, quite: the order in which goroutines of one instant run, and what
 // the client draws at random, are not ours to say. So one that fails is repeated some times.
 //
+// # Timing
+//
+// The seed draws the timing as well: how often heartbeats come (from every T/12 to every 3T/10), how many ticks are in T
+// (from 2 to 16), how long frames are under way. A promise that is kept only because heartbeats, ticks and round trips
+// lie to each other as they usually do is not kept. A plan's text says "beat" and "away" where they are not the usual
+// ones: T/6 and 1 ms.
+//
+// # Sessions of many nodes
+//
+// One plan in 64, and the tests of crowd_test.go, have c0 hold 200 further locks: more than one heartbeat checks. An
+// operator deletes one of their nodes, or many at the same instant.
+//
 // # What is found
 //
 // Each run ends with everything healed, a last round in which every process that lives must get every lock, and a while of

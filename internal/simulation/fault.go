@@ -28,6 +28,8 @@ var processFaults = map[string]func(p *Process, arg string) error{
 	"cut-after":  func(p *Process, n string) error { return p.cutAt(n, p.link.CutAfter) },
 	"expire":     func(p *Process, _ string) error { return p.world.expire(p.client.SessionID()) },
 	"delete":     (*Process).deleteNode,
+
+	"delete-crowd": (*Process).deleteCrowd,
 }
 
 // harm does something to a process that is named in a text. Nothing can be done to one that has crashed.

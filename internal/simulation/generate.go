@@ -42,6 +42,11 @@ func NewPlan(seed uint64) Plan {
 	}
 	g.Rand = rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // what came before is as it is without what follows
 	g.reign()
+	g.Rand = rand.New(rand.NewPCG(seed, 2)) //nolint:gosec // likewise
+	g.time()
+	if g.IntN(64) == 0 {
+		g.crowd()
+	}
 	slices.SortStableFunc(g.plan.Steps, func(a, b Step) int { return cmp.Compare(a.At, b.At) })
 	return g.plan
 }
@@ -61,6 +66,25 @@ func (g *generator) between(from, to time.Duration) time.Duration {
 
 func (g *generator) add(at time.Duration, who, format string, args ...any) {
 	g.plan.add(at, who, format, args...)
+}
+
+// time draws what is timed: no promise may depend on how heartbeats, ticks and round trips lie to each other. Heartbeats
+// may not be so rare that a claim whose node was deleted is not told in 3T/4, where one that is younger than a period is
+// checked in the period after.
+func (g *generator) time() {
+	t := g.plan.Timeout
+	g.plan.Beat = pick(g, 0, 0, t/12, g.between(t/12, t/4), t/4, t*3/10).Round(time.Millisecond)
+	// Of fewer than four ticks no notification in time is promised, but everything else is.
+	g.plan.Tick = pick(g, g.plan.Tick, g.plan.Tick, g.plan.Tick, t/2, t/5, t/16, g.between(t/16, t/4)).Round(time.Millisecond)
+	g.plan.Away = pick(g, 0, 0, time.Millisecond/4, g.between(time.Millisecond, t/64), g.between(t/64, t/32))
+}
+
+// crowd gives c0 more nodes than one heartbeat checks, and sometimes has an operator delete some of them at the same instant.
+func (g *generator) crowd() {
+	g.plan.Crowd = 200
+	if g.IntN(2) == 0 {
+		g.add(g.between(g.plan.Timeout, g.plan.Length), "c0", "delete-crowd %d", pick(g, 1, 3, 40, 150))
+	}
 }
 
 // employ has a worker ask for something now and then. What it holds, it holds for a moment as a rule, and sometimes for

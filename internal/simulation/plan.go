@@ -29,7 +29,7 @@ type Plan struct {
 //   - a worker of a process, "c0.1": one of "lock", "busy", "try", "campaign", "run" and "reign", with the path, how long the work takes
 //     and how long it waits or runs. A worker that is busy begins later.
 //   - a process, "c0": "pause", "wake", "crash", "vanish", "cut", "refuse", "accept", "hold DIRECTION", "release",
-//     "delay DURATION", "cut-before N", "cut-after N", "expire", "delete PATH".
+//     "delay DURATION", "cut-before N", "cut-after N", "expire", "delete PATH", "delete-crowd N".
 //   - the ensemble, "zk": what zktest.Ensemble.Apply takes, or "delete-line PATH", and of a path's epochs "supersede PATH"
 //     and "forget PATH".
 type Step struct {
@@ -44,6 +44,15 @@ func (p Plan) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "servers=%d timeout=%v tick=%v sync=%d reap=%v paths=%s processes=%d length=%v",
 		p.Servers, p.Timeout, p.Tick, p.Sync, p.Reap, strings.Join(p.Paths, ","), p.Processes, p.Length)
+	if p.Beat != 0 {
+		fmt.Fprintf(&b, " beat=%v", p.Beat)
+	}
+	if p.Away != 0 {
+		fmt.Fprintf(&b, " away=%v", p.Away)
+	}
+	if p.Crowd != 0 {
+		fmt.Fprintf(&b, " crowd=%d", p.Crowd)
+	}
 	for _, process := range slices.Sorted(maps.Keys(p.Near)) {
 		fmt.Fprintf(&b, " near=c%d:%d", process, p.Near[process])
 	}
@@ -109,6 +118,12 @@ func (p *Plan) set(name, value string) (err error) {
 			}
 			p.Near[process] = server
 		}
+	case "beat":
+		p.Beat, err = time.ParseDuration(value)
+	case "away":
+		p.Away, err = time.ParseDuration(value)
+	case "crowd":
+		p.Crowd, err = strconv.Atoi(value)
 	case "reap":
 		p.Reap, err = time.ParseDuration(value)
 	case "paths":

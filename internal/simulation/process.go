@@ -3,6 +3,7 @@
 package simulation
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -13,6 +14,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/election"
 	"github.com/lockkeeper/lockkeeper/epoch"
 	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
+	"github.com/lockkeeper/lockkeeper/internal/tuning"
 	"github.com/lockkeeper/lockkeeper/lock"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/zktest"
@@ -40,8 +42,8 @@ type Process struct {
 	epochs    map[string]*epoch.Epochs
 }
 
-// near is how long a frame is on its way at least, which differs among processes. Where nothing took time, all that is
-// done at one instant would pass for done in the right order.
+// near is how long a frame is under way at least, as a rule. It is a little more for each further process: where nothing
+// took time, all that is done at one instant would pass for done in the right order.
 const near = time.Millisecond
 
 // process makes a process and connects it. change may change its options before that.
@@ -57,14 +59,15 @@ func (w *World) process(name string, change func(*Process, *recipes.Options)) (*
 	}
 	w.mu.Lock()
 	w.processes = append(w.processes, p)
-	p.distance = near + near*time.Duration(len(w.processes))/8
+	away := cmp.Or(w.opts.Away, near)
+	p.distance = away + away*time.Duration(len(w.processes))/8
 	w.mu.Unlock()
 	p.link.Delay(p.distance)
 	if change != nil {
 		change(p, opts)
 	}
 	w.lay(p)
-	client, err := recipes.Connect(p.ctx, p.servers, opts)
+	client, err := recipes.Connect(tuning.With(p.ctx, tuning.Tuning{Heartbeat: w.opts.Beat}), p.servers, opts)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

@@ -34,6 +34,9 @@ func (p Plan) Run() ([]history.Event, error) {
 	}
 	began := time.Now()
 	workers := p.employ(began, processes)
+	if p.Crowd > 0 {
+		workers = append(workers, crowd(processes[0], p.Crowd, began.Add(p.Length)))
+	}
 	for _, s := range p.Steps {
 		if strings.Contains(s.Who, ".") {
 			continue

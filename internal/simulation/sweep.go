@@ -49,6 +49,8 @@ var Sweeps = []Sweep{
 	{"a leader's epoch is ended by hand while it writes", holder{how: "reign", far: true, cut: "zk supersede /a"}.plan},
 	{"a leader's epoch is forgotten while it is cut off and writes", holder{how: "reign", far: true, cut: "c0 hold both; zk forget /a"}.plan},
 	{"a leader's epoch is ended by hand while it claims it", contested},
+	{"an operator deletes the parent under a holder, and its own client joins before it is notified", recreated{joiner: 0}.plan},
+	{"an operator deletes the parent under a holder, and another client joins before it knows", recreated{joiner: 2}.plan},
 	{"a leader with an epoch is paused", holder{how: "reign", at: 1, cut: "c0 pause"}.plan},
 	{"a leader with an epoch has its follower cut from the others", holder{how: "reign", at: 1, cut: "zk cut-from-leader 1"}.plan},
 }
@@ -120,6 +122,40 @@ func contested(instant time.Duration) Plan {
 	p.add(t/16, "c1.0", "reign /a %v 0s", t/16)
 	p.add(t/2, "c0.0", "reign /a %v 0s", t)
 	p.add(t/2+instant, "zk", "supersede /a")
+	return p
+}
+
+// recreated has c0 hold the lock, with number 1, as an operator deletes its parent with everything below it. c1 locks
+// next, with number 0. Before c0 is notified, a client that is far away, and that does not know of the new parent, joins
+// with number 1.
+type recreated struct {
+	joiner int // 0: c0 itself
+}
+
+func (r recreated) plan(instant time.Duration) Plan {
+	const t = sweepTimeout
+	p := Plan{
+		Options: Options{
+			Servers: 3, Timeout: t, Tick: t / 4, Beat: t * 3 / 10, Sync: 5, Reap: time.Minute, Paths: []string{"/a"},
+		},
+		Processes: 3,
+		Length:    5 * t,
+	}
+	joiner := fmt.Sprint("c", r.joiner)
+	p.add(0, joiner, "delay %v", far.Round(time.Millisecond))
+	if r.joiner == 0 {
+		// It stands beside another contender of its client when it joins, and writes all the time.
+		p.add(t/16, joiner+".1", "lock /a %v 0s", t/2)
+		p.add(t*3/4, "c0.0", "busy /a %v 0s", 3*t)
+	} else {
+		// It is alone, and so watches nothing, and writes seldom: a write that is refused would notify it.
+		p.add(t/16, joiner+".1", "lock /a 0s 0s")
+		p.add(t, "c0.0", "lock /a %v 0s", 3*t)
+	}
+	deleted := 2*t + instant
+	p.add(deleted, "zk", "delete-line /a")
+	p.add(deleted+t/64, "c1.0", "lock /a %v 0s", t)
+	p.add(deleted+t/32, joiner+".1", "lock /a 0s 0s")
 	return p
 }
 

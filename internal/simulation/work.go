@@ -257,14 +257,18 @@ func (p *Process) run(a Ask) error {
 		}
 		return nil
 	})
-	p.failed(by, err)
+	ended := err
+	if ended == nil {
+		ended = ctx.Err()
+	}
+	p.failed(by, ended)
 	if ctx.Err() == nil {
 		return err
 	}
 	return nil
 }
 
-// runDo is lock.Mutex.Do, whose work knows the token and a context, and not the hold.
+// runDo runs lock.Mutex.Do, whose work gets the token and a context.
 func (p *Process) runDo(ctx context.Context, path string, work func(context.Context, fencing.Token)) error {
 	m, err := p.mutex(path)
 	if err != nil {
@@ -272,7 +276,8 @@ func (p *Process) runDo(ctx context.Context, path string, work func(context.Cont
 	}
 	by, _ := p.ask(Ask{How: "do", Path: path})
 	got := false
-	err = m.Do(ctx, func(ctx context.Context, token fencing.Token) error {
+	err = m.Do(ctx, func(ctx context.Context, hold *lock.Hold) error {
+		token := hold.Token()
 		got = true
 		granted := by
 		granted.Token = history.ID(token)

@@ -23,6 +23,9 @@ type Options struct {
 	Sync    int           // for how many ticks a server goes on that has lost its leader or its followers; 0: 5
 	Reap    time.Duration // how often empty containers go; 0: ZooKeeper's minute
 	Paths   []string      // of the locks and elections
+	Beat    time.Duration // from one heartbeat of a session to the next; 0: T/6
+	Away    time.Duration // how long a frame is under way at least; 0: 1 ms
+	Crowd   int           // how many locks c0 holds besides, which no other process asks for
 	Flight  time.Duration // how old an answer can be; 0: as old as can be
 }
 
@@ -62,7 +65,11 @@ func newWorld(opts Options, text string) (*World, error) {
 	if err != nil {
 		return nil, fmt.Errorf("simulation: %w", err)
 	}
-	for _, path := range opts.Paths {
+	paths := slices.Clone(opts.Paths)
+	for i := range opts.Crowd {
+		paths = append(paths, crowdPath(i))
+	}
+	for _, path := range paths {
 		for _, part := range parts {
 			w.must(w.ensemble.Create(part+path, nil))
 		}

@@ -97,12 +97,15 @@ func tell(t *testing.T, text string) []history.Event {
 		default:
 			e.Contender, e.Cause = words[2], history.Cause(words[3])
 			e.Path, e.Attempt = "/x", int(e.Contender[0])
+			e.Contender = strings.ToUpper(e.Contender) // A's further attempt is a
 		}
 		if e.Kind == history.Granted {
 			e.Token = history.ID(e.At)
 		}
-		if e.Kind == history.Paused || e.Kind == history.Woke || e.Kind == history.Crashed {
+		switch e.Kind {
+		case history.Paused, history.Woke, history.Crashed, history.Partitioned, history.Healed:
 			e.Path, e.Attempt = "", 0
+		default:
 		}
 		events = append(events, e)
 	}

@@ -33,6 +33,10 @@ const (
 	// LivingNode: at the instant of a grant its node lives. Excused: nodes deleted by hand a moment before, contenders that
 	// were paused.
 	LivingNode Rule = "living-node"
+	// FreshGrant: at the instant of a grant the claim's deadline is T/8 away at least. The client grants with T/4 left; the
+	// other T/8 is for the time until the caller runs. Grants that state no deadline are not checked. Excused: contenders
+	// that were paused.
+	FreshGrant Rule = "fresh-grant"
 	// RisingTokens: the tokens of a path rise from grant to grant.
 	RisingTokens Rule = "rising-tokens"
 	// ToldFirst: a holder is told before its node is gone and before another is granted the path; and T/8 before its
@@ -66,7 +70,7 @@ const (
 
 // Rules are all of them, but for WellFormed.
 var Rules = []Rule{
-	OwnNode, FirstInLine, LivingNode, RisingTokens, ToldFirst, ToldAtAll, FencedRegister, BareRegister, HeldState, EpochOrder, TrueAnswer,
+	OwnNode, FirstInLine, LivingNode, FreshGrant, RisingTokens, ToldFirst, ToldAtAll, FencedRegister, BareRegister, HeldState, EpochOrder, TrueAnswer,
 	OwnDelete, NothingLeft, Linearizable,
 }
 
@@ -95,7 +99,7 @@ func History(events []history.Event, without ...Rule) []Finding {
 		return findings
 	}
 	for _, rule := range []func(*story) []Finding{
-		grants, told, tokens, registers, transactions, deletions, leftovers,
+		grants, fresh, told, tokens, registers, transactions, deletions, leftovers,
 	} {
 		findings = append(findings, rule(s)...)
 	}

@@ -41,8 +41,13 @@ type Numbers struct {
 	// the holder in time: see Paused, Removed and Unexcused.
 	LateWriters map[Why]int `json:"late_writers"`
 
+	// Partitioned are running holders whose network was partitioned while they held, that lost the lock for it, and after
+	// which another client was granted it. What stopped ones wrote is LateWriters[Paused].
+	Partitioned int `json:"partitioned_holders"`
+
 	// ToldBefore are the smallest times by which a scheduled holder that lost its claim was told before its session timed
-	// out, and before the next one was granted the path; this not where the holder, once told, took its node away itself.
+	// out, and before the next one was granted the path; this not where the holder, once told, took its node away itself,
+	// or acquired the lock again.
 	// Negative ones are late.
 	ToldBeforeExpiry Margin `json:"told_before_expiry"`
 	ToldBeforeGrant  Margin `json:"told_before_next_grant"`
@@ -133,6 +138,10 @@ func (n *Numbers) hold(s *story, h *hold) {
 		n.Latest = max(n.Latest, min(h.when(), s.until())-next.At)
 	case ToldAndWrote: // not overtaken
 	}
+	toAnother := next.Kind != "" && !s.acquiredAgain(h, next)
+	if h.partitioned() && toAnother && !h.dead && !byHand && (h.lostNode(history.ByTimeout) || !h.gaveUp()) {
+		n.Partitioned++
+	}
 	if byHand || h.gaveUp() || h.told.Kind == "" {
 		return
 	}
@@ -141,9 +150,14 @@ func (n *Numbers) hold(s *story, h *hold) {
 	}
 	// A holder that was told, and takes its node away itself, lets the next one in at once.
 	ownWill := h.node != nil && h.node.deleted.Cause == history.ByRequest
-	if next.Kind != "" && !ownWill && !h.unscheduled(s, next.At) {
+	if toAnother && !ownWill && !h.unscheduled(s, next.At) {
 		n.ToldBeforeGrant.take(next.At-h.when(), h.told.Line)
 	}
+}
+
+// partitioned reports whether the holder's network was partitioned while it held.
+func (h *hold) partitioned() bool {
+	return slices.ContainsFunc(h.cuts, func(p pause) bool { return p.from < h.when() && p.to > h.granted.At })
 }
 
 // unscheduled says whether the holder was not scheduled at some instant, or had woken right before it.

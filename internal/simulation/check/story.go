@@ -46,13 +46,14 @@ type hold struct {
 	next   history.Event   // the first grant of its path after it, of those with a greater token
 	index  int             // among the grants of its path
 	pauses []pause         // of its contender, in their order
+	cuts   []pause         // network partitions of its contender, in their order
 	dead   bool            // its contender has crashed, and was not told before
 	died   history.Instant // when, if it is dead
 	margin history.Instant // by which it is told before its session times out
 	run    history.Event   // that it is part of
 }
 
-// A pause is a time in which a contender is not scheduled.
+// A pause is a time in which a contender is not scheduled, or its network is partitioned.
 type pause struct{ from, to history.Instant }
 
 // A write is what a contender wrote to a register: between which lines, and how the register took it.
@@ -100,7 +101,7 @@ func newStory(events []history.Event) (*story, []Finding) {
 	s.run = events[0]
 	tries := s.tries
 	writing := map[int]history.Event{}
-	pauses := map[string][]pause{}
+	pauses, partitions := map[string][]pause{}, map[string][]pause{}
 	crashed := s.crashed
 	var ordered []history.Event
 	for _, e := range events[1:] {
@@ -165,6 +166,11 @@ func newStory(events []history.Event) (*story, []Finding) {
 				crashed[e.Contender] = e.At
 			}
 			pauses[e.Contender] = turnPause(pauses[e.Contender], e)
+			if e.Kind == history.Crashed {
+				partitions[e.Contender] = turnPause(partitions[e.Contender], e)
+			}
+		case history.Partitioned, history.Healed:
+			partitions[e.Contender] = turnPause(partitions[e.Contender], e)
 		case history.Created, history.Deleted:
 			ordered = append(ordered, e)
 		case history.End:
@@ -176,7 +182,7 @@ func newStory(events []history.Event) (*story, []Finding) {
 	}
 	s.live(ordered)
 	for _, h := range s.holds {
-		h.pauses = pauses[h.granted.Contender]
+		h.pauses, h.cuts = pauses[h.granted.Contender], partitions[h.granted.Contender]
 		h.died, h.dead = crashed[h.granted.Contender]
 		h.dead = h.dead && h.told.Kind == ""
 		h.node, h.margin, h.run = s.nodeOf(h.granted), s.margin(), s.run
@@ -187,7 +193,7 @@ func newStory(events []history.Event) (*story, []Finding) {
 
 // turnPause begins a pause, or ends the one that was begun.
 func turnPause(pauses []pause, e history.Event) []pause {
-	if e.Kind == history.Paused {
+	if e.Kind == history.Paused || e.Kind == history.Partitioned {
 		return append(pauses, pause{e.At, never})
 	}
 	if last := len(pauses) - 1; last >= 0 {

@@ -26,8 +26,9 @@ const (
 	Asked Kind = "asked"
 	// Failed is told when the asking came to nothing: Contender, Attempt, Path, Error.
 	Failed Kind = "failed"
-	// Granted is told as soon as the contender knows: Contender, Attempt, Path, Token [Node, Session]. Session is missing
-	// where the contender cannot be sure of it.
+	// Granted is told as soon as the contender knows: Contender, Attempt, Path, Token [Node, Session, Deadline]. Session is
+	// missing where the contender cannot be sure of it. Deadline is the instant at which the claim ends without further proof
+	// that its session lives, as the client stated it at the grant.
 	Granted Kind = "granted"
 	// Told is when the grant's Done was closed: Contender, Attempt, Path. Cause says why.
 	Told Kind = "told"
@@ -59,6 +60,12 @@ const (
 	Woke Kind = "woke"
 	// Crashed is when it is gone for good: Contender. What it had asked for or held is never heard of again.
 	Crashed Kind = "crashed"
+
+	// Partitioned is when the network of a contender is partitioned from the servers: what it sends, or what they answer,
+	// is lost or refused: Contender [Text].
+	Partitioned Kind = "partitioned"
+	// Healed is when the partition ends: Contender.
+	Healed Kind = "healed"
 
 	// Created is a node's creation, as the ensemble ordered it: Node, Zxid [Session]. Session is 0 for a node that does
 	// not end with a session.
@@ -121,6 +128,7 @@ type Event struct {
 	Epoch     int64    `json:"epoch,omitempty"`     // number of an epoch
 	Cause     Cause    `json:"cause,omitempty"`     // of an end, or an answer
 	Error     string   `json:"error,omitempty"`     // in words
+	Deadline  Instant  `json:"deadline,omitempty"`  // of the claim, as its holder knew it at the grant
 	Timeout   Instant  `json:"timeout,omitempty"`   // the sessions' T
 	Tick      Instant  `json:"tick,omitempty"`      // the servers' tickTime
 	Grace     Instant  `json:"grace,omitempty"`     // after a pause
@@ -191,7 +199,7 @@ func (e Event) check() error {
 		need("node", e.Node != "")
 		need("zxid", e.Zxid > 0)
 		need("epoch", e.Epoch > 0)
-	case Paused, Woke, Crashed:
+	case Paused, Woke, Crashed, Partitioned, Healed:
 		need("contender", e.Contender != "")
 	case Created:
 		need("node", e.Node != "")

@@ -9,7 +9,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/internal/tuning"
 )
 
 // heartbeats are when the stub received them.
@@ -45,6 +48,24 @@ func TestHeartbeatsEverySixthOfTheTimeout(t *testing.T) {
 		before := len(heartbeats(s))
 		time.Sleep(time.Hour)
 		require.Len(t, heartbeats(s), before, "who holds nothing sends none")
+	})
+}
+
+func TestHeartbeatsOfATunedClientComeAsItSays(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		ctx := tuning.With(t.Context(), tuning.Tuning{Heartbeat: stubTimeout / 4})
+		client, err := Connect(ctx, []string{"zk1"}, s.options())
+		require.NoError(t, err)
+		t.Cleanup(client.Close)
+		claim := claimed(t, client)
+		time.Sleep(time.Hour)
+		require.NoError(t, claim.Err())
+		beats := s.seen(stubRequest.heartbeat)
+		require.Greater(t, len(beats), 1000)
+		for i, r := range beats[1:] {
+			require.Equal(t, stubTimeout/4, r.at.Sub(beats[i].at))
+		}
 	})
 }
 
@@ -286,7 +307,7 @@ func TestHeartbeatOfNothingProvesNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStub(t)
 		session := s.connect(t, s.options()).newest()
-		_ = session.check(nil, time.Now())
+		_ = session.check(session.conn, nil)
 		require.Zero(t, session.trust.deadline(), "an empty transaction is carried out without a look at the session")
 	})
 }
@@ -297,12 +318,12 @@ func TestEveryCheckOfADeletedNodeSaysSo(t *testing.T) {
 		s := newStub(t)
 		client := s.connect(t, s.options())
 		session := client.newest()
-		p, _, err := newLine(t, client, nil).join(t.Context(), session)
+		p, _, err := newLine(t, client, nil).join(t.Context(), session, -1)
 		require.NoError(t, err)
 		synctest.Wait()
 		s.delete(p.path)
 		for range 3 {
-			require.ErrorIs(t, session.check([]*place{p}, time.Now()), ErrDeleted)
+			require.ErrorIs(t, session.check(session.conn, []*place{p}), ErrDeleted)
 		}
 		require.True(t, closed(p.bereaved))
 	})
@@ -346,7 +367,7 @@ func TestClaimGrantedOnTheHeelsOfACutEndsAtItsDeadline(t *testing.T) {
 		s := newStub(t)
 		client := s.connect(t, s.options())
 		session := client.newest()
-		p, alone, err := newLine(t, client, nil).join(t.Context(), session)
+		p, alone, err := newLine(t, client, nil).join(t.Context(), session, -1)
 		require.NoError(t, err)
 		require.True(t, alone)
 		time.Sleep(untilSteady)
@@ -364,7 +385,7 @@ func TestClaimGrantedOnTheHeelsOfACutEndsAtItsDeadline(t *testing.T) {
 }
 
 // What it reads while it looks may not show yet what it is asked to look after.
-func TestKeeperThatIsAskedWhileItLooksLooksAgain(t *testing.T) {
+func TestOwnerThatIsAskedWhileItLooksLooksAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStub(t)
 		session := s.connect(t, s.options()).newest()
@@ -374,7 +395,7 @@ func TestKeeperThatIsAskedWhileItLooksLooksAgain(t *testing.T) {
 		session.mu.Unlock()
 		require.Positive(t, time.Until(next))
 		time.Sleep(time.Until(next) - time.Nanosecond)
-		session.ledger.mu.Lock() // and so the keeper stands still in the middle
+		session.trust.mu.Lock() // and so the owner stands still in the middle
 		time.Sleep(time.Nanosecond)
 		for range 1000 {
 			runtime.Gosched()
@@ -382,11 +403,45 @@ func TestKeeperThatIsAskedWhileItLooksLooksAgain(t *testing.T) {
 		require.Empty(t, session.wake)
 		session.look(time.Second)
 		asked := len(session.wake)
-		session.ledger.mu.Unlock()
+		session.trust.mu.Unlock()
 		require.Equal(t, 1, asked)
 		synctest.Wait()
 		session.mu.Lock()
 		defer session.mu.Unlock()
 		require.False(t, session.nextLook.After(time.Now().Add(time.Second)))
+	})
+}
+
+// A heartbeat that stands in the ZooKeeper client's queue as the connection ends is
+// given back with what else stands there.
+func TestContendersWhoseProofWasGivenBackWaitForTheNext(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		client := s.connect(t, s.options())
+		session := client.newest()
+		p, _, err := newLine(t, client, nil).join(t.Context(), session, -1)
+		require.NoError(t, err)
+		time.Sleep(untilSteady)
+		asked := &proofAsked{place: p, answered: make(chan struct{})}
+		tries := 0
+		_, err = callThrough(t.Context(), session, contender, func(conn *zk.Conn) (struct{}, error) {
+			if tries++; tries > 1 {
+				return struct{}{}, nil
+			}
+			time.AfterFunc(stubTimeout/4, s.mend)
+			s.cut()
+			s.hangUp(0)
+			synctest.Wait()
+			session.mu.Lock()
+			session.beat.inFlight = true
+			session.mu.Unlock()
+			session.sendBeat(time.Now(), []*place{p}, []*proofAsked{asked})
+			_, _, err := conn.Get("/l")
+			return struct{}{}, err
+		})
+		require.NoError(t, err)
+		require.Equal(t, 2, tries, "it was given back")
+		<-asked.answered
+		require.NoError(t, asked.err)
 	})
 }

@@ -147,7 +147,7 @@ func TestRequestThatIsSeenThroughDoesNotWaitInTheQueueOfADetachedClient(t *testi
 		defer cancel()
 		began := time.Now()
 		tries := 0
-		_, err := callThrough(ctx, session, func(conn *zk.Conn) (struct{}, error) {
+		_, err := callThrough(ctx, session, contender, func(conn *zk.Conn) (struct{}, error) {
 			tries++
 			s.cut()
 			s.hangUp(0)
@@ -167,7 +167,9 @@ func TestRequestThatIsSeenThroughDoesNotWaitInTheQueueOfADetachedClient(t *testi
 // while: what the client has given back was not sent.
 func TestRequestThatWasGivenBackIsMadeAgain(t *testing.T) {
 	for name, call := range map[string]func(context.Context, *session, func(*zk.Conn) (string, error)) (string, error){
-		"call": call[string], "callThrough": callThrough[string],
+		"call": call[string], "callThrough": func(ctx context.Context, s *session, f func(*zk.Conn) (string, error)) (string, error) {
+			return callThrough(ctx, s, contender, f)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package election
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"time"
+)
+
+// A backoff is how long Run waits after work has failed.
+type backoff struct {
+	min, max time.Duration
+	next     time.Duration // before the random part is taken off
+}
+
+func newBackoff(o *Options) backoff {
+	b := backoff{min: cmp.Or(o.RetryBackoff, DefaultRetryBackoff), max: cmp.Or(o.MaxRetryBackoff, DefaultMaxRetryBackoff)}
+	b.next = b.min
+	return b
+}
+
+// failed returns how long to wait after work that ran for so long and failed.
+func (b *backoff) failed(ran time.Duration) time.Duration {
+	if ran >= b.max {
+		b.succeeded()
+	}
+	d := b.next
+	b.next = b.max
+	if d < b.max/2 {
+		b.next = 2 * d
+	}
+	return d - rand.N(d/2+1)
+}
+
+// succeeded begins anew.
+func (b *backoff) succeeded() { b.next = b.min }

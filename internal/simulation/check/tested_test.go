@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/internal/simulation/check"
+	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
+)
+
+func TestRuleIsTestedOnlyWhereItCouldHaveBeenBroken(t *testing.T) {
+	good, bad := read(t, "good"), read(t, "bad")
+	for _, c := range []struct {
+		name   string
+		events []history.Event
+		tested map[check.Rule]int
+	}{
+		{"contention without a fault", good["two-contend"], map[check.Rule]int{
+			check.OwnNode: 2, check.FirstInLine: 1, check.RisingTokens: 1, check.LivingNode: 0, check.FreshGrant: 0, check.ToldFirst: 0,
+			check.ToldAtAll: 0, check.FencedRegister: 0, check.BareRegister: 0,
+		}},
+		{"a partitioned holder, notified", good["cut-off-holder"], map[check.Rule]int{check.ToldFirst: 1, check.ToldAtAll: 1, check.FencedRegister: 0}},
+		{"a stopped holder", good["paused-holder"], map[check.Rule]int{check.ToldFirst: 0, check.BareRegister: 0, check.FencedRegister: 1}},
+		{"a crashed holder", good["crashed-holder"], map[check.Rule]int{check.ToldFirst: 0, check.ToldAtAll: 0}},
+		{"a holder notified too late", bad["told-too-late"], map[check.Rule]int{check.ToldFirst: 1, check.BareRegister: 1}},
+		{"a partitioned waiter", bad["granted-without-proof"], map[check.Rule]int{check.FreshGrant: 1}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			require.NotEmpty(t, c.events)
+			tested := check.Tested(c.events)
+			for rule, n := range c.tested {
+				require.Equal(t, n, tested[rule], "%s: %s", rule, check.By[rule])
+			}
+		})
+	}
+	require.Zero(t, check.Tested(nil)[check.ToldFirst])
+	for _, rule := range append(check.Rules, check.Alone) {
+		require.NotEmpty(t, check.By[rule], rule)
+	}
+}
+
+// A holds from 1 s on, and B is granted the path at 6 s; T is 4 s.
+func TestPartitionedHolderCountsIfItLosesTheLock(t *testing.T) {
+	for _, c := range []struct {
+		name, lines string
+		counted     int
+		before      int // another was granted it
+	}{
+		{"loses it", "1.5s partitioned A\n4s told A deadline\n7s healed A", 1, 1},
+		{"loses it to a partition that never heals", "1.5s partitioned A\n4s told A deadline", 1, 1},
+		{"is not partitioned", "4s told A deadline", 0, 1},
+		{"is partitioned before", "500ms partitioned A\n900ms healed A\n4s told A deadline", 0, 1},
+		{"is partitioned after", "4s told A deadline\n4.5s partitioned A\n7s healed A", 0, 1},
+		{"rides it out", "1.5s partitioned A\n2s healed A\n4s releasing A\n4s told A released", 0, 0},
+		{"is killed meanwhile", "1.5s partitioned A\n2s crashed A", 0, 0},
+		{"another is", "1.5s partitioned C\n4s told A deadline", 0, 1},
+		{"acquires it again itself", "1.5s partitioned A\n4s told A deadline\n4s asked a\n5s granted a\n5.5s releasing a\n5.5s told a released", 0, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			events := tell(t, fmt.Sprintf("0s run\n0s asked A\n1s granted A\n1s asked B\n%s\n6s granted B\n9s releasing B\n9s told B released\n10s end", c.lines))
+			require.Equal(t, c.counted, check.Measure(events).Partitioned)
+			require.Equal(t, c.before, check.Measure(events).ToldBeforeGrant.Of)
+		})
+	}
+}

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package recipes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// Commit carries out ZooKeeper operations if, and only if, the claim is held: it
+// sends them in one transaction with a check that the claim's own node still
+// exists. This fences state that is kept in ZooKeeper itself, without a token: once
+// the node is gone, no such write is carried out, and so none after another client
+// has been granted the claim, even if this process was paused or an operator
+// deleted the node. Package epoch adds a number that other programs can read, and
+// that an operator can raise to end what it counts.
+//
+// Each op is a *zk.CreateRequest, *zk.SetDataRequest, *zk.DeleteRequest or
+// *zk.CheckVersionRequest. Its path is absolute and below the client's namespace,
+// as in every other call; "/" is the namespace's own node. Commit does not change
+// ops. The responses are those of ops, in order; the String of a create is a path
+// below the namespace as well.
+//
+// If the server refused an operation, the error is the server's, in an Error that
+// has the full path of that operation and names its kind; the responses tell which
+// one it was. Commit sends the transaction once: an ErrUncertain means that ctx
+// ended or the connection broke before the answer arrived, and that the operations
+// were carried out as a whole, or not at all. After an ErrLost, and after any other
+// error, nothing was changed.
+func (c *Claim) Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
+	return c.commit(ctx, c.session.settings.namespace, ops)
+}
+
+// commit is Commit with operations whose paths are below namespace.
+func (c *Claim) commit(ctx context.Context, namespace string, ops []any) ([]zk.MultiResponse, error) {
+	fail := func(err error) ([]zk.MultiResponse, error) {
+		return nil, &Error{Op: "commit", Path: c.Path(), Err: err}
+	}
+	if ctx == nil {
+		return fail(errNilContext)
+	}
+	if err := c.Err(); err != nil {
+		return nil, err
+	}
+	own := &zk.CheckVersionRequest{Path: c.place.path, Version: 0}
+	all, err := parseOps(namespace, ops)
+	if err != nil {
+		var named *Error
+		if errors.As(err, &named) {
+			return nil, err
+		}
+		return fail(err)
+	}
+	requests := []any{own}
+	for _, op := range all {
+		requests = append(requests, op.request)
+	}
+	responses, err := callAs(ctx, c.session, holder, func(conn *zk.Conn) ([]zk.MultiResponse, error) {
+		return conn.Multi(requests...)
+	})
+	switch outcomeOf(err) {
+	case done:
+		responses = responses[1:]
+		for i := range responses {
+			responses[i].String = strings.TrimPrefix(responses[i].String, namespace)
+		}
+		return responses, nil
+	case refused:
+		if errors.Is(err, zk.ErrSessionExpired) {
+			c.session.end(errExpired)
+			c.end(errExpired) // another goroutine may have found out first, and be about to
+			return nil, c.ended()
+		}
+		if len(responses) == 0 {
+			return fail(err)
+		}
+		if own := responses[0].Error; errors.Is(own, zk.ErrNoNode) || errors.Is(own, zk.ErrBadVersion) {
+			c.session.lost(c.place)
+			c.end(ErrDeleted)
+			return nil, c.ended()
+		}
+		responses = responses[1:]
+		for i, op := range all {
+			// Operations after the one that failed have an error too: that they were not tried.
+			if i < len(responses) && responses[i].Error != nil {
+				return responses, op.fail(err)
+			}
+		}
+		return responses, &Error{Op: "commit", Path: c.Path(), Err: err}
+	case unsent:
+		if ended := c.Err(); ended != nil {
+			return nil, ended
+		}
+		return fail(withCtx(ctx, err))
+	}
+	if errors.Is(err, ErrUncertain) {
+		return fail(withCtx(ctx, err))
+	}
+	return fail(fmt.Errorf("%w: %w", ErrUncertain, err))
+}
+
+// An operation is one request of a transaction.
+type operation struct {
+	kind    string
+	path    *string // of request
+	request any     // a pointer to one of the ZooKeeper client's requests
+	size    int     // of request, apart from its path, in bytes
+}
+
+func (o operation) fail(err error) error {
+	return &Error{Op: "commit", Path: *o.path, Err: fmt.Errorf("%s: %w", o.kind, err)}
+}
+
+// parseOps returns copies of ops with the namespace in front of their paths. It
+// refuses what is no operation, and what a server would answer by dropping the
+// connection. Its error is an *Error where an operation has a path.
+func parseOps(namespace string, ops []any) ([]operation, error) {
+	parsed := make([]operation, len(ops))
+	size := 0
+	for i, op := range ops {
+		o, err := parseOp(op)
+		if err != nil {
+			return nil, err
+		}
+		if err := o.place(namespace); err != nil {
+			return nil, err
+		}
+		parsed[i] = o
+		size += len(*o.path) + o.size + 64 // more than the numbers around them take
+	}
+	if size > maxTransaction {
+		return nil, fmt.Errorf("operations of %d bytes are over the limit of %d for a transaction", size, maxTransaction)
+	}
+	return parsed, nil
+}
+
+// parseOp copies an operation. Of one that is given as a value, its error names the
+// pointer to pass.
+func parseOp(op any) (operation, error) {
+	switch op := op.(type) {
+	case *zk.CreateRequest:
+		if op != nil {
+			return createOf(*op), nil
+		}
+	case *zk.SetDataRequest:
+		if op != nil {
+			return setOf(*op), nil
+		}
+	case *zk.DeleteRequest:
+		if op != nil {
+			return deleteOf(*op), nil
+		}
+	case *zk.CheckVersionRequest:
+		if op != nil {
+			return checkOf(*op), nil
+		}
+	case zk.CreateRequest:
+		return operation{}, createOf(op).fail(wantPointer(op))
+	case zk.SetDataRequest:
+		return operation{}, setOf(op).fail(wantPointer(op))
+	case zk.DeleteRequest:
+		return operation{}, deleteOf(op).fail(wantPointer(op))
+	case zk.CheckVersionRequest:
+		return operation{}, checkOf(op).fail(wantPointer(op))
+	default:
+		return operation{}, fmt.Errorf("an operation is a %T: pass a *zk.CreateRequest, *zk.SetDataRequest, *zk.DeleteRequest or *zk.CheckVersionRequest", op)
+	}
+	return operation{}, fmt.Errorf("an operation is a nil %T", op)
+}
+
+func wantPointer(op any) error { return fmt.Errorf("pass a pointer, a *%T instead of a %T", op, op) }
+
+func createOf(r zk.CreateRequest) operation {
+	size := len(r.Data)
+	for _, acl := range r.Acl {
+		size += len(acl.Scheme) + len(acl.ID) + 12
+	}
+	return operation{kind: "create", path: &r.Path, request: &r, size: size}
+}
+
+func setOf(r zk.SetDataRequest) operation {
+	return operation{kind: "set data", path: &r.Path, request: &r, size: len(r.Data)}
+}
+
+func deleteOf(r zk.DeleteRequest) operation {
+	return operation{kind: "delete", path: &r.Path, request: &r}
+}
+
+func checkOf(r zk.CheckVersionRequest) operation {
+	return operation{kind: "check version", path: &r.Path, request: &r}
+}
+
+// place puts the namespace in front of the path, which it checks: one that is not
+// absolute would lead out of the namespace.
+func (o operation) place(namespace string) error {
+	path := *o.path
+	if create, ok := o.request.(*zk.CreateRequest); ok && create.Flags&zk.FlagSequence != 0 && path != "" {
+		// The server appends a number, so that the name before it may be empty.
+		path += "0"
+	}
+	if path != "/" {
+		if checkPath(path) != nil {
+			return o.fail(checkPath(*o.path))
+		}
+		*o.path = namespace + *o.path
+		return nil
+	}
+	*o.path = fullPath(namespace, path)
+	return nil
+}

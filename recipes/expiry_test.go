@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package recipes
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The first of many callers that hear of an expiry ends the session, which takes a while
+// if there are many claims to notify. This runs in real time, for callers that do so at
+// the same time.
+func TestCallersThatHearOfAnExpiryWhileClaimsAreBeingNotifiedGoOnInTheNextSession(t *testing.T) {
+	const (
+		claims   = 100
+		contexts = 200 // of each claim
+		callers  = 64
+	)
+	s := newStub(t)
+	s.make("/l", parentMark)
+	client := s.connect(t, s.options())
+	for i := range claims {
+		line, err := NewLine(client, fmt.Sprintf("/held/%d", i), nil)
+		require.NoError(t, err)
+		claim, err := line.Claim(t.Context())
+		require.NoError(t, err)
+		for range contexts {
+			_, cancel := claim.Context(t.Context())
+			defer cancel()
+		}
+	}
+	var stop atomic.Bool
+	var calls [callers]atomic.Int64
+	var running sync.WaitGroup
+	for i := range callers {
+		line := newLine(t, client, nil)
+		running.Go(func() {
+			for !stop.Load() {
+				if _, err := line.Contenders(t.Context()); err != nil {
+					t.Errorf("caller %d: %v", i, err)
+					return
+				}
+				calls[i].Add(1)
+			}
+		})
+	}
+	every := func() {
+		for i := range calls {
+			for before := calls[i].Load(); calls[i].Load() == before && !t.Failed(); {
+				runtime.Gosched()
+			}
+		}
+	}
+	every()
+	s.expireUnheard(client.SessionID())
+	every()
+	stop.Store(true)
+	running.Wait()
+}

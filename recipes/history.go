@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package recipes
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/lockkeeper/lockkeeper/fencing"
+)
+
+// historyNode is the node that holds the history id, below the namespace.
+const historyNode = "/lockkeeper-history"
+
+// History returns the id of the ensemble's history, below the client's namespace.
+// Guards store it beside the token: a wiped ensemble grants the same tokens again,
+// and an equal token of another history is then refused with
+// fencing.ErrOtherHistory.
+//
+// The id is random. It is the data of the persistent node lockkeeper-history at the
+// root of the namespace, which the first call of any client creates, with the
+// client's ACL, and no call writes again. So a wipe changes the id. A restore from a
+// backup brings the old one back, although tokens begin lower again: delete the node
+// as a step of the restore, before clients connect.
+//
+// History asks a server once in each session, with two requests, and returns what it
+// has read until that session is over. Call it for each claim, after the claim was
+// granted, and not once in a process. If the claim's Err is nil after History has
+// returned, both are of one session, and so the token is of that history.
+//
+// It waits while no server can be reached, until ctx ends. A node that holds no
+// history id, or is ephemeral, is an error, and stays as it is. The error is that,
+// ctx's, ErrClosed, or what a server refused. Concurrent calls, of several clients
+// too, return the same id.
+func (c *Client) History(ctx context.Context) (id string, err error) {
+	path := fullPath(c.settings.namespace, historyNode)
+	err = c.look(ctx, path, func(s *session) error {
+		c.mu.Lock()
+		known := c.history
+		c.mu.Unlock()
+		if known.session == s {
+			id = known.id
+			return nil
+		}
+		var err error
+		if id, err = s.history(ctx, path); err != nil {
+			return err
+		}
+		c.mu.Lock()
+		c.history = knownHistory{s, id}
+		c.mu.Unlock()
+		return nil
+	})
+	if err != nil {
+		return "", fmt.Errorf("history: %w", err)
+	}
+	return id, nil
+}
+
+// A knownHistory is the id that was read in a session.
+type knownHistory struct {
+	session *session
+	id      string
+}
+
+// history reads the history id, and creates the node if it is missing.
+func (s *session) history(ctx context.Context, path string) (string, error) {
+	// A server that is behind may still show a node that was deleted for a restore.
+	_, err := ask(ctx, s, "sync", path, func(conn *zk.Conn) (string, error) { return conn.Sync(path) })
+	if err != nil {
+		return "", err
+	}
+	for {
+		data, stat, err := s.get(ctx, path)
+		switch {
+		case err == nil:
+			return checkHistoryNode(path, data, stat)
+		case !errors.Is(err, zk.ErrNoNode):
+			return "", err
+		}
+		// It is read again, whatever the outcome: another client may have been first,
+		// or this one by an attempt that was not answered.
+		_, err = ask(ctx, s, "create", path, func(conn *zk.Conn) (string, error) {
+			return conn.Create(path, []byte(rand.Text()), 0, s.settings.acl)
+		})
+		switch {
+		case err == nil, errors.Is(err, zk.ErrNodeExists):
+		case errors.Is(err, zk.ErrNoNode) && parentOf(path) != "/":
+			if err := s.createParents(ctx, parentOf(path), nil); err != nil {
+				return "", err
+			}
+		default:
+			return "", err
+		}
+	}
+}
+
+// checkHistoryNode returns the id that a node holds.
+func checkHistoryNode(path string, data []byte, stat *zk.Stat) (string, error) {
+	id := string(data)
+	err := fencing.CheckHistory(id)
+	if err == nil && stat.EphemeralOwner != 0 {
+		err = errors.New("it is ephemeral, and would go with a session")
+	}
+	if err != nil {
+		return "", &Error{Op: "read", Path: path, Err: fmt.Errorf("the node holds no history id (delete it to begin a new history): %w", err)}
+	}
+	return id, nil
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package recipes
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// A listing is the queue below one parent as a server showed it at one moment, for all
+// who asked for it. It does not change.
+type listing struct {
+	parent  *zk.Stat // nil if the parent is missing
+	members []member
+	highest int32 // the largest number in a name with the parent's own tag, -1 if none
+	late    bool  // such a name has a number that says nothing
+	plain   bool  // numbers alone tell the order
+
+	uses atomic.Int32 // how many have looked for their predecessor
+	sort sync.Once    // guards setting sorted
+	// sorted are the members by number, for those who come second: the first is better
+	// served by a look at each.
+	sorted []member
+}
+
+// list returns a listing that the server made after the call began.
+func (s *session) list(ctx context.Context, path string) (*listing, error) {
+	lst, err := s.lists.ask(ctx, s, path, struct{}{}, func([]struct{}) (*listing, error) {
+		children, stat, err := s.children(s.ctx, path)
+		if errors.Is(err, zk.ErrNoNode) {
+			return &listing{highest: -1, plain: true}, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		return newListing(children, stat), nil
+	})
+	if err != nil && ctx.Err() != nil {
+		err = &Error{Op: "list", Path: path, Err: ctx.Err()}
+	}
+	return lst, err
+}
+
+func newListing(children []string, parent *zk.Stat) *listing {
+	lst := &listing{parent: parent, members: parseMembers(children), highest: -1}
+	lst.plain = len(unordered(lst.members)) == 0
+	prefix := strconv.FormatInt(parent.Czxid, 36) + "-"
+	for _, m := range lst.members {
+		switch {
+		case !strings.HasPrefix(m.name, prefix):
+		case m.late():
+			lst.late = true
+		default:
+			lst.highest = max(lst.highest, m.sequence)
+		}
+	}
+	return lst
+}
+
+// nearest returns the member directly ahead of own, if any is, and whether own is
+// listed at all. The listing must be plain.
+func (lst *listing) nearest(own member) (ahead member, found, listed bool) {
+	if lst.uses.Add(1) == 1 {
+		for _, m := range lst.members {
+			switch {
+			case m.name == own.name:
+				listed = true
+			case m.sequence < own.sequence && (!found || ahead.sequence < m.sequence):
+				ahead, found = m, true
+			}
+		}
+		return ahead, found, listed
+	}
+	lst.sort.Do(func() {
+		lst.sorted = slices.Clone(lst.members)
+		sortMembers(lst.sorted)
+	})
+	i, listed := slices.BinarySearchFunc(lst.sorted, own, func(m, own member) int { return int(m.sequence) - int(own.sequence) })
+	listed = listed && lst.sorted[i].name == own.name
+	if i == 0 {
+		return member{}, false, listed
+	}
+	return lst.sorted[i-1], true, listed
+}

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package recipes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// maxInFlight bounds how many ordinary requests of one session are on their way. A
+// heartbeat stands behind them on the connection and at the server, however many
+// callers there are: so few of them are answered well within T/8. Half as many take a
+// sixth longer for a burst of 10,000 joins.
+const maxInFlight = 128
+
+// forHolders is how many of them are kept for what holders ask for. In a burst of joins,
+// a release, a Check or a Commit would wait for as long as all of those take.
+const forHolders = 32
+
+// A role is that of the caller that a request is made for.
+type role bool
+
+const (
+	contender role = false // and any other
+	holder    role = true
+)
+
+// A turn is what a request on its way holds: the channel that it is returned to.
+type turn chan struct{}
+
+// An outcome is what an error says about the request that it answers.
+type outcome int
+
+const (
+	done    outcome = iota // the server carried it out
+	refused                // the server said no: nothing was changed
+	unsent                 // it never left this process
+	unknown                // it may or may not have been carried out
+)
+
+// stated are the answers that only a server can give. Everything that is not
+// listed here is unknown: a broken connection shows itself in many shapes, raw
+// errors of the network among them, and none of them says what happened.
+var stated = []error{
+	zk.ErrNoNode, zk.ErrNodeExists, zk.ErrNotEmpty, zk.ErrBadVersion, zk.ErrNoAuth,
+	zk.ErrInvalidACL, zk.ErrNoChildrenForEphemerals, zk.ErrSessionExpired,
+	zk.ErrAuthFailed, zk.ErrBadArguments,
+}
+
+// unsentErr wraps the reason why a request was never sent.
+type unsentErr struct{ error }
+
+func (e unsentErr) Unwrap() error { return e.error }
+
+func outcomeOf(err error) outcome {
+	switch {
+	case err == nil:
+		return done
+	case errors.Is(err, ErrUncertain):
+		return unknown // whatever else it says
+	}
+	var u unsentErr
+	if errors.As(err, &u) || isGivenBack(err) || errors.Is(err, zk.ErrInvalidPath) || errors.Is(err, zk.ErrShortBuffer) {
+		return unsent
+	}
+	for _, s := range stated {
+		if errors.Is(err, s) {
+			return refused
+		}
+	}
+	return unknown
+}
+
+// brokenOff reports whether a request failed with its connection, so that sending
+// it again on the next one may help. Its outcome is unknown.
+func brokenOff(err error) bool {
+	var u unsentErr
+	// The error of a context that has timed out passes for one of the network.
+	if errors.As(err, &u) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return false
+	}
+	var network net.Error
+	return errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, zk.ErrClosing) ||
+		errors.Is(err, net.ErrClosed) || errors.Is(err, io.ErrClosedPipe) || errors.Is(err, io.EOF) ||
+		errors.As(err, &network)
+}
+
+// isGivenBack reports whether the ZooKeeper client gave a request back before it was
+// sent: by itself, or because of [dialer.giveBack].
+func isGivenBack(err error) bool {
+	return errors.Is(err, zk.ErrNoServer) || errors.Is(err, zk.ErrNothing)
+}
+
+// givenBack reports whether a request was given back although the session lives: it is
+// sent again, whatever it is.
+func (s *session) givenBack(err error) bool { return isGivenBack(err) && s.ended() == nil }
+
+// again reports whether a request that may be carried out twice is to be sent again
+// after err: its connection ended, and neither its caller nor the session has.
+func (s *session) again(ctx context.Context, err error) bool {
+	return brokenOff(err) && ctx.Err() == nil && s.ended() == nil
+}
+
+// call runs one ordinary request of the session, which has no bound of its own, and
+// returns no later than ctx ends. A request that is abandoned goes on: the session
+// waits for it, and no caller learns its outcome.
+//
+// It is sent only while the session is attached: in the ZooKeeper client's queue it
+// could outlive its caller by the whole outage.
+func call[R any](ctx context.Context, s *session, request func(*zk.Conn) (R, error)) (R, error) {
+	return callAs(ctx, s, contender, request)
+}
+
+// callAs is call for a caller of that role.
+func callAs[R any](ctx context.Context, s *session, as role, request func(*zk.Conn) (R, error)) (R, error) {
+	for {
+		value, err := callOnce(ctx, s, as, request)
+		if !s.givenBack(err) {
+			return value, err
+		}
+	}
+}
+
+func callOnce[R any](ctx context.Context, s *session, as role, request func(*zk.Conn) (R, error)) (R, error) {
+	var zero R
+	mine, err := s.takeTurn(ctx, as)
+	if err != nil {
+		return zero, unsentErr{err}
+	}
+	type reply struct {
+		value R
+		err   error
+	}
+	replies := make(chan reply, 1) // with room for one whose caller has gone
+	err = s.spawn(func() {
+		value, err := request(s.conn)
+		<-mine
+		s.heed(err)
+		replies <- reply{value, err}
+	})
+	if err != nil {
+		<-mine
+		return zero, unsentErr{err}
+	}
+	select {
+	case r := <-replies:
+		return r.value, r.err
+	case <-ctx.Done():
+		return zero, fmt.Errorf("%w: %w", ErrUncertain, ctx.Err())
+	}
+}
+
+// callThrough runs one ordinary request of the session on the caller's goroutine, and
+// sees it through to its answer, whatever becomes of ctx meanwhile: for requests whose
+// outcome has to be known before the caller may go, and that are too many for a
+// goroutine each. (Two more wake-ups were a tenth of a lock cycle.)
+//
+// It waits for its turn and for a server no longer than ctx. Once it is sent, its
+// connection ends if it stays unanswered; and if it is still in the ZooKeeper client's
+// queue as the connection ends, it is given up T/8 later: see [dialer.giveBack].
+func callThrough[R any](ctx context.Context, s *session, as role, request func(*zk.Conn) (R, error)) (R, error) {
+	mine, err := s.takeTurn(ctx, as)
+	if err != nil {
+		var zero R
+		return zero, unsentErr{err}
+	}
+	return callInTurn(ctx, s, as, mine, request)
+}
+
+// callInTurn is callThrough for a caller that has taken a turn. It ends the turn.
+func callInTurn[R any](ctx context.Context, s *session, as role, mine turn, request func(*zk.Conn) (R, error)) (R, error) {
+	for {
+		var zero R
+		if err := s.begin(); err != nil {
+			<-mine
+			return zero, unsentErr{err}
+		}
+		value, err := request(s.conn)
+		s.finish()
+		<-mine
+		s.heed(err)
+		if !s.givenBack(err) {
+			return value, err
+		}
+		if mine, err = s.takeTurn(ctx, as); err != nil {
+			return zero, unsentErr{err}
+		}
+	}
+}
+
+// ask repeats a request that may be carried out twice until a server has answered it.
+func ask[R any](ctx context.Context, s *session, op, path string, request func(*zk.Conn) (R, error)) (R, error) {
+	return askAs(ctx, s, contender, op, path, request)
+}
+
+// askAs is ask for a caller of that role.
+func askAs[R any](ctx context.Context, s *session, as role, op, path string, request func(*zk.Conn) (R, error)) (R, error) {
+	for {
+		r, err := callAs(ctx, s, as, request)
+		if err == nil {
+			return r, nil
+		}
+		if s.again(ctx, err) {
+			continue
+		}
+		var zero R
+		if ctx != s.ctx && ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
+			err = fmt.Errorf("%w: %w", ctx.Err(), err)
+		}
+		return zero, &Error{Op: op, Path: path, Err: err}
+	}
+}
+
+// urgently runs one request that a deadline depends on: it takes no turn. The caller
+// runs on a goroutine of the session, and has few of them.
+func urgently[R any](s *session, request func(*zk.Conn) (R, error)) (R, error) {
+	value, err := request(s.conn)
+	s.heed(err)
+	return value, err
+}
+
+// takeTurn waits until the session is attached and fewer than maxInFlight ordinary
+// requests are on their way, of which forHolders are for holders alone. Whoever has
+// taken a turn receives from it once the request was answered.
+func (s *session) takeTurn(ctx context.Context, as role) (turn, error) {
+	var first turn // nil: never free
+	if as == holder {
+		first = s.holderTurns
+	}
+	var mine turn
+	select {
+	case s.turns <- struct{}{}:
+		mine = s.turns
+	default:
+		select {
+		case s.turns <- struct{}{}:
+			mine = s.turns
+		case first <- struct{}{}:
+			mine = first
+		case <-s.ctx.Done():
+			return nil, s.ended()
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	if err := s.attached(ctx); err != nil {
+		<-mine
+		return nil, err
+	}
+	s.look(s.timeout() / 8) // the server may not answer
+	return mine, nil
+}
+
+// heed ends the session if an answer says that it has expired: it may be a while
+// until the connection tells.
+func (s *session) heed(err error) {
+	if errors.Is(err, zk.ErrSessionExpired) {
+		s.end(errExpired)
+	}
+}
+
+// children lists a node.
+func (s *session) children(ctx context.Context, path string) (children []string, stat *zk.Stat, err error) {
+	type listing struct {
+		children []string
+		stat     *zk.Stat
+	}
+	l, err := ask(ctx, s, "list", path, func(conn *zk.Conn) (listing, error) {
+		children, stat, err := conn.Children(path)
+		return listing{children, stat}, err
+	})
+	return l.children, l.stat, err
+}
+
+// get reads a node.
+func (s *session) get(ctx context.Context, path string) (data []byte, stat *zk.Stat, err error) {
+	type content struct {
+		data []byte
+		stat *zk.Stat
+	}
+	c, err := ask(ctx, s, "read", path, func(conn *zk.Conn) (content, error) {
+		data, stat, err := conn.Get(path)
+		return content{data, stat}, err
+	})
+	return c.data, c.stat, err
+}

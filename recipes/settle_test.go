@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package recipes
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestSettleCountsOnlyNodesThatNobodyWants(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		client := s.connect(t, s.options())
+		line := newLine(t, client, nil)
+		require.NoError(t, line.Settle(t.Context()))
+		claim, err := line.Claim(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, line.Settle(t.Context()), "a held node is wanted")
+
+		// A waiter gives up, and its delete is not answered.
+		s.on(func(r stubRequest) verdict {
+			if r.op == opDelete {
+				return ignore
+			}
+			return answer
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		result := claiming(ctx, line)
+		synctest.Wait()
+		cancel()
+		require.ErrorIs(t, (<-result).err, context.Canceled)
+		done, end := context.WithCancel(t.Context())
+		end()
+		require.ErrorIs(t, line.Settle(done), ErrUncertain)
+		require.ErrorContains(t, line.Settle(done), "release /l: outcome unknown: nodes that may remain until their session ends: 1")
+		other, err := NewLine(client, "/other", nil)
+		require.NoError(t, err)
+		require.NoError(t, other.Settle(done), "it is of another line")
+
+		s.on(func(stubRequest) verdict { return answer })
+		require.Eventually(t, func() bool { return line.Settle(t.Context()) == nil }, time.Minute, time.Second)
+		require.Equal(t, []string{claim.Path()}, s.line())
+	})
+}
+
+// Nobody has told the servers, which have the session's nodes for up to T more.
+func TestSettleWaitsForASessionThatWasGivenUpToExpire(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		client := s.connect(t, s.options())
+		line := newLine(t, client, nil)
+		_, err := line.Claim(t.Context())
+		require.NoError(t, err)
+		first := client.newest()
+		first.end(errGivenUp)
+		synctest.Wait()
+		require.NotSame(t, first, client.newest())
+		opened := time.Now()
+
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.ErrorIs(t, line.Settle(ctx), ErrUncertain)
+		require.Equal(t, time.Second, time.Since(opened))
+		require.NoError(t, line.Settle(t.Context()))
+		require.Equal(t, stubTimeout, time.Since(opened))
+	})
+}
+
+func TestSettleAfterAnExpiryFindsNothing(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		client := s.connect(t, s.options())
+		line := newLine(t, client, nil)
+		_, err := line.Claim(t.Context())
+		require.NoError(t, err)
+		client.newest().end(errExpired)
+		require.NoError(t, line.Settle(t.Context()))
+		synctest.Wait()
+		require.NoError(t, line.Settle(t.Context()))
+	})
+}
+
+func TestSettleOfAClosedClientDoesNotKnow(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		client := s.connect(t, s.options())
+		line := newLine(t, client, nil)
+		_, err := line.Claim(t.Context())
+		require.NoError(t, err)
+		client.Close()
+		require.ErrorIs(t, line.Settle(t.Context()), ErrUncertain)
+		var none context.Context
+		require.ErrorIs(t, line.Settle(none), errNilContext)
+	})
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package recipes
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// unreachableWhile has the client make no connection while down is set.
+func unreachableWhile(s *stub, opts *Options, down *atomic.Bool) {
+	opts.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+		if down.Load() {
+			return nil, errUnreachable
+		}
+		return s.dial(ctx, network, address)
+	}
+}
+
+func TestStateSaysSinceWhenAServerServesTheSessionAndWhenItWasLastProved(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		opts := s.options()
+		var down atomic.Bool
+		unreachableWhile(s, opts, &down)
+		began := time.Now()
+		client := s.connect(t, opts)
+		state := client.State()
+		require.True(t, state.Attached)
+		require.Equal(t, client.SessionID(), state.Session)
+		require.Equal(t, stubTimeout, state.Timeout)
+		require.Equal(t, began, state.Since)
+		require.Zero(t, state.Proof)
+		require.NoError(t, client.Ready())
+
+		time.Sleep(time.Second)
+		claimed(t, client)
+		require.Equal(t, time.Now(), client.State().Proof, "the join is one")
+
+		down.Store(true)
+		s.hangUp(0)
+		synctest.Wait()
+		cut := time.Now()
+		time.Sleep(stubTimeout/4 - time.Nanosecond)
+		state = client.State()
+		require.False(t, state.Attached)
+		require.Equal(t, cut, state.Since)
+		require.NoError(t, client.Ready(), "what heals by then costs nothing")
+		time.Sleep(time.Nanosecond)
+		require.ErrorContains(t, client.Ready(), "no server has served the session since")
+		require.ErrorIs(t, client.Ready(), errUnreachable, "and why")
+
+		down.Store(false)
+		time.Sleep(time.Second)
+		require.True(t, client.State().Attached)
+		require.NoError(t, client.Ready())
+		client.Close()
+		require.ErrorIs(t, client.Ready(), ErrClosed)
+		require.ErrorIs(t, client.State().Ended, ErrClosed)
+	})
+}
+
+func TestClientBetweenTwoSessionsIsNotReady(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		opts := s.options()
+		var down atomic.Bool
+		unreachableWhile(s, opts, &down)
+		client := s.connect(t, opts)
+		down.Store(true)
+		s.hangUp(0)
+		time.Sleep(3 * stubTimeout)
+		require.ErrorIs(t, client.State().Ended, ErrSessionExpired)
+		require.ErrorIs(t, client.Ready(), ErrSessionExpired)
+		require.ErrorIs(t, client.Ready(), errUnreachable)
+	})
+}
+
+func TestEverySubscriberGetsEveryStateInOrderHoweverSlowItIs(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		client := s.connect(t, s.options())
+		var subscribers sync.WaitGroup
+		seen := make([][]bool, 3)
+		for i := range seen {
+			subscribers.Go(func() {
+				for state := range client.States(t.Context()) {
+					seen[i] = append(seen[i], state.Attached)
+					time.Sleep(time.Duration(i) * time.Minute)
+				}
+			})
+		}
+		synctest.Wait()
+		want := []bool{true}
+		for range 600 { // more changes than events of the trace may wait
+			s.hangUp(0)
+			time.Sleep(2 * time.Second)
+			want = append(want, false, true)
+		}
+		client.Close()
+		want = append(want, false)
+		subscribers.Wait()
+		for i := range seen {
+			require.Equal(t, want, seen[i], "subscriber %d", i)
+		}
+	})
+}
+
+func TestSubscriptionEndsWithItsContextAndWithTheClient(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newStub(t)
+		client := s.connect(t, s.options())
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		n := 0
+		for range client.States(ctx) {
+			n++
+		}
+		require.Equal(t, 1, n)
+		require.Empty(t, client.report.states.subs)
+		client.Close()
+		for state := range client.States(t.Context()) {
+			require.ErrorIs(t, state.Ended, ErrClosed)
+		}
+	})
+}
+
+func TestOutageThatLastsIsLoggedOnceAndSoIsItsEnd(t *testing.T) {
+	for name, outage := range map[string]time.Duration{
+		"of a session":         stubTimeout,
+		"between two sessions": 10 * stubTimeout,
+	} {
+		bubble(t, func(t *testing.T) {
+			s := newStub(t)
+			opts := s.options()
+			var down atomic.Bool
+			unreachableWhile(s, opts, &down)
+			var log logLines
+			opts.Logger = slog.New(&log)
+			client := s.connect(t, opts)
+
+			s.hangUp(0)
+			time.Sleep(stubTimeout / 5)
+			require.Empty(t, log.warnings(), "what heals soon is no matter for people")
+
+			down.Store(true)
+			s.hangUp(0)
+			time.Sleep(stubTimeout / 3)
+			require.Len(t, log.warnings(), 1, name)
+			require.Contains(t, log.warnings()[0], "no zookeeper server serves the session")
+			time.Sleep(outage)
+			down.Store(false)
+			time.Sleep(stubTimeout)
+			require.True(t, client.State().Attached)
+			again := 0
+			for _, line := range log.warnings() {
+				if strings.Contains(line, "serves the session again") {
+					again++
+				}
+			}
+			require.Equal(t, 1, again, name)
+			require.LessOrEqual(t, len(log.warnings()), 3, "%s: one for each session that was sought", name)
+		})
+	}
+}
+
+// logLines keeps what is logged.
+type logLines struct {
+	mu    sync.Mutex // guards lines
+	lines []string
+}
+
+func (l *logLines) Enabled(context.Context, slog.Level) bool { return true }
+func (l *logLines) WithAttrs([]slog.Attr) slog.Handler       { return l }
+func (l *logLines) WithGroup(string) slog.Handler            { return l }
+func (l *logLines) Handle(_ context.Context, r slog.Record) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, r.Level.String()+" "+r.Message)
+	return nil
+}
+
+func (l *logLines) warnings() (warnings []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, line := range l.lines {
+		if strings.HasPrefix(line, "WARN") {
+			warnings = append(warnings, line)
+		}
+	}
+	return warnings
+}

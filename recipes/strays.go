@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package recipes
+
+import "sync"
+
+// strays are goroutines that run code which may not return: a Dial of the options, the
+// Close of a connection, the parent of a claim's context. Unlike those of a sync.WaitGroup, one may begin while their end
+// is waited for, as the ZooKeeper client closes its last connection when it likes. The
+// zero value is ready to use; it is safe for concurrent use.
+type strays struct {
+	mu      sync.Mutex // guards what follows
+	running int
+	none    chan struct{} // closed when running is 0 again; nil if nobody has asked
+}
+
+// run runs f on a goroutine.
+func (s *strays) run(f func()) {
+	s.mu.Lock()
+	s.running++
+	s.mu.Unlock()
+	go func() {
+		defer s.end()
+		f()
+	}()
+}
+
+func (s *strays) end() {
+	s.mu.Lock()
+	s.running--
+	var none chan struct{}
+	if s.running == 0 {
+		none, s.none = s.none, nil
+	}
+	s.mu.Unlock()
+	if none != nil {
+		close(none)
+	}
+}
+
+// wait returns when none is running.
+func (s *strays) wait() {
+	s.mu.Lock()
+	if s.running == 0 {
+		s.mu.Unlock()
+		return
+	}
+	if s.none == nil {
+		s.none = make(chan struct{})
+	}
+	none := s.none
+	s.mu.Unlock()
+	<-none
+}

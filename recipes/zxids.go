@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package recipes
+
+import (
+	"encoding/binary"
+	"slices"
+)
+
+// Zxids are what one connection tells the server of the history that its session has seen.
+//
+// The client would do that: it keeps the last zxid of a reply, and passes it on in the
+// handshake, by which a server that is behind refuses the session, and with the watches that
+// it sets again, by which the server tells what has changed in the meantime. But it reads
+// its zxid for the watches in one goroutine while another, which handles replies, may be
+// writing it: a data race of go-zookeeper v1.0.4 (conn.go:614 and 849), that happens at
+// reconnections with watches, and can lose the event of a change. So the wire hides the
+// zxids of replies from the client, whose own stays 0, and fills in those two requests. The
+// client uses zxids for nothing else.
+type zxids struct {
+	before   int64 // the highest of earlier connections
+	watched  int64 // up to which all events of the watches that are set again have come
+	seen     int64 // the highest of a reply, before included
+	restored bool  // all events up to seen have come, as the watches were set again
+}
+
+// next is for the connection that follows. Watching says that the client may have watches
+// to set again.
+func (z *zxids) next(watching bool) zxids {
+	n := zxids{before: z.seen, watched: z.watched, seen: z.seen}
+	if z.restored {
+		n.watched = z.seen
+	}
+	if !watching {
+		n.watched, n.restored = z.seen, true
+	}
+	return n
+}
+
+// Where the zxid stands, in packets with their length before them.
+const (
+	zxidOfHandshake  = 4 + 4     // behind the version of the protocol
+	zxidOfSetWatches = 4 + 4 + 4 // behind the xid and the operation
+	zxidOfReply      = 4 + 4     // behind the xid
+)
+
+// fill returns the packet as it is to be sent.
+func (z *zxids) fill(p []byte, op int32, handshaken bool) []byte {
+	at, zxid := zxidOfHandshake, z.before
+	if handshaken {
+		if op != opSetWatches {
+			return p
+		}
+		at, zxid = zxidOfSetWatches, z.watched
+	}
+	if len(p) < at+8 {
+		return p
+	}
+	p = slices.Clone(p) // a Writer must not change what it is given
+	binary.BigEndian.PutUint64(p[at:], uint64(zxid))
+	return p
+}
+
+// hide takes the zxid from a reply, of which p is the beginning, to a request of op.
+func (z *zxids) hide(p []byte, op int32) {
+	zxid := p[zxidOfReply : zxidOfReply+8]
+	z.seen = max(z.seen, int64(binary.BigEndian.Uint64(zxid)))
+	z.restored = z.restored || op == opSetWatches
+	clear(zxid)
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package recipes
+
+import (
+	"encoding/binary"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A reply of another zxid, to a request of op, reaches the client without it.
+func (z *zxids) hidden(zxid int64, op int32) int64 {
+	frame := reply(7, zxid, 0, []byte("the body"))
+	z.hide(frame, op)
+	return int64(binary.BigEndian.Uint64(frame[zxidOfReply:]))
+}
+
+// filled returns the zxids that the handshake and the watches of a connection carry.
+func (z *zxids) filled() (handshake, watches int64) {
+	p := z.fill(connectRequest(99), 0, false)
+	handshake = int64(binary.BigEndian.Uint64(p[zxidOfHandshake:]))
+	p = z.fill(longRequest(7, opSetWatches), opSetWatches, true)
+	return handshake, int64(binary.BigEndian.Uint64(p[zxidOfSetWatches:]))
+}
+
+// longRequest is a request with a body.
+func longRequest(xid, op int32) []byte {
+	return framed(append(request(xid, op)[4:], make([]byte, 20)...))
+}
+
+func TestHandshakeCarriesTheHighestZxidThatTheSessionHasSeen(t *testing.T) {
+	first := zxids{restored: true}
+	handshake, _ := first.filled()
+	require.Zero(t, handshake, "a new session has seen nothing")
+	require.Zero(t, first.hidden(5, opGetData), "the client is not told")
+	require.Zero(t, first.hidden(9, opGetData))
+	require.Zero(t, first.hidden(-1, opSetAuth), "no zxid")
+
+	second := first.next(true)
+	handshake, _ = second.filled()
+	require.EqualValues(t, 9, handshake)
+
+	failed := second.next(true)
+	third := failed.next(true)
+	handshake, _ = third.filled()
+	require.EqualValues(t, 9, handshake, "connections that came to nothing do not count")
+}
+
+// A server tells, of the watches that are set again, what happened after the zxid that comes
+// with them. What happened while a connection lasted whose server never had the watches must
+// be among it.
+func TestWatchesAreSetAgainFromWhereTheirEventsWereLastComplete(t *testing.T) {
+	first := zxids{restored: true}
+	first.hidden(5, opGetData)
+	second := first.next(true)
+	second.hidden(8, opGetData)
+	_, watches := second.filled()
+	require.EqualValues(t, 5, watches, "not what this connection has seen")
+
+	third := second.next(true)
+	handshake, watches := third.filled()
+	require.EqualValues(t, 8, handshake)
+	require.EqualValues(t, 5, watches, "the second server was not asked, or has not answered")
+	third.hidden(11, opSetWatches)
+	third.hidden(12, opGetData)
+
+	fourth := third.next(true)
+	_, watches = fourth.filled()
+	require.EqualValues(t, 12, watches, "the third has told of everything")
+
+	fourth.hidden(20, opGetData)
+	fifth := fourth.next(false)
+	sixth := fifth.next(true)
+	_, watches = sixth.filled()
+	require.EqualValues(t, 20, watches, "without watches nothing can be missed")
+}
+
+func TestOtherPacketsAreSentAsTheyAre(t *testing.T) {
+	z := zxids{before: 5, watched: 5}
+	for _, op := range []int32{opGetData, opSetAuth, opMulti} {
+		p := longRequest(7, op)
+		require.Equal(t, p, z.fill(p, op, true))
+	}
+	short := request(7, opSetWatches)
+	require.Equal(t, short, z.fill(short, opSetWatches, true))
+	p := connectRequest(99)
+	z.fill(p, 0, false)
+	require.Equal(t, connectRequest(99), p, "what the client wrote is its own")
+}
+
+// The client has 0 for its last zxid, and the server gets what the session has seen: also
+// after a hundred and one elections, when the upper half of the zxid is the operation of
+// the request to set watches.
+func TestWireTellsTheServerWhatItKeepsFromTheClient(t *testing.T) {
+	const seen = opSetWatches<<32 | 7
+	bubble(t, func(t *testing.T) {
+		b := newWireBench(t, time.Second)
+		b.wire.zxids = zxids{before: seen, watched: 4, seen: seen}
+		sent := make(chan []byte)
+		go func() {
+			defer close(sent)
+			for {
+				frame, err := readFrame(b.server)
+				if err != nil {
+					return
+				}
+				sent <- frame
+			}
+		}()
+		go func() { _, _ = b.Write(connectRequest(0)) }()
+		require.Equal(t, connectRequest(seen), framed(<-sent))
+
+		b.serve(helloFrame(stubTimeout, 0x100), reply(1, seen+1, 0, []byte("the body")))
+		_, err := b.next()
+		require.NoError(t, err)
+		go func() { _, _ = b.Write(longRequest(8, opSetWatches)) }()
+		frame := <-sent
+		require.EqualValues(t, 4, binary.BigEndian.Uint64(frame[zxidOfSetWatches-4:]))
+
+		got, err := b.next()
+		require.NoError(t, err)
+		require.Equal(t, reply(1, 0, 0, []byte("the body")), framed(got))
+		following := b.wire.zxids.next(true)
+		handshake, _ := following.filled()
+		require.EqualValues(t, seen+1, handshake)
+	})
+}
