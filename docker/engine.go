@@ -60,20 +60,20 @@ func dial(ctx context.Context) (*tc.DockerClient, error) {
 	return cli, nil
 }
 
-func findEngine(ctx context.Context) (_ backend, err error) {
+func findEngine(ctx context.Context) (_ choice, err error) {
 	cli, err := dial(ctx)
 	if err != nil {
-		return nil, err
+		return choice{}, err
 	}
 	defer func() { err = errors.Join(err, hangUp(cli)) }()
-	image, err := findImage(ctx, cli)
+	image, over, err := findImage(ctx, cli)
 	if err != nil {
-		return nil, fmt.Errorf("container engine: %w", err)
+		return choice{}, fmt.Errorf("container engine: %w", err)
 	}
 	if err := sweepEngine(ctx, cli); err != nil {
-		return nil, fmt.Errorf("clearing what an earlier run left: %w", err)
+		return choice{}, fmt.Errorf("clearing what an earlier run left: %w", err)
 	}
-	return &engine{cli: cli, image: image}, nil
+	return choice{backend: &engine{cli: cli, image: image}, over: over}, nil
 }
 
 // hangUp closes the idle connections to the engine, whose goroutines would look

@@ -17,10 +17,12 @@
 // separated list; they are used as they are and no fault can be injected); a
 // container engine, through testcontainers-go; plain Java processes, as root on
 // Linux with a network of their own. The choice is made once per process and
-// printed. ZK_TEST_BACKEND or [Options].Backend ("docker", "java") choose by hand.
+// printed, with the reason why a backend was passed over. ZK_TEST_BACKEND or
+// [Options].Backend ("docker", "java") name one.
 //
-// The engine's image is ZK_TEST_IMAGE, else zookeeper:3.9, pulled when it is not
-// there; where no registry answers, `go run ./cmd/ensemble -image` builds one from
+// ZK_TEST_IMAGE names the image, and with it the engine: if the image cannot be had,
+// no ensemble starts, and no test is skipped. Without it the image is zookeeper:3.9,
+// pulled when it is not there; where no registry answers, `go run ./cmd/ensemble -image` builds one from
 // Debian's packages. Java needs ZooKeeper's jars: see [Options].Backend.
 //
 // # What faults do
@@ -93,7 +95,9 @@ func Run(ctx context.Context, opts *Options) (*Ensemble, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, startBound,
 		fmt.Errorf("not serving after %v", startBound))
 	defer cancel()
-	p.logf("zookeeper: %s", back.describe())
+	for line := range strings.Lines(back.report("zookeeper")) {
+		p.logf("%s", strings.TrimSuffix(line, "\n"))
+	}
 	begin := time.Now()
 	nodes, remove, err := back.launch(ctx, p)
 	e := &Ensemble{remove: remove, logf: p.logf}

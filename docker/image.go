@@ -18,6 +18,7 @@ import (
 )
 
 const (
+	imageVariable = "ZK_TEST_IMAGE"
 	officialImage = "zookeeper:3.9"
 	localImage    = "zookeeper-local:3.8"
 
@@ -35,21 +36,26 @@ func Image(ctx context.Context) (name string, err error) {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, hangUp(cli)) }()
-	return findImage(ctx, cli)
+	name, _, err = findImage(ctx, cli)
+	return name, err
 }
 
-func findImage(ctx context.Context, cli client.APIClient) (string, error) {
-	if name := os.Getenv("ZK_TEST_IMAGE"); name != "" {
-		return name, obtain(ctx, cli, name)
+// findImage is Image, and returns why zookeeper:3.9 was passed over.
+func findImage(ctx context.Context, cli client.APIClient) (name string, over, err error) {
+	if name := os.Getenv(imageVariable); name != "" {
+		if err := obtain(ctx, cli, name); err != nil {
+			return "", nil, fmt.Errorf("%w (%s names it: name one that is here or that a registry has, or unset the variable)", err, imageVariable)
+		}
+		return name, nil, nil
 	}
 	official := obtain(ctx, cli, officialImage)
 	if official == nil {
-		return officialImage, nil
+		return officialImage, nil, nil
 	}
 	if _, err := cli.ImageInspect(ctx, localImage); err != nil {
-		return "", fmt.Errorf("%w; and no %s, which `ensemble -image` builds: %w", official, localImage, err)
+		return "", nil, fmt.Errorf("%w; and no %s, which `ensemble -image` builds: %w", official, localImage, err)
 	}
-	return localImage, nil
+	return localImage, official, nil
 }
 
 //go:embed zookeeper-local

@@ -23,19 +23,19 @@ type java struct {
 	classPath string
 }
 
-func findJava(ctx context.Context, logf func(string, ...any)) (backend, error) {
+func findJava(ctx context.Context, logf func(string, ...any)) (choice, error) {
 	binary, err := exec.LookPath("java")
 	if err != nil {
-		return nil, err
+		return choice{}, err
 	}
 	cp, err := findJars(ctx, logf)
 	if err != nil {
-		return nil, err
+		return choice{}, err
 	}
 	if err := errors.Join(sweepNamespaces(ctx), sweepFolders()); err != nil {
-		return nil, fmt.Errorf("clearing what an earlier run left: %w", err)
+		return choice{}, fmt.Errorf("clearing what an earlier run left: %w", err)
 	}
-	return &java{binary: binary, classPath: cp}, nil
+	return choice{backend: &java{binary: binary, classPath: cp}}, nil
 }
 
 func (j *java) describe() string { return "Java processes" }

@@ -19,21 +19,37 @@ type backend interface {
 	launch(ctx context.Context, p *plan) (nodes []node, remove func() error, err error)
 }
 
+// A choice is a backend, and why those that come before it were passed over: nil if
+// none was.
+type choice struct {
+	backend
+	over error
+}
+
 // picked is the backend of every ensemble of this process that names none. It is
 // asked for once, under a bound of its own: the answer must not depend on how
 // much patience the first caller had. Most of it is for an image to be pulled.
-var picked = sync.OnceValues(func() (backend, error) {
+var picked = sync.OnceValues(func() (choice, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	b, err := pick(ctx)
+	picked, err := pick(ctx, os.Getenv, sources{engine: findEngine, java: findJava})
 	if err == nil {
-		fmt.Fprintf(os.Stderr, "zookeeper for tests: %s\n", b.describe())
+		fmt.Fprint(os.Stderr, picked.report("zookeeper for tests"))
 	}
-	return b, err
+	return picked, err
 })
 
+// report is what users read of a choice, a line or two.
+func (c choice) report(what string) string {
+	text := fmt.Sprintf("%s: %s\n", what, c.describe())
+	if c.over != nil {
+		text += fmt.Sprintf("%s: passed over: %v\n", what, c.over)
+	}
+	return text
+}
+
 // choose returns the backend that the plan names, or the process's own.
-func choose(ctx context.Context, p *plan) (backend, error) {
+func choose(ctx context.Context, p *plan) (choice, error) {
 	switch p.backend {
 	case "docker":
 		return findEngine(ctx)
@@ -43,27 +59,44 @@ func choose(ctx context.Context, p *plan) (backend, error) {
 	return picked()
 }
 
-func pick(ctx context.Context) (backend, error) {
-	if list := os.Getenv("ZK_SERVERS"); list != "" {
-		return foreignServers(list)
+// sources are the backends that run servers of their own.
+type sources struct {
+	engine func(context.Context) (choice, error)
+	java   func(context.Context, func(string, ...any)) (choice, error)
+}
+
+// pick returns the backend that the environment names, or else the first that is
+// there. An image that is asked for is an order: servers of another version in its
+// place would let tests pass for the wrong reason.
+func pick(ctx context.Context, env func(string) string, from sources) (choice, error) {
+	if list := env("ZK_SERVERS"); list != "" {
+		b, err := foreignServers(list)
+		return choice{backend: b}, err
 	}
-	switch name := os.Getenv("ZK_TEST_BACKEND"); name {
-	case "":
-	case "docker":
-		return findEngine(ctx)
-	case "java":
-		return findJava(ctx, func(string, ...any) {})
-	default:
-		return nil, fmt.Errorf("ZK_TEST_BACKEND=%q: must be docker or java", name)
+	silent := func(string, ...any) {}
+	image := env(imageVariable)
+	switch name := env("ZK_TEST_BACKEND"); {
+	case name == "java" && image != "":
+		return choice{}, fmt.Errorf("ZK_TEST_BACKEND=java and %s=%q: Java processes have no image: unset one of them", imageVariable, image)
+	case name == "java":
+		return from.java(ctx, silent)
+	case name == "docker":
+		return from.engine(ctx)
+	case name != "":
+		return choice{}, fmt.Errorf("ZK_TEST_BACKEND=%q: must be docker or java", name)
 	}
-	engine, noEngine := findEngine(ctx)
-	if noEngine == nil {
+	engine, noEngine := from.engine(ctx)
+	switch {
+	case noEngine == nil:
 		return engine, nil
+	case image != "":
+		return choice{}, fmt.Errorf("%s=%q asks for containers, so Java processes are not tried: %w", imageVariable, image, noEngine)
 	}
-	java, noJava := findJava(ctx, func(string, ...any) {})
+	java, noJava := from.java(ctx, silent)
 	if noJava == nil {
+		java.over = noEngine
 		return java, nil
 	}
-	return nil, fmt.Errorf("%w: ZK_SERVERS is not set; no engine: %w; no Java: %w", ErrNoBackend,
+	return choice{}, fmt.Errorf("%w: ZK_SERVERS is not set; no engine: %w; no Java: %w", ErrNoBackend,
 		noEngine, noJava)
 }

@@ -5,6 +5,7 @@ package docker
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -28,6 +29,12 @@ func TestChild(t *testing.T) {
 	if ci := os.Getenv("LOCKKEEPER_TEST_CI"); ci != "" {
 		t.Setenv("CI", ci) // the main function has unset it
 	}
+	if os.Getenv("LOCKKEEPER_TEST_NO_ENGINE") != "" { // one that is there cannot be hidden
+		picked = func() (choice, error) {
+			none := func(context.Context) (choice, error) { return choice{}, errors.New("hidden by the test") }
+			return pick(t.Context(), os.Getenv, sources{engine: none, java: findJava})
+		}
+	}
 	e := Start(t, &Options{Backend: backend})
 	fmt.Printf("serving %s\n", e.Addrs()[0])
 	_, err := io.Copy(io.Discard, os.Stdin)
@@ -46,8 +53,7 @@ func child(t *testing.T, backend string, env ...string) *exec.Cmd {
 }
 
 func TestNothingToRunServersWithIsNotSilent(t *testing.T) {
-	// An engine that is there cannot be hidden, but without an image it is of no use.
-	nothing := []string{"ZK_TEST_IMAGE=registry.invalid/zookeeper:none", "PATH=" + t.TempDir()}
+	nothing := []string{"LOCKKEEPER_TEST_NO_ENGINE=1", "ZK_TEST_IMAGE=", "PATH=" + t.TempDir()}
 	out, err := child(t, "", nothing...).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.Contains(t, string(out), "--- SKIP: TestChild")
@@ -57,6 +63,60 @@ func TestNothingToRunServersWithIsNotSilent(t *testing.T) {
 	require.Error(t, err, "%s", out)
 	require.Contains(t, string(out), "--- FAIL: TestChild")
 	require.Contains(t, string(out), "nothing to run ZooKeeper with")
+}
+
+func TestImageThatCannotBeHadFailsTestsAndNamesRemedy(t *testing.T) {
+	const image = "registry.invalid/zookeeper:none"
+	out, err := child(t, "", "ZK_TEST_IMAGE="+image).CombinedOutput()
+	require.Error(t, err, "%s", out)
+	require.Contains(t, string(out), "--- FAIL: TestChild", "it is not skipped, CI or not")
+	require.Contains(t, string(out), image)
+	require.Contains(t, string(out), "name one that is here or that a registry has, or unset the variable")
+}
+
+func TestPickTakesWhatIsNamedElseTheFirstThatIsThere(t *testing.T) {
+	there := func(name string) (choice, error) { return choice{backend: &engine{image: name}}, nil }
+	gone := func(name string) (choice, error) { return choice{}, errors.New("no " + name) }
+	for name, of := range map[string]struct {
+		env          map[string]string
+		engine, java func(string) (choice, error)
+		want         string // what is picked, or the error
+		over         string
+	}{
+		"both":                       {nil, there, there, "containers of engine", ""},
+		"Java alone":                 {nil, gone, there, "containers of Java", "no engine"},
+		"none":                       {nil, gone, gone, "nothing to run ZooKeeper with: ZK_SERVERS is not set; no engine: no engine; no Java: no Java", ""},
+		"an image":                   {map[string]string{"ZK_TEST_IMAGE": "zk:1"}, there, there, "containers of engine", ""},
+		"an image without an engine": {map[string]string{"ZK_TEST_IMAGE": "zk:1"}, gone, there, `ZK_TEST_IMAGE="zk:1" asks for containers, so Java processes are not tried: no engine`, ""},
+		"an image for Java": {
+			map[string]string{"ZK_TEST_IMAGE": "zk:1", "ZK_TEST_BACKEND": "java"},
+			there, there,
+			`ZK_TEST_BACKEND=java and ZK_TEST_IMAGE="zk:1": Java processes have no image: unset one of them`,
+			"",
+		},
+		"Java by name":      {map[string]string{"ZK_TEST_BACKEND": "java"}, there, there, "containers of Java", ""},
+		"an engine by name": {map[string]string{"ZK_TEST_BACKEND": "docker"}, gone, there, "no engine", ""},
+		"no backend":        {map[string]string{"ZK_TEST_BACKEND": "podman"}, there, there, `ZK_TEST_BACKEND="podman": must be docker or java`, ""},
+		"servers":           {map[string]string{"ZK_SERVERS": "zk1"}, there, there, `ZK_SERVERS="zk1"`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := pick(t.Context(), func(key string) string { return of.env[key] }, sources{
+				engine: func(context.Context) (choice, error) { return of.engine("engine") },
+				java:   func(context.Context, func(string, ...any)) (choice, error) { return of.java("Java") },
+			})
+			if got.backend == nil {
+				require.ErrorContains(t, err, of.want)
+				require.Equal(t, name == "none", errors.Is(err, ErrNoBackend), "only then a test may be skipped")
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, of.want, got.describe())
+			if of.over != "" {
+				require.EqualError(t, got.over, of.over)
+				require.Equal(t, "tests: "+of.want+"\ntests: passed over: "+of.over+"\n", got.report("tests"))
+			}
+		})
+	}
 }
 
 func TestTheNextRunRemovesWhatAKilledRunLeft(t *testing.T) {
@@ -177,8 +237,7 @@ func TestFailedStartShowsTheServersLogAndLeavesNothing(t *testing.T) {
 
 func TestServersOfOthersAreUsedAsTheyAre(t *testing.T) {
 	ctx := bounded(t)
-	t.Setenv("ZK_SERVERS", "zk1:2181, zk2:2181")
-	b, err := pick(ctx)
+	b, err := foreignServers("zk1:2181, zk2:2181")
 	require.NoError(t, err)
 	nodes, remove, err := b.launch(ctx, &plan{})
 	require.NoError(t, err)
@@ -193,14 +252,6 @@ func TestServersOfOthersAreUsedAsTheyAre(t *testing.T) {
 	require.ErrorIs(t, err, ErrUnsupported)
 	_, _, err = b.launch(ctx, &plan{counters: map[string]int32{"/a": 1}})
 	require.ErrorIs(t, err, ErrUnsupported)
-
-	t.Setenv("ZK_SERVERS", "zk1")
-	_, err = pick(ctx)
-	require.ErrorContains(t, err, `ZK_SERVERS="zk1"`)
-	t.Setenv("ZK_SERVERS", "")
-	t.Setenv("ZK_TEST_BACKEND", "podman")
-	_, err = pick(ctx)
-	require.ErrorContains(t, err, `ZK_TEST_BACKEND="podman"`)
 }
 
 func TestWithoutNamespacesServersShareTheLoopback(t *testing.T) {

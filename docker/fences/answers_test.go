@@ -60,10 +60,10 @@ func TestNoTokenSlipsBetweenTheCheckAndTheWriteOnAServer(t *testing.T) {
 }
 
 // tableIsAsked asserts that a guard without its table says how to make it, and that this can be done again.
-func tableIsAsked(t *testing.T, s source) {
+func tableIsAsked(t *testing.T, s source, opts *sqlfence.Options) {
 	t.Helper()
 	db := s.open(t)
-	guard := guardIn(t, s, nil)
+	guard := guardIn(t, s, opts)
 	err := guard.Do(t.Context(), "ledger", 7, nothing)
 	require.ErrorIs(t, err, sqlfence.ErrNoTable)
 	require.ErrorContains(t, err, guard.Migration())
@@ -78,7 +78,7 @@ func tableIsAsked(t *testing.T, s source) {
 
 func TestServerWithoutTheTableSaysHowToMakeIt(t *testing.T) {
 	for _, c := range clients {
-		t.Run(c.name, func(t *testing.T) { tableIsAsked(t, c.bare(t)) })
+		t.Run(c.name, func(t *testing.T) { tableIsAsked(t, c.bare(t), nil) })
 	}
 }
 

@@ -93,7 +93,7 @@ func openFiles(dir string, within func()) (opened, error) {
 	if err := os.MkdirAll(state, 0o700); err != nil {
 		return opened{}, err
 	}
-	fence, err := filefence.Open(state)
+	fence, err := filefence.Open(state, nil)
 	if err != nil {
 		return opened{}, err
 	}
@@ -101,7 +101,7 @@ func openFiles(dir string, within func()) (opened, error) {
 }
 
 func (f *files) Write(ctx context.Context, resource string, token fencing.Token, value string) error {
-	return f.fence.Do(ctx, resource, token, func() error {
+	return f.fence.Do(ctx, resource, token, func(*os.File) error {
 		f.within()
 		return os.WriteFile(filepath.Join(f.dir, resource), []byte(value), 0o600)
 	})
@@ -130,7 +130,7 @@ func openObjects(at string, _ func()) (opened, error) {
 	if err := json.Unmarshal([]byte(at), &p); err != nil {
 		return opened{}, err
 	}
-	guard, err := objectfence.New(hashed{p.open()})
+	guard, err := objectfence.New(hashed{p.open()}, nil)
 	return opened{objects{guard}, func() error { return nil }}, err
 }
 
@@ -185,7 +185,7 @@ type caller struct {
 
 func openHTTP(address string, _ func()) (opened, error) {
 	transport := &http.Transport{}
-	c := &caller{address, &http.Client{Transport: &httpfence.Transport{Base: transport, StaleIsError: true}}}
+	c := &caller{address, &http.Client{Transport: &httpfence.Transport{Base: transport, RefusalIsError: true}}}
 	return opened{c, func() error { transport.CloseIdleConnections(); return nil }}, nil
 }
 

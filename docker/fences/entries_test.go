@@ -40,6 +40,15 @@ func subject(s source, opts *sqlfence.Options) fencetest.Subject {
 			t.Helper()
 			return entriesIn(t, s, opts)
 		},
+		OpenHistory: func(t *testing.T, history string) fencetest.Guarded {
+			t.Helper()
+			named := sqlfence.Options{History: history}
+			if opts != nil {
+				named.Table, named.Isolation = opts.Table, opts.Isolation
+			}
+			return entriesIn(t, s, &named)
+		},
+		Uncertain: func(err error) bool { return errors.Is(err, sqlfence.ErrUncertain) },
 		Crash: func(t *testing.T, _ fencetest.Guarded, resource string, token fencing.Token, value string) {
 			t.Helper()
 			crash(t, s, resource, token, value)

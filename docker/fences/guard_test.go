@@ -53,6 +53,11 @@ func persistent(s fencetest.Subject) fencetest.Subject {
 		t.Helper()
 		return again{open(t)}
 	}
+	openHistory := s.OpenHistory
+	s.OpenHistory = func(t *testing.T, history string) fencetest.Guarded {
+		t.Helper()
+		return again{openHistory(t, history)}
+	}
 	return s
 }
 

@@ -19,7 +19,7 @@ import (
 func BenchmarkObject(b *testing.B) {
 	next, _ := buckets(b)
 	store := next().open()
-	guard, err := objectfence.New(store)
+	guard, err := objectfence.New(store, nil)
 	require.NoError(b, err)
 	body := bytes.Repeat([]byte("x"), 1024)
 	sideBySide(b, func() error {

@@ -120,7 +120,12 @@ type objects struct{ *objectfence.Guard }
 
 func objectsOf(t *testing.T, store objectfence.Store) objects {
 	t.Helper()
-	guard, err := objectfence.New(hashed{store})
+	return objectsOfHistory(t, store, "")
+}
+
+func objectsOfHistory(t *testing.T, store objectfence.Store, history string) objects {
+	t.Helper()
+	guard, err := objectfence.New(hashed{store}, &objectfence.Options{History: history})
 	require.NoError(t, err)
 	return objects{guard}
 }
@@ -152,6 +157,11 @@ func TestGuardOfABucketIsAGuard(t *testing.T) {
 				t.Helper()
 				return objectsOf(t, p.open())
 			},
+			OpenHistory: func(t *testing.T, history string) fencetest.Guarded {
+				t.Helper()
+				return objectsOfHistory(t, p.open(), history)
+			},
+			Uncertain: func(err error) bool { return errors.Is(err, objectfence.ErrUncertain) },
 			Crash: func(t *testing.T, _ fencetest.Guarded, resource string, token fencing.Token, value string) {
 				t.Helper()
 				out, err := task(t, "TestProcessThatDiesAtThePut", objectDeath{p, resource, value, token}).CombinedOutput()

@@ -10,6 +10,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"strings"
@@ -24,6 +26,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/docker/stores"
 	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/fencing/fencetest"
+	"github.com/lockkeeper/lockkeeper/fencing/httpfence"
 	"github.com/lockkeeper/lockkeeper/fencing/redisfence"
 )
 
@@ -107,7 +110,12 @@ type registers struct {
 
 func registersOf(t *testing.T, eval redisfence.Eval, prefix string) registers {
 	t.Helper()
-	guard, err := redisfence.New(eval, &redisfence.Options{Prefix: prefix + "fence:"})
+	return registersOfHistory(t, eval, prefix, "")
+}
+
+func registersOfHistory(t *testing.T, eval redisfence.Eval, prefix, history string) registers {
+	t.Helper()
+	guard, err := redisfence.New(eval, &redisfence.Options{Prefix: prefix + "fence:", History: history})
 	require.NoError(t, err)
 	return registers{guard, eval, prefix + "value:"}
 }
@@ -147,6 +155,11 @@ func TestGuardOfRedisIsAGuard(t *testing.T) {
 						t.Helper()
 						return registersOf(t, connect(t, server.Addr), prefix)
 					},
+					OpenHistory: func(t *testing.T, history string) fencetest.Guarded {
+						t.Helper()
+						return registersOfHistory(t, connect(t, server.Addr), prefix, history)
+					},
+					Uncertain: func(err error) bool { return errors.Is(err, redisfence.ErrUncertain) },
 					Crash: func(t *testing.T, g fencetest.Guarded, resource string, token fencing.Token, value string) {
 						t.Helper()
 						killedWithin(t, server, g.(registers), resource, token, value)
@@ -204,7 +217,7 @@ func TestRestartOfRedisWithoutAnAppendOnlyFileForgetsTheFence(t *testing.T) {
 }
 
 // What the documentation warns of, on the first screen. The replica is promoted while the master still takes writes, as
-// it does for those who are on its side of a network that is cut.
+// it does for clients on its side of a network partition.
 func TestReplicaThatIsPromotedWithoutTheWriteAdmitsAnOlderToken(t *testing.T) {
 	master := stores.Redis(t, &stores.Options{Args: []string{"--repl-diskless-sync-delay", "0"}})
 	host, port, err := net.SplitHostPort(master.Addr)
@@ -298,6 +311,9 @@ func TestKeyThatHoldsNoTokenShutsItsResourceUntilReset(t *testing.T) {
 		`"7.0"`:              func() error { return client.Set(t.Context(), key, "7.0", 0).Err() },
 		`"1e3"`:              func() error { return client.Set(t.Context(), key, "1e3", 0).Err() },
 		`" 7"`:               func() error { return client.Set(t.Context(), key, " 7", 0).Err() },
+		`"7 "`:               func() error { return client.Set(t.Context(), key, "7 ", 0).Err() },
+		`"7 a b"`:            func() error { return client.Set(t.Context(), key, "7 a b", 0).Err() },
+		`"00 first"`:         func() error { return client.Set(t.Context(), key, "00 first", 0).Err() },
 		`""`:                 func() error { return client.Set(t.Context(), key, "", 0).Err() },
 		`"12345678901234567890"`: func() error {
 			return client.Set(t.Context(), key, "12345678901234567890", 0).Err()
@@ -336,6 +352,77 @@ func TestScriptFindsItsKeysAndArgumentsAndReturnsWhatItDoes(t *testing.T) {
 		require.NoError(t, err, script)
 		require.Equal(t, want, got, script)
 	}
+}
+
+func TestScriptCannotReachTheFenceByItsVariables(t *testing.T) {
+	r := registersOf(t, goRedis(t, stores.Redis(t, nil).Addr), "")
+	require.NoError(t, r.Write(t.Context(), "ledger", 9, "nine"))
+	for _, script := range []string{
+		`redis.call("SET", key, 1)`, `redis.call("SET", KEYS[2], 1)`, `redis.call("SET", KEYS[3], 1)`,
+		`key = 1`, `token = 1`, `newest = 1`, `began = false`, `history = ""`, `error(key .. "")`, `return #nonce`,
+	} {
+		_, err := r.Do(t.Context(), "ledger", 9, script, []string{"value:ledger"})
+		require.ErrorIs(t, err, redisfence.ErrScript, script)
+		require.ErrorIs(t, r.Write(t.Context(), "ledger", 8, "late"), fencing.ErrStale, "after %s", script)
+	}
+}
+
+func TestFenceOfRedisKeepsHistoriesApart(t *testing.T) {
+	client := dial(t, stores.Redis(t, nil).Addr)
+	of := func(history string) *redisfence.Guard {
+		guard, err := redisfence.New(evalOf(client), &redisfence.Options{History: history})
+		require.NoError(t, err)
+		return guard
+	}
+	plain, first, second := of(""), of("first"), of("se.co_nd-2")
+	write := func(guard *redisfence.Guard, token fencing.Token) error {
+		_, err := guard.Do(t.Context(), "ledger", token, `redis.call("SET", KEYS[1], ARGV[1])`, []string{"total"}, token.String())
+		return err
+	}
+	holds := func(want string) {
+		t.Helper()
+		require.Equal(t, want, client.Get(t.Context(), redisfence.DefaultPrefix+"ledger").Val())
+	}
+
+	require.NoError(t, write(plain, 7), "as it was before there were histories")
+	holds("7")
+	require.ErrorIs(t, write(first, 6), fencing.ErrStale)
+	holds("7")
+	require.NoError(t, write(first, 7), "equal, and adopted")
+	holds("7 first")
+	for _, token := range []fencing.Token{6, 7, 8} {
+		err := write(second, token)
+		var other *fencing.HistoryError
+		require.ErrorAs(t, err, &other)
+		require.Equal(t, fencing.HistoryError{Token: token, Given: "se.co_nd-2", Stored: "first"}, *other)
+		require.NotErrorIs(t, err, fencing.ErrStale)
+		holds("7 first")
+	}
+	require.Equal(t, "7", client.Get(t.Context(), "total").Val(), "no refused script has run")
+	require.NoError(t, write(plain, 8))
+	holds("8 first")
+	require.ErrorIs(t, write(plain, 7), fencing.ErrStale)
+	require.NoError(t, write(first, 10))
+	newest, err := second.Newest(t.Context(), "ledger")
+	require.NoError(t, err)
+	require.EqualValues(t, 10, newest)
+
+	require.NoError(t, second.Reset(t.Context(), "ledger", 3))
+	holds("3 se.co_nd-2")
+	require.ErrorIs(t, write(first, 11), fencing.ErrOtherHistory)
+	require.ErrorIs(t, write(second, 2), fencing.ErrStale)
+	require.NoError(t, second.Reset(t.Context(), "ledger", 0))
+	holds("0 se.co_nd-2")
+	newest, err = second.Newest(t.Context(), "ledger")
+	require.NoError(t, err)
+	require.Zero(t, newest)
+	require.ErrorIs(t, write(first, 11), fencing.ErrOtherHistory)
+	require.NoError(t, write(second, 1))
+	holds("1 se.co_nd-2")
+	require.NoError(t, plain.Reset(t.Context(), "ledger", 5))
+	holds("5")
+	require.NoError(t, plain.Reset(t.Context(), "ledger", 0))
+	require.Zero(t, client.Exists(t.Context(), redisfence.DefaultPrefix+"ledger").Val())
 }
 
 func TestScriptThatFailsSaysWhereAndLeavesWhatItDid(t *testing.T) {
@@ -538,4 +625,40 @@ func shows(t *testing.T, name, text string) {
 	require.NoError(t, err)
 	want := strings.ReplaceAll("//\t"+strings.ReplaceAll(text, "\n", "\n//\t"), "//\t\n", "//\n")
 	require.Contains(t, string(doc), want)
+}
+
+// The handler makes its guard as the documentation of httpfence advises.
+func TestServiceChecksTheHistoryOfEachRequest(t *testing.T) {
+	eval := goRedis(t, stores.Redis(t, nil).Addr)
+	server := httptest.NewServer(httpfence.RequireToken(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		guard, err := redisfence.New(eval, &redisfence.Options{History: httpfence.History(r.Context())})
+		if err == nil {
+			_, err = guard.Do(r.Context(), "ledger", httpfence.Token(r.Context()), `redis.call("INCR", KEYS[1])`, []string{"count"})
+		}
+		if err != nil && !httpfence.Refuse(w, err) {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+		}
+	})))
+	defer server.Close()
+	base := &http.Transport{}
+	defer base.CloseIdleConnections()
+	client := &http.Client{Transport: &httpfence.Transport{Base: base, RefusalIsError: true}}
+	put := func(history string, token fencing.Token) error {
+		ctx := httpfence.WithHistory(httpfence.WithToken(t.Context(), token), history)
+		r, err := http.NewRequestWithContext(ctx, http.MethodPut, server.URL, nil)
+		require.NoError(t, err)
+		resp, err := client.Do(r)
+		if err != nil {
+			return err
+		}
+		require.Equal(t, http.StatusOK, resp.StatusCode)
+		return resp.Body.Close()
+	}
+	require.NoError(t, put("first", 7))
+	var other *fencing.HistoryError
+	require.ErrorAs(t, put("second", 7), &other, "the same token, granted by a wiped ensemble")
+	require.Equal(t, fencing.HistoryError{Token: 7, Given: "second", Stored: "first"}, *other)
+	require.ErrorIs(t, put("first", 6), fencing.ErrStale)
+	require.NoError(t, put("", 8), "a client without a history")
+	require.NoError(t, put("first", 8))
 }

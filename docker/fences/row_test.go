@@ -76,6 +76,34 @@ func TestRowWithItsOwnTokenIsGuarded(t *testing.T) {
 	}
 }
 
+func TestRowKeepsTheHistoryOfItsToken(t *testing.T) {
+	for name, s := range rowSources(t) {
+		t.Run(name, func(t *testing.T) {
+			j := jobsIn(t, s)
+			_, err := j.db.ExecContext(t.Context(), "ALTER TABLE jobs ADD COLUMN history VARCHAR(64) NOT NULL DEFAULT ''")
+			require.NoError(t, err)
+			set := func(history string, token fencing.Token, state string) error {
+				return sqlfence.UpdateRow(t.Context(), j.db, token, sqlfence.Row{
+					Update: dialected(j.dialect,
+						"UPDATE jobs SET state = ?, token = ?, history = ? WHERE id = ? AND token <= ? AND history IN ('', ?)"),
+					UpdateArgs: []any{state, int64(token), history, 1, int64(token), history},
+					Newest:     dialected(j.dialect, "SELECT token, history FROM jobs WHERE id = ?"),
+					NewestArgs: []any{1},
+					History:    history,
+				})
+			}
+			require.NoError(t, set("before", 9, "begun"))
+			require.ErrorIs(t, set("before", 8, "late"), fencing.ErrStale)
+			for _, token := range []fencing.Token{8, 9, 10} {
+				var other *fencing.HistoryError
+				require.ErrorAs(t, set("after", token, "again"), &other)
+				require.Equal(t, fencing.HistoryError{Token: token, Given: "after", Stored: "before"}, *other)
+			}
+			require.Equal(t, "begun", j.state(t))
+		})
+	}
+}
+
 // An older writer waits for a newer one that has changed the row, and then finds it.
 func TestOlderWriterOfARowThatWaitedIsRefused(t *testing.T) {
 	for _, c := range clients {

@@ -55,7 +55,7 @@ func TestNoTokenSlipsBetweenTheCheckAndTheWrite(t *testing.T) {
 }
 
 func TestDatabaseWithoutTheTableSaysHowToMakeIt(t *testing.T) {
-	tableIsAsked(t, sqlite(filepath.Join(t.TempDir(), "test.db"), "WAL", true))
+	tableIsAsked(t, sqlite(filepath.Join(t.TempDir(), "test.db"), "WAL", true), nil)
 }
 
 func TestWriteThatCommitsByItselfIsToldAndFencedAllTheSame(t *testing.T) {

@@ -3,7 +3,7 @@
 // Package stores runs the servers of others, for tests: Redis, PostgreSQL and MariaDB, whose writes are guarded, as they
 // come with the distribution. Each is a process of its own on a free port of 127.0.0.1, with its data in a temporary
 // folder that goes with it. And a server of S3, which is built when it is first wanted: see [RunS3]. And a cluster of etcd,
-// whose locks are compared with ours: see [RunEtcd].
+// whose locks are compared with ours: see [RunEtcd]. And a cluster of MariaDB servers that all take writes: see [RunGalera].
 //
 //	server := stores.Redis(t, nil)
 //	client := dial(server.Addr)

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# install.sh: the servers that tests run and that Go does not bring: PostgreSQL, MariaDB, Redis and etcd, from the
+# install.sh: the servers that tests run and that Go does not bring: PostgreSQL, MariaDB with Galera, Redis and etcd, from the
 # packages of Debian and its like. Root installs them; whoever is not root is told what to install. No service is
 # started by that, now or at a boot: tests run servers of their own.
 # Where everything is there it says nothing. It fails when something is missing in the end.
@@ -8,7 +8,7 @@ set -eu
 
 say() { echo "install.sh: $*" >&2; }
 
-# The same places as in find.go.
+# The same places as in find.go and galera.go.
 found() {
 	for file in "$(command -v "$1")" /usr/sbin/"$1" /usr/lib/postgresql/*/bin/"$1"; do [ ! -x "$file" ] || return 0; done
 	return 1
@@ -17,6 +17,7 @@ found() {
 missing() {
 	found postgres && found initdb || echo postgresql
 	found mariadbd || echo mariadb-server-core # the server without its service
+	[ -e /usr/lib/galera/libgalera_smm.so ] || [ -e /usr/lib64/galera-4/libgalera_smm.so ] || echo galera-4
 	found redis-server || echo redis-server
 	found etcd || echo etcd-server
 }

@@ -17,6 +17,15 @@ import (
 // RunMariaDB starts a MariaDB in which everybody may do everything. It has none of its own tables, for users, time zones
 // and the like, which take longer to make than a server takes to start. The caller must Close it.
 func RunMariaDB(ctx context.Context, opts *Options) (*SQL, error) {
+	s, err := newMariaDB(ctx, opts.args()...)
+	if err != nil {
+		return nil, err
+	}
+	return first(ctx, s)
+}
+
+// newMariaDB returns a server that has not been started.
+func newMariaDB(ctx context.Context, args ...string) (*SQL, error) {
 	program, err := find("mariadbd")
 	if err != nil {
 		return nil, fmt.Errorf("start mariadb: %w", err)
@@ -44,9 +53,9 @@ func RunMariaDB(ctx context.Context, opts *Options) (*SQL, error) {
 	s.argv = slices.Concat(base, []string{
 		"--bind-address=127.0.0.1", "--port=" + s.port(), "--skip-name-resolve",
 		"--socket=" + filepath.Join(s.dir, "socket"), "--pid-file=" + filepath.Join(s.dir, "pid"),
-	}, opts.args())
+	}, args)
 	s.ready = func(ctx context.Context) error { return s.serves(ctx, "SELECT @@datadir") }
-	return first(ctx, s)
+	return s, nil
 }
 
 // MariaDB is RunMariaDB for tests: it fails tb on error, or skips it where there is no MariaDB, and closes the server when

@@ -62,14 +62,11 @@ func prepared(name string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	addr, err := freeAddr()
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{Addr: l.Addr().String(), name: name, as: as}
-	if err := l.Close(); err != nil {
-		return nil, err
-	}
+	s := &Server{Addr: addr, name: name, as: as}
 	if s.dir, s.claim, err = claim("lockkeeper-" + name + "-"); err != nil {
 		return nil, err
 	}
@@ -77,6 +74,15 @@ func prepared(name string) (*Server, error) {
 		return nil, errors.Join(err, os.RemoveAll(s.dir), s.claim.Close())
 	}
 	return s, nil
+}
+
+// freeAddr returns an address of this host that nothing listens on.
+func freeAddr() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
 }
 
 // folder makes one that is the server's own.

@@ -4,7 +4,6 @@ package suite
 
 import (
 	"context"
-	"encoding/binary"
 	"testing"
 	"time"
 
@@ -35,9 +34,7 @@ func leftAlone(t *testing.T, data []byte, acl []zk.ACL) {
 	require.ErrorIs(t, err, context.Canceled)
 	s.waiting("lock", 1)
 
-	lost := proxy.LoseAnswer(func(frame []byte) bool {
-		return len(frame) >= 8 && binary.BigEndian.Uint32(frame[4:]) == opCreate
-	})
+	lost := proxy.LoseAnswer(isJoin)
 	next = s.locking(s.ctx, mu)
 	await(s, lost)
 	s.waiting("lock", 2)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -165,13 +166,8 @@ func bareHandOff(conn *zk.Conn, parent string) error {
 	if err != nil {
 		return err
 	}
-	var number int
-	digits := path[strings.LastIndexByte(path, '-')+1:]
-	if _, err := fmt.Sscanf(digits, "%d", &number); err != nil {
-		return err
-	}
 	for {
-		_, _, gone, err := conn.GetW(fmt.Sprintf("%s/lock-%010d", parent, number-1))
+		gone, err := watchBefore(conn, path)
 		if errors.Is(err, zk.ErrNoNode) {
 			return conn.Delete(path, -1)
 		}
@@ -182,6 +178,17 @@ func bareHandOff(conn *zk.Conn, parent string) error {
 			return ev.Err
 		}
 	}
+}
+
+// watchBefore watches the node with the number before that of path.
+func watchBefore(conn *zk.Conn, path string) (gone <-chan zk.Event, err error) {
+	i := strings.LastIndexByte(path, '-') + 1
+	number, err := strconv.Atoi(path[i:])
+	if err != nil {
+		return nil, err
+	}
+	_, _, gone, err = conn.GetW(fmt.Sprintf("%s%010d", path[:i], number-1))
+	return gone, err
 }
 
 // together has each of the workers do n cycles, all at the same time, and returns

@@ -57,7 +57,7 @@ func TestDemoEndsWithOKOnARealEnsemble(t *testing.T) {
 	require.Empty(t, stderr.String())
 	lines := strings.Split(strings.TrimSuffix(string(stdout), "\n"), "\n")
 	require.Regexp(t, `^ok: told \d+ ms before another held; tokens rose \d+ -> \d+; the late write was refused$`, lines[len(lines)-1])
-	require.Contains(t, lines[0], " on "+strings.Join(s.ensemble.Addrs(), ", "))
+	require.Contains(t, lines[0], " on "+strings.Join(s.ensemble.Addrs(), ","))
 	path := demoPath.FindString(lines[0])
 	requireNobodyInLine(s, path)
 	require.Eventually(t, func() bool {

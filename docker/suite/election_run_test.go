@@ -72,7 +72,7 @@ func TestTermEndsBeforeTheNextBegins(t *testing.T) {
 				}
 				require.True(t, rota.idle(), "nobody else leads")
 				first.returns(first.ctx.Err())
-				require.ErrorIs(t, first.who.result(), context.Canceled)
+				require.NoError(t, first.who.result())
 				first.who.run()
 			} else {
 				for range 6 {
@@ -117,7 +117,7 @@ func TestTermsOfOneClientDoNotOverlap(t *testing.T) {
 		}()
 	}
 	for range candidates {
-		require.ErrorIs(t, <-errs, context.Canceled)
+		require.NoError(t, <-errs)
 	}
 	require.GreaterOrEqual(t, led, candidates*terms)
 }
@@ -158,8 +158,7 @@ func TestRunCampaignsAgainAfterALoss(t *testing.T) {
 		require.ErrorIs(t, context.Cause(ctx), loss.cause)
 		return fmt.Errorf("work: %w", context.Cause(ctx))
 	})
-	require.ErrorIs(t, err, context.Canceled)
-	require.NotErrorIs(t, err, recipes.ErrLost)
+	require.NoError(t, err)
 	require.Empty(t, losses)
 }
 
@@ -207,9 +206,7 @@ func TestRunReturnsWhenItsContextEnds(t *testing.T) {
 		leader := rota.next()
 		waiter := rota.candidate(election.Options{ID: "waiter"})
 		waiter.stop()
-		err := waiter.result()
-		require.ErrorIs(t, err, context.Canceled)
-		require.ErrorIs(t, err, errStopped, "the cause")
+		require.NoError(t, waiter.result())
 		require.Len(t, s.nodes("election"), 1, "the leader's")
 		require.NoError(t, leader.term.Check(s.ctx))
 	})
@@ -223,10 +220,7 @@ func TestRunReturnsWhenItsContextEnds(t *testing.T) {
 		require.ErrorIs(t, w.told(), errStopped)
 		require.False(t, c.over(), "the work has not returned")
 		w.returns(fmt.Errorf("work: %w", context.Cause(w.ctx)))
-		err := c.result()
-		require.ErrorIs(t, err, context.Canceled)
-		require.ErrorIs(t, err, errStopped, "the cause")
-		require.NotContains(t, err.Error(), "work", "that it stopped is no news")
+		require.NoError(t, c.result())
 		require.Empty(t, s.nodes("election"))
 	})
 	t.Run("with what the work says about it", func(t *testing.T) {
@@ -237,9 +231,7 @@ func TestRunReturnsWhenItsContextEnds(t *testing.T) {
 		w := rota.next()
 		c.stop()
 		w.returns(fmt.Errorf("flush: %w", io.ErrShortWrite))
-		err := c.result()
-		require.ErrorIs(t, err, context.Canceled)
-		require.ErrorIs(t, err, io.ErrShortWrite)
+		require.ErrorIs(t, c.result(), io.ErrShortWrite)
 		require.Empty(t, s.nodes("election"))
 	})
 	t.Run("in the cool-down", func(t *testing.T) {
@@ -250,9 +242,7 @@ func TestRunReturnsWhenItsContextEnds(t *testing.T) {
 		rota.next().returns(nil)
 		s.waiting("election", 0)
 		c.stop()
-		err := c.result()
-		require.ErrorIs(t, err, context.Canceled)
-		require.ErrorIs(t, err, errStopped, "the cause")
+		require.NoError(t, c.result())
 	})
 	t.Run("by its deadline", func(t *testing.T) {
 		t.Parallel()
@@ -264,7 +254,7 @@ func TestRunReturnsWhenItsContextEnds(t *testing.T) {
 			<-ctx.Done()
 			return ctx.Err()
 		})
-		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NoError(t, err)
 		require.Empty(t, s.nodes("election"))
 	})
 }

@@ -245,7 +245,7 @@ func TestPanicInDoLeavesNoNode(t *testing.T) {
 	s := onThree(t)
 	mu := s.mutex(s.connect(recipes.Options{}), "lock")
 	require.PanicsWithValue(t, "as planned", func() {
-		_ = mu.Do(s.ctx, func(context.Context, fencing.Token) error {
+		_ = mu.Do(s.ctx, func(context.Context, *lock.Hold) error {
 			require.Len(t, s.nodes("lock"), 1)
 			panic("as planned")
 		})
@@ -259,7 +259,7 @@ func TestDoReturnsOnlyAfterItsFunctionHas(t *testing.T) {
 	mu := s.mutex(s.connect(recipes.Options{}), "lock")
 	next := s.mutex(s.connect(recipes.Options{}), "lock")
 	returned := false // unguarded on purpose
-	err := mu.Do(s.ctx, func(ctx context.Context, _ fencing.Token) error {
+	err := mu.Do(s.ctx, func(ctx context.Context, _ *lock.Hold) error {
 		require.NoError(t, s.zk.Delete(s.path("lock")+"/"+s.nodes("lock")[0], -1))
 		await(s, ctx.Done())
 		// The lock is lost, and somebody else has it: this work still runs.
@@ -276,7 +276,7 @@ func TestDoTellsOfALossThatItsFunctionIgnored(t *testing.T) {
 	t.Parallel()
 	s := onThree(t)
 	mu := s.mutex(s.connect(recipes.Options{}), "lock")
-	err := mu.Do(s.ctx, func(ctx context.Context, _ fencing.Token) error {
+	err := mu.Do(s.ctx, func(ctx context.Context, _ *lock.Hold) error {
 		require.NoError(t, s.zk.Delete(s.path("lock")+"/"+s.nodes("lock")[0], -1))
 		await(s, ctx.Done())
 		return nil
@@ -290,7 +290,7 @@ func TestDoThatIsCancelledGivesTheLockBack(t *testing.T) {
 	s := onThree(t)
 	mu := s.mutex(s.connect(recipes.Options{}), "lock")
 	ctx, cancel := context.WithCancel(s.ctx)
-	err := mu.Do(ctx, func(ctx context.Context, _ fencing.Token) error {
+	err := mu.Do(ctx, func(ctx context.Context, _ *lock.Hold) error {
 		cancel()
 		await(s, ctx.Done())
 		return ctx.Err()

@@ -20,12 +20,24 @@ import (
 const (
 	opCreate = 1
 	opDelete = 2
+	opCheck  = 13
 	opMulti  = 14
 )
 
-// isJoin says that a request is a transaction which begins with a create.
+// isJoin reports whether a request is a transaction that begins with a create, or
+// with a create behind a check of another contender.
 func isJoin(frame []byte) bool {
-	return len(frame) >= 12 && binary.BigEndian.Uint32(frame[4:]) == opMulti && binary.BigEndian.Uint32(frame[8:]) == opCreate
+	const header = 9 // operation, whether it is the last, error
+	if len(frame) < 8+header || binary.BigEndian.Uint32(frame[4:]) != opMulti {
+		return false
+	}
+	op, rest := binary.BigEndian.Uint32(frame[8:]), frame[8+header:]
+	if op == opCheck && len(rest) >= 4 {
+		if end := 4 + int(binary.BigEndian.Uint32(rest)) + 4; len(rest) >= end+header {
+			op = binary.BigEndian.Uint32(rest[end:])
+		}
+	}
+	return op == opCreate
 }
 
 // isDelete says that a request deletes a node.

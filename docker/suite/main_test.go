@@ -46,6 +46,10 @@ type withShared struct{ *testing.M }
 
 func (m withShared) Run() int {
 	status := m.M.Run()
+	met, err := budgets.write(os.Stdout)
+	if err != nil || *strict && !met {
+		status = 1
+	}
 	for _, s := range []*shared{one, three} {
 		s.close()
 		if s.failed && status == 0 {

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -32,7 +33,8 @@ func PlayWith(library Library, part string, in io.Reader, out io.Writer) error {
 	}
 	pl := &player{
 		library: library, part: p, voice: &voice{name: p.Name, time: timescale{p.Began}, out: out, attempt: p.First},
-		resting: map[string]time.Time{}, stop: make(chan struct{}),
+		resting: map[string]time.Time{}, kept: map[int]time.Time{}, stop: make(chan struct{}),
+		waiting: map[string]map[*context.CancelCauseFunc]struct{}{},
 	}
 	ctx, abandon := context.WithCancel(context.Background())
 	defer abandon()
@@ -45,6 +47,15 @@ func PlayWith(library Library, part string, in io.Reader, out io.Writer) error {
 			pen: &pen{addr: p.Register},
 		}
 		acting.Go(c.act)
+	}
+	if p.Waiters+p.Holds > 0 && !p.Visit {
+		asking, cease := context.WithCancelCause(ctx)
+		defer cease(nil)
+		acting.Go(func() {
+			<-pl.stop
+			cease(errStopped)
+		})
+		acting.Go(func() { (&load{pl, asking}).run(ctx) })
 	}
 	go func() { // nothing interrupts a read; it ends with the process
 		pl.listen(in)
@@ -70,8 +81,10 @@ type player struct {
 
 	unwritten sync.Once // it was told that a register could not be written
 
-	mu      sync.Mutex // guards resting
+	mu      sync.Mutex // guards what follows
 	resting map[string]time.Time
+	kept    map[int]time.Time // attempts, until when they hold at least
+	waiting map[string]map[*context.CancelCauseFunc]struct{}
 }
 
 func (p *player) stopOnce() { p.once.Do(func() { close(p.stop) }) }
@@ -97,7 +110,14 @@ func (p *player) listen(in io.Reader) {
 				p.mu.Lock()
 				p.resting[words[1]] = time.Now().Add(d)
 				p.mu.Unlock()
+				if p.part.Waiters > 0 { // there would be no end of them
+					p.cancelAll(words[1])
+				}
 			}
+		case len(words) == 2 && words[0] == Cancel:
+			p.cancelAll(words[1])
+		case len(words) == 3 && words[0] == Keep:
+			p.keep(words[1], words[2])
 		case len(words) == 2 && words[0] == Step:
 			if d, err := time.ParseDuration(words[1]); err == nil {
 				p.step(d)
@@ -115,6 +135,27 @@ func (p *player) step(d time.Duration) {
 	}
 }
 
+// keep notes for how long an attempt is to hold at least. What makes no sense is ignored: the attempt may be over.
+func (p *player) keep(attempt, lasts string) {
+	n, err := strconv.Atoi(attempt)
+	if d, bad := time.ParseDuration(lasts); err == nil && bad == nil {
+		p.mu.Lock()
+		p.kept[n] = time.Now().Add(d)
+		p.mu.Unlock()
+	}
+}
+
+// keepsUntil returns until when an attempt holds at least, and forgets it once it is over.
+func (p *player) keepsUntil(attempt int) time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	until := p.kept[attempt]
+	if !time.Now().Before(until) {
+		delete(p.kept, attempt)
+	}
+	return until
+}
+
 // rests says whether nothing is to be begun at a path.
 func (p *player) rests(path string) bool {
 	p.mu.Lock()
@@ -126,6 +167,7 @@ func (p *player) rests(path string) bool {
 type actor struct {
 	*player
 	ctx    context.Context
+	asking context.Context // of calls that acquire; nil: ctx
 	rand   *rand.Rand
 	pen    *pen
 	client Client
@@ -213,12 +255,16 @@ type ask struct {
 	wait  time.Duration
 	hold  time.Duration
 	close bool // the client, instead of giving back
+	idle  bool // hold until it is lost, without work
 }
+
+// shortHolds is how many of the longest of the short holds make T.
+const shortHolds = 40
 
 // draw decides what to ask for.
 func (a *actor) draw() ask {
 	t := time.Duration(a.part.Timeout)
-	hold := a.between(2*time.Millisecond, t/40)
+	hold := a.between(2*time.Millisecond, t/shortHolds)
 	if a.rand.IntN(32) == 0 { // long enough to be lost
 		hold = a.between(t/2, 3*t)
 	}
@@ -250,6 +296,11 @@ func (a *actor) attempt(path string, drawn ask) (granted bool) {
 	asked := by
 	asked.Kind, asked.Text = history.Asked, drawn.how
 	ctx := a.ctx
+	if a.asking != nil {
+		ctx = a.asking
+	}
+	ctx, leave := a.cancellable(ctx, path)
+	defer leave()
 	if drawn.wait > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, drawn.wait)
@@ -261,6 +312,9 @@ func (a *actor) attempt(path string, drawn ask) (granted bool) {
 	if err != nil {
 		failed := by
 		failed.Kind, failed.Error = history.Failed, a.library.Why(err)
+		if wasCancelled(ctx, err) {
+			failed.Error = cancelled
+		}
 		a.voice.say(failed)
 		if errors.As(err, new(*BrokenError)) {
 			a.client.Close()
@@ -270,7 +324,11 @@ func (a *actor) attempt(path string, drawn ask) (granted bool) {
 		return false
 	}
 	token, told := a.granted(by, got)
-	a.work(by, got, token, drawn.hold)
+	if drawn.idle {
+		a.idle(got)
+	} else {
+		a.work(by, got, token, drawn.hold)
+	}
 	releasing := by
 	releasing.Kind = history.Releasing
 	a.voice.say(releasing)
@@ -293,6 +351,11 @@ func (a *actor) granted(by history.Event, got Hold) (token fencing.Token, told <
 	at := a.voice.time.now()
 	granted := got.Grant()
 	granted.Kind, granted.Attempt, granted.Path = history.Granted, by.Attempt, by.Path
+	if stated, ok := got.(interface{ Deadline() time.Time }); ok {
+		if deadline := stated.Deadline(); !deadline.IsZero() {
+			granted.Deadline = at + history.Instant(time.Until(deadline))
+		}
+	}
 	if a.part.Tokenless {
 		granted.Token = history.ID(at)
 	}
@@ -311,7 +374,7 @@ func (a *actor) granted(by history.Event, got Hold) (token fencing.Token, told <
 // work writes to the registers every few milliseconds, and between the look at whether it still holds and the write there
 // is the wait: a process that is stopped there writes late, as one that is stopped anywhere can.
 func (a *actor) work(by history.Event, got Hold, token fencing.Token, d time.Duration) {
-	for over := time.Now().Add(d); time.Now().Before(over); {
+	for over := time.Now().Add(d); time.Now().Before(over) || time.Now().Before(a.keepsUntil(by.Attempt)); {
 		select {
 		case <-got.Done(): // only Done: the holds of some look at the clock by themselves when they are asked
 			return

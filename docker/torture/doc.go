@@ -34,6 +34,33 @@
 // everybody's way for ever, and no lock can help it. So those that rejoin are made to take a snapshot
 // (zookeeper.forceSnapshotSync), and a run after which they differ nevertheless says so.
 //
+// # The verdict
+//
+// Each rule of the checker is a [Promise], with how often the run put it to the test (By in package check states what counts). It held
+// up if it was tested and nothing was found; it is not shown if it was never tested, whatever else the run did. A run held up
+// if every promise did. Contenders of this library state the deadline of each claim at the grant, so that a grant without
+// fresh proof is found also where nothing came of it.
+//
+// # Faults that aim
+//
+// Most processes hold nothing most of the time, and a fault that hits one of them tests little. So half of the pauses,
+// partitions and kills of a plan that is drawn have "holder" in the place of a contender's number: when the fault is injected,
+// the registers tell which contender holds a lock and has held it for longer than the short holds last. That contender is told
+// to keep its hold while the fault lasts ([Keep]), and the fault outlasts its session. A plan alternates between volleys, in
+// which two or three contenders are hit while nothing else is broken, and mixed rounds of all kinds. After each there is
+// quiet time in which the paths recover.
+//
+// # Load
+//
+// With Options.Waiters and Options.Holds each worker process has one further client, with so many contenders of each path and
+// so many locks that it holds for as long as it runs. Losses of these are checked as all others are. The faults
+// cancel-waiters and expire-sessions hit all of them at the same moment; then all join again at the same moment, too.
+//
+// # Mutants
+//
+// [Build] builds contenders with a patch that breaks the library on purpose. `make torture-mutants` shows that the torture
+// finds what it must: testdata/mutants/README.md has the numbers.
+//
 // # Who was scheduled
 //
 // A paused process cannot be told in time, and nobody promises it: that is what tokens are for. Whether a contender was
@@ -52,7 +79,7 @@
 //
 // Any program can contend. It finds its [Part] in the environment variable [PartVariable]; it writes an event a line to
 // its standard output, in the JSON of package history, at once and with At counted from Part.Began by CLOCK_MONOTONIC; it
-// does what Part.Visit says; and it obeys the words [Stop] and [Rest] on its standard input, ends with status 0 when it was
+// does what Part.Visit says; and it obeys the words [Stop], [Rest], [Keep] and [Cancel] on its standard input, ends with status 0 when it was
 // stopped, and at once when its standard input ends. A Note that it writes is something that is amiss. It tells Asked
 // before it asks, Granted or Failed when it was answered, Told when it knows that it does not hold any more, Releasing and
 // Released around its giving back, and Paused and Woke by a clock of its own. Attempts are numbered from Part.First. To write

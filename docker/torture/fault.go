@@ -85,14 +85,14 @@ func init() {
 			"all servers are restarted, one after the other", onAll, restarting, nil, rollingRestart,
 		},
 		"kill-contender": {
-			"a contender is ended by kill -9, and another begins", onContender, lasting(1, 32), these(aContender), killContender,
+			"a contender is ended by kill -9, and another begins", onContender, lasting(1, 40), these(aTarget), killContender,
 		},
 		"pause-contender": {
-			"a contender is stopped by SIGSTOP, for up to 3 T", onContender, lasting(3, 48), these(aContender), pauseContender,
+			"a contender is stopped by SIGSTOP, for up to 3 T", onContender, lasting(3, 48), these(aTarget), pauseContender,
 		},
 		"cut-contender": {
-			"what passes between a contender and all servers is lost, both ways or one way", onContender, lasting(3, 32),
-			these(aContender, aDirection), cutContender,
+			"what passes between a contender and all servers is lost, both ways or one way", onContender, lasting(3, 40),
+			these(aTarget, aDirection), cutContender,
 		},
 		"refuse": {
 			"a contender's connections are reset and refused", onContender, lasting(1, 24), these(aContender), refuse,
@@ -117,6 +117,13 @@ func init() {
 		},
 		"reap": {
 			"a lock rests until the servers have removed its parent", onTree, reaping, these(aContainer), reap,
+		},
+		"cancel-waiters": {
+			"all contenders that wait for a path are cancelled at the same moment", onContender, lasting(1, 4), these(aPath), cancelWaiters,
+		},
+		"expire-sessions": {
+			"all sessions of a contender are ended at the same moment, and all that waited joins again at the same moment", onContender,
+			lasting(4, 16), these(aContender), expireSessions,
 		},
 		// Planted at the start: there is nothing to inject.
 		"counter": {says: "a lock's counter of sequence numbers is near its end, and reaches it", hits: onTree},

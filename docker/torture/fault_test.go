@@ -171,7 +171,11 @@ var (
 	join       = multiOf(opCreate, bytesOf("/torture/a/x-lock-")...)
 	release    = frameOf(opDelete, append(bytesOf("/torture/a/x-lock-0000000001"), 0xff, 0xff, 0xff, 0xff)...)
 	flush      = frameOf(opDelete, append(bytesOf("/torture/a/x-lock-flush"), 0xff, 0xff, 0xff, 0xff)...)
-	heartbeat  = multiOf(opCheck, bytesOf("/torture/a/x-lock-0000000001")...)
+	checked    = append(bytesOf("/torture/a/x-lock-0000000001"), 0, 0, 0, 0)
+	header     = []byte{0, 0, 0, opCheck, 0, 0xff, 0xff, 0xff, 0xff}
+	done       = []byte{0xff, 0xff, 0xff, 0xff, 1, 0xff, 0xff, 0xff, 0xff}
+	heartbeat  = multiOf(opCheck, slices.Concat(checked, header, checked, done)...)
+	witnessed  = multiOf(opCheck, slices.Concat(checked, []byte{0, 0, 0, opCreate, 0, 0xff, 0xff, 0xff, 0xff}, bytesOf("/torture/a/x-lock-"))...)
 	read       = frameOf(4, append(bytesOf("/torture/a"), 0)...)
 )
 
@@ -185,6 +189,9 @@ func TestRequestsWhoseAnswersAreLostAreToldApart(t *testing.T) {
 		{"join", join, "join"},
 		{"release", release, "release"},
 		{"heartbeat", heartbeat, "heartbeat"},
+		{"join behind a check of a node of the session", witnessed, "join"},
+		{"transaction that is cut short", heartbeat[:len(heartbeat)-12], ""},
+		{"transaction whose path is longer than the frame", multiOf(opCheck, 0x7f, 0xff, 0xff, 0xff, 1, 1, 1, 1, 1), ""},
 		{"parent", makeParent, ""},
 		{"flush", flush, ""},
 		{"read", read, ""},

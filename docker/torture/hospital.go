@@ -61,6 +61,14 @@ func (h *hospital) isBroken(things []string) bool {
 	})
 }
 
+// isKept reports whether a fault is on a thing, or it recovers from one.
+func (h *hospital) isKept(what string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, here := h.kept[what]
+	return here
+}
+
 func (h *hospital) discharge(what string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

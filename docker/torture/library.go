@@ -23,7 +23,7 @@ type Library interface {
 	Why(err error) string
 }
 
-// A Client acquires one thing at a time.
+// A Client acquires one thing at a time, but for that of Part.Waiters and Part.Holds, which acquires many.
 type Client interface {
 	// Acquire asks for a path. It returns an error that matches ErrHeld where "try" finds it held.
 	Acquire(ctx context.Context, how, path string) (Hold, error)
@@ -31,7 +31,8 @@ type Client interface {
 	Close()
 }
 
-// A Hold is what was acquired: a lock, a term.
+// A Hold is what was acquired: a lock, a term. One that also has a method Deadline, which returns the time.Time at which it
+// ends without further proof that its session lives, has it stated in the history.
 type Hold interface {
 	// Grant has what is known of the grant: Token, Node, Session.
 	Grant() history.Event

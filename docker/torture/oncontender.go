@@ -12,10 +12,11 @@ import (
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/docker"
+	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
 )
 
-func killContender(_ context.Context, s *stage, args []string, _ time.Duration) (heal, error) {
-	c, err := s.contender(args[0])
+func killContender(_ context.Context, s *stage, args []string, lasts time.Duration) (heal, error) {
+	c, err := s.target(args[0], lasts)
 	if err != nil {
 		return nil, err
 	}
@@ -29,8 +30,8 @@ func killContender(_ context.Context, s *stage, args []string, _ time.Duration) 
 	})
 }
 
-func pauseContender(_ context.Context, s *stage, args []string, _ time.Duration) (heal, error) {
-	c, err := s.contender(args[0])
+func pauseContender(_ context.Context, s *stage, args []string, lasts time.Duration) (heal, error) {
+	c, err := s.target(args[0], lasts)
 	if err != nil {
 		return nil, err
 	}
@@ -82,6 +83,10 @@ func (s *stage) onLinks(name string, spoil func(*docker.Proxy)) (heal, error) {
 	if err != nil {
 		return nil, err
 	}
+	return s.onLinksOf(c, spoil)
+}
+
+func (s *stage) onLinksOf(c *contender, spoil func(*docker.Proxy)) (heal, error) {
 	return s.hospital.admitted(c.links(), func() (heal, error) {
 		for _, p := range c.proxies {
 			spoil(p)
@@ -96,9 +101,25 @@ func (s *stage) onLinks(name string, spoil func(*docker.Proxy)) (heal, error) {
 // directions are the words for the ways of what passes between a contender and the servers.
 var directions = []string{"both", "to-server", "to-client"}
 
-func cutContender(_ context.Context, s *stage, args []string, _ time.Duration) (heal, error) {
+func cutContender(_ context.Context, s *stage, args []string, lasts time.Duration) (heal, error) {
 	way := []docker.Direction{docker.Both, docker.ToServer, docker.ToClient}[slices.Index(directions, args[1])]
-	return s.onLinks(args[0], func(p *docker.Proxy) { p.Swallow(way) })
+	c, err := s.target(args[0], lasts)
+	if err != nil {
+		return nil, err
+	}
+	name := c.current().name
+	back, err := s.onLinksOf(c, func(p *docker.Proxy) { p.Swallow(way) })
+	if err != nil || back == nil {
+		return back, err
+	}
+	note := func(kind history.Kind) {
+		s.journal.add(history.Event{At: s.time.now(), Kind: kind, Contender: name, Text: args[1]})
+	}
+	note(history.Partitioned)
+	return func(ctx context.Context) error {
+		note(history.Healed)
+		return back(ctx)
+	}, nil
 }
 
 func refuse(_ context.Context, s *stage, args []string, _ time.Duration) (heal, error) {

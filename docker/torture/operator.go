@@ -25,18 +25,20 @@ import (
 type operator struct {
 	servers []string
 
-	mu       sync.Mutex     // guards sessions
+	mu       sync.Mutex     // guards what follows
 	sessions map[int64]bool // that were its own
+	ended    map[int64]bool // of contenders, that it ended
 }
 
 func newOperator(servers []string) *operator {
-	return &operator{servers: servers, sessions: map[int64]bool{}}
+	return &operator{servers: servers, sessions: map[int64]bool{}, ended: map[int64]bool{}}
 }
 
 // hands are the sessions that were the operator's.
 func (o *operator) hands() (all []history.ID) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	all = []history.ID{} // none is known, too
 	for session := range o.sessions {
 		all = append(all, history.ID(session))
 	}
@@ -134,16 +136,16 @@ func (o *operator) deleteParent(ctx context.Context, path string) error {
 			if err != nil {
 				return err
 			}
+			if exists, _, err := stat(conn, path); err != nil || !exists {
+				return errors.Join(err, zk.ErrNoNode)
+			}
+			// In one transaction: under load there is always a contender that joins between two.
+			ops := []any{}
 			for _, name := range names {
-				if err := conn.Delete(path+"/"+name, -1); err != nil && !errors.Is(err, zk.ErrNoNode) {
-					return err
-				}
+				ops = append(ops, &zk.DeleteRequest{Path: path + "/" + name, Version: -1})
 			}
-			err = conn.Delete(path, -1)
-			if errors.Is(err, zk.ErrNoNode) && len(names) > 0 {
-				return nil // the servers were first
-			}
-			if !errors.Is(err, zk.ErrNotEmpty) { // somebody has joined meanwhile
+			_, err = conn.Multi(append(ops, &zk.DeleteRequest{Path: path, Version: -1})...)
+			if !errors.Is(err, zk.ErrNotEmpty) && !errors.Is(err, zk.ErrNoNode) { // one has joined or left meanwhile
 				return err
 			}
 		}

@@ -87,3 +87,10 @@ func TestOperatorKnowsTheSequenceNumberOfTheNextChild(t *testing.T) {
 		require.Equal(t, is, exists)
 	}
 }
+
+// A kept run is judged again from the servers' logs, for which the operator's sessions must be known.
+func TestRunWhoseOperatorDidNothingSaysSo(t *testing.T) {
+	result := Result{Hands: newOperator(nil).hands()}
+	require.NoError(t, Reorder(&result, t.TempDir()))
+	require.ErrorContains(t, Reorder(new(Result), t.TempDir()), "the run does not say which sessions were the operator's")
+}

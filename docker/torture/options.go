@@ -20,11 +20,14 @@ type Options struct {
 	Faults     []string      // kinds; default all
 	Contenders int           // processes, 1 to 16; default 4
 	Clients    int           // of each, 1 to 16; default 3
+	Waiters    int           // of each, further contenders on each path, on one further client; at most 1000
+	Holds      int           // of each, further uncontended locks on that client; at most 10000
 	Timeout    time.Duration // T, 2 s to 40 s; default 4 s. The servers' tick is an eighth of it
 	Plan       []Fault       // instead of one that is drawn
 	Contender  []string      // command of a contender
 	Name       string        // that the contenders have in the result; default their command
 	Steps      bool          // its contenders hear Step, see BuildStepping
+	Mutant     string        // that its contenders are, for the result: the name of a patch, see Build; "" for none
 
 	// Rival is tortured in this library's place; nil: this one is. The contenders' command must be the rival's, too.
 	Rival *Rival
@@ -112,6 +115,17 @@ func (o *Options) Check() error {
 		}
 		if *n.value < 1 || *n.value > 16 {
 			return fmt.Errorf("%d %s: allowed are 1 to 16", *n.value, n.name)
+		}
+	}
+	for _, n := range []struct {
+		name        string
+		value, most int
+	}{{"waiters", o.Waiters, 1000}, {"holds", o.Holds, 10_000}} {
+		if n.value < 0 || n.value > n.most {
+			return fmt.Errorf("%d %s: allowed are 0 to %d", n.value, n.name, n.most)
+		}
+		if n.value > 0 && o.Rival != nil {
+			return fmt.Errorf("%d %s: only contenders of this library have them", n.value, n.name)
 		}
 	}
 	if o.Timeout == 0 {

@@ -42,7 +42,7 @@ func (s *stage) ordered(ctx context.Context) error {
 		}
 		servers = append(servers, read)
 	}
-	s.result.Hands = s.operator.hands()
+	s.result.Hands, s.result.Ended = s.operator.hands(), slices.Sorted(slices.Values(s.operator.endings()))
 	for _, e := range s.result.order(servers, func([]txnlog.Txn) *clocks { return &s.clocks }) {
 		s.journal.add(e)
 	}
@@ -60,7 +60,7 @@ func Reorder(r *Result, dir string) error {
 		}
 		servers = append(servers, s)
 	}
-	if len(r.Hands) == 0 {
+	if r.Hands == nil {
 		return fmt.Errorf("transaction logs in %s: the run does not say which sessions were the operator's", dir)
 	}
 	instants := map[history.ID]history.Instant{}
@@ -145,9 +145,13 @@ func (o *ordering) tell(t *txnlog.Txn) {
 			}
 			o.events = append(o.events, e)
 		case txnlog.CloseSession:
-			// A client that closes its session numbers that request; who has it expire does not. The operator closes its own.
+			// A client that closes its session numbers that request; who has it expire does not. The operator closes its own, and
+			// those that it is told to.
 			cause = history.ByRequest
-			if t.Request == 0 {
+			switch {
+			case slices.Contains(o.result.Ended, history.ID(t.Session)):
+				cause = history.ByHand
+			case t.Request == 0:
 				cause = history.ByTimeout
 				o.result.Expired++
 			}

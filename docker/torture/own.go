@@ -33,7 +33,7 @@ func (own) Connect(ctx context.Context, part *Part) (Client, error) {
 func (own) Offers(string) bool { return true }
 
 // What an attempt may come to, in the words in which a history has it. Any other error is one that no caller should get.
-var expected = []string{heldByAnother, timedOut, lostBefore, uncertain, shut}
+var expected = []string{heldByAnother, timedOut, lostBefore, uncertain, shut, cancelled}
 
 const (
 	heldByAnother = "held by another"
@@ -48,11 +48,11 @@ func (own) Why(err error) string {
 		is  error
 		say string
 	}{
-		{lock.ErrLocked, heldByAnother},
 		{recipes.ErrLost, lostBefore},
 		{recipes.ErrUncertain, uncertain},
 		{recipes.ErrClosed, shut},
-		{context.DeadlineExceeded, timedOut},
+		{context.DeadlineExceeded, timedOut}, // which names the holder, too
+		{lock.ErrLocked, heldByAnother},
 	} {
 		if errors.Is(err, known.is) {
 			return known.say
@@ -103,6 +103,7 @@ type ownHold struct {
 }
 
 func (h ownHold) Done() <-chan struct{}            { return h.claim.Done() }
+func (h ownHold) Deadline() time.Time              { return h.claim.Deadline() }
 func (h ownHold) GiveUp(ctx context.Context) error { return h.giveUp(ctx) }
 
 func (h ownHold) Grant() history.Event {

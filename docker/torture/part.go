@@ -24,6 +24,12 @@ type Part struct {
 	Seed     uint64          `json:"seed"`     // of its dice
 	Harness  int             `json:"harness"`  // process id of whoever started it
 
+	// Waiters and Holds are load on one further client of the process: so many contenders of each path, and so many locks
+	// below HoldsAt that no other process contends for, which it holds and acquires again when it loses them.
+	Waiters int    `json:"waiters,omitempty"`
+	Holds   int    `json:"holds,omitempty"`
+	HoldsAt string `json:"holds_at,omitempty"`
+
 	// Tokenless says that the library gives out no tokens. The instant at which a contender knew of its grant stands in
 	// their place, in the history and in the registers, so that late writes can be told from others. It is the run's own
 	// and nothing that a resource could check.
@@ -40,6 +46,11 @@ const (
 	Stop = "stop"
 	// Rest PATH DURATION has it begin nothing at a path for a while.
 	Rest = "rest"
+	// Cancel PATH cancels all that it waits for at a path, at the same moment. It fails as "cancelled".
+	Cancel = "cancel"
+	// Keep ATTEMPT DURATION has it hold what it was granted in an attempt for that long from now, unless it loses it. A
+	// contender that cannot do so ignores the word, and is harder to hit.
+	Keep = "keep"
 	// Step DURATION steps the wall clock that it reads, forward or back. Only contenders that are said to hear it.
 	Step = "step"
 )

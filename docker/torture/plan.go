@@ -150,6 +150,9 @@ var (
 
 	aContender = oneOf("contender", dice.contender, func(o *Options) []string { return upTo(o.Contenders) })
 
+	// A contender, or the one that holds a lock when it comes to it.
+	aTarget = oneOf("contender", dice.contender, func(o *Options) []string { return append([]string{aimed}, upTo(o.Contenders)...) })
+
 	aDirection = oneOf("direction", func(d dice) string { return directions[d.IntN(len(directions))] },
 		func(*Options) []string { return directions })
 
@@ -230,49 +233,94 @@ func (o *Options) quiet() time.Duration { return min(o.Duration/4, 3*o.Timeout) 
 // atOnce is how many faults there may be at a time.
 const atOnce = 3
 
+// A plan alternates between volleys at holders and mixed rounds of all kinds, with quiet time after each.
+const (
+	volleys = 2 // in a row
+	mixed   = 8 // faults of a round
+)
+
 // Draw makes a plan for a run. The same options make the same plan.
 func Draw(opts *Options) []Fault {
 	d := dice{rand.New(rand.NewPCG(opts.Seed, 0)), opts}
 	var plan []Fault
-	// Every kind has its turn, in an order that the dice decide.
-	var deck []string
 	last := opts.Duration - opts.quiet()
+	deck := &deck{dice: d}
 	for at := opts.Timeout / 2; at < last; {
-		if len(deck) == 0 {
-			for _, name := range opts.Faults {
-				if kinds[name].inject != nil {
-					deck = append(deck, name)
-				}
+		before := at
+		for range volleys {
+			if faults := d.volley(at, last); faults != nil {
+				plan = append(plan, faults...)
+				at = end(faults) + d.part(8, 16)
 			}
-			if len(deck) == 0 {
-				return nil
-			}
-			d.Shuffle(len(deck), func(i, j int) { deck[i], deck[j] = deck[j], deck[i] })
 		}
-		kind := kinds[deck[0]]
-		least, most := kind.lasts(opts)
-		f := Fault{At: at, Kind: deck[0], For: d.between(least, most)}
-		for _, w := range kind.takes {
-			f.Args = append(f.Args, w.draw(d))
-		}
-		deck = deck[1:]
-		f.At += d.roomFor(plan, f)
-		// Towards the end they are shorter, but none so short that nothing would come of it.
-		if left := last - f.At; left >= least {
-			f.For = min(f.For, left.Truncate(time.Millisecond))
-			plan = append(plan, f)
-			at = f.At
-		}
-		at += d.part(1, 8)
-		if d.IntN(6) == 0 { // alone, now and then
-			for _, other := range plan {
-				at = max(at, other.At+other.For)
-			}
-			at += d.part(2, 8)
+		round := deck.round(at, last)
+		plan = append(plan, round...)
+		at = max(at, end(round)) + d.part(12, 24)
+		if round == nil && at-before < opts.Timeout { // nothing fits any more
+			at = max(at, before+opts.Timeout)
 		}
 	}
 	slices.SortStableFunc(plan, func(a, b Fault) int { return cmp.Compare(a.At, b.At) })
 	return plan
+}
+
+// end is when the last of some faults is taken back, 0 if there are none.
+func end(faults []Fault) (end time.Duration) {
+	for _, f := range faults {
+		end = max(end, f.At+f.For)
+	}
+	return end
+}
+
+// A deck gives every kind its turn, in an order that the dice decide.
+type deck struct {
+	dice
+
+	kinds []string
+}
+
+// next is a kind, "" if there is none to inject.
+func (d *deck) next() string {
+	if len(d.kinds) == 0 {
+		for _, name := range d.opts.Faults {
+			if kinds[name].inject != nil {
+				d.kinds = append(d.kinds, name)
+			}
+		}
+		if len(d.kinds) == 0 {
+			return ""
+		}
+		d.Shuffle(len(d.kinds), func(i, j int) { d.kinds[i], d.kinds[j] = d.kinds[j], d.kinds[i] })
+	}
+	name := d.kinds[0]
+	d.kinds = d.kinds[1:]
+	return name
+}
+
+// round draws faults that overlap, of the kinds whose turn it is.
+func (d *deck) round(at, last time.Duration) []Fault {
+	var round []Fault
+	for range mixed {
+		name := d.next()
+		if name == "" || at >= last {
+			return round
+		}
+		kind := kinds[name]
+		least, most := kind.lasts(d.opts)
+		f := Fault{At: at, Kind: name, For: d.between(least, most)}
+		for _, w := range kind.takes {
+			f.Args = append(f.Args, w.draw(d.dice))
+		}
+		f.At += d.roomFor(round, f)
+		// Towards the end they are shorter, but none so short that nothing would come of it.
+		if left := last - f.At; left >= least {
+			f.For = min(f.For, left.Truncate(time.Millisecond))
+			round = append(round, f)
+			at = f.At
+		}
+		at += d.part(1, 8)
+	}
+	return round
 }
 
 // roomFor is how long f must wait until no more than two others are under way, and until nothing is that it excludes:

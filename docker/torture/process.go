@@ -29,6 +29,8 @@ type contender struct {
 	stage   *stage
 	number  int
 	clients int
+	waiters int // further contenders, on each path
+	holds   int // further locks
 	visitor bool
 	proxies []*docker.Proxy // to each server
 
@@ -49,9 +51,10 @@ type life struct {
 	spoke atomic.Bool   // it has told something
 	woken chan struct{} // has a word after it has told that it woke
 
-	mu     sync.Mutex       // guards what follows
-	told   bool             // to stop, or to end by itself
-	killed *history.Instant // when we killed it, or a moment before; nil if we did not
+	mu       sync.Mutex          // guards what follows
+	told     bool                // to stop, or to end by itself
+	killed   *history.Instant    // when we killed it, or a moment before; nil if we did not
+	sessions map[history.ID]bool // that its grants told of
 }
 
 func (c *contender) body() string  { return fmt.Sprint("contender ", c.number) }
@@ -82,6 +85,7 @@ func (c *contender) start() error {
 		Name: l.name, Servers: servers, Paths: s.opts.paths(), Timeout: history.Instant(s.opts.Timeout), Began: s.time.began,
 		First: lives*million + 1, Clients: c.clients, Register: s.registers.addr(), Seed: s.opts.Seed*1000 + uint64(lives), Harness: os.Getpid(),
 		Tokenless: s.opts.tokenless(), Visit: c.visitor,
+		Waiters: c.waiters, Holds: c.holds, HoldsAt: holdsAt(c.number),
 	})
 	if err != nil {
 		return fmt.Errorf("contender: %w", err)
@@ -142,6 +146,9 @@ func (c *contender) hear(l *life, out io.Reader) {
 			c.stage.amiss("%s said at %v: %s", l.name, e.At, e.Text)
 		}
 		c.stage.journal.add(e)
+		if e.Kind == history.Granted && e.Session != 0 {
+			l.hasSession(e.Session)
+		}
 		if e.Kind == history.Woke {
 			select {
 			case l.woken <- struct{}{}:

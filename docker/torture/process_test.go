@@ -249,8 +249,8 @@ func TestWhatGoesWrongAfterTheContentionCostsNoHistory(t *testing.T) {
 
 // The shell's loop is its clock thread: it looks ten times a second, and tells after it was stopped.
 func TestStoppedContenderIsNotLeftToOthersBeforeItHasToldOfItsPause(t *testing.T) {
-	const looks = `echo '{"at":"1ms","kind":"asked","contender":"c1.1","attempt":1,"path":"/x"}'
-trap 'sleep 1; echo "{\"at\":\"2ms\",\"kind\":\"woke\",\"contender\":\"c1.1\"}"' CONT
+	const looks = `trap 'sleep 1; echo "{\"at\":\"2ms\",\"kind\":\"woke\",\"contender\":\"c1.1\"}"' CONT
+echo '{"at":"1ms","kind":"asked","contender":"c1.1","attempt":1,"path":"/x"}'
 while :; do sleep 0.1; done`
 	woke := func(c *contender) bool {
 		return slices.ContainsFunc(c.stage.journal.told(), func(e history.Event) bool { return e.Kind == history.Woke })

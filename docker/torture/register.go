@@ -52,6 +52,8 @@ type book struct {
 	newest fencing.Token  // that has written, by the books and not by the gate
 	last   map[bool]noted // by whether the register is fenced
 	late   map[int]bool   // attempts that were seen to write late
+
+	holding holding // of the newest token
 }
 
 type noted struct {
@@ -147,6 +149,9 @@ func (r *registers) write(by history.Event, token fencing.Token) error {
 		r.count.Wronged++
 	}
 	by.At, by.Kind, by.Token = r.time.now(), history.Wrote, history.ID(token)
+	if !stale {
+		b.holdsNow(by)
+	}
 	for _, fenced := range []bool{true, false} {
 		if fenced && r.bare {
 			continue

@@ -26,16 +26,47 @@ func aboutPath(frame []byte, op uint32) bool {
 	return len(frame) > 12 && binary.BigEndian.Uint32(frame[4:]) == op && frame[12] == '/'
 }
 
-// isMulti says that a frame is a transaction that begins with an operation.
-func isMulti(frame []byte, first uint32) bool {
-	return len(frame) > 17 && binary.BigEndian.Uint32(frame[4:]) == opMulti && binary.BigEndian.Uint32(frame[8:]) == first &&
-		int32(binary.BigEndian.Uint32(frame[13:])) == -1 // which every header of an operation ends with
+// transaction returns the first operation of a transaction that is no check, or opCheck if it has nothing but checks. Other
+// frames, and those that end too early, have none.
+func transaction(frame []byte) (op uint32, is bool) {
+	const header, version = 9, 4 // bytes: of each operation, and of a check behind its path
+	if len(frame) < 8 || binary.BigEndian.Uint32(frame[4:]) != opMulti {
+		return 0, false
+	}
+	for rest := frame[8:]; len(rest) >= header; {
+		op, done := binary.BigEndian.Uint32(rest), rest[4] != 0
+		if int32(binary.BigEndian.Uint32(rest[5:])) != -1 { // which every header ends with
+			return 0, false
+		}
+		switch {
+		case done:
+			return opCheck, true
+		case op != opCheck:
+			return op, true
+		}
+		if rest = rest[header:]; len(rest) < 4 {
+			return 0, false
+		}
+		path := uint64(binary.BigEndian.Uint32(rest))
+		if uint64(len(rest)) < 4+path+version {
+			return 0, false
+		}
+		rest = rest[4+path+version:]
+	}
+	return 0, false
 }
 
-// isJoin says that a request makes a contender's node: alone, by its flags, which come last, or with a mark on the parent.
+// isTransaction reports whether a frame is a transaction with such an operation: see transaction.
+func isTransaction(frame []byte, op uint32) bool {
+	of, is := transaction(frame)
+	return is && of == op
+}
+
+// isJoin says that a request makes a contender's node: alone, by its flags, which come last, or in a transaction, which may
+// begin with a check of another node of the session.
 func isJoin(frame []byte) bool {
 	const ephemeral = 1
-	return aboutPath(frame, opCreate) && frame[len(frame)-1]&ephemeral != 0 || isMulti(frame, opCreate)
+	return aboutPath(frame, opCreate) && frame[len(frame)-1]&ephemeral != 0 || isTransaction(frame, opCreate)
 }
 
 // isRelease says that a request deletes a node. One that is only to be refused, behind what was not answered, has a name
@@ -46,4 +77,4 @@ func isRelease(frame []byte) bool {
 }
 
 // isHeartbeat says that a request is a transaction that only looks.
-func isHeartbeat(frame []byte) bool { return isMulti(frame, opCheck) }
+func isHeartbeat(frame []byte) bool { return isTransaction(frame, opCheck) }

@@ -11,6 +11,7 @@ import (
 	"io"
 	"maps"
 	"os/exec"
+	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -26,7 +27,7 @@ const Schema = "lockkeeper-torture/1"
 // A Result is what a run came to. In JSON it is the document that docs/evidence.md is made from.
 type Result struct {
 	Schema    string    `json:"schema"`
-	Verdict   string    `json:"verdict"` // "held up" or "broken"
+	Verdict   string    `json:"verdict"` // see HeldUp
 	Contender string    `json:"contender"`
 	Started   time.Time `json:"started"`
 	On        string    `json:"on"`                  // servers, with their version
@@ -35,14 +36,21 @@ type Result struct {
 	Commit    string    `json:"commit"`           // of the library; with "+" if files were changed
 	Judged    string    `json:"judged,omitempty"` // commit of the checker, where the history was judged again later
 	Again     string    `json:"again"`            // command that runs it again
+	Mutant    string    `json:"mutant,omitempty"` // patch by which the library was broken on purpose: it says nothing about the library
 
 	Duration   history.Instant `json:"duration"` // with the time after the last fault
 	Seed       uint64          `json:"seed"`
 	Servers    int             `json:"servers"`
 	Contenders int             `json:"contenders"`
-	Clients    int             `json:"clients"` // of each contender
-	Timeout    history.Instant `json:"timeout"` // T
+	Clients    int             `json:"clients"`           // of each contender
+	Waiters    int             `json:"waiters,omitempty"` // further contenders of each process, on each path
+	Holds      int             `json:"holds,omitempty"`   // further uncontended locks of each process
+	Timeout    history.Instant `json:"timeout"`           // T
 	Tick       history.Instant `json:"tick"`
+
+	// Promises are the rules that were asked, with how often each was tested. Documents of runs before this was recorded have
+	// none.
+	Promises []Promise `json:"promises,omitempty"`
 
 	Faults  map[string]FaultCount `json:"faults"`
 	Numbers check.Numbers         `json:"numbers"`
@@ -60,11 +68,14 @@ type Result struct {
 	Without map[string]string          `json:"without,omitempty"` // faults that do not exist there, and why
 	Had     map[string]history.Instant `json:"had,omitempty"`     // how long after all had stopped each path could be had by one more
 
-	Hands []history.ID `json:"hands,omitempty"` // sessions that were the operator's
+	Hands []history.ID `json:"hands"`           // sessions that were the operator's, and did something; null where it was not recorded
+	Ended []history.ID `json:"ended,omitempty"` // sessions of contenders that the operator ended
 
-	Unchecked []Unchecked `json:"unchecked,omitempty"` // rules that were left out
-	Findings  []Finding   `json:"findings"`            // what is wrong with the history
-	Amiss     []string    `json:"amiss"`               // what else is
+	Unchecked []Unchecked     `json:"unchecked,omitempty"`     // rules that were left out
+	Found     history.Instant `json:"first_finding,omitempty"` // when the first of the findings had happened
+	Findings  []Finding       `json:"findings"`                // what is wrong with the history
+	Amiss     []string        `json:"amiss"`                   // what else is
+	Untried   []string        `json:"untried,omitempty"`       // what the run was to do, and never did
 
 	// History is what happened. It is not in the document.
 	History []history.Event `json:"-"`
@@ -95,7 +106,7 @@ func newResult(opts *Options) *Result {
 	r := &Result{
 		Schema: Schema, Contender: opts.name(), Token: "czxid", Started: time.Now().UTC().Truncate(time.Second),
 		Go: goVersion, Commit: commit(), Seed: opts.Seed, Servers: opts.Servers, Contenders: opts.Contenders,
-		Clients: opts.Clients, Timeout: history.Instant(opts.Timeout), Tick: history.Instant(opts.tick()),
+		Mutant: mutantName(opts.Mutant), Clients: opts.Clients, Waiters: opts.Waiters, Holds: opts.Holds, Timeout: history.Instant(opts.Timeout), Tick: history.Instant(opts.tick()),
 		Faults: map[string]FaultCount{}, Findings: []Finding{}, Amiss: []string{}, Had: map[string]history.Instant{},
 	}
 	if rival := opts.Rival; rival != nil {
@@ -103,6 +114,14 @@ func newResult(opts *Options) *Result {
 		r.Tells, r.Limits = rival.Tells, rival.Limits
 	}
 	return r
+}
+
+// mutantName is the name of a patch's file, without what all of them have.
+func mutantName(patch string) string {
+	if patch == "" {
+		return ""
+	}
+	return strings.TrimSuffix(filepath.Base(patch), ".patch")
 }
 
 // name is that of the contenders.
@@ -159,14 +178,19 @@ const judged = "judged: "
 func (r *Result) judge() {
 	amiss := func(format string, args ...any) { r.Amiss = append(r.Amiss, judged+fmt.Sprintf(format, args...)) }
 	r.Numbers = check.Measure(r.History)
+	collapseHolds(r.Numbers.Unavailable)
 	r.Unchecked = r.unchecked()
 	var without []check.Rule
 	for _, u := range r.Unchecked {
 		without = append(without, u.Rule)
 	}
 	told := map[check.Rule]int{}
+	r.Found = 0
 	for _, f := range r.find(without) {
 		told[f.Rule]++
+		if at := happened(f); at > 0 && (r.Found == 0 || at < r.Found) {
+			r.Found = at
+		}
 		if told[f.Rule] <= worth {
 			r.Findings = append(r.Findings, Finding{f.Rule, f.String()})
 		}
@@ -187,18 +211,25 @@ func (r *Result) judge() {
 	if r.Numbers.Unanswered > 0 {
 		amiss("%d attempts were never answered", r.Numbers.Unanswered)
 	}
-	if r.Numbers.Grants == 0 {
-		amiss("nothing was granted: that proves nothing")
-	}
+	r.Untried = nil
 	for _, kind := range slices.Sorted(maps.Keys(r.Faults)) {
 		if n := r.Faults[kind]; n.Injected == 0 && n.Missed > 1 {
-			amiss("%s was never done, at %d tries: that proves nothing about it", kind, n.Missed)
+			r.Untried = append(r.Untried, fmt.Sprintf("%s was never done, at %d tries: nothing is shown about it", kind, n.Missed))
 		}
 	}
-	r.Verdict = "held up"
-	if len(r.Findings)+len(r.Amiss) > 0 {
-		r.Verdict = "broken"
+	if r.Numbers.Grants == 0 {
+		r.Untried = append(r.Untried, "nothing was granted: nothing is shown")
 	}
+	r.Promises = r.promises(without, told)
+	r.Verdict = r.verdict()
+}
+
+// happened is the instant by which all of a finding had happened.
+func happened(f check.Finding) (at history.Instant) {
+	for _, e := range f.Events {
+		at = max(at, e.At)
+	}
+	return at
 }
 
 // Own says that it is about this library, and not about a rival.
@@ -224,9 +255,12 @@ func (r *Result) unchecked() []Unchecked {
 		if r.Numbers.Grants > longest {
 			leave("the history is too long", check.Linearizable)
 		}
+		if !statesDeadlines(r.History) {
+			leave("the contenders state no deadline at a grant", check.FreshGrant)
+		}
 		return left
 	}
-	leave("a promise of Lockkeeper's; alone is asked instead", check.ToldFirst, check.ToldAtAll, check.LivingNode, check.OwnDelete,
+	leave("a promise of Lockkeeper's; alone is asked instead", check.FreshGrant, check.ToldFirst, check.ToldAtAll, check.LivingNode, check.OwnDelete,
 		check.BareRegister)
 	leave("there are no sessions and nodes whose order would be known", check.Linearizable)
 	if r.ZooKeeper == "" {
@@ -287,10 +321,21 @@ func (r *Result) WriteSummary(w io.Writer) error {
 	}
 	n := &r.Numbers
 	line("verdict", "%s", r.Verdict)
+	for _, p := range r.Promises {
+		line("  "+string(p.Rule), "%s, tested %d times (%s)", p.Verdict, p.Tested, p.By)
+	}
 	line("contender", "%s; tokens: %s", r.Contender, r.Token)
+	if r.Mutant != "" {
+		line("mutant", "%s: the library is broken on purpose", r.Mutant)
+	}
 	line("run", "%v on %d servers (%s), T %v, tick %v, seed %d, commit %s, %s", r.Duration, r.Servers, r.On,
 		r.Timeout, r.Tick, r.Seed, r.Commit, r.Go)
 	line("contenders", "%d processes with %d clients each; %d were killed, %d pauses", r.Contenders, r.Clients, n.Crashed, n.Pauses)
+	if r.Waiters+r.Holds > 0 {
+		line("load", "in each process %d further contenders on each path, and %d further locks held", r.Waiters, r.Holds)
+	}
+	line("partitioned holders", "%d lost the lock", n.Partitioned)
+	line("stopped holders", "%d sent stale writes", r.StoppedWriters())
 	line("grants", "%d of %d asked for; %d sessions expired, %d parents reaped", n.Grants, n.Asked, r.Expired, r.Reaped)
 	line("ends", "%s", counts(n.Ends))
 	line("overlaps, scheduled", "%d (worst %v)", n.Late, n.Latest)
@@ -337,6 +382,12 @@ func (r *Result) WriteSummary(w io.Writer) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Without)) {
 		line("no such fault", "%s: %s", name, r.Without[name])
+	}
+	if r.Found > 0 {
+		line("first finding", "after %v", short(r.Found))
+	}
+	for _, text := range r.Untried {
+		line("not shown", "%s", text)
 	}
 	for _, f := range r.Findings {
 		fmt.Fprintf(&b, "\nFINDING %s\n", f.Text)

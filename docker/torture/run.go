@@ -129,7 +129,7 @@ func (s *stage) start(ctx context.Context) (err error) {
 		return err
 	}
 	for i := range s.opts.Contenders {
-		c := &contender{stage: s, number: i + 1, clients: s.opts.Clients}
+		c := &contender{stage: s, number: i + 1, clients: s.opts.Clients, waiters: s.opts.Waiters, holds: s.opts.Holds}
 		s.contenders = append(s.contenders, c)
 		for _, server := range s.servers.All() {
 			p, err := docker.NewProxy(server.Addr())

@@ -9,12 +9,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strings"
+
+	"github.com/lockkeeper/lockkeeper/internal/mutants"
 )
 
 // A process reads the machine's wall clock without asking anybody, and stepping that would step it for everybody. So the
@@ -37,44 +40,52 @@ import "sync/atomic"
 var WallStep atomic.Int64
 `
 
-// BuildStepping builds the contender in package command so that its wall clock can be stepped, in dir, and returns its path.
-// It needs the go command, with the package's module as its working folder, and a minute or so the first time. A program
-// that the race detector watches builds one that it watches, too.
+// A Build says how contenders are built.
+type Build struct {
+	Steps  bool   // their wall clock can be stepped
+	Mutant string // file of a patch that breaks the library in them; "" for none
+}
+
+// BuildStepping builds a contender whose wall clock can be stepped: see Build.Contender.
 func BuildStepping(ctx context.Context, command, dir string) (string, error) {
-	fail := func(err error) (string, error) {
-		return "", fmt.Errorf("building a contender whose clock can be stepped: %w", err)
+	return Build{Steps: true}.Contender(ctx, command, dir)
+}
+
+// Contender builds the contender in package command, in dir, and returns its path. It needs the go command, with the
+// package's module as its working folder, and a minute or so the first time. A program that the race detector watches
+// builds one that it watches, too.
+func (b Build) Contender(ctx context.Context, command, dir string) (string, error) {
+	fail := func(err error) (string, error) { return "", fmt.Errorf("building a contender: %w", err) }
+	replace := map[string]string{}
+	args := []string{"build"}
+	if b.Steps {
+		stepping, err := stepped(ctx, dir)
+		if err != nil {
+			return fail(err)
+		}
+		maps.Copy(replace, stepping)
+		args = append(args, "-tags", "stepclock")
 	}
-	root, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
-	if err != nil {
-		return fail(err)
-	}
-	original := filepath.Join(strings.TrimSpace(string(root)), "src", "time", "time.go")
-	source, err := os.ReadFile(original)
-	if err != nil {
-		return fail(err)
-	}
-	if strings.Count(string(source), now) != 1 {
-		return fail(fmt.Errorf("%s does not read the clock as it did", original))
-	}
-	files := map[string]string{
-		"time.go.txt": strings.Replace(string(source), now, steppedNow, 1), "step.go.txt": stepVariable,
-	}
-	replace := map[string]string{
-		original: filepath.Join(dir, "time.go.txt"),
-		filepath.Join(filepath.Dir(original), "step.go"): filepath.Join(dir, "step.go.txt"),
+	if b.Mutant != "" {
+		root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", libraryModule).Output()
+		if err != nil {
+			return fail(err)
+		}
+		mutated, err := mutants.Patched(strings.TrimSpace(string(root)), filepath.Join(dir, "mutant"), b.Mutant)
+		if err != nil {
+			return fail(err)
+		}
+		maps.Copy(replace, mutated)
 	}
 	overlay, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
 		return fail(err)
 	}
-	files["overlay.json"] = string(overlay)
-	for name, content := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-			return fail(err)
-		}
+	file, binary := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "contender")
+	if err := os.WriteFile(file, overlay, 0o600); err != nil {
+		return fail(err)
 	}
-	binary := filepath.Join(dir, "contender")
-	args := []string{"build", "-overlay", filepath.Join(dir, "overlay.json"), "-tags", "stepclock", "-o", binary}
+	args = append(args, "-overlay", file, "-o", binary)
 	if watched() {
 		args = append(args, "-race")
 	}
@@ -83,6 +94,36 @@ func BuildStepping(ctx context.Context, command, dir string) (string, error) {
 		return fail(errors.Join(err, errors.New(string(out))))
 	}
 	return binary, nil
+}
+
+// libraryModule is what a mutant is a patch of.
+const libraryModule = "github.com/lockkeeper/lockkeeper"
+
+// stepped writes a package time whose wall clock can be stepped into dir, and returns it by the files that it replaces.
+func stepped(ctx context.Context, dir string) (map[string]string, error) {
+	root, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
+	if err != nil {
+		return nil, err
+	}
+	original := filepath.Join(strings.TrimSpace(string(root)), "src", "time", "time.go")
+	source, err := os.ReadFile(original)
+	if err != nil {
+		return nil, err
+	}
+	if strings.Count(string(source), now) != 1 {
+		return nil, fmt.Errorf("%s does not read the clock as it did", original)
+	}
+	for name, content := range map[string]string{
+		"time.go.txt": strings.Replace(string(source), now, steppedNow, 1), "step.go.txt": stepVariable,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			return nil, err
+		}
+	}
+	return map[string]string{
+		original: filepath.Join(dir, "time.go.txt"),
+		filepath.Join(filepath.Dir(original), "step.go"): filepath.Join(dir, "step.go.txt"),
+	}, nil
 }
 
 // watched says whether the race detector watches this program.

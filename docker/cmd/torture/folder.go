@@ -90,7 +90,7 @@ func prepare(dir string) error {
 	case errors.Is(err, os.ErrNotExist): // it came to none
 	case err != nil:
 		return fmt.Errorf("-out %s: it holds a result that cannot be read: name another folder: %w", dir, err)
-	case earlier.Verdict != "held up":
+	case earlier.Verdict != torture.HeldUp && earlier.Verdict != torture.NotShown:
 		return fmt.Errorf("-out %s: it holds the evidence of a run that was %s: name another folder", dir, earlier.Verdict)
 	}
 	for _, e := range entries {

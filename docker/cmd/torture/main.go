@@ -6,14 +6,16 @@
 // once: see package torture.
 //
 //	torture [-duration 10m] [-seed N] [-servers 3|5] [-faults KIND,…] [-contenders N] [-clients N] [-timeout T] [-out DIR]
-//	        [-plan FILE] [-contender COMMAND]
+//	        [-waiters N] [-holds N] [-plan FILE] [-mutant PATCH | -contender COMMAND]
 //	torture -judge DIR
 //
 // The summary goes to standard output, progress to standard error, and into DIR: result.json, summary.txt, plan.txt,
 // history.jsonl, and the servers' logs in servers. What an earlier run has left in DIR goes first; a folder that holds
-// anything else is refused, and so is one that holds the history of a broken run: that is evidence. The status is 0 if
-// everything held up, 1 if something was broken, 2 if the run could not be made, if something that it made could not be
-// removed, or if the flags make no sense, and 130 if it was interrupted.
+// anything else is refused, and so is one that holds the history of a broken run: that is evidence.
+//
+// The status is 0 if every promise was tested and held up, 1 if something was broken, 2 if the run could not be made, if
+// something that it made could not be removed, or if the flags make no sense, 3 if nothing was broken but a promise was never
+// tested, and 130 if it was interrupted.
 //
 // With -judge nothing is run: the history that a run has kept in DIR is judged again with the checker of this build.
 // result.json and summary.txt are written anew, and the status is that of a run that has come to this.
@@ -59,6 +61,7 @@ const (
 	heldUp      = 0
 	broken      = 1
 	notRun      = 2
+	notShown    = 3
 	interrupted = 130
 )
 
@@ -115,7 +118,7 @@ func torment(opts *torture.Options, dir string, out, problems io.Writer) int {
 		say(problems, "torture: %v\n", err)
 	}
 	status := conclude(result, dir, out)
-	if status == heldUp && (left != nil || err != nil) {
+	if (status == heldUp || status == notShown) && (left != nil || err != nil) {
 		return notRun
 	}
 	return status
@@ -137,8 +140,12 @@ func failure(ctx context.Context, err error, problems io.Writer) int {
 
 // conclude returns the status of a run, and says what to do about it.
 func conclude(result *torture.Result, dir string, out io.Writer) int {
-	if result.Verdict == "held up" {
+	switch result.Verdict {
+	case torture.HeldUp:
 		return heldUp
+	case torture.NotShown:
+		say(out, "\nNothing was broken, but some promises were never tested, and are not shown. A longer run tests more.\n")
+		return notShown
 	}
 	say(out, "\nThe history is in %s. To run the same faults again:\n\n    %s\n", filepath.Join(dir, historyFile), result.Again)
 	return broken
@@ -174,7 +181,8 @@ func reorder(result *torture.Result, logs string) error {
 func ours(ctx context.Context, opts *torture.Options) (remove func(), err error) {
 	remove = func() {}
 	opts.Name = "lockkeeper"
-	if slices.Contains(opts.Faults, "step-clock") {
+	build := torture.Build{Steps: slices.Contains(opts.Faults, "step-clock"), Mutant: opts.Mutant}
+	if build != (torture.Build{}) {
 		dir, err := os.MkdirTemp("", "torture-contender-")
 		if err != nil {
 			return remove, err
@@ -184,8 +192,8 @@ func ours(ctx context.Context, opts *torture.Options) (remove func(), err error)
 				progress("the contender that was built stays: %v", err)
 			}
 		}
-		progress("building a contender whose clock can be stepped")
-		binary, err := torture.BuildStepping(ctx, "github.com/lockkeeper/lockkeeper/docker/cmd/torture", dir)
+		progress("building contenders")
+		binary, err := build.Contender(ctx, "github.com/lockkeeper/lockkeeper/docker/cmd/torture", dir)
 		opts.Contender = []string{binary}
 		return remove, err
 	}
@@ -222,7 +230,10 @@ func parse(args []string, problems io.Writer) (*job, error) {
 	flags.IntVar(&opts.Servers, "servers", 3, "3 or 5")
 	flags.IntVar(&opts.Contenders, "contenders", 4, "processes that contend, 1 to 16")
 	flags.IntVar(&opts.Clients, "clients", 3, "of each contender, 1 to 16")
+	flags.IntVar(&opts.Waiters, "waiters", 0, "of each contender, further ones that wait for each path, on one client; at most 1000")
+	flags.IntVar(&opts.Holds, "holds", 0, "of each contender, further locks that it holds on that client; at most 10000")
 	flags.DurationVar(&opts.Timeout, "timeout", 4*time.Second, "T of the sessions, 2s to 40s")
+	flags.StringVar(&opts.Mutant, "mutant", "", "file of a patch that breaks the library in the contenders, for a run that must find it")
 	flags.Usage = func() {
 		say(problems, "usage: torture [flags]\n")
 		flags.PrintDefaults()
@@ -261,6 +272,14 @@ func parse(args []string, problems io.Writer) (*job, error) {
 	}
 	opts.Log = progress
 	opts.Contender = strings.Fields(*contender)
+	if opts.Mutant != "" {
+		if len(opts.Contender) > 0 {
+			return nil, errors.New("-mutant: it breaks this library, and not another contender")
+		}
+		if _, err := os.Stat(opts.Mutant); err != nil {
+			return nil, fmt.Errorf("-mutant: %w", err)
+		}
+	}
 	opts.Steps = true // whether they can is seen when they are built
 	if len(opts.Contender) > 0 {
 		opts.Steps = false
@@ -294,8 +313,11 @@ func again(opts *torture.Options, dir string) string {
 	if len(opts.Faults) < len(torture.Kinds()) {
 		faults = strings.Join(opts.Faults, ",")
 	}
-	more := fmt.Sprintf("-plan %s -out %s-again -contenders %d -clients %d -timeout %v", filepath.Join(dir, planFile), dir,
-		opts.Contenders, opts.Clients, opts.Timeout)
+	more := fmt.Sprintf("-plan %s -out %s-again -contenders %d -clients %d -waiters %d -holds %d -timeout %v",
+		filepath.Join(dir, planFile), dir, opts.Contenders, opts.Clients, opts.Waiters, opts.Holds, opts.Timeout)
+	if opts.Mutant != "" {
+		more += " -mutant " + opts.Mutant
+	}
 	if opts.Name == "" {
 		more += fmt.Sprintf(" -contender %q", strings.Join(opts.Contender, " "))
 	}

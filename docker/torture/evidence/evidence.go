@@ -22,6 +22,7 @@ import (
 	"text/template"
 
 	"github.com/lockkeeper/lockkeeper/docker/torture"
+	"github.com/lockkeeper/lockkeeper/internal/simulation/check"
 	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
 )
 
@@ -83,6 +84,8 @@ func read(dir, folder string) ([]Run, error) {
 		switch {
 		case r.Schema != torture.Schema:
 			return nil, fmt.Errorf("evidence: %s: a document of schema %q, want %q", file, r.Schema, torture.Schema)
+		case r.Mutant != "":
+			return nil, fmt.Errorf("evidence: %s: it is about a library that was broken on purpose: %s", file, r.Mutant)
 		case r.Own():
 			ours = append(ours, r)
 		default:
@@ -160,6 +163,20 @@ func (r *Runs) Kinds() []string {
 		}
 	}
 	return slices.Sorted(maps.Keys(all))
+}
+
+// Promises are the rules that the runs were asked, in the checker's order, with what counts as a test of each.
+func (r *Runs) Promises() (asked []torture.Promise) {
+	for _, rule := range check.Rules {
+		for _, run := range r.Ours {
+			i := slices.IndexFunc(run.Promises, func(p torture.Promise) bool { return p.Rule == rule })
+			if i >= 0 {
+				asked = append(asked, run.Promises[i])
+				break
+			}
+		}
+	}
+	return asked
 }
 
 // All are the runs of both comparisons.

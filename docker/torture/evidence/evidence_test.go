@@ -56,13 +56,29 @@ func TestNumbersOfTheDocumentsAreOnThePage(t *testing.T) {
 	other.Numbers.Outlived, other.Numbers.Ends = 41, map[history.Cause]int{history.Deadline: 47, history.GivenUp: 1000}
 	other.Without = map[string]string{"reap": "it has no parents", "counter": "it has no parents"}
 	other.Unchecked = []torture.Unchecked{{Rule: check.OwnNode, Why: "no nodes"}}
-	page, err := Page(&Runs{
+	recorded := ours
+	recorded.Servers, recorded.Numbers.Partitioned, recorded.Waiters, recorded.Holds = 5, 61, 1500, 200
+	recorded.Promises = []torture.Promise{
+		{Rule: check.ToldFirst, Tested: 1067, By: "running holders", Verdict: torture.HeldUp},
+		{Rule: check.LivingNode, By: "waiters", Verdict: torture.NotShown},
+		{Rule: check.FencedRegister, Tested: 71, By: "stale writers", Verdict: torture.Broken},
+	}
+	page, err := Page(&Runs{Ours: []Run{{ours, "ours.json"}, {recorded, "recorded.json"}}})
+	require.NoError(t, err)
+	for _, want := range []string{
+		"| holders that were partitioned, and lost the lock to another client | not recorded | 61 |",
+		"| further contenders and further held locks, in each process | none | 1 500 on each path, 200 |",
+		"| running holders | not recorded | 1 067, held up |", "| waiters | not recorded | not shown |", "| stale writers | not recorded | 71, broken |",
+	} {
+		require.Contains(t, page, want)
+	}
+	page, err = Page(&Runs{
 		Ours: []Run{{ours, "ours.json"}}, Compared: []Run{{ours, "compared/ours.json"}, {other, "compared/other.json"}},
 		Aimed: []Run{{other, "aimed/other.json"}},
 	})
 	require.NoError(t, err)
 	for _, want := range []string{
-		"1 001 001 grants", "in the order of the servers: **1**", "another had been granted: **17**", "Nodes left behind: **23**",
+		"it was not recorded: they are older than this count", "1 001 001 grants", "in the order of the servers: **1**", "another had been granted: **17**", "Nodes left behind: **23**",
 		"| stale writes that reached the registers | 29 |", "from 43 holders:\n**40** had been stopped", ", 3 had lost their node", "let **31** in",
 		"**1 findings", "first-in-line: somebody was ahead", "| kill-server | " + torture.Says("kill-server") + " | 37 |", "| … that could not be | 2 |",
 		"| told late, while scheduled | 17 | 41 |", "| told late, while scheduled | 41 |", "| holders that lost their lock, and lived | 0 | 47 |",
@@ -76,6 +92,7 @@ func TestDocumentsThatDoNotBelongThereAreRefused(t *testing.T) {
 	for document, why := range map[string]string{
 		`{"schema": "lockkeeper-torture/0"}`:                                             `schema "lockkeeper-torture/0"`,
 		`{"schema": "lockkeeper-torture/1", "contender": "a rival", "tells": "a timer"}`: "is about a rival",
+		`{"schema": "lockkeeper-torture/1", "mutant": "x"}`:                              "broken on purpose: x",
 		`{`: "unexpected end of JSON input",
 	} {
 		dir := t.TempDir()

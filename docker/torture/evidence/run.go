@@ -80,6 +80,45 @@ func (r Run) Overlaps() (n int) {
 	return n
 }
 
+// IsRecorded reports whether the document says how often each promise was tested. Those of earlier runs do not.
+func (r Run) IsRecorded() bool { return len(r.Promises) > 0 }
+
+// Tested is how often a promise was tested in the run, with the verdict on it, in words.
+func (r Run) Tested(rule check.Rule) string {
+	if !r.IsRecorded() {
+		return notRecorded
+	}
+	for _, p := range r.Promises {
+		if p.Rule != rule {
+			continue
+		}
+		if p.Verdict == torture.NotShown {
+			return p.Verdict
+		}
+		return count(p.Tested) + ", " + p.Verdict
+	}
+	return "not asked"
+}
+
+// Partitioned is how many holders were partitioned and lost the lock to another client, in words.
+func (r Run) Partitioned() string {
+	if !r.IsRecorded() {
+		return notRecorded
+	}
+	return count(r.Numbers.Partitioned)
+}
+
+// Load is what each process had beside its clients, in words.
+func (r Run) Load() string {
+	if r.Waiters+r.Holds == 0 {
+		return "none"
+	}
+	return fmt.Sprintf("%s on each path, %s", count(r.Waiters), count(r.Holds))
+}
+
+// notRecorded stands for a number that the documents of earlier runs lack.
+const notRecorded = "not recorded"
+
 // Stopped is how many holders wrote late because they were not scheduled when another was granted the path.
 func (r Run) Stopped() int { return r.Numbers.LateWriters[check.Paused] }
 

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package torture
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
+)
+
+// aimed stands for a contender in a plan: the one that holds a lock when the fault is injected.
+const aimed = "holder"
+
+// errNoHolder says that no contender has held a lock for long enough to be hit while it holds.
+var errNoHolder = errors.New("no holder to aim at")
+
+// target finds the contender that a fault is to hit, by its number or, for aimed, by what the registers see. A holder is
+// asked to keep its hold for as long as the fault lasts: work that is partitioned or stopped takes longer, too.
+func (s *stage) target(name string, lasts time.Duration) (*contender, error) {
+	if name != aimed {
+		return s.contender(name)
+	}
+	c, h, err := s.holder()
+	if err != nil {
+		return nil, err
+	}
+	c.tell(fmt.Sprintf("%s %d %v", Keep, h.attempt, lasts+s.opts.Timeout/4))
+	s.journal.add(history.Event{
+		At: s.time.now(), Kind: history.Fault, Text: fmt.Sprintf("aimed at %s, which holds %s in attempt %d", h.contender, h.path, h.attempt),
+	})
+	return c, nil
+}
+
+// holder returns a contender that holds a lock, and has held it for longer than the short holds last: what is decided now
+// hits it while it still holds. Of several it is the one that began last; one that a fault is on already is left alone.
+func (s *stage) holder() (*contender, holding, error) {
+	now := s.time.now()
+	for _, h := range s.registers.holdings() {
+		if now-h.last > history.Instant(s.opts.Timeout/gapsIn) || now-h.since <= history.Instant(s.opts.Timeout/shortHolds) {
+			continue
+		}
+		for _, c := range s.contenders {
+			if c.current().name == h.contender && !s.hospital.isKept(c.body()) && !s.hospital.isKept(c.links()) {
+				return c, h, nil
+			}
+		}
+	}
+	return nil, holding{}, errNoHolder
+}
+
+// A holding is a hold as the registers see it.
+type holding struct {
+	path, contender string
+	attempt         int
+	since, last     history.Instant // of its writes
+}
+
+// holdings are the newest holds of all paths, those that began last first.
+func (r *registers) holdings() []holding {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []holding
+	for _, b := range r.books {
+		all = append(all, b.holding)
+	}
+	slices.SortFunc(all, func(a, b holding) int { return cmp.Compare(b.since, a.since) })
+	return all
+}
+
+// holdsNow notes a write of the newest grant of a path.
+func (b *book) holdsNow(by history.Event) {
+	if b.holding.attempt != by.Attempt {
+		b.holding = holding{path: by.Path, contender: by.Contender, attempt: by.Attempt, since: by.At}
+	}
+	b.holding.last = by.At
+}
+
+// A volley is a group of faults that hit holders at the same time, while nothing else is broken, and the quiet time after it
+// in which the paths recover. At least one contender is spared: it takes over what the others lose.
+func (d dice) volley(at, last time.Duration) []Fault {
+	var kindsLeft []string
+	for _, name := range []string{"cut-contender", "pause-contender"} {
+		if slices.Contains(d.opts.Faults, name) {
+			kindsLeft = append(kindsLeft, name)
+		}
+	}
+	d.Shuffle(len(kindsLeft), func(i, j int) { kindsLeft[i], kindsLeft[j] = kindsLeft[j], kindsLeft[i] })
+	hits := make([]string, 0, atOnce)
+	for range kindsLeft {
+		hits = append(hits, aimed)
+	}
+	if len(kindsLeft) > 0 && d.IntN(3) > 0 {
+		kindsLeft, hits = append(kindsLeft, kindsLeft[d.IntN(len(kindsLeft))]), append(hits, d.contender())
+	} else if slices.Contains(d.opts.Faults, "kill-contender") {
+		kindsLeft, hits = append(kindsLeft, "kill-contender"), append(hits, aimed)
+	}
+	var faults []Fault
+	for i, name := range kindsLeft[:min(len(kindsLeft), max(1, d.opts.Contenders-1))] {
+		f := Fault{At: at, Kind: name, For: d.part(aimedLeast, aimedMost)}
+		if hits[i] != aimed {
+			f.For = d.part(4, 16) // heals while the session lives, as a rule
+		}
+		if f.At+f.For > last {
+			return nil
+		}
+		f.Args = []string{hits[i]}
+		if name == "cut-contender" {
+			f.Args = append(f.Args, aDirection.draw(d))
+		}
+		faults = append(faults, f)
+		at += d.part(1, 4)
+	}
+	return faults
+}
+
+// An aimed fault lasts from aimedLeast/16 to aimedMost/16 of T: longer than a session lives, and short enough that two in
+// three of an hour's holders are partitioned or stopped within it.
+const (
+	aimedLeast = 24
+	aimedMost  = 40
+)

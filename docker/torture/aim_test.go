@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package torture
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
+)
+
+// An hour has time for at least 60 partitions and 60 pauses that hit a holder, and every second fault of these kinds is one.
+func TestHalfOfPausesPartitionsAndKillsAimAtTheHolder(t *testing.T) {
+	for seed := range uint64(5) {
+		plan := Draw(options(t, func(o *Options) { o.Seed, o.Duration = seed, time.Hour }))
+		at, all := map[string]int{}, 0
+		for _, f := range plan {
+			switch f.Kind {
+			case "pause-contender", "cut-contender", "kill-contender":
+				all++
+				if f.Args[0] == aimed {
+					at[f.Kind]++
+				}
+			}
+		}
+		require.GreaterOrEqual(t, 2*(at["pause-contender"]+at["cut-contender"]+at["kill-contender"]), all, "%v", at)
+		require.Greater(t, at["pause-contender"], 90)
+		require.Greater(t, at["cut-contender"], 90)
+		require.Greater(t, at["kill-contender"], 15)
+	}
+}
+
+func TestHoldersAreHitWhileNothingElseIsBrokenAndPathsRecoverAfterwards(t *testing.T) {
+	for seed := range uint64(20) {
+		o := options(t, func(o *Options) { o.Seed, o.Contenders = seed, 3 })
+		plan := Draw(o)
+		hits := map[string]bool{"pause-contender": true, "cut-contender": true, "kill-contender": true}
+		for i, f := range plan {
+			if len(f.Args) == 0 || f.Args[0] != aimed {
+				continue
+			}
+			if f.Kind != "kill-contender" {
+				require.Greater(t, f.For, o.Timeout*5/4, "it outlasts the session: %v", f)
+			}
+			together := 1
+			for _, other := range slices.Concat(plan[:i], plan[i+1:]) {
+				if other.At < f.At+f.For && f.At < other.At+other.For {
+					require.True(t, hits[other.Kind], "%v and %v", f, other)
+					together++
+					continue
+				}
+				if !hits[other.Kind] && other.At >= f.At+f.For {
+					require.GreaterOrEqual(t, other.At-f.At-f.For, o.Timeout/2, "paths recover between %v and %v", f, other)
+				}
+			}
+			require.Less(t, together, o.Contenders, "one contender is spared: %v", f)
+		}
+	}
+}
+
+func TestFaultIsAimedAtAContenderThatHoldsForLong(t *testing.T) {
+	s, _ := staged()
+	s.registers = registersOf(t)
+	s.registers.time = s.time
+	for n := range 3 {
+		s.contenders = append(s.contenders, &contender{stage: s, number: n + 1, life: &life{name: fmt.Sprintf("c%d.1", n+1), in: discard{}}})
+	}
+	long := s.opts.Timeout / shortHolds
+	writes := func(name, path string, attempt int) {
+		_ = s.registers.write(history.Event{Contender: name, Path: path, Attempt: attempt}, fencing.Token(attempt))
+	}
+	holds := func(name, path string, attempt int) { // for longer than the short ones
+		for began := time.Now(); time.Since(began) <= long+long/2; sleep(time.Millisecond) {
+			writes(name, path, attempt)
+		}
+	}
+	_, err := s.target(aimed, time.Second)
+	require.ErrorIs(t, err, errNoHolder)
+	writes("c1.1", "/a", 1)
+	_, err = s.target(aimed, time.Second)
+	require.ErrorIs(t, err, errNoHolder, "it may be about to give it back")
+
+	holds("c1.1", "/a", 1)
+	c, err := s.target(aimed, time.Second)
+	require.NoError(t, err)
+	require.Equal(t, 1, c.number)
+
+	holds("c2.1", "/b", 2)
+	writes("c1.1", "/b", 1) // a stale write is nobody's hold
+	c, err = s.target(aimed, time.Second)
+	require.NoError(t, err)
+	require.Equal(t, 2, c.number)
+	require.NoError(t, s.hospital.admit(c.links()))
+	writes("c1.1", "/a", 1)
+	c, err = s.target(aimed, time.Second)
+	require.NoError(t, err)
+	require.Equal(t, 1, c.number, "a fault is on the other already")
+
+	sleep(s.opts.Timeout / gapsIn * 2)
+	_, err = s.target(aimed, time.Second)
+	require.ErrorIs(t, err, errNoHolder, "holders write all the time")
+
+	c, err = s.target("3", time.Second)
+	require.NoError(t, err)
+	require.Equal(t, 3, c.number)
+}
+
+type discard struct{}
+
+func (discard) Write(b []byte) (int, error) { return len(b), nil }
+func (discard) Close() error                { return nil }
+
+func TestHolderKeepsItsHoldAsLongAsItIsTold(t *testing.T) {
+	library := &moody{}
+	library.mood.Store(true)
+	r := registersOf(t)
+	says, in, over := plays(t, library, r.addr())
+	var held holding
+	require.Eventually(t, func() bool {
+		for _, held = range r.holdings() {
+			if held.contender != "" {
+				return true
+			}
+		}
+		return false
+	}, time.Minute, time.Millisecond)
+	for n := range 10_000 { // one of these it holds, now or in a moment
+		_, err := fmt.Fprintln(in, Keep, n, "1h")
+		require.NoError(t, err)
+	}
+	// Both clients come to hold what they do not give back: nothing is released any more.
+	require.Eventually(t, func() bool {
+		before := len(says.events(t, history.Granted))
+		sleep(300 * time.Millisecond)
+		return before == len(says.events(t, history.Granted))
+	}, time.Minute, time.Millisecond)
+	require.Equal(t, len(says.events(t, history.Released))+2, len(says.events(t, history.Granted)))
+	_, err := io.WriteString(in, Keep+" x y\n"+Stop+"\n")
+	require.NoError(t, err)
+	for n := range 10_000 {
+		_, err := fmt.Fprintln(in, Keep, n, "0s")
+		require.NoError(t, err)
+	}
+	require.NoError(t, <-over)
+}
+
+func TestPartitionIsInTheHistory(t *testing.T) {
+	s, _ := staged()
+	s.links(t)
+	s.contenders[0].life = &life{name: "c1.7"}
+	s.fault(t.Context(), Fault{Kind: "cut-contender", Args: []string{"1", "both"}})
+	s.fault(t.Context(), Fault{Kind: "refuse", Args: []string{"1"}})
+	var kinds []history.Kind
+	for _, e := range s.journal.told() {
+		if e.Contender == "c1.7" {
+			kinds = append(kinds, e.Kind)
+		}
+	}
+	require.Equal(t, []history.Kind{history.Partitioned, history.Healed}, kinds)
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package torture
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/lockkeeper/lockkeeper/docker"
+	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
+)
+
+// cancelWaiters has all contenders of a path give up waiting at the same moment. They join again soon after.
+func cancelWaiters(_ context.Context, s *stage, args []string, _ time.Duration) (heal, error) {
+	for _, c := range s.contenders {
+		c.tell(Cancel + " " + args[0])
+	}
+	return nowAndForAll, nil
+}
+
+// expireSessions ends all sessions of a contender at the same moment, as an operator can who knows them. Whatever waited
+// joins again at the same moment, too.
+func expireSessions(ctx context.Context, s *stage, args []string, _ time.Duration) (heal, error) {
+	if s.operator == nil {
+		return nil, docker.ErrUnsupported
+	}
+	c, err := s.contender(args[0])
+	if err != nil {
+		return nil, err
+	}
+	return s.hospital.admitted(c.links(), func() (heal, error) { // an operator's connection is not the contender's, but one fault at a time
+		var mu sync.Mutex // guards ended
+		ended := 0
+		var ending sync.WaitGroup
+		for _, session := range c.current().takeSessions() {
+			ending.Go(func() {
+				switch err := s.operator.expire(ctx, session); {
+				case err == nil:
+					mu.Lock()
+					defer mu.Unlock()
+					ended++
+				case !errors.Is(err, errNoSession):
+					c.current().hasSession(session) // the server may not be there
+				}
+			})
+		}
+		ending.Wait()
+		if ended == 0 {
+			return nil, fmt.Errorf("no session of %s could be ended: %w", c.body(), errMissed)
+		}
+		return nowAndForAll, nil
+	})
+}
+
+// takeSessions returns the sessions that a life has told of since it was last asked.
+func (l *life) takeSessions() (all []history.ID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for session := range l.sessions {
+		all = append(all, session)
+	}
+	clear(l.sessions)
+	return all
+}
+
+// hasSession notes that a life has a session.
+func (l *life) hasSession(session history.ID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.sessions == nil {
+		l.sessions = map[history.ID]bool{}
+	}
+	l.sessions[session] = true
+}
+
+// errNoSession says that the servers know no such session, or not any more.
+var errNoSession = errors.New("no such session")
+
+// expire ends a session of another client: it attaches to it, with the password that servers make of its number, and closes
+// it. The session's client finds that it has expired.
+func (o *operator) expire(ctx context.Context, session history.ID) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, errandBound)
+	defer cancel()
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", o.servers[int(uint64(session)%uint64(len(o.servers)))])
+	if err != nil {
+		return fmt.Errorf("operator: expire %v: %w", session, err)
+	}
+	defer func() { _ = conn.Close() }() // the server closes it as well
+	if deadline, ok := ctx.Deadline(); ok {
+		if err := conn.SetDeadline(deadline); err != nil {
+			return fmt.Errorf("operator: expire %v: %w", session, err)
+		}
+	}
+	hello := binary.BigEndian.AppendUint32(nil, 0)                // protocol version
+	hello = binary.BigEndian.AppendUint64(hello, 0)               // last zxid seen
+	hello = binary.BigEndian.AppendUint32(hello, 4000)            // timeout, in ms
+	hello = binary.BigEndian.AppendUint64(hello, uint64(session)) //nolint:gosec // the same bits
+	hello = append(binary.BigEndian.AppendUint32(hello, 16), password(session)...)
+	answer, err := exchange(conn, append(hello, 0)) // not read-only
+	if err != nil {
+		return fmt.Errorf("operator: expire %v: %w", session, err)
+	}
+	if len(answer) < 8 || binary.BigEndian.Uint32(answer[4:]) == 0 {
+		return fmt.Errorf("operator: expire %v: %w", session, errNoSession)
+	}
+	// It is the operator's doing from before the servers carry it out.
+	o.mu.Lock()
+	o.ended[int64(session)] = true
+	o.mu.Unlock()
+	const closeSession = -11
+	request := binary.BigEndian.AppendUint32(nil, 1) // its number: one that is 0 would look like a timeout
+	request = binary.BigEndian.AppendUint32(request, 1<<32+closeSession)
+	if _, err := exchange(conn, request); err != nil {
+		return fmt.Errorf("operator: expire %v: %w", session, err)
+	}
+	return nil
+}
+
+// exchange sends a frame and reads the next.
+func exchange(conn net.Conn, frame []byte) ([]byte, error) {
+	if _, err := conn.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(frame))), frame...)); err != nil { //nolint:gosec // a few bytes
+		return nil, err
+	}
+	length := make([]byte, 4)
+	if _, err := io.ReadFull(conn, length); err != nil {
+		return nil, err
+	}
+	answer := make([]byte, min(binary.BigEndian.Uint32(length), 1<<20))
+	_, err := io.ReadFull(conn, answer)
+	return answer, err
+}
+
+// password is what ZooKeeper makes of a session's number: 16 bytes of java.util.Random, whose seed is the number and a
+// constant that is the same everywhere.
+func password(session history.ID) []byte {
+	const (
+		secret     = 0xB3415C00
+		multiplier = 0x5DEECE66D
+		mask       = 1<<48 - 1
+	)
+	seed := (uint64(session) ^ secret ^ multiplier) & mask //nolint:gosec // the same bits
+	var bytes []byte
+	for range 4 {
+		seed = (seed*multiplier + 0xB) & mask
+		bytes = binary.LittleEndian.AppendUint32(bytes, uint32(seed>>16)) //nolint:gosec // the upper bits
+	}
+	return bytes
+}
+
+// endings are the sessions of contenders that the operator ended.
+func (o *operator) endings() (all []history.ID) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for session := range o.ended {
+		all = append(all, history.ID(session))
+	}
+	return all
+}

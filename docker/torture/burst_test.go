@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package torture
+
+import (
+	"encoding/hex"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/docker"
+	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
+)
+
+func TestOperatorEndsTheSessionOfAnotherClient(t *testing.T) {
+	e := docker.Start(t, nil)
+	o := newOperator(e.Addrs())
+	conn, events, err := zk.Connect(e.Addrs(), 4*time.Second, zk.WithLogger(silent{}))
+	require.NoError(t, err)
+	defer conn.Close()
+	wait := func(state zk.State) {
+		for event := range events {
+			if event.State == state {
+				return
+			}
+		}
+	}
+	wait(zk.StateHasSession)
+	_, err = conn.Create("/ephemeral", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+	require.NoError(t, err)
+	session := history.ID(conn.SessionID())
+	require.NoError(t, o.expire(t.Context(), session))
+	wait(zk.StateExpired)
+	exists, err := o.exists(t.Context(), "/ephemeral")
+	require.NoError(t, err)
+	require.False(t, exists)
+	require.Equal(t, []history.ID{session}, o.endings())
+	require.ErrorIs(t, o.expire(t.Context(), session), errNoSession, "it is over")
+	require.Equal(t, []history.ID{session}, o.endings())
+}
+
+// As `new Random(1 ^ 0xB3415C00L).nextBytes(b)` has it in Java.
+func TestPasswordIsWhatServersMakeOfASession(t *testing.T) {
+	require.Equal(t, "054cc74a37327db215e702e20c73f005", hex.EncodeToString(password(1)))
+}
+
+func TestSessionsOfALifeAreTakenOnce(t *testing.T) {
+	l := &life{}
+	require.Empty(t, l.takeSessions())
+	l.hasSession(7)
+	l.hasSession(7)
+	require.Equal(t, []history.ID{7}, l.takeSessions())
+	require.Empty(t, l.takeSessions())
+}

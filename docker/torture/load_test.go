@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package torture
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
+)
+
+// A queue library grants a path to one contender at a time, in any order, for as long as the holder likes.
+type queues struct {
+	mu     sync.Mutex // guards free
+	free   map[string]chan struct{}
+	tokens int64
+}
+
+func (q *queues) Connect(context.Context, *Part) (Client, error) { return queueClient{q}, nil }
+func (q *queues) Offers(string) bool                             { return true }
+func (q *queues) Why(err error) string                           { return err.Error() }
+
+type queueClient struct{ *queues }
+
+func (queueClient) Close() {}
+
+func (c queueClient) Acquire(ctx context.Context, how, path string) (Hold, error) {
+	c.mu.Lock()
+	free := c.free[path]
+	if free == nil {
+		free = make(chan struct{}, 1)
+		c.free[path] = free
+	}
+	c.mu.Unlock()
+	if how == "try" {
+		select {
+		case free <- struct{}{}:
+		default:
+			return nil, ErrHeld
+		}
+	} else {
+		select {
+		case free <- struct{}{}:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tokens++
+	return &queueHold{free: free, token: c.tokens, done: make(chan struct{})}, nil
+}
+
+type queueHold struct {
+	free  chan struct{}
+	token int64
+	done  chan struct{}
+}
+
+func (h *queueHold) Grant() history.Event { return history.Event{Token: history.ID(h.token)} }
+func (*queueHold) Deadline() time.Time    { return time.Now().Add(time.Hour) }
+func (h *queueHold) Done() <-chan struct{} {
+	return h.done
+}
+func (*queueHold) Cause() history.Cause { return history.GivenUp }
+func (h *queueHold) GiveUp(context.Context) error {
+	close(h.done)
+	<-h.free
+	return nil
+}
+
+// loaded has a contender of one client contend, with waiters and holds.
+func loaded(t *testing.T, waiters, holds int) (says *heard, in *io.PipeWriter, over chan error) {
+	t.Helper()
+	part, err := json.Marshal(Part{
+		Name: "c1.1", Paths: []string{"/a"}, Timeout: history.Instant(4 * time.Second), Began: monotonic(), First: 1, Clients: 1,
+		Register: registersOf(t).addr(), Waiters: waiters, Holds: holds, HoldsAt: "/holds/1",
+	})
+	require.NoError(t, err)
+	words, in := io.Pipe()
+	says, over = &heard{}, make(chan error, 1)
+	go func() { over <- PlayWith(&queues{free: map[string]chan struct{}{}}, string(part), words, says) }()
+	t.Cleanup(func() { require.NoError(t, in.Close()) })
+	return says, in, over
+}
+
+func TestLoadHoldsAllItsLocksUntilItIsStoppedAndWaitersContendMeanwhile(t *testing.T) {
+	const waiters, holds = 20, 30
+	says, in, over := loaded(t, waiters, holds)
+	held := func() map[string]int {
+		of := map[string]int{}
+		for _, e := range says.events(t, history.Granted) {
+			if strings.HasPrefix(e.Path, "/holds/1/") {
+				require.Positive(t, e.Deadline)
+				of[e.Path]++
+			}
+		}
+		return of
+	}
+	require.Eventually(t, func() bool {
+		return len(held()) == holds && len(says.events(t, history.Asked)) > holds+waiters
+	}, time.Minute, time.Millisecond)
+	for path, times := range held() {
+		require.Equal(t, 1, times, path)
+	}
+	for _, e := range says.events(t, history.Released) {
+		require.Equal(t, "/a", e.Path)
+	}
+	_, err := io.WriteString(in, Stop+"\n")
+	require.NoError(t, err)
+	require.NoError(t, <-over)
+	require.Len(t, says.events(t, history.Released), len(says.events(t, history.Granted)), "everything is given back")
+	asked := len(says.events(t, history.Asked))
+	require.Equal(t, asked, len(says.events(t, history.Granted))+len(says.events(t, history.Failed)), "nobody waits any more")
+}
+
+func TestAllWaitersOfAPathAreCancelledAtTheSameMoment(t *testing.T) {
+	const waiters = 20
+	says, in, over := loaded(t, waiters, 0)
+	waiting := func() int {
+		return len(says.events(t, history.Asked)) - len(says.events(t, history.Granted)) - len(says.events(t, history.Failed))
+	}
+	// While one holds for long, the others come to wait.
+	require.Eventually(t, func() bool { return len(says.events(t, history.Granted)) > 0 }, time.Minute, time.Millisecond)
+	for n := range 1000 {
+		_, err := fmt.Fprintln(in, Keep, n, "1h")
+		require.NoError(t, err)
+	}
+	require.Eventually(t, func() bool { return waiting() > waiters*3/4 }, time.Minute, time.Millisecond)
+	cancelledOnes := func() (n int) {
+		for _, e := range says.events(t, history.Failed) {
+			if e.Error == cancelled {
+				n++
+			}
+		}
+		return n
+	}
+	require.Zero(t, cancelledOnes())
+	_, err := io.WriteString(in, Cancel+" /b\n"+Cancel+" /a\n")
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return cancelledOnes() > waiters*3/4 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return waiting() > waiters*3/4 }, time.Minute, time.Millisecond, "they join again")
+	for n := range 1000 {
+		_, err := fmt.Fprintln(in, Keep, n, "0s")
+		require.NoError(t, err)
+	}
+	_, err = io.WriteString(in, Stop+"\n")
+	require.NoError(t, err)
+	require.NoError(t, <-over)
+}
+
+func TestCancellationThatNobodyAskedForIsNotExpected(t *testing.T) {
+	require.True(t, mayFail("lock", cancelled))
+	require.False(t, mayFail("lock", context.Canceled.Error()))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.False(t, wasCancelled(t.Context(), context.Canceled), "by a library of its own accord")
+	require.False(t, wasCancelled(ctx, context.Canceled))
+	burst, end := context.WithCancelCause(t.Context())
+	end(errBurst)
+	require.True(t, wasCancelled(burst, fmt.Errorf("wait: %w", context.Canceled)))
+	require.False(t, wasCancelled(burst, errMood))
+}
+
+func TestUnavailabilityOfFurtherHoldsIsOneNumber(t *testing.T) {
+	of := map[string]history.Instant{"/torture/a": 3, "/torture/holds/1/7": 5, "/torture/holds/2/1": 4}
+	collapseHolds(of)
+	require.Equal(t, map[string]history.Instant{"/torture/a": 3, holdsRoot: 5}, of)
+}

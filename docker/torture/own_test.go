@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package torture
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/lock"
+	"github.com/lockkeeper/lockkeeper/recipes"
+)
+
+func TestLockThatTimedOutIsNotOneThatWasTried(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		says string
+	}{
+		{lock.ErrLocked, heldByAnother},
+		{errors.Join(lock.ErrLocked, context.DeadlineExceeded), timedOut},
+		{errors.Join(recipes.ErrUncertain, context.DeadlineExceeded), uncertain},
+		{errors.New("boom"), "boom"},
+	} {
+		require.Equal(t, c.says, own{}.Why(c.err))
+	}
+}

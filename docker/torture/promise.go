@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package torture
+
+import (
+	"github.com/lockkeeper/lockkeeper/internal/simulation/check"
+	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
+)
+
+// Verdicts, of a run and of each promise.
+const (
+	HeldUp   = "held up"   // tested, and nothing was found
+	Broken   = "broken"    // something was found
+	NotShown = "not shown" // nothing was found, and nothing could have been: it was never tested
+)
+
+// A Promise is a rule of the checker, with how often the run put it to the test.
+type Promise struct {
+	Rule    check.Rule `json:"rule"`
+	Tested  int        `json:"tested"`
+	By      string     `json:"by"` // what was counted
+	Verdict string     `json:"verdict"`
+}
+
+// promises returns a verdict on each rule that was asked.
+func (r *Result) promises(without []check.Rule, found map[check.Rule]int) []Promise {
+	skipped := map[check.Rule]bool{}
+	for _, rule := range without {
+		skipped[rule] = true
+	}
+	rules := check.Rules
+	if !r.Own() {
+		rules = append([]check.Rule{check.Alone}, rules...)
+	}
+	tested := check.Tested(r.History)
+	promises := []Promise{}
+	for _, rule := range rules {
+		if skipped[rule] {
+			continue
+		}
+		p := Promise{Rule: rule, Tested: tested[rule], By: check.By[rule], Verdict: HeldUp}
+		switch {
+		case found[rule] > 0:
+			p.Verdict = Broken
+		case p.Tested == 0:
+			p.Verdict = NotShown
+		}
+		promises = append(promises, p)
+	}
+	return promises
+}
+
+// verdict returns that of the whole run: it held up if every promise that was asked did.
+func (r *Result) verdict() string {
+	if len(r.Findings)+len(r.Amiss) > 0 {
+		return Broken
+	}
+	for _, p := range r.Promises {
+		if p.Verdict != HeldUp {
+			return p.Verdict
+		}
+	}
+	if len(r.Untried) > 0 {
+		return NotShown
+	}
+	return HeldUp
+}
+
+// StoppedWriters is how many holders sent a stale write after they had been stopped.
+func (r *Result) StoppedWriters() int { return r.Numbers.LateWriters[check.Paused] }
+
+// statesDeadlines reports whether the contenders state the deadline of their grants.
+func statesDeadlines(events []history.Event) bool {
+	for _, e := range events {
+		if e.Kind == history.Granted && e.Deadline != 0 {
+			return true
+		}
+	}
+	return false
+}
