@@ -4,10 +4,13 @@
 package examples
 
 import (
+	"bufio"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -64,4 +67,40 @@ func TestUnknownArgumentsOfExamplesAreErrors(t *testing.T) {
 		require.Error(t, err, "%v", args)
 		require.Contains(t, string(out), "-h lists the flags", "%v", args)
 	}
+}
+
+// drain starts the example, and stops it with SIGTERM when it prints a line that begins with when. It returns all that was
+// printed.
+func drain(t *testing.T, when string, args ...string) []string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), build(t, "drain"), args...)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	cmd.Stderr = os.Stderr
+	require.NoError(t, cmd.Start())
+	var lines []string
+	for scanner := bufio.NewScanner(out); scanner.Scan(); {
+		lines = append(lines, scanner.Text())
+		if strings.HasPrefix(scanner.Text(), when) {
+			require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+		}
+	}
+	require.NoError(t, cmd.Wait(), "%q", lines)
+	t.Logf("%s", strings.Join(lines, "\n"))
+	return lines
+}
+
+func TestWorkerThatIsTerminatedFinishesItsItemAndReleases(t *testing.T) {
+	lines := drain(t, "begins item 2")
+	require.Contains(t, lines, "finishes item 2")
+	require.NotContains(t, lines, "begins item 3")
+	require.Equal(t, "released, exit", lines[len(lines)-1])
+}
+
+func TestWorkerThatLosesItsTermAbortsItsItem(t *testing.T) {
+	lines := drain(t, "begins item 3", "-lose")
+	require.NotContains(t, lines, "finishes item 2")
+	require.Contains(t, strings.Join(lines, "\n"), "aborts item 2: ")
+	require.Contains(t, lines, "finishes item 3", "in its next term")
+	require.Equal(t, "released, exit", lines[len(lines)-1])
 }

@@ -22,7 +22,10 @@ type Rival struct {
 // Faults that do not exist for a rival, and why.
 var (
 	noContainers = map[string]string{"reap": "its parents are ordinary nodes, which nobody removes"}
-	noNodes      = map[string]string{
+	noLoad       = map[string]string{
+		"cancel-waiters": "a client acquires one thing at a time", "expire-sessions": "a client acquires one thing at a time",
+	}
+	noNodes = map[string]string{
 		"delete-node": "there are no nodes", "delete-parent": "there are no nodes", "reap": "there are no nodes",
 		"counter": "there is no counter", "fill-disk": "the server writes to the machine's disk",
 	}
@@ -42,20 +45,21 @@ const (
 
 // All returns the rivals by name. A version is said to be whose it is: the lock's own, or that of the driver it is written with.
 func All() map[string]*Rival {
-	alone := both(noNodes, oneServer)
+	ordinary, elsewhere := both(noContainers, noLoad), both(noNodes, noLoad)
+	alone := both(elsewhere, oneServer)
 	zookeeper := "go-zookeeper/zk " + version("github.com/go-zookeeper/zk")
 	goRedis := "go-redis " + version("github.com/redis/go-redis/v9")
 	return map[string]*Rival{
 		"zklock": {
 			Rival: torture.Rival{
-				Name: "zk.Lock, told by StateExpired (" + zookeeper + ")", Without: noContainers,
+				Name: "zk.Lock, told by StateExpired (" + zookeeper + ")", Without: ordinary,
 				Tells: "the connection's StateExpired; the lock tells nobody",
 			},
 			Library: zkLock{},
 		},
 		"zklock-cautious": {
 			Rival: torture.Rival{
-				Name: "zk.Lock, told by StateDisconnected (" + zookeeper + ")", Without: noContainers,
+				Name: "zk.Lock, told by StateDisconnected (" + zookeeper + ")", Without: ordinary,
 				Tells: "the connection's StateDisconnected; the lock tells nobody",
 			},
 			Library: zkLock{cautious: true},
@@ -63,7 +67,7 @@ func All() map[string]*Rival {
 		"etcd": {
 			Rival: torture.Rival{
 				Name:    "etcd concurrency.Mutex (etcd's client " + version("go.etcd.io/etcd/client/v3") + ")",
-				Servers: startEtcd, Token: "create revision", Without: noNodes,
+				Servers: startEtcd, Token: "create revision", Without: elsewhere,
 				Tells:  "the library: Session.Done",
 				Limits: "Debian's etcd 3.4, older than its client, with its own defaults for all times",
 			},

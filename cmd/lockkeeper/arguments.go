@@ -10,9 +10,10 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
 // flagsOf are a command's flags. What is wrong with them the error says, and run
@@ -37,7 +38,7 @@ func parseFlags(flags *flag.FlagSet, args []string) error {
 
 // The arguments of a demo.
 type demoArguments struct {
-	servers []string      // host:port each; none for servers in this process
+	servers []string      // a connect string; none for servers in this process
 	timeout time.Duration // session timeout to ask for
 }
 
@@ -61,29 +62,12 @@ func parseDemo(args []string) (*demoArguments, error) {
 	if !named {
 		return parsed, nil
 	}
-	var err error
-	parsed.servers, err = parseServers(*list)
-	return parsed, err
-}
-
-// parseServers refuses at once, as a mistake in the arguments, what would
-// otherwise look like a demo that failed.
-func parseServers(list string) ([]string, error) {
-	servers := strings.Split(list, ",")
-	for i, server := range servers {
-		servers[i] = strings.TrimSpace(server)
-		if servers[i] != "" && !strings.Contains(servers[i], ":") {
-			continue // on ZooKeeper's own port
-		}
-		host, port, err := net.SplitHostPort(servers[i])
-		if err != nil || host == "" {
-			return nil, fmt.Errorf("server %q of %q is not host:port", server, list)
-		}
-		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-			return nil, fmt.Errorf("server %q of %q has no valid port", server, list)
-		}
+	// Refused here, it is a mistake in the arguments and no demo that failed.
+	parsed.servers = []string{*list}
+	if err := recipes.CheckServers(parsed.servers); err != nil {
+		return nil, err
 	}
-	return servers, nil
+	return parsed, nil
 }
 
 // The arguments of dev.
@@ -91,8 +75,10 @@ type devArguments struct {
 	listen  string // host:port of the first server
 	servers int
 	tick    time.Duration
-	faults  bool // commands are taken from whatever standard input is
-	exposed bool // the address may be one that other machines reach
+	ttl     bool          // nodes may have a time to live
+	reap    time.Duration // between deletions of empty containers and outdated nodes
+	faults  bool          // commands are taken from whatever standard input is
+	exposed bool          // the address may be one that other machines reach
 }
 
 func parseDev(args []string) (*devArguments, error) {
@@ -101,6 +87,8 @@ func parseDev(args []string) (*devArguments, error) {
 	flags.StringVar(&parsed.listen, "listen", "127.0.0.1:2181", "")
 	flags.IntVar(&parsed.servers, "servers", 1, "")
 	flags.DurationVar(&parsed.tick, "tick", 500*time.Millisecond, "")
+	flags.BoolVar(&parsed.ttl, "ttl-nodes", false, "")
+	flags.DurationVar(&parsed.reap, "reap", time.Minute, "")
 	flags.BoolVar(&parsed.faults, "faults", false, "")
 	flags.BoolVar(&parsed.exposed, "expose", false, "")
 	if err := parseFlags(flags, args); err != nil {
@@ -114,6 +102,8 @@ func parseDev(args []string) (*devArguments, error) {
 		return nil, fmt.Errorf("--servers %d is below the minimum of 1", parsed.servers)
 	case parsed.tick <= 0:
 		return nil, fmt.Errorf("--tick %v is not positive", parsed.tick)
+	case parsed.reap <= 0:
+		return nil, fmt.Errorf("--reap %v is not positive", parsed.reap)
 	}
 	host, _, err := net.SplitHostPort(parsed.listen)
 	if err != nil {

@@ -29,6 +29,7 @@ func (c *console) run(ctx context.Context, in io.Reader) error {
 			switch {
 			case !more:
 				commands = nil
+				complain(c.err, "dev: standard input has ended: serving without commands until an interrupt")
 			case line.err != nil:
 				complain(c.err, "dev: no more commands: %v", line.err)
 			default:

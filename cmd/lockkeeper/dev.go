@@ -29,7 +29,11 @@ func runDev(ctx context.Context, args []string, stdin io.Reader, stdout, stderr 
 		Addr:    parsed.listen,
 		Servers: parsed.servers,
 		Tick:    parsed.tick,
-		Logger:  slog.New(slog.NewTextHandler(stderr, nil)),
+
+		TTLNodes:          parsed.ttl,
+		ContainerInterval: parsed.reap,
+
+		Logger: slog.New(slog.NewTextHandler(stderr, nil)),
 	})
 	var network *net.OpError
 	switch {
@@ -75,13 +79,17 @@ func warning(servers []string, args *devArguments, commanded bool) string {
 	return b.String()
 }
 
-// isTerminal says whether somebody types there, or may: other devices of that kind
-// end at once, or say nothing.
+// isTerminal reports whether commands can be typed there: it is a device such as a
+// terminal is, and not the one that is always empty.
 func isTerminal(r io.Reader) bool {
 	f, ok := r.(*os.File)
 	if !ok {
 		return false
 	}
 	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return false
+	}
+	empty, err := os.Stat(os.DevNull)
+	return err != nil || !os.SameFile(info, empty)
 }

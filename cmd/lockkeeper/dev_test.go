@@ -201,6 +201,60 @@ func TestDevThatCannotBeReadFromServesOn(t *testing.T) {
 	require.Equal(t, statusOK, p.end())
 }
 
+// serveProcess runs dev as a process whose standard input is the null device.
+func serveProcess(t *testing.T) (servers []string, stderr *shared, cmd *exec.Cmd) {
+	t.Helper()
+	program, err := os.Executable()
+	require.NoError(t, err)
+	cmd = exec.CommandContext(t.Context(), program, "dev", "--listen", "127.0.0.1:0")
+	cmd.Env = append(os.Environ(), mainVariable+"=1")
+	stderr = &shared{}
+	cmd.Stderr = stderr
+	stdout, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	first, err := bufio.NewReader(stdout).ReadString('\n')
+	require.NoError(t, err)
+	return strings.Split(strings.TrimSpace(strings.TrimPrefix(first, "ZK_SERVERS=")), ","), stderr, cmd
+}
+
+func TestDevWithoutInputServesAndPromisesNoCommands(t *testing.T) {
+	t.Parallel()
+	servers, stderr, cmd := serveProcess(t)
+	p := &player{t: t, servers: servers}
+	require.NotNil(t, p.connect())
+	require.NotContains(t, stderr.String(), "commands are taken")
+	require.NoError(t, cmd.Process.Signal(os.Interrupt))
+	require.NoError(t, cmd.Wait())
+}
+
+func TestDevServesOnAfterItsLastCommandAndSaysSo(t *testing.T) {
+	t.Parallel()
+	p := startDev(t, "--faults")
+	require.NoError(t, p.stdin.Close())
+	require.Eventually(t, func() bool {
+		return strings.Contains(p.stderr.String(), "dev: standard input has ended: serving without commands until an interrupt")
+	}, time.Minute, 10*time.Millisecond)
+	require.NotNil(t, p.connect())
+	require.Equal(t, statusOK, p.end())
+}
+
+func TestDevHasTTLNodesIfAllowed(t *testing.T) {
+	t.Parallel()
+	create := func(p *player) error {
+		_, err := p.connect().CreateTTL("/brief", nil, zk.FlagTTL, zk.WorldACL(zk.PermAll), 10*time.Millisecond)
+		return err
+	}
+	require.Error(t, create(startDev(t)))
+	p := startDev(t, "--ttl-nodes", "--reap", "20ms", "--tick", "20ms")
+	require.NoError(t, create(p))
+	conn := p.connect()
+	require.Eventually(t, func() bool {
+		exists, _, err := conn.Exists("/brief")
+		return err == nil && !exists
+	}, time.Minute, 10*time.Millisecond)
+}
+
 func TestDevOnATakenPortFailsAndNamesIt(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -14,7 +14,7 @@ import (
 // A ground is what a demo is played on: servers, and how to reach them.
 type ground struct {
 	called  string        // by people
-	servers []string      // host:port each
+	servers []string      // for recipes.Connect
 	timeout time.Duration // session timeout to ask for
 	dial    func(ctx context.Context, network, address string) (net.Conn, error)
 	close   func() error

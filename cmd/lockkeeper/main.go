@@ -2,8 +2,9 @@
 
 // Lockkeeper shows what the library does, and serves a ZooKeeper to play with.
 //
-//	lockkeeper demo [--servers host:port,…] [--timeout 4s]
-//	lockkeeper dev [--listen 127.0.0.1:2181] [--servers 1] [--tick 500ms] [--faults] [--expose]
+//	lockkeeper demo [--servers host:port,…/chroot] [--timeout 4s]
+//	lockkeeper dev [--listen 127.0.0.1:2181] [--servers 1] [--tick 500ms] [--ttl-nodes]
+//	               [--reap 1m] [--faults] [--expose]
 //	lockkeeper version
 //	lockkeeper help
 //
@@ -23,30 +24,37 @@ import (
 	"syscall"
 )
 
-const usage = `usage: lockkeeper demo [--servers host:port,…] [--timeout 4s]
-       lockkeeper dev [--listen 127.0.0.1:2181] [--servers 1] [--tick 500ms] [--faults] [--expose]
+const usage = `usage: lockkeeper demo [--servers host:port,…/chroot] [--timeout 4s]
+       lockkeeper dev [--listen 127.0.0.1:2181] [--servers 1] [--tick 500ms] [--ttl-nodes]
+                      [--reap 1m] [--faults] [--expose]
        lockkeeper version
        lockkeeper help
 
 demo     three candidates, one leader: it is cut off from ZooKeeper and told, another
          takes over, and what the first still tries to write is refused
 
-  --servers   the servers of a real ensemble (default: ZK_SERVERS of the environment;
-              without either, three servers of zktest in this process)
+  --servers   the servers of a real ensemble, as in any ZooKeeper configuration:
+              zk1:2181,zk2:2181/app works below /app (default: ZK_SERVERS of the
+              environment; without either, three servers of zktest in this process)
   --timeout   session timeout to ask for, at least 1s; choose four ticks of a real
               ensemble's servers or more (default 4s)
 
 Nothing is left on the servers: the demo works on a path of its own below
-/lockkeeper-demo, in container nodes, which go by themselves.
+/lockkeeper-demo, or /chroot/lockkeeper-demo, in container nodes, which the servers
+remove.
 
 dev      serves zktest, a ZooKeeper in this process and in memory, for playing. Not
          for production: it keeps nothing, and lets everybody in. The first line that
-         it prints is ZK_SERVERS=host:port,…; an interrupt ends it
+         it prints is ZK_SERVERS=host:port,…; an interrupt ends it, the end of standard
+         input does not
 
   --listen    where the first server listens; the others take the ports that follow,
               or free ones if the port is 0 (default 127.0.0.1:2181)
   --servers   how many servers the ensemble has, up to 7 (default 1)
   --tick      the servers' tick; sessions time out after 2 to 20 of them (default 500ms)
+  --ttl-nodes
+              allow nodes with a time to live, as extendedTypesEnabled does
+  --reap      how often empty containers and outdated TTL nodes are deleted (default 1m)
   --faults    take commands from standard input also where that is no terminal, a line
               each: "help" lists them
   --expose    allow --listen an address that other machines reach

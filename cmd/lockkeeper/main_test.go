@@ -22,19 +22,22 @@ func TestWrongArgumentsEndWithStatus2AndUsage(t *testing.T) {
 		{"dmeo", `unknown command "dmeo"`},
 		{"version now", `version takes no arguments, not ["now"]`},
 		{"help me", `help takes no arguments, not ["me"]`},
-		{"demo --servers=", `server "" of "" is not host:port`},
-		{"demo --servers ,", `server "" of "," is not host:port`},
-		{"demo --servers zk1:2181,", `server "" of "zk1:2181," is not host:port`},
-		{"demo --servers :2181", `server ":2181" of ":2181" is not host:port`},
-		{"demo --servers zk1:http", `server "zk1:http" of "zk1:http" has no valid port`},
-		{"demo --servers zk1:0", `server "zk1:0" of "zk1:0" has no valid port`},
-		{"demo --servers ::1", `server "::1" of "::1" is not host:port`},
+		{"demo --servers=", `server "" has no valid host`},
+		{"demo --servers ,", `server "" of "," has no valid host`},
+		{"demo --servers zk1:2181,", `server "" of "zk1:2181," has no valid host`},
+		{"demo --servers :2181", `server ":2181" has no valid host`},
+		{"demo --servers zk1:http", `server "zk1:http" has no valid port`},
+		{"demo --servers zk1:0", `server "zk1:0" has no valid port`},
+		{"demo --servers ::1", `server "::1" is not host:port`},
+		{"demo --servers zk1:2181,zk2:2181/app/", `chroot "/app/" of "zk1:2181,zk2:2181/app/"`},
+		{"demo --servers zk1:2181/a,zk2:2181/b", `chroot "/a,zk2:2181/b" of "zk1:2181/a,zk2:2181/b" has a comma`},
 		{"demo --servers zk1:2181 --timeout 999ms", "--timeout 999ms is below the minimum of 1s"},
 		{"demo --servers zk1:2181 --timeout soon", `invalid value "soon" for flag -timeout`},
 		{"demo --servers zk1:2181 zk2:2181", `takes flags only, not ["zk2:2181"]`},
 		{"demo --fast", "flag provided but not defined: -fast"},
 		{"dev 2181", `takes flags only, not ["2181"]`},
 		{"dev --listen=", "--listen is empty"},
+		{"dev --reap 0s", "--reap 0s is not positive"},
 		{"dev --listen 2181", `--listen "2181" is not host:port`},
 		{"dev --listen 127.0.0.1:http", `address "127.0.0.1:http" has no valid port`},
 		{"dev --listen 127.0.0.1:65536", `address "127.0.0.1:65536" has no valid port`},
@@ -62,10 +65,10 @@ func TestWrongArgumentsEndWithStatus2AndUsage(t *testing.T) {
 }
 
 func TestServersComeFromTheFlagOrElseTheEnvironment(t *testing.T) {
-	t.Setenv("ZK_SERVERS", "zk1:2181, zk2,[::1]:2182")
+	t.Setenv("ZK_SERVERS", "zk1:2181, zk2,[::1]:2182/app")
 	args, err := parseDemo(nil)
 	require.NoError(t, err)
-	require.Equal(t, []string{"zk1:2181", "zk2", "[::1]:2182"}, args.servers)
+	require.Equal(t, []string{"zk1:2181, zk2,[::1]:2182/app"}, args.servers)
 
 	args, err = parseDemo([]string{"--servers", "zk3:2183"})
 	require.NoError(t, err)
