@@ -4,6 +4,7 @@ package simulation
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -39,17 +40,18 @@ func TestNoCutAtAnyFrameBreaksAPromise(t *testing.T) {
 	}
 }
 
-// tellWithCuts has each frame of one process cut, until the scenario does not come to it any more. Under the race
-// detector, some of them.
+// tellWithCuts has each frame of one process cut, or each that -sim.every selects, until the scenario does not come to it
+// any more.
 func tellWithCuts(t *testing.T, s Scenario, v Variant, victim string) {
 	t.Helper()
 	for _, then := range thens {
 		for _, after := range []bool{false, true} {
-			n := 1
-			for ; tell(t, s, v, Cut{victim, n, after, then}); n += ifRace(11, 1) {
+			first := 1 + rand.N(*every)
+			n := first
+			for ; tell(t, s, v, Cut{victim, n, after, then}); n += *every {
 			}
-			if n == 1 || underRace && then > 0 {
-				return // there is no such process
+			if n == first || underRace && then > 0 {
+				return // there is no such process, or it sends no more than that
 			}
 		}
 	}

@@ -26,6 +26,7 @@ import (
 
 var (
 	seeds  = flag.Int("sim.seeds", ifRace(40, 3000), "how many seeded plans to run")
+	every  = flag.Int("sim.every", ifRace(11, 1), "cut every frame of this number only, from a random one on")
 	first  = flag.Int("sim.first", 1, "the seed of the first of them")
 	seed   = flag.Uint64("sim.seed", 0, "run the plan of this seed and no other")
 	plan   = flag.String("sim.plan", "", "run this plan and no other, in its text form")
@@ -71,12 +72,12 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// defaultFlags is how many flags the go command sets by itself.
+// defaultFlags is how many of the flags that are set choose no runs of their own.
 func defaultFlags() int {
 	n := 0
 	flag.Visit(func(f *flag.Flag) {
 		switch f.Name {
-		case "test.paniconexit0", "test.timeout", "test.v", "test.shuffle", "test.count":
+		case "test.paniconexit0", "test.timeout", "test.v", "test.shuffle", "test.count", "sim.every":
 			n++
 		}
 	})
