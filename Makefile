@@ -35,8 +35,9 @@ demo-real: bin/lockkeeper ## the same on a real ensemble of three
 
 # The suite that compares zktest with a real server starts one. The examples run on zktest, as they do for everybody, and
 # then on a real server. In the docker module, one package at a time: two ensembles of five on two cores would test patience.
-# The simulation computes, and what comes after the root module's tests waits for servers most of the time: so both go side
-# by side, the simulation with what is left of the processors. What fails does not keep the rest from being run.
+# The simulation and the mutants compute, and what comes after the root module's tests waits for servers most of the time: so
+# both go side by side, the former with what is left of the processors. The simulation cuts every third frame here, from a random one
+# on; `make simulate` cuts each. What fails does not keep the rest from being run.
 test: ## run all tests; needs Java or a container engine, and a C compiler for the race detector
 	-@zktest/foreign/clients.sh # without them their tests say that they were not run, or fail where CI is set
 	-@docker/stores/install.sh # likewise
@@ -47,8 +48,9 @@ test: ## run all tests; needs Java or a container engine, and a C compiler for t
 	cd fencing/objectfence/clouds && go vet ./...
 	cd rivals && go vet ./...
 	@$(IMAGE) set -x; \
-	go test -race -shuffle=on ./...; \
-	(cd internal/simulation && exec nice go test -shuffle=on -timeout 20m) & simulation=$$!; failed=; \
+	go test -race -shuffle=on $$(go list ./... | grep -v /internal/mutants); \
+	(nice go test -shuffle=on -timeout 20m ./internal/simulation -sim.every 3 && nice go test -timeout 20m ./internal/mutants) & \
+	simulation=$$!; failed=; \
 	$(ENSEMBLE) -n 1 -- go test -race -shuffle=on ./lock ./election ./epoch || failed=1; \
 	(cd examples && go test -race -shuffle=on ./...) || failed=1; \
 	(cd fencing/grpcfence && go test -race -shuffle=on ./...) || failed=1; \
@@ -62,8 +64,8 @@ examples: ## freeze a leader in the middle of its work, in each of the examples,
 	cd examples && go run ./worker -freeze
 	cd examples && go run ./controller -freeze
 
-simulate: ## try many plans of faults in fake time (SEEDS=20000)
-	cd internal/simulation && go test -run NoPlan -timeout 0 -sim.seeds $(SEEDS)
+simulate: ## try many plans of faults in fake time, and cut each frame of each scenario (SEEDS=20000)
+	cd internal/simulation && go test -timeout 0 -sim.seeds $(SEEDS)
 
 # What comes of it goes to the folder that it names; the plan in it is run again with TORTURE='-plan FILE'. Load is
 # TORTURE='-waiters 50 -holds 1000'. The status is 1 if something was broken, and 3 if a promise was never tested.
