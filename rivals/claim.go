@@ -14,7 +14,7 @@ import (
 	"sync/atomic"
 
 	"github.com/lockkeeper/lockkeeper/docker/torture"
-	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
+	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
 // A claim is what all holds have in common: it ends once, for a reason.

@@ -17,7 +17,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockkeeper/lockkeeper/docker/torture"
-	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
+	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
 // etcdMutex is etcd's concurrency.Mutex, in a session whose lease has the time to live T. The holder is told by the

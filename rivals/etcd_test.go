@@ -15,7 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockkeeper/lockkeeper/docker/torture"
-	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
+	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
 // Sessions are made here without a server, of a lease that none has granted: they last until it should have been put off.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/docker/torture"
-	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
+	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
 // errGone is what a renewal returns when somebody else has what is to be renewed, or nobody.

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
+	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
 // aimed stands for a contender in a plan: the one that holds a lock when the fault is injected.

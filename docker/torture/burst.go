@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/docker"
-	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
+	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
 // cancelWaiters has all contenders of a path give up waiting at the same moment. They join again soon after.

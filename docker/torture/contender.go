@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
-	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
+	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
 // Play is the life of a contender that uses this library: the part is JSON, as PartVariable has it. It returns when it was

@@ -21,8 +21,8 @@
 // they have asked for, and each of their clients must be granted one thing more. When they have ended, and one more contender
 // has acquired each path, and no session of theirs can be left, nothing of theirs may be.
 //
-// What happened is told in one history (package internal/simulation/history), and package check of that judges it as it
-// does those of the simulation:
+// What happened is recorded in one history (package internal/history), and package internal/check judges it as it does those
+// of the simulation:
 //
 //   - as the contenders saw it, each event at the instant of CLOCK_MONOTONIC, which the machine's processes share;
 //   - as the ensemble ordered it: the transaction logs of all servers, put together by package txnlog, tell of every node's

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
+	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
 // A journal collects what everybody tells, in any order.

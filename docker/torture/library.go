@@ -8,7 +8,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
+	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
 // A Library is what contenders contend with: this one, or one of others. What they ask for, how long they hold it, what

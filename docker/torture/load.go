@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
+	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
 // holdsRoot is the node above the locks that a process holds beside those that all contend for.

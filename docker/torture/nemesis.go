@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/docker"
-	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
+	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
 // inflict does what the plan says, and returns when all of it was taken back, or ctx has ended.

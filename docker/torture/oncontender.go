@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/docker"
-	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
+	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
 func killContender(_ context.Context, s *stage, args []string, lasts time.Duration) (heal, error) {

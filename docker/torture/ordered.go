@@ -14,7 +14,7 @@ import (
 	"strings"
 
 	"github.com/lockkeeper/lockkeeper/docker/txnlog"
-	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
+	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
 // ordered tells what the ensemble ordered, from the logs of its servers. It is read when the run is over.

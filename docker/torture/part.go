@@ -5,7 +5,7 @@
 package torture
 
 import (
-	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
+	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
 // PartVariable is the environment variable in which a contender finds its Part, in JSON.

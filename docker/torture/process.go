@@ -21,7 +21,7 @@ import (
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/docker"
-	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
+	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
 // A contender is a process that contends, and those that take its place after it was killed: they have its links.

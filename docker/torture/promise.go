@@ -5,8 +5,8 @@
 package torture
 
 import (
-	"github.com/lockkeeper/lockkeeper/internal/simulation/check"
-	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
+	"github.com/lockkeeper/lockkeeper/internal/check"
+	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
 // Verdicts, of a run and of each promise.

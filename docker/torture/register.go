@@ -12,7 +12,7 @@ import (
 	"sync"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
-	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
+	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
 // registers are the resources behind the locks: for each path one that checks tokens, and a bare one that takes

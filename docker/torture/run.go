@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/docker"
-	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
+	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
 // A stage is a run.

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
+	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
 // A voice is how a contender tells what it sees: an event a line, each written before the call returns. What was said

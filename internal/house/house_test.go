@@ -37,8 +37,8 @@ const (
 	zk       = "github.com/go-zookeeper/zk"
 	testify  = "github.com/stretchr/testify/require"
 
-	history   = module + "/internal/simulation/history"
-	checker   = module + "/internal/simulation/check"
+	history   = module + "/internal/history"
+	checker   = module + "/internal/check"
 	porcupine = "github.com/anishathalye/porcupine"
 )
 
@@ -155,12 +155,12 @@ var rules = map[string]rule{
 	},
 	history: {
 		tools:   []string{testify},
-		because: "runs of whatever kind are told in it, and it takes no side",
+		because: "the simulation and the torture record their runs in it, and it depends on neither",
 	},
 	checker: {
 		may:     []string{history, porcupine},
 		tools:   []string{testify},
-		because: "who judges shares no code with what is judged",
+		because: "the checker of both the simulation and the torture shares no code with what it checks",
 	},
 	module + "/internal/simulation": {
 		may:     []string{fencing, recipes, lock, election, epoch, zktest, zk, history, tuning},

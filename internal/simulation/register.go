@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
-	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
+	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
 // A register is the resource behind a lock. The fenced one checks tokens, the bare one takes everything.

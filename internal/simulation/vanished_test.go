@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
+	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
 // A waiter's node and the one ahead of it are deleted by hand at one instant. The line that the waiter is then shown has

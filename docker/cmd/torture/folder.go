@@ -15,7 +15,7 @@ import (
 	"strings"
 
 	"github.com/lockkeeper/lockkeeper/docker/torture"
-	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
+	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
 // keep writes what a run came to, for machines and for people.

@@ -22,8 +22,8 @@ import (
 	"text/template"
 
 	"github.com/lockkeeper/lockkeeper/docker/torture"
-	"github.com/lockkeeper/lockkeeper/internal/simulation/check"
-	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
+	"github.com/lockkeeper/lockkeeper/internal/check"
+	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
 //go:embed page.md.tmpl

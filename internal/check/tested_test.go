@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockkeeper/lockkeeper/internal/simulation/check"
-	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
+	"github.com/lockkeeper/lockkeeper/internal/check"
+	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
 func TestRuleIsTestedOnlyWhereItCouldHaveBeenBroken(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockkeeper/lockkeeper/internal/simulation/check"
-	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
+	"github.com/lockkeeper/lockkeeper/internal/check"
+	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
 // tortured is a run on real servers of which one path is left: contenders are stopped and cut off, one of them loses its

@@ -3,7 +3,7 @@
 package check
 
 import (
-	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
+	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
 // Why is how it came that a holder wrote late.

@@ -3,7 +3,7 @@
 package check
 
 import (
-	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
+	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
 // registers checks in which order writes were taken. A write is stale if one with a greater token was accepted before

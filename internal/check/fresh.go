@@ -5,7 +5,7 @@ package check
 import (
 	"fmt"
 
-	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
+	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
 // fresh checks that each grant rests on recent proof that its session lives. A grant without such proof ends at a deadline

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
+	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
 // grants checks each grant against the nodes that lived when the contender was told of it.

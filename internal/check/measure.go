@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
+	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
 // Numbers are what a history comes to, whoever the contenders are: also those are counted whose ensemble's order nobody

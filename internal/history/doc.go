@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package history is what happened in a run in which contenders compete for locks and elections: as they saw it, and as
-// the ensemble ordered it. Runs of the simulation are told in it, and those on real ensembles; package check judges both.
+// the ensemble ordered it. The simulation and the torture record their runs in it; package check judges both.
 //
 // A history is a file with one event a line, in JSON ([Read], [Write]):
 //

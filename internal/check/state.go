@@ -8,7 +8,7 @@ import (
 	"path"
 	"slices"
 
-	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
+	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
 // transactions checks what contenders have written to the ensemble itself.

@@ -6,7 +6,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
+	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
 // By states what counts as one test of a rule: an occasion on which a faulty implementation would have broken it.

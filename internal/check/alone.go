@@ -5,7 +5,7 @@ package check
 import (
 	"fmt"
 
-	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
+	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
 // Alone: nobody believes to hold what another has been granted since. It asks less than ToldFirst, and nothing of nodes or

@@ -10,11 +10,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockkeeper/lockkeeper/internal/simulation/check"
-	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
+	"github.com/lockkeeper/lockkeeper/internal/check"
+	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
-const kept = "../../../testdata/histories"
+const kept = "../../testdata/histories"
 
 // read returns the kept histories of one folder by name.
 func read(t *testing.T, folder string) map[string][]history.Event {

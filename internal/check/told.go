@@ -5,7 +5,7 @@ package check
 import (
 	"fmt"
 
-	"github.com/lockkeeper/lockkeeper/internal/simulation/history"
+	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
 // told checks when holders were told.
