@@ -1,6 +1,6 @@
 # Everything runs from a fresh clone: what a target needs, it starts, and stops again. `make` lists the targets.
 
-MODULES   := . docker examples fencing/grpcfence fencing/objectfence/clouds rivals
+MODULES   := . docker examples fencing/grpcfence fencing/objectfence/clouds torture
 GOLANGCI  := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 BENCHTIME ?= 2s
 SEEDS     ?= 20000
@@ -34,19 +34,19 @@ demo-real: bin/lockkeeper ## the same on a real ensemble of three
 	@$(IMAGE) $(ENSEMBLE) -n 3 -tick 500ms -- '$(CURDIR)/bin/lockkeeper' demo
 
 # The suite that compares zktest with a real server starts one. The examples run on zktest, as they do for everybody, and
-# then on a real server. In the docker module, one package at a time: two ensembles of five on two cores would test patience.
-# The simulation and the mutants compute, and what comes after the root module's tests waits for servers most of the time: so
-# both go side by side, the former with what is left of the processors. The simulation cuts every third frame here, from a random one
-# on; `make simulate` cuts each. What fails does not keep the rest from being run.
+# then on a real server. In the docker and torture modules, one package at a time: two ensembles of five would overload two
+# cores. The simulation and the mutants compute, and the tests after those of the root module mostly wait for servers: so both
+# run at the same time, the former at a lower priority. The simulation cuts every third frame here, from a random one on;
+# `make simulate` cuts each. A failure does not keep the rest from running.
 test: ## run all tests; needs Java or a container engine, and a C compiler for the race detector
 	-@zktest/foreign/clients.sh # without them their tests say that they were not run, or fail where CI is set
-	-@docker/stores/install.sh # likewise
+	-@torture/stores/install.sh # likewise
 	go vet ./...
 	cd docker && go vet ./...
 	cd examples && go vet ./...
 	cd fencing/grpcfence && go vet ./...
 	cd fencing/objectfence/clouds && go vet ./...
-	cd rivals && go vet ./...
+	cd torture && go vet ./...
 	@$(IMAGE) set -x; \
 	go test -race -shuffle=on $$(go list ./... | grep -v /internal/mutants); \
 	(nice go test -shuffle=on -timeout 20m ./internal/simulation -sim.every 3 && nice go test -timeout 20m ./internal/mutants) & \
@@ -55,8 +55,8 @@ test: ## run all tests; needs Java or a container engine, and a C compiler for t
 	(cd examples && go test -race -shuffle=on ./...) || failed=1; \
 	(cd fencing/grpcfence && go test -race -shuffle=on ./...) || failed=1; \
 	(cd fencing/objectfence/clouds && go test -shuffle=on ./...) || failed=1; \
-	(cd rivals && go test -race -shuffle=on -p 1 ./...) || failed=1; \
 	(cd docker && go test -race -shuffle=on -p 1 -timeout 12m ./...) || failed=1; \
+	(cd torture && go test -race -shuffle=on -p 1 -timeout 12m ./...) || failed=1; \
 	wait $$simulation || failed=1; \
 	test -z "$$failed"
 
@@ -70,13 +70,13 @@ simulate: ## try many plans of faults in fake time, and cut each frame of each s
 # What comes of it goes to the folder that it names; the plan in it is run again with TORTURE='-plan FILE'. Load is
 # TORTURE='-waiters 50 -holds 1000'. The status is 1 if something was broken, and 3 if a promise was never tested.
 torture: ## break a real ensemble and who contends on it, and look for two at once (DURATION=10m SEED=… SERVERS=3 FAULTS=…)
-	@$(IMAGE) cd docker && go build -o ../bin/torture ./cmd/torture && \
+	@$(IMAGE) cd torture && go build -o ../bin/torture ./cmd/torture && \
 	exec ../bin/torture -duration '$(DURATION)' -servers '$(SERVERS)' -faults '$(FAULTS)' $(if $(SEED),-seed '$(SEED)') $(TORTURE)
 
 # Each of these breaks the library in one place: the torture must find it within the three minutes.
-MUTANTS ?= docker/torture/testdata/mutants/deadline_after_two_timeouts.patch internal/mutants/testdata/grant_without_fresh_proof.patch
+MUTANTS ?= torture/testdata/mutants/deadline_after_two_timeouts.patch internal/mutants/testdata/grant_without_fresh_proof.patch
 torture-mutants: ## break the library on purpose, and see the torture find it (SEED=1 MUTANTS='FILE.patch …')
-	@$(IMAGE) cd docker && go build -o ../bin/torture ./cmd/torture && dir=$$(mktemp -d) && for mutant in $(MUTANTS); do \
+	@$(IMAGE) cd torture && go build -o ../bin/torture ./cmd/torture && dir=$$(mktemp -d) && for mutant in $(MUTANTS); do \
 		name=$$(basename "$$mutant" .patch); status=0; \
 		../bin/torture -duration 3m -seed '$(or $(SEED),1)' -mutant '$(CURDIR)/'"$$mutant" -out "$$dir/$$name" $(TORTURE) || status=$$?; \
 		if [ $$status -ne 1 ] || ! grep -q '^first finding' "$$dir/$$name/summary.txt"; then echo "$$name: not found: the torture ended with status $$status"; exit 1; fi; \
@@ -85,18 +85,18 @@ torture-mutants: ## break the library on purpose, and see the torture find it (S
 
 # Those whose servers cannot be had are named and left out.
 torture-rivals: ## torture the locks of others likewise, one after the other (DURATION=10m SEED=… FAULTS=… RIVALS=etcd,…)
-	-@docker/stores/install.sh
-	@$(IMAGE) cd rivals && go build -o ../bin/rival ./cmd/rival && \
+	-@torture/stores/install.sh
+	@$(IMAGE) cd torture && go build -o ../bin/rival ./cmd/rival && \
 	exec ../bin/rival -duration '$(DURATION)' -rivals '$(RIVALS)' -faults '$(FAULTS)' $(if $(SEED),-seed '$(SEED)') $(TORTURE)
 
 evidence: ## make docs/evidence.md anew, from the documents of runs in docs/evidence
-	go run -C docker ./cmd/evidence '$(CURDIR)/docs'
+	go run -C torture ./cmd/evidence '$(CURDIR)/docs'
 
 clients: ## get the clients of others that tests run: Kazoo, zkCli and Curator, from Debian's packages
 	@zktest/foreign/clients.sh
 
 stores: ## get the servers that tests run: PostgreSQL, MariaDB, Redis and etcd, from Debian's packages
-	@docker/stores/install.sh
+	@torture/stores/install.sh
 
 lint: ## run golangci-lint on every module
 	@set -e; for m in $(MODULES); do echo "lint $$m"; (cd $$m && $(GOLANGCI) run ./...); done
@@ -107,7 +107,7 @@ tidy: ## check that every go.mod is tidy
 # What a client under load must not exceed is printed after suite's benchmarks, with PASS or by how much it was exceeded.
 bench: ## measure lock cycles and guarded writes against bare ones, and a client under load (BENCHTIME=2s; STRICT=1: fail over a budget)
 	go test -run '^$$' -bench . -benchtime $(BENCHTIME) ./fencing/...
-	@$(IMAGE) cd docker && go test -run '^$$' -bench . -benchtime $(BENCHTIME) -timeout 30m ./suite/ $(if $(STRICT),-strict) && \
+	@$(IMAGE) cd torture && go test -run '^$$' -bench . -benchtime $(BENCHTIME) -timeout 30m ./suite/ $(if $(STRICT),-strict) && \
 	go test -run '^$$' -bench . -benchtime $(BENCHTIME) ./fences/
 
 image: ## prepare the server image, where there is an engine, and print its name

@@ -85,7 +85,7 @@ func subject(view func(objectfence.Store) objectfence.Store) fencetest.Subject {
 			return guarded{guardOfHistory(t, view(memory), history)}
 		},
 		Uncertain: func(err error) bool { return errors.Is(err, objectfence.ErrUncertain) },
-		// The docker module kills a process; here, nobody is left behind the check.
+		// The torture module kills a process; here, nobody is left behind the check.
 		Crash: func(t *testing.T, _ fencetest.Guarded, resource string, token fencing.Token, value string) {
 			t.Helper()
 			dying := guardOf(t, &faulty{Store: view(memory), put: func(string, []byte, string) error {

@@ -15,7 +15,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing/redisfence"
 )
 
-// An asked is what a client was asked for. The guards on a real Redis are tested in the docker module; here is what that
+// An asked is what a client was asked for. The guards on a real Redis are tested in the torture module; here is what that
 // cannot be made to say.
 type asked struct {
 	script string

@@ -18,7 +18,7 @@ import (
 )
 
 // A fake is a database with one resource, whose failures are at the test's command. It is for what a real one cannot be
-// made to do: the guards on real ones are tested in the docker module.
+// made to do: the guards on real ones are tested in the torture module.
 type fake struct {
 	newest   int64 // the fence's row; zero is none
 	affected int64 // rows that a statement of the user changes

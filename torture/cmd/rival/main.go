@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+// Rival tortures the locks of others, one after the other, as torture does this library's: see package rivals.
+//
+//	rival [-rivals NAME,…] [-duration 10m] [-seed N] [-faults KIND,…] [-contenders N] [-clients N] [-timeout T] [-out DIR]
+//
+// The summaries go to standard output, progress to standard error, and into DIR/NAME: result.json, summary.txt, plan.txt and
+// history.jsonl. What an earlier run has left in DIR/NAME is removed, and a folder that is of no run is refused. A rival whose
+// servers are not there is named and left out. The status is 0 if all others were run, whatever came of it; 2 if a run could
+// not be made, or none was, if something that it made could not be removed, or if the flags make no sense; and 130 if it was
+// interrupted.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	tclog "github.com/testcontainers/testcontainers-go/log"
+
+	"github.com/lockkeeper/lockkeeper/docker"
+	"github.com/lockkeeper/lockkeeper/internal/history"
+	"github.com/lockkeeper/lockkeeper/torture"
+	"github.com/lockkeeper/lockkeeper/torture/rivals"
+	"github.com/lockkeeper/lockkeeper/torture/stores"
+)
+
+func main() {
+	if part := os.Getenv(torture.PartVariable); part != "" {
+		if err := contend(os.Args[1:], part); err != nil {
+			progress("%v", err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// contend is the life of a contender, whose one argument names the rival.
+func contend(args []string, part string) error {
+	if len(args) != 1 || rivals.All()[args[0]] == nil {
+		return fmt.Errorf("no rival in %q", args)
+	}
+	return torture.PlayWith(rivals.All()[args[0]].Library, part, os.Stdin, os.Stdout)
+}
+
+func progress(format string, args ...any) { fmt.Fprintf(os.Stderr, "rival: "+format+"\n", args...) }
+
+// Statuses.
+const (
+	ran         = 0
+	notRun      = 2
+	interrupted = 130
+)
+
+// A job is what the flags say.
+type job struct {
+	names  []string
+	opts   torture.Options
+	faults []string // nil: all
+	dir    string
+}
+
+func run(args []string, out, problems io.Writer) int {
+	j, err := parse(args, problems)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return ran
+	case err != nil:
+		_, _ = fmt.Fprintf(problems, "rival: %v\n", err) // there is nobody to tell that it failed
+		return notRun
+	}
+	for _, name := range j.names { // before the first has taken its time
+		if err := removable(filepath.Join(j.dir, name)); err != nil {
+			_, _ = fmt.Fprintf(problems, "rival: %v\n", err) // there is nobody to tell that it failed
+			return notRun
+		}
+	}
+	tclog.SetDefault(tclog.NewNoopLogger()) // it greets every engine with ten lines
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	command, remove, err := j.contender(ctx)
+	defer remove()
+	if err != nil && ctx.Err() == nil {
+		progress("%v", err)
+		return notRun
+	}
+	return each(ctx, j.names, func(name string) error { return j.rival(ctx, name, command, out) })
+}
+
+// each runs one after the other, as far as their servers are there, until ctx ends or one cannot be run.
+func each(ctx context.Context, names []string, run func(name string) error) (status int) {
+	status = notRun // until one was
+	for _, name := range names {
+		var err error
+		if ctx.Err() == nil {
+			progress("%s", name)
+			err = run(name)
+		}
+		switch {
+		case ctx.Err() != nil && errors.As(err, new(*torture.LeftError)):
+			progress("interrupted; not everything is removed: %v", err)
+			return notRun
+		case ctx.Err() != nil:
+			progress("interrupted; everything is removed")
+			return interrupted
+		case errors.Is(err, stores.ErrNotInstalled) || errors.Is(err, docker.ErrNoBackend):
+			progress("%s is left out: %v", name, err)
+		case err != nil:
+			progress("%s: %v", name, err)
+			return notRun
+		default:
+			status = ran
+		}
+	}
+	return status
+}
+
+// contender is the command of contenders, but for the rival's name: this program, or it again with a clock that can be
+// stepped. remove is to be called when all have ended.
+func (j *job) contender(ctx context.Context) (command string, remove func(), err error) {
+	remove = func() {}
+	if j.faults != nil && !slices.Contains(j.faults, "step-clock") {
+		command, err = os.Executable()
+		return command, remove, err
+	}
+	dir, err := os.MkdirTemp("", "rival-contender-")
+	if err != nil {
+		return "", remove, err
+	}
+	progress("building a contender whose clock can be stepped")
+	command, err = torture.BuildStepping(ctx, "github.com/lockkeeper/lockkeeper/torture/cmd/rival", dir)
+	return command, func() { _ = os.RemoveAll(dir) }, err // it is in the folder for what may stay
+}
+
+// rival tortures one.
+func (j *job) rival(ctx context.Context, name, command string, out io.Writer) error {
+	r := rivals.All()[name]
+	opts := j.opts
+	opts.Rival, opts.Contender, opts.Log, opts.Steps = &r.Rival, []string{command, name}, progress, true
+	opts.Faults = slices.Clone(j.faults)
+	if r.Alone {
+		opts.Servers = 1
+	}
+	if err := opts.Check(); err != nil {
+		return err
+	}
+	opts.Plan = torture.Draw(&opts)
+	dir := filepath.Join(j.dir, name)
+	if err := removable(dir); err != nil { // it has come to be since it was looked at
+		return err
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	opts.Logs = filepath.Join(dir, "servers")
+	err := write(dir, "plan.txt", func(w io.Writer) error {
+		if _, err := fmt.Fprintf(w, "%s %s, seed %d\n", planHead, name, opts.Seed); err != nil {
+			return err
+		}
+		return torture.WritePlan(w, opts.Plan)
+	})
+	if err != nil {
+		return err
+	}
+	result, err := torture.Run(ctx, &opts)
+	if result == nil {
+		return err
+	}
+	result.Again = j.again(name)
+	return errors.Join(err,
+		write(dir, "history.jsonl", func(w io.Writer) error { return history.Write(w, result.History) }),
+		write(dir, "result.json", result.WriteJSON),
+		write(dir, "summary.txt", result.WriteSummary),
+		result.WriteSummary(out))
+}
+
+// planHead is what the plans begin with that this program writes, and by which it knows its folders.
+const planHead = "# A plan of rival, for"
+
+// removable says why not: what is there may be somebody's, as /var/lib/etcd is with -out /var/lib.
+func removable(dir string) error {
+	there, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(there) == 0 {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("looking for an earlier run: %w", err)
+	}
+	plan, err := os.ReadFile(filepath.Join(dir, "plan.txt"))
+	switch {
+	case errors.Is(err, fs.ErrNotExist), err == nil && !strings.HasPrefix(string(plan), planHead):
+		return fmt.Errorf("folder %s: what is in it is of no run of this program, and would be removed", dir)
+	case err != nil:
+		return fmt.Errorf("looking for an earlier run: %w", err)
+	}
+	return nil
+}
+
+func parse(args []string, problems io.Writer) (*job, error) {
+	flags := flag.NewFlagSet("rival", flag.ContinueOnError)
+	flags.SetOutput(problems)
+	var (
+		j      job
+		names  = flags.String("rivals", "all", "whom to torture, separated by commas: "+strings.Join(rivals.Names(), ", "))
+		faults = flags.String("faults", "all", "kinds of faults, separated by commas; those that do not exist for a rival are left out")
+		dir    = flags.String("out", "", "folder for what comes of it (default: rivals-<seed> in the system's folder for temporary files)")
+	)
+	flags.DurationVar(&j.opts.Duration, "duration", 10*time.Minute, "of each run, 10s to 24h")
+	flags.Uint64Var(&j.opts.Seed, "seed", uint64(time.Now().UnixNano()%1_000_000), "of the faults and of what contenders ask for")
+	flags.IntVar(&j.opts.Contenders, "contenders", 4, "processes that contend, 1 to 16")
+	flags.IntVar(&j.opts.Clients, "clients", 3, "of each contender, 1 to 16")
+	flags.DurationVar(&j.opts.Timeout, "timeout", 4*time.Second, "T of sessions, leases and expiries: whole seconds, 2s to 40s")
+	if err := flags.Parse(args); err != nil {
+		return nil, err
+	}
+	if flags.NArg() > 0 {
+		return nil, fmt.Errorf("%q: no arguments are wanted besides flags", flags.Args())
+	}
+	if err := j.opts.CheckGiven(); err != nil {
+		return nil, err
+	}
+	j.names = rivals.Names()
+	if *names != "all" {
+		j.names = words(*names)
+		for i, name := range j.names {
+			switch {
+			case rivals.All()[name] == nil:
+				return nil, fmt.Errorf("rival %q: allowed are %s", name, strings.Join(rivals.Names(), ", "))
+			case slices.Contains(j.names[:i], name):
+				return nil, fmt.Errorf("rival %q: named twice, and the second run would replace the first", name)
+			}
+		}
+	}
+	if *faults != "all" {
+		j.faults = words(*faults)
+	}
+	if j.opts.Timeout%time.Second != 0 {
+		return nil, fmt.Errorf("timeout %v: allowed are whole seconds, as etcd's leases have them", j.opts.Timeout)
+	}
+	j.opts.Servers = 3
+	// The rest is looked at by whom it is for, before anything is started.
+	tried := j.opts
+	tried.Faults, tried.Steps = slices.Clone(j.faults), true
+	if err := tried.Check(); err != nil {
+		return nil, err
+	}
+	var err error
+	if *dir == "" {
+		*dir = filepath.Join(os.TempDir(), fmt.Sprintf("rivals-%d", j.opts.Seed))
+	}
+	j.dir, err = filepath.Abs(*dir)
+	return &j, err
+}
+
+func words(list string) []string {
+	var all []string
+	for word := range strings.SplitSeq(list, ",") {
+		all = append(all, strings.TrimSpace(word))
+	}
+	return all
+}
+
+// again is the command that runs the same plan, which is drawn from the seed, in a folder of its own: what came of it now is
+// kept. Make sees to the servers.
+func (j *job) again(name string) string {
+	faults := "all"
+	if j.faults != nil {
+		faults = strings.Join(j.faults, ",")
+	}
+	return fmt.Sprintf("make torture-rivals RIVALS=%s DURATION=%v SEED=%d FAULTS=%s TORTURE='-out %s-again -contenders %d -clients %d -timeout %v'",
+		name, j.opts.Duration, j.opts.Seed, faults, j.dir, j.opts.Contenders, j.opts.Clients, j.opts.Timeout)
+}
+
+func write(dir, name string, f func(io.Writer) error) error {
+	file, err := os.Create(filepath.Join(dir, name))
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(file), file.Close())
+}

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+// Torture breaks a real ensemble and those who contend on it for locks and elections, and says whether ever two held at
+// once: see package torture.
+//
+//	torture [-duration 10m] [-seed N] [-servers 3|5] [-faults KIND,…] [-contenders N] [-clients N] [-timeout T] [-out DIR]
+//	        [-waiters N] [-holds N] [-plan FILE] [-mutant PATCH | -contender COMMAND]
+//	torture -judge DIR
+//
+// The summary goes to standard output, progress to standard error, and into DIR: result.json, summary.txt, plan.txt,
+// history.jsonl, and the servers' logs in servers. What an earlier run has left in DIR goes first; a folder that holds
+// anything else is refused, and so is one that holds the history of a broken run: that is evidence.
+//
+// The status is 0 if every promise was tested and held up, 1 if something was broken, 2 if the run could not be made, if
+// something that it made could not be removed, or if the flags make no sense, 3 if nothing was broken but a promise was never
+// tested, and 130 if it was interrupted.
+//
+// With -judge nothing is run: the history that a run has kept in DIR is judged again with the checker of this build.
+// result.json and summary.txt are written anew, and the status is that of a run that has come to this.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	tclog "github.com/testcontainers/testcontainers-go/log"
+
+	"github.com/lockkeeper/lockkeeper/torture"
+)
+
+func main() {
+	if part := os.Getenv(torture.PartVariable); part != "" {
+		if err := torture.Play(part, os.Stdin, os.Stdout); err != nil {
+			progress("%v", err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+}
+
+func progress(format string, args ...any) { fmt.Fprintf(os.Stderr, "torture: "+format+"\n", args...) }
+
+// say writes what nothing depends on.
+func say(to io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(to, format, args...) }
+
+// Statuses.
+const (
+	heldUp      = 0
+	broken      = 1
+	notRun      = 2
+	notShown    = 3
+	interrupted = 130
+)
+
+func run(args []string, out, problems io.Writer) int {
+	j, err := parse(args, problems)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return heldUp
+	case errors.Is(err, errFlags): // said already
+		return notRun
+	case err == nil && j.judge:
+		return judge(j.dir, out, problems)
+	case err == nil:
+		err = prepare(j.dir)
+	}
+	if err != nil {
+		say(problems, "torture: %v\n", err)
+		return notRun
+	}
+	return torment(&j.opts, j.dir, out, problems)
+}
+
+// torment runs a torture, in a folder that was prepared for it.
+func torment(opts *torture.Options, dir string, out, problems io.Writer) int {
+	tclog.SetDefault(tclog.NewNoopLogger()) // it greets every engine with ten lines
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	if len(opts.Contender) == 0 {
+		remove, err := ours(ctx, opts)
+		defer remove()
+		if err != nil {
+			return failure(ctx, err, problems)
+		}
+	}
+	if opts.Plan == nil {
+		opts.Plan = torture.Draw(opts)
+	}
+	err := write(dir, planFile, func(w io.Writer) error { return torture.WritePlan(w, opts.Plan) })
+	if err != nil {
+		return failure(ctx, err, problems)
+	}
+	progress("%d faults planned, in %s", len(opts.Plan), filepath.Join(dir, planFile))
+	opts.Logs = filepath.Join(dir, logsFolder)
+	result, left := torture.Run(ctx, opts)
+	if result == nil {
+		return failure(ctx, left, problems)
+	}
+	// An interruption that comes now is too late: what has happened is known.
+	result.Again = again(opts, dir)
+	err = errors.Join(
+		writeHistory(dir, result),
+		keep(dir, result, out))
+	if err := errors.Join(left, err); err != nil {
+		say(problems, "torture: %v\n", err)
+	}
+	status := conclude(result, dir, out)
+	if (status == heldUp || status == notShown) && (left != nil || err != nil) {
+		return notRun
+	}
+	return status
+}
+
+// failure says why there is no result. Whoever interrupts wants to know whether anything is left.
+func failure(ctx context.Context, err error, problems io.Writer) int {
+	switch {
+	case ctx.Err() == nil:
+		say(problems, "torture: %v\n", err)
+		return notRun
+	case errors.As(err, new(*torture.LeftError)):
+		say(problems, "torture: interrupted; not everything is removed: %v\n", err)
+		return notRun
+	}
+	say(problems, "torture: interrupted; everything is removed: %v\n", err)
+	return interrupted
+}
+
+// conclude returns the status of a run, and says what to do about it.
+func conclude(result *torture.Result, dir string, out io.Writer) int {
+	switch result.Verdict {
+	case torture.HeldUp:
+		return heldUp
+	case torture.NotShown:
+		say(out, "\nNothing was broken, but some promises were never tested, and are not shown. A longer run tests more.\n")
+		return notShown
+	}
+	say(out, "\nThe history is in %s. To run the same faults again:\n\n    %s\n", filepath.Join(dir, historyFile), result.Again)
+	return broken
+}
+
+// judge judges a run that is over by what it has kept.
+func judge(dir string, out, problems io.Writer) int {
+	result, err := kept(dir)
+	if err == nil {
+		err = reorder(result, filepath.Join(dir, logsFolder))
+	}
+	if err == nil {
+		torture.Rejudge(result)
+		err = errors.Join(writeHistory(dir, result), keep(dir, result, out))
+	}
+	if err != nil {
+		say(problems, "torture: judging %s again: %v\n", dir, err)
+		return notRun
+	}
+	return conclude(result, dir, out)
+}
+
+// reorder reads the servers' logs again, if they were kept.
+func reorder(result *torture.Result, logs string) error {
+	if _, err := os.Stat(logs); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return torture.Reorder(result, logs)
+}
+
+// ours has the contenders be those of this library: this program, or one that is built so that its clock can be stepped.
+// remove is to be called when they have ended.
+func ours(ctx context.Context, opts *torture.Options) (remove func(), err error) {
+	remove = func() {}
+	opts.Name = "lockkeeper"
+	build := torture.Build{Steps: slices.Contains(opts.Faults, "step-clock"), Mutant: opts.Mutant}
+	if build != (torture.Build{}) {
+		dir, err := os.MkdirTemp("", "torture-contender-")
+		if err != nil {
+			return remove, err
+		}
+		remove = func() {
+			if err := os.RemoveAll(dir); err != nil {
+				progress("the contender that was built stays: %v", err)
+			}
+		}
+		progress("building contenders")
+		binary, err := build.Contender(ctx, "github.com/lockkeeper/lockkeeper/torture/cmd/torture", dir)
+		opts.Contender = []string{binary}
+		return remove, err
+	}
+	self, err := os.Executable()
+	opts.Contender = []string{self}
+	return remove, err
+}
+
+// A job is what the flags say.
+type job struct {
+	opts  torture.Options
+	dir   string
+	judge bool // what is in dir, instead of running anything
+}
+
+// errFlags says that package flag has refused a flag, and has said so.
+var errFlags = errors.New("flags")
+
+// parse reads the flags.
+func parse(args []string, problems io.Writer) (*job, error) {
+	flags := flag.NewFlagSet("torture", flag.ContinueOnError)
+	flags.SetOutput(problems)
+	var (
+		j         job
+		faults    = flags.String("faults", "all", "kinds of faults, separated by commas")
+		plan      = flags.String("plan", "", "file with a plan to run, instead of one that is drawn")
+		contender = flags.String("contender", "", "command of another contender, split at blanks (default: this library)")
+		judge     = flags.String("judge", "", "folder of a run whose history is judged again; nothing is run, and no other flag is wanted")
+		out       = flags.String("out", "", "folder for what comes of it (default: torture-<seed> in the system's folder for temporary files)")
+	)
+	opts := &j.opts
+	flags.DurationVar(&opts.Duration, "duration", 10*time.Minute, "of the run, 10s to 24h")
+	flags.Uint64Var(&opts.Seed, "seed", uint64(time.Now().UnixNano()%1_000_000), "of the faults and of what contenders ask for")
+	flags.IntVar(&opts.Servers, "servers", 3, "3 or 5")
+	flags.IntVar(&opts.Contenders, "contenders", 4, "processes that contend, 1 to 16")
+	flags.IntVar(&opts.Clients, "clients", 3, "of each contender, 1 to 16")
+	flags.IntVar(&opts.Waiters, "waiters", 0, "of each contender, further ones that wait for each path, on one client; at most 1000")
+	flags.IntVar(&opts.Holds, "holds", 0, "of each contender, further locks that it holds on that client; at most 10000")
+	flags.DurationVar(&opts.Timeout, "timeout", 4*time.Second, "T of the sessions, 2s to 40s")
+	flags.StringVar(&opts.Mutant, "mutant", "", "file of a patch that breaks the library in the contenders, for a run that must find it")
+	flags.Usage = func() {
+		say(problems, "usage: torture [flags]\n")
+		flags.PrintDefaults()
+		say(problems, "Faults:\n")
+		for _, name := range torture.Kinds() {
+			say(problems, "  %-16s %s\n", name, torture.Says(name))
+		}
+	}
+	if err := flags.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return nil, err
+		}
+		return nil, fmt.Errorf("%w: %w", errFlags, err)
+	}
+	if flags.NArg() > 0 {
+		return nil, fmt.Errorf("%q: no arguments are wanted besides flags", flags.Args())
+	}
+	flags.Visit(func(f *flag.Flag) { j.judge = j.judge || f.Name == "judge" })
+	switch {
+	case j.judge && flags.NFlag() > 1:
+		return nil, errors.New("-judge: no other flag is wanted: everything stands in the folder")
+	case j.judge && *judge == "":
+		return nil, errors.New("-judge: no folder is named")
+	case j.judge:
+		var err error
+		j.dir, err = filepath.Abs(*judge)
+		return &j, err
+	}
+	if err := opts.CheckGiven(); err != nil {
+		return nil, err
+	}
+	if *faults != "all" {
+		for name := range strings.SplitSeq(*faults, ",") {
+			opts.Faults = append(opts.Faults, strings.TrimSpace(name))
+		}
+	}
+	opts.Log = progress
+	opts.Contender = strings.Fields(*contender)
+	if opts.Mutant != "" {
+		if len(opts.Contender) > 0 {
+			return nil, errors.New("-mutant: it breaks this library, and not another contender")
+		}
+		if _, err := os.Stat(opts.Mutant); err != nil {
+			return nil, fmt.Errorf("-mutant: %w", err)
+		}
+	}
+	opts.Steps = true // whether they can is seen when they are built
+	if len(opts.Contender) > 0 {
+		opts.Steps = false
+		if *faults == "all" {
+			opts.Faults = slices.DeleteFunc(torture.Kinds(), func(name string) bool { return name == "step-clock" })
+		}
+	}
+	if *plan != "" {
+		var err error
+		if opts.Plan, err = readPlan(*plan); err != nil {
+			return nil, err
+		}
+		if opts.Plan == nil {
+			opts.Plan = []torture.Fault{} // none is a plan, too: no other is drawn
+		}
+	}
+	if err := opts.Check(); err != nil {
+		return nil, err
+	}
+	if *out == "" {
+		*out = filepath.Join(os.TempDir(), fmt.Sprintf("torture-%d", opts.Seed))
+	}
+	var err error
+	j.dir, err = filepath.Abs(*out)
+	return &j, err
+}
+
+// again is the command that runs the same plan, in a folder of its own: what came of it now is kept.
+func again(opts *torture.Options, dir string) string {
+	faults := "all"
+	if len(opts.Faults) < len(torture.Kinds()) {
+		faults = strings.Join(opts.Faults, ",")
+	}
+	more := fmt.Sprintf("-plan %s -out %s-again -contenders %d -clients %d -waiters %d -holds %d -timeout %v",
+		filepath.Join(dir, planFile), dir, opts.Contenders, opts.Clients, opts.Waiters, opts.Holds, opts.Timeout)
+	if opts.Mutant != "" {
+		more += " -mutant " + opts.Mutant
+	}
+	if opts.Name == "" {
+		more += fmt.Sprintf(" -contender %q", strings.Join(opts.Contender, " "))
+	}
+	return fmt.Sprintf("make torture DURATION=%v SEED=%d SERVERS=%d FAULTS=%s TORTURE='%s'", opts.Duration, opts.Seed, opts.Servers,
+		faults, more)
+}

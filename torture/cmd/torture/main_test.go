@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/docker"
+	"github.com/lockkeeper/lockkeeper/internal/check"
+	"github.com/lockkeeper/lockkeeper/internal/history"
+	"github.com/lockkeeper/lockkeeper/torture"
+)
+
+// TestMain makes the test binary the command when it is asked to be, and the command's contenders, too.
+func TestMain(m *testing.M) {
+	if os.Getenv(torture.PartVariable) != "" || os.Getenv("TORTURE_TEST_MAIN") != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// tortured is the command in a process of its own. What is temporary it puts into a folder of its own, in which nothing may
+// be left, and the test fails with every race that it or a contender has, if the race detector watches: but for the
+// ZooKeeper client's own.
+func tortured(t *testing.T, args ...string) (_ *exec.Cmd, temporary string) {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	cmd := exec.CommandContext(t.Context(), self, args...)
+	// The ZooKeeper client has a race of its own: on a new connection it reads the last zxid as it writes it (conn.go, 614
+	// and 849). So no process ends with a status of its own because of a race. Each has a file of its own for its reports: on
+	// the standard error that all share, their lines would mix.
+	reports := t.TempDir()
+	temporary = t.TempDir()
+	cmd.Env = append(os.Environ(), "TORTURE_TEST_MAIN=1", "TMPDIR="+temporary,
+		"GORACE=exitcode=0 log_path="+filepath.Join(reports, "race"))
+	cmd.WaitDelay = 30 * time.Second
+	t.Cleanup(func() {
+		files, err := filepath.Glob(filepath.Join(reports, "*"))
+		require.NoError(t, err)
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			for _, race := range racesOfOurs(string(text)) {
+				t.Errorf("%s: %s", filepath.Base(file), race)
+			}
+		}
+	})
+	return cmd, temporary
+}
+
+// needServers skips the test where there is nothing to run servers with, and fails it there in CI.
+func needServers(t *testing.T) {
+	t.Helper()
+	skipped := false
+	started := t.Run("servers can be run", func(t *testing.T) {
+		t.Cleanup(func() { skipped = t.Skipped() })
+		docker.Start(t, nil)
+	})
+	if !started {
+		t.FailNow()
+	}
+	if skipped {
+		t.SkipNow()
+	}
+}
+
+func TestFlagThatMakesNoSenseIsRefusedWithWhatIsAllowed(t *testing.T) {
+	plan := filepath.Join(t.TempDir(), "plan.txt")
+	require.NoError(t, os.WriteFile(plan, []byte("at 1s for 2s flood 1\n"), 0o600))
+	for _, wrong := range []struct{ args, says string }{
+		{"-duration abc", "of the run, 10s to 24h"},
+		{"-duration 1s", "duration 1s: allowed are 10s to 24h"},
+		{"-servers 2", "2 servers: allowed are 3 and 5"},
+		{"-faults flood", `fault "flood": allowed are cancel-waiters, counter, cut-contender`},
+		{"-faults kill-server,", `fault "": allowed are`},
+		{"-contenders 0", "0 contenders: allowed are 1 to 16"},
+		{"-clients 0", "0 clients: allowed are 1 to 16"},
+		{"-timeout 0s", "session timeout 0s: allowed are 2s to 40s"},
+		{"-contenders 17", "17 contenders: allowed are 1 to 16"},
+		{"-clients -1", "-1 clients: allowed are 1 to 16"},
+		{"-waiters -1", "-1 waiters: allowed are 0 to 1000"},
+		{"-holds 10001", "10001 holds: allowed are 0 to 10000"},
+		{"-timeout 1h", "session timeout 1h0m0s: allowed are 2s to 40s"},
+		{"-seed x", "of the faults and of what contenders ask for"},
+		{"-plan " + plan, `line 1: "flood" is no fault: there are cancel-waiters, counter`},
+		{"-plan /nonexistent", "no such file"},
+		{"-contender x -faults step-clock", "step-clock: these contenders' clocks cannot be stepped"},
+		{"-contender x -faults kill-server -mutant y", "-mutant: it breaks this library, and not another contender"},
+		{"-mutant /nonexistent", "-mutant: stat /nonexistent: no such file"},
+		{"now", "no arguments"},
+		{"-judge /nonexistent", "judging /nonexistent again: open /nonexistent/result.json: no such file"},
+		{"-judge " + filepath.Dir(plan), "result.json: no such file"},
+		{"-judge " + filepath.Dir(plan) + " -seed 1", "no other flag is wanted"},
+		{"-judge=", "-judge: no folder is named"},
+	} {
+		var problems bytes.Buffer
+		require.Equal(t, notRun, run(strings.Fields(wrong.args), io.Discard, &problems), wrong.args)
+		require.Contains(t, problems.String(), wrong.says)
+	}
+}
+
+func TestSameFaultsAreRunAgainInAnotherFolder(t *testing.T) {
+	j, err := parse([]string{"-seed", "7", "-out", "/evidence"}, io.Discard)
+	require.NoError(t, err)
+	command := again(&j.opts, j.dir)
+	require.Contains(t, command, "SEED=7")
+	require.Contains(t, command, "-plan /evidence/plan.txt -out /evidence-again ")
+}
+
+func TestPlanWithoutFaultsIsAPlan(t *testing.T) {
+	j, err := parse([]string{"-plan", filepath.Join(folder(t, map[string]string{"none": "# nothing\n"}), "none")}, io.Discard)
+	require.NoError(t, err)
+	require.NotNil(t, j.opts.Plan, "else one is drawn")
+	require.Empty(t, j.opts.Plan)
+}
+
+func TestInterruptionSaysWhetherAnythingIsLeft(t *testing.T) {
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	left := errors.Join(context.Canceled, &torture.LeftError{Err: errors.New("umount: busy")})
+	for _, c := range []struct {
+		err    error
+		before int
+		status int
+		says   string
+	}{
+		{context.Canceled, notRun, interrupted, "interrupted; everything is removed"},
+		{left, notRun, notRun, "interrupted; not everything is removed: "},
+	} {
+		var problems bytes.Buffer
+		require.Equal(t, c.before, failure(t.Context(), c.err, &problems), "nobody has interrupted it")
+		require.NotContains(t, problems.String(), "interrupted")
+		require.Equal(t, c.status, failure(over, c.err, &problems))
+		require.Contains(t, problems.String(), c.says)
+	}
+}
+
+// short is the torture that the tests have time for. T is a little less than it usually is, so that there is room for all
+// kinds of faults. Each process has 48 further waiters, 12 on each path, and 200 further holds.
+var short = torture.Options{Duration: time.Minute, Timeout: 3 * time.Second, Servers: 3, Waiters: 12, Holds: 200, Steps: true}
+
+// shortPlan has every kind of fault, and two volleys at holders before them, which is what it is short of time for otherwise.
+const shortPlan = `
+at 1s for 5s cut-contender holder both
+at 1.3s for 5.5s pause-contender holder
+at 8.5s for 5s pause-contender holder
+at 8.8s for 5s cut-contender holder to-server
+at 9.1s for 2s kill-contender holder
+
+at 16s for 1s kill-server 1
+at 20.5s for 1.5s pause-server leader
+at 22.5s for 1.5s cut-server 2
+at 25s for 2.5s cut-follower follower
+at 28.5s for 2.5s isolate-leader 1
+at 32s for 3s fill-disk follower
+at 36s for 16.5s rolling-restart
+
+at 16.5s for 3s slow 2 500ms
+at 17s for 2s expire-sessions 1
+at 18s for 2s lose-reply 3 join
+at 20.5s for 2s refuse 4
+at 21s for 3s step-clock 2 5s
+at 23s for 1s delete-node /torture/a 0
+at 24s for 2s lose-reply 1 release
+at 25s for 200ms cancel-waiters /torture/b
+at 26.5s for 1s delete-parent /torture/c
+at 29s for 2s lose-reply 2 heartbeat
+at 31.5s for 1.5s cut-contender 3 to-client
+at 33.5s for 1s pause-contender 1
+at 34s for 1s kill-contender 4
+at 37s for 8s reap /torture/b
+at 46s for 2s expire-sessions 3
+`
+
+func TestPlanOfTheShortTortureHasEveryKind(t *testing.T) {
+	plan, err := torture.ReadPlan(strings.NewReader(shortPlan))
+	require.NoError(t, err)
+	opts := short
+	opts.Plan = plan
+	require.NoError(t, opts.Check())
+	// The counter is planted before the servers start, and not by the plan.
+	for _, kind := range torture.Kinds() {
+		require.True(t, kind == "counter" || slices.ContainsFunc(plan, func(f torture.Fault) bool { return f.Kind == kind }), kind)
+	}
+}
+
+// An hour of this is what `make torture DURATION=1h` runs.
+func TestShortTortureFindsNothing(t *testing.T) {
+	needServers(t)
+	dir := t.TempDir()
+	file := filepath.Join(t.TempDir(), "plan.txt")
+	require.NoError(t, os.WriteFile(file, []byte(shortPlan), 0o600))
+	cmd, temporary := tortured(t, "-duration", short.Duration.String(), "-timeout", short.Timeout.String(), "-seed", "1", "-out", dir,
+		"-waiters", fmt.Sprint(short.Waiters), "-holds", fmt.Sprint(short.Holds), "-plan", file)
+	cmd.Stderr = t.Output()
+	summary, err := cmd.Output()
+	t.Logf("%s", summary)
+	if exit := new(exec.ExitError); errors.As(err, &exit) && exit.ExitCode() == notShown {
+		err = nil // a minute on a busy machine need not test everything
+	}
+	require.NoError(t, err)
+	requireEmpty(t, temporary)
+
+	result, err := readResult(dir)
+	require.NoError(t, err)
+	require.NotEqual(t, torture.Broken, result.Verdict)
+	for _, p := range result.Promises {
+		switch p.Rule {
+		case check.FirstInLine, check.RisingTokens, check.ToldFirst, check.ToldAtAll, check.NothingLeft:
+			require.Equal(t, torture.HeldUp, p.Verdict, p.Rule)
+		default:
+		}
+	}
+	require.Equal(t, "lockkeeper", result.Contender)
+	require.Equal(t, []int{short.Waiters, short.Holds}, []int{result.Waiters, result.Holds})
+	require.Greater(t, result.Numbers.Grants, short.Holds*4)
+	require.NotEmpty(t, result.Ended, "sessions were ended by the operator")
+	require.Positive(t, result.Numbers.Ends[history.GivenUp])
+	require.Positive(t, result.Writes.All)
+	require.Len(t, result.Had, 4, "every path can be had in the end")
+	injected := 0
+	for kind, n := range result.Faults {
+		injected += n.Injected
+		if n.Injected == 0 {
+			t.Logf("%s was tried %d times, and never done: who is to be hit may not be there", kind, n.Missed)
+		}
+	}
+	require.Greater(t, injected, strings.Count(shortPlan, "\nat ")/2)
+
+	// What was kept says the same again.
+	told, err := os.Open(filepath.Join(dir, "history.jsonl"))
+	require.NoError(t, err)
+	events, err := history.Read(told)
+	require.NoError(t, errors.Join(err, told.Close()))
+	require.Empty(t, check.History(events, check.Linearizable))
+	measured := check.Measure(events)
+	measured.Unavailable = result.Numbers.Unavailable // the further holds have one number there
+	require.Equal(t, result.Numbers, measured)
+	var again bytes.Buffer
+	require.NotEqual(t, broken, run([]string{"-judge", dir}, &again, t.Output()))
+	require.Contains(t, again.String(), result.Verdict)
+	reordered, err := kept(dir)
+	require.NoError(t, err)
+	require.NoError(t, torture.Reorder(reordered, filepath.Join(dir, logsFolder)))
+	require.Equal(t, inWords(events), inWords(reordered.History), "read again, the servers' logs tell of the same order")
+}
+
+// inWords are events in words, whatever their order among those of one instant.
+func inWords(events []history.Event) (words []string) {
+	for _, e := range events {
+		e.Line = 0
+		words = append(words, e.At.String()+" "+e.String())
+	}
+	slices.Sort(words)
+	return words
+}
+
+func TestInterruptedTortureLeavesNothing(t *testing.T) {
+	needServers(t)
+	plan := filepath.Join(t.TempDir(), "plan.txt")
+	require.NoError(t, os.WriteFile(plan, []byte(`at 1s for 1m pause-server 2
+at 1s for 1m fill-disk 1
+at 1s for 1m cut-server 3
+at 1s for 1m kill-contender 2
+at 2s for 1m pause-contender 1
+`), 0o600))
+	cmd, temporary := tortured(t, "-duration", "2m", "-seed", "7", "-out", t.TempDir(), "-plan", plan,
+		"-faults", "pause-server,fill-disk,cut-server,kill-contender,pause-contender")
+	problems, err := cmd.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	var servers []string
+	lines := bufio.NewScanner(problems)
+	for lines.Scan() && !strings.Contains(lines.Text(), "contenders begin") {
+		t.Log(lines.Text())
+		if before, _, found := strings.Cut(lines.Text(), " serving after"); found {
+			servers = strings.Split(before[strings.LastIndex(before, " ")+1:], ",")
+		}
+	}
+	require.Len(t, servers, 3)
+	// The last of the faults is on.
+	require.Eventually(t, func() bool { return slices.ContainsFunc(contendersOf(t, cmd.Process.Pid), isStopped) }, 30*time.Second,
+		10*time.Millisecond, "a contender is frozen")
+	require.NotEmpty(t, belongings(t, cmd.Process.Pid), "what is looked for can be found")
+	require.NoError(t, cmd.Process.Signal(os.Interrupt))
+	began := time.Now()
+	said := ""
+	for lines.Scan() {
+		t.Log(lines.Text())
+		said += lines.Text() + "\n"
+	}
+	var exit *exec.ExitError
+	require.ErrorAs(t, cmd.Wait(), &exit)
+	require.Equal(t, interrupted, exit.ExitCode())
+	require.Contains(t, said, "everything is removed")
+	require.Less(t, time.Since(began), time.Minute, "taking back the faults takes its time, and that is all there is to wait for")
+	require.Empty(t, contendersOf(t, cmd.Process.Pid))
+	require.Empty(t, belongings(t, cmd.Process.Pid))
+	requireEmpty(t, temporary)
+}
+
+// requireEmpty fails the test with what is in a folder.
+func requireEmpty(t *testing.T, dir string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, entries, "what is temporary was left")
+}
+
+// contendersOf are the processes that a torture has started, by what is in their environment: their folders in /proc.
+func contendersOf(t *testing.T, harness int) []string {
+	t.Helper()
+	return processes(t, "environ", func(environ string) bool {
+		_, part, found := strings.Cut(environ, torture.PartVariable+"=")
+		part, _, _ = strings.Cut(part, "\x00")
+		var p torture.Part
+		return found && json.Unmarshal([]byte(part), &p) == nil && p.Harness == harness
+	})
+}
+
+// processes are those of which a file in /proc says something.
+func processes(t *testing.T, file string, says func(string) bool) []string {
+	t.Helper()
+	all, err := filepath.Glob("/proc/[0-9]*/" + file)
+	require.NoError(t, err)
+	var found []string
+	for _, name := range all {
+		// One that has ended meanwhile cannot be read.
+		if text, err := os.ReadFile(name); err == nil && says(string(text)) {
+			found = append(found, filepath.Dir(name))
+		}
+	}
+	return found
+}
+
+// isStopped says whether a process was stopped by SIGSTOP.
+func isStopped(process string) bool {
+	stat, err := os.ReadFile(filepath.Join(process, "stat"))
+	_, state, found := strings.Cut(string(stat), ") ") // behind the name
+	return err == nil && found && strings.HasPrefix(state, "T")
+}
+
+// belongings are containers, networks, volumes, namespaces, mounts and servers' processes that name a process as their owner.
+func belongings(t *testing.T, pid int) []string {
+	t.Helper()
+	var found []string
+	folder := fmt.Sprintf("lockkeeper-zookeeper-%d-", pid)
+	names := []string{fmt.Sprintf("lockkeeper-%d-", pid), folder}
+	for _, list := range [][]string{
+		{"docker", "ps", "-a", "--format", "{{.Labels}}"},
+		{"docker", "network", "ls", "--format", "{{.Labels}}"},
+		{"docker", "volume", "ls", "--format", "{{.Labels}}"},
+		{"ip", "netns", "list"},
+		{"cat", "/proc/self/mountinfo"},
+	} {
+		out, err := exec.CommandContext(t.Context(), list[0], list[1:]...).Output()
+		if err != nil {
+			continue // there is none of them here, then
+		}
+		for line := range strings.Lines(string(out)) {
+			label := list[0] == "docker" && strings.Contains(line, fmt.Sprintf("/%d-", pid))
+			if label || slices.ContainsFunc(names, func(name string) bool { return strings.Contains(line, name) }) {
+				found = append(found, list[0]+": "+line)
+			}
+		}
+	}
+	// A server is started with the folder that it has its data in.
+	return append(found, processes(t, "cmdline", func(words string) bool { return strings.Contains(words, folder) })...)
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+// Package evidence makes docs/evidence.md from the documents that runs of package torture have left.
+//
+// Nothing on the page is written by hand that could be counted: a number that a document does not have is not there.
+package evidence
+
+import (
+	"cmp"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/template"
+
+	"github.com/lockkeeper/lockkeeper/internal/check"
+	"github.com/lockkeeper/lockkeeper/internal/history"
+	"github.com/lockkeeper/lockkeeper/torture"
+)
+
+//go:embed page.md.tmpl
+var text string
+
+var page = template.Must(template.New("page").Funcs(template.FuncMap{
+	"short": short, "says": torture.Says, "count": count, "hours": hours,
+}).Parse(text))
+
+// Runs are documents of runs, in the order in which the page has them.
+type Runs struct {
+	Ours     []Run // of this library, long: the evidence
+	Compared []Run // of this library and of others, with all faults
+	Aimed    []Run // likewise, with few kinds of faults
+}
+
+// Read reads the documents of a folder: long runs of this library stand in the folder itself, the others in "compared" and in
+// "aimed".
+func Read(dir string) (*Runs, error) {
+	r := &Runs{}
+	for _, part := range []struct {
+		folder string
+		runs   *[]Run
+	}{{"", &r.Ours}, {"compared", &r.Compared}, {"aimed", &r.Aimed}} {
+		var err error
+		if *part.runs, err = read(dir, part.folder); err != nil {
+			return nil, err
+		}
+	}
+	if len(r.Ours) == 0 {
+		return nil, fmt.Errorf("evidence: %s: no document of a long run of this library", dir)
+	}
+	for _, run := range r.Ours {
+		if !run.Own() {
+			return nil, fmt.Errorf("evidence: %s: %s is about %s, and stands where the long runs of this library do", dir, run.File, run.Contender)
+		}
+	}
+	slices.SortStableFunc(r.Ours, func(a, b Run) int { return cmp.Compare(a.Servers, b.Servers) })
+	return r, nil
+}
+
+// read reads those of one folder, this library's first.
+func read(dir, folder string) ([]Run, error) {
+	files, err := filepath.Glob(filepath.Join(dir, folder, "*.json"))
+	if err != nil {
+		return nil, fmt.Errorf("evidence: %w", err)
+	}
+	var ours, others []Run
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("evidence: %w", err)
+		}
+		r := Run{File: path.Join(folder, filepath.Base(file))}
+		if err := json.Unmarshal(content, &r.Result); err != nil {
+			return nil, fmt.Errorf("evidence: %s: %w", file, err)
+		}
+		switch {
+		case r.Schema != torture.Schema:
+			return nil, fmt.Errorf("evidence: %s: a document of schema %q, want %q", file, r.Schema, torture.Schema)
+		case r.Mutant != "":
+			return nil, fmt.Errorf("evidence: %s: it is about a library that was broken on purpose: %s", file, r.Mutant)
+		case r.Own():
+			ours = append(ours, r)
+		default:
+			others = append(others, r)
+		}
+	}
+	return append(ours, others...), nil
+}
+
+// Page is the page about runs.
+func Page(runs *Runs) (string, error) {
+	if len(runs.Ours) == 0 {
+		return "", errors.New("evidence: no long run of this library")
+	}
+	var b strings.Builder
+	if err := page.Execute(&b, runs); err != nil {
+		return "", fmt.Errorf("evidence: %w", err)
+	}
+	return b.String(), nil
+}
+
+// sum adds what f counts in each run of this library.
+func (r *Runs) sum(f func(Run) int) (n int) {
+	for _, run := range r.Ours {
+		n += f(run)
+	}
+	return n
+}
+
+// What follows counts in the long runs of this library.
+
+func (r *Runs) Overlaps() int { return r.sum(Run.Overlaps) }
+func (r *Runs) Grants() int   { return r.sum(func(r Run) int { return r.Numbers.Grants }) }
+func (r *Runs) Late() int     { return r.sum(func(r Run) int { return r.Numbers.Outlived }) }
+func (r *Runs) Nodes() int    { return r.sum(func(r Run) int { return r.Numbers.Left }) }
+func (r *Runs) Falling() int  { return r.sum(func(r Run) int { return r.Numbers.Falling }) }
+func (r *Runs) Stale() int    { return r.sum(func(r Run) int { return r.Writes.Stale }) }
+func (r *Runs) Refused() int  { return r.sum(func(r Run) int { return r.Writes.Refused }) }
+func (r *Runs) Let() int      { return r.sum(func(r Run) int { return r.Writes.Let }) }
+func (r *Runs) Taken() int    { return r.sum(func(r Run) int { return r.Writes.Accepted }) }
+func (r *Runs) Holders() int  { return r.sum(func(r Run) int { return r.Writes.Holders }) }
+func (r *Runs) Stopped() int  { return r.sum(Run.Stopped) }
+func (r *Runs) Removed() int  { return r.sum(Run.Removed) }
+func (r *Runs) Asleep() int   { return r.sum(func(r Run) int { return r.Numbers.Unscheduled }) }
+func (r *Runs) ByHand() int   { return r.sum(func(r Run) int { return r.Numbers.ByHand }) }
+func (r *Runs) Faults() int   { return r.sum(Run.Injected) }
+func (r *Runs) Findings() int {
+	return r.sum(func(r Run) int { return len(r.Findings) + len(r.Amiss) })
+}
+
+// Lasted is how long they took together.
+func (r *Runs) Lasted() (d history.Instant) {
+	for _, run := range r.Ours {
+		d += run.Duration
+	}
+	return d
+}
+
+// ShortestPause is the shortest that excuses a holder which was overtaken, 0 if none was.
+func (r *Runs) ShortestPause() (shortest history.Instant) {
+	for _, run := range r.Ours {
+		if p := run.Numbers.ShortestPause; p > 0 && (shortest == 0 || p < shortest) {
+			shortest = p
+		}
+	}
+	return shortest
+}
+
+// Kinds are the faults that were injected, or could not be.
+func (r *Runs) Kinds() []string {
+	all := map[string]bool{}
+	for _, run := range r.Ours {
+		for kind := range run.Faults {
+			all[kind] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+// Promises are the rules that the runs were asked, in the checker's order, with what counts as a test of each.
+func (r *Runs) Promises() (asked []torture.Promise) {
+	for _, rule := range check.Rules {
+		for _, run := range r.Ours {
+			i := slices.IndexFunc(run.Promises, func(p torture.Promise) bool { return p.Rule == rule })
+			if i >= 0 {
+				asked = append(asked, run.Promises[i])
+				break
+			}
+		}
+	}
+	return asked
+}
+
+// All are the runs of both comparisons.
+func (r *Runs) All() []Run { return slices.Concat(r.Compared, r.Aimed) }
+
+// Others are the rivals, a run of each.
+func (r *Runs) Others() (others []Run) {
+	for _, run := range r.All() {
+		if !run.Own() && !slices.ContainsFunc(others, func(other Run) bool { return other.Contender == run.Contender }) {
+			others = append(others, run)
+		}
+	}
+	return others
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package evidence
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/internal/check"
+	"github.com/lockkeeper/lockkeeper/internal/history"
+	"github.com/lockkeeper/lockkeeper/torture"
+)
+
+const docs = "../../docs"
+
+func TestEvidencePageIsThatOfItsDocuments(t *testing.T) {
+	runs, err := Read(filepath.Join(docs, "evidence"))
+	require.NoError(t, err)
+	page, err := Page(runs)
+	require.NoError(t, err)
+	written, err := os.ReadFile(filepath.Join(docs, "evidence.md"))
+	require.NoError(t, err)
+	require.Equal(t, string(written), page, "`make evidence` makes it anew")
+}
+
+// The README's central claim has the number of times that it was put to the test.
+func TestREADMESaysHowManyLateWritesThereWere(t *testing.T) {
+	runs, err := Read(filepath.Join(docs, "evidence"))
+	require.NoError(t, err)
+	readme, err := os.ReadFile(filepath.Join(docs, "..", "README.md"))
+	require.NoError(t, err)
+	for _, want := range []string{
+		fmt.Sprintf(" %d times a holder that had been stopped woke up and wrote late", runs.Stopped()),
+		fmt.Sprintf(" %s writes of %d late holders", count(runs.Stale()), runs.Holders()),
+	} {
+		require.True(t, strings.Contains(strings.Join(strings.Fields(string(readme)), " "), want), "the README does not say %q", want)
+	}
+	require.Zero(t, runs.Let(), "the README says that none was taken")
+}
+
+func TestNumbersOfTheDocumentsAreOnThePage(t *testing.T) {
+	var ours, other torture.Result
+	ours.Numbers.Grants, ours.Numbers.Outlived, ours.Numbers.Left = 1001001, 17, 23
+	ours.Writes.Stale, ours.Writes.Let, ours.Writes.Holders = 29, 31, 43
+	ours.Numbers.LateWriters = map[check.Why]int{check.Paused: 40, check.Removed: 3}
+	ours.Findings = []torture.Finding{{Rule: check.FirstInLine, Text: "somebody was ahead"}}
+	ours.Faults = map[string]torture.FaultCount{"kill-server": {Injected: 37, Missed: 2}}
+	other.Contender, other.Token, other.Tells, other.Limits = "a rival", "none", "a timer", "One server"
+	other.Numbers.Outlived, other.Numbers.Ends = 41, map[history.Cause]int{history.Deadline: 47, history.GivenUp: 1000}
+	other.Without = map[string]string{"reap": "it has no parents", "counter": "it has no parents"}
+	other.Unchecked = []torture.Unchecked{{Rule: check.OwnNode, Why: "no nodes"}}
+	recorded := ours
+	recorded.Servers, recorded.Numbers.Partitioned, recorded.Waiters, recorded.Holds = 5, 61, 1500, 200
+	recorded.Promises = []torture.Promise{
+		{Rule: check.ToldFirst, Tested: 1067, By: "running holders", Verdict: torture.HeldUp},
+		{Rule: check.LivingNode, By: "waiters", Verdict: torture.NotShown},
+		{Rule: check.FencedRegister, Tested: 71, By: "stale writers", Verdict: torture.Broken},
+	}
+	page, err := Page(&Runs{Ours: []Run{{ours, "ours.json"}, {recorded, "recorded.json"}}})
+	require.NoError(t, err)
+	for _, want := range []string{
+		"| holders that were partitioned, and lost the lock to another client | not recorded | 61 |",
+		"| further contenders and further held locks, in each process | none | 1 500 on each path, 200 |",
+		"| running holders | not recorded | 1 067, held up |", "| waiters | not recorded | not shown |", "| stale writers | not recorded | 71, broken |",
+	} {
+		require.Contains(t, page, want)
+	}
+	page, err = Page(&Runs{
+		Ours: []Run{{ours, "ours.json"}}, Compared: []Run{{ours, "compared/ours.json"}, {other, "compared/other.json"}},
+		Aimed: []Run{{other, "aimed/other.json"}},
+	})
+	require.NoError(t, err)
+	for _, want := range []string{
+		"it was not recorded: they are older than this count", "1 001 001 grants", "in the order of the servers: **1**", "another had been granted: **17**", "Nodes left behind: **23**",
+		"| stale writes that reached the registers | 29 |", "from 43 holders:\n**40** had been stopped", ", 3 had lost their node", "let **31** in",
+		"**1 findings", "first-in-line: somebody was ahead", "| kill-server | " + torture.Says("kill-server") + " | 37 |", "| … that could not be | 2 |",
+		"| told late, while scheduled | 17 | 41 |", "| told late, while scheduled | 41 |", "| holders that lost their lock, and lived | 0 | 47 |",
+		"told by a timer. One server.", "counter, reap: it has no parents.", "Not asked: own-node: no nodes.",
+	} {
+		require.Contains(t, page, want)
+	}
+}
+
+func TestDocumentsThatDoNotBelongThereAreRefused(t *testing.T) {
+	for document, why := range map[string]string{
+		`{"schema": "lockkeeper-torture/0"}`:                                             `schema "lockkeeper-torture/0"`,
+		`{"schema": "lockkeeper-torture/1", "contender": "a rival", "tells": "a timer"}`: "is about a rival",
+		`{"schema": "lockkeeper-torture/1", "mutant": "x"}`:                              "broken on purpose: x",
+		`{`: "unexpected end of JSON input",
+	} {
+		dir := t.TempDir()
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "a.json"), []byte(document), 0o600))
+		_, err := Read(dir)
+		require.ErrorContains(t, err, why)
+	}
+	_, err := Read(t.TempDir())
+	require.ErrorContains(t, err, "no document of a long run")
+}
+
+func TestPageWithoutARunOfThisLibraryIsAnError(t *testing.T) {
+	_, err := Page(&Runs{})
+	require.Error(t, err)
+}

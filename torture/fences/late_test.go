@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package fences
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/docker"
+	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/lock"
+	"github.com/lockkeeper/lockkeeper/recipes"
+	"github.com/lockkeeper/lockkeeper/torture/stores"
+)
+
+const (
+	trials      = 100 // in how many the doors of this machine are tried
+	serverTrial = 20  // in how many those of servers are
+	atATime     = 12  // trials go side by side: they wait for sessions to expire most of the time
+	oldSession  = 3 * time.Second
+	newSession  = 10 * time.Second // which is not to be lost
+	attempts    = 5                // at a trial, where the machine is so busy that its preparation comes to nothing
+)
+
+// A process that holds the lock is stopped for longer than its session lives. Another takes the lock and writes. The
+// first goes on and writes at once, as the holder that it takes itself for: every guard refuses it, and what is kept is
+// the newer one's.
+func TestLateWriteOfAStoppedProcessIsRefusedByEveryGuard(t *testing.T) {
+	stage := newLateStage(t)
+	var (
+		group sync.WaitGroup
+		next  = make(chan int)
+		mu    sync.Mutex // guards what follows
+		total = map[string]tally{}
+		errs  []error
+	)
+	for range atATime {
+		group.Go(func() {
+			for trial := range next {
+				doors := stage.local
+				if trial < serverTrial {
+					doors = append(doors[:len(doors):len(doors)], stage.servers...)
+				}
+				refusals, err := stage.trial(t.Context(), trial, doors)
+				for attempt := 1; errors.Is(err, errSpoilt) && attempt < attempts; attempt++ {
+					t.Logf("trial %d: begun again: %v", trial, err)
+					refusals, err = stage.trial(t.Context(), trial+attempt*1000, doors)
+				}
+				mu.Lock()
+				if err != nil {
+					errs = append(errs, fmt.Errorf("trial %d: %w", trial, err))
+				}
+				for kind, n := range refusals {
+					total[kind] = total[kind].plus(n)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	for trial := range trials {
+		next <- trial
+	}
+	close(next)
+	group.Wait()
+	require.NoError(t, errors.Join(errs...))
+	for _, d := range stage.local {
+		require.Equal(t, trials, total[d.Kind].refused, d.Kind)
+	}
+	for _, d := range stage.servers {
+		require.Equal(t, serverTrial, total[d.Kind].refused, d.Kind)
+	}
+	require.Equal(t, trials, total["zookeeper"].refused)
+	for kind, n := range total {
+		t.Logf("%s: %d late writes refused, %d of them of a process that held the lock when it last looked", kind, n.refused, n.held)
+	}
+}
+
+// A tally counts the late writes that a guard refused.
+type tally struct {
+	refused int
+	held    int // of those, by a process that held the lock when it last looked
+}
+
+func (n tally) plus(m tally) tally { return tally{n.refused + m.refused, n.held + m.held} }
+
+// A process that is stopped in the middle of a write that was admitted keeps newer ones waiting: its write comes before
+// theirs, never after.
+func TestProcessStoppedWithinItsWriteComesBeforeTheNewerOne(t *testing.T) {
+	stage := newLateStage(t)
+	for i, d := range slices.Concat(stage.local, stage.servers) {
+		if !holdsWithin[d.Kind] {
+			continue
+		}
+		t.Run(d.Kind, func(t *testing.T) {
+			t.Parallel()
+			require.NoError(t, stage.within(t.Context(), trials+i, d))
+		})
+	}
+}
+
+// holdsWithin are the guards whose check holds something until the write is done. The others check and write at once.
+var holdsWithin = map[string]bool{"files": true, "sqlite": true, "postgres": true, "mariadb": true}
+
+// A lateStage is where these tests play: an ensemble, a client that takes over, and a place for each guard's state.
+type lateStage struct {
+	ensemble       *docker.Ensemble
+	client         *recipes.Client
+	local, servers []door // those whose state is this machine's, and those of servers
+}
+
+func newLateStage(t *testing.T) *lateStage {
+	t.Helper()
+	next, _ := buckets(t)
+	objects, err := json.Marshal(next())
+	require.NoError(t, err)
+	s := &lateStage{
+		local: []door{{"files", t.TempDir()}, {"sqlite", empty(t, "WAL").dsn}},
+		servers: []door{
+			{"postgres", pgx.empty(t).dsn},
+			{"mariadb", maria.empty(t).dsn},
+			{"redis", stores.Redis(t, nil).Addr},
+			{"s3", string(objects)},
+			{"http", serve(t)},
+		},
+	}
+	s.ensemble = docker.Start(t, &docker.Options{Servers: 1, Tick: newSession / 20})
+	client, err := recipes.Connect(t.Context(), s.ensemble.Addrs(), &recipes.Options{SessionTimeout: newSession})
+	require.NoError(t, err)
+	t.Cleanup(client.Close)
+	s.client = client
+
+	return s
+}
+
+// errSpoilt is wrapped in the error of a trial that never got to the late write, mostly because a session was lost before.
+var errSpoilt = errors.New("nothing was tried")
+
+// spoilt says so of what went wrong before the late write.
+func spoilt(err error) error { return fmt.Errorf("%w: %w", errSpoilt, err) }
+
+// trial returns how many late writes each guard refused, or what went otherwise than promised.
+func (s *lateStage) trial(ctx context.Context, number int, doors []door) (map[string]tally, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	old, older, err := s.holder(ctx, number, doors, false)
+	if err != nil {
+		return nil, spoilt(err)
+	}
+	defer old.kill()
+	writes := len(doors) + 1
+	for range writes {
+		r, err := old.next()
+		if err == nil && r.Error != "" {
+			err = fmt.Errorf("%s: the holder's own write: %s", r.Write, r.Error)
+		}
+		if err != nil {
+			return nil, spoilt(err)
+		}
+	}
+	if r, err := old.next(); err != nil || !r.Waits {
+		return nil, errors.Join(fmt.Errorf("the holder does not wait: %+v", r), err)
+	}
+	if err := old.stop(); err != nil {
+		return nil, err
+	}
+	newer, err := s.takeOver(ctx, number)
+	if err != nil {
+		return nil, spoilt(err)
+	}
+	defer func() { _ = newer.Unlock(ctx) }() // whatever comes of it, nobody wants the lock any more
+	for _, d := range doors {
+		if err := s.write(ctx, d, number, newer.Token()); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := newer.Commit(ctx, &zk.SetDataRequest{Path: s.state(number), Data: []byte(newest), Version: -1}); err != nil {
+		return nil, spoilt(err)
+	}
+
+	// The word is there before the process is: it writes as soon as it goes on.
+	if err := errors.Join(old.tell("write"), old.goOn()); err != nil {
+		return nil, err
+	}
+	refused := map[string]tally{}
+	for range writes {
+		r, err := old.next()
+		switch {
+		case err != nil:
+			return nil, err
+		case r.Error == "":
+			return nil, fmt.Errorf("%s: the late write was accepted", r.Write)
+		case r.Write == "zookeeper":
+			if !r.Lost {
+				return nil, fmt.Errorf("%s: refused, but not because the claim is lost: %s", r.Write, r.Error)
+			}
+		case r.Stale == nil || *r.Stale != (fencing.StaleError{Token: older, Newest: newer.Token()}):
+			return nil, fmt.Errorf("%s: want token %d refused after %d: %s", r.Write, older, newer.Token(), r.Error)
+		}
+		n := tally{refused: 1}
+		if r.Held {
+			n.held = 1
+		}
+		refused[r.Write] = n
+	}
+	for _, d := range doors {
+		if err := s.holds(ctx, d, number); err != nil {
+			return nil, err
+		}
+	}
+	data, _, err := s.client.Conn().Get(s.state(number))
+	if err == nil && string(data) != newest {
+		err = fmt.Errorf("kept is %q, want %q", data, newest)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("zookeeper: %w", err)
+	}
+	return refused, nil
+}
+
+const newest = "the newer one's"
+
+func (s *lateStage) within(ctx context.Context, number int, d door) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	old, _, err := s.holder(ctx, number, []door{d}, true)
+	if err != nil {
+		return err
+	}
+	defer old.kill()
+	r, err := old.next()
+	if err == nil && r.Within != d.Kind {
+		err = fmt.Errorf("the holder is not within its write: %+v", r)
+	}
+	if err != nil {
+		return err
+	}
+	if err := old.stop(); err != nil {
+		return err
+	}
+	newer, err := s.takeOver(ctx, number)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = newer.Unlock(ctx) }()
+
+	written := make(chan error, 1)
+	go func() { written <- s.write(ctx, d, number, newer.Token()) }()
+	select {
+	case err := <-written:
+		return errors.Join(errors.New("a newer write did not wait for the one that was admitted"), err)
+	case <-time.After(time.Second): // as long as a write never takes
+	}
+	if err := errors.Join(old.tell("go on"), old.goOn()); err != nil {
+		return errors.Join(err, <-written)
+	}
+	if err := <-written; err != nil {
+		return err
+	}
+	r, err = old.next()
+	if err == nil && (r.Write != d.Kind || r.Error != "") {
+		err = fmt.Errorf("the write that was admitted: %+v", r)
+	}
+	if err != nil {
+		return err
+	}
+	return s.holds(ctx, d, number)
+}
+
+func (s *lateStage) path(number int) string     { return fmt.Sprintf("/late/lock-%d", number) }
+func (s *lateStage) state(number int) string    { return fmt.Sprintf("/late-%d", number) }
+func (s *lateStage) resource(number int) string { return fmt.Sprintf("ledger %d", number) }
+
+// holder starts one and returns its token.
+func (s *lateStage) holder(ctx context.Context, number int, doors []door, within bool) (*old, fencing.Token, error) {
+	h := holder{
+		Servers: s.ensemble.Addrs(), Timeout: oldSession, Lock: s.path(number),
+		Resource: s.resource(number), Doors: doors, Within: within,
+	}
+	if !within {
+		h.State = s.state(number)
+		if _, err := s.client.Conn().Create(h.State, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
+			return nil, 0, fmt.Errorf("create %s: %w", h.State, err)
+		}
+	}
+	p, err := start(ctx, h)
+	if err != nil {
+		return nil, 0, err
+	}
+	r, err := p.next()
+	if err == nil && !r.Granted.Valid() {
+		err = fmt.Errorf("the holder's first words are %+v", r)
+	}
+	if err != nil {
+		p.kill()
+		return nil, 0, err
+	}
+	return p, r.Granted, nil
+}
+
+// takeOver waits for the lock.
+func (s *lateStage) takeOver(ctx context.Context, number int) (*lock.Hold, error) {
+	mu, err := lock.New(s.client, s.path(number), nil)
+	if err != nil {
+		return nil, err
+	}
+	return mu.Lock(ctx)
+}
+
+func (s *lateStage) write(ctx context.Context, d door, number int, token fencing.Token) error {
+	o, err := d.open(nil)
+	if err != nil {
+		return err
+	}
+	err = o.Write(ctx, s.resource(number), token, newest)
+	if err != nil {
+		err = fmt.Errorf("%s: the newer one's write: %w", d.Kind, err)
+	}
+	return errors.Join(err, o.close())
+}
+
+// holds is nil if what is kept behind the door is what the newer one wrote.
+func (s *lateStage) holds(ctx context.Context, d door, number int) error {
+	o, err := d.open(nil)
+	if err != nil {
+		return err
+	}
+	value, err := o.Value(ctx, s.resource(number))
+	if err == nil && value != newest {
+		err = fmt.Errorf("kept is %q, want %q", value, newest)
+	}
+	if err != nil {
+		err = fmt.Errorf("%s: %w", d.Kind, err)
+	}
+	return errors.Join(err, o.close())
+}
+
+// An old is a holder as its parent sees it.
+type old struct {
+	ctx   context.Context
+	cmd   *exec.Cmd
+	in    io.Writer
+	heard *json.Decoder
+}
+
+func start(ctx context.Context, h holder) (*old, error) {
+	text, err := json.Marshal(h)
+	if err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	// The end of ctx kills it, which ends what its parent waits for.
+	cmd := exec.CommandContext(ctx, self)
+	cmd.Env = append(os.Environ(), holding+"="+string(text))
+	cmd.Stderr = os.Stderr
+	// In a group of its own: if this process is killed, the kernel ends the group that nobody is left to continue, even
+	// while it is stopped.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	return &old{ctx: ctx, cmd: cmd, in: in, heard: json.NewDecoder(bufio.NewReader(out))}, nil
+}
+
+// next waits for what the holder says next.
+func (o *old) next() (remark, error) {
+	var r remark
+	if err := o.heard.Decode(&r); err != nil {
+		return r, fmt.Errorf("the holder says nothing more: %w", errors.Join(err, o.ctx.Err()))
+	}
+	return r, nil
+}
+
+func (o *old) tell(line string) error {
+	_, err := fmt.Fprintln(o.in, line)
+	return err
+}
+
+// stop returns once the process stands still.
+func (o *old) stop() error {
+	if err := o.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	for {
+		var status syscall.WaitStatus
+		_, err := syscall.Wait4(o.cmd.Process.Pid, &status, syscall.WUNTRACED, nil)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+		case err != nil:
+			return err
+		case !status.Stopped():
+			return fmt.Errorf("the holder has ended: %v", status)
+		default:
+			return nil
+		}
+	}
+}
+
+func (o *old) goOn() error { return o.cmd.Process.Signal(syscall.SIGCONT) }
+
+// kill ends it: it may be stopped, and is of no more use.
+func (o *old) kill() {
+	_ = o.cmd.Process.Kill()
+	_ = o.cmd.Wait()
+}

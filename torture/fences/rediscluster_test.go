@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fences
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/fencing/redisfence"
+	"github.com/lockkeeper/lockkeeper/torture/stores"
+)
+
+// A cluster is one server in cluster mode that has all slots, and a way to lose answers to a client of it.
+type cluster struct {
+	server *stores.Server
+	lose   atomic.Pointer[func()] // called once a script has run, whose answer is then lost
+}
+
+func startCluster(t *testing.T) *cluster {
+	t.Helper()
+	c := &cluster{server: stores.Redis(t, &stores.Options{Args: []string{"--cluster-enabled", "yes"}})}
+	client := dial(t, c.server.Addr)
+	require.NoError(t, client.Do(t.Context(), "CLUSTER", "ADDSLOTSRANGE", 0, 16383).Err())
+	require.Eventually(t, func() bool {
+		info, err := client.ClusterInfo(t.Context()).Result()
+		return err == nil && strings.Contains(info, "cluster_state:ok")
+	}, 30*time.Second, 5*time.Millisecond)
+	return c
+}
+
+// client returns one whose options forbid retries, and that sends again all the same.
+func (c *cluster) client(t *testing.T) *redis.ClusterClient {
+	t.Helper()
+	client := redis.NewClusterClient(&redis.ClusterOptions{
+		Addrs:      []string{c.server.Addr},
+		MaxRetries: -1,
+		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+			return forgetful{conn, c}, err
+		},
+	})
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	return client
+}
+
+// A forgetful connection loses the answer to a script that has run.
+type forgetful struct {
+	net.Conn
+
+	cluster *cluster
+}
+
+func (f forgetful) Write(b []byte) (int, error) {
+	n, err := f.Conn.Write(b)
+	if err != nil || !strings.Contains(string(b), "\r\neval\r\n") {
+		return n, err
+	}
+	meanwhile := f.cluster.lose.Swap(nil)
+	if meanwhile == nil {
+		return n, nil
+	}
+	_, _ = f.Read(make([]byte, 1)) // it has run
+	(*meanwhile)()
+	return n, errors.Join(io.ErrUnexpectedEOF, f.Close())
+}
+
+func (c *cluster) guard(t *testing.T) *redisfence.Guard {
+	t.Helper()
+	client := c.client(t)
+	guard, err := redisfence.New(func(ctx context.Context, script string, keys []string, args ...any) (any, error) {
+		return client.Eval(ctx, script, keys, args...).Result()
+	}, &redisfence.Options{SendsAgain: true})
+	require.NoError(t, err)
+	return guard
+}
+
+func TestScriptThatAClusterClientSendsAgainRunsOnce(t *testing.T) {
+	const increase = `return redis.call("INCR", KEYS[1])`
+	c := startCluster(t)
+	guard, other := c.guard(t), c.guard(t)
+	client := dial(t, c.server.Addr)
+	do := func(guard *redisfence.Guard, resource string, token fencing.Token) error {
+		_, err := guard.Do(t.Context(), resource, token, increase, []string{resource + ":count"})
+		return err
+	}
+	newerWrites := func(t *testing.T, resource string) {
+		t.Helper()
+		newer := func() { require.NoError(t, do(other, resource, 9)) }
+		c.lose.Store(&newer)
+	}
+	hasRun := func(t *testing.T, resource string, want int) {
+		t.Helper()
+		require.Nil(t, c.lose.Load(), "the answer was lost")
+		n, err := client.Get(t.Context(), resource+":count").Int()
+		require.NoError(t, err)
+		require.Equal(t, want, n)
+	}
+
+	t.Run("and its result is lost", func(t *testing.T) {
+		nothing := func() {}
+		c.lose.Store(&nothing)
+		err := do(guard, "{once}", 7)
+		hasRun(t, "{once}", 1)
+		require.ErrorIs(t, err, redisfence.ErrUncertain)
+		require.NoError(t, do(guard, "{once}", 7), "the same script in another Do is no repeat")
+		hasRun(t, "{once}", 2)
+	})
+	t.Run("and is not called stale although a newer one has run since", func(t *testing.T) {
+		newerWrites(t, "{stale}")
+		err := do(guard, "{stale}", 7)
+		hasRun(t, "{stale}", 2)
+		require.NotErrorIs(t, err, fencing.ErrStale)
+		require.ErrorIs(t, err, redisfence.ErrUncertain)
+		require.ErrorIs(t, do(guard, "{stale}", 7), fencing.ErrStale, "this one has not run")
+	})
+	t.Run("and a reset does not lower the fence twice", func(t *testing.T) {
+		newerWrites(t, "{reset}")
+		require.NoError(t, guard.Reset(t.Context(), "{reset}", 3))
+		hasRun(t, "{reset}", 1)
+		require.ErrorIs(t, do(guard, "{reset}", 8), fencing.ErrStale, "9 has written since the reset")
+	})
+	t.Run("and what is kept of it is bounded and goes", func(t *testing.T) {
+		fill := `for i = 1, 5000 do redis.call("ZADD", KEYS[1], i, "run " .. i) end return 1`
+		runs := redisfence.DefaultPrefix + "{kept}\x00runs"
+		require.NoError(t, client.Eval(t.Context(), fill, []string{runs}).Err())
+		require.NoError(t, do(guard, "{kept}", 7))
+		kept, err := client.ZRange(t.Context(), runs, 0, -1).Result()
+		require.NoError(t, err)
+		require.Len(t, kept, 4096)
+		require.Equal(t, "run 5000", kept[4094], "the oldest went")
+		left, err := client.TTL(t.Context(), runs).Result()
+		require.NoError(t, err)
+		require.Greater(t, left, time.Duration(0))
+		require.LessOrEqual(t, left, time.Minute)
+	})
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package torture
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/lockkeeper/lockkeeper/internal/history"
+	"github.com/lockkeeper/lockkeeper/torture/txnlog"
+)
+
+// ordered tells what the ensemble ordered, from the logs of its servers. It is read when the run is over.
+func (s *stage) ordered(ctx context.Context) error {
+	dir := s.opts.Logs
+	if dir == "" {
+		var err error
+		if dir, err = os.MkdirTemp("", "torture-log-"); err != nil {
+			return fmt.Errorf("transaction logs: %w", err)
+		}
+		defer func() { _ = os.RemoveAll(dir) }() // what stays is in the folder for such things
+	}
+	var servers []txnlog.Server
+	for _, server := range s.ensemble.Servers() {
+		own := filepath.Join(dir, fmt.Sprint(server.ID))
+		if err := os.MkdirAll(own, 0o755); err != nil {
+			return fmt.Errorf("transaction logs: %w", err)
+		}
+		if err := server.SaveLogs(ctx, own); err != nil {
+			return err
+		}
+		read, err := txnlog.ReadServer(own)
+		if err != nil {
+			return err
+		}
+		servers = append(servers, read)
+	}
+	s.result.Hands, s.result.Ended = s.operator.hands(), slices.Sorted(slices.Values(s.operator.endings()))
+	for _, e := range s.result.order(servers, func([]txnlog.Txn) *clocks { return &s.clocks }) {
+		s.journal.add(e)
+	}
+	return nil
+}
+
+// Reorder reads the servers' logs of a run that is over again, a folder each, and puts the order that they tell of in the place
+// of the one that the history has. It is for logs that are read better than they were when the run was judged.
+func Reorder(r *Result, dir string) error {
+	var servers []txnlog.Server
+	for i := range r.Servers {
+		s, err := txnlog.ReadServer(filepath.Join(dir, fmt.Sprint(i+1)))
+		if err != nil {
+			return err
+		}
+		servers = append(servers, s)
+	}
+	if r.Hands == nil {
+		return fmt.Errorf("transaction logs in %s: the run does not say which sessions were the operator's", dir)
+	}
+	instants := map[history.ID]history.Instant{}
+	for _, e := range r.History {
+		if isOrder(e.Kind) {
+			instants[e.Zxid] = e.At
+		}
+	}
+	events := r.order(servers, func(txns []txnlog.Txn) *clocks { return datedBy(txns, instants) })
+	seen := slices.DeleteFunc(r.History, func(e history.Event) bool { return isOrder(e.Kind) })
+	r.History = inOrder(append(seen, events...))
+	return nil
+}
+
+// isOrder says whether it is the servers' logs that tell of such events.
+func isOrder(kind history.Kind) bool {
+	return kind == history.Created || kind == history.Deleted || kind == history.Ended
+}
+
+// datedBy are the readings of both clocks in transactions whose instants are known.
+func datedBy(txns []txnlog.Txn, instants map[history.ID]history.Instant) *clocks {
+	c := &clocks{}
+	for _, t := range txns {
+		if at, known := instants[history.ID(t.Zxid)]; known {
+			c.pairs = append(c.pairs, bothClocks{t.Time, at})
+		}
+	}
+	slices.SortStableFunc(c.pairs, func(a, b bothClocks) int { return a.wall.Compare(b.wall) })
+	return c
+}
+
+// order is what the ensemble has carried out, by what its servers have written down.
+func (r *Result) order(servers []txnlog.Server, clocksOf func([]txnlog.Txn) *clocks) []history.Event {
+	txns, dropped := txnlog.Agreed(servers)
+	r.Transactions, r.Uncommitted, r.Expired, r.Reaped = len(txns), dropped, 0, 0
+	o := &ordering{result: r, clocks: clocksOf(txns)}
+	for i := range txns {
+		o.tell(&txns[i])
+	}
+	// Each of the operator's errands has a session of its own. Those that changed nothing need not be known again.
+	did := map[history.ID]bool{}
+	for _, e := range o.events {
+		did[e.Session] = did[e.Session] || e.Kind == history.Deleted && e.Cause == history.ByHand
+	}
+	r.Hands = slices.DeleteFunc(r.Hands, func(session history.ID) bool { return !did[session] })
+	return o.events
+}
+
+// An ordering turns transactions into events.
+type ordering struct {
+	result *Result
+	clocks *clocks
+	events []history.Event
+}
+
+func (o *ordering) tell(t *txnlog.Txn) {
+	// The clock of all leaders is this machine's.
+	at := o.clocks.at(t.Time)
+	cause := history.ByRequest
+	if slices.Contains(o.result.Hands, history.ID(t.Session)) {
+		cause = history.ByHand
+	}
+	for _, part := range t.All() {
+		e := history.Event{At: at, Zxid: history.ID(t.Zxid), Session: history.ID(t.Session)}
+		switch part.Type {
+		case txnlog.Create, txnlog.Create2, txnlog.CreateContainer, txnlog.CreateTTL:
+			if !isOurs(part.Paths[0]) {
+				continue
+			}
+			e.Kind, e.Node = history.Created, part.Paths[0]
+			if !part.Ephemeral {
+				e.Session = 0
+			}
+			o.events = append(o.events, e)
+		case txnlog.Delete, txnlog.DeleteContainer:
+			if !isOurs(part.Paths[0]) {
+				continue
+			}
+			e.Kind, e.Node, e.Cause = history.Deleted, part.Paths[0], cause
+			if part.Type == txnlog.DeleteContainer {
+				o.result.Reaped++
+			}
+			o.events = append(o.events, e)
+		case txnlog.CloseSession:
+			// A client that closes its session numbers that request; who has it expire does not. The operator closes its own, and
+			// those that it is told to.
+			cause = history.ByRequest
+			switch {
+			case slices.Contains(o.result.Ended, history.ID(t.Session)):
+				cause = history.ByHand
+			case t.Request == 0:
+				cause = history.ByTimeout
+				o.result.Expired++
+			}
+			e.Cause = cause
+			for _, node := range part.Paths {
+				gone := e
+				gone.Kind, gone.Node = history.Deleted, node
+				if isOurs(node) {
+					o.events = append(o.events, gone)
+				}
+			}
+			e.Kind = history.Ended
+			o.events = append(o.events, e)
+		}
+	}
+}
+
+// isOurs says whether a node is below the paths of the run, or one of them.
+func isOurs(node string) bool {
+	return strings.HasPrefix(node, root+"/") && path.Clean(node) == node
+}

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package torture
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/internal/check"
+	"github.com/lockkeeper/lockkeeper/internal/history"
+)
+
+// good is a run of which nothing bad can be said, and that tested every promise.
+func good(t *testing.T) *Result {
+	t.Helper()
+	r := untested(t)
+	// One waiter loses its node to an operator.
+	var session history.ID
+	for _, e := range r.History {
+		if e.Kind == history.Granted && e.Session != 0 {
+			session = e.Session
+		}
+	}
+	node := containers[0] + "/1-lock-0000009999"
+	end := r.History[len(r.History)-1].At
+	add := func(before time.Duration, e history.Event) {
+		e.At = end - history.Instant(before)
+		r.History = append(r.History, e)
+	}
+	add(2, history.Event{Kind: history.Created, Node: node, Session: session, Zxid: 1 << 40})
+	add(1, history.Event{Kind: history.Deleted, Node: node, Session: 7, Zxid: 1<<40 + 1, Cause: history.ByHand})
+	// And one holder its session, and the lock to another.
+	const path = root + "/lost"
+	attempt := func(before time.Duration, contender string, number int, kind history.Kind, token history.ID, cause history.Cause) {
+		add(before, history.Event{Kind: kind, Contender: contender, Attempt: number, Path: path, Token: token, Cause: cause})
+	}
+	for n, contender := range []string{"c8.1", "c9.1"} {
+		id := history.ID(1<<41 + n)
+		attempt(time.Duration(15-n)*time.Second, contender, 9001+n, history.Asked, 0, "")
+		add(time.Duration(15-n)*time.Second-1, history.Event{Kind: history.Created, Node: fmt.Sprintf("%s/1-lock-%010d", path, n), Session: id, Zxid: id})
+	}
+	attempt(15*time.Second-2, "c8.1", 9001, history.Granted, 1<<41, "")
+	attempt(12*time.Second, "c8.1", 9001, history.Told, 0, history.Deadline)
+	add(10*time.Second, history.Event{Kind: history.Deleted, Node: path + "/1-lock-0000000000", Session: 1 << 41, Zxid: 1<<41 + 2, Cause: history.ByTimeout})
+	attempt(9*time.Second, "c9.1", 9002, history.Granted, 1<<41+1, "")
+	attempt(8*time.Second, "c9.1", 9002, history.Releasing, 0, "")
+	attempt(8*time.Second-1, "c9.1", 9002, history.Told, 0, history.GivenUp)
+	add(8*time.Second-2, history.Event{Kind: history.Deleted, Node: path + "/1-lock-0000000001", Session: 1<<41 + 1, Zxid: 1<<41 + 3, Cause: history.ByRequest})
+	r.History = inOrder(r.History)
+	return r
+}
+
+// untested is a run of which nothing bad can be said, and in which no waiter lost its node, nor a holder the lock to another.
+func untested(t *testing.T) *Result {
+	t.Helper()
+	file, err := os.Open(filepath.Join("..", "testdata", "histories", "good", "torture.jsonl"))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, file.Close()) }()
+	events, err := history.Read(file)
+	require.NoError(t, err)
+	return &Result{
+		Token: "czxid", ZooKeeper: "3.8.0", History: events, Findings: []Finding{}, Amiss: []string{},
+		Faults: map[string]FaultCount{"kill-server": {Injected: 1}}, Writes: Writes{All: 100, Stale: 2, Refused: 2, Accepted: 2, Holders: 1},
+	}
+}
+
+func TestVerdictFallsWithEachThingThatIsAmiss(t *testing.T) {
+	r := good(t)
+	Rejudge(r)
+	require.Empty(t, r.Findings)
+	require.Empty(t, r.Amiss)
+	require.Equal(t, HeldUp, r.Verdict)
+	require.NotEmpty(t, r.Judged)
+
+	failed := func(r *Result, why string) {
+		for i := range r.History {
+			if r.History[i].Kind == history.Failed {
+				r.History[i].Error = why
+				return
+			}
+		}
+		panic("no attempt has failed")
+	}
+	for name, c := range map[string]struct {
+		spoil func(r *Result)
+		says  string
+	}{
+		"a stale write that a fenced register took":      {func(r *Result) { r.Writes.Let = 1 }, "let 1 stale writes in"},
+		"a write that was refused without being stale":   {func(r *Result) { r.Writes.Wronged = 1 }, "refused 1 others"},
+		"an error that nobody should get":                {func(r *Result) { failed(r, "zk: node has children") }, "zk: node has children"},
+		"a timeout where none was asked for":             {func(r *Result) { timeOutOfItself(r) }, "context deadline exceeded"},
+		"what was amiss while it ran, and stays so":      {func(r *Result) { r.Amiss = []string{"c1 ended: exit status 2"} }, "c1 ended"},
+		"a stale write in the history that was accepted": {func(r *Result) { takeStale(r) }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := good(t)
+			c.spoil(r)
+			Rejudge(r)
+			require.Equal(t, Broken, r.Verdict)
+			if c.says == "" {
+				require.NotEmpty(t, r.Findings)
+				return
+			}
+			require.Len(t, r.Amiss, 1)
+			require.Contains(t, r.Amiss[0], c.says)
+			amiss := r.Amiss
+			Rejudge(r)
+			require.Equal(t, amiss, r.Amiss, "judged twice, it says the same")
+		})
+	}
+}
+
+func TestPromiseThatWasNeverTestedIsNotShown(t *testing.T) {
+	verdicts := func(r *Result) map[check.Rule]string {
+		of := map[check.Rule]string{}
+		for _, p := range r.Promises {
+			require.NotEmpty(t, p.By)
+			require.Equal(t, p.Verdict == NotShown, p.Tested == 0, p.Rule)
+			of[p.Rule] = p.Verdict
+		}
+		return of
+	}
+	r := untested(t)
+	Rejudge(r)
+	require.Empty(t, r.Findings)
+	require.Empty(t, r.Amiss)
+	require.Equal(t, NotShown, r.Verdict)
+	require.Equal(t, NotShown, verdicts(r)[check.LivingNode])
+	require.Equal(t, NotShown, verdicts(r)[check.ToldFirst])
+	require.Equal(t, HeldUp, verdicts(r)[check.RisingTokens])
+	var summary strings.Builder
+	require.NoError(t, r.WriteSummary(&summary))
+	require.Contains(t, summary.String(), "living-node                not shown, tested 0 times")
+
+	require.Zero(t, r.Found)
+
+	// A finding weighs more.
+	takeStale(r)
+	Rejudge(r)
+	require.Positive(t, r.Found)
+	require.Equal(t, Broken, r.Verdict)
+	require.Equal(t, Broken, verdicts(r)[check.FencedRegister])
+	require.Equal(t, NotShown, verdicts(r)[check.LivingNode])
+
+	for name, c := range map[string]struct {
+		spoil func(r *Result)
+		says  string
+	}{
+		"a kind of fault that was never done": {func(r *Result) { r.Faults["slow"] = FaultCount{Missed: 3} }, "slow was never done, at 3 tries"},
+		"nothing granted":                     {func(r *Result) { r.History = r.History[:1] }, "nothing was granted"},
+	} {
+		r := good(t)
+		c.spoil(r)
+		Rejudge(r)
+		require.Equal(t, NotShown, r.Verdict, name)
+		require.Len(t, r.Untried, 1, name)
+		require.Contains(t, r.Untried[0], c.says)
+		untried := r.Untried
+		Rejudge(r)
+		require.Equal(t, untried, r.Untried, "judged twice, it says the same")
+	}
+
+	// No holder lost its lock: nothing is shown about notifications.
+	r = untested(t)
+	for i := range r.History {
+		if e := &r.History[i]; e.Kind == history.Deleted && e.Cause == history.ByTimeout {
+			e.Cause = history.ByRequest
+		}
+	}
+	Rejudge(r)
+	require.Equal(t, NotShown, verdicts(r)[check.ToldAtAll])
+	require.NotContains(t, verdicts(r), check.HeldState, "what is not asked has no verdict")
+}
+
+func timeOutOfItself(r *Result) {
+	for i := range r.History {
+		if r.History[i].Kind == history.Failed {
+			for j := range r.History {
+				if r.History[j].Kind == history.Asked && r.History[j].Attempt == r.History[i].Attempt {
+					r.History[j].Text = "lock"
+				}
+			}
+			r.History[i].Error = timedOut
+			return
+		}
+	}
+}
+
+func takeStale(r *Result) {
+	for i := range r.History {
+		if e := &r.History[i]; e.Kind == history.Wrote && !e.Accepted {
+			e.Accepted = true
+			return
+		}
+	}
+}
+
+func TestRivalIsNotAskedForWhatOnlyThisLibraryPromises(t *testing.T) {
+	r := good(t)
+	r.Tells, r.ZooKeeper, r.Token = "a timer", "", noToken
+	Rejudge(r)
+	var left []check.Rule
+	for _, u := range r.Unchecked {
+		left = append(left, u.Rule)
+		require.NotEmpty(t, u.Why)
+	}
+	require.ElementsMatch(t, check.Rules, left)
+	require.Equal(t, HeldUp, r.Verdict, "it is still asked whether a holder believed on: %v", r.Findings)
+	require.Len(t, r.Promises, 1)
+	require.Equal(t, check.Alone, r.Promises[0].Rule)
+}

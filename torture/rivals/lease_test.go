@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package rivals
+
+import (
+	"context"
+	"database/sql"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-redsync/redsync/v4"
+	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/torture"
+)
+
+// outage is an address at which every connection is taken, and ended at once. It counts them.
+func outage(t *testing.T) (addr string, taken *atomic.Int64) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	taken = new(atomic.Int64)
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return // closed
+			}
+			taken.Add(1)
+			_ = conn.Close() // that is the outage
+		}
+	})
+	t.Cleanup(func() {
+		require.NoError(t, l.Close())
+		serving.Wait()
+	})
+	return l.Addr().String(), taken
+}
+
+// leasing are the clients of leases, at an address.
+func leasing(t *testing.T, addr string) map[string]torture.Client {
+	t.Helper()
+	part := &torture.Part{Servers: []string{addr}, Timeout: 4e9}
+	redis := connect(part)
+	db, err := sql.Open("pgx", rowLockSource(part))
+	require.NoError(t, err)
+	return map[string]torture.Client{
+		"redsync": &redsyncClient{client: redis, sync: redsync.New(goredis.NewPool(redis)), ttl: 4 * time.Second},
+		"setnx":   &setNXClient{client: connect(part), ttl: 4 * time.Second},
+		"rowlock": &rowLockClient{db: db, ttl: 4 * time.Second},
+	}
+}
+
+func TestAskOutlastsAnOutage(t *testing.T) {
+	addr, taken := outage(t)
+	for name, c := range leasing(t, addr) {
+		before := taken.Load()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		_, err := c.Acquire(ctx, "lock", "/a")
+		cancel()
+		require.ErrorIs(t, err, context.DeadlineExceeded, name)
+		require.Greater(t, taken.Load()-before, int64(3), name)
+		c.Close()
+	}
+}
+
+func TestTryTellsOfAnOutage(t *testing.T) {
+	addr, _ := outage(t)
+	for name, c := range leasing(t, addr) {
+		_, err := c.Acquire(t.Context(), "try", "/a")
+		require.Error(t, err, name)
+		require.NotErrorIs(t, err, torture.ErrHeld, name)
+		require.NotErrorIs(t, err, context.DeadlineExceeded, name)
+		c.Close()
+	}
+}

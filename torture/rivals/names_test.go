@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package rivals_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/torture/rivals"
+)
+
+func TestEveryRivalSaysWhoTellsItsHoldersAndHowItsServersAreSet(t *testing.T) {
+	for name, r := range rivals.All() {
+		require.NotEmpty(t, r.Name, name)
+		require.NotEmpty(t, r.Tells, name)
+		require.True(t, r.Servers == nil || r.Limits != "", "%s: those of ZooKeeper are as for this library", name)
+	}
+}

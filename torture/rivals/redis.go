@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package rivals
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-redsync/redsync/v4"
+	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockkeeper/lockkeeper/torture"
+)
+
+// connect makes a client that keeps to contexts' deadlines, which is an option there, and repeats nothing by itself: a SET
+// NX whose answer was lost finds its own key when it is repeated.
+func connect(part *torture.Part) *redis.Client {
+	redis.SetLogger(quiet{}) // what fails is in the history
+	return redis.NewClient(&redis.Options{
+		Addr: part.Servers[0], ContextTimeoutEnabled: true, MaxRetries: -1, DialTimeout: time.Duration(part.Timeout) / 4,
+	})
+}
+
+type quiet struct{}
+
+func (quiet) Printf(context.Context, string, ...any) {}
+
+// redsyncMutex is redsync on one Redis. "Until returns the time of validity of acquired lock", and ExtendContext puts it off
+// (https://pkg.go.dev/github.com/go-redsync/redsync/v4#Mutex): the holder does so each third of T, and takes Until for the end.
+type redsyncMutex struct{}
+
+func (redsyncMutex) Offers(how string) bool { return how != "campaign" }
+func (redsyncMutex) Why(err error) string   { return why(err) }
+
+func (redsyncMutex) Connect(ctx context.Context, part *torture.Part) (torture.Client, error) {
+	client := connect(part)
+	if err := client.Ping(ctx).Err(); err != nil {
+		return nil, errors.Join(fmt.Errorf("redis: %w", err), client.Close())
+	}
+	return &redsyncClient{client: client, sync: redsync.New(goredis.NewPool(client)), ttl: time.Duration(part.Timeout)}, nil
+}
+
+type redsyncClient struct {
+	tenant
+	client *redis.Client
+	sync   *redsync.Redsync
+	ttl    time.Duration
+}
+
+func (c *redsyncClient) Close() {
+	c.leave()
+	_ = c.client.Close() // nothing is asked for any more
+}
+
+func (c *redsyncClient) Acquire(ctx context.Context, how, path string) (torture.Hold, error) {
+	m := c.sync.NewMutex(path, redsync.WithExpiry(c.ttl))
+	take := m.LockContext
+	if how == "try" {
+		take = m.TryLockContext
+	}
+	// "you may retry to acquire the lock by calling this method again": it gives up after 32 tries, between which it waits,
+	// whatever they came to.
+	for err := take(ctx); err != nil; err = take(ctx) {
+		switch {
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case how == "try" && errors.As(err, new(*redsync.ErrTaken)):
+			return nil, torture.ErrHeld
+		case how == "try":
+			return nil, err
+		}
+	}
+	renew := func(ctx context.Context) (time.Time, error) {
+		extended, err := m.ExtendContext(ctx)
+		if err == nil || errors.As(err, new(*redsync.ErrTaken)) {
+			if !extended {
+				return time.Time{}, errGone
+			}
+		}
+		return m.Until(), err
+	}
+	return c.has(keep(m.Until(), c.ttl, renew, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, c.ttl/4)
+		defer cancel()
+		_, err := m.UnlockContext(ctx)
+		return err
+	})), nil
+}
+
+// setNX is SET with NX and PX and a random value, and scripts that look at the value before they put off or delete: "the
+// correct implementation with a single instance" of Redis's own documentation
+// (https://redis.io/docs/latest/develop/use/patterns/distributed-locks/). The holder counts the time from before it asked.
+type setNX struct{}
+
+func (setNX) Offers(how string) bool { return how != "campaign" }
+func (setNX) Why(err error) string   { return why(err) }
+
+func (setNX) Connect(ctx context.Context, part *torture.Part) (torture.Client, error) {
+	client := connect(part)
+	if err := client.Ping(ctx).Err(); err != nil {
+		return nil, errors.Join(fmt.Errorf("redis: %w", err), client.Close())
+	}
+	return &setNXClient{client: client, ttl: time.Duration(part.Timeout)}, nil
+}
+
+type setNXClient struct {
+	tenant
+	client *redis.Client
+	ttl    time.Duration
+}
+
+var (
+	putOff  = redis.NewScript(`if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("pexpire",KEYS[1],ARGV[2]) else return 0 end`)
+	putAway = redis.NewScript(`if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`)
+)
+
+func (c *setNXClient) Close() {
+	c.leave()
+	_ = c.client.Close() // nothing is asked for any more
+}
+
+func (c *setNXClient) Acquire(ctx context.Context, how, path string) (torture.Hold, error) {
+	lasts := c.ttl - drift(c.ttl)
+	for {
+		// Each try has its own: the delete that follows one may be long under way, and must not be meant for a later one.
+		value := rand.Text()
+		release := func(ctx context.Context) error {
+			ctx, cancel := context.WithTimeout(ctx, c.ttl/4)
+			defer cancel()
+			return putAway.Run(ctx, c.client, []string{path}, value).Err()
+		}
+		until, ours, err := c.set(ctx, path, value)
+		if ours && time.Now().Before(until) {
+			return c.has(keep(until, c.ttl, func(ctx context.Context) (time.Time, error) {
+				until := time.Now().Add(lasts)
+				kept, err := putOff.Run(ctx, c.client, []string{path}, value, c.ttl.Milliseconds()).Bool()
+				if err == nil && !kept {
+					err = errGone
+				}
+				return until, err
+			}, release)), nil
+		}
+		if ours || err != nil {
+			_ = release(context.WithoutCancel(ctx)) // or it expires
+		}
+		if err := another(ctx, how, err); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (c *setNXClient) set(ctx context.Context, path, value string) (until time.Time, ours bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, c.ttl/4)
+	defer cancel()
+	until = time.Now().Add(c.ttl - drift(c.ttl))
+	err = c.client.SetArgs(ctx, path, value, redis.SetArgs{Mode: "NX", TTL: c.ttl}).Err()
+	if errors.Is(err, redis.Nil) {
+		return until, false, nil
+	}
+	return until, err == nil, err
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package rivals_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"net"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/docker"
+	"github.com/lockkeeper/lockkeeper/internal/check"
+	"github.com/lockkeeper/lockkeeper/internal/history"
+	"github.com/lockkeeper/lockkeeper/torture"
+	"github.com/lockkeeper/lockkeeper/torture/rivals"
+	"github.com/lockkeeper/lockkeeper/torture/stores"
+)
+
+// TestMain makes the test binary a contender when it is asked to be.
+func TestMain(m *testing.M) {
+	part := os.Getenv(torture.PartVariable)
+	if part == "" {
+		flag.Parse()
+		// All at once, on however few processors: mostly they wait for each other's locks.
+		if err := flag.Set("test.parallel", strconv.Itoa(1+len(rivals.All()))); err != nil {
+			panic(err)
+		}
+		os.Exit(m.Run())
+	}
+	library := torture.Library(heedless{})
+	if r := rivals.All()[os.Args[1]]; r != nil {
+		library = r.Library
+	}
+	if err := torture.PlayWith(library, part, os.Stdin, os.Stdout); err != nil {
+		os.Exit(1)
+	}
+}
+
+// play runs a rival for as short as it goes, without a fault.
+func play(t *testing.T, name string, r *torture.Rival, servers int) *torture.Result {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	result, err := torture.Run(t.Context(), &torture.Options{
+		Duration: 10 * time.Second, Seed: 1, Servers: servers, Contenders: 2, Faults: []string{"pause-contender"},
+		Plan: []torture.Fault{}, Rival: r, Contender: []string{self, name},
+		Log: t.Logf,
+	})
+	ci := os.Getenv("CI")
+	if (errors.Is(err, stores.ErrNotInstalled) || errors.Is(err, docker.ErrNoBackend)) && (ci == "" || ci == "0" || ci == "false") {
+		t.Skipf("not run: %v", err)
+	}
+	require.NoError(t, err)
+	require.NoError(t, result.WriteSummary(t.Output()))
+	return result
+}
+
+func TestRivalIsNotFoundBrokenWithoutFaults(t *testing.T) {
+	t.Parallel()
+	for name, r := range rivals.All() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			servers := 3
+			if r.Alone {
+				servers = 1
+			}
+			result := play(t, name, &r.Rival, servers)
+			require.Equal(t, torture.NotShown, result.Verdict, "no holder was hit")
+			require.Empty(t, result.Findings)
+			require.Greater(t, result.Numbers.Grants, 5)
+			require.Positive(t, result.Numbers.Ends[history.GivenUp])
+			require.Positive(t, result.Writes.All)
+			require.Zero(t, result.Writes.Stale)
+			require.Len(t, result.Had, 3, "every path can be had in the end")
+			require.NotEmpty(t, result.On)
+		})
+	}
+}
+
+func TestLockThatExcludesNobodyIsFoundOut(t *testing.T) {
+	t.Parallel()
+	result := play(t, "heedless", &torture.Rival{Name: "heedless", Servers: startNothing}, 1)
+	require.Equal(t, torture.Broken, result.Verdict)
+	require.Positive(t, result.Numbers.Late)
+	require.Positive(t, result.Numbers.Outlived)
+	require.Positive(t, result.Writes.Stale)
+	require.Equal(t, result.Writes.Stale, result.Writes.Accepted)
+	require.Zero(t, result.Writes.Refused, "there are no tokens by which it could be")
+	found := map[check.Rule]bool{}
+	for _, f := range result.Findings {
+		found[f.Rule] = true
+	}
+	require.True(t, found[check.Alone])
+	require.True(t, found[check.BareRegister])
+}
+
+// heedless is a lock that everybody gets, always.
+type heedless struct{}
+
+func (heedless) Connect(context.Context, *torture.Part) (torture.Client, error) {
+	return heedless{}, nil
+}
+func (heedless) Offers(string) bool   { return true }
+func (heedless) Why(err error) string { return err.Error() }
+func (heedless) Close()               {}
+func (heedless) Acquire(context.Context, string, string) (torture.Hold, error) {
+	return held{make(chan struct{})}, nil
+}
+
+type held struct{ done chan struct{} }
+
+func (held) Grant() history.Event    { return history.Event{} }
+func (h held) Done() <-chan struct{} { return h.done }
+func (held) Cause() history.Cause    { return history.GivenUp }
+func (h held) GiveUp(context.Context) error {
+	close(h.done)
+	return nil
+}
+
+// nothing is a server that does nothing.
+type nothing struct{ net.Listener }
+
+func startNothing(context.Context) (torture.Servers, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	return nothing{l}, err
+}
+
+func (n nothing) All() []torture.Server                          { return []torture.Server{listening(n)} }
+func (n nothing) Leader(context.Context) (torture.Server, error) { return listening(n), nil }
+func (nothing) About() string                                    { return "nothing" }
+func (nothing) WaitServing(context.Context) error                { return nil }
+
+type listening nothing
+
+func (l listening) Addr() string                     { return l.Listener.Addr().String() }
+func (listening) Kill(context.Context) error         { return nil }
+func (listening) Start(context.Context) error        { return nil }
+func (listening) Pause(context.Context) error        { return nil }
+func (listening) Unpause(context.Context) error      { return nil }
+func (listening) Cut(context.Context) error          { return nil }
+func (listening) CutFromPeers(context.Context) error { return nil }
+func (listening) Mend(context.Context) error         { return nil }
+func (listening) WaitServing(context.Context) error  { return nil }
+func (listening) Log(context.Context) string         { return "" }

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package rivals
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockkeeper/lockkeeper/docker"
+	"github.com/lockkeeper/lockkeeper/torture"
+	"github.com/lockkeeper/lockkeeper/torture/stores"
+)
+
+// server makes a server of stores what the harness breaks.
+type server struct{ *stores.Server }
+
+func (s server) Addr() string                          { return s.Server.Addr }
+func (s server) Pause(context.Context) error           { return s.Server.Pause() }
+func (s server) Unpause(context.Context) error         { return s.Server.Unpause() }
+func (s server) Log(context.Context) string            { return s.Server.Log() }
+func (s server) Cut(context.Context) error             { return docker.ErrUnsupported }
+func (s server) CutFromPeers(context.Context) error    { return docker.ErrUnsupported }
+func (s server) Mend(context.Context) error            { return docker.ErrUnsupported }
+func (s server) WaitServing(ctx context.Context) error { return s.Start(ctx) } // which is done when it serves
+
+// single is one server.
+type single struct {
+	server
+	about string
+}
+
+func (s single) About() string         { return s.about }
+func (s single) All() []torture.Server { return []torture.Server{s.server} }
+func (s single) Leader(context.Context) (torture.Server, error) {
+	return s.server, nil
+}
+
+func startRedis(ctx context.Context) (torture.Servers, error) {
+	s, err := stores.RunRedis(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	client := redis.NewClient(&redis.Options{Addr: s.Addr})
+	info, err := client.Info(ctx, "server").Result()
+	if err := errors.Join(err, client.Close()); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	about := "Redis"
+	for line := range strings.Lines(info) {
+		if version, found := strings.CutPrefix(line, "redis_version:"); found {
+			about += " " + strings.TrimSpace(version)
+		}
+	}
+	return single{server{s}, about}, nil
+}
+
+func startPostgres(ctx context.Context) (torture.Servers, error) {
+	s, err := stores.RunPostgres(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	fail := func(err error) (torture.Servers, error) {
+		return nil, errors.Join(fmt.Errorf("postgres: %w", err), s.Close())
+	}
+	db, err := sql.Open("pgx", s.DSN("public"))
+	if err != nil {
+		return fail(err)
+	}
+	var version string
+	_, err = db.ExecContext(ctx, rowLockTable)
+	err = errors.Join(err, db.QueryRowContext(ctx, "SHOW server_version").Scan(&version), db.Close())
+	if err != nil {
+		return fail(err)
+	}
+	return single{server{s.Server}, "PostgreSQL " + version}, nil
+}
+
+// member makes a member of etcd what the harness breaks.
+type member struct{ *stores.EtcdMember }
+
+func (m member) Addr() string                  { return m.EtcdMember.Addr }
+func (m member) Pause(context.Context) error   { return m.EtcdMember.Pause() }
+func (m member) Unpause(context.Context) error { return m.EtcdMember.Unpause() }
+func (m member) Log(context.Context) string    { return m.EtcdMember.Log() }
+
+// cluster is etcd's.
+type cluster struct {
+	*stores.Etcd
+	about string
+}
+
+func (c cluster) About() string { return c.about }
+
+func (c cluster) All() []torture.Server {
+	var all []torture.Server
+	for _, m := range c.Members() {
+		all = append(all, member{m})
+	}
+	return all
+}
+
+func (c cluster) Leader(ctx context.Context) (torture.Server, error) {
+	m, err := c.Etcd.Leader(ctx)
+	if err != nil { // and no member that is none
+		return nil, err
+	}
+	return member{m}, nil
+}
+
+// etcdMembers is how many there are.
+const etcdMembers = 3
+
+func startEtcd(ctx context.Context) (torture.Servers, error) {
+	e, err := stores.RunEtcd(ctx, etcdMembers, nil)
+	if err != nil {
+		return nil, err
+	}
+	version, err := e.Members()[0].Version(ctx)
+	if err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	return cluster{e, "etcd " + version}, nil
+}

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package rivals
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/lockkeeper/lockkeeper/internal/history"
+	"github.com/lockkeeper/lockkeeper/torture"
+)
+
+// zkLock is the lock of the ZooKeeper client itself.
+//
+// The lock tells nobody that it is lost: its documentation has nothing of the kind. What there is are the connection's
+// events, of which StateExpired says that the ephemeral nodes are gone (https://pkg.go.dev/github.com/go-zookeeper/zk#State).
+// A more cautious user takes StateDisconnected for a loss already, as Curator's users are told to do with SUSPENDED
+// (https://curator.apache.org/docs/errors): that one is a rival of its own.
+//
+// Lock has no context, and nothing but the end of the session takes back what a Lock that failed may have left: the client
+// does end it then. Neither czxid nor path of the node is told, so that there is no token. Its path is looked up in the lock
+// all the same, for the checker's sake, which excuses holders whose node was deleted by hand.
+type zkLock struct{ cautious bool }
+
+func (zkLock) Offers(string) bool { return false } // neither contexts nor trying
+func (zkLock) Why(err error) string {
+	if errors.Is(err, zk.ErrNoNode) {
+		return zk.ErrNoNode.Error()
+	}
+	return why(err)
+}
+
+func (l zkLock) Connect(ctx context.Context, part *torture.Part) (torture.Client, error) {
+	c := &zkClient{cautious: l.cautious, timeout: time.Duration(part.Timeout), acl: zk.WorldACL(zk.PermAll)}
+	ready := make(chan struct{})
+	var once sync.Once
+	var err error
+	var events <-chan zk.Event
+	c.conn, events, err = zk.Connect(part.Servers, c.timeout, zk.WithLogger(silent{}), zk.WithDialer(c.dial), zk.WithEventCallback(func(e zk.Event) {
+		switch {
+		case e.Type != zk.EventSession:
+		case e.State == zk.StateHasSession:
+			once.Do(func() { close(ready) })
+		case e.State == zk.StateExpired:
+			c.lose(true)
+		case e.State == zk.StateDisconnected && l.cautious:
+			c.lose(false)
+		}
+	}))
+	if err != nil {
+		return nil, fmt.Errorf("zk: %w", err)
+	}
+	c.draining.Go(func() {
+		for range events {
+		}
+	})
+	select {
+	case <-ready:
+		return c, nil
+	case <-ctx.Done():
+		c.Close()
+		return nil, context.Cause(ctx)
+	}
+}
+
+type silent struct{}
+
+func (silent) Printf(string, ...any) {}
+
+type zkClient struct {
+	conn     *zk.Conn
+	cautious bool
+	timeout  time.Duration
+	acl      []zk.ACL
+	draining sync.WaitGroup
+	closing  sync.Once
+
+	mu      sync.Mutex // guards what follows
+	held    *claim     // nil while nothing is held
+	expired int        // sessions
+	closed  bool
+	wire    net.Conn // the latest
+	cut     bool     // there is to be no other
+}
+
+// dial remembers the connection, so that Close need not wait for it: the handshake on one that nobody answers takes ten times
+// as long as other requests may, 27 s of a T of 4 s, which nobody who calls Conn.Close waits for.
+func (c *zkClient) dial(network, addr string, timeout time.Duration) (net.Conn, error) {
+	wire, err := net.DialTimeout(network, addr, timeout)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cut {
+		return nil, errors.Join(zk.ErrClosing, wire.Close())
+	}
+	c.wire = wire
+	return wire, nil
+}
+
+// lose tells who holds that it no longer does.
+func (c *zkClient) lose(session bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if session {
+		c.expired++
+	}
+	if c.held != nil {
+		c.held.end(history.Expired)
+		c.held = nil
+	}
+}
+
+func (c *zkClient) Close() {
+	c.closing.Do(func() {
+		c.mu.Lock()
+		held := c.held
+		c.held = nil // that its connection ends is no news
+		c.closed = true
+		c.mu.Unlock()
+		if held != nil {
+			held.end(history.ClientShut)
+		}
+		c.conn.Close() // which waits a second for the answer
+		c.mu.Lock()
+		c.cut = true
+		if c.wire != nil {
+			_ = c.wire.Close() // nothing is asked for any more
+		}
+		c.mu.Unlock()
+		c.draining.Wait()
+	})
+}
+
+// What an attempt comes to during which the session was lost, and one after which the connection is, for the cautious.
+var (
+	errSessionLost = errors.New("session lost while waiting")
+	errUnconnected = errors.New("connection lost at the grant")
+)
+
+// sessions says how many have expired, and whether the client is closed.
+func (c *zkClient) sessions() (expired int, closed bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.expired, c.closed
+}
+
+func (c *zkClient) Acquire(_ context.Context, _, path string) (torture.Hold, error) {
+	before, _ := c.sessions()
+	lock := zk.NewLock(c.conn, path, c.acl)
+	if err := lock.Lock(); err != nil {
+		return nil, &torture.BrokenError{Err: err}
+	}
+	// The connection forgets a session before it tells that it has expired, and has the next one after: if none has expired
+	// below, this is the one in which the node was made, or 0.
+	session := c.conn.SessionID()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	// Nobody was told of these, since nobody held anything.
+	if c.expired != before {
+		return nil, &torture.BrokenError{Err: errSessionLost}
+	}
+	if c.cautious && c.conn.State() != zk.StateHasSession {
+		return nil, &torture.BrokenError{Err: errUnconnected}
+	}
+	c.held = newClaim()
+	node := reflect.ValueOf(lock).Elem().FieldByName("lockPath").String()
+	return &zkHold{claim: c.held, client: c, lock: lock, node: node, session: session, expired: before}, nil
+}
+
+type zkHold struct {
+	*claim
+	client  *zkClient
+	lock    unlocker
+	node    string
+	session int64
+	expired int // how many sessions had by then
+}
+
+// An unlocker is the part of a zk.Lock that a hold needs.
+type unlocker interface{ Unlock() error }
+
+func (h *zkHold) Grant() history.Event {
+	return history.Event{Node: h.node, Session: history.ID(h.session)}
+}
+
+// GiveUp deletes the node, if the session's end has not done so, or will.
+func (h *zkHold) GiveUp(context.Context) error {
+	h.giving.Store(true)
+	err := h.unlock()
+	h.client.mu.Lock()
+	defer h.client.mu.Unlock()
+	if h.client.held == h.claim {
+		h.client.held = nil
+	}
+	h.end(history.GivenUp)
+	return err
+}
+
+// unlock deletes the node, again and again if need be: Unlock returns the error of the one delete that it tries. The end of
+// the session is what remains. When that is there, nothing is to be deleted any more, and what is asked for would be sent in
+// the next session.
+func (h *zkHold) unlock() error {
+	for giveUp := time.Now().Add(h.client.timeout); ; {
+		switch expired, closed := h.client.sessions(); {
+		case expired != h.expired:
+			return zk.ErrSessionExpired
+		case closed:
+			return nil // its close was sent, and whether it has come the connection does not say
+		}
+		err := h.lock.Unlock()
+		if err == nil || errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrClosing) || errors.Is(err, zk.ErrSessionExpired) {
+			return err
+		}
+		if time.Now().After(giveUp) {
+			h.client.Close()
+			return err
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}

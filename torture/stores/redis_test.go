@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stores_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/torture/stores"
+)
+
+// ask sends one command to a Redis, on a connection of its own, and returns the first line of the answer.
+func ask(s *stores.Server, command string, patience time.Duration) (string, error) {
+	conn, err := net.Dial("tcp", s.Addr)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = conn.Close() }()
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		return "", err
+	}
+	if _, err := fmt.Fprint(conn, command+"\r\n"); err != nil {
+		return "", err
+	}
+	answer, err := bufio.NewReader(conn).ReadString('\n')
+	return strings.TrimSpace(answer), err
+}
+
+func says(t *testing.T, s *stores.Server, command, want string) {
+	t.Helper()
+	answer, err := ask(s, command, 10*time.Second)
+	require.NoError(t, err)
+	require.Equal(t, want, answer)
+}
+
+func TestRedisKeepsWhatItAnsweredWhenItIsKilled(t *testing.T) {
+	s := stores.Redis(t, nil)
+	for i := range 3 {
+		says(t, s, "INCR grants", fmt.Sprintf(":%d", i+1))
+		require.NoError(t, s.Kill(t.Context()))
+		_, err := ask(s, "PING", 10*time.Second)
+		require.Error(t, err)
+		require.NoError(t, s.Start(t.Context()))
+	}
+	says(t, s, "INCR grants", ":4")
+	require.NoError(t, s.Start(t.Context()), "it runs")
+	says(t, s, "INCR grants", ":5")
+}
+
+func TestPausedServerAnswersLater(t *testing.T) {
+	s := stores.Redis(t, nil)
+	require.NoError(t, s.Pause())
+	_, err := ask(s, "PING", 100*time.Millisecond)
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+	require.NoError(t, s.Unpause())
+	says(t, s, "PING", "+PONG")
+	require.NoError(t, s.Pause())
+	require.NoError(t, s.Kill(t.Context()), "paused or not")
+}
+
+func TestArgumentsOfTheCallerWin(t *testing.T) {
+	s := stores.Redis(t, &stores.Options{Args: []string{"--appendonly", "no"}})
+	says(t, s, "INCR grants", ":1")
+	require.NoError(t, s.Kill(t.Context()))
+	require.NoError(t, s.Start(t.Context()))
+	says(t, s, "INCR grants", ":1")
+}
+
+func TestServerThatCannotStartShowsItsLogAndLeavesNothing(t *testing.T) {
+	t.Setenv("TMPDIR", open(t))
+	_, err := stores.RunRedis(t.Context(), &stores.Options{Args: []string{"--appendonly", "perhaps"}})
+	if errors.Is(err, stores.ErrNotInstalled) {
+		stores.Redis(t, nil) // it skips or fails, as it should
+	}
+	require.ErrorContains(t, err, "start redis on 127.0.0.1:")
+	require.ErrorContains(t, err, "argument must be 'yes' or 'no'")
+	left, err := os.ReadDir(os.TempDir())
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+func TestClosedServerIsGone(t *testing.T) {
+	t.Setenv("TMPDIR", open(t))
+	s := stores.Redis(t, nil)
+	require.NoError(t, s.Close())
+	require.NoError(t, s.Close())
+	_, err := ask(s, "PING", 10*time.Second)
+	require.Error(t, err)
+	left, err := os.ReadDir(os.TempDir())
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+// open returns a folder for temporary ones, that another user may enter: a test's own is closed to others.
+func open(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "lockkeeper-test-") //nolint:usetesting // t.TempDir lies in a folder that is closed to others
+	require.NoError(t, err)
+	require.NoError(t, os.Chmod(dir, 0o755))
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	return dir
+}
+
+func TestMissingServerIsAFailureInCIAndNotRunElsewhere(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	if _, err := stores.RunRedis(t.Context(), nil); !errors.Is(err, stores.ErrNotInstalled) {
+		t.Skipf("there is a Redis beyond PATH: %v", err)
+	}
+	for _, c := range []struct{ ci, want string }{
+		{"", "skipped"}, {"false", "skipped"}, {"0", "skipped"}, {"true", "failed"}, {"1", "failed"},
+	} {
+		t.Setenv("CI", c.ci)
+		told := &verdict{TB: t}
+		var test sync.WaitGroup
+		test.Go(func() { stores.Redis(told, nil) })
+		test.Wait()
+		require.Equal(t, c.want, told.what, "CI=%q", c.ci)
+	}
+}
+
+// A verdict is a test that only notes how it is ended.
+type verdict struct {
+	testing.TB
+	what string
+}
+
+func (v *verdict) Skipf(string, ...any) { v.end("skipped") }
+func (v *verdict) Fatal(...any)         { v.end("failed") }
+
+func (v *verdict) end(how string) {
+	v.what = how
+	runtime.Goexit()
+}
