@@ -32,7 +32,7 @@ func (s *stage) target(name string, lasts time.Duration) (*contender, error) {
 	}
 	c.tell(fmt.Sprintf("%s %d %v", Keep, h.attempt, lasts+s.opts.Timeout/4))
 	s.journal.add(history.Event{
-		At: s.time.now(), Kind: history.Fault, Text: fmt.Sprintf("aimed at %s, which holds %s in attempt %d", h.contender, h.path, h.attempt),
+		At: s.time.Now(), Kind: history.Fault, Text: fmt.Sprintf("aimed at %s, which holds %s in attempt %d", h.contender, h.path, h.attempt),
 	})
 	return c, nil
 }
@@ -40,7 +40,7 @@ func (s *stage) target(name string, lasts time.Duration) (*contender, error) {
 // holder returns a contender that holds a lock, and has held it for longer than the short holds last: what is decided now
 // hits it while it still holds. Of several it is the one that began last; one that a fault is on already is left alone.
 func (s *stage) holder() (*contender, holding, error) {
-	now := s.time.now()
+	now := s.time.Now()
 	for _, h := range s.registers.holdings() {
 		if now-h.last > history.Instant(s.opts.Timeout/gapsIn) || now-h.since <= history.Instant(s.opts.Timeout/shortHolds) {
 			continue

@@ -15,6 +15,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/internal/history"
+	"github.com/lockkeeper/lockkeeper/torture/clock"
 )
 
 // An hour has time for at least 60 partitions and 60 pauses that hit a holder, and every second fault of these kinds is one.
@@ -78,7 +79,7 @@ func TestFaultIsAimedAtAContenderThatHoldsForLong(t *testing.T) {
 		_ = s.registers.write(history.Event{Contender: name, Path: path, Attempt: attempt}, fencing.Token(attempt))
 	}
 	holds := func(name, path string, attempt int) { // for longer than the short ones
-		for began := time.Now(); time.Since(began) <= long+long/2; sleep(time.Millisecond) {
+		for began := time.Now(); time.Since(began) <= long+long/2; clock.Sleep(time.Millisecond) {
 			writes(name, path, attempt)
 		}
 	}
@@ -104,7 +105,7 @@ func TestFaultIsAimedAtAContenderThatHoldsForLong(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1, c.number, "a fault is on the other already")
 
-	sleep(s.opts.Timeout / gapsIn * 2)
+	clock.Sleep(s.opts.Timeout / gapsIn * 2)
 	_, err = s.target(aimed, time.Second)
 	require.ErrorIs(t, err, errNoHolder, "holders write all the time")
 
@@ -139,7 +140,7 @@ func TestHolderKeepsItsHoldAsLongAsItIsTold(t *testing.T) {
 	// Both clients come to hold what they do not give back: nothing is released any more.
 	require.Eventually(t, func() bool {
 		before := len(says.events(t, history.Granted))
-		sleep(300 * time.Millisecond)
+		clock.Sleep(300 * time.Millisecond)
 		return before == len(says.events(t, history.Granted))
 	}, time.Minute, time.Millisecond)
 	require.Equal(t, len(says.events(t, history.Released))+2, len(says.events(t, history.Granted)))

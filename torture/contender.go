@@ -19,6 +19,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/internal/history"
+	"github.com/lockkeeper/lockkeeper/torture/clock"
 )
 
 // Play is the life of a contender that uses this library: the part is JSON, as PartVariable has it. It returns when it was
@@ -32,15 +33,15 @@ func PlayWith(library Library, part string, in io.Reader, out io.Writer) error {
 		return fmt.Errorf("contender: its part: %w", err)
 	}
 	pl := &player{
-		library: library, part: p, voice: &voice{name: p.Name, time: timescale{p.Began}, out: out, attempt: p.First},
+		library: library, part: p, voice: &voice{name: p.Name, time: clock.Scale{Began: p.Began}, out: out, attempt: p.First},
 		resting: map[string]time.Time{}, kept: map[int]time.Time{}, stop: make(chan struct{}),
 		waiting: map[string]map[*context.CancelCauseFunc]struct{}{},
 	}
 	ctx, abandon := context.WithCancel(context.Background())
 	defer abandon()
 	done := make(chan struct{})
-	var clock, acting sync.WaitGroup
-	clock.Go(func() { pl.voice.watchOwnClock(time.Duration(p.Timeout)/gapsIn, done) })
+	var watching, acting sync.WaitGroup
+	watching.Go(func() { pl.voice.watchOwnClock(time.Duration(p.Timeout)/gapsIn, done) })
 	for i := range max(p.Clients, 1) {
 		c := &actor{
 			player: pl, ctx: ctx, rand: rand.New(rand.NewPCG(p.Seed, uint64(i))),
@@ -64,7 +65,7 @@ func PlayWith(library Library, part string, in io.Reader, out io.Writer) error {
 	}()
 	acting.Wait()
 	close(done)
-	clock.Wait()
+	watching.Wait()
 	return nil
 }
 
@@ -348,7 +349,7 @@ func (a *actor) attempt(path string, drawn ask) (granted bool) {
 
 // granted tells of a grant, and has told when it ends; what is returned is closed then.
 func (a *actor) granted(by history.Event, got Hold) (token fencing.Token, told <-chan struct{}) {
-	at := a.voice.time.now()
+	at := a.voice.time.Now()
 	granted := got.Grant()
 	granted.Kind, granted.Attempt, granted.Path = history.Granted, by.Attempt, by.Path
 	if stated, ok := got.(interface{ Deadline() time.Time }); ok {
@@ -364,7 +365,7 @@ func (a *actor) granted(by history.Event, got Hold) (token fencing.Token, told <
 	go func() { // attempt waits for it
 		defer close(over)
 		<-got.Done()
-		at := a.voice.time.now()
+		at := a.voice.time.Now()
 		by.Kind, by.Cause = history.Told, got.Cause()
 		a.voice.sayAt(at, by)
 	}()
@@ -380,7 +381,7 @@ func (a *actor) work(by history.Event, got Hold, token fencing.Token, d time.Dur
 			return
 		default:
 		}
-		sleep(a.between(time.Millisecond, 5*time.Millisecond))
+		clock.Sleep(a.between(time.Millisecond, 5*time.Millisecond))
 		if _, err := a.pen.write(by.Path, a.part.Name, by.Attempt, token); err != nil {
 			// No fault touches the registers: from here on late writes are missed. Who is killed does not come to say it.
 			a.unwritten.Do(func() {

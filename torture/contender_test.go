@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/internal/history"
+	"github.com/lockkeeper/lockkeeper/torture/clock"
 )
 
 // A moody library fails until it is in the mood.
@@ -97,7 +98,7 @@ func (h *heard) events(t *testing.T, kind history.Kind) []history.Event {
 func plays(t *testing.T, library Library, register string) (says *heard, in *io.PipeWriter, over chan error) {
 	t.Helper()
 	part, err := json.Marshal(Part{
-		Name: "c1.1", Paths: []string{"/a", "/b"}, Timeout: history.Instant(4 * time.Second), Began: monotonic(), First: 1, Clients: 2,
+		Name: "c1.1", Paths: []string{"/a", "/b"}, Timeout: history.Instant(4 * time.Second), Began: clock.Start().Began, First: 1, Clients: 2,
 		Register: register,
 	})
 	require.NoError(t, err)
@@ -110,7 +111,7 @@ func plays(t *testing.T, library Library, register string) (says *heard, in *io.
 
 func registersOf(t *testing.T) *registers {
 	t.Helper()
-	r, err := newRegisters(timescale{monotonic()}, func(history.Event) {}, false)
+	r, err := newRegisters(clock.Start(), func(history.Event) {}, false)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, r.close()) })
 	return r
@@ -153,7 +154,7 @@ func TestContenderWhoseHarnessIsGoneEndsWithoutAFarewell(t *testing.T) {
 }
 
 func TestContenderThatCannotWriteToARegisterSaysSoOnce(t *testing.T) {
-	gone, err := newRegisters(timescale{monotonic()}, func(history.Event) {}, false)
+	gone, err := newRegisters(clock.Start(), func(history.Event) {}, false)
 	require.NoError(t, err)
 	require.NoError(t, gone.close())
 	library := &moody{}

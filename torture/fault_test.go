@@ -22,6 +22,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/docker"
 	"github.com/lockkeeper/lockkeeper/internal/history"
+	"github.com/lockkeeper/lockkeeper/torture/clock"
 )
 
 // A dummy is a server on which nothing has an effect, and that notes what was done to it.
@@ -91,7 +92,7 @@ func staged() (*stage, dummies) {
 	servers := dummies{{}, {}, {}}
 	return &stage{
 		opts: &Options{Timeout: 2 * time.Second, Servers: len(servers), Duration: time.Minute, Log: func(string, ...any) {}},
-		time: timescale{monotonic()}, result: &Result{Faults: map[string]FaultCount{}}, servers: servers,
+		time: clock.Start(), result: &Result{Faults: map[string]FaultCount{}}, servers: servers,
 	}, servers
 }
 

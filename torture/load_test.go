@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/internal/history"
+	"github.com/lockkeeper/lockkeeper/torture/clock"
 )
 
 // A queue library grants a path to one contender at a time, in any order, for as long as the holder likes.
@@ -83,7 +84,7 @@ func (h *queueHold) GiveUp(context.Context) error {
 func loaded(t *testing.T, waiters, holds int) (says *heard, in *io.PipeWriter, over chan error) {
 	t.Helper()
 	part, err := json.Marshal(Part{
-		Name: "c1.1", Paths: []string{"/a"}, Timeout: history.Instant(4 * time.Second), Began: monotonic(), First: 1, Clients: 1,
+		Name: "c1.1", Paths: []string{"/a"}, Timeout: history.Instant(4 * time.Second), Began: clock.Start().Began, First: 1, Clients: 1,
 		Register: registersOf(t).addr(), Waiters: waiters, Holds: holds, HoldsAt: "/holds/1",
 	})
 	require.NoError(t, err)

@@ -39,7 +39,7 @@ const faultBound = 30 * time.Second
 
 func (s *stage) fault(ctx context.Context, f Fault) {
 	note := func(format string, args ...any) {
-		s.journal.add(history.Event{At: s.time.now(), Kind: history.Fault, Text: fmt.Sprintf(format, args...)})
+		s.journal.add(history.Event{At: s.time.Now(), Kind: history.Fault, Text: fmt.Sprintf(format, args...)})
 	}
 	note("%v", f)
 	back, err := s.inject(ctx, f)
@@ -63,7 +63,7 @@ func (s *stage) fault(ctx context.Context, f Fault) {
 // inject tries for as long as the fault was to last: what it needs, a leader or a contender in line, may be missing for a
 // moment, and another fault may be on what it is to hit. On error nothing is broken.
 func (s *stage) inject(ctx context.Context, f Fault) (heal, error) {
-	for giveUp := s.time.now() + history.Instant(f.For); ; {
+	for giveUp := s.time.Now() + history.Instant(f.For); ; {
 		var back heal
 		err := seenThrough(ctx, func(ctx context.Context) (err error) {
 			back, err = kinds[f.Kind].inject(ctx, s, f.Args, f.For)
@@ -76,10 +76,10 @@ func (s *stage) inject(ctx context.Context, f Fault) (heal, error) {
 			// Half of it may be done: the links refused and the server not cut, or a kill that was only late.
 			_ = s.takeBack(ctx, f, back) // it is not done in any case
 		}
-		if errors.Is(err, docker.ErrUnsupported) || s.time.now() > giveUp {
+		if errors.Is(err, docker.ErrUnsupported) || s.time.Now() > giveUp {
 			return nil, err
 		}
-		if s.until(ctx, time.Duration(s.time.now())+100*time.Millisecond) != nil {
+		if s.until(ctx, time.Duration(s.time.Now())+100*time.Millisecond) != nil {
 			return nil, err
 		}
 	}
@@ -108,15 +108,15 @@ func seenThrough(ctx context.Context, f func(context.Context) error) error {
 
 // planted looks whether the counter of the counted path was planted near its end.
 func (s *stage) planted(ctx context.Context) error {
-	for giveUp := s.time.now() + history.Instant(faultBound); ; {
+	for giveUp := s.time.Now() + history.Instant(faultBound); ; {
 		next, err := s.operator.counter(ctx, countedPath)
 		if err == nil && next < counterPlanted {
 			return fmt.Errorf("the next node at %s gets the number %d: it was to be %d at least", countedPath, next, counterPlanted)
 		}
-		if err == nil || errors.Is(err, docker.ErrUnsupported) || s.time.now() > giveUp {
+		if err == nil || errors.Is(err, docker.ErrUnsupported) || s.time.Now() > giveUp {
 			return err
 		}
-		if s.until(ctx, time.Duration(s.time.now())+100*time.Millisecond) != nil {
+		if s.until(ctx, time.Duration(s.time.Now())+100*time.Millisecond) != nil {
 			return err
 		}
 	}

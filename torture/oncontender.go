@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/docker"
 	"github.com/lockkeeper/lockkeeper/internal/history"
+	"github.com/lockkeeper/lockkeeper/torture/clock"
 )
 
 func killContender(_ context.Context, s *stage, args []string, lasts time.Duration) (heal, error) {
@@ -113,7 +114,7 @@ func cutContender(_ context.Context, s *stage, args []string, lasts time.Duratio
 		return back, err
 	}
 	note := func(kind history.Kind) {
-		s.journal.add(history.Event{At: s.time.now(), Kind: kind, Contender: name, Text: args[1]})
+		s.journal.add(history.Event{At: s.time.Now(), Kind: kind, Contender: name, Text: args[1]})
 	}
 	note(history.Partitioned)
 	return func(ctx context.Context) error {
@@ -156,7 +157,7 @@ func loseReply(_ context.Context, s *stage, args []string, _ time.Duration) (hea
 				default:
 				}
 			}
-			sleep(beat)
+			clock.Sleep(beat)
 		}
 		return errors.Join(err, fmt.Errorf("no answer to a %s came by: %w", args[1], errMissed))
 	}, nil

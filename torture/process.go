@@ -82,7 +82,7 @@ func (c *contender) start() error {
 	}
 	lives := int(s.lives.Add(1))
 	part, err := json.Marshal(Part{
-		Name: l.name, Servers: servers, Paths: s.opts.paths(), Timeout: history.Instant(s.opts.Timeout), Began: s.time.began,
+		Name: l.name, Servers: servers, Paths: s.opts.paths(), Timeout: history.Instant(s.opts.Timeout), Began: s.time.Began,
 		First: lives*million + 1, Clients: c.clients, Register: s.registers.addr(), Seed: s.opts.Seed*1000 + uint64(lives), Harness: os.Getpid(),
 		Tokenless: s.opts.tokenless(), Visit: c.visitor,
 		Waiters: c.waiters, Holds: c.holds, HoldsAt: holdsAt(c.number),
@@ -112,7 +112,7 @@ func (c *contender) start() error {
 		started <- err
 		if err == nil {
 			c.hear(l, out)
-			at := s.time.now()
+			at := s.time.Now()
 			c.buried(l, at, l.cmd.Wait())
 			close(l.ended)
 		}
@@ -207,7 +207,7 @@ func (c *contender) kill() {
 		return // it never began
 	}
 	l.mu.Lock()
-	at := c.stage.time.now()
+	at := c.stage.time.Now()
 	l.killed = &at
 	l.mu.Unlock()
 	_ = l.cmd.Process.Kill() // it may have ended by itself, which buried finds out

@@ -16,13 +16,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/internal/history"
+	"github.com/lockkeeper/lockkeeper/torture/clock"
 )
 
 // played is a contender whose part a shell plays.
 func played(t *testing.T, script string) *contender {
 	t.Helper()
 	s := &stage{
-		opts: &Options{Contender: []string{"sh", "-c", script}, Timeout: 4 * time.Second}, time: timescale{monotonic()},
+		opts: &Options{Contender: []string{"sh", "-c", script}, Timeout: 4 * time.Second}, time: clock.Start(),
 		result: &Result{},
 	}
 	var err error
@@ -57,11 +58,11 @@ func TestContenderThatPanicsIsAmissThoughItIsKilledThen(t *testing.T) {
 	} {
 		c := played(t, script)
 		for !isOver(c) {
-			sleep(time.Millisecond)
+			clock.Sleep(time.Millisecond)
 		}
-		sleep(500 * time.Millisecond)
+		clock.Sleep(500 * time.Millisecond)
 		c.kill()
-		ended := c.stage.time.now()
+		ended := c.stage.time.Now()
 		require.Len(t, c.stage.result.Amiss, 1, script)
 		require.Contains(t, c.stage.result.Amiss[0], "c1.1 ended by itself at ")
 		require.Contains(t, c.stage.result.Amiss[0], "exit status 2; it said:\n\tpanic: boom")
@@ -92,7 +93,7 @@ func TestEndThatNobodyBroughtAboutIsAmissInEveryLife(t *testing.T) {
 
 func TestKilledContenderIsDeadFromBeforeTheKillOnAndNotBeforeItsLastWord(t *testing.T) {
 	silent := played(t, "exec sleep 60")
-	before := silent.stage.time.now()
+	before := silent.stage.time.Now()
 	silent.kill()
 	died := crashes(&silent.stage.journal)
 	require.Len(t, died, 1)
@@ -101,17 +102,17 @@ func TestKilledContenderIsDeadFromBeforeTheKillOnAndNotBeforeItsLastWord(t *test
 
 	// It takes a while until we hear that it is gone: somebody else has its output, too.
 	slow := played(t, "sleep 2 & exec sleep 60")
-	sleep(100 * time.Millisecond) // until it has
-	before = slow.stage.time.now()
+	clock.Sleep(100 * time.Millisecond) // until it has
+	before = slow.stage.time.Now()
 	slow.kill()
-	require.Greater(t, slow.stage.time.now()-before, history.Instant(time.Second))
+	require.Greater(t, slow.stage.time.Now()-before, history.Instant(time.Second))
 	died = crashes(&slow.stage.journal)
 	require.Len(t, died, 1)
 	require.Less(t, died[0]-before, history.Instant(500*time.Millisecond), "what was due in the meantime was due from a dead one")
 
 	talks := played(t, `echo '{"at":"1h","kind":"asked","contender":"c1.1","attempt":1,"path":"/l"}'; exec sleep 60`)
 	for talks.stage.journal.owed("c1.1") == silent.stage.journal.owed("c1.1") {
-		sleep(time.Millisecond)
+		clock.Sleep(time.Millisecond)
 	}
 	talks.kill()
 	require.Equal(t, []history.Instant{history.Instant(time.Hour)}, crashes(&talks.stage.journal))
@@ -136,7 +137,7 @@ func TestWhoIsNotGrantedAnythingInTheEndIsTold(t *testing.T) {
 	c := played(t, `read word; echo '{"at":"7s","kind":"asked","contender":"c1.1","attempt":1,"path":"/l"}'; exec sleep 60`)
 	c.tell(Stop)
 	for c.stage.journal.owed("c1.1") == new(journal).owed("c1.1") {
-		sleep(time.Millisecond)
+		clock.Sleep(time.Millisecond)
 	}
 	c.stop(t.Context(), 10*time.Millisecond)
 	require.Equal(t, []string{

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/internal/history"
+	"github.com/lockkeeper/lockkeeper/torture/clock"
 )
 
 // registers are the resources behind the locks: for each path one that checks tokens, and a bare one that takes
@@ -24,7 +25,7 @@ import (
 type registers struct {
 	listener net.Listener
 	note     func(history.Event)
-	time     timescale
+	time     clock.Scale
 	bare     bool // there are no tokens that one of them could check
 	serving  sync.WaitGroup
 
@@ -61,7 +62,7 @@ type noted struct {
 	accepted bool
 }
 
-func newRegisters(time timescale, note func(history.Event), bare bool) (*registers, error) {
+func newRegisters(time clock.Scale, note func(history.Event), bare bool) (*registers, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("registers: %w", err)
@@ -148,7 +149,7 @@ func (r *registers) write(by history.Event, token fencing.Token) error {
 	case err != nil:
 		r.count.Wronged++
 	}
-	by.At, by.Kind, by.Token = r.time.now(), history.Wrote, history.ID(token)
+	by.At, by.Kind, by.Token = r.time.Now(), history.Wrote, history.ID(token)
 	if !stale {
 		b.holdsNow(by)
 	}

@@ -16,11 +16,12 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/internal/history"
+	"github.com/lockkeeper/lockkeeper/torture/clock"
 )
 
 func TestStaleWriteIsRefusedByTheFencedRegisterAndCounted(t *testing.T) {
 	var j journal
-	r, err := newRegisters(timescale{monotonic()}, j.add, false)
+	r, err := newRegisters(clock.Start(), j.add, false)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, r.close()) }()
 	older, newer := &pen{addr: r.addr()}, &pen{addr: r.addr()}
@@ -68,7 +69,7 @@ func TestStaleWriteIsRefusedByTheFencedRegisterAndCounted(t *testing.T) {
 
 func TestLateWriterIsCountedOnceAndRegistersWithoutTokensRefuseNothing(t *testing.T) {
 	var j journal
-	r, err := newRegisters(timescale{monotonic()}, j.add, true)
+	r, err := newRegisters(clock.Start(), j.add, true)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, r.close()) }()
 	p := &pen{addr: r.addr()}
@@ -87,7 +88,7 @@ func TestLateWriterIsCountedOnceAndRegistersWithoutTokensRefuseNothing(t *testin
 
 func TestClockThreadTellsWhenItCouldNotLook(t *testing.T) {
 	var out bytes.Buffer
-	v := &voice{name: "c", time: timescale{monotonic()}, out: &out}
+	v := &voice{name: "c", time: clock.Start(), out: &out}
 	done := make(chan struct{})
 	var running sync.WaitGroup
 	running.Go(func() { v.watchOwnClock(time.Nanosecond, done) }) // every tick is a gap then
@@ -112,10 +113,10 @@ func TestClockThreadTellsWhenItCouldNotLook(t *testing.T) {
 }
 
 func TestClocksTurnAWallInstantIntoOneOfTheRun(t *testing.T) {
-	s := &stage{time: timescale{monotonic()}}
+	s := &stage{time: clock.Start()}
 	s.clocks.read(s.time)
-	before := s.time.now()
+	before := s.time.Now()
 	wall := time.Now().Round(0)
-	after := s.time.now()
+	after := s.time.Now()
 	require.WithinRange(t, time.Unix(0, int64(s.clocks.at(wall))), time.Unix(0, int64(before)-1e6), time.Unix(0, int64(after)+1e6))
 }

@@ -19,12 +19,13 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/docker"
 	"github.com/lockkeeper/lockkeeper/internal/history"
+	"github.com/lockkeeper/lockkeeper/torture/clock"
 )
 
 // A stage is a run.
 type stage struct {
 	opts   *Options
-	time   timescale
+	time   clock.Scale
 	clocks clocks
 	result *Result
 
@@ -86,7 +87,7 @@ func Run(ctx context.Context, opts *Options) (_ *Result, err error) {
 	if opts.Plan == nil {
 		opts.Plan = Draw(opts)
 	}
-	s := &stage{opts: opts, time: timescale{monotonic()}, result: newResult(opts)}
+	s := &stage{opts: opts, time: clock.Start(), result: newResult(opts)}
 	s.clocks.read(s.time)
 	if err := s.start(ctx); err != nil {
 		return nil, fmt.Errorf("torture: %w", err)
@@ -116,7 +117,7 @@ func (s *stage) start(ctx context.Context) (err error) {
 	}
 	s.result.On = s.servers.About()
 	// From here on it is the run's time.
-	s.time = timescale{monotonic()}
+	s.time = clock.Start()
 	s.clocks = clocks{}
 	s.clocks.read(s.time)
 	s.journal.add(history.Event{
@@ -258,7 +259,7 @@ func (s *stage) dismiss(ctx context.Context) error {
 
 // end closes the history. The clocks are read once more: it is the last reading by which the servers' logs are dated.
 func (s *stage) end(context.Context) error {
-	s.journal.add(history.Event{At: s.time.now(), Kind: history.End})
+	s.journal.add(history.Event{At: s.time.Now(), Kind: history.End})
 	s.clocks.read(s.time)
 	return nil
 }
@@ -297,7 +298,7 @@ func (s *stage) keepLogs(ctx context.Context) error {
 // until waits until that long after the beginning.
 func (s *stage) until(ctx context.Context, at time.Duration) error {
 	select {
-	case <-time.After(at - time.Duration(s.time.now())):
+	case <-time.After(at - time.Duration(s.time.Now())):
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -326,15 +327,15 @@ func (s *stage) recover(ctx context.Context) error {
 // clear waits until no node of a contender is left, but not for longer than those of contenders that were killed, or whose
 // client could not be told, may stay.
 func (s *stage) clear(ctx context.Context) error {
-	for giveUp := s.time.now() + history.Instant(3*s.opts.Timeout); ; {
+	for giveUp := s.time.Now() + history.Instant(3*s.opts.Timeout); ; {
 		left, err := s.operator.left(ctx, s.opts.paths())
-		if err != nil && s.time.now() > giveUp+history.Instant(time.Minute) {
+		if err != nil && s.time.Now() > giveUp+history.Instant(time.Minute) {
 			return err
 		}
-		if err == nil && (len(left) == 0 || s.time.now() > giveUp) {
+		if err == nil && (len(left) == 0 || s.time.Now() > giveUp) {
 			return nil
 		}
-		if err := s.until(ctx, time.Duration(s.time.now())+200*time.Millisecond); err != nil {
+		if err := s.until(ctx, time.Duration(s.time.Now())+200*time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -343,18 +344,18 @@ func (s *stage) clear(ctx context.Context) error {
 // agree looks whether all servers have the same nodes, as they must. Parents are reaped meanwhile, so it looks again for a
 // while.
 func (s *stage) agree(ctx context.Context) error {
-	for giveUp := s.time.now() + history.Instant(2*s.opts.Timeout); ; {
+	for giveUp := s.time.Now() + history.Instant(2*s.opts.Timeout); ; {
 		differ, err := s.operator.differ(ctx, s.opts.paths())
 		if err == nil && differ == "" {
 			return nil
 		}
-		if s.time.now() > giveUp {
+		if s.time.Now() > giveUp {
 			if err == nil {
 				s.amiss("the servers differ from each other, which is their own fault, and nothing can be relied upon then: %s", differ)
 			}
 			return err
 		}
-		if err := s.until(ctx, time.Duration(s.time.now())+200*time.Millisecond); err != nil {
+		if err := s.until(ctx, time.Duration(s.time.Now())+200*time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -393,7 +394,7 @@ func (s *stage) progress(ctx context.Context) {
 		s.mu.Unlock()
 		w := s.registers.counts()
 		s.opts.Log("%v of %v: %d grants, %d faults, %d writes, %d of them late, %d refused; %d amiss",
-			time.Duration(s.time.now()).Round(time.Second), s.opts.Duration, s.journal.granted(), faults, w.All, w.Stale,
+			time.Duration(s.time.Now()).Round(time.Second), s.opts.Duration, s.journal.granted(), faults, w.All, w.Stale,
 			w.Refused, amiss)
 	}
 }

@@ -28,7 +28,7 @@ func (s *stage) visit(ctx context.Context) error {
 		}
 		c.proxies = append(c.proxies, p)
 	}
-	began := s.time.now()
+	began := s.time.Now()
 	if err := c.start(); err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func (s *stage) visit(ctx context.Context) error {
 	case <-l.ended: // how, was told then
 	case <-time.After(visitBound*s.opts.Timeout + 10*time.Second):
 		s.amiss("not all paths could be had %v after everybody had stopped: something is left behind: %s",
-			time.Duration(s.time.now()-began).Round(time.Millisecond), s.journal.owed(l.name))
+			time.Duration(s.time.Now()-began).Round(time.Millisecond), s.journal.owed(l.name))
 		c.kill()
 	case <-ctx.Done():
 		return context.Cause(ctx)

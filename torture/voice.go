@@ -12,13 +12,14 @@ import (
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/internal/history"
+	"github.com/lockkeeper/lockkeeper/torture/clock"
 )
 
 // A voice is how a contender tells what it sees: an event a line, each written before the call returns. What was said
 // before a kill -9 is heard.
 type voice struct {
 	name string
-	time timescale
+	time clock.Scale
 
 	mu      sync.Mutex // guards what follows, and whose line it is
 	out     io.Writer
@@ -26,7 +27,7 @@ type voice struct {
 }
 
 // say tells that an event happens now.
-func (v *voice) say(e history.Event) { v.sayAt(v.time.now(), e) }
+func (v *voice) say(e history.Event) { v.sayAt(v.time.Now(), e) }
 
 func (v *voice) sayAt(at history.Instant, e history.Event) {
 	e.At, e.Contender = at, v.name
@@ -56,9 +57,9 @@ const beat = 5 * time.Millisecond
 func (v *voice) watchOwnClock(gap time.Duration, done <-chan struct{}) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	for last := v.time.now(); ; {
-		sleep(beat)
-		now := v.time.now()
+	for last := v.time.Now(); ; {
+		clock.Sleep(beat)
+		now := v.time.Now()
 		if time.Duration(now-last) > gap {
 			v.sayAt(last, history.Event{Kind: history.Paused})
 			v.sayAt(now, history.Event{Kind: history.Woke})
