@@ -5,13 +5,13 @@
 package torture
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/internal/history"
+	"github.com/lockkeeper/lockkeeper/torture/register"
 )
 
 // aimed stands for a contender in a plan: the one that holds a lock when the fault is injected.
@@ -30,55 +30,28 @@ func (s *stage) target(name string, lasts time.Duration) (*contender, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.tell(fmt.Sprintf("%s %d %v", Keep, h.attempt, lasts+s.opts.Timeout/4))
+	c.tell(fmt.Sprintf("%s %d %v", Keep, h.Attempt, lasts+s.opts.Timeout/4))
 	s.journal.add(history.Event{
-		At: s.time.Now(), Kind: history.Fault, Text: fmt.Sprintf("aimed at %s, which holds %s in attempt %d", h.contender, h.path, h.attempt),
+		At: s.time.Now(), Kind: history.Fault, Text: fmt.Sprintf("aimed at %s, which holds %s in attempt %d", h.Contender, h.Path, h.Attempt),
 	})
 	return c, nil
 }
 
 // holder returns a contender that holds a lock, and has held it for longer than the short holds last: what is decided now
 // hits it while it still holds. Of several it is the one that began last; one that a fault is on already is left alone.
-func (s *stage) holder() (*contender, holding, error) {
+func (s *stage) holder() (*contender, register.Holding, error) {
 	now := s.time.Now()
-	for _, h := range s.registers.holdings() {
-		if now-h.last > history.Instant(s.opts.Timeout/gapsIn) || now-h.since <= history.Instant(s.opts.Timeout/shortHolds) {
+	for _, h := range s.registers.Holdings() {
+		if now-h.Last > history.Instant(s.opts.Timeout/gapsIn) || now-h.Since <= history.Instant(s.opts.Timeout/shortHolds) {
 			continue
 		}
 		for _, c := range s.contenders {
-			if c.current().name == h.contender && !s.hospital.isKept(c.body()) && !s.hospital.isKept(c.links()) {
+			if c.current().name == h.Contender && !s.hospital.isKept(c.body()) && !s.hospital.isKept(c.links()) {
 				return c, h, nil
 			}
 		}
 	}
-	return nil, holding{}, errNoHolder
-}
-
-// A holding is a hold as the registers see it.
-type holding struct {
-	path, contender string
-	attempt         int
-	since, last     history.Instant // of its writes
-}
-
-// holdings are the newest holds of all paths, those that began last first.
-func (r *registers) holdings() []holding {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var all []holding
-	for _, b := range r.books {
-		all = append(all, b.holding)
-	}
-	slices.SortFunc(all, func(a, b holding) int { return cmp.Compare(b.since, a.since) })
-	return all
-}
-
-// holdsNow notes a write of the newest grant of a path.
-func (b *book) holdsNow(by history.Event) {
-	if b.holding.attempt != by.Attempt {
-		b.holding = holding{path: by.Path, contender: by.Contender, attempt: by.Attempt, since: by.At}
-	}
-	b.holding.last = by.At
+	return nil, register.Holding{}, errNoHolder
 }
 
 // A volley is a group of faults that hit holders at the same time, while nothing else is broken, and the quiet time after it

@@ -16,6 +16,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/internal/history"
 	"github.com/lockkeeper/lockkeeper/torture/clock"
+	"github.com/lockkeeper/lockkeeper/torture/register"
 )
 
 // An hour has time for at least 60 partitions and 60 pauses that hit a holder, and every second fault of these kinds is one.
@@ -69,21 +70,23 @@ func TestHoldersAreHitWhileNothingElseIsBrokenAndPathsRecoverAfterwards(t *testi
 
 func TestFaultIsAimedAtAContenderThatHoldsForLong(t *testing.T) {
 	s, _ := staged()
-	s.registers = registersOf(t)
-	s.registers.time = s.time
+	var err error
+	s.registers, err = register.New(s.time, func(history.Event) {}, false)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.registers.Close()) })
 	for n := range 3 {
 		s.contenders = append(s.contenders, &contender{stage: s, number: n + 1, life: &life{name: fmt.Sprintf("c%d.1", n+1), in: discard{}}})
 	}
 	long := s.opts.Timeout / shortHolds
 	writes := func(name, path string, attempt int) {
-		_ = s.registers.write(history.Event{Contender: name, Path: path, Attempt: attempt}, fencing.Token(attempt))
+		_ = s.registers.Write(history.Event{Contender: name, Path: path, Attempt: attempt}, fencing.Token(attempt))
 	}
 	holds := func(name, path string, attempt int) { // for longer than the short ones
 		for began := time.Now(); time.Since(began) <= long+long/2; clock.Sleep(time.Millisecond) {
 			writes(name, path, attempt)
 		}
 	}
-	_, err := s.target(aimed, time.Second)
+	_, err = s.target(aimed, time.Second)
 	require.ErrorIs(t, err, errNoHolder)
 	writes("c1.1", "/a", 1)
 	_, err = s.target(aimed, time.Second)
@@ -123,11 +126,11 @@ func TestHolderKeepsItsHoldAsLongAsItIsTold(t *testing.T) {
 	library := &moody{}
 	library.mood.Store(true)
 	r := registersOf(t)
-	says, in, over := plays(t, library, r.addr())
-	var held holding
+	says, in, over := plays(t, library, r.Addr())
+	var held register.Holding
 	require.Eventually(t, func() bool {
-		for _, held = range r.holdings() {
-			if held.contender != "" {
+		for _, held = range r.Holdings() {
+			if held.Contender != "" {
 				return true
 			}
 		}

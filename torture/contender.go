@@ -20,6 +20,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/internal/history"
 	"github.com/lockkeeper/lockkeeper/torture/clock"
+	"github.com/lockkeeper/lockkeeper/torture/register"
 )
 
 // Play is the life of a contender that uses this library: the part is JSON, as PartVariable has it. It returns when it was
@@ -45,7 +46,7 @@ func PlayWith(library Library, part string, in io.Reader, out io.Writer) error {
 	for i := range max(p.Clients, 1) {
 		c := &actor{
 			player: pl, ctx: ctx, rand: rand.New(rand.NewPCG(p.Seed, uint64(i))),
-			pen: &pen{addr: p.Register},
+			pen: &register.Client{Addr: p.Register},
 		}
 		acting.Go(c.act)
 	}
@@ -170,7 +171,7 @@ type actor struct {
 	ctx    context.Context
 	asking context.Context // of calls that acquire; nil: ctx
 	rand   *rand.Rand
-	pen    *pen
+	pen    *register.Client
 	client Client
 }
 
@@ -179,7 +180,7 @@ func (a *actor) act() {
 		if a.client != nil {
 			a.client.Close()
 		}
-		_ = a.pen.close() // nothing is written any more
+		_ = a.pen.Close() // nothing is written any more
 	}()
 	if a.part.Visit {
 		a.visit()
@@ -382,7 +383,7 @@ func (a *actor) work(by history.Event, got Hold, token fencing.Token, d time.Dur
 		default:
 		}
 		clock.Sleep(a.between(time.Millisecond, 5*time.Millisecond))
-		if _, err := a.pen.write(by.Path, a.part.Name, by.Attempt, token); err != nil {
+		if _, err := a.pen.Write(by.Path, a.part.Name, by.Attempt, token); err != nil {
 			// No fault touches the registers: from here on late writes are missed. Who is killed does not come to say it.
 			a.unwritten.Do(func() {
 				a.voice.say(history.Event{Kind: history.Note, Text: fmt.Sprintf("writing to the registers of %s: %v", by.Path, err)})

@@ -19,6 +19,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/internal/history"
 	"github.com/lockkeeper/lockkeeper/torture/clock"
+	"github.com/lockkeeper/lockkeeper/torture/register"
 )
 
 // A moody library fails until it is in the mood.
@@ -109,18 +110,18 @@ func plays(t *testing.T, library Library, register string) (says *heard, in *io.
 	return says, in, over
 }
 
-func registersOf(t *testing.T) *registers {
+func registersOf(t *testing.T) *register.Registers {
 	t.Helper()
-	r, err := newRegisters(clock.Start(), func(history.Event) {}, false)
+	r, err := register.New(clock.Start(), func(history.Event) {}, false)
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, r.close()) })
+	t.Cleanup(func() { require.NoError(t, r.Close()) })
 	return r
 }
 
 func TestEveryClientIsGrantedSomethingOnceMoreBeforeItEnds(t *testing.T) {
 	for _, broken := range []bool{false, true} {
 		library := &moody{failed: make(chan struct{}), broken: broken}
-		says, in, over := plays(t, library, registersOf(t).addr())
+		says, in, over := plays(t, library, registersOf(t).Addr())
 		<-library.failed
 		_, err := io.WriteString(in, Stop+"\n")
 		require.NoError(t, err)
@@ -146,7 +147,7 @@ func TestEveryClientIsGrantedSomethingOnceMoreBeforeItEnds(t *testing.T) {
 
 func TestContenderWhoseHarnessIsGoneEndsWithoutAFarewell(t *testing.T) {
 	library := &moody{failed: make(chan struct{})}
-	says, in, over := plays(t, library, registersOf(t).addr())
+	says, in, over := plays(t, library, registersOf(t).Addr())
 	<-library.failed
 	require.NoError(t, in.Close())
 	require.NoError(t, <-over)
@@ -154,12 +155,12 @@ func TestContenderWhoseHarnessIsGoneEndsWithoutAFarewell(t *testing.T) {
 }
 
 func TestContenderThatCannotWriteToARegisterSaysSoOnce(t *testing.T) {
-	gone, err := newRegisters(clock.Start(), func(history.Event) {}, false)
+	gone, err := register.New(clock.Start(), func(history.Event) {}, false)
 	require.NoError(t, err)
-	require.NoError(t, gone.close())
+	require.NoError(t, gone.Close())
 	library := &moody{}
 	library.mood.Store(true)
-	says, in, over := plays(t, library, gone.addr())
+	says, in, over := plays(t, library, gone.Addr())
 	require.Eventually(t, func() bool { return len(says.events(t, history.Granted)) > 4 }, time.Minute, time.Millisecond)
 	_, err = io.WriteString(in, Stop+"\n")
 	require.NoError(t, err)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/internal/history"
+	"github.com/lockkeeper/lockkeeper/torture/register"
 )
 
 // holdsRoot is the node above the locks that a process holds beside those that all contend for.
@@ -47,11 +48,11 @@ func (l *load) run(running context.Context) {
 	start := func(n int, run func(a *actor)) {
 		a := &actor{
 			player: l.player, ctx: running, asking: l.ctx, client: first.client,
-			rand: rand.New(rand.NewPCG(l.part.Seed, uint64(1<<33+n))), pen: &pen{addr: l.part.Register},
+			rand: rand.New(rand.NewPCG(l.part.Seed, uint64(1<<33+n))), pen: &register.Client{Addr: l.part.Register},
 		}
 		all.Go(func() {
 			run(a)
-			_ = a.pen.close() // nothing is written any more
+			_ = a.pen.Close() // nothing is written any more
 		})
 	}
 	n := 0

@@ -85,7 +85,7 @@ func loaded(t *testing.T, waiters, holds int) (says *heard, in *io.PipeWriter, o
 	t.Helper()
 	part, err := json.Marshal(Part{
 		Name: "c1.1", Paths: []string{"/a"}, Timeout: history.Instant(4 * time.Second), Began: clock.Start().Began, First: 1, Clients: 1,
-		Register: registersOf(t).addr(), Waiters: waiters, Holds: holds, HoldsAt: "/holds/1",
+		Register: registersOf(t).Addr(), Waiters: waiters, Holds: holds, HoldsAt: "/holds/1",
 	})
 	require.NoError(t, err)
 	words, in := io.Pipe()

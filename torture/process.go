@@ -83,7 +83,7 @@ func (c *contender) start() error {
 	lives := int(s.lives.Add(1))
 	part, err := json.Marshal(Part{
 		Name: l.name, Servers: servers, Paths: s.opts.paths(), Timeout: history.Instant(s.opts.Timeout), Began: s.time.Began,
-		First: lives*million + 1, Clients: c.clients, Register: s.registers.addr(), Seed: s.opts.Seed*1000 + uint64(lives), Harness: os.Getpid(),
+		First: lives*million + 1, Clients: c.clients, Register: s.registers.Addr(), Seed: s.opts.Seed*1000 + uint64(lives), Harness: os.Getpid(),
 		Tokenless: s.opts.tokenless(), Visit: c.visitor,
 		Waiters: c.waiters, Holds: c.holds, HoldsAt: holdsAt(c.number),
 	})

@@ -17,6 +17,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/internal/history"
 	"github.com/lockkeeper/lockkeeper/torture/clock"
+	"github.com/lockkeeper/lockkeeper/torture/register"
 )
 
 // played is a contender whose part a shell plays.
@@ -27,7 +28,7 @@ func played(t *testing.T, script string) *contender {
 		result: &Result{},
 	}
 	var err error
-	s.registers, err = newRegisters(s.time, s.journal.add, false)
+	s.registers, err = register.New(s.time, s.journal.add, false)
 	require.NoError(t, err)
 	c := &contender{stage: s, number: 1, clients: 1}
 	s.contenders = []*contender{c}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/internal/check"
 	"github.com/lockkeeper/lockkeeper/internal/history"
+	"github.com/lockkeeper/lockkeeper/torture/register"
 )
 
 // Schema names the shape of a Result in JSON. It changes when a field changes its meaning.
@@ -54,7 +55,7 @@ type Result struct {
 
 	Faults  map[string]FaultCount `json:"faults"`
 	Numbers check.Numbers         `json:"numbers"`
-	Writes  Writes                `json:"writes"`
+	Writes  register.Writes       `json:"writes"`
 
 	Transactions int   `json:"transactions"`      // that the ensemble carried out
 	Uncommitted  int   `json:"uncommitted"`       // that a server had logged, and no majority
@@ -158,7 +159,7 @@ const worth = 20
 func (s *stage) judge() {
 	r := s.result
 	r.History = s.journal.told()
-	r.Writes = s.registers.counts()
+	r.Writes = s.registers.Counts()
 	r.Duration = history.Instant(time.Duration(r.History[len(r.History)-1].At).Truncate(time.Second))
 	r.judge()
 }

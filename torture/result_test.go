@@ -16,6 +16,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/internal/check"
 	"github.com/lockkeeper/lockkeeper/internal/history"
+	"github.com/lockkeeper/lockkeeper/torture/register"
 )
 
 // good is a run of which nothing bad can be said, and that tested every promise.
@@ -68,7 +69,7 @@ func untested(t *testing.T) *Result {
 	require.NoError(t, err)
 	return &Result{
 		Token: "czxid", ZooKeeper: "3.8.0", History: events, Findings: []Finding{}, Amiss: []string{},
-		Faults: map[string]FaultCount{"kill-server": {Injected: 1}}, Writes: Writes{All: 100, Stale: 2, Refused: 2, Accepted: 2, Holders: 1},
+		Faults: map[string]FaultCount{"kill-server": {Injected: 1}}, Writes: register.Writes{All: 100, Stale: 2, Refused: 2, Accepted: 2, Holders: 1},
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/docker"
 	"github.com/lockkeeper/lockkeeper/internal/history"
 	"github.com/lockkeeper/lockkeeper/torture/clock"
+	"github.com/lockkeeper/lockkeeper/torture/register"
 )
 
 // A stage is a run.
@@ -32,7 +33,7 @@ type stage struct {
 	servers    Servers
 	ensemble   *docker.Ensemble // the servers, if they are ZooKeeper's; else nil
 	operator   *operator        // nil without an ensemble
-	registers  *registers
+	registers  *register.Registers
 	contenders []*contender
 	journal    journal
 	hospital   hospital
@@ -126,7 +127,7 @@ func (s *stage) start(ctx context.Context) (err error) {
 		Text: fmt.Sprintf("%d servers, %d contenders with %d clients each, seed %d", len(s.servers.All()), s.opts.Contenders,
 			s.opts.Clients, s.opts.Seed),
 	})
-	if s.registers, err = newRegisters(s.time, s.journal.add, s.opts.tokenless()); err != nil {
+	if s.registers, err = register.New(s.time, s.journal.add, s.opts.tokenless()); err != nil {
 		return err
 	}
 	for i := range s.opts.Contenders {
@@ -194,7 +195,7 @@ func (s *stage) strike() error {
 		}
 	}
 	if s.registers != nil {
-		errs = append(errs, s.registers.close())
+		errs = append(errs, s.registers.Close())
 	}
 	if s.servers != nil {
 		errs = append(errs, s.servers.Close())
@@ -392,7 +393,7 @@ func (s *stage) progress(ctx context.Context) {
 		}
 		amiss := len(s.result.Amiss)
 		s.mu.Unlock()
-		w := s.registers.counts()
+		w := s.registers.Counts()
 		s.opts.Log("%v of %v: %d grants, %d faults, %d writes, %d of them late, %d refused; %d amiss",
 			time.Duration(s.time.Now()).Round(time.Second), s.opts.Duration, s.journal.granted(), faults, w.All, w.Stale,
 			w.Refused, amiss)

@@ -2,7 +2,13 @@
 
 //go:build unix
 
-package torture
+// Package register has the resources behind the locks of a torture: for each path a register that checks tokens and a bare one
+// that accepts every write. They run in the harness's process, so that no fault touches them; [Client] writes to them from
+// a worker process.
+//
+// A writer sends "PATH CONTENDER ATTEMPT TOKEN\n", for both registers of the path, and is answered "accepted\n" or
+// "refused\n" by the one that checks.
+package register
 
 import (
 	"bufio"
@@ -16,13 +22,8 @@ import (
 	"github.com/lockkeeper/lockkeeper/torture/clock"
 )
 
-// registers are the resources behind the locks: for each path one that checks tokens, and a bare one that takes
-// everything. They stand in the harness's process, so that no fault touches them, and note what they decided at the
-// instant at which they did.
-//
-// A writer sends "PATH CONTENDER ATTEMPT TOKEN\n", for both registers of the path, and is answered "accepted\n" or
-// "refused\n" by the one that checks.
-type registers struct {
+// Registers serve the two registers of each path, and note what they decide at the instant at which they do.
+type Registers struct {
 	listener net.Listener
 	note     func(history.Event)
 	time     clock.Scale
@@ -54,7 +55,7 @@ type book struct {
 	last   map[bool]noted // by whether the register is fenced
 	late   map[int]bool   // attempts that were seen to write late
 
-	holding holding // of the newest token
+	holding Holding // of the newest token
 }
 
 type noted struct {
@@ -62,19 +63,22 @@ type noted struct {
 	accepted bool
 }
 
-func newRegisters(time clock.Scale, note func(history.Event), bare bool) (*registers, error) {
+// New serves registers on a port of this machine until Close. note is called with each decision that is news. Bare registers
+// are alone: no tokens exist that the other one could check.
+func New(time clock.Scale, note func(history.Event), bare bool) (*Registers, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("registers: %w", err)
 	}
-	r := &registers{listener: l, note: note, time: time, bare: bare, books: map[string]*book{}, conns: map[net.Conn]struct{}{}}
+	r := &Registers{listener: l, note: note, time: time, bare: bare, books: map[string]*book{}, conns: map[net.Conn]struct{}{}}
 	r.serving.Go(r.accept)
 	return r, nil
 }
 
-func (r *registers) addr() string { return r.listener.Addr().String() }
+// Addr returns host:port of the registers, for clients.
+func (r *Registers) Addr() string { return r.listener.Addr().String() }
 
-func (r *registers) accept() {
+func (r *Registers) accept() {
 	for {
 		conn, err := r.listener.Accept()
 		if err != nil {
@@ -94,7 +98,7 @@ func (r *registers) accept() {
 	}
 }
 
-func (r *registers) serve(conn net.Conn) {
+func (r *Registers) serve(conn net.Conn) {
 	defer func() {
 		_ = conn.Close() // the writer is gone, or about to be
 		r.mu.Lock()
@@ -108,7 +112,7 @@ func (r *registers) serve(conn net.Conn) {
 			return
 		}
 		answer := "accepted\n"
-		if err := r.write(by, token); err != nil {
+		if err := r.Write(by, token); err != nil {
 			answer = "refused\n"
 		}
 		if _, err := conn.Write([]byte(answer)); err != nil {
@@ -117,8 +121,8 @@ func (r *registers) serve(conn net.Conn) {
 	}
 }
 
-// write decides, and notes what is worth it: of the writes of one grant that come in a row, the first.
-func (r *registers) write(by history.Event, token fencing.Token) error {
+// Write decides on a write as if a client had sent it, and notes what is worth it: of the writes of one grant that come in a row, the first.
+func (r *Registers) Write(by history.Event, token fencing.Token) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	b := r.books[by.Path]
@@ -168,14 +172,15 @@ func (r *registers) write(by history.Event, token fencing.Token) error {
 	return err
 }
 
-// counts are those so far.
-func (r *registers) counts() Writes {
+// Counts returns the counts so far.
+func (r *Registers) Counts() Writes {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.count
 }
 
-func (r *registers) close() error {
+// Close ends all connections and returns when no write is being decided.
+func (r *Registers) Close() error {
 	r.mu.Lock()
 	r.closed = true
 	for conn := range r.conns {
@@ -187,39 +192,5 @@ func (r *registers) close() error {
 	if errors.Is(err, net.ErrClosed) {
 		return nil
 	}
-	return err
-}
-
-// A pen writes to the registers, from a contender.
-type pen struct {
-	addr string
-	conn net.Conn // nil before the first write
-	in   *bufio.Reader
-}
-
-// write returns what the fenced register said.
-func (p *pen) write(path, contender string, attempt int, token fencing.Token) (accepted bool, err error) {
-	if p.conn == nil {
-		if p.conn, err = net.Dial("tcp", p.addr); err != nil {
-			return false, err
-		}
-		p.in = bufio.NewReader(p.conn)
-	}
-	if _, err = fmt.Fprintln(p.conn, path, contender, attempt, int64(token)); err != nil {
-		return false, errors.Join(err, p.close())
-	}
-	answer, err := p.in.ReadString('\n')
-	if err != nil {
-		return false, errors.Join(err, p.close())
-	}
-	return answer == "accepted\n", nil
-}
-
-func (p *pen) close() error {
-	if p.conn == nil {
-		return nil
-	}
-	err := p.conn.Close()
-	p.conn = nil
 	return err
 }

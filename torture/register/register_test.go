@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package register
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/internal/history"
+	"github.com/lockkeeper/lockkeeper/torture/clock"
+)
+
+func TestStaleWriteIsRefusedByTheFencedRegisterAndCounted(t *testing.T) {
+	j := history.NewRecorder()
+	r, err := New(clock.Start(), j.Add, false)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, r.Close()) }()
+	older, newer := &Client{Addr: r.Addr()}, &Client{Addr: r.Addr()}
+	defer func() {
+		require.NoError(t, older.Close())
+		require.NoError(t, newer.Close())
+	}()
+	write := func(c *Client, path string, attempt int, token int64) bool {
+		accepted, err := c.Write(path, "c", attempt, fencing.Token(token))
+		require.NoError(t, err)
+		return accepted
+	}
+	for range 3 {
+		require.True(t, write(older, "/l", 1, 5))
+	}
+	require.True(t, write(newer, "/l", 2, 6))
+	require.False(t, write(older, "/l", 1, 5))
+	require.False(t, write(older, "/l", 1, 5))
+	require.True(t, write(older, "/other", 3, 1), "paths are apart")
+	require.True(t, write(newer, "/l", 2, 6))
+	require.Equal(t, Writes{All: 8, Stale: 2, Refused: 2, Accepted: 2, Holders: 1}, r.Counts())
+
+	type line struct {
+		attempt          int
+		fenced, accepted bool
+	}
+	var lines []line
+	for _, e := range j.Events() {
+		require.Equal(t, history.Wrote, e.Kind)
+		lines = append(lines, line{e.Attempt, e.Fenced, e.Accepted})
+	}
+	require.Equal(t, []line{ // of what comes in a row, the first
+		{1, true, true},
+		{1, false, true},
+		{2, true, true},
+		{2, false, true},
+		{1, true, false},
+		{1, false, true},
+		{3, true, true},
+		{3, false, true},
+		{2, true, true},
+		{2, false, true},
+	}, lines)
+}
+
+func TestLateWriterIsCountedOnceAndRegistersWithoutTokensRefuseNothing(t *testing.T) {
+	j := history.NewRecorder()
+	r, err := New(clock.Start(), j.Add, true)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, r.Close()) }()
+	c := &Client{Addr: r.Addr()}
+	defer func() { require.NoError(t, c.Close()) }()
+	for _, token := range []int{3, 1, 2, 1, 2, 3} { // and attempts of the same number
+		accepted, err := c.Write("/l", "c", token, fencing.Token(token))
+		require.NoError(t, err)
+		require.True(t, accepted)
+	}
+	require.Equal(t, Writes{All: 6, Stale: 4, Accepted: 4, Holders: 2}, r.Counts())
+	for _, e := range j.Events() {
+		require.False(t, e.Fenced, "there is none")
+		require.True(t, e.Accepted)
+	}
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package torture
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/internal/history"
+	"github.com/lockkeeper/lockkeeper/torture/clock"
+)
+
+func TestClockThreadTellsWhenItCouldNotLook(t *testing.T) {
+	var out bytes.Buffer
+	v := &voice{name: "c", time: clock.Start(), out: &out}
+	done := make(chan struct{})
+	var running sync.WaitGroup
+	running.Go(func() { v.watchOwnClock(time.Nanosecond, done) }) // every tick is a gap then
+	require.Eventually(t, func() bool {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		return out.Len() > 0
+	}, 10*time.Second, time.Millisecond)
+	close(done)
+	running.Wait()
+	var events []history.Event
+	for line := range bytes.Lines(out.Bytes()) {
+		var e history.Event
+		require.NoError(t, json.Unmarshal(line, &e))
+		events = append(events, e)
+	}
+	require.Equal(t, history.Paused, events[0].Kind)
+	require.Equal(t, history.Woke, events[1].Kind)
+	require.Equal(t, "c", events[0].Contender)
+	require.GreaterOrEqual(t, events[1].At-events[0].At, history.Instant(beat)/2)
+	require.True(t, slices.IsSortedFunc(events, func(a, b history.Event) int { return int(a.At - b.At) }))
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package torture
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/torture/clock"
+)
+
+func TestClocksTurnAWallInstantIntoOneOfTheRun(t *testing.T) {
+	s := &stage{time: clock.Start()}
+	s.clocks.read(s.time)
+	before := s.time.Now()
+	wall := time.Now().Round(0)
+	after := s.time.Now()
+	require.WithinRange(t, time.Unix(0, int64(s.clocks.at(wall))), time.Unix(0, int64(before)-1e6), time.Unix(0, int64(after)+1e6))
+}
