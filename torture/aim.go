@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/internal/history"
 	"github.com/lockkeeper/lockkeeper/torture/register"
+	"github.com/lockkeeper/lockkeeper/torture/worker"
 )
 
 // aimed stands for a contender in a plan: the one that holds a lock when the fault is injected.
@@ -30,7 +31,7 @@ func (s *stage) target(name string, lasts time.Duration) (*contender, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.tell(fmt.Sprintf("%s %d %v", Keep, h.Attempt, lasts+s.opts.Timeout/4))
+	c.tell(fmt.Sprintf("%s %d %v", worker.Keep, h.Attempt, lasts+s.opts.Timeout/4))
 	s.journal.add(history.Event{
 		At: s.time.Now(), Kind: history.Fault, Text: fmt.Sprintf("aimed at %s, which holds %s in attempt %d", h.Contender, h.Path, h.Attempt),
 	})
@@ -42,7 +43,7 @@ func (s *stage) target(name string, lasts time.Duration) (*contender, error) {
 func (s *stage) holder() (*contender, register.Holding, error) {
 	now := s.time.Now()
 	for _, h := range s.registers.Holdings() {
-		if now-h.Last > history.Instant(s.opts.Timeout/gapsIn) || now-h.Since <= history.Instant(s.opts.Timeout/shortHolds) {
+		if now-h.Last > history.Instant(worker.Gap(s.opts.Timeout)) || now-h.Since <= history.Instant(worker.LongestShortHold(s.opts.Timeout)) {
 			continue
 		}
 		for _, c := range s.contenders {

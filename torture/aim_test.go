@@ -6,7 +6,6 @@ package torture
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"testing"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/history"
 	"github.com/lockkeeper/lockkeeper/torture/clock"
 	"github.com/lockkeeper/lockkeeper/torture/register"
+	"github.com/lockkeeper/lockkeeper/torture/worker"
 )
 
 // An hour has time for at least 60 partitions and 60 pauses that hit a holder, and every second fault of these kinds is one.
@@ -77,7 +77,7 @@ func TestFaultIsAimedAtAContenderThatHoldsForLong(t *testing.T) {
 	for n := range 3 {
 		s.contenders = append(s.contenders, &contender{stage: s, number: n + 1, life: &life{name: fmt.Sprintf("c%d.1", n+1), in: discard{}}})
 	}
-	long := s.opts.Timeout / shortHolds
+	long := worker.LongestShortHold(s.opts.Timeout)
 	writes := func(name, path string, attempt int) {
 		_ = s.registers.Write(history.Event{Contender: name, Path: path, Attempt: attempt}, fencing.Token(attempt))
 	}
@@ -108,7 +108,7 @@ func TestFaultIsAimedAtAContenderThatHoldsForLong(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1, c.number, "a fault is on the other already")
 
-	clock.Sleep(s.opts.Timeout / gapsIn * 2)
+	clock.Sleep(worker.Gap(s.opts.Timeout) * 2)
 	_, err = s.target(aimed, time.Second)
 	require.ErrorIs(t, err, errNoHolder, "holders write all the time")
 
@@ -121,40 +121,6 @@ type discard struct{}
 
 func (discard) Write(b []byte) (int, error) { return len(b), nil }
 func (discard) Close() error                { return nil }
-
-func TestHolderKeepsItsHoldAsLongAsItIsTold(t *testing.T) {
-	library := &moody{}
-	library.mood.Store(true)
-	r := registersOf(t)
-	says, in, over := plays(t, library, r.Addr())
-	var held register.Holding
-	require.Eventually(t, func() bool {
-		for _, held = range r.Holdings() {
-			if held.Contender != "" {
-				return true
-			}
-		}
-		return false
-	}, time.Minute, time.Millisecond)
-	for n := range 10_000 { // one of these it holds, now or in a moment
-		_, err := fmt.Fprintln(in, Keep, n, "1h")
-		require.NoError(t, err)
-	}
-	// Both clients come to hold what they do not give back: nothing is released any more.
-	require.Eventually(t, func() bool {
-		before := len(says.events(t, history.Granted))
-		clock.Sleep(300 * time.Millisecond)
-		return before == len(says.events(t, history.Granted))
-	}, time.Minute, time.Millisecond)
-	require.Equal(t, len(says.events(t, history.Released))+2, len(says.events(t, history.Granted)))
-	_, err := io.WriteString(in, Keep+" x y\n"+Stop+"\n")
-	require.NoError(t, err)
-	for n := range 10_000 {
-		_, err := fmt.Fprintln(in, Keep, n, "0s")
-		require.NoError(t, err)
-	}
-	require.NoError(t, <-over)
-}
 
 func TestPartitionIsInTheHistory(t *testing.T) {
 	s, _ := staged()

@@ -16,12 +16,13 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/docker"
 	"github.com/lockkeeper/lockkeeper/internal/history"
+	"github.com/lockkeeper/lockkeeper/torture/worker"
 )
 
 // cancelWaiters has all contenders of a path give up waiting at the same moment. They join again soon after.
 func cancelWaiters(_ context.Context, s *stage, args []string, _ time.Duration) (heal, error) {
 	for _, c := range s.contenders {
-		c.tell(Cancel + " " + args[0])
+		c.tell(worker.Cancel + " " + args[0])
 	}
 	return nowAndForAll, nil
 }

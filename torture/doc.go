@@ -14,7 +14,7 @@
 //
 // # A run
 //
-// Contenders are processes ([Play], or another program: see below). They ask for one of a few paths, in all the ways that
+// Contenders are worker processes (package torture/worker, or another program: see below). They ask for one of a few paths, in all the ways that
 // there are, write to registers while they hold, and give back, or are told that they lost it. Each reaches the servers
 // through proxies of its own. Meanwhile faults are inflicted by a plan ([Draw]) and taken back: on servers, on contenders, on
 // what is between them, and by hand on the nodes. In the last part of a run everything is healed, contenders finish what
@@ -46,7 +46,7 @@
 // Most processes hold nothing most of the time, and a fault that hits one of them tests little. So half of the pauses,
 // partitions and kills of a plan that is drawn have "holder" in the place of a contender's number: when the fault is injected,
 // the registers tell which contender holds a lock and has held it for longer than the short holds last. That contender is told
-// to keep its hold while the fault lasts ([Keep]), and the fault outlasts its session. A plan alternates between volleys, in
+// to keep its hold while the fault lasts (worker.Keep), and the fault outlasts its session. A plan alternates between volleys, in
 // which two or three contenders are hit while nothing else is broken, and mixed rounds of all kinds. After each there is
 // quiet time in which the paths recover.
 //
@@ -77,11 +77,5 @@
 //
 // # A contender of your own
 //
-// Any program can contend. It finds its [Part] in the environment variable [PartVariable]; it writes an event a line to
-// its standard output, in the JSON of package history, at once and with At counted from Part.Began by CLOCK_MONOTONIC; it
-// does what Part.Visit says; and it obeys the words [Stop], [Rest], [Keep] and [Cancel] on its standard input, ends with status 0 when it was
-// stopped, and at once when its standard input ends. A Note that it writes is something that is amiss. It tells Asked
-// before it asks, Granted or Failed when it was answered, Told when it knows that it does not hold any more, Releasing and
-// Released around its giving back, and Paused and Woke by a clock of its own. Attempts are numbered from Part.First. To write
-// it sends "PATH CONTENDER ATTEMPT TOKEN" and a newline to Part.Register, and reads "accepted" or "refused".
+// Any program can contend, in place of this library: package torture/worker describes what it must do.
 package torture

@@ -14,6 +14,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/docker"
 	"github.com/lockkeeper/lockkeeper/internal/history"
 	"github.com/lockkeeper/lockkeeper/torture/clock"
+	"github.com/lockkeeper/lockkeeper/torture/worker"
 )
 
 func killContender(_ context.Context, s *stage, args []string, lasts time.Duration) (heal, error) {
@@ -70,9 +71,9 @@ func stepClock(_ context.Context, s *stage, args []string, _ time.Duration) (hea
 		if c.hasEnded() {
 			return nil, errEnded(c)
 		}
-		c.tell(Step + " " + by.String())
+		c.tell(worker.Step + " " + by.String())
 		return func(context.Context) error {
-			c.tell(Step + " " + (-by).String())
+			c.tell(worker.Step + " " + (-by).String())
 			return nil
 		}, nil
 	})
@@ -157,7 +158,7 @@ func loseReply(_ context.Context, s *stage, args []string, _ time.Duration) (hea
 				default:
 				}
 			}
-			clock.Sleep(beat)
+			clock.Sleep(worker.ClockPeriod)
 		}
 		return errors.Join(err, fmt.Errorf("no answer to a %s came by: %w", args[1], errMissed))
 	}, nil

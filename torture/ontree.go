@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/docker"
+	"github.com/lockkeeper/lockkeeper/torture/worker"
 )
 
 // reaping is the time that it takes until a parent is removed: who is in line comes to an end, and servers look once a second.
@@ -64,7 +65,7 @@ func (s *stage) rest(ctx context.Context, path string, exists func(context.Conte
 		for _, c := range s.contenders {
 			if l := c.current(); !told[l] {
 				told[l] = true
-				c.tell(Rest + " " + path + " " + time.Until(until).String())
+				c.tell(worker.Rest + " " + path + " " + time.Until(until).String())
 			}
 		}
 		is, err := exists(ctx, path)

@@ -26,7 +26,7 @@ type Options struct {
 	Plan       []Fault       // instead of one that is drawn
 	Contender  []string      // command of a contender
 	Name       string        // that the contenders have in the result; default their command
-	Steps      bool          // its contenders hear Step, see BuildStepping
+	Steps      bool          // its contenders hear worker.Step, see BuildStepping
 	Mutant     string        // that its contenders are, for the result: the name of a patch, see Build; "" for none
 
 	// Rival is tortured in this library's place; nil: this one is. The contenders' command must be the rival's, too.

@@ -22,6 +22,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/docker"
 	"github.com/lockkeeper/lockkeeper/internal/history"
+	"github.com/lockkeeper/lockkeeper/torture/worker"
 )
 
 // A contender is a process that contends, and those that take its place after it was killed: they have its links.
@@ -81,7 +82,7 @@ func (c *contender) start() error {
 		servers = append(servers, p.Addr())
 	}
 	lives := int(s.lives.Add(1))
-	part, err := json.Marshal(Part{
+	spec, err := json.Marshal(worker.Spec{
 		Name: l.name, Servers: servers, Paths: s.opts.paths(), Timeout: history.Instant(s.opts.Timeout), Began: s.time.Began,
 		First: lives*million + 1, Clients: c.clients, Register: s.registers.Addr(), Seed: s.opts.Seed*1000 + uint64(lives), Harness: os.Getpid(),
 		Tokenless: s.opts.tokenless(), Visit: c.visitor,
@@ -91,7 +92,7 @@ func (c *contender) start() error {
 		return fmt.Errorf("contender: %w", err)
 	}
 	l.cmd = exec.Command(s.opts.Contender[0], s.opts.Contender[1:]...)
-	l.cmd.Env = append(os.Environ(), PartVariable+"="+string(part))
+	l.cmd.Env = append(os.Environ(), worker.SpecVariable+"="+string(spec))
 	l.cmd.Stderr = io.MultiWriter(os.Stderr, &l.said)
 	l.cmd.WaitDelay = 10 * time.Second // whatever it has started may have its standard error, too
 	// In a group of its own: what interrupts the harness at a terminal is not for the contenders.
@@ -244,7 +245,7 @@ func (c *contender) thaw(ctx context.Context) error {
 // tell says a word to the current life. One that has ended does not hear it, nor need it.
 func (c *contender) tell(word string) {
 	l := c.current()
-	if word == Stop {
+	if word == worker.Stop {
 		l.mu.Lock()
 		l.told = true
 		l.mu.Unlock()

@@ -18,9 +18,10 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/history"
 	"github.com/lockkeeper/lockkeeper/torture/clock"
 	"github.com/lockkeeper/lockkeeper/torture/register"
+	"github.com/lockkeeper/lockkeeper/torture/worker"
 )
 
-// played is a contender whose part a shell plays.
+// played is a contender that is a shell script.
 func played(t *testing.T, script string) *contender {
 	t.Helper()
 	s := &stage{
@@ -122,13 +123,13 @@ func TestKilledContenderIsDeadFromBeforeTheKillOnAndNotBeforeItsLastWord(t *test
 
 func TestContenderThatStopsWhenItIsToldToIsFine(t *testing.T) {
 	c := played(t, "read word")
-	c.tell(Stop)
+	c.tell(worker.Stop)
 	c.stop(t.Context(), time.Minute)
 	require.Empty(t, c.stage.result.Amiss)
 	require.Empty(t, crashes(&c.stage.journal))
 
 	c = played(t, "read word; exit 66")
-	c.tell(Stop)
+	c.tell(worker.Stop)
 	c.stop(t.Context(), time.Minute)
 	require.Len(t, c.stage.result.Amiss, 1)
 	require.Contains(t, c.stage.result.Amiss[0], "exit status 66")
@@ -136,7 +137,7 @@ func TestContenderThatStopsWhenItIsToldToIsFine(t *testing.T) {
 
 func TestWhoIsNotGrantedAnythingInTheEndIsTold(t *testing.T) {
 	c := played(t, `read word; echo '{"at":"7s","kind":"asked","contender":"c1.1","attempt":1,"path":"/l"}'; exec sleep 60`)
-	c.tell(Stop)
+	c.tell(worker.Stop)
 	for c.stage.journal.owed("c1.1") == new(journal).owed("c1.1") {
 		clock.Sleep(time.Millisecond)
 	}
@@ -164,7 +165,7 @@ func TestWhatAContenderShouldNotSayIsAmiss(t *testing.T) {
 		`head -c 2000000 /dev/zero; echo; echo '{"kind":"told","contender":"c1.1"}'; true`: "c1.1 is not heard any more: bufio.Scanner: token too long",
 	} {
 		c := played(t, said+"; read word")
-		c.tell(Stop)
+		c.tell(worker.Stop)
 		<-c.current().ended
 		require.Len(t, c.stage.result.Amiss, 1, said)
 		require.Contains(t, c.stage.result.Amiss[0], says)
@@ -230,8 +231,8 @@ func (laggingServers) WaitServing(context.Context) error      { return errLags }
 func (laggingServers) Close() error                           { return nil }
 
 func TestWhatGoesWrongAfterTheContentionCostsNoHistory(t *testing.T) {
-	var logged heard
-	s := played(t, `case $LOCKKEEPER_TORTURE_PART in *'"visit":true'*) ;; *) read word;; esac`).stage
+	var logged lastWords
+	s := played(t, `case $LOCKKEEPER_TORTURE_WORKER in *'"visit":true'*) ;; *) read word;; esac`).stage
 	s.opts.Log = func(format string, args ...any) { _, _ = fmt.Fprintf(&logged, format+"\n", args...) }
 	s.opts.Rival = &Rival{}
 	s.result = newResult(s.opts)
@@ -241,7 +242,7 @@ func TestWhatGoesWrongAfterTheContentionCostsNoHistory(t *testing.T) {
 	s.judge()
 	require.Equal(t, "broken", s.result.Verdict)
 	require.Contains(t, s.result.Amiss, "the servers have not come back: server 1 lags")
-	require.Contains(t, logged.text.String(), "server 1:\nasked with a bound")
+	require.Contains(t, string(logged.text), "server 1:\nasked with a bound")
 	require.Equal(t, history.End, s.result.History[len(s.result.History)-1].Kind)
 
 	ctx, cancel := context.WithCancelCause(t.Context())

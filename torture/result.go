@@ -20,6 +20,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/check"
 	"github.com/lockkeeper/lockkeeper/internal/history"
 	"github.com/lockkeeper/lockkeeper/torture/register"
+	"github.com/lockkeeper/lockkeeper/torture/worker"
 )
 
 // Schema names the shape of a Result in JSON. It changes when a field changes its meaning.
@@ -280,9 +281,9 @@ func unexpected(events []history.Event) (texts []string) {
 		switch {
 		case e.Kind == history.Asked:
 			how[e.Attempt] = e.Text
-		case e.Kind == history.Failed && !mayFail(how[e.Attempt], e.Error):
+		case e.Kind == history.Failed && !worker.MayFail(how[e.Attempt], e.Error):
 			texts = append(texts, fmt.Sprintf("asking for %q failed: %v", how[e.Attempt], e))
-		case e.Kind == history.Released && e.Error != "" && !slices.Contains([]string{lostBefore, uncertain, shut}, e.Error):
+		case e.Kind == history.Released && e.Error != "" && !worker.MayFailRelease(e.Error):
 			texts = append(texts, fmt.Sprintf("giving back failed: %v", e))
 		}
 	}
@@ -290,17 +291,6 @@ func unexpected(events []history.Event) (texts []string) {
 		texts = append(texts[:worth], fmt.Sprintf("%d more errors that nobody should get", more))
 	}
 	return texts
-}
-
-// mayFail says whether asking may come to that.
-func mayFail(how, why string) bool {
-	switch why {
-	case heldByAnother:
-		return how == "try"
-	case timedOut:
-		return strings.Contains(how, ", for ")
-	}
-	return slices.Contains(expected, why)
 }
 
 // WriteJSON writes the document.

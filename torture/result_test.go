@@ -5,6 +5,7 @@
 package torture
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -189,7 +190,7 @@ func timeOutOfItself(r *Result) {
 					r.History[j].Text = "lock"
 				}
 			}
-			r.History[i].Error = timedOut
+			r.History[i].Error = context.DeadlineExceeded.Error()
 			return
 		}
 	}

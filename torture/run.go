@@ -21,6 +21,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/history"
 	"github.com/lockkeeper/lockkeeper/torture/clock"
 	"github.com/lockkeeper/lockkeeper/torture/register"
+	"github.com/lockkeeper/lockkeeper/torture/worker"
 )
 
 // A stage is a run.
@@ -123,7 +124,7 @@ func (s *stage) start(ctx context.Context) (err error) {
 	s.clocks.read(s.time)
 	s.journal.add(history.Event{
 		Kind: history.Run, Timeout: history.Instant(s.opts.Timeout), Tick: history.Instant(s.opts.tick()),
-		Grace: history.Instant(s.opts.Timeout / gapsIn), Blur: history.Instant(time.Millisecond), // the logs' resolution
+		Grace: history.Instant(worker.Gap(s.opts.Timeout)), Blur: history.Instant(time.Millisecond), // the logs' resolution
 		Text: fmt.Sprintf("%d servers, %d contenders with %d clients each, seed %d", len(s.servers.All()), s.opts.Contenders,
 			s.opts.Clients, s.opts.Seed),
 	})
@@ -248,7 +249,7 @@ func (s *stage) onward(ctx context.Context, step func(context.Context) error) er
 // dismiss has the contenders stop. Each client is granted something once more before it ends: who cannot be, is told of.
 func (s *stage) dismiss(ctx context.Context) error {
 	for _, c := range s.contenders {
-		c.tell(Stop)
+		c.tell(worker.Stop)
 	}
 	var stopping sync.WaitGroup
 	for _, c := range s.contenders {

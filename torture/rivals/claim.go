@@ -14,7 +14,7 @@ import (
 	"sync/atomic"
 
 	"github.com/lockkeeper/lockkeeper/internal/history"
-	"github.com/lockkeeper/lockkeeper/torture"
+	"github.com/lockkeeper/lockkeeper/torture/worker"
 )
 
 // A claim is what all holds have in common: it ends once, for a reason.
@@ -54,8 +54,8 @@ var numbers = regexp.MustCompile(`[0-9a-f]*[0-9][0-9a-f.:]*`)
 // why is an error in words of which there are not many.
 func why(err error) string {
 	switch {
-	case errors.Is(err, torture.ErrHeld):
-		return torture.ErrHeld.Error()
+	case errors.Is(err, worker.ErrHeld):
+		return worker.ErrHeld.Error()
 	case errors.Is(err, context.DeadlineExceeded):
 		return context.DeadlineExceeded.Error()
 	}

@@ -17,7 +17,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockkeeper/lockkeeper/internal/history"
-	"github.com/lockkeeper/lockkeeper/torture"
+	"github.com/lockkeeper/lockkeeper/torture/worker"
 )
 
 // etcdMutex is etcd's concurrency.Mutex, in a session whose lease has the time to live T. The holder is told by the
@@ -39,16 +39,16 @@ func (etcdMutex) Why(err error) string {
 	return why(err)
 }
 
-func (etcdMutex) Connect(ctx context.Context, part *torture.Part) (torture.Client, error) {
+func (etcdMutex) Connect(ctx context.Context, spec *worker.Spec) (worker.Client, error) {
 	client, err := clientv3.New(clientv3.Config{
-		Endpoints: part.Servers, DialTimeout: time.Duration(part.Timeout), Logger: zap.NewNop(),
+		Endpoints: spec.Servers, DialTimeout: time.Duration(spec.Timeout), Logger: zap.NewNop(),
 		// "the keep-alive probe": without it a connection through which nothing comes is not given up. gRPC allows no less.
-		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: time.Duration(part.Timeout) / 2,
+		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: time.Duration(spec.Timeout) / 2,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("etcd: %w", err)
 	}
-	c := &etcdClient{client: client, ttl: time.Duration(part.Timeout)}
+	c := &etcdClient{client: client, ttl: time.Duration(spec.Timeout)}
 	if c.session, err = c.newSession(ctx); err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
@@ -87,7 +87,7 @@ func (c *etcdClient) open(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	}
-	return &torture.BrokenError{Err: err}
+	return &worker.BrokenError{Err: err}
 }
 
 // leave closes the session, and what it may have in line with it, while others are made: Close waits for that. It is over
@@ -129,7 +129,7 @@ func (c *etcdClient) Close() {
 // after a Lock that failed otherwise it is the key that may or may not stand in line.
 const takenBack = "\x00"
 
-func (c *etcdClient) Acquire(ctx context.Context, how, path string) (torture.Hold, error) {
+func (c *etcdClient) Acquire(ctx context.Context, how, path string) (worker.Hold, error) {
 	if err := c.open(ctx); err != nil {
 		return nil, err
 	}
@@ -147,7 +147,7 @@ func (c *etcdClient) Acquire(ctx context.Context, how, path string) (torture.Hol
 	}
 	switch err := take(ctx); {
 	case errors.Is(err, concurrency.ErrLocked):
-		return nil, torture.ErrHeld
+		return nil, worker.ErrHeld
 	case err != nil:
 		if mutex.Key() != takenBack || session.Ctx().Err() != nil {
 			c.leave()

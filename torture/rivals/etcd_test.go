@@ -15,7 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockkeeper/lockkeeper/internal/history"
-	"github.com/lockkeeper/lockkeeper/torture"
+	"github.com/lockkeeper/lockkeeper/torture/worker"
 )
 
 // Sessions are made here without a server, of a lease that none has granted: they last until it should have been put off.
@@ -34,13 +34,13 @@ func TestSessionOfUnknownUseIsLeftAndItsClientKept(t *testing.T) {
 		_, err = c.Acquire(ctx, "lock", "/a")
 		cancel()
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.NotErrorAs(t, err, new(*torture.BrokenError), why)
+		require.NotErrorAs(t, err, new(*worker.BrokenError), why)
 		require.Nil(t, c.session, why)
 	}
 	<-session.Done()
 
 	_, err = c.Acquire(t.Context(), "lock", "/a")
-	require.ErrorAs(t, err, new(*torture.BrokenError), "no session can be made")
+	require.ErrorAs(t, err, new(*worker.BrokenError), "no session can be made")
 	c.Close()
 	require.Error(t, client.Ctx().Err())
 }

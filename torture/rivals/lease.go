@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/internal/history"
-	"github.com/lockkeeper/lockkeeper/torture"
+	"github.com/lockkeeper/lockkeeper/torture/worker"
 )
 
 // errGone is what a renewal returns when somebody else has what is to be renewed, or nobody.
@@ -115,7 +115,7 @@ func another(ctx context.Context, how string, err error) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case how == "try" && err == nil:
-		return torture.ErrHeld
+		return worker.ErrHeld
 	case how == "try":
 		return err
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockkeeper/lockkeeper/torture"
+	"github.com/lockkeeper/lockkeeper/torture/worker"
 )
 
 // outage is an address at which every connection is taken, and ended at once. It counts them.
@@ -45,15 +45,15 @@ func outage(t *testing.T) (addr string, taken *atomic.Int64) {
 }
 
 // leasing are the clients of leases, at an address.
-func leasing(t *testing.T, addr string) map[string]torture.Client {
+func leasing(t *testing.T, addr string) map[string]worker.Client {
 	t.Helper()
-	part := &torture.Part{Servers: []string{addr}, Timeout: 4e9}
-	redis := connect(part)
-	db, err := sql.Open("pgx", rowLockSource(part))
+	spec := &worker.Spec{Servers: []string{addr}, Timeout: 4e9}
+	redis := connect(spec)
+	db, err := sql.Open("pgx", rowLockSource(spec))
 	require.NoError(t, err)
-	return map[string]torture.Client{
+	return map[string]worker.Client{
 		"redsync": &redsyncClient{client: redis, sync: redsync.New(goredis.NewPool(redis)), ttl: 4 * time.Second},
-		"setnx":   &setNXClient{client: connect(part), ttl: 4 * time.Second},
+		"setnx":   &setNXClient{client: connect(spec), ttl: 4 * time.Second},
 		"rowlock": &rowLockClient{db: db, ttl: 4 * time.Second},
 	}
 }
@@ -76,7 +76,7 @@ func TestTryTellsOfAnOutage(t *testing.T) {
 	for name, c := range leasing(t, addr) {
 		_, err := c.Acquire(t.Context(), "try", "/a")
 		require.Error(t, err, name)
-		require.NotErrorIs(t, err, torture.ErrHeld, name)
+		require.NotErrorIs(t, err, worker.ErrHeld, name)
 		require.NotErrorIs(t, err, context.DeadlineExceeded, name)
 		c.Close()
 	}

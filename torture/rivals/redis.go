@@ -15,15 +15,15 @@ import (
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/lockkeeper/lockkeeper/torture"
+	"github.com/lockkeeper/lockkeeper/torture/worker"
 )
 
 // connect makes a client that keeps to contexts' deadlines, which is an option there, and repeats nothing by itself: a SET
 // NX whose answer was lost finds its own key when it is repeated.
-func connect(part *torture.Part) *redis.Client {
+func connect(spec *worker.Spec) *redis.Client {
 	redis.SetLogger(quiet{}) // what fails is in the history
 	return redis.NewClient(&redis.Options{
-		Addr: part.Servers[0], ContextTimeoutEnabled: true, MaxRetries: -1, DialTimeout: time.Duration(part.Timeout) / 4,
+		Addr: spec.Servers[0], ContextTimeoutEnabled: true, MaxRetries: -1, DialTimeout: time.Duration(spec.Timeout) / 4,
 	})
 }
 
@@ -38,12 +38,12 @@ type redsyncMutex struct{}
 func (redsyncMutex) Offers(how string) bool { return how != "campaign" }
 func (redsyncMutex) Why(err error) string   { return why(err) }
 
-func (redsyncMutex) Connect(ctx context.Context, part *torture.Part) (torture.Client, error) {
-	client := connect(part)
+func (redsyncMutex) Connect(ctx context.Context, spec *worker.Spec) (worker.Client, error) {
+	client := connect(spec)
 	if err := client.Ping(ctx).Err(); err != nil {
 		return nil, errors.Join(fmt.Errorf("redis: %w", err), client.Close())
 	}
-	return &redsyncClient{client: client, sync: redsync.New(goredis.NewPool(client)), ttl: time.Duration(part.Timeout)}, nil
+	return &redsyncClient{client: client, sync: redsync.New(goredis.NewPool(client)), ttl: time.Duration(spec.Timeout)}, nil
 }
 
 type redsyncClient struct {
@@ -58,7 +58,7 @@ func (c *redsyncClient) Close() {
 	_ = c.client.Close() // nothing is asked for any more
 }
 
-func (c *redsyncClient) Acquire(ctx context.Context, how, path string) (torture.Hold, error) {
+func (c *redsyncClient) Acquire(ctx context.Context, how, path string) (worker.Hold, error) {
 	m := c.sync.NewMutex(path, redsync.WithExpiry(c.ttl))
 	take := m.LockContext
 	if how == "try" {
@@ -71,7 +71,7 @@ func (c *redsyncClient) Acquire(ctx context.Context, how, path string) (torture.
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
 		case how == "try" && errors.As(err, new(*redsync.ErrTaken)):
-			return nil, torture.ErrHeld
+			return nil, worker.ErrHeld
 		case how == "try":
 			return nil, err
 		}
@@ -101,12 +101,12 @@ type setNX struct{}
 func (setNX) Offers(how string) bool { return how != "campaign" }
 func (setNX) Why(err error) string   { return why(err) }
 
-func (setNX) Connect(ctx context.Context, part *torture.Part) (torture.Client, error) {
-	client := connect(part)
+func (setNX) Connect(ctx context.Context, spec *worker.Spec) (worker.Client, error) {
+	client := connect(spec)
 	if err := client.Ping(ctx).Err(); err != nil {
 		return nil, errors.Join(fmt.Errorf("redis: %w", err), client.Close())
 	}
-	return &setNXClient{client: client, ttl: time.Duration(part.Timeout)}, nil
+	return &setNXClient{client: client, ttl: time.Duration(spec.Timeout)}, nil
 }
 
 type setNXClient struct {
@@ -125,7 +125,7 @@ func (c *setNXClient) Close() {
 	_ = c.client.Close() // nothing is asked for any more
 }
 
-func (c *setNXClient) Acquire(ctx context.Context, how, path string) (torture.Hold, error) {
+func (c *setNXClient) Acquire(ctx context.Context, how, path string) (worker.Hold, error) {
 	lasts := c.ttl - drift(c.ttl)
 	for {
 		// Each try has its own: the delete that follows one may be long under way, and must not be meant for a later one.

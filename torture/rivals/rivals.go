@@ -10,12 +10,13 @@ import (
 	"slices"
 
 	"github.com/lockkeeper/lockkeeper/torture"
+	"github.com/lockkeeper/lockkeeper/torture/worker"
 )
 
 // A Rival is a library on servers.
 type Rival struct {
 	torture.Rival
-	Library torture.Library
+	Library worker.Library
 	Alone   bool // it runs on one server
 }
 

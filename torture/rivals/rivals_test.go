@@ -22,12 +22,13 @@ import (
 	"github.com/lockkeeper/lockkeeper/torture"
 	"github.com/lockkeeper/lockkeeper/torture/rivals"
 	"github.com/lockkeeper/lockkeeper/torture/stores"
+	"github.com/lockkeeper/lockkeeper/torture/worker"
 )
 
 // TestMain makes the test binary a contender when it is asked to be.
 func TestMain(m *testing.M) {
-	part := os.Getenv(torture.PartVariable)
-	if part == "" {
+	spec := os.Getenv(worker.SpecVariable)
+	if spec == "" {
 		flag.Parse()
 		// All at once, on however few processors: mostly they wait for each other's locks.
 		if err := flag.Set("test.parallel", strconv.Itoa(1+len(rivals.All()))); err != nil {
@@ -35,11 +36,11 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(m.Run())
 	}
-	library := torture.Library(heedless{})
+	library := worker.Library(heedless{})
 	if r := rivals.All()[os.Args[1]]; r != nil {
 		library = r.Library
 	}
-	if err := torture.PlayWith(library, part, os.Stdin, os.Stdout); err != nil {
+	if err := worker.RunWith(library, spec, os.Stdin, os.Stdout); err != nil {
 		os.Exit(1)
 	}
 }
@@ -105,13 +106,13 @@ func TestLockThatExcludesNobodyIsFoundOut(t *testing.T) {
 // heedless is a lock that everybody gets, always.
 type heedless struct{}
 
-func (heedless) Connect(context.Context, *torture.Part) (torture.Client, error) {
+func (heedless) Connect(context.Context, *worker.Spec) (worker.Client, error) {
 	return heedless{}, nil
 }
 func (heedless) Offers(string) bool   { return true }
 func (heedless) Why(err error) string { return err.Error() }
 func (heedless) Close()               {}
-func (heedless) Acquire(context.Context, string, string) (torture.Hold, error) {
+func (heedless) Acquire(context.Context, string, string) (worker.Hold, error) {
 	return held{make(chan struct{})}, nil
 }
 

@@ -15,7 +15,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
 
 	"github.com/lockkeeper/lockkeeper/internal/history"
-	"github.com/lockkeeper/lockkeeper/torture"
+	"github.com/lockkeeper/lockkeeper/torture/worker"
 )
 
 // rowLock is a row with an owner and an expiry, by the database's clock: what ShedLock, the commonest of them, keeps in its
@@ -35,19 +35,19 @@ const rowLockTable = `CREATE TABLE locks (
 func (rowLock) Offers(how string) bool { return how != "campaign" }
 func (rowLock) Why(err error) string   { return why(err) }
 
-func (rowLock) Connect(ctx context.Context, part *torture.Part) (torture.Client, error) {
-	db, err := sql.Open("pgx", rowLockSource(part))
+func (rowLock) Connect(ctx context.Context, spec *worker.Spec) (worker.Client, error) {
+	db, err := sql.Open("pgx", rowLockSource(spec))
 	if err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
 	if err := db.PingContext(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("postgres: %w", err), db.Close())
 	}
-	return &rowLockClient{db: db, ttl: time.Duration(part.Timeout)}, nil
+	return &rowLockClient{db: db, ttl: time.Duration(spec.Timeout)}, nil
 }
 
-func rowLockSource(part *torture.Part) string {
-	return "postgres://postgres@" + part.Servers[0] + "/postgres?sslmode=disable"
+func rowLockSource(spec *worker.Spec) string {
+	return "postgres://postgres@" + spec.Servers[0] + "/postgres?sslmode=disable"
 }
 
 type rowLockClient struct {
@@ -88,7 +88,7 @@ func (c *rowLockClient) take(ctx context.Context, path, owner string) (token his
 	return token, err
 }
 
-func (c *rowLockClient) Acquire(ctx context.Context, how, path string) (torture.Hold, error) {
+func (c *rowLockClient) Acquire(ctx context.Context, how, path string) (worker.Hold, error) {
 	lasts := c.ttl - drift(c.ttl)
 	for {
 		// Each try has its own: the release that follows one may be long under way, and must not be meant for a later one.

@@ -16,7 +16,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/lockkeeper/lockkeeper/internal/history"
-	"github.com/lockkeeper/lockkeeper/torture"
+	"github.com/lockkeeper/lockkeeper/torture/worker"
 )
 
 // zkLock is the lock of the ZooKeeper client itself.
@@ -39,13 +39,13 @@ func (zkLock) Why(err error) string {
 	return why(err)
 }
 
-func (l zkLock) Connect(ctx context.Context, part *torture.Part) (torture.Client, error) {
-	c := &zkClient{cautious: l.cautious, timeout: time.Duration(part.Timeout), acl: zk.WorldACL(zk.PermAll)}
+func (l zkLock) Connect(ctx context.Context, spec *worker.Spec) (worker.Client, error) {
+	c := &zkClient{cautious: l.cautious, timeout: time.Duration(spec.Timeout), acl: zk.WorldACL(zk.PermAll)}
 	ready := make(chan struct{})
 	var once sync.Once
 	var err error
 	var events <-chan zk.Event
-	c.conn, events, err = zk.Connect(part.Servers, c.timeout, zk.WithLogger(silent{}), zk.WithDialer(c.dial), zk.WithEventCallback(func(e zk.Event) {
+	c.conn, events, err = zk.Connect(spec.Servers, c.timeout, zk.WithLogger(silent{}), zk.WithDialer(c.dial), zk.WithEventCallback(func(e zk.Event) {
 		switch {
 		case e.Type != zk.EventSession:
 		case e.State == zk.StateHasSession:
@@ -155,11 +155,11 @@ func (c *zkClient) sessions() (expired int, closed bool) {
 	return c.expired, c.closed
 }
 
-func (c *zkClient) Acquire(_ context.Context, _, path string) (torture.Hold, error) {
+func (c *zkClient) Acquire(_ context.Context, _, path string) (worker.Hold, error) {
 	before, _ := c.sessions()
 	lock := zk.NewLock(c.conn, path, c.acl)
 	if err := lock.Lock(); err != nil {
-		return nil, &torture.BrokenError{Err: err}
+		return nil, &worker.BrokenError{Err: err}
 	}
 	// The connection forgets a session before it tells that it has expired, and has the next one after: if none has expired
 	// below, this is the one in which the node was made, or 0.
@@ -168,10 +168,10 @@ func (c *zkClient) Acquire(_ context.Context, _, path string) (torture.Hold, err
 	defer c.mu.Unlock()
 	// Nobody was told of these, since nobody held anything.
 	if c.expired != before {
-		return nil, &torture.BrokenError{Err: errSessionLost}
+		return nil, &worker.BrokenError{Err: errSessionLost}
 	}
 	if c.cautious && c.conn.State() != zk.StateHasSession {
-		return nil, &torture.BrokenError{Err: errUnconnected}
+		return nil, &worker.BrokenError{Err: errUnconnected}
 	}
 	c.held = newClaim()
 	node := reflect.ValueOf(lock).Elem().FieldByName("lockPath").String()

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/internal/history"
-	"github.com/lockkeeper/lockkeeper/torture"
+	"github.com/lockkeeper/lockkeeper/torture/worker"
 )
 
 // unreachable is a lock whose delete always fails.
@@ -76,7 +76,7 @@ func TestServerThatDoesNotAnswerIsNotWaitedForAtTheEnd(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	began := time.Now()
-	_, err = zkLock{}.Connect(ctx, &torture.Part{Servers: []string{l.Addr().String()}, Timeout: 4e9})
+	_, err = zkLock{}.Connect(ctx, &worker.Spec{Servers: []string{l.Addr().String()}, Timeout: 4e9})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.Less(t, time.Since(began), 10*time.Second, "and not the 27 s that the handshake may take")
 }

@@ -35,11 +35,12 @@ import (
 	"github.com/lockkeeper/lockkeeper/torture"
 	"github.com/lockkeeper/lockkeeper/torture/rivals"
 	"github.com/lockkeeper/lockkeeper/torture/stores"
+	"github.com/lockkeeper/lockkeeper/torture/worker"
 )
 
 func main() {
-	if part := os.Getenv(torture.PartVariable); part != "" {
-		if err := contend(os.Args[1:], part); err != nil {
+	if spec := os.Getenv(worker.SpecVariable); spec != "" {
+		if err := contend(os.Args[1:], spec); err != nil {
 			progress("%v", err)
 			os.Exit(1)
 		}
@@ -49,11 +50,11 @@ func main() {
 }
 
 // contend is the life of a contender, whose one argument names the rival.
-func contend(args []string, part string) error {
+func contend(args []string, spec string) error {
 	if len(args) != 1 || rivals.All()[args[0]] == nil {
 		return fmt.Errorf("no rival in %q", args)
 	}
-	return torture.PlayWith(rivals.All()[args[0]].Library, part, os.Stdin, os.Stdout)
+	return worker.RunWith(rivals.All()[args[0]].Library, spec, os.Stdin, os.Stdout)
 }
 
 func progress(format string, args ...any) { fmt.Fprintf(os.Stderr, "rival: "+format+"\n", args...) }

@@ -38,11 +38,12 @@ import (
 	tclog "github.com/testcontainers/testcontainers-go/log"
 
 	"github.com/lockkeeper/lockkeeper/torture"
+	"github.com/lockkeeper/lockkeeper/torture/worker"
 )
 
 func main() {
-	if part := os.Getenv(torture.PartVariable); part != "" {
-		if err := torture.Play(part, os.Stdin, os.Stdout); err != nil {
+	if spec := os.Getenv(worker.SpecVariable); spec != "" {
+		if err := worker.Run(spec, os.Stdin, os.Stdout); err != nil {
 			progress("%v", err)
 			os.Exit(1)
 		}

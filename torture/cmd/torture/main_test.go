@@ -26,11 +26,12 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/check"
 	"github.com/lockkeeper/lockkeeper/internal/history"
 	"github.com/lockkeeper/lockkeeper/torture"
+	"github.com/lockkeeper/lockkeeper/torture/worker"
 )
 
 // TestMain makes the test binary the command when it is asked to be, and the command's contenders, too.
 func TestMain(m *testing.M) {
-	if os.Getenv(torture.PartVariable) != "" || os.Getenv("TORTURE_TEST_MAIN") != "" {
+	if os.Getenv(worker.SpecVariable) != "" || os.Getenv("TORTURE_TEST_MAIN") != "" {
 		main()
 		return
 	}
@@ -330,10 +331,10 @@ func requireEmpty(t *testing.T, dir string) {
 func contendersOf(t *testing.T, harness int) []string {
 	t.Helper()
 	return processes(t, "environ", func(environ string) bool {
-		_, part, found := strings.Cut(environ, torture.PartVariable+"=")
-		part, _, _ = strings.Cut(part, "\x00")
-		var p torture.Part
-		return found && json.Unmarshal([]byte(part), &p) == nil && p.Harness == harness
+		_, spec, found := strings.Cut(environ, worker.SpecVariable+"=")
+		spec, _, _ = strings.Cut(spec, "\x00")
+		var p worker.Spec
+		return found && json.Unmarshal([]byte(spec), &p) == nil && p.Harness == harness
 	})
 }
 

@@ -2,7 +2,7 @@
 
 //go:build unix
 
-package torture
+package worker
 
 import (
 	"context"
@@ -27,7 +27,7 @@ type queues struct {
 	tokens int64
 }
 
-func (q *queues) Connect(context.Context, *Part) (Client, error) { return queueClient{q}, nil }
+func (q *queues) Connect(context.Context, *Spec) (Client, error) { return queueClient{q}, nil }
 func (q *queues) Offers(string) bool                             { return true }
 func (q *queues) Why(err error) string                           { return err.Error() }
 
@@ -83,14 +83,14 @@ func (h *queueHold) GiveUp(context.Context) error {
 // loaded has a contender of one client contend, with waiters and holds.
 func loaded(t *testing.T, waiters, holds int) (says *heard, in *io.PipeWriter, over chan error) {
 	t.Helper()
-	part, err := json.Marshal(Part{
+	spec, err := json.Marshal(Spec{
 		Name: "c1.1", Paths: []string{"/a"}, Timeout: history.Instant(4 * time.Second), Began: clock.Start().Began, First: 1, Clients: 1,
 		Register: registersOf(t).Addr(), Waiters: waiters, Holds: holds, HoldsAt: "/holds/1",
 	})
 	require.NoError(t, err)
 	words, in := io.Pipe()
 	says, over = &heard{}, make(chan error, 1)
-	go func() { over <- PlayWith(&queues{free: map[string]chan struct{}{}}, string(part), words, says) }()
+	go func() { over <- RunWith(&queues{free: map[string]chan struct{}{}}, string(spec), words, says) }()
 	t.Cleanup(func() { require.NoError(t, in.Close()) })
 	return says, in, over
 }
@@ -161,8 +161,8 @@ func TestAllWaitersOfAPathAreCancelledAtTheSameMoment(t *testing.T) {
 }
 
 func TestCancellationThatNobodyAskedForIsNotExpected(t *testing.T) {
-	require.True(t, mayFail("lock", cancelled))
-	require.False(t, mayFail("lock", context.Canceled.Error()))
+	require.True(t, MayFail("lock", cancelled))
+	require.False(t, MayFail("lock", context.Canceled.Error()))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.False(t, wasCancelled(t.Context(), context.Canceled), "by a library of its own accord")
@@ -171,10 +171,4 @@ func TestCancellationThatNobodyAskedForIsNotExpected(t *testing.T) {
 	end(errBurst)
 	require.True(t, wasCancelled(burst, fmt.Errorf("wait: %w", context.Canceled)))
 	require.False(t, wasCancelled(burst, errMood))
-}
-
-func TestUnavailabilityOfFurtherHoldsIsOneNumber(t *testing.T) {
-	of := map[string]history.Instant{"/torture/a": 3, "/torture/holds/1/7": 5, "/torture/holds/2/1": 4}
-	collapseHolds(of)
-	require.Equal(t, map[string]history.Instant{"/torture/a": 3, holdsRoot: 5}, of)
 }

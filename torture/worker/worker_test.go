@@ -2,7 +2,7 @@
 
 //go:build unix
 
-package torture
+package worker
 
 import (
 	"bytes"
@@ -33,7 +33,7 @@ type moody struct {
 
 var errMood = errors.New("not in the mood")
 
-func (m *moody) Connect(context.Context, *Part) (Client, error) {
+func (m *moody) Connect(context.Context, *Spec) (Client, error) {
 	m.made.Add(1)
 	return moodyClient{m}, nil
 }
@@ -98,14 +98,14 @@ func (h *heard) events(t *testing.T, kind history.Kind) []history.Event {
 // plays has a contender of two clients contend.
 func plays(t *testing.T, library Library, register string) (says *heard, in *io.PipeWriter, over chan error) {
 	t.Helper()
-	part, err := json.Marshal(Part{
+	spec, err := json.Marshal(Spec{
 		Name: "c1.1", Paths: []string{"/a", "/b"}, Timeout: history.Instant(4 * time.Second), Began: clock.Start().Began, First: 1, Clients: 2,
 		Register: register,
 	})
 	require.NoError(t, err)
 	words, in := io.Pipe()
 	says, over = &heard{}, make(chan error, 1)
-	go func() { over <- PlayWith(library, string(part), words, says) }()
+	go func() { over <- RunWith(library, string(spec), words, says) }()
 	t.Cleanup(func() { require.NoError(t, in.Close()) })
 	return says, in, over
 }

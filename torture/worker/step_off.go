@@ -2,9 +2,9 @@
 
 //go:build unix && !stepclock
 
-package torture
+package worker
 
 import "time"
 
-// stepWall does nothing: this process's wall clock cannot be stepped, see BuildStepping.
+// stepWall does nothing: this process's wall clock cannot be stepped, see torture.BuildStepping.
 func stepWall(time.Duration) {}

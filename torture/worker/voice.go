@@ -2,7 +2,7 @@
 
 //go:build unix
 
-package torture
+package worker
 
 import (
 	"encoding/json"
@@ -49,8 +49,8 @@ func (v *voice) next() int {
 	return v.attempt - 1
 }
 
-// beat is how often the clock thread looks.
-const beat = 5 * time.Millisecond
+// ClockPeriod is how often the clock thread reads the clock.
+const ClockPeriod = 5 * time.Millisecond
 
 // watchOwnClock tells when this process was not scheduled, until done is closed: when a thread that does nothing but look
 // at the clock could not look for longer than gap. It knows nothing of what else the process does.
@@ -58,7 +58,7 @@ func (v *voice) watchOwnClock(gap time.Duration, done <-chan struct{}) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	for last := v.time.Now(); ; {
-		clock.Sleep(beat)
+		clock.Sleep(ClockPeriod)
 		now := v.time.Now()
 		if time.Duration(now-last) > gap {
 			v.sayAt(last, history.Event{Kind: history.Paused})

@@ -2,7 +2,7 @@
 
 //go:build unix
 
-package torture
+package worker
 
 import (
 	"context"
@@ -12,15 +12,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lockkeeper/lockkeeper/internal/history"
 	"github.com/lockkeeper/lockkeeper/torture/register"
 )
-
-// holdsRoot is the node above the locks that a process holds beside those that all contend for.
-const holdsRoot = root + "/holds"
-
-// holdsAt is the node above those of one contender. The processes that take its place after it was killed have the same.
-func holdsAt(contender int) string { return fmt.Sprintf("%s/%d", holdsRoot, contender) }
 
 // Causes for which the context of a call ends.
 var (
@@ -37,7 +30,7 @@ type load struct {
 
 // run returns when nothing of it is left. Releases are bound by running alone.
 func (l *load) run(running context.Context) {
-	first := &actor{player: l.player, ctx: running, rand: rand.New(rand.NewPCG(l.part.Seed, 1<<32))}
+	first := &actor{player: l.player, ctx: running, rand: rand.New(rand.NewPCG(l.spec.Seed, 1<<32))}
 	for !first.connected() {
 		if l.stopped() {
 			return
@@ -48,7 +41,7 @@ func (l *load) run(running context.Context) {
 	start := func(n int, run func(a *actor)) {
 		a := &actor{
 			player: l.player, ctx: running, asking: l.ctx, client: first.client,
-			rand: rand.New(rand.NewPCG(l.part.Seed, uint64(1<<33+n))), pen: &register.Client{Addr: l.part.Register},
+			rand: rand.New(rand.NewPCG(l.spec.Seed, uint64(1<<33+n))), pen: &register.Client{Addr: l.spec.Register},
 		}
 		all.Go(func() {
 			run(a)
@@ -56,15 +49,15 @@ func (l *load) run(running context.Context) {
 		})
 	}
 	n := 0
-	for _, path := range l.part.Paths {
-		for range l.part.Waiters {
+	for _, path := range l.spec.Paths {
+		for range l.spec.Waiters {
 			n++
 			start(n, func(a *actor) { a.waitAgainAndAgain(path) })
 		}
 	}
-	for i := range l.part.Holds {
+	for i := range l.spec.Holds {
 		n++
-		start(n, func(a *actor) { a.holdOn(fmt.Sprintf("%s/%d", l.part.HoldsAt, i)) })
+		start(n, func(a *actor) { a.holdOn(fmt.Sprintf("%s/%d", l.spec.HoldsAt, i)) })
 	}
 	all.Wait()
 }
@@ -126,21 +119,8 @@ func (p *player) cancelAll(path string) {
 	}
 }
 
-// cancelled is how an attempt fails that was cancelled here.
-const cancelled = "cancelled"
-
 // wasCancelled reports whether an attempt failed because its context was cancelled by this process.
 func wasCancelled(ctx context.Context, err error) bool {
 	cause := context.Cause(ctx)
 	return errors.Is(err, context.Canceled) && (errors.Is(cause, errBurst) || errors.Is(cause, errStopped))
-}
-
-// collapseHolds puts the worst of the further holds' paths, of which there are hundreds, in the place of them all.
-func collapseHolds(unavailable map[string]history.Instant) {
-	for path, d := range unavailable {
-		if len(path) > len(holdsRoot) && path[:len(holdsRoot)+1] == holdsRoot+"/" {
-			delete(unavailable, path)
-			unavailable[holdsRoot] = max(unavailable[holdsRoot], d)
-		}
-	}
 }

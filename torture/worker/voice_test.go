@@ -2,7 +2,7 @@
 
 //go:build unix
 
-package torture
+package worker
 
 import (
 	"bytes"
@@ -40,6 +40,6 @@ func TestClockThreadTellsWhenItCouldNotLook(t *testing.T) {
 	require.Equal(t, history.Paused, events[0].Kind)
 	require.Equal(t, history.Woke, events[1].Kind)
 	require.Equal(t, "c", events[0].Contender)
-	require.GreaterOrEqual(t, events[1].At-events[0].At, history.Instant(beat)/2)
+	require.GreaterOrEqual(t, events[1].At-events[0].At, history.Instant(ClockPeriod)/2)
 	require.True(t, slices.IsSortedFunc(events, func(a, b history.Event) int { return int(a.At - b.At) }))
 }

@@ -2,7 +2,7 @@
 
 //go:build unix
 
-package torture
+package worker
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 // they write meanwhile and what they tell is the same with each.
 type Library interface {
 	// Connect makes a client, with a session of its own where the library has sessions. ctx bounds the call only.
-	Connect(ctx context.Context, part *Part) (Client, error)
+	Connect(ctx context.Context, spec *Spec) (Client, error)
 	// Offers says whether there is something to be asked for: "lock" that ctx can cancel, "try", "campaign". What is not
 	// offered is not asked for: a lock that waits as long as it takes, which every library has, is in its place.
 	Offers(how string) bool
@@ -23,7 +23,7 @@ type Library interface {
 	Why(err error) string
 }
 
-// A Client acquires one thing at a time, but for that of Part.Waiters and Part.Holds, which acquires many.
+// A Client acquires one thing at a time, but for that of Spec.Waiters and Spec.Holds, which acquires many.
 type Client interface {
 	// Acquire asks for a path. It returns an error that matches ErrHeld where "try" finds it held.
 	Acquire(ctx context.Context, how, path string) (Hold, error)

@@ -2,17 +2,17 @@
 
 //go:build unix
 
-package torture
+package worker
 
 import (
 	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
-// PartVariable is the environment variable in which a contender finds its Part, in JSON.
-const PartVariable = "LOCKKEEPER_TORTURE_PART"
+// SpecVariable is the environment variable in which a worker process finds its Spec, in JSON.
+const SpecVariable = "LOCKKEEPER_TORTURE_WORKER"
 
-// A Part is what a contender, a process of its own, is told to play.
-type Part struct {
+// A Spec is what a worker process is told to do.
+type Spec struct {
 	Name     string          `json:"name"`     // to be said in every event
 	Servers  []string        `json:"servers"`  // host:port of each, by a way that faults are on
 	Paths    []string        `json:"paths"`    // to contend for
@@ -22,7 +22,7 @@ type Part struct {
 	Clients  int             `json:"clients"`  // that contend at the same time, with a session each
 	Register string          `json:"register"` // host:port of the registers
 	Seed     uint64          `json:"seed"`     // of its dice
-	Harness  int             `json:"harness"`  // process id of whoever started it
+	Harness  int             `json:"harness"`  // process id of the harness
 
 	// Waiters and Holds are load on one further client of the process: so many contenders of each path, and so many locks
 	// below HoldsAt that no other process contends for, which it holds and acquires again when it loses them.

@@ -2,7 +2,7 @@
 
 //go:build unix
 
-package torture
+package worker
 
 import (
 	"context"
@@ -20,28 +20,17 @@ import (
 // own is this library.
 type own struct{}
 
-func (own) Connect(ctx context.Context, part *Part) (Client, error) {
-	client, err := recipes.Connect(ctx, part.Servers, &recipes.Options{
-		SessionTimeout: time.Duration(part.Timeout), Logger: slog.New(slog.DiscardHandler),
+func (own) Connect(ctx context.Context, spec *Spec) (Client, error) {
+	client, err := recipes.Connect(ctx, spec.Servers, &recipes.Options{
+		SessionTimeout: time.Duration(spec.Timeout), Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &ownClient{client, part.Name}, nil
+	return &ownClient{client, spec.Name}, nil
 }
 
 func (own) Offers(string) bool { return true }
-
-// What an attempt may come to, in the words in which a history has it. Any other error is one that no caller should get.
-var expected = []string{heldByAnother, timedOut, lostBefore, uncertain, shut, cancelled}
-
-const (
-	heldByAnother = "held by another"
-	timedOut      = "context deadline exceeded"
-	lostBefore    = "claim lost"
-	uncertain     = "outcome unknown"
-	shut          = "client closed"
-)
 
 func (own) Why(err error) string {
 	for _, known := range []struct {

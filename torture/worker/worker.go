@@ -2,7 +2,7 @@
 
 //go:build unix
 
-package torture
+package worker
 
 import (
 	"bufio"
@@ -23,18 +23,18 @@ import (
 	"github.com/lockkeeper/lockkeeper/torture/register"
 )
 
-// Play is the life of a contender that uses this library: the part is JSON, as PartVariable has it. It returns when it was
-// told to stop and each of its clients was granted something once more, or when in has ended.
-func Play(part string, in io.Reader, out io.Writer) error { return PlayWith(own{}, part, in, out) }
+// Run contends with this library: the spec is JSON, as SpecVariable has it, in has the words of the harness, and the events
+// go to out. It returns when it was told to stop and each of its clients was granted something once more, or when in has ended.
+func Run(spec string, in io.Reader, out io.Writer) error { return RunWith(own{}, spec, in, out) }
 
-// PlayWith is the life of a contender that uses another library.
-func PlayWith(library Library, part string, in io.Reader, out io.Writer) error {
-	var p Part
-	if err := json.Unmarshal([]byte(part), &p); err != nil {
-		return fmt.Errorf("contender: its part: %w", err)
+// RunWith contends with another library.
+func RunWith(library Library, spec string, in io.Reader, out io.Writer) error {
+	var p Spec
+	if err := json.Unmarshal([]byte(spec), &p); err != nil {
+		return fmt.Errorf("worker: its spec: %w", err)
 	}
 	pl := &player{
-		library: library, part: p, voice: &voice{name: p.Name, time: clock.Scale{Began: p.Began}, out: out, attempt: p.First},
+		library: library, spec: p, voice: &voice{name: p.Name, time: clock.Scale{Began: p.Began}, out: out, attempt: p.First},
 		resting: map[string]time.Time{}, kept: map[int]time.Time{}, stop: make(chan struct{}),
 		waiting: map[string]map[*context.CancelCauseFunc]struct{}{},
 	}
@@ -42,7 +42,7 @@ func PlayWith(library Library, part string, in io.Reader, out io.Writer) error {
 	defer abandon()
 	done := make(chan struct{})
 	var watching, acting sync.WaitGroup
-	watching.Go(func() { pl.voice.watchOwnClock(time.Duration(p.Timeout)/gapsIn, done) })
+	watching.Go(func() { pl.voice.watchOwnClock(Gap(time.Duration(p.Timeout)), done) })
 	for i := range max(p.Clients, 1) {
 		c := &actor{
 			player: pl, ctx: ctx, rand: rand.New(rand.NewPCG(p.Seed, uint64(i))),
@@ -70,13 +70,13 @@ func PlayWith(library Library, part string, in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// gapsIn T is the gap in a contender's schedule from which on it counts as not scheduled.
-const gapsIn = 32
+// Gap returns the gap in a worker's schedule from which on it counts as not scheduled, for a session timeout.
+func Gap(timeout time.Duration) time.Duration { return timeout / 32 }
 
 // A player is what the clients of a contender share.
 type player struct {
 	library Library
-	part    Part
+	spec    Spec
 	voice   *voice
 	stop    chan struct{} // closed when nothing is to be begun any more
 	once    sync.Once
@@ -112,7 +112,7 @@ func (p *player) listen(in io.Reader) {
 				p.mu.Lock()
 				p.resting[words[1]] = time.Now().Add(d)
 				p.mu.Unlock()
-				if p.part.Waiters > 0 { // there would be no end of them
+				if p.spec.Waiters > 0 { // there would be no end of them
 					p.cancelAll(words[1])
 				}
 			}
@@ -182,7 +182,7 @@ func (a *actor) act() {
 		}
 		_ = a.pen.Close() // nothing is written any more
 	}()
-	if a.part.Visit {
+	if a.spec.Visit {
 		a.visit()
 		return
 	}
@@ -196,7 +196,7 @@ func (a *actor) act() {
 
 // visit acquires each path once.
 func (a *actor) visit() {
-	for visits := a.part.Paths; len(visits) > 0 && !a.stopped(); {
+	for visits := a.spec.Paths; len(visits) > 0 && !a.stopped(); {
 		if a.connected() && a.attempt(visits[0], ask{how: "lock"}) {
 			visits = visits[1:]
 		}
@@ -214,7 +214,7 @@ func (a *actor) farewell() {
 
 // askFor asks for any of the paths that do not rest.
 func (a *actor) askFor(what ask) (granted bool) {
-	path := a.part.Paths[a.rand.IntN(len(a.part.Paths))]
+	path := a.spec.Paths[a.rand.IntN(len(a.spec.Paths))]
 	if a.rests(path) {
 		a.pause(10 * time.Millisecond)
 		return false
@@ -240,9 +240,9 @@ func (a *actor) connected() bool {
 	if a.client != nil {
 		return true
 	}
-	ctx, cancel := context.WithTimeout(a.ctx, time.Duration(a.part.Timeout))
+	ctx, cancel := context.WithTimeout(a.ctx, time.Duration(a.spec.Timeout))
 	defer cancel()
-	client, err := a.library.Connect(ctx, &a.part)
+	client, err := a.library.Connect(ctx, &a.spec)
 	if err != nil {
 		a.pause(a.between(10*time.Millisecond, 100*time.Millisecond))
 		return false
@@ -260,13 +260,13 @@ type ask struct {
 	idle  bool // hold until it is lost, without work
 }
 
-// shortHolds is how many of the longest of the short holds make T.
-const shortHolds = 40
+// LongestShortHold returns the bound of the holds that are not meant to be lost, for a session timeout.
+func LongestShortHold(timeout time.Duration) time.Duration { return timeout / 40 }
 
 // draw decides what to ask for.
 func (a *actor) draw() ask {
-	t := time.Duration(a.part.Timeout)
-	hold := a.between(2*time.Millisecond, t/shortHolds)
+	t := time.Duration(a.spec.Timeout)
+	hold := a.between(2*time.Millisecond, LongestShortHold(t))
 	if a.rand.IntN(32) == 0 { // long enough to be lost
 		hold = a.between(t/2, 3*t)
 	}
@@ -358,7 +358,7 @@ func (a *actor) granted(by history.Event, got Hold) (token fencing.Token, told <
 			granted.Deadline = at + history.Instant(time.Until(deadline))
 		}
 	}
-	if a.part.Tokenless {
+	if a.spec.Tokenless {
 		granted.Token = history.ID(at)
 	}
 	a.voice.sayAt(at, granted)
@@ -383,7 +383,7 @@ func (a *actor) work(by history.Event, got Hold, token fencing.Token, d time.Dur
 		default:
 		}
 		clock.Sleep(a.between(time.Millisecond, 5*time.Millisecond))
-		if _, err := a.pen.Write(by.Path, a.part.Name, by.Attempt, token); err != nil {
+		if _, err := a.pen.Write(by.Path, a.spec.Name, by.Attempt, token); err != nil {
 			// No fault touches the registers: from here on late writes are missed. Who is killed does not come to say it.
 			a.unwritten.Do(func() {
 				a.voice.say(history.Event{Kind: history.Note, Text: fmt.Sprintf("writing to the registers of %s: %v", by.Path, err)})

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package worker
+
+import (
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/internal/history"
+	"github.com/lockkeeper/lockkeeper/torture/clock"
+	"github.com/lockkeeper/lockkeeper/torture/register"
+)
+
+func TestHolderKeepsItsHoldAsLongAsItIsTold(t *testing.T) {
+	library := &moody{}
+	library.mood.Store(true)
+	r := registersOf(t)
+	says, in, over := plays(t, library, r.Addr())
+	var held register.Holding
+	require.Eventually(t, func() bool {
+		for _, held = range r.Holdings() {
+			if held.Contender != "" {
+				return true
+			}
+		}
+		return false
+	}, time.Minute, time.Millisecond)
+	for n := range 10_000 { // one of these it holds, now or in a moment
+		_, err := fmt.Fprintln(in, Keep, n, "1h")
+		require.NoError(t, err)
+	}
+	// Both clients come to hold what they do not give back: nothing is released any more.
+	require.Eventually(t, func() bool {
+		before := len(says.events(t, history.Granted))
+		clock.Sleep(300 * time.Millisecond)
+		return before == len(says.events(t, history.Granted))
+	}, time.Minute, time.Millisecond)
+	require.Equal(t, len(says.events(t, history.Released))+2, len(says.events(t, history.Granted)))
+	_, err := io.WriteString(in, Keep+" x y\n"+Stop+"\n")
+	require.NoError(t, err)
+	for n := range 10_000 {
+		_, err := fmt.Fprintln(in, Keep, n, "0s")
+		require.NoError(t, err)
+	}
+	require.NoError(t, <-over)
+}
