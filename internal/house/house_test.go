@@ -4,14 +4,12 @@
 package house
 
 import (
-	"encoding/json"
 	"fmt"
 	"go/parser"
 	"go/token"
 	"io/fs"
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -178,36 +176,12 @@ var rules = map[string]rule{
 	},
 }
 
-// required is what the root module may require by itself, and at which version; empty is any. What a required module
-// requires in turn stands in go.mod as indirect.
-var required = map[string]string{
-	// Pinned: the session rules lean on how this version dials, queues requests and ends. It requires nothing.
-	zk: "v1.0.4",
-	// In tests only: an import elsewhere breaks that package's rule.
-	"github.com/stretchr/testify": "",
-	// In the checker of histories only, by its rule. It requires nothing.
-	"github.com/anishathalye/porcupine": "",
-}
-
-// requiredByDocker is what the docker module may require by itself: users import it for real servers in their tests, and
-// their modules then list what it requires.
-var requiredByDocker = map[string]string{
-	"github.com/testcontainers/testcontainers-go": "", // containers and their removal
-	"github.com/moby/moby/client":                 "", // signals, files and networks of containers
-	"github.com/moby/moby/api":                    "", // the types of that client
-	"github.com/containerd/errdefs":               "", // the errors of that client
-	// In tests only.
-	zk:                            "",
-	"github.com/stretchr/testify": "",
-	"go.uber.org/goleak":          "",
-}
-
 func TestImportsPointOneWay(t *testing.T) {
-	packages := scan(t, root)
+	packages := scan(t, root, module)
 	for _, p := range []string{fencing, recipes, lock, election, epoch, command} {
 		require.Contains(t, packages, p, "the scan finds what is there")
 	}
-	require.Empty(t, violations(packages))
+	require.Empty(t, violations(rules, packages))
 }
 
 func TestABrokenImportRuleIsReported(t *testing.T) {
@@ -228,7 +202,7 @@ func TestABrokenImportRuleIsReported(t *testing.T) {
 		{"cmd/lockkeeper/main.go", module + "/docker"},
 		{"newcomer/newcomer.go", "fmt"},
 	} {
-		found := violations(scan(t, tree(t, broken.file, broken.imports)))
+		found := violations(rules, scan(t, tree(t, broken.file, broken.imports), module))
 		require.Len(t, found, 1, "%s imports %s", broken.file, broken.imports)
 		require.Contains(t, found[0], broken.file)
 	}
@@ -244,16 +218,16 @@ func TestWhatTheImportRulesAllowIsNotReported(t *testing.T) {
 		{"cmd/lockkeeper/main.go", election},
 		{"lock/testdata/script.go", election},
 	} {
-		found := violations(scan(t, tree(t, fine.file, fine.imports)))
+		found := violations(rules, scan(t, tree(t, fine.file, fine.imports), module))
 		require.Empty(t, found, "%s imports %s", fine.file, fine.imports)
 	}
 }
 
 func TestNestedModuleIsNotPartOfTheRoot(t *testing.T) {
 	dir := tree(t, "docker/ensemble.go", "github.com/testcontainers/testcontainers-go")
-	require.Len(t, violations(scan(t, dir)), 1)
+	require.Len(t, violations(rules, scan(t, dir, module)), 1)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "docker", "go.mod"), nil, 0o600))
-	require.Empty(t, violations(scan(t, dir)))
+	require.Empty(t, violations(rules, scan(t, dir, module)))
 }
 
 // A nested module that the Makefile does not name would never be tested.
@@ -289,7 +263,7 @@ func TestEveryModuleIsVettedTestedAndLinted(t *testing.T) {
 
 func TestEmbeddingALockInheritsTheZooKeeperClientAndNothingElse(t *testing.T) {
 	// The test cache does not see what go list reads, but it sees what scan reads.
-	packages := scan(t, root)
+	packages := scan(t, root, module)
 	args := []string{"list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}"}
 	for _, library := range []string{fencing, recipes, lock, election, epoch} {
 		if _, exists := packages[library]; exists {
@@ -303,64 +277,13 @@ func TestEmbeddingALockInheritsTheZooKeeperClientAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestRootModuleRequiresOnlyWhatItNeeds(t *testing.T) {
-	require.Empty(t, unwanted(t, ".", required))
-}
-
-// Not the root module either: a consumer of docker alone would otherwise need a release of both.
-func TestDockerModuleRequiresOnlyRealServers(t *testing.T) {
-	require.Empty(t, unwanted(t, "docker", requiredByDocker))
-}
-
-func TestUnwantedRequirementIsReported(t *testing.T) {
-	found := unwanted(t, "torture", requiredByDocker)
-	require.Contains(t, found, "torture/go.mod requires github.com/aws/aws-sdk-go-v2: everybody who requires the module would have to trust it")
-	require.Contains(t, found, "torture/go.mod replaces github.com/lockkeeper/lockkeeper: a replace holds for us only, not for those who require us")
-	old := unwanted(t, ".", map[string]string{zk: "v1.0.3", "github.com/stretchr/testify": "", "github.com/anishathalye/porcupine": ""})
-	require.Equal(t, []string{"go.mod requires " + zk + " v1.0.4: want v1.0.3"}, old)
-}
-
-// unwanted returns a sentence for each line of a module's go.mod that it should not have. What a required module requires
-// in turn is not looked at.
-func unwanted(t *testing.T, dir string, allowed map[string]string) []string {
-	t.Helper()
-	var mod struct {
-		Require []struct {
-			Path, Version string
-			Indirect      bool
-		}
-		Replace []struct{ Old struct{ Path string } }
-	}
-	file := path.Join(dir, "go.mod")
-	// The test cache does not see what go mod edit reads.
-	_, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(file)))
-	require.NoError(t, err)
-	require.NoError(t, json.Unmarshal([]byte(output(t, "mod", "edit", "-json", file)), &mod))
-	require.NotEmpty(t, mod.Require)
-	var found []string
-	for _, r := range mod.Require {
-		version, known := allowed[r.Path]
-		switch {
-		case r.Indirect:
-		case !known:
-			found = append(found, fmt.Sprintf("%s requires %s: everybody who requires the module would have to trust it", file, r.Path))
-		case version != "" && version != r.Version:
-			found = append(found, fmt.Sprintf("%s requires %s %s: want %s", file, r.Path, r.Version, version))
-		}
-	}
-	for _, r := range mod.Replace {
-		found = append(found, fmt.Sprintf("%s replaces %s: a replace holds for us only, not for those who require us", file, r.Old.Path))
-	}
-	return found
-}
-
 // An imported path, and the file that imports it, relative to the root.
 type imported struct {
 	path, file string
 }
 
-// scan returns what each package of the module in dir imports. It reads every file, whatever its build constraints say.
-func scan(t *testing.T, dir string) map[string][]imported {
+// scan returns what each package of a module, whose path is prefix, imports. Its go.mod is in dir. It reads every file, whatever its build constraints say.
+func scan(t *testing.T, dir, prefix string) map[string][]imported {
 	t.Helper()
 	packages := map[string][]imported{}
 	require.NoError(t, filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
@@ -385,7 +308,7 @@ func scan(t *testing.T, dir string) map[string][]imported {
 			return err
 		}
 		file := filepath.ToSlash(relative)
-		importer := strings.TrimSuffix(module+"/"+file, "/"+filepath.Base(name))
+		importer := strings.TrimSuffix(prefix+"/"+file, "/"+filepath.Base(name))
 		if _, seen := packages[importer]; !seen {
 			packages[importer] = nil // a package that imports nothing needs a rule too
 		}
@@ -402,7 +325,7 @@ func scan(t *testing.T, dir string) map[string][]imported {
 }
 
 // violations returns a sentence for each import that breaks a rule, and for each package that has none.
-func violations(packages map[string][]imported) []string {
+func violations(rules map[string]rule, packages map[string][]imported) []string {
 	var found []string
 	for importer, imports := range packages {
 		r, known := rules[importer]

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package house
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	docker   = module + "/docker"
+	torture  = module + "/torture"
+	clock    = torture + "/clock"
+	register = torture + "/register"
+	worker   = torture + "/worker"
+	txnlog   = torture + "/txnlog"
+	stores   = torture + "/stores"
+)
+
+// nested says what the packages of the docker and torture modules may import of this repository. What they import of
+// others is up to their go.mod.
+var nested = map[string]rule{
+	docker: {
+		because: "users require it alone, without another module of this repository",
+	},
+	docker + "/cmd/ensemble": {
+		may:     []string{docker},
+		because: "it starts servers for a command, whatever that is",
+	},
+	clock: {
+		may:     []string{history},
+		because: "the harness and the workers date events by it",
+	},
+	register: {
+		may:     []string{fencing, history, clock},
+		because: "it stands for a user's resource, which checks tokens and knows nothing of ZooKeeper",
+	},
+	worker: {
+		may:     []string{fencing, recipes, lock, election, history, clock, register},
+		because: "it contends as a user's program does, and knows nothing of the faults",
+	},
+	txnlog: {
+		tools:   []string{docker},
+		because: "it reads what the servers wrote, whoever asked them to",
+	},
+	stores: {
+		may:     []string{docker},
+		because: "it starts servers of others and their proxies, and knows nothing of what is tested on them",
+	},
+	torture: {
+		may:     []string{docker, history, checker, module + "/internal/mutants", clock, register, txnlog, worker},
+		tools:   []string{fencing},
+		because: "the harness judges the library and shares no code with it: only the worker processes contend",
+	},
+	torture + "/cmd/torture": {
+		may:     []string{history, torture, worker},
+		tools:   []string{docker, checker},
+		because: "it puts the harness and the worker into one program",
+	},
+	torture + "/evidence": {
+		may:     []string{history, checker, torture},
+		because: "it reads the results of runs and makes a page of them",
+	},
+	torture + "/cmd/evidence": {
+		may:     []string{torture + "/evidence"},
+		because: "it writes the page and knows no more",
+	},
+	torture + "/rivals": {
+		may:     []string{docker, history, torture, stores, worker},
+		tools:   []string{checker},
+		because: "it has the locks of other libraries, and none of ours",
+	},
+	torture + "/cmd/rival": {
+		may:     []string{docker, history, torture, torture + "/rivals", stores, worker},
+		because: "it puts the harness and the workers of rivals into one program",
+	},
+	torture + "/suite": {
+		tools:   []string{docker, zktest, fencing, recipes, lock, election, epoch},
+		because: "it holds tests only: the library on real servers",
+	},
+	torture + "/fences": {
+		tools: []string{
+			docker, stores, fencing, fencing + "/fencetest", fencing + "/filefence", fencing + "/httpfence", fencing + "/objectfence",
+			fencing + "/redisfence", fencing + "/sqlfence", recipes, lock,
+		},
+		because: "it holds tests only: the guards on real stores",
+	},
+}
+
+func TestImportsOfNestedModulesPointOneWay(t *testing.T) {
+	for _, dir := range []string{"docker", "torture"} {
+		packages := scan(t, filepath.Join(root, dir), module+"/"+dir)
+		require.Contains(t, packages, module+"/"+dir, "the scan finds what is there")
+		require.Empty(t, violations(nested, ofThisRepository(packages)))
+	}
+}
+
+func TestBrokenImportRuleOfANestedModuleIsReported(t *testing.T) {
+	for _, broken := range []struct{ file, imports string }{
+		{"docker/ensemble.go", fencing},
+		{"docker/logs_test.go", txnlog},
+		{"torture/run.go", recipes},
+		{"torture/worker/worker.go", torture},
+		{"torture/worker/worker_test.go", docker},
+		{"torture/stores/postgres.go", torture},
+		{"torture/rivals/etcd.go", lock},
+		{"torture/newcomer/newcomer.go", torture},
+	} {
+		found := violations(nested, ofThisRepository(scan(t, tree(t, broken.file, broken.imports), module)))
+		require.Len(t, found, 1, "%s imports %s", broken.file, broken.imports)
+		require.Contains(t, found[0], broken.file)
+	}
+	fine := scan(t, tree(t, "torture/worker/worker.go", "golang.org/x/sys/unix"), module)
+	require.Empty(t, violations(nested, ofThisRepository(fine)), "what else it requires is up to its go.mod")
+}
+
+// ofThisRepository leaves out what packages import of other repositories.
+func ofThisRepository(packages map[string][]imported) map[string][]imported {
+	for importer, imports := range packages {
+		packages[importer] = slices.DeleteFunc(imports, func(i imported) bool {
+			return i.path != module && !strings.HasPrefix(i.path, module+"/")
+		})
+	}
+	return packages
+}
