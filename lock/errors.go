@@ -20,11 +20,11 @@ var ErrNoHolder = errors.New("no holder")
 // ErrLocked, and the cause if there is one.
 type HeldError struct {
 	Path   string            // of the lock
-	Holder recipes.Contender // the first in the queue, which as a rule is the holder
-	Err    error             // why a Lock gave up; nil for a TryLock
+	Holder recipes.Contender // the first in the queue, as a rule the holder
+	Err    error             // the reason why Lock stopped waiting; nil for TryLock
 }
 
-// Error names the lock, its holder and since when.
+// Error returns the lock, its holder, and the time since which it has been held.
 func (e *HeldError) Error() string {
 	s := fmt.Sprintf("lock %s: held by %q", e.Path, e.Holder.Owner)
 	if !e.Holder.Since.IsZero() {

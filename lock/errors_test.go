@@ -27,7 +27,7 @@ func TestHeldErrorIsErrLockedAndNamesTheHolder(t *testing.T) {
 	require.EqualError(t, err, `nightly report: lock /locks/report: held by "pod-7" since 2026-03-01 09:30:00Z (2s-lock-0000000007)`)
 }
 
-func TestHeldErrorOfAnotherLibrarysNodeSaysWhatIsKnown(t *testing.T) {
+func TestHeldErrorForForeignNodeReportsWhatIsKnown(t *testing.T) {
 	err := &lock.HeldError{Path: "/locks/report", Holder: recipes.Contender{
 		Name: "_c_33f5f7e5-lock-0000000007", Owner: "192.0.2.7\n",
 	}}

@@ -16,15 +16,15 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// A Ledger is what the lock protects. It checks the token of each write, because a writer that was paused does not
-// know that its lock is lost.
+// A Ledger is the resource that the lock protects. It checks the token of each write, because a writer that was paused
+// does not know that it has lost the lock.
 type Ledger struct {
 	mu    sync.Mutex
-	gate  fencing.Gate // asked under mu, so that no newer write comes between the answer and ours
+	gate  fencing.Gate // called under mu, so that no newer write comes between the check and this write
 	entry string       // guarded by mu
 }
 
-// Put writes entry, unless somebody with a newer token has written.
+// Put writes entry, unless a newer token was admitted before.
 func (l *Ledger) Put(ctx context.Context, token fencing.Token, entry string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -35,7 +35,7 @@ func (l *Ledger) Put(ctx context.Context, token fencing.Token, entry string) err
 	return nil
 }
 
-// Whoever gets the lock later has the greater token. So a write that was held up until another had the lock is refused,
+// A later holder has a greater token. So a write that was delayed until after another holder's write is rejected,
 // whatever its sender believes.
 func ExampleMutex_Lock() {
 	ctx := context.Background()
@@ -55,7 +55,7 @@ func ExampleMutex_Lock() {
 		if err != nil {
 			return 0, err
 		}
-		defer func() { err = errors.Join(err, hold.Unlock(ctx)) }() // ErrLost, if it was not held until here
+		defer func() { err = errors.Join(err, hold.Unlock(ctx)) }() // ErrLost if the lock was lost before
 		work, cancel := hold.Context(ctx)                           // done when ctx is, or when the hold is lost
 		defer cancel()
 		return hold.Token(), ledger.Put(work, hold.Token(), entry)
@@ -68,15 +68,16 @@ func ExampleMutex_Lock() {
 		log.Fatal(err)
 	}
 
-	err = ledger.Put(ctx, early, "closed") // the network had kept it
-	fmt.Println("refused as stale:", errors.Is(err, fencing.ErrStale))
+	err = ledger.Put(ctx, early, "closed") // delayed by the network
+	fmt.Println("rejected as stale:", errors.Is(err, fencing.ErrStale))
 	fmt.Println("ledger:", ledger.entry)
 	// Output:
-	// refused as stale: true
+	// rejected as stale: true
 	// ledger: corrected
 }
 
-// Do is the short form: the function's context ends with the lock, and the lock does not end before the function.
+// Do is the short form: the function's context ends when the lock is lost, and the lock is released after the function
+// has returned.
 func ExampleMutex_Do() {
 	ctx := context.Background()
 	client, err := recipes.Connect(ctx, strings.Split(os.Getenv("ZK_SERVERS"), ","), nil)
@@ -93,7 +94,7 @@ func ExampleMutex_Do() {
 	err = mu.Do(ctx, func(ctx context.Context, hold *lock.Hold) error {
 		return ledger.Put(ctx, hold.Token(), "balanced")
 	})
-	if err != nil { // of Lock, of the function, or ErrLost: the lock did not last as long as the function
+	if err != nil { // from Lock or the function, or ErrLost: the lock was lost before the function returned
 		log.Fatal(err)
 	}
 	fmt.Println("ledger:", ledger.entry)
@@ -101,7 +102,7 @@ func ExampleMutex_Do() {
 	// ledger: balanced
 }
 
-// A job that shall run in one place does not wait for the lock: if another has it, the job runs there.
+// A job that must run in one place does not wait for the lock: if another process holds it, the job runs there.
 func ExampleMutex_TryLock() {
 	ctx := context.Background()
 	client, err := recipes.Connect(ctx, strings.Split(os.Getenv("ZK_SERVERS"), ","), nil)
@@ -118,8 +119,8 @@ func ExampleMutex_TryLock() {
 	report := func() (err error) {
 		hold, err := mu.TryLock(ctx)
 		var held *lock.HeldError
-		if errors.As(err, &held) { // as errors.Is(err, lock.ErrLocked), and says who
-			fmt.Println("nothing to do, it runs on", held.Holder.Owner)
+		if errors.As(err, &held) { // as errors.Is(err, lock.ErrLocked), and names the holder
+			fmt.Println("nothing to do, the job runs on", held.Holder.Owner)
 			return nil
 		}
 		if err != nil {
@@ -144,6 +145,6 @@ func ExampleMutex_TryLock() {
 	}
 	fmt.Println("ledger:", ledger.entry)
 	// Output:
-	// nothing to do, it runs on pod-7
+	// nothing to do, the job runs on pod-7
 	// ledger: report
 }

@@ -16,9 +16,9 @@ import (
 // be about to learn that it holds the lock. If there is none, the error is
 // ErrNoHolder. It costs two reads.
 //
-// The view is that of the server that this client is connected to, which may be
-// somewhat behind. It is for people, for logs and for hints: the holder may have
-// changed when Holder returns.
+// The result is the view of the server that this client is connected to, which may
+// lag behind. Use it for display, logs and hints: the holder may have changed when
+// Holder returns.
 func (m *Mutex) Holder(ctx context.Context) (recipes.Contender, error) {
 	first, err := m.line.First(ctx)
 	if errors.Is(err, recipes.ErrEmpty) {
@@ -31,7 +31,7 @@ func (m *Mutex) Holder(ctx context.Context) (recipes.Contender, error) {
 }
 
 // Waiters returns the contenders behind the holder, in the order in which they get
-// the lock. The view is that of Holder. It costs one read, and one for each
+// the lock, in the same view as Holder. It costs one read, and one more for each
 // contender.
 func (m *Mutex) Waiters(ctx context.Context) ([]recipes.Contender, error) {
 	contenders, err := m.line.Contenders(ctx)
@@ -48,15 +48,15 @@ func (m *Mutex) Waiters(ctx context.Context) ([]recipes.Contender, error) {
 // the error of a Lock that times out can name the holder without a request after the
 // deadline.
 //
-// Most calls of Lock end long before, so a lookup that never runs must cost them next to
-// nothing: its own context is made when it runs.
+// Most calls of Lock end long before, so a lookup that never runs must cost next to
+// nothing: it creates its own context when it runs.
 type lookup struct {
 	timer   *time.Timer
 	running sync.WaitGroup // counts what the timer starts, until it has ended
 
 	mu     sync.Mutex         // guards what follows
-	over   bool               // the result is of no use
-	cancel context.CancelFunc // ends the read that is under way
+	over   bool               // the result is no longer needed
+	cancel context.CancelFunc // ends the read in progress
 
 	holder recipes.Contender // set before running is done, as is found
 	found  bool
@@ -84,7 +84,7 @@ func (m *Mutex) lookUp(ctx context.Context) *lookup {
 	return l
 }
 
-// run reads the holder, unless the lookup was given up.
+// run reads the holder, unless the lookup was abandoned.
 func (l *lookup) run(ctx context.Context, m *Mutex) {
 	l.mu.Lock()
 	if l.over {
@@ -95,11 +95,11 @@ func (l *lookup) run(ctx context.Context, m *Mutex) {
 	cancel := l.cancel
 	l.mu.Unlock()
 	defer cancel()
-	l.holder, l.found = m.glance(ctx)
+	l.holder, l.found = m.sharedHolder(ctx)
 }
 
-// end gives the lookup up unless it has its result. It returns when the lookup's
-// goroutine has.
+// end abandons the lookup unless it has its result. It returns after the lookup's
+// goroutine has returned.
 func (l *lookup) end() (holder recipes.Contender, found bool) {
 	if l == nil || l.timer.Stop() {
 		return recipes.Contender{}, false
@@ -123,20 +123,20 @@ type sharedRead struct {
 	err    error
 }
 
-// glance returns the holder, by a read that is under way or by its own. found is
-// false if ctx ended first, or the read failed: the holder is a detail of an error
-// that has another cause.
-func (m *Mutex) glance(ctx context.Context) (holder recipes.Contender, found bool) {
+// sharedHolder returns the holder, from a read in progress or from its own read. found
+// is false if ctx ended first or the read failed: the holder is only a detail of an
+// error that has another cause.
+func (m *Mutex) sharedHolder(ctx context.Context) (holder recipes.Contender, found bool) {
 	for ctx.Err() == nil {
 		m.mu.Lock()
 		r := m.reading
-		mine := r == nil
-		if mine {
+		first := r == nil
+		if first {
 			r = &sharedRead{done: make(chan struct{})}
 			m.reading = r
 		}
 		m.mu.Unlock()
-		if mine {
+		if first {
 			r.holder, r.err = m.line.First(ctx)
 			m.mu.Lock()
 			m.reading = nil
@@ -152,7 +152,7 @@ func (m *Mutex) glance(ctx context.Context) (holder recipes.Contender, found boo
 		if r.err == nil {
 			return r.holder, true
 		}
-		// The read ended with the context of the lookup that made it, perhaps: try again.
+		// The read may have ended with the context of the lookup that made it: try again.
 	}
 	return recipes.Contender{}, false
 }

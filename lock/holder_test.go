@@ -23,7 +23,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
-// servers are an ensemble in a bubble of fake time.
+// servers is an ensemble in a synctest bubble, which has a fake clock.
 type servers struct {
 	*testing.T
 	*zktest.Ensemble
@@ -42,7 +42,7 @@ func bubble(t *testing.T, f func(s servers)) {
 	})
 }
 
-// mutex is the lock in the hands of a client with a link of its own.
+// mutex returns the lock for a new client, and the link of that client to the servers.
 func (s servers) mutex(owner string) (*lock.Mutex, *zktest.Link) {
 	s.Helper()
 	link := s.Link()
@@ -63,8 +63,8 @@ func (s servers) lock(mu *lock.Mutex) *lock.Hold {
 	return hold
 }
 
-// waits has the lock waited for until the test ends.
-func (s servers) waits(mu *lock.Mutex) {
+// wait calls Lock in the background until the test ends.
+func (s servers) wait(mu *lock.Mutex) {
 	s.Helper()
 	ctx, cancel := context.WithCancel(s.Context())
 	ended := make(chan error, 1)
@@ -79,7 +79,7 @@ func (s servers) waits(mu *lock.Mutex) {
 	})
 }
 
-func TestHolderAndWaitersAreInTheOrderOfTheQueue(t *testing.T) {
+func TestHolderAndWaitersAreInQueueOrder(t *testing.T) {
 	bubble(t, func(s servers) {
 		a, _ := s.mutex("a")
 		_, err := a.Holder(s.Context())
@@ -92,8 +92,8 @@ func TestHolderAndWaitersAreInTheOrderOfTheQueue(t *testing.T) {
 		hold := s.lock(a)
 		b, _ := s.mutex("b")
 		c, _ := s.mutex("c")
-		s.waits(b)
-		s.waits(c)
+		s.wait(b)
+		s.wait(c)
 		holder, err := c.Holder(s.Context())
 		require.NoError(s, err)
 		require.Equal(s, "a", holder.Owner)
@@ -106,12 +106,12 @@ func TestHolderAndWaitersAreInTheOrderOfTheQueue(t *testing.T) {
 	})
 }
 
-func TestLockThatTimedOutNamesTheHolder(t *testing.T) {
+func TestLockThatTimesOutNamesHolder(t *testing.T) {
 	bubble(t, func(s servers) {
 		a, _ := s.mutex("pod-7")
 		hold := s.lock(a)
 		b, _ := s.mutex("b")
-		s.waits(b)
+		s.wait(b)
 		c, _ := s.mutex("c")
 		for _, wait := range []time.Duration{time.Minute, time.Second, time.Millisecond} {
 			ctx, cancel := context.WithTimeout(s.Context(), wait)
@@ -131,7 +131,7 @@ func TestLockThatTimedOutNamesTheHolder(t *testing.T) {
 	})
 }
 
-func TestLockThatTimedOutWhileNoServerAnswersReturnsWithItsContext(t *testing.T) {
+func TestLockReturnsAtItsDeadlineWhileNoServerAnswers(t *testing.T) {
 	bubble(t, func(s servers) {
 		a, _ := s.mutex("a")
 		s.lock(a)
@@ -143,24 +143,24 @@ func TestLockThatTimedOutWhileNoServerAnswersReturnsWithItsContext(t *testing.T)
 		_, err := b.Lock(ctx)
 		require.Equal(s, timeout/2, time.Since(began))
 		require.ErrorIs(s, err, context.DeadlineExceeded)
-		require.NotErrorIs(s, err, lock.ErrLocked, "the holder is not known")
+		require.NotErrorIs(s, err, lock.ErrLocked, "the holder is unknown")
 		link.Refuse(false)
 	})
 }
 
-// counted counts the bytes that are received.
-type counted struct {
+// A countingConn counts the bytes that it receives.
+type countingConn struct {
 	net.Conn
 	received *atomic.Int64
 }
 
-func (c counted) Read(p []byte) (int, error) {
+func (c countingConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	c.received.Add(int64(n))
 	return n, err
 }
 
-func TestLocksThatTimeOutTogetherReadTheHolderOnce(t *testing.T) {
+func TestLocksThatTimeOutTogetherReadHolderOnce(t *testing.T) {
 	bubble(t, func(s servers) {
 		a, _ := s.mutex("a")
 		s.lock(a)
@@ -169,7 +169,7 @@ func TestLocksThatTimeOutTogetherReadTheHolderOnce(t *testing.T) {
 			SessionTimeout: timeout, Logger: slog.New(slog.DiscardHandler),
 			Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 				conn, err := s.Dial(ctx, network, address)
-				return counted{conn, &received}, err
+				return countingConn{conn, &received}, err
 			},
 		})
 		require.NoError(s, err)
@@ -190,7 +190,7 @@ func TestLocksThatTimeOutTogetherReadTheHolderOnce(t *testing.T) {
 		time.Sleep(time.Minute - 1001*time.Millisecond)
 		before := received.Load()
 		time.Sleep(1000 * time.Millisecond)
-		require.Less(s, received.Load()-before, int64(100_000), "each listing of the queue has 5 kB")
+		require.Less(s, received.Load()-before, int64(100_000), "one listing of the queue is 5 kB")
 		for range waiters {
 			var held *lock.HeldError
 			require.ErrorAs(s, <-errs, &held)
@@ -199,7 +199,7 @@ func TestLocksThatTimeOutTogetherReadTheHolderOnce(t *testing.T) {
 	})
 }
 
-func TestLockThatWasCancelledHasNotTimedOut(t *testing.T) {
+func TestCancelledLockIsNotReportedAsTimedOut(t *testing.T) {
 	bubble(t, func(s servers) {
 		a, _ := s.mutex("a")
 		s.lock(a)
@@ -212,7 +212,7 @@ func TestLockThatWasCancelledHasNotTimedOut(t *testing.T) {
 	})
 }
 
-func TestLockThatIsGrantedWhileTheHolderIsReadDoesNotWaitForThat(t *testing.T) {
+func TestGrantDoesNotWaitForReadOfHolder(t *testing.T) {
 	bubble(t, func(s servers) {
 		a, _ := s.mutex("a")
 		hold := s.lock(a)
@@ -229,7 +229,7 @@ func TestLockThatIsGrantedWhileTheHolderIsReadDoesNotWaitForThat(t *testing.T) {
 	})
 }
 
-func TestDoPassesTheHold(t *testing.T) {
+func TestDoPassesHold(t *testing.T) {
 	bubble(t, func(s servers) {
 		a, _ := s.mutex("a")
 		var token fencing.Token
@@ -245,7 +245,7 @@ func TestDoPassesTheHold(t *testing.T) {
 	})
 }
 
-func TestDoWhoseFunctionUnlocksIsNoLoss(t *testing.T) {
+func TestUnlockInsideDoIsNotReportedAsLoss(t *testing.T) {
 	bubble(t, func(s servers) {
 		a, _ := s.mutex("a")
 		require.NoError(s, a.Do(s.Context(), func(ctx context.Context, hold *lock.Hold) error { return hold.Unlock(ctx) }))

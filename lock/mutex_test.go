@@ -14,7 +14,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-func TestNewRefusesNonsenseAndNamesIt(t *testing.T) {
+func TestNewRejectsInvalidArgumentsAndNamesThem(t *testing.T) {
 	for _, path := range []string{
 		"", "locks", "locks/a", "/", "//", "//locks", "/locks//a", "/locks/", "/locks/.", "/./locks", "/locks/../a",
 		"/locks/a\nb", "/locks/\x00", "/locks/\x7f", "/locks/\u0085", "/locks/\xff", "/locks/\ue000", "/zookeeper/locks",
@@ -24,18 +24,18 @@ func TestNewRefusesNonsenseAndNamesIt(t *testing.T) {
 		require.ErrorContains(t, err, "new lock", "the operation")
 		require.ErrorContains(t, err, fmt.Sprintf("path %q", path))
 	}
-	for _, refused := range []struct {
+	for _, invalid := range []struct {
 		opts lock.Options
-		name string
+		want string
 	}{
 		{lock.Options{UnlockTimeout: -time.Second}, "unlock timeout -1s"},
 		{lock.Options{UnlockTimeout: -1}, "unlock timeout -1ns"},
 		{lock.Options{Owner: strings.Repeat("x", 4097)}, "4097 bytes is over the limit of 4096"},
 	} {
-		mu, err := lock.New(&recipes.Client{}, "/locks/a", &refused.opts)
+		mu, err := lock.New(&recipes.Client{}, "/locks/a", &invalid.opts)
 		require.Nil(t, mu)
 		require.ErrorContains(t, err, "new lock", "the operation")
-		require.ErrorContains(t, err, refused.name)
+		require.ErrorContains(t, err, invalid.want)
 		var failed *recipes.Error
 		require.ErrorAs(t, err, &failed)
 	}
