@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// A backoff is how long Run waits after work has failed.
+// A backoff computes how long Run waits after work has failed.
 type backoff struct {
 	min, max time.Duration
-	next     time.Duration // before the random part is taken off
+	next     time.Duration // the next wait, before the random part is subtracted
 }
 
 func newBackoff(o *Options) backoff {
@@ -20,7 +20,7 @@ func newBackoff(o *Options) backoff {
 	return b
 }
 
-// failed returns how long to wait after work that ran for so long and failed.
+// failed returns how long to wait after work that ran for the given time and failed.
 func (b *backoff) failed(ran time.Duration) time.Duration {
 	if ran >= b.max {
 		b.succeeded()
@@ -33,5 +33,5 @@ func (b *backoff) failed(ran time.Duration) time.Duration {
 	return d - rand.N(d/2+1)
 }
 
-// succeeded begins anew.
+// succeeded resets the wait to its minimum.
 func (b *backoff) succeeded() { b.next = b.min }

@@ -12,26 +12,26 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// An Election chooses one leader among those who campaign on a path, across all
-// processes that use it: at most one Term of it is open at a time, as the package
-// documentation states it.
+// An Election chooses one leader among the candidates on a path, across all processes
+// that use the path: at most one Term of it is open at a time, under the conditions
+// that the package documentation states.
 //
-// It has no state of its own; what was won is the Term. It is safe for concurrent
-// use, and each Campaign is a candidate of its own.
+// It has no state: the state of a leadership is in its Term. It is safe for concurrent
+// use, and each call of Campaign is a separate candidate.
 type Election struct {
 	line        *recipes.Line
 	id          string
 	stopTimeout time.Duration
 	coolDown    time.Duration
 	retry       func(error) bool
-	backoff     backoff // to begin with
+	backoff     backoff // the initial state for each Run
 }
 
-// New returns the election at path, below the client's namespace. It asks no
-// server. opts may be nil.
+// New returns the election at path, below the client's namespace. It sends no
+// request. opts may be nil.
 //
-// The path is that of a node which holds the candidates and nothing else. It is
-// made when it is needed, with those above it, as container nodes.
+// The node at path holds the candidates and nothing else. It is created when it is
+// needed, with missing nodes above it, as container nodes.
 func New(client *recipes.Client, path string, opts *Options) (*Election, error) {
 	if opts == nil {
 		opts = &Options{}
@@ -56,16 +56,16 @@ func New(client *recipes.Client, path string, opts *Options) (*Election, error) 
 	return e, nil
 }
 
-// Campaign becomes a candidate and waits until it is the leader. Candidates lead
-// in the order in which they came.
+// Campaign adds a candidate and waits until it is the leader. Candidates lead in the
+// order in which they joined the queue.
 //
-// ctx bounds the wait and not the term. If the session of a candidate dies, it
-// becomes one again at the end of the line. On an error it is no candidate any
-// more: its node is gone, which Campaign waits for, for the resign timeout at most;
-// or it is being taken away in the background, if no server can be reached. A
-// create that is under way when ctx ends is seen through to its answer first: a
-// round trip as a rule, a quarter of the session timeout at most. No node outlives
-// its session. The error is ctx's, recipes.ErrClosed, or what a server refused.
+// ctx bounds the wait and not the term. A candidate that loses its session joins
+// again at the end of the queue. After an error there is no candidate, and its node
+// is gone: Campaign waits for the deletion, for the resign timeout at most. If no
+// server can be reached, the node is deleted in the background. If a create is in
+// progress when ctx ends, Campaign first waits for its answer: a round trip as a
+// rule, a quarter of the session timeout at most. No node outlives its session. The
+// error is ctx's, recipes.ErrClosed, or that with which a server refused.
 func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 	claim, err := e.line.Claim(ctx)
 	if err != nil {
@@ -74,13 +74,13 @@ func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 	return &Term{Claim: claim, line: e.line, id: e.id}, nil
 }
 
-// A Leader is the candidate that comes first. It is the leader, or about to learn
-// that it is: that it knows can only be seen by what it does.
+// A Leader is the first candidate in the queue. It is the leader, or is about to
+// learn that it is: other clients cannot see whether it has been granted its term.
 type Leader struct {
-	ID    string        // as it calls itself; of nodes that other libraries made, their data
+	ID    string        // Options.ID of the candidate; the data of a node that another library created
 	Token fencing.Token // of its term
-	Host  string        // empty if another library made the node
-	PID   int           // 0 if another library made the node
+	Host  string        // empty if another library created the node
+	PID   int           // 0 if another library created the node
 	Since time.Time     // when it became a candidate, by the clock of its host
 }
 
@@ -88,9 +88,9 @@ func leaderOf(c recipes.Contender) Leader {
 	return Leader{ID: c.Owner, Token: c.Token, Host: c.Host, PID: c.PID, Since: c.Since}
 }
 
-// Leader returns the leader as the server that this client is connected to sees
-// it, which may be somewhat behind; ErrNoLeader if nobody is a candidate. Whoever
-// must not obey an old leader checks its token.
+// Leader returns the leader as seen by the server that this client is connected to,
+// which may lag behind. If there is no candidate, the error is ErrNoLeader. A resource
+// that must not obey a former leader checks the token.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	front, err := e.line.First(ctx)
 	if errors.Is(err, recipes.ErrEmpty) {
@@ -102,8 +102,8 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	return leaderOf(front), nil
 }
 
-// Candidates returns all candidates, the leader first, as the server that this
-// client is connected to sees them. It costs a read for each.
+// Candidates returns all candidates, the leader first, as seen by the server that
+// this client is connected to. It costs a read for each.
 func (e *Election) Candidates(ctx context.Context) ([]Leader, error) {
 	contenders, err := e.line.Contenders(ctx)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-func TestNewRefusesNonsenseAndNamesIt(t *testing.T) {
+func TestNewRejectsInvalidArgumentsAndNamesThem(t *testing.T) {
 	for _, path := range []string{
 		"", "election", "election/a", "/", "//", "//election", "/election//a", "/election/", "/election/.", "/./election",
 		"/election/../a", "/election/a\nb", "/election/\x00", "/election/\x7f", "/election/\xff", "/zookeeper/election",
@@ -25,9 +25,9 @@ func TestNewRefusesNonsenseAndNamesIt(t *testing.T) {
 		require.ErrorContains(t, err, fmt.Sprintf("path %q", path))
 	}
 	retry := func(error) bool { return true }
-	for _, refused := range []struct {
+	for _, invalid := range []struct {
 		opts election.Options
-		name string
+		want string
 	}{
 		{election.Options{ResignTimeout: -time.Second}, "resign timeout -1s"},
 		{election.Options{StopTimeout: -time.Millisecond}, "stop timeout -1ms"},
@@ -38,10 +38,10 @@ func TestNewRefusesNonsenseAndNamesIt(t *testing.T) {
 		{election.Options{RetryBackoff: time.Second}, "retry back-off without Retry"},
 		{election.Options{ID: strings.Repeat("x", 4097)}, "4097 bytes is over the limit of 4096"},
 	} {
-		e, err := election.New(&recipes.Client{}, "/election/a", &refused.opts)
+		e, err := election.New(&recipes.Client{}, "/election/a", &invalid.opts)
 		require.Nil(t, e)
 		require.ErrorContains(t, err, "new election", "the operation")
-		require.ErrorContains(t, err, refused.name)
+		require.ErrorContains(t, err, invalid.want)
 		var failed *recipes.Error
 		require.ErrorAs(t, err, &failed)
 	}

@@ -8,15 +8,14 @@ import (
 	"fmt"
 )
 
-// ErrNoLeader is returned by Leader when nobody is a candidate.
+// ErrNoLeader is returned by Leader when there is no candidate.
 var ErrNoLeader = errors.New("no leader")
 
-// ErrOverrun is returned by Run when the work did not stop in time after its
-// term had ended. The work may still be running: the process should treat itself
-// as lost, and exit.
+// ErrOverrun is returned by Run when the work did not return within the stop timeout
+// after its context was done. The work may still be running: the process should exit.
 var ErrOverrun = errors.New("work did not stop in time")
 
-// ended is why ctx is done: its error, with its cause where that says more.
+// ended returns the error of a ctx that is done, joined with its cause if that differs.
 func ended(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if errors.Is(err, cause) {

@@ -16,15 +16,15 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// A Schedule is what leaders write. It checks the token of each write, because a leader that was paused does not know
-// that another leads.
+// A Schedule is the resource that leaders write. It checks the token of each write, because a leader that was paused does
+// not know that another candidate leads.
 type Schedule struct {
 	mu    sync.Mutex
-	gate  fencing.Gate // asked under mu, so that no newer write comes between the answer and ours
+	gate  fencing.Gate // called under mu, so that no newer write comes between the check and this write
 	entry string       // guarded by mu
 }
 
-// Put writes entry, unless somebody with a newer token has written.
+// Put writes entry, unless a newer token was admitted before.
 func (s *Schedule) Put(ctx context.Context, token fencing.Token, entry string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -35,8 +35,8 @@ func (s *Schedule) Put(ctx context.Context, token fencing.Token, entry string) e
 	return nil
 }
 
-// The work returns when its context is done, and is called again for the next term that is won. Run returns when the
-// program ends, or when the work fails.
+// The work returns when its context is done, and is called again for the next term. Run returns when ctx is done, or when
+// the work fails.
 func ExampleElection_Run() {
 	ctx, stop := context.WithCancel(context.Background()) // in a program: signal.NotifyContext
 	defer stop()
@@ -60,29 +60,29 @@ func ExampleElection_Run() {
 			select {
 			case job := <-jobs:
 				if err := schedule.Put(ctx, term.Token(), job); err != nil {
-					return err // fencing.ErrStale, if another leads already
+					return err // fencing.ErrStale if a later leader has written already
 				}
 				fmt.Println("scheduled", job)
 				if job == "report" {
-					stop() // the program is told to end
+					stop() // as SIGTERM does in a program
 				}
 			case <-ctx.Done():
-				return context.Cause(ctx) // the program ends, or the term was lost
+				return context.Cause(ctx) // the program is stopping, or the term was lost
 			}
 		}
 	})
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println("stopped, and everything is released")
+	fmt.Println("stopped, all nodes released")
 	// Output:
 	// leading as pod-7
 	// scheduled backup
 	// scheduled report
-	// stopped, and everything is released
+	// stopped, all nodes released
 }
 
-// Those who do not lead follow who does.
+// An observer follows the leader without being a candidate.
 func ExampleElection_Observe() {
 	ctx := context.Background()
 	client, err := recipes.Connect(ctx, strings.Split(os.Getenv("ZK_SERVERS"), ","), nil)
@@ -109,7 +109,7 @@ func ExampleElection_Observe() {
 	}
 	for leader, err := range follower.Observe(ctx) {
 		if err != nil {
-			log.Fatal(err) // it ends, and this is why
+			log.Fatal(err) // the reason why Observe ends
 		}
 		fmt.Println("orders come from", leader.ID)
 		if leader.ID == "pod-2" {
@@ -128,8 +128,8 @@ func ExampleElection_Observe() {
 	// orders come from pod-2
 }
 
-// Campaign is for those who end their terms themselves. Each term has a greater token than all before it, so that what
-// an old leader wrote and the network held up is refused.
+// Campaign is for programs that end their terms themselves. Each term has a greater token than all terms before it, so
+// that a delayed write of a former leader is rejected.
 func ExampleElection_Campaign() {
 	ctx := context.Background()
 	client, err := recipes.Connect(ctx, strings.Split(os.Getenv("ZK_SERVERS"), ","), nil)
@@ -148,7 +148,7 @@ func ExampleElection_Campaign() {
 		if err != nil {
 			return 0, err
 		}
-		defer func() { err = errors.Join(err, term.Resign(ctx)) }() // ErrLost, if it did not last until here
+		defer func() { err = errors.Join(err, term.Resign(ctx)) }() // ErrLost if the term was lost before
 		work, cancel := term.Context(ctx)                           // done when ctx is, or when the term is lost
 		defer cancel()
 		return term.Token(), schedule.Put(work, term.Token(), entry)
@@ -161,10 +161,10 @@ func ExampleElection_Campaign() {
 		log.Fatal(err)
 	}
 
-	err = schedule.Put(ctx, early, "cleanup") // the network had kept it
-	fmt.Println("refused as stale:", errors.Is(err, fencing.ErrStale))
+	err = schedule.Put(ctx, early, "cleanup") // delayed by the network
+	fmt.Println("rejected as stale:", errors.Is(err, fencing.ErrStale))
 	fmt.Println("schedule:", schedule.entry)
 	// Output:
-	// refused as stale: true
+	// rejected as stale: true
 	// schedule: report
 }

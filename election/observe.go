@@ -10,16 +10,17 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// Observe follows who leads: it yields the leader, and each further one when it
-// takes over. A reader that is slower than the hand-overs skips to the newest. A
-// time without candidates is not yielded; the next leader is.
+// Observe follows the leader: it yields the current leader, and each later one when it
+// takes over. A reader that is slower than the hand-overs skips to the newest leader.
+// Observe yields nothing for a time without candidates, and then yields the next
+// leader.
 //
-// It goes on over disconnections and into further sessions, as the server that the
-// client is connected to sees the election, which may be somewhat behind. It ends
-// when the reader stops, or with an error as its last element that says why: ctx's,
-// recipes.ErrClosed, or what a server refused.
+// It shows the election as seen by the server that the client is connected to, which
+// may lag behind. It continues across disconnections and sessions. It ends when the
+// reader stops, or with an error as its last element that states the reason: ctx's,
+// recipes.ErrClosed, or that with which a server refused.
 //
-// It is one watch on the leader's node for all observers of a client, however many
+// All observers of a client share one watch on the leader's node, however many
 // candidates wait.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {

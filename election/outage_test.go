@@ -13,13 +13,13 @@ import (
 	"github.com/lockkeeper/lockkeeper/election"
 )
 
-// Loops run on one client, and outages of T/5 end its connection under their requests. A
-// leader resigns all the time, so that there always are some.
-func TestNoRunOfManyEndsOverOutages(t *testing.T) {
+// Thirty loops of Run share one client, whose connection three outages of T/5 end. Terms are
+// short, so that requests are always in progress.
+func TestRunsContinueAcrossOutages(t *testing.T) {
 	bubble(t, func(s servers) {
 		c := s.candidate(election.Options{})
 		var terms atomic.Int32
-		var loops []*running
+		var loops []*background
 		for range 30 {
 			loops = append(loops, s.run(c, func(ctx context.Context, term *election.Term) error {
 				terms.Add(1)
@@ -40,7 +40,7 @@ func TestNoRunOfManyEndsOverOutages(t *testing.T) {
 		time.Sleep(timeout)
 		led := terms.Load()
 		time.Sleep(timeout)
-		require.Greater(s, terms.Load(), led, "they go on")
+		require.Greater(s, terms.Load(), led, "the loops continue")
 		for _, r := range loops {
 			select {
 			case err := <-r.result:

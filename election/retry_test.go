@@ -13,13 +13,13 @@ import (
 	"github.com/lockkeeper/lockkeeper/election"
 )
 
-func TestWorkThatFailedIsRetriedAfterABackOffThatGrows(t *testing.T) {
+func TestFailedWorkIsRetriedAfterGrowingBackoff(t *testing.T) {
 	bubble(t, func(s servers) {
 		var failures []error
 		c := s.candidate(election.Options{
 			CoolDown: time.Millisecond, RetryBackoff: time.Second, MaxRetryBackoff: 5 * time.Second,
 			Retry: func(err error) bool {
-				require.Empty(s, s.nodes(), "another candidate can lead meanwhile")
+				require.Empty(s, s.nodes(), "the term was resigned before Retry is called")
 				failures = append(failures, err)
 				return true
 			},
@@ -29,7 +29,7 @@ func TestWorkThatFailedIsRetriedAfterABackOffThatGrows(t *testing.T) {
 			began = append(began, time.Now())
 			switch len(began) {
 			case 6:
-				time.Sleep(5 * time.Second) // worked for as long as the longest back-off
+				time.Sleep(5 * time.Second) // ran for MaxRetryBackoff, which resets the back-off
 			case 8:
 				return nil // did not fail
 			case 10:
@@ -59,8 +59,8 @@ func TestWorkThatFailedIsRetriedAfterABackOffThatGrows(t *testing.T) {
 	})
 }
 
-func TestWorkIsNotRetriedUnlessRetrySaysSo(t *testing.T) {
-	for name, retry := range map[string]func(error) bool{"no Retry": nil, "refused": func(error) bool { return false }} {
+func TestWorkIsRetriedOnlyIfRetryReturnsTrue(t *testing.T) {
+	for name, retry := range map[string]func(error) bool{"no Retry": nil, "Retry returns false": func(error) bool { return false }} {
 		bubble(t, func(s servers) {
 			r := s.run(s.candidate(election.Options{Retry: retry}), func(context.Context, *election.Term) error { return io.EOF })
 			require.ErrorIs(s, <-r.result, io.EOF, name)
@@ -69,28 +69,28 @@ func TestWorkIsNotRetriedUnlessRetrySaysSo(t *testing.T) {
 	}
 }
 
-func TestRunWhoseContextEndsInABackOffReturnsNil(t *testing.T) {
+func TestRunWhoseContextEndsDuringBackoffReturnsNil(t *testing.T) {
 	bubble(t, func(s servers) {
-		asked := make(chan struct{})
+		called := make(chan struct{})
 		r := s.run(s.candidate(election.Options{
 			RetryBackoff: time.Hour, MaxRetryBackoff: time.Hour,
-			Retry: func(error) bool { close(asked); return true },
+			Retry: func(error) bool { close(called); return true },
 		}), func(context.Context, *election.Term) error { return io.EOF })
-		<-asked
+		<-called
 		time.Sleep(time.Minute)
 		began := time.Now()
 		r.stop()
-		require.NoError(s, <-r.result, "Retry was told of the failure")
+		require.NoError(s, <-r.result, "the failure was passed to Retry")
 		require.Zero(s, time.Since(began))
 	})
 }
 
 func TestPanicAndOverrunAreNotRetried(t *testing.T) {
 	bubble(t, func(s servers) {
-		retry := func(error) bool { panic("not asked") }
+		retry := func(error) bool { panic("Retry was called") }
 		c := s.candidate(election.Options{Retry: retry})
 		require.Panics(s, func() {
-			_ = c.Run(s.Context(), func(context.Context, *election.Term) error { panic("as planned") })
+			_ = c.Run(s.Context(), func(context.Context, *election.Term) error { panic("of the work") })
 		})
 		c = s.candidate(election.Options{Retry: retry, StopTimeout: time.Second})
 		release := make(chan struct{})
@@ -104,9 +104,9 @@ func TestPanicAndOverrunAreNotRetried(t *testing.T) {
 	})
 }
 
-func TestLossOfATermIsNoFailureOfItsWork(t *testing.T) {
+func TestLossOfTermIsNotRetriedAsFailure(t *testing.T) {
 	bubble(t, func(s servers) {
-		c := s.candidate(election.Options{Retry: func(error) bool { panic("not asked") }})
+		c := s.candidate(election.Options{Retry: func(error) bool { panic("Retry was called") }})
 		r := s.run(c, func(ctx context.Context, term *election.Term) error {
 			if len(s.nodes()) == 1 && s.Delete(term.Path()) == nil {
 				return untilDone(ctx, term)

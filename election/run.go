@@ -17,39 +17,40 @@ import (
 // Run campaigns, and runs work for each term that it wins, until ctx is done or
 // work fails.
 //
-// The context that work gets is done when ctx is, or when the term is lost;
+// The context that work gets is done when ctx is done or the term is lost;
 // context.Cause returns which. A term ends in this order: the work's context is
 // cancelled; Run waits until work has returned; the node is deleted, so that
 // another candidate can lead; Run waits for the cool-down; it campaigns again. So
-// the work of one term never overlaps that of this process's next one, and it
-// overlaps that of no other process's unless it goes on after its context is done.
+// the work of one term never overlaps that of the next term of this process. It
+// overlaps that of another process only if it continues after its context is done.
 //
 // After a term that was lost, or work that returned nil, Run campaigns again. It
 // returns
 //
-//   - nil when ctx is done, work has returned without an error other than the
-//     cancellation or the loss, and every node of the election that this client no
-//     longer wants is gone. Otherwise the error joins what work returned with
-//     recipes.ErrUncertain, if a release was not confirmed, or with what a server
-//     refused. A work's own ErrUncertain is always returned then;
-//   - the error of work, if that is not the loss of its term and Options.Retry does
-//     not have it retried. ErrLost, a cancellation and fencing.ErrStale are the loss
-//     of its term if the term was lost, which shows at the latest when Run resigns it;
+//   - nil when ctx is done, work has returned no error other than the cancellation
+//     or the loss, and every node of the election that this client no longer wants
+//     is gone. Otherwise the error joins that of work with recipes.ErrUncertain, if
+//     a release was not confirmed, or with the error with which a server refused. If
+//     work itself returned ErrUncertain, that is always in the error then;
+//   - the error of work, unless it is the loss of the term or Options.Retry has it
+//     retried. ErrLost, a cancellation and fencing.ErrStale count as the loss of the
+//     term if the term was lost, which Run detects when it resigns at the latest;
 //   - ErrOverrun when work has not returned within the stop timeout after its context
-//     was done. The work goes on, and its node stays until it has returned, for as
+//     was done. The work continues, and its node stays until it has returned, for as
 //     long as the session lives. Exit the process;
-//   - recipes.ErrClosed when the client was closed; or what a server refuses.
+//   - recipes.ErrClosed when the client was closed; or the error with which a server
+//     refuses.
 //
-// Once ctx is done, Run returns within the stop timeout and the resign timeout, also
-// while no server can be reached; a candidate, which has no work to stop, within the
-// resign timeout and three eighths of the session timeout T. The stop timeout is unbounded
-// unless it is set, and the resign timeout is T. For a process that is killed 30 s
-// after its SIGTERM, as Kubernetes does by default, T = 10 s, a StopTimeout of 15 s
-// and the default ResignTimeout fit: Run returns within 25 s, and Client.Close within
-// about one more. With a longer T, set ResignTimeout too.
+// Once ctx is done, Run returns within the stop timeout plus the resign timeout, even
+// if no server can be reached. While it is a candidate, and has no work to stop, it
+// returns within the resign timeout plus three eighths of the session timeout T. The
+// default stop timeout has no bound, and the default resign timeout is T. For a process
+// that is killed 30 s after its SIGTERM, as Kubernetes does by default, T = 10 s, a
+// StopTimeout of 15 s and the default ResignTimeout fit: Run returns within 25 s, and
+// Client.Close within about one second more. With a longer T, set ResignTimeout too.
 //
-// A panic of work passes through Run as a *PanicError, after the term was resigned;
-// one that comes after ErrOverrun ends the process.
+// A panic of work passes through Run as a *PanicError, after the term was resigned. A
+// panic after ErrOverrun ends the process.
 func (e *Election) Run(ctx context.Context, work func(ctx context.Context, term *Term) error) error {
 	if work == nil {
 		return &recipes.Error{Op: "run", Path: e.line.Path(), Err: errors.New("work is nil")}
@@ -66,7 +67,7 @@ func (e *Election) run(ctx context.Context, work func(ctx context.Context, term 
 		term, err := e.Campaign(ctx)
 		switch {
 		case err != nil && ctx != nil && ctx.Err() != nil:
-			// Campaign has waited for its node. The error is what became of ctx.
+			// Campaign has waited for the deletion of its node, and its error is ctx's.
 			return e.line.Settle(ctx)
 		case err != nil:
 			return err
@@ -89,8 +90,8 @@ func (e *Election) run(ctx context.Context, work func(ctx context.Context, term 
 		default:
 			pause = max(pause, backoff.failed(time.Since(began)))
 		}
-		// A node whose release was not confirmed goes in the background, or with its
-		// session: the next campaign waits behind it.
+		// A node whose release was not confirmed is deleted in the background, or ends
+		// with its session: the next campaign queues behind it.
 		timer := time.NewTimer(pause)
 		select {
 		case <-timer.C:
@@ -101,17 +102,17 @@ func (e *Election) run(ctx context.Context, work func(ctx context.Context, term 
 	}
 }
 
-// A result is how work ended.
+// A result describes how work ended.
 type result struct {
 	err      error
 	panicked *PanicError
 	exited   bool // by runtime.Goexit
 }
 
-// A PanicError is what Run panics with when its work has panicked.
+// A PanicError is the value of the panic with which Run passes on a panic of its work.
 type PanicError struct {
-	Value any    // that the work panicked with
-	Stack []byte // of the work
+	Value any    // the value with which the work panicked
+	Stack []byte // the stack of the work
 }
 
 // Error returns the value and the stack.

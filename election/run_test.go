@@ -17,7 +17,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-func TestWorkThatWasToldToStopHasNotFailed(t *testing.T) {
+func TestErrorOfStoppedWorkIsNotFailure(t *testing.T) {
 	for _, err := range []error{
 		context.Canceled,
 		context.DeadlineExceeded,
@@ -32,7 +32,7 @@ func TestWorkThatWasToldToStopHasNotFailed(t *testing.T) {
 	}
 }
 
-func TestWorkIsWaitedForWithoutBoundWhileItsContextIsOpen(t *testing.T) {
+func TestRunWaitsWithoutBoundForWorkWhoseContextIsOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &Election{stopTimeout: time.Second}
 		r, err := e.await(t.Context(), after(1000*time.Hour, io.EOF))
@@ -41,7 +41,7 @@ func TestWorkIsWaitedForWithoutBoundWhileItsContextIsOpen(t *testing.T) {
 	})
 }
 
-func TestWorkThatIsSlowToStopIsWaitedForWithoutAStopTimeout(t *testing.T) {
+func TestRunWithoutStopTimeoutWaitsForSlowWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -51,7 +51,7 @@ func TestWorkThatIsSlowToStopIsWaitedForWithoutAStopTimeout(t *testing.T) {
 	})
 }
 
-func TestStopTimeoutCountsFromTheEndOfTheWorksContext(t *testing.T) {
+func TestStopTimeoutRunsFromEndOfWorkContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(time.Hour, func() { cancel(recipes.ErrDeleted) })
@@ -59,27 +59,27 @@ func TestStopTimeoutCountsFromTheEndOfTheWorksContext(t *testing.T) {
 
 		began := time.Now()
 		r, err := e.await(ctx, after(time.Hour+59*time.Second, io.EOF))
-		require.NoError(t, err, "it stopped in time")
+		require.NoError(t, err, "the work stopped in time")
 		require.Equal(t, io.EOF, r.err)
 		require.Equal(t, time.Hour+59*time.Second, time.Since(began))
 
 		began = time.Now()
 		_, err = e.await(ctx, after(61*time.Second, io.EOF))
 		require.ErrorIs(t, err, ErrOverrun)
-		require.ErrorIs(t, err, recipes.ErrDeleted, "why it was to stop")
+		require.ErrorIs(t, err, recipes.ErrDeleted, "the reason why the work had to stop")
 		require.ErrorContains(t, err, "1m0s")
 		require.Equal(t, time.Minute, time.Since(began))
 	})
 }
 
-// after is work that returns err after a while.
+// after returns the result channel of work that returns err after d.
 func after(d time.Duration, err error) <-chan result {
 	results := make(chan result, 1)
 	time.AfterFunc(d, func() { results <- result{err: err} })
 	return results
 }
 
-func TestEndOfAContextIsToldWithItsCause(t *testing.T) {
+func TestErrorOfEndedContextIncludesItsCause(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(io.ErrClosedPipe)
 	require.ErrorIs(t, ended(ctx), context.Canceled)
@@ -87,18 +87,18 @@ func TestEndOfAContextIsToldWithItsCause(t *testing.T) {
 
 	ctx, cancel = context.WithCancelCause(t.Context())
 	cancel(nil)
-	require.Equal(t, context.Canceled, ended(ctx), "nothing is said twice")
+	require.Equal(t, context.Canceled, ended(ctx), "a cause that equals the error is not repeated")
 }
 
-func TestPanicErrorHasTheValueAndTheStack(t *testing.T) {
+func TestPanicErrorHasValueAndStack(t *testing.T) {
 	err := &PanicError{Value: "index out of range", Stack: []byte("goroutine 7 [running]:")}
 	require.EqualError(t, err, "work panicked: index out of range\n\ngoroutine 7 [running]:")
-	require.NoError(t, errors.Unwrap(err), "not an error")
+	require.NoError(t, errors.Unwrap(err), "the value is not an error")
 
 	require.ErrorIs(t, &PanicError{Value: fmt.Errorf("read: %w", io.EOF)}, io.EOF)
 }
 
-func TestRunWithoutWorkIsRefused(t *testing.T) {
+func TestRunRejectsNilWork(t *testing.T) {
 	e := &Election{line: &recipes.Line{}}
 	require.ErrorContains(t, e.Run(t.Context(), nil), "work is nil")
 }

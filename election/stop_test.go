@@ -19,7 +19,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
-// servers are an ensemble in a bubble of fake time.
+// servers is an ensemble in a synctest bubble, which has a fake clock.
 type servers struct {
 	*testing.T
 	*zktest.Ensemble
@@ -41,7 +41,7 @@ func bubble(t *testing.T, f func(s servers)) {
 	})
 }
 
-// A candidate runs in a client with a link of its own.
+// A candidate is an election of its own client, and the link of that client to the servers.
 type candidate struct {
 	*election.Election
 	client *recipes.Client
@@ -68,16 +68,16 @@ func (s servers) nodes() []string {
 	return nodes
 }
 
-// A running is a Run under way.
-type running struct {
+// A background is a Run in a goroutine.
+type background struct {
 	stop   context.CancelFunc
 	result chan error
-	leads  chan struct{} // receives when a term begins
+	leads  chan struct{} // receives a value when a term begins
 }
 
-func (s servers) run(c *candidate, work func(ctx context.Context, term *election.Term) error) *running {
+func (s servers) run(c *candidate, work func(ctx context.Context, term *election.Term) error) *background {
 	ctx, stop := context.WithCancel(s.Context())
-	r := &running{stop: stop, result: make(chan error, 1), leads: make(chan struct{}, 100)}
+	r := &background{stop: stop, result: make(chan error, 1), leads: make(chan struct{}, 100)}
 	go func() {
 		r.result <- c.Run(ctx, func(ctx context.Context, term *election.Term) error {
 			r.leads <- struct{}{}
@@ -87,13 +87,13 @@ func (s servers) run(c *candidate, work func(ctx context.Context, term *election
 	return r
 }
 
-// untilDone is work that ends when it is told to.
+// untilDone is work that returns when its context is done.
 func untilDone(ctx context.Context, _ *election.Term) error {
 	<-ctx.Done()
 	return context.Cause(ctx)
 }
 
-func TestRunWhoseContextEndedReturnsNilWhenEverythingIsReleased(t *testing.T) {
+func TestRunReturnsNilWhenItsContextEndsAndAllNodesAreReleased(t *testing.T) {
 	t.Run("while it leads", func(t *testing.T) {
 		bubble(t, func(s servers) {
 			r := s.run(s.candidate(election.Options{}), untilDone)
@@ -117,11 +117,11 @@ func TestRunWhoseContextEndedReturnsNilWhenEverythingIsReleased(t *testing.T) {
 			require.NoError(s, <-first.result)
 		})
 	})
-	t.Run("while others of its client do", func(t *testing.T) {
+	t.Run("while other Runs of its client stop", func(t *testing.T) {
 		bubble(t, func(s servers) {
 			c := s.candidate(election.Options{})
 			c.link.Delay(10 * time.Millisecond)
-			var candidates []*running
+			var candidates []*background
 			for range 4 {
 				candidates = append(candidates, s.run(c, untilDone))
 			}
@@ -146,7 +146,7 @@ func TestRunWhoseContextEndedReturnsNilWhenEverythingIsReleased(t *testing.T) {
 			require.Empty(s, s.nodes())
 		})
 	})
-	t.Run("before it began", func(t *testing.T) {
+	t.Run("before it begins", func(t *testing.T) {
 		bubble(t, func(s servers) {
 			ctx, cancel := context.WithCancelCause(s.Context())
 			cancel(io.EOF)
@@ -167,9 +167,9 @@ func TestRunWhoseContextEndedReturnsNilWhenEverythingIsReleased(t *testing.T) {
 			<-r.leads
 			c.link.Refuse(true)
 			c.link.Cut()
-			time.Sleep(timeout * 3 / 4) // its deadline has passed, and its session lives
+			time.Sleep(timeout * 3 / 4) // the deadline of the term has passed, the session lives
 			c.link.Refuse(false)
-			time.Sleep(timeout / 8) // a server serves the session again, and the node is kept while the work stops
+			time.Sleep(timeout / 8) // the session is attached again, and the node is kept while the work stops
 			require.Len(s, s.nodes(), 1)
 			r.stop()
 			close(finish)
@@ -180,16 +180,16 @@ func TestRunWhoseContextEndedReturnsNilWhenEverythingIsReleased(t *testing.T) {
 	})
 }
 
-func TestErrorOfTheWorkIsReturnedWhenTheContextEnds(t *testing.T) {
+func TestErrorOfWorkIsReturnedWhenContextEnds(t *testing.T) {
 	for _, c := range []struct {
-		err  error
-		kept bool
+		err      error
+		returned bool
 	}{
 		{nil, false},
 		{context.Canceled, false},
 		{context.DeadlineExceeded, false},
 		{io.EOF, true},
-		{errors.Join(recipes.ErrUncertain, context.Canceled), true}, // of a Commit that ctx ended
+		{errors.Join(recipes.ErrUncertain, context.Canceled), true}, // from a Commit that was interrupted
 	} {
 		bubble(t, func(s servers) {
 			r := s.run(s.candidate(election.Options{}), func(ctx context.Context, _ *election.Term) error {
@@ -199,7 +199,7 @@ func TestErrorOfTheWorkIsReturnedWhenTheContextEnds(t *testing.T) {
 			<-r.leads
 			r.stop()
 			err := <-r.result
-			if c.kept {
+			if c.returned {
 				require.ErrorIs(s, err, c.err)
 			} else {
 				require.NoError(s, err)
@@ -208,10 +208,10 @@ func TestErrorOfTheWorkIsReturnedWhenTheContextEnds(t *testing.T) {
 	}
 }
 
-func TestRunReturnsWithinItsBoundsAndSaysWhatIsNotReleasedWhileNoServerAnswers(t *testing.T) {
+func TestRunReturnsWithinItsBoundsAndNamesUnreleasedNodesWhileNoServerAnswers(t *testing.T) {
 	const stop, resign = 6 * time.Second, 3 * time.Second
 	opts := election.Options{StopTimeout: stop, ResignTimeout: resign}
-	// Each ends the way to the servers.
+	// Each outage makes all servers unreachable for one client.
 	for name, outage := range map[string]func(*zktest.Link){
 		"mute":    func(l *zktest.Link) { l.Hold(zktest.Both) },
 		"refused": func(l *zktest.Link) { l.Refuse(true); l.Cut() },
@@ -219,10 +219,10 @@ func TestRunReturnsWithinItsBoundsAndSaysWhatIsNotReleasedWhileNoServerAnswers(t
 		t.Run(name+" while it leads", func(t *testing.T) {
 			bubble(t, func(s servers) {
 				c := s.candidate(opts)
-				const winding = 2 * time.Second // which the work takes to stop
+				const stopping = 2 * time.Second // the time that the work takes to stop
 				r := s.run(c, func(ctx context.Context, _ *election.Term) error {
 					<-ctx.Done()
-					time.Sleep(winding)
+					time.Sleep(stopping)
 					return nil
 				})
 				<-r.leads
@@ -233,7 +233,7 @@ func TestRunReturnsWithinItsBoundsAndSaysWhatIsNotReleasedWhileNoServerAnswers(t
 				err := <-r.result
 				require.ErrorIs(s, err, recipes.ErrUncertain)
 				require.ErrorContains(s, err, path)
-				require.LessOrEqual(s, time.Since(began), winding+resign)
+				require.LessOrEqual(s, time.Since(began), stopping+resign)
 			})
 		})
 		t.Run(name+" while it waits", func(t *testing.T) {
