@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package epoch fences state that is kept in ZooKeeper itself, and counts the terms of an election: 1, 2, 3 and so on.
-// The winner of an election claims the next epoch, and its writes carry a check on it.
+// The winner of an election claims the next epoch, and each of its writes checks that epoch.
 //
 //	epochs, err := epoch.New(client, "/election/controller-epoch", &epoch.Options{ID: "pod-7"})
 //	…
@@ -17,50 +17,52 @@
 // # What it promises
 //
 // No write through [Epoch.Commit] is carried out once a later epoch of the same path has been claimed, whatever its
-// writer believes and however late it comes: it fails as a whole, with a [*StaleError] that names both epochs. Numbers
-// rise by one from claim to claim, one term has one epoch at most, and the tokens of epochs rise with their numbers.
+// writer believes and however late it arrives. It fails as a whole, with a [*StaleError] that names both epochs. Numbers
+// rise by one from claim to claim, a term has at most one epoch, and the tokens of epochs rise with their numbers.
 //
-// This holds within one history of the ensemble, on two conditions. All that is to be fenced is written through Commit,
-// for a check that is not part of a transaction is over before the write begins. And nobody but this package writes the
-// epoch's node, see below. It does not depend on clocks, on timeouts, or on anybody's being scheduled: the ensemble
-// decides, in the order of its transactions.
+// This holds within one history of the ensemble, under two conditions. All writes to be fenced go through Commit, because
+// a check that is not part of the transaction is over before the write begins. And only this package writes the epoch's
+// node, see below. The promise does not depend on clocks, timeouts or scheduling: the ensemble decides, in the order of
+// its transactions.
 //
 // # Why two checks
 //
 // Each transaction checks the claim's own node and the version of the epoch's node.
 //
-// The own node is what [recipes.Claim.Commit] checks by itself, and for the writes of one election that is enough: the node
-// is gone before another leads. With it nothing is written between two terms either, nor after one was resigned. And it
-// still holds where versions begin anew, because somebody has deleted the epoch's node: version 0 may be that of epoch 1
-// for the second time.
+// [recipes.Claim.Commit] checks the claim's own node, and for the writes of one election that is enough: the node is gone
+// before another candidate leads. This check also prevents writes between two terms, and after a term was resigned. And it
+// still holds when versions restart because the epoch's node was deleted: version 0 may then be that of epoch 1 for the
+// second time.
 //
-// The epoch's version stops a leader whose own node is still there: one that was superseded by an operator who has written
-// the epoch's node, or by the leader of another election that shares the epoch's path. And it gives everybody a number
-// that is small and dense, to be stored, shown and compared.
+// The epoch's version stops a leader whose own node still exists: one that was superseded by an operator who has written
+// the epoch's node, or by the leader of another election that shares the epoch's path. It also gives every client a number
+// that is small and dense, to be stored, displayed and compared.
 //
 // # What it does not promise
 //
-//   - A grant alone shuts nobody out, and needs not: between the end of a term and the next claim nobody can write. But
-//     what the last leader has sent may still be carried out until its node is gone. So read the state after the claim.
-//   - An error that wraps recipes.ErrUncertain means that the answer did not come back: the operations were carried out as
-//     a whole, or not at all. After any other error nothing was written.
-//   - What [Epochs.Current] and [Epochs.Observe] tell may be over already. To decide whether to obey, compare numbers.
-//   - Reads are not fenced, nor is what is written elsewhere than in this ensemble. Other resources check the term's
-//     token, or the number in its place (fencing.Token(e.Number())), but not sometimes the one and sometimes the other.
+//   - A grant alone excludes no other client, and need not: between the end of a term and the next claim, no client can
+//     write. But the last leader's requests may still be carried out until its node is gone. So read the state after the
+//     claim.
+//   - An error that wraps recipes.ErrUncertain means that no answer arrived: the operations were carried out as a whole, or
+//     not at all. After any other error nothing was written.
+//   - The result of [Epochs.Current] and [Epochs.Observe] may be out of date. To decide whether to obey a leader, compare
+//     numbers.
+//   - Reads are not fenced, nor are writes to other resources than this ensemble. Other resources check the term's token,
+//     or the number instead (fencing.Token(e.Number())), but never a mixture of the two.
 //
 // # The node
 //
-// The path is that of a persistent node with a line of JSON: format, epoch, token, id, node and time. It is made with the
-// first claim, and those above it are if they are missing. A node that is there and empty is taken as it is, for those who
-// want other permissions on it. What holds anything else is refused, and so is a path that is the queue of a lock or an
-// election, at its first use: a contender that joins the queue may write its node.
+// The path is that of a persistent node that holds one line of JSON: format, epoch, token, id, node and time. The first
+// claim creates it, and missing nodes above it. An existing empty node is used as it is, so that you can create it with
+// other permissions. A node with any other content is refused. So is a path that is the queue of a lock or an election, at
+// its first use: a contender that joins the queue may write its node.
 //
-// If it is deleted by hand, no write of the epoch passes as long as it is missing, and the next term begins with 1 again:
-// nobody knows what the number was. Whoever compares numbers over that has to compare tokens. To have the count go on,
-// after that or on another ensemble, write {"format":1,"epoch":41} into it; the next is 42. Written while somebody leads,
-// that ends the leader's epoch, and not its term. Deleted and made again while somebody leads, it does not: its version
-// begins anew, and may be the one that the leader checks, whose writes then pass until its term ends. So write the node to
-// end an epoch, and do not delete it; and make it again only when nobody leads.
+// If an operator deletes the node, no write of the epoch passes while it is missing, and the next term begins with 1 again,
+// because the number is lost. To compare across such a deletion, compare tokens. To continue the count, after a deletion or
+// on another ensemble, write {"format":1,"epoch":41} into the node; the next epoch is 42. If that is written while a
+// candidate leads, it ends the leader's epoch, and not its term. Deleting and recreating the node while a candidate leads
+// does not end the epoch: the version restarts, and may be the one that the leader checks, whose writes then pass until its
+// term ends. So to end an epoch, write the node and do not delete it; and recreate it only while there is no leader.
 //
 // # The states of an epoch
 //
@@ -68,19 +70,20 @@
 //	·  ─────────►  Commit passes  ─────────────────────────────────►  Commit fails: ErrLost,
 //	               │                                                  and ErrStale once there is a later epoch
 //	               └───────────────────────────────────────────────►  Commit fails: ErrStale
-//	                 its node was written or deleted by others
+//	                 another client wrote or deleted its node
 //
 // # What each failure does
 //
-// That of a session, to the term, is in the table of package recipes. A lost reply to a claim is resolved by reading the
-// node: it says whose epoch it is. One to a Commit is not, as what it wrote is the caller's.
+// The table of package recipes lists what a failure of the session does to the term. If the reply to a claim is lost, Claim
+// reads the node, which shows whose epoch it is. A lost reply to a Commit is not resolved, because only the caller knows
+// what it wrote.
 //
 // # What it costs
 //
-// A claim costs a read and one transaction; a Commit what the transaction costs without it, as checks are not stored; a
-// watch for each client that observes.
+// A claim costs a read and one transaction. A Commit costs what the transaction costs without it, because checks are not
+// stored. Each client that observes has one watch.
 //
 // # Where to look next
 //
-// [Epochs] for what to call; package election for the term; package fencing for resources outside of ZooKeeper.
+// [Epochs] for the calls; package election for the term; package fencing for resources outside ZooKeeper.
 package epoch

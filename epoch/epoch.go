@@ -12,25 +12,25 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// An Epoch is what a term has claimed: the right to write until there is a later one. It is safe for concurrent use.
+// An Epoch is the right of a term to write until a later epoch is claimed. It is safe for concurrent use.
 type Epoch struct {
 	epochs  *Epochs
 	claim   *recipes.Claim
 	record  Record
-	version int32 // of the node, as long as nobody else has written it
+	version int32 // of the node, until another client writes it
 }
 
-// Number is the epoch's number: 1 for the first, and one more for each that follows.
+// Number returns the epoch's number: 1 for the first epoch, and one more for each later one.
 func (e *Epoch) Number() int64 { return e.record.Number }
 
-// Commit carries out ZooKeeper operations if, and only if, the term is held and its epoch is the newest: they go out in
-// one transaction with a check of the term's own node and of the epoch's. Without operations it only asks.
+// Commit carries out ZooKeeper operations if, and only if, the term is held and its epoch is the newest: it sends them in
+// one transaction with a check of the term's own node and of the epoch's node. Without operations it only checks.
 //
-// Operations and responses are those of recipes.Claim.Commit. Operations on the epoch's node are refused. It is sent
-// once. An ErrUncertain means that the answer did not come back, and that the operations were carried out as a whole, or
-// not at all. After any other error nothing was written: recipes.ErrLost, if the term was lost; a *StaleError, if there is
-// a later epoch, or if the epoch's node was written or deleted by hand; or what a server refused. To name the later epoch,
-// a Commit that is refused reads the node, for an eighth of the session timeout at most.
+// Operations and responses are those of recipes.Claim.Commit. Operations on the epoch's node are refused. The transaction
+// is sent once. ErrUncertain means that no answer arrived, and that the operations were carried out as a whole, or not at
+// all. After any other error nothing was written: recipes.ErrLost if the term was lost; a *StaleError if there is a later
+// epoch, or if the epoch's node was written or deleted by an operator; or the error with which a server refused. To name
+// the later epoch, a Commit that fails reads the node, for an eighth of the session timeout at most.
 func (e *Epoch) Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
 	fail := func(err error) error {
 		return fmt.Errorf("commit in epoch %d: %w", e.Number(), err)
@@ -38,7 +38,7 @@ func (e *Epoch) Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse, err
 	for i, op := range ops {
 		if touches(op, e.epochs.path) {
 			return nil, fail(&recipes.Error{
-				Op: "commit", Path: e.epochs.Path(), Err: fmt.Errorf("operation %d is on the epoch's own node, which is checked without that and which Claim alone writes", i),
+				Op: "commit", Path: e.epochs.Path(), Err: fmt.Errorf("operation %d is on the epoch's own node: remove it, since Commit checks the node and only Claim writes it", i),
 			})
 		}
 	}
@@ -58,12 +58,12 @@ func (e *Epoch) Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse, err
 	case errors.Is(refusal, zk.ErrBadVersion):
 		return nil, fail(e.superseded(ctx))
 	case refusal != nil:
-		return nil, fail(err) // no permission to read the node, for instance
+		return nil, fail(err) // for example, no permission to read the node
 	}
 	return responses[1:], fail(err)
 }
 
-// touches says whether an operation is on the node at path. What is no operation, Claim.Commit refuses.
+// touches reports whether an operation is on the node at path. Claim.Commit refuses values that are no operations.
 func touches(op any, path string) bool {
 	switch op := op.(type) {
 	case *zk.CreateRequest:
@@ -82,21 +82,21 @@ func (e *Epoch) stale(newest Record, err error) error {
 	return &StaleError{Path: e.epochs.Path(), Epoch: e.Number(), Token: e.record.Token, Newest: newest, Err: err}
 }
 
-// superseded is the error of an epoch whose node has another version by now.
+// superseded returns the error of an epoch whose node has another version by now.
 func (e *Epoch) superseded(ctx context.Context) error {
 	newest, err := e.newest(ctx)
 	switch {
 	case err != nil:
-		return e.stale(Record{}, fmt.Errorf("its node was written to, and does not tell by whom: %w", err))
+		return e.stale(Record{}, fmt.Errorf("its node was written, and does not show by which term: %w", err))
 	case newest.Number == 0:
 		return e.stale(Record{}, errors.New("its node was emptied or deleted"))
 	case !newest.same(e.record):
 		return e.stale(newest, nil)
 	}
-	return e.stale(newest, errors.New("its node was written to by hand"))
+	return e.stale(newest, errors.New("its node was rewritten by an operator"))
 }
 
-// lost is the error of an epoch whose term was lost: stale, if there is a later one.
+// lost returns the error of an epoch whose term was lost: a *StaleError if there is a later epoch, and loss otherwise.
 func (e *Epoch) lost(ctx context.Context, loss error) error {
 	newest, err := e.newest(ctx)
 	if err != nil || !newest.later(e.record) {
@@ -105,9 +105,9 @@ func (e *Epoch) lost(ctx context.Context, loss error) error {
 	return e.stale(newest, loss)
 }
 
-// newest reads the newest epoch, for an error.
+// newest reads the newest epoch, to be named in an error.
 func (e *Epoch) newest(ctx context.Context) (Record, error) {
-	ctx, cancel := context.WithTimeout(ctx, e.epochs.patience())
+	ctx, cancel := context.WithTimeout(ctx, e.epochs.newestTimeout())
 	defer cancel()
 	return e.epochs.current(ctx)
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
-func TestLateWriteOfAnOlderLeaderFailsAsAWholeAndNamesBothEpochs(t *testing.T) {
-	bubble(t, func(s *stage) {
+func TestStaleWriteFailsAsAWholeAndNamesBothEpochs(t *testing.T) {
+	bubble(t, func(s servers) {
 		a, b := s.candidate("a"), s.candidate("b")
 		_, first := a.lead()
 		_, err := first.Commit(s.Context(), set("a"))
@@ -27,7 +27,7 @@ func TestLateWriteOfAnOlderLeaderFailsAsAWholeAndNamesBothEpochs(t *testing.T) {
 		require.NoError(s, err)
 		a.link.Release()
 
-		_, err = first.Commit(s.Context(), create("/late"), set("late"))
+		_, err = first.Commit(s.Context(), create("/stale"), set("stale write"))
 		s.requireStale(err, 1, 2)
 		stale := s.stale(err)
 		require.ErrorIs(s, err, fencing.ErrStale)
@@ -36,17 +36,17 @@ func TestLateWriteOfAnOlderLeaderFailsAsAWholeAndNamesBothEpochs(t *testing.T) {
 		require.Equal(s, term.Token(), stale.Newest.Token)
 		require.Less(s, stale.Token, stale.Newest.Token)
 		s.requireState("b")
-		_, _, err = s.ensemble.Get("/late")
+		_, _, err = s.Get("/stale")
 		require.ErrorIs(s, err, zktest.ErrNoNode)
 	})
 }
 
-func TestTermThatIsLostAndHasNoSuccessorIsNotStale(t *testing.T) {
-	bubble(t, func(s *stage) {
+func TestWriteAfterLossWithoutSuccessorIsNotStale(t *testing.T) {
+	bubble(t, func(s servers) {
 		a := s.candidate("a")
 		term, e := a.lead()
 		require.NoError(s, term.Resign(s.Context()))
-		_, err := e.Commit(s.Context(), set("late"))
+		_, err := e.Commit(s.Context(), set("stale write"))
 		require.ErrorIs(s, err, recipes.ErrLost)
 		require.ErrorIs(s, err, recipes.ErrReleased)
 		require.NotErrorIs(s, err, fencing.ErrStale)
@@ -55,16 +55,16 @@ func TestTermThatIsLostAndHasNoSuccessorIsNotStale(t *testing.T) {
 
 		began := time.Now()
 		a.link.Hold(zktest.Both)
-		_, err = e.Commit(s.Context(), set("late"))
+		_, err = e.Commit(s.Context(), set("stale write"))
 		require.ErrorIs(s, err, recipes.ErrLost)
-		require.LessOrEqual(s, time.Since(began), timeout/8, "to name a successor is not worth a longer wait")
+		require.LessOrEqual(s, time.Since(began), timeout/8, "the read of the successor is bounded")
 		a.link.Release()
 	})
 }
 
-func TestCommitWhoseAnswerIsLostIsUncertain(t *testing.T) {
+func TestCommitWhoseReplyIsLostIsUncertain(t *testing.T) {
 	for _, landed := range []bool{false, true} {
-		bubble(t, func(s *stage) {
+		bubble(t, func(s servers) {
 			a := s.candidate("a")
 			_, e := a.lead()
 			time.Sleep(steady)
@@ -87,7 +87,7 @@ func TestCommitWhoseAnswerIsLostIsUncertain(t *testing.T) {
 }
 
 func TestRefusedOperationIsNamedAndNothingIsWritten(t *testing.T) {
-	bubble(t, func(s *stage) {
+	bubble(t, func(s servers) {
 		_, e := s.candidate("a").lead()
 		responses, err := e.Commit(s.Context(), set("half"), create(state), create("/new"))
 		require.ErrorIs(s, err, zk.ErrNodeExists)
@@ -104,13 +104,13 @@ func TestRefusedOperationIsNamedAndNothingIsWritten(t *testing.T) {
 		s.requireState("whole")
 
 		responses, err = e.Commit(s.Context())
-		require.NoError(s, err, "without operations it asks")
+		require.NoError(s, err, "without operations it only checks")
 		require.Empty(s, responses)
 	})
 }
 
-func TestOperationsOnTheEpochsNodeAreRefused(t *testing.T) {
-	bubble(t, func(s *stage) {
+func TestOperationsOnEpochNodeAreRefused(t *testing.T) {
+	bubble(t, func(s servers) {
 		_, e := s.candidate("a").lead()
 		for _, op := range []any{
 			create(path), &zk.SetDataRequest{Path: path, Version: -1}, &zk.DeleteRequest{Path: path, Version: -1},
@@ -120,10 +120,10 @@ func TestOperationsOnTheEpochsNodeAreRefused(t *testing.T) {
 			require.ErrorContains(s, err, "operation 1 is on the epoch's own node")
 			require.ErrorContains(s, err, path)
 		}
-		for _, nonsense := range []any{nil, "words", (*zk.SetDataRequest)(nil), zk.SetDataRequest{Path: path}} {
-			_, err := e.Commit(s.Context(), set("half"), nonsense)
-			require.ErrorContains(s, err, "commit in epoch 1", "%#v", nonsense)
-			require.NotErrorIs(s, err, recipes.ErrUncertain, "%#v", nonsense)
+		for _, invalid := range []any{nil, "words", (*zk.SetDataRequest)(nil), zk.SetDataRequest{Path: path}} {
+			_, err := e.Commit(s.Context(), set("half"), invalid)
+			require.ErrorContains(s, err, "commit in epoch 1", "%#v", invalid)
+			require.NotErrorIs(s, err, recipes.ErrUncertain, "%#v", invalid)
 		}
 		s.requireState("none")
 	})

@@ -16,13 +16,14 @@ import (
 
 // Options are the options of Epochs. The zero value of a field means its default.
 type Options struct {
-	// ID is the name by which others see who has claimed an epoch: at most 4096 bytes. The default is host and process id.
+	// ID is the name that other clients see for the claimant of an epoch: at most 4096 bytes. The default is host and
+	// process id.
 	ID string
 
 	_ struct{}
 }
 
-// Epochs count the terms of one election, in a node of their own. They are safe for concurrent use.
+// Epochs counts the terms of one election, in its own node. It is safe for concurrent use.
 type Epochs struct {
 	client *recipes.Client
 	node   *recipes.Node
@@ -30,20 +31,20 @@ type Epochs struct {
 	id     string
 
 	mu     sync.Mutex // guards what follows
-	last   *Epoch     // that was claimed, so that a term which is superseded does not claim another
-	unsure attempt    // the last one whose outcome is not known, for the same reason
-	usable bool       // the node was seen not to be a queue
+	last   *Epoch     // the last epoch claimed here, so that a superseded term does not claim another
+	unsure attempt    // the last attempt whose outcome is unknown, for the same reason
+	usable bool       // a read has shown that the node is not a queue
 }
 
-// An attempt is one to claim an epoch of that number.
+// An attempt is an attempt of a term to claim the epoch of a number.
 type attempt struct {
 	claim  *recipes.Claim
 	number int64
 }
 
-// New returns the epochs that are counted in the node at path, below the client's namespace. It asks no server. opts may
-// be nil. Use one path for one election, and not that of the election itself: a path that is a queue is refused at its
-// first use.
+// New returns the epochs that are counted in the node at path, below the client's namespace. It sends no request. opts may
+// be nil. Use a separate path for each election, and not the path of the election itself: a path that is a queue is refused
+// at its first use.
 func New(client *recipes.Client, path string, opts *Options) (*Epochs, error) {
 	if opts == nil {
 		opts = &Options{}
@@ -62,18 +63,18 @@ func New(client *recipes.Client, path string, opts *Options) (*Epochs, error) {
 	return e, nil
 }
 
-// Path is the path of the node, namespace included.
+// Path returns the path of the node, including the namespace.
 func (es *Epochs) Path() string { return es.node.Path() }
 
-// Claim claims the next epoch for a term, in one transaction that checks that the term's own node is there and that
-// nobody has claimed another meanwhile. For a lock, pass its hold's Claim.
+// Claim claims the next epoch for a term, in one transaction that checks that the term's own node exists and that no other
+// epoch was claimed meanwhile. For a lock, pass its hold's Claim.
 //
-// It waits while no server can be reached, until ctx ends or the term is lost. If the reply is lost it finds out whether
-// the epoch was claimed. For a term that has one already it returns the same.
+// It waits while no server can be reached, until ctx ends or the term is lost. If the reply is lost, it finds out whether
+// the epoch was claimed. For a term that has an epoch already, it returns the same epoch.
 //
-// On an error the term has no epoch: recipes.ErrLost, if the term was lost; a *StaleError, if the newest epoch is of a
-// later term; ctx's; or what a server refused. If it is recipes.ErrUncertain as well, the next epoch may have been
-// claimed for the term all the same; nothing was written in it, and Claim can be called again.
+// After an error the term has no epoch. The error is recipes.ErrLost if the term was lost; a *StaleError if the newest
+// epoch is that of a later term; ctx's; or that with which a server refused. If it is recipes.ErrUncertain as well, the
+// next epoch may have been claimed for the term nevertheless; nothing was written in it, and Claim can be called again.
 func (es *Epochs) Claim(ctx context.Context, claim *recipes.Claim) (*Epoch, error) {
 	if claim == nil {
 		return nil, &recipes.Error{Op: "claim epoch", Path: es.Path(), Err: errors.New("claim is nil")}
@@ -97,7 +98,7 @@ func (es *Epochs) Claim(ctx context.Context, claim *recipes.Claim) (*Epoch, erro
 		case newest.held(claim):
 			mine = newest
 			return nil, nil
-		case newest.Token >= claim.Token(), newest.byHand() && unsure != 0 && newest.Number >= unsure:
+		case newest.Token >= claim.Token(), newest.byOperator() && unsure != 0 && newest.Number >= unsure:
 			// In the second case the term may have had its epoch.
 			return nil, &StaleError{Path: es.Path(), Token: claim.Token(), Newest: newest}
 		}
@@ -108,14 +109,14 @@ func (es *Epochs) Claim(ctx context.Context, claim *recipes.Claim) (*Epoch, erro
 	})
 	if err != nil {
 		if errors.Is(err, recipes.ErrUncertain) {
-			es.isUnsure(claim, mine.Number)
+			es.setUnsure(claim, mine.Number)
 		}
 		return nil, fmt.Errorf("claim epoch: %w", err)
 	}
 	return es.claimed(&Epoch{epochs: es, claim: claim, record: mine, version: version}), nil
 }
 
-// unsureOf is the number of an epoch that the term may have claimed, 0 if there is none.
+// unsureOf returns the number of the epoch that the term may have claimed, or 0.
 func (es *Epochs) unsureOf(claim *recipes.Claim) int64 {
 	es.mu.Lock()
 	defer es.mu.Unlock()
@@ -125,8 +126,8 @@ func (es *Epochs) unsureOf(claim *recipes.Claim) int64 {
 	return es.unsure.number
 }
 
-// isUnsure notes that the term may have claimed the epoch of that number.
-func (es *Epochs) isUnsure(claim *recipes.Claim, number int64) {
+// setUnsure records that the term may have claimed the epoch of that number.
+func (es *Epochs) setUnsure(claim *recipes.Claim, number int64) {
 	es.mu.Lock()
 	defer es.mu.Unlock()
 	if es.unsure.claim != claim {
@@ -134,7 +135,7 @@ func (es *Epochs) isUnsure(claim *recipes.Claim, number int64) {
 	}
 }
 
-// lastOf is the last epoch that was claimed here, if it is that of the claim.
+// lastOf returns the last epoch that was claimed here if it is that of the claim, or nil.
 func (es *Epochs) lastOf(claim *recipes.Claim) *Epoch {
 	es.mu.Lock()
 	defer es.mu.Unlock()
@@ -144,7 +145,7 @@ func (es *Epochs) lastOf(claim *recipes.Claim) *Epoch {
 	return nil
 }
 
-// claimed makes e the last epoch, unless another call was first.
+// claimed makes e the last epoch, unless another call was faster, and returns the last epoch.
 func (es *Epochs) claimed(e *Epoch) *Epoch {
 	es.mu.Lock()
 	defer es.mu.Unlock()
@@ -154,12 +155,12 @@ func (es *Epochs) claimed(e *Epoch) *Epoch {
 	return es.last
 }
 
-// patience is how long a refused write waits to be told what has superseded it: a server that was asked, and has not
-// answered by then, is given up.
-func (es *Epochs) patience() time.Duration { return es.client.SessionTimeout() / 8 }
+// newestTimeout returns the time that a rejected write spends on reading the epoch that superseded it: a server that has
+// not answered by then is given up.
+func (es *Epochs) newestTimeout() time.Duration { return es.client.SessionTimeout() / 8 }
 
-// Current returns the newest epoch as the server that this client is connected to sees it, which may be somewhat behind,
-// or ErrNone. It is one read, and takes no candidate.
+// Current returns the newest epoch as seen by the server that this client is connected to, which may lag behind. If no
+// epoch was claimed yet, the error is ErrNone. It is one read, and needs no candidate.
 func (es *Epochs) Current(ctx context.Context) (Record, error) {
 	newest, err := es.current(ctx)
 	if err == nil && newest.Number == 0 {
@@ -171,7 +172,7 @@ func (es *Epochs) Current(ctx context.Context) (Record, error) {
 	return newest, nil
 }
 
-// current is Current, with a zero Record if there is none.
+// current is like Current, but returns a zero Record if there is no epoch.
 func (es *Epochs) current(ctx context.Context) (Record, error) {
 	data, stat, err := es.node.Read(ctx)
 	if errors.Is(err, zk.ErrNoNode) {
@@ -183,7 +184,7 @@ func (es *Epochs) current(ctx context.Context) (Record, error) {
 	return es.decode(ctx, data, stat)
 }
 
-// decode decodes what was read, unless the node is a queue. It names the path in its error.
+// decode decodes the node's data, unless the node is a queue. Its error names the path.
 func (es *Epochs) decode(ctx context.Context, data []byte, stat *zk.Stat) (Record, error) {
 	err := es.refuseQueue(ctx, data, stat)
 	var newest Record
@@ -196,10 +197,10 @@ func (es *Epochs) decode(ctx context.Context, data []byte, stat *zk.Stat) (Recor
 	return newest, nil
 }
 
-// errQueue is the error of a path that is a queue: a contender that joins it may write its node, and so end the epoch.
-var errQueue = errors.New("the node is the queue of a lock or an election: give the epochs a path of their own")
+// errQueue is the error for a path that is a queue: a contender that joins it may write its node, and so end the epoch.
+var errQueue = errors.New("the node is the queue of a lock or an election: give the epochs a separate path")
 
-// refuseQueue returns errQueue if the node is a queue. Once it has seen that the node is none, it asks no more.
+// refuseQueue returns errQueue if the node is a queue. After one read that shows that it is not, it sends no request.
 func (es *Epochs) refuseQueue(ctx context.Context, data []byte, stat *zk.Stat) error {
 	es.mu.Lock()
 	usable := es.usable

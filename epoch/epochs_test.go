@@ -21,9 +21,9 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
-func TestTermsCountWithoutGapsAndAnybodyReadsWhoseTheNewestIs(t *testing.T) {
-	bubble(t, func(s *stage) {
-		reader, err := epoch.New(s.connect(s.ensemble.Link(), ""), path, nil)
+func TestTermsCountWithoutGapsAndAnyClientReadsNewest(t *testing.T) {
+	bubble(t, func(s servers) {
+		reader, err := epoch.New(s.connect(s.Link(), ""), path, nil)
 		require.NoError(s, err)
 		_, err = reader.Current(s.Context())
 		require.ErrorIs(s, err, epoch.ErrNone)
@@ -48,8 +48,8 @@ func TestTermsCountWithoutGapsAndAnybodyReadsWhoseTheNewestIs(t *testing.T) {
 	})
 }
 
-func TestClaimingTwiceInOneTermIsOneEpoch(t *testing.T) {
-	bubble(t, func(s *stage) {
+func TestClaimingTwiceInOneTermReturnsOneEpoch(t *testing.T) {
+	bubble(t, func(s servers) {
 		a := s.candidate("a")
 		term := a.campaign()
 		numbers := make(chan int64, 8)
@@ -68,7 +68,7 @@ func TestClaimingTwiceInOneTermIsOneEpoch(t *testing.T) {
 		for range cap(numbers) {
 			require.Equal(s, int64(1), <-numbers)
 		}
-		_, before, err := s.ensemble.Get(path)
+		_, before, err := s.Get(path)
 		require.NoError(s, err)
 		again, err := epoch.New(a.Client, path, nil)
 		require.NoError(s, err)
@@ -77,18 +77,18 @@ func TestClaimingTwiceInOneTermIsOneEpoch(t *testing.T) {
 		require.Equal(s, int64(1), e.Number())
 		_, err = e.Commit(s.Context(), set("again"))
 		require.NoError(s, err)
-		_, after, err := s.ensemble.Get(path)
+		_, after, err := s.Get(path)
 		require.NoError(s, err)
 		require.Equal(s, before, after)
 	})
 }
 
-func TestClaimCutAtAnyFrameIsOneEpochOrNone(t *testing.T) {
+func TestClaimCutAtAnyFrameClaimsOneEpoch(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		sprung := true
 		for n := 1; sprung; n++ {
 			t.Run(fmt.Sprintf("frame %d, after %v", n, after), func(t *testing.T) {
-				bubble(t, func(s *stage) {
+				bubble(t, func(s servers) {
 					a := s.candidate("a")
 					term := a.campaign()
 					cut := a.link.CutBefore
@@ -101,7 +101,7 @@ func TestClaimCutAtAnyFrameIsOneEpochOrNone(t *testing.T) {
 					require.NoError(s, err)
 					require.Equal(s, int64(1), e.Number())
 					_, err = e.Commit(s.Context(), set("a"))
-					if !errors.Is(err, recipes.ErrUncertain) { // it came to that frame in the place of the claim
+					if !errors.Is(err, recipes.ErrUncertain) { // the connection was cut at a frame of the Commit instead
 						require.NoError(s, err)
 					}
 					require.NoError(s, term.Resign(s.Context()))
@@ -113,13 +113,13 @@ func TestClaimCutAtAnyFrameIsOneEpochOrNone(t *testing.T) {
 	}
 }
 
-func TestClaimThatIsNotAnsweredIsUncertainAndFoundByTheNext(t *testing.T) {
-	bubble(t, func(s *stage) {
+func TestUnansweredClaimIsUncertainAndFoundByNextCall(t *testing.T) {
+	bubble(t, func(s servers) {
 		a := s.candidate("a")
 		term, err := a.claimUnanswered()
 		require.ErrorIs(s, err, context.DeadlineExceeded)
 		require.ErrorContains(s, err, path)
-		_, claimed, err := s.ensemble.Get(path)
+		_, claimed, err := s.Get(path)
 		require.NoError(s, err)
 
 		e, err := a.epochs.Claim(s.Context(), term.Claim)
@@ -127,15 +127,15 @@ func TestClaimThatIsNotAnsweredIsUncertainAndFoundByTheNext(t *testing.T) {
 		require.Equal(s, int64(1), e.Number())
 		_, err = e.Commit(s.Context(), set("a"))
 		require.NoError(s, err)
-		_, found, err := s.ensemble.Get(path)
+		_, found, err := s.Get(path)
 		require.NoError(s, err)
 		require.Equal(s, claimed, found)
 	})
 }
 
-// The epoch has been claimed, the session ends before the answer is looked for: what was not heard is not denied.
-func TestClaimWhoseTermIsLostBeforeItsAnswerIsLookedForIsUncertain(t *testing.T) {
-	bubble(t, func(s *stage) {
+// The epoch has been claimed, and the term is lost before Claim can find that out.
+func TestClaimWhoseTermIsLostBeforeRecoveryIsUncertain(t *testing.T) {
+	bubble(t, func(s servers) {
 		a := s.candidate("a")
 		term := a.campaign()
 		time.Sleep(steady)
@@ -155,24 +155,24 @@ func TestClaimWhoseTermIsLostBeforeItsAnswerIsLookedForIsUncertain(t *testing.T)
 	})
 }
 
-func TestForeignNodeIsRefusedAndStaysAsItIs(t *testing.T) {
-	bubble(t, func(s *stage) {
+func TestForeignNodeIsRefusedAndNotChanged(t *testing.T) {
+	bubble(t, func(s servers) {
 		a := s.candidate("a")
 		term := a.campaign()
-		require.NoError(s, s.ensemble.Create(path, nil))
+		require.NoError(s, s.Create(path, nil))
 		for data, why := range map[string]string{
-			"words":                   "what is not an epoch",
-			"7":                       "what is not an epoch",
-			"{}":                      "what is not an epoch",
+			"words":                   "data is not an epoch",
+			"7":                       "data is not an epoch",
+			"{}":                      "data is not an epoch",
 			`{"format":2,"epoch":7}`:  "format 2",
 			`{"format":1}`:            "epoch 0",
 			`{"format":1,"epoch":-1}`: "epoch -1",
 			`{"format":1,"epoch":9223372036854775807}`:  fmt.Sprint("epoch ", int64(math.MaxInt64)),
-			`{"format":1,"epoch":7,"token":"-2"}`:       "what is not an epoch",
-			`{"format":1,"epoch":99999999999999999999}`: "what is not an epoch",
-			strings.Repeat("x", 1000):                   "what is not an epoch",
+			`{"format":1,"epoch":7,"token":"-2"}`:       "data is not an epoch",
+			`{"format":1,"epoch":99999999999999999999}`: "data is not an epoch",
+			strings.Repeat("x", 1000):                   "data is not an epoch",
 		} {
-			require.NoError(s, s.ensemble.Set(path, []byte(data)))
+			require.NoError(s, s.Set(path, []byte(data)))
 			_, err := a.epochs.Claim(s.Context(), term.Claim)
 			require.ErrorContains(s, err, why)
 			require.ErrorContains(s, err, path)
@@ -180,12 +180,12 @@ func TestForeignNodeIsRefusedAndStaysAsItIs(t *testing.T) {
 			_, err = a.epochs.Current(s.Context())
 			require.ErrorContains(s, err, why)
 			require.ErrorContains(s, err, path)
-			left, _, err := s.ensemble.Get(path)
+			left, _, err := s.Get(path)
 			require.NoError(s, err)
 			require.Equal(s, data, string(left))
 		}
-		// Emptied it is as good as new.
-		require.NoError(s, s.ensemble.Set(path, nil))
+		// An emptied node is usable.
+		require.NoError(s, s.Set(path, nil))
 		e, err := a.epochs.Claim(s.Context(), term.Claim)
 		require.NoError(s, err)
 		require.Equal(s, int64(1), e.Number())
@@ -205,7 +205,7 @@ func TestForeignNodeIsRefusedAndStaysAsItIs(t *testing.T) {
 	})
 }
 
-func TestNonsenseIsRefusedBeforeAnythingIsSent(t *testing.T) {
+func TestInvalidArgumentsAreRefusedBeforeAnyRequest(t *testing.T) {
 	for _, bad := range []string{"", "epoch", "/", "/epoch/", "/a//b", "/a/../b", "/zookeeper/epoch"} {
 		_, err := epoch.New(&recipes.Client{}, bad, nil)
 		require.ErrorContains(t, err, "new epochs")
@@ -216,7 +216,7 @@ func TestNonsenseIsRefusedBeforeAnythingIsSent(t *testing.T) {
 	_, err = epoch.New(&recipes.Client{}, path, &epoch.Options{ID: strings.Repeat("x", 4097)})
 	require.ErrorContains(t, err, "4097 bytes is over the limit of 4096")
 
-	bubble(t, func(s *stage) {
+	bubble(t, func(s servers) {
 		a, b := s.candidate("a"), s.candidate("b")
 		term := a.campaign()
 		_, err := a.epochs.Claim(s.Context(), nil)
@@ -231,7 +231,7 @@ func TestNonsenseIsRefusedBeforeAnythingIsSent(t *testing.T) {
 		for _, err := range a.epochs.Observe(none) {
 			require.ErrorContains(s, err, "context is nil")
 		}
-		_, _, err = s.ensemble.Get(path)
+		_, _, err = s.Get(path)
 		require.ErrorIs(s, err, zktest.ErrNoNode)
 
 		e, err := a.epochs.Claim(s.Context(), term.Claim)
@@ -247,8 +247,8 @@ func TestNonsenseIsRefusedBeforeAnythingIsSent(t *testing.T) {
 	})
 }
 
-func TestClaimEndsWithItsTermOrItsContextWhileNoServerIsReached(t *testing.T) {
-	bubble(t, func(s *stage) {
+func TestClaimEndsWithTermOrContextWhileNoServerIsReachable(t *testing.T) {
+	bubble(t, func(s servers) {
 		a := s.candidate("a")
 		term := a.campaign()
 		a.link.Hold(zktest.Both)
@@ -260,16 +260,16 @@ func TestClaimEndsWithItsTermOrItsContextWhileNoServerIsReached(t *testing.T) {
 		require.ErrorIs(s, err, recipes.ErrLost)
 		require.ErrorIs(s, err, recipes.ErrDeadline)
 		a.link.Release()
-		_, _, err = s.ensemble.Get(path)
+		_, _, err = s.Get(path)
 		require.ErrorIs(s, err, zktest.ErrNoNode)
 	})
 }
 
-func TestEpochsAndTheirWritesStandBelowTheClientsNamespace(t *testing.T) {
-	bubble(t, func(s *stage) {
-		require.NoError(s, s.ensemble.Create("/ours", nil))
-		require.NoError(s, s.ensemble.Create("/ours"+state, []byte("none")))
-		client := s.connect(s.ensemble.Link(), "/ours")
+func TestEpochsAndTheirWritesAreBelowClientNamespace(t *testing.T) {
+	bubble(t, func(s servers) {
+		require.NoError(s, s.Create("/ours", nil))
+		require.NoError(s, s.Create("/ours"+state, []byte("none")))
+		client := s.connect(s.Link(), "/ours")
 		epochs, err := epoch.New(client, path, nil)
 		require.NoError(s, err)
 		require.Equal(s, "/ours"+path, epochs.Path())
@@ -282,7 +282,7 @@ func TestEpochsAndTheirWritesStandBelowTheClientsNamespace(t *testing.T) {
 
 		_, err = e.Commit(s.Context(), set("ours"))
 		require.NoError(s, err)
-		data, _, err := s.ensemble.Get("/ours" + state)
+		data, _, err := s.Get("/ours" + state)
 		require.NoError(s, err)
 		require.Equal(s, "ours", string(data))
 		s.requireState("none")

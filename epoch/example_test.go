@@ -17,7 +17,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// Two controllers lead one after the other. What the first one writes when its term is over is refused as a whole.
+// Two controllers lead one after the other. A write of the first after its term is rejected as a whole.
 func Example() {
 	ctx := context.Background()
 	client, err := recipes.Connect(ctx, strings.Split(os.Getenv("ZK_SERVERS"), ","), nil)
@@ -56,10 +56,10 @@ func Example() {
 	_, err = second.Commit(ctx, &zk.SetDataRequest{Path: "/example/plan", Data: []byte("by pod-2"), Version: -1})
 	fmt.Println("epoch", second.Number(), "wrote:", err)
 
-	_, err = first.Commit(ctx, &zk.SetDataRequest{Path: "/example/plan", Data: []byte("late"), Version: -1})
+	_, err = first.Commit(ctx, &zk.SetDataRequest{Path: "/example/plan", Data: []byte("stale"), Version: -1})
 	var stale *epoch.StaleError
 	if errors.As(err, &stale) {
-		fmt.Printf("epoch %d is refused: epoch %d is that of %s\n", stale.Epoch, stale.Newest.Number, stale.Newest.ID)
+		fmt.Printf("epoch %d is rejected: epoch %d is that of %s\n", stale.Epoch, stale.Newest.Number, stale.Newest.ID)
 	}
 	if err := term.Resign(ctx); err != nil {
 		log.Fatal(err)
@@ -67,5 +67,5 @@ func Example() {
 	// Output:
 	// epoch 1 wrote: <nil>
 	// epoch 2 wrote: <nil>
-	// epoch 1 is refused: epoch 2 is that of pod-2
+	// epoch 1 is rejected: epoch 2 is that of pod-2
 }

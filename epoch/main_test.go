@@ -11,7 +11,8 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
-// The example finds its servers where programs do, in ZK_SERVERS. Where nobody has set it, they are in this process.
+// TestMain sets ZK_SERVERS for the example, which reads it as programs do. If it is not set already, it names a zktest
+// ensemble in this process.
 func TestMain(m *testing.M) {
 	if os.Getenv("ZK_SERVERS") != "" {
 		os.Exit(m.Run())

@@ -11,14 +11,15 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// Observe follows the epochs: it yields the newest, if there is one, and each further one when it is claimed. A reader
-// that is slower than the claims skips to the newest. A node that was deleted is not yielded; what is claimed next is.
+// Observe follows the epochs: it yields the newest, if there is one, and each later one when it is claimed. A reader that
+// is slower than the claims skips to the newest. Observe yields nothing when the node is deleted, and then yields the next
+// epoch that is claimed.
 //
-// It goes on over disconnections and into further sessions, as the server that the client is connected to sees the node,
-// which may be somewhat behind. It ends when the reader stops, or with an error as its last element that says why: ctx's,
-// recipes.ErrClosed, that the node holds what is not an epoch, or what a server refused.
+// It shows the node as seen by the server that the client is connected to, which may lag behind. It continues across
+// disconnections and sessions. It ends when the reader stops, or with an error as its last element that states the reason:
+// ctx's, recipes.ErrClosed, that the node's data is not an epoch, or that with which a server refused.
 //
-// It is one watch for all observers of a client.
+// All observers of a client share one watch.
 func (es *Epochs) Observe(ctx context.Context) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		var last Record
@@ -48,7 +49,7 @@ func (es *Epochs) Observe(ctx context.Context) iter.Seq2[Record, error] {
 	}
 }
 
-// ended is why ctx is done: its error, with its cause where that says more.
+// ended returns the error of a ctx that is done, joined with its cause if that differs.
 func ended(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if errors.Is(err, cause) {

@@ -15,7 +15,7 @@ import (
 )
 
 func TestObserverSeesEachNewEpochAcrossSessions(t *testing.T) {
-	bubble(t, func(s *stage) {
+	bubble(t, func(s servers) {
 		a, o := s.candidate("a"), s.candidate("o")
 		ctx, cancel := context.WithCancelCause(s.Context())
 		seen := make(chan epoch.Record)
@@ -37,24 +37,24 @@ func TestObserverSeesEachNewEpochAcrossSessions(t *testing.T) {
 			require.Equal(s, number, newest.Number)
 			require.Equal(s, term.Token(), newest.Token)
 			require.NoError(s, term.Resign(s.Context()))
-			require.NoError(s, s.ensemble.Expire(o.SessionID()))
-			time.Sleep(timeout) // and what was seen is not told anew
+			require.NoError(s, s.Expire(o.SessionID()))
+			time.Sleep(timeout) // the same epoch must not be yielded again
 		}
-		for range 2 { // while the reader does not come
+		for range 2 { // while the reader is busy
 			term, _ := a.lead()
 			require.NoError(s, term.Resign(s.Context()))
 		}
 		synctest.Wait()
 		first := <-seen
-		require.Equal(s, int64(4), first.Number, "it was under way")
+		require.Equal(s, int64(4), first.Number, "it was yielded before the reader was busy")
 		require.Equal(s, int64(5), (<-seen).Number)
 
-		require.NoError(s, s.ensemble.Delete(path))
+		require.NoError(s, s.Delete(path))
 		term, _ := a.lead()
 		require.Equal(s, int64(1), (<-seen).Number)
 		require.NoError(s, term.Resign(s.Context()))
 
-		why := errors.New("enough")
+		why := errors.New("test ends")
 		cancel(why)
 		_, more := <-seen
 		require.False(s, more)

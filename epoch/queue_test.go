@@ -12,11 +12,11 @@ import (
 )
 
 // requireRefusesQueue requires that every first use of the path as an epoch's is refused, and writes nothing.
-func (s *stage) requireRefusesQueue(a *candidate, term *election.Term, at string) {
+func (s servers) requireRefusesQueue(a *candidate, term *election.Term, at string) {
 	s.Helper()
-	before, stat, err := s.ensemble.Get(at)
+	before, stat, err := s.Get(at)
 	require.NoError(s, err)
-	const why, remedy = "queue of a lock or an election", "give the epochs a path of their own"
+	const why, remedy = "queue of a lock or an election", "give the epochs a separate path"
 	uses := map[string]func(es *epoch.Epochs) error{
 		"Claim":   func(es *epoch.Epochs) error { _, err := es.Claim(s.Context(), term.Claim); return err },
 		"Current": func(es *epoch.Epochs) error { _, err := es.Current(s.Context()); return err },
@@ -35,48 +35,48 @@ func (s *stage) requireRefusesQueue(a *candidate, term *election.Term, at string
 		require.ErrorContains(s, err, remedy, name)
 		require.ErrorContains(s, err, at, name)
 	}
-	after, now, err := s.ensemble.Get(at)
+	after, now, err := s.Get(at)
 	require.NoError(s, err)
 	require.Equal(s, string(before), string(after))
 	require.Equal(s, stat.Version, now.Version)
 }
 
-func TestPathThatIsAQueueIsRefusedAtItsFirstUse(t *testing.T) {
+func TestPathOfQueueIsRefusedAtFirstUse(t *testing.T) {
 	t.Run("own election's", func(t *testing.T) {
-		bubble(t, func(s *stage) {
+		bubble(t, func(s servers) {
 			a := s.candidate("a")
 			s.requireRefusesQueue(a, a.campaign(), "/election/controller")
 		})
 	})
 	t.Run("another election's", func(t *testing.T) {
-		bubble(t, func(s *stage) {
+		bubble(t, func(s servers) {
 			a := s.candidate("a")
 			b := s.candidateAt("b", "/election/other")
 			b.campaign()
 			s.requireRefusesQueue(a, a.campaign(), "/election/other")
 		})
 	})
-	t.Run("whose contenders have left", func(t *testing.T) {
-		bubble(t, func(s *stage) {
+	t.Run("empty queue", func(t *testing.T) {
+		bubble(t, func(s servers) {
 			a := s.candidate("a")
-			require.NoError(s, s.ensemble.Create("/queue", nil))
+			require.NoError(s, s.Create("/queue", nil))
 			b := s.candidateAt("b", "/queue")
 			require.NoError(s, b.campaign().Resign(s.Context()))
 			s.requireRefusesQueue(a, a.campaign(), "/queue")
 		})
 	})
-	t.Run("of another library", func(t *testing.T) {
-		bubble(t, func(s *stage) {
+	t.Run("another library's", func(t *testing.T) {
+		bubble(t, func(s servers) {
 			a := s.candidate("a")
-			require.NoError(s, s.ensemble.Create("/queue", []byte("10.0.0.7")))
-			require.NoError(s, s.ensemble.Create("/queue/_c_1-lock-0000000000", nil))
+			require.NoError(s, s.Create("/queue", []byte("10.0.0.7")))
+			require.NoError(s, s.Create("/queue/_c_1-lock-0000000000", nil))
 			s.requireRefusesQueue(a, a.campaign(), "/queue")
 		})
 	})
 	t.Run("below a node that holds an epoch", func(t *testing.T) {
-		bubble(t, func(s *stage) {
+		bubble(t, func(s servers) {
 			a := s.candidate("a")
-			require.NoError(s, s.ensemble.Create("/queue", []byte(`{"format":1,"epoch":7}`)))
+			require.NoError(s, s.Create("/queue", []byte(`{"format":1,"epoch":7}`)))
 			b := s.candidateAt("b", "/queue")
 			b.campaign()
 			s.requireRefusesQueue(a, a.campaign(), "/queue")
@@ -84,11 +84,11 @@ func TestPathThatIsAQueueIsRefusedAtItsFirstUse(t *testing.T) {
 	})
 }
 
-func TestEpochsNodeMayHaveChildrenThatAreNoContenders(t *testing.T) {
-	bubble(t, func(s *stage) {
+func TestEpochNodeMayHaveChildrenThatAreNotContenders(t *testing.T) {
+	bubble(t, func(s servers) {
 		a := s.candidate("a")
-		require.NoError(s, s.ensemble.Create("/state/epoch", []byte(`{"format":1,"epoch":7}`)))
-		require.NoError(s, s.ensemble.Create("/state/epoch/assignment", nil))
+		require.NoError(s, s.Create("/state/epoch", []byte(`{"format":1,"epoch":7}`)))
+		require.NoError(s, s.Create("/state/epoch/assignment", nil))
 		epochs, err := epoch.New(a.Client, "/state/epoch", nil)
 		require.NoError(s, err)
 		e, err := epochs.Claim(s.Context(), a.campaign().Claim)

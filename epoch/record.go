@@ -15,41 +15,41 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// A Record says what the newest epoch is, and whose.
+// A Record describes the newest epoch and its claimant.
 type Record struct {
 	Number int64         // of the epoch, 0 if none has been claimed
-	Token  fencing.Token // of the term that claimed it, 0 if somebody wrote the node by hand
-	ID     string        // as the one who claimed it calls itself
-	Node   string        // of its claim, namespace included
-	Since  time.Time     // by the clock of its host
+	Token  fencing.Token // of the term that claimed it, 0 if an operator wrote the node
+	ID     string        // Options.ID of the claimant
+	Node   string        // the path of the node of its claim, including the namespace
+	Since  time.Time     // when it was claimed, by the clock of the claimant's host
 }
 
-// held says whether the epoch is that of the claim. A token alone does not say it: nodes of different paths that were made
-// in one transaction have the same.
+// held reports whether the epoch is that of the claim. The token alone is not enough: nodes of different paths that were
+// created in one transaction have the same token.
 func (r Record) held(c *recipes.Claim) bool { return r.Token == c.Token() && r.Node == c.Path() }
 
-// same says whether both are one epoch.
+// same reports whether both are one epoch.
 func (r Record) same(other Record) bool {
 	return r.Number == other.Number && r.Token == other.Token && r.Node == other.Node
 }
 
-// later says whether the epoch came after other. Numbers begin anew if the node was deleted, and one who writes it by hand
-// has no token.
+// later reports whether the epoch came after other. Numbers restart if the node was deleted, and an epoch that an operator
+// wrote has no token.
 func (r Record) later(other Record) bool { return r.Token > other.Token || r.Number > other.Number }
 
-// byHand says that somebody has written the epoch who is no term.
-func (r Record) byHand() bool { return r.Number != 0 && r.Token == 0 }
+// byOperator reports whether an operator, and no term, has written the epoch.
+func (r Record) byOperator() bool { return r.Number != 0 && r.Token == 0 }
 
-// whose names the epoch and its holder, for people.
-func (r Record) whose() string {
-	if r.byHand() {
-		return fmt.Sprintf("epoch %d was written by hand", r.Number)
+// describe returns the epoch and its claimant, for an error.
+func (r Record) describe() string {
+	if r.byOperator() {
+		return fmt.Sprintf("epoch %d was written by an operator", r.Number)
 	}
 	return fmt.Sprintf("epoch %d is that of %q with token %v", r.Number, r.ID, r.Token)
 }
 
-// A text is the data of an epoch's node.
-type text struct {
+// A content is the data of an epoch's node.
+type content struct {
 	Format int           `json:"format"` // 1
 	Epoch  int64         `json:"epoch"`
 	Token  fencing.Token `json:"token,omitzero"`
@@ -59,31 +59,31 @@ type text struct {
 }
 
 func (r Record) encode() ([]byte, error) {
-	return json.Marshal(text{Format: 1, Epoch: r.Number, Token: r.Token, ID: r.ID, Node: r.Node, Time: r.Since})
+	return json.Marshal(content{Format: 1, Epoch: r.Number, Token: r.Token, ID: r.ID, Node: r.Node, Time: r.Since})
 }
 
-// decode reads what encode has written, or a person. Of a node that is missing there is no Stat, and no epoch in it.
+// decode decodes data that encode or an operator has written. stat is nil for a missing node, which holds no epoch.
 func decode(data []byte, stat *zk.Stat) (Record, error) {
 	if stat == nil {
 		return Record{}, nil
 	}
 	switch {
 	case stat.EphemeralOwner != 0:
-		return Record{}, errors.New("the node is ephemeral: the count would go with a session")
+		return Record{}, errors.New("the node is ephemeral, and the count would end with a session: use a persistent node")
 	case len(data) == 0 && stat.Cversion != 0:
-		return Record{}, errors.New("the node has or had children: it is no place for an epoch, and as a container would be removed")
+		return Record{}, errors.New("the node has or had children, and may be a container that the servers remove: give the epochs a separate path")
 	case len(data) == 0:
 		return Record{}, nil
 	}
-	var t text
+	var t content
 	if err := json.Unmarshal(data, &t); err != nil || t.Format == 0 {
-		return Record{}, fmt.Errorf("the node holds what is not an epoch: %.40q", data)
+		return Record{}, fmt.Errorf("the node's data is not an epoch: %.40q", data)
 	}
 	switch {
 	case t.Format != 1:
-		return Record{}, fmt.Errorf("the node holds an epoch in format %d, and this version knows 1", t.Format)
+		return Record{}, fmt.Errorf("the node holds an epoch in format %d: this version supports format 1", t.Format)
 	case t.Epoch < 1 || t.Epoch == math.MaxInt64:
-		return Record{}, fmt.Errorf("the node holds epoch %d, want one from 1 to %d", t.Epoch, int64(math.MaxInt64-1))
+		return Record{}, fmt.Errorf("the node holds epoch %d: want 1 to %d", t.Epoch, int64(math.MaxInt64-1))
 	}
 	return Record{Number: t.Epoch, Token: t.Token, ID: t.ID, Node: t.Node, Since: t.Time}, nil
 }

@@ -29,41 +29,41 @@ const (
 
 func init() { zk.DefaultLogger = log.New(io.Discard, "", 0) }
 
-// steady is when the heartbeats and pings of a session that is as old lie a while apart from what comes next.
+// steady is an age of a session at which no heartbeat or ping is due soon.
 const steady = timeout * 13 / 12
 
-// A stage is an ensemble in a bubble of fake time, with a node that leaders write.
-type stage struct {
+// servers is an ensemble in a synctest bubble, which has a fake clock. Its node at state is written by leaders.
+type servers struct {
 	*testing.T
-	ensemble *zktest.Ensemble
+	*zktest.Ensemble
 }
 
-func bubble(t *testing.T, f func(s *stage)) {
+func bubble(t *testing.T, f func(s servers)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		ensemble, err := zktest.Listen(&zktest.Options{InMemory: true, Tick: timeout / 4})
 		require.NoError(t, err)
 		defer func() { require.NoError(t, ensemble.Close()) }()
 		require.NoError(t, ensemble.Create(state, []byte("none")))
-		f(&stage{t, ensemble})
+		f(servers{t, ensemble})
 	})
 }
 
-// A candidate is a client with a link of its own, and its election and epochs.
+// A candidate is a client with its own link to the servers, and its election and epochs.
 type candidate struct {
 	*recipes.Client
-	stage    *stage
+	servers  servers
 	link     *zktest.Link
 	election *election.Election
 	epochs   *epoch.Epochs
 }
 
-func (s *stage) candidate(id string) *candidate { return s.candidateAt(id, "/election/controller") }
+func (s servers) candidate(id string) *candidate { return s.candidateAt(id, "/election/controller") }
 
-// candidateAt is a candidate of the election at that path.
-func (s *stage) candidateAt(id, at string) *candidate {
+// candidateAt returns a candidate of the election at that path.
+func (s servers) candidateAt(id, at string) *candidate {
 	s.Helper()
-	c := &candidate{stage: s, link: s.ensemble.Link()}
+	c := &candidate{servers: s, link: s.Link()}
 	c.link.Delay(time.Millisecond)
 	c.Client = s.connect(c.link, "")
 	var err error
@@ -74,9 +74,9 @@ func (s *stage) candidateAt(id, at string) *candidate {
 	return c
 }
 
-func (s *stage) connect(link *zktest.Link, namespace string) *recipes.Client {
+func (s servers) connect(link *zktest.Link, namespace string) *recipes.Client {
 	s.Helper()
-	client, err := recipes.Connect(s.Context(), s.ensemble.Servers(), &recipes.Options{
+	client, err := recipes.Connect(s.Context(), s.Servers(), &recipes.Options{
 		SessionTimeout: timeout, Dial: link.Dial, Namespace: namespace, Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(s, err)
@@ -85,55 +85,55 @@ func (s *stage) connect(link *zktest.Link, namespace string) *recipes.Client {
 }
 
 func (c *candidate) campaign() *election.Term {
-	c.stage.Helper()
-	term, err := c.election.Campaign(c.stage.Context())
-	require.NoError(c.stage, err)
+	c.servers.Helper()
+	term, err := c.election.Campaign(c.servers.Context())
+	require.NoError(c.servers, err)
 	return term
 }
 
-// lead campaigns, and claims an epoch.
+// lead campaigns and claims an epoch.
 func (c *candidate) lead() (*election.Term, *epoch.Epoch) {
-	c.stage.Helper()
+	c.servers.Helper()
 	term := c.campaign()
-	e, err := c.epochs.Claim(c.stage.Context(), term.Claim)
-	require.NoError(c.stage, err)
+	e, err := c.epochs.Claim(c.servers.Context(), term.Claim)
+	require.NoError(c.servers, err)
 	return term, e
 }
 
-// claimUnanswered campaigns, and claims an epoch on a link so slow that ctx ends before the answer: the read takes two ways, and
-// the transaction is carried out after the third.
+// claimUnanswered campaigns, and claims an epoch on a link so slow that ctx ends before the answer. The read takes two one-way
+// delays, and the transaction is carried out after the third.
 func (c *candidate) claimUnanswered() (*election.Term, error) {
-	c.stage.Helper()
+	c.servers.Helper()
 	term := c.campaign()
 	time.Sleep(steady)
-	const way = 50 * time.Millisecond
-	c.link.Delay(way)
-	ctx, cancel := context.WithTimeout(c.stage.Context(), way*7/2)
+	const oneWay = 50 * time.Millisecond
+	c.link.Delay(oneWay)
+	ctx, cancel := context.WithTimeout(c.servers.Context(), oneWay*7/2)
 	defer cancel()
 	_, err := c.epochs.Claim(ctx, term.Claim)
-	require.ErrorIs(c.stage, err, recipes.ErrUncertain)
+	require.ErrorIs(c.servers, err, recipes.ErrUncertain)
 	return term, err
 }
 
-// set is the operation that writes the state.
+// set returns the operation that writes the state.
 func set(data string) *zk.SetDataRequest {
 	return &zk.SetDataRequest{Path: state, Data: []byte(data), Version: -1}
 }
 
-// create is one that comes before or after it in the same transaction.
+// create returns an operation that creates a node, for the same transaction.
 func create(path string) *zk.CreateRequest {
 	return &zk.CreateRequest{Path: path, Acl: zk.WorldACL(zk.PermAll)}
 }
 
-func (s *stage) requireState(want string) {
+func (s servers) requireState(want string) {
 	s.Helper()
-	data, _, err := s.ensemble.Get(state)
+	data, _, err := s.Get(state)
 	require.NoError(s, err)
 	require.Equal(s, want, string(data))
 }
 
 // requireStale requires that an error names both epochs.
-func (s *stage) requireStale(err error, old, newest int64) {
+func (s servers) requireStale(err error, old, newest int64) {
 	s.Helper()
 	stale := s.stale(err)
 	require.Equal(s, old, stale.Epoch)
@@ -142,7 +142,7 @@ func (s *stage) requireStale(err error, old, newest int64) {
 	require.ErrorContains(s, err, fmt.Sprintf("epoch %d", newest))
 }
 
-func (s *stage) stale(err error) *epoch.StaleError {
+func (s servers) stale(err error) *epoch.StaleError {
 	s.Helper()
 	var stale *epoch.StaleError
 	require.ErrorAs(s, err, &stale)

@@ -14,9 +14,9 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
-// Two elections that share one path: the own node of each is there, and the epoch decides.
-func TestLeaderWhoIsSupersededWhileItsNodeLivesWritesNothing(t *testing.T) {
-	bubble(t, func(s *stage) {
+// Two elections share one epoch path. The own node of each leader exists, so only the epoch decides.
+func TestLeaderSupersededWhileItsNodeExistsWritesNothing(t *testing.T) {
+	bubble(t, func(s servers) {
 		a, b := s.candidate("a"), s.candidateAt("b", "/election/other")
 		aTerm, first := a.lead()
 		bTerm, second := b.lead()
@@ -49,24 +49,24 @@ func TestLeaderWhoIsSupersededWhileItsNodeLivesWritesNothing(t *testing.T) {
 	})
 }
 
-func TestNodeWrittenByHandEndsTheEpochAndTheCountGoesOnFromIt(t *testing.T) {
-	bubble(t, func(s *stage) {
+func TestNodeWrittenByOperatorEndsEpochAndSetsCount(t *testing.T) {
+	bubble(t, func(s servers) {
 		a := s.candidate("a")
 		term, e := a.lead()
-		same, _, err := s.ensemble.Get(path)
+		same, _, err := s.Get(path)
 		require.NoError(s, err)
 
-		require.NoError(s, s.ensemble.Set(path, same))
-		_, err = e.Commit(s.Context(), set("late"))
+		require.NoError(s, s.Set(path, same))
+		_, err = e.Commit(s.Context(), set("stale write"))
 		s.requireStale(err, 1, 1)
-		require.ErrorContains(s, err, "written to by hand")
+		require.ErrorContains(s, err, "rewritten by an operator")
 
-		require.NoError(s, s.ensemble.Set(path, []byte(`{"format":1,"epoch":41}`)))
-		_, err = e.Commit(s.Context(), set("late"))
+		require.NoError(s, s.Set(path, []byte(`{"format":1,"epoch":41}`)))
+		_, err = e.Commit(s.Context(), set("stale write"))
 		s.requireStale(err, 1, 41)
-		require.ErrorContains(s, err, "epoch 41 was written by hand")
+		require.ErrorContains(s, err, "epoch 41 was written by an operator")
 		require.NoError(s, term.Resign(s.Context()))
-		_, err = e.Commit(s.Context(), set("late"))
+		_, err = e.Commit(s.Context(), set("stale write"))
 		s.requireStale(err, 1, 41)
 		require.ErrorIs(s, err, recipes.ErrLost)
 		s.requireState("none")
@@ -74,13 +74,13 @@ func TestNodeWrittenByHandEndsTheEpochAndTheCountGoesOnFromIt(t *testing.T) {
 		term, e = a.lead()
 		require.Equal(s, int64(42), e.Number())
 
-		require.NoError(s, s.ensemble.Set(path, []byte("words")))
-		_, err = e.Commit(s.Context(), set("late"))
+		require.NoError(s, s.Set(path, []byte("words")))
+		_, err = e.Commit(s.Context(), set("stale write"))
 		require.ErrorIs(s, err, fencing.ErrStale)
 		require.ErrorContains(s, err, `epoch 42`)
-		require.ErrorContains(s, err, `what is not an epoch: "words"`)
-		require.NoError(s, s.ensemble.Set(path, nil))
-		_, err = e.Commit(s.Context(), set("late"))
+		require.ErrorContains(s, err, `data is not an epoch: "words"`)
+		require.NoError(s, s.Set(path, nil))
+		_, err = e.Commit(s.Context(), set("stale write"))
 		require.ErrorIs(s, err, fencing.ErrStale)
 		require.ErrorContains(s, err, "was emptied")
 		require.NoError(s, term.Err())
@@ -88,13 +88,13 @@ func TestNodeWrittenByHandEndsTheEpochAndTheCountGoesOnFromIt(t *testing.T) {
 	})
 }
 
-// The new epoch 1 has the number and the version of the old one, whose leader is told apart by its own node.
-func TestNodeDeletedByHandEndsTheEpochAndTheCountBeginsAnew(t *testing.T) {
-	bubble(t, func(s *stage) {
+// The new epoch 1 has the number and the version of the old one. Only the own node of the leader distinguishes them.
+func TestNodeDeletedByOperatorEndsEpochAndRestartsCount(t *testing.T) {
+	bubble(t, func(s servers) {
 		a, b := s.candidate("a"), s.candidate("b")
 		_, old := a.lead()
-		require.NoError(s, s.ensemble.Delete(path))
-		_, err := old.Commit(s.Context(), set("late"))
+		require.NoError(s, s.Delete(path))
+		_, err := old.Commit(s.Context(), set("stale write"))
 		require.ErrorIs(s, err, fencing.ErrStale)
 		require.ErrorContains(s, err, "epoch 1 of "+path)
 		require.ErrorContains(s, err, "its node was deleted")
@@ -105,7 +105,7 @@ func TestNodeDeletedByHandEndsTheEpochAndTheCountBeginsAnew(t *testing.T) {
 		_, err = e.Commit(s.Context(), set("b"))
 		require.NoError(s, err)
 		a.link.Release()
-		_, err = old.Commit(s.Context(), set("late"))
+		_, err = old.Commit(s.Context(), set("stale write"))
 		s.requireStale(err, 1, 1)
 		stale := s.stale(err)
 		require.ErrorIs(s, err, recipes.ErrLost)
@@ -114,37 +114,37 @@ func TestNodeDeletedByHandEndsTheEpochAndTheCountBeginsAnew(t *testing.T) {
 	})
 }
 
-// The versions of a node that is made again begin anew: one of them is that which the leader checks.
-func TestNodeMadeAgainByHandMayPassForTheOldOneUntilTheTermEnds(t *testing.T) {
-	bubble(t, func(s *stage) {
+// The versions of a recreated node restart, so that one of them is that which the leader checks.
+func TestNodeRecreatedByOperatorMayPassForOldOneUntilTermEnds(t *testing.T) {
+	bubble(t, func(s servers) {
 		a := s.candidate("a")
 		term, e := a.lead()
-		require.NoError(s, s.ensemble.Delete(path))
-		require.NoError(s, s.ensemble.Create(path, []byte(`{"format":1,"epoch":41}`)))
+		require.NoError(s, s.Delete(path))
+		require.NoError(s, s.Create(path, []byte(`{"format":1,"epoch":41}`)))
 		_, err := e.Commit(s.Context(), set("a"))
-		require.NoError(s, err, "what the documentation warns of")
+		require.NoError(s, err, "the documentation warns of this")
 
-		require.NoError(s, s.ensemble.Set(path, []byte(`{"format":1,"epoch":41}`)))
-		_, err = e.Commit(s.Context(), set("late"))
+		require.NoError(s, s.Set(path, []byte(`{"format":1,"epoch":41}`)))
+		_, err = e.Commit(s.Context(), set("stale write"))
 		s.requireStale(err, 1, 41)
 		require.NoError(s, term.Resign(s.Context()))
 		_, next := a.lead()
 		require.Equal(s, int64(42), next.Number())
-		_, err = e.Commit(s.Context(), set("late"))
+		_, err = e.Commit(s.Context(), set("stale write"))
 		s.requireStale(err, 1, 42)
 		s.requireState("a")
 	})
 }
 
-// It may have been claimed, and then the operator has put an end to it.
-func TestTermThatMayHaveHadAnEpochClaimsNoOtherAfterOneByHand(t *testing.T) {
-	bubble(t, func(s *stage) {
+// The term may have claimed epoch 1, which the operator then ended by writing epoch 2.
+func TestTermThatMayHaveHadEpochClaimsNoneAfterOperator(t *testing.T) {
+	bubble(t, func(s servers) {
 		a := s.candidate("a")
 		term, _ := a.claimUnanswered()
-		require.NoError(s, s.ensemble.Set(path, []byte(`{"format":1,"epoch":2}`)))
+		require.NoError(s, s.Set(path, []byte(`{"format":1,"epoch":2}`)))
 		_, err := a.epochs.Claim(s.Context(), term.Claim)
 		require.ErrorIs(s, err, fencing.ErrStale)
-		require.ErrorContains(s, err, "epoch 2 was written by hand")
+		require.ErrorContains(s, err, "epoch 2 was written by an operator")
 		require.NoError(s, term.Resign(s.Context()))
 		_, e := a.lead()
 		require.Equal(s, int64(3), e.Number())
