@@ -16,16 +16,16 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// flagsOf are a command's flags. What is wrong with them the error says, and run
-// shows the usage.
+// flagsOf returns an empty flag set for a command. It prints nothing: parse errors are
+// returned, and run prints the usage.
 func flagsOf(command string) *flag.FlagSet {
 	flags := flag.NewFlagSet(command, flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	return flags
 }
 
-// parseFlags refuses arguments that are no flags. Its error is flag.ErrHelp for
-// those who ask for help.
+// parseFlags parses args and refuses arguments that are not flags. It returns
+// flag.ErrHelp if args ask for help.
 func parseFlags(flags *flag.FlagSet, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -36,10 +36,10 @@ func parseFlags(flags *flag.FlagSet, args []string) error {
 	return nil
 }
 
-// The arguments of a demo.
+// demoArguments are the arguments of the demo command.
 type demoArguments struct {
-	servers []string      // a connect string; none for servers in this process
-	timeout time.Duration // session timeout to ask for
+	servers []string      // a connect string; empty for servers in this process
+	timeout time.Duration // the session timeout to request
 }
 
 func parseDemo(args []string) (*demoArguments, error) {
@@ -62,7 +62,7 @@ func parseDemo(args []string) (*demoArguments, error) {
 	if !named {
 		return parsed, nil
 	}
-	// Refused here, it is a mistake in the arguments and no demo that failed.
+	// Check here, so that a bad list is reported as a usage error and not as a failed demo.
 	parsed.servers = []string{*list}
 	if err := recipes.CheckServers(parsed.servers); err != nil {
 		return nil, err
@@ -70,15 +70,15 @@ func parseDemo(args []string) (*demoArguments, error) {
 	return parsed, nil
 }
 
-// The arguments of dev.
+// devArguments are the arguments of the dev command.
 type devArguments struct {
 	listen  string // host:port of the first server
 	servers int
 	tick    time.Duration
-	ttl     bool          // nodes may have a time to live
-	reap    time.Duration // between deletions of empty containers and outdated nodes
-	faults  bool          // commands are taken from whatever standard input is
-	exposed bool          // the address may be one that other machines reach
+	ttl     bool          // allow nodes with a time to live
+	reap    time.Duration // the interval of deletions of empty containers and expired TTL nodes
+	faults  bool          // read commands from standard input even if it is not a terminal
+	exposed bool          // allow an address that other machines can reach
 }
 
 func parseDev(args []string) (*devArguments, error) {
@@ -94,7 +94,7 @@ func parseDev(args []string) (*devArguments, error) {
 	if err := parseFlags(flags, args); err != nil {
 		return nil, err
 	}
-	// Zero would be zktest's default; what else is wrong it says itself.
+	// Zero would select zktest's default. zktest checks everything else itself.
 	switch {
 	case parsed.listen == "":
 		return nil, errors.New("--listen is empty")
@@ -110,13 +110,13 @@ func parseDev(args []string) (*devArguments, error) {
 		return nil, fmt.Errorf("--listen %q is not host:port", parsed.listen)
 	}
 	if !parsed.exposed && !isLoopback(host) {
-		return nil, fmt.Errorf("--listen %s is not of this machine alone, and dev lets everybody in: say --expose to have it so", parsed.listen)
+		return nil, fmt.Errorf("--listen %s may be reachable from other machines, and dev accepts every client: add --expose to allow it", parsed.listen)
 	}
 	return parsed, nil
 }
 
-// isLoopback says whether only this machine reaches the host, as far as that can be
-// told without asking anybody.
+// isLoopback reports whether host is a loopback address or "localhost". It does not
+// resolve names.
 func isLoopback(host string) bool {
 	if host == "localhost" {
 		return true

@@ -4,5 +4,5 @@
 
 package main
 
-// leaveUnread does nothing: there is no background that a terminal would stop.
-func leaveUnread() {}
+// failBackgroundReads does nothing: no terminal stops background processes here.
+func failBackgroundReads() {}

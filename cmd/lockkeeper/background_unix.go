@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// leaveUnread has a read of a terminal that belongs to another process group fail:
-// otherwise whoever starts this in the background of a shell, as servers are, has it
-// stopped.
-func leaveUnread() { signal.Ignore(syscall.SIGTTIN) }
+// failBackgroundReads makes a read fail if the terminal belongs to another process group.
+// Otherwise the terminal stops the process if it is started in the background of a shell,
+// as servers often are.
+func failBackgroundReads() { signal.Ignore(syscall.SIGTTIN) }

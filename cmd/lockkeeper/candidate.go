@@ -14,47 +14,47 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// A candidate is what would be a process of its own elsewhere: a client with a
-// session of its own, and a way to the servers that can be cut.
+// A candidate represents a separate process: a client with its own session, and a link
+// to the servers that can be partitioned.
 type candidate struct {
 	name     string
-	cut      cut
+	link     link
 	client   *recipes.Client
 	election *election.Election
-	inLine   chan struct{} // closed when it waits behind another
-	leaves   atomic.Bool   // its connection is about to end because it ends
+	queued   chan struct{} // closed when it is queued behind another candidate
+	closing  atomic.Bool   // its connection is about to end because the candidate is being closed
 }
 
-// connectBound is more than servers need that are there.
+// connectBound bounds Connect. Servers that are running answer sooner.
 const connectBound = 10 * time.Second
 
 // newCandidate connects a candidate for the election at path.
-func newCandidate(ctx context.Context, name, path string, on *ground, tl *timeline) (*candidate, error) {
-	c := &candidate{name: name, cut: cut{reach: on.dial}, inLine: make(chan struct{})}
+func newCandidate(ctx context.Context, name, path string, on *target, tl *timeline) (*candidate, error) {
+	c := &candidate{name: name, link: link{dialServer: on.dial}, queued: make(chan struct{})}
 	waits := false
 	ctx, cancel := context.WithTimeoutCause(ctx, connectBound, fmt.Errorf("no session within %v", connectBound))
 	defer cancel()
 	client, err := recipes.Connect(ctx, on.servers, &recipes.Options{
 		SessionTimeout: on.timeout,
-		Dial:           c.cut.dial,
-		Logger:         slog.New(slog.DiscardHandler), // the timeline says it
+		Dial:           c.link.dial,
+		Logger:         slog.New(slog.DiscardHandler), // the timeline reports the same events
 		Trace: &recipes.Trace{
-			Attached: func(int64, string) { tl.say(name, "reaches a server again, in the same session") },
+			Attached: func(int64, string) { tl.say(name, "is attached to a server again, in the same session") },
 			Detached: func(int64, string) {
-				if !c.leaves.Load() {
-					tl.say(name, "has lost its server, and tries the others")
+				if !c.closing.Load() {
+					tl.say(name, "loses its connection, and tries the other servers")
 				}
 			},
 			SessionEnded: func(_ int64, cause error) {
 				if !errors.Is(cause, recipes.ErrClosed) {
-					tl.say(name, "its session is over: %v", cause)
+					tl.say(name, "loses its session: %v", cause)
 				}
 			},
 			Waiting: func(string, string, string) {
 				if !waits {
 					waits = true
-					tl.say(name, "waits in line")
-					close(c.inLine)
+					tl.say(name, "is queued")
+					close(c.queued)
 				}
 			},
 		},
@@ -70,15 +70,16 @@ func newCandidate(ctx context.Context, name, path string, on *ground, tl *timeli
 	return c, nil
 }
 
-// close ends the candidate's session. Where it is still cut off it lets it back
-// in first: a session that ends unheard leaves its node for others to wait for.
+// close ends the candidate's session. It first heals a partition: otherwise the servers
+// do not receive the end of the session, and its node blocks the queue until the session
+// expires.
 func (c *candidate) close() {
-	if c.cut.mend() {
+	if c.link.heal() {
 		ctx, cancel := context.WithTimeout(context.Background(), min(c.client.SessionTimeout(), 5*time.Second))
 		defer cancel()
-		// Any answer will do, and without one the node goes when the session expires.
+		// Any answer shows that the link is up. Without one the node is gone when the session expires.
 		_, _ = c.election.Leader(ctx)
 	}
-	c.leaves.Store(true)
+	c.closing.Store(true)
 	c.client.Close()
 }

@@ -12,16 +12,16 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
-// A console does to an ensemble what it is told, a line at a time.
+// A console executes commands on an ensemble, one per line.
 type console struct {
 	ensemble *zktest.Ensemble
 	out, err io.Writer
 }
 
-// run takes commands until ctx ends, whether there are more or not. Its error is
-// one of out's.
+// run executes commands until ctx ends. The end of the input does not end it. Its error
+// is that of a write to out.
 func (c *console) run(ctx context.Context, in io.Reader) error {
-	leaveUnread()
+	failBackgroundReads()
 	commands := readLines(ctx, in)
 	for {
 		select {
@@ -29,9 +29,9 @@ func (c *console) run(ctx context.Context, in io.Reader) error {
 			switch {
 			case !more:
 				commands = nil
-				complain(c.err, "dev: standard input has ended: serving without commands until an interrupt")
+				logError(c.err, "dev: standard input has ended: serving without commands until an interrupt")
 			case line.err != nil:
-				complain(c.err, "dev: no more commands: %v", line.err)
+				logError(c.err, "dev: read standard input: %v: serving without commands until an interrupt", line.err)
 			default:
 				if err := c.do(strings.TrimSpace(line.text)); err != nil {
 					return err
@@ -43,14 +43,14 @@ func (c *console) run(ctx context.Context, in io.Reader) error {
 	}
 }
 
-// help is what is listed before the faults.
+// help is the start of the list of commands. The faults follow.
 const help = `dump      the nodes
 sessions  the sessions
 servers   the servers, counted from 0
 help      this list, and the faults:
 `
 
-// do carries out a command. What is wrong with it goes to err.
+// do executes a command. It reports a bad command to c.err.
 func (c *console) do(command string) error {
 	answer := ""
 	switch command {
@@ -66,7 +66,7 @@ func (c *console) do(command string) error {
 		answer = c.servers()
 	default:
 		if err := c.ensemble.Apply(command); err != nil {
-			complain(c.err, "dev: %v", err)
+			logError(c.err, "dev: %v", err)
 			return nil
 		}
 		answer = "done: " + command + "\n"
@@ -95,21 +95,21 @@ func (c *console) servers() string {
 	for i, addr := range c.ensemble.Servers() {
 		mode := c.ensemble.Server(i).Mode()
 		if mode == "" {
-			mode = "serves nobody"
+			mode = "not serving"
 		}
 		fmt.Fprintf(&b, "%d  %s  %s\n", i, addr, mode)
 	}
 	return b.String()
 }
 
-// A line of the input, or why there are no more.
+// A line is a line of the input, or the error that ended it.
 type line struct {
 	text string
 	err  error
 }
 
-// readLines reads until the input or ctx ends. Nothing interrupts a read of
-// standard input, so it can be left in one, which ends with the process.
+// readLines reads until the input or ctx ends. A read of standard input cannot be
+// interrupted, so its goroutine may stay in one until the process ends.
 func readLines(ctx context.Context, in io.Reader) <-chan line {
 	lines := make(chan line)
 	send := func(l line) bool {

@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// runDemo is the demo command, up to its status.
+// runDemo executes the demo command and returns its exit status.
 func runDemo(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	parsed, err := parseDemo(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		return show(usage, stdout, stderr)
+		return printText(usage, stdout, stderr)
 	case err != nil:
-		return misused(stderr, "demo: %v", err)
+		return usageError(stderr, "demo: %v", err)
 	}
 	bound := 20*time.Second + 10*parsed.timeout
 	ctx, cancel := context.WithTimeoutCause(ctx, bound, fmt.Errorf("the demo took longer than %v", bound))
@@ -29,7 +29,7 @@ func runDemo(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	ok, err := demo(ctx, parsed, stdout)
 	switch {
 	case err != nil:
-		complain(stderr, "demo: %v", err)
+		logError(stderr, "demo: %v", err)
 		return statusFailed
 	case !ok:
 		return statusFailed
@@ -37,35 +37,35 @@ func runDemo(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return statusOK
 }
 
-// demo plays the story on the servers of the arguments. Its error is one of out's,
-// or of servers in this process.
+// demo runs the scenario on the servers of the arguments. Its error is that of a write to
+// out, or of the servers in this process.
 func demo(ctx context.Context, args *demoArguments, out io.Writer) (ok bool, err error) {
-	g, err := groundFor(args)
+	target, err := targetFor(args)
 	if err != nil {
 		return false, err
 	}
-	defer func() { err = errors.Join(err, g.close()) }()
-	return play(ctx, g, out)
+	defer func() { err = errors.Join(err, target.close()) }()
+	return play(ctx, target, out)
 }
 
-// play plays the story, with the verdict on it as its last line. Its error is one
-// of out's.
-func play(ctx context.Context, on *ground, out io.Writer) (ok bool, err error) {
+// play runs the scenario, and prints the verdict as the last line. Its error is that of a
+// write to out.
+func play(ctx context.Context, on *target, out io.Writer) (ok bool, err error) {
 	path := "/lockkeeper-demo/" + strings.ToLower(rand.Text()[:10])
-	if _, err := fmt.Fprintf(out, "three candidates for %s on %s\n\n", path, on.called); err != nil {
+	if _, err := fmt.Fprintf(out, "three candidates for %s on %s\n\n", path, on.name); err != nil {
 		return false, err
 	}
 	tl := newTimeline(out)
-	s := &story{ground: on, path: path, timeline: tl, led: make(chan campaigned, 2)}
-	failure := s.tell(ctx)
-	s.end()
+	s := &scenario{target: on, path: path, timeline: tl, led: make(chan campaignResult, 2)}
+	failure := s.run(ctx)
+	s.close()
 	if err := tl.close(); err != nil {
 		return false, err
 	}
 	line := fmt.Sprintf("failed: %v", failure)
 	if failure == nil {
-		s.account.rows = s.store.written()
-		line, ok = verdict(s.account)
+		s.measurements.rows = s.store.written()
+		line, ok = verdict(s.measurements)
 	}
 	_, err = fmt.Fprintln(out, line)
 	return ok, err

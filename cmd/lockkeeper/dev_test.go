@@ -22,65 +22,65 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A player is a dev command that runs in this process.
-type player struct {
+// A devServer is a dev command that runs in this process.
+type devServer struct {
 	t       *testing.T
 	servers []string
 	stdin   *io.PipeWriter
 	stdout  *bufio.Reader
-	stderr  *shared
+	stderr  *syncBuffer
 	stop    context.CancelFunc
 	status  chan int
 }
 
-// startDev starts dev on free ports, and waits until it has said which.
-func startDev(t *testing.T, args ...string) *player {
+// startDev starts dev on free ports, and waits until it has printed them.
+func startDev(t *testing.T, args ...string) *devServer {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	stdin, commands := io.Pipe()
 	answers, stdout := io.Pipe()
-	p := &player{
-		t: t, stdin: commands, stdout: bufio.NewReader(answers), stderr: &shared{},
+	p := &devServer{
+		t: t, stdin: commands, stdout: bufio.NewReader(answers), stderr: &syncBuffer{},
 		stop: stop, status: make(chan int, 1),
 	}
 	go func() {
 		p.status <- run(ctx, append([]string{"dev", "--listen", "127.0.0.1:0"}, args...), stdin, stdout, p.stderr)
-		_ = stdout.Close() // as a process does: a reader is not left waiting
+		_ = stdout.Close() // as the end of a process does, so that no reader waits
 	}()
 	t.Cleanup(func() {
 		stop()
 		_ = commands.Close()
 		_ = answers.Close()
 	})
-	addresses, named := strings.CutPrefix(p.line(), "ZK_SERVERS=")
+	addresses, named := strings.CutPrefix(p.nextLine(), "ZK_SERVERS=")
 	require.True(t, named)
 	p.servers = strings.Split(addresses, ",")
 	return p
 }
 
-// line is the next one of standard output.
-func (p *player) line() string {
+// nextLine returns the next line of standard output.
+func (p *devServer) nextLine() string {
 	p.t.Helper()
 	text, err := p.stdout.ReadString('\n')
 	require.NoError(p.t, err, "%s", p.stderr)
 	return strings.TrimSuffix(text, "\n")
 }
 
-func (p *player) command(text string) {
+func (p *devServer) command(text string) {
 	p.t.Helper()
 	_, err := io.WriteString(p.stdin, text+"\n")
 	require.NoError(p.t, err)
 }
 
-// end interrupts it, and returns its status.
-func (p *player) end() int {
+// end interrupts the command and returns its exit status.
+func (p *devServer) end() int {
 	p.t.Helper()
 	p.stop()
 	return <-p.status
 }
 
-// connect is a session with the servers.
-func (p *player) connect() *zk.Conn {
+// connect returns a connection to the servers that has a session.
+func (p *devServer) connect() *zk.Conn {
 	p.t.Helper()
 	conn, events, err := zk.Connect(p.servers, 4*time.Second, zk.WithLogger(log.New(io.Discard, "", 0)))
 	require.NoError(p.t, err)
@@ -94,54 +94,54 @@ func (p *player) connect() *zk.Conn {
 	return nil
 }
 
-// shared is a buffer that several goroutines write to.
-type shared struct {
+// A syncBuffer is a buffer that is safe for concurrent use.
+type syncBuffer struct {
 	mu     sync.Mutex // guards buffer
 	buffer bytes.Buffer
 }
 
-func (s *shared) Write(p []byte) (int, error) {
+func (s *syncBuffer) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.buffer.Write(p)
 }
 
-func (s *shared) String() string {
+func (s *syncBuffer) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.buffer.String()
 }
 
-func TestDevServesAndSaysThatItIsNotForProduction(t *testing.T) {
+func TestDevServesAndWarnsThatItIsNotForProduction(t *testing.T) {
 	t.Parallel()
 	p := startDev(t, "--servers", "3", "--tick", "250ms")
 	require.Len(t, p.servers, 3)
 	_, err := p.connect().Create("/greeting", []byte("hello"), 0, zk.WorldACL(zk.PermAll))
 	require.NoError(t, err)
-	for _, said := range []string{
-		"NOT FOR PRODUCTION", "keeps nothing", "lets everybody in", p.servers[2], "sessions time out after 500ms to 5s",
+	for _, want := range []string{
+		"NOT FOR PRODUCTION", "no persistence", "accepts every client", p.servers[2], "sessions time out after 500ms to 5s",
 	} {
-		require.Contains(t, p.stderr.String(), said)
+		require.Contains(t, p.stderr.String(), want)
 	}
-	require.NotContains(t, p.stderr.String(), "commands are taken", "standard input is no terminal")
+	require.NotContains(t, p.stderr.String(), "commands are read", "standard input is no terminal")
 	require.Equal(t, statusOK, p.end())
 }
 
-func TestDevDoesWhatItIsToldAndSurvivesWhatItCannotDo(t *testing.T) {
+func TestDevExecutesCommandsAndSurvivesBadOnes(t *testing.T) {
 	t.Parallel()
 	p := startDev(t, "--faults", "--servers", "3")
-	require.Contains(t, p.stderr.String(), "commands are taken from standard input")
+	require.Contains(t, p.stderr.String(), "commands are read from standard input")
 
 	p.command("sessions")
-	require.Equal(t, "no sessions", p.line())
+	require.Equal(t, "no sessions", p.nextLine())
 	conn := p.connect()
 	_, err := conn.Create("/lost", []byte("property"), zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
 	require.NoError(t, err)
 	p.command("sessions")
-	session := p.line()
+	session := p.nextLine()
 	require.Regexp(t, `^0x[0-9a-f]+ times out after 4s, attached to server [0-2]$`, session)
 	p.command("dump")
-	require.Contains(t, p.lines("/lost "), `data="property"`)
+	require.Contains(t, p.skipTo("/lost "), `data="property"`)
 
 	p.command("  ")
 	p.command("explode")
@@ -149,7 +149,7 @@ func TestDevDoesWhatItIsToldAndSurvivesWhatItCannotDo(t *testing.T) {
 	p.command("stop 3")
 	id, _, _ := strings.Cut(session, " ")
 	p.command("expire " + id)
-	p.lines("done: expire " + id)
+	p.skipTo("done: expire " + id)
 	for _, said := range []string{
 		`unknown fault "explode": there are accept SERVER, cut-after N,`,
 		`number "0" is not 1 or more`,
@@ -159,56 +159,56 @@ func TestDevDoesWhatItIsToldAndSurvivesWhatItCannotDo(t *testing.T) {
 	}
 	p.command("servers")
 	for i, mode := range []string{"leader", "follower", "follower"} {
-		require.Regexp(t, `^`+string(rune('0'+i))+`  `+regexp.QuoteMeta(p.servers[i])+`  `+mode+`$`, p.line())
+		require.Regexp(t, `^`+string(rune('0'+i))+`  `+regexp.QuoteMeta(p.servers[i])+`  `+mode+`$`, p.nextLine())
 	}
 
 	require.NoError(t, p.stdin.Close())
-	require.Eventually(t, func() bool { // the client is in its next session
+	require.Eventually(t, func() bool { // the client has its next session
 		exists, _, err := conn.Exists("/lost")
 		return err == nil && !exists
-	}, time.Minute, 10*time.Millisecond, "without further commands it serves on")
+	}, time.Minute, 10*time.Millisecond, "it continues to serve without further commands")
 	require.Equal(t, statusOK, p.end())
 }
 
-// lines skips to the first line of standard output with the prefix.
-func (p *player) lines(prefix string) string {
+// skipTo returns the next line of standard output that has the prefix.
+func (p *devServer) skipTo(prefix string) string {
 	p.t.Helper()
 	for {
-		if text := p.line(); strings.HasPrefix(text, prefix) {
+		if text := p.nextLine(); strings.HasPrefix(text, prefix) {
 			return text
 		}
 	}
 }
 
-func TestDevListsItsCommands(t *testing.T) {
+func TestDevHelpListsCommands(t *testing.T) {
 	t.Parallel()
 	p := startDev(t, "--faults")
 	p.command("help")
 	for _, prefix := range []string{"dump ", "sessions ", "servers ", "help ", "  cut-after N", "  hold SERVER DIRECTION", "  wipe SERVER"} {
-		p.lines(prefix)
+		p.skipTo(prefix)
 	}
 	require.Equal(t, statusOK, p.end())
 }
 
-func TestDevThatCannotBeReadFromServesOn(t *testing.T) {
+func TestDevContinuesAfterReadErrorOnStandardInput(t *testing.T) {
 	t.Parallel()
 	p := startDev(t, "--faults")
-	require.NoError(t, p.stdin.CloseWithError(syscall.EIO)) // as of a terminal that somebody else has
+	require.NoError(t, p.stdin.CloseWithError(syscall.EIO)) // as from a terminal of another process group
 	require.Eventually(t, func() bool {
-		return strings.Contains(p.stderr.String(), "dev: no more commands: input/output error")
+		return strings.Contains(p.stderr.String(), "dev: read standard input: input/output error: serving without commands")
 	}, time.Minute, 10*time.Millisecond)
 	require.NotNil(t, p.connect())
 	require.Equal(t, statusOK, p.end())
 }
 
 // serveProcess runs dev as a process whose standard input is the null device.
-func serveProcess(t *testing.T) (servers []string, stderr *shared, cmd *exec.Cmd) {
+func serveProcess(t *testing.T) (servers []string, stderr *syncBuffer, cmd *exec.Cmd) {
 	t.Helper()
 	program, err := os.Executable()
 	require.NoError(t, err)
 	cmd = exec.CommandContext(t.Context(), program, "dev", "--listen", "127.0.0.1:0")
 	cmd.Env = append(os.Environ(), mainVariable+"=1")
-	stderr = &shared{}
+	stderr = &syncBuffer{}
 	cmd.Stderr = stderr
 	stdout, err := cmd.StdoutPipe()
 	require.NoError(t, err)
@@ -218,17 +218,17 @@ func serveProcess(t *testing.T) (servers []string, stderr *shared, cmd *exec.Cmd
 	return strings.Split(strings.TrimSpace(strings.TrimPrefix(first, "ZK_SERVERS=")), ","), stderr, cmd
 }
 
-func TestDevWithoutInputServesAndPromisesNoCommands(t *testing.T) {
+func TestDevWithoutInputServesAndOffersNoCommands(t *testing.T) {
 	t.Parallel()
 	servers, stderr, cmd := serveProcess(t)
-	p := &player{t: t, servers: servers}
+	p := &devServer{t: t, servers: servers}
 	require.NotNil(t, p.connect())
-	require.NotContains(t, stderr.String(), "commands are taken")
+	require.NotContains(t, stderr.String(), "commands are read")
 	require.NoError(t, cmd.Process.Signal(os.Interrupt))
 	require.NoError(t, cmd.Wait())
 }
 
-func TestDevServesOnAfterItsLastCommandAndSaysSo(t *testing.T) {
+func TestDevContinuesAfterEndOfStandardInputAndReportsIt(t *testing.T) {
 	t.Parallel()
 	p := startDev(t, "--faults")
 	require.NoError(t, p.stdin.Close())
@@ -239,9 +239,9 @@ func TestDevServesOnAfterItsLastCommandAndSaysSo(t *testing.T) {
 	require.Equal(t, statusOK, p.end())
 }
 
-func TestDevHasTTLNodesIfAllowed(t *testing.T) {
+func TestDevAllowsTTLNodesOnlyWithFlag(t *testing.T) {
 	t.Parallel()
-	create := func(p *player) error {
+	create := func(p *devServer) error {
 		_, err := p.connect().CreateTTL("/brief", nil, zk.FlagTTL, zk.WorldACL(zk.PermAll), 10*time.Millisecond)
 		return err
 	}
@@ -255,7 +255,7 @@ func TestDevHasTTLNodesIfAllowed(t *testing.T) {
 	}, time.Minute, 10*time.Millisecond)
 }
 
-func TestDevOnATakenPortFailsAndNamesIt(t *testing.T) {
+func TestDevFailsOnPortInUseAndNamesIt(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -266,7 +266,7 @@ func TestDevOnATakenPortFailsAndNamesIt(t *testing.T) {
 	require.Regexp(t, `^lockkeeper: dev: .*`+regexp.QuoteMeta(listener.Addr().String())+`: .*in use\n$`, stderr.String())
 }
 
-func TestDevListensForOtherMachinesOnlyIfToldSo(t *testing.T) {
+func TestDevListensForOtherMachinesOnlyWithExpose(t *testing.T) {
 	for _, listen := range []string{"127.0.0.1:0", "127.0.0.2:0", "localhost:0", "[::1]:0", "[::ffff:127.0.0.1]:0"} {
 		_, err := parseDev([]string{"--listen", listen})
 		require.NoError(t, err, listen)
@@ -279,14 +279,14 @@ func TestDevListensForOtherMachinesOnlyIfToldSo(t *testing.T) {
 	}
 }
 
-func TestDevWhoseAddressCannotBeShownFails(t *testing.T) {
+func TestDevFailsIfItsAddressCannotBePrinted(t *testing.T) {
 	t.Parallel()
-	var stderr shared
+	var stderr syncBuffer
 	require.Equal(t, statusFailed, run(t.Context(), []string{"dev", "--listen", "127.0.0.1:0"}, nil, broken{}, &stderr))
-	require.Contains(t, stderr.String(), "lockkeeper: dev: no paper\n")
+	require.Contains(t, stderr.String(), "lockkeeper: dev: write failed\n")
 }
 
-// mainVariable has this test's program be the command.
+// mainVariable is the environment variable that makes the test binary run main.
 const mainVariable = "LOCKKEEPER_TEST_MAIN"
 
 func TestMain(m *testing.M) {
@@ -296,7 +296,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func TestDevEndsWithStatus0WhenItIsInterrupted(t *testing.T) {
+func TestInterruptedDevExitsWithStatus0(t *testing.T) {
 	for _, signal := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
 		t.Run(signal.String(), func(t *testing.T) {
 			t.Parallel()

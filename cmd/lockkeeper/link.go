@@ -11,142 +11,143 @@ import (
 	"sync/atomic"
 )
 
-// A cut is a switch in one client's way to all servers. Severed, it behaves as a
-// network that loses every packet: nothing arrives in either direction, nobody is
-// told, and new connections are not answered. Safe for concurrent use.
-type cut struct {
-	reach func(ctx context.Context, network, address string) (net.Conn, error) // a server, where nothing is cut
+// A link is one client's network path to all servers, which can be partitioned. A
+// partition behaves like a network that loses every packet: nothing arrives in either
+// direction, neither side gets an error, and new connections are not answered. A link is
+// safe for concurrent use.
+type link struct {
+	dialServer func(ctx context.Context, network, address string) (net.Conn, error) // connects to a server
 
-	mu      sync.Mutex            // guards what follows
-	severed chan struct{}         // closed by mend; nil while everything passes
-	conns   map[*cutConn]struct{} // open
+	mu          sync.Mutex             // guards what follows
+	partitioned chan struct{}          // closed by heal; nil while there is no partition
+	conns       map[*linkConn]struct{} // open
 }
 
-// dial makes a connection that sever can cut. While severed it waits for mend or
-// the end of ctx, as a dial that nobody answers does.
-func (c *cut) dial(ctx context.Context, network, address string) (net.Conn, error) {
+// dial opens a connection on the link. During a partition it waits for heal or the end
+// of ctx, as a dial without an answer does.
+func (l *link) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	for {
-		if err := c.passable(ctx); err != nil {
+		if err := l.awaitHealed(ctx); err != nil {
 			return nil, &net.OpError{Op: "dial", Net: network, Err: err}
 		}
-		conn, err := c.reach(ctx, network, address)
+		conn, err := l.dialServer(ctx, network, address)
 		if err != nil {
 			return nil, err
 		}
-		if wrapped := c.adopt(conn); wrapped != nil {
+		if wrapped := l.wrap(conn); wrapped != nil {
 			return wrapped, nil
 		}
-		// Severed meanwhile: as far as the client knows it was never made.
+		// Partitioned meanwhile: to the client, the connection was never made.
 		if err := conn.Close(); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// passable waits until the cut is mended, or ctx ends.
-func (c *cut) passable(ctx context.Context) error {
-	c.mu.Lock()
-	severed := c.severed
-	c.mu.Unlock()
-	if severed == nil {
+// awaitHealed waits until there is no partition, or ctx ends.
+func (l *link) awaitHealed(ctx context.Context) error {
+	l.mu.Lock()
+	partitioned := l.partitioned
+	l.mu.Unlock()
+	if partitioned == nil {
 		return nil
 	}
 	select {
-	case <-severed:
+	case <-partitioned:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// adopt wraps conn; nil while severed.
-func (c *cut) adopt(conn net.Conn) *cutConn {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.severed != nil {
+// wrap puts conn on the link. It returns nil during a partition.
+func (l *link) wrap(conn net.Conn) *linkConn {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.partitioned != nil {
 		return nil
 	}
-	if c.conns == nil {
-		c.conns = make(map[*cutConn]struct{})
+	if l.conns == nil {
+		l.conns = make(map[*linkConn]struct{})
 	}
-	wrapped := &cutConn{Conn: conn, cut: c, closed: make(chan struct{})}
-	c.conns[wrapped] = struct{}{}
+	wrapped := &linkConn{Conn: conn, link: l, closed: make(chan struct{})}
+	l.conns[wrapped] = struct{}{}
 	return wrapped
 }
 
-// sever cuts all connections. What was not read yet is lost.
-func (c *cut) sever() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.severed == nil {
-		c.severed = make(chan struct{})
+// partition starts a partition. Data that was not read yet is lost.
+func (l *link) partition() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.partitioned == nil {
+		l.partitioned = make(chan struct{})
 	}
-	for conn := range c.conns {
+	for conn := range l.conns {
 		conn.silent.Store(true)
 	}
 }
 
-// mend lets new connections through, and says whether there was anything to mend.
-// Those that were cut have a hole in their streams: they are closed.
-func (c *cut) mend() bool {
-	c.mu.Lock()
-	severed := c.severed
-	c.severed = nil
-	var holed []*cutConn
-	for conn := range c.conns {
+// heal ends the partition, and reports whether there was one. It closes the connections
+// that were partitioned, because their streams have lost data.
+func (l *link) heal() bool {
+	l.mu.Lock()
+	partitioned := l.partitioned
+	l.partitioned = nil
+	var silenced []*linkConn
+	for conn := range l.conns {
 		if conn.silent.Load() {
-			holed = append(holed, conn)
+			silenced = append(silenced, conn)
 		}
 	}
-	c.mu.Unlock()
-	if severed == nil {
+	l.mu.Unlock()
+	if partitioned == nil {
 		return false
 	}
-	close(severed)
-	for _, conn := range holed {
-		// Its error would be that the client was faster.
+	close(partitioned)
+	for _, conn := range silenced {
+		// An error would mean that the client has closed it already.
 		_ = conn.Close()
 	}
 	return true
 }
 
-func (c *cut) forget(conn *cutConn) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.conns, conn)
+func (l *link) forget(conn *linkConn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.conns, conn)
 }
 
-// A cutConn is a connection through a cut.
-type cutConn struct {
+// A linkConn is a connection on a link.
+type linkConn struct {
 	net.Conn
-	cut    *cut
-	silent atomic.Bool   // cut, for good
+	link   *link
+	silent atomic.Bool   // it loses all data from now on, because of a partition
 	closed chan struct{} // closed by Close
-	once   sync.Once     // guards closing it
+	once   sync.Once     // closes closed
 }
 
-// Write pretends, when cut, that p is on its way.
-func (c *cutConn) Write(p []byte) (int, error) {
+// Write writes p. After a partition it discards p and reports success.
+func (c *linkConn) Write(p []byte) (int, error) {
 	if c.silent.Load() {
 		return len(p), nil
 	}
 	return c.Conn.Write(p)
 }
 
-// Read returns nothing, when cut, but what this side does to the connection: it
-// closes it, or its own deadline passes.
-func (c *cutConn) Read(p []byte) (int, error) {
+// Read reads into p. After a partition it returns only when this side closes the
+// connection, or when this side's deadline passes.
+func (c *linkConn) Read(p []byte) (int, error) {
 	for {
 		n, err := c.Conn.Read(p)
 		switch {
 		case !c.silent.Load():
 			return n, err
 		case err == nil:
-			// What arrived is lost.
+			// The data is lost.
 		case errors.Is(err, net.ErrClosed), errors.Is(err, os.ErrDeadlineExceeded):
 			return 0, err
 		default:
-			// The other side has ended it, and this one cannot have heard of it.
+			// The other side has closed it, which this side cannot see.
 			<-c.closed
 			return 0, net.ErrClosed
 		}
@@ -154,8 +155,8 @@ func (c *cutConn) Read(p []byte) (int, error) {
 }
 
 // Close ends the connection.
-func (c *cutConn) Close() error {
+func (c *linkConn) Close() error {
 	c.once.Do(func() { close(c.closed) })
-	c.cut.forget(c)
+	c.link.forget(c)
 	return c.Conn.Close()
 }

@@ -14,11 +14,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pipe is a connection through a cut, and its other end.
-func pipe(t *testing.T, c *cut) (near net.Conn, far net.Conn) {
+// pipe returns a connection on the link, and its other end.
+func pipe(t *testing.T, l *link) (near net.Conn, far net.Conn) {
 	t.Helper()
 	inner, far := net.Pipe()
-	near = c.adopt(inner)
+	near = l.wrap(inner)
 	t.Cleanup(func() {
 		require.NoError(t, near.Close())
 		require.NoError(t, far.Close())
@@ -26,8 +26,8 @@ func pipe(t *testing.T, c *cut) (near net.Conn, far net.Conn) {
 	return near, far
 }
 
-func TestConnectionThatIsNotCutPassesEverything(t *testing.T) {
-	near, far := pipe(t, &cut{})
+func TestLinkWithoutPartitionPassesData(t *testing.T) {
+	near, far := pipe(t, &link{})
 	go func() { _, _ = near.Write([]byte("ping")) }() // its outcome is what far reads
 	buffer := make([]byte, 4)
 	_, err := io.ReadFull(far, buffer)
@@ -40,13 +40,13 @@ func TestConnectionThatIsNotCutPassesEverything(t *testing.T) {
 	require.Equal(t, "pong", string(buffer))
 }
 
-func TestCutConnectionSwallowsBothWays(t *testing.T) {
-	c := &cut{}
-	near, far := pipe(t, c)
-	c.sever()
+func TestPartitionDropsDataBothWays(t *testing.T) {
+	l := &link{}
+	near, far := pipe(t, l)
+	l.partition()
 
 	n, err := near.Write([]byte("ping"))
-	require.NoError(t, err, "the sender is not told")
+	require.NoError(t, err, "the sender gets no error")
 	require.Equal(t, 4, n)
 	require.NoError(t, far.SetReadDeadline(time.Now().Add(10*time.Millisecond)))
 	_, err = far.Read(make([]byte, 4))
@@ -57,23 +57,23 @@ func TestCutConnectionSwallowsBothWays(t *testing.T) {
 		_, err := near.Read(make([]byte, 4))
 		read <- err
 	}()
-	_, err = far.Write([]byte("pong")) // returns once it was read
-	require.NoError(t, err, "the other side is not told")
+	_, err = far.Write([]byte("pong")) // returns after it was read
+	require.NoError(t, err, "the other side gets no error")
 	require.NoError(t, near.SetReadDeadline(time.Unix(1, 0)))
-	require.ErrorIs(t, <-read, os.ErrDeadlineExceeded, "what was read is not passed on")
+	require.ErrorIs(t, <-read, os.ErrDeadlineExceeded, "data that arrived is not passed on")
 }
 
-func TestCutLosesWhatAReadWasWaitingFor(t *testing.T) {
+func TestPartitionDropsDataOfPendingRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &cut{}
-		near, far := pipe(t, c)
+		l := &link{}
+		near, far := pipe(t, l)
 		read := make(chan error, 1)
 		go func() {
 			_, err := near.Read(make([]byte, 4))
 			read <- err
 		}()
 		synctest.Wait()
-		c.sever()
+		l.partition()
 		_, err := far.Write([]byte("pong"))
 		require.NoError(t, err)
 		synctest.Wait()
@@ -83,11 +83,11 @@ func TestCutLosesWhatAReadWasWaitingFor(t *testing.T) {
 	})
 }
 
-func TestCutConnectionDoesNotHearThatTheOtherSideHasEndedIt(t *testing.T) {
+func TestPartitionedConnectionDoesNotSeeRemoteClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &cut{}
-		near, far := pipe(t, c)
-		c.sever()
+		l := &link{}
+		near, far := pipe(t, l)
+		l.partition()
 		read := make(chan error, 1)
 		go func() {
 			_, err := near.Read(make([]byte, 4))
@@ -101,34 +101,34 @@ func TestCutConnectionDoesNotHearThatTheOtherSideHasEndedIt(t *testing.T) {
 	})
 }
 
-func TestMendClosesWhatWasCutAndOnlyThat(t *testing.T) {
-	c := &cut{}
-	require.False(t, c.mend(), "nothing was cut")
-	_, far := pipe(t, c)
-	c.sever()
-	require.Nil(t, c.adopt(nil), "no connection comes to be while severed")
-	require.True(t, c.mend())
+func TestHealClosesOnlyPartitionedConnections(t *testing.T) {
+	l := &link{}
+	require.False(t, l.heal(), "there was no partition")
+	_, far := pipe(t, l)
+	l.partition()
+	require.Nil(t, l.wrap(nil), "no connection is made during a partition")
+	require.True(t, l.heal())
 	_, err := far.Read(make([]byte, 1))
 	require.ErrorIs(t, err, io.EOF)
 
-	_, far = pipe(t, c)
-	require.False(t, c.mend())
+	_, far = pipe(t, l)
+	require.False(t, l.heal())
 	require.NoError(t, far.SetReadDeadline(time.Unix(1, 0)))
 	_, err = far.Read(make([]byte, 1))
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 }
 
-func TestDialHangsWhileCutAndGoesOnWhenMended(t *testing.T) {
+func TestDialWaitsDuringPartitionAndSucceedsAfterHeal(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer func() { require.NoError(t, listener.Close()) }()
 	address := listener.Addr().String()
-	c := &cut{reach: (&net.Dialer{}).DialContext}
-	c.sever()
+	l := &link{dialServer: (&net.Dialer{}).DialContext}
+	l.partition()
 
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	_, err = c.dial(ctx, "tcp", address)
+	_, err = l.dial(ctx, "tcp", address)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 
 	type result struct {
@@ -137,10 +137,10 @@ func TestDialHangsWhileCutAndGoesOnWhenMended(t *testing.T) {
 	}
 	dialled := make(chan result)
 	go func() {
-		conn, err := c.dial(t.Context(), "tcp", address)
+		conn, err := l.dial(t.Context(), "tcp", address)
 		dialled <- result{conn, err}
 	}()
-	c.mend()
+	l.heal()
 	r := <-dialled
 	require.NoError(t, r.err)
 	require.NoError(t, r.conn.Close())

@@ -12,11 +12,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestWrongArgumentsEndWithStatus2AndUsage(t *testing.T) {
+func TestUsageErrorExitsWithStatus2AndPrintsUsage(t *testing.T) {
 	t.Setenv("ZK_SERVERS", "")
 	for _, test := range []struct {
 		args string
-		says string
+		want string
 	}{
 		{"", "no command"},
 		{"dmeo", `unknown command "dmeo"`},
@@ -41,11 +41,11 @@ func TestWrongArgumentsEndWithStatus2AndUsage(t *testing.T) {
 		{"dev --listen 2181", `--listen "2181" is not host:port`},
 		{"dev --listen 127.0.0.1:http", `address "127.0.0.1:http" has no valid port`},
 		{"dev --listen 127.0.0.1:65536", `address "127.0.0.1:65536" has no valid port`},
-		{"dev --listen :2181", "--listen :2181 is not of this machine alone, and dev lets everybody in: say --expose"},
-		{"dev --listen 0.0.0.0:2181", "not of this machine alone"},
-		{"dev --listen [::]:2181", "not of this machine alone"},
-		{"dev --listen 192.0.2.1:2181", "not of this machine alone"},
-		{"dev --listen zk1:2181", "not of this machine alone"},
+		{"dev --listen :2181", "--listen :2181 may be reachable from other machines, and dev accepts every client: add --expose"},
+		{"dev --listen 0.0.0.0:2181", "may be reachable from other machines"},
+		{"dev --listen [::]:2181", "may be reachable from other machines"},
+		{"dev --listen 192.0.2.1:2181", "may be reachable from other machines"},
+		{"dev --listen zk1:2181", "may be reachable from other machines"},
 		{"dev --servers 0", "--servers 0 is below the minimum of 1"},
 		{"dev --listen 127.0.0.1:0 --servers 8", "8 servers: must be 1 to 7"},
 		{"dev --tick 0s", "--tick 0s is not positive"},
@@ -58,13 +58,13 @@ func TestWrongArgumentsEndWithStatus2AndUsage(t *testing.T) {
 			require.Empty(t, stdout.String())
 			complaint, rest, _ := strings.Cut(stderr.String(), "\n")
 			require.True(t, strings.HasPrefix(complaint, "lockkeeper: "), complaint)
-			require.Contains(t, complaint, test.says)
+			require.Contains(t, complaint, test.want)
 			require.Equal(t, usage, rest)
 		})
 	}
 }
 
-func TestServersComeFromTheFlagOrElseTheEnvironment(t *testing.T) {
+func TestServersComeFromFlagOrElseEnvironment(t *testing.T) {
 	t.Setenv("ZK_SERVERS", "zk1:2181, zk2,[::1]:2182/app")
 	args, err := parseDemo(nil)
 	require.NoError(t, err)
@@ -77,10 +77,10 @@ func TestServersComeFromTheFlagOrElseTheEnvironment(t *testing.T) {
 	t.Setenv("ZK_SERVERS", "")
 	args, err = parseDemo(nil)
 	require.NoError(t, err)
-	require.Empty(t, args.servers, "they are in this process then")
+	require.Empty(t, args.servers, "the servers are in this process then")
 }
 
-func TestHelpIsTheUsageOnStandardOutput(t *testing.T) {
+func TestHelpPrintsUsageToStandardOutput(t *testing.T) {
 	for _, args := range []string{"help", "--help", "-h", "demo --help", "dev --help"} {
 		var stdout, stderr bytes.Buffer
 		require.Equal(t, statusOK, run(t.Context(), strings.Fields(args), nil, &stdout, &stderr), args)
@@ -89,7 +89,7 @@ func TestHelpIsTheUsageOnStandardOutput(t *testing.T) {
 	}
 }
 
-func TestVersionNamesTheBuild(t *testing.T) {
+func TestVersionNamesBuild(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	require.Equal(t, statusOK, run(t.Context(), []string{"version"}, nil, &stdout, &stderr))
 	require.Regexp(t, `^lockkeeper .*, go1.*\n$`, stdout.String())
@@ -102,7 +102,7 @@ func TestVersionNamesTheBuild(t *testing.T) {
 	require.Contains(t, version(nil), "unknown version")
 }
 
-// broken is a writer that nobody reads.
+// broken is a writer whose writes fail.
 type broken struct{}
 
-func (broken) Write([]byte) (int, error) { return 0, errors.New("no paper") }
+func (broken) Write([]byte) (int, error) { return 0, errors.New("write failed") }

@@ -15,44 +15,44 @@ import (
 )
 
 const (
-	writesBefore = 4 // that the leader does before it is cut off
-	pacePart     = 8 // writes fit into a session timeout
+	writesBefore     = 4 // writes of the leader before the partition
+	writesPerTimeout = 8 // writes in a session timeout
 )
 
-// A story is one run of the demo.
-type story struct {
-	ground     *ground
+// A scenario is one run of the demo.
+type scenario struct {
+	target     *target
 	path       string // of the election
 	timeline   *timeline
 	store      store
 	candidates []*candidate
-	pace       *time.Ticker // of the writes
-	writes     int          // attempted, by whomever
+	pace       *time.Ticker // one tick per write
+	writes     int          // attempted, by any candidate
 
-	led       chan campaigned    // from those who wait in line
-	campaigns sync.WaitGroup     // they
-	withdraw  context.CancelFunc // ends their waiting
-	watchers  sync.WaitGroup     // one for each term, until it has ended
+	led      chan campaignResult // the results of the waiters' campaigns
+	waiters  sync.WaitGroup      // the campaigns of the waiters
+	withdraw context.CancelFunc  // cancels waiters
+	watchers sync.WaitGroup      // one goroutine for each term, until it has ended
 
-	mu      sync.Mutex // guards account.reigns until the watchers have ended
-	account account
+	mu           sync.Mutex // guards measurements.terms until the watchers have ended
+	measurements measurements
 }
 
-// A tenure is a term and who has it.
-type tenure struct {
-	who  *candidate
-	term *election.Term
-	told chan struct{} // closed when Done was, and the timeline has it
+// A leadership is a term and the candidate that leads in it.
+type leadership struct {
+	candidate *candidate
+	term      *election.Term
+	notified  chan struct{} // closed after Done was closed and the timeline has reported it
 }
 
-// campaigned is how a campaign ended.
-type campaigned struct {
-	tenure *tenure
-	err    error
+// A campaignResult is the result of a campaign.
+type campaignResult struct {
+	leadership *leadership
+	err        error
 }
 
-// tell plays the story. Its error is that it could not be played to its end.
-func (s *story) tell(ctx context.Context) error {
+// run executes the scenario. An error means that it was not completed.
+func (s *scenario) run(ctx context.Context) error {
 	old, err := s.begin(ctx)
 	if err != nil {
 		return err
@@ -63,17 +63,17 @@ func (s *story) tell(ctx context.Context) error {
 		}
 	}
 
-	old.who.cut.sever()
-	s.account.cutOff, s.account.cutAt = old.who.name, time.Now()
-	s.timeline.zero(old.who.name, "is cut off from ZooKeeper")
-	for old.holds() {
+	old.candidate.link.partition()
+	s.measurements.partitioned, s.measurements.partitionedAt = old.candidate.name, time.Now()
+	s.timeline.zero(old.candidate.name, "is partitioned from ZooKeeper")
+	for old.isOpen() {
 		if err := s.writeAtPace(ctx, old); err != nil {
 			return err
 		}
 	}
-	<-old.told
-	s.timeline.say("", "waiting for the ensemble to expire %s's session, %v after it last heard of it",
-		old.who.name, old.who.client.SessionTimeout())
+	<-old.notified
+	s.timeline.say("", "waiting for the ensemble to expire %s's session, %v after its last contact",
+		old.candidate.name, old.candidate.client.SessionTimeout())
 
 	next, err := s.takeOver(ctx)
 	if err != nil {
@@ -82,53 +82,52 @@ func (s *story) tell(ctx context.Context) error {
 	if err := s.write(next, "writes"); err != nil {
 		return err
 	}
-	s.pace.Reset(next.who.client.SessionTimeout() / pacePart)
+	s.pace.Reset(next.candidate.client.SessionTimeout() / writesPerTimeout)
 	if err := s.wait(ctx); err != nil {
 		return err
 	}
-	// It does not look at its term before it writes, as a process that was asleep
-	// cannot.
-	s.account.late = s.write(old, "heeds nothing and writes late,")
+	// It does not check its term before it writes, as a process that was paused does not.
+	s.measurements.stale = s.write(old, "ignores its loss: stale write")
 	if err := s.writeAtPace(ctx, next); err != nil {
 		return err
 	}
-	if err := s.comeBack(ctx, old.who); err != nil {
+	if err := s.comeBack(ctx, old.candidate); err != nil {
 		return err
 	}
 	return s.resign(ctx, next)
 }
 
-// begin has the first candidate lead, and the others wait in line behind it.
-func (s *story) begin(ctx context.Context) (*tenure, error) {
+// begin makes the first candidate the leader, and queues the others behind it.
+func (s *scenario) begin(ctx context.Context) (*leadership, error) {
 	for _, name := range []string{"a", "b", "c"} {
-		c, err := newCandidate(ctx, name, s.path, s.ground, s.timeline)
+		c, err := newCandidate(ctx, name, s.path, s.target, s.timeline)
 		if err != nil {
 			return nil, err
 		}
 		s.candidates = append(s.candidates, c)
 	}
 	timeout := s.candidates[0].client.SessionTimeout()
-	s.timeline.say("all", "are connected, each in a session that expires after %v without contact", timeout)
-	s.pace = time.NewTicker(timeout / pacePart)
+	s.timeline.say("all", "are connected; each session expires after %v without contact", timeout)
+	s.pace = time.NewTicker(timeout / writesPerTimeout)
 
 	first, err := s.campaign(ctx, s.candidates[0])
 	if err != nil {
 		return nil, err
 	}
-	campaigns, cancel := context.WithCancel(ctx)
+	waiters, cancel := context.WithCancel(ctx)
 	s.withdraw = cancel
 	for _, c := range s.candidates[1:] {
-		s.campaigns.Go(func() {
-			t, err := s.campaign(campaigns, c)
-			s.led <- campaigned{t, err}
+		s.waiters.Go(func() {
+			t, err := s.campaign(waiters, c)
+			s.led <- campaignResult{t, err}
 		})
 		select {
-		case <-c.inLine:
+		case <-c.queued:
 		case l := <-s.led:
 			if l.err != nil {
 				return nil, l.err
 			}
-			return nil, fmt.Errorf("%s leads before anybody was cut off", l.tenure.who.name)
+			return nil, fmt.Errorf("candidate %s leads before the partition", l.leadership.candidate.name)
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
@@ -136,20 +135,20 @@ func (s *story) begin(ctx context.Context) (*tenure, error) {
 	return first, nil
 }
 
-// takeOver waits until one of those in line leads.
-func (s *story) takeOver(ctx context.Context) (*tenure, error) {
+// takeOver waits until one of the queued candidates leads.
+func (s *scenario) takeOver(ctx context.Context) (*leadership, error) {
 	select {
 	case l := <-s.led:
-		return l.tenure, l.err
+		return l.leadership, l.err
 	case <-ctx.Done():
-		return nil, fmt.Errorf("nobody took over: %w", context.Cause(ctx))
+		return nil, fmt.Errorf("no candidate took over: %w", context.Cause(ctx))
 	}
 }
 
-// comeBack lets a candidate reach ZooKeeper again, and look.
-func (s *story) comeBack(ctx context.Context, c *candidate) error {
-	s.timeline.say(c.name, "is let back to ZooKeeper")
-	c.cut.mend()
+// comeBack heals the partition of a candidate, which then reads the leader.
+func (s *scenario) comeBack(ctx context.Context, c *candidate) error {
+	s.timeline.say(c.name, "can reach ZooKeeper again")
+	c.link.heal()
 	leader, err := c.election.Leader(ctx)
 	if err != nil {
 		return fmt.Errorf("candidate %s: %w", c.name, err)
@@ -158,19 +157,19 @@ func (s *story) comeBack(ctx context.Context, c *candidate) error {
 	return nil
 }
 
-// resign ends the last term, once nobody waits for it any more.
-func (s *story) resign(ctx context.Context, last *tenure) error {
+// resign ends the last term, after the waiters have left the queue.
+func (s *scenario) resign(ctx context.Context, last *leadership) error {
 	s.withdraw()
-	s.campaigns.Wait()
+	s.waiters.Wait()
 	if err := last.term.Resign(ctx); err != nil {
-		return fmt.Errorf("candidate %s: %w", last.who.name, err)
+		return fmt.Errorf("candidate %s: %w", last.candidate.name, err)
 	}
-	s.timeline.say(last.who.name, "resigns")
+	s.timeline.say(last.candidate.name, "resigns")
 	return nil
 }
 
-// end takes back whatever still stands, wherever the story broke off.
-func (s *story) end() {
+// close ends everything that the scenario has started, however far it got.
+func (s *scenario) close() {
 	if s.withdraw != nil {
 		s.withdraw()
 	}
@@ -182,38 +181,38 @@ func (s *story) end() {
 		closing.Go(c.close)
 	}
 	closing.Wait()
-	s.campaigns.Wait()
+	s.waiters.Wait()
 	s.watchers.Wait()
 }
 
-// campaign waits until c leads, and has its term watched.
-func (s *story) campaign(ctx context.Context, c *candidate) (*tenure, error) {
+// campaign waits until c leads, and starts a goroutine that measures its term.
+func (s *scenario) campaign(ctx context.Context, c *candidate) (*leadership, error) {
 	term, err := c.election.Campaign(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("candidate %s: %w", c.name, err)
 	}
-	r := reign{who: c.name, token: term.Token(), began: time.Now()}
-	s.timeline.say(c.name, "leads, token %v", r.token)
-	t := &tenure{who: c, term: term, told: make(chan struct{})}
+	m := measuredTerm{who: c.name, token: term.Token(), began: time.Now()}
+	s.timeline.say(c.name, "leads, token %v", m.token)
+	t := &leadership{candidate: c, term: term, notified: make(chan struct{})}
 	s.watchers.Go(func() {
-		// Err would end the term by itself where its deadline has passed: what is
-		// measured is when one is told who only waits.
+		// Err would end the term by itself after its deadline. The measurement is when
+		// a holder is notified that only waits for Done.
 		<-term.Done()
-		r.ended = time.Now()
-		r.err = term.Err()
-		if cause := lossOf(r.err); cause != nil {
-			s.timeline.say(c.name, "is told: %v", cause)
+		m.ended = time.Now()
+		m.err = term.Err()
+		if cause := lossOf(m.err); cause != nil {
+			s.timeline.say(c.name, "is notified: %v", cause)
 		}
 		s.mu.Lock()
-		s.account.reigns = append(s.account.reigns, r)
+		s.measurements.terms = append(s.measurements.terms, m)
 		s.mu.Unlock()
-		close(t.told)
+		close(t.notified)
 	})
 	return t, nil
 }
 
-// holds says whether Done is open.
-func (t *tenure) holds() bool {
+// isOpen reports whether the term's Done is open.
+func (t *leadership) isOpen() bool {
 	select {
 	case <-t.term.Done():
 		return false
@@ -222,7 +221,7 @@ func (t *tenure) holds() bool {
 	}
 }
 
-// lossOf is why a term was lost; nil if its holder ended it.
+// lossOf returns the reason why a term was lost, or nil if its holder ended it.
 func lossOf(err error) error {
 	for _, cause := range []error{recipes.ErrDeadline, recipes.ErrSessionExpired, recipes.ErrDeleted} {
 		if errors.Is(err, cause) {
@@ -232,11 +231,11 @@ func lossOf(err error) error {
 	return nil
 }
 
-// writeAtPace writes when it is time to, unless the term ends before.
-func (s *story) writeAtPace(ctx context.Context, t *tenure) error {
+// writeAtPace writes at the next tick of pace, unless the term ends before.
+func (s *scenario) writeAtPace(ctx context.Context, t *leadership) error {
 	select {
 	case <-s.pace.C:
-		if t.holds() {
+		if t.isOpen() {
 			return s.write(t, "writes")
 		}
 	case <-t.term.Done():
@@ -246,8 +245,8 @@ func (s *story) writeAtPace(ctx context.Context, t *tenure) error {
 	return nil
 }
 
-// wait waits for as long as lies between two writes.
-func (s *story) wait(ctx context.Context) error {
+// wait waits for the next tick of pace.
+func (s *scenario) wait(ctx context.Context) error {
 	select {
 	case <-s.pace.C:
 		return nil
@@ -256,23 +255,23 @@ func (s *story) wait(ctx context.Context) error {
 	}
 }
 
-// write writes to the store with the term's token, ended or not, and tells what
-// came of it.
-func (s *story) write(t *tenure, verb string) error {
+// write writes to the store with the term's token, even if the term has ended, and
+// reports the result on the timeline.
+func (s *scenario) write(t *leadership, verb string) error {
 	s.writes++
 	token := t.term.Token()
-	err := s.store.write(row{number: s.writes, writer: t.who.name, token: token})
-	answer := "admitted"
+	err := s.store.write(row{number: s.writes, writer: t.candidate.name, token: token})
+	answer := "accepted"
 	var stale *fencing.StaleError
 	switch {
 	case errors.As(err, &stale):
-		answer = fmt.Sprintf("refused, stale: newest is %v", stale.Newest)
+		answer = fmt.Sprintf("rejected as stale, newest token is %v", stale.Newest)
 	case err != nil:
-		answer = fmt.Sprintf("refused: %v", err)
+		answer = fmt.Sprintf("rejected: %v", err)
 	}
-	s.timeline.say(t.who.name, "%s #%d with token %v: %s", verb, s.writes, token, answer)
+	s.timeline.say(t.candidate.name, "%s #%d with token %v: %s", verb, s.writes, token, answer)
 	if err != nil {
-		return fmt.Errorf("write #%d of %s: %w", s.writes, t.who.name, err)
+		return fmt.Errorf("write #%d of %s: %w", s.writes, t.candidate.name, err)
 	}
 	return nil
 }

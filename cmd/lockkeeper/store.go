@@ -9,23 +9,23 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing"
 )
 
-// A row is what was written, by whom, and with which token.
+// A row is one write, with its writer and its token.
 type row struct {
 	number int
 	writer string
 	token  fencing.Token
 }
 
-// A store is the resource that the leader has to itself. It never speaks to
-// ZooKeeper: all that it knows is the newest token that it has seen. Safe for
-// concurrent use.
+// A store is the resource that only the leader may write. It has no connection to
+// ZooKeeper: it compares each token with the newest one that it has admitted. It is safe
+// for concurrent use.
 type store struct {
-	mu   sync.Mutex // guards rows, and holds each write together with its admission
+	mu   sync.Mutex // guards rows, and makes each write and its check one step
 	gate fencing.Gate
 	rows []row
 }
 
-// write appends a row, or refuses its token with a *fencing.StaleError.
+// write appends a row, or rejects its token with a *fencing.StaleError.
 func (s *store) write(r row) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

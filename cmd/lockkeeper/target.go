@@ -11,39 +11,39 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
-// A ground is what a demo is played on: servers, and how to reach them.
-type ground struct {
-	called  string        // by people
-	servers []string      // for recipes.Connect
-	timeout time.Duration // session timeout to ask for
+// A target is the ensemble that a demo uses, and the way to reach it.
+type target struct {
+	name    string        // for the output
+	servers []string      // the argument of recipes.Connect
+	timeout time.Duration // the session timeout to request
 	dial    func(ctx context.Context, network, address string) (net.Conn, error)
 	close   func() error
 }
 
-// groundFor is the ensemble that the arguments name, or else one in this process.
-// It is to be closed, after those who use it.
-func groundFor(args *demoArguments) (*ground, error) {
-	g := &ground{
-		called:  strings.Join(args.servers, ", "),
+// targetFor returns the ensemble that the arguments name, or else a new one in this
+// process. The caller closes it after its clients.
+func targetFor(args *demoArguments) (*target, error) {
+	t := &target{
+		name:    strings.Join(args.servers, ", "),
 		servers: args.servers,
 		timeout: args.timeout,
 		dial:    (&net.Dialer{}).DialContext,
 		close:   func() error { return nil },
 	}
 	if len(args.servers) > 0 {
-		return g, nil
+		return t, nil
 	}
 	ensemble, err := zktest.Listen(&zktest.Options{Servers: 3, Tick: tickFor(args.timeout)})
 	if err != nil {
 		return nil, err
 	}
-	g.called = "3 servers in this process (zktest)"
-	g.servers, g.close = ensemble.Servers(), ensemble.Close
-	return g, nil
+	t.name = "3 servers in this process (zktest)"
+	t.servers, t.close = ensemble.Servers(), ensemble.Close
+	return t, nil
 }
 
-// tickFor is a tick that suits the session timeout: a holder is told in time from
-// four ticks on.
+// tickFor returns a tick that suits the session timeout, which must be at least four
+// ticks for a holder to be notified in time.
 func tickFor(timeout time.Duration) time.Duration {
 	return min((timeout / 8).Truncate(time.Millisecond), time.Hour)
 }

@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// A timeline tells a person what happened when: in milliseconds from an instant
-// that is not known at first, so that what happened before it is told when it
-// comes. say and zero may be called from any goroutine, until close.
+// A timeline prints events with their times, in milliseconds from an instant that is not
+// known at first: events before that instant are printed when it comes. say and zero may
+// be called from any goroutine, until close.
 type timeline struct {
 	entries chan entry
 	stopped chan struct{} // closed when run has returned
-	err     error         // the first of out's; to be read after stopped
+	err     error         // the first error of the writer; read it after stopped is closed
 }
 
-// An entry is a line of a timeline.
+// An entry is one line of a timeline.
 type entry struct {
 	at   time.Time
 	who  string
@@ -36,32 +36,33 @@ func (e entry) line(zero time.Time) string {
 
 func timelineLine(at, who, what string) string { return fmt.Sprintf("%8s  %-3s  %s\n", at, who, what) }
 
-// newTimeline starts a timeline, which is to be closed.
+// newTimeline starts a timeline. The caller closes it.
 func newTimeline(out io.Writer) *timeline {
 	t := &timeline{entries: make(chan entry, 64), stopped: make(chan struct{})}
 	go t.run(out)
 	return t
 }
 
-// say tells what has just happened.
+// say adds an event at the current time.
 func (t *timeline) say(who, format string, args ...any) {
 	t.entries <- entry{at: time.Now(), who: who, what: fmt.Sprintf(format, args...)}
 }
 
-// zero tells what has just happened, and counts time from it.
+// zero adds an event at the current time, from which times count.
 func (t *timeline) zero(who, format string, args ...any) {
 	t.entries <- entry{at: time.Now(), who: who, what: fmt.Sprintf(format, args...), zero: true}
 }
 
-// close ends the timeline, and returns the first error of its writer. Where time
-// was never counted from anything, it counts from the last that happened.
+// close ends the timeline, and returns the first error of its writer. If zero was not
+// called, times count from the last event.
 func (t *timeline) close() error {
 	close(t.entries)
 	<-t.stopped
 	return t.err
 }
 
-// run is the only writer: nobody holds a lock while a terminal is slow.
+// run prints the entries. It is the only goroutine that writes, so that no caller holds a
+// lock while a terminal is slow.
 func (t *timeline) run(out io.Writer) {
 	defer close(t.stopped)
 	write := func(line string) {

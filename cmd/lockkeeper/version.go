@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// version says which build this is: of the module, of Go, and of the modules that
-// went into it. info is nil for a build that does not know.
+// version returns the versions of the module, of Go, and of the modules in the build. info
+// is nil for a build without this information.
 func version(info *debug.BuildInfo) string {
 	parts := []string{"lockkeeper (unknown version)"}
 	if info != nil && info.Main.Version != "" {

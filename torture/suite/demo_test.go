@@ -56,7 +56,7 @@ func TestDemoEndsWithOKOnARealEnsemble(t *testing.T) {
 	require.NoError(t, err, "%s", &stderr)
 	require.Empty(t, stderr.String())
 	lines := strings.Split(strings.TrimSuffix(string(stdout), "\n"), "\n")
-	require.Regexp(t, `^ok: told \d+ ms before another held; tokens rose \d+ -> \d+; the late write was refused$`, lines[len(lines)-1])
+	require.Regexp(t, `^ok: notified \d+ ms before the next term; tokens rose \d+ -> \d+; the stale write was rejected$`, lines[len(lines)-1])
 	require.Contains(t, lines[0], " on "+strings.Join(s.ensemble.Addrs(), ","))
 	path := demoPath.FindString(lines[0])
 	requireNobodyInLine(s, path)
@@ -76,7 +76,7 @@ func TestDemoThatIsInterruptedWhileCutOffLeavesNoNode(t *testing.T) {
 	defer func() { _ = cmd.Wait() }() // of a test that has failed; the status is looked at below
 	stdout := bufio.NewReader(pipe)
 	var told strings.Builder
-	for !strings.Contains(told.String(), "is cut off") {
+	for !strings.Contains(told.String(), "is partitioned") {
 		line, err := stdout.ReadString('\n')
 		require.NoError(t, err, "%s", &told)
 		told.WriteString(line)
