@@ -17,15 +17,15 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
-// A worker is what would be a process elsewhere: a client with a session of its own, which
-// works while it leads.
+// A worker represents a separate process: a client with its own session, which works while it
+// leads.
 type worker struct {
 	client  *recipes.Client
-	started chan fencing.Token // at the beginning of each term
-	stopped chan error         // at its end, with the reason
+	started chan fencing.Token // receives a token when a term begins
+	stopped chan error         // receives the reason when a term ends
 }
 
-// work stands for yours. It may last as long as its context, and no longer.
+// work represents your work. It must end when its context is done.
 func (w *worker) work(ctx context.Context, term *election.Term) error {
 	w.started <- term.Token()
 	<-ctx.Done()
@@ -33,7 +33,7 @@ func (w *worker) work(ctx context.Context, term *election.Term) error {
 	return context.Cause(ctx)
 }
 
-// start starts a worker, which ends with the test.
+// start starts a worker, which stops at the end of the test.
 func start(t *testing.T, id string, servers []string, opts *recipes.Options) *worker {
 	t.Helper()
 	client, err := recipes.Connect(t.Context(), servers, opts)
@@ -42,17 +42,17 @@ func start(t *testing.T, id string, servers []string, opts *recipes.Options) *wo
 	require.NoError(t, err)
 	w := &worker{client: client, started: make(chan fencing.Token, 10), stopped: make(chan error, 10)}
 	ended := make(chan error, 1)
-	go func() { ended <- sweeper.Run(t.Context(), w.work) }() // which is done when the test is
+	go func() { ended <- sweeper.Run(t.Context(), w.work) }() // done at the end of the test
 	t.Cleanup(func() {
-		if err := <-ended; err != nil { // nil: every node of it is gone
-			require.ErrorIs(t, err, recipes.ErrUncertain) // one that is still cut off cannot know
+		if err := <-ended; err != nil { // nil: all its nodes are gone
+			require.ErrorIs(t, err, recipes.ErrUncertain) // a partitioned worker cannot know
 		}
 		client.Close()
 	})
 	return w
 }
 
-func TestWorkMovesWhenTheLeaderIsExpired(t *testing.T) {
+func TestWorkMovesWhenLeaderIsExpired(t *testing.T) {
 	srv := zktest.Start(t)
 	a := start(t, "a", srv.Servers(), nil)
 	first := <-a.started
@@ -60,38 +60,38 @@ func TestWorkMovesWhenTheLeaderIsExpired(t *testing.T) {
 	require.Eventually(t, func() bool {
 		candidates, err := srv.Children("/election/sweeper")
 		return err == nil && len(candidates) == 2
-	}, time.Minute, time.Millisecond, "b is in line")
+	}, time.Minute, time.Millisecond, "b is queued")
 
 	require.NoError(t, srv.Expire(a.client.SessionID()))
 
 	require.ErrorIs(t, <-a.stopped, recipes.ErrSessionExpired)
 	second := <-b.started
-	var gate fencing.Gate // of what your leader writes to
+	var gate fencing.Gate // at the resource that your leader writes
 	require.NoError(t, gate.Admit(second))
 	require.ErrorIs(t, gate.Admit(first), fencing.ErrStale)
 }
 
-func TestWorkStopsBeforeAnotherTakesOver(t *testing.T) {
+func TestWorkStopsBeforeAnotherLeaderStarts(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // with two, Go 1.26's race detector can crash in a bubble
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.StartWith(t, &zktest.Options{Servers: 3, InMemory: true})
-		link := srv.Link() // a's way to the servers, and nobody else's
+		link := srv.Link() // a's own path to the servers
 		a := start(t, "a", srv.Servers(), &recipes.Options{Dial: link.Dial})
 		first := <-a.started
 		b := start(t, "b", srv.Servers(), &recipes.Options{Dial: srv.Dial})
-		synctest.Wait() // until b is in line
+		synctest.Wait() // until b is queued
 
-		cut := time.Now()
-		link.Hold(zktest.Both) // nothing arrives any more, and nobody is told
+		began := time.Now()
+		link.Hold(zktest.Both) // a network partition: nothing arrives, and no side gets an error
 
 		require.ErrorIs(t, <-a.stopped, recipes.ErrDeadline)
-		told := time.Since(cut)
-		require.Empty(t, b.started, "a works until then")
+		notified := time.Since(began)
+		require.Empty(t, b.started, "b leads only after a has stopped")
 		require.Greater(t, <-b.started, first)
-		t.Logf("cut off, a stops after %v; b starts after %v", told, time.Since(cut))
+		t.Logf("after the partition, a stops after %v; b starts after %v", notified, time.Since(began))
 
 		link.Release()
 		synctest.Wait()
-		require.Empty(t, a.started, "back again, a waits for its turn")
+		require.Empty(t, a.started, "a is queued again")
 	})
 }
