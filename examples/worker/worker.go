@@ -20,17 +20,17 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/lockkeeper/lockkeeper/election"
-	"github.com/lockkeeper/lockkeeper/examples/internal/stage"
+	"github.com/lockkeeper/lockkeeper/examples/internal/demo"
 	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/fencing/sqlfence"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
 func main() {
-	stage.Main("A leader works off jobs in SQLite; its writes carry its token, and the database checks it.", play)
+	demo.Main("A leader works off jobs in SQLite; its writes carry its token, and the database checks it.", play)
 }
 
-func play(ctx context.Context, p *stage.Player) error {
+func play(ctx context.Context, p *demo.Player) error {
 	db, err := open(ctx, filepath.Join(p.Dir, "jobs.db"))
 	if err != nil {
 		return err
@@ -40,7 +40,7 @@ func play(ctx context.Context, p *stage.Player) error {
 	if err != nil {
 		return err
 	}
-	client, err := recipes.Connect(ctx, p.Servers, &recipes.Options{SessionTimeout: stage.Timeout})
+	client, err := recipes.Connect(ctx, p.Servers, &recipes.Options{SessionTimeout: demo.Timeout})
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func play(ctx context.Context, p *stage.Player) error {
 type worker struct {
 	db     *sql.DB
 	guard  *sqlfence.Guard
-	player *stage.Player
+	player *demo.Player
 }
 
 // work is one term. It ends with ctx: when the term is lost, or the process ends.

@@ -2,7 +2,7 @@
 
 //go:build !unix
 
-package stage
+package demo
 
 import (
 	"errors"

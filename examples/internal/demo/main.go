@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package stage puts an example on: a ZooKeeper server in this process, several processes that all play the same part,
+// Package demo puts an example on: a ZooKeeper server in this process, several processes that all play the same part,
 // and a switch that freezes the one that leads. It is not what an example is about: begin with the example's own file.
-package stage
+package demo
 
 import (
 	"context"

@@ -21,7 +21,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/election"
 	"github.com/lockkeeper/lockkeeper/epoch"
-	"github.com/lockkeeper/lockkeeper/examples/internal/stage"
+	"github.com/lockkeeper/lockkeeper/examples/internal/demo"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -31,11 +31,11 @@ const (
 )
 
 func main() {
-	stage.Main("Brokers elect a controller, which assigns partitions in ZooKeeper; what it writes is checked against its epoch.", play)
+	demo.Main("Brokers elect a controller, which assigns partitions in ZooKeeper; what it writes is checked against its epoch.", play)
 }
 
-func play(ctx context.Context, p *stage.Player) error {
-	client, err := recipes.Connect(ctx, p.Servers, &recipes.Options{SessionTimeout: stage.Timeout})
+func play(ctx context.Context, p *demo.Player) error {
+	client, err := recipes.Connect(ctx, p.Servers, &recipes.Options{SessionTimeout: demo.Timeout})
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ type controller struct {
 	brokers *election.Election // who is a candidate is alive, and gets partitions
 	epochs  *epoch.Epochs
 	client  *recipes.Client
-	player  *stage.Player
+	player  *demo.Player
 }
 
 // An assignment is what the controllers write, and all brokers read.
