@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package examples holds tests only: each example is run as a person runs it.
+// Package examples holds tests only: they run each example as a user does.
 package examples
 
 import (
@@ -24,45 +24,45 @@ func build(t *testing.T, name string) string {
 	return file
 }
 
-func TestWorkerThatWasFrozenIsRefusedByTheDatabase(t *testing.T) {
+func TestStaleWriteOfFrozenWorkerIsRejectedByDatabase(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), build(t, "worker"), "-freeze").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	t.Logf("%s", out)
 	frozen := regexp.MustCompile(`\*\*\* (\w) is frozen`).FindSubmatch(out)
 	require.NotNil(t, frozen)
-	// The job that it had begun was done by the next leader, and stays so. Which one it is depends on how busy the machine is.
-	refusal := regexp.MustCompile(`(\w)  writes job \d+ with token (\d+): refused, (\d+) has been admitted; it stays done by (\w)`).FindSubmatch(out)
-	require.NotNil(t, refusal)
-	require.Equal(t, frozen[1], refusal[1])
-	require.NotEqual(t, frozen[1], refusal[4])
+	// The next leader did the job that it had begun. Which process leads next depends on how busy the machine is.
+	rejection := regexp.MustCompile(`(\w)  stale write rejected job=\d+ token=(\d+) newest=(\d+) done_by=(\w)`).FindSubmatch(out)
+	require.NotNil(t, rejection)
+	require.Equal(t, frozen[1], rejection[1])
+	require.NotEqual(t, frozen[1], rejection[4])
 }
 
-func TestControllerThatWasFrozenIsRefusedByZooKeeper(t *testing.T) {
+func TestStaleWriteOfFrozenControllerIsRejectedByZooKeeper(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), build(t, "controller"), "-freeze").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	t.Logf("%s", out)
 	frozen := regexp.MustCompile(`\*\*\* (\w) is frozen`).FindSubmatch(out)
 	require.NotNil(t, frozen)
-	refusal := regexp.MustCompile(`(\w)  writes generation \d+ in epoch (\d+): refused, it is epoch (\d+) of (\w); generation \d+ of epoch (\d+) stands`).FindSubmatch(out)
-	require.NotNil(t, refusal)
-	require.Equal(t, frozen[1], refusal[1])
-	require.NotEqual(t, frozen[1], refusal[4])
-	require.NotEqual(t, refusal[2], refusal[3])
-	require.Equal(t, refusal[3], refusal[5])
+	rejection := regexp.MustCompile(`(\w)  stale write rejected generation=\d+ epoch=(\d+) newest=(\d+) controller=(\w) written_in=(\d+)`).FindSubmatch(out)
+	require.NotNil(t, rejection)
+	require.Equal(t, frozen[1], rejection[1])
+	require.NotEqual(t, frozen[1], rejection[4])
+	require.NotEqual(t, rejection[2], rejection[3])
+	require.Equal(t, rejection[3], rejection[5])
 }
 
-func TestPersonThrowsTheSwitch(t *testing.T) {
-	cmd := exec.CommandContext(t.Context(), build(t, "worker"), "-players", "2")
+func TestUserFreezesAndThawsLeader(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), build(t, "worker"), "-processes", "2")
 	cmd.Stdin = strings.NewReader("t\nnonsense\nq\n")
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	require.Contains(t, string(out), "nobody is frozen")
-	require.Contains(t, string(out), `"nonsense" is none of f, t and q`)
+	require.Contains(t, string(out), "no process is frozen")
+	require.Contains(t, string(out), `unknown command "nonsense": want f, t or q`)
 }
 
 func TestUnknownArgumentsOfExamplesAreErrors(t *testing.T) {
 	worker := build(t, "worker")
-	for _, args := range [][]string{{"-players", "1"}, {"-players", "ten"}, {"freeze"}, {"-thaw"}} {
+	for _, args := range [][]string{{"-processes", "1"}, {"-processes", "ten"}, {"freeze"}, {"-thaw"}} {
 		out, err := exec.CommandContext(t.Context(), worker, args...).CombinedOutput()
 		require.Error(t, err, "%v", args)
 		require.Contains(t, string(out), "-h lists the flags", "%v", args)
@@ -90,7 +90,7 @@ func drain(t *testing.T, when string, args ...string) []string {
 	return lines
 }
 
-func TestWorkerThatIsTerminatedFinishesItsItemAndReleases(t *testing.T) {
+func TestTerminatedWorkerFinishesItsItemAndReleases(t *testing.T) {
 	lines := drain(t, "begins item 2")
 	require.Contains(t, lines, "finishes item 2")
 	require.NotContains(t, lines, "begins item 3")

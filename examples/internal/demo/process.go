@@ -9,84 +9,76 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"sync"
+	"strconv"
+	"strings"
+	"time"
 )
 
-// partVariable is the variable of the environment that makes a process a player.
-const partVariable = "LOCKKEEPER_EXAMPLE_PART"
+// processVariable is the environment variable that makes a process a worker process of a demo.
+const processVariable = "LOCKKEEPER_EXAMPLE_PROCESS"
 
-// A Player is one of the processes on the stage. Its methods may be called concurrently.
-type Player struct {
-	Name    string   // "a", "b", …
-	Servers []string // of ZooKeeper
-	Dir     string   // a folder that all players share
-
-	mu sync.Mutex // guards standard output
+// A Process is the configuration of one worker process.
+type Process struct {
+	Name           string   // "a", "b", …
+	Servers        []string // of ZooKeeper
+	SessionTimeout time.Duration
+	Dir            string // shared by all worker processes
 }
 
-// A mark tells the director what a line is about.
-type mark string
-
+// The messages of an example's log by which the supervisor follows it.
 const (
-	leads   mark = "leads"
-	begins  mark = "begins"
-	wrote   mark = "wrote"
-	refused mark = "refused"
-	says    mark = "says"
+	leading  = "leading"
+	started  = "started"
+	written  = "written"
+	rejected = "stale write rejected"
 )
 
-// A line is what a player says.
-type line struct {
-	Mark mark
-	Text string
-}
-
-// Leads says that this player leads: it is the one that the switch freezes.
-func (p *Player) Leads(format string, args ...any) { p.say(leads, format, args...) }
-
-// Begins says that this player sets about what it will write.
-func (p *Player) Begins(format string, args ...any) { p.say(begins, format, args...) }
-
-// Wrote says that a write was admitted.
-func (p *Player) Wrote(format string, args ...any) { p.say(wrote, format, args...) }
-
-// Refused says that a write was refused, since a newer leader has written.
-func (p *Player) Refused(format string, args ...any) { p.say(refused, format, args...) }
-
-// Say says anything else.
-func (p *Player) Say(format string, args ...any) { p.say(says, format, args...) }
-
-func (p *Player) say(m mark, format string, args ...any) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	// Where nobody listens any more, this process is about to end.
-	_ = json.NewEncoder(os.Stdout).Encode(line{m, fmt.Sprintf(format, args...)})
-}
-
-// playerOf is the player that this process is, nil if it is none.
-func playerOf(text string) (*Player, error) {
+// processOf parses the value of processVariable. It returns nil if text is empty: this process is the supervisor.
+func processOf(text string) (*Process, error) {
 	if text == "" {
 		return nil, nil
 	}
-	p := new(Player)
+	p := new(Process)
 	if err := json.Unmarshal([]byte(text), p); err != nil {
-		return nil, fmt.Errorf("%s=%q: %w", partVariable, text, err)
+		return nil, fmt.Errorf("%s=%q: %w", processVariable, text, err)
 	}
 	return p, nil
 }
 
-// play ends when the director closes standard input, or is gone.
-func (p *Player) play(ctx context.Context, play func(context.Context, *Player) error) error {
-	slog.SetLogLoggerLevel(slog.LevelWarn) // the audience wants to see the example
+// run calls the example. It returns when the supervisor closes standard input or has ended.
+func (p *Process) run(ctx context.Context, example func(context.Context, *Process) error) error {
+	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: withoutTime})))
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() { // ends with the process at the latest
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		cancel()
 	}()
-	err := play(ctx, p)
+	err := example(ctx, p)
 	if ctx.Err() != nil {
-		return nil // that is what it was asked for
+		return nil // requested by the supervisor
 	}
 	return err
+}
+
+// withoutTime removes the time and the level of a record: the supervisor prints a time of its own.
+func withoutTime(groups []string, a slog.Attr) slog.Attr {
+	if len(groups) == 0 && (a.Key == slog.TimeKey || a.Key == slog.LevelKey) {
+		return slog.Attr{}
+	}
+	return a
+}
+
+// parseRecord splits a line of the log into its message and its attributes.
+func parseRecord(line string) (message, attributes string) {
+	message, found := strings.CutPrefix(line, slog.MessageKey+"=")
+	if !found {
+		return "", line
+	}
+	if quoted, err := strconv.QuotedPrefix(message); err == nil {
+		unquoted, _ := strconv.Unquote(quoted)
+		return unquoted, message[len(quoted):]
+	}
+	message, attributes, _ = strings.Cut(message, " ")
+	return message, " " + attributes
 }

@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// separate puts a player into a process group of its own: an interrupt from the terminal is the director's to heed, and
-// if the director is killed, the kernel ends the group that nobody is left to continue, even while it is frozen.
+// separate puts a worker process into its own process group. The supervisor alone handles an interrupt from the terminal.
+// If the supervisor is killed, the kernel ends the orphaned group, even while a process in it is frozen.
 func separate(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
 func stopProcess(p *os.Process) error { return p.Signal(syscall.SIGSTOP) }

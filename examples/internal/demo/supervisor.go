@@ -18,62 +18,61 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
-// A director has the players play, and prints what they say.
-type director struct {
-	server  *zktest.Ensemble
-	dir     string
-	begun   time.Time
-	cast    map[string]*process
-	heard   chan speech // of all players; closed when all have ended
-	leader  string      // who said last that it leads
-	frozen  string      // whom the switch has frozen
-	late    bool        // the frozen one goes on
-	reading sync.WaitGroup
+// A supervisor starts worker processes, prints their logs, and freezes the leader.
+type supervisor struct {
+	server    *zktest.Ensemble
+	dir       string
+	began     time.Time
+	processes map[string]*child
+	records   chan record // of all worker processes; closed when all have ended
+	leader    string      // the process that last logged that it leads
+	frozen    string      // the process that is frozen
+	thawed    bool        // the process that was frozen continues
+	reading   sync.WaitGroup
 }
 
-// A process is a player as the director sees it.
-type process struct {
+// A child is a running worker process.
+type child struct {
 	cmd *exec.Cmd
 	in  io.Closer
 }
 
-// A speech is a line and whose it is.
-type speech struct {
-	who string
-	line
+// A record is a line of the log of a process.
+type record struct {
+	process, message, attributes string
 }
 
-func open(about string, players int) (_ *director, err error) {
-	d := &director{begun: time.Now(), cast: map[string]*process{}, heard: make(chan speech, 64)}
+// start starts the ZooKeeper server and the worker processes.
+func start(about string, processes int) (_ *supervisor, err error) {
+	s := &supervisor{began: time.Now(), processes: map[string]*child{}, records: make(chan record, 64)}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, d.close())
+			err = errors.Join(err, s.close())
 		}
 	}()
-	d.reading.Add(1) // as long as there may be more of them
-	defer d.reading.Done()
-	go func() { // close waits for its end
-		d.reading.Wait()
-		close(d.heard)
+	s.reading.Add(1) // while further processes can be started
+	defer s.reading.Done()
+	go func() { // close waits for it
+		s.reading.Wait()
+		close(s.records)
 	}()
-	if d.server, err = zktest.Listen(&zktest.Options{Tick: Timeout / 8}); err != nil {
+	if s.server, err = zktest.Listen(&zktest.Options{Tick: sessionTimeout / 8}); err != nil {
 		return nil, err
 	}
-	if d.dir, err = os.MkdirTemp("", "lockkeeper-example"); err != nil {
+	if s.dir, err = os.MkdirTemp("", "lockkeeper-example"); err != nil {
 		return nil, err
 	}
-	fmt.Printf("%s\n%d processes, a ZooKeeper server in the process that starts them (zktest), sessions of %v\n\n", about, players, Timeout)
-	for i := range players {
-		if err := d.enter(string(rune('a' + i))); err != nil {
+	fmt.Printf("%s\n%d worker processes, a ZooKeeper server in the process that starts them (zktest), sessions of %v\n\n", about, processes, sessionTimeout)
+	for i := range processes {
+		if err := s.startProcess(string(rune('a' + i))); err != nil {
 			return nil, err
 		}
 	}
-	return d, nil
+	return s, nil
 }
 
-// enter starts a player.
-func (d *director) enter(name string) error {
-	part, err := json.Marshal(&Player{Name: name, Servers: d.server.Servers(), Dir: d.dir})
+func (s *supervisor) startProcess(name string) error {
+	config, err := json.Marshal(&Process{Name: name, Servers: s.server.Servers(), SessionTimeout: sessionTimeout, Dir: s.dir})
 	if err != nil {
 		return err
 	}
@@ -82,7 +81,7 @@ func (d *director) enter(name string) error {
 		return err
 	}
 	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), partVariable+"="+string(part))
+	cmd.Env = append(os.Environ(), processVariable+"="+string(config))
 	cmd.Stderr = os.Stderr
 	separate(cmd)
 	in, err := cmd.StdinPipe()
@@ -94,71 +93,68 @@ func (d *director) enter(name string) error {
 		return err
 	}
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("start player %s: %w", name, err)
+		return fmt.Errorf("start process %s: %w", name, err)
 	}
-	d.cast[name] = &process{cmd: cmd, in: in}
-	d.reading.Go(func() {
-		for lines := json.NewDecoder(out); ; {
-			var l line
-			if lines.Decode(&l) != nil {
-				return // it has ended
-			}
-			d.heard <- speech{name, l}
+	s.processes[name] = &child{cmd: cmd, in: in}
+	s.reading.Go(func() {
+		for lines := bufio.NewScanner(out); lines.Scan(); { // until the process ends
+			message, attributes := parseRecord(lines.Text())
+			s.records <- record{name, message, attributes}
 		}
 	})
 	return nil
 }
 
-// print shows what somebody says or does.
-func (d *director) print(who, text string) {
-	fmt.Printf("%7.2fs  %-2s %s\n", time.Since(d.begun).Seconds(), who, text)
+// print prints an event of a process, or of the supervisor if process is empty.
+func (s *supervisor) print(process, text string) {
+	fmt.Printf("%7.2fs  %-2s %s\n", time.Since(s.began).Seconds(), process, text)
 }
 
-// hear takes in what a player has said.
-func (d *director) hear(s speech) {
-	d.print(s.who, s.Text)
-	if s.Mark == leads {
-		d.leader = s.who
+// handle prints a record and notes which process leads.
+func (s *supervisor) handle(r record) {
+	s.print(r.process, r.message+r.attributes)
+	if r.message == leading {
+		s.leader = r.process
 	}
 }
 
-// freeze throws the switch: the leader stands still, whatever it was about to do.
-func (d *director) freeze() error {
-	if d.frozen != "" {
-		d.print("", d.frozen+" is frozen already")
+// freeze stops the leader, in whatever it is doing.
+func (s *supervisor) freeze() error {
+	if s.frozen != "" {
+		s.print("", s.frozen+" is already frozen")
 		return nil
 	}
-	if d.leader == "" {
-		d.print("", "nobody leads yet")
+	if s.leader == "" {
+		s.print("", "no process leads yet")
 		return nil
 	}
-	if err := stopProcess(d.cast[d.leader].cmd.Process); err != nil {
-		return fmt.Errorf("freeze %s: %w", d.leader, err)
+	if err := stopProcess(s.processes[s.leader].cmd.Process); err != nil {
+		return fmt.Errorf("freeze %s: %w", s.leader, err)
 	}
-	d.frozen, d.late = d.leader, false
-	d.print("", fmt.Sprintf("*** %s is frozen: its process gets SIGSTOP. Its session will be over in %v", d.frozen, Timeout))
+	s.frozen, s.thawed = s.leader, false
+	s.print("", fmt.Sprintf("*** %s is frozen (SIGSTOP); its session expires in %v", s.frozen, sessionTimeout))
 	return nil
 }
 
-// thaw throws it back.
-func (d *director) thaw() error {
-	if d.frozen == "" {
-		d.print("", "nobody is frozen")
+// thaw lets the frozen process continue.
+func (s *supervisor) thaw() error {
+	if s.frozen == "" {
+		s.print("", "no process is frozen")
 		return nil
 	}
-	d.print("", fmt.Sprintf("*** %s goes on, with what it was about to do", d.frozen))
-	if err := continueProcess(d.cast[d.frozen].cmd.Process); err != nil {
-		return fmt.Errorf("thaw %s: %w", d.frozen, err)
+	s.print("", fmt.Sprintf("*** %s continues where it was stopped (SIGCONT)", s.frozen))
+	if err := continueProcess(s.processes[s.frozen].cmd.Process); err != nil {
+		return fmt.Errorf("thaw %s: %w", s.frozen, err)
 	}
-	d.frozen, d.late = "", true
+	s.frozen, s.thawed = "", true
 	return nil
 }
 
-// audience lets a person throw the switch.
-func (d *director) audience(ctx context.Context, in io.Reader) error {
-	fmt.Print("Type f and Enter to freeze the leader, t to thaw it, q to end.\n\n")
+// interactive freezes and thaws the leader as the user types.
+func (s *supervisor) interactive(ctx context.Context, in io.Reader) error {
+	fmt.Print("Type f and Enter to freeze the leader, t to let it continue, q to quit.\n\n")
 	typed := make(chan string)
-	go func() { // ends with the process: nothing makes a read of a terminal return
+	go func() { // ends with the process: a read of a terminal cannot be interrupted
 		defer close(typed)
 		for lines := bufio.NewScanner(in); lines.Scan(); {
 			typed <- strings.TrimSpace(lines.Text())
@@ -169,21 +165,21 @@ func (d *director) audience(ctx context.Context, in io.Reader) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case s, playing := <-d.heard:
-			if !playing {
-				return errors.New("all players have ended")
+		case r, running := <-s.records:
+			if !running {
+				return errors.New("all worker processes have ended")
 			}
-			d.hear(s)
+			s.handle(r)
 		case word, open := <-typed:
 			switch {
 			case !open || word == "q":
 				return nil
 			case word == "f":
-				err = d.freeze()
+				err = s.freeze()
 			case word == "t":
-				err = d.thaw()
+				err = s.thaw()
 			default:
-				d.print("", fmt.Sprintf("%q is none of f, t and q", word))
+				s.print("", fmt.Sprintf("unknown command %q: want f, t or q", word))
 			}
 		}
 		if err != nil {
@@ -192,67 +188,68 @@ func (d *director) audience(ctx context.Context, in io.Reader) error {
 	}
 }
 
-// script throws the switch by itself, and says what came of it.
-func (d *director) script(ctx context.Context) error {
-	const patience = 30 * time.Second
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("no late write was refused within %v", patience))
+// script freezes the leader after its second write, lets it continue after two writes of its successor, and returns nil
+// when the stale write has been rejected.
+func (s *supervisor) script(ctx context.Context) error {
+	const limit = 30 * time.Second
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no stale write was rejected within %v", limit))
 	defer cancel()
-	var first string // whom the switch freezes
+	var first string // the process that is frozen
 	writes := 0
 	for {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case s, playing := <-d.heard:
-			if !playing {
-				return errors.New("all players have ended")
+		case r, running := <-s.records:
+			if !running {
+				return errors.New("all worker processes have ended")
 			}
-			d.hear(s)
+			s.handle(r)
 			switch {
-			case first == "" && s.Mark == wrote:
+			case first == "" && r.message == written:
 				writes++
-			case first == "" && s.Mark == begins && writes >= 2:
-				first, writes = s.who, 0
-				if err := d.freeze(); err != nil {
+			case first == "" && r.message == started && writes >= 2:
+				first, writes = r.process, 0
+				if err := s.freeze(); err != nil {
 					return err
 				}
-			case first != "" && !d.late && s.who != first && s.Mark == wrote:
+			case first != "" && !s.thawed && r.process != first && r.message == written:
 				if writes++; writes < 2 {
 					continue
 				}
-				if err := d.thaw(); err != nil {
+				if err := s.thaw(); err != nil {
 					return err
 				}
-			case d.late && s.who == first && s.Mark == wrote:
-				return fmt.Errorf("%s has written late, and was not refused", first)
-			case d.late && s.who == first && s.Mark == refused:
-				fmt.Printf("\nok: %s was frozen, another led and wrote, and %s's late write was refused\n", first, first)
+			case s.thawed && r.process == first && r.message == written:
+				return fmt.Errorf("the stale write of %s was accepted", first)
+			case s.thawed && r.process == first && r.message == rejected:
+				fmt.Printf("\nok: %s was frozen, another process led and wrote, and the stale write of %s was rejected\n", first, first)
 				return nil
 			}
 		}
 	}
 }
 
-// close ends the players, then the server that they use.
-func (d *director) close() error {
-	for _, p := range d.cast {
-		_ = p.in.Close()                   // which is how it is asked to end
+// close ends the worker processes, then the server.
+func (s *supervisor) close() error {
+	for _, p := range s.processes {
+		_ = p.in.Close()                   // asks the process to end
 		_ = continueProcess(p.cmd.Process) // it may be frozen
 	}
-	for range d.heard {
-		continue // what they still say, nobody is there to hear
+	for range s.records {
+		continue // discard what the processes still log
 	}
 	var errs []error
-	for name, p := range d.cast {
+	for name, p := range s.processes {
 		if err := p.cmd.Wait(); err != nil {
-			errs = append(errs, fmt.Errorf("player %s: %w", name, err))
+			errs = append(errs, fmt.Errorf("process %s: %w", name, err))
 		}
 	}
-	if d.server != nil {
-		errs = append(errs, d.server.Close())
+	if s.server != nil {
+		errs = append(errs, s.server.Close())
 	}
-	if d.dir != "" {
-		errs = append(errs, os.RemoveAll(d.dir))
+	if s.dir != "" {
+		errs = append(errs, os.RemoveAll(s.dir))
 	}
 	return errors.Join(errs...)
 }

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/lockkeeper/lockkeeper/recipes"
+	"github.com/lockkeeper/lockkeeper/zktest"
+)
+
+// itemTime is how long an item takes.
+const itemTime = 300 * time.Millisecond
+
+func main() {
+	servers := flag.String("servers", "", "connect string of an ensemble, zk1:2181,zk2:2181/app; empty: a ZooKeeper server in this process")
+	lose := flag.Bool("lose", false, "expire the session during the second item; only without -servers")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := connect(ctx, *servers, *lose)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "drain:", err)
+		os.Exit(1)
+	}
+	fmt.Println("released, exit")
+}
+
+// connect runs the worker on the ensemble that servers names, or on a server of its own.
+func connect(ctx context.Context, servers string, lose bool) (err error) {
+	if flag.NArg() > 0 || lose && servers != "" {
+		return errors.New("usage: drain [-servers zk1:2181,zk2:2181/app] or drain [-lose]")
+	}
+	expire := func(int64) error { return nil }
+	list := []string{servers}
+	if servers == "" {
+		ensemble, err := zktest.Listen(nil)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, ensemble.Close()) }()
+		list = ensemble.Servers()
+		if lose {
+			expire = ensemble.Expire
+		}
+	}
+	client, err := recipes.Connect(ctx, list, &recipes.Options{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	return run(ctx, client, func(ctx context.Context, item int) error {
+		fmt.Println("begins item", item)
+		if item == 2 {
+			if err := expire(client.SessionID()); err != nil {
+				return err
+			}
+		}
+		return process(ctx, item)
+	})
+}
+
+// process stands for the work on an item. What it writes would carry the token: see the worker example.
+func process(ctx context.Context, item int) error {
+	select {
+	case <-time.After(itemTime):
+		fmt.Println("finishes item", item)
+		return nil
+	case <-ctx.Done():
+		fmt.Printf("aborts item %d: %v\n", item, context.Cause(ctx))
+		return context.Cause(ctx)
+	}
+}
