@@ -20,7 +20,7 @@ func TestCodeOfTheTestingPageIsTheCodeThatRuns(t *testing.T) {
 	require.True(t, found, "the licence, and then what the page shows")
 
 	var shown []string
-	for _, block := range regexp.MustCompile("(?s)```go\n(.*?)```\n").FindAllStringSubmatch(page(t), -1) {
+	for _, block := range goBlock.FindAllStringSubmatch(page(t), -1) {
 		shown = append(shown, block[1])
 	}
 	require.Equal(t, body, strings.Join(shown, "\n"))

@@ -81,7 +81,7 @@ func (w *worker) finish(ctx context.Context, token fencing.Token, job int) error
 	err := w.guard.Do(ctx, "jobs", token, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, "UPDATE jobs SET done_by = ?, token = ? WHERE id = ?", w.name, token, job)
 		return err
-	})
+	}) // *fencing.StaleError if a newer token was admitted before: then nothing is written
 	var stale *fencing.StaleError
 	switch {
 	case errors.As(err, &stale):
