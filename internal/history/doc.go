@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package history is what happened in a run in which contenders compete for locks and elections: as they saw it, and as
-// the ensemble ordered it. The simulation and the torture record their runs in it; package check judges both.
+// Package history records what happens while contenders compete for locks and elections: what each contender observed,
+// and what the ensemble committed. The simulation and the runs on real ensembles write histories; package check judges
+// both.
 //
-// A history is a file with one event a line, in JSON ([Read], [Write]):
+// A history is a file with one JSON event per line ([Read], [Write]):
 //
 //	{"at":"0s","kind":"run","timeout":"4s","tick":"500ms","text":"seed 7"}
 //	{"at":"10ms","kind":"asked","contender":"a","attempt":1,"path":"/l","text":"lock"}
@@ -15,12 +16,12 @@
 //	{"at":"24ms","kind":"released","contender":"a","attempt":1,"path":"/l"}
 //	{"at":"9s","kind":"end"}
 //
-// The names of kinds and fields are kept: files of old runs stay readable.
+// The names of kinds and fields do not change, so that files of earlier runs stay readable.
 //
 // # Time and order
 //
-// All instants are of one clock. The lines of what contenders saw stand in the order in which it was told ([Recorder]);
-// those of the ensemble have its own order, that of zxids, and may stand anywhere: their instants say when the ensemble
-// decided. At one and the same instant of a clock that stands still while anything happens, nothing is said about the
-// order of a line of the one and a line of the other.
+// All instants are readings of one clock. The lines of contenders are in the order in which they were recorded
+// ([Recorder]). The lines of the ensemble are ordered by zxid and may be anywhere in the file: their instants are the times
+// of the commits. In simulated time the clock stands still while code runs, so a contender's line and an ensemble's line
+// of the same instant have no known order.
 package history

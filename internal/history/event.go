@@ -8,98 +8,101 @@ import (
 	"time"
 )
 
-// A Kind is what an event tells of.
+// A Kind is the kind of an event.
 type Kind string
 
-// The kinds of events. After each stand the fields that it has besides At and Kind; those in brackets may be missing.
+// The kinds of events. The comment of each lists its fields besides At and Kind; those in brackets may be missing.
 const (
-	// Run opens a history: Timeout, Tick [Grace, Flight, Blur, Text]. Grace is for how long after a contender has woken from
-	// a pause it may still note what it had seen before. Flight is how old an answer can be that a contender gets, where
-	// that is known: it may have been long under way, or given by a server that is behind. Blur is by how much later than
-	// its line says the ensemble may have decided something: its servers' clocks tell less of the time than contenders' do.
-	// Text says how to repeat the run.
+	// Run opens a history: Timeout, Tick [Grace, Flight, Blur, Text]. Grace is how long after a pause a contender may still
+	// record what it observed before the pause. Flight is the greatest age of an answer that a contender receives, where it
+	// is known: an answer can be delayed on the network, or come from a server that lags. Blur bounds how much later than
+	// the instant of its line the ensemble may have committed something, because its servers' clocks are coarser than the
+	// contenders' clock. Text is what repeats the run.
 	Run Kind = "run"
-	// Note is for people: Text. In a history that must be rejected, Breaks has the rules that it breaks.
+	// Note is a comment for readers: Text. In a history that must be rejected, Breaks lists the rules that it breaks.
 	Note Kind = "note"
 
-	// Asked is told before a contender asks for a grant: Contender, Attempt, Path. Text is how: "lock", "try", "campaign".
+	// Asked is recorded before a contender requests a grant: Contender, Attempt, Path. Text is the operation: "lock", "try",
+	// "campaign".
 	Asked Kind = "asked"
-	// Failed is told when the asking came to nothing: Contender, Attempt, Path, Error.
+	// Failed is recorded when the request returned an error: Contender, Attempt, Path, Error.
 	Failed Kind = "failed"
-	// Granted is told as soon as the contender knows: Contender, Attempt, Path, Token [Node, Session, Deadline]. Session is
-	// missing where the contender cannot be sure of it. Deadline is the instant at which the claim ends without further proof
-	// that its session lives, as the client stated it at the grant.
+	// Granted is recorded as soon as the contender knows of the grant: Contender, Attempt, Path, Token [Node, Session,
+	// Deadline]. Session is missing where the contender cannot be sure of it. Deadline is the instant at which the claim
+	// ends unless another proof of liveness extends it, as the client stated it at the grant.
 	Granted Kind = "granted"
-	// Told is when the grant's Done was closed: Contender, Attempt, Path. Cause says why.
+	// Told is recorded when the grant's Done channel is closed, which notifies the holder: Contender, Attempt, Path. Cause
+	// is the reason.
 	Told Kind = "told"
-	// Releasing is told before the contender gives the grant up: Contender, Attempt, Path.
+	// Releasing is recorded before the contender releases the grant: Contender, Attempt, Path.
 	Releasing Kind = "releasing"
-	// Released is told when that call has returned: Contender, Attempt, Path [Error].
+	// Released is recorded when that call has returned: Contender, Attempt, Path [Error].
 	Released Kind = "released"
 
-	// Writing is told before a contender writes to a register of a path: Contender, Attempt, Path, Token, Fenced
-	// [Register]. Register tells several of one path apart.
+	// Writing is recorded before a contender writes to a register of a path: Contender, Attempt, Path, Token, Fenced
+	// [Register]. Register distinguishes several registers of one path.
 	Writing Kind = "writing"
-	// Wrote is told when the register has answered: as Writing, with Accepted. It may come without a Writing: then the
-	// register decided at that instant. Where the ensemble itself is the register, it has what Sent has, and Zxid.
+	// Wrote is recorded when the register has answered: the fields of Writing, and Accepted. Without a preceding Writing,
+	// the register decided at that instant. Where the ensemble itself is the register, Wrote has the fields of Sent, and
+	// Zxid.
 	Wrote Kind = "wrote"
 
-	// Sent is told before a contender writes to the ensemble itself, in one transaction with checks that it may: Contender,
-	// Attempt, Path, Token, Write [Parts, Epoch]. With the text "epoch" it claims one.
+	// Sent is recorded before a contender writes to the ensemble itself, in one transaction with the checks that permit it:
+	// Contender, Attempt, Path, Token, Write [Parts, Epoch]. With the text "epoch" it claims an epoch.
 	Sent Kind = "sent"
-	// Answered is told when it has heard what came of that: Contender, Attempt, Path, Write, Cause [Epoch, Error]. What was
-	// answered as unknown, or not at all, was carried out as a whole or not at all.
+	// Answered is recorded when the contender has the result of that transaction: Contender, Attempt, Path, Write, Cause
+	// [Epoch, Error]. A transaction with the cause Unknown, or without an Answered, was carried out as a whole or not at all.
 	Answered Kind = "answered"
-	// Claimed is an epoch's claim, as the ensemble ordered it: Path, Node, Zxid, Epoch [Token, Session]. Token is missing
-	// where the node was written by hand.
+	// Claimed is the claim of an epoch, as the ensemble committed it: Path, Node, Zxid, Epoch [Token, Session]. Token is
+	// missing where an operator wrote the node.
 	Claimed Kind = "claimed"
 
-	// Paused is when a contender ceases to be scheduled: Contender.
+	// Paused is recorded when a contender stops being scheduled: Contender.
 	Paused Kind = "paused"
-	// Woke is when it is again: Contender.
+	// Woke is recorded when it is scheduled again: Contender.
 	Woke Kind = "woke"
-	// Crashed is when it is gone for good: Contender. What it had asked for or held is never heard of again.
+	// Crashed is recorded when it ends for good: Contender. It records nothing more about its requests and grants.
 	Crashed Kind = "crashed"
 
-	// Partitioned is when the network of a contender is partitioned from the servers: what it sends, or what they answer,
-	// is lost or refused: Contender [Text].
+	// Partitioned is recorded when a contender's network is partitioned from the servers, so that its requests or their
+	// answers are lost or refused: Contender [Text].
 	Partitioned Kind = "partitioned"
-	// Healed is when the partition ends: Contender.
+	// Healed is recorded when the partition ends: Contender.
 	Healed Kind = "healed"
 
-	// Created is a node's creation, as the ensemble ordered it: Node, Zxid [Session]. Session is 0 for a node that does
-	// not end with a session.
+	// Created is the creation of a node, as the ensemble committed it: Node, Zxid [Session]. Session is 0 for a node that
+	// does not end with a session.
 	Created Kind = "created"
 	// Deleted is its deletion: Node, Zxid, Cause [Session]. Session is that of the request, or the one that ended.
 	Deleted Kind = "deleted"
 	// Ended is the end of a session: Session, Zxid, Cause.
 	Ended Kind = "ended"
 
-	// Fault is what was done to the network or the servers: Text.
+	// Fault is a fault that was injected into the network or the servers: Text.
 	Fault Kind = "fault"
-	// End closes a history, when no contender holds or asks for anything and nothing is in a contender's way since a
-	// while: nodes that are left then are left behind.
+	// End closes a history, when no contender has held or requested anything, and nothing has been in a contender's way, for
+	// a while. Nodes that still exist then are left behind.
 	End Kind = "end"
 )
 
-// A Cause is why a session, a node or a grant came to its end.
+// A Cause is the reason for which a session, a node or a grant ended.
 type Cause string
 
 // Causes. Those of a Told are the names of the errors of package recipes.
 const (
-	// ByRequest is a delete or a close that a client asked for.
+	// ByRequest is a delete or a close that a client requested.
 	ByRequest Cause = "request"
-	// ByTimeout is a session's end because nothing was heard of it.
+	// ByTimeout is the expiry of a session.
 	ByTimeout Cause = "timeout"
-	// ByHand is whatever somebody does who is no contender: an operator who deletes a node or ends a session. What the
-	// recipes promise is not promised then: see package recipes.
+	// ByHand is an action of an operator, or of anything else that is no contender: it deleted the node or ended the session.
+	// What package recipes promises does not apply then: see its documentation.
 	ByHand Cause = "hand"
 
-	// Done is the Answered of what was carried out.
+	// Done is the cause of an Answered whose transaction was carried out.
 	Done Cause = "done"
-	// Refused is that of what was not, and will not be.
+	// Refused is that of a transaction that was not carried out, and will not be.
 	Refused Cause = "refused"
-	// Unknown is that of what may or may not have been.
+	// Unknown is that of a transaction that may or may not have been carried out.
 	Unknown Cause = "unknown"
 
 	Expired    Cause = "expired"  // recipes.ErrSessionExpired
@@ -109,12 +112,12 @@ const (
 	ClientShut Cause = "closed"   // recipes.ErrClosed
 )
 
-// An Event is one line of a history. Which fields it has depends on its kind.
+// An Event is one line of a history. Its kind determines which fields are set.
 type Event struct {
-	At        Instant  `json:"at"`                  // since the beginning of the run
-	Kind      Kind     `json:"kind"`                // what it tells of
-	Contender string   `json:"contender,omitempty"` // a process, or what stands for one
-	Attempt   int      `json:"attempt,omitempty"`   // numbers what contenders ask for, from 1, each once in a history
+	At        Instant  `json:"at"`                  // since the start of the run
+	Kind      Kind     `json:"kind"`                // of the event
+	Contender string   `json:"contender,omitempty"` // a process, or a worker of one
+	Attempt   int      `json:"attempt,omitempty"`   // numbers the requests of contenders from 1, unique in a history
 	Path      string   `json:"path,omitempty"`      // of the lock or election
 	Node      string   `json:"node,omitempty"`      // full path
 	Session   ID       `json:"session,omitempty"`   // a ZooKeeper session
@@ -122,24 +125,24 @@ type Event struct {
 	Token     ID       `json:"token,omitempty"`     // a fencing token
 	Register  string   `json:"register,omitempty"`  // one of several
 	Fenced    bool     `json:"fenced,omitempty"`    // the register checks tokens
-	Accepted  bool     `json:"accepted,omitempty"`  // the register took the write
-	Write     int      `json:"write,omitempty"`     // numbers what contenders send, from 1, each once in a history
-	Parts     int      `json:"parts,omitempty"`     // nodes that a transaction writes
+	Accepted  bool     `json:"accepted,omitempty"`  // the register accepted the write
+	Write     int      `json:"write,omitempty"`     // numbers the writes to the ensemble from 1, unique in a history
+	Parts     int      `json:"parts,omitempty"`     // number of nodes that a transaction writes
 	Epoch     int64    `json:"epoch,omitempty"`     // number of an epoch
 	Cause     Cause    `json:"cause,omitempty"`     // of an end, or an answer
 	Error     string   `json:"error,omitempty"`     // in words
-	Deadline  Instant  `json:"deadline,omitempty"`  // of the claim, as its holder knew it at the grant
+	Deadline  Instant  `json:"deadline,omitempty"`  // of the claim, as the client stated it at the grant
 	Timeout   Instant  `json:"timeout,omitempty"`   // the sessions' T
 	Tick      Instant  `json:"tick,omitempty"`      // the servers' tickTime
 	Grace     Instant  `json:"grace,omitempty"`     // after a pause
 	Flight    Instant  `json:"flight,omitempty"`    // of answers
 	Blur      Instant  `json:"blur,omitempty"`      // of the ensemble's instants
-	Text      string   `json:"text,omitempty"`      // for people, or as the kind says
+	Text      string   `json:"text,omitempty"`      // for readers, or as the kind defines it
 	Breaks    []string `json:"breaks,omitempty"`    // rules
 	Line      int      `json:"-"`                   // in the history, from 1
 }
 
-// String names the event by its line, as the checker's findings do.
+// String returns the event on one line, with its line number, as the checker's findings show it.
 func (e Event) String() string {
 	s := fmt.Sprintf("line %d: %v %s", e.Line, e.At, e.Kind)
 	for _, part := range []struct {
@@ -167,7 +170,7 @@ func (e Event) String() string {
 	return s
 }
 
-// check says whether each field that the kind must have is there.
+// check returns an error for an unknown kind, and for a field that the kind requires and that is missing.
 func (e Event) check() error {
 	var missing []string
 	need := func(name string, there bool) {
@@ -223,14 +226,13 @@ func (e Event) check() error {
 	return nil
 }
 
-// attempts are the kinds that are about one attempt of one contender.
+// attempts contains the kinds that concern one attempt of one contender.
 var attempts = map[Kind]bool{
 	Asked: true, Failed: true, Granted: true, Told: true, Releasing: true, Released: true, Writing: true, Wrote: true,
 	Sent: true, Answered: true,
 }
 
-// An Instant is a time since the beginning of the run, or the length of one. In a file it is what time.ParseDuration
-// reads.
+// An Instant is a time since the start of the run, or a duration. In a file it has the format of time.ParseDuration.
 type Instant time.Duration
 
 func (i Instant) String() string { return time.Duration(i).String() }
@@ -238,7 +240,7 @@ func (i Instant) String() string { return time.Duration(i).String() }
 // MarshalText returns the instant as time.Duration prints it.
 func (i Instant) MarshalText() ([]byte, error) { return []byte(i.String()), nil }
 
-// UnmarshalText reads what time.ParseDuration does.
+// UnmarshalText parses the format of time.ParseDuration.
 func (i *Instant) UnmarshalText(text []byte) error {
 	d, err := time.ParseDuration(string(text))
 	if err != nil {
@@ -248,8 +250,8 @@ func (i *Instant) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// An ID is a session, a zxid or a token. In a file it is hexadecimal with 0x before it, as ZooKeeper prints them: a
-// node's czxid and the token of who holds it then look alike, and no reader loses digits.
+// An ID is a session, a zxid or a token. In a file it is hexadecimal with the prefix 0x, as ZooKeeper prints it: a node's
+// czxid and its holder's token then look alike, and JSON readers that store numbers as floats lose no digits.
 type ID int64
 
 func (id ID) String() string { return "0x" + strconv.FormatUint(uint64(id), 16) } //nolint:gosec // the same bits
@@ -257,7 +259,7 @@ func (id ID) String() string { return "0x" + strconv.FormatUint(uint64(id), 16) 
 // MarshalText returns the id in hexadecimal.
 func (id ID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
 
-// UnmarshalText reads hexadecimal with 0x before it.
+// UnmarshalText parses hexadecimal with the prefix 0x.
 func (id *ID) UnmarshalText(text []byte) error {
 	n, err := strconv.ParseUint(string(text), 0, 64)
 	if err != nil {

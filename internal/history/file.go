@@ -14,8 +14,8 @@ import (
 // maxLine bounds a line of a history, in bytes.
 const maxLine = 1 << 20
 
-// Read reads a history: one event a line, in JSON. Empty lines are skipped. An error names the line: a field that is
-// unknown, or one that the event's kind must have and that is missing, is one.
+// Read reads a history: one JSON event per line. It skips empty lines. It returns an error, which names the line, for a
+// line that is no event, an unknown field, and a missing field that the event's kind requires.
 func Read(r io.Reader) ([]Event, error) {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, maxLine)
@@ -30,7 +30,7 @@ func Read(r io.Reader) ([]Event, error) {
 		err := decoder.Decode(&e)
 		if err == nil {
 			if _, more := decoder.Token(); !errors.Is(more, io.EOF) {
-				err = errors.New("more than one event")
+				err = errors.New("more than one event on the line")
 			}
 		}
 		if err == nil {
@@ -48,7 +48,7 @@ func Read(r io.Reader) ([]Event, error) {
 	return events, nil
 }
 
-// Write writes what Read reads.
+// Write writes events in the format of Read, one per line.
 func Write(w io.Writer, events []Event) error {
 	out := bufio.NewWriter(w)
 	encoder := json.NewEncoder(out)

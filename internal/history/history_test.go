@@ -29,15 +29,15 @@ func TestHistoryReadsAndWritesTheSameBytes(t *testing.T) {
 	require.Len(t, events, 8)
 	require.Equal(t, history.Instant(14*time.Millisecond), events[3].At)
 	require.Equal(t, history.ID(4), events[3].Token)
-	require.Negative(t, events[6].Session, "as the ids of servers from 128 on are")
+	require.Negative(t, events[6].Session, "as session ids of servers from 128 on are")
 	require.Equal(t, 8, events[7].Line)
 	var out bytes.Buffer
 	require.NoError(t, history.Write(&out, events))
 	require.Equal(t, small, out.String())
 }
 
-func TestLineThatIsNoEventIsRefusedByItsNumber(t *testing.T) {
-	for _, broken := range []struct{ line, says string }{
+func TestInvalidLineIsReportedByItsNumber(t *testing.T) {
+	for _, broken := range []struct{ line, want string }{
 		{`{"at":"1s","kind":"granted","contender":"a","attempt":1,"path":"/l"}`, "granted without [token]"},
 		{`{"at":"1s","kind":"asked"}`, "asked without [contender attempt path]"},
 		{`{"at":"1s","kind":"danced"}`, `unknown kind "danced"`},
@@ -49,11 +49,11 @@ func TestLineThatIsNoEventIsRefusedByItsNumber(t *testing.T) {
 	} {
 		_, err := history.Read(strings.NewReader(small + "\n" + broken.line + "\n"))
 		require.ErrorContains(t, err, "line 10: ", broken.line)
-		require.ErrorContains(t, err, broken.says)
+		require.ErrorContains(t, err, broken.want)
 	}
 }
 
-func TestRecorderNumbersWhatItIsTold(t *testing.T) {
+func TestRecorderNumbersEventsAndAttempts(t *testing.T) {
 	r := history.NewRecorder()
 	require.Equal(t, 1, r.NextAttempt())
 	require.Equal(t, 2, r.NextAttempt())
@@ -66,10 +66,10 @@ func TestRecorderNumbersWhatItIsTold(t *testing.T) {
 	require.GreaterOrEqual(t, events[0].At, history.Instant(0))
 	require.Less(t, events[1].At, history.Instant(0))
 	r.Add(history.Event{Kind: history.End})
-	require.Len(t, events, 2, "what was returned does not grow")
+	require.Len(t, events, 2, "a returned slice does not grow")
 }
 
-func TestEventNamesItsLineAndWhatItIsAbout(t *testing.T) {
+func TestEventPrintsItsLineAndFields(t *testing.T) {
 	events, err := history.Read(strings.NewReader(small))
 	require.NoError(t, err)
 	require.Equal(t, "line 4: 14ms granted a attempt 1 /l/3-lock-0000000000 session 0x1 token 0x4", events[3].String())

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// A Recorder takes the events of a run that happens in one process, or whose processes share a clock. Safe for
-// concurrent use.
+// A Recorder collects the events of a run in one process, or of processes that share a clock. It is safe for concurrent
+// use.
 //
-// The order of the lines is that of the calls of Add. So what a contender tells before it asks for something and after
-// it was answered brackets what happened in between, whatever the clock can tell apart.
+// Lines are in the order of the calls to Add. So the two events that a contender adds before a request and after its
+// answer enclose everything that happened in between, whatever the resolution of the clock.
 type Recorder struct {
 	began time.Time
 
@@ -22,31 +22,31 @@ type Recorder struct {
 	write   int
 }
 
-// NewRecorder begins a history now.
+// NewRecorder returns an empty recorder whose instants count from now.
 func NewRecorder() *Recorder { return &Recorder{began: time.Now()} }
 
-// Add notes that an event happens now.
+// Add records an event at the current instant.
 func (r *Recorder) Add(e Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.addLocked(time.Now(), e) // under the lock, so that lines and instants agree
 }
 
-// AddAt notes an event that happened then: one that somebody else saw.
+// AddAt records an event that happened at another instant, which another component observed.
 func (r *Recorder) AddAt(at time.Time, e Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.addLocked(at, e)
 }
 
-// addLocked is AddAt for a caller that holds mu.
+// addLocked is AddAt for a caller that has locked mu.
 func (r *Recorder) addLocked(at time.Time, e Event) {
 	e.At = Instant(at.Sub(r.began))
 	e.Line = len(r.events) + 1
 	r.events = append(r.events, e)
 }
 
-// NextAttempt numbers an attempt.
+// NextAttempt returns the number of a new attempt, from 1.
 func (r *Recorder) NextAttempt() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -54,7 +54,7 @@ func (r *Recorder) NextAttempt() int {
 	return r.attempt
 }
 
-// NextWrite numbers what is sent to the ensemble.
+// NextWrite returns the number of a new write to the ensemble, from 1.
 func (r *Recorder) NextWrite() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -62,10 +62,10 @@ func (r *Recorder) NextWrite() int {
 	return r.write
 }
 
-// Since is the instant of t in this history.
+// Since returns the instant of t in this history.
 func (r *Recorder) Since(t time.Time) Instant { return Instant(t.Sub(r.began)) }
 
-// Events are those that were told so far.
+// Events returns a copy of the events recorded so far.
 func (r *Recorder) Events() []Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
