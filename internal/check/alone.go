@@ -8,41 +8,43 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
-// Alone: nobody believes to hold what another has been granted since. It asks less than ToldFirst, and nothing of nodes or
-// of the order of an ensemble: it is for histories of locks that make no further promise. Excused: nodes deleted by hand,
-// the holder's or the other's; contenders that are not scheduled, until they have been so for T/24.
+// Alone: no running holder believes that it holds a lock that has been granted to another client since. It is weaker than
+// ToldFirst and needs no nodes and no commit order, so it also applies to locks that promise nothing more. Excused: nodes
+// of the holder or of the other client that an operator deleted; contenders that are not scheduled, until they have been
+// scheduled for T/24.
 const Alone Rule = "alone"
 
-// Believed returns where a history breaks Alone.
+// Believed returns the violations of Alone in a history.
 func Believed(events []history.Event) []Finding {
-	s, findings := newStory(events)
+	t, findings := newTimeline(events)
 	if len(findings) > 0 {
 		return findings
 	}
-	for _, h := range s.holds {
-		next, _ := s.following(h)
-		if from, to := s.outlived(h, next); to > from {
+	for _, h := range t.holds {
+		next, _ := t.following(h)
+		if from, to := t.outlived(h, next); to > from {
 			found := []history.Event{h.granted, next}
-			for _, e := range []history.Event{h.told, h.releasing} {
+			for _, e := range []history.Event{h.notified, h.releasing} {
 				if e.Kind != "" {
 					found = append(found, e)
 				}
 			}
-			findings = append(findings, Finding{Alone, fmt.Sprintf("believed to hold what another was granted, for %v from %v", to-from, from), found})
+			findings = append(findings, Finding{Alone, fmt.Sprintf("believed that it held a lock granted to another client, for %v from %v", to-from, from), found})
 		}
 	}
 	return findings
 }
 
-// outlived is from when until when a holder that was scheduled believed to hold what another had been granted. It begins
-// late for one that was not scheduled then, and ends when it is not any more. None: to is not greater than from.
-func (s *story) outlived(h *hold, next history.Event) (from, to history.Instant) {
+// outlived returns the interval in which a running holder still believed it held a lock that had been granted to another
+// client. The interval begins when a holder that was not scheduled has run for grace, and ends when the holder is paused.
+// It is empty if to is not greater than from.
+func (t *timeline) outlived(h *hold, next history.Event) (from, to history.Instant) {
 	if next.Kind == "" || h.node != nil && h.node.deleted.Cause == history.ByHand {
 		return 0, 0
 	}
-	from, to = next.At, min(h.when(), s.until())
+	from, to = next.At, min(h.believedUntil(), t.lastInstant())
 	for {
-		until, paused := h.pausedAt(from, s.grace())
+		until, paused := h.pausedAt(from, t.grace())
 		if !paused {
 			for _, p := range h.pauses {
 				if p.from > from {
@@ -54,6 +56,6 @@ func (s *story) outlived(h *hold, next history.Event) (from, to history.Instant)
 		if until == never {
 			return 0, 0
 		}
-		from = until + s.grace() + 1
+		from = until + t.grace() + 1
 	}
 }

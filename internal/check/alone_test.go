@@ -15,29 +15,29 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
-// A holds from 1 s on, and B is granted the path at 2 s. What is between is up to the case; T is 4 s.
-func TestWhoBelievesOnIsFound(t *testing.T) {
+// A holds from 1 s on, and B is granted the path at 2 s. Each case adds events; T is 4 s.
+func TestHolderThatBelievesAfterNextGrantIsFound(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		lines   string
 		beliefs int
 		longest string
 	}{
-		{"told before", `1.9s told A expired`, 0, "0s"},
-		{"told after", `2.5s told A expired`, 1, "500ms"},
-		{"gives up before, and the call returns after", "1.9s releasing A\n2.5s told A released", 0, "0s"},
-		{"paused, and told at once", "1.5s paused A\n4s woke A\n4.1s told A expired", 0, "0s"},
-		{"paused, and told late", "1.5s paused A\n4s woke A\n5.291666667s told A expired", 1, "1s"},
-		{"paused afterwards: while it was not, it believed", "2.25s paused A\n4s woke A\n5s told A expired", 1, "250ms"},
+		{"notified before", `1.9s notified A expired`, 0, "0s"},
+		{"notified after", `2.5s notified A expired`, 1, "500ms"},
+		{"releases before, and the call returns after", "1.9s releasing A\n2.5s notified A released", 0, "0s"},
+		{"paused, and notified immediately", "1.5s paused A\n4s woke A\n4.1s notified A expired", 0, "0s"},
+		{"paused, and notified late", "1.5s paused A\n4s woke A\n5.291666667s notified A expired", 1, "1s"},
+		{"paused afterwards: it believed until then", "2.25s paused A\n4s woke A\n5s notified A expired", 1, "250ms"},
 		{"killed before", `1.9s crashed A`, 0, "0s"},
 		{"killed after: until then it believed", `3s crashed A`, 1, "1s"},
-		{"killed after it had given up", "1.9s releasing A\n3s crashed A", 0, "0s"},
+		{"killed after its release", "1.9s releasing A\n3s crashed A", 0, "0s"},
 		{"killed while paused", "1.5s paused A\n3s crashed A", 0, "0s"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			// Grace, with which the excuse of T/24 gets longer, is 125 ms, as in a torture.
-			lines := "0s run\n0s asked A\n1s granted A\n1s asked B\n2s granted B\n" + c.lines + "\n9s releasing B\n9s told B released\n10s end"
-			events := tell(t, lines)
+			// Grace, which extends the excuse of T/24, is 125 ms, as in a torture run.
+			lines := "0s run\n0s asked A\n1s granted A\n1s asked B\n2s granted B\n" + c.lines + "\n9s releasing B\n9s notified B released\n10s end"
+			events := parse(t, lines)
 			numbers := check.Measure(events)
 			require.Equal(t, c.beliefs, numbers.Outlived)
 			require.Equal(t, c.longest, numbers.Longest.String())
@@ -50,16 +50,16 @@ func TestWhoBelievesOnIsFound(t *testing.T) {
 	}
 }
 
-// B's node is deleted by hand before it is granted anything: that A believes on is no fault of A's.
-func TestGrantOnANodeThatIsGoneByHandIsNobodyElsesFault(t *testing.T) {
-	const lines = "0s run\n0s asked A\n1s granted A\n1s asked B\n1s asked C\n2s granted B\n%s releasing A\n%[1]s told A released\n" +
-		"4s granted C\n9s releasing B\n9s told B released\n9s releasing C\n9s told C released\n10s end"
+// An operator deletes B's node before B records its grant. That A still believes it holds the lock is no finding about A.
+func TestGrantOnNodeThatOperatorDeletedIsNoFaultOfHolder(t *testing.T) {
+	const lines = "0s run\n0s asked A\n1s granted A\n1s asked B\n1s asked C\n2s granted B\n%s releasing A\n%[1]s notified A released\n" +
+		"4s granted C\n9s releasing B\n9s notified B released\n9s releasing C\n9s notified C released\n10s end"
 	for _, c := range []struct {
 		until          string
 		beliefs, hands int
 	}{{"1.5s", 0, 0}, {"3s", 0, 1}, {"5s", 1, 0}} {
 		var events []history.Event
-		for i, e := range tell(t, fmt.Sprintf(lines, c.until)) {
+		for i, e := range parse(t, fmt.Sprintf(lines, c.until)) {
 			if i == 1 {
 				node := history.Event{Node: "/x/1-lock-0000000001", Session: 7, Zxid: 2e9}
 				created, deleted := node, node
@@ -77,17 +77,20 @@ func TestGrantOnANodeThatIsGoneByHandIsNobodyElsesFault(t *testing.T) {
 		require.Equal(t, c.beliefs, numbers.Outlived, c.until)
 		require.Equal(t, c.beliefs, numbers.Late, c.until)
 		require.Len(t, check.Believed(events), c.beliefs, c.until)
-		// B's own end, after C was granted the path, is by hand as well.
+		// B's own end, after C was granted the path, is the operator's doing as well.
 		require.Equal(t, 1+c.hands, numbers.ByHand, c.until)
 	}
 }
 
-// tell makes a history of lines "INSTANT KIND [CONTENDER [CAUSE]]", in the order of their instants.
-func tell(t *testing.T, text string) []history.Event {
+// parse returns the history of lines "INSTANT KIND [CONTENDER [CAUSE]]", in the order of their instants.
+func parse(t *testing.T, text string) []history.Event {
 	t.Helper()
 	var events []history.Event
 	for line := range strings.Lines(text) {
 		words := append(strings.Fields(line), "", "")
+		if words[1] == "notified" {
+			words[1] = string(history.Told)
+		}
 		e := history.Event{Kind: history.Kind(words[1])}
 		require.NoError(t, e.At.UnmarshalText([]byte(words[0])))
 		switch e.Kind {
@@ -97,7 +100,7 @@ func tell(t *testing.T, text string) []history.Event {
 		default:
 			e.Contender, e.Cause = words[2], history.Cause(words[3])
 			e.Path, e.Attempt = "/x", int(e.Contender[0])
-			e.Contender = strings.ToUpper(e.Contender) // A's further attempt is a
+			e.Contender = strings.ToUpper(e.Contender) // A's second attempt is a
 		}
 		if e.Kind == history.Granted {
 			e.Token = history.ID(e.At)

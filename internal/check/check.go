@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package check judges histories: whether a run kept what locks and elections promise.
+// Package check decides whether a history keeps the promises of locks and elections.
 //
-// Each promise is a [Rule]. Exclusion, the order of tokens and the fenced register are checked twice: by plain rules,
-// whose findings name the lines that break them, and by porcupine against a model of a lock with a register behind it,
-// which knows nothing of nodes, zxids and sessions.
+// Each promise is a [Rule]. Exclusion, rising tokens and the fenced register are checked twice: by plain rules, whose
+// findings name the lines that break them, and by porcupine, against a model of a lock with a register behind it that has
+// no nodes, zxids or sessions.
 //
-// What is excused, because package recipes does not promise it, is decided in one place: see hold.excuse.
+// Package recipes does not promise everything in every situation. The excuses are decided in one place, hold.excuse.
 package check
 
 import (
@@ -18,70 +18,72 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
-// A Rule is something that every history must keep.
+// A Rule is a property that every history must have.
 type Rule string
 
-// The rules.
+// The rules. Evidence documents and kept histories contain these values, so they do not change.
 const (
-	// WellFormed: the events fit together. A history that breaks it says nothing about the others.
+	// WellFormed: the events fit together. The other rules are not checked on a history that breaks it.
 	WellFormed Rule = "well-formed"
-	// OwnNode: a grant stands on a node that its own session made, and its token is that node's czxid.
+	// OwnNode: a grant belongs to a node that its own session created, and its token is that node's czxid.
 	OwnNode Rule = "own-node"
-	// FirstInLine: at the instant of a grant no contender's node that came before it lives. That is exclusion as the
-	// ensemble orders it, and that nobody is overtaken.
+	// FirstInLine: at the instant of a grant, no contender node created before the grant's node still exists. That is
+	// exclusion in the ensemble's commit order, and it means that no contender overtakes another.
 	FirstInLine Rule = "first-in-line"
-	// LivingNode: at the instant of a grant its node lives. Excused: nodes deleted by hand a moment before, contenders that
-	// were paused.
+	// LivingNode: at the instant of a grant, its node exists. Excused: a node that an operator deleted a moment before, and
+	// contenders that were paused.
 	LivingNode Rule = "living-node"
-	// FreshGrant: at the instant of a grant the claim's deadline is T/8 away at least. The client grants with T/4 left; the
-	// other T/8 is for the time until the caller runs. Grants that state no deadline are not checked. Excused: contenders
-	// that were paused.
+	// FreshGrant: at the instant of a grant, the claim's deadline is at least T/8 away. The client grants with at least T/4
+	// left; the difference covers the time until the caller runs. Grants that state no deadline are not checked. Excused:
+	// contenders that were paused.
 	FreshGrant Rule = "fresh-grant"
 	// RisingTokens: the tokens of a path rise from grant to grant.
 	RisingTokens Rule = "rising-tokens"
-	// ToldFirst: a holder is told before its node is gone and before another is granted the path; and T/8 before its
-	// session times out, where T is four ticks or more. Excused: nodes deleted by hand; contenders that were paused at
-	// that instant, who are told when they wake.
+	// ToldFirst: a holder is notified before its node is gone and before the path is granted again. Where its session times
+	// out and T is at least four ticks, it is notified at least T/8 before the timeout. Excused: nodes deleted by an
+	// operator, and contenders that were paused at that instant, which are notified when they wake.
 	ToldFirst Rule = "told-first"
-	// ToldAtAll: a holder whose node is gone, for whatever reason, is told in 3T/4, the longest that a proof lasts.
+	// ToldAtAll: a holder whose node is gone, for whatever reason, is notified within 3T/4, the longest that a proof of
+	// liveness lasts.
 	ToldAtAll Rule = "told-at-all"
-	// FencedRegister: a register that checks tokens never accepts one that is older than one it has accepted, and refuses
+	// FencedRegister: a register that checks tokens never accepts a token older than one that it has accepted, and rejects
 	// no other.
 	FencedRegister Rule = "fenced-register"
-	// BareRegister: nor does one that checks nothing come to see an older one, unless it is excused.
+	// BareRegister: a register that checks nothing receives no older token after a newer one either, unless the writer is
+	// excused.
 	BareRegister Rule = "bare-register"
-	// HeldState: what is written to the ensemble under a grant is, in the ensemble's own order, while the grant's node
-	// lives. Nothing is excused, by hand or by a pause: it depends on no clock.
+	// HeldState: a write to the ensemble under a grant is committed while the grant's node exists. Nothing is excused, not
+	// even an operator's deletion or a pause, because this rule depends on no clock.
 	HeldState Rule = "held-state"
-	// EpochOrder: epochs are claimed 1, 2, 3 and so on, by tokens that rise, while the claimer's node lives; and nothing is
-	// written in an epoch that is not the newest. Nothing is excused, but that the numbers begin anew where the node was
-	// deleted, and go on from what was written into it by hand.
+	// EpochOrder: epochs are claimed as 1, 2, 3 and so on, with rising tokens, while the claimer's node exists, and every
+	// write in an epoch is in the newest one. Nothing is excused. The numbers restart where the node of the epochs was
+	// deleted, and continue from a number that an operator wrote into it.
 	EpochOrder Rule = "epoch-order"
-	// TrueAnswer: what was answered as done has been carried out before, what was answered as refused never is, and all
-	// else is carried out once and as a whole, or not at all.
+	// TrueAnswer: a write answered as done was carried out before, one answered as refused never is, and every other is
+	// carried out once and as a whole, or not at all.
 	TrueAnswer Rule = "true-answer"
-	// OwnDelete: nobody's request deletes the node of another session.
+	// OwnDelete: no request deletes the node of another session.
 	OwnDelete Rule = "own-delete"
-	// NothingLeft: at the end no node of a contender is left.
+	// NothingLeft: at the end no contender node is left.
 	NothingLeft Rule = "nothing-left"
 	// Linearizable: porcupine finds an order in which a lock with a register behind it would have done the same.
 	Linearizable Rule = "linearizable"
 )
 
-// Rules are all of them, but for WellFormed.
+// Rules contains all rules except WellFormed.
 var Rules = []Rule{
 	OwnNode, FirstInLine, LivingNode, FreshGrant, RisingTokens, ToldFirst, ToldAtAll, FencedRegister, BareRegister, HeldState, EpochOrder, TrueAnswer,
 	OwnDelete, NothingLeft, Linearizable,
 }
 
-// A Finding is a rule that was broken, and where.
+// A Finding is one violation of a rule.
 type Finding struct {
 	Rule   Rule
 	Text   string
 	Events []history.Event
 }
 
-// String is the finding in a sentence, and its events a line each.
+// String returns the rule, the finding in a sentence, and its events on a line each.
 func (f Finding) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s", f.Rule, f.Text)
@@ -91,25 +93,25 @@ func (f Finding) String() string {
 	return b.String()
 }
 
-// History returns what is wrong with a history, nothing if all rules are kept, but for those that are left out: a long
-// history is too long for Linearizable. It does not change events.
+// History returns the violations of all rules except those in without, and none if the history keeps them. Leave out
+// Linearizable for a history that is too long to search. History does not change events.
 func History(events []history.Event, without ...Rule) []Finding {
-	s, findings := newStory(events)
+	t, findings := newTimeline(events)
 	if len(findings) > 0 {
 		return findings
 	}
-	for _, rule := range []func(*story) []Finding{
-		grants, fresh, told, tokens, registers, transactions, deletions, leftovers,
+	for _, rule := range []func(*timeline) []Finding{
+		grants, fresh, notifications, tokens, registers, transactions, deletions, leftovers,
 	} {
-		findings = append(findings, rule(s)...)
+		findings = append(findings, rule(t)...)
 	}
 	if !slices.Contains(without, Linearizable) {
-		findings = append(findings, linearizable(s)...)
+		findings = append(findings, linearizable(t)...)
 	}
 	return slices.DeleteFunc(findings, func(f Finding) bool { return slices.Contains(without, f.Rule) })
 }
 
-// Broken are the rules that findings are about, each once.
+// Broken returns the rules that findings violate, each once, sorted.
 func Broken(findings []Finding) []Rule {
 	var rules []Rule
 	for _, f := range findings {

@@ -45,7 +45,7 @@ func TestGoodHistoryPasses(t *testing.T) {
 	}
 }
 
-func TestBadHistoryIsRejectedByTheRulesThatItBreaks(t *testing.T) {
+func TestBadHistoryIsRejectedByRulesThatItBreaks(t *testing.T) {
 	broken := map[check.Rule]bool{}
 	bad := read(t, "bad")
 	for name, events := range bad {
@@ -54,7 +54,7 @@ func TestBadHistoryIsRejectedByTheRulesThatItBreaks(t *testing.T) {
 			for _, e := range events {
 				breaks = append(breaks, e.Breaks...)
 			}
-			require.NotEmpty(t, breaks, "a bad history says which rules it breaks")
+			require.NotEmpty(t, breaks, "a bad history lists the rules that it breaks")
 			var found []string
 			findings := check.History(events)
 			for _, rule := range check.Broken(findings) {
@@ -65,15 +65,15 @@ func TestBadHistoryIsRejectedByTheRulesThatItBreaks(t *testing.T) {
 		})
 	}
 	for _, rule := range check.Rules {
-		require.True(t, broken[rule], "no bad history is there that breaks %s", rule)
+		require.True(t, broken[rule], "no bad history breaks %s", rule)
 	}
 }
 
-func TestFindingNamesTheLinesThatBreakTheRule(t *testing.T) {
+func TestFindingNamesLinesThatBreakTheRule(t *testing.T) {
 	findings := check.History(read(t, "bad")["overtaking"])
 	require.NotEmpty(t, findings)
 	require.Equal(t, check.FirstInLine, findings[0].Rule)
-	require.Contains(t, findings[0].String(), "first-in-line: granted while somebody was ahead in line\n    line 1")
+	require.Contains(t, findings[0].String(), "first-in-line: granted while another contender was ahead in the queue\n    line 1")
 }
 
 func TestEventsThatDoNotFitTogetherAreReported(t *testing.T) {
@@ -84,13 +84,13 @@ func TestEventsThatDoNotFitTogetherAreReported(t *testing.T) {
 	stranger := event(history.Granted)
 	stranger.Contender = "b"
 	for name, events := range map[string][]history.Event{
-		"nothing":                    nil,
-		"no run":                     {event(history.Asked)},
-		"two runs":                   {run, run},
-		"an answer to no question":   {run, event(history.Granted)},
-		"asked twice":                {run, event(history.Asked), event(history.Asked)},
-		"told before it was granted": {run, event(history.Asked), event(history.Told)},
-		"another contender's":        {run, event(history.Asked), stranger},
+		"empty":                          nil,
+		"no run":                         {event(history.Asked)},
+		"two runs":                       {run, run},
+		"an answer without a request":    {run, event(history.Granted)},
+		"asked twice":                    {run, event(history.Asked), event(history.Asked)},
+		"notified before it was granted": {run, event(history.Asked), event(history.Told)},
+		"another contender's":            {run, event(history.Asked), stranger},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, []check.Rule{check.WellFormed}, check.Broken(check.History(events)))

@@ -8,18 +8,18 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
-// fresh checks that each grant rests on recent proof that its session lives. A grant without such proof ends at a deadline
-// that is near or already past: the waiter decided on what a server showed, and no quorum had confirmed its session.
-func fresh(s *story) []Finding {
+// fresh checks that each grant follows a recent proof of liveness of its session. Without one, the grant's deadline is near
+// or already past: the waiter decided on one server's answer, and no quorum had confirmed its session.
+func fresh(t *timeline) []Finding {
 	var findings []Finding
-	for _, h := range s.holds {
+	for _, h := range t.holds {
 		g := h.granted
 		left := g.Deadline - g.At
-		if g.Deadline == 0 || left >= s.run.Timeout/8 || h.unscheduled(s, g.At) {
+		if g.Deadline == 0 || left >= t.run.Timeout/8 || h.unscheduled(t, g.At) {
 			continue
 		}
 		findings = append(findings, Finding{
-			FreshGrant, fmt.Sprintf("granted %v before the claim's deadline: at least %v is required", left, s.run.Timeout/8),
+			FreshGrant, fmt.Sprintf("granted %v before the claim's deadline: at least %v is required", left, t.run.Timeout/8),
 			[]history.Event{h.asked, g},
 		})
 	}

@@ -6,60 +6,60 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
-// Why is how it came that a holder wrote late.
+// Why is the reason for a stale write.
 type Why string
 
 const (
-	// Paused: it was not scheduled when another was granted the path, and wrote when it was again.
+	// Paused: the holder was not scheduled when the path was granted again, and wrote when it was scheduled again.
 	Paused Why = "paused"
-	// Removed: its node was deleted by hand, or that of who followed it.
+	// Removed: an operator deleted the holder's node, or that of the next holder.
 	Removed Why = "by-hand"
-	// ToldAndWrote: it had been told in time, and had a write under way.
+	// ToldAndWrote: the holder was notified in time, and had a write under way.
 	ToldAndWrote Why = "told"
-	// Unexcused: there is no reason.
+	// Unexcused: none of the above.
 	Unexcused Why = "unexcused"
 )
 
-// overtaken says whether a holder was told only when another had been granted the path, and why.
-func (s *story) overtaken(h *hold) (why Why, is bool) {
-	next, astray := s.following(h)
+// overtaken reports whether a holder was notified only after the path had been granted again, and why.
+func (t *timeline) overtaken(h *hold) (why Why, is bool) {
+	next, astray := t.following(h)
 	switch {
-	case next.Kind != "" && h.when() > next.At:
+	case next.Kind != "" && h.believedUntil() > next.At:
 		if h.node != nil && h.node.deleted.Cause == history.ByHand {
 			return Removed, true
 		}
-		if h.unscheduled(s, next.At) {
+		if h.unscheduled(t, next.At) {
 			return Paused, true
 		}
 		return Unexcused, true
-	case astray.Kind != "" && h.when() > astray.At:
+	case astray.Kind != "" && h.believedUntil() > astray.At:
 		return Removed, true
 	}
 	return "", false
 }
 
-// lateWriters are the attempts with a write that came after one with a greater token, by any register of the path.
-func (s *story) lateWriters() map[int]bool {
-	late := map[int]bool{}
-	for _, writes := range s.writes {
+// staleWriters returns the attempts that wrote to a register after a write with a greater token.
+func (t *timeline) staleWriters() map[int]bool {
+	stale := map[int]bool{}
+	for _, writes := range t.writes {
 		var newest history.ID
 		for _, w := range writes {
 			if w.wrote.Token < newest {
-				late[w.wrote.Attempt] = true
+				stale[w.wrote.Attempt] = true
 			}
 			newest = max(newest, w.wrote.Token)
 		}
 	}
-	return late
+	return stale
 }
 
-// why says how it came that an attempt wrote late.
-func (s *story) why(attempt int) Why {
-	h := s.byTry[attempt]
-	if h == nil { // it was never granted anything
+// why returns the reason for an attempt's stale write.
+func (t *timeline) why(attempt int) Why {
+	h := t.byAttempt[attempt]
+	if h == nil { // it was never granted
 		return Unexcused
 	}
-	if why, overtaken := s.overtaken(h); overtaken {
+	if why, overtaken := t.overtaken(h); overtaken {
 		return why
 	}
 	return ToldAndWrote

@@ -11,56 +11,55 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
-// Numbers are what a history comes to, whoever the contenders are: also those are counted whose ensemble's order nobody
-// knows. A holder holds from the instant at which it was granted to that at which it was told that it is over, or gave it
-// up; it is scheduled when it has not noted a pause. All instants are those of the holders' own clocks.
+// Numbers summarize a history. They also count contenders on ensembles whose commit order is unknown. A holder holds from
+// the instant of its grant to that of its notification or of its own release. It is running unless it has recorded a
+// pause. All instants are readings of the holders' own clocks. Documents contain the JSON names, which do not change.
 type Numbers struct {
 	Asked    int                   `json:"asked"`
 	Grants   int                   `json:"grants"`
-	Failures map[string]int        `json:"failures"` // of asking, by what was said
-	Ends     map[history.Cause]int `json:"ends"`     // of grants, by what was told; those of crashed holders are missing
+	Failures map[string]int        `json:"failures"` // of requests, by the text of the error
+	Ends     map[history.Cause]int `json:"ends"`     // of grants, by the cause of the notification; without crashed holders
 	Crashed  int                   `json:"crashed"`  // contenders
 	Pauses   int                   `json:"pauses"`   // of contenders
 
-	// Late are holders that were scheduled, and told only when another held the path already; Latest is by how much.
+	// Late counts running holders that were notified only after the path had been granted again. Latest is the longest delay.
 	Late   int             `json:"late_tellings"`
 	Latest history.Instant `json:"latest_telling"`
-	// Outlived are holders that believed to hold, while they were scheduled, what another had been granted: the late ones,
-	// and those that were not scheduled at first and did not find out within T/24 when they were again. Longest is for how
-	// long at worst, without the time in which they were not scheduled. See Alone.
+	// Outlived counts holders that believed, while they were running, that they held a lock that had been granted to another
+	// client: those of Late, and those that were not running at first and did not notice within T/24 after they ran again.
+	// Longest is the longest such interval, without the time in which the holder was not running. See Alone.
 	Outlived int             `json:"stale_beliefs"`
 	Longest  history.Instant `json:"longest_stale_belief"`
-	// Unscheduled are those that another followed while they were not scheduled, and by hand those whose node somebody
-	// deleted, or that of who followed them: nobody can tell these in time. Those that were dead by then do not count.
-	// ShortestPause is the shortest of the pauses that excuse the former: a process that was stopped for longer than its
-	// session lives is excused by what was done to it, and one that merely had to wait for a processor is not.
+	// Unscheduled counts holders that were not running when the path was granted again. ByHand counts those whose node, or
+	// whose successor's node, an operator deleted. Neither can be notified in time. Holders that had crashed by then do not
+	// count. ShortestPause is the shortest pause in Unscheduled: the fault excuses a process that was stopped for longer than
+	// its session timeout, and not one that merely waited for a processor.
 	Unscheduled   int             `json:"overtaken_while_paused"`
 	ShortestPause history.Instant `json:"shortest_pause_of_overtaken"`
 	ByHand        int             `json:"overtaken_by_hand"`
-	// LateWriters are grants under which a register was written to when a newer one had written, by why nobody could tell
-	// the holder in time: see Paused, Removed and Unexcused.
+	// LateWriters counts grants under which a register received a write after a newer one, by the reason.
 	LateWriters map[Why]int `json:"late_writers"`
 
-	// Partitioned are running holders whose network was partitioned while they held, that lost the lock for it, and after
-	// which another client was granted it. What stopped ones wrote is LateWriters[Paused].
+	// Partitioned counts running holders whose network was partitioned while they held, that lost the lock for that reason,
+	// and after which the path was granted to another client. LateWriters[Paused] counts the writes of stopped holders.
 	Partitioned int `json:"partitioned_holders"`
 
-	// ToldBefore are the smallest times by which a scheduled holder that lost its claim was told before its session timed
-	// out, and before the next one was granted the path; this not where the holder, once told, took its node away itself,
-	// or acquired the lock again.
-	// Negative ones are late.
+	// ToldBeforeExpiry and ToldBeforeGrant are the smallest times by which a running holder that lost its claim was notified
+	// before its session timed out, and before the next grant of the path. The latter does not count holders that, once
+	// notified, deleted their node themselves or acquired the lock again. A negative time is a delayed notification.
 	ToldBeforeExpiry Margin `json:"told_before_expiry"`
 	ToldBeforeGrant  Margin `json:"told_before_next_grant"`
 
-	// Falling are grants with a token not greater than that of the grant before, of the same path: what RisingTokens finds.
+	// Falling counts grants whose token is not greater than that of the previous grant of the path: the findings of
+	// RisingTokens.
 	Falling int `json:"falling_tokens"`
-	// Left are contenders' nodes at the end.
+	// Left counts contender nodes at the end.
 	Left int `json:"nodes_left"`
-	// Unanswered are attempts of contenders that live, without an answer at the end.
+	// Unanswered counts the requests of contenders that have not crashed that have no answer at the end.
 	Unanswered int `json:"unanswered"`
-	// LongestWait is the longest that one waited that was granted in the end.
+	// LongestWait is the longest wait of a request that was granted.
 	LongestWait history.Instant `json:"longest_wait"`
-	// Unavailable is, by path, the longest time in which somebody asked and nobody held.
+	// Unavailable is, by path, the longest time in which contenders waited and no contender held.
 	Unavailable map[string]history.Instant `json:"longest_unavailable"`
 }
 
@@ -68,9 +67,10 @@ type Numbers struct {
 type Margin struct {
 	Of    int             `json:"of"`
 	Worst history.Instant `json:"worst"`
-	Line  int             `json:"line,omitempty"` // of the history, where the holder was told
+	Line  int             `json:"line,omitempty"` // of the history, at which the holder was notified
 }
 
+// take adds a time.
 func (m *Margin) take(t history.Instant, line int) {
 	if m.Of == 0 || t < m.Worst {
 		m.Worst, m.Line = t, line
@@ -78,13 +78,13 @@ func (m *Margin) take(t history.Instant, line int) {
 	m.Of++
 }
 
-// Measure counts. A history that is not well formed is counted as far as it makes sense.
+// Measure returns the numbers of a history. It measures a history that is not well formed as far as possible.
 func Measure(events []history.Event) Numbers {
 	n := Numbers{
 		Failures: map[string]int{}, Ends: map[history.Cause]int{}, Unavailable: map[string]history.Instant{}, LateWriters: map[Why]int{},
 	}
-	s, _ := newStory(events)
-	if s == nil {
+	t, _ := newTimeline(events)
+	if t == nil {
 		return n
 	}
 	for _, e := range events {
@@ -99,78 +99,79 @@ func Measure(events []history.Event) Numbers {
 			n.Pauses++
 		}
 	}
-	n.Grants = len(s.holds)
-	n.Unanswered = len(unanswered(s))
-	for _, h := range s.holds {
-		n.hold(s, h)
+	n.Grants = len(t.holds)
+	n.Unanswered = len(openRequests(t))
+	for _, h := range t.holds {
+		n.hold(t, h)
 	}
-	for attempt := range s.lateWriters() {
-		n.LateWriters[s.why(attempt)]++
+	for attempt := range t.staleWriters() {
+		n.LateWriters[t.why(attempt)]++
 	}
-	n.Falling = len(tokens(s))
-	n.Left = len(leftovers(s))
-	n.availability(s)
+	n.Falling = len(tokens(t))
+	n.Left = len(leftovers(t))
+	n.availability(t)
 	return n
 }
 
-func (n *Numbers) hold(s *story, h *hold) {
+// hold adds the numbers of one hold.
+func (n *Numbers) hold(t *timeline, h *hold) {
 	n.LongestWait = max(n.LongestWait, h.granted.At-h.asked.At)
-	if h.told.Kind != "" {
-		n.Ends[h.told.Cause]++
+	if h.notified.Kind != "" {
+		n.Ends[h.notified.Cause]++
 	}
 	byHand := h.node != nil && h.node.deleted.Cause == history.ByHand
-	next, _ := s.following(h)
-	if from, to := s.outlived(h, next); to > from {
+	next, _ := t.following(h)
+	if from, to := t.outlived(h, next); to > from {
 		n.Outlived++
 		n.Longest = max(n.Longest, to-from)
 	}
-	switch why, _ := s.overtaken(h); why {
+	switch why, _ := t.overtaken(h); why {
 	case Removed:
 		n.ByHand++
 	case Paused:
 		n.Unscheduled++
-		p, _ := h.pauseAt(next.At, s.run.Grace)
-		if lasted := min(p.to, s.until()) - p.from; n.ShortestPause == 0 || lasted < n.ShortestPause {
+		p, _ := h.pauseAt(next.At, t.run.Grace)
+		if lasted := min(p.to, t.lastInstant()) - p.from; n.ShortestPause == 0 || lasted < n.ShortestPause {
 			n.ShortestPause = lasted
 		}
 	case Unexcused:
 		n.Late++
-		n.Latest = max(n.Latest, min(h.when(), s.until())-next.At)
+		n.Latest = max(n.Latest, min(h.believedUntil(), t.lastInstant())-next.At)
 	case ToldAndWrote: // not overtaken
 	}
-	toAnother := next.Kind != "" && !s.acquiredAgain(h, next)
-	if h.partitioned() && toAnother && !h.dead && !byHand && (h.lostNode(history.ByTimeout) || !h.gaveUp()) {
+	toAnother := next.Kind != "" && !t.acquiredAgain(h, next)
+	if h.partitioned() && toAnother && !h.crashed && !byHand && (h.lostNode(history.ByTimeout) || !h.endedByHolder()) {
 		n.Partitioned++
 	}
-	if byHand || h.gaveUp() || h.told.Kind == "" {
+	if byHand || h.endedByHolder() || h.notified.Kind == "" {
 		return
 	}
-	if h.node != nil && h.node.deleted.Cause == history.ByTimeout && !h.unscheduled(s, h.node.gone()) {
-		n.ToldBeforeExpiry.take(h.node.gone()-h.when(), h.told.Line)
+	if h.node != nil && h.node.deleted.Cause == history.ByTimeout && !h.unscheduled(t, h.node.gone()) {
+		n.ToldBeforeExpiry.take(h.node.gone()-h.believedUntil(), h.notified.Line)
 	}
-	// A holder that was told, and takes its node away itself, lets the next one in at once.
-	ownWill := h.node != nil && h.node.deleted.Cause == history.ByRequest
-	if toAnother && !ownWill && !h.unscheduled(s, next.At) {
-		n.ToldBeforeGrant.take(next.At-h.when(), h.told.Line)
+	// A holder that deletes its node after its notification lets the next contender in immediately.
+	deletedItself := h.node != nil && h.node.deleted.Cause == history.ByRequest
+	if toAnother && !deletedItself && !h.unscheduled(t, next.At) {
+		n.ToldBeforeGrant.take(next.At-h.believedUntil(), h.notified.Line)
 	}
 }
 
 // partitioned reports whether the holder's network was partitioned while it held.
 func (h *hold) partitioned() bool {
-	return slices.ContainsFunc(h.cuts, func(p pause) bool { return p.from < h.when() && p.to > h.granted.At })
+	return slices.ContainsFunc(h.partitions, func(p interval) bool { return p.from < h.believedUntil() && p.to > h.granted.At })
 }
 
-// unscheduled says whether the holder was not scheduled at some instant, or had woken right before it.
-func (h *hold) unscheduled(s *story, at history.Instant) bool {
-	_, paused := h.pausedAt(at, s.run.Grace)
+// unscheduled reports whether the holder was not running at an instant, or had woken within Grace before it.
+func (h *hold) unscheduled(t *timeline, at history.Instant) bool {
+	_, paused := h.pausedAt(at, t.run.Grace)
 	return paused
 }
 
-// following is the next grant of the path, whatever its token. One that stands on a node which was gone by then, deleted by
-// hand, is astray: it is no fault of the holder before it. The first such is told, too.
-func (s *story) following(h *hold) (next, astray history.Event) {
-	for _, other := range s.byPath[h.granted.Path][h.index+1:] {
-		if !other.posthumous() || other.node.deleted.Cause != history.ByHand {
+// following returns the next grant of the path, whatever its token. A grant whose node an operator had already deleted is
+// astray and does not count against the previous holder: following skips it and returns the first one as astray.
+func (t *timeline) following(h *hold) (next, astray history.Event) {
+	for _, other := range t.byPath[h.granted.Path][h.index+1:] {
+		if !other.grantedAfterDeletion() || other.node.deleted.Cause != history.ByHand {
 			return other.granted, astray
 		}
 		if astray.Kind == "" {
@@ -180,22 +181,22 @@ func (s *story) following(h *hold) (next, astray history.Event) {
 	return history.Event{}, astray
 }
 
-// until is the instant of the last line.
-func (s *story) until() history.Instant {
-	if s.end.Kind != "" {
-		return s.end.At
+// lastInstant returns the instant of the End, or of the last line of a contender.
+func (t *timeline) lastInstant() history.Instant {
+	if t.end.Kind != "" {
+		return t.end.At
 	}
-	if len(s.lines) == 0 {
+	if len(t.observed) == 0 {
 		return 0
 	}
-	return s.lines[len(s.lines)-1].At
+	return t.observed[len(t.observed)-1].At
 }
 
-// unanswered are attempts of contenders that have not crashed which came to nothing, not even to a failure.
-func unanswered(s *story) []history.Event {
+// openRequests returns the requests of contenders that have not crashed that have no answer, not even an error.
+func openRequests(t *timeline) []history.Event {
 	var open []history.Event
-	for _, asked := range s.open {
-		if _, crashed := s.crashed[asked.Contender]; !crashed {
+	for _, asked := range t.open {
+		if _, crashed := t.crashed[asked.Contender]; !crashed {
 			open = append(open, asked)
 		}
 	}
@@ -203,58 +204,58 @@ func unanswered(s *story) []history.Event {
 	return open
 }
 
-// availability goes through what happened at each path.
-func (n *Numbers) availability(s *story) {
+// availability computes Unavailable for each path.
+func (n *Numbers) availability(t *timeline) {
 	type change struct {
-		at             history.Instant
-		asking, holder int
+		at              history.Instant
+		waiting, holder int
 	}
 	changes := map[string][]change{}
-	add := func(path string, at history.Instant, asking, holder int) {
-		changes[path] = append(changes[path], change{at, asking, holder})
+	add := func(path string, at history.Instant, waiting, holder int) {
+		changes[path] = append(changes[path], change{at, waiting, holder})
 	}
-	until := s.until()
+	until := t.lastInstant()
 	gone := func(contender string) history.Instant {
-		if at, crashed := s.crashed[contender]; crashed {
+		if at, crashed := t.crashed[contender]; crashed {
 			return at
 		}
 		return until
 	}
-	for _, e := range s.lines {
+	for _, e := range t.observed {
 		switch {
 		case e.Kind == history.Asked && !strings.HasPrefix(e.Text, "try"):
 			add(e.Path, e.At, 1, 0)
-		case e.Kind == history.Failed && !strings.HasPrefix(s.asked(e).Text, "try"):
+		case e.Kind == history.Failed && !strings.HasPrefix(t.asked(e).Text, "try"):
 			add(e.Path, e.At, -1, 0)
-		case e.Kind == history.Granted && !strings.HasPrefix(s.asked(e).Text, "try"):
+		case e.Kind == history.Granted && !strings.HasPrefix(t.asked(e).Text, "try"):
 			add(e.Path, e.At, -1, 0)
 		}
 	}
-	for _, asked := range s.open {
+	for _, asked := range t.open {
 		if !strings.HasPrefix(asked.Text, "try") {
 			add(asked.Path, gone(asked.Contender), -1, 0)
 		}
 	}
-	for _, h := range s.holds {
-		end := min(h.when(), gone(h.granted.Contender))
+	for _, h := range t.holds {
+		end := min(h.believedUntil(), gone(h.granted.Contender))
 		add(h.granted.Path, h.granted.At, 0, 1)
 		add(h.granted.Path, max(end, h.granted.At), 0, -1)
 	}
 	for _, path := range slices.Sorted(maps.Keys(changes)) {
 		slices.SortStableFunc(changes[path], func(a, b change) int { return cmp.Compare(a.at, b.at) })
-		asking, holding := 0, 0
+		waiting, holding := 0, 0
 		var since history.Instant
-		waiting := false
+		unavailable := false
 		for _, c := range changes[path] {
-			if waiting {
+			if unavailable {
 				n.Unavailable[path] = max(n.Unavailable[path], c.at-since)
 			}
-			asking, holding = asking+c.asking, holding+c.holder
-			starved := asking > 0 && holding == 0
-			if starved && !waiting {
+			waiting, holding = waiting+c.waiting, holding+c.holder
+			now := waiting > 0 && holding == 0
+			if now && !unavailable {
 				since = c.at
 			}
-			waiting = starved
+			unavailable = now
 		}
 	}
 }

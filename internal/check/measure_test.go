@@ -14,14 +14,14 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
-// tortured is a run on real servers of which one path is left: contenders are stopped and cut off, one of them loses its
+// tortured returns one path of a run on real servers. Its contenders are stopped and partitioned; one of them loses its
 // claim and writes when it wakes.
 func tortured(t *testing.T) []history.Event {
 	t.Helper()
 	return read(t, "good")["torture"]
 }
 
-// find is the first event, from some line on, that a test looks for.
+// find returns the index of the first event, at or after an index, for which is returns true.
 func find(t *testing.T, events []history.Event, from int, is func(e history.Event) bool) int {
 	t.Helper()
 	i := slices.IndexFunc(events[from:], is)
@@ -29,7 +29,7 @@ func find(t *testing.T, events []history.Event, from int, is func(e history.Even
 	return from + i
 }
 
-// inOrder puts events whose instants were changed back where they belong.
+// inOrder sorts events by their instants and numbers their lines.
 func inOrder(events []history.Event) []history.Event {
 	slices.SortStableFunc(events, func(a, b history.Event) int { return cmp.Compare(a.At, b.At) })
 	for i := range events {
@@ -48,7 +48,7 @@ func TestGoodRunIsMeasured(t *testing.T) {
 	require.Zero(t, n.Late)
 	require.Zero(t, n.Latest)
 	require.Positive(t, n.Unscheduled)
-	require.Greater(t, n.ShortestPause, history.Instant(time.Second), "it was stopped, and had not merely to wait")
+	require.Greater(t, n.ShortestPause, history.Instant(time.Second), "it was stopped, and did not merely wait for a processor")
 	require.Equal(t, map[check.Why]int{check.Paused: 1}, n.LateWriters)
 	require.Zero(t, n.Falling)
 	require.Zero(t, n.Left)
@@ -59,11 +59,11 @@ func TestGoodRunIsMeasured(t *testing.T) {
 	}
 }
 
-func TestPlantedFaultIsFoundAndCounted(t *testing.T) {
+func TestPlantedViolationIsFoundAndCounted(t *testing.T) {
 	of := func(kind history.Kind) func(history.Event) bool {
 		return func(e history.Event) bool { return e.Kind == kind }
 	}
-	isTold := func(cause history.Cause) func(history.Event) bool {
+	isNotified := func(cause history.Cause) func(history.Event) bool {
 		return func(e history.Event) bool { return e.Kind == history.Told && e.Cause == cause }
 	}
 	for name, c := range map[string]struct {
@@ -71,28 +71,28 @@ func TestPlantedFaultIsFoundAndCounted(t *testing.T) {
 		rule  check.Rule
 		count func(check.Numbers) int
 	}{
-		"a late telling": {
+		"a delayed notification": {
 			func(t *testing.T, events []history.Event) []history.Event {
 				t.Helper()
-				told := find(t, events, 0, isTold(history.GivenUp))
-				next := find(t, events, told, of(history.Granted))
-				// It was deposed, did not give up, and heard of it only when another held the path.
-				events[told].Cause, events[told].At = history.Expired, events[next].At+history.Instant(20*time.Millisecond)
-				attempt := events[told].Attempt
+				notified := find(t, events, 0, isNotified(history.GivenUp))
+				next := find(t, events, notified, of(history.Granted))
+				// It lost its session, did not release, and was notified only after the path was granted again.
+				events[notified].Cause, events[notified].At = history.Expired, events[next].At+history.Instant(20*time.Millisecond)
+				attempt := events[notified].Attempt
 				return slices.DeleteFunc(events, func(e history.Event) bool {
 					return e.Attempt == attempt && (e.Kind == history.Releasing || e.Kind == history.Released)
 				})
 			},
 			check.ToldFirst, func(n check.Numbers) int { return n.Late },
 		},
-		"a late telling of one that was killed afterwards": {
+		"a delayed notification of a holder that is killed afterwards": {
 			func(t *testing.T, events []history.Event) []history.Event {
 				t.Helper()
-				told := find(t, events, 0, isTold(history.GivenUp))
-				next := find(t, events, told, of(history.Granted))
-				attempt := events[told].Attempt
+				notified := find(t, events, 0, isNotified(history.GivenUp))
+				next := find(t, events, notified, of(history.Granted))
+				attempt := events[notified].Attempt
 				events = append(events, history.Event{
-					Kind: history.Crashed, Contender: events[told].Contender, At: events[next].At + history.Instant(20*time.Millisecond),
+					Kind: history.Crashed, Contender: events[notified].Contender, At: events[next].At + history.Instant(20*time.Millisecond),
 				})
 				return slices.DeleteFunc(events, func(e history.Event) bool {
 					return e.Attempt == attempt && (e.Kind == history.Told || e.Kind == history.Releasing || e.Kind == history.Released)
@@ -126,7 +126,7 @@ func TestPlantedFaultIsFoundAndCounted(t *testing.T) {
 			},
 			check.RisingTokens, func(n check.Numbers) int { return n.Falling },
 		},
-		"a node that is left": {
+		"a node left behind": {
 			func(t *testing.T, events []history.Event) []history.Event {
 				t.Helper()
 				created := find(t, events, 0, func(e history.Event) bool { return e.Kind == history.Created && e.Session != 0 })
@@ -142,9 +142,9 @@ func TestPlantedFaultIsFoundAndCounted(t *testing.T) {
 				events[refused].Accepted = true
 				return events
 			},
-			check.FencedRegister, func(check.Numbers) int { return 1 }, // registers are counted where they stand
+			check.FencedRegister, func(check.Numbers) int { return 1 }, // Numbers does not count it
 		},
-		"an asking that is never answered": {
+		"a request that is never answered": {
 			func(t *testing.T, events []history.Event) []history.Event {
 				t.Helper()
 				failed := find(t, events, 0, of(history.Failed))
@@ -163,7 +163,7 @@ func TestPlantedFaultIsFoundAndCounted(t *testing.T) {
 	}
 }
 
-func TestMarginsAreThoseOfScheduledHoldersThatLostTheirClaim(t *testing.T) {
+func TestMarginsCountRunningHoldersThatLostTheirClaim(t *testing.T) {
 	session := func(at int, kind history.Kind, e history.Event) history.Event {
 		e.At, e.Kind, e.Path, e.Attempt = history.Instant(at)*history.Instant(time.Millisecond), kind, "/l", max(e.Attempt, 1)
 		if e.Contender == "" {
@@ -197,9 +197,9 @@ func TestMarginsAreThoseOfScheduledHoldersThatLostTheirClaim(t *testing.T) {
 	require.Zero(t, check.Measure(inOrder(paused)).ToldBeforeExpiry.Of)
 }
 
-// A holder is overtaken, writes as if nothing were, and is killed: its death is no excuse for what it did before.
-func TestLateWriteOfAHolderThatIsKilledAfterwardsIsFound(t *testing.T) {
-	events := tell(t, "0s run\n0s asked A\n1s granted A\n1s asked B\n2s granted B\n2.5s wrote B\n3s wrote A\n4s crashed A\n9s releasing B\n9s told B released\n10s end")
+// A holder is overtaken, writes, and is then killed. Its crash does not excuse the earlier write.
+func TestStaleWriteOfHolderThatIsKilledAfterwardsIsFound(t *testing.T) {
+	events := parse(t, "0s run\n0s asked A\n1s granted A\n1s asked B\n2s granted B\n2.5s wrote B\n3s wrote A\n4s crashed A\n9s releasing B\n9s notified B released\n10s end")
 	for i := range events {
 		if e := &events[i]; e.Kind == history.Wrote {
 			e.Accepted, e.Token = true, map[string]history.ID{"A": 1e9, "B": 2e9}[e.Contender]
@@ -209,9 +209,9 @@ func TestLateWriteOfAHolderThatIsKilledAfterwardsIsFound(t *testing.T) {
 	require.Equal(t, map[check.Why]int{check.Unexcused: 1}, check.Measure(events).LateWriters)
 }
 
-// Whoever learns of its grant when its node was deleted by hand already, and another has been granted the path, is excused by
-// the rule. What is counted is what the rule finds.
-func TestGrantThatTheRuleExcusesIsNoFallingToken(t *testing.T) {
+// A contender records its grant after an operator has deleted its node and the path has been granted again. The rule excuses
+// it, and Numbers counts only what the rule finds.
+func TestGrantThatRuleExcusesIsNoFallingToken(t *testing.T) {
 	events := read(t, "good")["deleted-by-hand"]
 	first := find(t, events, 0, func(e history.Event) bool { return e.Kind == history.Granted })
 	events[first].At = history.Instant(1100 * time.Millisecond)

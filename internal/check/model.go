@@ -12,32 +12,32 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
-// patience bounds how long porcupine searches. A verdict that is not reached by then is a finding.
+// patience bounds the search of porcupine. A search without a verdict by then is a finding.
 const patience = 20 * time.Second
 
-// What can happen to a lock and to the register behind it.
-type deed int
+// The operations on a lock and on the register behind it.
+type operation int
 
 const (
-	acquire deed = iota // a contender comes to hold the lock
-	yield               // it does not any more
-	admit               // the register accepts a write
-	refuse              // the register refuses one
+	acquire operation = iota // a contender acquires the lock
+	yield                    // the contender ceases to hold it
+	accept                   // the register accepts a write
+	reject                   // the register rejects a write
 )
 
 type input struct {
-	deed  deed
-	token history.ID
+	operation operation
+	token     history.ID
 }
 
-// state is that of one lock, or of one register.
+// state is the state of one lock, or of one register.
 type state struct {
-	holder history.ID // token of who holds the lock, 0 if nobody does
-	newest history.ID // the largest token so far
+	holder history.ID // the holder's token, 0 if the lock is free
+	newest history.ID // the greatest token so far
 }
 
-// lockAndRegister is the specification: one holder at a time, tokens that rise, and a register that admits no token
-// older than the newest that it has admitted. Locks and registers are apart from each other.
+// lockAndRegister is the specification: one holder at a time, rising tokens, and a register that accepts no token older
+// than the newest that it has accepted. Locks and registers are independent of each other.
 var lockAndRegister = porcupine.Model{
 	Partition: func(all []porcupine.Operation) [][]porcupine.Operation {
 		parts := map[string][]porcupine.Operation{}
@@ -53,12 +53,12 @@ var lockAndRegister = porcupine.Model{
 	Init: func() any { return state{} },
 	Step: func(before, in, _ any) (bool, any) {
 		s, i := before.(state), in.(input)
-		switch i.deed {
+		switch i.operation {
 		case acquire:
 			return s.holder == 0 && i.token > s.newest, state{holder: i.token, newest: i.token}
 		case yield:
 			return s.holder == i.token, state{newest: s.newest}
-		case admit:
+		case accept:
 			return i.token >= s.newest, state{newest: i.token}
 		default:
 			return i.token < s.newest, s
@@ -66,38 +66,38 @@ var lockAndRegister = porcupine.Model{
 	},
 }
 
-// linearizable asks porcupine.
+// linearizable checks the history with porcupine.
 //
-// Its clock are the lines of what contenders saw, which stand in the order in which it was told. A holder does not hold
-// the lock any more from some moment on after it began to give it up or was told that it lost it. What told it may have
-// been seen later than others saw the consequences, but at the same instant: so that moment may be as early as the first
-// line of that instant. For holders that are excused it may be any since they asked.
-func linearizable(s *story) []Finding {
+// Porcupine's clock is the line numbers of the contenders' events, which are in the order of recording. A holder yields
+// the lock at some moment after it began to release it, or after it was notified of the loss. Its notification can be
+// recorded after another contender recorded the consequences, although at the same instant, so it may have yielded at the
+// first line of that instant. A holder that is excused may have yielded at any moment since its request.
+func linearizable(t *timeline) []Finding {
 	var ops []porcupine.Operation
-	for i, h := range s.holds {
+	for i, h := range t.holds {
 		token := h.granted.Token
 		ops = append(ops, porcupine.Operation{
 			ClientId: i, Input: input{acquire, token}, Metadata: h.granted.Path,
 			Call: int64(h.asked.Line), Return: int64(h.granted.Line),
 		})
-		if from, ended := s.yields(h); ended {
+		if from, ended := t.yields(h); ended {
 			ops = append(ops, porcupine.Operation{
 				ClientId: i, Input: input{yield, token}, Metadata: h.granted.Path,
 				Call: int64(from), Return: math.MaxInt64,
 			})
 		}
 	}
-	for register, writes := range s.writes {
+	for register, writes := range t.writes {
 		for _, w := range writes {
 			if !w.wrote.Fenced {
 				continue
 			}
-			deed := refuse
+			outcome := reject
 			if w.wrote.Accepted {
-				deed = admit
+				outcome = accept
 			}
 			ops = append(ops, porcupine.Operation{
-				Input: input{deed, w.wrote.Token}, Metadata: register, Call: int64(w.begun), Return: int64(w.wrote.Line),
+				Input: input{outcome, w.wrote.Token}, Metadata: register, Call: int64(w.started), Return: int64(w.wrote.Line),
 			})
 		}
 	}
@@ -105,19 +105,19 @@ func linearizable(s *story) []Finding {
 	if verdict == porcupine.Ok {
 		return nil
 	}
-	return []Finding{{Rule: Linearizable, Text: fmt.Sprintf("porcupine says %s", verdict)}}
+	return []Finding{{Rule: Linearizable, Text: fmt.Sprintf("porcupine's verdict is %s", verdict)}}
 }
 
-// yields is the first line at which the holder may not hold the lock any more.
-func (s *story) yields(h *hold) (line int, ended bool) {
+// yields returns the first line at which the holder may already have ceased to hold the lock.
+func (t *timeline) yields(h *hold) (line int, ended bool) {
 	why, _ := h.excuse()
 	switch {
-	case why != "":
+	case why != notExcused:
 		return h.asked.Line, true
-	case h.told.Cause == history.GivenUp && h.releasing.Kind != "":
+	case h.notified.Cause == history.GivenUp && h.releasing.Kind != "":
 		return h.releasing.Line, true
-	case h.told.Kind != "":
-		return s.firstLine(h.told.At), true
+	case h.notified.Kind != "":
+		return t.firstLine(h.notified.At), true
 	}
 	return 0, false
 }

@@ -6,21 +6,21 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
-// registers checks in which order writes were taken. A write is stale if one with a greater token was accepted before
-// it was begun; whether one that overlaps with it was before or after, nobody can say.
-func registers(s *story) []Finding {
+// registers checks the order in which registers accepted writes. A write is stale if a write with a greater token was
+// accepted before it began. The order of overlapping writes is unknown.
+func registers(t *timeline) []Finding {
 	var findings []Finding
-	for _, writes := range s.writes {
+	for _, writes := range t.writes {
 		for _, w := range writes {
 			newer, certain := newer(writes, w)
 			switch {
 			case w.wrote.Fenced && w.wrote.Accepted && certain:
 				findings = append(findings, Finding{FencedRegister, "a stale write was accepted", []history.Event{newer, w.wrote}})
 			case w.wrote.Fenced && !w.wrote.Accepted && newer.Kind == "":
-				findings = append(findings, Finding{FencedRegister, "a write was refused although no newer one was accepted", []history.Event{w.wrote}})
-			case !w.wrote.Fenced && w.wrote.Accepted && certain && s.believed(w):
+				findings = append(findings, Finding{FencedRegister, "a write was rejected although no newer one was accepted", []history.Event{w.wrote}})
+			case !w.wrote.Fenced && w.wrote.Accepted && certain && t.believedToHold(w):
 				findings = append(findings, Finding{
-					BareRegister, "a holder that had not been told wrote after a later one", []history.Event{newer, w.wrote},
+					BareRegister, "a holder that had not been notified wrote after a later holder", []history.Event{newer, w.wrote},
 				})
 			}
 		}
@@ -28,29 +28,29 @@ func registers(s *story) []Finding {
 	return findings
 }
 
-// newer is an accepted write with a greater token that may have come before w; certain, if it did.
+// newer returns an accepted write with a greater token that may have come before w. certain reports that it did.
 func newer(writes []write, w write) (found history.Event, certain bool) {
 	for _, other := range writes {
 		if !other.wrote.Accepted || other.wrote.Token <= w.wrote.Token {
 			continue
 		}
-		if other.wrote.Line < w.begun {
+		if other.wrote.Line < w.started {
 			return other.wrote, true
 		}
-		if other.begun < w.wrote.Line {
+		if other.started < w.wrote.Line {
 			found = other.wrote
 		}
 	}
 	return found, false
 }
 
-// believed says whether the writer had reason to believe that it still held the lock: it had not been told, and is not
-// excused.
-func (s *story) believed(w write) bool {
-	h := s.byTry[w.wrote.Attempt]
-	if h == nil || w.at >= h.when() {
+// believedToHold reports whether the writer had reason to believe that it still held the lock: it had not been notified,
+// and is not excused.
+func (t *timeline) believedToHold(w write) bool {
+	h := t.byAttempt[w.wrote.Attempt]
+	if h == nil || w.at >= h.believedUntil() {
 		return false
 	}
 	why, _ := h.excuse()
-	return why == ""
+	return why == notExcused
 }

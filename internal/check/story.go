@@ -13,16 +13,17 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
-// never is later than every instant.
+// never is later than every instant of a history.
 const never = history.Instant(math.MaxInt64)
 
-// A node is one node's life, as the ensemble ordered it. A name that recurs is another node.
+// A node is one life of a ZooKeeper node, in the ensemble's commit order. A node created again under the same name is
+// another one.
 type node struct {
 	created history.Event
-	deleted history.Event // its Kind is empty while the node lives
+	deleted history.Event // its Kind is empty while the node exists
 }
 
-// gone is when it was deleted, or a moment later.
+// gone returns the instant of the deletion, never if the node exists at the end. The deletion can be up to Blur later.
 func (n *node) gone() history.Instant {
 	if n.deleted.Kind == "" {
 		return never
@@ -30,203 +31,243 @@ func (n *node) gone() history.Instant {
 	return n.deleted.At
 }
 
-// goneFor is when it was deleted at the latest.
-func (n *node) goneFor(run history.Event) history.Instant {
+// goneAtLatest returns the latest instant at which the node can have been deleted.
+func (n *node) goneAtLatest(run history.Event) history.Instant {
 	if n.deleted.Kind == "" {
 		return never
 	}
 	return n.deleted.At + run.Blur
 }
 
-// A hold is one grant, from its asking to its end. Events that did not come have no Kind.
+// A hold is one grant, from its request to its end. Events that the history does not contain have no Kind.
 type hold struct {
-	asked, granted, told, releasing, released history.Event
+	asked, granted, notified, releasing, released history.Event
 
-	node   *node           // that it stands on, nil if nobody made it
-	next   history.Event   // the first grant of its path after it, of those with a greater token
-	index  int             // among the grants of its path
-	pauses []pause         // of its contender, in their order
-	cuts   []pause         // network partitions of its contender, in their order
-	dead   bool            // its contender has crashed, and was not told before
-	died   history.Instant // when, if it is dead
-	margin history.Instant // by which it is told before its session times out
-	run    history.Event   // that it is part of
+	node       *node           // the node of the grant, nil if no contender created it
+	next       history.Event   // the first later grant of the path with a greater token
+	index      int             // among the grants of its path
+	pauses     []interval      // of its contender, in order
+	partitions []interval      // of its contender's network, in order
+	crashed    bool            // its contender crashed, and was not notified before
+	crashedAt  history.Instant // if crashed is set
+	margin     history.Instant // between its notification and the timeout of its session
+	run        history.Event   // the Run event of the history
 }
 
-// A pause is a time in which a contender is not scheduled, or its network is partitioned.
-type pause struct{ from, to history.Instant }
+// An interval is a time in which a contender is not scheduled, or its network is partitioned.
+type interval struct{ from, to history.Instant }
 
-// A write is what a contender wrote to a register: between which lines, and how the register took it.
+// A write is a contender's write to a register.
 type write struct {
-	begun int
-	at    history.Instant // when it was begun
-	wrote history.Event
+	started int // line at which it began
+	at      history.Instant
+	wrote   history.Event // the register's answer
 }
 
-// A story is a history with its events put together.
-type story struct {
-	run    history.Event
-	end    history.Event // no Kind if it did not come
-	nodes  []*node       // in the order of their creation
-	holds  []*hold       // in the order of their grants
-	byTry  map[int]*hold
-	writes map[string][]write // by register
-	lines  []history.Event    // of what contenders saw
-	state  []history.Event    // of what was written to the ensemble itself, and what came of it
+// A timeline is a history whose events are grouped into holds, nodes and writes.
+type timeline struct {
+	run       history.Event
+	end       history.Event // no Kind if the history has none
+	nodes     []*node       // in the order of their creation
+	holds     []*hold       // in the order of their grants
+	byAttempt map[int]*hold // those that were granted
+	writes    map[string][]write
+	observed  []history.Event // the events of contenders
+	state     []history.Event // writes to the ensemble itself, their answers, and claims of epochs
 
-	tries   map[int]*hold              // all that were asked for
-	open    map[int]history.Event      // the asking of those that were not answered
-	crashed map[string]history.Instant // contenders, by when
-	byPath  map[string][]*hold         // in the order of their grants
-	below   map[string][]*node         // contenders' nodes by their parent, in the order of their creation
-	byZxid  map[history.ID][]*node     // by that of their creation
-	cleared map[string]int             // see settled
+	attempts   map[int]*hold              // all that were requested
+	open       map[int]history.Event      // the requests that have no answer
+	crashed    map[string]history.Instant // contenders that crashed
+	byPath     map[string][]*hold         // in the order of their grants
+	contenders map[string][]*node         // contender nodes by their parent, in the order of their creation
+	byZxid     map[history.ID][]*node     // by the zxid of their creation
+	cleared    map[string]int             // see settled
 }
 
-// newStory puts the events together. Findings are what does not fit.
-func newStory(events []history.Event) (*story, []Finding) {
-	s := &story{
-		byTry: map[int]*hold{}, writes: map[string][]write{}, tries: map[int]*hold{}, open: map[int]history.Event{},
-		crashed: map[string]history.Instant{}, byPath: map[string][]*hold{}, below: map[string][]*node{}, byZxid: map[history.ID][]*node{},
-		cleared: map[string]int{},
-	}
-	var findings []Finding
-	amiss := func(text string, events ...history.Event) {
-		findings = append(findings, Finding{WellFormed, text, events})
+// newTimeline groups the events of a history. It returns a finding for each event that does not fit the others, and no
+// timeline if the history does not begin with a Run.
+func newTimeline(events []history.Event) (*timeline, []Finding) {
+	b := builder{
+		timeline: &timeline{
+			byAttempt: map[int]*hold{}, writes: map[string][]write{}, attempts: map[int]*hold{}, open: map[int]history.Event{},
+			crashed: map[string]history.Instant{}, byPath: map[string][]*hold{}, contenders: map[string][]*node{},
+			byZxid: map[history.ID][]*node{}, cleared: map[string]int{},
+		},
+		writing: map[int]history.Event{}, pauses: map[string][]interval{}, partitions: map[string][]interval{},
 	}
 	if len(events) == 0 || events[0].Kind != history.Run {
-		amiss("the history does not begin with the run's parameters")
-		return nil, findings
+		b.problem("the history does not begin with the run's parameters")
+		return nil, b.findings
 	}
-	s.run = events[0]
-	tries := s.tries
-	writing := map[int]history.Event{}
-	pauses, partitions := map[string][]pause{}, map[string][]pause{}
-	crashed := s.crashed
-	var ordered []history.Event
+	b.run = events[0]
 	for _, e := range events[1:] {
-		h := tries[e.Attempt]
-		if h == nil && e.Attempt != 0 {
-			h = &hold{}
-			tries[e.Attempt] = h
-			if e.Kind != history.Asked {
-				amiss("an attempt that nobody began", e)
-			}
-		}
-		if e.Contender != "" {
-			s.lines = append(s.lines, e)
-		}
-		once := func(slot *history.Event, after history.Event) {
-			switch {
-			case slot.Kind != "":
-				amiss("told twice", *slot, e)
-			case after.Kind == "":
-				amiss("what must come before is missing", e)
-			case after.Contender != e.Contender || after.Path != e.Path:
-				amiss("one attempt of two contenders, or for two paths", after, e)
-			}
-			*slot = e
-		}
-		switch e.Kind {
-		case history.Run:
-			amiss("a second run", e)
-		case history.Asked:
-			once(&h.asked, e)
-			s.open[e.Attempt] = e
-		case history.Granted:
-			once(&h.granted, h.asked)
-			delete(s.open, e.Attempt)
-			h.index = len(s.byPath[e.Path])
-			s.byPath[e.Path] = append(s.byPath[e.Path], h)
-			s.holds = append(s.holds, h)
-			s.byTry[e.Attempt] = h
-		case history.Told:
-			once(&h.told, h.granted)
-		case history.Releasing:
-			once(&h.releasing, h.granted)
-		case history.Released:
-			once(&h.released, h.releasing)
-		case history.Writing:
-			writing[e.Attempt] = e
-		case history.Wrote:
-			began := e
-			if b, ok := writing[e.Attempt]; ok {
-				began = b
-				delete(writing, e.Attempt)
-			}
-			register := e.Path + " " + e.Register + " " + strconv.FormatBool(e.Fenced)
-			s.writes[register] = append(s.writes[register], write{began.Line, began.At, e})
-			if e.Write != 0 {
-				s.state = append(s.state, e)
-			}
-		case history.Sent, history.Answered, history.Claimed:
-			s.state = append(s.state, e)
-		case history.Paused, history.Woke, history.Crashed:
-			if e.Kind == history.Crashed {
-				crashed[e.Contender] = e.At
-			}
-			pauses[e.Contender] = turnPause(pauses[e.Contender], e)
-			if e.Kind == history.Crashed {
-				partitions[e.Contender] = turnPause(partitions[e.Contender], e)
-			}
-		case history.Partitioned, history.Healed:
-			partitions[e.Contender] = turnPause(partitions[e.Contender], e)
-		case history.Created, history.Deleted:
-			ordered = append(ordered, e)
-		case history.End:
-			s.end = e
-		case history.Failed:
-			delete(s.open, e.Attempt)
-		case history.Ended, history.Note, history.Fault:
-		}
+		b.add(e)
 	}
-	s.live(ordered)
-	for _, h := range s.holds {
-		h.pauses, h.cuts = pauses[h.granted.Contender], partitions[h.granted.Contender]
-		h.died, h.dead = crashed[h.granted.Contender]
-		h.dead = h.dead && h.told.Kind == ""
-		h.node, h.margin, h.run = s.nodeOf(h.granted), s.margin(), s.run
-		h.next = s.successor(h)
-	}
-	return s, findings
+	b.connect()
+	return b.timeline, b.findings
 }
 
-// turnPause begins a pause, or ends the one that was begun.
-func turnPause(pauses []pause, e history.Event) []pause {
+// A builder makes a timeline of events.
+type builder struct {
+	*timeline
+	findings   []Finding
+	writing    map[int]history.Event // writes to registers that have no answer yet, by attempt
+	pauses     map[string][]interval
+	partitions map[string][]interval
+	committed  []history.Event // creations and deletions of nodes
+}
+
+// problem records an event that does not fit the others.
+func (b *builder) problem(text string, events ...history.Event) {
+	b.findings = append(b.findings, Finding{WellFormed, text, events})
+}
+
+// add adds the next event.
+func (b *builder) add(e history.Event) {
+	h := b.attempt(e)
+	if e.Contender != "" {
+		b.observed = append(b.observed, e)
+	}
+	switch e.Kind {
+	case history.Run:
+		b.problem("a second run", e)
+	case history.Wrote:
+		b.addWrite(e)
+	case history.Writing:
+		b.writing[e.Attempt] = e
+	case history.Sent, history.Answered, history.Claimed:
+		b.state = append(b.state, e)
+	case history.Paused, history.Woke:
+		b.pauses[e.Contender] = beginOrEnd(b.pauses[e.Contender], e)
+	case history.Partitioned, history.Healed:
+		b.partitions[e.Contender] = beginOrEnd(b.partitions[e.Contender], e)
+	case history.Crashed:
+		b.crashed[e.Contender] = e.At
+		b.pauses[e.Contender] = beginOrEnd(b.pauses[e.Contender], e)
+		b.partitions[e.Contender] = beginOrEnd(b.partitions[e.Contender], e)
+	case history.Created, history.Deleted:
+		b.committed = append(b.committed, e)
+	case history.End:
+		b.end = e
+	case history.Asked, history.Granted, history.Failed, history.Told, history.Releasing, history.Released:
+		b.addToHold(h, e)
+	case history.Ended, history.Note, history.Fault:
+	}
+}
+
+// attempt returns the hold of an event's attempt, nil if the event concerns none. Every attempt must begin with a request.
+func (b *builder) attempt(e history.Event) *hold {
+	h := b.attempts[e.Attempt]
+	if h == nil && e.Attempt != 0 {
+		h = &hold{}
+		b.attempts[e.Attempt] = h
+		if e.Kind != history.Asked {
+			b.problem("no request began this attempt", e)
+		}
+	}
+	return h
+}
+
+// addToHold adds an event of an attempt to its hold.
+func (b *builder) addToHold(h *hold, e history.Event) {
+	switch e.Kind {
+	case history.Asked:
+		b.set(&h.asked, e, e)
+		b.open[e.Attempt] = e
+	case history.Granted:
+		b.set(&h.granted, h.asked, e)
+		delete(b.open, e.Attempt)
+		h.index = len(b.byPath[e.Path])
+		b.byPath[e.Path] = append(b.byPath[e.Path], h)
+		b.holds = append(b.holds, h)
+		b.byAttempt[e.Attempt] = h
+	case history.Told:
+		b.set(&h.notified, h.granted, e)
+	case history.Releasing:
+		b.set(&h.releasing, h.granted, e)
+	case history.Released:
+		b.set(&h.released, h.releasing, e)
+	case history.Failed:
+		delete(b.open, e.Attempt)
+	default:
+	}
+}
+
+// set fills a field of a hold, which happens once in an attempt, and after another event of the same contender and path.
+func (b *builder) set(field *history.Event, after, e history.Event) {
+	switch {
+	case field.Kind != "":
+		b.problem("recorded twice", *field, e)
+	case after.Kind == "":
+		b.problem("the event that must come before is missing", e)
+	case after.Contender != e.Contender || after.Path != e.Path:
+		b.problem("one attempt has two contenders or two paths", after, e)
+	}
+	*field = e
+}
+
+// addWrite adds the answer of a register.
+func (b *builder) addWrite(e history.Event) {
+	began := e
+	if w, ok := b.writing[e.Attempt]; ok {
+		began = w
+		delete(b.writing, e.Attempt)
+	}
+	register := e.Path + " " + e.Register + " " + strconv.FormatBool(e.Fenced)
+	b.writes[register] = append(b.writes[register], write{began.Line, began.At, e})
+	if e.Write != 0 {
+		b.state = append(b.state, e)
+	}
+}
+
+// connect completes the timeline when all events were added.
+func (b *builder) connect() {
+	b.addNodes(b.committed)
+	for _, h := range b.holds {
+		h.pauses, h.partitions = b.pauses[h.granted.Contender], b.partitions[h.granted.Contender]
+		h.crashedAt, h.crashed = b.crashed[h.granted.Contender]
+		h.crashed = h.crashed && h.notified.Kind == ""
+		h.node, h.margin, h.run = b.nodeOf(h.granted), b.timeline.margin(), b.run
+		h.next = b.successor(h)
+	}
+}
+
+// beginOrEnd appends an interval if the event begins one, and ends the last one otherwise.
+func beginOrEnd(intervals []interval, e history.Event) []interval {
 	if e.Kind == history.Paused || e.Kind == history.Partitioned {
-		return append(pauses, pause{e.At, never})
+		return append(intervals, interval{e.At, never})
 	}
-	if last := len(pauses) - 1; last >= 0 {
-		pauses[last].to = min(pauses[last].to, e.At)
+	if last := len(intervals) - 1; last >= 0 {
+		intervals[last].to = min(intervals[last].to, e.At)
 	}
-	return pauses
+	return intervals
 }
 
-// live has the nodes come and go in the ensemble's order.
-func (s *story) live(ordered []history.Event) {
-	slices.SortStableFunc(ordered, func(a, b history.Event) int { return cmp.Compare(a.Zxid, b.Zxid) })
-	living := map[string]*node{}
-	for _, e := range ordered {
+// addNodes applies creations and deletions in the ensemble's commit order.
+func (t *timeline) addNodes(committed []history.Event) {
+	slices.SortStableFunc(committed, func(a, b history.Event) int { return cmp.Compare(a.Zxid, b.Zxid) })
+	active := map[string]*node{}
+	for _, e := range committed {
 		if e.Kind == history.Created {
 			n := &node{created: e}
-			living[e.Node] = n
-			s.nodes = append(s.nodes, n)
-			s.byZxid[e.Zxid] = append(s.byZxid[e.Zxid], n)
+			active[e.Node] = n
+			t.nodes = append(t.nodes, n)
+			t.byZxid[e.Zxid] = append(t.byZxid[e.Zxid], n)
 			if isContender(e) {
-				s.below[path.Dir(e.Node)] = append(s.below[path.Dir(e.Node)], n)
+				t.contenders[path.Dir(e.Node)] = append(t.contenders[path.Dir(e.Node)], n)
 			}
 			continue
 		}
-		if n := living[e.Node]; n != nil { // else it was there before the run
+		if n := active[e.Node]; n != nil { // otherwise it existed before the run
 			n.deleted = e
-			delete(living, e.Node)
+			delete(active, e.Node)
 		}
 	}
 }
 
-// nodeOf is the node that a grant stands on.
-func (s *story) nodeOf(granted history.Event) *node {
-	for _, n := range s.byZxid[granted.Token] {
+// nodeOf returns the node of a grant, nil if there is none with that czxid, path and session.
+func (t *timeline) nodeOf(granted history.Event) *node {
+	for _, n := range t.byZxid[granted.Token] {
 		c := n.created
 		if isContender(c) && path.Dir(c.Node) == granted.Path &&
 			(granted.Node == "" || granted.Node == c.Node) && (granted.Session == 0 || granted.Session == c.Session) {
@@ -236,9 +277,9 @@ func (s *story) nodeOf(granted history.Event) *node {
 	return nil
 }
 
-// successor is the first grant of the hold's path after it, of those with a greater token.
-func (s *story) successor(h *hold) history.Event {
-	for _, other := range s.byPath[h.granted.Path][h.index+1:] {
+// successor returns the first later grant of the hold's path with a greater token.
+func (t *timeline) successor(h *hold) history.Event {
+	for _, other := range t.byPath[h.granted.Path][h.index+1:] {
 		if g := other.granted; g.Line > h.granted.Line && g.Token > h.granted.Token {
 			return g
 		}
@@ -246,88 +287,60 @@ func (s *story) successor(h *hold) history.Event {
 	return history.Event{}
 }
 
-// asked is the asking that an event answers.
-func (s *story) asked(e history.Event) history.Event {
-	if h := s.tries[e.Attempt]; h != nil {
+// asked returns the request that an event answers.
+func (t *timeline) asked(e history.Event) history.Event {
+	if h := t.attempts[e.Attempt]; h != nil {
 		return h.asked
 	}
 	return history.Event{}
 }
 
-// firstLine is the first line of that instant that tells what a contender saw.
-func (s *story) firstLine(at history.Instant) int {
-	i, _ := slices.BinarySearchFunc(s.lines, at, func(e history.Event, at history.Instant) int { return cmp.Compare(e.At, at) })
-	return s.lines[i].Line
+// firstLine returns the first line of an instant at which a contender recorded something.
+func (t *timeline) firstLine(at history.Instant) int {
+	i, _ := slices.BinarySearchFunc(t.observed, at, func(e history.Event, at history.Instant) int { return cmp.Compare(e.At, at) })
+	return t.observed[i].Line
 }
 
-// margin is by how much a holder is told before its session times out: T/8 where T is four ticks or more, which is what
-// the deadline leaves when the holder's server or the leader is cut off in the worst moment.
-func (s *story) margin() history.Instant {
-	if s.run.Timeout < 4*s.run.Tick {
+// margin returns how long before the timeout of its session a holder must be notified: T/8 where T is at least four ticks.
+// That is what the deadline leaves when the holder's server or the leader is partitioned at the worst moment.
+func (t *timeline) margin() history.Instant {
+	if t.run.Timeout < 4*t.run.Tick {
 		return 0
 	}
-	return s.run.Timeout / 8
+	return t.run.Timeout / 8
 }
 
-// pausedAt is until when the hold's contender was not scheduled, if it was not at that instant, or had woken within grace
-// before it.
+// pausedAt reports whether the hold's contender was paused at an instant, or had woken within grace before it, and returns
+// the end of that pause.
 func (h *hold) pausedAt(at, grace history.Instant) (until history.Instant, paused bool) {
 	p, paused := h.pauseAt(at, grace)
 	return p.to, paused
 }
 
-func (h *hold) pauseAt(at, grace history.Instant) (_ pause, paused bool) {
-	// Pauses are in order: those that begin later are cut off, and of the others only the last can reach that far.
-	n, _ := slices.BinarySearchFunc(h.pauses, at, func(p pause, at history.Instant) int {
+// pauseAt is pausedAt, and returns the whole pause.
+func (h *hold) pauseAt(at, grace history.Instant) (_ interval, paused bool) {
+	// Pauses are in order: skip those that begin later. Of the others, only the last can reach the instant.
+	n, _ := slices.BinarySearchFunc(h.pauses, at, func(p interval, at history.Instant) int {
 		if p.from <= at {
 			return -1
 		}
 		return 1
 	})
 	if n == 0 {
-		return pause{}, false
+		return interval{}, false
 	}
 	p := h.pauses[n-1]
 	return p, p.to == never || at <= p.to+grace
 }
 
-// limit is when the holder must have been told: before its node was gone, by a margin where its session has timed out,
-// and before another was granted the path.
-func (h *hold) limit() history.Instant {
-	limit := never
-	if h.node != nil {
-		limit = h.node.goneFor(h.run)
-		if h.node.deleted.Cause == history.ByTimeout {
-			limit -= h.margin
-		}
-	}
-	if h.next.Kind != "" {
-		limit = min(limit, h.next.At)
-	}
-	return limit
+// grantedAfterDeletion reports whether the grant was recorded when its node was already gone.
+func (h *hold) grantedAfterDeletion() bool {
+	return h.node != nil && h.granted.At > h.node.goneAtLatest(h.run)
 }
 
-// excuse says why the holder need not have been told by its limit: package recipes promises nothing to those whose node
-// was deleted or whose session was ended by hand, to those who were not scheduled then, and to those who were dead.
-func (h *hold) excuse() (why string, until history.Instant) {
-	if h.node != nil && h.node.deleted.Cause == history.ByHand {
-		return "by hand", never
-	}
-	if h.dead && h.died <= h.limit() {
-		return "crashed", never
-	}
-	if until, paused := h.pausedAt(h.limit(), h.run.Grace); paused {
-		return "paused", until
-	}
-	return "", 0
-}
-
-// posthumous says that the grant was told when its node was gone already.
-func (h *hold) posthumous() bool { return h.node != nil && h.granted.At > h.node.goneFor(h.run) }
-
-// isContender says whether a node stands in line. The rule of package recipes is stated here anew: a name ends in
-// "lock-" or "__lock__" and what ZooKeeper appends to the name of a sequential node. One that has no session was put
-// there by the run itself.
+// isContender reports whether a node is a contender. It restates the rule of package recipes independently: a name ends in
+// "lock-" or "__lock__" and the number that ZooKeeper appends to the name of a sequential node. The run itself created a
+// node that has no session.
 func isContender(e history.Event) bool {
 	name := path.Base(e.Node)
 	for _, separator := range []string{"lock-", "__lock__"} {
@@ -342,6 +355,7 @@ func isContender(e history.Event) bool {
 	return false
 }
 
+// cutLast is strings.Cut at the last separator.
 func cutLast(s, separator string) (before, after string, found bool) {
 	i := strings.LastIndex(s, separator)
 	if i < 0 {

@@ -29,28 +29,28 @@ var By = map[Rule]string{
 	Alone:          "running holders that lost the lock to another client",
 }
 
-// Tested counts, for each rule, how often a history put it to the test: see By. A rule that was never tested is not shown by
-// a history without findings.
+// Tested counts how often a history tests each rule: see By. A history without findings is no evidence for a rule that it
+// never tests.
 func Tested(events []history.Event) map[Rule]int {
 	tests := make(map[Rule]int, len(By))
 	for rule := range By {
 		tests[rule] = 0
 	}
-	s, _ := newStory(events)
-	if s == nil {
+	t, _ := newTimeline(events)
+	if t == nil {
 		return tests
 	}
-	tests[OwnNode], tests[Linearizable] = len(s.holds), len(s.holds)
+	tests[OwnNode], tests[Linearizable] = len(t.holds), len(t.holds)
 	granted := map[*node]*hold{}
-	for _, h := range s.holds {
+	for _, h := range t.holds {
 		if h.node != nil {
 			granted[h.node] = h
 		}
-		s.countTests(tests, h)
+		t.countTests(tests, h)
 	}
-	s.countNodeTests(tests, granted)
-	tests[FencedRegister] = len(s.lateWriters())
-	for _, e := range s.state {
+	t.countNodeTests(tests, granted)
+	tests[FencedRegister] = len(t.staleWriters())
+	for _, e := range t.state {
 		switch e.Kind {
 		case history.Wrote:
 			tests[HeldState]++
@@ -64,84 +64,85 @@ func Tested(events []history.Event) map[Rule]int {
 	return tests
 }
 
-// countTests counts what one grant and its end test.
-func (s *story) countTests(tests map[Rule]int, h *hold) {
+// countTests counts the rules that one grant and its end test.
+func (t *timeline) countTests(tests map[Rule]int, h *hold) {
 	if h.index > 0 {
 		tests[RisingTokens]++
 	}
-	if h.node != nil && s.joinedBehind(h.node, h.granted.Path) {
+	if h.node != nil && t.joinedBehind(h.node, h.granted.Path) {
 		tests[FirstInLine]++
 	}
-	disturbed := func(p pause) bool { return p.from < h.granted.At && p.to > h.asked.At }
-	if h.granted.Deadline != 0 && (slices.ContainsFunc(h.cuts, disturbed) || slices.ContainsFunc(h.pauses, disturbed)) {
+	disturbed := func(p interval) bool { return p.from < h.granted.At && p.to > h.asked.At }
+	if h.granted.Deadline != 0 && (slices.ContainsFunc(h.partitions, disturbed) || slices.ContainsFunc(h.pauses, disturbed)) {
 		tests[FreshGrant]++
 	}
 	if h.lostNode(history.ByTimeout) || h.lostNode(history.ByHand) {
 		tests[ToldAtAll]++
 	}
-	switch toAnother := s.lostToAnother(h); {
+	switch toAnother := t.lostToAnother(h); {
 	case toAnother:
 		tests[BareRegister]++
 		tests[Alone]++
 		tests[ToldFirst]++
-	case h.lostNode(history.ByTimeout) && !h.unscheduled(s, h.node.gone()):
+	case h.lostNode(history.ByTimeout) && !h.unscheduled(t, h.node.gone()):
 		tests[ToldFirst]++
 	}
 }
 
-// lostNode reports whether a living holder lost its node for a cause before it gave the lock up.
+// lostNode reports whether a holder that had not crashed lost its node for a cause before it released the lock.
 func (h *hold) lostNode(cause history.Cause) bool {
-	if h.node == nil || h.node.deleted.Cause != cause || h.dead && h.died <= h.node.gone() {
+	if h.node == nil || h.node.deleted.Cause != cause || h.crashed && h.crashedAt <= h.node.gone() {
 		return false
 	}
-	return !h.gaveUp() || h.when() > h.node.gone()
+	return !h.endedByHolder() || h.believedUntil() > h.node.gone()
 }
 
-// lostToAnother reports whether a running holder lost its lock, not to an operator, and another client was granted it next.
-func (s *story) lostToAnother(h *hold) bool {
-	next, _ := s.following(h)
-	if next.Kind == "" || s.acquiredAgain(h, next) || h.gaveUp() && h.when() <= next.At || h.dead && h.died <= next.At {
+// lostToAnother reports whether a running holder lost its lock, other than to an operator, and another client was granted it
+// next.
+func (t *timeline) lostToAnother(h *hold) bool {
+	next, _ := t.following(h)
+	if next.Kind == "" || t.acquiredAgain(h, next) || h.endedByHolder() && h.believedUntil() <= next.At || h.crashed && h.crashedAt <= next.At {
 		return false
 	}
 	if h.node != nil && (h.node.deleted.Cause == history.ByHand || h.node.deleted.Cause == history.ByRequest) {
 		return false // its own client deleted it, after its deadline
 	}
-	return !h.unscheduled(s, next.At)
+	return !h.unscheduled(t, next.At)
 }
 
-// acquiredAgain reports whether the next grant is to the holder's own contender, which asked when it had lost the lock.
-func (s *story) acquiredAgain(h *hold, next history.Event) bool {
-	return next.Contender == h.granted.Contender && s.asked(next).At >= h.when()
+// acquiredAgain reports whether the next grant is the holder's own contender's, which requested it after it had lost the lock.
+func (t *timeline) acquiredAgain(h *hold, next history.Event) bool {
+	return next.Contender == h.granted.Contender && t.asked(next).At >= h.believedUntil()
 }
 
-// joinedBehind reports whether an earlier node of the path was there when a node was created.
-func (s *story) joinedBehind(n *node, path string) bool {
-	for _, earlier := range slices.Backward(s.below[path][:s.position(n, path)]) {
+// joinedBehind reports whether an earlier node of the path existed when a node was created.
+func (t *timeline) joinedBehind(n *node, path string) bool {
+	for _, earlier := range slices.Backward(t.contenders[path][:t.position(n, path)]) {
 		if earlier.deleted.Kind == "" || earlier.deleted.Zxid > n.created.Zxid {
 			return true
 		}
-		if n.created.At-earlier.created.At > s.run.Timeout {
-			return false // one that waits for longer than that is counted for those directly behind it
+		if n.created.At-earlier.created.At > t.run.Timeout {
+			return false // one that waits longer is counted for the nodes directly behind it
 		}
 	}
 	return false
 }
 
-// position is how many nodes of a path were created before one of them.
-func (s *story) position(n *node, path string) int {
-	i, _ := slices.BinarySearchFunc(s.below[path], n, func(a, b *node) int { return cmp.Compare(a.created.Zxid, b.created.Zxid) })
+// position returns how many nodes of a path were created before n.
+func (t *timeline) position(n *node, path string) int {
+	i, _ := slices.BinarySearchFunc(t.contenders[path], n, func(a, b *node) int { return cmp.Compare(a.created.Zxid, b.created.Zxid) })
 	return i
 }
 
-// countNodeTests counts what nodes test on which no grant stands, or no release.
-func (s *story) countNodeTests(tests map[Rule]int, granted map[*node]*hold) {
-	of := map[history.ID]string{} // contenders by their sessions, as far as grants tell
-	for _, h := range s.holds {
+// countNodeTests counts the rules that nodes test which were not granted or not released.
+func (t *timeline) countNodeTests(tests map[Rule]int, granted map[*node]*hold) {
+	of := map[history.ID]string{} // contenders by their sessions, as far as grants state them
+	for _, h := range t.holds {
 		if h.granted.Session != 0 {
 			of[h.granted.Session] = h.granted.Contender
 		}
 	}
-	for _, n := range s.nodes {
+	for _, n := range t.nodes {
 		if !isContender(n.created) {
 			continue
 		}
@@ -149,11 +150,11 @@ func (s *story) countNodeTests(tests map[Rule]int, granted map[*node]*hold) {
 			tests[OwnDelete]++
 		}
 		h := granted[n]
-		if h == nil || !h.gaveUp() {
+		if h == nil || !h.endedByHolder() {
 			tests[NothingLeft]++
 		}
 		contender, known := of[n.created.Session]
-		died, dead := s.crashed[contender]
+		died, dead := t.crashed[contender]
 		if h == nil && known && n.deleted.Cause != "" && n.deleted.Cause != history.ByRequest && (!dead || died > n.deleted.At) {
 			tests[LivingNode]++
 		}

@@ -48,20 +48,20 @@ func TestPartitionedHolderCountsIfItLosesTheLock(t *testing.T) {
 	for _, c := range []struct {
 		name, lines string
 		counted     int
-		before      int // another was granted it
+		before      int // counted in ToldBeforeGrant
 	}{
-		{"loses it", "1.5s partitioned A\n4s told A deadline\n7s healed A", 1, 1},
-		{"loses it to a partition that never heals", "1.5s partitioned A\n4s told A deadline", 1, 1},
-		{"is not partitioned", "4s told A deadline", 0, 1},
-		{"is partitioned before", "500ms partitioned A\n900ms healed A\n4s told A deadline", 0, 1},
-		{"is partitioned after", "4s told A deadline\n4.5s partitioned A\n7s healed A", 0, 1},
-		{"rides it out", "1.5s partitioned A\n2s healed A\n4s releasing A\n4s told A released", 0, 0},
+		{"loses it", "1.5s partitioned A\n4s notified A deadline\n7s healed A", 1, 1},
+		{"loses it to a partition that never heals", "1.5s partitioned A\n4s notified A deadline", 1, 1},
+		{"is not partitioned", "4s notified A deadline", 0, 1},
+		{"is partitioned before", "500ms partitioned A\n900ms healed A\n4s notified A deadline", 0, 1},
+		{"is partitioned after", "4s notified A deadline\n4.5s partitioned A\n7s healed A", 0, 1},
+		{"rides it out", "1.5s partitioned A\n2s healed A\n4s releasing A\n4s notified A released", 0, 0},
 		{"is killed meanwhile", "1.5s partitioned A\n2s crashed A", 0, 0},
-		{"another is", "1.5s partitioned C\n4s told A deadline", 0, 1},
-		{"acquires it again itself", "1.5s partitioned A\n4s told A deadline\n4s asked a\n5s granted a\n5.5s releasing a\n5.5s told a released", 0, 0},
+		{"another is", "1.5s partitioned C\n4s notified A deadline", 0, 1},
+		{"acquires it again itself", "1.5s partitioned A\n4s notified A deadline\n4s asked a\n5s granted a\n5.5s releasing a\n5.5s notified a released", 0, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			events := tell(t, fmt.Sprintf("0s run\n0s asked A\n1s granted A\n1s asked B\n%s\n6s granted B\n9s releasing B\n9s told B released\n10s end", c.lines))
+			events := parse(t, fmt.Sprintf("0s run\n0s asked A\n1s granted A\n1s asked B\n%s\n6s granted B\n9s releasing B\n9s notified B released\n10s end", c.lines))
 			require.Equal(t, c.counted, check.Measure(events).Partitioned)
 			require.Equal(t, c.before, check.Measure(events).ToldBeforeGrant.Of)
 		})

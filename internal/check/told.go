@@ -8,56 +8,97 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
-// told checks when holders were told.
-func told(s *story) []Finding {
+// notifications checks when holders were notified.
+func notifications(t *timeline) []Finding {
 	var findings []Finding
-	for _, h := range s.holds {
-		if f, broken := h.toldFirst(s.grace()); broken {
+	for _, h := range t.holds {
+		if f, broken := h.checkToldFirst(t.grace()); broken {
 			findings = append(findings, f)
 		}
-		if f, broken := h.toldAtAll(s); broken {
+		if f, broken := h.checkToldAtAll(t); broken {
 			findings = append(findings, f)
 		}
 	}
 	return findings
 }
 
-// grace is how long a contender that wakes up, or is told by its own clock, may take to find out: the recipes look at the
+// grace returns how long a contender that wakes, or whose own clock notifies it, may take to notice: the recipes check the
 // clock every T/24.
-func (s *story) grace() history.Instant { return s.run.Timeout/24 + s.run.Grace }
+func (t *timeline) grace() history.Instant { return t.run.Timeout/24 + t.run.Grace }
 
-// when is the instant at which the holder was told. One that gives up needs nobody to tell it, and one that is dead believes
-// nothing any more.
-func (h *hold) when() history.Instant {
-	if h.dead && h.releasing.Kind != "" {
-		return min(h.died, h.releasing.At)
+// believedUntil returns the instant until which the holder believed that it held the lock: that of its notification, of its
+// own release, or of its crash.
+func (h *hold) believedUntil() history.Instant {
+	if h.crashed && h.releasing.Kind != "" {
+		return min(h.crashedAt, h.releasing.At)
 	}
-	if h.dead {
-		return h.died
+	if h.crashed {
+		return h.crashedAt
 	}
-	if h.told.Kind == "" {
+	if h.notified.Kind == "" {
 		return never
 	}
-	if h.gaveUp() {
-		return min(h.told.At, h.releasing.At)
+	if h.endedByHolder() {
+		return min(h.notified.At, h.releasing.At)
 	}
-	return h.told.At
+	return h.notified.At
 }
 
-// gaveUp says that the holder ended the grant itself.
-func (h *hold) gaveUp() bool {
-	return h.releasing.Kind != "" && (h.told.Cause == history.GivenUp || h.told.Cause == history.ClientShut)
+// endedByHolder reports whether the holder ended the grant itself.
+func (h *hold) endedByHolder() bool {
+	return h.releasing.Kind != "" && (h.notified.Cause == history.GivenUp || h.notified.Cause == history.ClientShut)
 }
 
-func (h *hold) toldFirst(grace history.Instant) (Finding, bool) {
+// limit returns the instant by which the holder must have been notified: before its node is gone, by the margin if its
+// session times out, and before the next grant of the path.
+func (h *hold) limit() history.Instant {
+	limit := never
+	if h.node != nil {
+		limit = h.node.goneAtLatest(h.run)
+		if h.node.deleted.Cause == history.ByTimeout {
+			limit -= h.margin
+		}
+	}
+	if h.next.Kind != "" {
+		limit = min(limit, h.next.At)
+	}
+	return limit
+}
+
+// An excuse is a reason for which package recipes does not promise a notification by the limit.
+type excuse string
+
+const (
+	notExcused      excuse = ""
+	excusedDeletion excuse = "an operator deleted the node or ended the session"
+	excusedCrash    excuse = "the contender had crashed"
+	excusedPause    excuse = "the contender was paused"
+)
+
+// excuse returns the reason for which the holder need not have been notified by its limit, and until when it is excused.
+func (h *hold) excuse() (why excuse, until history.Instant) {
+	if h.node != nil && h.node.deleted.Cause == history.ByHand {
+		return excusedDeletion, never
+	}
+	if h.crashed && h.crashedAt <= h.limit() {
+		return excusedCrash, never
+	}
+	if until, paused := h.pausedAt(h.limit(), h.run.Grace); paused {
+		return excusedPause, until
+	}
+	return notExcused, 0
+}
+
+// checkToldFirst checks ToldFirst, within grace where a pause excuses the holder.
+func (h *hold) checkToldFirst(grace history.Instant) (Finding, bool) {
 	limit := h.limit()
 	why, until := h.excuse()
-	if h.when() <= limit || why == "by hand" {
+	if h.believedUntil() <= limit || why == excusedDeletion {
 		return Finding{}, false
 	}
 	events := []history.Event{h.granted}
-	if h.told.Kind != "" {
-		events = append(events, h.told)
+	if h.notified.Kind != "" {
+		events = append(events, h.notified)
 	}
 	if h.node != nil && h.node.deleted.Kind != "" {
 		events = append(events, h.node.deleted)
@@ -65,39 +106,40 @@ func (h *hold) toldFirst(grace history.Instant) (Finding, bool) {
 	if h.next.Kind != "" {
 		events = append(events, h.next)
 	}
-	if why != "paused" {
-		return Finding{ToldFirst, fmt.Sprintf("told at %v, where %v was the limit", h.when(), limit), events}, h.told.Kind != "" || h.dead
+	if why != excusedPause {
+		text := fmt.Sprintf("believed until %v that it held the lock; the limit was %v", h.believedUntil(), limit)
+		return Finding{ToldFirst, text, events}, h.notified.Kind != "" || h.crashed
 	}
-	if late := max(h.granted.At, until) + grace; until != never && h.when() > late {
-		return Finding{ToldFirst, fmt.Sprintf("not told by %v, after the pause that excuses it until %v", late, until), events}, true
+	if latest := max(h.granted.At, until) + grace; until != never && h.believedUntil() > latest {
+		return Finding{ToldFirst, fmt.Sprintf("not notified by %v; the pause excuses it until %v", latest, until), events}, true
 	}
 	return Finding{}, false
 }
 
-// toldAtAll is about all, those whose node was deleted by hand as well.
-func (h *hold) toldAtAll(s *story) (Finding, bool) {
+// checkToldAtAll checks ToldAtAll, which also applies to holders whose node an operator deleted.
+func (h *hold) checkToldAtAll(t *timeline) (Finding, bool) {
 	if h.node == nil {
 		return Finding{}, false
 	}
 	if h.node.deleted.Kind == "" {
-		return Finding{ToldAtAll, "neither told nor its node gone at the end", []history.Event{h.granted}},
-			h.told.Kind == "" && !h.dead && s.end.Kind != ""
+		return Finding{ToldAtAll, "neither notified nor its node deleted at the end", []history.Event{h.granted}},
+			h.notified.Kind == "" && !h.crashed && t.end.Kind != ""
 	}
 	since := max(h.granted.At, h.node.gone())
-	limit := since + s.run.Timeout*3/4 + s.grace()
-	if until, paused := h.pausedAt(min(h.when(), limit), 0); paused && until != never {
-		limit = max(limit, until+s.grace())
+	limit := since + t.run.Timeout*3/4 + t.grace()
+	if until, paused := h.pausedAt(min(h.believedUntil(), limit), 0); paused && until != never {
+		limit = max(limit, until+t.grace())
 	}
 	return Finding{
-		ToldAtAll, fmt.Sprintf("not told by %v that its node is gone", limit),
+		ToldAtAll, fmt.Sprintf("not notified by %v that its node is gone", limit),
 		[]history.Event{h.granted, h.node.deleted},
-	}, h.when() > limit && s.last() > limit
+	}, h.believedUntil() > limit && t.endedAt() > limit
 }
 
-// last is until when the history was told.
-func (s *story) last() history.Instant {
-	if s.end.Kind == "" {
+// endedAt returns the instant of the history's End, 0 if it has none.
+func (t *timeline) endedAt() history.Instant {
+	if t.end.Kind == "" {
 		return 0
 	}
-	return s.end.At
+	return t.end.At
 }
