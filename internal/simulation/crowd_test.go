@@ -14,20 +14,20 @@ import (
 // crowded is more nodes than one heartbeat checks.
 const crowded = 200
 
-// A session has 200 nodes, and things go wrong at instants that lie differently to its heartbeats.
-func TestAtNoInstantDoesAFaultBreakAPromiseOfASessionOfManyNodes(t *testing.T) {
-	if replays() {
-		t.Skip("one plan was asked for")
+// A session has 200 nodes, and a fault happens at each of many instants between its heartbeats.
+func TestFaultAtNoInstantBreaksPromiseOfLargeSession(t *testing.T) {
+	if replaying() {
+		t.Skip("the flags select one plan")
 	}
-	for _, cut := range []string{
+	for _, fault := range []string{
 		"c0 cut", "c0 hold both", "c0 hold to-client", "c0 pause", "zk cut-from-leader 1", "zk stop 1", "zk depose", "c0 expire",
 	} {
-		t.Run(cut, func(t *testing.T) {
+		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
-			for i := 0; i < instants && !enough(); i += ifRace(97, 24) {
-				tried.instants.Add(1)
-				p := crowdPlan(sweepTimeout*time.Duration(i)/instants, holder{at: 1, cut: cut})
-				judged(t, fmt.Sprintf("%s, instant %d", t.Name(), i), againOf(p), p.Run)
+			for i := 0; i < instants && !enoughFailures(); i += ifRace(97, 24) {
+				runs.instants.Add(1)
+				p := crowdPlan(sweepTimeout*time.Duration(i)/instants, holder{at: 1, faults: fault})
+				runAndCheck(t, fmt.Sprintf("%s, instant %d", t.Name(), i), repeatFlags(p), p.Run)
 			}
 		})
 	}
@@ -39,33 +39,34 @@ func crowdPlan(instant time.Duration, h holder) Plan {
 	return p
 }
 
-// An operator deletes nodes of a session that has 200. The claims whose nodes they were are notified immediately, as the
-// other nodes are watched; no other claim is lost.
-func TestAtNoInstantDoDeletedNodesOfASessionOfManyEndTheirClaimsLateOrOthers(t *testing.T) {
-	if replays() {
-		t.Skip("one plan was asked for")
+// An operator deletes nodes of a session that has 200. The holders of these nodes are notified immediately, because the nodes
+// are watched. No other claim is lost.
+func TestDeletionAtNoInstantIsNotifiedLateOrEndsOtherClaims(t *testing.T) {
+	if replaying() {
+		t.Skip("the flags select one plan")
 	}
 	for _, n := range []int{1, 2, 7, 150} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			t.Parallel()
-			for i := 0; i < instants && !enough(); i += ifRace(97, 12) {
-				tried.instants.Add(1)
-				p := crowdPlan(sweepTimeout*time.Duration(i)/instants, holder{at: 1, cut: fmt.Sprintf("c0 delete-crowd %d", n)})
+			for i := 0; i < instants && !enoughFailures(); i += ifRace(97, 12) {
+				runs.instants.Add(1)
+				p := crowdPlan(sweepTimeout*time.Duration(i)/instants, holder{at: 1, faults: fmt.Sprintf("c0 delete-crowd %d", n)})
 				again := fmt.Sprintf("-run %q", t.Name())
-				judged(t, fmt.Sprintf("%s, instant %d", t.Name(), i), again, func() ([]history.Event, error) {
+				runAndCheck(t, fmt.Sprintf("%s, instant %d", t.Name(), i), again, func() ([]history.Event, error) {
 					events, err := p.Run()
-					return events, errors.Join(err, deletedAlone(events, n, sweepTimeout/6))
+					return events, errors.Join(err, checkDeletions(events, n, sweepTimeout/6))
 				})
 			}
 		})
 	}
 }
 
-// deletedAlone returns what is wrong with a run in which n nodes were deleted by an operator and nothing else happened.
-func deletedAlone(events []history.Event, n int, within time.Duration) error {
+// checkDeletions returns an error unless each of n deletions by an operator ended its own claim in time, and no other claim
+// was lost.
+func checkDeletions(events []history.Event, n int, within time.Duration) error {
 	nodes := map[int]string{} // of grants, by attempt
 	gone := map[string]history.Instant{}
-	told := 0
+	notified := 0
 	var errs []error
 	for _, e := range events {
 		switch {
@@ -74,16 +75,16 @@ func deletedAlone(events []history.Event, n int, within time.Duration) error {
 		case e.Kind == history.Deleted && e.Cause == history.ByHand:
 			gone[e.Node] = e.At
 		case e.Kind == history.Told && e.Cause == history.Removed:
-			told++
-			if late := time.Duration(e.At - gone[nodes[e.Attempt]]); late > within {
-				errs = append(errs, fmt.Errorf("%v: notified %v after its node was deleted", e, late))
+			notified++
+			if delay := time.Duration(e.At - gone[nodes[e.Attempt]]); delay > within {
+				errs = append(errs, fmt.Errorf("%v: notified %v after its node was deleted", e, delay))
 			}
 		case e.Kind == history.Told && e.Cause != history.GivenUp:
-			errs = append(errs, fmt.Errorf("%v: its node was not deleted, and it was lost", e))
+			errs = append(errs, fmt.Errorf("%v: lost, although its node was not deleted", e))
 		}
 	}
-	if len(gone) != n || told != n {
-		errs = append(errs, fmt.Errorf("%d nodes were deleted and %d claims notified, want %d", len(gone), told, n))
+	if len(gone) != n || notified != n {
+		errs = append(errs, fmt.Errorf("%d nodes were deleted and %d claims notified, want %d", len(gone), notified, n))
 	}
 	return errors.Join(errs...)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
-// processFaults are what can be done to one process, by name.
+// processFaults contains the faults of one process, by name.
 var processFaults = map[string]func(p *Process, arg string) error{
 	"pause":      func(p *Process, _ string) error { p.pause(); return nil },
 	"wake":       func(p *Process, _ string) error { p.wake(); return nil },
@@ -21,8 +21,8 @@ var processFaults = map[string]func(p *Process, arg string) error{
 	"cut":        func(p *Process, _ string) error { p.link.Cut(); return nil },
 	"refuse":     func(p *Process, _ string) error { p.link.Refuse(true); return nil },
 	"accept":     func(p *Process, _ string) error { p.link.Refuse(false); return nil },
-	"hold":       func(p *Process, d string) error { return p.holdBy(d) },
-	"release":    func(p *Process, _ string) error { p.release(); return nil },
+	"hold":       func(p *Process, d string) error { return p.silenceBy(d) },
+	"release":    func(p *Process, _ string) error { p.endSilence(); return nil },
 	"delay":      (*Process).delayBy,
 	"cut-before": func(p *Process, n string) error { return p.cutAt(n, p.link.CutBefore) },
 	"cut-after":  func(p *Process, n string) error { return p.cutAt(n, p.link.CutAfter) },
@@ -32,49 +32,49 @@ var processFaults = map[string]func(p *Process, arg string) error{
 	"delete-crowd": (*Process).deleteCrowd,
 }
 
-// harm does something to a process that is named in a text. Nothing can be done to one that has crashed.
-func (p *Process) harm(what string) error {
-	verb, arg, _ := strings.Cut(what, " ")
+// inject injects a fault, in the text form of a plan, into the process. It does nothing to a crashed process.
+func (p *Process) inject(text string) error {
+	verb, arg, _ := strings.Cut(text, " ")
 	f, known := processFaults[verb]
 	if !known {
-		return fmt.Errorf("simulation: unknown fault %q of a process", what)
+		return fmt.Errorf("inject %q: unknown fault of a process", text)
 	}
 	if p.crashed() {
 		return nil
 	}
-	p.world.fault("%s %s", p.name, what)
+	p.world.fault("%s %s", p.name, text)
 	return f(p, arg)
 }
 
-func (p *Process) holdBy(direction string) error {
+func (p *Process) silenceBy(direction string) error {
 	for _, d := range []zktest.Direction{zktest.ToServer, zktest.ToClient, zktest.Both} {
 		if d.String() == direction {
-			p.hold(d)
+			p.silence(d)
 			return nil
 		}
 	}
-	return fmt.Errorf("simulation: unknown direction %q", direction)
+	return fmt.Errorf("hold %s: unknown direction", direction)
 }
 
 func (p *Process) delayBy(text string) error {
 	d, err := time.ParseDuration(text)
 	if err != nil {
-		return fmt.Errorf("simulation: %w", err)
+		return fmt.Errorf("delay: %w", err)
 	}
-	p.link.Delay(p.distance + d)
+	p.link.Delay(p.latency + d)
 	return nil
 }
 
 func (p *Process) cutAt(n string, cut func(int) *zktest.Trap) error {
 	frame, err := strconv.Atoi(n)
 	if err != nil || frame < 1 {
-		return fmt.Errorf("simulation: frame %q is not 1 or more", n)
+		return fmt.Errorf("cut at frame %q: want a number, 1 or more", n)
 	}
 	cut(frame)
 	return nil
 }
 
-// deleteNode deletes a node of the process's, by hand.
+// deleteNode has an operator delete the process's node below a path.
 func (p *Process) deleteNode(path string) error {
 	node, found := p.nodeOf(path)
 	if !found {
@@ -83,31 +83,31 @@ func (p *Process) deleteNode(path string) error {
 	return p.world.ensemble.Delete(node)
 }
 
-// harm does something to the ensemble that is named in a text.
-func (w *World) harm(what string) error {
-	w.fault("%s", what)
-	verb, arg, _ := strings.Cut(what, " ")
+// inject injects a fault, in the text form of a plan, into the ensemble.
+func (w *World) inject(text string) error {
+	w.fault("%s", text)
+	verb, arg, _ := strings.Cut(text, " ")
 	switch verb {
 	case "delete-line":
-		return w.deleteLine(arg)
+		return w.deleteQueue(arg)
 	case "supersede":
 		return w.supersede(arg)
 	case "forget":
 		return w.forget(arg)
 	}
-	return w.ensemble.Apply(what)
+	return w.ensemble.Apply(text)
 }
 
-// deleteLine deletes a line's parent with all that is below it, by hand.
-func (w *World) deleteLine(path string) error {
+// deleteQueue has an operator delete a queue's parent with everything below it.
+func (w *World) deleteQueue(path string) error {
 	names, err := w.ensemble.Children(path)
 	if err != nil {
-		return nil // there is none
+		return nil // it does not exist
 	}
 	for _, name := range names {
 		err = errors.Join(err, w.ensemble.Delete(path+"/"+name))
 	}
-	// Somebody may have joined meanwhile.
+	// It is refused if a contender joined meanwhile.
 	_ = w.ensemble.Delete(path)
 	return err
 }

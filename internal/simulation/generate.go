@@ -11,39 +11,39 @@ import (
 	"time"
 )
 
-// NewPlan draws a plan. One seed always gives the same.
+// NewPlan draws a plan. The same seed always returns the same plan.
 func NewPlan(seed uint64) Plan {
-	g := &generator{Rand: rand.New(rand.NewPCG(seed, 0)), planted: map[string]bool{}} //nolint:gosec // to be repeated, not to be kept secret
+	g := &generator{Rand: rand.New(rand.NewPCG(seed, 0)), planted: map[string]bool{}} //nolint:gosec // it must be repeatable, not secret
 	timeout := pick(g, 4*time.Second, 4*time.Second, 6*time.Second, 10*time.Second)
 	g.plan = Plan{
 		Options: Options{
 			Servers: pick(g, 1, 3, 3),
 			Timeout: timeout,
-			Tick:    pick(g, timeout/4, timeout/4, timeout/8), // four ticks is what the promises ask for
+			Tick:    pick(g, timeout/4, timeout/4, timeout/8), // the promises require four ticks
 			Sync:    pick(g, 5, 5, 10),
 			Reap:    pick(g, time.Minute, 2*time.Second),
 			Paths:   pick(g, []string{"/a"}, []string{"/a"}, []string{"/a", "/b/c"}),
 		},
-		Processes: 2 + g.IntN(4),
-		Length:    g.between(20*time.Second, 50*time.Second),
-		Near:      map[int]int{},
+		Processes:  2 + g.IntN(4),
+		Length:     g.between(20*time.Second, 50*time.Second),
+		OnlyServer: map[int]int{},
 	}
 	for i := range g.plan.Processes {
 		if g.plan.Servers > 1 && g.IntN(3) == 0 {
-			g.plan.Near[i] = g.IntN(g.plan.Servers)
+			g.plan.OnlyServer[i] = g.IntN(g.plan.Servers)
 		}
 		for worker := range pick(g, 1, 1, 1, 2) {
-			g.employ(fmt.Sprintf("c%d.%d", i, worker))
+			g.worker(fmt.Sprintf("c%d.%d", i, worker))
 		}
 	}
-	// Most runs have some faults; the more there are, the less is ever held.
+	// The more faults a run has, the less is ever held.
 	for range pick(g, 3, 6, 6, 12, 24) {
-		g.harm()
+		g.fault()
 	}
-	g.Rand = rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // what came before is as it is without what follows
-	g.reign()
+	g.Rand = rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // so that the earlier draws do not depend on the later ones
+	g.epochs()
 	g.Rand = rand.New(rand.NewPCG(seed, 2)) //nolint:gosec // likewise
-	g.time()
+	g.timing()
 	if g.IntN(64) == 0 {
 		g.crowd()
 	}
@@ -59,27 +59,28 @@ type generator struct {
 
 func pick[T any](g *generator, of ...T) T { return of[g.IntN(len(of))] }
 
-// between is a time in whole milliseconds, so that plans are short.
+// between returns a time in whole milliseconds, which keeps the text of plans short.
 func (g *generator) between(from, to time.Duration) time.Duration {
 	return (from + time.Duration(g.Int64N(int64(to-from)+1))).Round(time.Millisecond)
 }
 
-func (g *generator) add(at time.Duration, who, format string, args ...any) {
-	g.plan.add(at, who, format, args...)
+func (g *generator) add(at time.Duration, target, format string, args ...any) {
+	g.plan.add(at, target, format, args...)
 }
 
-// time draws what is timed: no promise may depend on how heartbeats, ticks and round trips lie to each other. Heartbeats
-// may not be so rare that a claim whose node was deleted is not told in 3T/4, where one that is younger than a period is
-// checked in the period after.
-func (g *generator) time() {
+// timing draws the periods: no promise may depend on the relation of heartbeats, ticks and round trips. The heartbeat period
+// is bounded, because a claim whose node was deleted must be notified within 3T/4, and a claim younger than a period is
+// checked only in the period after.
+func (g *generator) timing() {
 	t := g.plan.Timeout
-	g.plan.Beat = pick(g, 0, 0, t/12, g.between(t/12, t/4), t/4, t*3/10).Round(time.Millisecond)
-	// Of fewer than four ticks no notification in time is promised, but everything else is.
+	g.plan.Heartbeat = pick(g, 0, 0, t/12, g.between(t/12, t/4), t/4, t*3/10).Round(time.Millisecond)
+	// With fewer than four ticks, everything but a notification in time is promised.
 	g.plan.Tick = pick(g, g.plan.Tick, g.plan.Tick, g.plan.Tick, t/2, t/5, t/16, g.between(t/16, t/4)).Round(time.Millisecond)
-	g.plan.Away = pick(g, 0, 0, time.Millisecond/4, g.between(time.Millisecond, t/64), g.between(t/64, t/32))
+	g.plan.Latency = pick(g, 0, 0, time.Millisecond/4, g.between(time.Millisecond, t/64), g.between(t/64, t/32))
 }
 
-// crowd gives c0 more nodes than one heartbeat checks, and sometimes has an operator delete some of them at the same instant.
+// crowd gives c0 more nodes than one heartbeat checks. In half of the plans, an operator deletes some of them at the same
+// instant.
 func (g *generator) crowd() {
 	g.plan.Crowd = 200
 	if g.IntN(2) == 0 {
@@ -87,36 +88,35 @@ func (g *generator) crowd() {
 	}
 }
 
-// employ has a worker ask for something now and then. What it holds, it holds for a moment as a rule, and sometimes for
-// longer than a session lasts.
-func (g *generator) employ(who string) {
+// worker adds the operations of one worker. Most hold for a moment, and some for longer than a session timeout.
+func (g *generator) worker(name string) {
 	t := g.plan.Timeout
-	eager := pick(g, t/8, t/2, t)
-	for at := g.between(0, t/2); at < g.plan.Length; at += g.between(t/64, eager) {
+	pause := pick(g, t/8, t/2, t)
+	for at := g.between(0, t/2); at < g.plan.Length; at += g.between(t/64, pause) {
 		path := pick(g, g.plan.Paths...)
 		hold := pick(g, g.between(0, t/16), g.between(t/8, t), g.between(t/2, 3*t))
 		wait := pick(g, 0, g.between(t/16, t/2), g.between(t/2, 3*t))
 		switch g.IntN(10) {
 		case 0, 1, 2, 3:
-			g.add(at, who, "lock %s %v %v", path, hold, wait)
+			g.add(at, name, "lock %s %v %v", path, hold, wait)
 		case 4:
-			g.add(at, who, "busy %s %v %v", path, max(hold, t/4), wait)
+			g.add(at, name, "busy %s %v %v", path, max(hold, t/4), wait)
 		case 5, 6:
-			g.add(at, who, "try %s %v %v", path, hold, max(wait, t/2))
+			g.add(at, name, "try %s %v %v", path, hold, max(wait, t/2))
 		case 7, 8:
-			g.add(at, who, "campaign %s %v %v", path, hold, wait)
+			g.add(at, name, "campaign %s %v %v", path, hold, wait)
 		default:
-			g.add(at, who, "run %s %v %v", path, max(hold, t/8), g.between(t/2, 4*t))
+			g.add(at, name, "run %s %v %v", path, max(hold, t/8), g.between(t/2, 4*t))
 		}
 		at += hold
 	}
 }
 
-// reign has some of those who campaign claim epochs, and sometimes somebody meddle with them.
-func (g *generator) reign() {
+// epochs turns some campaigns into ones that claim epochs, and in some plans has an operator write or delete epochs.
+func (g *generator) epochs() {
 	for i, s := range g.plan.Steps {
-		if what, campaigns := strings.CutPrefix(s.What, "campaign "); campaigns && g.IntN(3) > 0 {
-			g.plan.Steps[i].What = "reign " + what
+		if args, campaigns := strings.CutPrefix(s.Action, "campaign "); campaigns && g.IntN(3) > 0 {
+			g.plan.Steps[i].Action = "reign " + args
 		}
 	}
 	if g.IntN(4) > 0 {
@@ -127,8 +127,8 @@ func (g *generator) reign() {
 	}
 }
 
-// harm adds something that goes wrong, and as a rule when that ends.
-func (g *generator) harm() {
+// fault adds a fault, and its end if it has one.
+func (g *generator) fault() {
 	t := g.plan.Timeout
 	at := g.between(t/8, g.plan.Length)
 	until := at + pick(g, g.between(0, t/4), g.between(t/4, t), g.between(t/2, 3*t))
@@ -162,17 +162,17 @@ func (g *generator) harm() {
 		g.add(at, "zk", "%s", pick(g, "delete-line "+path, "reap"))
 	case 15:
 		if g.planted[path] {
-			return // a counter never goes back
+			return // a counter never decreases
 		}
 		g.planted[path] = true
 		g.add(at, "zk", "plant-counter %s %d", path, pick(g, 1<<31-1<<20-2, 1<<31-4, 1<<31-1))
 	default:
-		g.harmServers(at, until)
+		g.serverFault(at, until)
 	}
 }
 
-// harmServers adds something that goes wrong with the servers.
-func (g *generator) harmServers(at, until time.Duration) {
+// serverFault adds a fault of the servers.
+func (g *generator) serverFault(at, until time.Duration) {
 	t := g.plan.Timeout
 	server := g.IntN(g.plan.Servers)
 	both := func(begin, end string, args ...any) {
@@ -199,7 +199,7 @@ func (g *generator) harmServers(at, until time.Duration) {
 	case 7:
 		both("lag %d %v", "lag %d 0s", g.between(0, t/2))
 	default:
-		// Whoever leads then: it is mended with the others.
+		// The leader of that moment is not known here, so every server is mended.
 		g.add(at, "zk", "depose")
 		for i := range g.plan.Servers {
 			g.add(until, "zk", "mend %d", i)

@@ -25,23 +25,24 @@ import (
 )
 
 var (
-	seeds  = flag.Int("sim.seeds", ifRace(40, 3000), "how many seeded plans to run")
-	every  = flag.Int("sim.every", ifRace(11, 1), "cut every frame of this number only, from a random one on")
-	first  = flag.Int("sim.first", 1, "the seed of the first of them")
-	seed   = flag.Uint64("sim.seed", 0, "run the plan of this seed and no other")
-	plan   = flag.String("sim.plan", "", "run this plan and no other, in its text form")
-	repeat = flag.Int("sim.repeat", 20, "how often to run the one plan: goroutines do not always run in the same order")
-	reduce = flag.Bool("sim.reduce", false, "leave steps of the one plan out, for as long as it still fails in one of its repetitions")
-	cut    = flag.String("sim.cut", "", "tell scenarios with this cut and no other, in its text form")
-	mutant = flag.Bool("sim.mutant", false, "the recipes were broken on purpose: stop at the first finding, and keep no history")
+	seeds  = flag.Int("sim.seeds", ifRace(40, 3000), "number of seeded plans to run")
+	every  = flag.Int("sim.every", ifRace(11, 1), "cut one frame of this many, from a random one on")
+	first  = flag.Int("sim.first", 1, "seed of the first plan")
+	seed   = flag.Uint64("sim.seed", 0, "run only the plan of this seed")
+	plan   = flag.String("sim.plan", "", "run only this plan, in its text form")
+	repeat = flag.Int("sim.repeat", 20, "number of runs of the one plan: goroutines do not always run in the same order")
+	shrink = flag.Bool("sim.shrink", false, "remove steps of the one plan while it still fails in one of its runs")
+	cut    = flag.String("sim.cut", "", "run scenarios with only this cut, in its text form")
+	mutant = flag.Bool("sim.mutant", false, "the recipes are a mutant: stop at the first finding, and save no history")
 )
 
-// atLeast is how many runs there are by default.
-const atLeast = 10_000
+// minRuns is the least number of runs with the default flags.
+const minRuns = 10_000
 
-// tried counts the runs, by kind.
-var tried struct{ cuts, instants, plans atomic.Int64 }
+// runs counts the runs by kind.
+var runs struct{ cuts, instants, plans atomic.Int64 }
 
+// ifRace returns yes under the race detector, and no otherwise.
 func ifRace(yes, no int) int {
 	if underRace {
 		return yes
@@ -52,27 +53,26 @@ func ifRace(yes, no int) int {
 func TestMain(m *testing.M) {
 	flag.Parse()
 	zk.DefaultLogger = log.New(io.Discard, "", 0)
-	// Each connection of the ZooKeeper client has buffers of 3 MiB, most of which nobody touches.
+	// Each connection of the ZooKeeper client has buffers of 3 MiB and uses little of them.
 	debug.SetGCPercent(400)
 	if underRace {
-		// With Go 1.26 the race detector crashes when two timers of one bubble that are due are received from on two
-		// processors at once.
+		// The race detector of Go 1.26 crashes when two processors receive from two due timers of one bubble at the same time.
 		runtime.GOMAXPROCS(1)
 	}
 	began := time.Now()
 	code := m.Run()
-	cuts, instants, plans := tried.cuts.Load(), tried.instants.Load(), tried.plans.Load()
+	cuts, instants, plans := runs.cuts.Load(), runs.instants.Load(), runs.plans.Load()
 	total := cuts + instants + plans
-	fmt.Printf("simulation: %d runs in %v: %d scenarios with cuts, %d cuts at one instant after the other, %d seeded plans\n",
+	fmt.Printf("simulation: %d runs in %v: %d of scenarios with cuts, %d of sweeps and instants, %d of seeded plans\n",
 		total, time.Since(began).Round(time.Second), cuts, instants, plans)
-	if code == 0 && !underRace && flag.NFlag() == defaultFlags() && total < atLeast {
-		fmt.Printf("FAIL: the default is to try %d runs at least\n", atLeast)
+	if code == 0 && !underRace && flag.NFlag() == defaultFlags() && total < minRuns {
+		fmt.Printf("FAIL: %d runs: the default flags must run at least %d\n", total, minRuns)
 		code = 1
 	}
 	os.Exit(code)
 }
 
-// defaultFlags is how many of the flags that are set choose no runs of their own.
+// defaultFlags returns the number of set flags that leave the choice of runs to the defaults.
 func defaultFlags() int {
 	n := 0
 	flag.Visit(func(f *flag.Flag) {
@@ -84,78 +84,81 @@ func defaultFlags() int {
 	return n
 }
 
-// enough says that so much was found that there is no point in going on.
-func enough() bool { return found.Load() >= int64(tolerated()) }
+// enoughFailures reports whether so many runs failed that more would add nothing.
+func enoughFailures() bool { return failures.Load() >= int64(maxFailures()) }
 
-var found atomic.Int64
+// failures counts the runs that failed.
+var failures atomic.Int64
 
-func tolerated() int {
+// maxFailures returns the number of failures that ends the test.
+func maxFailures() int {
 	if *mutant {
 		return 1
 	}
 	return 5
 }
 
-// judged runs a run in a bubble, and reports what is wrong with it. again is how to repeat it.
-func judged(t *testing.T, name, again string, run func() ([]history.Event, error)) (fine bool) {
+// runAndCheck runs a run in a bubble, fails the test if it has problems or findings, and reports whether it passed. again is
+// the flags that repeat it.
+func runAndCheck(t *testing.T, name, again string, run func() ([]history.Event, error)) (passed bool) {
 	t.Helper()
-	events, faults := inBubble(t, name, run)
-	if len(faults) == 0 {
+	events, wrong := inBubble(t, name, run)
+	if len(wrong) == 0 {
 		return true
 	}
-	found.Add(1)
-	t.Errorf("%s\n%s\nits history: %s\nagain: go test ./internal/simulation %s",
-		name, strings.Join(faults, "\n"), keep(t, events), again)
+	failures.Add(1)
+	t.Errorf("%s\n%s\nhistory: %s\nrepeat: go test ./internal/simulation %s",
+		name, strings.Join(wrong, "\n"), saveHistory(t, events), again)
 	return false
 }
 
-// inBubble runs a run in a bubble, and says what is wrong with it.
-func inBubble(t *testing.T, name string, run func() ([]history.Event, error)) (events []history.Event, faults []string) {
+// inBubble runs a run in a bubble, and returns its history, and its problems and findings.
+func inBubble(t *testing.T, name string, run func() ([]history.Event, error)) (events []history.Event, wrong []string) {
 	t.Helper()
-	dog := watch(name)
-	defer dog.Stop()
+	watchdog := watch(name)
+	defer watchdog.Stop()
 	err := inSynctest(t, func() (err error) {
 		events, err = run()
 		return err
 	})
 	if err != nil {
-		faults = append(faults, err.Error())
+		wrong = append(wrong, err.Error())
 	}
 	for _, f := range check.History(events) {
-		faults = append(faults, f.String())
+		wrong = append(wrong, f.String())
 	}
-	return events, faults
+	return events, wrong
 }
 
-// inSynctest returns the run's error, or that it left goroutines behind.
+// inSynctest returns the error of a run, or an error if it left goroutines behind.
 func inSynctest(t *testing.T, run func() error) (err error) {
 	t.Helper()
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("the bubble does not end: %v", r)
+			err = fmt.Errorf("bubble does not end: %v", r)
 		}
 	}()
 	synctest.Test(t, func(*testing.T) { err = run() })
 	return err
 }
 
-// watch ends the process if a run does not end: in a bubble whose clock can go on for ever nothing else can.
+// watch ends the process if a run does not end. Nothing else can end a bubble whose clock can advance for ever.
 func watch(name string) *time.Timer {
 	limit := time.Minute * time.Duration(ifRace(5, 1))
 	return time.AfterFunc(limit, func() {
-		fmt.Printf("--- FAIL: after %v of real time this run has not ended: %s\n", limit, name)
+		fmt.Printf("--- FAIL: %s: not ended after %v of real time\n", name, limit)
 		_ = pprof.Lookup("goroutine").WriteTo(os.Stdout, 1)
 		os.Exit(1)
 	})
 }
 
-// keep writes the history of a run that went wrong to a file, and returns its name.
-func keep(t *testing.T, events []history.Event) string {
+// saveHistory writes the history of a failed run to a file, and returns its name.
+func saveHistory(t *testing.T, events []history.Event) string {
 	t.Helper()
 	if *mutant {
-		return "not kept"
+		return "not saved"
 	}
-	dir, err := os.MkdirTemp("", "lockkeeper-simulation-") //nolint:usetesting // it is to be there when the test is over
+	dir, err := os.MkdirTemp("", "lockkeeper-simulation-") //nolint:usetesting // it must outlive the test
 	if err != nil {
 		return err.Error()
 	}

@@ -12,49 +12,53 @@ import (
 	"time"
 )
 
-// A Plan is what happens in a run: what contenders do, and what goes wrong meanwhile. It has a text form, which is its
-// options and its steps, with semicolons between:
+// A Plan is the operations of contenders and the faults of one run. Its text form is its options and its steps, separated by
+// semicolons:
 //
 //	servers=3 timeout=4s tick=1s sync=5 reap=1m0s paths=/a,/b processes=3 length=30s; 1.2s c0.1 lock /a 300ms 2s; 3s c2 pause; 4s zk stop 1
+//
+// Kept histories contain plans as text, so the names in the text form do not change.
 type Plan struct {
 	Options
-	Processes int           // named c0, c1, …
-	Near      map[int]int   // which server a process knows of, where it does not know of all
-	Length    time.Duration // until everything is healed
-	Steps     []Step        // in the order of their times
+	Processes  int           // named c0, c1, …
+	OnlyServer map[int]int   // the one server that a process knows; other processes know all ("near" in the text form)
+	Length     time.Duration // until all faults are healed
+	Steps      []Step        // in the order of their times
 }
 
-// A Step is one thing that happens. Who is
+// A Step is an operation or a fault at an instant. Target is one of
 //
-//   - a worker of a process, "c0.1": one of "lock", "busy", "try", "campaign", "run" and "reign", with the path, how long the work takes
-//     and how long it waits or runs. A worker that is busy begins later.
+//   - a worker of a process, "c0.1", with the action "lock", "busy", "try", "campaign", "run" or "reign", the path, how long
+//     the work takes, and how long the worker waits or runs. A worker that is still busy begins later.
 //   - a process, "c0": "pause", "wake", "crash", "vanish", "cut", "refuse", "accept", "hold DIRECTION", "release",
 //     "delay DURATION", "cut-before N", "cut-after N", "expire", "delete PATH", "delete-crowd N".
-//   - the ensemble, "zk": what zktest.Ensemble.Apply takes, or "delete-line PATH", and of a path's epochs "supersede PATH"
-//     and "forget PATH".
+//   - the ensemble, "zk": the faults of zktest.Ensemble.Apply; "delete-line PATH", which deletes a queue; "supersede PATH"
+//     and "forget PATH", which end and delete a path's epochs.
 type Step struct {
-	At   time.Duration
-	Who  string
-	What string
+	At     time.Duration
+	Target string
+	Action string
 }
 
-func (s Step) String() string { return fmt.Sprintf("%v %s %s", s.At, s.Who, s.What) }
+// String returns the step in the text form of a plan.
+func (s Step) String() string { return fmt.Sprintf("%v %s %s", s.At, s.Target, s.Action) }
 
+// String returns the plan in its text form.
 func (p Plan) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "servers=%d timeout=%v tick=%v sync=%d reap=%v paths=%s processes=%d length=%v",
 		p.Servers, p.Timeout, p.Tick, p.Sync, p.Reap, strings.Join(p.Paths, ","), p.Processes, p.Length)
-	if p.Beat != 0 {
-		fmt.Fprintf(&b, " beat=%v", p.Beat)
+	if p.Heartbeat != 0 {
+		fmt.Fprintf(&b, " beat=%v", p.Heartbeat)
 	}
-	if p.Away != 0 {
-		fmt.Fprintf(&b, " away=%v", p.Away)
+	if p.Latency != 0 {
+		fmt.Fprintf(&b, " away=%v", p.Latency)
 	}
 	if p.Crowd != 0 {
 		fmt.Fprintf(&b, " crowd=%d", p.Crowd)
 	}
-	for _, process := range slices.Sorted(maps.Keys(p.Near)) {
-		fmt.Fprintf(&b, " near=c%d:%d", process, p.Near[process])
+	for _, process := range slices.Sorted(maps.Keys(p.OnlyServer)) {
+		fmt.Fprintf(&b, " near=c%d:%d", process, p.OnlyServer[process])
 	}
 	for _, s := range p.Steps {
 		b.WriteString("; ")
@@ -63,7 +67,7 @@ func (p Plan) String() string {
 	return b.String()
 }
 
-// ParsePlan reads what String writes.
+// ParsePlan parses the text form of a plan.
 func ParsePlan(text string) (Plan, error) {
 	var p Plan
 	parts := strings.Split(text, ";")
@@ -76,7 +80,7 @@ func ParsePlan(text string) (Plan, error) {
 	for _, part := range parts[1:] {
 		words := strings.Fields(part)
 		if len(words) < 3 {
-			return Plan{}, fmt.Errorf("plan: step %q: want a time, who and what", part)
+			return Plan{}, fmt.Errorf("plan: step %q: want a time, a target and an action", part)
 		}
 		at, err := time.ParseDuration(words[0])
 		if err != nil {
@@ -85,9 +89,9 @@ func ParsePlan(text string) (Plan, error) {
 		p.Steps = append(p.Steps, Step{at, words[1], strings.Join(words[2:], " ")})
 	}
 	if p.Servers < 1 || p.Processes < 1 || p.Timeout <= 0 || p.Tick <= 0 || p.Length <= 0 || len(p.Paths) == 0 {
-		return Plan{}, errors.New("plan: wants servers, timeout, tick, paths, processes and length")
+		return Plan{}, errors.New("plan: want positive servers, timeout, tick, processes and length, and paths")
 	}
-	for process, server := range p.Near {
+	for process, server := range p.OnlyServer {
 		if process < 0 || process >= p.Processes || server < 0 || server >= p.Servers {
 			return Plan{}, fmt.Errorf("plan: near=c%d:%d: there are %d processes and %d servers", process, server, p.Processes, p.Servers)
 		}
@@ -100,6 +104,7 @@ func ParsePlan(text string) (Plan, error) {
 	return p, nil
 }
 
+// set sets an option from its text form.
 func (p *Plan) set(name, value string) (err error) {
 	switch name {
 	case "servers":
@@ -113,15 +118,15 @@ func (p *Plan) set(name, value string) (err error) {
 	case "near":
 		process, server := 0, 0
 		if _, err = fmt.Sscanf(value, "c%d:%d", &process, &server); err == nil {
-			if p.Near == nil {
-				p.Near = map[int]int{}
+			if p.OnlyServer == nil {
+				p.OnlyServer = map[int]int{}
 			}
-			p.Near[process] = server
+			p.OnlyServer[process] = server
 		}
 	case "beat":
-		p.Beat, err = time.ParseDuration(value)
+		p.Heartbeat, err = time.ParseDuration(value)
 	case "away":
-		p.Away, err = time.ParseDuration(value)
+		p.Latency, err = time.ParseDuration(value)
 	case "crowd":
 		p.Crowd, err = strconv.Atoi(value)
 	case "reap":
@@ -133,45 +138,45 @@ func (p *Plan) set(name, value string) (err error) {
 	case "length":
 		p.Length, err = time.ParseDuration(value)
 	default:
-		err = errors.New("no such option")
+		err = errors.New("unknown option")
 	}
 	return err
 }
 
-// check says what is wrong with a step.
+// check returns an error for a step that cannot be carried out.
 func (p *Plan) check(s Step) error {
-	if s.Who == "zk" {
-		return nil // the ensemble says itself what it does not know
+	if s.Target == "zk" {
+		return nil // the ensemble rejects unknown faults when the step runs
 	}
-	process, worker, isWorker := strings.Cut(s.Who, ".")
+	process, worker, isWorker := strings.Cut(s.Target, ".")
 	number, named := strings.CutPrefix(process, "c")
 	if n, err := strconv.Atoi(number); err != nil || !named || n < 0 || n >= p.Processes {
-		return fmt.Errorf("%q is neither zk nor one of %d processes nor a worker of one", s.Who, p.Processes)
+		return fmt.Errorf("target %q is neither zk nor one of %d processes nor a worker of one", s.Target, p.Processes)
 	}
 	if isWorker {
 		if _, err := strconv.Atoi(worker); err != nil {
 			return fmt.Errorf("worker %q is not a number", worker)
 		}
-		ask, err := s.ask()
-		if err == nil && !slices.Contains(p.Paths, ask.Path) {
-			err = fmt.Errorf("path %q is none of %q", ask.Path, p.Paths)
+		operation, err := s.operation()
+		if err == nil && !slices.Contains(p.Paths, operation.Path) {
+			err = fmt.Errorf("path %q is none of %q", operation.Path, p.Paths)
 		}
 		return err
 	}
-	verb, _, _ := strings.Cut(s.What, " ")
+	verb, _, _ := strings.Cut(s.Action, " ")
 	if _, known := processFaults[verb]; !known {
 		return fmt.Errorf("unknown fault %q", verb)
 	}
 	return nil
 }
 
-// ask reads what a worker is to do.
-func (s Step) ask() (Ask, error) {
-	words := strings.Fields(s.What)
-	if len(words) != 4 || !slices.Contains(ways, words[0]) {
-		return Ask{}, fmt.Errorf("want one of %q, and a path and two durations", ways)
+// operation parses the operation of a worker's step.
+func (s Step) operation() (Operation, error) {
+	words := strings.Fields(s.Action)
+	if len(words) != 4 || !slices.Contains(operations, words[0]) {
+		return Operation{}, fmt.Errorf("want one of %q, a path and two durations", operations)
 	}
 	hold, err := time.ParseDuration(words[2])
 	wait, err2 := time.ParseDuration(words[3])
-	return Ask{How: words[0], Path: words[1], Hold: hold, Wait: wait}, errors.Join(err, err2)
+	return Operation{Kind: words[0], Path: words[1], Hold: hold, Wait: wait}, errors.Join(err, err2)
 }

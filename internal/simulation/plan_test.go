@@ -10,13 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// replays says whether one plan was asked for.
-func replays() bool { return *plan != "" || *seed != 0 }
+// replaying reports whether the flags select one plan.
+func replaying() bool { return *plan != "" || *seed != 0 }
 
-func againOf(p Plan) string { return fmt.Sprintf("-run TestNoPlanBreaksAPromise -sim.plan %q", p) }
+// repeatFlags returns the flags that repeat a plan.
+func repeatFlags(p Plan) string { return fmt.Sprintf("-run TestNoPlanBreaksPromise -sim.plan %q", p) }
 
-func TestNoPlanBreaksAPromise(t *testing.T) {
-	if replays() {
+func TestNoPlanBreaksPromise(t *testing.T) {
+	if replaying() {
 		replay(t)
 		return
 	}
@@ -24,17 +25,17 @@ func TestNoPlanBreaksAPromise(t *testing.T) {
 	for shard := range shards {
 		t.Run(fmt.Sprintf("shard %d", shard), func(t *testing.T) {
 			t.Parallel()
-			for i := shard; i < *seeds && !enough(); i += shards {
-				tried.plans.Add(1)
+			for i := shard; i < *seeds && !enoughFailures(); i += shards {
+				runs.plans.Add(1)
 				s := uint64(*first + i) //nolint:gosec // it is positive
 				p := NewPlan(s)
-				judged(t, fmt.Sprintf("seed %d", s), againOf(p), p.Run)
+				runAndCheck(t, fmt.Sprintf("seed %d", s), repeatFlags(p), p.Run)
 			}
 		})
 	}
 }
 
-// replay runs one plan again and again, and reduces it if that is asked for.
+// replay runs one plan several times, after it was shrunk if the flags request that.
 func replay(t *testing.T) {
 	t.Helper()
 	p := NewPlan(*seed)
@@ -43,26 +44,26 @@ func replay(t *testing.T) {
 		p, err = ParsePlan(*plan)
 		require.NoError(t, err)
 	}
-	if *reduce {
-		p = Reduce(p, func(p Plan) bool {
+	if *shrink {
+		p = Shrink(p, func(p Plan) bool {
 			for range *repeat {
-				if _, faults := inBubble(t, p.String(), p.Run); len(faults) > 0 {
+				if _, wrong := inBubble(t, p.String(), p.Run); len(wrong) > 0 {
 					return true
 				}
 			}
 			return false
 		})
-		t.Logf("reduced: %v", p)
+		t.Logf("shrunk: %v", p)
 	}
 	for range *repeat {
-		tried.plans.Add(1)
-		if !judged(t, p.String(), againOf(p), p.Run) {
+		runs.plans.Add(1)
+		if !runAndCheck(t, p.String(), repeatFlags(p), p.Run) {
 			return
 		}
 	}
 }
 
-func TestPlanIsWhatItsTextSays(t *testing.T) {
+func TestPlanTextParsesToSamePlan(t *testing.T) {
 	for s := range uint64(200) {
 		p := NewPlan(s)
 		again, err := ParsePlan(p.String())
@@ -77,7 +78,7 @@ func TestSeedAlwaysDrawsTheSamePlan(t *testing.T) {
 	require.NotEqual(t, NewPlan(7), NewPlan(8))
 }
 
-func TestPlanThatMakesNoSenseIsRefused(t *testing.T) {
+func TestInvalidPlanIsRejected(t *testing.T) {
 	const fine = "servers=3 timeout=4s tick=1s sync=5 reap=1m0s paths=/a processes=2 length=20s near=c1:2"
 	_, err := ParsePlan(fine + "; 1s c0.0 lock /a 1s 0s; 2s c1 pause; 3s zk stop 1")
 	require.NoError(t, err)
@@ -103,16 +104,16 @@ func TestPlanThatMakesNoSenseIsRefused(t *testing.T) {
 	}
 }
 
-func TestReducedPlanHasNothingThatIsNotNeeded(t *testing.T) {
+func TestShrunkPlanContainsOnlyNeededSteps(t *testing.T) {
 	p := NewPlan(3)
 	require.Greater(t, len(p.Steps), 12)
 	first, last := p.Steps[4], p.Steps[11]
-	asked := 0
-	reduced := Reduce(p, func(p Plan) bool {
-		asked++
+	tries := 0
+	shrunk := Shrink(p, func(p Plan) bool {
+		tries++
 		text := p.String()
 		return strings.Contains(text, "; "+first.String()) && strings.Contains(text, "; "+last.String())
 	})
-	require.Equal(t, []Step{first, last}, reduced.Steps)
-	require.Less(t, asked, 8*len(p.Steps))
+	require.Equal(t, []Step{first, last}, shrunk.Steps)
+	require.Less(t, tries, 8*len(p.Steps))
 }

@@ -20,20 +20,20 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
-// A Process is a client with a link of its own, and what contends through it.
+// A Process is a client with its own link, and the workers that contend through it.
 type Process struct {
-	world    *World
-	name     string
-	link     *zktest.Link
-	servers  []string        // that it knows of
-	distance time.Duration   // to the servers
-	client   *recipes.Client // nil if it could not connect
-	ctx      context.Context // done when the process is closed
-	cancel   context.CancelFunc
-	working  sync.WaitGroup
+	world   *World
+	name    string
+	link    *zktest.Link
+	servers []string        // addresses that it knows
+	latency time.Duration   // between it and the servers
+	client  *recipes.Client // nil if it could not connect
+	ctx     context.Context // done when the process is closed
+	cancel  context.CancelFunc
+	working sync.WaitGroup
 
 	mu        sync.Mutex       // guards what follows
-	held      zktest.Direction // by a fault
+	silenced  zktest.Direction // of the link, by a fault
 	paused    bool
 	dead      bool
 	awake     chan struct{} // closed while it is not paused
@@ -42,11 +42,11 @@ type Process struct {
 	epochs    map[string]*epoch.Epochs
 }
 
-// near is how long a frame is under way at least, as a rule. It is a little more for each further process: where nothing
-// took time, all that is done at one instant would pass for done in the right order.
-const near = time.Millisecond
+// defaultLatency is the latency of frames unless a plan sets another. Each further process has a slightly greater one:
+// without latency, everything done at one instant would appear to be done in the right order.
+const defaultLatency = time.Millisecond
 
-// process makes a process and connects it. change may change its options before that.
+// process starts a process and connects it. change, if not nil, may change the process and its options before that.
 func (w *World) process(name string, change func(*Process, *recipes.Options)) (*Process, error) {
 	p := &Process{
 		world: w, name: name, link: w.ensemble.Link(), servers: w.ensemble.Servers(), awake: make(chan struct{}),
@@ -59,23 +59,23 @@ func (w *World) process(name string, change func(*Process, *recipes.Options)) (*
 	}
 	w.mu.Lock()
 	w.processes = append(w.processes, p)
-	away := cmp.Or(w.opts.Away, near)
-	p.distance = away + away*time.Duration(len(w.processes))/8
+	latency := cmp.Or(w.opts.Latency, defaultLatency)
+	p.latency = latency + latency*time.Duration(len(w.processes))/8
 	w.mu.Unlock()
-	p.link.Delay(p.distance)
+	p.link.Delay(p.latency)
 	if change != nil {
 		change(p, opts)
 	}
-	w.lay(p)
-	client, err := recipes.Connect(tuning.With(p.ctx, tuning.Tuning{Heartbeat: w.opts.Beat}), p.servers, opts)
+	w.setTraps(p)
+	client, err := recipes.Connect(tuning.With(p.ctx, tuning.Tuning{Heartbeat: w.opts.Heartbeat}), p.servers, opts)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, fmt.Errorf("connect %s: %w", name, err)
 	}
 	p.client = client
 	return p, nil
 }
 
-// close ends the process. It waits for what it has spawned.
+// close ends the process and waits for its goroutines.
 func (p *Process) close() {
 	p.cancel()
 	p.wake()
@@ -85,9 +85,9 @@ func (p *Process) close() {
 	p.working.Wait()
 }
 
-// step is called before whatever the process does or notes by itself: it waits while the process is paused, and is
-// false once it has crashed.
-func (p *Process) step() bool {
+// waitRunning blocks while the process is paused, and reports whether it has not crashed. The process's own code calls it
+// before every action and event.
+func (p *Process) waitRunning() bool {
 	for {
 		p.mu.Lock()
 		dead, paused, awake := p.dead, p.paused, p.awake
@@ -102,9 +102,9 @@ func (p *Process) step() bool {
 	}
 }
 
-// tell notes what the process did or saw, unless it has crashed.
-func (p *Process) tell(e history.Event, kind history.Kind) bool {
-	if !p.step() {
+// record adds an event of the process to the history, and reports whether it has not crashed.
+func (p *Process) record(e history.Event, kind history.Kind) bool {
+	if !p.waitRunning() {
 		return false
 	}
 	e.Kind = kind
@@ -112,13 +112,14 @@ func (p *Process) tell(e history.Event, kind history.Kind) bool {
 	return true
 }
 
+// crashed reports whether the process has crashed.
 func (p *Process) crashed() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.dead
 }
 
-// pause has the process not be scheduled until wake.
+// pause stops the process until wake.
 func (p *Process) pause() {
 	p.mu.Lock()
 	if p.paused || p.dead {
@@ -131,6 +132,7 @@ func (p *Process) pause() {
 	p.link.Hold(zktest.Both)
 }
 
+// wake ends a pause.
 func (p *Process) wake() {
 	p.mu.Lock()
 	if !p.paused {
@@ -138,20 +140,20 @@ func (p *Process) wake() {
 		return
 	}
 	p.paused = false
-	awake, held, dead := p.awake, p.held, p.dead
+	awake, silenced, dead := p.awake, p.silenced, p.dead
 	if !dead {
 		p.world.recorder.Add(history.Event{Kind: history.Woke, Contender: p.name})
 	}
 	p.mu.Unlock()
 	if !dead {
 		p.link.Release()
-		p.link.Hold(held)
+		p.link.Hold(silenced)
 	}
 	close(awake)
 }
 
-// crash has the process be gone for good. hangUp says whether its connections end, as when it is killed, or are not
-// heard of again, as when its machine loses power.
+// crash ends the process for good. With hangUp its connections are closed, as when it is killed; without, they fall silent,
+// as when its machine loses power.
 func (p *Process) crash(hangUp bool) {
 	p.mu.Lock()
 	if p.dead {
@@ -167,22 +169,23 @@ func (p *Process) crash(hangUp bool) {
 	} else {
 		p.link.Hold(zktest.Both)
 	}
-	// Those who wait find out, and what they do now nobody hears of.
+	// Its waiting calls return. They record nothing any more.
 	p.cancel()
 	p.wake()
 }
 
-// hold silences the process's link; release lets it speak again, unless it is paused.
-func (p *Process) hold(d zktest.Direction) {
+// silence holds back the frames of the process's link in a direction, until endSilence.
+func (p *Process) silence(d zktest.Direction) {
 	p.mu.Lock()
-	p.held |= d
+	p.silenced |= d
 	p.mu.Unlock()
 	p.link.Hold(d)
 }
 
-func (p *Process) release() {
+// endSilence delivers the frames that silence held back, unless the process is paused.
+func (p *Process) endSilence() {
 	p.mu.Lock()
-	p.held = 0
+	p.silenced = 0
 	paused := p.paused
 	p.mu.Unlock()
 	if !paused {
@@ -190,14 +193,15 @@ func (p *Process) release() {
 	}
 }
 
-// heal ends what was done to the process, unless it has crashed.
+// heal ends the faults of the process.
 func (p *Process) heal() {
 	p.wake()
-	p.release()
+	p.endSilence()
 	p.link.Refuse(false)
-	p.link.Delay(p.distance)
+	p.link.Delay(p.latency)
 }
 
+// mutex returns the process's mutex of a path.
 func (p *Process) mutex(path string) (*lock.Mutex, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -211,6 +215,7 @@ func (p *Process) mutex(path string) (*lock.Mutex, error) {
 	return m, err
 }
 
+// election returns the process's election of a path.
 func (p *Process) election(path string) (*election.Election, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -224,6 +229,7 @@ func (p *Process) election(path string) (*election.Election, error) {
 	return e, err
 }
 
+// epochsOf returns the process's epochs of a path.
 func (p *Process) epochsOf(path string) (*epoch.Epochs, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -237,7 +243,7 @@ func (p *Process) epochsOf(path string) (*epoch.Epochs, error) {
 	return e, err
 }
 
-// nodeOf is a node below path of the process's session, if there is one.
+// nodeOf returns a node of the process's session below path, if one exists.
 func (p *Process) nodeOf(path string) (node string, found bool) {
 	names, err := p.world.ensemble.Children(path)
 	if err != nil {

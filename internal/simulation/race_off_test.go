@@ -4,5 +4,5 @@
 
 package simulation
 
-// underRace says whether the race detector watches.
+// underRace reports whether the race detector is enabled.
 const underRace = false

@@ -9,7 +9,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
-// A register is the resource behind a lock. The fenced one checks tokens, the bare one takes everything.
+// A register is a resource behind a lock. A fenced register checks tokens; a bare one accepts every write.
 type register struct {
 	recorder *history.Recorder
 
@@ -17,7 +17,7 @@ type register struct {
 	gate *fencing.Gate // nil: bare
 }
 
-// write writes to the register. A pause or a crash of the writer is over, or has not begun, when it is called.
+// write writes to the register. The caller is neither paused nor crashed.
 func (r *register) write(by history.Event, token fencing.Token) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -17,10 +17,10 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// patience is for how long whatever is left to be done may take once everything is healed, in fake time.
+// patience bounds, in fake time, what is left to do after all faults are healed.
 const patience = 5 * time.Minute
 
-// Run carries a plan out, in a bubble. It returns what happened, and what went wrong besides what the history tells.
+// Run runs the plan in a synctest bubble. It returns the history, and the problems that are no findings about the history.
 func (p Plan) Run() ([]history.Event, error) {
 	w, err := newWorld(p.Options, p.String())
 	if err != nil {
@@ -28,21 +28,21 @@ func (p Plan) Run() ([]history.Event, error) {
 	}
 	processes, err := w.start(p)
 	if err != nil {
-		w.failf("%w", err)
+		w.problemf("%w", err)
 		w.close()
 		return w.recorder.Events(), errors.Join(w.problems...)
 	}
 	began := time.Now()
-	workers := p.employ(began, processes)
+	workers := p.startWorkers(began, processes)
 	if p.Crowd > 0 {
 		workers = append(workers, crowd(processes[0], p.Crowd, began.Add(p.Length)))
 	}
 	for _, s := range p.Steps {
-		if strings.Contains(s.Who, ".") {
+		if strings.Contains(s.Target, ".") {
 			continue
 		}
 		time.Sleep(time.Until(began.Add(s.At)))
-		w.suffer(s, processes)
+		w.injectStep(s, processes)
 	}
 	time.Sleep(time.Until(began.Add(p.Length)))
 	w.heal()
@@ -54,14 +54,14 @@ func (p Plan) Run() ([]history.Event, error) {
 	return w.recorder.Events(), errors.Join(w.problems...)
 }
 
-// start makes the processes of a plan, all at once.
+// start starts the processes of a plan at the same time.
 func (w *World) start(plan Plan) ([]*Process, error) {
 	processes, errs := make([]*Process, plan.Processes), make([]error, plan.Processes)
 	var starting sync.WaitGroup
 	for i := range processes {
 		starting.Go(func() {
 			processes[i], errs[i] = w.process("c"+strconv.Itoa(i), func(p *Process, _ *recipes.Options) {
-				if server, near := plan.Near[i]; near {
+				if server, only := plan.OnlyServer[i]; only {
 					p.servers = p.servers[server : server+1]
 				}
 			})
@@ -71,42 +71,42 @@ func (w *World) start(plan Plan) ([]*Process, error) {
 	return processes, errors.Join(errs...)
 }
 
-// suffer carries out one step that is no worker's. What cannot be done as things are, is not done.
-func (w *World) suffer(s Step, processes []*Process) {
+// injectStep injects the fault of a step. It records a fault that is not possible at the moment as a Note.
+func (w *World) injectStep(s Step, processes []*Process) {
 	var err error
-	if s.Who == "zk" {
-		err = w.harm(s.What)
+	if s.Target == "zk" {
+		err = w.inject(s.Action)
 	} else {
-		n, _ := strconv.Atoi(s.Who[1:])
-		err = processes[n].harm(s.What)
+		n, _ := strconv.Atoi(s.Target[1:])
+		err = processes[n].inject(s.Action)
 	}
 	if err != nil {
 		w.recorder.Add(history.Event{Kind: history.Note, Text: fmt.Sprintf("%v: %v", s, err)})
 	}
 }
 
-// A worker does one thing after the other.
+// A worker runs its steps one after the other.
 type worker struct {
 	process *Process
-	asks    []Step
+	steps   []Step
 	done    chan struct{}
 }
 
-// employ has the workers of a plan work.
-func (p Plan) employ(began time.Time, processes []*Process) []*worker {
+// startWorkers starts the workers of a plan.
+func (p Plan) startWorkers(began time.Time, processes []*Process) []*worker {
 	byName := map[string]*worker{}
 	var names []string
 	for _, s := range p.Steps {
-		process, _, isWorker := strings.Cut(s.Who, ".")
+		process, _, isWorker := strings.Cut(s.Target, ".")
 		if !isWorker {
 			continue
 		}
-		if byName[s.Who] == nil {
+		if byName[s.Target] == nil {
 			n, _ := strconv.Atoi(process[1:])
-			byName[s.Who] = &worker{process: processes[n], done: make(chan struct{})}
-			names = append(names, s.Who)
+			byName[s.Target] = &worker{process: processes[n], done: make(chan struct{})}
+			names = append(names, s.Target)
 		}
-		byName[s.Who].asks = append(byName[s.Who].asks, s)
+		byName[s.Target].steps = append(byName[s.Target].steps, s)
 	}
 	workers := make([]*worker, 0, len(names))
 	for _, name := range names {
@@ -117,26 +117,27 @@ func (p Plan) employ(began time.Time, processes []*Process) []*worker {
 	return workers
 }
 
+// work runs the steps of the worker, until its process crashes or is closed.
 func (w *worker) work(began time.Time) {
 	defer close(w.done)
-	for _, s := range w.asks {
+	for _, s := range w.steps {
 		time.Sleep(time.Until(began.Add(s.At)))
-		ask, err := s.ask()
-		if err == nil && w.process.step() {
-			err = w.process.do(ask)
+		operation, err := s.operation()
+		if err == nil && w.process.waitRunning() {
+			err = w.process.do(operation)
 		}
 		if w.process.crashed() || w.process.ctx.Err() != nil {
 			return
 		}
 		var held *lock.HeldError
-		if err == nil || ask.Wait > 0 && errors.Is(err, context.DeadlineExceeded) || ask.How == "try" && errors.As(err, &held) {
+		if err == nil || operation.Wait > 0 && errors.Is(err, context.DeadlineExceeded) || operation.Kind == "try" && errors.As(err, &held) {
 			continue
 		}
-		w.process.world.failf("%v: %w", s, err)
+		w.process.world.problemf("%v: %w", s, err)
 	}
 }
 
-// await waits for those workers whose processes live.
+// await waits for the workers of processes that have not crashed, and reports whether they ended within patience.
 func (w *World) await(workers []*worker) bool {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
@@ -147,21 +148,21 @@ func (w *World) await(workers []*worker) bool {
 		select {
 		case <-worker.done:
 		case <-timer.C:
-			w.failf("a worker of %s is not done %v after everything was healed", worker.process.name, patience)
+			w.problemf("a worker of %s is still busy %v after all faults were healed", worker.process.name, patience)
 			return false
 		}
 	}
 	return true
 }
 
-// lastRound has every process that lives take each lock once more: whatever has happened, it must be able to.
+// lastRound has every process that has not crashed acquire each lock once more, which must succeed after any faults.
 func (w *World) lastRound() {
 	var all sync.WaitGroup
-	for _, p := range w.living() {
+	for _, p := range w.alive() {
 		for _, path := range slices.Sorted(slices.Values(w.opts.Paths)) {
 			all.Go(func() {
-				if err := p.do(Ask{How: "lock", Path: path, Hold: w.opts.Timeout / 16, Wait: 8 * w.opts.Timeout}); err != nil {
-					w.failf("%s in the last round, with everything healed: %w", p.name, err)
+				if err := p.do(Operation{Kind: "lock", Path: path, Hold: w.opts.Timeout / 16, Wait: 8 * w.opts.Timeout}); err != nil {
+					w.problemf("last round of %s, with all faults healed: %w", p.name, err)
 				}
 			})
 		}

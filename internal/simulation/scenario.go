@@ -13,36 +13,36 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
-// A Scenario is a short story of some processes.
+// A Scenario is a short script for a few processes.
 type Scenario struct {
-	Name string
-	Play func(w *World)
+	Name   string
+	Script func(w *World)
 }
 
-// A Variant is the ensemble that a scenario is told on.
+// A Variant is an ensemble that scenarios run on.
 type Variant struct {
 	Name    string
 	Servers int
-	Lag     time.Duration // by which servers are behind that do not lead
+	Lag     time.Duration // of the followers behind the leader
 }
 
-// Variants are those that scenarios are told on.
+// Variants contains the ensembles that scenarios run on.
 var Variants = []Variant{
 	{"one server", 1, 0},
 	{"three servers", 3, 0},
 	{"three servers, of which two lag behind", 3, 200 * time.Millisecond},
 }
 
-// A Cut is where a scenario is disturbed: the connection of a process ends at the n-th frame that it sends, handshakes
-// included, before the frame is carried out or after. It may end once more, some frames later.
+// A Cut is the fault of a scenario: the connection of a process ends at the n-th frame that it sends, handshakes included,
+// before or after the server carries the frame out. It may end once more, some frames later.
 type Cut struct {
-	Victim string // empty: nobody
+	Victim string // process; empty: no cut
 	N      int
 	After  bool
-	Then   int // frames until the second cut, 0: there is none
+	Then   int // frames until the second cut; 0: only one cut
 }
 
-// String is the cut's text form: "a before 3", or "a after 3 and 2" if it is cut again 2 frames later.
+// String returns the cut's text form: "a before 3", "a after 3 and 2" for a second cut 2 frames later, or "untouched".
 func (c Cut) String() string {
 	if c.Victim == "" {
 		return "untouched"
@@ -57,15 +57,15 @@ func (c Cut) String() string {
 	return text
 }
 
-// cutText is what ParseCut reads.
+// cutText returns the text form of a variant and a cut.
 func cutText(v Variant, c Cut) string { return fmt.Sprintf("%s: %v", v.Name, c) }
 
-// ParseCut reads a variant and a cut.
+// ParseCut parses the text form of a variant and a cut.
 func ParseCut(text string) (Variant, Cut, error) {
 	name, what, _ := strings.Cut(text, ": ")
 	i := slices.IndexFunc(Variants, func(v Variant) bool { return v.Name == name })
 	if i < 0 {
-		return Variant{}, Cut{}, fmt.Errorf("cut %q: no such variant", text)
+		return Variant{}, Cut{}, fmt.Errorf("cut %q: unknown variant", text)
 	}
 	if what == "untouched" {
 		return Variants[i], Cut{}, nil
@@ -79,11 +79,11 @@ func ParseCut(text string) (Variant, Cut, error) {
 	return Variants[i], c, nil
 }
 
-// Run tells the scenario, in a bubble. sprung says whether it came to the frame at which it was to be cut.
+// Run runs the scenario in a synctest bubble. sprung reports whether it reached the frame of the last cut.
 func (s Scenario) Run(v Variant, c Cut) (events []history.Event, sprung bool, err error) {
 	const timeout = 4 * time.Second
 	w, err := newWorld(Options{
-		Servers: v.Servers, Timeout: timeout, Tick: timeout / 4, Reap: time.Hour, Paths: []string{"/l"}, Flight: v.Lag + 4*near,
+		Servers: v.Servers, Timeout: timeout, Tick: timeout / 4, Reap: time.Hour, Paths: []string{lockPath}, Flight: v.Lag + 4*defaultLatency,
 	}, fmt.Sprintf("%s, %s, %v", s.Name, v.Name, c))
 	if err != nil {
 		return nil, false, err
@@ -94,14 +94,14 @@ func (s Scenario) Run(v Variant, c Cut) (events []history.Event, sprung bool, er
 			w.ensemble.Server(i).Lag(v.Lag)
 		}
 	}
-	s.Play(w)
+	s.Script(w)
 	w.settle()
 	w.close()
 	return w.recorder.Events(), w.trap != nil && w.trap.Sprung(), errors.Join(w.problems...)
 }
 
-// lay sets the traps for a process that is about to connect.
-func (w *World) lay(p *Process) {
+// setTraps sets the cuts of a process that is about to connect.
+func (w *World) setTraps(p *Process) {
 	if w.cut.Victim != p.name {
 		return
 	}
@@ -115,9 +115,9 @@ func (w *World) lay(p *Process) {
 	}
 }
 
-// told are the fields of a world in which a scenario is told.
-type told struct {
+// A disturbance contains the fields of a World that runs a scenario.
+type disturbance struct {
 	cut  Cut
-	trap *zktest.Trap // the last one
-	lag  time.Duration
+	trap *zktest.Trap  // of the last cut
+	lag  time.Duration // of the followers
 }

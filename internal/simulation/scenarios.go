@@ -14,120 +14,120 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// line is the lock and election of all stories.
-const line = "/l"
+// lockPath is the path of the lock and of the election of all scenarios.
+const lockPath = "/l"
 
-// Scenarios are the stories that are told with every cut.
+// Scenarios contains the scripts that run with every cut.
 var Scenarios = []Scenario{
-	{"lock and unlock, on a path that is not known and on one that is", func(w *World) {
-		for _, p := range w.cast("a") {
-			p.must(p.lock(w.part(8), 0))
+	{"a client locks an unknown path and a known one", func(w *World) {
+		for _, p := range w.connect("a") {
+			p.must(p.lock(w.fraction(8), 0))
 			p.must(p.lock(0, 0))
 		}
 	}},
-	{"two contend", func(w *World) {
-		p := w.cast("a", "b")
-		together(
-			func() { p["a"].must(p["a"].lock(w.part(4), 0)); p["a"].must(p["a"].lock(0, 0)) },
-			func() { p["b"].must(p["b"].lock(w.part(4), 0)); p["b"].must(p["b"].lock(0, 0)) },
+	{"two processes contend", func(w *World) {
+		p := w.connect("a", "b")
+		concurrently(
+			func() { p["a"].must(p["a"].lock(w.fraction(4), 0)); p["a"].must(p["a"].lock(0, 0)) },
+			func() { p["b"].must(p["b"].lock(w.fraction(4), 0)); p["b"].must(p["b"].lock(0, 0)) },
 		)
 	}},
 	{"two calls of one client contend", func(w *World) {
-		for _, a := range w.cast("a") {
-			together(
-				func() { a.must(a.lock(w.part(4), 0)) },
-				func() { a.must(a.lock(w.part(4), 0)) },
+		for _, a := range w.connect("a") {
+			concurrently(
+				func() { a.must(a.lock(w.fraction(4), 0)) },
+				func() { a.must(a.lock(w.fraction(4), 0)) },
 				func() { a.must(a.lock(0, 0)) },
 			)
 		}
 	}},
-	{"a waiter is cancelled, and the one behind it waits on", func(w *World) {
-		p := w.cast("a", "b", "c")
-		w.inTurn(
-			func() { p["a"].must(p["a"].lock(w.part(1), 0)) },
-			func() { p["b"].mustFail(p["b"].lock(0, w.part(4)), context.DeadlineExceeded) },
+	{"a waiter is cancelled, and the one behind it continues to wait", func(w *World) {
+		p := w.connect("a", "b", "c")
+		w.inOrder(
+			func() { p["a"].must(p["a"].lock(w.fraction(1), 0)) },
+			func() { p["b"].mustFail(p["b"].lock(0, w.fraction(4)), context.DeadlineExceeded) },
 			func() { p["c"].must(p["c"].lock(0, 0)) },
 		)
 	}},
-	{"a lock that is held is tried, and again when it is free", func(w *World) {
-		p := w.cast("a", "b")
-		w.inTurn(
-			func() { p["a"].must(p["a"].lock(w.part(1), 0)) },
+	{"TryLock of a held lock, and again when it is free", func(w *World) {
+		p := w.connect("a", "b")
+		w.inOrder(
+			func() { p["a"].must(p["a"].lock(w.fraction(1), 0)) },
 			func() { p["b"].mustFail(p["b"].try(), lock.ErrLocked) },
 		)
 		time.Sleep(2 * w.lag) // until it is seen to be free
 		p["b"].must(p["b"].try())
 	}},
-	{"a leader hands over, and it is observed", func(w *World) {
-		p := w.cast("a", "b", "o")
-		w.inTurn(
+	{"an observer follows a change of leader", func(w *World) {
+		p := w.connect("a", "b", "o")
+		w.inOrder(
 			func() { p["o"].must(p["o"].observe("b")) },
-			func() { p["a"].must(p["a"].do(Ask{"campaign", line, w.part(2), 0})) },
-			func() { p["b"].must(p["b"].do(Ask{"campaign", line, w.part(2), 0})) },
+			func() { p["a"].must(p["a"].do(Operation{"campaign", lockPath, w.fraction(2), 0})) },
+			func() { p["b"].must(p["b"].do(Operation{"campaign", lockPath, w.fraction(2), 0})) },
 		)
 	}},
-	{"work that returns is run term after term, by two", func(w *World) {
-		p := w.cast("a", "b")
-		w.inTurn(
-			func() { p["a"].must(p["a"].do(Ask{"run", line, w.part(8), w.part(1)})) },
-			func() { p["b"].must(p["b"].do(Ask{"run", line, w.part(8), w.part(1)})) },
+	{"two processes run work that returns, term after term", func(w *World) {
+		p := w.connect("a", "b")
+		w.inOrder(
+			func() { p["a"].must(p["a"].do(Operation{"run", lockPath, w.fraction(8), w.fraction(1)})) },
+			func() { p["b"].must(p["b"].do(Operation{"run", lockPath, w.fraction(8), w.fraction(1)})) },
 		)
 	}},
-	{"work panics", func(w *World) {
-		for _, a := range w.cast("a") {
-			a.panics()
+	{"work panics under the lock", func(w *World) {
+		for _, a := range w.connect("a") {
+			a.panicUnderLock()
 			a.must(a.lock(0, 0))
 		}
 	}},
 	{"the parent is reaped between two locks", func(w *World) {
-		p := w.cast("a", "b")
+		p := w.connect("a", "b")
 		for range 2 {
 			p["a"].must(p["a"].lock(0, 0))
-			w.must(w.harm("reap"))
+			w.must(w.inject("reap"))
 		}
 		p["b"].must(p["b"].lock(0, 0))
 		p["a"].must(p["a"].lock(0, 0))
 	}},
-	{"a release is under way when the connection ends, and the parent is reaped before there is another", func(w *World) {
-		p := w.cast("a", "b")
-		lateRelease(w, p["a"], func() {
-			p["b"].must(p["b"].lock(w.part(2), w.part(1)))
+	{"the connection ends during a release, and the parent is reaped before the reconnection", func(w *World) {
+		p := w.connect("a", "b")
+		delayedRelease(w, p["a"], func() {
+			p["b"].must(p["b"].lock(w.fraction(2), w.fraction(1)))
 		})
 	}},
-	{"the same, and who joins next knows the parent from before", func(w *World) {
-		p := w.cast("a", "b", "c")
+	{"the same, and the next contender knows the former parent", func(w *World) {
+		p := w.connect("a", "b", "c")
 		p["b"].must(p["b"].lock(0, 0))
-		lateRelease(w, p["a"], func() {
-			p["c"].must(p["c"].lock(0, w.part(1))) // so that the numbers are the same as before
-			p["b"].must(p["b"].lock(w.part(2), w.part(1)))
+		delayedRelease(w, p["a"], func() {
+			p["c"].must(p["c"].lock(0, w.fraction(1))) // so that the sequence numbers are the same as before
+			p["b"].must(p["b"].lock(w.fraction(2), w.fraction(1)))
 		})
 	}},
-	{"a lock is released while no server can be reached", func(w *World) {
-		p := w.cast("a", "b")
-		w.inTurn(
-			func() { p["a"].must(p["a"].lock(w.part(4), 0)) },
+	{"a lock is released while no server is reachable", func(w *World) {
+		p := w.connect("a", "b")
+		w.inOrder(
+			func() { p["a"].must(p["a"].lock(w.fraction(4), 0)) },
 			func() { p["b"].must(p["b"].lock(0, 0)) },
 			func() {
-				time.Sleep(w.part(6))
-				w.must(p["a"].harm("refuse"))
-				w.must(p["a"].harm("cut"))
-				time.Sleep(w.part(6))
-				w.must(p["a"].harm("accept"))
+				time.Sleep(w.fraction(6))
+				w.must(p["a"].inject("refuse"))
+				w.must(p["a"].inject("cut"))
+				time.Sleep(w.fraction(6))
+				w.must(p["a"].inject("accept"))
 			},
 		)
 	}},
-	{"the parent has somebody else's data", func(w *World) {
-		w.must(w.ensemble.Create(line, []byte("mine")))
+	{"the parent has data of another program", func(w *World) {
+		w.must(w.ensemble.Create(lockPath, []byte("mine")))
 		contendTwice(w)
-		if data, _, err := w.ensemble.Get(line); err != nil || string(data) != "mine" {
-			w.failf("the parent's data became %q (%w)", data, err)
+		if data, _, err := w.ensemble.Get(lockPath); err != nil || string(data) != "mine" {
+			w.problemf("data of the parent became %q (%w)", data, err)
 		}
 	}},
-	{"the parent may be joined and not be written", func(w *World) {
-		for _, o := range w.cast("o") {
+	{"clients may create below the parent, and not write it", func(w *World) {
+		for _, o := range w.connect("o") {
 			o.must(o.lock(0, 0))
-			o.patiently(func(conn *zk.Conn) error {
-				_, err := conn.SetACL(line, zk.WorldACL(zk.PermRead|zk.PermCreate|zk.PermDelete), -1)
+			o.retry(func(conn *zk.Conn) error {
+				_, err := conn.SetACL(lockPath, zk.WorldACL(zk.PermRead|zk.PermCreate|zk.PermDelete), -1)
 				if errors.Is(err, zk.ErrNoAuth) {
 					return nil // it was carried out before
 				}
@@ -137,7 +137,7 @@ var Scenarios = []Scenario{
 		}
 		contendTwice(w)
 	}},
-	{"nodes are closed to strangers, and credentials open them", func(w *World) {
+	{"nodes have an ACL, and the clients have the credentials", func(w *World) {
 		for _, name := range []string{"a", "b"} {
 			p, err := w.process(name, func(_ *Process, o *recipes.Options) {
 				o.Auth = []recipes.Auth{recipes.Digest("user", "word")}
@@ -146,184 +146,184 @@ var Scenarios = []Scenario{
 			if w.must(err); err != nil {
 				return
 			}
-			p.must(p.lock(w.part(4), 0))
+			p.must(p.lock(w.fraction(4), 0))
 		}
 	}},
 	{"another library's contender is ahead", func(w *World) {
-		w.must(w.ensemble.Create(line+"/_c_3f2a-lock-0000000000", []byte("somebody")))
-		w.must(w.ensemble.Create(line+"/neither here nor there", nil))
-		p := w.cast("a", "b")
-		w.inTurn(
-			func() { p["a"].must(p["a"].lock(w.part(8), 0)) },
+		w.must(w.ensemble.Create(lockPath+"/_c_3f2a-lock-0000000000", []byte("curator")))
+		w.must(w.ensemble.Create(lockPath+"/no contender", nil))
+		p := w.connect("a", "b")
+		w.inOrder(
+			func() { p["a"].must(p["a"].lock(w.fraction(8), 0)) },
 			func() { p["b"].mustFail(p["b"].try(), lock.ErrLocked) },
-			func() { time.Sleep(w.part(2)); w.must(w.harm("delete " + line + "/_c_3f2a-lock-0000000000")) },
+			func() { time.Sleep(w.fraction(2)); w.must(w.inject("delete " + lockPath + "/_c_3f2a-lock-0000000000")) },
 		)
 	}},
 	{"a waiter's session expires", func(w *World) {
-		p := w.cast("a", "b", "c")
-		w.inTurn(
-			func() { p["a"].must(p["a"].lock(w.part(1), 0)) },
-			func() { p["b"].must(p["b"].lock(w.part(8), 0)) },
-			func() { p["c"].must(p["c"].lock(w.part(8), 0)) },
-			func() { time.Sleep(w.part(3)); w.must(p["b"].harm("expire")) },
+		p := w.connect("a", "b", "c")
+		w.inOrder(
+			func() { p["a"].must(p["a"].lock(w.fraction(1), 0)) },
+			func() { p["b"].must(p["b"].lock(w.fraction(8), 0)) },
+			func() { p["c"].must(p["c"].lock(w.fraction(8), 0)) },
+			func() { time.Sleep(w.fraction(3)); w.must(p["b"].inject("expire")) },
 		)
 	}},
 	{"a holder's session expires", func(w *World) {
-		p := w.cast("a", "b")
-		w.inTurn(
-			func() { p["a"].must(p["a"].lock(w.part(1), 0)) },
-			func() { p["b"].must(p["b"].lock(w.part(8), 0)) },
-			func() { time.Sleep(w.part(3)); w.must(p["a"].harm("expire")) },
+		p := w.connect("a", "b")
+		w.inOrder(
+			func() { p["a"].must(p["a"].lock(w.fraction(1), 0)) },
+			func() { p["b"].must(p["b"].lock(w.fraction(8), 0)) },
+			func() { time.Sleep(w.fraction(3)); w.must(p["a"].inject("expire")) },
 		)
 		p["a"].must(p["a"].lock(0, 0))
 	}},
-	{"a holder's node is deleted by hand", func(w *World) {
-		p := w.cast("a", "b")
-		w.inTurn(
-			func() { p["a"].must(p["a"].lock(w.part(1), 0)) },
-			func() { p["b"].must(p["b"].lock(w.part(8), 0)) },
-			func() { time.Sleep(w.part(3)); w.must(p["a"].harm("delete " + line)) },
+	{"an operator deletes a holder's node", func(w *World) {
+		p := w.connect("a", "b")
+		w.inOrder(
+			func() { p["a"].must(p["a"].lock(w.fraction(1), 0)) },
+			func() { p["b"].must(p["b"].lock(w.fraction(8), 0)) },
+			func() { time.Sleep(w.fraction(3)); w.must(p["a"].inject("delete " + lockPath)) },
 		)
 	}},
-	{"a waiter's node is deleted by hand", func(w *World) {
-		p := w.cast("a", "b")
-		w.inTurn(
-			func() { p["a"].must(p["a"].lock(w.part(1), 0)) },
-			func() { p["b"].must(p["b"].lock(w.part(8), 0)) },
-			func() { time.Sleep(w.part(3)); w.must(p["b"].harm("delete " + line)) },
+	{"an operator deletes a waiter's node", func(w *World) {
+		p := w.connect("a", "b")
+		w.inOrder(
+			func() { p["a"].must(p["a"].lock(w.fraction(1), 0)) },
+			func() { p["b"].must(p["b"].lock(w.fraction(8), 0)) },
+			func() { time.Sleep(w.fraction(3)); w.must(p["b"].inject("delete " + lockPath)) },
 		)
 	}},
-	{"a waiter's node is deleted by hand a moment before it would be its turn", func(w *World) {
-		p := w.cast("a", "b", "c")
-		w.inTurn(
-			func() { p["a"].must(p["a"].lock(w.part(1), 0)) },
-			func() { p["b"].must(p["b"].lock(w.part(8), 0)) },
-			func() { p["c"].must(p["c"].lock(w.part(8), 0)) },
+	{"an operator deletes a waiter's node a moment before it would be granted", func(w *World) {
+		p := w.connect("a", "b", "c")
+		w.inOrder(
+			func() { p["a"].must(p["a"].lock(w.fraction(1), 0)) },
+			func() { p["b"].must(p["b"].lock(w.fraction(8), 0)) },
+			func() { p["c"].must(p["c"].lock(w.fraction(8), 0)) },
 			func() {
-				held, _ := p["a"].nodeOf(line)
-				w.must(p["b"].harm("delete " + line))
-				time.Sleep(8*near + 2*w.lag)
-				w.must(w.harm("delete " + held))
+				held, _ := p["a"].nodeOf(lockPath)
+				w.must(p["b"].inject("delete " + lockPath))
+				time.Sleep(8*defaultLatency + 2*w.lag)
+				w.must(w.inject("delete " + held))
 			},
 		)
 	}},
-	{"the parent is deleted by hand, with all that is below it", func(w *World) {
-		p := w.cast("a", "b")
-		w.inTurn(
-			func() { p["a"].must(p["a"].lock(w.part(1), 0)) },
-			func() { p["b"].must(p["b"].lock(w.part(8), 0)) },
-			func() { time.Sleep(w.part(3)); w.must(w.harm("delete-line " + line)) },
+	{"an operator deletes the parent with everything below it", func(w *World) {
+		p := w.connect("a", "b")
+		w.inOrder(
+			func() { p["a"].must(p["a"].lock(w.fraction(1), 0)) },
+			func() { p["b"].must(p["b"].lock(w.fraction(8), 0)) },
+			func() { time.Sleep(w.fraction(3)); w.must(w.inject("delete-line " + lockPath)) },
 		)
 	}},
-	{"the same, and the holder's client joins again with the name that its node had", func(w *World) {
-		p := w.cast("a", "b")
+	{"the same, and the holder's client joins again under its earlier name", func(w *World) {
+		p := w.connect("a", "b")
 		p["a"].must(p["a"].lock(0, 0))
-		w.inTurn(
-			func() { p["a"].must(p["a"].lock(2*w.part(1), 0)) },
-			func() { w.must(w.harm("delete-line " + line)); p["b"].must(p["b"].lock(w.part(2), 0)) },
+		w.inOrder(
+			func() { p["a"].must(p["a"].lock(2*w.fraction(1), 0)) },
+			func() { w.must(w.inject("delete-line " + lockPath)); p["b"].must(p["b"].lock(w.fraction(2), 0)) },
 			func() { p["a"].must(p["a"].lock(0, 0)) },
 		)
 	}},
-	{"the numbers run out", func(w *World) {
-		w.must(w.ensemble.Create(line, nil))
-		w.must(w.harm("plant-counter " + line + " 2147483646"))
-		p := w.cast("a", "b", "c")
-		w.inTurn(
-			func() { p["a"].must(p["a"].lock(w.part(3), 0)) },
-			func() { p["b"].must(p["b"].lock(w.part(8), 0)) },
-			func() { p["c"].must(p["c"].lock(w.part(8), 0)) },
+	{"the sequence numbers run out", func(w *World) {
+		w.must(w.ensemble.Create(lockPath, nil))
+		w.must(w.inject("plant-counter " + lockPath + " 2147483646"))
+		p := w.connect("a", "b", "c")
+		w.inOrder(
+			func() { p["a"].must(p["a"].lock(w.fraction(3), 0)) },
+			func() { p["b"].must(p["b"].lock(w.fraction(8), 0)) },
+			func() { p["c"].must(p["c"].lock(w.fraction(8), 0)) },
 			func() { p["a"].must(p["a"].lock(0, 0)) },
 		)
 	}},
-	{"the numbers are about to run out", func(w *World) {
-		w.must(w.ensemble.Create(line, nil))
-		w.must(w.harm(fmt.Sprintf("plant-counter %s %d", line, 1<<31-1<<20-1)))
+	{"the sequence numbers are about to run out", func(w *World) {
+		w.must(w.ensemble.Create(lockPath, nil))
+		w.must(w.inject(fmt.Sprintf("plant-counter %s %d", lockPath, 1<<31-1<<20-1)))
 		contendTwice(w)
 	}},
-	{"a client that waits is closed", func(w *World) {
-		p := w.cast("a", "b")
-		w.inTurn(
-			func() { p["a"].must(p["a"].lock(w.part(1), 0)) },
+	{"a waiting client is closed", func(w *World) {
+		p := w.connect("a", "b")
+		w.inOrder(
+			func() { p["a"].must(p["a"].lock(w.fraction(1), 0)) },
 			func() { p["b"].mustFail(p["b"].lock(0, 0), recipes.ErrClosed) },
-			func() { time.Sleep(w.part(8)); p["b"].client.Close() },
+			func() { time.Sleep(w.fraction(8)); p["b"].client.Close() },
 		)
 	}},
-	{"a client that holds the lock is closed", func(w *World) {
-		p := w.cast("a", "b")
-		w.inTurn(
-			func() { p["a"].must(p["a"].lock(w.part(1), 0)) },
+	{"a holding client is closed", func(w *World) {
+		p := w.connect("a", "b")
+		w.inOrder(
+			func() { p["a"].must(p["a"].lock(w.fraction(1), 0)) },
 			func() { p["b"].must(p["b"].lock(0, 0)) },
-			func() { time.Sleep(w.part(8)); p["a"].client.Close() },
+			func() { time.Sleep(w.fraction(8)); p["a"].client.Close() },
 		)
 	}},
-	{"a holder is paused past its session", func(w *World) {
-		p := w.cast("a", "b")
-		w.inTurn(
-			func() { p["a"].must(p["a"].lock(w.part(1), 0)) },
-			func() { p["b"].must(p["b"].lock(w.part(2), 0)) },
+	{"a holder is paused beyond its session timeout", func(w *World) {
+		p := w.connect("a", "b")
+		w.inOrder(
+			func() { p["a"].must(p["a"].lock(w.fraction(1), 0)) },
+			func() { p["b"].must(p["b"].lock(w.fraction(2), 0)) },
 			func() {
-				time.Sleep(w.part(8))
-				w.must(p["a"].harm("pause"))
-				time.Sleep(2 * w.part(1))
-				w.must(p["a"].harm("wake"))
+				time.Sleep(w.fraction(8))
+				w.must(p["a"].inject("pause"))
+				time.Sleep(2 * w.fraction(1))
+				w.must(p["a"].inject("wake"))
 			},
 		)
 	}},
 	{"leaders claim epochs and write in them, one after the other", func(w *World) {
-		p := w.cast("a", "b")
-		w.inTurn(
-			func() { p["a"].must(p["a"].reign(w.part(8))); p["a"].must(p["a"].reign(0)) },
-			func() { p["b"].must(p["b"].reign(w.part(8))) },
+		p := w.connect("a", "b")
+		w.inOrder(
+			func() { p["a"].must(p["a"].reign(w.fraction(8))); p["a"].must(p["a"].reign(0)) },
+			func() { p["b"].must(p["b"].reign(w.fraction(8))) },
 		)
 	}},
-	{"a leader's epoch is ended by hand, and it resigns", func(w *World) {
-		p := w.cast("a", "b")
-		w.inTurn(
-			func() { p["a"].must(p["a"].reign(w.part(4))) },
+	{"an operator ends a leader's epoch, and it resigns", func(w *World) {
+		p := w.connect("a", "b")
+		w.inOrder(
+			func() { p["a"].must(p["a"].reign(w.fraction(4))) },
 			func() { p["b"].must(p["b"].reign(0)) },
-			func() { time.Sleep(w.part(6)); w.must(w.harm("supersede " + line)) },
+			func() { time.Sleep(w.fraction(6)); w.must(w.inject("supersede " + lockPath)) },
 		)
 	}},
-	{"the count of epochs is deleted by hand, and begins anew", func(w *World) {
-		p := w.cast("a", "b")
-		w.inTurn(
-			func() { p["a"].must(p["a"].reign(w.part(4))) },
+	{"an operator deletes the epochs, and their numbers restart", func(w *World) {
+		p := w.connect("a", "b")
+		w.inOrder(
+			func() { p["a"].must(p["a"].reign(w.fraction(4))) },
 			func() { p["b"].must(p["b"].reign(0)) },
-			func() { time.Sleep(w.part(6)); w.must(w.harm("forget " + line)) },
+			func() { time.Sleep(w.fraction(6)); w.must(w.inject("forget " + lockPath)) },
 		)
 	}},
 	{"a holder is killed", func(w *World) {
-		p := w.cast("a", "b")
-		w.inTurn(
-			func() { p["a"].must(p["a"].lock(w.part(1), 0)) },
-			func() { p["b"].must(p["b"].lock(w.part(8), 0)) },
-			func() { time.Sleep(w.part(8)); w.must(p["a"].harm("crash")) },
+		p := w.connect("a", "b")
+		w.inOrder(
+			func() { p["a"].must(p["a"].lock(w.fraction(1), 0)) },
+			func() { p["b"].must(p["b"].lock(w.fraction(8), 0)) },
+			func() { time.Sleep(w.fraction(8)); w.must(p["a"].inject("crash")) },
 		)
 	}},
 }
 
 // contendTwice has two processes lock twice each.
 func contendTwice(w *World) {
-	p := w.cast("a", "b")
-	w.inTurn(
-		func() { p["a"].must(p["a"].lock(w.part(4), 0)); p["a"].must(p["a"].lock(0, 0)) },
-		func() { p["b"].must(p["b"].lock(w.part(4), 0)); p["b"].must(p["b"].lock(0, 0)) },
+	p := w.connect("a", "b")
+	w.inOrder(
+		func() { p["a"].must(p["a"].lock(w.fraction(4), 0)); p["a"].must(p["a"].lock(0, 0)) },
+		func() { p["b"].must(p["b"].lock(w.fraction(4), 0)); p["b"].must(p["b"].lock(0, 0)) },
 	)
 }
 
-// lateRelease has a lock and unlock, and not be told that it has; the parent be reaped; somebody else go on; and a come
-// back, to delete its node once more.
-func lateRelease(w *World, a *Process, others func()) {
-	w.inTurn(
-		func() { a.must(a.lock(w.part(4), 0)) },
+// delayedRelease has a lock and unlock without receiving the answer. Then the parent is reaped, others continue, and a
+// reconnects and sends its delete again.
+func delayedRelease(w *World, a *Process, others func()) {
+	w.inOrder(
+		func() { a.must(a.lock(w.fraction(4), 0)) },
 		func() {
-			time.Sleep(w.part(4) - w.part(16)) // the next frame is the release, as a rule
-			w.must(a.harm("cut-after 1"))
-			w.must(a.harm("refuse"))
-			time.Sleep(w.part(16))
-			w.must(w.harm("reap"))
+			time.Sleep(w.fraction(4) - w.fraction(16)) // the next frame is the release, as a rule
+			w.must(a.inject("cut-after 1"))
+			w.must(a.inject("refuse"))
+			time.Sleep(w.fraction(16))
+			w.must(w.inject("reap"))
 			others()
 		},
-		func() { time.Sleep(w.part(3)); w.must(a.harm("accept")) },
+		func() { time.Sleep(w.fraction(3)); w.must(a.inject("accept")) },
 	)
 }

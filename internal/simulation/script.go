@@ -13,27 +13,25 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing"
 )
 
-// What stories are told with.
+// fraction returns the session timeout divided by n.
+func (w *World) fraction(n int) time.Duration { return w.opts.Timeout / time.Duration(n) }
 
-// part is the session timeout divided by n.
-func (w *World) part(n int) time.Duration { return w.opts.Timeout / time.Duration(n) }
-
-// cast makes processes. Those that cannot connect are told of, and stand there as if they had crashed.
-func (w *World) cast(names ...string) map[string]*Process {
-	cast := map[string]*Process{}
+// connect starts processes, by name. One that cannot connect is recorded as a problem and treated as crashed.
+func (w *World) connect(names ...string) map[string]*Process {
+	processes := map[string]*Process{}
 	for _, name := range names {
 		p, err := w.process(name, nil)
 		if err != nil {
 			w.must(err)
 			p = &Process{world: w, name: name, dead: true}
 		}
-		cast[name] = p
+		processes[name] = p
 	}
-	return cast
+	return processes
 }
 
-// together does all of it at once, and waits until all is done.
-func together(all ...func()) {
+// concurrently runs functions at the same time, and waits for all of them.
+func concurrently(all ...func()) {
 	var group sync.WaitGroup
 	for _, f := range all {
 		group.Go(f)
@@ -41,52 +39,57 @@ func together(all ...func()) {
 	group.Wait()
 }
 
-// inTurn is together, each a moment after the one before: long enough to stand in line before it, also where servers are
-// behind.
-func (w *World) inTurn(all ...func()) {
+// inOrder is concurrently with a delay between the starts, which suffices for contenders to join the queue in that order,
+// also where servers lag.
+func (w *World) inOrder(all ...func()) {
 	var group sync.WaitGroup
 	for _, f := range all {
 		group.Go(f)
-		time.Sleep(w.part(32) + 4*w.lag)
+		time.Sleep(w.fraction(32) + 4*w.lag)
 	}
 	group.Wait()
 }
 
-func (p *Process) lock(hold, wait time.Duration) error { return p.do(Ask{"lock", line, hold, wait}) }
+// lock locks lockPath, and holds it for hold. It waits for wait, or without limit if wait is 0.
+func (p *Process) lock(hold, wait time.Duration) error {
+	return p.do(Operation{"lock", lockPath, hold, wait})
+}
 
-func (p *Process) reign(d time.Duration) error { return p.do(Ask{"reign", line, d, 0}) }
+// reign campaigns at lockPath, claims an epoch, and leads for d.
+func (p *Process) reign(d time.Duration) error { return p.do(Operation{"reign", lockPath, d, 0}) }
 
-func (p *Process) try() error { return p.do(Ask{"try", line, 0, 0}) }
+// try tries to lock lockPath without waiting.
+func (p *Process) try() error { return p.do(Operation{"try", lockPath, 0, 0}) }
 
-// must notes an error that the process must not get.
+// must records an error as a problem.
 func (p *Process) must(err error) {
 	if err != nil {
-		p.world.failf("%s: %w", p.name, err)
+		p.world.problemf("%s: %w", p.name, err)
 	}
 }
 
-// mustFail notes an error that is not the one which the process must get.
+// mustFail records a problem unless the error is the wanted one.
 func (p *Process) mustFail(err, want error) {
 	if !errors.Is(err, want) {
-		p.world.failf("%s: got %w, want %w", p.name, err, want)
+		p.world.problemf("%s: got %w, want %w", p.name, err, want)
 	}
 }
 
-// patiently asks until it is answered.
-func (p *Process) patiently(request func(*zk.Conn) error) {
+// retry sends a request until it succeeds, ten times at most.
+func (p *Process) retry(request func(*zk.Conn) error) {
 	for range 10 {
 		err := request(p.client.Conn())
 		if err == nil {
 			return
 		}
-		time.Sleep(p.world.part(4))
+		time.Sleep(p.world.fraction(4))
 	}
-	p.world.failf("%s: a request was not carried out in ten attempts", p.name)
+	p.world.problemf("%s: the request was not carried out in ten attempts", p.name)
 }
 
-// observe follows who leads until it is that one.
+// observe follows the leaders until one has the ID last.
 func (p *Process) observe(last string) error {
-	e, err := p.election(line)
+	e, err := p.election(lockPath)
 	if err != nil {
 		return err
 	}
@@ -103,12 +106,12 @@ func (p *Process) observe(last string) error {
 	return nil
 }
 
-// panics has work panic under the lock.
-func (p *Process) panics() {
+// panicUnderLock runs work that panics while it holds the lock.
+func (p *Process) panicUnderLock() {
 	defer func() {
 		if r := recover(); r != "oh" {
-			p.world.failf("%s: recovered %v", p.name, r)
+			p.world.problemf("%s: recovered %v", p.name, r)
 		}
 	}()
-	p.must(p.runDo(p.ctx, line, func(context.Context, fencing.Token) { panic("oh") }))
+	p.must(p.runDo(p.ctx, lockPath, func(context.Context, fencing.Token) { panic("oh") }))
 }

@@ -11,17 +11,17 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// sessions says whether each session is one that its client knows of: the ZooKeeper client opens another by itself when
-// one has expired, and runs in it what was meant for the first. That is never to happen, also where nothing comes of it.
+// sessions checks that every session that creates a node was reported by its client. When a session has expired, go-zookeeper
+// opens another by itself and runs queued requests in it. That must never happen, even where it has no consequence.
 type sessions struct {
 	mu     sync.Mutex // guards what follows
 	opened map[int64]bool
-	nodes  map[int64]string // a contender's node that was made in the session
+	nodes  map[int64]string // a node that was created in the session
 }
 
 func newSessions() *sessions { return &sessions{opened: map[int64]bool{}, nodes: map[int64]string{}} }
 
-// trace is told of the sessions that a client opens.
+// trace returns a trace that records the sessions that a client opens.
 func (s *sessions) trace() *recipes.Trace {
 	return &recipes.Trace{SessionOpened: func(id int64, _ string, _ time.Duration) {
 		s.mu.Lock()
@@ -30,23 +30,23 @@ func (s *sessions) trace() *recipes.Trace {
 	}}
 }
 
-// made is told of the nodes that a session makes.
-func (s *sessions) made(id int64, node string) {
+// nodeCreated records a node that a session creates.
+func (s *sessions) nodeCreated(id int64, node string) {
 	if id == 0 {
-		return // by hand
+		return // by an operator
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.nodes[id] = node
 }
 
-// check notes sessions that are nobody's. It is called when nothing happens any more.
+// check records a problem for each session that no client reported. It is called at the end of a run.
 func (s *sessions) check(w *World) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, id := range slices.Sorted(maps.Keys(s.nodes)) {
 		if !s.opened[id] {
-			w.failf("session 0x%x made %s, and no client has told that it opened such a session", uint64(id), s.nodes[id])
+			w.problemf("session 0x%x created %s, but no client reported that it opened this session", uint64(id), s.nodes[id])
 		}
 	}
 }

@@ -4,21 +4,21 @@ package simulation
 
 import "slices"
 
-// Reduce leaves steps of a plan out for as long as it still fails, and returns what is left. What fails only now and then
-// is to be tried several times by fails.
-func Reduce(p Plan, fails func(Plan) bool) Plan {
+// Shrink removes steps from a plan as long as it still fails, and returns the shortest plan found. If a plan fails only
+// sometimes, fails must run it several times.
+func Shrink(p Plan, fails func(Plan) bool) Plan {
 	for chunk := len(p.Steps) / 2; chunk > 0; {
-		reduced := false
+		shrunk := false
 		for i := 0; i+chunk <= len(p.Steps); {
 			shorter := p
 			shorter.Steps = slices.Delete(slices.Clone(p.Steps), i, i+chunk)
 			if fails(shorter) {
-				p, reduced = shorter, true
+				p, shrunk = shorter, true
 			} else {
 				i += chunk
 			}
 		}
-		if !reduced || chunk > 1 {
+		if !shrunk || chunk > 1 {
 			chunk /= 2
 		}
 	}

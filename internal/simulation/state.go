@@ -17,46 +17,48 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
-// parts are above the nodes in which state is kept in ZooKeeper itself: each transaction writes all of a path's.
-var parts = []string{"/state", "/copy"}
+// stateParents contains the parents of the nodes for state in ZooKeeper itself. Each transaction writes the nodes of a path
+// below all of them.
+var stateParents = []string{"/state", "/copy"}
 
-// epochPath is where a path's epochs are counted.
-func epochPath(path string) string { return epochsAbove + path }
+// epochPath returns the node that counts a path's epochs.
+func epochPath(path string) string { return epochsParent + path }
 
-const epochsAbove = "/epoch"
+const epochsParent = "/epoch"
 
-// A writer is a way to have ZooKeeper carry operations out.
-type writer struct {
+// A committer commits operations in ZooKeeper, of a claim or of an epoch.
+type committer struct {
 	epoch  int64 // 0 without one
 	commit func(ctx context.Context, ops ...any) ([]zk.MultiResponse, error)
 }
 
-// plainly is that of a claim.
-func plainly(claim *recipes.Claim) *writer { return &writer{commit: claim.Commit} }
+// withoutEpoch returns the committer of a claim.
+func withoutEpoch(claim *recipes.Claim) *committer { return &committer{commit: claim.Commit} }
 
-// inEpoch claims an epoch, as often as that takes. There is none if the term was lost or superseded.
-func (p *Process) inEpoch(ctx context.Context, by history.Event, claim *recipes.Claim) *writer {
+// inEpoch claims an epoch, and retries while the outcome is unknown or an attempt times out. It returns nil if the term was
+// lost or superseded.
+func (p *Process) inEpoch(ctx context.Context, by history.Event, claim *recipes.Claim) *committer {
 	epochs, err := p.epochsOf(by.Path)
 	if p.world.must(err); err != nil {
 		return nil
 	}
-	// It gives up sooner than an answer may take, and then waits for longer.
-	for patience := p.world.part(8); ; patience *= 2 {
-		sent, ok := p.sending(by, claim, "epoch")
+	// The first attempts give up before an answer can arrive, and later ones wait longer.
+	for patience := p.world.fraction(8); ; patience *= 2 {
+		sent, ok := p.recordSent(by, claim, "epoch")
 		if !ok {
 			return nil
 		}
-		asking, cancel := context.WithTimeout(ctx, patience)
-		e, err := epochs.Claim(asking, claim)
+		attempt, cancel := context.WithTimeout(ctx, patience)
+		e, err := epochs.Claim(attempt, claim)
 		cancel()
 		answered := sent
 		if err == nil {
 			answered.Epoch = e.Number()
 		}
-		p.answered(answered, err)
+		p.recordAnswered(answered, err)
 		switch {
 		case err == nil:
-			return &writer{e.Number(), e.Commit}
+			return &committer{e.Number(), e.Commit}
 		case claim.Err() != nil, errors.Is(err, fencing.ErrStale), ctx.Err() != nil:
 			return nil
 		case !errors.Is(err, recipes.ErrUncertain) && !errors.Is(err, context.DeadlineExceeded):
@@ -66,42 +68,42 @@ func (p *Process) inEpoch(ctx context.Context, by history.Event, claim *recipes.
 	}
 }
 
-// sending notes that the process is about to write to the ensemble.
-func (p *Process) sending(by history.Event, claim *recipes.Claim, text string) (sent history.Event, ok bool) {
+// recordSent records that the process is about to write to the ensemble.
+func (p *Process) recordSent(by history.Event, claim *recipes.Claim, text string) (sent history.Event, ok bool) {
 	by.Token, by.Write, by.Text = history.ID(claim.Token()), p.world.recorder.NextWrite(), text
-	return by, p.tell(by, history.Sent)
+	return by, p.record(by, history.Sent)
 }
 
-// answered notes what came of it.
-func (p *Process) answered(sent history.Event, err error) {
+// recordAnswered records the result of that write.
+func (p *Process) recordAnswered(sent history.Event, err error) {
 	sent.Cause, sent.Token, sent.Parts, sent.Text = history.Done, 0, 0, ""
 	switch {
 	case errors.Is(err, recipes.ErrUncertain):
 		sent.Cause = history.Unknown
 	case err != nil:
-		sent.Cause = history.Refused // every other error says so
+		sent.Cause = history.Refused // every other error states that nothing was committed
 	}
 	if err != nil {
 		sent.Error = err.Error()
 	}
-	p.tell(sent, history.Answered)
+	p.record(sent, history.Answered)
 }
 
-// commit writes state into ZooKeeper itself.
-func (p *Process) commit(ctx context.Context, by history.Event, claim *recipes.Claim, w *writer) {
+// commit writes state to ZooKeeper itself.
+func (p *Process) commit(ctx context.Context, by history.Event, claim *recipes.Claim, w *committer) {
 	ctx, cancel := context.WithTimeout(ctx, p.world.opts.Timeout)
 	defer cancel()
-	by.Epoch, by.Parts = w.epoch, len(parts)
-	sent, ok := p.sending(by, claim, "")
+	by.Epoch, by.Parts = w.epoch, len(stateParents)
+	sent, ok := p.recordSent(by, claim, "")
 	if !ok {
 		return
 	}
-	ops := make([]any, len(parts))
-	for i, part := range parts {
+	ops := make([]any, len(stateParents))
+	for i, part := range stateParents {
 		ops[i] = &zk.SetDataRequest{Path: part + by.Path, Data: writeState(sent), Version: -1}
 	}
 	_, err := w.commit(ctx, ops...)
-	p.answered(sent, err)
+	p.recordAnswered(sent, err)
 	switch {
 	case err == nil, errors.Is(err, recipes.ErrLost), errors.Is(err, recipes.ErrUncertain), ctx.Err() != nil:
 	case w.epoch != 0 && errors.Is(err, fencing.ErrStale):
@@ -110,16 +112,15 @@ func (p *Process) commit(ctx context.Context, by history.Event, claim *recipes.C
 	}
 }
 
-// State says who wrote it: the ensemble's order of such writes is that of its transactions.
-
+// stateFormat is the format of written state, which identifies the write.
 const stateFormat = "%s %d %s %d %d %d"
 
 func writeState(by history.Event) []byte {
 	return fmt.Appendf(nil, stateFormat, by.Contender, by.Attempt, by.Path, by.Token, by.Write, by.Epoch)
 }
 
-// written tells the history of state that was written.
-func (w *World) written(c zktest.Commit) {
+// recordWrote records state that the ensemble committed.
+func (w *World) recordWrote(c zktest.Commit) {
 	e := history.Event{
 		Kind: history.Wrote, Zxid: history.ID(c.Zxid), Session: history.ID(c.Session), Fenced: true, Accepted: true,
 		Register: "zookeeper " + c.Path,
@@ -131,9 +132,9 @@ func (w *World) written(c zktest.Commit) {
 	}
 }
 
-// claimed tells the history of an epoch.
-func (w *World) claimed(c zktest.Commit) {
-	path, is := strings.CutPrefix(c.Path, epochsAbove)
+// recordClaimed records an epoch that the ensemble committed.
+func (w *World) recordClaimed(c zktest.Commit) {
+	path, is := strings.CutPrefix(c.Path, epochsParent)
 	if !is || len(c.Data) == 0 {
 		return
 	}
@@ -142,14 +143,14 @@ func (w *World) claimed(c zktest.Commit) {
 	}
 	number, token, err := readEpoch(c.Data)
 	if err != nil {
-		w.failf("an epoch's node was written in a form that its readers do not know: %w", err)
+		w.problemf("epoch of %s: committed in an unknown format: %w", path, err)
 		return
 	}
 	e.Epoch, e.Token = number, history.ID(token)
 	w.recorder.AddAt(c.Time, e)
 }
 
-// readEpoch reads an epoch as those do who do not have the package.
+// readEpoch parses an epoch independently of package epoch, as other programs do.
 func readEpoch(data []byte) (number int64, token fencing.Token, err error) {
 	var text struct {
 		Epoch int64
@@ -159,11 +160,11 @@ func readEpoch(data []byte) (number int64, token fencing.Token, err error) {
 	return text.Epoch, text.Token, err
 }
 
-// supersede ends the newest epoch of a path by hand.
+// supersede has an operator end the newest epoch of a path.
 func (w *World) supersede(path string) error {
 	data, _, err := w.ensemble.Get(epochPath(path))
 	if err != nil {
-		return nil // there is none
+		return nil // it does not exist
 	}
 	number, _, err := readEpoch(data)
 	if err != nil {
@@ -172,10 +173,10 @@ func (w *World) supersede(path string) error {
 	return w.ensemble.Set(epochPath(path), fmt.Appendf(nil, `{"format":1,"epoch":%d}`, number+1))
 }
 
-// forget deletes the count of a path's epochs, by hand.
+// forget has an operator delete the node that counts a path's epochs.
 func (w *World) forget(path string) error {
 	if _, _, err := w.ensemble.Get(epochPath(path)); err != nil {
-		return nil // there is none
+		return nil // it does not exist
 	}
 	return w.ensemble.Delete(epochPath(path))
 }

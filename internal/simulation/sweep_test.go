@@ -7,17 +7,17 @@ import (
 	"testing"
 )
 
-func TestAtNoInstantDoesACutBreakAPromise(t *testing.T) {
+func TestFaultAtNoInstantBreaksPromise(t *testing.T) {
 	for _, s := range Sweeps {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
-			if replays() {
-				t.Skip("one plan was asked for")
+			if replaying() {
+				t.Skip("the flags select one plan")
 			}
-			for i := 0; i < instants && !enough(); i += ifRace(17, 1) {
-				tried.instants.Add(1)
+			for i := 0; i < instants && !enoughFailures(); i += ifRace(17, 1) {
+				runs.instants.Add(1)
 				p := s.At(i)
-				judged(t, fmt.Sprintf("%s, instant %d", s.Name, i), againOf(p), p.Run)
+				runAndCheck(t, fmt.Sprintf("%s, instant %d", s.Name, i), repeatFlags(p), p.Run)
 			}
 		})
 	}

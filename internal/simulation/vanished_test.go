@@ -11,27 +11,26 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
-// A waiter's node and the one ahead of it are deleted by hand at one instant. The line that the waiter is then shown has
-// nobody ahead of it, and not the waiter itself. Which of the two answers that tell it comes first is left to chance, so
-// it is told some times.
-func TestAtNoInstantIsAPlaceGrantedWhoseNodeIsGone(t *testing.T) {
+// An operator deletes a waiter's node and its predecessor at one instant. The queue that the waiter then reads contains no
+// predecessor, and not the waiter itself. The order of the two notifications is random, so the test runs many times.
+func TestDeletedNodeIsGrantedAtNoInstant(t *testing.T) {
 	for i := range 40 {
-		tried.instants.Add(1)
-		judged(t, fmt.Sprintf("both nodes vanish, %d", i), "-run "+t.Name(), func() ([]history.Event, error) {
+		runs.instants.Add(1)
+		runAndCheck(t, fmt.Sprintf("both nodes are deleted, %d", i), "-run "+t.Name(), func() ([]history.Event, error) {
 			w, err := newWorld(Options{
-				Servers: 1, Timeout: 4 * time.Second, Tick: time.Second, Reap: time.Hour, Paths: []string{line},
-			}, "both nodes vanish")
+				Servers: 1, Timeout: 4 * time.Second, Tick: time.Second, Reap: time.Hour, Paths: []string{lockPath},
+			}, "both nodes are deleted")
 			if err != nil {
 				return nil, err
 			}
-			p := w.cast("a", "b")
-			w.inTurn(
-				func() { p["a"].must(p["a"].lock(w.part(1), 0)) },
-				func() { w.grantedOnALivingNode(p["b"]) },
+			p := w.connect("a", "b")
+			w.inOrder(
+				func() { p["a"].must(p["a"].lock(w.fraction(1), 0)) },
+				func() { w.grantedOnExistingNode(p["b"]) },
 				func() {
-					time.Sleep(w.part(4) + time.Duration(i)*time.Millisecond)
-					w.must(p["b"].harm("delete " + line))
-					w.must(p["a"].harm("delete " + line))
+					time.Sleep(w.fraction(4) + time.Duration(i)*time.Millisecond)
+					w.must(p["b"].inject("delete " + lockPath))
+					w.must(p["a"].inject("delete " + lockPath))
 				},
 			)
 			w.settle()
@@ -41,9 +40,9 @@ func TestAtNoInstantIsAPlaceGrantedWhoseNodeIsGone(t *testing.T) {
 	}
 }
 
-// grantedOnALivingNode locks, and looks whether what was granted stands on a node.
-func (w *World) grantedOnALivingNode(p *Process) {
-	m, err := p.mutex(line)
+// grantedOnExistingNode locks, and records a problem if the node of the grant does not exist.
+func (w *World) grantedOnExistingNode(p *Process) {
+	m, err := p.mutex(lockPath)
 	if err != nil {
 		w.must(err)
 		return
@@ -54,7 +53,7 @@ func (w *World) grantedOnALivingNode(p *Process) {
 		return
 	}
 	if _, _, err := w.ensemble.Get(hold.Path()); err != nil {
-		w.failf("granted on a node that was gone: %w", err)
+		w.problemf("lock %s: granted on a node that was gone: %w", lockPath, err)
 	}
-	_ = hold.Unlock(p.ctx) // it may have been lost by now, which is what this is about
+	_ = hold.Unlock(p.ctx) // the deletion may have ended the hold by now
 }

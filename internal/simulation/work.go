@@ -16,153 +16,157 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// An Ask is what a contender asks for, and what it does with it.
-type Ask struct {
-	How  string        // one of ways
+// An Operation is what a worker requests, and how long it holds it.
+type Operation struct {
+	Kind string        // one of operations
 	Path string        // of the lock or election
 	Hold time.Duration // how long the work takes
-	Wait time.Duration // how long it waits to be granted, 0 for ever; of "run", how long it runs
+	Wait time.Duration // how long it waits for the grant, 0 without limit; of "run", how long it runs
 }
 
-// ways are those to ask: "busy" is "lock" with much traffic meanwhile, "reign" is "campaign" with an epoch.
-var ways = []string{"lock", "busy", "try", "campaign", "run", "reign"}
+// operations contains the kinds of operations: "busy" is "lock" with continuous writes, "reign" is "campaign" with an epoch.
+var operations = []string{"lock", "busy", "try", "campaign", "run", "reign"}
 
-// possession is what a lock's hold and an election's term have in common.
-type possession struct {
+// A grant is a hold of a lock or a term of an election.
+type grant struct {
 	*recipes.Claim
-	giveUp func(context.Context) error
+	release func(context.Context) error
 }
 
-// do carries an ask out, to its end. Its error is what came of the asking.
-func (p *Process) do(a Ask) error {
-	if a.How == "run" {
-		return p.run(a)
+// do runs an operation to its end. It returns the error of the request for the grant.
+func (p *Process) do(o Operation) error {
+	if o.Kind == "run" {
+		return p.run(o)
 	}
-	by, ok := p.ask(a)
+	by, ok := p.recordAsked(o)
 	if !ok {
 		return nil
 	}
 	ctx := p.ctx
-	if a.Wait > 0 {
+	if o.Wait > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, a.Wait)
+		ctx, cancel = context.WithTimeout(ctx, o.Wait)
 		defer cancel()
 	}
-	got, err := p.acquire(ctx, a)
+	got, err := p.acquire(ctx, o)
 	if err != nil {
-		p.failed(by, err)
+		p.recordFailed(by, err)
 		if p.crashed() {
-			return nil // nobody hears of it
+			return nil // a crashed process reports nothing
 		}
 		return err
 	}
-	told, ok := p.granted(by, got.Claim)
+	notified, ok := p.recordGranted(by, got.Claim)
 	if !ok {
 		return nil
 	}
-	if a.How == "busy" {
-		p.chatter(by, got.Claim)
+	if o.Kind == "busy" {
+		p.writeContinuously(by, got.Claim)
 	}
-	write := plainly(got.Claim)
-	if a.How == "reign" {
+	write := withoutEpoch(got.Claim)
+	if o.Kind == "reign" {
 		write = p.inEpoch(p.ctx, by, got.Claim)
 	}
-	p.work(p.ctx, by, got.Claim, write, a.Hold)
-	if !p.tell(by, history.Releasing) {
+	p.work(p.ctx, by, got.Claim, write, o.Hold)
+	if !p.record(by, history.Releasing) {
 		return nil
 	}
-	err = got.giveUp(p.ctx)
-	p.released(by, err)
-	<-told
+	err = got.release(p.ctx)
+	p.recordReleased(by, err)
+	<-notified
 	if !errors.Is(err, recipes.ErrLost) && !errors.Is(err, recipes.ErrUncertain) {
 		p.world.must(err)
 	}
 	return nil
 }
 
-// ask notes that the process is about to ask for something. by is what it notes of it from then on.
-func (p *Process) ask(a Ask) (by history.Event, ok bool) {
-	by = history.Event{Contender: p.name, Attempt: p.world.recorder.NextAttempt(), Path: a.Path}
+// recordAsked records that the process is about to request a grant. by has the fields of the attempt's later events.
+func (p *Process) recordAsked(o Operation) (by history.Event, ok bool) {
+	by = history.Event{Contender: p.name, Attempt: p.world.recorder.NextAttempt(), Path: o.Path}
 	asked := by
-	asked.Text = a.How
-	return by, p.tell(asked, history.Asked)
+	asked.Text = o.Kind
+	return by, p.record(asked, history.Asked)
 }
 
-// owed are the errors that whoever asks is promised, and no others.
-var owed = []error{
+// promisedErrors contains the only errors that a request may return.
+var promisedErrors = []error{
 	lock.ErrLocked, recipes.ErrLost, recipes.ErrUncertain, recipes.ErrClosed, context.Canceled, context.DeadlineExceeded,
 }
 
-func (p *Process) failed(by history.Event, err error) {
-	if !slices.ContainsFunc(owed, func(known error) bool { return errors.Is(err, known) }) {
-		p.world.failf("%s, attempt %d: an error that nobody who asks should get: %w", by.Contender, by.Attempt, err)
+// recordFailed records that a request returned an error, which must be one of promisedErrors.
+func (p *Process) recordFailed(by history.Event, err error) {
+	if !slices.ContainsFunc(promisedErrors, func(known error) bool { return errors.Is(err, known) }) {
+		p.world.problemf("attempt %d of %s: undocumented error: %w", by.Attempt, by.Contender, err)
 	}
 	by.Error = err.Error()
-	p.tell(by, history.Failed)
+	p.record(by, history.Failed)
 }
 
-func (p *Process) released(by history.Event, err error) {
+// recordReleased records that a release has returned.
+func (p *Process) recordReleased(by history.Event, err error) {
 	if err != nil {
 		by.Error = err.Error()
 	}
-	p.tell(by, history.Released)
+	p.record(by, history.Released)
 }
 
-// acquire asks the recipes.
-func (p *Process) acquire(ctx context.Context, a Ask) (possession, error) {
-	if a.How == "campaign" || a.How == "reign" {
-		e, err := p.election(a.Path)
+// acquire requests a grant from the recipes.
+func (p *Process) acquire(ctx context.Context, o Operation) (grant, error) {
+	if o.Kind == "campaign" || o.Kind == "reign" {
+		e, err := p.election(o.Path)
 		if err != nil {
-			return possession{}, err
+			return grant{}, err
 		}
 		term, err := e.Campaign(ctx)
 		if err != nil {
-			return possession{}, err
+			return grant{}, err
 		}
-		return possession{term.Claim, term.Resign}, nil
+		return grant{term.Claim, term.Resign}, nil
 	}
-	m, err := p.mutex(a.Path)
+	m, err := p.mutex(o.Path)
 	if err != nil {
-		return possession{}, err
+		return grant{}, err
 	}
 	var hold *lock.Hold
-	switch a.How {
+	switch o.Kind {
 	case "lock", "busy":
 		hold, err = m.Lock(ctx)
 	case "try":
 		hold, err = m.TryLock(ctx)
 	default:
-		return possession{}, fmt.Errorf("simulation: no way to ask %q", a.How)
+		return grant{}, fmt.Errorf("operation %q: unknown kind", o.Kind)
 	}
 	if err != nil {
-		return possession{}, err
+		return grant{}, err
 	}
-	return possession{hold.Claim, hold.Unlock}, nil
+	return grant{hold.Claim, hold.Unlock}, nil
 }
 
-// granted notes a grant, and has noted when it ends: told is closed once it has. ok is false if the process crashed.
-func (p *Process) granted(by history.Event, claim *recipes.Claim) (told <-chan struct{}, ok bool) {
-	// The client's newest session is that of the claim as long as the claim has not ended: a session that is over ends
-	// its claims before there is another.
+// recordGranted records a grant and later its end; notified is closed when that is recorded. ok is false if the process has
+// crashed.
+func (p *Process) recordGranted(by history.Event, claim *recipes.Claim) (notified <-chan struct{}, ok bool) {
+	// While the claim has not ended, the client's newest session is that of the claim: a session that ends closes its claims
+	// before the client opens another.
 	if session := p.client.SessionID(); claim.Err() == nil {
 		by.Session = history.ID(session)
 	}
 	granted := by
 	granted.Node, granted.Token = claim.Path(), history.ID(claim.Token())
-	if !p.tell(granted, history.Granted) {
+	if !p.record(granted, history.Granted) {
 		return nil, false
 	}
 	by.Session = 0
-	over := make(chan struct{})
+	ended := make(chan struct{})
 	p.working.Go(func() {
-		defer close(over)
+		defer close(ended)
 		<-claim.Done()
 		by.Cause = causeOf(claim.Err())
-		p.tell(by, history.Told)
+		p.record(by, history.Told)
 	})
-	return over, true
+	return ended, true
 }
 
+// causeOf returns the cause of a claim's end by its error.
 func causeOf(err error) history.Cause {
 	for cause, is := range map[history.Cause]error{
 		history.Expired: recipes.ErrSessionExpired, history.Deadline: recipes.ErrDeadline, history.Removed: recipes.ErrDeleted,
@@ -175,26 +179,26 @@ func causeOf(err error) history.Cause {
 	return history.Cause(fmt.Sprint(err))
 }
 
-// work does what the lock is for: it writes to the registers, as long as it believes that it holds the lock, for d. In
-// the end it writes once more to the one that checks tokens, whatever it believes, and to the ensemble while the lock is
-// given up. Without a way to write to the ensemble it has no epoch, and does nothing.
-func (p *Process) work(ctx context.Context, by history.Event, claim *recipes.Claim, write *writer, d time.Duration) {
+// work writes to the registers and to the ensemble for d, or until it knows that it lost the lock. At the end it writes once
+// more to the fenced register, even if it lost the lock, and to the ensemble during the release. Without a committer, which
+// means that it could not claim an epoch, it does nothing.
+func (p *Process) work(ctx context.Context, by history.Event, claim *recipes.Claim, write *committer, d time.Duration) {
 	if write == nil {
 		return
 	}
 	fenced, bare := p.world.register(by.Path, true), p.world.register(by.Path, false)
 	defer func() {
-		if p.step() {
+		if p.waitRunning() {
 			fenced.write(by, claim.Token())
 			p.working.Go(func() { p.commit(p.ctx, by, claim, write) })
 		}
 	}()
-	over := time.NewTimer(d)
-	defer over.Stop()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
 	pace := time.NewTicker(max(d/4, p.world.opts.Timeout/16))
 	defer pace.Stop()
 	for first := true; claim.Err() == nil; first = false {
-		if !p.step() { // a pause here is what tokens are for
+		if !p.waitRunning() { // tokens protect against a pause here
 			return
 		}
 		fenced.write(by, claim.Token())
@@ -206,7 +210,7 @@ func (p *Process) work(ctx context.Context, by history.Event, claim *recipes.Cla
 		}
 		select {
 		case <-pace.C:
-		case <-over.C:
+		case <-timer.C:
 			return
 		case <-claim.Done():
 			return
@@ -216,15 +220,15 @@ func (p *Process) work(ctx context.Context, by history.Event, claim *recipes.Cla
 	}
 }
 
-// chatter writes state all the time, as long as the claim lasts, and does not wait for the answers.
-func (p *Process) chatter(by history.Event, claim *recipes.Claim) {
+// writeContinuously writes state until the claim ends, without waiting for the answers.
+func (p *Process) writeContinuously(by history.Event, claim *recipes.Claim) {
 	p.working.Go(func() {
 		pace := time.NewTicker(p.world.opts.Timeout / 32)
 		defer pace.Stop()
-		for p.step() {
+		for p.waitRunning() {
 			select {
 			case <-pace.C:
-				p.working.Go(func() { p.commit(p.ctx, by, claim, plainly(claim)) })
+				p.working.Go(func() { p.commit(p.ctx, by, claim, withoutEpoch(claim)) })
 			case <-claim.Done():
 				return
 			case <-p.ctx.Done():
@@ -234,26 +238,26 @@ func (p *Process) chatter(by history.Event, claim *recipes.Claim) {
 	})
 }
 
-// run campaigns again and again, for a.Wait.
-func (p *Process) run(a Ask) error {
-	e, err := p.election(a.Path)
+// run runs election.Run for o.Wait.
+func (p *Process) run(o Operation) error {
+	e, err := p.election(o.Path)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(p.ctx, max(a.Wait, 1))
+	ctx, cancel := context.WithTimeout(p.ctx, max(o.Wait, 1))
 	defer cancel()
-	by, ok := p.ask(a)
+	by, ok := p.recordAsked(o)
 	if !ok {
 		return nil
 	}
 	err = e.Run(ctx, func(ctx context.Context, term *election.Term) error {
-		if _, ok := p.granted(by, term.Claim); !ok {
-			<-ctx.Done() // it is gone, and does not even stop
+		if _, ok := p.recordGranted(by, term.Claim); !ok {
+			<-ctx.Done() // a crashed process does not end its work
 			return nil
 		}
-		p.work(ctx, by, term.Claim, plainly(term.Claim), a.Hold)
-		if p.tell(by, history.Releasing) {
-			by, _ = p.ask(a)
+		p.work(ctx, by, term.Claim, withoutEpoch(term.Claim), o.Hold)
+		if p.record(by, history.Releasing) {
+			by, _ = p.recordAsked(o)
 		}
 		return nil
 	})
@@ -261,43 +265,43 @@ func (p *Process) run(a Ask) error {
 	if ended == nil {
 		ended = ctx.Err()
 	}
-	p.failed(by, ended)
+	p.recordFailed(by, ended)
 	if ctx.Err() == nil {
 		return err
 	}
 	return nil
 }
 
-// runDo runs lock.Mutex.Do, whose work gets the token and a context.
+// runDo runs lock.Mutex.Do, and records its grant and its end.
 func (p *Process) runDo(ctx context.Context, path string, work func(context.Context, fencing.Token)) error {
 	m, err := p.mutex(path)
 	if err != nil {
 		return err
 	}
-	by, _ := p.ask(Ask{How: "do", Path: path})
+	by, _ := p.recordAsked(Operation{Kind: "do", Path: path})
 	got := false
 	err = m.Do(ctx, func(ctx context.Context, hold *lock.Hold) error {
 		token := hold.Token()
 		got = true
 		granted := by
 		granted.Token = history.ID(token)
-		p.tell(granted, history.Granted)
+		p.record(granted, history.Granted)
 		defer func() {
-			p.tell(by, history.Releasing)
-			over := by
-			over.Cause = history.GivenUp
+			p.record(by, history.Releasing)
+			ended := by
+			ended.Cause = history.GivenUp
 			if ctx.Err() != nil {
-				over.Cause = causeOf(context.Cause(ctx))
+				ended.Cause = causeOf(context.Cause(ctx))
 			}
-			p.tell(over, history.Told)
+			p.record(ended, history.Told)
 		}()
 		work(ctx, token)
 		return nil
 	})
 	if got {
-		p.released(by, err)
+		p.recordReleased(by, err)
 	} else {
-		p.failed(by, err)
+		p.recordFailed(by, err)
 	}
 	return err
 }

@@ -15,44 +15,44 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
-// Options say what a world is like.
+// Options describes a World.
 type Options struct {
-	Servers int           // of the ensemble
-	Timeout time.Duration // T, of every session
-	Tick    time.Duration // of the servers; T is four of them at least
-	Sync    int           // for how many ticks a server goes on that has lost its leader or its followers; 0: 5
-	Reap    time.Duration // how often empty containers go; 0: ZooKeeper's minute
-	Paths   []string      // of the locks and elections
-	Beat    time.Duration // from one heartbeat of a session to the next; 0: T/6
-	Away    time.Duration // how long a frame is under way at least; 0: 1 ms
-	Crowd   int           // how many locks c0 holds besides, which no other process asks for
-	Flight  time.Duration // how old an answer can be; 0: as old as can be
+	Servers   int           // of the ensemble
+	Timeout   time.Duration // T, the timeout of every session
+	Tick      time.Duration // of the servers; the promises require at least four ticks in T
+	Sync      int           // for how many ticks an isolated server continues; 0: 5
+	Reap      time.Duration // interval of the deletion of empty containers; 0: a minute, as in ZooKeeper
+	Paths     []string      // of the locks and elections
+	Heartbeat time.Duration // period of heartbeats; 0: T/6
+	Latency   time.Duration // smallest latency of frames; 0: 1 ms
+	Crowd     int           // number of further locks that c0 holds and no other process requests
+	Flight    time.Duration // greatest age of an answer; 0: unknown
 }
 
-// A World is an ensemble, the processes that contend on it, what they write to, and the history of all that. It lives
-// in a bubble.
+// A World is an ensemble, the processes that contend on it, the registers that they write to, and the history. It runs in a
+// synctest bubble.
 type World struct {
 	opts     Options
 	ensemble *zktest.Ensemble
 	recorder *history.Recorder
 	sessions *sessions
-	told
+	disturbance
 
-	mu        sync.Mutex // guards what follows
-	processes []*Process
-	registers map[string]*register
-	byHand    map[int64]bool // sessions that were ended by hand
-	problems  []error
+	mu         sync.Mutex // guards what follows
+	processes  []*Process
+	registers  map[string]*register
+	byOperator map[int64]bool // sessions that an operator ended
+	problems   []error
 }
 
-// newWorld starts the servers. text says how to repeat the run.
+// newWorld starts the servers. text repeats the run.
 func newWorld(opts Options, text string) (*World, error) {
 	w := &World{
-		opts:      opts,
-		recorder:  history.NewRecorder(),
-		sessions:  newSessions(),
-		registers: map[string]*register{},
-		byHand:    map[int64]bool{},
+		opts:       opts,
+		recorder:   history.NewRecorder(),
+		sessions:   newSessions(),
+		registers:  map[string]*register{},
+		byOperator: map[int64]bool{},
 	}
 	w.recorder.Add(history.Event{
 		Kind: history.Run, Timeout: history.Instant(opts.Timeout), Tick: history.Instant(opts.Tick), Flight: history.Instant(opts.Flight), Text: text,
@@ -60,43 +60,43 @@ func newWorld(opts Options, text string) (*World, error) {
 	var err error
 	w.ensemble, err = zktest.Listen(&zktest.Options{
 		InMemory: true, Servers: opts.Servers, Tick: opts.Tick, ContainerInterval: opts.Reap, SyncLimit: opts.Sync,
-		Logger: slog.New(slog.DiscardHandler), OnCommit: w.committed,
+		Logger: slog.New(slog.DiscardHandler), OnCommit: w.recordCommit,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("simulation: %w", err)
+		return nil, fmt.Errorf("start servers: %w", err)
 	}
 	paths := slices.Clone(opts.Paths)
 	for i := range opts.Crowd {
 		paths = append(paths, crowdPath(i))
 	}
 	for _, path := range paths {
-		for _, part := range parts {
+		for _, part := range stateParents {
 			w.must(w.ensemble.Create(part+path, nil))
 		}
 	}
 	return w, nil
 }
 
-// failf notes that something went wrong which no rule of the checker is about.
-func (w *World) failf(format string, args ...any) {
+// problemf records a failure that is not a finding about the history.
+func (w *World) problemf(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.problems = append(w.problems, fmt.Errorf(format, args...))
 }
 
-// must notes an error that must not be.
+// must records an error as a problem.
 func (w *World) must(err error) {
 	if err != nil {
-		w.failf("%w", err)
+		w.problemf("%w", err)
 	}
 }
 
-// fault notes what is done to the network or the servers.
+// fault records a fault of the network or the servers.
 func (w *World) fault(format string, args ...any) {
 	w.recorder.Add(history.Event{Kind: history.Fault, Text: fmt.Sprintf(format, args...)})
 }
 
-// register is one of the two behind a path.
+// register returns one of the two registers of a path.
 func (w *World) register(path string, fenced bool) *register {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -114,12 +114,12 @@ func (w *World) register(path string, fenced bool) *register {
 
 // expire ends a session as an operator would.
 func (w *World) expire(session int64) error {
-	mark := func(byHand bool) {
+	mark := func(byOperator bool) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.byHand[session] = byHand
+		w.byOperator[session] = byOperator
 	}
-	mark(true) // before it is told of
+	mark(true) // before the ensemble reports its end
 	err := w.ensemble.Expire(session)
 	if err != nil {
 		mark(false)
@@ -127,8 +127,8 @@ func (w *World) expire(session int64) error {
 	return err
 }
 
-// committed tells the history what the ensemble has done. It is called for one transaction after the other.
-func (w *World) committed(c zktest.Commit) {
+// recordCommit records what the ensemble committed. It is called for one transaction after the other.
+func (w *World) recordCommit(c zktest.Commit) {
 	if c.Err != nil {
 		return
 	}
@@ -136,12 +136,12 @@ func (w *World) committed(c zktest.Commit) {
 	switch c.Op {
 	case "multi":
 		for _, op := range c.Ops {
-			w.committed(op)
+			w.recordCommit(op)
 		}
 	case "create", "create2", "createContainer":
-		w.claimed(c)
+		w.recordClaimed(c)
 		e.Kind = history.Created
-		w.sessions.made(c.Session, c.Path)
+		w.sessions.nodeCreated(c.Session, c.Path)
 		w.recorder.AddAt(c.Time, e)
 	case "delete", "deleteContainer":
 		e.Kind, e.Cause = history.Deleted, history.ByRequest
@@ -150,20 +150,20 @@ func (w *World) committed(c zktest.Commit) {
 		}
 		w.recorder.AddAt(c.Time, e)
 	case "setData":
-		w.claimed(c)
-		w.written(c)
+		w.recordClaimed(c)
+		w.recordWrote(c)
 	case "closeSession":
-		w.ended(c, e)
+		w.recordEnded(c, e)
 	}
 }
 
-// ended tells the history of a session's end.
-func (w *World) ended(c zktest.Commit, e history.Event) {
+// recordEnded records the end of a session, and the nodes that it deleted.
+func (w *World) recordEnded(c zktest.Commit, e history.Event) {
 	e.Cause = history.ByRequest
 	if c.Expired {
 		e.Cause = history.ByTimeout
 		w.mu.Lock()
-		if w.byHand[c.Session] {
+		if w.byOperator[c.Session] {
 			e.Cause = history.ByHand
 		}
 		w.mu.Unlock()
@@ -181,7 +181,7 @@ func (w *World) heal() {
 	w.fault("heal")
 	for i := range w.opts.Servers {
 		s := w.ensemble.Server(i)
-		_ = s.Start() // refused if it runs
+		_ = s.Start() // it fails if the server runs
 		w.must(s.Mend())
 		s.Release()
 		s.Refuse(false)
@@ -189,32 +189,32 @@ func (w *World) heal() {
 		s.Delay(0)
 		s.Lag(0)
 	}
-	for _, p := range w.living() {
+	for _, p := range w.alive() {
 		p.heal()
 	}
 }
 
-// living are the processes that have not crashed.
-func (w *World) living() []*Process {
+// alive returns the processes that have not crashed.
+func (w *World) alive() []*Process {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(w.processes), (*Process).crashed)
 }
 
-// settle ends the history: nobody holds or asks for anything any more, and for a while nothing is in anybody's way.
-// What is then left of contenders is left behind.
+// settle ends the history after a quiet period in which no process holds or requests anything. Contender nodes that exist
+// then are left behind.
 func (w *World) settle() {
 	time.Sleep(2*w.opts.Timeout + 4*w.opts.Tick)
-	for _, p := range w.living() {
+	for _, p := range w.alive() {
 		if n := p.client.Ledger(); n != 0 {
-			w.failf("%s still has %d nodes in its ledger at the end", p.name, n)
+			w.problemf("%s still has %d outstanding nodes at the end", p.name, n)
 		}
 	}
 	w.sessions.check(w)
 	w.recorder.Add(history.Event{Kind: history.End})
 }
 
-// close ends everything that runs in the bubble.
+// close ends the processes and the servers.
 func (w *World) close() {
 	w.mu.Lock()
 	processes := slices.Clone(w.processes)
