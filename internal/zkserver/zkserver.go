@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package zkserver gives the tests of a package a real ZooKeeper server, to compare zktest with:
+// Package zkserver starts a real ZooKeeper server for the tests of a package, which compare zktest with it:
 //
 //	func TestMain(m *testing.M) { os.Exit(zkserver.Main(m)) }
 //
-// The server comes from the ensemble command of the docker module, which is run, not imported: what it needs stays out
-// of the requirements of this module.
+// It runs the ensemble command of the docker module. It does not import that module, whose dependencies would become
+// requirements of this one.
 package zkserver
 
 import (
@@ -21,13 +21,13 @@ import (
 	"time"
 )
 
-// Variable names the environment variable that holds the servers' addresses, host:port,host:port. It is set while the
-// tests run.
+// Variable is the name of the environment variable that contains the servers' addresses, host:port,host:port. It is set
+// while the tests run.
 const Variable = "ZK_SERVERS"
 
-// Main runs the tests with [Variable] set, and returns the exit code for os.Exit. Servers that are named there already
-// are used; else one is started, and stopped after the tests. When none can be had, Main says how to get one and
-// returns 1 without running a test: a comparison that did not take place must not look like one that held.
+// Main runs the tests with [Variable] set, and returns the exit code for os.Exit. If Variable already names servers, the
+// tests use them. Otherwise Main starts one, and stops it after the tests. If no server can be started, Main prints how to
+// get one and returns 1 without running a test, since a comparison that did not take place must not look like a success.
 func Main(m interface{ Run() int }) int {
 	if os.Getenv(Variable) != "" {
 		return m.Run()
@@ -39,8 +39,9 @@ func Main(m interface{ Run() int }) int {
 	return run(m, c)
 }
 
-// Serve starts a server of the caller's own, whatever [Variable] names: args are further ones of the ensemble command,
-// -property NAME=VALUE and -counter PATH=N. It returns the server's address, and stop, which waits for its end.
+// Serve starts another server for the caller, whatever [Variable] contains. args are further arguments of the ensemble
+// command, -property NAME=VALUE and -counter PATH=N. It returns the server's address, and stop, which stops the server and
+// waits for its end.
 func Serve(args ...string) (address string, stop func() error, err error) {
 	c, err := ensemble(args...)
 	if err != nil {
@@ -49,7 +50,7 @@ func Serve(args ...string) (address string, stop func() error, err error) {
 	return c.serve()
 }
 
-// ensemble is the command that starts one server.
+// ensemble returns the command that starts one server.
 func ensemble(args ...string) (child, error) {
 	root, err := moduleRoot()
 	if err != nil {
@@ -74,18 +75,19 @@ func moduleRoot() (string, error) {
 			return dir, nil
 		}
 		if dir == filepath.Dir(dir) {
-			return "", fmt.Errorf("no go.mod above %s", here)
+			return "", fmt.Errorf("find the module root: no go.mod in or above %s", here)
 		}
 	}
 }
 
-// A child is a command that prints ZK_SERVERS=host:port on a line of its own, serves until its standard input is
-// closed, and then ends. The input is closed by our death too, so that no killed test run leaves a server behind.
+// A child is a command that prints ZK_SERVERS=host:port on its own line, serves until its standard input is closed, and
+// then ends. The end of this process also closes the input, so that a killed test run leaves no server behind.
 type child struct {
 	command     []string
-	start, stop time.Duration // bounds: until the line is there, and from the closed input to the end
+	start, stop time.Duration // bounds: until the line is printed, and from closing the input to the end
 }
 
+// run runs the tests with a server of the child, and returns the exit code.
 func run(m interface{ Run() int }, c child) (code int) {
 	addresses, stop, err := c.serve()
 	if err != nil {
@@ -102,22 +104,23 @@ func run(m interface{ Run() int }, c child) (code int) {
 	return m.Run()
 }
 
+// fail prints why there is no server and how to get one, and returns the exit code.
 func fail(err error) int {
-	fmt.Fprintf(os.Stderr, "zkserver: these tests need a ZooKeeper server: %v\n"+
-		"Install Java or a container engine, or set %s=host:port to a server that is there.\n", err, Variable)
+	fmt.Fprintf(os.Stderr, "zkserver: the tests need a ZooKeeper server: %v\n"+
+		"Install Java or a container engine, or set %s=host:port to a running server.\n", err, Variable)
 	return 1
 }
 
-// serve starts the child and returns the addresses that it names, and stop, which waits for its end. After an error the
-// child has ended.
+// serve starts the child. It returns the addresses that the child prints, and stop, which stops the child and waits for its
+// end. After an error the child has ended.
 func (c child) serve() (addresses string, stop func() error, err error) {
 	ctx, kill := context.WithCancel(context.Background())
 	cmd := exec.CommandContext(ctx, c.command[0], c.command[1:]...)
 	out := output{announced: make(chan string, 1)}
-	cmd.Env = append(os.Environ(), Variable+"=") // it starts one, whatever there is
+	cmd.Env = append(os.Environ(), Variable+"=") // so that the child starts a server in any case
 	cmd.Stdout = &out
 	cmd.Stderr = os.Stderr
-	// The go command that is killed leaves its own child with our pipe: do not wait for that one to close it.
+	// A killed go command leaves its own child with the pipe: do not wait until that child closes it.
 	cmd.WaitDelay = time.Second
 	input, err := cmd.StdinPipe()
 	if err == nil {
@@ -134,7 +137,7 @@ func (c child) serve() (addresses string, stop func() error, err error) {
 		defer kill()
 		defer time.AfterFunc(c.stop, kill).Stop()
 		closing := input.Close()
-		if errors.Is(closing, os.ErrClosed) { // it had ended by itself
+		if errors.Is(closing, os.ErrClosed) { // the child had already ended
 			closing = nil
 		}
 		if err := errors.Join(closing, <-ended); err != nil {
@@ -142,8 +145,8 @@ func (c child) serve() (addresses string, stop func() error, err error) {
 		}
 		return nil
 	}
-	late := time.NewTimer(c.start)
-	defer late.Stop()
+	timer := time.NewTimer(c.start)
+	defer timer.Stop()
 	select {
 	case addresses := <-out.announced:
 		return addresses, stop, nil
@@ -152,29 +155,30 @@ func (c child) serve() (addresses string, stop func() error, err error) {
 		if err == nil {
 			err = io.ErrUnexpectedEOF
 		}
-		return "", nil, fmt.Errorf("run %q: ended without naming a server: %w", c.command, err)
-	case <-late.C:
-		return "", nil, errors.Join(fmt.Errorf("run %q: no %s= line within %v", c.command, Variable, c.start), stop())
+		return "", nil, fmt.Errorf("run %q: ended without a line %s=: %w", c.command, Variable, err)
+	case <-timer.C:
+		return "", nil, errors.Join(fmt.Errorf("run %q: no line %s= within %v", c.command, Variable, c.start), stop())
 	}
 }
 
-// output takes what a child prints, finds the servers' addresses in it, and passes the rest on to standard error.
+// output finds the servers' addresses in the output of a child, and writes the rest to standard error.
 type output struct {
-	announced chan string // gets the addresses, once
+	announced chan string // receives the addresses, once
 	found     bool
-	partial   []byte // the beginning of a line that has not ended yet
+	partial   []byte // the beginning of an incomplete line
 }
 
+// Write implements io.Writer. It never fails.
 func (o *output) Write(p []byte) (int, error) {
 	o.partial = append(o.partial, p...)
 	for {
-		line, rest, whole := bytes.Cut(o.partial, []byte("\n"))
-		if !whole {
+		line, rest, complete := bytes.Cut(o.partial, []byte("\n"))
+		if !complete {
 			return len(p), nil
 		}
 		o.partial = rest
-		addresses, named := strings.CutPrefix(string(line), Variable+"=")
-		if !named || o.found {
+		addresses, found := strings.CutPrefix(string(line), Variable+"=")
+		if !found || o.found {
 			fmt.Fprintf(os.Stderr, "%s\n", line)
 			continue
 		}

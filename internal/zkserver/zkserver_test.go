@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The test binary plays the child: childMode says how it behaves, and childFile is what it writes as it ends in order.
+// The test binary is the child process. childMode selects its behaviour, and it creates childFile at an orderly end.
 const (
 	childMode = "ZKSERVER_TEST_MODE"
 	childFile = "ZKSERVER_TEST_FILE"
@@ -25,13 +25,13 @@ func TestMain(m *testing.M) {
 	case "":
 		os.Exit(m.Run())
 	case "serves":
-		fmt.Print("a word before\nZK_SERVERS=127.0.0.1:2181\na word after\n")
-	case "dies":
+		fmt.Print("output before\nZK_SERVERS=127.0.0.1:2181\noutput after\n")
+	case "fails":
 		fmt.Println("no engine, no Java")
 		os.Exit(3)
 	case "ends":
 		os.Exit(0)
-	case "mumbles":
+	case "incomplete line":
 		fmt.Print("ZK_SERVERS=127.0.0.1:2181, but the line does not end")
 	case "stays":
 		fmt.Println("ZK_SERVERS=127.0.0.1:2181")
@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// tests stands for the tests of a package.
+// tests is a fake of the tests of a package.
 type tests struct {
 	ran     bool
 	servers string
@@ -57,8 +57,8 @@ func (f *tests) Run() int {
 	return f.code
 }
 
-// play returns a child that behaves as mode says, and the file that it writes as it ends.
-func play(t *testing.T, mode string) (c child, file string) {
+// newChild returns a child with the behaviour of a mode, and the file that it creates at an orderly end.
+func newChild(t *testing.T, mode string) (c child, file string) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "ended")
 	t.Setenv(Variable, "")
@@ -67,7 +67,7 @@ func play(t *testing.T, mode string) (c child, file string) {
 	return child{command: []string{os.Args[0]}, start: time.Minute, stop: time.Minute}, file
 }
 
-func TestServersThatAreNamedAreUsed(t *testing.T) {
+func TestServersInTheEnvironmentAreUsed(t *testing.T) {
 	t.Setenv(Variable, "zk1:2181,zk2:2181")
 	m := tests{code: 7}
 	require.Equal(t, 7, Main(&m))
@@ -75,57 +75,57 @@ func TestServersThatAreNamedAreUsed(t *testing.T) {
 }
 
 func TestServerIsStartedForTheTestsAndStoppedAfterThem(t *testing.T) {
-	c, file := play(t, "serves")
+	c, file := newChild(t, "serves")
 	m := tests{}
 	require.Equal(t, 0, run(&m, c))
 	require.Equal(t, "127.0.0.1:2181", m.servers)
 	require.FileExists(t, file)
 }
 
-func TestExitCodeOfTheTestsIsKept(t *testing.T) {
-	c, file := play(t, "serves")
+func TestExitCodeOfTheTestsIsReturned(t *testing.T) {
+	c, file := newChild(t, "serves")
 	m := tests{code: 2}
 	require.Equal(t, 2, run(&m, c))
 	require.FileExists(t, file)
 }
 
 func TestNoTestRunsWithoutAServer(t *testing.T) {
-	for _, mode := range []string{"dies", "ends"} {
-		c, _ := play(t, mode)
+	for _, mode := range []string{"fails", "ends"} {
+		c, _ := newChild(t, mode)
 		m := tests{}
 		require.Equal(t, 1, run(&m, c), mode)
 		require.False(t, m.ran, mode)
 	}
 
-	c, _ := play(t, "serves")
+	c, _ := newChild(t, "serves")
 	c.command = []string{filepath.Join(t.TempDir(), "missing")}
 	m := tests{}
 	require.Equal(t, 1, run(&m, c))
 	require.False(t, m.ran)
 }
 
-func TestServerThatIsNotNamedInTimeIsStopped(t *testing.T) {
-	c, file := play(t, "mumbles")
+func TestServerThatIsNotReadyInTimeIsStopped(t *testing.T) {
+	c, file := newChild(t, "incomplete line")
 	c.start = 100 * time.Millisecond
 	m := tests{}
 	require.Equal(t, 1, run(&m, c))
 	require.False(t, m.ran)
-	require.FileExists(t, file, "it was asked to end, and waited for")
+	require.FileExists(t, file, "the child did not end in order")
 }
 
 func TestServerThatDoesNotStopIsKilled(t *testing.T) {
-	c, _ := play(t, "stays")
+	c, _ := newChild(t, "stays")
 	c.stop = 100 * time.Millisecond
 	_, stop, err := c.serve()
 	require.NoError(t, err)
 	var exit *exec.ExitError
 	require.ErrorAs(t, stop(), &exit)
-	require.Equal(t, -1, exit.ExitCode(), "by a signal, not of its own accord")
+	require.Equal(t, -1, exit.ExitCode(), "the child must end by a signal")
 }
 
 func TestServerThatEndsBadlyFailsTheRun(t *testing.T) {
-	c, _ := play(t, "serves")
-	t.Setenv(childFile, t.TempDir()) // which cannot be written as a file
+	c, _ := newChild(t, "serves")
+	t.Setenv(childFile, t.TempDir()) // a directory, which the child cannot write
 	m := tests{}
 	require.Equal(t, 1, run(&m, c))
 	require.True(t, m.ran)
