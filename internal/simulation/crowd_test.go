@@ -51,8 +51,8 @@ func TestDeletionAtNoInstantIsNotifiedLateOrEndsOtherClaims(t *testing.T) {
 			for i := 0; i < instants && !enoughFailures(); i += ifRace(97, 12) {
 				runs.instants.Add(1)
 				p := crowdPlan(sweepTimeout*time.Duration(i)/instants, holder{at: 1, faults: fmt.Sprintf("c0 delete-crowd %d", n)})
-				again := fmt.Sprintf("-run %q", t.Name())
-				runAndCheck(t, fmt.Sprintf("%s, instant %d", t.Name(), i), again, func() ([]history.Event, error) {
+				flags := fmt.Sprintf("-run %q", t.Name())
+				runAndCheck(t, fmt.Sprintf("%s, instant %d", t.Name(), i), flags, func() ([]history.Event, error) {
 					events, err := p.Run()
 					return events, errors.Join(err, checkDeletions(events, n, sweepTimeout/6))
 				})

@@ -64,8 +64,8 @@ func runScenario(t *testing.T, s Scenario, v Variant, c Cut) (sprung bool) {
 		return false
 	}
 	runs.cuts.Add(1)
-	again := fmt.Sprintf("-run %q -sim.cut %q", t.Name(), cutText(v, c))
-	runAndCheck(t, fmt.Sprintf("%s, %s, %v", s.Name, v.Name, c), again, func() (events []history.Event, err error) {
+	flags := fmt.Sprintf("-run %q -sim.cut %q", t.Name(), cutText(v, c))
+	runAndCheck(t, fmt.Sprintf("%s, %s, %v", s.Name, v.Name, c), flags, func() (events []history.Event, err error) {
 		events, sprung, err = s.Run(v, c)
 		return events, err
 	})

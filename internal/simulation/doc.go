@@ -31,8 +31,8 @@
 //
 // # Sessions with many nodes
 //
-// In one plan of 64, and in the tests of crowd_test.go, c0 also holds 200 locks of its own, more than one heartbeat checks.
-// An operator deletes one of their nodes, or many at the same instant.
+// In one plan of 64, and in the tests of crowd_test.go, c0 also holds 200 locks that no other process requests, more than one
+// heartbeat checks. An operator deletes one of their nodes, or many at the same instant.
 //
 // # What is checked
 //
@@ -43,8 +43,8 @@
 // # State in ZooKeeper itself
 //
 // Holders also write state to the ensemble, each time that they write to the registers, in transactions that check their
-// own node. Leaders claim an epoch first, and write in it. They do not wait for one write before they send the next, and
-// the last write is still under way while they release. The ensemble records what it committed, in its own order, and
+// own node. The operation "reign" claims an epoch first, and writes in it. Holders send the next write without waiting for
+// the previous one, and the last write is still under way while they release. The ensemble records what it committed, in its own order, and
 // nothing excuses a violation of the rules about these writes: neither a pause nor an operator that deletes a node or
 // writes an epoch.
 //

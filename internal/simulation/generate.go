@@ -91,8 +91,8 @@ func (g *generator) crowd() {
 // worker adds the operations of one worker. Most hold for a moment, and some for longer than a session timeout.
 func (g *generator) worker(name string) {
 	t := g.plan.Timeout
-	pause := pick(g, t/8, t/2, t)
-	for at := g.between(0, t/2); at < g.plan.Length; at += g.between(t/64, pause) {
+	longestGap := pick(g, t/8, t/2, t)
+	for at := g.between(0, t/2); at < g.plan.Length; at += g.between(t/64, longestGap) {
 		path := pick(g, g.plan.Paths...)
 		hold := pick(g, g.between(0, t/16), g.between(t/8, t), g.between(t/2, 3*t))
 		wait := pick(g, 0, g.between(t/16, t/2), g.between(t/2, 3*t))

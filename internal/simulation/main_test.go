@@ -98,9 +98,9 @@ func maxFailures() int {
 	return 5
 }
 
-// runAndCheck runs a run in a bubble, fails the test if it has problems or findings, and reports whether it passed. again is
-// the flags that repeat it.
-func runAndCheck(t *testing.T, name, again string, run func() ([]history.Event, error)) (passed bool) {
+// runAndCheck runs a run in a bubble, fails the test if it has problems or findings, and reports whether it passed. flags
+// are those that repeat it.
+func runAndCheck(t *testing.T, name, flags string, run func() ([]history.Event, error)) (passed bool) {
 	t.Helper()
 	events, wrong := inBubble(t, name, run)
 	if len(wrong) == 0 {
@@ -108,7 +108,7 @@ func runAndCheck(t *testing.T, name, again string, run func() ([]history.Event, 
 	}
 	failures.Add(1)
 	t.Errorf("%s\n%s\nhistory: %s\nrepeat: go test ./internal/simulation %s",
-		name, strings.Join(wrong, "\n"), saveHistory(t, events), again)
+		name, strings.Join(wrong, "\n"), saveHistory(t, events), flags)
 	return false
 }
 

@@ -74,31 +74,31 @@ func ParsePlan(text string) (Plan, error) {
 	for _, word := range strings.Fields(parts[0]) {
 		name, value, _ := strings.Cut(word, "=")
 		if err := p.set(name, value); err != nil {
-			return Plan{}, fmt.Errorf("plan: %q: %w", word, err)
+			return Plan{}, fmt.Errorf("parse plan: %q: %w", word, err)
 		}
 	}
 	for _, part := range parts[1:] {
 		words := strings.Fields(part)
 		if len(words) < 3 {
-			return Plan{}, fmt.Errorf("plan: step %q: want a time, a target and an action", part)
+			return Plan{}, fmt.Errorf("parse plan: step %q: want a time, a target and an action", part)
 		}
 		at, err := time.ParseDuration(words[0])
 		if err != nil {
-			return Plan{}, fmt.Errorf("plan: step %q: %w", part, err)
+			return Plan{}, fmt.Errorf("parse plan: step %q: %w", part, err)
 		}
 		p.Steps = append(p.Steps, Step{at, words[1], strings.Join(words[2:], " ")})
 	}
 	if p.Servers < 1 || p.Processes < 1 || p.Timeout <= 0 || p.Tick <= 0 || p.Length <= 0 || len(p.Paths) == 0 {
-		return Plan{}, errors.New("plan: want positive servers, timeout, tick, processes and length, and paths")
+		return Plan{}, errors.New("parse plan: want positive servers, timeout, tick, processes and length, and paths")
 	}
 	for process, server := range p.OnlyServer {
 		if process < 0 || process >= p.Processes || server < 0 || server >= p.Servers {
-			return Plan{}, fmt.Errorf("plan: near=c%d:%d: there are %d processes and %d servers", process, server, p.Processes, p.Servers)
+			return Plan{}, fmt.Errorf("parse plan: near=c%d:%d: there are %d processes and %d servers", process, server, p.Processes, p.Servers)
 		}
 	}
 	for _, s := range p.Steps {
 		if err := p.check(s); err != nil {
-			return Plan{}, fmt.Errorf("plan: step %q: %w", s, err)
+			return Plan{}, fmt.Errorf("parse plan: step %q: %w", s, err)
 		}
 	}
 	return p, nil

@@ -65,7 +65,7 @@ func ParseCut(text string) (Variant, Cut, error) {
 	name, what, _ := strings.Cut(text, ": ")
 	i := slices.IndexFunc(Variants, func(v Variant) bool { return v.Name == name })
 	if i < 0 {
-		return Variant{}, Cut{}, fmt.Errorf("cut %q: unknown variant", text)
+		return Variant{}, Cut{}, fmt.Errorf("parse cut %q: unknown variant", text)
 	}
 	if what == "untouched" {
 		return Variants[i], Cut{}, nil
@@ -73,7 +73,7 @@ func ParseCut(text string) (Variant, Cut, error) {
 	var c Cut
 	var side string
 	if n, err := fmt.Sscanf(what, "%s %s %d and %d", &c.Victim, &side, &c.N, &c.Then); n < 3 || c.N < 1 || side != "before" && side != "after" {
-		return Variant{}, Cut{}, fmt.Errorf("cut %q: want a victim, before or after, and a frame (%w)", text, err)
+		return Variant{}, Cut{}, fmt.Errorf("parse cut %q: want a victim, before or after, and a frame (%w)", text, err)
 	}
 	c.After = side == "after"
 	return Variants[i], c, nil

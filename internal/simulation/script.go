@@ -61,7 +61,7 @@ func (p *Process) reign(d time.Duration) error { return p.do(Operation{"reign", 
 // try tries to lock lockPath without waiting.
 func (p *Process) try() error { return p.do(Operation{"try", lockPath, 0, 0}) }
 
-// must records an error as a problem.
+// must records a non-nil error as a problem.
 func (p *Process) must(err error) {
 	if err != nil {
 		p.world.problemf("%s: %w", p.name, err)

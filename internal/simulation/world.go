@@ -20,7 +20,7 @@ type Options struct {
 	Servers   int           // of the ensemble
 	Timeout   time.Duration // T, the timeout of every session
 	Tick      time.Duration // of the servers; the promises require at least four ticks in T
-	Sync      int           // for how many ticks an isolated server continues; 0: 5
+	Sync      int           // for how many ticks a server that lost its leader or its followers continues; 0: 5
 	Reap      time.Duration // interval of the deletion of empty containers; 0: a minute, as in ZooKeeper
 	Paths     []string      // of the locks and elections
 	Heartbeat time.Duration // period of heartbeats; 0: T/6
@@ -84,7 +84,7 @@ func (w *World) problemf(format string, args ...any) {
 	w.problems = append(w.problems, fmt.Errorf(format, args...))
 }
 
-// must records an error as a problem.
+// must records a non-nil error as a problem.
 func (w *World) must(err error) {
 	if err != nil {
 		w.problemf("%w", err)
