@@ -103,7 +103,7 @@ func (r *Result) order(servers []txnlog.Server, clocksOf func([]txnlog.Txn) *clo
 	// Each of the operator's errands has a session of its own. Those that changed nothing need not be known again.
 	did := map[history.ID]bool{}
 	for _, e := range o.events {
-		did[e.Session] = did[e.Session] || e.Kind == history.Deleted && e.Cause == history.ByHand
+		did[e.Session] = did[e.Session] || e.Kind == history.Deleted && e.Cause == history.ByOperator
 	}
 	r.Hands = slices.DeleteFunc(r.Hands, func(session history.ID) bool { return !did[session] })
 	return o.events
@@ -121,7 +121,7 @@ func (o *ordering) tell(t *txnlog.Txn) {
 	at := o.clocks.at(t.Time)
 	cause := history.ByRequest
 	if slices.Contains(o.result.Hands, history.ID(t.Session)) {
-		cause = history.ByHand
+		cause = history.ByOperator
 	}
 	for _, part := range t.All() {
 		e := history.Event{At: at, Zxid: history.ID(t.Zxid), Session: history.ID(t.Session)}
@@ -150,7 +150,7 @@ func (o *ordering) tell(t *txnlog.Txn) {
 			cause = history.ByRequest
 			switch {
 			case slices.Contains(o.result.Ended, history.ID(t.Session)):
-				cause = history.ByHand
+				cause = history.ByOperator
 			case t.Request == 0:
 				cause = history.ByTimeout
 				o.result.Expired++

@@ -262,7 +262,7 @@ func (r *Result) unchecked() []Unchecked {
 		}
 		return left
 	}
-	leave("a promise of Lockkeeper's; alone is asked instead", check.FreshGrant, check.ToldFirst, check.ToldAtAll, check.LivingNode, check.OwnDelete,
+	leave("a promise of Lockkeeper's; alone is asked instead", check.FreshGrant, check.NotifiedFirst, check.NotifiedAtAll, check.LivingNode, check.OwnDelete,
 		check.BareRegister)
 	leave("there are no sessions and nodes whose order would be known", check.Linearizable)
 	if r.ZooKeeper == "" {
@@ -331,7 +331,7 @@ func (r *Result) WriteSummary(w io.Writer) error {
 	line("ends", "%s", counts(n.Ends))
 	line("overlaps, scheduled", "%d (worst %v)", n.Late, n.Latest)
 	line("believed on, scheduled", "%d (worst %v)", n.Outlived, n.Longest)
-	line("overlaps, not scheduled", "%d paused, for %v at least; %d deleted by hand", n.Unscheduled, short(n.ShortestPause), n.ByHand)
+	line("overlaps, not scheduled", "%d paused, for %v at least; %d deleted by hand", n.Unscheduled, short(n.ShortestPause), n.ByOperator)
 	line("told before expiry", "%v at worst, of %d", n.ToldBeforeExpiry.Worst, n.ToldBeforeExpiry.Of)
 	line("told before the next grant", "%v at worst, of %d", n.ToldBeforeGrant.Worst, n.ToldBeforeGrant.Of)
 	stale := fmt.Sprintf("%d by %d late writers (%s) reached the registers: the bare ones accepted %d", r.Writes.Stale, r.Writes.Holders,

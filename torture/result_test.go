@@ -38,7 +38,7 @@ func good(t *testing.T) *Result {
 		r.History = append(r.History, e)
 	}
 	add(2, history.Event{Kind: history.Created, Node: node, Session: session, Zxid: 1 << 40})
-	add(1, history.Event{Kind: history.Deleted, Node: node, Session: 7, Zxid: 1<<40 + 1, Cause: history.ByHand})
+	add(1, history.Event{Kind: history.Deleted, Node: node, Session: 7, Zxid: 1<<40 + 1, Cause: history.ByOperator})
 	// And one holder its session, and the lock to another.
 	const path = root + "/lost"
 	attempt := func(before time.Duration, contender string, number int, kind history.Kind, token history.ID, cause history.Cause) {
@@ -50,11 +50,11 @@ func good(t *testing.T) *Result {
 		add(time.Duration(15-n)*time.Second-1, history.Event{Kind: history.Created, Node: fmt.Sprintf("%s/1-lock-%010d", path, n), Session: id, Zxid: id})
 	}
 	attempt(15*time.Second-2, "c8.1", 9001, history.Granted, 1<<41, "")
-	attempt(12*time.Second, "c8.1", 9001, history.Told, 0, history.Deadline)
+	attempt(12*time.Second, "c8.1", 9001, history.Notified, 0, history.Deadline)
 	add(10*time.Second, history.Event{Kind: history.Deleted, Node: path + "/1-lock-0000000000", Session: 1 << 41, Zxid: 1<<41 + 2, Cause: history.ByTimeout})
 	attempt(9*time.Second, "c9.1", 9002, history.Granted, 1<<41+1, "")
 	attempt(8*time.Second, "c9.1", 9002, history.Releasing, 0, "")
-	attempt(8*time.Second-1, "c9.1", 9002, history.Told, 0, history.GivenUp)
+	attempt(8*time.Second-1, "c9.1", 9002, history.Notified, 0, history.GivenUp)
 	add(8*time.Second-2, history.Event{Kind: history.Deleted, Node: path + "/1-lock-0000000001", Session: 1<<41 + 1, Zxid: 1<<41 + 3, Cause: history.ByRequest})
 	r.History = inOrder(r.History)
 	return r
@@ -136,7 +136,7 @@ func TestPromiseThatWasNeverTestedIsNotShown(t *testing.T) {
 	require.Empty(t, r.Amiss)
 	require.Equal(t, NotShown, r.Verdict)
 	require.Equal(t, NotShown, verdicts(r)[check.LivingNode])
-	require.Equal(t, NotShown, verdicts(r)[check.ToldFirst])
+	require.Equal(t, NotShown, verdicts(r)[check.NotifiedFirst])
 	require.Equal(t, HeldUp, verdicts(r)[check.RisingTokens])
 	var summary strings.Builder
 	require.NoError(t, r.WriteSummary(&summary))
@@ -178,7 +178,7 @@ func TestPromiseThatWasNeverTestedIsNotShown(t *testing.T) {
 		}
 	}
 	Rejudge(r)
-	require.Equal(t, NotShown, verdicts(r)[check.ToldAtAll])
+	require.Equal(t, NotShown, verdicts(r)[check.NotifiedAtAll])
 	require.NotContains(t, verdicts(r), check.HeldState, "what is not asked has no verdict")
 }
 

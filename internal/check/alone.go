@@ -9,9 +9,9 @@ import (
 )
 
 // Alone: no running holder believes that it holds a lock that has been granted to another client since. It is weaker than
-// ToldFirst and needs no nodes and no commit order, so it also applies to locks that promise nothing more. Excused: nodes
-// of the holder or of the other client that an operator deleted; contenders that are not scheduled, until they have been
-// scheduled for T/24.
+// NotifiedFirst and needs no nodes and no commit order, so it also applies to locks that promise nothing more. Excused:
+// nodes of the holder or of the other client that an operator deleted; contenders that are not scheduled, until they have
+// been scheduled for T/24.
 const Alone Rule = "alone"
 
 // Believed returns the violations of Alone in a history.
@@ -39,7 +39,7 @@ func Believed(events []history.Event) []Finding {
 // client. The interval begins when a holder that was not scheduled has run for grace, and ends when the holder is paused.
 // It is empty if to is not greater than from.
 func (t *timeline) outlived(h *hold, next history.Event) (from, to history.Instant) {
-	if next.Kind == "" || h.node != nil && h.node.deleted.Cause == history.ByHand {
+	if next.Kind == "" || h.node != nil && h.node.deleted.Cause == history.ByOperator {
 		return 0, 0
 	}
 	from, to = next.At, min(h.believedUntil(), t.lastInstant())

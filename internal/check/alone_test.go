@@ -63,7 +63,7 @@ func TestGrantOnNodeThatOperatorDeletedIsNoFaultOfHolder(t *testing.T) {
 			if i == 1 {
 				node := history.Event{Node: "/x/1-lock-0000000001", Session: 7, Zxid: 2e9}
 				created, deleted := node, node
-				created.Kind, deleted.Kind, deleted.Cause, deleted.Zxid = history.Created, history.Deleted, history.ByHand, 2e9+1
+				created.Kind, deleted.Kind, deleted.Cause, deleted.Zxid = history.Created, history.Deleted, history.ByOperator, 2e9+1
 				deleted.At = 15e8
 				events = append(events, created, deleted)
 			}
@@ -78,7 +78,7 @@ func TestGrantOnNodeThatOperatorDeletedIsNoFaultOfHolder(t *testing.T) {
 		require.Equal(t, c.beliefs, numbers.Late, c.until)
 		require.Len(t, check.Believed(events), c.beliefs, c.until)
 		// B's own end, after C was granted the path, is the operator's doing as well.
-		require.Equal(t, 1+c.hands, numbers.ByHand, c.until)
+		require.Equal(t, 1+c.hands, numbers.ByOperator, c.until)
 	}
 }
 
@@ -89,7 +89,7 @@ func parse(t *testing.T, text string) []history.Event {
 	for line := range strings.Lines(text) {
 		words := append(strings.Fields(line), "", "")
 		if words[1] == "notified" {
-			words[1] = string(history.Told)
+			words[1] = string(history.Notified)
 		}
 		e := history.Event{Kind: history.Kind(words[1])}
 		require.NoError(t, e.At.UnmarshalText([]byte(words[0])))

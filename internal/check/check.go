@@ -39,13 +39,13 @@ const (
 	FreshGrant Rule = "fresh-grant"
 	// RisingTokens: the tokens of a path rise from grant to grant.
 	RisingTokens Rule = "rising-tokens"
-	// ToldFirst: a holder is notified before its node is gone and before the path is granted again. Where its session times
-	// out and T is at least four ticks, it is notified at least T/8 before the timeout. Excused: nodes deleted by an
+	// NotifiedFirst: a holder is notified before its node is gone and before the path is granted again. Where its session
+	// times out and T is at least four ticks, it is notified at least T/8 before the timeout. Excused: nodes deleted by an
 	// operator, and contenders that were paused at that instant, which are notified when they wake.
-	ToldFirst Rule = "told-first"
-	// ToldAtAll: a holder whose node is gone, for whatever reason, is notified within 3T/4, the longest that a proof of
+	NotifiedFirst Rule = "told-first"
+	// NotifiedAtAll: a holder whose node is gone, for whatever reason, is notified within 3T/4, the longest that a proof of
 	// liveness lasts.
-	ToldAtAll Rule = "told-at-all"
+	NotifiedAtAll Rule = "told-at-all"
 	// FencedRegister: a register that checks tokens never accepts a token older than one that it has accepted, and rejects
 	// no other.
 	FencedRegister Rule = "fenced-register"
@@ -72,8 +72,8 @@ const (
 
 // Rules contains all rules except WellFormed.
 var Rules = []Rule{
-	OwnNode, FirstInLine, LivingNode, FreshGrant, RisingTokens, ToldFirst, ToldAtAll, FencedRegister, BareRegister, HeldState, EpochOrder, TrueAnswer,
-	OwnDelete, NothingLeft, Linearizable,
+	OwnNode, FirstInLine, LivingNode, FreshGrant, RisingTokens, NotifiedFirst, NotifiedAtAll, FencedRegister, BareRegister,
+	HeldState, EpochOrder, TrueAnswer, OwnDelete, NothingLeft, Linearizable,
 }
 
 // A Finding is one violation of a rule.

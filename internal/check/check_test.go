@@ -89,7 +89,7 @@ func TestEventsThatDoNotFitTogetherAreReported(t *testing.T) {
 		"two runs":                       {run, run},
 		"an answer without a request":    {run, event(history.Granted)},
 		"asked twice":                    {run, event(history.Asked), event(history.Asked)},
-		"notified before it was granted": {run, event(history.Asked), event(history.Told)},
+		"notified before it was granted": {run, event(history.Asked), event(history.Notified)},
 		"another contender's":            {run, event(history.Asked), stranger},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -70,7 +70,7 @@ func (h *hold) latest(t *timeline) history.Instant {
 	if until, paused := h.pausedAt(latest, 0); paused {
 		latest = until + t.run.Grace
 	}
-	if h.node.deleted.Cause == history.ByHand {
+	if h.node.deleted.Cause == history.ByOperator {
 		latest = max(latest, h.node.gone()+t.flight())
 	}
 	return latest

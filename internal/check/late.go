@@ -12,10 +12,10 @@ type Why string
 const (
 	// Paused: the holder was not scheduled when the path was granted again, and wrote when it was scheduled again.
 	Paused Why = "paused"
-	// Removed: an operator deleted the holder's node, or that of the next holder.
-	Removed Why = "by-hand"
-	// ToldAndWrote: the holder was notified in time, and had a write under way.
-	ToldAndWrote Why = "told"
+	// ByOperator: an operator deleted the holder's node, or that of the next holder.
+	ByOperator Why = "by-hand"
+	// NotifiedAndWrote: the holder was notified in time, and had a write under way.
+	NotifiedAndWrote Why = "told"
 	// Unexcused: none of the above.
 	Unexcused Why = "unexcused"
 )
@@ -25,15 +25,15 @@ func (t *timeline) overtaken(h *hold) (why Why, is bool) {
 	next, astray := t.following(h)
 	switch {
 	case next.Kind != "" && h.believedUntil() > next.At:
-		if h.node != nil && h.node.deleted.Cause == history.ByHand {
-			return Removed, true
+		if h.node != nil && h.node.deleted.Cause == history.ByOperator {
+			return ByOperator, true
 		}
 		if h.unscheduled(t, next.At) {
 			return Paused, true
 		}
 		return Unexcused, true
 	case astray.Kind != "" && h.believedUntil() > astray.At:
-		return Removed, true
+		return ByOperator, true
 	}
 	return "", false
 }
@@ -62,5 +62,5 @@ func (t *timeline) why(attempt int) Why {
 	if why, overtaken := t.overtaken(h); overtaken {
 		return why
 	}
-	return ToldAndWrote
+	return NotifiedAndWrote
 }

@@ -30,13 +30,13 @@ type Numbers struct {
 	// Longest is the longest such interval, without the time in which the holder was not running. See Alone.
 	Outlived int             `json:"stale_beliefs"`
 	Longest  history.Instant `json:"longest_stale_belief"`
-	// Unscheduled counts holders that were not running when the path was granted again. ByHand counts those whose node, or
+	// Unscheduled counts holders that were not running when the path was granted again. ByOperator counts those whose node, or
 	// whose successor's node, an operator deleted. Neither can be notified in time. Holders that had crashed by then do not
 	// count. ShortestPause is the shortest pause in Unscheduled: the fault excuses a process that was stopped for longer than
 	// its session timeout, and not one that merely waited for a processor.
 	Unscheduled   int             `json:"overtaken_while_paused"`
 	ShortestPause history.Instant `json:"shortest_pause_of_overtaken"`
-	ByHand        int             `json:"overtaken_by_hand"`
+	ByOperator    int             `json:"overtaken_by_hand"`
 	// LateWriters counts grants under which a register received a write after a newer one, by the reason.
 	LateWriters map[Why]int `json:"late_writers"`
 
@@ -119,15 +119,15 @@ func (n *Numbers) hold(t *timeline, h *hold) {
 	if h.notified.Kind != "" {
 		n.Ends[h.notified.Cause]++
 	}
-	byHand := h.node != nil && h.node.deleted.Cause == history.ByHand
+	byOperator := h.node != nil && h.node.deleted.Cause == history.ByOperator
 	next, _ := t.following(h)
 	if from, to := t.outlived(h, next); to > from {
 		n.Outlived++
 		n.Longest = max(n.Longest, to-from)
 	}
 	switch why, _ := t.overtaken(h); why {
-	case Removed:
-		n.ByHand++
+	case ByOperator:
+		n.ByOperator++
 	case Paused:
 		n.Unscheduled++
 		p, _ := h.pauseAt(next.At, t.run.Grace)
@@ -137,13 +137,13 @@ func (n *Numbers) hold(t *timeline, h *hold) {
 	case Unexcused:
 		n.Late++
 		n.Latest = max(n.Latest, min(h.believedUntil(), t.lastInstant())-next.At)
-	case ToldAndWrote: // not overtaken
+	case NotifiedAndWrote: // not overtaken
 	}
 	toAnother := next.Kind != "" && !t.acquiredAgain(h, next)
-	if h.partitioned() && toAnother && !h.crashed && !byHand && (h.lostNode(history.ByTimeout) || !h.endedByHolder()) {
+	if h.partitioned() && toAnother && !h.crashed && !byOperator && (h.lostNode(history.ByTimeout) || !h.endedByHolder()) {
 		n.Partitioned++
 	}
-	if byHand || h.endedByHolder() || h.notified.Kind == "" {
+	if byOperator || h.endedByHolder() || h.notified.Kind == "" {
 		return
 	}
 	if h.node != nil && h.node.deleted.Cause == history.ByTimeout && !h.unscheduled(t, h.node.gone()) {
@@ -171,7 +171,7 @@ func (h *hold) unscheduled(t *timeline, at history.Instant) bool {
 // astray and does not count against the previous holder: following skips it and returns the first one as astray.
 func (t *timeline) following(h *hold) (next, astray history.Event) {
 	for _, other := range t.byPath[h.granted.Path][h.index+1:] {
-		if !other.grantedAfterDeletion() || other.node.deleted.Cause != history.ByHand {
+		if !other.grantedAfterDeletion() || other.node.deleted.Cause != history.ByOperator {
 			return other.granted, astray
 		}
 		if astray.Kind == "" {

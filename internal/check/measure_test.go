@@ -64,7 +64,7 @@ func TestPlantedViolationIsFoundAndCounted(t *testing.T) {
 		return func(e history.Event) bool { return e.Kind == kind }
 	}
 	isNotified := func(cause history.Cause) func(history.Event) bool {
-		return func(e history.Event) bool { return e.Kind == history.Told && e.Cause == cause }
+		return func(e history.Event) bool { return e.Kind == history.Notified && e.Cause == cause }
 	}
 	for name, c := range map[string]struct {
 		plant func(t *testing.T, events []history.Event) []history.Event
@@ -83,7 +83,7 @@ func TestPlantedViolationIsFoundAndCounted(t *testing.T) {
 					return e.Attempt == attempt && (e.Kind == history.Releasing || e.Kind == history.Released)
 				})
 			},
-			check.ToldFirst, func(n check.Numbers) int { return n.Late },
+			check.NotifiedFirst, func(n check.Numbers) int { return n.Late },
 		},
 		"a delayed notification of a holder that is killed afterwards": {
 			func(t *testing.T, events []history.Event) []history.Event {
@@ -95,10 +95,10 @@ func TestPlantedViolationIsFoundAndCounted(t *testing.T) {
 					Kind: history.Crashed, Contender: events[notified].Contender, At: events[next].At + history.Instant(20*time.Millisecond),
 				})
 				return slices.DeleteFunc(events, func(e history.Event) bool {
-					return e.Attempt == attempt && (e.Kind == history.Told || e.Kind == history.Releasing || e.Kind == history.Released)
+					return e.Attempt == attempt && (e.Kind == history.Notified || e.Kind == history.Releasing || e.Kind == history.Released)
 				})
 			},
-			check.ToldFirst, func(n check.Numbers) int { return n.Late },
+			check.NotifiedFirst, func(n check.Numbers) int { return n.Late },
 		},
 		"an overlap": {
 			func(t *testing.T, events []history.Event) []history.Event {
@@ -180,7 +180,7 @@ func TestMarginsCountRunningHoldersThatLostTheirClaim(t *testing.T) {
 		{At: 1e6, Kind: history.Created, Node: "/l/x-lock-0000000000", Zxid: 5, Session: 1},
 		session(2, history.Granted, history.Event{Token: 5}),
 		session(3, history.Asked, other),
-		session(3000, history.Told, history.Event{Cause: history.Deadline}),
+		session(3000, history.Notified, history.Event{Cause: history.Deadline}),
 		{At: 4200e6, Kind: history.Deleted, Node: "/l/x-lock-0000000000", Zxid: 8, Session: 1, Cause: history.ByTimeout},
 		{At: 3e6, Kind: history.Created, Node: "/l/x-lock-0000000001", Zxid: 9, Session: 2},
 		session(4210, history.Granted, granted),

@@ -149,7 +149,7 @@ func (b *builder) add(e history.Event) {
 		b.committed = append(b.committed, e)
 	case history.End:
 		b.end = e
-	case history.Asked, history.Granted, history.Failed, history.Told, history.Releasing, history.Released:
+	case history.Asked, history.Granted, history.Failed, history.Notified, history.Releasing, history.Released:
 		b.addToHold(h, e)
 	case history.Ended, history.Note, history.Fault:
 	}
@@ -181,7 +181,7 @@ func (b *builder) addToHold(h *hold, e history.Event) {
 		b.byPath[e.Path] = append(b.byPath[e.Path], h)
 		b.holds = append(b.holds, h)
 		b.byAttempt[e.Attempt] = h
-	case history.Told:
+	case history.Notified:
 		b.set(&h.notified, h.granted, e)
 	case history.Releasing:
 		b.set(&h.releasing, h.granted, e)

@@ -16,8 +16,8 @@ var By = map[Rule]string{
 	LivingNode:     "waiters whose node was deleted before a grant, by an operator or at the session timeout",
 	FreshGrant:     "grants to contenders that were partitioned or paused while they waited",
 	RisingTokens:   "grants that follow another of the same path",
-	ToldFirst:      "running holders whose session expired, or whose lock was granted to another client",
-	ToldAtAll:      "holders whose node was deleted by another than themselves",
+	NotifiedFirst:  "running holders whose session expired, or whose lock was granted to another client",
+	NotifiedAtAll:  "holders whose node was deleted by another than themselves",
 	FencedRegister: "holders that sent a stale write",
 	BareRegister:   "running holders that lost the lock to another client",
 	HeldState:      "writes to the ensemble under a grant",
@@ -76,16 +76,16 @@ func (t *timeline) countTests(tests map[Rule]int, h *hold) {
 	if h.granted.Deadline != 0 && (slices.ContainsFunc(h.partitions, disturbed) || slices.ContainsFunc(h.pauses, disturbed)) {
 		tests[FreshGrant]++
 	}
-	if h.lostNode(history.ByTimeout) || h.lostNode(history.ByHand) {
-		tests[ToldAtAll]++
+	if h.lostNode(history.ByTimeout) || h.lostNode(history.ByOperator) {
+		tests[NotifiedAtAll]++
 	}
 	switch toAnother := t.lostToAnother(h); {
 	case toAnother:
 		tests[BareRegister]++
 		tests[Alone]++
-		tests[ToldFirst]++
+		tests[NotifiedFirst]++
 	case h.lostNode(history.ByTimeout) && !h.unscheduled(t, h.node.gone()):
-		tests[ToldFirst]++
+		tests[NotifiedFirst]++
 	}
 }
 
@@ -104,7 +104,7 @@ func (t *timeline) lostToAnother(h *hold) bool {
 	if next.Kind == "" || t.acquiredAgain(h, next) || h.endedByHolder() && h.believedUntil() <= next.At || h.crashed && h.crashedAt <= next.At {
 		return false
 	}
-	if h.node != nil && (h.node.deleted.Cause == history.ByHand || h.node.deleted.Cause == history.ByRequest) {
+	if h.node != nil && (h.node.deleted.Cause == history.ByOperator || h.node.deleted.Cause == history.ByRequest) {
 		return false // its own client deleted it, after its deadline
 	}
 	return !h.unscheduled(t, next.At)

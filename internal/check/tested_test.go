@@ -20,13 +20,13 @@ func TestRuleIsTestedOnlyWhereItCouldHaveBeenBroken(t *testing.T) {
 		tested map[check.Rule]int
 	}{
 		{"contention without a fault", good["two-contend"], map[check.Rule]int{
-			check.OwnNode: 2, check.FirstInLine: 1, check.RisingTokens: 1, check.LivingNode: 0, check.FreshGrant: 0, check.ToldFirst: 0,
-			check.ToldAtAll: 0, check.FencedRegister: 0, check.BareRegister: 0,
+			check.OwnNode: 2, check.FirstInLine: 1, check.RisingTokens: 1, check.LivingNode: 0, check.FreshGrant: 0, check.NotifiedFirst: 0,
+			check.NotifiedAtAll: 0, check.FencedRegister: 0, check.BareRegister: 0,
 		}},
-		{"a partitioned holder, notified", good["cut-off-holder"], map[check.Rule]int{check.ToldFirst: 1, check.ToldAtAll: 1, check.FencedRegister: 0}},
-		{"a stopped holder", good["paused-holder"], map[check.Rule]int{check.ToldFirst: 0, check.BareRegister: 0, check.FencedRegister: 1}},
-		{"a crashed holder", good["crashed-holder"], map[check.Rule]int{check.ToldFirst: 0, check.ToldAtAll: 0}},
-		{"a holder notified too late", bad["told-too-late"], map[check.Rule]int{check.ToldFirst: 1, check.BareRegister: 1}},
+		{"a partitioned holder, notified", good["cut-off-holder"], map[check.Rule]int{check.NotifiedFirst: 1, check.NotifiedAtAll: 1, check.FencedRegister: 0}},
+		{"a stopped holder", good["paused-holder"], map[check.Rule]int{check.NotifiedFirst: 0, check.BareRegister: 0, check.FencedRegister: 1}},
+		{"a crashed holder", good["crashed-holder"], map[check.Rule]int{check.NotifiedFirst: 0, check.NotifiedAtAll: 0}},
+		{"a holder notified too late", bad["told-too-late"], map[check.Rule]int{check.NotifiedFirst: 1, check.BareRegister: 1}},
 		{"a partitioned waiter", bad["granted-without-proof"], map[check.Rule]int{check.FreshGrant: 1}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -37,7 +37,7 @@ func TestRuleIsTestedOnlyWhereItCouldHaveBeenBroken(t *testing.T) {
 			}
 		})
 	}
-	require.Zero(t, check.Tested(nil)[check.ToldFirst])
+	require.Zero(t, check.Tested(nil)[check.NotifiedFirst])
 	for _, rule := range append(check.Rules, check.Alone) {
 		require.NotEmpty(t, check.By[rule], rule)
 	}

@@ -12,10 +12,10 @@ import (
 func notifications(t *timeline) []Finding {
 	var findings []Finding
 	for _, h := range t.holds {
-		if f, broken := h.checkToldFirst(t.grace()); broken {
+		if f, broken := h.checkNotifiedFirst(t.grace()); broken {
 			findings = append(findings, f)
 		}
-		if f, broken := h.checkToldAtAll(t); broken {
+		if f, broken := h.checkNotifiedAtAll(t); broken {
 			findings = append(findings, f)
 		}
 	}
@@ -77,7 +77,7 @@ const (
 
 // excuse returns the reason for which the holder need not have been notified by its limit, and until when it is excused.
 func (h *hold) excuse() (why excuse, until history.Instant) {
-	if h.node != nil && h.node.deleted.Cause == history.ByHand {
+	if h.node != nil && h.node.deleted.Cause == history.ByOperator {
 		return excusedDeletion, never
 	}
 	if h.crashed && h.crashedAt <= h.limit() {
@@ -89,8 +89,8 @@ func (h *hold) excuse() (why excuse, until history.Instant) {
 	return notExcused, 0
 }
 
-// checkToldFirst checks ToldFirst, within grace where a pause excuses the holder.
-func (h *hold) checkToldFirst(grace history.Instant) (Finding, bool) {
+// checkNotifiedFirst checks NotifiedFirst, within grace where a pause excuses the holder.
+func (h *hold) checkNotifiedFirst(grace history.Instant) (Finding, bool) {
 	limit := h.limit()
 	why, until := h.excuse()
 	if h.believedUntil() <= limit || why == excusedDeletion {
@@ -108,21 +108,21 @@ func (h *hold) checkToldFirst(grace history.Instant) (Finding, bool) {
 	}
 	if why != excusedPause {
 		text := fmt.Sprintf("believed until %v that it held the lock; the limit was %v", h.believedUntil(), limit)
-		return Finding{ToldFirst, text, events}, h.notified.Kind != "" || h.crashed
+		return Finding{NotifiedFirst, text, events}, h.notified.Kind != "" || h.crashed
 	}
 	if latest := max(h.granted.At, until) + grace; until != never && h.believedUntil() > latest {
-		return Finding{ToldFirst, fmt.Sprintf("not notified by %v; the pause excuses it until %v", latest, until), events}, true
+		return Finding{NotifiedFirst, fmt.Sprintf("not notified by %v; the pause excuses it until %v", latest, until), events}, true
 	}
 	return Finding{}, false
 }
 
-// checkToldAtAll checks ToldAtAll, which also applies to holders whose node an operator deleted.
-func (h *hold) checkToldAtAll(t *timeline) (Finding, bool) {
+// checkNotifiedAtAll checks NotifiedAtAll, which also applies to holders whose node an operator deleted.
+func (h *hold) checkNotifiedAtAll(t *timeline) (Finding, bool) {
 	if h.node == nil {
 		return Finding{}, false
 	}
 	if h.node.deleted.Kind == "" {
-		return Finding{ToldAtAll, "neither notified nor its node deleted at the end", []history.Event{h.granted}},
+		return Finding{NotifiedAtAll, "neither notified nor its node deleted at the end", []history.Event{h.granted}},
 			h.notified.Kind == "" && !h.crashed && t.end.Kind != ""
 	}
 	since := max(h.granted.At, h.node.gone())
@@ -131,7 +131,7 @@ func (h *hold) checkToldAtAll(t *timeline) (Finding, bool) {
 		limit = max(limit, until+t.grace())
 	}
 	return Finding{
-		ToldAtAll, fmt.Sprintf("not notified by %v that its node is gone", limit),
+		NotifiedAtAll, fmt.Sprintf("not notified by %v that its node is gone", limit),
 		[]history.Event{h.granted, h.node.deleted},
 	}, h.believedUntil() > limit && t.endedAt() > limit
 }

@@ -31,9 +31,9 @@ const (
 	// Deadline]. Session is missing where the contender cannot be sure of it. Deadline is the instant at which the claim
 	// ends unless another proof of liveness extends it, as the client stated it at the grant.
 	Granted Kind = "granted"
-	// Told is recorded when the grant's Done channel is closed, which notifies the holder: Contender, Attempt, Path. Cause
+	// Notified is recorded when the grant's Done channel is closed, which notifies the holder: Contender, Attempt, Path. Cause
 	// is the reason.
-	Told Kind = "told"
+	Notified Kind = "told"
 	// Releasing is recorded before the contender releases the grant: Contender, Attempt, Path.
 	Releasing Kind = "releasing"
 	// Released is recorded when that call has returned: Contender, Attempt, Path [Error].
@@ -88,15 +88,15 @@ const (
 // A Cause is the reason for which a session, a node or a grant ended.
 type Cause string
 
-// Causes. Those of a Told are the names of the errors of package recipes.
+// Causes. Those of a Notified event name errors of package recipes. Values do not change: kept histories contain them.
 const (
 	// ByRequest is a delete or a close that a client requested.
 	ByRequest Cause = "request"
 	// ByTimeout is the expiry of a session.
 	ByTimeout Cause = "timeout"
-	// ByHand is an action of an operator, or of anything else that is no contender: it deleted the node or ended the session.
-	// What package recipes promises does not apply then: see its documentation.
-	ByHand Cause = "hand"
+	// ByOperator is an action of an operator, or of anything else that is no contender, which deleted the node or ended the
+	// session. What package recipes promises does not apply then: see its documentation.
+	ByOperator Cause = "hand"
 
 	// Done is the cause of an Answered whose transaction was carried out.
 	Done Cause = "done"
@@ -216,7 +216,7 @@ func (e Event) check() error {
 		need("cause", e.Cause != "")
 	case Note, Fault:
 		need("text", e.Text != "")
-	case Asked, Told, Releasing, Released, End:
+	case Asked, Notified, Releasing, Released, End:
 	default:
 		return fmt.Errorf("unknown kind %q", e.Kind)
 	}
@@ -228,7 +228,7 @@ func (e Event) check() error {
 
 // attempts contains the kinds that concern one attempt of one contender.
 var attempts = map[Kind]bool{
-	Asked: true, Failed: true, Granted: true, Told: true, Releasing: true, Released: true, Writing: true, Wrote: true,
+	Asked: true, Failed: true, Granted: true, Notified: true, Releasing: true, Released: true, Writing: true, Wrote: true,
 	Sent: true, Answered: true,
 }
 

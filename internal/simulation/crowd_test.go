@@ -72,14 +72,14 @@ func checkDeletions(events []history.Event, n int, within time.Duration) error {
 		switch {
 		case e.Kind == history.Granted:
 			nodes[e.Attempt] = e.Node
-		case e.Kind == history.Deleted && e.Cause == history.ByHand:
+		case e.Kind == history.Deleted && e.Cause == history.ByOperator:
 			gone[e.Node] = e.At
-		case e.Kind == history.Told && e.Cause == history.Removed:
+		case e.Kind == history.Notified && e.Cause == history.Removed:
 			notified++
 			if delay := time.Duration(e.At - gone[nodes[e.Attempt]]); delay > within {
 				errs = append(errs, fmt.Errorf("%v: notified %v after its node was deleted", e, delay))
 			}
-		case e.Kind == history.Told && e.Cause != history.GivenUp:
+		case e.Kind == history.Notified && e.Cause != history.GivenUp:
 			errs = append(errs, fmt.Errorf("%v: lost, although its node was not deleted", e))
 		}
 	}

@@ -161,7 +161,7 @@ func (p *Process) recordGranted(by history.Event, claim *recipes.Claim) (notifie
 		defer close(ended)
 		<-claim.Done()
 		by.Cause = causeOf(claim.Err())
-		p.record(by, history.Told)
+		p.record(by, history.Notified)
 	})
 	return ended, true
 }
@@ -293,7 +293,7 @@ func (p *Process) runDo(ctx context.Context, path string, work func(context.Cont
 			if ctx.Err() != nil {
 				ended.Cause = causeOf(context.Cause(ctx))
 			}
-			p.record(ended, history.Told)
+			p.record(ended, history.Notified)
 		}()
 		work(ctx, token)
 		return nil

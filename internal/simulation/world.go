@@ -146,7 +146,7 @@ func (w *World) recordCommit(c zktest.Commit) {
 	case "delete", "deleteContainer":
 		e.Kind, e.Cause = history.Deleted, history.ByRequest
 		if c.Session == 0 && c.Op == "delete" {
-			e.Cause = history.ByHand
+			e.Cause = history.ByOperator
 		}
 		w.recorder.AddAt(c.Time, e)
 	case "setData":
@@ -164,7 +164,7 @@ func (w *World) recordEnded(c zktest.Commit, e history.Event) {
 		e.Cause = history.ByTimeout
 		w.mu.Lock()
 		if w.byOperator[c.Session] {
-			e.Cause = history.ByHand
+			e.Cause = history.ByOperator
 		}
 		w.mu.Unlock()
 	}

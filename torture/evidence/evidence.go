@@ -130,7 +130,7 @@ func (r *Runs) Holders() int  { return r.sum(func(r Run) int { return r.Writes.H
 func (r *Runs) Stopped() int  { return r.sum(Run.Stopped) }
 func (r *Runs) Removed() int  { return r.sum(Run.Removed) }
 func (r *Runs) Asleep() int   { return r.sum(func(r Run) int { return r.Numbers.Unscheduled }) }
-func (r *Runs) ByHand() int   { return r.sum(func(r Run) int { return r.Numbers.ByHand }) }
+func (r *Runs) ByHand() int   { return r.sum(func(r Run) int { return r.Numbers.ByOperator }) }
 func (r *Runs) Faults() int   { return r.sum(Run.Injected) }
 func (r *Runs) Findings() int {
 	return r.sum(func(r Run) int { return len(r.Findings) + len(r.Amiss) })

@@ -50,7 +50,7 @@ func TestNumbersOfTheDocumentsAreOnThePage(t *testing.T) {
 	var ours, other torture.Result
 	ours.Numbers.Grants, ours.Numbers.Outlived, ours.Numbers.Left = 1001001, 17, 23
 	ours.Writes.Stale, ours.Writes.Let, ours.Writes.Holders = 29, 31, 43
-	ours.Numbers.LateWriters = map[check.Why]int{check.Paused: 40, check.Removed: 3}
+	ours.Numbers.LateWriters = map[check.Why]int{check.Paused: 40, check.ByOperator: 3}
 	ours.Findings = []torture.Finding{{Rule: check.FirstInLine, Text: "somebody was ahead"}}
 	ours.Faults = map[string]torture.FaultCount{"kill-server": {Injected: 37, Missed: 2}}
 	other.Contender, other.Token, other.Tells, other.Limits = "a rival", "none", "a timer", "One server"
@@ -60,7 +60,7 @@ func TestNumbersOfTheDocumentsAreOnThePage(t *testing.T) {
 	recorded := ours
 	recorded.Servers, recorded.Numbers.Partitioned, recorded.Waiters, recorded.Holds = 5, 61, 1500, 200
 	recorded.Promises = []torture.Promise{
-		{Rule: check.ToldFirst, Tested: 1067, By: "running holders", Verdict: torture.HeldUp},
+		{Rule: check.NotifiedFirst, Tested: 1067, By: "running holders", Verdict: torture.HeldUp},
 		{Rule: check.LivingNode, By: "waiters", Verdict: torture.NotShown},
 		{Rule: check.FencedRegister, Tested: 71, By: "stale writers", Verdict: torture.Broken},
 	}

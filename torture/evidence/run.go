@@ -123,10 +123,10 @@ const notRecorded = "not recorded"
 func (r Run) Stopped() int { return r.Numbers.LateWriters[check.Paused] }
 
 // Removed is how many because their node was deleted by hand, or that of who followed them.
-func (r Run) Removed() int { return r.Numbers.LateWriters[check.Removed] }
+func (r Run) Removed() int { return r.Numbers.LateWriters[check.ByOperator] }
 
 // Told is how many although they had been told in time.
-func (r Run) Told() int { return r.Numbers.LateWriters[check.ToldAndWrote] }
+func (r Run) Told() int { return r.Numbers.LateWriters[check.NotifiedAndWrote] }
 
 // Broken are the rules that it broke, each once.
 func (r Run) Broken() string {

@@ -367,7 +367,7 @@ func (a *actor) granted(by history.Event, got Hold) (token fencing.Token, told <
 		defer close(over)
 		<-got.Done()
 		at := a.voice.time.Now()
-		by.Kind, by.Cause = history.Told, got.Cause()
+		by.Kind, by.Cause = history.Notified, got.Cause()
 		a.voice.sayAt(at, by)
 	}()
 	return fencing.Token(granted.Token), over
