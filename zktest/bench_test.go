@@ -12,8 +12,8 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
-// BenchmarkThousandNodes reports what a thousand nodes with 100 bytes of data each
-// take, all in all. An op is one node.
+// BenchmarkThousandNodes reports the total memory of a thousand nodes with 100 bytes of
+// data each. An op is one node.
 func BenchmarkThousandNodes(b *testing.B) {
 	e, err := zktest.Listen(&zktest.Options{InMemory: true})
 	require.NoError(b, err)

@@ -27,8 +27,8 @@ func TestMain(m *testing.M) {
 
 var bubbles sync.Mutex
 
-// bubble runs a test in fake time, on one processor: with Go 1.26 the race detector
-// can end the process where two run timers of one bubble at the same time.
+// bubble runs a test in fake time, on one processor: with Go 1.26 the race detector can
+// crash the process if two processors run timers of one bubble at the same time.
 func bubble(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
 	bubbles.Lock()
@@ -44,7 +44,7 @@ func inMemory(t *testing.T, opts zktest.Options) *zktest.Ensemble {
 	return zktest.StartWith(t, &opts)
 }
 
-// A client is the Go client on a link of its own, with what its session went through.
+// A client is the Go client on its own link, with the history of its session's states.
 type client struct {
 	*zk.Conn
 	t    *testing.T
@@ -59,30 +59,30 @@ type state struct {
 	at time.Time
 }
 
-// unfailing makes connections whose Write does not fail: one that cannot be written ends,
-// which its reader notices. The client answers a request whose Write has failed twice, and
-// is stuck for good where nobody takes the second answer (go-zookeeper v1.0.4: sendData,
-// flushRequests).
-func unfailing(dial zk.Dialer) zk.Dialer {
+// neverFailing makes connections whose Write never fails: a failed one closes the
+// connection, which its reader notices. Otherwise the client answers a request whose
+// Write has failed twice, and blocks forever if no goroutine receives the second answer
+// (go-zookeeper v1.0.4: sendData, flushRequests).
+func neverFailing(dial zk.Dialer) zk.Dialer {
 	return func(network, address string, timeout time.Duration) (net.Conn, error) {
 		conn, err := dial(network, address, timeout)
 		if err != nil {
 			return nil, err
 		}
-		return unfailingConn{conn}, nil
+		return neverFailingConn{conn}, nil
 	}
 }
 
-type unfailingConn struct{ net.Conn }
+type neverFailingConn struct{ net.Conn }
 
-func (c unfailingConn) Write(p []byte) (int, error) {
+func (c neverFailingConn) Write(p []byte) (int, error) {
 	if _, err := c.Conn.Write(p); err != nil {
 		_ = c.Conn.Close()
 	}
 	return len(p), nil
 }
 
-// connect makes a client that knows of these servers, in this order.
+// connect returns a client that knows these servers, in this order; nil means all.
 func connect(t *testing.T, e *zktest.Ensemble, timeout time.Duration, servers ...string) *client {
 	t.Helper()
 	if servers == nil {
@@ -90,7 +90,7 @@ func connect(t *testing.T, e *zktest.Ensemble, timeout time.Duration, servers ..
 	}
 	c := &client{t: t, link: e.Link()}
 	conn, events, err := zk.Connect(servers, timeout,
-		zk.WithDialer(unfailing(c.link.Dialer())),
+		zk.WithDialer(neverFailing(c.link.Dialer())),
 		zk.WithHostProvider(&inOrder{servers: servers}),
 		zk.WithLogInfo(false),
 		zk.WithEventCallback(func(ev zk.Event) {
@@ -111,8 +111,8 @@ func connect(t *testing.T, e *zktest.Ensemble, timeout time.Duration, servers ..
 	return c
 }
 
-// since is when the session first got into the state at or after the time, zero if it
-// did not.
+// since returns the time at which the session first entered the state, at or after the
+// given time, or zero.
 func (c *client) since(s zk.State, after time.Time) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -141,20 +141,19 @@ func waitFor(t *testing.T, what string, met func() bool) {
 	t.Helper()
 	for began := time.Now(); !met(); time.Sleep(time.Millisecond) {
 		if time.Since(began) > 2*time.Minute {
-			require.FailNow(t, "does not come true: "+what)
+			require.FailNow(t, "condition not met in time: "+what)
 		}
 	}
 }
 
-// inOrder is a HostProvider that tries the servers in the order in which they were
-// named.
+// inOrder is a HostProvider that tries the servers in the given order.
 type inOrder struct {
 	mu      sync.Mutex // guards what follows
 	servers []string
 	next    int
 }
 
-// Init is given them shuffled.
+// Init ignores its argument: the servers, shuffled.
 func (p *inOrder) Init([]string) error { return nil }
 
 func (p *inOrder) Len() int { return len(p.servers) }

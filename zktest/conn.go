@@ -17,52 +17,53 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest/internal/tree"
 )
 
-// Bounds of what one connection can make the server keep, in bytes.
+// Bounds of the memory that one connection can make the server use, in bytes.
 const (
-	maxInbound  = 4 << 20  // frames that wait to be looked at: then nothing more is read
-	maxWaiting  = 4 << 20  // requests that wait for the leader: then no more are looked at
-	maxReplies  = 4 << 20  // replies that wait to be sent: the same
-	maxOutbound = 32 << 20 // replies and events, which do not wait: then the connection ends
+	maxInbound  = 4 << 20  // unparsed frames: at the bound, reading stops
+	maxWaiting  = 4 << 20  // requests that wait for the leader: at the bound, parsing stops
+	maxReplies  = 4 << 20  // unsent replies: at the bound, parsing stops
+	maxOutbound = 32 << 20 // unsent replies and events, which do not wait: beyond it, the connection ends
 )
 
 // A conn is one client's connection to one server.
 //
-// Its reader takes frames from the network whatever happens, as an operating system
-// would; what is silent or slow about it are the queues between the reader, the
-// goroutine that carries requests out, and the writer.
+// Its reader always takes frames from the network, as an operating system would.
+// Silence and delay are properties of the queues between the reader, the goroutine that
+// carries requests out, and the writer.
 type conn struct {
 	server *Server
-	number int64 // in the order in which they came
-	link   *Link // the client's own way, nil if it has none
+	number int64 // in the order of acceptance
+	link   *Link // of the client, nil if it has none
 	net    net.Conn
 	remote string // the client's address
 	in     *queue[inbound]
 	out    *queue[[]byte] // nil: the end
-	slow   atomic.Int64   // nanoseconds that a frame takes longer, in either direction
-	// touched is when bytes came last, in nanoseconds after the ensemble began.
+	slow   atomic.Int64   // nanoseconds by which each frame is delayed, in either direction
+	// touched is the time of the last received bytes, in nanoseconds after the ensemble's
+	// start.
 	touched atomic.Int64
 
 	// Guarded by the ensemble's mu.
-	session *session        // nil before the handshake
-	greeted bool            // the first frame has come
-	modern  bool            // the client knows of read-only servers
-	mute    bool            // nothing is carried out
-	lost    bool            // nothing is sent any more
-	over    bool            // it has ended, or is about to
-	who     []tree.Identity // as whom its requests are carried out
-	waiting []*request      // that were not answered yet, in order
-	kept    int             // bytes of the frames that those came in
-	eased   *sync.Cond      // of the ensemble's mu: signalled when kept has shrunk, or it is over
-	counts  traffic
+	session       *session        // nil before the handshake
+	sawHandshake  bool            // the first frame has arrived
+	knowsReadOnly bool            // the client knows of read-only servers
+	mute          bool            // no request is carried out
+	lost          bool            // nothing is sent any more
+	ended         bool            // the server has dropped it: it has ended, or is about to
+	identities    []tree.Identity // with which its requests are carried out
+	waiting       []*request      // not answered yet, in order
+	waitingBytes  int             // size of the frames of these
+	progress      *sync.Cond      // on the ensemble's mu: signalled when waitingBytes shrinks, a gate opens, or the connection ends
+	counts        traffic
 }
 
-// traffic is what four-letter words tell of a connection.
+// traffic is what four-letter words report about a connection.
 type traffic struct{ received, sent int64 }
 
-// inbound is what a reader has found: a frame, a four-letter word or the end.
+// inbound is one item that a reader has read: a frame, a four-letter word or the end.
 type inbound struct {
 	frame []byte
-	bad   error // what is wrong with the frame
+	bad   error // why the frame is invalid
 	word  string
 	end   error
 }
@@ -75,51 +76,51 @@ func (c *conn) serve() {
 	both.Go(c.write)
 	for {
 		item, ok := c.in.take()
-		if !ok || !c.out.room(maxReplies) || !e.ease(c) {
+		if !ok || !c.out.waitForRoom(maxReplies) || !e.waitForRoom(c) {
 			break
 		}
 		var r *request
 		if item.frame != nil {
 			r, item.bad = c.parse(item.frame)
 		}
-		e.receive(c, item, r, c.treat(r))
+		e.receive(c, item, r, c.applyRules(r))
 	}
 	both.Wait()
 	e.forget(c)
 }
 
-// ease waits until not too many requests of the connection wait. ok is false once it
-// is over.
-func (e *Ensemble) ease(c *conn) (ok bool) {
+// waitForRoom waits until the waiting requests of the connection are within their bound,
+// or the connection has ended.
+func (e *Ensemble) waitForRoom(c *conn) (ok bool) {
 	e.mu.Lock()
 	defer e.unlock()
-	for c.kept > maxWaiting && !c.over {
-		c.eased.Wait()
+	for c.waitingBytes > maxWaiting && !c.ended {
+		c.progress.Wait()
 	}
 	return true
 }
 
 func (c *conn) delay() time.Duration { return time.Duration(c.slow.Load()) }
 
-// read puts what the client sends into the queue.
+// read puts the frames that the client sends into the queue.
 func (c *conn) read() {
 	r := bufio.NewReaderSize(touching{c}, 4096)
 	for first := true; ; first = false {
 		item := c.next(r, first)
 		c.in.put(item, len(item.frame), c.delay())
 		if item.frame == nil {
-			// Read on, for the client's end must not block on what nobody takes.
+			// Continue to read, so that the client's writes do not block.
 			_, err := io.Copy(io.Discard, r)
-			c.in.put(inbound{end: fmt.Errorf("closed after what could not be read: %w", errors.Join(err, io.EOF))}, 0, c.delay())
+			c.in.put(inbound{end: fmt.Errorf("read connection: closed after an unreadable frame: %w", errors.Join(err, io.EOF))}, 0, c.delay())
 			return
 		}
-		if !c.in.room(maxInbound) {
+		if !c.in.waitForRoom(maxInbound) {
 			return
 		}
 	}
 }
 
-// touching reads a connection, and notes when something came.
+// touching reads a connection, and records the time at which bytes arrive.
 type touching struct{ c *conn }
 
 func (t touching) Read(p []byte) (int, error) {
@@ -132,12 +133,12 @@ func (t touching) Read(p []byte) (int, error) {
 
 func (c *conn) touch() { c.touched.Store(int64(time.Since(c.server.ensemble.began))) }
 
-// next reads one frame.
+// next reads one item: a frame, or as the first one also a four-letter word.
 func (c *conn) next(r *bufio.Reader, first bool) inbound {
 	head, err := r.Peek(4)
 	if err != nil {
 		if len(head) > 0 && errors.Is(err, io.EOF) {
-			err = fmt.Errorf("connection ends %d bytes into a packet's length: %w", len(head), io.ErrUnexpectedEOF)
+			err = fmt.Errorf("read packet: connection ends after %d bytes of its length: %w", len(head), io.ErrUnexpectedEOF)
 		}
 		return inbound{end: err}
 	}
@@ -149,16 +150,16 @@ func (c *conn) next(r *bufio.Reader, first bool) inbound {
 	}
 	size := int(int32(binary.BigEndian.Uint32(head))) //nolint:gosec // signed on the wire
 	if limit := c.server.ensemble.opts.MaxPacket; size < 0 || size > limit {
-		return inbound{end: fmt.Errorf("packet of length %d: must be 0 to %d", size, limit)}
+		return inbound{end: fmt.Errorf("read packet: length %d: must be 0 to %d", size, limit)}
 	}
 	frame, err := readFull(r, size)
 	if err != nil {
-		return inbound{end: fmt.Errorf("packet of length %d ends after %d bytes: %w", size, len(frame), err)}
+		return inbound{end: fmt.Errorf("read packet: connection ends after %d of %d bytes: %w", len(frame), size, err)}
 	}
 	return inbound{frame: frame}
 }
 
-// readFull reads size bytes, and takes memory for them as they come.
+// readFull reads size bytes, and allocates memory for them as they arrive.
 func readFull(r io.Reader, size int) ([]byte, error) {
 	const step = 16 << 10
 	frame := make([]byte, 0, min(size, step))
@@ -177,7 +178,7 @@ func readFull(r io.Reader, size int) ([]byte, error) {
 	return frame, nil
 }
 
-// write sends what is in the queue, until the end.
+// write sends the frames in the queue, until the end.
 func (c *conn) write() {
 	broken := false
 	for {
@@ -193,82 +194,82 @@ func (c *conn) write() {
 			c.in.put(inbound{end: err}, 0, c.delay())
 		}
 	}
-	// What it says is that the client was faster.
+	// Its error only says that the client closed first.
 	_ = c.net.Close()
 	c.in.close()
 	c.out.close()
 }
 
-// took counts what the client has sent. The caller holds the ensemble's mu.
-func (c *conn) took() {
+// countReceived counts a frame from the client. The caller holds the ensemble's mu.
+func (c *conn) countReceived() {
 	c.counts.received++
 	c.server.total.received++
 }
 
-// send has the writer send a frame. The caller holds the ensemble's mu.
+// send queues a frame for the writer. The caller holds the ensemble's mu.
 func (c *conn) send(frame []byte) { c.sendBy(nil, frame) }
 
-// sendBy is send for a reply or an event that rules can apply to.
-func (c *conn) sendBy(t *treatment, frame []byte) {
-	if c.lost || c.over {
+// sendBy is send for a reply or an event with the effects of rules, nil for none.
+func (c *conn) sendBy(eff *effects, frame []byte) {
+	if c.lost || c.ended {
 		return
 	}
 	if c.out.load() > maxOutbound {
-		c.server.ensemble.abort(c, fmt.Errorf("client does not take %d bytes of replies and events", maxOutbound))
+		c.server.ensemble.abort(c, fmt.Errorf("send: client has not read %d bytes of replies and events", maxOutbound))
 		return
 	}
 	c.counts.sent++
 	c.server.total.sent++
-	if t == nil {
+	if eff == nil {
 		c.out.put(frame, len(frame), c.delay())
 		return
 	}
-	t.sent(c, len(frame))
-	c.out.putBehind(t.reply, frame, len(frame), c.delay()+t.delay)
+	eff.sent(c, len(frame))
+	c.out.putBehind(eff.replyGates, frame, len(frame), c.delay()+eff.delay)
 }
 
-// finish is the server's hanging up: the client hears of it behind what was sent
-// before, and not while that way is held. why is logged unless it is nil. The caller
-// holds the ensemble's mu.
+// finish closes the connection from the server's side: the client sees the end after the
+// frames sent before, and not while that direction is held. why is logged unless it is
+// nil. The caller holds the ensemble's mu.
 func (c *conn) finish(why error) {
 	if c.end(why) {
 		c.out.put(nil, 0, c.delay())
 	}
 }
 
-// abort ends a connection at once and on both sides, with whatever is in its queues.
-// The caller holds mu; the network hears of it when that is released.
+// abort ends a connection immediately and on both sides, and drops its queues. The caller
+// holds mu; the network connection is closed when mu is released.
 func (e *Ensemble) abort(c *conn, why error) {
 	c.end(why)
-	e.doomed = append(e.doomed, c)
+	e.toKill = append(e.toKill, c)
 }
 
-// end has the server know nothing of the connection any more. It says whether it did.
+// end makes the server drop the connection, and reports whether it had not before.
 func (c *conn) end(why error) bool {
-	if c.over {
+	if c.ended {
 		return false
 	}
-	c.over = true
+	c.ended = true
 	c.server.drop(c)
-	c.eased.Broadcast()
+	c.progress.Broadcast()
 	if why != nil {
-		c.server.ensemble.say("connection closed", "server", c.server.addr, "client", c.remote, "reason", why)
+		c.server.ensemble.logLater("connection closed", "server", c.server.addr, "client", c.remote, "reason", why)
 	}
 	return true
 }
 
-// say has something logged once mu is released: a logger may do what it likes.
-func (e *Ensemble) say(what string, args ...any) {
-	e.said = append(e.said, func() { e.opts.Logger.Info(what, args...) })
+// logLater logs a message once mu is released, because a logger may call the ensemble.
+func (e *Ensemble) logLater(msg string, args ...any) {
+	e.toLog = append(e.toLog, func() { e.opts.Logger.Info(msg, args...) })
 }
 
-// receive carries out what a connection's reader has found.
-// r is the request in its frame, if there is one, and t what rules do with it.
-func (e *Ensemble) receive(c *conn, item inbound, r *request, t *treatment) {
+// receive carries out an item that a connection's reader has read. r is the request in
+// its frame, if there is one, and eff the effects of the rules that apply to it.
+func (e *Ensemble) receive(c *conn, item inbound, r *request, eff *effects) {
 	e.mu.Lock()
 	defer e.unlock()
 	switch {
-	case c.over:
+	case c.ended:
 		if item.end != nil {
 			e.abort(c, nil) // both sides have closed it
 		}
@@ -276,23 +277,23 @@ func (e *Ensemble) receive(c *conn, item inbound, r *request, t *treatment) {
 	case item.end != nil:
 		why := item.end
 		if errors.Is(why, io.EOF) || errors.Is(why, net.ErrClosed) || errors.Is(why, io.ErrClosedPipe) {
-			why = nil // as clients do
+			why = nil // clients end their connections so
 		}
 		e.abort(c, why)
 		return
 	case c.mute:
 		return
 	case item.word != "":
-		c.took()
+		c.countReceived()
 		c.send([]byte(words[item.word](c.server)))
 		c.finish(nil)
 		return
 	}
-	snared := e.traps.step()
+	cut := e.traps.step()
 	if c.link != nil {
-		snared = max(snared, c.link.traps.step())
+		cut = max(cut, c.link.traps.step())
 	}
-	switch snared {
+	switch cut {
 	case cutBefore:
 		c.finish(errors.New("trap: cut before this frame"))
 		return
@@ -301,33 +302,33 @@ func (e *Ensemble) receive(c *conn, item inbound, r *request, t *treatment) {
 		defer c.finish(errors.New("trap: cut after this frame"))
 	}
 	switch {
-	case t == nil:
-	case t.lose == ToServer:
+	case eff == nil:
+	case eff.lose == ToServer:
 		c.finish(errors.New("rule: lost this request"))
 		return
-	case t.lose == ToClient:
+	case eff.lose == ToClient:
 		c.lost = true
 		defer c.finish(errors.New("rule: lost the reply to this request"))
 	}
-	c.took()
-	if err := c.handle(item, r, t); err != nil {
+	c.countReceived()
+	if err := c.handle(item, r, eff); err != nil {
 		c.finish(err)
 	}
 }
 
-// unlock releases mu, and then does what must not be done under it: it ends the
-// connections that were doomed, and wakes those who wait for a change.
+// unlock releases mu, and then does the work that must not be done under it: it logs,
+// kills the aborted connections, and wakes the dials that wait for a change.
 func (e *Ensemble) unlock() {
-	doomed, stirred, said := e.doomed, e.stirred, e.said
-	e.doomed, e.stirred, e.said = nil, nil, nil
+	toKill, toWake, toLog := e.toKill, e.toWake, e.toLog
+	e.toKill, e.toWake, e.toLog = nil, nil, nil
 	e.mu.Unlock()
-	for _, say := range said {
-		say()
+	for _, log := range toLog {
+		log()
 	}
-	for _, c := range doomed {
+	for _, c := range toKill {
 		c.kill()
 	}
-	for _, changed := range stirred {
+	for _, changed := range toWake {
 		close(changed)
 	}
 }
@@ -336,6 +337,6 @@ func (e *Ensemble) unlock() {
 func (c *conn) kill() {
 	c.in.close()
 	c.out.close()
-	// What it says is that the client was faster.
+	// Its error only says that the client closed first.
 	_ = c.net.Close()
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
 )
 
-func TestADialOnAHeldLinkEndsWithTheEnsemble(t *testing.T) {
+func TestDialOnHeldLinkEndsWithEnsemble(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e, err := zktest.Listen(&zktest.Options{InMemory: true})
 		require.NoError(t, err)
@@ -31,47 +31,47 @@ func TestADialOnAHeldLinkEndsWithTheEnsemble(t *testing.T) {
 			done <- err
 		}()
 		time.Sleep(time.Minute)
-		require.Empty(t, done, "it takes both directions to connect")
+		require.Empty(t, done, "a dial needs both directions")
 		require.NoError(t, e.Close())
 		require.Error(t, <-done)
 	})
 }
 
-func TestAHeldLinkHidesThatTheServerHasStopped(t *testing.T) {
+func TestHeldLinkHidesServerStop(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{})
 		c := connect(t, e, timeout)
 		c.link.Hold(zktest.Both)
 		began := time.Now()
 		e.Server(0).Stop()
-		waitFor(t, "the client gives the server up", func() bool { return !c.since(zk.StateDisconnected, began).IsZero() })
+		waitFor(t, "the client gives up on the server", func() bool { return !c.since(zk.StateDisconnected, began).IsZero() })
 		require.Greater(t, c.since(zk.StateDisconnected, began).Sub(began), time.Second)
 		c.link.Release()
 		require.NoError(t, e.Server(0).Start())
 	})
 }
 
-func TestWhatWasAnsweredBeforeACutArrives(t *testing.T) {
+func TestReplySentBeforeCutArrives(t *testing.T) {
 	for range 50 {
 		e := zktest.StartWith(t, &zktest.Options{InMemory: true})
 		l := e.Link()
 		conn, err := l.Dial(t.Context(), "tcp", e.Servers()[0])
 		require.NoError(t, err)
 		c := rawclient.New(conn)
-		shake(t, c)
+		newSession(t, c)
 		l.CutBefore(2)
 		root := func(w *wire.Writer) { w.String("/"); w.Bool(false) }
 		require.NoError(t, c.Send(request(1, wire.OpExists, root), request(2, wire.OpExists, root)))
-		p, err := c.Next(patience)
+		p, err := c.Next(maxWait)
 		require.NoError(t, err)
 		require.Equal(t, int32(1), p.Xid)
-		_, err = c.Next(patience)
+		_, err = c.Next(maxWait)
 		require.ErrorIs(t, err, rawclient.ErrEnded)
 		require.NoError(t, c.Close())
 	}
 }
 
-func TestOfTwoTrapsOnOneFrameTheOneBeforeItWins(t *testing.T) {
+func TestTrapBeforeFrameWinsOverTrapAfterIt(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{})
 		c := connect(t, e, timeout)
@@ -84,43 +84,43 @@ func TestOfTwoTrapsOnOneFrameTheOneBeforeItWins(t *testing.T) {
 	})
 }
 
-// A curious handler asks the ensemble about each record.
-type curious struct {
+// A callingHandler calls the ensemble for each record.
+type callingHandler struct {
 	slog.Handler
-	ask func()
+	call func()
 }
 
-func (curious) Enabled(context.Context, slog.Level) bool { return true }
+func (callingHandler) Enabled(context.Context, slog.Level) bool { return true }
 
-func (c curious) Handle(context.Context, slog.Record) error {
-	c.ask()
+func (c callingHandler) Handle(context.Context, slog.Record) error {
+	c.call()
 	return nil
 }
 
-func TestALoggerMayAskTheEnsemble(t *testing.T) {
+func TestLoggerMayCallEnsemble(t *testing.T) {
 	var e *zktest.Ensemble
-	asked := make(chan int64, 10)
-	logger := slog.New(curious{slog.DiscardHandler, func() { asked <- e.Zxid() }})
+	zxids := make(chan int64, 10)
+	logger := slog.New(callingHandler{slog.DiscardHandler, func() { zxids <- e.Zxid() }})
 	e = zktest.StartWith(t, &zktest.Options{InMemory: true, Logger: logger})
-	c := raw(t, e)
-	shake(t, c)
+	c := dialRaw(t, e)
+	newSession(t, c)
 	require.NoError(t, c.Send([]byte{0xff, 0xff, 0xff, 0xfe}))
-	require.Equal(t, int64(1), <-asked)
+	require.Equal(t, int64(1), <-zxids)
 }
 
-func TestAHalfFrameIsLogged(t *testing.T) {
+func TestIncompleteFrameIsLogged(t *testing.T) {
 	for name, sent := range map[string][]byte{"half a length": {0, 0}, "a length": {0, 0, 0, 50}, "half a frame": {0, 0, 0, 50, 1}} {
 		t.Run(name, func(t *testing.T) {
-			var said bytes.Buffer
-			e, err := zktest.Listen(&zktest.Options{InMemory: true, Logger: slog.New(slog.NewTextHandler(&said, nil))})
+			var logged bytes.Buffer
+			e, err := zktest.Listen(&zktest.Options{InMemory: true, Logger: slog.New(slog.NewTextHandler(&logged, nil))})
 			require.NoError(t, err)
-			c := raw(t, e)
-			shake(t, c)
+			c := dialRaw(t, e)
+			newSession(t, c)
 			require.NoError(t, c.Send(sent))
 			require.NoError(t, c.Close())
 			waitFor(t, "the connection is gone", func() bool { return !e.Sessions()[0].Attached })
 			require.NoError(t, e.Close())
-			require.Contains(t, said.String(), "unexpected EOF")
+			require.Contains(t, logged.String(), "unexpected EOF")
 		})
 	}
 }
@@ -132,13 +132,13 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-func TestRequestsThatWaitForALeaderAreBounded(t *testing.T) {
+func TestRequestsWaitingForLeaderAreBounded(t *testing.T) {
 	e := zktest.StartWith(t, &zktest.Options{InMemory: true, Servers: 3, SyncLimit: 1000})
 	require.NoError(t, e.Create("/a", nil))
 	conn, err := e.Dial(t.Context(), "tcp", e.Server(1).Addr())
 	require.NoError(t, err)
 	c := rawclient.New(conn)
-	shake(t, c)
+	newSession(t, c)
 	require.NoError(t, e.Server(1).CutFromLeader())
 	before := heap()
 	frame := request(1, wire.OpSetData, func(w *wire.Writer) { w.String("/a"); w.Bytes(make([]byte, 1<<20-1000)); w.Int32(-1) })
@@ -150,7 +150,7 @@ func TestRequestsThatWaitForALeaderAreBounded(t *testing.T) {
 			}
 		}
 	})
-	waitFor(t, "the server takes no more", func() bool {
+	waitFor(t, "the server stops reading", func() bool {
 		seen := heap()
 		time.Sleep(50 * time.Millisecond)
 		return heap()-seen < 1<<20
@@ -160,11 +160,11 @@ func TestRequestsThatWaitForALeaderAreBounded(t *testing.T) {
 	sending.Wait()
 }
 
-func TestAReplyIsBoundedWhateverIsAskedFor(t *testing.T) {
+func TestReplyBeyondBoundEndsConnection(t *testing.T) {
 	e := zktest.StartWith(t, &zktest.Options{InMemory: true})
 	require.NoError(t, e.Create("/a", make([]byte, 1<<20-1000)))
-	c := raw(t, e)
-	shake(t, c)
+	c := dialRaw(t, e)
+	newSession(t, c)
 	require.NoError(t, c.Send(request(1, wire.OpMultiRead, func(w *wire.Writer) {
 		for range 10_000 {
 			wire.PutMultiHeader(w, wire.OpGetData, false, -1)
@@ -173,6 +173,6 @@ func TestAReplyIsBoundedWhateverIsAskedFor(t *testing.T) {
 		}
 		wire.PutMultiHeader(w, wire.OpError, true, -1)
 	})))
-	_, err := c.Frame(patience)
+	_, err := c.Frame(maxWait)
 	require.ErrorIs(t, err, rawclient.ErrEnded)
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package zktest is a ZooKeeper inside the test: one or several servers in this
-// process, in memory, that speak the real protocol on a real socket, and can be made
-// to fail at a chosen moment. It needs nothing but Go, and starts in a millisecond.
+// Package zktest runs ZooKeeper inside a test: one or several servers in this process,
+// in memory, which speak the real protocol on a real socket and fail at a moment that
+// the test chooses. It needs nothing but Go, and starts in a millisecond.
 //
 //	func TestWorkStopsWhenTheLeaderIsExpired(t *testing.T) {
 //		srv := zktest.Start(t)
@@ -11,83 +11,83 @@
 //		srv.Expire(conn.SessionID())
 //	}
 //
-// # What it is
+// # Behaviour
 //
 // It behaves as ZooKeeper 3.8 does: a suite of this package sends the same requests to
 // it and to a real server, and compares every answer, Stat, error code and event.
-// Clients that know nothing of it work with it: the Go client, Kazoo, Java's own and
-// Curator.
+// Clients that were not written for it work with it: the Go client, Kazoo, the Java
+// client and Curator.
 //
-//   - Sessions: created, attached again with their password, negotiated to within 2 and
-//     20 ticks, kept by requests and pings, expired at tick boundaries, closed.
-//   - Nodes: persistent, ephemeral, sequential, container and, if allowed, TTL nodes;
-//     Stat in every field; the counter of sequential names, which sticks at its end.
-//   - Transactions, with one zxid for all of their operations; failed ones have a zxid
-//     too, as in ZooKeeper.
-//   - Watches: one-shot, persistent and recursive; told before the reply that would
-//     reveal the change; set again after a reconnection.
+//   - Sessions: created, attached again with their password, negotiated to between 2 and
+//     20 ticks, kept alive by requests and pings, expired at tick boundaries, closed.
+//   - Nodes: persistent, ephemeral, sequential, container and, if enabled, TTL nodes;
+//     Stat in every field; the counter of sequential names, which sticks at its maximum.
+//   - Transactions, with one zxid for all of their operations. A failed transaction takes
+//     a zxid too, as in ZooKeeper.
+//   - Watches: one-shot, persistent and recursive; their events arrive before the reply
+//     that would reveal the change; set again after a reconnection.
 //   - ACLs, with the schemes world, auth, digest and ip.
 //   - The four-letter words ruok, isro, srvr, stat, mntr, conf, cons, wchs, wchc, wchp,
 //     dump and envi.
 //   - Connections that are silent before their handshake are closed after 10 to 20 s.
 //
-// # What it is not
+// # Limits
 //
-// It keeps nothing, and is not for production: everything is gone when it is closed,
-// and anybody who reaches its socket can use it. Reconfig is refused as disabled.
-// Answered as unimplemented, after which the connection ends, are SASL, and operations
-// that ZooKeeper 3.8 does not have. Quotas are not enforced. There is no TLS, no
-// read-only mode, no observer, no local session, no admin server and no authentication
-// scheme x509.
+// It is not for production: it stores nothing on disk, Close discards all data, and any
+// process that reaches its socket can use it. Reconfig is refused as disabled. SASL, and
+// operations that ZooKeeper 3.8 does not have, are answered as unimplemented, and the
+// connection ends. Quotas are not enforced. There is no TLS, no read-only mode, no
+// observer, no local session, no admin server and no authentication scheme x509.
 //
-// # Where it differs
+// # Differences from ZooKeeper
 //
-// These differences stay. The suite tries those that can be tried, so that none is
-// listed after it has gone.
+// These differences are permanent. The suite tests each one that can be tested, so that
+// none stays listed after it has disappeared.
 //
 //   - A request whose fields cannot be read ends the connection: ZooKeeper answers
 //     MarshallingError.
-//   - SASL is unimplemented: ZooKeeper, not set up for it, answers with an empty
-//     token.
-//   - A createSession among the requests is unimplemented: ZooKeeper takes it for its
-//     own and is confused.
-//   - A check that is not part of a transaction is answered: ZooKeeper answers only
-//     the refused.
-//   - Children, ephemeral nodes and identities are listed in sorted order: ZooKeeper's
-//     is that of a hash table.
+//   - SASL is unimplemented: ZooKeeper without a SASL configuration answers with an
+//     empty token.
+//   - A client's createSession request is unimplemented: ZooKeeper mistakes it for one
+//     of its own and mishandles it.
+//   - A check outside a transaction is always answered: ZooKeeper answers only a refused
+//     one.
+//   - Children, ephemeral nodes and identities are listed in sorted order: ZooKeeper
+//     lists them in the order of a hash table.
 //   - The scheme auth in an ACL stands for the identities in the order in which they
-//     were given: in ZooKeeper in that of a hash table.
-//   - The nodes of a session go in sorted order: in ZooKeeper in that of a hash table.
-//   - What follows a setACL is judged by the new ACL: in ZooKeeper perhaps by the old
-//     one, if both came in one write.
-//   - A connection whose session expires may hear of its own nodes before it ends: in
-//     ZooKeeper its end usually comes first.
-//   - The words mntr, srvr, stat and cons tell no latencies but zeros, mntr not under
-//     all keys, and nothing of the Java machine.
+//     were added: ZooKeeper uses the order of a hash table.
+//   - The nodes of a session are deleted in sorted order: ZooKeeper uses the order of a
+//     hash table.
+//   - A request that follows a setACL is checked against the new ACL: ZooKeeper may check
+//     it against the old one if both came in one write.
+//   - A connection whose session expires may receive events for its own nodes before it
+//     ends: in ZooKeeper it usually ends first.
+//   - The words mntr, srvr, stat and cons report every latency as zero, mntr lacks some
+//     keys, and none describes the Java virtual machine.
 //
 // # Faults
 //
 // The connection of one client is a [Link]: silent in one direction or both, slow,
-// refused, cut, or cut at the n-th frame, before it is carried out or after. A [Server]
-// can be stopped, started with its data or without, made silent, slow, mute, or lag
-// behind the others. Of several, a follower can be cut from its leader, and the leader
-// from the others: both go on answering for a while, as real ones do. A session can be
-// expired, a node deleted behind its owner's back, the counter of sequential names put
-// near its end. [Ensemble.Apply] does all that by name, for plans that are written
-// down.
+// refused, cut, or cut at the n-th frame, before or after the frame is carried out. A
+// [Server] can be stopped, started with its data or without, made silent, slow or mute,
+// or lag behind the other servers. Of several servers, a follower can be isolated from
+// its leader, and the leader from the other servers: both continue to answer for a
+// while, as real servers do. A session can be expired, a node deleted without its
+// owner's involvement, the counter of sequential names set near its maximum.
+// [Ensemble.Apply] injects a fault by its name, for fault plans in files.
 //
 // # Scripted requests
 //
-// A [Rule] selects requests by operation, path and client and scripts what happens to
-// them: they fail with an error of ZooKeeper's, their reply is late, held or lost, or
-// they wait before they are carried out. A rule also counts what it selects, in
-// requests and bytes.
+// A [Rule] selects requests by operation, path and client and scripts their outcome:
+// they fail with a ZooKeeper error, their reply is delayed, held or lost, or they wait
+// before they are carried out. A rule also counts the requests and bytes that it
+// selects.
 //
 //	srv.Intercept(zktest.Rule{Op: "create", Below: "/locks", Times: 1, Fail: zktest.ErrNoAuth})
 //	srv.Intercept(zktest.Rule{Op: "getData", Path: "/config", Hold: zktest.ToClient})
 //
 // # Time
 //
-// Time is the process's. In a testing/synctest bubble, with Options.InMemory and
-// Dial, an hour takes a millisecond.
+// An ensemble uses the clock of the process. In a testing/synctest bubble, with
+// Options.InMemory and Dial, an hour takes a millisecond.
 package zktest

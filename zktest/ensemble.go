@@ -18,39 +18,39 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest/internal/tree"
 )
 
-// An Ensemble is one or several ZooKeeper servers in this process, that keep
-// everything in memory. Safe for concurrent use.
+// An Ensemble is one or several ZooKeeper servers in this process, with all data in
+// memory. It is safe for concurrent use.
 type Ensemble struct {
 	opts    Options
 	tb      TB // nil outside tests
 	servers []*Server
-	began   time.Time // ticks count from here
+	began   time.Time // the origin of ticks
 	running sync.WaitGroup
 	stop    chan struct{} // closed by Close
-	told    *queue[Commit]
-	rules   atomic.Pointer[[]*Interceptor] // replaced under mu
+	commits *queue[Commit]
+	rules   atomic.Pointer[[]*Interceptor] // the active interceptors, replaced under mu
 
-	mu       sync.Mutex // guards what follows, and the servers, connections, links and sessions
-	closed   bool
-	leader   *Server // nil while nobody leads
-	epoch    int64   // of the leader
-	zxid     int64   // of the last transaction
-	log      log
-	sessions map[int64]*session
-	made     int64              // sessions, ever
-	conns    map[*conn]struct{} // whose goroutines run
-	traps    traps
-	electing *time.Timer
-	reaped   time.Time       // when containers were looked at last
-	doomed   []*conn         // to be killed once mu is released
-	changed  chan struct{}   // closed at each change of a way
-	stirred  []chan struct{} // to be closed once mu is released
-	said     []func()        // to be logged once mu is released
-	accepted int64           // connections, ever
-	stepping *time.Timer     // until a leader without a quorum steps down
+	mu            sync.Mutex // guards what follows, and the servers, connections, links and sessions
+	closed        bool
+	leader        *Server // nil while no server leads
+	epoch         int64   // of the leader
+	zxid          int64   // of the last transaction
+	log           log
+	sessions      map[int64]*session
+	sessionsMade  int64              // the number of sessions created so far
+	conns         map[*conn]struct{} // whose goroutines run
+	traps         traps
+	electionTimer *time.Timer
+	reaped        time.Time       // the time of the last search for containers to delete
+	toKill        []*conn         // killed once mu is released
+	changed       chan struct{}   // closed at each change of an impairment
+	toWake        []chan struct{} // closed once mu is released
+	toLog         []func()        // called once mu is released
+	accepted      int64           // the number of connections accepted so far
+	stepDownTimer *time.Timer     // fires when a leader without a quorum steps down
 }
 
-// A TB is what Start needs of a *testing.T.
+// A TB is the part of *testing.T that Start uses.
 type TB interface {
 	Helper()
 	Cleanup(func())
@@ -59,15 +59,15 @@ type TB interface {
 	Fatalf(format string, args ...any)
 }
 
-// Start starts one server on a free port of 127.0.0.1. It ends with the test: what
-// is connected then is closed, and reported in the test's log.
+// Start starts one server on a free port of 127.0.0.1. It is closed when the test ends;
+// the connections that are still open are reported in the test's log.
 func Start(t TB) *Ensemble {
 	t.Helper()
 	return StartWith(t, nil)
 }
 
-// StartWith is Start with options: several servers, for instance, or none but in
-// memory. Options that make no sense end the test.
+// StartWith is Start with options: several servers, for instance, or servers without
+// sockets. Invalid options end the test.
 func StartWith(t TB, opts *Options) *Ensemble {
 	t.Helper()
 	if opts == nil {
@@ -83,8 +83,8 @@ func StartWith(t TB, opts *Options) *Ensemble {
 		return nil
 	}
 	t.Cleanup(func() {
-		for _, open := range e.open() {
-			t.Logf("zktest: still connected at the end of the test, and closed: %s", open)
+		for _, open := range e.openConns() {
+			t.Logf("zktest: close: %s: still connected at the end of the test", open)
 		}
 		if err := e.Close(); err != nil {
 			t.Errorf("zktest: close: %v", err)
@@ -97,7 +97,7 @@ func StartWith(t TB, opts *Options) *Ensemble {
 func Listen(opts *Options) (*Ensemble, error) { return listen(opts, nil) }
 
 func listen(opts *Options, tb TB) (*Ensemble, error) {
-	o, err := opts.checked()
+	o, err := opts.withDefaults()
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func listen(opts *Options, tb TB) (*Ensemble, error) {
 		tb:       tb,
 		began:    time.Now(),
 		stop:     make(chan struct{}),
-		told:     newQueue[Commit](),
+		commits:  newQueue[Commit](),
 		sessions: make(map[int64]*session),
 		conns:    make(map[*conn]struct{}),
 		changed:  make(chan struct{}),
@@ -123,7 +123,7 @@ func listen(opts *Options, tb TB) (*Ensemble, error) {
 	e.unlock()
 	e.running.Go(e.tick)
 	if o.OnCommit != nil {
-		e.running.Go(e.tellCommits)
+		e.running.Go(e.reportCommits)
 	}
 	return e, nil
 }
@@ -134,7 +134,7 @@ func (e *Ensemble) newTree() *tree.Tree {
 	return t
 }
 
-// listen opens the servers' sockets, or names them where there are none.
+// listen opens the servers' sockets, or sets their addresses if they are in memory.
 func (e *Ensemble) listen() error {
 	host, port, err := splitAddr(e.opts.Addr)
 	if err != nil {
@@ -155,13 +155,13 @@ func (e *Ensemble) listen() error {
 		}
 		s.addr = l.Addr().String()
 		e.mu.Lock()
-		s.attend(l)
+		s.listenOn(l)
 		e.unlock()
 	}
 	return nil
 }
 
-// Servers are the addresses of the servers, host:port each, for zk.Connect and
+// Servers returns the addresses of the servers, host:port each, for zk.Connect and
 // recipes.Connect.
 func (e *Ensemble) Servers() []string {
 	addrs := make([]string, 0, len(e.servers))
@@ -171,25 +171,25 @@ func (e *Ensemble) Servers() []string {
 	return addrs
 }
 
-// Server is the i-th server. One that does not exist ends the test, or panics
-// outside tests.
+// Server returns the i-th server, counted from 0. An i out of range ends the test, or
+// panics outside tests.
 func (e *Ensemble) Server(i int) *Server {
 	if i < 0 || i >= len(e.servers) {
-		e.fatal("server %d: there are %d, counted from 0", i, len(e.servers))
+		e.fatal("server %d: must be 0 to %d", i, len(e.servers)-1)
 		return nil
 	}
 	return e.servers[i]
 }
 
-// Leader is the server that leads, nil while none does.
+// Leader returns the server that leads, nil while none does.
 func (e *Ensemble) Leader() *Server {
 	e.mu.Lock()
 	defer e.unlock()
 	return e.leader
 }
 
-// Dial connects to the server of that address, in memory: it is what
-// recipes.Options.Dial takes.
+// Dial connects to the server at an address of Servers, in memory. It has the type of
+// recipes.Options.Dial.
 func (e *Ensemble) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return e.dial(ctx, nil, network, address)
 }
@@ -218,10 +218,10 @@ func (e *Ensemble) dial(ctx context.Context, l *Link, network, address string) (
 		}
 	}
 	if s == nil {
-		return fail(fmt.Errorf("no server of this ensemble, which has %s", strings.Join(e.Servers(), ", ")))
+		return fail(fmt.Errorf("not an address of this ensemble: use one of %s", strings.Join(e.Servers(), ", ")))
 	}
 	for {
-		theirs, changed, err := s.admit(l)
+		theirs, changed, err := s.acceptInMemory(l)
 		switch {
 		case err != nil:
 			return fail(err)
@@ -236,23 +236,23 @@ func (e *Ensemble) dial(ctx context.Context, l *Link, network, address string) (
 	}
 }
 
-// admit makes a connection in memory, unless what is held keeps it from being made:
-// then changed is closed at the next change.
-func (s *Server) admit(l *Link) (theirs net.Conn, changed <-chan struct{}, err error) {
+// acceptInMemory makes a connection in memory and returns the client's end. While a
+// direction is held it returns changed instead, which is closed at the next change.
+func (s *Server) acceptInMemory(l *Link) (theirs net.Conn, changed <-chan struct{}, err error) {
 	e := s.ensemble
 	e.mu.Lock()
 	defer e.unlock()
-	w := s.way
+	imp := s.impairment
 	if l != nil {
-		w.held |= l.way.held
-		w.refuse = w.refuse || l.way.refuse
+		imp.held |= l.impairment.held
+		imp.refuse = imp.refuse || l.impairment.refuse
 	}
 	switch {
 	case e.closed:
 		return nil, nil, syscall.ECONNREFUSED
-	case w.held != 0:
+	case imp.held != 0:
 		return nil, e.changed, nil
-	case !s.running || w.refuse:
+	case !s.running || imp.refuse:
 		return nil, nil, syscall.ECONNREFUSED
 	}
 	theirs, ours := net.Pipe()
@@ -260,19 +260,19 @@ func (s *Server) admit(l *Link) (theirs net.Conn, changed <-chan struct{}, err e
 	return theirs, nil, nil
 }
 
-// memoryAddr is the address of a server that is reached in memory.
+// memoryAddr is the address of a server for connections in memory.
 type memoryAddr string
 
 func (memoryAddr) Network() string  { return "memory" }
 func (a memoryAddr) String() string { return string(a) }
 
-// open describes the connections that are open.
-func (e *Ensemble) open() []string {
+// openConns describes the open connections.
+func (e *Ensemble) openConns() []string {
 	e.mu.Lock()
 	defer e.unlock()
 	var all []string
 	for c := range e.conns {
-		if c.over {
+		if c.ended {
 			continue
 		}
 		id := int64(0)
@@ -284,8 +284,8 @@ func (e *Ensemble) open() []string {
 	return all
 }
 
-// Close ends the servers, and what is connected to them. It returns once all of
-// their goroutines have ended.
+// Close stops the servers and closes their connections. It returns once all of their
+// goroutines have ended. A second Close only waits for that.
 func (e *Ensemble) Close() error {
 	e.mu.Lock()
 	if e.closed {
@@ -294,19 +294,19 @@ func (e *Ensemble) Close() error {
 		return nil
 	}
 	e.closed = true
-	for _, t := range []*time.Timer{e.electing, e.stepping} {
+	for _, t := range []*time.Timer{e.electionTimer, e.stepDownTimer} {
 		if t != nil {
 			t.Stop()
 		}
 	}
 	var listeners []net.Listener
 	for _, s := range e.servers {
-		listeners = append(listeners, s.quit()...)
+		listeners = append(listeners, s.shutDown()...)
 	}
 	for c := range e.conns {
 		e.abort(c, nil)
 	}
-	e.stirred = append(e.stirred, e.changed)
+	e.toWake = append(e.toWake, e.changed)
 	e.changed = make(chan struct{})
 	e.unlock()
 	close(e.stop)
@@ -316,14 +316,14 @@ func (e *Ensemble) Close() error {
 		errs = append(errs, l.Close())
 	}
 	if e.opts.OnCommit != nil {
-		e.told.put(Commit{}, 0, 0) // the end
+		e.commits.put(Commit{}, 0, 0) // the end
 	}
 	e.running.Wait()
-	e.told.close()
+	e.commits.close()
 	return errors.Join(errs...)
 }
 
-// fatal ends the test, or panics where there is none: for values that make no sense.
+// fatal reports an invalid argument: it ends the test, or panics outside tests.
 func (e *Ensemble) fatal(format string, args ...any) {
 	if e.tb != nil {
 		e.tb.Helper()
@@ -339,7 +339,7 @@ func (e *Ensemble) mustNotBeNegative(d time.Duration) {
 	}
 }
 
-// testLog has what is logged appear in a test's log.
+// testLog writes log records to a test's log.
 type testLog struct{ t TB }
 
 func (l *testLog) Write(p []byte) (int, error) {
@@ -347,7 +347,7 @@ func (l *testLog) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// withoutTime drops what the test's log has already.
+// withoutTime drops the time and the level, which a test's log does not need.
 func withoutTime(groups []string, a slog.Attr) slog.Attr {
 	if len(groups) == 0 && (a.Key == slog.TimeKey || a.Key == slog.LevelKey) {
 		return slog.Attr{}

@@ -9,8 +9,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
 )
 
-// Why something could not be done behind the clients' backs, or why a transaction was
-// refused: for errors.Is.
+// The causes of an OpError and of a refused transaction (Commit.Err), for errors.Is.
 var (
 	ErrNoNode     = errors.New("node does not exist")
 	ErrNodeExists = errors.New("node exists")
@@ -19,8 +18,8 @@ var (
 	ErrNoQuorum   = errors.New("no leader with a quorum")
 )
 
-// Further errors that a server answers, by the names that ZooKeeper gives them: for
-// Rule.Fail, and for errors.Is on Commit.Err.
+// Further errors that a server answers, by their ZooKeeper names: for Rule.Fail, and for
+// errors.Is on Commit.Err.
 var (
 	ErrSystemError             error = wire.SystemError
 	ErrMarshallingError        error = wire.MarshallingError
@@ -40,7 +39,8 @@ var (
 	ErrQuotaExceeded           error = wire.QuotaExceeded
 )
 
-// An OpError says what could not be done behind the clients' backs, with what, and why.
+// An OpError is the failure of an operation that the test itself asked of the ensemble,
+// such as Ensemble.Delete. Path is the operation's object: a node, or a session.
 type OpError struct {
 	Op, Path string
 	Err      error
@@ -48,10 +48,11 @@ type OpError struct {
 
 func (e *OpError) Error() string { return fmt.Sprintf("zktest: %s %s: %v", e.Op, e.Path, e.Err) }
 
-// Unwrap is the reason.
+// Unwrap returns the cause.
 func (e *OpError) Unwrap() error { return e.Err }
 
-// failed is the error of an operation that a server has answered with a code.
+// failed returns the error of an operation that a server has answered with code, nil
+// for OK.
 func failed(op, path string, code wire.Code) error {
 	if code == wire.OK {
 		return nil
@@ -59,8 +60,8 @@ func failed(op, path string, code wire.Code) error {
 	return &OpError{Op: op, Path: path, Err: asError(code)}
 }
 
-// asError is what users see of a code: its error where it has one, and otherwise one
-// that says ZooKeeper's name for it.
+// asError returns the exported error for a code: the sentinel if there is one, otherwise
+// the code itself, whose text is ZooKeeper's name for it.
 func asError(code wire.Code) error {
 	switch code {
 	case wire.OK:
@@ -75,7 +76,7 @@ func asError(code wire.Code) error {
 	return code
 }
 
-// codeOf is the code that a server answers for an error, OK if there is none.
+// codeOf returns the code that a server answers for an error, OK if there is none.
 func codeOf(err error) wire.Code {
 	for code, known := range map[wire.Code]error{
 		wire.NoNode: ErrNoNode, wire.NodeExists: ErrNodeExists, wire.NotEmpty: ErrNotEmpty,

@@ -17,9 +17,9 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
-// A server for one test: it is closed with it.
+// Start a server for one test. It is closed when the test ends.
 func ExampleStart() {
-	t, end := thisTest() // in a test, t is what it was given
+	t, end := exampleTB() // in a test, t is its argument
 	defer end()
 
 	srv := zktest.Start(t)
@@ -32,7 +32,7 @@ func ExampleStart() {
 		t.Fatalf("create: %v", err)
 	}
 
-	data, stat, err := srv.Get("/colour") // behind the client's back
+	data, stat, err := srv.Get("/colour") // directly, without a client
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
@@ -40,7 +40,7 @@ func ExampleStart() {
 	// Output: blue, version 0
 }
 
-// Three servers outside tests.
+// Start three servers outside tests.
 func ExampleListen() {
 	ensemble, err := zktest.Listen(&zktest.Options{Servers: 3})
 	if err != nil {
@@ -58,9 +58,9 @@ func ExampleListen() {
 	// 2 follower
 }
 
-// The session of a lock's holder ends at once, not after its timeout.
+// Expire the session of a lock's holder immediately, without waiting for its timeout.
 func ExampleEnsemble_Expire() {
-	t, end := thisTest()
+	t, end := exampleTB()
 	defer end()
 	ctx := context.Background()
 
@@ -87,10 +87,10 @@ func ExampleEnsemble_Expire() {
 	// Output: session expired: true
 }
 
-// One client is cut off from the servers, as by a network that loses every packet.
-// The others are not.
+// Partition one client from the servers, as a network that loses every packet does.
+// Other clients are not affected.
 func ExampleEnsemble_Link() {
-	t, end := thisTest()
+	t, end := exampleTB()
 	defer end()
 	ctx := context.Background()
 
@@ -116,7 +116,7 @@ func ExampleEnsemble_Link() {
 	}
 
 	link.Hold(zktest.Both)
-	<-hold.Done() // nobody can have told it: it knows by the clock
+	<-hold.Done() // no server can have notified it: its own deadline has passed
 	fmt.Println("here, deadline passed:", errors.Is(hold.Err(), recipes.ErrDeadline))
 	next, err := there.Lock(ctx)
 	if err != nil {
@@ -128,9 +128,9 @@ func ExampleEnsemble_Link() {
 	// there, a greater token: true
 }
 
-// A reply is lost: the client cannot know what its request has done.
+// Lose a reply: the client cannot know whether its request took effect.
 func ExampleEnsemble_CutAfter() {
-	t, end := thisTest()
+	t, end := exampleTB()
 	defer end()
 
 	srv := zktest.Start(t)
@@ -139,7 +139,7 @@ func ExampleEnsemble_CutAfter() {
 		t.Fatalf("connect: %v", err)
 	}
 	defer conn.Close()
-	if _, _, err := conn.Exists("/"); err != nil { // it is connected, and nothing is under way
+	if _, _, err := conn.Exists("/"); err != nil { // connected, with no request under way
 		t.Fatalf("exists: %v", err)
 	}
 
@@ -158,10 +158,10 @@ func ExampleEnsemble_CutAfter() {
 	// trap has sprung: true
 }
 
-// Requests are scripted by operation and path: one fails, and the reply to another is
-// held until the test releases it.
+// Script requests by operation and path: one fails, and the reply to another is held
+// until the test releases it.
 func ExampleEnsemble_Intercept() {
-	t, end := thisTest()
+	t, end := exampleTB()
 	defer end()
 	ctx := context.Background()
 
@@ -176,12 +176,12 @@ func ExampleEnsemble_Intercept() {
 		t.Fatalf("%v", err)
 	}
 
-	// The next contender may not be created.
+	// Creating the next contender fails.
 	srv.Intercept(zktest.Rule{Op: "create", Below: "/locks/ledger", Times: 1, Fail: zktest.ErrNoAuth})
 	_, err = ledger.Lock(ctx)
 	fmt.Println("no permission:", errors.Is(err, zk.ErrNoAuth))
 
-	// The one after it is created, and its reply is late.
+	// The contender after it is created, and its reply is held.
 	joins := srv.Intercept(zktest.Rule{
 		Op: "create", Below: "/locks/ledger",
 		Hold:   zktest.ToClient,
@@ -214,9 +214,9 @@ func ExampleEnsemble_Intercept() {
 	// multi 1 requests, with bytes: true
 }
 
-// Faults have names, for plans that are written down.
+// Inject faults by name, for fault plans in files.
 func ExampleEnsemble_Apply() {
-	t, end := thisTest()
+	t, end := exampleTB()
 	defer end()
 
 	srv := zktest.Start(t)
@@ -225,15 +225,15 @@ func ExampleEnsemble_Apply() {
 			fmt.Println(err)
 			continue
 		}
-		fmt.Println(fault, "is done")
+		fmt.Println(fault, "applied")
 	}
 	// Output:
-	// stop 0 is done
-	// zktest: fault "stop 1": server "1": there are 1, counted from 0
+	// stop 0 applied
+	// zktest: fault "stop 1": server "1": must be 0 to 0
 }
 
-// thisTest is a TB for an example, which is given none.
-func thisTest() (t zktest.TB, end func()) {
+// exampleTB returns a TB for an example, which has none, and a function that ends it.
+func exampleTB() (t zktest.TB, end func()) {
 	e := &exampleTest{}
 	return e, e.end
 }

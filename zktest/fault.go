@@ -12,18 +12,19 @@ import (
 )
 
 // CutBefore sets a trap for the n-th frame from now on that a client sends to any of
-// the servers, handshakes included; 1 is the next. It is not carried out: its
-// connection ends in its place, as when a request is lost. n below 1 ends the test,
-// or panics outside tests.
+// the servers, handshakes included; 1 is the next. The frame is not carried out: its
+// connection ends instead, as when a request is lost. n below 1 ends the test, or panics
+// outside tests.
 func (e *Ensemble) CutBefore(n int) *Trap { return e.trap(&e.traps, n, false) }
 
-// CutAfter sets a trap for the n-th frame from now on. It is carried out, and its
-// connection ends before anything is sent that it has caused, as when a reply is lost.
+// CutAfter sets a trap for the n-th frame from now on. The frame is carried out, and its
+// connection ends before the server sends anything that the frame caused, as when a
+// reply is lost.
 func (e *Ensemble) CutAfter(n int) *Trap { return e.trap(&e.traps, n, true) }
 
 func (e *Ensemble) trap(set *traps, n int, after bool) *Trap {
 	if n < 1 {
-		e.fatal("cut at frame %d: the next frame is 1", n)
+		e.fatal("cut at frame %d: must be 1 or more: the next frame is 1", n)
 		return &Trap{}
 	}
 	e.mu.Lock()
@@ -31,13 +32,13 @@ func (e *Ensemble) trap(set *traps, n int, after bool) *Trap {
 	return set.add(n, after)
 }
 
-// A fault is something that can be done to an ensemble by name.
+// A fault is a fault that Apply injects by its name.
 type fault struct {
-	args []string // what it takes, for people
+	args []string // the kinds of its arguments
 	do   func(e *Ensemble, args faultArgs) error
 }
 
-// faults are all of them, by name.
+// faults are all faults, by name.
 var faults = map[string]fault{
 	"expire":          {[]string{"SESSION"}, func(e *Ensemble, a faultArgs) error { return e.Expire(a.session()) }},
 	"cut-before":      {[]string{"N"}, func(e *Ensemble, a faultArgs) error { e.CutBefore(a.positive(0)); return nil }},
@@ -61,9 +62,9 @@ var faults = map[string]fault{
 	"reap":            {nil, func(e *Ensemble, a faultArgs) error { e.Reap(); return nil }},
 }
 
-// Faults lists the faults that Apply knows, with what they take: "hold SERVER
-// DIRECTION", for instance, where a server is its number, and a direction is
-// to-server, to-client or both.
+// Faults lists the faults that Apply knows, with their arguments: "hold SERVER
+// DIRECTION", for instance. A server is its number, and a direction is to-server,
+// to-client or both.
 func Faults() []string {
 	all := make([]string, 0, len(faults))
 	for _, name := range slices.Sorted(maps.Keys(faults)) {
@@ -72,20 +73,20 @@ func Faults() []string {
 	return all
 }
 
-// Apply does something to the ensemble that is named in a text: "stop 1", or
-// "cut-after 3". It is what plans of faults are written in. A fault that is unknown,
-// or that does not fit, is an error that says what would.
+// Apply injects a fault by its name: "stop 1", or "cut-after 3". Fault plans in files
+// use this form. The error for an unknown fault lists the known ones, and the error for
+// invalid arguments shows valid ones.
 func (e *Ensemble) Apply(text string) error {
 	words := strings.Fields(text)
 	if len(words) == 0 {
-		return fmt.Errorf("zktest: no fault in %q: there are %s", text, strings.Join(Faults(), ", "))
+		return fmt.Errorf("zktest: fault %q: empty: must be one of %s", text, strings.Join(Faults(), ", "))
 	}
 	f, known := faults[words[0]]
 	switch {
 	case !known:
-		return fmt.Errorf("zktest: unknown fault %q: there are %s", words[0], strings.Join(Faults(), ", "))
+		return fmt.Errorf("zktest: fault %q: unknown: must be one of %s", words[0], strings.Join(Faults(), ", "))
 	case len(words)-1 != len(f.args):
-		return fmt.Errorf("zktest: fault %q: takes %q", text, strings.Join(append(words[:1:1], f.args...), " "))
+		return fmt.Errorf("zktest: fault %q: must have the form %q", text, strings.Join(append(words[:1:1], f.args...), " "))
 	}
 	args := faultArgs{ensemble: e, words: words[1:]}
 	for i, kind := range f.args {
@@ -96,7 +97,7 @@ func (e *Ensemble) Apply(text string) error {
 	return f.do(e, args)
 }
 
-// faultArgs are the words after a fault's name. They are checked before they are used.
+// faultArgs are the words after a fault's name. Apply checks them before it uses them.
 type faultArgs struct {
 	ensemble *Ensemble
 	words    []string
@@ -107,19 +108,19 @@ func (a faultArgs) check(i int, kind string) error {
 	switch kind {
 	case "SESSION":
 		if _, err := strconv.ParseUint(word, 0, 64); err != nil {
-			return fmt.Errorf("session %q is not a number", word)
+			return fmt.Errorf("session %q: must be a number", word)
 		}
 	case "SERVER":
 		if n, err := strconv.Atoi(word); err != nil || n < 0 || n >= len(a.ensemble.servers) {
-			return fmt.Errorf("server %q: there are %d, counted from 0", word, len(a.ensemble.servers))
+			return fmt.Errorf("server %q: must be 0 to %d", word, len(a.ensemble.servers)-1)
 		}
 	case "N":
 		if n, err := strconv.ParseInt(word, 10, 32); err != nil || n < 1 {
-			return fmt.Errorf("number %q is not 1 or more", word)
+			return fmt.Errorf("number %q: must be 1 or more", word)
 		}
 	case "DURATION":
 		if d, err := time.ParseDuration(word); err != nil || d < 0 {
-			return fmt.Errorf("duration %q is not one, or negative", word)
+			return fmt.Errorf("duration %q: must be a duration such as 50ms, not negative", word)
 		}
 	case "DIRECTION":
 		if a.direction(i) == 0 {
@@ -141,7 +142,7 @@ func (a faultArgs) int32(i int) int32 {
 
 func (a faultArgs) positive(i int) int { return int(a.int32(i)) }
 
-// server is the first word, where it is one.
+// server returns the server that the first word names.
 func (a faultArgs) server() *Server {
 	n, _ := strconv.Atoi(a.words[0])
 	return a.ensemble.servers[n]

@@ -16,7 +16,7 @@ import (
 
 const timeout = 4 * time.Second
 
-func TestAnExpiredSessionTakesItsNodesAndItsClientFindsOut(t *testing.T) {
+func TestExpiryDeletesNodesAndClientLearnsOfIt(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{})
 		c := connect(t, e, timeout)
@@ -26,13 +26,13 @@ func TestAnExpiredSessionTakesItsNodesAndItsClientFindsOut(t *testing.T) {
 		_, _, err := e.Get("/mine")
 		require.ErrorIs(t, err, zktest.ErrNoNode)
 		c.eventually(zk.StateExpired)
-		waitFor(t, "a session of its own again", func() bool { return !c.since(zk.StateHasSession, began).IsZero() })
+		waitFor(t, "the client has a new session", func() bool { return !c.since(zk.StateHasSession, began).IsZero() })
 		require.NotEqual(t, id, c.SessionID())
 		require.ErrorIs(t, e.Expire(id), zktest.ErrNoSession)
 	})
 }
 
-func TestASilentClientsSessionExpiresAtATickAfterItsTimeout(t *testing.T) {
+func TestSilentSessionExpiresAtTickAfterTimeout(t *testing.T) {
 	for _, d := range []zktest.Direction{zktest.ToServer, zktest.Both} {
 		bubble(t, func(t *testing.T) {
 			e := inMemory(t, zktest.Options{Tick: time.Second})
@@ -41,7 +41,7 @@ func TestASilentClientsSessionExpiresAtATickAfterItsTimeout(t *testing.T) {
 			began := time.Now()
 			c.link.Hold(d)
 			waitFor(t, "the node is gone", func() bool { _, _, err := e.Get("/mine"); return err != nil })
-			require.GreaterOrEqual(t, time.Since(began), timeout-timeout/3, "its last ping was that long ago at most")
+			require.GreaterOrEqual(t, time.Since(began), timeout-timeout/3, "its last ping was at most a third of the timeout before")
 			require.LessOrEqual(t, time.Since(began), timeout+time.Second)
 			c.link.Release()
 			c.eventually(zk.StateExpired)
@@ -49,7 +49,7 @@ func TestASilentClientsSessionExpiresAtATickAfterItsTimeout(t *testing.T) {
 	}
 }
 
-func TestAServerThatIsNotHeardKeepsTheSession(t *testing.T) {
+func TestSilentServerKeepsSession(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{})
 		c := connect(t, e, timeout)
@@ -58,13 +58,13 @@ func TestAServerThatIsNotHeardKeepsTheSession(t *testing.T) {
 		began := time.Now()
 		waitFor(t, "the client gives up", func() bool { return !c.since(zk.StateDisconnected, began).IsZero() })
 		c.link.Release()
-		waitFor(t, "it is back", func() bool { return !c.since(zk.StateHasSession, began).IsZero() })
+		waitFor(t, "the client has its session again", func() bool { return !c.since(zk.StateHasSession, began).IsZero() })
 		_, _, err := c.Get("/mine")
 		require.NoError(t, err)
 	})
 }
 
-func TestACutIsAtTheFrameThatWasNamed(t *testing.T) {
+func TestTrapCutsAtItsFrame(t *testing.T) {
 	for n := 1; n <= 3; n++ {
 		for _, after := range []bool{false, true} {
 			bubble(t, func(t *testing.T) {
@@ -85,13 +85,13 @@ func TestACutIsAtTheFrameThatWasNamed(t *testing.T) {
 				require.True(t, trap.Sprung())
 				_, _, err = e.Get("/cut")
 				require.Equal(t, after, err == nil, "whether it was carried out")
-				waitFor(t, "it serves again", func() bool { _, _, err := c.Get("/"); return err == nil })
+				waitFor(t, "the client is served again", func() bool { _, _, err := c.Get("/"); return err == nil })
 			})
 		}
 	}
 }
 
-func TestATrapOfALinkLeavesOthersAlone(t *testing.T) {
+func TestTrapOfLinkLeavesOtherClientsAlone(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{})
 		one, other := connect(t, e, timeout), connect(t, e, timeout)
@@ -104,7 +104,7 @@ func TestATrapOfALinkLeavesOthersAlone(t *testing.T) {
 	})
 }
 
-func TestADelayIsPaidInBothDirections(t *testing.T) {
+func TestDelayAppliesInBothDirections(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{})
 		c := connect(t, e, timeout)
@@ -119,7 +119,7 @@ func TestADelayIsPaidInBothDirections(t *testing.T) {
 	})
 }
 
-func TestARequestOfAHeldLinkIsCarriedOutLate(t *testing.T) {
+func TestHeldLinkDeliversRequestAtRelease(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{})
 		c := connect(t, e, timeout)
@@ -133,7 +133,7 @@ func TestARequestOfAHeldLinkIsCarriedOutLate(t *testing.T) {
 	})
 }
 
-func TestAServerThatRefusesOrNeverAnswersIsLeftForAnother(t *testing.T) {
+func TestClientLeavesServerThatRefusesOrNeverAnswers(t *testing.T) {
 	for _, fault := range []string{"refuse 0", "mute 0"} {
 		bubble(t, func(t *testing.T) {
 			e := inMemory(t, zktest.Options{Servers: 3})
@@ -144,7 +144,7 @@ func TestAServerThatRefusesOrNeverAnswersIsLeftForAnother(t *testing.T) {
 	}
 }
 
-func TestAServerComesBackWithItsDataAndItsSessions(t *testing.T) {
+func TestRestartedServerKeepsDataAndSessions(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{})
 		c := connect(t, e, timeout)
@@ -162,7 +162,7 @@ func TestAServerComesBackWithItsDataAndItsSessions(t *testing.T) {
 	})
 }
 
-func TestAServerThatLostItsDataSendsTheClientAway(t *testing.T) {
+func TestWipedServerRejectsClientThatHasSeenMore(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{})
 		c := connect(t, e, timeout)
@@ -173,12 +173,12 @@ func TestAServerThatLostItsDataSendsTheClientAway(t *testing.T) {
 		require.NoError(t, e.Server(0).Wipe())
 		time.Sleep(20 * time.Second)
 		synctest.Wait()
-		require.Zero(t, c.since(zk.StateHasSession, began), "it has seen what this server has not")
-		require.Zero(t, c.since(zk.StateExpired, began), "and is not told that its session is no more")
+		require.Zero(t, c.since(zk.StateHasSession, began), "the client has seen transactions that this server lacks")
+		require.Zero(t, c.since(zk.StateExpired, began), "and is not notified that its session has ended")
 	})
 }
 
-func TestAnotherServerLeadsWhenTheLeaderStops(t *testing.T) {
+func TestAnotherServerLeadsAfterLeaderStops(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{Servers: 3})
 		c := connect(t, e, timeout)
@@ -186,7 +186,7 @@ func TestAnotherServerLeadsWhenTheLeaderStops(t *testing.T) {
 		first := e.Zxid()
 		began := time.Now()
 		e.Leader().Stop()
-		waitFor(t, "it is served again", func() bool { return !c.since(zk.StateHasSession, began).IsZero() })
+		waitFor(t, "the client is served again", func() bool { return !c.since(zk.StateHasSession, began).IsZero() })
 		c.create("/more", 0)
 		require.Equal(t, int64(2), e.Zxid()>>32, "a new epoch")
 		require.Equal(t, int64(1), first>>32)
@@ -198,7 +198,7 @@ func TestAnotherServerLeadsWhenTheLeaderStops(t *testing.T) {
 	})
 }
 
-func TestAServerThatHasMissedSomethingDoesNotLead(t *testing.T) {
+func TestServerWithMissingTransactionsDoesNotLead(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{Servers: 3})
 		c := connect(t, e, timeout)
@@ -209,14 +209,14 @@ func TestAServerThatHasMissedSomethingDoesNotLead(t *testing.T) {
 		began := time.Now()
 		e.Server(0).Stop()
 		require.NoError(t, e.Server(1).Start())
-		waitFor(t, "it is served again", func() bool { return !c.since(zk.StateHasSession, began).IsZero() })
+		waitFor(t, "the client is served again", func() bool { return !c.since(zk.StateHasSession, began).IsZero() })
 		require.Same(t, e.Server(2), e.Leader())
 		_, _, err := e.Get("/9")
 		require.NoError(t, err)
 	})
 }
 
-func TestNobodyServesWithoutAQuorum(t *testing.T) {
+func TestNoServerServesWithoutQuorum(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{Servers: 3})
 		c := connect(t, e, timeout)
@@ -224,15 +224,15 @@ func TestNobodyServesWithoutAQuorum(t *testing.T) {
 		e.Server(1).Stop()
 		e.Server(2).Stop()
 		waitFor(t, "the client is disconnected", func() bool { return !c.since(zk.StateDisconnected, began).IsZero() })
-		waitFor(t, "nobody leads", func() bool { return e.Leader() == nil })
+		waitFor(t, "no server leads", func() bool { return e.Leader() == nil })
 		require.ErrorIs(t, e.Create("/x", nil), zktest.ErrNoQuorum)
 		require.NoError(t, e.Server(2).Start())
-		waitFor(t, "it is served again", func() bool { return !c.since(zk.StateHasSession, began).IsZero() })
+		waitFor(t, "the client is served again", func() bool { return !c.since(zk.StateHasSession, began).IsZero() })
 		c.create("/x", 0)
 	})
 }
 
-func TestALaggingServerShowsWhatWasAndAnswersWritesLate(t *testing.T) {
+func TestLaggingServerShowsOldDataAndAnswersWritesLate(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{Servers: 3})
 		slow, quick := connect(t, e, timeout, e.Server(1).Addr()), connect(t, e, timeout, e.Server(2).Addr())
@@ -244,7 +244,7 @@ func TestALaggingServerShowsWhatWasAndAnswersWritesLate(t *testing.T) {
 		slow.create("/own", 0)
 		require.Equal(t, time.Second, time.Since(began))
 		_, _, err = slow.Get("/new")
-		require.NoError(t, err, "its own write shows what came before")
+		require.NoError(t, err, "its own write follows the earlier transactions")
 		began = time.Now()
 		quick.create("/newer", 0)
 		_, err = slow.Sync("/")
@@ -256,7 +256,7 @@ func TestALaggingServerShowsWhatWasAndAnswersWritesLate(t *testing.T) {
 	})
 }
 
-func TestAWriteThroughACutFollowerIsCarriedOutWhenItIsMended(t *testing.T) {
+func TestWriteThroughIsolatedFollowerIsCarriedOutAtMend(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{Servers: 3})
 		c := connect(t, e, 10*time.Second, e.Server(1).Addr())
@@ -275,7 +275,7 @@ func TestAWriteThroughACutFollowerIsCarriedOutWhenItIsMended(t *testing.T) {
 	})
 }
 
-func TestTheCounterSticksAtItsEnd(t *testing.T) {
+func TestCounterSticksAtMaximum(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{Servers: 3})
 		require.NoError(t, e.Create("/p", nil))
@@ -290,7 +290,7 @@ func TestTheCounterSticksAtItsEnd(t *testing.T) {
 	})
 }
 
-func TestAContainerIsReapedOnceItsLastChildIsGone(t *testing.T) {
+func TestContainerIsReapedAfterItsLastChild(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{ContainerInterval: 10 * time.Second})
 		c := connect(t, e, timeout)
@@ -305,10 +305,10 @@ func TestAContainerIsReapedOnceItsLastChildIsGone(t *testing.T) {
 	})
 }
 
-func TestEachTransactionIsToldInOrder(t *testing.T) {
-	var told []zktest.Commit
+func TestOnCommitReportsTransactionsInOrder(t *testing.T) {
+	var commits []zktest.Commit
 	bubble(t, func(t *testing.T) {
-		e, err := zktest.Listen(&zktest.Options{InMemory: true, OnCommit: func(c zktest.Commit) { told = append(told, c) }})
+		e, err := zktest.Listen(&zktest.Options{InMemory: true, OnCommit: func(c zktest.Commit) { commits = append(commits, c) }})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, e.Close()) })
 		c := connect(t, e, timeout)
@@ -320,16 +320,16 @@ func TestEachTransactionIsToldInOrder(t *testing.T) {
 			&zk.SetDataRequest{Path: "/a", Data: []byte("x"), Version: -1})
 		require.NoError(t, err)
 	})
-	require.Len(t, told, 5)
+	require.Len(t, commits, 5)
 	for i, op := range []string{"createSession", "create", "create", "multi", "closeSession"} {
-		require.Equal(t, op, told[i].Op)
-		require.Equal(t, int64(i+1), told[i].Zxid)
-		require.Equal(t, told[0].Session, told[i].Session)
+		require.Equal(t, op, commits[i].Op)
+		require.Equal(t, int64(i+1), commits[i].Zxid)
+		require.Equal(t, commits[0].Session, commits[i].Session)
 	}
-	require.Equal(t, "/a", told[1].Path)
-	require.ErrorIs(t, told[2].Err, zktest.ErrNodeExists)
-	require.Equal(t, "/b-0000000001", told[3].Ops[0].Path)
-	require.Equal(t, "x", string(told[3].Ops[1].Data))
-	require.Equal(t, []string{"/a"}, told[4].Removed)
-	require.False(t, told[4].Expired)
+	require.Equal(t, "/a", commits[1].Path)
+	require.ErrorIs(t, commits[2].Err, zktest.ErrNodeExists)
+	require.Equal(t, "/b-0000000001", commits[3].Ops[0].Path)
+	require.Equal(t, "x", string(commits[3].Ops[1].Data))
+	require.Equal(t, []string{"/a"}, commits[4].Removed)
+	require.False(t, commits[4].Expired)
 }

@@ -17,10 +17,10 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
 )
 
-const patience = 10 * time.Second
+const maxWait = 10 * time.Second
 
-// raw connects without a word, in memory.
-func raw(t *testing.T, e *zktest.Ensemble) *rawclient.Conn {
+// dialRaw connects in memory, and sends nothing.
+func dialRaw(t *testing.T, e *zktest.Ensemble) *rawclient.Conn {
 	t.Helper()
 	conn, err := e.Dial(context.Background(), "tcp", e.Servers()[0])
 	require.NoError(t, err)
@@ -29,18 +29,18 @@ func raw(t *testing.T, e *zktest.Ensemble) *rawclient.Conn {
 	return c
 }
 
-// greeting is the first frame of a connection, for a new session.
-var greeting = wire.ConnectRequest{Timeout: 4000, Password: make([]byte, 16)}
+// handshake is the first frame of a connection, for a new session.
+var handshake = wire.ConnectRequest{Timeout: 4000, Password: make([]byte, 16)}
 
-// shake makes a new session.
-func shake(t *testing.T, c *rawclient.Conn) {
+// newSession sends a handshake for a new session.
+func newSession(t *testing.T, c *rawclient.Conn) {
 	t.Helper()
-	reply, err := c.Connect(greeting, patience)
+	reply, err := c.Connect(handshake, maxWait)
 	require.NoError(t, err)
 	require.NotZero(t, reply.Session)
 }
 
-// request is a frame with these fields after the header.
+// request returns a frame with these fields after the header.
 func request(xid int32, op wire.Op, fields func(w *wire.Writer)) []byte {
 	w := wire.NewWriter()
 	w.Int32(xid)
@@ -51,8 +51,8 @@ func request(xid int32, op wire.Op, fields func(w *wire.Writer)) []byte {
 	return w.Frame()
 }
 
-// FuzzFrames sends whatever comes to mind after a good handshake, or in its place.
-// The server answers or hangs up; it neither falls nor stops serving others.
+// FuzzFrames sends arbitrary bytes after a valid handshake, or instead of it. The server
+// answers or closes the connection; it neither crashes nor stops serving other clients.
 func FuzzFrames(f *testing.F) {
 	path := func(w *wire.Writer) { w.String("/a"); w.Bool(true) }
 	for _, seed := range [][]byte{
@@ -63,7 +63,7 @@ func FuzzFrames(f *testing.F) {
 		{0x7f, 0xff, 0xff, 0xff, 1},
 		{0, 0, 0, 0},
 		{0, 0, 0, 8, 0, 0},
-		greeting.Frame(),
+		handshake.Frame(),
 		request(1, wire.OpGetData, path),
 		request(1, wire.OpPing, nil),
 		request(1, wire.OpCloseSession, nil),
@@ -82,23 +82,23 @@ func FuzzFrames(f *testing.F) {
 	require.NoError(f, err)
 	f.Cleanup(func() { require.NoError(f, e.Close()) })
 	f.Fuzz(func(t *testing.T, greeted bool, sent []byte) {
-		stranger := raw(t, e)
+		stranger := dialRaw(t, e)
 		if greeted {
-			shake(t, stranger)
+			newSession(t, stranger)
 		}
-		_ = stranger.Send(sent) // it may have hung up in the middle
+		_ = stranger.Send(sent) // the server may have closed the connection
 		_ = stranger.Close()
 
-		other := raw(t, e)
-		shake(t, other)
+		other := dialRaw(t, e)
+		newSession(t, other)
 		require.NoError(t, other.Send(request(1, wire.OpExists, path), request(2, wire.OpCloseSession, nil)))
-		p, err := other.Next(patience)
+		p, err := other.Next(maxWait)
 		require.NoError(t, err)
 		require.Equal(t, int32(1), p.Xid)
 	})
 }
 
-func TestWhatCannotBeReadEndsTheConnection(t *testing.T) {
+func TestUnreadableFrameEndsConnection(t *testing.T) {
 	e := zktest.StartWith(t, &zktest.Options{InMemory: true})
 	for name, sent := range map[string][]byte{
 		"a negative length":              {0xff, 0xff, 0xff, 0xfe},
@@ -110,11 +110,11 @@ func TestWhatCannotBeReadEndsTheConnection(t *testing.T) {
 		"a vector that cannot fit":       request(1, wire.OpSetWatches, func(w *wire.Writer) { w.Int64(0); w.Int32(1 << 30) }),
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := raw(t, e)
-			shake(t, c)
+			c := dialRaw(t, e)
+			newSession(t, c)
 			require.NoError(t, c.Send(sent))
 			for {
-				_, err := c.Frame(patience)
+				_, err := c.Frame(maxWait)
 				if err != nil {
 					require.ErrorIs(t, err, rawclient.ErrEnded)
 					return
@@ -124,9 +124,9 @@ func TestWhatCannotBeReadEndsTheConnection(t *testing.T) {
 	}
 }
 
-// What a length promises is not taken for given: a thousand connections that each
-// announce a megabyte, and send ten bytes of it, cost what they sent.
-func TestAnAnnouncedLengthTakesNoMemory(t *testing.T) {
+// The server allocates memory for received bytes, not for announced ones: 300 connections
+// that each announce a megabyte and send ten bytes of it take less than 128 KiB each.
+func TestAnnouncedLengthTakesNoMemory(t *testing.T) {
 	e := zktest.StartWith(t, &zktest.Options{InMemory: true})
 	var before, after runtime.MemStats
 	runtime.GC()
@@ -144,13 +144,13 @@ func TestAnAnnouncedLengthTakesNoMemory(t *testing.T) {
 	require.Less(t, int64(after.HeapAlloc)-int64(before.HeapAlloc), int64(strangers*128<<10))
 }
 
-func TestAWordOnASocketIsAnsweredAndTheConnectionEnds(t *testing.T) {
+func TestFourLetterWordIsAnsweredAndConnectionEnds(t *testing.T) {
 	e := zktest.StartWith(t, &zktest.Options{InMemory: true})
 	conn, err := e.Dial(context.Background(), "tcp", e.Servers()[0])
 	require.NoError(t, err)
 	_, err = conn.Write([]byte("ruok"))
 	require.NoError(t, err)
-	said, err := io.ReadAll(conn)
+	answer, err := io.ReadAll(conn)
 	require.NoError(t, err)
-	require.Equal(t, "imok", string(said))
+	require.Equal(t, "imok", string(answer))
 }

@@ -12,11 +12,11 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
 )
 
-// What a test looks at, and does, behind its clients' backs: with all permissions,
-// and as the leader sees it.
+// The methods in this file read and change nodes directly, without a client: with all
+// permissions, and in the leader's state.
 
-// A Stat is what ZooKeeper knows of a node besides its data. Times are milliseconds
-// since 1970. Its fields are those of the Go client's zk.Stat.
+// A Stat is a node's metadata. Times are milliseconds since 1970. Its fields are those
+// of the Go client's zk.Stat.
 type Stat struct {
 	Czxid, Mzxid                int64
 	Ctime, Mtime                int64
@@ -26,17 +26,19 @@ type Stat struct {
 	Pzxid                       int64
 }
 
-// super may do everything.
+// super has all permissions.
 var super = []tree.Identity{{Scheme: "super", ID: ""}}
 
-// view runs f on the tree of the leader or, while none leads, of the server that knows
-// most of those that run, or of all.
+// view calls f with the tree of the server that latest returns.
 func (e *Ensemble) view(f func(t *tree.Tree)) {
 	e.mu.Lock()
 	defer e.unlock()
 	f(e.latest().tree)
 }
 
+// latest returns the leader. While no server leads, it returns the running server with
+// the greatest zxid, or if none runs the server with the greatest zxid. The caller holds
+// mu.
 func (e *Ensemble) latest() *Server {
 	if e.leader != nil {
 		return e.leader
@@ -66,7 +68,7 @@ func (e *Ensemble) Children(path string) (names []string, err error) {
 	return names, failed("list", path, code)
 }
 
-// Create makes a persistent node, open to all, and those above it that are missing.
+// Create creates a persistent node with an open ACL, and its missing ancestors.
 func (e *Ensemble) Create(path string, data []byte) error {
 	e.mu.Lock()
 	defer e.unlock()
@@ -93,12 +95,13 @@ func (e *Ensemble) Set(path string, data []byte) error {
 	return e.doAs("set", path, wire.SetData{Path: path, Data: slices.Clone(data), Version: -1})
 }
 
-// Delete deletes a node that has no children, whosever it is.
+// Delete deletes a node that has no children, regardless of its owner.
 func (e *Ensemble) Delete(path string) error {
 	return e.doAs("delete", path, wire.Delete{Path: path, Version: -1})
 }
 
-// doAs commits a request of nobody's.
+// doAs commits a request that belongs to no session, and names its failure by op and
+// path.
 func (e *Ensemble) doAs(op, path string, req any) error {
 	e.mu.Lock()
 	defer e.unlock()
@@ -108,7 +111,8 @@ func (e *Ensemble) doAs(op, path string, req any) error {
 	return failed(op, path, e.do(req))
 }
 
-// do commits a request of the servers' own. The caller holds mu.
+// do commits a request that belongs to no session. The caller holds mu, and has checked
+// the quorum.
 func (e *Ensemble) do(req any) wire.Code {
 	e.zxid++
 	en := entry{}
@@ -118,10 +122,10 @@ func (e *Ensemble) do(req any) wire.Code {
 	return en.outcome.Err()
 }
 
-// PlantCounter sets the number from which the names of a node's sequential children go
-// on. Each server does so when it applies the transaction before: one that lags or is
-// cut off, later. From 2147483646 on they show what becomes of the counter at its end.
-// It cannot go back.
+// PlantCounter sets the number of a node's next sequential child. Each server sets it
+// after it has applied the preceding transactions, so a server that lags or is isolated
+// sets it later. Numbers from 2147483646 on show the counter at its maximum. The counter
+// cannot be set to a lower number.
 func (e *Ensemble) PlantCounter(path string, next int32) error {
 	fail := func(err error) error { return &OpError{Op: "plant counter", Path: path, Err: err} }
 	e.mu.Lock()
@@ -133,22 +137,22 @@ func (e *Ensemble) PlantCounter(path string, next int32) error {
 	if code != wire.OK {
 		return fail(asError(code))
 	}
-	// What is shown counts deletions as well: twice the counter, less what is left.
-	if now := int64((uint32(stat.Cversion) + uint32(stat.NumChildren)) / 2); int64(next) < now { //nolint:gosec // it runs over
+	// cversion counts deletions as well: it is twice the counter, minus the children.
+	if now := int64((uint32(stat.Cversion) + uint32(stat.NumChildren)) / 2); int64(next) < now { //nolint:gosec // it overflows
 		return fail(fmt.Errorf("number %d is below the counter, which is at %d", next, now))
 	}
 	e.commit(entry{plant: plant{path, next}})
 	return nil
 }
 
-// Zxid is that of the last transaction.
+// Zxid returns the zxid of the last transaction.
 func (e *Ensemble) Zxid() int64 {
 	e.mu.Lock()
 	defer e.unlock()
 	return e.zxid
 }
 
-// Dump shows the nodes, a line each, for a test's log.
+// Dump describes the nodes, one a line, for a test's log.
 func (e *Ensemble) Dump() string {
 	var b strings.Builder
 	e.view(func(t *tree.Tree) {
@@ -166,17 +170,18 @@ func (e *Ensemble) Dump() string {
 	return b.String()
 }
 
-// reap deletes what nobody needs any more: containers whose last child is gone, and
-// nodes that have outlived their time. The caller holds mu.
+// reap deletes the containers whose last child is gone, and the TTL nodes whose time to
+// live has passed. The caller holds mu.
 func (e *Ensemble) reap(now time.Time) {
 	for _, path := range e.leader.tree.Reapable(now.UnixMilli()) {
-		// Refused if a child has come meanwhile, as it may.
+		// It is refused if a child was created in the meantime, which is allowed.
 		_ = e.do(tree.DeleteContainer{Path: path})
 	}
 }
 
-// Reap deletes now what the servers would delete at their next look: empty container
-// nodes, and nodes that have outlived their time.
+// Reap immediately deletes the nodes that the servers would delete at the end of the
+// ContainerInterval: container nodes whose last child is gone, and TTL nodes whose time
+// to live has passed. Without a quorum it does nothing.
 func (e *Ensemble) Reap() {
 	e.mu.Lock()
 	defer e.unlock()

@@ -13,12 +13,12 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
 )
 
-// A Count is how much traffic one operation on one path made.
+// A Count is the traffic of one operation on one path.
 type Count struct {
 	Op, Path string // as in Request
 	Requests int    // or events
 	Received int64  // bytes that servers received, frame lengths included
-	Sent     int64  // bytes of the replies or events
+	Sent     int64  // bytes of the replies or events, frame lengths included
 }
 
 // An Interceptor applies a Rule until Remove. Safe for concurrent use.
@@ -33,7 +33,7 @@ type Interceptor struct {
 	skipped int
 	fired   int
 	counts  map[countKey]*Count
-	gate    *gate // of what is held now
+	gate    *gate // holds the current requests and replies
 }
 
 type countKey struct{ op, path string }
@@ -41,11 +41,11 @@ type countKey struct{ op, path string }
 // A gate holds requests and replies until it opens.
 type gate struct {
 	open  atomic.Bool // set under the ensemble's mu
-	conns []*conn     // of what waits, one for each; guarded by the ensemble's mu
+	conns []*conn     // the connection of each waiting request and reply; guarded by the ensemble's mu
 }
 
-// hold notes that something of the connection waits. The caller holds the ensemble's
-// mu.
+// hold records that a request or reply of the connection waits. The caller holds the
+// ensemble's mu.
 func (g *gate) hold(c *conn) {
 	if !g.open.Load() {
 		g.conns = append(g.conns, c)
@@ -53,8 +53,8 @@ func (g *gate) hold(c *conn) {
 }
 
 // Intercept applies a rule to the requests of all clients from now on. Several rules
-// can apply to one request: all of them count it, and the first error wins. A rule that
-// makes no sense ends the test, or panics outside tests.
+// can apply to one request: all of them count it, and the first error wins. An invalid
+// rule ends the test, or panics outside tests.
 func (e *Ensemble) Intercept(r Rule) *Interceptor { return e.intercept(nil, r) }
 
 // Intercept applies a rule to the requests of this link's client: see
@@ -65,7 +65,7 @@ func (e *Ensemble) intercept(l *Link, r Rule) *Interceptor {
 	code, err := r.check()
 	i := &Interceptor{ensemble: e, link: l, rule: r, code: code, counts: make(map[countKey]*Count), gate: &gate{}}
 	if err != nil {
-		e.fatal("rule: %v", err)
+		e.fatal("intercept: rule: %v", err)
 		i.removed = true
 		return i
 	}
@@ -75,7 +75,8 @@ func (e *Ensemble) intercept(l *Link, r Rule) *Interceptor {
 	return i
 }
 
-// interceptors are those that apply, in their order. The slice must not be changed.
+// interceptors returns the active interceptors, oldest first. The slice must not be
+// changed.
 func (e *Ensemble) interceptors() []*Interceptor {
 	if all := e.rules.Load(); all != nil {
 		return *all
@@ -86,14 +87,14 @@ func (e *Ensemble) interceptors() []*Interceptor {
 // setRules replaces the interceptors. The caller holds mu.
 func (e *Ensemble) setRules(all []*Interceptor) { e.rules.Store(&all) }
 
-// Fired is how many requests the rule was applied to.
+// Fired returns the number of requests that the rule was applied to.
 func (i *Interceptor) Fired() int {
 	i.ensemble.mu.Lock()
 	defer i.ensemble.unlock()
 	return i.fired
 }
 
-// Held is how many requests and replies the rule holds now.
+// Held returns the number of requests and replies that the rule holds now.
 func (i *Interceptor) Held() int {
 	e := i.ensemble
 	e.mu.Lock()
@@ -107,8 +108,8 @@ func (i *Interceptor) Held() int {
 	return n
 }
 
-// Counts is the traffic of the requests that the rule was applied to, by operation and
-// path, sorted. The memory it takes grows with the number of paths.
+// Counts returns the traffic of the requests that the rule was applied to, by operation
+// and path, sorted. Its memory use grows with the number of paths.
 func (i *Interceptor) Counts() []Count {
 	i.ensemble.mu.Lock()
 	defer i.ensemble.unlock()
@@ -122,16 +123,16 @@ func (i *Interceptor) Counts() []Count {
 	return all
 }
 
-// Release lets everything pass that the rule holds now. It goes on holding what comes
-// later.
+// Release releases the requests and replies that the rule holds now. It continues to
+// hold later ones.
 func (i *Interceptor) Release() {
 	i.ensemble.mu.Lock()
 	defer i.ensemble.unlock()
 	i.release()
 }
 
-// Remove ends the rule, and lets everything pass that it holds. Its counts can still be
-// read, and no longer change except for replies that are under way.
+// Remove ends the rule, and releases the requests and replies that it holds. Its counts
+// can still be read, and no longer change except for replies that are under way.
 func (i *Interceptor) Remove() {
 	e := i.ensemble
 	e.mu.Lock()
@@ -147,67 +148,68 @@ func (i *Interceptor) release() {
 	i.gate = &gate{}
 	opened.open.Store(true)
 	for _, c := range opened.conns {
-		c.eased.Broadcast()
-		c.out.stir()
+		c.progress.Broadcast()
+		c.out.wake()
 	}
 }
 
-// A treatment is what the rules that apply to a request do with it.
-type treatment struct {
-	by    []*Interceptor
-	from  Request // as it was selected
-	code  wire.Code
-	at    int // the operation of the transaction that fails, -1 for the whole request
-	lose  Direction
-	delay time.Duration
-	// What the request waits for, and its reply. The gates are those of the moment at
-	// which the rules applied: a Release after it is not missed.
-	request, reply []*gate
+// effects are the combined effects of the rules that apply to a request.
+type effects struct {
+	rules   []*Interceptor
+	request Request // as the rules selected it
+	code    wire.Code
+	failsAt int // the operation of the transaction that fails, -1 for the whole request
+	lose    Direction
+	delay   time.Duration
+	// The gates that the request waits for, and those that its reply waits for. They are
+	// the rules' gates at the moment at which the rules applied, so that a later Release
+	// is not missed.
+	requestGates, replyGates []*gate
 }
 
-// treat selects the rules that apply to a request, calls their functions and waits
+// applyRules selects the rules that apply to a request, calls their functions and waits
 // while they hold it. It returns nil if none applies. The caller holds no lock.
-func (c *conn) treat(r *request) *treatment {
+func (c *conn) applyRules(r *request) *effects {
 	e := c.server.ensemble
 	all := e.interceptors()
 	if len(all) == 0 || r == nil {
 		return nil
 	}
 	e.mu.Lock()
-	ignored := c.over || c.mute
-	t := &treatment{from: c.describe(r)}
+	ignored := c.ended || c.mute
+	eff := &effects{request: c.describe(r)}
 	e.unlock()
 	if ignored {
 		return nil
 	}
-	all = slices.DeleteFunc(slices.Clone(all), func(i *Interceptor) bool { return !i.selects(c, t.from) })
+	all = slices.DeleteFunc(slices.Clone(all), func(i *Interceptor) bool { return !i.selects(c, eff.request) })
 	e.mu.Lock()
 	for _, i := range all {
-		if i.apply() {
-			t.add(i)
+		if i.fire() {
+			eff.add(i)
 		}
 	}
 	e.unlock()
-	if len(t.by) == 0 {
+	if len(eff.rules) == 0 {
 		return nil
 	}
-	for _, i := range t.by {
+	for _, i := range eff.rules {
 		if i.rule.Before != nil {
-			i.rule.Before(t.from)
+			i.rule.Before(eff.request)
 		}
 	}
 	e.mu.Lock()
 	defer e.unlock()
-	for _, g := range t.request {
+	for _, g := range eff.requestGates {
 		g.hold(c)
-		for !g.open.Load() && !c.over {
-			c.eased.Wait()
+		for !g.open.Load() && !c.ended {
+			c.progress.Wait()
 		}
 	}
-	return t
+	return eff
 }
 
-// selects reports whether the rule is about such a request. The caller holds no lock.
+// selects reports whether the rule selects a request. The caller holds no lock.
 func (i *Interceptor) selects(c *conn, r Request) bool {
 	switch {
 	case i.link != nil && i.link != c.link:
@@ -216,26 +218,29 @@ func (i *Interceptor) selects(c *conn, r Request) bool {
 		return false
 	case i.code != wire.OK && cannotFail(r.Op):
 		return false
-	case !i.covers(r) && i.part(r) < 0:
+	case !i.matches(r) && i.firstOp(r) < 0:
 		return false
 	}
 	return i.rule.When == nil || i.rule.When(r)
 }
 
-// part is the first operation of a transaction that the rule is about, -1 if none is.
-func (i *Interceptor) part(r Request) int {
+// firstOp returns the index of the first operation of a transaction that the rule
+// selects, or -1.
+func (i *Interceptor) firstOp(r Request) int {
 	whole := sameOp(i.rule.Op, r.Op)
 	return slices.IndexFunc(r.Ops, func(op Request) bool {
-		return (whole || sameOp(i.rule.Op, op.Op)) && i.rule.on(op.Path)
+		return (whole || sameOp(i.rule.Op, op.Op)) && i.rule.selectsPath(op.Path)
 	})
 }
 
-// covers reports whether the rule is about the request itself.
-func (i *Interceptor) covers(r Request) bool { return sameOp(i.rule.Op, r.Op) && i.rule.on(r.Path) }
+// matches reports whether the rule selects the request itself, not one of its operations.
+func (i *Interceptor) matches(r Request) bool {
+	return sameOp(i.rule.Op, r.Op) && i.rule.selectsPath(r.Path)
+}
 
-// apply counts a request that the rule selects, and reports whether the rule applies to
+// fire counts a request that the rule selects, and reports whether the rule applies to
 // it. The caller holds the ensemble's mu.
-func (i *Interceptor) apply() bool {
+func (i *Interceptor) fire() bool {
 	switch {
 	case i.removed, i.rule.Times > 0 && i.fired >= i.rule.Times:
 		return false
@@ -247,24 +252,24 @@ func (i *Interceptor) apply() bool {
 	return true
 }
 
-// add has another rule apply. The caller holds the ensemble's mu.
-func (t *treatment) add(i *Interceptor) {
-	t.by = append(t.by, i)
-	count := i.count(t.from.Op, t.from.Path)
+// add adds the effects of another rule. The caller holds the ensemble's mu.
+func (eff *effects) add(i *Interceptor) {
+	eff.rules = append(eff.rules, i)
+	count := i.count(eff.request.Op, eff.request.Path)
 	count.Requests++
-	count.Received += int64(t.from.Size)
-	if t.code == wire.OK && i.code != wire.OK {
-		t.code, t.at = i.code, i.part(t.from)
+	count.Received += int64(eff.request.Size)
+	if eff.code == wire.OK && i.code != wire.OK {
+		eff.code, eff.failsAt = i.code, i.firstOp(eff.request)
 	}
-	t.delay += i.rule.Delay
+	eff.delay += i.rule.Delay
 	if i.rule.Hold&ToServer != 0 {
-		t.request = append(t.request, i.gate)
+		eff.requestGates = append(eff.requestGates, i.gate)
 	}
 	if i.rule.Hold&ToClient != 0 {
-		t.reply = append(t.reply, i.gate)
+		eff.replyGates = append(eff.replyGates, i.gate)
 	}
-	if t.lose != ToServer && i.rule.Lose != 0 { // of two, the one that leaves less
-		t.lose = i.rule.Lose
+	if eff.lose != ToServer && i.rule.Lose != 0 { // losing the request takes precedence
+		eff.lose = i.rule.Lose
 	}
 }
 
@@ -278,38 +283,37 @@ func (i *Interceptor) count(op, path string) *Count {
 	return count
 }
 
-// refuseBy makes the request one that is answered with the error of a rule.
-func (r *request) refuseBy(t *treatment) {
-	if t == nil || t.code == wire.OK {
+// refuseBy replaces the request by one that is answered with the error of a rule.
+func (r *request) refuseBy(eff *effects) {
+	if eff == nil || eff.code == wire.OK {
 		return
 	}
 	switch body := r.body.(type) {
 	case wire.Multi:
-		if t.at >= 0 {
-			about := t.from.Ops[t.at]
-			body.Ops[t.at] = tree.Refused{Op: opOf(body.Ops[t.at], wire.OpError), Path: about.Path, Code: t.code}
+		if eff.failsAt >= 0 {
+			about := eff.request.Ops[eff.failsAt]
+			body.Ops[eff.failsAt] = tree.Refused{Op: opOf(body.Ops[eff.failsAt], wire.OpError), Path: about.Path, Code: eff.code}
 			return
 		}
 	case wire.Sync: // changes nothing, so it has no zxid of its own
 		r.quorum = false
 	}
 	if r.quorum {
-		r.body = tree.Refused{Op: r.op, Path: t.from.Path, Code: t.code}
+		r.body = tree.Refused{Op: r.op, Path: eff.request.Path, Code: eff.code}
 		return
 	}
-	r.body = refusal{t.code}
+	r.body = refusal{eff.code}
 }
 
 // refusal is a request that is answered with an error and not carried out.
 type refusal struct{ code wire.Code }
 
-// sent counts a reply of so many bytes, or an event. The caller holds the ensemble's
-// mu.
-func (t *treatment) sent(c *conn, size int) {
-	for _, i := range t.by {
-		i.count(t.from.Op, t.from.Path).Sent += int64(size)
+// sent counts a reply or an event of size bytes. The caller holds the ensemble's mu.
+func (eff *effects) sent(c *conn, size int) {
+	for _, i := range eff.rules {
+		i.count(eff.request.Op, eff.request.Path).Sent += int64(size)
 	}
-	for _, g := range t.reply {
+	for _, g := range eff.replyGates {
 		g.hold(c)
 	}
 }
@@ -317,31 +321,32 @@ func (t *treatment) sent(c *conn, size int) {
 // event sends an event. The caller holds the ensemble's mu.
 func (c *conn) event(kind wire.EventType, path string) {
 	frame := wire.EventFrame(kind, path)
-	t := treatment{from: Request{Op: wire.OpNotification.String(), Path: path, Server: c.server.index}}
+	eff := effects{request: Request{Op: wire.OpNotification.String(), Path: path, Server: c.server.index}}
 	if c.session != nil {
-		t.from.Session = c.session.id
+		eff.request.Session = c.session.id
 	}
-	if !c.over && !c.lost {
+	if !c.ended && !c.lost {
 		for _, i := range c.server.ensemble.interceptors() {
-			if i.rule.Op == t.from.Op && i.selects(c, t.from) && i.apply() {
-				t.add(i)
+			if i.rule.Op == eff.request.Op && i.selects(c, eff.request) && i.fire() {
+				eff.add(i)
 			}
 		}
 	}
-	if t.lose != 0 {
+	if eff.lose != 0 {
 		c.lost = true
 		c.finish(errors.New("rule: lost this event"))
 		return
 	}
-	c.sendBy(&t, frame)
+	c.sendBy(&eff, frame)
 }
 
-// describe is what rules see of a request. The caller holds the ensemble's mu.
+// describe returns the form in which rules see a request of this connection. The caller
+// holds the ensemble's mu.
 func (c *conn) describe(r *request) Request {
 	seen := describe(r.op, r.body)
 	seen.Server, seen.Size = c.server.index, r.size+4
 	switch {
-	case r.op == opGreeting:
+	case r.op == opHandshake:
 		seen.Op = opConnect
 	case c.session != nil:
 		seen.Session = c.session.id

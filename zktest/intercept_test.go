@@ -33,8 +33,8 @@ func TestNextCreateBelowPathIsAnsweredWithScriptedError(t *testing.T) {
 	})
 }
 
-// The same requests, refused by a server for a reason of its own, and by a rule.
-func TestScriptedErrorIsAnsweredAsServersOwn(t *testing.T) {
+// The same requests are refused by the server itself, and by a rule.
+func TestScriptedErrorEqualsServersOwn(t *testing.T) {
 	create := func(path string) wire.Create { return wire.Create{Op: wire.OpCreate, Path: path, ACL: wire.World} }
 	for name, of := range map[string]struct {
 		req  func(path string) any
@@ -56,8 +56,8 @@ func TestScriptedErrorIsAnsweredAsServersOwn(t *testing.T) {
 			for _, path := range []string{"/missing", "/there"} {
 				e := zktest.StartWith(t, &zktest.Options{InMemory: true})
 				require.NoError(t, e.Create("/there", nil))
-				c := raw(t, e)
-				shake(t, c)
+				c := dialRaw(t, e)
+				newSession(t, c)
 				if path == "/there" {
 					rule := zktest.Rule{Path: path, Fail: of.fail}
 					switch name {
@@ -69,14 +69,14 @@ func TestScriptedErrorIsAnsweredAsServersOwn(t *testing.T) {
 					e.Intercept(rule)
 				}
 				require.NoError(t, c.Send(rawclient.Request(1, of.req(path))))
-				p, err := c.Next(patience)
+				p, err := c.Next(maxWait)
 				require.NoError(t, err)
 				answers[path] = p
 				names, err := e.Children("/")
 				require.NoError(t, err)
 				require.Equal(t, []string{"there", "zookeeper"}, names)
 				if name == "auth" {
-					_, err = c.Next(patience)
+					_, err = c.Next(maxWait)
 					require.ErrorIs(t, err, rawclient.ErrEnded)
 				}
 			}
@@ -85,7 +85,7 @@ func TestScriptedErrorIsAnsweredAsServersOwn(t *testing.T) {
 	}
 }
 
-func TestHeldReplyIsOfTheMomentOfTheRequest(t *testing.T) {
+func TestHeldReplyShowsStateAtRequest(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{})
 		require.NoError(t, e.Create("/colour", []byte("blue")))
@@ -129,7 +129,7 @@ func TestHeldRequestIsCarriedOutAtRelease(t *testing.T) {
 
 func TestHeldRequestEndsWithItsEnsemble(t *testing.T) {
 	for _, d := range []zktest.Direction{zktest.ToServer, zktest.ToClient, zktest.Both} {
-		bubble(t, func(t *testing.T) { // which finds goroutines that are left
+		bubble(t, func(t *testing.T) { // a bubble fails if goroutines remain
 			e := inMemory(t, zktest.Options{})
 			c := connect(t, e, timeout)
 			rule := e.Intercept(zktest.Rule{Op: "create", Hold: d})
@@ -138,7 +138,7 @@ func TestHeldRequestEndsWithItsEnsemble(t *testing.T) {
 				_, err := c.Create("/late", nil, 0, zk.WorldACL(zk.PermAll))
 				done <- err
 			}()
-			waitFor(t, "it is held", func() bool { return rule.Held() == 1 })
+			waitFor(t, "the request or its reply is held", func() bool { return rule.Held() == 1 })
 			require.NoError(t, e.Close())
 			require.Error(t, <-done)
 		})
@@ -183,7 +183,7 @@ func TestRequestOrItsReplyIsLost(t *testing.T) {
 			require.Equal(t, 1, rule.Fired())
 			_, _, err = e.Get("/lost")
 			require.Equal(t, lose == zktest.ToClient, err == nil, "whether it was carried out")
-			waitFor(t, "it serves again", func() bool { _, _, err := c.Get("/"); return err == nil })
+			waitFor(t, "the client is served again", func() bool { _, _, err := c.Get("/"); return err == nil })
 		})
 	}
 }
@@ -201,15 +201,15 @@ func TestHandshakeIsLost(t *testing.T) {
 func TestCountsAreByOperationAndPathWithBytes(t *testing.T) {
 	e := zktest.StartWith(t, &zktest.Options{InMemory: true})
 	require.NoError(t, e.Create("/a", []byte("12345")))
-	c := raw(t, e)
-	shake(t, c)
+	c := dialRaw(t, e)
+	newSession(t, c)
 	rule := e.Intercept(zktest.Rule{})
 	events := e.Intercept(zktest.Rule{Op: "notification"})
 	var want []zktest.Count
 	exchange := func(op, path string, req any) {
 		frame := rawclient.Request(1, req)
 		require.NoError(t, c.Send(frame))
-		p, err := c.Next(patience)
+		p, err := c.Next(maxWait)
 		require.NoError(t, err)
 		want = append(want, zktest.Count{Op: op, Path: path, Requests: 1, Received: int64(len(frame)), Sent: int64(len(p.Body)) + 20})
 	}
@@ -221,18 +221,18 @@ func TestCountsAreByOperationAndPathWithBytes(t *testing.T) {
 	require.Equal(t, 4, rule.Fired())
 
 	require.NoError(t, e.Set("/a", nil))
-	p, err := c.Next(patience)
+	p, err := c.Next(maxWait)
 	require.NoError(t, err)
 	require.True(t, p.IsEvent())
 	require.Equal(t, []zktest.Count{{Op: "notification", Path: "/a", Requests: 1, Sent: int64(len(p.Body)) + 20}}, events.Counts())
 	rule.Remove()
 	require.NoError(t, c.Send(rawclient.Request(1, wire.Ping{})))
-	_, err = c.Next(patience)
+	_, err = c.Next(maxWait)
 	require.NoError(t, err)
 	require.Equal(t, want, rule.Counts())
 }
 
-func TestBeforeRunsAheadOfTheRequest(t *testing.T) {
+func TestBeforeIsCalledAheadOfRequest(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{})
 		c := connect(t, e, timeout)
@@ -309,11 +309,11 @@ func TestEventIsHeldOrLost(t *testing.T) {
 		began := time.Now()
 		require.NoError(t, e.Delete("/a"))
 		waitFor(t, "the connection ends", func() bool { return !c.since(zk.StateDisconnected, began).IsZero() })
-		require.Equal(t, zk.EventNodeDeleted, (<-events).Type, "it is sent again when the client attaches again")
+		require.Equal(t, zk.EventNodeDeleted, (<-events).Type, "setWatches sends the event again after the client has reconnected")
 	})
 }
 
-func TestEveryRequestThatNamesPathIsSelectedByIt(t *testing.T) {
+func TestRuleSelectsEveryRequestThatNamesPath(t *testing.T) {
 	const path = "/some/path"
 	for op, req := range map[string]any{
 		"create": wire.Create{Op: wire.OpCreate, Path: path}, "create2": wire.Create{Op: wire.OpCreate2, Path: path},
@@ -329,19 +329,19 @@ func TestEveryRequestThatNamesPathIsSelectedByIt(t *testing.T) {
 	} {
 		t.Run(op, func(t *testing.T) {
 			e := zktest.StartWith(t, &zktest.Options{InMemory: true})
-			c := raw(t, e)
-			shake(t, c)
+			c := dialRaw(t, e)
+			newSession(t, c)
 			e.Intercept(zktest.Rule{Op: op, Path: path, Fail: zktest.ErrOperationTimeout})
 			below := e.Intercept(zktest.Rule{Below: "/some"})
 			before := e.Zxid()
 			require.NoError(t, c.Send(rawclient.Request(1, req)))
-			p, err := c.Next(patience)
+			p, err := c.Next(maxWait)
 			require.NoError(t, err)
 			_, writes := map[string]bool{
 				"create": true, "create2": true, "createContainer": true, "createTTL": true, "delete": true,
 				"setData": true, "setACL": true, "check": true, "multi": true,
 			}[op]
-			require.Equal(t, writes, e.Zxid() > before, "only a refused write has a zxid")
+			require.Equal(t, writes, e.Zxid() > before, "a refused write has a zxid, a failed read has none")
 			if op == "multi" {
 				require.Contains(t, string(p.Body), "\xff\xff\xff\xf9", "-7, of one operation")
 			} else {
@@ -353,36 +353,36 @@ func TestEveryRequestThatNamesPathIsSelectedByIt(t *testing.T) {
 	}
 }
 
-func TestRuleThatMakesNoSenseIsRefused(t *testing.T) {
+func TestInvalidRuleIsRejected(t *testing.T) {
 	nothing := func(zktest.Request) {}
 	for says, rule := range map[string]zktest.Rule{
-		`operation "craete": must be one of addWatch, auth,`:    {Op: "craete"},
-		`operation "createSession": must be one of`:             {Op: "createSession"},
-		`path "/a" and below "/b": set one of them`:             {Path: "/a", Below: "/b"},
-		`path "a": must begin with /`:                           {Path: "a"},
-		`below "/a/": must begin with / and not end with one`:   {Below: "/a/"},
-		`skip -1 is negative`:                                   {Skip: -1},
-		`times -1 is negative`:                                  {Times: -1},
-		`delay -1ns is negative`:                                {Delay: -1},
-		`hold 4: must be ToServer, ToClient or both`:            {Hold: 4},
-		`lose both: must be ToServer or ToClient`:               {Lose: zktest.Both},
-		`lose: there is no reply to fail, delay or hold`:        {Lose: zktest.ToClient, Delay: 1},
-		`fail: nonsense: is not an error that a server answers`: {Fail: errors.New("nonsense")},
-		`fail: NoAuth: operation "ping" cannot fail`:            {Op: "ping", Fail: zktest.ErrNoAuth},
-		`notification: takes no When and no Before`:             {Op: "notification", Before: nothing},
+		`operation "craete": must be one of addWatch, auth,`:      {Op: "craete"},
+		`operation "createSession": must be one of`:               {Op: "createSession"},
+		`path "/a" and below "/b": set one of them`:               {Path: "/a", Below: "/b"},
+		`path "a": must begin with /`:                             {Path: "a"},
+		`below "/a/": must begin with / and not end with one`:     {Below: "/a/"},
+		`skip -1 is negative`:                                     {Skip: -1},
+		`times -1 is negative`:                                    {Times: -1},
+		`delay -1ns is negative`:                                  {Delay: -1},
+		`hold 4: must be ToServer, ToClient or both`:              {Hold: 4},
+		`lose both: must be ToServer or ToClient`:                 {Lose: zktest.Both},
+		`lose: excludes Fail, Delay and holding the reply`:        {Lose: zktest.ToClient, Delay: 1},
+		`fail "nonsense": must be an error that a server answers`: {Fail: errors.New("nonsense")},
+		`fail "NoAuth": operation "ping" cannot fail`:             {Op: "ping", Fail: zktest.ErrNoAuth},
+		`operation "notification": excludes When, Before`:         {Op: "notification", Before: nothing},
 	} {
 		tb := &fakeTB{}
 		e := zktest.StartWith(tb, &zktest.Options{InMemory: true})
 		rule := e.Intercept(rule)
 		require.Len(t, tb.fatals, 1, says)
-		require.Contains(t, tb.fatals[0], "zktest: rule: "+says)
+		require.Contains(t, tb.fatals[0], "zktest: intercept: rule: "+says)
 		require.Zero(t, rule.Fired())
 		rule.Remove()
 		tb.end()
 	}
 }
 
-func TestPingsAndHandshakesDoNotFailUnderRuleForEverything(t *testing.T) {
+func TestRuleForAllRequestsDoesNotFailPingsAndHandshakes(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{})
 		rule := e.Intercept(zktest.Rule{Fail: zktest.ErrNoAuth})

@@ -13,30 +13,33 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
-// How real ensembles deceived their clients, as it was measured: ticks of 2 s, a
-// session timeout of 4 s, a sync limit of 5 ticks. Times are seconds after the cut.
+// These tests compare isolated servers with measurements of real ensembles: ticks of 2 s,
+// a session timeout of 4 s, a sync limit of 5 ticks. Times are seconds after the
+// isolation: node gone, last request answered, client disconnected.
 
-// traffic is what a client sends all the time: one request that takes its answer.
-type traffic struct {
+// A load is the request that a client repeats, each time after the answer; a nil send
+// means pings only.
+type load struct {
 	name string
 	send func(conn *zk.Conn) error
 }
 
 var (
-	pingsOnly = traffic{"pings only", nil}
-	syncs     = traffic{"syncs", func(conn *zk.Conn) error { _, err := conn.Sync("/"); return err }}
-	sets      = traffic{"sets", func(conn *zk.Conn) error { _, err := conn.Set("/data", nil, -1); return err }}
+	pingsOnly = load{"pings only", nil}
+	syncs     = load{"syncs", func(conn *zk.Conn) error { _, err := conn.Sync("/"); return err }}
+	sets      = load{"sets", func(conn *zk.Conn) error { _, err := conn.Set("/data", nil, -1); return err }}
 )
 
-// deceived is what became of a client whose server was cut off.
-type deceived struct {
-	gone         time.Duration // when its ephemeral node was gone for the others
-	lastOK       time.Duration // when its last request that was answered was sent
-	disconnected time.Duration // when it was told
+// isolationTimes are the times after the isolation of a client's server.
+type isolationTimes struct {
+	gone         time.Duration // its ephemeral node was gone for other clients
+	lastOK       time.Duration // it sent its last request that was answered
+	disconnected time.Duration // it was disconnected
 }
 
-// deceive has a client of one server send traffic, and cuts that server off.
-func deceive(t *testing.T, send traffic, server int, cut func(e *zktest.Ensemble) error) deceived {
+// isolateServer isolates a server while a client of it sends load, and returns the
+// client's times.
+func isolateServer(t *testing.T, load load, server int, cut func(e *zktest.Ensemble) error) isolationTimes {
 	t.Helper()
 	e := inMemory(t, zktest.Options{Servers: 3, Tick: 2 * time.Second})
 	require.NoError(t, e.Create("/data", nil))
@@ -55,13 +58,13 @@ func deceive(t *testing.T, send traffic, server int, cut func(e *zktest.Ensemble
 				return
 			case <-ticker.C:
 			}
-			if send.send == nil {
+			if load.send == nil {
 				continue
 			}
 			sent := time.Now()
-			err := send.send(victim.Conn)
+			err := load.send(victim.Conn)
 			select {
-			case <-stop: // what is answered once the cut is mended does not count
+			case <-stop: // answers after Mend do not count
 			default:
 				if err == nil {
 					lastOK = sent
@@ -69,65 +72,65 @@ func deceive(t *testing.T, send traffic, server int, cut func(e *zktest.Ensemble
 			}
 		}
 	}()
-	time.Sleep(10 * time.Second) // a session in its prime; in fake time
+	time.Sleep(10 * time.Second) // a settled session; in fake time
 	began := time.Now()
 	require.NoError(t, cut(e))
-	var d deceived
+	var d isolationTimes
 	waitFor(t, "the node is gone", func() bool { _, _, err := e.Get("/mine"); return err != nil })
 	d.gone = time.Since(began)
 	waitFor(t, "the client is disconnected", func() bool { return !victim.since(zk.StateDisconnected, began).IsZero() })
 	d.disconnected = victim.since(zk.StateDisconnected, began).Sub(began)
 	close(stop)
 	require.NoError(t, e.Server(server).Mend())
-	<-stopped // the last request is answered: a Close that meets one can block in go-zookeeper v1.0.4 for ever
+	<-stopped // the last request is answered: in go-zookeeper v1.0.4, Close during a request can block forever
 	d.lastOK = lastOK.Sub(began)
-	t.Logf("%s: node gone %+.2fs, last request answered %+.2fs, client told %+.2fs",
-		send.name, d.gone.Seconds(), d.lastOK.Seconds(), d.disconnected.Seconds())
+	t.Logf("%s: node gone %+.2fs, last request answered %+.2fs, client disconnected %+.2fs",
+		load.name, d.gone.Seconds(), d.lastOK.Seconds(), d.disconnected.Seconds())
 	return d
 }
 
-func TestAFollowerWithoutItsLeaderGoesOnAnsweringPings(t *testing.T) {
+func TestIsolatedFollowerStillAnswersPings(t *testing.T) {
 	cut := func(e *zktest.Ensemble) error { return e.Server(1).CutFromLeader() }
 	bubble(t, func(t *testing.T) {
-		d := deceive(t, pingsOnly, 1, cut) // measured: +4.25, told +9.84
+		d := isolateServer(t, pingsOnly, 1, cut) // measured: +4.25, disconnected +9.84
 		require.Greater(t, d.gone, 2*time.Second)
 		require.Less(t, d.gone, 6*time.Second+time.Millisecond)
-		require.Greater(t, d.disconnected, 9*time.Second, "it was kept in the belief that all is well")
+		require.Greater(t, d.disconnected, 9*time.Second, "the server answers pings until the sync limit")
 		require.Less(t, d.disconnected, 11*time.Second)
 	})
-	for _, send := range []traffic{syncs, sets} {
+	for _, send := range []load{syncs, sets} {
 		bubble(t, func(t *testing.T) {
-			d := deceive(t, send, 1, cut) // measured: +5, −0.1, told +2.5
-			require.Less(t, d.lastOK, time.Duration(0), "neither passes without the leader")
+			d := isolateServer(t, send, 1, cut) // measured: +5, −0.1, disconnected +2.5
+			require.Less(t, d.lastOK, time.Duration(0), "syncs and sets need the leader")
 			require.Greater(t, d.disconnected, time.Second)
-			require.Less(t, d.disconnected, 3*time.Second, "pings wait behind what is not answered")
+			require.Less(t, d.disconnected, 3*time.Second, "pings wait behind unanswered requests")
 			require.Greater(t, d.gone, d.disconnected)
 		})
 	}
 }
 
-func TestADeposedLeaderGoesOnAnsweringSyncs(t *testing.T) {
+func TestDeposedLeaderStillAnswersSyncs(t *testing.T) {
 	cut := func(e *zktest.Ensemble) error { _, err := e.Depose(); return err }
 	bubble(t, func(t *testing.T) {
-		d := deceive(t, pingsOnly, 0, cut) // measured: +5.02, told +11.54
+		d := isolateServer(t, pingsOnly, 0, cut) // measured: +5.02, disconnected +11.54
 		require.Greater(t, d.gone, 4*time.Second, "a new leader gives every session its whole timeout")
 		require.Less(t, d.gone, 8*time.Second)
 		require.Greater(t, d.disconnected, 9*time.Second)
 	})
 	bubble(t, func(t *testing.T) {
-		d := deceive(t, syncs, 0, cut) // measured: +6.13, +9.96, told +10.23
-		require.Greater(t, d.lastOK, d.gone+time.Second, "a sync was answered when the session was long gone")
+		d := isolateServer(t, syncs, 0, cut) // measured: +6.13, +9.96, disconnected +10.23
+		require.Greater(t, d.lastOK, d.gone+time.Second, "a sync was answered over 1 s after the session had expired")
 	})
 	bubble(t, func(t *testing.T) {
-		d := deceive(t, sets, 0, cut) // measured: +6.32, −0.32, told +2.36
-		require.Less(t, d.lastOK, time.Duration(0), "no write is")
+		d := isolateServer(t, sets, 0, cut) // measured: +6.32, −0.32, disconnected +2.36
+		require.Less(t, d.lastOK, time.Duration(0), "no write is answered")
 		require.Less(t, d.disconnected, 3*time.Second)
 	})
 }
 
-// The Go client's protected create searches after a lost reply, on a server that
-// does not know of the create yet, and creates again: measured in 3 of 3 attempts.
-func TestACreateIsAppliedAndNotYetVisible(t *testing.T) {
+// After a lost reply, the Go client's protected create searches for its node on a server
+// that has not applied the create yet, and creates another: measured in 3 of 3 attempts.
+func TestAppliedCreateIsNotYetVisibleOnLaggingServer(t *testing.T) {
 	protected := func(t *testing.T, beforeSearch func(e *zktest.Ensemble)) []string {
 		t.Helper()
 		e := inMemory(t, zktest.Options{Servers: 3, Tick: 2 * time.Second})
@@ -146,7 +149,7 @@ func TestACreateIsAppliedAndNotYetVisible(t *testing.T) {
 		}
 		require.Contains(t, path, guids[0])
 		if len(names) > 1 {
-			require.True(t, strings.HasSuffix(path, "1"), "it queues behind itself: %s of %q", path, names)
+			require.True(t, strings.HasSuffix(path, "1"), "the client waits behind its own first node: %s of %q", path, names)
 		}
 		return guids
 	}
@@ -156,10 +159,10 @@ func TestACreateIsAppliedAndNotYetVisible(t *testing.T) {
 			e.Server(2).Lag(500 * time.Millisecond)
 		})
 		require.Len(t, guids, 2)
-		require.Equal(t, guids[0], guids[1], "two nodes of one attempt")
+		require.Equal(t, guids[0], guids[1], "both nodes belong to one attempt")
 	})
 	bubble(t, func(t *testing.T) {
 		guids := protected(t, func(e *zktest.Ensemble) { e.Server(1).Lag(500 * time.Millisecond) })
-		require.Len(t, guids, 1, "a server that is up to date shows it")
+		require.Len(t, guids, 1, "an up-to-date server shows the first node")
 	})
 }

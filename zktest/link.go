@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A Direction is a way that frames go.
+// A Direction is a direction of frames on a connection.
 type Direction int
 
 // The directions in which a connection can be held silent.
@@ -30,32 +30,32 @@ func (d Direction) String() string {
 	return "no direction"
 }
 
-// way is what a frame meets between a client and a server. It is guarded by the
+// impairment is a network impairment between clients and servers. It is guarded by the
 // ensemble's mu.
-type way struct {
+type impairment struct {
 	held   Direction
 	delay  time.Duration
 	refuse bool
 }
 
-// A Link is one client's own way to the servers of an ensemble, on which it can be
-// cut off while others are not. Its connections are in memory, also where the
-// servers listen on sockets. Safe for concurrent use.
+// A Link is one client's network to the servers of an ensemble: its faults affect no
+// other client. Its connections are in memory, even if the servers listen on sockets. It
+// is safe for concurrent use.
 //
-// What is held is not lost: as on a network that mends, it arrives when the link is
-// released, if the connection lives that long. That one side has closed the
-// connection is held as well.
+// A held frame is not lost: as on a network that heals, it arrives when the link is
+// released, if the connection lives that long. The end of a connection, closed by one
+// side, is held as well.
 type Link struct {
-	ensemble *Ensemble
-	way      way   // guarded by the ensemble's mu
-	traps    traps // guarded by the ensemble's mu
+	ensemble   *Ensemble
+	impairment impairment // guarded by the ensemble's mu
+	traps      traps      // guarded by the ensemble's mu
 }
 
-// Link makes a way of its own for one client: its Dial is what recipes.Options.Dial
-// takes, its Dialer what zk.WithDialer takes.
+// Link returns a network for one client: its Dial has the type of recipes.Options.Dial,
+// and its Dialer returns the type that zk.WithDialer takes.
 func (e *Ensemble) Link() *Link { return &Link{ensemble: e} }
 
-// Dial connects to the server of that address.
+// Dial connects to the server at an address of Ensemble.Servers.
 func (l *Link) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return l.ensemble.dial(ctx, l, network, address)
 }
@@ -65,25 +65,26 @@ func (l *Link) Dialer() func(network, address string, timeout time.Duration) (ne
 	return dialer(l.Dial)
 }
 
-// Hold keeps what goes in the direction from arriving, until Release. Making a
-// connection takes both directions: while either is held a dial waits, until its ctx
-// ends, as one does whose packets are lost.
-func (l *Link) Hold(d Direction) { l.set(func(w *way) { w.held |= d & Both }) }
+// Hold keeps frames in the direction from arriving, until Release. A dial needs both
+// directions: while either is held it waits, until its ctx ends, as it does when packets
+// are lost.
+func (l *Link) Hold(d Direction) { l.set(func(w *impairment) { w.held |= d & Both }) }
 
-// Release lets everything that was held pass, in its order.
-func (l *Link) Release() { l.set(func(w *way) { w.held = 0 }) }
+// Release releases all held frames, in order.
+func (l *Link) Release() { l.set(func(w *impairment) { w.held = 0 }) }
 
-// Refuse has new connections refused, or not any more.
-func (l *Link) Refuse(on bool) { l.set(func(w *way) { w.refuse = on }) }
+// Refuse sets whether new connections are refused.
+func (l *Link) Refuse(on bool) { l.set(func(w *impairment) { w.refuse = on }) }
 
-// Delay has each frame arrive that much later, in both directions.
+// Delay delays each frame by d, in both directions. A negative d ends the test, or
+// panics outside tests.
 func (l *Link) Delay(d time.Duration) {
 	l.ensemble.mustNotBeNegative(d)
-	l.set(func(w *way) { w.delay = d })
+	l.set(func(w *impairment) { w.delay = d })
 }
 
-// Cut ends the link's connections, on both sides and at once, also where they are held.
-// New ones can be made.
+// Cut ends the link's connections immediately on both sides, even while they are held.
+// The client can connect again.
 func (l *Link) Cut() {
 	e := l.ensemble
 	e.mu.Lock()
@@ -95,42 +96,43 @@ func (l *Link) Cut() {
 	}
 }
 
-// CutBefore ends a connection of the link in place of carrying out the n-th frame
-// that the client sends over it from now on: see Ensemble.CutBefore.
+// CutBefore sets a trap for the n-th frame that the client sends over the link from now
+// on: the frame is not carried out, and its connection ends. See Ensemble.CutBefore.
 func (l *Link) CutBefore(n int) *Trap { return l.ensemble.trap(&l.traps, n, false) }
 
-// CutAfter ends a connection of the link once the n-th frame from now on was
-// carried out, and before a word of it: see Ensemble.CutAfter.
+// CutAfter sets a trap for the n-th frame that the client sends over the link from now
+// on: the frame is carried out, and its connection ends before its reply is sent. See
+// Ensemble.CutAfter.
 func (l *Link) CutAfter(n int) *Trap { return l.ensemble.trap(&l.traps, n, true) }
 
-func (l *Link) set(change func(*way)) {
+func (l *Link) set(change func(*impairment)) {
 	l.ensemble.mu.Lock()
 	defer l.ensemble.unlock()
-	change(&l.way)
-	l.ensemble.rearrange()
+	change(&l.impairment)
+	l.ensemble.applyImpairments()
 }
 
-// rearrange has the queues follow what holds them, and the dials that wait. The
-// caller holds mu.
-func (e *Ensemble) rearrange() {
+// applyImpairments updates the connections' queues to the current impairments, and wakes
+// the waiting dials. The caller holds mu.
+func (e *Ensemble) applyImpairments() {
 	for c := range e.conns {
-		held := c.ways()
-		c.in.hold(held.held&ToServer != 0)
-		c.out.hold(held.held&ToClient != 0)
-		c.slow.Store(int64(held.delay))
+		imp := c.impairment()
+		c.in.hold(imp.held&ToServer != 0)
+		c.out.hold(imp.held&ToClient != 0)
+		c.slow.Store(int64(imp.delay))
 	}
-	e.stirred = append(e.stirred, e.changed)
+	e.toWake = append(e.toWake, e.changed)
 	e.changed = make(chan struct{})
 }
 
-// ways is what holds or delays a connection, all in all. The caller holds the
-// ensemble's mu.
-func (c *conn) ways() way {
-	w := c.server.way
+// impairment returns the combined impairments of the connection's server and link. The
+// caller holds the ensemble's mu.
+func (c *conn) impairment() impairment {
+	imp := c.server.impairment
 	if c.link != nil {
-		w.held |= c.link.way.held
-		w.delay += c.link.way.delay
-		w.refuse = w.refuse || c.link.way.refuse
+		imp.held |= c.link.impairment.held
+		imp.delay += c.link.impairment.delay
+		imp.refuse = imp.refuse || c.link.impairment.refuse
 	}
-	return w
+	return imp
 }

@@ -9,23 +9,25 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
 )
 
-// A log is what the leader has committed and some server has not applied yet. It is
-// guarded by the ensemble's mu, as all of this file is.
+// A log holds the entries that the leader has committed and some server has not applied
+// yet. It is guarded by the ensemble's mu. The callers of all functions in this file,
+// except reportCommits, hold mu.
 type log struct {
 	first   int64 // the index of entries[0]
 	entries []entry
 }
 
-// An entry is one transaction.
+// An entry is one transaction, or one planted counter.
 type entry struct {
 	txn     tree.Txn
 	outcome tree.Outcome
 	closes  int64 // the session that it ends, 0 if none
-	plant   plant // a counter that is set with it, and then it is no transaction
+	plant   plant // if its path is set, the entry is no transaction
 	at      time.Time
 }
 
-// A plant is a counter of sequential names that is set from outside.
+// A plant sets the counter of sequential names of the node at path: see
+// Ensemble.PlantCounter.
 type plant struct {
 	path string
 	next int32
@@ -33,10 +35,11 @@ type plant struct {
 
 func (l *log) end() int64 { return l.first + int64(len(l.entries)) }
 
-// has says whether the entries from next on are there.
+// has reports whether the log contains all entries from index next on.
 func (l *log) has(next int64) bool { return next >= l.first && next <= l.end() }
 
-// commit adds what the leader has decided, and its tree carried out.
+// commit appends an entry that the leader has decided and applied to its tree, and
+// replicates it.
 func (e *Ensemble) commit(en entry) {
 	en.at = time.Now()
 	e.log.entries = append(e.log.entries, en)
@@ -48,8 +51,8 @@ func (e *Ensemble) commit(en entry) {
 	e.trim()
 }
 
-// trim forgets the entries that every server has: those that are stopped, or were cut
-// off for too long, take the leader's tree over.
+// trim drops the entries that every server has applied. It does not wait for servers that
+// are stopped, or were isolated for too long: these copy the leader's tree later.
 func (e *Ensemble) trim() {
 	least := e.log.end()
 	for _, s := range e.servers {
@@ -68,14 +71,14 @@ func (e *Ensemble) trim() {
 	}
 }
 
-// replicate applies what the server may know of by now.
+// replicate applies the entries that have reached the server by now.
 func (s *Server) replicate() {
-	if s.cut {
+	if s.isolated {
 		return
 	}
 	for s.next < s.ensemble.log.end() {
 		if s.next < s.ensemble.log.first {
-			return // it is about to take over the leader's tree
+			return // it is about to copy the leader's tree
 		}
 		en := &s.ensemble.log.entries[s.next-s.ensemble.log.first]
 		if s != s.ensemble.leader && s.lag > 0 {
@@ -99,54 +102,54 @@ func (s *Server) replicateIn(wait time.Duration) {
 	})
 }
 
-// catchUp applies everything.
+// catchUp applies all entries, regardless of lag and isolation.
 func (s *Server) catchUp() {
 	for s.next < s.ensemble.log.end() && s.next >= s.ensemble.log.first {
 		s.apply(&s.ensemble.log.entries[s.next-s.ensemble.log.first])
 	}
 }
 
-// apply carries out the next transaction: watchers are told first, and then those
-// who wait for it are answered.
+// apply carries out the next entry: it sends the events to watchers first, and then
+// answers the requests that wait for the transaction.
 func (s *Server) apply(en *entry) {
 	s.next++
 	if en.plant.path != "" {
-		// The leader has the node, and all the others by now.
+		// The node exists: on the leader, and by now on all other servers.
 		_ = s.tree.PlantCounter(en.plant.path, en.plant.next)
 		return
 	}
 	outcome := en.outcome
-	if s.tree.Zxid() < en.txn.Zxid { // else it is the leader's, which has decided it
+	if s.tree.Zxid() < en.txn.Zxid { // otherwise this is the leader, which has applied it already
 		outcome = s.tree.Apply(en.txn)
 	}
 	s.zxid = en.txn.Zxid
 	for _, change := range outcome.Changes {
-		s.tell(change)
+		s.notify(change)
 	}
 	if en.closes != 0 {
 		s.closeSession(en.closes)
 	}
 	for _, c := range inOrder(s.waiting) {
-		c.pump()
+		c.answerReady()
 	}
 }
 
-// Commit is a transaction, as the ensemble has carried it out: a request of a client,
-// or the end of a session.
+// A Commit is a transaction that the ensemble has carried out: a request of a client, a
+// deletion by the servers or the test, or the end of a session.
 type Commit struct {
 	Zxid    int64
 	Time    time.Time
-	Session int64  // whose request it was, or which has ended; 0 for the servers' own doing
+	Session int64  // that sent the request, or that ended; 0 for a request without a session
 	Op      string // "create", "setData", "multi", "createSession", "closeSession", …
-	Path    string // of the node, as it was named in the end
-	Data    []byte // of a create or setData. It must not be changed
-	Err     error  // a refusal, which changes nothing and has a zxid all the same
+	Path    string // of the node, with the number of a sequential one
+	Data    []byte // of a create or setData; it must not be changed
+	Err     error  // a refusal: it changes nothing, but has a zxid
 	Ops     []Commit
 	Removed []string // of closeSession: the session's ephemeral nodes
-	Expired bool     // of closeSession: nobody has asked for it
+	Expired bool     // of closeSession: the session expired, its client did not close it
 }
 
-// record has OnCommit told of a transaction.
+// record queues a transaction for OnCommit.
 func (e *Ensemble) record(session int64, req any, en entry, expired bool) {
 	if e.opts.OnCommit == nil {
 		return
@@ -157,7 +160,7 @@ func (e *Ensemble) record(session int64, req any, en entry, expired bool) {
 	for i := range c.Ops {
 		c.Ops[i].Zxid, c.Ops[i].Time, c.Ops[i].Session = c.Zxid, c.Time, session
 	}
-	e.told.put(c, 0, 0)
+	e.commits.put(c, 0, 0)
 }
 
 func commitOf(req any, outcome tree.Outcome) Commit {
@@ -203,10 +206,10 @@ func commitOf(req any, outcome tree.Outcome) Commit {
 	return c
 }
 
-// tellCommits tells OnCommit, until the end.
-func (e *Ensemble) tellCommits() {
+// reportCommits calls OnCommit for each recorded transaction, until Close.
+func (e *Ensemble) reportCommits() {
 	for {
-		c, ok := e.told.take()
+		c, ok := e.commits.take()
 		if !ok || c.Zxid == 0 {
 			return
 		}

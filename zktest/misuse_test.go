@@ -14,7 +14,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
-// A fakeTB is a test that takes down what it is told.
+// A fakeTB is a zktest.TB that records its calls.
 type fakeTB struct {
 	logs, errors, fatals []string
 	cleanups             []func()
@@ -33,7 +33,7 @@ func (f *fakeTB) end() {
 	}
 }
 
-func TestOptionsThatMakeNoSenseAreRefusedWithTheirValue(t *testing.T) {
+func TestInvalidOptionErrorNamesValue(t *testing.T) {
 	for _, wrong := range []struct {
 		opts zktest.Options
 		says string
@@ -59,7 +59,7 @@ func TestOptionsThatMakeNoSenseAreRefusedWithTheirValue(t *testing.T) {
 	}
 }
 
-func TestATakenPortIsAnErrorThatNamesIt(t *testing.T) {
+func TestTakenPortErrorNamesPort(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer func() { require.NoError(t, taken.Close()) }()
@@ -67,7 +67,7 @@ func TestATakenPortIsAnErrorThatNamesIt(t *testing.T) {
 	require.ErrorContains(t, err, taken.Addr().String())
 }
 
-func TestNonsenseAboutAFaultEndsTheTest(t *testing.T) {
+func TestInvalidFaultArgumentEndsTest(t *testing.T) {
 	tb := &fakeTB{}
 	e := zktest.StartWith(tb, &zktest.Options{InMemory: true})
 	defer tb.end()
@@ -89,15 +89,15 @@ func TestNonsenseAboutAFaultEndsTheTest(t *testing.T) {
 	}, "outside a test")
 }
 
-func TestAFaultByNameThatDoesNotFitIsAnErrorThatSaysWhatWould(t *testing.T) {
+func TestInvalidFaultErrorShowsValidForm(t *testing.T) {
 	e := zktest.StartWith(t, &zktest.Options{InMemory: true, Servers: 3})
 	for text, says := range map[string]string{
 		"":                    "cut-after N",
 		"explode":             "cut-after N",
 		"cut-before":          "cut-before N",
-		"cut-before 0":        `"0" is not 1 or more`,
-		"cut-before x":        `"x" is not 1 or more`,
-		"stop 3":              "there are 3, counted from 0",
+		"cut-before 0":        `number "0": must be 1 or more`,
+		"cut-before x":        `number "x": must be 1 or more`,
+		"stop 3":              `server "3": must be 0 to 2`,
 		"stop 1 2":            "stop SERVER",
 		"delay 1 -5ms":        `"-5ms"`,
 		"hold 1 sideways":     "to-server, to-client or both",
@@ -106,7 +106,7 @@ func TestAFaultByNameThatDoesNotFitIsAnErrorThatSaysWhatWould(t *testing.T) {
 		"delete /none":        "delete /none: node does not exist",
 		"plant-counter /no 1": "plant counter /no: node does not exist",
 		"cut-from-leader 0":   "Depose",
-		"start 1":             "it runs",
+		"start 1":             "already running",
 	} {
 		require.ErrorContains(t, e.Apply(text), says, text)
 	}
@@ -118,17 +118,17 @@ func TestAFaultByNameThatDoesNotFitIsAnErrorThatSaysWhatWould(t *testing.T) {
 	}
 }
 
-func TestWhatIsStillConnectedAtTheEndIsClosedAndReported(t *testing.T) {
+func TestOpenConnectionIsClosedAndReportedAtTestEnd(t *testing.T) {
 	tb := &fakeTB{}
 	e := zktest.StartWith(tb, &zktest.Options{})
-	c := raw(t, e)
-	shake(t, c)
+	c := dialRaw(t, e)
+	newSession(t, c)
 	tb.end()
 	require.Contains(t, strings.Join(tb.logs, "\n"), "still connected at the end of the test")
 	require.Empty(t, tb.errors)
-	_, err := c.Frame(patience)
+	_, err := c.Frame(maxWait)
 	require.Error(t, err)
 	_, err = net.Dial("tcp", e.Servers()[0])
-	require.Error(t, err, "nobody listens any more")
+	require.Error(t, err, "no server listens")
 	require.NoError(t, e.Close(), "closed again")
 }

@@ -13,7 +13,7 @@ import (
 // Options are the options of an Ensemble. The zero value of a field means its
 // default.
 type Options struct {
-	// Servers is how many servers the ensemble has: 1 (the default) to 7. Server 0
+	// Servers is the number of servers of the ensemble: 1 (the default) to 7. Server 0
 	// leads at the start.
 	Servers int
 
@@ -22,16 +22,16 @@ type Options struct {
 	// The default is 500 ms, for session timeouts of 1 s to 10 s.
 	Tick time.Duration
 
-	// SyncLimit is for how many ticks a server that has lost its leader, or a
-	// leader that has lost its quorum, goes on serving. The default is 5.
+	// SyncLimit is the number of ticks for which a server that has lost its leader, or
+	// a leader that has lost its quorum, continues to serve. The default is 5.
 	SyncLimit int
 
-	// ElectionTime is how long nobody leads after a leader was lost. The default
-	// is half a tick.
+	// ElectionTime is the duration of an election: after the loss of a leader, no server
+	// leads for that long. The default is half a tick.
 	ElectionTime time.Duration
 
-	// Addr is where the first server listens: the default is a free port of
-	// 127.0.0.1. The others take the ports that follow, or free ones.
+	// Addr is the address of the first server: the default is a free port of
+	// 127.0.0.1. The other servers take the ports that follow, or free ones.
 	Addr string
 
 	// InMemory opens no socket: the servers are reached through Dial, Dialer and
@@ -43,26 +43,26 @@ type Options struct {
 	// jute.maxbuffer, 1 MiB − 1.
 	MaxPacket int
 
-	// ContainerInterval is how often empty containers and outdated TTL nodes are
-	// deleted. The default is ZooKeeper's, one minute.
+	// ContainerInterval is the interval at which empty containers and expired TTL nodes
+	// are deleted. The default is ZooKeeper's, one minute.
 	ContainerInterval time.Duration
 
-	// HandshakeTimeout is how long a connection without a handshake may be silent: it is
+	// HandshakeTimeout bounds the silence of a connection without a handshake: it is
 	// closed at the next multiple of HandshakeTimeout after that. The default is
 	// ZooKeeper's, 10 s (zookeeper.nio.sessionlessCnxnTimeout).
 	HandshakeTimeout time.Duration
 
-	// TTLNodes allows nodes with a time to live: ZooKeeper's extendedTypesEnabled.
+	// TTLNodes enables nodes with a time to live: ZooKeeper's extendedTypesEnabled.
 	TTLNodes bool
 
-	// Logger takes what the servers have to say: why a connection was closed, for
+	// Logger receives the servers' log: the reason why a connection was closed, for
 	// instance. The default discards it; Start logs to its test.
 	Logger *slog.Logger
 
-	// OnCommit is told of each transaction, in their order, on a goroutine of its
-	// own. Close returns once it was told of all, so it must not call Close, nor end
-	// its goroutine as a test's FailNow does. What it has not been told of yet is
-	// kept, however much that is.
+	// OnCommit is called for each transaction, in commit order, on its own goroutine.
+	// Close returns after the call for the last transaction, so OnCommit must not call
+	// Close, nor end its goroutine as a test's FailNow does. Transactions that wait for
+	// their call are queued without a bound.
 	OnCommit func(Commit)
 
 	_ struct{}
@@ -73,25 +73,25 @@ const (
 	maxSyncLimit = 1 << 20
 )
 
-// checked returns the options with their defaults filled in, or says which value
-// is wrong.
-func (o *Options) checked() (Options, error) {
+// withDefaults returns the options with their defaults filled in. The error names the
+// first invalid value.
+func (o *Options) withDefaults() (Options, error) {
 	c := Options{}
 	if o != nil {
 		c = *o
 	}
 	fail := func(format string, args ...any) (Options, error) {
-		return Options{}, fmt.Errorf("zktest: "+format, args...)
+		return Options{}, fmt.Errorf("zktest: options: "+format, args...)
 	}
-	whenZero(&c.Servers, 1)
-	whenZero(&c.Tick, 500*time.Millisecond)
-	whenZero(&c.SyncLimit, 5)
-	whenZero(&c.ElectionTime, c.Tick/2)
-	whenZero(&c.Addr, "127.0.0.1:0")
-	whenZero(&c.MaxPacket, 1<<20-1)
-	whenZero(&c.ContainerInterval, time.Minute)
-	whenZero(&c.HandshakeTimeout, 10*time.Second)
-	whenZero(&c.Logger, slog.New(slog.DiscardHandler))
+	setDefault(&c.Servers, 1)
+	setDefault(&c.Tick, 500*time.Millisecond)
+	setDefault(&c.SyncLimit, 5)
+	setDefault(&c.ElectionTime, c.Tick/2)
+	setDefault(&c.Addr, "127.0.0.1:0")
+	setDefault(&c.MaxPacket, 1<<20-1)
+	setDefault(&c.ContainerInterval, time.Minute)
+	setDefault(&c.HandshakeTimeout, 10*time.Second)
+	setDefault(&c.Logger, slog.New(slog.DiscardHandler))
 	switch {
 	case c.Servers < 1 || c.Servers > maxServers:
 		return fail("%d servers: must be 1 to %d", c.Servers, maxServers)
@@ -114,7 +114,7 @@ func (o *Options) checked() (Options, error) {
 	return c, nil
 }
 
-// splitAddr takes host:port apart.
+// splitAddr splits host:port.
 func splitAddr(addr string) (host string, port int, err error) {
 	host, text, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -127,7 +127,7 @@ func splitAddr(addr string) (host string, port int, err error) {
 	return host, port, nil
 }
 
-func whenZero[T comparable](value *T, otherwise T) {
+func setDefault[T comparable](value *T, otherwise T) {
 	var zero T
 	if *value == zero {
 		*value = otherwise

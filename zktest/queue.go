@@ -8,37 +8,36 @@ import (
 	"time"
 )
 
-// A queue passes items from those who put to the one who takes, in order: not
-// while it is held, and none before its time. It is what a connection's two
-// directions are made of.
+// A queue passes items from its producers to its one consumer, in order: none while the
+// queue is held, and none before it is due. A connection has one for each direction.
 type queue[T any] struct {
-	mu     sync.Mutex // guards what follows
-	moved  *sync.Cond // signalled at each change
-	items  []queued[T]
-	size   int // of the items, as their putters gave it
-	held   bool
-	closed bool
-	timer  *time.Timer // for the item in front, while it is not due
+	mu      sync.Mutex // guards what follows
+	changed *sync.Cond // signalled at each change
+	items   []queued[T]
+	size    int // of the items, as passed to put
+	held    bool
+	closed  bool
+	timer   *time.Timer // fires when the first item is due
 }
 
 type queued[T any] struct {
-	item T
-	size int
-	due  time.Time // zero: immediately
-	held []*gate   // it is not taken before these open
+	item  T
+	size  int
+	due   time.Time // zero: immediately
+	gates []*gate   // which must open before the item is taken
 }
 
 func newQueue[T any]() *queue[T] {
 	q := &queue[T]{}
-	q.moved = sync.NewCond(&q.mu)
+	q.changed = sync.NewCond(&q.mu)
 	return q
 }
 
 // put adds an item, which is due after delay. After close it is dropped.
 func (q *queue[T]) put(item T, size int, delay time.Duration) { q.putBehind(nil, item, size, delay) }
 
-// putBehind is put for an item that is not taken before the gates open: stir has that
-// noticed.
+// putBehind is put for an item that is not taken before the gates open. Opening a gate
+// must be followed by wake.
 func (q *queue[T]) putBehind(gates []*gate, item T, size int, delay time.Duration) {
 	var due time.Time
 	if delay > 0 {
@@ -51,7 +50,7 @@ func (q *queue[T]) putBehind(gates []*gate, item T, size int, delay time.Duratio
 	}
 	q.items = append(q.items, queued[T]{item, size, due, gates})
 	q.size += size
-	q.moved.Broadcast()
+	q.changed.Broadcast()
 }
 
 // take waits for the next item. ok is false once the queue is closed.
@@ -62,25 +61,25 @@ func (q *queue[T]) take() (item T, ok bool) {
 		switch {
 		case q.closed:
 			return item, false
-		case !q.held && len(q.items) > 0 && q.items[0].passes() && q.isDue(q.items[0].due):
+		case !q.held && len(q.items) > 0 && q.items[0].gatesOpen() && q.isDue(q.items[0].due):
 			front := q.items[0]
-			q.items[0] = queued[T]{} // let go of what it holds
+			q.items[0] = queued[T]{} // release the item's memory
 			q.items = q.items[1:]
 			q.size -= front.size
-			q.moved.Broadcast()
+			q.changed.Broadcast()
 			return front.item, true
 		}
-		q.moved.Wait()
+		q.changed.Wait()
 	}
 }
 
-// passes reports whether all gates of the item are open.
-func (i *queued[T]) passes() bool {
-	return !slices.ContainsFunc(i.held, func(g *gate) bool { return !g.open.Load() })
+// gatesOpen reports whether all gates of the item are open.
+func (i *queued[T]) gatesOpen() bool {
+	return !slices.ContainsFunc(i.gates, func(g *gate) bool { return !g.open.Load() })
 }
 
-// isDue says whether an item's time has come, and otherwise has the queue look
-// again when it does. The caller holds mu.
+// isDue reports whether an item that is due at that time is due now, and if not,
+// schedules a wake for it. The caller holds mu.
 func (q *queue[T]) isDue(due time.Time) bool {
 	if due.IsZero() {
 		return true
@@ -90,44 +89,44 @@ func (q *queue[T]) isDue(due time.Time) bool {
 		return true
 	}
 	if q.timer == nil {
-		q.timer = time.AfterFunc(wait, q.stir)
+		q.timer = time.AfterFunc(wait, q.wake)
 	} else {
 		q.timer.Reset(wait)
 	}
 	return false
 }
 
-// stir has the queue looked at again.
-func (q *queue[T]) stir() {
+// wake makes take examine the queue again.
+func (q *queue[T]) wake() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.moved.Broadcast()
+	q.changed.Broadcast()
 }
 
-// room waits until the items in the queue are below limit in size. ok is false
-// once the queue is closed.
-func (q *queue[T]) room(limit int) (ok bool) {
+// waitForRoom waits until the total size of the items is below limit. ok is false once
+// the queue is closed.
+func (q *queue[T]) waitForRoom(limit int) (ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for q.size >= limit && !q.closed {
-		q.moved.Wait()
+		q.changed.Wait()
 	}
 	return !q.closed
 }
 
-// load is the size of what is in the queue.
+// load returns the total size of the items in the queue.
 func (q *queue[T]) load() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.size
 }
 
-// hold stops the queue, or lets it go on.
+// hold stops the queue, or resumes it.
 func (q *queue[T]) hold(held bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.held = held
-	q.moved.Broadcast()
+	q.changed.Broadcast()
 }
 
 func (q *queue[T]) isHeld() bool {
@@ -136,7 +135,7 @@ func (q *queue[T]) isHeld() bool {
 	return q.held
 }
 
-// close ends the queue at once, with what is in it.
+// close ends the queue immediately, and drops its items.
 func (q *queue[T]) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -144,5 +143,5 @@ func (q *queue[T]) close() {
 	if q.timer != nil {
 		q.timer.Stop()
 	}
-	q.moved.Broadcast()
+	q.changed.Broadcast()
 }

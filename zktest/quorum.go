@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// Who leads, and who follows. All of it is guarded by the ensemble's mu, which the
-// callers of the methods in small letters hold.
+// Leadership and replication state are guarded by the ensemble's mu. The callers of the
+// unexported methods in this file hold it.
 
 // lead makes s the leader.
 func (e *Ensemble) lead(s *Server) {
 	e.leader = s
 	if len(e.servers) > 1 {
-		// A new leader's zxids are greater than all before.
+		// A new leader's zxids are greater than all earlier ones.
 		e.epoch++
 		e.zxid = e.epoch << 32
 	}
-	e.keepLeading()
-	s.stay()
+	e.cancelStepDown()
+	s.keepServing()
 	s.catchUp()
-	s.next = e.log.end() // what it does not have nobody has
+	s.next = e.log.end() // no server has entries that the new leader lacks
 	now := time.Now()
 	for _, other := range e.servers {
 		if !other.connected() {
@@ -34,16 +34,16 @@ func (e *Ensemble) lead(s *Server) {
 		}
 		other.zxid, other.serving = e.zxid, true
 	}
-	// It knows of all sessions, and of none when it was last heard.
+	// It knows all sessions, but not when each was last heard.
 	for _, ses := range e.sessions {
 		e.touch(ses, now)
 	}
 }
 
-// connected says whether the server can be part of a quorum.
-func (s *Server) connected() bool { return s.running && !s.cut }
+// connected reports whether the server can be part of a quorum.
+func (s *Server) connected() bool { return s.running && !s.isolated }
 
-// quorum says whether the leader, if there is one, can commit.
+// quorum reports whether there is a leader and it can commit.
 func (e *Ensemble) quorum() bool {
 	if e.leader == nil || !e.leader.connected() {
 		return false
@@ -51,6 +51,7 @@ func (e *Ensemble) quorum() bool {
 	return e.majority()
 }
 
+// majority reports whether most of the servers can reach each other.
 func (e *Ensemble) majority() bool {
 	n := 0
 	for _, s := range e.servers {
@@ -61,11 +62,11 @@ func (e *Ensemble) majority() bool {
 	return n > len(e.servers)/2
 }
 
-// elect has the servers that can reach each other choose a leader, which takes a
-// while. Until then they serve nobody: their clients are disconnected.
+// elect starts an election among the servers that can reach each other, which takes the
+// ElectionTime. Until it ends they do not serve: their clients are disconnected.
 func (e *Ensemble) elect() {
 	e.leader = nil
-	e.keepLeading()
+	e.cancelStepDown()
 	for _, s := range e.servers {
 		if s.connected() {
 			s.serving = false
@@ -74,21 +75,23 @@ func (e *Ensemble) elect() {
 			clear(s.touched)
 		}
 	}
-	if e.electing != nil {
-		e.electing.Stop()
+	if e.electionTimer != nil {
+		e.electionTimer.Stop()
 	}
-	e.electing = time.AfterFunc(e.opts.ElectionTime, func() {
+	e.electionTimer = time.AfterFunc(e.opts.ElectionTime, func() {
 		e.mu.Lock()
 		defer e.unlock()
 		e.endElection()
 	})
 }
 
+// endElection makes the server with the greatest zxid the leader, if a majority can reach
+// each other.
 func (e *Ensemble) endElection() {
 	if e.closed || e.leader != nil || !e.majority() {
-		return // the next server that comes back has it tried again
+		return // the next server that joins starts a new election
 	}
-	// The one that knows most: what a majority had is not lost.
+	// With the greatest zxid wins every transaction that a majority had.
 	var best *Server
 	for _, s := range e.servers {
 		if s.connected() && (best == nil || s.tree.Zxid() > best.tree.Zxid()) {
@@ -98,7 +101,7 @@ func (e *Ensemble) endElection() {
 	e.lead(best)
 }
 
-// takeOver has the server hold what the leader does.
+// takeOver brings the server's data up to date with the leader's.
 func (s *Server) takeOver(leader *Server) {
 	if s.ensemble.log.has(s.next) {
 		s.catchUp()
@@ -107,8 +110,8 @@ func (s *Server) takeOver(leader *Server) {
 	s.tree, s.next = leader.tree.Clone(), leader.next
 }
 
-// join has a server that has started, or come back, be part of the ensemble again.
-// What it holds that the others do not know of is gone.
+// join makes a server that has started, or whose isolation has ended, part of the
+// ensemble again. Data that only this server has is lost.
 func (e *Ensemble) join(s *Server) {
 	if e.leader == nil {
 		if len(e.servers) == 1 {
@@ -122,22 +125,22 @@ func (e *Ensemble) join(s *Server) {
 	s.tree = e.leader.tree.Clone()
 	s.zxid, s.next = e.zxid, e.leader.next
 	s.serving = e.quorum()
-	e.reckon()
+	e.checkQuorum()
 }
 
-// reckon has a leader without a quorum give up after a while, and one that has its
-// quorum again go on.
-func (e *Ensemble) reckon() {
+// checkQuorum schedules the step-down of a leader that has no quorum. It cancels that of
+// a leader that has its quorum again, and forwards the waiting requests.
+func (e *Ensemble) checkQuorum() {
 	switch {
 	case e.leader == nil:
 		return
 	case !e.quorum():
-		if e.stepping == nil {
-			e.stepping = e.after(e.syncTime(), e.stepDown)
+		if e.stepDownTimer == nil {
+			e.stepDownTimer = e.after(e.syncTime(), e.stepDown)
 		}
 		return
 	}
-	e.keepLeading()
+	e.cancelStepDown()
 	for _, s := range e.servers {
 		if s.connected() {
 			s.serving = true
@@ -146,27 +149,28 @@ func (e *Ensemble) reckon() {
 	}
 }
 
-// stepDown ends the time of a leader that has had no quorum for too long.
+// stepDown ends the leadership of a leader that still has no quorum.
 func (e *Ensemble) stepDown() {
-	e.stepping = nil
+	e.stepDownTimer = nil
 	if e.leader != nil && !e.quorum() {
 		e.elect()
 	}
 }
 
-// keepLeading takes back that the leader is about to step down.
-func (e *Ensemble) keepLeading() {
-	if e.stepping != nil {
-		e.stepping.Stop()
-		e.stepping = nil
+// cancelStepDown cancels the scheduled step-down of the leader.
+func (e *Ensemble) cancelStepDown() {
+	if e.stepDownTimer != nil {
+		e.stepDownTimer.Stop()
+		e.stepDownTimer = nil
 	}
 }
 
+// syncTime returns the duration of the SyncLimit.
 func (e *Ensemble) syncTime() time.Duration {
 	return time.Duration(e.opts.SyncLimit) * e.opts.Tick
 }
 
-// after runs f under mu once d has passed, unless the ensemble was closed.
+// after calls f under mu once d has passed, unless the ensemble was closed.
 func (e *Ensemble) after(d time.Duration, f func()) *time.Timer {
 	return time.AfterFunc(d, func() {
 		e.mu.Lock()
@@ -177,58 +181,59 @@ func (e *Ensemble) after(d time.Duration, f func()) *time.Timer {
 	})
 }
 
-// CutFromLeader lets nothing pass between the follower and the other servers, until
-// Mend. For the ensemble's SyncLimit it goes on answering pings and reads, with what
-// it knows, while the leader expires the sessions of its clients; what its clients
-// write waits. Then it disconnects them and serves nobody.
+// CutFromLeader isolates the follower from the other servers, until Mend. For the
+// ensemble's SyncLimit it continues to answer pings and reads, from its own data, while
+// the leader expires the sessions of its clients; writes of its clients wait. Then it
+// disconnects its clients and stops serving.
 func (s *Server) CutFromLeader() error {
 	e := s.ensemble
 	e.mu.Lock()
 	defer e.unlock()
 	switch {
 	case s == e.leader && len(e.servers) > 1:
-		return fmt.Errorf("zktest: cut server %d from its leader: it leads; Depose it", s.index)
+		return fmt.Errorf("zktest: cut server %d from its leader: it is the leader: use Depose", s.index)
 	case s == e.leader:
-		return fmt.Errorf("zktest: cut server %d from its leader: it is alone", s.index)
+		return fmt.Errorf("zktest: cut server %d from its leader: the ensemble has one server", s.index)
 	case !s.running:
 		return fmt.Errorf("zktest: cut server %d from its leader: it is stopped", s.index)
 	}
 	s.isolate()
-	e.reckon()
+	e.checkQuorum()
 	return nil
 }
 
-// isolate cuts the server from all others.
+// isolate isolates the server from all others. After the SyncLimit it stops serving.
 func (s *Server) isolate() {
-	if s.cut {
+	if s.isolated {
 		return
 	}
-	s.cut, s.cutIn = true, s.ensemble.epoch
-	s.quitting = s.ensemble.after(s.ensemble.syncTime(), func() {
-		if s.cut {
-			s.quitting, s.serving = nil, false
-			s.dropAll(errors.New("server has lost its leader"))
+	s.isolated, s.isolatedIn = true, s.ensemble.epoch
+	s.isolationTimer = s.ensemble.after(s.ensemble.syncTime(), func() {
+		if s.isolated {
+			s.isolationTimer, s.serving = nil, false
+			s.dropAll(errors.New("server is isolated from its leader"))
 			s.pending = nil
 		}
 	})
 }
 
-// Depose cuts the leader from the others, which elect another. Until Mend, but for
-// the ensemble's SyncLimit at most, it goes on answering pings, reads and syncs as
-// if it led; what its clients write waits, and is never carried out. It takes three
-// servers of which two can still elect.
+// Depose isolates the leader from the other servers, which elect another leader, and
+// returns it. Until Mend, but for the ensemble's SyncLimit at most, it continues to
+// answer pings, reads and syncs as if it led; writes of its clients wait, and are never
+// carried out. Depose fails unless the other servers that can reach each other are a
+// majority, which takes an ensemble of at least three.
 func (e *Ensemble) Depose() (*Server, error) {
 	e.mu.Lock()
 	defer e.unlock()
 	old := e.leader
 	if old == nil {
-		return nil, errors.New("zktest: depose: nobody leads")
+		return nil, errors.New("zktest: depose: no server leads")
 	}
-	old.cut = true
+	old.isolated = true
 	left := e.majority()
-	old.cut = false
+	old.isolated = false
 	if !left {
-		return nil, fmt.Errorf("zktest: depose server %d: the others are no majority of %d, and cannot elect", old.index, len(e.servers))
+		return nil, fmt.Errorf("zktest: depose server %d: the other servers are no majority of %d, and cannot elect a leader", old.index, len(e.servers))
 	}
 	old.isolate()
 	old.deposed, old.remembered = true, maps.Clone(e.sessions)
@@ -236,19 +241,19 @@ func (e *Ensemble) Depose() (*Server, error) {
 	return old, nil
 }
 
-// stay takes back that the server is about to serve nobody.
-func (s *Server) stay() {
-	if s.quitting != nil {
-		s.quitting.Stop()
-		s.quitting = nil
+// keepServing cancels the end of serving that isolate scheduled.
+func (s *Server) keepServing() {
+	if s.isolationTimer != nil {
+		s.isolationTimer.Stop()
+		s.isolationTimer = nil
 	}
 }
 
-// Mend ends what CutFromLeader or Depose began. A follower that is still serving
-// carries on, if its leader still leads: what its clients wrote meanwhile is carried out
-// now, unless their sessions have expired. Any other, and a leader that was deposed,
-// takes the leader's data over; their clients are disconnected. A server that was not cut is
-// left alone.
+// Mend ends the isolation that CutFromLeader or Depose began. A follower that is still
+// serving continues, if its leader still leads: the waiting writes of its clients are
+// carried out now, unless their sessions have expired. Any other follower, and a deposed
+// leader, copies the leader's data, and its clients are disconnected. On a server that is
+// not isolated Mend has no effect.
 func (s *Server) Mend() error {
 	e := s.ensemble
 	e.mu.Lock()
@@ -256,28 +261,28 @@ func (s *Server) Mend() error {
 	if !s.running {
 		return fmt.Errorf("zktest: mend server %d: it is stopped", s.index)
 	}
-	if !s.cut {
+	if !s.isolated {
 		return nil
 	}
-	s.cut = false
-	s.stay()
-	if s.serving && !s.deposed && e.leader != nil && s.cutIn == e.epoch && e.log.has(s.next) {
+	s.isolated = false
+	s.keepServing()
+	if s.serving && !s.deposed && e.leader != nil && s.isolatedIn == e.epoch && e.log.has(s.next) {
 		s.replicate()
-		e.reckon()
+		e.checkQuorum()
 		s.forward()
 		return nil
 	}
 	s.deposed, s.remembered = false, nil
-	s.dropAll(errors.New("server joins its leader again"))
+	s.dropAll(errors.New("server rejoins its leader"))
 	s.pending = nil
 	clear(s.touched)
 	e.join(s)
 	return nil
 }
 
-// Lag has the server apply what the leader commits that much later: it shows what
-// was, and answers its clients' writes late. Zero has it catch up. The leader itself
-// never lags.
+// Lag makes the server apply each transaction d after the leader's commit: it answers
+// reads from old data, and its clients' writes late. Zero makes it catch up. A leader
+// never lags. A negative d ends the test, or panics outside tests.
 func (s *Server) Lag(d time.Duration) {
 	e := s.ensemble
 	e.mustNotBeNegative(d)
@@ -287,7 +292,7 @@ func (s *Server) Lag(d time.Duration) {
 	s.replicate()
 }
 
-// loseAll makes the ensemble a new one, that knows of no session.
+// loseAll discards all nodes and sessions of the ensemble.
 func (e *Ensemble) loseAll() {
 	e.zxid, e.epoch = 0, 0
 	e.log = log{}

@@ -19,10 +19,10 @@ import (
 
 func awaitLeader(t *testing.T, e *zktest.Ensemble) {
 	t.Helper()
-	waitFor(t, "somebody leads", func() bool { return e.Leader() != nil })
+	waitFor(t, "a server leads", func() bool { return e.Leader() != nil })
 }
 
-func TestAWipedServerTakesTheDataOfTheOthers(t *testing.T) {
+func TestWipedServerCopiesDataOfOtherServers(t *testing.T) {
 	for i := range 3 {
 		bubble(t, func(t *testing.T) {
 			e := inMemory(t, zktest.Options{Servers: 3})
@@ -38,13 +38,13 @@ func TestAWipedServerTakesTheDataOfTheOthers(t *testing.T) {
 	}
 }
 
-func TestALeaderWithoutAQuorumStepsDownEachTime(t *testing.T) {
+func TestLeaderWithoutQuorumStepsDownEachTime(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{Servers: 3})
 		e.Server(1).Stop()
 		for range 3 {
 			e.Server(2).Stop()
-			waitFor(t, "nobody leads", func() bool { return e.Leader() == nil })
+			waitFor(t, "no server leads", func() bool { return e.Leader() == nil })
 			require.NoError(t, e.Server(2).Start())
 			awaitLeader(t, e)
 		}
@@ -57,11 +57,11 @@ func TestALeaderWithoutAQuorumStepsDownEachTime(t *testing.T) {
 		e.Server(0).Stop()
 		awaitLeader(t, e)
 		e.Server(2).Stop()
-		waitFor(t, "nobody leads", func() bool { return e.Leader() == nil })
+		waitFor(t, "no server leads", func() bool { return e.Leader() == nil })
 	})
 }
 
-func TestAFollowerThatIsMendedUnderAnotherLeaderDisconnectsItsClients(t *testing.T) {
+func TestFollowerMendedUnderAnotherLeaderDisconnectsClients(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{Servers: 5})
 		c := connect(t, e, 10*time.Second, e.Server(4).Addr())
@@ -75,14 +75,14 @@ func TestAFollowerThatIsMendedUnderAnotherLeaderDisconnectsItsClients(t *testing
 		require.NoError(t, err)
 		other := rawclient.New(conn)
 		defer func() { require.NoError(t, other.Close()) }()
-		seen := greeting
+		seen := handshake
 		seen.LastZxid = e.Zxid()
-		_, err = other.Connect(seen, patience)
-		require.NoError(t, err, "it knows what the others do")
+		_, err = other.Connect(seen, maxWait)
+		require.NoError(t, err, "its data is up to date")
 	})
 }
 
-func TestNothingIsDecidedWithoutAQuorum(t *testing.T) {
+func TestNothingIsCommittedWithoutQuorum(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{Servers: 3})
 		require.NoError(t, e.Create("/p", nil))
@@ -98,7 +98,7 @@ func TestNothingIsDecidedWithoutAQuorum(t *testing.T) {
 	})
 }
 
-func TestWhatWasSeenStaysSeenWhileNobodyLeads(t *testing.T) {
+func TestReadsDoNotGoBackWhileNoServerLeads(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{Servers: 5})
 		require.NoError(t, e.Create("/gone", nil))
@@ -112,7 +112,7 @@ func TestWhatWasSeenStaysSeenWhileNobodyLeads(t *testing.T) {
 	})
 }
 
-func TestACounterIsPlantedInTheOrderOfTransactions(t *testing.T) {
+func TestCounterIsPlantedInOrderOfTransactions(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{Servers: 3})
 		require.NoError(t, e.Create("/p", nil))
@@ -121,7 +121,7 @@ func TestACounterIsPlantedInTheOrderOfTransactions(t *testing.T) {
 		require.NoError(t, e.Create("/secret", nil))
 		require.NoError(t, e.PlantCounter("/p", 100))
 		_, _, err := c.Get("/secret")
-		require.ErrorIs(t, err, zk.ErrNoNode, "the follower is cut off")
+		require.ErrorIs(t, err, zk.ErrNoNode, "the follower is isolated")
 		require.ErrorContains(t, e.PlantCounter("/p", 3), "below the counter, which is at 100")
 		require.NoError(t, e.Server(1).Mend())
 		require.Equal(t, "/p/n-0000000100", c.create("/p/n-", zk.FlagSequence))
@@ -129,7 +129,7 @@ func TestACounterIsPlantedInTheOrderOfTransactions(t *testing.T) {
 	})
 }
 
-func TestNodesCanBeCreatedByManyAtOnce(t *testing.T) {
+func TestNodesCanBeCreatedConcurrently(t *testing.T) {
 	e := zktest.StartWith(t, &zktest.Options{InMemory: true})
 	for i := range 200 {
 		var all sync.WaitGroup
@@ -144,14 +144,14 @@ func TestNodesCanBeCreatedByManyAtOnce(t *testing.T) {
 	}
 }
 
-func TestAServerThatStartsAsTheEnsembleClosesListensNoMore(t *testing.T) {
+func TestServerStartedDuringCloseDoesNotListen(t *testing.T) {
 	for range 100 {
 		e, err := zktest.Listen(nil)
 		require.NoError(t, err)
 		addr := e.Servers()[0]
 		e.Server(0).Stop()
 		var starting sync.WaitGroup
-		starting.Go(func() { _ = e.Server(0).Start() }) // refused, or closed again
+		starting.Go(func() { _ = e.Server(0).Start() }) // it is refused, or Close stops the server again
 		require.NoError(t, e.Close())
 		starting.Wait()
 		_, err = net.Dial("tcp", addr)
@@ -159,7 +159,7 @@ func TestAServerThatStartsAsTheEnsembleClosesListensNoMore(t *testing.T) {
 	}
 }
 
-func TestAServerIsStartedAgainWhileClientsDialIt(t *testing.T) {
+func TestServerRestartsWhileClientsDial(t *testing.T) {
 	e := zktest.Start(t)
 	ctx, stop := context.WithCancel(t.Context())
 	var dialling sync.WaitGroup

@@ -12,32 +12,32 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
 )
 
-// A Rule selects requests of clients and scripts what happens to them. The zero Rule
-// selects every request and changes nothing: it counts.
+// A Rule selects requests of clients and scripts their outcome. The zero Rule selects
+// every request and changes nothing: it counts.
 //
 // Request selection: a request must match every field that is set. A transaction
 // (multi) matches if one of its operations does, so a rule for create also selects the
-// transaction that a lock's contender is created in.
+// transaction that creates a lock's contender.
 type Rule struct {
-	// Op is the operation's name as ZooKeeper spells it: "create", "delete", "exists",
-	// "getData", "setData", "getChildren", "multi", "check", "sync", "ping", "connect" (the
-	// handshake), "closeSession" and so on. "create", "getChildren" and "setWatches" include
-	// their variants (create2, createContainer, createTTL, getChildren2, setWatches2).
+	// Op is the operation's name in ZooKeeper: "create", "delete", "exists", "getData",
+	// "setData", "getChildren", "multi", "check", "sync", "ping", "connect" (the handshake),
+	// "closeSession" and so on. "create", "getChildren" and "setWatches" include their
+	// variants (create2, createContainer, createTTL, getChildren2, setWatches2).
 	// "notification" selects events that a server sends; no other value does.
 	Op string
 
-	// Path is the path of the node, as the client names it: that of a sequential node
-	// ends before its number.
+	// Path is the path of the node, as the client names it: the path of a sequential node
+	// does not include its number.
 	Path string
 
-	// Below is a path, too, and selects the nodes below it, at any depth. A rule has
+	// Below is also a path, and selects the nodes below it, at any depth. A rule has
 	// either Path or Below.
 	Below string
 
 	// Session selects the requests of one session.
 	Session int64
 
-	// When selects by anything else. It is called for each request that all fields
+	// When selects by any other criterion. It is called for each request that all fields
 	// above select, on a goroutine of its connection and without a lock: it may use the
 	// Ensemble, but must not wait for that connection. Close waits until it has returned.
 	When func(Request) bool
@@ -49,8 +49,8 @@ type Rule struct {
 	Times int
 
 	// Before is called before a request that the rule applies to is carried out, under
-	// the same conditions as When. It can change nodes, expire sessions, or signal the
-	// test that the request has come.
+	// the same conditions as When. It can change nodes, expire sessions, or signal to the
+	// test that the request has arrived.
 	Before func(Request)
 
 	// Fail is the error that the request is answered with: ErrNoAuth, for instance. The
@@ -60,17 +60,18 @@ type Rule struct {
 	// Handshakes, pings and closeSession cannot fail.
 	Fail error
 
-	// Delay is by how much later the reply is sent.
+	// Delay postpones the reply.
 	Delay time.Duration
 
 	// Hold keeps the request (ToServer) or its reply (ToClient) from arriving until
-	// Release. A held request has not been carried out; a held reply is of the moment at
-	// which the request was. What follows on the same connection waits behind it, pings
-	// and events included, because ZooKeeper answers in order.
+	// Release. A held request has not been carried out. A held reply shows the state at
+	// the moment at which the request was carried out. Later traffic on the same
+	// connection waits behind it, pings and events included, because ZooKeeper answers in
+	// order.
 	Hold Direction
 
-	// Lose ends the connection in place of carrying out the request (ToServer), or in
-	// place of its reply (ToClient).
+	// Lose ends the connection instead of carrying out the request (ToServer), or instead
+	// of sending its reply (ToClient).
 	Lose Direction
 
 	_ struct{}
@@ -79,23 +80,23 @@ type Rule struct {
 // A Request is a client's request, as a Rule's functions see it.
 type Request struct {
 	Op      string    // as in Rule.Op, without the grouping of variants
-	Path    string    // "" where there is none; of a transaction, its first operation's
+	Path    string    // "" if there is none; of a transaction, its first operation's
 	Data    []byte    // of create and setData; it must not be changed
 	Watch   bool      // of a read: it sets a watch
 	Ops     []Request // of multi and multiRead
 	Session int64     // of a handshake: the session to attach to, 0 for a new one
-	Server  int       // that received it, counted from 0
-	Size    int       // bytes, with the four of the frame's length
+	Server  int       // the server that received it, counted from 0
+	Size    int       // bytes, including the four of the frame's length
 }
 
-// opConnect is what rules call a handshake: it has no number in the protocol.
+// opConnect is the operation of a handshake in rules: it has no number in the protocol.
 const opConnect = "connect"
 
-// check returns the code of the rule's error, OK if there is none, or what makes no
-// sense about the rule.
+// check returns the code of the rule's error, OK if there is none. The error names the
+// first invalid field.
 func (r *Rule) check() (wire.Code, error) {
 	names := append(wire.OpNames(), opConnect)
-	names = slices.DeleteFunc(names, func(name string) bool { // which no client's request has
+	names = slices.DeleteFunc(names, func(name string) bool { // no client's request has these
 		return name == wire.OpError.String() || name == wire.OpCreateSession.String()
 	})
 	slices.Sort(names)
@@ -121,13 +122,13 @@ func (r *Rule) check() (wire.Code, error) {
 	case r.Lose != 0 && r.Lose != ToServer && r.Lose != ToClient:
 		return 0, fmt.Errorf("lose %v: must be ToServer or ToClient", r.Lose)
 	case r.Lose != 0 && (r.Fail != nil || r.Delay != 0 || r.Hold&ToClient != 0):
-		return 0, errors.New("lose: there is no reply to fail, delay or hold")
+		return 0, errors.New("lose: excludes Fail, Delay and holding the reply: there is no reply")
 	case r.Fail != nil && code == wire.OK:
-		return 0, fmt.Errorf("fail: %w: is not an error that a server answers, such as ErrNoAuth", r.Fail)
+		return 0, fmt.Errorf("fail %q: must be an error that a server answers, such as ErrNoAuth", r.Fail)
 	case r.Fail != nil && cannotFail(r.Op):
-		return 0, fmt.Errorf("fail: %w: operation %q cannot fail", r.Fail, r.Op)
+		return 0, fmt.Errorf("fail %q: operation %q cannot fail", r.Fail, r.Op)
 	case event && (r.When != nil || r.Before != nil || (r.Hold|r.Lose)&ToServer != 0):
-		return 0, errors.New("notification: takes no When and no Before, and goes to the client only")
+		return 0, errors.New(`operation "notification": excludes When, Before and ToServer: an event only goes to the client`)
 	}
 	return code, nil
 }
@@ -136,7 +137,7 @@ func isPath(path string) bool {
 	return path == "/" || strings.HasPrefix(path, "/") && !strings.HasSuffix(path, "/")
 }
 
-// cannotFail reports whether no server answers the operation with an error.
+// cannotFail reports whether the operation is one that no server answers with an error.
 func cannotFail(op string) bool {
 	switch op {
 	case opConnect, wire.OpPing.String(), wire.OpCloseSession.String(), wire.OpNotification.String():
@@ -145,7 +146,7 @@ func cannotFail(op string) bool {
 	return false
 }
 
-// sameOp reports whether an operation is the one that a rule names.
+// sameOp reports whether the operation named in a rule covers the operation op.
 func sameOp(rule, op string) bool {
 	switch rule {
 	case op:
@@ -162,8 +163,8 @@ func sameOp(rule, op string) bool {
 	return false
 }
 
-// on reports whether the rule is about a node.
-func (r *Rule) on(path string) bool {
+// selectsPath reports whether the rule selects the node at path.
+func (r *Rule) selectsPath(path string) bool {
 	switch {
 	case r.Path != "":
 		return path == r.Path
@@ -173,12 +174,13 @@ func (r *Rule) on(path string) bool {
 	return true
 }
 
-// describe is what rules see of a request, or of a transaction's operation.
+// describe returns the form in which rules see a request, or an operation of a
+// transaction.
 func describe(op wire.Op, body any) Request {
 	seen := Request{Op: op.String()}
-	parts := func(ops []any) {
-		for _, part := range ops {
-			seen.Ops = append(seen.Ops, describe(opOf(part, op), part))
+	describeOps := func(ops []any) {
+		for _, body := range ops {
+			seen.Ops = append(seen.Ops, describe(opOf(body, op), body))
 		}
 		if len(seen.Ops) > 0 {
 			seen.Path = seen.Ops[0].Path
@@ -198,9 +200,9 @@ func describe(op wire.Op, body any) Request {
 	case wire.Check:
 		seen.Path = body.Path
 	case wire.Multi:
-		parts(body.Ops)
+		describeOps(body.Ops)
 	case wire.MultiRead:
-		parts(body.Ops)
+		describeOps(body.Ops)
 	case wire.Exists:
 		seen.Path, seen.Watch = body.Path, body.Watch
 	case wire.GetData:
@@ -225,8 +227,8 @@ func describe(op wire.Op, body any) Request {
 	return seen
 }
 
-// opOf is the operation of a transaction's part, otherwise where its type does not
-// name it.
+// opOf returns the operation of an element of a transaction, or otherwise if its type
+// does not imply one.
 func opOf(body any, otherwise wire.Op) wire.Op {
 	switch body := body.(type) {
 	case wire.Create:

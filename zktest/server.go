@@ -12,36 +12,36 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest/internal/tree"
 )
 
-// A Server is one server of an ensemble. Safe for concurrent use.
+// A Server is one server of an ensemble. It is safe for concurrent use.
 type Server struct {
 	ensemble *Ensemble
 	index    int
 	addr     string
 
 	// Guarded by the ensemble's mu.
-	listener net.Listener // nil where there is none
-	running  bool         // it was not stopped
-	serving  bool         // it takes connections
-	cut      bool         // nothing passes between it and the other servers
-	deposed  bool         // it was the leader when it was cut
-	mute     bool         // what connects is never answered
-	way      way
-	lag      time.Duration
-	lagTimer *time.Timer
-	quitting *time.Timer // until it stops serving, for it is cut off
-	cutIn    int64       // the epoch in which it was cut
-	tree     *tree.Tree
-	zxid     int64 // of the last transaction that it has applied
-	next     int64 // the index of the log's entry that it applies next
-	data     *watchTable
-	children *watchTable
-	conns    map[*conn]struct{} // that it serves
-	pending  []*request         // for the leader, while cut
-	touched  map[int64]struct{} // sessions that were heard, to be told to the leader
-	// remembered are the sessions that a deposed leader still takes to be alive.
+	listener       net.Listener // nil if there is none
+	running        bool         // it is not stopped
+	serving        bool         // it accepts handshakes and answers requests
+	isolated       bool         // no message passes between it and the other servers
+	deposed        bool         // it was the leader when it was isolated
+	mute           bool         // new connections are never answered
+	impairment     impairment
+	lag            time.Duration
+	lagTimer       *time.Timer
+	isolationTimer *time.Timer // fires when it stops serving because it is isolated
+	isolatedIn     int64       // the epoch in which it was isolated
+	tree           *tree.Tree
+	zxid           int64 // of the last transaction that it has applied
+	next           int64 // the index of the log's entry that it applies next
+	data           *watchTable
+	children       *watchTable
+	conns          map[*conn]struct{} // that it serves
+	pending        []*request         // waiting for the leader
+	touched        map[int64]struct{} // sessions heard since the leader's last ping
+	// remembered are the sessions that a deposed leader still considers alive.
 	remembered map[int64]*session
-	waiting    map[*conn]struct{} // with requests that were not answered yet
-	total      traffic            // since the process began
+	waiting    map[*conn]struct{} // with unanswered requests
+	total      traffic            // since the server was started
 }
 
 func newServer(e *Ensemble, index int) *Server {
@@ -51,7 +51,7 @@ func newServer(e *Ensemble, index int) *Server {
 	return s
 }
 
-// reset forgets what goes with a process.
+// reset discards the state that ends with a server process.
 func (s *Server) reset() {
 	s.data, s.children = newWatchTable(), newWatchTable()
 	s.conns, s.waiting = make(map[*conn]struct{}), make(map[*conn]struct{})
@@ -60,39 +60,41 @@ func (s *Server) reset() {
 	s.total = traffic{}
 }
 
-// Addr is the server's address, host:port. It stays when the server is started again.
+// Addr returns the server's address, host:port. It does not change when the server is
+// started again.
 func (s *Server) Addr() string { return s.addr }
 
-// bind opens the server's socket, and returns what is left of the address's choice.
+// bind opens a socket at the address.
 func (s *Server) bind(addr string) (net.Listener, error) {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
-		return nil, fmt.Errorf("zktest: server %d: %w", s.index, err)
+		return nil, fmt.Errorf("zktest: listen for server %d: %w", s.index, err)
 	}
 	return l, nil
 }
 
-// attend has the server accept what comes. The caller holds the ensemble's mu.
-func (s *Server) attend(l net.Listener) {
+// listenOn makes the server accept connections from a listener. The caller holds the
+// ensemble's mu.
+func (s *Server) listenOn(l net.Listener) {
 	s.listener = l
-	s.ensemble.running.Go(func() { s.acceptFrom(l) })
+	s.ensemble.running.Go(func() { s.acceptLoop(l) })
 }
 
-func (s *Server) acceptFrom(l net.Listener) {
+func (s *Server) acceptLoop(l net.Listener) {
 	for {
 		c, err := l.Accept()
 		if err != nil {
-			return // it was closed
+			return // the listener was closed
 		}
-		s.welcome(c)
+		s.acceptSocket(c)
 	}
 }
 
-func (s *Server) welcome(c net.Conn) {
+func (s *Server) acceptSocket(c net.Conn) {
 	s.ensemble.mu.Lock()
 	defer s.ensemble.unlock()
 	switch {
-	case s.ensemble.closed || !s.running || s.way.refuse:
+	case s.ensemble.closed || !s.running || s.impairment.refuse:
 		s.ensemble.running.Go(func() { _ = c.Close() })
 	default:
 		s.accept(c, nil, c.RemoteAddr().String())
@@ -103,22 +105,22 @@ func (s *Server) welcome(c net.Conn) {
 func (s *Server) accept(network net.Conn, l *Link, remote string) {
 	c := &conn{
 		server: s, link: l, net: network, remote: remote, mute: s.mute,
-		in: newQueue[inbound](), out: newQueue[[]byte](), eased: sync.NewCond(&s.ensemble.mu),
+		in: newQueue[inbound](), out: newQueue[[]byte](), progress: sync.NewCond(&s.ensemble.mu),
 	}
 	c.touch()
 	s.ensemble.accepted++
 	c.number = s.ensemble.accepted
-	c.who = []tree.Identity{{Scheme: "ip", ID: hostOf(remote)}, {Scheme: "world", ID: "anyone"}}
+	c.identities = []tree.Identity{{Scheme: "ip", ID: hostOf(remote)}, {Scheme: "world", ID: "anyone"}}
 	s.ensemble.conns[c] = struct{}{}
 	s.conns[c] = struct{}{}
-	w := c.ways()
-	c.in.hold(w.held&ToServer != 0)
-	c.out.hold(w.held&ToClient != 0)
-	c.slow.Store(int64(w.delay))
+	imp := c.impairment()
+	c.in.hold(imp.held&ToServer != 0)
+	c.out.hold(imp.held&ToClient != 0)
+	c.slow.Store(int64(imp.delay))
 	s.ensemble.running.Go(c.serve)
 }
 
-// hostOf is the host of an address; what is connected in memory counts as local.
+// hostOf returns the host of an address; connections in memory count as local.
 func hostOf(remote string) string {
 	host, _, err := net.SplitHostPort(remote)
 	if err != nil {
@@ -127,8 +129,8 @@ func hostOf(remote string) string {
 	return host
 }
 
-// drop forgets a connection that has ended, but for its goroutines. The caller holds
-// the ensemble's mu.
+// drop removes a connection that has ended from the server; its goroutines may still
+// run. The caller holds the ensemble's mu.
 func (s *Server) drop(c *conn) {
 	delete(s.conns, c)
 	delete(s.waiting, c)
@@ -139,7 +141,7 @@ func (s *Server) drop(c *conn) {
 	}
 }
 
-// forget is called when a connection's goroutines have ended.
+// forget removes a connection from the ensemble when its goroutines have ended.
 func (e *Ensemble) forget(c *conn) {
 	e.mu.Lock()
 	defer e.unlock()
@@ -154,17 +156,17 @@ func (s *Server) dropAll(why error) {
 	}
 }
 
-// quit ends the server as kill -9 does. What it returns is to be closed without mu,
-// which the caller holds.
-func (s *Server) quit() []net.Listener {
+// shutDown ends the server as kill -9 does. The caller holds mu, and closes the returned
+// listeners after it has released mu.
+func (s *Server) shutDown() []net.Listener {
 	s.running, s.serving = false, false
 	s.dropAll(errors.New("server stopped"))
 	s.reset()
-	s.stay()
+	s.keepServing()
 	if s.lagTimer != nil {
 		s.lagTimer.Stop()
 	}
-	s.cut, s.deposed, s.remembered = false, false, nil
+	s.isolated, s.deposed, s.remembered = false, false, nil
 	if s.listener == nil {
 		return nil
 	}
@@ -173,9 +175,9 @@ func (s *Server) quit() []net.Listener {
 	return []net.Listener{l}
 }
 
-// Stop ends the server at once, as kill -9 does: its connections end, and new ones
-// are refused. The others elect a leader if it was theirs. Stopping a server that is
-// stopped does nothing.
+// Stop ends the server immediately, as kill -9 does: its connections end, and new ones
+// are refused. If it was the leader, the other servers elect another. On a stopped
+// server Stop has no effect.
 func (s *Server) Stop() {
 	e := s.ensemble
 	e.mu.Lock()
@@ -183,25 +185,26 @@ func (s *Server) Stop() {
 		e.unlock()
 		return
 	}
-	listeners := s.quit()
+	listeners := s.shutDown()
 	if e.leader == s {
 		e.elect()
 	} else {
-		e.reckon()
+		e.checkQuorum()
 	}
 	e.unlock()
 	for _, l := range listeners {
-		// What it says is that it is closed.
+		// Its error only says that the listener is closed.
 		_ = l.Close()
 	}
 }
 
-// Start starts the server again, at the same address and with the data that it had:
-// its disk's in an ensemble of one, else the leader's.
+// Start starts the server again at the same address, in an ensemble of one with the data
+// that it had, otherwise with the leader's. It fails if the server runs or the port is
+// taken.
 func (s *Server) Start() error { return s.start(false) }
 
-// Wipe stops the server and starts it with an empty disk. It gets the leader's data
-// then, unless it is the only server that runs: then all is lost, the sessions too.
+// Wipe stops the server and starts it without data. It then copies the leader's data,
+// unless it is the only server that runs: in that case all nodes and sessions are lost.
 func (s *Server) Wipe() error {
 	s.Stop()
 	return s.start(true)
@@ -217,7 +220,7 @@ func (s *Server) start(wiped bool) error {
 			return fail(err)
 		}
 	}
-	if err := s.begin(l, wiped); err != nil {
+	if err := s.run(l, wiped); err != nil {
 		if l != nil {
 			err = errors.Join(err, l.Close())
 		}
@@ -226,8 +229,8 @@ func (s *Server) start(wiped bool) error {
 	return nil
 }
 
-// begin has the server run, with its socket if there is one.
-func (s *Server) begin(l net.Listener, wiped bool) error {
+// run marks the server as running, with its listener if there is one, and lets it join.
+func (s *Server) run(l net.Listener, wiped bool) error {
 	e := s.ensemble
 	e.mu.Lock()
 	defer e.unlock()
@@ -235,11 +238,11 @@ func (s *Server) begin(l net.Listener, wiped bool) error {
 	case e.closed:
 		return net.ErrClosed
 	case s.running:
-		return errors.New("it runs")
+		return errors.New("already running")
 	}
 	s.running = true
 	if l != nil {
-		s.attend(l)
+		s.listenOn(l)
 	}
 	if wiped {
 		s.tree, s.zxid, s.next = e.newTree(), 0, 0
@@ -255,30 +258,31 @@ func (s *Server) begin(l net.Listener, wiped bool) error {
 	return nil
 }
 
-// Refuse has the server refuse new connections, or not any more.
-func (s *Server) Refuse(on bool) { s.set(func() { s.way.refuse = on }) }
+// Refuse sets whether the server refuses new connections.
+func (s *Server) Refuse(on bool) { s.set(func() { s.impairment.refuse = on }) }
 
-// Mute has the server accept new connections and never answer them, or not any more:
-// those that were made meanwhile stay unanswered.
+// Mute sets whether the server leaves new connections unanswered. A connection made
+// while the server is mute is never answered, not even afterwards.
 func (s *Server) Mute(on bool) { s.set(func() { s.mute = on }) }
 
-// Hold keeps what goes in the direction from arriving, until Release: see Link.Hold.
-// Of a socket, connections are made all the same: that is the operating system's work.
-func (s *Server) Hold(d Direction) { s.set(func() { s.way.held |= d & Both }) }
+// Hold keeps frames in the direction from arriving, until Release: see Link.Hold. On a
+// socket new connections are still made, because the operating system makes them.
+func (s *Server) Hold(d Direction) { s.set(func() { s.impairment.held |= d & Both }) }
 
-// Release lets everything that was held pass, in its order.
-func (s *Server) Release() { s.set(func() { s.way.held = 0 }) }
+// Release releases all held frames, in order.
+func (s *Server) Release() { s.set(func() { s.impairment.held = 0 }) }
 
-// Delay has each frame arrive that much later, in both directions.
+// Delay delays each frame by d, in both directions. A negative d ends the test, or
+// panics outside tests.
 func (s *Server) Delay(d time.Duration) {
 	s.ensemble.mustNotBeNegative(d)
-	s.set(func() { s.way.delay = d })
+	s.set(func() { s.impairment.delay = d })
 }
 
-// set changes something about the server that connections have to follow.
+// set changes a setting of the server that its connections depend on.
 func (s *Server) set(change func()) {
 	s.ensemble.mu.Lock()
 	defer s.ensemble.unlock()
 	change()
-	s.ensemble.rearrange()
+	s.ensemble.applyImpairments()
 }

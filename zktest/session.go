@@ -15,51 +15,52 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
 )
 
-// A session is one client's, as the leader knows it. Guarded by the ensemble's mu,
-// as all of this file is.
+// A session is a client's session, as the leader knows it. It is guarded by the
+// ensemble's mu, which the callers of the unexported functions in this file hold unless
+// they say otherwise.
 type session struct {
 	id       int64
 	password []byte
 	timeout  time.Duration
-	server   *Server // whose requests are carried out: where it attached last
-	conn     *conn   // nil while it is attached nowhere
-	expires  int64   // the tick at whose beginning it does
+	server   *Server // where it attached last; requests through any other server are rejected
+	conn     *conn   // nil while it is detached
+	expires  int64   // the tick at whose beginning it expires
 }
 
-// Session describes a session.
+// A Session describes a session.
 type Session struct {
 	ID       int64
 	Timeout  time.Duration
-	Server   int  // where it was attached last
-	Attached bool // a connection serves it now
+	Server   int  // where it attached last, counted from 0
+	Attached bool // it has a connection now
 }
 
-// createSession is the request that a handshake makes for a new session.
+// createSession is the request of a handshake for a new session.
 type createSession struct{ timeout time.Duration }
 
-// attach is the one that it makes for a session that exists.
+// attach is the request of a handshake for an existing session.
 type attach struct {
 	id       int64
 	password []byte
 }
 
-// phase is by how much of a tick the instants at which sessions expire are later than
-// those at which the leader pings its followers. Real ones have any: here a session
-// that was heard just before a ping expires as early as it can.
+// phase makes sessions expire 1/phase of a tick after the instants at which the leader
+// pings its followers. On real servers the offset is arbitrary: with this one, a session
+// that was heard just before a ping expires as early as possible.
 const phase = 32
 
-// ticks is how many instants of expiry have passed.
+// ticks returns the number of instants of expiry that have passed.
 func (e *Ensemble) ticks(now time.Time) int64 {
 	return int64((now.Sub(e.began) - e.opts.Tick/phase) / e.opts.Tick)
 }
 
-// touch keeps a session from expiring for its timeout, and up to a tick more.
+// touch postpones the expiry of a session by its timeout, and up to a tick more.
 func (e *Ensemble) touch(ses *session, now time.Time) {
 	ses.expires = e.ticks(now.Add(ses.timeout)) + 1
 }
 
-// heard notes that a session's client was heard at this server. Only a leader can
-// keep the session for that; another server tells it when it is pinged by it.
+// heard records that this server has received a frame of a session. Only the leader can
+// renew the session; another server reports it at the leader's next ping.
 func (s *Server) heard(ses *session) {
 	if s == s.ensemble.leader {
 		s.ensemble.touch(ses, time.Now())
@@ -70,8 +71,9 @@ func (s *Server) heard(ses *session) {
 	}
 }
 
-// tick is the ensemble's clock. The leader pings its followers every half tick, and
-// sessions expire once a tick. Each server closes connections without a handshake.
+// tick is the ensemble's clock, until Close. The leader pings its followers every half
+// tick, and sessions expire once a tick. Each server closes silent connections without a
+// handshake. The caller does not hold mu.
 func (e *Ensemble) tick() {
 	pings := time.NewTicker(e.opts.Tick / 2)
 	defer pings.Stop()
@@ -84,36 +86,36 @@ func (e *Ensemble) tick() {
 		case <-silence.C:
 			e.closeSilent(time.Now())
 		case <-pings.C:
-			e.leads(e.ping)
+			e.ifLeading(e.ping)
 		case <-expiry.C:
 			expiry.Reset(e.opts.Tick)
-			e.leads(e.expire)
+			e.ifLeading(e.expire)
 		case <-e.stop:
 			return
 		}
 	}
 }
 
-// closeSilent closes the connections that have sent no handshake and were silent for
-// too long, as ZooKeeper does: where one interval has ended in which they sent nothing.
-// A byte counts.
+// closeSilent closes the connections without a handshake that have sent nothing during
+// one whole interval, as ZooKeeper does. A single byte counts. The caller does not hold mu.
 func (e *Ensemble) closeSilent(now time.Time) {
 	e.mu.Lock()
 	defer e.unlock()
 	interval := e.opts.HandshakeTimeout
 	for _, c := range inOrder(e.conns) {
-		if c.greeted || c.mute || c.over {
+		if c.sawHandshake || c.mute || c.ended {
 			continue
 		}
 		touched := time.Duration(c.touched.Load())
 		if expires := (touched/interval + 2) * interval; now.Sub(e.began) >= expires {
-			c.finish(fmt.Errorf("no handshake, and silent for %v", now.Sub(e.began)-touched))
+			c.finish(fmt.Errorf("no handshake: silent for %v", now.Sub(e.began)-touched))
 		}
 	}
 }
 
-// leads has the leader do something, if there is one that can.
-func (e *Ensemble) leads(do func(now time.Time)) {
+// ifLeading calls do under mu if there is a leader with a quorum. The caller does not
+// hold mu.
+func (e *Ensemble) ifLeading(do func(now time.Time)) {
 	e.mu.Lock()
 	defer e.unlock()
 	if !e.closed && e.quorum() {
@@ -121,7 +123,7 @@ func (e *Ensemble) leads(do func(now time.Time)) {
 	}
 }
 
-// ping has the followers tell whom they have heard.
+// ping renews the sessions that the followers have heard since the last ping.
 func (e *Ensemble) ping(now time.Time) {
 	for _, s := range e.servers {
 		if s == e.leader || !s.connected() {
@@ -136,17 +138,18 @@ func (e *Ensemble) ping(now time.Time) {
 	}
 }
 
-// expire ends the sessions whose time has come, and looks after what else has.
+// expire ends the sessions whose time has come, and once every ContainerInterval reaps
+// nodes.
 func (e *Ensemble) expire(now time.Time) {
 	due := e.ticks(now)
-	var over []int64
+	var expired []int64
 	for id, ses := range e.sessions {
 		if ses.expires <= due {
-			over = append(over, id)
+			expired = append(expired, id)
 		}
 	}
-	slices.Sort(over)
-	for _, id := range over {
+	slices.Sort(expired)
+	for _, id := range expired {
 		e.endSession(e.sessions[id], true)
 	}
 	if now.Sub(e.reaped) >= e.opts.ContainerInterval {
@@ -166,8 +169,8 @@ func (e *Ensemble) endSession(ses *session, expired bool) entry {
 	return en
 }
 
-// closeSession ends the connection of a session that is no more. One that has asked
-// for it is answered first.
+// closeSession ends the connection of a session that has ended. A connection that sent
+// closeSession is answered first.
 func (s *Server) closeSession(id int64) {
 	for c := range s.conns {
 		if c.session == nil || c.session.id != id {
@@ -180,20 +183,21 @@ func (s *Server) closeSession(id int64) {
 	}
 }
 
-// negotiate is the timeout that a client gets which asks for so many milliseconds.
+// negotiate returns the session timeout for a client that asks for that many
+// milliseconds.
 func (e *Ensemble) negotiate(asked int32) time.Duration {
 	return min(max(time.Duration(asked)*time.Millisecond, 2*e.opts.Tick), 20*e.opts.Tick)
 }
 
-// greet handles a connection's first frame.
-func (c *conn) greet(r *request, req wire.ConnectRequest) error {
+// handshake handles a connection's first frame. An error ends the connection.
+func (c *conn) handshake(r *request, req wire.ConnectRequest) error {
 	s, e := c.server, c.server.ensemble
-	c.greeted, c.modern = true, req.KnowsReadOnly
+	c.sawHandshake, c.knowsReadOnly = true, req.KnowsReadOnly
 	switch {
 	case !s.serving:
-		return errors.New("not serving: no leader")
+		return errors.New("handshake: server does not serve: no leader")
 	case req.LastZxid > s.zxid:
-		return fmt.Errorf("client has seen zxid 0x%x, and the last one here is 0x%x", req.LastZxid, s.zxid)
+		return fmt.Errorf("handshake: client has seen zxid 0x%x, and this server's last is 0x%x", req.LastZxid, s.zxid)
 	}
 	r.op, r.quorum = wire.OpCreateSession, true
 	if req.Session == 0 {
@@ -201,21 +205,21 @@ func (c *conn) greet(r *request, req wire.ConnectRequest) error {
 	} else {
 		for other := range s.conns {
 			if other != c && other.session != nil && other.session.id == req.Session {
-				other.finish(errors.New("client has connected again"))
+				other.finish(errors.New("client has reconnected"))
 			}
 		}
 		r.body = attach{id: req.Session, password: req.Password}
 	}
-	c.ask(r)
+	c.submit(r)
 	return nil
 }
 
-// newID is made as ZooKeeper makes them: the server in the first byte, and below it
-// the time at which it began, from which on they count.
+// newID returns a session id in ZooKeeper's form: the server in the first byte, and below
+// it a counter that begins at the ensemble's start time.
 func (e *Ensemble) newID(s *Server) int64 {
-	e.made++
-	began := uint64(e.began.UnixMilli()) << 24 >> 8    //nolint:gosec // after 1970
-	return int64(uint64(s.index+1)<<56|began) + e.made //nolint:gosec // an index is small
+	e.sessionsMade++
+	began := uint64(e.began.UnixMilli()) << 24 >> 8            //nolint:gosec // after 1970
+	return int64(uint64(s.index+1)<<56|began) + e.sessionsMade //nolint:gosec // an index is small
 }
 
 // openSession decides on a new session.
@@ -234,7 +238,7 @@ func (e *Ensemble) openSession(r *request, timeout time.Duration) {
 	en := entry{}
 	en.txn, en.outcome = e.leader.tree.Commit(e.zxid, time.Now().UnixMilli(), ses.id, nil,
 		tree.OpenSession{Timeout: int32(timeout / time.Millisecond)}) //nolint:gosec // below 20 ticks
-	r.decide(en)
+	r.resolve(en)
 	e.record(ses.id, createSession{}, en, false)
 	e.commit(en)
 }
@@ -244,30 +248,30 @@ func (e *Ensemble) attachSession(r *request, a attach) {
 	r.zxid, r.decided = 0, true
 	ses := e.sessions[a.id]
 	if ses == nil || !bytes.Equal(ses.password, a.password) {
-		return // r.session stays nil: it is no more
+		return // r.session stays nil: the session has ended, or the password is wrong
 	}
 	ses.server = r.conn.server
 	r.session = ses
 	e.touch(ses, time.Now())
 }
 
-// welcomeSession answers a handshake.
-func (c *conn) welcomeSession(r *request) {
+// answerHandshake answers a handshake, and ends the connection if it has no session.
+func (c *conn) answerHandshake(r *request) {
 	ses := r.session
-	reply := wire.ConnectReply{Password: make([]byte, 16), KnowsReadOnly: c.modern}
+	reply := wire.ConnectReply{Password: make([]byte, 16), KnowsReadOnly: c.knowsReadOnly}
 	if ses != nil {
 		reply.Timeout = int32(ses.timeout / time.Millisecond) //nolint:gosec // below 20 ticks
 		reply.Session, reply.Password = ses.id, ses.password
 		c.session = ses
 		ses.conn = c
 	}
-	c.sendBy(r.rules, reply.Frame())
+	c.sendBy(r.effects, reply.Frame())
 	if ses == nil {
 		c.finish(nil)
 	}
 }
 
-// Sessions are those that live, in the order in which they were made.
+// Sessions returns the live sessions, in order of creation.
 func (e *Ensemble) Sessions() []Session {
 	e.mu.Lock()
 	defer e.unlock()
@@ -279,9 +283,9 @@ func (e *Ensemble) Sessions() []Session {
 	return all
 }
 
-// Expire ends a session now, as if nothing had been heard of it for its timeout: its
-// ephemeral nodes go, and its client is disconnected and finds out when it attaches
-// again.
+// Expire ends a session immediately, as if its timeout had passed: its ephemeral nodes
+// are deleted, and its client is disconnected and learns of the loss when it attaches
+// again. The cause of an error is ErrNoSession or ErrNoQuorum.
 func (e *Ensemble) Expire(session int64) error {
 	e.mu.Lock()
 	defer e.unlock()

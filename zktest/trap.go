@@ -12,19 +12,19 @@ type Trap struct {
 	sprung atomic.Bool
 }
 
-// Sprung says whether the frame has come.
+// Sprung reports whether the trap has reached its frame.
 func (t *Trap) Sprung() bool { return t.sprung.Load() }
 
-// snare is what a trap does to a frame.
-type snare int
+// cutKind is the effect of a trap on a frame.
+type cutKind int
 
 const (
-	pass      snare = iota
-	cutAfter        // the frame is carried out, and the connection ends before a word of it
-	cutBefore       // the connection ends, the frame is not carried out
+	noCut     cutKind = iota
+	cutAfter          // the frame is carried out, and the connection ends before its reply is sent
+	cutBefore         // the connection ends, and the frame is not carried out
 )
 
-// traps are those that were set in one place.
+// traps are the traps of one link, or of the ensemble.
 type traps struct{ set []*Trap }
 
 func (t *traps) add(n int, after bool) *Trap {
@@ -33,24 +33,24 @@ func (t *traps) add(n int, after bool) *Trap {
 	return trap
 }
 
-// step counts one frame.
-func (t *traps) step() snare {
-	found := pass
-	kept := t.set[:0]
+// step counts one frame, and returns the effect of the traps that it springs.
+func (t *traps) step() cutKind {
+	found := noCut
+	remaining := t.set[:0]
 	for _, trap := range t.set {
 		if trap.left--; trap.left > 0 {
-			kept = append(kept, trap)
+			remaining = append(remaining, trap)
 			continue
 		}
 		trap.sprung.Store(true)
-		// Of two on one frame the one wins after which it is not carried out.
+		// If two traps spring at one frame, it is not carried out.
 		if trap.after {
 			found = max(found, cutAfter)
 		} else {
 			found = cutBefore
 		}
 	}
-	clear(t.set[len(kept):])
-	t.set = kept
+	clear(t.set[len(remaining):])
+	t.set = remaining
 	return found
 }

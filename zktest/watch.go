@@ -12,29 +12,30 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
 )
 
-// A watchMode says how long a watch lasts and what it covers.
+// A watchMode is the duration of a watch and the nodes that it covers.
 type watchMode int
 
 const (
-	once       watchMode = iota // fires one time
+	once       watchMode = iota // fires once
 	persistent                  // fires until it is removed
-	recursive                   // persistent, and for all nodes below as well
+	recursive                   // persistent, and covers all nodes below
 )
 
-// A WatchKind says what a watch tells of.
+// A WatchKind is the kind of a watch: the events that it fires for.
 type WatchKind int
 
 // The kinds of watches.
 const (
-	// WatchData is the watch of getData and of exists: a server does not tell one from
-	// the other. It fires once.
+	// WatchData is the watch of getData and of exists, which a server does not
+	// distinguish. It fires once.
 	WatchData WatchKind = iota + 1
-	// WatchChildren is that of getChildren. It fires once.
+	// WatchChildren is the watch of getChildren. It fires once.
 	WatchChildren
-	// WatchPersistent is made by addWatch, for data and children, and fires until it is
+	// WatchPersistent is set by addWatch, covers data and children, and fires until it is
 	// removed.
 	WatchPersistent
-	// WatchRecursive is made by addWatch, for data of the node and of all nodes below it.
+	// WatchRecursive is set by addWatch, and covers the data of the node and of all nodes
+	// below it.
 	WatchRecursive
 )
 
@@ -52,19 +53,19 @@ func (k WatchKind) String() string {
 	return "no kind"
 }
 
-// A Watch is one that a server keeps for a client's connection.
+// A Watch is a watch of a client's connection on a server.
 type Watch struct {
 	Path    string
 	Kind    WatchKind
 	Session int64
-	Server  int // that keeps it, counted from 0
+	Server  int // counted from 0
 }
 
-// Watches are those that exist, sorted by path, kind, session and server.
+// Watches returns the existing watches, sorted by path, kind, session and server.
 func (e *Ensemble) Watches() []Watch {
 	e.mu.Lock()
 	defer e.unlock()
-	found := make(map[Watch]struct{}) // one that addWatch made is in both tables
+	found := make(map[Watch]struct{}) // a set, because a watch of addWatch is in both tables
 	for _, s := range e.servers {
 		s.data.list(s, WatchData, found)
 		s.children.list(s, WatchChildren, found)
@@ -75,7 +76,7 @@ func (e *Ensemble) Watches() []Watch {
 	})
 }
 
-// list adds the table's watches, of which those that fire once are of this kind.
+// list adds the table's watches to found; kind is the kind of those that fire once.
 func (t *watchTable) list(s *Server, kind WatchKind, found map[Watch]struct{}) {
 	for path, watchers := range t.byPath {
 		for c, mode := range watchers {
@@ -91,14 +92,13 @@ func (t *watchTable) list(s *Server, kind WatchKind, found map[Watch]struct{}) {
 	}
 }
 
-// A watchTable is one kind of watches on one server: those for data, or those for
-// children. A connection has one watch on a path at most, of the mode that was asked
-// for last: ZooKeeper 3.8 forgets a persistent watch for a later read of the same
-// path that watches it once.
+// A watchTable holds one kind of watches on one server: those for data, or those for
+// children. A connection has at most one watch on a path, of the mode requested last: in
+// ZooKeeper 3.8 too, a one-shot watch replaces a persistent one on the same path.
 type watchTable struct {
 	byPath    map[string]map[*conn]watchMode
 	byConn    map[*conn]map[string]struct{}
-	recursive int // how many of them cover what is below
+	recursive int // number of recursive watches
 }
 
 func newWatchTable() *watchTable {
@@ -124,10 +124,10 @@ func (t *watchTable) add(c *conn, path string, mode watchMode) {
 	paths[path] = struct{}{}
 }
 
-// watched says whether anybody watches the path.
+// watched reports whether any connection watches the path.
 func (t *watchTable) watched(path string) bool { return len(t.byPath[path]) > 0 }
 
-// remove takes away a connection's watch on a path, and says whether there was one.
+// remove removes a connection's watch on a path, and reports whether there was one.
 func (t *watchTable) remove(c *conn, path string) bool {
 	mode, found := t.byPath[path][c]
 	if !found {
@@ -147,14 +147,14 @@ func (t *watchTable) remove(c *conn, path string) bool {
 	return true
 }
 
-// forget takes away all watches of a connection.
+// forget removes all watches of a connection.
 func (t *watchTable) forget(c *conn) {
 	for path := range t.byConn[c] {
 		t.remove(c, path)
 	}
 }
 
-// count is how many watches there are.
+// count returns the number of watches.
 func (t *watchTable) count() (watches int) {
 	for _, watchers := range t.byPath {
 		watches += len(watchers)
@@ -162,9 +162,9 @@ func (t *watchTable) count() (watches int) {
 	return watches
 }
 
-// trigger finds who is to be told of a change at path, and takes away the watches
-// that fire one time only. Those in told were told of it already.
-func (t *watchTable) trigger(kind wire.EventType, path string, told map[*conn]bool) (watchers map[*conn]bool) {
+// trigger returns the connections to notify of a change at path, except those already
+// notified, and removes the watches that fire once.
+func (t *watchTable) trigger(kind wire.EventType, path string, notified map[*conn]bool) (watchers map[*conn]bool) {
 	watchers = make(map[*conn]bool)
 	for c, mode := range t.byPath[path] {
 		if mode != recursive || kind != wire.EventNodeChildrenChanged {
@@ -183,13 +183,13 @@ func (t *watchTable) trigger(kind wire.EventType, path string, told map[*conn]bo
 			}
 		}
 	}
-	for c := range told {
+	for c := range notified {
 		delete(watchers, c)
 	}
 	return watchers
 }
 
-// parentOf is the path of the node above, "" for the root's.
+// parentOf returns the path of the parent, "" for the root.
 func parentOf(path string) string {
 	switch i := strings.LastIndexByte(path, '/'); {
 	case path == "/":
@@ -201,52 +201,53 @@ func parentOf(path string) string {
 	}
 }
 
-// tell has the server's connections hear of a change. The caller holds the ensemble's
-// mu.
-func (s *Server) tell(change tree.Change) {
+// notify sends the events of a change to the server's connections. The caller holds the
+// ensemble's mu.
+func (s *Server) notify(change tree.Change) {
 	kind, path := change.Type, change.Path
 	switch kind {
 	case wire.EventNodeCreated:
 		s.send(s.data.trigger(kind, path, nil), kind, path, change.ACL)
-		s.tellChildren(parentOf(path), change.ParentACL)
+		s.notifyChildren(parentOf(path), change.ParentACL)
 	case wire.EventNodeDeleted:
-		told := s.data.trigger(kind, path, nil)
-		s.send(told, kind, path, change.ACL)
-		s.send(s.children.trigger(kind, path, told), kind, path, change.ACL)
-		s.tellChildren(parentOf(path), change.ParentACL)
+		notified := s.data.trigger(kind, path, nil)
+		s.send(notified, kind, path, change.ACL)
+		s.send(s.children.trigger(kind, path, notified), kind, path, change.ACL)
+		s.notifyChildren(parentOf(path), change.ParentACL)
 	case wire.EventNodeDataChanged:
 		s.send(s.data.trigger(kind, path, nil), kind, path, change.ACL)
 	}
 }
 
-// inOrder are the connections of a set, first come first: what happens to several at
-// one instant happens in the same order each time.
+// inOrder returns the connections of a set in order of acceptance, so that an action on
+// several of them at the same instant has the same order in each run.
 func inOrder[V any](set map[*conn]V) []*conn {
 	all := slices.Collect(maps.Keys(set))
 	slices.SortFunc(all, func(a, b *conn) int { return cmp.Compare(a.number, b.number) })
 	return all
 }
 
-func (s *Server) tellChildren(path string, acl []wire.ACL) {
+// notifyChildren notifies the watchers of a node's children.
+func (s *Server) notifyChildren(path string, acl []wire.ACL) {
 	const kind = wire.EventNodeChildrenChanged
 	s.send(s.children.trigger(kind, path, nil), kind, path, acl)
 }
 
-// send sends an event to those who may read the node: the others had their watch for
-// nothing.
+// send sends an event to the connections that may read the node. The other connections
+// have lost their watch without an event.
 func (s *Server) send(to map[*conn]bool, kind wire.EventType, path string, acl []wire.ACL) {
 	if len(to) == 0 {
 		return
 	}
 	for _, c := range inOrder(to) {
-		if tree.Readable(acl, c.who) {
+		if tree.Readable(acl, c.identities) {
 			c.event(kind, path)
 		}
 	}
 }
 
-// setWatches restores the watches of a client that has attached again. What
-// changed since relative is told at once.
+// setWatches restores the watches of a client that has attached again. For changes since
+// RelativeZxid it sends the events immediately.
 func (s *Server) setWatches(c *conn, req wire.SetWatches) {
 	for _, path := range req.Data {
 		stat, code := s.tree.Exists(path)
@@ -286,8 +287,8 @@ func (s *Server) setWatches(c *conn, req wire.SetWatches) {
 	}
 }
 
-// addRecursive takes a place in both tables, though nobody is told of children by it:
-// it replaces whatever watch was there.
+// addRecursive adds the watch to both tables, although it fires no events for children:
+// it replaces any watch that the connection had in either.
 func (s *Server) addRecursive(c *conn, path string) {
 	s.data.add(c, path, recursive)
 	s.children.add(c, path, recursive)
@@ -300,9 +301,9 @@ const (
 	watcherAny      = 3
 )
 
-// lookForWatch answers checkWatches and removeWatches. The first is content with a
-// watch of anybody's, in ZooKeeper 3.8, and so it is here.
-func (s *Server) lookForWatch(c *conn, path string, kind int32, remove bool) wire.Code {
+// findWatch answers checkWatches and removeWatches. As in ZooKeeper 3.8, checkWatches
+// accepts a watch of any connection.
+func (s *Server) findWatch(c *conn, path string, kind int32, remove bool) wire.Code {
 	var tables []*watchTable
 	switch kind {
 	case watcherChildren:

@@ -25,12 +25,12 @@ func TestWatchesAreListedWithPathKindAndSession(t *testing.T) {
 		require.NoError(t, err)
 		_, _, _, err = c.ChildrenW("/a")
 		require.NoError(t, err)
-		other := raw(t, e)
-		reply, err := other.Connect(greeting, patience)
+		other := dialRaw(t, e)
+		reply, err := other.Connect(handshake, maxWait)
 		require.NoError(t, err)
 		for xid, req := range []wire.AddWatch{{Path: "/a", Mode: 0}, {Path: "/", Mode: 1}} {
 			require.NoError(t, other.Send(rawclient.Request(int32(xid), req)))
-			_, err := other.Next(patience)
+			_, err := other.Next(maxWait)
 			require.NoError(t, err)
 		}
 		one, two := c.SessionID(), reply.Session

@@ -13,12 +13,12 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
 )
 
-// version is what the servers say they are: the release whose behaviour they have, and
-// when that was built.
+// version is the version that the servers report: the release whose behaviour they have,
+// and its build date.
 const version = "3.8.0-zktest, built on 2022-02-25 08:49 UTC"
 
-// words are the four-letter words, each with what makes its answer. They are called
-// with the ensemble's mu held.
+// words are the four-letter words, each with the function that returns its answer. The
+// callers of these functions hold the ensemble's mu.
 var words = map[string]func(*Server) string{
 	"ruok": func(*Server) string { return "imok" },
 	"srvr": whileServing((*Server).srvr),
@@ -34,7 +34,8 @@ var words = map[string]func(*Server) string{
 	"envi": func(*Server) string { return "Environment:\nzookeeper.version=" + version + "\n" },
 }
 
-// whileServing answers for a server that has no leader as ZooKeeper does.
+// whileServing returns a function that calls answer while the server serves, and
+// otherwise returns ZooKeeper's answer of a server without a leader.
 func whileServing(answer func(*Server) string) func(*Server) string {
 	return func(s *Server) string {
 		if !s.serving {
@@ -44,8 +45,8 @@ func whileServing(answer func(*Server) string) func(*Server) string {
 	}
 }
 
-// Mode is what the server takes itself for: "standalone", "leader", "follower", or
-// "" while it serves nobody.
+// Mode returns the role that the server believes it has: "standalone", "leader" or
+// "follower", or "" while it does not serve.
 func (s *Server) Mode() string {
 	s.ensemble.mu.Lock()
 	defer s.ensemble.unlock()
@@ -65,7 +66,7 @@ func (s *Server) mode() string {
 	return "follower"
 }
 
-func (s *Server) nodes() (n, bytes int) {
+func (s *Server) countNodes() (n, bytes int) {
 	s.tree.Walk(func(path string, data []byte, _ wire.Stat) {
 		n++
 		bytes += len(path) + len(data)
@@ -74,17 +75,17 @@ func (s *Server) nodes() (n, bytes int) {
 }
 
 func (s *Server) srvr() string {
-	return "Zookeeper version: " + version + "\n" + s.figures()
+	return "Zookeeper version: " + version + "\n" + s.statistics()
 }
 
-func (s *Server) figures() string {
-	nodes, _ := s.nodes()
+func (s *Server) statistics() string {
+	nodes, _ := s.countNodes()
 	return fmt.Sprintf("Latency min/avg/max: 0/0.0/0\nReceived: %d\nSent: %d\nConnections: %d\nOutstanding: %d\nZxid: 0x%x\nMode: %s\nNode count: %d\n",
 		s.total.received, s.total.sent, len(s.conns), len(s.waiting), s.zxid, s.mode(), nodes)
 }
 
-// isro reports whether the server only reads: none does, and one without a leader
-// answers as a ZooKeeper server without one.
+// isro answers whether the server is read-only. None is; a server without a leader
+// answers as in ZooKeeper.
 func (s *Server) isro() string {
 	if !s.serving {
 		return "null"
@@ -92,8 +93,8 @@ func (s *Server) isro() string {
 	return "rw"
 }
 
-// conf is the configuration. There are no folders and no ports for servers to use, so
-// those of an ensemble are 0.
+// conf returns the configuration. The folders and their sizes are placeholders, and so
+// are the ports between servers, which are 0.
 func (s *Server) conf() string {
 	e := s.ensemble
 	_, port, _ := splitAddr(s.addr)
@@ -133,7 +134,7 @@ func (s *Server) conf() string {
 	return b.String()
 }
 
-// wchs, wchc and wchp tell of data watches only, as in ZooKeeper.
+// wchs, as wchc and wchp, reports data watches only, as in ZooKeeper.
 func (s *Server) wchs() string {
 	return fmt.Sprintf("%d connections watching %d paths\nTotal watches:%d\n", len(s.data.byConn), len(s.data.byPath), s.data.count())
 }
@@ -163,14 +164,14 @@ func (s *Server) wchp() string {
 func (s *Server) stat() string {
 	var b strings.Builder
 	b.WriteString("Zookeeper version: " + version + "\nClients:\n")
-	for _, c := range s.sorted() {
-		fmt.Fprintf(&b, " %s\n", c.brief())
+	for _, c := range s.connsByAddress() {
+		fmt.Fprintf(&b, " %s\n", c.summary())
 	}
-	return b.String() + "\n" + s.figures()
+	return b.String() + "\n" + s.statistics()
 }
 
-// brief is how a connection is listed.
-func (c *conn) brief() string {
+// summary returns the connection's entry in stat and cons.
+func (c *conn) summary() string {
 	known := 0
 	if c.session != nil {
 		known = 1
@@ -178,8 +179,8 @@ func (c *conn) brief() string {
 	return fmt.Sprintf("/%s[%d](queued=%d,recved=%d,sent=%d)", c.remote, known, len(c.waiting), c.counts.received, c.counts.sent)
 }
 
-// sorted are the server's connections, by their clients' addresses.
-func (s *Server) sorted() []*conn {
+// connsByAddress returns the server's connections, sorted by their clients' addresses.
+func (s *Server) connsByAddress() []*conn {
 	all := make([]*conn, 0, len(s.conns))
 	for c := range s.conns {
 		all = append(all, c)
@@ -190,8 +191,8 @@ func (s *Server) sorted() []*conn {
 
 func (s *Server) cons() string {
 	var b strings.Builder
-	for _, c := range s.sorted() {
-		line := c.brief()
+	for _, c := range s.connsByAddress() {
+		line := c.summary()
 		if c.session != nil {
 			line = fmt.Sprintf("%s,sid=0x%x,lop=NA,est=0,to=%d,lcxid=0x0,lzxid=0x%x,lresp=0,llat=0,minlat=0,avglat=0,maxlat=0)",
 				strings.TrimSuffix(line, ")"), uint64(c.session.id), c.session.timeout.Milliseconds(), s.zxid) //nolint:gosec // as ZooKeeper prints it
@@ -202,7 +203,7 @@ func (s *Server) cons() string {
 }
 
 func (s *Server) mntr() string {
-	nodes, bytes := s.nodes()
+	nodes, bytes := s.countNodes()
 	ephemerals := 0
 	for id := range s.ensemble.sessions {
 		ephemerals += len(s.tree.Ephemerals(id, "/"))
@@ -247,7 +248,7 @@ func (s *Server) dump() string {
 	}
 
 	conns := newExpirySets(e)
-	for _, c := range s.sorted() {
+	for _, c := range s.connsByAddress() {
 		expires, id := int64(0), int64(0)
 		if c.session != nil {
 			expires, id = c.session.expires, c.session.id
@@ -258,7 +259,7 @@ func (s *Server) dump() string {
 	return b.String()
 }
 
-// expirySets are what expires, by the tick at which it does.
+// expirySets are descriptions of what expires, by the tick of the expiry.
 type expirySets struct {
 	ensemble *Ensemble
 	byTick   map[int64][]string

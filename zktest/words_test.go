@@ -13,7 +13,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest/internal/rawclient"
 )
 
-// word asks the server at an address a four-letter word.
+// word sends a four-letter word to the server at an address, and returns the answer.
 func word(t *testing.T, e *zktest.Ensemble, addr, word string) string {
 	t.Helper()
 	conn, err := e.Dial(t.Context(), "tcp", addr)
@@ -21,13 +21,13 @@ func word(t *testing.T, e *zktest.Ensemble, addr, word string) string {
 	c := rawclient.New(conn)
 	defer func() { require.NoError(t, c.Close()) }()
 	require.NoError(t, c.Send([]byte(word)))
-	text, err := c.Text(patience)
+	text, err := c.Text(maxWait)
 	require.NoError(t, err)
 	return text
 }
 
-// The texts are those of three real servers, but for addresses and folders.
-func TestWordsOfAnEnsembleAreAsZooKeepers(t *testing.T) {
+// The expected texts are those of three real servers, except for addresses and folders.
+func TestFourLetterWordsOfEnsembleMatchZooKeepers(t *testing.T) {
 	e := zktest.StartWith(t, &zktest.Options{InMemory: true, Servers: 3, Tick: 200 * time.Millisecond})
 	at := e.Server(1).Addr()
 	require.Equal(t, strings.Join([]string{
@@ -41,7 +41,7 @@ func TestWordsOfAnEnsembleAreAsZooKeepers(t *testing.T) {
 
 	e.Server(0).Stop()
 	e.Server(2).Stop()
-	waitFor(t, "nobody leads", func() bool { return e.Server(1).Mode() == "" })
+	waitFor(t, "no server leads", func() bool { return e.Server(1).Mode() == "" })
 	require.Equal(t, "null", word(t, e, at, "isro"))
 	for _, name := range []string{"conf", "srvr", "wchs", "wchc", "wchp"} {
 		require.Equal(t, "This ZooKeeper instance is not currently serving requests\n", word(t, e, at, name))
@@ -65,12 +65,12 @@ func TestConnectionWithoutHandshakeIsClosedAfterOneSilentInterval(t *testing.T) 
 		} {
 			time.Sleep(silence.after) // in fake time
 			begins := time.Since(began) - silence.after
-			c := raw(t, e)
+			c := dialRaw(t, e)
 			require.NoError(t, c.Send(silence.sent))
 			_, err := c.Frame(time.Hour)
 			require.ErrorIs(t, err, rawclient.ErrEnded)
 			require.Equal(t, begins+silence.ends, time.Since(began))
-			time.Sleep(interval - time.Since(began)%interval) // the intervals are the ensemble's
+			time.Sleep(interval - time.Since(began)%interval) // to the ensemble's next interval
 		}
 	})
 }
@@ -78,14 +78,14 @@ func TestConnectionWithoutHandshakeIsClosedAfterOneSilentInterval(t *testing.T) 
 func TestSingleBytesKeepConnectionWithoutHandshake(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{})
-		c := raw(t, e)
-		handshake := greeting.Frame()
+		c := dialRaw(t, e)
+		handshake := handshake.Frame()
 		for _, b := range handshake {
 			require.NoError(t, c.Send([]byte{b}))
 			time.Sleep(9 * time.Second)
 		}
 		_, err := c.Frame(time.Hour)
-		require.NoError(t, err, "it was greeted in the end")
+		require.NoError(t, err, "the handshake is answered")
 	})
 }
 
@@ -93,7 +93,7 @@ func TestMuteServerKeepsConnectionWithoutHandshake(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{})
 		e.Server(0).Mute(true)
-		c := raw(t, e)
+		c := dialRaw(t, e)
 		_, err := c.Frame(time.Hour)
 		require.ErrorIs(t, err, rawclient.ErrSilent)
 	})

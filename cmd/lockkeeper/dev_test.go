@@ -151,9 +151,9 @@ func TestDevExecutesCommandsAndSurvivesBadOnes(t *testing.T) {
 	p.command("expire " + id)
 	p.skipTo("done: expire " + id)
 	for _, said := range []string{
-		`unknown fault "explode": there are accept SERVER, cut-after N,`,
-		`number "0" is not 1 or more`,
-		`server "3": there are 3, counted from 0`,
+		`fault "explode": unknown: must be one of accept SERVER, cut-after N,`,
+		`number "0": must be 1 or more`,
+		`server "3": must be 0 to 2`,
 	} {
 		require.Contains(t, p.stderr.String(), said)
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
 )
 
-// A difference is one that stays: what, and why. Those with a scenario are tried, so that none stays in the list after
-// it has gone; in the others, ZooKeeper does not do the same twice.
+// A difference is a permanent one: its name describes it, because gives the reason. A difference with a scenario is
+// tested, so that none stays listed after it has disappeared. In the other cases ZooKeeper's behaviour varies.
 type difference struct {
 	scenario
 	because string
@@ -23,59 +23,59 @@ type difference struct {
 var differences = []difference{
 	{
 		scenario{"A request whose fields cannot be read ends the connection: ZooKeeper answers MarshallingError", unreadable},
-		"a client that sends such is broken, and its test should fail where it breaks; the reason is logged",
+		"a client that sends such a request is broken, and its test should fail at that request; the reason is logged",
 	},
 	{
-		scenario{"SASL is unimplemented: ZooKeeper, not set up for it, answers with an empty token", func(s *stage) {
+		scenario{"SASL is unimplemented: ZooKeeper without a SASL configuration answers with an empty token", func(s *stage) {
 			a := s.session("a")
 			a.do(rawclient.Raw{Op: wire.OpSASL, Put: func(w *wire.Writer) { w.Bytes([]byte("token")) }})
 			a.do(exists(root))
 		}},
-		"a client that wants SASL has to hear that there is none",
+		"a client that requires SASL must receive an error",
 	},
 	{
-		scenario{"A createSession among the requests is unimplemented: ZooKeeper takes it for its own and is confused", func(s *stage) {
+		scenario{"A client's createSession request is unimplemented: ZooKeeper mistakes it for one of its own and mishandles it", func(s *stage) {
 			a := s.session("a")
 			a.do(rawclient.Raw{Op: wire.OpCreateSession})
 		}},
 		"servers send it to themselves; no client does",
 	},
 	{
-		scenario{"A check that is not part of a transaction is answered: ZooKeeper answers only the refused", func(s *stage) {
+		scenario{"A check outside a transaction is always answered: ZooKeeper answers only a refused one", func(s *stage) {
 			a := s.session("a")
 			a.do(create("/stage/n", wire.Persistent))
 			s.patience = enough / 40
 			a.ask(check("/stage/n", 0))
 		}},
-		"silence is a fault of the server, and no client sends a check like that",
+		"silence is a server bug, and no client sends such a check",
 	},
 	{
-		scenario{name: "Children, ephemeral nodes and identities are listed in sorted order: ZooKeeper's is that of a hash table"},
-		"tests want the same each time; here, both are compared sorted",
+		scenario{name: "Children, ephemeral nodes and identities are listed in sorted order: ZooKeeper lists them in the order of a hash table"},
+		"tests need the same order in each run; here, both are compared sorted",
 	},
 	{
-		scenario{name: "The scheme auth in an ACL stands for the identities in the order in which they were given: in ZooKeeper in that of a hash table"},
-		"tests want the same each time; here, both are compared sorted",
+		scenario{name: "The scheme auth in an ACL stands for the identities in the order in which they were added: ZooKeeper uses the order of a hash table"},
+		"tests need the same order in each run; here, both are compared sorted",
 	},
 	{
-		scenario{name: "The nodes of a session go in sorted order: in ZooKeeper in that of a hash table"},
-		"tests want the same each time; here, the events for them are compared sorted",
+		scenario{name: "The nodes of a session are deleted in sorted order: ZooKeeper uses the order of a hash table"},
+		"tests need the same order in each run; here, the events for them are compared sorted",
 	},
 	{
-		scenario{name: "What follows a setACL is judged by the new ACL: in ZooKeeper perhaps by the old one, if both came in one write"},
-		"ZooKeeper checks before it has carried out what came before, and this one it forgets to remember; here, nothing follows a setACL so closely",
+		scenario{name: "A request that follows a setACL is checked against the new ACL: ZooKeeper may check it against the old one if both came in one write"},
+		"ZooKeeper checks a request before it has applied the earlier ones, and does not record a pending ACL; here, no request follows a setACL in the same write",
 	},
 	{
-		scenario{name: "A connection whose session expires may hear of its own nodes before it ends: in ZooKeeper its end usually comes first"},
-		"what comes first there is a race between two threads; here, no session watches its own nodes as it expires",
+		scenario{name: "A connection whose session expires may receive events for its own nodes before it ends: in ZooKeeper it usually ends first"},
+		"in ZooKeeper the order is a race between two threads; here, no session watches its own nodes when it expires",
 	},
 	{
-		scenario{name: "The words mntr, srvr, stat and cons tell no latencies but zeros, mntr not under all keys, and nothing of the Java machine"},
-		"there is none, and what takes time is the test itself; here, keys and their order are compared, not values",
+		scenario{name: "The words mntr, srvr, stat and cons report every latency as zero, mntr lacks some keys, and none describes the Java virtual machine"},
+		"there is no Java virtual machine, and latency is that of the test itself; here, keys and their order are compared, not values",
 	},
 }
 
-// unreadable are requests that a correct client does not send.
+// unreadable sends requests that a correct client does not send.
 func unreadable(s *stage) {
 	for i, raw := range []rawclient.Raw{
 		{Op: wire.OpCreate, Put: func(w *wire.Writer) { w.Int32(-2) }},
@@ -95,9 +95,9 @@ func TestTheDocumentationTellsEachDifference(t *testing.T) {
 	for i, line := range lines {
 		lines[i] = strings.TrimSpace(strings.TrimPrefix(line, "//"))
 	}
-	told := strings.Join(lines, " ")
+	text := strings.Join(lines, " ")
 	for _, d := range differences {
-		require.Contains(t, told, "- "+d.name+".")
+		require.Contains(t, text, "- "+d.name+".")
 	}
 }
 
@@ -110,7 +110,7 @@ func TestEachListedDifferenceIsThere(t *testing.T) {
 		}
 		t.Run(d.name, func(t *testing.T) {
 			want, got := perform(t, reference, d.play), perform(t, double, d.play)
-			require.NotEqual(t, want, got, "both answer alike: take it off the list")
+			require.NotEqual(t, want, got, "both servers answer alike: remove it from the list")
 			t.Logf("because %s\n%s", d.because, parting(reference, double, want, got))
 		})
 	}
