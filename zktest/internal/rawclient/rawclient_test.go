@@ -46,7 +46,7 @@ func reply(code wire.Code, fields func(w *wire.Writer)) []byte {
 	return w.Frame()
 }
 
-func TestEachRequestIsReadAsItWasSent(t *testing.T) {
+func TestEachRequestIsDecodedAsSent(t *testing.T) {
 	create := wire.Create{Op: wire.OpCreate, Path: "/a", Data: []byte("x"), ACL: wire.World, Flags: wire.Ephemeral}
 	create2, timed := create, create
 	create2.Op = wire.OpCreate2
@@ -88,14 +88,14 @@ func TestEachRequestIsReadAsItWasSent(t *testing.T) {
 	}
 }
 
-func TestARawRequestHoldsWhatItsWriterPuts(t *testing.T) {
+func TestRawRequestContainsWhatPutWrites(t *testing.T) {
 	raw := rawclient.Raw{Op: 999, Put: func(w *wire.Writer) { w.Int32(-1) }}
 	require.Equal(t, []byte{0, 0, 0, 12, 0, 0, 0, 1, 0, 0, 3, 0xe7, 0xff, 0xff, 0xff, 0xff}, rawclient.Request(1, raw))
 	require.Equal(t, []byte{0, 0, 0, 8, 0, 0, 0, 1, 0, 0, 3, 0xe7}, rawclient.Request(1, rawclient.Raw{Op: 999}))
 	require.Panics(t, func() { rawclient.OpOf("no request") })
 }
 
-func TestAHandshakeTellsAllThatIsInItsAnswer(t *testing.T) {
+func TestConnectReturnsEveryFieldOfReply(t *testing.T) {
 	near, far := net.Pipe()
 	c := rawclient.New(near)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
@@ -114,7 +114,7 @@ func TestAHandshakeTellsAllThatIsInItsAnswer(t *testing.T) {
 	require.Equal(t, rawclient.ConnectReply{Timeout: 2000, Session: 5, Password: []byte("secret"), ReadOnly: &readOnly}, answer)
 }
 
-func TestRepliesAndEventsComeInTheirOrder(t *testing.T) {
+func TestRepliesAndEventsArriveInOrder(t *testing.T) {
 	c := say(t, wire.EventFrame(wire.EventNodeDeleted, "/a"), reply(wire.OK, func(w *wire.Writer) { w.String("/a") }), reply(wire.NoNode, nil))
 	event, err := c.Next(patience)
 	require.NoError(t, err)
@@ -143,7 +143,7 @@ func TestRepliesAndEventsComeInTheirOrder(t *testing.T) {
 	require.ErrorIs(t, err, rawclient.ErrEnded)
 }
 
-func TestAReplyTellsWhatIsMissingAndWhatIsTooMuch(t *testing.T) {
+func TestReplyReportsMissingAndTrailingBytes(t *testing.T) {
 	stat := wire.Stat{Czxid: 1, Mzxid: 2, Version: 3}
 	c := say(t,
 		reply(wire.OK, func(w *wire.Writer) { w.Bytes(nil); stat.Put(w) }),
@@ -170,7 +170,7 @@ func TestAReplyTellsWhatIsMissingAndWhatIsTooMuch(t *testing.T) {
 	require.ErrorIs(t, err, wire.ErrShort)
 }
 
-func TestATransactionsReplyIsTakenApart(t *testing.T) {
+func TestMultiReplyIsDecodedPerOperation(t *testing.T) {
 	c := say(t, reply(wire.OK, func(w *wire.Writer) {
 		wire.PutMultiHeader(w, wire.OpCreate, false, wire.OK)
 		w.String("/a")
@@ -191,7 +191,7 @@ func TestATransactionsReplyIsTakenApart(t *testing.T) {
 	}, *r.Results)
 }
 
-func TestAServerThatSaysNothingIsToldFromOneThatHasGone(t *testing.T) {
+func TestSilentServerIsDistinguishedFromClosedConnection(t *testing.T) {
 	near, far := net.Pipe()
 	c := rawclient.New(near)
 	_, err := c.Next(time.Millisecond)
@@ -202,7 +202,7 @@ func TestAServerThatSaysNothingIsToldFromOneThatHasGone(t *testing.T) {
 	require.NoError(t, c.Close())
 }
 
-func TestAFrameThatCannotBeIsAnError(t *testing.T) {
+func TestInvalidFrameIsAnError(t *testing.T) {
 	_, err := say(t, []byte{0x7f, 0xff, 0xff, 0xff}).Next(patience)
 	require.ErrorContains(t, err, "2147483647 bytes")
 	_, err = say(t, []byte{0, 0, 0, 2, 0, 0}).Next(patience)
@@ -211,7 +211,7 @@ func TestAFrameThatCannotBeIsAnError(t *testing.T) {
 	require.ErrorIs(t, err, rawclient.ErrEnded)
 }
 
-func TestAWordIsAnsweredUntilTheEnd(t *testing.T) {
+func TestTextReadsUntilConnectionEnds(t *testing.T) {
 	text, err := say(t, []byte("im"), []byte("ok")).Text(patience)
 	require.NoError(t, err)
 	require.Equal(t, "imok", text)

@@ -11,9 +11,9 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
 )
 
-// permits says whether one of the identities has one of the permissions.
-func permits(acl []wire.ACL, perms int32, who []Identity) bool {
-	if slices.ContainsFunc(who, func(id Identity) bool { return id.Scheme == "super" }) {
+// permits reports whether one of the identities has one of the permissions.
+func permits(acl []wire.ACL, perms int32, ids []Identity) bool {
+	if slices.ContainsFunc(ids, func(id Identity) bool { return id.Scheme == "super" }) {
 		return true
 	}
 	for _, a := range acl {
@@ -23,7 +23,7 @@ func permits(acl []wire.ACL, perms int32, who []Identity) bool {
 		if a.Scheme == "world" && a.ID == "anyone" {
 			return true
 		}
-		for _, id := range who {
+		for _, id := range ids {
 			if id.Scheme == a.Scheme && matches(a, id.ID) {
 				return true
 			}
@@ -36,16 +36,16 @@ func matches(a wire.ACL, id string) bool {
 	return a.Scheme == "digest" && a.ID == id || a.Scheme == "ip" && inNetwork(id, a.ID)
 }
 
-// resolve is the ACL that a request's comes to: without repetitions, and with the
-// session's own credentials for the scheme "auth". It says no if an entry is none, or
-// nothing is left. A server as it comes knows the schemes world, auth, digest and ip;
-// those that want configuration (x509, sasl) are unknown to it.
-func resolve(acl []wire.ACL, who []Identity) ([]wire.ACL, bool) {
+// resolve returns the ACL that a request's ACL stands for: without duplicates, and with
+// the session's own credentials for the scheme "auth". It reports false if an entry is
+// invalid, or none is left. A server in its default configuration knows the schemes
+// world, auth, digest and ip, but not those that need configuration (x509, sasl).
+func resolve(acl []wire.ACL, ids []Identity) ([]wire.ACL, bool) {
 	if len(acl) == 0 {
 		return nil, false
 	}
 	out := make([]wire.ACL, 0, len(acl))
-	seen := make(map[wire.ACL]bool) // a frame has room for enough entries to make a search of the slice felt
+	seen := make(map[wire.ACL]bool) // not a search of the slice: a frame has room for very many entries
 	for _, a := range acl {
 		if seen[a] {
 			continue
@@ -56,7 +56,7 @@ func resolve(acl []wire.ACL, who []Identity) ([]wire.ACL, bool) {
 			out = append(out, a)
 		case a.Scheme == "auth":
 			before := len(out)
-			for _, id := range who {
+			for _, id := range ids {
 				if id.Scheme == "digest" {
 					out = append(out, wire.ACL{Perms: a.Perms, Scheme: id.Scheme, ID: id.ID})
 				}
@@ -71,8 +71,8 @@ func resolve(acl []wire.ACL, who []Identity) ([]wire.ACL, bool) {
 	return out, true
 }
 
-// validDigest wants two parts as Java's split counts them: it drops empty ones at the
-// end.
+// validDigest reports whether a digest id has two parts, as Java's split counts them: it
+// drops trailing empty ones.
 func validDigest(id string) bool { return strings.Count(strings.TrimRight(id, ":"), ":") == 1 }
 
 func validNetwork(expr string) bool {
@@ -87,7 +87,7 @@ func inNetwork(address, expr string) bool {
 	return ok && isIP && uint64(base)>>shift == uint64(ip)>>shift
 }
 
-// network reads an address with or without the number of its leading bits that count.
+// network parses an address with an optional prefix length.
 func network(expr string) (base uint32, bits int, ok bool) {
 	address, length, masked := strings.Cut(expr, "/")
 	base, ok = ipv4(address)
@@ -98,8 +98,8 @@ func network(expr string) (base uint32, bits int, ok bool) {
 	return base, bits, err == nil && bits >= 0 && bits <= 32
 }
 
-// ipv4 reads an address as ZooKeeper does: with plus signs and leading zeros, and no
-// IPv6, so that nobody with such an address matches anything.
+// ipv4 parses an address as ZooKeeper does: it accepts plus signs and leading zeros, and
+// no IPv6, so that a client with an IPv6 address matches no entry.
 func ipv4(address string) (uint32, bool) {
 	parts := strings.Split(address, ".")
 	if len(parts) != 4 {
@@ -118,7 +118,8 @@ func ipv4(address string) (uint32, bool) {
 
 var digest = regexp.MustCompile(`:.*`)
 
-// masked is the ACL without the digests of passwords, for those who may not change it.
+// masked returns the ACL without the digests of passwords, for clients that may not
+// change it.
 func masked(acl []wire.ACL) []wire.ACL {
 	out := slices.Clone(acl)
 	for i := range out {

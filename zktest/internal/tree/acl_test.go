@@ -23,7 +23,7 @@ func entry(perms int32, scheme, id string) wire.ACL {
 	return wire.ACL{Perms: perms, Scheme: scheme, ID: id}
 }
 
-func TestOnlyWhatAServerCanCheckIsAnACL(t *testing.T) {
+func TestACLWithUnknownSchemeOrInvalidIDIsRefused(t *testing.T) {
 	for _, c := range []struct {
 		scheme, id string
 		ok         bool
@@ -51,7 +51,7 @@ func TestOnlyWhatAServerCanCheckIsAnACL(t *testing.T) {
 		{"ip", "1.2.3.256", false},
 		{"ip", "1.2.3", false},
 		{"ip", "::1", false},
-		{"x509", "CN=x", false}, // wants configuration, as sasl does
+		{"x509", "CN=x", false}, // needs configuration, as sasl does
 		{"sasl", "u", false},
 		{"super", "", false},
 		{"auth", "", false}, // without a credential
@@ -65,16 +65,16 @@ func TestOnlyWhatAServerCanCheckIsAnACL(t *testing.T) {
 			{entry(31, c.scheme, c.id)},
 			{entry(0, "world", "anyone"), entry(99, c.scheme, c.id)},
 		} {
-			a := newAlone()
+			a := newServer()
 			require.Equal(t, want, a.do(wire.Create{Op: wire.OpCreate, Path: "/n", ACL: acl}, local).Code, "%+v", c)
 			require.Equal(t, want, a.do(wire.SetACL{Path: "/", ACL: acl, Version: -1}, local).Code, "%+v", c)
 		}
 	}
-	require.Equal(t, wire.InvalidACL, newAlone().do(wire.Create{Op: wire.OpCreate, Path: "/n"}).Code)
+	require.Equal(t, wire.InvalidACL, newServer().do(wire.Create{Op: wire.OpCreate, Path: "/n"}).Code)
 }
 
-func TestAuthStandsForTheSessionsCredentials(t *testing.T) {
-	a := newAlone()
+func TestAuthStandsForSessionsCredentials(t *testing.T) {
+	a := newServer()
 	acl := []wire.ACL{entry(31, "auth", ""), entry(1, "world", "anyone"), entry(31, "auth", ""), entry(31, "digest", "bob:x"), entry(3, "auth", "whatever")}
 	require.Equal(t, wire.OK, a.do(wire.Create{Op: wire.OpCreate, Path: "/n", ACL: acl}, local, bob, super, al).Code)
 	got, stat, code := a.ACL("/n", []tree.Identity{bob})
@@ -86,8 +86,8 @@ func TestAuthStandsForTheSessionsCredentials(t *testing.T) {
 	}, got)
 }
 
-func TestReadersOfAnACLDoNotSeeDigests(t *testing.T) {
-	a := newAlone()
+func TestReadersOfACLDoNotSeeDigests(t *testing.T) {
+	a := newServer()
 	for path, acl := range map[string][]wire.ACL{
 		"/read":  {entry(wire.PermRead, "world", "anyone"), entry(31, "digest", bob.ID), entry(1, "digest", "a:b\nc"), entry(1, "ip", "1.2.3.4")},
 		"/admin": {entry(wire.PermAdmin, "world", "anyone"), entry(31, "digest", bob.ID)},
@@ -114,8 +114,8 @@ func TestReadersOfAnACLDoNotSeeDigests(t *testing.T) {
 	}
 }
 
-func TestChangesSayWhoMayHearOfThem(t *testing.T) {
-	a := newAlone()
+func TestChangesCarryACLs(t *testing.T) {
+	a := newServer()
 	bobs := []wire.ACL{entry(wire.PermAll, "auth", "")}
 	theirs := []wire.ACL{entry(wire.PermAll, "digest", bob.ID)}
 	require.True(t, tree.Readable(theirs, []tree.Identity{bob}))
@@ -134,27 +134,27 @@ func TestChangesSayWhoMayHearOfThem(t *testing.T) {
 	}
 }
 
-func TestEachRequestWantsItsPermission(t *testing.T) {
+func TestEachRequestRequiresItsPermission(t *testing.T) {
 	tries := []struct {
 		perms int32 // one of these is enough
-		do    func(a *alone, who ...tree.Identity) wire.Code
+		do    func(a *server, who ...tree.Identity) wire.Code
 	}{
-		{wire.PermRead, func(a *alone, who ...tree.Identity) wire.Code { _, _, code := a.Get("/n", who); return code }},
-		{wire.PermRead, func(a *alone, who ...tree.Identity) wire.Code { _, _, code := a.Children("/n", who); return code }},
-		{wire.PermRead, func(a *alone, who ...tree.Identity) wire.Code { _, code := a.CountDescendants("/n", who); return code }},
-		{wire.PermRead | wire.PermAdmin, func(a *alone, who ...tree.Identity) wire.Code { _, _, code := a.ACL("/n", who); return code }},
-		{wire.PermRead, func(a *alone, who ...tree.Identity) wire.Code {
+		{wire.PermRead, func(a *server, who ...tree.Identity) wire.Code { _, _, code := a.Get("/n", who); return code }},
+		{wire.PermRead, func(a *server, who ...tree.Identity) wire.Code { _, _, code := a.Children("/n", who); return code }},
+		{wire.PermRead, func(a *server, who ...tree.Identity) wire.Code { _, code := a.CountDescendants("/n", who); return code }},
+		{wire.PermRead | wire.PermAdmin, func(a *server, who ...tree.Identity) wire.Code { _, _, code := a.ACL("/n", who); return code }},
+		{wire.PermRead, func(a *server, who ...tree.Identity) wire.Code {
 			return a.do(wire.Check{Path: "/n", Version: -1}, who...).Code
 		}},
-		{wire.PermWrite, func(a *alone, who ...tree.Identity) wire.Code { return a.do(set("/n"), who...).Code }},
-		{wire.PermCreate, func(a *alone, who ...tree.Identity) wire.Code { return a.do(create("/n/x", 0), who...).Code }},
-		{wire.PermDelete, func(a *alone, who ...tree.Identity) wire.Code { return a.do(remove("/n/old"), who...).Code }},
-		{wire.PermDelete, func(a *alone, who ...tree.Identity) wire.Code { return a.do(multi(remove("/n/old")), who...).Err() }},
-		{wire.PermAdmin, func(a *alone, who ...tree.Identity) wire.Code {
+		{wire.PermWrite, func(a *server, who ...tree.Identity) wire.Code { return a.do(set("/n"), who...).Code }},
+		{wire.PermCreate, func(a *server, who ...tree.Identity) wire.Code { return a.do(create("/n/x", 0), who...).Code }},
+		{wire.PermDelete, func(a *server, who ...tree.Identity) wire.Code { return a.do(remove("/n/old"), who...).Code }},
+		{wire.PermDelete, func(a *server, who ...tree.Identity) wire.Code { return a.do(multi(remove("/n/old")), who...).Err() }},
+		{wire.PermAdmin, func(a *server, who ...tree.Identity) wire.Code {
 			return a.do(wire.SetACL{Path: "/n", ACL: wire.World, Version: -1}, who...).Code
 		}},
-		{0, func(a *alone, _ ...tree.Identity) wire.Code { _, code := a.Exists("/n"); return code }},
-		{0, func(a *alone, who ...tree.Identity) wire.Code { return a.do(remove("/n/old/x"), who...).Code }},
+		{0, func(a *server, _ ...tree.Identity) wire.Code { _, code := a.Exists("/n"); return code }},
+		{0, func(a *server, who ...tree.Identity) wire.Code { return a.do(remove("/n/old/x"), who...).Code }},
 	}
 	for i, try := range tries {
 		for perm := wire.PermRead; perm <= wire.PermAdmin; perm <<= 1 {
@@ -176,7 +176,7 @@ func TestEachRequestWantsItsPermission(t *testing.T) {
 				{entry(perm, "ip", "127.0.0.1"), []tree.Identity{{Scheme: "digest", ID: "127.0.0.1"}}, false},
 				{entry(perm, "digest", bob.ID), []tree.Identity{super}, true},
 			} {
-				a := newAlone()
+				a := newServer()
 				a.must(t, create("/n", 0), create("/n/old", 0), create("/n/old/x", 0),
 					wire.SetACL{Path: "/n", ACL: []wire.ACL{c.acl}, Version: -1})
 				allowed := try.perms == 0 || c.has && (try.perms&perm != 0 || c.who != nil && c.who[0] == super)
@@ -185,7 +185,7 @@ func TestEachRequestWantsItsPermission(t *testing.T) {
 				case !allowed:
 					want = wire.NoAuth
 				case i == 7 || i == 8:
-					want = wire.NotEmpty // which is looked at last
+					want = wire.NotEmpty // which is checked last
 				}
 				require.Equal(t, want, try.do(a, c.who...), fmt.Sprintf("request %d, %+v by %v", i, c.acl, c.who))
 			}

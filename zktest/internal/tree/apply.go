@@ -9,9 +9,9 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
 )
 
-// Apply carries out what another tree's Commit decided, with the same outcome. The
-// transactions must be that tree's, each once and in their order: it panics where one
-// does not fit.
+// Apply applies a transaction that another tree's Commit decided, with the same outcome.
+// The transactions must be those of that tree, each once and in order: Apply panics on one
+// that does not fit.
 func (t *Tree) Apply(txn Txn) Outcome {
 	out := t.carryOut(txn, txn.Body)
 	t.zxid = max(t.zxid, txn.Zxid)
@@ -64,30 +64,30 @@ func (t *Tree) create(txn Txn, b createTxn) Outcome {
 	parentPath, name, _ := split(b.path)
 	parent := t.mustHave(txn, parentPath)
 	if t.nodes[b.path] != nil {
-		panic(fmt.Sprintf("tree: transaction %#x creates %q, which is there", txn.Zxid, b.path))
+		panic(fmt.Sprintf("tree: transaction %#x creates %q, which exists", txn.Zxid, b.path))
 	}
-	// Only upwards, and pzxid with it: at its end the counter sticks, and creations no
-	// longer move the parent's pzxid.
+	// The counter only increases, and pzxid with it: at its maximum the counter sticks, and
+	// creations no longer change the parent's pzxid.
 	if b.counter > parent.counter {
 		parent.counter, parent.pzxid = b.counter, txn.Zxid
 	}
 	parent.addChild(name)
 	n := &node{
-		data: b.data, acl: b.acl, life: b.life, owner: b.owner,
+		data: b.data, acl: b.acl, lifetime: b.lifetime, owner: b.owner,
 		czxid: txn.Zxid, mzxid: txn.Zxid, pzxid: txn.Zxid, ctime: txn.Time, mtime: txn.Time,
 	}
 	if slices.Equal(n.acl, parent.acl) {
-		n.acl = parent.acl // nearly always: one copy for all
+		n.acl = parent.acl // share one copy: nearly all nodes have their parent's ACL
 	}
 	t.nodes[b.path] = n
-	switch b.life {
+	switch b.lifetime {
 	case ephemeral:
 		if t.ephemerals[b.owner] == nil {
 			t.ephemerals[b.owner] = make(map[string]struct{}, 1)
 		}
 		t.ephemerals[b.owner][b.path] = struct{}{}
-	case container, timed:
-		t.mortal[b.path] = struct{}{}
+	case container, ttlNode:
+		t.reapable[b.path] = struct{}{}
 	}
 	change := Change{Type: wire.EventNodeCreated, Path: b.path, ACL: n.acl, ParentACL: parent.acl}
 	return Outcome{Op: b.op, Path: b.path, Stat: n.stat(), Changes: []Change{change}}
@@ -100,8 +100,8 @@ func (t *Tree) remove(txn Txn, path string) Change {
 	parent.removeChild(name)
 	parent.pzxid = max(parent.pzxid, txn.Zxid)
 	delete(t.nodes, path)
-	delete(t.mortal, path)
-	if n.life == ephemeral {
+	delete(t.reapable, path)
+	if n.lifetime == ephemeral {
 		delete(t.ephemerals[n.owner], path)
 		if len(t.ephemerals[n.owner]) == 0 {
 			delete(t.ephemerals, n.owner)
@@ -113,7 +113,7 @@ func (t *Tree) remove(txn Txn, path string) Change {
 func (t *Tree) mustHave(txn Txn, path string) *node {
 	n := t.node(path)
 	if n == nil {
-		panic(fmt.Sprintf("tree: transaction %#x concerns %q, which is not there", txn.Zxid, path))
+		panic(fmt.Sprintf("tree: transaction %#x concerns %q, which does not exist", txn.Zxid, path))
 	}
 	return n
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
 )
 
-// populated has 10 lock parents with n nodes in all, as contenders leave them.
-func populated(n int) *alone {
-	a := newAlone()
+// populated returns a server with 10 lock parents and n contender nodes in total.
+func populated(n int) *server {
+	a := newServer()
 	for i := range 10 {
 		a.do(create(fmt.Sprintf("/lock-%d", i), 0))
 	}
@@ -35,7 +35,7 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// bytesPerNode is what a node of populated costs.
+// bytesPerNode returns the memory that a node of populated takes.
 func bytesPerNode() float64 {
 	const n = 50_000
 	before := heap()
@@ -45,7 +45,7 @@ func bytesPerNode() float64 {
 	return float64(used) / n
 }
 
-func TestANodeCostsWellUnder500Bytes(t *testing.T) {
+func TestNodeTakesUnder400Bytes(t *testing.T) {
 	require.Less(t, bytesPerNode(), 400.0)
 }
 
@@ -58,17 +58,17 @@ func BenchmarkMemoryOf1000Nodes(b *testing.B) {
 }
 
 func BenchmarkCommit(b *testing.B) {
-	const path = "/lock-0/place-"
+	const path = "/lock-0/contender-"
 	who := []tree.Identity{local}
-	for name, step := range map[string]func(a *alone){
-		"create and delete": func(a *alone) {
+	for name, step := range map[string]func(a *server){
+		"create and delete": func(a *server) {
 			a.do(remove(a.do(create(path, wire.EphemeralSequential), who...).Path), who...)
 		},
-		"setData":             func(a *alone) { a.do(set("/lock-0"), who...) },
-		"multi of one check":  func(a *alone) { a.do(multi(wire.Check{Path: "/lock-0", Version: -1}), who...) },
-		"refused":             func(a *alone) { a.do(remove("/none"), who...) },
-		"children of 100":     func(a *alone) { _, _, _ = a.Children("/lock-1", who) },
-		"data of a lock node": func(a *alone) { _, _, _ = a.Get("/lock-0", who) },
+		"setData":             func(a *server) { a.do(set("/lock-0"), who...) },
+		"multi of one check":  func(a *server) { a.do(multi(wire.Check{Path: "/lock-0", Version: -1}), who...) },
+		"refused":             func(a *server) { a.do(remove("/none"), who...) },
+		"children of 100":     func(a *server) { _, _, _ = a.Children("/lock-1", who) },
+		"data of a lock node": func(a *server) { _, _, _ = a.Get("/lock-0", who) },
 	} {
 		b.Run(name, func(b *testing.B) {
 			a := populated(1000)

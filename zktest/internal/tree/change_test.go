@@ -12,8 +12,8 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
 )
 
-func TestADeleteIsCheckedInZooKeepersOrder(t *testing.T) {
-	a := newAlone()
+func TestDeleteIsCheckedInZooKeepersOrder(t *testing.T) {
+	a := newServer()
 	locked := []wire.ACL{{Perms: wire.PermAll &^ wire.PermDelete, Scheme: "world", ID: "anyone"}}
 	a.must(t, create("/d", 0), create("/d/c", 0), wire.Create{Op: wire.OpCreate, Path: "/locked", ACL: locked}, create("/locked/c", 0))
 	for _, step := range []struct {
@@ -49,8 +49,8 @@ func TestADeleteIsCheckedInZooKeepersOrder(t *testing.T) {
 	require.Equal(t, []string{"locked", "zookeeper"}, a.children(t, "/"))
 }
 
-func TestSettingIsCheckedInZooKeepersOrder(t *testing.T) {
-	a := newAlone()
+func TestSetAndCheckAreCheckedInZooKeepersOrder(t *testing.T) {
+	a := newServer()
 	locked := []wire.ACL{{Perms: wire.PermCreate, Scheme: "world", ID: "anyone"}}
 	a.must(t, create("/n", 0), wire.Create{Op: wire.OpCreate, Path: "/locked", ACL: locked})
 	for _, step := range []struct {
@@ -87,11 +87,11 @@ func TestSettingIsCheckedInZooKeepersOrder(t *testing.T) {
 	}
 }
 
-func TestStatsMoveAsZooKeepersDo(t *testing.T) {
-	a := newAlone()
+func TestStatsChangeAsInZooKeeper(t *testing.T) {
+	a := newServer()
 	a.must(t, create("/n", 0), create("/n/c", 0))
 	n := wire.Stat{Czxid: 1, Mzxid: 1, Ctime: 1000, Mtime: 1000, Pzxid: 2, Cversion: 1, NumChildren: 1, DataLength: 1}
-	require.Equal(t, n, a.stat(t, "/n"), "a created child moves cversion and pzxid")
+	require.Equal(t, n, a.stat(t, "/n"), "a created child changes cversion and pzxid")
 
 	out := a.do(set("/n"))
 	n.Version, n.Mzxid, n.Mtime, n.DataLength = 1, 3, 3000, 3
@@ -101,17 +101,17 @@ func TestStatsMoveAsZooKeepersDo(t *testing.T) {
 
 	out = a.do(wire.SetACL{Path: "/n", ACL: wire.World, Version: 0})
 	n.Aversion = 1
-	require.Equal(t, tree.Outcome{Op: wire.OpSetACL, Path: "/n", Stat: n}, out, "nobody watches an ACL")
+	require.Equal(t, tree.Outcome{Op: wire.OpSetACL, Path: "/n", Stat: n}, out, "no watch covers an ACL")
 
 	require.Equal(t, tree.Outcome{Op: wire.OpCheck, Path: "/n"}, a.do(wire.Check{Path: "/n", Version: 1}))
 	require.Equal(t, n, a.stat(t, "/n"))
 
 	a.must(t, set("/n/c"))
-	require.Equal(t, n, a.stat(t, "/n"), "a child's data is not the parent's matter")
+	require.Equal(t, n, a.stat(t, "/n"), "a child's data does not affect the parent")
 
 	a.must(t, remove("/n/c"))
 	n.Cversion, n.Pzxid, n.NumChildren = 2, 7, 0
-	require.Equal(t, n, a.stat(t, "/n"), "a deleted child moves them too")
+	require.Equal(t, n, a.stat(t, "/n"), "a deleted child changes them too")
 
 	a.must(t, create("/n/c", 0))
 	n.Cversion, n.Pzxid, n.NumChildren = 3, 8, 1
@@ -119,8 +119,8 @@ func TestStatsMoveAsZooKeepersDo(t *testing.T) {
 	require.Equal(t, wire.Stat{Cversion: 0, NumChildren: 2, Pzxid: 1}, a.stat(t, "/"), "the root began at -1")
 }
 
-func TestRefusalsTakeAZxidAndChangeNothing(t *testing.T) {
-	a := newAlone()
+func TestRefusalsTakeZxidAndChangeNothing(t *testing.T) {
+	a := newServer()
 	a.must(t, create("/n", 0))
 	for i, req := range []any{
 		create("/n", 0), remove("/none"),
@@ -140,7 +140,7 @@ func TestRefusalsTakeAZxidAndChangeNothing(t *testing.T) {
 }
 
 func TestVersionsWrapAround(t *testing.T) {
-	a := newAlone()
+	a := newServer()
 	a.must(t, create("/n", 0))
 	a.PlantVersions("/n", math.MaxInt32, math.MaxInt32)
 	stat := a.do(set("/n")).Stat
@@ -149,7 +149,7 @@ func TestVersionsWrapAround(t *testing.T) {
 	require.EqualValues(t, math.MinInt32, stat.Aversion)
 	require.Equal(t, wire.OK, a.do(wire.SetData{Path: "/n", Version: math.MinInt32}).Code)
 
-	// The version -1, when it comes, cannot be asked for: it stands for any.
+	// The version -1, when it is reached, cannot be requested: it stands for any.
 	a.PlantVersions("/n", -2, 0)
 	require.EqualValues(t, -1, a.do(set("/n")).Stat.Version)
 	require.EqualValues(t, 0, a.do(wire.SetData{Path: "/n", Version: -1}).Stat.Version)

@@ -11,15 +11,15 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
 )
 
-func (a *alone) sequential(t *testing.T, prefix string) string {
+func (a *server) sequential(t *testing.T, prefix string) string {
 	t.Helper()
 	out := a.do(create(prefix, wire.PersistentSequential))
 	require.Equal(t, wire.OK, out.Code, prefix)
 	return out.Path
 }
 
-func TestNumbersCountCreationsOfAnyChildAndNoDeletions(t *testing.T) {
-	a := newAlone()
+func TestCounterCountsCreationsOfAnyChildAndNoDeletions(t *testing.T) {
+	a := newServer()
 	a.must(t, create("/p", 0))
 	require.Equal(t, "/p/a0000000000", a.sequential(t, "/p/a"))
 	a.must(t, create("/p/plain", 0), remove("/p/plain"), remove("/p/a0000000000"))
@@ -29,22 +29,22 @@ func TestNumbersCountCreationsOfAnyChildAndNoDeletions(t *testing.T) {
 	require.Equal(t, "/p/a0000000004", a.sequential(t, "/p/a"))
 
 	a.must(t, remove("/p/a0000000004"), remove("/p/b0000000002"), remove("/p/c"), remove("/p"), create("/p", 0))
-	require.Equal(t, "/p/a0000000000", a.sequential(t, "/p/a"), "a new parent counts anew")
+	require.Equal(t, "/p/a0000000000", a.sequential(t, "/p/a"), "a new parent counts from 0")
 }
 
-func TestTheCounterSticksAtItsEnd(t *testing.T) {
-	a := newAlone()
+func TestCounterSticksAtMaximum(t *testing.T) {
+	a := newServer()
 	a.must(t, create("/p", 0))
 	require.Equal(t, wire.OK, a.PlantCounter("/p", math.MaxInt32-2))
 	require.Equal(t, "/p/a-2147483645", a.sequential(t, "/p/a-"))
 	require.Equal(t, "/p/a-2147483646", a.sequential(t, "/p/a-"))
 	moved := a.stat(t, "/p")
 	require.EqualValues(t, a.zxid, moved.Pzxid)
-	require.EqualValues(t, -4, moved.Cversion, "twice the counter, less the children, in 32 bits")
+	require.EqualValues(t, -4, moved.Cversion, "twice the counter, minus the children, in 32 bits")
 
 	require.Equal(t, "/p/a-2147483647", a.sequential(t, "/p/a-"))
 	stuck := a.stat(t, "/p")
-	require.Equal(t, moved.Pzxid, stuck.Pzxid, "what does not move the counter does not move pzxid")
+	require.Equal(t, moved.Pzxid, stuck.Pzxid, "a creation that does not change the counter does not change pzxid")
 	require.EqualValues(t, -5, stuck.Cversion)
 
 	require.Equal(t, wire.NodeExists, a.do(create("/p/a-", wire.PersistentSequential)).Code)
@@ -54,12 +54,12 @@ func TestTheCounterSticksAtItsEnd(t *testing.T) {
 	require.Equal(t, moved.Pzxid, a.stat(t, "/p").Pzxid)
 
 	a.must(t, remove("/p/a-2147483647"))
-	require.EqualValues(t, a.zxid, a.stat(t, "/p").Pzxid, "deletions still move it")
+	require.EqualValues(t, a.zxid, a.stat(t, "/p").Pzxid, "deletions still change it")
 	require.Equal(t, "/p/a-2147483647", a.sequential(t, "/p/a-"))
 }
 
-func TestWithinATransactionTheCounterWrapsAroundAndThenSticks(t *testing.T) {
-	a := newAlone()
+func TestCounterWrapsWithinTransactionAndThenSticks(t *testing.T) {
+	a := newServer()
 	a.must(t, create("/p", 0))
 	require.Equal(t, wire.OK, a.PlantCounter("/p", math.MaxInt32-1))
 	next := create("/p/m", wire.PersistentSequential)
@@ -73,8 +73,8 @@ func TestWithinATransactionTheCounterWrapsAroundAndThenSticks(t *testing.T) {
 	require.Equal(t, "/p/n2147483647", a.sequential(t, "/p/n"))
 }
 
-func TestNegativeCountersCountOn(t *testing.T) {
-	a := newAlone()
+func TestNegativeCountersCountUp(t *testing.T) {
+	a := newServer()
 	a.must(t, create("/p", 0))
 	require.Equal(t, wire.OK, a.PlantCounter("/p", -3))
 	for _, want := range []string{"/p/a-000000003", "/p/a-000000002", "/p/a-000000001", "/p/a0000000000"} {

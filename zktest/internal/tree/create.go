@@ -9,11 +9,12 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
 )
 
-// maxTTL is ZooKeeper's: what its encoding of an owner has room for.
+// maxTTL is ZooKeeper's: the greatest that fits in its encoding of an owner.
 const maxTTL = 1<<40 - 1
 
-// modeOf is what the flags of a create ask for.
-func modeOf(flags int32) (l life, sequential, ok bool) {
+// modeOf returns the lifetime that the flags of a create request, and whether the name is
+// sequential. It reports false for unknown flags.
+func modeOf(flags int32) (life lifetime, sequential, ok bool) {
 	switch flags {
 	case wire.Persistent:
 		return persistent, false, true
@@ -26,42 +27,42 @@ func modeOf(flags int32) (l life, sequential, ok bool) {
 	case wire.Container:
 		return container, false, true
 	case wire.PersistentWithTTL:
-		return timed, false, true
+		return ttlNode, false, true
 	case wire.PersistentSequentialTTL:
-		return timed, true, true
+		return ttlNode, true, true
 	}
 	return 0, false, false
 }
 
-// lifeOf is the life of the node and its owner. The operation has the last word: one
-// that wants no Stat with its reply makes no container, whatever its flags, and
-// createContainer nothing else.
-func (d *decision) lifeOf(req wire.Create) (l life, owner int64, sequential bool, code wire.Code) {
-	l, sequential, ok := modeOf(req.Flags)
+// lifetimeOf returns the lifetime and the owner of the node that a request creates. The
+// operation overrides the flags: one whose reply has no Stat creates no container, and
+// createContainer creates nothing else.
+func (d *decision) lifetimeOf(req wire.Create) (life lifetime, owner int64, sequential bool, code wire.Code) {
+	life, sequential, ok := modeOf(req.Flags)
 	if !ok {
 		return 0, 0, false, wire.BadArguments
 	}
-	if l == timed && !d.tree.TTL {
+	if life == ttlNode && !d.tree.TTL {
 		return 0, 0, false, wire.Unimplemented
 	}
-	// A createTTL of another mode is refused here whatever its TTL is. Of a negative
-	// one a real server dies.
-	if (l == timed) != (req.Op == wire.OpCreateTTL) || l == timed && (req.TTL <= 0 || req.TTL > maxTTL) {
+	// A createTTL of another mode is refused here regardless of its TTL. A negative TTL
+	// crashes a real server.
+	if (life == ttlNode) != (req.Op == wire.OpCreateTTL) || life == ttlNode && (req.TTL <= 0 || req.TTL > maxTTL) {
 		return 0, 0, false, wire.BadArguments
 	}
 	switch {
 	case req.Op == wire.OpCreateContainer:
 		return container, 0, sequential, wire.OK
-	case l == timed:
-		return timed, req.TTL, sequential, wire.OK
-	case l == ephemeral:
+	case life == ttlNode:
+		return ttlNode, req.TTL, sequential, wire.OK
+	case life == ephemeral:
 		return ephemeral, d.session, sequential, wire.OK
 	}
 	return persistent, 0, sequential, wire.OK
 }
 
 func (d *decision) create(req wire.Create) (any, wire.Code) {
-	l, owner, sequential, code := d.lifeOf(req)
+	life, owner, sequential, code := d.lifetimeOf(req)
 	if code != wire.OK {
 		return nil, code
 	}
@@ -69,7 +70,7 @@ func (d *decision) create(req wire.Create) (any, wire.Code) {
 	if !ok {
 		return nil, wire.BadArguments
 	}
-	acl, ok := resolve(req.ACL, d.who)
+	acl, ok := resolve(req.ACL, d.identities)
 	if !ok {
 		return nil, wire.InvalidACL
 	}
@@ -77,7 +78,7 @@ func (d *decision) create(req wire.Create) (any, wire.Code) {
 	if !ok {
 		return nil, wire.NoNode
 	}
-	if !permits(parent.acl, wire.PermCreate, d.who) {
+	if !permits(parent.acl, wire.PermCreate, d.identities) {
 		return nil, wire.NoAuth
 	}
 	path := req.Path
@@ -90,15 +91,15 @@ func (d *decision) create(req wire.Create) (any, wire.Code) {
 	if _, exists := d.get(path); exists {
 		return nil, wire.NodeExists
 	}
-	if parent.life == ephemeral {
+	if parent.lifetime == ephemeral {
 		return nil, wire.NoChildrenForEphemerals
 	}
-	// Within a transaction the counter wraps around at its end, where the tree's sticks.
+	// Within a transaction the counter wraps around at its maximum, where the tree's sticks.
 	parent.counter++
 	parent.children++
 	d.put(parentPath, parent)
-	d.put(path, record{acl: acl, life: l})
+	d.put(path, record{acl: acl, lifetime: life})
 	return createTxn{
-		op: req.Op, path: path, data: bytes.Clone(req.Data), acl: acl, life: l, owner: owner, counter: parent.counter,
+		op: req.Op, path: path, data: bytes.Clone(req.Data), acl: acl, lifetime: life, owner: owner, counter: parent.counter,
 	}, wire.OK
 }

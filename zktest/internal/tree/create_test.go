@@ -12,7 +12,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
 )
 
-func TestImpossiblePathsAreRefusedAsZooKeeperDoes(t *testing.T) {
+func TestInvalidPathsAreRefusedAsByZooKeeper(t *testing.T) {
 	for path, want := range map[string]wire.Code{
 		"":         wire.BadArguments,
 		"a":        wire.BadArguments,
@@ -25,7 +25,7 @@ func TestImpossiblePathsAreRefusedAsZooKeeperDoes(t *testing.T) {
 		"/.a":      wire.OK,
 		"/p/":      wire.BadArguments,
 		"/p/.":     wire.BadArguments,
-		"/p//":     wire.NoNode, // its parent is looked for first
+		"/p//":     wire.NoNode, // its parent is looked up first
 		"/p//b":    wire.NoNode,
 		"/n/..":    wire.NoNode,
 		"/a\x00":   wire.BadArguments,
@@ -43,11 +43,11 @@ func TestImpossiblePathsAreRefusedAsZooKeeperDoes(t *testing.T) {
 		"/\uffef":  wire.OK,
 		"/\ufff0":  wire.BadArguments,
 		"/\uffff":  wire.BadArguments,
-		"/\xff":    wire.BadArguments, // U+FFFD by then
-		"/😀":       wire.BadArguments, // surrogates to Java
+		"/\xff":    wire.BadArguments, // read as U+FFFD
+		"/😀":       wire.BadArguments, // surrogates in Java
 		"/é":       wire.OK,
 	} {
-		a := newAlone()
+		a := newServer()
 		a.must(t, create("/p", 0))
 		require.Equal(t, want, a.do(create(path, 0)).Code, "%q", path)
 		require.EqualValues(t, 2, a.Zxid(), "a refusal takes a zxid")
@@ -55,7 +55,7 @@ func TestImpossiblePathsAreRefusedAsZooKeeperDoes(t *testing.T) {
 }
 
 func TestSequentialPathsAreCheckedWithTheirNumber(t *testing.T) {
-	a := newAlone()
+	a := newServer()
 	a.must(t, create("/p", 0))
 	for _, step := range []struct {
 		path string
@@ -76,10 +76,9 @@ func TestSequentialPathsAreCheckedWithTheirNumber(t *testing.T) {
 	}
 }
 
-// A request that is wrong in several ways is refused for the first of them in this
-// order.
-func TestACreateIsCheckedInZooKeepersOrder(t *testing.T) {
-	a := newAlone()
+// A request with several errors is refused for the first of them in this order.
+func TestCreateIsCheckedInZooKeepersOrder(t *testing.T) {
+	a := newServer()
 	locked := []wire.ACL{{Perms: wire.PermAll &^ wire.PermCreate, Scheme: "world", ID: "anyone"}}
 	a.must(t, create("/e", wire.Ephemeral), create("/p", 0),
 		wire.Create{Op: wire.OpCreate, Path: "/locked", ACL: locked}, wire.Create{Op: wire.OpCreate, Path: "/le", ACL: locked, Flags: wire.Ephemeral})
@@ -109,8 +108,8 @@ func TestACreateIsCheckedInZooKeepersOrder(t *testing.T) {
 	}
 }
 
-func TestWhatACreateMakesDependsOnItsOperationAndItsFlags(t *testing.T) {
-	const none, eph, reaped, aged = "lives on", "ephemeral", "container", "TTL node"
+func TestCreateOperationAndFlagsDecideNodeKind(t *testing.T) {
+	const none, eph, reaped, aged = "permanent", "ephemeral", "container", "TTL node"
 	for _, c := range []struct {
 		op    wire.Op
 		flags int32
@@ -145,10 +144,10 @@ func TestWhatACreateMakesDependsOnItsOperationAndItsFlags(t *testing.T) {
 		{op: wire.OpCreateTTL, flags: 5, ttl: 1 << 40, on: true, want: wire.BadArguments},
 		{op: wire.OpCreateTTL, flags: 5, ttl: 0, on: true, want: wire.BadArguments},
 		{op: wire.OpCreateTTL, flags: 5, ttl: -1, on: true, want: wire.BadArguments},
-		// A real server dies of this one.
+		// This one crashes a real server.
 		{op: wire.OpCreateTTL, flags: 0, ttl: -1, on: true, want: wire.BadArguments},
 	} {
-		a := newAlone()
+		a := newServer()
 		a.TTL = c.on
 		out := a.do(wire.Create{Op: c.op, Path: "/n", ACL: wire.World, Flags: c.flags, TTL: c.ttl})
 		require.Equal(t, c.want, out.Code, "%+v", c)
@@ -157,7 +156,7 @@ func TestWhatACreateMakesDependsOnItsOperationAndItsFlags(t *testing.T) {
 		}
 		stat := wire.Stat{Czxid: 1, Mzxid: 1, Pzxid: 1, Ctime: 1000, Mtime: 1000}
 		if c.kind == eph {
-			stat.EphemeralOwner = session // of the others clients see none
+			stat.EphemeralOwner = session // clients see no owner of other nodes
 		}
 		require.Equal(t, tree.Outcome{
 			Op: c.op, Path: c.path, Stat: stat, Changes: []tree.Change{created(c.path)},
@@ -167,8 +166,8 @@ func TestWhatACreateMakesDependsOnItsOperationAndItsFlags(t *testing.T) {
 	}
 }
 
-// kindOf finds out what ends a node by letting everything happen that could.
-func kindOf(t *testing.T, a *alone, path string) string {
+// kindOf returns the kind of a node, found by causing each event that could delete it.
+func kindOf(t *testing.T, a *server, path string) string {
 	t.Helper()
 	if len(a.Ephemerals(session, "")) > 0 {
 		return "ephemeral"
@@ -181,10 +180,10 @@ func kindOf(t *testing.T, a *alone, path string) string {
 	if len(a.Reapable(never)) > 0 {
 		return "container"
 	}
-	return "lives on"
+	return "permanent"
 }
 
-func TestDataIsKeptAsItCame(t *testing.T) {
+func TestDataIsStoredUnchanged(t *testing.T) {
 	for _, want := range [][]byte{[]byte("before"), nil, {}} {
 		for name, ask := range map[string]func(data []byte) any{
 			"/made": func(data []byte) any {
@@ -192,7 +191,7 @@ func TestDataIsKeptAsItCame(t *testing.T) {
 			},
 			"/set": func(data []byte) any { return wire.SetData{Path: "/set", Data: data, Version: -1} },
 		} {
-			a := newAlone()
+			a := newServer()
 			a.must(t, create("/set", 0))
 			theirs := bytes.Clone(want)
 			a.must(t, ask(theirs))

@@ -9,15 +9,15 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
 )
 
-// A decision is about one request. The order of its checks is that of ZooKeeper's
-// PrepRequestProcessor, because it shows: a request is often wrong in two ways.
+// A decision decides one request. It checks in the order of ZooKeeper's
+// PrepRequestProcessor, because the order is visible: a request often has two errors.
 type decision struct {
 	view
-	session int64
-	who     []Identity
+	session    int64
+	identities []Identity
 }
 
-// decide is what a request comes to: a transaction's body, or the code of its refusal.
+// decide returns the body of the request's transaction, or the code of its refusal.
 func (d *decision) decide(req any) (body any, code wire.Code) {
 	switch req := req.(type) {
 	case wire.Create:
@@ -39,15 +39,15 @@ func (d *decision) decide(req any) (body any, code wire.Code) {
 	case OpenSession:
 		return openSessionTxn{}, wire.OK
 	case wire.Reconfig:
-		return nil, wire.ReconfigDisabled // as where nobody has enabled it
+		return nil, wire.ReconfigDisabled // ZooKeeper's default
 	case Refused:
 		return nil, req.Code
 	}
 	panic(fmt.Sprintf("tree: %T is not a request that changes something", req))
 }
 
-// about is what a request's refusal says of it.
-func about(req any) (wire.Op, string) {
+// objectOf returns the operation and the path that a refusal of the request names.
+func objectOf(req any) (wire.Op, string) {
 	switch req := req.(type) {
 	case wire.Create:
 		return req.Op, req.Path
@@ -73,14 +73,14 @@ func about(req any) (wire.Op, string) {
 
 func (d *decision) delete(req wire.Delete) (any, wire.Code) {
 	parentPath, _, ok := split(req.Path)
-	if !ok || special(req.Path) {
+	if !ok || undeletable(req.Path) {
 		return nil, wire.BadArguments
 	}
 	parent, ok := d.get(parentPath)
 	if !ok {
 		return nil, wire.NoNode
 	}
-	if !permits(parent.acl, wire.PermDelete, d.who) {
+	if !permits(parent.acl, wire.PermDelete, d.identities) {
 		return nil, wire.NoAuth
 	}
 	n, ok := d.get(req.Path)
@@ -98,9 +98,9 @@ func (d *decision) delete(req wire.Delete) (any, wire.Code) {
 	return deleteTxn{op: wire.OpDelete, path: req.Path}, wire.OK
 }
 
-// deleteContainer spares only what got a child, and ephemeral nodes.
+// deleteContainer refuses only a node with children and an ephemeral node.
 func (d *decision) deleteContainer(req DeleteContainer) (any, wire.Code) {
-	if _, _, ok := split(req.Path); !ok || special(req.Path) {
+	if _, _, ok := split(req.Path); !ok || undeletable(req.Path) {
 		return nil, wire.BadArguments
 	}
 	n, ok := d.get(req.Path)
@@ -109,7 +109,7 @@ func (d *decision) deleteContainer(req DeleteContainer) (any, wire.Code) {
 		return nil, wire.NoNode
 	case n.children > 0:
 		return nil, wire.NotEmpty
-	case n.life == ephemeral:
+	case n.lifetime == ephemeral:
 		return nil, wire.BadVersion
 	}
 	return deleteTxn{op: wire.OpDeleteContainer, path: req.Path}, wire.OK
@@ -123,7 +123,7 @@ func (d *decision) setData(req wire.SetData) (any, wire.Code) {
 	switch {
 	case !ok:
 		return nil, wire.NoNode
-	case !permits(n.acl, wire.PermWrite, d.who):
+	case !permits(n.acl, wire.PermWrite, d.identities):
 		return nil, wire.NoAuth
 	case req.Version != -1 && req.Version != n.version:
 		return nil, wire.BadVersion
@@ -137,7 +137,7 @@ func (d *decision) setACL(req wire.SetACL) (any, wire.Code) {
 	if !valid(req.Path) {
 		return nil, wire.BadArguments
 	}
-	acl, ok := resolve(req.ACL, d.who)
+	acl, ok := resolve(req.ACL, d.identities)
 	if !ok {
 		return nil, wire.InvalidACL
 	}
@@ -145,7 +145,7 @@ func (d *decision) setACL(req wire.SetACL) (any, wire.Code) {
 	switch {
 	case !ok:
 		return nil, wire.NoNode
-	case !permits(n.acl, wire.PermAdmin, d.who):
+	case !permits(n.acl, wire.PermAdmin, d.identities):
 		return nil, wire.NoAuth
 	case req.Version != -1 && req.Version != n.aversion:
 		return nil, wire.BadVersion
@@ -161,7 +161,7 @@ func (d *decision) check(req wire.Check) (any, wire.Code) {
 	switch {
 	case !ok:
 		return nil, wire.NoNode
-	case !permits(n.acl, wire.PermRead, d.who):
+	case !permits(n.acl, wire.PermRead, d.identities):
 		return nil, wire.NoAuth
 	case req.Version != -1 && req.Version != n.version:
 		return nil, wire.BadVersion

@@ -10,8 +10,8 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
 )
 
-// A generator makes requests that often concern the same few nodes, and often are
-// wrong.
+// A generator generates requests that often concern the same few nodes, and are often
+// invalid.
 type generator struct{ *rand.Rand }
 
 func newGenerator(seed uint64) generator { return generator{rand.New(rand.NewPCG(seed, 0))} }
@@ -45,13 +45,13 @@ func (g generator) acl() []wire.ACL {
 		[]wire.ACL{entry(wire.PermAll, "world", "anyone"), entry(wire.PermRead, "ip", "127.0.0.0/8")})
 }
 
-func (g generator) who() []tree.Identity {
+func (g generator) identities() []tree.Identity {
 	return pick(g, []tree.Identity{local}, []tree.Identity{local, bob}, []tree.Identity{local, bob, al})
 }
 
-// part is a request that a transaction may have, and as one by itself means the same:
-// of the creates those whose operation is as their flags are.
-func (g generator) part() any {
+// operation returns a request that means the same within a transaction and outside one:
+// of the creates, one whose operation agrees with its flags.
+func (g generator) operation() any {
 	switch g.IntN(9) {
 	case 0, 1, 2, 3:
 		c := wire.Create{Op: wire.OpCreate, Path: g.path(), Data: g.data(), ACL: g.acl(), Flags: int32(g.IntN(4))}
@@ -71,10 +71,10 @@ func (g generator) part() any {
 	}
 }
 
-func (g generator) parts() wire.Multi {
+func (g generator) transaction() wire.Multi {
 	m := wire.Multi{}
 	for range g.IntN(5) {
-		m.Ops = append(m.Ops, g.part())
+		m.Ops = append(m.Ops, g.operation())
 	}
 	return m
 }
@@ -82,7 +82,7 @@ func (g generator) parts() wire.Multi {
 func (g generator) request() any {
 	switch g.IntN(14) {
 	case 0, 1, 2:
-		return g.parts()
+		return g.transaction()
 	case 3:
 		return wire.SetACL{Path: g.path(), ACL: g.acl(), Version: g.version()}
 	case 4:
@@ -96,5 +96,5 @@ func (g generator) request() any {
 		}
 		return pick[any](g, wire.CloseSession{}, tree.OpenSession{Timeout: 1000}, tree.Refused{Op: wire.OpMulti, Code: wire.MarshallingError})
 	}
-	return g.part()
+	return g.operation()
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
 )
 
-func TestASessionsNodesGoWithItAtOneZxid(t *testing.T) {
-	a := newAlone()
+func TestSessionsNodesAreDeletedAtOneZxid(t *testing.T) {
+	a := newServer()
 	a.must(t, create("/k", 0), createContainer("/k/c"))
 	for _, path := range []string{"/k/c/e3", "/k/b", "/k/c/e1", "/a"} {
 		a.must(t, create(path, wire.Ephemeral))
@@ -42,12 +42,12 @@ func TestASessionsNodesGoWithItAtOneZxid(t *testing.T) {
 	require.Equal(t, []string{"/k/other"}, a.Ephemerals(session+1, ""))
 
 	_, out = a.commit(session, wire.CloseSession{})
-	require.Equal(t, tree.Outcome{Op: wire.OpCloseSession}, out, "without nodes it is a transaction too")
+	require.Equal(t, tree.Outcome{Op: wire.OpCloseSession}, out, "closing a session without nodes is a transaction too")
 	require.Equal(t, a.zxid, a.Zxid())
 }
 
-func TestADeletedEphemeralNodeIsNoLongerItsSessions(t *testing.T) {
-	a := newAlone()
+func TestDeletedEphemeralNodeNoLongerBelongsToSession(t *testing.T) {
+	a := newServer()
 	a.must(t, create("/e", wire.Ephemeral), remove("/e"), create("/e", 0))
 	require.Empty(t, a.Ephemerals(session, ""))
 	_, out := a.commit(session, wire.CloseSession{})
@@ -59,13 +59,13 @@ func TestADeletedEphemeralNodeIsNoLongerItsSessions(t *testing.T) {
 }
 
 func TestEphemeralNodesAreListedByPrefix(t *testing.T) {
-	a := newAlone()
+	a := newServer()
 	a.must(t, create("/a", 0), create("/a/x", wire.Ephemeral), create("/ab", wire.Ephemeral), create("/b", wire.Ephemeral))
 	for prefix, want := range map[string][]string{
 		"":      {"/a/x", "/ab", "/b"},
 		"/":     {"/a/x", "/ab", "/b"},
 		" \t/ ": {"/a/x", "/ab", "/b"},
-		"/a":    {"/a/x", "/ab"}, // of the path as text
+		"/a":    {"/a/x", "/ab"}, // the prefix is text, not a path
 		"/a/":   {"/a/x"},
 		"/c":    {},
 		" /a":   {},
@@ -74,8 +74,8 @@ func TestEphemeralNodesAreListedByPrefix(t *testing.T) {
 	}
 }
 
-func TestContainersCanBeReapedAfterTheirLastChild(t *testing.T) {
-	a := newAlone()
+func TestContainerIsReapableAfterItsLastChild(t *testing.T) {
+	a := newServer()
 	a.must(t, createContainer("/never"), createContainer("/has"), createContainer("/had"), createContainer("/again"),
 		create("/has/x", 0), create("/had/x", 0), remove("/had/x"), create("/again/x", wire.Ephemeral), create("/plain", 0), create("/plain/x", 0), remove("/plain/x"))
 	require.Equal(t, []string{"/had"}, a.Reapable(0))
@@ -96,11 +96,11 @@ func TestContainersCanBeReapedAfterTheirLastChild(t *testing.T) {
 	a.must(t, create("/e", wire.Ephemeral))
 	require.Equal(t, wire.BadVersion, a.do(tree.DeleteContainer{Path: "/e"}).Code)
 	a.must(t, remove("/again/y"), remove("/again"), create("/again", 0))
-	require.Empty(t, a.Reapable(0), "what has the name now is no container")
+	require.Empty(t, a.Reapable(0), "the node with that name is no longer a container")
 }
 
-func TestTTLNodesCanBeReapedWhenTheirTimeIsOver(t *testing.T) {
-	a := newAlone()
+func TestTTLNodeIsReapableAfterItsTTL(t *testing.T) {
+	a := newServer()
 	a.TTL = true
 	a.must(t, createTTL("/n", wire.PersistentWithTTL, 500), createTTL("/p", wire.PersistentWithTTL, 500), create("/p/x", 0))
 	require.Empty(t, a.Reapable(1500))
@@ -110,6 +110,6 @@ func TestTTLNodesCanBeReapedWhenTheirTimeIsOver(t *testing.T) {
 	require.Empty(t, a.Reapable(4500))
 	require.Equal(t, []string{"/n"}, a.Reapable(4501))
 	a.must(t, remove("/p/x"))
-	require.Equal(t, []string{"/n", "/p"}, a.Reapable(4501), "a child that went does not renew it")
+	require.Equal(t, []string{"/n", "/p"}, a.Reapable(4501), "the deletion of a child does not renew the TTL")
 	require.Zero(t, a.stat(t, "/n").EphemeralOwner)
 }

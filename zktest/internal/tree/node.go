@@ -9,12 +9,12 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
 )
 
-// A node lives under its path in Tree.nodes. What its data and ACL point to is never
-// changed, only replaced: Clone and Txns share it.
+// A node is stored under its path in Tree.nodes. Its data and ACL are never modified, only
+// replaced: Clone and Txns share them.
 type node struct {
 	data     []byte
 	acl      []wire.ACL
-	children map[string]struct{} // by name, which shares its memory with the child's path; nil if there are none
+	children map[string]struct{} // names, which share memory with the children's paths; nil if there are none
 
 	czxid, mzxid, pzxid int64
 	ctime, mtime        int64
@@ -22,34 +22,34 @@ type node struct {
 	owner int64
 
 	version, aversion int32
-	// counter is how many children were ever created, and the next sequential one's
-	// number. What clients see as cversion counts deletions too.
-	counter int32
-	life    life
+	// counter is the number of children created so far, and the number of the next
+	// sequential one. The cversion that clients see counts deletions too.
+	counter  int32
+	lifetime lifetime
 }
 
-// A life is what ends a node besides its deletion.
-type life uint8
+// A lifetime is the event, besides a client's delete, that ends a node.
+type lifetime uint8
 
 const (
-	persistent life = iota
-	ephemeral       // ends with its session
-	container       // ends after its last child
-	timed           // ends some time after it was last written to, if it has no children
+	persistent lifetime = iota
+	ephemeral           // ends with its session
+	container           // ends after its last child
+	ttlNode             // ends when its TTL has passed since its last write, if it has no children
 )
 
-// stat is what clients see: of containers and TTL nodes no owner, and a cversion that
-// moves by one with each creation and each deletion of a child. Both the doubling and
-// the counter may wrap around, as Java's do.
+// stat returns the Stat that clients see: without an owner for containers and TTL nodes,
+// and with a cversion that increases by one with each creation and each deletion of a
+// child. Both the doubling and the counter may wrap around, as in Java.
 func (n *node) stat() wire.Stat {
-	children := int32(len(n.children)) //nolint:gosec // not so many fit in memory
+	children := int32(len(n.children)) //nolint:gosec // memory bounds them
 	s := wire.Stat{
 		Czxid: n.czxid, Mzxid: n.mzxid, Pzxid: n.pzxid, Ctime: n.ctime, Mtime: n.mtime,
 		Version: n.version, Cversion: n.counter*2 - children, Aversion: n.aversion,
 		DataLength:  int32(len(n.data)), //nolint:gosec // a frame is bounded
 		NumChildren: children,
 	}
-	if n.life == ephemeral {
+	if n.lifetime == ephemeral {
 		s.EphemeralOwner = n.owner
 	}
 	return s

@@ -4,31 +4,31 @@ package tree
 
 import "github.com/lockkeeper/lockkeeper/zktest/internal/wire"
 
-// An Outcome is what a request is answered.
+// An Outcome is the result of a request.
 type Outcome struct {
-	// Code goes into the reply's header. That of a multi is OK even if it failed: its
-	// Results say so, and Err.
+	// Code is for the reply's header. For a multi it is OK even if the multi failed: the
+	// failure is in its Results, and in Err.
 	Code wire.Code
-	// Op is what was asked for. In a multi that was carried out it is what ZooKeeper
-	// names a result by: OpCreate2 for a container and a TTL node, which are answered
-	// with a Stat, and OpCreate for all others, create2 too. In one that failed, each
-	// result is an error on the wire, those of code OK too.
+	// Op is the requested operation. In the results of a multi that was carried out it is
+	// ZooKeeper's name for the result: OpCreate2 for a container and a TTL node, which are
+	// answered with a Stat, and OpCreate for all other creates, create2 included. In a
+	// failed multi each result is an error on the wire, even those with code OK.
 	Op wire.Op
-	// Path is the node's, of a created one with its number.
+	// Path is the node's path; that of a created node includes its number.
 	Path string
-	// Stat is the node's as of this very operation: of a create, setData or setACL that
+	// Stat is the node's Stat after this operation: of a create, setData or setACL that
 	// was carried out.
 	Stat wire.Stat
-	// Results are those of a multi's operations, in their order.
+	// Results are the outcomes of a multi's operations, in order.
 	Results []Outcome
-	// Changes are what watches are told, in this order; those of a multi's operations
-	// are here too.
+	// Changes are the changes that fire watches, in this order, including those of a
+	// multi's operations.
 	Changes []Change
-	// Removed are the ephemeral nodes that went with a session, sorted.
+	// Removed are the ephemeral nodes that were deleted with a session, sorted.
 	Removed []string
 }
 
-// Err is Code, or for a multi the code of the operation that it failed for.
+// Err returns Code, or for a failed multi the code of its failed operation.
 func (o Outcome) Err() wire.Code {
 	for _, r := range o.Results {
 		if r.Code != wire.OK {
@@ -38,10 +38,9 @@ func (o Outcome) Err() wire.Code {
 	return o.Code
 }
 
-// A Change is what happened to one node: it was created or deleted, or its data was
-// changed. That its parent's children changed follows from the first two. The ACLs are
-// the node's and its parent's at that moment, for only those who may read a node are
-// told of it.
+// A Change is a change of one node: its creation or deletion, or a change of its data.
+// The first two imply a change of its parent's children. The ACLs are the node's and its
+// parent's at that moment, because only clients that may read a node receive its events.
 type Change struct {
 	Type           wire.EventType
 	Path           string
@@ -49,4 +48,4 @@ type Change struct {
 }
 
 // Readable reports whether one of the identities may read a node with this ACL.
-func Readable(acl []wire.ACL, who []Identity) bool { return permits(acl, wire.PermRead, who) }
+func Readable(acl []wire.ACL, ids []Identity) bool { return permits(acl, wire.PermRead, ids) }

@@ -4,10 +4,11 @@ package tree
 
 import "strings"
 
-// root is where the root's node is kept. ZooKeeper knows it by the empty path too,
-// which is what is before the slash of a child of the root.
+// root is the path under which the root is stored. ZooKeeper accepts the empty path for it
+// too, which precedes the slash in the path of a child of the root.
 const root = "/"
 
+// key returns the path under which the node at path is stored.
 func key(path string) string {
 	if path == "" {
 		return root
@@ -15,8 +16,8 @@ func key(path string) string {
 	return path
 }
 
-// split takes a path apart at its last slash. It says no where ZooKeeper looks no
-// further before it asks for the parent: without a slash, and with a NUL.
+// split splits a path at its last slash. It reports false for the paths that ZooKeeper
+// rejects before it looks up the parent: those without a slash, or with a NUL.
 func split(path string) (parent, name string, ok bool) {
 	i := strings.LastIndexByte(path, '/')
 	if i < 0 || strings.IndexByte(path, 0) >= 0 {
@@ -32,8 +33,8 @@ func join(parent, name string) string {
 	return parent + "/" + name
 }
 
-// special are the nodes that cannot be deleted.
-func special(path string) bool {
+// undeletable reports whether the node is one that ZooKeeper never deletes.
+func undeletable(path string) bool {
 	switch path {
 	case root, "/zookeeper", "/zookeeper/quota", "/zookeeper/config":
 		return true
@@ -41,8 +42,8 @@ func special(path string) bool {
 	return false
 }
 
-// valid is ZooKeeper's PathUtils.validatePath. Not every request is put to it, and
-// some only after other checks: deletions and reads just do not find such a node.
+// valid is ZooKeeper's PathUtils.validatePath. Not every request is checked with it, and
+// some only after other checks: deletions and reads simply find no such node.
 func valid(path string) bool {
 	if path == root {
 		return true
@@ -55,8 +56,8 @@ func valid(path string) bool {
 			return false
 		}
 	}
-	// What is no UTF-8 reads as U+FFFD here as in Java, and what is beyond U+FFFF is
-	// two surrogates there.
+	// Invalid UTF-8 reads as U+FFFD here as in Java, and a character beyond U+FFFF is two
+	// surrogates in Java.
 	return strings.IndexFunc(path, forbidden) < 0
 }
 

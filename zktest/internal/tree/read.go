@@ -10,29 +10,31 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
 )
 
-// readable is the node, if one of the identities has one of the permissions.
-func (t *Tree) readable(path string, perms int32, who []Identity) (*node, wire.Code) {
+// readable returns the node if one of the identities has one of the permissions,
+// otherwise the code of the refusal.
+func (t *Tree) readable(path string, perms int32, ids []Identity) (*node, wire.Code) {
 	n := t.node(path)
 	switch {
 	case n == nil:
 		return nil, wire.NoNode
-	case !permits(n.acl, perms, who):
+	case !permits(n.acl, perms, ids):
 		return nil, wire.NoAuth
 	}
 	return n, wire.OK
 }
 
-// Get reads a node's data, nil if it was created with none. It must not be changed.
-func (t *Tree) Get(path string, who []Identity) ([]byte, wire.Stat, wire.Code) {
-	n, code := t.readable(path, wire.PermRead, who)
+// Get reads a node's data, nil if it was created without any. The data must not be
+// changed.
+func (t *Tree) Get(path string, ids []Identity) ([]byte, wire.Stat, wire.Code) {
+	n, code := t.readable(path, wire.PermRead, ids)
 	if n == nil {
 		return nil, wire.Stat{}, code
 	}
 	return n.data, n.stat(), wire.OK
 }
 
-// Exists reads a node's Stat, for which no permission is needed. A path with a NUL is
-// refused, other impossible ones just are not there.
+// Exists reads a node's Stat, which needs no permission. A path with a NUL is refused;
+// for any other invalid path there is no node.
 func (t *Tree) Exists(path string) (wire.Stat, wire.Code) {
 	if strings.IndexByte(path, 0) >= 0 {
 		return wire.Stat{}, wire.BadArguments
@@ -45,30 +47,30 @@ func (t *Tree) Exists(path string) (wire.Stat, wire.Code) {
 }
 
 // Children lists the names of a node's children, sorted.
-func (t *Tree) Children(path string, who []Identity) ([]string, wire.Stat, wire.Code) {
-	n, code := t.readable(path, wire.PermRead, who)
+func (t *Tree) Children(path string, ids []Identity) ([]string, wire.Stat, wire.Code) {
+	n, code := t.readable(path, wire.PermRead, ids)
 	if n == nil {
 		return nil, wire.Stat{}, code
 	}
 	return n.names(), n.stat(), wire.OK
 }
 
-// ACL reads a node's ACL, which must not be changed. Those who may only read it see
-// "x" for the digests of passwords.
-func (t *Tree) ACL(path string, who []Identity) ([]wire.ACL, wire.Stat, wire.Code) {
-	n, code := t.readable(path, wire.PermRead|wire.PermAdmin, who)
+// ACL reads a node's ACL, which must not be changed. Clients that may read but not change
+// it see "x" in place of the digests of passwords.
+func (t *Tree) ACL(path string, ids []Identity) ([]wire.ACL, wire.Stat, wire.Code) {
+	n, code := t.readable(path, wire.PermRead|wire.PermAdmin, ids)
 	if n == nil {
 		return nil, wire.Stat{}, code
 	}
 	acl := n.acl
-	if !permits(acl, wire.PermAdmin, who) {
+	if !permits(acl, wire.PermAdmin, ids) {
 		acl = masked(acl)
 	}
 	return acl, n.stat(), wire.OK
 }
 
-// Ephemerals lists the paths of the session's nodes that begin with prefix, sorted:
-// all for a blank prefix or "/".
+// Ephemerals lists the paths of the session's ephemeral nodes that begin with prefix,
+// sorted. A blank prefix and "/" stand for all.
 func (t *Tree) Ephemerals(session int64, prefix string) []string {
 	paths := slices.Sorted(maps.Keys(t.ephemerals[session]))
 	if blank := strings.TrimFunc(prefix, func(c rune) bool { return c <= ' ' }); blank == "" || blank == root {
@@ -77,10 +79,10 @@ func (t *Tree) Ephemerals(session int64, prefix string) []string {
 	return slices.DeleteFunc(paths, func(path string) bool { return !strings.HasPrefix(path, prefix) })
 }
 
-// CountDescendants counts the nodes below a node. For the empty path, which is the
-// root's other one, the count includes the root.
-func (t *Tree) CountDescendants(path string, who []Identity) (int32, wire.Code) {
-	n, code := t.readable(path, wire.PermRead, who)
+// CountDescendants counts the nodes below a node. For the empty path, which also stands
+// for the root, the count includes the root.
+func (t *Tree) CountDescendants(path string, ids []Identity) (int32, wire.Code) {
+	n, code := t.readable(path, wire.PermRead, ids)
 	if n == nil {
 		return 0, code
 	}
@@ -92,17 +94,17 @@ func (t *Tree) CountDescendants(path string, who []Identity) (int32, wire.Code) 
 	return count, wire.OK
 }
 
-// Reapable lists, sorted, what the leader has to delete at that time: containers that
-// had a child and have none, and TTL nodes without children that nobody wrote to for
-// longer than their time.
+// Reapable lists, sorted, the nodes that the leader has to delete at that time: containers
+// that have no child but had one, and TTL nodes without children whose last write is more
+// than their TTL ago.
 func (t *Tree) Reapable(nowMS int64) []string {
 	var paths []string
-	for path := range t.mortal {
+	for path := range t.reapable {
 		n := t.nodes[path]
 		if len(n.children) > 0 {
 			continue
 		}
-		if n.life == container && n.counter > 0 || n.life == timed && nowMS-n.mtime > n.owner {
+		if n.lifetime == container && n.counter > 0 || n.lifetime == ttlNode && nowMS-n.mtime > n.owner {
 			paths = append(paths, path)
 		}
 	}
@@ -110,8 +112,8 @@ func (t *Tree) Reapable(nowMS int64) []string {
 	return paths
 }
 
-// Walk calls f for each node, parents before children and siblings sorted. The data
-// must not be changed, nor the tree in the meantime.
+// Walk calls f for each node, parents before children and siblings sorted. f must change
+// neither the data nor the tree.
 func (t *Tree) Walk(f func(path string, data []byte, stat wire.Stat)) {
 	t.walk(root, func(path string, n *node) { f(path, n.data, n.stat()) })
 }

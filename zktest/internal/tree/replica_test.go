@@ -17,32 +17,32 @@ const (
 	requests = 300
 )
 
-// generated runs f on generated sequences, and names the seed of one that fails.
-func generated(t *testing.T, f func(t *testing.T, g generator, a *alone)) {
+// generated runs f with a generator of each seed, in a subtest named after the seed.
+func generated(t *testing.T, f func(t *testing.T, g generator, a *server)) {
 	t.Helper()
 	for seed := range uint64(seeds) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			g := newGenerator(seed)
-			a := newAlone()
+			a := newServer()
 			a.TTL = seed%2 == 0
 			f(t, g, a)
 		})
 	}
 }
 
-func TestApplyComesToWhatCommitCameTo(t *testing.T) {
+func TestApplyEqualsCommit(t *testing.T) {
 	succeeded, failed := 0, 0
-	generated(t, func(t *testing.T, g generator, a *alone) {
+	generated(t, func(t *testing.T, g generator, a *server) {
 		t.Helper()
 		follower := a.Clone()
-		var late *tree.Tree // starts from the leader's data some time
+		var late *tree.Tree // a follower that starts from the leader's data later
 		var backlog []tree.Txn
 		for i := range requests {
 			if i == requests/3 {
 				late = a.Clone()
 			}
 			req := g.request()
-			txn, out := a.commit(int64(g.IntN(3)), req, g.who()...)
+			txn, out := a.commit(int64(g.IntN(3)), req, g.identities()...)
 			require.Equal(t, out, follower.Apply(txn), "%+v", req)
 			require.Equal(t, a.zxid, follower.Zxid())
 			if late != nil {
@@ -61,12 +61,12 @@ func TestApplyComesToWhatCommitCameTo(t *testing.T) {
 		require.Equal(t, a.Tree, late)
 		consistent(t, a)
 	})
-	require.Greater(t, succeeded, seeds*requests/10, "else the sequences say little")
+	require.Greater(t, succeeded, seeds*requests/10, "otherwise the sequences test little")
 	require.Greater(t, failed, seeds*requests/10)
 }
 
-// consistent is what holds of every tree.
-func consistent(t *testing.T, a *alone) {
+// consistent requires the invariants of every tree.
+func consistent(t *testing.T, a *server) {
 	t.Helper()
 	seen, nodes := map[string]bool{}, 0
 	owned := map[int64][]string{}
@@ -99,12 +99,12 @@ func consistent(t *testing.T, a *alone) {
 }
 
 func TestRefusedRequestsLeaveNoTrace(t *testing.T) {
-	generated(t, func(t *testing.T, g generator, a *alone) {
+	generated(t, func(t *testing.T, g generator, a *server) {
 		t.Helper()
 		for range requests {
 			before := a.Nodes()
 			req := g.request()
-			out := a.do(req, g.who()...)
+			out := a.do(req, g.identities()...)
 			require.Equal(t, a.zxid, a.Zxid())
 			if out.Err() != wire.OK {
 				require.Equal(t, before, a.Nodes(), "%+v", req)
@@ -114,12 +114,12 @@ func TestRefusedRequestsLeaveNoTrace(t *testing.T) {
 	})
 }
 
-func TestATransactionComesToWhatItsOperationsComeToOneByOne(t *testing.T) {
-	generated(t, func(t *testing.T, g generator, a *alone) {
+func TestTransactionEqualsItsOperationsInSequence(t *testing.T) {
+	generated(t, func(t *testing.T, g generator, a *server) {
 		t.Helper()
 		for range requests {
 			single := a.Clone()
-			m, who := g.parts(), g.who()
+			m, who := g.transaction(), g.identities()
 			out := a.do(m, who...)
 			for i, op := range m.Ops {
 				_, one := single.Commit(a.zxid, a.zxid*1000, session, who, op)
@@ -143,12 +143,12 @@ func TestATransactionComesToWhatItsOperationsComeToOneByOne(t *testing.T) {
 	})
 }
 
-func TestTransactionsOfAnotherHistoryDoNotFit(t *testing.T) {
-	a, b := newAlone(), tree.New()
+func TestApplyPanicsOnTransactionOfAnotherHistory(t *testing.T) {
+	a, b := newServer(), tree.New()
 	skipped, _ := a.commit(session, create("/p", 0))
 	child, _ := a.commit(session, create("/p/c", 0))
-	require.PanicsWithValue(t, `tree: transaction 0x2 concerns "/p", which is not there`, func() { b.Apply(child) })
+	require.PanicsWithValue(t, `tree: transaction 0x2 concerns "/p", which does not exist`, func() { b.Apply(child) })
 	b.Apply(skipped)
-	require.PanicsWithValue(t, `tree: transaction 0x1 creates "/p", which is there`, func() { b.Apply(skipped) })
+	require.PanicsWithValue(t, `tree: transaction 0x1 creates "/p", which exists`, func() { b.Apply(skipped) })
 	require.Panics(t, func() { b.Apply(tree.Txn{Zxid: 2}) })
 }

@@ -4,20 +4,20 @@ package tree
 
 import "github.com/lockkeeper/lockkeeper/zktest/internal/wire"
 
-// Requests that no client's frame decodes to.
+// Requests that never come from a client's frame.
 type (
-	// DeleteContainer is the leader's own: it deletes a container or a TTL node that
-	// Reapable named, unless it has a child by now.
+	// DeleteContainer is the leader's own request: it deletes a container or a TTL node
+	// that Reapable has listed, unless it has a child by now.
 	DeleteContainer struct{ Path string }
 
-	// OpenSession makes a session known. It changes no node, but has a zxid.
+	// OpenSession creates a session. It changes no node, but has a zxid.
 	OpenSession struct{ Timeout int32 }
 
-	// Refused is a request that was refused before it came to the tree, and yet has a
-	// zxid: one that could not be decoded, for instance.
+	// Refused is a request that was refused before it reached the tree, but has a zxid: one
+	// that could not be decoded, for instance.
 	Refused struct {
 		Op   wire.Op
-		Path string // "" where it is not known
+		Path string // "" if it is not known
 		Code wire.Code
 	}
 )

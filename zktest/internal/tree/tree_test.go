@@ -11,46 +11,45 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
 )
 
-// What a test expects of answers is what ZooKeeper 3.8.0 answered to the same
-// requests, unless it says otherwise.
+// The tests expect the answers that ZooKeeper 3.8.0 gave to the same requests, unless they
+// say otherwise.
 
-// alone is a server with a tree and nothing else: it counts zxids, and its clock
-// moves by a second with each.
-type alone struct {
+// A server has only a tree: it counts zxids, and its clock advances by a second with each.
+type server struct {
 	*tree.Tree
 	zxid int64
 }
 
 const session = 7
 
-func newAlone() *alone { return &alone{Tree: tree.New()} }
+func newServer() *server { return &server{Tree: tree.New()} }
 
-func (a *alone) do(req any, who ...tree.Identity) tree.Outcome {
+func (a *server) do(req any, who ...tree.Identity) tree.Outcome {
 	_, out := a.commit(session, req, who...)
 	return out
 }
 
-func (a *alone) commit(session int64, req any, who ...tree.Identity) (tree.Txn, tree.Outcome) {
+func (a *server) commit(session int64, req any, who ...tree.Identity) (tree.Txn, tree.Outcome) {
 	a.zxid++
 	return a.Commit(a.zxid, a.zxid*1000, session, who, req)
 }
 
-// must does what has to succeed.
-func (a *alone) must(t *testing.T, reqs ...any) {
+// must commits requests that have to succeed.
+func (a *server) must(t *testing.T, reqs ...any) {
 	t.Helper()
 	for _, req := range reqs {
 		require.Equal(t, wire.OK, a.do(req).Err(), "%+v", req)
 	}
 }
 
-func (a *alone) stat(t *testing.T, path string) wire.Stat {
+func (a *server) stat(t *testing.T, path string) wire.Stat {
 	t.Helper()
 	stat, code := a.Exists(path)
 	require.Equal(t, wire.OK, code, path)
 	return stat
 }
 
-func (a *alone) children(t *testing.T, path string) []string {
+func (a *server) children(t *testing.T, path string) []string {
 	t.Helper()
 	names, _, code := a.Children(path, nil)
 	require.Equal(t, wire.OK, code, path)
@@ -75,7 +74,7 @@ func set(path string) wire.SetData {
 	return wire.SetData{Path: path, Data: []byte("new"), Version: -1}
 }
 
-// The changes of a tree where everybody may do everything.
+// The changes of a tree whose nodes are all open to world:anyone.
 func created(path string) tree.Change {
 	return tree.Change{Type: wire.EventNodeCreated, Path: path, ACL: wire.World, ParentACL: wire.World}
 }
@@ -90,13 +89,13 @@ func written(path string) tree.Change {
 
 func multi(ops ...any) wire.Multi { return wire.Multi{Ops: ops} }
 
-func TestAFreshTreeIsThatOfAStandaloneServer(t *testing.T) {
+func TestFreshTreeEqualsStandaloneServers(t *testing.T) {
 	type seen struct {
 		path string
 		stat wire.Stat
 	}
 	var all []seen
-	a := newAlone()
+	a := newServer()
 	a.Walk(func(path string, data []byte, stat wire.Stat) {
 		require.Equal(t, []byte{}, data, "empty, not null")
 		all = append(all, seen{path, stat})
@@ -116,8 +115,8 @@ func TestAFreshTreeIsThatOfAStandaloneServer(t *testing.T) {
 	require.Equal(t, wire.OK, a.do(create("/zookeeper/x", 0)).Code)
 }
 
-func TestTheEmptyPathReadsTheRoot(t *testing.T) {
-	a := newAlone()
+func TestEmptyPathReadsRoot(t *testing.T) {
+	a := newServer()
 	a.must(t, create("/a", 0), create("/a/b", 0))
 	require.Equal(t, a.stat(t, "/"), a.stat(t, ""))
 	require.Equal(t, []string{"a", "zookeeper"}, a.children(t, ""))
@@ -126,18 +125,18 @@ func TestTheEmptyPathReadsTheRoot(t *testing.T) {
 	require.Equal(t, wire.OK, code)
 	require.EqualValues(t, 5, below)
 	below, _ = a.CountDescendants("", nil)
-	require.EqualValues(t, 6, below, "ZooKeeper counts the root itself, by its other path")
+	require.EqualValues(t, 6, below, "ZooKeeper counts the root itself for the empty path")
 	below, _ = a.CountDescendants("/a", nil)
 	require.EqualValues(t, 1, below)
 	_, code = a.CountDescendants("/none", nil)
 	require.Equal(t, wire.NoNode, code)
 }
 
-func TestACloneIsIndependent(t *testing.T) {
-	a := newAlone()
+func TestCloneIsIndependent(t *testing.T) {
+	a := newServer()
 	a.must(t, create("/a", 0), create("/a/e", wire.Ephemeral), createContainer("/c"), create("/c/x", 0), remove("/c/x"))
 	before := a.Clone()
-	b := &alone{Tree: a.Clone(), zxid: a.zxid}
+	b := &server{Tree: a.Clone(), zxid: a.zxid}
 	require.Equal(t, before, b.Tree)
 	b.must(t, set("/a"), remove("/a/e"), remove("/c"), create("/a/e2", wire.Ephemeral), create("/z", 0),
 		wire.SetACL{Path: "/a", ACL: []wire.ACL{{Perms: 1, Scheme: "world", ID: "anyone"}}, Version: -1})
@@ -147,14 +146,14 @@ func TestACloneIsIndependent(t *testing.T) {
 	require.Equal(t, []string{"/c"}, a.Reapable(0))
 }
 
-func TestRequestsThatChangeNothingAreAMistake(t *testing.T) {
+func TestCommitOfReadPanics(t *testing.T) {
 	require.PanicsWithValue(t, "tree: wire.GetData is not a request that changes something", func() {
-		newAlone().do(wire.GetData{Path: "/"})
+		newServer().do(wire.GetData{Path: "/"})
 	})
 }
 
-func TestARefusalElsewhereHasAZxid(t *testing.T) {
-	a := newAlone()
+func TestRequestRefusedElsewhereTakesZxid(t *testing.T) {
+	a := newServer()
 	out := a.do(tree.Refused{Op: wire.OpMulti, Code: wire.MarshallingError})
 	require.Equal(t, tree.Outcome{Op: wire.OpMulti, Code: wire.MarshallingError}, out)
 	require.EqualValues(t, 1, a.Zxid())
@@ -165,7 +164,7 @@ func TestARefusalElsewhereHasAZxid(t *testing.T) {
 }
 
 func TestOnlyExistsRefusesAPathWithANUL(t *testing.T) {
-	a := newAlone()
+	a := newServer()
 	_, code := a.Exists("/a\x00")
 	require.Equal(t, wire.BadArguments, code)
 	_, _, code = a.Get("/a\x00", nil)

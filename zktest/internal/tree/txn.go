@@ -4,26 +4,26 @@ package tree
 
 import "github.com/lockkeeper/lockkeeper/zktest/internal/wire"
 
-// A Txn is what a request came to, as the leader decided it. It says what is to be
-// done, not what was asked: every server that applies it does the same. Txns and what
-// they hold are never changed, and may be shared.
+// A Txn is the leader's decision on a request. It describes the changes, not the request,
+// so that every server that applies it makes the same ones. Txns and their contents are
+// never modified, and may be shared.
 type Txn struct {
 	Zxid    int64
 	Time    int64 // milliseconds since 1970
-	Session int64 // whose request it was
-	Body    any   // one of the types below, and nobody else's concern
+	Session int64 // that sent the request
+	Body    any   // one of the types below, private to this package
 }
 
-// The bodies of a Txn. Each knows the operation that the request is answered as.
+// The bodies of a Txn. Each implies or names the operation in the request's answer.
 type (
 	createTxn struct {
-		op    wire.Op
-		path  string // with its number, if it is sequential
-		data  []byte
-		acl   []wire.ACL
-		life  life
-		owner int64
-		// counter is what the parent's is raised to; it is never lowered.
+		op       wire.Op
+		path     string // with its number, if it is sequential
+		data     []byte
+		acl      []wire.ACL
+		lifetime lifetime
+		owner    int64
+		// counter is the parent's new counter, if that is greater.
 		counter int32
 	}
 	deleteTxn struct {
@@ -41,15 +41,15 @@ type (
 		version int32 // the new one
 	}
 	checkTxn struct{ path string }
-	// multiTxn has either what is to be done, or only errorTxns.
+	// multiTxn contains either changes and checks, or only errorTxns.
 	multiTxn struct{ ops []any }
 	// openSessionTxn changes nothing.
 	openSessionTxn struct{}
-	// closeSessionTxn names what goes, so that servers need not agree on a session's
-	// nodes otherwise.
+	// closeSessionTxn names the deleted nodes, so that servers need no other agreement on a
+	// session's nodes.
 	closeSessionTxn struct{ paths []string }
-	// errorTxn changes nothing. As a part of a multiTxn its code may be OK: this part
-	// was in order, another was not.
+	// errorTxn changes nothing. In a multiTxn its code may be OK: this operation was valid,
+	// another was not.
 	errorTxn struct {
 		op   wire.Op
 		path string

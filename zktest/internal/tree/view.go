@@ -4,24 +4,23 @@ package tree
 
 import "github.com/lockkeeper/lockkeeper/zktest/internal/wire"
 
-// A view is the tree as a transaction's operations so far will leave it. The leader
-// decides all of them before it carries out any, so that a failing one needs no
-// undoing.
+// A view is the tree as the operations of a transaction decided so far will leave it. The
+// leader decides all of them before it applies any, so that a failure needs no undo.
 type view struct {
 	tree *Tree
-	// pending are the nodes that differ from the tree's, nil for those that are gone.
-	// It is nil itself where nothing comes after the first operation.
+	// pending contains the nodes that differ from the tree's, nil for deleted ones. The map
+	// is nil for a request of one operation, which needs none.
 	pending map[string]*record
 }
 
-// A record is what decisions need of a node.
+// A record is the part of a node that decisions depend on.
 type record struct {
 	acl      []wire.ACL
 	version  int32
 	aversion int32
 	counter  int32
 	children int
-	life     life
+	lifetime lifetime
 }
 
 func (v *view) get(path string) (record, bool) {
@@ -38,7 +37,7 @@ func (v *view) get(path string) (record, bool) {
 	}
 	return record{
 		acl: n.acl, version: n.version, aversion: n.aversion, counter: n.counter,
-		children: len(n.children), life: n.life,
+		children: len(n.children), lifetime: n.lifetime,
 	}, true
 }
 
