@@ -133,8 +133,8 @@ func (t *transcript) reply(r rawclient.Reply) string {
 	if r.Code != nil {
 		fmt.Fprintf(&b, " code=%v", *r.Code)
 	}
-	if r.Who != nil {
-		fmt.Fprintf(&b, " who=%s", whoText(*r.Who))
+	if r.Identities != nil {
+		fmt.Fprintf(&b, " who=%s", whoText(*r.Identities))
 	}
 	if r.Stat != nil {
 		fmt.Fprintf(&b, " %s", t.stat(*r.Stat))

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rawclient speaks ZooKeeper's protocol frame by frame, for tests: it sends what it is told to, in order or
-// nonsense, and shows what comes back in the order in which it came. It keeps no session alive, hides nothing and
-// retries nothing.
+// Package rawclient speaks ZooKeeper's protocol frame by frame, for tests: it sends the frames that its caller passes,
+// valid or not, and returns what the server sends, in order. It keeps no session alive, hides nothing and retries
+// nothing.
 package rawclient
 
 import (
@@ -18,30 +18,30 @@ import (
 )
 
 var (
-	// ErrEnded says that the server has ended the connection.
-	ErrEnded = errors.New("the connection has ended")
-	// ErrSilent says that nothing came for as long as the caller was willing to wait. A frame that had begun is lost:
-	// the connection is of no more use.
-	ErrSilent = errors.New("the server is silent")
+	// ErrEnded is the error for a connection that the server has ended.
+	ErrEnded = errors.New("connection has ended")
+	// ErrSilent is the error for a server that sends nothing until the caller's timeout. A partly received frame is
+	// lost: the connection cannot be used further.
+	ErrSilent = errors.New("server is silent")
 )
 
 const (
-	maxFrame = 64 << 20 // bounds what is read: no test asks for more
-	sendTime = 10 * time.Second
+	maxFrame    = 64 << 20 // of a received frame: more than any test needs
+	sendTimeout = 10 * time.Second
 )
 
-// A Conn is one connection to a server. It starts no goroutine, and is for one at a time.
+// A Conn is one connection to a server. It starts no goroutine, and is not safe for concurrent use.
 type Conn struct{ net net.Conn }
 
-// New speaks over c, and owns it.
+// New returns a Conn that uses c, and owns it.
 func New(c net.Conn) *Conn { return &Conn{net: c} }
 
-// Close hangs up, without a word to the server: the session goes on.
+// Close closes the network connection only: the session lives on.
 func (c *Conn) Close() error { return c.net.Close() }
 
-// Send writes frames, or any bytes, in one write. A server that does not read them is waited for as long as sendTime.
+// Send writes frames, or any bytes, in one write. It fails if the server does not read them within sendTimeout.
 func (c *Conn) Send(frames ...[]byte) error {
-	if err := c.net.SetWriteDeadline(time.Now().Add(sendTime)); err != nil {
+	if err := c.net.SetWriteDeadline(time.Now().Add(sendTimeout)); err != nil {
 		return fmt.Errorf("%w: %w", ErrEnded, err)
 	}
 	var all []byte
@@ -52,42 +52,42 @@ func (c *Conn) Send(frames ...[]byte) error {
 	return err
 }
 
-// Frame reads the next frame, without its length. The error is ErrEnded, ErrSilent after so much patience, or says
-// what is wrong with the frame.
+// Frame reads the next frame, without its length. The error is ErrEnded, ErrSilent after that much patience, or
+// describes an invalid frame.
 func (c *Conn) Frame(patience time.Duration) ([]byte, error) {
 	if err := c.net.SetReadDeadline(time.Now().Add(patience)); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrEnded, err)
 	}
 	var size [4]byte
 	if _, err := io.ReadFull(c.net, size[:]); err != nil {
-		return nil, outcome(err)
+		return nil, asConnError(err)
 	}
 	n := binary.BigEndian.Uint32(size[:])
 	if n > maxFrame {
-		return nil, fmt.Errorf("the server announces a frame of %d bytes", n)
+		return nil, fmt.Errorf("read frame: announced length of %d bytes is over %d", n, maxFrame)
 	}
 	frame := make([]byte, n)
 	if _, err := io.ReadFull(c.net, frame); err != nil {
-		return nil, outcome(err)
+		return nil, asConnError(err)
 	}
 	return frame, nil
 }
 
-// Text reads all that comes until the server ends the connection: the answer to a four-letter word.
+// Text reads until the server ends the connection: the answer to a four-letter word.
 func (c *Conn) Text(patience time.Duration) (string, error) {
 	if err := c.net.SetReadDeadline(time.Now().Add(patience)); err != nil {
 		return "", fmt.Errorf("%w: %w", ErrEnded, err)
 	}
 	all, err := io.ReadAll(c.net)
 	if err != nil {
-		return string(all), outcome(err)
+		return string(all), asConnError(err)
 	}
 	return string(all), nil
 }
 
-// outcome tells a server that says nothing from one that has gone: whether with a FIN or with a reset depends on what
-// it had not read yet.
-func outcome(err error) error {
+// asConnError returns ErrSilent for a timeout, and ErrEnded for any other error: whether a connection ends with a FIN
+// or with a reset depends on what the server had not read yet.
+func asConnError(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return ErrSilent
 	}
@@ -121,10 +121,10 @@ func (c *Conn) Next(patience time.Duration) (Packet, error) {
 	r := wire.NewReader(frame)
 	header := wire.ReadReplyHeader(r)
 	if r.Err() != nil {
-		return Packet{}, fmt.Errorf("a frame of %d bytes has no header: %w", len(frame), r.Err())
+		return Packet{}, fmt.Errorf("read packet: frame of %d bytes has no header: %w", len(frame), r.Err())
 	}
 	return Packet{ReplyHeader: header, Body: frame[len(frame)-r.Len():]}, nil
 }
 
-// IsEvent reports whether the packet answers no request.
+// IsEvent reports whether the packet is an event, not a reply.
 func (p Packet) IsEvent() bool { return p.Xid == wire.XidWatchEvent }

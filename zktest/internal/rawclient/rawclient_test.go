@@ -13,10 +13,10 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
 )
 
-const patience = 10 * time.Second
+const maxWait = 10 * time.Second
 
-// say returns a client whose server says this and hangs up, having read what the client sends.
-func say(t *testing.T, frames ...[]byte) *rawclient.Conn {
+// serve returns a client of a server that sends these frames and closes the connection.
+func serve(t *testing.T, frames ...[]byte) *rawclient.Conn {
 	t.Helper()
 	near, far := net.Pipe()
 	c := rawclient.New(near)
@@ -107,7 +107,7 @@ func TestConnectReturnsEveryFieldOfReply(t *testing.T) {
 		got <- frame[:n]
 		_, _ = far.Write(wire.ConnectReply{Timeout: 2000, Session: 5, Password: []byte("secret"), KnowsReadOnly: true}.Frame())
 	}()
-	answer, err := c.Connect(asked, patience)
+	answer, err := c.Connect(asked, maxWait)
 	require.NoError(t, err)
 	require.Equal(t, asked.Frame(), <-got)
 	readOnly := false
@@ -115,15 +115,15 @@ func TestConnectReturnsEveryFieldOfReply(t *testing.T) {
 }
 
 func TestRepliesAndEventsArriveInOrder(t *testing.T) {
-	c := say(t, wire.EventFrame(wire.EventNodeDeleted, "/a"), reply(wire.OK, func(w *wire.Writer) { w.String("/a") }), reply(wire.NoNode, nil))
-	event, err := c.Next(patience)
+	c := serve(t, wire.EventFrame(wire.EventNodeDeleted, "/a"), reply(wire.OK, func(w *wire.Writer) { w.String("/a") }), reply(wire.NoNode, nil))
+	event, err := c.Next(maxWait)
 	require.NoError(t, err)
 	require.True(t, event.IsEvent())
-	told, err := event.Event()
+	decoded, err := event.Event()
 	require.NoError(t, err)
-	require.Equal(t, rawclient.Event{Type: wire.EventNodeDeleted, State: wire.StateSyncConnected, Path: "/a"}, told)
+	require.Equal(t, rawclient.Event{Type: wire.EventNodeDeleted, State: wire.StateSyncConnected, Path: "/a"}, decoded)
 
-	created, err := c.Next(patience)
+	created, err := c.Next(maxWait)
 	require.NoError(t, err)
 	require.False(t, created.IsEvent())
 	require.Equal(t, wire.ReplyHeader{Xid: 7, Zxid: 9}, created.ReplyHeader)
@@ -132,27 +132,27 @@ func TestRepliesAndEventsArriveInOrder(t *testing.T) {
 	path := "/a"
 	require.Equal(t, rawclient.Reply{Path: &path}, body)
 
-	refused, err := c.Next(patience)
+	refused, err := c.Next(maxWait)
 	require.NoError(t, err)
 	require.Equal(t, wire.NoNode, refused.Err)
 	body, err = refused.Reply(wire.OpCreate)
 	require.NoError(t, err)
 	require.Equal(t, rawclient.Reply{}, body)
 
-	_, err = c.Next(patience)
+	_, err = c.Next(maxWait)
 	require.ErrorIs(t, err, rawclient.ErrEnded)
 }
 
 func TestReplyReportsMissingAndTrailingBytes(t *testing.T) {
 	stat := wire.Stat{Czxid: 1, Mzxid: 2, Version: 3}
-	c := say(t,
+	c := serve(t,
 		reply(wire.OK, func(w *wire.Writer) { w.Bytes(nil); stat.Put(w) }),
 		reply(wire.OK, func(w *wire.Writer) { w.Int32(-1) }),
 		reply(wire.OK, func(w *wire.Writer) { stat.Put(w); w.Int32(0) }),
 		reply(wire.OK, func(w *wire.Writer) { w.String("/a") }),
 	)
 	next := func(op wire.Op) (rawclient.Reply, error) {
-		p, err := c.Next(patience)
+		p, err := c.Next(maxWait)
 		require.NoError(t, err)
 		return p.Reply(op)
 	}
@@ -171,7 +171,7 @@ func TestReplyReportsMissingAndTrailingBytes(t *testing.T) {
 }
 
 func TestMultiReplyIsDecodedPerOperation(t *testing.T) {
-	c := say(t, reply(wire.OK, func(w *wire.Writer) {
+	c := serve(t, reply(wire.OK, func(w *wire.Writer) {
 		wire.PutMultiHeader(w, wire.OpCreate, false, wire.OK)
 		w.String("/a")
 		wire.PutMultiHeader(w, wire.OpDelete, false, wire.OK)
@@ -179,7 +179,7 @@ func TestMultiReplyIsDecodedPerOperation(t *testing.T) {
 		w.Int32(int32(wire.NoNode))
 		wire.PutMultiHeader(w, wire.OpError, true, -1)
 	}))
-	p, err := c.Next(patience)
+	p, err := c.Next(maxWait)
 	require.NoError(t, err)
 	r, err := p.Reply(wire.OpMulti)
 	require.NoError(t, err)
@@ -197,22 +197,22 @@ func TestSilentServerIsDistinguishedFromClosedConnection(t *testing.T) {
 	_, err := c.Next(time.Millisecond)
 	require.ErrorIs(t, err, rawclient.ErrSilent)
 	require.NoError(t, far.Close())
-	_, err = c.Next(patience)
+	_, err = c.Next(maxWait)
 	require.ErrorIs(t, err, rawclient.ErrEnded)
 	require.NoError(t, c.Close())
 }
 
 func TestInvalidFrameIsAnError(t *testing.T) {
-	_, err := say(t, []byte{0x7f, 0xff, 0xff, 0xff}).Next(patience)
+	_, err := serve(t, []byte{0x7f, 0xff, 0xff, 0xff}).Next(maxWait)
 	require.ErrorContains(t, err, "2147483647 bytes")
-	_, err = say(t, []byte{0, 0, 0, 2, 0, 0}).Next(patience)
+	_, err = serve(t, []byte{0, 0, 0, 2, 0, 0}).Next(maxWait)
 	require.ErrorIs(t, err, wire.ErrShort)
-	_, err = say(t, []byte{0, 0, 0, 9, 0, 0}).Next(patience)
+	_, err = serve(t, []byte{0, 0, 0, 9, 0, 0}).Next(maxWait)
 	require.ErrorIs(t, err, rawclient.ErrEnded)
 }
 
 func TestTextReadsUntilConnectionEnds(t *testing.T) {
-	text, err := say(t, []byte("im"), []byte("ok")).Text(patience)
+	text, err := serve(t, []byte("im"), []byte("ok")).Text(maxWait)
 	require.NoError(t, err)
 	require.Equal(t, "imok", text)
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
 )
 
-// A ConnectReply is the answer to a connection's first frame, with all that is in it.
+// A ConnectReply is the answer to a connection's first frame, with all of its fields.
 type ConnectReply struct {
 	Protocol int32
 	Timeout  int32 // milliseconds
-	Session  int64 // 0: the one asked for is no more
+	Session  int64 // 0: the requested one has ended
 	Password []byte
-	ReadOnly *bool // nil where the server left it out
+	ReadOnly *bool // nil if the server left it out
 }
 
 func readConnectReply(frame []byte) (ConnectReply, error) {
@@ -24,18 +24,18 @@ func readConnectReply(frame []byte) (ConnectReply, error) {
 		readOnly := r.Bool()
 		c.ReadOnly = &readOnly
 	}
-	return c, complete(r)
+	return c, requireEnd(r)
 }
 
-// complete is the Reader's error, or says that there is more than the fields.
-func complete(r *wire.Reader) error {
+// requireEnd returns the Reader's error, or an error if bytes follow the last field.
+func requireEnd(r *wire.Reader) error {
 	if r.Err() == nil && r.Len() > 0 {
 		return fmt.Errorf("%d bytes follow the last field", r.Len())
 	}
 	return r.Err()
 }
 
-// An Event is what a watch tells.
+// An Event is a watch event.
 type Event struct {
 	Type  wire.EventType
 	State int32
@@ -46,27 +46,27 @@ type Event struct {
 func (p Packet) Event() (Event, error) {
 	r := wire.NewReader(p.Body)
 	e := Event{Type: wire.EventType(r.Int32()), State: r.Int32(), Path: r.String()}
-	return e, complete(r)
+	return e, requireEnd(r)
 }
 
-// A Reply is the body of a reply, decoded. Which fields there are depends on the operation; the others are nil.
+// A Reply is the decoded body of a reply. The operation decides which fields are set; the others are nil.
 type Reply struct {
-	Path     *string
-	Data     *[]byte // nil bytes where the server sent none
-	Stat     *wire.Stat
-	ACL      *[]wire.ACL
-	Names    *[]string // children, ephemerals; nil names where the server sent no vector
-	Count    *int32
-	Who      *[]Identity
-	Results  *[]Result // of a transaction
-	Code     *wire.Code
-	Trailing int // bytes that follow the last field
+	Path       *string
+	Data       *[]byte // nil bytes if the server sent none
+	Stat       *wire.Stat
+	ACL        *[]wire.ACL
+	Names      *[]string // children or ephemeral nodes; nil names if the server sent no vector
+	Count      *int32
+	Identities *[]Identity
+	Results    *[]Result // of a transaction
+	Code       *wire.Code
+	Trailing   int // number of bytes after the last field
 }
 
-// An Identity is one that whoAmI lists.
+// An Identity is an entry in the answer to whoAmI.
 type Identity struct{ Scheme, User string }
 
-// A Result is the part of a transaction's reply that answers one operation.
+// A Result is the answer to one operation in a transaction's reply.
 type Result struct {
 	Op   wire.Op
 	Code wire.Code
@@ -110,18 +110,18 @@ func readReply(r *wire.Reader, op wire.Op) Reply {
 	case wire.OpGetAllChildrenNumber:
 		return Reply{Count: ptr(r.Int32())}
 	case wire.OpWhoAmI:
-		who := make([]Identity, r.Count(8))
-		for i := range who {
-			who[i] = Identity{Scheme: r.String(), User: r.String()}
+		ids := make([]Identity, r.Count(8))
+		for i := range ids {
+			ids[i] = Identity{Scheme: r.String(), User: r.String()}
 		}
-		return Reply{Who: &who}
+		return Reply{Identities: &ids}
 	case wire.OpError, wire.OpAddWatch:
 		return Reply{Code: ptr(wire.Code(r.Int32()))}
 	}
 	return Reply{}
 }
 
-// readNames tells a vector that is null from an empty one.
+// readNames returns nil for a null vector, and an empty slice for an empty one.
 func readNames(r *wire.Reader) []string {
 	n := r.Int32()
 	if n < 0 {

@@ -8,14 +8,14 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
 )
 
-// Raw is a request of any operation with any fields: also of those that no client sends. Put writes the fields; nil
+// Raw is a request of any operation with any fields, including those that no client sends. Put writes the fields; nil
 // writes none.
 type Raw struct {
 	Op  wire.Op
 	Put func(w *wire.Writer)
 }
 
-// Request is a request as a frame: wire's requests, or a Raw. Any other type panics.
+// Request returns a request as a frame. The request is one of wire's, or a Raw; Request panics on any other type.
 func Request(xid int32, req any) []byte {
 	w := wire.NewWriter()
 	w.Int32(xid)
@@ -24,7 +24,7 @@ func Request(xid int32, req any) []byte {
 	return w.Frame()
 }
 
-// OpOf is the operation that a request is sent as.
+// OpOf returns the operation in the request's header. It panics on a type that is no request.
 func OpOf(req any) wire.Op {
 	switch req := req.(type) {
 	case wire.Create:
@@ -85,7 +85,7 @@ func OpOf(req any) wire.Op {
 	panic(fmt.Sprintf("rawclient: %T is no request", req))
 }
 
-// put writes what follows the header.
+// put writes the fields that follow the header.
 func put(w *wire.Writer, req any) {
 	switch req := req.(type) {
 	case wire.Create:
@@ -162,7 +162,7 @@ func putWatched(w *wire.Writer, path string, watch bool) {
 	w.Bool(watch)
 }
 
-// putOps writes the parts of a transaction, each with a header in front, and the header that ends it.
+// putOps writes the operations of a transaction, each after its header, and the header that ends the transaction.
 func putOps(w *wire.Writer, ops []any) {
 	for _, op := range ops {
 		wire.PutMultiHeader(w, OpOf(op), false, -1)

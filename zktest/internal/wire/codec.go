@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wire is ZooKeeper's protocol as bytes: frames, requests, replies and the
-// records in them, big-endian, as ZooKeeper's jute compiler lays them out.
+// Package wire encodes and decodes ZooKeeper's protocol: frames, requests, replies and the
+// records in them, big-endian, in the layout of ZooKeeper's jute compiler.
 //
-// What it reads comes from strangers: no length is believed before that many bytes
-// are there, and nothing panics.
+// Its input is untrusted: it trusts no length before that many bytes have arrived, and
+// never panics.
 package wire
 
 import (
@@ -13,27 +13,27 @@ import (
 	"fmt"
 )
 
-// ErrShort says that a record ends before its fields do.
+// ErrShort is the error for a record that ends before its last field.
 var ErrShort = errors.New("record is too short")
 
-// A Reader takes the fields of a record from a frame. After the first error it
-// returns zero values; Err says what it was.
+// A Reader reads the fields of a record from a frame. After the first error, which Err
+// returns, it returns zero values.
 type Reader struct {
 	rest []byte
 	err  error
 }
 
-// NewReader reads from frame, and keeps it: the byte fields that it returns share
-// its memory.
+// NewReader returns a Reader of frame, and retains it: the byte fields that the Reader
+// returns share its memory.
 func NewReader(frame []byte) *Reader { return &Reader{rest: frame} }
 
-// Err is the first thing that was wrong.
+// Err returns the first error.
 func (r *Reader) Err() error { return r.err }
 
-// Len is how many bytes are left.
+// Len returns the number of unread bytes.
 func (r *Reader) Len() int { return len(r.rest) }
 
-// Fail makes err the Reader's error, if it is the first.
+// Fail makes err the Reader's error unless it has one, and drops the unread bytes.
 func (r *Reader) Fail(err error) {
 	if r.err == nil {
 		r.err = err
@@ -75,14 +75,14 @@ func (r *Reader) Int64() int64 {
 	return int64(binary.BigEndian.Uint64(p)) //nolint:gosec // the field is signed on the wire
 }
 
-// Bytes reads a buffer: nil for the length −1, which is not the empty one.
+// Bytes reads a buffer: nil for the length −1, which differs from an empty one.
 func (r *Reader) Bytes() []byte {
 	n := r.Int32()
 	switch {
 	case r.err != nil || n == -1:
 		return nil
 	case n < 0:
-		r.Fail(fmt.Errorf("length %d of a buffer is negative", n))
+		r.Fail(fmt.Errorf("buffer length %d is negative", n))
 		return nil
 	}
 	return r.take(int(n))
@@ -99,7 +99,7 @@ func (r *Reader) Count(size int) int {
 	case r.err != nil || n == -1:
 		return 0
 	case n < 0:
-		r.Fail(fmt.Errorf("length %d of a vector is negative", n))
+		r.Fail(fmt.Errorf("vector length %d is negative", n))
 		return 0
 	case int(n) > len(r.rest)/size:
 		r.Fail(fmt.Errorf("vector of %d elements does not fit in %d bytes: %w", n, len(r.rest), ErrShort))
@@ -118,14 +118,14 @@ func (r *Reader) Strings() []string {
 	return all
 }
 
-// A Writer makes a frame: four bytes for its length, which Frame fills in, and then
-// the fields in the order in which they are put.
+// A Writer builds a frame: four bytes for its length, which Frame fills in, and then the
+// fields in the order of the calls.
 type Writer struct{ buf []byte }
 
-// NewWriter begins a frame.
+// NewWriter returns a Writer of an empty frame.
 func NewWriter() *Writer { return &Writer{buf: make([]byte, 4, 128)} }
 
-// Bool puts a boolean.
+// Bool writes a boolean.
 func (w *Writer) Bool(v bool) {
 	b := byte(0)
 	if v {
@@ -134,17 +134,17 @@ func (w *Writer) Bool(v bool) {
 	w.buf = append(w.buf, b)
 }
 
-// Int32 puts an int.
+// Int32 writes an int.
 func (w *Writer) Int32(v int32) {
 	w.buf = binary.BigEndian.AppendUint32(w.buf, uint32(v)) //nolint:gosec // the field is signed on the wire
 }
 
-// Int64 puts a long.
+// Int64 writes a long.
 func (w *Writer) Int64(v int64) {
 	w.buf = binary.BigEndian.AppendUint64(w.buf, uint64(v)) //nolint:gosec // the field is signed on the wire
 }
 
-// Bytes puts a buffer, nil as the length −1.
+// Bytes writes a buffer, nil as the length −1.
 func (w *Writer) Bytes(v []byte) {
 	if v == nil {
 		w.Int32(-1)
@@ -154,13 +154,13 @@ func (w *Writer) Bytes(v []byte) {
 	w.buf = append(w.buf, v...)
 }
 
-// String puts a string.
+// String writes a string.
 func (w *Writer) String(v string) {
 	w.Int32(int32(len(v))) //nolint:gosec // far below: a frame is bounded
 	w.buf = append(w.buf, v...)
 }
 
-// Strings puts a vector of strings.
+// Strings writes a vector of strings.
 func (w *Writer) Strings(v []string) {
 	w.Int32(int32(len(v))) //nolint:gosec // far below: a frame is bounded
 	for _, s := range v {
@@ -168,10 +168,10 @@ func (w *Writer) Strings(v []string) {
 	}
 }
 
-// Len is how many bytes were put.
+// Len returns the number of bytes written, without the frame's length.
 func (w *Writer) Len() int { return len(w.buf) - 4 }
 
-// Frame is the whole, with its length in front.
+// Frame returns the frame, with its length in front.
 func (w *Writer) Frame() []byte {
 	binary.BigEndian.PutUint32(w.buf, uint32(len(w.buf)-4)) //nolint:gosec // never negative
 	return w.buf

@@ -67,10 +67,10 @@ func (o Op) String() string {
 	return fmt.Sprintf("operation %d", int32(o))
 }
 
-// OpNames are the names of the operations, in no order.
+// OpNames returns the names of the operations, in no particular order.
 func OpNames() []string { return slices.Collect(maps.Values(opNames)) }
 
-// Transaction ids that are no request's own.
+// Transaction ids with a fixed meaning.
 const (
 	XidWatchEvent = -1
 	XidPing       = -2
@@ -78,10 +78,10 @@ const (
 	XidSetWatches = -8
 )
 
-// A Code is how a request ended, as the protocol numbers it. OK is no error.
+// A Code is the result code of a request. OK means no error.
 type Code int32
 
-// The codes of KeeperException.Code that this server gives.
+// The codes of KeeperException.Code that this server answers.
 const (
 	OK                      Code = 0
 	SystemError             Code = -1
@@ -120,7 +120,7 @@ var codeNames = map[Code]string{
 	QuotaExceeded: "QuotaExceeded", ThrottledOp: "ThrottledOp",
 }
 
-// Error is the code's name, as ZooKeeper has it.
+// Error returns ZooKeeper's name for the code.
 func (c Code) Error() string {
 	if name, ok := codeNames[c]; ok {
 		return name
@@ -149,7 +149,7 @@ const (
 	PermAll    int32 = 31
 )
 
-// An EventType is what a watch tells.
+// An EventType is the type of a watch event.
 type EventType int32
 
 // The types of events.
@@ -161,5 +161,5 @@ const (
 	EventNodeChildrenChanged EventType = 4
 )
 
-// StateSyncConnected is the state that an event is sent in.
+// StateSyncConnected is the connection state in a watch event.
 const StateSyncConnected int32 = 3
