@@ -24,45 +24,45 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
 )
 
-// own names the environment variable that may hold the address of a real server for this suite alone. The one that
-// other packages' tests share does not do: zxids compare only where nobody else writes.
-const own = "ZKTEST_SERVER"
+// serverVariable is the environment variable with the address of a real server for this suite alone, if there is one.
+// The server that other packages' tests share is unsuitable: zxids compare only if no other client writes.
+const serverVariable = "ZKTEST_SERVER"
 
-// image names the one that may say which image servers run on, see the docker module.
-const image = "ZK_TEST_IMAGE"
+// imageVariable is the environment variable with the servers' image: see the docker module.
+const imageVariable = "ZK_TEST_IMAGE"
 
 var (
-	seeds = flag.Int("conformance.seeds", 20, "how many generated sequences to play")
-	first = flag.Uint64("conformance.seed", 1, "the seed of the first")
-	moves = flag.Int("conformance.moves", 200, "how long each is")
+	seeds     = flag.Int("conformance.seeds", 20, "number of generated sequences")
+	firstSeed = flag.Uint64("conformance.seed", 1, "seed of the first sequence")
+	steps     = flag.Int("conformance.steps", 200, "length of each sequence")
 )
 
 var transcripts = flag.String("conformance.transcripts", "", "folder to write transcripts to")
 
 func TestMain(m *testing.M) {
-	// Others take the newest; zktest is a 3.8.
-	if name, _, tagged := strings.Cut(os.Getenv(image), ":"); tagged && name == "zookeeper" {
-		if err := os.Setenv(image, "zookeeper:3.8"); err != nil {
+	// Other packages use the newest image; zktest implements version 3.8.
+	if name, _, tagged := strings.Cut(os.Getenv(imageVariable), ":"); tagged && name == "zookeeper" {
+		if err := os.Setenv(imageVariable, "zookeeper:3.8"); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
 	}
-	if err := os.Setenv(zkserver.Variable, os.Getenv(own)); err != nil {
+	if err := os.Setenv(zkserver.Variable, os.Getenv(serverVariable)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	os.Exit(zkserver.Main(m))
 }
 
-// zooKeeper is the real server.
+// zooKeeper returns the real server.
 func zooKeeper(t *testing.T) server {
 	t.Helper()
 	addr, _, _ := strings.Cut(os.Getenv(zkserver.Variable), ",")
 	return realAt(t, addr)
 }
 
-// special is a real server that was started for the test, as the ensemble command's arguments say.
-func special(t *testing.T, args ...string) server {
+// startReal starts a real server for the test, with arguments of the ensemble command.
+func startReal(t *testing.T, args ...string) server {
 	t.Helper()
 	addr, stop, err := zkserver.Serve(args...)
 	require.NoError(t, err)
@@ -70,59 +70,60 @@ func special(t *testing.T, args ...string) server {
 	return realAt(t, addr)
 }
 
+// realAt returns the real server at an address. It skips the test, in CI it fails it, if the server is not a 3.8.
 func realAt(t *testing.T, addr string) server {
 	t.Helper()
-	s := dialled("ZooKeeper", addr)
+	s := tcpServer("ZooKeeper", addr)
 	if version, _, _ := strings.Cut(s.word(t, "srvr"), "\n"); !strings.HasPrefix(version, "Zookeeper version: 3.8.") {
 		refuse := t.Skipf
 		if os.Getenv("CI") != "" {
 			refuse = t.Fatalf
 		}
-		refuse("%s is there, and zktest is a 3.8: set %s=zookeeper:3.8, or %s to a server of that version", version, image, own)
+		refuse("%s: zktest implements version 3.8: set %s=zookeeper:3.8, or %s to a server of that version", version, imageVariable, serverVariable)
 	}
-	s.least = s.setting(t, "minSessionTimeout")
-	s.most = s.setting(t, "maxSessionTimeout")
-	unwritten.Do(func() {
+	s.minTimeout = s.setting(t, "minSessionTimeout")
+	s.maxTimeout = s.setting(t, "maxSessionTimeout")
+	initialNodes.Do(func() {
 		if s.fresh(t) {
-			unwritten.seen = look(t, s)
+			initialNodes.seen = readInitialNodes(t, s)
 		}
 	})
 	return s
 }
 
-// inProcess is zktest's server, started for the test and set up as the real one is.
+// inProcess starts a server of zktest for the test, with the real server's configuration.
 func inProcess(t *testing.T, like server) server {
 	t.Helper()
-	s, _ := double(t, like, false)
+	s, _ := startZktest(t, like, false)
 	return s
 }
 
-// inMemory is one that is reached without a socket.
+// inMemory is inProcess with connections in memory.
 func inMemory(t *testing.T, like server) server {
 	t.Helper()
-	s, ensemble := double(t, like, true)
+	s, ensemble := startZktest(t, like, true)
 	addr := ensemble.Servers()[0]
 	s.name += " in memory"
 	s.dial = func() (net.Conn, error) { return ensemble.Dial(context.Background(), "tcp", addr) }
 	return s
 }
 
-func double(t *testing.T, like server, memory bool) (server, *zktest.Ensemble) {
+func startZktest(t *testing.T, like server, memory bool) (server, *zktest.Ensemble) {
 	t.Helper()
 	const tick = 400 * time.Millisecond
 	ensemble := zktest.StartWith(t, &zktest.Options{
 		Tick: tick, ContainerInterval: 100 * time.Millisecond, TTLNodes: like.ttl, InMemory: memory,
 	})
-	s := dialled("zktest", ensemble.Servers()[0])
-	s.least, s.most, s.ttl = int32(2*tick.Milliseconds()), int32(20*tick.Milliseconds()), like.ttl
+	s := tcpServer("zktest", ensemble.Servers()[0])
+	s.minTimeout, s.maxTimeout, s.ttl = int32(2*tick.Milliseconds()), int32(20*tick.Milliseconds()), like.ttl
 	return s, ensemble
 }
 
-func dialled(name, addr string) server {
-	return server{name: name, dial: func() (net.Conn, error) { return net.DialTimeout("tcp", addr, enough) }}
+func tcpServer(name, addr string) server {
+	return server{name: name, dial: func() (net.Conn, error) { return net.DialTimeout("tcp", addr, maxWait) }}
 }
 
-// word asks a four-letter word.
+// word sends a four-letter word and returns the answer.
 func (s server) word(t *testing.T, word string) string {
 	t.Helper()
 	c, err := s.dial()
@@ -130,12 +131,12 @@ func (s server) word(t *testing.T, word string) string {
 	raw := rawclient.New(c)
 	defer func() { require.NoError(t, raw.Close()) }()
 	require.NoError(t, raw.Send([]byte(word)), s.name)
-	text, err := raw.Text(enough)
+	text, err := raw.Text(maxWait)
 	require.NoError(t, err, "%s: %s", s.name, word)
 	return text
 }
 
-// setting is a number of the real server's configuration.
+// setting returns a number from the server's configuration.
 func (s server) setting(t *testing.T, key string) int32 {
 	t.Helper()
 	lines := bufio.NewScanner(strings.NewReader(s.word(t, "conf")))
@@ -146,24 +147,24 @@ func (s server) setting(t *testing.T, key string) int32 {
 			return int32(n)
 		}
 	}
-	t.Fatalf("%s does not tell its %s: is the word conf allowed?", s.name, key)
+	t.Fatalf("%s: answer to conf: no %s: allow the word conf", s.name, key)
 	return 0
 }
 
-// hasTTL finds out whether the server's extended types are enabled.
+// hasTTL reports whether the server's extended types are enabled.
 func (s server) hasTTL(t *testing.T) bool {
 	t.Helper()
-	st := newStage(t, s)
-	hand := st.session("hand")
-	reply := hand.do(createTTL("/conformance-probe", wire.PersistentWithTTL, 1000))
+	st := newRun(t, s)
+	admin := st.session("hand")
+	reply := admin.do(createTTL("/conformance-probe", wire.PersistentWithTTL, 1000))
 	if reply.Err == wire.OK {
-		hand.do(deletion("/conformance-probe", -1))
+		admin.do(deletion("/conformance-probe", -1))
 	}
-	hand.leave()
+	admin.endSession()
 	return reply.Err == wire.OK
 }
 
-// both are the servers that are compared.
+// both returns the two servers to compare.
 func both(t *testing.T) (reference, double server) {
 	t.Helper()
 	reference = zooKeeper(t)
@@ -173,72 +174,72 @@ func both(t *testing.T) (reference, double server) {
 
 var scenarios = slices.Concat(creations, changes, transactions, permissions, oneShot, persistent, restored, sessions, reads, frames)
 
-func compare(t *testing.T, reference, double server, all []scenario) {
+func compareAll(t *testing.T, reference, double server, all []scenario) {
 	t.Helper()
 	for _, sc := range all {
 		t.Run(sc.name, func(t *testing.T) {
-			same(t, sc, reference, double)
+			requireSame(t, sc, reference, double)
 		})
 	}
 }
 
-// same plays a scenario on both servers, and requires the same of them.
-func same(t *testing.T, sc scenario, reference, double server) {
+// requireSame runs a scenario on both servers, and requires equal transcripts.
+func requireSame(t *testing.T, sc scenario, reference, double server) {
 	t.Helper()
-	want, got := perform(t, reference, sc.play), perform(t, double, sc.play)
-	keep(t, sc.name, reference, want)
-	keep(t, sc.name, double, got)
-	require.True(t, slices.Equal(want, got), parting(reference, double, want, got))
+	want, got := record(t, reference, sc.body), record(t, double, sc.body)
+	saveTranscript(t, sc.name, reference, want)
+	saveTranscript(t, sc.name, double, got)
+	require.True(t, slices.Equal(want, got), divergence(reference, double, want, got))
 }
 
 func TestZktestAnswersAsZooKeeperDoes(t *testing.T) {
 	reference, double := both(t)
-	compare(t, reference, double, scenarios)
+	compareAll(t, reference, double, scenarios)
 }
 
-func TestNodesWithATimeToLiveAreAsZooKeepers(t *testing.T) {
-	reference := special(t, "-property", "zookeeper.extendedTypesEnabled=true")
+func TestTTLNodesBehaveAsInZooKeeper(t *testing.T) {
+	reference := startReal(t, "-property", "zookeeper.extendedTypesEnabled=true")
 	reference.ttl = reference.hasTTL(t)
-	require.True(t, reference.ttl, "it was told to have them")
-	compare(t, reference, inProcess(t, reference), mortals)
+	require.True(t, reference.ttl, "its extended types are enabled")
+	compareAll(t, reference, inProcess(t, reference), ttlScenarios)
 }
 
-// What a client sees does not depend on what is between it and the server.
+// The answers do not depend on the kind of connection.
 func TestZktestAnswersTheSameInMemory(t *testing.T) {
 	reference := zooKeeper(t)
 	socket, memory := inProcess(t, reference), inMemory(t, reference)
-	compare(t, socket, memory, scenarios)
+	compareAll(t, socket, memory, scenarios)
 }
 
 func TestZktestAnswersGeneratedRequestsAsZooKeeperDoes(t *testing.T) {
 	reference, double := both(t)
-	for seed := *first; seed < *first+uint64(*seeds); seed++ { //nolint:gosec // a number of seeds
+	for seed := *firstSeed; seed < *firstSeed+uint64(*seeds); seed++ { //nolint:gosec // not negative
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			all := sequence(seed, *moves)
-			part := func(moves []move) (want, got []string) {
-				return perform(t, reference, play(moves)), perform(t, double, play(moves))
+			generated := sequence(seed, *steps)
+			answers := func(steps []step) (want, got []string) {
+				return record(t, reference, playSteps(steps)), record(t, double, playSteps(steps))
 			}
-			want, got := part(all)
-			keep(t, fmt.Sprint("generated ", seed), reference, want)
-			keep(t, fmt.Sprint("generated ", seed), double, got)
+			want, got := answers(generated)
+			saveTranscript(t, fmt.Sprint("generated ", seed), reference, want)
+			saveTranscript(t, fmt.Sprint("generated ", seed), double, got)
 			if slices.Equal(want, got) {
 				return
 			}
-			few := shrink(all, 200, func(moves []move) bool {
-				want, got := part(moves)
+			few := shrink(generated, 200, func(steps []step) bool {
+				want, got := answers(steps)
 				return !slices.Equal(want, got)
 			})
-			t.Logf("play it again with -conformance.seed=%d -conformance.seeds=1 -conformance.moves=%d; %d moves suffice", seed, *moves, len(few))
-			if w, g := part(few); !slices.Equal(w, g) { // else it does not happen each time
+			t.Logf("repeat it with -conformance.seed=%d -conformance.seeds=1 -conformance.steps=%d; %d steps suffice", seed, *steps, len(few))
+			if w, g := answers(few); !slices.Equal(w, g) { // otherwise the shrunk sequence does not always fail
 				want, got = w, g
 			}
-			require.Fail(t, "they do not answer alike", parting(reference, double, want, got))
+			require.Fail(t, "the servers answer differently", divergence(reference, double, want, got))
 		})
 	}
 }
 
-// keep writes a transcript to the folder that the flag names.
-func keep(t *testing.T, name string, on server, lines []string) {
+// saveTranscript writes a transcript to the folder that the flag names.
+func saveTranscript(t *testing.T, name string, on server, lines []string) {
 	t.Helper()
 	if *transcripts == "" {
 		return
@@ -247,8 +248,8 @@ func keep(t *testing.T, name string, on server, lines []string) {
 	require.NoError(t, os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
 }
 
-// parting shows where two transcripts part: what led there, and what each says then.
-func parting(reference, double server, want, got []string) string {
+// divergence describes the first difference between two transcripts, with the lines around it.
+func divergence(reference, double server, want, got []string) string {
 	at := 0
 	for at < min(len(want), len(got)) && want[at] == got[at] {
 		at++

@@ -11,20 +11,21 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
 )
 
-// A counter cannot be brought near its end by requests: the real server has to be started with a node whose next
-// number is nearly the last one.
+// Requests cannot bring a counter near its maximum in reasonable time: the real server is started with a node whose
+// next number is nearly the last.
 const (
-	planted       = "/planted"
-	next    int32 = 2147483644
+	planted           = "/planted"
+	plantedNext int32 = 2147483644
 )
 
-// ending creates past the end, alone and in a transaction, and looks at the parent after each step.
-func ending(s *stage) {
+// counterAtMaximum creates nodes beyond the maximum, alone and in a transaction, and notes the parent's Stat after each
+// step.
+func counterAtMaximum(s *run) {
 	a, b := s.session("a"), s.session("b")
-	before := s.peek(a, planted)
+	before := s.nodeStat(a, planted)
 	do := func(req any) {
 		a.do(req)
-		s.note("the parent: %s", s.difference(before, s.peek(a, planted)))
+		s.note("the parent: %s", s.statDiff(before, s.nodeStat(a, planted)))
 	}
 	b.do(wire.AddWatch{Path: planted})
 	for i := range 6 {
@@ -37,14 +38,14 @@ func ending(s *stage) {
 		do(deletion(planted+"/plain", -1))
 	}
 	a.do(names(planted))
-	a.bye()
-	s.note("the parent: %s", s.difference(before, s.peek(b, planted)))
+	a.closeSession()
+	s.note("the parent: %s", s.statDiff(before, s.nodeStat(b, planted)))
 }
 
-func TestTheCounterOfNamesEndsAsZooKeepers(t *testing.T) {
-	reference := special(t, "-counter", fmt.Sprintf("%s=%d", planted, next))
-	s, ensemble := double(t, reference, false)
+func TestCounterAtMaximumBehavesAsInZooKeeper(t *testing.T) {
+	reference := startReal(t, "-counter", fmt.Sprintf("%s=%d", planted, plantedNext))
+	s, ensemble := startZktest(t, reference, false)
 	require.NoError(t, ensemble.Create(planted, nil))
-	require.NoError(t, ensemble.PlantCounter(planted, next))
-	same(t, scenario{"the counter at its end", ending}, reference, s)
+	require.NoError(t, ensemble.PlantCounter(planted, plantedNext))
+	requireSame(t, scenario{"the counter at its maximum", counterAtMaximum}, reference, s)
 }

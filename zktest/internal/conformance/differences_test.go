@@ -13,11 +13,11 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
 )
 
-// A difference is a permanent one: its name describes it, because gives the reason. A difference with a scenario is
+// A difference is a permanent one: its name describes it, and reason explains it. A difference with a scenario is
 // tested, so that none stays listed after it has disappeared. In the other cases ZooKeeper's behaviour varies.
 type difference struct {
 	scenario
-	because string
+	reason string
 }
 
 var differences = []difference{
@@ -26,7 +26,7 @@ var differences = []difference{
 		"a client that sends such a request is broken, and its test should fail at that request; the reason is logged",
 	},
 	{
-		scenario{"SASL is unimplemented: ZooKeeper without a SASL configuration answers with an empty token", func(s *stage) {
+		scenario{"SASL is unimplemented: ZooKeeper without a SASL configuration answers with an empty token", func(s *run) {
 			a := s.session("a")
 			a.do(rawclient.Raw{Op: wire.OpSASL, Put: func(w *wire.Writer) { w.Bytes([]byte("token")) }})
 			a.do(exists(root))
@@ -34,18 +34,18 @@ var differences = []difference{
 		"a client that requires SASL must receive an error",
 	},
 	{
-		scenario{"A client's createSession request is unimplemented: ZooKeeper mistakes it for one of its own and mishandles it", func(s *stage) {
+		scenario{"A client's createSession request is unimplemented: ZooKeeper mistakes it for one of its own and mishandles it", func(s *run) {
 			a := s.session("a")
 			a.do(rawclient.Raw{Op: wire.OpCreateSession})
 		}},
 		"servers send it to themselves; no client does",
 	},
 	{
-		scenario{"A check outside a transaction is always answered: ZooKeeper answers only a refused one", func(s *stage) {
+		scenario{"A check outside a transaction is always answered: ZooKeeper answers only a refused one", func(s *run) {
 			a := s.session("a")
-			a.do(create("/stage/n", wire.Persistent))
-			s.patience = enough / 40
-			a.ask(check("/stage/n", 0))
+			a.do(create("/probe/n", wire.Persistent))
+			s.patience = maxWait / 40
+			a.ask(check("/probe/n", 0))
 		}},
 		"silence is a server bug, and no client sends such a check",
 	},
@@ -76,7 +76,7 @@ var differences = []difference{
 }
 
 // unreadable sends requests that a correct client does not send.
-func unreadable(s *stage) {
+func unreadable(s *run) {
 	for i, raw := range []rawclient.Raw{
 		{Op: wire.OpCreate, Put: func(w *wire.Writer) { w.Int32(-2) }},
 		{Op: wire.OpDelete, Put: func(w *wire.Writer) { w.Int32(0x7fffffff) }},
@@ -88,7 +88,7 @@ func unreadable(s *stage) {
 	}
 }
 
-func TestTheDocumentationTellsEachDifference(t *testing.T) {
+func TestDocumentationListsEachDifference(t *testing.T) {
 	source, err := os.ReadFile("../../doc.go")
 	require.NoError(t, err)
 	lines := strings.Split(string(source), "\n")
@@ -101,17 +101,17 @@ func TestTheDocumentationTellsEachDifference(t *testing.T) {
 	}
 }
 
-func TestEachListedDifferenceIsThere(t *testing.T) {
+func TestEachListedDifferenceExists(t *testing.T) {
 	reference, double := both(t)
 	for _, d := range differences {
-		require.NotEmpty(t, d.because)
-		if d.play == nil {
+		require.NotEmpty(t, d.reason)
+		if d.body == nil {
 			continue
 		}
 		t.Run(d.name, func(t *testing.T) {
-			want, got := perform(t, reference, d.play), perform(t, double, d.play)
+			want, got := record(t, reference, d.body), record(t, double, d.body)
 			require.NotEqual(t, want, got, "both servers answer alike: remove it from the list")
-			t.Logf("because %s\n%s", d.because, parting(reference, double, want, got))
+			t.Logf("reason: %s\n%s", d.reason, divergence(reference, double, want, got))
 		})
 	}
 }

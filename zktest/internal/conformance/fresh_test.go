@@ -10,17 +10,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// unwritten is what the real server shows of itself before anybody has written to it, nil if somebody had when the
-// tests began. Only the first of them can look.
-var unwritten struct {
+// initialNodes is the transcript of the real server's nodes before any client has written to it, nil if one had when
+// the tests began. Only the first test can record it.
+var initialNodes struct {
 	sync.Once
 	seen []string
 }
 
-// look is a transcript of the nodes that a server makes for itself.
-func look(t *testing.T, on server) []string {
+// readInitialNodes returns a transcript of the nodes that a server itself creates.
+func readInitialNodes(t *testing.T, on server) []string {
 	t.Helper()
-	s := newStage(t, on)
+	s := newRun(t, on)
 	a := s.session("a")
 	for _, path := range []string{"/", "/zookeeper", "/zookeeper/quota", "/zookeeper/config"} {
 		a.do(exists(path))
@@ -28,19 +28,20 @@ func look(t *testing.T, on server) []string {
 		a.do(getACL(path))
 	}
 	seen := s.lines
-	a.leave()
+	a.endSession()
 	return seen
 }
 
+// fresh reports whether no client has written to the server.
 func (s server) fresh(t *testing.T) bool {
 	t.Helper()
 	return strings.Contains(s.word(t, "srvr"), "\nZxid: 0x0\n")
 }
 
-func TestAServerBeginsWithZooKeepersOwnNodes(t *testing.T) {
+func TestServerStartsWithZooKeepersInitialNodes(t *testing.T) {
 	reference := zooKeeper(t)
-	if unwritten.seen == nil {
-		t.Skip("the real server is not a fresh one")
+	if initialNodes.seen == nil {
+		t.Skip("the real server is not fresh")
 	}
-	require.Equal(t, unwritten.seen, look(t, inProcess(t, reference)))
+	require.Equal(t, initialNodes.seen, readInitialNodes(t, inProcess(t, reference)))
 }

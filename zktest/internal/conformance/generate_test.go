@@ -9,47 +9,47 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
 )
 
-// A move is one step of a generated sequence: what one of the players does. Moves are made before anything is played,
-// so that they are the same on both servers.
-type move struct {
-	player int
+// A step is one step of a generated sequence: an action of one client. All steps are generated before any is run, so
+// that they are the same on both servers.
+type step struct {
+	client int
 	do     any // a request, several for a pipeline, or one of the types below
 }
 
 type (
-	// leaves closes the player's session, and opens another.
-	leaves struct{}
-	// returns hangs up, and attaches to the session again.
-	returns struct{}
-	// restores sets watches again for what has changed since so many zxids after the start.
-	restores struct {
+	// reopen closes the client's session, and opens another.
+	reopen struct{}
+	// reattach disconnects, and attaches to the session again.
+	reattach struct{}
+	// restoreWatches sets watches again, with a relative zxid that counts from the scenario's start.
+	restoreWatches struct {
 		since   int64
 		watches wire.SetWatches
 	}
 )
 
-const players = 3
+const clientCount = 3
 
-// A generator makes moves at random: few paths, so that they meet.
+// A generator generates random steps, on few paths, so that they interact.
 type generator struct{ *rand.Rand }
 
-// sequence makes so many moves, always the same ones for a seed.
-func sequence(seed uint64, length int) []move {
-	g := generator{rand.New(rand.NewPCG(seed, 0))} //nolint:gosec // chance that can be repeated
-	moves := make([]move, length)
-	for i := range moves {
-		moves[i] = move{player: g.IntN(players), do: g.deed(i)}
+// sequence returns that many steps, always the same ones for a seed.
+func sequence(seed uint64, length int) []step {
+	g := generator{rand.New(rand.NewPCG(seed, 0))} //nolint:gosec // reproducible
+	steps := make([]step, length)
+	for i := range steps {
+		steps[i] = step{client: g.IntN(clientCount), do: g.action(i)}
 	}
-	return moves
+	return steps
 }
 
-// deed is what the i-th move does.
-func (g generator) deed(i int) any {
+// action returns the action of the i-th step.
+func (g generator) action(i int) any {
 	switch n := g.IntN(100); {
 	case n < 2:
-		return leaves{}
+		return reopen{}
 	case n < 4:
-		return returns{}
+		return reattach{}
 	case n < 7:
 		return g.restore(i)
 	case n < 12:
@@ -58,7 +58,8 @@ func (g generator) deed(i int) any {
 	return g.request()
 }
 
-// pipeline has no setACL: what follows one in the same write is judged by the old ACL or by the new one, by chance.
+// pipeline returns requests for one write. It has no setACL: requests after one in the same write are checked against
+// the old ACL or the new one, depending on timing.
 func (g generator) pipeline() []any {
 	reqs := []any{g.read()}
 	for range g.IntN(5) {
@@ -81,7 +82,7 @@ func (g generator) request() any {
 	return g.watch()
 }
 
-// change is a request that can be part of a transaction, or setACL.
+// change returns a request that may be in a transaction, or a setACL.
 func (g generator) change() any {
 	switch n := g.IntN(20); {
 	case n < 10:
@@ -105,7 +106,7 @@ func (g generator) create() wire.Create {
 	case 0, 1, 2, 3:
 		c.Op = wire.OpCreate2
 	case 4:
-		// Nobody goes below: a container that was used would be reaped at a time of the server's choosing.
+		// No step uses a path below it: the server would reap a used container at an unpredictable time.
 		c = createContainer(g.parent() + "/container")
 	case 5:
 		c.Flags = 7 + int32(g.IntN(2)) //nolint:gosec // small
@@ -116,7 +117,7 @@ func (g generator) create() wire.Create {
 		c.ACL = g.acl()
 	}
 	if c.Path == root && c.Flags != wire.Persistent {
-		c.Path += "/" // else it is made beside the stage, with a number that tells of all that was there before
+		c.Path += "/" // otherwise it is a sibling of root, with a number that depends on earlier scenarios
 	}
 	return c
 }
@@ -179,14 +180,14 @@ func (g generator) watch() any {
 	return getW(path)
 }
 
-func (g generator) restore(i int) restores {
+func (g generator) restore(i int) restoreWatches {
 	some := func() (paths []string) {
 		for range g.IntN(3) {
 			paths = append(paths, g.path())
 		}
 		return paths
 	}
-	r := restores{since: g.Int64N(int64(i) + 2), watches: wire.SetWatches{Data: some(), Exist: some(), Child: some()}}
+	r := restoreWatches{since: g.Int64N(int64(i) + 2), watches: wire.SetWatches{Data: some(), Exist: some(), Child: some()}}
 	if g.IntN(2) == 0 {
 		r.watches.Persistent, r.watches.PersistentRecursive = some(), some()
 	}
@@ -196,7 +197,7 @@ func (g generator) restore(i int) restores {
 func (g generator) version() int32 { return []int32{-1, -1, -1, 0, 0, 1, 2}[g.IntN(7)] }
 
 func (g generator) parent() string {
-	return []string{root, root, "/stage/a", "/stage/b", "/stage/a/b"}[g.IntN(5)]
+	return []string{root, root, "/probe/a", "/probe/b", "/probe/a/b"}[g.IntN(5)]
 }
 
 func (g generator) path() string {
@@ -209,7 +210,7 @@ func (g generator) path() string {
 	return g.parent() + []string{"/a", "/b", "/a", "/b", "/e", "/s-", "/s-0000000001", "/s-0000000003"}[g.IntN(8)]
 }
 
-// acl always lets the keeper clean up.
+// acl returns an ACL that lets the keeper clean up.
 func (g generator) acl() []wire.ACL {
 	switch g.IntN(6) {
 	case 0:
@@ -224,54 +225,54 @@ func (g generator) acl() []wire.ACL {
 	return wire.World
 }
 
-// play makes the moves. Two of the players are somebody.
-func play(moves []move) func(*stage) {
-	return func(s *stage) {
-		var cast [players]*player
+// playSteps returns a scenario's body that runs the steps. Two of the clients have credentials.
+func playSteps(steps []step) func(*run) {
+	return func(s *run) {
+		var clients [clientCount]*client
 		credentials := []wire.Auth{auth("digest", "ann:secret"), auth("digest", "bob:secret")}
-		enter := func(i int) {
-			cast[i] = s.session(string(rune('a' + i)))
+		open := func(i int) {
+			clients[i] = s.session(string(rune('a' + i)))
 			if i < len(credentials) {
-				cast[i].do(credentials[i])
+				clients[i].do(credentials[i])
 			}
 		}
-		for i := range cast {
-			enter(i)
+		for i := range clients {
+			open(i)
 		}
-		for _, m := range moves {
-			p := cast[m.player]
-			switch deed := m.do.(type) {
-			case leaves:
+		for _, m := range steps {
+			c := clients[m.client]
+			switch action := m.do.(type) {
+			case reopen:
 				s.unordered = true
-				p.bye()
+				c.closeSession()
 				s.unordered = false
-				enter(m.player)
-			case returns:
-				p.hangUp()
-				cast[m.player] = s.stranger(p.name)
-				cast[m.player].attach(p)
-			case restores:
-				deed.watches.RelativeZxid = s.base + deed.since
-				s.note("since +%d", deed.since)
-				p.do(deed.watches)
+				open(m.client)
+			case reattach:
+				c.disconnect()
+				clients[m.client] = s.dial(c.name)
+				clients[m.client].attach(c)
+			case restoreWatches:
+				action.watches.RelativeZxid = s.base + action.since
+				s.note("since +%d", action.since)
+				c.do(action.watches)
 			case []any:
-				p.pipeline(deed...)
+				c.pipeline(action...)
 			default:
-				p.do(deed)
+				c.do(action)
 			}
 		}
 	}
 }
 
-// shrink leaves out what it can while the rest still fails, in so many tries at most.
-func shrink(moves []move, tries int, fails func([]move) bool) []move {
-	for size := len(moves) / 2; size > 0; {
+// shrink removes steps while the rest still fails, in that many tries at most.
+func shrink(steps []step, tries int, fails func([]step) bool) []step {
+	for size := len(steps) / 2; size > 0; {
 		shorter := false
-		for from := 0; from+size <= len(moves) && tries > 0; {
+		for from := 0; from+size <= len(steps) && tries > 0; {
 			tries--
-			rest := append(append([]move{}, moves[:from]...), moves[from+size:]...)
+			rest := append(append([]step{}, steps[:from]...), steps[from+size:]...)
 			if fails(rest) {
-				moves, shorter = rest, true
+				steps, shorter = rest, true
 			} else {
 				from += size
 			}
@@ -280,5 +281,5 @@ func shrink(moves []move, tries int, fails func([]move) bool) []move {
 			size /= 2
 		}
 	}
-	return moves
+	return steps
 }

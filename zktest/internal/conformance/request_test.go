@@ -10,7 +10,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
 )
 
-// The requests as the scenarios write them: open to everybody, data "x", any version, unless it matters.
+// The scenarios' requests: with an open ACL, data "x" and any version, unless a scenario needs others.
 
 func create(path string, flags int32) wire.Create {
 	return wire.Create{Op: wire.OpCreate, Path: path, Data: []byte("x"), ACL: wire.World, Flags: flags}
@@ -83,7 +83,7 @@ func acl(scheme, id string, perms int32) wire.ACL {
 	return wire.ACL{Perms: perms, Scheme: scheme, ID: id}
 }
 
-// describe is the request's line in the transcript.
+// describe returns the request's line in the transcript.
 func describe(req any) string {
 	op := rawclient.OpOf(req)
 	switch req := req.(type) {
@@ -98,21 +98,21 @@ func describe(req any) string {
 	case wire.SetACL:
 		return fmt.Sprintf("%v %s acl=%s version=%d", op, pathText(req.Path), aclText(req.ACL), req.Version)
 	case wire.Multi:
-		return fmt.Sprint(op) + parts(req.Ops)
+		return fmt.Sprint(op) + opsText(req.Ops)
 	case wire.MultiRead:
-		return fmt.Sprint(op) + parts(req.Ops)
+		return fmt.Sprint(op) + opsText(req.Ops)
 	case wire.Auth:
 		return fmt.Sprintf("%v %q %s", op, req.Scheme, bytesText(req.Data))
-	case wire.SetWatches: // the zxid differs from server to server: scenarios say in a note which one it is
+	case wire.SetWatches: // the zxid differs from server to server: scenarios note which one it is
 		return fmt.Sprintf("%v data=%v exist=%v child=%v persistent=%v recursive=%v",
 			op, req.Data, req.Exist, req.Child, req.Persistent, req.PersistentRecursive)
 	case rawclient.Raw:
-		return fmt.Sprintf("%v, written by hand", op)
+		return fmt.Sprintf("%v, raw", op)
 	}
 	return strings.TrimSpace(fmt.Sprintf("%v %+v", op, req))
 }
 
-func parts(ops []any) string {
+func opsText(ops []any) string {
 	var b strings.Builder
 	for i, op := range ops {
 		fmt.Fprintf(&b, "\n    %d: %s", i, describe(op))
@@ -120,7 +120,7 @@ func parts(ops []any) string {
 	return b.String()
 }
 
-// pathText shows a path as it is where that can be read.
+// pathText returns a path verbatim if it is readable, otherwise quoted.
 func pathText(path string) string {
 	quoted := fmt.Sprintf("%q", path)
 	if len(path) > 100 {

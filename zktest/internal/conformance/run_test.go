@@ -18,123 +18,124 @@ import (
 )
 
 const (
-	// root is where a scenario plays. It is made before and removed after each.
-	root = "/stage"
-	// enough is how long any answer may take.
-	enough = 10 * time.Second
-	// longest is the session timeout that players ask for, within what both servers grant.
-	longest = 7_000
+	// root is the parent of a scenario's nodes. It is created before and removed after each scenario.
+	root = "/probe"
+	// maxWait bounds the wait for an answer.
+	maxWait = 10 * time.Second
+	// sessionTimeout is the timeout that clients request, in milliseconds, within the bounds of both servers.
+	sessionTimeout = 7_000
 )
 
-// keeper is the identity that may clean up behind any ACL that names it.
+// keeper is the identity that cleans up: each ACL that restricts access has to include it.
 var keeper = acl("digest", "keeper:bJagLr+GbmQ11XmvZMJMDyR5iaA=", wire.PermAll)
 
-// A server is one of the two that are compared.
+// A server is one of the two servers that are compared.
 type server struct {
-	name        string
-	dial        func() (net.Conn, error)
-	least, most int32 // session timeouts that it grants, in milliseconds
-	ttl         bool  // it has TTL nodes
+	name                   string
+	dial                   func() (net.Conn, error)
+	minTimeout, maxTimeout int32 // session timeouts that it grants, in milliseconds
+	ttl                    bool  // it has TTL nodes
 }
 
-// A stage is where a scenario plays on one server. It waits after each request until every connection has received
-// what the request caused, so that the transcript does not depend on how fast anything is.
-type stage struct {
-	t  *testing.T
-	on server
+// A run is one execution of a scenario on one server. It waits after each request until every connection has received
+// the effects of the request, so that the transcript does not depend on speed.
+type run struct {
+	t      *testing.T
+	server server
 	transcript
-	cast []*player
-	last int64 // zxid that an answer told last
-	// patience is how long an answer may take.
+	clients  []*client
+	lastZxid int64 // in the most recent answer
+	// patience bounds the wait for an answer.
 	patience time.Duration
 }
 
-// perform plays a scenario on a server and returns the transcript. Nobody else may write to the server meanwhile.
-func perform(t *testing.T, on server, play func(*stage)) []string {
+// record runs a scenario on a server and returns the transcript. No other client may write to the server in the
+// meantime.
+func record(t *testing.T, server server, body func(*run)) []string {
 	t.Helper()
-	s := newStage(t, on)
-	hand := s.stranger("stagehand")
-	hand.connect(longest)
-	hand.do(auth("digest", "keeper:keeper"))
-	hand.remove(root)
-	made := hand.do(create2(root, wire.Persistent))
-	require.Equal(t, wire.OK, made.Err, "%s: cannot begin: %v", on.name, s.lines)
+	s := newRun(t, server)
+	admin := s.dial("admin")
+	admin.connect(sessionTimeout)
+	admin.do(auth("digest", "keeper:keeper"))
+	admin.remove(root)
+	created := admin.do(create2(root, wire.Persistent))
+	require.Equal(t, wire.OK, created.Err, "%s: create %s: %v", server.name, root, s.lines)
 	s.transcript = transcript{
-		base: made.Zxid, times: map[int64]int64{}, sessions: []int64{hand.session}, least: on.least, most: on.most,
+		base: created.Zxid, times: map[int64]int64{}, sessions: []int64{admin.session}, minTimeout: server.minTimeout, maxTimeout: server.maxTimeout,
 	}
 	defer func() {
 		if t.Failed() {
-			t.Logf("%s:\n%s", on.name, strings.Join(s.lines, "\n"))
+			t.Logf("%s:\n%s", server.name, strings.Join(s.lines, "\n"))
 		}
 	}()
-	play(s)
-	played := s.lines
-	s.lines, s.patience = nil, enough
-	for _, p := range s.cast[1:] {
-		p.leave()
+	body(s)
+	lines := s.lines
+	s.lines, s.patience = nil, maxWait
+	for _, p := range s.clients[1:] {
+		p.endSession()
 	}
-	hand.remove(root)
-	hand.leave()
-	return played
+	admin.remove(root)
+	admin.endSession()
+	return lines
 }
 
-func newStage(t *testing.T, on server) *stage {
+func newRun(t *testing.T, server server) *run {
 	t.Helper()
-	return &stage{t: t, on: on, patience: enough, transcript: transcript{times: map[int64]int64{}}}
+	return &run{t: t, server: server, patience: maxWait, transcript: transcript{times: map[int64]int64{}}}
 }
 
-// session opens a session, and writes down how.
-func (s *stage) session(name string) *player {
-	p := s.stranger(name)
-	p.connect(longest)
+// session returns a client with a new session, and records the handshake.
+func (s *run) session(name string) *client {
+	p := s.dial(name)
+	p.connect(sessionTimeout)
 	return p
 }
 
-// stranger is a connection on which nothing has been said.
-func (s *stage) stranger(name string) *player {
+// dial returns a client with a connection on which nothing has been sent.
+func (s *run) dial(name string) *client {
 	s.t.Helper()
-	c, err := s.on.dial()
-	require.NoError(s.t, err, "%s: dial", s.on.name)
-	p := &player{s: s, name: name, conn: rawclient.New(c), xid: 1}
-	s.cast = append(s.cast, p)
+	c, err := s.server.dial()
+	require.NoError(s.t, err, "%s: dial", s.server.name)
+	p := &client{run: s, name: name, conn: rawclient.New(c), xid: 1}
+	s.clients = append(s.clients, p)
 	return p
 }
 
-// note writes a line of the scenario's own.
-func (s *stage) note(format string, args ...any) { s.add("# "+format, args...) }
+// note adds a line of the scenario to the transcript.
+func (s *run) note(format string, args ...any) { s.add("# "+format, args...) }
 
-// settle waits until each session has received all that was caused so far: a ping is answered after it. The pings
-// are not written down, unless one tells a zxid that no answer told.
-func (s *stage) settle() {
-	for _, p := range s.cast {
-		if p.speaks() {
-			p.post(wire.XidPing, wire.Ping{})
+// settle waits until each session has received all effects so far: a ping is answered after them. The pings are not
+// recorded, unless the answer to one has a new zxid.
+func (s *run) settle() {
+	for _, p := range s.clients {
+		if p.answersPings() {
+			p.sendRequest(wire.XidPing, wire.Ping{})
 		}
 	}
-	for _, p := range s.cast {
-		if !p.speaks() {
+	for _, p := range s.clients {
+		if !p.answersPings() {
 			continue
 		}
-		pong, ok := p.until(wire.XidPing)
-		if ok && pong.Zxid != s.last {
-			s.last = pong.Zxid
+		pong, ok := p.readUntil(wire.XidPing)
+		if ok && pong.Zxid != s.lastZxid {
+			s.lastZxid = pong.Zxid
 			s.add("the zxid is now %s", s.zxid(pong.Zxid))
 		}
 	}
 }
 
-// peek is a node's Stat.
-func (s *stage) peek(p *player, path string) wire.Stat {
+// nodeStat returns a node's Stat, without recording the answer.
+func (s *run) nodeStat(p *client, path string) wire.Stat {
 	s.t.Helper()
 	reply := p.ask(hidden{exists(path)})
 	body, err := reply.Reply(wire.OpExists)
 	require.NoError(s.t, err)
-	require.NotNil(s.t, body.Stat, "%s: %q: %v", s.on.name, path, reply.Err)
+	require.NotNil(s.t, body.Stat, "%s: %q: %v", s.server.name, path, reply.Err)
 	return *body.Stat
 }
 
-// difference tells of a node that was there before the scenario what has become of it.
-func (s *stage) difference(before, after wire.Stat) string {
+// statDiff describes the changes of a node that existed before the scenario.
+func (s *run) statDiff(before, after wire.Stat) string {
 	moved := func(from, to int64) string {
 		if from == to {
 			return "="
@@ -148,13 +149,13 @@ func (s *stage) difference(before, after wire.Stat) string {
 		after.DataLength-before.DataLength, after.NumChildren-before.NumChildren)
 }
 
-// order says how a later time compares with an earlier one.
+// order returns how the time later compares with the time earlier.
 func order(earlier, later int64) string {
 	return [...]string{"before", "equal", "after"}[cmp.Compare(later, earlier)+1]
 }
 
-// wait lets the clock go on, so that times which are not of one transaction differ.
-func (s *stage) wait() {
+// advanceClock waits until the clock has advanced, so that the times of different transactions differ.
+func (s *run) advanceClock() {
 	for began := time.Now(); time.Since(began) < 2*time.Millisecond; {
 		runtime.Gosched()
 	}

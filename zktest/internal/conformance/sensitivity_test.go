@@ -13,11 +13,11 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
 )
 
-// A liar passes a server's replies on, but for one field of those that are a header and a Stat.
-type liar struct {
+// An alteringConn passes a server's replies on, but alters those that consist of a header and a Stat.
+type alteringConn struct {
 	net.Conn
 	alter func(frame []byte)
-	rest  []byte // of a frame that was altered and not read yet
+	rest  []byte // unread bytes of the current frame
 }
 
 const (
@@ -25,7 +25,7 @@ const (
 	statSize = 68
 )
 
-func (l *liar) Read(p []byte) (int, error) {
+func (l *alteringConn) Read(p []byte) (int, error) {
 	if len(l.rest) == 0 {
 		size := make([]byte, 4)
 		if _, err := io.ReadFull(l.Conn, size); err != nil {
@@ -45,33 +45,33 @@ func (l *liar) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// through is a server whose replies pass by a liar.
-func through(on server, alter func(frame []byte)) server {
+// altered returns the server with connections that alter its replies.
+func altered(on server, alter func(frame []byte)) server {
 	dial := on.dial
 	on.dial = func() (net.Conn, error) {
 		c, err := dial()
 		if err != nil {
 			return nil, err
 		}
-		return &liar{Conn: c, alter: alter}, nil
+		return &alteringConn{Conn: c, alter: alter}, nil
 	}
 	return on
 }
 
-// plain touches each field of a Stat.
-func plain(s *stage) {
+// touchAllStatFields changes each field of a Stat.
+func touchAllStatFields(s *run) {
 	a := s.session("a")
-	a.do(create("/stage/n", wire.Ephemeral))
-	a.do(set("/stage/n", -1))
-	a.do(setACL("/stage/n", -1, wire.World...))
-	a.do(exists("/stage/n"))
+	a.do(create("/probe/n", wire.Ephemeral))
+	a.do(set("/probe/n", -1))
+	a.do(setACL("/probe/n", -1, wire.World...))
+	a.do(exists("/probe/n"))
 	a.do(exists(root))
 }
 
-func TestAWrongFieldIsFound(t *testing.T) {
+func TestOneWrongFieldIsDetected(t *testing.T) {
 	reference, double := both(t)
-	want := perform(t, reference, plain)
-	require.Equal(t, want, perform(t, through(double, func([]byte) {}), plain))
+	want := record(t, reference, touchAllStatFields)
+	require.Equal(t, want, record(t, altered(double, func([]byte) {}), touchAllStatFields))
 	for _, field := range []struct {
 		name string
 		last int // the field's last byte
@@ -91,9 +91,9 @@ func TestAWrongFieldIsFound(t *testing.T) {
 		{"pzxid", header + 67},
 	} {
 		t.Run(field.name, func(t *testing.T) {
-			got := perform(t, through(double, func(frame []byte) { frame[field.last]++ }), plain)
+			got := record(t, altered(double, func(frame []byte) { frame[field.last]++ }), touchAllStatFields)
 			require.NotEqual(t, want, got)
-			require.Contains(t, parting(reference, double, want, got), "a< ", "it shows where")
+			require.Contains(t, divergence(reference, double, want, got), "a< ", "the description shows the place")
 		})
 	}
 }

@@ -14,18 +14,18 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
 )
 
-// A transcript is what was asked and answered on one server, a line each, in words that mean the same on any other
-// server: zxids count from the scenario's start, sessions are named in the order in which they appear, and times are
-// named after the transaction that they are of. All else is written down as it came.
+// A transcript is the record of the requests and answers on one server, one a line, in a form that does not depend on
+// the server: zxids count from the scenario's start, sessions are numbered in order of appearance, and times are named
+// after their transaction. Everything else is recorded verbatim.
 type transcript struct {
-	lines    []string
-	base     int64           // zxid of the transaction that began the scenario
-	times    map[int64]int64 // zxid to milliseconds
-	sessions []int64
-	least    int32 // session timeouts that the server grants, in milliseconds
-	most     int32
-	// unordered says that ACLs and events from here on come in the order of a hash table, and are sorted: see
-	// differences.
+	lines      []string
+	base       int64           // zxid of the transaction that began the scenario
+	times      map[int64]int64 // zxid to milliseconds
+	sessions   []int64
+	minTimeout int32 // session timeouts that the server grants, in milliseconds
+	maxTimeout int32
+	// unordered means that ACLs and events from here on are sorted, because a real server returns them in the order of
+	// a hash table: see differences.
 	unordered bool
 }
 
@@ -43,8 +43,8 @@ func (t *transcript) zxid(z int64) string {
 	return fmt.Sprintf("+%d", z-t.base)
 }
 
-// time names the moment at which a Stat says that transaction z was. Two transactions may fall into one millisecond
-// or not, so equal times mean nothing; but all that one transaction did has its one time.
+// time names the time ms that a Stat gives for transaction z. Two transactions may or may not share a millisecond, so
+// equal times of two mean nothing; but all changes of one transaction have the same time.
 func (t *transcript) time(z, ms int64) string {
 	if z <= 0 || z < t.base {
 		if ms == 0 {
@@ -55,12 +55,12 @@ func (t *transcript) time(z, ms int64) string {
 	known, seen := t.times[z]
 	switch {
 	case !seen && time.Since(time.UnixMilli(ms)).Abs() > 24*time.Hour:
-		return fmt.Sprintf("@%d which is not in milliseconds since 1970", ms)
+		return fmt.Sprintf("@%d, not in milliseconds since 1970", ms)
 	case !seen:
 		t.times[z] = ms
 		for earlier, then := range t.times {
 			if earlier < z && then > ms {
-				return fmt.Sprintf("@%s which is before %s", t.zxid(z), t.zxid(earlier))
+				return fmt.Sprintf("@%s, before %s", t.zxid(z), t.zxid(earlier))
 			}
 		}
 	case ms != known:
@@ -81,14 +81,14 @@ func (t *transcript) session(id int64) string {
 	return fmt.Sprintf("session%d", i)
 }
 
-// owner names a node's owner, which is a session unless the first byte says otherwise.
+// owner names a node's owner, which is a session unless its first byte marks a container or a TTL.
 func (t *transcript) owner(id int64) string {
 	switch {
 	case id == 0:
 		return "none"
 	case id == -1<<63:
 		return "container"
-	case uint64(id)>>56 == 0xff: //nolint:gosec // the bits are meant
+	case uint64(id)>>56 == 0xff: //nolint:gosec // a test of the bits
 		return fmt.Sprintf("ttl%d", id&(1<<56-1))
 	}
 	return t.session(id)
@@ -96,12 +96,12 @@ func (t *transcript) owner(id int64) string {
 
 func (t *transcript) timeout(asked, granted int32) string {
 	switch granted {
-	case t.least:
-		return "the least"
-	case t.most:
-		return "the most"
+	case t.minTimeout:
+		return "minimum"
+	case t.maxTimeout:
+		return "maximum"
 	case asked:
-		return "as asked"
+		return "as requested"
 	}
 	return fmt.Sprintf("%dms", granted)
 }
@@ -112,7 +112,7 @@ func (t *transcript) stat(s wire.Stat) string {
 		s.Version, s.Cversion, s.Aversion, t.owner(s.EphemeralOwner), s.DataLength, s.NumChildren)
 }
 
-// reply is the reply's body.
+// reply describes the body of a reply.
 func (t *transcript) reply(r rawclient.Reply) string {
 	var b strings.Builder
 	if r.Path != nil {
@@ -134,28 +134,28 @@ func (t *transcript) reply(r rawclient.Reply) string {
 		fmt.Fprintf(&b, " code=%v", *r.Code)
 	}
 	if r.Identities != nil {
-		fmt.Fprintf(&b, " who=%s", whoText(*r.Identities))
+		fmt.Fprintf(&b, " identities=%s", identitiesText(*r.Identities))
 	}
 	if r.Stat != nil {
 		fmt.Fprintf(&b, " %s", t.stat(*r.Stat))
 	}
 	if r.Results != nil {
-		for i, part := range *r.Results {
-			fmt.Fprintf(&b, "\n    %d: %v %v%s", i, part.Op, part.Code, t.reply(part.Reply))
+		for i, result := range *r.Results {
+			fmt.Fprintf(&b, "\n    %d: %v %v%s", i, result.Op, result.Code, t.reply(result.Reply))
 		}
 	}
 	if r.Trailing > 0 {
-		fmt.Fprintf(&b, " and %d bytes more", r.Trailing)
+		fmt.Fprintf(&b, " trailing=%d", r.Trailing)
 	}
 	return b.String()
 }
 
-// packet is a reply to a request of this operation.
+// packet describes a reply to a request of this operation.
 func (t *transcript) packet(p rawclient.Packet, op wire.Op) string {
 	head := fmt.Sprintf("%s %v", t.zxid(p.Zxid), p.Err)
 	r, err := p.Reply(op)
 	if err != nil {
-		return fmt.Sprintf("%s and a body that cannot be read: %v: %x", head, err, p.Body)
+		return fmt.Sprintf("%s unreadable body: %v: %x", head, err, p.Body)
 	}
 	return head + t.reply(r)
 }
@@ -163,12 +163,12 @@ func (t *transcript) packet(p rawclient.Packet, op wire.Op) string {
 func (t *transcript) event(p rawclient.Packet) string {
 	e, err := p.Event()
 	if err != nil {
-		return fmt.Sprintf("an event that cannot be read: %v: %x", err, p.Body)
+		return fmt.Sprintf("unreadable event: %v: %x", err, p.Body)
 	}
 	return fmt.Sprintf("%s %v state=%d %s %s", t.zxid(p.Zxid), p.Err, e.State, eventText(e.Type), e.Path)
 }
 
-// sorted is the ACL in an order that does not depend on the server, where that is called for.
+// sorted returns the ACL, sorted if the transcript is unordered.
 func (t *transcript) sorted(acl []wire.ACL) []wire.ACL {
 	if !t.unordered {
 		return acl
@@ -176,8 +176,8 @@ func (t *transcript) sorted(acl []wire.ACL) []wire.ACL {
 	return slices.SortedFunc(slices.Values(acl), func(a, b wire.ACL) int { return strings.Compare(a.Scheme+a.ID, b.Scheme+b.ID) })
 }
 
-// closeRun sorts the events of one connection that stand at the end, where that is called for.
-func (t *transcript) closeRun(name string) {
+// sortEvents sorts the trailing events of one connection if the transcript is unordered.
+func (t *transcript) sortEvents(name string) {
 	if !t.unordered {
 		return
 	}
@@ -219,7 +219,7 @@ func permsText(perms int32) string {
 	return b.String()
 }
 
-// namesText sorts: the order of children is that of a hash table.
+// namesText sorts the names: a real server returns children in the order of a hash table.
 func namesText(names []string) string {
 	if names == nil {
 		return "null"
@@ -227,16 +227,17 @@ func namesText(names []string) string {
 	return fmt.Sprint(slices.Sorted(slices.Values(names)))
 }
 
-// whoText sorts: identities are kept in a hash table. The address is that of this machine, as the server sees it.
-func whoText(who []rawclient.Identity) string {
-	parts := make([]string, len(who))
-	for i, w := range who {
+// identitiesText sorts the identities: a real server returns them in the order of a hash table. It replaces the
+// client's address as the server sees it.
+func identitiesText(ids []rawclient.Identity) string {
+	texts := make([]string, len(ids))
+	for i, w := range ids {
 		if w.Scheme == "ip" && net.ParseIP(w.User) != nil {
 			w.User = "address"
 		}
-		parts[i] = w.Scheme + ":" + w.User
+		texts[i] = w.Scheme + ":" + w.User
 	}
-	return fmt.Sprint(slices.Sorted(slices.Values(parts)))
+	return fmt.Sprint(slices.Sorted(slices.Values(texts)))
 }
 
 func eventText(e wire.EventType) string {
