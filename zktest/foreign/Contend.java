@@ -17,22 +17,22 @@ import org.apache.curator.framework.state.ConnectionState;
 import org.apache.curator.retry.ExponentialBackoffRetry;
 
 /**
- * A contender of Curator's that does what it is told: mutex, selector or latch, HOST:PORT,... and the path to contend on.
- * The commands on standard input, and the answers to them, stand in rival_test.go.
+ * A Curator contender that executes commands. Its arguments are mutex, selector or latch, HOST:PORT,... and the path to
+ * contend on. rival_test.go documents the commands on standard input, and the answers.
  */
 public final class Contend {
-    /** A recipe as a place in line that one can take and leave. */
-    interface Place {
-        void take() throws Exception;
+    /** A recipe that can be acquired and released. */
+    interface Contender {
+        void acquire() throws Exception;
 
-        void leave() throws Exception;
+        void release() throws Exception;
 
-        default boolean tryTake() throws Exception {
+        default boolean tryAcquire() throws Exception {
             throw new UnsupportedOperationException("try");
         }
     }
 
-    static final class Mutex implements Place {
+    static final class Mutex implements Contender {
         private final InterProcessMutex mutex;
 
         Mutex(CuratorFramework client, String path) {
@@ -40,23 +40,23 @@ public final class Contend {
         }
 
         @Override
-        public void take() throws Exception {
+        public void acquire() throws Exception {
             mutex.acquire();
         }
 
         @Override
-        public boolean tryTake() throws Exception {
+        public boolean tryAcquire() throws Exception {
             return mutex.acquire(0, TimeUnit.SECONDS);
         }
 
         @Override
-        public void leave() throws Exception {
+        public void release() throws Exception {
             mutex.release();
         }
     }
 
-    /** Leads while its listener is in takeLeadership, on a thread of Curator's. */
-    static final class Selector extends LeaderSelectorListenerAdapter implements Place {
+    /** Leads while its listener is in takeLeadership, on one of Curator's threads. */
+    static final class Selector extends LeaderSelectorListenerAdapter implements Contender {
         private final SynchronousQueue<CountDownLatch> terms = new SynchronousQueue<>();
         private final LeaderSelector selector;
         private CountDownLatch term;
@@ -68,17 +68,17 @@ public final class Contend {
 
         @Override
         public void takeLeadership(CuratorFramework client) throws Exception {
-            CountDownLatch over = new CountDownLatch(1);
-            terms.put(over);
-            over.await();
+            CountDownLatch end = new CountDownLatch(1);
+            terms.put(end);
+            end.await();
         }
 
         @Override
-        public void take() throws Exception {
+        public void acquire() throws Exception {
             if (term == null) {
                 selector.start();
             } else {
-                // The term before may not have given its lock back yet; while it has not, requeue does nothing.
+                // Until the previous term has released its lock, requeue has no effect.
                 while (!selector.requeue()) {
                     Thread.onSpinWait();
                 }
@@ -87,13 +87,13 @@ public final class Contend {
         }
 
         @Override
-        public void leave() {
+        public void release() {
             term.countDown();
         }
     }
 
-    /** A latch is used once: each place in line is a new one. */
-    static final class Latch implements Place {
+    /** A latch is single use: each acquire creates a new one. */
+    static final class Latch implements Contender {
         private final CuratorFramework client;
         private final String path;
         private LeaderLatch latch;
@@ -104,14 +104,14 @@ public final class Contend {
         }
 
         @Override
-        public void take() throws Exception {
+        public void acquire() throws Exception {
             latch = new LeaderLatch(client, path);
             latch.start();
             latch.await();
         }
 
         @Override
-        public void leave() throws Exception {
+        public void release() throws Exception {
             latch.close();
         }
     }
@@ -134,7 +134,7 @@ public final class Contend {
                         });
         client.start();
         client.blockUntilConnected();
-        Place place =
+        Contender contender =
                 switch (args[0]) {
                     case "mutex" -> new Mutex(client, args[2]);
                     case "selector" -> new Selector(client, args[2]);
@@ -143,29 +143,29 @@ public final class Contend {
                 };
         BufferedReader commands = new BufferedReader(new InputStreamReader(System.in));
         for (String line = commands.readLine(); line != null; line = commands.readLine()) {
-            System.out.println("= " + obey(client, place, lost, line.split(" ")));
+            System.out.println("= " + execute(client, contender, lost, line.split(" ")));
         }
         client.close();
     }
 
-    private static String obey(CuratorFramework client, Place place, CountDownLatch lost, String[] command)
-            throws Exception {
+    private static String execute(
+            CuratorFramework client, Contender contender, CountDownLatch lost, String[] command) throws Exception {
         switch (command[0]) {
-            case "take":
-                place.take();
-                return "taken";
+            case "acquire":
+                contender.acquire();
+                return "acquired";
             case "try":
-                return place.tryTake() ? "taken" : "busy";
-            case "leave":
-                place.leave();
-                return "left";
+                return contender.tryAcquire() ? "acquired" : "busy";
+            case "release":
+                contender.release();
+                return "released";
             case "count":
                 Path file = Path.of(command[1]);
                 for (int i = 0; i < Integer.parseInt(command[2]); i++) {
-                    place.take();
+                    contender.acquire();
                     long number = Long.parseLong(Files.readString(file));
                     Files.writeString(file, Long.toString(number + 1));
-                    place.leave();
+                    contender.release();
                 }
                 return "counted";
             case "session":

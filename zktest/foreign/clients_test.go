@@ -12,11 +12,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// absent ends a test whose client is not installed. Where CI is set that is a failure, so that a green run there has
-// not skipped what it was for.
-func absent(tb testing.TB, what string, err error) {
+// missingClient ends a test whose client is not installed. If CI is set the test fails, so that a green CI run has
+// skipped none of these tests.
+func missingClient(tb testing.TB, what string, err error) {
 	tb.Helper()
-	const advice = "not run: %s is missing (%v); `make clients` gets it where it can"
+	const advice = "not run: %s is missing: %v: install it with `make clients`"
 	switch os.Getenv("CI") {
 	case "", "false", "0":
 		tb.Skipf(advice, what, err)
@@ -25,8 +25,8 @@ func absent(tb testing.TB, what string, err error) {
 	}
 }
 
-// unpacked is the folder into which clients.sh unpacks what it cannot install, "" where there is none.
-func unpacked() string {
+// unpackedDir returns the folder into which clients.sh unpacks what it cannot install, "" if there is none.
+func unpackedDir() string {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return ""
@@ -34,25 +34,25 @@ func unpacked() string {
 	return filepath.Join(cache, "lockkeeper", "foreign-clients")
 }
 
-// python runs a script of this folder, with the distribution's own Python and its Kazoo.
+// python runs a script of this folder, with the distribution's Python and Kazoo.
 func python(t *testing.T, script string, args ...string) *process {
 	t.Helper()
 	const interpreter = "/usr/bin/python3"
 	env := []string{
-		"PYTHONPATH=" + filepath.Join(unpacked(), "usr/lib/python3/dist-packages"),
+		"PYTHONPATH=" + filepath.Join(unpackedDir(), "usr/lib/python3/dist-packages"),
 		"PYTHONDONTWRITEBYTECODE=1",
 	}
 	probe := exec.CommandContext(t.Context(), interpreter, "-c", "import kazoo")
 	probe.Env = append(probe.Environ(), env...)
 	if out, err := probe.CombinedOutput(); err != nil {
 		t.Logf("%s", out)
-		absent(t, "Kazoo for "+interpreter, err)
+		missingClient(t, "Kazoo for "+interpreter, err)
 	}
 	return start(t, script, env, append([]string{interpreter, script}, args...)...)
 }
 
-// zooKeeperJars are what Java's own client needs of Debian's packages, curatorJars what Curator needs besides. It logs
-// to nowhere: what it prints is what we read.
+// zooKeeperJars are the jars of Debian's packages that Java's ZooKeeper client needs, curatorJars those that Curator
+// needs in addition. The client's log is discarded, because the tests read its output.
 var (
 	zooKeeperJars = []string{
 		"zookeeper", "zookeeper-jute", "slf4j-api", "slf4j-nop", "commons-cli", "commons-io", "metrics-core",
@@ -65,27 +65,27 @@ var (
 	}
 )
 
-// java runs a class, or a source file of this folder, with the jars.
+// java runs a class, or a source file of this folder, with these jars.
 func java(t *testing.T, jars []string, main string, args ...string) *process {
 	t.Helper()
 	binary, err := exec.LookPath("java")
 	if err != nil {
-		absent(t, "Java", err)
+		missingClient(t, "Java", err)
 	}
 	var path []string
 	for _, jar := range jars {
 		file := filepath.Join("/usr/share/java", jar+".jar")
 		if _, err := os.Stat(file); err != nil {
-			file = filepath.Join(unpacked(), "usr/share/java", jar+".jar")
+			file = filepath.Join(unpackedDir(), "usr/share/java", jar+".jar")
 		}
 		if _, err := os.Stat(file); err != nil {
-			absent(t, jar+".jar", err)
+			missingClient(t, jar+".jar", err)
 		}
 		path = append(path, file)
 	}
 	if filepath.Ext(main) == ".java" {
 		if _, err := exec.LookPath("javac"); err != nil {
-			absent(t, "a JDK", err)
+			missingClient(t, "a JDK", err)
 		}
 	}
 	command := []string{
@@ -95,22 +95,22 @@ func java(t *testing.T, jars []string, main string, args ...string) *process {
 	return start(t, main, nil, append(command, args...)...)
 }
 
-func TestAbsentClientIsAFailureInCIAndNotRunElsewhere(t *testing.T) {
+func TestMissingClientFailsInCIAndSkipsElsewhere(t *testing.T) {
 	for _, c := range []struct{ ci, want string }{
 		{"", "skipped"}, {"false", "skipped"}, {"0", "skipped"}, {"true", "failed"}, {"1", "failed"},
 	} {
 		t.Setenv("CI", c.ci)
-		told := &verdict{TB: t}
-		absent(told, "a client", os.ErrNotExist)
-		require.Equal(t, c.want, told.what, "CI=%q", c.ci)
+		recorder := &endRecorder{TB: t}
+		missingClient(recorder, "a client", os.ErrNotExist)
+		require.Equal(t, c.want, recorder.end, "CI=%q", c.ci)
 	}
 }
 
-// A verdict is a test that only notes how it is ended.
-type verdict struct {
+// An endRecorder is a test that only records how it is ended.
+type endRecorder struct {
 	testing.TB
-	what string
+	end string
 }
 
-func (v *verdict) Skipf(string, ...any)  { v.what = "skipped" }
-func (v *verdict) Fatalf(string, ...any) { v.what = "failed" }
+func (v *endRecorder) Skipf(string, ...any)  { v.end = "skipped" }
+func (v *endRecorder) Fatalf(string, ...any) { v.end = "failed" }

@@ -14,7 +14,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/lock"
 )
 
-func TestLocksOfOthersAndOursExcludeEachOther(t *testing.T) {
+func TestLocksOfOtherLibrariesAndOursExcludeEachOther(t *testing.T) {
 	for _, other := range []struct {
 		name string
 		open func(*testing.T, *server, string) rival
@@ -33,25 +33,25 @@ func TestLocksOfOthersAndOursExcludeEachOther(t *testing.T) {
 
 			for _, claim := range []struct {
 				name  string
-				holds func()
+				check func()
 			}{
 				{"ours waits for theirs", c.oursWaits},
 				{"theirs waits for ours", c.theirsWaits},
-				{"no update under either is lost", c.noUpdateIsLost},
-				{"ours follows theirs whose session expired", c.oursFollowsAnExpired},
+				{"no update under either lock is lost", c.noUpdateIsLost},
+				{"ours is granted after the session of theirs expires", c.oursFollowsExpired},
 			} {
 				require.True(t, t.Run(claim.name, func(t *testing.T) {
-					c.under(t)
-					claim.holds()
+					c.useTest(t)
+					claim.check()
 				}))
 			}
-			c.under(t)
-			c.rival.finish()
+			c.useTest(t)
+			c.rival.close()
 		})
 	}
 }
 
-// A contest is a lock of ours and a rival on one path. The rival outlives the subtests.
+// A contest is our lock and a rival on one path. The rival outlives the subtests.
 type contest struct {
 	t      *testing.T // the subtest's
 	server *server
@@ -61,74 +61,74 @@ type contest struct {
 	ours   *lock.Mutex
 }
 
-// under says whose test it is from now on.
-func (c *contest) under(t *testing.T) {
+// useTest sets the test that fails from now on.
+func (c *contest) useTest(t *testing.T) {
 	t.Helper()
 	c.t = t
-	c.rival.under(t)
+	c.rival.useTest(t)
 }
 
 func (c *contest) oursWaits() {
-	c.rival.askToTake()
-	c.rival.taken()
+	c.rival.startAcquire()
+	c.rival.awaitAcquired()
 	_, err := c.ours.TryLock(bounded(c.t))
 	require.ErrorIs(c.t, err, lock.ErrLocked)
 
-	taken := inBackground(c.t, c.ours.Lock)
-	inLine(c.t, c.conn, c.path, 2)
-	taken.waits("the rival holds the lock")
-	c.rival.leave()
-	require.NoError(c.t, taken.result().Unlock(bounded(c.t)))
+	call := inBackground(c.t, c.ours.Lock)
+	waitForContenders(c.t, c.conn, c.path, 2)
+	call.requireRunning("the rival holds the lock")
+	c.rival.release()
+	require.NoError(c.t, call.result().Unlock(bounded(c.t)))
 }
 
 func (c *contest) theirsWaits() {
 	hold, err := c.ours.Lock(bounded(c.t))
 	require.NoError(c.t, err)
-	if !c.rival.refused() {
-		c.t.Log("the recipe has no way to try without waiting")
+	if !c.rival.tryIsRefused() {
+		c.t.Log("the recipe cannot try without waiting")
 	}
-	inLine(c.t, c.conn, c.path, 1)
+	waitForContenders(c.t, c.conn, c.path, 1)
 
-	c.rival.askToTake()
-	inLine(c.t, c.conn, c.path, 2)
-	c.rival.waits("we hold the lock")
+	c.rival.startAcquire()
+	waitForContenders(c.t, c.conn, c.path, 2)
+	c.rival.requireWaiting("our lock is held")
 	require.NoError(c.t, hold.Unlock(bounded(c.t)))
-	c.rival.taken()
-	c.rival.leave()
+	c.rival.awaitAcquired()
+	c.rival.release()
 }
 
-// The file is guarded by the lock and nothing else, so that two holders at once overwrite each other's number. We go on
-// for as long as they do, whoever is quicker to begin.
+// Only the lock guards the file, so that overlapping holders overwrite each other's number. Our lock is acquired as long
+// as the rival counts, so that the two compete regardless of which starts first.
 func (c *contest) noUpdateIsLost() {
 	const theirs = 100
 	file, ctx := filepath.Join(c.t.TempDir(), "counter"), bounded(c.t)
 	require.NoError(c.t, os.WriteFile(file, []byte("0"), 0o600))
-	c.rival.askToCount(file, theirs)
+	c.rival.startCount(file, theirs)
 	ours := 0
 	for ; !c.rival.counted(); ours++ {
 		var hold *lock.Hold
-		take := func() (err error) { hold, err = c.ours.Lock(ctx); return err }
-		require.NoError(c.t, addOne(take, file, func() error { return hold.Unlock(ctx) }))
+		acquire := func() (err error) { hold, err = c.ours.Lock(ctx); return err }
+		require.NoError(c.t, addOne(acquire, file, func() error { return hold.Unlock(ctx) }))
 	}
 	content, err := os.ReadFile(file)
 	require.NoError(c.t, err)
 	require.Equal(c.t, strconv.Itoa(ours+theirs), string(content))
-	inLine(c.t, c.conn, c.path, 0)
+	waitForContenders(c.t, c.conn, c.path, 0)
 	c.t.Logf("counted %d times, the rival %d", ours, theirs)
 }
 
-func (c *contest) oursFollowsAnExpired() {
+func (c *contest) oursFollowsExpired() {
 	if c.server.ensemble == nil {
-		c.t.Skip("not run: a real server cannot be told to expire a session")
+		c.t.Skip("not run: a real server cannot expire a session on request")
 	}
-	c.rival.askToTake()
-	c.rival.taken()
-	taken := inBackground(c.t, c.ours.Lock)
-	inLine(c.t, c.conn, c.path, 2)
-	taken.waits("the rival holds the lock")
+	c.rival.startAcquire()
+	c.rival.awaitAcquired()
+	call := inBackground(c.t, c.ours.Lock)
+	waitForContenders(c.t, c.conn, c.path, 2)
+	call.requireRunning("the rival holds the lock")
 	require.NoError(c.t, c.server.ensemble.Expire(c.rival.session()))
-	hold := taken.result()
-	c.rival.lose()
-	require.NoError(c.t, hold.Check(bounded(c.t)), "the loser takes nothing of ours along")
+	hold := call.result()
+	c.rival.awaitLoss()
+	require.NoError(c.t, hold.Check(bounded(c.t)), "the loss of the rival's session does not affect our hold")
 	require.NoError(c.t, hold.Unlock(bounded(c.t)))
 }

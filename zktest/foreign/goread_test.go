@@ -49,11 +49,11 @@ func tryChildrenW(c *goClient) {
 	require.Empty(c.t, children)
 	require.Equal(c.t, c.stat(""), stat)
 	c.make("/a", 0)
-	c.told(changed, zk.EventNodeChildrenChanged, "")
+	c.requireEvent(changed, zk.EventNodeChildrenChanged, "")
 	_, _, changed, err = c.conn.ChildrenW(c.at("/a"))
 	require.NoError(c.t, err)
 	require.NoError(c.t, c.conn.Delete(c.at("/a"), -1))
-	c.told(changed, zk.EventNodeDeleted, "/a")
+	c.requireEvent(changed, zk.EventNodeDeleted, "/a")
 }
 
 func tryExistsW(c *goClient) {
@@ -61,12 +61,12 @@ func tryExistsW(c *goClient) {
 	require.NoError(c.t, err)
 	require.False(c.t, exists)
 	c.make("/node", 0)
-	c.told(changed, zk.EventNodeCreated, "/node")
+	c.requireEvent(changed, zk.EventNodeCreated, "/node")
 	exists, _, changed, err = c.conn.ExistsW(c.at("/node"))
 	require.NoError(c.t, err)
 	require.True(c.t, exists)
 	require.NoError(c.t, c.conn.Delete(c.at("/node"), -1))
-	c.told(changed, zk.EventNodeDeleted, "/node")
+	c.requireEvent(changed, zk.EventNodeDeleted, "/node")
 }
 
 func tryGetW(c *goClient) {
@@ -77,7 +77,7 @@ func tryGetW(c *goClient) {
 	require.Equal(c.t, c.stat("/node"), stat)
 	_, err = c.connect(c.t).Set(c.at("/node"), nil, -1)
 	require.NoError(c.t, err)
-	c.told(changed, zk.EventNodeDataChanged, "/node")
+	c.requireEvent(changed, zk.EventNodeDataChanged, "/node")
 	_, _, _, err = c.conn.GetW(c.at("/nowhere"))
 	require.ErrorIs(c.t, err, zk.ErrNoNode)
 }

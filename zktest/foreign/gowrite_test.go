@@ -16,9 +16,9 @@ func tryCreate(c *goClient) {
 	c.make("/plain", 0)
 	c.make("/ephemeral", zk.FlagEphemeral)
 	for i, flags := range []int32{zk.FlagSequence, zk.FlagSequence | zk.FlagEphemeral} {
-		made, err := c.conn.Create(c.at("/s-"), nil, flags, anyone)
+		path, err := c.conn.Create(c.at("/s-"), nil, flags, anyone)
 		require.NoError(c.t, err)
-		require.Equal(c.t, fmt.Sprintf("%s/s-%010d", c.root, 2+i), made)
+		require.Equal(c.t, fmt.Sprintf("%s/s-%010d", c.root, 2+i), path)
 	}
 	_, err := c.conn.Create(c.at("/plain"), nil, 0, anyone)
 	require.ErrorIs(c.t, err, zk.ErrNodeExists)
@@ -33,37 +33,37 @@ func tryCreate(c *goClient) {
 }
 
 func tryCreateContainer(c *goClient) {
-	made, err := c.conn.CreateContainer(c.at("/box"), []byte("x"), zk.FlagContainer, anyone)
+	path, err := c.conn.CreateContainer(c.at("/box"), []byte("x"), zk.FlagContainer, anyone)
 	require.NoError(c.t, err)
-	require.Equal(c.t, c.at("/box"), made)
+	require.Equal(c.t, c.at("/box"), path)
 	c.make("/box/child", 0)
 	if c.ensemble != nil {
 		require.NoError(c.t, c.conn.Delete(c.at("/box/child"), -1))
 		c.ensemble.Reap()
 		exists, _, err := c.conn.Exists(c.at("/box"))
 		require.NoError(c.t, err)
-		require.False(c.t, exists, "an empty container goes")
+		require.False(c.t, exists, "an empty container is reaped")
 	}
 }
 
 func tryCreateTTL(c *goClient) {
 	_, err := c.conn.CreateTTL(c.at("/ttl"), nil, zk.FlagTTL, anyone, time.Minute)
-	require.Error(c.t, err, "TTL nodes are off, as in a server that is not configured")
+	require.Error(c.t, err, "TTL nodes are disabled, as in a server's default configuration")
 	if c.ensemble == nil {
 		return
 	}
 	s := &server{ensemble: zktest.StartWith(c.t, &zktest.Options{TTLNodes: true})}
 	s.addresses = s.ensemble.Servers()
 	conn := s.connect(c.t)
-	made, err := conn.CreateTTL("/ttl", nil, zk.FlagTTL, anyone, time.Minute)
+	path, err := conn.CreateTTL("/ttl", nil, zk.FlagTTL, anyone, time.Minute)
 	require.NoError(c.t, err)
-	require.Equal(c.t, "/ttl", made)
+	require.Equal(c.t, "/ttl", path)
 }
 
 func tryCreateProtected(c *goClient) {
-	made, err := c.conn.CreateProtectedEphemeralSequential(c.at("/n-"), []byte("x"), anyone)
+	path, err := c.conn.CreateProtectedEphemeralSequential(c.at("/n-"), []byte("x"), anyone)
 	require.NoError(c.t, err)
-	require.Regexp(c.t, `/_c_[0-9a-f]{32}-n-0000000000$`, made)
+	require.Regexp(c.t, `/_c_[0-9a-f]{32}-n-0000000000$`, path)
 }
 
 func tryDelete(c *goClient) {
@@ -121,7 +121,7 @@ func tryMulti(c *goClient) {
 	require.NoError(c.t, err)
 	require.Len(c.t, results, 4)
 	require.Equal(c.t, c.at("/new-0000000001"), results[1].String)
-	require.Equal(c.t, int32(2), results[2].Stat.NumChildren, "as of that operation")
+	require.Equal(c.t, int32(2), results[2].Stat.NumChildren, "the Stat after that operation")
 	require.Equal(c.t, c.stat("/new-0000000001").Czxid, results[2].Stat.Mzxid, "one transaction has one zxid")
 	require.Equal(c.t, int32(1), c.stat("").NumChildren)
 

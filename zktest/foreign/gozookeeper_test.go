@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// methods are the exported methods of *zk.Conn, each with what it is tried by.
+// methods are the exported methods of *zk.Conn, each with its test.
 var methods = map[string]func(*goClient){
 	"AddAuth":                            tryAddAuth,
 	"Children":                           tryChildren,
@@ -45,7 +45,7 @@ func TestEveryMethodOfGoZooKeepersConnectionWorks(t *testing.T) {
 	for i := range conn.NumMethod() {
 		name := conn.Method(i).Name
 		try, known := methods[name]
-		require.True(t, known, "nothing tries %s", name)
+		require.True(t, known, "%s has no test", name)
 		t.Run(name, func(t *testing.T) {
 			s := serve(t)
 			c := &goClient{server: s, t: t, conn: s.connect(t)}
@@ -56,19 +56,19 @@ func TestEveryMethodOfGoZooKeepersConnectionWorks(t *testing.T) {
 	require.Len(t, methods, conn.NumMethod())
 }
 
-// Its FLWSrvr is not among them: it looks for a date as servers before 3.5 wrote it, and reads no other's answer.
+// go-zookeeper's FLWSrvr is left out: it expects the date format of servers before 3.5, and cannot parse later answers.
 func TestGoZooKeepersFourLetterWordsAreAnswered(t *testing.T) {
 	s := serve(t)
 	conn := s.connect(t)
-	require.Equal(t, []bool{true}, zk.FLWRuok(s.addresses, bound))
-	servers, _ := zk.FLWCons(s.addresses, bound) // false always: the connection that asks has no session to be read
+	require.Equal(t, []bool{true}, zk.FLWRuok(s.addresses, maxWait))
+	servers, _ := zk.FLWCons(s.addresses, maxWait) // always false: the asking connection has no session to parse
 	require.Len(t, servers, 1)
 	found := slices.IndexFunc(servers[0].Clients, func(c *zk.ServerClient) bool { return c.SessionID == conn.SessionID() })
 	require.GreaterOrEqual(t, found, 0, "our session is among the connections")
 	require.Equal(t, int32(4000), servers[0].Clients[found].Timeout, "milliseconds")
 }
 
-// A goClient is a connection with a node of its own to work below.
+// A goClient is a connection with its own root node.
 type goClient struct {
 	*server
 	t    *testing.T
@@ -82,10 +82,10 @@ func (c *goClient) at(name string) string { return c.root + name }
 // make creates a node with data "data".
 func (c *goClient) make(name string, flags int32) {
 	c.t.Helper()
-	made, err := c.conn.Create(c.at(name), []byte("data"), flags, anyone)
+	path, err := c.conn.Create(c.at(name), []byte("data"), flags, anyone)
 	require.NoError(c.t, err)
 	if flags&zk.FlagSequence == 0 {
-		require.Equal(c.t, c.at(name), made)
+		require.Equal(c.t, c.at(name), path)
 	}
 }
 
@@ -97,8 +97,8 @@ func (c *goClient) stat(name string) *zk.Stat {
 	return stat
 }
 
-// told requires that the watch tells of this change of this node.
-func (c *goClient) told(watch <-chan zk.Event, kind zk.EventType, name string) {
+// requireEvent requires that the watch fires for this change of this node.
+func (c *goClient) requireEvent(watch <-chan zk.Event, kind zk.EventType, name string) {
 	c.t.Helper()
 	select {
 	case event := <-watch:
@@ -106,7 +106,7 @@ func (c *goClient) told(watch <-chan zk.Event, kind zk.EventType, name string) {
 		require.Equal(c.t, c.at(name), event.Path)
 		require.NoError(c.t, event.Err)
 	case <-bounded(c.t).Done():
-		require.FailNow(c.t, "not told", "%v of %q", kind, name)
+		require.FailNow(c.t, "no event", "%v of %q", kind, name)
 	}
 }
 
@@ -125,26 +125,26 @@ func tryClose(c *goClient) {
 	require.NoError(c.t, err)
 	require.True(c.t, exists)
 	c.conn.Close()
-	c.told(gone, zk.EventNodeDeleted, "/own")
+	c.requireEvent(gone, zk.EventNodeDeleted, "/own")
 	_, err = c.conn.Create(c.at("/late"), nil, 0, anyone)
 	require.Error(c.t, err)
 }
 
 func trySetLogger(c *goClient) {
-	said := make(listener, 64)
-	c.conn.SetLogger(said)
+	logged := make(lineLogger, 64)
+	c.conn.SetLogger(logged)
 	c.conn.Close()
 	select {
-	case <-said:
+	case <-logged:
 	case <-bounded(c.t).Done():
 		require.FailNow(c.t, "the connection's end was not logged")
 	}
 }
 
-// A listener is a logger for one who listens to its first lines.
-type listener chan string
+// A lineLogger is a logger that passes on its first lines.
+type lineLogger chan string
 
-func (l listener) Printf(format string, args ...any) {
+func (l lineLogger) Printf(format string, args ...any) {
 	select {
 	case l <- fmt.Sprintf(format, args...):
 	default:
@@ -166,10 +166,10 @@ func tryAddAuth(c *goClient) {
 	require.NoError(c.t, err)
 	acl, _, err := c.conn.GetACL(c.at("/mine"))
 	require.NoError(c.t, err)
-	require.Len(c.t, acl, 2, "both that were presented")
+	require.Len(c.t, acl, 2, "both presented credentials")
 }
 
-// The members of an ensemble are fixed: a server that is not told otherwise refuses to change them.
+// In a server's default configuration the members of an ensemble are fixed: it refuses to change them.
 func tryReconfig(c *goClient) {
 	_, err := c.conn.Reconfig([]string{"server.1=127.0.0.1:1:2:participant;3"}, -1)
 	require.ErrorIs(c.t, err, zk.ErrReconfigDisabled)

@@ -6,5 +6,5 @@ package foreign
 
 import "os/exec"
 
-// inOneGroup does nothing: only Unix has groups of processes, and elsewhere the process alone is killed.
+// inOneGroup has no effect: only Unix has process groups. Elsewhere only the process itself is killed.
 func inOneGroup(*exec.Cmd) {}

@@ -9,7 +9,8 @@ import (
 	"syscall"
 )
 
-// inOneGroup puts the process into a group with all that it starts, and has the group killed when its context ends.
+// inOneGroup puts the process into its own process group, with all of its children, and kills the group when the
+// context ends.
 func inOneGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of Kazoo have in common."""
+"""The common parts of the Kazoo tests."""
 
 import logging
 import sys
@@ -8,42 +8,42 @@ import unittest
 
 from kazoo.client import KazooClient
 
-BOUND = 20  # seconds: no promise, only the end of waiting for what does not come
+BOUND = 20  # seconds, the bound of each wait; no test measures it
 
 
-class Inbox:
-    """What a watch or a callback was told, in order."""
+class Events:
+    """The arguments of the calls of a watch or a callback, in order."""
 
     def __init__(self):
-        self._told = []
+        self._received = []
         self._changed = threading.Condition()
 
-    def __call__(self, *what):
+    def __call__(self, *args):
         with self._changed:
-            self._told.append(what[0] if len(what) == 1 else what)
+            self._received.append(args[0] if len(args) == 1 else args)
             self._changed.notify_all()
 
     def until(self, wanted):
-        """Returns the first thing told that wanted() accepts, and forgets it and those before."""
+        """Returns the first event that wanted() accepts, and drops it and the earlier ones."""
         with self._changed:
             found = []
 
-            def look():
-                found[:] = [i for i, one in enumerate(self._told) if wanted(one)][:1]
+            def search():
+                found[:] = [i for i, event in enumerate(self._received) if wanted(event)][:1]
                 return found
 
-            if not self._changed.wait_for(look, BOUND):
-                raise AssertionError("not told of what was waited for, but of %r" % (self._told,))
-            one = self._told[found[0]]
-            del self._told[: found[0] + 1]
-            return one
+            if not self._changed.wait_for(search, BOUND):
+                raise AssertionError("the expected event did not arrive; received: %r" % (self._received,))
+            event = self._received[found[0]]
+            del self._received[: found[0] + 1]
+            return event
 
     def next(self):
-        return self.until(lambda one: True)
+        return self.until(lambda event: True)
 
 
 class Base(unittest.TestCase):
-    servers = top = ""  # by main
+    servers = top = ""  # set by main
 
     def connect(self, **options):
         client = KazooClient(hosts=self.servers, timeout=4, **options)
@@ -61,13 +61,13 @@ class Base(unittest.TestCase):
         return "%s/%s" % (self.root, name)
 
     def thread(self, target, *args):
-        """Runs target; an error of it is the test's."""
+        """Runs target on a thread, and returns a function that joins it and raises its error."""
         failed = []
 
         def run():
             try:
                 target(*args)
-            except BaseException as err:  # handed on below
+            except BaseException as err:  # raised by join
                 failed.append(err)
 
         thread = threading.Thread(target=run, daemon=True)
@@ -85,7 +85,7 @@ class Base(unittest.TestCase):
 def main():
     """Runs the tests of the script, on the servers and below the root that its arguments name.
 
-    The root does not exist yet. Each test works at a path of its own below it.
+    The root does not exist yet. Each test uses its own path below it.
     """
     logging.basicConfig(level=logging.ERROR)
     Base.servers, Base.top = sys.argv[1:]

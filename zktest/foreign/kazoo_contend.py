@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A contender of Kazoo's that does what it is told.
+"""A Kazoo contender that executes commands.
 
     kazoo_contend.py HOST:PORT,... PATH
 
-The commands on standard input, and the answers to them, stand in rival_test.go.
+rival_test.go documents the commands on standard input, and the answers.
 """
 
 import sys
@@ -22,15 +22,15 @@ def count(lock, file, times):
                 counter.write(str(number + 1))
 
 
-def obey(client, lock, lost, command, *args):
-    if command == "take":
+def execute(client, lock, lost, command, *args):
+    if command == "acquire":
         lock.acquire()
-        return "taken"
+        return "acquired"
     if command == "try":
-        return "taken" if lock.acquire(blocking=False) else "busy"
-    if command == "leave":
+        return "acquired" if lock.acquire(blocking=False) else "busy"
+    if command == "release":
         lock.release()
-        return "left"
+        return "released"
     if command == "count":
         count(lock, args[0], int(args[1]))
         return "counted"
@@ -47,10 +47,10 @@ def main(servers, path):
     lost = threading.Event()
     client.add_listener(lambda state: lost.set() if state == KazooState.LOST else None)
     client.start()
-    # Without the pattern Kazoo sees its own kind only, and lets itself in while another holds.
+    # Without the pattern Kazoo recognizes only its own node names, and acquires a lock that another library holds.
     lock = client.Lock(path, extra_lock_patterns=["-lock-"])
     for line in sys.stdin:
-        print("= %s" % obey(client, lock, lost, *line.split()), flush=True)
+        print("= %s" % execute(client, lock, lost, *line.split()), flush=True)
     client.stop()
     client.close()
 

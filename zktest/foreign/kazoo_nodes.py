@@ -19,11 +19,11 @@ from kazoo.exceptions import (
 from kazoo.protocol.states import EventType, KazooState
 from kazoo.security import ACL, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE, Id, Permissions, make_acl, make_digest_acl
 
-from kazoo_case import BOUND, Base, Inbox, main
+from kazoo_case import BOUND, Base, Events, main
 
 
 class Nodes(Base):
-    def test_every_mode_of_create_makes_its_node(self):
+    def test_every_mode_of_create_creates_its_node(self):
         zk = self.zk
         self.assertEqual(zk.create(self.path("plain"), b"data"), self.path("plain"))
         data, stat = zk.get(self.path("plain"))
@@ -42,7 +42,7 @@ class Nodes(Base):
         zk.ensure_path(self.path("a/b/d/e"))
         self.assertEqual(sorted(zk.get_children(self.path("a/b"))), ["c", "d"])
 
-    def test_refusals_are_the_errors_that_kazoo_knows(self):
+    def test_refusals_raise_kazoo_errors(self):
         zk, path = self.zk, self.path("node")
         zk.create(path)
         zk.create(path + "/child", ephemeral=True)
@@ -98,7 +98,7 @@ class Nodes(Base):
         with self.assertRaises(NoNodeError):
             zk.get_async(self.path("n007")).get(BOUND)
 
-    def test_a_chroot_hides_what_is_above_it(self):
+    def test_chroot_hides_nodes_above_it(self):
         zk = KazooClient(hosts=self.servers + self.root, timeout=4)
         zk.start(timeout=BOUND)
         self.addCleanup(zk.close)
@@ -114,7 +114,7 @@ class Nodes(Base):
 
 
 class Transactions(Base):
-    def test_a_transaction_is_carried_out_whole(self):
+    def test_transaction_is_carried_out_as_a_whole(self):
         zk = self.zk
         zk.create(self.path("old"), b"")
         t = zk.transaction()
@@ -130,7 +130,7 @@ class Transactions(Base):
         self.assertIsNone(zk.exists(self.path("old")))
         self.assertEqual(zk.get(self.path("new")), (b"2", stat))
 
-    def test_a_transaction_that_fails_leaves_nothing(self):
+    def test_failed_transaction_leaves_nothing(self):
         zk = self.zk
         with zk.transaction() as t:
             t.create(self.path("first"))
@@ -144,7 +144,7 @@ class Transactions(Base):
 
 
 class Permission(Base):
-    def test_digest_acl_keeps_others_out(self):
+    def test_digest_acl_excludes_other_clients(self):
         zk, other, path = self.zk, self.connect(), self.path("secret")
         zk.add_auth("digest", "ann:pw")
         zk.create(path, b"s", acl=[make_digest_acl("ann", "pw", all=True)])
@@ -177,7 +177,7 @@ class Permission(Base):
         with self.assertRaises(InvalidACLError):
             zk.set_acls(path, [ACL(Permissions.ALL, Id("ip", "no address"))])
 
-    def test_auth_scheme_stands_for_those_presented(self):
+    def test_auth_scheme_stands_for_presented_credentials(self):
         zk, path = self.zk, self.path("mine")
         zk.add_auth("digest", "bob:pw")
         zk.create(path, acl=[ACL(Permissions.ALL, Id("auth", ""))])
@@ -185,19 +185,19 @@ class Permission(Base):
 
 
 class Sessions(Base):
-    def test_a_client_that_stops_takes_its_ephemeral_nodes_along(self):
-        told, states, leaver = Inbox(), Inbox(), KazooClient(hosts=self.servers, timeout=4)
+    def test_stopped_client_deletes_its_ephemeral_nodes(self):
+        events, states, leaver = Events(), Events(), KazooClient(hosts=self.servers, timeout=4)
         leaver.add_listener(states)
         leaver.start(timeout=BOUND)
         self.assertEqual(states.next(), KazooState.CONNECTED)
         leaver.create(self.path("e"), ephemeral=True)
-        self.zk.exists(self.path("e"), watch=told)
+        self.zk.exists(self.path("e"), watch=events)
         leaver.stop()
         leaver.close()
         self.assertEqual(states.next(), KazooState.LOST)
-        self.assertEqual(told.next().type, EventType.DELETED)
+        self.assertEqual(events.next().type, EventType.DELETED)
 
-    def test_a_client_that_starts_again_has_a_new_session(self):
+    def test_restarted_client_has_new_session(self):
         zk = self.connect()
         before = zk.client_id[0]
         zk.restart()

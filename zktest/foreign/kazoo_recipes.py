@@ -9,20 +9,20 @@ import threading
 from kazoo.protocol.states import EventType
 from kazoo.recipe.cache import TreeCache
 
-from kazoo_case import BOUND, Base, Inbox, main
+from kazoo_case import BOUND, Base, Events, main
 
 
 class Watches(Base):
-    def test_watches_tell_once_of_each_kind_of_change(self):
-        zk, other, path, told = self.zk, self.connect(), self.path("node"), Inbox()
-        self.assertIsNone(zk.exists(path, watch=told))
+    def test_watches_fire_once_for_each_kind_of_change(self):
+        zk, other, path, events = self.zk, self.connect(), self.path("node"), Events()
+        self.assertIsNone(zk.exists(path, watch=events))
         other.create(path)
-        zk.get(path, watch=told)
+        zk.get(path, watch=events)
         other.set(path, b"1")
         other.set(path, b"2")
-        zk.get_children(path, watch=told)
+        zk.get_children(path, watch=events)
         other.create(path + "/child")
-        zk.exists(path + "/child", watch=told)
+        zk.exists(path + "/child", watch=events)
         other.delete(path + "/child")
         for kind, where in (
             (EventType.CREATED, path),
@@ -30,82 +30,82 @@ class Watches(Base):
             (EventType.CHILD, path),
             (EventType.DELETED, path + "/child"),
         ):
-            event = told.next()
+            event = events.next()
             self.assertEqual((event.type, event.path), (kind, where))
 
     def test_data_watch_follows_a_node_through_its_deletion(self):
-        zk, other, path, told = self.zk, self.connect(), self.path("node"), Inbox()
+        zk, other, path, events = self.zk, self.connect(), self.path("node"), Events()
 
         @zk.DataWatch(path)
         def follow(data, stat, event):
-            told(data)
+            events(data)
 
-        self.assertIsNone(told.next())
+        self.assertIsNone(events.next())
         other.create(path, b"1")
-        self.assertEqual(told.next(), b"1")
+        self.assertEqual(events.next(), b"1")
         other.set(path, b"2")
-        self.assertEqual(told.next(), b"2")
+        self.assertEqual(events.next(), b"2")
         other.delete(path)
-        self.assertIsNone(told.next())
+        self.assertIsNone(events.next())
         other.create(path, b"3")
-        self.assertEqual(told.next(), b"3")
+        self.assertEqual(events.next(), b"3")
 
     def test_children_watch_follows_the_children(self):
-        zk, other, told = self.zk, self.connect(), Inbox()
+        zk, other, events = self.zk, self.connect(), Events()
 
         @zk.ChildrenWatch(self.root)
         def follow(children):
-            told(sorted(children))
+            events(sorted(children))
 
-        self.assertEqual(told.next(), [])
+        self.assertEqual(events.next(), [])
         other.create(self.path("a"))
-        self.assertEqual(told.next(), ["a"])
+        self.assertEqual(events.next(), ["a"])
         other.create(self.path("b"))
-        self.assertEqual(told.next(), ["a", "b"])
+        self.assertEqual(events.next(), ["a", "b"])
         other.delete(self.path("a"))
-        self.assertEqual(told.next(), ["b"])
+        self.assertEqual(events.next(), ["b"])
 
     def test_tree_cache_sees_the_whole_tree(self):
-        zk, other, told = self.zk, self.connect(), Inbox()
+        zk, other, events = self.zk, self.connect(), Events()
         cache = TreeCache(zk, self.root)
-        cache.listen(lambda event: told(event.event_data.path if event.event_data else None))
+        cache.listen(lambda event: events(event.event_data.path if event.event_data else None))
         cache.start()
         self.addCleanup(cache.close)
-        told.until(lambda path: path == self.root)
+        events.until(lambda path: path == self.root)
         other.create(self.path("a/b"), b"x", makepath=True)
-        told.until(lambda path: path == self.path("a/b"))
+        events.until(lambda path: path == self.path("a/b"))
         self.assertEqual(cache.get_data(self.path("a/b")).data, b"x")
 
 
 class Recipes(Base):
-    def test_lock_excludes_and_is_handed_on(self):
-        zk, other, told = self.zk, self.connect(), Inbox()
+    def test_lock_excludes_and_passes_to_waiter(self):
+        zk, other, events = self.zk, self.connect(), Events()
         first, second = zk.Lock(self.root, "first"), other.Lock(self.root, "second")
         self.assertTrue(first.acquire(timeout=BOUND))
         self.assertFalse(second.acquire(blocking=False))
-        join = self.thread(lambda: told(second.acquire(timeout=BOUND)))
+        join = self.thread(lambda: events(second.acquire(timeout=BOUND)))
         self.wait_for(lambda: first.contenders() == ["first", "second"])
         first.release()
-        self.assertTrue(told.next())
+        self.assertTrue(events.next())
         join()
         self.assertEqual(first.contenders(), ["second"])
         second.release()
 
-    def test_election_runs_one_leader_after_the_other(self):
-        zk, other, told = self.zk, self.connect(), Inbox()
+    def test_election_runs_one_leader_at_a_time(self):
+        zk, other, events = self.zk, self.connect(), Events()
         stop = threading.Event()
         first, second = zk.Election(self.root, "first"), other.Election(self.root, "second")
 
         def lead(name):
-            told(name)
+            events(name)
             self.assertTrue(stop.wait(BOUND))
 
         join_first = self.thread(first.run, lead, "first")
-        self.assertEqual(told.next(), "first")
+        self.assertEqual(events.next(), "first")
         join_second = self.thread(second.run, lead, "second")
         self.wait_for(lambda: first.contenders() == ["first", "second"])
         stop.set()
-        self.assertEqual(told.next(), "second")
+        self.assertEqual(events.next(), "second")
         join_first()
         join_second()
 
@@ -121,7 +121,7 @@ class Recipes(Base):
         self.assertTrue(writer.acquire(timeout=BOUND))
         writer.release()
 
-    def test_semaphore_admits_as_many_as_it_says(self):
+    def test_semaphore_admits_max_leases(self):
         zk, other = self.zk, self.connect()
         leases = [client.Semaphore(self.path("leases"), max_leases=2) for client in (zk, other, other)]
         self.assertTrue(leases[0].acquire(timeout=BOUND))
@@ -141,7 +141,7 @@ class Recipes(Base):
             join()
         self.assertEqual(counters[0].value, 30)
 
-    def test_queues_hand_out_what_was_put_in(self):
+    def test_queues_return_items_in_order(self):
         queue, locking = self.zk.Queue(self.path("q")), self.connect().LockingQueue(self.path("lq"))
         for item in (b"a", b"b"):
             queue.put(item)
@@ -152,7 +152,7 @@ class Recipes(Base):
         self.assertEqual(locking.get(timeout=BOUND), b"b")
         self.assertTrue(locking.consume())
 
-    def test_party_barrier_and_double_barrier_meet(self):
+    def test_party_barrier_and_double_barrier(self):
         zk, other = self.zk, self.connect()
         parties = [zk.Party(self.path("party"), "one"), other.Party(self.path("party"), "two")]
         for party in parties:
@@ -176,7 +176,7 @@ class Recipes(Base):
             join()
 
     def wait_for(self, condition):
-        """Waits for what another client does, woken by the changes below the test's path."""
+        """Waits for a condition that another client causes, checked at each change below the test's path."""
         changed = threading.Event()
 
         @self.zk.ChildrenWatch(self.root)
@@ -184,7 +184,7 @@ class Recipes(Base):
             changed.set()
 
         while not condition():
-            self.assertTrue(changed.wait(BOUND), "it did not come about")
+            self.assertTrue(changed.wait(BOUND), "condition not met in time")
             changed.clear()
 
 

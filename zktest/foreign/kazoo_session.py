@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A client of Kazoo's that says what becomes of its session, until its standard input is closed.
+"""A Kazoo client that prints the states of its session, until its standard input is closed.
 
     kazoo_session.py HOST:PORT,... ROOT
 
-It makes ROOT, watches its children and makes one of them, "own", which is ephemeral. It prints "state STATE SESSION"
-for each state that Kazoo reports, with 0 where there is no session, and "children NAME,..." each time it learns of them.
+It creates ROOT, watches its children and creates an ephemeral child, "own". It prints "state STATE SESSION" for each
+state that Kazoo reports, with 0 for no session, and "children NAME,..." each time its watch fires.
 """
 
 import sys
@@ -20,7 +20,7 @@ def main(servers, root):
     client.create(root + "/own", ephemeral=True)
     client.ChildrenWatch(root, lambda children: print("children", ",".join(sorted(children)), flush=True))
     for _ in sys.stdin:
-        raise ValueError("nothing is told to this client")
+        raise ValueError("standard input: this client takes no commands")
     client.stop()
     client.close()
 

@@ -9,20 +9,20 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What that is stands in the scripts, a test for each part of it.
+// The scripts contain a test for each part of the API.
 func TestKazoosEverydayAPIWorks(t *testing.T) {
 	for _, script := range []string{"kazoo_nodes.py", "kazoo_recipes.py"} {
 		t.Run(script, func(t *testing.T) {
 			s := serve(t)
 			p := python(t, script, s.list(), s.root)
 			p.wait()
-			require.Regexp(t, `(?m)^Ran [1-9]\d+ tests`, p.output(), "the script has found its tests")
+			require.Regexp(t, `(?m)^Ran [1-9]\d+ tests`, p.output(), "the script runs its tests")
 		})
 	}
 }
 
-func TestKazooLearnsThatItsSessionIsLostAndGoesOnWithANewOne(t *testing.T) {
-	s := serveWithSwitches(t)
+func TestKazooLearnsOfSessionLossAndContinuesWithNewSession(t *testing.T) {
+	s := serveControllable(t)
 	p := python(t, "kazoo_session.py", s.list(), s.root)
 	session := kazooSession(t, p)
 	p.until("children own")
@@ -35,12 +35,12 @@ func TestKazooLearnsThatItsSessionIsLostAndGoesOnWithANewOne(t *testing.T) {
 	require.Empty(t, children, "the node was ephemeral")
 
 	require.NoError(t, s.ensemble.Create(s.root+"/late", nil))
-	p.until("children late") // its watch is of the new session
-	p.finish()
+	p.until("children late") // its watch belongs to the new session
+	p.close()
 }
 
-func TestKazooKeepsItsSessionAndWatchesOverARestartOfTheServer(t *testing.T) {
-	s := serveWithSwitches(t)
+func TestKazooKeepsSessionAndWatchesOverServerRestart(t *testing.T) {
+	s := serveControllable(t)
 	p := python(t, "kazoo_session.py", s.list(), s.root)
 	session := kazooSession(t, p)
 	p.until("children own")
@@ -56,7 +56,7 @@ func TestKazooKeepsItsSessionAndWatchesOverARestartOfTheServer(t *testing.T) {
 		want += fmt.Sprintf(",p%d", i)
 		p.until(want)
 	}
-	p.finish()
+	p.close()
 }
 
 // kazooSession waits until the client is connected and returns its session.

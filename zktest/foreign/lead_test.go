@@ -17,69 +17,69 @@ func TestCuratorsLeaderSelectorAndOurElectionLeadInTurn(t *testing.T) {
 	ours, err := election.New(s.client(t), path, &election.Options{ID: "ours"})
 	require.NoError(t, err)
 
-	theirs.askToTake()
-	theirs.taken()
+	theirs.startAcquire()
+	theirs.awaitAcquired()
 	leader, err := ours.Leader(bounded(t))
 	require.NoError(t, err)
-	require.Equal(t, "curator", leader.ID, "the id that the selector writes into its node")
+	require.Equal(t, "curator", leader.ID, "the id in the selector's node")
 
 	campaign := inBackground(t, ours.Campaign)
-	inLine(t, conn, path, 2)
-	campaign.waits("the selector leads")
-	theirs.leave()
+	waitForContenders(t, conn, path, 2)
+	campaign.requireRunning("the selector leads")
+	theirs.release()
 	term := campaign.result()
 
-	theirs.askToTake()
-	inLine(t, conn, path, 2)
-	theirs.waits("we lead")
+	theirs.startAcquire()
+	waitForContenders(t, conn, path, 2)
+	theirs.requireWaiting("our election leads")
 	require.NoError(t, term.Resign(bounded(t)))
-	theirs.taken()
-	theirs.leave()
-	theirs.finish()
+	theirs.awaitAcquired()
+	theirs.release()
+	theirs.close()
 }
 
 func TestCuratorsLeaderLatchHandsOver(t *testing.T) {
 	s := serve(t)
 	path, conn := s.root+"/latch", s.connect(t)
 	first, second := curator(t, "latch", s, path), curator(t, "latch", s, path)
-	first.askToTake()
-	first.taken()
-	second.askToTake()
-	inLine(t, conn, path, 2)
-	second.waits("the first leads")
-	first.leave()
-	second.taken()
+	first.startAcquire()
+	first.awaitAcquired()
+	second.startAcquire()
+	waitForContenders(t, conn, path, 2)
+	second.requireWaiting("the first leads")
+	first.release()
+	second.awaitAcquired()
 
 	if s.ensemble != nil {
-		first.askToTake()
-		inLine(t, conn, path, 2)
-		first.waits("the second leads")
+		first.startAcquire()
+		waitForContenders(t, conn, path, 2)
+		first.requireWaiting("the second leads")
 		require.NoError(t, s.ensemble.Expire(second.session()))
-		first.taken()
-		second.ask("lost", "lost")
-		inLine(t, conn, path, 2) // the latch goes to the end of the line by itself
+		first.awaitAcquired()
+		second.request("lost", "lost")
+		waitForContenders(t, conn, path, 2) // the latch joins the end of the queue by itself
 	}
-	first.finish()
-	second.finish()
+	first.close()
+	second.close()
 }
 
-// Their nodes have names that we do not count as contenders, and ours are none to them: two lead at once. Whoever moves
-// from one to the other has to know that.
-func TestCuratorsLeaderLatchAndOurElectionDoNotSeeEachOther(t *testing.T) {
+// LeaderLatch and our election do not recognize each other's node names as contenders: two leaders overlap. A migration
+// from one to the other has to take that into account.
+func TestCuratorsLeaderLatchDoesNotExcludeOurElection(t *testing.T) {
 	s := serve(t)
 	path := s.root + "/election"
 	theirs := curator(t, "latch", s, path)
 	ours, err := election.New(s.client(t), path, nil)
 	require.NoError(t, err)
 
-	theirs.askToTake()
-	theirs.taken()
+	theirs.startAcquire()
+	theirs.awaitAcquired()
 	term, err := ours.Campaign(bounded(t))
 	require.NoError(t, err)
-	theirs.leave()
-	theirs.askToTake()
-	theirs.taken()
+	theirs.release()
+	theirs.startAcquire()
+	theirs.awaitAcquired()
 	require.NoError(t, term.Err())
 	require.NoError(t, term.Resign(bounded(t)))
-	theirs.finish()
+	theirs.close()
 }

@@ -10,38 +10,38 @@ import (
 	"github.com/lockkeeper/lockkeeper/lock"
 )
 
-// Curator compares the numbers of its own names with the whole of Kazoo's, so that it stands in front of nearly all of
-// them. That each excludes ours says nothing about the two together: a contender of ours in the queue hides it only
-// while it is between them.
+// Curator compares the numbers in its own node names with Kazoo's whole names, so that it sorts before nearly all of
+// them. That our lock and each of the two exclude each other says nothing about the two together: a contender of ours
+// hides the defect only while it is between them in the queue.
 func TestCuratorTakesLockThatKazooHolds(t *testing.T) {
 	s := serve(t)
 	path, conn := s.root+"/lock", s.connect(t)
 	kazoo, curator := kazooLock(t, s, path), curatorMutex(t, s, path)
-	kazoo.askToTake()
-	kazoo.taken()
-	curator.askToTake()
-	curator.taken() // two holders
-	curator.leave()
+	kazoo.startAcquire()
+	kazoo.awaitAcquired()
+	curator.startAcquire()
+	curator.awaitAcquired() // two holders
+	curator.release()
 
 	mu, err := lock.New(s.client(t), path, nil)
 	require.NoError(t, err)
 	ours := inBackground(t, mu.Lock)
-	inLine(t, conn, path, 2)
-	ours.waits("Kazoo holds the lock")
-	curator.askToTake()
-	inLine(t, conn, path, 3)
-	curator.waits("Lockkeeper is ahead of Curator")
-	kazoo.leave()
+	waitForContenders(t, conn, path, 2)
+	ours.requireRunning("Kazoo holds the lock")
+	curator.startAcquire()
+	waitForContenders(t, conn, path, 3)
+	curator.requireWaiting("Lockkeeper precedes Curator")
+	kazoo.release()
 	hold := ours.result()
 	require.NoError(t, hold.Unlock(bounded(t)))
-	curator.taken()
+	curator.awaitAcquired()
 
-	kazoo.askToTake()
-	inLine(t, conn, path, 2)
-	kazoo.waits("Kazoo with the pattern waits for Curator")
-	curator.leave()
-	kazoo.taken()
-	kazoo.leave()
-	kazoo.finish()
-	curator.finish()
+	kazoo.startAcquire()
+	waitForContenders(t, conn, path, 2)
+	kazoo.requireWaiting("Kazoo, with the extra pattern, waits for Curator")
+	curator.release()
+	kazoo.awaitAcquired()
+	kazoo.release()
+	kazoo.close()
+	curator.close()
 }

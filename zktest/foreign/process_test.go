@@ -15,38 +15,38 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A process is a client in a process of its own, which ends with its test. What it printed is shown if the test fails.
+// A process is a client in its own process, which ends with its test. Its output is logged if the test fails.
 type process struct {
 	t     *testing.T
 	name  string
-	ctx   context.Context // done when the process has run for too long, or with the test
+	ctx   context.Context // done after maxWait, or at the end of the test
 	in    io.WriteCloser
-	lines chan string   // what it prints, line by line; closed at the end of its output
-	ended chan struct{} // closed when it is gone, and err set
+	lines chan string   // its output; closed at the end of that
+	ended chan struct{} // closed after the process has ended and err is set
 	err   error
 
 	mu      sync.Mutex
 	printed []string // guarded by mu
 }
 
-// start runs a command. Its standard error goes where its output does.
+// start starts a command. Its standard error is part of its output.
 func start(t *testing.T, name string, env []string, command ...string) *process {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), bound)
+	ctx, cancel := context.WithTimeout(t.Context(), maxWait)
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Env = append(cmd.Environ(), env...)
 	inOneGroup(cmd)
-	// Nobody waits for the pipes of what outlives its parent.
+	// Do not wait for the pipes of a child that outlives the process.
 	cmd.WaitDelay = time.Second
 	in, err := cmd.StdinPipe()
 	require.NoError(t, err)
-	out, toUs := io.Pipe()
-	cmd.Stdout, cmd.Stderr = toUs, toUs // one writer: what comes in an order is kept in it
+	out, pipe := io.Pipe()
+	cmd.Stdout, cmd.Stderr = pipe, pipe // one writer preserves the order of both
 	require.NoError(t, cmd.Start(), "%s: %q", name, command)
 
 	p := &process{
 		t: t, name: name, ctx: ctx, in: in,
-		lines: make(chan string, 1<<12), // room for who prints while nobody listens
+		lines: make(chan string, 1<<12), // room for output that is not read yet
 		ended: make(chan struct{}),
 	}
 	read := make(chan struct{})
@@ -57,7 +57,7 @@ func start(t *testing.T, name string, env []string, command ...string) *process 
 	go func() {
 		defer close(p.ended)
 		p.err = cmd.Wait()
-		_ = toUs.Close() // an io.Pipe's Close never fails
+		_ = pipe.Close() // an io.Pipe's Close never fails
 		<-read
 	}()
 	t.Cleanup(func() {
@@ -70,7 +70,8 @@ func start(t *testing.T, name string, env []string, command ...string) *process 
 	return p
 }
 
-// read hands on the lines, and keeps them. It keeps on reading when nobody listens any more, so that the process ends.
+// read passes the lines on, and records them. It continues to read when no test receives them, so that the process can
+// end.
 func (p *process) read(out io.Reader) {
 	defer close(p.lines)
 	for lines := bufio.NewScanner(out); lines.Scan(); {
@@ -85,18 +86,18 @@ func (p *process) read(out io.Reader) {
 	_, _ = io.Copy(io.Discard, out) // a line may have been too long
 }
 
-// output is all that was printed so far.
+// output returns the output so far.
 func (p *process) output() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return strings.Join(p.printed, "\n")
 }
 
-// tell writes a line to the process.
-func (p *process) tell(line string) {
+// send writes a line to the process.
+func (p *process) send(line string) {
 	p.t.Helper()
 	_, err := io.WriteString(p.in, line+"\n")
-	require.NoError(p.t, err, "%s, told %q", p.name, line)
+	require.NoError(p.t, err, "%s: send %q", p.name, line)
 }
 
 // until returns the next line that begins with prefix, and drops those before it.
@@ -115,7 +116,7 @@ func (p *process) until(prefix string) string {
 	}
 }
 
-// poll is until for who does not wait: it returns false if no such line has been printed yet.
+// poll is until without waiting: it reports false if no such line has been printed yet.
 func (p *process) poll(prefix string) (line string, found bool) {
 	p.t.Helper()
 	for {
@@ -131,17 +132,17 @@ func (p *process) poll(prefix string) (line string, found bool) {
 	}
 }
 
-// finish closes the process's input, which is what ends it, and requires that it ends well.
-func (p *process) finish() {
+// close closes the process's input, which makes it end, and requires that it succeeds.
+func (p *process) close() {
 	p.t.Helper()
 	require.NoError(p.t, p.in.Close(), p.name)
 	p.wait()
 }
 
-// wait waits for a process that ends by itself, and requires that it ends well.
+// wait waits for a process that ends by itself, and requires that it succeeds.
 func (p *process) wait() {
 	p.t.Helper()
-	for range p.lines { // kept in printed
+	for range p.lines { // recorded in printed
 	}
 	<-p.ended
 	require.NoError(p.t, p.err, "%s", p.name)

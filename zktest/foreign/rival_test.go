@@ -14,61 +14,62 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A rival contends with us by a recipe that we did not write. It is driven from one goroutine.
+// A rival is a contender that uses another library's recipe. It is not safe for concurrent use.
 type rival interface {
-	under(t *testing.T) // what goes wrong from now on is this test's
-	askToTake()         // begins to wait for the front of the line; taken waits for the end of that
-	taken()
-	waits(why string) // requires that taken would not return yet
-	refused() bool    // tries to take without waiting, false where the recipe cannot
-	leave()
-	askToCount(file string, times int) // takes, adds one to the number in the file, leaves, and so on
-	counted() bool                     // whether that is done; it does not wait
+	useTest(t *testing.T) // failures from now on are failures of this test
+	startAcquire()        // starts to acquire; awaitAcquired waits until it has
+	awaitAcquired()
+	requireWaiting(why string) // requires that it has not acquired yet
+	tryIsRefused() bool        // requires that acquiring without waiting fails; false if the recipe cannot try
+	release()
+	startCount(file string, times int) // repeats: acquire, add one to the number in the file, release
+	counted() bool                     // reports whether the counting is done, without waiting
 	session() int64
-	lose()   // waits until it was told that its session is lost
-	finish() // closes its session
+	awaitLoss() // waits until its library has reported the loss of its session
+	close()     // closes its session
 }
 
-// A program is a rival in a process of its own: Contend.java or kazoo_contend.py. They know these commands and answers:
+// A rivalProcess is a rival in its own process: Contend.java or kazoo_contend.py. Both know these commands and answers,
+// and end with their input:
 //
-//	take             taken, once it is first in line
-//	try              taken or busy
-//	leave            left
+//	acquire          acquired, once it is first in the queue
+//	try              acquired or busy
+//	release          released
 //	count FILE N     counted
 //	session          the number of its session
-//	lost             lost, once its client has told it so
+//	lost             lost, once its library has reported the loss
 //
-// and end with their input. Answers begin with a mark, as their libraries have things to say too.
-type program struct{ *process }
+// Answers begin with a mark, because the libraries print as well.
+type rivalProcess struct{ *process }
 
 const mark = "= "
 
-func (p program) under(t *testing.T) { t.Helper(); p.t = t }
+func (p rivalProcess) useTest(t *testing.T) { t.Helper(); p.t = t }
 
-func (p program) ask(command, want string) {
+func (p rivalProcess) request(command, want string) {
 	p.t.Helper()
-	p.tell(command)
-	p.answer(command, want)
+	p.send(command)
+	p.requireAnswer(command, want)
 }
 
-func (p program) answer(command, want string) {
+func (p rivalProcess) requireAnswer(command, want string) {
 	p.t.Helper()
 	require.Equal(p.t, mark+want, p.until(mark), "%s: %s", p.name, command)
 }
 
-func (p program) askToTake()    { p.tell("take") }
-func (p program) taken()        { p.t.Helper(); p.answer("take", "taken") }
-func (p program) refused() bool { p.t.Helper(); p.ask("try", "busy"); return true }
-func (p program) leave()        { p.t.Helper(); p.ask("leave", "left") }
-func (p program) lose()         { p.t.Helper(); p.ask("lost", "lost") }
+func (p rivalProcess) startAcquire()      { p.send("acquire") }
+func (p rivalProcess) awaitAcquired()     { p.t.Helper(); p.requireAnswer("acquire", "acquired") }
+func (p rivalProcess) tryIsRefused() bool { p.t.Helper(); p.request("try", "busy"); return true }
+func (p rivalProcess) release()           { p.t.Helper(); p.request("release", "released") }
+func (p rivalProcess) awaitLoss()         { p.t.Helper(); p.request("lost", "lost") }
 
-func (p program) waits(why string) {
+func (p rivalProcess) requireWaiting(why string) {
 	p.t.Helper()
-	line, spoke := p.poll(mark)
-	require.False(p.t, spoke, "%s: %q came too early: %s", p.name, line, why)
+	line, answered := p.poll(mark)
+	require.False(p.t, answered, "%s: answered %q too early: %s", p.name, line, why)
 }
 
-func (p program) counted() bool {
+func (p rivalProcess) counted() bool {
 	p.t.Helper()
 	line, done := p.poll(mark)
 	if done {
@@ -77,11 +78,13 @@ func (p program) counted() bool {
 	return done
 }
 
-func (p program) askToCount(file string, times int) { p.tell(fmt.Sprintf("count %s %d", file, times)) }
+func (p rivalProcess) startCount(file string, times int) {
+	p.send(fmt.Sprintf("count %s %d", file, times))
+}
 
-func (p program) session() int64 {
+func (p rivalProcess) session() int64 {
 	p.t.Helper()
-	p.tell("session")
+	p.send("session")
 	id, err := strconv.ParseInt(strings.TrimPrefix(p.until(mark), mark), 10, 64)
 	require.NoError(p.t, err)
 	return id
@@ -92,72 +95,72 @@ func curatorMutex(t *testing.T, s *server, path string) rival {
 	return curator(t, "mutex", s, path)
 }
 
-func curator(t *testing.T, recipe string, s *server, path string) program {
+func curator(t *testing.T, recipe string, s *server, path string) rivalProcess {
 	t.Helper()
-	return program{java(t, slices.Concat(zooKeeperJars, curatorJars), "Contend.java", recipe, s.list(), path)}
+	return rivalProcess{java(t, slices.Concat(zooKeeperJars, curatorJars), "Contend.java", recipe, s.list(), path)}
 }
 
 func kazooLock(t *testing.T, s *server, path string) rival {
 	t.Helper()
-	return program{python(t, "kazoo_contend.py", s.list(), path)}
+	return rivalProcess{python(t, "kazoo_contend.py", s.list(), path)}
 }
 
-// A goLock is go-zookeeper's own.
+// A goLock is go-zookeeper's lock.
 type goLock struct {
-	t     *testing.T
-	conn  *zk.Conn
-	lock  *zk.Lock
-	first chan error // of the Lock, or of the counting, that is under way
+	t      *testing.T
+	conn   *zk.Conn
+	lock   *zk.Lock
+	result chan error // of the current Lock, or of the current counting
 }
 
 func goZooKeeperLock(t *testing.T, s *server, path string) rival {
 	t.Helper()
 	conn := s.connect(t)
-	return &goLock{t: t, conn: conn, lock: zk.NewLock(conn, path, zk.WorldACL(zk.PermAll)), first: make(chan error, 1)}
+	return &goLock{t: t, conn: conn, lock: zk.NewLock(conn, path, zk.WorldACL(zk.PermAll)), result: make(chan error, 1)}
 }
 
-func (l *goLock) under(t *testing.T) { t.Helper(); l.t = t }
+func (l *goLock) useTest(t *testing.T) { t.Helper(); l.t = t }
 
-func (l *goLock) askToTake() { go func() { l.first <- l.lock.Lock() }() }
+func (l *goLock) startAcquire() { go func() { l.result <- l.lock.Lock() }() }
 
-func (l *goLock) taken() {
+func (l *goLock) awaitAcquired() {
 	l.t.Helper()
 	select {
-	case err := <-l.first:
+	case err := <-l.result:
 		require.NoError(l.t, err)
 	case <-bounded(l.t).Done():
 		require.FailNow(l.t, "zk.Lock did not return")
 	}
 }
 
-func (l *goLock) waits(why string) {
+func (l *goLock) requireWaiting(why string) {
 	l.t.Helper()
 	select {
-	case err := <-l.first:
+	case err := <-l.result:
 		require.FailNow(l.t, "zk.Lock returned too early", "%v: %s", err, why)
 	default:
 	}
 }
 
-func (l *goLock) refused() bool { return false }
-func (l *goLock) leave()        { l.t.Helper(); require.NoError(l.t, l.lock.Unlock()) }
+func (l *goLock) tryIsRefused() bool { return false }
+func (l *goLock) release()           { l.t.Helper(); require.NoError(l.t, l.lock.Unlock()) }
 
-func (l *goLock) askToCount(file string, times int) {
+func (l *goLock) startCount(file string, times int) {
 	go func() {
 		for range times {
 			if err := addOne(l.lock.Lock, file, l.lock.Unlock); err != nil {
-				l.first <- err
+				l.result <- err
 				return
 			}
 		}
-		l.first <- nil
+		l.result <- nil
 	}()
 }
 
 func (l *goLock) counted() bool {
 	l.t.Helper()
 	select {
-	case err := <-l.first:
+	case err := <-l.result:
 		require.NoError(l.t, err)
 		return true
 	default:
@@ -167,13 +170,13 @@ func (l *goLock) counted() bool {
 
 func (l *goLock) session() int64 { return l.conn.SessionID() }
 
-// lose has nothing to wait for: zk.Lock is told of nothing.
-func (l *goLock) lose()   {}
-func (l *goLock) finish() { l.conn.Close() }
+// awaitLoss returns immediately: zk.Lock does not report a loss.
+func (l *goLock) awaitLoss() {}
+func (l *goLock) close()     { l.conn.Close() }
 
-// addOne adds one to the number in a file, between take and leave.
-func addOne(take func() error, file string, leave func() error) error {
-	if err := take(); err != nil {
+// addOne adds one to the number in a file, between acquire and release.
+func addOne(acquire func() error, file string, release func() error) error {
+	if err := acquire(); err != nil {
 		return err
 	}
 	content, err := os.ReadFile(file)
@@ -187,5 +190,5 @@ func addOne(take func() error, file string, leave func() error) error {
 	if err := os.WriteFile(file, []byte(strconv.Itoa(number+1)), 0o600); err != nil {
 		return err
 	}
-	return leave()
+	return release()
 }

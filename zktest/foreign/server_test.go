@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package foreign holds no code: its tests have clients that we did not write work against zktest, and contend with our
-// locks there. With ZKTEST_FOREIGN_SERVERS=host:port they ask that server in its place, which tells a fault of zktest
-// from one of a test.
+// Package foreign contains only tests: they run other libraries' clients against zktest, and let them contend with our
+// locks there. With ZKTEST_FOREIGN_SERVERS=host:port they use that server instead, which distinguishes a defect of
+// zktest from one of a test.
 package foreign
 
 import (
@@ -20,14 +20,15 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
-// A server is what the clients of a test talk to, and a path there that is theirs alone. Nobody has made it yet.
+// A server is the ensemble of a test, and a path on it that only this test uses. The node at that path does not exist
+// yet.
 type server struct {
 	addresses []string
 	root      string
-	ensemble  *zktest.Ensemble // nil for a real one
+	ensemble  *zktest.Ensemble // nil for a real server
 }
 
-// serve starts a zktest server for the test, or names the real one.
+// serve starts a zktest server for the test, or returns the real one that the environment names.
 func serve(t *testing.T) *server {
 	t.Helper()
 	if real := os.Getenv("ZKTEST_FOREIGN_SERVERS"); real != "" {
@@ -37,12 +38,12 @@ func serve(t *testing.T) *server {
 	return &server{addresses: ensemble.Servers(), root: freshRoot(), ensemble: ensemble}
 }
 
-// serveWithSwitches is serve for a test that does to the server what only zktest can have done to it.
-func serveWithSwitches(t *testing.T) *server {
+// serveControllable is serve for a test that needs faults that only zktest can inject.
+func serveControllable(t *testing.T) *server {
 	t.Helper()
 	s := serve(t)
 	if s.ensemble == nil {
-		t.Skip("not run: the test uses switches that a real server does not have")
+		t.Skip("not run: the test needs faults that a real server does not offer")
 	}
 	return s
 }
@@ -53,10 +54,10 @@ func realServer(addresses string) *server {
 
 func freshRoot() string { return "/foreign-" + strings.ToLower(rand.Text()) }
 
-// list is the servers' addresses as other clients want them.
+// list returns the servers' addresses as a connect string.
 func (s *server) list() string { return strings.Join(s.addresses, ",") }
 
-// connect opens a go-zookeeper connection that has a session.
+// connect returns a go-zookeeper connection with a session.
 func (s *server) connect(t *testing.T) *zk.Conn {
 	t.Helper()
 	conn, events, err := zk.Connect(s.addresses, 4*time.Second, zk.WithLogger(quiet{}))
@@ -73,7 +74,7 @@ func (s *server) connect(t *testing.T) *zk.Conn {
 	return conn
 }
 
-// client opens a client of ours.
+// client returns a Lockkeeper client.
 func (s *server) client(t *testing.T) *recipes.Client {
 	t.Helper()
 	client, err := recipes.Connect(bounded(t), s.addresses, &recipes.Options{Logger: slog.New(slog.DiscardHandler)})
@@ -82,7 +83,7 @@ func (s *server) client(t *testing.T) *recipes.Client {
 	return client
 }
 
-// quiet keeps go-zookeeper's log out of the tests'.
+// quiet discards go-zookeeper's log.
 type quiet struct{}
 
 func (quiet) Printf(string, ...any) {}

@@ -11,29 +11,29 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// bound ends the wait for what does not come. Nothing is measured by it.
-const bound = 50 * time.Second
+// maxWait bounds each wait. No test measures it.
+const maxWait = 50 * time.Second
 
-// bounded is the test's context, with an end that comes before the patience of go test.
+// bounded returns the test's context with a deadline before that of go test.
 func bounded(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), bound)
+	ctx, cancel := context.WithTimeout(t.Context(), maxWait)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// A waiting is a call of ours that is under way: a Lock or a Campaign.
-type waiting[T any] struct {
+// A backgroundCall is a call of Lock or Campaign that is under way.
+type backgroundCall[T any] struct {
 	t    *testing.T
 	done chan struct{} // closed when it has returned
 	got  T
 	err  error
 }
 
-// inBackground calls and returns. The test does not end before the call has.
-func inBackground[T any](t *testing.T, call func(context.Context) (T, error)) *waiting[T] {
+// inBackground starts a call and returns. The test does not end before the call has.
+func inBackground[T any](t *testing.T, call func(context.Context) (T, error)) *backgroundCall[T] {
 	t.Helper()
-	w, ctx := &waiting[T]{t: t, done: make(chan struct{})}, bounded(t)
+	w, ctx := &backgroundCall[T]{t: t, done: make(chan struct{})}, bounded(t)
 	go func() {
 		defer close(w.done)
 		w.got, w.err = call(ctx)
@@ -42,8 +42,8 @@ func inBackground[T any](t *testing.T, call func(context.Context) (T, error)) *w
 	return w
 }
 
-// waits requires that the call has not returned.
-func (w *waiting[T]) waits(why string) {
+// requireRunning requires that the call has not returned.
+func (w *backgroundCall[T]) requireRunning(why string) {
 	w.t.Helper()
 	select {
 	case <-w.done:
@@ -52,15 +52,16 @@ func (w *waiting[T]) waits(why string) {
 	}
 }
 
-func (w *waiting[T]) result() T {
+// result waits for the call, and requires that it succeeds.
+func (w *backgroundCall[T]) result() T {
 	w.t.Helper()
 	<-w.done
 	require.NoError(w.t, w.err)
 	return w.got
 }
 
-// inLine waits until that many stand in line at the path, and requires that it comes about.
-func inLine(t *testing.T, conn *zk.Conn, path string, want int) {
+// waitForContenders waits until the path has that many children.
+func waitForContenders(t *testing.T, conn *zk.Conn, path string, want int) {
 	t.Helper()
 	ctx := bounded(t)
 	for {
@@ -72,7 +73,7 @@ func inLine(t *testing.T, conn *zk.Conn, path string, want int) {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			require.FailNow(t, "the line never got so long", "%d: %q", want, children)
+			require.FailNow(t, "the queue does not reach the length", "%d: %q", want, children)
 		}
 	}
 }

@@ -20,14 +20,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var update = flag.Bool("update", false, "write down what a real server makes zkCli print, in testdata/zkcli")
+var update = flag.Bool("update", false, "write zkCli's output on a real server to testdata/zkcli")
 
-// What zkCli prints is written down in testdata/zkcli, as it was with a real server of the version that zktest stands
-// for. Where one is there the script is run on it too, so that what is written down stays true.
-func TestZkCliPrintsWhatItPrintsOnARealServer(t *testing.T) {
+// testdata/zkcli contains zkCli's output on a real server of the version that zktest implements. If a real server is
+// available, the script runs on it as well, so that the recorded output stays correct.
+func TestZkCliPrintsSameAsOnRealServer(t *testing.T) {
 	real := os.Getenv("ZKTEST_FOREIGN_SERVERS")
 	if real == "" {
-		t.Run("zktest", func(t *testing.T) { compareWithWrittenDown(t, zkCli(t, serve(t))) })
+		t.Run("zktest", func(t *testing.T) { compareWithRecorded(t, zkCli(t, serve(t))) })
 		real = os.Getenv("ZK_SERVERS")
 	}
 	t.Run("real server", func(t *testing.T) {
@@ -36,7 +36,7 @@ func TestZkCliPrintsWhatItPrintsOnARealServer(t *testing.T) {
 		}
 		s := realServer(real)
 		if version := versionOf(t, s); !strings.HasPrefix(version, "3.8.") {
-			t.Skipf("not run: what is written down is of 3.8, and the server is of %s", version)
+			t.Skipf("not run: the recorded output is from version 3.8, the server has %s", version)
 		}
 		printed := zkCli(t, s)
 		if *update {
@@ -44,11 +44,11 @@ func TestZkCliPrintsWhatItPrintsOnARealServer(t *testing.T) {
 				require.NoError(t, os.WriteFile(file, []byte(content), 0o600))
 			}
 		}
-		compareWithWrittenDown(t, printed)
+		compareWithRecorded(t, printed)
 	})
 }
 
-func compareWithWrittenDown(t *testing.T, printed map[string]string) {
+func compareWithRecorded(t *testing.T, printed map[string]string) {
 	t.Helper()
 	for _, file := range slices.Sorted(maps.Keys(printed)) {
 		want, err := os.ReadFile(file)
@@ -57,13 +57,13 @@ func compareWithWrittenDown(t *testing.T, printed map[string]string) {
 	}
 }
 
-// versionOf asks a server for its version.
+// versionOf returns a server's version.
 func versionOf(t *testing.T, s *server) string {
 	t.Helper()
 	conn, err := (&net.Dialer{}).DialContext(bounded(t), "tcp", s.addresses[0])
 	require.NoError(t, err)
 	defer func() { require.NoError(t, conn.Close()) }()
-	require.NoError(t, conn.SetDeadline(time.Now().Add(bound)))
+	require.NoError(t, conn.SetDeadline(time.Now().Add(maxWait)))
 	_, err = io.WriteString(conn, "srvr")
 	require.NoError(t, err)
 	var version string
@@ -72,8 +72,8 @@ func versionOf(t *testing.T, s *server) string {
 	return version
 }
 
-// zkCli runs the script, and returns what was printed by the file that it stands in. The answers to the commands and
-// the events of watches are printed by two threads, which is why they are kept apart.
+// zkCli runs the script, and returns its output by the file in which it is recorded. Answers to commands and watch
+// events are in separate files, because two threads print them.
 func zkCli(t *testing.T, s *server) map[string]string {
 	t.Helper()
 	script, err := os.ReadFile("testdata/zkcli/script.txt")
@@ -86,15 +86,15 @@ func zkCli(t *testing.T, s *server) map[string]string {
 			p.until(event)
 			continue
 		}
-		p.tell(line)
+		p.send(line)
 	}
 	p.wait()
 
 	var answers, events []string
-	for line := range strings.Lines(neutral(p.output(), s)) {
+	for line := range strings.Lines(normalize(p.output(), s)) {
 		switch line = strings.TrimSpace(line); {
 		case line == "" || line == "WATCHER::" || strings.Contains(line, " type:None "):
-			// The state of a connection, of which there are two: their events have no order.
+			// The state of a connection. There are two connections, whose events have no order.
 		case strings.HasPrefix(line, "WatchedEvent "):
 			events = append(events, line)
 		default:
@@ -117,8 +117,8 @@ var (
 	ownAddress = regexp.MustCompile(`(?m)^ip: .*$`)
 )
 
-// neutral takes out of the text what differs from run to run. Of zxids their order is kept.
-func neutral(text string, s *server) string {
+// normalize replaces the values that differ from run to run. It preserves the order of zxids.
+func normalize(text string, s *server) string {
 	text = strings.NewReplacer(s.root, "$ROOT", s.addresses[0], "$SERVER").Replace(text)
 	text = times.ReplaceAllString(text, "$1 = TIME")
 	text = owners.ReplaceAllString(text, "$1 = SESSION")
@@ -126,7 +126,7 @@ func neutral(text string, s *server) string {
 
 	var seen []uint64
 	for _, found := range zxids.FindAllStringSubmatch(text, -1) {
-		zxid, _ := strconv.ParseUint(found[2], 16, 64) // digits, as the expression says
+		zxid, _ := strconv.ParseUint(found[2], 16, 64) // the expression matches digits only
 		seen = append(seen, zxid)
 	}
 	slices.Sort(seen)
@@ -137,7 +137,7 @@ func neutral(text string, s *server) string {
 		rank, _ := slices.BinarySearch(seen, zxid)
 		return found[1] + " = #" + strconv.Itoa(rank)
 	})
-	// The server keeps these in no order.
+	// The server returns these in no particular order.
 	text = identities.ReplaceAllStringFunc(text, func(lines string) string {
 		return strings.Join(slices.Sorted(strings.Lines(lines)), "")
 	})
