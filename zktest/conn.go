@@ -76,9 +76,10 @@ func (c *conn) serve() {
 	both.Go(c.write)
 	for {
 		item, ok := c.in.take()
-		if !ok || !c.out.waitForRoom(maxReplies) || !e.waitForRoom(c) {
+		if !ok || !c.out.waitForRoom(maxReplies) {
 			break
 		}
+		e.waitForRoom(c)
 		var r *request
 		if item.frame != nil {
 			r, item.bad = c.parse(item.frame)
@@ -91,13 +92,12 @@ func (c *conn) serve() {
 
 // waitForRoom waits until the waiting requests of the connection are within their bound,
 // or the connection has ended.
-func (e *Ensemble) waitForRoom(c *conn) (ok bool) {
+func (e *Ensemble) waitForRoom(c *conn) {
 	e.mu.Lock()
 	defer e.unlock()
 	for c.waitingBytes > maxWaiting && !c.ended {
 		c.progress.Wait()
 	}
-	return true
 }
 
 func (c *conn) delay() time.Duration { return time.Duration(c.slow.Load()) }

@@ -295,7 +295,7 @@ func (r *request) refuseBy(eff *effects) {
 			body.Ops[eff.failsAt] = tree.Refused{Op: opOf(body.Ops[eff.failsAt], wire.OpError), Path: about.Path, Code: eff.code}
 			return
 		}
-	case wire.Sync: // changes nothing, so it has no zxid of its own
+	case wire.Sync: // it changes nothing, so a refused one has no zxid
 		r.quorum = false
 	}
 	if r.quorum {
