@@ -38,7 +38,7 @@ func (r *request) resolve(en entry) {
 	r.decided, r.zxid, r.outcome = true, en.txn.Zxid, en.outcome
 }
 
-// opGreeting is the operation of a handshake, which has none in the protocol.
+// opHandshake is the operation of a handshake, which has none in the protocol.
 const opHandshake wire.Op = -2
 
 // parse reads a frame, without the ensemble's mu. The error ends the connection.

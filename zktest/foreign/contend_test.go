@@ -97,8 +97,9 @@ func (c *contest) theirsWaits() {
 	c.rival.release()
 }
 
-// Only the lock guards the file, so that overlapping holders overwrite each other's number. Our lock is acquired as long
-// as the rival counts, so that the two compete regardless of which starts first.
+// noUpdateIsLost counts in a file that only the lock guards, so that overlapping holders would overwrite each other's
+// number. It acquires our lock for as long as the rival counts, so that the two compete regardless of which starts
+// first.
 func (c *contest) noUpdateIsLost() {
 	const theirs = 100
 	file, ctx := filepath.Join(c.t.TempDir(), "counter"), bounded(c.t)
