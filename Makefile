@@ -1,6 +1,7 @@
 # Everything runs from a fresh clone: what a target needs, it starts, and stops again. `make` lists the targets.
 
-MODULES   := . docker examples fencing/grpcfence fencing/objectfence/clouds rivals
+# The modules that go.work lists, in its order: "." and the folders below it.
+MODULES   := $(shell awk '/^use \(/ { use = 1; next } /^\)/ { use = 0 } use { sub("^[.]/", "", $$1); print $$1 }' go.work)
 GOLANGCI  := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 BENCHTIME ?= 2s
 SEEDS     ?= 20000
@@ -41,17 +42,13 @@ demo-real: bin/lockkeeper ## the same on a real ensemble of three
 test: ## run all tests; needs Java or a container engine, and a C compiler for the race detector
 	-@zktest/foreign/clients.sh # without them their tests say that they were not run, or fail where CI is set
 	-@docker/stores/install.sh # likewise
-	go vet ./...
-	cd docker && go vet ./...
-	cd examples && go vet ./...
-	cd fencing/grpcfence && go vet ./...
-	cd fencing/objectfence/clouds && go vet ./...
-	cd rivals && go vet ./...
+	@set -e; for m in $(MODULES); do echo "vet $$m"; (cd $$m && go vet ./...); done
 	@$(IMAGE) set -x; \
 	go test -race -shuffle=on $$(go list ./... | grep -v /internal/mutants); \
 	(nice go test -shuffle=on -timeout 20m ./internal/simulation -sim.every 3 && nice go test -timeout 20m ./internal/mutants) & \
 	simulation=$$!; failed=; \
 	$(ENSEMBLE) -n 1 -- go test -race -shuffle=on ./lock ./election ./epoch || failed=1; \
+	(cd cmd/lockkeeper && go test -race -shuffle=on ./...) || failed=1; \
 	(cd examples && go test -race -shuffle=on ./...) || failed=1; \
 	(cd fencing/grpcfence && go test -race -shuffle=on ./...) || failed=1; \
 	(cd fencing/objectfence/clouds && go test -shuffle=on ./...) || failed=1; \
