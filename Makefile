@@ -3,6 +3,7 @@
 # The modules that go.work lists, in its order: "." and the folders below it.
 MODULES   := $(shell awk '/^use \(/ { use = 1; next } /^\)/ { use = 0 } use { sub("^[.]/", "", $$1); print $$1 }' go.work)
 GOLANGCI  := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+RELEASE   := go run -C internal/release . -root '$(CURDIR)'
 BENCHTIME ?= 2s
 SEEDS     ?= 20000
 DURATION  ?= 10m
@@ -23,7 +24,7 @@ IMAGE := set -eu; \
 	fi;
 
 .DEFAULT_GOAL := help
-.PHONY: bench clean clients demo demo-real evidence examples help image lint simulate stores test tidy torture torture-mutants torture-rivals
+.PHONY: bench clean clients demo demo-real evidence examples help image lint release simulate stores test tidy torture torture-mutants torture-rivals
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +51,7 @@ test: ## run all tests; needs Java or a container engine, and a C compiler for t
 	$(ENSEMBLE) -n 1 -- go test -race -shuffle=on ./lock ./election ./epoch || failed=1; \
 	(cd cmd/lockkeeper && go test -race -shuffle=on ./...) || failed=1; \
 	(cd examples && go test -race -shuffle=on ./...) || failed=1; \
+	(cd internal/release && go test -shuffle=on ./...) || failed=1; \
 	(cd fencing/grpcfence && go test -race -shuffle=on ./...) || failed=1; \
 	(cd fencing/objectfence/clouds && go test -shuffle=on ./...) || failed=1; \
 	(cd rivals && go test -race -shuffle=on -p 1 ./...) || failed=1; \
@@ -98,8 +100,12 @@ stores: ## get the servers that tests run: PostgreSQL, MariaDB, Redis and etcd, 
 lint: ## run golangci-lint on every module
 	@set -e; for m in $(MODULES); do echo "lint $$m"; (cd $$m && $(GOLANGCI) run ./...); done
 
-tidy: ## check that every go.mod is tidy
-	@set -e; for m in $(MODULES); do echo "tidy $$m"; (cd $$m && go mod tidy -diff); done
+tidy: ## check that every go.mod is tidy, as consumers see it: without go.work
+	@$(RELEASE) -tidy
+
+# The published modules are listed in internal/release/published.txt.
+release: ## print what a release would change and tag (VERSION=v0.1.0; APPLY=1: commit and tag, but not push)
+	@$(RELEASE) $(if $(APPLY),-apply) '$(VERSION)'
 
 # What a client under load must not exceed is printed after suite's benchmarks, with PASS or by how much it was exceeded.
 bench: ## measure lock cycles and guarded writes against bare ones, and a client under load (BENCHTIME=2s; STRICT=1: fail over a budget)
