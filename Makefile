@@ -2,7 +2,8 @@
 
 # The modules that go.work lists, in its order: "." and the folders below it.
 MODULES   := $(shell awk '/^use \(/ { use = 1; next } /^\)/ { use = 0 } use { sub("^[.]/", "", $$1); print $$1 }' go.work)
-GOLANGCI  := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+GOLANGCI  := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+GOFUMPT   := go run mvdan.cc/gofumpt@v0.12.0
 RELEASE   := go run -C internal/release . -root '$(CURDIR)'
 BENCHTIME ?= 2s
 SEEDS     ?= 20000
@@ -24,10 +25,11 @@ IMAGE := set -eu; \
 	fi;
 
 .DEFAULT_GOAL := help
-.PHONY: bench clean clients demo demo-real evidence examples help image lint release simulate stores test tidy torture torture-mutants torture-rivals
+.PHONY: bench check clean clients demo demo-real evidence examples format help image lint release simulate stores test tidy torture torture-mutants torture-rivals
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { name[++n] = $$1; text[n] = $$2; if (length($$1) > width) width = length($$1) } \
+		END { for (i = 1; i <= n; i++) printf "make %-" width "s  %s\n", name[i], text[i] }' $(MAKEFILE_LIST)
 
 demo: bin/lockkeeper ## watch a leader lose its term, and its late write refused; needs Go only
 	@bin/lockkeeper demo
@@ -40,10 +42,9 @@ demo-real: bin/lockkeeper ## the same on a real ensemble of three
 # The simulation and the mutants compute, and what comes after the root module's tests waits for servers most of the time: so
 # both go side by side, the former with what is left of the processors. The simulation cuts every third frame here, from a random one
 # on; `make simulate` cuts each. What fails does not keep the rest from being run.
-test: ## run all tests; needs Java or a container engine, and a C compiler for the race detector
+test: check ## run all tests; needs Java or a container engine, and a C compiler for the race detector
 	-@zktest/foreign/clients.sh # without them their tests say that they were not run, or fail where CI is set
 	-@docker/stores/install.sh # likewise
-	@set -e; for m in $(MODULES); do echo "vet $$m"; (cd $$m && go vet ./...); done
 	@$(IMAGE) set -x; \
 	go test -race -shuffle=on $$(go list ./... | grep -v /internal/mutants); \
 	(nice go test -shuffle=on -timeout 20m ./internal/simulation -sim.every 3 && nice go test -timeout 20m ./internal/mutants) & \
@@ -97,8 +98,19 @@ clients: ## get the clients of others that tests run: Kazoo, zkCli and Curator, 
 stores: ## get the servers that tests run: PostgreSQL, MariaDB, Redis and etcd, from Debian's packages
 	@docker/stores/install.sh
 
-lint: ## run golangci-lint on every module
-	@set -e; for m in $(MODULES); do echo "lint $$m"; (cd $$m && $(GOLANGCI) run ./...); done
+# What make test checks before it runs a test.
+check: tidy ## check vet, formatting, go.mod files, import rules and links; quick
+	@set -e; for m in $(MODULES); do echo "vet $$m"; (cd $$m && go vet ./...); done
+	@echo gofumpt; files=$$($(GOFUMPT) -l .) || exit 1; \
+	if [ -n "$$files" ]; then printf '%s\n' "not formatted by gofumpt; make format does it:" $$files; exit 1; fi
+	go test ./docs ./internal/house
+
+format: ## format all Go files with gofumpt
+	$(GOFUMPT) -l -w .
+
+lint: bin/golangci-lint ## run golangci-lint on every module
+	@set -e; set -- $(MODULES); n=0; for m in $(MODULES); do n=$$((n + 1)); echo "lint $$m ($$n of $$#)"; \
+		(cd $$m && '$(CURDIR)/bin/golangci-lint' run ./...); done
 
 tidy: ## check that every go.mod is tidy, as consumers see it: without go.work
 	@$(RELEASE) -tidy
@@ -123,3 +135,11 @@ clean: ## remove what the targets have built
 .PHONY: bin/lockkeeper
 bin/lockkeeper:
 	go build -o bin/lockkeeper ./cmd/lockkeeper
+
+# Go prints each package that it compiles, which is nothing if all are cached. The second command is for its status.
+.PHONY: bin/golangci-lint
+bin/golangci-lint:
+	@echo 'build golangci-lint'
+	@GOBIN='$(CURDIR)/bin' go install -v $(GOLANGCI) 2>&1 | \
+		awk '/ / { print } NR % 100 == 0 { print "build golangci-lint: " NR " packages compiled"; fflush() }'
+	@GOBIN='$(CURDIR)/bin' go install $(GOLANGCI)
