@@ -119,11 +119,15 @@ tidy: ## check that every go.mod is tidy, as consumers see it: without go.work
 release: ## print what a release would change and tag (VERSION=v0.1.0; APPLY=1: commit and tag, but not push)
 	@$(RELEASE) $(if $(APPLY),-apply) '$(VERSION)'
 
-# What a client under load must not exceed is printed after suite's benchmarks, with PASS or by how much it was exceeded.
+# A ratio is the rate of ours to that of the bare operation. What a client under load must not exceed is printed after
+# suite's benchmarks, with PASS or by how much it was exceeded.
 bench: ## measure lock cycles and guarded writes against bare ones, and a client under load (BENCHTIME=2s; STRICT=1: fail over a budget)
-	go test -run '^$$' -bench . -benchtime $(BENCHTIME) ./fencing/...
-	@$(IMAGE) cd docker && go test -run '^$$' -bench . -benchtime $(BENCHTIME) -timeout 30m ./suite/ $(if $(STRICT),-strict) && \
-	go test -run '^$$' -bench . -benchtime $(BENCHTIME) ./fences/
+	@echo 'bench 1 of 3: guarded writes without a server'
+	go test -v -run '^$$' -bench . -benchtime $(BENCHTIME) ./fencing/...
+	@$(IMAGE) echo 'bench 2 of 3: locks, and a client under load, on real servers' && \
+	cd docker && go test -v -run '^$$' -bench . -benchtime $(BENCHTIME) -timeout 30m ./suite/ $(if $(STRICT),-strict) && \
+	echo 'bench 3 of 3: guarded writes to real stores' && \
+	go test -v -run '^$$' -bench . -benchtime $(BENCHTIME) ./fences/
 
 image: ## prepare the server image, where there is an engine, and print its name
 	@$(IMAGE) echo "$${ZK_TEST_IMAGE:-none needed: no container engine answers, or the environment names servers or Java}"
