@@ -220,3 +220,22 @@ func TestModuleArchiveHoldsNoNestedModule(t *testing.T) {
 		require.True(t, held["LICENSE"], m.Dir)
 	}
 }
+
+// In the workspace a module is tested with the highest version of each dependency that any module requires. Users of a
+// lock have the version that the root module requires.
+func TestWorkspaceSelectsRequiredZooKeeperClient(t *testing.T) {
+	const client = "github.com/go-zookeeper/zk"
+	modules, err := Published(repository)
+	require.NoError(t, err)
+	for _, r := range modules[0].File.Require {
+		if r.Mod.Path == client {
+			cmd := exec.CommandContext(t.Context(), "go", "list", "-m", client)
+			cmd.Dir = repository
+			out, err := cmd.Output()
+			require.NoError(t, err)
+			require.Equal(t, client+" "+r.Mod.Version+"\n", string(out))
+			return
+		}
+	}
+	require.Fail(t, "the root module does not require "+client)
+}
