@@ -1,7 +1,10 @@
 # Everything runs from a fresh clone: what a target needs, it starts, and stops again. `make` lists the targets.
 
-MODULES   := . docker examples fencing/grpcfence fencing/objectfence/clouds torture
-GOLANGCI  := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+# The modules that go.work lists, in its order: "." and the folders below it.
+MODULES   := $(shell awk '/^use \(/ { use = 1; next } /^\)/ { use = 0 } use { sub("^[.]/", "", $$1); print $$1 }' go.work)
+GOLANGCI  := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+GOFUMPT   := go run mvdan.cc/gofumpt@v0.12.0
+RELEASE   := go run -C internal/release . -root '$(CURDIR)'
 BENCHTIME ?= 2s
 SEEDS     ?= 20000
 DURATION  ?= 10m
@@ -22,10 +25,11 @@ IMAGE := set -eu; \
 	fi;
 
 .DEFAULT_GOAL := help
-.PHONY: bench clean clients demo demo-real evidence examples help image lint simulate stores test tidy torture torture-mutants torture-rivals
+.PHONY: bench check clean clients demo demo-real evidence examples format help image lint release simulate stores test tidy torture torture-mutants torture-rivals
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { name[++n] = $$1; text[n] = $$2; if (length($$1) > width) width = length($$1) } \
+		END { for (i = 1; i <= n; i++) printf "make %-" width "s  %s\n", name[i], text[i] }' $(MAKEFILE_LIST)
 
 demo: bin/lockkeeper ## watch a leader lose its term, and its late write refused; needs Go only
 	@bin/lockkeeper demo
@@ -38,21 +42,17 @@ demo-real: bin/lockkeeper ## the same on a real ensemble of three
 # cores. The simulation and the mutants compute, and the tests after those of the root module mostly wait for servers: so both
 # run at the same time, the former at a lower priority. The simulation cuts every third frame here, from a random one on;
 # `make simulate` cuts each. A failure does not keep the rest from running.
-test: ## run all tests; needs Java or a container engine, and a C compiler for the race detector
+test: check ## run all tests; needs Java or a container engine, and a C compiler for the race detector
 	-@zktest/foreign/clients.sh # without them their tests say that they were not run, or fail where CI is set
 	-@torture/stores/install.sh # likewise
-	go vet ./...
-	cd docker && go vet ./...
-	cd examples && go vet ./...
-	cd fencing/grpcfence && go vet ./...
-	cd fencing/objectfence/clouds && go vet ./...
-	cd torture && go vet ./...
 	@$(IMAGE) set -x; \
 	go test -race -shuffle=on $$(go list ./... | grep -v /internal/mutants); \
 	(nice go test -shuffle=on -timeout 20m ./internal/simulation -sim.every 3 && nice go test -timeout 20m ./internal/mutants) & \
 	simulation=$$!; failed=; \
 	$(ENSEMBLE) -n 1 -- go test -race -shuffle=on ./lock ./election ./epoch || failed=1; \
+	(cd cmd/lockkeeper && go test -race -shuffle=on ./...) || failed=1; \
 	(cd examples && go test -race -shuffle=on ./...) || failed=1; \
+	(cd internal/release && go test -shuffle=on ./...) || failed=1; \
 	(cd fencing/grpcfence && go test -race -shuffle=on ./...) || failed=1; \
 	(cd fencing/objectfence/clouds && go test -shuffle=on ./...) || failed=1; \
 	(cd docker && go test -race -shuffle=on -p 1 -timeout 12m ./...) || failed=1; \
@@ -98,17 +98,36 @@ clients: ## get the clients of others that tests run: Kazoo, zkCli and Curator, 
 stores: ## get the servers that tests run: PostgreSQL, MariaDB, Redis and etcd, from Debian's packages
 	@torture/stores/install.sh
 
-lint: ## run golangci-lint on every module
-	@set -e; for m in $(MODULES); do echo "lint $$m"; (cd $$m && $(GOLANGCI) run ./...); done
+# What make test checks before it runs a test.
+check: tidy ## check vet, formatting, go.mod files, import rules and links; quick
+	@set -e; for m in $(MODULES); do echo "vet $$m"; (cd $$m && go vet ./...); done
+	@echo gofumpt; files=$$($(GOFUMPT) -l .) || exit 1; \
+	if [ -n "$$files" ]; then printf '%s\n' "not formatted by gofumpt; make format does it:" $$files; exit 1; fi
+	go test ./docs ./internal/house
 
-tidy: ## check that every go.mod is tidy
-	@set -e; for m in $(MODULES); do echo "tidy $$m"; (cd $$m && go mod tidy -diff); done
+format: ## format all Go files with gofumpt
+	$(GOFUMPT) -l -w .
 
-# What a client under load must not exceed is printed after suite's benchmarks, with PASS or by how much it was exceeded.
+lint: bin/golangci-lint ## run golangci-lint on every module
+	@set -e; set -- $(MODULES); n=0; for m in $(MODULES); do n=$$((n + 1)); echo "lint $$m ($$n of $$#)"; \
+		(cd $$m && '$(CURDIR)/bin/golangci-lint' run ./...); done
+
+tidy: ## check that every go.mod is tidy, as consumers see it: without go.work
+	@$(RELEASE) -tidy
+
+# The published modules are listed in internal/release/published.txt.
+release: ## print what a release would change and tag (VERSION=v0.1.0; APPLY=1: commit and tag, but not push)
+	@$(RELEASE) $(if $(APPLY),-apply) '$(VERSION)'
+
+# A ratio is the rate of ours to that of the bare operation. What a client under load must not exceed is printed after
+# suite's benchmarks, with PASS or by how much it was exceeded.
 bench: ## measure lock cycles and guarded writes against bare ones, and a client under load (BENCHTIME=2s; STRICT=1: fail over a budget)
-	go test -run '^$$' -bench . -benchtime $(BENCHTIME) ./fencing/...
-	@$(IMAGE) cd torture && go test -run '^$$' -bench . -benchtime $(BENCHTIME) -timeout 30m ./suite/ $(if $(STRICT),-strict) && \
-	go test -run '^$$' -bench . -benchtime $(BENCHTIME) ./fences/
+	@echo 'bench 1 of 3: guarded writes without a server'
+	go test -v -run '^$$' -bench . -benchtime $(BENCHTIME) ./fencing/...
+	@$(IMAGE) echo 'bench 2 of 3: locks, and a client under load, on real servers' && \
+	cd torture && go test -v -run '^$$' -bench . -benchtime $(BENCHTIME) -timeout 30m ./suite/ $(if $(STRICT),-strict) && \
+	echo 'bench 3 of 3: guarded writes to real stores' && \
+	go test -v -run '^$$' -bench . -benchtime $(BENCHTIME) ./fences/
 
 image: ## prepare the server image, where there is an engine, and print its name
 	@$(IMAGE) echo "$${ZK_TEST_IMAGE:-none needed: no container engine answers, or the environment names servers or Java}"
@@ -120,3 +139,11 @@ clean: ## remove what the targets have built
 .PHONY: bin/lockkeeper
 bin/lockkeeper:
 	go build -o bin/lockkeeper ./cmd/lockkeeper
+
+# Go prints each package that it compiles, which is nothing if all are cached. The second command is for its status.
+.PHONY: bin/golangci-lint
+bin/golangci-lint:
+	@echo 'build golangci-lint'
+	@GOBIN='$(CURDIR)/bin' go install -v $(GOLANGCI) 2>&1 | \
+		awk '/ / { print } NR % 100 == 0 { print "build golangci-lint: " NR " packages compiled"; fflush() }'
+	@GOBIN='$(CURDIR)/bin' go install $(GOLANGCI)

@@ -16,5 +16,3 @@ require (
 	golang.org/x/sys v0.47.0 // indirect
 	golang.org/x/text v0.41.0 // indirect
 )
-
-replace github.com/lockkeeper/lockkeeper => ../..

@@ -178,6 +178,10 @@ var rules = map[string]rule{
 
 func TestImportsPointOneWay(t *testing.T) {
 	packages := scan(t, root, module)
+	// The command is a module of its own, whose packages follow the same rules.
+	for importer, imports := range scan(t, filepath.Join(root, "cmd", "lockkeeper"), command) {
+		packages[importer] = inFolder("cmd/lockkeeper", imports)
+	}
 	for _, p := range []string{fencing, recipes, lock, election, epoch, command} {
 		require.Contains(t, packages, p, "the scan finds what is there")
 	}
@@ -230,12 +234,17 @@ func TestNestedModuleIsNotPartOfTheRoot(t *testing.T) {
 	require.Empty(t, violations(rules, scan(t, dir, module)))
 }
 
-// A nested module that the Makefile does not name would never be tested.
+// A nested module that go.work or the Makefile does not name would never be tested.
 func TestEveryModuleIsVettedTestedAndLinted(t *testing.T) {
 	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
 	require.NoError(t, err)
-	modules := regexp.MustCompile(`(?m)^MODULES +:= (.*)$`).FindSubmatch(makefile)
-	require.NotNil(t, modules, "the Makefile has no MODULES")
+	// make vets and lints each of $(MODULES), which it reads from go.work. So does make tidy.
+	require.Regexp(t, `(?m)^MODULES +:= \$\(shell awk .* go\.work\)$`, string(makefile))
+	for _, loop := range []string{"go vet ./...", "golangci-lint' run ./..."} {
+		require.Regexp(t, `for m in \$\(MODULES\); do [^;]*;?.*(\\\n.*)?`+regexp.QuoteMeta(loop), string(makefile))
+	}
+	work, err := os.ReadFile(filepath.Join(root, "go.work"))
+	require.NoError(t, err)
 	found := 0
 	require.NoError(t, filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -251,11 +260,12 @@ func TestEveryModuleIsVettedTestedAndLinted(t *testing.T) {
 		dir, err := filepath.Rel(root, filepath.Dir(name))
 		require.NoError(t, err)
 		dir = filepath.ToSlash(dir)
-		require.Contains(t, strings.Fields(string(modules[1])), dir, "MODULES, which make lint and make tidy go through")
-		if dir != "." {
-			require.Contains(t, string(makefile), "\tcd "+dir+" && go vet ./...\n")
-			require.Regexp(t, `\(cd `+dir+` && go test .*\./\.\.\.\) \|\| failed=1`, string(makefile))
+		if dir == "." {
+			require.Contains(t, string(work), "\n\t.\n", "go.work does not use the root module")
+			return nil
 		}
+		require.Contains(t, string(work), "\n\t./"+dir+"\n", "go.work does not use the module in %s", dir)
+		require.Regexp(t, `\(cd `+dir+` && go test .*\./\.\.\.\) \|\| failed=1`, string(makefile))
 		return nil
 	}))
 	require.Greater(t, found, 3)
@@ -322,6 +332,15 @@ func scan(t *testing.T, dir, prefix string) map[string][]imported {
 		return nil
 	}))
 	return packages
+}
+
+// inFolder returns the imports of a nested module with the names of its files relative to the root.
+func inFolder(dir string, imports []imported) []imported {
+	var found []imported
+	for _, i := range imports {
+		found = append(found, imported{i.path, dir + "/" + i.file})
+	}
+	return found
 }
 
 // violations returns a sentence for each import that breaks a rule, and for each package that has none.

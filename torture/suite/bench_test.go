@@ -22,8 +22,8 @@ import (
 // ratio measures how long ours and bare take for cycles on the same servers, in
 // short slices by turns: what disturbs one disturbs the other, and what disturbs
 // only a few of them does not count, for the medians are compared. Each runs a slice
-// and returns how many cycles that was. What is reported as ratio is our rate as a
-// part of the bare one; an op is a cycle of ours, and an iteration a slice of each.
+// and returns how many cycles that was. The ratio that it reports is that of
+// our rate to the bare one; an op is a cycle of ours, and an iteration a slice of each.
 func ratio(b *testing.B, ours, bare func() int) (cycles int) {
 	b.Helper()
 	var took, bareTook []float64 // for one cycle, in nanoseconds

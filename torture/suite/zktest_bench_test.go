@@ -29,7 +29,7 @@ func everydayOn(conn *zk.Conn, path string) error {
 }
 
 // BenchmarkZktest compares the server in this process with a real one, in the same
-// run: an op is one operation, and ratio its rate as a part of the real server's.
+// run: an op is one operation, and the ratio is that of its rate to the real server's.
 func BenchmarkZktest(b *testing.B) {
 	for _, clients := range []int{1, 64} {
 		b.Run(fmt.Sprint("clients=", clients), func(b *testing.B) {

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Release prepares a release of the modules that published.txt lists, all with the same version.
+//
+//	release [-root DIR] [-apply] VERSION
+//	release [-root DIR] -tidy
+//
+// It prints the requirements that it would change and the tags that it would create, in their order. With -apply it
+// changes the go.mod files, commits them and creates the tags. It never pushes.
+//
+// With -tidy it checks that the go.mod file of each module in go.work is tidy.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, os.Stdout, os.Args[1:])
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, out io.Writer, args []string) error {
+	flags := flag.NewFlagSet("release", flag.ContinueOnError)
+	root := flags.String("root", ".", "folder of the repository")
+	apply := flags.Bool("apply", false, "change the go.mod files, commit them and create the tags")
+	tidy := flags.Bool("tidy", false, "check that every go.mod file is tidy")
+	if err := flags.Parse(args); err != nil {
+		return fmt.Errorf("release: %w", err)
+	}
+	switch {
+	case *tidy && flags.NArg() == 0 && !*apply:
+		return checkTidy(ctx, out, *root)
+	case !*tidy && flags.NArg() == 1:
+		return release(ctx, out, *root, flags.Arg(0), *apply)
+	}
+	return fmt.Errorf("release: want one version, or -tidy; got %q", args)
+}
