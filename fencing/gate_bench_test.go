@@ -9,7 +9,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing"
 )
 
-// mutexGate is the gate that one would write first, for comparison.
+// mutexGate is the obvious implementation, for comparison.
 type mutexGate struct {
 	mu     sync.Mutex
 	newest fencing.Token // guarded by mu
@@ -25,7 +25,7 @@ func (g *mutexGate) Admit(t fencing.Token) error {
 	return nil
 }
 
-// BenchmarkAdmit shows what the check adds to a write: one holder writing from all cores.
+// BenchmarkAdmit measures the cost that the check adds to a write: one holder writes from all cores.
 func BenchmarkAdmit(b *testing.B) {
 	for _, rival := range []struct {
 		name string

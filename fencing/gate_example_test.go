@@ -10,14 +10,14 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing"
 )
 
-// A Ledger is a resource that several processes write, one at a time if all goes well.
+// A Ledger is a resource that several processes write, one at a time unless something fails.
 type Ledger struct {
 	mu    sync.Mutex
-	gate  fencing.Gate // asked under mu, so that no newer write comes between the answer and ours
+	gate  fencing.Gate // checked under mu, so that no newer write comes between the check and the write
 	entry string       // guarded by mu
 }
 
-// Put writes entry, unless somebody with a newer token has written.
+// Put writes entry, unless a newer token has been admitted.
 func (l *Ledger) Put(token fencing.Token, entry string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -28,8 +28,8 @@ func (l *Ledger) Put(token fencing.Token, entry string) error {
 	return nil
 }
 
-// A holder is paused and loses its lock without knowing. Another is granted the lock, with a greater token, and writes.
-// When the first one wakes up and writes, it is too late, and the ledger says so.
+// A holder is paused and loses its lock without detecting it. Another client is granted the lock, with a greater token, and
+// writes. When the first holder resumes and writes, the ledger refuses its stale write.
 func ExampleGate() {
 	var ledger Ledger
 	first, second := fencing.Token(4294967311), fencing.Token(4294967330)

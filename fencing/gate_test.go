@@ -31,7 +31,7 @@ func TestGateAdmitsEqualAndNewerTokens(t *testing.T) {
 	require.Equal(t, fencing.Token(12), gate.Newest())
 }
 
-func TestGateRefusesAnOlderToken(t *testing.T) {
+func TestGateRefusesOlderToken(t *testing.T) {
 	var gate fencing.Gate
 	require.NoError(t, gate.Admit(12))
 
@@ -47,7 +47,7 @@ func TestGateRefusesAnOlderToken(t *testing.T) {
 	require.NoError(t, gate.Admit(12))
 }
 
-func TestGateRefusesAnInvalidTokenAndStaysAsItWas(t *testing.T) {
+func TestRefusedInvalidTokenLeavesGateUnchanged(t *testing.T) {
 	for _, newest := range []fencing.Token{0, 12} {
 		for _, token := range []fencing.Token{0, -1, math.MinInt64} {
 			var gate fencing.Gate
@@ -61,53 +61,53 @@ func TestGateRefusesAnInvalidTokenAndStaysAsItWas(t *testing.T) {
 	}
 }
 
-func TestResetResumesFromAStoredToken(t *testing.T) {
+func TestResetResumesFromStoredToken(t *testing.T) {
 	var gate fencing.Gate
 	require.NoError(t, gate.Reset(12))
 	require.ErrorIs(t, gate.Admit(11), fencing.ErrStale)
 	require.NoError(t, gate.Admit(12))
 }
 
-func TestResetOpensTheGateToALowerHistory(t *testing.T) {
+func TestResetAdmitsLowerTokens(t *testing.T) {
 	var gate fencing.Gate
 	require.NoError(t, gate.Admit(1<<40))
 	require.ErrorIs(t, gate.Admit(3), fencing.ErrStale)
 
 	require.NoError(t, gate.Reset(0))
 	require.NoError(t, gate.Admit(3))
-	require.ErrorIs(t, gate.Admit(2), fencing.ErrStale, "it guards again at once")
+	require.ErrorIs(t, gate.Admit(2), fencing.ErrStale, "the gate refuses again immediately")
 }
 
-func TestResetRefusesANegativeToken(t *testing.T) {
+func TestResetRefusesNegativeToken(t *testing.T) {
 	var gate fencing.Gate
 	require.NoError(t, gate.Admit(12))
 	require.ErrorIs(t, gate.Reset(-1), fencing.ErrInvalid)
 	require.Equal(t, fencing.Token(12), gate.Newest())
 }
 
-// Callers race to raise the gate, each asking twice with its token, as a holder that writes twice does. Each notes, once
-// admitted, how far the gate has certainly come; whoever is admitted with a token older than what stood there before it
-// asked has been let in late.
-func TestTokenIsNotAdmittedOnceANewerOneWas(t *testing.T) {
+// Callers race to raise the gate. Each calls Admit twice with its token, as a holder that writes twice does. Each caller
+// records, once admitted, a lower bound of the gate's newest token. A token older than the bound that was recorded before
+// its Admit began must not be admitted.
+func TestTokenIsNotAdmittedAfterNewerOne(t *testing.T) {
 	const callers, rounds = 8, 50_000
 	var (
 		gate    fencing.Gate
 		granted atomic.Int64
-		noted   atomic.Int64 // the newest token whose Admit has returned nil; never falls
-		late    atomic.Int64
+		bound   atomic.Int64 // the newest token whose Admit has returned nil; never falls
+		stale   atomic.Int64
 		group   sync.WaitGroup
 	)
 	write := func(token int64) {
-		before := noted.Load()
+		before := bound.Load()
 		if gate.Admit(fencing.Token(token)) != nil {
 			return
 		}
 		if token < before {
-			late.Add(1)
+			stale.Add(1)
 		}
 		for {
-			n := noted.Load()
-			if token <= n || noted.CompareAndSwap(n, token) {
+			n := bound.Load()
+			if token <= n || bound.CompareAndSwap(n, token) {
 				return
 			}
 		}
@@ -122,6 +122,6 @@ func TestTokenIsNotAdmittedOnceANewerOneWas(t *testing.T) {
 		})
 	}
 	group.Wait()
-	require.Zero(t, late.Load(), "tokens admitted after a newer one")
+	require.Zero(t, stale.Load(), "tokens admitted after a newer one")
 	require.Equal(t, fencing.Token(callers*rounds), gate.Newest(), "the newest of all is always admitted")
 }

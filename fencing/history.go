@@ -7,15 +7,16 @@ import (
 	"fmt"
 )
 
-// maxHistory bounds a history id, in bytes: it travels in a header and is stored beside each token.
+// maxHistory bounds a history id, in bytes: the id is sent in a header and stored beside each token.
 const maxHistory = 64
 
-// ErrOtherHistory is found by errors.Is in a guard's refusal of a token from another history of the ensemble. Tokens of
-// two histories are not ordered: the refused one is neither newer nor older than what the guard has stored. Sending
-// again does not help. An operator decides which history counts, and resets the guard.
+// ErrOtherHistory matches, with errors.Is, the error by which a guard refuses a token from another history of the ensemble.
+// Tokens of two histories are not ordered: the refused token is neither newer nor older than the stored one. Retrying does
+// not help. An operator decides which history is valid, and resets the guard.
 var ErrOtherHistory = errors.New("fencing: token of another history")
 
-// HistoryError is the refusal of a token from another history. errors.Is(err, [ErrOtherHistory]) holds for it.
+// HistoryError is the error by which a guard refuses a token from another history. errors.Is(err, [ErrOtherHistory]) holds
+// for it.
 type HistoryError struct {
 	Token  Token  // the refused token
 	Given  string // the history that the token was granted in
@@ -31,8 +32,8 @@ func (e *HistoryError) Error() string {
 // Is reports whether target is [ErrOtherHistory].
 func (e *HistoryError) Is(target error) bool { return target == ErrOtherHistory }
 
-// CheckHistory returns nil if id can be the id of a history, and otherwise an error that says why not: an id has 1 to 64
-// ASCII letters, digits, dots, hyphens and underscores. The empty id, with which guards check no history, is not one.
+// CheckHistory returns nil if id is a valid history id, and otherwise an error with the reason: a valid id consists of 1 to
+// 64 ASCII letters, digits, dots, hyphens and underscores. The empty id, with which guards check no history, is not valid.
 func CheckHistory(id string) error {
 	switch {
 	case id == "":
@@ -44,7 +45,7 @@ func CheckHistory(id string) error {
 		switch {
 		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', r == '.', r == '-', r == '_':
 		default:
-			return fmt.Errorf("the history id %q has the character %q", id, r)
+			return fmt.Errorf("the history id %q contains the character %q", id, r)
 		}
 	}
 	return nil

@@ -9,12 +9,11 @@ import (
 	"unicode/utf8"
 )
 
-// maxResource bounds the name of a resource, in bytes: it fits into a key of every store.
+// maxResource bounds the name of a resource, in bytes: a name of this length fits into a key of every store.
 const maxResource = 512
 
-// CheckResource returns nil if name can name a resource that a guard stands before, and otherwise an error that says why
-// not. A name is 1 to 512 bytes of UTF-8 without NUL; every guard of this module applies the rule, and a guard of yours
-// can.
+// CheckResource returns nil if name is a valid name of a guarded resource, and otherwise an error with the reason. A valid
+// name is 1 to 512 bytes of UTF-8 without NUL. Every guard of this module applies the rule, and your own guards can.
 func CheckResource(name string) error {
 	switch {
 	case name == "":
@@ -22,9 +21,9 @@ func CheckResource(name string) error {
 	case len(name) > maxResource:
 		return fmt.Errorf("the resource's name has %d bytes, more than %d", len(name), maxResource)
 	case strings.ContainsRune(name, 0):
-		return errors.New("the resource's name holds a NUL")
+		return errors.New("the resource's name contains a NUL")
 	case !utf8.ValidString(name):
-		// XML, JSON or a collation may change such a name on its way, into that of another resource.
+		// XML, JSON or a collation may convert such a name in transit into that of another resource.
 		return errors.New("the resource's name is not UTF-8")
 	}
 	return nil

@@ -36,7 +36,7 @@ func TestTokenPrintsAndParsesAsDecimal(t *testing.T) {
 	}
 }
 
-func TestParseTokenRefusesWhatStringDoesNotPrint(t *testing.T) {
+func TestParseTokenRefusesNonCanonicalText(t *testing.T) {
 	for _, text := range []string{
 		"", "0", "-1", "+1", "007", "00", " 1", "1 ", "1\n", "1_000", "0x1f", "1.0", "1e3", "one", "٣",
 		"9223372036854775808", "18446744073709551617",
@@ -47,18 +47,18 @@ func TestParseTokenRefusesWhatStringDoesNotPrint(t *testing.T) {
 	}
 }
 
-func TestParseTokenNamesWhatItRefuses(t *testing.T) {
+func TestParseTokenErrorNamesRefusedText(t *testing.T) {
 	_, err := fencing.ParseToken("007")
 	require.EqualError(t, err,
 		`fencing: parse token "007": invalid token, want a decimal number from 1 to 9223372036854775807`)
 
-	// The text may come from the network: the error, and the log that it ends up in, stay short.
+	// The text may come from the network: the error, and the log that records it, must stay short.
 	_, err = fencing.ParseToken(strings.Repeat("9", 1<<20))
 	require.ErrorIs(t, err, fencing.ErrInvalid)
 	require.Less(t, len(err.Error()), 200)
 }
 
-func FuzzParsedTokenPrintsAsItCame(f *testing.F) {
+func FuzzParsedTokenPrintsUnchanged(f *testing.F) {
 	for _, seed := range []string{"", "0", "1", "-1", "+1", "007", "9223372036854775807", "9223372036854775808"} {
 		f.Add(seed)
 	}
@@ -77,7 +77,7 @@ type message struct {
 	Token fencing.Token `json:"token,omitzero"`
 }
 
-func TestTokenTravelsThroughJSONWithAllItsDigits(t *testing.T) {
+func TestTokenSurvivesJSONWithAllDigits(t *testing.T) {
 	const text = `{"token":"9223372036854775807"}`
 	encoded, err := json.Marshal(message{Token: math.MaxInt64})
 	require.NoError(t, err)
@@ -89,21 +89,21 @@ func TestTokenTravelsThroughJSONWithAllItsDigits(t *testing.T) {
 
 	encoded, err = json.Marshal(message{})
 	require.NoError(t, err)
-	require.JSONEq(t, `{}`, string(encoded), "no token is no field")
+	require.JSONEq(t, `{}`, string(encoded), "an absent token is an absent field")
 }
 
-func TestInvalidTokenDoesNotTravel(t *testing.T) {
+func TestInvalidTokenIsNotMarshalled(t *testing.T) {
 	for _, token := range []fencing.Token{0, -1} {
 		_, err := token.MarshalText()
 		require.ErrorIs(t, err, fencing.ErrInvalid)
 	}
 	kept := fencing.Token(7)
 	require.ErrorIs(t, kept.UnmarshalText([]byte("-3")), fencing.ErrInvalid)
-	require.Equal(t, fencing.Token(7), kept, "a refused text leaves the token as it was")
+	require.Equal(t, fencing.Token(7), kept, "refused text leaves the token unchanged")
 }
 
-// Token has neither Value nor Scan; this is the reason why it needs none.
-func TestTokenGoesIntoABigintAndComesBack(t *testing.T) {
+// Token has neither Value nor Scan; this test shows that it needs none.
+func TestTokenSurvivesBigint(t *testing.T) {
 	stored, err := driver.DefaultParameterConverter.ConvertValue(fencing.Token(math.MaxInt64))
 	require.NoError(t, err)
 	require.Equal(t, int64(math.MaxInt64), stored)

@@ -98,5 +98,5 @@ func TestDamagedHistoryShutsItsResource(t *testing.T) {
 
 func TestHistoryThatIsNoneIsAnErrorOfOpen(t *testing.T) {
 	_, err := Open(t.TempDir(), &Options{History: "a b"})
-	require.ErrorContains(t, err, `the history id "a b" has the character ' '`)
+	require.ErrorContains(t, err, `the history id "a b" contains the character ' '`)
 }

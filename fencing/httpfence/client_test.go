@@ -217,7 +217,7 @@ func TestTokenOfAnotherHistoryIsAnErrorWhereAskedFor(t *testing.T) {
 	transport.History = func(*http.Request) string { return "a b" }
 	sent = nil
 	_, err = transport.RoundTrip(r)
-	require.ErrorContains(t, err, `the history id "a b" has the character ' '`)
+	require.ErrorContains(t, err, `the history id "a b" contains the character ' '`)
 	require.Nil(t, sent)
 }
 

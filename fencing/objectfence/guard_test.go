@@ -544,7 +544,7 @@ func TestMisuseIsAnErrorThatSaysWhat(t *testing.T) {
 	_, err := objectfence.New(nil, nil)
 	require.ErrorContains(t, err, "the store is nil")
 	_, err = objectfence.New(&objectfence.Memory{}, &objectfence.Options{History: "a history"})
-	require.ErrorContains(t, err, `objectfence: new guard: the history id "a history" has the character ' '`)
+	require.ErrorContains(t, err, `objectfence: new guard: the history id "a history" contains the character ' '`)
 	require.ErrorContains(t, objectfence.Probe(t.Context(), nil, "probe"), "the store is nil")
 	memory := &objectfence.Memory{}
 	require.ErrorContains(t, objectfence.Probe(t.Context(), memory, ""), "name is empty")

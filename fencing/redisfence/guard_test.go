@@ -178,7 +178,7 @@ func TestMisuseIsToldBeforeAnythingIsSent(t *testing.T) {
 	require.ErrorContains(t, err, "the function is nil")
 	_, err = redisfence.New(func(context.Context, string, []string, ...any) (any, error) { return nil, nil },
 		&redisfence.Options{History: "a b"})
-	require.ErrorContains(t, err, `the history id "a b" has the character ' '`)
+	require.ErrorContains(t, err, `the history id "a b" contains the character ' '`)
 
 	guard, all := answering(t, []any{"done"}, nil)
 	_, err = guard.Do(t.Context(), "ledger", 7, "", nil)

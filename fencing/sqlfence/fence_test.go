@@ -42,7 +42,7 @@ func TestGuardWithoutAHistoryTakesNoNoticeOfTheStoredOne(t *testing.T) {
 
 func TestHistoryThatIsNoIDMakesNoGuard(t *testing.T) {
 	_, err := sqlfence.New((&fake{}).open(t), sqlfence.SQLite, &sqlfence.Options{History: "a b"})
-	require.ErrorContains(t, err, `sqlfence: new guard: the history id "a b" has the character ' '`)
+	require.ErrorContains(t, err, `sqlfence: new guard: the history id "a b" contains the character ' '`)
 }
 
 func TestTableOfAnEarlierVersionIsToldWithItsMigration(t *testing.T) {
