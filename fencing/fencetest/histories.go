@@ -12,7 +12,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing"
 )
 
-// Two histories of one ensemble: before it was wiped, and after.
+// The histories of one ensemble before and after a wipe.
 const earlier, later = "history-before", "history-after"
 
 var historyProperties = []property{
@@ -20,9 +20,9 @@ var historyProperties = []property{
 		name:  "a token of another history is refused with both histories whatever its number",
 		needs: needs{histories: true}, check: otherHistoryIsRefused,
 	},
-	{name: "a fence without a history adopts that of the next raise", needs: needs{histories: true}, check: historyIsAdopted},
+	{name: "a fence without a history adopts that of the next admitted token", needs: needs{histories: true}, check: historyIsAdopted},
 	{
-		name:  "a guard without a history neither checks nor changes the one that is stored",
+		name:  "a guard without a history neither checks nor changes the stored one",
 		needs: needs{histories: true}, check: unnamedHistoryIsNotChecked,
 	},
 	{name: "histories of two resources are independent", needs: needs{histories: true}, check: historiesAreIndependent},
@@ -32,12 +32,12 @@ var historyProperties = []property{
 	},
 	{name: "of two histories racing for one resource one wins", needs: needs{histories: true}, check: oneHistoryWinsTheRace},
 	{
-		name:  "a history is remembered across a restart",
-		needs: needs{histories: true, restarts: true}, check: restartRemembersHistory,
+		name:  "a history survives a restart",
+		needs: needs{histories: true, restarts: true}, check: historySurvivesRestart,
 	},
 }
 
-// of returns a probe of the same subject, through a guard of that history.
+// of returns a probe of the same subject through a guard of that history.
 func (p *probe) of(history string) *probe {
 	p.t.Helper()
 	g := p.subject.OpenHistory(p.t, history)
@@ -47,7 +47,7 @@ func (p *probe) of(history string) *probe {
 	return &probe{Guarded: g, t: p.t, subject: p.subject}
 }
 
-// refusesHistory expects token to be of another history, and the value to stay as it was.
+// refusesHistory expects that token is refused as one of another history, and that the value does not change.
 func (p *probe) refusesHistory(resource string, token fencing.Token, given, stored string) {
 	p.t.Helper()
 	before := p.value(resource)
@@ -95,7 +95,7 @@ func historyIsAdopted(p *probe) {
 
 	p.admits("refused", 7, "seven")
 	before.refuses("refused", 6, 7)
-	after.admits("refused", 7, "adopted by the one that was admitted")
+	after.admits("refused", 7, "adopted from the admitted token")
 	before.refusesHistory("refused", 9, earlier, later)
 }
 
@@ -129,12 +129,12 @@ func resetChangesTheHistory(p *probe) {
 	before.refusesHistory("ledger", 1<<41, earlier, later)
 	after.refusesHistory("other", 3, later, earlier)
 
-	p.resets("ledger") // by a guard without a history: it clears the one that is stored
+	p.resets("ledger") // by a guard without a history, which clears the stored one
 	before.admits("ledger", 2, "before, adopted")
 	after.refusesHistory("ledger", 3, later, earlier)
 }
 
-// A guard that checks the history in one step and stores it in another lets both in.
+// A guard that checks the history in one step and stores it in another admits both.
 func oneHistoryWinsTheRace(p *probe) {
 	const rounds = 30
 	before, after := p.of(earlier), p.of(later)
@@ -168,12 +168,12 @@ func oneHistoryWinsTheRace(p *probe) {
 			p.otherHistory(errs[0], 7, earlier, later)
 			p.holds(resource, later)
 		default:
-			p.t.Fatalf("round of seed %d: %v; %v; want one of them admitted", seed, errs[0], errs[1])
+			p.t.Fatalf("round of seed %d: %v; %v; want exactly one admitted", seed, errs[0], errs[1])
 		}
 	}
 }
 
-func restartRemembersHistory(p *probe) {
+func historySurvivesRestart(p *probe) {
 	p.of(earlier).admits("ledger", 7, "seven")
 	p.of(later).refusesHistory("ledger", 9, later, earlier)
 	p.restart()

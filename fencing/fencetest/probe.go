@@ -10,7 +10,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing"
 )
 
-// A probe is one subject and what is expected of it. Its methods end the test where the subject does otherwise.
+// A probe is a subject with expectations. Its methods end the test if the subject does not meet them.
 type probe struct {
 	Guarded
 
@@ -18,7 +18,7 @@ type probe struct {
 	subject Subject
 }
 
-// open returns one more process's view.
+// open returns the guard as one more process sees it.
 func (p *probe) open() Guarded {
 	p.t.Helper()
 	g := p.subject.Open(p.t)
@@ -28,7 +28,7 @@ func (p *probe) open() Guarded {
 	return g
 }
 
-// another returns the view of a second process, or the first one's if the state is nobody else's to see.
+// another returns the guard as a second process sees it, or the first process's if the state ends with its process.
 func (p *probe) another() Guarded {
 	p.t.Helper()
 	if p.subject.Volatile {
@@ -37,7 +37,7 @@ func (p *probe) another() Guarded {
 	return p.open()
 }
 
-// restart goes on as a process that starts now.
+// restart continues as a process that starts now.
 func (p *probe) restart() {
 	p.t.Helper()
 	p.Guarded = p.open()
@@ -51,11 +51,11 @@ func (p *probe) admits(resource string, token fencing.Token, value string) {
 	p.holds(resource, value)
 }
 
-// refuses expects token to be stale, and the value to stay as it was.
+// refuses expects that token is refused as stale, and that the value does not change.
 func (p *probe) refuses(resource string, token, newest fencing.Token) {
 	p.t.Helper()
 	before := p.value(resource)
-	err := p.Write(p.t.Context(), resource, token, "late")
+	err := p.Write(p.t.Context(), resource, token, "stale")
 	p.stale(err, token, newest)
 	p.holds(resource, before)
 }
@@ -74,20 +74,20 @@ func (p *probe) stale(err error, token, newest fencing.Token) {
 	}
 }
 
-// rejects expects an error about the value, whose token is as good as any: it is neither stale nor invalid, and the value
-// stays as it was.
+// rejects expects an error about the value, although token is admissible: the error is neither stale nor invalid, and the
+// value does not change.
 func (p *probe) rejects(resource string, token fencing.Token, value string) {
 	p.t.Helper()
 	before := p.value(resource)
 	err := p.Write(p.t.Context(), resource, token, value)
 	if err == nil || errors.Is(err, fencing.ErrStale) || errors.Is(err, fencing.ErrInvalid) {
-		p.t.Fatalf("write a value of %d bytes to %q with token %d: error %v, want one about the value, which is outside of "+
-			"the limits that the subject states", len(value), resource, token, err)
+		p.t.Fatalf("write a value of %d bytes to %q with token %d: error %v, want one about the value, which is outside "+
+			"the limits that the Subject declares", len(value), resource, token, err)
 	}
 	p.holds(resource, before)
 }
 
-// fails expects an error that wraps want from a write of the ledger, and the value to stay as it was.
+// fails expects an error that wraps want from a write of the ledger, and that the value does not change.
 func (p *probe) fails(ctx context.Context, token fencing.Token, want error) {
 	p.t.Helper()
 	const resource = "ledger"

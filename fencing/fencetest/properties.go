@@ -12,7 +12,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing"
 )
 
-// A property is what a guard promises, in a sentence, and the check that it keeps the promise.
+// A property is one promise of a guard, named by a sentence, and the check of it.
 type property struct {
 	name  string
 	needs needs
@@ -21,31 +21,31 @@ type property struct {
 
 var properties = slices.Concat([]property{
 	{name: "an equal token is admitted", check: equalIsAdmitted},
-	{name: "an older token is refused with both numbers and the resource stays untouched", check: olderIsRefused},
+	{name: "an older token is refused with both tokens and the resource is unchanged", check: olderIsRefused},
 	{name: "a newer token is admitted and shuts out the one before", check: newerIsAdmitted},
 	{name: "a newer token with an unchanged value shuts out the one before", check: unchangedValueRaises},
 	{name: "an empty value is a value and keeps the fence", check: emptyValueKeepsTheFence},
 	{name: "tokens are compared as numbers with all their digits", check: allDigitsCount},
 	{name: "zero and negative tokens are refused as invalid", check: invalidIsRefused},
 	{name: "resources are independent however alike their names", check: resourcesAreIndependent},
-	{name: "a name that is empty, too long, not UTF-8 or has NUL is an error that says so", check: oddNamesAreErrors},
+	{name: "a name that is empty, too long, not UTF-8 or has NUL is an error about the resource", check: invalidNamesAreErrors},
 	{name: "a value over the stated limit is an error and changes nothing", needs: needs{maxValue: true}, check: longValuesAreErrors},
 	{name: "a context that is done is an error and changes nothing", check: doneContextChangesNothing},
-	{name: "a write whose context ends under way does not land over a newer one", check: interruptedWriteIsOver},
+	{name: "a write whose context ends midway does not overwrite a newer one", check: interruptedWriteHasEnded},
 	{
 		name:  "a reset opens one resource to lower tokens and the guard refuses again immediately",
-		needs: needs{resets: true}, check: resetIsTheWayDown,
+		needs: needs{resets: true}, check: resetAdmitsLowerTokens,
 	},
-	{name: "nothing but a reset lets an older token in", check: nothingElseIsAWayDown},
+	{name: "only a reset admits an older token", check: onlyResetAdmitsOlderTokens},
 	{name: "of two writers racing the newer wins", check: newerWinsTheRace},
-	{name: "what was admitted is remembered across a restart", needs: needs{restarts: true}, check: restartRemembers},
-	{name: "a reset is remembered across a restart", needs: needs{restarts: true, resets: true}, check: restartRemembersReset},
+	{name: "the newest token survives a restart", needs: needs{restarts: true}, check: newestSurvivesRestart},
+	{name: "a reset survives a restart", needs: needs{restarts: true, resets: true}, check: resetSurvivesRestart},
 	{
-		name:  "a crash between check and write lets no older token in later",
-		needs: needs{restarts: true, crashes: true}, check: crashLetsNobodyIn,
+		name:  "a crash between check and write admits no older token later",
+		needs: needs{restarts: true, crashes: true}, check: crashAdmitsNoOlderToken,
 	},
 	{
-		name:  "a crash at the first write leaves a guard that can be used",
+		name:  "a crash at the first write leaves a usable guard",
 		needs: needs{restarts: true, crashes: true}, check: firstWriteMayCrash,
 	},
 }, historyProperties)
@@ -73,7 +73,7 @@ func newerIsAdmitted(p *probe) {
 	p.refuses("ledger", 4, 4294967311)
 }
 
-// A guard that saves the write of an unchanged value saves the raise with it.
+// A guard that skips the write of an unchanged value also skips the raise of its token.
 func unchangedValueRaises(p *probe) {
 	p.admits("ledger", 3, "same")
 	p.admits("ledger", 4, "same")
@@ -108,11 +108,11 @@ func emptyValueKeepsTheFence(p *probe) {
 
 func allDigitsCount(p *probe) {
 	p.admits("text", 9, "nine")
-	p.admits("text", 10, "ten") // as text, 10 comes before 9
+	p.admits("text", 10, "ten") // as text, 10 precedes 9
 	p.refuses("text", 9, 10)
 	p.admits("float", 1<<53+1, "odd") // as floating point, both are the same
 	p.refuses("float", 1<<53, 1<<53+1)
-	p.admits("word", 1<<32, "33 bits") // cut to 32 bits, it is zero
+	p.admits("word", 1<<32, "33 bits") // truncated to 32 bits, it is zero
 	p.refuses("word", 1<<32-1, 1<<32)
 	p.admits("word", math.MaxInt64, "the last")
 	p.refuses("word", math.MaxInt64-1, math.MaxInt64)
@@ -130,8 +130,8 @@ func invalidIsRefused(p *probe) {
 	p.admits("ledger", 1, "first again")
 }
 
-// alike returns names that nobody would want in one store: they differ in case, in what a collation or a file system
-// takes for equal, and in what looks like a path, a pattern or an escape.
+// alike returns names that a store may confuse. They differ in case, or in characters that a collation or a file system
+// treats as equal, or they look like a path, a pattern or an escape sequence.
 func alike(longest int) []string {
 	return []string{
 		"ledger", "Ledger", "ledger ", " ledger", "ledger/", "ledger/1", "ledger_1", "ledger%1", "ledger%2F1", "ledger.lock",
@@ -142,7 +142,7 @@ func alike(longest int) []string {
 func resourcesAreIndependent(p *probe) {
 	names := alike(p.subject.MaxName)
 	values := make([]string, len(names))
-	// Falling tokens: a fence that two names share refuses the second.
+	// The tokens decrease: a fence that two names share refuses the second.
 	for i, name := range names {
 		values[i] = name
 		if len(name) > p.subject.MaxValue {
@@ -158,7 +158,7 @@ func resourcesAreIndependent(p *probe) {
 	}
 }
 
-func oddNamesAreErrors(p *probe) {
+func invalidNamesAreErrors(p *probe) {
 	ctx := p.t.Context()
 	for _, name := range []string{"", strings.Repeat("l", p.subject.MaxName+1), "led\x00ger", "\x00", "ledg\xe9r"} {
 		_, valueErr := p.Value(ctx, name)
@@ -170,9 +170,9 @@ func oddNamesAreErrors(p *probe) {
 			if err == nil {
 				p.t.Fatalf("%s of resource %.20q: no error", operation, name)
 			}
-			// The words are for the person who reads them; without this one, the next guess is the token.
+			// The text is for a person: if it does not name the resource, the reader would suspect the token.
 			if !strings.Contains(err.Error(), "resource") {
-				p.t.Fatalf("%s of resource %.20q: %q does not say that it is about the resource", operation, name, err)
+				p.t.Fatalf("%s of resource %.20q: error %q does not name the resource", operation, name, err)
 			}
 		}
 	}
@@ -200,7 +200,7 @@ func doneContextChangesNothing(p *probe) {
 	p.refuses("ledger", 5, 6)
 }
 
-func resetIsTheWayDown(p *probe) {
+func resetAdmitsLowerTokens(p *probe) {
 	p.admits("ledger", 1<<40, "before")
 	p.admits("other", 1<<40, "other")
 	p.refuses("ledger", 3, 1<<40)
@@ -212,10 +212,10 @@ func resetIsTheWayDown(p *probe) {
 	p.admits("never written", 1, "now it is")
 }
 
-func nothingElseIsAWayDown(p *probe) {
+func onlyResetAdmitsOlderTokens(p *probe) {
 	p.admits("ledger", 50, "fifty")
 	for _, token := range []fencing.Token{49, 0, 1, -50, 49, math.MinInt64, 2} {
-		if p.Write(p.t.Context(), "ledger", token, "late") == nil {
+		if p.Write(p.t.Context(), "ledger", token, "stale") == nil {
 			p.t.Fatalf("write with token %d after 50: no error", token)
 		}
 		p.refuses("ledger", 49, 50)
@@ -227,7 +227,7 @@ func nothingElseIsAWayDown(p *probe) {
 	p.admits("ledger", 50, "fifty still")
 }
 
-func restartRemembers(p *probe) {
+func newestSurvivesRestart(p *probe) {
 	p.admits("ledger", 7, "seven")
 	p.restart()
 	p.holds("ledger", "seven")
@@ -240,7 +240,7 @@ func restartRemembers(p *probe) {
 	p.admits("ledger", 12, "twelve again")
 }
 
-func restartRemembersReset(p *probe) {
+func resetSurvivesRestart(p *probe) {
 	p.admits("ledger", 1<<40, "before")
 	p.resets("ledger")
 	p.restart()
@@ -249,9 +249,9 @@ func restartRemembersReset(p *probe) {
 	p.refuses("ledger", 2, 3)
 }
 
-// A crash may leave its token admitted or forgotten: both are right, as long as its value came of neither or the token
-// stays with it.
-func crashLetsNobodyIn(p *probe) {
+// A crash may leave its token admitted or not. Both are correct, as long as the new value is stored only together with its
+// token.
+func crashAdmitsNoOlderToken(p *probe) {
 	p.admits("ledger", 5, "five")
 	p.subject.Crash(p.t, p.Guarded, "ledger", 9, "nine")
 	p.restart()
@@ -260,9 +260,9 @@ func crashLetsNobodyIn(p *probe) {
 	case "nine":
 		p.refuses("ledger", 8, 9)
 	default:
-		p.t.Fatalf("value after the crash is %q, want what was there or what was being written", value)
+		p.t.Fatalf("value after the crash is %q, want the old value or the one that was being written", value)
 	}
-	if err := p.Write(p.t.Context(), "ledger", 4, "late"); err == nil {
+	if err := p.Write(p.t.Context(), "ledger", 4, "stale"); err == nil {
 		p.t.Fatal("write with token 4 after 5 and a crash: no error")
 	}
 	p.admits("ledger", 9, "nine, sent again")

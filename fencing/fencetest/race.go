@@ -15,27 +15,27 @@ import (
 )
 
 const (
-	// rounds is the least number of races: enough to catch a guard that yields between its check and its write, and few
+	// rounds is the minimum number of races: enough to detect a guard that yields between its check and its write, and few
 	// enough for a guard that syncs a disk.
 	rounds = 60
 
-	// provoked is how long a race goes on at least. A guard that writes within nanoseconds has a window to match. With
-	// check and write under one mutex, locked twice, a hundred rounds find it, and half a second has thousands.
+	// provoked is the minimum duration of the races. A guard that writes within nanoseconds has an equally short window. A
+	// hundred rounds detect one mutex that is locked separately for check and write, and half a second has thousands.
 	provoked = 500 * time.Millisecond
 
-	// writers of the old holder write at the same time. Each of them that waits between check and write is one that
-	// the newer holder can overtake.
+	// writers is the number of goroutines of the old holder that write at the same time. The newer holder can overtake each
+	// of them that waits between check and write.
 	writers = 4
 
-	// crowded bounds the writes of one writer in a round that has a crowd.
+	// crowded bounds the writes of one writer in a round with contention.
 	crowded = 1000
 )
 
-// newerWinsTheRace has an old holder write again and again while the new holder writes once, in many rounds. The number
-// of writes and their distance come from a seed that is the same in every run. Their order is the scheduler's.
+// newerWinsTheRace has an old holder write repeatedly while the new holder writes once, in many rounds. The number of writes
+// and the delays between them come from a seed that is the same in every run. The scheduler decides their order.
 //
-// The first rounds are short, for guards that take milliseconds. In those that follow, the writers of the old holder
-// write until the new holder has written, so that its write always meets a crowd.
+// The first rounds are short, for guards that take milliseconds. In later rounds, the writers of the old holder continue
+// until the new holder has written, so that its write always meets contention.
 func newerWinsTheRace(p *probe) {
 	old, recent := p.Guarded, p.another()
 	start := time.Now()
@@ -53,7 +53,7 @@ func (p *probe) race(seed uint64, old, recent Guarded) {
 		ctx      = p.t.Context()
 		start    = make(chan struct{})
 		written  atomic.Bool // the newer write has returned
-		late     [writers]error
+		stale    [writers]error
 		err      error
 		group    sync.WaitGroup
 	)
@@ -69,9 +69,9 @@ func (p *probe) race(seed uint64, old, recent Guarded) {
 				e := old.Write(ctx, resource, older, "older")
 				switch {
 				case e == nil && after:
-					late[i] = errors.New("the older token was admitted after the newer one's write had returned")
+					stale[i] = errors.New("the older token was admitted after the write of the newer token had returned")
 				case e != nil && !errors.Is(e, fencing.ErrStale):
-					late[i] = fmt.Errorf("older write: %w, want it admitted or stale", e)
+					stale[i] = fmt.Errorf("older write: %w, want it admitted or stale", e)
 				}
 			}
 		})
@@ -90,7 +90,7 @@ func (p *probe) race(seed uint64, old, recent Guarded) {
 	if err != nil {
 		p.t.Fatalf("round of seed %d: newer write: %v, want it admitted", seed, err)
 	}
-	if err := errors.Join(late[:]...); err != nil {
+	if err := errors.Join(stale[:]...); err != nil {
 		p.t.Fatalf("round of seed %d: %v", seed, err)
 	}
 	if value := p.value(resource); value != "newer" {
