@@ -15,7 +15,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing/filefence"
 )
 
-// A holder that was paused wakes up and writes its report after the next holder has written one.
+// A paused holder resumes and writes its report after the next holder has written one.
 func ExampleFence_Do() {
 	dir, err := os.MkdirTemp("", "report")
 	if err != nil {
@@ -42,9 +42,9 @@ func ExampleFence_Do() {
 	first, second := fencing.Token(4294967311), fencing.Token(4294967330)
 	fmt.Println(publish(first, "by the first"))
 	fmt.Println(publish(second, "by the second"))
-	late := publish(first, "by the first, late")
-	fmt.Println(late)
-	fmt.Println(errors.Is(late, fencing.ErrStale))
+	err = publish(first, "by the first, stale")
+	fmt.Println(err)
+	fmt.Println(errors.Is(err, fencing.ErrStale))
 	text, err := os.ReadFile(report)
 	fmt.Println(string(text), err)
 	// Output:

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package filefence guards what several processes of one host write: a file, a folder, a device. It keeps the newest
-// token of each resource in a folder, and holds a lock of the operating system while the admitted function writes.
+// Package filefence guards what several processes of one host write: a file, a directory, a device. It stores the newest
+// token of each resource in a directory, and holds a lock of the operating system while the admitted function writes.
 //
-// The guarantee: once the function of a [Fence.Do] with a token has begun, no function with an older token begins, in
-// any process that opens the same folder, across restarts and loss of power; and no two functions of one resource run
-// at the same time. The condition: every writer goes through Do, and the folder is on a file system of this host that
-// keeps what it has synced. It lapses when all files of a resource are removed from the folder, when the folder is
-// restored from a backup, and on a network file system, whose locks and syncs promise less.
+// The guarantee: once the function of a [Fence.Do] with a token has begun, no function with an older token begins, in any
+// process that opens the same directory, across restarts and power failures; and no two functions of one resource run at the
+// same time. The condition: every writer goes through Do, and the directory is on a file system of this host that does not
+// lose what it has synced. The guarantee ends when all files of a resource are removed from the directory and when the
+// directory is restored from a backup. It does not hold on a network file system, whose locks and syncs promise less.
 //
 // # Processes that the function starts
 //
-// A process that the function starts can outlive the holder: kill -9 ends the holder only, the operating system gives the
-// lock to the next one, and the old holder's rsync goes on writing over its files. So Do hands the locked file to the
-// function, which passes it to what it starts. The lock is then free only when all of them have ended:
+// A process that the function starts can outlive the holder: kill -9 ends the holder only, the operating system grants the
+// lock to the next holder, and the old holder's rsync continues to write over its files. Do therefore passes the locked file
+// to the function, which passes it to the processes that it starts. The lock is then free only when all of them have ended:
 //
 //	err := fence.Do(ctx, "mirror", hold.Token(), func(lock *os.File) error {
 //		cmd := exec.Command("rsync", "-a", source, target)
@@ -21,27 +21,27 @@
 //		return cmd.Run()
 //	})
 //
-// A program started that way must not close descriptors that it does not know, as some daemons do.
+// A program started in this way must not close descriptors that it does not know, as some daemons do.
 //
-// # Removed files, switched folders
+// # Removed files, switched directories
 //
-// Do locks one file of the folder. A second file at the same path would be a second lock, so Do compares: the locked file
-// with the one at the path, and the folder with the one that was opened, before it calls the function and after it has
-// returned. If a resource has a token and no lock file, or a symbolic link to the folder points elsewhere now, the error
-// wraps [ErrReplaced]. A process that opens the fence after a link was switched sees only the new folder: move the files
-// with it, or reset its resources.
+// Do locks one file of the directory. A second file at the same path would be a second lock. Do therefore makes two
+// comparisons before it calls the function and again after the function has returned: the locked file with the file at its
+// path, and the opened directory with the directory at its path. If a resource has a token and no lock file, or a symbolic
+// link to the directory now points elsewhere, the error wraps [ErrReplaced]. A process that opens the fence after a link was
+// switched sees only the new directory: move the files with the link, or reset the resources.
 //
-// The files can be read by all users that can enter the folder, and a user that can read the lock's file can lock it: the
-// permissions of the folder decide. Users that share a fence need to write to its folder, which must not have the sticky
-// bit; they need not own its files.
+// All users that can enter the directory can read the files, and a user that can read the lock file can lock it: access is
+// controlled by the permissions of the directory. Users that share a fence need permission to write to its directory, which
+// must not have the sticky bit; they need not own its files.
 //
 // # What it does not promise
 //
-//   - A function that fails or is killed halfway leaves its half: its token stays admitted, older ones stay out, and
-//     what was written is for the next function to mend. Write a new file and rename it over the old one.
-//   - The function's own writes are not synced: that is its affair.
+//   - Writes are not atomic: a function that fails or is killed may leave a partial write. Its token stays admitted, older
+//     tokens are refused, and the next function must repair the data. Write a new file and rename it over the old one.
+//   - Do does not sync what the function writes; the function does, if that must be durable.
 //   - Waiters are not served in order.
-//   - It works where the system has flock: Linux, macOS and the BSDs. Elsewhere [Open] fails with an error that wraps
+//   - The package needs flock: Linux, macOS and the BSDs have it. Elsewhere [Open] fails with an error that wraps
 //     [errors.ErrUnsupported].
 package filefence
 
@@ -55,9 +55,9 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing"
 )
 
-// ErrReplaced is wrapped in the error about a lock file or a folder that is not the one that the fence used before: it was
-// removed or replaced, and another process may hold the lock of the other one. If the function was not called, nothing was
-// written. If it was, another may have run at the same time.
+// ErrReplaced is wrapped in the error of an operation that finds a lock file or a directory other than the one that the
+// fence used before: it was removed or replaced, and another process may hold the lock of the other file. If the function
+// was not called, nothing was written. If it was called, another function may have run at the same time.
 var ErrReplaced = errors.New("the fence's files were removed or replaced")
 
 // Options for [Open]; zero fields mean the default.
@@ -70,23 +70,23 @@ type Options struct {
 	History string
 }
 
-// A Fence keeps the newest tokens of any number of resources in one folder. It keeps the folder open, holds nothing else
-// between calls, and needs no closing. Its methods may be called concurrently.
+// A Fence stores the newest tokens of any number of resources in one directory. It keeps the directory open, holds no other
+// resource between calls, and needs no closing. Its methods may be called concurrently.
 type Fence struct {
 	dir     string
-	folder  *os.File // pins the identity of dir, which could otherwise pass to a new folder
+	opened  *os.File // dir, kept open so that no new directory can get its identity
 	history string
 }
 
-// Open returns the fence whose state is in dir, a folder of its own. opts may be nil. The folder must exist: one made in
-// passing, because of a name that was mistyped or a disk that was not mounted, would be a fence that refuses no token.
+// Open returns the fence whose state is in dir, a directory that contains nothing else. opts may be nil. The directory must
+// exist: if Open created it, a mistyped name or an unmounted disk would yield a fence that refuses no token.
 func Open(dir string, opts *Options) (*Fence, error) {
-	if !locks {
+	if !supported {
 		return nil, fmt.Errorf("filefence: open %s: this system has no flock: %w", dir, errors.ErrUnsupported)
 	}
 	if dir == "" {
-		// Of a setting that is missing, and not the working directory, which is another one in the next process.
-		return nil, errors.New("filefence: open: the folder's name is empty")
+		// A setting is missing. The working directory is no substitute: it may differ in the next process.
+		return nil, errors.New("filefence: open: the name of the directory is empty")
 	}
 	absolute, err := filepath.Abs(dir) // a process may change its working directory
 	if err != nil {
@@ -104,27 +104,27 @@ func Open(dir string, opts *Options) (*Fence, error) {
 		return nil, fmt.Errorf("filefence: open: %w", err)
 	}
 	if !info.IsDir() {
-		return nil, fmt.Errorf("filefence: open %s: not a folder", absolute)
+		return nil, fmt.Errorf("filefence: open %s: not a directory", absolute)
 	}
-	if f.folder, err = os.Open(absolute); err != nil {
+	if f.opened, err = os.Open(absolute); err != nil {
 		return nil, fmt.Errorf("filefence: open: %w", err)
 	}
 	return f, nil
 }
 
-// Do calls write if token is not older than the newest one admitted for resource, and returns what it returns, wrapped.
-// While write runs, no other function of this resource does, in any process. It waits for those until ctx is done;
-// once write has begun, ctx is write's own affair. Do must not be called for the same resource from within write: it
+// Do calls write if token is not older than the newest one admitted for resource, and returns the error of write, wrapped.
+// While write runs, no other function of this resource runs, in any process. Do waits for such functions until ctx is done;
+// once write has begun, only write itself observes ctx. Do must not be called for the same resource from within write: it
 // would wait for itself.
 //
-// The file that write gets is the lock. It is for the processes that write starts, see the package comment; write neither
-// closes nor unlocks it. Where such a process is still running when write returns, the resource stays locked until it
-// has ended.
+// The lock argument of write is the locked file. It is for the processes that write starts, see the package comment; write
+// must neither close nor unlock it. If such a process is still running when write returns, the resource stays locked until
+// it has ended.
 //
-// An older token is refused with a [*fencing.StaleError], one of another history with a [*fencing.HistoryError], one that
-// is not valid with an error that wraps [fencing.ErrInvalid], and damaged state with one that wraps [ErrDamaged] or
-// [ErrReplaced]; then, and on any error before write has begun, write is not called. If the disk failed, a newer token may
-// have been admitted all the same, which refuses no client that still holds the lock.
+// Do refuses an older token with a [*fencing.StaleError], one of another history with a [*fencing.HistoryError], and an
+// invalid one with an error that wraps [fencing.ErrInvalid]. It reports damaged state with an error that wraps [ErrDamaged]
+// or [ErrReplaced]. In these cases, and on any error before write has begun, write is not called. After a disk error, a
+// newer token may have been admitted nevertheless; no client that still holds the lock is refused for that.
 func (f *Fence) Do(ctx context.Context, resource string, token fencing.Token, write func(lock *os.File) error) error {
 	err := check(ctx, resource)
 	switch {
@@ -138,7 +138,7 @@ func (f *Fence) Do(ctx context.Context, resource string, token fencing.Token, wr
 		return fmt.Errorf("filefence: do %.64q: %w", resource, err)
 	}
 	r := f.record(resource)
-	lock, err := r.lock(ctx, known)
+	lock, err := r.lock(ctx, withoutToken)
 	if err != nil {
 		return fmt.Errorf("filefence: do %q: %w", resource, err)
 	}
@@ -146,14 +146,15 @@ func (f *Fence) Do(ctx context.Context, resource string, token fencing.Token, wr
 	if err := r.admit(token, f.history); err != nil {
 		return fmt.Errorf("filefence: do %q: %w", resource, err)
 	}
-	// Again, now that the token is stored: without a token, a lock file that is missing is a new one's beginning. Where
-	// it was removed before the token was stored, this finds it; after, another Do finds a token without a lock file.
+	// Compare again, now that the token is stored: as long as a resource has no token, a missing lock file is not an error.
+	// If the file was removed before the token was stored, this comparison detects it; if after, another Do finds a token
+	// without a lock file.
 	if err := r.same(lock); err != nil {
 		return fmt.Errorf("filefence: do %q: %w", resource, err)
 	}
 	err = write(lock)
 	if replaced := r.same(lock); replaced != nil {
-		err = errors.Join(err, fmt.Errorf("the function has run, and others may have run at the same time: %w", replaced))
+		err = errors.Join(err, fmt.Errorf("the function has run, and another may have run at the same time: %w", replaced))
 	}
 	if err != nil {
 		return fmt.Errorf("filefence: write %q with token %d: %w", resource, token, err)
@@ -161,32 +162,32 @@ func (f *Fence) Do(ctx context.Context, resource string, token fencing.Token, wr
 	return nil
 }
 
-// Newest returns the newest token admitted for resource, or zero if there is none. Others may be calling Do: it is for
-// reports, not for deciding. It does not wait for them.
+// Newest returns the newest token admitted for resource, or zero if there is none. It does not wait for calls of Do, and the
+// result may be out of date when it returns: use it for reports, not for decisions.
 func (f *Fence) Newest(resource string) (fencing.Token, error) {
 	err := fencing.CheckResource(resource)
 	if err != nil {
-		return 0, fmt.Errorf("filefence: newest of %.64q: %w", resource, err)
+		return 0, fmt.Errorf("filefence: newest token of %.64q: %w", resource, err)
 	}
 	r := f.record(resource)
-	if err := r.inFolder(); err != nil {
-		return 0, fmt.Errorf("filefence: newest of %q: %w", resource, err)
+	if err := r.unmoved(); err != nil {
+		return 0, fmt.Errorf("filefence: newest token of %q: %w", resource, err)
 	}
 	stored, err := r.read()
 	if err != nil {
-		return 0, fmt.Errorf("filefence: newest of %q: %w", resource, err)
+		return 0, fmt.Errorf("filefence: newest token of %q: %w", resource, err)
 	}
 	return stored.newest, nil
 }
 
-// Reset makes newest the newest token of resource, whatever it was and in whatever state its files are; zero admits any.
-// The history of resource becomes that of the fence's [Options], or unknown if they have none. It refuses a negative token
-// with an error that wraps [fencing.ErrInvalid]. It waits, until ctx is done, for a function that is writing. When it has
-// returned nil, the reset is durable; an error leaves the old token or the new one.
+// Reset makes newest the newest token of resource, whatever it was and whatever the state of its files; zero admits any
+// token. The history of resource becomes that of the fence's [Options], or unknown if they have none. Reset refuses a
+// negative token with an error that wraps [fencing.ErrInvalid]. It waits, until ctx is done, for a function that is writing.
+// When it has returned nil, the reset is durable; after an error, the stored token is the old one or the new one.
 //
-// It is for an operator whose ensemble was restored or wiped, or whose fence is damaged, and safe under the conditions
-// of [fencing.Gate.Reset]. After [ErrReplaced] it is safe once no function of resource runs: it makes a new lock file,
-// which a function that locked the old one does not know.
+// Reset is for an operator whose ensemble was restored or wiped, or whose fence is damaged, and is safe under the conditions
+// of [fencing.Gate.Reset]. After [ErrReplaced] it is safe once no function of resource runs: it creates a new lock file,
+// which does not exclude a function that locked the old one.
 func (f *Fence) Reset(ctx context.Context, resource string, newest fencing.Token) error {
 	err := check(ctx, resource)
 	if err == nil && newest < 0 {
@@ -196,7 +197,7 @@ func (f *Fence) Reset(ctx context.Context, resource string, newest fencing.Token
 		return fmt.Errorf("filefence: reset %.64q: %w", resource, err)
 	}
 	r := f.record(resource)
-	lock, err := r.lock(ctx, anew)
+	lock, err := r.lock(ctx, always)
 	if err != nil {
 		return fmt.Errorf("filefence: reset %q: %w", resource, err)
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing/filefence"
 )
 
-// BenchmarkDo writes a file behind the fence and bare, by turns: what disturbs the one disturbs the other. With one token,
-// as one holder writes, and with a new one each time, which has to be on the disk first. The writes are synced, as are
-// those that one fences.
+// BenchmarkDo writes a file with the fence and without it, alternately, so that disturbances affect both alike. It runs with
+// one token, as one holder writes, and with a new token each time, which must be on the disk before the write. The writes
+// are synced, as writes that need a fence usually are.
 func BenchmarkDo(b *testing.B) {
 	for _, run := range []struct {
 		name string
@@ -41,7 +41,7 @@ func BenchmarkDo(b *testing.B) {
 					took[i] += time.Since(start)
 				}
 			}
-			b.ReportMetric(0, "ns/op") // of both together, it says nothing
+			b.ReportMetric(0, "ns/op") // the sum of both has no meaning
 			b.ReportMetric(float64(took[0])/float64(b.N), "guarded-ns/op")
 			b.ReportMetric(float64(took[1])/float64(b.N), "bare-ns/op")
 			b.ReportMetric(float64(took[1])/float64(took[0]), "ratio") // the rate of guarded writes to that of bare ones
@@ -49,7 +49,7 @@ func BenchmarkDo(b *testing.B) {
 	}
 }
 
-// synced writes a file that is on the disk when it returns.
+// synced writes a file and syncs it.
 func synced(name string) error {
 	f, err := os.Create(name)
 	if err != nil {

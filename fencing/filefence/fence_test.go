@@ -21,7 +21,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing/fencetest"
 )
 
-// guarded keeps each value in a file beside the fence.
+// guarded stores each value in a file beside the fence.
 type guarded struct {
 	fence *Fence
 	data  string
@@ -72,7 +72,7 @@ func (g *guarded) Reset(ctx context.Context, resource string) error {
 	return g.fence.Reset(ctx, resource, 0)
 }
 
-func TestFencePassesTheSuite(t *testing.T) {
+func TestFencePassesSuite(t *testing.T) {
 	fencetest.Run(t, func(t *testing.T) fencetest.Subject {
 		t.Helper()
 		dir := t.TempDir()
@@ -93,7 +93,7 @@ func TestFencePassesTheSuite(t *testing.T) {
 	})
 }
 
-func TestTokenIsDurableBeforeTheFunctionRuns(t *testing.T) {
+func TestTokenIsDurableBeforeFunctionRuns(t *testing.T) {
 	g := openGuarded(t, t.TempDir())
 	require.NoError(t, g.fence.Do(t.Context(), "ledger", 7, func(*os.File) error {
 		newest, err := g.fence.Newest("ledger")
@@ -103,24 +103,24 @@ func TestTokenIsDurableBeforeTheFunctionRuns(t *testing.T) {
 	}))
 }
 
-func TestFailedFunctionLeavesItsTokenAdmittedAndTheLockFree(t *testing.T) {
+func TestFailedFunctionLeavesTokenAdmittedAndLockFree(t *testing.T) {
 	g := openGuarded(t, t.TempDir())
 	disk := errors.New("disk full")
 	require.ErrorIs(t, g.fence.Do(t.Context(), "ledger", 7, func(*os.File) error { return disk }), disk)
 	require.Panics(t, func() {
 		_ = g.fence.Do(t.Context(), "ledger", 8, func(*os.File) error { panic("in the function") })
 	})
-	require.ErrorIs(t, g.Write(t.Context(), "ledger", 7, "late"), fencing.ErrStale)
+	require.ErrorIs(t, g.Write(t.Context(), "ledger", 7, "stale"), fencing.ErrStale)
 	require.NoError(t, g.Write(t.Context(), "ledger", 8, "eight"))
 }
 
-func TestWaiterLeavesWhenItsContextIsDone(t *testing.T) {
+func TestWaiterReturnsWhenContextIsDone(t *testing.T) {
 	g := openGuarded(t, t.TempDir())
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
 	reason := errors.New("lost the lock")
 	require.NoError(t, g.fence.Do(t.Context(), "ledger", 7, func(*os.File) error {
-		// One that is done in the end, whether it has begun to wait or not.
+		// ctx is done in the end, whether the call has begun to wait or not.
 		waited := make(chan error)
 		go func() { waited <- g.Write(ctx, "ledger", 9, "nine") }()
 		cancel(reason)
@@ -132,7 +132,7 @@ func TestWaiterLeavesWhenItsContextIsDone(t *testing.T) {
 	require.Equal(t, fencing.Token(7), newest)
 }
 
-func TestDamagedFileShutsItsResourceUntilReset(t *testing.T) {
+func TestDamagedFileRefusesAllTokensUntilReset(t *testing.T) {
 	g := openGuarded(t, t.TempDir())
 	require.NoError(t, g.Write(t.Context(), "ledger", 11, "eleven"))
 	r := g.fence.record("ledger")
@@ -147,18 +147,18 @@ func TestDamagedFileShutsItsResourceUntilReset(t *testing.T) {
 		require.ErrorIs(t, err, ErrDamaged, "%q", content)
 		err = g.Write(t.Context(), "ledger", math.MaxInt64, "unwanted")
 		require.ErrorIs(t, err, ErrDamaged, "%q", content)
-		require.ErrorContains(t, err, r.file, "the operator has to find it")
+		require.ErrorContains(t, err, r.file, "the operator must be able to find the file")
 		require.ErrorContains(t, err, "Reset")
 		after, err := os.ReadFile(r.file)
 		require.NoError(t, err)
-		require.Equal(t, content, string(after), "it is evidence")
+		require.Equal(t, content, string(after), "the damaged file is left as evidence")
 	}
 	require.NoError(t, g.fence.Reset(t.Context(), "ledger", 12))
-	require.ErrorIs(t, g.Write(t.Context(), "ledger", 11, "late"), fencing.ErrStale)
+	require.ErrorIs(t, g.Write(t.Context(), "ledger", 11, "stale"), fencing.ErrStale)
 	require.NoError(t, g.Write(t.Context(), "ledger", 12, "twelve"))
 }
 
-func TestMisuseIsAnErrorThatSaysWhat(t *testing.T) {
+func TestMisuseIsReported(t *testing.T) {
 	g := openGuarded(t, t.TempDir())
 	require.ErrorContains(t, g.fence.Do(t.Context(), "ledger", 7, nil), "the function is nil")
 	require.ErrorIs(t, g.fence.Reset(t.Context(), "ledger", -1), fencing.ErrInvalid)
@@ -167,16 +167,16 @@ func TestMisuseIsAnErrorThatSaysWhat(t *testing.T) {
 	require.Zero(t, newest)
 
 	_, err = Open("", nil)
-	require.ErrorContains(t, err, "name is empty", "not the folder that the process happens to be in")
+	require.ErrorContains(t, err, "is empty", "the working directory is no substitute")
 	_, err = Open(filepath.Join(t.TempDir(), "missing"), nil)
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	_, err = Open(file, nil)
-	require.ErrorContains(t, err, "not a folder")
+	require.ErrorContains(t, err, "not a directory")
 }
 
-func TestFolderThatIsGoneIsAnError(t *testing.T) {
+func TestMissingDirectoryIsReported(t *testing.T) {
 	g := openGuarded(t, t.TempDir())
 	require.NoError(t, os.RemoveAll(g.fence.dir))
 	called := false
@@ -184,7 +184,7 @@ func TestFolderThatIsGoneIsAnError(t *testing.T) {
 	require.False(t, called)
 }
 
-func TestFileSaysWhoseItIs(t *testing.T) {
+func TestFileNamesItsResource(t *testing.T) {
 	g := openGuarded(t, t.TempDir())
 	require.NoError(t, g.Write(t.Context(), "ledger/2026", 4294967311, "value"))
 	content, err := os.ReadFile(g.fence.record("ledger/2026").file)
@@ -194,17 +194,17 @@ func TestFileSaysWhoseItIs(t *testing.T) {
 	require.Equal(t, 4, strings.Count(string(content), "\n"))
 }
 
-// The other call made the lock file and stored its token after this one had found no lock file.
-func TestFirstCallsAtTheSameTimeFindNoReplacedFence(t *testing.T) {
+// The other call created the lock file and stored its token after this call had found no lock file.
+func TestConcurrentFirstCallsReportNoReplacedFence(t *testing.T) {
 	g := openGuarded(t, t.TempDir())
 	require.NoError(t, g.Write(t.Context(), "ledger", 7, "seven"))
 	r := g.fence.record("ledger")
-	file, err := r.create(known)
+	file, err := r.create(withoutToken)
 	require.NoError(t, err)
 	require.NoError(t, r.same(file))
 	require.NoError(t, file.Close())
 
-	require.NoError(t, os.Remove(r.gate))
-	_, err = r.create(known)
+	require.NoError(t, os.Remove(r.lockFile))
+	_, err = r.create(withoutToken)
 	require.ErrorIs(t, err, ErrReplaced)
 }

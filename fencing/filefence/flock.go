@@ -14,19 +14,20 @@ import (
 	"time"
 )
 
-const locks = true
+const supported = true
 
-// A call that waits in the kernel cannot be told that its ctx is done; so it is asked again and again, soon at first,
-// since most writes are short.
-const soonest, latest = time.Millisecond, 50 * time.Millisecond
+// A call that waits in the kernel cannot be cancelled through ctx. So tryLock is repeated with a back-off between these
+// limits, which begins short because most writes are short.
+const minPause, maxPause = time.Millisecond, 50 * time.Millisecond
 
-// lock returns the locked file once this call is the only one, of all processes, that has the lock of r. Closing it gives
-// the lock back, unless another process has the file too; the system closes it when the process dies.
-func (r record) lock(ctx context.Context, b beginning) (*os.File, error) {
-	for pause := soonest; ; pause = min(2*pause, latest) {
-		file, err := r.tryLock(b)
+// lock waits until this call is the only one, of all processes, that holds the lock of r, and returns the locked file.
+// Closing the file releases the lock, unless another process has the file open too; the system closes it when the process
+// dies.
+func (r record) lock(ctx context.Context, c creation) (*os.File, error) {
+	for pause := minPause; ; pause = min(2*pause, maxPause) {
+		file, err := r.tryLock(c)
 		if err == nil {
-			// One that ctx allowed is still not begun after it.
+			// Do must not begin a write after ctx is done.
 			if err = context.Cause(ctx); err == nil {
 				return file, nil
 			}
@@ -40,22 +41,22 @@ func (r record) lock(ctx context.Context, b beginning) (*os.File, error) {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return nil, fmt.Errorf("wait for the lock of %s: %w", r.gate, context.Cause(ctx))
+			return nil, fmt.Errorf("wait for the lock of %s: %w", r.lockFile, context.Cause(ctx))
 		}
 	}
 }
 
-// tryLock opens the file anew, since a flock belongs to what was opened: two calls in one process exclude each other too.
-func (r record) tryLock(b beginning) (*os.File, error) {
-	if err := r.inFolder(); err != nil {
+// tryLock opens the file anew, since a flock belongs to the open file: two calls in one process exclude each other as well.
+func (r record) tryLock(c creation) (*os.File, error) {
+	if err := r.unmoved(); err != nil {
 		return nil, err
 	}
-	file, err := r.open(b)
+	file, err := r.open(c)
 	if err != nil {
 		return nil, err
 	}
 	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return nil, errors.Join(&os.PathError{Op: "flock", Path: r.gate, Err: err}, file.Close())
+		return nil, errors.Join(&os.PathError{Op: "flock", Path: r.lockFile, Err: err}, file.Close())
 	}
 	if err := r.same(file); err != nil {
 		return nil, errors.Join(err, file.Close())
@@ -63,35 +64,35 @@ func (r record) tryLock(b beginning) (*os.File, error) {
 	return file, nil
 }
 
-// open opens the lock's file for reading, which is enough for a flock: the file may be another user's. It makes it if the
-// resource has none yet.
-func (r record) open(b beginning) (*os.File, error) {
-	file, err := os.Open(r.gate)
+// open opens the lock file for reading, which is sufficient for a flock: another user may own the file. It creates the file
+// if it is missing and c allows that.
+func (r record) open(c creation) (*os.File, error) {
+	file, err := os.Open(r.lockFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		return r.create(b)
+		return r.create(c)
 	}
 	return file, err
 }
 
-// create makes the lock's file, which was missing when this call looked.
-func (r record) create(b beginning) (*os.File, error) {
-	// The order matters: the file was missing before the token was looked for. See Do.
-	if b == known {
+// create creates the lock file, which open has found missing.
+func (r record) create(c creation) (*os.File, error) {
+	// The order matters: the lock file was found missing before the token is looked up. See Do.
+	if c == withoutToken {
 		switch _, err := os.Stat(r.file); {
 		case err == nil:
-			// The token is stored under the lock. So if another call has made the file since, it is there by now.
-			if file, err := os.Open(r.gate); !errors.Is(err, fs.ErrNotExist) {
+			// The token is stored under the lock. So if another call has created the lock file since, the file exists by now.
+			if file, err := os.Open(r.lockFile); !errors.Is(err, fs.ErrNotExist) {
 				return file, err
 			}
 			return nil, fmt.Errorf("%w: %s is missing, and a process may hold the lock of the removed file: "+
-				"once no function of the resource runs, call Reset with the newest token", ErrReplaced, r.gate)
+				"once no function of the resource runs, call Reset with the newest token", ErrReplaced, r.lockFile)
 		case !errors.Is(err, fs.ErrNotExist):
 			return nil, err
 		}
 	}
-	file, err := os.OpenFile(r.gate, os.O_RDONLY|os.O_CREATE|os.O_EXCL, mode)
+	file, err := os.OpenFile(r.lockFile, os.O_RDONLY|os.O_CREATE|os.O_EXCL, mode)
 	if errors.Is(err, fs.ErrExist) {
-		return os.Open(r.gate) // another process has just made it
+		return os.Open(r.lockFile) // another process has just created it
 	}
 	if err != nil {
 		return nil, err

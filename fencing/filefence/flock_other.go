@@ -10,6 +10,6 @@ import (
 	"os"
 )
 
-const locks = false
+const supported = false
 
-func (r record) lock(context.Context, beginning) (*os.File, error) { return nil, errors.ErrUnsupported }
+func (r record) lock(context.Context, creation) (*os.File, error) { return nil, errors.ErrUnsupported }

@@ -21,7 +21,7 @@ func inHistory(t *testing.T, dir, id string) *guarded {
 	return g
 }
 
-func TestTokenOfAnotherHistoryIsRefusedWhateverItIs(t *testing.T) {
+func TestTokenOfAnotherHistoryIsRefusedWhateverItsNumber(t *testing.T) {
 	dir := t.TempDir()
 	before, after := inHistory(t, dir, "first"), inHistory(t, dir, "second")
 	require.NoError(t, before.Write(t.Context(), "ledger", 7, "seven"))
@@ -33,38 +33,38 @@ func TestTokenOfAnotherHistoryIsRefusedWhateverItIs(t *testing.T) {
 		require.NotErrorIs(t, err, fencing.ErrStale)
 	}
 	require.NoError(t, before.Write(t.Context(), "ledger", 7, "seven again"), "nothing was changed")
-	require.ErrorIs(t, before.Write(t.Context(), "ledger", 6, "late"), fencing.ErrStale)
+	require.ErrorIs(t, before.Write(t.Context(), "ledger", 6, "stale"), fencing.ErrStale)
 
 	require.NoError(t, after.fence.Reset(t.Context(), "ledger", 3))
-	require.ErrorIs(t, before.Write(t.Context(), "ledger", 9, "late"), fencing.ErrOtherHistory)
-	require.ErrorIs(t, after.Write(t.Context(), "ledger", 2, "late"), fencing.ErrStale)
+	require.ErrorIs(t, before.Write(t.Context(), "ledger", 9, "unwanted"), fencing.ErrOtherHistory)
+	require.ErrorIs(t, after.Write(t.Context(), "ledger", 2, "stale"), fencing.ErrStale)
 	require.NoError(t, after.Write(t.Context(), "ledger", 3, "three"))
 	require.NoError(t, after.fence.Reset(t.Context(), "ledger", 0))
-	require.ErrorIs(t, before.Write(t.Context(), "ledger", 9, "late"), fencing.ErrOtherHistory)
+	require.ErrorIs(t, before.Write(t.Context(), "ledger", 9, "unwanted"), fencing.ErrOtherHistory)
 }
 
-func TestTokenWithoutAHistoryAdoptsTheFirstThatIsGiven(t *testing.T) {
+func TestStoredTokenWithoutHistoryAdoptsFirstAdmittedHistory(t *testing.T) {
 	dir := t.TempDir()
 	plain, first, second := openGuarded(t, dir), inHistory(t, dir, "first"), inHistory(t, dir, "second")
 	require.NoError(t, plain.Write(t.Context(), "ledger", 7, "seven"))
-	require.ErrorIs(t, first.Write(t.Context(), "ledger", 6, "late"), fencing.ErrStale)
+	require.ErrorIs(t, first.Write(t.Context(), "ledger", 6, "stale"), fencing.ErrStale)
 	require.NoError(t, second.Write(t.Context(), "ledger", 7, "equal"), "the refusal has not adopted its history")
-	require.ErrorIs(t, first.Write(t.Context(), "ledger", 8, "late"), fencing.ErrOtherHistory)
+	require.ErrorIs(t, first.Write(t.Context(), "ledger", 8, "unwanted"), fencing.ErrOtherHistory)
 }
 
-func TestFenceWithoutAHistoryChecksByOrderAndKeepsTheStoredOne(t *testing.T) {
+func TestFenceWithoutHistoryComparesTokensAndKeepsStoredHistory(t *testing.T) {
 	dir := t.TempDir()
 	plain, first, second := openGuarded(t, dir), inHistory(t, dir, "first"), inHistory(t, dir, "second")
 	require.NoError(t, first.Write(t.Context(), "ledger", 7, "seven"))
-	require.ErrorIs(t, plain.Write(t.Context(), "ledger", 6, "late"), fencing.ErrStale)
+	require.ErrorIs(t, plain.Write(t.Context(), "ledger", 6, "stale"), fencing.ErrStale)
 	require.NoError(t, plain.Write(t.Context(), "ledger", 8, "eight"))
-	require.ErrorIs(t, second.Write(t.Context(), "ledger", 9, "late"), fencing.ErrOtherHistory)
+	require.ErrorIs(t, second.Write(t.Context(), "ledger", 9, "unwanted"), fencing.ErrOtherHistory)
 
 	require.NoError(t, plain.fence.Reset(t.Context(), "ledger", 8))
 	require.NoError(t, second.Write(t.Context(), "ledger", 9, "nine"), "a reset without a history clears it")
 }
 
-func TestFileWrittenBeforeThereWereHistoriesIsReadable(t *testing.T) {
+func TestFileOfReleaseWithoutHistoriesIsReadable(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, inHistory(t, dir, "first").Write(t.Context(), "ledger", 1, "one"))
 	g := openGuarded(t, dir)
@@ -78,7 +78,7 @@ sum bd5ca851bf39905e39be60eeea67614ab8fa2c3c7c40708d4c90c8a4e6b18526
 	require.Equal(t, fencing.Token(4294967311), newest)
 }
 
-func TestDamagedHistoryShutsItsResource(t *testing.T) {
+func TestDamagedHistoryIsDetected(t *testing.T) {
 	r := (&Fence{}).record("ledger")
 	for _, s := range []state{{}, {newest: 7}, {newest: 7, history: "first"}, {history: "first"}} {
 		got, err := r.decode(r.encode(s))
@@ -96,7 +96,7 @@ func TestDamagedHistoryShutsItsResource(t *testing.T) {
 	}
 }
 
-func TestHistoryThatIsNoneIsAnErrorOfOpen(t *testing.T) {
+func TestOpenRefusesInvalidHistory(t *testing.T) {
 	_, err := Open(t.TempDir(), &Options{History: "a b"})
 	require.ErrorContains(t, err, `the history id "a b" contains the character ' '`)
 }

@@ -14,20 +14,21 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing"
 )
 
-// An administrator runs the service's command as root once, with a umask that keeps files private, and dies in it.
-func TestFilesFirstWrittenByRootLetTheServiceIn(t *testing.T) {
+// An administrator runs the command of the service as root once, with a umask that makes files private, and it dies while it
+// runs.
+func TestServiceCanWriteAfterFilesOfRoot(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can write as root")
 	}
 	const service = 65534
-	dir, err := os.MkdirTemp("", "filefence-") //nolint:usetesting // t.TempDir lies in a folder that is closed to other users
+	dir, err := os.MkdirTemp("", "filefence-") //nolint:usetesting // t.TempDir is in a directory that other users cannot enter
 	require.NoError(t, err)
 	defer func() { require.NoError(t, os.RemoveAll(dir)) }()
 	require.NoError(t, os.Chmod(dir, 0o755))
-	folder := filepath.Join(dir, "fence")
-	require.NoError(t, os.Mkdir(folder, 0o700))
-	require.NoError(t, os.Chown(folder, service, service))
-	fence, err := Open(folder, nil)
+	stateDir := filepath.Join(dir, "fence")
+	require.NoError(t, os.Mkdir(stateDir, 0o700))
+	require.NoError(t, os.Chown(stateDir, service, service))
+	fence, err := Open(stateDir, nil)
 	require.NoError(t, err)
 	nothing := func(*os.File) error { return nil }
 
@@ -52,10 +53,10 @@ func TestFilesFirstWrittenByRootLetTheServiceIn(t *testing.T) {
 	require.ErrorIs(t, errs[1], fencing.ErrStale)
 	require.NoError(t, errs[2])
 	require.NoError(t, errs[3])
-	require.NoError(t, fence.Do(t.Context(), "ledger", 5, nothing), "and root is let in after the service")
+	require.NoError(t, fence.Do(t.Context(), "ledger", 5, nothing), "and root can write after the service")
 }
 
-// asUser runs f with the access to files that the user has, on a thread that ends with it.
+// asUser runs f with the file access of that user, on a thread that ends with f.
 func asUser(id int, f func() []error) (errs []error) {
 	done := make(chan struct{})
 	go func() {

@@ -22,13 +22,13 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing"
 )
 
-// What a child process does.
+// The roles of a child process.
 const (
 	dieInTheFunction = "die in the function"
-	dieBetweenSteps  = "die between steps" // after the first Steps of those that store the token
-	count            = "count"             // raise the number in the resource's file, Steps times
-	leaveAChild      = "leave a child"     // die in the function, after it has started a child that writes
-	writeLate        = "write late"        // once the standard input ends, write Value to the resource's file, unfenced
+	dieBetweenSteps  = "die between steps" // after the first Steps steps of storing the token
+	count            = "count"             // increment the number in the resource's file, Steps times
+	leaveChild       = "leave a child"     // die in the function, after it has started a writing child
+	writeUnfenced    = "write unfenced"    // write Value to the resource's file, unfenced, when the standard input ends
 )
 
 type child struct {
@@ -60,7 +60,7 @@ func (c child) command(t *testing.T) *exec.Cmd {
 	return cmd
 }
 
-// dies runs the child and expects kill -9 to have ended it.
+// dies runs the child and requires that it was ended by kill -9.
 func (c child) dies(t *testing.T) {
 	t.Helper()
 	out, err := c.command(t).CombinedOutput()
@@ -86,7 +86,7 @@ func (c child) run() error {
 		return g.fence.Do(ctx, c.Resource, c.Token, func(*os.File) error { return die() })
 	case dieBetweenSteps:
 		r := g.fence.record(c.Resource)
-		if _, err := r.lock(ctx, known); err != nil {
+		if _, err := r.lock(ctx, withoutToken); err != nil {
 			return err
 		}
 		for _, step := range r.steps(state{newest: c.Token})[:c.Steps] {
@@ -102,9 +102,9 @@ func (c child) run() error {
 			}
 		}
 		return nil
-	case leaveAChild:
-		return g.fence.Do(ctx, c.Resource, c.Token, c.leaveAChild)
-	case writeLate:
+	case leaveChild:
+		return g.fence.Do(ctx, c.Resource, c.Token, c.leaveChild)
+	case writeUnfenced:
 		if _, err := io.ReadAll(os.Stdin); err != nil {
 			return err
 		}
@@ -113,9 +113,9 @@ func (c child) run() error {
 	return fmt.Errorf("unknown role %q", c.Role)
 }
 
-// leaveAChild passes standard input and output on to the child.
-func (c child) leaveAChild(lock *os.File) error {
-	c.Role = writeLate
+// leaveChild passes standard input and output on to the child.
+func (c child) leaveChild(lock *os.File) error {
+	c.Role = writeUnfenced
 	task, err := json.Marshal(c)
 	if err != nil {
 		return err
@@ -127,7 +127,7 @@ func (c child) leaveAChild(lock *os.File) error {
 	return errors.Join(cmd.Start(), die())
 }
 
-// increase is what goes wrong as soon as two do it at a time.
+// increase loses an increment as soon as two calls overlap.
 func increase(name string) error {
 	content, err := os.ReadFile(name)
 	if err != nil {
@@ -140,7 +140,7 @@ func increase(name string) error {
 	return os.WriteFile(name, []byte(strconv.Itoa(n+1)), 0o600)
 }
 
-func TestKillBetweenAnyStepsLetsNoOlderTokenIn(t *testing.T) {
+func TestKillBetweenAnyStepsAdmitsNoOlderToken(t *testing.T) {
 	steps := len((&Fence{}).record("ledger").steps(state{}))
 	for done := range steps + 1 {
 		t.Run(fmt.Sprintf("after %d of %d", done, steps), func(t *testing.T) {
@@ -152,32 +152,32 @@ func TestKillBetweenAnyStepsLetsNoOlderTokenIn(t *testing.T) {
 			newest, err := g.fence.Newest("ledger")
 			require.NoError(t, err, "the file is whole")
 			require.Contains(t, []fencing.Token{5, 9}, newest)
-			require.ErrorIs(t, g.Write(t.Context(), "ledger", 4, "late"), fencing.ErrStale)
+			require.ErrorIs(t, g.Write(t.Context(), "ledger", 4, "stale"), fencing.ErrStale)
 			value, err := g.Value(t.Context(), "ledger")
 			require.NoError(t, err)
 			require.Equal(t, "five", value)
 
 			require.NoError(t, g.Write(t.Context(), "ledger", 9, "nine"))
-			require.ErrorIs(t, g.Write(t.Context(), "ledger", 5, "late"), fencing.ErrStale)
+			require.ErrorIs(t, g.Write(t.Context(), "ledger", 5, "stale"), fencing.ErrStale)
 		})
 	}
 }
 
-func TestChildThatOutlivesItsHolderKeepsTheLock(t *testing.T) {
+func TestChildThatOutlivesItsHolderKeepsLock(t *testing.T) {
 	dir := t.TempDir()
 	g := openGuarded(t, dir)
 	stdin, end, err := os.Pipe()
 	require.NoError(t, err)
-	defer func() { _ = end.Close() }() // so that the child ends in any case
+	defer func() { _ = end.Close() }() // so that the child always ends
 	ended, stdout, err := os.Pipe()
 	require.NoError(t, err)
-	cmd := child{Role: leaveAChild, Dir: dir, Resource: "ledger", Token: 7, Value: "late"}.command(t)
+	cmd := child{Role: leaveChild, Dir: dir, Resource: "ledger", Token: 7, Value: "stale"}.command(t)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, os.Stderr
 	require.NoError(t, cmd.Start())
 	require.NoError(t, errors.Join(stdin.Close(), stdout.Close()))
 	require.Error(t, cmd.Wait(), "the holder is killed")
 
-	_, err = g.fence.record("ledger").tryLock(known)
+	_, err = g.fence.record("ledger").tryLock(withoutToken)
 	require.ErrorIs(t, err, syscall.EWOULDBLOCK, "the child of the killed holder can still write")
 	require.NoError(t, end.Close())
 	require.NoError(t, g.Write(t.Context(), "ledger", 8, "eight"))
@@ -193,11 +193,11 @@ func TestTornTemporaryFileIsOverwritten(t *testing.T) {
 	require.NoError(t, g.Write(t.Context(), "ledger", 5, "five"))
 	r := g.fence.record("ledger")
 	require.NoError(t, os.WriteFile(r.temp, []byte(r.encode(state{newest: 9})[:20]), 0o600))
-	require.ErrorIs(t, g.Write(t.Context(), "ledger", 4, "late"), fencing.ErrStale)
+	require.ErrorIs(t, g.Write(t.Context(), "ledger", 4, "stale"), fencing.ErrStale)
 	require.NoError(t, g.Write(t.Context(), "ledger", 9, "nine"))
 }
 
-func TestProcessesTakeTurns(t *testing.T) {
+func TestFunctionsOfProcessesDoNotOverlap(t *testing.T) {
 	const processes, turns = 4, 25
 	dir := t.TempDir()
 	g := openGuarded(t, dir)
@@ -217,14 +217,14 @@ func TestProcessesTakeTurns(t *testing.T) {
 	require.Equal(t, strconv.Itoa(processes*turns), value)
 }
 
-func TestOtherProcessesNewerTokenShutsOutTheRest(t *testing.T) {
+func TestNewerTokenOfAnotherProcessShutsOutOlderOnes(t *testing.T) {
 	dir := t.TempDir()
 	g := openGuarded(t, dir)
 	require.NoError(t, g.Write(t.Context(), "ledger", 7, "0"))
 	out, err := child{Role: count, Dir: dir, Resource: "ledger", Token: 8, Steps: 1}.command(t).CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	require.ErrorIs(t, g.Write(t.Context(), "ledger", 7, "late"), fencing.ErrStale)
+	require.ErrorIs(t, g.Write(t.Context(), "ledger", 7, "stale"), fencing.ErrStale)
 	files, err := filepath.Glob(filepath.Join(g.fence.dir, "*.new"))
 	require.NoError(t, err)
-	require.Empty(t, files, "what is renamed is not left behind")
+	require.Empty(t, files, "the rename leaves no temporary file")
 }

@@ -14,45 +14,46 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing"
 )
 
-// ErrDamaged is wrapped in the error about a file that does not hold what was written to it. The fence then refuses all
-// tokens of its resource, which is the safe side. The operator passes [Fence.Reset] a token that no earlier writer exceeds:
-// that of the current holder of the lock will do, since it is the newest grant of all.
-var ErrDamaged = errors.New("the file is damaged: all tokens are refused until Reset is called with that of the lock's current holder")
+// ErrDamaged is wrapped in the error about a file whose content is not what a fence wrote. The fence then refuses all tokens
+// of the resource, which is safe. The operator passes [Fence.Reset] a token that no earlier writer's token exceeds. The
+// token of the lock's current holder meets this condition, since it is the newest grant.
+var ErrDamaged = errors.New("the file is damaged: all tokens are refused until Reset is called with the token of the lock's current holder")
 
-// A record is the stored token of one resource: a file that is replaced, and one that is locked. The lock cannot be on
-// the first, since a waiter would hold the lock of a file that is no longer there.
+// A record is the stored state of one resource: a token file, which is replaced at each change, and a lock file. The token
+// file itself cannot be locked: a waiter would acquire the lock of a file that has been replaced.
 type record struct {
-	dir, resource    string
-	folder           *os.File
-	file, temp, gate string
+	dir, resource        string
+	opened               *os.File
+	file, temp, lockFile string
 }
 
-// A state is what is stored of a resource.
+// A state is the content of a token file.
 type state struct {
 	newest  fencing.Token
 	history string // empty: unknown
 }
 
-// A beginning says what a lock file that is missing means.
-type beginning int
+// A creation is the condition under which a missing lock file is created.
+type creation int
 
 const (
-	known beginning = iota // a resource that has a token has had one, which was removed
-	anew                   // the operator begins anew
+	withoutToken creation = iota // a resource with a token had a lock file, which was removed
+	always                       // for a reset
 )
 
-// mode is that of all files, whatever the umask: what root has written first, the service must be able to read.
+// mode is the mode of all files, whatever the umask: the service must be able to read files that root wrote first.
 const mode fs.FileMode = 0o644
 
-// A name may be longer than a file's, look like a path, or differ from another in case only: its hash does not.
+// record returns the record of resource. Its files are named by a hash, because the name of a resource may be too long for a
+// file name, look like a path, or differ from another name in case only.
 func (f *Fence) record(resource string) record {
 	base := filepath.Join(f.dir, fmt.Sprintf("%x", sha256.Sum256([]byte(resource))))
-	return record{dir: f.dir, folder: f.folder, resource: resource, file: base + ".fence", temp: base + ".new", gate: base + ".lock"}
+	return record{dir: f.dir, opened: f.opened, resource: resource, file: base + ".fence", temp: base + ".new", lockFile: base + ".lock"}
 }
 
-// inFolder returns an error if another folder is at the path of the one that was opened.
-func (r record) inFolder() error {
-	opened, err := r.folder.Stat()
+// unmoved returns an error if the directory at the path is not the opened one.
+func (r record) unmoved() error {
+	opened, err := r.opened.Stat()
 	if err != nil {
 		return err
 	}
@@ -61,33 +62,33 @@ func (r record) inFolder() error {
 		return err
 	}
 	if !os.SameFile(opened, at) {
-		return fmt.Errorf("%w: %s is another folder than the one that was opened: "+
-			"once no function runs in that one, open the fence again", ErrReplaced, r.dir)
+		return fmt.Errorf("%w: %s is not the directory that was opened: "+
+			"once no function of the opened one runs, open the fence again", ErrReplaced, r.dir)
 	}
 	return nil
 }
 
-// same returns an error if lock is not what another process would lock now.
+// same returns an error if lock is not the file that another process would lock now.
 func (r record) same(lock *os.File) error {
-	if err := r.inFolder(); err != nil {
+	if err := r.unmoved(); err != nil {
 		return err
 	}
 	held, err := lock.Stat()
 	if err != nil {
-		return fmt.Errorf("the function must not close the lock's file: %w", err)
+		return fmt.Errorf("the function must not close the lock file: %w", err)
 	}
-	at, err := os.Stat(r.gate)
+	at, err := os.Stat(r.lockFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	if err != nil || !os.SameFile(held, at) {
 		return fmt.Errorf("%w: %s is not the file that was locked: "+
-			"once no function of the resource runs, call Reset with the newest token", ErrReplaced, r.gate)
+			"once no function of the resource runs, call Reset with the newest token", ErrReplaced, r.lockFile)
 	}
 	return nil
 }
 
-// admit is called with the lock held. When it returns nil, token is the newest, and durably so.
+// admit admits token or returns why not. The caller holds the lock. When admit returns nil, token is the newest, durably.
 func (r record) admit(token fencing.Token, history string) error {
 	stored, err := r.read()
 	if err != nil {
@@ -104,8 +105,8 @@ func (r record) admit(token fencing.Token, history string) error {
 	case token > stored.newest || history != stored.history:
 		return r.store(state{token, history})
 	}
-	// The process that stored it may have been killed between the rename and the sync: then a loss of power after this
-	// write would bring back the older file, and with it an older holder.
+	// The process that stored this token may have been killed between the rename and the sync. Without a sync, a power
+	// failure after this write could restore the older file, and an older token would be admitted.
 	return sync(r.dir)
 }
 
@@ -133,8 +134,8 @@ func (r record) store(s state) error {
 	return nil
 }
 
-// steps replaces the file so that a crash between any two leaves the old one or the new one, whole. The temporary file of
-// an earlier crash is removed, not overwritten: it may be another user's.
+// steps returns the steps that replace the token file. A crash between any two of them leaves the old file or the new one,
+// whole. The temporary file of an earlier crash is removed, not overwritten, because another user may own it.
 func (r record) steps(s state) []func() error {
 	return []func() error{
 		func() error {
@@ -144,15 +145,15 @@ func (r record) steps(s state) []func() error {
 			return nil
 		},
 		func() error { return create(r.temp, r.encode(s)) },
-		func() error { return sync(r.temp) }, // or the name could be on the disk before the content is
+		func() error { return sync(r.temp) }, // or the name could be on the disk before the content
 		func() error { return os.Rename(r.temp, r.file) },
-		func() error { return sync(r.dir) }, // or the rename could be undone by a loss of power
+		func() error { return sync(r.dir) }, // or a power failure could undo the rename
 	}
 }
 
-// encode writes the token and its history for the reader, the resource for the operator who finds a file named by a hash,
-// and a sum over all, which a torn file does not have. A token without a history is written as it was before there were
-// any.
+// encode returns the content of the token file: the token and its history, the resource for the operator who finds a file
+// named by a hash, and a checksum, which a torn file fails. A state without a history has the format that earlier releases
+// read and write.
 func (r record) encode(s state) string {
 	text := fmt.Sprintf("lockkeeper fence 1\ntoken %d\nresource %q\n", int64(s.newest), r.resource)
 	if s.history != "" {
@@ -177,14 +178,14 @@ func (r record) decode(content string) (state, error) {
 			return state{}, ErrDamaged
 		}
 	}
-	// There is one way to write each state: a file that differs in a byte was not written by a fence.
+	// Each state has exactly one encoding: a fence did not write a file that differs from it in a byte.
 	if content != r.encode(s) {
 		return state{}, ErrDamaged
 	}
 	return s, nil
 }
 
-// create makes a new file that all users may read.
+// create creates a new file that all users may read.
 func create(name, content string) error {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {

@@ -15,55 +15,55 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing"
 )
 
-func TestLockFileRemovedUnderAHolderLetsNoOtherWriterIn(t *testing.T) {
+func TestLockFileRemovedUnderHolderAdmitsNoOtherWriter(t *testing.T) {
 	dir := t.TempDir()
 	holder, other := openGuarded(t, dir), openGuarded(t, dir)
-	gate := holder.fence.record("ledger").gate
+	lockFile := holder.fence.record("ledger").lockFile
 	called := false
 	err := holder.fence.Do(t.Context(), "ledger", 7, func(*os.File) error {
-		require.NoError(t, os.Remove(gate))
+		require.NoError(t, os.Remove(lockFile))
 		err := other.fence.Do(t.Context(), "ledger", 8, func(*os.File) error { called = true; return nil })
 		require.ErrorIs(t, err, ErrReplaced)
-		require.ErrorContains(t, err, gate, "the operator has to find it")
+		require.ErrorContains(t, err, lockFile, "the operator must be able to find the file")
 		require.ErrorContains(t, err, "Reset")
 		return nil
 	})
 	require.False(t, called, "two functions of one resource at the same time")
-	require.ErrorIs(t, err, ErrReplaced, "the holder learns it, too")
+	require.ErrorIs(t, err, ErrReplaced, "the holder is notified, too")
 	require.ErrorContains(t, err, "the function has run")
 
 	require.NoError(t, holder.fence.Reset(t.Context(), "ledger", 7))
-	require.ErrorIs(t, other.Write(t.Context(), "ledger", 6, "late"), fencing.ErrStale)
+	require.ErrorIs(t, other.Write(t.Context(), "ledger", 6, "stale"), fencing.ErrStale)
 	require.NoError(t, other.Write(t.Context(), "ledger", 8, "eight"))
 }
 
-// The resource has no token yet when its lock file is removed: only the first of two can find it.
-func TestLockFileRemovedBeforeTheFirstTokenIsStoredLetsOneWriterIn(t *testing.T) {
+// The resource has no token yet when its lock file is removed, so only the first of the two writers can detect it.
+func TestLockFileRemovedBeforeFirstTokenAdmitsOneWriter(t *testing.T) {
 	dir := t.TempDir()
 	g := openGuarded(t, dir)
 	r := g.fence.record("ledger")
-	first, err := r.tryLock(known)
+	first, err := r.tryLock(withoutToken)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, first.Close()) }()
-	require.NoError(t, os.Remove(r.gate))
+	require.NoError(t, os.Remove(r.lockFile))
 	require.NoError(t, g.Write(t.Context(), "ledger", 8, "eight"))
-	require.ErrorIs(t, r.same(first), ErrReplaced, "so Do does not call its function")
+	require.ErrorIs(t, r.same(first), ErrReplaced, "Do does not call its function")
 }
 
-func TestLockFileReplacedBetweenOpenAndLockIsAnError(t *testing.T) {
+func TestLockFileReplacedBetweenOpenAndLockIsReported(t *testing.T) {
 	g := openGuarded(t, t.TempDir())
 	require.NoError(t, g.Write(t.Context(), "ledger", 7, "seven"))
 	r := g.fence.record("ledger")
-	held, err := r.tryLock(known)
+	held, err := r.tryLock(withoutToken)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, held.Close()) }()
 	require.NoError(t, r.same(held))
-	require.NoError(t, os.Rename(r.gate, r.gate+".old"))
-	require.NoError(t, os.WriteFile(r.gate, nil, 0o600))
+	require.NoError(t, os.Rename(r.lockFile, r.lockFile+".old"))
+	require.NoError(t, os.WriteFile(r.lockFile, nil, 0o600))
 	require.ErrorIs(t, r.same(held), ErrReplaced)
 }
 
-func TestSwitchedFolderIsAnErrorNotASecondFence(t *testing.T) {
+func TestSwitchedDirectoryIsReported(t *testing.T) {
 	dir := t.TempDir()
 	before, after, link := filepath.Join(dir, "1"), filepath.Join(dir, "2"), filepath.Join(dir, "fence")
 	require.NoError(t, os.Mkdir(before, 0o700))
@@ -97,25 +97,25 @@ func TestSwitchedFolderIsAnErrorNotASecondFence(t *testing.T) {
 	switchTo(before)
 	require.ErrorIs(t, do(8), fencing.ErrStale)
 	err = fence.Do(t.Context(), "ledger", 9, func(*os.File) error { switchTo(after); return nil })
-	require.ErrorIs(t, err, ErrReplaced, "others write in the new folder")
+	require.ErrorIs(t, err, ErrReplaced, "other processes write in the new directory")
 	require.ErrorContains(t, err, "the function has run")
 }
 
-func TestFunctionThatClosesTheLockIsAnError(t *testing.T) {
+func TestFunctionThatClosesLockFileIsReported(t *testing.T) {
 	g := openGuarded(t, t.TempDir())
 	err := g.fence.Do(t.Context(), "ledger", 7, (*os.File).Close)
 	require.ErrorIs(t, err, os.ErrClosed)
-	require.ErrorContains(t, err, "the function must not close the lock's file")
+	require.ErrorContains(t, err, "the function must not close the lock file")
 }
 
-func TestCancelledContextLeavesTheLockFree(t *testing.T) {
+func TestCancelledContextLeavesLockFree(t *testing.T) {
 	g := openGuarded(t, t.TempDir())
 	r := g.fence.record("ledger")
 	done, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := r.lock(done, known)
+	_, err := r.lock(done, withoutToken)
 	require.ErrorIs(t, err, context.Canceled)
-	file, err := r.tryLock(known)
+	file, err := r.tryLock(withoutToken)
 	require.NoError(t, err)
 	require.NoError(t, file.Close())
 }
