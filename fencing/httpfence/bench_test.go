@@ -17,7 +17,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing/httpfence"
 )
 
-// BenchmarkWrite puts a value over HTTP behind the guard and bare, by turns: what disturbs the one disturbs the other.
+// BenchmarkWrite puts a value over HTTP with the guard and without it, alternately, so that disturbances affect both alike.
 func BenchmarkWrite(b *testing.B) {
 	var (
 		mu    sync.Mutex // guards value
@@ -68,7 +68,7 @@ func BenchmarkWrite(b *testing.B) {
 		took[1] += time.Since(start)
 	}
 	require.Equal(b, "an entry", string(value))
-	b.ReportMetric(0, "ns/op") // of both together, it says nothing
+	b.ReportMetric(0, "ns/op") // the sum of both has no meaning
 	b.ReportMetric(float64(took[0])/float64(b.N), "guarded-ns/op")
 	b.ReportMetric(float64(took[1])/float64(b.N), "bare-ns/op")
 	b.ReportMetric(float64(took[1])/float64(took[0]), "ratio") // the rate of guarded writes to that of bare ones

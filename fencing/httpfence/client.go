@@ -16,45 +16,48 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing"
 )
 
-// maxProblem bounds what is read of an answer that may be a problem document, in bytes. Ours are shorter by far.
+// maxProblem bounds, in bytes, how much is read of a response that may be a problem document. The documents of this package
+// are much shorter.
 const maxProblem = 16 << 10
 
-// ErrRedirected is wrapped in the error about a request with a token that was redirected to another host. The token orders
-// the writes of one resource, and nothing says that the other host guards the same one: the request was not sent there.
+// ErrRedirected is wrapped in the error of a request with a token that was redirected to another host. The token orders the
+// writes of one resource, and the other host may guard another resource: the request was not sent there.
 var ErrRedirected = errors.New("redirected to another host, to which the token is not sent: " +
-	"if it guards the same resource, send a request of its own there")
+	"if that host guards the same resource, send it a separate request")
 
-// A Transport sends the token of each request's context in the header [Header], and its history in [HistoryHeader]. The
-// zero value is ready to use. Its methods may be called concurrently; its fields must not change after the first use.
+// A Transport sends the token of each request's context in the header [Header], and the id of its history in
+// [HistoryHeader]. The zero value is ready to use. Its methods may be called concurrently; its fields must not change after
+// the first use.
 //
-// When an http.Client follows a redirect to another host, the Transport takes the token off a GET or HEAD, and refuses
-// everything else with [ErrRedirected].
+// When an http.Client follows a redirect to another host, the Transport removes the token from a GET or HEAD request, and
+// refuses any other request with [ErrRedirected].
 type Transport struct {
 	_ struct{}
 
 	// Base sends the requests. Default: http.DefaultTransport.
 	Base http.RoundTripper
 
-	// Token returns the token to send with r, or zero to send r as it is. Default: that of r's context, see WithToken.
+	// Token returns the token to send with r, or zero to send r unchanged. Default: the token of r's context, see WithToken.
 	Token func(r *http.Request) fencing.Token
 
-	// History returns the id of the history in which the token of r was granted, or the empty string to send none.
-	// Default: that of r's context, see WithHistory.
+	// History returns the id of the history in which the token of r was granted, or the empty string to send none. Default:
+	// the id of r's context, see WithHistory.
 	History func(r *http.Request) string
 
-	// RefusalIsError makes an error of an answer that refuses the token: a *fencing.StaleError or *fencing.HistoryError,
-	// wrapped, for errors.As. Other answers come as they are. Without it, that is for Refusal.
+	// RefusalIsError makes RoundTrip return an error, in place of the response, if the server refused the token: a
+	// *fencing.StaleError or *fencing.HistoryError, wrapped, for errors.As. It returns other responses unchanged. Without
+	// the option, the caller passes each response to Refusal.
 	RefusalIsError bool
 }
 
-// RoundTrip sends r with its token. A request without one goes out as it is, and a server that needs one answers 428; a
-// header that the caller set stays when there is no token to replace it. A negative token is an error that wraps
-// [fencing.ErrInvalid], and an id that no history can have is an error, too; nothing is sent then.
+// RoundTrip sends r with its token. It sends a request without a token unchanged, and a server that requires one answers
+// 428; if there is no token to replace it, a header that the caller set remains. A negative token is an error that wraps
+// [fencing.ErrInvalid], and an invalid history id is an error, too; nothing is sent in these cases.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	sent, err := t.prepared(r)
 	if err != nil {
 		if r.Body != nil {
-			_ = r.Body.Close() // a RoundTripper closes the body, whatever happens
+			_ = r.Body.Close() // a RoundTripper always closes the body
 		}
 		return nil, fmt.Errorf("httpfence: %s %s: %w", r.Method, r.URL.Redacted(), err)
 	}
@@ -79,7 +82,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// prepared returns r with the headers that are to be sent: r itself if it has them.
+// prepared returns r with the headers to send: r itself if no header changes.
 func (t *Transport) prepared(r *http.Request) (*http.Request, error) {
 	token, history := Token(r.Context()), History(r.Context())
 	if t.Token != nil {
@@ -98,7 +101,7 @@ func (t *Transport) prepared(r *http.Request) (*http.Request, error) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			return nil, ErrRedirected
 		}
-		r = r.Clone(r.Context()) // the caller's stays as it is
+		r = r.Clone(r.Context()) // the caller's request must not change
 		r.Header.Del(Header)
 		r.Header.Del(HistoryHeader)
 		return r, nil
@@ -117,19 +120,20 @@ func (t *Transport) prepared(r *http.Request) (*http.Request, error) {
 	return r, nil
 }
 
-// redirected reports whether an http.Client sends r because of an answer, and to another host than the first request.
+// redirected reports whether an http.Client sends r because of a redirect, and to another host than that of the first
+// request.
 func redirected(r *http.Request) bool {
 	first := r
 	for first.Response != nil {
 		if first.Response.Request == nil {
-			return true // nothing says where it went
+			return true // the host of the first request is unknown
 		}
 		first = first.Response.Request
 	}
 	return !strings.EqualFold(first.URL.Hostname(), r.URL.Hostname()) || port(first.URL) != port(r.URL)
 }
 
-// port is empty for the default of HTTP and of HTTPS: a host may redirect the one to the other.
+// port returns the port of u, or "" for the default port of HTTP or HTTPS: a host may redirect from one scheme to the other.
 func port(u *url.URL) string {
 	port := u.Port()
 	if port == "80" && u.Scheme == "http" || port == "443" && u.Scheme == "https" {
@@ -138,10 +142,10 @@ func port(u *url.URL) string {
 	return port
 }
 
-// Refusal returns a [*fencing.StaleError] or a [*fencing.HistoryError] if resp says so of the token that its request sent,
-// and nil if it says anything else. A server can pass on the refusal of a token of its own by a server behind it: one that
-// names another token or history than resp.Request says nothing about the caller's. The body of resp can be read as
-// before, and is the caller's to close.
+// Refusal returns a [*fencing.StaleError] or a [*fencing.HistoryError] if resp refuses the token that its request sent, and
+// otherwise nil. A server may relay the refusal of its own token by a server behind it: a refusal that names another token
+// or history than resp.Request does not concern the caller's token. The body of resp can be read as before, and the caller
+// closes it.
 func Refusal(resp *http.Response) error {
 	if resp.Request == nil {
 		return nil
@@ -174,7 +178,7 @@ func refusal(resp *http.Response, sent http.Header) error {
 		return nil
 	}
 	switch {
-	// Tokens that are not in order were refused for some other reason than being stale.
+	// If the tokens are not in this order, the refused one is not stale.
 	case p.Type == StaleType && p.Newest > p.Token:
 		return &fencing.StaleError{Token: p.Token, Newest: p.Newest}
 	case p.Type == HistoryType && history != "" && p.History == history && p.Stored != history && fencing.CheckHistory(p.Stored) == nil:
@@ -183,7 +187,7 @@ func refusal(resp *http.Response, sent http.Header) error {
 	return nil
 }
 
-// A failing reader goes on failing as the body did.
+// A failing reader returns the error at which the body ended.
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }

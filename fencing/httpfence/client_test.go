@@ -17,12 +17,12 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing/httpfence"
 )
 
-// A base is a RoundTripper that answers by itself.
+// A base is a RoundTripper that answers by calling a function.
 type base func(*http.Request) (*http.Response, error)
 
 func (b base) RoundTrip(r *http.Request) (*http.Response, error) { return b(r) }
 
-// A body notes that it was closed, and ends with err.
+// A body records that it was closed, and ends with err.
 type body struct {
 	io.Reader
 	err    error
@@ -44,7 +44,7 @@ const (
 	otherHistory = `{"type":"` + httpfence.HistoryType + `","title":"x","status":409,"token":"7","history":"second","stored":"first"}`
 )
 
-// answer returns an answer to come from a base, and its body.
+// answer returns a response for a base to return, and its body.
 func answer(status int, media, text string) (*http.Response, *body) {
 	b := &body{Reader: strings.NewReader(text)}
 	return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {media}}, Body: b}, b
@@ -58,7 +58,7 @@ func request(t *testing.T, token fencing.Token) *http.Request {
 	return r
 }
 
-func TestTokenOfTheContextIsSentAndTheRequestStaysAsItIs(t *testing.T) {
+func TestTokenOfContextIsSentAndRequestIsUnchanged(t *testing.T) {
 	var sent http.Header
 	transport := &httpfence.Transport{Base: base(func(r *http.Request) (*http.Response, error) {
 		sent = r.Header
@@ -76,7 +76,7 @@ func TestTokenOfTheContextIsSentAndTheRequestStaysAsItIs(t *testing.T) {
 	require.Equal(t, []string{"5"}, sent.Values(httpfence.Header))
 }
 
-func TestRequestWithoutATokenGoesOutAsItIs(t *testing.T) {
+func TestRequestWithoutTokenIsSentUnchanged(t *testing.T) {
 	var sent *http.Request
 	transport := &httpfence.Transport{Base: base(func(r *http.Request) (*http.Response, error) { sent = r; return nil, io.EOF })}
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://store/ledger", nil)
@@ -101,11 +101,11 @@ func TestNegativeTokenIsNotSent(t *testing.T) {
 	require.ErrorIs(t, err, fencing.ErrInvalid)
 }
 
-func TestRefusalBecomesAStaleErrorWhereAskedFor(t *testing.T) {
+func TestRefusalIsErrorMakesRefusalStaleError(t *testing.T) {
 	resp, b := answer(http.StatusConflict, "application/problem+json; charset=utf-8", refusal)
 	transport := &httpfence.Transport{Base: base(func(*http.Request) (*http.Response, error) { return resp, nil })}
 	got, err := transport.RoundTrip(request(t, 7))
-	require.NoError(t, err, "not asked for")
+	require.NoError(t, err, "RefusalIsError is not set")
 	require.Same(t, resp, got)
 
 	transport.RefusalIsError = true
@@ -117,7 +117,7 @@ func TestRefusalBecomesAStaleErrorWhereAskedFor(t *testing.T) {
 	require.True(t, b.closed)
 }
 
-func TestAnswersThatDoNotSayStaleComeAsTheyAre(t *testing.T) {
+func TestOtherResponsesAreReturnedUnchanged(t *testing.T) {
 	const problem = "application/problem+json"
 	for _, a := range []struct {
 		status      int
@@ -133,8 +133,8 @@ func TestAnswersThatDoNotSayStaleComeAsTheyAre(t *testing.T) {
 		{http.StatusConflict, problem, strings.Replace(refusal, `"8"`, `"x"`, 1)},
 		{http.StatusConflict, problem, strings.Replace(refusal, `"7"`, `"0"`, 1)},
 		{http.StatusConflict, problem, strings.Replace(refusal, `"token":"7",`, ``, 1)},
-		{http.StatusConflict, problem, strings.Repeat(" ", 20<<10) + refusal},     // longer than any of ours
-		{http.StatusConflict, problem, strings.Replace(refusal, `"7"`, `"6"`, 1)}, // relayed: of another's token
+		{http.StatusConflict, problem, strings.Repeat(" ", 20<<10) + refusal},     // longer than maxProblem
+		{http.StatusConflict, problem, strings.Replace(refusal, `"7"`, `"6"`, 1)}, // relayed: about another token
 		{http.StatusConflict, problem, strings.Replace(otherHistory, `"7"`, `"6"`, 1)},
 		{http.StatusConflict, problem, strings.Replace(otherHistory, `"second"`, `"third"`, 1)},
 		{http.StatusConflict, problem, strings.Replace(otherHistory, `"first"`, `"second"`, 1)},
@@ -158,7 +158,7 @@ func TestAnswersThatDoNotSayStaleComeAsTheyAre(t *testing.T) {
 	}
 }
 
-func TestAnswerThatBreaksOffIsNotStaleAndStaysBroken(t *testing.T) {
+func TestTruncatedResponseIsNotStaleAndStaysTruncated(t *testing.T) {
 	resp, b := answer(http.StatusConflict, "application/problem+json", refusal[:20])
 	b.err = io.ErrUnexpectedEOF
 	resp.Request = request(t, 7)
@@ -192,7 +192,7 @@ func TestClientAndServerAgree(t *testing.T) {
 	}
 }
 
-func TestTokenOfAnotherHistoryIsAnErrorWhereAskedFor(t *testing.T) {
+func TestRefusalIsErrorMakesRefusalHistoryError(t *testing.T) {
 	resp, b := answer(http.StatusConflict, "application/problem+json", otherHistory)
 	var sent http.Header
 	transport := &httpfence.Transport{
@@ -221,8 +221,8 @@ func TestTokenOfAnotherHistoryIsAnErrorWhereAskedFor(t *testing.T) {
 	require.Nil(t, sent)
 }
 
-// A gateway has a lock of its own, writes to a store under it, and passes on what the store says.
-func TestRelayedRefusalOfAnotherTokenIsNotBelieved(t *testing.T) {
+// A gateway has its own lock, writes to a store under it, and relays the store's refusal.
+func TestRelayedRefusalOfAnotherTokenIsIgnored(t *testing.T) {
 	gateway := httptest.NewServer(httpfence.RequireToken(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		httpfence.Refuse(w, &fencing.StaleError{Token: 5, Newest: 6})
 	})))
@@ -238,27 +238,27 @@ func TestRelayedRefusalOfAnotherTokenIsNotBelieved(t *testing.T) {
 		require.NoError(t, resp.Body.Close())
 	}
 	resp, _ := answer(http.StatusConflict, "application/problem+json", refusal)
-	require.NoError(t, httpfence.Refusal(resp), "nothing says what was sent")
+	require.NoError(t, httpfence.Refusal(resp), "the request is unknown")
 }
 
-// A seen is what a server of a test was sent.
+// A seen is a request as a test server received it.
 type seen struct {
 	method         string
 	token, history []string
 }
 
-func TestTokenIsNotTakenToAnotherHost(t *testing.T) {
+func TestTokenIsNotSentToAnotherHost(t *testing.T) {
 	var other, own []seen
-	note := func(all *[]seen, r *http.Request) {
+	record := func(all *[]seen, r *http.Request) {
 		*all = append(*all, seen{r.Method, r.Header.Values("Fencing-Token"), r.Header.Values("Fencing-History")})
 	}
-	stranger := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { note(&other, r) }))
-	defer stranger.Close()
+	otherHost := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { record(&other, r) }))
+	defer otherHost.Close()
 	mux := http.NewServeMux()
-	mux.Handle("/there", http.RedirectHandler(stranger.URL, http.StatusTemporaryRedirect))
-	mux.Handle("/result", http.RedirectHandler(stranger.URL, http.StatusSeeOther))
+	mux.Handle("/there", http.RedirectHandler(otherHost.URL, http.StatusTemporaryRedirect))
+	mux.Handle("/result", http.RedirectHandler(otherHost.URL, http.StatusSeeOther))
 	mux.Handle("/here", http.RedirectHandler("/ledger", http.StatusTemporaryRedirect))
-	mux.HandleFunc("/ledger", func(_ http.ResponseWriter, r *http.Request) { note(&own, r) })
+	mux.HandleFunc("/ledger", func(_ http.ResponseWriter, r *http.Request) { record(&own, r) })
 	server := httptest.NewServer(mux)
 	defer server.Close()
 
@@ -284,7 +284,7 @@ func TestTokenIsNotTakenToAnotherHost(t *testing.T) {
 	}{{ctx, none}, {t.Context(), set}} {
 		err := send(of.ctx, http.MethodPut, "/there", of.header)
 		require.ErrorIs(t, err, httpfence.ErrRedirected)
-		require.Empty(t, other, "a write without its token would be worse than none")
+		require.Empty(t, other, "a write without its token would be unfenced")
 		require.NoError(t, send(of.ctx, http.MethodGet, "/there", of.header))
 		require.Equal(t, []seen{{http.MethodGet, nil, nil}}, other)
 		require.NoError(t, send(of.ctx, http.MethodPut, "/result", of.header))
@@ -292,11 +292,11 @@ func TestTokenIsNotTakenToAnotherHost(t *testing.T) {
 		require.NoError(t, send(of.ctx, http.MethodPut, "/here", of.header), "the same host")
 		require.Equal(t, []seen{{http.MethodPut, []string{"7"}, []string{"first"}}}, own)
 	}
-	require.NoError(t, send(t.Context(), http.MethodPut, "/there", none), "without a token it is not ours to refuse")
+	require.NoError(t, send(t.Context(), http.MethodPut, "/there", none), "a request without a token is not refused")
 	require.Equal(t, []seen{{http.MethodPut, nil, nil}}, other)
 }
 
-func TestHostIsTheSameOverHTTPAndHTTPS(t *testing.T) {
+func TestHostIsSameOverHTTPAndHTTPS(t *testing.T) {
 	for to, same := range map[string]bool{
 		"http://store/b": true, "http://STORE:80/": true, "https://store/": true, "https://store:443/": true,
 		"http://store:443/": false, "https://store:80/": false, "http://store:8080/": false, "http://other/": false,

@@ -14,7 +14,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing/httpfence"
 )
 
-// put sends an entry with the token of a lock, and says how it went.
+// put sends an entry with the token of a lock, and prints the status of the response.
 func put(client *http.Client, url string, token fencing.Token) error {
 	r, err := http.NewRequestWithContext(httpfence.WithToken(context.Background(), token), http.MethodPut, url, nil)
 	if err != nil {
@@ -28,19 +28,19 @@ func put(client *http.Client, url string, token fencing.Token) error {
 	return resp.Body.Close()
 }
 
-// The handler checks and writes in one step, under its store's lock, and answers what the store says. Two clients hold
-// the lock one after the other; the first has not heard of its loss.
+// The handler checks and writes in one step, under the lock of its store, and answers with the store's result. Two clients
+// hold the lock one after the other; the first has not been notified of its loss yet.
 func ExampleRequireToken() {
 	var mu sync.Mutex
 	var gate fencing.Gate
 	server := httptest.NewServer(httpfence.RequireToken(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
-		err := gate.Admit(httpfence.Token(r.Context())) // and write; with a store that checks, that is one call
+		err := gate.Admit(httpfence.Token(r.Context())) // and write; with a store that checks tokens, both are one call
 		switch {
-		case httpfence.Refuse(w, err): // which has answered
-		case err != nil: // of the store: neither refused nor written for certain
-			http.Error(w, "cannot say whether it was written", http.StatusInternalServerError)
+		case httpfence.Refuse(w, err): // Refuse has answered
+		case err != nil: // the store failed: neither refused nor certainly written
+			http.Error(w, "the outcome of the write is unknown", http.StatusInternalServerError)
 		default:
 			w.WriteHeader(http.StatusNoContent)
 		}
@@ -63,7 +63,7 @@ func ExampleRequireToken() {
 	// fencing: token 4294967311 is stale: 4294967330 has been admitted
 }
 
-// A guard in front of a handler that does not know of tokens. It answers what it refuses by itself.
+// A guard in front of a handler that does not check tokens. Protect answers the refused requests itself.
 func ExampleProtect() {
 	var gate fencing.Gate
 	guard := httpfence.GuardFunc(func(_ context.Context, _ string, token fencing.Token) error { return gate.Admit(token) })

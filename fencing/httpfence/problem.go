@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// StaleType is the type of the problem document that refuses a stale token, by which clients know it.
+	// StaleType is the type of the problem document that refuses a stale token. Clients recognise the refusal by it.
 	StaleType = "https://pkg.go.dev/github.com/lockkeeper/lockkeeper/fencing/httpfence#StaleType"
 
 	// HistoryType is the type of the problem document that refuses a token of another history.
@@ -23,10 +23,10 @@ const (
 	historyTitle = "Fencing token of another history"
 )
 
-// A problem is the body of a refusal, as RFC 9457 has it. Tokens are strings in it, because readers that keep numbers as
-// floating point lose digits.
+// A problem is the body of a refusal, a problem document of RFC 9457. Tokens are strings in it, because readers that
+// represent numbers as floating point lose digits.
 type problem struct {
-	Type   string        `json:"type,omitempty"` // none is about:blank: the status says it all
+	Type   string        `json:"type,omitempty"` // empty means about:blank: the status is the whole meaning
 	Title  string        `json:"title"`
 	Status int           `json:"status"`
 	Detail string        `json:"detail,omitempty"`
@@ -34,14 +34,14 @@ type problem struct {
 	Newest fencing.Token `json:"newest,omitzero"`
 
 	History string `json:"history,omitempty"` // of the token
-	Stored  string `json:"stored,omitempty"`  // the guard's
+	Stored  string `json:"stored,omitempty"`  // by the guard
 }
 
-// Refuse answers a request with what err says of its token, and reports whether it did: 409 for a [*fencing.StaleError] or
-// a [*fencing.HistoryError], also for another error that is [fencing.ErrStale] or [fencing.ErrOtherHistory], but without
-// tokens and histories then, and 400 for [fencing.ErrInvalid]. For other errors, and for nil, it writes nothing and returns
-// false: so false is no success, and the handler looks at err itself. It is for handlers whose store has the last word:
-// nothing must have been written to w before.
+// Refuse answers a request if err is the refusal of its token, and reports whether it did. It answers 409 for a
+// [*fencing.StaleError] or a [*fencing.HistoryError], and also for another error that is [fencing.ErrStale] or
+// [fencing.ErrOtherHistory], then without tokens and histories. It answers 400 for [fencing.ErrInvalid]. For other errors,
+// and for nil, it writes nothing and returns false: false is therefore not success, and the handler must examine err itself.
+// Refuse is for handlers whose store decides: nothing may have been written to w before.
 func Refuse(w http.ResponseWriter, err error) bool {
 	var stale *fencing.StaleError
 	var other *fencing.HistoryError
@@ -73,12 +73,12 @@ func Refuse(w http.ResponseWriter, err error) bool {
 
 func write(w http.ResponseWriter, p problem) {
 	body, err := json.Marshal(p)
-	if err != nil { // a guard refused with tokens that cannot be
+	if err != nil { // the guard returned invalid tokens
 		w.WriteHeader(http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", problemType)
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(p.Status)
-	_, _ = w.Write(append(body, '\n')) // a client that has gone need not know
+	_, _ = w.Write(append(body, '\n')) // the client may be gone
 }

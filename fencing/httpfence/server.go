@@ -10,13 +10,14 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing"
 )
 
-// A Guard decides whether the holder of token may still write resource: nil admits it, a [*fencing.StaleError] or a
-// [*fencing.HistoryError] refuses it. [History] returns the token's history from ctx. Calls may be concurrent.
+// A Guard decides whether the holder of token may still write resource: it returns nil to admit the token, and a
+// [*fencing.StaleError] or a [*fencing.HistoryError] to refuse it. [History] returns the token's history from ctx. Calls may
+// be concurrent.
 type Guard interface {
 	Admit(ctx context.Context, resource string, token fencing.Token) error
 }
 
-// A GuardFunc is a function as a [Guard].
+// A GuardFunc is a function that implements [Guard].
 type GuardFunc func(ctx context.Context, resource string, token fencing.Token) error
 
 // Admit calls f.
@@ -28,14 +29,14 @@ func (f GuardFunc) Admit(ctx context.Context, resource string, token fencing.Tok
 type Options struct {
 	_ struct{}
 
-	// Failed is called with the guard's error when a request is answered with 503, because the answer keeps it to
-	// itself. Default: the error is dropped.
+	// Failed is called with the guard's error when a request is answered with 503, because the response does not disclose
+	// the error. Default: the error is dropped.
 	Failed func(r *http.Request, err error)
 }
 
-// RequireToken returns a handler that answers requests without a token with 428, those with a malformed token or history
-// with 400, and passes the others to next, with the token in the request's context for [Token] and its history for
-// [History]. It checks nothing else: that is for the store that next writes to. It panics if next is nil.
+// RequireToken returns a handler that answers a request without a token with 428, and one with a malformed token or history
+// with 400. It passes other requests to next, with the token in the request's context for [Token] and the history for
+// [History]. It checks nothing else: the store that next writes to does. It panics if next is nil.
 func RequireToken(next http.Handler) http.Handler {
 	if next == nil {
 		panic("httpfence: RequireToken: the handler is nil")
@@ -60,24 +61,24 @@ func RequireToken(next http.Handler) http.Handler {
 			})
 			return
 		}
-		// Also an empty history: the one of an outer handler's context belongs to another token.
+		// Set an empty history, too: a history in the context of an outer handler belongs to another token.
 		next.ServeHTTP(w, r.WithContext(WithHistory(WithToken(r.Context(), token), history)))
 	})
 }
 
-// Protect returns a handler that requires a token as [RequireToken] does and asks guard before it passes a request to
-// next, for the resource that the function named resource finds in the request: one name for one lock path. The guard's
-// refusals are answered as [Refuse] does, its other errors with 503. opts may be nil.
+// Protect returns a handler that requires a token as [RequireToken] does and consults guard before it passes a request to
+// next. The function resource returns the name of the resource that a request writes: one name for one lock path. Protect
+// answers the guard's refusals as [Refuse] does, and its other errors with 503. opts may be nil.
 //
-// The guard has decided before next writes; the package comment says what that leaves open.
+// The guard decides before next writes; the package comment describes the window that this leaves.
 //
-// A guard, function or handler that is nil is an error: a server without its guard should not start.
+// A nil guard, function or handler is an error: a server without its guard must not start.
 func Protect(next http.Handler, guard Guard, resource func(*http.Request) string, opts *Options) (http.Handler, error) {
 	if f, isFunc := guard.(GuardFunc); guard == nil || isFunc && f == nil {
 		return nil, errors.New("httpfence: protect: the guard is nil")
 	}
 	if resource == nil {
-		return nil, errors.New("httpfence: protect: the function that names the resource is nil")
+		return nil, errors.New("httpfence: protect: the resource function is nil")
 	}
 	if next == nil {
 		return nil, errors.New("httpfence: protect: the handler is nil")
@@ -95,7 +96,7 @@ func Protect(next http.Handler, guard Guard, resource func(*http.Request) string
 			failed(r, err)
 			write(w, problem{
 				Title: "Fencing token not checked", Status: http.StatusServiceUnavailable,
-				Detail: "The guard could not be asked. Nothing was done.",
+				Detail: "The guard could not check the token. The request was not served.",
 			})
 		}
 	})), nil

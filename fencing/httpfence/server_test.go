@@ -17,7 +17,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing/httpfence"
 )
 
-// A call is what a guard was asked.
+// A call is one call of a guard.
 type call struct {
 	resource string
 	token    fencing.Token
@@ -25,8 +25,8 @@ type call struct {
 
 func path(r *http.Request) string { return r.URL.Path }
 
-// served answers a request whose headers have these tokens, and says whether the handler behind the guard ran, and with
-// which token.
+// served serves a request with these tokens in its headers. It returns the response, and the token that the handler behind
+// the guard received, or zero if the handler did not run.
 func served(t *testing.T, guard httpfence.Guard, tokens ...string) (*httptest.ResponseRecorder, fencing.Token) {
 	t.Helper()
 	var ran fencing.Token
@@ -42,15 +42,15 @@ func served(t *testing.T, guard httpfence.Guard, tokens ...string) (*httptest.Re
 	return w, ran
 }
 
-// answers is a guard that answers err to everything, and notes what it was asked.
-func answers(err error, asked *[]call) httpfence.Guard {
+// answers returns a guard that returns err from every call, and records its calls in calls.
+func answers(err error, calls *[]call) httpfence.Guard {
 	return httpfence.GuardFunc(func(_ context.Context, resource string, token fencing.Token) error {
-		*asked = append(*asked, call{resource, token})
+		*calls = append(*calls, call{resource, token})
 		return err
 	})
 }
 
-// document returns the problem in w, which must be one.
+// document returns the problem document in w, and fails the test if there is none.
 func document(t *testing.T, w *httptest.ResponseRecorder, status int) map[string]any {
 	t.Helper()
 	require.Equal(t, status, w.Code, w.Body)
@@ -63,34 +63,34 @@ func document(t *testing.T, w *httptest.ResponseRecorder, status int) map[string
 }
 
 func TestAdmittedRequestIsServedWithItsToken(t *testing.T) {
-	var asked []call
-	w, ran := served(t, answers(nil, &asked), "9223372036854775807")
+	var calls []call
+	w, ran := served(t, answers(nil, &calls), "9223372036854775807")
 	require.Equal(t, http.StatusOK, w.Code)
 	require.EqualValues(t, 9223372036854775807, ran)
-	require.Equal(t, []call{{"/ledger", 9223372036854775807}}, asked)
+	require.Equal(t, []call{{"/ledger", 9223372036854775807}}, calls)
 }
 
-func TestStaleRequestGetsAProblemWithBothTokens(t *testing.T) {
-	var asked []call
+func TestStaleRequestIsAnsweredWithBothTokens(t *testing.T) {
+	var calls []call
 	stale := &fencing.StaleError{Token: 4294967311, Newest: 4294967330}
-	w, ran := served(t, answers(fmt.Errorf("store: %w", stale), &asked), "4294967311")
+	w, ran := served(t, answers(fmt.Errorf("store: %w", stale), &calls), "4294967311")
 	require.Zero(t, ran)
 	fields := document(t, w, http.StatusConflict)
 	require.Equal(t, httpfence.StaleType, fields["type"])
 	require.Equal(t, "4294967311", fields["token"])
 	require.Equal(t, "4294967330", fields["newest"])
-	require.NotContains(t, fields["detail"], "store", "only the fence's own words go out")
+	require.NotContains(t, fields["detail"], "store", "the response contains only the refusal's text")
 }
 
-func TestRequestWithoutATokenIsToldToSendOne(t *testing.T) {
-	var asked []call
-	w, ran := served(t, answers(nil, &asked))
+func TestRequestWithoutTokenIsAnswered428(t *testing.T) {
+	var calls []call
+	w, ran := served(t, answers(nil, &calls))
 	require.Zero(t, ran)
-	require.Empty(t, asked)
+	require.Empty(t, calls)
 	require.Contains(t, document(t, w, http.StatusPreconditionRequired)["detail"], "Fencing-Token")
 }
 
-func TestMalformedTokenIsABadRequest(t *testing.T) {
+func TestMalformedTokenIsBadRequest(t *testing.T) {
 	for _, tokens := range [][]string{
 		{""},
 		{"0"},
@@ -104,61 +104,61 @@ func TestMalformedTokenIsABadRequest(t *testing.T) {
 		{"1", "1"},
 		{"2", "1"},
 	} {
-		var asked []call
-		w, ran := served(t, answers(nil, &asked), tokens...)
+		var calls []call
+		w, ran := served(t, answers(nil, &calls), tokens...)
 		require.Zero(t, ran)
-		require.Empty(t, asked)
+		require.Empty(t, calls)
 		document(t, w, http.StatusBadRequest)
 	}
 }
 
-func TestTokenThatTheGuardCallsInvalidIsABadRequest(t *testing.T) {
-	var asked []call
-	w, ran := served(t, answers(fmt.Errorf("guard: %w", fencing.ErrInvalid), &asked), "1")
+func TestTokenThatGuardReportsInvalidIsBadRequest(t *testing.T) {
+	var calls []call
+	w, ran := served(t, answers(fmt.Errorf("guard: %w", fencing.ErrInvalid), &calls), "1")
 	require.Zero(t, ran)
 	document(t, w, http.StatusBadRequest)
 }
 
-func TestGuardThatCannotAnswerKeepsTheRequestOut(t *testing.T) {
+func TestFailedGuardAdmitsNoRequest(t *testing.T) {
 	secret := errors.New("database at 10.0.0.1 is down")
-	var asked []call
-	w, ran := served(t, answers(secret, &asked), "1")
+	var calls []call
+	w, ran := served(t, answers(secret, &calls), "1")
 	require.Zero(t, ran)
 	document(t, w, http.StatusServiceUnavailable)
 	require.NotContains(t, w.Body.String(), "10.0.0.1")
 
-	var told error
-	handler, err := httpfence.Protect(http.NotFoundHandler(), answers(secret, &asked), path, &httpfence.Options{
-		Failed: func(_ *http.Request, err error) { told = err },
+	var reported error
+	handler, err := httpfence.Protect(http.NotFoundHandler(), answers(secret, &calls), path, &httpfence.Options{
+		Failed: func(_ *http.Request, err error) { reported = err },
 	})
 	require.NoError(t, err)
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPut, "/ledger", nil)
 	r.Header.Set(httpfence.Header, "1")
 	handler.ServeHTTP(httptest.NewRecorder(), r)
-	require.Equal(t, secret, told)
+	require.Equal(t, secret, reported)
 }
 
-func TestRefusalWithoutUsableTokensIsStillARefusal(t *testing.T) {
-	var asked []call
-	w, ran := served(t, answers(&fencing.StaleError{Token: 1, Newest: -1}, &asked), "1")
+func TestRefusalWithInvalidTokensIsNotServed(t *testing.T) {
+	var calls []call
+	w, ran := served(t, answers(&fencing.StaleError{Token: 1, Newest: -1}, &calls), "1")
 	require.Zero(t, ran)
 	require.Equal(t, http.StatusInternalServerError, w.Code)
 }
 
-// A stale epoch is one of those: its error has more to name than two tokens.
-func TestRefusalThatIsStaleInOtherWordsIsAConflictWithoutTokens(t *testing.T) {
-	var asked []call
-	w, ran := served(t, answers(fmt.Errorf("mine: %w", fencing.ErrStale), &asked), "1")
+// The error of a stale epoch is of this kind: it names more than two tokens.
+func TestOtherStaleErrorIsConflictWithoutTokens(t *testing.T) {
+	var calls []call
+	w, ran := served(t, answers(fmt.Errorf("internal: %w", fencing.ErrStale), &calls), "1")
 	require.Zero(t, ran)
 	fields := document(t, w, http.StatusConflict)
 	require.Equal(t, httpfence.StaleType, fields["type"])
 	require.NotContains(t, fields, "token")
 	require.NotContains(t, fields, "newest")
-	require.NotContains(t, w.Body.String(), "mine")
+	require.NotContains(t, w.Body.String(), "internal")
 }
 
-func TestRefuseLeavesOtherErrorsToTheHandler(t *testing.T) {
-	for _, err := range []error{nil, errors.New("mine")} {
+func TestRefuseLeavesOtherErrorsToHandler(t *testing.T) {
+	for _, err := range []error{nil, errors.New("internal")} {
 		w := httptest.NewRecorder()
 		require.False(t, httpfence.Refuse(w, err))
 		require.Empty(t, w.Body.String())
@@ -166,9 +166,9 @@ func TestRefuseLeavesOtherErrorsToTheHandler(t *testing.T) {
 	}
 }
 
-func TestServerDoesNotStartWithoutItsGuard(t *testing.T) {
-	var asked []call
-	guard, next := answers(nil, &asked), http.NotFoundHandler()
+func TestProtectRequiresGuardFunctionAndHandler(t *testing.T) {
+	var calls []call
+	guard, next := answers(nil, &calls), http.NotFoundHandler()
 	for _, missing := range []func() (http.Handler, error){
 		func() (http.Handler, error) { return httpfence.Protect(nil, guard, path, nil) },
 		func() (http.Handler, error) { return httpfence.Protect(next, nil, path, nil) },
@@ -182,7 +182,7 @@ func TestServerDoesNotStartWithoutItsGuard(t *testing.T) {
 	require.Panics(t, func() { httpfence.RequireToken(nil) })
 }
 
-func TestHistoryOfTheRequestReachesTheGuardAndTheHandler(t *testing.T) {
+func TestHistoryOfRequestReachesGuardAndHandler(t *testing.T) {
 	var guarded, handled string
 	guard := httpfence.GuardFunc(func(ctx context.Context, _ string, _ fencing.Token) error {
 		guarded = httpfence.History(ctx)
@@ -206,16 +206,16 @@ func TestHistoryOfTheRequestReachesTheGuardAndTheHandler(t *testing.T) {
 	require.Equal(t, http.StatusOK, serve("first").Code)
 	require.Equal(t, []string{"first", "first"}, []string{guarded, handled})
 	require.Equal(t, http.StatusOK, serve().Code)
-	require.Equal(t, []string{"", ""}, []string{guarded, handled}, "one that sends none has none")
+	require.Equal(t, []string{"", ""}, []string{guarded, handled}, "a request without a history has none")
 	for _, malformed := range [][]string{{""}, {"a b"}, {"first", "first"}} {
 		require.Contains(t, document(t, serve(malformed...), http.StatusBadRequest)["detail"], "Fencing-History")
 		require.Equal(t, []string{"none", "none"}, []string{guarded, handled})
 	}
 }
 
-func TestTokenOfAnotherHistoryGetsAProblemWithBothHistories(t *testing.T) {
-	var asked []call
-	w, ran := served(t, answers(fmt.Errorf("store: %w", &fencing.HistoryError{Token: 7, Given: "second", Stored: "first"}), &asked), "7")
+func TestTokenOfAnotherHistoryIsAnsweredWithBothHistories(t *testing.T) {
+	var calls []call
+	w, ran := served(t, answers(fmt.Errorf("store: %w", &fencing.HistoryError{Token: 7, Given: "second", Stored: "first"}), &calls), "7")
 	require.Zero(t, ran)
 	fields := document(t, w, http.StatusConflict)
 	require.Equal(t, httpfence.HistoryType, fields["type"])
@@ -223,10 +223,10 @@ func TestTokenOfAnotherHistoryGetsAProblemWithBothHistories(t *testing.T) {
 	require.Equal(t, "second", fields["history"])
 	require.Equal(t, "first", fields["stored"])
 
-	w, ran = served(t, answers(fmt.Errorf("mine: %w", fencing.ErrOtherHistory), &asked), "7")
+	w, ran = served(t, answers(fmt.Errorf("internal: %w", fencing.ErrOtherHistory), &calls), "7")
 	require.Zero(t, ran)
 	fields = document(t, w, http.StatusConflict)
 	require.Equal(t, httpfence.HistoryType, fields["type"])
 	require.NotContains(t, fields, "stored")
-	require.NotContains(t, w.Body.String(), "mine")
+	require.NotContains(t, w.Body.String(), "internal")
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing/objectfence"
 )
 
-// service is what the package's documentation advises: it requires a token, hands it to a store that checks, and answers
-// what that says.
+// service does what the package comment advises: it requires a token, passes it to a store that checks it, and answers with
+// the store's result.
 func service(objects objectfence.Store) http.Handler {
 	guard := func(history string) *objectfence.Guard {
 		guard, err := objectfence.New(objects, &objectfence.Options{History: history})
@@ -87,7 +87,7 @@ func (c *caller) do(ctx context.Context, method, at, resource, body string) (str
 	case err != nil:
 		return "", err
 	case resp.StatusCode == http.StatusPreconditionRequired:
-		return "", fmt.Errorf("%w: %s", fencing.ErrInvalid, text) // zero is sent as none
+		return "", fmt.Errorf("%w: %s", fencing.ErrInvalid, text) // the zero token is not sent
 	case resp.StatusCode != http.StatusOK:
 		return "", fmt.Errorf("%s: %s", resp.Status, text)
 	}
@@ -109,7 +109,7 @@ func (c *caller) Reset(ctx context.Context, resource string) error {
 	return err
 }
 
-func TestServiceBeforeAStoreThatChecksPassesTheSuite(t *testing.T) {
+func TestServiceWithGuardedStorePassesSuite(t *testing.T) {
 	fencetest.Run(t, func(*testing.T) fencetest.Subject {
 		store := &objectfence.Memory{}
 		open := func(t *testing.T, history string) fencetest.Guarded {
