@@ -12,9 +12,9 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing"
 )
 
-// UnaryClientInterceptor sends the token and the history of the call's context. A call without a token goes out as it is. A
-// negative token is an error that wraps [fencing.ErrInvalid], an invalid history an error as well, and nothing is sent. A
-// refusal of the token that was sent is an error that wraps its meaning, as the package comment says.
+// UnaryClientInterceptor sends the token and the history of the call's context. It sends a call without a token unchanged. A
+// negative token is an error that wraps [fencing.ErrInvalid], an invalid history is an error as well, and nothing is sent in
+// these cases. If the server refuses the token that was sent, the error wraps its meaning, as the package comment describes.
 func UnaryClientInterceptor(
 	ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker,
 	opts ...grpc.CallOption,
@@ -27,7 +27,7 @@ func UnaryClientInterceptor(
 }
 
 // StreamClientInterceptor is [UnaryClientInterceptor] for streams. RecvMsg returns a refusal; SendMsg returns io.EOF when
-// the server has ended the stream, as always.
+// the server has ended the stream, as in every gRPC stream.
 func StreamClientInterceptor(
 	ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer,
 	opts ...grpc.CallOption,
@@ -43,7 +43,7 @@ func StreamClientInterceptor(
 	return &clientStream{stream, carried}, nil
 }
 
-// outgoing returns ctx with the metadata of its token, and what a call with it carries.
+// outgoing returns ctx with the metadata of its token, and the token and history that the call carries.
 func outgoing(ctx context.Context, method string) (context.Context, sent, error) {
 	token, history := Token(ctx), History(ctx)
 	if token < 0 {
@@ -58,7 +58,7 @@ func outgoing(ctx context.Context, method string) (context.Context, sent, error)
 	if md == nil {
 		md = metadata.MD{}
 	}
-	// Set, not appended: two tokens in one call are an error on the server.
+	// Set, not append: the server refuses a call with two tokens.
 	if token.Valid() {
 		md.Set(TokenKey, token.String())
 		md.Delete(HistoryKey)
@@ -67,7 +67,7 @@ func outgoing(ctx context.Context, method string) (context.Context, sent, error)
 		}
 		ctx = metadata.NewOutgoingContext(ctx, md)
 	}
-	// Also what the caller has set. What cannot be parsed is for the server to refuse.
+	// Include what the caller has set. If that cannot be parsed, the server refuses it.
 	carried := sent{method: method}
 	if token, history, err := parse(md); err == nil {
 		carried.token, carried.history = token, history

@@ -19,7 +19,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing/grpcfence"
 )
 
-// answered returns the metadata that the interceptor of a client sends, and what it makes of err.
+// answered returns the metadata that the client interceptor sends, and the error that it returns for err.
 func answered(ctx context.Context, err error) (metadata.MD, error) {
 	var sent metadata.MD
 	got := grpcfence.UnaryClientInterceptor(ctx, put, nil, nil, nil,
@@ -37,7 +37,7 @@ func refusal(t *testing.T, code codes.Code, reason string, fields map[string]str
 	return s.Err()
 }
 
-func TestTokenOfTheContextReplacesWhatTheCallerHasSet(t *testing.T) {
+func TestTokenOfContextReplacesMetadataOfCaller(t *testing.T) {
 	ctx := metadata.AppendToOutgoingContext(t.Context(), grpcfence.TokenKey, "6", grpcfence.HistoryKey, "old", "other", "stays")
 	before, _ := metadata.FromOutgoingContext(ctx)
 
@@ -47,16 +47,16 @@ func TestTokenOfTheContextReplacesWhatTheCallerHasSet(t *testing.T) {
 
 	sent, err = answered(grpcfence.WithToken(ctx, 7), nil)
 	require.NoError(t, err)
-	require.Equal(t, metadata.MD{grpcfence.TokenKey: {"7"}, "other": {"stays"}}, sent, "a history goes with its token")
+	require.Equal(t, metadata.MD{grpcfence.TokenKey: {"7"}, "other": {"stays"}}, sent, "a history is replaced together with its token")
 
 	sent, err = answered(grpcfence.WithHistory(grpcfence.WithToken(ctx, 7), "H-1"), nil)
 	require.NoError(t, err)
 	require.Equal(t, metadata.MD{grpcfence.TokenKey: {"7"}, grpcfence.HistoryKey: {"H-1"}, "other": {"stays"}}, sent)
 	after, _ := metadata.FromOutgoingContext(ctx)
-	require.Equal(t, before, after, "the caller's stays as it is")
+	require.Equal(t, before, after, "the metadata of the caller is unchanged")
 }
 
-func TestTokenOrHistoryThatCannotBeIsNotSent(t *testing.T) {
+func TestInvalidTokenOrHistoryIsNotSent(t *testing.T) {
 	for _, ctx := range []context.Context{
 		grpcfence.WithToken(t.Context(), -1),
 		grpcfence.WithToken(t.Context(), math.MinInt64),
@@ -75,7 +75,7 @@ func TestTokenOrHistoryThatCannotBeIsNotSent(t *testing.T) {
 	require.ErrorIs(t, err, fencing.ErrInvalid)
 }
 
-func TestRefusalOfTheTokenThatWasSentIsItsMeaning(t *testing.T) {
+func TestRefusalOfSentTokenWrapsItsMeaning(t *testing.T) {
 	ctx := grpcfence.WithHistory(grpcfence.WithToken(t.Context(), 7), "A")
 	from := refusal(t, codes.FailedPrecondition, "STALE_FENCING_TOKEN", map[string]string{"token": "7", "newest": "8"})
 	_, err := answered(ctx, from)
@@ -83,7 +83,7 @@ func TestRefusalOfTheTokenThatWasSentIsItsMeaning(t *testing.T) {
 	require.ErrorAs(t, err, &stale)
 	require.Equal(t, fencing.StaleError{Token: 7, Newest: 8}, *stale)
 	require.Equal(t, "grpcfence: "+put+": fencing: token 7 is stale: 8 has been admitted", err.Error())
-	require.Equal(t, status.Convert(from).Proto().String(), status.Convert(err).Proto().String(), "the status stays")
+	require.Equal(t, status.Convert(from).Proto().String(), status.Convert(err).Proto().String(), "the status is unchanged")
 
 	_, err = answered(ctx, refusal(t, codes.FailedPrecondition, "OTHER_FENCING_HISTORY",
 		map[string]string{"token": "7", "history": "A", "stored": "B"}))
@@ -99,8 +99,8 @@ func TestRefusalOfTheTokenThatWasSentIsItsMeaning(t *testing.T) {
 	}
 }
 
-// A server that answers with what another one answered to it, about another token, has not refused this one.
-func TestRefusalOfAnotherTokenStaysAsItIs(t *testing.T) {
+// A server that relays the refusal of another token, which it received from another server, has not refused this token.
+func TestRefusalOfAnotherTokenIsReturnedUnchanged(t *testing.T) {
 	ctx := grpcfence.WithHistory(grpcfence.WithToken(t.Context(), 7), "A")
 	for _, c := range []struct {
 		code   codes.Code
@@ -135,13 +135,13 @@ func TestRefusalOfAnotherTokenStaysAsItIs(t *testing.T) {
 	}
 }
 
-func TestTokenThatTheCallerHasSetIsTheOneThatWasSent(t *testing.T) {
+func TestRefusalOfTokenInMetadataOfCallerIsRecognised(t *testing.T) {
 	ctx := metadata.AppendToOutgoingContext(t.Context(), grpcfence.TokenKey, "7")
 	_, err := answered(ctx, refusal(t, codes.FailedPrecondition, "STALE_FENCING_TOKEN", map[string]string{"token": "7", "newest": "8"}))
 	require.ErrorIs(t, err, fencing.ErrStale)
 }
 
-func TestRefusedStreamSaysSoEachTimeItIsRead(t *testing.T) {
+func TestRefusedStreamReturnsRefusalAtEachReceive(t *testing.T) {
 	service := &ledger{putAll: func(grpc.ServerStream) error { return &fencing.StaleError{Token: 7, Newest: 8} }}
 	conn := connected(t, service, newServer(t, nil), intercepted...)
 	stream, err := conn.NewStream(grpcfence.WithToken(t.Context(), 7), &grpc.StreamDesc{ServerStreams: true}, putAll)

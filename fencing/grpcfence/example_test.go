@@ -18,8 +18,8 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing/objectfence"
 )
 
-// The handler hands the token to a store that checks, and returns its error. Two clients hold the lock one after the other;
-// the first has not been notified of its loss yet.
+// The handler passes the token to a store that checks it, and returns the store's error. Two clients hold the lock one after
+// the other; the first has not been notified of its loss yet.
 func Example() {
 	store, err := objectfence.New(&objectfence.Memory{}, nil)
 	if err != nil {

@@ -29,9 +29,10 @@ const (
 	givenField, storedField = "history", "stored"
 )
 
-// Refusal returns the status of a refusal as an error: of a [*fencing.StaleError], a [*fencing.HistoryError], and of errors
-// that are [fencing.ErrStale], [fencing.ErrOtherHistory] or [fencing.ErrInvalid]. It returns any other error as it is, also
-// one that has a status already, as that of a call that the handler made. A [Server] applies it to the errors of handlers.
+// Refusal returns a refusal as a status error: the argument may be a [*fencing.StaleError], a [*fencing.HistoryError], or
+// another error that is [fencing.ErrStale], [fencing.ErrOtherHistory] or [fencing.ErrInvalid]. It returns any other error
+// unchanged, and also an error that already has a status, as that of a call that the handler made. A [Server] applies
+// Refusal to the errors of handlers.
 func Refusal(err error) error {
 	var has interface{ GRPCStatus() *status.Status }
 	if err == nil || errors.As(err, &has) {
@@ -64,7 +65,7 @@ func Refusal(err error) error {
 	return err
 }
 
-// failure is the status of a call whose guard could not decide.
+// failure returns the status of a call whose guard could not decide.
 func failure(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return status.FromContextError(err).Err()
@@ -75,13 +76,13 @@ func failure(err error) error {
 func refusal(code codes.Code, reason, message string, fields map[string]string) error {
 	s := status.New(code, message)
 	detailed, err := s.WithDetails(&errdetails.ErrorInfo{Reason: reason, Domain: Domain, Metadata: fields})
-	if err != nil { // the message holds the same, for people
+	if err != nil { // the message has the same content for a person
 		detailed = s
 	}
 	return detailed.Err()
 }
 
-// A refused is the error of a call that the server refused: its status, and what it means.
+// A refused is the error of a call that the server refused: its status, and its meaning.
 type refused struct {
 	method string
 	status *status.Status
@@ -90,19 +91,19 @@ type refused struct {
 
 func (r *refused) Error() string { return "grpcfence: " + r.method + ": " + r.cause.Error() }
 
-// GRPCStatus returns the status as it came, for status.FromError.
+// GRPCStatus returns the status that was received, for status.FromError.
 func (r *refused) GRPCStatus() *status.Status { return r.status }
 
 func (r *refused) Unwrap() error { return r.cause }
 
-// sent is what a call carried.
+// sent records what a call carried.
 type sent struct {
 	method  string
 	token   fencing.Token
 	history string
 }
 
-// explain returns err as the refusal that it is, if it is one of the token that was sent.
+// explain returns err as a refused error if it is a refusal of the token that was sent, and otherwise err.
 func (s sent) explain(err error) error {
 	if err == nil {
 		return nil
@@ -123,7 +124,8 @@ func (s sent) explain(err error) error {
 	return err
 }
 
-// meaning returns nil for a refusal of another call, and for one that is not understood.
+// meaning returns the meaning of a refusal of this call. It returns nil for a refusal of another call, and for an unknown
+// reason.
 func (s sent) meaning(reason string, fields map[string]string) error {
 	switch reason {
 	case required, invalid:
@@ -139,7 +141,7 @@ func (s sent) meaning(reason string, fields map[string]string) error {
 		return nil
 	}
 	if reason == stale {
-		// A token that is not older was refused for another reason than being stale.
+		// If the tokens are not in this order, the refused one is not stale.
 		newest, err := fencing.ParseToken(fields[newestField])
 		if err != nil || newest <= s.token {
 			return nil

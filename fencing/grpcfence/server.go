@@ -14,13 +14,14 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing"
 )
 
-// A Guard decides whether the holder of token may still write resource: nil admits it, a [*fencing.StaleError] or a
-// [*fencing.HistoryError] refuses it. The history of the call is in ctx, for [History]. Calls may be concurrent.
+// A Guard decides whether the holder of token may still write resource: it returns nil to admit the token, and a
+// [*fencing.StaleError] or a [*fencing.HistoryError] to refuse it. [History] returns the history of the call from ctx. Calls
+// may be concurrent.
 type Guard interface {
 	Admit(ctx context.Context, resource string, token fencing.Token) error
 }
 
-// A GuardFunc is a function as a [Guard].
+// A GuardFunc is a function that implements [Guard].
 type GuardFunc func(ctx context.Context, resource string, token fencing.Token) error
 
 // Admit calls f.
@@ -32,19 +33,20 @@ func (f GuardFunc) Admit(ctx context.Context, resource string, token fencing.Tok
 type ServerOptions struct {
 	_ struct{}
 
-	// Requires reports whether calls of a method need a token, by its full name: "/package.Service/Method". Calls of the
-	// others pass as they are. Default: every method needs one, those of health checks and reflection included.
+	// Requires reports whether calls of a method need a token, by its full name: "/package.Service/Method". Calls of other
+	// methods pass unchanged. Default: every method needs one, including those of health checks and reflection.
 	Requires func(fullMethod string) bool
 
-	// Guard is asked before the handler runs, and in a stream for each message that the handler receives. The package
-	// comment says what that leaves open. Default: none; handlers hand the token to a store that checks.
+	// Guard is called before the handler runs, and in a stream for each message that the handler receives. The package
+	// comment describes the window that this leaves. Default: none; handlers pass the token to a store that checks it.
 	Guard Guard
 
-	// Resource names the resource that a message writes to: one name for one lock path. A Guard needs it.
+	// Resource returns the name of the resource that a message writes: one name for one lock path. Required if there is a
+	// Guard.
 	Resource func(fullMethod string, message any) string
 
-	// Failed is called with the guard's error when a call is answered with UNAVAILABLE, because the answer does not hold
-	// it. Default: the error is dropped.
+	// Failed is called with the guard's error when a call is answered with UNAVAILABLE, because the status does not disclose
+	// the error. Default: the error is dropped.
 	Failed func(fullMethod string, err error)
 }
 
@@ -53,8 +55,8 @@ type Server struct {
 	opts ServerOptions
 }
 
-// NewServer returns the interceptors of a server. opts may be nil. A Guard without Resource is an error, as is a Resource or
-// a Failed without a Guard: a server that does not ask its guard must not start.
+// NewServer returns the interceptors of a server. opts may be nil. A Guard without Resource is an error, and so is a
+// Resource or a Failed without a Guard: a server must not start without its guard.
 func NewServer(opts *ServerOptions) (*Server, error) {
 	s := &Server{}
 	if opts != nil {
@@ -64,17 +66,17 @@ func NewServer(opts *ServerOptions) (*Server, error) {
 	f, isFunc := guard.(GuardFunc)
 	switch {
 	case isFunc && f == nil:
-		return nil, errors.New("grpcfence: new server: the guard is a nil GuardFunc")
+		return nil, errors.New("grpcfence: new server: Guard is a nil GuardFunc")
 	case guard != nil && s.opts.Resource == nil:
-		return nil, errors.New("grpcfence: new server: there is a Guard and no Resource")
+		return nil, errors.New("grpcfence: new server: Guard is set, and Resource is nil")
 	case guard == nil && (s.opts.Resource != nil || s.opts.Failed != nil):
-		return nil, errors.New("grpcfence: new server: there is a Resource or a Failed and no Guard")
+		return nil, errors.New("grpcfence: new server: Resource or Failed is set, and Guard is nil")
 	}
 	return s, nil
 }
 
-// Unary is the interceptor of unary calls. It refuses a call without a valid token, asks the guard if there is one, and runs
-// the handler with a context for [Token] and [History]. [Refusal] is applied to the handler's error.
+// Unary is the interceptor of unary calls. It refuses a call without a valid token, consults the guard if there is one, and
+// runs the handler with a context for [Token] and [History]. It applies [Refusal] to the handler's error.
 func (s *Server) Unary(
 	ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler,
 ) (any, error) {
@@ -92,9 +94,9 @@ func (s *Server) Unary(
 	return reply, Refusal(err)
 }
 
-// Stream is the interceptor of streams, as [Server.Unary] is that of unary calls. The guard is asked for each message before
-// the handler receives it. Once it has refused one, the handler receives no more, and the stream ends with the refusal,
-// whatever the handler returns.
+// Stream is the interceptor of streams, as [Server.Unary] is that of unary calls. It consults the guard for each message
+// before the handler receives it. Once the guard has refused a message, the handler receives no more messages, and the
+// stream ends with the refusal, whatever the handler returns.
 func (s *Server) Stream(
 	service any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler,
 ) error {
@@ -119,7 +121,7 @@ func (s *Server) requires(method string) bool {
 	return s.opts.Requires == nil || s.opts.Requires(method)
 }
 
-// admit returns the status of the guard's refusal, or of its failure.
+// admit returns nil, the status of the guard's refusal, or that of its failure.
 func (s *Server) admit(ctx context.Context, method string, message any) error {
 	if s.opts.Guard == nil {
 		return nil

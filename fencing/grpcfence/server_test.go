@@ -22,7 +22,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing/grpcfence"
 )
 
-// info returns the one ErrorInfo of a refusal, whose code must be that one.
+// info returns the ErrorInfo of a refusal. It requires that there is exactly one and that the status has this code.
 func info(t *testing.T, err error, code codes.Code) *errdetails.ErrorInfo {
 	t.Helper()
 	got := status.Convert(err)
@@ -34,8 +34,8 @@ func info(t *testing.T, err error, code codes.Code) *errdetails.ErrorInfo {
 	return detail
 }
 
-// noting returns a service whose Put notes its context, and the context of the latest.
-func noting() (*ledger, *context.Context) {
+// recording returns a service whose Put records its context, and the recorded context.
+func recording() (*ledger, *context.Context) {
 	var seen context.Context
 	return &ledger{put: func(ctx context.Context, _ []byte) error { seen = ctx; return nil }}, &seen
 }
@@ -44,8 +44,8 @@ func invoke(ctx context.Context, conn *grpc.ClientConn, method string) error {
 	return conn.Invoke(ctx, method, wrapperspb.Bytes([]byte("entry")), &wrapperspb.BytesValue{})
 }
 
-func TestHandlerGetsTheTokenAndTheHistory(t *testing.T) {
-	service, seen := noting()
+func TestHandlerGetsTokenAndHistory(t *testing.T) {
+	service, seen := recording()
 	conn := connected(t, service, newServer(t, nil), intercepted...)
 	ctx := grpcfence.WithToken(t.Context(), 4294967311)
 	require.NoError(t, invoke(ctx, conn, put))
@@ -55,9 +55,9 @@ func TestHandlerGetsTheTokenAndTheHistory(t *testing.T) {
 	require.Equal(t, "H-1", grpcfence.History(*seen))
 }
 
-func TestCallWithoutOneTokenIsRefused(t *testing.T) {
-	service, seen := noting()
-	conn := connected(t, service, newServer(t, nil)) // a client that knows nothing of tokens
+func TestCallWithoutExactlyOneTokenIsRefused(t *testing.T) {
+	service, seen := recording()
+	conn := connected(t, service, newServer(t, nil)) // a client without the interceptors
 	long := strings.Repeat("h", 65)
 	for _, c := range []struct {
 		pairs  []string
@@ -88,22 +88,22 @@ func TestCallWithoutOneTokenIsRefused(t *testing.T) {
 	}
 }
 
-func TestMethodThatNeedsNoTokenIsServedWithoutOne(t *testing.T) {
+func TestMethodThatNeedsNoTokenIsServedWithoutToken(t *testing.T) {
 	service := &ledger{
 		get:    func(context.Context, []byte) ([]byte, error) { return nil, nil },
 		putAll: func(stream grpc.ServerStream) error { return stream.SendMsg(&wrapperspb.BytesValue{}) },
 	}
 	fence := newServer(t, &grpcfence.ServerOptions{
 		Requires: func(string) bool { return false },
-		Guard:    grpcfence.GuardFunc(func(context.Context, string, fencing.Token) error { panic("asked") }),
-		Resource: func(string, any) string { panic("asked") },
+		Guard:    grpcfence.GuardFunc(func(context.Context, string, fencing.Token) error { panic("called") }),
+		Resource: func(string, any) string { panic("called") },
 	})
 	conn := connected(t, service, fence)
 	require.NoError(t, invoke(t.Context(), conn, get))
 	require.NoError(t, send(t.Context(), conn))
 }
 
-func TestErrorOfAStoreIsARefusalWithDetails(t *testing.T) {
+func TestRefusalByStoreIsStatusWithDetails(t *testing.T) {
 	for _, c := range []struct {
 		err    error
 		code   codes.Code
@@ -134,7 +134,7 @@ func TestErrorOfAStoreIsARefusalWithDetails(t *testing.T) {
 	}
 }
 
-func TestOtherErrorOfAHandlerStaysAsItIs(t *testing.T) {
+func TestOtherErrorOfHandlerIsUnchanged(t *testing.T) {
 	lost := status.Error(codes.DataLoss, "disk")
 	plain := errors.New("plain")
 	for _, err := range []error{nil, lost, plain, io.EOF, fmt.Errorf("%w: %w", lost, &fencing.StaleError{Token: 7, Newest: 8})} {
@@ -142,18 +142,18 @@ func TestOtherErrorOfAHandlerStaysAsItIs(t *testing.T) {
 	}
 }
 
-// asked is what a guard was asked.
-type asked struct {
+// A question is one call of a guard.
+type question struct {
 	resource string
 	token    fencing.Token
 	history  string
 }
 
-// guarding returns a server's options with a guard that notes what it is asked, and answers that.
-func guarding(questions *[]asked, answer func() error, failed *error) *grpcfence.ServerOptions {
+// guarding returns a server's options with a guard that records its calls and returns what answer returns.
+func guarding(questions *[]question, answer func() error, failed *error) *grpcfence.ServerOptions {
 	return &grpcfence.ServerOptions{
 		Guard: grpcfence.GuardFunc(func(ctx context.Context, resource string, token fencing.Token) error {
-			*questions = append(*questions, asked{resource, token, grpcfence.History(ctx)})
+			*questions = append(*questions, question{resource, token, grpcfence.History(ctx)})
 			return answer()
 		}),
 		Resource: func(method string, message any) string {
@@ -163,7 +163,7 @@ func guarding(questions *[]asked, answer func() error, failed *error) *grpcfence
 	}
 }
 
-func TestGuardIsAskedBeforeTheHandlerRuns(t *testing.T) {
+func TestGuardIsCalledBeforeHandlerRuns(t *testing.T) {
 	down := errors.New("down: a secret")
 	for _, c := range []struct {
 		answer error
@@ -179,15 +179,15 @@ func TestGuardIsAskedBeforeTheHandlerRuns(t *testing.T) {
 		{status.Error(codes.NotFound, "a secret"), codes.Unavailable, true},
 	} {
 		var (
-			questions []asked
+			questions []question
 			failed    error
 		)
-		service, seen := noting()
+		service, seen := recording()
 		fence := newServer(t, guarding(&questions, func() error { return c.answer }, &failed))
 		conn := connected(t, service, fence, intercepted...)
 		err := invoke(grpcfence.WithHistory(grpcfence.WithToken(t.Context(), 7), "H-1"), conn, put)
 		require.Equal(t, c.code, status.Code(err), err)
-		require.Equal(t, []asked{{put + " entry", 7, "H-1"}}, questions)
+		require.Equal(t, []question{{put + " entry", 7, "H-1"}}, questions)
 		require.Equal(t, c.answer == nil, *seen != nil, "the handler runs if the guard admits")
 		require.Equal(t, c.failed, failed != nil)
 		if c.failed {
@@ -200,9 +200,9 @@ func TestGuardIsAskedBeforeTheHandlerRuns(t *testing.T) {
 	}
 }
 
-func TestGuardIsAskedForEachMessageOfAStream(t *testing.T) {
+func TestGuardIsCalledForEachMessageOfStream(t *testing.T) {
 	var (
-		questions []asked
+		questions []question
 		failed    error
 		handled   []string
 		gate      fencing.Gate
@@ -221,7 +221,7 @@ func TestGuardIsAskedForEachMessageOfAStream(t *testing.T) {
 				for {
 					message, err := received(stream)
 					if err != nil {
-						require.Error(t, stream.RecvMsg(&wrapperspb.BytesValue{}), "it receives no more")
+						require.Error(t, stream.RecvMsg(&wrapperspb.BytesValue{}), "the handler receives no more messages")
 					}
 					switch {
 					case errors.Is(err, io.EOF) || err != nil && swallows:
@@ -239,7 +239,7 @@ func TestGuardIsAskedForEachMessageOfAStream(t *testing.T) {
 			}
 			err := send(grpcfence.WithToken(t.Context(), 7), conn, messages...)
 			var stale *fencing.StaleError
-			require.ErrorAs(t, err, &stale, "it ends with the refusal, whatever the handler returns")
+			require.ErrorAs(t, err, &stale, "the stream ends with the refusal, whatever the handler returns")
 			require.Equal(t, fencing.StaleError{Token: 7, Newest: 8}, *stale)
 			require.Equal(t, []string{"a", "b"}, handled)
 			require.Len(t, questions, 3)
@@ -248,16 +248,16 @@ func TestGuardIsAskedForEachMessageOfAStream(t *testing.T) {
 	}
 }
 
-func TestServerWithoutItsGuardIsNotMade(t *testing.T) {
+func TestNewServerRequiresGuardWithResource(t *testing.T) {
 	admits := grpcfence.GuardFunc(func(context.Context, string, fencing.Token) error { return nil })
 	resource := func(string, any) string { return "ledger" }
-	for says, opts := range map[string]*grpcfence.ServerOptions{
-		"nil GuardFunc":                       {Guard: grpcfence.GuardFunc(nil), Resource: resource},
-		"there is a Guard and no Resource":    {Guard: admits},
-		"a Resource or a Failed and no Guard": {Resource: resource},
-		"Resource or a Failed and no":         {Failed: func(string, error) {}},
+	for want, opts := range map[string]*grpcfence.ServerOptions{
+		"nil GuardFunc":                               {Guard: grpcfence.GuardFunc(nil), Resource: resource},
+		"Guard is set, and Resource is nil":           {Guard: admits},
+		"Resource or Failed is set, and Guard is nil": {Resource: resource},
+		"Failed is set, and Guard is nil":             {Failed: func(string, error) {}},
 	} {
 		_, err := grpcfence.NewServer(opts)
-		require.ErrorContains(t, err, says)
+		require.ErrorContains(t, err, want)
 	}
 }

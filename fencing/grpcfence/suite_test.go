@@ -25,12 +25,12 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing/objectfence"
 )
 
-// A ledger is a service of four methods, in place of one that protoc would generate. Its messages are bytes.
+// A ledger is a service of four methods, in place of a service that protoc would generate. Its messages are bytes.
 type ledger struct {
 	put   func(ctx context.Context, message []byte) error
 	get   func(ctx context.Context, message []byte) ([]byte, error)
 	reset func(ctx context.Context, message []byte) error
-	// putAll is a stream of messages; the reply is sent when the client has closed its side.
+	// putAll receives a stream of messages, and sends the reply when the client has closed its side.
 	putAll func(stream grpc.ServerStream) error
 }
 
@@ -81,7 +81,7 @@ func received(stream grpc.ServerStream) ([]byte, error) {
 	return message.GetValue(), err
 }
 
-// connected serves l behind fence and returns a connection to it, both for the time of the test.
+// connected serves l behind fence and returns a connection to it. Both last until the test ends.
 func connected(t *testing.T, l *ledger, fence *grpcfence.Server, opts ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
 	server := grpc.NewServer(grpc.UnaryInterceptor(fence.Unary), grpc.StreamInterceptor(fence.Stream))
@@ -116,7 +116,7 @@ func newServer(t *testing.T, opts *grpcfence.ServerOptions) *grpcfence.Server {
 // writes reports whether a method needs a token.
 func writes(method string) bool { return method == put || method == putAll }
 
-// checked is what the package's documentation advises: the token is handed to a store that checks.
+// checked does what the package comment advises: it passes the token to a store that checks it.
 func checked(store objectfence.Store) *ledger {
 	guard := func(ctx context.Context) *objectfence.Guard {
 		guard, err := objectfence.New(store, &objectfence.Options{History: grpcfence.History(ctx)})
@@ -156,7 +156,7 @@ func checked(store objectfence.Store) *ledger {
 	}
 }
 
-// Names and values have any bytes.
+// pack encodes a name and a value, which may contain any bytes.
 func pack(resource, value string) *wrapperspb.BytesValue {
 	return wrapperspb.Bytes([]byte(url.QueryEscape(resource) + "\n" + url.QueryEscape(value)))
 }
@@ -184,12 +184,12 @@ func (c *caller) Write(ctx context.Context, resource string, token fencing.Token
 		err = c.conn.Invoke(ctx, put, pack(resource, value), &wrapperspb.BytesValue{})
 	}
 	if status.Code(err) == codes.Canceled {
-		err = fmt.Errorf("%w: %w", context.Canceled, err) // gRPC says it by the code alone
+		err = fmt.Errorf("%w: %w", context.Canceled, err) // gRPC reports it by the code alone
 	}
 	return err
 }
 
-// send sends messages in one stream and returns the server's answer.
+// send sends messages in one stream and returns the server's error.
 func send(ctx context.Context, conn *grpc.ClientConn, messages ...*wrapperspb.BytesValue) error {
 	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true}, putAll)
 	if err != nil {
@@ -197,10 +197,10 @@ func send(ctx context.Context, conn *grpc.ClientConn, messages ...*wrapperspb.By
 	}
 	for _, message := range messages {
 		if stream.SendMsg(message) != nil {
-			break // RecvMsg says why
+			break // RecvMsg returns the reason
 		}
 	}
-	_ = stream.CloseSend() // likewise
+	_ = stream.CloseSend() // RecvMsg returns the reason
 	return stream.RecvMsg(&wrapperspb.BytesValue{})
 }
 
@@ -214,7 +214,7 @@ func (c *caller) Reset(ctx context.Context, resource string) error {
 	return c.conn.Invoke(ctx, reset, pack(resource, c.history), &wrapperspb.BytesValue{})
 }
 
-func TestServiceBeforeAStoreThatChecksPassesTheSuite(t *testing.T) {
+func TestServiceWithGuardedStorePassesSuite(t *testing.T) {
 	for name, stream := range map[string]bool{"unary": false, "stream": true} {
 		t.Run(name, func(t *testing.T) {
 			fencetest.Run(t, func(*testing.T) fencetest.Subject {

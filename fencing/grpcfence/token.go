@@ -15,7 +15,7 @@ import (
 // The metadata keys of a call.
 const (
 	TokenKey   = "fencing-token"   // the token, as [fencing.Token.String] writes it
-	HistoryKey = "fencing-history" // the id of the history that it was granted in, if the client sends it
+	HistoryKey = "fencing-history" // the id of the history in which the token was granted; optional
 )
 
 type (
@@ -23,38 +23,39 @@ type (
 	historyKey struct{}
 )
 
-// WithToken returns a context whose calls carry token. On a server it holds the token of the call that is being served.
+// WithToken returns a context whose calls carry token. On a server, the interceptors store the token of the call that is
+// being served in its context.
 func WithToken(ctx context.Context, token fencing.Token) context.Context {
 	return context.WithValue(ctx, tokenKey{}, token)
 }
 
-// Token returns the token that ctx holds, or zero, which is invalid, if there is none. A handler behind a [Server] gets a
-// valid one. A handler that passes its context on to a call of its own passes on the token too.
+// Token returns the token in ctx, or zero, which is invalid, if there is none. A handler behind a [Server] gets a valid
+// token. A handler that passes its context on to its own call passes on the token too.
 func Token(ctx context.Context) fencing.Token {
 	token, _ := ctx.Value(tokenKey{}).(fencing.Token)
 	return token
 }
 
-// WithHistory returns a context whose calls carry the id of a history beside the token. On a server it holds that of the
-// call that is being served.
+// WithHistory returns a context whose calls carry the id of a history beside the token. On a server, the interceptors store
+// the id of the call that is being served in its context.
 func WithHistory(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, historyKey{}, id)
 }
 
-// History returns the id of the history that ctx holds, or "" if there is none.
+// History returns the history id in ctx, or "" if there is none.
 func History(ctx context.Context) string {
 	id, _ := ctx.Value(historyKey{}).(string)
 	return id
 }
 
-// errMissing is for a call without a token.
+// errMissing is the error of a call without a token.
 var errMissing = errors.New("the call has no " + TokenKey + " metadata")
 
-// errHistory is for a call whose history is not one id.
+// errHistory is the error of a call whose history metadata is not exactly one history id.
 var errHistory = errors.New("the metadata " + HistoryKey + " is not one history id")
 
-// parse returns the token and the history in md. Several of one kind are an error, even if they are equal: a server that
-// checks the first and a store that checks the last would not agree.
+// parse returns the token and the history in md. Several values of one key are an error, even if they are equal: a server
+// that checks the first and a store that checks the last could disagree.
 func parse(md metadata.MD) (token fencing.Token, history string, err error) {
 	switch values := md.Get(TokenKey); len(values) {
 	case 0:
@@ -75,7 +76,7 @@ func parse(md metadata.MD) (token fencing.Token, history string, err error) {
 			return 0, "", fmt.Errorf("%w: %w", errHistory, err)
 		}
 	default:
-		return 0, "", fmt.Errorf("%w: there are %d", errHistory, len(values))
+		return 0, "", fmt.Errorf("%w: it has %d values", errHistory, len(values))
 	}
 	return token, history, nil
 }
