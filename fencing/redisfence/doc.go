@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package redisfence lets Redis refuse the writes of clients that no longer hold the lock, through any client library.
-// One script checks the token and writes.
+// Package redisfence lets Redis refuse the writes of clients that no longer hold the lock, through any client library. One
+// script checks the token and writes.
 //
 //	func setTotal(ctx context.Context, client *redis.Client, token fencing.Token, total int) error {
 //		guard, err := redisfence.New(func(ctx context.Context, script string, keys []string, args ...any) (any, error) {
@@ -16,41 +16,43 @@
 //
 // # What it promises
 //
-// Once a script with a token has run through [Guard.Do], none with an older token of the same resource does. The fence is
-// a key of its own; a server of Redis runs one script at a time, so nothing comes between the check and the write.
+// Once a script with a token has run through [Guard.Do], no script with an older token of the same resource runs. The fence
+// is a separate key; a Redis server runs one script at a time, so nothing runs between the check and the write.
 //
 // This holds on three conditions. All writers of the resource write through the fence, with one resource name for one lock
-// path. What they write is in the same Redis. And Redis remembers the key. It often does not:
+// path. The data that they write is in the same Redis. And Redis does not lose the key. In practice it often does:
 //
-//   - A fail-over can forget the fence. Redis answers before its replicas have the write; one that is promoted without it
-//     admits the older token, to data as old. WAIT after the write, on the same connection, says how many replicas have
-//     it, and makes that rarer; it does not say which one is promoted, nor does min-replicas-to-write. With Sentinel, Redis
-//     Cluster and every hosted Redis that fails over by itself, take the guard for an efficiency measure.
-//   - A restart can forget it: without an append-only file all since the last snapshot, with appendfsync everysec the last
-//     second, if the machine stops. With appendfsync always nothing that was answered.
-//   - Eviction can forget it, and leave the data: maxmemory-policy must be noeviction, or one of volatile-*, since the
-//     fence's key has no time to live.
-//   - FLUSHALL, FLUSHDB, and a client that deletes, renames or restores the key forget it.
+//   - A fail-over can lose the fence. Redis replies before its replicas have the write; a replica that is promoted without
+//     it admits the older token, to data of the same age. WAIT after the write, on the same connection, reports how many
+//     replicas have it, and makes the loss less likely; it does not control which replica is promoted, nor does
+//     min-replicas-to-write. With Sentinel, Redis Cluster and every hosted Redis that fails over automatically, treat the
+//     guard as an efficiency measure.
+//   - A restart can lose the fence: without an append-only file it loses everything since the last snapshot, and with
+//     appendfsync everysec the last second, if the machine stops. With appendfsync always it loses nothing that was
+//     acknowledged.
+//   - Eviction can remove the fence and leave the data: maxmemory-policy must be noeviction, or one of volatile-*, since the
+//     fence's key has no expiry.
+//   - FLUSHALL, FLUSHDB, and a client that deletes, renames or restores the key remove the fence.
 //
-// In each case older tokens are admitted until a newer one has been. Data that must not be written late belongs where
-// what was committed stays: see package sqlfence.
+// In each case Redis admits older tokens until it has admitted a newer one. Data that no stale write may reach belongs in a
+// store that does not lose what was committed: see package sqlfence.
 //
-// The tests show the first three on Redis 7.0, and that a kill of the server with appendfsync always forgets nothing.
+// The tests demonstrate the first three on Redis 7.0, and that killing a server with appendfsync always loses nothing.
 //
 // # What it does not promise
 //
-//   - The first script with a newer token shuts out the older ones, not the grant of the lock. See package fencing.
-//   - Redis does not roll back: a script that fails halfway leaves its half, and its token is admitted.
-//   - An error that wraps [ErrUncertain] means that the answer was lost: the script has run, or will, or not.
+//   - Refusals begin with the first script with a newer token, not with the grant of the lock. See package fencing.
+//   - Redis does not roll back: the effects of a script that fails midway remain, and its token is admitted.
+//   - An error that wraps [ErrUncertain] means that the reply was lost: the script has run, or will run, or neither.
 //   - Reads are not fenced.
 //   - A guard without a History in its [Options] admits the tokens of a wiped ensemble as soon as they are equal or newer.
-//   - A script is trusted: one that names the fence's key, in keys or in its text, can overwrite it. It sees none of the
+//   - A script is trusted: one that names the fence's key, in keys or in its text, can overwrite it. A script cannot see the
 //     guard's variables.
 //
 // # Clients
 //
-// An [Eval] is one line for go-redis, as above. For redigo it is this, with a connection of the pool; rueidis has the
-// first form in its package rueidiscompat.
+// An [Eval] is one line for go-redis, as above. For redigo it is the following, with a connection of the pool; rueidis
+// offers the first form in its package rueidiscompat.
 //
 //	all := []any{script, len(keys)}
 //	for _, key := range keys {
@@ -58,12 +60,13 @@
 //	}
 //	return redigo.DoContext(conn, ctx, "EVAL", append(all, args...)...)
 //
-// Some clients send a script again after its answer was lost: go-redis unless MaxRetries is -1, and its ClusterClient also
-// then. So each call has a nonce, which the fence remembers, and a repeat does not run: the error wraps [ErrUncertain],
-// since the result of the first run is lost, and is not that of a stale token. The fence remembers the last 4096 calls of
-// a resource, for a minute after the last one, in a key of its own of at most half a megabyte, which a policy of volatile-*
-// may evict earlier. For a client that sends again, set SendsAgain in [Options]. The guard needs Redis 5 or newer.
+// Some clients resend a script after its reply was lost: go-redis does unless MaxRetries is -1, and its ClusterClient does
+// in that case, too. Each call therefore has a nonce, which the fence records, and a repeated script does not run again: the
+// error wraps [ErrUncertain], since the result of the first run is lost, and is not that of a stale token. The fence records
+// the last 4096 calls of a resource, until a minute after the last one, in a separate key of at most half a megabyte, which
+// a policy of volatile-* may evict earlier. For a client that resends, set SendsAgain in [Options]. The guard needs Redis 5
+// or later.
 //
-// In a Redis Cluster all keys of a script are in one slot, and the fence's key with them: put the tag that they share into
-// the resource's name, "{ledger}" for "{ledger}:total".
+// In a Redis Cluster all keys of a script must be in one slot, the fence's key included: put the hash tag that they share
+// into the resource's name, "{ledger}" for "{ledger}:total".
 package redisfence

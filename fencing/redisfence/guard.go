@@ -11,38 +11,39 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing"
 )
 
-// Eval sends the command EVAL to Redis and returns its answer as the client has it: a list is a []any, a text in it a
-// string or a []byte. It is all that a guard needs of a client; the package's documentation shows one for each of the
-// usual. It may be called concurrently.
+// Eval sends the command EVAL to Redis and returns the reply as the client decodes it: a list is a []any, and text in it a
+// string or a []byte. It is all that a guard needs of a client; the package comment shows an Eval for each of the common
+// clients. It may be called concurrently.
 //
-// An error with a method RedisError, which those of go-redis have, is taken for an answer of the server, which then has
-// not run the script, unless [Options] say that the client sends again. After any other the script may have run.
+// The guard takes an error with a method RedisError, which the errors of go-redis have, for a reply of the server, which
+// then has not run the script, unless the [Options] declare that the client resends. After any other error the script may
+// have run.
 type Eval func(ctx context.Context, script string, keys []string, args ...any) (any, error)
 
-// What errors.Is finds in an error of this package, besides [fencing.ErrStale] and [fencing.ErrInvalid].
+// Errors of this package, for errors.Is, besides [fencing.ErrStale], [fencing.ErrOtherHistory] and [fencing.ErrInvalid].
 var (
-	// ErrUncertain: the script was sent and its answer is not known; it has run, or will, or not, but no more than once.
-	// Read before you write again, or write what may be written twice; the same token is admitted in either case.
-	ErrUncertain = errors.New("the outcome is unknown: the script has run, or will, or not")
+	// ErrUncertain: the script was sent and its reply was lost; it has run, or will run, or neither, but at most once. Read
+	// before you write again, or write only what may be written twice; the same token is admitted in either case.
+	ErrUncertain = errors.New("the outcome is unknown: the script has run, or will run, or neither")
 
-	// ErrDamaged: the fence's key holds something else than a token. All tokens are refused until [Guard.Reset] overwrites
-	// that: with the token of the lock's current holder, the newest grant of all.
-	ErrDamaged = errors.New("the fence's key holds no token: all tokens are refused until Reset is called")
+	// ErrDamaged: the value of the fence's key is not a token. The guard refuses all tokens until [Guard.Reset] overwrites
+	// the value: pass it the token of the lock's current holder, which is the newest grant.
+	ErrDamaged = errors.New("the value of the fence's key is not a token: all tokens are refused until Reset is called")
 
-	// ErrScript: the script that was handed to [Guard.Do] failed. What it did before that stays, and its token is
+	// ErrScript: the script that was passed to [Guard.Do] failed. What it did before the failure remains, and its token is
 	// admitted.
-	ErrScript = errors.New("the script failed, and what it did before that stays")
+	ErrScript = errors.New("the script failed, and what it did before the failure remains")
 )
 
-// DefaultPrefix begins the keys of fences where [Options] say nothing else.
+// DefaultPrefix begins the keys of fences unless [Options] name another prefix.
 const DefaultPrefix = "lockkeeper:fence:"
 
 // Options for [New]; zero fields mean the default.
 type Options struct {
 	_ struct{}
 
-	// Prefix begins the key of each fence; the resource's name follows. All guards of a resource use the same.
-	// Default: DefaultPrefix.
+	// Prefix begins the key of each fence; the resource's name follows it. All guards of a resource must use the same
+	// prefix. Default: DefaultPrefix.
 	Prefix string
 
 	// History is the id of the ensemble's history in which the tokens were granted, as Client.History of package recipes
@@ -50,14 +51,14 @@ type Options struct {
 	// [*fencing.HistoryError]. Default: histories are neither checked nor changed.
 	History string
 
-	// SendsAgain declares that the client may send a script again after its answer was lost, as go-redis' ClusterClient
-	// does whatever its MaxRetries. The fence recognises the repeat in any case. But an error of the server can then be the
-	// answer to the second attempt, and says nothing about the first: with SendsAgain it wraps [ErrUncertain].
+	// SendsAgain declares that the client may resend a script after its reply was lost, as go-redis' ClusterClient does
+	// whatever its MaxRetries. The fence detects the repeat in any case. But an error of the server can then be the reply to
+	// the second attempt, which does not tell the outcome of the first: with SendsAgain such an error wraps [ErrUncertain].
 	SendsAgain bool
 }
 
-// A Guard admits scripts that write to the resources of one Redis, each of which has a key for its fence. It keeps
-// nothing in memory: any number of guards, in any number of processes, are one. All methods may be called concurrently.
+// A Guard admits scripts that write to the resources of one Redis, each of which has a key for its fence. It keeps nothing
+// in memory: any number of guards, in any number of processes, act as one. All methods may be called concurrently.
 type Guard struct {
 	eval       Eval
 	prefix     string
@@ -65,10 +66,10 @@ type Guard struct {
 	sendsAgain bool
 }
 
-// New returns the guard of what eval reaches. opts may be nil. It does not speak to Redis.
+// New returns a guard of the Redis that eval sends scripts to. opts may be nil. New does not contact Redis.
 func New(eval Eval, opts *Options) (*Guard, error) {
 	if eval == nil {
-		return nil, errors.New("redisfence: new guard: the function is nil")
+		return nil, errors.New("redisfence: new guard: eval is nil")
 	}
 	g := &Guard{eval: eval, prefix: DefaultPrefix}
 	if opts == nil {
@@ -86,21 +87,21 @@ func New(eval Eval, opts *Options) (*Guard, error) {
 	return g, nil
 }
 
-// keys returns the two keys of resource: that of the nonces, and the fence. No name of a resource has a NUL, so the first
-// is no other resource's fence.
+// keys returns the two keys of resource: that of the nonces, and that of the fence. No resource name contains a NUL, so the
+// first is not the fence of another resource.
 func (g *Guard) keys(resource string) []string {
 	return []string{g.prefix + resource + "\x00runs", g.prefix + resource}
 }
 
-// Do runs script with keys and args as EVAL does, as KEYS and ARGV, if token is not older than the newest one admitted
-// for resource, and returns what the script returns. The check and the script are one: Redis runs nothing in between.
+// Do runs script with keys and args as EVAL does, as KEYS and ARGV, if token is not older than the newest one admitted for
+// resource, and returns the result of the script. The check and the script are one step: Redis runs nothing between them.
 //
-// All keys that the script touches stand in keys; values go into args, not into the script's text, of which Redis keeps
-// each one that it has seen.
+// All keys that the script touches must be in keys. Pass values in args, not in the script's text: Redis caches each text
+// that it has run.
 //
-// When a newer token has been admitted, the script does not run and the error is a [*fencing.StaleError]; when the token
-// is of another history than the stored one, a [*fencing.HistoryError]. An error of the script wraps [ErrScript]; one after
-// which it may have run, [ErrUncertain]. After all others nothing has changed.
+// When a newer token has been admitted, the script does not run and the error is a [*fencing.StaleError]; when the token is
+// of another history than the stored one, a [*fencing.HistoryError]. An error of the script wraps [ErrScript]; an error
+// after which the script may have run wraps [ErrUncertain]. After all other errors nothing has changed.
 func (g *Guard) Do(
 	ctx context.Context, resource string, token fencing.Token, script string, keys []string, args ...any,
 ) (any, error) {
@@ -140,13 +141,13 @@ func (g *Guard) do(
 		stored, _ := text(a.value)
 		return nil, &fencing.HistoryError{Token: token, Given: g.history, Stored: stored}
 	case wordRepeat:
-		return nil, fmt.Errorf("%w: the client sent it again, and it had run; its result is lost", ErrUncertain)
+		return nil, fmt.Errorf("%w: the client resent the script, and it had run; its result is lost", ErrUncertain)
 	}
 	return a.value, nil
 }
 
-// Newest returns the newest token admitted for resource, or zero if there is none. It is out of date when it returns: it
-// is for reports. To decide, call Do.
+// Newest returns the newest token admitted for resource, or zero if there is none. The result may be out of date when it
+// returns: use it for reports. To decide, call Do.
 func (g *Guard) Newest(ctx context.Context, resource string) (fencing.Token, error) {
 	newest, err := g.newest(ctx, resource)
 	if err != nil {
@@ -159,19 +160,19 @@ func (g *Guard) newest(ctx context.Context, resource string) (fencing.Token, err
 	if err := fencing.CheckResource(resource); err != nil {
 		return 0, err
 	}
-	a, _, err := g.ask(ctx, ask, []string{g.prefix + resource})
+	a, _, err := g.run(ctx, get, []string{g.prefix + resource})
 	if err != nil || a.value == nil {
 		return 0, err
 	}
 	return parse(a.value)
 }
 
-// Reset makes newest the newest token of resource, whatever the fence's key holds; zero admits any. The history of resource
-// becomes that of the guard's [Options], or unknown if they have none.
+// Reset makes newest the newest token of resource, whatever the value of the fence's key; zero admits any token. The history
+// of resource becomes that of the guard's [Options], or unknown if they have none.
 //
-// It is for an operator whose ensemble was restored or wiped, or whose Redis has forgotten what it should know, and safe
-// under the condition that [fencing.Gate.Reset] names: no client that was granted a token before can still write. An error
-// with [ErrUncertain] means that it may have happened; to do it again does no harm then.
+// Reset is for an operator whose ensemble was restored or wiped, or whose Redis has lost the fence, and is safe under the
+// condition of [fencing.Gate.Reset]: no client that was granted a token before can still write. An error with [ErrUncertain]
+// means that the reset may have happened; it is then safe to repeat it.
 func (g *Guard) Reset(ctx context.Context, resource string, newest fencing.Token) error {
 	if err := g.reset(ctx, resource, newest); err != nil {
 		return fmt.Errorf("redisfence: reset %.512q to token %d: %w", resource, int64(newest), err)
@@ -186,35 +187,35 @@ func (g *Guard) reset(ctx context.Context, resource string, newest fencing.Token
 	if newest < 0 {
 		return fencing.ErrInvalid
 	}
-	// A repeat has run, which is all that there is to say.
+	// If the script is a repeat, the first run has done the reset.
 	_, err := g.change(ctx, set, g.keys(resource), rand.Text(), newest.String(), g.history)
 	return err
 }
 
-// change is ask for a script that writes.
+// change is run for a script that writes: if the script may have run, the error wraps [ErrUncertain].
 func (g *Guard) change(ctx context.Context, script string, keys []string, args ...any) (answer, error) {
-	a, ran, err := g.ask(ctx, script, keys, args...)
+	a, ran, err := g.run(ctx, script, keys, args...)
 	if err != nil && ran {
 		err = fmt.Errorf("%w: %w", ErrUncertain, err)
 	}
 	return a, err
 }
 
-// ask sends a script of this package and returns what it says, or what it says is wrong. With an error that is not what
-// it says, it may have run.
-func (g *Guard) ask(ctx context.Context, script string, keys []string, args ...any) (a answer, ran bool, err error) {
+// run sends a script of this package and returns its reply, or the error that the reply reports. After any other error, ran
+// reports whether the script may have run.
+func (g *Guard) run(ctx context.Context, script string, keys []string, args ...any) (a answer, ran bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return answer{}, false, err
 	}
 	reply, err := g.eval(ctx, script, keys, args...)
 	if err != nil {
-		var said interface{ RedisError() }
-		if errors.As(err, &said) && !g.sendsAgain {
+		var reported interface{ RedisError() }
+		if errors.As(err, &reported) && !g.sendsAgain {
 			return answer{}, false, fmt.Errorf("nothing has run: %w", err)
 		}
 		return answer{}, true, err
 	}
-	a, err = understood(reply)
+	a, err = decode(reply)
 	if err != nil {
 		return answer{}, true, err
 	}
@@ -224,16 +225,16 @@ func (g *Guard) ask(ctx context.Context, script string, keys []string, args ...a
 	case wordDamage:
 		err = fmt.Errorf("%w: key %.600q: %v", ErrDamaged, keys[len(keys)-1], printed(a.value))
 	case wordFence:
-		err = fmt.Errorf("ask the fence: %v", printed(a.value))
+		err = fmt.Errorf("read or raise the fence: %v", printed(a.value))
 	case wordScript:
 		err = fmt.Errorf("%w: %v", ErrScript, printed(a.value))
 	default:
-		return answer{}, true, fmt.Errorf("the answer begins with %.64q", a.word)
+		return answer{}, true, fmt.Errorf("unknown reply %.64q", a.word)
 	}
 	return answer{}, false, err
 }
 
-// parse reads a token that the script has found well formed. A number of 19 digits can be too large for one all the same.
+// parse parses a token that the script has found well formed. A number of 19 digits can still be too large for a token.
 func parse(value any) (fencing.Token, error) {
 	digits, _ := text(value)
 	if digits == "0" { // with a history, after a reset

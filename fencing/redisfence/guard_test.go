@@ -15,20 +15,20 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing/redisfence"
 )
 
-// An asked is what a client was asked for. The guards on a real Redis are tested in the torture module; here is what that
-// cannot be made to say.
-type asked struct {
+// A request is one call of an Eval. The tests of the torture module run the guards on a real Redis; these tests cover replies
+// that a real one cannot be made to give.
+type request struct {
 	script string
 	keys   []string
 	args   []any
 }
 
-// answering returns a guard whose Redis says always the same, and what it is asked for.
-func answering(t *testing.T, reply any, err error) (*redisfence.Guard, *[]asked) {
+// answering returns a guard whose Redis always gives the same reply, and the recorded requests.
+func answering(t *testing.T, reply any, err error) (*redisfence.Guard, *[]request) {
 	t.Helper()
-	var all []asked
+	var all []request
 	guard, newErr := redisfence.New(func(_ context.Context, script string, keys []string, args ...any) (any, error) {
-		all = append(all, asked{script, keys, args})
+		all = append(all, request{script, keys, args})
 		return reply, err
 	}, nil)
 	require.NoError(t, newErr)
@@ -37,7 +37,7 @@ func answering(t *testing.T, reply any, err error) (*redisfence.Guard, *[]asked)
 
 const script = `redis.call("SET", KEYS[1], ARGV[1])`
 
-func TestFenceAndTokenComeBehindTheCallersOwn(t *testing.T) {
+func TestFenceAndTokenFollowArgumentsOfCaller(t *testing.T) {
 	guard, all := answering(t, []any{"done"}, nil)
 	keys, args := make([]string, 1, 9), make([]any, 1, 9)
 	keys[0], args[0] = "total", 42
@@ -51,15 +51,15 @@ func TestFenceAndTokenComeBehindTheCallersOwn(t *testing.T) {
 	require.Equal(t, 42, sent[0])
 	require.Empty(t, sent[2], "no history")
 	require.Equal(t, "9007199254740993", sent[3], "as text, with all its digits")
-	require.Empty(t, keys[:2][1], "what is the caller's is not written to")
+	require.Empty(t, keys[:2][1], "the caller's slice is unchanged")
 	_, err = guard.Do(t.Context(), "ledger", 1<<53+1, script, keys, args...)
 	require.NoError(t, err)
-	require.NotEqual(t, sent[1], (*all)[1].args[1], "each Do has a nonce of its own")
+	require.NotEqual(t, sent[1], (*all)[1].args[1], "each Do has its own nonce")
 	first, _, _ := strings.Cut((*all)[0].script, "\n")
-	require.Contains(t, first, script, "on the first line")
+	require.Contains(t, first, script, "the script begins on the first line")
 }
 
-func TestPrefixIsTheCallersChoice(t *testing.T) {
+func TestPrefixIsConfigurable(t *testing.T) {
 	var got []string
 	guard, err := redisfence.New(func(_ context.Context, _ string, keys []string, _ ...any) (any, error) {
 		for _, key := range keys {
@@ -77,7 +77,7 @@ func TestPrefixIsTheCallersChoice(t *testing.T) {
 	require.Equal(t, slices.Repeat([]string{"{app}:ledger"}, 7), got)
 }
 
-func TestAnswersAreUnderstoodAsTextAndAsBytes(t *testing.T) {
+func TestRepliesAreDecodedFromStringsAndBytes(t *testing.T) {
 	for _, reply := range []any{
 		[]any{"stale", "9007199254740993"},
 		[]any{[]byte("stale"), []byte("9007199254740993")},
@@ -98,7 +98,7 @@ func TestAnswersAreUnderstoodAsTextAndAsBytes(t *testing.T) {
 	}
 }
 
-func TestAnswerThatIsNotUnderstoodIsUnknown(t *testing.T) {
+func TestUnknownReplyIsUncertain(t *testing.T) {
 	for _, reply := range []any{nil, "done", []any{}, []any{7}, []any{"perhaps"}, []string{"done"}, int64(1)} {
 		guard, _ := answering(t, reply, nil)
 		_, err := guard.Do(t.Context(), "ledger", 7, script, nil)
@@ -108,13 +108,13 @@ func TestAnswerThatIsNotUnderstoodIsUnknown(t *testing.T) {
 	}
 }
 
-// refusal is an error as go-redis tells what the server has answered.
+// refusal is an error with which go-redis reports an error reply of the server.
 type refusal string
 
 func (r refusal) Error() string { return string(r) }
 func (refusal) RedisError()     {}
 
-func TestLostAnswerIsUnknownAndAnErrorOfTheServerIsNot(t *testing.T) {
+func TestLostReplyIsUncertainAndErrorReplyIsNot(t *testing.T) {
 	lost := errors.New("connection reset")
 	guard, _ := answering(t, nil, lost)
 	_, err := guard.Do(t.Context(), "ledger", 7, script, nil)
@@ -123,7 +123,7 @@ func TestLostAnswerIsUnknownAndAnErrorOfTheServerIsNot(t *testing.T) {
 	require.NotErrorIs(t, err, fencing.ErrStale)
 	_, err = guard.Newest(t.Context(), "ledger")
 	require.ErrorIs(t, err, lost)
-	require.NotErrorIs(t, err, redisfence.ErrUncertain, "a question has no outcome")
+	require.NotErrorIs(t, err, redisfence.ErrUncertain, "a read has no outcome")
 
 	guard, _ = answering(t, nil, refusal("CROSSSLOT Keys in request don't hash to the same slot"))
 	_, err = guard.Do(t.Context(), "ledger", 7, script, nil)
@@ -131,7 +131,7 @@ func TestLostAnswerIsUnknownAndAnErrorOfTheServerIsNot(t *testing.T) {
 	require.ErrorContains(t, err, "nothing has run: CROSSSLOT")
 }
 
-func TestErrorOfTheServerIsNoProofFromAClientThatSendsAgain(t *testing.T) {
+func TestErrorReplyToResendingClientIsUncertain(t *testing.T) {
 	guard, err := redisfence.New(func(context.Context, string, []string, ...any) (any, error) {
 		return nil, refusal("CLUSTERDOWN Hash slot not served")
 	}, &redisfence.Options{SendsAgain: true})
@@ -141,7 +141,7 @@ func TestErrorOfTheServerIsNoProofFromAClientThatSendsAgain(t *testing.T) {
 	require.ErrorContains(t, err, "CLUSTERDOWN")
 }
 
-func TestRepeatIsUnknownAndARepeatedResetIsDone(t *testing.T) {
+func TestRepeatedScriptIsUncertainAndRepeatedResetIsNot(t *testing.T) {
 	guard, _ := answering(t, []any{"repeat"}, nil)
 	_, err := guard.Do(t.Context(), "ledger", 7, script, nil)
 	require.ErrorIs(t, err, redisfence.ErrUncertain)
@@ -149,7 +149,7 @@ func TestRepeatIsUnknownAndARepeatedResetIsDone(t *testing.T) {
 	require.NoError(t, guard.Reset(t.Context(), "ledger", 7))
 }
 
-func TestTokenOfAnotherHistoryIsRefusedWithBothNames(t *testing.T) {
+func TestTokenOfAnotherHistoryIsRefusedWithBothHistories(t *testing.T) {
 	for _, stored := range []any{"first", []byte("first")} {
 		guard, err := redisfence.New(func(context.Context, string, []string, ...any) (any, error) {
 			return []any{"history", stored}, nil
@@ -163,7 +163,7 @@ func TestTokenOfAnotherHistoryIsRefusedWithBothNames(t *testing.T) {
 	}
 }
 
-func TestTokenTooLargeForOneIsDamage(t *testing.T) {
+func TestStoredTokenOutOfRangeIsDamaged(t *testing.T) {
 	guard, _ := answering(t, []any{"stale", "9999999999999999999"}, nil)
 	_, err := guard.Do(t.Context(), "ledger", 7, script, nil)
 	require.ErrorIs(t, err, redisfence.ErrDamaged)
@@ -173,9 +173,9 @@ func TestTokenTooLargeForOneIsDamage(t *testing.T) {
 	require.ErrorIs(t, err, redisfence.ErrDamaged)
 }
 
-func TestMisuseIsToldBeforeAnythingIsSent(t *testing.T) {
+func TestMisuseIsReportedBeforeAnythingIsSent(t *testing.T) {
 	_, err := redisfence.New(nil, nil)
-	require.ErrorContains(t, err, "the function is nil")
+	require.ErrorContains(t, err, "eval is nil")
 	_, err = redisfence.New(func(context.Context, string, []string, ...any) (any, error) { return nil, nil },
 		&redisfence.Options{History: "a b"})
 	require.ErrorContains(t, err, `the history id "a b" contains the character ' '`)

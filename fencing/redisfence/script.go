@@ -4,19 +4,20 @@ package redisfence
 
 import "fmt"
 
-// What a script answers with: one of these words, and what belongs to it.
+// A script replies with one of these words and a value.
 const (
-	wordDone    = "done"    // what the caller's script has returned
+	wordDone    = "done"    // the result of the caller's script
 	wordStale   = "stale"   // the newest token
 	wordHistory = "history" // the stored history
 	wordRepeat  = "repeat"  // the script has run before
-	wordDamage  = "damage"  // what is there instead of a token
+	wordDamage  = "damage"  // the value in place of a token
 	wordFence   = "fence"   // the error of a command on the fence
 	wordScript  = "script"  // the error of the caller's script
 )
 
-// newest is the beginning of each script that asks for the newest token. The key holds its digits without a zero in front
-// and, after a space, its history, if there is one. Zero needs a history: without both there is no key.
+// newest begins each script that reads the newest token. The value of the key is the token's digits without a leading zero
+// and, after a space, its history, if there is one. Zero is stored only with a history: zero without a history is stored as
+// no key.
 const newest = `
 	local kind = redis.call("TYPE", key).ok
 	if kind ~= "string" and kind ~= "none" then return {"damage", "a key of type " .. kind} end
@@ -31,10 +32,10 @@ const newest = `
 	end
 `
 
-// first answers a repeat, and remember has the next one answered. A client that has lost an answer can send the same
-// script again, with the same nonce. Older nonces are forgotten: the last 4096 of a resource are kept, for a minute after
-// the last one. They are
-// ordered by microseconds: within a second, the set would order them by chance, and forget the wrong ones.
+// first detects a repeat, and remember records the nonce for that. A client that has lost a reply can resend the same script
+// with the same nonce. The last 4096 nonces of a resource are kept, until a minute after the last one, and older ones are
+// removed. They are ordered by microseconds: ordered by seconds, the set would order the nonces of one second by chance, and
+// remove the wrong ones.
 const (
 	first = `
 	if redis.call("ZSCORE", runs, nonce) then return {"repeat"} end
@@ -47,15 +48,15 @@ const (
 `
 )
 
-// check compares the tokens and raises the fence. Numbers in Lua are floating point, which cannot tell 2⁵³ from 2⁵³+1: so
-// tokens are compared as digits, the longer one being the greater. The guard's own keys and arguments come last and are
-// taken away, so that the caller's script finds its own where they were put.
+// check compares the tokens and raises the fence. Numbers in Lua are floating point, which cannot distinguish 2⁵³ from
+// 2⁵³+1. Tokens are therefore compared as digits; the longer one is the greater. The guard's own keys and arguments come
+// last and are removed, so that the caller's script finds its own at their positions.
 //
-// The caller's script is defined in front of all that, and so sees none of these variables: a name that it has not
-// declared is the error that it is in Redis, and not the fence's key.
+// The caller's script is defined before all that, so that it cannot see these variables: an undeclared name is an error, as
+// it is in Redis, and not the fence's key.
 //
-// Errors are caught and told as values, because of what can be concluded: those are answers, while an error of EVAL may
-// be one of the connection.
+// Errors are caught and returned as values, because they lead to another conclusion: a returned error is a reply, while an
+// error of EVAL may be one of the connection.
 const (
 	begin = `local script = function() `
 
@@ -84,7 +85,7 @@ return {began and "script" or "fence", type(result) == "table" and result.err or
 
 // The scripts of [Guard.Newest] and [Guard.Reset].
 const (
-	ask = `local key = KEYS[1]` + newest + `return {"done", newest}`
+	get = `local key = KEYS[1]` + newest + `return {"done", newest}`
 
 	set = `
 local runs, key, nonce, token, history = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3]
@@ -96,23 +97,24 @@ return {"done"}
 `
 )
 
-// guarded returns script with the check behind it, and on the line on which it would stand alone: Redis names lines.
+// guarded returns script with the check after it. The first line of script remains the first line: errors of Redis name
+// lines.
 func guarded(script string) string { return begin + script + check }
 
-// An answer is what one of these scripts has answered.
+// An answer is the decoded reply of one of these scripts.
 type answer struct {
 	word  string
 	value any // nil if there is none
 }
 
-func understood(reply any) (answer, error) {
+func decode(reply any) (answer, error) {
 	parts, ok := reply.([]any)
 	if !ok || len(parts) == 0 {
-		return answer{}, fmt.Errorf("the client returned a %T, not a list with something in it", reply)
+		return answer{}, fmt.Errorf("the client returned a %T, want a non-empty list", reply)
 	}
 	word, ok := text(parts[0])
 	if !ok {
-		return answer{}, fmt.Errorf("the client returned a list that begins with a %T", parts[0])
+		return answer{}, fmt.Errorf("the client returned a list that begins with a %T, want text", parts[0])
 	}
 	a := answer{word: word}
 	if len(parts) > 1 {
@@ -121,7 +123,7 @@ func understood(reply any) (answer, error) {
 	return a, nil
 }
 
-// text returns a string of Redis, of which clients make one or the other.
+// text returns a Redis string, which clients decode as a string or as a []byte.
 func text(value any) (string, bool) {
 	switch v := value.(type) {
 	case string:
