@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package objectfence lets an object store refuse the writes of clients that no longer hold the lock: Amazon S3 and stores
-// with its interface, Google Cloud Storage, Azure Blob Storage, and others that write on a condition, through the client
-// that you have.
+// with its interface, Google Cloud Storage, Azure Blob Storage, and other stores with conditional writes. It works with any
+// client library.
 //
 //	guard, err := objectfence.New(bucket{client, "ledgers"}, nil)
 //	…
@@ -11,54 +11,55 @@
 // # What it promises
 //
 // Once a write of an object with a token has succeeded through a [Guard], no write of that object with an older token
-// does, by any process, before or after restarts. The token is in the object. A guard reads it, and replaces the object on
-// the condition that it is still the one that was read; so the check and the write are one request to the store, and what
-// comes between the reading and the writing, for however long, makes the store refuse it.
+// succeeds, by any process, before or after restarts. The token is stored in the object. A guard reads the object, and
+// replaces it on the condition that it is still the version that was read. The check and the write are therefore one request
+// to the store, which refuses it if another write came between the read and the write, however long that took.
 //
-// This holds on three conditions. All who write the object do so through a guard. The store honours the conditions of
-// writes, for two that arrive at the same moment as well: some take them for headers they do not know, and write; [Probe]
-// finds out, and belongs where you choose the store. And it keeps what it has written: where a bucket is restored from a
-// backup or fails over to a replica that lags, or a lifecycle rule or a person deletes the object, the fence goes with the
-// data, and an older token can be admitted again.
+// This holds on three conditions. All writers of the object write through a guard. The store honours the conditions of
+// writes, also of two writes that arrive at the same moment: some stores do not recognise the headers of conditions, ignore
+// them, and write. [Probe] tests for this; run it when you choose the store. And the store does not lose what it has written:
+// if a bucket is restored from a backup or fails over to a lagging replica, or a lifecycle rule or a person deletes the
+// object, the fence is lost with the data, and an older token can be admitted again.
 //
 // # What it does not promise
 //
-//   - The first write with a newer token shuts out the older ones, not the grant of the lock. See package fencing.
-//   - Each object is fenced by itself. Where several belong together, an old holder can still write those that the new one
-//     has not reached. Write them under names that nobody has used, and guard the one small object that names them. The
-//     same goes for large objects, since a guard reads before it writes, and in memory.
-//   - An error that wraps [ErrUncertain] means that the connection ended, or ctx did, while the write was under way: it is
-//     there, or will be, or not. Where the object can be read and shows that it is, there is no error.
+//   - Refusals begin with the first write with a newer token, not with the grant of the lock. See package fencing.
+//   - Each object has its own fence. Where several objects belong together, an old holder can still write those that the new
+//     holder has not written yet. Write them under names that have never been used, and guard the one small object that
+//     names them. Do the same for large objects, since a guard reads the object before it writes, and holds it in memory.
+//   - An error that wraps [ErrUncertain] means that the connection or ctx ended while the write was in progress: the object
+//     was written, or will be, or neither. If the object can be read and shows that the write succeeded, there is no error.
 //   - Reads are not fenced.
-//   - A guarded write is two requests, where a bare one is one.
-//   - Nobody is served in order. Writers of one object that come at the same time begin again until they are alone, or
-//     their ctx is done.
+//   - A guarded write takes two requests, a write without a guard one.
+//   - Writers are not served in order. A writer of an object that another writer has changed retries, until no other writer
+//     interferes or its ctx is done.
 //
 // # Histories
 //
 // An ensemble that was wiped grants the same tokens again, and an equal token is admitted. With [Options.History] the guard
-// stores the id of the ensemble's history in the object, and refuses a token of another history with a
-// [fencing.HistoryError] until an operator decides and calls [Guard.Reset].
+// stores the id of the ensemble's history in the object. It refuses a token of another history with a
+// [fencing.HistoryError], until an operator decides which history is valid and calls [Guard.Reset].
 //
-// # What is in the object
+// # The format of an object
 //
-// A few lines of text, an empty line, and the body. Readers without a guard skip everything up to the first empty line. The
-// history is there if a guard with one has written the object.
+// An object consists of a few lines of text, an empty line, and the body. Readers without a guard skip everything up to the
+// first empty line. The line of the history is present if a guard with a history has written the object.
 //
 //	lockkeeper object 1
 //	token 4294967311
 //	history 7JX2QH5W
 //	write 3UHFKW4QBZXPTMS2D6VLNRAY5E
 //
-// An object that does not begin like this was not written through a guard: it is shut, with [ErrNoToken], until
-// [Guard.Reset] gives it a token. A release without histories returns the same error for an object that has one.
-// [Guard.Delete] leaves an object without a body. Why the token is not in the metadata: the ETag of S3 does not change with
-// that, nor when the same body is written again, so that an old holder's If-Match would hold where it must not.
+// An object that does not begin like this was not written through a guard: all writes to it are refused with [ErrNoToken]
+// until [Guard.Reset] gives it a token. A release without histories returns the same error for an object that has one.
+// [Guard.Delete] leaves an object without a body. The token is not in the metadata, because the ETag of S3 does not depend
+// on the metadata, and does not change when the same body is written again: the If-Match of an old holder would then succeed
+// although a newer holder has written.
 //
 // # A Store for S3
 //
-// With github.com/aws/aws-sdk-go-v2/service/s3. Sending again is for the guard's caller, who knows whether it may: hence
-// one attempt.
+// This store uses github.com/aws/aws-sdk-go-v2/service/s3. It makes one attempt for each write, because only the guard's
+// caller knows whether a retry is safe.
 //
 //	type bucket struct {
 //		client *s3.Client
@@ -94,9 +95,9 @@
 //
 // # A Store for Google Cloud Storage
 //
-// With cloud.google.com/go/storage. A version is the object's generation, which does not recur. A bucket takes about one
-// write a second of the same object, and answers 429 beyond that: to the guard, an outcome that is unknown. A cache of
-// public objects must not answer a Get, hence no-store.
+// This store uses cloud.google.com/go/storage. A version is the object's generation, which does not recur. A bucket accepts
+// about one write a second of the same object, and answers 429 above that rate; for the guard, that is an unknown outcome. A
+// cache of public objects must not answer a Get, hence no-store.
 //
 //	type gcs struct{ bucket *storage.BucketHandle }
 //
@@ -137,8 +138,9 @@
 //
 // # A Store for Azure Blob Storage
 //
-// With the packages of github.com/Azure/azure-sdk-for-go/sdk/storage/azblob. A version is the blob's ETag, which changes
-// with every write. The codes of the service count here, not the statuses: a blob with a lease answers 412, too.
+// This store uses the packages of github.com/Azure/azure-sdk-for-go/sdk/storage/azblob. A version is the blob's ETag, which
+// changes with every write. The store examines the error codes of the service, not the statuses: a blob with a lease answers
+// 412, too.
 //
 //	type azure struct{ container *container.Client }
 //

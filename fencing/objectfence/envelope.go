@@ -10,17 +10,17 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing"
 )
 
-// An envelope is what the store keeps as the object: a few lines of text, an empty one, and the body.
+// An envelope is an object in the store: a few lines of text, an empty line, and the body.
 //
-// The token is in there and not in the object's metadata because of what a condition compares. An ETag of S3 is a sum of
-// the object's bytes, and of nothing else: were the token beside them, a newer holder could write the bytes that are
-// there already and leave the ETag as it was, and the older one's If-Match would hold. The name of the write makes sure
-// that no two writes make the same bytes, whatever their body and token.
+// The token is in the object and not in its metadata because of what a condition compares. An ETag of S3 is a hash of the
+// object's bytes only. If the token were in the metadata, a newer holder could write the bytes that the object already has
+// and leave the ETag unchanged, and the If-Match of an older holder would succeed. The name of the write ensures that no two
+// writes produce the same bytes, whatever their body and token.
 type envelope struct {
-	newest  fencing.Token // zero after a reset to it
-	history string        // that the tokens are of; none if it is empty, and then there is no line for it
-	write   string        // names the write that made it
-	deleted bool          // there is no body, and the token stays
+	newest  fencing.Token // zero after a reset to zero
+	history string        // of the token; the line is absent if it is empty
+	write   string        // unique name of the write
+	deleted bool          // there is no body, only the token
 	body    []byte
 }
 
@@ -45,8 +45,8 @@ func (e envelope) encode() []byte {
 	return b.Bytes()
 }
 
-// open returns the envelope of an object, if it is one.
-func open(object []byte) (envelope, bool) {
+// parse parses object and reports whether it is an envelope.
+func parse(object []byte) (envelope, bool) {
 	head, body, ok := bytes.Cut(object, []byte("\n\n"))
 	if !ok {
 		return envelope{}, false
@@ -73,7 +73,7 @@ func open(object []byte) (envelope, bool) {
 	if e.deleted = len(rest) > 1; !e.deleted {
 		e.body = body
 	}
-	// There is one way to write each: an object that differs from it in a byte was not written by a guard.
+	// Each envelope has exactly one encoding: a guard did not write an object that differs from it in a byte.
 	if e.write == "" || e.deleted && len(body) > 0 || !bytes.Equal(object, e.encode()) {
 		return envelope{}, false
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestEnvelopeIsReadAsItWasWritten(t *testing.T) {
+func TestEnvelopeIsReadAsWritten(t *testing.T) {
 	for _, e := range []envelope{
 		{newest: 1, write: "A", body: []byte{}},
 		{newest: math.MaxInt64, write: "A", body: []byte("\n\nbody\n\ntoken 2\n\x00\xff")},
@@ -20,19 +20,19 @@ func TestEnvelopeIsReadAsItWasWritten(t *testing.T) {
 		{newest: 7, history: "3UHFKW4Q", write: "A", deleted: true},
 		{newest: 0, history: "3UHFKW4Q", write: "A", body: []byte{}},
 	} {
-		again, ok := open(e.encode())
+		again, ok := parse(e.encode())
 		require.True(t, ok, "%q", e.encode())
 		require.Equal(t, e, again)
 	}
 	require.Equal(t, "lockkeeper object 1\ntoken 4294967311\nwrite A\n\nbody",
-		string(envelope{newest: 4294967311, write: "A", body: []byte("body")}.encode()), "what others read does not change")
+		string(envelope{newest: 4294967311, write: "A", body: []byte("body")}.encode()), "the format that other releases read is unchanged")
 	require.Equal(t, "lockkeeper object 1\ntoken 7\nwrite A\ndeleted\n\n",
 		string(envelope{newest: 7, write: "A", deleted: true}.encode()))
 	require.Equal(t, "lockkeeper object 1\ntoken 7\nhistory H-1\nwrite A\ndeleted\n\n",
 		string(envelope{newest: 7, history: "H-1", write: "A", deleted: true}.encode()))
 }
 
-func TestWhatIsNoEnvelopeIsNotTakenForOne(t *testing.T) {
+func TestOtherContentIsNotParsedAsEnvelope(t *testing.T) {
 	whole := string(envelope{newest: 12, write: "A", body: []byte("body")}.encode())
 	objects := []string{
 		"", "body", "\n\nbody", "{\"token\": 12}\n\n\n\n", whole[1:], "\n" + whole,
@@ -63,7 +63,7 @@ func TestWhatIsNoEnvelopeIsNotTakenForOne(t *testing.T) {
 		objects = append(objects, whole[:n])
 	}
 	for _, object := range objects {
-		_, ok := open([]byte(object))
+		_, ok := parse([]byte(object))
 		require.False(t, ok, "%q", object)
 	}
 }

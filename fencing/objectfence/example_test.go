@@ -11,7 +11,8 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing/objectfence"
 )
 
-// Two holders of one lock, one after the other; the first has not heard of its loss. In production the store is a bucket.
+// Two clients hold the lock one after the other; the first has not been notified of its loss yet. In production the store is
+// a bucket.
 func Example() {
 	guard, err := objectfence.New(&objectfence.Memory{}, nil)
 	if err != nil {
@@ -21,9 +22,9 @@ func Example() {
 	ctx, first, second := context.Background(), fencing.Token(4294967311), fencing.Token(4294967330)
 	fmt.Println(guard.Put(ctx, "2026/total", first, []byte("opened by the first")))
 	fmt.Println(guard.Put(ctx, "2026/total", second, []byte("corrected by the second")))
-	late := guard.Put(ctx, "2026/total", first, []byte("closed by the first"))
-	fmt.Println(late)
-	fmt.Println(errors.Is(late, fencing.ErrStale))
+	err = guard.Put(ctx, "2026/total", first, []byte("closed by the first"))
+	fmt.Println(err)
+	fmt.Println(errors.Is(err, fencing.ErrStale))
 	body, err := guard.Get(ctx, "2026/total")
 	fmt.Println(string(body), err)
 	// Output:

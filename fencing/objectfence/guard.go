@@ -12,9 +12,9 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing"
 )
 
-// A Guard admits writes to the objects of one store, each of which carries its own fence. The resource's name is the
-// object's key, as it is. A Guard keeps nothing in memory: any number of them, in any number of processes, are one. All
-// methods may be called concurrently.
+// A Guard admits writes to the objects of one store, each of which contains its own fence. The resource's name is the
+// object's key, unchanged. A Guard keeps nothing in memory: any number of guards, in any number of processes, act as one.
+// All methods may be called concurrently.
 type Guard struct {
 	store   Store
 	history string
@@ -24,15 +24,15 @@ type Guard struct {
 type Options struct {
 	_ struct{}
 
-	// History is the id of the history that tokens are granted in, as the client of ZooKeeper returns it. The guard
-	// stores it in the object, beside the token, and refuses tokens of another history with a *fencing.HistoryError: an
-	// ensemble that was wiped grants the same tokens again. An object without a history adopts that of the next write.
-	// Default: histories are neither checked nor changed.
+	// History is the id of the ensemble's history in which the tokens were granted, as Client.History of package recipes
+	// returns it. The guard stores it in the object, beside the token, and refuses tokens of another history with a
+	// *fencing.HistoryError: an ensemble that was wiped grants the same tokens again. An object without a history adopts
+	// that of the next write. Default: histories are neither checked nor changed.
 	History string
 }
 
-// New returns a guard of the objects in store. It does not contact the store: use [Probe], once for each store, to find
-// out whether it honours the conditions that the guarantee depends on. opts may be nil.
+// New returns a guard of the objects in store. opts may be nil. New does not contact the store: call [Probe] once for each
+// store, to find out whether it honours the conditions on which the guarantee depends.
 func New(store Store, opts *Options) (*Guard, error) {
 	if opts == nil {
 		opts = &Options{}
@@ -48,20 +48,20 @@ func New(store Store, opts *Options) (*Guard, error) {
 	return &Guard{store: store, history: opts.History}, nil
 }
 
-// Put makes body the object, whatever is there. It is [Guard.Update] with a function that does not look.
+// Put makes body the object's body, whatever it was. It is [Guard.Update] with a function that ignores its argument.
 func (g *Guard) Put(ctx context.Context, key string, token fencing.Token, body []byte) error {
 	return g.write(ctx, "put", key, token, func(envelope) (envelope, error) {
 		return envelope{body: body}, nil
 	})
 }
 
-// Update makes of the object's body what change returns, and writes it if the object is still the one that change has
-// seen; otherwise it begins again with the new one. So change may run several times, and what it does besides is done
-// each time. Its argument is nil if there is no object, and not its to modify. When ctx is done, Update returns.
+// Update calls change with the object's body and writes what it returns, if the object is still the version that change was
+// called for; otherwise it begins again with the new version. change may therefore run several times, and its side effects
+// occur each time. Its argument is nil if there is no object, and must not be modified. Update returns when ctx is done.
 //
-// When a newer token has been admitted, the error is a [*fencing.StaleError]; when the object holds another history, a
-// [*fencing.HistoryError]. Whatever change returns is returned, wrapped. In these cases, and after every other error that does not wrap [ErrUncertain], this call has written nothing
-// and its token has not been admitted.
+// When a newer token has been admitted, the error is a [*fencing.StaleError]; when the object has another history, a
+// [*fencing.HistoryError]. An error of change is returned, wrapped. In these cases, and after every other error that does
+// not wrap [ErrUncertain], this call has written nothing and its token has not been admitted.
 func (g *Guard) Update(
 	ctx context.Context, key string, token fencing.Token, change func(body []byte) ([]byte, error),
 ) error {
@@ -74,16 +74,16 @@ func (g *Guard) Update(
 	})
 }
 
-// Delete takes the body away, as a write with token. The object stays, a few lines with the token in them, because the
-// fence is in it: an object that is deleted in the store itself is a fence that refuses nobody. That is safe under the
-// condition of [fencing.Gate.Reset], and then how to get rid of what Delete leaves.
+// Delete removes the body, as a write with token. The object remains, a few lines with the token in them, because it
+// contains the fence: if an object is deleted in the store itself, its fence is lost, and every token is admitted. That is
+// safe under the condition of [fencing.Gate.Reset]; it is then the way to remove what Delete leaves.
 func (g *Guard) Delete(ctx context.Context, key string, token fencing.Token) error {
 	return g.write(ctx, "delete", key, token, func(envelope) (envelope, error) {
 		return envelope{deleted: true}, nil
 	})
 }
 
-// write puts what next makes of the object in its place, if its token allows that.
+// write replaces the object by what next returns for it, if token is admitted.
 func (g *Guard) write(
 	ctx context.Context, operation, key string, token fencing.Token, next func(current envelope) (envelope, error),
 ) error {
@@ -115,10 +115,10 @@ func (g *Guard) write(
 	return nil
 }
 
-// Get returns the object's body. The error wraps [ErrNotFound] if there is none, or none any more, and [ErrNoToken] if
-// there is one that was not written through a guard.
+// Get returns the object's body. The error wraps [ErrNotFound] if there is no object or it was deleted, and [ErrNoToken] if
+// the object was not written through a guard.
 func (g *Guard) Get(ctx context.Context, key string) ([]byte, error) {
-	e, err := g.look(ctx, key)
+	e, err := g.inspect(ctx, key)
 	if err == nil && e.deleted {
 		err = ErrNotFound
 	}
@@ -128,17 +128,17 @@ func (g *Guard) Get(ctx context.Context, key string) ([]byte, error) {
 	return e.body, nil
 }
 
-// Newest returns the newest token admitted for the object, or zero if there is none. It is out of date when it returns:
-// it is for reports. To decide, write.
+// Newest returns the newest token admitted for the object, or zero if there is none. The result may be out of date when it
+// returns: use it for reports. To decide, write.
 func (g *Guard) Newest(ctx context.Context, key string) (fencing.Token, error) {
-	e, err := g.look(ctx, key)
+	e, err := g.inspect(ctx, key)
 	if err != nil {
 		return 0, fmt.Errorf("objectfence: newest token of %.512q: %w", key, err)
 	}
 	return e.newest, nil
 }
 
-func (g *Guard) look(ctx context.Context, key string) (envelope, error) {
+func (g *Guard) inspect(ctx context.Context, key string) (envelope, error) {
 	if err := fencing.CheckResource(key); err != nil {
 		return envelope{}, err
 	}
@@ -150,14 +150,14 @@ func (g *Guard) look(ctx context.Context, key string) (envelope, error) {
 }
 
 // Reset makes newest the newest token of the object, whatever it was, and the history of the guard that of the object; a
-// guard without a history clears it. Zero admits any token. The body stays.
+// guard without a history clears it. Zero admits any token. The body remains.
 //
-// Reset is for an operator whose ensemble was restored, wiped or replaced, so that its tokens are no longer ordered
-// with those that the object has seen. It is safe under the condition of [fencing.Gate.Reset]: no holder of an earlier
-// grant can still write. An error with [ErrUncertain] means that it may have happened; repeating it does no harm.
+// Reset is for an operator whose ensemble was restored, wiped or replaced, so that its tokens are no longer ordered with
+// those that the object has admitted. It is safe under the condition of [fencing.Gate.Reset]: no holder of an earlier grant
+// can still write. An error with [ErrUncertain] means that the reset may have happened; it is safe to repeat it.
 //
-// An object that was written before there was a guard, or around it, gets its first token in the same way: until then it
-// is shut to all writers. Pass the token of the current holder of the lock, the newest grant.
+// Reset also gives a token to an object that was written before there was a guard, or without one: until then, all writes to
+// it are refused. Pass the token of the current holder of the lock, which is the newest grant.
 func (g *Guard) Reset(ctx context.Context, key string, newest fencing.Token) error {
 	err := fencing.CheckResource(key)
 	if err == nil && newest < 0 {
@@ -175,12 +175,12 @@ func (g *Guard) Reset(ctx context.Context, key string, newest fencing.Token) err
 	return nil
 }
 
-// A state is an object as it was read. Where there is none, it is one that was deleted and has no version.
+// A state is an object as it was read. A missing object has the state of a deleted one, without a version.
 type state struct {
 	envelope
 
 	version string
-	fenced  bool // it was written through a guard, or is not there
+	fenced  bool // the object was written through a guard, or is missing
 }
 
 func (g *Guard) read(ctx context.Context, key string) (state, error) {
@@ -191,30 +191,31 @@ func (g *Guard) read(ctx context.Context, key string) (state, error) {
 	case err != nil:
 		return state{}, fmt.Errorf("get: %w", err)
 	case object.Version == "":
-		return state{}, errors.New("get: the store gave no version")
+		return state{}, errors.New("get: the store returned no version")
 	}
-	e, fenced := open(object.Body)
+	e, fenced := parse(object.Body)
 	if !fenced {
 		e = envelope{body: object.Body}
 	}
 	return state{e, object.Version, fenced}, nil
 }
 
-// How often, and how soon for the first time, one asks again that was told that the object is not the one to be replaced,
-// when it still is. S3 says so while another write of the key is under way; a store that goes on has never meant it.
+// A Put that was refused although the object still has the expected version is retried this often, with a back-off that
+// begins with pause. S3 refuses in this way while another write of the key is in progress; if a store continues to refuse,
+// the refusal has another reason.
 const (
 	refusals = 8
 	pause    = 10 * time.Millisecond
 )
 
-// replace puts what next makes of the object in its place. It decides afresh whenever another has written in between.
+// replace replaces the object by what next returns for it. It calls next again whenever another write has come between.
 func (g *Guard) replace(
 	ctx context.Context, key string, next func(current envelope, fenced bool) (envelope, error),
 ) error {
 	var (
 		write    = rand.Text()
-		refused  string // the version that the latest Put was to replace
-		repeated int    // how many times in a row it was that one
+		refused  string // the version that the last Put was to replace
+		repeated int    // how many times in a row the version was that one
 	)
 	for attempt := 0; ; attempt++ {
 		if err := ctx.Err(); err != nil {
@@ -225,7 +226,7 @@ func (g *Guard) replace(
 		case err != nil:
 			return err
 		case current.write == write:
-			return nil // a client that sends again was refused by its own write
+			return nil // the client resent the write, and its first attempt had succeeded
 		case attempt > 0 && current.version == refused:
 			if repeated++; repeated == refusals {
 				return fmt.Errorf("the store refuses to replace the version that it has, %q: %w", refused, ErrPrecondition)
@@ -254,8 +255,8 @@ func (g *Guard) replace(
 	}
 }
 
-// resolve says what a failure of the Put means: that the object is written, if it is there under the name of the write,
-// or nothing for certain. One that is not there may be under way, or have been replaced in the meantime.
+// resolve returns nil if the object contains the name of the write, although its Put failed. Otherwise it returns failure as
+// an unknown outcome: the write may still be in progress, or may have been replaced already.
 func (g *Guard) resolve(ctx context.Context, key, write string, failure error) error {
 	if current, err := g.read(ctx, key); err == nil && current.write == write {
 		return nil

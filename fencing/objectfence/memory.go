@@ -10,14 +10,14 @@ import (
 	"sync"
 )
 
-// Memory is a [Store] in memory, for tests of what writes through a guard. As with S3, its versions are sums of the
+// Memory is a [Store] in memory, for tests of code that writes through a guard. As with S3, its versions are hashes of the
 // bodies. The zero value is empty and ready to use; it must not be copied after its first use.
 type Memory struct {
 	mu      sync.Mutex
 	objects map[string][]byte // guarded by mu
 }
 
-// Get is that of [Store].
+// Get implements [Store].
 func (m *Memory) Get(ctx context.Context, key string) (Object, error) {
 	if err := ctx.Err(); err != nil {
 		return Object{}, err
@@ -31,7 +31,7 @@ func (m *Memory) Get(ctx context.Context, key string) (Object, error) {
 	return Object{Body: bytes.Clone(body), Version: version(body)}, nil
 }
 
-// Put is that of [Store].
+// Put implements [Store].
 func (m *Memory) Put(ctx context.Context, key string, body []byte, replaces string) error {
 	if err := ctx.Err(); err != nil {
 		return err

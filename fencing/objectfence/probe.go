@@ -13,19 +13,19 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing"
 )
 
-// ErrUnconditional is what errors.Is finds in an error of [Probe] about a store that wrote what it should have refused. A
-// guard of such a store refuses nobody who is quick enough.
+// ErrUnconditional matches, with errors.Is, an error of [Probe] about a store that wrote although the condition of the write
+// did not hold. A guard of such a store does not refuse a stale write that races with a newer one.
 var ErrUnconditional = errors.New("the store does not honour the conditions of writes")
 
-// Probe finds out whether store does what a guard needs, by writing to an object that is nobody else's: it refuses to
-// write where there is an object already, to replace a version that is no more, and to let two writes replace the same
-// one. There are stores and gateways that take the conditions for headers they do not know, and write.
+// Probe tests, by writing to an object that has no other use, whether store does what a guard needs: it refuses to create an
+// object that exists, to replace a version that no longer exists, and to let two writes replace the same version. Some
+// stores and gateways do not recognise the headers of the conditions, ignore them, and write.
 //
-// The object of that key may be there from an earlier Probe, and stays, with a line of text in it; any other is an error,
-// and left alone. Two Probes of one object at a time disturb each other; the error then wraps [ErrPrecondition], and says
-// nothing about the store.
+// The object may exist from an earlier Probe, and remains, with one line of text. If the object has other content, Probe
+// returns an error and does not change it. Two concurrent Probes of one object disturb each other; the error then wraps
+// [ErrPrecondition], and does not concern the store.
 //
-// That two writes side by side are kept apart is provoked, a few times, and not proven.
+// Probe provokes concurrent writes a few times; it does not prove that the store always orders them.
 func Probe(ctx context.Context, store Store, key string) error {
 	err := fencing.CheckResource(key)
 	if store == nil {
@@ -35,7 +35,7 @@ func Probe(ctx context.Context, store Store, key string) error {
 		err = probe(ctx, store, key)
 	}
 	if err != nil {
-		return fmt.Errorf("objectfence: probe the store with %.512q: %w", key, err)
+		return fmt.Errorf("objectfence: probe %.512q: %w", key, err)
 	}
 	return nil
 }
@@ -46,20 +46,20 @@ func probe(ctx context.Context, store Store, key string) error {
 		return fmt.Errorf("get: %w", err)
 	}
 	if err == nil && !bytes.HasPrefix(first.Body, []byte(signature)) {
-		return errors.New("the object is somebody else's, and stays as it is: choose another key")
+		return errors.New("the object was not written by Probe and is left unchanged: choose another key")
 	}
 	second, err := exchange(ctx, store, key, first.Version)
 	if err != nil {
 		return err
 	}
-	if err := refuses(ctx, store, key, "", "to create what is there"); err != nil {
+	if err := refuses(ctx, store, key, "", "create an object that exists"); err != nil {
 		return err
 	}
 	third, err := exchange(ctx, store, key, second.Version)
 	if err != nil {
 		return err
 	}
-	if err := refuses(ctx, store, key, second.Version, "to replace a version that is no more"); err != nil {
+	if err := refuses(ctx, store, key, second.Version, "replace a version that no longer exists"); err != nil {
 		return err
 	}
 	const rounds = 5
@@ -75,37 +75,38 @@ const signature = "lockkeeper probe "
 
 func probeText() []byte { return []byte(signature + rand.Text() + "\n") }
 
-// exchange replaces a version and returns what is there now.
+// exchange replaces a version and returns the new object.
 func exchange(ctx context.Context, store Store, key, replaces string) (Object, error) {
 	text := probeText()
 	if err := store.Put(ctx, key, text, replaces); err != nil {
-		return Object{}, fmt.Errorf("put where %q is: %w", replaces, err)
+		return Object{}, fmt.Errorf("put with version %q: %w", replaces, err)
 	}
 	now, err := store.Get(ctx, key)
 	switch {
 	case err != nil:
-		return Object{}, fmt.Errorf("get what was put: %w", err)
+		return Object{}, fmt.Errorf("get after put: %w", err)
 	case string(now.Body) != string(text):
-		return Object{}, fmt.Errorf("get does not return what was put but %.64q", now.Body)
+		return Object{}, fmt.Errorf("get after put: want the object that was put, got %.64q", now.Body)
 	case now.Version == "" || now.Version == replaces:
-		return Object{}, fmt.Errorf("what was put where %q was has the version %q", replaces, now.Version)
+		return Object{}, fmt.Errorf("put with version %q: the new version is %q, want a different one", replaces, now.Version)
 	}
 	return now, nil
 }
 
-// refuses expects the store to refuse a write on that condition.
+// refuses requires that the store refuses a write on that condition.
 func refuses(ctx context.Context, store Store, key, replaces, what string) error {
 	err := store.Put(ctx, key, probeText(), replaces)
 	switch {
 	case err == nil:
-		return fmt.Errorf("it was asked %s, and did: %w", what, ErrUnconditional)
+		return fmt.Errorf("%s: %w", what, ErrUnconditional)
 	case !errors.Is(err, ErrPrecondition):
-		return fmt.Errorf("it was asked %s, and failed otherwise than with ErrPrecondition: %w", what, err)
+		return fmt.Errorf("%s: want ErrPrecondition: %w", what, err)
 	}
 	return nil
 }
 
-// race has several replace one version, and expects one to succeed. It returns what is there then.
+// race makes several concurrent writes replace one version, and requires that at most one succeeds. It returns the object
+// that remains.
 func race(ctx context.Context, store Store, key, replaces string) (Object, error) {
 	const writers = 8
 	var (
@@ -127,16 +128,16 @@ func race(ctx context.Context, store Store, key, replaces string) (Object, error
 		case err == nil:
 			written++
 		case !errors.Is(err, ErrPrecondition):
-			return Object{}, fmt.Errorf("put beside others: %w", err)
+			return Object{}, fmt.Errorf("concurrent put: %w", err)
 		}
 	}
 	if written > 1 {
 		return Object{}, fmt.Errorf("%d of %d writes replaced the same version: %w", written, writers, ErrUnconditional)
 	}
-	// None at all is not the store's refusal of its conditions: S3 may answer all of them that there is a conflict.
+	// If none succeeded, that is no evidence of an ignored condition: S3 may answer all of them with a conflict.
 	now, err := store.Get(ctx, key)
 	if err != nil {
-		return Object{}, fmt.Errorf("get what was put: %w", err)
+		return Object{}, fmt.Errorf("get after put: %w", err)
 	}
 	return now, nil
 }

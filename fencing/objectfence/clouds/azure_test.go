@@ -23,7 +23,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing/objectfence"
 )
 
-// What follows stands in the documentation of objectfence, line by line.
+// The documentation of objectfence contains the following code, line by line.
 
 type azure struct{ container *container.Client }
 
@@ -58,7 +58,7 @@ func (a azure) Put(ctx context.Context, key string, body []byte, replaces string
 	return err
 }
 
-// Up to here.
+// End of the code in the documentation.
 
 func openAzure(t *testing.T, url, name string, client *http.Client) objectfence.Store {
 	t.Helper()
@@ -69,7 +69,7 @@ func openAzure(t *testing.T, url, name string, client *http.Client) objectfence.
 	return azure{c}
 }
 
-// serveAzure answers the two requests of the store: Get Blob and Put Blob.
+// serveAzure serves the two requests of the store: Get Blob and Put Blob.
 func serveAzure(o *objects) http.Handler {
 	mux := http.NewServeMux()
 	etag := func(version int64) string { return fmt.Sprintf(`"0x8D%d"`, version) }

@@ -23,13 +23,13 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing/objectfence"
 )
 
-// A cloud is a service as it is spoken to over HTTP.
+// A cloud is a cloud service with its HTTP interface.
 type cloud struct {
 	name   string
 	serve  func(*objects) http.Handler
 	store  func(t *testing.T, url, bucket string, client *http.Client) objectfence.Store
-	source string // the file with what the documentation shows
-	begins string // the first line of it
+	source string // the file that contains the code of the documentation
+	begins string // the first line of that code
 }
 
 var clouds = []cloud{
@@ -40,9 +40,9 @@ var clouds = []cloud{
 // The one bucket of a server.
 const bucket = "ledgers"
 
-// Objects are what a server keeps of its one bucket. Versions count from 1 and do not recur.
+// An objects is the content of a server's one bucket. Versions count from 1 and do not recur.
 type objects struct {
-	heedless bool // it takes no notice of conditions
+	unconditional bool // it ignores conditions
 
 	mu       sync.Mutex
 	bodies   map[string][]byte // guarded by mu
@@ -60,11 +60,11 @@ func (o *objects) read(key string) (body []byte, version int64) {
 	return o.bodies[key], o.versions[key]
 }
 
-// write replaces the object if its version, 0 if there is none, is what holds expects.
+// write replaces the object if holds reports that its version, 0 if there is none, meets the condition of the write.
 func (o *objects) write(key string, body []byte, holds func(version int64) bool) (version int64, written bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !o.heedless && !holds(o.versions[key]) {
+	if !o.unconditional && !holds(o.versions[key]) {
 		return 0, false
 	}
 	o.latest++
@@ -72,7 +72,7 @@ func (o *objects) write(key string, body []byte, holds func(version int64) bool)
 	return o.latest, true
 }
 
-// serving returns the store of a cloud whose objects are on a server of the test.
+// serving returns the store of a cloud, with its objects on a server that runs until the test ends.
 func (c cloud) serving(t *testing.T, o *objects) objectfence.Store {
 	t.Helper()
 	return c.store(t, c.server(t, o), bucket, plain(t))
@@ -92,7 +92,7 @@ func plain(t *testing.T) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// hashed names objects by a sum: neither cloud takes every name, such as "..".
+// hashed names objects by a hash: neither cloud accepts every name, such as "..".
 type hashed struct{ objectfence.Store }
 
 func hash(key string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(key))) }
@@ -105,7 +105,7 @@ func (h hashed) Put(ctx context.Context, key string, body []byte, replaces strin
 	return h.Store.Put(ctx, hash(key), body, replaces)
 }
 
-// guarded is a guard as the suite sees it.
+// guarded adapts a guard to the suite.
 type guarded struct{ *objectfence.Guard }
 
 func (g guarded) Write(ctx context.Context, resource string, token fencing.Token, value string) error {
@@ -124,7 +124,7 @@ func (g guarded) Reset(ctx context.Context, resource string) error {
 	return g.Guard.Reset(ctx, resource, 0)
 }
 
-func TestGuardOfACloudIsAGuard(t *testing.T) {
+func TestGuardOfCloudPassesSuite(t *testing.T) {
 	for _, c := range clouds {
 		t.Run(c.name, func(t *testing.T) {
 			fencetest.Run(t, func(t *testing.T) fencetest.Subject {
@@ -146,16 +146,16 @@ func TestGuardOfACloudIsAGuard(t *testing.T) {
 	}
 }
 
-func TestConditionsAreInTheRequests(t *testing.T) {
+func TestConditionsAreInRequests(t *testing.T) {
 	for _, c := range clouds {
 		o := newObjects()
 		require.NoError(t, objectfence.Probe(t.Context(), c.serving(t, o), "probe"), c.name)
-		o.heedless = true
+		o.unconditional = true
 		require.ErrorIs(t, objectfence.Probe(t.Context(), c.serving(t, o), "probe"), objectfence.ErrUnconditional, c.name)
 	}
 }
 
-func TestObjectThatIsNotThereIsNotReplaced(t *testing.T) {
+func TestMissingObjectIsNotReplaced(t *testing.T) {
 	for _, c := range clouds {
 		o := newObjects()
 		store := c.serving(t, o)
@@ -180,18 +180,18 @@ func TestSameBodyWrittenTwiceHasTwoVersions(t *testing.T) {
 		second, err := store.Get(t.Context(), "ledger")
 		require.NoError(t, err)
 		require.NotEqual(t, first.Version, second.Version)
-		require.ErrorIs(t, store.Put(t.Context(), "ledger", []byte("late"), first.Version), objectfence.ErrPrecondition)
+		require.ErrorIs(t, store.Put(t.Context(), "ledger", []byte("stale"), first.Version), objectfence.ErrPrecondition)
 	}
 }
 
-// A deaf transport sends requests, and loses the answers to those that write.
-type deaf struct {
+// A lossy transport sends requests, and loses the responses to those that write.
+type lossy struct {
 	base  http.RoundTripper
-	again func() // called when a write is sent again
+	again func() // called when a write is resent
 	sent  int
 }
 
-func (d *deaf) RoundTrip(r *http.Request) (*http.Response, error) {
+func (d *lossy) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := d.base.RoundTrip(r)
 	if err != nil || r.Method == http.MethodGet {
 		return response, err
@@ -203,11 +203,11 @@ func (d *deaf) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, errors.Join(lost, response.Body.Close())
 }
 
-// A client that sends again would find its own write in the way, and call it another's.
+// A client that resends a write would be refused because of its own write, and take that for the write of another client.
 func TestWriteIsSentOnce(t *testing.T) {
 	for _, c := range clouds {
 		ctx, cancel := context.WithCancel(t.Context())
-		transport := &deaf{base: plain(t).Transport, again: cancel}
+		transport := &lossy{base: plain(t).Transport, again: cancel}
 		store := c.store(t, c.server(t, newObjects()), bucket, &http.Client{Transport: transport})
 		err := store.Put(ctx, "ledger", []byte("body"), "")
 		require.Equal(t, 1, transport.sent, c.name)
@@ -217,11 +217,11 @@ func TestWriteIsSentOnce(t *testing.T) {
 		guard, err := objectfence.New(store, nil)
 		require.NoError(t, err)
 		transport.again = func() {}
-		require.NoError(t, guard.Put(t.Context(), "another", 7, []byte("seven")), "the object tells, %s", c.name)
+		require.NoError(t, guard.Put(t.Context(), "another", 7, []byte("seven")), "the object shows the write, %s", c.name)
 	}
 }
 
-func TestBucketThatIsNotThereIsNotARefusal(t *testing.T) {
+func TestMissingBucketIsNotFailedPrecondition(t *testing.T) {
 	for _, c := range clouds {
 		store := c.store(t, c.server(t, newObjects()), "missing", plain(t))
 		for _, replaces := range []string{"", "1"} {
@@ -232,7 +232,7 @@ func TestBucketThatIsNotThereIsNotARefusal(t *testing.T) {
 	}
 }
 
-func TestDocumentationShowsTheStoresThatAreTestedHere(t *testing.T) {
+func TestDocumentationShowsTestedStores(t *testing.T) {
 	doc, err := os.ReadFile("../doc.go")
 	require.NoError(t, err)
 	for _, c := range clouds {
@@ -240,7 +240,7 @@ func TestDocumentationShowsTheStoresThatAreTestedHere(t *testing.T) {
 		require.NoError(t, err)
 		_, rest, found := strings.Cut(string(own), c.begins)
 		require.True(t, found)
-		rest, _, found = strings.Cut(rest, "\n// Up to here.")
+		rest, _, found = strings.Cut(rest, "\n// End of the code in the documentation.")
 		require.True(t, found)
 		text := strings.TrimSpace(c.begins + rest)
 		want := strings.ReplaceAll("//\t"+strings.ReplaceAll(text, "\n", "\n//\t"), "//\t\n", "//\n")

@@ -25,7 +25,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing/objectfence"
 )
 
-// What follows stands in the documentation of objectfence, line by line.
+// The documentation of objectfence contains the following code, line by line.
 
 type gcs struct{ bucket *storage.BucketHandle }
 
@@ -64,7 +64,7 @@ func (g gcs) Put(ctx context.Context, key string, body []byte, replaces string) 
 	return err
 }
 
-// Up to here.
+// End of the code in the documentation.
 
 func openGCS(t *testing.T, url, bucket string, client *http.Client) objectfence.Store {
 	t.Helper()
@@ -74,8 +74,8 @@ func openGCS(t *testing.T, url, bucket string, client *http.Client) objectfence.
 	return gcs{c.Bucket(bucket)}
 }
 
-// serveGCS answers the two requests of the store: an object by its name, and an upload in one request, whose first part
-// describes the object and whose second part is the body.
+// serveGCS serves the two requests of the store: a read of an object by its name, and an upload in one request, whose first
+// part describes the object and whose second part is the body.
 func serveGCS(o *objects) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{bucket}/{key}", func(w http.ResponseWriter, r *http.Request) {
@@ -103,7 +103,7 @@ func serveGCS(o *objects) http.Handler {
 		}
 		expected, err := strconv.ParseInt(r.URL.Query().Get("ifGenerationMatch"), 10, 64)
 		if err != nil {
-			refuse(http.StatusNotImplemented) // writes without a condition are not for this server
+			refuse(http.StatusNotImplemented) // this server supports only conditional writes
 			return
 		}
 		generation, written := o.write(key, body, func(version int64) bool { return version == expected })
@@ -132,7 +132,7 @@ func uploaded(r *http.Request) (key string, body []byte, err error) {
 		return "", nil, err
 	}
 	if description.CacheControl != "no-store" {
-		return "", nil, errors.New("a cache could answer for this object")
+		return "", nil, errors.New("upload: the object may be cached: want no-store")
 	}
 	second, err := parts.NextPart()
 	if err != nil {
