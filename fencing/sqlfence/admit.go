@@ -12,14 +12,14 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing"
 )
 
-// A Tx is a transaction of database/sql. *sql.Tx is one, and so are *sqlx.Tx, the Tx of bun.Tx, the ConnPool of a *gorm.DB in a
-// transaction, and what the WithTx of sqlc's code takes.
+// A Tx is a transaction of database/sql. *sql.Tx implements it, and so do *sqlx.Tx, the Tx of bun.Tx, the ConnPool of a
+// *gorm.DB in a transaction, and the argument of WithTx in code that sqlc generates.
 type Tx interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// A Querier is a transaction that is not one of database/sql, for [Guard.AdmitThrough]. For pgx it is this:
+// A Querier is a transaction that is not one of database/sql, for [Guard.AdmitThrough]. An implementation for pgx:
 //
 //	type pgxTx struct{ tx pgx.Tx }
 //
@@ -36,41 +36,41 @@ type Querier interface {
 	QueryRow(ctx context.Context, query string, args ...any) Scanner
 }
 
-// A Scanner is a query's only row, or the error instead of it, which wraps [sql.ErrNoRows] where there is no row.
+// A Scanner is the only row of a query, or the query's error, which wraps [sql.ErrNoRows] if there is no row.
 type Scanner interface {
 	Scan(dest ...any) error
 }
 
-// explainBound is how long [Guard.Admit] looks for the reason of a failure. The caller's transaction may have the last
+// explainBound bounds the search of [Guard.Admit] for the reason of a failure. The caller's transaction may occupy the last
 // connection of the pool.
 const explainBound = time.Second
 
-// Admit admits token to resource in the caller's own transaction. It returns nil if tx now holds the fence of resource: until
-// tx ends, no other token is admitted, and if tx commits, all that it writes is fenced as by [Guard.Do]. Admit waits for the
-// transaction of another token, as Do does.
+// Admit admits token to resource in the caller's own transaction. It returns nil if tx now holds the fence of resource:
+// until tx ends, no other token is admitted, and if tx commits, all that it writes is fenced as by [Guard.Do]. Admit waits
+// for the transaction of another token, as Do does.
 //
-// It is the first statement of tx, so that the transaction reads what the holder before has written, and so that SQLite
-// makes it a writer from the beginning. A second resource may be admitted to the same transaction.
+// Admit must be the first statement of tx, so that the transaction reads what the previous holder has written, and so that
+// SQLite makes it a writer from the beginning. A second resource may be admitted to the same transaction.
 //
-// After an error the caller must roll back. A refused token has changed nothing, but tx goes on and would commit without the
-// fence. The errors are those of Do: a [*fencing.StaleError], a [*fencing.HistoryError], [ErrNoTable] and so on.
+// After an error the caller must roll back. A refused token has changed nothing, but tx remains open and would commit
+// without the fence. The errors are those of Do: a [*fencing.StaleError], a [*fencing.HistoryError], [ErrNoTable] and so on.
 //
-// The end of tx is the caller's, and with it what Do does about it: tx must still be the transaction of the Admit when it is
-// committed (see [ErrTxEnded]), and an error of its commit means that the outcome is unknown unless the database says
-// otherwise. Where tx is no transaction at all, Admit returns an error; a wrapper that hides a *sql.DB is found out in
+// The caller ends tx, and is responsible for what Do does at that point: tx must still be the transaction of the Admit when
+// it is committed (see [ErrTxEnded]), and an error of its commit means that the outcome is unknown unless the database
+// reports otherwise. If tx is not a transaction, Admit returns an error; it detects a wrapper that hides a *sql.DB in
 // PostgreSQL and MySQL, and not in SQLite.
 func (g *Guard) Admit(ctx context.Context, tx Tx, resource string, token fencing.Token) error {
 	switch pool := tx.(type) {
 	case nil:
 		return admitError(resource, token, errors.New("the transaction is nil"))
 	case interface{ Stats() sql.DBStats }, interface{ Raw(f func(any) error) error }:
-		return admitError(resource, token, fmt.Errorf("%w: a %T is none: call its BeginTx, and pass what that returns", ErrNoTx, pool))
+		return admitError(resource, token, fmt.Errorf("%w: a %T is not a transaction: call its BeginTx, and pass the result", ErrNoTx, pool))
 	}
 	return g.AdmitThrough(ctx, standard{tx}, resource, token)
 }
 
-// AdmitThrough is [Guard.Admit] for a transaction that is not one of database/sql. The guard is made of a *sql.DB of the same
-// database all the same; for pgx, OpenDBFromPool of its package stdlib returns one.
+// AdmitThrough is [Guard.Admit] for a transaction that is not one of database/sql. The guard still needs a *sql.DB of the
+// same database; for pgx, OpenDBFromPool of its package stdlib returns one.
 func (g *Guard) AdmitThrough(ctx context.Context, tx Querier, resource string, token fencing.Token) error {
 	err := checkArguments(resource, token)
 	if err == nil && tx == nil {
@@ -98,7 +98,7 @@ func (g *Guard) admit(ctx context.Context, tx Querier, resource string, token fe
 	}
 	f, err := g.raise(ctx, tx, resource, token)
 	if err != nil {
-		return g.explainIn(ctx, tx, fmt.Errorf("ask the fence: %w", err))
+		return g.explainIn(ctx, tx, fmt.Errorf("raise the fence: %w", err))
 	}
 	switch {
 	case marked:
@@ -114,9 +114,9 @@ func (g *Guard) admit(ctx context.Context, tx Querier, resource string, token fe
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("look for the transaction after the fence was asked: %w", err)
+		return fmt.Errorf("check the transaction after raising the fence: %w", err)
 	}
-	return g.judge(f, token)
+	return g.verdict(f, token)
 }
 
 // explainIn is explain for the caller's transaction.
@@ -124,13 +124,13 @@ func (g *Guard) explainIn(ctx context.Context, tx Querier, err error) error {
 	if g.dialect != PostgreSQL {
 		return g.explain(ctx, tx, err)
 	}
-	// The transaction has failed with err.
+	// In PostgreSQL, the transaction has failed with err.
 	ctx, cancel := context.WithTimeout(ctx, explainBound)
 	defer cancel()
 	return g.explain(ctx, standard{g.db}, err)
 }
 
-// standard is the Querier of a Tx.
+// standard adapts a Tx to a Querier.
 type standard struct{ tx Tx }
 
 func (s standard) Exec(ctx context.Context, query string, args ...any) error {

@@ -10,8 +10,8 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing"
 )
 
-// A Dialect says which database speaks: how its statements are written, and how one of them raises the fence and holds
-// its row. The zero value is none.
+// A Dialect names a database, and so the form of its statements, and how one of them raises the fence and holds its row. The
+// zero value names none.
 type Dialect int
 
 const (
@@ -35,35 +35,34 @@ func (d Dialect) String() string {
 
 func (d Dialect) valid() bool { return d >= PostgreSQL && d <= SQLite }
 
-// What a guard says to its database. {table} is the guard's table as its Options name it, {name} and {schema} the parts of
-// that name; none of them needs quotes.
+// statements are the SQL of a guard. {table} is the guard's table as its Options name it, {name} and {schema} are the parts
+// of that name; none of them needs quotes.
 type statements struct {
-	// raise inserts a row, or raises the one that is there, and holds it until the transaction ends. A token that is older or
-	// of another history leaves the row's values as they are. It is the first statement of the transaction, and a write: that
-	// is what BEGIN IMMEDIATE is for in SQLite, which otherwise lets two transactions read and then refuses one of them the
-	// write. set is like raise, but sets the token and the history in any case.
+	// raise inserts a row, or raises the existing row, and holds it until the transaction ends. A token that is older or of
+	// another history leaves the row's values unchanged. raise is the first statement of the transaction, and a write: this
+	// has the effect of BEGIN IMMEDIATE in SQLite, which otherwise lets two transactions read and then refuses one of them
+	// the write. set is like raise, but always sets the token and the history.
 	//
-	// Where held is empty, both return the row: its token and its history, the number of the transaction, and what the
-	// table's name means on this connection. Elsewhere held returns it after them. In MySQL that has to be a locking read: a
-	// plain one would be of the transaction's snapshot.
+	// If held is empty, both return the row: its token and its history, the number of the transaction, and the table that
+	// the name means on this connection. Otherwise held returns the row after them. In MySQL, held has to be a locking read:
+	// a plain one would read the transaction's snapshot.
 	raise, set, held string
-	// mark and release begin and end what the function does, where its statements can end the transaction unseen: MySQL
-	// commits at a statement such as CREATE TABLE and rolls back at a deadlock, SQLite rolls back at a write that is
-	// interrupted, and both let each that follows commit by itself. The savepoint goes with the transaction, so that it is
-	// missed.
+	// mark and release enclose the function, where its statements can end the transaction silently: MySQL commits at a
+	// statement such as CREATE TABLE and rolls back at a deadlock, SQLite rolls back at an interrupted write, and both
+	// commit each later statement by itself. The savepoint ends with the transaction, so release fails.
 	mark, release string
 	back          string // rolls back to mark; only for SQLite
-	// admitMark and admitRelease are those of Admit, which a function may call. MySQL needs them, which forgets a savepoint
-	// outside of a transaction, and of two with one name the first.
+	// admitMark and admitRelease enclose an Admit, which a function may call. MySQL needs them, because it ignores a
+	// savepoint outside a transaction, and drops the first of two savepoints with the same name.
 	admitMark, admitRelease string
-	// number returns the number of the transaction, if it has written. PostgreSQL has one, so that it takes no savepoint to
-	// find out that a COMMIT was sent as a statement, which drivers need not notice.
+	// number returns the number of the transaction, if it has written. PostgreSQL has such a number, so no savepoint is
+	// needed to detect a COMMIT that was sent as a statement, which drivers need not notice.
 	number string
-	// newest returns the newest token, without holding anything.
+	// newest returns the newest token and takes no lock.
 	newest string
-	// version returns the version of the table, and no row if there is no table.
+	// version returns the version of the table, or no row if there is no table.
 	version string
-	// migration makes the table, and upgrade brings one of version 1 to the version of the migration.
+	// migration creates the table, and upgrade brings a table of version 1 to the version of the migration.
 	migration, upgrade string
 }
 
@@ -81,7 +80,7 @@ func (d Dialect) statements(table string) statements {
 			newest: "SELECT token FROM {table} WHERE resource = $1",
 			version: "SELECT CASE WHEN EXISTS (SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass('{table}') " +
 				"AND attname = 'history' AND NOT attisdropped) THEN 2 ELSE 1 END WHERE to_regclass('{table}') IS NOT NULL",
-			// Text in the collation C compares bytes, wherever the database was made.
+			// Text in the collation C compares bytes, whatever the collation of the database.
 			migration: `CREATE TABLE IF NOT EXISTS {table} (
 	resource TEXT COLLATE "C" PRIMARY KEY,
 	token BIGINT NOT NULL CHECK (token >= 0),
@@ -90,13 +89,13 @@ func (d Dialect) statements(table string) statements {
 			upgrade: `ALTER TABLE {table} ADD COLUMN IF NOT EXISTS history TEXT COLLATE "C" NOT NULL DEFAULT '';`,
 		},
 		MySQL: {
-			// RETURNING is MariaDB's only, and VALUES() is on its way out of MySQL: so the arguments go in several times. Text
-			// goes in as hexadecimal digits: a connection whose character set is not the one of its bytes would change it on
-			// its way. The token is decided with the history before or after its assignment, with the same result: MariaDB
-			// can be told to assign all at the same time.
+			// Only MariaDB has RETURNING, and MySQL deprecates VALUES(): so the arguments are passed several times. Text is
+			// passed as hexadecimal digits: a connection whose character set is not the one of its bytes would convert it.
+			// The new token does not depend on whether it is computed before or after the history is assigned: MariaDB can
+			// be configured to assign all columns at the same time.
 			//
-			// Galera and group replication take two transactions for a conflict when both have changed a row. A raise with
-			// the token that is there changes nothing but raised.
+			// Galera and group replication detect a conflict of two transactions when both have changed a row. A raise with
+			// the stored token changes nothing but raised.
 			raise: "INSERT INTO {table} (resource, token, history) VALUES (UNHEX(?), ?, UNHEX(?)) ON DUPLICATE KEY UPDATE " +
 				"history = IF(history = '' AND token <= ?, UNHEX(?), history), " +
 				"token = IF(history IN ('', UNHEX(?)) OR ? = '', GREATEST(token, ?), token), " +
@@ -112,15 +111,15 @@ func (d Dialect) statements(table string) statements {
 			version: "SELECT 1 + (SELECT COUNT(*) FROM information_schema.columns " +
 				"WHERE table_schema = {schema} AND table_name = '{name}' AND column_name = 'history') " +
 				"FROM information_schema.tables WHERE table_schema = {schema} AND table_name = '{name}'",
-			// The usual collations take 'a' for 'A' and 'a ', and so one resource for another: bytes do not. An engine
-			// without transactions would not hold the row.
+			// The usual collations treat 'a' as equal to 'A' and to 'a ', and so one resource as another: bytes do not. An
+			// engine without transactions would not hold the row.
 			migration: `CREATE TABLE IF NOT EXISTS {table} (
 	resource VARBINARY(512) NOT NULL PRIMARY KEY,
 	token BIGINT NOT NULL,
 	history VARBINARY(64) NOT NULL DEFAULT '',
 	raised BIGINT NOT NULL DEFAULT 0
 ) ENGINE = InnoDB;`,
-			// The comment is one to MySQL, which has no IF NOT EXISTS here, and not to MariaDB.
+			// MySQL, which has no IF NOT EXISTS here, reads it as a comment; MariaDB executes it.
 			upgrade: `ALTER TABLE {table}
 	ADD COLUMN /*M! IF NOT EXISTS */ history VARBINARY(64) NOT NULL DEFAULT '',
 	ADD COLUMN /*M! IF NOT EXISTS */ raised BIGINT NOT NULL DEFAULT 0;`,

@@ -17,13 +17,13 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing/sqlfence"
 )
 
-// A fake is a database with one resource, whose failures are at the test's command. It is for what a real one cannot be
-// made to do: the guards on real ones are tested in the torture module.
+// A fake is a database with one resource, whose failures the test controls. It produces what real databases cannot be made
+// to do; the torture module tests the guards on real ones.
 type fake struct {
-	newest   int64 // the fence's row; zero is none
-	affected int64 // rows that a statement of the user changes
+	newest   int64 // token of the fence's row; zero is no row
+	affected int64 // number of rows that a statement of the function changes
 	history  string
-	place    string // what the name of the table means
+	place    string // the table that the name means
 	noTable  bool
 	oldTable bool
 	fails    map[string]error // by step
@@ -41,7 +41,7 @@ func (f *fake) open(t *testing.T) *sql.DB {
 	return db
 }
 
-// step notes what the database was asked for, and returns how it goes.
+// step records a request to the database, and returns its error.
 func (f *fake) step(name string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -49,15 +49,15 @@ func (f *fake) step(name string) error {
 	return f.fails[name]
 }
 
-// moves has the name of the table mean another one.
+// moves makes the name of the table mean another table.
 func (f *fake) moves(place string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.place = place
 }
 
-// asked returns the steps so far, in one line.
-func (f *fake) asked() string {
+// recorded returns the steps so far, in one line.
+func (f *fake) recorded() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return strings.Join(f.steps, " ")
@@ -69,7 +69,7 @@ func (f *fake) Driver() driver.Driver                        { return nil }
 type fakeConn struct{ *fake }
 
 func (c fakeConn) Prepare(string) (driver.Stmt, error) {
-	return nil, errors.New("fake: prepares nothing")
+	return nil, errors.New("fake: prepare: unsupported")
 }
 func (c fakeConn) Close() error              { return nil }
 func (c fakeConn) Begin() (driver.Tx, error) { return c, c.step("begin") }
@@ -126,7 +126,7 @@ func (c fakeConn) QueryContext(_ context.Context, query string, args []driver.Na
 	return &fakeRows{found}, nil
 }
 
-// row is the fence's.
+// row returns the fence's row.
 func (f *fake) row(newest int64) []driver.Value {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -136,7 +136,7 @@ func (f *fake) row(newest int64) []driver.Value {
 // fakeNumber is the number of every transaction.
 const fakeNumber = 4711
 
-// fakeRows are one row, or none if it has no values or is the zero of a fence that is not there.
+// fakeRows contains one row, or none if it has no values or the first is zero, which stands for a fence without a row.
 type fakeRows struct{ values []driver.Value }
 
 func (r *fakeRows) Columns() []string { return make([]string, max(1, len(r.values))) }

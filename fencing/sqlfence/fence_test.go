@@ -17,7 +17,7 @@ import (
 
 var dialects = []sqlfence.Dialect{sqlfence.PostgreSQL, sqlfence.MySQL, sqlfence.SQLite}
 
-func TestOtherHistoryIsRefusedWhateverTheTokens(t *testing.T) {
+func TestOtherHistoryIsRefusedWhateverTheToken(t *testing.T) {
 	for _, dialect := range dialects {
 		for _, newest := range []int64{6, 7, 8} {
 			f := &fake{newest: newest, history: "before"}
@@ -28,24 +28,24 @@ func TestOtherHistoryIsRefusedWhateverTheTokens(t *testing.T) {
 			require.ErrorAs(t, err, &other)
 			require.Equal(t, fencing.HistoryError{Token: 7, Given: "after", Stored: "before"}, *other)
 			require.NotErrorIs(t, err, fencing.ErrStale)
-			require.True(t, strings.HasSuffix(f.asked(), " rollback"), f.asked())
+			require.True(t, strings.HasSuffix(f.recorded(), " rollback"), f.recorded())
 		}
 	}
 }
 
-func TestGuardWithoutAHistoryTakesNoNoticeOfTheStoredOne(t *testing.T) {
+func TestGuardWithoutHistoryIgnoresStoredHistory(t *testing.T) {
 	for _, dialect := range dialects {
 		f := &fake{newest: 7, history: "before"}
 		require.NoError(t, guardOf(t, f.open(t), dialect).Do(t.Context(), "ledger", 7, put))
 	}
 }
 
-func TestHistoryThatIsNoIDMakesNoGuard(t *testing.T) {
+func TestNewRefusesInvalidHistory(t *testing.T) {
 	_, err := sqlfence.New((&fake{}).open(t), sqlfence.SQLite, &sqlfence.Options{History: "a b"})
 	require.ErrorContains(t, err, `sqlfence: new guard: the history id "a b" contains the character ' '`)
 }
 
-func TestTableOfAnEarlierVersionIsToldWithItsMigration(t *testing.T) {
+func TestTableOfEarlierVersionIsReportedWithItsUpgrade(t *testing.T) {
 	for _, dialect := range dialects {
 		f := &fake{oldTable: true, fails: map[string]error{"raise": errNoSuchTable}}
 		guard, err := sqlfence.New(f.open(t), dialect, &sqlfence.Options{Table: "app.fence"})
@@ -60,7 +60,7 @@ func TestTableOfAnEarlierVersionIsToldWithItsMigration(t *testing.T) {
 	require.Empty(t, sqlfence.Upgrade(0))
 }
 
-func TestFirstTableThatTheNameMeansIsTheOnlyOne(t *testing.T) {
+func TestNameThatMeansAnotherTableIsReported(t *testing.T) {
 	for _, table := range []string{"", "app.fence"} {
 		f := &fake{newest: 7, place: "here"}
 		guard, err := sqlfence.New(f.open(t), sqlfence.PostgreSQL, &sqlfence.Options{Table: table})
@@ -69,7 +69,7 @@ func TestFirstTableThatTheNameMeansIsTheOnlyOne(t *testing.T) {
 		f.moves("there")
 		err = guard.Do(t.Context(), "ledger", 7, put)
 		if table != "" {
-			require.NoError(t, err, "it is named with its schema, and was made again")
+			require.NoError(t, err, "a table named with its schema may be recreated")
 			continue
 		}
 		require.ErrorIs(t, err, sqlfence.ErrOtherTable)
@@ -80,7 +80,7 @@ func TestFirstTableThatTheNameMeansIsTheOnlyOne(t *testing.T) {
 	}
 }
 
-// A mysqlError is an error as MySQL's driver has them.
+// A mysqlError has the form of the errors of MySQL's driver.
 type mysqlError struct {
 	Number   uint16
 	SQLState [5]byte
@@ -88,7 +88,7 @@ type mysqlError struct {
 
 func (e *mysqlError) Error() string { return fmt.Sprint("fake: ", e.Number) }
 
-func TestCommitThatMySQLRefusesIsNotUncertain(t *testing.T) {
+func TestCommitRefusedByMySQLIsNotUncertain(t *testing.T) {
 	for _, c := range []struct {
 		err       mysqlError
 		uncertain bool
@@ -105,16 +105,16 @@ func TestCommitThatMySQLRefusesIsNotUncertain(t *testing.T) {
 	}
 }
 
-// fakeTx begins a transaction of the test's own.
+// fakeTx begins a transaction and rolls it back at the end of the test.
 func fakeTx(t *testing.T, db *sql.DB) *sql.Tx {
 	t.Helper()
 	tx, err := db.BeginTx(t.Context(), nil)
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = tx.Rollback() }) // unless it has ended
+	t.Cleanup(func() { _ = tx.Rollback() }) // a no-op if the transaction has ended
 	return tx
 }
 
-func TestAdmitLeavesTheEndOfTheTransactionToItsCaller(t *testing.T) {
+func TestAdmitLeavesTransactionOpen(t *testing.T) {
 	for dialect, steps := range map[sqlfence.Dialect]string{
 		sqlfence.PostgreSQL: "begin raise same?",
 		sqlfence.MySQL:      "begin mark raise read release",
@@ -124,12 +124,12 @@ func TestAdmitLeavesTheEndOfTheTransactionToItsCaller(t *testing.T) {
 			f := &fake{newest: newest}
 			db := f.open(t)
 			require.ErrorIs(t, guardOf(t, db, dialect).Admit(t.Context(), fakeTx(t, db), "ledger", 7), refused)
-			require.Equal(t, steps, f.asked(), dialect)
+			require.Equal(t, steps, f.recorded(), dialect)
 		}
 	}
 }
 
-func TestAdmitOfNonsenseIsRefusedBeforeTheTransactionIsAsked(t *testing.T) {
+func TestAdmitRefusesInvalidArgumentsWithoutStatement(t *testing.T) {
 	f := &fake{newest: 7}
 	db := f.open(t)
 	guard, tx := guardOf(t, db, sqlfence.SQLite), fakeTx(t, db)
@@ -138,5 +138,5 @@ func TestAdmitOfNonsenseIsRefusedBeforeTheTransactionIsAsked(t *testing.T) {
 	require.ErrorIs(t, guard.Admit(t.Context(), tx, "ledger", 0), fencing.ErrInvalid)
 	require.ErrorContains(t, guard.Admit(t.Context(), tx, "", 7), "name is empty")
 	require.ErrorIs(t, guard.Admit(t.Context(), db, "ledger", 7), sqlfence.ErrNoTx)
-	require.Equal(t, "begin", f.asked())
+	require.Equal(t, "begin", f.recorded())
 }

@@ -17,21 +17,23 @@ type Options struct {
 	_ struct{}
 
 	// Table is the fence's table. Write it with its schema (with MySQL: its database), as in app.lockkeeper_fence: a name
-	// alone means another table after a SET search_path or a USE, which a pool of connections hands on to the next caller.
-	// Both parts have lower-case letters, digits and underscores, not more than 48. Default: DefaultTable, alone.
+	// without a schema means another table after a SET search_path or a USE, and a pool of connections passes these on to
+	// the next caller. Both parts consist of at most 48 lower-case letters, digits and underscores. Default: DefaultTable,
+	// without a schema.
 	Table string
 
-	// History is the id of the ensemble's history, from Client.History of package recipes. With it the guard refuses tokens
-	// of another history with [fencing.ErrOtherHistory]. Default: empty, histories are neither checked nor changed.
+	// History is the id of the ensemble's history in which the tokens were granted, as Client.History of package recipes
+	// returns it. The guard stores it beside each token, and refuses tokens of another history with
+	// [fencing.ErrOtherHistory]. Default: histories are neither checked nor changed.
 	History string
 
-	// Isolation of the transactions. Every level is safe; where the database cannot serialize it says so with an error,
-	// and nothing is kept. Default: the database's own.
+	// Isolation is the isolation level of the transactions. Every level is safe; if the database cannot serialize a
+	// transaction it returns an error, and nothing is committed. Default: the database's own.
 	Isolation sql.IsolationLevel
 }
 
-// A Guard admits writes to the resources of one database, each of which has a row in the fence's table. The row is all
-// that it decides by: any number of guards, in any number of processes, are one. All methods may be called concurrently.
+// A Guard admits writes to the resources of one database, each of which has a row in the fence's table. The guard decides by
+// that row alone: any number of guards, in any number of processes, act as one. All methods may be called concurrently.
 type Guard struct {
 	db      *sql.DB
 	dialect Dialect
@@ -44,8 +46,8 @@ type Guard struct {
 
 var tableName = regexp.MustCompile(`^([a-z_][a-z0-9_]{0,47}\.)?[a-z_][a-z0-9_]{0,47}$`)
 
-// New returns the guard of what is in db. opts may be nil. It does not speak to the database; the table is yours to make,
-// with [Migration].
+// New returns a guard of the resources in db. opts may be nil. New does not contact the database; the application creates
+// the table, with [Migration].
 func New(db *sql.DB, dialect Dialect, opts *Options) (*Guard, error) {
 	if db == nil {
 		return nil, errors.New("sqlfence: new guard: the database is nil")
@@ -61,8 +63,8 @@ func New(db *sql.DB, dialect Dialect, opts *Options) (*Guard, error) {
 		}
 	}
 	if !tableName.MatchString(g.table) {
-		return nil, fmt.Errorf("sqlfence: new guard: table %q is not a name, or a schema's and a name with a dot between, of 1 to 48 "+
-			"characters each from a to z, 0 to 9 and _, with no digit in front", g.table)
+		return nil, fmt.Errorf("sqlfence: new guard: table %q is not a valid name: want name or schema.name, each of 1 to 48 "+
+			"characters from a to z, 0 to 9 and _, not beginning with a digit", g.table)
 	}
 	if g.history != "" {
 		if err := fencing.CheckHistory(g.history); err != nil {
@@ -73,21 +75,21 @@ func New(db *sql.DB, dialect Dialect, opts *Options) (*Guard, error) {
 	return g, nil
 }
 
-// Do runs write in a transaction that holds the fence of resource, and commits. Until the transaction ends no other token
-// is admitted, so a newer one comes before all of write or after all of it; it waits, and so does Do, until ctx is done
-// or the database gives up.
+// Do runs write in a transaction that holds the fence of resource, and commits it. Until the transaction ends no other token
+// is admitted, so a write with a newer token precedes all of write or follows all of it. A caller with a newer token waits,
+// and so does Do, until ctx is done or the database gives up.
 //
-// When a newer token has been admitted, write does not run and the error is a [*fencing.StaleError]; when the stored token is
-// of another history than the guard's, it is a [*fencing.HistoryError]. Whatever write returns is returned, wrapped, after a
-// rollback; so is the end of ctx, and a panic of write goes through. In all these cases nothing is kept, and the token has
-// not been admitted. An error with [ErrUncertain] means that the commit's answer was lost.
+// When a newer token has been admitted, write does not run and the error is a [*fencing.StaleError]; when the stored token
+// is of another history than the guard's, it is a [*fencing.HistoryError]. An error of write is returned, wrapped, after a
+// rollback; so is the end of ctx. A panic of write rolls back and propagates. In all these cases nothing is committed, and
+// the token has not been admitted. An error with [ErrUncertain] means that the reply to the commit was lost.
 //
-// write must use tx and nothing else, neither commit nor roll it back, and with MySQL run no statement that commits by
-// itself, such as CREATE TABLE: Do then returns [ErrTxEnded], unless write fails besides. It closes the rows of its queries,
-// or Do returns [ErrRowsOpen]. It returns the errors of its statements: after one, PostgreSQL keeps nothing, and
-// drivers differ in what they make of a commit. write runs once, in the caller's goroutine. It must not call
-// Do: a second resource is admitted to the same transaction with [Guard.Admit]. Where a nested Do would wait for the outer
-// one, it returns [ErrNested].
+// write must use tx only and neither commit nor roll it back, and with MySQL run no statement that commits implicitly, such
+// as CREATE TABLE: Do then returns [ErrTxEnded], unless write also fails. write must close the rows of its queries, or Do
+// returns [ErrRowsOpen]. It must return the errors of its statements: after one, PostgreSQL commits nothing, and drivers
+// differ in what they report for the commit. write runs once, in the caller's goroutine. It must not call Do: a second
+// resource is admitted to the same transaction with [Guard.Admit]. If a nested Do would wait for the outer one, it returns
+// [ErrNested].
 func (g *Guard) Do(ctx context.Context, resource string, token fencing.Token, write func(tx *sql.Tx) error) error {
 	fail := func(err error) error {
 		return fmt.Errorf("sqlfence: write %.512q with token %d: %w", resource, int64(token), err)
@@ -103,20 +105,20 @@ func (g *Guard) Do(ctx context.Context, resource string, token fencing.Token, wr
 		return fail(err)
 	}
 	defer end()
-	asked := false
+	raised := false
 	err = inTx(ctx, g.db, g.tx, func(tx *sql.Tx) error {
 		f, err := g.raise(ctx, standard{tx}, resource, token)
 		if err != nil {
-			return fmt.Errorf("ask the fence: %w", err)
+			return fmt.Errorf("raise the fence: %w", err)
 		}
-		asked = true
-		// The rollback takes back the row that a refused token has put in or touched.
-		if err := g.judge(f, token); err != nil {
+		raised = true
+		// The rollback undoes the insertion or change of the row by a refused token.
+		if err := g.verdict(f, token); err != nil {
 			return err
 		}
 		return g.whole(ctx, tx, f.number, write)
 	})
-	if err != nil && !asked {
+	if err != nil && !raised {
 		err = g.explain(ctx, standard{g.db}, err)
 	}
 	if err != nil {
@@ -135,7 +137,7 @@ func checkArguments(resource string, token fencing.Token) error {
 	return nil
 }
 
-// whole runs write, and returns an error if the transaction has ended by then.
+// whole runs write, and returns an error if the transaction has ended when write returns.
 func (g *Guard) whole(ctx context.Context, tx *sql.Tx, number int64, write func(tx *sql.Tx) error) error {
 	if g.sql.mark != "" {
 		if _, err := tx.ExecContext(ctx, g.sql.mark); err != nil {
@@ -158,13 +160,13 @@ func (g *Guard) whole(ctx context.Context, tx *sql.Tx, number int64, write func(
 	case failed(err):
 		return fmt.Errorf("a statement of the function has failed, and so has the transaction: %w", err)
 	}
-	// The database has an answer for a savepoint that is not there, and none where it cannot be asked. What the driver makes
-	// of either has no common name.
+	// The database answers a request for a missing savepoint with an error, and cannot be queried at all if its connection
+	// is lost or busy. Drivers have no common error for either.
 	var one int
 	if lost := tx.QueryRowContext(ctx, "SELECT 1").Scan(&one); lost != nil {
-		return &unasked{err}
+		return &unverified{err}
 	}
-	// SQLite releases no savepoint while a statement is under way, but rolls back to it.
+	// SQLite does not release a savepoint while a statement is in progress, but rolls back to it.
 	if g.dialect == SQLite {
 		if _, gone := tx.ExecContext(ctx, g.sql.back); gone == nil {
 			return fmt.Errorf("%w: %w", ErrRowsOpen, err)
@@ -173,7 +175,7 @@ func (g *Guard) whole(ctx context.Context, tx *sql.Tx, number int64, write func(
 	return fmt.Errorf("%w: %w", ErrTxEnded, err)
 }
 
-// same fails if tx is not the transaction any more that the fence was raised in.
+// same returns an error if tx is no longer the transaction in which the fence was raised.
 func (g *Guard) same(ctx context.Context, tx *sql.Tx, number int64) error {
 	if g.sql.number == "" {
 		_, err := tx.ExecContext(ctx, g.sql.release)
@@ -187,8 +189,8 @@ func (g *Guard) same(ctx context.Context, tx *sql.Tx, number int64) error {
 	return err
 }
 
-// Newest returns the newest token admitted for resource, or zero if there is none. It is out of date when it returns:
-// it is for reports. To decide, call Do.
+// Newest returns the newest token admitted for resource, or zero if there is none. The result may be out of date when it
+// returns: use it for reports. To decide, call Do.
 func (g *Guard) Newest(ctx context.Context, resource string) (fencing.Token, error) {
 	err := fencing.CheckResource(resource)
 	if err == nil {
@@ -208,10 +210,10 @@ func (g *Guard) Newest(ctx context.Context, resource string) (fencing.Token, err
 	return newest, nil
 }
 
-// Reset makes newest the newest token of resource, whatever it was; zero admits any. The row gets the history of the
-// guard's Options, and none if they have none. It is for an operator whose ensemble was wiped, restored or replaced, and safe
-// under the condition that [fencing.Gate.Reset] names: no holder of an earlier token can still write. An error with
-// [ErrUncertain] means that it may have happened; to do it again does no harm then.
+// Reset makes newest the newest token of resource, whatever it was; zero admits any token. The row gets the history of the
+// guard's Options, and none if they have none. Reset is for an operator whose ensemble was wiped, restored or replaced, and
+// is safe under the condition of [fencing.Gate.Reset]: no holder of an earlier token can still write. An error with
+// [ErrUncertain] means that the reset may have happened; it is then safe to repeat it.
 func (g *Guard) Reset(ctx context.Context, resource string, newest fencing.Token) error {
 	fail := func(err error) error {
 		return fmt.Errorf("sqlfence: reset %.512q to token %d: %w", resource, int64(newest), err)
@@ -228,7 +230,7 @@ func (g *Guard) Reset(ctx context.Context, resource string, newest fencing.Token
 	}
 	defer end()
 	err = inTx(ctx, g.db, g.tx, func(tx *sql.Tx) error {
-		f, err := g.ask(ctx, standard{tx}, g.sql.set, g.dialect.setArgs(resource, newest, g.history), resource)
+		f, err := g.execute(ctx, standard{tx}, g.sql.set, g.dialect.setArgs(resource, newest, g.history), resource)
 		if err != nil {
 			return err
 		}
@@ -240,9 +242,9 @@ func (g *Guard) Reset(ctx context.Context, resource string, newest fencing.Token
 	return nil
 }
 
-// explain adds to err what to do when it came of a table that is missing or of an earlier version. It asks the database for
-// the table: the words in which a statement's failure is told differ with database, driver and language. q must not be of a
-// transaction that failed with err.
+// explain adds to err the migration to run if the table is missing or of an earlier version. It queries the database for the
+// table, because the text of a statement's error depends on database, driver and language. q must not be of a transaction
+// that failed with err.
 func (g *Guard) explain(ctx context.Context, q Querier, err error) error {
 	if err == nil || errors.Is(err, ErrUncertain) {
 		return err

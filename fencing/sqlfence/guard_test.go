@@ -31,16 +31,16 @@ func put(tx *sql.Tx) error {
 	return err
 }
 
-// never is for writes that must not run.
+// never returns a write that must not run.
 func never(t *testing.T) func(*sql.Tx) error {
 	t.Helper()
 	return func(*sql.Tx) error {
-		require.Fail(t, "the function runs")
+		require.Fail(t, "the function ran")
 		return nil
 	}
 }
 
-func TestWriteRunsAfterTheFenceInOneTransaction(t *testing.T) {
+func TestWriteRunsAfterFenceInOneTransaction(t *testing.T) {
 	for dialect, steps := range map[sqlfence.Dialect]string{
 		sqlfence.PostgreSQL: "begin raise write same? commit",
 		sqlfence.MySQL:      "begin raise read mark write release commit",
@@ -48,7 +48,7 @@ func TestWriteRunsAfterTheFenceInOneTransaction(t *testing.T) {
 	} {
 		f := &fake{newest: 7}
 		require.NoError(t, guardOf(t, f.open(t), dialect).Do(t.Context(), "ledger", 7, put))
-		require.Equal(t, steps, f.asked(), dialect)
+		require.Equal(t, steps, f.recorded(), dialect)
 	}
 }
 
@@ -59,20 +59,20 @@ func TestStaleWriteDoesNotRun(t *testing.T) {
 		var stale *fencing.StaleError
 		require.ErrorAs(t, err, &stale)
 		require.Equal(t, fencing.StaleError{Token: 7, Newest: 8}, *stale)
-		require.True(t, strings.HasSuffix(f.asked(), " rollback"), f.asked())
+		require.True(t, strings.HasSuffix(f.recorded(), " rollback"), f.recorded())
 	}
 }
 
-func TestMarkedTransactionThatIsGoneBeforeItsCommitIsTold(t *testing.T) {
+func TestTransactionThatEndedBeforeCommitIsReported(t *testing.T) {
 	gone := errors.New("fake: no such savepoint")
 	f := &fake{newest: 7, fails: map[string]error{"release": gone}}
 	err := guardOf(t, f.open(t), sqlfence.MySQL).Do(t.Context(), "ledger", 7, put)
 	require.ErrorIs(t, err, sqlfence.ErrTxEnded)
 	require.ErrorIs(t, err, gone)
 	require.NotErrorIs(t, err, sqlfence.ErrUncertain)
-	require.NotContains(t, f.asked(), "commit")
+	require.NotContains(t, f.recorded(), "commit")
 
-	// What is lost together with the connection may have been committed before.
+	// If the connection is lost with the savepoint, the function may have committed before.
 	f = &fake{newest: 7, fails: map[string]error{"release": io.ErrUnexpectedEOF, "alive?": io.ErrClosedPipe, "rollback": io.EOF}}
 	err = guardOf(t, f.open(t), sqlfence.MySQL).Do(t.Context(), "ledger", 7, put)
 	require.ErrorIs(t, err, sqlfence.ErrUncertain)
@@ -80,7 +80,7 @@ func TestMarkedTransactionThatIsGoneBeforeItsCommitIsTold(t *testing.T) {
 	require.NotErrorIs(t, err, sqlfence.ErrTxEnded)
 }
 
-func TestFunctionDoesNotRunInATransactionThatCouldNotBeMarked(t *testing.T) {
+func TestFunctionDoesNotRunInUnmarkedTransaction(t *testing.T) {
 	f := &fake{newest: 7, fails: map[string]error{"mark": io.ErrClosedPipe}}
 	err := guardOf(t, f.open(t), sqlfence.MySQL).Do(t.Context(), "ledger", 7, never(t))
 	require.ErrorIs(t, err, io.ErrClosedPipe)
@@ -97,13 +97,13 @@ func TestLostCommitIsUncertainAndNeitherStaleNorSuccess(t *testing.T) {
 	require.ErrorIs(t, guard.Reset(t.Context(), "ledger", 7), sqlfence.ErrUncertain)
 }
 
-// A sqlState is an error as PostgreSQL's drivers have them.
+// A sqlState has the form of the errors of PostgreSQL's drivers.
 type sqlState string
 
 func (s sqlState) Error() string    { return "fake: " + string(s) }
 func (s sqlState) SQLState() string { return string(s) }
 
-func TestCommitThatTheDatabaseRefusesIsNotUncertain(t *testing.T) {
+func TestCommitRefusedByDatabaseIsNotUncertain(t *testing.T) {
 	for state, uncertain := range map[sqlState]bool{
 		"23505": false, // a constraint that was deferred
 		"40001": false, // not serializable
@@ -117,34 +117,34 @@ func TestCommitThatTheDatabaseRefusesIsNotUncertain(t *testing.T) {
 	}
 }
 
-func TestErrorOfTheWriteRollsBackAndIsReturned(t *testing.T) {
-	// The connection is gone by then, and the rollback fails as well: without a commit nothing is kept.
+func TestErrorOfWriteRollsBackAndIsReturned(t *testing.T) {
+	// The rollback may fail because the connection is lost: without a commit nothing is kept.
 	for _, fails := range []map[string]error{nil, {"rollback": io.ErrClosedPipe}} {
 		f := &fake{fails: fails}
-		mine := errors.New("mine")
-		err := guardOf(t, f.open(t), sqlfence.PostgreSQL).Do(t.Context(), "ledger", 7, func(*sql.Tx) error { return mine })
-		require.ErrorIs(t, err, mine)
+		failure := errors.New("failure")
+		err := guardOf(t, f.open(t), sqlfence.PostgreSQL).Do(t.Context(), "ledger", 7, func(*sql.Tx) error { return failure })
+		require.ErrorIs(t, err, failure)
 		require.NotErrorIs(t, err, sqlfence.ErrUncertain)
-		require.Equal(t, "begin raise rollback", f.asked())
+		require.Equal(t, "begin raise rollback", f.recorded())
 	}
 }
 
-func TestPanicOfTheWriteRollsBackAndGoesThrough(t *testing.T) {
+func TestPanicOfWriteRollsBackAndPropagates(t *testing.T) {
 	f := &fake{}
 	guard := guardOf(t, f.open(t), sqlfence.PostgreSQL)
-	require.PanicsWithValue(t, "mine", func() {
-		_ = guard.Do(t.Context(), "ledger", 7, func(*sql.Tx) error { panic("mine") })
+	require.PanicsWithValue(t, "failure", func() {
+		_ = guard.Do(t.Context(), "ledger", 7, func(*sql.Tx) error { panic("failure") })
 	})
-	require.Equal(t, "begin raise rollback", f.asked())
+	require.Equal(t, "begin raise rollback", f.recorded())
 }
 
-func TestWriteThatEndsTheTransactionIsTold(t *testing.T) {
-	mine := errors.New("mine")
+func TestWriteThatEndsTransactionIsReported(t *testing.T) {
+	failure := errors.New("failure")
 	for name, end := range map[string]func(*sql.Tx) error{
 		"commits":                  (*sql.Tx).Commit,
 		"rolls back":               (*sql.Tx).Rollback,
-		"commits and fails":        func(tx *sql.Tx) error { return errors.Join(tx.Commit(), mine) },
-		"rolls back and says so":   func(tx *sql.Tx) error { return errors.Join(tx.Rollback(), mine) },
+		"commits and fails":        func(tx *sql.Tx) error { return errors.Join(tx.Commit(), failure) },
+		"rolls back and fails":     func(tx *sql.Tx) error { return errors.Join(tx.Rollback(), failure) },
 		"commits and writes again": func(tx *sql.Tx) error { return errors.Join(tx.Commit(), put(tx)) },
 	} {
 		for _, dialect := range []sqlfence.Dialect{sqlfence.MySQL, sqlfence.PostgreSQL} {
@@ -155,7 +155,7 @@ func TestWriteThatEndsTheTransactionIsTold(t *testing.T) {
 	}
 }
 
-func TestDoneContextKeepsNothing(t *testing.T) {
+func TestDoneContextCommitsNothing(t *testing.T) {
 	for _, dialect := range []sqlfence.Dialect{sqlfence.MySQL, sqlfence.PostgreSQL} {
 		f := &fake{newest: 7}
 		guard := guardOf(t, f.open(t), dialect)
@@ -165,23 +165,23 @@ func TestDoneContextKeepsNothing(t *testing.T) {
 		require.NotErrorIs(t, err, sqlfence.ErrUncertain)
 		require.NotErrorIs(t, err, sqlfence.ErrTxEnded)
 		require.ErrorIs(t, guard.Do(ctx, "ledger", 7, never(t)), context.Canceled)
-		require.NotContains(t, f.asked(), "commit")
+		require.NotContains(t, f.recorded(), "commit")
 	}
 }
 
-func TestDoneContextIsNotTakenForAWriteThatEndsTheTransaction(t *testing.T) {
+func TestDoneContextIsNotReportedAsEndedTransaction(t *testing.T) {
 	f := &fake{}
 	ctx, cancel := context.WithCancel(t.Context())
 	err := guardOf(t, f.open(t), sqlfence.PostgreSQL).Do(ctx, "ledger", 7, func(*sql.Tx) error {
 		cancel()
-		require.Eventually(t, func() bool { return f.asked() == "begin raise rollback" }, 10*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return f.recorded() == "begin raise rollback" }, 10*time.Second, time.Millisecond)
 		return nil
 	})
 	require.ErrorIs(t, err, context.Canceled)
 	require.NotErrorIs(t, err, sqlfence.ErrTxEnded)
 }
 
-func TestMissingTableIsToldWithItsMigration(t *testing.T) {
+func TestMissingTableIsReportedWithItsMigration(t *testing.T) {
 	for _, dialect := range []sqlfence.Dialect{sqlfence.PostgreSQL, sqlfence.MySQL, sqlfence.SQLite} {
 		f := &fake{noTable: true}
 		guard := guardOf(t, f.open(t), dialect)
@@ -198,7 +198,7 @@ func TestMissingTableIsToldWithItsMigration(t *testing.T) {
 	}
 }
 
-func TestOtherFailuresOfTheFenceAreNotCalledAMissingTable(t *testing.T) {
+func TestOtherFailuresOfFenceAreNotReportedAsMissingTable(t *testing.T) {
 	for _, fails := range []map[string]error{{"raise": io.ErrClosedPipe}, {"raise": io.ErrClosedPipe, "table?": io.EOF}} {
 		err := guardOf(t, (&fake{fails: fails}).open(t), sqlfence.MySQL).Do(t.Context(), "ledger", 7, never(t))
 		require.ErrorIs(t, err, io.ErrClosedPipe)
@@ -206,7 +206,7 @@ func TestOtherFailuresOfTheFenceAreNotCalledAMissingTable(t *testing.T) {
 	}
 }
 
-func TestNonsenseIsRefusedBeforeTheDatabaseIsAsked(t *testing.T) {
+func TestInvalidArgumentsAreRefusedWithoutStatement(t *testing.T) {
 	f := &fake{}
 	guard := guardOf(t, f.open(t), sqlfence.SQLite)
 	require.ErrorContains(t, guard.Do(t.Context(), "ledger", 7, nil), "function is nil")
@@ -214,28 +214,28 @@ func TestNonsenseIsRefusedBeforeTheDatabaseIsAsked(t *testing.T) {
 		require.ErrorIs(t, guard.Do(t.Context(), "ledger", token, never(t)), fencing.ErrInvalid)
 	}
 	require.ErrorIs(t, guard.Reset(t.Context(), "ledger", -1), fencing.ErrInvalid)
-	for resource, says := range map[string]string{
+	for resource, want := range map[string]string{
 		"":                       "empty",
 		strings.Repeat("x", 513): "513 bytes",
 		"a\x00b":                 "NUL",
 		"a\xffb":                 "UTF-8",
 	} {
-		require.ErrorContains(t, guard.Do(t.Context(), resource, 7, never(t)), says)
-		require.ErrorContains(t, guard.Reset(t.Context(), resource, 0), says)
+		require.ErrorContains(t, guard.Do(t.Context(), resource, 7, never(t)), want)
+		require.ErrorContains(t, guard.Reset(t.Context(), resource, 0), want)
 		_, err := guard.Newest(t.Context(), resource)
-		require.ErrorContains(t, err, says)
+		require.ErrorContains(t, err, want)
 	}
 	for _, err := range []error{
 		guard.Do(t.Context(), strings.Repeat("x", 1<<20), 7, never(t)),
 		guard.Reset(t.Context(), strings.Repeat("x", 1<<20), 7),
 	} {
 		require.ErrorContains(t, err, "1048576 bytes")
-		require.Less(t, len(err.Error()), 1000, "for people to read")
+		require.Less(t, len(err.Error()), 1000, "the error stays readable")
 	}
-	require.Empty(t, f.asked())
+	require.Empty(t, f.recorded())
 }
 
-func TestGuardIsNotMadeOfNonsense(t *testing.T) {
+func TestNewRefusesInvalidArguments(t *testing.T) {
 	db := (&fake{}).open(t)
 	_, err := sqlfence.New(nil, sqlfence.SQLite, nil)
 	require.ErrorContains(t, err, "database is nil")
@@ -245,11 +245,11 @@ func TestGuardIsNotMadeOfNonsense(t *testing.T) {
 	}
 	for _, table := range []string{"fence; DROP TABLE ledger", "Fence", "app.", ".fence", "a.b.c", "app.1", "1fence", strings.Repeat("x", 49)} {
 		_, err = sqlfence.New(db, sqlfence.SQLite, &sqlfence.Options{Table: table})
-		require.ErrorContains(t, err, "is not a name")
+		require.ErrorContains(t, err, "is not a valid name")
 	}
 }
 
-func TestMigrationNamesItsVersionAndItsTable(t *testing.T) {
+func TestMigrationNamesVersionAndTable(t *testing.T) {
 	require.Empty(t, sqlfence.Migration(0))
 	for _, dialect := range []sqlfence.Dialect{sqlfence.PostgreSQL, sqlfence.MySQL, sqlfence.SQLite} {
 		text := sqlfence.Migration(dialect)

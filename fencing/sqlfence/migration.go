@@ -4,17 +4,17 @@ package sqlfence
 
 import "fmt"
 
-// MigrationVersion is the version of the table that this package works with. A change of the table raises it, and [Upgrade]
-// then leads there from each earlier version. Version 2 added the columns history and, with MySQL, raised.
+// MigrationVersion is the version of the table that this package works with. A change of the table increments it, and
+// [Upgrade] then upgrades a table of each earlier version. Version 2 added the columns history and, with MySQL, raised.
 const MigrationVersion = 2
 
-// DefaultTable is the fence's table where [Options] name none.
+// DefaultTable is the fence's table unless [Options] name another.
 const DefaultTable = "lockkeeper_fence"
 
-// Migration returns the statement that makes the fence's table, [DefaultTable], with a comment in front that names the
-// version: for the migrations of the application, which run it once, as a role that may. Run again, it changes nothing; nor
-// does it change a table of an earlier version, for which there is [Upgrade]. For an unknown dialect it returns the empty
-// text. For a table with a name of your own, see [Guard.Migration].
+// Migration returns the statement that creates the fence's table, [DefaultTable], after a comment that names the version.
+// Include it in the migrations of the application, which run it once, as a role that may create tables. Run again, it
+// changes nothing; nor does it change a table of an earlier version: see [Upgrade]. For an unknown dialect it returns the
+// empty string. For a table with another name, see [Guard.Migration].
 func Migration(dialect Dialect) string {
 	if !dialect.valid() {
 		return ""
@@ -23,9 +23,9 @@ func Migration(dialect Dialect) string {
 }
 
 // Upgrade returns the statement that brings a table of version 1, [DefaultTable], to [MigrationVersion]. Run it before the
-// first process of this version starts: those of the version before work with the new table, and those of this version return
-// [ErrOldTable] without it. No token is lost. Run again, it changes nothing in PostgreSQL and MariaDB, and fails without a
-// change in MySQL and SQLite. For an unknown dialect it returns the empty text.
+// first process of this version starts: processes of the version before work with the new table, and those of this version
+// return [ErrOldTable] without it. No token is lost. Run again, it changes nothing in PostgreSQL and MariaDB, and fails
+// without a change in MySQL and SQLite. For an unknown dialect it returns the empty string.
 func Upgrade(dialect Dialect) string {
 	if !dialect.valid() {
 		return ""

@@ -10,12 +10,12 @@ import (
 	"sync"
 )
 
-// running are the transactions of this package that run now: for each goroutine with one, on each database, what it holds or
-// waits for.
+// running contains the transactions of this package that run now: for each goroutine with one, on each database, the fences
+// that it holds or waits for.
 //
-// A function that calls Do would wait for a transaction of its own caller, for ever or until ctx ends, and no database takes
-// that for a deadlock. The function has no context of Do's that could tell a nested call, so the goroutine does. It decides
-// nothing else: a call that is not found out waits, as it would without this.
+// A function that calls Do would wait for its own caller's transaction, for ever or until ctx ends, and no database detects
+// that as a deadlock. The function gets no context from Do that could identify a nested call, so the goroutine identifies
+// it. The goroutine is used for nothing else: a call that is not detected waits, as it would without this.
 var running = struct {
 	sync.Mutex
 	held map[caller][]string // guarded by the mutex
@@ -26,11 +26,11 @@ type caller struct {
 	goroutine string
 }
 
-// everything is what a transaction in SQLite holds, which has one writer. No table has this name.
+// everything is what a transaction holds in SQLite, which has one writer. No table has this name.
 const everything = ""
 
-// enter notes that the caller's goroutine asks for the fence of resource, until end is called. It returns [ErrNested] if
-// that would wait for a transaction of the same goroutine.
+// enter records that the caller's goroutine requests the fence of resource, until end is called. It returns [ErrNested] if
+// the request would wait for a transaction of the same goroutine.
 func (g *Guard) enter(resource string) (end func(), err error) {
 	wanted := g.table + " " + resource
 	if g.dialect == SQLite {
@@ -53,7 +53,8 @@ func (g *Guard) enter(resource string) (end func(), err error) {
 	}, nil
 }
 
-// nested returns [ErrNested] if the caller's goroutine would wait for itself for a connection or, to write, for SQLite.
+// nested returns [ErrNested] if the caller's goroutine would wait for itself: for a connection or, if write, for SQLite's
+// writer.
 func nested(db *sql.DB, write bool) error {
 	running.Lock()
 	defer running.Unlock()
@@ -64,13 +65,13 @@ func nested(db *sql.DB, write bool) error {
 	return nil
 }
 
-// exhausted reports whether a goroutine that holds so much has all connections that db may open.
+// exhausted reports whether a goroutine that holds these has all connections that db may open.
 func exhausted(db *sql.DB, held []string) bool {
 	limit := db.Stats().MaxOpenConnections
 	return 0 < limit && limit <= len(held)
 }
 
-// goroutine returns the number of the calling goroutine, from the first line of its trace: "goroutine 7 [running]:".
+// goroutine returns the number of the calling goroutine, from the first line of its stack trace: "goroutine 7 [running]:".
 func goroutine() string {
 	var trace [40]byte
 	words := bytes.Fields(trace[:runtime.Stack(trace[:], false)])

@@ -17,16 +17,16 @@ var job = sqlfence.Row{Update: "UPDATE jobs", Newest: "SELECT token FROM jobs"}
 func TestRowThatChangesIsCommitted(t *testing.T) {
 	f := &fake{affected: 1, newest: 9}
 	require.NoError(t, sqlfence.UpdateRow(t.Context(), f.open(t), 7, job))
-	require.Equal(t, "begin write commit", f.asked())
+	require.Equal(t, "begin write commit", f.recorded())
 }
 
-func TestRowThatDoesNotChangeSaysWhy(t *testing.T) {
+func TestUnchangedRowIsReportedWithReason(t *testing.T) {
 	f := &fake{newest: 8}
 	err := sqlfence.UpdateRow(t.Context(), f.open(t), 7, job)
 	var stale *fencing.StaleError
 	require.ErrorAs(t, err, &stale)
 	require.Equal(t, fencing.StaleError{Token: 7, Newest: 8}, *stale)
-	require.Equal(t, "begin write read rollback", f.asked())
+	require.Equal(t, "begin write read rollback", f.recorded())
 
 	require.ErrorIs(t, sqlfence.UpdateRow(t.Context(), (&fake{}).open(t), 7, job), sqlfence.ErrNoRow)
 
@@ -35,20 +35,20 @@ func TestRowThatDoesNotChangeSaysWhy(t *testing.T) {
 	require.NotErrorIs(t, err, fencing.ErrStale)
 }
 
-func TestStatementThatChangesSeveralRowsIsTakenBack(t *testing.T) {
+func TestStatementThatChangesSeveralRowsIsRolledBack(t *testing.T) {
 	f := &fake{affected: 2}
 	require.ErrorContains(t, sqlfence.UpdateRow(t.Context(), f.open(t), 7, job), "changes 2 rows")
-	require.Equal(t, "begin write rollback", f.asked())
+	require.Equal(t, "begin write rollback", f.recorded())
 }
 
-func TestLostCommitOfARowIsUncertain(t *testing.T) {
+func TestLostCommitOfRowIsUncertain(t *testing.T) {
 	f := &fake{affected: 1, fails: map[string]error{"commit": io.EOF}}
 	err := sqlfence.UpdateRow(t.Context(), f.open(t), 7, job)
 	require.ErrorIs(t, err, sqlfence.ErrUncertain)
 	require.NotErrorIs(t, err, fencing.ErrStale)
 }
 
-func TestFailuresOfARowAreReturned(t *testing.T) {
+func TestFailuresOfRowAreReturned(t *testing.T) {
 	for _, step := range []string{"begin", "write", "read"} {
 		f := &fake{fails: map[string]error{step: io.ErrClosedPipe}}
 		err := sqlfence.UpdateRow(t.Context(), f.open(t), 7, job)
@@ -57,7 +57,7 @@ func TestFailuresOfARowAreReturned(t *testing.T) {
 	}
 }
 
-func TestRowOfNonsenseIsRefused(t *testing.T) {
+func TestUpdateRowRefusesInvalidArguments(t *testing.T) {
 	db := (&fake{}).open(t)
 	require.ErrorContains(t, sqlfence.UpdateRow(t.Context(), nil, 7, job), "database is nil")
 	require.ErrorIs(t, sqlfence.UpdateRow(t.Context(), db, 0, job), fencing.ErrInvalid)
@@ -71,7 +71,7 @@ func TestRowOfAnotherHistoryIsRefused(t *testing.T) {
 	var other *fencing.HistoryError
 	require.ErrorAs(t, err, &other)
 	require.Equal(t, fencing.HistoryError{Token: 7, Given: "after", Stored: "before"}, *other)
-	require.Equal(t, "begin write read rollback", f.asked())
+	require.Equal(t, "begin write read rollback", f.recorded())
 
 	f = &fake{newest: 8, history: "after"}
 	require.ErrorIs(t, sqlfence.UpdateRow(t.Context(), f.open(t), 7, row), fencing.ErrStale)

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// inTx runs work in a transaction of its own and commits. Whatever keeps it from the commit, a panic of work included,
+// inTx runs work in its own transaction and commits it. If anything prevents the commit, a panic of work included, inTx
 // rolls back.
 func inTx(ctx context.Context, db *sql.DB, opts *sql.TxOptions, work func(tx *sql.Tx) error) error {
 	tx, err := db.BeginTx(ctx, opts)
@@ -22,7 +22,7 @@ func inTx(ctx context.Context, db *sql.DB, opts *sql.TxOptions, work func(tx *sq
 	committing := false
 	defer func() {
 		if !committing {
-			_ = tx.Rollback() // after a panic; otherwise it has been done
+			_ = tx.Rollback() // after a panic; otherwise a no-op
 		}
 	}()
 	if err := work(tx); err != nil {
@@ -35,66 +35,68 @@ func inTx(ctx context.Context, db *sql.DB, opts *sql.TxOptions, work func(tx *sq
 	return committed(ctx, tx.Commit())
 }
 
-// rolledBack rolls tx back because of cause, and returns that. A rollback that fails changes nothing about it: without
-// a commit the database keeps nothing, and ends the transaction when it sees that the connection is gone.
+// rolledBack rolls tx back because of cause, and returns cause, or what it means after the rollback. A rollback that fails
+// does not change the result: without a commit the database keeps nothing, and ends the transaction when it detects that the
+// connection is lost.
 func rolledBack(ctx context.Context, tx *sql.Tx, cause error) error {
 	err := tx.Rollback()
-	if unasked := (*unasked)(nil); errors.As(cause, &unasked) {
-		return unasked.explained(err == nil)
+	if unverified := (*unverified)(nil); errors.As(cause, &unverified) {
+		return unverified.explained(err == nil)
 	}
-	// The end of ctx rolls back, too.
+	// The end of ctx also rolls back.
 	if errors.Is(err, sql.ErrTxDone) && ctx.Err() == nil && !errors.Is(cause, ErrTxEnded) {
 		return fmt.Errorf("%w; it returned: %w", ErrTxEnded, cause)
 	}
 	return cause
 }
 
-// An unasked is the error of a transaction that could not be asked, before its commit, whether it still is one.
-type unasked struct{ cause error }
+// An unverified is the error of a transaction whose state could not be queried before its commit.
+type unverified struct{ cause error }
 
-func (u *unasked) Error() string { return u.cause.Error() }
+func (u *unverified) Error() string { return u.cause.Error() }
 
-// explained returns what it means, and whether the transaction could be rolled back afterwards.
-func (u *unasked) explained(rolledBack bool) error {
+// explained returns the meaning of u, given whether the transaction could be rolled back afterwards.
+func (u *unverified) explained(rolledBack bool) error {
 	switch {
-	case stateOf(u.cause) != "": // the server had an answer, and so no rows were in its way
-	case rolledBack: // the connection lives, and was busy with what the rollback has ended
+	case stateOf(u.cause) != "": // the server replied, so no open rows prevented that
+	case rolledBack: // the connection is alive, and was busy until the rollback
 		return fmt.Errorf("%w: %w", ErrRowsOpen, u.cause)
-	case errors.Is(u.cause, driver.ErrBadConn): // the driver says that it has sent nothing
+	case errors.Is(u.cause, driver.ErrBadConn): // the driver reports that it has sent nothing
 		return fmt.Errorf("before the commit: %w: the connection is lost, or %s: %w", ErrUncertain, rowsOpen, u.cause)
 	}
 	return fmt.Errorf("before the commit: %w: %w", ErrUncertain, u.cause)
 }
 
-// committed says what the answer to a commit means. Before it is sent, all errors mean that nothing is kept; after that
-// hardly any does. It is not known from here whether it was sent.
+// committed returns the meaning of the result of a commit. Before the commit is sent, every error means that nothing is
+// committed; after that, hardly any error does. Whether it was sent is not known here.
 func committed(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
-	// With ctx done, the transaction may as well have been rolled back for that.
+	// If ctx is done, the transaction may have been rolled back for that reason.
 	if errors.Is(err, sql.ErrTxDone) && ctx.Err() == nil {
 		return ErrTxEnded
 	}
 	if refused(err) {
-		return fmt.Errorf("commit refused, nothing is kept: %w", err)
+		return fmt.Errorf("commit refused, nothing was committed: %w", err)
 	}
 	return fmt.Errorf("commit: %w: %w", ErrUncertain, err)
 }
 
-// refused reports whether err is a database's own statement that it did not commit: a constraint that was deferred
-// until then (class 23), or a transaction rolled back (class 40; error 1213 of Galera is one) other than with its completion
-// unknown (40003). Where the driver does not say, the outcome stays unknown, which is the safe side.
+// refused reports whether err is the database's report that it did not commit: a deferred constraint (class 23), or a
+// transaction rolled back (class 40; error 1213 of Galera is one) except with its completion unknown (40003). If the driver
+// reports no state, the outcome stays unknown, which is safe.
 func refused(err error) bool {
 	state := stateOf(err)
 	return strings.HasPrefix(state, "23") || strings.HasPrefix(state, "40") && state != "40003"
 }
 
-// failed reports whether err is PostgreSQL's statement that the transaction has failed already, and will keep nothing.
+// failed reports whether err is PostgreSQL's report that the transaction has already failed, and will commit nothing.
 func failed(err error) bool { return stateOf(err) == "25P02" }
 
-// stateOf returns the SQLSTATE of err, empty if it has none. The drivers of PostgreSQL have a method for it. That of MySQL
-// has a field, which no interface describes; this package imports no driver, so it looks for a field of that name and type.
+// stateOf returns the SQLSTATE of err, empty if it has none. The errors of PostgreSQL's drivers have a method for it. Those
+// of MySQL's driver have a field, which no interface describes; this package imports no driver, so stateOf looks for a field
+// of that name and type.
 func stateOf(err error) string {
 	var answer interface{ SQLState() string }
 	if errors.As(err, &answer) {
