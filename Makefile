@@ -31,7 +31,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { name[++n] = $$1; text[n] = $$2; if (length($$1) > width) width = length($$1) } \
 		END { for (i = 1; i <= n; i++) printf "make %-" width "s  %s\n", name[i], text[i] }' $(MAKEFILE_LIST)
 
-demo: bin/lockkeeper ## watch a leader lose its term, and its late write refused; needs Go only
+demo: bin/lockkeeper ## watch a leader lose its term and its stale write rejected; needs Go only
 	@bin/lockkeeper demo
 
 demo-real: bin/lockkeeper ## the same on a real ensemble of three
@@ -60,7 +60,7 @@ test: check ## run all tests; needs Java or a container engine, and a C compiler
 	wait $$simulation || failed=1; \
 	test -z "$$failed"
 
-examples: ## freeze a leader in the middle of its work, in each of the examples, and see its late write refused; needs Go only
+examples: ## freeze a leader during its work, in each example, and see its stale write rejected; needs Go only
 	cd examples && go run ./worker -freeze
 	cd examples && go run ./controller -freeze
 
@@ -69,7 +69,7 @@ simulate: ## try many plans of faults in fake time, and cut each frame of each s
 
 # What comes of it goes to the folder that it names; the plan in it is run again with TORTURE='-plan FILE'. Load is
 # TORTURE='-waiters 50 -holds 1000'. The status is 1 if something was broken, and 3 if a promise was never tested.
-torture: ## break a real ensemble and who contends on it, and look for two at once (DURATION=10m SEED=… SERVERS=3 FAULTS=…)
+torture: ## break a real ensemble and its clients, and look for overlapping grants (DURATION=10m SEED=… SERVERS=3 FAULTS=…)
 	@$(IMAGE) cd torture && go build -o ../bin/torture ./cmd/torture && \
 	exec ../bin/torture -duration '$(DURATION)' -servers '$(SERVERS)' -faults '$(FAULTS)' $(if $(SEED),-seed '$(SEED)') $(TORTURE)
 
@@ -84,7 +84,7 @@ torture-mutants: ## break the library on purpose, and see the torture find it (S
 	done
 
 # Those whose servers cannot be had are named and left out.
-torture-rivals: ## torture the locks of others likewise, one after the other (DURATION=10m SEED=… FAULTS=… RIVALS=etcd,…)
+torture-rivals: ## torture the locks of other systems, one after the other (DURATION=10m SEED=… FAULTS=… RIVALS=etcd,…)
 	-@torture/stores/install.sh
 	@$(IMAGE) cd torture && go build -o ../bin/rival ./cmd/rival && \
 	exec ../bin/rival -duration '$(DURATION)' -rivals '$(RIVALS)' -faults '$(FAULTS)' $(if $(SEED),-seed '$(SEED)') $(TORTURE)

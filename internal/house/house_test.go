@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package house holds no code: its tests keep the rules of who may import whom, and what whoever embeds a lock inherits.
+// Package house contains only tests. They enforce which packages may import which, and what a program that embeds a lock
+// inherits.
 package house
 
 import (
@@ -56,123 +57,123 @@ var tools = []string{testify, zk, zktest}
 var rules = map[string]rule{
 	fencing: {
 		tools:   []string{testify},
-		because: "its reader is a storage server that never heard of ZooKeeper",
+		because: "its user is a storage server without ZooKeeper",
 	},
 	fencing + "/sqlfence": {
 		may:     []string{fencing},
 		tools:   []string{testify},
-		because: "whoever opens the database has chosen a driver, and a guard brings none",
+		because: "the program that opens the database has chosen a driver, and a guard adds none",
 	},
 	fencing + "/fencetest": {
 		may:     []string{fencing},
 		tools:   []string{testify},
-		because: "whoever writes a guard runs it, and needs nothing else for it",
+		because: "the author of a guard runs it, and needs nothing else for that",
 	},
 	fencing + "/httpfence": {
 		may:     []string{fencing},
 		tools:   []string{testify, fencing + "/fencetest", fencing + "/objectfence"},
-		because: "it stands in front of any handler and any guard",
+		because: "it protects any handler with any guard",
 	},
 	fencing + "/filefence": {
 		may:     []string{fencing},
 		tools:   []string{testify, fencing + "/fencetest"},
-		because: "a disk and its locks are all that it needs",
+		because: "it needs only a disk and file locks",
 	},
 	fencing + "/objectfence": {
 		may:     []string{fencing},
 		tools:   []string{testify, fencing + "/fencetest"},
-		because: "whoever has a bucket has chosen its client, and a guard brings none",
+		because: "the owner of a bucket has chosen its client, and a guard adds none",
 	},
 	fencing + "/redisfence": {
 		may:     []string{fencing},
 		tools:   []string{testify},
-		because: "a client of Redis is one function to it, and whose is the user's choice",
+		because: "it calls a Redis client through one function, and the user chooses the client",
 	},
 	recipes: {
 		may:     []string{fencing, tuning, zk},
 		tools:   tools,
-		because: "it is what lock and election are made of, and the one place that speaks to the ZooKeeper client",
+		because: "lock and election are built on it, and it alone uses the ZooKeeper client",
 	},
 	lock: {
 		may:     []string{fencing, recipes},
 		tools:   tools,
-		because: "what a lock shares with an election stands in recipes, and so do the rules of a ZooKeeper session",
+		because: "recipes contains the code that a lock shares with an election, and the rules of a ZooKeeper session",
 	},
 	election: {
 		may:     []string{fencing, recipes},
 		tools:   tools,
-		because: "what an election shares with a lock stands in recipes, and so do the rules of a ZooKeeper session",
+		because: "recipes contains the code that an election shares with a lock, and the rules of a ZooKeeper session",
 	},
 	epoch: {
 		may:     []string{fencing, recipes, zk},
 		tools:   []string{testify, zktest, election},
-		because: "it fences what is written to ZooKeeper, and takes ZooKeeper's operations for it, of locks as of elections",
+		because: "it fences writes to ZooKeeper, which callers pass as ZooKeeper operations, for locks and elections",
 	},
 	zktest: {
 		may:     []string{zktest + "/internal/tree", zktest + "/internal/wire"},
 		tools:   []string{testify, zk, fencing, recipes, lock, election, zktest + "/internal/rawclient"},
-		because: "a stand-in that shares code with what it tests shares its mistakes",
+		because: "a test server that shares code with the tested code shares its mistakes",
 	},
 	zktest + "/internal/tree": {
 		may:     []string{zktest + "/internal/wire"},
 		tools:   []string{testify},
-		because: "what nodes do is a function of what was done to them, and of nothing else",
+		because: "the state of the nodes depends only on the operations on them",
 	},
 	zktest + "/internal/wire": {
 		tools:   []string{testify},
-		because: "a codec shared with the client would agree with it about its mistakes",
+		because: "a codec shared with the client would repeat its mistakes",
 	},
 	zktest + "/internal/rawclient": {
 		may:     []string{zktest + "/internal/wire"},
 		tools:   []string{testify},
-		because: "it shows what a server says, and knows no better",
+		because: "it returns a server's replies without interpretation",
 	},
 	zktest + "/internal/conformance": {
 		may:     []string{zktest, zktest + "/internal/rawclient", zktest + "/internal/wire", zkserver},
 		tools:   []string{testify, zkserver, zktest},
-		because: "it asks two servers the same, and judges by what they answer",
+		because: "it sends the same requests to two servers and compares their replies",
 	},
 	zktest + "/foreign": {
 		tools:   []string{testify, zk, zktest, recipes, lock, election},
-		because: "it holds tests only: clients that we did not write, beside our own",
+		because: "it contains only tests: clients of other projects beside Lockkeeper's",
 	},
 	command: {
 		may:     []string{fencing, recipes, lock, election, zktest, zk},
 		tools:   tools,
-		because: "a command puts everything together, but what needs more than the ZooKeeper client is a module of its own",
+		because: "a command combines all packages, but code that needs more than the ZooKeeper client is in its own module",
 	},
 	module + "/docs": {
 		tools:   []string{testify, fencing, recipes, election, zktest},
-		because: "it holds tests only: code that the pages show, as a user writes it",
+		because: "it contains only tests: the code that the pages show, as a user writes it",
 	},
 	tuning: {
-		because: "recipes reads it and tests write it, and neither brings anything along",
+		because: "recipes reads it and tests set it, so it must add no dependency to either",
 	},
 	zkserver: {
 		tools:   []string{testify},
-		because: "it runs the docker module's command, so that nobody who embeds a lock inherits what that needs",
+		because: "it runs the docker module's command instead of importing it, so that programs that embed a lock inherit no dependency of it",
 	},
 	history: {
 		tools:   []string{testify},
-		because: "the simulation and the torture record their runs in it, and it depends on neither",
+		because: "all kinds of runs record histories, so it depends on none of them",
 	},
 	checker: {
 		may:     []string{history, porcupine},
 		tools:   []string{testify},
-		because: "the checker of both the simulation and the torture shares no code with what it checks",
+		because: "a checker shares no code with the code that it checks",
 	},
 	module + "/internal/simulation": {
 		may:     []string{fencing, recipes, lock, election, epoch, zktest, zk, history, tuning},
 		tools:   []string{testify, zk, zktest, history, checker},
-		because: "it plays the product against the server in this process, and others judge what came of it",
+		because: "it runs the product against the in-process server, and its tests pass the histories to the checker",
 	},
 	module + "/internal/mutants": {
 		tools:   []string{testify},
-		because: "it breaks the recipes in copies, and has the simulation run in a process of its own",
+		because: "it breaks copies of the recipes, and runs the simulation in a separate process",
 	},
 	module + "/internal/house": {
 		tools:   []string{testify},
-		because: "it only reads",
+		because: "it only reads files",
 	},
 }
 

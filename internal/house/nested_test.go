@@ -45,7 +45,7 @@ var nested = map[string]rule{
 	},
 	txnlog: {
 		tools:   []string{docker},
-		because: "it reads what the servers wrote, whoever asked them to",
+		because: "it reads what the servers wrote, for any program",
 	},
 	stores: {
 		may:     []string{docker},
