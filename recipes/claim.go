@@ -78,7 +78,7 @@ func (c *Claim) lapse() {
 		}
 		return
 	}
-	if s.trust.left(time.Now()) > 0 || !c.end(ErrDeadline) {
+	if s.lease.Left(time.Now()) > 0 || !c.end(ErrDeadline) {
 		return
 	}
 	s.mu.Lock()
@@ -106,7 +106,7 @@ func (c *Claim) endedLocked() error {
 // Deadline is the instant at which the claim ends unless there is a new proof
 // that its session lives. Proofs come every T/6, and each moves it on as a rule.
 // Once the claim has ended it says nothing any more.
-func (c *Claim) Deadline() time.Time { return c.session.trust.deadline() }
+func (c *Claim) Deadline() time.Time { return c.session.lease.Deadline() }
 
 // Context returns a copy of parent that is done when parent is, or when the
 // claim ends; context.Cause then returns what Err does. Call the function when
@@ -146,7 +146,7 @@ func (c *Claim) end(cause error) bool {
 func (c *Claim) endElsewhere(cause error) bool {
 	derived, first := c.finish(cause)
 	if len(derived) > 0 {
-		c.session.dialer.blocking.run(func() { c.cancel(derived) })
+		c.session.dialer.blocking.Run(func() { c.cancel(derived) })
 	}
 	return first
 }

@@ -15,6 +15,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/recipes/internal/wiretest"
 )
 
 // newLine returns the line below /l.
@@ -86,7 +88,7 @@ func TestServerThatNeverAnswersIsNamedWithinCtx(t *testing.T) {
 func TestServerThatIsNotZooKeeperIsNamedWithinCtx(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		err := requireNoConnection(t, time.Second, func(conn net.Conn) {
-			if _, err := readFrame(conn); err == nil {
+			if _, err := wiretest.Read(conn); err == nil {
 				_, _ = io.WriteString(conn, "HTTP/1.1 400 Bad Request\r\n\r\n")
 			}
 			_ = conn.Close()
@@ -98,8 +100,8 @@ func TestServerThatIsNotZooKeeperIsNamedWithinCtx(t *testing.T) {
 func TestServerThatGrantsNonsenseIsNotTakenForZooKeeper(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		err := requireNoConnection(t, time.Second, func(conn net.Conn) {
-			if _, err := readFrame(conn); err == nil {
-				_, _ = conn.Write(helloFrame(0, 7))
+			if _, err := wiretest.Read(conn); err == nil {
+				_, _ = conn.Write(wiretest.Hello(0, 7))
 			}
 			_ = conn.Close()
 		})
@@ -110,7 +112,7 @@ func TestServerThatGrantsNonsenseIsNotTakenForZooKeeper(t *testing.T) {
 func TestServerThatRefusesTheSessionIsNamedWithinCtx(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		err := requireNoConnection(t, time.Second, func(conn net.Conn) {
-			_, _ = readFrame(conn)
+			_, _ = wiretest.Read(conn)
 			_ = conn.Close()
 		})
 		require.ErrorContains(t, err, "closed the connection during the handshake")

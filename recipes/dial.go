@@ -3,7 +3,6 @@
 package recipes
 
 import (
-	"bufio"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -15,6 +14,9 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/lockkeeper/lockkeeper/recipes/internal/background"
+	"github.com/lockkeeper/lockkeeper/recipes/internal/wire"
 )
 
 var errSessionOver = errors.New("session is over")
@@ -29,8 +31,8 @@ type dialer struct {
 	settings *settings
 	servers  []string // host:port; names are resolved at each dial
 	connect  func(conn net.Conn, server string, greetBy time.Time) net.Conn
-	ctx      context.Context // done when no more connections are to be made
-	blocking strays          // what runs code that may block: dials, closes of connections, parents of contexts
+	ctx      context.Context   // done when no more connections are to be made
+	blocking background.Strays // what runs code that may block: dials, closes of connections, parents of contexts
 
 	mu       sync.Mutex           // guards what follows
 	next     int                  // index of the server to try next
@@ -151,7 +153,7 @@ func (d *dialer) openWithin(ctx context.Context, network, server string) (net.Co
 	}
 	results := make(chan result)
 	late := make(chan struct{})
-	d.blocking.run(func() {
+	d.blocking.Run(func() {
 		conn, err := d.open(ctx, network, server)
 		select {
 		case results <- result{conn, err}:
@@ -221,10 +223,10 @@ func (d *dialer) open(ctx context.Context, network, server string) (net.Conn, er
 }
 
 // greeted takes over what a server said in the handshake.
-func (d *dialer) greeted(h hello) {
+func (d *dialer) greeted(h wire.Hello) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.timeout, d.hello = h.timeout, h.frame
+	d.timeout, d.hello = h.Timeout, h.Frame
 }
 
 // miss keeps why an attempt came to nothing.
@@ -232,7 +234,7 @@ func (d *dialer) miss(server string, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.failures[server] = err
-	d.mute = d.mute || errors.Is(err, errUnanswered)
+	d.mute = d.mute || errors.Is(err, wire.ErrUnanswered)
 }
 
 // isMute says whether a handshake was not answered since one last was: servers
@@ -255,16 +257,4 @@ func (d *dialer) why() error {
 		errs = append(errs, fmt.Errorf("%s: %w", server, d.failures[server]))
 	}
 	return errors.Join(errs...)
-}
-
-// newWire wraps a connection. blocking counts the goroutine that closes it.
-func newWire(conn net.Conn, greetBy time.Time, zxids zxids, blocking *strays) *wire {
-	return &wire{
-		Conn:     conn,
-		blocking: blocking,
-		r:        bufio.NewReaderSize(conn, 16<<10),
-		greetBy:  greetBy,
-		zxids:    zxids,
-		closed:   make(chan struct{}),
-	}
 }

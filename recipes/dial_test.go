@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/recipes/internal/wire"
 )
 
 // newTestDialer is the dialer of a session with T = 12 s, over connections that
@@ -31,11 +33,12 @@ func newTestDialer(t *testing.T, dial func(ctx context.Context, network, address
 		tried:    make(map[string]time.Time),
 	}
 	d.connect = func(conn net.Conn, server string, greetBy time.Time) net.Conn {
-		w := newWire(conn, greetBy, zxids{}, &d.blocking)
-		w.greeted = func(h hello) error { d.greeted(h); return nil }
-		w.failed = func(err error) { d.miss(server, err) }
-		w.answered, w.proved = func(time.Time) {}, func(_, _ time.Time) {}
-		return w
+		return wire.New(conn, greetBy, nil, false, &d.blocking, wire.Hooks{
+			Greeted:  func(h wire.Hello) error { d.greeted(h); return nil },
+			Failed:   func(err error) { d.miss(server, err) },
+			Answered: func(time.Time) {},
+			Proved:   func(_, _ time.Time) {},
+		})
 	}
 	return d, cancel
 }
@@ -117,7 +120,7 @@ func TestBoundsFollowTheNegotiatedTimeout(t *testing.T) {
 		d, _ := newTestDialer(t, endless, "zk1:2181", "zk2:2181")
 		for granted, bound := range map[time.Duration]time.Duration{24 * time.Second: 3 * time.Second, 6 * time.Second: 2 * time.Second} {
 			d.misses = 0
-			d.greeted(hello{timeout: granted})
+			d.greeted(wire.Hello{Timeout: granted})
 			began := time.Now()
 			_, err := d.nextConn()
 			require.Error(t, err)
@@ -163,7 +166,7 @@ func TestPauseBetweenAttemptsGrowsAndIsBounded(t *testing.T) {
 	} {
 		bubble(t, func(t *testing.T) {
 			d, _ := newTestDialer(t, unreachable, "a:1", "b:1")
-			d.greeted(hello{timeout: timeout})
+			d.greeted(wire.Hello{Timeout: timeout})
 			for round := range 100 {
 				for range 2 {
 					began := time.Now()

@@ -5,8 +5,6 @@ package recipes
 import (
 	"encoding/binary"
 	"fmt"
-	"io"
-	"time"
 )
 
 // A frame is read from the front.
@@ -68,42 +66,4 @@ func (f *frame) op(kind int32) stubOp {
 		panic(fmt.Sprintf("stub: operation %d", kind))
 	}
 	return o
-}
-
-func readFrame(r io.Reader) ([]byte, error) {
-	head := make([]byte, 4)
-	if _, err := io.ReadFull(r, head); err != nil {
-		return nil, err
-	}
-	packet := make([]byte, binary.BigEndian.Uint32(head))
-	_, err := io.ReadFull(r, packet)
-	return packet, err
-}
-
-// framed puts the length in front.
-func framed(packet []byte) []byte {
-	return append(binary.BigEndian.AppendUint32(nil, uint32(len(packet))), packet...)
-}
-
-func reply(xid int32, zxid int64, code int32, body []byte) []byte {
-	packet := binary.BigEndian.AppendUint32(nil, uint32(xid))
-	packet = binary.BigEndian.AppendUint64(packet, uint64(zxid))
-	packet = binary.BigEndian.AppendUint32(packet, uint32(code))
-	if code != 0 {
-		body = nil
-	}
-	return framed(append(packet, body...))
-}
-
-// helloFrame is the answer to a handshake, as servers since 3.4 give it.
-func helloFrame(timeout time.Duration, session int64) []byte {
-	packet := binary.BigEndian.AppendUint32(nil, 0)
-	packet = binary.BigEndian.AppendUint32(packet, uint32(timeout.Milliseconds()))
-	packet = binary.BigEndian.AppendUint64(packet, uint64(session))
-	packet = appendString(packet, "0123456789abcdef")
-	return framed(append(packet, 0)) // not read-only
-}
-
-func appendString(b []byte, s string) []byte {
-	return append(binary.BigEndian.AppendUint32(b, uint32(len(s))), s...)
 }

@@ -3,10 +3,10 @@
 package recipes
 
 import (
-	"encoding/binary"
-	"io"
 	"net"
 	"time"
+
+	"github.com/lockkeeper/lockkeeper/recipes/internal/wire"
 )
 
 // giveBack has the ZooKeeper client fail the requests that stand in its queue, which
@@ -34,50 +34,8 @@ func (d *dialer) isReturning() bool {
 func (d *dialer) returning(hello []byte) net.Conn {
 	client, server := net.Pipe()
 	quiet := max(d.negotiated()/480, time.Millisecond)
-	d.blocking.run(func() {
-		defer func() { _ = server.Close() }() // never fails
-		if _, err := readPacket(server, time.Second); err != nil {
-			return
-		}
-		if _, err := server.Write(hello); err != nil {
-			return
-		}
-		for {
-			packet, err := readPacket(server, quiet)
-			if err != nil || len(packet) < 8 {
-				return
-			}
-			answer := make([]byte, 4+16) // length, xid, zxid, error
-			answer[3] = 16
-			copy(answer[4:], packet[:4])
-			// The client sends nothing else before its credentials are taken.
-			if binary.BigEndian.Uint32(packet[4:]) != opSetAuth {
-				binary.BigEndian.PutUint32(answer[16:], codeNothing)
-			}
-			if _, err := server.Write(answer); err != nil {
-				return
-			}
-		}
-	})
+	d.blocking.Run(func() { wire.GiveBack(server, hello, quiet) })
 	return client
-}
-
-// codeNothing is the code of zk.ErrNothing, -117.
-const codeNothing = 1<<32 - 117
-
-// readPacket reads one packet without its length. It waits for its beginning no longer
-// than that.
-func readPacket(conn net.Conn, wait time.Duration) ([]byte, error) {
-	if err := conn.SetReadDeadline(time.Now().Add(wait)); err != nil {
-		return nil, err
-	}
-	var length [4]byte
-	if _, err := io.ReadFull(conn, length[:]); err != nil {
-		return nil, err
-	}
-	packet := make([]byte, binary.BigEndian.Uint32(length[:]))
-	_, err := io.ReadFull(conn, packet)
-	return packet, err
 }
 
 // negotiated is T, as the dialer knows it.

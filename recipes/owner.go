@@ -47,30 +47,20 @@ func (s *session) own() {
 		select {
 		case <-s.ctx.Done():
 			return
-		case <-s.wake:
+		case <-s.alarm.Rings():
 		case <-timer.C:
 		}
 		now := time.Now()
-		s.mu.Lock()
-		// Whoever asks to be looked after from here on wakes the owner again: what
-		// is read below may not show them yet.
-		s.nextLook = now.Add(time.Hour)
-		s.mu.Unlock()
+		s.alarm.Begin(now)
 		s.lapse(now)
 		next := min(s.tendWire(now), s.tendBeat(now), s.tendLedger(now), s.tendAttachment(now))
-		s.mu.Lock()
-		if s.lookBy.After(now) {
-			next = min(next, s.lookBy.Sub(now))
-		}
-		s.nextLook = now.Add(next)
-		s.mu.Unlock()
-		timer.Reset(next)
+		timer.Reset(s.alarm.End(now, next))
 	}
 }
 
 // lapse ends the claims if the session may no longer be believed to live.
 func (s *session) lapse(now time.Time) {
-	if s.trust.left(now) > 0 {
+	if s.lease.Left(now) > 0 {
 		return
 	}
 	s.mu.Lock()
@@ -106,7 +96,7 @@ func (s *session) tendWire(now time.Time) time.Duration {
 	if !serving {
 		return timeout
 	}
-	asked, silent := w.silentFor(now)
+	asked, silent := w.SilentFor(now)
 	switch {
 	case !asked:
 		return timeout
@@ -116,7 +106,7 @@ func (s *session) tendWire(now time.Time) time.Duration {
 	if wait := s.dialer.mayLeave(now); wait > 0 {
 		return wait
 	}
-	w.sever()
+	w.Sever()
 	return timeout
 }
 
@@ -147,7 +137,7 @@ func (s *session) tendBeat(now time.Time) time.Duration {
 	if holding {
 		// Timers stand still while a machine is suspended: the wall clock is
 		// looked at between them.
-		next = min(next, timeout/24, max(s.trust.left(now), time.Millisecond))
+		next = min(next, timeout/24, max(s.lease.Left(now), time.Millisecond))
 	}
 	return next
 }
@@ -211,7 +201,7 @@ func (s *session) sendBeat(sent time.Time, places []*place, wanted []*proofAsked
 			}
 		}
 		s.report.heartbeat(time.Since(sent), err)
-		s.poke()
+		s.alarm.Ring()
 		if crowded || errors.Is(err, ErrDeleted) {
 			s.watchOwn()
 		}
@@ -229,7 +219,7 @@ func (s *session) prove(ctx context.Context, p *place) error {
 	s.mu.Lock()
 	s.beat.wanted = append(s.beat.wanted, asked)
 	s.mu.Unlock()
-	s.poke()
+	s.alarm.Ring()
 	fail := func(err error) error {
 		s.mu.Lock()
 		asked.gone = true
@@ -358,7 +348,7 @@ func (s *session) tendAttachment(now time.Time) time.Duration {
 	if through && since >= timeout/8 {
 		s.dialer.giveBack()
 	}
-	left := s.trust.left(now)
+	left := s.lease.Left(now)
 	mute := left <= 0 && since >= timeout/3 && nodes && s.dialer.isMute()
 	if mute || since >= 2*timeout {
 		s.end(errGivenUp)
@@ -396,7 +386,7 @@ func (s *session) tendLedger(now time.Time) time.Duration {
 		s.mu.Lock()
 		s.sweeping = false
 		s.mu.Unlock()
-		s.poke()
+		s.alarm.Ring()
 	})
 	if err != nil {
 		return timeout // over

@@ -218,6 +218,13 @@ func TestClaimEndsAtTheDeadlineWhenNothingIsAnswered(t *testing.T) {
 	}
 }
 
+// pass has the deadline pass, without a look at it by the owner.
+func pass(s *session) {
+	timeout := s.timeout()
+	s.lease.Renegotiate(0) // takes 3T/4 off the deadline
+	s.lease.Renegotiate(timeout)
+}
+
 func TestErrLooksAtTheClockByItself(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStub(t)
@@ -225,9 +232,7 @@ func TestErrLooksAtTheClockByItself(t *testing.T) {
 		claim := claimed(t, client)
 		s.cut()
 		session := client.newest()
-		session.trust.mu.Lock()
-		session.trust.until = time.Now().Add(-time.Nanosecond) // the keeper was not scheduled
-		session.trust.mu.Unlock()
+		pass(session) // the owner was not scheduled
 		require.ErrorIs(t, claim.Err(), ErrDeadline)
 		require.True(t, closed(claim.Done()))
 		s.mend()
@@ -308,7 +313,7 @@ func TestHeartbeatOfNothingProvesNothing(t *testing.T) {
 		s := newStub(t)
 		session := s.connect(t, s.options()).newest()
 		_ = session.check(session.conn, nil)
-		require.Zero(t, session.trust.deadline(), "an empty transaction is carried out without a look at the session")
+		require.Zero(t, session.lease.Deadline(), "an empty transaction is carried out without a look at the session")
 	})
 }
 
@@ -390,25 +395,21 @@ func TestOwnerThatIsAskedWhileItLooksLooksAgain(t *testing.T) {
 		s := newStub(t)
 		session := s.connect(t, s.options()).newest()
 		synctest.Wait()
-		session.mu.Lock()
-		next := session.nextLook
-		session.mu.Unlock()
+		next := session.alarm.Next()
 		require.Positive(t, time.Until(next))
 		time.Sleep(time.Until(next) - time.Nanosecond)
-		session.trust.mu.Lock() // and so the owner stands still in the middle
+		session.mu.Lock() // and so the owner stands still in the middle
 		time.Sleep(time.Nanosecond)
 		for range 1000 {
 			runtime.Gosched()
 		}
-		require.Empty(t, session.wake)
+		require.Empty(t, session.alarm.Rings())
 		session.look(time.Second)
-		asked := len(session.wake)
-		session.trust.mu.Unlock()
+		asked := len(session.alarm.Rings())
+		session.mu.Unlock()
 		require.Equal(t, 1, asked)
 		synctest.Wait()
-		session.mu.Lock()
-		defer session.mu.Unlock()
-		require.False(t, session.nextLook.After(time.Now().Add(time.Second)))
+		require.False(t, session.alarm.Next().After(time.Now().Add(time.Second)))
 	})
 }
 

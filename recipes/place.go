@@ -89,7 +89,7 @@ func (s *session) leave(p *place) {
 	s.mu.Lock()
 	s.ledger.leave(p)
 	s.mu.Unlock()
-	s.poke()
+	s.alarm.Ring()
 }
 
 // deleteLater has the owner delete the node of a claim whose deadline has passed. The
@@ -102,7 +102,7 @@ func (s *session) deleteLater(p *place) {
 	}
 	s.ledger.leave(p)
 	s.mu.Unlock()
-	s.poke()
+	s.alarm.Ring()
 }
 
 // hasten has the owner delete the node now: the work has stopped.
@@ -113,7 +113,7 @@ func (s *session) hasten(p *place) {
 		p.notBefore = time.Time{}
 	}
 	s.mu.Unlock()
-	s.poke()
+	s.alarm.Ring()
 }
 
 // part reports whether the caller is to delete the place's node itself. Heartbeats
@@ -264,7 +264,7 @@ func (s *session) postpone(p *place, err error) {
 	s.ledger.leave(p)
 	s.mu.Unlock()
 	s.report.owed(p, err)
-	s.poke()
+	s.alarm.Ring()
 }
 
 // maxPause bounds the pause between two attempts to delete one node.

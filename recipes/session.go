@@ -13,6 +13,10 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/lockkeeper/lockkeeper/recipes/internal/background"
+	"github.com/lockkeeper/lockkeeper/recipes/internal/lease"
+	"github.com/lockkeeper/lockkeeper/recipes/internal/wire"
 )
 
 // A session is one ZooKeeper session and the client connection that it lives in:
@@ -23,7 +27,7 @@ type session struct {
 	report   *reporter
 	conn     *zk.Conn
 	dialer   *dialer
-	trust    *trust
+	lease    *lease.Lease
 	watches  watches
 	lists    sharing[struct{}, *listing]
 	parents  sharing[struct{}, parent]
@@ -36,13 +40,13 @@ type session struct {
 	cancel context.CancelCauseFunc
 	dials  context.Context // done when no more connections are to be made
 	hangUp context.CancelFunc
-	opened chan struct{} // closed when the session first exists
-	wake   chan struct{} // tells the owner that there is something to do
+	opened chan struct{}     // closed when the session first exists
+	alarm  *background.Alarm // wakes the owner
 	calls  sync.WaitGroup
 
 	mu            sync.Mutex          // guards what follows, and what says so in place
 	id            int64               // 0 until opened
-	wire          *wire               // the newest connection
+	wire          *wire.Wire          // the newest connection
 	attach        chan struct{}       // closed while a server serves the session
 	detach        chan struct{}       // closed while none does
 	isAttached    bool                // attach is closed, or about to be
@@ -58,8 +62,6 @@ type session struct {
 	ledger        ledger
 	sweeping      bool // nodes are being deleted by the owner
 	beat          beatState
-	nextLook      time.Time // when the owner looks again by itself
-	lookBy        time.Time // when it was asked to look at the latest
 }
 
 // openSession starts a session. It exists once opened is closed.
@@ -69,7 +71,7 @@ func openSession(settings *settings, report *reporter) (*session, error) {
 	s := &session{
 		settings: settings,
 		report:   report,
-		trust:    newTrust(settings.sessionTimeout),
+		lease:    lease.New(settings.sessionTimeout),
 		watches:  watches{set: make(map[watchKey]*watch)},
 		ledger:   newLedger(),
 		ctx:      ctx,
@@ -77,7 +79,7 @@ func openSession(settings *settings, report *reporter) (*session, error) {
 		dials:    dials,
 		hangUp:   hangUp,
 		opened:   make(chan struct{}),
-		wake:     make(chan struct{}, 1),
+		alarm:    background.NewAlarm(),
 		attach:   make(chan struct{}),
 		detach:   make(chan struct{}),
 		claims:   make(map[*Claim]struct{}),
@@ -124,33 +126,31 @@ func (s *session) connected(conn net.Conn, server string, greetBy time.Time) net
 	s.mu.Lock()
 	last := s.wire
 	s.mu.Unlock()
-	zxids := zxids{restored: true} // there are no watches yet
-	if last != nil {
-		// The client has waited for the goroutine that read from it.
-		zxids = last.zxids.next(s.watches.any())
-	}
-	w := newWire(conn, greetBy, zxids, &s.dialer.blocking)
-	w.answered, w.proved = s.trust.packet, s.trust.proof
-	w.failed = func(err error) {
-		s.dialer.miss(server, err)
-		if s.ctx.Err() != nil && s.dialer.isMute() {
-			s.hangUp() // to be heard would keep alive what was given up
-		}
-	}
-	w.greeted = func(h hello) error {
-		if h.sessionID == 0 {
-			return nil // the client tells of the expiry
-		}
-		if h.timeout < time.Second/10 {
-			return fmt.Errorf("not a ZooKeeper server: it granted a session timeout of %v", h.timeout)
-		}
-		s.trust.renegotiate(h.timeout)
-		s.dialer.greeted(h)
-		s.mu.Lock()
-		s.id, s.server = h.sessionID, server
-		s.mu.Unlock()
-		return nil
-	}
+	// The client has waited for the goroutine that read from the last one.
+	w := wire.New(conn, greetBy, last, s.watches.any(), &s.dialer.blocking, wire.Hooks{
+		Answered: s.lease.Packet,
+		Proved:   s.lease.Proof,
+		Failed: func(err error) {
+			s.dialer.miss(server, err)
+			if s.ctx.Err() != nil && s.dialer.isMute() {
+				s.hangUp() // to be heard would keep alive what was given up
+			}
+		},
+		Greeted: func(h wire.Hello) error {
+			if h.SessionID == 0 {
+				return nil // the client tells of the expiry
+			}
+			if h.Timeout < time.Second/10 {
+				return fmt.Errorf("not a ZooKeeper server: it granted a session timeout of %v", h.Timeout)
+			}
+			s.lease.Renegotiate(h.Timeout)
+			s.dialer.greeted(h)
+			s.mu.Lock()
+			s.id, s.server = h.SessionID, server
+			s.mu.Unlock()
+			return nil
+		},
+	})
 	s.mu.Lock()
 	s.wire = w
 	s.mu.Unlock()
@@ -225,7 +225,7 @@ func (s *session) setAttached(attached bool) {
 	if !first && over == nil {
 		s.report.states.send(s.state())
 	}
-	s.poke()
+	s.alarm.Ring()
 }
 
 // attached waits until a server serves the session.
@@ -304,7 +304,7 @@ func (s *session) quit() {
 	w := s.wire
 	s.mu.Unlock()
 	if w != nil {
-		w.sever()
+		w.Sever()
 	}
 }
 
@@ -331,7 +331,7 @@ func (s *session) bury() {
 	go func() {
 		defer close(gone)
 		s.calls.Wait()
-		s.dialer.blocking.wait()
+		s.dialer.blocking.Wait()
 	}()
 	timer := time.NewTimer(stragglers)
 	defer timer.Stop()
@@ -404,11 +404,10 @@ func (s *session) period() time.Duration {
 }
 
 // timeout is T, as negotiated.
-func (s *session) timeout() time.Duration { return s.trust.negotiated() }
+func (s *session) timeout() time.Duration { return s.lease.Timeout() }
 
-// look has the owner look within d. It is not woken if it will look by then in any
-// case: under a quick succession of locks that would be for each request.
-func (s *session) look(d time.Duration) { s.lookAt(time.Now().Add(d)) }
+// look has the owner look within d.
+func (s *session) look(d time.Duration) { s.alarm.By(time.Now().Add(d)) }
 
 // lookForBeat has heartbeats begin, if one is due, for a place that is held for
 // longer than a moment: its creation was a proof, and one that is released at once
@@ -420,27 +419,7 @@ func (s *session) lookForBeat() {
 		by = s.beat.next
 	}
 	s.mu.Unlock()
-	s.lookAt(by)
-}
-
-func (s *session) lookAt(by time.Time) {
-	s.mu.Lock()
-	late := s.nextLook.After(by)
-	if late {
-		s.lookBy, s.nextLook = by, by
-	}
-	s.mu.Unlock()
-	if late {
-		s.poke()
-	}
-}
-
-// poke tells the owner that there is something to do.
-func (s *session) poke() {
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
+	s.alarm.By(by)
 }
 
 func (s *session) sessionID() int64 {

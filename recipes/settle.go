@@ -36,7 +36,7 @@ func (l *Line) Settle(ctx context.Context) error {
 		if len(left) == 0 {
 			return nil
 		}
-		s.poke()
+		s.alarm.Ring()
 		if !l.awaitGone(ctx, s, left, expiry) {
 			return &Error{Op: "release", Path: l.path, Err: fmt.Errorf("%w: nodes that may remain until their session ends: %d", ErrUncertain, len(left))}
 		}

@@ -37,11 +37,11 @@ func (s State) String() string {
 func (c *Client) State() State { return c.newest().state() }
 
 func (s *session) state() State {
-	proof := s.trust.lastProof()
+	proof := s.lease.LastProof()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	state := State{
-		Session: s.id, Timeout: s.trust.negotiated(), Attached: s.isAttached, Server: s.server,
+		Session: s.id, Timeout: s.lease.Timeout(), Attached: s.isAttached, Server: s.server,
 		Since: s.detachedSince, Proof: proof, Ended: s.over,
 	}
 	switch {

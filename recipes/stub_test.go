@@ -11,44 +11,53 @@ import (
 	"maps"
 	"math"
 	"net"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/recipes/internal/wiretest"
 )
 
-// The requests that a stub understands; those of wire.go besides.
+// The requests that a stub understands.
 const (
 	opConnect     = 0 // no operation of the protocol: the handshake, to a script
-	opCreate      = 1
-	opDelete      = 2
-	opGetData     = 4
-	opSetData     = 5
-	opPing        = 11
-	opGetChildren = 12
-	opCheck       = 13
-	opMulti       = 14
-	opContainer   = 19
-	opClose       = -11
-	opError       = -1
+	opCreate      = wiretest.Create
+	opDelete      = wiretest.Delete
+	opGetData     = wiretest.GetData
+	opSetData     = wiretest.SetData
+	opPing        = wiretest.Ping
+	opGetChildren = wiretest.GetChildren
+	opCheck       = wiretest.Check
+	opMulti       = wiretest.Multi
+	opContainer   = wiretest.Container
+	opSetAuth     = wiretest.SetAuth
+	opSetWatches  = wiretest.SetWatches
+	opClose       = wiretest.Close
+	opError       = wiretest.Failed
 )
 
 const (
-	codeNoNode     = -101
-	codeNoAuth     = -102
-	codeBadVersion = -103
-	codeNodeExists = -110
-	codeNotEmpty   = -111
-	codeExpired    = -112
-	codeAuthFailed = -115
-	codeNameless   = -125 // of servers that are newer than the client
-	codeUndone     = -2   // an operation of a transaction that another one failed
+	codeNoNode     = wiretest.NoNode
+	codeNoAuth     = wiretest.NoAuth
+	codeBadVersion = wiretest.BadVersion
+	codeNodeExists = wiretest.NodeExists
+	codeNotEmpty   = wiretest.NotEmpty
+	codeExpired    = wiretest.Expired
+	codeAuthFailed = wiretest.AuthFailed
+	codeNameless   = wiretest.Nameless
+	codeUndone     = wiretest.Undone
 )
+
+const stubTimeout = wiretest.Timeout
+
+func bubble(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	wiretest.Bubble(t, test)
+}
 
 // A verdict is what becomes of a request.
 type verdict int
@@ -116,18 +125,6 @@ type stub struct {
 	dials    int
 	requests []stubRequest
 }
-
-// bubble runs a test in fake time, on one processor: with Go 1.26 the race
-// detector crashes (in tsan's SlotLock, or over an epoch) when two timers of one
-// bubble that are due are received from on two processors at once, because the
-// bubble lends both the same context.
-func bubble(t *testing.T, test func(t *testing.T)) {
-	t.Helper()
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	synctest.Test(t, test)
-}
-
-const stubTimeout = 12 * time.Second // of which T/6, T/8, T/12 and T/24 are round
 
 func newStub(t *testing.T) *stub {
 	t.Helper()
@@ -266,7 +263,7 @@ func (s *stub) fire(path string) {
 	for c := range s.watches[path] {
 		event := binary.BigEndian.AppendUint32(nil, 2) // deleted
 		event = binary.BigEndian.AppendUint32(event, 3)
-		c.send(reply(-1, -1, 0, appendString(event, path)))
+		c.send(wiretest.Reply(-1, -1, 0, wiretest.AppendString(event, path)))
 	}
 	delete(s.watches, path)
 }
@@ -382,7 +379,7 @@ func (s *stub) apply(c *stubConn, o stubOp) (body []byte, code int32) {
 			made.owner = c.session
 		}
 		s.nodes[path] = made
-		return appendString(nil, path), 0
+		return wiretest.AppendString(nil, path), 0
 	case opDelete:
 		if len(s.childrenOf(o.path)) > 0 {
 			return nil, codeNotEmpty
@@ -399,12 +396,12 @@ func (s *stub) apply(c *stubConn, o stubOp) (body []byte, code int32) {
 			}
 			s.watches[o.path][c] = struct{}{}
 		}
-		return append(appendString(nil, string(n.data)), s.stat(o.path)...), 0
+		return append(wiretest.AppendString(nil, string(n.data)), s.stat(o.path)...), 0
 	case opGetChildren:
 		names := s.childrenOf(o.path)
 		body := binary.BigEndian.AppendUint32(nil, uint32(len(names)))
 		for _, name := range names {
-			body = appendString(body, name[len(o.path)+1:])
+			body = wiretest.AppendString(body, name[len(o.path)+1:])
 		}
 		return append(body, s.stat(o.path)...), 0
 	}
@@ -489,7 +486,7 @@ func (c *stubConn) read() {
 		close(c.out) // nobody sends to a connection that is not in watches
 	}()
 	for greeted := false; ; greeted = true {
-		packet, err := readFrame(c)
+		packet, err := wiretest.Read(c)
 		if err != nil {
 			return
 		}
@@ -516,13 +513,13 @@ func (c *stubConn) read() {
 		case ignore:
 			continue
 		case deny:
-			c.send(reply(xid, 0, codeAuthFailed, nil))
+			c.send(wiretest.Reply(xid, 0, codeAuthFailed, nil))
 			return
 		case forbid:
-			c.send(reply(xid, 0, codeNoAuth, nil))
+			c.send(wiretest.Reply(xid, 0, codeNoAuth, nil))
 			continue
 		case puzzle:
-			c.send(reply(xid, 0, codeNameless, nil))
+			c.send(wiretest.Reply(xid, 0, codeNameless, nil))
 			continue
 		}
 		var answered []byte
@@ -559,7 +556,7 @@ func (c *stubConn) greet(f *frame) []byte {
 		id, timeout = 0, 0
 	}
 	c.session = id
-	return helloFrame(timeout, id)
+	return wiretest.Hello(timeout, id)
 }
 
 func (c *stubConn) carryOut(xid int32, r stubRequest) []byte {
@@ -568,17 +565,17 @@ func (c *stubConn) carryOut(xid int32, r stubRequest) []byte {
 	defer s.mu.Unlock()
 	switch r.op {
 	case opSetAuth:
-		return reply(xid, 0, 0, nil) // without a zxid, as real ones do
+		return wiretest.Reply(xid, 0, 0, nil) // without a zxid, as real ones do
 	case opPing:
-		return reply(xid, s.zxid, 0, nil)
+		return wiretest.Reply(xid, s.zxid, 0, nil)
 	}
 	if !s.sessions[c.session] {
-		return reply(xid, s.zxid, codeExpired, nil)
+		return wiretest.Reply(xid, s.zxid, codeExpired, nil)
 	}
 	switch r.op {
 	case opClose:
 		s.endSession(c.session)
-		return reply(xid, s.zxid, 0, nil)
+		return wiretest.Reply(xid, s.zxid, 0, nil)
 	case opSetWatches:
 		for _, o := range r.ops {
 			if _, code := s.apply(c, o); code == codeNoNode {
@@ -586,16 +583,16 @@ func (c *stubConn) carryOut(xid int32, r stubRequest) []byte {
 				s.fire(o.path)
 			}
 		}
-		return reply(xid, s.zxid, 0, nil)
+		return wiretest.Reply(xid, s.zxid, 0, nil)
 	case opMulti:
 		s.zxid++
-		return reply(xid, s.zxid, 0, s.transact(c, r.ops))
+		return wiretest.Reply(xid, s.zxid, 0, s.transact(c, r.ops))
 	case opGetData, opGetChildren:
 	default:
 		s.zxid++
 	}
 	body, code := s.apply(c, r.ops[0])
-	return reply(xid, s.zxid, code, body)
+	return wiretest.Reply(xid, s.zxid, code, body)
 }
 
 // parentPath is that of the stub's tree, whose root is the empty path.

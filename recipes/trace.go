@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/recipes/internal/background"
 )
 
 // A Trace is told of what happens in a client: hooks for metrics. Every field may be
@@ -62,39 +63,39 @@ const reportQueue = 1024
 type reporter struct {
 	trace   Trace
 	logger  *slog.Logger
-	tells   *mailbox // to the trace
-	logs    *mailbox // to the logger
+	tells   *background.Mailbox // to the trace
+	logs    *background.Mailbox // to the logger
 	states  broadcast
 	dropped atomic.Int64
 }
 
 func newReporter(s *settings) *reporter {
-	return &reporter{trace: s.trace, logger: s.logger, tells: newMailbox(), logs: newMailbox()}
+	return &reporter{trace: s.trace, logger: s.logger, tells: background.NewMailbox(), logs: background.NewMailbox()}
 }
 
 // close reports what is queued, and ends. It does not wait for ever for a logger.
 func (r *reporter) close() {
 	r.states.close()
-	r.tells.close()
-	<-r.tells.stopped
-	r.logs.close()
+	r.tells.Close()
+	<-r.tells.Stopped()
+	r.logs.Close()
 	timer := time.NewTimer(stragglers)
 	defer timer.Stop()
 	select {
-	case <-r.logs.stopped:
+	case <-r.logs.Stopped():
 	case <-timer.C:
 	}
 }
 
 func (r *reporter) tell(f func()) {
-	if !r.tells.post(f, reportQueue) {
+	if !r.tells.Post(f, reportQueue) {
 		r.dropped.Add(1)
 	}
 }
 
 func (r *reporter) log(level slog.Level, msg string, args ...any) {
 	f := func() { r.logger.Log(context.Background(), level, msg, args...) }
-	if !r.logs.post(f, reportQueue) {
+	if !r.logs.Post(f, reportQueue) {
 		r.dropped.Add(1)
 	}
 }
@@ -161,7 +162,7 @@ func (r *reporter) granted(c *Claim, waited time.Duration) {
 func (r *reporter) lost(c *Claim, cause error) {
 	r.log(slog.LevelWarn, "claim lost", "path", c.place.path, "token", c.Token(), "cause", cause)
 	if f := r.trace.Lost; f != nil {
-		r.tells.post(func() { f(c.place.line, c.place.path, cause) }, unbounded)
+		r.tells.Post(func() { f(c.place.line, c.place.path, cause) }, background.Unbounded)
 	}
 }
 

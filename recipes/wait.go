@@ -130,7 +130,7 @@ func (l *Line) nearest(ctx context.Context, s *session, lst *listing, own member
 func (s *session) grant(ctx context.Context, p *place) (*Claim, error) {
 	c := &Claim{session: s, place: p, done: make(chan struct{})}
 	for {
-		if s.trust.left(time.Now()) >= s.timeout()/4 {
+		if s.lease.Left(time.Now()) >= s.timeout()/4 {
 			s.mu.Lock()
 			over, orphaned := s.over, p.orphaned
 			if over == nil && !orphaned {
@@ -150,13 +150,13 @@ func (s *session) grant(ctx context.Context, p *place) (*Claim, error) {
 				return nil, err
 			}
 			// And with no claim to end, it may not mean to look again in time.
-			s.look(min(s.trust.left(time.Now()), s.timeout()/24))
+			s.look(min(s.lease.Left(time.Now()), s.timeout()/24))
 			return c, nil
 		}
 		if err := s.prove(ctx, p); err != nil {
 			return nil, err
 		}
-		if s.trust.left(time.Now()) >= s.timeout()/4 {
+		if s.lease.Left(time.Now()) >= s.timeout()/4 {
 			continue
 		}
 		// Proved, but on the heels of a silence: it takes some time of answered

@@ -25,17 +25,21 @@ const (
 	root   = "../.."
 	module = "github.com/lockkeeper/lockkeeper"
 
-	fencing  = module + "/fencing"
-	recipes  = module + "/recipes"
-	lock     = module + "/lock"
-	election = module + "/election"
-	epoch    = module + "/epoch"
-	zktest   = module + "/zktest"
-	command  = module + "/cmd/lockkeeper"
-	zkserver = module + "/internal/zkserver"
-	tuning   = module + "/internal/tuning"
-	zk       = "github.com/go-zookeeper/zk"
-	testify  = "github.com/stretchr/testify/require"
+	fencing    = module + "/fencing"
+	recipes    = module + "/recipes"
+	background = recipes + "/internal/background"
+	lease      = recipes + "/internal/lease"
+	wire       = recipes + "/internal/wire"
+	wiretest   = recipes + "/internal/wiretest"
+	lock       = module + "/lock"
+	election   = module + "/election"
+	epoch      = module + "/epoch"
+	zktest     = module + "/zktest"
+	command    = module + "/cmd/lockkeeper"
+	zkserver   = module + "/internal/zkserver"
+	tuning     = module + "/internal/tuning"
+	zk         = "github.com/go-zookeeper/zk"
+	testify    = "github.com/stretchr/testify/require"
 
 	history   = module + "/internal/history"
 	checker   = module + "/internal/check"
@@ -90,9 +94,25 @@ var rules = map[string]rule{
 		because: "it calls a Redis client through one function, and the user chooses the client",
 	},
 	recipes: {
-		may:     []string{fencing, tuning, zk},
-		tools:   tools,
+		may:     []string{fencing, tuning, zk, background, lease, wire},
+		tools:   append(tools, wiretest),
 		because: "lock and election are built on it, and it alone uses the ZooKeeper client",
+	},
+	background: {
+		tools:   []string{testify},
+		because: "goroutines and their order are all that it knows of",
+	},
+	lease: {
+		tools:   []string{testify},
+		because: "the deadline is arithmetic on instants, and is read and tested as that",
+	},
+	wire: {
+		may:     []string{background},
+		tools:   []string{testify, wiretest},
+		because: "it reads bytes between the ZooKeeper client and a server, and knows neither sessions nor queues",
+	},
+	wiretest: {
+		because: "it writes the frames of tests, and shares no code with what reads them",
 	},
 	lock: {
 		may:     []string{fencing, recipes},

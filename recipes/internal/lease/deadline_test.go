@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package recipes
+package lease
 
 import (
 	"math/rand/v2"
@@ -71,12 +71,12 @@ func TestLongestGapIsThatBetweenAnsweredPacketsInTheWindow(t *testing.T) {
 
 // history feeds packets and proofs to a trust with T = 12 s, in the order of their
 // answers, all of which took roundTrip.
-func history(roundTrip time.Duration, packets []time.Time, proofs []time.Time) *trust {
-	tr := newTrust(12 * time.Second)
+func history(roundTrip time.Duration, packets []time.Time, proofs []time.Time) *Lease {
+	tr := New(12 * time.Second)
 	for _, sent := range packets {
-		tr.packet(sent)
+		tr.Packet(sent)
 		if slices.Contains(proofs, sent) {
-			tr.proof(sent, sent.Add(roundTrip))
+			tr.Proof(sent, sent.Add(roundTrip))
 		}
 	}
 	return tr
@@ -85,7 +85,7 @@ func history(roundTrip time.Duration, packets []time.Time, proofs []time.Time) *
 func TestDeadlineInSteadyStateIsSevenTwelfthsOfTheTimeoutAfterAHeartbeat(t *testing.T) {
 	beats := instants(0, 2, 4, 6, 8, 10, 12) // each T/6
 	tr := history(300*time.Millisecond, beats, beats)
-	require.Equal(t, seconds(12+7-0.3), tr.deadline())
+	require.Equal(t, seconds(12+7-0.3), tr.Deadline())
 }
 
 func TestDeadlineInSteadyStateIsAboutHalfTheTimeoutWhateverTheClientPings(t *testing.T) {
@@ -99,43 +99,43 @@ func TestDeadlineInSteadyStateIsAboutHalfTheTimeoutWhateverTheClientPings(t *tes
 	}
 	slices.SortFunc(packets, time.Time.Compare)
 	tr := history(time.Second, packets, beats) // r = T/12
-	require.Equal(t, seconds(60+6), tr.deadline())
+	require.Equal(t, seconds(60+6), tr.Deadline())
 }
 
 func TestFirstDeadlineAfterIdlePingsIsFiveTwelfthsOfTheTimeout(t *testing.T) {
 	pings := instants(0, 4, 8, 12) // each T/3
 	join := seconds(16)            // as late after the last ping as can be
 	tr := history(500*time.Millisecond, append(pings, join), []time.Time{join})
-	require.Equal(t, seconds(16+5-0.5), tr.deadline())
+	require.Equal(t, seconds(16+5-0.5), tr.Deadline())
 }
 
 func TestGapCountsForAQuarterOfTheTimeout(t *testing.T) {
 	packets := instants(0, 4, 5, 6, 6.9)
 	tr := history(0, packets, instants(6.9))
-	require.Equal(t, seconds(6.9+9-4), tr.deadline())
+	require.Equal(t, seconds(6.9+9-4), tr.Deadline())
 	packets = instants(0, 4, 5, 6, 7)
 	tr = history(0, packets, instants(7))
-	require.Equal(t, seconds(7+9-1), tr.deadline())
+	require.Equal(t, seconds(7+9-1), tr.Deadline())
 }
 
 func TestLaterOfTwoDeadlinesCounts(t *testing.T) {
 	beats := instants(0, 1, 2, 3, 4, 5, 6)
 	tr := history(0, beats, beats)
-	require.Equal(t, seconds(6+8), tr.deadline())
-	tr.proof(seconds(5.5), seconds(6)) // sent earlier, answered later
-	require.Equal(t, seconds(6+8), tr.deadline())
-	tr.packet(seconds(7))
-	tr.proof(seconds(7), seconds(7.5))
-	require.Equal(t, seconds(7+8-0.5), tr.deadline())
+	require.Equal(t, seconds(6+8), tr.Deadline())
+	tr.Proof(seconds(5.5), seconds(6)) // sent earlier, answered later
+	require.Equal(t, seconds(6+8), tr.Deadline())
+	tr.Packet(seconds(7))
+	tr.Proof(seconds(7), seconds(7.5))
+	require.Equal(t, seconds(7+8-0.5), tr.Deadline())
 }
 
 func TestSlowProofNeverShortensBelief(t *testing.T) {
 	beats := instants(0, 2, 4, 6)
 	tr := history(0, beats, beats)
-	before := tr.deadline()
-	tr.packet(seconds(8))
-	tr.proof(seconds(8), seconds(14)) // s + 9 − 2 − 6 would be 9
-	require.Equal(t, before, tr.deadline())
+	before := tr.Deadline()
+	tr.Packet(seconds(8))
+	tr.Proof(seconds(8), seconds(14)) // s + 9 − 2 − 6 would be 9
+	require.Equal(t, before, tr.Deadline())
 }
 
 func TestLargerRoundTripOfTheLastTwoCounts(t *testing.T) {
@@ -149,26 +149,26 @@ func TestLargerRoundTripOfTheLastTwoCounts(t *testing.T) {
 		{16, 16.25, 16 + 7 - 0.5},
 		{18, 18.25, 18 + 7 - 0.25},
 	} {
-		tr.packet(seconds(beat.sent))
-		tr.proof(seconds(beat.sent), seconds(beat.answered))
-		require.Equal(t, seconds(beat.want), tr.deadline(), "%+v", beat)
+		tr.Packet(seconds(beat.sent))
+		tr.Proof(seconds(beat.sent), seconds(beat.answered))
+		require.Equal(t, seconds(beat.want), tr.Deadline(), "%+v", beat)
 	}
 }
 
 func TestPacketsWithoutAProofBuyNothing(t *testing.T) {
-	tr := newTrust(12 * time.Second)
+	tr := New(12 * time.Second)
 	for at := range 100 {
-		tr.packet(seconds(float64(at)))
+		tr.Packet(seconds(float64(at)))
 	}
-	require.Zero(t, tr.deadline())
-	require.LessOrEqual(t, tr.left(seconds(0)), time.Duration(0), "before the first proof nothing is believed")
-	require.LessOrEqual(t, tr.left(time.Time{}), time.Duration(0))
+	require.Zero(t, tr.Deadline())
+	require.LessOrEqual(t, tr.Left(seconds(0)), time.Duration(0), "before the first proof nothing is believed")
+	require.LessOrEqual(t, tr.Left(time.Time{}), time.Duration(0))
 }
 
 func TestPacketsOfAnOldConnectionDoNotDisturbTheOrder(t *testing.T) {
-	tr := newTrust(12 * time.Second)
+	tr := New(12 * time.Second)
 	for _, at := range instants(0, 4, 2, 4, 3.9, 8) {
-		tr.packet(at)
+		tr.Packet(at)
 	}
 	require.Equal(t, instants(0, 4, 8), tr.answered)
 }
@@ -177,7 +177,7 @@ func TestDeadlineNeverLiesMoreThanThreeQuartersOfTheTimeoutAfterItsProof(t *test
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		timeout := time.Duration(1+r.IntN(40)) * time.Second
-		tr := newTrust(timeout)
+		tr := New(timeout)
 		now := seconds(0)
 		latest := now
 		for range 60 {
@@ -188,18 +188,18 @@ func TestDeadlineNeverLiesMoreThanThreeQuartersOfTheTimeoutAfterItsProof(t *test
 				if sent.After(latest) {
 					latest = sent
 				}
-				tr.packet(sent)
-				tr.proof(sent, now)
+				tr.Packet(sent)
+				tr.Proof(sent, now)
 			case 1:
 				timeout = max(time.Second, timeout+time.Duration(r.IntN(5)-2)*time.Second)
-				if timeout > tr.negotiated() {
-					timeout = tr.negotiated() // what grows is granted for proofs to come
+				if timeout > tr.Timeout() {
+					timeout = tr.Timeout() // what grows is granted for proofs to come
 				}
-				tr.renegotiate(timeout)
+				tr.Renegotiate(timeout)
 			default:
-				tr.packet(now)
+				tr.Packet(now)
 			}
-			require.False(t, tr.deadline().After(latest.Add(timeout*3/4)), "seed %d", seed)
+			require.False(t, tr.Deadline().After(latest.Add(timeout*3/4)), "seed %d", seed)
 		}
 	}
 }
@@ -208,7 +208,7 @@ func TestThinningOverstatesTheGapByAtMostASixtyFourth(t *testing.T) {
 	const timeout = 12 * time.Second
 	for seed := range uint64(30) {
 		r := rand.New(rand.NewPCG(seed, 4))
-		tr := newTrust(timeout)
+		tr := New(timeout)
 		var all []time.Time
 		now := seconds(0)
 		for range 200 {
@@ -218,7 +218,7 @@ func TestThinningOverstatesTheGapByAtMostASixtyFourth(t *testing.T) {
 			}
 			now = now.Add(1 + time.Duration(r.Int64N(int64(step))))
 			all = append(all, now)
-			tr.packet(now)
+			tr.Packet(now)
 			sent := now.Add(time.Duration(r.Int64N(int64(timeout/8))) - timeout/16) // between packets, or after the last
 			exact, kept := longestGap(all, sent, timeout/4), longestGap(tr.answered, sent, timeout/4)
 			require.GreaterOrEqual(t, kept, exact, "seed %d", seed)
@@ -231,28 +231,28 @@ func TestThinningOverstatesTheGapByAtMostASixtyFourth(t *testing.T) {
 func TestShorterTimeoutShortensWhatWasBelieved(t *testing.T) {
 	beats := instants(0, 2, 4)
 	tr := history(0, beats, beats)
-	require.Equal(t, seconds(4+7), tr.deadline())
-	tr.renegotiate(8 * time.Second)
-	require.Equal(t, 8*time.Second, tr.negotiated())
-	require.Equal(t, seconds(4+4), tr.deadline(), "s + 3/4 of 8 s − 2 s")
-	tr.renegotiate(8 * time.Second)
-	require.Equal(t, seconds(4+4), tr.deadline(), "once")
+	require.Equal(t, seconds(4+7), tr.Deadline())
+	tr.Renegotiate(8 * time.Second)
+	require.Equal(t, 8*time.Second, tr.Timeout())
+	require.Equal(t, seconds(4+4), tr.Deadline(), "s + 3/4 of 8 s − 2 s")
+	tr.Renegotiate(8 * time.Second)
+	require.Equal(t, seconds(4+4), tr.Deadline(), "once")
 }
 
 func TestLongerTimeoutBuysNothingForProofsThatWere(t *testing.T) {
 	beats := instants(0, 2, 4)
 	tr := history(0, beats, beats)
-	tr.renegotiate(24 * time.Second)
-	require.Equal(t, seconds(4+7), tr.deadline())
-	tr.packet(seconds(6))
-	tr.proof(seconds(6), seconds(6))
-	require.Equal(t, seconds(6+16), tr.deadline(), "s + 3/4 of 24 s − 2 s")
+	tr.Renegotiate(24 * time.Second)
+	require.Equal(t, seconds(4+7), tr.Deadline())
+	tr.Packet(seconds(6))
+	tr.Proof(seconds(6), seconds(6))
+	require.Equal(t, seconds(6+16), tr.Deadline(), "s + 3/4 of 24 s − 2 s")
 }
 
 func TestFirstNegotiationLeavesNoDeadlineBehind(t *testing.T) {
-	tr := newTrust(12 * time.Second)
-	tr.renegotiate(4 * time.Second)
-	require.Zero(t, tr.deadline())
+	tr := New(12 * time.Second)
+	tr.Renegotiate(4 * time.Second)
+	require.Zero(t, tr.Deadline())
 }
 
 // aheadByWall is t as it is read after a machine was suspended: the wall clock
@@ -267,16 +267,16 @@ func aheadByWall(t *testing.T, at time.Time, seconds int64) time.Time {
 
 func TestSuspendedMachineIsNoticed(t *testing.T) {
 	sent := time.Now()
-	tr := newTrust(12 * time.Second)
-	tr.packet(sent)
-	tr.proof(sent, sent)
-	require.Equal(t, 9*time.Second, tr.left(sent))
-	require.Equal(t, 8*time.Second, tr.left(sent.Add(time.Second)))
+	tr := New(12 * time.Second)
+	tr.Packet(sent)
+	tr.Proof(sent, sent)
+	require.Equal(t, 9*time.Second, tr.Left(sent))
+	require.Equal(t, 8*time.Second, tr.Left(sent.Add(time.Second)))
 
 	woken := aheadByWall(t, sent, 60)
 	require.Zero(t, woken.Sub(sent), "time.Time is laid out as assumed")
 	require.Equal(t, time.Minute, woken.Round(0).Sub(sent.Round(0)), "time.Time is laid out as assumed")
-	require.Equal(t, -51*time.Second, tr.left(woken))
+	require.Equal(t, -51*time.Second, tr.Left(woken))
 }
 
 func TestGapOverASuspensionIsThatOfTheWallClock(t *testing.T) {
@@ -287,11 +287,11 @@ func TestGapOverASuspensionIsThatOfTheWallClock(t *testing.T) {
 	later := woken.Add(time.Second)
 	require.Equal(t, 17*time.Second/2, longestGap([]time.Time{last, woken}, later, 3*time.Second))
 
-	tr := newTrust(12 * time.Second)
-	tr.packet(last)
-	tr.packet(woken)
-	tr.proof(woken, woken)
-	require.Equal(t, time.Second/2, tr.left(woken), "9 s, less the gap")
+	tr := New(12 * time.Second)
+	tr.Packet(last)
+	tr.Packet(woken)
+	tr.Proof(woken, woken)
+	require.Equal(t, time.Second/2, tr.Left(woken), "9 s, less the gap")
 }
 
 func TestGapOverAStepBackOfTheWallClockIsThatOfTheMonotonicOne(t *testing.T) {
@@ -302,8 +302,8 @@ func TestGapOverAStepBackOfTheWallClockIsThatOfTheMonotonicOne(t *testing.T) {
 
 func TestWallClockThatIsSetBackBuysNothing(t *testing.T) {
 	sent := time.Now()
-	tr := newTrust(12 * time.Second)
-	tr.packet(sent)
-	tr.proof(sent, sent)
-	require.Equal(t, 4*time.Second, tr.left(aheadByWall(t, sent.Add(5*time.Second), -3600)))
+	tr := New(12 * time.Second)
+	tr.Packet(sent)
+	tr.Proof(sent, sent)
+	require.Equal(t, 4*time.Second, tr.Left(aheadByWall(t, sent.Add(5*time.Second), -3600)))
 }

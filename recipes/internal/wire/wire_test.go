@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package recipes
+package wire
 
 import (
 	"encoding/binary"
@@ -12,14 +12,17 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/recipes/internal/background"
+	"github.com/lockkeeper/lockkeeper/recipes/internal/wiretest"
 )
 
 // A wireBench is a wire between a test that plays the client and one that plays
 // the server, in a bubble.
 type wireBench struct {
-	*wire
+	*Wire
 	server   net.Conn
-	hello    hello  // without its frame
+	hello    Hello  // without its frame
 	frame    []byte // the hello's
 	failure  error
 	mu       sync.Mutex // guards what follows
@@ -32,22 +35,23 @@ func newWireBench(t *testing.T, greetBy time.Duration) *wireBench {
 	t.Helper()
 	client, server := net.Pipe()
 	b := &wireBench{server: server}
-	b.wire = newWire(client, time.Now().Add(greetBy), zxids{}, new(strays))
-	b.greeted = func(h hello) error {
-		b.hello, b.frame = hello{timeout: h.timeout, sessionID: h.sessionID}, h.frame
-		return nil
-	}
-	b.failed = func(err error) { b.failure = err }
-	b.wire.answered = func(sent time.Time) {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.answered = append(b.answered, sent)
-	}
-	b.proved = func(sent, _ time.Time) {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.proofs = append(b.proofs, sent)
-	}
+	b.Wire = New(client, time.Now().Add(greetBy), nil, false, new(background.Strays), Hooks{
+		Greeted: func(h Hello) error {
+			b.hello, b.frame = Hello{Timeout: h.Timeout, SessionID: h.SessionID}, h.Frame
+			return nil
+		},
+		Failed: func(err error) { b.failure = err },
+		Answered: func(sent time.Time) {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.answered = append(b.answered, sent)
+		},
+		Proved: func(sent, _ time.Time) {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.proofs = append(b.proofs, sent)
+		},
+	})
 	t.Cleanup(func() {
 		_ = b.Close()
 		_ = server.Close()
@@ -58,7 +62,7 @@ func newWireBench(t *testing.T, greetBy time.Duration) *wireBench {
 // request is a packet as the client writes it.
 func request(xid, op int32) []byte {
 	packet := binary.BigEndian.AppendUint32(nil, uint32(xid))
-	return framed(binary.BigEndian.AppendUint32(packet, uint32(op)))
+	return wiretest.Framed(binary.BigEndian.AppendUint32(packet, uint32(op)))
 }
 
 // connectRequest is a handshake, as the client writes it.
@@ -67,7 +71,7 @@ func connectRequest(lastZxid int64) []byte {
 	packet = binary.BigEndian.AppendUint64(packet, uint64(lastZxid))
 	packet = binary.BigEndian.AppendUint32(packet, 12000)
 	packet = binary.BigEndian.AppendUint64(packet, 0x100)
-	return framed(appendString(packet, "0123456789abcdef"))
+	return wiretest.Framed(wiretest.AppendString(packet, "0123456789abcdef"))
 }
 
 // serve writes frames in the server's name, and reads what comes.
@@ -92,7 +96,7 @@ func (b *wireBench) shake(t *testing.T) {
 	b.drain()
 	_, err := b.Write(connectRequest(0))
 	require.NoError(t, err)
-	frame := helloFrame(stubTimeout, 0x100)
+	frame := wiretest.Hello(wiretest.Timeout, 0x100)
 	b.serve(frame)
 	got := make([]byte, len(frame))
 	_, err = io.ReadFull(b, got)
@@ -101,7 +105,7 @@ func (b *wireBench) shake(t *testing.T) {
 }
 
 // next reads one frame as the client does, length first.
-func (b *wireBench) next() ([]byte, error) { return readFrame(b) }
+func (b *wireBench) next() ([]byte, error) { return wiretest.Read(b) }
 
 // reading starts a read of one frame, whose result comes on the channel.
 func (b *wireBench) reading() <-chan error {
@@ -114,42 +118,42 @@ func (b *wireBench) reading() <-chan error {
 }
 
 func TestHandshakeTellsTheNegotiatedTimeout(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	wiretest.Bubble(t, func(t *testing.T) {
 		b := newWireBench(t, time.Minute)
 		b.shake(t)
-		require.Equal(t, hello{timeout: 12 * time.Second, sessionID: 0x100}, b.hello)
-		require.Equal(t, helloFrame(stubTimeout, 0x100), b.frame)
+		require.Equal(t, Hello{Timeout: 12 * time.Second, SessionID: 0x100}, b.hello)
+		require.Equal(t, wiretest.Hello(wiretest.Timeout, 0x100), b.frame)
 		require.NoError(t, b.failure)
 	})
 }
 
 func TestHandshakeOfAServerWithoutReadOnlyModeIsUnderstood(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	wiretest.Bubble(t, func(t *testing.T) {
 		b := newWireBench(t, time.Minute)
-		packet := helloFrame(4*time.Second, 7)[4:]
-		b.serve(framed(packet[:36]))
+		packet := wiretest.Hello(4*time.Second, 7)[4:]
+		b.serve(wiretest.Framed(packet[:36]))
 		_, err := b.next()
 		require.NoError(t, err)
-		require.Equal(t, hello{timeout: 4 * time.Second, sessionID: 7}, b.hello)
+		require.Equal(t, Hello{Timeout: 4 * time.Second, SessionID: 7}, b.hello)
 	})
 }
 
 func TestHandshakeOfAnExpiredSessionReachesTheClient(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	wiretest.Bubble(t, func(t *testing.T) {
 		b := newWireBench(t, time.Minute)
-		b.serve(helloFrame(0, 0))
+		b.serve(wiretest.Hello(0, 0))
 		packet, err := b.next()
 		require.NoError(t, err)
-		require.Equal(t, helloFrame(0, 0)[4:], packet)
-		require.Equal(t, hello{}, b.hello)
+		require.Equal(t, wiretest.Hello(0, 0)[4:], packet)
+		require.Equal(t, Hello{}, b.hello)
 	})
 }
 
 func TestHandshakeThatIsRefusedByUsReachesNobody(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	wiretest.Bubble(t, func(t *testing.T) {
 		b := newWireBench(t, time.Minute)
-		b.greeted = func(hello) error { return io.ErrNoProgress }
-		b.serve(helloFrame(time.Second, 7))
+		b.hooks.Greeted = func(Hello) error { return io.ErrNoProgress }
+		b.serve(wiretest.Hello(time.Second, 7))
 		n, err := b.Read(make([]byte, 4))
 		require.Zero(t, n)
 		require.ErrorIs(t, err, io.ErrNoProgress)
@@ -172,7 +176,7 @@ func TestServerThatIsNotZooKeeperIsNamedAsSuchAndPassesNothingOn(t *testing.T) {
 		"too long a frame":   "\x00\x00\x01\x01.......................................",
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
+			wiretest.Bubble(t, func(t *testing.T) {
 				b := newWireBench(t, time.Minute)
 				b.serve([]byte(banner))
 				n, err := b.Read(make([]byte, 4))
@@ -185,9 +189,9 @@ func TestServerThatIsNotZooKeeperIsNamedAsSuchAndPassesNothingOn(t *testing.T) {
 }
 
 func TestServerThatHangsUpDuringTheHandshakeIsSaidNotToServe(t *testing.T) {
-	for name, sent := range map[string][]byte{"at once": nil, "amid its answer": helloFrame(time.Second, 7)[:20]} {
+	for name, sent := range map[string][]byte{"at once": nil, "amid its answer": wiretest.Hello(time.Second, 7)[:20]} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
+			wiretest.Bubble(t, func(t *testing.T) {
 				b := newWireBench(t, time.Minute)
 				go func() {
 					_, _ = b.server.Write(sent)
@@ -204,9 +208,9 @@ func TestServerThatHangsUpDuringTheHandshakeIsSaidNotToServe(t *testing.T) {
 func TestHandshakeEndsAtItsBoundWhateverTheClientAsksFor(t *testing.T) {
 	for name, part := range map[string]int{"no answer": 0, "a length and no more": 4, "half an answer": 20} {
 		for _, ask := range []time.Duration{0, 80 * time.Second, time.Second / 2} {
-			bubble(t, func(t *testing.T) {
+			wiretest.Bubble(t, func(t *testing.T) {
 				b := newWireBench(t, time.Second)
-				b.serve(helloFrame(stubTimeout, 7)[:part])
+				b.serve(wiretest.Hello(wiretest.Timeout, 7)[:part])
 				began := time.Now()
 				deadline, want := time.Time{}, time.Second // none: the client asks for none before the body
 				if ask > 0 {
@@ -223,7 +227,7 @@ func TestHandshakeEndsAtItsBoundWhateverTheClientAsksFor(t *testing.T) {
 }
 
 func TestWriteOfTheHandshakeEndsAtItsBound(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	wiretest.Bubble(t, func(t *testing.T) {
 		b := newWireBench(t, time.Second)
 		began := time.Now()
 		require.NoError(t, b.SetWriteDeadline(began.Add(80*time.Second)))
@@ -240,12 +244,12 @@ func TestWriteOfTheHandshakeEndsAtItsBound(t *testing.T) {
 // The client loses count of the answers to a request whose Write has failed, and
 // can be stuck over it for good.
 func TestPacketThatCannotBeSentEndsTheConnectionAndIsFailedByTheReader(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	wiretest.Bubble(t, func(t *testing.T) {
 		b := newWireBench(t, time.Second)
 		b.shake(t)
 		read := b.reading()
 		require.NoError(t, b.SetWriteDeadline(time.Now()))
-		packet := request(1, opGetData)
+		packet := request(1, wiretest.GetData)
 		n, err := b.Write(packet)
 		require.NoError(t, err)
 		require.Equal(t, len(packet), n)
@@ -257,7 +261,7 @@ func TestPacketThatCannotBeSentEndsTheConnectionAndIsFailedByTheReader(t *testin
 }
 
 func TestDeadlinesAreTheClientsOwnAfterTheHandshake(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	wiretest.Bubble(t, func(t *testing.T) {
 		b := newWireBench(t, time.Second)
 		b.shake(t)
 		began := time.Now()
@@ -267,21 +271,21 @@ func TestDeadlinesAreTheClientsOwnAfterTheHandshake(t *testing.T) {
 		require.Equal(t, 8*time.Second, time.Since(began))
 
 		require.NoError(t, b.SetReadDeadline(time.Time{}))
-		time.AfterFunc(time.Hour, func() { b.serve(reply(1, 2, 0, nil)) })
+		time.AfterFunc(time.Hour, func() { b.serve(wiretest.Reply(1, 2, 0, nil)) })
 		_, err = b.next()
 		require.NoError(t, err, "no deadline is no deadline")
 	})
 }
 
 func TestEveryByteOfEveryFrameButTheZxidPassesInOrder(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	wiretest.Bubble(t, func(t *testing.T) {
 		b := newWireBench(t, time.Second)
 		b.shake(t)
 		var frames, wanted [][]byte
 		for i := range 100 {
-			body, event := make([]byte, i*i*5), reply(xidWatchEvent, -1, 0, []byte("event"))
-			frames = append(frames, reply(int32(i+1), int64(i), 0, body), event)
-			wanted = append(wanted, reply(int32(i+1), 0, 0, body), event)
+			body, event := make([]byte, i*i*5), wiretest.Reply(xidWatchEvent, -1, 0, []byte("event"))
+			frames = append(frames, wiretest.Reply(int32(i+1), int64(i), 0, body), event)
+			wanted = append(wanted, wiretest.Reply(int32(i+1), 0, 0, body), event)
 		}
 		b.serve(frames...)
 		for i, want := range wanted {
@@ -293,7 +297,7 @@ func TestEveryByteOfEveryFrameButTheZxidPassesInOrder(t *testing.T) {
 }
 
 func TestAnsweredPacketsAreThoseWhoseRepliesCameInOrder(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	wiretest.Bubble(t, func(t *testing.T) {
 		b := newWireBench(t, time.Second)
 		began := time.Now()
 		b.shake(t)
@@ -313,16 +317,16 @@ func TestAnsweredPacketsAreThoseWhoseRepliesCameInOrder(t *testing.T) {
 				require.NoError(t, err)
 			}
 		}
-		first, second, ping := send(1, opGetData), send(2, opGetData), send(-2, opPing)
+		first, second, ping := send(1, wiretest.GetData), send(2, wiretest.GetData), send(-2, wiretest.Ping)
 		require.Len(t, b.answered, 1, "nothing came back yet")
-		receive(reply(xidWatchEvent, -1, 0, []byte("event")))
+		receive(wiretest.Reply(xidWatchEvent, -1, 0, []byte("event")))
 		require.Len(t, b.answered, 1, "a watch event answers nothing")
-		receive(reply(1, 5, 0, nil))
+		receive(wiretest.Reply(1, 5, 0, nil))
 		require.Equal(t, []time.Time{began, first}, b.answered)
-		third := send(3, opMulti)
-		receive(reply(2, 5, -101, nil), reply(xidWatchEvent, -1, 0, []byte("event")), reply(-2, 5, 0, nil))
+		third := send(3, wiretest.Multi)
+		receive(wiretest.Reply(2, 5, -101, nil), wiretest.Reply(xidWatchEvent, -1, 0, []byte("event")), wiretest.Reply(-2, 5, 0, nil))
 		require.Equal(t, []time.Time{began, first, second, ping}, b.answered, "an error is an answer")
-		receive(reply(3, 6, 0, nil), reply(4, 6, 0, nil))
+		receive(wiretest.Reply(3, 6, 0, nil), wiretest.Reply(4, 6, 0, nil))
 		require.Equal(t, []time.Time{began, first, second, ping, third}, b.answered, "nobody asked for the last")
 	})
 }
@@ -344,34 +348,34 @@ func end(body []byte) []byte {
 }
 
 func TestOnlyAQuorumsAnswerToALivingSessionIsProof(t *testing.T) {
-	checked := []byte{0, 0, 0, opCheck, 0, 0, 0, 0, 0}
+	checked := []byte{0, 0, 0, wiretest.Check, 0, 0, 0, 0, 0}
 	for _, c := range []struct {
 		name  string
 		op    int32
 		reply []byte
 		proof bool
 	}{
-		{"create", opCreate, reply(1, 77, 0, nil), true},
-		{"delete", opDelete, reply(1, 77, 0, nil), true},
-		{"write", opSetData, reply(1, 77, 0, nil), true},
-		{"container", opContainer, reply(1, 77, 0, nil), true},
-		{"transaction", opMulti, reply(1, 77, 0, end(checked)), true},
-		{"transaction whose first failure is a missing node", opMulti, reply(1, 77, 0, refusals(0, 0, codeNoNode, codeUndone)), true},
-		{"transaction whose first failure is another version", opMulti, reply(1, 77, 0, refusals(codeBadVersion, codeUndone)), true},
-		{"transaction of 128 whose last fails", opMulti, reply(1, 77, 0, refusals(append(make([]int32, 127), codeNoNode)...)), true},
-		{"transaction of an expired session", opMulti, reply(1, 77, 0, refusals(codeExpired, codeUndone)), false},
-		{"transaction whose second operation finds the session expired", opMulti, reply(1, 77, 0, refusals(0, codeExpired, codeUndone)), false},
-		{"transaction that was not permitted", opMulti, reply(1, 77, 0, refusals(codeNoAuth, codeNoNode)), false},
-		{"empty transaction", opMulti, reply(1, 77, 0, end(nil)), false},
-		{"transaction without results", opMulti, reply(1, 77, 0, nil), false},
-		{"refused create", opCreate, reply(1, 77, codeNodeExists, nil), false},
-		{"expired create", opCreate, reply(1, 77, codeExpired, nil), false},
-		{"read", opGetData, reply(1, 77, 0, nil), false},
-		{"ping", opPing, reply(-2, 77, 0, nil), false},
-		{"sync", 9, reply(1, 77, 0, nil), false},
+		{"create", wiretest.Create, wiretest.Reply(1, 77, 0, nil), true},
+		{"delete", wiretest.Delete, wiretest.Reply(1, 77, 0, nil), true},
+		{"write", wiretest.SetData, wiretest.Reply(1, 77, 0, nil), true},
+		{"container", wiretest.Container, wiretest.Reply(1, 77, 0, nil), true},
+		{"transaction", wiretest.Multi, wiretest.Reply(1, 77, 0, end(checked)), true},
+		{"transaction whose first failure is a missing node", wiretest.Multi, wiretest.Reply(1, 77, 0, refusals(0, 0, wiretest.NoNode, wiretest.Undone)), true},
+		{"transaction whose first failure is another version", wiretest.Multi, wiretest.Reply(1, 77, 0, refusals(wiretest.BadVersion, wiretest.Undone)), true},
+		{"transaction of 128 whose last fails", wiretest.Multi, wiretest.Reply(1, 77, 0, refusals(append(make([]int32, 127), wiretest.NoNode)...)), true},
+		{"transaction of an expired session", wiretest.Multi, wiretest.Reply(1, 77, 0, refusals(wiretest.Expired, wiretest.Undone)), false},
+		{"transaction whose second operation finds the session expired", wiretest.Multi, wiretest.Reply(1, 77, 0, refusals(0, wiretest.Expired, wiretest.Undone)), false},
+		{"transaction that was not permitted", wiretest.Multi, wiretest.Reply(1, 77, 0, refusals(wiretest.NoAuth, wiretest.NoNode)), false},
+		{"empty transaction", wiretest.Multi, wiretest.Reply(1, 77, 0, end(nil)), false},
+		{"transaction without results", wiretest.Multi, wiretest.Reply(1, 77, 0, nil), false},
+		{"refused create", wiretest.Create, wiretest.Reply(1, 77, wiretest.NodeExists, nil), false},
+		{"expired create", wiretest.Create, wiretest.Reply(1, 77, wiretest.Expired, nil), false},
+		{"read", wiretest.GetData, wiretest.Reply(1, 77, 0, nil), false},
+		{"ping", wiretest.Ping, wiretest.Reply(-2, 77, 0, nil), false},
+		{"sync", 9, wiretest.Reply(1, 77, 0, nil), false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
+			wiretest.Bubble(t, func(t *testing.T) {
 				b := newWireBench(t, time.Minute)
 				b.shake(t)
 				time.Sleep(time.Second)
@@ -382,7 +386,7 @@ func TestOnlyAQuorumsAnswerToALivingSessionIsProof(t *testing.T) {
 				b.serve(c.reply)
 				got, err := b.next()
 				require.NoError(t, err)
-				if c.op != opPing {
+				if c.op != wiretest.Ping {
 					clear(c.reply[zxidOfReply : zxidOfReply+8])
 				}
 				require.Equal(t, c.reply[4:], got, "the client gets every byte but the zxid")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package recipes
+// Package lease computes until when a client may believe that its session lives.
+package lease
 
 import (
 	"sync"
@@ -45,10 +46,10 @@ func elapsed(from, to time.Time) time.Duration {
 	return max(to.Sub(from), to.Round(0).Sub(from.Round(0)))
 }
 
-// A trust says for how long a session may be believed to live. It is fed with
-// the packets that the ensemble answered, and with proofs. Safe for concurrent
+// A Lease says for how long a session may be believed to live. It is fed with
+// the packets that the ensemble answered, and with proofs. It is safe for concurrent
 // use.
-type trust struct {
+type Lease struct {
 	mu         sync.Mutex       // guards what follows
 	timeout    time.Duration    // T, as negotiated
 	answered   []time.Time      // when answered packets were sent, ascending and thinned
@@ -57,80 +58,81 @@ type trust struct {
 	proved     time.Time        // when the last proof was sent
 }
 
-func newTrust(timeout time.Duration) *trust { return &trust{timeout: timeout} }
+// New returns a Lease without a proof, of a session whose timeout is to be T = timeout.
+func New(timeout time.Duration) *Lease { return &Lease{timeout: timeout} }
 
-// renegotiate takes over the timeout that the latest server granted. Servers of
+// Renegotiate takes over the timeout that the latest server granted. Servers of
 // one ensemble that clamp it differently are a mistake of configuration; a
 // shorter one shortens what was believed before.
-func (t *trust) renegotiate(timeout time.Duration) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !t.until.IsZero() && timeout < t.timeout {
-		t.until = t.until.Add((timeout - t.timeout) * 3 / 4)
+func (l *Lease) Renegotiate(timeout time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.until.IsZero() && timeout < l.timeout {
+		l.until = l.until.Add((timeout - l.timeout) * 3 / 4)
 	}
-	t.timeout = timeout
+	l.timeout = timeout
 }
 
-// negotiated is T.
-func (t *trust) negotiated() time.Duration {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.timeout
+// Timeout returns T, as negotiated.
+func (l *Lease) Timeout() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.timeout
 }
 
-// packet notes a packet that was answered, of whatever kind.
-func (t *trust) packet(sent time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	n := len(t.answered)
-	if n > 0 && !sent.After(t.answered[n-1]) {
+// Packet notes a packet that was answered, of whatever kind.
+func (l *Lease) Packet(sent time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := len(l.answered)
+	if n > 0 && !sent.After(l.answered[n-1]) {
 		return
 	}
 	// A busy session is answered thousands of times a second. Keeping one
 	// instant per T/64 overstates a gap by that much at most, on the safe side.
-	if n > 1 && sent.Sub(t.answered[n-2]) < t.timeout/64 {
-		t.answered[n-1] = sent
+	if n > 1 && sent.Sub(l.answered[n-2]) < l.timeout/64 {
+		l.answered[n-1] = sent
 		return
 	}
-	t.answered = append(t.answered, sent)
+	l.answered = append(l.answered, sent)
 	// One instant beyond the window is enough to measure the gap that reaches into it.
 	old := 0
-	for old+1 < len(t.answered) && sent.Sub(t.answered[old+1]) > t.timeout {
+	for old+1 < len(l.answered) && sent.Sub(l.answered[old+1]) > l.timeout {
 		old++
 	}
-	t.answered = append(t.answered[:0], t.answered[old:]...)
+	l.answered = append(l.answered[:0], l.answered[old:]...)
 }
 
-// proof notes a quorum write that was sent and answered at these instants.
-func (t *trust) proof(sent, answered time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.proved = sent
-	t.roundTrips[0], t.roundTrips[1] = t.roundTrips[1], answered.Sub(sent)
-	gap := longestGap(t.answered, sent, t.timeout/4)
-	until := deadlineAfter(t.timeout, sent, gap, max(t.roundTrips[0], t.roundTrips[1]))
-	if until.After(t.until) {
-		t.until = until
+// Proof notes a quorum write that was sent and answered at these instants.
+func (l *Lease) Proof(sent, answered time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.proved = sent
+	l.roundTrips[0], l.roundTrips[1] = l.roundTrips[1], answered.Sub(sent)
+	gap := longestGap(l.answered, sent, l.timeout/4)
+	until := deadlineAfter(l.timeout, sent, gap, max(l.roundTrips[0], l.roundTrips[1]))
+	if until.After(l.until) {
+		l.until = until
 	}
 }
 
-// lastProof is when the last proof was sent, zero before the first.
-func (t *trust) lastProof() time.Time {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.proved
+// LastProof is when the last proof was sent, zero before the first.
+func (l *Lease) LastProof() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.proved
 }
 
-// deadline is the instant at which belief ends, zero before the first proof.
-func (t *trust) deadline() time.Time {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.until
+// Deadline is the instant at which belief ends, zero before the first proof.
+func (l *Lease) Deadline() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.until
 }
 
-// left is how long belief lasts from now, not positive when it has ended.
-func (t *trust) left(now time.Time) time.Duration {
-	until := t.deadline()
+// Left is how long belief lasts from now, not positive when it has ended.
+func (l *Lease) Left(now time.Time) time.Duration {
+	until := l.Deadline()
 	if until.IsZero() {
 		return 0
 	}

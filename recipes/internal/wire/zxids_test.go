@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package recipes
+package wire
 
 import (
 	"encoding/binary"
@@ -8,11 +8,13 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/recipes/internal/wiretest"
 )
 
-// A reply of another zxid, to a request of op, reaches the client without it.
+// A wiretest.Reply of another zxid, to a request of op, reaches the client without it.
 func (z *zxids) hidden(zxid int64, op int32) int64 {
-	frame := reply(7, zxid, 0, []byte("the body"))
+	frame := wiretest.Reply(7, zxid, 0, []byte("the body"))
 	z.hide(frame, op)
 	return int64(binary.BigEndian.Uint64(frame[zxidOfReply:]))
 }
@@ -27,15 +29,15 @@ func (z *zxids) filled() (handshake, watches int64) {
 
 // longRequest is a request with a body.
 func longRequest(xid, op int32) []byte {
-	return framed(append(request(xid, op)[4:], make([]byte, 20)...))
+	return wiretest.Framed(append(request(xid, op)[4:], make([]byte, 20)...))
 }
 
 func TestHandshakeCarriesTheHighestZxidThatTheSessionHasSeen(t *testing.T) {
 	first := zxids{restored: true}
 	handshake, _ := first.filled()
 	require.Zero(t, handshake, "a new session has seen nothing")
-	require.Zero(t, first.hidden(5, opGetData), "the client is not told")
-	require.Zero(t, first.hidden(9, opGetData))
+	require.Zero(t, first.hidden(5, wiretest.GetData), "the client is not told")
+	require.Zero(t, first.hidden(9, wiretest.GetData))
 	require.Zero(t, first.hidden(-1, opSetAuth), "no zxid")
 
 	second := first.next(true)
@@ -53,9 +55,9 @@ func TestHandshakeCarriesTheHighestZxidThatTheSessionHasSeen(t *testing.T) {
 // be among it.
 func TestWatchesAreSetAgainFromWhereTheirEventsWereLastComplete(t *testing.T) {
 	first := zxids{restored: true}
-	first.hidden(5, opGetData)
+	first.hidden(5, wiretest.GetData)
 	second := first.next(true)
-	second.hidden(8, opGetData)
+	second.hidden(8, wiretest.GetData)
 	_, watches := second.filled()
 	require.EqualValues(t, 5, watches, "not what this connection has seen")
 
@@ -64,13 +66,13 @@ func TestWatchesAreSetAgainFromWhereTheirEventsWereLastComplete(t *testing.T) {
 	require.EqualValues(t, 8, handshake)
 	require.EqualValues(t, 5, watches, "the second server was not asked, or has not answered")
 	third.hidden(11, opSetWatches)
-	third.hidden(12, opGetData)
+	third.hidden(12, wiretest.GetData)
 
 	fourth := third.next(true)
 	_, watches = fourth.filled()
 	require.EqualValues(t, 12, watches, "the third has told of everything")
 
-	fourth.hidden(20, opGetData)
+	fourth.hidden(20, wiretest.GetData)
 	fifth := fourth.next(false)
 	sixth := fifth.next(true)
 	_, watches = sixth.filled()
@@ -79,7 +81,7 @@ func TestWatchesAreSetAgainFromWhereTheirEventsWereLastComplete(t *testing.T) {
 
 func TestOtherPacketsAreSentAsTheyAre(t *testing.T) {
 	z := zxids{before: 5, watched: 5}
-	for _, op := range []int32{opGetData, opSetAuth, opMulti} {
+	for _, op := range []int32{wiretest.GetData, opSetAuth, wiretest.Multi} {
 		p := longRequest(7, op)
 		require.Equal(t, p, z.fill(p, op, true))
 	}
@@ -95,14 +97,14 @@ func TestOtherPacketsAreSentAsTheyAre(t *testing.T) {
 // the request to set watches.
 func TestWireTellsTheServerWhatItKeepsFromTheClient(t *testing.T) {
 	const seen = opSetWatches<<32 | 7
-	bubble(t, func(t *testing.T) {
+	wiretest.Bubble(t, func(t *testing.T) {
 		b := newWireBench(t, time.Second)
-		b.wire.zxids = zxids{before: seen, watched: 4, seen: seen}
+		b.Wire.zxids = zxids{before: seen, watched: 4, seen: seen}
 		sent := make(chan []byte)
 		go func() {
 			defer close(sent)
 			for {
-				frame, err := readFrame(b.server)
+				frame, err := wiretest.Read(b.server)
 				if err != nil {
 					return
 				}
@@ -110,9 +112,9 @@ func TestWireTellsTheServerWhatItKeepsFromTheClient(t *testing.T) {
 			}
 		}()
 		go func() { _, _ = b.Write(connectRequest(0)) }()
-		require.Equal(t, connectRequest(seen), framed(<-sent))
+		require.Equal(t, connectRequest(seen), wiretest.Framed(<-sent))
 
-		b.serve(helloFrame(stubTimeout, 0x100), reply(1, seen+1, 0, []byte("the body")))
+		b.serve(wiretest.Hello(wiretest.Timeout, 0x100), wiretest.Reply(1, seen+1, 0, []byte("the body")))
 		_, err := b.next()
 		require.NoError(t, err)
 		go func() { _, _ = b.Write(longRequest(8, opSetWatches)) }()
@@ -121,8 +123,8 @@ func TestWireTellsTheServerWhatItKeepsFromTheClient(t *testing.T) {
 
 		got, err := b.next()
 		require.NoError(t, err)
-		require.Equal(t, reply(1, 0, 0, []byte("the body")), framed(got))
-		following := b.wire.zxids.next(true)
+		require.Equal(t, wiretest.Reply(1, 0, 0, []byte("the body")), wiretest.Framed(got))
+		following := b.Wire.zxids.next(true)
 		handshake, _ := following.filled()
 		require.EqualValues(t, seen+1, handshake)
 	})

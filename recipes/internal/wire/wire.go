@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package recipes
+// Package wire reads along on the connections that the ZooKeeper client makes.
+package wire
 
 import (
 	"bufio"
@@ -12,6 +13,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/lockkeeper/lockkeeper/recipes/internal/background"
 )
 
 // Numbers of the ZooKeeper protocol that a wire looks for.
@@ -43,36 +46,61 @@ type packet struct {
 	op   int32 // 0: the handshake
 }
 
-// A hello is the server's reply to a connect request.
-type hello struct {
-	timeout   time.Duration // T, as negotiated
-	sessionID int64         // 0: the session that was asked for has expired
-	frame     []byte        // all of it
+// A Hello is the server's reply to a connect request.
+type Hello struct {
+	Timeout   time.Duration // T, as negotiated
+	SessionID int64         // 0: the session that was asked for has expired
+	Frame     []byte        // all of it
 }
 
-// A wire is one connection to one server, as the ZooKeeper client sees it. It
+// A Wire is one connection to one server, as the ZooKeeper client sees it. It
 // reads along: the negotiated timeout, which the client keeps to itself, and
 // which packets were answered when, which the deadline is computed from. And it
 // bounds the handshake, which the client would wait out for 6.67 × T.
-type wire struct {
+type Wire struct {
 	net.Conn
 	r          *bufio.Reader
-	greetBy    time.Time                      // when the handshake must have ended
-	greeted    func(hello) error              // told once, before the client learns of it
-	failed     func(error)                    // told why the handshake came to nothing
-	answered   func(sent time.Time)           // told of each answered packet
-	proved     func(sent, answered time.Time) // told of each write that a quorum answered
-	blocking   *strays                        // counts the goroutine that closes the connection
-	closed     chan struct{}                  // once it is to end
-	closeOnce  sync.Once                      // guards closing it
-	zxids      zxids                          // what changes of it is the reader's
-	handshaken bool                           // set by the reader, before the client starts its other goroutines
-	left       int                            // bytes of the frame that the reader is in; used by the reader only
+	greetBy    time.Time // when the handshake must have ended
+	hooks      Hooks
+	blocking   *background.Strays // counts the goroutine that closes the connection
+	closed     chan struct{}      // once it is to end
+	closeOnce  sync.Once          // guards closing it
+	zxids      zxids              // what changes of it is the reader's
+	handshaken bool               // set by the reader, before the client starts its other goroutines
+	left       int                // bytes of the frame that the reader is in; used by the reader only
 
 	mu        sync.Mutex // guards what follows
 	inFlight  []packet   // those that were not answered yet, in order
 	replied   time.Time  // when the last answer came
 	unwritten error      // why a packet could not be sent
+}
+
+// Hooks are called by the goroutine that reads from the Wire. They must not wait.
+type Hooks struct {
+	Greeted  func(Hello) error              // once, with the reply to the handshake, before the client reads it
+	Failed   func(error)                    // if the handshake failed, with the reason
+	Answered func(sent time.Time)           // for each packet that was answered
+	Proved   func(sent, answered time.Time) // for each write that a quorum answered
+}
+
+// New returns a Wire over conn, whose handshake ends by greetBy. previous is the session's
+// connection before this one, nil if it is the first: the ZooKeeper client must have ended
+// the goroutine that read from it. watching reports whether the client may have watches to
+// set again. blocking counts the goroutine that closes conn.
+func New(conn net.Conn, greetBy time.Time, previous *Wire, watching bool, blocking *background.Strays, hooks Hooks) *Wire {
+	w := &Wire{
+		Conn:     conn,
+		r:        bufio.NewReaderSize(conn, 16<<10),
+		greetBy:  greetBy,
+		hooks:    hooks,
+		blocking: blocking,
+		closed:   make(chan struct{}),
+		zxids:    zxids{restored: true}, // there are no watches yet
+	}
+	if previous != nil {
+		w.zxids = previous.zxids.next(watching)
+	}
+	return w
 }
 
 // Write sends one packet: the client passes each in one call.
@@ -82,7 +110,7 @@ type wire struct {
 // answers a request whose Write has failed twice, and a third time if it is being
 // closed; where nobody takes the answers, it is stuck for good in the middle of
 // one of them (go-zookeeper v1.0.4: sendData, queueRequest, flushRequests).
-func (w *wire) Write(p []byte) (int, error) {
+func (w *Wire) Write(p []byte) (int, error) {
 	// A handshake has no operation: the epoch of the last zxid stands in its place.
 	var xid, op int32
 	if w.handshaken && len(p) >= 12 {
@@ -98,20 +126,20 @@ func (w *wire) Write(p []byte) (int, error) {
 		w.mu.Lock()
 		w.unwritten = err
 		w.mu.Unlock()
-		w.sever()
+		w.Sever()
 	}
 	return len(p), nil
 }
 
 // Read passes the server's bytes on, frame by frame.
-func (w *wire) Read(p []byte) (int, error) {
+func (w *Wire) Read(p []byte) (int, error) {
 	if !w.handshaken {
 		h, err := w.greet()
 		if w.isClosed() {
 			err = fmt.Errorf("handshake: %w", net.ErrClosed) // by us, whatever the error says
 		}
 		if err == nil {
-			err = w.greeted(h)
+			err = w.hooks.Greeted(h)
 		}
 		if err != nil {
 			w.mu.Lock()
@@ -119,7 +147,7 @@ func (w *wire) Read(p []byte) (int, error) {
 				err = fmt.Errorf("handshake: %w", w.unwritten)
 			}
 			w.mu.Unlock()
-			w.failed(err)
+			w.hooks.Failed(err)
 			return 0, err
 		}
 		w.answer(0)
@@ -135,7 +163,7 @@ func (w *wire) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (w *wire) isClosed() bool {
+func (w *Wire) isClosed() bool {
 	select {
 	case <-w.closed:
 		return true
@@ -145,32 +173,32 @@ func (w *wire) isClosed() bool {
 }
 
 // greet looks at the connect reply without consuming it.
-func (w *wire) greet() (hello, error) {
+func (w *Wire) greet() (Hello, error) {
 	head, err := w.r.Peek(4)
 	if err != nil {
-		return hello{}, explainHandshake(err)
+		return Hello{}, explainHandshake(err)
 	}
 	n := int(binary.BigEndian.Uint32(head))
 	// Whatever else listens there would have the client allocate what its first
 	// four bytes happen to say.
 	if n < 36 || n > maxHelloLength {
-		return hello{}, fmt.Errorf("not a ZooKeeper server: its answer to the handshake begins with %q", head)
+		return Hello{}, fmt.Errorf("not a ZooKeeper server: its answer to the handshake begins with %q", head)
 	}
 	frame, err := w.r.Peek(4 + n)
 	if err != nil {
-		return hello{}, explainHandshake(err)
+		return Hello{}, explainHandshake(err)
 	}
 	w.left = 4 + n
-	return hello{
-		timeout:   time.Duration(int32(binary.BigEndian.Uint32(frame[8:]))) * time.Millisecond,
-		sessionID: int64(binary.BigEndian.Uint64(frame[12:])),
-		frame:     slices.Clone(frame),
+	return Hello{
+		Timeout:   time.Duration(int32(binary.BigEndian.Uint32(frame[8:]))) * time.Millisecond,
+		SessionID: int64(binary.BigEndian.Uint64(frame[12:])),
+		Frame:     slices.Clone(frame),
 	}, nil
 }
 
-// errUnanswered says that a server took the handshake and said nothing. It may have
+// ErrUnanswered says that a server took the handshake and said nothing. It may have
 // heard it all the same, and taken the session to be alive.
-var errUnanswered = errors.New("accepted the connection and did not answer the handshake")
+var ErrUnanswered = errors.New("accepted the connection and did not answer the handshake")
 
 // explainHandshake says what a server means by not answering.
 func explainHandshake(err error) error {
@@ -179,13 +207,13 @@ func explainHandshake(err error) error {
 	case errors.Is(err, io.EOF):
 		return errors.New("closed the connection during the handshake: not serving (no quorum, read-only) or behind what this session has seen (lost its data)")
 	case errors.As(err, &timeout) && timeout.Timeout():
-		return fmt.Errorf("%w: %w", errUnanswered, err)
+		return fmt.Errorf("%w: %w", ErrUnanswered, err)
 	}
 	return fmt.Errorf("handshake: %w", err)
 }
 
 // nextFrame waits for the next frame and notes what it answers.
-func (w *wire) nextFrame() error {
+func (w *Wire) nextFrame() error {
 	head, err := w.r.Peek(8)
 	if err != nil {
 		return err
@@ -202,7 +230,7 @@ func (w *wire) nextFrame() error {
 				return err
 			}
 			if proof {
-				w.proved(p.sent, now)
+				w.hooks.Proved(p.sent, now)
 			}
 		}
 	}
@@ -219,7 +247,7 @@ func (w *wire) nextFrame() error {
 
 // answer notes that the packet xid was answered: the oldest in flight, as a server
 // answers the packets of one connection in the order in which they came.
-func (w *wire) answer(xid int32) (p packet, now time.Time) {
+func (w *Wire) answer(xid int32) (p packet, now time.Time) {
 	now = time.Now()
 	w.mu.Lock()
 	i := slices.IndexFunc(w.inFlight, func(p packet) bool { return p.xid == xid })
@@ -235,7 +263,7 @@ func (w *wire) answer(xid int32) (p packet, now time.Time) {
 	}
 	w.replied = now
 	w.mu.Unlock()
-	w.answered(p.sent)
+	w.hooks.Answered(p.sent)
 	return p, now
 }
 
@@ -245,7 +273,7 @@ func (w *wire) answer(xid int32) (p packet, now time.Time) {
 // A transaction that was refused is proof if its first operation to fail met a
 // missing node or another version: the leader looks at the session before it looks
 // at the node. Other refusals say less, or that the session has ended.
-func (w *wire) isProof(op int32) (bool, error) {
+func (w *Wire) isProof(op int32) (bool, error) {
 	const header, result = 4 + 4 + 8 + 4, 4 + 1 + 4 // length, xid, zxid, error; type, done, error
 	if w.left < header {
 		return false, nil
@@ -284,9 +312,9 @@ func (w *wire) isProof(op int32) (bool, error) {
 	return false, nil
 }
 
-// sever ends the connection. It does not wait for that: to close it can block, where a
+// Sever ends the connection. It does not wait for that: to close it can block, where a
 // tunnel is asked for it, or a socket lingers. Under TLS, Close would say good-bye first.
-func (w *wire) sever() {
+func (w *Wire) Sever() {
 	conn := w.Conn
 	if secure, ok := conn.(interface{ NetConn() net.Conn }); ok {
 		conn = secure.NetConn()
@@ -295,15 +323,15 @@ func (w *wire) sever() {
 }
 
 // Close ends the connection. It does not wait.
-func (w *wire) Close() error {
+func (w *Wire) Close() error {
 	w.end(w.Conn)
 	return nil
 }
 
-func (w *wire) end(conn net.Conn) {
+func (w *Wire) end(conn net.Conn) {
 	w.closeOnce.Do(func() {
 		close(w.closed)
-		w.blocking.run(func() {
+		w.blocking.Run(func() {
 			// A Read or Write that Close does not end is ended by this. Errors say
 			// that the connection has ended already.
 			_ = conn.SetDeadline(longAgo)
@@ -312,10 +340,10 @@ func (w *wire) end(conn net.Conn) {
 	})
 }
 
-// silentFor is how long the server has answered nothing although it was asked. One
-// that works through a long queue is not silent; and behind a write that is not
-// answered, nothing of the same session is.
-func (w *wire) silentFor(now time.Time) (asked bool, silent time.Duration) {
+// SilentFor reports whether a packet waits for its answer, and for how long the server has
+// answered nothing since it was asked. A server that works through a long queue is not
+// silent. Behind a write that is not answered, nothing of the same session is.
+func (w *Wire) SilentFor(now time.Time) (asked bool, silent time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.inFlight) == 0 {
@@ -330,13 +358,13 @@ func (w *wire) silentFor(now time.Time) (asked bool, silent time.Duration) {
 
 // SetReadDeadline keeps the client from extending the handshake, or a Read of a
 // connection that was closed.
-func (w *wire) SetReadDeadline(t time.Time) error { return w.setDeadline(w.Conn.SetReadDeadline, t) }
+func (w *Wire) SetReadDeadline(t time.Time) error { return w.setDeadline(w.Conn.SetReadDeadline, t) }
 
 // SetWriteDeadline keeps the client from extending the handshake, or a Write to a
 // connection that was closed.
-func (w *wire) SetWriteDeadline(t time.Time) error { return w.setDeadline(w.Conn.SetWriteDeadline, t) }
+func (w *Wire) SetWriteDeadline(t time.Time) error { return w.setDeadline(w.Conn.SetWriteDeadline, t) }
 
-func (w *wire) setDeadline(set func(time.Time) error, t time.Time) error {
+func (w *Wire) setDeadline(set func(time.Time) error, t time.Time) error {
 	err := set(w.bound(t))
 	// Looked at afterwards: whichever of this and end comes second has the last word.
 	if w.isClosed() {
@@ -350,7 +378,7 @@ var longAgo = time.Unix(1, 0)
 
 // bound is called by the goroutine that shakes hands, and by those that the
 // client starts afterwards.
-func (w *wire) bound(t time.Time) time.Time {
+func (w *Wire) bound(t time.Time) time.Time {
 	if w.handshaken {
 		return t
 	}

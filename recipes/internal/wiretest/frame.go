@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package wiretest writes and reads the frames of ZooKeeper's protocol, and runs tests in fake time.
+package wiretest
+
+import (
+	"encoding/binary"
+	"io"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Operations of the protocol.
+const (
+	Create      = 1
+	Delete      = 2
+	GetData     = 4
+	SetData     = 5
+	Ping        = 11
+	GetChildren = 12
+	Check       = 13
+	Multi       = 14
+	Container   = 19
+	SetAuth     = 100
+	SetWatches  = 101
+	Close       = -11
+	Failed      = -1 // a result of a transaction that was refused
+)
+
+// Codes of errors.
+const (
+	NoNode     = -101
+	NoAuth     = -102
+	BadVersion = -103
+	NodeExists = -110
+	NotEmpty   = -111
+	Expired    = -112
+	AuthFailed = -115
+	Nameless   = -125 // of servers that are newer than the client
+	Undone     = -2   // an operation of a transaction that another one failed
+)
+
+// Timeout is a session timeout of which T/6, T/8, T/12 and T/24 are round.
+const Timeout = 12 * time.Second
+
+// Bubble runs a test in fake time, on one processor: with Go 1.26 the race
+// detector crashes (in tsan's SlotLock, or over an epoch) when two timers of one
+// bubble that are due are received from on two processors at the same time, because the
+// bubble lends both the same context.
+func Bubble(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	synctest.Test(t, test)
+}
+
+// Read reads one frame, and returns it without its length.
+func Read(r io.Reader) ([]byte, error) {
+	head := make([]byte, 4)
+	if _, err := io.ReadFull(r, head); err != nil {
+		return nil, err
+	}
+	packet := make([]byte, binary.BigEndian.Uint32(head))
+	_, err := io.ReadFull(r, packet)
+	return packet, err
+}
+
+// Framed returns the packet with its length in front.
+func Framed(packet []byte) []byte {
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(packet))), packet...)
+}
+
+// Reply returns the frame of a reply. Where code is not 0 it has no body.
+func Reply(xid int32, zxid int64, code int32, body []byte) []byte {
+	packet := binary.BigEndian.AppendUint32(nil, uint32(xid))
+	packet = binary.BigEndian.AppendUint64(packet, uint64(zxid))
+	packet = binary.BigEndian.AppendUint32(packet, uint32(code))
+	if code != 0 {
+		body = nil
+	}
+	return Framed(append(packet, body...))
+}
+
+// Hello returns the answer to a handshake, as servers since 3.4 give it.
+func Hello(timeout time.Duration, session int64) []byte {
+	packet := binary.BigEndian.AppendUint32(nil, 0)
+	packet = binary.BigEndian.AppendUint32(packet, uint32(timeout.Milliseconds()))
+	packet = binary.BigEndian.AppendUint64(packet, uint64(session))
+	packet = AppendString(packet, "0123456789abcdef")
+	return Framed(append(packet, 0)) // not read-only
+}
+
+// AppendString appends s with its length in front.
+func AppendString(b []byte, s string) []byte {
+	return append(binary.BigEndian.AppendUint32(b, uint32(len(s))), s...)
+}
