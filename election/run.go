@@ -10,7 +10,6 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -127,17 +126,31 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// An ending is how a term ended.
-type ending struct {
-	failure error // of the work; nil if it returned nil, or what it was told to stop with
-	release error // why the node may not be gone
-}
-
 // serve runs work for one term, and ends the term. Its error is that the work did not
 // stop.
 func (e *Election) serve(ctx context.Context, term *Term, work func(context.Context, *Term) error) (ending, error) {
 	workCtx, cancel := term.Context(ctx)
 	defer cancel()
+	results := start(workCtx, term, work)
+	r, err := e.await(workCtx, results)
+	if err != nil {
+		go resignAfter(context.WithoutCancel(ctx), term, results)
+		return ending{}, &recipes.Error{Op: "stop", Path: term.Path(), Err: err}
+	}
+	lost := term.Err() != nil
+	cancel()
+	resigned := term.Resign(ctx)
+	switch {
+	case r.panicked != nil:
+		panic(r.panicked)
+	case r.exited:
+		runtime.Goexit()
+	}
+	return endingOf(r.err, resigned, lost, ctx.Err() != nil, context.Cause(ctx)), nil
+}
+
+// start runs work on a goroutine, whose result comes on the channel.
+func start(workCtx context.Context, term *Term, work func(context.Context, *Term) error) <-chan result {
 	results := make(chan result, 1)
 	go func() {
 		r := result{exited: true}
@@ -150,41 +163,19 @@ func (e *Election) serve(ctx context.Context, term *Term, work func(context.Cont
 		r.err = work(workCtx, term)
 		r.exited = false
 	}()
+	return results
+}
 
-	r, err := e.await(workCtx, results)
-	if err != nil {
-		// The work goes on: as long as it does, nobody else shall lead. Whoever
-		// exits, as told, ends both.
-		go func() {
-			r := <-results
-			// Its outcome is nobody's any more; the session's end is the bound.
-			_ = term.Resign(context.WithoutCancel(ctx))
-			if r.panicked != nil {
-				panic(r.panicked)
-			}
-		}()
-		return ending{}, &recipes.Error{Op: "stop", Path: term.Path(), Err: err}
-	}
-	lost := term.Err() != nil
-	cancel()
-	resignErr := term.Resign(ctx)
-	switch {
-	case r.panicked != nil:
+// resignAfter resigns the term of work that did not stop, once it has returned: as long as
+// it goes on, no other candidate may lead. A process that exits, as it was told to, ends
+// both.
+func resignAfter(ctx context.Context, term *Term, results <-chan result) {
+	r := <-results
+	// Run has returned, and reports no further error; the session's end is the bound.
+	_ = term.Resign(ctx)
+	if r.panicked != nil {
 		panic(r.panicked)
-	case r.exited:
-		runtime.Goexit()
 	}
-	if errors.Is(resignErr, recipes.ErrLost) {
-		lost, resignErr = true, nil
-	}
-	stopped := ctx.Err() != nil
-	told := isStop(r.err) && (lost || stopped) || errors.Is(r.err, context.Cause(ctx))
-	// What the end of ctx has cut short may have been carried out, and there is no
-	// further term in which the work could find out: that is not passed over.
-	if told && (!stopped || !errors.Is(r.err, recipes.ErrUncertain)) {
-		r.err = nil
-	}
-	return ending{failure: r.err, release: resignErr}, nil
 }
 
 // await waits for work's result, without bound while its context is open.
@@ -205,10 +196,4 @@ func (e *Election) await(workCtx context.Context, results <-chan result) (result
 	case <-timer.C:
 		return result{}, fmt.Errorf("%w: %v after its context was done (%w)", ErrOverrun, e.stopTimeout, context.Cause(workCtx))
 	}
-}
-
-// isStop says that work ended because it was told to.
-func isStop(err error) bool {
-	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
-		errors.Is(err, recipes.ErrLost) || errors.Is(err, fencing.ErrStale)
 }

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package election
+
+import (
+	"context"
+	"errors"
+
+	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/recipes"
+)
+
+// An ending is how a term ended.
+type ending struct {
+	failure error // of the work; nil if it returned nil, or the reason why it had to stop
+	release error // why the node may not be gone
+}
+
+// endingOf decides how a term ended: work is the error that the work returned, resigned
+// that of Resign, lost reports whether the term was lost before it was resigned, and
+// stopped whether Run's context is done, for cause.
+func endingOf(work, resigned error, lost, stopped bool, cause error) ending {
+	if errors.Is(resigned, recipes.ErrLost) {
+		lost, resigned = true, nil
+	}
+	told := isStop(work) && (lost || stopped) || errors.Is(work, cause)
+	// An operation that the end of the context has cut short may have been carried out, and
+	// there is no further term in which the work could find out: that is reported.
+	if told && (!stopped || !errors.Is(work, recipes.ErrUncertain)) {
+		work = nil
+	}
+	return ending{failure: work, release: resigned}
+}
+
+// isStop reports whether work ended because it had to stop.
+func isStop(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
+		errors.Is(err, recipes.ErrLost) || errors.Is(err, fencing.ErrStale)
+}
