@@ -31,6 +31,7 @@ import (
 type Claim struct {
 	session *session
 	place   *place
+	token   fencing.Token
 	done    chan struct{} // closed when the claim ends
 
 	mu      sync.Mutex                            // guards what follows
@@ -45,7 +46,7 @@ type Claim struct {
 // Token is the claim's fencing token: the zxid with which its node was created.
 // It is greater than that of every earlier claim of the same path, within one
 // history of the ensemble. It does not change.
-func (c *Claim) Token() fencing.Token { return fencing.Token(c.place.member.czxid) }
+func (c *Claim) Token() fencing.Token { return c.token }
 
 // Path is the path of the claim's own node, namespace included.
 func (c *Claim) Path() string { return c.place.path }

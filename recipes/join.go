@@ -10,14 +10,6 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// view is what a Line knows of its parent when an attempt begins.
-type view struct {
-	tag     int64
-	ours    bool
-	highest int32
-	late    bool
-}
-
 // join creates a node of ours at the end of the line. alone is true if the reply
 // shows that nobody is ahead of it.
 //
@@ -40,109 +32,92 @@ type view struct {
 func (l *Line) join(ctx context.Context, s *session, version int32) (p *place, alone bool, err error) {
 	missed := false // a witness has failed: the next one might, too
 	for {
-		v, err := l.learn(ctx, s)
+		a, err := l.attempt(ctx, s, version, !missed)
 		if err != nil {
 			return nil, false, err
 		}
-		// Until it is sent a better name may be had. Of a burst of joins all but the
-		// first few wait for their turn, and find the nodes of those.
-		mine, err := s.takeTurn(ctx, contender)
-		if err != nil {
-			return nil, false, &Error{Op: "join", Path: l.path, Err: unsentErr{err}}
-		}
-		var witness *place
-		if !v.late && !missed {
-			witness = s.witness(l.path, v.tag)
-		}
-		p := newPlace(l.path, v.tag, l.client.nonces.next())
-		data := l.scribe.record(p.nonce)
-		p.inName, p.highest = witness == nil, v.highest
-		s.enter(p)
-
-		var parent *zk.Stat
-		if v.ours {
-			parent, err = l.joinAndWrite(ctx, s, mine, p, witness, data, version)
-		} else {
-			err = l.joinOnly(ctx, s, mine, p, witness, data)
-		}
-		switch {
-		case err == nil:
-			l.sawOwn(p)
-			s.joined(p)
-			if parent != nil && parent.Czxid != v.tag {
-				// The name belongs to another life of the parent, and may recur.
-				l.forget()
-				l.abandon(s, p)
-				continue
+		p := a.place
+		next := a.next(ctx.Err() != nil)
+		if next == search {
+			found, err := l.recover(ctx, s, p, a.err)
+			if err != nil {
+				return nil, false, err
 			}
-			if p.recurs() {
-				l.abandon(s, p)
-				continue
-			}
-			if ctx.Err() != nil {
-				// It was seen through to its answer, and its caller has gone.
-				l.abandon(s, p)
-				return nil, false, &Error{Op: "join", Path: l.path, Err: ctx.Err()}
-			}
-			if parent != nil || witness != nil {
+			next = a.afterSearch(found)
+		}
+		switch next {
+		case stay:
+			if a.parent != nil || a.witness != nil {
 				p.verified = true
 				s.vouch(p)
 			}
-			return p, parent != nil && parent.NumChildren == 1, nil
-		case errors.Is(err, errMissed):
+			return p, a.parent != nil && a.parent.NumChildren == 1, nil
+		case leaveOtherLife:
+			l.forget()
+			l.abandon(s, p)
+		case leaveRecurring:
+			l.abandon(s, p)
+		case leaveCancelled:
+			l.abandon(s, p)
+			return nil, false, &Error{Op: "join", Path: l.path, Err: ctx.Err()}
+		case retryUnwitnessed:
 			s.cleared(p)
 			missed = true
-			if s.lost(witness) {
+			if s.lost(a.witness) {
 				l.forget() // perhaps with its parent
 			}
-		case errors.Is(err, errContended):
-			s.cleared(p)
-			return nil, false, err
-		case errors.Is(err, errNotOurs):
+		case retryUnwritten:
 			s.cleared(p)
 			l.notOurs()
-		case outcomeOf(err) == unknown:
-			found, findErr := l.recover(ctx, s, p, err)
-			if findErr != nil {
-				return nil, false, findErr
-			}
-			if !found && !brokenOff(err) {
-				// An answer without a name: asking again would get the same.
-				return nil, false, &Error{Op: "join", Path: l.path, Err: err}
-			}
-			if found {
-				l.sawOwn(p)
-				if p.recurs() {
-					l.abandon(s, p)
-					continue
-				}
-				if witness != nil {
-					p.verified = true
-					s.vouch(p)
-				}
-				return p, false, nil
-			}
-		case errors.Is(err, zk.ErrNoNode):
+		case retryReread:
 			s.cleared(p)
 			l.forget()
-		case errors.Is(err, zk.ErrNodeExists):
-			// The counter has stuck: the name needs something of its own.
+		case retryWithNonce:
 			s.cleared(p)
-			if v.late {
-				return nil, false, &Error{Op: "join", Path: l.path, Err: err}
-			}
 			l.stuck()
-		default:
+		case retry:
 			s.cleared(p)
-			return nil, false, &Error{Op: "join", Path: l.path, Err: err}
+		case fail:
+			s.cleared(p)
+			return nil, false, &Error{Op: "join", Path: l.path, Err: a.err}
 		}
 	}
 }
 
-// recurs says that another node can come to have the same name: where the counter
-// sticks, numbers make no name unique, and without a nonce a late delete would hit
-// a stranger.
-func (p *place) recurs() bool { return p.member.late() && !p.inName }
+// attempt sends one join, with a witness if there is one and witnessed allows it. Its error
+// is that nothing was sent.
+func (l *Line) attempt(ctx context.Context, s *session, version int32, witnessed bool) (attempt, error) {
+	v, err := l.learn(ctx, s)
+	if err != nil {
+		return attempt{}, err
+	}
+	// Until it is sent a better name may be had. Of a burst of joins all but the
+	// first few wait for their turn, and find the nodes of those.
+	mine, err := s.takeTurn(ctx, contender)
+	if err != nil {
+		return attempt{}, &Error{Op: "join", Path: l.path, Err: unsentErr{err}}
+	}
+	var witness *place
+	if !v.late && witnessed {
+		witness = s.witness(l.path, v.tag)
+	}
+	p := newPlace(l.path, v.tag, l.client.nonces.next())
+	data := l.scribe.record(p.nonce)
+	p.inName, p.highest = witness == nil, v.highest
+	s.enter(p)
+
+	a := attempt{view: v, place: p, witness: witness}
+	if v.ours {
+		a.parent, a.err = l.joinAndWrite(ctx, s, mine, p, witness, data, version)
+	} else {
+		a.err = l.joinOnly(ctx, s, mine, p, witness, data)
+	}
+	if a.err == nil {
+		l.sawOwn(p)
+		s.joined(p)
+	}
+	return a, nil
+}
 
 // recover finds out what became of a create that was not answered. If it was
 // carried out, the place is ours as if it had been answered.
@@ -156,21 +131,13 @@ func (l *Line) recover(ctx context.Context, s *session, p *place, cause error) (
 		}
 		if err == nil {
 			s.joined(p)
+			l.sawOwn(p)
 			return true, nil
 		}
 	}
 	l.abandon(s, p)
 	return false, &Error{Op: "join", Path: l.path, Err: errors.Join(cause, err)}
 }
-
-// errNotOurs says that the parent's data may not be written by us.
-var errNotOurs = errors.New("parent may not be written")
-
-// errContended says that another contender has joined since the parent was read.
-var errContended = errors.New("another contender has joined meanwhile")
-
-// errMissed says that a join's witness was not there, and that nothing was created.
-var errMissed = errors.New("no node of the session in this life of the parent")
 
 // witnessed puts a check of the witness, if there is one, before the operations
 // of a join.
@@ -214,7 +181,10 @@ func (l *Line) joinAndWrite(ctx context.Context, s *session, mine turn, p, witne
 	if len(results) != 2 || results[1].Stat == nil {
 		return nil, fmt.Errorf("server answered a join of 2 operations with %d results", len(results))
 	}
-	return results[1].Stat, p.know(results[0].String, results[1].Stat.Mzxid)
+	if err := p.know(results[0].String, results[1].Stat.Mzxid); err != nil {
+		return nil, err
+	}
+	return results[1].Stat, nil
 }
 
 // joinOnly joins where the parent's data is not ours to write: the reply has the
@@ -266,125 +236,4 @@ func (s *session) joined(p *place) {
 	if only {
 		s.lookForBeat()
 	}
-}
-
-// learn returns what is known of the parent. The first use of a path reads it,
-// and makes it if it is missing.
-func (l *Line) learn(ctx context.Context, s *session) (view, error) {
-	for {
-		l.mu.Lock()
-		v, known := view{tag: l.parent, ours: l.ours, highest: l.highest, late: l.late}, l.known
-		l.mu.Unlock()
-		if known {
-			return v, nil
-		}
-		parent, err := s.parents.ask(ctx, s, l.path, struct{}{}, func([]struct{}) (parent, error) { return s.readParent(l.path) })
-		if err != nil {
-			if ctx.Err() != nil {
-				err = &Error{Op: "read", Path: l.path, Err: ctx.Err()}
-			}
-			return view{}, err
-		}
-		l.mu.Lock()
-		if !l.known || l.parent != parent.czxid {
-			// Numbers begin anew in each life of the parent.
-			l.parent, l.highest, l.late, l.known = parent.czxid, -1, false, true
-			l.ours = parent.ours
-		}
-		l.mu.Unlock()
-	}
-}
-
-// A parent is what a server shows of the node below which contenders queue.
-type parent struct {
-	czxid int64
-	ours  bool // its data is empty or this library's, and so may be written
-}
-
-// readParent reads the node at path, and makes it if it is missing.
-func (s *session) readParent(path string) (parent, error) {
-	for {
-		data, stat, err := s.get(s.ctx, path)
-		switch {
-		case errors.Is(err, zk.ErrNoNode):
-			if err := s.createParents(s.ctx, path, []byte(parentMark)); err != nil {
-				return parent{}, err
-			}
-		case err != nil:
-			return parent{}, err
-		default:
-			return parent{stat.Czxid, len(data) == 0 || string(data) == parentMark}, nil
-		}
-	}
-}
-
-// forget has the parent read again.
-func (l *Line) forget() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.known = false
-}
-
-// notOurs notes that the parent's data may not be written.
-func (l *Line) notOurs() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.ours = false
-}
-
-// stuck notes that numbers do not make names unique any more.
-func (l *Line) stuck() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.late = true
-}
-
-// saw notes what is known of the numbers given out in that life of the parent. late
-// says that they say nothing any more.
-func (l *Line) saw(parent int64, highest int32, late bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if parent == l.parent {
-		l.highest = max(l.highest, highest)
-		l.late = l.late || late
-	}
-}
-
-// sawOwn is saw for the node of a place.
-func (l *Line) sawOwn(p *place) {
-	if p.member.late() {
-		l.saw(p.tag, -1, true)
-		return
-	}
-	l.saw(p.tag, p.member.sequence, false)
-}
-
-// createParents makes the node at path, and those above it, as containers, which
-// the server removes some time after their last child. Where the server has no
-// containers, they are persistent.
-func (s *session) createParents(ctx context.Context, path string, data []byte) error {
-	err := s.createParent(ctx, path, data)
-	if errors.Is(err, zk.ErrNoNode) && parentOf(path) != "/" {
-		if err := s.createParents(ctx, parentOf(path), nil); err != nil {
-			return err
-		}
-		err = s.createParent(ctx, path, data)
-	}
-	return err
-}
-
-func (s *session) createParent(ctx context.Context, path string, data []byte) error {
-	_, err := ask(ctx, s, "create", path, func(conn *zk.Conn) (string, error) {
-		return conn.CreateContainer(path, data, zk.FlagContainer, s.settings.acl)
-	})
-	if outcomeOf(err) == unknown && !brokenOff(err) && ctx.Err() == nil {
-		// An answer without a name: what a server without containers gives.
-		_, err = ask(ctx, s, "create", path, func(conn *zk.Conn) (string, error) {
-			return conn.Create(path, data, 0, s.settings.acl)
-		})
-	}
-	if errors.Is(err, zk.ErrNodeExists) {
-		return nil
-	}
-	return err
 }

@@ -289,3 +289,33 @@ func (s *session) get(ctx context.Context, path string) (data []byte, stat *zk.S
 	})
 	return c.data, c.stat, err
 }
+
+// createParents makes the node at path, and those above it, as containers, which
+// the server removes some time after their last child. Where the server has no
+// containers, they are persistent.
+func (s *session) createParents(ctx context.Context, path string, data []byte) error {
+	err := s.createParent(ctx, path, data)
+	if errors.Is(err, zk.ErrNoNode) && parentOf(path) != "/" {
+		if err := s.createParents(ctx, parentOf(path), nil); err != nil {
+			return err
+		}
+		err = s.createParent(ctx, path, data)
+	}
+	return err
+}
+
+func (s *session) createParent(ctx context.Context, path string, data []byte) error {
+	_, err := ask(ctx, s, "create", path, func(conn *zk.Conn) (string, error) {
+		return conn.CreateContainer(path, data, zk.FlagContainer, s.settings.acl)
+	})
+	if outcomeOf(err) == unknown && !brokenOff(err) && ctx.Err() == nil {
+		// An answer without a name: what a server without containers gives.
+		_, err = ask(ctx, s, "create", path, func(conn *zk.Conn) (string, error) {
+			return conn.Create(path, data, 0, s.settings.acl)
+		})
+	}
+	if errors.Is(err, zk.ErrNodeExists) {
+		return nil
+	}
+	return err
+}

@@ -46,7 +46,7 @@ func TestEventsAreToldInOrderAndOneAtATime(t *testing.T) {
 		}, slog.DiscardHandler)
 		p := newPlace("/l", 1, "n")
 		p.path, p.member = "/l/x", member{name: "x", czxid: 42}
-		c := &Claim{place: p}
+		c := &Claim{place: p, token: 42}
 		why := errors.New("why")
 		r.opened(1, "zk1", time.Second, time.Second)
 		r.detached(1, "zk1")

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/lockkeeper/lockkeeper/fencing"
 )
 
 // errOtherParent says that a node's name belongs to another life of the parent.
@@ -128,7 +130,7 @@ func (l *Line) nearest(ctx context.Context, s *session, lst *listing, own member
 // while the session is proved to live for T/4 at least, and otherwise waits for
 // fresh proof.
 func (s *session) grant(ctx context.Context, p *place) (*Claim, error) {
-	c := &Claim{session: s, place: p, done: make(chan struct{})}
+	c := &Claim{session: s, place: p, token: fencing.Token(p.member.czxid), done: make(chan struct{})}
 	for {
 		if s.lease.Left(time.Now()) >= s.timeout()/4 {
 			s.mu.Lock()

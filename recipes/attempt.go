@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package recipes
+
+import (
+	"errors"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// An attempt is one try to join: the facts that it was made with, and the answer.
+type attempt struct {
+	view    view
+	place   *place
+	witness *place   // nil if none was checked
+	parent  *zk.Stat // from the answer; nil if the parent was not written, or the join failed
+	err     error
+}
+
+// A joinStep is what a join does next.
+type joinStep int
+
+const (
+	stay             joinStep = iota // the node is the caller's
+	leaveOtherLife                   // the name belongs to another life of the parent, and may recur: delete it, read the parent, join again
+	leaveRecurring                   // the name may recur, as the counter has stuck: delete it, join again
+	leaveCancelled                   // the caller has gone: delete it
+	search                           // it is unknown whether there is a node: look for it
+	retry                            // there is no node: join again
+	retryUnwitnessed                 // the same, without a witness
+	retryUnwritten                   // the same, without writing the parent
+	retryReread                      // the same, after the parent was read, and made
+	retryWithNonce                   // the same, with a nonce in the name
+	fail                             // there is no node, and joining again does not help
+)
+
+// next decides what follows from the answer. cancelled reports whether the caller's context
+// is done.
+func (a attempt) next(cancelled bool) joinStep {
+	switch {
+	case a.err == nil && a.parent != nil && a.parent.Czxid != a.view.tag:
+		return leaveOtherLife
+	case a.err == nil && a.place.recurs():
+		return leaveRecurring
+	case a.err == nil && cancelled:
+		return leaveCancelled // it was seen through to its answer
+	case a.err == nil:
+		return stay
+	case errors.Is(a.err, errMissed):
+		return retryUnwitnessed
+	case errors.Is(a.err, errContended):
+		return fail
+	case errors.Is(a.err, errNotOurs):
+		return retryUnwritten
+	case outcomeOf(a.err) == unknown:
+		return search
+	case errors.Is(a.err, zk.ErrNoNode):
+		return retryReread
+	case errors.Is(a.err, zk.ErrNodeExists) && !a.view.late:
+		return retryWithNonce // the counter has stuck
+	}
+	return fail
+}
+
+// afterSearch decides what follows from a search for the node, which has told the outcome.
+func (a attempt) afterSearch(found bool) joinStep {
+	switch {
+	case found && a.place.recurs():
+		return leaveRecurring
+	case found:
+		return stay
+	case brokenOff(a.err):
+		return retry
+	}
+	return fail // an answer without a name: the next would be the same
+}
+
+// recurs reports whether another node can come to have the same name: where the counter
+// sticks, numbers make no name unique, and without a nonce a late delete would hit
+// a stranger.
+func (p *place) recurs() bool { return p.member.late() && !p.inName }
+
+// errNotOurs says that the parent's data may not be written by us.
+var errNotOurs = errors.New("parent may not be written")
+
+// errContended says that another contender has joined since the parent was read.
+var errContended = errors.New("another contender has joined meanwhile")
+
+// errMissed says that a join's witness was not there, and that nothing was created.
+var errMissed = errors.New("no node of the session in this life of the parent")

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package recipes
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+)
+
+func TestAnswerDecidesWhatAJoinDoesNext(t *testing.T) {
+	const tag = 7
+	ordinary, stuck := member{sequence: 5}, member{sequence: lateSequence}
+	same, other := &zk.Stat{Czxid: tag}, &zk.Stat{Czxid: tag + 1}
+	for name, c := range map[string]struct {
+		member    member
+		inName    bool
+		parent    *zk.Stat
+		late      bool
+		err       error
+		cancelled bool
+		want      joinStep
+	}{
+		"created":                               {parent: same, want: stay},
+		"created below a parent of others":      {want: stay},
+		"created in another life of the parent": {parent: other, want: leaveOtherLife},
+		"the same, for a caller that has gone":  {parent: other, cancelled: true, want: leaveOtherLife},
+		"created with a number that recurs":     {member: stuck, parent: same, want: leaveRecurring},
+		"the same, with a nonce in the name":    {member: stuck, inName: true, parent: same, want: stay},
+		"created for a caller that has gone":    {parent: same, cancelled: true, want: leaveCancelled},
+		"witness is missing":                    {err: errMissed, want: retryUnwitnessed},
+		"another contender has joined":          {err: errContended, want: fail},
+		"parent may not be written":             {err: errNotOurs, want: retryUnwritten},
+		"connection ended":                      {err: zk.ErrConnectionClosed, want: search},
+		"caller has gone without an answer":     {err: fmt.Errorf("%w: %w", ErrUncertain, context.Canceled), cancelled: true, want: search},
+		"answer without a name":                 {err: zk.ErrUnknown, want: search},
+		"read after the create failed":          {err: fmt.Errorf("%w: %w", ErrUncertain, zk.ErrNoNode), want: search},
+		"parent is missing":                     {err: zk.ErrNoNode, want: retryReread},
+		"name is taken":                         {err: zk.ErrNodeExists, want: retryWithNonce},
+		"name is taken in spite of its nonce":   {err: zk.ErrNodeExists, late: true, want: fail},
+		"permission refused":                    {err: zk.ErrNoAuth, want: fail},
+		"never sent":                            {err: unsentErr{io.EOF}, want: fail},
+		"session expired":                       {err: zk.ErrSessionExpired, want: fail},
+	} {
+		if c.member.name == "" && c.member.sequence == 0 {
+			c.member = ordinary
+		}
+		a := attempt{view: view{tag: tag, late: c.late}, place: &place{member: c.member, inName: c.inName}, parent: c.parent, err: c.err}
+		require.Equal(t, c.want, a.next(c.cancelled), name)
+	}
+}
+
+func TestSearchDecidesWhatAJoinWithoutAnAnswerDoesNext(t *testing.T) {
+	for name, c := range map[string]struct {
+		sequence int32
+		err      error
+		found    bool
+		want     joinStep
+	}{
+		"found":                                  {5, zk.ErrConnectionClosed, true, stay},
+		"found with a number that recurs":        {lateSequence, zk.ErrConnectionClosed, true, leaveRecurring},
+		"never created":                          {0, zk.ErrConnectionClosed, false, retry},
+		"never created, for a reason not stated": {0, zk.ErrUnknown, false, fail},
+	} {
+		a := attempt{place: &place{member: member{sequence: c.sequence}}, err: c.err}
+		require.Equal(t, c.want, a.afterSearch(c.found), name)
+	}
+}

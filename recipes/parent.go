@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package recipes
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// view is what a Line knows of its parent when an attempt begins.
+type view struct {
+	tag     int64
+	ours    bool
+	highest int32
+	late    bool
+}
+
+// learn returns what is known of the parent. The first use of a path reads it,
+// and makes it if it is missing.
+func (l *Line) learn(ctx context.Context, s *session) (view, error) {
+	for {
+		l.mu.Lock()
+		v, known := view{tag: l.parent, ours: l.ours, highest: l.highest, late: l.late}, l.known
+		l.mu.Unlock()
+		if known {
+			return v, nil
+		}
+		parent, err := s.parents.ask(ctx, s, l.path, struct{}{}, func([]struct{}) (parent, error) { return s.readParent(l.path) })
+		if err != nil {
+			if ctx.Err() != nil {
+				err = &Error{Op: "read", Path: l.path, Err: ctx.Err()}
+			}
+			return view{}, err
+		}
+		l.mu.Lock()
+		if !l.known || l.parent != parent.czxid {
+			// Numbers begin anew in each life of the parent.
+			l.parent, l.highest, l.late, l.known = parent.czxid, -1, false, true
+			l.ours = parent.ours
+		}
+		l.mu.Unlock()
+	}
+}
+
+// A parent is what a server shows of the node below which contenders queue.
+type parent struct {
+	czxid int64
+	ours  bool // its data is empty or this library's, and so may be written
+}
+
+// readParent reads the node at path, and makes it if it is missing.
+func (s *session) readParent(path string) (parent, error) {
+	for {
+		data, stat, err := s.get(s.ctx, path)
+		switch {
+		case errors.Is(err, zk.ErrNoNode):
+			if err := s.createParents(s.ctx, path, []byte(parentMark)); err != nil {
+				return parent{}, err
+			}
+		case err != nil:
+			return parent{}, err
+		default:
+			return parent{stat.Czxid, len(data) == 0 || string(data) == parentMark}, nil
+		}
+	}
+}
+
+// forget has the parent read again.
+func (l *Line) forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.known = false
+}
+
+// notOurs notes that the parent's data may not be written.
+func (l *Line) notOurs() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ours = false
+}
+
+// stuck notes that numbers do not make names unique any more.
+func (l *Line) stuck() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.late = true
+}
+
+// saw notes what is known of the numbers given out in that life of the parent. late
+// says that they say nothing any more.
+func (l *Line) saw(parent int64, highest int32, late bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if parent == l.parent {
+		l.highest = max(l.highest, highest)
+		l.late = l.late || late
+	}
+}
+
+// sawOwn is saw for the node of a place.
+func (l *Line) sawOwn(p *place) {
+	if p.member.late() {
+		l.saw(p.tag, -1, true)
+		return
+	}
+	l.saw(p.tag, p.member.sequence, false)
+}
