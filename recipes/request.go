@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"sync"
 
 	"github.com/go-zookeeper/zk"
 )
@@ -318,4 +319,42 @@ func (s *session) createParent(ctx context.Context, path string, data []byte) er
 		return nil
 	}
 	return err
+}
+
+// each calls f for each item, by up to maxInFlight goroutines of the session, and
+// waits for them.
+func each[T any](s *session, items []T, f func(T)) error {
+	next := make(chan T)
+	stop := make(chan struct{})
+	var workers sync.WaitGroup
+	defer workers.Wait()
+	defer close(stop)
+	work := func() {
+		defer workers.Done()
+		for {
+			select {
+			case item := <-next:
+				f(item)
+			case <-stop:
+				return
+			}
+		}
+	}
+	started := 0
+	for _, item := range items {
+		if started < maxInFlight {
+			workers.Add(1)
+			if err := s.spawn(work); err != nil {
+				workers.Done()
+				return err
+			}
+			started++
+		}
+		select {
+		case next <- item:
+		case <-s.ctx.Done():
+			return s.ended()
+		}
+	}
+	return nil
 }

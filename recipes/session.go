@@ -395,32 +395,11 @@ func (s *session) authenticate(ctx context.Context) error {
 	return nil
 }
 
-// period is the time from one heartbeat to the next.
-func (s *session) period() time.Duration {
-	if d := s.settings.tuning.Heartbeat; d > 0 {
-		return d
-	}
-	return s.timeout() / 6
-}
-
 // timeout is T, as negotiated.
 func (s *session) timeout() time.Duration { return s.lease.Timeout() }
 
 // look has the owner look within d.
 func (s *session) look(d time.Duration) { s.alarm.By(time.Now().Add(d)) }
-
-// lookForBeat has heartbeats begin, if one is due, for a place that is held for
-// longer than a moment: its creation was a proof, and one that is released at once
-// needs no other.
-func (s *session) lookForBeat() {
-	by := time.Now().Add(s.timeout() / 48)
-	s.mu.Lock()
-	if s.beat.next.After(by) {
-		by = s.beat.next
-	}
-	s.mu.Unlock()
-	s.alarm.By(by)
-}
 
 func (s *session) sessionID() int64 {
 	s.mu.Lock()
