@@ -6,14 +6,16 @@ import (
 	"errors"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 )
 
 // An attempt is one try to join: the facts that it was made with, and the answer.
 type attempt struct {
 	view    view
 	place   *place
-	witness *place   // nil if none was checked
-	parent  *zk.Stat // from the answer; nil if the parent was not written, or the join failed
+	witness *session.Node // nil if none was checked
+	parent  *zk.Stat      // from the answer; nil if the parent was not written, or the join failed
 	err     error
 }
 
@@ -25,7 +27,7 @@ const (
 	leaveOtherLife                   // the name belongs to another life of the parent, and may recur: delete it, read the parent, join again
 	leaveRecurring                   // the name may recur, as the counter has stuck: delete it, join again
 	leaveCancelled                   // the caller has gone: delete it
-	search                           // it is unknown whether there is a node: look for it
+	findOut                          // it is unknown whether there is a node: look for it
 	retry                            // there is no node: join again
 	retryUnwitnessed                 // the same, without a witness
 	retryUnwritten                   // the same, without writing the parent
@@ -52,8 +54,8 @@ func (a attempt) next(cancelled bool) joinStep {
 		return fail
 	case errors.Is(a.err, errNotOurs):
 		return retryUnwritten
-	case outcomeOf(a.err) == unknown:
-		return search
+	case session.OutcomeOf(a.err) == session.Unknown:
+		return findOut
 	case errors.Is(a.err, zk.ErrNoNode):
 		return retryReread
 	case errors.Is(a.err, zk.ErrNodeExists) && !a.view.late:
@@ -69,7 +71,7 @@ func (a attempt) afterSearch(found bool) joinStep {
 		return leaveRecurring
 	case found:
 		return stay
-	case brokenOff(a.err):
+	case session.BrokenOff(a.err):
 		return retry
 	}
 	return fail // an answer without a name: the next would be the same

@@ -10,6 +10,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 )
 
 func TestAnswerDecidesWhatAJoinDoesNext(t *testing.T) {
@@ -35,15 +37,15 @@ func TestAnswerDecidesWhatAJoinDoesNext(t *testing.T) {
 		"witness is missing":                    {err: errMissed, want: retryUnwitnessed},
 		"another contender has joined":          {err: errContended, want: fail},
 		"parent may not be written":             {err: errNotOurs, want: retryUnwritten},
-		"connection ended":                      {err: zk.ErrConnectionClosed, want: search},
-		"caller has gone without an answer":     {err: fmt.Errorf("%w: %w", ErrUncertain, context.Canceled), cancelled: true, want: search},
-		"answer without a name":                 {err: zk.ErrUnknown, want: search},
-		"read after the create failed":          {err: fmt.Errorf("%w: %w", ErrUncertain, zk.ErrNoNode), want: search},
+		"connection ended":                      {err: zk.ErrConnectionClosed, want: findOut},
+		"caller has gone without an answer":     {err: fmt.Errorf("%w: %w", ErrUncertain, context.Canceled), cancelled: true, want: findOut},
+		"answer without a name":                 {err: zk.ErrUnknown, want: findOut},
+		"read after the create failed":          {err: fmt.Errorf("%w: %w", ErrUncertain, zk.ErrNoNode), want: findOut},
 		"parent is missing":                     {err: zk.ErrNoNode, want: retryReread},
 		"name is taken":                         {err: zk.ErrNodeExists, want: retryWithNonce},
 		"name is taken in spite of its nonce":   {err: zk.ErrNodeExists, late: true, want: fail},
 		"permission refused":                    {err: zk.ErrNoAuth, want: fail},
-		"never sent":                            {err: unsentErr{io.EOF}, want: fail},
+		"never sent":                            {err: session.NotSent(io.EOF), want: fail},
 		"session expired":                       {err: zk.ErrSessionExpired, want: fail},
 	} {
 		if c.member.name == "" && c.member.sequence == 0 {

@@ -12,6 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 )
 
 // A Claim is a place in line that reached the front: what a lock's hold and an
@@ -29,7 +30,7 @@ import (
 // A claim is used once: when it has ended it stays ended. All methods are safe
 // for concurrent use.
 type Claim struct {
-	session *session
+	session *queueSession
 	place   *place
 	token   fencing.Token
 	done    chan struct{} // closed when the claim ends
@@ -49,7 +50,7 @@ type Claim struct {
 func (c *Claim) Token() fencing.Token { return c.token }
 
 // Path is the path of the claim's own node, namespace included.
-func (c *Claim) Path() string { return c.place.path }
+func (c *Claim) Path() string { return c.place.Path }
 
 // Done is closed when the claim has ended: lost, or given up by its holder.
 //
@@ -63,7 +64,6 @@ func (c *Claim) Done() <-chan struct{} { return c.done }
 //
 // It looks at the clock: an Err after the deadline ends the claim by itself.
 func (c *Claim) Err() error {
-	c.session.lapse(time.Now())
 	c.lapse()
 	return c.ended()
 }
@@ -73,20 +73,19 @@ func (c *Claim) Err() error {
 // that asks must not get another answer.
 func (c *Claim) lapse() {
 	s := c.session
-	if over := s.ended(); over != nil {
-		if c.end(over) {
-			s.report.lost(c, over)
-		}
+	s.Lapse(time.Now())
+	cause := s.Ended()
+	if cause == nil && s.Left(time.Now()) <= 0 {
+		cause = ErrDeadline
+	}
+	if cause == nil || !c.end(cause) {
 		return
 	}
-	if s.lease.Left(time.Now()) > 0 || !c.end(ErrDeadline) {
-		return
+	if errors.Is(cause, ErrDeadline) {
+		s.Ungrant(c.place.Node)
+		s.DeleteLater(c.place.Node)
 	}
-	s.mu.Lock()
-	delete(s.claims, c)
-	s.mu.Unlock()
-	s.deleteLater(c.place)
-	s.report.lost(c, ErrDeadline)
+	s.report.lost(c, cause)
 }
 
 // ended is why the claim ended, nil if it has not.
@@ -99,7 +98,7 @@ func (c *Claim) ended() error {
 // endedLocked is ended for a caller that holds mu.
 func (c *Claim) endedLocked() error {
 	if c.err == nil && c.cause != nil {
-		c.err = lost(c.place.line, c.cause)
+		c.err = lost(c.place.Parent, c.cause)
 	}
 	return c.err
 }
@@ -107,7 +106,7 @@ func (c *Claim) endedLocked() error {
 // Deadline is the instant at which the claim ends unless there is a new proof
 // that its session lives. Proofs come every T/6, and each moves it on as a rule.
 // Once the claim has ended it says nothing any more.
-func (c *Claim) Deadline() time.Time { return c.session.lease.Deadline() }
+func (c *Claim) Deadline() time.Time { return c.session.Deadline() }
 
 // Context returns a copy of parent that is done when parent is, or when the
 // claim ends; context.Cause then returns what Err does. Call the function when
@@ -147,7 +146,7 @@ func (c *Claim) end(cause error) bool {
 func (c *Claim) endElsewhere(cause error) bool {
 	derived, first := c.finish(cause)
 	if len(derived) > 0 {
-		c.session.dialer.blocking.Run(func() { c.cancel(derived) })
+		c.session.RunStray(func() { c.cancel(derived) })
 	}
 	return first
 }
@@ -186,8 +185,8 @@ func (c *Claim) Check(ctx context.Context) error {
 	if err := c.Err(); err != nil {
 		return err
 	}
-	_, err := askAs(ctx, c.session, holder, "check", c.Path(), func(conn *zk.Conn) (struct{}, error) {
-		return struct{}{}, c.session.check(conn, []*place{c.place})
+	_, err := session.AskAs(ctx, c.session.Session, session.Holder, "check", c.Path(), func(conn *zk.Conn) (struct{}, error) {
+		return struct{}{}, c.session.Check(conn, []*session.Node{c.place.Node})
 	})
 	if err == nil {
 		return nil
@@ -214,33 +213,30 @@ func (c *Claim) giveUp(ctx context.Context) error {
 
 func (c *Claim) doGiveUp(ctx context.Context) error {
 	s := c.session
-	s.lapse(time.Now())
 	c.lapse()
 	if !c.end(ErrReleased) {
 		// Lost before: the owner deletes its node, which need not be kept until the
 		// work has stopped.
-		s.hasten(c.place)
+		s.Hasten(c.place.Node)
 		return c.ended()
 	}
-	s.mu.Lock()
-	delete(s.claims, c)
-	s.mu.Unlock()
+	s.Ungrant(c.place.Node)
 
 	// Until it is deleted the owner must not take the node for a claim's, nor
 	// delete it: this call is about to.
-	s.part(c.place)
-	existed, err := s.erase(ctx, c.place, holder)
+	s.Part(c.place.Node)
+	existed, err := s.Erase(ctx, c.place.Node, session.Holder)
 	switch {
-	case err != nil && s.ended() != nil: // it goes with its session
-		return &Error{Op: "release", Path: c.place.path, Err: fmt.Errorf("%w: %w", ErrUncertain, err)}
+	case err != nil && s.Ended() != nil: // it goes with its session
+		return &Error{Op: "release", Path: c.place.Path, Err: fmt.Errorf("%w: %w", ErrUncertain, err)}
 	case err != nil:
-		s.leave(c.place)
-		if outcomeOf(err) == refused {
+		s.Leave(c.place.Node)
+		if session.OutcomeOf(err) == session.Refused {
 			return err
 		}
-		return &Error{Op: "release", Path: c.place.path, Err: fmt.Errorf("%w, and goes on in the background: %w", ErrUncertain, err)}
+		return &Error{Op: "release", Path: c.place.Path, Err: fmt.Errorf("%w, and goes on in the background: %w", ErrUncertain, err)}
 	case !existed:
-		return lost(c.place.line, ErrDeleted)
+		return lost(c.place.Parent, ErrDeleted)
 	}
 	return nil
 }

@@ -12,7 +12,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 )
+
+func halfway(s *queueSession) session.Halfway { return session.Halfway{Session: s.Session} }
 
 // Somebody else can have found out first, and be about to tell: these tests stop
 // him in between.
@@ -23,30 +27,21 @@ func TestCommitWhoseCheckIsRefusedNeverReturnsNil(t *testing.T) {
 		cause  error
 	}{
 		"session expired": {func(s *stub, claim *Claim) func() {
-			s.expireUnheard(claim.session.sessionID())
-			session := claim.session
-			session.mu.Lock()
-			session.over = errExpired
-			session.takeClaims()
-			session.mu.Unlock()
-			return func() {
-				session.cancel(errExpired)
-				session.quit()
-			}
+			s.expireUnheard(claim.session.ID())
+			half := halfway(claim.session)
+			half.Over(session.ErrExpired)
+			half.Taken()
+			return half.Finish
 		}, ErrSessionExpired},
 		"node deleted": {func(s *stub, claim *Claim) func() {
 			s.delete(claim.Path())
-			claim.session.mu.Lock()
-			claim.place.orphaned = true
-			claim.session.mu.Unlock()
-			return func() { claim.session.cleared(claim.place) }
+			halfway(claim.session).Lost(claim.place.Node)
+			return func() { claim.session.Cleared(claim.place.Node) }
 		}, ErrDeleted},
 		"node overwritten": {func(s *stub, claim *Claim) func() {
 			s.overwrite(claim.Path(), "theirs")
-			claim.session.mu.Lock()
-			claim.place.orphaned = true
-			claim.session.mu.Unlock()
-			return func() { claim.session.leave(claim.place) }
+			halfway(claim.session).Lost(claim.place.Node)
+			return func() { claim.session.Leave(claim.place.Node) }
 		}, ErrDeleted},
 	} {
 		bubble(t, func(t *testing.T) {
@@ -76,12 +71,10 @@ func TestCheckOfAnExpiredOrMissingClaimNeverReturnsNil(t *testing.T) {
 		s := newStub(t)
 		claim := claimed(t, s.connect(t, s.options()))
 		s.delete(claim.Path())
-		claim.session.mu.Lock()
-		claim.place.orphaned = true
-		claim.session.mu.Unlock()
+		halfway(claim.session).Lost(claim.place.Node)
 		require.ErrorIs(t, claim.Check(t.Context()), ErrLost)
 		require.ErrorIs(t, claim.Err(), ErrDeleted)
-		claim.session.cleared(claim.place)
+		claim.session.Cleared(claim.place.Node)
 	})
 }
 
@@ -102,15 +95,10 @@ func TestClaimWhoseSessionIsOverIsLostAlsoBeforeItIsItsTurn(t *testing.T) {
 			line := newLine(t, client, nil)
 			claim, err := line.Claim(t.Context())
 			require.NoError(t, err)
-			session := claim.session
-			session.mu.Lock()
-			session.over = errExpired
-			session.mu.Unlock()
+			undo := halfway(claim.session).Over(session.ErrExpired)
 			err, after := ask(t.Context(), line, claim), claim.Err()
-			session.mu.Lock()
-			session.over = nil
-			session.mu.Unlock()
-			session.end(errExpired)
+			undo()
+			claim.session.End(session.ErrExpired)
 			require.ErrorIs(t, err, ErrLost, name)
 			require.ErrorIs(t, err, ErrSessionExpired, name)
 			require.ErrorIs(t, after, ErrSessionExpired, name)
@@ -130,11 +118,9 @@ func TestErrAndReleaseAfterTheDeadlineNeverReturnNil(t *testing.T) {
 			claim, err := line.Claim(t.Context())
 			require.NoError(t, err)
 			time.Sleep(untilSteady)
-			session := claim.session
-			session.mu.Lock()
-			session.takeClaims() // by the owner, which has not come to end them
-			session.mu.Unlock()
-			pass(session)
+			half := halfway(claim.session)
+			half.Taken() // by the owner, which has not come to end them
+			half.PassDeadline()
 			err = ask(t.Context(), line, claim)
 			require.ErrorIs(t, err, ErrLost, name)
 			require.ErrorIs(t, err, ErrDeadline, name)
@@ -178,7 +164,7 @@ func TestNodeStaysForAQuarterTimeoutAfterTheDeadlineUnlessItsHolderReleases(t *t
 				require.ErrorIs(t, line.Release(t.Context(), claim), ErrDeadline)
 			} else {
 				time.Sleep(stubTimeout/4 - time.Nanosecond)
-				require.True(t, client.newest().isServed(), "it could be deleted")
+				require.True(t, client.newest().IsServed(), "it could be deleted")
 				require.Contains(t, s.line(), claim.Path())
 				requireWaiting(t, result, "the work may not have stopped yet")
 			}

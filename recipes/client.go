@@ -12,6 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/lockkeeper/lockkeeper/internal/tuning"
+	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 )
 
 // A Client is a connection to one ensemble, over as many sessions as it takes:
@@ -29,10 +30,10 @@ type Client struct {
 	reported sync.Once     // guards closing report
 
 	mu       sync.Mutex    // guards what follows
-	current  *session      // the newest session that was opened
-	previous *session      // the one before it
+	current  *queueSession // the newest session that was opened
+	previous *queueSession // the one before it
 	renewed  time.Time     // when current was opened
-	trying   *session      // the one that is being opened
+	trying   *queueSession // the one that is being opened
 	changed  chan struct{} // closed, and replaced, when current or refusal is set
 	refusal  error         // why there will be no session
 	history  knownHistory  // that was read last
@@ -95,7 +96,7 @@ func (c *Client) run() {
 			// The next session does not wait until this one is buried.
 			graves.Go(func() {
 				c.linger(s, changed)
-				s.bury()
+				s.Bury()
 			})
 		}
 		if err != nil {
@@ -106,11 +107,11 @@ func (c *Client) run() {
 }
 
 // serve lives through one session. Its error is that there shall be no other.
-func (c *Client) serve(s *session) error {
+func (c *Client) serve(s *queueSession) error {
 	ended := make(chan struct{})
 	stop := context.AfterFunc(c.closing, func() {
 		defer close(ended)
-		s.end(ErrClosed)
+		s.End(ErrClosed)
 	})
 	defer func() {
 		if !stop() {
@@ -126,46 +127,46 @@ func (c *Client) serve(s *session) error {
 	}
 	// The bound is for servers that go away and come back without the session: no
 	// owner is there yet to give it up.
-	ctx, cancel := context.WithTimeout(s.ctx, 2*s.timeout())
-	err := s.authenticate(ctx)
+	ctx, cancel := context.WithTimeout(s.Context(), 2*s.Timeout())
+	err := s.Authenticate(ctx)
 	cancel()
 	if err != nil {
-		refused := outcomeOf(err) == refused && !errors.Is(err, zk.ErrSessionExpired)
-		s.end(err)
+		refused := session.OutcomeOf(err) == session.Refused && !errors.Is(err, zk.ErrSessionExpired)
+		s.End(err)
 		if refused {
 			return err
 		}
 		return nil
 	}
-	c.report.opened(s.sessionID(), s.servedBy(), c.settings.sessionTimeout, s.timeout())
+	c.report.opened(s.ID(), s.Server(), c.settings.sessionTimeout, s.Timeout())
 	c.publish(s, nil)
-	c.report.states.send(s.state())
-	s.own()
-	<-s.ctx.Done()
-	c.report.ended(s.sessionID(), s.ended())
-	c.report.states.send(s.state())
+	c.report.states.send(stateOf(s.Status()))
+	s.Own()
+	<-s.Context().Done()
+	c.report.ended(s.ID(), s.Ended())
+	c.report.states.send(stateOf(s.Status()))
 	return nil
 }
 
 // awaitOpened reports whether the session came to exist. A next one that is long in
 // coming is an outage, like one that is detached.
-func (c *Client) awaitOpened(s *session) bool {
+func (c *Client) awaitOpened(s *queueSession) bool {
 	began := time.Now()
 	timer := time.NewTimer(c.settings.sessionTimeout / 4)
 	defer timer.Stop()
 	outage := false
 	for {
 		select {
-		case <-s.opened:
+		case <-s.Opened():
 			if outage {
-				c.report.outageEnded(s.servedBy(), time.Since(began))
+				c.report.OutageEnded(s.Server(), time.Since(began))
 			}
 			return true
-		case <-s.ctx.Done():
+		case <-s.Context().Done():
 			return false
 		case <-timer.C:
 			outage = true
-			c.report.outage(time.Since(began), s.dialer.why())
+			c.report.Outage(time.Since(began), s.Why())
 		}
 	}
 }
@@ -174,32 +175,30 @@ func (c *Client) awaitOpened(s *session) bool {
 // comes back and still knows it, it can then be closed, and its nodes go at once
 // rather than by a count of T that has begun anew. Once there has been another
 // session for T, a server would have expired it.
-func (c *Client) linger(s *session, changed <-chan struct{}) {
-	if !errors.Is(s.ended(), errGivenUp) || s.dialer.isMute() {
+func (c *Client) linger(s *queueSession, changed <-chan struct{}) {
+	if !errors.Is(s.Ended(), session.ErrGivenUp) || s.IsMute() {
 		return
 	}
-	s.mu.Lock()
-	attach := s.attach
-	s.mu.Unlock()
+	attached := s.Attached()
 	var late <-chan time.Time
 	for {
 		select {
-		case <-attach:
+		case <-attached:
 			return
-		case <-s.dials.Done():
+		case <-s.HungUp():
 			return
 		case <-c.closing.Done():
 			return
 		case <-changed:
 			changed = nil
-			late = time.After(s.timeout())
+			late = time.After(s.Timeout())
 		case <-late:
 			return
 		}
 	}
 }
 
-func (c *Client) publish(s *session, refusal error) {
+func (c *Client) publish(s *queueSession, refusal error) {
 	c.mu.Lock()
 	if s != nil {
 		c.previous, c.current, c.renewed = c.current, s, time.Now()
@@ -212,7 +211,7 @@ func (c *Client) publish(s *session, refusal error) {
 }
 
 // session returns the session, waiting for one until ctx is done.
-func (c *Client) session(ctx context.Context) (*session, error) {
+func (c *Client) session(ctx context.Context) (*queueSession, error) {
 	for {
 		c.mu.Lock()
 		s, changed, refusal := c.current, c.changed, c.refusal
@@ -222,7 +221,7 @@ func (c *Client) session(ctx context.Context) (*session, error) {
 			return nil, ErrClosed
 		case refusal != nil:
 			return nil, refusal
-		case s != nil && s.ended() == nil:
+		case s != nil && s.Ended() == nil:
 			return s, nil
 		}
 		select {
@@ -242,7 +241,7 @@ func (c *Client) why() error {
 	if s == nil {
 		return errors.New("no session yet")
 	}
-	return s.dialer.why()
+	return s.Why()
 }
 
 // Close ends the client: its claims first, whose contexts are cancelled with the
@@ -262,7 +261,7 @@ func (c *Client) Close() {
 }
 
 // newest is the newest session, which may be over.
-func (c *Client) newest() *session {
+func (c *Client) newest() *queueSession {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.current
@@ -272,7 +271,7 @@ func (c *Client) newest() *session {
 // caller's own requests. It is of no use once that session is over: ask again.
 // Do not close it. The client's namespace does not apply. Nodes that it creates
 // as ephemeral die with the session, like those of the claims.
-func (c *Client) Conn() *zk.Conn { return c.newest().conn }
+func (c *Client) Conn() *zk.Conn { return c.newest().Session.Conn() }
 
 // Path returns the full path of the node at path, an absolute path below the
 // client's namespace, for requests on Conn and for people; Path("/") is the
@@ -281,24 +280,16 @@ func (c *Client) Path(path string) string { return fullPath(c.settings.namespace
 
 // SessionTimeout is the session timeout T that the servers granted, for the
 // newest session.
-func (c *Client) SessionTimeout() time.Duration { return c.newest().timeout() }
+func (c *Client) SessionTimeout() time.Duration { return c.newest().Timeout() }
 
 // SessionID is the id of the newest session, as the servers' logs have it.
-func (c *Client) SessionID() int64 { return c.newest().sessionID() }
+func (c *Client) SessionID() int64 { return c.newest().ID() }
 
 // Ledger is how many nodes of this client may exist in its session: those that
 // are waited with or held, those whose creation was not answered yet, and those
 // that are still to be deleted. It is 0 for a client that holds nothing and owes
 // nothing.
-func (c *Client) Ledger() int {
-	s := c.newest()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.over != nil {
-		return 0 // its nodes die with it
-	}
-	return len(s.ledger.places)
-}
+func (c *Client) Ledger() int { return c.newest().Outstanding() }
 
 // DroppedEvents is how many events the trace and the log have missed because
 // they were too slow.

@@ -221,18 +221,17 @@ func TestCloseTellsEveryLossBeforeItReturns(t *testing.T) {
 		}
 		// Whoever ends the session stands still in the middle, until Close has
 		// returned or everybody else has had more than enough turns to let it.
-		watches := &client.newest().watches
-		watches.mu.Lock()
-		returned := make(chan struct{})
-		go func() {
-			defer watches.mu.Unlock()
+		returned, halted := make(chan struct{}), make(chan struct{})
+		go halfway(client.newest()).WithoutWatches(func() {
+			close(halted)
 			for range 10_000 {
 				if closed(returned) {
 					return
 				}
 				runtime.Gosched()
 			}
-		}()
+		})
+		<-halted
 		client.Close()
 		told := lost
 		close(returned)

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 )
 
 // Commit carries out ZooKeeper operations if, and only if, the claim is held: it
@@ -46,7 +48,7 @@ func (c *Claim) commit(ctx context.Context, namespace string, ops []any) ([]zk.M
 	if err := c.Err(); err != nil {
 		return nil, err
 	}
-	own := &zk.CheckVersionRequest{Path: c.place.path, Version: 0}
+	own := &zk.CheckVersionRequest{Path: c.place.Path, Version: 0}
 	all, err := parseOps(namespace, ops)
 	if err != nil {
 		var named *Error
@@ -59,27 +61,27 @@ func (c *Claim) commit(ctx context.Context, namespace string, ops []any) ([]zk.M
 	for _, op := range all {
 		requests = append(requests, op.request)
 	}
-	responses, err := callAs(ctx, c.session, holder, func(conn *zk.Conn) ([]zk.MultiResponse, error) {
+	responses, err := session.CallAs(ctx, c.session.Session, session.Holder, func(conn *zk.Conn) ([]zk.MultiResponse, error) {
 		return conn.Multi(requests...)
 	})
-	switch outcomeOf(err) {
-	case done:
+	switch session.OutcomeOf(err) {
+	case session.Done:
 		responses = responses[1:]
 		for i := range responses {
 			responses[i].String = strings.TrimPrefix(responses[i].String, namespace)
 		}
 		return responses, nil
-	case refused:
+	case session.Refused:
 		if errors.Is(err, zk.ErrSessionExpired) {
-			c.session.end(errExpired)
-			c.end(errExpired) // another goroutine may have found out first, and be about to
+			c.session.End(session.ErrExpired)
+			c.end(session.ErrExpired) // another goroutine may have found out first, and be about to
 			return nil, c.ended()
 		}
 		if len(responses) == 0 {
 			return fail(err)
 		}
 		if own := responses[0].Error; errors.Is(own, zk.ErrNoNode) || errors.Is(own, zk.ErrBadVersion) {
-			c.session.lost(c.place)
+			c.session.Lost(c.place.Node)
 			c.end(ErrDeleted)
 			return nil, c.ended()
 		}
@@ -91,7 +93,7 @@ func (c *Claim) commit(ctx context.Context, namespace string, ops []any) ([]zk.M
 			}
 		}
 		return responses, &Error{Op: "commit", Path: c.Path(), Err: err}
-	case unsent:
+	case session.Unsent:
 		if ended := c.Err(); ended != nil {
 			return nil, ended
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 )
 
 // A Contender is somebody who stands in line.
@@ -40,7 +41,7 @@ func (e *BusyError) Error() string {
 }
 
 // front reads the first of members that still exists.
-func (l *Line) front(ctx context.Context, s *session, members []member) (front Contender, found bool, err error) {
+func (l *Line) front(ctx context.Context, s *queueSession, members []member) (front Contender, found bool, err error) {
 	if members, err = l.order(ctx, s, members); err != nil {
 		return Contender{}, false, err
 	}
@@ -54,8 +55,8 @@ func (l *Line) front(ctx context.Context, s *session, members []member) (front C
 	return Contender{}, false, nil
 }
 
-func (l *Line) read(ctx context.Context, s *session, name string) (Contender, error) {
-	data, stat, err := s.get(ctx, l.path+"/"+name)
+func (l *Line) read(ctx context.Context, s *queueSession, name string) (Contender, error) {
+	data, stat, err := s.Get(ctx, l.path+"/"+name)
 	if err != nil {
 		return Contender{}, err
 	}
@@ -71,7 +72,7 @@ func (l *Line) read(ctx context.Context, s *session, name string) (Contender, er
 // line, and a missing one, have none. It costs one read, and one for each, up to 96 of
 // which are on their way at the same time.
 func (l *Line) Contenders(ctx context.Context) (contenders []Contender, err error) {
-	err = l.look(ctx, func(s *session) error {
+	err = l.look(ctx, func(s *queueSession) error {
 		contenders = nil
 		lst, err := s.list(ctx, l.path)
 		if err != nil {
@@ -88,7 +89,7 @@ func (l *Line) Contenders(ctx context.Context) (contenders []Contender, err erro
 }
 
 // readAll reads members, and leaves out those that are gone.
-func (l *Line) readAll(ctx context.Context, s *session, members []member) ([]Contender, error) {
+func (l *Line) readAll(ctx context.Context, s *queueSession, members []member) ([]Contender, error) {
 	all := make([]Contender, len(members))
 	errs := make([]error, len(members))
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -97,7 +98,7 @@ func (l *Line) readAll(ctx context.Context, s *session, members []member) ([]Con
 	for i := range indexes {
 		indexes[i] = i
 	}
-	err := each(s, indexes, func(i int) {
+	err := session.Each(s.Session, indexes, func(i int) {
 		all[i], errs[i] = l.read(ctx, s, members[i].name)
 		if errs[i] != nil && !errors.Is(errs[i], zk.ErrNoNode) {
 			cancel(errs[i]) // the others are of no use
@@ -121,7 +122,7 @@ func (l *Line) readAll(ctx context.Context, s *session, members []member) ([]Con
 // First returns who is first in line, as the server that this client is connected
 // to sees it, or ErrEmpty. It costs two reads.
 func (l *Line) First(ctx context.Context) (first Contender, err error) {
-	err = l.look(ctx, func(s *session) error {
+	err = l.look(ctx, func(s *queueSession) error {
 		lst, err := s.list(ctx, l.path)
 		if err != nil {
 			return err
@@ -148,14 +149,14 @@ type Front struct {
 // the server that this client is connected to. Changed is closed, too, when the
 // session is over.
 func (l *Line) Front(ctx context.Context) (front Front, err error) {
-	err = l.look(ctx, func(s *session) error {
+	err = l.look(ctx, func(s *queueSession) error {
 		front, err = l.watchFront(ctx, s)
 		return err
 	})
 	return front, err
 }
 
-func (l *Line) watchFront(ctx context.Context, s *session) (Front, error) {
+func (l *Line) watchFront(ctx context.Context, s *queueSession) (Front, error) {
 	for {
 		lst, err := s.list(ctx, l.path)
 		if err != nil {
@@ -166,14 +167,14 @@ func (l *Line) watchFront(ctx context.Context, s *session) (Front, error) {
 		if err != nil {
 			return Front{}, err
 		}
-		path, kind := l.path+"/"+front.Name, watchNode
+		path, kind := l.path+"/"+front.Name, session.WatchNode
 		switch {
 		case missing:
-			path, kind = l.path, watchCreation
+			path, kind = l.path, session.WatchCreation
 		case !found:
-			path, kind = l.path, watchChildren
+			path, kind = l.path, session.WatchChildren
 		}
-		w, err := s.watch(ctx, path, kind)
+		w, err := s.Watch(ctx, path, kind)
 		if errors.Is(err, zk.ErrNoNode) {
 			continue
 		}
@@ -181,7 +182,7 @@ func (l *Line) watchFront(ctx context.Context, s *session) (Front, error) {
 			return Front{}, err
 		}
 		if found {
-			return Front{Contender: front, Changed: w.fired}, nil
+			return Front{Contender: front, Changed: w.Fired()}, nil
 		}
 		// Somebody may have come before the watch was set, who will not trip it.
 		lst, err = s.list(ctx, l.path)
@@ -189,19 +190,19 @@ func (l *Line) watchFront(ctx context.Context, s *session) (Front, error) {
 			return Front{}, err
 		}
 		if (lst.parent == nil) == missing && len(lst.members) == 0 {
-			return Front{Empty: true, Changed: w.fired}, nil
+			return Front{Empty: true, Changed: w.Fired()}, nil
 		}
 	}
 }
 
 // look runs reads in a session, and again in the next one if it is over.
-func (l *Line) look(ctx context.Context, reads func(*session) error) error {
+func (l *Line) look(ctx context.Context, reads func(*queueSession) error) error {
 	return l.client.look(ctx, l.path, reads)
 }
 
 // look runs reads of what is at path in a session, and again in the next one if it
 // is over.
-func (c *Client) look(ctx context.Context, path string, reads func(*session) error) error {
+func (c *Client) look(ctx context.Context, path string, reads func(*queueSession) error) error {
 	if ctx == nil {
 		return &Error{Op: "read", Path: path, Err: errNilContext}
 	}
@@ -211,7 +212,7 @@ func (c *Client) look(ctx context.Context, path string, reads func(*session) err
 			return &Error{Op: "read", Path: path, Err: withCtx(ctx, err)}
 		}
 		err = reads(s)
-		if err == nil || s.ended() == nil || ctx.Err() != nil {
+		if err == nil || s.Ended() == nil || ctx.Err() != nil {
 			if err != nil {
 				err = withCtx(ctx, err)
 			}
@@ -222,7 +223,7 @@ func (c *Client) look(ctx context.Context, path string, reads func(*session) err
 
 // order sorts members, reading what it needs for it. Those that are gone by then
 // are left out.
-func (l *Line) order(ctx context.Context, s *session, members []member) ([]member, error) {
+func (l *Line) order(ctx context.Context, s *queueSession, members []member) ([]member, error) {
 	members, err := l.orderable(ctx, s, members)
 	if err != nil {
 		return nil, err
@@ -233,7 +234,7 @@ func (l *Line) order(ctx context.Context, s *session, members []member) ([]membe
 
 // orderable reads the czxid of those members whose number does not say where
 // they stand. Names do not recur, so what was read once is kept.
-func (l *Line) orderable(ctx context.Context, s *session, members []member) ([]member, error) {
+func (l *Line) orderable(ctx context.Context, s *queueSession, members []member) ([]member, error) {
 	names := unordered(members)
 	if len(names) == 0 {
 		return members, nil
@@ -245,7 +246,7 @@ func (l *Line) orderable(ctx context.Context, s *session, members []member) ([]m
 	for _, name := range names {
 		czxid, ok := known[name]
 		if !ok {
-			_, stat, err := s.get(ctx, l.path+"/"+name)
+			_, stat, err := s.Get(ctx, l.path+"/"+name)
 			if errors.Is(err, zk.ErrNoNode) {
 				continue
 			}

@@ -6,15 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 )
-
-// errExpired is the ErrSessionExpired of a session that a server has said to be
-// expired: its nodes are gone.
-var errExpired = fmt.Errorf("%w, as a server says", ErrSessionExpired)
-
-// errGivenUp is the ErrSessionExpired of a session that no server has served for
-// so long that it was given up: its nodes may be there still.
-var errGivenUp = fmt.Errorf("%w, or as good as: no server has served it for too long", ErrSessionExpired)
 
 var errNilContext = errors.New("context is nil")
 
@@ -28,28 +22,28 @@ var (
 	// server of it could be reached for twice the session timeout: the client
 	// then gives the session up, which an ensemble that was down as a whole may
 	// not have ended yet.
-	ErrSessionExpired = errors.New("session expired")
+	ErrSessionExpired = session.ErrSessionExpired
 
 	// ErrDeadline is returned when the local deadline passed without a proof
 	// that the session lives. The ensemble may not have ended it yet: being
 	// told first is the point.
-	ErrDeadline = errors.New("deadline passed without proof that the session lives")
+	ErrDeadline = session.ErrDeadline
 
 	// ErrDeleted is returned when the claim's own node was deleted, or written
 	// to, by somebody else.
-	ErrDeleted = errors.New("node deleted or overwritten by somebody else")
+	ErrDeleted = session.ErrDeleted
 
 	// ErrReleased is returned when the holder itself gave the claim up.
 	ErrReleased = errors.New("released")
 
 	// ErrClosed is returned when the client was closed.
-	ErrClosed = errors.New("client closed")
+	ErrClosed = session.ErrClosed
 )
 
 // ErrUncertain is returned when an operation may or may not have happened: it
 // was sent, and its answer did not come back, because the call's bounds were
 // reached or the connection broke.
-var ErrUncertain = errors.New("outcome unknown")
+var ErrUncertain = session.ErrUncertain
 
 // Error says which operation failed, on which path, and why.
 //

@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 )
 
 // historyNode is the node that holds the history id, below the namespace.
@@ -38,7 +39,7 @@ const historyNode = "/lockkeeper-history"
 // too, return the same id.
 func (c *Client) History(ctx context.Context) (id string, err error) {
 	path := fullPath(c.settings.namespace, historyNode)
-	err = c.look(ctx, path, func(s *session) error {
+	err = c.look(ctx, path, func(s *queueSession) error {
 		c.mu.Lock()
 		known := c.history
 		c.mu.Unlock()
@@ -63,19 +64,19 @@ func (c *Client) History(ctx context.Context) (id string, err error) {
 
 // A knownHistory is the id that was read in a session.
 type knownHistory struct {
-	session *session
+	session *queueSession
 	id      string
 }
 
 // history reads the history id, and creates the node if it is missing.
-func (s *session) history(ctx context.Context, path string) (string, error) {
+func (s *queueSession) history(ctx context.Context, path string) (string, error) {
 	// A server that is behind may still show a node that was deleted for a restore.
-	_, err := ask(ctx, s, "sync", path, func(conn *zk.Conn) (string, error) { return conn.Sync(path) })
+	_, err := session.Ask(ctx, s.Session, "sync", path, func(conn *zk.Conn) (string, error) { return conn.Sync(path) })
 	if err != nil {
 		return "", err
 	}
 	for {
-		data, stat, err := s.get(ctx, path)
+		data, stat, err := s.Get(ctx, path)
 		switch {
 		case err == nil:
 			return checkHistoryNode(path, data, stat)
@@ -84,13 +85,13 @@ func (s *session) history(ctx context.Context, path string) (string, error) {
 		}
 		// It is read again, whatever the outcome: another client may have been first,
 		// or this one by an attempt that was not answered.
-		_, err = ask(ctx, s, "create", path, func(conn *zk.Conn) (string, error) {
+		_, err = session.Ask(ctx, s.Session, "create", path, func(conn *zk.Conn) (string, error) {
 			return conn.Create(path, []byte(rand.Text()), 0, s.settings.acl)
 		})
 		switch {
 		case err == nil, errors.Is(err, zk.ErrNodeExists):
 		case errors.Is(err, zk.ErrNoNode) && parentOf(path) != "/":
-			if err := s.createParents(ctx, parentOf(path), nil); err != nil {
+			if err := s.CreateParents(ctx, parentOf(path), nil); err != nil {
 				return "", err
 			}
 		default:

@@ -8,6 +8,8 @@ import (
 	"fmt"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 )
 
 // join creates a node of ours at the end of the line. alone is true if the reply
@@ -29,7 +31,7 @@ import (
 // With a version of the parent other than -1 the join is carried out only while the
 // parent has that version, which each join of this library raises: errContended says
 // that it has not, and nothing was created.
-func (l *Line) join(ctx context.Context, s *session, version int32) (p *place, alone bool, err error) {
+func (l *Line) join(ctx context.Context, s *queueSession, version int32) (p *place, alone bool, err error) {
 	missed := false // a witness has failed: the next one might, too
 	for {
 		a, err := l.attempt(ctx, s, version, !missed)
@@ -38,7 +40,7 @@ func (l *Line) join(ctx context.Context, s *session, version int32) (p *place, a
 		}
 		p := a.place
 		next := a.next(ctx.Err() != nil)
-		if next == search {
+		if next == findOut {
 			found, err := l.recover(ctx, s, p, a.err)
 			if err != nil {
 				return nil, false, err
@@ -49,7 +51,7 @@ func (l *Line) join(ctx context.Context, s *session, version int32) (p *place, a
 		case stay:
 			if a.parent != nil || a.witness != nil {
 				p.verified = true
-				s.vouch(p)
+				s.Vouch(p.Node)
 			}
 			return p, a.parent != nil && a.parent.NumChildren == 1, nil
 		case leaveOtherLife:
@@ -61,24 +63,24 @@ func (l *Line) join(ctx context.Context, s *session, version int32) (p *place, a
 			l.abandon(s, p)
 			return nil, false, &Error{Op: "join", Path: l.path, Err: ctx.Err()}
 		case retryUnwitnessed:
-			s.cleared(p)
+			s.Cleared(p.Node)
 			missed = true
-			if s.lost(a.witness) {
+			if s.Lost(a.witness) {
 				l.forget() // perhaps with its parent
 			}
 		case retryUnwritten:
-			s.cleared(p)
+			s.Cleared(p.Node)
 			l.notOurs()
 		case retryReread:
-			s.cleared(p)
+			s.Cleared(p.Node)
 			l.forget()
 		case retryWithNonce:
-			s.cleared(p)
+			s.Cleared(p.Node)
 			l.stuck()
 		case retry:
-			s.cleared(p)
+			s.Cleared(p.Node)
 		case fail:
-			s.cleared(p)
+			s.Cleared(p.Node)
 			return nil, false, &Error{Op: "join", Path: l.path, Err: a.err}
 		}
 	}
@@ -86,25 +88,26 @@ func (l *Line) join(ctx context.Context, s *session, version int32) (p *place, a
 
 // attempt sends one join, with a witness if there is one and witnessed allows it. Its error
 // is that nothing was sent.
-func (l *Line) attempt(ctx context.Context, s *session, version int32, witnessed bool) (attempt, error) {
+func (l *Line) attempt(ctx context.Context, s *queueSession, version int32, witnessed bool) (attempt, error) {
 	v, err := l.learn(ctx, s)
 	if err != nil {
 		return attempt{}, err
 	}
 	// Until it is sent a better name may be had. Of a burst of joins all but the
 	// first few wait for their turn, and find the nodes of those.
-	mine, err := s.takeTurn(ctx, contender)
+	mine, err := s.TakeTurn(ctx, session.Ordinary)
 	if err != nil {
-		return attempt{}, &Error{Op: "join", Path: l.path, Err: unsentErr{err}}
+		return attempt{}, &Error{Op: "join", Path: l.path, Err: session.NotSent(err)}
 	}
-	var witness *place
+	var witness *session.Node
 	if !v.late && witnessed {
-		witness = s.witness(l.path, v.tag)
+		witness = s.Witness(l.path, v.tag)
 	}
 	p := newPlace(l.path, v.tag, l.client.nonces.next())
-	data := l.scribe.record(p.nonce)
-	p.inName, p.highest = witness == nil, v.highest
-	s.enter(p)
+	data := l.scribe.record(p.Nonce)
+	p.inName, p.Above = witness == nil, v.highest
+	p.Prefix = namePrefix(p.Tag, p.nameNonce())
+	s.Enter(p.Node)
 
 	a := attempt{view: v, place: p, witness: witness}
 	if v.ours {
@@ -114,23 +117,23 @@ func (l *Line) attempt(ctx context.Context, s *session, version int32, witnessed
 	}
 	if a.err == nil {
 		l.sawOwn(p)
-		s.joined(p)
+		s.Joined(p.Node)
 	}
 	return a, nil
 }
 
 // recover finds out what became of a create that was not answered. If it was
 // carried out, the place is ours as if it had been answered.
-func (l *Line) recover(ctx context.Context, s *session, p *place, cause error) (found bool, err error) {
-	if ctx.Err() == nil && s.ended() == nil {
+func (l *Line) recover(ctx context.Context, s *queueSession, p *place, cause error) (found bool, err error) {
+	if ctx.Err() == nil && s.Ended() == nil {
 		found, err = s.find(ctx, p)
 		l.client.report.recovered(l.path, found, err)
 		if err == nil && !found {
-			s.cleared(p)
+			s.Cleared(p.Node)
 			return false, nil
 		}
 		if err == nil {
-			s.joined(p)
+			s.Joined(p.Node)
 			l.sawOwn(p)
 			return true, nil
 		}
@@ -141,15 +144,15 @@ func (l *Line) recover(ctx context.Context, s *session, p *place, cause error) (
 
 // witnessed puts a check of the witness, if there is one, before the operations
 // of a join.
-func witnessed(witness *place, ops ...any) []any {
+func witnessed(witness *session.Node, ops ...any) []any {
 	if witness == nil {
 		return ops
 	}
-	return append([]any{&zk.CheckVersionRequest{Path: witness.path, Version: 0}}, ops...)
+	return append([]any{&zk.CheckVersionRequest{Path: witness.Path, Version: 0}}, ops...)
 }
 
 // joinResults takes the witness's result off those of a join, whose error is err.
-func joinResults(witness *place, results []zk.MultiResponse, err error) ([]zk.MultiResponse, error) {
+func joinResults(witness *session.Node, results []zk.MultiResponse, err error) ([]zk.MultiResponse, error) {
 	if witness == nil || len(results) == 0 {
 		return results, err
 	}
@@ -160,12 +163,12 @@ func joinResults(witness *place, results []zk.MultiResponse, err error) ([]zk.Mu
 }
 
 // joinAndWrite joins in one round trip. It ends the turn.
-func (l *Line) joinAndWrite(ctx context.Context, s *session, mine turn, p, witness *place, data []byte, version int32) (parent *zk.Stat, err error) {
+func (l *Line) joinAndWrite(ctx context.Context, s *queueSession, mine session.Turn, p *place, witness *session.Node, data []byte, version int32) (parent *zk.Stat, err error) {
 	ops := witnessed(witness,
 		&zk.CreateRequest{Path: p.prefix(), Data: data, Acl: l.client.settings.acl, Flags: zk.FlagEphemeral | zk.FlagSequence},
-		&zk.SetDataRequest{Path: p.line, Data: []byte(parentMark), Version: version},
+		&zk.SetDataRequest{Path: p.Parent, Data: []byte(parentMark), Version: version},
 	)
-	results, err := callInTurn(ctx, s, contender, mine, func(conn *zk.Conn) ([]zk.MultiResponse, error) {
+	results, err := session.CallInTurn(ctx, s.Session, session.Ordinary, mine, func(conn *zk.Conn) ([]zk.MultiResponse, error) {
 		return conn.Multi(ops...)
 	})
 	results, err = joinResults(witness, results, err)
@@ -189,9 +192,9 @@ func (l *Line) joinAndWrite(ctx context.Context, s *session, mine turn, p, witne
 
 // joinOnly joins where the parent's data is not ours to write: the reply has the
 // path alone, and the czxid takes a read of the own node. It ends the turn.
-func (l *Line) joinOnly(ctx context.Context, s *session, mine turn, p, witness *place, data []byte) error {
+func (l *Line) joinOnly(ctx context.Context, s *queueSession, mine session.Turn, p *place, witness *session.Node, data []byte) error {
 	create := &zk.CreateRequest{Path: p.prefix(), Data: data, Acl: l.client.settings.acl, Flags: zk.FlagEphemeral | zk.FlagSequence}
-	path, err := callInTurn(ctx, s, contender, mine, func(conn *zk.Conn) (string, error) {
+	path, err := session.CallInTurn(ctx, s.Session, session.Ordinary, mine, func(conn *zk.Conn) (string, error) {
 		if witness == nil {
 			return conn.Create(create.Path, create.Data, create.Flags, create.Acl)
 		}
@@ -208,7 +211,7 @@ func (l *Line) joinOnly(ctx context.Context, s *session, mine turn, p, witness *
 	if err != nil {
 		return err
 	}
-	_, stat, err := s.get(ctx, path)
+	_, stat, err := s.Get(ctx, path)
 	if err != nil {
 		// It exists, or did: what is known of it is enough to take it away.
 		return fmt.Errorf("%w: %w", ErrUncertain, errors.Join(p.know(path, 0), err))
@@ -218,22 +221,4 @@ func (l *Line) joinOnly(ctx context.Context, s *session, mine turn, p, witness *
 
 // prefix is what the path of the place's node begins with: the server adds the
 // number.
-func (p *place) prefix() string { return p.line + "/" + namePrefix(p.tag, p.nameNonce()) }
-
-// nameNonce is what the name has besides the tag.
-func (p *place) nameNonce() string {
-	if p.inName {
-		return p.nonce
-	}
-	return ""
-}
-
-// joined notes that the place's node exists, for a caller that still wants it.
-func (s *session) joined(p *place) {
-	s.mu.Lock()
-	only := s.ledger.joined(p)
-	s.mu.Unlock()
-	if only {
-		s.lookForBeat()
-	}
-}
+func (p *place) prefix() string { return p.Parent + "/" + p.Prefix }

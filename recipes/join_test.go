@@ -17,6 +17,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 )
 
 // once gives the first request that creates a contender another verdict.
@@ -136,7 +138,7 @@ func TestCreateThatIsAnsweredAfterItsCallerGaveUpLeavesNoNode(t *testing.T) {
 // A cause is anything that a program keeps as an error, an answer of a server to
 // something else among them.
 func TestCauseThatLooksLikeAServersAnswerIsNotTakenForOne(t *testing.T) {
-	for _, answer := range []error{zk.ErrNoNode, zk.ErrNodeExists, zk.ErrNoAuth, unsentErr{io.EOF}} {
+	for _, answer := range []error{zk.ErrNoNode, zk.ErrNodeExists, zk.ErrNoAuth, session.NotSent(io.EOF)} {
 		bubble(t, func(t *testing.T) {
 			s := newStub(t)
 			client := s.connect(t, s.options())
@@ -410,7 +412,7 @@ func TestJoinWhoseWitnessIsMissedIsMadeOnceMoreWithoutOne(t *testing.T) {
 				s.on(func(r stubRequest) verdict {
 					if r.creates() && len(s.seen(stubRequest.creates)) == 2 {
 						if released {
-							first.session.part(first.place)
+							first.session.Part(first.place.Node)
 						}
 						s.delete(first.Path())
 					}
@@ -429,7 +431,7 @@ func TestJoinWhoseWitnessIsMissedIsMadeOnceMoreWithoutOne(t *testing.T) {
 					require.ErrorIs(t, first.Err(), ErrDeleted)
 					require.Equal(t, before+1, reads(), "it may be another parent")
 				}
-				first.session.cleared(first.place)
+				first.session.Cleared(first.place.Node)
 				require.Equal(t, 1, client.Ledger())
 			})
 		}

@@ -99,18 +99,18 @@ func (l *Line) Path() string { return l.path }
 // A create that is under way when ctx ends is seen through to its answer first: a
 // round trip as a rule, and about T/4 at most if no server answers.
 func (l *Line) Claim(ctx context.Context) (*Claim, error) {
-	return l.contend(ctx, func(ctx context.Context, s *session) (*Claim, error) { return l.claimIn(ctx, s) })
+	return l.contend(ctx, func(ctx context.Context, s *queueSession) (*Claim, error) { return l.claimIn(ctx, s) })
 }
 
 // Try takes the claim if nobody is in line, and otherwise returns a *BusyError
 // that says who is first. It waits for answers, not for contenders. If somebody
 // is in line it creates nothing, and costs two reads.
 func (l *Line) Try(ctx context.Context) (*Claim, error) {
-	return l.contend(ctx, func(ctx context.Context, s *session) (*Claim, error) { return l.tryIn(ctx, s) })
+	return l.contend(ctx, func(ctx context.Context, s *queueSession) (*Claim, error) { return l.tryIn(ctx, s) })
 }
 
 // contend runs attempt in a session, and again in the next if it is over.
-func (l *Line) contend(ctx context.Context, attempt func(context.Context, *session) (*Claim, error)) (*Claim, error) {
+func (l *Line) contend(ctx context.Context, attempt func(context.Context, *queueSession) (*Claim, error)) (*Claim, error) {
 	if ctx == nil {
 		return nil, &Error{Op: "claim", Path: l.path, Err: errNilContext}
 	}
@@ -131,7 +131,7 @@ func (l *Line) contend(ctx context.Context, attempt func(context.Context, *sessi
 		if ctx.Err() != nil {
 			return nil, &Error{Op: "claim", Path: l.path, Err: withCtx(ctx, err)}
 		}
-		switch cause := s.ended(); {
+		switch cause := s.Ended(); {
 		case errors.Is(cause, ErrClosed):
 			return nil, &Error{Op: "claim", Path: l.path, Err: cause}
 		case cause != nil:
@@ -145,7 +145,7 @@ func (l *Line) contend(ctx context.Context, attempt func(context.Context, *sessi
 }
 
 // claimIn is Claim within one session.
-func (l *Line) claimIn(ctx context.Context, s *session) (*Claim, error) {
+func (l *Line) claimIn(ctx context.Context, s *queueSession) (*Claim, error) {
 	p, alone, err := l.join(ctx, s, -1)
 	if err != nil {
 		return nil, err
@@ -168,7 +168,7 @@ func (l *Line) claimIn(ctx context.Context, s *session) (*Claim, error) {
 // Of many that try for a free line at the same moment one joins, and the others create
 // nothing: the nodes of losers that have yet to leave would keep each other, and
 // everybody else, from a line that is free.
-func (l *Line) tryIn(ctx context.Context, s *session) (*Claim, error) {
+func (l *Line) tryIn(ctx context.Context, s *queueSession) (*Claim, error) {
 	for {
 		lst, err := s.list(ctx, l.path)
 		if err != nil {
@@ -212,7 +212,7 @@ func (l *Line) tryIn(ctx context.Context, s *session) (*Claim, error) {
 }
 
 // inTheWay is a *BusyError if somebody is ahead of the place.
-func (l *Line) inTheWay(ctx context.Context, s *session, p *place) error {
+func (l *Line) inTheWay(ctx context.Context, s *queueSession, p *place) error {
 	for {
 		ahead, found, err := l.ahead(ctx, s, p)
 		if err != nil || !found {
@@ -252,13 +252,13 @@ func (l *Line) Release(ctx context.Context, c *Claim) error {
 	return c.giveUp(ctx)
 }
 
-func (l *Line) releaseTimeout(s *session) time.Duration {
+func (l *Line) releaseTimeout(s *queueSession) time.Duration {
 	if l.release > 0 {
 		return l.release
 	}
-	return s.timeout()
+	return s.Timeout()
 }
 
 // abandon deletes the place's node, and waits for that while a server serves the
 // session, for the release timeout at most.
-func (l *Line) abandon(s *session, p *place) { s.discard(p, l.releaseTimeout(s)) }
+func (l *Line) abandon(s *queueSession, p *place) { s.Discard(p.Node, l.releaseTimeout(s)) }

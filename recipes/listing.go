@@ -31,9 +31,9 @@ type listing struct {
 }
 
 // list returns a listing that the server made after the call began.
-func (s *session) list(ctx context.Context, path string) (*listing, error) {
-	lst, err := s.lists.ask(ctx, s, path, struct{}{}, func([]struct{}) (*listing, error) {
-		children, stat, err := s.children(s.ctx, path)
+func (s *queueSession) list(ctx context.Context, path string) (*listing, error) {
+	lst, err := s.lists.Ask(ctx, s.Session, path, struct{}{}, func([]struct{}) (*listing, error) {
+		children, stat, err := s.Children(s.Context(), path)
 		if errors.Is(err, zk.ErrNoNode) {
 			return &listing{highest: -1, plain: true}, nil
 		}

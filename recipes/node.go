@@ -8,6 +8,8 @@ import (
 	"fmt"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 )
 
 // A Node is one node that outlives sessions and holds state: what its holders
@@ -36,8 +38,8 @@ func (n *Node) Path() string { return n.path }
 // connected to sees it, which may be somewhat behind. The error of a missing node
 // is zk.ErrNoNode.
 func (n *Node) Read(ctx context.Context) (data []byte, stat *zk.Stat, err error) {
-	err = n.client.look(ctx, n.path, func(s *session) error {
-		data, stat, err = s.get(ctx, n.path)
+	err = n.client.look(ctx, n.path, func(s *queueSession) error {
+		data, stat, err = s.Get(ctx, n.path)
 		return err
 	})
 	return data, stat, err
@@ -53,7 +55,7 @@ type Content struct {
 // Watch is Read, and watches whether that changes, also the creation of a missing
 // node. Changed is closed, too, when the session is over.
 func (n *Node) Watch(ctx context.Context) (content Content, err error) {
-	err = n.client.look(ctx, n.path, func(s *session) error {
+	err = n.client.look(ctx, n.path, func(s *queueSession) error {
 		content, err = n.watch(ctx, s)
 		return err
 	})
@@ -61,22 +63,22 @@ func (n *Node) Watch(ctx context.Context) (content Content, err error) {
 }
 
 // watch reads after the watch is set: what was written in between trips it.
-func (n *Node) watch(ctx context.Context, s *session) (Content, error) {
-	w, err := s.watch(ctx, n.path, watchNode)
+func (n *Node) watch(ctx context.Context, s *queueSession) (Content, error) {
+	w, err := s.Watch(ctx, n.path, session.WatchNode)
 	if errors.Is(err, zk.ErrNoNode) {
-		w, err = s.watch(ctx, n.path, watchCreation)
+		w, err = s.Watch(ctx, n.path, session.WatchCreation)
 	}
 	if err != nil {
 		return Content{}, err
 	}
-	data, stat, err := s.get(ctx, n.path)
+	data, stat, err := s.Get(ctx, n.path)
 	if errors.Is(err, zk.ErrNoNode) {
-		return Content{Changed: w.fired}, nil
+		return Content{Changed: w.Fired()}, nil
 	}
 	if err != nil {
 		return Content{}, err
 	}
-	return Content{data, stat, w.fired}, nil
+	return Content{data, stat, w.Fired()}, nil
 }
 
 // errOvertaken says that somebody else has written a node since it was read.
@@ -123,7 +125,7 @@ func (n *Node) Update(ctx context.Context, c *Claim, next func(data []byte, stat
 			return version, nil
 		case errors.Is(err, errOvertaken):
 			continue
-		case errors.Is(err, ErrUncertain) && brokenOff(err) && ctx.Err() == nil:
+		case errors.Is(err, ErrUncertain) && session.BrokenOff(err) && ctx.Err() == nil:
 			lost = err
 			continue
 		}
@@ -136,7 +138,7 @@ func (n *Node) Update(ctx context.Context, c *Claim, next func(data []byte, stat
 
 // update is Update, once.
 func (n *Node) update(ctx context.Context, c *Claim, next func([]byte, *zk.Stat) ([]byte, error)) (version int32, err error) {
-	data, stat, err := c.session.get(ctx, n.path)
+	data, stat, err := c.session.Get(ctx, n.path)
 	missing := errors.Is(err, zk.ErrNoNode)
 	if err != nil && !missing {
 		return 0, err
@@ -172,7 +174,7 @@ func (n *Node) create(ctx context.Context, c *Claim, data []byte) error {
 	case errors.Is(err, zk.ErrNodeExists):
 		return errOvertaken
 	case errors.Is(err, zk.ErrNoNode) && parentOf(n.path) != "/":
-		if err := c.session.createParents(ctx, parentOf(n.path), nil); err != nil {
+		if err := c.session.CreateParents(ctx, parentOf(n.path), nil); err != nil {
 			return err
 		}
 		return errOvertaken // by ourselves

@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/internal/tuning"
+	"github.com/lockkeeper/lockkeeper/recipes/internal/background"
+	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 )
 
 // heartbeats are when the stub received them.
@@ -104,7 +106,7 @@ func TestHeartbeatUnansweredForAnEighthOfTheTimeoutLeavesTheServer(t *testing.T)
 		client := s.connect(t, s.options())
 		claim := claimed(t, client)
 		time.Sleep(untilSteady)
-		id, bad := client.SessionID(), client.newest().servedBy()
+		id, bad := client.SessionID(), client.newest().Server()
 		// A follower that lost its leader goes on answering pings and reads.
 		s.on(func(r stubRequest) verdict {
 			if r.server == bad && r.heartbeat() {
@@ -132,7 +134,7 @@ func TestServerThatAnswersNothingButIsConnectedIsLeftInTimeForTheNext(t *testing
 		client := s.connect(t, s.options())
 		claim := claimed(t, client)
 		time.Sleep(untilSteady)
-		frozen := client.newest().servedBy()
+		frozen := client.newest().Server()
 		s.on(func(r stubRequest) verdict { // it accepts connections, as a stopped process does
 			if r.server == frozen {
 				return ignore
@@ -205,7 +207,7 @@ func TestClaimEndsAtTheDeadlineWhenNothingIsAnswered(t *testing.T) {
 				synctest.Wait()
 				require.ErrorIs(t, context.Cause(ctx), ErrDeadline)
 				require.True(t, traced)
-				require.NoError(t, client.newest().ctx.Err(), "the session may well live")
+				require.NoError(t, client.newest().Context().Err(), "the session may well live")
 				require.Equal(t, 1, client.Ledger(), "and so its node is owed")
 
 				s.mend()
@@ -218,21 +220,13 @@ func TestClaimEndsAtTheDeadlineWhenNothingIsAnswered(t *testing.T) {
 	}
 }
 
-// pass has the deadline pass, without a look at it by the owner.
-func pass(s *session) {
-	timeout := s.timeout()
-	s.lease.Renegotiate(0) // takes 3T/4 off the deadline
-	s.lease.Renegotiate(timeout)
-}
-
 func TestErrLooksAtTheClockByItself(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStub(t)
 		client := s.connect(t, s.options())
 		claim := claimed(t, client)
 		s.cut()
-		session := client.newest()
-		pass(session) // the owner was not scheduled
+		halfway(client.newest()).PassDeadline() // the owner was not scheduled
 		require.ErrorIs(t, claim.Err(), ErrDeadline)
 		require.True(t, closed(claim.Done()))
 		s.mend()
@@ -312,8 +306,8 @@ func TestHeartbeatOfNothingProvesNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStub(t)
 		session := s.connect(t, s.options()).newest()
-		_ = session.check(session.conn, nil)
-		require.Zero(t, session.lease.Deadline(), "an empty transaction is carried out without a look at the session")
+		_ = session.Check(session.Session.Conn(), nil)
+		require.Zero(t, session.Deadline(), "an empty transaction is carried out without a look at the session")
 	})
 }
 
@@ -322,15 +316,15 @@ func TestEveryCheckOfADeletedNodeSaysSo(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStub(t)
 		client := s.connect(t, s.options())
-		session := client.newest()
-		p, _, err := newLine(t, client, nil).join(t.Context(), session, -1)
+		own := client.newest()
+		p, _, err := newLine(t, client, nil).join(t.Context(), own, -1)
 		require.NoError(t, err)
 		synctest.Wait()
-		s.delete(p.path)
+		s.delete(p.Path)
 		for range 3 {
-			require.ErrorIs(t, session.check(session.conn, []*place{p}), ErrDeleted)
+			require.ErrorIs(t, own.Check(own.Session.Conn(), []*session.Node{p.Node}), ErrDeleted)
 		}
-		require.True(t, closed(p.bereaved))
+		require.True(t, closed(p.Bereaved()))
 	})
 }
 
@@ -343,7 +337,7 @@ func TestHeartbeatsOfManyNodesReachEachInTurn(t *testing.T) {
 		waiting, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		line := newLine(t, client, nil)
-		const waiters = 2*maxChecks + 50
+		const waiters = 2*session.MaxChecks + 50
 		for range waiters {
 			go func() { _, _ = line.Claim(waiting) }()
 		}
@@ -352,7 +346,7 @@ func TestHeartbeatsOfManyNodesReachEachInTurn(t *testing.T) {
 		time.Sleep(2 * stubTimeout)
 		checked := make(map[string]bool)
 		for _, r := range s.seen(stubRequest.heartbeat) {
-			require.LessOrEqual(t, len(r.ops), maxChecks)
+			require.LessOrEqual(t, len(r.ops), session.MaxChecks)
 			for _, o := range r.ops {
 				checked[o.path] = true
 			}
@@ -393,23 +387,22 @@ func TestClaimGrantedOnTheHeelsOfACutEndsAtItsDeadline(t *testing.T) {
 func TestOwnerThatIsAskedWhileItLooksLooksAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStub(t)
-		session := s.connect(t, s.options()).newest()
+		half := halfway(s.connect(t, s.options()).newest())
 		synctest.Wait()
-		next := session.alarm.Next()
+		next := half.NextLook()
 		require.Positive(t, time.Until(next))
 		time.Sleep(time.Until(next) - time.Nanosecond)
-		session.mu.Lock() // and so the owner stands still in the middle
-		time.Sleep(time.Nanosecond)
-		for range 1000 {
-			runtime.Gosched()
-		}
-		require.Empty(t, session.alarm.Rings())
-		session.look(time.Second)
-		asked := len(session.alarm.Rings())
-		session.mu.Unlock()
-		require.Equal(t, 1, asked)
+		half.Halted(func(owner *background.Alarm) {
+			time.Sleep(time.Nanosecond)
+			for range 1000 {
+				runtime.Gosched()
+			}
+			require.Empty(t, owner.Rings())
+			half.Look(time.Second)
+			require.Len(t, owner.Rings(), 1)
+		})
 		synctest.Wait()
-		require.False(t, session.alarm.Next().After(time.Now().Add(time.Second)))
+		require.False(t, half.NextLook().After(time.Now().Add(time.Second)))
 	})
 }
 
@@ -419,13 +412,13 @@ func TestContendersWhoseProofWasGivenBackWaitForTheNext(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStub(t)
 		client := s.connect(t, s.options())
-		session := client.newest()
-		p, _, err := newLine(t, client, nil).join(t.Context(), session, -1)
+		own := client.newest()
+		p, _, err := newLine(t, client, nil).join(t.Context(), own, -1)
 		require.NoError(t, err)
 		time.Sleep(untilSteady)
-		asked := &proofAsked{place: p, answered: make(chan struct{})}
+		var answer func() error
 		tries := 0
-		_, err = callThrough(t.Context(), session, contender, func(conn *zk.Conn) (struct{}, error) {
+		_, err = session.CallThrough(t.Context(), own.Session, session.Ordinary, func(conn *zk.Conn) (struct{}, error) {
 			if tries++; tries > 1 {
 				return struct{}{}, nil
 			}
@@ -433,16 +426,12 @@ func TestContendersWhoseProofWasGivenBackWaitForTheNext(t *testing.T) {
 			s.cut()
 			s.hangUp(0)
 			synctest.Wait()
-			session.mu.Lock()
-			session.beat.inFlight = true
-			session.mu.Unlock()
-			session.sendBeat(time.Now(), []*place{p}, []*proofAsked{asked})
+			answer = halfway(own).SendHeartbeat(p.Node)
 			_, _, err := conn.Get("/l")
 			return struct{}{}, err
 		})
 		require.NoError(t, err)
 		require.Equal(t, 2, tries, "it was given back")
-		<-asked.answered
-		require.NoError(t, asked.err)
+		require.NoError(t, answer())
 	})
 }

@@ -19,7 +19,7 @@ type view struct {
 
 // learn returns what is known of the parent. The first use of a path reads it,
 // and makes it if it is missing.
-func (l *Line) learn(ctx context.Context, s *session) (view, error) {
+func (l *Line) learn(ctx context.Context, s *queueSession) (view, error) {
 	for {
 		l.mu.Lock()
 		v, known := view{tag: l.parent, ours: l.ours, highest: l.highest, late: l.late}, l.known
@@ -27,7 +27,7 @@ func (l *Line) learn(ctx context.Context, s *session) (view, error) {
 		if known {
 			return v, nil
 		}
-		parent, err := s.parents.ask(ctx, s, l.path, struct{}{}, func([]struct{}) (parent, error) { return s.readParent(l.path) })
+		parent, err := s.parents.Ask(ctx, s.Session, l.path, struct{}{}, func([]struct{}) (parent, error) { return s.readParent(l.path) })
 		if err != nil {
 			if ctx.Err() != nil {
 				err = &Error{Op: "read", Path: l.path, Err: ctx.Err()}
@@ -51,12 +51,12 @@ type parent struct {
 }
 
 // readParent reads the node at path, and makes it if it is missing.
-func (s *session) readParent(path string) (parent, error) {
+func (s *queueSession) readParent(path string) (parent, error) {
 	for {
-		data, stat, err := s.get(s.ctx, path)
+		data, stat, err := s.Get(s.Context(), path)
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
-			if err := s.createParents(s.ctx, path, []byte(parentMark)); err != nil {
+			if err := s.CreateParents(s.Context(), path, []byte(parentMark)); err != nil {
 				return parent{}, err
 			}
 		case err != nil:
@@ -102,8 +102,8 @@ func (l *Line) saw(parent int64, highest int32, late bool) {
 // sawOwn is saw for the node of a place.
 func (l *Line) sawOwn(p *place) {
 	if p.member.late() {
-		l.saw(p.tag, -1, true)
+		l.saw(p.Tag, -1, true)
 		return
 	}
-	l.saw(p.tag, p.member.sequence, false)
+	l.saw(p.Tag, p.member.sequence, false)
 }

@@ -22,8 +22,8 @@ func (n *Node) IsQueue(ctx context.Context, data []byte, stat *zk.Stat) (bool, e
 		return false, nil
 	}
 	contended := false
-	err := n.client.look(ctx, n.path, func(s *session) error {
-		children, _, err := s.children(ctx, n.path)
+	err := n.client.look(ctx, n.path, func(s *queueSession) error {
+		children, _, err := s.Children(ctx, n.path)
 		if errors.Is(err, zk.ErrNoNode) {
 			return nil
 		}

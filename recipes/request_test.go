@@ -11,6 +11,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 )
 
 // answers is what requests return in these tests.
@@ -24,7 +26,7 @@ func TestCallReturnsWhatTheServerAnswered(t *testing.T) {
 		s := newStub(t)
 		client := s.connect(t, s.options())
 		for _, want := range []answers{{"value", nil}, {"", zk.ErrNoNode}} {
-			got, err := call(t.Context(), client.newest(), func(*zk.Conn) (string, error) { return want.value, want.err })
+			got, err := session.Call(t.Context(), client.newest().Session, func(*zk.Conn) (string, error) { return want.value, want.err })
 			require.Equal(t, want, answers{got, err})
 		}
 	})
@@ -39,14 +41,14 @@ func TestCallEndsWithItsContextAndTheOutcomeIsUnknown(t *testing.T) {
 			defer cancel()
 			answered := make(chan struct{})
 			began := time.Now()
-			_, err := call(ctx, client.newest(), func(*zk.Conn) (string, error) {
+			_, err := session.Call(ctx, client.newest().Session, func(*zk.Conn) (string, error) {
 				<-answered
 				return late.value, late.err
 			})
 			require.Equal(t, time.Second, time.Since(began))
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			require.ErrorIs(t, err, ErrUncertain)
-			require.Equal(t, unknown, outcomeOf(err))
+			require.Equal(t, session.Unknown, session.OutcomeOf(err))
 			close(answered) // nobody waits for it, and it waits for nobody
 		})
 	}
@@ -65,7 +67,7 @@ func TestCloseWaitsForWhatACallHasAbandoned(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		outcome := errors.New("none")
-		_, err := call(ctx, client.newest(), func(conn *zk.Conn) (struct{}, error) {
+		_, err := session.Call(ctx, client.newest().Session, func(conn *zk.Conn) (struct{}, error) {
 			_, _, err := conn.Get("/l")
 			outcome = err
 			return struct{}{}, err
@@ -80,26 +82,26 @@ func TestNothingIsSentWhileDetached(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStub(t)
 		client := s.connect(t, s.options())
-		session := client.newest()
+		own := client.newest()
 		s.cut()
 		s.hangUp(0)
 		synctest.Wait()
-		require.False(t, session.isServed())
+		require.False(t, own.IsServed())
 
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second*3/2)
 		defer cancel()
-		_, err := call(ctx, session, func(*zk.Conn) (struct{}, error) {
+		_, err := session.Call(ctx, own.Session, func(*zk.Conn) (struct{}, error) {
 			t.Error("sent")
 			return struct{}{}, nil
 		})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.NotErrorIs(t, err, ErrUncertain)
-		require.Equal(t, unsent, outcomeOf(err))
+		require.Equal(t, session.Unsent, session.OutcomeOf(err))
 		require.ErrorContains(t, err, "not connected")
 		require.ErrorContains(t, err, ":2181: context deadline exceeded", "it says who could not be reached")
 
 		s.mend()
-		_, err = call(t.Context(), session, func(*zk.Conn) (struct{}, error) { return struct{}{}, nil })
+		_, err = session.Call(t.Context(), own.Session, func(*zk.Conn) (struct{}, error) { return struct{}{}, nil })
 		require.NoError(t, err, "it waits for a server")
 	})
 }
@@ -108,15 +110,15 @@ func TestCallInASessionThatIsOverFailsAtOnceWithTheReason(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStub(t)
 		client := s.connect(t, s.options())
-		session := client.newest()
+		own := client.newest()
 		cause := errors.New("enough")
-		session.end(cause)
-		_, err := call(t.Context(), session, func(*zk.Conn) (struct{}, error) {
+		own.End(cause)
+		_, err := session.Call(t.Context(), own.Session, func(*zk.Conn) (struct{}, error) {
 			t.Error("sent")
 			return struct{}{}, nil
 		})
 		require.ErrorIs(t, err, cause)
-		require.Equal(t, unsent, outcomeOf(err))
+		require.Equal(t, session.Unsent, session.OutcomeOf(err))
 	})
 }
 
@@ -124,13 +126,13 @@ func TestEndOfTheSessionEndsACallThatWaitsForAServer(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStub(t)
 		client := s.connect(t, s.options())
-		session := client.newest()
+		own := client.newest()
 		s.cut()
 		s.hangUp(0)
 		synctest.Wait()
 		cause := errors.New("enough")
-		time.AfterFunc(time.Second, func() { session.end(cause) })
-		_, err := call(t.Context(), session, func(*zk.Conn) (struct{}, error) { return struct{}{}, nil })
+		time.AfterFunc(time.Second, func() { own.End(cause) })
+		_, err := session.Call(t.Context(), own.Session, func(*zk.Conn) (struct{}, error) { return struct{}{}, nil })
 		require.ErrorIs(t, err, cause)
 		s.mend()
 	})
@@ -142,22 +144,22 @@ func TestRequestThatIsSeenThroughDoesNotWaitInTheQueueOfADetachedClient(t *testi
 	bubble(t, func(t *testing.T) {
 		s := newStub(t)
 		client := s.connect(t, s.options())
-		session := client.newest()
+		own := client.newest()
 		ctx, cancel := context.WithTimeout(t.Context(), stubTimeout/4)
 		defer cancel()
 		began := time.Now()
 		tries := 0
-		_, err := callThrough(ctx, session, contender, func(conn *zk.Conn) (struct{}, error) {
+		_, err := session.CallThrough(ctx, own.Session, session.Ordinary, func(conn *zk.Conn) (struct{}, error) {
 			tries++
 			s.cut()
 			s.hangUp(0)
 			synctest.Wait()
-			require.False(t, session.isServed())
+			require.False(t, own.IsServed())
 			_, _, err := conn.Get("/l")
 			return struct{}{}, err
 		})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.Equal(t, unsent, outcomeOf(err), "it can be asked again")
+		require.Equal(t, session.Unsent, session.OutcomeOf(err), "it can be asked again")
 		require.Equal(t, 1, tries)
 		require.LessOrEqual(t, time.Since(began), stubTimeout/2)
 	})
@@ -166,9 +168,9 @@ func TestRequestThatIsSeenThroughDoesNotWaitInTheQueueOfADetachedClient(t *testi
 // Whoever asks for a lock gets no error because a server could not be reached for a
 // while: what the client has given back was not sent.
 func TestRequestThatWasGivenBackIsMadeAgain(t *testing.T) {
-	for name, call := range map[string]func(context.Context, *session, func(*zk.Conn) (string, error)) (string, error){
-		"call": call[string], "callThrough": func(ctx context.Context, s *session, f func(*zk.Conn) (string, error)) (string, error) {
-			return callThrough(ctx, s, contender, f)
+	for name, call := range map[string]func(context.Context, *session.Session, func(*zk.Conn) (string, error)) (string, error){
+		"call": session.Call[string], "callThrough": func(ctx context.Context, s *session.Session, f func(*zk.Conn) (string, error)) (string, error) {
+			return session.CallThrough(ctx, s, session.Ordinary, f)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -176,7 +178,7 @@ func TestRequestThatWasGivenBackIsMadeAgain(t *testing.T) {
 				s := newStub(t)
 				client := s.connect(t, s.options())
 				tries := 0
-				got, err := call(t.Context(), client.newest(), func(*zk.Conn) (string, error) {
+				got, err := call(t.Context(), client.newest().Session, func(*zk.Conn) (string, error) {
 					if tries++; tries < 3 {
 						return "", zk.ErrNoServer
 					}

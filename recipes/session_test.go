@@ -12,6 +12,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 )
 
 func isConnect(r stubRequest) bool { return r.op == opConnect }
@@ -47,7 +49,7 @@ func TestDeadConnIsBuriedEvenIfNoServerIsThereToTellOfTheEnd(t *testing.T) {
 		time.Sleep(time.Second)
 		before := runtime.NumGoroutine()
 		old := client.newest()
-		old.end(ErrSessionExpired)
+		old.End(ErrSessionExpired)
 		time.Sleep(2 * time.Second)
 		require.NotSame(t, old, client.newest())
 		require.Equal(t, 2, s.dialled())
@@ -115,9 +117,9 @@ func TestSessionThatNobodyServesForTwiceItsTimeoutIsGivenUp(t *testing.T) {
 		})
 		s.hangUp(0)
 		time.Sleep(2*stubTimeout - time.Second)
-		require.NoError(t, old.ctx.Err())
+		require.NoError(t, old.Context().Err())
 		time.Sleep(2 * time.Second)
-		require.ErrorIs(t, context.Cause(old.ctx), ErrSessionExpired)
+		require.ErrorIs(t, context.Cause(old.Context()), ErrSessionExpired)
 
 		s.on(func(stubRequest) verdict { return answer })
 		claim := claimed(t, client)
@@ -176,13 +178,13 @@ func TestSessionIsTakenUpWithTheSameIDByTheNextServer(t *testing.T) {
 		opts.Trace = &Trace{Attached: func(_ int64, server string) { attached <- server }}
 		client := s.connect(t, opts)
 		claim := claimed(t, client)
-		id, first := client.SessionID(), client.newest().servedBy()
+		id, first := client.SessionID(), client.newest().Server()
 		for range 3 {
 			began := time.Now()
 			s.hangUp(0)
 			require.NotEqual(t, first, <-attached)
 			require.Less(t, time.Since(began), 100*time.Millisecond, "no second is lost")
-			first = client.newest().servedBy()
+			first = client.newest().Server()
 			time.Sleep(time.Minute)
 		}
 		require.Equal(t, id, client.SessionID())
@@ -267,11 +269,11 @@ func TestSessionWhoseHandshakesAreNotAnsweredIsGivenUpSoonAfterTheDeadline(t *te
 		s := newStub(t)
 		client := s.connect(t, s.options())
 		claim := claimed(t, client)
-		session := client.newest()
+		own := client.newest()
 		time.Sleep(untilSteady)
 		s.on(func(stubRequest) verdict { return ignore })
 		<-claim.Done()
 		time.Sleep(stubTimeout / 2)
-		require.ErrorIs(t, context.Cause(session.ctx), errGivenUp)
+		require.ErrorIs(t, context.Cause(own.Context()), session.ErrGivenUp)
 	})
 }

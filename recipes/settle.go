@@ -4,10 +4,11 @@ package recipes
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 )
 
 // Settle waits until the nodes are gone that this client no longer wants in the
@@ -27,7 +28,7 @@ func (l *Line) Settle(ctx context.Context) error {
 	s := l.client.newest()
 	bound := l.releaseTimeout(s)
 	if ctx.Err() != nil {
-		ctx, bound = context.WithoutCancel(ctx), min(bound, s.timeout()/8)
+		ctx, bound = context.WithoutCancel(ctx), min(bound, s.Timeout()/8)
 	}
 	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
@@ -36,7 +37,7 @@ func (l *Line) Settle(ctx context.Context) error {
 		if len(left) == 0 {
 			return nil
 		}
-		s.alarm.Ring()
+		s.Wake()
 		if !l.awaitGone(ctx, s, left, expiry) {
 			return &Error{Op: "release", Path: l.path, Err: fmt.Errorf("%w: nodes that may remain until their session ends: %d", ErrUncertain, len(left))}
 		}
@@ -45,11 +46,9 @@ func (l *Line) Settle(ctx context.Context) error {
 
 // awaitGone waits until none of the places has a node, or until it has to be counted
 // again which of them may have one. It reports false if it is of no use to wait.
-func (l *Line) awaitGone(ctx context.Context, s *session, places []*place, expiry time.Duration) bool {
-	s.mu.Lock()
-	served, detach := s.isAttached, s.detach
-	s.mu.Unlock()
-	if !served || s.ended() != nil || ctx.Err() != nil {
+func (l *Line) awaitGone(ctx context.Context, s *queueSession, places []*session.Node, expiry time.Duration) bool {
+	served, detached := s.Served()
+	if !served || s.Ended() != nil || ctx.Err() != nil {
 		return false
 	}
 	timer := time.NewTimer(expiry)
@@ -57,11 +56,11 @@ func (l *Line) awaitGone(ctx context.Context, s *session, places []*place, expir
 	// Each in turn: to count again after each would take the square of their number.
 	for _, p := range places {
 		select {
-		case <-p.gone:
+		case <-p.Gone():
 			continue
 		case <-timer.C:
-		case <-detach:
-		case <-s.ctx.Done():
+		case <-detached:
+		case <-s.Context().Done():
 		case <-ctx.Done():
 		}
 		return true
@@ -72,38 +71,17 @@ func (l *Line) awaitGone(ctx context.Context, s *session, places []*place, expir
 // unwanted returns the places of a line that nobody wants any more and whose nodes
 // may exist, and how long it takes at most until one of them has expired, if that
 // can be told.
-func (c *Client) unwanted(line string) (places []*place, expiry time.Duration) {
+func (c *Client) unwanted(line string) (places []*session.Node, expiry time.Duration) {
 	c.mu.Lock()
 	s, before, renewed := c.current, c.previous, c.renewed
 	c.mu.Unlock()
-	places, expiry = s.unwanted(line), math.MaxInt64
+	places, expiry = s.Unwanted(line), math.MaxInt64
 	// Once there has been another session for T, a server would have expired the one
 	// before it, which may have been given up without being told.
-	if left := s.timeout() - time.Since(renewed); before != nil && left > 0 {
-		if old := before.unwanted(line); len(old) > 0 {
+	if left := s.Timeout() - time.Since(renewed); before != nil && left > 0 {
+		if old := before.Unwanted(line); len(old) > 0 {
 			places, expiry = append(places, old...), left
 		}
 	}
 	return places, expiry
-}
-
-func (s *session) unwanted(line string) []*place {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if errors.Is(s.over, errExpired) {
-		return nil
-	}
-	return s.ledger.unwanted(line, s.over != nil)
-}
-
-// unwanted returns the places of the line whose nodes are to be deleted. Those that
-// are waited with or held are unwanted too if the session is over.
-func (l *ledger) unwanted(line string, over bool) []*place {
-	var places []*place
-	for p := range l.places {
-		if p.line == line && (over || p.standing == leaving || p.standing == parting || p.standing == doubtful) {
-			places = append(places, p)
-		}
-	}
-	return places
 }

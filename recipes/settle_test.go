@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 )
 
 func TestSettleCountsOnlyNodesThatNobodyWants(t *testing.T) {
@@ -56,7 +58,7 @@ func TestSettleWaitsForASessionThatWasGivenUpToExpire(t *testing.T) {
 		_, err := line.Claim(t.Context())
 		require.NoError(t, err)
 		first := client.newest()
-		first.end(errGivenUp)
+		first.End(session.ErrGivenUp)
 		synctest.Wait()
 		require.NotSame(t, first, client.newest())
 		opened := time.Now()
@@ -77,7 +79,7 @@ func TestSettleAfterAnExpiryFindsNothing(t *testing.T) {
 		line := newLine(t, client, nil)
 		_, err := line.Claim(t.Context())
 		require.NoError(t, err)
-		client.newest().end(errExpired)
+		client.newest().End(session.ErrExpired)
 		require.NoError(t, line.Settle(t.Context()))
 		synctest.Wait()
 		require.NoError(t, line.Settle(t.Context()))

@@ -8,6 +8,8 @@ import (
 	"iter"
 	"sync"
 	"time"
+
+	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 )
 
 // A State is where a client stands with its ensemble, at a moment.
@@ -34,24 +36,13 @@ func (s State) String() string {
 }
 
 // State returns where the client stands now. It does no I/O.
-func (c *Client) State() State { return c.newest().state() }
+func (c *Client) State() State { return stateOf(c.newest().Status()) }
 
-func (s *session) state() State {
-	proof := s.lease.LastProof()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	state := State{
-		Session: s.id, Timeout: s.lease.Timeout(), Attached: s.isAttached, Server: s.server,
-		Since: s.detachedSince, Proof: proof, Ended: s.over,
+func stateOf(s session.Status) State {
+	return State{
+		Session: s.ID, Timeout: s.Timeout, Attached: s.Attached, Server: s.Server,
+		Since: s.Since, Proof: s.Proof, Ended: s.Ended,
 	}
-	switch {
-	case s.over != nil:
-		state.Attached = false
-		state.Since = s.overSince
-	case s.isAttached:
-		state.Since = s.attachedSince
-	}
-	return state
 }
 
 // Ready returns nil if the client can be used, and otherwise an error that says since

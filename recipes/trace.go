@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/recipes/internal/background"
+	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 )
 
 // A Trace is told of what happens in a client: hooks for metrics. Every field may be
@@ -79,7 +80,7 @@ func (r *reporter) close() {
 	r.tells.Close()
 	<-r.tells.Stopped()
 	r.logs.Close()
-	timer := time.NewTimer(stragglers)
+	timer := time.NewTimer(session.Stragglers)
 	defer timer.Stop()
 	select {
 	case <-r.logs.Stopped():
@@ -117,31 +118,31 @@ func (r *reporter) ended(id int64, cause error) {
 	}
 }
 
-func (r *reporter) attached(id int64, server string) {
+func (r *reporter) Attached(id int64, server string) {
 	r.log(slog.LevelDebug, "zookeeper session attached", "session", hex(id), "server", server)
 	if f := r.trace.Attached; f != nil {
 		r.tell(func() { f(id, server) })
 	}
 }
 
-func (r *reporter) detached(id int64, server string) {
+func (r *reporter) Detached(id int64, server string) {
 	r.log(slog.LevelDebug, "zookeeper session detached", "session", hex(id), "server", server)
 	if f := r.trace.Detached; f != nil {
 		r.tell(func() { f(id, server) })
 	}
 }
 
-// outage and outageEnded tell people what Detached and Attached tell programs, of
+// Outage and OutageEnded tell people what Detached and Attached tell programs, of
 // outages only that last.
-func (r *reporter) outage(lasted time.Duration, why error) {
+func (r *reporter) Outage(lasted time.Duration, why error) {
 	r.log(slog.LevelWarn, "no zookeeper server serves the session", "for", lasted, "error", why)
 }
 
-func (r *reporter) outageEnded(server string, lasted time.Duration) {
+func (r *reporter) OutageEnded(server string, lasted time.Duration) {
 	r.log(slog.LevelWarn, "a zookeeper server serves the session again", "server", server, "after", lasted)
 }
 
-func (r *reporter) heartbeat(roundTrip time.Duration, err error) {
+func (r *reporter) Heartbeat(roundTrip time.Duration, err error) {
 	if f := r.trace.Heartbeat; f != nil {
 		r.tell(func() { f(roundTrip, err) })
 	}
@@ -149,26 +150,26 @@ func (r *reporter) heartbeat(roundTrip time.Duration, err error) {
 
 func (r *reporter) waiting(p *place, ahead string) {
 	if f := r.trace.Waiting; f != nil {
-		r.tell(func() { f(p.line, p.path, ahead) })
+		r.tell(func() { f(p.Parent, p.Path, ahead) })
 	}
 }
 
 func (r *reporter) granted(c *Claim, waited time.Duration) {
 	if f := r.trace.Granted; f != nil {
-		r.tell(func() { f(c.place.line, c.place.path, c.Token(), waited) })
+		r.tell(func() { f(c.place.Parent, c.place.Path, c.Token(), waited) })
 	}
 }
 
 func (r *reporter) lost(c *Claim, cause error) {
-	r.log(slog.LevelWarn, "claim lost", "path", c.place.path, "token", c.Token(), "cause", cause)
+	r.log(slog.LevelWarn, "claim lost", "path", c.place.Path, "token", c.Token(), "cause", cause)
 	if f := r.trace.Lost; f != nil {
-		r.tells.Post(func() { f(c.place.line, c.place.path, cause) }, background.Unbounded)
+		r.tells.Post(func() { f(c.place.Parent, c.place.Path, cause) }, background.Unbounded)
 	}
 }
 
 func (r *reporter) released(c *Claim, err error) {
 	if f := r.trace.Released; f != nil {
-		r.tell(func() { f(c.place.line, c.place.path, err) })
+		r.tell(func() { f(c.place.Parent, c.place.Path, err) })
 	}
 }
 
@@ -186,15 +187,18 @@ func (r *reporter) recovered(path string, found bool, err error) {
 	}
 }
 
-func (r *reporter) owed(p *place, err error) {
-	r.log(slog.LevelWarn, "node could not be deleted yet", "path", p.line, "node", p.path, "error", err)
+// Changed is what a session calls after Attached or Detached.
+func (r *reporter) Changed(s *session.Session) { r.states.send(stateOf(s.Status())) }
+
+func (r *reporter) Undeleted(p *session.Node, err error) {
+	r.log(slog.LevelWarn, "node could not be deleted yet", "path", p.Parent, "node", p.Path, "error", err)
 	if f := r.trace.Owed; f != nil {
-		node := p.path // which the next sweep may come to know
+		node := p.Path // which the next sweep may come to know
 		r.tell(func() { f(node, err) })
 	}
 }
 
-func (r *reporter) stuck() {
+func (r *reporter) Stuck() {
 	r.log(slog.LevelWarn, "the Dial of the options, or the Close of a connection that it made, has not returned: its goroutine is left behind")
 }
 

@@ -45,20 +45,20 @@ func TestEventsAreToldInOrderAndOneAtATime(t *testing.T) {
 			Owed:      func(node string, err error) { tell("owed", node, err) },
 		}, slog.DiscardHandler)
 		p := newPlace("/l", 1, "n")
-		p.path, p.member = "/l/x", member{name: "x", czxid: 42}
+		p.Path, p.member = "/l/x", member{name: "x", czxid: 42}
 		c := &Claim{place: p, token: 42}
 		why := errors.New("why")
 		r.opened(1, "zk1", time.Second, time.Second)
-		r.detached(1, "zk1")
-		r.attached(1, "zk2")
-		r.heartbeat(time.Second, nil)
+		r.Detached(1, "zk1")
+		r.Attached(1, "zk2")
+		r.Heartbeat(time.Second, nil)
 		r.waiting(p, "w")
 		r.granted(c, time.Second)
 		r.lost(c, why)
 		r.released(c, nil)
 		r.rejoined("/l", why)
 		r.recovered("/l", true, nil)
-		r.owed(p, why)
+		r.Undeleted(p.Node, why)
 		r.ended(1, why)
 		r.close()
 		require.Equal(t, []string{
@@ -72,9 +72,9 @@ func TestTraceWithoutFunctionsIsNotCalled(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := newTestReporter(Trace{}, slog.DiscardHandler)
 		r.opened(1, "zk1", time.Second, 2*time.Second)
-		r.detached(1, "zk1")
-		r.attached(1, "zk1")
-		r.heartbeat(time.Second, nil)
+		r.Detached(1, "zk1")
+		r.Attached(1, "zk1")
+		r.Heartbeat(time.Second, nil)
 		c := &Claim{place: newPlace("/l", 1, "n")}
 		r.waiting(c.place, "w")
 		r.granted(c, 0)
@@ -82,7 +82,7 @@ func TestTraceWithoutFunctionsIsNotCalled(t *testing.T) {
 		r.released(c, nil)
 		r.rejoined("/l", ErrDeadline)
 		r.recovered("/l", true, nil)
-		r.owed(c.place, ErrDeadline)
+		r.Undeleted(c.place.Node, ErrDeadline)
 		r.ended(1, ErrClosed)
 		r.close()
 		require.Zero(t, r.dropped.Load())
@@ -97,14 +97,14 @@ func TestBlockedFunctionBlocksNothingButFunctionsAndWhatIsDroppedIsCounted(t *te
 			<-blocked
 			told++
 		}}, slog.DiscardHandler)
-		r.heartbeat(0, nil)
+		r.Heartbeat(0, nil)
 		synctest.Wait() // it is in the function now
 		for range reportQueue {
-			r.heartbeat(0, nil)
+			r.Heartbeat(0, nil)
 		}
 		require.Zero(t, r.dropped.Load())
 		for range 7 {
-			r.heartbeat(0, nil)
+			r.Heartbeat(0, nil)
 		}
 		require.Equal(t, int64(7), r.dropped.Load())
 		close(blocked)
@@ -120,7 +120,7 @@ func TestCloseWaitsForTheLastFunction(t *testing.T) {
 			time.Sleep(time.Minute)
 			returned = true
 		}}, slog.DiscardHandler)
-		r.heartbeat(0, nil)
+		r.Heartbeat(0, nil)
 		r.close()
 		require.True(t, returned)
 	})

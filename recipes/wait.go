@@ -12,6 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 )
 
 // errOtherParent says that a node's name belongs to another life of the parent.
@@ -23,11 +24,11 @@ var errOtherParent = errors.New("parent was deleted and made again")
 // Of a place whose name is known to belong to the parent's present life, the node with
 // the number before is the predecessor, if it exists: each number is given out once. So
 // it is watched without a listing, of which a burst of joins would else cost one each.
-func (l *Line) await(ctx context.Context, s *session, p *place) error {
+func (l *Line) await(ctx context.Context, s *queueSession, p *place) error {
 	reported := ""
 	predictable := p.verified && !p.member.late() && p.member.sequence > 0
 	for {
-		ahead := namePrefix(p.tag, "") + sequenceSuffix(p.member.sequence-1)
+		ahead := namePrefix(p.Tag, "") + sequenceSuffix(p.member.sequence-1)
 		if !predictable {
 			m, found, err := l.ahead(ctx, s, p)
 			if err != nil || !found {
@@ -37,7 +38,7 @@ func (l *Line) await(ctx context.Context, s *session, p *place) error {
 		}
 		// GetW sets no watch on a node that is gone, where ExistsW would leave
 		// one behind that can never fire: names do not recur.
-		w, err := s.watch(ctx, l.path+"/"+ahead, watchNode)
+		w, err := s.Watch(ctx, l.path+"/"+ahead, session.WatchNode)
 		if errors.Is(err, zk.ErrNoNode) {
 			predictable = false
 			continue
@@ -50,7 +51,7 @@ func (l *Line) await(ctx context.Context, s *session, p *place) error {
 			reported = ahead
 			l.client.report.waiting(p, reported)
 		}
-		own, err := s.watch(ctx, p.path, watchNode)
+		own, err := s.Watch(ctx, p.Path, session.WatchNode)
 		if errors.Is(err, zk.ErrNoNode) {
 			continue // what became of it is seen by looking again
 		}
@@ -58,15 +59,15 @@ func (l *Line) await(ctx context.Context, s *session, p *place) error {
 			return err
 		}
 		select {
-		case <-w.fired:
-		case <-own.fired:
-		case <-p.bereaved:
-			return &Error{Op: "wait", Path: p.path, Err: ErrDeleted}
+		case <-w.Fired():
+		case <-own.Fired():
+		case <-p.Bereaved():
+			return &Error{Op: "wait", Path: p.Path, Err: ErrDeleted}
 		case <-ctx.Done():
-			return &Error{Op: "wait", Path: p.path, Err: ctx.Err()}
+			return &Error{Op: "wait", Path: p.Path, Err: ctx.Err()}
 		}
-		if over := s.ended(); over != nil {
-			return &Error{Op: "wait", Path: p.path, Err: over}
+		if over := s.Ended(); over != nil {
+			return &Error{Op: "wait", Path: p.Path, Err: over}
 		}
 	}
 }
@@ -76,7 +77,7 @@ func (l *Line) await(ctx context.Context, s *session, p *place) error {
 // A listing that has our own node is at least as new as its creation, so it is
 // complete as to every contender that came before: one that is out of date can show
 // one that has gone, which costs time, but never hide one that is there.
-func (l *Line) ahead(ctx context.Context, s *session, p *place) (ahead member, found bool, err error) {
+func (l *Line) ahead(ctx context.Context, s *queueSession, p *place) (ahead member, found bool, err error) {
 	for {
 		lst, err := s.list(ctx, l.path)
 		if err != nil {
@@ -88,23 +89,23 @@ func (l *Line) ahead(ctx context.Context, s *session, p *place) (ahead member, f
 		}
 		if !listed {
 			// Deleted, or not to be seen yet: the quorum knows.
-			if err := s.prove(ctx, p); err != nil {
+			if err := s.Prove(ctx, p.Node); err != nil {
 				return member{}, false, err
 			}
 			continue
 		}
-		if lst.parent.Czxid != p.tag {
+		if lst.parent.Czxid != p.Tag {
 			l.forget()
-			return member{}, false, &Error{Op: "wait", Path: p.path, Err: errOtherParent}
+			return member{}, false, &Error{Op: "wait", Path: p.Path, Err: errOtherParent}
 		}
-		s.vouch(p)
+		s.Vouch(p.Node)
 		l.saw(lst.parent.Czxid, lst.highest, lst.late)
 		return ahead, found, nil
 	}
 }
 
 // nearest is listing.nearest, also where numbers do not tell the order.
-func (l *Line) nearest(ctx context.Context, s *session, lst *listing, own member) (ahead member, found, listed bool, err error) {
+func (l *Line) nearest(ctx context.Context, s *queueSession, lst *listing, own member) (ahead member, found, listed bool, err error) {
 	if lst.plain && !own.late() {
 		ahead, found, listed = lst.nearest(own)
 		return ahead, found, listed, nil
@@ -129,46 +130,34 @@ func (l *Line) nearest(ctx context.Context, s *session, lst *listing, own member
 // empty line to a waiter whose session has ended. So a claim is granted only
 // while the session is proved to live for T/4 at least, and otherwise waits for
 // fresh proof.
-func (s *session) grant(ctx context.Context, p *place) (*Claim, error) {
-	c := &Claim{session: s, place: p, token: fencing.Token(p.member.czxid), done: make(chan struct{})}
-	for {
-		if s.lease.Left(time.Now()) >= s.timeout()/4 {
-			s.mu.Lock()
-			over, orphaned := s.over, p.orphaned
-			if over == nil && !orphaned {
-				p.claim = c
-				s.claims[c] = struct{}{}
-			}
-			s.mu.Unlock()
-			switch {
-			case over != nil:
-				return nil, &Error{Op: "grant", Path: p.path, Err: over}
-			case orphaned:
-				return nil, &Error{Op: "grant", Path: p.path, Err: ErrDeleted}
-			}
-			// The owner may have found the deadline passed a moment before, with
-			// no claim to end.
-			if err := c.Err(); err != nil {
-				return nil, err
-			}
-			// And with no claim to end, it may not mean to look again in time.
-			s.look(min(s.lease.Left(time.Now()), s.timeout()/24))
-			return c, nil
-		}
-		if err := s.prove(ctx, p); err != nil {
+func (s *queueSession) grant(ctx context.Context, p *place) (*Claim, error) {
+	for s.Left(time.Now()) < s.Timeout()/4 {
+		if err := s.Prove(ctx, p.Node); err != nil {
 			return nil, err
 		}
-		if s.lease.Left(time.Now()) >= s.timeout()/4 {
-			continue
+		if s.Left(time.Now()) >= s.Timeout()/4 {
+			break
 		}
 		// Proved, but on the heels of a silence: it takes some time of answered
 		// packets until the session is known to be heard by the leader again.
-		timer := time.NewTimer(s.timeout() / 24)
+		timer := time.NewTimer(s.Timeout() / 24)
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return nil, &Error{Op: "grant", Path: p.path, Err: fmt.Errorf("no proof that the session lives: %w", ctx.Err())}
+			return nil, &Error{Op: "grant", Path: p.Path, Err: fmt.Errorf("no proof that the session lives: %w", ctx.Err())}
 		}
 	}
+	c := &Claim{session: s, place: p, token: fencing.Token(p.member.czxid), done: make(chan struct{})}
+	if err := s.Grant(p.Node, ending{c}); err != nil {
+		return nil, &Error{Op: "grant", Path: p.Path, Err: err}
+	}
+	// The owner may have found the deadline passed a moment before, with
+	// no claim to end.
+	if err := c.Err(); err != nil {
+		return nil, err
+	}
+	// And with no claim to end, it may not mean to look again in time.
+	s.Look(min(s.Left(time.Now()), s.Timeout()/24))
+	return c, nil
 }

@@ -29,6 +29,7 @@ const (
 	recipes    = module + "/recipes"
 	background = recipes + "/internal/background"
 	lease      = recipes + "/internal/lease"
+	session    = recipes + "/internal/session"
 	wire       = recipes + "/internal/wire"
 	wiretest   = recipes + "/internal/wiretest"
 	lock       = module + "/lock"
@@ -94,9 +95,14 @@ var rules = map[string]rule{
 		because: "it calls a Redis client through one function, and the user chooses the client",
 	},
 	recipes: {
-		may:     []string{fencing, tuning, zk, background, lease, wire},
+		may:     []string{fencing, tuning, zk, session, background},
 		tools:   append(tools, wiretest),
 		because: "lock and election are built on it, and it alone uses the ZooKeeper client",
+	},
+	session: {
+		may:     []string{zk, background, lease, wire},
+		tools:   []string{testify, wiretest},
+		because: "it keeps one session, and knows nothing of queues, claims or tokens",
 	},
 	background: {
 		tools:   []string{testify},

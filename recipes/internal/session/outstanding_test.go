@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package recipes
+package session
 
 import (
 	"math"
@@ -15,39 +15,39 @@ import (
 )
 
 // owed is what is to be deleted now.
-func owed(l *ledger) []*place {
-	places, _ := l.due(time.Now())
-	return places
+func owed(l *outstanding) []*Node {
+	nodes, _ := l.due(time.Now())
+	return nodes
 }
 
-// placeAt is a place whose node has a name of its own.
-func placeAt(name string) *place {
-	p := newPlace("/l", 1, name)
-	p.path = "/l/" + name
+// placeAt is a node whose node has a name of its own.
+func placeAt(name string) *Node {
+	p := NewNode("/l", 1, name)
+	p.Path = "/l/" + name
 	return p
 }
 
-func heldIn(l *ledger) []*place { return l.picks(time.Now().Add(time.Hour), nil) }
+func heldIn(l *outstanding) []*Node { return l.picks(time.Now().Add(time.Hour), nil) }
 
 func TestPlaceIsInTheLedgerFromBeforeItsCreateUntilItsDeletionIsConfirmed(t *testing.T) {
-	l := newLedger()
+	l := newOutstanding()
 	p := placeAt("n")
 	l.enter(p)
-	require.Equal(t, 1, len(l.places))
+	require.Equal(t, 1, len(l.all))
 	require.True(t, l.joined(p), "the only one that is held")
 	require.Equal(t, held, p.standing)
 	require.Empty(t, owed(&l))
 	l.leave(p)
 	require.NotEqual(t, held, p.standing)
-	require.Equal(t, 1, len(l.places), "owed is not gone")
-	require.Equal(t, []*place{p}, owed(&l))
+	require.Equal(t, 1, len(l.all), "owed is not gone")
+	require.Equal(t, []*Node{p}, owed(&l))
 	require.True(t, l.clear(p), "that is news")
-	require.Empty(t, l.places)
+	require.Empty(t, l.all)
 	require.Empty(t, owed(&l))
 }
 
 func TestOnlyTheFirstHeldPlaceIsTheOnlyOne(t *testing.T) {
-	l := newLedger()
+	l := newOutstanding()
 	a, b := placeAt("a"), placeAt("b")
 	l.enter(a)
 	l.enter(b)
@@ -63,19 +63,19 @@ func TestOnlyTheFirstHeldPlaceIsTheOnlyOne(t *testing.T) {
 }
 
 func TestPlaceGivenUpWhoseCreateIsNeverAnsweredIsSwept(t *testing.T) {
-	l := newLedger()
+	l := newOutstanding()
 	p := placeAt("n")
 	l.enter(p)
 	l.leave(p)
-	require.Equal(t, []*place{p}, owed(&l), "its outcome has to be found out")
+	require.Equal(t, []*Node{p}, owed(&l), "its outcome has to be found out")
 	require.False(t, l.joined(p), "nobody waits for it any more")
-	require.Equal(t, []*place{p}, owed(&l), "found, and to be deleted")
+	require.Equal(t, []*Node{p}, owed(&l), "found, and to be deleted")
 	l.clear(p)
-	require.Zero(t, len(l.places))
+	require.Zero(t, len(l.all))
 }
 
 func TestPlaceWhoseOutcomeIsUnknownIsNotSweptWhileItIsWanted(t *testing.T) {
-	l := newLedger()
+	l := newOutstanding()
 	p := placeAt("n")
 	l.enter(p)
 	require.Empty(t, owed(&l), "its owner is about to look for it")
@@ -84,7 +84,7 @@ func TestPlaceWhoseOutcomeIsUnknownIsNotSweptWhileItIsWanted(t *testing.T) {
 }
 
 func TestPlaceThatIsBeingReleasedIsNeitherCheckedNorSwept(t *testing.T) {
-	l := newLedger()
+	l := newOutstanding()
 	p := placeAt("n")
 	l.enter(p)
 	l.joined(p)
@@ -92,13 +92,13 @@ func TestPlaceThatIsBeingReleasedIsNeitherCheckedNorSwept(t *testing.T) {
 	require.Empty(t, l.held)
 	require.Empty(t, heldIn(&l))
 	require.Empty(t, owed(&l))
-	require.Equal(t, 1, len(l.places))
+	require.Equal(t, 1, len(l.all))
 	l.leave(p) // the release has failed
-	require.Equal(t, []*place{p}, owed(&l))
+	require.Equal(t, []*Node{p}, owed(&l))
 }
 
 func TestClearedPlaceStaysCleared(t *testing.T) {
-	l := newLedger()
+	l := newOutstanding()
 	p := placeAt("n")
 	l.enter(p)
 	l.joined(p)
@@ -107,43 +107,43 @@ func TestClearedPlaceStaysCleared(t *testing.T) {
 	l.leave(p)
 	l.part(p)
 	require.False(t, l.joined(p))
-	require.Zero(t, len(l.places))
+	require.Zero(t, len(l.all))
 	require.Empty(t, l.held)
 	require.Empty(t, owed(&l))
 	require.Equal(t, cleared, p.standing)
 }
 
 func TestNodeIsNotDeletedBeforeItsTime(t *testing.T) {
-	l := newLedger()
+	l := newOutstanding()
 	now := time.Now()
 	early, kept := placeAt("early"), placeAt("kept")
 	_, wait := l.due(now)
 	require.Equal(t, time.Duration(math.MaxInt64), wait, "nothing to wait for")
-	for _, p := range []*place{early, kept} {
+	for _, p := range []*Node{early, kept} {
 		l.enter(p)
 		l.joined(p)
 		l.leave(p)
 	}
 	kept.notBefore = now.Add(time.Second)
 	due, wait := l.due(now)
-	require.Equal(t, []*place{early}, due, "one node that has to wait keeps no other")
+	require.Equal(t, []*Node{early}, due, "one node that has to wait keeps no other")
 	require.Equal(t, time.Second, wait)
 	due, _ = l.due(now.Add(time.Second))
-	require.ElementsMatch(t, []*place{early, kept}, due)
+	require.ElementsMatch(t, []*Node{early, kept}, due)
 }
 
 func TestHeartbeatsCheckPlacesThatHaveStoodForAWhile(t *testing.T) {
-	l := newLedger()
+	l := newOutstanding()
 	old, recent := placeAt("old"), placeAt("recent")
-	for _, p := range []*place{old, recent} {
+	for _, p := range []*Node{old, recent} {
 		l.enter(p)
 		l.joined(p)
 	}
 	now := time.Now()
 	old.since, recent.since = now.Add(-time.Second), now
-	require.Equal(t, []*place{old}, l.picks(now, nil))
+	require.Equal(t, []*Node{old}, l.picks(now, nil))
 	l.leave(old)
-	require.Equal(t, []*place{recent}, l.picks(now, nil), "rather a recent one than none")
+	require.Equal(t, []*Node{recent}, l.picks(now, nil), "rather a recent one than none")
 }
 
 // A model of the promise: whatever the order of events, a node that may exist is
@@ -151,15 +151,15 @@ func TestHeartbeatsCheckPlacesThatHaveStoodForAWhile(t *testing.T) {
 func TestLedgerAgreesWithACountAfterAnyOrderOfEvents(t *testing.T) {
 	for seed := range uint64(100) {
 		r := rand.New(rand.NewPCG(seed, 2))
-		l := newLedger()
-		places := make([]*place, 5)
-		for i := range places {
-			places[i] = placeAt(strconv.Itoa(i))
-			l.enter(places[i])
+		l := newOutstanding()
+		nodes := make([]*Node, 5)
+		for i := range nodes {
+			nodes[i] = placeAt(strconv.Itoa(i))
+			l.enter(nodes[i])
 		}
-		var vouched []*place // in that order
+		var vouched []*Node // in that order
 		for range 60 {
-			p := places[r.IntN(len(places))]
+			p := nodes[r.IntN(len(nodes))]
 			was := p.standing
 			switch r.IntN(5) {
 			case 0:
@@ -176,15 +176,15 @@ func TestLedgerAgreesWithACountAfterAnyOrderOfEvents(t *testing.T) {
 					vouched = append(vouched, p)
 				}
 			}
-			vouched = slices.DeleteFunc(vouched, func(p *place) bool { return p.standing != held })
-			var youngest *place
+			vouched = slices.DeleteFunc(vouched, func(p *Node) bool { return p.standing != held })
+			var youngest *Node
 			if len(vouched) > 0 {
 				youngest = vouched[len(vouched)-1]
 			}
 			require.Same(t, youngest, l.witness("/l", 1))
 			require.Nil(t, l.witness("/l", 2))
 			holding, known := 0, 0
-			for _, p := range places {
+			for _, p := range nodes {
 				if p.standing == held {
 					holding++
 				}
@@ -194,7 +194,7 @@ func TestLedgerAgreesWithACountAfterAnyOrderOfEvents(t *testing.T) {
 			}
 			require.Equal(t, holding, len(l.byPath), "seed %d", seed)
 			require.Len(t, l.held, holding, "seed %d", seed)
-			require.Equal(t, known, len(l.places), "seed %d", seed)
+			require.Equal(t, known, len(l.all), "seed %d", seed)
 			if was == doubtful || was == leaving {
 				require.NotEqual(t, held, p.standing, "seed %d: given up is given up", seed)
 			}
@@ -207,10 +207,10 @@ func TestLedgerAgreesWithACountAfterAnyOrderOfEvents(t *testing.T) {
 
 func TestHeartbeatOfPathsOfAnyLengthIsBelowTheBound(t *testing.T) {
 	for length := 400; length < 700; length++ {
-		l := newLedger()
-		for i := range maxChecks {
-			p := newPlace("/l", 1, "")
-			p.path = strings.Repeat("x", length-1) + string(rune('0'+i%10))
+		l := newOutstanding()
+		for i := range MaxChecks {
+			p := NewNode("/l", 1, "")
+			p.Path = strings.Repeat("x", length-1) + string(rune('0'+i%10))
 			l.enter(p)
 			l.joined(p)
 		}

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package recipes
+package session
 
 import (
 	"context"
 	"sync"
 )
 
-// A sharing answers callers that ask the same of the servers at the same time with
+// A Sharing answers callers that ask the same of the servers at the same time with
 // one answer. Each gets one that was asked for after its own call began: those that
 // come while a round is under way share the next.
 //
 // Without it a thousand waiters that have the same event to look into would each list
 // the thousand. A is what a caller adds to its round, R what the round answers all
 // of its callers with. The zero value is ready to use; it is safe for concurrent use.
-type sharing[A, R any] struct {
+type Sharing[A, R any] struct {
 	mu   sync.Mutex              // guards next
 	next map[string]*round[A, R] // by key: the round to come, nil if nobody has asked for one
 }
@@ -27,9 +27,9 @@ type round[A, R any] struct {
 	err      error
 }
 
-// ask returns run's answer for key, of a round that begins after the call; or ctx's
+// Ask returns run's answer for key, of a round that begins after the call; or ctx's
 // error. run is called by one goroutine of the session at a time for each key.
-func (sh *sharing[A, R]) ask(ctx context.Context, s *session, key string, a A, run func(asks []A) (R, error)) (R, error) {
+func (sh *Sharing[A, R]) Ask(ctx context.Context, s *Session, key string, a A, run func(asks []A) (R, error)) (R, error) {
 	sh.mu.Lock()
 	if sh.next == nil {
 		sh.next = make(map[string]*round[A, R])
@@ -56,7 +56,7 @@ func (sh *sharing[A, R]) ask(ctx context.Context, s *session, key string, a A, r
 }
 
 // run carries out round after round until nobody asks.
-func (sh *sharing[A, R]) run(key string, run func(asks []A) (R, error)) {
+func (sh *Sharing[A, R]) run(key string, run func(asks []A) (R, error)) {
 	for {
 		sh.mu.Lock()
 		r := sh.next[key]
@@ -73,7 +73,7 @@ func (sh *sharing[A, R]) run(key string, run func(asks []A) (R, error)) {
 }
 
 // fail answers the round to come with err, when nothing can be run.
-func (sh *sharing[A, R]) fail(key string, err error) {
+func (sh *Sharing[A, R]) fail(key string, err error) {
 	sh.mu.Lock()
 	r := sh.next[key]
 	delete(sh.next, key)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package recipes
+package session
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/recipes/internal/wire"
+	"github.com/lockkeeper/lockkeeper/recipes/internal/wiretest"
 )
 
 // newTestDialer is the dialer of a session with T = 12 s, over connections that
@@ -25,10 +26,10 @@ func newTestDialer(t *testing.T, dial func(ctx context.Context, network, address
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
 	d := &dialer{
-		settings: &settings{dial: dial},
+		config:   &Config{Dial: dial},
 		servers:  servers,
 		ctx:      ctx,
-		timeout:  stubTimeout,
+		timeout:  wiretest.Timeout,
 		failures: make(map[string]error),
 		tried:    make(map[string]time.Time),
 	}
@@ -48,6 +49,8 @@ func (d *dialer) nextConn() (net.Conn, error) {
 	server, _ := d.Next()
 	return d.dial("tcp", server, time.Second)
 }
+
+var errUnreachable = errors.New("no route to host")
 
 // unreachable makes no connection.
 func unreachable(context.Context, string, string) (net.Conn, error) { return nil, errUnreachable }
@@ -72,7 +75,7 @@ func mute(t *testing.T, takes time.Duration) func(context.Context, string, strin
 
 // handshake waits for an answer for as long as the ZooKeeper client would.
 func handshake(conn net.Conn) error {
-	if err := conn.SetReadDeadline(time.Now().Add(stubTimeout * 20 / 3)); err != nil {
+	if err := conn.SetReadDeadline(time.Now().Add(wiretest.Timeout * 20 / 3)); err != nil {
 		return err
 	}
 	_, err := io.ReadFull(conn, make([]byte, 4))
@@ -82,12 +85,12 @@ func handshake(conn net.Conn) error {
 func TestHandshakeIsBoundedByThreeSecondsAtFirstAndByATwelfthOfTheTimeoutOnceAttached(t *testing.T) {
 	for name, attached := range map[string]bool{"at first": false, "once attached": true} {
 		for _, takes := range []time.Duration{0, 700 * time.Millisecond} { // dial and handshake share the bound
-			bubble(t, func(t *testing.T) {
+			wiretest.Bubble(t, func(t *testing.T) {
 				d, _ := newTestDialer(t, mute(t, takes), "zk1:2181")
 				want := 3 * time.Second
 				if attached {
 					d.Connected()
-					want = stubTimeout / 12
+					want = wiretest.Timeout / 12
 				}
 				began := time.Now()
 				conn, err := d.nextConn()
@@ -100,7 +103,7 @@ func TestHandshakeIsBoundedByThreeSecondsAtFirstAndByATwelfthOfTheTimeoutOnceAtt
 }
 
 func TestDialIsBoundedByThreeSecondsAtFirstAndByATwelfthOfTheTimeoutOnceAttached(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	wiretest.Bubble(t, func(t *testing.T) {
 		d, _ := newTestDialer(t, endless, "zk1:2181", "zk2:2181")
 		began := time.Now()
 		_, err := d.nextConn()
@@ -111,12 +114,12 @@ func TestDialIsBoundedByThreeSecondsAtFirstAndByATwelfthOfTheTimeoutOnceAttached
 		began = time.Now()
 		_, err = d.nextConn()
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.Equal(t, stubTimeout/12, time.Since(began))
+		require.Equal(t, wiretest.Timeout/12, time.Since(began))
 	})
 }
 
 func TestBoundsFollowTheNegotiatedTimeout(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	wiretest.Bubble(t, func(t *testing.T) {
 		d, _ := newTestDialer(t, endless, "zk1:2181", "zk2:2181")
 		for granted, bound := range map[time.Duration]time.Duration{24 * time.Second: 3 * time.Second, 6 * time.Second: 2 * time.Second} {
 			d.misses = 0
@@ -145,7 +148,7 @@ func TestServersAreTriedInTurn(t *testing.T) {
 }
 
 func TestEveryServerIsTriedOnceWithoutAPause(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	wiretest.Bubble(t, func(t *testing.T) {
 		d, _ := newTestDialer(t, unreachable, "a:1", "b:1", "c:1")
 		began := time.Now()
 		for range 3 {
@@ -164,7 +167,7 @@ func TestPauseBetweenAttemptsGrowsAndIsBounded(t *testing.T) {
 		12 * time.Second: 500 * time.Millisecond, // T/24
 		48 * time.Second: time.Second,
 	} {
-		bubble(t, func(t *testing.T) {
+		wiretest.Bubble(t, func(t *testing.T) {
 			d, _ := newTestDialer(t, unreachable, "a:1", "b:1")
 			d.greeted(wire.Hello{Timeout: timeout})
 			for round := range 100 {
@@ -185,7 +188,7 @@ func TestPauseBetweenAttemptsGrowsAndIsBounded(t *testing.T) {
 }
 
 func TestPauseIsShortAgainAfterAConnectionThatLasted(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	wiretest.Bubble(t, func(t *testing.T) {
 		d, _ := newTestDialer(t, unreachable, "a:1")
 		for range 20 {
 			_, _ = d.nextConn()
@@ -200,7 +203,7 @@ func TestPauseIsShortAgainAfterAConnectionThatLasted(t *testing.T) {
 }
 
 func TestServerThatDropsEveryConnectionAfterTheHandshakeIsNotRushed(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	wiretest.Bubble(t, func(t *testing.T) {
 		d, _ := newTestDialer(t, mute(t, 0), "a:1", "b:1")
 		began := time.Now()
 		for range 100 {
@@ -214,7 +217,7 @@ func TestServerThatDropsEveryConnectionAfterTheHandshakeIsNotRushed(t *testing.T
 }
 
 func TestDialerOfASessionThatIsOverMakesNoConnection(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	wiretest.Bubble(t, func(t *testing.T) {
 		var dials atomic.Int32
 		d, end := newTestDialer(t, func(context.Context, string, string) (net.Conn, error) {
 			dials.Add(1)
@@ -237,7 +240,7 @@ func TestDialerOfASessionThatIsOverMakesNoConnection(t *testing.T) {
 }
 
 func TestEndOfTheSessionEndsADialAndAPause(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	wiretest.Bubble(t, func(t *testing.T) {
 		d, end := newTestDialer(t, endless, "a:1")
 		time.AfterFunc(time.Millisecond, end)
 		began := time.Now()
@@ -258,7 +261,7 @@ func TestEndOfTheSessionEndsADialAndAPause(t *testing.T) {
 }
 
 func TestWhyNamesEachServerWithItsReason(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	wiretest.Bubble(t, func(t *testing.T) {
 		deaf := mute(t, 0)
 		d, _ := newTestDialer(t, func(ctx context.Context, network, address string) (net.Conn, error) {
 			if address == "mute:1" {
@@ -284,7 +287,7 @@ func TestServerNameOfTLSIsTheHostOfTheServerList(t *testing.T) {
 		"zk1.example.org": {},
 		"configured":      {ServerName: "configured"},
 	} {
-		bubble(t, func(t *testing.T) {
+		wiretest.Bubble(t, func(t *testing.T) {
 			asked := make(chan string, 1)
 			d, _ := newTestDialer(t, func(context.Context, string, string) (net.Conn, error) {
 				client, server := net.Pipe()
@@ -297,7 +300,7 @@ func TestServerNameOfTLSIsTheHostOfTheServerList(t *testing.T) {
 				}()
 				return client, nil
 			}, "zk1.example.org:2281")
-			d.settings.tls = config
+			d.config.TLS = config
 			_, err := d.nextConn()
 			require.ErrorContains(t, err, "TLS handshake")
 			require.ErrorContains(t, d.why(), "zk1.example.org:2281: TLS handshake")
@@ -308,9 +311,9 @@ func TestServerNameOfTLSIsTheHostOfTheServerList(t *testing.T) {
 }
 
 func TestTLSHandshakeThatIsNeverAnsweredEndsAtTheBound(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	wiretest.Bubble(t, func(t *testing.T) {
 		d, _ := newTestDialer(t, mute(t, 0), "zk1:2281")
-		d.settings.tls = &tls.Config{}
+		d.config.TLS = &tls.Config{}
 		began := time.Now()
 		_, err := d.nextConn()
 		require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -319,33 +322,33 @@ func TestTLSHandshakeThatIsNeverAnsweredEndsAtTheBound(t *testing.T) {
 }
 
 func TestSilentServerIsLeftOnceInHalfATimeoutForOneThatWasNotTried(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	wiretest.Bubble(t, func(t *testing.T) {
 		d, _ := newTestDialer(t, mute(t, 0), "zk1:2181", "zk2:2181", "zk3:2181")
 		_, err := d.nextConn()
 		require.NoError(t, err)
 		d.Connected()
 		require.Zero(t, d.mayLeave(time.Now()), "zk2 was not tried")
-		for _, waited := range []time.Duration{0, stubTimeout / 4} {
+		for _, waited := range []time.Duration{0, wiretest.Timeout / 4} {
 			time.Sleep(waited)
 			stay := d.mayLeave(time.Now())
 			require.Positive(t, stay)
-			require.LessOrEqual(t, stay, stubTimeout/2+stubTimeout/8, "with jitter")
+			require.LessOrEqual(t, stay, wiretest.Timeout/2+wiretest.Timeout/8, "with jitter")
 		}
-		time.Sleep(stubTimeout/4 + stubTimeout/8)
+		time.Sleep(wiretest.Timeout/4 + wiretest.Timeout/8)
 		require.Zero(t, d.mayLeave(time.Now()))
 
-		time.Sleep(stubTimeout)
+		time.Sleep(wiretest.Timeout)
 		for range 2 { // zk2 and zk3 do not answer, and so zk1 is next
 			_, err = d.nextConn()
 			require.NoError(t, err)
 		}
-		time.Sleep(stubTimeout / 8)
+		time.Sleep(wiretest.Timeout / 8)
 		require.Zero(t, d.mayLeave(time.Now()), "zk1 was tried long ago")
 	})
 }
 
 func TestOnlyServerIsLeftForANewConnectionToItself(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	wiretest.Bubble(t, func(t *testing.T) {
 		d, _ := newTestDialer(t, mute(t, 0), "zk1:2181")
 		_, err := d.nextConn()
 		require.NoError(t, err)

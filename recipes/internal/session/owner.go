@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package recipes
+package session
 
 import "time"
 
-// own does what the session is to do for its claims and waiters, until it is over. It
-// ends claims at the deadline, sends heartbeats, leaves servers that do not answer, has
+// Own does what the session is to do for those that wait and hold, until it is over. It
+// ends what was granted at the deadline, sends heartbeats, leaves servers that do not answer, has
 // nodes deleted, and gives up a session that no server has served for so long that it
-// cannot be alive. All that it decides on is guarded by session.mu; it waits for nothing
+// cannot be alive. All that it decides on is guarded by Session.mu; it waits for nothing
 // but its own clock, and starts what may block on other goroutines, so that no deadline
 // is missed for the sake of I/O.
-func (s *session) own() {
+func (s *Session) Own() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -22,44 +22,35 @@ func (s *session) own() {
 		}
 		now := time.Now()
 		s.alarm.Begin(now)
-		s.lapse(now)
-		next := min(s.tendWire(now), s.tendBeat(now), s.tendLedger(now), s.tendAttachment(now))
+		s.Lapse(now)
+		next := min(s.tendWire(now), s.tendBeat(now), s.tendDeletions(now), s.tendAttachment(now))
 		timer.Reset(s.alarm.End(now, next))
 	}
 }
 
-// lapse ends the claims if the session may no longer be believed to live.
-func (s *session) lapse(now time.Time) {
+// Lapse ends what was granted if the session may no longer be believed to live. The owner
+// does so at the deadline; a caller that asks after it must not get another answer.
+func (s *Session) Lapse(now time.Time) {
 	if s.lease.Left(now) > 0 {
 		return
 	}
 	s.mu.Lock()
-	claims := s.takeClaims()
+	nodes := s.takeGranted()
 	s.mu.Unlock()
-	for _, c := range endAll(claims, ErrDeadline, (*Claim).endElsewhere) {
-		s.deleteLater(c.place)
-		s.report.lost(c, ErrDeadline)
+	ended, reports := endAll(nodes, ErrDeadline)
+	for i, n := range ended {
+		s.DeleteLater(n)
+		reports[i]()
 	}
-}
-
-// endAll ends claims by one of their methods, and returns those that had not ended before.
-func endAll(claims []*Claim, cause error, end func(*Claim, error) bool) []*Claim {
-	ended := claims[:0]
-	for _, c := range claims {
-		if end(c, cause) {
-			ended = append(ended, c)
-		}
-	}
-	return ended
 }
 
 // tendWire leaves a server that has answered nothing for T/8 of what it was asked.
 // The ZooKeeper client would wait for 2T/3, and a holder that waits so long loses its
-// claims. But a session whose every server is slow keeps the one that it has: see
+// what it holds. But a session whose every server is slow keeps the one that it has: see
 // [dialer.mayLeave]. It returns when to look again: a request that begins before that
 // has the owner look in time.
-func (s *session) tendWire(now time.Time) time.Duration {
-	timeout := s.timeout()
+func (s *Session) tendWire(now time.Time) time.Duration {
+	timeout := s.Timeout()
 	s.mu.Lock()
 	w, serving := s.wire, s.isAttached
 	s.mu.Unlock()
@@ -88,11 +79,11 @@ func (s *session) tendWire(now time.Time) time.Duration {
 // One that has nodes is given up at its deadline if servers take connections and
 // answer nothing: where only the way back is cut, each attempt would keep the
 // session alive, and its nodes in everybody's way.
-func (s *session) tendAttachment(now time.Time) time.Duration {
-	timeout := s.timeout()
+func (s *Session) tendAttachment(now time.Time) time.Duration {
+	timeout := s.Timeout()
 	s.mu.Lock()
 	attached, since, through := s.isAttached, now.Sub(s.detachedSince), s.through > 0
-	nodes := len(s.ledger.places) > 0
+	nodes := len(s.nodes.all) > 0
 	outage := !attached && !s.outage && since >= timeout/4
 	if outage {
 		s.outage = true
@@ -102,7 +93,7 @@ func (s *session) tendAttachment(now time.Time) time.Duration {
 		return timeout
 	}
 	if outage {
-		s.report.outage(since, s.dialer.why())
+		s.events.Outage(since, s.dialer.why())
 	}
 	// What had been sent was failed with the connection. What is still waited for
 	// was not sent, and nobody knows for how long it would have to wait.
@@ -112,7 +103,7 @@ func (s *session) tendAttachment(now time.Time) time.Duration {
 	left := s.lease.Left(now)
 	mute := left <= 0 && since >= timeout/3 && nodes && s.dialer.isMute()
 	if mute || since >= 2*timeout {
-		s.end(errGivenUp)
+		s.End(ErrGivenUp)
 		return timeout
 	}
 	next := timeout / 24

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package recipes
+package session
 
 import (
 	"context"
@@ -28,7 +28,7 @@ var errSessionOver = errors.New("session is over")
 // was meant for this one; and each round is reported as a full one, for else the
 // client would spin.
 type dialer struct {
-	settings *settings
+	config   *Config
 	servers  []string // host:port; names are resolved at each dial
 	connect  func(conn net.Conn, server string, greetBy time.Time) net.Conn
 	ctx      context.Context   // done when no more connections are to be made
@@ -202,11 +202,11 @@ func (d *dialer) limits() (limit, pause time.Duration) {
 }
 
 func (d *dialer) open(ctx context.Context, network, server string) (net.Conn, error) {
-	conn, err := d.settings.dial(ctx, network, server)
-	if err != nil || d.settings.tls == nil {
+	conn, err := d.config.Dial(ctx, network, server)
+	if err != nil || d.config.TLS == nil {
 		return conn, err
 	}
-	config := d.settings.tls
+	config := d.config.TLS
 	if config.ServerName == "" {
 		host, _, err := net.SplitHostPort(server)
 		if err != nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package recipes
+package session
 
 import (
 	"context"
@@ -8,40 +8,43 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"sync"
 
 	"github.com/go-zookeeper/zk"
 )
 
-// maxInFlight bounds how many ordinary requests of one session are on their way. A
+// MaxInFlight bounds how many ordinary requests of one session are on their way. A
 // heartbeat stands behind them on the connection and at the server, however many
 // callers there are: so few of them are answered well within T/8. Half as many take a
 // sixth longer for a burst of 10,000 joins.
-const maxInFlight = 128
+const MaxInFlight = 128
 
 // forHolders is how many of them are kept for what holders ask for. In a burst of joins,
 // a release, a Check or a Commit would wait for as long as all of those take.
 const forHolders = 32
 
-// A role is that of the caller that a request is made for.
-type role bool
+// A Role is that of the caller that a request is made for.
+type Role bool
 
+// The roles.
 const (
-	contender role = false // and any other
-	holder    role = true
+	Ordinary Role = false
+	Holder   Role = true // of what was granted in the session
 )
 
-// A turn is what a request on its way holds: the channel that it is returned to.
-type turn chan struct{}
+// A Turn is what a request on its way holds: the channel that it is returned to.
+type Turn chan struct{}
 
-// An outcome is what an error says about the request that it answers.
-type outcome int
+// An Outcome is what an error says about the request that it answers.
+type Outcome int
 
+// The outcomes.
 const (
-	done    outcome = iota // the server carried it out
-	refused                // the server said no: nothing was changed
-	unsent                 // it never left this process
-	unknown                // it may or may not have been carried out
+	Done    Outcome = iota // the server carried it out
+	Refused                // the server said no: nothing was changed
+	Unsent                 // it never left this process
+	Unknown                // it may or may not have been carried out
 )
 
 // stated are the answers that only a server can give. Everything that is not
@@ -53,33 +56,37 @@ var stated = []error{
 	zk.ErrAuthFailed, zk.ErrBadArguments,
 }
 
+// NotSent returns an error that says of a request that it was never sent, because of err.
+func NotSent(err error) error { return unsentErr{err} }
+
 // unsentErr wraps the reason why a request was never sent.
 type unsentErr struct{ error }
 
 func (e unsentErr) Unwrap() error { return e.error }
 
-func outcomeOf(err error) outcome {
+// OutcomeOf returns what err says about the request that it answers.
+func OutcomeOf(err error) Outcome {
 	switch {
 	case err == nil:
-		return done
+		return Done
 	case errors.Is(err, ErrUncertain):
-		return unknown // whatever else it says
+		return Unknown // whatever else it says
 	}
 	var u unsentErr
 	if errors.As(err, &u) || isGivenBack(err) || errors.Is(err, zk.ErrInvalidPath) || errors.Is(err, zk.ErrShortBuffer) {
-		return unsent
+		return Unsent
 	}
 	for _, s := range stated {
 		if errors.Is(err, s) {
-			return refused
+			return Refused
 		}
 	}
-	return unknown
+	return Unknown
 }
 
-// brokenOff reports whether a request failed with its connection, so that sending
+// BrokenOff reports whether a request failed with its connection, so that sending
 // it again on the next one may help. Its outcome is unknown.
-func brokenOff(err error) bool {
+func BrokenOff(err error) bool {
 	var u unsentErr
 	// The error of a context that has timed out passes for one of the network.
 	if errors.As(err, &u) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
@@ -99,26 +106,26 @@ func isGivenBack(err error) bool {
 
 // givenBack reports whether a request was given back although the session lives: it is
 // sent again, whatever it is.
-func (s *session) givenBack(err error) bool { return isGivenBack(err) && s.ended() == nil }
+func (s *Session) givenBack(err error) bool { return isGivenBack(err) && s.Ended() == nil }
 
 // again reports whether a request that may be carried out twice is to be sent again
 // after err: its connection ended, and neither its caller nor the session has.
-func (s *session) again(ctx context.Context, err error) bool {
-	return brokenOff(err) && ctx.Err() == nil && s.ended() == nil
+func (s *Session) again(ctx context.Context, err error) bool {
+	return BrokenOff(err) && ctx.Err() == nil && s.Ended() == nil
 }
 
-// call runs one ordinary request of the session, which has no bound of its own, and
+// Call runs one ordinary request of the session, which has no bound of its own, and
 // returns no later than ctx ends. A request that is abandoned goes on: the session
 // waits for it, and no caller learns its outcome.
 //
 // It is sent only while the session is attached: in the ZooKeeper client's queue it
 // could outlive its caller by the whole outage.
-func call[R any](ctx context.Context, s *session, request func(*zk.Conn) (R, error)) (R, error) {
-	return callAs(ctx, s, contender, request)
+func Call[R any](ctx context.Context, s *Session, request func(*zk.Conn) (R, error)) (R, error) {
+	return CallAs(ctx, s, Ordinary, request)
 }
 
-// callAs is call for a caller of that role.
-func callAs[R any](ctx context.Context, s *session, as role, request func(*zk.Conn) (R, error)) (R, error) {
+// CallAs is call for a caller of that role.
+func CallAs[R any](ctx context.Context, s *Session, as Role, request func(*zk.Conn) (R, error)) (R, error) {
 	for {
 		value, err := callOnce(ctx, s, as, request)
 		if !s.givenBack(err) {
@@ -127,9 +134,9 @@ func callAs[R any](ctx context.Context, s *session, as role, request func(*zk.Co
 	}
 }
 
-func callOnce[R any](ctx context.Context, s *session, as role, request func(*zk.Conn) (R, error)) (R, error) {
+func callOnce[R any](ctx context.Context, s *Session, as Role, request func(*zk.Conn) (R, error)) (R, error) {
 	var zero R
-	mine, err := s.takeTurn(ctx, as)
+	mine, err := s.TakeTurn(ctx, as)
 	if err != nil {
 		return zero, unsentErr{err}
 	}
@@ -156,7 +163,7 @@ func callOnce[R any](ctx context.Context, s *session, as role, request func(*zk.
 	}
 }
 
-// callThrough runs one ordinary request of the session on the caller's goroutine, and
+// CallThrough runs one ordinary request of the session on the caller's goroutine, and
 // sees it through to its answer, whatever becomes of ctx meanwhile: for requests whose
 // outcome has to be known before the caller may go, and that are too many for a
 // goroutine each. (Two more wake-ups were a tenth of a lock cycle.)
@@ -164,17 +171,17 @@ func callOnce[R any](ctx context.Context, s *session, as role, request func(*zk.
 // It waits for its turn and for a server no longer than ctx. Once it is sent, its
 // connection ends if it stays unanswered; and if it is still in the ZooKeeper client's
 // queue as the connection ends, it is given up T/8 later: see [dialer.giveBack].
-func callThrough[R any](ctx context.Context, s *session, as role, request func(*zk.Conn) (R, error)) (R, error) {
-	mine, err := s.takeTurn(ctx, as)
+func CallThrough[R any](ctx context.Context, s *Session, as Role, request func(*zk.Conn) (R, error)) (R, error) {
+	mine, err := s.TakeTurn(ctx, as)
 	if err != nil {
 		var zero R
 		return zero, unsentErr{err}
 	}
-	return callInTurn(ctx, s, as, mine, request)
+	return CallInTurn(ctx, s, as, mine, request)
 }
 
-// callInTurn is callThrough for a caller that has taken a turn. It ends the turn.
-func callInTurn[R any](ctx context.Context, s *session, as role, mine turn, request func(*zk.Conn) (R, error)) (R, error) {
+// CallInTurn is CallThrough for a caller that has taken a turn. It ends the turn.
+func CallInTurn[R any](ctx context.Context, s *Session, as Role, mine Turn, request func(*zk.Conn) (R, error)) (R, error) {
 	for {
 		var zero R
 		if err := s.begin(); err != nil {
@@ -188,21 +195,21 @@ func callInTurn[R any](ctx context.Context, s *session, as role, mine turn, requ
 		if !s.givenBack(err) {
 			return value, err
 		}
-		if mine, err = s.takeTurn(ctx, as); err != nil {
+		if mine, err = s.TakeTurn(ctx, as); err != nil {
 			return zero, unsentErr{err}
 		}
 	}
 }
 
-// ask repeats a request that may be carried out twice until a server has answered it.
-func ask[R any](ctx context.Context, s *session, op, path string, request func(*zk.Conn) (R, error)) (R, error) {
-	return askAs(ctx, s, contender, op, path, request)
+// Ask repeats a request that may be carried out twice until a server has answered it.
+func Ask[R any](ctx context.Context, s *Session, op, path string, request func(*zk.Conn) (R, error)) (R, error) {
+	return AskAs(ctx, s, Ordinary, op, path, request)
 }
 
-// askAs is ask for a caller of that role.
-func askAs[R any](ctx context.Context, s *session, as role, op, path string, request func(*zk.Conn) (R, error)) (R, error) {
+// AskAs is ask for a caller of that role.
+func AskAs[R any](ctx context.Context, s *Session, as Role, op, path string, request func(*zk.Conn) (R, error)) (R, error) {
 	for {
-		r, err := callAs(ctx, s, as, request)
+		r, err := CallAs(ctx, s, as, request)
 		if err == nil {
 			return r, nil
 		}
@@ -213,27 +220,27 @@ func askAs[R any](ctx context.Context, s *session, as role, op, path string, req
 		if ctx != s.ctx && ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
 			err = fmt.Errorf("%w: %w", ctx.Err(), err)
 		}
-		return zero, &Error{Op: op, Path: path, Err: err}
+		return zero, s.fail(op, path, err)
 	}
 }
 
 // urgently runs one request that a deadline depends on: it takes no turn. The caller
 // runs on a goroutine of the session, and has few of them.
-func urgently[R any](s *session, request func(*zk.Conn) (R, error)) (R, error) {
+func urgently[R any](s *Session, request func(*zk.Conn) (R, error)) (R, error) {
 	value, err := request(s.conn)
 	s.heed(err)
 	return value, err
 }
 
-// takeTurn waits until the session is attached and fewer than maxInFlight ordinary
+// TakeTurn waits until the session is attached and fewer than MaxInFlight ordinary
 // requests are on their way, of which forHolders are for holders alone. Whoever has
 // taken a turn receives from it once the request was answered.
-func (s *session) takeTurn(ctx context.Context, as role) (turn, error) {
-	var first turn // nil: never free
-	if as == holder {
+func (s *Session) TakeTurn(ctx context.Context, as Role) (Turn, error) {
+	var first Turn // nil: never free
+	if as == Holder {
 		first = s.holderTurns
 	}
-	var mine turn
+	var mine Turn
 	select {
 	case s.turns <- struct{}{}:
 		mine = s.turns
@@ -244,60 +251,60 @@ func (s *session) takeTurn(ctx context.Context, as role) (turn, error) {
 		case first <- struct{}{}:
 			mine = first
 		case <-s.ctx.Done():
-			return nil, s.ended()
+			return nil, s.Ended()
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
 	}
-	if err := s.attached(ctx); err != nil {
+	if err := s.awaitAttached(ctx); err != nil {
 		<-mine
 		return nil, err
 	}
-	s.look(s.timeout() / 8) // the server may not answer
+	s.Look(s.Timeout() / 8) // the server may not answer
 	return mine, nil
 }
 
 // heed ends the session if an answer says that it has expired: it may be a while
 // until the connection tells.
-func (s *session) heed(err error) {
+func (s *Session) heed(err error) {
 	if errors.Is(err, zk.ErrSessionExpired) {
-		s.end(errExpired)
+		s.End(ErrExpired)
 	}
 }
 
-// children lists a node.
-func (s *session) children(ctx context.Context, path string) (children []string, stat *zk.Stat, err error) {
+// Children lists a node.
+func (s *Session) Children(ctx context.Context, path string) (children []string, stat *zk.Stat, err error) {
 	type listing struct {
 		children []string
 		stat     *zk.Stat
 	}
-	l, err := ask(ctx, s, "list", path, func(conn *zk.Conn) (listing, error) {
+	l, err := Ask(ctx, s, "list", path, func(conn *zk.Conn) (listing, error) {
 		children, stat, err := conn.Children(path)
 		return listing{children, stat}, err
 	})
 	return l.children, l.stat, err
 }
 
-// get reads a node.
-func (s *session) get(ctx context.Context, path string) (data []byte, stat *zk.Stat, err error) {
+// Get reads a node.
+func (s *Session) Get(ctx context.Context, path string) (data []byte, stat *zk.Stat, err error) {
 	type content struct {
 		data []byte
 		stat *zk.Stat
 	}
-	c, err := ask(ctx, s, "read", path, func(conn *zk.Conn) (content, error) {
+	c, err := Ask(ctx, s, "read", path, func(conn *zk.Conn) (content, error) {
 		data, stat, err := conn.Get(path)
 		return content{data, stat}, err
 	})
 	return c.data, c.stat, err
 }
 
-// createParents makes the node at path, and those above it, as containers, which
+// CreateParents makes the node at path, and those above it, as containers, which
 // the server removes some time after their last child. Where the server has no
 // containers, they are persistent.
-func (s *session) createParents(ctx context.Context, path string, data []byte) error {
+func (s *Session) CreateParents(ctx context.Context, path string, data []byte) error {
 	err := s.createParent(ctx, path, data)
-	if errors.Is(err, zk.ErrNoNode) && parentOf(path) != "/" {
-		if err := s.createParents(ctx, parentOf(path), nil); err != nil {
+	if errors.Is(err, zk.ErrNoNode) && above(path) != "/" {
+		if err := s.CreateParents(ctx, above(path), nil); err != nil {
 			return err
 		}
 		err = s.createParent(ctx, path, data)
@@ -305,14 +312,22 @@ func (s *session) createParents(ctx context.Context, path string, data []byte) e
 	return err
 }
 
-func (s *session) createParent(ctx context.Context, path string, data []byte) error {
-	_, err := ask(ctx, s, "create", path, func(conn *zk.Conn) (string, error) {
-		return conn.CreateContainer(path, data, zk.FlagContainer, s.settings.acl)
+// above returns the path of the node above path, "/" at the top.
+func above(path string) string {
+	if i := strings.LastIndexByte(path, '/'); i > 0 {
+		return path[:i]
+	}
+	return "/"
+}
+
+func (s *Session) createParent(ctx context.Context, path string, data []byte) error {
+	_, err := Ask(ctx, s, "create", path, func(conn *zk.Conn) (string, error) {
+		return conn.CreateContainer(path, data, zk.FlagContainer, s.config.ACL)
 	})
-	if outcomeOf(err) == unknown && !brokenOff(err) && ctx.Err() == nil {
+	if OutcomeOf(err) == Unknown && !BrokenOff(err) && ctx.Err() == nil {
 		// An answer without a name: what a server without containers gives.
-		_, err = ask(ctx, s, "create", path, func(conn *zk.Conn) (string, error) {
-			return conn.Create(path, data, 0, s.settings.acl)
+		_, err = Ask(ctx, s, "create", path, func(conn *zk.Conn) (string, error) {
+			return conn.Create(path, data, 0, s.config.ACL)
 		})
 	}
 	if errors.Is(err, zk.ErrNodeExists) {
@@ -321,9 +336,9 @@ func (s *session) createParent(ctx context.Context, path string, data []byte) er
 	return err
 }
 
-// each calls f for each item, by up to maxInFlight goroutines of the session, and
+// Each calls f for each item, by up to MaxInFlight goroutines of the session, and
 // waits for them.
-func each[T any](s *session, items []T, f func(T)) error {
+func Each[T any](s *Session, items []T, f func(T)) error {
 	next := make(chan T)
 	stop := make(chan struct{})
 	var workers sync.WaitGroup
@@ -342,7 +357,7 @@ func each[T any](s *session, items []T, f func(T)) error {
 	}
 	started := 0
 	for _, item := range items {
-		if started < maxInFlight {
+		if started < MaxInFlight {
 			workers.Add(1)
 			if err := s.spawn(work); err != nil {
 				workers.Done()
@@ -353,7 +368,7 @@ func each[T any](s *session, items []T, f func(T)) error {
 		select {
 		case next <- item:
 		case <-s.ctx.Done():
-			return s.ended()
+			return s.Ended()
 		}
 	}
 	return nil

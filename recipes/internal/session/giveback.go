@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package recipes
+package session
 
 import (
 	"net"
@@ -15,7 +15,7 @@ import (
 // go-zookeeper v1.0.4 gives them back after a full round of the servers only, and then
 // pauses for a second, in which a session with a short timeout is lost. So the next
 // connection is made to a goroutine that repeats the last handshake of a server, answers
-// each request with an error that no server sends, zk.ErrNothing, and ends the connection
+// Each request with an error that no server sends, zk.ErrNothing, and ends the connection
 // as soon as no more come.
 func (d *dialer) giveBack() {
 	d.mu.Lock()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package recipes
+package session
 
 import (
 	"context"
@@ -9,33 +9,37 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// A watchKind is what a watch waits for.
-type watchKind int
+// A WatchKind is what a watch waits for.
+type WatchKind int
 
+// The kinds of watches.
 const (
-	watchNode     watchKind = iota // an existing node's change or deletion
-	watchChildren                  // a change of an existing node's children
-	watchCreation                  // the creation of a missing node
+	WatchNode     WatchKind = iota // an existing node's change or deletion
+	WatchChildren                  // a change of an existing node's children
+	WatchCreation                  // the creation of a missing node
 )
 
 type watchKey struct {
 	path string
-	kind watchKind
+	kind WatchKind
 }
 
-// A watch is one watch of the client, shared by all who wait for the same thing.
-type watch struct {
+// A Watch is one watch of the client, shared by all who wait for the same thing.
+type Watch struct {
 	set   chan struct{} // closed once the server has answered
 	fired chan struct{} // closed when the node may have changed
 	err   error         // the server's; written before set is closed
 }
 
+// Fired returns a channel that is closed when the node may have changed.
+func (w *Watch) Fired() <-chan struct{} { return w.fired }
+
 // watches are those that a session has set. The client cannot take a watch back,
 // so waiters that give up would pile them up: sharing bounds them to one for
-// each live node. Events come by the client's callback, which drops none.
+// Each live node. Events come by the client's callback, which drops none.
 type watches struct {
 	mu  sync.Mutex // guards set
-	set map[watchKey]*watch
+	set map[watchKey]*Watch
 }
 
 // any reports whether the client may have watches to set again.
@@ -48,16 +52,16 @@ func (ws *watches) any() bool {
 // event is called by the client, for each event of a node, before anything that
 // the server says afterwards.
 func (ws *watches) event(ev zk.Event) {
-	var kinds []watchKind
+	var kinds []WatchKind
 	switch ev.Type {
 	case zk.EventNodeCreated:
-		kinds = []watchKind{watchCreation, watchNode}
+		kinds = []WatchKind{WatchCreation, WatchNode}
 	case zk.EventNodeDataChanged:
-		kinds = []watchKind{watchNode, watchCreation}
+		kinds = []WatchKind{WatchNode, WatchCreation}
 	case zk.EventNodeChildrenChanged:
-		kinds = []watchKind{watchChildren}
+		kinds = []WatchKind{WatchChildren}
 	default: // deleted, or no longer watched
-		kinds = []watchKind{watchNode, watchChildren, watchCreation}
+		kinds = []WatchKind{WatchNode, WatchChildren, WatchCreation}
 	}
 	for _, kind := range kinds {
 		ws.drop(watchKey{ev.Path, kind}, nil)
@@ -66,7 +70,7 @@ func (ws *watches) event(ev zk.Event) {
 
 // drop forgets the watch under key, or only if it is w where w is given, and
 // wakes those who wait for it.
-func (ws *watches) drop(key watchKey, w *watch) {
+func (ws *watches) drop(key watchKey, w *Watch) {
 	ws.mu.Lock()
 	found := ws.set[key]
 	if found == nil || w != nil && found != w {
@@ -82,23 +86,23 @@ func (ws *watches) drop(key watchKey, w *watch) {
 func (ws *watches) dropAll() {
 	ws.mu.Lock()
 	all := ws.set
-	ws.set = make(map[watchKey]*watch)
+	ws.set = make(map[watchKey]*Watch)
 	ws.mu.Unlock()
 	for _, w := range all {
 		close(w.fired)
 	}
 }
 
-// watch waits until the watch is set, by this call or an earlier one. Its error
+// Watch waits until the watch is set, by this call or an earlier one. Its error
 // wraps the server's, or ctx's.
-func (s *session) watch(ctx context.Context, path string, kind watchKind) (*watch, error) {
+func (s *Session) Watch(ctx context.Context, path string, kind WatchKind) (*Watch, error) {
 	key := watchKey{path, kind}
 	s.watches.mu.Lock()
 	w := s.watches.set[key]
 	if w == nil {
 		// Entered before it is asked for: the event may come before the reply
 		// has found its way here.
-		w = &watch{set: make(chan struct{}), fired: make(chan struct{})}
+		w = &Watch{set: make(chan struct{}), fired: make(chan struct{})}
 		s.watches.set[key] = w
 		s.watches.mu.Unlock()
 		s.setWatch(key, w)
@@ -109,26 +113,26 @@ func (s *session) watch(ctx context.Context, path string, kind watchKind) (*watc
 	case <-w.set:
 		return w, w.err
 	case <-ctx.Done():
-		return nil, &Error{Op: "watch", Path: path, Err: ctx.Err()}
+		return nil, s.fail("watch", path, ctx.Err())
 	}
 }
 
 // setWatch sets the watch, for all who want it: the one who came first may give up
 // before the answer.
-func (s *session) setWatch(key watchKey, w *watch) {
+func (s *Session) setWatch(key watchKey, w *Watch) {
 	err := s.spawn(func() {
-		_, err := ask(s.ctx, s, "watch", key.path, func(conn *zk.Conn) (struct{}, error) {
+		_, err := Ask(s.ctx, s, "watch", key.path, func(conn *zk.Conn) (struct{}, error) {
 			return struct{}{}, requestWatch(conn, key)
 		})
 		s.wasSet(key, w, err)
 	})
 	if err != nil {
-		s.wasSet(key, w, &Error{Op: "watch", Path: key.path, Err: err})
+		s.wasSet(key, w, s.fail("watch", key.path, err))
 	}
 }
 
 // wasSet tells those who wait for the watch how it went.
-func (s *session) wasSet(key watchKey, w *watch, err error) {
+func (s *Session) wasSet(key watchKey, w *Watch, err error) {
 	w.err = err
 	close(w.set)
 	if err != nil {
@@ -138,11 +142,11 @@ func (s *session) wasSet(key watchKey, w *watch, err error) {
 
 func requestWatch(conn *zk.Conn, key watchKey) (err error) {
 	switch key.kind {
-	case watchNode:
+	case WatchNode:
 		_, _, _, err = conn.GetW(key.path)
-	case watchChildren:
+	case WatchChildren:
 		_, _, _, err = conn.ChildrenW(key.path)
-	case watchCreation:
+	case WatchCreation:
 		_, _, _, err = conn.ExistsW(key.path)
 	}
 	return err

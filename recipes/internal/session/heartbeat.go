@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package recipes
+package session
 
 import (
 	"context"
@@ -15,11 +15,11 @@ import (
 // connection over a packet larger than its jute.maxbuffer. Any node proves the session;
 // with more than fit they take turns, and watches tell of those that are deleted.
 const (
-	maxChecks     = 128
+	MaxChecks     = 128
 	maxCheckBytes = 64 << 10
 )
 
-// A beatState is where a session's heartbeats stand. Guarded by session.mu.
+// A beatState is where a session's heartbeats stand. Guarded by Session.mu.
 type beatState struct {
 	inFlight bool          // it was not answered yet
 	next     time.Time     // when the next one is due
@@ -28,26 +28,26 @@ type beatState struct {
 
 // A proofAsked is a contender that waits for a quorum's answer as to its node.
 type proofAsked struct {
-	place    *place
-	answered chan struct{} // closed when a heartbeat has covered the place
+	node     *Node
+	answered chan struct{} // closed when a heartbeat has covered the node
 	err      error         // why none can; set before answered is closed
-	gone     bool          // its caller has gone; guarded by session.mu
+	gone     bool          // its caller has gone; guarded by Session.mu
 }
 
 // tendBeat sends a heartbeat if one is due. It returns when to look again.
-func (s *session) tendBeat(now time.Time) time.Duration {
-	timeout := s.timeout()
+func (s *Session) tendBeat(now time.Time) time.Duration {
+	timeout := s.Timeout()
 	s.mu.Lock()
-	holding := len(s.claims) > 0
+	holding := len(s.granted) > 0
 	b := &s.beat
 	next := timeout
-	var places []*place
+	var nodes []*Node
 	var wanted []*proofAsked
 	switch {
-	case len(s.ledger.held) == 0:
+	case len(s.nodes.held) == 0:
 	case b.inFlight || !s.isAttached: // its end wakes the owner
 	case len(b.wanted) > 0 || !now.Before(b.next):
-		places, wanted = s.pick(now)
+		nodes, wanted = s.pick(now)
 		b.next, b.inFlight = now.Add(s.period()), true
 		next = timeout / 8
 	default:
@@ -55,8 +55,8 @@ func (s *session) tendBeat(now time.Time) time.Duration {
 	}
 	s.mu.Unlock()
 
-	if places != nil {
-		s.sendBeat(now, places, wanted)
+	if nodes != nil {
+		s.sendBeat(now, nodes, wanted)
 	}
 	if holding {
 		// Timers stand still while a machine is suspended: the wall clock is
@@ -66,26 +66,26 @@ func (s *session) tendBeat(now time.Time) time.Duration {
 	return next
 }
 
-// pick returns the places that the next heartbeat checks, and who is answered by it.
+// pick returns the nodes that the next heartbeat checks, and who is answered by it.
 // The caller holds mu.
-func (s *session) pick(now time.Time) (places []*place, wanted []*proofAsked) {
+func (s *Session) pick(now time.Time) (nodes []*Node, wanted []*proofAsked) {
 	b := &s.beat
-	first := make([]*place, 0, min(len(b.wanted), maxChecks))
+	first := make([]*Node, 0, min(len(b.wanted), MaxChecks))
 	for _, w := range b.wanted {
-		if !w.gone && len(first) < maxChecks {
-			first = append(first, w.place)
+		if !w.gone && len(first) < MaxChecks {
+			first = append(first, w.node)
 		}
 	}
-	places = s.ledger.picks(now.Add(-s.period()), first)
-	covered := make(map[*place]bool, len(places))
-	for _, p := range places {
+	nodes = s.nodes.picks(now.Add(-s.period()), first)
+	covered := make(map[*Node]bool, len(nodes))
+	for _, p := range nodes {
 		covered[p] = true
 	}
 	rest := b.wanted[:0]
 	for _, w := range b.wanted {
 		switch {
 		case w.gone:
-		case covered[w.place]:
+		case covered[w.node]:
 			wanted = append(wanted, w)
 		default:
 			rest = append(rest, w)
@@ -93,15 +93,15 @@ func (s *session) pick(now time.Time) (places []*place, wanted []*proofAsked) {
 	}
 	clear(b.wanted[len(rest):])
 	b.wanted = rest
-	return places, wanted
+	return nodes, wanted
 }
 
 // sendBeat sends a heartbeat, on a goroutine of the session.
-func (s *session) sendBeat(sent time.Time, places []*place, wanted []*proofAsked) {
-	timeout := s.timeout()
+func (s *Session) sendBeat(sent time.Time, nodes []*Node, wanted []*proofAsked) {
+	timeout := s.Timeout()
 	err := s.spawn(func() {
-		_, err := urgently(s, func(conn *zk.Conn) (struct{}, error) { return struct{}{}, s.check(conn, places) })
-		again := brokenOff(err) || s.givenBack(err)
+		_, err := urgently(s, func(conn *zk.Conn) (struct{}, error) { return struct{}{}, s.Check(conn, nodes) })
+		again := BrokenOff(err) || s.givenBack(err)
 		s.mu.Lock()
 		b := &s.beat
 		b.inFlight = false
@@ -116,7 +116,7 @@ func (s *session) sendBeat(sent time.Time, places []*place, wanted []*proofAsked
 		if again {
 			b.wanted = append(b.wanted, wanted...)
 		}
-		crowded := len(s.ledger.held) > len(places)
+		crowded := len(s.nodes.held) > len(nodes)
 		s.mu.Unlock()
 		if !again {
 			for _, w := range wanted {
@@ -124,7 +124,7 @@ func (s *session) sendBeat(sent time.Time, places []*place, wanted []*proofAsked
 				close(w.answered)
 			}
 		}
-		s.report.heartbeat(time.Since(sent), err)
+		s.events.Heartbeat(time.Since(sent), err)
 		s.alarm.Ring()
 		if crowded || errors.Is(err, ErrDeleted) {
 			s.watchOwn()
@@ -135,11 +135,11 @@ func (s *session) sendBeat(sent time.Time, places []*place, wanted []*proofAsked
 	}
 }
 
-// prove returns once a quorum has answered, after the call began, that the session
-// lives and the place's node exists; or with an error that wraps ErrDeleted. Contenders
+// Prove returns once a quorum has answered, after the call began, that the session
+// lives and the node exists; or with an error that wraps ErrDeleted. Contenders
 // that need it at the same time share the answer, and the heartbeat that brings it.
-func (s *session) prove(ctx context.Context, p *place) error {
-	asked := &proofAsked{place: p, answered: make(chan struct{})}
+func (s *Session) Prove(ctx context.Context, p *Node) error {
+	asked := &proofAsked{node: p, answered: make(chan struct{})}
 	s.mu.Lock()
 	s.beat.wanted = append(s.beat.wanted, asked)
 	s.mu.Unlock()
@@ -148,39 +148,39 @@ func (s *session) prove(ctx context.Context, p *place) error {
 		s.mu.Lock()
 		asked.gone = true
 		s.mu.Unlock()
-		return &Error{Op: "check", Path: p.path, Err: err}
+		return s.fail("check", p.Path, err)
 	}
 	select {
 	case <-asked.answered:
 		if asked.err != nil {
-			return &Error{Op: "check", Path: p.path, Err: asked.err}
+			return s.fail("check", p.Path, asked.err)
 		}
 		return nil
 	case <-p.bereaved:
 		return fail(ErrDeleted)
 	case <-s.ctx.Done():
-		return fail(s.ended())
+		return fail(s.Ended())
 	case <-ctx.Done():
 		return fail(ctx.Err())
 	}
 }
 
 // watchOwn watches the nodes that heartbeats may take long to come to. A node that is
-// missing by then ends its claim, as one that is deleted later does.
-func (s *session) watchOwn() {
+// missing by then ends what stands on it, as one that is deleted later does.
+func (s *Session) watchOwn() {
 	s.mu.Lock()
-	places := s.ledger.unwatched()
+	nodes := s.nodes.unwatched()
 	s.mu.Unlock()
 	// An error says that the session is over.
-	_ = each(s, places, func(p *place) {
-		_, err := s.watch(s.ctx, p.path, watchNode)
+	_ = Each(s, nodes, func(p *Node) {
+		_, err := s.Watch(s.ctx, p.Path, WatchNode)
 		if err != nil {
 			s.mu.Lock()
 			p.watched = false
 			s.mu.Unlock()
 		}
 		if errors.Is(err, zk.ErrNoNode) {
-			s.lost(p)
+			s.Lost(p)
 		}
 	})
 }
@@ -189,73 +189,48 @@ func (s *session) watchOwn() {
 // nothing about the others.
 var errParted = errors.New("a node was released meanwhile")
 
-// check is one quorum write that changes nothing: it succeeds if the session is
+// Check is one quorum write that changes nothing: it succeeds if the session is
 // alive and all the nodes exist, and is then a proof.
-func (s *session) check(conn *zk.Conn, places []*place) error {
-	if len(places) == 0 {
+func (s *Session) Check(conn *zk.Conn, nodes []*Node) error {
+	if len(nodes) == 0 {
 		// An empty transaction is carried out without a look at the session.
 		return errParted
 	}
-	ops := make([]any, len(places))
-	for i, p := range places {
-		ops[i] = &zk.CheckVersionRequest{Path: p.path, Version: 0}
+	ops := make([]any, len(nodes))
+	for i, p := range nodes {
+		ops[i] = &zk.CheckVersionRequest{Path: p.Path, Version: 0}
 	}
 	results, err := conn.Multi(ops...)
 	if err == nil || errors.Is(err, zk.ErrSessionExpired) {
 		return err
 	}
-	if outcomeOf(err) != refused {
+	if OutcomeOf(err) != Refused {
 		return fmt.Errorf("%w: %w", ErrUncertain, err)
 	}
 	for i, r := range results {
-		if i < len(places) && (errors.Is(r.Error, zk.ErrNoNode) || errors.Is(r.Error, zk.ErrBadVersion)) {
-			if !s.lost(places[i]) {
+		if i < len(nodes) && (errors.Is(r.Error, zk.ErrNoNode) || errors.Is(r.Error, zk.ErrBadVersion)) {
+			if !s.Lost(nodes[i]) {
 				return errParted
 			}
-			return &Error{Op: "check", Path: places[i].path, Err: fmt.Errorf("%w: %w", ErrDeleted, r.Error)}
+			return s.fail("check", nodes[i].Path, fmt.Errorf("%w: %w", ErrDeleted, r.Error))
 		}
 	}
 	return err
 }
 
-// lost ends what stood on the place's node, which a server says is missing or was
-// written to. It is false if the node was released meanwhile: that it is missing says
-// nothing then.
-func (s *session) lost(p *place) bool {
-	s.mu.Lock()
-	was := p.standing == held || p.orphaned
-	first := was && !p.orphaned
-	p.orphaned = p.orphaned || was
-	c := p.claim
-	if first && c != nil {
-		delete(s.claims, c)
-	}
-	s.mu.Unlock()
-	if !first {
-		return was
-	}
-	if c != nil && c.endElsewhere(ErrDeleted) {
-		s.report.lost(c, ErrDeleted)
-	}
-	// If it was written to, it is still there, and to be deleted.
-	s.leave(p)
-	close(p.bereaved)
-	return true
-}
-
 // period is the time from one heartbeat to the next.
-func (s *session) period() time.Duration {
-	if d := s.settings.tuning.Heartbeat; d > 0 {
+func (s *Session) period() time.Duration {
+	if d := s.config.Heartbeat; d > 0 {
 		return d
 	}
-	return s.timeout() / 6
+	return s.Timeout() / 6
 }
 
-// lookForBeat has heartbeats begin, if one is due, for a place that is held for
+// lookForBeat has heartbeats begin, if one is due, for a node that is held for
 // longer than a moment: its creation was a proof, and one that is released at once
 // needs no other.
-func (s *session) lookForBeat() {
-	by := time.Now().Add(s.timeout() / 48)
+func (s *Session) lookForBeat() {
+	by := time.Now().Add(s.Timeout() / 48)
 	s.mu.Lock()
 	if s.beat.next.After(by) {
 		by = s.beat.next

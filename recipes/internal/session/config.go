@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// A Config says how a session is opened, and who is notified of what happens in it. Every
+// field but Auth, TLS and Heartbeat is required.
+type Config struct {
+	Servers   []string      // host:port; names are resolved at each dial
+	Timeout   time.Duration // T to ask for
+	ACL       []zk.ACL      // of the parents that CreateParents makes
+	Auth      []Auth
+	TLS       *tls.Config // nil: none
+	Dial      func(ctx context.Context, network, address string) (net.Conn, error)
+	Heartbeat time.Duration // from one heartbeat to the next; 0: T/6
+
+	// Wrap returns the error of an operation on path, as the caller of the library gets it.
+	Wrap func(op, path string, err error) error
+
+	// Find looks below parent for those of nodes whose create was not answered, and
+	// returns their paths by nonce. A node that it does not return was never created, and
+	// never will be.
+	Find func(ctx context.Context, s *Session, parent string, nodes []*Node) (paths map[string]string, err error)
+
+	Events Events
+	Logger zk.Logger // of the ZooKeeper client
+}
+
+// Auth is a credential of one of ZooKeeper's authentication schemes.
+type Auth struct {
+	Scheme string
+	Data   []byte
+}
+
+// Events are notified of what happens in a session. Their methods must not wait.
+type Events interface {
+	// Attached is called when another server serves the session, Detached when the
+	// connection to its server ended.
+	Attached(id int64, server string)
+	Detached(id int64, server string)
+	// Changed is called after either, once Status shows it.
+	Changed(s *Session)
+	// Outage is called when no server has served the session for T/4, OutageEnded when
+	// one does again.
+	Outage(lasted time.Duration, why error)
+	OutageEnded(server string, lasted time.Duration)
+	// Heartbeat is called when a heartbeat was answered, or has failed.
+	Heartbeat(roundTrip time.Duration, err error)
+	// Undeleted is called when a node could not be deleted yet.
+	Undeleted(n *Node, err error)
+	// Stuck is called when code that may block has not returned after the session's end.
+	Stuck()
+}
+
+// An Ender is what was granted in a session, and must end with it.
+type Ender interface {
+	// End ends it, for that cause. It returns what reports that, to be called once all
+	// that end for the same cause have, or nil if it had ended before. It must not wait.
+	End(cause error) (report func())
+}
+
+// fail returns the error of an operation of the session.
+func (s *Session) fail(op, path string, err error) error { return s.config.Wrap(op, path, err) }

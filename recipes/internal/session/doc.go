@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package session keeps one ZooKeeper session: its connections, the requests on them, the proofs that it lives, and the
+// ephemeral nodes that may exist in it. It knows nothing of queues. A caller names each node before it is created, and
+// from then on the session has it deleted, unless the session ends first.
+//
+// Reading order: session.go for how a session begins and ends; request.go for how a request is sent; outstanding.go and
+// node.go for what may exist; heartbeat.go for how the session is proved to live; deletion.go for how nodes go away;
+// owner.go for the one goroutine that decides when.
+//
+// Locks, in the order in which they may be taken: Session.mu; then those of package lease, of a Wire, of the watches, of
+// the dialer and of an Alarm, none of which is held while another is taken.
+package session

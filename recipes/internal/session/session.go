@@ -1,0 +1,473 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/lockkeeper/lockkeeper/recipes/internal/background"
+	"github.com/lockkeeper/lockkeeper/recipes/internal/lease"
+	"github.com/lockkeeper/lockkeeper/recipes/internal/wire"
+)
+
+// A session is one ZooKeeper session and the client connection that it lives in:
+// the two begin and end together, because go-zookeeper opens another session by
+// itself when one expires, and runs in it what was queued for the first.
+type Session struct {
+	config  Config
+	events  Events
+	conn    *zk.Conn
+	dialer  *dialer
+	lease   *lease.Lease
+	watches watches
+
+	turns       Turn // one for each ordinary request that is on its way
+	holderTurns Turn // likewise, for those of holders alone
+
+	ctx    context.Context // done when the session is over, with the reason
+	cancel context.CancelCauseFunc
+	dials  context.Context // done when no more connections are to be made
+	hangUp context.CancelFunc
+	opened chan struct{}     // closed when the session first exists
+	alarm  *background.Alarm // wakes the owner
+	calls  sync.WaitGroup
+
+	mu            sync.Mutex         // guards what follows, and what says so in node
+	id            int64              // 0 until opened
+	wire          *wire.Wire         // the newest connection
+	attach        chan struct{}      // closed while a server serves the session
+	detach        chan struct{}      // closed while none does
+	isAttached    bool               // attach is closed, or about to be
+	wasAttached   bool               // opened is closed, or about to be
+	attachedSince time.Time          // when isAttached became true
+	detachedSince time.Time          // when isAttached became false
+	overSince     time.Time          // when over was set
+	outage        bool               // that it is detached was logged
+	server        string             // that serves it, or did last
+	through       int                // requests that are seen through
+	over          error              // why it is over
+	granted       map[*Node]struct{} // those on which something stands
+	nodes         outstanding
+	sweeping      bool // nodes are being deleted by the owner
+	beat          beatState
+}
+
+// Open starts a session. It exists once Opened is closed.
+func Open(config Config) (*Session, error) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	dials, hangUp := context.WithCancel(context.Background())
+	s := &Session{
+		config:  config,
+		events:  config.Events,
+		lease:   lease.New(config.Timeout),
+		watches: watches{set: make(map[watchKey]*Watch)},
+		nodes:   newOutstanding(),
+		ctx:     ctx,
+		cancel:  cancel,
+		dials:   dials,
+		hangUp:  hangUp,
+		opened:  make(chan struct{}),
+		alarm:   background.NewAlarm(),
+		attach:  make(chan struct{}),
+		detach:  make(chan struct{}),
+		granted: make(map[*Node]struct{}),
+
+		turns:       make(Turn, MaxInFlight-forHolders),
+		holderTurns: make(Turn, forHolders),
+	}
+	servers := slices.Clone(config.Servers)
+	rand.Shuffle(len(servers), func(i, j int) { servers[i], servers[j] = servers[j], servers[i] })
+	s.dialer = &dialer{
+		config:   &s.config,
+		servers:  servers,
+		connect:  s.connected,
+		ctx:      dials,
+		timeout:  config.Timeout,
+		failures: make(map[string]error),
+		tried:    make(map[string]time.Time),
+	}
+	// The client's goroutines call back before Connect has returned conn.
+	conn, events, err := zk.Connect(servers, config.Timeout,
+		zk.WithDialer(s.dialer.dial),
+		zk.WithHostProvider(s.dialer),
+		zk.WithEventCallback(s.event),
+		zk.WithLogger(config.Logger),
+		zk.WithLogInfo(false),
+	)
+	if err != nil {
+		cancel(err)
+		hangUp()
+		return nil, s.fail("connect", "", err)
+	}
+	s.conn = conn
+	// The channel of events is lossy, and the callback tells all that it would.
+	// It is closed when the client's last goroutine has gone.
+	s.calls.Go(func() {
+		for range events {
+		}
+	})
+	return s, nil
+}
+
+// connected wraps each new connection. It is called by the client's goroutine.
+func (s *Session) connected(conn net.Conn, server string, greetBy time.Time) net.Conn {
+	s.mu.Lock()
+	last := s.wire
+	s.mu.Unlock()
+	// The client has waited for the goroutine that read from the last one.
+	w := wire.New(conn, greetBy, last, s.watches.any(), &s.dialer.blocking, wire.Hooks{
+		Answered: s.lease.Packet,
+		Proved:   s.lease.Proof,
+		Failed: func(err error) {
+			s.dialer.miss(server, err)
+			if s.ctx.Err() != nil && s.dialer.isMute() {
+				s.hangUp() // to be heard would keep alive what was given up
+			}
+		},
+		Greeted: func(h wire.Hello) error {
+			if h.SessionID == 0 {
+				return nil // the client tells of the expiry
+			}
+			if h.Timeout < time.Second/10 {
+				return fmt.Errorf("not a ZooKeeper server: it granted a session timeout of %v", h.Timeout)
+			}
+			s.lease.Renegotiate(h.Timeout)
+			s.dialer.greeted(h)
+			s.mu.Lock()
+			s.id, s.server = h.SessionID, server
+			s.mu.Unlock()
+			return nil
+		},
+	})
+	s.mu.Lock()
+	s.wire = w
+	s.mu.Unlock()
+	return w
+}
+
+// event is the client's callback. It runs on the goroutines that serve the
+// connection, so it changes state and does nothing that could wait.
+func (s *Session) event(ev zk.Event) {
+	if ev.Type != zk.EventSession {
+		s.watches.event(ev)
+		if ev.Type == zk.EventNodeDeleted || ev.Type == zk.EventNodeDataChanged {
+			s.mu.Lock()
+			p := s.nodes.byPath[ev.Path]
+			s.mu.Unlock()
+			if p != nil {
+				s.Lost(p)
+			}
+		}
+		return
+	}
+	switch ev.State {
+	case zk.StateHasSession:
+		if s.dialer.isReturning() {
+			return // no server: see giveBack
+		}
+		s.setAttached(true)
+	case zk.StateDisconnected:
+		s.setAttached(false)
+	case zk.StateExpired:
+		s.End(ErrExpired)
+		s.quit() // one that was given up is still dialling
+	}
+}
+
+func (s *Session) setAttached(attached bool) {
+	s.mu.Lock()
+	if s.isAttached == attached {
+		s.mu.Unlock()
+		return
+	}
+	s.isAttached = attached
+	s.beat.next = time.Time{} // due at once
+	first := attached && !s.wasAttached
+	turn := s.detach
+	if attached {
+		turn = s.attach
+		s.wasAttached = true
+		s.detach = make(chan struct{})
+		s.attachedSince = time.Now()
+	} else {
+		s.attach = make(chan struct{})
+		s.detachedSince = time.Now()
+	}
+	server, id, over := s.server, s.id, s.over
+	outage, lasted := attached && s.outage && over == nil, s.attachedSince.Sub(s.detachedSince)
+	s.outage = false
+	s.mu.Unlock()
+
+	close(turn)
+	switch {
+	case first:
+		close(s.opened)
+	case attached:
+		s.events.Attached(id, server)
+	default:
+		s.events.Detached(id, server)
+	}
+	if outage {
+		s.events.OutageEnded(server, lasted)
+	}
+	if !first && over == nil {
+		s.events.Changed(s)
+	}
+	s.alarm.Ring()
+}
+
+// awaitAttached waits until a server serves the session.
+func (s *Session) awaitAttached(ctx context.Context) error {
+	s.mu.Lock()
+	attach, over := s.attach, s.over
+	s.mu.Unlock()
+	if over != nil {
+		return over
+	}
+	select {
+	case <-attach:
+		return nil
+	default:
+	}
+	select {
+	case <-attach:
+		return nil
+	case <-s.ctx.Done():
+		return s.Ended()
+	case <-ctx.Done():
+		return fmt.Errorf("%w (not connected: %w)", ctx.Err(), s.dialer.why())
+	}
+}
+
+// IsServed reports whether a server serves the session at this moment.
+func (s *Session) IsServed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.isAttached
+}
+
+// Ended returns why the session is over, or nil. Its context may be cancelled somewhat
+// later, once what was granted in it has been notified.
+func (s *Session) Ended() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.over
+}
+
+// End makes the session be over. Claims are told before anything else happens.
+// Only the first call has an effect.
+func (s *Session) End(cause error) {
+	s.mu.Lock()
+	if s.over != nil {
+		s.mu.Unlock()
+		return
+	}
+	s.over, s.overSince = cause, time.Now()
+	nodes := s.takeGranted()
+	s.mu.Unlock()
+
+	_, reports := endAll(nodes, cause)
+	s.cancel(cause)
+	s.watches.dropAll()
+	for _, report := range reports {
+		report()
+	}
+	// A session that is closed, or given up, is yet to be told so.
+	if !errors.Is(cause, ErrClosed) && !errors.Is(cause, ErrGivenUp) {
+		s.quit()
+	}
+}
+
+// quit has the session make no more connections, and ends the one it has: the
+// client does not close one over which it was told that the session has expired.
+func (s *Session) quit() {
+	s.hangUp()
+	s.mu.Lock()
+	w := s.wire
+	s.mu.Unlock()
+	if w != nil {
+		w.Sever()
+	}
+}
+
+// Bury ends what the session leaves in this process, after end. The client tells
+// the ensemble that the session is closed, where it can, and its nodes go.
+//
+// It waits for everything but the Dial and the Close of a connection that do not return:
+// those it waits for no longer than Stragglers, and says so.
+func (s *Session) Bury() {
+	s.hangUp()
+	s.conn.Close()
+	s.quit()
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		s.calls.Wait()
+		s.dialer.blocking.Wait()
+	}()
+	timer := time.NewTimer(Stragglers)
+	defer timer.Stop()
+	select {
+	case <-gone:
+	case <-timer.C:
+		s.events.Stuck()
+	}
+}
+
+// Stragglers is how long a client that is closed waits for code that may block: the
+// Dial of its options, the Close of a connection, a logger.
+const Stragglers = 2 * time.Second
+
+// spawn runs f on a goroutine that the session waits for.
+func (s *Session) spawn(f func()) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over != nil {
+		return s.over
+	}
+	s.calls.Go(f)
+	return nil
+}
+
+// begin is spawn for a request on the caller's own goroutine, until finish is called.
+func (s *Session) begin() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over != nil {
+		return s.over
+	}
+	s.calls.Add(1)
+	s.through++
+	return nil
+}
+
+func (s *Session) finish() {
+	s.mu.Lock()
+	s.through--
+	s.mu.Unlock()
+	s.calls.Done()
+}
+
+// Authenticate presents the credentials. The client repeats them by itself to
+// Each further server once the first has taken them.
+func (s *Session) Authenticate(ctx context.Context) error {
+	for _, auth := range s.config.Auth {
+		for {
+			_, err := Call(ctx, s, func(conn *zk.Conn) (struct{}, error) {
+				return struct{}{}, conn.AddAuth(auth.Scheme, auth.Data)
+			})
+			if err == nil {
+				break
+			}
+			if OutcomeOf(err) != Unknown || ctx.Err() != nil || s.Ended() != nil {
+				return s.fail("authenticate", auth.Scheme, err)
+			}
+		}
+	}
+	return nil
+}
+
+// Timeout is T, as negotiated.
+func (s *Session) Timeout() time.Duration { return s.lease.Timeout() }
+
+// Look has the owner look within d.
+func (s *Session) Look(d time.Duration) { s.alarm.By(time.Now().Add(d)) }
+
+func (s *Session) ID() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.id
+}
+
+// Server is the server that serves the session, or did last.
+func (s *Session) Server() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.server
+}
+
+// A Status is where a session stands, at a moment.
+type Status struct {
+	ID       int64
+	Timeout  time.Duration // T
+	Attached bool          // a server serves the session
+	Server   string        // that serves it, or did last
+	Since    time.Time     // when Attached became what it is
+	Proof    time.Time     // when the last write was sent that a quorum answered; zero if there was none
+	Ended    error         // why the session is over, nil while it is not
+}
+
+// Status returns where the session stands now. It does no I/O.
+func (s *Session) Status() Status {
+	proof := s.lease.LastProof()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	status := Status{
+		ID: s.id, Timeout: s.lease.Timeout(), Attached: s.isAttached, Server: s.server,
+		Since: s.detachedSince, Proof: proof, Ended: s.over,
+	}
+	switch {
+	case s.over != nil:
+		status.Attached = false
+		status.Since = s.overSince
+	case s.isAttached:
+		status.Since = s.attachedSince
+	}
+	return status
+}
+
+// Conn returns the ZooKeeper client's connection, which lives as long as the session.
+func (s *Session) Conn() *zk.Conn { return s.conn }
+
+// Context is done when the session is over, and what was granted in it was notified. Its
+// cause is the reason.
+func (s *Session) Context() context.Context { return s.ctx }
+
+// Opened returns a channel that is closed when the session first exists.
+func (s *Session) Opened() <-chan struct{} { return s.opened }
+
+// HungUp returns a channel that is closed when no more connections are made.
+func (s *Session) HungUp() <-chan struct{} { return s.dials.Done() }
+
+// Attached returns a channel that is closed while a server serves the session.
+func (s *Session) Attached() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.attach
+}
+
+// Served reports whether a server serves the session, and returns a channel that is closed
+// while none does.
+func (s *Session) Served() (served bool, detached <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.isAttached, s.detach
+}
+
+// Why names each server that could not be reached, with the reason.
+func (s *Session) Why() error { return s.dialer.why() }
+
+// IsMute reports whether a handshake was not answered since one last was: servers may hear
+// the session, and it does not hear them.
+func (s *Session) IsMute() bool { return s.dialer.isMute() }
+
+// Deadline is the instant until which the session may be believed to live.
+func (s *Session) Deadline() time.Time { return s.lease.Deadline() }
+
+// Left is how long the session may be believed to live from now, not positive if it may not.
+func (s *Session) Left(now time.Time) time.Duration { return s.lease.Left(now) }
+
+// RunStray runs f, which may not return, on a goroutine for which Bury waits a while.
+func (s *Session) RunStray(f func()) { s.dialer.blocking.Run(f) }
+
+// Wake has the owner look now.
+func (s *Session) Wake() { s.alarm.Ring() }
