@@ -77,11 +77,6 @@ func (a attempt) afterSearch(found bool) joinStep {
 	return fail // an answer without a name: the next would be the same
 }
 
-// recurs reports whether another node can come to have the same name: where the counter
-// sticks, numbers make no name unique, and without a nonce a late delete would hit
-// a stranger.
-func (p *place) recurs() bool { return p.member.late() && !p.inName }
-
 // errNotOurs says that the parent's data may not be written by us.
 var errNotOurs = errors.New("parent may not be written")
 
@@ -90,3 +85,11 @@ var errContended = errors.New("another contender has joined meanwhile")
 
 // errMissed says that a join's witness was not there, and that nothing was created.
 var errMissed = errors.New("no node of the session in this life of the parent")
+
+// view is what a Line knows of its parent when an attempt begins.
+type view struct {
+	tag     int64
+	ours    bool
+	highest int32
+	late    bool
+}

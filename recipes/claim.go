@@ -85,7 +85,7 @@ func (c *Claim) lapse() {
 		s.Ungrant(c.place.Node)
 		s.DeleteLater(c.place.Node)
 	}
-	s.report.lost(c, cause)
+	s.report.lost(c.place.Parent, c.place.Path, c.token, cause)
 }
 
 // ended is why the claim ended, nil if it has not.
@@ -206,7 +206,7 @@ func (c *Claim) Check(ctx context.Context) error {
 func (c *Claim) giveUp(ctx context.Context) error {
 	c.release.Do(func() {
 		c.releaseErr = c.doGiveUp(ctx)
-		c.session.report.released(c, c.releaseErr)
+		c.session.report.released(c.place.Parent, c.place.Path, c.releaseErr)
 	})
 	return c.releaseErr
 }
@@ -239,4 +239,21 @@ func (c *Claim) doGiveUp(ctx context.Context) error {
 		return lost(c.place.Parent, ErrDeleted)
 	}
 	return nil
+}
+
+// An ending ends a claim with its session, or with its node.
+type ending struct{ claim *Claim }
+
+// End closes Done before it returns. The caller of Close waits, and the nodes go when the
+// session is closed: for it the contexts are cancelled before. Other callers must not wait.
+func (e ending) End(cause error) (report func()) {
+	c := e.claim
+	end := c.endElsewhere
+	if errors.Is(cause, ErrClosed) {
+		end = c.end
+	}
+	if !end(cause) {
+		return nil
+	}
+	return func() { c.session.report.lost(c.place.Parent, c.place.Path, c.token, cause) }
 }

@@ -66,7 +66,7 @@ func Connect(ctx context.Context, servers []string, opts *Options) (*Client, err
 	closing, cancel := context.WithCancel(context.Background())
 	c := &Client{
 		settings: settings,
-		report:   newReporter(settings),
+		report:   newReporter(settings.trace, settings.logger),
 		nonces:   newNonces(),
 		closing:  closing,
 		close:    cancel,
@@ -294,3 +294,9 @@ func (c *Client) Ledger() int { return c.newest().Outstanding() }
 // DroppedEvents is how many events the trace and the log have missed because
 // they were too slow.
 func (c *Client) DroppedEvents() int64 { return c.report.dropped.Load() }
+
+// A knownHistory is the id that was read in a session.
+type knownHistory struct {
+	session *queueSession
+	id      string
+}

@@ -176,5 +176,5 @@
 //
 // Package lock and package election for what to call; package fencing for the token; package epoch for state in ZooKeeper;
 // [Options] for what can be set; [Trace] for what can be watched; docs/protocol.md for why the deadline and the join are
-// right; then internal/lease/deadline.go, join.go, wait.go and internal/session.
+// right; then internal/lease/deadline.go, contend.go, join.go, wait.go and internal/session.
 package recipes

@@ -62,12 +62,6 @@ func (c *Client) History(ctx context.Context) (id string, err error) {
 	return id, nil
 }
 
-// A knownHistory is the id that was read in a session.
-type knownHistory struct {
-	session *queueSession
-	id      string
-}
-
 // history reads the history id, and creates the node if it is missing.
 func (s *queueSession) history(ctx context.Context, path string) (string, error) {
 	// A server that is behind may still show a node that was deleted for a restore.

@@ -122,26 +122,6 @@ func (l *Line) attempt(ctx context.Context, s *queueSession, version int32, witn
 	return a, nil
 }
 
-// recover finds out what became of a create that was not answered. If it was
-// carried out, the place is ours as if it had been answered.
-func (l *Line) recover(ctx context.Context, s *queueSession, p *place, cause error) (found bool, err error) {
-	if ctx.Err() == nil && s.Ended() == nil {
-		found, err = s.find(ctx, p)
-		l.client.report.recovered(l.path, found, err)
-		if err == nil && !found {
-			s.Cleared(p.Node)
-			return false, nil
-		}
-		if err == nil {
-			s.Joined(p.Node)
-			l.sawOwn(p)
-			return true, nil
-		}
-	}
-	l.abandon(s, p)
-	return false, &Error{Op: "join", Path: l.path, Err: errors.Join(cause, err)}
-}
-
 // witnessed puts a check of the witness, if there is one, before the operations
 // of a join.
 func witnessed(witness *session.Node, ops ...any) []any {
@@ -218,7 +198,3 @@ func (l *Line) joinOnly(ctx context.Context, s *queueSession, mine session.Turn,
 	}
 	return p.know(path, stat.Czxid)
 }
-
-// prefix is what the path of the place's node begins with: the server adds the
-// number.
-func (p *place) prefix() string { return p.Parent + "/" + p.Prefix }

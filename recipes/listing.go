@@ -3,8 +3,6 @@
 package recipes
 
 import (
-	"context"
-	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,24 +26,6 @@ type listing struct {
 	// sorted are the members by number, for those who come second: the first is better
 	// served by a look at each.
 	sorted []member
-}
-
-// list returns a listing that the server made after the call began.
-func (s *queueSession) list(ctx context.Context, path string) (*listing, error) {
-	lst, err := s.lists.Ask(ctx, s.Session, path, struct{}{}, func([]struct{}) (*listing, error) {
-		children, stat, err := s.Children(s.Context(), path)
-		if errors.Is(err, zk.ErrNoNode) {
-			return &listing{highest: -1, plain: true}, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		return newListing(children, stat), nil
-	})
-	if err != nil && ctx.Err() != nil {
-		err = &Error{Op: "list", Path: path, Err: ctx.Err()}
-	}
-	return lst, err
 }
 
 func newListing(children []string, parent *zk.Stat) *listing {
@@ -88,4 +68,10 @@ func (lst *listing) nearest(own member) (ahead member, found, listed bool) {
 		return member{}, false, listed
 	}
 	return lst.sorted[i-1], true, listed
+}
+
+// A parent is what a server shows of the node below which contenders queue.
+type parent struct {
+	czxid int64
+	ours  bool // its data is empty or this library's, and so may be written
 }

@@ -9,14 +9,6 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// view is what a Line knows of its parent when an attempt begins.
-type view struct {
-	tag     int64
-	ours    bool
-	highest int32
-	late    bool
-}
-
 // learn returns what is known of the parent. The first use of a path reads it,
 // and makes it if it is missing.
 func (l *Line) learn(ctx context.Context, s *queueSession) (view, error) {
@@ -42,12 +34,6 @@ func (l *Line) learn(ctx context.Context, s *queueSession) (view, error) {
 		}
 		l.mu.Unlock()
 	}
-}
-
-// A parent is what a server shows of the node below which contenders queue.
-type parent struct {
-	czxid int64
-	ours  bool // its data is empty or this library's, and so may be written
 }
 
 // readParent reads the node at path, and makes it if it is missing.

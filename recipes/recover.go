@@ -5,11 +5,6 @@ package recipes
 import (
 	"context"
 	"errors"
-	"math"
-	"strings"
-	"sync"
-
-	"github.com/go-zookeeper/zk"
 
 	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 )
@@ -35,86 +30,22 @@ func (s *queueSession) find(ctx context.Context, p *place) (found bool, err erro
 	return found, nil
 }
 
-// findPaths is what the session finds nodes by for which no contender waits any more.
-func findPaths(ctx context.Context, s *session.Session, parent string, nodes []*session.Node) (map[string]string, error) {
-	members, err := search(ctx, s, parent, nodes)
-	paths := make(map[string]string, len(members))
-	for nonce, m := range members {
-		paths[nonce] = parent + "/" + m.name
-	}
-	return paths, err
-}
-
-// search returns those of nodes that exist, by nonce.
-//
-// It first has a write refused: that goes through the quorum behind the creates, so
-// that what the server shows afterwards is complete. A node is the one that has
-// our session and the nonce: there is one at most, for a create is sent once
-// under a nonce.
-func search(ctx context.Context, s *session.Session, line string, nodes []*session.Node) (map[string]member, error) {
-	if err := flush(ctx, s, line, nodes[0]); err != nil {
-		return nil, err
-	}
-	children, parent, err := s.Children(ctx, line)
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	// What each name that can be a node of ours begins with, and the number that it is
-	// above.
-	above := make(map[string]int32)
-	nonces := make(map[string]bool, len(nodes))
-	for _, n := range nodes {
-		nonces[n.Nonce] = true
-		highest := n.Above
-		if parent.Czxid != n.Tag {
-			highest = math.MinInt32 // in another life of the parent its numbers have begun anew
+// recover finds out what became of a create that was not answered. If it was
+// carried out, the place is ours as if it had been answered.
+func (l *Line) recover(ctx context.Context, s *queueSession, p *place, cause error) (found bool, err error) {
+	if ctx.Err() == nil && s.Ended() == nil {
+		found, err = s.find(ctx, p)
+		l.client.report.recovered(l.path, found, err)
+		if err == nil && !found {
+			s.Cleared(p.Node)
+			return false, nil
 		}
-		if seen, ok := above[n.Prefix]; ok {
-			highest = min(highest, seen)
+		if err == nil {
+			s.Joined(p.Node)
+			l.sawOwn(p)
+			return true, nil
 		}
-		above[n.Prefix] = highest
 	}
-	var candidates []member
-	for _, m := range parseMembers(children) {
-		highest, ok := above[m.name[:max(0, strings.LastIndex(m.name, "lock-"))+len("lock-")]]
-		if !ok || !m.late() && m.sequence <= highest || s.Holds(line+"/"+m.name) {
-			continue
-		}
-		candidates = append(candidates, m)
-	}
-
-	var mu sync.Mutex // guards what follows
-	found := make(map[string]member, len(nodes))
-	var failed error
-	err = session.Each(s, candidates, func(m member) {
-		data, stat, err := s.Get(ctx, line+"/"+m.name)
-		mu.Lock()
-		defer mu.Unlock()
-		switch {
-		case errors.Is(err, zk.ErrNoNode):
-		case err != nil:
-			failed = err
-		case stat.EphemeralOwner == s.ID():
-			if nonce := decodeRecord(data).Nonce; nonces[nonce] {
-				m.czxid = stat.Czxid
-				found[nonce] = m
-			}
-		}
-	})
-	return found, errors.Join(err, failed)
-}
-
-// flush returns once a write behind all of this session's creates below line was
-// answered.
-func flush(ctx context.Context, s *session.Session, line string, n *session.Node) error {
-	_, err := session.Ask(ctx, s, "find", line, func(conn *zk.Conn) (struct{}, error) {
-		return struct{}{}, conn.Delete(line+"/"+namePrefix(n.Tag, n.Nonce)+"flush", -1)
-	})
-	if session.OutcomeOf(err) == session.Refused && !errors.Is(err, zk.ErrSessionExpired) {
-		return nil
-	}
-	return err
+	l.abandon(s, p)
+	return false, &Error{Op: "join", Path: l.path, Err: errors.Join(cause, err)}
 }

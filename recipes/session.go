@@ -3,9 +3,10 @@
 package recipes
 
 import (
+	"context"
 	"errors"
-	"fmt"
-	"strings"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 )
@@ -24,6 +25,7 @@ type queueSession struct {
 
 // openSession starts a session. It exists once Opened is closed.
 func openSession(settings *settings, report *reporter) (*queueSession, error) {
+	s := &queueSession{settings: settings, report: report}
 	config := session.Config{
 		Servers:   settings.servers,
 		Timeout:   settings.sessionTimeout,
@@ -32,65 +34,45 @@ func openSession(settings *settings, report *reporter) (*queueSession, error) {
 		Dial:      settings.dial,
 		Heartbeat: settings.tuning.Heartbeat,
 		Wrap:      func(op, path string, err error) error { return &Error{Op: op, Path: path, Err: err} },
-		Find:      findPaths,
+		Find:      s.findPaths,
 		Events:    report,
 		Logger:    clientLogger{report},
 	}
 	for _, auth := range settings.auth {
 		config.Auth = append(config.Auth, session.Auth(auth))
 	}
-	s, err := session.Open(config)
-	if err != nil {
+	var err error
+	if s.Session, err = session.Open(config); err != nil {
 		return nil, err
 	}
-	return &queueSession{Session: s, settings: settings, report: report}, nil
+	return s, nil
 }
 
-// A place is one node of ours in a queue.
-type place struct {
-	*session.Node
-	inName bool // the nonce is in the node's name as well
-
-	// Set when the node is known, before the session is told.
-	member   member
-	verified bool // the node belongs to the parent's life that its name says
-}
-
-func newPlace(line string, tag int64, nonce string) *place {
-	return &place{Node: session.NewNode(line, tag, nonce)}
-}
-
-// know notes which node is the place's.
-func (p *place) know(path string, czxid int64) error {
-	m, ok := parseMember(path[strings.LastIndexByte(path, '/')+1:])
-	if !ok {
-		return &Error{Op: "join", Path: p.Parent, Err: fmt.Errorf("server returned the node name %q, which has no sequence number", path)}
+// findPaths finds nodes for which no contender waits any more. The owner of the session
+// calls it.
+func (s *queueSession) findPaths(ctx context.Context, parent string, nodes []*session.Node) (map[string]string, error) {
+	members, err := search(ctx, s.Session, parent, nodes)
+	paths := make(map[string]string, len(members))
+	for nonce, m := range members {
+		paths[nonce] = parent + "/" + m.name
 	}
-	m.czxid = czxid
-	p.Path, p.member = path, m
-	return nil
+	return paths, err
 }
 
-// nameNonce is what the name has besides the tag.
-func (p *place) nameNonce() string {
-	if p.inName {
-		return p.Nonce
+// list returns a listing that the server made after the call began.
+func (s *queueSession) list(ctx context.Context, path string) (*listing, error) {
+	lst, err := s.lists.Ask(ctx, s.Session, path, struct{}{}, func([]struct{}) (*listing, error) {
+		children, stat, err := s.Children(s.Context(), path)
+		if errors.Is(err, zk.ErrNoNode) {
+			return &listing{highest: -1, plain: true}, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		return newListing(children, stat), nil
+	})
+	if err != nil && ctx.Err() != nil {
+		err = &Error{Op: "list", Path: path, Err: ctx.Err()}
 	}
-	return ""
-}
-
-// An ending ends a claim with its session, or with its node.
-type ending struct{ claim *Claim }
-
-// End closes Done before it returns. The caller of Close waits, and the nodes go when the
-// session is closed: for it the contexts are cancelled before. Other callers must not wait.
-func (e ending) End(cause error) (report func()) {
-	end := e.claim.endElsewhere
-	if errors.Is(cause, ErrClosed) {
-		end = e.claim.end
-	}
-	if !end(cause) {
-		return nil
-	}
-	return func() { e.claim.session.report.lost(e.claim, cause) }
+	return lst, err
 }

@@ -70,8 +70,8 @@ type reporter struct {
 	dropped atomic.Int64
 }
 
-func newReporter(s *settings) *reporter {
-	return &reporter{trace: s.trace, logger: s.logger, tells: background.NewMailbox(), logs: background.NewMailbox()}
+func newReporter(trace Trace, logger *slog.Logger) *reporter {
+	return &reporter{trace: trace, logger: logger, tells: background.NewMailbox(), logs: background.NewMailbox()}
 }
 
 // close reports what is queued, and ends. It does not wait for ever for a logger.
@@ -148,28 +148,28 @@ func (r *reporter) Heartbeat(roundTrip time.Duration, err error) {
 	}
 }
 
-func (r *reporter) waiting(p *place, ahead string) {
+func (r *reporter) waiting(path, node, ahead string) {
 	if f := r.trace.Waiting; f != nil {
-		r.tell(func() { f(p.Parent, p.Path, ahead) })
+		r.tell(func() { f(path, node, ahead) })
 	}
 }
 
-func (r *reporter) granted(c *Claim, waited time.Duration) {
+func (r *reporter) granted(path, node string, token fencing.Token, waited time.Duration) {
 	if f := r.trace.Granted; f != nil {
-		r.tell(func() { f(c.place.Parent, c.place.Path, c.Token(), waited) })
+		r.tell(func() { f(path, node, token, waited) })
 	}
 }
 
-func (r *reporter) lost(c *Claim, cause error) {
-	r.log(slog.LevelWarn, "claim lost", "path", c.place.Path, "token", c.Token(), "cause", cause)
+func (r *reporter) lost(path, node string, token fencing.Token, cause error) {
+	r.log(slog.LevelWarn, "claim lost", "path", node, "token", token, "cause", cause)
 	if f := r.trace.Lost; f != nil {
-		r.tells.Post(func() { f(c.place.Parent, c.place.Path, cause) }, background.Unbounded)
+		r.tells.Post(func() { f(path, node, cause) }, background.Unbounded)
 	}
 }
 
-func (r *reporter) released(c *Claim, err error) {
+func (r *reporter) released(path, node string, err error) {
 	if f := r.trace.Released; f != nil {
-		r.tell(func() { f(c.place.Parent, c.place.Path, err) })
+		r.tell(func() { f(path, node, err) })
 	}
 }
 
@@ -188,7 +188,7 @@ func (r *reporter) recovered(path string, found bool, err error) {
 }
 
 // Changed is what a session calls after Attached or Detached.
-func (r *reporter) Changed(s *session.Session) { r.states.send(stateOf(s.Status())) }
+func (r *reporter) Changed(now session.Status) { r.states.send(stateOf(now)) }
 
 func (r *reporter) Undeleted(p *session.Node, err error) {
 	r.log(slog.LevelWarn, "node could not be deleted yet", "path", p.Parent, "node", p.Path, "error", err)
@@ -201,8 +201,6 @@ func (r *reporter) Undeleted(p *session.Node, err error) {
 func (r *reporter) Stuck() {
 	r.log(slog.LevelWarn, "the Dial of the options, or the Close of a connection that it made, has not returned: its goroutine is left behind")
 }
-
-func hex(id int64) string { return fmt.Sprintf("0x%x", uint64(id)) }
 
 // clientLogger passes on what the ZooKeeper client says, which speaks of every
 // failed attempt in a tone of its own.

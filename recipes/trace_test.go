@@ -15,10 +15,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 )
 
 func newTestReporter(trace Trace, logger slog.Handler) *reporter {
-	return newReporter(&settings{trace: trace, logger: slog.New(logger)})
+	return newReporter(trace, slog.New(logger))
 }
 
 func TestEventsAreToldInOrderAndOneAtATime(t *testing.T) {
@@ -44,21 +45,20 @@ func TestEventsAreToldInOrderAndOneAtATime(t *testing.T) {
 			Recovered: func(path string, found bool, err error) { tell("recovered", path, found, err) },
 			Owed:      func(node string, err error) { tell("owed", node, err) },
 		}, slog.DiscardHandler)
-		p := newPlace("/l", 1, "n")
-		p.Path, p.member = "/l/x", member{name: "x", czxid: 42}
-		c := &Claim{place: p, token: 42}
+		n := session.NewNode("/l", 1, "n")
+		n.Path = "/l/x"
 		why := errors.New("why")
 		r.opened(1, "zk1", time.Second, time.Second)
 		r.Detached(1, "zk1")
 		r.Attached(1, "zk2")
 		r.Heartbeat(time.Second, nil)
-		r.waiting(p, "w")
-		r.granted(c, time.Second)
-		r.lost(c, why)
-		r.released(c, nil)
+		r.waiting("/l", "/l/x", "w")
+		r.granted("/l", "/l/x", 42, time.Second)
+		r.lost("/l", "/l/x", 42, why)
+		r.released("/l", "/l/x", nil)
 		r.rejoined("/l", why)
 		r.recovered("/l", true, nil)
-		r.Undeleted(p.Node, why)
+		r.Undeleted(n, why)
 		r.ended(1, why)
 		r.close()
 		require.Equal(t, []string{
@@ -75,14 +75,13 @@ func TestTraceWithoutFunctionsIsNotCalled(t *testing.T) {
 		r.Detached(1, "zk1")
 		r.Attached(1, "zk1")
 		r.Heartbeat(time.Second, nil)
-		c := &Claim{place: newPlace("/l", 1, "n")}
-		r.waiting(c.place, "w")
-		r.granted(c, 0)
-		r.lost(c, ErrDeadline)
-		r.released(c, nil)
+		r.waiting("/l", "/l/x", "w")
+		r.granted("/l", "/l/x", 42, 0)
+		r.lost("/l", "/l/x", 42, ErrDeadline)
+		r.released("/l", "/l/x", nil)
 		r.rejoined("/l", ErrDeadline)
 		r.recovered("/l", true, nil)
-		r.Undeleted(c.place.Node, ErrDeadline)
+		r.Undeleted(session.NewNode("/l", 1, "n"), ErrDeadline)
 		r.ended(1, ErrClosed)
 		r.close()
 		require.Zero(t, r.dropped.Load())

@@ -49,7 +49,7 @@ func (l *Line) await(ctx context.Context, s *queueSession, p *place) error {
 		predictable = false
 		if ahead != reported {
 			reported = ahead
-			l.client.report.waiting(p, reported)
+			l.client.report.waiting(l.path, p.Path, reported)
 		}
 		own, err := s.Watch(ctx, p.Path, session.WatchNode)
 		if errors.Is(err, zk.ErrNoNode) {

@@ -28,7 +28,7 @@ type Config struct {
 	// Find looks below parent for those of nodes whose create was not answered, and
 	// returns their paths by nonce. A node that it does not return was never created, and
 	// never will be.
-	Find func(ctx context.Context, s *Session, parent string, nodes []*Node) (paths map[string]string, err error)
+	Find func(ctx context.Context, parent string, nodes []*Node) (paths map[string]string, err error)
 
 	Events Events
 	Logger zk.Logger // of the ZooKeeper client
@@ -46,8 +46,8 @@ type Events interface {
 	// connection to its server ended.
 	Attached(id int64, server string)
 	Detached(id int64, server string)
-	// Changed is called after either, once Status shows it.
-	Changed(s *Session)
+	// Changed is called after either, with what Status shows.
+	Changed(now Status)
 	// Outage is called when no server has served the session for T/4, OutageEnded when
 	// one does again.
 	Outage(lasted time.Duration, why error)
@@ -60,12 +60,13 @@ type Events interface {
 	Stuck()
 }
 
-// An Ender is what was granted in a session, and must end with it.
-type Ender interface {
-	// End ends it, for that cause. It returns what reports that, to be called once all
-	// that end for the same cause have, or nil if it had ended before. It must not wait.
-	End(cause error) (report func())
+// A Status is where a session stands, at a moment.
+type Status struct {
+	ID       int64
+	Timeout  time.Duration // T
+	Attached bool          // a server serves the session
+	Server   string        // that serves it, or did last
+	Since    time.Time     // when Attached became what it is
+	Proof    time.Time     // when the last write was sent that a quorum answered; zero if there was none
+	Ended    error         // why the session is over, nil while it is not
 }
-
-// fail returns the error of an operation of the session.
-func (s *Session) fail(op, path string, err error) error { return s.config.Wrap(op, path, err) }

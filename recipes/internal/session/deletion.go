@@ -77,7 +77,7 @@ func (s *Session) clearAll(ctx context.Context, nodes []*Node) {
 		}
 	}
 	for parent, nodes := range unknown {
-		paths, err := s.config.Find(ctx, s, parent, nodes)
+		paths, err := s.config.Find(ctx, parent, nodes)
 		for _, p := range nodes {
 			path, found := paths[p.Nonce]
 			switch {

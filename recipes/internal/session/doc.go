@@ -4,9 +4,9 @@
 // ephemeral nodes that may exist in it. It knows nothing of queues. A caller names each node before it is created, and
 // from then on the session has it deleted, unless the session ends first.
 //
-// Reading order: session.go for how a session begins and ends; request.go for how a request is sent; outstanding.go and
-// node.go for what may exist; heartbeat.go for how the session is proved to live; deletion.go for how nodes go away;
-// owner.go for the one goroutine that decides when.
+// Reading order: session.go for how a session begins and ends, attach.go for its connections; request.go for how a request
+// is sent; node.go, outstanding.go and nodes.go for what may exist; heartbeat.go for how the session is proved to live;
+// deletion.go for how nodes go away; owner.go for the one goroutine that decides when.
 //
 // Locks, in the order in which they may be taken: Session.mu; then those of package lease, of a Wire, of the watches, of
 // the dialer and of an Alarm, none of which is held while another is taken.

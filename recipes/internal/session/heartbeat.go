@@ -11,29 +11,6 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// One heartbeat checks as many nodes as fit below both bounds: a server drops the
-// connection over a packet larger than its jute.maxbuffer. Any node proves the session;
-// with more than fit they take turns, and watches tell of those that are deleted.
-const (
-	MaxChecks     = 128
-	maxCheckBytes = 64 << 10
-)
-
-// A beatState is where a session's heartbeats stand. Guarded by Session.mu.
-type beatState struct {
-	inFlight bool          // it was not answered yet
-	next     time.Time     // when the next one is due
-	wanted   []*proofAsked // by contenders that wait for a quorum's answer
-}
-
-// A proofAsked is a contender that waits for a quorum's answer as to its node.
-type proofAsked struct {
-	node     *Node
-	answered chan struct{} // closed when a heartbeat has covered the node
-	err      error         // why none can; set before answered is closed
-	gone     bool          // its caller has gone; guarded by Session.mu
-}
-
 // tendBeat sends a heartbeat if one is due. It returns when to look again.
 func (s *Session) tendBeat(now time.Time) time.Duration {
 	timeout := s.Timeout()
@@ -237,4 +214,14 @@ func (s *Session) lookForBeat() {
 	}
 	s.mu.Unlock()
 	s.alarm.By(by)
+}
+
+// Joined notes that the node exists, for a caller that still wants it.
+func (s *Session) Joined(n *Node) {
+	s.mu.Lock()
+	only := s.nodes.joined(n)
+	s.mu.Unlock()
+	if only {
+		s.lookForBeat()
+	}
 }

@@ -7,23 +7,13 @@ import (
 	"time"
 )
 
-// A standing says what is known of a node.
-type standing int
-
+// One heartbeat checks as many nodes as fit below both bounds: a server drops the
+// connection over a packet larger than its jute.maxbuffer. Any node proves the session;
+// with more than fit they take turns, and watches tell of those that are deleted.
 const (
-	joining  standing = iota // the create is on its way
-	doubtful                 // the create's outcome is unknown, and no caller waits for the node
-	held                     // the node exists, and is waited with or held
-	parting                  // the node exists, and its holder is deleting it
-	leaving                  // the node may exist, and must go
-	cleared                  // no node exists
+	MaxChecks     = 128
+	maxCheckBytes = 64 << 10
 )
-
-// A life is that of a parent, from its creation until it is deleted.
-type life struct {
-	parent string // path
-	tag    int64  // its czxid
-}
 
 // An outstanding is every node that may exist in a session, from before its creation
 // is asked for until its deletion is confirmed. Whatever goes wrong in between,

@@ -6,103 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"strings"
 	"sync"
 
 	"github.com/go-zookeeper/zk"
 )
-
-// MaxInFlight bounds how many ordinary requests of one session are on their way. A
-// heartbeat stands behind them on the connection and at the server, however many
-// callers there are: so few of them are answered well within T/8. Half as many take a
-// sixth longer for a burst of 10,000 joins.
-const MaxInFlight = 128
-
-// forHolders is how many of them are kept for what holders ask for. In a burst of joins,
-// a release, a Check or a Commit would wait for as long as all of those take.
-const forHolders = 32
-
-// A Role is that of the caller that a request is made for.
-type Role bool
-
-// The roles.
-const (
-	Ordinary Role = false
-	Holder   Role = true // of what was granted in the session
-)
-
-// A Turn is what a request on its way holds: the channel that it is returned to.
-type Turn chan struct{}
-
-// An Outcome is what an error says about the request that it answers.
-type Outcome int
-
-// The outcomes.
-const (
-	Done    Outcome = iota // the server carried it out
-	Refused                // the server said no: nothing was changed
-	Unsent                 // it never left this process
-	Unknown                // it may or may not have been carried out
-)
-
-// stated are the answers that only a server can give. Everything that is not
-// listed here is unknown: a broken connection shows itself in many shapes, raw
-// errors of the network among them, and none of them says what happened.
-var stated = []error{
-	zk.ErrNoNode, zk.ErrNodeExists, zk.ErrNotEmpty, zk.ErrBadVersion, zk.ErrNoAuth,
-	zk.ErrInvalidACL, zk.ErrNoChildrenForEphemerals, zk.ErrSessionExpired,
-	zk.ErrAuthFailed, zk.ErrBadArguments,
-}
-
-// NotSent returns an error that says of a request that it was never sent, because of err.
-func NotSent(err error) error { return unsentErr{err} }
-
-// unsentErr wraps the reason why a request was never sent.
-type unsentErr struct{ error }
-
-func (e unsentErr) Unwrap() error { return e.error }
-
-// OutcomeOf returns what err says about the request that it answers.
-func OutcomeOf(err error) Outcome {
-	switch {
-	case err == nil:
-		return Done
-	case errors.Is(err, ErrUncertain):
-		return Unknown // whatever else it says
-	}
-	var u unsentErr
-	if errors.As(err, &u) || isGivenBack(err) || errors.Is(err, zk.ErrInvalidPath) || errors.Is(err, zk.ErrShortBuffer) {
-		return Unsent
-	}
-	for _, s := range stated {
-		if errors.Is(err, s) {
-			return Refused
-		}
-	}
-	return Unknown
-}
-
-// BrokenOff reports whether a request failed with its connection, so that sending
-// it again on the next one may help. Its outcome is unknown.
-func BrokenOff(err error) bool {
-	var u unsentErr
-	// The error of a context that has timed out passes for one of the network.
-	if errors.As(err, &u) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return false
-	}
-	var network net.Error
-	return errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, zk.ErrClosing) ||
-		errors.Is(err, net.ErrClosed) || errors.Is(err, io.ErrClosedPipe) || errors.Is(err, io.EOF) ||
-		errors.As(err, &network)
-}
-
-// isGivenBack reports whether the ZooKeeper client gave a request back before it was
-// sent: by itself, or because of [dialer.giveBack].
-func isGivenBack(err error) bool {
-	return errors.Is(err, zk.ErrNoServer) || errors.Is(err, zk.ErrNothing)
-}
 
 // givenBack reports whether a request was given back although the session lives: it is
 // sent again, whatever it is.
@@ -236,25 +144,13 @@ func urgently[R any](s *Session, request func(*zk.Conn) (R, error)) (R, error) {
 // requests are on their way, of which forHolders are for holders alone. Whoever has
 // taken a turn receives from it once the request was answered.
 func (s *Session) TakeTurn(ctx context.Context, as Role) (Turn, error) {
-	var first Turn // nil: never free
-	if as == Holder {
-		first = s.holderTurns
-	}
-	var mine Turn
-	select {
-	case s.turns <- struct{}{}:
-		mine = s.turns
+	mine := s.turns.take(as, s.ctx.Done(), ctx.Done())
+	switch {
+	case mine != nil:
+	case s.ctx.Err() != nil:
+		return nil, s.Ended()
 	default:
-		select {
-		case s.turns <- struct{}{}:
-			mine = s.turns
-		case first <- struct{}{}:
-			mine = first
-		case <-s.ctx.Done():
-			return nil, s.Ended()
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
+		return nil, ctx.Err()
 	}
 	if err := s.awaitAttached(ctx); err != nil {
 		<-mine

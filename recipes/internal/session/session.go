@@ -30,8 +30,7 @@ type Session struct {
 	lease   *lease.Lease
 	watches watches
 
-	turns       Turn // one for each ordinary request that is on its way
-	holderTurns Turn // likewise, for those of holders alone
+	turns turns
 
 	ctx    context.Context // done when the session is over, with the reason
 	cancel context.CancelCauseFunc
@@ -69,7 +68,7 @@ func Open(config Config) (*Session, error) {
 		config:  config,
 		events:  config.Events,
 		lease:   lease.New(config.Timeout),
-		watches: watches{set: make(map[watchKey]*Watch)},
+		watches: newWatches(),
 		nodes:   newOutstanding(),
 		ctx:     ctx,
 		cancel:  cancel,
@@ -80,9 +79,7 @@ func Open(config Config) (*Session, error) {
 		attach:  make(chan struct{}),
 		detach:  make(chan struct{}),
 		granted: make(map[*Node]struct{}),
-
-		turns:       make(Turn, MaxInFlight-forHolders),
-		holderTurns: make(Turn, forHolders),
+		turns:   newTurns(),
 	}
 	servers := slices.Clone(config.Servers)
 	rand.Shuffle(len(servers), func(i, j int) { servers[i], servers[j] = servers[j], servers[i] })
@@ -154,107 +151,6 @@ func (s *Session) connected(conn net.Conn, server string, greetBy time.Time) net
 	return w
 }
 
-// event is the client's callback. It runs on the goroutines that serve the
-// connection, so it changes state and does nothing that could wait.
-func (s *Session) event(ev zk.Event) {
-	if ev.Type != zk.EventSession {
-		s.watches.event(ev)
-		if ev.Type == zk.EventNodeDeleted || ev.Type == zk.EventNodeDataChanged {
-			s.mu.Lock()
-			p := s.nodes.byPath[ev.Path]
-			s.mu.Unlock()
-			if p != nil {
-				s.Lost(p)
-			}
-		}
-		return
-	}
-	switch ev.State {
-	case zk.StateHasSession:
-		if s.dialer.isReturning() {
-			return // no server: see giveBack
-		}
-		s.setAttached(true)
-	case zk.StateDisconnected:
-		s.setAttached(false)
-	case zk.StateExpired:
-		s.End(ErrExpired)
-		s.quit() // one that was given up is still dialling
-	}
-}
-
-func (s *Session) setAttached(attached bool) {
-	s.mu.Lock()
-	if s.isAttached == attached {
-		s.mu.Unlock()
-		return
-	}
-	s.isAttached = attached
-	s.beat.next = time.Time{} // due at once
-	first := attached && !s.wasAttached
-	turn := s.detach
-	if attached {
-		turn = s.attach
-		s.wasAttached = true
-		s.detach = make(chan struct{})
-		s.attachedSince = time.Now()
-	} else {
-		s.attach = make(chan struct{})
-		s.detachedSince = time.Now()
-	}
-	server, id, over := s.server, s.id, s.over
-	outage, lasted := attached && s.outage && over == nil, s.attachedSince.Sub(s.detachedSince)
-	s.outage = false
-	s.mu.Unlock()
-
-	close(turn)
-	switch {
-	case first:
-		close(s.opened)
-	case attached:
-		s.events.Attached(id, server)
-	default:
-		s.events.Detached(id, server)
-	}
-	if outage {
-		s.events.OutageEnded(server, lasted)
-	}
-	if !first && over == nil {
-		s.events.Changed(s)
-	}
-	s.alarm.Ring()
-}
-
-// awaitAttached waits until a server serves the session.
-func (s *Session) awaitAttached(ctx context.Context) error {
-	s.mu.Lock()
-	attach, over := s.attach, s.over
-	s.mu.Unlock()
-	if over != nil {
-		return over
-	}
-	select {
-	case <-attach:
-		return nil
-	default:
-	}
-	select {
-	case <-attach:
-		return nil
-	case <-s.ctx.Done():
-		return s.Ended()
-	case <-ctx.Done():
-		return fmt.Errorf("%w (not connected: %w)", ctx.Err(), s.dialer.why())
-	}
-}
-
-// IsServed reports whether a server serves the session at this moment.
-func (s *Session) IsServed() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.isAttached
-}
-
 // Ended returns why the session is over, or nil. Its context may be cancelled somewhat
 // later, once what was granted in it has been notified.
 func (s *Session) Ended() error {
@@ -263,7 +159,8 @@ func (s *Session) Ended() error {
 	return s.over
 }
 
-// End makes the session be over. Claims are told before anything else happens.
+// End makes the session be over. What was granted in it is notified before anything else
+// happens.
 // Only the first call has an effect.
 func (s *Session) End(cause error) {
 	s.mu.Lock()
@@ -357,25 +254,6 @@ func (s *Session) finish() {
 	s.calls.Done()
 }
 
-// Authenticate presents the credentials. The client repeats them by itself to
-// Each further server once the first has taken them.
-func (s *Session) Authenticate(ctx context.Context) error {
-	for _, auth := range s.config.Auth {
-		for {
-			_, err := Call(ctx, s, func(conn *zk.Conn) (struct{}, error) {
-				return struct{}{}, conn.AddAuth(auth.Scheme, auth.Data)
-			})
-			if err == nil {
-				break
-			}
-			if OutcomeOf(err) != Unknown || ctx.Err() != nil || s.Ended() != nil {
-				return s.fail("authenticate", auth.Scheme, err)
-			}
-		}
-	}
-	return nil
-}
-
 // Timeout is T, as negotiated.
 func (s *Session) Timeout() time.Duration { return s.lease.Timeout() }
 
@@ -395,79 +273,16 @@ func (s *Session) Server() string {
 	return s.server
 }
 
-// A Status is where a session stands, at a moment.
-type Status struct {
-	ID       int64
-	Timeout  time.Duration // T
-	Attached bool          // a server serves the session
-	Server   string        // that serves it, or did last
-	Since    time.Time     // when Attached became what it is
-	Proof    time.Time     // when the last write was sent that a quorum answered; zero if there was none
-	Ended    error         // why the session is over, nil while it is not
-}
-
-// Status returns where the session stands now. It does no I/O.
-func (s *Session) Status() Status {
-	proof := s.lease.LastProof()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	status := Status{
-		ID: s.id, Timeout: s.lease.Timeout(), Attached: s.isAttached, Server: s.server,
-		Since: s.detachedSince, Proof: proof, Ended: s.over,
+// takeGranted returns the nodes on which something stands, and forgets that. The caller
+// holds mu.
+func (s *Session) takeGranted() []*Node {
+	nodes := make([]*Node, 0, len(s.granted))
+	for n := range s.granted {
+		nodes = append(nodes, n)
 	}
-	switch {
-	case s.over != nil:
-		status.Attached = false
-		status.Since = s.overSince
-	case s.isAttached:
-		status.Since = s.attachedSince
-	}
-	return status
+	clear(s.granted)
+	return nodes
 }
 
-// Conn returns the ZooKeeper client's connection, which lives as long as the session.
-func (s *Session) Conn() *zk.Conn { return s.conn }
-
-// Context is done when the session is over, and what was granted in it was notified. Its
-// cause is the reason.
-func (s *Session) Context() context.Context { return s.ctx }
-
-// Opened returns a channel that is closed when the session first exists.
-func (s *Session) Opened() <-chan struct{} { return s.opened }
-
-// HungUp returns a channel that is closed when no more connections are made.
-func (s *Session) HungUp() <-chan struct{} { return s.dials.Done() }
-
-// Attached returns a channel that is closed while a server serves the session.
-func (s *Session) Attached() <-chan struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.attach
-}
-
-// Served reports whether a server serves the session, and returns a channel that is closed
-// while none does.
-func (s *Session) Served() (served bool, detached <-chan struct{}) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.isAttached, s.detach
-}
-
-// Why names each server that could not be reached, with the reason.
-func (s *Session) Why() error { return s.dialer.why() }
-
-// IsMute reports whether a handshake was not answered since one last was: servers may hear
-// the session, and it does not hear them.
-func (s *Session) IsMute() bool { return s.dialer.isMute() }
-
-// Deadline is the instant until which the session may be believed to live.
-func (s *Session) Deadline() time.Time { return s.lease.Deadline() }
-
-// Left is how long the session may be believed to live from now, not positive if it may not.
-func (s *Session) Left(now time.Time) time.Duration { return s.lease.Left(now) }
-
-// RunStray runs f, which may not return, on a goroutine for which Bury waits a while.
-func (s *Session) RunStray(f func()) { s.dialer.blocking.Run(f) }
-
-// Wake has the owner look now.
-func (s *Session) Wake() { s.alarm.Ring() }
+// fail returns the error of an operation of the session.
+func (s *Session) fail(op, path string, err error) error { return s.config.Wrap(op, path, err) }

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package recipes
+
+import (
+	"context"
+	"sync"
+)
+
+// A broadcast passes states on to subscribers. Safe for concurrent use.
+type broadcast struct {
+	mu     sync.Mutex // guards what follows
+	subs   map[*subscriber]struct{}
+	closed bool
+}
+
+// A subscriber is a queue of states.
+type subscriber struct {
+	wake chan struct{} // says that queue or closed has changed
+
+	mu     sync.Mutex // guards what follows
+	queue  []State
+	closed bool // no further state is to come
+}
+
+// subscribe returns a subscriber that begins with the present state.
+func (b *broadcast) subscribe(present func() State) *subscriber {
+	sub := &subscriber{wake: make(chan struct{}, 1)}
+	b.mu.Lock()
+	if b.subs == nil {
+		b.subs = make(map[*subscriber]struct{})
+	}
+	b.subs[sub] = struct{}{}
+	closed := b.closed
+	b.mu.Unlock()
+	// A change that comes in between is in the queue already: what is read now is at
+	// least as new, and stands before it.
+	sub.push(present(), true)
+	if closed {
+		sub.close()
+	}
+	return sub
+}
+
+func (b *broadcast) unsubscribe(sub *subscriber) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.subs, sub)
+}
+
+// send gives all subscribers a state.
+func (b *broadcast) send(state State) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for sub := range b.subs {
+		sub.push(state, false)
+	}
+}
+
+// close ends all subscriptions, once what is queued was taken.
+func (b *broadcast) close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed = true
+	for sub := range b.subs {
+		sub.close()
+	}
+}
+
+func (s *subscriber) push(state State, first bool) {
+	s.mu.Lock()
+	if first {
+		s.queue = append([]State{state}, s.queue...)
+	} else {
+		s.queue = append(s.queue, state)
+	}
+	s.mu.Unlock()
+	s.signal()
+}
+
+func (s *subscriber) close() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.signal()
+}
+
+func (s *subscriber) signal() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// next returns the next state, or false if there is none to come.
+func (s *subscriber) next(ctx context.Context) (State, bool) {
+	for {
+		s.mu.Lock()
+		if len(s.queue) > 0 {
+			state := s.queue[0]
+			s.queue = s.queue[1:]
+			s.mu.Unlock()
+			return state, ctx.Err() == nil
+		}
+		closed := s.closed
+		s.mu.Unlock()
+		if closed {
+			return State{}, false
+		}
+		select {
+		case <-s.wake:
+		case <-ctx.Done():
+			return State{}, false
+		}
+	}
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// event is the client's callback. It runs on the goroutines that serve the
+// connection, so it changes state and does nothing that could wait.
+func (s *Session) event(ev zk.Event) {
+	if ev.Type != zk.EventSession {
+		s.watches.event(ev)
+		if ev.Type == zk.EventNodeDeleted || ev.Type == zk.EventNodeDataChanged {
+			s.mu.Lock()
+			p := s.nodes.byPath[ev.Path]
+			s.mu.Unlock()
+			if p != nil {
+				s.Lost(p)
+			}
+		}
+		return
+	}
+	switch ev.State {
+	case zk.StateHasSession:
+		if s.dialer.isReturning() {
+			return // no server: see giveBack
+		}
+		s.setAttached(true)
+	case zk.StateDisconnected:
+		s.setAttached(false)
+	case zk.StateExpired:
+		s.End(ErrExpired)
+		s.quit() // one that was given up is still dialling
+	}
+}
+
+func (s *Session) setAttached(attached bool) {
+	s.mu.Lock()
+	if s.isAttached == attached {
+		s.mu.Unlock()
+		return
+	}
+	s.isAttached = attached
+	s.beat.next = time.Time{} // due at once
+	first := attached && !s.wasAttached
+	turn := s.detach
+	if attached {
+		turn = s.attach
+		s.wasAttached = true
+		s.detach = make(chan struct{})
+		s.attachedSince = time.Now()
+	} else {
+		s.attach = make(chan struct{})
+		s.detachedSince = time.Now()
+	}
+	server, id, over := s.server, s.id, s.over
+	outage, lasted := attached && s.outage && over == nil, s.attachedSince.Sub(s.detachedSince)
+	s.outage = false
+	s.mu.Unlock()
+
+	close(turn)
+	switch {
+	case first:
+		close(s.opened)
+	case attached:
+		s.events.Attached(id, server)
+	default:
+		s.events.Detached(id, server)
+	}
+	if outage {
+		s.events.OutageEnded(server, lasted)
+	}
+	if !first && over == nil {
+		s.events.Changed(s.Status())
+	}
+	s.alarm.Ring()
+}
+
+// awaitAttached waits until a server serves the session.
+func (s *Session) awaitAttached(ctx context.Context) error {
+	s.mu.Lock()
+	attach, over := s.attach, s.over
+	s.mu.Unlock()
+	if over != nil {
+		return over
+	}
+	select {
+	case <-attach:
+		return nil
+	default:
+	}
+	select {
+	case <-attach:
+		return nil
+	case <-s.ctx.Done():
+		return s.Ended()
+	case <-ctx.Done():
+		return fmt.Errorf("%w (not connected: %w)", ctx.Err(), s.dialer.why())
+	}
+}
+
+// IsServed reports whether a server serves the session at this moment.
+func (s *Session) IsServed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.isAttached
+}
+
+// Lost ends what stands on the node, which a server says is missing or was
+// written to. It is false if the node was released meanwhile: that it is missing says
+// nothing then.
+func (s *Session) Lost(n *Node) bool {
+	s.mu.Lock()
+	was := n.standing == held || n.orphaned
+	first := was && !n.orphaned
+	n.orphaned = n.orphaned || was
+	granted := n.granted
+	if first && granted != nil {
+		delete(s.granted, n)
+	}
+	s.mu.Unlock()
+	if !first {
+		return was
+	}
+	if granted != nil {
+		if report := granted.End(ErrDeleted); report != nil {
+			report()
+		}
+	}
+	// If it was written to, it is still there, and to be deleted.
+	s.mu.Lock()
+	s.nodes.leave(n)
+	s.mu.Unlock()
+	s.alarm.Ring()
+	close(n.bereaved)
+	return true
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"context"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// Authenticate presents the credentials. The client repeats them by itself to
+// each further server once the first has taken them.
+func (s *Session) Authenticate(ctx context.Context) error {
+	for _, auth := range s.config.Auth {
+		for {
+			_, err := Call(ctx, s, func(conn *zk.Conn) (struct{}, error) {
+				return struct{}{}, conn.AddAuth(auth.Scheme, auth.Data)
+			})
+			if err == nil {
+				break
+			}
+			if OutcomeOf(err) != Unknown || ctx.Err() != nil || s.Ended() != nil {
+				return s.fail("authenticate", auth.Scheme, err)
+			}
+		}
+	}
+	return nil
+}

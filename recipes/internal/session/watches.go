@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"sync"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// A WatchKind is what a watch waits for.
+type WatchKind int
+
+// The kinds of watches.
+const (
+	WatchNode     WatchKind = iota // an existing node's change or deletion
+	WatchChildren                  // a change of an existing node's children
+	WatchCreation                  // the creation of a missing node
+)
+
+type watchKey struct {
+	path string
+	kind WatchKind
+}
+
+// A Watch is one watch of the client, shared by all who wait for the same thing.
+type Watch struct {
+	set   chan struct{} // closed once the server has answered
+	fired chan struct{} // closed when the node may have changed
+	err   error         // the server's; written before set is closed
+}
+
+// Fired returns a channel that is closed when the node may have changed.
+func (w *Watch) Fired() <-chan struct{} { return w.fired }
+
+// watches are those that a session has set. The client cannot take a watch back,
+// so waiters that give up would pile them up: sharing bounds them to one for
+// each live node. Events come by the client's callback, which drops none.
+type watches struct {
+	mu  sync.Mutex // guards set
+	set map[watchKey]*Watch
+}
+
+func newWatches() watches { return watches{set: make(map[watchKey]*Watch)} }
+
+// any reports whether the client may have watches to set again.
+func (ws *watches) any() bool {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	return len(ws.set) > 0
+}
+
+// event is called by the client, for each event of a node, before anything that
+// the server says afterwards.
+func (ws *watches) event(ev zk.Event) {
+	var kinds []WatchKind
+	switch ev.Type {
+	case zk.EventNodeCreated:
+		kinds = []WatchKind{WatchCreation, WatchNode}
+	case zk.EventNodeDataChanged:
+		kinds = []WatchKind{WatchNode, WatchCreation}
+	case zk.EventNodeChildrenChanged:
+		kinds = []WatchKind{WatchChildren}
+	default: // deleted, or no longer watched
+		kinds = []WatchKind{WatchNode, WatchChildren, WatchCreation}
+	}
+	for _, kind := range kinds {
+		ws.drop(watchKey{ev.Path, kind}, nil)
+	}
+}
+
+// drop forgets the watch under key, or only if it is w where w is given, and
+// wakes those who wait for it.
+func (ws *watches) drop(key watchKey, w *Watch) {
+	ws.mu.Lock()
+	found := ws.set[key]
+	if found == nil || w != nil && found != w {
+		ws.mu.Unlock()
+		return
+	}
+	delete(ws.set, key)
+	ws.mu.Unlock()
+	close(found.fired)
+}
+
+// dropAll wakes everybody, when the session is over.
+func (ws *watches) dropAll() {
+	ws.mu.Lock()
+	all := ws.set
+	ws.set = make(map[watchKey]*Watch)
+	ws.mu.Unlock()
+	for _, w := range all {
+		close(w.fired)
+	}
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package recipes
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"time"
+)
+
+// State returns where the client stands now. It does no I/O.
+func (c *Client) State() State { return stateOf(c.newest().Status()) }
+
+// Ready returns nil if the client can be used, and otherwise an error that says since
+// when it cannot, and why: it is what a readiness probe asks for. It does no I/O.
+//
+// A client is ready while a server serves its session, and for T/4 after: what heals
+// within T/4 costs no claim. It is not ready between two sessions, and never again once
+// it is closed.
+func (c *Client) Ready() error {
+	if c.closing.Err() != nil {
+		return &Error{Op: "ready", Err: ErrClosed}
+	}
+	state := c.State()
+	switch {
+	case state.Ended != nil:
+		return &Error{Op: "ready", Err: fmt.Errorf("no session since %s (%w): %w", state.Since.Format(time.RFC3339), state.Ended, c.why())}
+	case state.Attached, time.Since(state.Since) < state.Timeout/4:
+		return nil
+	}
+	return &Error{Op: "ready", Err: fmt.Errorf("no server has served the session since %s: %w", state.Since.Format(time.RFC3339), c.why())}
+}
+
+// States yields the client's state, and then its state after each change: a session
+// that is opened or over, attached or detached. Each subscriber gets every change, in
+// order, however slow it is; its queue grows meanwhile. It ends when ctx is done or the
+// client is closed. Proof does not count as a change.
+//
+// Any number of subscribers may run at the same time.
+func (c *Client) States(ctx context.Context) iter.Seq[State] {
+	return func(yield func(State) bool) {
+		if ctx == nil {
+			return
+		}
+		sub := c.report.states.subscribe(c.State)
+		defer c.report.states.unsubscribe(sub)
+		for {
+			state, ok := sub.next(ctx)
+			if !ok || !yield(state) {
+				return
+			}
+		}
+	}
+}
