@@ -72,27 +72,7 @@ func (c *Claim) commit(ctx context.Context, namespace string, ops []any) ([]zk.M
 		}
 		return responses, nil
 	case session.Refused:
-		if errors.Is(err, zk.ErrSessionExpired) {
-			c.session.End(session.ErrExpired)
-			c.end(session.ErrExpired) // another goroutine may have found out first, and be about to
-			return nil, c.ended()
-		}
-		if len(responses) == 0 {
-			return fail(err)
-		}
-		if own := responses[0].Error; errors.Is(own, zk.ErrNoNode) || errors.Is(own, zk.ErrBadVersion) {
-			c.session.Lost(c.place.Node)
-			c.end(ErrDeleted)
-			return nil, c.ended()
-		}
-		responses = responses[1:]
-		for i, op := range all {
-			// Operations after the one that failed have an error too: that they were not tried.
-			if i < len(responses) && responses[i].Error != nil {
-				return responses, op.fail(err)
-			}
-		}
-		return responses, &Error{Op: "commit", Path: c.Path(), Err: err}
+		return c.refused(all, responses, err)
 	case session.Unsent:
 		if ended := c.Err(); ended != nil {
 			return nil, ended
@@ -103,6 +83,33 @@ func (c *Claim) commit(ctx context.Context, namespace string, ops []any) ([]zk.M
 		return fail(withCtx(ctx, err))
 	}
 	return fail(fmt.Errorf("%w: %w", ErrUncertain, err))
+}
+
+// refused says what a server has refused: err is its error, responses begin with that to the
+// check of the claim's own node.
+func (c *Claim) refused(ops []operation, responses []zk.MultiResponse, err error) ([]zk.MultiResponse, error) {
+	fail := &Error{Op: "commit", Path: c.Path(), Err: err}
+	switch {
+	case errors.Is(err, zk.ErrSessionExpired):
+		c.session.End(session.ErrExpired)
+		c.end(session.ErrExpired) // another goroutine may have found out first, and be about to
+		return nil, c.ended()
+	case len(responses) == 0:
+		return nil, fail
+	}
+	if own := responses[0].Error; errors.Is(own, zk.ErrNoNode) || errors.Is(own, zk.ErrBadVersion) {
+		c.session.Lost(c.place.Node)
+		c.end(ErrDeleted)
+		return nil, c.ended()
+	}
+	responses = responses[1:]
+	for i, op := range ops {
+		// Operations after the one that failed have an error too: that they were not tried.
+		if i < len(responses) && responses[i].Error != nil {
+			return responses, op.fail(err)
+		}
+	}
+	return responses, fail
 }
 
 // An operation is one request of a transaction.

@@ -112,15 +112,9 @@ func (s *Session) settle(p *Node, path string) {
 // While it has not succeeded the node stays outstanding; its caller leaves the rest
 // to the owner.
 func (s *Session) Erase(ctx context.Context, p *Node, as Role) (existed bool, err error) {
-	request := func(conn *zk.Conn) (struct{}, error) { return struct{}{}, conn.Delete(p.Path, -1) }
 	tried := false
 	for {
-		var err error
-		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < s.Timeout()/4 {
-			_, err = CallAs(ctx, s, as, request)
-		} else {
-			_, err = CallThrough(ctx, s, as, request)
-		}
+		err := s.delete(ctx, p, as)
 		switch over := s.Ended(); {
 		case err == nil:
 			s.Cleared(p)
@@ -138,6 +132,18 @@ func (s *Session) Erase(ctx context.Context, p *Node, as Role) (existed bool, er
 		}
 		tried = true
 	}
+}
+
+// delete sends one request to delete the node. It is seen through to its answer on the
+// caller's goroutine, unless ctx ends too soon for that.
+func (s *Session) delete(ctx context.Context, p *Node, as Role) (err error) {
+	request := func(conn *zk.Conn) (struct{}, error) { return struct{}{}, conn.Delete(p.Path, -1) }
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < s.Timeout()/4 {
+		_, err = CallAs(ctx, s, as, request)
+	} else {
+		_, err = CallThrough(ctx, s, as, request)
+	}
+	return err
 }
 
 // Discard deletes the node that its caller does not want any more, and

@@ -166,8 +166,8 @@ func (s *Session) watchOwn() {
 // nothing about the others.
 var errParted = errors.New("a node was released meanwhile")
 
-// Check is one quorum write that changes nothing: it succeeds if the session is
-// alive and all the nodes exist, and is then a proof.
+// Check sends one quorum write that changes nothing: it succeeds if the session is
+// alive and all the nodes exist, and is then a proof. It takes no turn.
 func (s *Session) Check(conn *zk.Conn, nodes []*Node) error {
 	if len(nodes) == 0 {
 		// An empty transaction is carried out without a look at the session.
@@ -186,13 +186,19 @@ func (s *Session) Check(conn *zk.Conn, nodes []*Node) error {
 	}
 	for i, r := range results {
 		if i < len(nodes) && (errors.Is(r.Error, zk.ErrNoNode) || errors.Is(r.Error, zk.ErrBadVersion)) {
-			if !s.Lost(nodes[i]) {
-				return errParted
-			}
-			return s.fail("check", nodes[i].Path, fmt.Errorf("%w: %w", ErrDeleted, r.Error))
+			return s.checkFailed(nodes[i], r.Error)
 		}
 	}
 	return err
+}
+
+// checkFailed ends what stands on a node that a check found missing, or written to. It
+// returns the error of that check.
+func (s *Session) checkFailed(n *Node, err error) error {
+	if !s.Lost(n) {
+		return errParted
+	}
+	return s.fail("check", n.Path, fmt.Errorf("%w: %w", ErrDeleted, err))
 }
 
 // period is the time from one heartbeat to the next.
