@@ -16,11 +16,8 @@ func (s *Session) event(ev zk.Event) {
 	if ev.Type != zk.EventSession {
 		s.watches.event(ev)
 		if ev.Type == zk.EventNodeDeleted || ev.Type == zk.EventNodeDataChanged {
-			s.mu.Lock()
-			p := s.nodes.byPath[ev.Path]
-			s.mu.Unlock()
-			if p != nil {
-				s.Lost(p)
+			if n := s.nodes.at(ev.Path); n != nil {
+				s.Lost(n)
 			}
 		}
 		return
@@ -46,7 +43,7 @@ func (s *Session) setAttached(attached bool) {
 		return
 	}
 	s.isAttached = attached
-	s.beat.next = time.Time{} // due at once
+	s.beats.hurry()
 	first := attached && !s.wasAttached
 	turn := s.detach
 	if attached {
@@ -115,15 +112,7 @@ func (s *Session) IsServed() bool {
 // written to. It is false if the node was released meanwhile: that it is missing says
 // nothing then.
 func (s *Session) Lost(n *Node) bool {
-	s.mu.Lock()
-	was := n.standing == held || n.orphaned
-	first := was && !n.orphaned
-	n.orphaned = n.orphaned || was
-	granted := n.granted
-	if first && granted != nil {
-		delete(s.granted, n)
-	}
-	s.mu.Unlock()
+	was, first, granted := s.nodes.lose(n)
 	if !first {
 		return was
 	}
@@ -133,9 +122,7 @@ func (s *Session) Lost(n *Node) bool {
 		}
 	}
 	// If it was written to, it is still there, and to be deleted.
-	s.mu.Lock()
 	s.nodes.leave(n)
-	s.mu.Unlock()
 	s.alarm.Ring()
 	close(n.bereaved)
 	return true

@@ -2,11 +2,16 @@
 
 package session
 
-import "time"
+import (
+	"sync"
+	"time"
+)
 
-// A beatState is where a session's heartbeats stand. Guarded by Session.mu.
-type beatState struct {
-	inFlight bool          // it was not answered yet
+// A beats is where a session's heartbeats stand: one is on its way at most. It is safe for
+// concurrent use.
+type beats struct {
+	mu       sync.Mutex    // guards what follows, and gone of those in wanted
+	inFlight bool          // the last one was not answered yet
 	next     time.Time     // when the next one is due
 	wanted   []*proofAsked // by contenders that wait for a quorum's answer
 }
@@ -16,5 +21,95 @@ type proofAsked struct {
 	node     *Node
 	answered chan struct{} // closed when a heartbeat has covered the node
 	err      error         // why none can; set before answered is closed
-	gone     bool          // its caller has gone; guarded by Session.mu
+	gone     bool          // its caller has gone; guarded by beats.mu
+}
+
+// ask notes that a contender waits for an answer as to its node.
+func (b *beats) ask(n *Node) *proofAsked {
+	asked := &proofAsked{node: n, answered: make(chan struct{})}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.wanted = append(b.wanted, asked)
+	return asked
+}
+
+// withdraw notes that the contender has gone.
+func (b *beats) withdraw(asked *proofAsked) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	asked.gone = true
+}
+
+// due returns when the next heartbeat is due.
+func (b *beats) due() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.next
+}
+
+// hurry has the next heartbeat be due immediately.
+func (b *beats) hurry() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.next = time.Time{}
+}
+
+// begin begins a heartbeat if one is due, and none is on its way. It returns the nodes that
+// it checks and the contenders that it answers, or no nodes, and how long to wait then: 0 if
+// the loop is woken in any case. pick returns the nodes, first of all those that contenders
+// wait for, as many as fit.
+func (b *beats) begin(now time.Time, period time.Duration, pick func(first []*Node) []*Node) (nodes []*Node, wanted []*proofAsked, wait time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.inFlight: // its end wakes the owner
+		return nil, nil, 0
+	case len(b.wanted) == 0 && now.Before(b.next):
+		return nil, nil, b.next.Sub(now)
+	}
+	first := make([]*Node, 0, min(len(b.wanted), MaxChecks))
+	for _, w := range b.wanted {
+		if !w.gone && len(first) < MaxChecks {
+			first = append(first, w.node)
+		}
+	}
+	if nodes = pick(first); len(nodes) == 0 {
+		return nil, nil, 0 // the next node that is held wakes the owner
+	}
+	b.next, b.inFlight = now.Add(period), true
+	return nodes, b.coveredBy(nodes), 0
+}
+
+// coveredBy takes those out of wanted that wait for one of nodes, and returns them. Those
+// that have gone are forgotten. The caller holds mu.
+func (b *beats) coveredBy(nodes []*Node) (covered []*proofAsked) {
+	checked := make(map[*Node]bool, len(nodes))
+	for _, n := range nodes {
+		checked[n] = true
+	}
+	rest := b.wanted[:0]
+	for _, w := range b.wanted {
+		switch {
+		case w.gone:
+		case checked[w.node]:
+			covered = append(covered, w)
+		default:
+			rest = append(rest, w)
+		}
+	}
+	clear(b.wanted[len(rest):])
+	b.wanted = rest
+	return covered
+}
+
+// end notes that a heartbeat was answered, or has failed. again are the contenders that wait
+// for the next one. next, if not zero, is when that is due.
+func (b *beats) end(again []*proofAsked, next time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.inFlight = false
+	if !next.IsZero() {
+		b.next = next
+	}
+	b.wanted = append(b.wanted, again...)
 }

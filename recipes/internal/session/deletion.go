@@ -43,24 +43,14 @@ func (s *Session) tendDeletions(now time.Time) time.Duration {
 // DeleteLater schedules the deletion of a node whose deadline has passed, T/4 from now: the
 // session may well live, and the work needs time to stop. Hasten ends the wait.
 func (s *Session) DeleteLater(p *Node) {
-	s.mu.Lock()
-	if !p.stopped {
-		p.notBefore = time.Now().Add(s.Timeout() / 4)
-	}
-	s.nodes.leave(p)
-	s.mu.Unlock()
+	s.nodes.leaveAfter(p, time.Now().Add(s.Timeout()/4))
 	s.alarm.Ring()
 }
 
 // Hasten has the owner delete the node immediately, if it is to be deleted: the work has
 // stopped.
 func (s *Session) Hasten(p *Node) {
-	s.mu.Lock()
-	p.stopped = true
-	if p.failures == 0 {
-		p.notBefore = time.Time{}
-	}
-	s.mu.Unlock()
+	s.nodes.hasten(p)
 	s.alarm.Ring()
 }
 
@@ -102,9 +92,7 @@ func (s *Session) clearAll(ctx context.Context, nodes []*Node) {
 // settle notes which node is that of a node whose create was not answered.
 func (s *Session) settle(p *Node, path string) {
 	p.Path = path
-	s.mu.Lock()
 	s.nodes.joined(p)
-	s.mu.Unlock()
 }
 
 // Erase deletes the node. existed is false if it was gone before.
@@ -150,10 +138,8 @@ func (s *Session) delete(ctx context.Context, p *Node, as Role) (err error) {
 // waits for that while a server serves the session, for limit at most. The owner does
 // what is left.
 func (s *Session) Discard(p *Node, limit time.Duration) {
-	s.mu.Lock()
-	served, detach := s.isAttached, s.detach
+	served, detached := s.Served()
 	known := s.nodes.part(p)
-	s.mu.Unlock()
 	if !known || !served {
 		s.Leave(p)
 	}
@@ -178,7 +164,7 @@ func (s *Session) Discard(p *Node, limit time.Duration) {
 	}
 	select {
 	case <-p.gone:
-	case <-detach:
+	case <-detached:
 	case <-ctx.Done():
 	}
 }
@@ -187,28 +173,10 @@ func (s *Session) Discard(p *Node, limit time.Duration) {
 // What a server answers with an error, of whatever kind, it may go on answering with
 // it: the owner backs off, for this node alone.
 func (s *Session) postpone(p *Node, err error) {
-	s.mu.Lock()
-	if s.over != nil || p.standing == cleared {
-		s.mu.Unlock()
+	backOff := !BrokenOff(err) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
+	if !s.nodes.postpone(p, backOff, s.Timeout()) {
 		return
 	}
-	if !BrokenOff(err) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
-		pause := min(s.Timeout()/3<<min(p.failures, 4), maxPause)
-		p.notBefore = later(p.notBefore, time.Now().Add(pause))
-		p.failures++
-	}
-	s.nodes.leave(p)
-	s.mu.Unlock()
 	s.events.Undeleted(p, err)
 	s.alarm.Ring()
-}
-
-// maxPause bounds the pause between two attempts to delete one node.
-const maxPause = time.Minute
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

@@ -8,6 +8,6 @@
 // is sent; node.go, outstanding.go and nodes.go for what may exist; heartbeat.go for how the session is proved to live;
 // deletion.go for how nodes go away; owner.go for the one goroutine that decides when.
 //
-// Locks, in the order in which they may be taken: Session.mu; then those of package lease, of a Wire, of the watches, of
-// the dialer and of an Alarm, none of which is held while another is taken.
+// Locks, in the order in which they may be taken: Session.mu; beats.mu; outstanding.mu; then those of package lease, of a
+// Wire, of the watches, of the dialer and of an Alarm, none of which is held while another is taken.
 package session

@@ -26,15 +26,13 @@ func (h Halfway) Over(cause error) (undo func()) {
 
 // Taken has nothing be granted any more, as when a goroutine is about to end it.
 func (h Halfway) Taken() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.takeGranted()
+	h.nodes.take()
 }
 
 // Lost has the node be lost, and nothing that stands on it ended yet.
 func (h Halfway) Lost(n *Node) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.nodes.mu.Lock()
+	defer h.nodes.mu.Unlock()
 	n.orphaned = true
 }
 
@@ -72,9 +70,9 @@ func (h Halfway) WithoutWatches(f func()) {
 // answer waits for the outcome.
 func (h Halfway) SendHeartbeat(n *Node) (answer func() error) {
 	asked := &proofAsked{node: n, answered: make(chan struct{})}
-	h.mu.Lock()
-	h.beat.inFlight = true
-	h.mu.Unlock()
+	h.beats.mu.Lock()
+	h.beats.inFlight = true
+	h.beats.mu.Unlock()
 	h.sendBeat(time.Now(), []*Node{n}, []*proofAsked{asked})
 	return func() error {
 		<-asked.answered

@@ -14,28 +14,21 @@ import (
 // tendBeat sends a heartbeat if one is due. It returns when to look again.
 func (s *Session) tendBeat(now time.Time) time.Duration {
 	timeout := s.Timeout()
-	s.mu.Lock()
-	holding := len(s.granted) > 0
-	b := &s.beat
 	next := timeout
-	var nodes []*Node
-	var wanted []*proofAsked
-	switch {
-	case len(s.nodes.held) == 0:
-	case b.inFlight || !s.isAttached: // its end wakes the owner
-	case len(b.wanted) > 0 || !now.Before(b.next):
-		nodes, wanted = s.pick(now)
-		b.next, b.inFlight = now.Add(s.period()), true
-		next = timeout / 8
-	default:
-		next = b.next.Sub(now)
+	_, held, granted := s.nodes.count()
+	if held > 0 && s.IsServed() {
+		nodes, wanted, wait := s.beats.begin(now, s.period(), func(first []*Node) []*Node {
+			return s.nodes.picks(now.Add(-s.period()), first)
+		})
+		switch {
+		case len(nodes) > 0:
+			next = timeout / 8
+			s.sendBeat(now, nodes, wanted)
+		case wait > 0:
+			next = wait
+		}
 	}
-	s.mu.Unlock()
-
-	if nodes != nil {
-		s.sendBeat(now, nodes, wanted)
-	}
-	if holding {
+	if granted > 0 {
 		// Timers stand still while a machine is suspended: the wall clock is
 		// looked at between them.
 		next = min(next, timeout/24, max(s.lease.Left(now), time.Millisecond))
@@ -43,118 +36,71 @@ func (s *Session) tendBeat(now time.Time) time.Duration {
 	return next
 }
 
-// pick returns the nodes that the next heartbeat checks, and who is answered by it.
-// The caller holds mu.
-func (s *Session) pick(now time.Time) (nodes []*Node, wanted []*proofAsked) {
-	b := &s.beat
-	first := make([]*Node, 0, min(len(b.wanted), MaxChecks))
-	for _, w := range b.wanted {
-		if !w.gone && len(first) < MaxChecks {
-			first = append(first, w.node)
-		}
-	}
-	nodes = s.nodes.picks(now.Add(-s.period()), first)
-	covered := make(map[*Node]bool, len(nodes))
-	for _, p := range nodes {
-		covered[p] = true
-	}
-	rest := b.wanted[:0]
-	for _, w := range b.wanted {
-		switch {
-		case w.gone:
-		case covered[w.node]:
-			wanted = append(wanted, w)
-		default:
-			rest = append(rest, w)
-		}
-	}
-	clear(b.wanted[len(rest):])
-	b.wanted = rest
-	return nodes, wanted
-}
-
 // sendBeat sends a heartbeat, on a goroutine of the session.
 func (s *Session) sendBeat(sent time.Time, nodes []*Node, wanted []*proofAsked) {
-	timeout := s.Timeout()
-	err := s.spawn(func() {
+	// An error says that the session is over: nobody needs it.
+	_ = s.spawn(func() {
 		_, err := urgently(s, func(conn *zk.Conn) (struct{}, error) { return struct{}{}, s.Check(conn, nodes) })
 		again := BrokenOff(err) || s.givenBack(err)
-		s.mu.Lock()
-		b := &s.beat
-		b.inFlight = false
+		var next time.Time
 		switch {
 		case errors.Is(err, ErrDeleted):
-			b.next = time.Now() // one node less does not mean that the others were checked
+			next = time.Now() // one node less does not mean that the others were checked
 			again = true
 		case errors.Is(err, errParted):
-			b.next = time.Now().Add(timeout / 48)
+			next = time.Now().Add(s.Timeout() / 48)
 			again = true
 		}
 		if again {
-			b.wanted = append(b.wanted, wanted...)
-		}
-		crowded := len(s.nodes.held) > len(nodes)
-		s.mu.Unlock()
-		if !again {
+			s.beats.end(wanted, next)
+		} else {
+			s.beats.end(nil, next)
 			for _, w := range wanted {
 				w.err = err
 				close(w.answered)
 			}
 		}
+		_, held, _ := s.nodes.count()
 		s.events.Heartbeat(time.Since(sent), err)
 		s.alarm.Ring()
-		if crowded || errors.Is(err, ErrDeleted) {
+		if held > len(nodes) || errors.Is(err, ErrDeleted) {
 			s.watchOwn()
 		}
 	})
-	if err != nil {
-		return // over: nobody needs it
-	}
 }
 
 // Prove returns once a quorum has answered, after the call began, that the session
 // lives and the node exists; or with an error that wraps ErrDeleted. Contenders
 // that need it at the same time share the answer, and the heartbeat that brings it.
-func (s *Session) Prove(ctx context.Context, p *Node) error {
-	asked := &proofAsked{node: p, answered: make(chan struct{})}
-	s.mu.Lock()
-	s.beat.wanted = append(s.beat.wanted, asked)
-	s.mu.Unlock()
+func (s *Session) Prove(ctx context.Context, n *Node) error {
+	asked := s.beats.ask(n)
 	s.alarm.Ring()
-	fail := func(err error) error {
-		s.mu.Lock()
-		asked.gone = true
-		s.mu.Unlock()
-		return s.fail("check", p.Path, err)
-	}
+	err := ErrDeleted
 	select {
 	case <-asked.answered:
 		if asked.err != nil {
-			return s.fail("check", p.Path, asked.err)
+			return s.fail("check", n.Path, asked.err)
 		}
 		return nil
-	case <-p.bereaved:
-		return fail(ErrDeleted)
+	case <-n.bereaved:
 	case <-s.ctx.Done():
-		return fail(s.Ended())
+		err = s.Ended()
 	case <-ctx.Done():
-		return fail(ctx.Err())
+		err = ctx.Err()
 	}
+	s.beats.withdraw(asked)
+	return s.fail("check", n.Path, err)
 }
 
 // watchOwn watches the nodes that heartbeats may take long to come to. A node that is
 // missing by then ends what stands on it, as one that is deleted later does.
 func (s *Session) watchOwn() {
-	s.mu.Lock()
 	nodes := s.nodes.unwatched()
-	s.mu.Unlock()
 	// An error says that the session is over.
 	_ = Each(s, nodes, func(p *Node) {
 		_, err := s.Watch(s.ctx, p.Path, WatchNode)
 		if err != nil {
-			s.mu.Lock()
-			p.watched = false
-			s.mu.Unlock()
+			s.nodes.unwatch(p)
 		}
 		if errors.Is(err, zk.ErrNoNode) {
 			s.Lost(p)
@@ -213,21 +159,12 @@ func (s *Session) period() time.Duration {
 // longer than a moment: its creation was a proof, and one that is released at once
 // needs no other.
 func (s *Session) lookForBeat() {
-	by := time.Now().Add(s.Timeout() / 48)
-	s.mu.Lock()
-	if s.beat.next.After(by) {
-		by = s.beat.next
-	}
-	s.mu.Unlock()
-	s.alarm.By(by)
+	s.alarm.By(later(time.Now().Add(s.Timeout()/48), s.beats.due()))
 }
 
 // Joined notes that the node exists, for a caller that still wants it.
 func (s *Session) Joined(n *Node) {
-	s.mu.Lock()
-	only := s.nodes.joined(n)
-	s.mu.Unlock()
-	if only {
+	if s.nodes.joined(n) {
 		s.lookForBeat()
 	}
 }

@@ -19,7 +19,7 @@ type Node struct {
 	gone     chan struct{} // closed once the node does not exist, and never will
 	bereaved chan struct{} // closed when another client deleted or wrote to the node
 
-	// Guarded by Session.mu.
+	// Guarded by outstanding.mu.
 	standing  standing
 	index     int       // in outstanding.held, while it is held
 	since     time.Time // when the node was known to exist

@@ -6,101 +6,68 @@ import "errors"
 
 // Enter notes a node that is about to be created.
 func (s *Session) Enter(n *Node) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.nodes.enter(n)
 }
 
 // Vouch notes that the node belongs to the parent's life that its name says.
 func (s *Session) Vouch(n *Node) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.nodes.vouch(n)
 }
 
 // Witness returns a node of the session in that life of the parent, nil if there is none:
 // as long as it exists, so does that life.
 func (s *Session) Witness(parent string, tag int64) *Node {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	return s.nodes.witness(parent, tag)
 }
 
 // Grant has e end with the session, or with the node. Its error is the reason if one of them
 // has ended, and then nothing was granted.
-func (s *Session) Grant(n *Node, e Ender) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case s.over != nil:
-		return s.over
-	case n.orphaned:
-		return ErrDeleted
-	}
-	n.granted = e
-	s.granted[n] = struct{}{}
-	return nil
-}
+func (s *Session) Grant(n *Node, e Ender) error { return s.nodes.grant(n, e) }
 
 // Ungrant forgets what stands on the node, which has ended.
-func (s *Session) Ungrant(n *Node) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.granted, n)
-}
+func (s *Session) Ungrant(n *Node) { s.nodes.ungrant(n) }
 
 // Leave has the owner delete the node.
 func (s *Session) Leave(n *Node) {
-	s.mu.Lock()
 	s.nodes.leave(n)
-	s.mu.Unlock()
 	s.alarm.Ring()
 }
 
 // Part reports whether the caller is to delete the node itself. Heartbeats
 // check it no more.
 func (s *Session) Part(n *Node) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	return s.nodes.part(n)
 }
 
 // Cleared notes that the node does not exist, and never will.
 func (s *Session) Cleared(n *Node) {
-	s.mu.Lock()
-	news := s.nodes.clear(n)
-	s.mu.Unlock()
-	if news {
+	if s.nodes.clear(n) {
 		close(n.gone)
 	}
 }
 
 // Holds reports whether the node at path is one that the session waits with or holds.
 func (s *Session) Holds(path string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.nodes.byPath[path] != nil
+	return s.nodes.at(path) != nil
 }
 
 // Outstanding returns how many nodes may exist in the session: those that are waited with or
 // held, those whose creation was not answered yet, and those that are still to be deleted.
 // It is 0 once the session is over.
 func (s *Session) Outstanding() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.over != nil {
+	if s.Ended() != nil {
 		return 0 // they die with it
 	}
-	return len(s.nodes.all)
+	all, _, _ := s.nodes.count()
+	return all
 }
 
 // Unwanted returns the nodes below parent that are to be deleted, or are to go with a
 // session that is over.
 func (s *Session) Unwanted(parent string) []*Node {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if errors.Is(s.over, ErrExpired) {
+	over := s.Ended()
+	if errors.Is(over, ErrExpired) {
 		return nil
 	}
-	return s.nodes.unwanted(parent, s.over != nil)
+	return s.nodes.unwanted(parent, over != nil)
 }

@@ -36,14 +36,14 @@ func TestPlaceIsInTheLedgerFromBeforeItsCreateUntilItsDeletionIsConfirmed(t *tes
 	require.Equal(t, 1, len(l.all))
 	require.True(t, l.joined(p), "the only one that is held")
 	require.Equal(t, held, p.standing)
-	require.Empty(t, owed(&l))
+	require.Empty(t, owed(l))
 	l.leave(p)
 	require.NotEqual(t, held, p.standing)
 	require.Equal(t, 1, len(l.all), "owed is not gone")
-	require.Equal(t, []*Node{p}, owed(&l))
+	require.Equal(t, []*Node{p}, owed(l))
 	require.True(t, l.clear(p), "that is news")
 	require.Empty(t, l.all)
-	require.Empty(t, owed(&l))
+	require.Empty(t, owed(l))
 }
 
 func TestOnlyTheFirstHeldPlaceIsTheOnlyOne(t *testing.T) {
@@ -67,9 +67,9 @@ func TestPlaceGivenUpWhoseCreateIsNeverAnsweredIsSwept(t *testing.T) {
 	p := placeAt("n")
 	l.enter(p)
 	l.leave(p)
-	require.Equal(t, []*Node{p}, owed(&l), "its outcome has to be found out")
+	require.Equal(t, []*Node{p}, owed(l), "its outcome has to be found out")
 	require.False(t, l.joined(p), "nobody waits for it any more")
-	require.Equal(t, []*Node{p}, owed(&l), "found, and to be deleted")
+	require.Equal(t, []*Node{p}, owed(l), "found, and to be deleted")
 	l.clear(p)
 	require.Zero(t, len(l.all))
 }
@@ -78,9 +78,9 @@ func TestPlaceWhoseOutcomeIsUnknownIsNotSweptWhileItIsWanted(t *testing.T) {
 	l := newOutstanding()
 	p := placeAt("n")
 	l.enter(p)
-	require.Empty(t, owed(&l), "its owner is about to look for it")
+	require.Empty(t, owed(l), "its owner is about to look for it")
 	require.True(t, l.joined(p))
-	require.Empty(t, owed(&l))
+	require.Empty(t, owed(l))
 }
 
 func TestPlaceThatIsBeingReleasedIsNeitherCheckedNorSwept(t *testing.T) {
@@ -90,11 +90,11 @@ func TestPlaceThatIsBeingReleasedIsNeitherCheckedNorSwept(t *testing.T) {
 	l.joined(p)
 	l.part(p)
 	require.Empty(t, l.held)
-	require.Empty(t, heldIn(&l))
-	require.Empty(t, owed(&l))
+	require.Empty(t, heldIn(l))
+	require.Empty(t, owed(l))
 	require.Equal(t, 1, len(l.all))
 	l.leave(p) // the release has failed
-	require.Equal(t, []*Node{p}, owed(&l))
+	require.Equal(t, []*Node{p}, owed(l))
 }
 
 func TestClearedPlaceStaysCleared(t *testing.T) {
@@ -109,7 +109,7 @@ func TestClearedPlaceStaysCleared(t *testing.T) {
 	require.False(t, l.joined(p))
 	require.Zero(t, len(l.all))
 	require.Empty(t, l.held)
-	require.Empty(t, owed(&l))
+	require.Empty(t, owed(l))
 	require.Equal(t, cleared, p.standing)
 }
 
@@ -198,7 +198,7 @@ func TestLedgerAgreesWithACountAfterAnyOrderOfEvents(t *testing.T) {
 			if was == doubtful || was == leaving {
 				require.NotEqual(t, held, p.standing, "seed %d: given up is given up", seed)
 			}
-			for _, p := range owed(&l) {
+			for _, p := range owed(l) {
 				require.Contains(t, []standing{doubtful, leaving}, p.standing, "seed %d", seed)
 			}
 		}

@@ -34,10 +34,7 @@ func (s *Session) Lapse(now time.Time) {
 	if s.lease.Left(now) > 0 {
 		return
 	}
-	s.mu.Lock()
-	nodes := s.takeGranted()
-	s.mu.Unlock()
-	ended, reports := endAll(nodes, ErrDeadline)
+	ended, reports := endAll(s.nodes.take(), ErrDeadline)
 	for i, n := range ended {
 		s.DeleteLater(n)
 		reports[i]()
@@ -83,7 +80,6 @@ func (s *Session) tendAttachment(now time.Time) time.Duration {
 	timeout := s.Timeout()
 	s.mu.Lock()
 	attached, since, through := s.isAttached, now.Sub(s.detachedSince), s.through > 0
-	nodes := len(s.nodes.all) > 0
 	outage := !attached && !s.outage && since >= timeout/4
 	if outage {
 		s.outage = true
@@ -101,7 +97,7 @@ func (s *Session) tendAttachment(now time.Time) time.Duration {
 		s.dialer.giveBack()
 	}
 	left := s.lease.Left(now)
-	mute := left <= 0 && since >= timeout/3 && nodes && s.dialer.isMute()
+	mute := left <= 0 && since >= timeout/3 && s.Outstanding() > 0 && s.dialer.isMute()
 	if mute || since >= 2*timeout {
 		s.End(ErrGivenUp)
 		return timeout

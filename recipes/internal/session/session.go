@@ -28,6 +28,8 @@ type Session struct {
 	conn    *zk.Conn
 	dialer  *dialer
 	lease   *lease.Lease
+	nodes   *outstanding
+	beats   beats
 	watches watches
 
 	turns turns
@@ -40,24 +42,21 @@ type Session struct {
 	alarm  *background.Alarm // wakes the owner
 	calls  sync.WaitGroup
 
-	mu            sync.Mutex         // guards what follows, and what says so in node
-	id            int64              // 0 until opened
-	wire          *wire.Wire         // the newest connection
-	attach        chan struct{}      // closed while a server serves the session
-	detach        chan struct{}      // closed while none does
-	isAttached    bool               // attach is closed, or about to be
-	wasAttached   bool               // opened is closed, or about to be
-	attachedSince time.Time          // when isAttached became true
-	detachedSince time.Time          // when isAttached became false
-	overSince     time.Time          // when over was set
-	outage        bool               // that it is detached was logged
-	server        string             // that serves it, or did last
-	through       int                // requests that are seen through
-	over          error              // why it is over
-	granted       map[*Node]struct{} // those on which something stands
-	nodes         outstanding
-	sweeping      bool // nodes are being deleted by the owner
-	beat          beatState
+	mu            sync.Mutex    // guards what follows,
+	id            int64         // 0 until opened
+	wire          *wire.Wire    // the newest connection
+	attach        chan struct{} // closed while a server serves the session
+	detach        chan struct{} // closed while none does
+	isAttached    bool          // attach is closed, or about to be
+	wasAttached   bool          // opened is closed, or about to be
+	attachedSince time.Time     // when isAttached became true
+	detachedSince time.Time     // when isAttached became false
+	overSince     time.Time     // when over was set
+	outage        bool          // that it is detached was logged
+	server        string        // that serves it, or did last
+	through       int           // requests that are seen through
+	over          error         // why it is over
+	sweeping      bool          // nodes are being deleted by the owner
 }
 
 // Open starts a session. It exists once Opened is closed.
@@ -78,7 +77,6 @@ func Open(config Config) (*Session, error) {
 		alarm:   background.NewAlarm(),
 		attach:  make(chan struct{}),
 		detach:  make(chan struct{}),
-		granted: make(map[*Node]struct{}),
 		turns:   newTurns(),
 	}
 	servers := slices.Clone(config.Servers)
@@ -169,7 +167,7 @@ func (s *Session) End(cause error) {
 		return
 	}
 	s.over, s.overSince = cause, time.Now()
-	nodes := s.takeGranted()
+	nodes := s.nodes.end(cause)
 	s.mu.Unlock()
 
 	_, reports := endAll(nodes, cause)
@@ -271,17 +269,6 @@ func (s *Session) Server() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.server
-}
-
-// takeGranted returns the nodes on which something stands, and forgets that. The caller
-// holds mu.
-func (s *Session) takeGranted() []*Node {
-	nodes := make([]*Node, 0, len(s.granted))
-	for n := range s.granted {
-		nodes = append(nodes, n)
-	}
-	clear(s.granted)
-	return nodes
 }
 
 // fail returns the error of an operation of the session.

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestHeartbeatBeginsWhenItIsDueOrWantedAndNoneIsOnItsWay(t *testing.T) {
+	var b beats
+	now := time.Now()
+	node := NewNode("/l", 1, "n")
+	all := func(first []*Node) []*Node { return append(first, node) }
+
+	nodes, wanted, wait := b.begin(now, time.Second, all)
+	require.Len(t, nodes, 1)
+	require.Empty(t, wanted)
+	require.Zero(t, wait)
+	nodes, _, _ = b.begin(now.Add(time.Minute), time.Second, all)
+	require.Empty(t, nodes, "one is on its way")
+
+	b.end(nil, time.Time{})
+	nodes, _, wait = b.begin(now.Add(time.Second/4), time.Second, all)
+	require.Empty(t, nodes)
+	require.Equal(t, time.Second*3/4, wait)
+
+	asked := b.ask(node)
+	nodes, wanted, _ = b.begin(now.Add(time.Second/2), time.Second, all)
+	require.NotEmpty(t, nodes, "a contender waits for it")
+	require.Equal(t, []*proofAsked{asked}, wanted)
+	b.end(wanted, time.Time{})
+	nodes, wanted, _ = b.begin(now.Add(time.Second/2), time.Second, all)
+	require.NotEmpty(t, nodes, "and waits again")
+	require.Equal(t, []*proofAsked{asked}, wanted)
+	b.end(nil, time.Time{})
+	b.hurry()
+	require.True(t, b.due().IsZero())
+}
+
+// All nodes can go between two looks.
+func TestHeartbeatWithoutNodesIsNotOnItsWay(t *testing.T) {
+	var b beats
+	node := NewNode("/l", 1, "n")
+	asked, gone := b.ask(node), b.ask(node)
+	b.withdraw(gone)
+	nodes, wanted, wait := b.begin(time.Now(), time.Second, func([]*Node) []*Node { return nil })
+	require.Empty(t, nodes)
+	require.Empty(t, wanted)
+	require.Zero(t, wait)
+	nodes, wanted, _ = b.begin(time.Now(), time.Second, func(first []*Node) []*Node { return first })
+	require.Equal(t, []*Node{node}, nodes)
+	require.Equal(t, []*proofAsked{asked}, wanted, "and not of the one that has gone")
+}
