@@ -71,10 +71,10 @@ func (a attempt) afterSearch(found bool) joinStep {
 		return leaveRecurring
 	case found:
 		return stay
-	case session.BrokenOff(a.err):
-		return retry
+	case session.Nameless(a.err):
+		return fail
 	}
-	return fail // an answer without a name: the next would be the same
+	return retry
 }
 
 // errNotOurs says that the parent's data may not be written by us.

@@ -78,3 +78,7 @@ func BrokenOff(err error) bool {
 func isGivenBack(err error) bool {
 	return errors.Is(err, zk.ErrNoServer) || errors.Is(err, zk.ErrNothing)
 }
+
+// Nameless reports whether a server has answered with an error that the ZooKeeper client has
+// no name for: its outcome is unknown, and sending the request again would get the same.
+func Nameless(err error) bool { return OutcomeOf(err) == Unknown && !BrokenOff(err) }

@@ -32,7 +32,7 @@ func Call[R any](ctx context.Context, s *Session, request func(*zk.Conn) (R, err
 	return CallAs(ctx, s, Ordinary, request)
 }
 
-// CallAs is call for a caller of that role.
+// CallAs is Call for a caller of that role.
 func CallAs[R any](ctx context.Context, s *Session, as Role, request func(*zk.Conn) (R, error)) (R, error) {
 	for {
 		value, err := callOnce(ctx, s, as, request)
@@ -114,7 +114,7 @@ func Ask[R any](ctx context.Context, s *Session, op, path string, request func(*
 	return AskAs(ctx, s, Ordinary, op, path, request)
 }
 
-// AskAs is ask for a caller of that role.
+// AskAs is Ask for a caller of that role.
 func AskAs[R any](ctx context.Context, s *Session, as Role, op, path string, request func(*zk.Conn) (R, error)) (R, error) {
 	for {
 		r, err := CallAs(ctx, s, as, request)
@@ -220,8 +220,7 @@ func (s *Session) createParent(ctx context.Context, path string, data []byte) er
 	_, err := Ask(ctx, s, "create", path, func(conn *zk.Conn) (string, error) {
 		return conn.CreateContainer(path, data, zk.FlagContainer, s.config.ACL)
 	})
-	if OutcomeOf(err) == Unknown && !BrokenOff(err) && ctx.Err() == nil {
-		// An answer without a name: what a server without containers gives.
+	if Nameless(err) && ctx.Err() == nil { // what a server without containers gives
 		_, err = Ask(ctx, s, "create", path, func(conn *zk.Conn) (string, error) {
 			return conn.Create(path, data, 0, s.config.ACL)
 		})
