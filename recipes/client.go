@@ -271,7 +271,7 @@ func (c *Client) newest() *queueSession {
 // caller's own requests. It is of no use once that session is over: ask again.
 // Do not close it. The client's namespace does not apply. Nodes that it creates
 // as ephemeral die with the session, like those of the claims.
-func (c *Client) Conn() *zk.Conn { return c.newest().Session.Conn() }
+func (c *Client) Conn() *zk.Conn { return c.newest().Conn() }
 
 // Path returns the full path of the node at path, an absolute path below the
 // client's namespace, for requests on Conn and for people; Path("/") is the

@@ -306,7 +306,7 @@ func TestHeartbeatOfNothingProvesNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStub(t)
 		session := s.connect(t, s.options()).newest()
-		_ = session.Check(session.Session.Conn(), nil)
+		_ = session.Check(session.Conn(), nil)
 		require.Zero(t, session.Deadline(), "an empty transaction is carried out without a look at the session")
 	})
 }
@@ -322,7 +322,7 @@ func TestEveryCheckOfADeletedNodeSaysSo(t *testing.T) {
 		synctest.Wait()
 		s.delete(p.Path)
 		for range 3 {
-			require.ErrorIs(t, own.Check(own.Session.Conn(), []*session.Node{p.Node}), ErrDeleted)
+			require.ErrorIs(t, own.Check(own.Conn(), []*session.Node{p.Node}), ErrDeleted)
 		}
 		require.True(t, closed(p.Bereaved()))
 	})

@@ -17,6 +17,11 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes/internal/wiretest"
 )
 
+func bubble(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	wiretest.Bubble(t, test)
+}
+
 // A wireBench is a wire between a test that plays the client and one that plays
 // the server, in a bubble.
 type wireBench struct {
@@ -118,7 +123,7 @@ func (b *wireBench) reading() <-chan error {
 }
 
 func TestHandshakeTellsTheNegotiatedTimeout(t *testing.T) {
-	wiretest.Bubble(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		b := newWireBench(t, time.Minute)
 		b.shake(t)
 		require.Equal(t, Hello{Timeout: 12 * time.Second, SessionID: 0x100}, b.hello)
@@ -128,7 +133,7 @@ func TestHandshakeTellsTheNegotiatedTimeout(t *testing.T) {
 }
 
 func TestHandshakeOfAServerWithoutReadOnlyModeIsUnderstood(t *testing.T) {
-	wiretest.Bubble(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		b := newWireBench(t, time.Minute)
 		packet := wiretest.Hello(4*time.Second, 7)[4:]
 		b.serve(wiretest.Framed(packet[:36]))
@@ -139,7 +144,7 @@ func TestHandshakeOfAServerWithoutReadOnlyModeIsUnderstood(t *testing.T) {
 }
 
 func TestHandshakeOfAnExpiredSessionReachesTheClient(t *testing.T) {
-	wiretest.Bubble(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		b := newWireBench(t, time.Minute)
 		b.serve(wiretest.Hello(0, 0))
 		packet, err := b.next()
@@ -150,7 +155,7 @@ func TestHandshakeOfAnExpiredSessionReachesTheClient(t *testing.T) {
 }
 
 func TestHandshakeThatIsRefusedByUsReachesNobody(t *testing.T) {
-	wiretest.Bubble(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		b := newWireBench(t, time.Minute)
 		b.hooks.Greeted = func(Hello) error { return io.ErrNoProgress }
 		b.serve(wiretest.Hello(time.Second, 7))
@@ -176,7 +181,7 @@ func TestServerThatIsNotZooKeeperIsNamedAsSuchAndPassesNothingOn(t *testing.T) {
 		"too long a frame":   "\x00\x00\x01\x01.......................................",
 	} {
 		t.Run(name, func(t *testing.T) {
-			wiretest.Bubble(t, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
 				b := newWireBench(t, time.Minute)
 				b.serve([]byte(banner))
 				n, err := b.Read(make([]byte, 4))
@@ -191,7 +196,7 @@ func TestServerThatIsNotZooKeeperIsNamedAsSuchAndPassesNothingOn(t *testing.T) {
 func TestServerThatHangsUpDuringTheHandshakeIsSaidNotToServe(t *testing.T) {
 	for name, sent := range map[string][]byte{"at once": nil, "amid its answer": wiretest.Hello(time.Second, 7)[:20]} {
 		t.Run(name, func(t *testing.T) {
-			wiretest.Bubble(t, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
 				b := newWireBench(t, time.Minute)
 				go func() {
 					_, _ = b.server.Write(sent)
@@ -208,7 +213,7 @@ func TestServerThatHangsUpDuringTheHandshakeIsSaidNotToServe(t *testing.T) {
 func TestHandshakeEndsAtItsBoundWhateverTheClientAsksFor(t *testing.T) {
 	for name, part := range map[string]int{"no answer": 0, "a length and no more": 4, "half an answer": 20} {
 		for _, ask := range []time.Duration{0, 80 * time.Second, time.Second / 2} {
-			wiretest.Bubble(t, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
 				b := newWireBench(t, time.Second)
 				b.serve(wiretest.Hello(wiretest.Timeout, 7)[:part])
 				began := time.Now()
@@ -227,7 +232,7 @@ func TestHandshakeEndsAtItsBoundWhateverTheClientAsksFor(t *testing.T) {
 }
 
 func TestWriteOfTheHandshakeEndsAtItsBound(t *testing.T) {
-	wiretest.Bubble(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		b := newWireBench(t, time.Second)
 		began := time.Now()
 		require.NoError(t, b.SetWriteDeadline(began.Add(80*time.Second)))
@@ -244,7 +249,7 @@ func TestWriteOfTheHandshakeEndsAtItsBound(t *testing.T) {
 // The client loses count of the answers to a request whose Write has failed, and
 // can be stuck over it for good.
 func TestPacketThatCannotBeSentEndsTheConnectionAndIsFailedByTheReader(t *testing.T) {
-	wiretest.Bubble(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		b := newWireBench(t, time.Second)
 		b.shake(t)
 		read := b.reading()
@@ -261,7 +266,7 @@ func TestPacketThatCannotBeSentEndsTheConnectionAndIsFailedByTheReader(t *testin
 }
 
 func TestDeadlinesAreTheClientsOwnAfterTheHandshake(t *testing.T) {
-	wiretest.Bubble(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		b := newWireBench(t, time.Second)
 		b.shake(t)
 		began := time.Now()
@@ -278,7 +283,7 @@ func TestDeadlinesAreTheClientsOwnAfterTheHandshake(t *testing.T) {
 }
 
 func TestEveryByteOfEveryFrameButTheZxidPassesInOrder(t *testing.T) {
-	wiretest.Bubble(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		b := newWireBench(t, time.Second)
 		b.shake(t)
 		var frames, wanted [][]byte
@@ -297,7 +302,7 @@ func TestEveryByteOfEveryFrameButTheZxidPassesInOrder(t *testing.T) {
 }
 
 func TestAnsweredPacketsAreThoseWhoseRepliesCameInOrder(t *testing.T) {
-	wiretest.Bubble(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		b := newWireBench(t, time.Second)
 		began := time.Now()
 		b.shake(t)
@@ -375,7 +380,7 @@ func TestOnlyAQuorumsAnswerToALivingSessionIsProof(t *testing.T) {
 		{"sync", 9, wiretest.Reply(1, 77, 0, nil), false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			wiretest.Bubble(t, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
 				b := newWireBench(t, time.Minute)
 				b.shake(t)
 				time.Sleep(time.Second)

@@ -97,9 +97,9 @@ func TestOtherPacketsAreSentAsTheyAre(t *testing.T) {
 // the request to set watches.
 func TestWireTellsTheServerWhatItKeepsFromTheClient(t *testing.T) {
 	const seen = opSetWatches<<32 | 7
-	wiretest.Bubble(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		b := newWireBench(t, time.Second)
-		b.Wire.zxids = zxids{before: seen, watched: 4, seen: seen}
+		b.zxids = zxids{before: seen, watched: 4, seen: seen}
 		sent := make(chan []byte)
 		go func() {
 			defer close(sent)
@@ -124,7 +124,7 @@ func TestWireTellsTheServerWhatItKeepsFromTheClient(t *testing.T) {
 		got, err := b.next()
 		require.NoError(t, err)
 		require.Equal(t, wiretest.Reply(1, 0, 0, []byte("the body")), wiretest.Framed(got))
-		following := b.Wire.zxids.next(true)
+		following := b.zxids.next(true)
 		handshake, _ := following.filled()
 		require.EqualValues(t, seen+1, handshake)
 	})
