@@ -128,7 +128,7 @@ func TestNodeThatHoldsNoHistoryIsRefusedAndStaysAsItIs(t *testing.T) {
 		s.must(s.Create(historyPath, nil))
 		for data, why := range map[string]string{
 			"":                      "is empty",
-			"two words":             `has the character ' '`,
+			"two words":             `contains the character ' '`,
 			strings.Repeat("x", 65): "more than 64",
 		} {
 			s.must(s.Set(historyPath, []byte(data)))
