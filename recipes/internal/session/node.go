@@ -81,6 +81,8 @@ func endAll(nodes []*Node, cause error) (ended []*Node, reports []func()) {
 // An Ender is what was granted in a session, and must end with it.
 type Ender interface {
 	// End ends it, for that cause. It returns what reports that, to be called once all
-	// that end for the same cause have, or nil if it had ended before. It must not wait.
+	// that end for the same cause have, or nil if it had ended before. It is called under no
+	// lock, and must not wait, except if the cause is ErrClosed: then it may run code of the
+	// caller of Close.
 	End(cause error) (report func())
 }

@@ -43,7 +43,7 @@ func newOutstanding() *outstanding {
 	}
 }
 
-// enter notes a node whose node is about to be created.
+// enter notes a node that is about to be created.
 func (o *outstanding) enter(p *Node) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -114,7 +114,7 @@ func (o *outstanding) vouch(p *Node) {
 	o.youngest[p.life()] = p
 }
 
-// witness is a node whose node a join is to check, to be carried out only in that
+// witness is a node that a join is to check, to be carried out only in that
 // life of the parent: nil if none vouches for it. It is the youngest, which as a
 // rule is released last.
 func (o *outstanding) witness(parent string, tag int64) *Node {
@@ -226,8 +226,7 @@ func (o *outstanding) unwatched() (nodes []*Node) {
 	return nodes
 }
 
-// due returns the nodes whose nodes are to be deleted by now, or none, and how long
-// to wait.
+// due returns the nodes that are to be deleted by now, or none, and how long to wait.
 func (o *outstanding) due(now time.Time) (due []*Node, wait time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

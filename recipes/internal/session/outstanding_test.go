@@ -20,7 +20,7 @@ func owed(l *outstanding) []*Node {
 	return nodes
 }
 
-// placeAt is a node whose node has a name of its own.
+// placeAt is a node with its own name.
 func placeAt(name string) *Node {
 	p := NewNode("/l", 1, name)
 	p.Path = "/l/" + name

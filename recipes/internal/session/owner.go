@@ -7,9 +7,9 @@ import "time"
 // Own does what the session is to do for those that wait and hold, until it is over. It
 // ends what was granted at the deadline, sends heartbeats, leaves servers that do not answer, has
 // nodes deleted, and gives up a session that no server has served for so long that it
-// cannot be alive. All that it decides on is guarded by Session.mu; it waits for nothing
-// but its own clock, and starts what may block on other goroutines, so that no deadline
-// is missed for the sake of I/O.
+// cannot be alive. All that it decides on is guarded by mutexes that are never held over I/O (see
+// the lock order in the package's documentation). It waits for nothing but its own clock, and
+// starts what may block on other goroutines, so that I/O delays no deadline.
 func (s *Session) Own() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -42,8 +42,8 @@ func (s *Session) Lapse(now time.Time) {
 }
 
 // tendWire leaves a server that has answered nothing for T/8 of what it was asked.
-// The ZooKeeper client would wait for 2T/3, and a holder that waits so long loses its
-// what it holds. But a session whose every server is slow keeps the one that it has: see
+// The ZooKeeper client would wait for 2T/3, and a holder that waits so long loses what it
+// holds. But a session whose every server is slow keeps the one that it has: see
 // [dialer.mayLeave]. It returns when to look again: a request that begins before that
 // has the owner look in time.
 func (s *Session) tendWire(now time.Time) time.Duration {

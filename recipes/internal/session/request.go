@@ -144,7 +144,7 @@ func urgently[R any](s *Session, request func(*zk.Conn) (R, error)) (R, error) {
 // requests are on their way, of which forHolders are for holders alone. Whoever has
 // taken a turn receives from it once the request was answered.
 func (s *Session) TakeTurn(ctx context.Context, as Role) (Turn, error) {
-	mine := s.turns.take(as, s.ctx.Done(), ctx.Done())
+	mine := s.turns.take(as, s.ctx, ctx)
 	switch {
 	case mine != nil:
 	case s.ctx.Err() != nil:

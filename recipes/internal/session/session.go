@@ -42,7 +42,7 @@ type Session struct {
 	alarm  *background.Alarm // wakes the owner
 	calls  sync.WaitGroup
 
-	mu            sync.Mutex    // guards what follows,
+	mu            sync.Mutex    // guards what follows
 	id            int64         // 0 until opened
 	wire          *wire.Wire    // the newest connection
 	attach        chan struct{} // closed while a server serves the session

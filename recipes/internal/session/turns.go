@@ -2,6 +2,8 @@
 
 package session
 
+import "context"
+
 // MaxInFlight bounds how many ordinary requests of one session are on their way. A
 // heartbeat stands behind them on the connection and at the server, however many
 // callers there are: so few of them are answered well within T/8. Half as many take a
@@ -34,8 +36,10 @@ func newTurns() turns {
 	return turns{ordinary: make(Turn, MaxInFlight-forHolders), holders: make(Turn, forHolders)}
 }
 
-// take waits for a turn until one of the channels is closed, and returns nil then.
-func (t turns) take(as Role, over, gone <-chan struct{}) Turn {
+// take waits for a turn until one of the contexts has ended, and returns nil then. It asks
+// for their channels only if no turn is free: that creates the channel of a context that
+// is new to each release.
+func (t turns) take(as Role, session, caller context.Context) Turn {
 	select {
 	case t.ordinary <- struct{}{}:
 		return t.ordinary
@@ -50,8 +54,8 @@ func (t turns) take(as Role, over, gone <-chan struct{}) Turn {
 		return t.ordinary
 	case first <- struct{}{}:
 		return first
-	case <-over:
-	case <-gone:
+	case <-session.Done():
+	case <-caller.Done():
 	}
 	return nil
 }
