@@ -15,39 +15,39 @@ import (
 	"github.com/lockkeeper/lockkeeper/torture/worker"
 )
 
-// aimed stands for a contender in a plan: the one that holds a lock when the fault is injected.
-const aimed = "holder"
+// holderTarget stands for a contender in a plan: the one that holds a lock when the fault is injected.
+const holderTarget = "holder"
 
 // errNoHolder says that no contender has held a lock for long enough to be hit while it holds.
 var errNoHolder = errors.New("no holder to aim at")
 
 // target finds the contender that a fault is to hit, by its number or, for aimed, by what the registers see. A holder is
 // asked to keep its hold for as long as the fault lasts: work that is partitioned or stopped takes longer, too.
-func (s *stage) target(name string, lasts time.Duration) (*contender, error) {
-	if name != aimed {
-		return s.contender(name)
+func (r *run) target(name string, lasts time.Duration) (*contender, error) {
+	if name != holderTarget {
+		return r.contender(name)
 	}
-	c, h, err := s.holder()
+	c, h, err := r.holder()
 	if err != nil {
 		return nil, err
 	}
-	c.tell(fmt.Sprintf("%s %d %v", worker.Keep, h.Attempt, lasts+s.opts.Timeout/4))
-	s.journal.add(history.Event{
-		At: s.time.Now(), Kind: history.Fault, Text: fmt.Sprintf("aimed at %s, which holds %s in attempt %d", h.Contender, h.Path, h.Attempt),
+	c.tell(fmt.Sprintf("%s %d %v", worker.Keep, h.Attempt, lasts+r.opts.Timeout/4))
+	r.recorder.add(history.Event{
+		At: r.time.Now(), Kind: history.Fault, Text: fmt.Sprintf("aimed at %s, which holds %s in attempt %d", h.Contender, h.Path, h.Attempt),
 	})
 	return c, nil
 }
 
 // holder returns a contender that holds a lock, and has held it for longer than the short holds last: what is decided now
 // hits it while it still holds. Of several it is the one that began last; one that a fault is on already is left alone.
-func (s *stage) holder() (*contender, register.Holding, error) {
-	now := s.time.Now()
-	for _, h := range s.registers.Holdings() {
-		if now-h.Last > history.Instant(worker.Gap(s.opts.Timeout)) || now-h.Since <= history.Instant(worker.LongestShortHold(s.opts.Timeout)) {
+func (r *run) holder() (*contender, register.Holding, error) {
+	now := r.time.Now()
+	for _, h := range r.registers.Holdings() {
+		if now-h.Last > history.Instant(worker.Gap(r.opts.Timeout)) || now-h.Since <= history.Instant(worker.LongestShortHold(r.opts.Timeout)) {
 			continue
 		}
-		for _, c := range s.contenders {
-			if c.current().name == h.Contender && !s.hospital.isKept(c.body()) && !s.hospital.isKept(c.links()) {
+		for _, c := range r.contenders {
+			if c.current().name == h.Contender && !r.reservations.isReserved(c.processTarget()) && !r.reservations.isReserved(c.linksTarget()) {
 				return c, h, nil
 			}
 		}
@@ -57,7 +57,7 @@ func (s *stage) holder() (*contender, register.Holding, error) {
 
 // A volley is a group of faults that hit holders at the same time, while nothing else is broken, and the quiet time after it
 // in which the paths recover. At least one contender is spared: it takes over what the others lose.
-func (d dice) volley(at, last time.Duration) []Fault {
+func (d generator) volley(at, last time.Duration) []Fault {
 	var kindsLeft []string
 	for _, name := range []string{"cut-contender", "pause-contender"} {
 		if slices.Contains(d.opts.Faults, name) {
@@ -65,35 +65,35 @@ func (d dice) volley(at, last time.Duration) []Fault {
 		}
 	}
 	d.Shuffle(len(kindsLeft), func(i, j int) { kindsLeft[i], kindsLeft[j] = kindsLeft[j], kindsLeft[i] })
-	hits := make([]string, 0, atOnce)
+	targets := make([]string, 0, maxConcurrent)
 	for range kindsLeft {
-		hits = append(hits, aimed)
+		targets = append(targets, holderTarget)
 	}
 	if len(kindsLeft) > 0 && d.IntN(3) > 0 {
-		kindsLeft, hits = append(kindsLeft, kindsLeft[d.IntN(len(kindsLeft))]), append(hits, d.contender())
+		kindsLeft, targets = append(kindsLeft, kindsLeft[d.IntN(len(kindsLeft))]), append(targets, d.contender())
 	} else if slices.Contains(d.opts.Faults, "kill-contender") {
-		kindsLeft, hits = append(kindsLeft, "kill-contender"), append(hits, aimed)
+		kindsLeft, targets = append(kindsLeft, "kill-contender"), append(targets, holderTarget)
 	}
 	var faults []Fault
 	for i, name := range kindsLeft[:min(len(kindsLeft), max(1, d.opts.Contenders-1))] {
-		f := Fault{At: at, Kind: name, For: d.part(aimedLeast, aimedMost)}
-		if hits[i] != aimed {
-			f.For = d.part(4, 16) // heals while the session lives, as a rule
+		f := Fault{At: at, Kind: name, For: d.fraction(aimedLeast, aimedMost)}
+		if targets[i] != holderTarget {
+			f.For = d.fraction(4, 16) // heals while the session lives, as a rule
 		}
 		if f.At+f.For > last {
 			return nil
 		}
-		f.Args = []string{hits[i]}
+		f.Args = []string{targets[i]}
 		if name == "cut-contender" {
 			f.Args = append(f.Args, aDirection.draw(d))
 		}
 		faults = append(faults, f)
-		at += d.part(1, 4)
+		at += d.fraction(1, 4)
 	}
 	return faults
 }
 
-// An aimed fault lasts from aimedLeast/16 to aimedMost/16 of T: longer than a session lives, and short enough that two in
+// An holderTarget fault lasts from aimedLeast/16 to aimedMost/16 of T: longer than a session lives, and short enough that two in
 // three of an hour's holders are partitioned or stopped within it.
 const (
 	aimedLeast = 24

@@ -28,7 +28,7 @@ func TestHalfOfPausesPartitionsAndKillsAimAtTheHolder(t *testing.T) {
 			switch f.Kind {
 			case "pause-contender", "cut-contender", "kill-contender":
 				all++
-				if f.Args[0] == aimed {
+				if f.Args[0] == holderTarget {
 					at[f.Kind]++
 				}
 			}
@@ -44,9 +44,9 @@ func TestHoldersAreHitWhileNothingElseIsBrokenAndPathsRecoverAfterwards(t *testi
 	for seed := range uint64(20) {
 		o := options(t, func(o *Options) { o.Seed, o.Contenders = seed, 3 })
 		plan := Draw(o)
-		hits := map[string]bool{"pause-contender": true, "cut-contender": true, "kill-contender": true}
+		aimedKinds := map[string]bool{"pause-contender": true, "cut-contender": true, "kill-contender": true}
 		for i, f := range plan {
-			if len(f.Args) == 0 || f.Args[0] != aimed {
+			if len(f.Args) == 0 || f.Args[0] != holderTarget {
 				continue
 			}
 			if f.Kind != "kill-contender" {
@@ -55,11 +55,11 @@ func TestHoldersAreHitWhileNothingElseIsBrokenAndPathsRecoverAfterwards(t *testi
 			together := 1
 			for _, other := range slices.Concat(plan[:i], plan[i+1:]) {
 				if other.At < f.At+f.For && f.At < other.At+other.For {
-					require.True(t, hits[other.Kind], "%v and %v", f, other)
+					require.True(t, aimedKinds[other.Kind], "%v and %v", f, other)
 					together++
 					continue
 				}
-				if !hits[other.Kind] && other.At >= f.At+f.For {
+				if !aimedKinds[other.Kind] && other.At >= f.At+f.For {
 					require.GreaterOrEqual(t, other.At-f.At-f.For, o.Timeout/2, "paths recover between %v and %v", f, other)
 				}
 			}
@@ -69,13 +69,13 @@ func TestHoldersAreHitWhileNothingElseIsBrokenAndPathsRecoverAfterwards(t *testi
 }
 
 func TestFaultIsAimedAtAContenderThatHoldsForLong(t *testing.T) {
-	s, _ := staged()
+	s, _ := newTestRun()
 	var err error
 	s.registers, err = register.New(s.time, func(history.Event) {}, false)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.registers.Close()) })
 	for n := range 3 {
-		s.contenders = append(s.contenders, &contender{stage: s, number: n + 1, life: &life{name: fmt.Sprintf("c%d.1", n+1), in: discard{}}})
+		s.contenders = append(s.contenders, &contender{run: s, number: n + 1, process: &process{name: fmt.Sprintf("c%d.1", n+1), in: discard{}}})
 	}
 	long := worker.LongestShortHold(s.opts.Timeout)
 	writes := func(name, path string, attempt int) {
@@ -86,30 +86,30 @@ func TestFaultIsAimedAtAContenderThatHoldsForLong(t *testing.T) {
 			writes(name, path, attempt)
 		}
 	}
-	_, err = s.target(aimed, time.Second)
+	_, err = s.target(holderTarget, time.Second)
 	require.ErrorIs(t, err, errNoHolder)
 	writes("c1.1", "/a", 1)
-	_, err = s.target(aimed, time.Second)
+	_, err = s.target(holderTarget, time.Second)
 	require.ErrorIs(t, err, errNoHolder, "it may be about to give it back")
 
 	holds("c1.1", "/a", 1)
-	c, err := s.target(aimed, time.Second)
+	c, err := s.target(holderTarget, time.Second)
 	require.NoError(t, err)
 	require.Equal(t, 1, c.number)
 
 	holds("c2.1", "/b", 2)
 	writes("c1.1", "/b", 1) // a stale write is nobody's hold
-	c, err = s.target(aimed, time.Second)
+	c, err = s.target(holderTarget, time.Second)
 	require.NoError(t, err)
 	require.Equal(t, 2, c.number)
-	require.NoError(t, s.hospital.admit(c.links()))
+	require.NoError(t, s.reservations.reserve(c.linksTarget()))
 	writes("c1.1", "/a", 1)
-	c, err = s.target(aimed, time.Second)
+	c, err = s.target(holderTarget, time.Second)
 	require.NoError(t, err)
 	require.Equal(t, 1, c.number, "a fault is on the other already")
 
 	clock.Sleep(worker.Gap(s.opts.Timeout) * 2)
-	_, err = s.target(aimed, time.Second)
+	_, err = s.target(holderTarget, time.Second)
 	require.ErrorIs(t, err, errNoHolder, "holders write all the time")
 
 	c, err = s.target("3", time.Second)
@@ -123,13 +123,13 @@ func (discard) Write(b []byte) (int, error) { return len(b), nil }
 func (discard) Close() error                { return nil }
 
 func TestPartitionIsInTheHistory(t *testing.T) {
-	s, _ := staged()
-	s.links(t)
-	s.contenders[0].life = &life{name: "c1.7"}
+	s, _ := newTestRun()
+	s.linksTarget(t)
+	s.contenders[0].process = &process{name: "c1.7"}
 	s.fault(t.Context(), Fault{Kind: "cut-contender", Args: []string{"1", "both"}})
 	s.fault(t.Context(), Fault{Kind: "refuse", Args: []string{"1"}})
 	var kinds []history.Kind
-	for _, e := range s.journal.told() {
+	for _, e := range s.recorder.history() {
 		if e.Contender == "c1.7" {
 			kinds = append(kinds, e.Kind)
 		}

@@ -20,30 +20,30 @@ import (
 )
 
 // cancelWaiters has all contenders of a path give up waiting at the same moment. They join again soon after.
-func cancelWaiters(_ context.Context, s *stage, args []string, _ time.Duration) (heal, error) {
-	for _, c := range s.contenders {
+func cancelWaiters(_ context.Context, r *run, args []string, _ time.Duration) (heal, error) {
+	for _, c := range r.contenders {
 		c.tell(worker.Cancel + " " + args[0])
 	}
-	return nowAndForAll, nil
+	return nothingToHeal, nil
 }
 
 // expireSessions ends all sessions of a contender at the same moment, as an operator can who knows them. Whatever waited
 // joins again at the same moment, too.
-func expireSessions(ctx context.Context, s *stage, args []string, _ time.Duration) (heal, error) {
-	if s.operator == nil {
+func expireSessions(ctx context.Context, r *run, args []string, _ time.Duration) (heal, error) {
+	if r.operator == nil {
 		return nil, docker.ErrUnsupported
 	}
-	c, err := s.contender(args[0])
+	c, err := r.contender(args[0])
 	if err != nil {
 		return nil, err
 	}
-	return s.hospital.admitted(c.links(), func() (heal, error) { // an operator's connection is not the contender's, but one fault at a time
+	return r.reservations.reserved(c.linksTarget(), func() (heal, error) { // an operator's connection is not the contender's, but one fault at a time
 		var mu sync.Mutex // guards ended
 		ended := 0
 		var ending sync.WaitGroup
 		for _, session := range c.current().takeSessions() {
 			ending.Go(func() {
-				switch err := s.operator.expire(ctx, session); {
+				switch err := r.operator.expire(ctx, session); {
 				case err == nil:
 					mu.Lock()
 					defer mu.Unlock()
@@ -55,31 +55,31 @@ func expireSessions(ctx context.Context, s *stage, args []string, _ time.Duratio
 		}
 		ending.Wait()
 		if ended == 0 {
-			return nil, fmt.Errorf("no session of %s could be ended: %w", c.body(), errMissed)
+			return nil, fmt.Errorf("no session of %s could be ended: %w", c.processTarget(), errMissed)
 		}
-		return nowAndForAll, nil
+		return nothingToHeal, nil
 	})
 }
 
 // takeSessions returns the sessions that a life has told of since it was last asked.
-func (l *life) takeSessions() (all []history.ID) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for session := range l.sessions {
+func (p *process) takeSessions() (all []history.ID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for session := range p.sessions {
 		all = append(all, session)
 	}
-	clear(l.sessions)
+	clear(p.sessions)
 	return all
 }
 
 // hasSession notes that a life has a session.
-func (l *life) hasSession(session history.ID) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.sessions == nil {
-		l.sessions = map[history.ID]bool{}
+func (p *process) hasSession(session history.ID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.sessions == nil {
+		p.sessions = map[history.ID]bool{}
 	}
-	l.sessions[session] = true
+	p.sessions[session] = true
 }
 
 // errNoSession says that the servers know no such session, or not any more.
@@ -88,7 +88,7 @@ var errNoSession = errors.New("no such session")
 // expire ends a session of another client: it attaches to it, with the password that servers make of its number, and closes
 // it. The session's client finds that it has expired.
 func (o *operator) expire(ctx context.Context, session history.ID) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, errandBound)
+	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", o.servers[int(uint64(session)%uint64(len(o.servers)))])
 	if err != nil {
@@ -156,8 +156,8 @@ func password(session history.ID) []byte {
 	return bytes
 }
 
-// endings are the sessions of contenders that the operator ended.
-func (o *operator) endings() (all []history.ID) {
+// expiredSessions are the sessions of contenders that the operator ended.
+func (o *operator) expiredSessions() (all []history.ID) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for session := range o.ended {

@@ -38,9 +38,9 @@ func TestOperatorEndsTheSessionOfAnotherClient(t *testing.T) {
 	exists, err := o.exists(t.Context(), "/ephemeral")
 	require.NoError(t, err)
 	require.False(t, exists)
-	require.Equal(t, []history.ID{session}, o.endings())
+	require.Equal(t, []history.ID{session}, o.expiredSessions())
 	require.ErrorIs(t, o.expire(t.Context(), session), errNoSession, "it is over")
-	require.Equal(t, []history.ID{session}, o.endings())
+	require.Equal(t, []history.ID{session}, o.expiredSessions())
 }
 
 // As `new Random(1 ^ 0xB3415C00L).nextBytes(b)` has it in Java.
@@ -49,7 +49,7 @@ func TestPasswordIsWhatServersMakeOfASession(t *testing.T) {
 }
 
 func TestSessionsOfALifeAreTakenOnce(t *testing.T) {
-	l := &life{}
+	l := &process{}
 	require.Empty(t, l.takeSessions())
 	l.hasSession(7)
 	l.hasSession(7)

@@ -17,9 +17,9 @@ import (
 	"github.com/lockkeeper/lockkeeper/torture/txnlog"
 )
 
-// ordered tells what the ensemble ordered, from the logs of its servers. It is read when the run is over.
-func (s *stage) ordered(ctx context.Context) error {
-	dir := s.opts.Logs
+// readCommitOrder tells what the ensemble ordered, from the logs of its servers. It is read when the run is over.
+func (r *run) readCommitOrder(ctx context.Context) error {
+	dir := r.opts.Logs
 	if dir == "" {
 		var err error
 		if dir, err = os.MkdirTemp("", "torture-log-"); err != nil {
@@ -28,7 +28,7 @@ func (s *stage) ordered(ctx context.Context) error {
 		defer func() { _ = os.RemoveAll(dir) }() // what stays is in the folder for such things
 	}
 	var servers []txnlog.Server
-	for _, server := range s.ensemble.Servers() {
+	for _, server := range r.ensemble.Servers() {
 		own := filepath.Join(dir, fmt.Sprint(server.ID))
 		if err := os.MkdirAll(own, 0o755); err != nil {
 			return fmt.Errorf("transaction logs: %w", err)
@@ -42,9 +42,9 @@ func (s *stage) ordered(ctx context.Context) error {
 		}
 		servers = append(servers, read)
 	}
-	s.result.Hands, s.result.Ended = s.operator.hands(), slices.Sorted(slices.Values(s.operator.endings()))
-	for _, e := range s.result.order(servers, func([]txnlog.Txn) *clocks { return &s.clocks }) {
-		s.journal.add(e)
+	r.result.Hands, r.result.Ended = r.operator.ownSessions(), slices.Sorted(slices.Values(r.operator.expiredSessions()))
+	for _, e := range r.result.order(servers, func([]txnlog.Txn) *clocks { return &r.clocks }) {
+		r.recorder.add(e)
 	}
 	return nil
 }
@@ -123,24 +123,24 @@ func (o *ordering) tell(t *txnlog.Txn) {
 	if slices.Contains(o.result.Hands, history.ID(t.Session)) {
 		cause = history.ByOperator
 	}
-	for _, part := range t.All() {
+	for _, op := range t.All() {
 		e := history.Event{At: at, Zxid: history.ID(t.Zxid), Session: history.ID(t.Session)}
-		switch part.Type {
+		switch op.Type {
 		case txnlog.Create, txnlog.Create2, txnlog.CreateContainer, txnlog.CreateTTL:
-			if !isOurs(part.Paths[0]) {
+			if !isOurs(op.Paths[0]) {
 				continue
 			}
-			e.Kind, e.Node = history.Created, part.Paths[0]
-			if !part.Ephemeral {
+			e.Kind, e.Node = history.Created, op.Paths[0]
+			if !op.Ephemeral {
 				e.Session = 0
 			}
 			o.events = append(o.events, e)
 		case txnlog.Delete, txnlog.DeleteContainer:
-			if !isOurs(part.Paths[0]) {
+			if !isOurs(op.Paths[0]) {
 				continue
 			}
-			e.Kind, e.Node, e.Cause = history.Deleted, part.Paths[0], cause
-			if part.Type == txnlog.DeleteContainer {
+			e.Kind, e.Node, e.Cause = history.Deleted, op.Paths[0], cause
+			if op.Type == txnlog.DeleteContainer {
 				o.result.Reaped++
 			}
 			o.events = append(o.events, e)
@@ -156,7 +156,7 @@ func (o *ordering) tell(t *txnlog.Txn) {
 				o.result.Expired++
 			}
 			e.Cause = cause
-			for _, node := range part.Paths {
+			for _, node := range op.Paths {
 				gone := e
 				gone.Kind, gone.Node = history.Deleted, node
 				if isOurs(node) {

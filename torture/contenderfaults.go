@@ -17,12 +17,12 @@ import (
 	"github.com/lockkeeper/lockkeeper/torture/worker"
 )
 
-func killContender(_ context.Context, s *stage, args []string, lasts time.Duration) (heal, error) {
-	c, err := s.target(args[0], lasts)
+func killContender(_ context.Context, r *run, args []string, lasts time.Duration) (heal, error) {
+	c, err := r.target(args[0], lasts)
 	if err != nil {
 		return nil, err
 	}
-	return s.hospital.admitted(c.body(), func() (heal, error) {
+	return r.reservations.reserved(c.processTarget(), func() (heal, error) {
 		next := func(context.Context) error { return c.start() }
 		if c.hasEnded() { // by itself, which is told elsewhere: what takes its place can be killed
 			return next, errEnded(c)
@@ -32,16 +32,16 @@ func killContender(_ context.Context, s *stage, args []string, lasts time.Durati
 	})
 }
 
-func pauseContender(_ context.Context, s *stage, args []string, lasts time.Duration) (heal, error) {
-	c, err := s.target(args[0], lasts)
+func pauseContender(_ context.Context, r *run, args []string, lasts time.Duration) (heal, error) {
+	c, err := r.target(args[0], lasts)
 	if err != nil {
 		return nil, err
 	}
-	return s.hospital.admitted(c.body(), func() (heal, error) {
+	return r.reservations.reserved(c.processTarget(), func() (heal, error) {
 		if c.hasEnded() {
 			return nil, errEnded(c)
 		}
-		return func(ctx context.Context) error { return c.thaw(ctx) }, c.freeze()
+		return func(ctx context.Context) error { return c.resume(ctx) }, c.suspend()
 	})
 }
 
@@ -55,11 +55,11 @@ func (c *contender) hasEnded() bool {
 	}
 }
 
-func errEnded(c *contender) error { return fmt.Errorf("%s has ended by itself", c.body()) }
+func errEnded(c *contender) error { return fmt.Errorf("%s has ended by itself", c.processTarget()) }
 
 // stepClock steps a clock that BuildStepping has made: checkPlan has seen to it that it has one.
-func stepClock(_ context.Context, s *stage, args []string, _ time.Duration) (heal, error) {
-	c, err := s.contender(args[0])
+func stepClock(_ context.Context, r *run, args []string, _ time.Duration) (heal, error) {
+	c, err := r.contender(args[0])
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func stepClock(_ context.Context, s *stage, args []string, _ time.Duration) (hea
 	if err != nil {
 		return nil, err
 	}
-	return s.hospital.admitted(c.body(), func() (heal, error) {
+	return r.reservations.reserved(c.processTarget(), func() (heal, error) {
 		if c.hasEnded() {
 			return nil, errEnded(c)
 		}
@@ -80,21 +80,21 @@ func stepClock(_ context.Context, s *stage, args []string, _ time.Duration) (hea
 }
 
 // onLinks spoils what passes between a contender and the servers.
-func (s *stage) onLinks(name string, spoil func(*docker.Proxy)) (heal, error) {
-	c, err := s.contender(name)
+func (r *run) onLinks(name string, spoil func(*docker.Proxy)) (heal, error) {
+	c, err := r.contender(name)
 	if err != nil {
 		return nil, err
 	}
-	return s.onLinksOf(c, spoil)
+	return r.onLinksOf(c, spoil)
 }
 
-func (s *stage) onLinksOf(c *contender, spoil func(*docker.Proxy)) (heal, error) {
-	return s.hospital.admitted(c.links(), func() (heal, error) {
+func (r *run) onLinksOf(c *contender, spoil func(*docker.Proxy)) (heal, error) {
+	return r.reservations.reserved(c.linksTarget(), func() (heal, error) {
 		for _, p := range c.proxies {
 			spoil(p)
 		}
 		return func(context.Context) error {
-			c.pass()
+			c.healLinks()
 			return nil
 		}, nil
 	})
@@ -103,19 +103,19 @@ func (s *stage) onLinksOf(c *contender, spoil func(*docker.Proxy)) (heal, error)
 // directions are the words for the ways of what passes between a contender and the servers.
 var directions = []string{"both", "to-server", "to-client"}
 
-func cutContender(_ context.Context, s *stage, args []string, lasts time.Duration) (heal, error) {
+func cutContender(_ context.Context, r *run, args []string, lasts time.Duration) (heal, error) {
 	way := []docker.Direction{docker.Both, docker.ToServer, docker.ToClient}[slices.Index(directions, args[1])]
-	c, err := s.target(args[0], lasts)
+	c, err := r.target(args[0], lasts)
 	if err != nil {
 		return nil, err
 	}
 	name := c.current().name
-	back, err := s.onLinksOf(c, func(p *docker.Proxy) { p.Swallow(way) })
+	back, err := r.onLinksOf(c, func(p *docker.Proxy) { p.Swallow(way) })
 	if err != nil || back == nil {
 		return back, err
 	}
 	note := func(kind history.Kind) {
-		s.journal.add(history.Event{At: s.time.Now(), Kind: kind, Contender: name, Text: args[1]})
+		r.recorder.add(history.Event{At: r.time.Now(), Kind: kind, Contender: name, Text: args[1]})
 	}
 	note(history.Partitioned)
 	return func(ctx context.Context) error {
@@ -124,26 +124,26 @@ func cutContender(_ context.Context, s *stage, args []string, lasts time.Duratio
 	}, nil
 }
 
-func refuse(_ context.Context, s *stage, args []string, _ time.Duration) (heal, error) {
-	return s.onLinks(args[0], (*docker.Proxy).Refuse)
+func refuse(_ context.Context, r *run, args []string, _ time.Duration) (heal, error) {
+	return r.onLinks(args[0], (*docker.Proxy).Refuse)
 }
 
-func slow(_ context.Context, s *stage, args []string, _ time.Duration) (heal, error) {
+func slow(_ context.Context, r *run, args []string, _ time.Duration) (heal, error) {
 	by, err := time.ParseDuration(args[1])
 	if err != nil {
 		return nil, err
 	}
-	return s.onLinks(args[0], func(p *docker.Proxy) { p.Delay(docker.Both, by/2) })
+	return r.onLinks(args[0], func(p *docker.Proxy) { p.Delay(docker.Both, by/2) })
 }
 
 // loseReply loses the answer to the next request of a kind, at each server that has one. Of a protocol that is not
 // ZooKeeper's, which the proxies do not understand, it loses all answers for a while.
-func loseReply(_ context.Context, s *stage, args []string, _ time.Duration) (heal, error) {
-	if !s.isZooKeeper() {
-		return s.onLinks(args[0], func(p *docker.Proxy) { p.Swallow(docker.ToClient) })
+func loseReply(_ context.Context, r *run, args []string, _ time.Duration) (heal, error) {
+	if !r.isZooKeeper() {
+		return r.onLinks(args[0], func(p *docker.Proxy) { p.Swallow(docker.ToClient) })
 	}
 	var lost []<-chan struct{}
-	back, err := s.onLinks(args[0], func(p *docker.Proxy) { lost = append(lost, p.LoseAnswer(requestsOf[args[1]])) })
+	back, err := r.onLinks(args[0], func(p *docker.Proxy) { lost = append(lost, p.LoseAnswer(requestsOf[args[1]])) })
 	if err != nil {
 		return back, err
 	}

@@ -13,30 +13,30 @@ import (
 )
 
 // What a fault hits.
-type hits int
+type targetKind int
 
 const (
-	onContender hits = iota
+	onContender targetKind = iota
 	onServer
 	onAll // servers, one after the other
 	onTree
 )
 
-func (h hits) servers() bool { return h == onServer || h == onAll }
+func (k targetKind) servers() bool { return k == onServer || k == onAll }
 
 // heal takes a fault back. An error that matches errMissed says that there was none: nothing has come of it.
 type heal func(context.Context) error
 
 // A kind of fault.
 type kind struct {
-	says  string
-	hits  hits
-	lasts func(*Options) (least, most time.Duration)
-	takes []word
+	description string
+	target      targetKind
+	lasts       func(*Options) (least, most time.Duration)
+	takes       []parameter
 
 	// inject does it, and returns what takes it back. With an error it may have done a part, and what it returns then, unless
 	// that is nil, takes back whatever was done.
-	inject func(ctx context.Context, s *stage, args []string, lasts time.Duration) (heal, error)
+	inject func(ctx context.Context, s *run, args []string, lasts time.Duration) (heal, error)
 }
 
 // errMissed says that a fault had no effect.
@@ -45,15 +45,15 @@ var errMissed = errors.New("no effect")
 // Kinds are the names of all faults.
 func Kinds() []string { return slices.Sorted(maps.Keys(kinds)) }
 
-// Says is what a fault does, in a few words.
-func Says(kind string) string { return kinds[kind].says }
+// Describe is what a fault does, in a few words.
+func Describe(kind string) string { return kinds[kind].description }
 
 // lasting is from a/16 to b/16 of T.
 func lasting(a, b time.Duration) func(*Options) (least, most time.Duration) {
 	return func(o *Options) (least, most time.Duration) { return o.Timeout * a / 16, o.Timeout * b / 16 }
 }
 
-func these(words ...word) []word { return words }
+func these(words ...parameter) []parameter { return words }
 
 // kinds are all faults, by name.
 var kinds map[string]kind
@@ -126,6 +126,6 @@ func init() {
 			lasting(4, 16), these(aContender), expireSessions,
 		},
 		// Planted at the start: there is nothing to inject.
-		"counter": {says: "a lock's counter of sequence numbers is near its end, and reaches it", hits: onTree},
+		"counter": {description: "a lock's counter of sequence numbers is near its end, and reaches it", target: onTree},
 	}
 }

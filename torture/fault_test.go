@@ -25,39 +25,39 @@ import (
 	"github.com/lockkeeper/lockkeeper/torture/clock"
 )
 
-// A dummy is a server on which nothing has an effect, and that notes what was done to it.
-type dummy struct {
+// A fakeServer is a server on which nothing has an effect, and that notes what was done to it.
+type fakeServer struct {
 	mu    sync.Mutex // guards what follows
 	did   []string
 	fails map[string]error // by what is done
 	dead  bool             // it never serves
 }
 
-func (d *dummy) do(what string) error {
+func (d *fakeServer) do(what string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.did = append(d.did, what)
 	return d.fails[what]
 }
 
-func (d *dummy) done() []string {
+func (d *fakeServer) done() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Clone(d.did)
 }
 
-func (*dummy) Addr() string                         { return "" }
-func (d *dummy) Kill(context.Context) error         { return d.do("kill") }
-func (d *dummy) Start(context.Context) error        { return d.do("start") }
-func (d *dummy) Pause(context.Context) error        { return d.do("pause") }
-func (d *dummy) Unpause(context.Context) error      { return d.do("unpause") }
-func (d *dummy) Cut(context.Context) error          { return d.do("cut") }
-func (d *dummy) CutFromPeers(context.Context) error { return d.do("cut from peers") }
-func (d *dummy) Running(context.Context) error      { return d.do("run") }
-func (d *dummy) Mend(context.Context) error         { return d.do("mend") }
-func (*dummy) Log(context.Context) string           { return "" }
+func (*fakeServer) Addr() string                         { return "" }
+func (d *fakeServer) Kill(context.Context) error         { return d.do("kill") }
+func (d *fakeServer) Start(context.Context) error        { return d.do("start") }
+func (d *fakeServer) Pause(context.Context) error        { return d.do("pause") }
+func (d *fakeServer) Unpause(context.Context) error      { return d.do("unpause") }
+func (d *fakeServer) Cut(context.Context) error          { return d.do("cut") }
+func (d *fakeServer) CutFromPeers(context.Context) error { return d.do("cut from peers") }
+func (d *fakeServer) Running(context.Context) error      { return d.do("run") }
+func (d *fakeServer) Mend(context.Context) error         { return d.do("mend") }
+func (*fakeServer) Log(context.Context) string           { return "" }
 
-func (d *dummy) WaitServing(ctx context.Context) error {
+func (d *fakeServer) WaitServing(ctx context.Context) error {
 	for {
 		d.mu.Lock()
 		dead := d.dead
@@ -73,31 +73,31 @@ func (d *dummy) WaitServing(ctx context.Context) error {
 	}
 }
 
-// dummies are servers of which the first leads.
-type dummies []*dummy
+// fakeServers are servers of which the first leads.
+type fakeServers []*fakeServer
 
-func (dummies) About() string { return "dummies" }
-func (d dummies) All() (all []Server) {
+func (fakeServers) About() string { return "dummies" }
+func (d fakeServers) All() (all []Server) {
 	for _, one := range d {
 		all = append(all, one)
 	}
 	return all
 }
-func (d dummies) Leader(context.Context) (Server, error) { return d[0], nil }
-func (dummies) WaitServing(context.Context) error        { return nil }
-func (dummies) Close() error                             { return nil }
+func (d fakeServers) Leader(context.Context) (Server, error) { return d[0], nil }
+func (fakeServers) WaitServing(context.Context) error        { return nil }
+func (fakeServers) Close() error                             { return nil }
 
-// staged is a stage with three servers that do nothing, and without contenders.
-func staged() (*stage, dummies) {
-	servers := dummies{{}, {}, {}}
-	return &stage{
+// newTestRun is a stage with three servers that do nothing, and without contenders.
+func newTestRun() (*run, fakeServers) {
+	servers := fakeServers{{}, {}, {}}
+	return &run{
 		opts: &Options{Timeout: 2 * time.Second, Servers: len(servers), Duration: time.Minute, Log: func(string, ...any) {}},
 		time: clock.Start(), result: &Result{Faults: map[string]FaultCount{}}, servers: servers,
 	}, servers
 }
 
-// links gives a stage a contender that has nothing but a link to a server that answers each frame with its xid.
-func (s *stage) links(t *testing.T) net.Conn {
+// linksTarget gives a stage a contender that has nothing but a link to a server that answers each frame with its xid.
+func (r *run) linksTarget(t *testing.T) net.Conn {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -124,21 +124,21 @@ func (s *stage) links(t *testing.T) net.Conn {
 		}
 	}()
 	t.Cleanup(func() { _ = l.Close() })
-	c := &contender{stage: s, number: 1}
-	for range s.servers.All() {
+	c := &contender{run: r, number: 1}
+	for range r.servers.All() {
 		p, err := docker.NewProxy(l.Addr().String())
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = p.Close() })
 		c.proxies = append(c.proxies, p)
 	}
-	s.contenders = []*contender{c}
-	return s.dial(t)
+	r.contenders = []*contender{c}
+	return r.dial(t)
 }
 
 // dial connects through the link to the second server.
-func (s *stage) dial(t *testing.T) net.Conn {
+func (r *run) dial(t *testing.T) net.Conn {
 	t.Helper()
-	conn, err := net.Dial("tcp", s.contenders[0].proxies[1].Addr())
+	conn, err := net.Dial("tcp", r.contenders[0].proxies[1].Addr())
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn
@@ -218,9 +218,9 @@ func TestRequestsWhoseAnswersAreLostAreToldApart(t *testing.T) {
 }
 
 func TestLostReplyCountsWhenOneWasLost(t *testing.T) {
-	s, _ := staged()
+	s, _ := newTestRun()
 	s.ensemble = &docker.Ensemble{}
-	conn := s.links(t)
+	conn := s.linksTarget(t)
 	hello := make([]byte, 44)
 	require.NoError(t, asks(conn, hello))
 
@@ -238,14 +238,14 @@ func TestLostReplyCountsWhenOneWasLost(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, asks(conn, heartbeat), "another request is answered")
 	require.Error(t, asks(conn, release))
-	require.NoError(t, s.takeBack(t.Context(), lose, back))
+	require.NoError(t, s.healFault(t.Context(), lose, back))
 	require.NoError(t, asks(s.dial(t), hello))
-	require.Empty(t, s.result.Amiss)
+	require.Empty(t, s.result.Problems)
 }
 
 func TestHalfOfAFaultIsTakenBack(t *testing.T) {
-	s, servers := staged()
-	conn := s.links(t)
+	s, servers := newTestRun()
+	conn := s.linksTarget(t)
 	require.NoError(t, asks(conn, make([]byte, 44)))
 	servers[0].fails = map[string]error{"cut from peers": errors.New("no")}
 	servers[1].fails = map[string]error{"kill": context.DeadlineExceeded, "cut": docker.ErrUnsupported, "mend": docker.ErrUnsupported}
@@ -263,13 +263,13 @@ func TestHalfOfAFaultIsTakenBack(t *testing.T) {
 	require.Equal(t, []string{"run", "cut", "mend"}, servers[1].done()[before:])
 	require.Equal(t, map[string]FaultCount{"isolate-leader": {Missed: 1}, "kill-server": {Missed: 1}, "cut-server": {Missed: 1}},
 		s.result.Faults)
-	require.Empty(t, s.result.Amiss)
-	require.Empty(t, s.hospital.kept)
+	require.Empty(t, s.result.Problems)
+	require.Empty(t, s.reservations.states)
 }
 
 func TestFollowerIsOneThatFollows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, servers := staged()
+		s, servers := newTestRun()
 		servers[1].dead = true // as one that is still starting
 		for range 4 {
 			got, err := s.server(t.Context(), "follower")
@@ -283,17 +283,17 @@ func TestFollowerIsOneThatFollows(t *testing.T) {
 }
 
 func TestServerThatHasEndedByItselfIsAmiss(t *testing.T) {
-	s, servers := staged()
+	s, servers := newTestRun()
 	servers[1].fails = map[string]error{"run": errors.New("nobody can say")}
 	s.fault(t.Context(), Fault{Kind: "kill-server", Args: []string{"2"}})
 	require.Equal(t, []string{"run", "kill", "start"}, servers[1].done())
-	require.Empty(t, s.result.Amiss)
+	require.Empty(t, s.result.Problems)
 
 	servers[2].fails = map[string]error{"run": fmt.Errorf("exit code 1: %w", os.ErrProcessDone)}
 	s.fault(t.Context(), Fault{Kind: "kill-server", Args: []string{"3"}})
 	require.Equal(t, []string{"run", "start"}, servers[2].done())
-	require.Equal(t, []string{"server 3 has ended by itself: exit code 1: os: process already finished"}, s.result.Amiss)
-	require.Empty(t, s.hospital.kept)
+	require.Equal(t, []string{"server 3 has ended by itself: exit code 1: os: process already finished"}, s.result.Problems)
+	require.Empty(t, s.reservations.states)
 }
 
 func TestParentThatRestsIsReapedIfItWasSeenToGo(t *testing.T) {
@@ -304,7 +304,7 @@ func TestParentThatRestsIsReapedIfItWasSeenToGo(t *testing.T) {
 		{[]bool{true, true, false}, true}, {[]bool{false, true, true, false}, true}, {[]bool{true}, false}, {[]bool{false}, false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			s, _ := staged()
+			s, _ := newTestRun()
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			defer cancel()
 			n := 0
@@ -326,37 +326,37 @@ func TestParentThatRestsIsReapedIfItWasSeenToGo(t *testing.T) {
 
 func TestServerThatStaysDeadIsAmiss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, servers := staged()
+		s, servers := newTestRun()
 		kill := Fault{Kind: "kill-server", Args: []string{"2"}}
 		s.fault(t.Context(), kill)
-		require.Empty(t, s.result.Amiss)
+		require.Empty(t, s.result.Problems)
 
 		servers[1].dead = true
 		s.fault(t.Context(), kill)
-		require.Len(t, s.result.Amiss, 1)
-		require.Contains(t, s.result.Amiss[0], "did not serve within 34s")
-		require.Empty(t, s.hospital.kept)
+		require.Len(t, s.result.Problems, 1)
+		require.Contains(t, s.result.Problems[0], "did not serve within 34s")
+		require.Empty(t, s.reservations.states)
 	})
 }
 
 func TestServerIsNotBlamedWhileAnotherIsBroken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, servers := staged()
+		s, servers := newTestRun()
 		servers[1].dead = true // for want of a quorum
-		require.NoError(t, s.hospital.admit("server 3"))
+		require.NoError(t, s.reservations.reserve("server 3"))
 		over := make(chan struct{})
 		go func() {
 			defer close(over)
 			s.fault(t.Context(), Fault{Kind: "kill-server", Args: []string{"2"}})
 		}()
 		time.Sleep(10 * time.Minute)
-		s.hospital.discharge("server 3")
+		s.reservations.release("server 3")
 		time.Sleep(10 * time.Second)
 		servers[1].mu.Lock()
 		servers[1].dead = false
 		servers[1].mu.Unlock()
 		<-over
-		require.Empty(t, s.result.Amiss)
+		require.Empty(t, s.result.Problems)
 		require.Equal(t, FaultCount{Injected: 1}, s.result.Faults["kill-server"])
 	})
 }
@@ -364,18 +364,18 @@ func TestServerIsNotBlamedWhileAnotherIsBroken(t *testing.T) {
 func TestRollingRestartCountsWhenAllServersWereRestarted(t *testing.T) {
 	restart := Fault{Kind: "rolling-restart", For: time.Second}
 	synctest.Test(t, func(t *testing.T) {
-		s, servers := staged()
+		s, servers := newTestRun()
 		s.fault(t.Context(), restart)
 		for _, one := range servers {
 			require.Equal(t, []string{"run", "kill", "start"}, one.done())
 		}
 		require.Equal(t, FaultCount{Injected: 1}, s.result.Faults["rolling-restart"])
-		require.Empty(t, s.result.Amiss)
-		require.Empty(t, s.hospital.kept)
+		require.Empty(t, s.result.Problems)
+		require.Empty(t, s.reservations.states)
 	})
 	// One that comes back later than planned is waited for, and the others have their turn all the same.
 	synctest.Test(t, func(t *testing.T) {
-		s, servers := staged()
+		s, servers := newTestRun()
 		servers[0].dead = true
 		over := make(chan struct{})
 		go func() {
@@ -387,16 +387,16 @@ func TestRollingRestartCountsWhenAllServersWereRestarted(t *testing.T) {
 		require.Equal(t, "start", servers[0].did[len(servers[0].did)-1])
 		servers[0].mu.Unlock()
 		require.Empty(t, servers[1].done())
-		require.ErrorIs(t, s.hospital.admit("server 3"), errBusy)
+		require.ErrorIs(t, s.reservations.reserve("server 3"), errBusy)
 		<-over // its wait ends, and it is found dead
 		require.Equal(t, FaultCount{Missed: 1}, s.result.Faults["rolling-restart"])
-		require.Len(t, s.result.Amiss, 1)
-		require.Contains(t, s.result.Amiss[0], "server 1, which was to be restarted, has not come back")
-		require.Empty(t, s.hospital.kept)
+		require.Len(t, s.result.Problems, 1)
+		require.Contains(t, s.result.Problems[0], "server 1, which was to be restarted, has not come back")
+		require.Empty(t, s.reservations.states)
 	})
 	// Where the run ends meanwhile, the server that is down is started, and no other is ended.
 	synctest.Test(t, func(t *testing.T) {
-		s, servers := staged()
+		s, servers := newTestRun()
 		servers[0].dead = true
 		ctx, interrupt := context.WithCancel(t.Context())
 		over := make(chan struct{})
@@ -413,32 +413,32 @@ func TestRollingRestartCountsWhenAllServersWereRestarted(t *testing.T) {
 		<-over
 		require.Empty(t, servers[1].done())
 		require.Equal(t, FaultCount{Missed: 1}, s.result.Faults["rolling-restart"])
-		require.Empty(t, s.result.Amiss)
+		require.Empty(t, s.result.Problems)
 	})
 }
 
 func TestFaultsOnNodesMissWhereThereAreNone(t *testing.T) {
-	s, _ := staged()
+	s, _ := newTestRun()
 	s.opts.Faults = Kinds()
 	s.opts.Plan = []Fault{
 		{Kind: "delete-node", Args: []string{containers[0], "0"}},
 		{Kind: "delete-parent", Args: []string{containers[0]}},
 		{Kind: "reap", Args: []string{containers[0]}},
 	}
-	s.inflict(t.Context())
+	s.runNemesis(t.Context())
 	require.Equal(t, map[string]FaultCount{
 		"delete-node": {Missed: 1}, "delete-parent": {Missed: 1}, "reap": {Missed: 1}, "counter": {Missed: 1},
 	}, s.result.Faults)
 }
 
 func TestFaultsBeginAtTheirTimesWhateverTheirOrderInThePlan(t *testing.T) {
-	s, _ := staged()
+	s, _ := newTestRun()
 	s.opts.Plan = []Fault{
 		{At: 300 * time.Millisecond, Kind: "pause-server", Args: []string{"1"}}, {At: 0, Kind: "kill-server", Args: []string{"2"}},
 	}
-	s.inflict(t.Context())
+	s.runNemesis(t.Context())
 	var begun []string
-	for _, e := range s.journal.told() {
+	for _, e := range s.recorder.history() {
 		require.Equal(t, history.Fault, e.Kind)
 		begun = append(begun, e.Text)
 	}

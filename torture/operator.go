@@ -34,8 +34,8 @@ func newOperator(servers []string) *operator {
 	return &operator{servers: servers, sessions: map[int64]bool{}, ended: map[int64]bool{}}
 }
 
-// hands are the sessions that were the operator's.
-func (o *operator) hands() (all []history.ID) {
+// ownSessions are the sessions that were the operator's.
+func (o *operator) ownSessions() (all []history.ID) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	all = []history.ID{} // none is known, too
@@ -46,19 +46,19 @@ func (o *operator) hands() (all []history.ID) {
 	return all
 }
 
-// errandBound is how long an errand may take.
-const errandBound = 5 * time.Second
+// operationTimeout is how long an errand may take.
+const operationTimeout = 5 * time.Second
 
-// errand runs f with a connection. It is given up when ctx ends, or after errandBound.
-func (o *operator) errand(ctx context.Context, f func(*zk.Conn) error) error {
+// do runs f with a connection. It is given up when ctx ends, or after errandBound.
+func (o *operator) do(ctx context.Context, f func(*zk.Conn) error) error {
 	if o == nil { // there is no ensemble
 		return fmt.Errorf("operator: %w", docker.ErrUnsupported)
 	}
-	return o.errandAt(ctx, o.servers, f)
+	return o.doAt(ctx, o.servers, f)
 }
 
-func (o *operator) errandAt(ctx context.Context, servers []string, f func(*zk.Conn) error) error {
-	ctx, cancel := context.WithTimeout(ctx, errandBound)
+func (o *operator) doAt(ctx context.Context, servers []string, f func(*zk.Conn) error) error {
+	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()
 	ready := make(chan struct{})
 	var once sync.Once
@@ -105,8 +105,8 @@ type silent struct{}
 
 func (silent) Printf(string, ...any) {}
 
-// line returns the contenders' nodes below a path, in their order.
-func line(conn *zk.Conn, path string) ([]string, error) {
+// queue returns the contenders' nodes below a path, in their order.
+func queue(conn *zk.Conn, path string) ([]string, error) {
 	names, _, err := conn.Children(path)
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil, nil
@@ -117,8 +117,8 @@ func line(conn *zk.Conn, path string) ([]string, error) {
 }
 
 func (o *operator) deleteNode(ctx context.Context, path string, place int) error {
-	return o.errand(ctx, func(conn *zk.Conn) error {
-		names, err := line(conn, path)
+	return o.do(ctx, func(conn *zk.Conn) error {
+		names, err := queue(conn, path)
 		if err != nil {
 			return err
 		}
@@ -130,9 +130,9 @@ func (o *operator) deleteNode(ctx context.Context, path string, place int) error
 }
 
 func (o *operator) deleteParent(ctx context.Context, path string) error {
-	return o.errand(ctx, func(conn *zk.Conn) error {
+	return o.do(ctx, func(conn *zk.Conn) error {
 		for {
-			names, err := line(conn, path)
+			names, err := queue(conn, path)
 			if err != nil {
 				return err
 			}
@@ -154,7 +154,7 @@ func (o *operator) deleteParent(ctx context.Context, path string) error {
 
 // exists says whether there is a node, as of now.
 func (o *operator) exists(ctx context.Context, path string) (exists bool, err error) {
-	err = o.errand(ctx, func(conn *zk.Conn) (err error) {
+	err = o.do(ctx, func(conn *zk.Conn) (err error) {
 		exists, _, err = stat(conn, path)
 		return err
 	})
@@ -170,7 +170,7 @@ const (
 // counter returns the sequence number that the next child of a path gets: counterEnd if it is at its end, and one more than
 // the highest that was given out else.
 func (o *operator) counter(ctx context.Context, path string) (next int32, err error) {
-	err = o.errand(ctx, func(conn *zk.Conn) error {
+	err = o.do(ctx, func(conn *zk.Conn) error {
 		exists, s, err := stat(conn, path)
 		if err == nil && !exists {
 			err = fmt.Errorf("%s: %w", path, zk.ErrNoNode)
@@ -197,27 +197,27 @@ func nextSequence(s *zk.Stat) int32 {
 	return int32((uint32(s.Cversion) + uint32(s.NumChildren)) >> 1)
 }
 
-// left returns the nodes of contenders at all paths.
-func (o *operator) left(ctx context.Context, paths []string) (left []string, err error) {
-	err = o.errand(ctx, func(conn *zk.Conn) error {
-		left = nil
+// leftNodes returns the nodes of contenders at all paths.
+func (o *operator) leftNodes(ctx context.Context, paths []string) (leftNodes []string, err error) {
+	err = o.do(ctx, func(conn *zk.Conn) error {
+		leftNodes = nil
 		if _, err := conn.Sync("/"); err != nil {
 			return err
 		}
 		for _, path := range paths {
-			names, err := line(conn, path)
+			names, err := queue(conn, path)
 			if err != nil {
 				return err
 			}
 			for _, name := range names {
 				if strings.Contains(name, "lock-") {
-					left = append(left, path+"/"+name)
+					leftNodes = append(leftNodes, path+"/"+name)
 				}
 			}
 		}
 		return nil
 	})
-	return left, err
+	return leftNodes, err
 }
 
 // differ says in what the servers' trees differ, "" if in nothing. They never should, once a sync was answered.
@@ -225,7 +225,7 @@ func (o *operator) differ(ctx context.Context, paths []string) (string, error) {
 	var first string
 	for i, server := range o.servers {
 		var tree string
-		err := o.errandAt(ctx, []string{server}, func(conn *zk.Conn) error {
+		err := o.doAt(ctx, []string{server}, func(conn *zk.Conn) error {
 			tree = ""
 			if _, err := conn.Sync("/"); err != nil {
 				return err

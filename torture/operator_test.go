@@ -24,7 +24,7 @@ func TestServersThatDifferAreToldApart(t *testing.T) {
 	// Two that know nothing of each other are what servers are like that have lost something.
 	other := docker.Start(t, nil)
 	o = newOperator(append(e.Addrs(), other.Addrs()...))
-	require.NoError(t, newOperator(other.Addrs()).errand(t.Context(), func(conn *zk.Conn) error {
+	require.NoError(t, newOperator(other.Addrs()).do(t.Context(), func(conn *zk.Conn) error {
 		for _, path := range []string{root, containers[0], containers[0] + "/x-lock-0000000000"} {
 			if _, err := conn.Create(path, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
 				return err
@@ -36,9 +36,9 @@ func TestServersThatDifferAreToldApart(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, differ, "x-lock-0000000000")
 
-	left, err := newOperator(other.Addrs()).left(t.Context(), containers)
+	leftNodes, err := newOperator(other.Addrs()).leftNodes(t.Context(), containers)
 	require.NoError(t, err)
-	require.Equal(t, []string{containers[0] + "/x-lock-0000000000"}, left)
+	require.Equal(t, []string{containers[0] + "/x-lock-0000000000"}, leftNodes)
 	require.NoError(t, newOperator(other.Addrs()).deleteNode(t.Context(), containers[0], 5))
 	require.ErrorContains(t, newOperator(other.Addrs()).deleteNode(t.Context(), containers[0], 0), "nobody is at")
 	require.NoError(t, newOperator(other.Addrs()).deleteParent(t.Context(), containers[0]))
@@ -60,7 +60,7 @@ func TestOperatorKnowsTheSequenceNumberOfTheNextChild(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, counterPlanted, next)
 	join := func(path string) (name string) {
-		require.NoError(t, o.errand(t.Context(), func(conn *zk.Conn) (err error) {
+		require.NoError(t, o.do(t.Context(), func(conn *zk.Conn) (err error) {
 			name, err = conn.Create(path+"/x-lock-", nil, zk.FlagSequence, zk.WorldACL(zk.PermAll))
 			return err
 		}))
@@ -88,9 +88,9 @@ func TestOperatorKnowsTheSequenceNumberOfTheNextChild(t *testing.T) {
 	}
 }
 
-// A kept run is judged again from the servers' logs, for which the operator's sessions must be known.
+// A states run is judged again from the servers' logs, for which the operator's sessions must be known.
 func TestRunWhoseOperatorDidNothingSaysSo(t *testing.T) {
-	result := Result{Hands: newOperator(nil).hands()}
+	result := Result{Hands: newOperator(nil).ownSessions()}
 	require.NoError(t, Reorder(&result, t.TempDir()))
 	require.ErrorContains(t, Reorder(new(Result), t.TempDir()), "the run does not say which sessions were the operator's")
 }

@@ -91,7 +91,7 @@ func checkPlan(opts *Options, plan []Fault) error {
 
 func (f Fault) check(opts *Options) error {
 	kind := kinds[f.Kind]
-	if kind.inject == nil && kind.says != "" {
+	if kind.inject == nil && kind.description != "" {
 		return fmt.Errorf("fault %q: it is there from the start, and in no plan", f.Kind)
 	}
 	if kind.inject == nil || !slices.Contains(opts.Faults, f.Kind) {
@@ -116,17 +116,17 @@ func (f Fault) check(opts *Options) error {
 	return nil
 }
 
-// A word is an argument of a fault.
-type word struct {
+// A parameter is an argument of a fault.
+type parameter struct {
 	name  string
-	draw  func(dice) string
-	check func(opts *Options, said string) error // nil, or what is allowed
+	draw  func(generator) string
+	check func(opts *Options, text string) error // nil, or what is allowed
 }
 
 // oneOf is a word of which all can be told.
-func oneOf(name string, draw func(dice) string, all func(*Options) []string) word {
-	return word{name, draw, func(opts *Options, said string) error {
-		if allowed := all(opts); !slices.Contains(allowed, said) {
+func oneOf(name string, draw func(generator) string, all func(*Options) []string) parameter {
+	return parameter{name, draw, func(opts *Options, text string) error {
+		if allowed := all(opts); !slices.Contains(allowed, text) {
 			return fmt.Errorf("allowed are %s", strings.Join(allowed, ", "))
 		}
 		return nil
@@ -143,40 +143,40 @@ func upTo(n int) []string {
 }
 
 var (
-	aServer = oneOf("server", dice.server, func(o *Options) []string {
+	aServer = oneOf("server", generator.server, func(o *Options) []string {
 		return append([]string{"leader", "follower"}, upTo(o.Servers)...)
 	})
-	aFollower = oneOf("server", func(dice) string { return "follower" }, func(*Options) []string { return []string{"follower"} })
+	aFollower = oneOf("server", func(generator) string { return "follower" }, func(*Options) []string { return []string{"follower"} })
 
-	aContender = oneOf("contender", dice.contender, func(o *Options) []string { return upTo(o.Contenders) })
+	aContender = oneOf("contender", generator.contender, func(o *Options) []string { return upTo(o.Contenders) })
 
 	// A contender, or the one that holds a lock when it comes to it.
-	aTarget = oneOf("contender", dice.contender, func(o *Options) []string { return append([]string{aimed}, upTo(o.Contenders)...) })
+	aTarget = oneOf("contender", generator.contender, func(o *Options) []string { return append([]string{holderTarget}, upTo(o.Contenders)...) })
 
-	aDirection = oneOf("direction", func(d dice) string { return directions[d.IntN(len(directions))] },
+	aDirection = oneOf("direction", func(d generator) string { return directions[d.IntN(len(directions))] },
 		func(*Options) []string { return directions })
 
-	aRequest = oneOf("request", func(d dice) string { return d.opts.requests()[d.IntN(len(d.opts.requests()))] }, (*Options).requests)
+	aRequest = oneOf("request", func(d generator) string { return d.opts.requests()[d.IntN(len(d.opts.requests()))] }, (*Options).requests)
 
-	aPath = oneOf("path", dice.path, (*Options).paths)
+	aPath = oneOf("path", generator.path, (*Options).paths)
 	// Servers do not reap the counted path, and who deletes it sets its counter back.
-	aContainer = oneOf("path", func(d dice) string { return containers[d.IntN(len(containers))] },
+	aContainer = oneOf("path", func(d generator) string { return containers[d.IntN(len(containers))] },
 		func(*Options) []string { return containers })
 
-	aPlace = word{"place", func(d dice) string { return fmt.Sprint(d.IntN(3)) }, func(_ *Options, said string) error {
-		if n, err := strconv.Atoi(said); err != nil || n < 0 {
+	aPlace = parameter{"place", func(d generator) string { return fmt.Sprint(d.IntN(3)) }, func(_ *Options, text string) error {
+		if n, err := strconv.Atoi(text); err != nil || n < 0 {
 			return errors.New("allowed are 0, for the first in line, and more")
 		}
 		return nil
 	}}
 	// Up to T/2, both ways together: a client gives a server up that has not answered for somewhat less.
-	aDelay = word{"delay", func(d dice) string { return d.part(1, 8).String() }, func(_ *Options, said string) error {
-		if by, err := time.ParseDuration(said); err != nil || by <= 0 {
+	aDelay = parameter{"delay", func(d generator) string { return d.fraction(1, 8).String() }, func(_ *Options, text string) error {
+		if by, err := time.ParseDuration(text); err != nil || by <= 0 {
 			return errors.New("allowed are times above 0s")
 		}
 		return nil
 	}}
-	aStep = word{"step", func(d dice) string {
+	aStep = parameter{"step", func(d generator) string {
 		step := d.between(time.Second, 4*d.opts.Timeout)
 		if d.IntN(4) == 0 {
 			step = time.Hour
@@ -185,8 +185,8 @@ var (
 			step = -step
 		}
 		return step.Truncate(time.Second).String()
-	}, func(_ *Options, said string) error {
-		if by, err := time.ParseDuration(said); err != nil || by == 0 || by%time.Second != 0 {
+	}, func(_ *Options, text string) error {
+		if by, err := time.ParseDuration(text); err != nil || by == 0 || by%time.Second != 0 {
 			return errors.New("allowed are whole seconds, forward or back")
 		}
 		return nil
@@ -201,37 +201,37 @@ func (o *Options) requests() []string {
 	return []string{"join", "release", "heartbeat"}
 }
 
-// dice draw a plan.
-type dice struct {
+// generator draw a plan.
+type generator struct {
 	*rand.Rand
 	opts *Options
 }
 
-func (d dice) between(least, most time.Duration) time.Duration {
+func (d generator) between(least, most time.Duration) time.Duration {
 	return (least + time.Duration(d.Int64N(int64(most-least)))).Round(time.Millisecond)
 }
 
-// part is from a/16 to b/16 of T.
-func (d dice) part(a, b int) time.Duration {
+// fraction is from a/16 to b/16 of T.
+func (d generator) fraction(a, b int) time.Duration {
 	return d.between(d.opts.Timeout*time.Duration(a)/16, d.opts.Timeout*time.Duration(b)/16)
 }
 
-func (d dice) server() string {
+func (d generator) server() string {
 	if d.IntN(3) == 0 {
 		return "leader"
 	}
 	return fmt.Sprint(1 + d.IntN(d.opts.Servers))
 }
 
-func (d dice) contender() string { return fmt.Sprint(1 + d.IntN(d.opts.Contenders)) }
+func (d generator) contender() string { return fmt.Sprint(1 + d.IntN(d.opts.Contenders)) }
 
-func (d dice) path() string { return d.opts.paths()[d.IntN(len(d.opts.paths()))] }
+func (d generator) path() string { return d.opts.paths()[d.IntN(len(d.opts.paths()))] }
 
 // quiet is the end of a run in which no fault begins, and all are taken back.
 func (o *Options) quiet() time.Duration { return min(o.Duration/4, 3*o.Timeout) }
 
-// atOnce is how many faults there may be at a time.
-const atOnce = 3
+// maxConcurrent is how many faults there may be at a time.
+const maxConcurrent = 3
 
 // A plan alternates between volleys at holders and mixed rounds of all kinds, with quiet time after each.
 const (
@@ -241,21 +241,21 @@ const (
 
 // Draw makes a plan for a run. The same options make the same plan.
 func Draw(opts *Options) []Fault {
-	d := dice{rand.New(rand.NewPCG(opts.Seed, 0)), opts}
+	d := generator{rand.New(rand.NewPCG(opts.Seed, 0)), opts}
 	var plan []Fault
 	last := opts.Duration - opts.quiet()
-	deck := &deck{dice: d}
+	kindQueue := &kindQueue{generator: d}
 	for at := opts.Timeout / 2; at < last; {
 		before := at
 		for range volleys {
 			if faults := d.volley(at, last); faults != nil {
 				plan = append(plan, faults...)
-				at = end(faults) + d.part(8, 16)
+				at = end(faults) + d.fraction(8, 16)
 			}
 		}
-		round := deck.round(at, last)
+		round := kindQueue.round(at, last)
 		plan = append(plan, round...)
-		at = max(at, end(round)) + d.part(12, 24)
+		at = max(at, end(round)) + d.fraction(12, 24)
 		if round == nil && at-before < opts.Timeout { // nothing fits any more
 			at = max(at, before+opts.Timeout)
 		}
@@ -272,15 +272,15 @@ func end(faults []Fault) (end time.Duration) {
 	return end
 }
 
-// A deck gives every kind its turn, in an order that the dice decide.
-type deck struct {
-	dice
+// A kindQueue gives every kind its turn, in an order that the dice decide.
+type kindQueue struct {
+	generator
 
 	kinds []string
 }
 
 // next is a kind, "" if there is none to inject.
-func (d *deck) next() string {
+func (d *kindQueue) next() string {
 	if len(d.kinds) == 0 {
 		for _, name := range d.opts.Faults {
 			if kinds[name].inject != nil {
@@ -298,7 +298,7 @@ func (d *deck) next() string {
 }
 
 // round draws faults that overlap, of the kinds whose turn it is.
-func (d *deck) round(at, last time.Duration) []Fault {
+func (d *kindQueue) round(at, last time.Duration) []Fault {
 	var round []Fault
 	for range mixed {
 		name := d.next()
@@ -309,7 +309,7 @@ func (d *deck) round(at, last time.Duration) []Fault {
 		least, most := kind.lasts(d.opts)
 		f := Fault{At: at, Kind: name, For: d.between(least, most)}
 		for _, w := range kind.takes {
-			f.Args = append(f.Args, w.draw(d.dice))
+			f.Args = append(f.Args, w.draw(d.generator))
 		}
 		f.At += d.roomFor(round, f)
 		// Towards the end they are shorter, but none so short that nothing would come of it.
@@ -318,14 +318,14 @@ func (d *deck) round(at, last time.Duration) []Fault {
 			round = append(round, f)
 			at = f.At
 		}
-		at += d.part(1, 8)
+		at += d.fraction(1, 8)
 	}
 	return round
 }
 
 // roomFor is how long f must wait until no more than two others are under way, and until nothing is that it excludes:
 // servers are broken one at a time, as a rule, so that there is a quorum to find fault with.
-func (d dice) roomFor(plan []Fault, f Fault) time.Duration {
+func (d generator) roomFor(plan []Fault, f Fault) time.Duration {
 	reckless := d.IntN(8) == 0
 	var ends []time.Duration
 	wait := time.Duration(0)
@@ -336,13 +336,13 @@ func (d dice) roomFor(plan []Fault, f Fault) time.Duration {
 		}
 		ends = append(ends, end)
 		a, b := kinds[f.Kind], kinds[other.Kind]
-		servers := a.hits.servers() && b.hits.servers()
-		if servers && (!reckless || a.hits == onAll || b.hits == onAll) {
+		servers := a.target.servers() && b.target.servers()
+		if servers && (!reckless || a.target == onAll || b.target == onAll) {
 			wait = max(wait, end-f.At)
 		}
 	}
 	slices.Sort(ends)
-	if n := len(ends) - atOnce; n >= 0 {
+	if n := len(ends) - maxConcurrent; n >= 0 {
 		wait = max(wait, ends[n]-f.At)
 	}
 	return wait

@@ -51,14 +51,14 @@ func TestPlanTakesAllFaultsBackBeforeTheEndAndHasThreeAtOnceAtMost(t *testing.T)
 		together := false
 		for i, f := range plan {
 			require.LessOrEqual(t, f.At+f.For, o.Duration-o.quiet(), f)
-			atOnce := 1
+			maxConcurrent := 1
 			for _, other := range slices.Concat(plan[:i], plan[i+1:]) {
 				if other.At <= f.At && f.At < other.At+other.For {
-					atOnce++
+					maxConcurrent++
 				}
 			}
-			require.LessOrEqual(t, atOnce, 3, "%v", f)
-			together = together || atOnce > 1
+			require.LessOrEqual(t, maxConcurrent, 3, "%v", f)
+			together = together || maxConcurrent > 1
 		}
 		require.True(t, together)
 	}
@@ -91,7 +91,7 @@ func TestPlanThatTheRunCannotDoIsRefusedWithWhatIsAllowed(t *testing.T) {
 	o := options(t, func(o *Options) {
 		o.Duration, o.Faults = time.Minute, []string{"counter", "kill-server", "lose-reply", "reap", "slow", "delete-node", "cut-contender", "step-clock"}
 	})
-	for _, wrong := range []struct{ line, says string }{
+	for _, wrong := range []struct{ line, want string }{
 		{"at 1s for 1s counter", `fault "counter": it is there from the start`},
 		{"at 1s for 1s kill-server", "0 arguments: wanted are 1: server"},
 		{"at 1s for 1s kill-server 1 2", "2 arguments: wanted are 1: server"},
@@ -116,7 +116,7 @@ func TestPlanThatTheRunCannotDoIsRefusedWithWhatIsAllowed(t *testing.T) {
 		plan, err := ReadPlan(strings.NewReader("at 0s for 1m kill-server leader\n" + wrong.line))
 		require.NoError(t, err, wrong.line)
 		err = checkPlan(o, plan)
-		require.ErrorContains(t, err, wrong.says, wrong.line)
+		require.ErrorContains(t, err, wrong.want, wrong.line)
 		require.ErrorContains(t, err, fmt.Sprintf("plan: %q: ", plan[1]))
 		o.Plan = plan
 		require.Error(t, o.Check())
@@ -155,5 +155,5 @@ func TestEveryFaultThatIsDrawnKnowsItsArguments(t *testing.T) {
 		}
 		require.Positive(t, f.For)
 	}
-	require.NotEmpty(t, Says("kill-server"))
+	require.NotEmpty(t, Describe("kill-server"))
 }

@@ -27,41 +27,41 @@ import (
 
 // A contender is a process that contends, and those that take its place after it was killed: they have its links.
 type contender struct {
-	stage   *stage
+	run     *run
 	number  int
 	clients int
 	waiters int // further contenders, on each path
 	holds   int // further locks
-	visitor bool
+	probes  bool
 	proxies []*docker.Proxy // to each server
 
-	mu   sync.Mutex // guards what follows
-	life *life
-	past int // lives that were begun
+	mu      sync.Mutex // guards what follows
+	process *process
+	past    int // processes that were begun
 }
 
-// A life is one process.
-type life struct {
-	name  string
-	cmd   *exec.Cmd
-	in    io.WriteCloser
-	ended chan struct{}   // closed when it has ended, and all that it said was heard
-	heard history.Instant // of the latest event that it told; valid after ended
-	said  lastWords       // on its standard error
+// A process is one process.
+type process struct {
+	name      string
+	cmd       *exec.Cmd
+	in        io.WriteCloser
+	ended     chan struct{}   // closed when it has ended, and all that it said was heard
+	lastEvent history.Instant // of the latest event that it told; valid after ended
+	output    outputTail      // on its standard error
 
-	spoke atomic.Bool   // it has told something
-	woken chan struct{} // has a word after it has told that it woke
+	reported atomic.Bool   // it has told something
+	resumed  chan struct{} // has a word after it has told that it woke
 
 	mu       sync.Mutex          // guards what follows
-	told     bool                // to stop, or to end by itself
+	mayEnd   bool                // to stop, or to end by itself
 	killed   *history.Instant    // when we killed it, or a moment before; nil if we did not
 	sessions map[history.ID]bool // that its grants told of
 }
 
-func (c *contender) body() string  { return fmt.Sprint("contender ", c.number) }
-func (c *contender) links() string { return fmt.Sprint("links of contender ", c.number) }
+func (c *contender) processTarget() string { return fmt.Sprint("contender ", c.number) }
+func (c *contender) linksTarget() string   { return fmt.Sprint("links of contender ", c.number) }
 
-func (c *contender) pass() {
+func (c *contender) healLinks() {
 	for _, p := range c.proxies {
 		p.Pass()
 	}
@@ -72,20 +72,20 @@ const million = 1_000_000
 
 // start begins the next life.
 func (c *contender) start() error {
-	s := c.stage
+	s := c.run
 	c.mu.Lock()
 	c.past++
-	l := &life{name: fmt.Sprintf("c%d.%d", c.number, c.past), ended: make(chan struct{}), woken: make(chan struct{}, 1), told: c.visitor}
+	l := &process{name: fmt.Sprintf("c%d.%d", c.number, c.past), ended: make(chan struct{}), resumed: make(chan struct{}, 1), mayEnd: c.probes}
 	c.mu.Unlock()
 	var servers []string
 	for _, p := range c.proxies {
 		servers = append(servers, p.Addr())
 	}
-	lives := int(s.lives.Add(1))
+	processes := int(s.processes.Add(1))
 	spec, err := json.Marshal(worker.Spec{
 		Name: l.name, Servers: servers, Paths: s.opts.paths(), Timeout: history.Instant(s.opts.Timeout), Began: s.time.Began,
-		First: lives*million + 1, Clients: c.clients, Register: s.registers.Addr(), Seed: s.opts.Seed*1000 + uint64(lives), Harness: os.Getpid(),
-		Tokenless: s.opts.tokenless(), Visit: c.visitor,
+		First: processes*million + 1, Clients: c.clients, Register: s.registers.Addr(), Seed: s.opts.Seed*1000 + uint64(processes), Harness: os.Getpid(),
+		Tokenless: s.opts.tokenless(), Visit: c.probes,
 		Waiters: c.waiters, Holds: c.holds, HoldsAt: holdsAt(c.number),
 	})
 	if err != nil {
@@ -93,7 +93,7 @@ func (c *contender) start() error {
 	}
 	l.cmd = exec.Command(s.opts.Contender[0], s.opts.Contender[1:]...)
 	l.cmd.Env = append(os.Environ(), worker.SpecVariable+"="+string(spec))
-	l.cmd.Stderr = io.MultiWriter(os.Stderr, &l.said)
+	l.cmd.Stderr = io.MultiWriter(os.Stderr, &l.output)
 	l.cmd.WaitDelay = 10 * time.Second // whatever it has started may have its standard error, too
 	// In a group of its own: what interrupts the harness at a terminal is not for the contenders.
 	l.cmd.SysProcAttr = dieWithParent(&syscall.SysProcAttr{Setpgid: true})
@@ -105,16 +105,16 @@ func (c *contender) start() error {
 		return fmt.Errorf("contender: %w", err)
 	}
 	started := make(chan error)
-	s.living.Go(func() {
+	s.running.Go(func() {
 		// The kernel takes the end of the starting thread for the parent's death.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := l.cmd.Start()
 		started <- err
 		if err == nil {
-			c.hear(l, out)
+			c.readEvents(l, out)
 			at := s.time.Now()
-			c.buried(l, at, l.cmd.Wait())
+			c.processEnded(l, at, l.cmd.Wait())
 			close(l.ended)
 		}
 	})
@@ -123,65 +123,65 @@ func (c *contender) start() error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.life = l
+	c.process = l
 	return nil
 }
 
-// hear takes down what a life says, until it has ended.
-func (c *contender) hear(l *life, out io.Reader) {
+// readEvents takes down what a life says, until it has ended.
+func (c *contender) readEvents(p *process, out io.Reader) {
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		var e history.Event
 		err := json.Unmarshal(lines.Bytes(), &e)
-		if err == nil && e.Contender != l.name {
+		if err == nil && e.Contender != p.name {
 			err = errors.New("it has another name")
 		}
 		if err != nil {
-			c.stage.amiss("%s said %q: %v", l.name, lines.Text(), err)
+			c.run.problemf("%s said %q: %v", p.name, lines.Text(), err)
 			continue
 		}
-		l.spoke.Store(true)
-		l.heard = max(l.heard, e.At)
+		p.reported.Store(true)
+		p.lastEvent = max(p.lastEvent, e.At)
 		if e.Kind == history.Note { // of its own accord it has nothing to tell that is fine
-			c.stage.amiss("%s said at %v: %s", l.name, e.At, e.Text)
+			c.run.problemf("%s said at %v: %s", p.name, e.At, e.Text)
 		}
-		c.stage.journal.add(e)
+		c.run.recorder.add(e)
 		if e.Kind == history.Granted && e.Session != 0 {
-			l.hasSession(e.Session)
+			p.hasSession(e.Session)
 		}
 		if e.Kind == history.Woke {
 			select {
-			case l.woken <- struct{}{}:
+			case p.resumed <- struct{}{}:
 			default:
 			}
 		}
 	}
 	if err := lines.Err(); err != nil {
-		c.stage.amiss("%s is not heard any more: %v", l.name, err)
+		c.run.problemf("%s is not heard any more: %v", p.name, err)
 		_, _ = io.Copy(io.Discard, out) // it would wait for ever for somebody to read
 	}
 }
 
-// buried tells of the end of a life: at is when nothing was left to be heard of it. An end that is neither our own SIGKILL
+// processEnded tells of the end of a life: at is when nothing was left to be heard of it. An end that is neither our own SIGKILL
 // nor what it was told to come to is amiss, also where we were about to kill it: a process that has panicked has not been
 // killed, and whatever the checker excuses in the dead, the run has found something.
-func (c *contender) buried(l *life, at history.Instant, err error) {
-	l.mu.Lock()
-	told, killed := l.told, l.killed
-	l.mu.Unlock()
+func (c *contender) processEnded(p *process, at history.Instant, err error) {
+	p.mu.Lock()
+	mayEnd, killed := p.mayEnd, p.killed
+	p.mu.Unlock()
 	switch {
 	case killed != nil && isKill(err):
 		// It was alive when it said something.
-		at = max(*killed, l.heard)
-	case told && err == nil:
+		at = max(*killed, p.lastEvent)
+	case mayEnd && err == nil:
 		return
 	case err == nil:
-		c.stage.amiss("%s ended by itself at %v, with status 0%s", l.name, at, l.said.excerpt())
+		c.run.problemf("%s ended by itself at %v, with status 0%s", p.name, at, p.output.excerpt())
 	default:
-		c.stage.amiss("%s ended by itself at %v: %v%s", l.name, at, err, l.said.excerpt())
+		c.run.problemf("%s ended by itself at %v: %v%s", p.name, at, err, p.output.excerpt())
 	}
-	c.stage.journal.add(history.Event{At: at, Kind: history.Crashed, Contender: l.name})
+	c.run.recorder.add(history.Event{At: at, Kind: history.Crashed, Contender: p.name})
 }
 
 // isKill says whether that is how a process ends by kill -9.
@@ -194,10 +194,10 @@ func isKill(err error) bool {
 	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
 }
 
-func (c *contender) current() *life {
+func (c *contender) current() *process {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.life
+	return c.process
 }
 
 // kill ends the current life as kill -9 does. The instant is taken before: the checker excuses the dead from it on, and
@@ -208,23 +208,23 @@ func (c *contender) kill() {
 		return // it never began
 	}
 	l.mu.Lock()
-	at := c.stage.time.Now()
+	at := c.run.time.Now()
 	l.killed = &at
 	l.mu.Unlock()
 	_ = l.cmd.Process.Kill() // it may have ended by itself, which buried finds out
 	<-l.ended
 }
 
-func (c *contender) freeze() error { return c.current().cmd.Process.Signal(syscall.SIGSTOP) }
+func (c *contender) suspend() error { return c.current().cmd.Process.Signal(syscall.SIGSTOP) }
 
-// thaw has it go on, and waits until it has told that it was stopped. Only its own word counts for that, and whoever is killed
+// resume has it go on, and waits until it has told that it was stopped. Only its own word counts for that, and whoever is killed
 // before its clock thread has had its turn cannot give it. One that was stopped before it had begun to look at the clock has
 // nothing to tell, nor had it asked for anything.
-func (c *contender) thaw(ctx context.Context) error {
+func (c *contender) resume(ctx context.Context) error {
 	l := c.current()
-	begun := l.spoke.Load()
+	begun := l.reported.Load()
 	select {
-	case <-l.woken: // from an earlier pause
+	case <-l.resumed: // from an earlier pause
 	default:
 	}
 	if err := l.cmd.Process.Signal(syscall.SIGCONT); err != nil {
@@ -234,7 +234,7 @@ func (c *contender) thaw(ctx context.Context) error {
 		return nil
 	}
 	select {
-	case <-l.woken:
+	case <-l.resumed:
 	case <-l.ended:
 	case <-ctx.Done():
 		return fmt.Errorf("%s has not said that it was stopped: %w", l.name, context.Cause(ctx))
@@ -243,14 +243,14 @@ func (c *contender) thaw(ctx context.Context) error {
 }
 
 // tell says a word to the current life. One that has ended does not hear it, nor need it.
-func (c *contender) tell(word string) {
+func (c *contender) tell(command string) {
 	l := c.current()
-	if word == worker.Stop {
+	if command == worker.Stop {
 		l.mu.Lock()
-		l.told = true
+		l.mayEnd = true
 		l.mu.Unlock()
 	}
-	_, _ = fmt.Fprintln(l.in, word)
+	_, _ = fmt.Fprintln(l.in, command)
 }
 
 // stop waits until the current life has ended as it was told to. After the bound it is killed, and that is amiss: everything
@@ -261,15 +261,15 @@ func (c *contender) stop(ctx context.Context, bound time.Duration) {
 	defer timer.Stop()
 	select {
 	case <-l.ended:
-	case <-ctx.Done(): // strike ends it
+	case <-ctx.Done(): // cleanUp ends it
 	case <-timer.C:
-		c.stage.amiss("%s has not ended %v after it was told to: %s", l.name, bound, c.stage.journal.owed(l.name))
+		c.run.problemf("%s has not ended %v after it was told to: %s", l.name, bound, c.run.recorder.outstanding(l.name))
 		c.kill()
 	}
 }
 
-// lastWords keep the end of what a process says.
-type lastWords struct {
+// outputTail keep the end of what a process says.
+type outputTail struct {
 	mu   sync.Mutex // guards text
 	text []byte
 }
@@ -281,7 +281,7 @@ const (
 )
 
 // Write never fails: it would end what the process says to others.
-func (w *lastWords) Write(b []byte) (int, error) {
+func (w *outputTail) Write(b []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.text = append(w.text, b...)
@@ -290,7 +290,7 @@ func (w *lastWords) Write(b []byte) (int, error) {
 }
 
 // excerpt is the end of it as it stands behind a sentence, "" if nothing was said.
-func (w *lastWords) excerpt() string {
+func (w *outputTail) excerpt() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	text := strings.TrimSpace(string(w.text))

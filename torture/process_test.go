@@ -21,27 +21,27 @@ import (
 	"github.com/lockkeeper/lockkeeper/torture/worker"
 )
 
-// played is a contender that is a shell script.
-func played(t *testing.T, script string) *contender {
+// scripted is a contender that is a shell script.
+func scripted(t *testing.T, script string) *contender {
 	t.Helper()
-	s := &stage{
+	s := &run{
 		opts: &Options{Contender: []string{"sh", "-c", script}, Timeout: 4 * time.Second}, time: clock.Start(),
 		result: &Result{},
 	}
 	var err error
-	s.registers, err = register.New(s.time, s.journal.add, false)
+	s.registers, err = register.New(s.time, s.recorder.add, false)
 	require.NoError(t, err)
-	c := &contender{stage: s, number: 1, clients: 1}
+	c := &contender{run: s, number: 1, clients: 1}
 	s.contenders = []*contender{c}
 	require.NoError(t, c.start())
-	t.Cleanup(func() { require.NoError(t, s.strike()) })
+	t.Cleanup(func() { require.NoError(t, s.cleanUp()) })
 	return c
 }
 
 // crashes are when contenders were gone.
-func crashes(j *journal) []history.Instant {
+func crashes(r *recorder) []history.Instant {
 	var at []history.Instant
-	for _, e := range j.told() {
+	for _, e := range r.history() {
 		if e.Kind == history.Crashed {
 			at = append(at, e.At)
 		}
@@ -56,124 +56,124 @@ func TestContenderThatPanicsIsAmissThoughItIsKilledThen(t *testing.T) {
 			return true
 		},
 		// It is dead, and we are about to hear of it: somebody else has its output, too.
-		"sleep 2 & echo panic: boom >&2; exit 2": func(c *contender) bool { return c.current().said.excerpt() != "" },
+		"sleep 2 & echo panic: boom >&2; exit 2": func(c *contender) bool { return c.current().output.excerpt() != "" },
 	} {
-		c := played(t, script)
+		c := scripted(t, script)
 		for !isOver(c) {
 			clock.Sleep(time.Millisecond)
 		}
 		clock.Sleep(500 * time.Millisecond)
 		c.kill()
-		ended := c.stage.time.Now()
-		require.Len(t, c.stage.result.Amiss, 1, script)
-		require.Contains(t, c.stage.result.Amiss[0], "c1.1 ended by itself at ")
-		require.Contains(t, c.stage.result.Amiss[0], "exit status 2; it said:\n\tpanic: boom")
-		died := crashes(&c.stage.journal)
+		ended := c.run.time.Now()
+		require.Len(t, c.run.result.Problems, 1, script)
+		require.Contains(t, c.run.result.Problems[0], "c1.1 ended by itself at ")
+		require.Contains(t, c.run.result.Problems[0], "exit status 2; it said:\n\tpanic: boom")
+		died := crashes(&c.run.recorder)
 		require.Len(t, died, 1, "one dies once")
 		require.LessOrEqual(t, died[0], ended)
 	}
 }
 
 func TestEndThatNobodyBroughtAboutIsAmissInEveryLife(t *testing.T) {
-	for script, says := range map[string]string{
+	for script, want := range map[string]string{
 		"exit 0":      "with status 0",
 		"kill -9 $$":  "signal: killed",
 		"kill -15 $$": "signal: terminated",
 	} {
-		c := played(t, script)
+		c := scripted(t, script)
 		first := c.current()
 		<-first.ended
 		require.NoError(t, c.start(), "as a kill-contender has it")
 		<-c.current().ended
-		require.Len(t, c.stage.result.Amiss, 2, script)
-		require.Contains(t, c.stage.result.Amiss[0], "c1.1 ended by itself")
-		require.Contains(t, c.stage.result.Amiss[1], "c1.2 ended by itself")
-		require.Contains(t, c.stage.result.Amiss[0], says)
-		require.Len(t, crashes(&c.stage.journal), 2)
+		require.Len(t, c.run.result.Problems, 2, script)
+		require.Contains(t, c.run.result.Problems[0], "c1.1 ended by itself")
+		require.Contains(t, c.run.result.Problems[1], "c1.2 ended by itself")
+		require.Contains(t, c.run.result.Problems[0], want)
+		require.Len(t, crashes(&c.run.recorder), 2)
 	}
 }
 
 func TestKilledContenderIsDeadFromBeforeTheKillOnAndNotBeforeItsLastWord(t *testing.T) {
-	silent := played(t, "exec sleep 60")
-	before := silent.stage.time.Now()
+	silent := scripted(t, "exec sleep 60")
+	before := silent.run.time.Now()
 	silent.kill()
-	died := crashes(&silent.stage.journal)
+	died := crashes(&silent.run.recorder)
 	require.Len(t, died, 1)
 	require.GreaterOrEqual(t, died[0], before)
-	require.Empty(t, silent.stage.result.Amiss, "it was we who did it")
+	require.Empty(t, silent.run.result.Problems, "it was we who did it")
 
 	// It takes a while until we hear that it is gone: somebody else has its output, too.
-	slow := played(t, "sleep 2 & exec sleep 60")
+	slow := scripted(t, "sleep 2 & exec sleep 60")
 	clock.Sleep(100 * time.Millisecond) // until it has
-	before = slow.stage.time.Now()
+	before = slow.run.time.Now()
 	slow.kill()
-	require.Greater(t, slow.stage.time.Now()-before, history.Instant(time.Second))
-	died = crashes(&slow.stage.journal)
+	require.Greater(t, slow.run.time.Now()-before, history.Instant(time.Second))
+	died = crashes(&slow.run.recorder)
 	require.Len(t, died, 1)
 	require.Less(t, died[0]-before, history.Instant(500*time.Millisecond), "what was due in the meantime was due from a dead one")
 
-	talks := played(t, `echo '{"at":"1h","kind":"asked","contender":"c1.1","attempt":1,"path":"/l"}'; exec sleep 60`)
-	for talks.stage.journal.owed("c1.1") == silent.stage.journal.owed("c1.1") {
+	talks := scripted(t, `echo '{"at":"1h","kind":"asked","contender":"c1.1","attempt":1,"path":"/l"}'; exec sleep 60`)
+	for talks.run.recorder.outstanding("c1.1") == silent.run.recorder.outstanding("c1.1") {
 		clock.Sleep(time.Millisecond)
 	}
 	talks.kill()
-	require.Equal(t, []history.Instant{history.Instant(time.Hour)}, crashes(&talks.stage.journal))
-	require.Empty(t, talks.stage.result.Amiss)
+	require.Equal(t, []history.Instant{history.Instant(time.Hour)}, crashes(&talks.run.recorder))
+	require.Empty(t, talks.run.result.Problems)
 }
 
 func TestContenderThatStopsWhenItIsToldToIsFine(t *testing.T) {
-	c := played(t, "read word")
+	c := scripted(t, "read word")
 	c.tell(worker.Stop)
 	c.stop(t.Context(), time.Minute)
-	require.Empty(t, c.stage.result.Amiss)
-	require.Empty(t, crashes(&c.stage.journal))
+	require.Empty(t, c.run.result.Problems)
+	require.Empty(t, crashes(&c.run.recorder))
 
-	c = played(t, "read word; exit 66")
+	c = scripted(t, "read word; exit 66")
 	c.tell(worker.Stop)
 	c.stop(t.Context(), time.Minute)
-	require.Len(t, c.stage.result.Amiss, 1)
-	require.Contains(t, c.stage.result.Amiss[0], "exit status 66")
+	require.Len(t, c.run.result.Problems, 1)
+	require.Contains(t, c.run.result.Problems[0], "exit status 66")
 }
 
 func TestWhoIsNotGrantedAnythingInTheEndIsTold(t *testing.T) {
-	c := played(t, `read word; echo '{"at":"7s","kind":"asked","contender":"c1.1","attempt":1,"path":"/l"}'; exec sleep 60`)
+	c := scripted(t, `read word; echo '{"at":"7s","kind":"asked","contender":"c1.1","attempt":1,"path":"/l"}'; exec sleep 60`)
 	c.tell(worker.Stop)
-	for c.stage.journal.owed("c1.1") == new(journal).owed("c1.1") {
+	for c.run.recorder.outstanding("c1.1") == new(recorder).outstanding("c1.1") {
 		clock.Sleep(time.Millisecond)
 	}
 	c.stop(t.Context(), 10*time.Millisecond)
 	require.Equal(t, []string{
 		"c1.1 has not ended 10ms after it was told to: it was not granted /l after everything was healed, asked for at 7s",
-	}, c.stage.result.Amiss)
-	require.Len(t, crashes(&c.stage.journal), 1, "it was killed")
+	}, c.run.result.Problems)
+	require.Len(t, crashes(&c.run.recorder), 1, "it was killed")
 }
 
 func TestInterruptedStopWaitsForNobody(t *testing.T) {
-	c := played(t, "exec sleep 60")
+	c := scripted(t, "exec sleep 60")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	c.stop(ctx, time.Hour)
-	require.Empty(t, c.stage.result.Amiss)
-	require.Empty(t, crashes(&c.stage.journal), "who interrupts strikes everything, contenders as well")
+	require.Empty(t, c.run.result.Problems)
+	require.Empty(t, crashes(&c.run.recorder), "who interrupts strikes everything, contenders as well")
 }
 
 func TestWhatAContenderShouldNotSayIsAmiss(t *testing.T) {
-	for said, says := range map[string]string{
+	for printed, want := range map[string]string{
 		`echo hello`: `c1.1 said "hello"`,
 		`echo '{"at":"1s","kind":"paused","contender":"c2.1"}'`:                            "it has another name",
 		`echo '{"at":"1s","kind":"note","contender":"c1.1","text":"the registers burn"}'`:  "c1.1 said at 1s: the registers burn",
 		`head -c 2000000 /dev/zero; echo; echo '{"kind":"told","contender":"c1.1"}'; true`: "c1.1 is not heard any more: bufio.Scanner: token too long",
 	} {
-		c := played(t, said+"; read word")
+		c := scripted(t, printed+"; read word")
 		c.tell(worker.Stop)
 		<-c.current().ended
-		require.Len(t, c.stage.result.Amiss, 1, said)
-		require.Contains(t, c.stage.result.Amiss[0], says)
+		require.Len(t, c.run.result.Problems, 1, printed)
+		require.Contains(t, c.run.result.Problems[0], want)
 	}
 }
 
 func TestLastWordsAreThoseOfTheEnd(t *testing.T) {
-	var w lastWords
+	var w outputTail
 	require.Empty(t, w.excerpt())
 	for range 10_000 {
 		_, err := w.Write([]byte("line\n"))
@@ -187,7 +187,7 @@ func TestLastWordsAreThoseOfTheEnd(t *testing.T) {
 }
 
 func TestWhatAContenderIsOwedIsTold(t *testing.T) {
-	var j journal
+	var j recorder
 	tell := func(attempt int, path string, kind history.Kind) {
 		j.add(history.Event{At: history.Instant(attempt) * history.Instant(time.Second), Kind: kind, Contender: "c1.1", Attempt: attempt, Path: path, Error: "why"})
 	}
@@ -195,10 +195,10 @@ func TestWhatAContenderIsOwedIsTold(t *testing.T) {
 	for _, kind := range []history.Kind{history.Asked, history.Granted, history.Releasing, history.Released} {
 		tell(1, "/had", kind)
 	}
-	require.Contains(t, j.owed("c1.1"), "nothing that it asked for has failed")
+	require.Contains(t, j.outstanding("c1.1"), "nothing that it asked for has failed")
 	tell(2, "/failed", history.Asked)
 	tell(2, "/failed", history.Failed)
-	require.Contains(t, j.owed("c1.1"), `its last failure was "why" at 2s`)
+	require.Contains(t, j.outstanding("c1.1"), `its last failure was "why" at 2s`)
 	tell(5, "/waited-for", history.Asked)
 	tell(4, "/held", history.Asked)
 	tell(4, "/held", history.Granted)
@@ -206,7 +206,7 @@ func TestWhatAContenderIsOwedIsTold(t *testing.T) {
 	tell(3, "/kept", history.Granted)
 	tell(3, "/kept", history.Releasing)
 	require.Equal(t, "it has not come to an end with giving back /kept, begun at 3s; it has not begun to give back /held, granted at 4s; "+
-		"it was not granted /waited-for after everything was healed, asked for at 5s", j.owed("c1.1"))
+		"it was not granted /waited-for after everything was healed, asked for at 5s", j.outstanding("c1.1"))
 }
 
 // lagging is a server that does not come back.
@@ -231,23 +231,23 @@ func (laggingServers) WaitServing(context.Context) error      { return errLags }
 func (laggingServers) Close() error                           { return nil }
 
 func TestWhatGoesWrongAfterTheContentionCostsNoHistory(t *testing.T) {
-	var logged lastWords
-	s := played(t, `case $LOCKKEEPER_TORTURE_WORKER in *'"visit":true'*) ;; *) read word;; esac`).stage
+	var logged outputTail
+	s := scripted(t, `case $LOCKKEEPER_TORTURE_WORKER in *'"visit":true'*) ;; *) read word;; esac`).run
 	s.opts.Log = func(format string, args ...any) { _, _ = fmt.Fprintf(&logged, format+"\n", args...) }
 	s.opts.Rival = &Rival{}
 	s.result = newResult(s.opts)
 	s.servers = laggingServers{}
-	s.journal.add(history.Event{Kind: history.Run, Timeout: history.Instant(4 * time.Second), Tick: history.Instant(500 * time.Millisecond)})
-	require.NoError(t, s.act(t.Context()))
+	s.recorder.add(history.Event{Kind: history.Run, Timeout: history.Instant(4 * time.Second), Tick: history.Instant(500 * time.Millisecond)})
+	require.NoError(t, s.execute(t.Context()))
 	s.judge()
 	require.Equal(t, "broken", s.result.Verdict)
-	require.Contains(t, s.result.Amiss, "the servers have not come back: server 1 lags")
+	require.Contains(t, s.result.Problems, "the servers have not come back: server 1 lags")
 	require.Contains(t, string(logged.text), "server 1:\nasked with a bound")
 	require.Equal(t, history.End, s.result.History[len(s.result.History)-1].Kind)
 
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errLags)
-	require.ErrorIs(t, s.act(ctx), errLags, "who interrupts wants no result")
+	require.ErrorIs(t, s.execute(ctx), errLags, "who interrupts wants no result")
 }
 
 // The shell's loop is its clock thread: it looks ten times a second, and tells after it was stopped.
@@ -256,24 +256,24 @@ func TestStoppedContenderIsNotLeftToOthersBeforeItHasToldOfItsPause(t *testing.T
 echo '{"at":"1ms","kind":"asked","contender":"c1.1","attempt":1,"path":"/x"}'
 while :; do sleep 0.1; done`
 	woke := func(c *contender) bool {
-		return slices.ContainsFunc(c.stage.journal.told(), func(e history.Event) bool { return e.Kind == history.Woke })
+		return slices.ContainsFunc(c.run.recorder.history(), func(e history.Event) bool { return e.Kind == history.Woke })
 	}
-	c := played(t, looks)
-	require.Eventually(t, c.current().spoke.Load, 10*time.Second, time.Millisecond)
-	require.NoError(t, c.freeze())
-	require.NoError(t, c.thaw(t.Context()))
+	c := scripted(t, looks)
+	require.Eventually(t, c.current().reported.Load, 10*time.Second, time.Millisecond)
+	require.NoError(t, c.suspend())
+	require.NoError(t, c.resume(t.Context()))
 	require.True(t, woke(c), "whoever kills it now does not silence it")
 	c.kill()
 
 	// One that was stopped before it said anything has nothing to tell.
-	silent := played(t, "exec sleep 60")
-	require.NoError(t, silent.freeze())
-	require.NoError(t, silent.thaw(t.Context()))
+	silent := scripted(t, "exec sleep 60")
+	require.NoError(t, silent.suspend())
+	require.NoError(t, silent.resume(t.Context()))
 
-	dumb := played(t, `echo '{"at":"1ms","kind":"asked","contender":"c1.1","attempt":1,"path":"/x"}'; exec sleep 60`)
-	require.Eventually(t, dumb.current().spoke.Load, 10*time.Second, time.Millisecond)
-	require.NoError(t, dumb.freeze())
+	dumb := scripted(t, `echo '{"at":"1ms","kind":"asked","contender":"c1.1","attempt":1,"path":"/x"}'; exec sleep 60`)
+	require.Eventually(t, dumb.current().reported.Load, 10*time.Second, time.Millisecond)
+	require.NoError(t, dumb.suspend())
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	require.ErrorContains(t, dumb.thaw(ctx), "c1.1 has not said that it was stopped")
+	require.ErrorContains(t, dumb.resume(ctx), "c1.1 has not said that it was stopped")
 }

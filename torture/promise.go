@@ -54,7 +54,7 @@ func (r *Result) promises(without []check.Rule, found map[check.Rule]int) []Prom
 
 // verdict returns that of the whole run: it held up if every promise that was asked did.
 func (r *Result) verdict() string {
-	if len(r.Findings)+len(r.Amiss) > 0 {
+	if len(r.Findings)+len(r.Problems) > 0 {
 		return Broken
 	}
 	for _, p := range r.Promises {

@@ -15,46 +15,46 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
-// A journal collects what everybody tells, in any order.
-type journal struct {
+// A recorder collects what everybody tells, in any order.
+type recorder struct {
 	mu     sync.Mutex // guards what follows
 	events []history.Event
 	grants int
 	words  map[string]string
 }
 
-func (j *journal) add(e history.Event) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.words == nil {
-		j.words = map[string]string{}
+func (r *recorder) add(e history.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.words == nil {
+		r.words = map[string]string{}
 	}
 	// One copy of what is said again and again: runs are long.
 	for _, text := range []*string{&e.Contender, &e.Path, &e.Text, &e.Error} {
-		if known, ok := j.words[*text]; ok {
+		if known, ok := r.words[*text]; ok {
 			*text = known
-		} else if len(j.words) < 1000 {
-			j.words[*text] = *text
+		} else if len(r.words) < 1000 {
+			r.words[*text] = *text
 		}
 	}
 	if e.Kind == history.Granted {
-		j.grants++
+		r.grants++
 	}
-	j.events = append(j.events, e)
+	r.events = append(r.events, e)
 }
 
-func (j *journal) granted() int {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.grants
+func (r *recorder) granted() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.grants
 }
 
-// owed says what a contender waits for that should end and does not.
-func (j *journal) owed(contender string) string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
+// outstanding says what a contender waits for that should end and does not.
+func (r *recorder) outstanding(contender string) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	open, why := map[int]history.Event{}, "nothing that it asked for has failed"
-	for _, e := range j.events {
+	for _, e := range r.events {
 		if e.Contender != contender {
 			continue
 		}
@@ -68,29 +68,29 @@ func (j *journal) owed(contender string) string {
 			delete(open, e.Attempt)
 		}
 	}
-	var owed []string
+	var outstanding []string
 	for _, attempt := range slices.Sorted(maps.Keys(open)) {
 		e := open[attempt]
 		switch e.Kind {
 		case history.Granted:
-			owed = append(owed, fmt.Sprintf("it has not begun to give back %s, granted at %v", e.Path, e.At))
+			outstanding = append(outstanding, fmt.Sprintf("it has not begun to give back %s, granted at %v", e.Path, e.At))
 		case history.Releasing:
-			owed = append(owed, fmt.Sprintf("it has not come to an end with giving back %s, begun at %v", e.Path, e.At))
+			outstanding = append(outstanding, fmt.Sprintf("it has not come to an end with giving back %s, begun at %v", e.Path, e.At))
 		default:
-			owed = append(owed, fmt.Sprintf("it was not granted %s after everything was healed, asked for at %v", e.Path, e.At))
+			outstanding = append(outstanding, fmt.Sprintf("it was not granted %s after everything was healed, asked for at %v", e.Path, e.At))
 		}
 	}
-	if len(owed) == 0 {
+	if len(outstanding) == 0 {
 		return "a client of it was not granted anything after everything was healed, and now asks for nothing; " + why
 	}
-	return strings.Join(owed, "; ")
+	return strings.Join(outstanding, "; ")
 }
 
-// told is all of it as a history, in the order of its instants. Nothing is added after that.
-func (j *journal) told() []history.Event {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return inOrder(j.events)
+// history is all of it as a history, in the order of its instants. Nothing is added after that.
+func (r *recorder) history() []history.Event {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return inOrder(r.events)
 }
 
 // inOrder makes events a history.
@@ -102,27 +102,27 @@ func inOrder(events []history.Event) []history.Event {
 	return events
 }
 
-// retoken puts the czxid of the node that a grant stands on, which the library has not told, in the place of what stood in
+// replaceTokens puts the czxid of the node that a grant stands on, which the library has not told, in the place of what stood in
 // for a token: the checker finds the node by it.
-func (j *journal) retoken() error {
-	j.mu.Lock()
-	defer j.mu.Unlock()
+func (r *recorder) replaceTokens() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	created, tokens := map[string]history.ID{}, map[int]history.ID{}
-	for _, e := range j.events {
+	for _, e := range r.events {
 		if e.Kind == history.Created {
 			created[e.Node] = e.Zxid // names do not recur
 		}
 	}
-	for _, e := range j.events {
+	for _, e := range r.events {
 		if e.Kind == history.Granted {
 			if tokens[e.Attempt] = created[e.Node]; tokens[e.Attempt] == 0 {
 				return fmt.Errorf("no server has logged that %s was made, on which a grant stands", e.Node)
 			}
 		}
 	}
-	for i, e := range j.events {
+	for i, e := range r.events {
 		if token := tokens[e.Attempt]; token != 0 && e.Token != 0 {
-			j.events[i].Token = token
+			r.events[i].Token = token
 		}
 	}
 	return nil

@@ -15,10 +15,10 @@ import (
 // errBusy says that what a fault was to hit is broken already in a way that excludes it.
 var errBusy = errors.New("another fault is on it")
 
-// A hospital knows what is broken, so that no two faults are on the same thing in ways that exclude each other.
-type hospital struct {
-	mu   sync.Mutex        // guards kept
-	kept map[string]health // of what is not well
+// A reservations knows what is broken, so that no two faults are on the same thing in ways that exclude each other.
+type reservations struct {
+	mu     sync.Mutex        // guards kept
+	states map[string]health // of what is not well
 }
 
 type health int
@@ -28,75 +28,75 @@ const (
 	recovering
 )
 
-// admit takes a thing, until it is discharged.
-func (h *hospital) admit(what string) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if _, here := h.kept[what]; here {
+// reserve takes a thing, until it is discharged.
+func (r *reservations) reserve(what string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, here := r.states[what]; here {
 		return fmt.Errorf("%s: %w", what, errBusy)
 	}
-	if h.kept == nil {
-		h.kept = map[string]health{}
+	if r.states == nil {
+		r.states = map[string]health{}
 	}
-	h.kept[what] = broken
+	r.states[what] = broken
 	return nil
 }
 
 // recovers notes that the fault on a thing was taken back, and that the thing is not yet what it was.
-func (h *hospital) recovers(what string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if _, here := h.kept[what]; here {
-		h.kept[what] = recovering
+func (r *reservations) recovers(what string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, here := r.states[what]; here {
+		r.states[what] = recovering
 	}
 }
 
 // isBroken says whether there is a fault on one of some things.
-func (h *hospital) isBroken(things []string) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return slices.ContainsFunc(things, func(what string) bool {
-		how, here := h.kept[what]
+func (r *reservations) isBroken(targets []string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.ContainsFunc(targets, func(what string) bool {
+		how, here := r.states[what]
 		return here && how == broken
 	})
 }
 
-// isKept reports whether a fault is on a thing, or it recovers from one.
-func (h *hospital) isKept(what string) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	_, here := h.kept[what]
+// isReserved reports whether a fault is on a thing, or it recovers from one.
+func (r *reservations) isReserved(what string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, here := r.states[what]
 	return here
 }
 
-func (h *hospital) discharge(what string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.kept, what)
+func (r *reservations) release(what string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.states, what)
 }
 
-// admitted runs f, an injection, on a thing, which is discharged when what f did is taken back, or at once if f did nothing.
-func (h *hospital) admitted(what string, f func() (heal, error)) (heal, error) {
-	if err := h.admit(what); err != nil {
+// reserved runs f, an injection, on a thing, which is discharged when what f did is taken back, or at once if f did nothing.
+func (r *reservations) reserved(what string, f func() (heal, error)) (heal, error) {
+	if err := r.reserve(what); err != nil {
 		return nil, err
 	}
 	back, err := f()
 	if back == nil {
-		h.discharge(what)
+		r.release(what)
 		return nil, err
 	}
 	return func(ctx context.Context) error {
-		defer h.discharge(what)
+		defer r.release(what)
 		return back(ctx)
 	}, err
 }
 
-// bed is a server's name in the hospital.
-func (s *stage) bed(server Server) string { return fmt.Sprint("server ", s.number(server)) }
+// serverTarget is a server's name in the hospital.
+func (r *run) serverTarget(server Server) string { return fmt.Sprint("server ", r.number(server)) }
 
-func (s *stage) beds() (all []string) {
-	for _, server := range s.servers.All() {
-		all = append(all, s.bed(server))
+func (r *run) serverTargets() (all []string) {
+	for _, server := range r.servers.All() {
+		all = append(all, r.serverTarget(server))
 	}
 	return all
 }

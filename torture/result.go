@@ -76,7 +76,7 @@ type Result struct {
 	Unchecked []Unchecked     `json:"unchecked,omitempty"`     // rules that were left out
 	Found     history.Instant `json:"first_finding,omitempty"` // when the first of the findings had happened
 	Findings  []Finding       `json:"findings"`                // what is wrong with the history
-	Amiss     []string        `json:"amiss"`                   // what else is
+	Problems  []string        `json:"amiss"`                   // what else is
 	Untried   []string        `json:"untried,omitempty"`       // what the run was to do, and never did
 
 	// History is what happened. It is not in the document.
@@ -109,7 +109,7 @@ func newResult(opts *Options) *Result {
 		Schema: Schema, Contender: opts.name(), Token: "czxid", Started: time.Now().UTC().Truncate(time.Second),
 		Go: goVersion, Commit: commit(), Seed: opts.Seed, Servers: opts.Servers, Contenders: opts.Contenders,
 		Mutant: mutantName(opts.Mutant), Clients: opts.Clients, Waiters: opts.Waiters, Holds: opts.Holds, Timeout: history.Instant(opts.Timeout), Tick: history.Instant(opts.tick()),
-		Faults: map[string]FaultCount{}, Findings: []Finding{}, Amiss: []string{}, Had: map[string]history.Instant{},
+		Faults: map[string]FaultCount{}, Findings: []Finding{}, Problems: []string{}, Had: map[string]history.Instant{},
 	}
 	if rival := opts.Rival; rival != nil {
 		r.Contender, r.Token, r.Without = rival.Name, cmp.Or(rival.Token, noToken), rival.Without
@@ -157,19 +157,19 @@ const longest = 400
 const worth = 20
 
 // judge says what the run came to.
-func (s *stage) judge() {
-	r := s.result
-	r.History = s.journal.told()
-	r.Writes = s.registers.Counts()
-	r.Duration = history.Instant(time.Duration(r.History[len(r.History)-1].At).Truncate(time.Second))
-	r.judge()
+func (r *run) judge() {
+	result := r.result
+	result.History = r.recorder.history()
+	result.Writes = r.registers.Counts()
+	result.Duration = history.Instant(time.Duration(result.History[len(result.History)-1].At).Truncate(time.Second))
+	result.judge()
 }
 
 // Rejudge has the checker of this build judge the history of a run that was judged before. What else was amiss then stays.
 func Rejudge(r *Result) {
 	r.Judged = commit()
 	r.Findings = []Finding{}
-	r.Amiss = slices.DeleteFunc(r.Amiss, func(text string) bool { return strings.HasPrefix(text, judged) })
+	r.Problems = slices.DeleteFunc(r.Problems, func(text string) bool { return strings.HasPrefix(text, judged) })
 	r.judge()
 }
 
@@ -178,7 +178,7 @@ const judged = "judged: "
 
 // judge asks the checker.
 func (r *Result) judge() {
-	amiss := func(format string, args ...any) { r.Amiss = append(r.Amiss, judged+fmt.Sprintf(format, args...)) }
+	problemf := func(format string, args ...any) { r.Problems = append(r.Problems, judged+fmt.Sprintf(format, args...)) }
 	r.Numbers = check.Measure(r.History)
 	collapseHolds(r.Numbers.Unavailable)
 	r.Unchecked = r.unchecked()
@@ -186,32 +186,32 @@ func (r *Result) judge() {
 	for _, u := range r.Unchecked {
 		without = append(without, u.Rule)
 	}
-	told := map[check.Rule]int{}
+	total := map[check.Rule]int{}
 	r.Found = 0
 	for _, f := range r.find(without) {
-		told[f.Rule]++
+		total[f.Rule]++
 		if at := happened(f); at > 0 && (r.Found == 0 || at < r.Found) {
 			r.Found = at
 		}
-		if told[f.Rule] <= worth {
+		if total[f.Rule] <= worth {
 			r.Findings = append(r.Findings, Finding{f.Rule, f.String()})
 		}
 	}
-	for _, rule := range slices.Sorted(maps.Keys(told)) {
-		if more := told[rule] - worth; more > 0 {
-			amiss("%d more findings of %s", more, rule)
+	for _, rule := range slices.Sorted(maps.Keys(total)) {
+		if more := total[rule] - worth; more > 0 {
+			problemf("%d more findings of %s", more, rule)
 		}
 	}
 	if r.Own() {
 		for _, text := range unexpected(r.History) {
-			amiss("%s", text)
+			problemf("%s", text)
 		}
 	}
 	if r.Writes.Let > 0 || r.Writes.Wronged > 0 {
-		amiss("the fenced registers let %d stale writes in and refused %d others", r.Writes.Let, r.Writes.Wronged)
+		problemf("the fenced registers let %d stale writes in and refused %d others", r.Writes.Let, r.Writes.Wronged)
 	}
 	if r.Numbers.Unanswered > 0 {
-		amiss("%d attempts were never answered", r.Numbers.Unanswered)
+		problemf("%d attempts were never answered", r.Numbers.Unanswered)
 	}
 	r.Untried = nil
 	for _, kind := range slices.Sorted(maps.Keys(r.Faults)) {
@@ -222,7 +222,7 @@ func (r *Result) judge() {
 	if r.Numbers.Grants == 0 {
 		r.Untried = append(r.Untried, "nothing was granted: nothing is shown")
 	}
-	r.Promises = r.promises(without, told)
+	r.Promises = r.promises(without, total)
 	r.Verdict = r.verdict()
 }
 
@@ -383,7 +383,7 @@ func (r *Result) WriteSummary(w io.Writer) error {
 	for _, f := range r.Findings {
 		fmt.Fprintf(&b, "\nFINDING %s\n", f.Text)
 	}
-	for _, text := range r.Amiss {
+	for _, text := range r.Problems {
 		fmt.Fprintf(&b, "\nAMISS %s\n", text)
 	}
 	if _, err := io.WriteString(w, b.String()); err != nil {

@@ -69,7 +69,7 @@ func untested(t *testing.T) *Result {
 	events, err := history.Read(file)
 	require.NoError(t, err)
 	return &Result{
-		Token: "czxid", ZooKeeper: "3.8.0", History: events, Findings: []Finding{}, Amiss: []string{},
+		Token: "czxid", ZooKeeper: "3.8.0", History: events, Findings: []Finding{}, Problems: []string{},
 		Faults: map[string]FaultCount{"kill-server": {Injected: 1}}, Writes: register.Writes{All: 100, Stale: 2, Refused: 2, Accepted: 2, Holders: 1},
 	}
 }
@@ -78,7 +78,7 @@ func TestVerdictFallsWithEachThingThatIsAmiss(t *testing.T) {
 	r := good(t)
 	Rejudge(r)
 	require.Empty(t, r.Findings)
-	require.Empty(t, r.Amiss)
+	require.Empty(t, r.Problems)
 	require.Equal(t, HeldUp, r.Verdict)
 	require.NotEmpty(t, r.Judged)
 
@@ -93,13 +93,13 @@ func TestVerdictFallsWithEachThingThatIsAmiss(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		spoil func(r *Result)
-		says  string
+		want  string
 	}{
 		"a stale write that a fenced register took":      {func(r *Result) { r.Writes.Let = 1 }, "let 1 stale writes in"},
 		"a write that was refused without being stale":   {func(r *Result) { r.Writes.Wronged = 1 }, "refused 1 others"},
 		"an error that nobody should get":                {func(r *Result) { failed(r, "zk: node has children") }, "zk: node has children"},
 		"a timeout where none was asked for":             {func(r *Result) { timeOutOfItself(r) }, "context deadline exceeded"},
-		"what was amiss while it ran, and stays so":      {func(r *Result) { r.Amiss = []string{"c1 ended: exit status 2"} }, "c1 ended"},
+		"what was amiss while it ran, and stays so":      {func(r *Result) { r.Problems = []string{"c1 ended: exit status 2"} }, "c1 ended"},
 		"a stale write in the history that was accepted": {func(r *Result) { takeStale(r) }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -107,15 +107,15 @@ func TestVerdictFallsWithEachThingThatIsAmiss(t *testing.T) {
 			c.spoil(r)
 			Rejudge(r)
 			require.Equal(t, Broken, r.Verdict)
-			if c.says == "" {
+			if c.want == "" {
 				require.NotEmpty(t, r.Findings)
 				return
 			}
-			require.Len(t, r.Amiss, 1)
-			require.Contains(t, r.Amiss[0], c.says)
-			amiss := r.Amiss
+			require.Len(t, r.Problems, 1)
+			require.Contains(t, r.Problems[0], c.want)
+			problemf := r.Problems
 			Rejudge(r)
-			require.Equal(t, amiss, r.Amiss, "judged twice, it says the same")
+			require.Equal(t, problemf, r.Problems, "judged twice, it says the same")
 		})
 	}
 }
@@ -133,7 +133,7 @@ func TestPromiseThatWasNeverTestedIsNotShown(t *testing.T) {
 	r := untested(t)
 	Rejudge(r)
 	require.Empty(t, r.Findings)
-	require.Empty(t, r.Amiss)
+	require.Empty(t, r.Problems)
 	require.Equal(t, NotShown, r.Verdict)
 	require.Equal(t, NotShown, verdicts(r)[check.LivingNode])
 	require.Equal(t, NotShown, verdicts(r)[check.NotifiedFirst])
@@ -154,7 +154,7 @@ func TestPromiseThatWasNeverTestedIsNotShown(t *testing.T) {
 
 	for name, c := range map[string]struct {
 		spoil func(r *Result)
-		says  string
+		want  string
 	}{
 		"a kind of fault that was never done": {func(r *Result) { r.Faults["slow"] = FaultCount{Missed: 3} }, "slow was never done, at 3 tries"},
 		"nothing granted":                     {func(r *Result) { r.History = r.History[:1] }, "nothing was granted"},
@@ -164,7 +164,7 @@ func TestPromiseThatWasNeverTestedIsNotShown(t *testing.T) {
 		Rejudge(r)
 		require.Equal(t, NotShown, r.Verdict, name)
 		require.Len(t, r.Untried, 1, name)
-		require.Contains(t, r.Untried[0], c.says)
+		require.Contains(t, r.Untried[0], c.want)
 		untried := r.Untried
 		Rejudge(r)
 		require.Equal(t, untried, r.Untried, "judged twice, it says the same")

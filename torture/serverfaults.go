@@ -23,23 +23,23 @@ func restarting(o *Options) (least, most time.Duration) {
 }
 
 // server finds a server by its number or its role.
-func (s *stage) server(ctx context.Context, name string) (Server, error) {
+func (r *run) server(ctx context.Context, name string) (Server, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	all := s.servers.All()
+	all := r.servers.All()
 	if name == "leader" || name == "follower" {
-		leader, err := s.servers.Leader(ctx)
+		leader, err := r.servers.Leader(ctx)
 		if err != nil || name == "leader" {
 			return leader, err
 		}
-		followers, err := s.followers(ctx, leader)
+		followers, err := r.followers(ctx, leader)
 		if err != nil {
 			return nil, err
 		}
 		if len(followers) == 0 {
 			return nil, errors.New("no follower")
 		}
-		return followers[int(s.picks.Add(1))%len(followers)], nil
+		return followers[int(r.picks.Add(1))%len(followers)], nil
 	}
 	n, err := strconv.Atoi(name)
 	if err != nil || n < 1 || n > len(all) {
@@ -49,14 +49,14 @@ func (s *stage) server(ctx context.Context, name string) (Server, error) {
 }
 
 // followers are the servers that follow, which one that has not yet come back does not.
-func (s *stage) followers(ctx context.Context, leader Server) ([]Server, error) {
-	if by, ok := s.servers.(interface {
+func (r *run) followers(ctx context.Context, leader Server) ([]Server, error) {
+	if by, ok := r.servers.(interface {
 		Followers(ctx context.Context) ([]Server, error)
 	}); ok {
 		return by.Followers(ctx)
 	}
 	// Of servers that are not asked for their role, those that serve without leading.
-	return slices.DeleteFunc(s.servers.All(), func(one Server) bool {
+	return slices.DeleteFunc(r.servers.All(), func(one Server) bool {
 		ctx, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 		defer cancel()
 		return one == leader || one.WaitServing(ctx) != nil
@@ -75,11 +75,11 @@ func (e ensemble) Followers(ctx context.Context) ([]Server, error) {
 
 // serves waits until a server that was started again serves. It has a time for that, of which none passes while another
 // server is broken: these two may be what a quorum lacks.
-func (s *stage) serves(ctx context.Context, server Server) error {
-	s.hospital.recovers(s.bed(server))
-	bound := s.servingBound()
+func (r *run) serves(ctx context.Context, server Server) error {
+	r.reservations.recovers(r.serverTarget(server))
+	bound := r.servingBound()
 	for left := bound; ; {
-		began, alone := time.Now(), !s.hospital.isBroken(s.beds())
+		began, alone := time.Now(), !r.reservations.isBroken(r.serverTargets())
 		look, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		err := server.WaitServing(look)
 		if err == nil {
@@ -88,7 +88,7 @@ func (s *stage) serves(ctx context.Context, server Server) error {
 		}
 		<-look.Done() // whatever has failed at once is not asked again at once
 		cancel()
-		if alone && !s.hospital.isBroken(s.beds()) {
+		if alone && !r.reservations.isBroken(r.serverTargets()) {
 			left -= time.Since(began)
 		}
 		if left <= 0 {
@@ -98,16 +98,16 @@ func (s *stage) serves(ctx context.Context, server Server) error {
 }
 
 // servingBound is how long a server may take to serve once it was started.
-func (s *stage) servingBound() time.Duration { return faultBound + 2*s.opts.Timeout }
+func (r *run) servingBound() time.Duration { return faultBound + 2*r.opts.Timeout }
 
 // onServer breaks one server.
-func (s *stage) onServer(ctx context.Context, name string, f func(Server) (heal, error)) (heal, error) {
-	server, err := s.server(ctx, name)
+func (r *run) onServer(ctx context.Context, name string, f func(Server) (heal, error)) (heal, error) {
+	server, err := r.server(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	return s.hospital.admitted(s.bed(server), func() (heal, error) {
-		if err := s.ended(ctx, server); err != nil {
+	return r.reservations.reserved(r.serverTarget(server), func() (heal, error) {
+		if err := r.ended(ctx, server); err != nil {
 			return func(ctx context.Context) error { return server.Start(ctx) }, err
 		}
 		return f(server)
@@ -115,7 +115,7 @@ func (s *stage) onServer(ctx context.Context, name string, f func(Server) (heal,
 }
 
 // ended notes that a server on which there is no fault has ended: whoever ended it and started it again would hide that.
-func (s *stage) ended(ctx context.Context, server Server) error {
+func (r *run) ended(ctx context.Context, server Server) error {
 	asked, ok := server.(interface {
 		Running(ctx context.Context) error
 	})
@@ -126,32 +126,32 @@ func (s *stage) ended(ctx context.Context, server Server) error {
 	if !errors.Is(err, os.ErrProcessDone) {
 		return nil // that it could not be asked says nothing
 	}
-	s.amiss("%s has ended by itself: %v", s.bed(server), err)
+	r.problemf("%s has ended by itself: %v", r.serverTarget(server), err)
 	return err
 }
 
-func onOne(hurt, mend func(Server, context.Context) error) func(context.Context, *stage, []string, time.Duration) (heal, error) {
-	return func(ctx context.Context, s *stage, args []string, _ time.Duration) (heal, error) {
+func onOne(hurt, mend func(Server, context.Context) error) func(context.Context, *run, []string, time.Duration) (heal, error) {
+	return func(ctx context.Context, s *run, args []string, _ time.Duration) (heal, error) {
 		return s.onServer(ctx, args[0], func(server Server) (heal, error) {
 			return func(ctx context.Context) error { return mend(server, ctx) }, hurt(server, ctx)
 		})
 	}
 }
 
-func killServer(ctx context.Context, s *stage, args []string, _ time.Duration) (heal, error) {
-	return s.onServer(ctx, args[0], func(server Server) (heal, error) {
+func killServer(ctx context.Context, r *run, args []string, _ time.Duration) (heal, error) {
+	return r.onServer(ctx, args[0], func(server Server) (heal, error) {
 		return func(ctx context.Context) error {
 			if err := server.Start(ctx); err != nil {
 				return err
 			}
-			return s.serves(ctx, server)
+			return r.serves(ctx, server)
 		}, server.Kill(ctx)
 	})
 }
 
 // fillDisk fills it, and is over when the server serves again: one that has found its disk full has ended, or lingers.
-func fillDisk(ctx context.Context, s *stage, args []string, _ time.Duration) (heal, error) {
-	return s.onServer(ctx, args[0], func(hurt Server) (heal, error) {
+func fillDisk(ctx context.Context, r *run, args []string, _ time.Duration) (heal, error) {
+	return r.onServer(ctx, args[0], func(hurt Server) (heal, error) {
 		server, ours := hurt.(*docker.Server)
 		if !ours {
 			return nil, docker.ErrUnsupported // its disk is everybody's
@@ -164,26 +164,26 @@ func fillDisk(ctx context.Context, s *stage, args []string, _ time.Duration) (he
 			if err := errors.Join(server.Kill(ctx), server.FreeDisk(ctx), server.Start(ctx)); err != nil {
 				return err
 			}
-			return s.serves(ctx, server)
+			return r.serves(ctx, server)
 		}, err
 	})
 }
 
 // isolateLeader leaves some contenders the leader only, and the leader those contenders only.
-func isolateLeader(ctx context.Context, s *stage, args []string, _ time.Duration) (heal, error) {
-	c, err := s.contender(args[0])
+func isolateLeader(ctx context.Context, r *run, args []string, _ time.Duration) (heal, error) {
+	c, err := r.contender(args[0])
 	if err != nil {
 		return nil, err
 	}
-	return s.onServer(ctx, "leader", func(leader Server) (heal, error) {
-		return s.hospital.admitted(c.links(), func() (heal, error) {
+	return r.onServer(ctx, "leader", func(leader Server) (heal, error) {
+		return r.reservations.reserved(c.linksTarget(), func() (heal, error) {
 			for i, p := range c.proxies {
-				if i != s.number(leader)-1 {
+				if i != r.number(leader)-1 {
 					p.Refuse()
 				}
 			}
 			return func(ctx context.Context) error {
-				c.pass()
+				c.healLinks()
 				return leader.Mend(ctx)
 			}, leader.CutFromPeers(ctx)
 		})
@@ -191,15 +191,15 @@ func isolateLeader(ctx context.Context, s *stage, args []string, _ time.Duration
 }
 
 // rollingRestart restarts all, and is over when they are: it is given no other end than that of the run.
-func rollingRestart(ctx context.Context, s *stage, _ []string, lasts time.Duration) (heal, error) {
+func rollingRestart(ctx context.Context, r *run, _ []string, lasts time.Duration) (heal, error) {
 	var taken []string
 	free := func() {
 		for _, what := range taken {
-			s.hospital.discharge(what)
+			r.reservations.release(what)
 		}
 	}
-	for _, what := range s.beds() {
-		if err := s.hospital.admit(what); err != nil {
+	for _, what := range r.serverTargets() {
+		if err := r.reservations.reserve(what); err != nil {
 			free()
 			return nil, err
 		}
@@ -207,7 +207,7 @@ func rollingRestart(ctx context.Context, s *stage, _ []string, lasts time.Durati
 	}
 	next, stop := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan error, 1)
-	s.errands.Go(func() { done <- s.restartAll(next) })
+	r.background.Go(func() { done <- r.restartAll(next) })
 	began := time.Now()
 	return func(context.Context) error {
 		defer free()
@@ -222,16 +222,16 @@ func rollingRestart(ctx context.Context, s *stage, _ []string, lasts time.Durati
 
 // restartAll restarts one server after the other, each when the one before serves. It begins with no further one when ctx
 // has ended.
-func (s *stage) restartAll(ctx context.Context) error {
-	all := s.servers.All()
+func (r *run) restartAll(ctx context.Context) error {
+	all := r.servers.All()
 	for i, server := range all {
 		if ctx.Err() != nil {
 			return fmt.Errorf("%d of %d servers were restarted: %w", i, len(all), errMissed)
 		}
-		_ = s.within(ctx, func(ctx context.Context) error { return s.ended(ctx, server) }) // it is started in any case
-		err := s.within(ctx, server.Kill)
-		if again := s.revive(ctx, server); again != nil {
-			s.amiss("server %d, which was to be restarted, has not come back: %v", i+1, errors.Join(err, again))
+		_ = r.within(ctx, func(ctx context.Context) error { return r.ended(ctx, server) }) // it is started in any case
+		err := r.within(ctx, server.Kill)
+		if again := r.revive(ctx, server); again != nil {
+			r.problemf("server %d, which was to be restarted, has not come back: %v", i+1, errors.Join(err, again))
 			return fmt.Errorf("%d of %d servers were restarted: %w", i, len(all), errMissed)
 		}
 		if err != nil {
@@ -242,8 +242,8 @@ func (s *stage) restartAll(ctx context.Context) error {
 }
 
 // revive starts a server, and waits until it serves.
-func (s *stage) revive(ctx context.Context, server Server) error {
-	return s.within(ctx, func(ctx context.Context) error {
+func (r *run) revive(ctx context.Context, server Server) error {
+	return r.within(ctx, func(ctx context.Context) error {
 		if err := server.Start(ctx); err != nil {
 			return err
 		}
@@ -252,8 +252,8 @@ func (s *stage) revive(ctx context.Context, server Server) error {
 }
 
 // within does something to a server, within the time that one may take to serve, and also when ctx has ended.
-func (s *stage) within(ctx context.Context, f func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.servingBound())
+func (r *run) within(ctx context.Context, f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.servingBound())
 	defer cancel()
 	return f(ctx)
 }

@@ -82,7 +82,7 @@ func (e ensemble) Leader(ctx context.Context) (Server, error) {
 }
 
 // isZooKeeper says whether an operator can be sent there, and whether its logs can be read.
-func (s *stage) isZooKeeper() bool { return s.ensemble != nil }
+func (r *run) isZooKeeper() bool { return r.ensemble != nil }
 
 // number is that of a server, from 1.
-func (s *stage) number(server Server) int { return slices.Index(s.servers.All(), server) + 1 }
+func (r *run) number(server Server) int { return slices.Index(r.servers.All(), server) + 1 }

@@ -21,32 +21,32 @@ func reaping(o *Options) (least, most time.Duration) {
 	return least + 2*time.Second, most + 2*time.Second
 }
 
-func deleteNode(ctx context.Context, s *stage, args []string, _ time.Duration) (heal, error) {
+func deleteNode(ctx context.Context, r *run, args []string, _ time.Duration) (heal, error) {
 	place, err := strconv.Atoi(args[1])
 	if err != nil {
 		return nil, err
 	}
-	return nowAndForAll, s.operator.deleteNode(ctx, args[0], place)
+	return nothingToHeal, r.operator.deleteNode(ctx, args[0], place)
 }
 
-func deleteParent(ctx context.Context, s *stage, args []string, _ time.Duration) (heal, error) {
-	return s.hospital.admitted("tree "+args[0], func() (heal, error) { // not while it rests
-		return nowAndForAll, s.operator.deleteParent(ctx, args[0])
+func deleteParent(ctx context.Context, r *run, args []string, _ time.Duration) (heal, error) {
+	return r.reservations.reserved("tree "+args[0], func() (heal, error) { // not while it rests
+		return nothingToHeal, r.operator.deleteParent(ctx, args[0])
 	})
 }
 
-// nowAndForAll is the healing of what cannot be taken back.
-func nowAndForAll(context.Context) error { return nil }
+// nothingToHeal is the healing of what cannot be taken back.
+func nothingToHeal(context.Context) error { return nil }
 
 // reap has the contenders leave a path alone, and looks whether the servers have removed it by the end.
-func reap(ctx context.Context, s *stage, args []string, lasts time.Duration) (heal, error) {
-	if s.operator == nil {
+func reap(ctx context.Context, r *run, args []string, lasts time.Duration) (heal, error) {
+	if r.operator == nil {
 		return nil, docker.ErrUnsupported
 	}
-	return s.hospital.admitted("tree "+args[0], func() (heal, error) {
+	return r.reservations.reserved("tree "+args[0], func() (heal, error) {
 		resting, over := context.WithTimeout(context.WithoutCancel(ctx), lasts)
 		done := make(chan error, 1)
-		s.errands.Go(func() { done <- s.rest(resting, args[0], s.operator.exists) })
+		r.background.Go(func() { done <- r.rest(resting, args[0], r.operator.exists) })
 		return func(context.Context) error {
 			err := <-done
 			over()
@@ -57,14 +57,14 @@ func reap(ctx context.Context, s *stage, args []string, lasts time.Duration) (he
 
 // rest has all rest at a path until ctx ends, those that begin meanwhile as well, and returns nil when the path was seen to be
 // there and to go: one that is not there to begin with may have been deleted by hand a moment ago.
-func (s *stage) rest(ctx context.Context, path string, exists func(context.Context, string) (bool, error)) error {
+func (r *run) rest(ctx context.Context, path string, exists func(context.Context, string) (bool, error)) error {
 	until, _ := ctx.Deadline()
-	told := map[*life]bool{}
+	notified := map[*process]bool{}
 	there := false
 	for {
-		for _, c := range s.contenders {
-			if l := c.current(); !told[l] {
-				told[l] = true
+		for _, c := range r.contenders {
+			if l := c.current(); !notified[l] {
+				notified[l] = true
 				c.tell(worker.Rest + " " + path + " " + time.Until(until).String())
 			}
 		}

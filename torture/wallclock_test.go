@@ -14,7 +14,7 @@ import (
 )
 
 func TestClocksTurnAWallInstantIntoOneOfTheRun(t *testing.T) {
-	s := &stage{time: clock.Start()}
+	s := &run{time: clock.Start()}
 	s.clocks.read(s.time)
 	before := s.time.Now()
 	wall := time.Now().Round(0)

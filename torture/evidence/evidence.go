@@ -30,7 +30,7 @@ import (
 var text string
 
 var page = template.Must(template.New("page").Funcs(template.FuncMap{
-	"short": short, "says": torture.Says, "count": count, "hours": hours,
+	"short": short, "says": torture.Describe, "count": count, "hours": hours,
 }).Parse(text))
 
 // Runs are documents of runs, in the order in which the page has them.
@@ -133,7 +133,7 @@ func (r *Runs) Asleep() int   { return r.sum(func(r Run) int { return r.Numbers.
 func (r *Runs) ByHand() int   { return r.sum(func(r Run) int { return r.Numbers.ByOperator }) }
 func (r *Runs) Faults() int   { return r.sum(Run.Injected) }
 func (r *Runs) Findings() int {
-	return r.sum(func(r Run) int { return len(r.Findings) + len(r.Amiss) })
+	return r.sum(func(r Run) int { return len(r.Findings) + len(r.Problems) })
 }
 
 // Lasted is how long they took together.

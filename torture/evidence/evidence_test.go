@@ -81,7 +81,7 @@ func TestNumbersOfTheDocumentsAreOnThePage(t *testing.T) {
 	for _, want := range []string{
 		"it was not recorded: they are older than this count", "1 001 001 grants", "in the order of the servers: **1**", "another had been granted: **17**", "Nodes left behind: **23**",
 		"| stale writes that reached the registers | 29 |", "from 43 holders:\n**40** had been stopped", ", 3 had lost their node", "let **31** in",
-		"**1 findings", "first-in-line: somebody was ahead", "| kill-server | " + torture.Says("kill-server") + " | 37 |", "| … that could not be | 2 |",
+		"**1 findings", "first-in-line: somebody was ahead", "| kill-server | " + torture.Describe("kill-server") + " | 37 |", "| … that could not be | 2 |",
 		"| told late, while scheduled | 17 | 41 |", "| told late, while scheduled | 41 |", "| holders that lost their lock, and lived | 0 | 47 |",
 		"told by a timer. One server.", "counter, reap: it has no parents.", "Not asked: own-node: no nodes.",
 	} {

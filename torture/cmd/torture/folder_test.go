@@ -99,7 +99,7 @@ func TestHistoryThatWasKeptIsJudgedAgain(t *testing.T) {
 	require.Equal(t, 3, result.Writes.All, "what is not in the history is kept")
 
 	// What was amiss when it ran stays so.
-	result.Amiss = []string{"c1.1 ended by itself"}
+	result.Problems = []string{"c1.1 ended by itself"}
 	require.NoError(t, write(dir, "result.json", result.WriteJSON))
 	out.Reset()
 	require.Equal(t, broken, run([]string{"-judge", dir}, &out, &problems))

@@ -240,7 +240,7 @@ func parse(args []string, problems io.Writer) (*job, error) {
 		flags.PrintDefaults()
 		say(problems, "Faults:\n")
 		for _, name := range torture.Kinds() {
-			say(problems, "  %-16s %s\n", name, torture.Says(name))
+			say(problems, "  %-16s %s\n", name, torture.Describe(name))
 		}
 	}
 	if err := flags.Parse(args); err != nil {
