@@ -18,11 +18,12 @@ import (
 // holderTarget stands for a contender in a plan: the one that holds a lock when the fault is injected.
 const holderTarget = "holder"
 
-// errNoHolder says that no contender has held a lock for long enough to be hit while it holds.
+// errNoHolder reports that no contender has held a lock for long enough to be hit while it holds.
 var errNoHolder = errors.New("no holder to aim at")
 
-// target finds the contender that a fault is to hit, by its number or, for aimed, by what the registers see. A holder is
-// asked to keep its hold for as long as the fault lasts: work that is partitioned or stopped takes longer, too.
+// target returns the contender that a fault hits: the one with the given number or, for holderTarget, the one that the
+// registers identify as a holder. The harness asks that holder to extend its hold while the fault lasts, because work that is
+// partitioned or stopped takes longer, too.
 func (r *run) target(name string, lasts time.Duration) (*contender, error) {
 	if name != holderTarget {
 		return r.contender(name)
@@ -38,8 +39,8 @@ func (r *run) target(name string, lasts time.Duration) (*contender, error) {
 	return c, nil
 }
 
-// holder returns a contender that holds a lock, and has held it for longer than the short holds last: what is decided now
-// hits it while it still holds. Of several it is the one that began last; one that a fault is on already is left alone.
+// holder returns a contender that holds a lock and has held it for longer than the short holds last, so that a fault decided
+// now hits it while it still holds. Of several, it returns the one that began last, and skips those with a fault in progress.
 func (r *run) holder() (*contender, register.Holding, error) {
 	now := r.time.Now()
 	for _, h := range r.registers.Holdings() {
@@ -55,8 +56,8 @@ func (r *run) holder() (*contender, register.Holding, error) {
 	return nil, register.Holding{}, errNoHolder
 }
 
-// A volley is a group of faults that hit holders at the same time, while nothing else is broken, and the quiet time after it
-// in which the paths recover. At least one contender is spared: it takes over what the others lose.
+// volley draws a group of faults that hit holders at the same time, while no other fault is in progress. A quiet time
+// follows, in which the paths recover. The volley spares at least one contender, which takes over the locks the others lose.
 func (d generator) volley(at, last time.Duration) []Fault {
 	var kindsLeft []string
 	for _, name := range []string{"cut-contender", "pause-contender"} {
@@ -93,8 +94,8 @@ func (d generator) volley(at, last time.Duration) []Fault {
 	return faults
 }
 
-// An holderTarget fault lasts from aimedLeast/16 to aimedMost/16 of T: longer than a session lives, and short enough that two in
-// three of an hour's holders are partitioned or stopped within it.
+// A fault aimed at a holder lasts from aimedLeast/16 to aimedMost/16 of T: longer than a session lives, and short enough that
+// two in three of an hour's holders are partitioned or stopped within it.
 const (
 	aimedLeast = 24
 	aimedMost  = 40

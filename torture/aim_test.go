@@ -20,7 +20,7 @@ import (
 )
 
 // An hour has time for at least 60 partitions and 60 pauses that hit a holder, and every second fault of these kinds is one.
-func TestHalfOfPausesPartitionsAndKillsAimAtTheHolder(t *testing.T) {
+func TestHalfOfPausesPartitionsAndKillsAreAimedAtHolders(t *testing.T) {
 	for seed := range uint64(5) {
 		plan := Draw(options(t, func(o *Options) { o.Seed, o.Duration = seed, time.Hour }))
 		at, all := map[string]int{}, 0
@@ -40,7 +40,7 @@ func TestHalfOfPausesPartitionsAndKillsAimAtTheHolder(t *testing.T) {
 	}
 }
 
-func TestHoldersAreHitWhileNothingElseIsBrokenAndPathsRecoverAfterwards(t *testing.T) {
+func TestVolleysHitHoldersWithoutOtherFaultsAndPathsRecoverAfterwards(t *testing.T) {
 	for seed := range uint64(20) {
 		o := options(t, func(o *Options) { o.Seed, o.Contenders = seed, 3 })
 		plan := Draw(o)
@@ -68,7 +68,7 @@ func TestHoldersAreHitWhileNothingElseIsBrokenAndPathsRecoverAfterwards(t *testi
 	}
 }
 
-func TestFaultIsAimedAtAContenderThatHoldsForLong(t *testing.T) {
+func TestAimedFaultHitsContenderThatHoldsForLong(t *testing.T) {
 	s, _ := newTestRun()
 	var err error
 	s.registers, err = register.New(s.time, func(history.Event) {}, false)
@@ -90,7 +90,7 @@ func TestFaultIsAimedAtAContenderThatHoldsForLong(t *testing.T) {
 	require.ErrorIs(t, err, errNoHolder)
 	writes("c1.1", "/a", 1)
 	_, err = s.target(holderTarget, time.Second)
-	require.ErrorIs(t, err, errNoHolder, "it may be about to give it back")
+	require.ErrorIs(t, err, errNoHolder, "it may be about to release it")
 
 	holds("c1.1", "/a", 1)
 	c, err := s.target(holderTarget, time.Second)
@@ -98,7 +98,7 @@ func TestFaultIsAimedAtAContenderThatHoldsForLong(t *testing.T) {
 	require.Equal(t, 1, c.number)
 
 	holds("c2.1", "/b", 2)
-	writes("c1.1", "/b", 1) // a stale write is nobody's hold
+	writes("c1.1", "/b", 1) // a stale write shows no hold
 	c, err = s.target(holderTarget, time.Second)
 	require.NoError(t, err)
 	require.Equal(t, 2, c.number)

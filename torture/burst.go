@@ -19,7 +19,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/torture/worker"
 )
 
-// cancelWaiters has all contenders of a path give up waiting at the same moment. They join again soon after.
+// cancelWaiters makes all contenders of a path give up waiting at the same time. They join again soon after.
 func cancelWaiters(_ context.Context, r *run, args []string, _ time.Duration) (heal, error) {
 	for _, c := range r.contenders {
 		c.tell(worker.Cancel + " " + args[0])
@@ -27,8 +27,8 @@ func cancelWaiters(_ context.Context, r *run, args []string, _ time.Duration) (h
 	return nothingToHeal, nil
 }
 
-// expireSessions ends all sessions of a contender at the same moment, as an operator can who knows them. Whatever waited
-// joins again at the same moment, too.
+// expireSessions ends all sessions of a contender at the same time, as an operator who knows their ids can. All its waiters
+// join again at the same time, too.
 func expireSessions(ctx context.Context, r *run, args []string, _ time.Duration) (heal, error) {
 	if r.operator == nil {
 		return nil, docker.ErrUnsupported
@@ -37,7 +37,7 @@ func expireSessions(ctx context.Context, r *run, args []string, _ time.Duration)
 	if err != nil {
 		return nil, err
 	}
-	return r.reservations.reserved(c.linksTarget(), func() (heal, error) { // an operator's connection is not the contender's, but one fault at a time
+	return r.reservations.reserved(c.linksTarget(), func() (heal, error) { // the operator uses its own connection; the reservation keeps other faults away
 		var mu sync.Mutex // guards ended
 		ended := 0
 		var ending sync.WaitGroup
@@ -49,7 +49,7 @@ func expireSessions(ctx context.Context, r *run, args []string, _ time.Duration)
 					defer mu.Unlock()
 					ended++
 				case !errors.Is(err, errNoSession):
-					c.current().hasSession(session) // the server may not be there
+					c.current().hasSession(session) // the server may be down
 				}
 			})
 		}
@@ -61,7 +61,7 @@ func expireSessions(ctx context.Context, r *run, args []string, _ time.Duration)
 	})
 }
 
-// takeSessions returns the sessions that a life has told of since it was last asked.
+// takeSessions returns the sessions that a process has reported since the last call.
 func (p *process) takeSessions() (all []history.ID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -72,7 +72,7 @@ func (p *process) takeSessions() (all []history.ID) {
 	return all
 }
 
-// hasSession notes that a life has a session.
+// hasSession records that a process has a session.
 func (p *process) hasSession(session history.ID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -82,11 +82,11 @@ func (p *process) hasSession(session history.ID) {
 	p.sessions[session] = true
 }
 
-// errNoSession says that the servers know no such session, or not any more.
+// errNoSession reports that the servers do not know the session, or no longer know it.
 var errNoSession = errors.New("no such session")
 
-// expire ends a session of another client: it attaches to it, with the password that servers make of its number, and closes
-// it. The session's client finds that it has expired.
+// expire ends a session of another client: it attaches to the session, with the password that servers derive from its id, and
+// closes it. The session's client then finds that its session has expired.
 func (o *operator) expire(ctx context.Context, session history.ID) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()
@@ -112,12 +112,12 @@ func (o *operator) expire(ctx context.Context, session history.ID) (err error) {
 	if len(answer) < 8 || binary.BigEndian.Uint32(answer[4:]) == 0 {
 		return fmt.Errorf("operator: expire %v: %w", session, errNoSession)
 	}
-	// It is the operator's doing from before the servers carry it out.
+	// Recorded before the servers carry it out, so that the operator is never missing as the cause.
 	o.mu.Lock()
 	o.ended[int64(session)] = true
 	o.mu.Unlock()
 	const closeSession = -11
-	request := binary.BigEndian.AppendUint32(nil, 1) // its number: one that is 0 would look like a timeout
+	request := binary.BigEndian.AppendUint32(nil, 1) // xid: a request with xid 0 would look like a timeout
 	request = binary.BigEndian.AppendUint32(request, 1<<32+closeSession)
 	if _, err := exchange(conn, request); err != nil {
 		return fmt.Errorf("operator: expire %v: %w", session, err)
@@ -139,8 +139,8 @@ func exchange(conn net.Conn, frame []byte) ([]byte, error) {
 	return answer, err
 }
 
-// password is what ZooKeeper makes of a session's number: 16 bytes of java.util.Random, whose seed is the number and a
-// constant that is the same everywhere.
+// password returns the password that ZooKeeper derives from a session's id: 16 bytes of java.util.Random, seeded with the id
+// and a constant that is the same on all servers.
 func password(session history.ID) []byte {
 	const (
 		secret     = 0xB3415C00
@@ -156,7 +156,7 @@ func password(session history.ID) []byte {
 	return bytes
 }
 
-// expiredSessions are the sessions of contenders that the operator ended.
+// expiredSessions returns the sessions of contenders that the operator ended.
 func (o *operator) expiredSessions() (all []history.ID) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -44,11 +44,11 @@ func TestOperatorEndsTheSessionOfAnotherClient(t *testing.T) {
 }
 
 // As `new Random(1 ^ 0xB3415C00L).nextBytes(b)` has it in Java.
-func TestPasswordIsWhatServersMakeOfASession(t *testing.T) {
+func TestPasswordMatchesThatOfServers(t *testing.T) {
 	require.Equal(t, "054cc74a37327db215e702e20c73f005", hex.EncodeToString(password(1)))
 }
 
-func TestSessionsOfALifeAreTakenOnce(t *testing.T) {
+func TestSessionsOfAProcessAreReturnedOnce(t *testing.T) {
 	l := &process{}
 	require.Empty(t, l.takeSessions())
 	l.hasSession(7)

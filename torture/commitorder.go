@@ -17,7 +17,8 @@ import (
 	"github.com/lockkeeper/lockkeeper/torture/txnlog"
 )
 
-// readCommitOrder tells what the ensemble ordered, from the logs of its servers. It is read when the run is over.
+// readCommitOrder adds ZooKeeper's commit order to the history, from the transaction logs of the servers. It runs when the run
+// is over.
 func (r *run) readCommitOrder(ctx context.Context) error {
 	dir := r.opts.Logs
 	if dir == "" {
@@ -25,7 +26,7 @@ func (r *run) readCommitOrder(ctx context.Context) error {
 		if dir, err = os.MkdirTemp("", "torture-log-"); err != nil {
 			return fmt.Errorf("transaction logs: %w", err)
 		}
-		defer func() { _ = os.RemoveAll(dir) }() // what stays is in the folder for such things
+		defer func() { _ = os.RemoveAll(dir) }() // leftovers stay in the temporary folder
 	}
 	var servers []txnlog.Server
 	for _, server := range r.ensemble.Servers() {
@@ -49,8 +50,8 @@ func (r *run) readCommitOrder(ctx context.Context) error {
 	return nil
 }
 
-// Reorder reads the servers' logs of a run that is over again, a folder each, and puts the order that they tell of in the place
-// of the one that the history has. It is for logs that are read better than they were when the run was judged.
+// Reorder reads the servers' logs of a finished run again, one folder for each server, and replaces the commit order in the
+// history by theirs. Use it when the log reader has improved since the run was judged.
 func Reorder(r *Result, dir string) error {
 	var servers []txnlog.Server
 	for i := range r.Servers {
@@ -61,7 +62,7 @@ func Reorder(r *Result, dir string) error {
 		servers = append(servers, s)
 	}
 	if r.Hands == nil {
-		return fmt.Errorf("transaction logs in %s: the run does not say which sessions were the operator's", dir)
+		return fmt.Errorf("reorder %s: the run does not record which sessions were the operator's", dir)
 	}
 	instants := map[history.ID]history.Instant{}
 	for _, e := range r.History {
@@ -75,12 +76,12 @@ func Reorder(r *Result, dir string) error {
 	return nil
 }
 
-// isOrder says whether it is the servers' logs that tell of such events.
+// isOrder reports whether events of that kind come from the servers' logs.
 func isOrder(kind history.Kind) bool {
 	return kind == history.Created || kind == history.Deleted || kind == history.Ended
 }
 
-// datedBy are the readings of both clocks in transactions whose instants are known.
+// datedBy returns readings of both clocks, from transactions whose instants are known.
 func datedBy(txns []txnlog.Txn, instants map[history.ID]history.Instant) *clocks {
 	c := &clocks{}
 	for _, t := range txns {
@@ -92,7 +93,7 @@ func datedBy(txns []txnlog.Txn, instants map[history.ID]history.Instant) *clocks
 	return c
 }
 
-// order is what the ensemble has carried out, by what its servers have written down.
+// order returns the transactions that the ensemble committed, by its servers' logs, as events.
 func (r *Result) order(servers []txnlog.Server, clocksOf func([]txnlog.Txn) *clocks) []history.Event {
 	txns, dropped := txnlog.Agreed(servers)
 	r.Transactions, r.Uncommitted, r.Expired, r.Reaped = len(txns), dropped, 0, 0
@@ -100,7 +101,7 @@ func (r *Result) order(servers []txnlog.Server, clocksOf func([]txnlog.Txn) *clo
 	for i := range txns {
 		o.tell(&txns[i])
 	}
-	// Each of the operator's errands has a session of its own. Those that changed nothing need not be known again.
+	// Each operation of the operator has its own session. Sessions that changed nothing need not be recorded.
 	did := map[history.ID]bool{}
 	for _, e := range o.events {
 		did[e.Session] = did[e.Session] || e.Kind == history.Deleted && e.Cause == history.ByOperator
@@ -109,7 +110,7 @@ func (r *Result) order(servers []txnlog.Server, clocksOf func([]txnlog.Txn) *clo
 	return o.events
 }
 
-// An ordering turns transactions into events.
+// An ordering converts transactions to events.
 type ordering struct {
 	result *Result
 	clocks *clocks
@@ -145,8 +146,8 @@ func (o *ordering) tell(t *txnlog.Txn) {
 			}
 			o.events = append(o.events, e)
 		case txnlog.CloseSession:
-			// A client that closes its session numbers that request; who has it expire does not. The operator closes its own, and
-			// those that it is told to.
+			// A client that closes its session numbers that request; a leader that expires a session does not. The operator
+			// closes its own sessions, and those that a fault names.
 			cause = history.ByRequest
 			switch {
 			case slices.Contains(o.result.Ended, history.ID(t.Session)):
@@ -169,7 +170,7 @@ func (o *ordering) tell(t *txnlog.Txn) {
 	}
 }
 
-// isOurs says whether a node is below the paths of the run, or one of them.
+// isOurs reports whether a node is one of the run's paths or below one.
 func isOurs(node string) bool {
 	return strings.HasPrefix(node, root+"/") && path.Clean(node) == node
 }

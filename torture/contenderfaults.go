@@ -24,7 +24,7 @@ func killContender(_ context.Context, r *run, args []string, lasts time.Duration
 	}
 	return r.reservations.reserved(c.processTarget(), func() (heal, error) {
 		next := func(context.Context) error { return c.start() }
-		if c.hasEnded() { // by itself, which is told elsewhere: what takes its place can be killed
+		if c.hasEnded() { // unexpectedly, which processEnded reports; the process that replaces it can be killed
 			return next, errEnded(c)
 		}
 		c.kill()
@@ -45,7 +45,7 @@ func pauseContender(_ context.Context, r *run, args []string, lasts time.Duratio
 	})
 }
 
-// hasEnded says that the current life has.
+// hasEnded reports whether the current process has ended.
 func (c *contender) hasEnded() bool {
 	select {
 	case <-c.current().ended:
@@ -55,9 +55,9 @@ func (c *contender) hasEnded() bool {
 	}
 }
 
-func errEnded(c *contender) error { return fmt.Errorf("%s has ended by itself", c.processTarget()) }
+func errEnded(c *contender) error { return fmt.Errorf("%s has ended unexpectedly", c.processTarget()) }
 
-// stepClock steps a clock that BuildStepping has made: checkPlan has seen to it that it has one.
+// stepClock steps the clock of a contender that BuildStepping has built; checkPlan has made sure that it has such a clock.
 func stepClock(_ context.Context, r *run, args []string, _ time.Duration) (heal, error) {
 	c, err := r.contender(args[0])
 	if err != nil {
@@ -79,7 +79,7 @@ func stepClock(_ context.Context, r *run, args []string, _ time.Duration) (heal,
 	})
 }
 
-// onLinks spoils what passes between a contender and the servers.
+// onLinks injects a fault into the links between a contender and the servers.
 func (r *run) onLinks(name string, spoil func(*docker.Proxy)) (heal, error) {
 	c, err := r.contender(name)
 	if err != nil {
@@ -100,7 +100,7 @@ func (r *run) onLinksOf(c *contender, spoil func(*docker.Proxy)) (heal, error) {
 	})
 }
 
-// directions are the words for the ways of what passes between a contender and the servers.
+// directions are the directions of a partition between a contender and the servers.
 var directions = []string{"both", "to-server", "to-client"}
 
 func cutContender(_ context.Context, r *run, args []string, lasts time.Duration) (heal, error) {
@@ -136,8 +136,8 @@ func slow(_ context.Context, r *run, args []string, _ time.Duration) (heal, erro
 	return r.onLinks(args[0], func(p *docker.Proxy) { p.Delay(docker.Both, by/2) })
 }
 
-// loseReply loses the answer to the next request of a kind, at each server that has one. Of a protocol that is not
-// ZooKeeper's, which the proxies do not understand, it loses all answers for a while.
+// loseReply drops the reply to the next request of a kind, on the link to each server. Proxies do not understand protocols
+// other than ZooKeeper's; there, loseReply drops all replies for a while.
 func loseReply(_ context.Context, r *run, args []string, _ time.Duration) (heal, error) {
 	if !r.isZooKeeper() {
 		return r.onLinks(args[0], func(p *docker.Proxy) { p.Swallow(docker.ToClient) })
@@ -149,7 +149,7 @@ func loseReply(_ context.Context, r *run, args []string, _ time.Duration) (heal,
 	}
 	return func(ctx context.Context) error {
 		err := back(ctx)
-		// Who lost an answer may know it a moment before the proxy has told.
+		// A client whose reply was dropped may notice a moment before the proxy reports it.
 		for left := 20; left > 0; left-- {
 			for _, happened := range lost {
 				select {
@@ -160,6 +160,6 @@ func loseReply(_ context.Context, r *run, args []string, _ time.Duration) (heal,
 			}
 			clock.Sleep(worker.ClockPeriod)
 		}
-		return errors.Join(err, fmt.Errorf("no answer to a %s came by: %w", args[1], errMissed))
+		return errors.Join(err, fmt.Errorf("no reply to a %s passed: %w", args[1], errMissed))
 	}, nil
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/torture/clock"
 )
 
-// A fakeServer is a server on which nothing has an effect, and that notes what was done to it.
+// A fakeServer is a server on which no operation has an effect; it records the operations.
 type fakeServer struct {
 	mu    sync.Mutex // guards what follows
 	did   []string
@@ -76,7 +76,7 @@ func (d *fakeServer) WaitServing(ctx context.Context) error {
 // fakeServers are servers of which the first leads.
 type fakeServers []*fakeServer
 
-func (fakeServers) About() string { return "dummies" }
+func (fakeServers) About() string { return "fake servers" }
 func (d fakeServers) All() (all []Server) {
 	for _, one := range d {
 		all = append(all, one)
@@ -87,7 +87,7 @@ func (d fakeServers) Leader(context.Context) (Server, error) { return d[0], nil 
 func (fakeServers) WaitServing(context.Context) error        { return nil }
 func (fakeServers) Close() error                             { return nil }
 
-// newTestRun is a stage with three servers that do nothing, and without contenders.
+// newTestRun returns a run with three fake servers and without contenders.
 func newTestRun() (*run, fakeServers) {
 	servers := fakeServers{{}, {}, {}}
 	return &run{
@@ -96,7 +96,7 @@ func newTestRun() (*run, fakeServers) {
 	}, servers
 }
 
-// linksTarget gives a stage a contender that has nothing but a link to a server that answers each frame with its xid.
+// links gives a run a contender that has only a link to a server that answers each frame with its xid.
 func (r *run) linksTarget(t *testing.T) net.Conn {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -180,7 +180,7 @@ var (
 	read       = frameOf(4, append(bytesOf("/torture/a"), 0)...)
 )
 
-func TestRequestsWhoseAnswersAreLostAreToldApart(t *testing.T) {
+func TestRequestKindsAreRecognisedByTheirFrames(t *testing.T) {
 	for _, one := range []struct {
 		name  string
 		frame []byte
@@ -203,7 +203,7 @@ func TestRequestsWhoseAnswersAreLostAreToldApart(t *testing.T) {
 			require.Equal(t, one.is == request, is(one.frame), "%s as a %s", one.name, request)
 		}
 	}
-	// A connection begins with a frame that has half a zxid where others have their operation: the epoch.
+	// The first frame of a connection has half a zxid, the epoch, where others have their operation.
 	for _, epoch := range []uint64{opCreate, opDelete, opMulti} {
 		for _, counter := range []uint64{1, 13, 28} {
 			hello := binary.BigEndian.AppendUint64([]byte{0, 0, 0, 0}, epoch<<32|counter)
@@ -217,7 +217,7 @@ func TestRequestsWhoseAnswersAreLostAreToldApart(t *testing.T) {
 	}
 }
 
-func TestLostReplyCountsWhenOneWasLost(t *testing.T) {
+func TestLostReplyIsInjectedOnlyIfAReplyWasDropped(t *testing.T) {
 	s, _ := newTestRun()
 	s.ensemble = &docker.Ensemble{}
 	conn := s.linksTarget(t)
@@ -231,7 +231,7 @@ func TestLostReplyCountsWhenOneWasLost(t *testing.T) {
 		s.fault(t.Context(), lose)
 	}()
 	<-over
-	require.Equal(t, FaultCount{Missed: 1}, s.result.Faults["lose-reply"], "nobody has released anything")
+	require.Equal(t, FaultCount{Missed: 1}, s.result.Faults["lose-reply"], "no client has released anything")
 	require.NoError(t, asks(conn, release), "it was taken back")
 
 	back, err := s.inject(t.Context(), lose)
@@ -243,21 +243,21 @@ func TestLostReplyCountsWhenOneWasLost(t *testing.T) {
 	require.Empty(t, s.result.Problems)
 }
 
-func TestHalfOfAFaultIsTakenBack(t *testing.T) {
+func TestHalfDoneFaultIsHealed(t *testing.T) {
 	s, servers := newTestRun()
 	conn := s.linksTarget(t)
 	require.NoError(t, asks(conn, make([]byte, 44)))
 	servers[0].fails = map[string]error{"cut from peers": errors.New("no")}
 	servers[1].fails = map[string]error{"kill": context.DeadlineExceeded, "cut": docker.ErrUnsupported, "mend": docker.ErrUnsupported}
 
-	// The links are refused before the leader is cut off.
+	// The links are refused before the leader is isolated.
 	s.fault(t.Context(), Fault{Kind: "isolate-leader", Args: []string{"1"}})
 	require.Contains(t, servers[0].done(), "mend")
 	require.NoError(t, asks(s.dial(t), make([]byte, 44)))
 	// A server that was not killed in time may be dead all the same.
 	s.fault(t.Context(), Fault{Kind: "kill-server", Args: []string{"2"}})
 	require.Contains(t, servers[1].done(), "start")
-	// What is not possible is not tried again, and that it cannot be taken back is no wonder.
+	// An unsupported fault is not retried, and that it cannot be healed is no problem.
 	before := len(servers[1].done())
 	s.fault(t.Context(), Fault{For: 500 * time.Millisecond, Kind: "cut-server", Args: []string{"2"}})
 	require.Equal(t, []string{"run", "cut", "mend"}, servers[1].done()[before:])
@@ -267,7 +267,7 @@ func TestHalfOfAFaultIsTakenBack(t *testing.T) {
 	require.Empty(t, s.reservations.states)
 }
 
-func TestFollowerIsOneThatFollows(t *testing.T) {
+func TestFollowerIsAServingServerThatDoesNotLead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, servers := newTestRun()
 		servers[1].dead = true // as one that is still starting
@@ -282,9 +282,9 @@ func TestFollowerIsOneThatFollows(t *testing.T) {
 	})
 }
 
-func TestServerThatHasEndedByItselfIsAmiss(t *testing.T) {
+func TestServerThatEndsUnexpectedlyIsAProblem(t *testing.T) {
 	s, servers := newTestRun()
-	servers[1].fails = map[string]error{"run": errors.New("nobody can say")}
+	servers[1].fails = map[string]error{"run": errors.New("unknown")}
 	s.fault(t.Context(), Fault{Kind: "kill-server", Args: []string{"2"}})
 	require.Equal(t, []string{"run", "kill", "start"}, servers[1].done())
 	require.Empty(t, s.result.Problems)
@@ -292,11 +292,11 @@ func TestServerThatHasEndedByItselfIsAmiss(t *testing.T) {
 	servers[2].fails = map[string]error{"run": fmt.Errorf("exit code 1: %w", os.ErrProcessDone)}
 	s.fault(t.Context(), Fault{Kind: "kill-server", Args: []string{"3"}})
 	require.Equal(t, []string{"run", "start"}, servers[2].done())
-	require.Equal(t, []string{"server 3 has ended by itself: exit code 1: os: process already finished"}, s.result.Problems)
+	require.Equal(t, []string{"server 3 has ended unexpectedly: exit code 1: os: process already finished"}, s.result.Problems)
 	require.Empty(t, s.reservations.states)
 }
 
-func TestParentThatRestsIsReapedIfItWasSeenToGo(t *testing.T) {
+func TestUnusedParentIsReapedIfItWasSeenToDisappear(t *testing.T) {
 	for _, one := range []struct {
 		is     []bool // then as the last
 		reaped bool
@@ -324,7 +324,7 @@ func TestParentThatRestsIsReapedIfItWasSeenToGo(t *testing.T) {
 	}
 }
 
-func TestServerThatStaysDeadIsAmiss(t *testing.T) {
+func TestServerThatStaysDeadIsAProblem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, servers := newTestRun()
 		kill := Fault{Kind: "kill-server", Args: []string{"2"}}
@@ -339,7 +339,7 @@ func TestServerThatStaysDeadIsAmiss(t *testing.T) {
 	})
 }
 
-func TestServerIsNotBlamedWhileAnotherIsBroken(t *testing.T) {
+func TestServerHasNoDeadlineWhileAnotherIsBroken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, servers := newTestRun()
 		servers[1].dead = true // for want of a quorum
@@ -361,7 +361,7 @@ func TestServerIsNotBlamedWhileAnotherIsBroken(t *testing.T) {
 	})
 }
 
-func TestRollingRestartCountsWhenAllServersWereRestarted(t *testing.T) {
+func TestRollingRestartIsInjectedOnlyIfAllServersRestarted(t *testing.T) {
 	restart := Fault{Kind: "rolling-restart", For: time.Second}
 	synctest.Test(t, func(t *testing.T) {
 		s, servers := newTestRun()
@@ -373,7 +373,7 @@ func TestRollingRestartCountsWhenAllServersWereRestarted(t *testing.T) {
 		require.Empty(t, s.result.Problems)
 		require.Empty(t, s.reservations.states)
 	})
-	// One that comes back later than planned is waited for, and the others have their turn all the same.
+	// The restart waits for a server that comes back later than planned, and restarts the others afterwards.
 	synctest.Test(t, func(t *testing.T) {
 		s, servers := newTestRun()
 		servers[0].dead = true
@@ -388,13 +388,13 @@ func TestRollingRestartCountsWhenAllServersWereRestarted(t *testing.T) {
 		servers[0].mu.Unlock()
 		require.Empty(t, servers[1].done())
 		require.ErrorIs(t, s.reservations.reserve("server 3"), errBusy)
-		<-over // its wait ends, and it is found dead
+		<-over // the wait ends, and the server is dead
 		require.Equal(t, FaultCount{Missed: 1}, s.result.Faults["rolling-restart"])
 		require.Len(t, s.result.Problems, 1)
-		require.Contains(t, s.result.Problems[0], "server 1, which was to be restarted, has not come back")
+		require.Contains(t, s.result.Problems[0], "restart server 1: it has not come back")
 		require.Empty(t, s.reservations.states)
 	})
-	// Where the run ends meanwhile, the server that is down is started, and no other is ended.
+	// If the run ends meanwhile, the server that is down is started, and no other is stopped.
 	synctest.Test(t, func(t *testing.T) {
 		s, servers := newTestRun()
 		servers[0].dead = true
@@ -417,7 +417,7 @@ func TestRollingRestartCountsWhenAllServersWereRestarted(t *testing.T) {
 	})
 }
 
-func TestFaultsOnNodesMissWhereThereAreNone(t *testing.T) {
+func TestNodeFaultsAreMissedWithoutNodes(t *testing.T) {
 	s, _ := newTestRun()
 	s.opts.Faults = Kinds()
 	s.opts.Plan = []Fault{
@@ -431,7 +431,7 @@ func TestFaultsOnNodesMissWhereThereAreNone(t *testing.T) {
 	}, s.result.Faults)
 }
 
-func TestFaultsBeginAtTheirTimesWhateverTheirOrderInThePlan(t *testing.T) {
+func TestFaultsBeginAtTheirTimesInAnyPlanOrder(t *testing.T) {
 	s, _ := newTestRun()
 	s.opts.Plan = []Fault{
 		{At: 300 * time.Millisecond, Kind: "pause-server", Args: []string{"1"}}, {At: 0, Kind: "kill-server", Args: []string{"2"}},

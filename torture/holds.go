@@ -10,13 +10,13 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
-// holdsRoot is the node above the locks that a process holds beside those that all contend for.
+// holdsRoot is the parent of the uncontended locks that each process holds in addition to the contended ones.
 const holdsRoot = root + "/holds"
 
-// holdsAt is the node above those of one contender. The processes that take its place after it was killed have the same.
+// holdsAt returns the parent of the uncontended locks of one contender. Processes that replace a killed one use the same.
 func holdsAt(contender int) string { return fmt.Sprintf("%s/%d", holdsRoot, contender) }
 
-// collapseHolds puts the worst of the further holds' paths, of which there are hundreds, in the place of them all.
+// collapseHolds replaces the values of the hundreds of uncontended paths by the worst of them.
 func collapseHolds(unavailable map[string]history.Instant) {
 	for path, d := range unavailable {
 		if len(path) > len(holdsRoot) && path[:len(holdsRoot)+1] == holdsRoot+"/" {

@@ -14,7 +14,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/mutants"
 )
 
-func TestMutantsOfTheTortureApply(t *testing.T) {
+func TestTortureMutantsApply(t *testing.T) {
 	patches, err := filepath.Glob("testdata/mutants/*.patch")
 	require.NoError(t, err)
 	require.NotEmpty(t, patches)

@@ -17,13 +17,14 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
-// runNemesis does what the plan says, and returns when all of it was taken back, or ctx has ended.
+// runNemesis injects the faults of the plan. It returns when all are healed, or when ctx has ended and the faults in progress
+// are healed.
 func (r *run) runNemesis(ctx context.Context) {
 	var running sync.WaitGroup
 	if slices.Contains(r.opts.Faults, "counter") {
 		running.Go(func() { r.count("counter", r.checkCounter(ctx)) })
 	}
-	// Those of a plan from a file may be in any order.
+	// A plan from a file may list its faults in any order.
 	plan := slices.SortedStableFunc(slices.Values(r.opts.Plan), func(a, b Fault) int { return cmp.Compare(a.At, b.At) })
 	for _, f := range plan {
 		if r.until(ctx, f.At) != nil {
@@ -34,7 +35,7 @@ func (r *run) runNemesis(ctx context.Context) {
 	running.Wait()
 }
 
-// faultBound is how long it may take to break something, or to take that back.
+// faultBound is how long the injection of a fault may take, and how long its healing.
 const faultBound = 30 * time.Second
 
 func (r *run) fault(ctx context.Context, f Fault) {
@@ -54,14 +55,14 @@ func (r *run) fault(ctx context.Context, f Fault) {
 	}
 	r.count(f.Kind, err)
 	if err != nil {
-		note("%v was not done: %v", f, err)
+		note("not injected: %v: %v", f, err)
 		return
 	}
 	note("over: %v", f)
 }
 
-// inject tries for as long as the fault was to last: what it needs, a leader or a contender in line, may be missing for a
-// moment, and another fault may be on what it is to hit. On error nothing is broken.
+// inject retries for the planned duration of the fault: what the fault needs, a leader or a queued contender, may be missing
+// for a moment, and its target may be reserved by another fault. On error, nothing is left broken.
 func (r *run) inject(ctx context.Context, f Fault) (heal, error) {
 	for giveUp := r.time.Now() + history.Instant(f.For); ; {
 		var back heal
@@ -73,8 +74,8 @@ func (r *run) inject(ctx context.Context, f Fault) (heal, error) {
 			return back, nil
 		}
 		if back != nil {
-			// Half of it may be done: the links refused and the server not cut, or a kill that was only late.
-			_ = r.healFault(ctx, f, back) // it is not done in any case
+			// The fault may be half done: the links refused and the server not partitioned, or a kill that was only slow.
+			_ = r.healFault(ctx, f, back) // the fault counts as missed in any case
 		}
 		if errors.Is(err, docker.ErrUnsupported) || r.time.Now() > giveUp {
 			return nil, err
@@ -85,33 +86,33 @@ func (r *run) inject(ctx context.Context, f Fault) (heal, error) {
 	}
 }
 
-// healFault takes a fault back, or the half of one. It returns an error if there was none; that there was one and cannot be
-// taken back is amiss.
+// healFault ends a fault, or one that is half done. It returns an error if the fault had no effect. A fault that cannot be
+// healed is a problem of the run.
 func (r *run) healFault(ctx context.Context, f Fault, back heal) error {
 	err := uninterrupted(ctx, back)
 	switch {
 	case errors.Is(err, errMissed):
 		return err
-	case err != nil && !errors.Is(err, docker.ErrUnsupported): // what cannot be taken back there could not be done either
-		r.problemf("taking back %v: %v", f, err)
+	case err != nil && !errors.Is(err, docker.ErrUnsupported): // a fault that cannot be healed there could not be injected either
+		r.problemf("heal %v: %v", f, err)
 	}
 	return nil
 }
 
-// uninterrupted does a part of a fault within faultBound, whether or not ctx ends meanwhile: what is begun is seen through, so
-// that nothing is broken when the run ends.
+// uninterrupted runs one step of a fault within faultBound, whether or not ctx ends meanwhile: a step that has begun is
+// completed, so that nothing is broken when the run ends.
 func uninterrupted(ctx context.Context, f func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), faultBound)
 	defer cancel()
 	return f(ctx)
 }
 
-// checkCounter looks whether the counter of the counted path was planted near its end.
+// checkCounter checks that the sequence counter of the counted path starts near its maximum.
 func (r *run) checkCounter(ctx context.Context) error {
 	for giveUp := r.time.Now() + history.Instant(faultBound); ; {
 		next, err := r.operator.counter(ctx, countedPath)
 		if err == nil && next < counterPlanted {
-			return fmt.Errorf("the next node at %s gets the number %d: it was to be %d at least", countedPath, next, counterPlanted)
+			return fmt.Errorf("counter of %s: the next sequence number is %d, want at least %d", countedPath, next, counterPlanted)
 		}
 		if err == nil || errors.Is(err, docker.ErrUnsupported) || r.time.Now() > giveUp {
 			return err
@@ -130,7 +131,7 @@ func (r *run) count(kind string, err error) {
 		n.Injected++
 	} else {
 		n.Missed++
-		r.opts.Log("%s was not done: %v", kind, err)
+		r.opts.Log("fault %s: not injected: %v", kind, err)
 	}
 	r.result.Faults[kind] = n
 }

@@ -21,24 +21,24 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
-// An operator does things by hand, directly at the servers. Each errand is in a session of its own.
+// An operator makes manual changes, directly on the servers. Each operation runs in its own session.
 type operator struct {
 	servers []string
 
 	mu       sync.Mutex     // guards what follows
-	sessions map[int64]bool // that were its own
-	ended    map[int64]bool // of contenders, that it ended
+	sessions map[int64]bool // of the operator
+	ended    map[int64]bool // of contenders, ended by the operator
 }
 
 func newOperator(servers []string) *operator {
 	return &operator{servers: servers, sessions: map[int64]bool{}, ended: map[int64]bool{}}
 }
 
-// ownSessions are the sessions that were the operator's.
+// ownSessions returns the sessions of the operator.
 func (o *operator) ownSessions() (all []history.ID) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	all = []history.ID{} // none is known, too
+	all = []history.ID{} // not nil: that there are none is recorded, too
 	for session := range o.sessions {
 		all = append(all, history.ID(session))
 	}
@@ -46,12 +46,12 @@ func (o *operator) ownSessions() (all []history.ID) {
 	return all
 }
 
-// operationTimeout is how long an errand may take.
+// operationTimeout bounds an operation of the operator.
 const operationTimeout = 5 * time.Second
 
-// do runs f with a connection. It is given up when ctx ends, or after errandBound.
+// do runs f with a connection. It gives up when ctx ends, or after operationTimeout.
 func (o *operator) do(ctx context.Context, f func(*zk.Conn) error) error {
-	if o == nil { // there is no ensemble
+	if o == nil { // the run has no ensemble
 		return fmt.Errorf("operator: %w", docker.ErrUnsupported)
 	}
 	return o.doAt(ctx, o.servers, f)
@@ -93,7 +93,7 @@ func (o *operator) doAt(ctx context.Context, servers []string, f func(*zk.Conn) 
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	}
-	conn.Close() // fails what f still asks for
+	conn.Close() // fails the requests that f still has under way
 	draining.Wait()
 	if err != nil {
 		return fmt.Errorf("operator: %w", err)
@@ -105,7 +105,7 @@ type silent struct{}
 
 func (silent) Printf(string, ...any) {}
 
-// queue returns the contenders' nodes below a path, in their order.
+// queue returns the contenders' nodes below a path, in queue order.
 func queue(conn *zk.Conn, path string) ([]string, error) {
 	names, _, err := conn.Children(path)
 	if errors.Is(err, zk.ErrNoNode) {
@@ -123,7 +123,7 @@ func (o *operator) deleteNode(ctx context.Context, path string, place int) error
 			return err
 		}
 		if len(names) == 0 {
-			return fmt.Errorf("nobody is at %s", path)
+			return fmt.Errorf("delete a node of %s: its queue is empty", path)
 		}
 		return conn.Delete(path+"/"+names[min(place, len(names)-1)], -1)
 	})
@@ -139,7 +139,7 @@ func (o *operator) deleteParent(ctx context.Context, path string) error {
 			if exists, _, err := stat(conn, path); err != nil || !exists {
 				return errors.Join(err, zk.ErrNoNode)
 			}
-			// In one transaction: under load there is always a contender that joins between two.
+			// In one transaction: under load, a contender always joins between two requests.
 			ops := []any{}
 			for _, name := range names {
 				ops = append(ops, &zk.DeleteRequest{Path: path + "/" + name, Version: -1})
@@ -152,7 +152,7 @@ func (o *operator) deleteParent(ctx context.Context, path string) error {
 	})
 }
 
-// exists says whether there is a node, as of now.
+// exists reports whether a node exists, as of now.
 func (o *operator) exists(ctx context.Context, path string) (exists bool, err error) {
 	err = o.do(ctx, func(conn *zk.Conn) (err error) {
 		exists, _, err = stat(conn, path)
@@ -161,14 +161,14 @@ func (o *operator) exists(ctx context.Context, path string) (exists bool, err er
 	return exists, err
 }
 
-// Where the counter of sequence numbers sticks, and where that of the counted path is at the start.
+// The sequence counter stops at counterEnd; that of the counted path starts at counterPlanted.
 const (
 	counterEnd     = math.MaxInt32
 	counterPlanted = counterEnd - 300
 )
 
-// counter returns the sequence number that the next child of a path gets: counterEnd if it is at its end, and one more than
-// the highest that was given out else.
+// counter returns the sequence number that the next child of a path gets: counterEnd if the counter is at its end, otherwise
+// one more than the highest number assigned.
 func (o *operator) counter(ctx context.Context, path string) (next int32, err error) {
 	err = o.do(ctx, func(conn *zk.Conn) error {
 		exists, s, err := stat(conn, path)
@@ -183,7 +183,7 @@ func (o *operator) counter(ctx context.Context, path string) (next int32, err er
 	return next, err
 }
 
-// stat asks for a node's, as of now and not as of when the server last heard.
+// stat returns a node's Stat as of now, after a sync with the leader.
 func stat(conn *zk.Conn, path string) (bool, *zk.Stat, error) {
 	if _, err := conn.Sync("/"); err != nil {
 		return false, nil, err
@@ -191,13 +191,13 @@ func stat(conn *zk.Conn, path string) (bool, *zk.Stat, error) {
 	return conn.Exists(path)
 }
 
-// nextSequence is the number of children that a node ever had, which is the next one's. The servers keep that, and show
-// twice as much, less the children that there are: so that what they show changes with deletions, too.
+// nextSequence returns the number of children that a node ever had, which is the sequence number of the next one. The servers
+// report twice that number minus the current children, so that the reported value changes with deletions, too.
 func nextSequence(s *zk.Stat) int32 {
 	return int32((uint32(s.Cversion) + uint32(s.NumChildren)) >> 1)
 }
 
-// leftNodes returns the nodes of contenders at all paths.
+// leftNodes returns the nodes of contenders below all paths.
 func (o *operator) leftNodes(ctx context.Context, paths []string) (leftNodes []string, err error) {
 	err = o.do(ctx, func(conn *zk.Conn) error {
 		leftNodes = nil
@@ -220,7 +220,7 @@ func (o *operator) leftNodes(ctx context.Context, paths []string) (leftNodes []s
 	return leftNodes, err
 }
 
-// differ says in what the servers' trees differ, "" if in nothing. They never should, once a sync was answered.
+// differ describes how the servers' trees differ, "" if they do not. They never should, once a sync was answered.
 func (o *operator) differ(ctx context.Context, paths []string) (string, error) {
 	var first string
 	for i, server := range o.servers {
@@ -250,7 +250,7 @@ func (o *operator) differ(ctx context.Context, paths []string) (string, error) {
 			first = tree
 		}
 		if tree != first {
-			return fmt.Sprintf("%s says %s, %s says %s", o.servers[0], first, server, tree), nil
+			return fmt.Sprintf("%s has %s, %s has %s", o.servers[0], first, server, tree), nil
 		}
 	}
 	return "", nil

@@ -14,14 +14,14 @@ import (
 	"github.com/lockkeeper/lockkeeper/docker"
 )
 
-func TestServersThatDifferAreToldApart(t *testing.T) {
+func TestDifferingServersAreDetected(t *testing.T) {
 	e := docker.Start(t, nil)
 	o := newOperator(append(e.Addrs(), e.Addrs()...))
 	differ, err := o.differ(t.Context(), containers)
 	require.NoError(t, err)
 	require.Empty(t, differ)
 
-	// Two that know nothing of each other are what servers are like that have lost something.
+	// Two independent servers differ as servers do that have lost transactions.
 	other := docker.Start(t, nil)
 	o = newOperator(append(e.Addrs(), other.Addrs()...))
 	require.NoError(t, newOperator(other.Addrs()).do(t.Context(), func(conn *zk.Conn) error {
@@ -40,11 +40,11 @@ func TestServersThatDifferAreToldApart(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{containers[0] + "/x-lock-0000000000"}, leftNodes)
 	require.NoError(t, newOperator(other.Addrs()).deleteNode(t.Context(), containers[0], 5))
-	require.ErrorContains(t, newOperator(other.Addrs()).deleteNode(t.Context(), containers[0], 0), "nobody is at")
+	require.ErrorContains(t, newOperator(other.Addrs()).deleteNode(t.Context(), containers[0], 0), "its queue is empty")
 	require.NoError(t, newOperator(other.Addrs()).deleteParent(t.Context(), containers[0]))
 }
 
-func TestSequenceNumberOfTheNextChildIsToldByWhatServersShow(t *testing.T) {
+func TestNextSequenceNumberFollowsFromStat(t *testing.T) {
 	for _, created := range []int32{0, 1, 7, 1 << 30, 1<<30 + 1, counterPlanted, counterEnd - 1, counterEnd} {
 		for _, standing := range []int32{0, 1, 5} {
 			shown := 2*created - standing // it overflows, as theirs does
@@ -53,7 +53,7 @@ func TestSequenceNumberOfTheNextChildIsToldByWhatServersShow(t *testing.T) {
 	}
 }
 
-func TestOperatorKnowsTheSequenceNumberOfTheNextChild(t *testing.T) {
+func TestOperatorReturnsNextSequenceNumber(t *testing.T) {
 	e := docker.Start(t, &docker.Options{Counters: map[string]int32{countedPath: counterPlanted, root + "/stuck": counterEnd - 1}})
 	o := newOperator(e.Addrs())
 	next, err := o.counter(t.Context(), countedPath)
@@ -89,8 +89,8 @@ func TestOperatorKnowsTheSequenceNumberOfTheNextChild(t *testing.T) {
 }
 
 // A states run is judged again from the servers' logs, for which the operator's sessions must be known.
-func TestRunWhoseOperatorDidNothingSaysSo(t *testing.T) {
+func TestReorderNeedsTheOperatorsSessions(t *testing.T) {
 	result := Result{Hands: newOperator(nil).ownSessions()}
 	require.NoError(t, Reorder(&result, t.TempDir()))
-	require.ErrorContains(t, Reorder(new(Result), t.TempDir()), "the run does not say which sessions were the operator's")
+	require.ErrorContains(t, Reorder(new(Result), t.TempDir()), "the run does not record which sessions were the operator's")
 }

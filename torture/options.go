@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// Options say what to run. Check completes them.
+// Options describe a run. Check completes them.
 type Options struct {
 	Duration   time.Duration // of the run, without start and end; at least 10 s, at most 24 h
-	Seed       uint64        // of the plan, and of what contenders ask for
+	Seed       uint64        // of the plan and of the contenders' operations
 	Servers    int           // 3 or 5
 	Faults     []string      // kinds; default all
 	Contenders int           // processes, 1 to 16; default 4
@@ -23,32 +23,32 @@ type Options struct {
 	Waiters    int           // of each, further contenders on each path, on one further client; at most 1000
 	Holds      int           // of each, further uncontended locks on that client; at most 10000
 	Timeout    time.Duration // T, 2 s to 40 s; default 4 s. The servers' tick is an eighth of it
-	Plan       []Fault       // instead of one that is drawn
+	Plan       []Fault       // nil: one is generated
 	Contender  []string      // command of a contender
-	Name       string        // that the contenders have in the result; default their command
-	Steps      bool          // its contenders hear worker.Step, see BuildStepping
-	Mutant     string        // that its contenders are, for the result: the name of a patch, see Build; "" for none
+	Name       string        // of the contenders, in the result; default their command
+	Steps      bool          // the contenders obey worker.Step, see BuildStepping
+	Mutant     string        // patch that the contenders were built with, for the result, see Build; "" for none
 
-	// Rival is tortured in this library's place; nil: this one is. The contenders' command must be the rival's, too.
+	// Rival is tortured instead of this library; nil: this library is. The contenders' command must be the rival's, too.
 	Rival *Rival
 
-	// Logs is a folder in which the servers' transaction logs are kept, a folder each; "" for none.
+	// Logs is a folder in which the servers' transaction logs are kept, one subfolder for each server; "" for none.
 	Logs string
 
-	Log func(format string, args ...any) // nil: nobody
+	Log func(format string, args ...any) // nil: no log
 
 	_ struct{}
 }
 
-// root is the node above all paths of a run.
+// root is the parent of all paths of a run.
 const root = "/torture"
 
-// containers are paths whose parents are container nodes. The one whose counter is planted is none.
+// containers are the paths whose parents are container nodes. The one whose counter is set near its end is not.
 var containers = []string{root + "/a", root + "/b", root + "/c"}
 
 const countedPath = root + "/counted"
 
-// paths are what contenders contend for.
+// paths returns the paths that contenders contend for.
 func (o *Options) paths() []string {
 	if slices.Contains(o.Faults, "counter") {
 		return append(slices.Clone(containers), countedPath)
@@ -56,13 +56,13 @@ func (o *Options) paths() []string {
 	return containers
 }
 
-// tokenless says that there is nothing a register could check.
+// tokenless reports that there are no tokens for a register to check.
 func (o *Options) tokenless() bool { return o.Rival != nil && o.Rival.Token == "" }
 
-// tick is the servers' tickTime.
+// tick returns the servers' tickTime.
 func (o *Options) tick() time.Duration { return (o.Timeout / 8).Truncate(time.Millisecond) }
 
-// diskSize is that of the servers' disks, 0 if none is to be filled. An hour's transactions take some 100 MB.
+// diskSize returns the size of the servers' disks, 0 if no fault fills them. An hour's transactions take some 100 MB.
 func (o *Options) diskSize() int64 {
 	if slices.Contains(o.Faults, "fill-disk") {
 		return 1 << 30
@@ -70,7 +70,7 @@ func (o *Options) diskSize() int64 {
 	return 0
 }
 
-// CheckGiven refuses the zeros that Check takes for defaults: on a command line somebody has written them.
+// CheckGiven returns an error for zeros that Check would replace by defaults: on a command line, the user has written them.
 func (o *Options) CheckGiven() error {
 	switch {
 	case o.Contenders == 0:
@@ -83,7 +83,7 @@ func (o *Options) CheckGiven() error {
 	return nil
 }
 
-// Check completes the options, or says what is allowed.
+// Check completes the options. Its error states the allowed values.
 func (o *Options) Check() error {
 	if o.Duration < 10*time.Second || o.Duration > 24*time.Hour {
 		return fmt.Errorf("duration %v: allowed are 10s to 24h", o.Duration)
@@ -125,7 +125,7 @@ func (o *Options) Check() error {
 			return fmt.Errorf("%d %s: allowed are 0 to %d", n.value, n.name, n.most)
 		}
 		if n.value > 0 && o.Rival != nil {
-			return fmt.Errorf("%d %s: only contenders of this library have them", n.value, n.name)
+			return fmt.Errorf("%d %s: only contenders of this library support them", n.value, n.name)
 		}
 	}
 	if o.Timeout == 0 {

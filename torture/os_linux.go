@@ -4,7 +4,7 @@ package torture
 
 import "syscall"
 
-// dieWithParent makes the kernel kill a process when the one dies that started it, however it dies.
+// dieWithParent makes the kernel kill a process when its parent dies, however it dies.
 func dieWithParent(attr *syscall.SysProcAttr) *syscall.SysProcAttr {
 	attr.Pdeathsig = syscall.SIGKILL
 	return attr

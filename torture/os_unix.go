@@ -6,5 +6,5 @@ package torture
 
 import "syscall"
 
-// dieWithParent would have contenders end with a harness that is killed. Here they notice that nobody speaks to them.
+// dieWithParent does nothing here: contenders notice the death of the harness by the end of their standard input.
 func dieWithParent(attr *syscall.SysProcAttr) *syscall.SysProcAttr { return attr }

@@ -17,20 +17,20 @@ import (
 	"time"
 )
 
-// A Fault is one thing that is done to the servers, the contenders or what is between them, and taken back.
+// A Fault is injected into the servers, the contenders or the links between them, and healed later.
 type Fault struct {
 	At   time.Duration // since the beginning of the run
-	For  time.Duration // until it is taken back
+	For  time.Duration // until it is healed
 	Kind string
 	Args []string
 }
 
-// String is the fault as a line of a plan.
+// String returns the fault as a line of a plan.
 func (f Fault) String() string {
 	return strings.TrimSpace(fmt.Sprintf("at %v for %v %s %s", f.At, f.For, f.Kind, strings.Join(f.Args, " ")))
 }
 
-// WritePlan writes faults, a line each.
+// WritePlan writes faults, one to a line.
 func WritePlan(w io.Writer, plan []Fault) error {
 	for _, f := range plan {
 		if _, err := fmt.Fprintln(w, f); err != nil {
@@ -40,9 +40,9 @@ func WritePlan(w io.Writer, plan []Fault) error {
 	return nil
 }
 
-// ReadPlan reads what WritePlan writes. Empty lines, and those that begin with #, are skipped.
+// ReadPlan reads what WritePlan writes. It skips empty lines and lines that begin with #.
 func ReadPlan(r io.Reader) ([]Fault, error) {
-	plan := []Fault{} // one without faults is one, too, and not a wish that one be drawn
+	plan := []Fault{} // not nil: an empty plan is a plan, and no request to generate one
 	in := bufio.NewScanner(r)
 	for n := 1; in.Scan(); n++ {
 		text := strings.TrimSpace(in.Text())
@@ -74,12 +74,13 @@ func readFault(text string) (f Fault, err error) {
 	}
 	f.Kind, f.Args = words[4], words[5:]
 	if _, known := kinds[f.Kind]; !known {
-		return f, fmt.Errorf("%q is no fault: there are %s", f.Kind, strings.Join(Kinds(), ", "))
+		return f, fmt.Errorf("unknown fault %q: allowed are %s", f.Kind, strings.Join(Kinds(), ", "))
 	}
 	return f, nil
 }
 
-// checkPlan says what of a plan the run cannot do, and what is allowed there. What it lets pass has all that inject needs.
+// checkPlan returns an error for a fault that the run cannot inject, with what is allowed there. A plan that passes has all that
+// inject needs.
 func checkPlan(opts *Options, plan []Fault) error {
 	for _, f := range plan {
 		if err := f.check(opts); err != nil {
@@ -92,21 +93,21 @@ func checkPlan(opts *Options, plan []Fault) error {
 func (f Fault) check(opts *Options) error {
 	kind := kinds[f.Kind]
 	if kind.inject == nil && kind.description != "" {
-		return fmt.Errorf("fault %q: it is there from the start, and in no plan", f.Kind)
+		return fmt.Errorf("fault %q: it is present from the start and belongs in no plan", f.Kind)
 	}
 	if kind.inject == nil || !slices.Contains(opts.Faults, f.Kind) {
 		allowed := slices.DeleteFunc(slices.Clone(opts.Faults), func(name string) bool { return kinds[name].inject == nil })
-		return fmt.Errorf("fault %q: of the faults of this run, allowed are %s", f.Kind, strings.Join(allowed, ", "))
+		return fmt.Errorf("fault %q: not enabled in this run: allowed are %s", f.Kind, strings.Join(allowed, ", "))
 	}
 	if f.At < 0 || f.For < 0 || f.At > opts.Duration || f.For > opts.Duration-f.At {
-		return fmt.Errorf("at %v for %v: allowed is what begins and ends within the run, which has %v", f.At, f.For, opts.Duration)
+		return fmt.Errorf("at %v for %v: it must begin and end within the run of %v", f.At, f.For, opts.Duration)
 	}
 	if len(f.Args) != len(kind.takes) {
 		var names []string
 		for _, w := range kind.takes {
 			names = append(names, w.name)
 		}
-		return fmt.Errorf("%d arguments: wanted are %d: %s", len(f.Args), len(names), strings.Join(names, " "))
+		return fmt.Errorf("%d arguments, want %d: %s", len(f.Args), len(names), strings.Join(names, " "))
 	}
 	for i, w := range kind.takes {
 		if err := w.check(opts, f.Args[i]); err != nil {
@@ -116,14 +117,14 @@ func (f Fault) check(opts *Options) error {
 	return nil
 }
 
-// A parameter is an argument of a fault.
+// A parameter describes one argument of a fault.
 type parameter struct {
 	name  string
 	draw  func(generator) string
-	check func(opts *Options, text string) error // nil, or what is allowed
+	check func(opts *Options, text string) error // the error states what is allowed
 }
 
-// oneOf is a word of which all can be told.
+// oneOf returns a parameter with an enumerable set of values.
 func oneOf(name string, draw func(generator) string, all func(*Options) []string) parameter {
 	return parameter{name, draw, func(opts *Options, text string) error {
 		if allowed := all(opts); !slices.Contains(allowed, text) {
@@ -133,7 +134,7 @@ func oneOf(name string, draw func(generator) string, all func(*Options) []string
 	}}
 }
 
-// upTo are the numbers from 1.
+// upTo returns the numbers from 1 to n.
 func upTo(n int) []string {
 	numbers := make([]string, n)
 	for i := range numbers {
@@ -150,7 +151,7 @@ var (
 
 	aContender = oneOf("contender", generator.contender, func(o *Options) []string { return upTo(o.Contenders) })
 
-	// A contender, or the one that holds a lock when it comes to it.
+	// A contender, or the one that holds a lock when the fault is injected.
 	aTarget = oneOf("contender", generator.contender, func(o *Options) []string { return append([]string{holderTarget}, upTo(o.Contenders)...) })
 
 	aDirection = oneOf("direction", func(d generator) string { return directions[d.IntN(len(directions))] },
@@ -159,17 +160,17 @@ var (
 	aRequest = oneOf("request", func(d generator) string { return d.opts.requests()[d.IntN(len(d.opts.requests()))] }, (*Options).requests)
 
 	aPath = oneOf("path", generator.path, (*Options).paths)
-	// Servers do not reap the counted path, and who deletes it sets its counter back.
+	// Servers do not reap the counted path, and deleting it resets its counter.
 	aContainer = oneOf("path", func(d generator) string { return containers[d.IntN(len(containers))] },
 		func(*Options) []string { return containers })
 
 	aPlace = parameter{"place", func(d generator) string { return fmt.Sprint(d.IntN(3)) }, func(_ *Options, text string) error {
 		if n, err := strconv.Atoi(text); err != nil || n < 0 {
-			return errors.New("allowed are 0, for the first in line, and more")
+			return errors.New("allowed are 0, for the first in the queue, and more")
 		}
 		return nil
 	}}
-	// Up to T/2, both ways together: a client gives a server up that has not answered for somewhat less.
+	// Up to T/2, both directions together: a client abandons a server that has not answered for somewhat less.
 	aDelay = parameter{"delay", func(d generator) string { return d.fraction(1, 8).String() }, func(_ *Options, text string) error {
 		if by, err := time.ParseDuration(text); err != nil || by <= 0 {
 			return errors.New("allowed are times above 0s")
@@ -193,7 +194,7 @@ var (
 	}}
 )
 
-// requests are those of contenders of which an answer can be lost. What a rival sends while it holds is its own affair.
+// requests returns the kinds of requests whose replies can be lost. The harness does not know what a rival sends while it holds.
 func (o *Options) requests() []string {
 	if o.Rival != nil {
 		return []string{"join", "release"}
@@ -201,7 +202,7 @@ func (o *Options) requests() []string {
 	return []string{"join", "release", "heartbeat"}
 }
 
-// generator draw a plan.
+// A generator draws a plan.
 type generator struct {
 	*rand.Rand
 	opts *Options
@@ -211,7 +212,7 @@ func (d generator) between(least, most time.Duration) time.Duration {
 	return (least + time.Duration(d.Int64N(int64(most-least)))).Round(time.Millisecond)
 }
 
-// fraction is from a/16 to b/16 of T.
+// fraction draws a duration from a/16 to b/16 of T.
 func (d generator) fraction(a, b int) time.Duration {
 	return d.between(d.opts.Timeout*time.Duration(a)/16, d.opts.Timeout*time.Duration(b)/16)
 }
@@ -227,10 +228,10 @@ func (d generator) contender() string { return fmt.Sprint(1 + d.IntN(d.opts.Cont
 
 func (d generator) path() string { return d.opts.paths()[d.IntN(len(d.opts.paths()))] }
 
-// quiet is the end of a run in which no fault begins, and all are taken back.
+// quiet returns the length of the final period of a run, in which no fault begins and all are healed.
 func (o *Options) quiet() time.Duration { return min(o.Duration/4, 3*o.Timeout) }
 
-// maxConcurrent is how many faults there may be at a time.
+// maxConcurrent is how many faults may be in progress at the same time.
 const maxConcurrent = 3
 
 // A plan alternates between volleys at holders and mixed rounds of all kinds, with quiet time after each.
@@ -239,7 +240,7 @@ const (
 	mixed   = 8 // faults of a round
 )
 
-// Draw makes a plan for a run. The same options make the same plan.
+// Draw generates the plan of a run. The same options give the same plan.
 func Draw(opts *Options) []Fault {
 	d := generator{rand.New(rand.NewPCG(opts.Seed, 0)), opts}
 	var plan []Fault
@@ -264,7 +265,7 @@ func Draw(opts *Options) []Fault {
 	return plan
 }
 
-// end is when the last of some faults is taken back, 0 if there are none.
+// end returns when the last of the faults is healed, 0 if there are none.
 func end(faults []Fault) (end time.Duration) {
 	for _, f := range faults {
 		end = max(end, f.At+f.For)
@@ -272,14 +273,14 @@ func end(faults []Fault) (end time.Duration) {
 	return end
 }
 
-// A kindQueue gives every kind its turn, in an order that the dice decide.
+// A kindQueue gives every kind of fault its turn, in random order.
 type kindQueue struct {
 	generator
 
 	kinds []string
 }
 
-// next is a kind, "" if there is none to inject.
+// next returns the next kind, "" if there is none to inject.
 func (d *kindQueue) next() string {
 	if len(d.kinds) == 0 {
 		for _, name := range d.opts.Faults {
@@ -297,7 +298,7 @@ func (d *kindQueue) next() string {
 	return name
 }
 
-// round draws faults that overlap, of the kinds whose turn it is.
+// round draws overlapping faults of the next kinds.
 func (d *kindQueue) round(at, last time.Duration) []Fault {
 	var round []Fault
 	for range mixed {
@@ -312,7 +313,7 @@ func (d *kindQueue) round(at, last time.Duration) []Fault {
 			f.Args = append(f.Args, w.draw(d.generator))
 		}
 		f.At += d.roomFor(round, f)
-		// Towards the end they are shorter, but none so short that nothing would come of it.
+		// Towards the end faults are shorter, but none is so short that it has no effect.
 		if left := last - f.At; left >= least {
 			f.For = min(f.For, left.Truncate(time.Millisecond))
 			round = append(round, f)
@@ -323,8 +324,8 @@ func (d *kindQueue) round(at, last time.Duration) []Fault {
 	return round
 }
 
-// roomFor is how long f must wait until no more than two others are under way, and until nothing is that it excludes:
-// servers are broken one at a time, as a rule, so that there is a quorum to find fault with.
+// roomFor returns how long f must wait until at most two other faults are in progress, and none that it excludes. As a rule,
+// servers are broken one at a time, so that there is a quorum to test.
 func (d generator) roomFor(plan []Fault, f Fault) time.Duration {
 	reckless := d.IntN(8) == 0
 	var ends []time.Duration

@@ -25,7 +25,7 @@ func options(t *testing.T, change func(*Options)) *Options {
 	return o
 }
 
-func TestPlanHasAllKindsAndIsTheSameForTheSameSeed(t *testing.T) {
+func TestPlanHasAllKindsAndDependsOnlyOnItsSeed(t *testing.T) {
 	o := options(t, nil)
 	plan := Draw(o)
 	require.Equal(t, plan, Draw(options(t, nil)))
@@ -44,7 +44,7 @@ func TestPlanHasAllKindsAndIsTheSameForTheSameSeed(t *testing.T) {
 	require.Greater(t, len(plan), 100, "every few seconds")
 }
 
-func TestPlanTakesAllFaultsBackBeforeTheEndAndHasThreeAtOnceAtMost(t *testing.T) {
+func TestPlanHealsAllFaultsBeforeTheEndAndOverlapsAtMostThree(t *testing.T) {
 	for seed := range uint64(20) {
 		o := options(t, func(o *Options) { o.Seed, o.Duration = seed, 2*time.Minute })
 		plan := Draw(o)
@@ -64,7 +64,7 @@ func TestPlanTakesAllFaultsBackBeforeTheEndAndHasThreeAtOnceAtMost(t *testing.T)
 	}
 }
 
-func TestPlanIsReadAsItWasWritten(t *testing.T) {
+func TestPlanSurvivesWriteAndRead(t *testing.T) {
 	plan := Draw(options(t, nil))
 	var text bytes.Buffer
 	require.NoError(t, WritePlan(&text, plan))
@@ -80,34 +80,34 @@ func TestPlanIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-func TestPlanWithoutFaultsIsNotOneThatIsToBeDrawn(t *testing.T) {
+func TestEmptyPlanIsNotReplacedByAGeneratedOne(t *testing.T) {
 	plan, err := ReadPlan(strings.NewReader("# nothing\n"))
 	require.NoError(t, err)
 	require.NotNil(t, plan)
 	require.Empty(t, plan)
 }
 
-func TestPlanThatTheRunCannotDoIsRefusedWithWhatIsAllowed(t *testing.T) {
+func TestImpossiblePlanIsRejectedWithAllowedValues(t *testing.T) {
 	o := options(t, func(o *Options) {
 		o.Duration, o.Faults = time.Minute, []string{"counter", "kill-server", "lose-reply", "reap", "slow", "delete-node", "cut-contender", "step-clock"}
 	})
 	for _, wrong := range []struct{ line, want string }{
-		{"at 1s for 1s counter", `fault "counter": it is there from the start`},
-		{"at 1s for 1s kill-server", "0 arguments: wanted are 1: server"},
-		{"at 1s for 1s kill-server 1 2", "2 arguments: wanted are 1: server"},
+		{"at 1s for 1s counter", `fault "counter": it is present from the start`},
+		{"at 1s for 1s kill-server", "0 arguments, want 1: server"},
+		{"at 1s for 1s kill-server 1 2", "2 arguments, want 1: server"},
 		{"at 1s for 1s kill-server 4", `server "4": allowed are leader, follower, 1, 2, 3`},
-		{"at 1s for 1s fill-disk 1", `fault "fill-disk": of the faults of this run, allowed are kill-server, lose-reply`},
-		{"at 1m1s for 1s kill-server 1", "allowed is what begins and ends within the run, which has 1m0s"},
-		{"at 59s for 2s kill-server 1", "allowed is what begins and ends within the run"},
-		{"at 2562047h for 2562047h kill-server 1", "allowed is what begins and ends within the run"},
-		{"at -1s for 2s kill-server 1", "allowed is what begins and ends within the run"},
-		{"at 1s for -2s kill-server 1", "allowed is what begins and ends within the run"},
+		{"at 1s for 1s fill-disk 1", `fault "fill-disk": not enabled in this run: allowed are kill-server, lose-reply`},
+		{"at 1m1s for 1s kill-server 1", "it must begin and end within the run of 1m0s"},
+		{"at 59s for 2s kill-server 1", "it must begin and end within the run"},
+		{"at 2562047h for 2562047h kill-server 1", "it must begin and end within the run"},
+		{"at -1s for 2s kill-server 1", "it must begin and end within the run"},
+		{"at 1s for -2s kill-server 1", "it must begin and end within the run"},
 		{"at 1s for 1s slow 5 1s", `contender "5": allowed are 1, 2, 3, 4`},
 		{"at 1s for 1s slow 4 x", `delay "x": allowed are times above 0s`},
 		{"at 1s for 1s slow 4 0s", `delay "0s": allowed are times above 0s`},
 		{"at 1s for 1s step-clock 4 500ms", `step "500ms": allowed are whole seconds`},
 		{"at 1s for 1s cut-contender 4 up", `direction "up": allowed are both, to-server, to-client`},
-		{"at 1s for 1s lose-reply 4", "1 arguments: wanted are 2: contender request"},
+		{"at 1s for 1s lose-reply 4", "1 arguments, want 2: contender request"},
 		{"at 1s for 1s lose-reply 4 read", `request "read": allowed are join, release, heartbeat`},
 		{"at 1s for 1s delete-node /torture/d 0", `path "/torture/d": allowed are /torture/a, /torture/b, /torture/c, /torture/counted`},
 		{"at 1s for 1s delete-node /torture/counted -1", `place "-1": allowed are 0`},
@@ -123,13 +123,13 @@ func TestPlanThatTheRunCannotDoIsRefusedWithWhatIsAllowed(t *testing.T) {
 	}
 }
 
-func TestPlanThatIsDrawnIsOneThatTheRunCanDo(t *testing.T) {
+func TestGeneratedPlanIsPossible(t *testing.T) {
 	for _, change := range []func(*Options){
 		func(*Options) {},
 		func(o *Options) { o.Duration = 10 * time.Second },
 		func(o *Options) { o.Servers, o.Timeout, o.Contenders = 5, 40*time.Second, 16 },
 		func(o *Options) { o.Servers, o.Timeout, o.Duration = 5, 2*time.Second, time.Hour },
-		func(o *Options) { o.Rival = &Rival{Without: map[string]string{"reap": "nobody does"}} },
+		func(o *Options) { o.Rival = &Rival{Without: map[string]string{"reap": "it has no parents"}} },
 		func(o *Options) { o.Faults = []string{"rolling-restart"} },
 	} {
 		for seed := range uint64(10) {
@@ -148,7 +148,7 @@ func TestPlanThatIsDrawnIsOneThatTheRunCanDo(t *testing.T) {
 	}
 }
 
-func TestEveryFaultThatIsDrawnKnowsItsArguments(t *testing.T) {
+func TestGeneratedFaultsHaveArgumentsAndDurations(t *testing.T) {
 	for _, f := range Draw(options(t, func(o *Options) { o.Duration = time.Hour })) {
 		for _, arg := range f.Args {
 			require.NotContains(t, arg, " ")

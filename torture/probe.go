@@ -12,12 +12,11 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
-// probeBound is how many T a path may take to be had by who comes when everything is healed and all others have stopped.
-// What those held that were killed may last T, and the servers' own rhythm adds to it.
+// probeBound is how many T the acquisition of a path may take when all faults are healed and all other contenders have stopped.
+// The claims of killed processes may last T, and the servers' tick adds to it.
 const probeBound = 3
 
-// probe has one more contender acquire each path, after all others. It finds out what was left behind, whatever that
-// consists of.
+// probe makes one more contender acquire each path, after all others have stopped. It detects whatever they left behind.
 func (r *run) probe(ctx context.Context) error {
 	c := &contender{run: r, number: len(r.contenders) + 1, clients: 1, probes: true}
 	r.contenders = append(r.contenders, c)
@@ -34,9 +33,9 @@ func (r *run) probe(ctx context.Context) error {
 	}
 	l := c.current()
 	select {
-	case <-l.ended: // how, was told then
+	case <-l.ended: // processEnded has reported how
 	case <-time.After(probeBound*r.opts.Timeout + 10*time.Second):
-		r.problemf("not all paths could be had %v after everybody had stopped: something is left behind: %s",
+		r.problemf("probe: some paths could not be acquired within %v after all contenders had stopped: something is left behind: %s",
 			time.Duration(r.time.Now()-began).Round(time.Millisecond), r.recorder.outstanding(l.name))
 		c.kill()
 	case <-ctx.Done():
@@ -48,13 +47,13 @@ func (r *run) probe(ctx context.Context) error {
 	for path, waited := range r.recorder.waits(l.name, began) {
 		r.result.Had[path] = waited
 		if waited > probeBound*history.Instant(r.opts.Timeout) {
-			r.problemf("%s was left behind: it could be had only %v after everybody had stopped", path, waited)
+			r.problemf("probe %s: acquired only %v after all contenders had stopped: something was left behind", path, waited)
 		}
 	}
 	return nil
 }
 
-// waits says, by path, how long after an instant a contender was granted it.
+// waits returns, by path, how long after an instant a contender was granted it.
 func (r *recorder) waits(contender string, since history.Instant) map[string]history.Instant {
 	r.mu.Lock()
 	defer r.mu.Unlock()

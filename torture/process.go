@@ -25,13 +25,13 @@ import (
 	"github.com/lockkeeper/lockkeeper/torture/worker"
 )
 
-// A contender is a process that contends, and those that take its place after it was killed: they have its links.
+// A contender is a worker process, together with the processes that replace it after it was killed. They share its links.
 type contender struct {
 	run     *run
 	number  int
 	clients int
-	waiters int // further contenders, on each path
-	holds   int // further locks
+	waiters int // additional contenders, on each path
+	holds   int // additional uncontended locks
 	probes  bool
 	proxies []*docker.Proxy // to each server
 
@@ -40,22 +40,22 @@ type contender struct {
 	past    int // processes that were begun
 }
 
-// A process is one process.
+// A process is one worker process.
 type process struct {
 	name      string
 	cmd       *exec.Cmd
 	in        io.WriteCloser
-	ended     chan struct{}   // closed when it has ended, and all that it said was heard
-	lastEvent history.Instant // of the latest event that it told; valid after ended
+	ended     chan struct{}   // closed when it has ended and its output was read
+	lastEvent history.Instant // latest event that it reported; valid after ended
 	output    outputTail      // on its standard error
 
-	reported atomic.Bool   // it has told something
-	resumed  chan struct{} // has a word after it has told that it woke
+	reported atomic.Bool   // it has reported an event
+	resumed  chan struct{} // signals that it has reported Woke
 
 	mu       sync.Mutex          // guards what follows
-	mayEnd   bool                // to stop, or to end by itself
-	killed   *history.Instant    // when we killed it, or a moment before; nil if we did not
-	sessions map[history.ID]bool // that its grants told of
+	mayEnd   bool                // it was asked to stop, or ends by itself
+	killed   *history.Instant    // when the harness killed it, or a moment before; nil if it did not
+	sessions map[history.ID]bool // reported with its grants
 }
 
 func (c *contender) processTarget() string { return fmt.Sprint("contender ", c.number) }
@@ -67,10 +67,10 @@ func (c *contender) healLinks() {
 	}
 }
 
-// million is how many attempts a life may number.
+// million is how many attempts a process may number.
 const million = 1_000_000
 
-// start begins the next life.
+// start starts the next process.
 func (c *contender) start() error {
 	s := c.run
 	c.mu.Lock()
@@ -94,8 +94,8 @@ func (c *contender) start() error {
 	l.cmd = exec.Command(s.opts.Contender[0], s.opts.Contender[1:]...)
 	l.cmd.Env = append(os.Environ(), worker.SpecVariable+"="+string(spec))
 	l.cmd.Stderr = io.MultiWriter(os.Stderr, &l.output)
-	l.cmd.WaitDelay = 10 * time.Second // whatever it has started may have its standard error, too
-	// In a group of its own: what interrupts the harness at a terminal is not for the contenders.
+	l.cmd.WaitDelay = 10 * time.Second // its children may have its standard error open, too
+	// In its own process group: an interrupt of the harness at a terminal must not reach the contenders.
 	l.cmd.SysProcAttr = dieWithParent(&syscall.SysProcAttr{Setpgid: true})
 	if l.in, err = l.cmd.StdinPipe(); err != nil {
 		return fmt.Errorf("contender: %w", err)
@@ -106,7 +106,7 @@ func (c *contender) start() error {
 	}
 	started := make(chan error)
 	s.running.Go(func() {
-		// The kernel takes the end of the starting thread for the parent's death.
+		// For the kernel, the end of the starting thread is the parent's death.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := l.cmd.Start()
@@ -127,7 +127,7 @@ func (c *contender) start() error {
 	return nil
 }
 
-// readEvents takes down what a life says, until it has ended.
+// readEvents records the events that a process reports, until it has ended.
 func (c *contender) readEvents(p *process, out io.Reader) {
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 1<<20)
@@ -135,16 +135,16 @@ func (c *contender) readEvents(p *process, out io.Reader) {
 		var e history.Event
 		err := json.Unmarshal(lines.Bytes(), &e)
 		if err == nil && e.Contender != p.name {
-			err = errors.New("it has another name")
+			err = errors.New("the event names another contender")
 		}
 		if err != nil {
-			c.run.problemf("%s said %q: %v", p.name, lines.Text(), err)
+			c.run.problemf("read events of %s: %q: %v", p.name, lines.Text(), err)
 			continue
 		}
 		p.reported.Store(true)
 		p.lastEvent = max(p.lastEvent, e.At)
-		if e.Kind == history.Note { // of its own accord it has nothing to tell that is fine
-			c.run.problemf("%s said at %v: %s", p.name, e.At, e.Text)
+		if e.Kind == history.Note { // a worker reports only failures as notes
+			c.run.problemf("%s reported at %v: %s", p.name, e.At, e.Text)
 		}
 		c.run.recorder.add(e)
 		if e.Kind == history.Granted && e.Session != 0 {
@@ -158,33 +158,33 @@ func (c *contender) readEvents(p *process, out io.Reader) {
 		}
 	}
 	if err := lines.Err(); err != nil {
-		c.run.problemf("%s is not heard any more: %v", p.name, err)
-		_, _ = io.Copy(io.Discard, out) // it would wait for ever for somebody to read
+		c.run.problemf("read events of %s: %v", p.name, err)
+		_, _ = io.Copy(io.Discard, out) // otherwise it would block for ever in a write
 	}
 }
 
-// processEnded tells of the end of a life: at is when nothing was left to be heard of it. An end that is neither our own SIGKILL
-// nor what it was told to come to is amiss, also where we were about to kill it: a process that has panicked has not been
-// killed, and whatever the checker excuses in the dead, the run has found something.
+// processEnded records the end of a process; at is when its output ended. An end that is neither the harness's SIGKILL nor the
+// requested stop is a problem, also if the harness was about to kill the process: a process that has panicked was not killed,
+// and whatever the checker excuses in dead processes, the run has found something.
 func (c *contender) processEnded(p *process, at history.Instant, err error) {
 	p.mu.Lock()
 	mayEnd, killed := p.mayEnd, p.killed
 	p.mu.Unlock()
 	switch {
 	case killed != nil && isKill(err):
-		// It was alive when it said something.
+		// It was alive when it reported its last event.
 		at = max(*killed, p.lastEvent)
 	case mayEnd && err == nil:
 		return
 	case err == nil:
-		c.run.problemf("%s ended by itself at %v, with status 0%s", p.name, at, p.output.excerpt())
+		c.run.problemf("%s ended unexpectedly at %v, with status 0%s", p.name, at, p.output.excerpt())
 	default:
-		c.run.problemf("%s ended by itself at %v: %v%s", p.name, at, err, p.output.excerpt())
+		c.run.problemf("%s ended unexpectedly at %v: %v%s", p.name, at, err, p.output.excerpt())
 	}
 	c.run.recorder.add(history.Event{At: at, Kind: history.Crashed, Contender: p.name})
 }
 
-// isKill says whether that is how a process ends by kill -9.
+// isKill reports whether a process ended by SIGKILL.
 func isKill(err error) bool {
 	exit := new(exec.ExitError)
 	if !errors.As(err, &exit) {
@@ -200,8 +200,8 @@ func (c *contender) current() *process {
 	return c.process
 }
 
-// kill ends the current life as kill -9 does. The instant is taken before: the checker excuses the dead from it on, and
-// whatever was due between the kill and the moment at which we hear of it was due from a dead one.
+// kill kills the current process with SIGKILL. The recorded instant is taken before: from it on, the checker excuses the
+// process, which owed nothing between the kill and the moment at which the harness noticed its end.
 func (c *contender) kill() {
 	l := c.current()
 	if l == nil {
@@ -211,15 +211,15 @@ func (c *contender) kill() {
 	at := c.run.time.Now()
 	l.killed = &at
 	l.mu.Unlock()
-	_ = l.cmd.Process.Kill() // it may have ended by itself, which buried finds out
+	_ = l.cmd.Process.Kill() // it may have ended unexpectedly, which processEnded finds out
 	<-l.ended
 }
 
 func (c *contender) suspend() error { return c.current().cmd.Process.Signal(syscall.SIGSTOP) }
 
-// resume has it go on, and waits until it has told that it was stopped. Only its own word counts for that, and whoever is killed
-// before its clock thread has had its turn cannot give it. One that was stopped before it had begun to look at the clock has
-// nothing to tell, nor had it asked for anything.
+// resume continues the current process, and waits until the process has reported that it was stopped. Only its own report
+// counts, and a process that is killed before its clock thread has run cannot report. A process that was stopped before it had
+// begun to read the clock has nothing to report, and had not asked for anything.
 func (c *contender) resume(ctx context.Context) error {
 	l := c.current()
 	begun := l.reported.Load()
@@ -237,12 +237,12 @@ func (c *contender) resume(ctx context.Context) error {
 	case <-l.resumed:
 	case <-l.ended:
 	case <-ctx.Done():
-		return fmt.Errorf("%s has not said that it was stopped: %w", l.name, context.Cause(ctx))
+		return fmt.Errorf("resume %s: it has not reported that it was stopped: %w", l.name, context.Cause(ctx))
 	}
 	return nil
 }
 
-// tell says a word to the current life. One that has ended does not hear it, nor need it.
+// tell sends a command to the current process. A process that has ended does not need it.
 func (c *contender) tell(command string) {
 	l := c.current()
 	if command == worker.Stop {
@@ -253,8 +253,8 @@ func (c *contender) tell(command string) {
 	_, _ = fmt.Fprintln(l.in, command)
 }
 
-// stop waits until the current life has ended as it was told to. After the bound it is killed, and that is amiss: everything
-// is healed, so whoever waits is granted what it waits for. When ctx ends, nobody waits any more.
+// stop waits until the current process has ended after worker.Stop. After the bound, stop kills it, which is a problem: all
+// faults are healed, so every waiter should have been granted its lock. When ctx ends, stop returns.
 func (c *contender) stop(ctx context.Context, bound time.Duration) {
 	l := c.current()
 	timer := time.NewTimer(bound)
@@ -263,24 +263,24 @@ func (c *contender) stop(ctx context.Context, bound time.Duration) {
 	case <-l.ended:
 	case <-ctx.Done(): // cleanUp ends it
 	case <-timer.C:
-		c.run.problemf("%s has not ended %v after it was told to: %s", l.name, bound, c.run.recorder.outstanding(l.name))
+		c.run.problemf("stop %s: it has not ended after %v: %s", l.name, bound, c.run.recorder.outstanding(l.name))
 		c.kill()
 	}
 }
 
-// outputTail keep the end of what a process says.
+// An outputTail keeps the end of a process's output.
 type outputTail struct {
 	mu   sync.Mutex // guards text
 	text []byte
 }
 
-// What is kept: a panic's own goroutine, as a rule.
+// The kept part is usually enough for the goroutine that panicked.
 const (
 	wordsKept = 8 << 10 // bytes
 	linesTold = 40
 )
 
-// Write never fails: it would end what the process says to others.
+// Write never fails: an error would end the copy to the other writers, too.
 func (w *outputTail) Write(b []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -289,7 +289,7 @@ func (w *outputTail) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// excerpt is the end of it as it stands behind a sentence, "" if nothing was said.
+// excerpt returns the kept output as the end of a sentence, "" if there is none.
 func (w *outputTail) excerpt() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -298,5 +298,5 @@ func (w *outputTail) excerpt() string {
 		return ""
 	}
 	lines := strings.Split(text, "\n")
-	return "; it said:\n\t" + strings.Join(lines[max(0, len(lines)-linesTold):], "\n\t")
+	return "; its output:\n\t" + strings.Join(lines[max(0, len(lines)-linesTold):], "\n\t")
 }

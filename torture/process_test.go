@@ -21,7 +21,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/torture/worker"
 )
 
-// scripted is a contender that is a shell script.
+// scripted returns a contender that is a shell script.
 func scripted(t *testing.T, script string) *contender {
 	t.Helper()
 	s := &run{
@@ -38,7 +38,7 @@ func scripted(t *testing.T, script string) *contender {
 	return c
 }
 
-// crashes are when contenders were gone.
+// crashes returns when contenders crashed.
 func crashes(r *recorder) []history.Instant {
 	var at []history.Instant
 	for _, e := range r.history() {
@@ -49,13 +49,13 @@ func crashes(r *recorder) []history.Instant {
 	return at
 }
 
-func TestContenderThatPanicsIsAmissThoughItIsKilledThen(t *testing.T) {
+func TestPanickedContenderIsAProblemEvenIfKilledAfterwards(t *testing.T) {
 	for script, isOver := range map[string]func(*contender) bool{
 		"echo panic: boom >&2; exit 2": func(c *contender) bool {
 			<-c.current().ended
 			return true
 		},
-		// It is dead, and we are about to hear of it: somebody else has its output, too.
+		// It is dead, and the harness has not noticed yet: its child has its output open, too.
 		"sleep 2 & echo panic: boom >&2; exit 2": func(c *contender) bool { return c.current().output.excerpt() != "" },
 	} {
 		c := scripted(t, script)
@@ -66,15 +66,15 @@ func TestContenderThatPanicsIsAmissThoughItIsKilledThen(t *testing.T) {
 		c.kill()
 		ended := c.run.time.Now()
 		require.Len(t, c.run.result.Problems, 1, script)
-		require.Contains(t, c.run.result.Problems[0], "c1.1 ended by itself at ")
-		require.Contains(t, c.run.result.Problems[0], "exit status 2; it said:\n\tpanic: boom")
+		require.Contains(t, c.run.result.Problems[0], "c1.1 ended unexpectedly at ")
+		require.Contains(t, c.run.result.Problems[0], "exit status 2; its output:\n\tpanic: boom")
 		died := crashes(&c.run.recorder)
 		require.Len(t, died, 1, "one dies once")
 		require.LessOrEqual(t, died[0], ended)
 	}
 }
 
-func TestEndThatNobodyBroughtAboutIsAmissInEveryLife(t *testing.T) {
+func TestUnexpectedEndIsAProblemInEveryProcess(t *testing.T) {
 	for script, want := range map[string]string{
 		"exit 0":      "with status 0",
 		"kill -9 $$":  "signal: killed",
@@ -86,23 +86,23 @@ func TestEndThatNobodyBroughtAboutIsAmissInEveryLife(t *testing.T) {
 		require.NoError(t, c.start(), "as a kill-contender has it")
 		<-c.current().ended
 		require.Len(t, c.run.result.Problems, 2, script)
-		require.Contains(t, c.run.result.Problems[0], "c1.1 ended by itself")
-		require.Contains(t, c.run.result.Problems[1], "c1.2 ended by itself")
+		require.Contains(t, c.run.result.Problems[0], "c1.1 ended unexpectedly")
+		require.Contains(t, c.run.result.Problems[1], "c1.2 ended unexpectedly")
 		require.Contains(t, c.run.result.Problems[0], want)
 		require.Len(t, crashes(&c.run.recorder), 2)
 	}
 }
 
-func TestKilledContenderIsDeadFromBeforeTheKillOnAndNotBeforeItsLastWord(t *testing.T) {
+func TestKilledContenderCrashesBeforeTheKillAndAfterItsLastEvent(t *testing.T) {
 	silent := scripted(t, "exec sleep 60")
 	before := silent.run.time.Now()
 	silent.kill()
 	died := crashes(&silent.run.recorder)
 	require.Len(t, died, 1)
 	require.GreaterOrEqual(t, died[0], before)
-	require.Empty(t, silent.run.result.Problems, "it was we who did it")
+	require.Empty(t, silent.run.result.Problems, "the harness killed it")
 
-	// It takes a while until we hear that it is gone: somebody else has its output, too.
+	// It takes a while until the harness notices its end: its child has its output open, too.
 	slow := scripted(t, "sleep 2 & exec sleep 60")
 	clock.Sleep(100 * time.Millisecond) // until it has
 	before = slow.run.time.Now()
@@ -110,7 +110,7 @@ func TestKilledContenderIsDeadFromBeforeTheKillOnAndNotBeforeItsLastWord(t *test
 	require.Greater(t, slow.run.time.Now()-before, history.Instant(time.Second))
 	died = crashes(&slow.run.recorder)
 	require.Len(t, died, 1)
-	require.Less(t, died[0]-before, history.Instant(500*time.Millisecond), "what was due in the meantime was due from a dead one")
+	require.Less(t, died[0]-before, history.Instant(500*time.Millisecond), "from the kill on, the process is excused")
 
 	talks := scripted(t, `echo '{"at":"1h","kind":"asked","contender":"c1.1","attempt":1,"path":"/l"}'; exec sleep 60`)
 	for talks.run.recorder.outstanding("c1.1") == silent.run.recorder.outstanding("c1.1") {
@@ -121,7 +121,7 @@ func TestKilledContenderIsDeadFromBeforeTheKillOnAndNotBeforeItsLastWord(t *test
 	require.Empty(t, talks.run.result.Problems)
 }
 
-func TestContenderThatStopsWhenItIsToldToIsFine(t *testing.T) {
+func TestContenderThatStopsOnRequestIsNoProblem(t *testing.T) {
 	c := scripted(t, "read word")
 	c.tell(worker.Stop)
 	c.stop(t.Context(), time.Minute)
@@ -135,7 +135,7 @@ func TestContenderThatStopsWhenItIsToldToIsFine(t *testing.T) {
 	require.Contains(t, c.run.result.Problems[0], "exit status 66")
 }
 
-func TestWhoIsNotGrantedAnythingInTheEndIsTold(t *testing.T) {
+func TestStarvedContenderIsReported(t *testing.T) {
 	c := scripted(t, `read word; echo '{"at":"7s","kind":"asked","contender":"c1.1","attempt":1,"path":"/l"}'; exec sleep 60`)
 	c.tell(worker.Stop)
 	for c.run.recorder.outstanding("c1.1") == new(recorder).outstanding("c1.1") {
@@ -143,26 +143,26 @@ func TestWhoIsNotGrantedAnythingInTheEndIsTold(t *testing.T) {
 	}
 	c.stop(t.Context(), 10*time.Millisecond)
 	require.Equal(t, []string{
-		"c1.1 has not ended 10ms after it was told to: it was not granted /l after everything was healed, asked for at 7s",
+		"stop c1.1: it has not ended after 10ms: it was not granted /l after all faults were healed, requested at 7s",
 	}, c.run.result.Problems)
 	require.Len(t, crashes(&c.run.recorder), 1, "it was killed")
 }
 
-func TestInterruptedStopWaitsForNobody(t *testing.T) {
+func TestInterruptedStopReturnsImmediately(t *testing.T) {
 	c := scripted(t, "exec sleep 60")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	c.stop(ctx, time.Hour)
 	require.Empty(t, c.run.result.Problems)
-	require.Empty(t, crashes(&c.run.recorder), "who interrupts strikes everything, contenders as well")
+	require.Empty(t, crashes(&c.run.recorder), "an interruption removes everything, contenders as well")
 }
 
-func TestWhatAContenderShouldNotSayIsAmiss(t *testing.T) {
+func TestInvalidContenderOutputIsAProblem(t *testing.T) {
 	for printed, want := range map[string]string{
-		`echo hello`: `c1.1 said "hello"`,
-		`echo '{"at":"1s","kind":"paused","contender":"c2.1"}'`:                            "it has another name",
-		`echo '{"at":"1s","kind":"note","contender":"c1.1","text":"the registers burn"}'`:  "c1.1 said at 1s: the registers burn",
-		`head -c 2000000 /dev/zero; echo; echo '{"kind":"told","contender":"c1.1"}'; true`: "c1.1 is not heard any more: bufio.Scanner: token too long",
+		`echo hello`: `read events of c1.1: "hello"`,
+		`echo '{"at":"1s","kind":"paused","contender":"c2.1"}'`:                            "the event names another contender",
+		`echo '{"at":"1s","kind":"note","contender":"c1.1","text":"the registers burn"}'`:  "c1.1 reported at 1s: the registers burn",
+		`head -c 2000000 /dev/zero; echo; echo '{"kind":"told","contender":"c1.1"}'; true`: "read events of c1.1: bufio.Scanner: token too long",
 	} {
 		c := scripted(t, printed+"; read word")
 		c.tell(worker.Stop)
@@ -172,7 +172,7 @@ func TestWhatAContenderShouldNotSayIsAmiss(t *testing.T) {
 	}
 }
 
-func TestLastWordsAreThoseOfTheEnd(t *testing.T) {
+func TestOutputTailKeepsTheEnd(t *testing.T) {
 	var w outputTail
 	require.Empty(t, w.excerpt())
 	for range 10_000 {
@@ -186,7 +186,7 @@ func TestLastWordsAreThoseOfTheEnd(t *testing.T) {
 	require.LessOrEqual(t, len(w.text), wordsKept)
 }
 
-func TestWhatAContenderIsOwedIsTold(t *testing.T) {
+func TestOutstandingOperationsAreDescribed(t *testing.T) {
 	var j recorder
 	tell := func(attempt int, path string, kind history.Kind) {
 		j.add(history.Event{At: history.Instant(attempt) * history.Instant(time.Second), Kind: kind, Contender: "c1.1", Attempt: attempt, Path: path, Error: "why"})
@@ -195,7 +195,7 @@ func TestWhatAContenderIsOwedIsTold(t *testing.T) {
 	for _, kind := range []history.Kind{history.Asked, history.Granted, history.Releasing, history.Released} {
 		tell(1, "/had", kind)
 	}
-	require.Contains(t, j.outstanding("c1.1"), "nothing that it asked for has failed")
+	require.Contains(t, j.outstanding("c1.1"), "none of its attempts has failed")
 	tell(2, "/failed", history.Asked)
 	tell(2, "/failed", history.Failed)
 	require.Contains(t, j.outstanding("c1.1"), `its last failure was "why" at 2s`)
@@ -205,8 +205,8 @@ func TestWhatAContenderIsOwedIsTold(t *testing.T) {
 	tell(3, "/kept", history.Asked)
 	tell(3, "/kept", history.Granted)
 	tell(3, "/kept", history.Releasing)
-	require.Equal(t, "it has not come to an end with giving back /kept, begun at 3s; it has not begun to give back /held, granted at 4s; "+
-		"it was not granted /waited-for after everything was healed, asked for at 5s", j.outstanding("c1.1"))
+	require.Equal(t, "it has not finished the release of /kept, begun at 3s; it has not begun to release /held, granted at 4s; "+
+		"it was not granted /waited-for after all faults were healed, requested at 5s", j.outstanding("c1.1"))
 }
 
 // lagging is a server that does not come back.
@@ -230,7 +230,7 @@ func (laggingServers) Leader(context.Context) (Server, error) { return lagging{}
 func (laggingServers) WaitServing(context.Context) error      { return errLags }
 func (laggingServers) Close() error                           { return nil }
 
-func TestWhatGoesWrongAfterTheContentionCostsNoHistory(t *testing.T) {
+func TestFailureAfterTheContentionKeepsTheHistory(t *testing.T) {
 	var logged outputTail
 	s := scripted(t, `case $LOCKKEEPER_TORTURE_WORKER in *'"visit":true'*) ;; *) read word;; esac`).run
 	s.opts.Log = func(format string, args ...any) { _, _ = fmt.Fprintf(&logged, format+"\n", args...) }
@@ -241,17 +241,17 @@ func TestWhatGoesWrongAfterTheContentionCostsNoHistory(t *testing.T) {
 	require.NoError(t, s.execute(t.Context()))
 	s.judge()
 	require.Equal(t, "broken", s.result.Verdict)
-	require.Contains(t, s.result.Problems, "the servers have not come back: server 1 lags")
+	require.Contains(t, s.result.Problems, "wait for the servers after the last fault: server 1 lags")
 	require.Contains(t, string(logged.text), "server 1:\nasked with a bound")
 	require.Equal(t, history.End, s.result.History[len(s.result.History)-1].Kind)
 
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errLags)
-	require.ErrorIs(t, s.execute(ctx), errLags, "who interrupts wants no result")
+	require.ErrorIs(t, s.execute(ctx), errLags, "an interrupted run has no result")
 }
 
-// The shell's loop is its clock thread: it looks ten times a second, and tells after it was stopped.
-func TestStoppedContenderIsNotLeftToOthersBeforeItHasToldOfItsPause(t *testing.T) {
+// The shell's loop is its clock thread: it wakes ten times a second, and reports after it was stopped.
+func TestResumeWaitsUntilTheContenderHasReportedItsPause(t *testing.T) {
 	const looks = `trap 'sleep 1; echo "{\"at\":\"2ms\",\"kind\":\"woke\",\"contender\":\"c1.1\"}"' CONT
 echo '{"at":"1ms","kind":"asked","contender":"c1.1","attempt":1,"path":"/x"}'
 while :; do sleep 0.1; done`
@@ -262,10 +262,10 @@ while :; do sleep 0.1; done`
 	require.Eventually(t, c.current().reported.Load, 10*time.Second, time.Millisecond)
 	require.NoError(t, c.suspend())
 	require.NoError(t, c.resume(t.Context()))
-	require.True(t, woke(c), "whoever kills it now does not silence it")
+	require.True(t, woke(c), "a kill now does not hide the pause")
 	c.kill()
 
-	// One that was stopped before it said anything has nothing to tell.
+	// A process that was stopped before it reported anything has nothing to report.
 	silent := scripted(t, "exec sleep 60")
 	require.NoError(t, silent.suspend())
 	require.NoError(t, silent.resume(t.Context()))
@@ -275,5 +275,5 @@ while :; do sleep 0.1; done`
 	require.NoError(t, dumb.suspend())
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	require.ErrorContains(t, dumb.resume(ctx), "c1.1 has not said that it was stopped")
+	require.ErrorContains(t, dumb.resume(ctx), "resume c1.1: it has not reported that it was stopped")
 }

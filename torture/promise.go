@@ -13,10 +13,10 @@ import (
 const (
 	HeldUp   = "held up"   // tested, and nothing was found
 	Broken   = "broken"    // something was found
-	NotShown = "not shown" // nothing was found, and nothing could have been: it was never tested
+	NotShown = "not shown" // never tested, so nothing could have been found
 )
 
-// A Promise is a rule of the checker, with how often the run put it to the test.
+// A Promise is a rule of the checker, with how often the run tested it.
 type Promise struct {
 	Rule    check.Rule `json:"rule"`
 	Tested  int        `json:"tested"`
@@ -24,7 +24,7 @@ type Promise struct {
 	Verdict string     `json:"verdict"`
 }
 
-// promises returns a verdict on each rule that was asked.
+// promises returns a verdict on each rule that was checked.
 func (r *Result) promises(without []check.Rule, found map[check.Rule]int) []Promise {
 	skipped := map[check.Rule]bool{}
 	for _, rule := range without {
@@ -52,7 +52,7 @@ func (r *Result) promises(without []check.Rule, found map[check.Rule]int) []Prom
 	return promises
 }
 
-// verdict returns that of the whole run: it held up if every promise that was asked did.
+// verdict returns the verdict on the whole run: it held up if every checked promise did.
 func (r *Result) verdict() string {
 	if len(r.Findings)+len(r.Problems) > 0 {
 		return Broken
@@ -68,7 +68,7 @@ func (r *Result) verdict() string {
 	return HeldUp
 }
 
-// StoppedWriters is how many holders sent a stale write after they had been stopped.
+// StoppedWriters returns how many holders sent a stale write after they had been stopped.
 func (r *Result) StoppedWriters() int { return r.Numbers.LateWriters[check.Paused] }
 
 // statesDeadlines reports whether the contenders state the deadline of their grants.

@@ -15,7 +15,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
-// A recorder collects what everybody tells, in any order.
+// A recorder collects the events of a run, from all sources and in any order.
 type recorder struct {
 	mu     sync.Mutex // guards what follows
 	events []history.Event
@@ -29,7 +29,7 @@ func (r *recorder) add(e history.Event) {
 	if r.words == nil {
 		r.words = map[string]string{}
 	}
-	// One copy of what is said again and again: runs are long.
+	// Intern strings that recur: runs are long.
 	for _, text := range []*string{&e.Contender, &e.Path, &e.Text, &e.Error} {
 		if known, ok := r.words[*text]; ok {
 			*text = known
@@ -49,11 +49,11 @@ func (r *recorder) granted() int {
 	return r.grants
 }
 
-// outstanding says what a contender waits for that should end and does not.
+// outstanding describes the operations of a contender that should have completed and have not.
 func (r *recorder) outstanding(contender string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	open, why := map[int]history.Event{}, "nothing that it asked for has failed"
+	open, why := map[int]history.Event{}, "none of its attempts has failed"
 	for _, e := range r.events {
 		if e.Contender != contender {
 			continue
@@ -73,27 +73,27 @@ func (r *recorder) outstanding(contender string) string {
 		e := open[attempt]
 		switch e.Kind {
 		case history.Granted:
-			outstanding = append(outstanding, fmt.Sprintf("it has not begun to give back %s, granted at %v", e.Path, e.At))
+			outstanding = append(outstanding, fmt.Sprintf("it has not begun to release %s, granted at %v", e.Path, e.At))
 		case history.Releasing:
-			outstanding = append(outstanding, fmt.Sprintf("it has not come to an end with giving back %s, begun at %v", e.Path, e.At))
+			outstanding = append(outstanding, fmt.Sprintf("it has not finished the release of %s, begun at %v", e.Path, e.At))
 		default:
-			outstanding = append(outstanding, fmt.Sprintf("it was not granted %s after everything was healed, asked for at %v", e.Path, e.At))
+			outstanding = append(outstanding, fmt.Sprintf("it was not granted %s after all faults were healed, requested at %v", e.Path, e.At))
 		}
 	}
 	if len(outstanding) == 0 {
-		return "a client of it was not granted anything after everything was healed, and now asks for nothing; " + why
+		return "one of its clients was not granted anything after all faults were healed, and has no attempt under way; " + why
 	}
 	return strings.Join(outstanding, "; ")
 }
 
-// history is all of it as a history, in the order of its instants. Nothing is added after that.
+// history returns all events, ordered by their instants. No event may be added afterwards.
 func (r *recorder) history() []history.Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return inOrder(r.events)
 }
 
-// inOrder makes events a history.
+// inOrder sorts events by their instants and numbers them: a history.
 func inOrder(events []history.Event) []history.Event {
 	slices.SortStableFunc(events, func(a, b history.Event) int { return cmp.Compare(a.At, b.At) })
 	for i := range events {
@@ -102,8 +102,8 @@ func inOrder(events []history.Event) []history.Event {
 	return events
 }
 
-// replaceTokens puts the czxid of the node that a grant stands on, which the library has not told, in the place of what stood in
-// for a token: the checker finds the node by it.
+// replaceTokens replaces the stand-in tokens of grants by the czxid of the granted node, which the library did not report. The
+// checker finds the node by it.
 func (r *recorder) replaceTokens() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -116,7 +116,7 @@ func (r *recorder) replaceTokens() error {
 	for _, e := range r.events {
 		if e.Kind == history.Granted {
 			if tokens[e.Attempt] = created[e.Node]; tokens[e.Attempt] == 0 {
-				return fmt.Errorf("no server has logged that %s was made, on which a grant stands", e.Node)
+				return fmt.Errorf("transaction logs: no server has logged the creation of %s, the node of a grant", e.Node)
 			}
 		}
 	}

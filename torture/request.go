@@ -9,7 +9,7 @@ import (
 	"encoding/binary"
 )
 
-// requestsOf know the requests of a kind by their frames.
+// requestsOf recognises the requests of each kind by their frames.
 var requestsOf = map[string]func(frame []byte) bool{"join": isJoin, "release": isRelease, "heartbeat": isHeartbeat}
 
 // Operations of ZooKeeper's protocol.
@@ -20,14 +20,14 @@ const (
 	opMulti  = 14
 )
 
-// aboutPath says that a frame is a request for an operation on a node, whose path comes first. The beginning of a
-// connection, which has no operation, may have any number in its place.
+// aboutPath reports whether a frame is a request for an operation on a node, whose path comes first. The first frame of a
+// connection has no operation, and may have any number in its place.
 func aboutPath(frame []byte, op uint32) bool {
 	return len(frame) > 12 && binary.BigEndian.Uint32(frame[4:]) == op && frame[12] == '/'
 }
 
-// transaction returns the first operation of a transaction that is no check, or opCheck if it has nothing but checks. Other
-// frames, and those that end too early, have none.
+// transaction returns the first operation of a transaction that is not a check, or opCheck if it has only checks. Other frames,
+// and truncated ones, have none.
 func transaction(frame []byte) (op uint32, is bool) {
 	const header, version = 9, 4 // bytes: of each operation, and of a check behind its path
 	if len(frame) < 8 || binary.BigEndian.Uint32(frame[4:]) != opMulti {
@@ -62,19 +62,19 @@ func isTransaction(frame []byte, op uint32) bool {
 	return is && of == op
 }
 
-// isJoin says that a request makes a contender's node: alone, by its flags, which come last, or in a transaction, which may
-// begin with a check of another node of the session.
+// isJoin reports whether a request creates a contender's node: alone, as its flags at the end show, or in a transaction, which
+// may begin with a check of another node of the session.
 func isJoin(frame []byte) bool {
 	const ephemeral = 1
 	return aboutPath(frame, opCreate) && frame[len(frame)-1]&ephemeral != 0 || isTransaction(frame, opCreate)
 }
 
-// isRelease says that a request deletes a node. One that is only to be refused, behind what was not answered, has a name
-// that is nobody's.
+// isRelease reports whether a request deletes a node. A delete that only flushes the connection, after unanswered requests, names
+// a node that never exists.
 func isRelease(frame []byte) bool {
 	const version = 4
 	return aboutPath(frame, opDelete) && !bytes.HasSuffix(frame[:len(frame)-version], []byte("flush"))
 }
 
-// isHeartbeat says that a request is a transaction that only looks.
+// isHeartbeat reports whether a request is a transaction that only checks.
 func isHeartbeat(frame []byte) bool { return isTransaction(frame, opCheck) }

@@ -12,13 +12,14 @@ import (
 	"sync"
 )
 
-// errBusy says that what a fault was to hit is broken already in a way that excludes it.
-var errBusy = errors.New("another fault is on it")
+// errBusy reports that the target of a fault already has a fault that excludes it.
+var errBusy = errors.New("another fault is in progress there")
 
-// A reservations knows what is broken, so that no two faults are on the same thing in ways that exclude each other.
+// reservations records which targets have a fault in progress, so that no two faults that exclude each other hit the same
+// target.
 type reservations struct {
-	mu     sync.Mutex        // guards kept
-	states map[string]health // of what is not well
+	mu     sync.Mutex        // guards states
+	states map[string]health // of the reserved targets
 }
 
 type health int
@@ -28,7 +29,7 @@ const (
 	recovering
 )
 
-// reserve takes a thing, until it is discharged.
+// reserve reserves a target until release. It returns errBusy if the target is reserved already.
 func (r *reservations) reserve(what string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -42,7 +43,7 @@ func (r *reservations) reserve(what string) error {
 	return nil
 }
 
-// recovers notes that the fault on a thing was taken back, and that the thing is not yet what it was.
+// recovers records that the fault on a target was healed, and that the target has not yet recovered.
 func (r *reservations) recovers(what string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -51,7 +52,7 @@ func (r *reservations) recovers(what string) {
 	}
 }
 
-// isBroken says whether there is a fault on one of some things.
+// isBroken reports whether one of the targets has a fault that is not healed.
 func (r *reservations) isBroken(targets []string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -61,7 +62,7 @@ func (r *reservations) isBroken(targets []string) bool {
 	})
 }
 
-// isReserved reports whether a fault is on a thing, or it recovers from one.
+// isReserved reports whether a target has a fault or is recovering from one.
 func (r *reservations) isReserved(what string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -69,13 +70,15 @@ func (r *reservations) isReserved(what string) bool {
 	return here
 }
 
+// release ends the reservation of a target.
 func (r *reservations) release(what string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.states, what)
 }
 
-// reserved runs f, an injection, on a thing, which is discharged when what f did is taken back, or at once if f did nothing.
+// reserved runs the injection f with a target reserved. The reservation ends when the fault is healed, or immediately if f did
+// nothing.
 func (r *reservations) reserved(what string, f func() (heal, error)) (heal, error) {
 	if err := r.reserve(what); err != nil {
 		return nil, err
@@ -91,7 +94,7 @@ func (r *reservations) reserved(what string, f func() (heal, error)) (heal, erro
 	}, err
 }
 
-// serverTarget is a server's name in the hospital.
+// serverTarget returns a server's name as a target.
 func (r *run) serverTarget(server Server) string { return fmt.Sprint("server ", r.number(server)) }
 
 func (r *run) serverTargets() (all []string) {

@@ -26,79 +26,78 @@ import (
 // Schema names the shape of a Result in JSON. It changes when a field changes its meaning.
 const Schema = "lockkeeper-torture/1"
 
-// A Result is what a run came to. In JSON it is the document that docs/evidence.md is made from.
+// A Result is the outcome of a run. In JSON it is the document from which docs/evidence.md is generated.
 type Result struct {
 	Schema    string    `json:"schema"`
 	Verdict   string    `json:"verdict"` // see HeldUp
 	Contender string    `json:"contender"`
 	Started   time.Time `json:"started"`
 	On        string    `json:"on"`                  // servers, with their version
-	ZooKeeper string    `json:"zookeeper,omitempty"` // their version, where they are ZooKeeper's
+	ZooKeeper string    `json:"zookeeper,omitempty"` // version of the servers, if they are ZooKeeper's
 	Go        string    `json:"go"`
-	Commit    string    `json:"commit"`           // of the library; with "+" if files were changed
-	Judged    string    `json:"judged,omitempty"` // commit of the checker, where the history was judged again later
-	Again     string    `json:"again"`            // command that runs it again
-	Mutant    string    `json:"mutant,omitempty"` // patch by which the library was broken on purpose: it says nothing about the library
+	Commit    string    `json:"commit"`           // of the library; with "+" if the checkout had local changes
+	Judged    string    `json:"judged,omitempty"` // commit of the checker, if the history was judged again later
+	Again     string    `json:"again"`            // command that repeats the run
+	Mutant    string    `json:"mutant,omitempty"` // patch that deliberately broke the library: the result says nothing about the library itself
 
-	Duration   history.Instant `json:"duration"` // with the time after the last fault
+	Duration   history.Instant `json:"duration"` // including the time after the last fault
 	Seed       uint64          `json:"seed"`
 	Servers    int             `json:"servers"`
 	Contenders int             `json:"contenders"`
 	Clients    int             `json:"clients"`           // of each contender
-	Waiters    int             `json:"waiters,omitempty"` // further contenders of each process, on each path
-	Holds      int             `json:"holds,omitempty"`   // further uncontended locks of each process
+	Waiters    int             `json:"waiters,omitempty"` // additional contenders of each process, on each path
+	Holds      int             `json:"holds,omitempty"`   // additional uncontended locks of each process
 	Timeout    history.Instant `json:"timeout"`           // T
 	Tick       history.Instant `json:"tick"`
 
-	// Promises are the rules that were asked, with how often each was tested. Documents of runs before this was recorded have
-	// none.
+	// Promises are the rules that were checked, with how often each was tested. Older documents have none.
 	Promises []Promise `json:"promises,omitempty"`
 
 	Faults  map[string]FaultCount `json:"faults"`
 	Numbers check.Numbers         `json:"numbers"`
 	Writes  register.Writes       `json:"writes"`
 
-	Transactions int   `json:"transactions"`      // that the ensemble carried out
-	Uncommitted  int   `json:"uncommitted"`       // that a server had logged, and no majority
+	Transactions int   `json:"transactions"`      // that the ensemble committed
+	Uncommitted  int   `json:"uncommitted"`       // that a server logged, and no majority did
 	Expired      int   `json:"expired"`           // sessions that timed out
-	Counter      int32 `json:"counter,omitempty"` // sequence number that is next where it was planted near 2147483647, its end
-	Reaped       int   `json:"reaped"`            // parents that servers removed
+	Counter      int32 `json:"counter,omitempty"` // next sequence number of the path whose counter started near its maximum, 2147483647
+	Reaped       int   `json:"reaped"`            // parent nodes that servers removed
 
-	Token   string                     `json:"token"`             // what the library's fencing tokens are, "none" if it has none
-	Tells   string                     `json:"tells,omitempty"`   // who tells a rival's holder that it is one no longer
-	Limits  string                     `json:"limits,omitempty"`  // of what was tried with a rival: how its servers are set
-	Without map[string]string          `json:"without,omitempty"` // faults that do not exist there, and why
-	Had     map[string]history.Instant `json:"had,omitempty"`     // how long after all had stopped each path could be had by one more
+	Token   string                     `json:"token"`             // kind of fencing token that the library has, "none" if it has none
+	Tells   string                     `json:"tells,omitempty"`   // what notifies a rival's holder of its loss
+	Limits  string                     `json:"limits,omitempty"`  // limits of the test of a rival: how its servers are configured
+	Without map[string]string          `json:"without,omitempty"` // faults that do not exist there, with the reasons
+	Had     map[string]history.Instant `json:"had,omitempty"`     // how long after all contenders had stopped one more contender acquired each path
 
-	Hands []history.ID `json:"hands"`           // sessions that were the operator's, and did something; null where it was not recorded
+	Hands []history.ID `json:"hands"`           // sessions of the operator that changed something; null if they were not recorded
 	Ended []history.ID `json:"ended,omitempty"` // sessions of contenders that the operator ended
 
-	Unchecked []Unchecked     `json:"unchecked,omitempty"`     // rules that were left out
-	Found     history.Instant `json:"first_finding,omitempty"` // when the first of the findings had happened
-	Findings  []Finding       `json:"findings"`                // what is wrong with the history
-	Problems  []string        `json:"amiss"`                   // what else is
-	Untried   []string        `json:"untried,omitempty"`       // what the run was to do, and never did
+	Unchecked []Unchecked     `json:"unchecked,omitempty"`     // rules that were not checked
+	Found     history.Instant `json:"first_finding,omitempty"` // when the first finding was complete
+	Findings  []Finding       `json:"findings"`                // violations of rules by the history
+	Problems  []string        `json:"amiss"`                   // other problems, such as failures of the harness
+	Untried   []string        `json:"untried,omitempty"`       // planned faults and operations that never happened
 
-	// History is what happened. It is not in the document.
+	// History has the events of the run. It is not in the document.
 	History []history.Event `json:"-"`
 }
 
-// FaultCount says how often a fault was injected, and how often it could not be.
+// FaultCount counts how often a fault was injected, and how often it could not be.
 type FaultCount struct {
 	Injected int `json:"injected"`
 	Missed   int `json:"missed"`
 }
 
-// Unchecked is a rule that was left out.
+// Unchecked is a rule that was not checked.
 type Unchecked struct {
 	Rule check.Rule `json:"rule"`
 	Why  string     `json:"why"`
 }
 
-// noToken is the Token of a library that gives out none.
+// noToken is the Token of a library without tokens.
 const noToken = "none"
 
-// A Finding is a rule that the history breaks.
+// A Finding is a violation of a rule by the history.
 type Finding struct {
 	Rule check.Rule `json:"rule"`
 	Text string     `json:"text"`
@@ -118,7 +117,7 @@ func newResult(opts *Options) *Result {
 	return r
 }
 
-// mutantName is the name of a patch's file, without what all of them have.
+// mutantName returns the base name of a patch file, without its extension.
 func mutantName(patch string) string {
 	if patch == "" {
 		return ""
@@ -126,7 +125,7 @@ func mutantName(patch string) string {
 	return strings.TrimSuffix(filepath.Base(patch), ".patch")
 }
 
-// name is that of the contenders.
+// name returns the name of the contenders.
 func (o *Options) name() string {
 	if o.Name != "" {
 		return o.Name
@@ -134,7 +133,8 @@ func (o *Options) name() string {
 	return strings.Join(o.Contender, " ")
 }
 
-// commit is that of the library: from the build if it says, which `go run` does not, or from the checkout.
+// commit returns the commit of the library: from the build information if it is there, which it is not with `go run`, or from
+// the checkout.
 func commit() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {
@@ -150,13 +150,13 @@ func commit() string {
 	return strings.TrimSpace(string(out))
 }
 
-// longest is how many grants a history may have for porcupine to judge it in the time that it has.
+// longest is how many grants a history may have for porcupine to check it in time.
 const longest = 400
 
-// worth is how many findings of a rule are told in full.
+// worth is how many findings of a rule are reported in full.
 const worth = 20
 
-// judge says what the run came to.
+// judge completes the result.
 func (r *run) judge() {
 	result := r.result
 	result.History = r.recorder.history()
@@ -165,7 +165,7 @@ func (r *run) judge() {
 	result.judge()
 }
 
-// Rejudge has the checker of this build judge the history of a run that was judged before. What else was amiss then stays.
+// Rejudge checks the history of a finished run again, with the checker of this build. Other recorded problems stay.
 func Rejudge(r *Result) {
 	r.Judged = commit()
 	r.Findings = []Finding{}
@@ -173,10 +173,10 @@ func Rejudge(r *Result) {
 	r.judge()
 }
 
-// judged begins what is amiss in a history, and is no finding of the checker.
+// judged is the prefix of problems in a history that are not findings of the checker.
 const judged = "judged: "
 
-// judge asks the checker.
+// judge runs the checker.
 func (r *Result) judge() {
 	problemf := func(format string, args ...any) { r.Problems = append(r.Problems, judged+fmt.Sprintf(format, args...)) }
 	r.Numbers = check.Measure(r.History)
@@ -208,7 +208,7 @@ func (r *Result) judge() {
 		}
 	}
 	if r.Writes.Let > 0 || r.Writes.Wronged > 0 {
-		problemf("the fenced registers let %d stale writes in and refused %d others", r.Writes.Let, r.Writes.Wronged)
+		problemf("the fenced registers accepted %d stale writes and rejected %d others", r.Writes.Let, r.Writes.Wronged)
 	}
 	if r.Numbers.Unanswered > 0 {
 		problemf("%d attempts were never answered", r.Numbers.Unanswered)
@@ -216,7 +216,7 @@ func (r *Result) judge() {
 	r.Untried = nil
 	for _, kind := range slices.Sorted(maps.Keys(r.Faults)) {
 		if n := r.Faults[kind]; n.Injected == 0 && n.Missed > 1 {
-			r.Untried = append(r.Untried, fmt.Sprintf("%s was never done, at %d tries: nothing is shown about it", kind, n.Missed))
+			r.Untried = append(r.Untried, fmt.Sprintf("fault %s: never injected in %d attempts: nothing is shown about it", kind, n.Missed))
 		}
 	}
 	if r.Numbers.Grants == 0 {
@@ -226,7 +226,7 @@ func (r *Result) judge() {
 	r.Verdict = r.verdict()
 }
 
-// happened is the instant by which all of a finding had happened.
+// happened returns the instant at which a finding was complete.
 func happened(f check.Finding) (at history.Instant) {
 	for _, e := range f.Events {
 		at = max(at, e.At)
@@ -234,16 +234,16 @@ func happened(f check.Finding) (at history.Instant) {
 	return at
 }
 
-// Own says that it is about this library, and not about a rival.
+// Own reports whether the result is about this library, not about a rival.
 func (r *Result) Own() bool { return r.Tells == "" && len(r.Without) == 0 }
 
-// find asks all rules that say something about the run. Whether somebody believes on is asked in any case, so that everybody
-// is measured alike; this library promises more.
+// find checks all rules that apply to the run. It always checks whether a holder believed on after another grant, so that all
+// libraries are measured alike; this library promises more.
 func (r *Result) find(without []check.Rule) []check.Finding {
 	return append(check.History(r.History, without...), check.Believed(r.History)...)
 }
 
-// unchecked are the rules that say nothing about this run.
+// unchecked returns the rules that do not apply to this run, with the reasons.
 func (r *Result) unchecked() []Unchecked {
 	var left []Unchecked
 	leave := func(why string, rules ...check.Rule) {
@@ -262,19 +262,19 @@ func (r *Result) unchecked() []Unchecked {
 		}
 		return left
 	}
-	leave("a promise of Lockkeeper's; alone is asked instead", check.FreshGrant, check.NotifiedFirst, check.NotifiedAtAll, check.LivingNode, check.OwnDelete,
+	leave("a promise of Lockkeeper's; alone is checked instead", check.FreshGrant, check.NotifiedFirst, check.NotifiedAtAll, check.LivingNode, check.OwnDelete,
 		check.BareRegister)
-	leave("there are no sessions and nodes whose order would be known", check.Linearizable)
+	leave("there are no sessions and nodes whose order is known", check.Linearizable)
 	if r.ZooKeeper == "" {
 		leave("there are no nodes", check.OwnNode, check.FirstInLine, check.NothingLeft)
 	}
 	if r.Token == noToken {
-		leave("no tokens are given out", check.RisingTokens, check.FencedRegister)
+		leave("the library has no tokens", check.RisingTokens, check.FencedRegister)
 	}
 	return left
 }
 
-// unexpected are the errors of a history that no caller of this library should get.
+// unexpected returns the errors in a history that no caller of this library should get.
 func unexpected(events []history.Event) (texts []string) {
 	how := map[int]string{}
 	for _, e := range events {
@@ -282,13 +282,13 @@ func unexpected(events []history.Event) (texts []string) {
 		case e.Kind == history.Asked:
 			how[e.Attempt] = e.Text
 		case e.Kind == history.Failed && !worker.MayFail(how[e.Attempt], e.Error):
-			texts = append(texts, fmt.Sprintf("asking for %q failed: %v", how[e.Attempt], e))
+			texts = append(texts, fmt.Sprintf("%s: unexpected error: %v", how[e.Attempt], e))
 		case e.Kind == history.Released && e.Error != "" && !worker.MayFailRelease(e.Error):
-			texts = append(texts, fmt.Sprintf("giving back failed: %v", e))
+			texts = append(texts, fmt.Sprintf("release: unexpected error: %v", e))
 		}
 	}
 	if more := len(texts) - worth; more > 0 {
-		texts = append(texts[:worth], fmt.Sprintf("%d more errors that nobody should get", more))
+		texts = append(texts[:worth], fmt.Sprintf("%d more unexpected errors", more))
 	}
 	return texts
 }
@@ -304,7 +304,7 @@ func (r *Result) WriteJSON(w io.Writer) error {
 	return nil
 }
 
-// WriteSummary writes what a person wants to know.
+// WriteSummary writes a summary for people.
 func (r *Result) WriteSummary(w io.Writer) error {
 	var b strings.Builder
 	line := func(name, format string, args ...any) {
@@ -317,13 +317,13 @@ func (r *Result) WriteSummary(w io.Writer) error {
 	}
 	line("contender", "%s; tokens: %s", r.Contender, r.Token)
 	if r.Mutant != "" {
-		line("mutant", "%s: the library is broken on purpose", r.Mutant)
+		line("mutant", "%s: the library is broken deliberately", r.Mutant)
 	}
 	line("run", "%v on %d servers (%s), T %v, tick %v, seed %d, commit %s, %s", r.Duration, r.Servers, r.On,
 		r.Timeout, r.Tick, r.Seed, r.Commit, r.Go)
 	line("contenders", "%d processes with %d clients each; %d were killed, %d pauses", r.Contenders, r.Clients, n.Crashed, n.Pauses)
 	if r.Waiters+r.Holds > 0 {
-		line("load", "in each process %d further contenders on each path, and %d further locks held", r.Waiters, r.Holds)
+		line("load", "in each process %d additional contenders on each path, and %d additional locks held", r.Waiters, r.Holds)
 	}
 	line("partitioned holders", "%d lost the lock", n.Partitioned)
 	line("stopped holders", "%d sent stale writes", r.StoppedWriters())
@@ -331,16 +331,16 @@ func (r *Result) WriteSummary(w io.Writer) error {
 	line("ends", "%s", counts(n.Ends))
 	line("overlaps, scheduled", "%d (worst %v)", n.Late, n.Latest)
 	line("believed on, scheduled", "%d (worst %v)", n.Outlived, n.Longest)
-	line("overlaps, not scheduled", "%d paused, for %v at least; %d deleted by hand", n.Unscheduled, short(n.ShortestPause), n.ByOperator)
-	line("told before expiry", "%v at worst, of %d", n.ToldBeforeExpiry.Worst, n.ToldBeforeExpiry.Of)
-	line("told before the next grant", "%v at worst, of %d", n.ToldBeforeGrant.Worst, n.ToldBeforeGrant.Of)
-	stale := fmt.Sprintf("%d by %d late writers (%s) reached the registers: the bare ones accepted %d", r.Writes.Stale, r.Writes.Holders,
+	line("overlaps, not scheduled", "%d paused, for at least %v; %d deleted by an operator", n.Unscheduled, short(n.ShortestPause), n.ByOperator)
+	line("notified before expiry", "%v at worst, of %d", n.ToldBeforeExpiry.Worst, n.ToldBeforeExpiry.Of)
+	line("notified before next grant", "%v at worst, of %d", n.ToldBeforeGrant.Worst, n.ToldBeforeGrant.Of)
+	stale := fmt.Sprintf("%d by %d writers (%s) reached the registers: the bare ones accepted %d", r.Writes.Stale, r.Writes.Holders,
 		counts(n.LateWriters), r.Writes.Accepted)
 	if r.Token == noToken {
-		line("stale writes", "%s, and nothing can refuse them", stale)
+		line("stale writes", "%s, and no register can reject them", stale)
 	} else {
 		line("falling tokens", "%d", n.Falling)
-		line("stale writes", "%s, the fenced ones refused %d and let %d in", stale, r.Writes.Refused, r.Writes.Let)
+		line("stale writes", "%s, the fenced ones rejected %d and accepted %d", stale, r.Writes.Refused, r.Writes.Let)
 	}
 	if r.ZooKeeper != "" {
 		line("nodes left", "%d", n.Left)
@@ -351,7 +351,7 @@ func (r *Result) WriteSummary(w io.Writer) error {
 	}
 	line("failures", "%s", counts(n.Failures))
 	if r.ZooKeeper != "" {
-		line("ordered", "%d transactions, %d that never came to be", r.Transactions, r.Uncommitted)
+		line("ordered", "%d transactions, %d never committed", r.Transactions, r.Uncommitted)
 		if r.Counter != 0 {
 			line("counter", "%d, of %d", r.Counter, counterEnd)
 		}
@@ -364,9 +364,9 @@ func (r *Result) WriteSummary(w io.Writer) error {
 		}
 	}
 	line("faults", "%s", counts(injected))
-	line("faults not done", "%s", cmp.Or(counts(missed), "none"))
+	line("faults not injected", "%s", cmp.Or(counts(missed), "none"))
 	for _, path := range slices.Sorted(maps.Keys(r.Had)) {
-		line("had in the end", "%s after %v", path, short(r.Had[path]))
+		line("acquired at the end", "%s after %v", path, short(r.Had[path]))
 	}
 	for _, u := range r.Unchecked {
 		line("not checked", "%s: %s", u.Rule, u.Why)
@@ -384,7 +384,7 @@ func (r *Result) WriteSummary(w io.Writer) error {
 		fmt.Fprintf(&b, "\nFINDING %s\n", f.Text)
 	}
 	for _, text := range r.Problems {
-		fmt.Fprintf(&b, "\nAMISS %s\n", text)
+		fmt.Fprintf(&b, "\nPROBLEM %s\n", text)
 	}
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return fmt.Errorf("summary: %w", err)

@@ -20,7 +20,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/torture/register"
 )
 
-// good is a run of which nothing bad can be said, and that tested every promise.
+// good returns a run without findings that tested every promise.
 func good(t *testing.T) *Result {
 	t.Helper()
 	r := untested(t)
@@ -60,7 +60,7 @@ func good(t *testing.T) *Result {
 	return r
 }
 
-// untested is a run of which nothing bad can be said, and in which no waiter lost its node, nor a holder the lock to another.
+// untested returns a run without findings in which no waiter lost its node, and no holder the lock to another client.
 func untested(t *testing.T) *Result {
 	t.Helper()
 	file, err := os.Open(filepath.Join("..", "testdata", "histories", "good", "torture.jsonl"))
@@ -74,7 +74,7 @@ func untested(t *testing.T) *Result {
 	}
 }
 
-func TestVerdictFallsWithEachThingThatIsAmiss(t *testing.T) {
+func TestEachProblemChangesTheVerdict(t *testing.T) {
 	r := good(t)
 	Rejudge(r)
 	require.Empty(t, r.Findings)
@@ -95,11 +95,11 @@ func TestVerdictFallsWithEachThingThatIsAmiss(t *testing.T) {
 		spoil func(r *Result)
 		want  string
 	}{
-		"a stale write that a fenced register took":      {func(r *Result) { r.Writes.Let = 1 }, "let 1 stale writes in"},
-		"a write that was refused without being stale":   {func(r *Result) { r.Writes.Wronged = 1 }, "refused 1 others"},
-		"an error that nobody should get":                {func(r *Result) { failed(r, "zk: node has children") }, "zk: node has children"},
+		"a stale write that a fenced register took":      {func(r *Result) { r.Writes.Let = 1 }, "accepted 1 stale writes"},
+		"a write that was refused without being stale":   {func(r *Result) { r.Writes.Wronged = 1 }, "rejected 1 others"},
+		"an error that no caller should get":             {func(r *Result) { failed(r, "zk: node has children") }, "zk: node has children"},
 		"a timeout where none was asked for":             {func(r *Result) { timeOutOfItself(r) }, "context deadline exceeded"},
-		"what was amiss while it ran, and stays so":      {func(r *Result) { r.Problems = []string{"c1 ended: exit status 2"} }, "c1 ended"},
+		"a problem recorded during the run":              {func(r *Result) { r.Problems = []string{"c1 ended: exit status 2"} }, "c1 ended"},
 		"a stale write in the history that was accepted": {func(r *Result) { takeStale(r) }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -113,14 +113,14 @@ func TestVerdictFallsWithEachThingThatIsAmiss(t *testing.T) {
 			}
 			require.Len(t, r.Problems, 1)
 			require.Contains(t, r.Problems[0], c.want)
-			problemf := r.Problems
+			problems := r.Problems
 			Rejudge(r)
-			require.Equal(t, problemf, r.Problems, "judged twice, it says the same")
+			require.Equal(t, problems, r.Problems, "a second check gives the same result")
 		})
 	}
 }
 
-func TestPromiseThatWasNeverTestedIsNotShown(t *testing.T) {
+func TestUntestedPromiseIsNotShown(t *testing.T) {
 	verdicts := func(r *Result) map[check.Rule]string {
 		of := map[check.Rule]string{}
 		for _, p := range r.Promises {
@@ -144,7 +144,7 @@ func TestPromiseThatWasNeverTestedIsNotShown(t *testing.T) {
 
 	require.Zero(t, r.Found)
 
-	// A finding weighs more.
+	// A finding takes precedence.
 	takeStale(r)
 	Rejudge(r)
 	require.Positive(t, r.Found)
@@ -156,7 +156,7 @@ func TestPromiseThatWasNeverTestedIsNotShown(t *testing.T) {
 		spoil func(r *Result)
 		want  string
 	}{
-		"a kind of fault that was never done": {func(r *Result) { r.Faults["slow"] = FaultCount{Missed: 3} }, "slow was never done, at 3 tries"},
+		"a kind of fault that was never done": {func(r *Result) { r.Faults["slow"] = FaultCount{Missed: 3} }, "fault slow: never injected in 3 attempts"},
 		"nothing granted":                     {func(r *Result) { r.History = r.History[:1] }, "nothing was granted"},
 	} {
 		r := good(t)
@@ -167,7 +167,7 @@ func TestPromiseThatWasNeverTestedIsNotShown(t *testing.T) {
 		require.Contains(t, r.Untried[0], c.want)
 		untried := r.Untried
 		Rejudge(r)
-		require.Equal(t, untried, r.Untried, "judged twice, it says the same")
+		require.Equal(t, untried, r.Untried, "a second check gives the same result")
 	}
 
 	// No holder lost its lock: nothing is shown about notifications.
@@ -179,7 +179,7 @@ func TestPromiseThatWasNeverTestedIsNotShown(t *testing.T) {
 	}
 	Rejudge(r)
 	require.Equal(t, NotShown, verdicts(r)[check.NotifiedAtAll])
-	require.NotContains(t, verdicts(r), check.HeldState, "what is not asked has no verdict")
+	require.NotContains(t, verdicts(r), check.HeldState, "a rule that is not checked has no verdict")
 }
 
 func timeOutOfItself(r *Result) {
@@ -205,7 +205,7 @@ func takeStale(r *Result) {
 	}
 }
 
-func TestRivalIsNotAskedForWhatOnlyThisLibraryPromises(t *testing.T) {
+func TestRivalIsNotCheckedForLockkeepersPromises(t *testing.T) {
 	r := good(t)
 	r.Tells, r.ZooKeeper, r.Token = "a timer", "", noToken
 	Rejudge(r)
@@ -215,7 +215,7 @@ func TestRivalIsNotAskedForWhatOnlyThisLibraryPromises(t *testing.T) {
 		require.NotEmpty(t, u.Why)
 	}
 	require.ElementsMatch(t, check.Rules, left)
-	require.Equal(t, HeldUp, r.Verdict, "it is still asked whether a holder believed on: %v", r.Findings)
+	require.Equal(t, HeldUp, r.Verdict, "whether a holder believed on is still checked: %v", r.Findings)
 	require.Len(t, r.Promises, 1)
 	require.Equal(t, check.Alone, r.Promises[0].Rule)
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/torture/worker"
 )
 
-// A run is a run.
+// A run is one run of the torture.
 type run struct {
 	opts   *Options
 	time   clock.Scale
@@ -42,19 +42,19 @@ type run struct {
 	picks      atomic.Int64
 	processes  atomic.Int64
 	running    sync.WaitGroup // the contenders' processes
-	background sync.WaitGroup // faults that go on
+	background sync.WaitGroup // faults and logging in progress
 
-	mu sync.Mutex // guards result.Amiss and result.Faults
+	mu sync.Mutex // guards result.Problems and result.Faults
 }
 
-// problemf notes what must not be, and is no matter of the history.
+// problemf records a problem that is not a finding about the history, such as a failure of the harness.
 func (r *run) problemf(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	r.mu.Lock()
 	r.result.Problems = append(r.result.Problems, text)
 	r.mu.Unlock()
 	if r.opts.Log != nil { // Check has completed the options of a run
-		r.opts.Log("amiss: %s", text)
+		r.opts.Log("problem: %s", text)
 	}
 }
 
@@ -67,21 +67,21 @@ func (r *run) contender(number string) (*contender, error) {
 	return nil, fmt.Errorf("no contender %q", number)
 }
 
-// A LeftError says that something that a run has made could not be removed.
+// A LeftError reports that something that a run created could not be removed.
 type LeftError struct{ Err error }
 
 func (e *LeftError) Error() string {
-	return fmt.Sprintf("torture: removing what the run has made: %v", e.Err)
+	return fmt.Sprintf("torture: clean up: %v", e.Err)
 }
 
 // Unwrap returns the cause.
 func (e *LeftError) Unwrap() error { return e.Err }
 
-// Run runs a torture. It starts an ensemble and contenders, breaks them by the plan, heals and stops them, and judges what
-// came of it. The result has the verdict and the history; an error is one of the harness: what it could not do. What goes
-// wrong with the harness once the contenders have had their time is told in the result, which is broken then, so that no
-// history is lost. When ctx ends, so does the run, with ctx's cause and without a result. Nothing is left behind in any
-// case, or a LeftError says what: it may come with a result.
+// Run runs the torture. It starts an ensemble and contenders, injects the faults of the plan, heals them, stops the contenders
+// and judges the history. The result has the verdict and the history. An error is a failure of the harness. If the harness
+// fails once the contenders have had their time, the result reports the failure and has the verdict Broken, so that no history
+// is lost. When ctx ends, the run ends with ctx's cause and without a result. Run leaves nothing behind in any case, or
+// returns a LeftError that says what; that error may come with a result.
 func Run(ctx context.Context, opts *Options) (_ *Result, err error) {
 	if err := opts.Check(); err != nil {
 		return nil, fmt.Errorf("torture: %w", err)
@@ -102,7 +102,7 @@ func Run(ctx context.Context, opts *Options) (_ *Result, err error) {
 	return s.result, nil
 }
 
-// start puts everything in place. On error nothing is left.
+// start starts everything that a run needs. On error, nothing is left.
 func (r *run) start(ctx context.Context) (err error) {
 	defer func() {
 		if err != nil {
@@ -118,7 +118,7 @@ func (r *run) start(ctx context.Context) (err error) {
 		return err
 	}
 	r.result.On = r.servers.About()
-	// From here on it is the run's time.
+	// The time of the run begins here.
 	r.time = clock.Start()
 	r.clocks = clocks{}
 	r.clocks.read(r.time)
@@ -145,7 +145,7 @@ func (r *run) start(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	r.opts.Log("%d contenders begin", len(r.contenders))
+	r.opts.Log("%d contenders started", len(r.contenders))
 	return nil
 }
 
@@ -154,11 +154,11 @@ func (r *run) startEnsemble(ctx context.Context) (err error) {
 	servers := &docker.Options{
 		Servers: r.opts.Servers, Tick: r.opts.tick(), SyncLimit: 4, Log: r.opts.Log, DiskSize: r.opts.diskSize(),
 		Properties: map[string]string{
-			// The logs are read when all is over. They are whole in any case, as nothing purges them; a snapshot for each
-			// hundred thousand transactions would only take time from a machine that has little.
+			// The logs are read when the run is over. They are complete in any case, because nothing purges them; a snapshot
+			// after each hundred thousand transactions would only take time on a slow machine.
 			"zookeeper.snapCount": "100000000", "zookeeper.preAllocSize": "1024",
-			// ZooKeeper 3.8.0 can lose what it has committed when a server rejoins and is handed the transactions that it lacks:
-			// ZOOKEEPER-4712 and 4785. No lock outlives that. Who gets a snapshot is spared.
+			// ZooKeeper 3.8.0 can lose committed transactions when a server rejoins and is sent the transactions that it lacks:
+			// ZOOKEEPER-4712 and 4785. No lock survives that. A server that gets a snapshot is not affected.
 			"zookeeper.forceSnapshotSync": "true",
 		},
 	}
@@ -182,11 +182,11 @@ func (r *run) startEnsemble(ctx context.Context) (err error) {
 	return nil
 }
 
-// cleanUp removes everything.
+// cleanUp stops and removes everything that the run started.
 func (r *run) cleanUp() error {
 	var errs []error
 	for _, c := range r.contenders {
-		c.kill() // that it has ended is fine
+		c.kill() // it may have ended already
 	}
 	r.running.Wait()
 	r.background.Wait()
@@ -207,7 +207,7 @@ func (r *run) cleanUp() error {
 	return nil
 }
 
-// execute is the run, from the first fault until everything stands still.
+// execute is the run proper, from the first fault until everything has stopped.
 func (r *run) execute(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -216,7 +216,7 @@ func (r *run) execute(ctx context.Context) error {
 	if err := r.until(ctx, r.opts.Duration); err != nil {
 		return err
 	}
-	r.opts.Log("everything is healed; contenders are told to stop")
+	r.opts.Log("all faults are healed; stopping contenders")
 	steps := []func(context.Context) error{r.recover, r.stopContenders, r.probe}
 	if r.isZooKeeper() {
 		steps = append(steps, r.clear, r.agree, r.countUp)
@@ -233,8 +233,8 @@ func (r *run) execute(ctx context.Context) error {
 	return nil
 }
 
-// continueAfter takes a step after the contention. What it could not do is amiss, and no reason to throw away what has happened
-// until then, an hour of it perhaps. Only an interruption is an error: nobody wants a result then.
+// continueAfter takes a step after the contention. A failure is a problem of the run, and no reason to discard its history,
+// perhaps an hour of it. Only an interruption is an error: there is no result then.
 func (r *run) continueAfter(ctx context.Context, step func(context.Context) error) error {
 	err := step(ctx)
 	if ctx.Err() != nil {
@@ -246,7 +246,8 @@ func (r *run) continueAfter(ctx context.Context, step func(context.Context) erro
 	return nil
 }
 
-// stopContenders has the contenders stop. Each client is granted something once more before it ends: who cannot be, is told of.
+// stopContenders makes the contenders stop. Each client must be granted something once more before it ends; a client that is
+// not is reported.
 func (r *run) stopContenders(ctx context.Context) error {
 	for _, c := range r.contenders {
 		c.tell(worker.Stop)
@@ -259,19 +260,18 @@ func (r *run) stopContenders(ctx context.Context) error {
 	return nil
 }
 
-// end closes the history. The clocks are read once more: it is the last reading by which the servers' logs are dated.
+// end closes the history. It reads the clocks once more, as the last reading by which the servers' logs are dated.
 func (r *run) end(context.Context) error {
 	r.recorder.add(history.Event{At: r.time.Now(), Kind: history.End})
 	r.clocks.read(r.time)
 	return nil
 }
 
-// order tells what the ensemble ordered. Where that cannot be told, the logs are kept as far as they can be read: they are
-// what a person would look at then.
+// order adds ZooKeeper's commit order to the history. If that fails, the logs that can be read are kept for investigation.
 func (r *run) order(ctx context.Context) error {
 	err := r.readCommitOrder(ctx)
 	if err != nil {
-		return errors.Join(fmt.Errorf("what the servers have ordered is not known, and findings about nodes mean nothing: %w", err),
+		return errors.Join(fmt.Errorf("read the commit order: findings about nodes mean nothing without it: %w", err),
 			r.keepLogs(ctx))
 	}
 	if r.opts.tokenless() {
@@ -280,7 +280,7 @@ func (r *run) order(ctx context.Context) error {
 	return nil
 }
 
-// keepLogs copies the logs of all servers that have any, if they are to be kept.
+// keepLogs copies the logs of all servers that have any, if Options.Logs is set.
 func (r *run) keepLogs(ctx context.Context) error {
 	if r.opts.Logs == "" {
 		return nil
@@ -297,7 +297,7 @@ func (r *run) keepLogs(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// until waits until that long after the beginning.
+// until waits until the given time since the beginning.
 func (r *run) until(ctx context.Context, at time.Duration) error {
 	select {
 	case <-time.After(at - time.Duration(r.time.Now())):
@@ -307,12 +307,12 @@ func (r *run) until(ctx context.Context, at time.Duration) error {
 	}
 }
 
-// logBound is how long it may take to ask a server for the end of its log.
+// logBound bounds a request for the end of a server's log.
 const logBound = 10 * time.Second
 
 // recover waits until all servers serve.
 func (r *run) recover(ctx context.Context) error {
-	waiting, cancel := context.WithTimeoutCause(ctx, time.Minute, errors.New("a minute after the last fault was taken back"))
+	waiting, cancel := context.WithTimeoutCause(ctx, time.Minute, errors.New("a minute after the last fault was healed"))
 	defer cancel()
 	err := r.servers.WaitServing(waiting)
 	if err == nil || ctx.Err() != nil {
@@ -323,11 +323,11 @@ func (r *run) recover(ctx context.Context) error {
 		r.opts.Log("server %d:\n%s", i+1, server.Log(asking))
 		cancel()
 	}
-	return fmt.Errorf("the servers have not come back: %w", err)
+	return fmt.Errorf("wait for the servers after the last fault: %w", err)
 }
 
-// clear waits until no node of a contender is left, but not for longer than those of contenders that were killed, or whose
-// client could not be told, may stay.
+// clear waits until no node of a contender is left, but not for longer than the nodes of killed contenders, and of clients that
+// could not delete theirs, may stay.
 func (r *run) clear(ctx context.Context) error {
 	for giveUp := r.time.Now() + history.Instant(3*r.opts.Timeout); ; {
 		leftNodes, err := r.operator.leftNodes(ctx, r.opts.paths())
@@ -343,8 +343,7 @@ func (r *run) clear(ctx context.Context) error {
 	}
 }
 
-// agree looks whether all servers have the same nodes, as they must. Parents are reaped meanwhile, so it looks again for a
-// while.
+// agree checks that all servers have the same nodes, as they must. Parent nodes are reaped meanwhile, so it retries for a while.
 func (r *run) agree(ctx context.Context) error {
 	for giveUp := r.time.Now() + history.Instant(2*r.opts.Timeout); ; {
 		differ, err := r.operator.differ(ctx, r.opts.paths())
@@ -353,7 +352,7 @@ func (r *run) agree(ctx context.Context) error {
 		}
 		if r.time.Now() > giveUp {
 			if err == nil {
-				r.problemf("the servers differ from each other, which is their own fault, and nothing can be relied upon then: %s", differ)
+				r.problemf("the servers' trees differ, which is a fault of the servers, and the other findings cannot be relied on: %s", differ)
 			}
 			return err
 		}
@@ -363,7 +362,7 @@ func (r *run) agree(ctx context.Context) error {
 	}
 }
 
-// countUp notes how far the counter has come that was planted near its end.
+// countUp records how far the counter has come that started near its maximum.
 func (r *run) countUp(ctx context.Context) error {
 	if !slices.Contains(r.opts.Faults, "counter") {
 		return nil
@@ -376,7 +375,7 @@ func (r *run) countUp(ctx context.Context) error {
 	return nil
 }
 
-// progress says how it goes, until ctx ends.
+// progress logs the state of the run every 10 s, until ctx ends.
 func (r *run) progress(ctx context.Context) {
 	every := time.NewTicker(10 * time.Second)
 	defer every.Stop()
@@ -392,18 +391,18 @@ func (r *run) progress(ctx context.Context) {
 		for _, n := range r.result.Faults {
 			faults += n.Injected
 		}
-		problemf := len(r.result.Problems)
+		problems := len(r.result.Problems)
 		r.mu.Unlock()
 		w := r.registers.Counts()
-		r.opts.Log("%v of %v: %d grants, %d faults, %d writes, %d of them late, %d refused; %d amiss",
+		r.opts.Log("%v of %v: %d grants, %d faults, %d writes, %d of them stale, %d rejected; %d problems",
 			time.Duration(r.time.Now()).Round(time.Second), r.opts.Duration, r.recorder.granted(), faults, w.All, w.Stale,
-			w.Refused, problemf)
+			w.Refused, problems)
 	}
 }
 
 var goVersion = runtime.Version()
 
-// version is that in the first line of a server's answer: "Zookeeper version: 3.8.0-5a02a05, built on …".
+// version returns the version in the first line of a server's answer: "Zookeeper version: 3.8.0-5a02a05, built on …".
 func version(line string) string {
 	v, _, _ := strings.Cut(strings.TrimPrefix(line, "Zookeeper version: "), "-")
 	return v

@@ -16,13 +16,13 @@ import (
 	"github.com/lockkeeper/lockkeeper/docker"
 )
 
-// restarting is the time that it takes to restart all servers: each has to start, and to find the others.
+// restarting returns how long the restart of all servers takes: each has to start and to find the others.
 func restarting(o *Options) (least, most time.Duration) {
 	n := time.Duration(o.Servers)
 	return n * (4*time.Second + o.Timeout/2), n * (5*time.Second + o.Timeout)
 }
 
-// server finds a server by its number or its role.
+// server returns a server by its number or its role.
 func (r *run) server(ctx context.Context, name string) (Server, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -48,14 +48,14 @@ func (r *run) server(ctx context.Context, name string) (Server, error) {
 	return all[n-1], nil
 }
 
-// followers are the servers that follow, which one that has not yet come back does not.
+// followers returns the servers that follow the leader. A server that has not yet come back is not among them.
 func (r *run) followers(ctx context.Context, leader Server) ([]Server, error) {
 	if by, ok := r.servers.(interface {
 		Followers(ctx context.Context) ([]Server, error)
 	}); ok {
 		return by.Followers(ctx)
 	}
-	// Of servers that are not asked for their role, those that serve without leading.
+	// Servers that cannot be asked for their role: those that serve and do not lead.
 	return slices.DeleteFunc(r.servers.All(), func(one Server) bool {
 		ctx, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 		defer cancel()
@@ -63,7 +63,7 @@ func (r *run) followers(ctx context.Context, leader Server) ([]Server, error) {
 	}), nil
 }
 
-// Followers are the servers that say that they follow.
+// Followers returns the servers that report that they follow.
 func (e ensemble) Followers(ctx context.Context) ([]Server, error) {
 	followers, err := e.Ensemble.Followers(ctx)
 	all := make([]Server, len(followers))
@@ -73,8 +73,8 @@ func (e ensemble) Followers(ctx context.Context) ([]Server, error) {
 	return all, err
 }
 
-// serves waits until a server that was started again serves. It has a time for that, of which none passes while another
-// server is broken: these two may be what a quorum lacks.
+// serves waits until a restarted server serves, within servingBound. Time during which another server is broken does not
+// count: the two may be what a quorum lacks.
 func (r *run) serves(ctx context.Context, server Server) error {
 	r.reservations.recovers(r.serverTarget(server))
 	bound := r.servingBound()
@@ -86,7 +86,7 @@ func (r *run) serves(ctx context.Context, server Server) error {
 			cancel()
 			return nil
 		}
-		<-look.Done() // whatever has failed at once is not asked again at once
+		<-look.Done() // a call that fails immediately is not retried immediately
 		cancel()
 		if alone && !r.reservations.isBroken(r.serverTargets()) {
 			left -= time.Since(began)
@@ -97,10 +97,10 @@ func (r *run) serves(ctx context.Context, server Server) error {
 	}
 }
 
-// servingBound is how long a server may take to serve once it was started.
+// servingBound returns how long a started server may take to serve.
 func (r *run) servingBound() time.Duration { return faultBound + 2*r.opts.Timeout }
 
-// onServer breaks one server.
+// onServer injects a fault into one server.
 func (r *run) onServer(ctx context.Context, name string, f func(Server) (heal, error)) (heal, error) {
 	server, err := r.server(ctx, name)
 	if err != nil {
@@ -114,7 +114,7 @@ func (r *run) onServer(ctx context.Context, name string, f func(Server) (heal, e
 	})
 }
 
-// ended notes that a server on which there is no fault has ended: whoever ended it and started it again would hide that.
+// ended records that a server without a fault has ended. A kill and restart would otherwise hide it.
 func (r *run) ended(ctx context.Context, server Server) error {
 	asked, ok := server.(interface {
 		Running(ctx context.Context) error
@@ -124,9 +124,9 @@ func (r *run) ended(ctx context.Context, server Server) error {
 	}
 	err := asked.Running(ctx)
 	if !errors.Is(err, os.ErrProcessDone) {
-		return nil // that it could not be asked says nothing
+		return nil // a failed query proves nothing
 	}
-	r.problemf("%s has ended by itself: %v", r.serverTarget(server), err)
+	r.problemf("%s has ended unexpectedly: %v", r.serverTarget(server), err)
 	return err
 }
 
@@ -149,16 +149,17 @@ func killServer(ctx context.Context, r *run, args []string, _ time.Duration) (he
 	})
 }
 
-// fillDisk fills it, and is over when the server serves again: one that has found its disk full has ended, or lingers.
+// fillDisk fills a server's disk. The fault is over when the server serves again: one that found its disk full has ended, or
+// lingers.
 func fillDisk(ctx context.Context, r *run, args []string, _ time.Duration) (heal, error) {
 	return r.onServer(ctx, args[0], func(hurt Server) (heal, error) {
 		server, ours := hurt.(*docker.Server)
 		if !ours {
-			return nil, docker.ErrUnsupported // its disk is everybody's
+			return nil, docker.ErrUnsupported // its disk is shared with other programs
 		}
 		err := server.FillDisk(ctx)
 		if errors.Is(err, docker.ErrUnsupported) {
-			return nil, err // and it need not be killed to take nothing back
+			return nil, err // nothing was filled, so the server need not be killed
 		}
 		return func(ctx context.Context) error {
 			if err := errors.Join(server.Kill(ctx), server.FreeDisk(ctx), server.Start(ctx)); err != nil {
@@ -169,7 +170,7 @@ func fillDisk(ctx context.Context, r *run, args []string, _ time.Duration) (heal
 	})
 }
 
-// isolateLeader leaves some contenders the leader only, and the leader those contenders only.
+// isolateLeader partitions the leader from its followers, and lets one contender reach only the leader.
 func isolateLeader(ctx context.Context, r *run, args []string, _ time.Duration) (heal, error) {
 	c, err := r.contender(args[0])
 	if err != nil {
@@ -190,7 +191,7 @@ func isolateLeader(ctx context.Context, r *run, args []string, _ time.Duration) 
 	})
 }
 
-// rollingRestart restarts all, and is over when they are: it is given no other end than that of the run.
+// rollingRestart restarts all servers. The fault is over when all are restarted; only the end of the run ends it earlier.
 func rollingRestart(ctx context.Context, r *run, _ []string, lasts time.Duration) (heal, error) {
 	var taken []string
 	free := func() {
@@ -211,7 +212,7 @@ func rollingRestart(ctx context.Context, r *run, _ []string, lasts time.Duration
 	began := time.Now()
 	return func(context.Context) error {
 		defer free()
-		if time.Since(began) < lasts { // it is the end of the run
+		if time.Since(began) < lasts { // the run ends
 			stop()
 		}
 		err := <-done
@@ -220,18 +221,18 @@ func rollingRestart(ctx context.Context, r *run, _ []string, lasts time.Duration
 	}, nil
 }
 
-// restartAll restarts one server after the other, each when the one before serves. It begins with no further one when ctx
-// has ended.
+// restartAll restarts one server after the other, each when the previous one serves. It starts no further restart once ctx has
+// ended.
 func (r *run) restartAll(ctx context.Context) error {
 	all := r.servers.All()
 	for i, server := range all {
 		if ctx.Err() != nil {
 			return fmt.Errorf("%d of %d servers were restarted: %w", i, len(all), errMissed)
 		}
-		_ = r.within(ctx, func(ctx context.Context) error { return r.ended(ctx, server) }) // it is started in any case
+		_ = r.within(ctx, func(ctx context.Context) error { return r.ended(ctx, server) }) // the server is started in any case
 		err := r.within(ctx, server.Kill)
 		if again := r.revive(ctx, server); again != nil {
-			r.problemf("server %d, which was to be restarted, has not come back: %v", i+1, errors.Join(err, again))
+			r.problemf("restart server %d: it has not come back: %v", i+1, errors.Join(err, again))
 			return fmt.Errorf("%d of %d servers were restarted: %w", i, len(all), errMissed)
 		}
 		if err != nil {
@@ -241,7 +242,7 @@ func (r *run) restartAll(ctx context.Context) error {
 	return nil
 }
 
-// revive starts a server, and waits until it serves.
+// revive starts a server and waits until it serves.
 func (r *run) revive(ctx context.Context, server Server) error {
 	return r.within(ctx, func(ctx context.Context) error {
 		if err := server.Start(ctx); err != nil {
@@ -251,7 +252,7 @@ func (r *run) revive(ctx context.Context, server Server) error {
 	})
 }
 
-// within does something to a server, within the time that one may take to serve, and also when ctx has ended.
+// within calls f within servingBound, also when ctx has ended.
 func (r *run) within(ctx context.Context, f func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.servingBound())
 	defer cancel()

@@ -11,30 +11,30 @@ import (
 	"github.com/lockkeeper/lockkeeper/docker"
 )
 
-// A Rival is what is tortured in this library's place, for comparison: another library, or other servers, or both.
+// A Rival is tortured instead of this library, for comparison: another library, or other servers, or both.
 type Rival struct {
 	Name string // of the library, with its version
 
-	// Servers starts what the library runs on; nil for the ensembles of ZooKeeper that ours runs on. What it returns is
-	// closed by the run.
+	// Servers starts the servers that the library needs; nil for the ZooKeeper ensemble that this library uses. The run closes
+	// what it returns.
 	Servers func(ctx context.Context) (Servers, error)
 
-	// Token says what its fencing tokens are; "" if it has none, and no fenced register then.
+	// Token describes its fencing tokens; "" if it has none, and then there is no fenced register.
 	Token string
 
-	// Tells says who tells a holder that it is one no longer: the library, or what was written here around it.
+	// Tells names what notifies a holder of its loss: the library, or an adapter written here.
 	Tells string
 
-	// Limits says how the servers are set, and what was not tried with them.
+	// Limits describes how the servers are configured, and what was not tried with them.
 	Limits string
 
-	// Without are the faults that do not exist there, each with the reason.
+	// Without maps faults that do not exist there to the reasons.
 	Without map[string]string
 
 	_ struct{}
 }
 
-// Servers are those of a rival.
+// Servers are the servers of a run.
 type Servers interface {
 	About() string // program and version
 	All() []Server
@@ -43,7 +43,7 @@ type Servers interface {
 	Close() error
 }
 
-// A Server is one of several, or the only one. What is not possible with it is an error.
+// A Server is one of the servers of a run. An operation that it does not support returns an error.
 type Server interface {
 	Addr() string
 	Kill(ctx context.Context) error
@@ -57,7 +57,7 @@ type Server interface {
 	Log(ctx context.Context) string
 }
 
-// ensemble is ZooKeeper, ours.
+// ensemble adapts docker.Ensemble to Servers.
 type ensemble struct {
 	*docker.Ensemble
 	about string
@@ -75,14 +75,14 @@ func (e ensemble) All() []Server {
 
 func (e ensemble) Leader(ctx context.Context) (Server, error) {
 	s, err := e.Ensemble.Leader(ctx)
-	if err != nil { // and no Server that is none
+	if err != nil { // return a nil Server, not a Server with a nil pointer
 		return nil, err
 	}
 	return s, nil
 }
 
-// isZooKeeper says whether an operator can be sent there, and whether its logs can be read.
+// isZooKeeper reports whether the servers are ZooKeeper's: only there can an operator act and the logs be read.
 func (r *run) isZooKeeper() bool { return r.ensemble != nil }
 
-// number is that of a server, from 1.
+// number returns the number of a server, from 1.
 func (r *run) number(server Server) int { return slices.Index(r.servers.All(), server) + 1 }

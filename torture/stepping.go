@@ -20,27 +20,27 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/mutants"
 )
 
-// A process reads the machine's wall clock without asking anybody, and stepping that would step it for everybody. So the
-// contenders of this library can be built with a time.Now whose wall clock can be stepped: the standard library's own, with
-// a line more. Everything in the process, the recipes and the ZooKeeper client alike, then reads what is stepped, and
-// nothing in the recipes has to know of it.
+// A process reads the wall clock directly from the machine, and stepping that clock would affect all processes. So the
+// contenders of this library can be built with a time.Now whose wall clock can be stepped: the standard library's, with one
+// more line. Everything in the process, the recipes and the ZooKeeper client alike, then reads the stepped clock, and the
+// recipes need no change.
 
-// now is what time.Now begins with, and what it begins with in a contender whose wall clock can be stepped.
+// now is the beginning of time.Now, and steppedNow its beginning in a contender whose wall clock can be stepped.
 const (
 	now        = "\tsec, nsec, mono := runtimeNow()\n"
 	steppedNow = now + "\tsec += WallStep.Load()\n"
 )
 
-// stepVariable is added to package time, in a file of its own.
+// stepVariable is added to package time, in its own file.
 const stepVariable = `package time
 
 import "sync/atomic"
 
-// WallStep is by how many seconds the wall clock is stepped.
+// WallStep is the step of the wall clock, in seconds.
 var WallStep atomic.Int64
 `
 
-// A Build says how contenders are built.
+// A Build describes how contenders are built.
 type Build struct {
 	Steps  bool   // their wall clock can be stepped
 	Mutant string // file of a patch that breaks the library in them; "" for none
@@ -55,7 +55,7 @@ func BuildStepping(ctx context.Context, command, dir string) (string, error) {
 // package's module as its working folder, and a minute or so the first time. A program that the race detector watches
 // builds one that it watches, too.
 func (b Build) Contender(ctx context.Context, command, dir string) (string, error) {
-	fail := func(err error) (string, error) { return "", fmt.Errorf("building a contender: %w", err) }
+	fail := func(err error) (string, error) { return "", fmt.Errorf("build contender: %w", err) }
 	replace := map[string]string{}
 	args := []string{"build"}
 	if b.Steps {
@@ -96,10 +96,11 @@ func (b Build) Contender(ctx context.Context, command, dir string) (string, erro
 	return binary, nil
 }
 
-// libraryModule is what a mutant is a patch of.
+// libraryModule is the module that mutants patch.
 const libraryModule = "github.com/lockkeeper/lockkeeper"
 
-// stepped writes a package time whose wall clock can be stepped into dir, and returns it by the files that it replaces.
+// stepped writes a package time whose wall clock can be stepped into dir. It returns the files, by the original files that they
+// replace.
 func stepped(ctx context.Context, dir string) (map[string]string, error) {
 	root, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
 	if err != nil {
@@ -111,7 +112,7 @@ func stepped(ctx context.Context, dir string) (map[string]string, error) {
 		return nil, err
 	}
 	if strings.Count(string(source), now) != 1 {
-		return nil, fmt.Errorf("%s does not read the clock as it did", original)
+		return nil, fmt.Errorf("%s does not read the clock as expected: adapt package torture to this version of Go", original)
 	}
 	for name, content := range map[string]string{
 		"time.go.txt": strings.Replace(string(source), now, steppedNow, 1), "step.go.txt": stepVariable,
@@ -126,7 +127,7 @@ func stepped(ctx context.Context, dir string) (map[string]string, error) {
 	}, nil
 }
 
-// watched says whether the race detector watches this program.
+// watched reports whether this program was built with the race detector.
 func watched() bool {
 	info, ok := debug.ReadBuildInfo()
 	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})

@@ -15,7 +15,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/torture/worker"
 )
 
-// reaping is the time that it takes until a parent is removed: who is in line comes to an end, and servers look once a second.
+// reaping returns how long it takes until a parent node is reaped: its queue must drain, and servers check once a second.
 func reaping(o *Options) (least, most time.Duration) {
 	least, most = lasting(12, 24)(o)
 	return least + 2*time.Second, most + 2*time.Second
@@ -30,15 +30,15 @@ func deleteNode(ctx context.Context, r *run, args []string, _ time.Duration) (he
 }
 
 func deleteParent(ctx context.Context, r *run, args []string, _ time.Duration) (heal, error) {
-	return r.reservations.reserved("tree "+args[0], func() (heal, error) { // not while it rests
+	return r.reservations.reserved("tree "+args[0], func() (heal, error) { // not while the path is left unused
 		return nothingToHeal, r.operator.deleteParent(ctx, args[0])
 	})
 }
 
-// nothingToHeal is the healing of what cannot be taken back.
+// nothingToHeal is the heal function of a fault that has no end.
 func nothingToHeal(context.Context) error { return nil }
 
-// reap has the contenders leave a path alone, and looks whether the servers have removed it by the end.
+// reap makes the contenders leave a path unused, and checks whether the servers reap it meanwhile.
 func reap(ctx context.Context, r *run, args []string, lasts time.Duration) (heal, error) {
 	if r.operator == nil {
 		return nil, docker.ErrUnsupported
@@ -55,8 +55,8 @@ func reap(ctx context.Context, r *run, args []string, lasts time.Duration) (heal
 	})
 }
 
-// rest has all rest at a path until ctx ends, those that begin meanwhile as well, and returns nil when the path was seen to be
-// there and to go: one that is not there to begin with may have been deleted by hand a moment ago.
+// rest makes all contenders leave a path unused until ctx ends, also processes that start meanwhile. It returns nil once it has
+// seen the path exist and then disappear: a path that is missing at first may have been deleted by an operator a moment ago.
 func (r *run) rest(ctx context.Context, path string, exists func(context.Context, string) (bool, error)) error {
 	until, _ := ctx.Deadline()
 	notified := map[*process]bool{}
@@ -76,7 +76,7 @@ func (r *run) rest(ctx context.Context, path string, exists func(context.Context
 		select {
 		case <-time.After(250 * time.Millisecond):
 		case <-ctx.Done():
-			return fmt.Errorf("%s was not seen to go: %w", path, errors.Join(errMissed, err))
+			return fmt.Errorf("%s was not seen to disappear: %w", path, errors.Join(errMissed, err))
 		}
 	}
 }

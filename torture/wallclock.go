@@ -13,7 +13,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/torture/clock"
 )
 
-// clocks are readings of the wall clock and of the monotonic one at the same time.
+// clocks are simultaneous readings of the wall clock and of the monotonic clock.
 type clocks struct {
 	mu    sync.Mutex // guards pairs
 	pairs []bothClocks
@@ -33,8 +33,8 @@ func (c *clocks) read(scale clock.Scale) {
 	c.pairs = append(c.pairs, bothClocks{wall, between})
 }
 
-// at is the instant of a reading of the wall clock, by the readings of both clocks that were taken during the run: the machine's
-// own may be slewed meanwhile.
+// at converts a reading of the wall clock to an instant, by the readings of both clocks during the run: the machine's wall
+// clock may be slewed meanwhile.
 func (c *clocks) at(wall time.Time) history.Instant {
 	c.mu.Lock()
 	defer c.mu.Unlock()

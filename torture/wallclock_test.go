@@ -13,7 +13,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/torture/clock"
 )
 
-func TestClocksTurnAWallInstantIntoOneOfTheRun(t *testing.T) {
+func TestWallClockReadingsAreConvertedToInstants(t *testing.T) {
 	s := &run{time: clock.Start()}
 	s.clocks.read(s.time)
 	before := s.time.Now()
