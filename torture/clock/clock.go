@@ -14,17 +14,17 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
-// monotonic reads the machine's clock that no step changes. All processes read the same; the reading inside a time.Time is
-// the process's own.
+// monotonic reads the machine's monotonic clock, which no step changes. All processes read the same clock; the monotonic reading
+// inside a time.Time is relative to its process.
 func monotonic() int64 {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
-		panic(err) // there is no machine without this clock
+		panic(err) // every machine has this clock
 	}
 	return ts.Nano()
 }
 
-// A Scale turns readings into instants of a run.
+// A Scale converts readings to instants of a run.
 type Scale struct {
 	Began int64 // CLOCK_MONOTONIC at the beginning of the run, in nanoseconds
 }
@@ -36,8 +36,8 @@ func Start() Scale { return Scale{monotonic()} }
 func (s Scale) Now() history.Instant { return history.Instant(monotonic() - s.Began) }
 
 // Sleep waits in the kernel, not in Go's timers: a thread that does nothing else then shows when it was not scheduled.
-// Fractions of a millisecond are cut off.
+// It truncates d to milliseconds.
 func Sleep(d time.Duration) {
-	// An early end is a tick that comes sooner.
+	// An interrupted sleep only makes the tick come sooner.
 	_, _ = unix.Poll(nil, int(d.Milliseconds()))
 }

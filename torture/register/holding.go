@@ -11,7 +11,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
-// A Holding is a hold as the registers see it: the grant that wrote the newest token of a path.
+// A Holding is a hold as the registers know it: the grant that wrote the newest token of a path.
 type Holding struct {
 	Path, Contender string
 	Attempt         int
@@ -30,7 +30,7 @@ func (r *Registers) Holdings() []Holding {
 	return all
 }
 
-// holdsNow notes a write of the newest grant of a path.
+// holdsNow records a write of the newest grant of a path.
 func (b *book) holdsNow(by history.Event) {
 	if b.holding.Attempt != by.Attempt {
 		b.holding = Holding{Path: by.Path, Contender: by.Contender, Attempt: by.Attempt, Since: by.At}

@@ -2,8 +2,8 @@
 
 //go:build unix
 
-// Package register has the resources behind the locks of a torture: for each path a register that checks tokens and a bare one
-// that accepts every write. They run in the harness's process, so that no fault touches them; [Client] writes to them from
+// Package register has the resources behind the locks of a torture run: for each path a register that checks tokens and a bare
+// one that accepts every write. They run in the harness's process, so that no fault touches them; [Client] writes to them from
 // a worker process.
 //
 // A writer sends "PATH CONTENDER ATTEMPT TOKEN\n", for both registers of the path, and is answered "accepted\n" or
@@ -22,12 +22,12 @@ import (
 	"github.com/lockkeeper/lockkeeper/torture/clock"
 )
 
-// Registers serve the two registers of each path, and note what they decide at the instant at which they do.
+// Registers serve the two registers of each path, and record each decision with its instant.
 type Registers struct {
 	listener net.Listener
 	note     func(history.Event)
 	time     clock.Scale
-	bare     bool // there are no tokens that one of them could check
+	bare     bool // no tokens exist that a register could check
 	serving  sync.WaitGroup
 
 	mu     sync.Mutex // guards what follows
@@ -37,7 +37,7 @@ type Registers struct {
 	count  Writes
 }
 
-// Writes are counted in the registers.
+// Writes counts the writes to the registers.
 type Writes struct {
 	All      int `json:"all"`                  // that reached a pair of registers
 	Stale    int `json:"stale"`                // of them, with a token older than one that had written before
@@ -45,15 +45,15 @@ type Writes struct {
 	Accepted int `json:"accepted_by_bare"`     // of the stale ones
 	Let      int `json:"stale_let_by_fenced"`  // stale ones that the fenced register accepted: none, or the gate is broken
 	Wronged  int `json:"refused_though_newer"` // refused without being stale: none, or the gate is broken
-	Holders  int `json:"stale_writers"`        // grants that wrote late
+	Holders  int `json:"stale_writers"`        // grants that sent stale writes
 }
 
-// A book is what the registers of one path have seen.
+// A book records the writes to the registers of one path.
 type book struct {
 	gate   fencing.Gate
-	newest fencing.Token  // that has written, by the books and not by the gate
+	newest fencing.Token  // that has written, recorded independently of the gate
 	last   map[bool]noted // by whether the register is fenced
-	late   map[int]bool   // attempts that were seen to write late
+	late   map[int]bool   // attempts that sent stale writes
 
 	holding Holding // of the newest token
 }
@@ -63,8 +63,8 @@ type noted struct {
 	accepted bool
 }
 
-// New serves registers on a port of this machine until Close. note is called with each decision that is news. Bare registers
-// are alone: no tokens exist that the other one could check.
+// New serves registers on a local port until Close. It calls note with each decision that differs from the previous one. If
+// bare is set, there are only bare registers, because no tokens exist that a fenced one could check.
 func New(time clock.Scale, note func(history.Event), bare bool) (*Registers, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -100,7 +100,7 @@ func (r *Registers) accept() {
 
 func (r *Registers) serve(conn net.Conn) {
 	defer func() {
-		_ = conn.Close() // the writer is gone, or about to be
+		_ = conn.Close() // the writer has ended, or is about to
 		r.mu.Lock()
 		delete(r.conns, conn)
 		r.mu.Unlock()
@@ -121,7 +121,7 @@ func (r *Registers) serve(conn net.Conn) {
 	}
 }
 
-// Write decides on a write as if a client had sent it, and notes what is worth it: of the writes of one grant that come in a row, the first.
+// Write decides on a write as if a client had sent it. Of consecutive writes of one grant, it records the first.
 func (r *Registers) Write(by history.Event, token fencing.Token) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -184,7 +184,7 @@ func (r *Registers) Close() error {
 	r.mu.Lock()
 	r.closed = true
 	for conn := range r.conns {
-		_ = conn.Close() // that it is closed already is fine
+		_ = conn.Close() // it may be closed already
 	}
 	r.mu.Unlock()
 	err := r.listener.Close()

@@ -14,7 +14,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/torture/clock"
 )
 
-func TestStaleWriteIsRefusedByTheFencedRegisterAndCounted(t *testing.T) {
+func TestFencedRegisterRejectsAndCountsStaleWrites(t *testing.T) {
 	j := history.NewRecorder()
 	r, err := New(clock.Start(), j.Add, false)
 	require.NoError(t, err)
@@ -48,7 +48,7 @@ func TestStaleWriteIsRefusedByTheFencedRegisterAndCounted(t *testing.T) {
 		require.Equal(t, history.Wrote, e.Kind)
 		lines = append(lines, line{e.Attempt, e.Fenced, e.Accepted})
 	}
-	require.Equal(t, []line{ // of what comes in a row, the first
+	require.Equal(t, []line{ // of consecutive writes, the first
 		{1, true, true},
 		{1, false, true},
 		{2, true, true},
@@ -62,14 +62,14 @@ func TestStaleWriteIsRefusedByTheFencedRegisterAndCounted(t *testing.T) {
 	}, lines)
 }
 
-func TestLateWriterIsCountedOnceAndRegistersWithoutTokensRefuseNothing(t *testing.T) {
+func TestStaleWriterIsCountedOnceAndBareRegistersRejectNothing(t *testing.T) {
 	j := history.NewRecorder()
 	r, err := New(clock.Start(), j.Add, true)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, r.Close()) }()
 	c := &Client{Addr: r.Addr()}
 	defer func() { require.NoError(t, c.Close()) }()
-	for _, token := range []int{3, 1, 2, 1, 2, 3} { // and attempts of the same number
+	for _, token := range []int{3, 1, 2, 1, 2, 3} { // and attempt numbers
 		accepted, err := c.Write("/l", "c", token, fencing.Token(token))
 		require.NoError(t, err)
 		require.True(t, accepted)

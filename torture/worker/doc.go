@@ -11,11 +11,11 @@
 //
 // Any program can be a worker process. It finds its [Spec] in the environment variable [SpecVariable]. It writes one event a
 // line to its standard output, in the JSON of package history, without delay, and with At counted from Spec.Began by
-// CLOCK_MONOTONIC. It does what Spec.Visit says, and obeys the words [Stop], [Rest], [Keep] and [Cancel] on its standard
-// input. It ends with status 0 when it was stopped, and immediately when its standard input ends.
+// CLOCK_MONOTONIC. It honours Spec.Visit, and obeys the commands [Stop], [Rest], [Keep] and [Cancel] on its standard
+// input. It ends with status 0 after Stop, and immediately when its standard input ends.
 //
 // It reports Asked before it asks, Granted or Failed when it was answered, Told when it knows that it does not hold any more,
-// Releasing and Released around its release, and Paused and Woke by a clock of its own. A Note is a failure of the worker
+// Releasing and Released around its release, and Paused and Woke by its own clock thread. A Note is a failure of the worker
 // itself. Attempts are numbered from Spec.First. To write, it sends "PATH CONTENDER ATTEMPT TOKEN" and a newline to
 // Spec.Register, and reads "accepted" or "refused": package torture/register has the other end, and a client.
 package worker

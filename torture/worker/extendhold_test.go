@@ -17,11 +17,11 @@ import (
 	"github.com/lockkeeper/lockkeeper/torture/register"
 )
 
-func TestHolderKeepsItsHoldAsLongAsItIsTold(t *testing.T) {
-	library := &moody{}
+func TestHoldIsExtendedOnRequest(t *testing.T) {
+	library := &failingLibrary{}
 	library.mood.Store(true)
 	r := registersOf(t)
-	says, in, over := plays(t, library, r.Addr())
+	out, in, over := startWorker(t, library, r.Addr())
 	var held register.Holding
 	require.Eventually(t, func() bool {
 		for _, held = range r.Holdings() {
@@ -31,17 +31,17 @@ func TestHolderKeepsItsHoldAsLongAsItIsTold(t *testing.T) {
 		}
 		return false
 	}, time.Minute, time.Millisecond)
-	for n := range 10_000 { // one of these it holds, now or in a moment
+	for n := range 10_000 { // the contender holds one of these, now or in a moment
 		_, err := fmt.Fprintln(in, Keep, n, "1h")
 		require.NoError(t, err)
 	}
-	// Both clients come to hold what they do not give back: nothing is released any more.
+	// Both clients come to hold a lock whose hold is extended: nothing is released any more.
 	require.Eventually(t, func() bool {
-		before := len(says.events(t, history.Granted))
+		before := len(out.events(t, history.Granted))
 		clock.Sleep(300 * time.Millisecond)
-		return before == len(says.events(t, history.Granted))
+		return before == len(out.events(t, history.Granted))
 	}, time.Minute, time.Millisecond)
-	require.Equal(t, len(says.events(t, history.Released))+2, len(says.events(t, history.Granted)))
+	require.Equal(t, len(out.events(t, history.Released))+2, len(out.events(t, history.Granted)))
 	_, err := io.WriteString(in, Keep+" x y\n"+Stop+"\n")
 	require.NoError(t, err)
 	for n := range 10_000 {

@@ -15,22 +15,22 @@ import (
 	"github.com/lockkeeper/lockkeeper/torture/register"
 )
 
-// Causes for which the context of a call ends.
+// Causes of a call's cancelled context.
 var (
 	errBurst   = errors.New("all contenders of the path are cancelled")
-	errStopped = errors.New("the contender was told to stop")
+	errStopped = errors.New("the contender stops")
 )
 
-// A load is what a worker process has beside its actors: one further client, with many waiters and many holds. What
-// happens to that client happens to all of them at the same moment.
+// A load is one additional client of a worker process, with many waiters and many holds. A fault of that client affects all of
+// them at the same time.
 type load struct {
-	*player
-	ctx context.Context // of calls that acquire; ends when nothing is to be begun any more
+	*process
+	ctx context.Context // of calls that acquire; ends when no further operation may begin
 }
 
-// run returns when nothing of it is left. Releases are bound by running alone.
+// run returns when all waiters and holds have ended. Only running bounds releases.
 func (l *load) run(running context.Context) {
-	first := &actor{player: l.player, ctx: running, rand: rand.New(rand.NewPCG(l.spec.Seed, 1<<32))}
+	first := &workloadClient{process: l.process, ctx: running, rand: rand.New(rand.NewPCG(l.spec.Seed, 1<<32))}
 	for !first.connected() {
 		if l.stopped() {
 			return
@@ -38,39 +38,39 @@ func (l *load) run(running context.Context) {
 	}
 	defer first.client.Close()
 	var all sync.WaitGroup
-	start := func(n int, run func(a *actor)) {
-		a := &actor{
-			player: l.player, ctx: running, asking: l.ctx, client: first.client,
-			rand: rand.New(rand.NewPCG(l.spec.Seed, uint64(1<<33+n))), pen: &register.Client{Addr: l.spec.Register},
+	start := func(n int, run func(a *workloadClient)) {
+		a := &workloadClient{
+			process: l.process, ctx: running, asking: l.ctx, client: first.client,
+			rand: rand.New(rand.NewPCG(l.spec.Seed, uint64(1<<33+n))), registers: &register.Client{Addr: l.spec.Register},
 		}
 		all.Go(func() {
 			run(a)
-			_ = a.pen.Close() // nothing is written any more
+			_ = a.registers.Close() // no write follows
 		})
 	}
 	n := 0
 	for _, path := range l.spec.Paths {
 		for range l.spec.Waiters {
 			n++
-			start(n, func(a *actor) { a.waitAgainAndAgain(path) })
+			start(n, func(a *workloadClient) { a.contend(path) })
 		}
 	}
 	for i := range l.spec.Holds {
 		n++
-		start(n, func(a *actor) { a.holdOn(fmt.Sprintf("%s/%d", l.spec.HoldsAt, i)) })
+		start(n, func(a *workloadClient) { a.holdUntilLost(fmt.Sprintf("%s/%d", l.spec.HoldsAt, i)) })
 	}
 	all.Wait()
 }
 
-// waitAgainAndAgain contends for one path until nothing is to be begun any more.
-func (a *actor) waitAgainAndAgain(path string) {
+// contend contends for one path until no further operation may begin.
+func (a *workloadClient) contend(path string) {
 	for !a.stopped() {
-		if a.rests(path) {
+		if a.isResting(path) {
 			a.pause(50 * time.Millisecond)
 			continue
 		}
-		drawn := a.draw()
-		drawn.close = false // the client is not this waiter's
+		drawn := a.drawOperation()
+		drawn.close = false // the waiters share the client
 		if drawn.how == "try" {
 			drawn.how = "lock"
 		}
@@ -78,23 +78,23 @@ func (a *actor) waitAgainAndAgain(path string) {
 	}
 }
 
-// holdOn holds one path until nothing is to be begun any more. What it loses it acquires again immediately.
-func (a *actor) holdOn(path string) {
+// holdUntilLost holds one path until no further operation may begin. After a loss it acquires the path again immediately.
+func (a *workloadClient) holdUntilLost(path string) {
 	for !a.stopped() {
-		a.attempt(path, ask{how: "lock", idle: true})
+		a.attempt(path, operation{how: "lock", idle: true})
 	}
 }
 
-// idle waits until the hold is lost, or nothing is to be begun any more.
-func (a *actor) idle(got Hold) {
+// idle waits until the hold is lost or no further operation may begin.
+func (a *workloadClient) idle(got Hold) {
 	select {
 	case <-got.Done():
 	case <-a.stop:
 	}
 }
 
-// cancellable derives the context of an attempt at a path. Cancel PATH ends all of them at the same moment.
-func (p *player) cancellable(ctx context.Context, path string) (context.Context, context.CancelFunc) {
+// cancellable derives the context of an attempt at a path. Cancel PATH cancels all of them at the same time.
+func (p *process) cancellable(ctx context.Context, path string) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -111,7 +111,7 @@ func (p *player) cancellable(ctx context.Context, path string) (context.Context,
 }
 
 // cancelAll cancels all attempts at a path.
-func (p *player) cancelAll(path string) {
+func (p *process) cancelAll(path string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for cancel := range p.waiting[path] {

@@ -80,27 +80,27 @@ func (h *queueHold) GiveUp(context.Context) error {
 	return nil
 }
 
-// loaded has a contender of one client contend, with waiters and holds.
-func loaded(t *testing.T, waiters, holds int) (says *heard, in *io.PipeWriter, over chan error) {
+// startLoaded starts a contender of one client, with waiters and holds.
+func startLoaded(t *testing.T, waiters, holds int) (out *eventBuffer, in *io.PipeWriter, over chan error) {
 	t.Helper()
 	spec, err := json.Marshal(Spec{
 		Name: "c1.1", Paths: []string{"/a"}, Timeout: history.Instant(4 * time.Second), Began: clock.Start().Began, First: 1, Clients: 1,
 		Register: registersOf(t).Addr(), Waiters: waiters, Holds: holds, HoldsAt: "/holds/1",
 	})
 	require.NoError(t, err)
-	words, in := io.Pipe()
-	says, over = &heard{}, make(chan error, 1)
-	go func() { over <- RunWith(&queues{free: map[string]chan struct{}{}}, string(spec), words, says) }()
+	commands, in := io.Pipe()
+	out, over = &eventBuffer{}, make(chan error, 1)
+	go func() { over <- RunWith(&queues{free: map[string]chan struct{}{}}, string(spec), commands, out) }()
 	t.Cleanup(func() { require.NoError(t, in.Close()) })
-	return says, in, over
+	return out, in, over
 }
 
-func TestLoadHoldsAllItsLocksUntilItIsStoppedAndWaitersContendMeanwhile(t *testing.T) {
+func TestLoadHoldsAllLocksUntilStopWhileWaitersContend(t *testing.T) {
 	const waiters, holds = 20, 30
-	says, in, over := loaded(t, waiters, holds)
+	out, in, over := startLoaded(t, waiters, holds)
 	held := func() map[string]int {
 		of := map[string]int{}
-		for _, e := range says.events(t, history.Granted) {
+		for _, e := range out.events(t, history.Granted) {
 			if strings.HasPrefix(e.Path, "/holds/1/") {
 				require.Positive(t, e.Deadline)
 				of[e.Path]++
@@ -109,37 +109,37 @@ func TestLoadHoldsAllItsLocksUntilItIsStoppedAndWaitersContendMeanwhile(t *testi
 		return of
 	}
 	require.Eventually(t, func() bool {
-		return len(held()) == holds && len(says.events(t, history.Asked)) > holds+waiters
+		return len(held()) == holds && len(out.events(t, history.Asked)) > holds+waiters
 	}, time.Minute, time.Millisecond)
 	for path, times := range held() {
 		require.Equal(t, 1, times, path)
 	}
-	for _, e := range says.events(t, history.Released) {
+	for _, e := range out.events(t, history.Released) {
 		require.Equal(t, "/a", e.Path)
 	}
 	_, err := io.WriteString(in, Stop+"\n")
 	require.NoError(t, err)
 	require.NoError(t, <-over)
-	require.Len(t, says.events(t, history.Released), len(says.events(t, history.Granted)), "everything is given back")
-	asked := len(says.events(t, history.Asked))
-	require.Equal(t, asked, len(says.events(t, history.Granted))+len(says.events(t, history.Failed)), "nobody waits any more")
+	require.Len(t, out.events(t, history.Released), len(out.events(t, history.Granted)), "everything is released")
+	asked := len(out.events(t, history.Asked))
+	require.Equal(t, asked, len(out.events(t, history.Granted))+len(out.events(t, history.Failed)), "no client waits any more")
 }
 
-func TestAllWaitersOfAPathAreCancelledAtTheSameMoment(t *testing.T) {
+func TestCancelEndsAllWaitersOfAPath(t *testing.T) {
 	const waiters = 20
-	says, in, over := loaded(t, waiters, 0)
+	out, in, over := startLoaded(t, waiters, 0)
 	waiting := func() int {
-		return len(says.events(t, history.Asked)) - len(says.events(t, history.Granted)) - len(says.events(t, history.Failed))
+		return len(out.events(t, history.Asked)) - len(out.events(t, history.Granted)) - len(out.events(t, history.Failed))
 	}
-	// While one holds for long, the others come to wait.
-	require.Eventually(t, func() bool { return len(says.events(t, history.Granted)) > 0 }, time.Minute, time.Millisecond)
+	// While one contender holds for long, the others begin to wait.
+	require.Eventually(t, func() bool { return len(out.events(t, history.Granted)) > 0 }, time.Minute, time.Millisecond)
 	for n := range 1000 {
 		_, err := fmt.Fprintln(in, Keep, n, "1h")
 		require.NoError(t, err)
 	}
 	require.Eventually(t, func() bool { return waiting() > waiters*3/4 }, time.Minute, time.Millisecond)
 	cancelledOnes := func() (n int) {
-		for _, e := range says.events(t, history.Failed) {
+		for _, e := range out.events(t, history.Failed) {
 			if e.Error == cancelled {
 				n++
 			}
@@ -160,15 +160,15 @@ func TestAllWaitersOfAPathAreCancelledAtTheSameMoment(t *testing.T) {
 	require.NoError(t, <-over)
 }
 
-func TestCancellationThatNobodyAskedForIsNotExpected(t *testing.T) {
+func TestUnrequestedCancellationIsUnexpected(t *testing.T) {
 	require.True(t, MayFail("lock", cancelled))
 	require.False(t, MayFail("lock", context.Canceled.Error()))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.False(t, wasCancelled(t.Context(), context.Canceled), "by a library of its own accord")
+	require.False(t, wasCancelled(t.Context(), context.Canceled), "the library cancelled by itself")
 	require.False(t, wasCancelled(ctx, context.Canceled))
 	burst, end := context.WithCancelCause(t.Context())
 	end(errBurst)
 	require.True(t, wasCancelled(burst, fmt.Errorf("wait: %w", context.Canceled)))
-	require.False(t, wasCancelled(burst, errMood))
+	require.False(t, wasCancelled(burst, errFails))
 }

@@ -15,16 +15,16 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-func TestLockThatTimedOutIsNotOneThatWasTried(t *testing.T) {
+func TestTimedOutLockIsNotReportedAsHeld(t *testing.T) {
 	for _, c := range []struct {
 		err  error
-		says string
+		want string
 	}{
 		{lock.ErrLocked, heldByAnother},
 		{errors.Join(lock.ErrLocked, context.DeadlineExceeded), timedOut},
 		{errors.Join(recipes.ErrUncertain, context.DeadlineExceeded), uncertain},
 		{errors.New("boom"), "boom"},
 	} {
-		require.Equal(t, c.says, own{}.Why(c.err))
+		require.Equal(t, c.want, lockkeeper{}.Why(c.err))
 	}
 }

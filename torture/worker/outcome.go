@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Errors of attempts and releases, in the words in which a history has them.
+// Errors of attempts and releases, as a history records them.
 const (
 	heldByAnother = "held by another"
 	timedOut      = "context deadline exceeded"
@@ -19,8 +19,8 @@ const (
 	cancelled     = "cancelled" // by the worker itself
 )
 
-// MayFail reports whether a caller of this library may get an error from an attempt, which was asked for in the words of its
-// event. The library should return no other.
+// MayFail reports whether an attempt may fail with an error, given the text of its Asked event. This library should return no
+// other errors.
 func MayFail(asked, why string) bool {
 	switch why {
 	case heldByAnother:

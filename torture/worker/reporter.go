@@ -15,34 +15,34 @@ import (
 	"github.com/lockkeeper/lockkeeper/torture/clock"
 )
 
-// A voice is how a contender tells what it sees: an event a line, each written before the call returns. What was said
-// before a kill -9 is heard.
-type voice struct {
+// A reporter writes the events of a contender, one to a line, each before the call returns: what was reported before a SIGKILL
+// is not lost.
+type reporter struct {
 	name string
 	time clock.Scale
 
-	mu      sync.Mutex // guards what follows, and whose line it is
+	mu      sync.Mutex // guards what follows, and the order of lines
 	out     io.Writer
 	attempt int
 }
 
-// say tells that an event happens now.
-func (v *voice) say(e history.Event) { v.sayAt(v.time.Now(), e) }
+// report reports an event that happens now.
+func (v *reporter) report(e history.Event) { v.reportAt(v.time.Now(), e) }
 
-func (v *voice) sayAt(at history.Instant, e history.Event) {
+func (v *reporter) reportAt(at history.Instant, e history.Event) {
 	e.At, e.Contender = at, v.name
 	line, err := json.Marshal(e)
 	if err != nil {
-		panic(err) // no event is such
+		panic(err) // every event can be encoded
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	// Nobody listens any more: then this process is about to be ended, too.
+	// If the harness has stopped reading, it is about to end this process, too.
 	_, _ = v.out.Write(append(line, '\n'))
 }
 
-// next numbers an attempt.
-func (v *voice) next() int {
+// next returns the number of a new attempt.
+func (v *reporter) next() int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.attempt++
@@ -52,17 +52,17 @@ func (v *voice) next() int {
 // ClockPeriod is how often the clock thread reads the clock.
 const ClockPeriod = 5 * time.Millisecond
 
-// watchOwnClock tells when this process was not scheduled, until done is closed: when a thread that does nothing but look
-// at the clock could not look for longer than gap. It knows nothing of what else the process does.
-func (v *voice) watchOwnClock(gap time.Duration, done <-chan struct{}) {
+// watchClock reports when this process was not scheduled, until done is closed: its thread only reads the clock, and could not
+// read it for longer than gap. It is independent of everything else in the process.
+func (v *reporter) watchClock(gap time.Duration, done <-chan struct{}) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	for last := v.time.Now(); ; {
 		clock.Sleep(ClockPeriod)
 		now := v.time.Now()
 		if time.Duration(now-last) > gap {
-			v.sayAt(last, history.Event{Kind: history.Paused})
-			v.sayAt(now, history.Event{Kind: history.Woke})
+			v.reportAt(last, history.Event{Kind: history.Paused})
+			v.reportAt(now, history.Event{Kind: history.Woke})
 		}
 		last = now
 		select {

@@ -18,12 +18,12 @@ import (
 	"github.com/lockkeeper/lockkeeper/torture/clock"
 )
 
-func TestClockThreadTellsWhenItCouldNotLook(t *testing.T) {
+func TestClockThreadReportsGaps(t *testing.T) {
 	var out bytes.Buffer
-	v := &voice{name: "c", time: clock.Start(), out: &out}
+	v := &reporter{name: "c", time: clock.Start(), out: &out}
 	done := make(chan struct{})
 	var running sync.WaitGroup
-	running.Go(func() { v.watchOwnClock(time.Nanosecond, done) }) // every tick is a gap then
+	running.Go(func() { v.watchClock(time.Nanosecond, done) }) // every tick is a gap then
 	require.Eventually(t, func() bool {
 		v.mu.Lock()
 		defer v.mu.Unlock()

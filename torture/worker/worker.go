@@ -23,75 +23,75 @@ import (
 	"github.com/lockkeeper/lockkeeper/torture/register"
 )
 
-// Run contends with this library: the spec is JSON, as SpecVariable has it, in has the words of the harness, and the events
-// go to out. It returns when it was told to stop and each of its clients was granted something once more, or when in has ended.
-func Run(spec string, in io.Reader, out io.Writer) error { return RunWith(own{}, spec, in, out) }
+// Run contends with this library. The spec is JSON, as in SpecVariable; commands of the harness come from in, and events go to
+// out. Run returns after Stop, when each of its clients was granted something once more, or when in has ended.
+func Run(spec string, in io.Reader, out io.Writer) error { return RunWith(lockkeeper{}, spec, in, out) }
 
 // RunWith contends with another library.
 func RunWith(library Library, spec string, in io.Reader, out io.Writer) error {
 	var p Spec
 	if err := json.Unmarshal([]byte(spec), &p); err != nil {
-		return fmt.Errorf("worker: its spec: %w", err)
+		return fmt.Errorf("worker: decode spec: %w", err)
 	}
-	pl := &player{
-		library: library, spec: p, voice: &voice{name: p.Name, time: clock.Scale{Began: p.Began}, out: out, attempt: p.First},
-		resting: map[string]time.Time{}, kept: map[int]time.Time{}, stop: make(chan struct{}),
+	shared := &process{
+		library: library, spec: p, reporter: &reporter{name: p.Name, time: clock.Scale{Began: p.Began}, out: out, attempt: p.First},
+		resting: map[string]time.Time{}, extended: map[int]time.Time{}, stop: make(chan struct{}),
 		waiting: map[string]map[*context.CancelCauseFunc]struct{}{},
 	}
 	ctx, abandon := context.WithCancel(context.Background())
 	defer abandon()
 	done := make(chan struct{})
-	var watching, acting sync.WaitGroup
-	watching.Go(func() { pl.voice.watchOwnClock(Gap(time.Duration(p.Timeout)), done) })
+	var watching, working sync.WaitGroup
+	watching.Go(func() { shared.reporter.watchClock(Gap(time.Duration(p.Timeout)), done) })
 	for i := range max(p.Clients, 1) {
-		c := &actor{
-			player: pl, ctx: ctx, rand: rand.New(rand.NewPCG(p.Seed, uint64(i))),
-			pen: &register.Client{Addr: p.Register},
+		c := &workloadClient{
+			process: shared, ctx: ctx, rand: rand.New(rand.NewPCG(p.Seed, uint64(i))),
+			registers: &register.Client{Addr: p.Register},
 		}
-		acting.Go(c.act)
+		working.Go(c.loop)
 	}
 	if p.Waiters+p.Holds > 0 && !p.Visit {
 		asking, cease := context.WithCancelCause(ctx)
 		defer cease(nil)
-		acting.Go(func() {
-			<-pl.stop
+		working.Go(func() {
+			<-shared.stop
 			cease(errStopped)
 		})
-		acting.Go(func() { (&load{pl, asking}).run(ctx) })
+		working.Go(func() { (&load{shared, asking}).run(ctx) })
 	}
 	go func() { // nothing interrupts a read; it ends with the process
-		pl.listen(in)
-		pl.stopOnce()
-		abandon() // there is nobody any more who heals anything
+		shared.readCommands(in)
+		shared.stopOnce()
+		abandon() // without the harness, no fault is healed any more
 	}()
-	acting.Wait()
+	working.Wait()
 	close(done)
 	watching.Wait()
 	return nil
 }
 
-// Gap returns the gap in a worker's schedule from which on it counts as not scheduled, for a session timeout.
+// Gap returns the shortest gap in a worker's schedule that counts as not scheduled, for a session timeout.
 func Gap(timeout time.Duration) time.Duration { return timeout / 32 }
 
-// A player is what the clients of a contender share.
-type player struct {
-	library Library
-	spec    Spec
-	voice   *voice
-	stop    chan struct{} // closed when nothing is to be begun any more
-	once    sync.Once
+// A process is the state that the clients of a worker process share.
+type process struct {
+	library  Library
+	spec     Spec
+	reporter *reporter
+	stop     chan struct{} // closed when no further operation may begin
+	once     sync.Once
 
-	unwritten sync.Once // it was told that a register could not be written
+	reportedWrite sync.Once // a failed write to a register was reported
 
-	mu      sync.Mutex // guards what follows
-	resting map[string]time.Time
-	kept    map[int]time.Time // attempts, until when they hold at least
-	waiting map[string]map[*context.CancelCauseFunc]struct{}
+	mu       sync.Mutex // guards what follows
+	resting  map[string]time.Time
+	extended map[int]time.Time // by attempt: hold at least until
+	waiting  map[string]map[*context.CancelCauseFunc]struct{}
 }
 
-func (p *player) stopOnce() { p.once.Do(func() { close(p.stop) }) }
+func (p *process) stopOnce() { p.once.Do(func() { close(p.stop) }) }
 
-func (p *player) stopped() bool {
+func (p *process) stopped() bool {
 	select {
 	case <-p.stop:
 		return true
@@ -100,130 +100,130 @@ func (p *player) stopped() bool {
 	}
 }
 
-// listen obeys words until there are no more.
-func (p *player) listen(in io.Reader) {
+// readCommands obeys the commands of the harness until its input ends.
+func (p *process) readCommands(in io.Reader) {
 	for lines := bufio.NewScanner(in); lines.Scan(); {
-		words := strings.Fields(lines.Text())
+		fields := strings.Fields(lines.Text())
 		switch {
-		case len(words) == 1 && words[0] == Stop:
+		case len(fields) == 1 && fields[0] == Stop:
 			p.stopOnce()
-		case len(words) == 3 && words[0] == Rest:
-			if d, err := time.ParseDuration(words[2]); err == nil {
+		case len(fields) == 3 && fields[0] == Rest:
+			if d, err := time.ParseDuration(fields[2]); err == nil {
 				p.mu.Lock()
-				p.resting[words[1]] = time.Now().Add(d)
+				p.resting[fields[1]] = time.Now().Add(d)
 				p.mu.Unlock()
-				if p.spec.Waiters > 0 { // there would be no end of them
-					p.cancelAll(words[1])
+				if p.spec.Waiters > 0 { // the queue would never drain
+					p.cancelAll(fields[1])
 				}
 			}
-		case len(words) == 2 && words[0] == Cancel:
-			p.cancelAll(words[1])
-		case len(words) == 3 && words[0] == Keep:
-			p.keep(words[1], words[2])
-		case len(words) == 2 && words[0] == Step:
-			if d, err := time.ParseDuration(words[1]); err == nil {
+		case len(fields) == 2 && fields[0] == Cancel:
+			p.cancelAll(fields[1])
+		case len(fields) == 3 && fields[0] == Keep:
+			p.extendHold(fields[1], fields[2])
+		case len(fields) == 2 && fields[0] == Step:
+			if d, err := time.ParseDuration(fields[1]); err == nil {
 				p.step(d)
 			}
 		}
 	}
 }
 
-// step steps the wall clock, and looks at it: a fault that does nothing is amiss.
-func (p *player) step(d time.Duration) {
+// step steps the wall clock and checks that it moved: a fault without effect is a problem.
+func (p *process) step(d time.Duration) {
 	before := time.Now().Round(0)
 	stepWall(d)
 	if by := time.Now().Round(0).Sub(before); (by - d).Abs() > d.Abs()/2 {
-		p.voice.say(history.Event{Kind: history.Note, Text: fmt.Sprintf("the wall clock was to be stepped by %v, and went on by %v", d, by)})
+		p.reporter.report(history.Event{Kind: history.Note, Text: fmt.Sprintf("step the wall clock by %v: it moved by %v", d, by)})
 	}
 }
 
-// keep notes for how long an attempt is to hold at least. What makes no sense is ignored: the attempt may be over.
-func (p *player) keep(attempt, lasts string) {
+// extendHold records for how long an attempt must hold at least. It ignores invalid arguments: the attempt may be over.
+func (p *process) extendHold(attempt, lasts string) {
 	n, err := strconv.Atoi(attempt)
 	if d, bad := time.ParseDuration(lasts); err == nil && bad == nil {
 		p.mu.Lock()
-		p.kept[n] = time.Now().Add(d)
+		p.extended[n] = time.Now().Add(d)
 		p.mu.Unlock()
 	}
 }
 
-// keepsUntil returns until when an attempt holds at least, and forgets it once it is over.
-func (p *player) keepsUntil(attempt int) time.Time {
+// extendedUntil returns until when an attempt must hold at least, and forgets an instant that has passed.
+func (p *process) extendedUntil(attempt int) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	until := p.kept[attempt]
+	until := p.extended[attempt]
 	if !time.Now().Before(until) {
-		delete(p.kept, attempt)
+		delete(p.extended, attempt)
 	}
 	return until
 }
 
-// rests says whether nothing is to be begun at a path.
-func (p *player) rests(path string) bool {
+// isResting reports whether no operation may begin at a path.
+func (p *process) isResting(path string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return time.Now().Before(p.resting[path])
 }
 
-// An actor is one client of a contender, with a session of its own. It asks for one thing after the other.
-type actor struct {
-	*player
-	ctx    context.Context
-	asking context.Context // of calls that acquire; nil: ctx
-	rand   *rand.Rand
-	pen    *register.Client
-	client Client
+// A workloadClient is one client of a contender, with its own session. It runs one operation after the other.
+type workloadClient struct {
+	*process
+	ctx       context.Context
+	asking    context.Context // of calls that acquire; nil: ctx
+	rand      *rand.Rand
+	registers *register.Client
+	client    Client
 }
 
-func (a *actor) act() {
+func (a *workloadClient) loop() {
 	defer func() {
 		if a.client != nil {
 			a.client.Close()
 		}
-		_ = a.pen.Close() // nothing is written any more
+		_ = a.registers.Close() // no write follows
 	}()
 	if a.spec.Visit {
-		a.visit()
+		a.probe()
 		return
 	}
 	for !a.stopped() {
 		if a.connected() {
-			a.askFor(a.draw())
+			a.askFor(a.drawOperation())
 		}
 	}
-	a.farewell()
+	a.finalGrant()
 }
 
-// visit acquires each path once.
-func (a *actor) visit() {
-	for visits := a.spec.Paths; len(visits) > 0 && !a.stopped(); {
-		if a.connected() && a.attempt(visits[0], ask{how: "lock"}) {
-			visits = visits[1:]
+// probe acquires each path once.
+func (a *workloadClient) probe() {
+	for paths := a.spec.Paths; len(paths) > 0 && !a.stopped(); {
+		if a.connected() && a.attempt(paths[0], operation{how: "lock"}) {
+			paths = paths[1:]
 		}
 	}
 }
 
-// farewell is what every client ends with, when everything is healed: it asks for as long as it takes, until it is granted
-// something. A client that never recovers, or a lock that nobody gets any more, is found out by this: all other asking can
-// come to nothing, and then asks anew.
-func (a *actor) farewell() {
+// finalGrant is the last operation of every client, when all faults are healed: it retries until it is granted something. It
+// detects a client that never recovers and a lock that no client can acquire any more: all other operations may fail, and the
+// client then begins another.
+func (a *workloadClient) finalGrant() {
 	for granted := false; !granted && a.ctx.Err() == nil; {
-		granted = a.connected() && a.askFor(ask{how: "lock", hold: time.Millisecond})
+		granted = a.connected() && a.askFor(operation{how: "lock", hold: time.Millisecond})
 	}
 }
 
-// askFor asks for any of the paths that do not rest.
-func (a *actor) askFor(what ask) (granted bool) {
+// askFor runs an operation on a random path, unless that path is resting.
+func (a *workloadClient) askFor(what operation) (granted bool) {
 	path := a.spec.Paths[a.rand.IntN(len(a.spec.Paths))]
-	if a.rests(path) {
+	if a.isResting(path) {
 		a.pause(10 * time.Millisecond)
 		return false
 	}
 	return a.attempt(path, what)
 }
 
-// pause waits. It is short: whoever is told to stop waits for its end.
-func (a *actor) pause(d time.Duration) {
+// pause waits. It must be short, because Stop waits for its end.
+func (a *workloadClient) pause(d time.Duration) {
 	select {
 	case <-time.After(d):
 	case <-a.ctx.Done():
@@ -231,12 +231,12 @@ func (a *actor) pause(d time.Duration) {
 }
 
 // between draws a duration.
-func (a *actor) between(least, most time.Duration) time.Duration {
+func (a *workloadClient) between(least, most time.Duration) time.Duration {
 	return least + time.Duration(a.rand.Int64N(int64(most-least)))
 }
 
-// connected says whether there is a client, after it has tried to make one if need be.
-func (a *actor) connected() bool {
+// connected reports whether there is a client, after it has tried to make one if necessary.
+func (a *workloadClient) connected() bool {
 	if a.client != nil {
 		return true
 	}
@@ -251,26 +251,26 @@ func (a *actor) connected() bool {
 	return true
 }
 
-// An ask is what is drawn to be asked for.
-type ask struct {
+// An operation is one acquisition that the generator has drawn.
+type operation struct {
 	how   string // "lock", "try", "campaign"
 	wait  time.Duration
 	hold  time.Duration
-	close bool // the client, instead of giving back
-	idle  bool // hold until it is lost, without work
+	close bool // close the client instead of releasing
+	idle  bool // hold until the loss, without work
 }
 
-// LongestShortHold returns the bound of the holds that are not meant to be lost, for a session timeout.
+// LongestShortHold returns the bound of the holds that usually end by a release, for a session timeout.
 func LongestShortHold(timeout time.Duration) time.Duration { return timeout / 40 }
 
-// draw decides what to ask for.
-func (a *actor) draw() ask {
+// drawOperation generates an operation.
+func (a *workloadClient) drawOperation() operation {
 	t := time.Duration(a.spec.Timeout)
 	hold := a.between(2*time.Millisecond, LongestShortHold(t))
 	if a.rand.IntN(32) == 0 { // long enough to be lost
 		hold = a.between(t/2, 3*t)
 	}
-	drawn := ask{hold: hold, close: a.rand.IntN(50) == 0}
+	drawn := operation{hold: hold, close: a.rand.IntN(50) == 0}
 	switch n := a.rand.IntN(100); {
 	case n < 40:
 		drawn.how = "lock"
@@ -292,9 +292,9 @@ func (a *actor) draw() ask {
 	return drawn
 }
 
-// attempt asks for a path, works while it has it, and gives it back. It says whether it was granted the path.
-func (a *actor) attempt(path string, drawn ask) (granted bool) {
-	by := history.Event{Attempt: a.voice.next(), Path: path}
+// attempt acquires a path, works while it holds it, and releases it. It reports whether it was granted the path.
+func (a *workloadClient) attempt(path string, drawn operation) (granted bool) {
+	by := history.Event{Attempt: a.reporter.next(), Path: path}
 	asked := by
 	asked.Kind, asked.Text = history.Asked, drawn.how
 	ctx := a.ctx
@@ -309,7 +309,7 @@ func (a *actor) attempt(path string, drawn ask) (granted bool) {
 		defer cancel()
 		asked.Text += ", for " + drawn.wait.String()
 	}
-	a.voice.say(asked)
+	a.reporter.report(asked)
 	got, err := a.client.Acquire(ctx, drawn.how, path)
 	if err != nil {
 		failed := by
@@ -317,7 +317,7 @@ func (a *actor) attempt(path string, drawn ask) (granted bool) {
 		if wasCancelled(ctx, err) {
 			failed.Error = cancelled
 		}
-		a.voice.say(failed)
+		a.reporter.report(failed)
 		if errors.As(err, new(*BrokenError)) {
 			a.client.Close()
 			a.client = nil
@@ -325,7 +325,7 @@ func (a *actor) attempt(path string, drawn ask) (granted bool) {
 		a.pause(a.between(5*time.Millisecond, 50*time.Millisecond))
 		return false
 	}
-	token, told := a.granted(by, got)
+	token, notified := a.granted(by, got)
 	if drawn.idle {
 		a.idle(got)
 	} else {
@@ -333,7 +333,7 @@ func (a *actor) attempt(path string, drawn ask) (granted bool) {
 	}
 	releasing := by
 	releasing.Kind = history.Releasing
-	a.voice.say(releasing)
+	a.reporter.report(releasing)
 	if drawn.close {
 		a.client.Close()
 		a.client = nil
@@ -343,14 +343,14 @@ func (a *actor) attempt(path string, drawn ask) (granted bool) {
 	if err := got.GiveUp(a.ctx); err != nil {
 		released.Error = a.library.Why(err)
 	}
-	<-told
-	a.voice.say(released)
+	<-notified
+	a.reporter.report(released)
 	return true
 }
 
-// granted tells of a grant, and has told when it ends; what is returned is closed then.
-func (a *actor) granted(by history.Event, got Hold) (token fencing.Token, told <-chan struct{}) {
-	at := a.voice.time.Now()
+// granted reports a grant, and its end when it comes; the returned channel is closed once the end is reported.
+func (a *workloadClient) granted(by history.Event, got Hold) (token fencing.Token, notified <-chan struct{}) {
+	at := a.reporter.time.Now()
 	granted := got.Grant()
 	granted.Kind, granted.Attempt, granted.Path = history.Granted, by.Attempt, by.Path
 	if stated, ok := got.(interface{ Deadline() time.Time }); ok {
@@ -361,32 +361,32 @@ func (a *actor) granted(by history.Event, got Hold) (token fencing.Token, told <
 	if a.spec.Tokenless {
 		granted.Token = history.ID(at)
 	}
-	a.voice.sayAt(at, granted)
+	a.reporter.reportAt(at, granted)
 	over := make(chan struct{})
 	go func() { // attempt waits for it
 		defer close(over)
 		<-got.Done()
-		at := a.voice.time.Now()
+		at := a.reporter.time.Now()
 		by.Kind, by.Cause = history.Notified, got.Cause()
-		a.voice.sayAt(at, by)
+		a.reporter.reportAt(at, by)
 	}()
 	return fencing.Token(granted.Token), over
 }
 
-// work writes to the registers every few milliseconds, and between the look at whether it still holds and the write there
-// is the wait: a process that is stopped there writes late, as one that is stopped anywhere can.
-func (a *actor) work(by history.Event, got Hold, token fencing.Token, d time.Duration) {
-	for over := time.Now().Add(d); time.Now().Before(over) || time.Now().Before(a.keepsUntil(by.Attempt)); {
+// work writes to the registers every few milliseconds. It waits between the check of the hold and the write, so that a process
+// that is stopped there sends a stale write, as a process that is stopped anywhere can.
+func (a *workloadClient) work(by history.Event, got Hold, token fencing.Token, d time.Duration) {
+	for over := time.Now().Add(d); time.Now().Before(over) || time.Now().Before(a.extendedUntil(by.Attempt)); {
 		select {
-		case <-got.Done(): // only Done: the holds of some look at the clock by themselves when they are asked
+		case <-got.Done(): // only Done: other methods of some libraries' holds read the clock themselves
 			return
 		default:
 		}
 		clock.Sleep(a.between(time.Millisecond, 5*time.Millisecond))
-		if _, err := a.pen.Write(by.Path, a.spec.Name, by.Attempt, token); err != nil {
-			// No fault touches the registers: from here on late writes are missed. Who is killed does not come to say it.
-			a.unwritten.Do(func() {
-				a.voice.say(history.Event{Kind: history.Note, Text: fmt.Sprintf("writing to the registers of %s: %v", by.Path, err)})
+		if _, err := a.registers.Write(by.Path, a.spec.Name, by.Attempt, token); err != nil {
+			// No fault touches the registers: from here on, stale writes are missed. A killed process cannot report this.
+			a.reportedWrite.Do(func() {
+				a.reporter.report(history.Event{Kind: history.Note, Text: fmt.Sprintf("write to the registers of %s: %v", by.Path, err)})
 			})
 			return
 		}

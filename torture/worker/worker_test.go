@@ -22,65 +22,65 @@ import (
 	"github.com/lockkeeper/lockkeeper/torture/register"
 )
 
-// A moody library fails until it is in the mood.
-type moody struct {
+// A failingLibrary fails a number of times, then works.
+type failingLibrary struct {
 	mood   atomic.Bool
-	failed chan struct{} // a word for each failure, if somebody listens
+	failed chan struct{} // signals each failure, if a test receives
 
-	broken bool // a client does not outlive a failure
+	broken bool // each failure breaks the client
 	made   atomic.Int64
 }
 
-var errMood = errors.New("not in the mood")
+var errFails = errors.New("not in the mood")
 
-func (m *moody) Connect(context.Context, *Spec) (Client, error) {
+func (m *failingLibrary) Connect(context.Context, *Spec) (Client, error) {
 	m.made.Add(1)
-	return moodyClient{m}, nil
+	return failingClient{m}, nil
 }
-func (m *moody) Offers(string) bool   { return true }
-func (m *moody) Why(err error) string { return err.Error() }
+func (m *failingLibrary) Offers(string) bool   { return true }
+func (m *failingLibrary) Why(err error) string { return err.Error() }
 
-type moodyClient struct{ *moody }
+type failingClient struct{ *failingLibrary }
 
-func (moodyClient) Close() {}
-func (c moodyClient) Acquire(ctx context.Context, _, _ string) (Hold, error) {
+func (failingClient) Close() {}
+func (c failingClient) Acquire(ctx context.Context, _, _ string) (Hold, error) {
 	if c.mood.Load() {
-		return moodyHold{make(chan struct{})}, nil
+		return failingHold{make(chan struct{})}, nil
 	}
 	select {
 	case c.failed <- struct{}{}:
 	default:
 	}
 	if ctx.Err() == nil && c.broken {
-		return nil, &BrokenError{errMood}
+		return nil, &BrokenError{errFails}
 	}
-	return nil, errMood
+	return nil, errFails
 }
 
-type moodyHold struct{ done chan struct{} }
+type failingHold struct{ done chan struct{} }
 
-func (moodyHold) Grant() history.Event    { return history.Event{Token: 1} }
-func (h moodyHold) Done() <-chan struct{} { return h.done }
-func (moodyHold) Cause() history.Cause    { return history.GivenUp }
-func (h moodyHold) GiveUp(context.Context) error {
+func (failingHold) Grant() history.Event    { return history.Event{Token: 1} }
+func (h failingHold) Done() <-chan struct{} { return h.done }
+func (failingHold) Cause() history.Cause    { return history.GivenUp }
+func (h failingHold) GiveUp(context.Context) error {
 	close(h.done)
 	return nil
 }
 
-// A heard writer keeps what is said.
-type heard struct {
+// An eventBuffer records the reported events.
+type eventBuffer struct {
 	mu   sync.Mutex // guards text
 	text bytes.Buffer
 }
 
-func (h *heard) Write(b []byte) (int, error) {
+func (h *eventBuffer) Write(b []byte) (int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.text.Write(b)
 }
 
-// events are those of a kind.
-func (h *heard) events(t *testing.T, kind history.Kind) []history.Event {
+// events returns the events of a kind.
+func (h *eventBuffer) events(t *testing.T, kind history.Kind) []history.Event {
 	t.Helper()
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -95,19 +95,19 @@ func (h *heard) events(t *testing.T, kind history.Kind) []history.Event {
 	return of
 }
 
-// plays has a contender of two clients contend.
-func plays(t *testing.T, library Library, register string) (says *heard, in *io.PipeWriter, over chan error) {
+// startWorker starts a contender of two clients.
+func startWorker(t *testing.T, library Library, register string) (out *eventBuffer, in *io.PipeWriter, over chan error) {
 	t.Helper()
 	spec, err := json.Marshal(Spec{
 		Name: "c1.1", Paths: []string{"/a", "/b"}, Timeout: history.Instant(4 * time.Second), Began: clock.Start().Began, First: 1, Clients: 2,
 		Register: register,
 	})
 	require.NoError(t, err)
-	words, in := io.Pipe()
-	says, over = &heard{}, make(chan error, 1)
-	go func() { over <- RunWith(library, string(spec), words, says) }()
+	commands, in := io.Pipe()
+	out, over = &eventBuffer{}, make(chan error, 1)
+	go func() { over <- RunWith(library, string(spec), commands, out) }()
 	t.Cleanup(func() { require.NoError(t, in.Close()) })
-	return says, in, over
+	return out, in, over
 }
 
 func registersOf(t *testing.T) *register.Registers {
@@ -120,8 +120,8 @@ func registersOf(t *testing.T) *register.Registers {
 
 func TestEveryClientIsGrantedSomethingOnceMoreBeforeItEnds(t *testing.T) {
 	for _, broken := range []bool{false, true} {
-		library := &moody{failed: make(chan struct{}), broken: broken}
-		says, in, over := plays(t, library, registersOf(t).Addr())
+		library := &failingLibrary{failed: make(chan struct{}), broken: broken}
+		out, in, over := startWorker(t, library, registersOf(t).Addr())
 		<-library.failed
 		_, err := io.WriteString(in, Stop+"\n")
 		require.NoError(t, err)
@@ -132,48 +132,48 @@ func TestEveryClientIsGrantedSomethingOnceMoreBeforeItEnds(t *testing.T) {
 				t.Fatalf("it has ended (%v), and nothing was granted", err)
 			}
 		}
-		require.Empty(t, says.events(t, history.Granted))
+		require.Empty(t, out.events(t, history.Granted))
 		library.mood.Store(true)
 		require.NoError(t, <-over)
-		require.Len(t, says.events(t, history.Granted), 2, "one of each client, and no more")
-		require.Len(t, says.events(t, history.Released), 2)
-		asked := says.events(t, history.Asked)
-		require.Equal(t, "lock", asked[len(asked)-1].Text, "for as long as it takes")
+		require.Len(t, out.events(t, history.Granted), 2, "one of each client, and no more")
+		require.Len(t, out.events(t, history.Released), 2)
+		asked := out.events(t, history.Asked)
+		require.Equal(t, "lock", asked[len(asked)-1].Text, "without a bound")
 		if broken {
-			require.Greater(t, library.made.Load(), int64(10), "a client that is broken is no excuse")
+			require.Greater(t, library.made.Load(), int64(10), "a broken client is replaced")
 		}
 	}
 }
 
-func TestContenderWhoseHarnessIsGoneEndsWithoutAFarewell(t *testing.T) {
-	library := &moody{failed: make(chan struct{})}
-	says, in, over := plays(t, library, registersOf(t).Addr())
+func TestContenderWithoutHarnessEndsImmediately(t *testing.T) {
+	library := &failingLibrary{failed: make(chan struct{})}
+	out, in, over := startWorker(t, library, registersOf(t).Addr())
 	<-library.failed
 	require.NoError(t, in.Close())
 	require.NoError(t, <-over)
-	require.Empty(t, says.events(t, history.Granted))
+	require.Empty(t, out.events(t, history.Granted))
 }
 
-func TestContenderThatCannotWriteToARegisterSaysSoOnce(t *testing.T) {
+func TestFailedRegisterWriteIsReportedOnce(t *testing.T) {
 	gone, err := register.New(clock.Start(), func(history.Event) {}, false)
 	require.NoError(t, err)
 	require.NoError(t, gone.Close())
-	library := &moody{}
+	library := &failingLibrary{}
 	library.mood.Store(true)
-	says, in, over := plays(t, library, gone.Addr())
-	require.Eventually(t, func() bool { return len(says.events(t, history.Granted)) > 4 }, time.Minute, time.Millisecond)
+	out, in, over := startWorker(t, library, gone.Addr())
+	require.Eventually(t, func() bool { return len(out.events(t, history.Granted)) > 4 }, time.Minute, time.Millisecond)
 	_, err = io.WriteString(in, Stop+"\n")
 	require.NoError(t, err)
 	require.NoError(t, <-over)
-	notes := says.events(t, history.Note)
+	notes := out.events(t, history.Note)
 	require.Len(t, notes, 1)
-	require.Contains(t, notes[0].Text, "writing to the registers of /")
+	require.Contains(t, notes[0].Text, "write to the registers of /")
 	require.Contains(t, notes[0].Text, "connection refused")
 }
 
-func TestContenderWhoseClockIsNotSteppedSaysSo(t *testing.T) {
-	var says bytes.Buffer
-	p := &player{voice: &voice{out: &says}}
+func TestClockThatDoesNotStepIsReported(t *testing.T) {
+	var out bytes.Buffer
+	p := &process{reporter: &reporter{out: &out}}
 	p.step(time.Hour) // this program is not built for it
-	require.Contains(t, says.String(), "the wall clock was to be stepped by 1h0m0s")
+	require.Contains(t, out.String(), "step the wall clock by 1h0m0s")
 }
