@@ -2,9 +2,9 @@
 
 //go:build unix
 
-// Package evidence makes docs/evidence.md from the documents that runs of package torture have left.
+// Package evidence generates docs/evidence.md from the documents of runs of package torture.
 //
-// Nothing on the page is written by hand that could be counted: a number that a document does not have is not there.
+// Every number on the page comes from a document; none is entered manually.
 package evidence
 
 import (
@@ -33,14 +33,14 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"short": short, "says": torture.Describe, "count": count, "hours": hours,
 }).Parse(text))
 
-// Runs are documents of runs, in the order in which the page has them.
+// Runs are documents of runs, in the order of the page.
 type Runs struct {
 	Ours     []Run // of this library, long: the evidence
 	Compared []Run // of this library and of others, with all faults
 	Aimed    []Run // likewise, with few kinds of faults
 }
 
-// Read reads the documents of a folder: long runs of this library stand in the folder itself, the others in "compared" and in
+// Read reads the documents of a folder: those of long runs of this library in the folder itself, the others in "compared" and
 // "aimed".
 func Read(dir string) (*Runs, error) {
 	r := &Runs{}
@@ -58,14 +58,14 @@ func Read(dir string) (*Runs, error) {
 	}
 	for _, run := range r.Ours {
 		if !run.Own() {
-			return nil, fmt.Errorf("evidence: %s: %s is about %s, and stands where the long runs of this library do", dir, run.File, run.Contender)
+			return nil, fmt.Errorf("evidence: %s: %s is about %s: move it to compared or aimed, this folder is for long runs of this library", dir, run.File, run.Contender)
 		}
 	}
 	slices.SortStableFunc(r.Ours, func(a, b Run) int { return cmp.Compare(a.Servers, b.Servers) })
 	return r, nil
 }
 
-// read reads those of one folder, this library's first.
+// read reads the documents of one folder, those of this library first.
 func read(dir, folder string) ([]Run, error) {
 	files, err := filepath.Glob(filepath.Join(dir, folder, "*.json"))
 	if err != nil {
@@ -85,7 +85,7 @@ func read(dir, folder string) ([]Run, error) {
 		case r.Schema != torture.Schema:
 			return nil, fmt.Errorf("evidence: %s: a document of schema %q, want %q", file, r.Schema, torture.Schema)
 		case r.Mutant != "":
-			return nil, fmt.Errorf("evidence: %s: it is about a library that was broken on purpose: %s", file, r.Mutant)
+			return nil, fmt.Errorf("evidence: %s: it is about a library that was deliberately broken: %s", file, r.Mutant)
 		case r.Own():
 			ours = append(ours, r)
 		default:
@@ -95,7 +95,7 @@ func read(dir, folder string) ([]Run, error) {
 	return append(ours, others...), nil
 }
 
-// Page is the page about runs.
+// Page returns the page about runs.
 func Page(runs *Runs) (string, error) {
 	if len(runs.Ours) == 0 {
 		return "", errors.New("evidence: no long run of this library")
@@ -107,7 +107,7 @@ func Page(runs *Runs) (string, error) {
 	return b.String(), nil
 }
 
-// sum adds what f counts in each run of this library.
+// sum returns the sum of f over the long runs of this library.
 func (r *Runs) sum(f func(Run) int) (n int) {
 	for _, run := range r.Ours {
 		n += f(run)
@@ -115,7 +115,7 @@ func (r *Runs) sum(f func(Run) int) (n int) {
 	return n
 }
 
-// What follows counts in the long runs of this library.
+// The following methods sum over the long runs of this library.
 
 func (r *Runs) Overlaps() int { return r.sum(Run.Overlaps) }
 func (r *Runs) Grants() int   { return r.sum(func(r Run) int { return r.Numbers.Grants }) }
@@ -136,7 +136,7 @@ func (r *Runs) Findings() int {
 	return r.sum(func(r Run) int { return len(r.Findings) + len(r.Problems) })
 }
 
-// Lasted is how long they took together.
+// Lasted returns their total duration.
 func (r *Runs) Lasted() (d history.Instant) {
 	for _, run := range r.Ours {
 		d += run.Duration
@@ -144,7 +144,7 @@ func (r *Runs) Lasted() (d history.Instant) {
 	return d
 }
 
-// ShortestPause is the shortest that excuses a holder which was overtaken, 0 if none was.
+// ShortestPause returns the shortest pause that excuses a holder, 0 if there is none.
 func (r *Runs) ShortestPause() (shortest history.Instant) {
 	for _, run := range r.Ours {
 		if p := run.Numbers.ShortestPause; p > 0 && (shortest == 0 || p < shortest) {
@@ -154,7 +154,7 @@ func (r *Runs) ShortestPause() (shortest history.Instant) {
 	return shortest
 }
 
-// Kinds are the faults that were injected, or could not be.
+// Kinds returns the kinds of faults that were injected, or could not be.
 func (r *Runs) Kinds() []string {
 	all := map[string]bool{}
 	for _, run := range r.Ours {
@@ -165,7 +165,7 @@ func (r *Runs) Kinds() []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// Promises are the rules that the runs were asked, in the checker's order, with what counts as a test of each.
+// Promises returns the rules that were checked, in the checker's order, with what counts as a test of each.
 func (r *Runs) Promises() (asked []torture.Promise) {
 	for _, rule := range check.Rules {
 		for _, run := range r.Ours {
@@ -179,10 +179,10 @@ func (r *Runs) Promises() (asked []torture.Promise) {
 	return asked
 }
 
-// All are the runs of both comparisons.
+// All returns the runs of both comparisons.
 func (r *Runs) All() []Run { return slices.Concat(r.Compared, r.Aimed) }
 
-// Others are the rivals, a run of each.
+// Others returns one run of each rival.
 func (r *Runs) Others() (others []Run) {
 	for _, run := range r.All() {
 		if !run.Own() && !slices.ContainsFunc(others, func(other Run) bool { return other.Contender == run.Contender }) {

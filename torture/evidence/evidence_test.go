@@ -20,7 +20,7 @@ import (
 
 const docs = "../../docs"
 
-func TestEvidencePageIsThatOfItsDocuments(t *testing.T) {
+func TestEvidencePageMatchesItsDocuments(t *testing.T) {
 	runs, err := Read(filepath.Join(docs, "evidence"))
 	require.NoError(t, err)
 	page, err := Page(runs)
@@ -31,7 +31,7 @@ func TestEvidencePageIsThatOfItsDocuments(t *testing.T) {
 }
 
 // The central claim of docs/proof.md states how often the runs tested it.
-func TestProofPageSaysHowManyStaleWritesThereWere(t *testing.T) {
+func TestProofPageHasTheNumberOfStaleWrites(t *testing.T) {
 	runs, err := Read(filepath.Join(docs, "evidence"))
 	require.NoError(t, err)
 	proof, err := os.ReadFile(filepath.Join(docs, "proof.md"))
@@ -51,7 +51,7 @@ func TestNumbersOfTheDocumentsAreOnThePage(t *testing.T) {
 	ours.Numbers.Grants, ours.Numbers.Outlived, ours.Numbers.Left = 1001001, 17, 23
 	ours.Writes.Stale, ours.Writes.Let, ours.Writes.Holders = 29, 31, 43
 	ours.Numbers.LateWriters = map[check.Why]int{check.Paused: 40, check.ByOperator: 3}
-	ours.Findings = []torture.Finding{{Rule: check.FirstInLine, Text: "somebody was ahead"}}
+	ours.Findings = []torture.Finding{{Rule: check.FirstInLine, Text: "a predecessor was queued"}}
 	ours.Faults = map[string]torture.FaultCount{"kill-server": {Injected: 37, Missed: 2}}
 	other.Contender, other.Token, other.Tells, other.Limits = "a rival", "none", "a timer", "One server"
 	other.Numbers.Outlived, other.Numbers.Ends = 41, map[history.Cause]int{history.Deadline: 47, history.GivenUp: 1000}
@@ -68,7 +68,7 @@ func TestNumbersOfTheDocumentsAreOnThePage(t *testing.T) {
 	require.NoError(t, err)
 	for _, want := range []string{
 		"| holders that were partitioned, and lost the lock to another client | not recorded | 61 |",
-		"| further contenders and further held locks, in each process | none | 1 500 on each path, 200 |",
+		"| additional contenders and held locks, in each process | none | 1 500 on each path, 200 |",
 		"| running holders | not recorded | 1 067, held up |", "| waiters | not recorded | not shown |", "| stale writers | not recorded | 71, broken |",
 	} {
 		require.Contains(t, page, want)
@@ -79,21 +79,21 @@ func TestNumbersOfTheDocumentsAreOnThePage(t *testing.T) {
 	})
 	require.NoError(t, err)
 	for _, want := range []string{
-		"it was not recorded: they are older than this count", "1 001 001 grants", "in the order of the servers: **1**", "another had been granted: **17**", "Nodes left behind: **23**",
-		"| stale writes that reached the registers | 29 |", "from 43 holders:\n**40** had been stopped", ", 3 had lost their node", "let **31** in",
-		"**1 findings", "first-in-line: somebody was ahead", "| kill-server | " + torture.Describe("kill-server") + " | 37 |", "| … that could not be | 2 |",
-		"| told late, while scheduled | 17 | 41 |", "| told late, while scheduled | 41 |", "| holders that lost their lock, and lived | 0 | 47 |",
-		"told by a timer. One server.", "counter, reap: it has no parents.", "Not asked: own-node: no nodes.",
+		"are older than this count and did not record it", "1 001 001 grants", "in ZooKeeper's commit order: **1**", "granted to another client: **17**", "Nodes left behind: **23**",
+		"| stale writes that reached the registers | 29 |", "from 43 holders:\n**40** had been stopped", ", 3 had lost their node", "accepted **31**",
+		"**1 findings", "first-in-line: a predecessor was queued", "| kill-server | " + torture.Describe("kill-server") + " | 37 |", "| faults not injected | 2 |",
+		"| notified late, while scheduled | 17 | 41 |", "| notified late, while scheduled | 41 |", "| holders that lost their lock and survived | 0 | 47 |",
+		"notified by a timer. One server.", "counter, reap: it has no parents.", "Not checked: own-node: no nodes.",
 	} {
 		require.Contains(t, page, want)
 	}
 }
 
-func TestDocumentsThatDoNotBelongThereAreRefused(t *testing.T) {
+func TestForeignDocumentsAreRejected(t *testing.T) {
 	for document, why := range map[string]string{
 		`{"schema": "lockkeeper-torture/0"}`:                                             `schema "lockkeeper-torture/0"`,
 		`{"schema": "lockkeeper-torture/1", "contender": "a rival", "tells": "a timer"}`: "is about a rival",
-		`{"schema": "lockkeeper-torture/1", "mutant": "x"}`:                              "broken on purpose: x",
+		`{"schema": "lockkeeper-torture/1", "mutant": "x"}`:                              "deliberately broken: x",
 		`{`: "unexpected end of JSON input",
 	} {
 		dir := t.TempDir()

@@ -16,14 +16,14 @@ import (
 	"github.com/lockkeeper/lockkeeper/torture"
 )
 
-// A Run is a document and the file that it is in.
+// A Run is a document and its file.
 type Run struct {
 	torture.Result
 
 	File string // below the folder of documents
 }
 
-// Name is what the library is called.
+// Name returns the name of the library.
 func (r Run) Name() string {
 	if r.Own() {
 		return "Lockkeeper"
@@ -31,10 +31,10 @@ func (r Run) Name() string {
 	return r.Contender
 }
 
-// Title tells a run of this library from the others, for people.
+// Title returns a title for a run of this library.
 func (r Run) Title() string { return fmt.Sprintf("%s on %d servers", hours(r.Duration), r.Servers) }
 
-// Injected is how many faults it had.
+// Injected returns how many faults were injected.
 func (r Run) Injected() (n int) {
 	for _, f := range r.Faults {
 		n += f.Injected
@@ -42,7 +42,7 @@ func (r Run) Injected() (n int) {
 	return n
 }
 
-// Missed is how many were drawn and could not be injected.
+// Missed returns how many planned faults could not be injected.
 func (r Run) Missed() (n int) {
 	for _, f := range r.Faults {
 		n += f.Missed
@@ -50,7 +50,7 @@ func (r Run) Missed() (n int) {
 	return n
 }
 
-// Kinds are the kinds of faults that it had.
+// Kinds returns the kinds of faults that were injected.
 func (r Run) Kinds() (names []string) {
 	for _, kind := range slices.Sorted(maps.Keys(r.Faults)) {
 		if r.Faults[kind].Injected > 0 {
@@ -60,7 +60,7 @@ func (r Run) Kinds() (names []string) {
 	return names
 }
 
-// Lost is how many holders were told that they hold no longer, and had not given it up.
+// Lost returns how many holders were notified of a loss before they released.
 func (r Run) Lost() (n int) {
 	for cause, times := range r.Numbers.Ends {
 		if cause != history.GivenUp && cause != history.ClientShut {
@@ -70,7 +70,7 @@ func (r Run) Lost() (n int) {
 	return n
 }
 
-// Overlaps is how often two held at once in the order of the servers.
+// Overlaps returns the number of overlaps in ZooKeeper's commit order.
 func (r Run) Overlaps() (n int) {
 	for _, f := range r.Findings {
 		if f.Rule == check.FirstInLine || f.Rule == check.LivingNode {
@@ -80,10 +80,10 @@ func (r Run) Overlaps() (n int) {
 	return n
 }
 
-// IsRecorded reports whether the document says how often each promise was tested. Those of earlier runs do not.
+// IsRecorded reports whether the document records how often each promise was tested. Those of earlier runs do not.
 func (r Run) IsRecorded() bool { return len(r.Promises) > 0 }
 
-// Tested is how often a promise was tested in the run, with the verdict on it, in words.
+// Tested returns how often a promise was tested in the run and the verdict on it, as text.
 func (r Run) Tested(rule check.Rule) string {
 	if !r.IsRecorded() {
 		return notRecorded
@@ -97,10 +97,10 @@ func (r Run) Tested(rule check.Rule) string {
 		}
 		return count(p.Tested) + ", " + p.Verdict
 	}
-	return "not asked"
+	return "not checked"
 }
 
-// Partitioned is how many holders were partitioned and lost the lock to another client, in words.
+// Partitioned returns how many holders were partitioned and lost the lock to another client, as text.
 func (r Run) Partitioned() string {
 	if !r.IsRecorded() {
 		return notRecorded
@@ -108,7 +108,7 @@ func (r Run) Partitioned() string {
 	return count(r.Numbers.Partitioned)
 }
 
-// Load is what each process had beside its clients, in words.
+// Load returns the additional waiters and holds of each process, as text.
 func (r Run) Load() string {
 	if r.Waiters+r.Holds == 0 {
 		return "none"
@@ -116,19 +116,19 @@ func (r Run) Load() string {
 	return fmt.Sprintf("%s on each path, %s", count(r.Waiters), count(r.Holds))
 }
 
-// notRecorded stands for a number that the documents of earlier runs lack.
+// notRecorded replaces a number that the documents of earlier runs lack.
 const notRecorded = "not recorded"
 
-// Stopped is how many holders wrote late because they were not scheduled when another was granted the path.
+// Stopped returns how many holders sent stale writes because they were not scheduled when another client was granted the path.
 func (r Run) Stopped() int { return r.Numbers.LateWriters[check.Paused] }
 
-// Removed is how many because their node was deleted by hand, or that of who followed them.
+// Removed returns how many did because an operator deleted their node, or their successor's.
 func (r Run) Removed() int { return r.Numbers.LateWriters[check.ByOperator] }
 
-// Told is how many although they had been told in time.
+// Told returns how many did although they had been notified in time.
 func (r Run) Told() int { return r.Numbers.LateWriters[check.NotifiedAndWrote] }
 
-// Broken are the rules that it broke, each once.
+// Broken returns the rules that the run broke, each once.
 func (r Run) Broken() string {
 	var rules []string
 	for _, f := range r.Findings {
@@ -139,7 +139,7 @@ func (r Run) Broken() string {
 	return strings.Join(rules, ", ")
 }
 
-// Unavailable is the longest time in which somebody asked and nobody held, of all paths.
+// Unavailable returns the longest time in which a client asked for a path and no client held it, over all paths.
 func (r Run) Unavailable() (longest history.Instant) {
 	for _, d := range r.Numbers.Unavailable {
 		longest = max(longest, d)
@@ -147,7 +147,7 @@ func (r Run) Unavailable() (longest history.Instant) {
 	return longest
 }
 
-// InT is d as a multiple of the session timeout.
+// InT returns d as a multiple of the session timeout.
 func (r Run) InT(d history.Instant) string {
 	if r.Timeout == 0 {
 		return "–"
@@ -155,16 +155,16 @@ func (r Run) InT(d history.Instant) string {
 	return fmt.Sprintf("%.1f T", float64(d)/float64(r.Timeout))
 }
 
-// HasTokens says whether the fenced registers were asked.
+// HasTokens reports whether the library has tokens, and so the run fenced registers.
 func (r Run) HasTokens() bool { return r.Token != "none" }
 
-// Waived are the rules that say nothing about it, with the reason.
+// Waived returns the rules that were not checked, with the reasons.
 func (r Run) Waived() []string {
 	var whys []string
 	rules := map[string][]string{}
 	for _, u := range r.Unchecked {
 		if !r.Own() && slices.Contains([]check.Rule{check.HeldState, check.EpochOrder, check.TrueAnswer}, u.Rule) {
-			continue // nor is anybody else asked these
+			continue // no run is checked for these
 		}
 		if rules[u.Why] == nil {
 			whys = append(whys, u.Why)
@@ -177,7 +177,7 @@ func (r Run) Waived() []string {
 	return whys
 }
 
-// Missing are the faults that do not exist for the library, by the reason.
+// Missing returns the faults that do not exist for the library, by reason.
 func (r Run) Missing() []string {
 	var whys []string
 	names := map[string][]string{}
@@ -196,7 +196,7 @@ func (r Run) Missing() []string {
 
 func short(i history.Instant) string { return time.Duration(i).Round(time.Millisecond).String() }
 
-// hours is a length in hours and minutes.
+// hours formats a duration in hours and minutes.
 func hours(i history.Instant) string {
 	d := time.Duration(i).Round(time.Minute)
 	if d < time.Hour {

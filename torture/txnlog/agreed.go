@@ -7,18 +7,18 @@ import (
 	"slices"
 )
 
-// Agreed puts what all servers of an ensemble have written down together: what it carried out, in its order, and how many
-// transactions were logged and never carried out.
+// Agreed merges the logs of all servers of an ensemble. It returns the committed transactions, in commit order, and how many
+// transactions were logged and never committed.
 //
-// A leader that is cut off logs what it proposes, and may be the only one. Another leads then, and what it had when it began
-// is what counts of all that was before; whoever has more takes it back when they meet, or gets a snapshot and leaves the
-// rest in its log. So the history is followed from its end: of the last leader's time counts what the logs of a majority
-// have, and of the times before what their successor began with.
+// An isolated leader logs what it proposes, and may be the only server to do so. Another server then leads, and what it had
+// logged when its epoch began decides which earlier transactions are committed. A server that has more truncates its log when
+// it rejoins, or gets a snapshot and leaves the rest in its log. So Agreed works backwards: of the last epoch, the transactions
+// in the logs of a majority are committed; of each earlier epoch, those with which its successor began.
 //
-// Who led says so in what it has printed, and what it began with is the last that it has of earlier times, in its log or in a
-// snapshot that it was handed. Where nobody says that he led, it is the most that a server had right before the first
-// transaction of the successor's time, as nobody leads a quorum of which one has more; one that was away by then and got a
-// snapshot may have something in its log that was never carried out, and then this is too much.
+// A leader's printed log shows which epoch it led. It began with the last transaction that it has of earlier epochs, in its log
+// or in a snapshot that it was sent. If no server's log shows who led an epoch, Agreed takes the most that a server had
+// immediately before the first transaction of that epoch, because no server leads a quorum that has a member with more. A
+// server that was away then and got a snapshot may have uncommitted transactions in its log; then this is too much.
 //
 // Logs must be complete (no autopurge), and read when all servers follow the same leader.
 func Agreed(servers []Server) (txns []Txn, dropped int) {
@@ -40,7 +40,7 @@ func Agreed(servers []Server) (txns []Txn, dropped int) {
 			end = max(end, zxid)
 		}
 	}
-	until := map[int64]int64{} // by a leader's time: the last transaction that counts
+	until := map[int64]int64{} // by epoch: the last committed transaction
 	for end != 0 {
 		until[end>>32] = end
 		end = began(servers, end>>32)
@@ -56,7 +56,7 @@ func Agreed(servers []Server) (txns []Txn, dropped int) {
 	return txns, dropped
 }
 
-// began is the last transaction of those with which a leader's time began, 0 if there was none.
+// began returns the last transaction with which an epoch began, 0 if there was none.
 func began(servers []Server, time int64) (with int64) {
 	for i := range servers {
 		if slices.Contains(servers[i].Led, time) {
@@ -73,13 +73,13 @@ func began(servers []Server, time int64) (with int64) {
 	if witnesses > 0 {
 		return with
 	}
-	for i := range servers { // a time in which nothing was carried out
+	for i := range servers { // an epoch without committed transactions
 		with = max(with, servers[i].before(time))
 	}
 	return with
 }
 
-// before is the last that a server has of the times before one.
+// before returns the last transaction that a server has of the epochs before one.
 func (s *Server) before(time int64) (last int64) {
 	for _, t := range s.Txns {
 		if t.Zxid>>32 < time {
@@ -94,11 +94,12 @@ func (s *Server) before(time int64) (last int64) {
 	return last
 }
 
-// beforeFirst is what a server had of earlier times right before the first transaction of one, if it has logged that.
+// beforeFirst returns the last transaction of earlier epochs that a server had immediately before the first transaction of an
+// epoch, if it has logged that one.
 func (s *Server) beforeFirst(time int64) (had int64, witness bool) {
 	for _, t := range s.Txns {
 		if t.Zxid == time<<32+1 && had>>32 < time {
-			// A snapshot of this leader's time itself, from before its first transaction, does not tell.
+			// A snapshot of this epoch itself, from before its first transaction, does not help.
 			for _, zxid := range s.Snapshots {
 				if zxid>>32 < time {
 					had = max(had, zxid)

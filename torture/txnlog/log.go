@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package txnlog reads what ZooKeeper servers log of transactions: the order in which an ensemble carried things out, as
-// its leaders wrote it down, and no client's word for it.
+// Package txnlog reads the transaction logs of ZooKeeper servers: the commit order of an ensemble, independently of its clients.
 //
-// [ReadServer] reads the files of one server, [Agreed] puts those of an ensemble together. Formats of ZooKeeper 3.5 to 3.9 are
-// understood. What a server logs and never carries out is in the files, too: see Agreed.
+// [ReadServer] reads the files of one server, [Agreed] merges those of an ensemble. The package supports the formats of
+// ZooKeeper 3.5 to 3.9. The files also contain transactions that were logged and never committed: see Agreed.
 package txnlog
 
 import (
@@ -25,9 +24,9 @@ import (
 // A Type is what a transaction does.
 type Type int32
 
-// The types that a server logs, and what stands in Paths of each.
+// The types that a server logs, and the meaning of Paths for each.
 const (
-	Error           Type = -1  // it was refused, and changed nothing
+	Error           Type = -1  // it was rejected, and changed nothing
 	CreateSession   Type = -10 // a session began
 	CloseSession    Type = -11 // it ended, on request or by timeout: its ephemeral nodes
 	Create          Type = 1   // the node
@@ -39,22 +38,22 @@ const (
 	Create2         Type = 15  // as Create
 	Reconfig        Type = 16  // the node
 	CreateContainer Type = 19  // the node
-	DeleteContainer Type = 20  // the node, which the servers removed by themselves
+	DeleteContainer Type = 20  // the node, which the servers reaped
 	CreateTTL       Type = 21  // the node
 )
 
 // A Txn is one transaction.
 type Txn struct {
 	Zxid    int64
-	Session int64     // that asked for it, or that ended
-	Request int32     // its number in that session; 0 where the servers did it by themselves
+	Session int64     // that requested it, or that ended
+	Request int32     // its xid in that session; 0 if the servers initiated it
 	Time    time.Time // by the clock of the leader, when it proposed it, to the millisecond
 	Type    Type
-	Part           // what was done, but for Multi
-	Parts   []Part // of a Multi, in order; of one that was refused, one or more are Errors
+	Part           // the operation, except for Multi
+	Parts   []Part // of a Multi, in order; of a rejected one, one or more are Errors
 }
 
-// A Part is one thing that a transaction does.
+// A Part is one operation of a transaction.
 type Part struct {
 	Type      Type
 	Paths     []string
@@ -62,8 +61,8 @@ type Part struct {
 	Timeout   time.Duration // of CreateSession
 }
 
-// All are the parts of a Multi, or the one that a transaction consists of. Of a Multi that was refused it is one Error: of
-// what stood in front of the part that was refused, the log has what it would have done, and nothing of it was.
+// All returns the parts of a Multi, or the single operation of another transaction. For a rejected Multi it returns one Error:
+// the log has the operations in front of the rejected one, but none of them was applied.
 func (t *Txn) All() []Part {
 	switch {
 	case t.Type != Multi:
@@ -109,25 +108,25 @@ func ReadDir(dir string) ([]Txn, error) {
 	return all, nil
 }
 
-// Read reads one file. It ends where the file does, or at what is no whole transaction: what a server was writing when it
-// was killed, or when its disk was full.
+// Read reads one file. It stops at the end, or at an incomplete transaction, which a server was writing when it was killed or
+// its disk was full.
 func Read(r io.Reader) ([]Txn, error) {
 	b, err := io.ReadAll(r)
 	if err != nil {
 		return nil, fmt.Errorf("transaction log: %w", err)
 	}
 	if len(b) < 16 {
-		return nil, nil // killed right after it was made
+		return nil, nil // the server was killed right after it created the file
 	}
 	if string(b[:4]) != "ZKLG" || binary.BigEndian.Uint32(b[4:]) != 2 {
-		return nil, fmt.Errorf("transaction log: does not begin like one: % x", b[:8])
+		return nil, fmt.Errorf("transaction log: unknown file header % x", b[:8])
 	}
 	var txns []Txn
 	for b = b[16:]; len(b) >= 12; {
 		sum, size := binary.BigEndian.Uint64(b), int(binary.BigEndian.Uint32(b[8:]))
 		b = b[12:]
 		if size == 0 || size < 0 || size >= len(b) || b[size] != 'B' || uint64(adler32.Checksum(b[:size])) != sum {
-			break // padding, or cut off
+			break // padding, or truncated
 		}
 		t, err := decode(b[:size])
 		if err != nil {
@@ -194,7 +193,7 @@ func (r *record) part(kind Type) Part {
 		p.Paths = []string{string(r.bytes())}
 	case Error:
 	default:
-		r.fail(fmt.Errorf("type %d is unknown", kind))
+		r.fail(fmt.Errorf("unknown type %d", kind))
 	}
 	return p
 }
@@ -209,7 +208,7 @@ func (r *record) fail(err error) {
 func (r *record) take(n int) []byte {
 	b := make([]byte, n)
 	if _, err := io.ReadFull(r.from, b); err != nil {
-		r.fail(fmt.Errorf("cut off: %w", io.ErrUnexpectedEOF))
+		r.fail(fmt.Errorf("truncated: %w", io.ErrUnexpectedEOF))
 	}
 	return b
 }
@@ -218,11 +217,11 @@ func (r *record) int32() int32 { return int32(binary.BigEndian.Uint32(r.take(4))
 func (r *record) int64() int64 { return int64(binary.BigEndian.Uint64(r.take(8))) }
 func (r *record) bool() bool   { return r.take(1)[0] != 0 }
 
-// length is that of a list or of bytes; ZooKeeper writes -1 for one that is not there.
+// length reads the length of a list or of bytes; ZooKeeper writes -1 for a missing one.
 func (r *record) length() int {
 	n := int(r.int32())
 	if n > r.from.Len() {
-		r.fail(fmt.Errorf("%d where %d bytes are left", n, r.from.Len()))
+		r.fail(fmt.Errorf("length %d, but only %d bytes are left", n, r.from.Len()))
 		return 0
 	}
 	return max(n, 0)

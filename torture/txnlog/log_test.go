@@ -14,7 +14,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/torture/txnlog"
 )
 
-// kept is what a server of version 3.8 logged while all was done to it that is read here.
+// kept is the log of a server of version 3.8 that executed every kind of transaction read here.
 func kept(t *testing.T) []byte {
 	t.Helper()
 	b, err := os.ReadFile("testdata/log.1")
@@ -22,7 +22,7 @@ func kept(t *testing.T) []byte {
 	return b
 }
 
-func TestKeptLogIsReadAsItWasWritten(t *testing.T) {
+func TestKeptLogIsReadCompletely(t *testing.T) {
 	txns, err := txnlog.ReadDir("testdata")
 	require.NoError(t, err)
 	type line struct {
@@ -49,7 +49,7 @@ func TestKeptLogIsReadAsItWasWritten(t *testing.T) {
 		{txnlog.Create, "/p", false, true},
 		{txnlog.Create, "/c/a-0000000000", true, true}, // the two of a transaction
 		{txnlog.SetData, "/p", false, true},
-		{txnlog.Error, "", false, true}, // a transaction that was refused
+		{txnlog.Error, "", false, true}, // a rejected transaction
 		{txnlog.Create, "/p/e", true, true},
 		{txnlog.Delete, "/p/e", false, true},
 		{txnlog.Error, "", false, true},
@@ -66,7 +66,7 @@ func TestKeptLogIsReadAsItWasWritten(t *testing.T) {
 	require.Equal(t, txns[0].Session, txns[12].Session)
 }
 
-func TestLogEndsWhereItIsCutOffOrWrong(t *testing.T) {
+func TestLogEndsWhereItIsTruncatedOrCorrupt(t *testing.T) {
 	whole := kept(t)
 	all, err := txnlog.Read(bytes.NewReader(whole))
 	require.NoError(t, err)
@@ -75,7 +75,7 @@ func TestLogEndsWhereItIsCutOffOrWrong(t *testing.T) {
 		require.NoError(t, err, "cut off at %d", cut)
 		require.Equal(t, all[:len(txns)], append([]txnlog.Txn{}, txns...), "cut off at %d", cut)
 	}
-	// A byte of the last transaction that is another: its sum does not fit any more.
+	// A changed byte in the last transaction: its checksum no longer matches.
 	spoilt := bytes.Clone(whole)
 	spoilt[bytes.LastIndexByte(spoilt, 'B')-3]++
 	txns, err := txnlog.Read(bytes.NewReader(spoilt))
@@ -83,16 +83,16 @@ func TestLogEndsWhereItIsCutOffOrWrong(t *testing.T) {
 	require.Equal(t, all[:len(all)-1], txns)
 }
 
-func TestWhatIsNoLogIsRefused(t *testing.T) {
+func TestFileThatIsNoLogIsRejected(t *testing.T) {
 	_, err := txnlog.Read(bytes.NewReader([]byte("a file that is something else")))
-	require.ErrorContains(t, err, "does not begin like one")
+	require.ErrorContains(t, err, "unknown file header")
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "log.txt"), nil, 0o600))
 	_, err = txnlog.ReadDir(dir)
 	require.ErrorContains(t, err, "no zxid in its name")
 }
 
-// log makes transactions with these zxids, in leaders' times and counts.
+// log returns transactions with these zxids, given as epochs and counts.
 func log(zxids ...[2]int64) []txnlog.Txn {
 	var txns []txnlog.Txn
 	for _, z := range zxids {
@@ -101,7 +101,7 @@ func log(zxids ...[2]int64) []txnlog.Txn {
 	return txns
 }
 
-func TestOnlyWhatTheEnsembleCarriedOutCounts(t *testing.T) {
+func TestOnlyCommittedTransactionsCount(t *testing.T) {
 	type z = [2]int64
 	for name, c := range map[string]struct {
 		logs      [][]txnlog.Txn
@@ -138,7 +138,7 @@ func TestOnlyWhatTheEnsembleCarriedOutCounts(t *testing.T) {
 			[][]txnlog.Txn{log(z{1, 1}, z{1, 3}, z{1, 2}, z{1, 2}), log(z{1, 1}, z{1, 2}), log(z{1, 1}, z{1, 2})},
 			log(z{1, 1}, z{1, 2}), 1, nil, nil,
 		},
-		"what was handed on in a snapshot counts, though nobody else has logged it": {
+		"a transaction that was sent in a snapshot counts, though no other server has logged it": {
 			[][]txnlog.Txn{log(z{1, 1}, z{3, 1}), log(z{1, 1}, z{1, 2}, z{3, 1}), log(z{1, 1}, z{1, 2}, z{1, 3}, z{2, 1})},
 			log(z{1, 1}, z{1, 2}, z{1, 3}, z{3, 1}), 1,
 			[][]int64{{1<<32 + 3, 3 << 32}, {3 << 32}, nil},
@@ -156,7 +156,7 @@ func TestOnlyWhatTheEnsembleCarriedOutCounts(t *testing.T) {
 			[][]int64{nil, {2 << 32}, {2 << 32}},
 			[][]int64{{2}, {3}, nil},
 		},
-		"so has one that nobody says he led": {
+		"so has one whose leader is unknown": {
 			[][]txnlog.Txn{log(z{1, 1}, z{1, 2}, z{3, 1}), log(z{1, 1}, z{3, 1}), log(z{1, 1})},
 			log(z{1, 1}, z{1, 2}, z{3, 1}), 0,
 			[][]int64{nil, {2 << 32}, {2 << 32}},
@@ -183,7 +183,7 @@ func TestOnlyWhatTheEnsembleCarriedOutCounts(t *testing.T) {
 	}
 }
 
-func TestRefusedMultiHasDoneNothing(t *testing.T) {
+func TestRejectedMultiChangesNothing(t *testing.T) {
 	made, refused := txnlog.Part{Type: txnlog.Create, Paths: []string{"/a"}}, txnlog.Part{Type: txnlog.Error}
 	multi := func(parts ...txnlog.Part) []txnlog.Part {
 		return (&txnlog.Txn{Type: txnlog.Multi, Parts: parts}).All()
@@ -193,7 +193,7 @@ func TestRefusedMultiHasDoneNothing(t *testing.T) {
 	require.Equal(t, []txnlog.Part{made}, (&txnlog.Txn{Type: made.Type, Part: made}).All())
 }
 
-func TestSnapshotsAreFoundByTheirNamesAndTimesOfLeadingInWhatWasPrinted(t *testing.T) {
+func TestSnapshotsAreFoundByNameAndEpochsInThePrintedLog(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"snapshot.a00000002", "snapshot.b00000001.tmp"} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))

@@ -15,15 +15,15 @@ import (
 	"strings"
 )
 
-// A Server is what one server of an ensemble has written down.
+// A Server has the logs of one server of an ensemble.
 type Server struct {
 	Txns      []Txn   // in the order of its log
 	Snapshots []int64 // the last transaction in each
-	Led       []int64 // leaders' times that were its own: the upper half of their transactions' zxids
+	Led       []int64 // epochs that it led: the upper half of their transactions' zxids
 }
 
-// ReadServer reads a folder with what a server has logged: transactions in files "log.<first zxid>", snapshots in
-// "snapshot.<last zxid>", of which only the names are looked at, and in "server.log" what it has printed, if that is there.
+// ReadServer reads a folder with a server's logs: transactions in files "log.<first zxid>", snapshots in
+// "snapshot.<last zxid>", of which it reads only the names, and the server's printed log in "server.log", if there is one.
 func ReadServer(dir string) (s Server, err error) {
 	if s.Txns, err = ReadDir(dir); err != nil {
 		return Server{}, err
@@ -37,7 +37,7 @@ func ReadServer(dir string) (s Server, err error) {
 	return s, nil
 }
 
-// snapshots are the zxids in the names of their files.
+// snapshots returns the zxids in the names of the snapshot files.
 func snapshots(dir string) ([]int64, error) {
 	names, err := filepath.Glob(filepath.Join(dir, "snapshot.*"))
 	if err != nil {
@@ -47,7 +47,7 @@ func snapshots(dir string) ([]int64, error) {
 	for _, name := range names {
 		digits := strings.TrimPrefix(filepath.Base(name), "snapshot.")
 		if strings.HasSuffix(digits, ".tmp") {
-			continue // one that was never finished
+			continue // an unfinished snapshot
 		}
 		zxid, err := strconv.ParseInt(digits, 16, 64)
 		if err != nil {
@@ -58,7 +58,7 @@ func snapshots(dir string) ([]int64, error) {
 	return zxids, nil
 }
 
-// leads is what a server prints when it begins to lead (Leader.startZkServer of ZooKeeper 3.5 to 3.9).
+// leads matches the line that a server prints when it begins to lead (Leader.startZkServer of ZooKeeper 3.5 to 3.9).
 var leads = regexp.MustCompile(`starting up and setting last processed zxid: 0x([0-9a-f]+)`)
 
 func led(name string) (times []int64, err error) {

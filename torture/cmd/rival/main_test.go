@@ -22,7 +22,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/torture/stores"
 )
 
-func TestFlagThatMakesNoSenseIsRefusedWithWhatIsAllowed(t *testing.T) {
+func TestInvalidFlagIsRejectedWithAllowedValues(t *testing.T) {
 	for _, wrong := range []struct{ args, says string }{
 		{"-rivals curator", `rival "curator": allowed are etcd, redsync, rowlock`},
 		{"-rivals etcd,", `rival "": allowed are etcd`},
@@ -41,7 +41,7 @@ func TestFlagThatMakesNoSenseIsRefusedWithWhatIsAllowed(t *testing.T) {
 	}
 }
 
-func TestFolderThatIsOfNoRunIsRefused(t *testing.T) {
+func TestFolderOfNoRunIsRejected(t *testing.T) {
 	for name, files := range map[string]map[string]string{
 		"a store's data":    {"member/wal": "1"},
 		"another's plan":    {"plan.txt": "at 1s for 2s kill-server 1\n"},
@@ -82,7 +82,7 @@ func TestFolderOfAnEarlierRunMayBeRemoved(t *testing.T) {
 	require.NoError(t, removable(dir))
 }
 
-func TestStatusSaysWhetherAnyWasRun(t *testing.T) {
+func TestStatusReportsWhetherAnyRivalRan(t *testing.T) {
 	left, failed := fmt.Errorf("etcd is %w", stores.ErrNotInstalled), errors.New("no room")
 	for _, c := range []struct {
 		comes  []error // of a run each
@@ -112,7 +112,7 @@ func TestStatusSaysWhetherAnyWasRun(t *testing.T) {
 	}
 }
 
-func TestRunSaysHowToRunItAgain(t *testing.T) {
+func TestRunPrintsTheCommandThatRepeatsIt(t *testing.T) {
 	j, err := parse(strings.Fields("-rivals etcd -duration 5m -seed 7 -faults cut-contender,pause-contender -clients 2 -out /a"), io.Discard)
 	require.NoError(t, err)
 	require.Equal(t, "make torture-rivals RIVALS=etcd DURATION=5m0s SEED=7 FAULTS=cut-contender,pause-contender "+

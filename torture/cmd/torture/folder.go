@@ -18,7 +18,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/torture"
 )
 
-// keep writes what a run came to, for machines and for people.
+// keep writes the result of a run, as JSON and as a summary.
 func writeHistory(dir string, result *torture.Result) error {
 	return write(dir, historyFile, func(w io.Writer) error { return history.Write(w, result.History) })
 }
@@ -56,18 +56,18 @@ func readResult(dir string) (*torture.Result, error) {
 	return &result, nil
 }
 
-// What there is in the folder of a run.
+// Files in the folder of a run.
 const (
-	planFile    = "plan.txt" // the first that is there
+	planFile    = "plan.txt" // written first
 	historyFile = "history.jsonl"
 	resultFile  = "result.json"
 	summaryFile = "summary.txt"
 	logsFolder  = "servers"
-	unfinished  = ".new" // behind the name of a file that is being written
+	unfinished  = ".new" // suffix of a file that is being written
 )
 
-// prepare makes the folder of a run, or takes away what an earlier run has left in it: a result that is older than the plan
-// beside it would be taken for that of the new run if that never comes to one. Nothing else is taken away.
+// prepare creates the folder of a run, or removes the files of an earlier run from it: otherwise, if the new run ends without a
+// result, the old result would be taken for its own. It removes nothing else.
 func prepare(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -79,23 +79,23 @@ func prepare(dir string) error {
 	names := []string{planFile, historyFile, resultFile, summaryFile, logsFolder}
 	for _, e := range entries {
 		if !slices.Contains(names, strings.TrimSuffix(e.Name(), unfinished)) {
-			return fmt.Errorf("-out %s: it holds %s, which is no torture's: name another folder", dir, e.Name())
+			return fmt.Errorf("-out %s: it contains %s, which no torture run wrote: name another folder", dir, e.Name())
 		}
 	}
 	if _, err := readPlan(filepath.Join(dir, planFile)); err != nil {
-		return fmt.Errorf("-out %s: it is not empty, and it holds no plan of a torture: name another folder: %w", dir, err)
+		return fmt.Errorf("-out %s: it is not empty, and contains no plan of a torture run: name another folder: %w", dir, err)
 	}
 	earlier, err := readResult(dir)
 	switch {
-	case errors.Is(err, os.ErrNotExist): // it came to none
+	case errors.Is(err, os.ErrNotExist): // the run has no result
 	case err != nil:
-		return fmt.Errorf("-out %s: it holds a result that cannot be read: name another folder: %w", dir, err)
+		return fmt.Errorf("-out %s: it contains a result that cannot be read: name another folder: %w", dir, err)
 	case earlier.Verdict != torture.HeldUp && earlier.Verdict != torture.NotShown:
-		return fmt.Errorf("-out %s: it holds the evidence of a run that was %s: name another folder", dir, earlier.Verdict)
+		return fmt.Errorf("-out %s: it contains the evidence of a run with the verdict %q: name another folder", dir, earlier.Verdict)
 	}
 	for _, e := range entries {
 		if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
-			return fmt.Errorf("-out %s: what an earlier run has left: %w", dir, err)
+			return fmt.Errorf("-out %s: remove the files of an earlier run: %w", dir, err)
 		}
 	}
 	return nil
@@ -113,7 +113,7 @@ func readPlan(name string) ([]torture.Fault, error) {
 	return plan, nil
 }
 
-// write writes a file, or leaves what there was: a document that is judged again is all that there is of a run.
+// write writes a file, or on failure leaves the old one: a result that is judged again is the only record of a run.
 func write(dir, name string, f func(io.Writer) error) (err error) {
 	path := filepath.Join(dir, name)
 	file, err := os.Create(path + unfinished)

@@ -19,7 +19,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/torture"
 )
 
-// folder has files with what stands in them.
+// folder returns a folder with the given files.
 func folder(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -34,7 +34,7 @@ func document(verdict string) string {
 	return fmt.Sprintf("{%q:%q,%q:%q}", "schema", torture.Schema, "verdict", verdict)
 }
 
-func TestOnlyWhatAnEarlierRunHasLeftGoesFromAFolder(t *testing.T) {
+func TestOnlyFilesOfAnEarlierRunAreRemovedFromAFolder(t *testing.T) {
 	const plan = "at 1s for 2s kill-server 1\n"
 	for _, left := range []map[string]string{
 		{},
@@ -52,12 +52,12 @@ func TestOnlyWhatAnEarlierRunHasLeftGoesFromAFolder(t *testing.T) {
 	requireEmpty(t, made)
 
 	for says, kept := range map[string]map[string]string{
-		"it holds notes.txt, which is no torture's":             {"plan.txt": plan, "notes.txt": ""},
-		"it holds no plan of a torture":                         {"servers/important": ""},
-		`"buy" is no fault`:                                     {"plan.txt": "at 9h for 1h buy bread\n", "summary.txt": ""},
-		"it holds the evidence of a run that was broken":        {"plan.txt": plan, "result.json": document("broken")},
-		"it holds a result that cannot be read":                 {"plan.txt": plan, "result.json": "{"},
-		`a document of schema "other", want "` + torture.Schema: {"plan.txt": plan, "result.json": `{"schema":"other"}`},
+		"it contains notes.txt, which no torture run wrote":           {"plan.txt": plan, "notes.txt": ""},
+		"contains no plan of a torture run":                           {"servers/important": ""},
+		`unknown fault "buy"`:                                         {"plan.txt": "at 9h for 1h buy bread\n", "summary.txt": ""},
+		`it contains the evidence of a run with the verdict "broken"`: {"plan.txt": plan, "result.json": document("broken")},
+		"it contains a result that cannot be read":                    {"plan.txt": plan, "result.json": "{"},
+		`a document of schema "other", want "` + torture.Schema:       {"plan.txt": plan, "result.json": `{"schema":"other"}`},
 	} {
 		dir := folder(t, kept)
 		require.ErrorContains(t, prepare(dir), says)
@@ -73,7 +73,7 @@ func TestOnlyWhatAnEarlierRunHasLeftGoesFromAFolder(t *testing.T) {
 	}
 }
 
-func TestHistoryThatWasKeptIsJudgedAgain(t *testing.T) {
+func TestKeptHistoryIsJudgedAgain(t *testing.T) {
 	told, err := os.ReadFile(filepath.Join("..", "..", "..", "testdata", "histories", "good", "torture.jsonl"))
 	require.NoError(t, err)
 	const mark = "what a checker of long ago has found"
@@ -98,12 +98,12 @@ func TestHistoryThatWasKeptIsJudgedAgain(t *testing.T) {
 	require.Positive(t, result.Numbers.Grants)
 	require.Equal(t, 3, result.Writes.All, "what is not in the history is kept")
 
-	// What was amiss when it ran stays so.
+	// Problems recorded during the run stay.
 	result.Problems = []string{"c1.1 ended by itself"}
 	require.NoError(t, write(dir, "result.json", result.WriteJSON))
 	out.Reset()
 	require.Equal(t, broken, run([]string{"-judge", dir}, &out, &problems))
-	require.Contains(t, out.String(), "AMISS c1.1 ended by itself")
+	require.Contains(t, out.String(), "PROBLEM c1.1 ended by itself")
 	require.Contains(t, out.String(), "make torture SEED=7")
 
 	// A history that cannot be read leaves the result as it is.
@@ -128,7 +128,7 @@ func TestHistoryThatWasKeptIsJudgedAgain(t *testing.T) {
 	require.Contains(t, problems.String(), "history.jsonl: no such file")
 }
 
-func TestFileThatCannotBeWrittenLeavesWhatThereWas(t *testing.T) {
+func TestFailedWriteKeepsTheOldFile(t *testing.T) {
 	dir := folder(t, map[string]string{"result.json": "old"})
 	full := errors.New("no space left on device")
 	require.ErrorIs(t, write(dir, "result.json", func(w io.Writer) error {

@@ -2,23 +2,23 @@
 
 //go:build unix
 
-// Torture breaks a real ensemble and those who contend on it for locks and elections, and says whether ever two held at
-// once: see package torture.
+// Torture injects faults into a real ensemble and into the contenders for its locks and elections, and reports whether two
+// clients ever held a lock at the same time: see package torture.
 //
 //	torture [-duration 10m] [-seed N] [-servers 3|5] [-faults KIND,…] [-contenders N] [-clients N] [-timeout T] [-out DIR]
 //	        [-waiters N] [-holds N] [-plan FILE] [-mutant PATCH | -contender COMMAND]
 //	torture -judge DIR
 //
 // The summary goes to standard output, progress to standard error, and into DIR: result.json, summary.txt, plan.txt,
-// history.jsonl, and the servers' logs in servers. What an earlier run has left in DIR goes first; a folder that holds
-// anything else is refused, and so is one that holds the history of a broken run: that is evidence.
+// history.jsonl, and the servers' logs in servers. Torture first removes the files of an earlier run from DIR. It does not
+// accept a folder that contains anything else, nor one with the history of a broken run: that is evidence.
 //
-// The status is 0 if every promise was tested and held up, 1 if something was broken, 2 if the run could not be made, if
-// something that it made could not be removed, or if the flags make no sense, 3 if nothing was broken but a promise was never
-// tested, and 130 if it was interrupted.
+// The status is 0 if every promise was tested and held up, 1 if something was broken, 2 if the run failed, if something that it
+// created could not be removed, or if the flags are invalid, 3 if nothing was broken but a promise was never tested, and 130
+// if it was interrupted.
 //
-// With -judge nothing is run: the history that a run has kept in DIR is judged again with the checker of this build.
-// result.json and summary.txt are written anew, and the status is that of a run that has come to this.
+// With -judge, torture runs nothing: it checks the history of the run in DIR again with the checker of this build. It rewrites
+// result.json and summary.txt, and its status is that of a run with this result.
 package main
 
 import (
@@ -54,7 +54,7 @@ func main() {
 
 func progress(format string, args ...any) { fmt.Fprintf(os.Stderr, "torture: "+format+"\n", args...) }
 
-// say writes what nothing depends on.
+// say writes a message and ignores errors.
 func say(to io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(to, format, args...) }
 
 // Statuses.
@@ -71,7 +71,7 @@ func run(args []string, out, problems io.Writer) int {
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return heldUp
-	case errors.Is(err, errFlags): // said already
+	case errors.Is(err, errFlags): // reported already
 		return notRun
 	case err == nil && j.judge:
 		return judge(j.dir, out, problems)
@@ -82,12 +82,12 @@ func run(args []string, out, problems io.Writer) int {
 		say(problems, "torture: %v\n", err)
 		return notRun
 	}
-	return torment(&j.opts, j.dir, out, problems)
+	return runTorture(&j.opts, j.dir, out, problems)
 }
 
-// torment runs a torture, in a folder that was prepared for it.
-func torment(opts *torture.Options, dir string, out, problems io.Writer) int {
-	tclog.SetDefault(tclog.NewNoopLogger()) // it greets every engine with ten lines
+// runTorture runs a torture, in a folder that was prepared for it.
+func runTorture(opts *torture.Options, dir string, out, problems io.Writer) int {
+	tclog.SetDefault(tclog.NewNoopLogger()) // it logs ten lines for every engine
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	if len(opts.Contender) == 0 {
@@ -110,7 +110,7 @@ func torment(opts *torture.Options, dir string, out, problems io.Writer) int {
 	if result == nil {
 		return failure(ctx, left, problems)
 	}
-	// An interruption that comes now is too late: what has happened is known.
+	// An interruption comes too late now: the result is known.
 	result.Again = again(opts, dir)
 	err = errors.Join(
 		writeHistory(dir, result),
@@ -125,7 +125,7 @@ func torment(opts *torture.Options, dir string, out, problems io.Writer) int {
 	return status
 }
 
-// failure says why there is no result. Whoever interrupts wants to know whether anything is left.
+// failure reports why there is no result and, after an interruption, whether anything was left behind.
 func failure(ctx context.Context, err error, problems io.Writer) int {
 	switch {
 	case ctx.Err() == nil:
@@ -139,7 +139,7 @@ func failure(ctx context.Context, err error, problems io.Writer) int {
 	return interrupted
 }
 
-// conclude returns the status of a run, and says what to do about it.
+// conclude returns the status of a run, and prints what to do about it.
 func conclude(result *torture.Result, dir string, out io.Writer) int {
 	switch result.Verdict {
 	case torture.HeldUp:
@@ -152,7 +152,7 @@ func conclude(result *torture.Result, dir string, out io.Writer) int {
 	return broken
 }
 
-// judge judges a run that is over by what it has kept.
+// judge checks a finished run again, by the files that it has kept.
 func judge(dir string, out, problems io.Writer) int {
 	result, err := kept(dir)
 	if err == nil {
@@ -177,8 +177,8 @@ func reorder(result *torture.Result, logs string) error {
 	return torture.Reorder(result, logs)
 }
 
-// ours has the contenders be those of this library: this program, or one that is built so that its clock can be stepped.
-// remove is to be called when they have ended.
+// ours configures contenders of this library: this program, or a build of it whose clock can be stepped. The caller must call
+// remove when they have ended.
 func ours(ctx context.Context, opts *torture.Options) (remove func(), err error) {
 	remove = func() {}
 	opts.Name = "lockkeeper"
@@ -203,14 +203,14 @@ func ours(ctx context.Context, opts *torture.Options) (remove func(), err error)
 	return remove, err
 }
 
-// A job is what the flags say.
+// A job is the parsed command line.
 type job struct {
 	opts  torture.Options
 	dir   string
-	judge bool // what is in dir, instead of running anything
+	judge bool // judge the run in dir, and run nothing
 }
 
-// errFlags says that package flag has refused a flag, and has said so.
+// errFlags reports that package flag has rejected a flag and printed the reason.
 var errFlags = errors.New("flags")
 
 // parse reads the flags.
@@ -250,14 +250,14 @@ func parse(args []string, problems io.Writer) (*job, error) {
 		return nil, fmt.Errorf("%w: %w", errFlags, err)
 	}
 	if flags.NArg() > 0 {
-		return nil, fmt.Errorf("%q: no arguments are wanted besides flags", flags.Args())
+		return nil, fmt.Errorf("unexpected arguments %q: only flags are allowed", flags.Args())
 	}
 	flags.Visit(func(f *flag.Flag) { j.judge = j.judge || f.Name == "judge" })
 	switch {
 	case j.judge && flags.NFlag() > 1:
-		return nil, errors.New("-judge: no other flag is wanted: everything stands in the folder")
+		return nil, errors.New("-judge: no other flag is allowed: the folder has all parameters")
 	case j.judge && *judge == "":
-		return nil, errors.New("-judge: no folder is named")
+		return nil, errors.New("-judge: name the folder of a run")
 	case j.judge:
 		var err error
 		j.dir, err = filepath.Abs(*judge)
@@ -275,13 +275,13 @@ func parse(args []string, problems io.Writer) (*job, error) {
 	opts.Contender = strings.Fields(*contender)
 	if opts.Mutant != "" {
 		if len(opts.Contender) > 0 {
-			return nil, errors.New("-mutant: it breaks this library, and not another contender")
+			return nil, errors.New("-mutant: not allowed with -contender: a mutant breaks this library")
 		}
 		if _, err := os.Stat(opts.Mutant); err != nil {
 			return nil, fmt.Errorf("-mutant: %w", err)
 		}
 	}
-	opts.Steps = true // whether they can is seen when they are built
+	opts.Steps = true // the build shows whether they can
 	if len(opts.Contender) > 0 {
 		opts.Steps = false
 		if *faults == "all" {
@@ -294,7 +294,7 @@ func parse(args []string, problems io.Writer) (*job, error) {
 			return nil, err
 		}
 		if opts.Plan == nil {
-			opts.Plan = []torture.Fault{} // none is a plan, too: no other is drawn
+			opts.Plan = []torture.Fault{} // an empty plan is a plan: none is generated
 		}
 	}
 	if err := opts.Check(); err != nil {
@@ -308,7 +308,7 @@ func parse(args []string, problems io.Writer) (*job, error) {
 	return &j, err
 }
 
-// again is the command that runs the same plan, in a folder of its own: what came of it now is kept.
+// again returns the command that repeats the plan, in its own folder, so that this result is kept.
 func again(opts *torture.Options, dir string) string {
 	faults := "all"
 	if len(opts.Faults) < len(torture.Kinds()) {

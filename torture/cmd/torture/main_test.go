@@ -29,7 +29,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/torture/worker"
 )
 
-// TestMain makes the test binary the command when it is asked to be, and the command's contenders, too.
+// TestMain makes the test binary act as the command, and as the command's contenders, if the environment asks for it.
 func TestMain(m *testing.M) {
 	if os.Getenv(worker.SpecVariable) != "" || os.Getenv("TORTURE_TEST_MAIN") != "" {
 		main()
@@ -38,17 +38,16 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// tortured is the command in a process of its own. What is temporary it puts into a folder of its own, in which nothing may
-// be left, and the test fails with every race that it or a contender has, if the race detector watches: but for the
-// ZooKeeper client's own.
+// tortured returns the command in its own process. Its temporary files go to its own folder, in which nothing may be left. With
+// the race detector, the test fails for every race in it or a contender, except those inside the ZooKeeper client.
 func tortured(t *testing.T, args ...string) (_ *exec.Cmd, temporary string) {
 	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
 	cmd := exec.CommandContext(t.Context(), self, args...)
-	// The ZooKeeper client has a race of its own: on a new connection it reads the last zxid as it writes it (conn.go, 614
-	// and 849). So no process ends with a status of its own because of a race. Each has a file of its own for its reports: on
-	// the standard error that all share, their lines would mix.
+	// The ZooKeeper client itself has a race: on a new connection it reads the last zxid while it writes it (conn.go, 614 and
+	// 849). So a race does not change the status of a process. Each process has its own file for race reports: on the shared
+	// standard error, their lines would mix.
 	reports := t.TempDir()
 	temporary = t.TempDir()
 	cmd.Env = append(os.Environ(), "TORTURE_TEST_MAIN=1", "TMPDIR="+temporary,
@@ -68,7 +67,7 @@ func tortured(t *testing.T, args ...string) (_ *exec.Cmd, temporary string) {
 	return cmd, temporary
 }
 
-// needServers skips the test where there is nothing to run servers with, and fails it there in CI.
+// needServers skips the test if there is nothing to run servers with, and in CI fails it.
 func needServers(t *testing.T) {
 	t.Helper()
 	skipped := false
@@ -84,7 +83,7 @@ func needServers(t *testing.T) {
 	}
 }
 
-func TestFlagThatMakesNoSenseIsRefusedWithWhatIsAllowed(t *testing.T) {
+func TestInvalidFlagIsRejectedWithAllowedValues(t *testing.T) {
 	plan := filepath.Join(t.TempDir(), "plan.txt")
 	require.NoError(t, os.WriteFile(plan, []byte("at 1s for 2s flood 1\n"), 0o600))
 	for _, wrong := range []struct{ args, says string }{
@@ -102,16 +101,16 @@ func TestFlagThatMakesNoSenseIsRefusedWithWhatIsAllowed(t *testing.T) {
 		{"-holds 10001", "10001 holds: allowed are 0 to 10000"},
 		{"-timeout 1h", "session timeout 1h0m0s: allowed are 2s to 40s"},
 		{"-seed x", "of the faults and of what contenders ask for"},
-		{"-plan " + plan, `line 1: "flood" is no fault: there are cancel-waiters, counter`},
+		{"-plan " + plan, `line 1: unknown fault "flood": allowed are cancel-waiters, counter`},
 		{"-plan /nonexistent", "no such file"},
 		{"-contender x -faults step-clock", "step-clock: these contenders' clocks cannot be stepped"},
-		{"-contender x -faults kill-server -mutant y", "-mutant: it breaks this library, and not another contender"},
+		{"-contender x -faults kill-server -mutant y", "-mutant: not allowed with -contender: a mutant breaks this library"},
 		{"-mutant /nonexistent", "-mutant: stat /nonexistent: no such file"},
 		{"now", "no arguments"},
 		{"-judge /nonexistent", "judging /nonexistent again: open /nonexistent/result.json: no such file"},
 		{"-judge " + filepath.Dir(plan), "result.json: no such file"},
 		{"-judge " + filepath.Dir(plan) + " -seed 1", "no other flag is wanted"},
-		{"-judge=", "-judge: no folder is named"},
+		{"-judge=", "-judge: name the folder of a run"},
 	} {
 		var problems bytes.Buffer
 		require.Equal(t, notRun, run(strings.Fields(wrong.args), io.Discard, &problems), wrong.args)
@@ -119,7 +118,7 @@ func TestFlagThatMakesNoSenseIsRefusedWithWhatIsAllowed(t *testing.T) {
 	}
 }
 
-func TestSameFaultsAreRunAgainInAnotherFolder(t *testing.T) {
+func TestRepeatCommandUsesAnotherFolder(t *testing.T) {
 	j, err := parse([]string{"-seed", "7", "-out", "/evidence"}, io.Discard)
 	require.NoError(t, err)
 	command := again(&j.opts, j.dir)
@@ -127,14 +126,14 @@ func TestSameFaultsAreRunAgainInAnotherFolder(t *testing.T) {
 	require.Contains(t, command, "-plan /evidence/plan.txt -out /evidence-again ")
 }
 
-func TestPlanWithoutFaultsIsAPlan(t *testing.T) {
+func TestEmptyPlanIsAPlan(t *testing.T) {
 	j, err := parse([]string{"-plan", filepath.Join(folder(t, map[string]string{"none": "# nothing\n"}), "none")}, io.Discard)
 	require.NoError(t, err)
 	require.NotNil(t, j.opts.Plan, "else one is drawn")
 	require.Empty(t, j.opts.Plan)
 }
 
-func TestInterruptionSaysWhetherAnythingIsLeft(t *testing.T) {
+func TestInterruptionReportsWhetherAnythingIsLeft(t *testing.T) {
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	left := errors.Join(context.Canceled, &torture.LeftError{Err: errors.New("umount: busy")})
@@ -148,18 +147,18 @@ func TestInterruptionSaysWhetherAnythingIsLeft(t *testing.T) {
 		{left, notRun, notRun, "interrupted; not everything is removed: "},
 	} {
 		var problems bytes.Buffer
-		require.Equal(t, c.before, failure(t.Context(), c.err, &problems), "nobody has interrupted it")
+		require.Equal(t, c.before, failure(t.Context(), c.err, &problems), "it was not interrupted")
 		require.NotContains(t, problems.String(), "interrupted")
 		require.Equal(t, c.status, failure(over, c.err, &problems))
 		require.Contains(t, problems.String(), c.says)
 	}
 }
 
-// short is the torture that the tests have time for. T is a little less than it usually is, so that there is room for all
-// kinds of faults. Each process has 48 further waiters, 12 on each path, and 200 further holds.
+// short is the torture that the tests have time for. T is a little shorter than usual, so that all kinds of faults fit. Each
+// process has 48 additional waiters, 12 on each path, and 200 additional holds.
 var short = torture.Options{Duration: time.Minute, Timeout: 3 * time.Second, Servers: 3, Waiters: 12, Holds: 200, Steps: true}
 
-// shortPlan has every kind of fault, and two volleys at holders before them, which is what it is short of time for otherwise.
+// shortPlan has two volleys at holders and then every kind of fault: a generated plan of this length would not have both.
 const shortPlan = `
 at 1s for 5s cut-contender holder both
 at 1.3s for 5.5s pause-contender holder
@@ -192,13 +191,13 @@ at 37s for 8s reap /torture/b
 at 46s for 2s expire-sessions 3
 `
 
-func TestPlanOfTheShortTortureHasEveryKind(t *testing.T) {
+func TestShortPlanHasEveryKind(t *testing.T) {
 	plan, err := torture.ReadPlan(strings.NewReader(shortPlan))
 	require.NoError(t, err)
 	opts := short
 	opts.Plan = plan
 	require.NoError(t, opts.Check())
-	// The counter is planted before the servers start, and not by the plan.
+	// The counter is set before the servers start, not by the plan.
 	for _, kind := range torture.Kinds() {
 		require.True(t, kind == "counter" || slices.ContainsFunc(plan, func(f torture.Fault) bool { return f.Kind == kind }), kind)
 	}
@@ -216,7 +215,7 @@ func TestShortTortureFindsNothing(t *testing.T) {
 	summary, err := cmd.Output()
 	t.Logf("%s", summary)
 	if exit := new(exec.ExitError); errors.As(err, &exit) && exit.ExitCode() == notShown {
-		err = nil // a minute on a busy machine need not test everything
+		err = nil // a minute on a busy machine need not test every promise
 	}
 	require.NoError(t, err)
 	requireEmpty(t, temporary)
@@ -242,19 +241,19 @@ func TestShortTortureFindsNothing(t *testing.T) {
 	for kind, n := range result.Faults {
 		injected += n.Injected
 		if n.Injected == 0 {
-			t.Logf("%s was tried %d times, and never done: who is to be hit may not be there", kind, n.Missed)
+			t.Logf("%s was attempted %d times and never injected: its target may be missing", kind, n.Missed)
 		}
 	}
 	require.Greater(t, injected, strings.Count(shortPlan, "\nat ")/2)
 
-	// What was kept says the same again.
+	// The kept files give the same result again.
 	told, err := os.Open(filepath.Join(dir, "history.jsonl"))
 	require.NoError(t, err)
 	events, err := history.Read(told)
 	require.NoError(t, errors.Join(err, told.Close()))
 	require.Empty(t, check.History(events, check.Linearizable))
 	measured := check.Measure(events)
-	measured.Unavailable = result.Numbers.Unavailable // the further holds have one number there
+	measured.Unavailable = result.Numbers.Unavailable // it has one number for all uncontended holds
 	require.Equal(t, result.Numbers, measured)
 	var again bytes.Buffer
 	require.NotEqual(t, broken, run([]string{"-judge", dir}, &again, t.Output()))
@@ -265,7 +264,7 @@ func TestShortTortureFindsNothing(t *testing.T) {
 	require.Equal(t, inWords(events), inWords(reordered.History), "read again, the servers' logs tell of the same order")
 }
 
-// inWords are events in words, whatever their order among those of one instant.
+// inWords returns events as text, in a fixed order for those of one instant.
 func inWords(events []history.Event) (words []string) {
 	for _, e := range events {
 		e.Line = 0
@@ -298,7 +297,7 @@ at 2s for 1m pause-contender 1
 		}
 	}
 	require.Len(t, servers, 3)
-	// The last of the faults is on.
+	// The last of the faults is in progress.
 	require.Eventually(t, func() bool { return slices.ContainsFunc(contendersOf(t, cmd.Process.Pid), isStopped) }, 30*time.Second,
 		10*time.Millisecond, "a contender is frozen")
 	require.NotEmpty(t, belongings(t, cmd.Process.Pid), "what is looked for can be found")
@@ -319,7 +318,7 @@ at 2s for 1m pause-contender 1
 	requireEmpty(t, temporary)
 }
 
-// requireEmpty fails the test with what is in a folder.
+// requireEmpty fails the test if a folder is not empty.
 func requireEmpty(t *testing.T, dir string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -327,7 +326,7 @@ func requireEmpty(t *testing.T, dir string) {
 	require.Empty(t, entries, "what is temporary was left")
 }
 
-// contendersOf are the processes that a torture has started, by what is in their environment: their folders in /proc.
+// contendersOf returns the processes that a torture run has started, found by their environment, as folders in /proc.
 func contendersOf(t *testing.T, harness int) []string {
 	t.Helper()
 	return processes(t, "environ", func(environ string) bool {
@@ -338,14 +337,14 @@ func contendersOf(t *testing.T, harness int) []string {
 	})
 }
 
-// processes are those of which a file in /proc says something.
+// processes returns the processes of which a file in /proc matches.
 func processes(t *testing.T, file string, says func(string) bool) []string {
 	t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*/" + file)
 	require.NoError(t, err)
 	var found []string
 	for _, name := range all {
-		// One that has ended meanwhile cannot be read.
+		// The file of a process that has ended meanwhile cannot be read.
 		if text, err := os.ReadFile(name); err == nil && says(string(text)) {
 			found = append(found, filepath.Dir(name))
 		}
@@ -353,14 +352,15 @@ func processes(t *testing.T, file string, says func(string) bool) []string {
 	return found
 }
 
-// isStopped says whether a process was stopped by SIGSTOP.
+// isStopped reports whether a process was stopped by SIGSTOP.
 func isStopped(process string) bool {
 	stat, err := os.ReadFile(filepath.Join(process, "stat"))
-	_, state, found := strings.Cut(string(stat), ") ") // behind the name
+	_, state, found := strings.Cut(string(stat), ") ") // after the name
 	return err == nil && found && strings.HasPrefix(state, "T")
 }
 
-// belongings are containers, networks, volumes, namespaces, mounts and servers' processes that name a process as their owner.
+// belongings returns the containers, networks, volumes, namespaces, mounts and server processes that name a process as their
+// owner.
 func belongings(t *testing.T, pid int) []string {
 	t.Helper()
 	var found []string
@@ -375,7 +375,7 @@ func belongings(t *testing.T, pid int) []string {
 	} {
 		out, err := exec.CommandContext(t.Context(), list[0], list[1:]...).Output()
 		if err != nil {
-			continue // there is none of them here, then
+			continue // this machine has none of them
 		}
 		for line := range strings.Lines(string(out)) {
 			label := list[0] == "docker" && strings.Contains(line, fmt.Sprintf("/%d-", pid))
@@ -384,6 +384,6 @@ func belongings(t *testing.T, pid int) []string {
 			}
 		}
 	}
-	// A server is started with the folder that it has its data in.
+	// A server's command line has its data folder.
 	return append(found, processes(t, "cmdline", func(words string) bool { return strings.Contains(words, folder) })...)
 }

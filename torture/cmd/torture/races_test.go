@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// racesOfOurs are the reports of the race detector but for those of the ZooKeeper client: in which both accesses are its own.
-// Where a stack was not restored, nobody knows whose it is.
+// racesOfOurs returns the reports of the race detector, except those in which both accesses are in the ZooKeeper client. If a
+// stack was not restored, its owner is unknown, and the report stays.
 func racesOfOurs(text string) []string {
 	var ours []string
 	for report := range strings.SplitSeq(text, "==================\n") {
@@ -34,10 +34,10 @@ func racesOfOurs(text string) []string {
 	return ours
 }
 
-// access begins what a report says of one of two accesses.
+// access matches the beginning of one of the two accesses in a report.
 var access = regexp.MustCompile(`(?i)^(previous )?(atomic )?(read|write) at 0x`)
 
-// topFrame is the function that the access is in: that of the runtime by which it is carried out, on a map say, is nobody's.
+// topFrame returns the function of an access. It skips functions of the runtime that carry out the access, on a map for example.
 func topFrame(stack []string) string {
 	for _, line := range stack {
 		frame := strings.TrimSpace(line)
@@ -52,7 +52,7 @@ func topFrame(stack []string) string {
 	return ""
 }
 
-func TestRaceIsOursUnlessBothAccessesAreTheZooKeeperClients(t *testing.T) {
+func TestRaceIsReportedUnlessBothAccessesAreInTheZooKeeperClient(t *testing.T) {
 	report := func(first, second string) string {
 		return "==================\nWARNING: DATA RACE\nRead at 0x00c000016b28 by goroutine 130:\n" + first + `
   testing.tRunner()
