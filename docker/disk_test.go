@@ -48,7 +48,7 @@ func TestDiskIsKeptWhileItsServerIsKilled(t *testing.T) {
 	})
 }
 
-func TestServerWithoutADiskOfItsOwnSaysSo(t *testing.T) {
+func TestServerWithoutItsOwnDiskReportsThat(t *testing.T) {
 	onEach(t, Options{}, func(t trial, e *Ensemble) {
 		server := e.Servers()[0]
 		require.ErrorIs(t, server.FillDisk(t.Context()), ErrUnsupported)

@@ -116,7 +116,7 @@ func (s *session) ping(tb testing.TB) error {
 	return err
 }
 
-func TestAnEnsembleOfOneServes(t *testing.T) {
+func TestEnsembleOfOneServes(t *testing.T) {
 	onEach(t, Options{}, func(t trial, e *Ensemble) {
 		ctx := bounded(t)
 		require.Len(t, e.Addrs(), 1)
@@ -149,7 +149,7 @@ func TestOptionsReachTheServers(t *testing.T) {
 	})
 }
 
-func TestAKilledLeaderIsReplacedAndComesBack(t *testing.T) {
+func TestKilledLeaderIsReplacedAndComesBack(t *testing.T) {
 	onEach(t, Options{Servers: 3}, func(t trial, e *Ensemble) {
 		ctx := bounded(t)
 		old, err := e.Leader(ctx)
@@ -175,7 +175,7 @@ func TestAKilledLeaderIsReplacedAndComesBack(t *testing.T) {
 	})
 }
 
-func TestAPausedServerAcceptsAndDoesNotAnswer(t *testing.T) {
+func TestPausedServerAcceptsAndDoesNotAnswer(t *testing.T) {
 	onEach(t, Options{Servers: 3}, func(t trial, e *Ensemble) {
 		ctx := bounded(t)
 		old, err := e.Leader(ctx)
@@ -220,7 +220,7 @@ func TestAnyServerMayBeKilledAndStarted(t *testing.T) {
 	})
 }
 
-func TestACutServerIsSilentUntilMended(t *testing.T) {
+func TestPartitionedServerIsSilentUntilMended(t *testing.T) {
 	onEach(t, Options{Servers: 3}, func(t trial, e *Ensemble) {
 		ctx := bounded(t)
 		old, err := e.Leader(ctx)
@@ -246,7 +246,7 @@ func TestACutServerIsSilentUntilMended(t *testing.T) {
 	})
 }
 
-func TestAClientConnectionOutlivesAShortCut(t *testing.T) {
+func TestClientConnectionOutlivesAShortPartition(t *testing.T) {
 	onEach(t, Options{}, func(t trial, e *Ensemble) {
 		ctx := bounded(t)
 		client := dialSession(t, e.Addrs()[0])
@@ -257,7 +257,7 @@ func TestAClientConnectionOutlivesAShortCut(t *testing.T) {
 	})
 }
 
-func TestAFollowerCutFromItsPeersGoesOnAnsweringPings(t *testing.T) {
+func TestFollowerCutFromItsPeersStillAnswersPings(t *testing.T) {
 	onEach(t, Options{Servers: 3}, func(t trial, e *Ensemble) {
 		ctx := bounded(t)
 		followers, err := e.Followers(ctx)
@@ -287,7 +287,7 @@ func TestAFollowerCutFromItsPeersGoesOnAnsweringPings(t *testing.T) {
 	})
 }
 
-func TestALeaderCutFromItsPeersBelievesThatItLeads(t *testing.T) {
+func TestIsolatedLeaderBelievesThatItLeads(t *testing.T) {
 	onEach(t, Options{Servers: 3}, func(t trial, e *Ensemble) {
 		ctx := bounded(t)
 		old, err := e.Leader(ctx)
@@ -314,7 +314,7 @@ func TestALeaderCutFromItsPeersBelievesThatItLeads(t *testing.T) {
 	})
 }
 
-func TestAServerStartedWhileCutServesOnceMended(t *testing.T) {
+func TestServerStartedWhilePartitionedServesOnceMended(t *testing.T) {
 	onEach(t, Options{Servers: 3}, func(t trial, e *Ensemble) {
 		ctx := bounded(t)
 		s := e.Servers()[0]
@@ -358,7 +358,7 @@ type quiet struct{}
 
 func (quiet) Printf(string, ...any) {}
 
-func TestAnEmptyContainerGoesWithinSeconds(t *testing.T) {
+func TestEmptyContainerIsReapedWithinSeconds(t *testing.T) {
 	onEach(t, Options{}, func(t trial, e *Ensemble) {
 		conn, _, err := zk.Connect(e.Addrs(), 5*time.Second, zk.WithLogger(quiet{}))
 		require.NoError(t, err)

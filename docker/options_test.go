@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestNonsenseIsRefused(t *testing.T) {
+func TestInvalidOptionsAreRejected(t *testing.T) {
 	for _, test := range []struct {
 		opts Options
 		says string

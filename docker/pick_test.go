@@ -52,7 +52,7 @@ func child(t *testing.T, backend string, env ...string) *exec.Cmd {
 	return cmd
 }
 
-func TestNothingToRunServersWithIsNotSilent(t *testing.T) {
+func TestMissingEnginesAreReported(t *testing.T) {
 	nothing := []string{"LOCKKEEPER_TEST_NO_ENGINE=1", "ZK_TEST_IMAGE=", "PATH=" + t.TempDir()}
 	out, err := child(t, "", nothing...).CombinedOutput()
 	require.NoError(t, err, "%s", out)
@@ -65,7 +65,7 @@ func TestNothingToRunServersWithIsNotSilent(t *testing.T) {
 	require.Contains(t, string(out), "nothing to run ZooKeeper with")
 }
 
-func TestImageThatCannotBeHadFailsTestsAndNamesRemedy(t *testing.T) {
+func TestMissingImageFailsTestsAndNamesTheRemedy(t *testing.T) {
 	const image = "registry.invalid/zookeeper:none"
 	out, err := child(t, "", "ZK_TEST_IMAGE="+image).CombinedOutput()
 	require.Error(t, err, "%s", out)
@@ -74,7 +74,7 @@ func TestImageThatCannotBeHadFailsTestsAndNamesRemedy(t *testing.T) {
 	require.Contains(t, string(out), "name one that is here or that a registry has, or unset the variable")
 }
 
-func TestPickTakesWhatIsNamedElseTheFirstThatIsThere(t *testing.T) {
+func TestPickPrefersTheNamedEngineThenTheFirstAvailable(t *testing.T) {
 	there := func(name string) (choice, error) { return choice{backend: &engine{image: name}}, nil }
 	gone := func(name string) (choice, error) { return choice{}, errors.New("no " + name) }
 	for name, of := range map[string]struct {
@@ -119,7 +119,7 @@ func TestPickTakesWhatIsNamedElseTheFirstThatIsThere(t *testing.T) {
 	}
 }
 
-func TestTheNextRunRemovesWhatAKilledRunLeft(t *testing.T) {
+func TestNextRunRemovesWhatAKilledRunLeft(t *testing.T) {
 	for _, backend := range []string{"docker", "java"} {
 		t.Run(backend, func(t *testing.T) {
 			ctx := bounded(t)
@@ -235,7 +235,7 @@ func TestFailedStartShowsTheServersLogAndLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestServersOfOthersAreUsedAsTheyAre(t *testing.T) {
+func TestForeignServersAreUsedAsTheyAre(t *testing.T) {
 	ctx := bounded(t)
 	b, err := foreignServers("zk1:2181, zk2:2181")
 	require.NoError(t, err)

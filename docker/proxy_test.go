@@ -213,7 +213,7 @@ func TestSwallowedAnswersBelongToRequestsThatTookEffect(t *testing.T) {
 	c.silent()
 }
 
-func TestAConnectionThatLostNothingOutlivesTheFault(t *testing.T) {
+func TestConnectionWithoutLossOutlivesTheFault(t *testing.T) {
 	p, _ := newProxy(t)
 	c := dialProxy(t, p)
 	c.echo([]byte("one"))
@@ -222,7 +222,7 @@ func TestAConnectionThatLostNothingOutlivesTheFault(t *testing.T) {
 	c.echo([]byte("two"))
 }
 
-func TestTheEndOfAConnectionIsSwallowedToo(t *testing.T) {
+func TestEndOfAConnectionIsSwallowedToo(t *testing.T) {
 	p, s := newProxy(t)
 	c := dialProxy(t, p)
 	c.echo([]byte("one"))
@@ -289,7 +289,7 @@ func TestMuteAcceptsAndNeverAnswers(t *testing.T) {
 	dialProxy(t, p).echo([]byte("three"))
 }
 
-func TestRefuseEndsConnectionsAtOnce(t *testing.T) {
+func TestRefuseEndsConnectionsImmediately(t *testing.T) {
 	p, s := newProxy(t)
 	old := dialProxy(t, p)
 	old.echo([]byte("one"))
@@ -357,7 +357,7 @@ func TestLoseAnswerCanLoseTheHandshake(t *testing.T) {
 	require.EqualValues(t, 1, s.served.Load())
 }
 
-func TestPassTakesBackALossThatHasNotHappened(t *testing.T) {
+func TestPassCancelsAPendingLoss(t *testing.T) {
 	p, _ := newProxy(t)
 	happened := p.LoseAnswer(func([]byte) bool { return true })
 	p.Pass()
@@ -436,7 +436,7 @@ func TestFaultsComeAndGoUnderLoad(t *testing.T) {
 	eventually(t, "no connection stays", func() bool { return p.Connections() == 0 })
 }
 
-func TestFramerFollowsFramesHoweverTheyAreCut(t *testing.T) {
+func TestFramerFollowsFramesAcrossReads(t *testing.T) {
 	var stream bytes.Buffer
 	var want []string
 	for _, s := range []string{"", "a", "hello", string(make([]byte, 70000)), ""} {
@@ -463,7 +463,7 @@ func TestFramerFollowsFramesHoweverTheyAreCut(t *testing.T) {
 	}
 }
 
-func TestFramerLeavesAloneWhatIsNoFrame(t *testing.T) {
+func TestFramerPassesInvalidFramesUnchanged(t *testing.T) {
 	var f framer
 	frame, n := f.next([]byte("srvr"))
 	require.Nil(t, frame)

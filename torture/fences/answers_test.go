@@ -76,7 +76,7 @@ func tableIsAsked(t *testing.T, s source, opts *sqlfence.Options) {
 	require.ErrorIs(t, guard.Do(t.Context(), "ledger", 6, nothing), fencing.ErrStale)
 }
 
-func TestServerWithoutTheTableSaysHowToMakeIt(t *testing.T) {
+func TestMissingTableErrorNamesTheStatementThatCreatesIt(t *testing.T) {
 	for _, c := range clients {
 		t.Run(c.name, func(t *testing.T) { tableIsAsked(t, c.bare(t), nil) })
 	}
@@ -197,7 +197,7 @@ func TestErrorThatTheFunctionHidesIsNoSuccessInPostgreSQL(t *testing.T) {
 }
 
 // Some statements of MariaDB end the transaction, and leave what follows to commit by itself, unfenced.
-func TestStatementThatEndsTheTransactionIsToldInMariaDB(t *testing.T) {
+func TestStatementThatEndsTheTransactionIsReportedInMariaDB(t *testing.T) {
 	for statement, kept := range map[string]fencing.Token{
 		"CREATE TABLE more (id INT)":     7,
 		"TRUNCATE TABLE pages":           7,
@@ -227,7 +227,7 @@ func TestStatementThatEndsTheTransactionIsToldInMariaDB(t *testing.T) {
 }
 
 // So do these of PostgreSQL, which a driver need not understand.
-func TestStatementThatEndsTheTransactionIsToldInPostgreSQL(t *testing.T) {
+func TestStatementThatEndsTheTransactionIsReportedInPostgreSQL(t *testing.T) {
 	for _, c := range []client{pgx, pq} {
 		for statement, kept := range map[string]fencing.Token{
 			"COMMIT": 7, "COMMIT AND CHAIN": 7, "ROLLBACK": 0, "ROLLBACK AND CHAIN": 0, "COMMIT; BEGIN": 7, "ABORT": 0,

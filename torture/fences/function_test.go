@@ -299,7 +299,7 @@ func TestAdmitOutsideOfATransactionIsAnError(t *testing.T) {
 	})
 }
 
-func TestAdmitWithoutTheTableSaysHowToMakeIt(t *testing.T) {
+func TestAdmitErrorNamesTheStatementThatCreatesTheTable(t *testing.T) {
 	sources := map[string]source{"SQLite": sqlite(t.TempDir()+"/test.db", "WAL", true)}
 	for _, c := range clients {
 		sources[c.name] = c.bare(t)

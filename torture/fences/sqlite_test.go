@@ -54,11 +54,11 @@ func TestNoTokenSlipsBetweenTheCheckAndTheWrite(t *testing.T) {
 	}
 }
 
-func TestDatabaseWithoutTheTableSaysHowToMakeIt(t *testing.T) {
+func TestMissingSQLiteTableErrorNamesTheStatementThatCreatesIt(t *testing.T) {
 	tableIsAsked(t, sqlite(filepath.Join(t.TempDir(), "test.db"), "WAL", true), nil)
 }
 
-func TestWriteThatCommitsByItselfIsToldAndFencedAllTheSame(t *testing.T) {
+func TestWriteThatCommitsByItselfIsReportedAndFenced(t *testing.T) {
 	s := empty(t, "WAL")
 	guard, err := sqlfence.New(s.open(t), s.dialect, nil)
 	require.NoError(t, err)
@@ -71,7 +71,7 @@ func TestWriteThatCommitsByItselfIsToldAndFencedAllTheSame(t *testing.T) {
 }
 
 // Some statements of SQLite end the transaction, some of them by failing. What follows commits by itself, unfenced.
-func TestStatementThatEndsTheTransactionIsToldInSQLite(t *testing.T) {
+func TestStatementThatEndsTheTransactionIsReportedInSQLite(t *testing.T) {
 	for name, ends := range map[string]func(*testing.T, *sql.Tx) error{
 		"a commit":                  statement("COMMIT"),
 		"a rollback":                statement("ROLLBACK"),

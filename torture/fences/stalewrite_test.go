@@ -41,7 +41,7 @@ const (
 // A process that holds the lock is stopped for longer than its session lives. Another takes the lock and writes. The
 // first goes on and writes at once, as the holder that it takes itself for: every guard refuses it, and what is kept is
 // the newer one's.
-func TestLateWriteOfAStoppedProcessIsRefusedByEveryGuard(t *testing.T) {
+func TestStaleWriteOfAStoppedProcessIsRejectedByEveryGuard(t *testing.T) {
 	stage := newLateStage(t)
 	var (
 		group sync.WaitGroup

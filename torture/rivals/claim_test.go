@@ -29,7 +29,7 @@ func ended(l *lease) bool {
 
 func nothing(context.Context) error { return nil }
 
-func TestLeaseEndsWhenItIsNotPutOff(t *testing.T) {
+func TestLeaseEndsWithoutRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var tried atomic.Int64
 		l := keep(time.Now().Add(4*time.Second), 4*time.Second, func(ctx context.Context) (time.Time, error) {
@@ -50,7 +50,7 @@ func TestLeaseEndsWhenItIsNotPutOff(t *testing.T) {
 	})
 }
 
-func TestLeaseLastsWhileItIsPutOff(t *testing.T) {
+func TestLeaseLastsWhileItIsRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := keep(time.Now().Add(4*time.Second), 4*time.Second, func(context.Context) (time.Time, error) {
 			return time.Now().Add(4 * time.Second), nil
@@ -66,7 +66,7 @@ func TestLeaseLastsWhileItIsPutOff(t *testing.T) {
 	})
 }
 
-func TestLeaseThatIsSomebodyElsesEnds(t *testing.T) {
+func TestLeaseTakenByAnotherClientEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := keep(time.Now().Add(4*time.Second), 4*time.Second, func(context.Context) (time.Time, error) {
 			return time.Time{}, errGone
@@ -119,7 +119,7 @@ func TestLeaseThatWasGivenUpIsNotReleasedByTheEndOfItsClient(t *testing.T) {
 	})
 }
 
-func TestWhatIsLostWhileItIsGivenUpIsGivenUp(t *testing.T) {
+func TestLossDuringReleaseCountsAsRelease(t *testing.T) {
 	kept, given := newClaim(), newClaim()
 	given.giving.Store(true)
 	for _, c := range []*claim{kept, given} {
@@ -131,7 +131,7 @@ func TestWhatIsLostWhileItIsGivenUpIsGivenUp(t *testing.T) {
 	require.Equal(t, history.GivenUp, given.Cause())
 }
 
-func TestFailuresAreToldInFewWords(t *testing.T) {
+func TestFailuresHaveShortNames(t *testing.T) {
 	for _, addr := range []string{"127.0.0.1:4711", "10.1.2.3:2379"} {
 		tcp, err := net.ResolveTCPAddr("tcp", addr)
 		require.NoError(t, err)

@@ -71,7 +71,7 @@ func TestAskOutlastsAnOutage(t *testing.T) {
 	}
 }
 
-func TestTryTellsOfAnOutage(t *testing.T) {
+func TestTryReportsAnOutage(t *testing.T) {
 	addr, _ := outage(t)
 	for name, c := range leasing(t, addr) {
 		_, err := c.Acquire(t.Context(), "try", "/a")

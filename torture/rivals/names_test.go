@@ -12,7 +12,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/torture/rivals"
 )
 
-func TestEveryRivalSaysWhoTellsItsHoldersAndHowItsServersAreSet(t *testing.T) {
+func TestEveryRivalDocumentsItsNotificationsAndServers(t *testing.T) {
 	for name, r := range rivals.All() {
 		require.NotEmpty(t, r.Name, name)
 		require.NotEmpty(t, r.Tells, name)

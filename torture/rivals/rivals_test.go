@@ -86,7 +86,7 @@ func TestRivalIsNotFoundBrokenWithoutFaults(t *testing.T) {
 	}
 }
 
-func TestLockThatExcludesNobodyIsFoundOut(t *testing.T) {
+func TestLockWithoutExclusionIsDetected(t *testing.T) {
 	t.Parallel()
 	result := play(t, "heedless", &torture.Rival{Name: "heedless", Servers: startNothing}, 1)
 	require.Equal(t, torture.Broken, result.Verdict)

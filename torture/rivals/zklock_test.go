@@ -59,7 +59,7 @@ func TestNodeOfALostConnectionIsDeleted(t *testing.T) {
 	})
 }
 
-func TestHoldOfAClosedClientIsGivenUpAtOnce(t *testing.T) {
+func TestHoldOfAClosedClientIsReleasedImmediately(t *testing.T) {
 	h, u := holding(time.Hour)
 	h.client.closed = true
 	require.NoError(t, h.GiveUp(t.Context()))

@@ -106,6 +106,6 @@ func TestWrongCredentialsAreAnErrorAtTheFirstCall(t *testing.T) {
 	// Those that the servers can check by themselves are refused with the session.
 	_, err = recipes.Connect(s.ctx, s.ensemble.Addrs(), &recipes.Options{Auth: []recipes.Auth{{Scheme: "unheard-of", Data: []byte("x")}}})
 	require.ErrorIs(t, err, zk.ErrAuthFailed)
-	require.Less(t, time.Since(began), 10*time.Second, "at once")
+	require.Less(t, time.Since(began), 10*time.Second, "immediately")
 	require.NoError(t, s.zk.AddAuth("digest", []byte("alice:secret")))
 }

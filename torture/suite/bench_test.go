@@ -58,14 +58,14 @@ func ratio(b *testing.B, ours, bare func() int) (cycles int) {
 }
 
 // onBoth runs a benchmark on one server and on three.
-func onBoth(b *testing.B, bench func(b *testing.B, s *stage)) {
+func onBoth(b *testing.B, bench func(b *testing.B, s *env)) {
 	b.Helper()
 	b.Run("servers=1", func(b *testing.B) { bench(b, onOne(b)) })
 	b.Run("servers=3", func(b *testing.B) { bench(b, onThree(b)) })
 }
 
 // atServer makes a client of one server, that does not ping it while we count.
-func (s *stage) atServer(i int) *recipes.Client {
+func (s *env) atServer(i int) *recipes.Client {
 	s.t.Helper()
 	servers := s.ensemble.Addrs()
 	return s.connect(recipes.Options{SessionTimeout: time.Minute}, servers[i%len(servers)])
@@ -73,7 +73,7 @@ func (s *stage) atServer(i int) *recipes.Client {
 
 // bareAt is the ZooKeeper client with a connection to that server of its own,
 // closed with the benchmark.
-func (s *stage) bareAt(i int) *zk.Conn {
+func (s *env) bareAt(i int) *zk.Conn {
 	s.t.Helper()
 	servers := s.ensemble.Addrs()
 	conn := s.bare(servers[i%len(servers)])
@@ -81,7 +81,7 @@ func (s *stage) bareAt(i int) *zk.Conn {
 	return conn
 }
 
-func (s *stage) parent(name string) string {
+func (s *env) parent(name string) string {
 	s.t.Helper()
 	_, err := s.zk.Create(s.path(name), nil, 0, zk.WorldACL(zk.PermAll))
 	require.NoError(s.t, err)
@@ -98,7 +98,7 @@ func bareCycle(conn *zk.Conn, parent string) error {
 	return conn.Delete(path, -1)
 }
 
-func cycle(s *stage, mu *lock.Mutex) error {
+func cycle(s *env, mu *lock.Mutex) error {
 	hold, err := mu.Lock(s.ctx)
 	if err != nil {
 		return err
@@ -107,7 +107,7 @@ func cycle(s *stage, mu *lock.Mutex) error {
 }
 
 func BenchmarkUncontendedCycle(b *testing.B) {
-	onBoth(b, func(b *testing.B, s *stage) {
+	onBoth(b, func(b *testing.B, s *env) {
 		client, conn := s.atServer(0), s.bareAt(0)
 		s.parent("lock")
 		mu, parent := s.mutex(client, "lock"), s.parent("bare")
@@ -123,7 +123,7 @@ func BenchmarkUncontendedCycle(b *testing.B) {
 
 func Benchmark64LocksOnOneSession(b *testing.B) {
 	const locks = 64
-	onBoth(b, func(b *testing.B, s *stage) {
+	onBoth(b, func(b *testing.B, s *env) {
 		client, conn := s.atServer(0), s.bareAt(0)
 		var mutexes []*lock.Mutex
 		var parents []string
@@ -141,7 +141,7 @@ func Benchmark64LocksOnOneSession(b *testing.B) {
 
 func BenchmarkContendedHandOff(b *testing.B) {
 	const sessions = 32
-	onBoth(b, func(b *testing.B, s *stage) {
+	onBoth(b, func(b *testing.B, s *env) {
 		s.parent("lock")
 		parent := s.parent("bare")
 		var mutexes []*lock.Mutex
@@ -159,7 +159,7 @@ func BenchmarkContendedHandOff(b *testing.B) {
 	})
 }
 
-// bareHandOff is a lock by a chain that nobody ever leaves: each waits for the node
+// bareHandOff is a lock by a chain that no contender leaves: each waits for the node
 // with the number before its own, without a look at the others.
 func bareHandOff(conn *zk.Conn, parent string) error {
 	path, err := conn.Create(parent+"/lock-", nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))

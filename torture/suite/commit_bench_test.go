@@ -16,19 +16,19 @@ func BenchmarkCommit(b *testing.B) {
 	type commit func(ctx context.Context, ops ...any) ([]zk.MultiResponse, error)
 	for _, write := range []struct {
 		name  string
-		ready func(s *stage) (commit commit, release func(context.Context) error)
+		ready func(s *env) (commit commit, release func(context.Context) error)
 	}{
-		{"claim", func(s *stage) (commit, func(context.Context) error) {
+		{"claim", func(s *env) (commit, func(context.Context) error) {
 			hold := s.lock(s.mutex(s.atServer(0), "lock"))
 			return hold.Commit, hold.Unlock
 		}},
-		{"epoch", func(s *stage) (commit, func(context.Context) error) {
+		{"epoch", func(s *env) (commit, func(context.Context) error) {
 			term, epoch := s.reigns(s.atServer(0), "a")
 			return epoch.Commit, term.Resign
 		}},
 	} {
 		b.Run(write.name, func(b *testing.B) {
-			onBoth(b, func(b *testing.B, s *stage) {
+			onBoth(b, func(b *testing.B, s *env) {
 				commit, release := write.ready(s)
 				conn := s.bareAt(0)
 				guarded, bare := s.parent("guarded"), s.parent("bare")

@@ -19,12 +19,12 @@ var cons = regexp.MustCompile(`recved=(\d+),.*sid=0x([0-9a-f]+)`)
 
 // received is how many packets the server counts as received from the client on
 // its present connection: the handshake, requests, heartbeats and pings.
-func (s *stage) received(server *docker.Server, client *recipes.Client) int {
+func (s *env) received(server *docker.Server, client *recipes.Client) int {
 	s.t.Helper()
 	return s.receivedFrom(server, client.SessionID())
 }
 
-func (s *stage) receivedFrom(server *docker.Server, session int64) int {
+func (s *env) receivedFrom(server *docker.Server, session int64) int {
 	s.t.Helper()
 	answer, err := server.FourLetter(s.ctx, "cons")
 	require.NoError(s.t, err)

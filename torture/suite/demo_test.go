@@ -19,8 +19,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// demoCommand is `lockkeeper demo` against the stage's servers.
-func demoCommand(s *stage) *exec.Cmd {
+// demoCommand returns `lockkeeper demo` against the servers of env.
+func demoCommand(s *env) *exec.Cmd {
 	s.t.Helper()
 	program := filepath.Join(s.t.TempDir(), "lockkeeper")
 	build, err := exec.CommandContext(s.ctx, "go", "build", "-C", "../..", "-buildvcs=false", "-o", program, "./cmd/lockkeeper").CombinedOutput()
@@ -31,9 +31,9 @@ func demoCommand(s *stage) *exec.Cmd {
 // demoPath is the path that a demo says it works on.
 var demoPath = regexp.MustCompile(`/lockkeeper-demo/[a-z0-9]+`)
 
-// requireNobodyInLine fails if a node stands below path. Whether path itself is
+// requireEmptyQueue fails if a node stands below path. Whether path itself is
 // there is the ensemble's business.
-func requireNobodyInLine(s *stage, path string) {
+func requireEmptyQueue(s *env, path string) {
 	s.t.Helper()
 	_, err := s.zk.Sync("/")
 	require.NoError(s.t, err)
@@ -56,17 +56,17 @@ func TestDemoEndsWithOKOnARealEnsemble(t *testing.T) {
 	require.NoError(t, err, "%s", &stderr)
 	require.Empty(t, stderr.String())
 	lines := strings.Split(strings.TrimSuffix(string(stdout), "\n"), "\n")
-	require.Regexp(t, `^ok: notified \d+ ms before the next term; tokens rose \d+ -> \d+; the stale write was rejected$`, lines[len(lines)-1])
+	require.Regexp(t, `^ok: output \d+ ms before the next term; tokens rose \d+ -> \d+; the stale write was rejected$`, lines[len(lines)-1])
 	require.Contains(t, lines[0], " on "+strings.Join(s.ensemble.Addrs(), ","))
 	path := demoPath.FindString(lines[0])
-	requireNobodyInLine(s, path)
+	requireEmptyQueue(s, path)
 	require.Eventually(t, func() bool {
 		exists, _, err := s.zk.Exists(path)
 		return err == nil && !exists
 	}, patience, 100*time.Millisecond, "a container goes when it is empty")
 }
 
-func TestDemoThatIsInterruptedWhileCutOffLeavesNoNode(t *testing.T) {
+func TestInterruptedDemoLeavesNoNodeWhilePartitioned(t *testing.T) {
 	t.Parallel()
 	s := onThree(t)
 	cmd := demoCommand(s)
@@ -75,19 +75,19 @@ func TestDemoThatIsInterruptedWhileCutOffLeavesNoNode(t *testing.T) {
 	require.NoError(t, cmd.Start())
 	defer func() { _ = cmd.Wait() }() // of a test that has failed; the status is looked at below
 	stdout := bufio.NewReader(pipe)
-	var told strings.Builder
-	for !strings.Contains(told.String(), "is partitioned") {
+	var output strings.Builder
+	for !strings.Contains(output.String(), "is partitioned") {
 		line, err := stdout.ReadString('\n')
-		require.NoError(t, err, "%s", &told)
-		told.WriteString(line)
+		require.NoError(t, err, "%s", &output)
+		output.WriteString(line)
 	}
 	require.NoError(t, cmd.Process.Signal(os.Interrupt))
 	rest, err := io.ReadAll(stdout)
 	require.NoError(t, err)
-	told.Write(rest)
-	t.Logf("%s", &told)
+	output.Write(rest)
+	t.Logf("%s", &output)
 	require.Error(t, cmd.Wait())
 	require.Equal(t, 1, cmd.ProcessState.ExitCode())
-	require.Regexp(t, `\nfailed: .*interrupt.*\n$`, told.String())
-	requireNobodyInLine(s, demoPath.FindString(told.String()))
+	require.Regexp(t, `\nfailed: .*interrupt.*\n$`, output.String())
+	requireEmptyQueue(s, demoPath.FindString(output.String()))
 }

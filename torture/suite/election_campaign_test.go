@@ -62,7 +62,7 @@ func TestCancelledCampaignLeavesNoNode(t *testing.T) {
 	require.ErrorContains(t, err, s.path("election"))
 	require.Len(t, s.nodes("election"), 2, "when Campaign returns, its node is gone")
 	require.Equal(t, 2, client.Ledger())
-	require.False(t, behind.over(), "who goes lets nobody past the leader")
+	require.False(t, behind.over(), "a candidate that leaves lets no other pass the leader")
 
 	ctx, cancel = context.WithTimeout(s.ctx, 300*time.Millisecond)
 	defer cancel()
@@ -106,7 +106,7 @@ func TestResignAfterCancelStillResigns(t *testing.T) {
 	require.Empty(t, s.nodes("election"))
 }
 
-func TestResignOfALostTermSaysSoAndSparesOthers(t *testing.T) {
+func TestResignOfALostTermReportsTheLossAndSparesOthers(t *testing.T) {
 	t.Parallel()
 	s := onOne(t)
 	client := s.connect(recipes.Options{})
@@ -125,7 +125,7 @@ func TestResignOfALostTermSaysSoAndSparesOthers(t *testing.T) {
 	s.resign(term)
 }
 
-func TestResignThatIsNotAnsweredGoesOnInTheBackground(t *testing.T) {
+func TestUnansweredResignContinuesInTheBackground(t *testing.T) {
 	t.Parallel()
 	s := onOne(t)
 	proxy := s.proxy(s.ensemble.Servers()[0])
@@ -150,7 +150,7 @@ func TestLeaderAndCandidatesAreNamed(t *testing.T) {
 	t.Parallel()
 	s := onOne(t)
 	client := s.connect(recipes.Options{})
-	nobody := func(why string) {
+	noLeader := func(why string) {
 		t.Helper()
 		_, err := s.election(client, "election", "").Leader(s.ctx)
 		require.ErrorIs(t, err, election.ErrNoLeader, why)
@@ -159,7 +159,7 @@ func TestLeaderAndCandidatesAreNamed(t *testing.T) {
 		require.NoError(t, err, why)
 		require.Empty(t, candidates, why)
 	}
-	nobody("the path is missing")
+	noLeader("the path is missing")
 	began := time.Now()
 	first := s.campaign(s.election(client, "election", "pod-1"))
 	second := s.campaigning(s.ctx, s.election(s.connect(recipes.Options{}), "election", "pod-2"))
@@ -210,7 +210,7 @@ func TestLeaderAndCandidatesAreNamed(t *testing.T) {
 	leads("pod-3")
 	require.NoError(t, s.zk.Delete(foreign, -1))
 	s.resign(unnamed.won())
-	nobody("the path is empty")
+	noLeader("the path is empty")
 }
 
 // Nothing waits, and nothing is asked, for those who give a nil context or have

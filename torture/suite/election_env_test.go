@@ -16,14 +16,14 @@ import (
 )
 
 // election is the election at the path of that name, for the candidate id.
-func (s *stage) election(client *recipes.Client, name, id string) *election.Election {
+func (s *env) election(client *recipes.Client, name, id string) *election.Election {
 	s.t.Helper()
 	return s.electionWith(client, name, election.Options{ID: id})
 }
 
 // electionWith is the election at the path of that name. The cool-down of those
 // who ask for none is as short as can be.
-func (s *stage) electionWith(client *recipes.Client, name string, opts election.Options) *election.Election {
+func (s *env) electionWith(client *recipes.Client, name string, opts election.Options) *election.Election {
 	s.t.Helper()
 	if opts.CoolDown == 0 {
 		opts.CoolDown = time.Nanosecond
@@ -33,16 +33,16 @@ func (s *stage) electionWith(client *recipes.Client, name string, opts election.
 	return e
 }
 
-// forbidden makes the path of that name one that only the stage itself may use.
-func (s *stage) forbidden(name string) {
+// forbidden creates the path of that name with an ACL that admits only the test itself.
+func (s *env) forbidden(name string) {
 	s.t.Helper()
-	require.NoError(s.t, s.zk.AddAuth("digest", []byte("stage:hand")))
-	_, err := s.zk.Create(s.path(name), nil, 0, zk.DigestACL(zk.PermAll, "stage", "hand"))
+	require.NoError(s.t, s.zk.AddAuth("digest", []byte("test:secret")))
+	_, err := s.zk.Create(s.path(name), nil, 0, zk.DigestACL(zk.PermAll, "test", "secret"))
 	require.NoError(s.t, err)
 }
 
 // expires waits until the ensemble has ended the session.
-func (s *stage) expires(session int64) {
+func (s *env) expires(session int64) {
 	s.t.Helper()
 	leader := s.leader() // it alone knows
 	s.eventually(fmt.Sprintf("the end of session 0x%x", session), func() bool {
@@ -54,7 +54,7 @@ func (s *stage) expires(session int64) {
 
 // A campaigning is a Campaign that is under way.
 type campaigning struct {
-	stage *stage
+	env   *env
 	ended chan struct{} // closed when Campaign has returned
 	term  *election.Term
 	err   error
@@ -62,8 +62,8 @@ type campaigning struct {
 }
 
 // campaigning begins a Campaign. The test ends only after it has.
-func (s *stage) campaigning(ctx context.Context, e *election.Election) *campaigning {
-	c := &campaigning{stage: s, ended: make(chan struct{})}
+func (s *env) campaigning(ctx context.Context, e *election.Election) *campaigning {
+	c := &campaigning{env: s, ended: make(chan struct{})}
 	go func() {
 		defer close(c.ended)
 		c.term, c.err = e.Campaign(ctx)
@@ -75,21 +75,21 @@ func (s *stage) campaigning(ctx context.Context, e *election.Election) *campaign
 
 // result waits for what Campaign returned.
 func (c *campaigning) result() (*election.Term, error) {
-	c.stage.t.Helper()
+	c.env.t.Helper()
 	select {
 	case <-c.ended:
 		return c.term, c.err
-	case <-c.stage.ctx.Done():
-		require.FailNow(c.stage.t, "Campaign has not returned")
+	case <-c.env.ctx.Done():
+		require.FailNow(c.env.t, "Campaign has not returned")
 		return nil, nil
 	}
 }
 
 // won waits until the candidate leads.
 func (c *campaigning) won() *election.Term {
-	c.stage.t.Helper()
+	c.env.t.Helper()
 	term, err := c.result()
-	require.NoError(c.stage.t, err)
+	require.NoError(c.env.t, err)
 	return term
 }
 
@@ -104,20 +104,20 @@ func (c *campaigning) over() bool {
 }
 
 // campaign waits until the candidate leads.
-func (s *stage) campaign(e *election.Election) *election.Term {
+func (s *env) campaign(e *election.Election) *election.Term {
 	s.t.Helper()
 	return s.campaigning(s.ctx, e).won()
 }
 
 // resign ends the term.
-func (s *stage) resign(term *election.Term) {
+func (s *env) resign(term *election.Term) {
 	s.t.Helper()
 	require.NoError(s.t, term.Resign(s.ctx))
 }
 
 // An observing is an Observe that is under way.
 type observing struct {
-	stage     *stage
+	env       *env
 	stop      context.CancelFunc // ends its ctx
 	sightings chan sighting      // closed when Observe has ended
 }
@@ -128,9 +128,9 @@ type sighting struct {
 }
 
 // observing begins to observe. The test ends only after it has ended.
-func (s *stage) observing(e *election.Election) *observing {
+func (s *env) observing(e *election.Election) *observing {
 	ctx, stop := context.WithCancel(s.ctx)
-	o := &observing{stage: s, stop: stop, sightings: make(chan sighting, 100)}
+	o := &observing{env: s, stop: stop, sightings: make(chan sighting, 100)}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -147,34 +147,34 @@ func (s *stage) observing(e *election.Election) *observing {
 }
 
 func (o *observing) next() (sighting, bool) {
-	o.stage.t.Helper()
+	o.env.t.Helper()
 	select {
 	case seen, more := <-o.sightings:
 		return seen, more
-	case <-o.stage.ctx.Done():
-		require.FailNow(o.stage.t, "the observer has seen nothing")
+	case <-o.env.ctx.Done():
+		require.FailNow(o.env.t, "the observer has seen nothing")
 		return sighting{}, false
 	}
 }
 
 // sees waits for the next leader that the observer sees, who must be the term's.
 func (o *observing) sees(term *election.Term) {
-	o.stage.t.Helper()
+	o.env.t.Helper()
 	seen, more := o.next()
-	require.True(o.stage.t, more, "Observe has ended without an error")
-	require.NoError(o.stage.t, seen.err)
-	require.Equal(o.stage.t, term.ID(), seen.leader.ID)
-	require.Equal(o.stage.t, term.Token(), seen.leader.Token)
+	require.True(o.env.t, more, "Observe has ended without an error")
+	require.NoError(o.env.t, seen.err)
+	require.Equal(o.env.t, term.ID(), seen.leader.ID)
+	require.Equal(o.env.t, term.Token(), seen.leader.Token)
 }
 
 // end waits for the last element, and returns why Observe has ended.
 func (o *observing) end() error {
-	o.stage.t.Helper()
+	o.env.t.Helper()
 	seen, more := o.next()
-	require.True(o.stage.t, more, "Observe has ended without an error")
-	require.Error(o.stage.t, seen.err, "%v", seen.leader)
-	require.Zero(o.stage.t, seen.leader)
+	require.True(o.env.t, more, "Observe has ended without an error")
+	require.Error(o.env.t, seen.err, "%v", seen.leader)
+	require.Zero(o.env.t, seen.leader)
 	_, more = o.next()
-	require.False(o.stage.t, more, "Observe has gone on after an error")
+	require.False(o.env.t, more, "Observe has gone on after an error")
 	return seen.err
 }

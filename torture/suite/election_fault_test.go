@@ -15,7 +15,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-func TestCutLeaderIsToldBeforeAnotherLeads(t *testing.T) {
+func TestPartitionedLeaderIsNotifiedBeforeAnotherLeads(t *testing.T) {
 	t.Parallel()
 	for _, cut := range []struct {
 		name string
@@ -57,25 +57,25 @@ func TestTermContextCarriesTheCauseOfTheLoss(t *testing.T) {
 	t.Parallel()
 	for _, loss := range []struct {
 		cause error
-		lose  func(s *stage, client *recipes.Client, life *mortal, proxy *docker.Proxy, term *election.Term)
+		lose  func(s *env, client *recipes.Client, life *mortal, proxy *docker.Proxy, term *election.Term)
 	}{
-		{recipes.ErrReleased, func(s *stage, _ *recipes.Client, _ *mortal, _ *docker.Proxy, term *election.Term) {
+		{recipes.ErrReleased, func(s *env, _ *recipes.Client, _ *mortal, _ *docker.Proxy, term *election.Term) {
 			s.resign(term)
 		}},
-		{recipes.ErrDeleted, func(s *stage, _ *recipes.Client, _ *mortal, _ *docker.Proxy, term *election.Term) {
+		{recipes.ErrDeleted, func(s *env, _ *recipes.Client, _ *mortal, _ *docker.Proxy, term *election.Term) {
 			require.NoError(s.t, s.zk.Delete(term.Path(), -1))
 		}},
-		{recipes.ErrDeleted, func(s *stage, _ *recipes.Client, _ *mortal, _ *docker.Proxy, term *election.Term) {
+		{recipes.ErrDeleted, func(s *env, _ *recipes.Client, _ *mortal, _ *docker.Proxy, term *election.Term) {
 			_, err := s.zk.Set(term.Path(), []byte("mine now"), -1)
 			require.NoError(s.t, err)
 		}},
-		{recipes.ErrSessionExpired, func(_ *stage, _ *recipes.Client, life *mortal, _ *docker.Proxy, _ *election.Term) {
+		{recipes.ErrSessionExpired, func(_ *env, _ *recipes.Client, life *mortal, _ *docker.Proxy, _ *election.Term) {
 			life.expire()
 		}},
-		{recipes.ErrDeadline, func(_ *stage, _ *recipes.Client, _ *mortal, proxy *docker.Proxy, _ *election.Term) {
+		{recipes.ErrDeadline, func(_ *env, _ *recipes.Client, _ *mortal, proxy *docker.Proxy, _ *election.Term) {
 			proxy.Swallow(docker.ToClient)
 		}},
-		{recipes.ErrClosed, func(_ *stage, client *recipes.Client, _ *mortal, _ *docker.Proxy, _ *election.Term) {
+		{recipes.ErrClosed, func(_ *env, client *recipes.Client, _ *mortal, _ *docker.Proxy, _ *election.Term) {
 			client.Close()
 		}},
 	} {

@@ -14,8 +14,8 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// Nobody is told by a process that is killed. Its session ends T after the servers
-// heard of it last, at the next tick, and at once then the next candidate leads.
+// A killed process notifies no other process. Its session ends T after its last message
+// reached the servers, at the next tick, and then the next candidate leads immediately.
 func TestKilledLeaderIsReplaced(t *testing.T) {
 	t.Parallel()
 	s := onThree(t)
@@ -23,10 +23,10 @@ func TestKilledLeaderIsReplaced(t *testing.T) {
 		timeout = 2 * time.Second
 		tick    = 200 * time.Millisecond // of the servers
 	)
-	p := part{Servers: s.ensemble.Addrs(), Paths: []string{s.path("election")}, Timeout: timeout, Runs: true}
-	first := s.player(p)
+	p := workerSpec{Servers: s.ensemble.Addrs(), Paths: []string{s.path("election")}, Timeout: timeout, Runs: true}
+	first := s.contenderProcess(p)
 	firstToken := first.token(0, "granted")
-	second := s.player(p)
+	second := s.contenderProcess(p)
 	s.waiting("election", 2)
 	third := s.campaigning(s.ctx, s.election(s.connect(recipes.Options{SessionTimeout: timeout}), "election", "third"))
 	s.waiting("election", 3)

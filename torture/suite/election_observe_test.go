@@ -84,7 +84,7 @@ func TestObserverSeesTheFirstLeaderOfAMissingPath(t *testing.T) {
 	s := onOne(t)
 	observer := s.observing(s.election(s.connect(recipes.Options{}), "above/election", ""))
 	e := s.election(s.connect(recipes.Options{}), "above/election", "")
-	s.watched("above/election")
+	s.waitForWatch("above/election")
 	term := s.campaign(e)
 	observer.sees(term)
 	s.resign(term)
@@ -96,14 +96,14 @@ func TestObserverSeesTheFirstLeaderOfAMissingPath(t *testing.T) {
 		require.NoError(t, err)
 		return !exists
 	})
-	s.watched("above/election")
+	s.waitForWatch("above/election")
 	term = s.campaign(e)
 	observer.sees(term)
 	s.resign(term)
 }
 
-// watched waits until somebody watches the path of that name, or a node below it.
-func (s *stage) watched(name string) {
+// waitForWatch waits until a client watches the path of that name, or a node below it.
+func (s *env) waitForWatch(name string) {
 	s.t.Helper()
 	path := regexp.MustCompile("(?m)^" + regexp.QuoteMeta(s.path(name)) + "(/|$)")
 	s.eventually("a watch on "+name, func() bool {
@@ -118,24 +118,24 @@ func (s *stage) watched(name string) {
 	})
 }
 
-// Whoever takes over between the observer's look and its watch does not trip the
+// A leader that takes over between the observer's read and its watch does not trip the
 // watch.
 func TestObserverMissesNoLeaderThatComesBeforeItsWatch(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name    string
 		opcode  uint32 // of the request that sets the watch
-		prepare func(s *stage, e *election.Election) (change func() *election.Term)
+		prepare func(s *env, e *election.Election) (change func() *election.Term)
 	}{
-		{"on a missing path", 3, func(s *stage, e *election.Election) func() *election.Term {
+		{"on a missing path", 3, func(s *env, e *election.Election) func() *election.Term {
 			return func() *election.Term { return s.campaign(e) }
 		}},
-		{"on an empty path", 12, func(s *stage, e *election.Election) func() *election.Term {
+		{"on an empty path", 12, func(s *env, e *election.Election) func() *election.Term {
 			_, err := s.zk.Create(s.path("election"), nil, 0, zk.WorldACL(zk.PermAll))
 			require.NoError(s.t, err)
 			return func() *election.Term { return s.campaign(e) }
 		}},
-		{"on the leader before", 4, func(s *stage, e *election.Election) func() *election.Term {
+		{"on the leader before", 4, func(s *env, e *election.Election) func() *election.Term {
 			before := s.campaign(e)
 			return func() *election.Term {
 				s.resign(before)
@@ -192,7 +192,7 @@ func TestObserverEndsWithAReason(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorContains(t, err, s.path("election"))
 
-	why := errors.New("told to by the operator")
+	why := errors.New("requested by the operator")
 	ctx, end := context.WithCancelCause(s.ctx)
 	defer end(nil)
 	for seen, err := range s.election(s.connect(recipes.Options{}), "election", "").Observe(ctx) {
@@ -215,10 +215,10 @@ func TestObserverEndsWithAReason(t *testing.T) {
 	refused := s.observing(s.election(s.connect(recipes.Options{}), "forbidden", ""))
 	require.ErrorIs(t, refused.end(), zk.ErrNoAuth)
 
-	waiting := s.observing(s.election(s.connect(recipes.Options{}), "nobody", ""))
-	s.watched("nobody")
+	waiting := s.observing(s.election(s.connect(recipes.Options{}), "vacant", ""))
+	s.waitForWatch("vacant")
 	waiting.stop()
-	require.ErrorIs(t, waiting.end(), context.Canceled, "without having seen anybody")
+	require.ErrorIs(t, waiting.end(), context.Canceled, "without having seen a leader")
 	s.resign(leader)
 }
 
@@ -247,7 +247,7 @@ func TestObserverRidesOutDisconnectionAndNextSession(t *testing.T) {
 	proxy.Pass()
 	observer.sees(term)
 	s.resign(term)
-	s.watched("election")
+	s.waitForWatch("election")
 	proxy.Refuse()
 	term = s.campaign(e)
 	proxy.Pass()
@@ -257,7 +257,7 @@ func TestObserverRidesOutDisconnectionAndNextSession(t *testing.T) {
 	// In the next session the leader is the same, and that is no news.
 	life.expire()
 	s.eventually("a new session", func() bool { return client.SessionID() != session })
-	s.watched("election")
+	s.waitForWatch("election")
 	handOver()
 	observer.sees(term)
 
@@ -270,7 +270,7 @@ func TestObserverRidesOutDisconnectionAndNextSession(t *testing.T) {
 	observer.sees(term)
 	require.NotEqual(t, session, client.SessionID())
 
-	// Cut off, which nobody tells it.
+	// Partitioned, without notification.
 	session = client.SessionID()
 	proxy.Swallow(docker.Both)
 	s.expires(session)

@@ -20,49 +20,49 @@ import (
 )
 
 // However a term ends, the candidate's next one begins only after the work of
-// this one has returned, and another's not before this one was told; not before
+// this one has returned, and another's not before this one was notified; not before
 // its work has returned, if the term was not lost.
 func TestTermEndsBeforeTheNextBegins(t *testing.T) {
-	// Each ends a term that goes on working, and is told.
+	// Each ends a term whose work goes on, and the work is notified.
 	ways := []struct {
 		name string
 		held bool // the term was not lost: it is held until the work returns
-		end  func(w *shift)
+		end  func(w *workCall)
 	}{
-		{"Run's context ends", true, func(w *shift) {
+		{"Run's context ends", true, func(w *workCall) {
 			w.who.stop()
-			require.ErrorIs(w.stage.t, w.told(), errStopped)
+			require.ErrorIs(w.env.t, w.notified(), errStopped)
 		}},
-		{"resigned", false, func(w *shift) {
+		{"resigned", false, func(w *workCall) {
 			// Others know that the node is gone before it does.
 			w.who.proxy.Delay(docker.ToClient, 200*time.Millisecond)
-			w.stage.resign(w.term)
+			w.env.resign(w.term)
 			w.who.proxy.Delay(docker.ToClient, 0)
-			require.ErrorIs(w.stage.t, w.told(), recipes.ErrReleased)
+			require.ErrorIs(w.env.t, w.notified(), recipes.ErrReleased)
 		}},
-		{"node deleted", false, func(w *shift) {
+		{"node deleted", false, func(w *workCall) {
 			w.deleteNode()
-			require.ErrorIs(w.stage.t, w.told(), recipes.ErrDeleted)
+			require.ErrorIs(w.env.t, w.notified(), recipes.ErrDeleted)
 		}},
-		{"cut off", false, func(w *shift) {
+		{"cut off", false, func(w *workCall) {
 			session := w.who.client.SessionID()
 			w.who.proxy.Swallow(docker.Both)
-			require.ErrorIs(w.stage.t, w.told(), recipes.ErrDeadline)
+			require.ErrorIs(w.env.t, w.notified(), recipes.ErrDeadline)
 			// Back before its work has stopped, it could campaign.
-			w.stage.expires(session)
+			w.env.expires(session)
 			w.who.proxy.Pass()
-			w.stage.eventually("a new session", func() bool { return w.who.client.SessionID() != session })
+			w.env.eventually("a new session", func() bool { return w.who.client.SessionID() != session })
 		}},
 	}
 	for _, way := range ways {
 		t.Run(way.name, func(t *testing.T) {
 			t.Parallel()
 			s := onOne(t)
-			rota := s.rota()
+			termLog := s.termLog()
 			for _, id := range []string{"a", "b", "c"} {
-				rota.candidate(election.Options{ID: id})
+				termLog.candidate(election.Options{ID: id})
 			}
-			first := rota.next()
+			first := termLog.next()
 			require.Equal(t, "a", first.who.id)
 			way.end(first)
 			if way.held {
@@ -70,13 +70,13 @@ func TestTermEndsBeforeTheNextBegins(t *testing.T) {
 					require.NoError(t, first.term.Check(s.ctx), "held while the work stops")
 					first.who.beat(1)
 				}
-				require.True(t, rota.idle(), "nobody else leads")
+				require.True(t, termLog.idle(), "no other candidate leads")
 				first.returns(first.ctx.Err())
 				require.NoError(t, first.who.result())
 				first.who.run()
 			} else {
 				for range 6 {
-					other := rota.next()
+					other := termLog.next()
 					require.NotEqual(t, "a", other.who.id, "its last work has not returned")
 					other.returns(nil)
 				}
@@ -84,7 +84,7 @@ func TestTermEndsBeforeTheNextBegins(t *testing.T) {
 				first.returns(context.Cause(first.ctx))
 			}
 			for {
-				w := rota.next()
+				w := termLog.next()
 				w.returns(nil)
 				if w.who == first.who {
 					return
@@ -167,16 +167,16 @@ func TestRunCampaignsAgainAfterALoss(t *testing.T) {
 func TestRunCampaignsAgainAfterAResignationInDoubt(t *testing.T) {
 	t.Parallel()
 	s := onOne(t)
-	rota := s.rota()
-	c := rota.candidate(election.Options{ResignTimeout: 100 * time.Millisecond})
-	first := rota.next()
+	termLog := s.termLog()
+	c := termLog.candidate(election.Options{ResignTimeout: 100 * time.Millisecond})
+	first := termLog.next()
 	c.proxy.Swallow(docker.Both)
 	first.returns(nil)
 	s.eventually("the end of the term", func() bool { return first.term.Err() != nil })
 	require.ErrorIs(t, first.term.Err(), recipes.ErrReleased)
 	require.ErrorIs(t, first.term.Resign(s.ctx), recipes.ErrUncertain)
 	c.proxy.Pass()
-	second := rota.next()
+	second := termLog.next()
 	require.Greater(t, second.term.Token(), first.term.Token())
 	require.False(t, c.over())
 }
@@ -185,13 +185,13 @@ func TestRunCampaignsAgainAfterAResignationInDoubt(t *testing.T) {
 func TestRunCampaignsAgainAfterARefusalAsStale(t *testing.T) {
 	t.Parallel()
 	s := onOne(t)
-	rota := s.rota()
-	rota.candidate(election.Options{})
-	first := rota.next()
+	termLog := s.termLog()
+	termLog.candidate(election.Options{})
+	first := termLog.next()
 	first.deleteNode()
 	stale := &fencing.StaleError{Token: first.term.Token(), Newest: first.term.Token() + 1}
 	first.returns(fmt.Errorf("write: %w", stale))
-	second := rota.next()
+	second := termLog.next()
 	require.Greater(t, second.term.Token(), first.term.Token())
 	require.False(t, first.who.over())
 }
@@ -201,10 +201,10 @@ func TestRunReturnsWhenItsContextEnds(t *testing.T) {
 	t.Run("in line", func(t *testing.T) {
 		t.Parallel()
 		s := onOne(t)
-		rota := s.rota()
-		rota.candidate(election.Options{ID: "leader"})
-		leader := rota.next()
-		waiter := rota.candidate(election.Options{ID: "waiter"})
+		termLog := s.termLog()
+		termLog.candidate(election.Options{ID: "leader"})
+		leader := termLog.next()
+		waiter := termLog.candidate(election.Options{ID: "waiter"})
 		waiter.stop()
 		require.NoError(t, waiter.result())
 		require.Len(t, s.nodes("election"), 1, "the leader's")
@@ -213,11 +213,11 @@ func TestRunReturnsWhenItsContextEnds(t *testing.T) {
 	t.Run("at work", func(t *testing.T) {
 		t.Parallel()
 		s := onOne(t)
-		rota := s.rota()
-		c := rota.candidate(election.Options{})
-		w := rota.next()
+		termLog := s.termLog()
+		c := termLog.candidate(election.Options{})
+		w := termLog.next()
 		c.stop()
-		require.ErrorIs(t, w.told(), errStopped)
+		require.ErrorIs(t, w.notified(), errStopped)
 		require.False(t, c.over(), "the work has not returned")
 		w.returns(fmt.Errorf("work: %w", context.Cause(w.ctx)))
 		require.NoError(t, c.result())
@@ -226,9 +226,9 @@ func TestRunReturnsWhenItsContextEnds(t *testing.T) {
 	t.Run("with what the work says about it", func(t *testing.T) {
 		t.Parallel()
 		s := onOne(t)
-		rota := s.rota()
-		c := rota.candidate(election.Options{})
-		w := rota.next()
+		termLog := s.termLog()
+		c := termLog.candidate(election.Options{})
+		w := termLog.next()
 		c.stop()
 		w.returns(fmt.Errorf("flush: %w", io.ErrShortWrite))
 		require.ErrorIs(t, c.result(), io.ErrShortWrite)
@@ -237,9 +237,9 @@ func TestRunReturnsWhenItsContextEnds(t *testing.T) {
 	t.Run("in the cool-down", func(t *testing.T) {
 		t.Parallel()
 		s := onOne(t)
-		rota := s.rota()
-		c := rota.candidate(election.Options{CoolDown: time.Hour})
-		rota.next().returns(nil)
+		termLog := s.termLog()
+		c := termLog.candidate(election.Options{CoolDown: time.Hour})
+		termLog.next().returns(nil)
 		s.waiting("election", 0)
 		c.stop()
 		require.NoError(t, c.result())
@@ -265,12 +265,12 @@ func TestRunReturnsTheWorksError(t *testing.T) {
 		t.Run(fmt.Sprintf("term lost %v", lost), func(t *testing.T) {
 			t.Parallel()
 			s := onOne(t)
-			rota := s.rota()
-			c := rota.candidate(election.Options{})
-			w := rota.next()
+			termLog := s.termLog()
+			c := termLog.candidate(election.Options{})
+			w := termLog.next()
 			if lost {
 				w.deleteNode()
-				require.ErrorIs(t, w.told(), recipes.ErrDeleted)
+				require.ErrorIs(t, w.notified(), recipes.ErrDeleted)
 			}
 			failure := errors.New("disk is full")
 			w.returns(failure)
@@ -283,10 +283,10 @@ func TestRunReturnsTheWorksError(t *testing.T) {
 	t.Run("a cancellation of its own", func(t *testing.T) {
 		t.Parallel()
 		s := onOne(t)
-		rota := s.rota()
-		c := rota.candidate(election.Options{})
-		// The term is held and nobody ended Run: what the work gave up is its own.
-		rota.next().returns(fmt.Errorf("fetch: %w", context.DeadlineExceeded))
+		termLog := s.termLog()
+		c := termLog.candidate(election.Options{})
+		// The term is held and Run was not ended: the work stopped by itself.
+		termLog.next().returns(fmt.Errorf("fetch: %w", context.DeadlineExceeded))
 		require.ErrorIs(t, c.result(), context.DeadlineExceeded)
 		require.Empty(t, s.nodes("election"))
 	})
@@ -295,29 +295,29 @@ func TestRunReturnsTheWorksError(t *testing.T) {
 func TestRunReturnsWhenTheClientIsClosed(t *testing.T) {
 	t.Parallel()
 	s := onOne(t)
-	rota := s.rota()
-	leader := rota.candidate(election.Options{ID: "leader"})
-	w := rota.next()
-	waiter := rota.candidate(election.Options{ID: "waiter"})
+	termLog := s.termLog()
+	leader := termLog.candidate(election.Options{ID: "leader"})
+	w := termLog.next()
+	waiter := termLog.candidate(election.Options{ID: "waiter"})
 
 	waiter.client.Close()
 	require.ErrorIs(t, waiter.result(), recipes.ErrClosed)
 	leader.client.Close()
-	require.ErrorIs(t, w.told(), recipes.ErrClosed)
+	require.ErrorIs(t, w.notified(), recipes.ErrClosed)
 	w.returns(context.Cause(w.ctx))
 	require.ErrorIs(t, leader.result(), recipes.ErrClosed)
 }
 
-func TestRunTellsOverrun(t *testing.T) {
+func TestRunReportsOverrun(t *testing.T) {
 	t.Parallel()
 	// overrun lets a work go on after Run was ended and has returned, with another
 	// candidate in line.
-	overrun := func(t *testing.T) (s *stage, w *shift, next *campaigning) {
+	overrun := func(t *testing.T) (s *env, w *workCall, next *campaigning) {
 		t.Helper()
 		s = onOne(t)
-		rota := s.rota()
-		c := rota.candidate(election.Options{StopTimeout: 100 * time.Millisecond})
-		w = rota.next()
+		termLog := s.termLog()
+		c := termLog.candidate(election.Options{StopTimeout: 100 * time.Millisecond})
+		w = termLog.next()
 		next = s.campaigning(s.ctx, s.election(s.connect(recipes.Options{}), "election", "next"))
 		s.waiting("election", 2)
 		c.stop()
@@ -327,7 +327,7 @@ func TestRunTellsOverrun(t *testing.T) {
 		require.ErrorContains(t, err, "100ms")
 		require.Error(t, w.ctx.Err())
 		for range 3 {
-			require.NoError(t, w.term.Check(s.ctx), "nobody else may lead")
+			require.NoError(t, w.term.Check(s.ctx), "no other candidate may lead")
 			c.beat(1)
 		}
 		require.False(t, next.over())
@@ -352,9 +352,9 @@ func TestRunTellsOverrun(t *testing.T) {
 	t.Run("after a loss, with its cause", func(t *testing.T) {
 		t.Parallel()
 		s := onOne(t)
-		rota := s.rota()
-		c := rota.candidate(election.Options{StopTimeout: 100 * time.Millisecond})
-		w := rota.next()
+		termLog := s.termLog()
+		c := termLog.candidate(election.Options{StopTimeout: 100 * time.Millisecond})
+		w := termLog.next()
 		w.deleteNode()
 		err := c.result()
 		require.ErrorIs(t, err, election.ErrOverrun)
@@ -366,9 +366,9 @@ func TestRunTellsOverrun(t *testing.T) {
 func TestRunSurvivesAPanicByResigningFirst(t *testing.T) {
 	t.Parallel()
 	s := onOne(t)
-	rota := s.rota()
-	c := rota.candidate(election.Options{})
-	w := rota.next()
+	termLog := s.termLog()
+	c := termLog.candidate(election.Options{})
+	w := termLog.next()
 	next := s.campaigning(s.ctx, s.election(s.connect(recipes.Options{}), "election", "next"))
 	s.waiting("election", 2)
 
@@ -389,9 +389,9 @@ func TestRunSurvivesAPanicByResigningFirst(t *testing.T) {
 func TestRunEndsWithTheGoroutineOfItsWork(t *testing.T) {
 	t.Parallel()
 	s := onOne(t)
-	rota := s.rota()
-	c := rota.candidate(election.Options{})
-	w := rota.next()
+	termLog := s.termLog()
+	c := termLog.candidate(election.Options{})
+	w := termLog.next()
 	w.exits()
 	require.NoError(t, c.result())
 	require.Nil(t, c.panicked)
@@ -402,14 +402,14 @@ func TestRunEndsWithTheGoroutineOfItsWork(t *testing.T) {
 func TestRunWaitsForTheCoolDown(t *testing.T) {
 	t.Parallel()
 	s := onOne(t)
-	rota := s.rota()
+	termLog := s.termLog()
 	const coolDown = 500 * time.Millisecond
-	rota.candidate(election.Options{CoolDown: coolDown})
+	termLog.candidate(election.Options{CoolDown: coolDown})
 	for range 2 {
-		w := rota.next()
+		w := termLog.next()
 		ended := time.Now()
 		w.returns(nil)
-		next := rota.next()
+		next := termLog.next()
 		require.GreaterOrEqual(t, time.Since(ended), coolDown)
 		next.returns(nil)
 	}

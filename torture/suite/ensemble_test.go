@@ -85,7 +85,7 @@ func TestFrozenServerDoesNotCostTheSession(t *testing.T) {
 
 // attachedTo connects a client that happens to be served by a server of that mode.
 // What is sent on the channel are the servers that serve it later.
-func (s *stage) attachedTo(mode string) (*recipes.Client, *docker.Server, <-chan string) {
+func (s *env) attachedTo(mode string) (*recipes.Client, *docker.Server, <-chan string) {
 	s.t.Helper()
 	for {
 		opened := make(chan string, 1)
@@ -104,7 +104,7 @@ func (s *stage) attachedTo(mode string) (*recipes.Client, *docker.Server, <-chan
 	}
 }
 
-// All servers are killed at once, and started again: who held then is told, or
+// All servers are killed at the same time, and started again: a holder is notified, or
 // still holds.
 func TestWholeEnsembleRestartKeepsPromises(t *testing.T) {
 	t.Parallel()
@@ -169,7 +169,7 @@ func TestWholeEnsembleRestartKeepsPromises(t *testing.T) {
 	for range contenders {
 		require.NoError(t, await(s, errs))
 	}
-	h.holdsUp()
+	h.requireNoOverlap()
 	t.Logf("%d grants", len(h.inOrder()))
 
 	if err := held.Check(s.ctx); err != nil {

@@ -25,34 +25,34 @@ import (
 // patience bounds every wait of a test.
 const patience = 60 * time.Second
 
-// A stage is where one test plays: an ensemble, and a path that is the test's
+// A env is where one test plays: an ensemble, and a path that is the test's
 // own. At the end of a test that has not failed, no ephemeral node may be left
 // below that path, and no client may owe anything; then clients are closed.
-type stage struct {
+type env struct {
 	t        testing.TB
 	ctx      context.Context // ends with the test, or with its patience
 	ensemble *docker.Ensemble
 	root     string   // exists, persistent, without data
-	zk       *zk.Conn // for what the test does by hand
+	zk       *zk.Conn // for the test's own requests
 
 	mu      sync.Mutex // guards what follows
 	clients []*recipes.Client
 	proxies []*docker.Proxy
 }
 
-// onOne is a stage on the shared ensemble of one server.
-func onOne(tb testing.TB) *stage { tb.Helper(); return newStage(tb, one.get(tb)) }
+// onOne returns an env on the shared ensemble of one server.
+func onOne(tb testing.TB) *env { tb.Helper(); return newStage(tb, one.get(tb)) }
 
-// onThree is a stage on the shared ensemble of three servers.
-func onThree(tb testing.TB) *stage { tb.Helper(); return newStage(tb, three.get(tb)) }
+// onThree returns an env on the shared ensemble of three servers.
+func onThree(tb testing.TB) *env { tb.Helper(); return newStage(tb, three.get(tb)) }
 
-// onFresh is a stage on an ensemble that the test may break.
-func onFresh(tb testing.TB, opts docker.Options) *stage {
+// onFresh returns an env on an ensemble that the test may break.
+func onFresh(tb testing.TB, opts docker.Options) *env {
 	tb.Helper()
 	return newStage(tb, start(tb, opts))
 }
 
-// starting has ensembles start one after the other: several at once take longer
+// starting makes ensembles start one after the other: several at the same time take longer
 // each, and start no sooner.
 var starting sync.Mutex
 
@@ -63,10 +63,10 @@ func start(tb testing.TB, opts docker.Options) *docker.Ensemble {
 	return docker.Start(tb, &opts)
 }
 
-func newStage(tb testing.TB, e *docker.Ensemble) *stage {
+func newStage(tb testing.TB, e *docker.Ensemble) *env {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), patience)
-	s := &stage{t: tb, ctx: ctx, ensemble: e}
+	s := &env{t: tb, ctx: ctx, ensemble: e}
 	name := strings.Map(func(r rune) rune {
 		if r == '/' || r == '_' || r == '#' {
 			return '-'
@@ -84,8 +84,8 @@ func newStage(tb testing.TB, e *docker.Ensemble) *stage {
 	return s
 }
 
-// end takes the stage down.
-func (s *stage) end() {
+// end closes the env.
+func (s *env) end() {
 	for _, p := range s.proxies {
 		p.Pass()
 	}
@@ -106,7 +106,7 @@ func (s *stage) end() {
 }
 
 // leftNothing waits until nothing is left of what the test's clients made.
-func (s *stage) leftNothing() {
+func (s *env) leftNothing() {
 	var left []string
 	deadline := time.Now().Add(15 * time.Second)
 	for time.Now().Before(deadline) {
@@ -129,7 +129,7 @@ func (s *stage) leftNothing() {
 }
 
 // ephemerals are the ephemeral nodes at path and below it.
-func (s *stage) ephemerals(path string) ([]string, error) {
+func (s *env) ephemerals(path string) ([]string, error) {
 	exists, stat, err := s.zk.Exists(path)
 	if err != nil || !exists {
 		return nil, err
@@ -153,7 +153,7 @@ func (s *stage) ephemerals(path string) ([]string, error) {
 }
 
 // bare is a connection of the ZooKeeper client itself.
-func (s *stage) bare(servers ...string) *zk.Conn {
+func (s *env) bare(servers ...string) *zk.Conn {
 	s.t.Helper()
 	conn, events, err := zk.Connect(servers, 10*time.Second, zk.WithLogger(mute{}))
 	require.NoError(s.t, err)
@@ -176,7 +176,7 @@ func (mute) Printf(string, ...any) {}
 
 // connect makes a client of the servers, or of all that the ensemble has. What
 // the options leave open is as quick as can be.
-func (s *stage) connect(opts recipes.Options, servers ...string) *recipes.Client {
+func (s *env) connect(opts recipes.Options, servers ...string) *recipes.Client {
 	s.t.Helper()
 	if len(servers) == 0 {
 		servers = s.ensemble.Addrs()
@@ -196,7 +196,7 @@ func (s *stage) connect(opts recipes.Options, servers ...string) *recipes.Client
 }
 
 // proxy stands before a server until the test ends.
-func (s *stage) proxy(server *docker.Server) *docker.Proxy {
+func (s *env) proxy(server *docker.Server) *docker.Proxy {
 	s.t.Helper()
 	p, err := docker.NewProxy(server.Addr())
 	require.NoError(s.t, err)
@@ -207,10 +207,10 @@ func (s *stage) proxy(server *docker.Server) *docker.Proxy {
 }
 
 // path is a path of the test's own.
-func (s *stage) path(name string) string { return s.root + "/" + name }
+func (s *env) path(name string) string { return s.root + "/" + name }
 
 // mutex is the lock at the path of that name.
-func (s *stage) mutex(client *recipes.Client, name string) *lock.Mutex {
+func (s *env) mutex(client *recipes.Client, name string) *lock.Mutex {
 	s.t.Helper()
 	mu, err := lock.New(client, s.path(name), nil)
 	require.NoError(s.t, err)
@@ -218,7 +218,7 @@ func (s *stage) mutex(client *recipes.Client, name string) *lock.Mutex {
 }
 
 // lock takes the lock.
-func (s *stage) lock(mu *lock.Mutex) *lock.Hold {
+func (s *env) lock(mu *lock.Mutex) *lock.Hold {
 	s.t.Helper()
 	hold, err := mu.Lock(s.ctx)
 	require.NoError(s.t, err)
@@ -226,21 +226,21 @@ func (s *stage) lock(mu *lock.Mutex) *lock.Hold {
 }
 
 // unlock gives it back.
-func (s *stage) unlock(hold *lock.Hold) {
+func (s *env) unlock(hold *lock.Hold) {
 	s.t.Helper()
 	require.NoError(s.t, hold.Unlock(s.ctx))
 }
 
 // nodes are the children of the path of that name, sorted, and as new as whatever
-// a client of this process was told before.
-func (s *stage) nodes(name string) []string {
+// a client of this process has read before.
+func (s *env) nodes(name string) []string {
 	s.t.Helper()
 	return s.list(s.zk, name, true)
 }
 
 // stat is a node's, as it is now: without a sync the server that is asked may be behind the one that the client under test
 // has.
-func (s *stage) stat(path string) *zk.Stat {
+func (s *env) stat(path string) *zk.Stat {
 	s.t.Helper()
 	_, err := s.zk.Sync(path)
 	require.NoError(s.t, err)
@@ -250,13 +250,13 @@ func (s *stage) stat(path string) *zk.Stat {
 }
 
 // nodesBy are the children as the server of another connection sees them, sorted.
-func (s *stage) nodesBy(conn *zk.Conn, name string) []string {
+func (s *env) nodesBy(conn *zk.Conn, name string) []string {
 	s.t.Helper()
 	return s.list(conn, name, false)
 }
 
 // list asks until it is answered: there are tests that take the server away.
-func (s *stage) list(conn *zk.Conn, name string, newest bool) []string {
+func (s *env) list(conn *zk.Conn, name string, newest bool) []string {
 	s.t.Helper()
 	for {
 		var err error
@@ -279,7 +279,7 @@ func (s *stage) list(conn *zk.Conn, name string, newest bool) []string {
 }
 
 // eventually waits until the condition holds.
-func (s *stage) eventually(what string, holds func() bool) {
+func (s *env) eventually(what string, holds func() bool) {
 	s.t.Helper()
 	for !holds() {
 		if s.ctx.Err() != nil {
@@ -293,7 +293,7 @@ func (s *stage) eventually(what string, holds func() bool) {
 func pause() { <-time.After(10 * time.Millisecond) }
 
 // await takes what comes next, or notices that a channel was closed.
-func await[T any](s *stage, what <-chan T) T {
+func await[T any](s *env, what <-chan T) T {
 	s.t.Helper()
 	select {
 	case v := <-what:
@@ -305,13 +305,13 @@ func await[T any](s *stage, what <-chan T) T {
 }
 
 // waiting waits until n contenders stand in line.
-func (s *stage) waiting(name string, n int) {
+func (s *env) waiting(name string, n int) {
 	s.t.Helper()
 	s.eventually(fmt.Sprintf("%d contenders at %s", n, name), func() bool { return len(s.nodes(name)) == n })
 }
 
 // done waits for a claim to end, and returns why it did.
-func (s *stage) done(claim interface {
+func (s *env) done(claim interface {
 	Done() <-chan struct{}
 	Err() error
 },
@@ -323,7 +323,7 @@ func (s *stage) done(claim interface {
 
 // beats waits until n heartbeats were answered. After two of them the deadline is
 // what it is in the long run.
-func (s *stage) beats(hold *lock.Hold, n int) {
+func (s *env) beats(hold *lock.Hold, n int) {
 	s.t.Helper()
 	for range n {
 		before := hold.Deadline()
@@ -332,7 +332,7 @@ func (s *stage) beats(hold *lock.Hold, n int) {
 }
 
 // leader is the server that leads.
-func (s *stage) leader() *docker.Server {
+func (s *env) leader() *docker.Server {
 	s.t.Helper()
 	leader, err := s.ensemble.Leader(s.ctx)
 	require.NoError(s.t, err)
@@ -340,7 +340,7 @@ func (s *stage) leader() *docker.Server {
 }
 
 // followers are the servers that follow.
-func (s *stage) followers() []*docker.Server {
+func (s *env) followers() []*docker.Server {
 	s.t.Helper()
 	followers, err := s.ensemble.Followers(s.ctx)
 	require.NoError(s.t, err)
@@ -349,7 +349,7 @@ func (s *stage) followers() []*docker.Server {
 
 // A locking is a Lock that is under way.
 type locking struct {
-	stage *stage
+	env   *env
 	ended chan struct{} // closed when Lock has returned
 	hold  *lock.Hold    // valid then, as is what follows
 	err   error
@@ -357,8 +357,8 @@ type locking struct {
 }
 
 // locking begins a Lock. The test ends only after it has.
-func (s *stage) locking(ctx context.Context, mu *lock.Mutex) *locking {
-	l := &locking{stage: s, ended: make(chan struct{})}
+func (s *env) locking(ctx context.Context, mu *lock.Mutex) *locking {
+	l := &locking{env: s, ended: make(chan struct{})}
 	go func() {
 		defer close(l.ended)
 		l.hold, l.err = mu.Lock(ctx)
@@ -370,16 +370,16 @@ func (s *stage) locking(ctx context.Context, mu *lock.Mutex) *locking {
 
 // result waits for what Lock returned.
 func (l *locking) result() (*lock.Hold, error) {
-	l.stage.t.Helper()
-	await(l.stage, l.ended)
+	l.env.t.Helper()
+	await(l.env, l.ended)
 	return l.hold, l.err
 }
 
 // granted waits until the lock is held.
 func (l *locking) granted() *lock.Hold {
-	l.stage.t.Helper()
+	l.env.t.Helper()
 	hold, err := l.result()
-	require.NoError(l.stage.t, err)
+	require.NoError(l.env.t, err)
 	return hold
 }
 

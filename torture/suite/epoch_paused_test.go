@@ -14,42 +14,42 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// A process that is stopped past its session writes at once when it goes on: what it sends is refused as a whole, by
+// A process that is stopped past its session writes immediately when it continues: its request is rejected as a whole, by
 // either check, and what the newer leader wrote stands.
-func TestPausedLeadersLateWriteFailsAsAWhole(t *testing.T) {
+func TestPausedLeadersStaleWriteFailsAsAWhole(t *testing.T) {
 	t.Parallel()
 	const timeout = 2 * time.Second
 	for range 3 {
 		s := onThree(t)
 		s.state()
-		leader := s.player(part{Servers: s.ensemble.Addrs(), Paths: []string{s.path(lead)}, Timeout: timeout, Reigns: true})
-		require.Equal(t, "epoch 1", leader.heard(0, "epoch"))
+		leader := s.contenderProcess(workerSpec{Servers: s.ensemble.Addrs(), Paths: []string{s.path(lead)}, Timeout: timeout, Reigns: true})
+		require.Equal(t, "epoch 1", leader.waitForLine(0, "epoch"))
 		leader.tell("commit")
-		require.Equal(t, "committed: <nil>", leader.heard(0, "committed"))
+		require.Equal(t, "committed: <nil>", leader.waitForLine(0, "committed"))
 		s.holdsState("player")
 
-		leader.freeze()
+		leader.suspend()
 		term, e := s.reigns(s.connect(recipes.Options{SessionTimeout: timeout}), "b")
 		require.Equal(t, int64(2), e.Number())
 		_, err := e.Commit(s.ctx, writes(s.path(lead), "b")...)
 		require.NoError(t, err)
 
 		leader.tell("commit")
-		leader.thaw()
-		late := leader.heard(0, "committed")
+		leader.resume()
+		late := leader.waitForLine(0, "committed")
 		require.Contains(t, late, "epoch 1")
 		require.Contains(t, late, "claim lost") // and whose epoch it is now, if a server says so in time
 		t.Log(late)
-		own, newer := leader.heard(0, "sent"), leader.heard(0, "sent")
+		own, newer := leader.waitForLine(0, "sent"), leader.waitForLine(0, "sent")
 		for strings.Contains(own+newer, "connection closed") { // while it was stopped: it asks again, later still
 			leader.tell("commit")
-			leader.heard(0, "committed")
-			own, newer = leader.heard(0, "sent"), leader.heard(0, "sent")
+			leader.waitForLine(0, "committed")
+			own, newer = leader.waitForLine(0, "sent"), leader.waitForLine(0, "sent")
 		}
 		require.Contains(t, own, "node does not exist", "its own")
 		require.Contains(t, newer, "version conflict", "of the epoch")
 		s.holdsState("b")
-		leader.heard(0, "told")
+		leader.waitForLine(0, "notified")
 		require.NoError(t, term.Resign(s.ctx))
 	}
 }

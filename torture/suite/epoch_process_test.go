@@ -48,9 +48,9 @@ func (c *contender) lead(ctx context.Context, client *recipes.Client) error {
 	c.mu.Lock()
 	c.reign = &reign{client, c.path, term, claimed}
 	c.mu.Unlock()
-	c.say("epoch %d", claimed.Number())
+	c.report("epoch %d", claimed.Number())
 	<-term.Done()
-	c.say("told: %v", term.Err())
+	c.report("notified: %v", term.Err())
 	select {}
 }
 
@@ -64,10 +64,10 @@ func writes(path, data string) []any {
 
 // commit writes, and says what came of it. It then sends what a process would send that was stopped when it had looked at
 // its claim and not yet written: with the one check and with the other.
-func (r *reign) commit(say func(format string, args ...any)) {
+func (r *reign) commit(report func(format string, args ...any)) {
 	ctx := context.Background()
 	_, err := r.epoch.Commit(ctx, writes(r.path, "player")...)
-	say("committed: %v", err)
+	report("committed: %v", err)
 	if err == nil {
 		return
 	}
@@ -76,6 +76,6 @@ func (r *reign) commit(say func(format string, args ...any)) {
 		{Path: r.path + epochSuffix, Version: int32(r.epoch.Number() - 1)}, //nolint:gosec // it is small
 	} {
 		_, err := r.client.Conn().Multi(append([]any{check}, writes(r.path, "player, late")...)...)
-		say("sent: %v", err)
+		report("sent: %v", err)
 	}
 }

@@ -24,7 +24,7 @@ import (
 const lead = "lead"
 
 // epochs are those beside it.
-func (s *stage) epochs(client *recipes.Client, id string) *epoch.Epochs {
+func (s *env) epochs(client *recipes.Client, id string) *epoch.Epochs {
 	s.t.Helper()
 	es, err := epoch.New(client, s.path(lead)+epochSuffix, &epoch.Options{ID: id})
 	require.NoError(s.t, err)
@@ -32,7 +32,7 @@ func (s *stage) epochs(client *recipes.Client, id string) *epoch.Epochs {
 }
 
 // state makes the nodes that its leaders write.
-func (s *stage) state() {
+func (s *env) state() {
 	s.t.Helper()
 	for _, suffix := range []string{stateSuffix, copySuffix} {
 		_, err := s.zk.Create(s.path(lead)+suffix, []byte("none"), 0, zk.WorldACL(zk.PermAll))
@@ -41,15 +41,15 @@ func (s *stage) state() {
 }
 
 // holdsState requires that both nodes hold what was written last.
-func (s *stage) holdsState(want string) {
+func (s *env) holdsState(want string) {
 	s.t.Helper()
 	for _, suffix := range []string{stateSuffix, copySuffix} {
 		require.Equal(s.t, want, string(s.content(s.path(lead)+suffix)))
 	}
 }
 
-// content is what a node holds, as new as whatever a client of this process was told before.
-func (s *stage) content(path string) (data []byte) {
+// content returns a node's data, at least as new as what any client of this process has read before.
+func (s *env) content(path string) (data []byte) {
 	s.t.Helper()
 	s.eventually("an answer", func() bool {
 		_, err := s.zk.Sync(path)
@@ -62,7 +62,7 @@ func (s *stage) content(path string) (data []byte) {
 }
 
 // reigns campaigns and claims an epoch.
-func (s *stage) reigns(client *recipes.Client, id string) (*election.Term, *epoch.Epoch) {
+func (s *env) reigns(client *recipes.Client, id string) (*election.Term, *epoch.Epoch) {
 	s.t.Helper()
 	term, err := s.election(client, lead, id).Campaign(s.ctx)
 	require.NoError(s.t, err)
@@ -81,7 +81,7 @@ func writesTo(path string) func(frame []byte) bool {
 }
 
 // losing has the next answer to such a request be lost, whichever server gives it.
-func (s *stage) losing(proxies []*docker.Proxy, match func([]byte) bool) (lost <-chan struct{}) {
+func (s *env) losing(proxies []*docker.Proxy, match func([]byte) bool) (lost <-chan struct{}) {
 	found := make(chan struct{}, len(proxies))
 	for _, p := range proxies {
 		happened := p.LoseAnswer(match)

@@ -16,7 +16,7 @@ import (
 // A mortal knows the id and the password of its client's session, and so can have
 // the servers end it at any moment.
 type mortal struct {
-	stage *stage
+	env *env
 
 	mu    sync.Mutex // guards reply
 	reply []byte     // to the last connect request that was granted
@@ -24,8 +24,8 @@ type mortal struct {
 
 // mortal makes the client's connections remember what its session is known by.
 // It sets opts.Dial.
-func (s *stage) mortal(opts *recipes.Options) *mortal {
-	m := &mortal{stage: s}
+func (s *env) mortal(opts *recipes.Options) *mortal {
+	m := &mortal{env: s}
 	opts.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := new(net.Dialer).DialContext(ctx, network, address)
 		if err != nil {
@@ -39,8 +39,8 @@ func (s *stage) mortal(opts *recipes.Options) *mortal {
 // An eavesdropper reads the reply to the connect request along.
 type eavesdropper struct {
 	net.Conn
-	mortal *mortal
-	heard  []byte // the first bytes that were read
+	mortal      *mortal
+	waitForLine []byte // the first bytes that were read
 }
 
 // connectReply is the length of a connect reply: its own length (4 bytes), the
@@ -49,27 +49,27 @@ const connectReply = 40
 
 func (e *eavesdropper) Read(p []byte) (int, error) {
 	n, err := e.Conn.Read(p)
-	if missing := connectReply - len(e.heard); missing > 0 {
-		e.heard = append(e.heard, p[:min(n, missing)]...)
+	if missing := connectReply - len(e.waitForLine); missing > 0 {
+		e.waitForLine = append(e.waitForLine, p[:min(n, missing)]...)
 		// A session that has expired has the id 0.
-		if len(e.heard) == connectReply && binary.BigEndian.Uint64(e.heard[12:]) != 0 {
+		if len(e.waitForLine) == connectReply && binary.BigEndian.Uint64(e.waitForLine[12:]) != 0 {
 			e.mortal.mu.Lock()
-			e.mortal.reply = e.heard
+			e.mortal.reply = e.waitForLine
 			e.mortal.mu.Unlock()
 		}
 	}
 	return n, err
 }
 
-// expire has a server end the session: somebody who has its password takes it
-// over and closes it. The client is told when it comes back.
+// expire makes a server end the session: another connection with its password takes
+// it over and closes it. The client is notified when it reconnects.
 func (m *mortal) expire() {
-	m.stage.t.Helper()
+	m.env.t.Helper()
 	m.mu.Lock()
 	reply := m.reply
 	m.mu.Unlock()
 	// The client takes its session back as soon as it is taken, and may be first.
-	m.stage.eventually("the end of the session", func() bool {
+	m.env.eventually("the end of the session", func() bool {
 		over, err := m.takeAndClose(reply)
 		return over && err == nil
 	})
@@ -78,12 +78,12 @@ func (m *mortal) expire() {
 // takeAndClose says whether the session is over. Its error is that of a
 // connection which the client's has ousted.
 func (m *mortal) takeAndClose(reply []byte) (over bool, err error) {
-	conn, err := new(net.Dialer).DialContext(m.stage.ctx, "tcp", m.stage.ensemble.Addrs()[0])
+	conn, err := new(net.Dialer).DialContext(m.env.ctx, "tcp", m.env.ensemble.Addrs()[0])
 	if err != nil {
 		return false, err
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
-	deadline, _ := m.stage.ctx.Deadline()
+	deadline, _ := m.env.ctx.Deadline()
 	if err := conn.SetDeadline(deadline); err != nil {
 		return false, err
 	}

@@ -18,7 +18,7 @@ import (
 // A history is who had the claims of one path, and when, as the holders saw it
 // themselves: that is what they act upon.
 type history struct {
-	stage   *stage
+	env     *env
 	running sync.WaitGroup
 
 	mu      sync.Mutex // guards tenures, and their until
@@ -33,8 +33,8 @@ type tenure struct {
 	until time.Time // zero while it has not ended
 }
 
-func (s *stage) history() *history {
-	h := &history{stage: s}
+func (s *env) history() *history {
+	h := &history{env: s}
 	s.t.Cleanup(h.running.Wait)
 	return h
 }
@@ -50,7 +50,7 @@ func (h *history) granted(who string, claim *recipes.Claim, from time.Time) {
 		select {
 		case <-claim.Done():
 			h.end(tn)
-		case <-h.stage.ctx.Done():
+		case <-h.env.ctx.Done():
 		}
 	})
 }
@@ -86,16 +86,16 @@ func (h *history) inOrder() []tenure {
 	return all
 }
 
-// holdsUp fails the test unless each was told before the next one held, and the
+// requireNoOverlap fails the test unless each was notified before the next one held, and the
 // tokens rose in the order of the grants.
-func (h *history) holdsUp() {
-	h.stage.t.Helper()
+func (h *history) requireNoOverlap() {
+	h.env.t.Helper()
 	all := h.inOrder()
 	for i := 1; i < len(all); i++ {
 		before, after := all[i-1], all[i]
-		require.Less(h.stage.t, before.token, after.token, "two grants with one token")
+		require.Less(h.env.t, before.token, after.token, "two grants with one token")
 		if before.until.IsZero() || !before.until.Before(after.from) {
-			require.Fail(h.stage.t, "two held at once", "%s\n%s", before.relativeTo(all[0].from), after.relativeTo(all[0].from))
+			require.Fail(h.env.t, "two holds overlap", "%s\n%s", before.relativeTo(all[0].from), after.relativeTo(all[0].from))
 		}
 	}
 }

@@ -35,7 +35,7 @@ const (
 
 // A loaded client counts what reaches it.
 type loaded struct {
-	stage    *stage
+	env      *env
 	client   *recipes.Client
 	timeout  time.Duration
 	received atomic.Int64 // bytes
@@ -45,8 +45,8 @@ type loaded struct {
 	detached atomic.Int64 // connections that ended
 }
 
-// onLoad is a stage on one server, with time for what takes long.
-func onLoad(b *testing.B) *stage {
+// onLoad returns an env on one server, with time for long operations.
+func onLoad(b *testing.B) *env {
 	b.Helper()
 	s := onOne(b)
 	ctx, cancel := context.WithTimeout(b.Context(), 10*time.Minute)
@@ -56,9 +56,9 @@ func onLoad(b *testing.B) *stage {
 }
 
 // loaded makes a client of the servers.
-func (s *stage) loaded(timeout time.Duration, servers ...string) *loaded {
+func (s *env) loaded(timeout time.Duration, servers ...string) *loaded {
 	s.t.Helper()
-	l := &loaded{stage: s, timeout: timeout}
+	l := &loaded{env: s, timeout: timeout}
 	l.client = s.connect(recipes.Options{
 		SessionTimeout: timeout,
 		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -82,9 +82,9 @@ func (s *stage) loaded(timeout time.Duration, servers ...string) *loaded {
 
 // beat waits until n more heartbeats were answered.
 func (l *loaded) beat(n int64) {
-	l.stage.t.Helper()
+	l.env.t.Helper()
 	n += l.beats.Load()
-	l.stage.eventually("heartbeats", func() bool { return l.beats.Load() >= n })
+	l.env.eventually("heartbeats", func() bool { return l.beats.Load() >= n })
 }
 
 // longestBeat is the longest time that a heartbeat took.
@@ -105,7 +105,7 @@ func (c *countingConn) Read(p []byte) (int, error) {
 var watchCountLine = regexp.MustCompile(`(?m)^zk_watch_count\s+(\d+)$`)
 
 // watchCount is how many watches the server has.
-func (s *stage) watchCount() int {
+func (s *env) watchCount() int {
 	s.t.Helper()
 	answer, err := s.ensemble.Servers()[0].FourLetter(s.ctx, "mntr")
 	require.NoError(s.t, err)
@@ -176,7 +176,7 @@ func BenchmarkBurstOfLocks(b *testing.B) {
 
 // bareQueue has the ZooKeeper client itself queue n nodes at the same moment, each with a watch on its predecessor's, and
 // returns how long that took.
-func (s *stage) bareQueue(name string, n int) time.Duration {
+func (s *env) bareQueue(name string, n int) time.Duration {
 	s.t.Helper()
 	parent := s.parent(name)
 	conn := s.bare(s.ensemble.Addrs()...)
@@ -242,7 +242,7 @@ func BenchmarkDeletedHolds(b *testing.B) {
 }
 
 // deleted deletes the nodes of holds manually, and returns how long it took until the last was notified.
-func (s *stage) deleted(holds []*lock.Hold) time.Duration {
+func (s *env) deleted(holds []*lock.Hold) time.Duration {
 	s.t.Helper()
 	var deleting sync.WaitGroup
 	var longest atomic.Int64

@@ -25,7 +25,7 @@ func TestLockExcludesLock(t *testing.T) {
 // contest has contenders take the lock of that name and give it back. The lock
 // alone guards plain variables: if it let two in, the race detector would say so,
 // and counts would be lost.
-func (s *stage) contest(name string, clients, goroutines, cycles int) {
+func (s *env) contest(name string, clients, goroutines, cycles int) {
 	s.t.Helper()
 	var (
 		counter int
@@ -71,7 +71,7 @@ func TestWaitersAreServedInOrder(t *testing.T) {
 
 // queue has contenders of several clients join the line of that name one after
 // the other, and requires that they are served in that order.
-func (s *stage) queue(name string) {
+func (s *env) queue(name string) {
 	s.t.Helper()
 	var mutexes []*lock.Mutex
 	for range 3 {
@@ -151,7 +151,7 @@ func TestTimedOutLockLeavesNoNode(t *testing.T) {
 }
 
 // However early a Lock is given up, nothing of it stays.
-func TestLockThatIsGivenUpAtAnyMomentLeavesNoNode(t *testing.T) {
+func TestLockCancelledAtAnyMomentLeavesNoNode(t *testing.T) {
 	t.Parallel()
 	s := onThree(t)
 	client := s.connect(recipes.Options{})
@@ -262,7 +262,7 @@ func TestDoReturnsOnlyAfterItsFunctionHas(t *testing.T) {
 	err := mu.Do(s.ctx, func(ctx context.Context, _ *lock.Hold) error {
 		require.NoError(t, s.zk.Delete(s.path("lock")+"/"+s.nodes("lock")[0], -1))
 		await(s, ctx.Done())
-		// The lock is lost, and somebody else has it: this work still runs.
+		// The lock is lost, and another client has it: this work still runs.
 		s.unlock(s.lock(next))
 		returned = true
 		return context.Cause(ctx)
@@ -272,7 +272,7 @@ func TestDoReturnsOnlyAfterItsFunctionHas(t *testing.T) {
 	require.ErrorIs(t, err, recipes.ErrDeleted)
 }
 
-func TestDoTellsOfALossThatItsFunctionIgnored(t *testing.T) {
+func TestDoReportsALossThatItsFunctionIgnored(t *testing.T) {
 	t.Parallel()
 	s := onThree(t)
 	mu := s.mutex(s.connect(recipes.Options{}), "lock")
@@ -285,7 +285,7 @@ func TestDoTellsOfALossThatItsFunctionIgnored(t *testing.T) {
 	require.ErrorIs(t, err, recipes.ErrDeleted)
 }
 
-func TestDoThatIsCancelledGivesTheLockBack(t *testing.T) {
+func TestCancelledDoReleasesTheLock(t *testing.T) {
 	t.Parallel()
 	s := onThree(t)
 	mu := s.mutex(s.connect(recipes.Options{}), "lock")

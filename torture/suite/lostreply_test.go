@@ -86,7 +86,7 @@ func TestLostReplyOfCreateLeavesOneNode(t *testing.T) {
 	t.Parallel()
 	// The client comes back to any of the servers, which may not have seen yet what
 	// another one carried out.
-	cast := func(t *testing.T, opts recipes.Options) (s *stage, client *recipes.Client, lose func(then ...func()) (lost <-chan struct{})) {
+	cast := func(t *testing.T, opts recipes.Options) (s *env, client *recipes.Client, lose func(then ...func()) (lost <-chan struct{})) {
 		t.Helper()
 		s = onThree(t)
 		client, proxies := s.behindProxies(opts)
@@ -138,7 +138,7 @@ func TestLostReplyOfCreateLeavesOneNode(t *testing.T) {
 		next := s.locking(s.ctx, mu)
 		await(s, lost)
 		s.waiting("lock", 2)
-		// Nobody waits behind a second node of its own.
+		// No contender waits behind a second node of its own.
 		s.unlock(hold)
 		s.unlock(next.granted())
 	})
@@ -175,7 +175,7 @@ func TestLostReplyOfCreateLeavesOneNode(t *testing.T) {
 		cancel()
 		_, err := locking.result()
 		require.ErrorIs(t, err, context.Canceled)
-		s.waiting("lock", 1) // nobody can have taken it away yet
+		s.waiting("lock", 1) // noLeader can have taken it away yet
 		require.Equal(t, 1, client.Ledger())
 		session := client.SessionID()
 		reachable.pass()

@@ -17,7 +17,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if play(os.Getenv(partVariable)) {
+	if play(os.Getenv(workerVariable)) {
 		return // this process is a player of a test in another one
 	}
 	flag.Parse()

@@ -124,7 +124,7 @@ func TestNamespaceIsPutInFront(t *testing.T) {
 	s.unlock(hold)
 }
 
-func TestReapedContainerIsMadeAgain(t *testing.T) {
+func TestReapedContainerIsRecreated(t *testing.T) {
 	t.Parallel()
 	s := onThree(t) // where empty containers go within a second or two
 	mu := s.mutex(s.connect(recipes.Options{}), "deep/down/lock")

@@ -18,7 +18,7 @@ import (
 // through another. The holders' heartbeats are out of step, so that one cut meets
 // them at several moments of their beat.
 type duels struct {
-	stage   *stage
+	env     *env
 	timeout time.Duration
 	clients []*recipes.Client // the holders'
 	holds   []*lock.Hold
@@ -27,10 +27,10 @@ type duels struct {
 }
 
 // duels begins them. holderAt says which servers the i-th holder knows.
-func (s *stage) duels(timeout time.Duration, holderAt func(i int) []string, successorsAt ...string) *duels {
+func (s *env) duels(timeout time.Duration, holderAt func(i int) []string, successorsAt ...string) *duels {
 	s.t.Helper()
 	const n = 6
-	d := &duels{stage: s, timeout: timeout}
+	d := &duels{env: s, timeout: timeout}
 	successor := s.connect(recipes.Options{SessionTimeout: timeout}, successorsAt...)
 	require.Equal(s.t, timeout, successor.SessionTimeout())
 	step := time.NewTicker(timeout / 6 / n) // a heartbeat goes out every T/6
@@ -55,39 +55,39 @@ func (s *stage) duels(timeout time.Duration, holderAt func(i int) []string, succ
 	return d
 }
 
-// decide waits until all successors hold, and requires that every holder was told
+// decide waits until all successors hold, and requires that every holder was notified
 // before, by this part of the session timeout at least.
 func (d *duels) decide(atLeast float64) {
-	t := d.stage.t
+	t := d.env.t
 	t.Helper()
 	least, most := time.Hour, -time.Hour
 	for i, hold := range d.holds {
-		cause := d.stage.done(hold)
+		cause := d.env.done(hold)
 		require.ErrorIs(t, cause, recipes.ErrLost)
 		require.ErrorIs(t, cause, recipes.ErrDeadline, "by its own clock, and not by a server")
 		next := d.next[i].granted()
 		d.history[i].granted("successor", next.Claim, d.next[i].at)
-		d.history[i].holdsUp()
+		d.history[i].requireNoOverlap()
 		both := d.history[i].inOrder()
 		slack := both[1].from.Sub(both[0].until)
 		least, most = min(least, slack), max(most, slack)
 	}
-	t.Logf("told before the successor held: by %.2f T to %.2f T", least.Seconds()/d.timeout.Seconds(), most.Seconds()/d.timeout.Seconds())
+	t.Logf("notified before the successor held: by %.2f T to %.2f T", least.Seconds()/d.timeout.Seconds(), most.Seconds()/d.timeout.Seconds())
 	require.GreaterOrEqual(t, least.Seconds()/d.timeout.Seconds(), atLeast)
 }
 
 // end gives the successors' locks back.
 func (d *duels) end() {
-	d.stage.t.Helper()
+	d.env.t.Helper()
 	for i, next := range d.next {
 		hold := next.granted()
 		d.history[i].releasing(hold.Claim)
-		d.stage.unlock(hold)
-		require.ErrorIs(d.stage.t, d.holds[i].Unlock(d.stage.ctx), recipes.ErrLost)
+		d.env.unlock(hold)
+		require.ErrorIs(d.env.t, d.holds[i].Unlock(d.env.ctx), recipes.ErrLost)
 	}
 }
 
-func TestCutHolderIsToldBeforeSuccessorHolds(t *testing.T) {
+func TestPartitionedHolderIsNotifiedBeforeSuccessorHolds(t *testing.T) {
 	t.Parallel()
 	for name, way := range map[string]docker.Direction{
 		"both ways": docker.Both, "one way to the server": docker.ToServer, "one way to the client": docker.ToClient,
@@ -135,7 +135,7 @@ func TestCutHolderIsToldBeforeSuccessorHolds(t *testing.T) {
 		d := s.duels(timeout, func(int) []string { return []string{old.Addr()} }, followers[0].Addr(), followers[1].Addr())
 		require.NoError(t, old.CutFromPeers(s.ctx))
 		// Nothing tells them that their leader is out of reach, before the limit of
-		// 15 s. Started anew they look for one at once.
+		// 15 s. After a restart they look for one immediately.
 		for _, f := range followers {
 			require.NoError(t, f.Kill(s.ctx))
 		}
@@ -160,7 +160,7 @@ func TestCutHolderIsToldBeforeSuccessorHolds(t *testing.T) {
 	})
 }
 
-func TestHolderRidesOutACutOfAQuarterTimeout(t *testing.T) {
+func TestHolderRidesOutAPartitionOfAQuarterTimeout(t *testing.T) {
 	t.Parallel()
 	const timeout, phases = 4 * time.Second, 6
 	for phase := range phases {

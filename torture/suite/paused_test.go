@@ -28,35 +28,35 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// A player is contenders in a process of their own: see play.
-type player struct {
-	stage *stage
-	cmd   *exec.Cmd
-	in    io.Writer
+// A contenderProcess has contenders in a separate process: see play.
+type contenderProcess struct {
+	env *env
+	cmd *exec.Cmd
+	in  io.Writer
 
 	mu    sync.Mutex // guards lines
 	lines []string   // that it has said and that were not heard yet
 }
 
-// player starts one, which is killed when the test ends.
-func (s *stage) player(p part) *player {
+// contenderProcess starts a contender process, which is killed when the test ends.
+func (s *env) contenderProcess(p workerSpec) *contenderProcess {
 	s.t.Helper()
 	text, err := json.Marshal(p)
 	require.NoError(s.t, err)
 	self, err := os.Executable()
 	require.NoError(s.t, err)
 	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), partVariable+"="+string(text))
+	cmd.Env = append(os.Environ(), workerVariable+"="+string(text))
 	cmd.Stderr = os.Stderr
 	// In a group of its own: if this process is killed, the kernel ends the group
-	// that nobody is left to continue, even while it is stopped.
+	// that has no process left to continue it, even while it is stopped.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	in, err := cmd.StdinPipe()
 	require.NoError(s.t, err)
 	out, err := cmd.StdoutPipe()
 	require.NoError(s.t, err)
 	require.NoError(s.t, cmd.Start())
-	pl := &player{stage: s, cmd: cmd, in: in}
+	pl := &contenderProcess{env: s, cmd: cmd, in: in}
 	var reading sync.WaitGroup
 	reading.Go(func() {
 		for r := bufio.NewScanner(out); r.Scan(); {
@@ -77,12 +77,12 @@ func (s *stage) player(p part) *player {
 	return pl
 }
 
-// heard waits until the player's contender says something that begins with one of
+// waitForLine waits until the player's contender says something that begins with one of
 // the words, and returns that. Each line is heard once.
-func (p *player) heard(contender int, words ...string) string {
-	p.stage.t.Helper()
+func (p *contenderProcess) waitForLine(contender int, words ...string) string {
+	p.env.t.Helper()
 	var found string
-	p.stage.eventually(fmt.Sprintf("contender %d says one of %q", contender, words), func() bool {
+	p.env.eventually(fmt.Sprintf("contender %d says one of %q", contender, words), func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		for i, line := range p.lines {
@@ -96,31 +96,31 @@ func (p *player) heard(contender int, words ...string) string {
 		}
 		return false
 	})
-	require.False(p.stage.t, strings.HasPrefix(found, "failed"), found)
+	require.False(p.env.t, strings.HasPrefix(found, "failed"), found)
 	return found
 }
 
 // token waits for a line that begins with the word, and returns the token in it.
-func (p *player) token(contender int, word string) fencing.Token {
-	p.stage.t.Helper()
-	_, text, _ := strings.Cut(p.heard(contender, word), " ")
+func (p *contenderProcess) token(contender int, word string) fencing.Token {
+	p.env.t.Helper()
+	_, text, _ := strings.Cut(p.waitForLine(contender, word), " ")
 	n, err := strconv.ParseInt(text, 10, 64)
-	require.NoError(p.stage.t, err)
+	require.NoError(p.env.t, err)
 	return fencing.Token(n)
 }
 
 // tell says a word to the player.
-func (p *player) tell(word string) {
-	p.stage.t.Helper()
+func (p *contenderProcess) tell(word string) {
+	p.env.t.Helper()
 	_, err := fmt.Fprintln(p.in, word)
-	require.NoError(p.stage.t, err)
+	require.NoError(p.env.t, err)
 }
 
-// freeze stops the player, and returns once it stands still: a signal is on its way
+// suspend stops the player, and returns once it stands still: a signal is on its way
 // for a while, in which a player may still hear of a release, and be granted what is
 // rightly its own.
-func (p *player) freeze() {
-	p.stage.t.Helper()
+func (p *contenderProcess) suspend() {
+	p.env.t.Helper()
 	p.signal(syscall.SIGSTOP)
 	for {
 		var status syscall.WaitStatus
@@ -128,21 +128,21 @@ func (p *player) freeze() {
 		if errors.Is(err, syscall.EINTR) {
 			continue
 		}
-		require.NoError(p.stage.t, err)
-		require.True(p.stage.t, status.Stopped(), "the player has ended: %v", status)
+		require.NoError(p.env.t, err)
+		require.True(p.env.t, status.Stopped(), "the player has ended: %v", status)
 		return
 	}
 }
 
-// thaw lets it go on.
-func (p *player) thaw() {
-	p.stage.t.Helper()
+// resume lets it go on.
+func (p *contenderProcess) resume() {
+	p.env.t.Helper()
 	p.signal(syscall.SIGCONT)
 }
 
-func (p *player) signal(sig os.Signal) {
-	p.stage.t.Helper()
-	require.NoError(p.stage.t, p.cmd.Process.Signal(sig))
+func (p *contenderProcess) signal(sig os.Signal) {
+	p.env.t.Helper()
+	require.NoError(p.env.t, p.cmd.Process.Signal(sig))
 }
 
 // A process that is stopped for longer than its session lives writes before it can
@@ -152,36 +152,36 @@ func TestPausedHolderIsRefusedByTheGate(t *testing.T) {
 	s := onThree(t)
 	const timeout = 2 * time.Second
 	var store fencing.Gate
-	holder := s.player(part{Servers: s.ensemble.Addrs(), Paths: []string{s.path("lock")}, Timeout: timeout})
+	holder := s.contenderProcess(workerSpec{Servers: s.ensemble.Addrs(), Paths: []string{s.path("lock")}, Timeout: timeout})
 	old := holder.token(0, "granted")
 	holder.tell("write")
 	require.NoError(t, store.Admit(holder.token(0, "write")))
 
 	next := s.locking(s.ctx, s.mutex(s.connect(recipes.Options{SessionTimeout: timeout}), "lock"))
 	s.waiting("lock", 2)
-	holder.freeze()
+	holder.suspend()
 	hold := next.granted()
 	require.NoError(t, store.Admit(hold.Token()))
 
 	holder.tell("write")
-	holder.thaw()
+	holder.resume()
 	late := holder.token(0, "write")
 	require.Equal(t, old, late, "it wrote as the holder that it had been")
 	err := store.Admit(late)
 	require.ErrorIs(t, err, fencing.ErrStale)
 	t.Log(err)
-	holder.heard(0, "told")
+	holder.waitForLine(0, "notified")
 	require.NoError(t, hold.Check(s.ctx))
 	s.unlock(hold)
 }
 
 // A waiter's event lies in its socket while it is stopped and its session expires.
 // Its server, cut off from the others, never hears of that: when the waiter wakes,
-// it is shown to be the first in line, and somebody else holds the lock.
+// it sees itself first in the queue, and another client holds the lock.
 //
 // Whether it looks before it notices that it has slept is a matter of luck, so it
-// is tried with several waiters at once.
-func TestWaiterOnAStaleFollowerIsNotGranted(t *testing.T) {
+// is tried with several waiters at the same time.
+func TestWaiterOnStaleFollowerIsNotGranted(t *testing.T) {
 	t.Parallel()
 	const timeout, waiters = 3 * time.Second, 8
 	s := onFresh(t, docker.Options{
@@ -203,18 +203,18 @@ func TestWaiterOnAStaleFollowerIsNotGranted(t *testing.T) {
 		paths = append(paths, s.path(names[i]))
 		holds = append(holds, s.lock(s.mutex(holder, names[i])))
 	}
-	player := s.player(part{Servers: []string{follower.Addr()}, Paths: paths, Timeout: timeout, Patient: true})
+	stopped := s.contenderProcess(workerSpec{Servers: []string{follower.Addr()}, Paths: paths, Timeout: timeout, Patient: true})
 	var next []*locking
 	var lines [][]string
 	for i, name := range names {
-		player.heard(i, "waiting")
+		stopped.waitForLine(i, "waiting")
 		next = append(next, s.locking(s.ctx, s.mutex(holder, name)))
 		s.waiting(name, 3)
 		behind := slices.DeleteFunc(s.nodes(name), func(node string) bool { return s.path(name)+"/"+node == holds[i].Path() })
 		lines = append(lines, behind)
 	}
 
-	player.freeze()
+	stopped.suspend()
 	for i, name := range names {
 		s.unlock(holds[i])
 		s.eventually("the follower has seen the release", func() bool { return len(s.nodesBy(stale, name)) == 2 })
@@ -228,9 +228,9 @@ func TestWaiterOnAStaleFollowerIsNotGranted(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "follower", mode)
 
-	player.thaw()
+	stopped.resume()
 	for i := range names {
-		require.NotContains(t, player.heard(i, "granted", "rejoined"), "granted")
+		require.NotContains(t, stopped.waitForLine(i, "granted", "rejoined"), "granted")
 		require.NoError(t, holds[i].Check(s.ctx))
 	}
 
@@ -238,10 +238,10 @@ func TestWaiterOnAStaleFollowerIsNotGranted(t *testing.T) {
 	for i, name := range names {
 		s.waiting(name, 2)
 		s.unlock(holds[i])
-		require.Greater(t, player.token(i, "granted"), holds[i].Token())
+		require.Greater(t, stopped.token(i, "granted"), holds[i].Token())
 	}
-	player.tell("unlock")
+	stopped.tell("unlock")
 	for i := range names {
-		player.heard(i, "unlocked: <nil>")
+		stopped.waitForLine(i, "unlocked: <nil>")
 	}
 }

@@ -20,46 +20,46 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// partVariable holds the part that this process plays, if it is not to run tests:
-// contenders for locks, in a process of their own, so that they can be stopped.
-const partVariable = "LOCKKEEPER_SUITE_PART"
+// workerVariable holds the workerSpec of this process if it is a contender process
+// instead of a test run: contenders in a separate process can be stopped.
+const workerVariable = "LOCKKEEPER_SUITE_WORKER"
 
-// A part is what a player is told to play.
-type part struct {
+// A workerSpec configures a contender process.
+type workerSpec struct {
 	Servers []string
-	Paths   []string      // of the locks, each of which gets a client of its own
+	Paths   []string      // of the locks, each with its own client
 	Timeout time.Duration // of the sessions
 	Patient bool          // connections have no deadlines
 	Runs    bool          // for elections at the paths, instead of locks
-	Reigns  bool          // for elections, too, claiming epochs beside them: see reign
+	Reigns  bool          // for elections whose leaders also claim epochs: see reign
 }
 
-// play plays the part and says whether there was one. The player takes the locks
-// and says on its standard output, a line each that begins with the lock's index,
-// what happens to them. From its standard input it takes the words "write", which
-// it obeys for all of its locks without a look at whether it still holds them,
-// "unlock" and "commit". It ends when that is closed.
+// play runs the contenders of a workerSpec, and reports whether there was one. It acquires
+// the locks and writes their events to its standard output, in lines that begin with the
+// lock's index. From its standard input it reads the commands "write", which it obeys for
+// all of its locks without a check whether it still holds them, "unlock" and "commit". It
+// ends when its standard input is closed.
 func play(text string) bool {
 	if text == "" {
 		return false
 	}
-	var p part
+	var p workerSpec
 	if err := json.Unmarshal([]byte(text), &p); err != nil {
 		panic(err)
 	}
 	var mu sync.Mutex // guards standard output
-	var stage []*contender
+	var env []*contender
 	for i, path := range p.Paths {
-		c := &contender{part: p, path: path, say: func(format string, args ...any) {
+		c := &contender{workerSpec: p, path: path, report: func(format string, args ...any) {
 			mu.Lock()
 			defer mu.Unlock()
 			fmt.Println(i, strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", " "))
 		}}
-		stage = append(stage, c)
+		env = append(env, c)
 		go c.play() // ends with the process
 	}
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
-		for _, c := range stage {
+		for _, c := range env {
 			c.obey(in.Text())
 		}
 	}
@@ -68,9 +68,9 @@ func play(text string) bool {
 
 // A contender is one session of a player, with one lock.
 type contender struct {
-	part part
-	path string
-	say  func(format string, args ...any)
+	workerSpec workerSpec
+	path       string
+	report     func(format string, args ...any)
 
 	mu    sync.Mutex // guards what follows
 	hold  *lock.Hold
@@ -79,28 +79,28 @@ type contender struct {
 
 func (c *contender) play() {
 	if err := c.contend(); err != nil {
-		c.say("failed %v", err)
+		c.report("failed %v", err)
 	}
 }
 
 func (c *contender) contend() error {
 	ctx := context.Background()
-	opts := &recipes.Options{SessionTimeout: c.part.Timeout, Logger: slog.New(slog.DiscardHandler), Trace: &recipes.Trace{
-		Waiting:  func(_, _, ahead string) { c.say("waiting for %s", ahead) },
-		Rejoined: func(_ string, cause error) { c.say("rejoined: %v", cause) },
+	opts := &recipes.Options{SessionTimeout: c.workerSpec.Timeout, Logger: slog.New(slog.DiscardHandler), Trace: &recipes.Trace{
+		Waiting:  func(_, _, ahead string) { c.report("waiting for %s", ahead) },
+		Rejoined: func(_ string, cause error) { c.report("rejoined: %v", cause) },
 	}}
-	if c.part.Patient {
+	if c.workerSpec.Patient {
 		opts.Dial = dialPatiently
 	}
-	client, err := recipes.Connect(ctx, c.part.Servers, opts)
+	client, err := recipes.Connect(ctx, c.workerSpec.Servers, opts)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	if c.part.Runs {
+	if c.workerSpec.Runs {
 		return c.run(ctx, client)
 	}
-	if c.part.Reigns {
+	if c.workerSpec.Reigns {
 		return c.lead(ctx, client)
 	}
 	m, err := lock.New(client, c.path, nil)
@@ -114,9 +114,9 @@ func (c *contender) contend() error {
 	c.mu.Lock()
 	c.hold = hold
 	c.mu.Unlock()
-	c.say("granted %d", hold.Token())
+	c.report("granted %d", hold.Token())
 	<-hold.Done()
-	c.say("told: %v", hold.Err())
+	c.report("notified: %v", hold.Err())
 	select {}
 }
 
@@ -127,9 +127,9 @@ func (c *contender) run(ctx context.Context, client *recipes.Client) error {
 		return err
 	}
 	return e.Run(ctx, func(ctx context.Context, term *election.Term) error {
-		c.say("granted %d", term.Token())
+		c.report("granted %d", term.Token())
 		<-ctx.Done()
-		c.say("told: %v", context.Cause(ctx))
+		c.report("notified: %v", context.Cause(ctx))
 		return ctx.Err()
 	})
 }
@@ -144,11 +144,11 @@ func (c *contender) obey(word string) {
 	}
 	switch word {
 	case "write":
-		c.say("write %d", token)
+		c.report("write %d", token)
 	case "commit":
-		reign.commit(c.say)
+		reign.commit(c.report)
 	case "unlock":
-		c.say("unlocked: %v", hold.Unlock(context.Background()))
+		c.report("unlocked: %v", hold.Unlock(context.Background()))
 	}
 }
 

@@ -22,7 +22,7 @@ import (
 // it what was queued for the first.
 func TestRequestQueuedAcrossExpiryNeverRunsInTheNextSession(t *testing.T) {
 	t.Parallel()
-	for name, told := range map[string]bool{"told by a server": true, "given up without being told": false} {
+	for name, notified := range map[string]bool{"reported by a server": true, "abandoned without a report": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := onThree(t)
@@ -54,7 +54,7 @@ func TestRequestQueuedAcrossExpiryNeverRunsInTheNextSession(t *testing.T) {
 			mortal.expire()
 			s.waiting("held", 0)
 			require.Empty(t, errs, "they should be queued")
-			if told {
+			if notified {
 				proxy.Pass()
 				require.ErrorIs(t, await(s, ended), recipes.ErrSessionExpired)
 			} else {
@@ -142,9 +142,9 @@ func TestWaiterWhoseSessionDiesJoinsAgain(t *testing.T) {
 
 func TestDeletedNodeEndsTheHold(t *testing.T) {
 	t.Parallel()
-	for name, spoil := range map[string]func(s *stage, path string) error{
-		"deleted": func(s *stage, path string) error { return s.zk.Delete(path, -1) },
-		"overwritten": func(s *stage, path string) error {
+	for name, spoil := range map[string]func(s *env, path string) error{
+		"deleted": func(s *env, path string) error { return s.zk.Delete(path, -1) },
+		"overwritten": func(s *env, path string) error {
 			_, err := s.zk.Set(path, []byte("mine"), -1)
 			return err
 		},
@@ -157,19 +157,19 @@ func TestDeletedNodeEndsTheHold(t *testing.T) {
 			require.NoError(t, spoil(s, hold.Path()))
 			began := time.Now()
 			err := s.done(hold)
-			t.Logf("told after %.2f T", time.Since(began).Seconds()/client.SessionTimeout().Seconds())
+			t.Logf("notified after %.2f T", time.Since(began).Seconds()/client.SessionTimeout().Seconds())
 			require.ErrorIs(t, err, recipes.ErrLost)
 			require.ErrorIs(t, err, recipes.ErrDeleted)
 			require.ErrorIs(t, hold.Check(s.ctx), recipes.ErrLost)
 			require.ErrorIs(t, hold.Unlock(s.ctx), recipes.ErrDeleted)
-			s.waiting("lock", 0) // nobody waits behind what was overwritten
+			s.waiting("lock", 0) // noLeader waits behind what was overwritten
 			require.NoError(t, other.Check(s.ctx), "the session's other holds are none the worse")
 			s.unlock(other)
 		})
 	}
 }
 
-func TestCheckNoticesADeletionAtOnce(t *testing.T) {
+func TestCheckNoticesADeletionImmediately(t *testing.T) {
 	t.Parallel()
 	s := onThree(t)
 	hold := s.lock(s.mutex(s.connect(recipes.Options{SessionTimeout: time.Minute}), "lock"))
@@ -226,7 +226,7 @@ func TestCommitOfALostClaimChangesNothing(t *testing.T) {
 	require.Equal(t, "by the holder", string(data))
 }
 
-func TestClosingTheClientFreesItsLocksAtOnce(t *testing.T) {
+func TestClosingTheClientFreesItsLocksImmediately(t *testing.T) {
 	t.Parallel()
 	s := onThree(t)
 	client := s.connect(recipes.Options{SessionTimeout: time.Minute})
@@ -274,8 +274,8 @@ func TestNegotiatedTimeoutIsVisible(t *testing.T) {
 	require.Regexp(t, `level=WARN .*asked=1h0m0s granted=1m0s`, log.String())
 }
 
-// A process that comes back to find its session expired is told by the server.
-func TestHolderWhoseSessionWasEndedIsToldAtOnce(t *testing.T) {
+// A server notifies a process that comes back after its session has expired.
+func TestHolderOfAnEndedSessionIsNotifiedImmediately(t *testing.T) {
 	t.Parallel()
 	s := onThree(t)
 	opts := recipes.Options{SessionTimeout: time.Minute}
@@ -290,7 +290,7 @@ func TestHolderWhoseSessionWasEndedIsToldAtOnce(t *testing.T) {
 }
 
 // behindProxies connects a client that knows a proxy before each server.
-func (s *stage) behindProxies(opts recipes.Options) (*recipes.Client, []*docker.Proxy) {
+func (s *env) behindProxies(opts recipes.Options) (*recipes.Client, []*docker.Proxy) {
 	s.t.Helper()
 	var proxies []*docker.Proxy
 	var addrs []string

@@ -20,22 +20,22 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// A rota is who works for an election: candidates which call Run, whose work does
-// what the test says. It fails the test when two work at once.
-type rota struct {
-	stage *stage
+// A termLog records the work of an election's candidates. They call Run, with work
+// that the test controls. It fails the test when the work of two overlaps.
+type termLog struct {
+	env   *env
 	name  string
-	began chan *shift // each time that work begins
+	began chan *workCall // each time that work begins
 
 	mu       sync.Mutex // guards what follows
-	working  []*shift
+	working  []*workCall
 	newest   fencing.Token
 	overlaps []string
 }
 
-// rota is one for the election at the path "election".
-func (s *stage) rota() *rota {
-	r := &rota{stage: s, name: "election", began: make(chan *shift, 1000)}
+// termLog returns a termLog for the election at the path "election".
+func (s *env) termLog() *termLog {
+	r := &termLog{env: s, name: "election", began: make(chan *workCall, 1000)}
 	s.t.Cleanup(func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -46,27 +46,27 @@ func (s *stage) rota() *rota {
 	return r
 }
 
-// A shift is one call of the work. It does not look at its context: it goes on
-// until the test says what it returns.
-type shift struct {
-	stage   *stage
+// A workCall is one call of the work. It ignores its context and goes on until the
+// test decides what it returns.
+type workCall struct {
+	env     *env
 	who     *candidate
 	ctx     context.Context
 	term    *election.Term
 	outcome chan func() error
 
-	deleted atomic.Bool // its node, by hand: another may lead before it is told
+	deleted atomic.Bool // its node, by the test: another candidate may lead before the work is notified
 }
 
 // A candidate is one that calls Run, with a client of its own behind a proxy of
 // its own.
 type candidate struct {
-	rota   *rota
-	id     string
-	opts   election.Options
-	client *recipes.Client
-	proxy  *docker.Proxy
-	beats  atomic.Int64 // heartbeats that were answered
+	termLog *termLog
+	id      string
+	opts    election.Options
+	client  *recipes.Client
+	proxy   *docker.Proxy
+	beats   atomic.Int64 // heartbeats that were answered
 
 	stop     func()        // ends Run's ctx, with the cause errStopped
 	ended    chan struct{} // closed when Run has returned or panicked
@@ -77,27 +77,27 @@ type candidate struct {
 var errStopped = errors.New("stopped by the test")
 
 // candidate makes a candidate, which waits for its turn when this returns.
-func (r *rota) candidate(opts election.Options) *candidate {
-	r.stage.t.Helper()
-	c := &candidate{rota: r, id: opts.ID, opts: opts, proxy: r.stage.proxy(r.stage.ensemble.Servers()[0])}
-	c.client = r.stage.connect(recipes.Options{Trace: &recipes.Trace{
+func (r *termLog) candidate(opts election.Options) *candidate {
+	r.env.t.Helper()
+	c := &candidate{termLog: r, id: opts.ID, opts: opts, proxy: r.env.proxy(r.env.ensemble.Servers()[0])}
+	c.client = r.env.connect(recipes.Options{Trace: &recipes.Trace{
 		Heartbeat: func(_ time.Duration, err error) {
 			if err == nil {
 				c.beats.Add(1)
 			}
 		},
 	}}, c.proxy.Addr())
-	before := len(r.stage.nodes(r.name))
+	before := len(r.env.nodes(r.name))
 	c.run()
-	r.stage.waiting(r.name, before+1)
+	r.env.waiting(r.name, before+1)
 	return c
 }
 
 // run begins a Run. The test ends only after it has.
 func (c *candidate) run() {
-	s := c.rota.stage
+	s := c.termLog.env
 	s.t.Helper()
-	e := s.electionWith(c.client, c.rota.name, c.opts)
+	e := s.electionWith(c.client, c.termLog.name, c.opts)
 	ctx, cancel := context.WithCancelCause(s.ctx)
 	stop := func() { cancel(errStopped) }
 	ended := make(chan struct{})
@@ -115,12 +115,12 @@ func (c *candidate) run() {
 
 // result waits for what Run returned.
 func (c *candidate) result() error {
-	c.rota.stage.t.Helper()
+	c.termLog.env.t.Helper()
 	select {
 	case <-c.ended:
 		return c.err
-	case <-c.rota.stage.ctx.Done():
-		require.FailNow(c.rota.stage.t, "Run has not returned")
+	case <-c.termLog.env.ctx.Done():
+		require.FailNow(c.termLog.env.t, "Run has not returned")
 		return nil
 	}
 }
@@ -137,26 +137,26 @@ func (c *candidate) over() bool {
 
 // beat waits until the candidate's session has been proved n times more.
 func (c *candidate) beat(n int64) {
-	c.rota.stage.t.Helper()
+	c.termLog.env.t.Helper()
 	n += c.beats.Load()
-	c.rota.stage.eventually("heartbeats", func() bool { return c.beats.Load() >= n })
+	c.termLog.env.eventually("heartbeats", func() bool { return c.beats.Load() >= n })
 }
 
 func (c *candidate) work(ctx context.Context, term *election.Term) error {
-	w := &shift{stage: c.rota.stage, who: c, ctx: ctx, term: term, outcome: make(chan func() error, 1)}
-	c.rota.begin(w)
-	defer c.rota.end(w)
-	c.rota.began <- w
+	w := &workCall{env: c.termLog.env, who: c, ctx: ctx, term: term, outcome: make(chan func() error, 1)}
+	c.termLog.begin(w)
+	defer c.termLog.end(w)
+	c.termLog.began <- w
 	select {
 	case outcome := <-w.outcome:
 		return outcome()
-	case <-c.rota.stage.ctx.Done():
-		return c.rota.stage.ctx.Err()
+	case <-c.termLog.env.ctx.Done():
+		return c.termLog.env.ctx.Err()
 	}
 }
 
 // begin compares the shift that begins with those that have not ended.
-func (r *rota) begin(w *shift) {
+func (r *termLog) begin(w *workCall) {
 	r.mu.Lock()
 	others := slices.Clone(r.working)
 	r.working = append(r.working, w)
@@ -175,7 +175,7 @@ func (r *rota) begin(w *shift) {
 			overlaps = append(overlaps, overlap)
 		case other.deleted.Load():
 		case other.term.Err() == nil || other.ctx.Err() == nil:
-			overlaps = append(overlaps, overlap+" and was not told")
+			overlaps = append(overlaps, overlap+" and was not notified")
 		}
 	}
 	r.mu.Lock()
@@ -183,56 +183,56 @@ func (r *rota) begin(w *shift) {
 	r.overlaps = append(r.overlaps, overlaps...)
 }
 
-func (r *rota) end(w *shift) {
+func (r *termLog) end(w *workCall) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.working = slices.DeleteFunc(r.working, func(other *shift) bool { return other == w })
+	r.working = slices.DeleteFunc(r.working, func(other *workCall) bool { return other == w })
 }
 
-// next waits for the next shift to begin.
-func (r *rota) next() *shift {
-	r.stage.t.Helper()
+// next waits for the next workCall to begin.
+func (r *termLog) next() *workCall {
+	r.env.t.Helper()
 	select {
 	case w := <-r.began:
 		return w
-	case <-r.stage.ctx.Done():
-		require.FailNow(r.stage.t, "nobody leads")
+	case <-r.env.ctx.Done():
+		require.FailNow(r.env.t, "no candidate leads")
 		return nil
 	}
 }
 
-// idle says that no shift has begun that next did not return.
-func (r *rota) idle() bool { return len(r.began) == 0 }
+// idle reports that next has returned all calls that have begun.
+func (r *termLog) idle() bool { return len(r.began) == 0 }
 
-// returns has the work return err.
-func (w *shift) returns(err error) { w.outcome <- func() error { return err } }
+// returns makes the work return err.
+func (w *workCall) returns(err error) { w.outcome <- func() error { return err } }
 
-// panics has the work panic.
-func (w *shift) panics(value any) { w.outcome <- func() error { panic(value) } }
+// panics makes the work panic.
+func (w *workCall) panics(value any) { w.outcome <- func() error { panic(value) } }
 
 // exits ends the goroutine of the work.
-func (w *shift) exits() {
+func (w *workCall) exits() {
 	w.outcome <- func() error {
 		runtime.Goexit()
 		return nil
 	}
 }
 
-// told waits until the shift's context is done, and returns why it is.
-func (w *shift) told() error {
-	w.stage.t.Helper()
+// notified waits until the call's context is done, and returns the cause.
+func (w *workCall) notified() error {
+	w.env.t.Helper()
 	select {
 	case <-w.ctx.Done():
 		return context.Cause(w.ctx)
-	case <-w.stage.ctx.Done():
-		require.FailNow(w.stage.t, "the work was not told")
+	case <-w.env.ctx.Done():
+		require.FailNow(w.env.t, "the work was not notified")
 		return nil
 	}
 }
 
-// deleteNode deletes the node of the shift's term behind its back.
-func (w *shift) deleteNode() {
-	w.stage.t.Helper()
+// deleteNode deletes the node of the call's term, as an operator would.
+func (w *workCall) deleteNode() {
+	w.env.t.Helper()
 	w.deleted.Store(true)
-	require.NoError(w.stage.t, w.stage.zk.Delete(w.term.Path(), -1))
+	require.NoError(w.env.t, w.env.zk.Delete(w.term.Path(), -1))
 }

@@ -45,7 +45,7 @@ func certificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
 
 // terminator speaks TLS with clients and passes on to the server what they say, as
 // a side-car does, until the test ends. It returns where.
-func (s *stage) terminator(server *docker.Server, cert tls.Certificate) string {
+func (s *env) terminator(server *docker.Server, cert tls.Certificate) string {
 	s.t.Helper()
 	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{cert}})
 	require.NoError(s.t, err)
@@ -95,7 +95,7 @@ func passOn(ctx context.Context, client net.Conn, addr string) {
 	}
 }
 
-func TestTLSIsSpokenAndTheServerIsVerified(t *testing.T) {
+func TestTLSVerifiesTheServer(t *testing.T) {
 	t.Parallel()
 	s := onThree(t)
 	cert, pool := certificate(t)

@@ -47,7 +47,7 @@ func running(t *testing.T) []string {
 	return []string{"ZK_SERVERS=" + strings.Join(e.Addrs(), ",")}
 }
 
-func TestCommandGetsTheServersAndItsFolderAndItsStatusIsOurs(t *testing.T) {
+func TestCommandGetsServersAndFolderAndReturnsItsStatus(t *testing.T) {
 	env := running(t)
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
@@ -66,7 +66,7 @@ func TestCommandGetsTheServersAndItsFolderAndItsStatusIsOurs(t *testing.T) {
 	require.Equal(t, 127, exit.ExitCode())
 }
 
-func TestServersAreThereForTheCommandAndGoneAfterIt(t *testing.T) {
+func TestServersRunOnlyDuringTheCommand(t *testing.T) {
 	running(t) // or skip, when there is nothing to run them with
 	cmd := ensemble(t, nil, "-n", "3", "--", "sh", "-c", "echo $ZK_SERVERS; read line; exit 0")
 	stdin, err := cmd.StdinPipe()
@@ -120,7 +120,7 @@ func TestSignalsReachTheCommand(t *testing.T) {
 	require.Equal(t, 5, exit.ExitCode())
 }
 
-func TestWithoutACommandItStaysUntilItsInputEndsOrItIsInterrupted(t *testing.T) {
+func TestWithoutACommandItRunsUntilInputEndsOrInterrupt(t *testing.T) {
 	env := running(t)
 	for _, end := range []string{"input", "interrupt"} {
 		t.Run(end, func(t *testing.T) {

@@ -74,11 +74,11 @@ func TestOnlyFilesOfAnEarlierRunAreRemovedFromAFolder(t *testing.T) {
 }
 
 func TestKeptHistoryIsJudgedAgain(t *testing.T) {
-	told, err := os.ReadFile(filepath.Join("..", "..", "..", "testdata", "histories", "good", "torture.jsonl"))
+	file, err := os.ReadFile(filepath.Join("..", "..", "..", "testdata", "histories", "good", "torture.jsonl"))
 	require.NoError(t, err)
 	const mark = "what a checker of long ago has found"
 	dir := folder(t, map[string]string{
-		"history.jsonl": string(told),
+		"history.jsonl": string(file),
 		"result.json": fmt.Sprintf(`{"schema":%q,"verdict":"broken","zookeeper":"3.8.0","token":"czxid","again":"make torture SEED=7",
 			"writes":{"all":3},"findings":[{"rule":"told-first","text":%q}],"amiss":[]}`, torture.Schema, mark),
 	})
@@ -109,15 +109,15 @@ func TestKeptHistoryIsJudgedAgain(t *testing.T) {
 	// A history that cannot be read leaves the result as it is.
 	before, err := os.ReadFile(filepath.Join(dir, "result.json"))
 	require.NoError(t, err)
-	for _, wrong := range []struct{ told, says string }{
+	for _, wrong := range []struct{ history, want string }{
 		{"{\n", "history: line 1: "},
 		{`{"at":"1s","kind":"danced"}`, `unknown kind "danced"`},
 	} {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, "history.jsonl"), []byte(wrong.told), 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "history.jsonl"), []byte(wrong.history), 0o600))
 		problems.Reset()
 		require.Equal(t, notRun, run([]string{"-judge", dir}, io.Discard, &problems))
 		require.Contains(t, problems.String(), "judging "+dir+" again: ")
-		require.Contains(t, problems.String(), wrong.says)
+		require.Contains(t, problems.String(), wrong.want)
 	}
 	after, err := os.ReadFile(filepath.Join(dir, "result.json"))
 	require.NoError(t, err)

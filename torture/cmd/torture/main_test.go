@@ -86,7 +86,7 @@ func needServers(t *testing.T) {
 func TestInvalidFlagIsRejectedWithAllowedValues(t *testing.T) {
 	plan := filepath.Join(t.TempDir(), "plan.txt")
 	require.NoError(t, os.WriteFile(plan, []byte("at 1s for 2s flood 1\n"), 0o600))
-	for _, wrong := range []struct{ args, says string }{
+	for _, wrong := range []struct{ args, want string }{
 		{"-duration abc", "of the run, 10s to 24h"},
 		{"-duration 1s", "duration 1s: allowed are 10s to 24h"},
 		{"-servers 2", "2 servers: allowed are 3 and 5"},
@@ -106,15 +106,15 @@ func TestInvalidFlagIsRejectedWithAllowedValues(t *testing.T) {
 		{"-contender x -faults step-clock", "step-clock: these contenders' clocks cannot be stepped"},
 		{"-contender x -faults kill-server -mutant y", "-mutant: not allowed with -contender: a mutant breaks this library"},
 		{"-mutant /nonexistent", "-mutant: stat /nonexistent: no such file"},
-		{"now", "no arguments"},
+		{"now", "unexpected arguments"},
 		{"-judge /nonexistent", "judging /nonexistent again: open /nonexistent/result.json: no such file"},
 		{"-judge " + filepath.Dir(plan), "result.json: no such file"},
-		{"-judge " + filepath.Dir(plan) + " -seed 1", "no other flag is wanted"},
+		{"-judge " + filepath.Dir(plan) + " -seed 1", "no other flag is allowed"},
 		{"-judge=", "-judge: name the folder of a run"},
 	} {
 		var problems bytes.Buffer
 		require.Equal(t, notRun, run(strings.Fields(wrong.args), io.Discard, &problems), wrong.args)
-		require.Contains(t, problems.String(), wrong.says)
+		require.Contains(t, problems.String(), wrong.want)
 	}
 }
 
@@ -247,10 +247,10 @@ func TestShortTortureFindsNothing(t *testing.T) {
 	require.Greater(t, injected, strings.Count(shortPlan, "\nat ")/2)
 
 	// The kept files give the same result again.
-	told, err := os.Open(filepath.Join(dir, "history.jsonl"))
+	historyFile, err := os.Open(filepath.Join(dir, "history.jsonl"))
 	require.NoError(t, err)
-	events, err := history.Read(told)
-	require.NoError(t, errors.Join(err, told.Close()))
+	events, err := history.Read(historyFile)
+	require.NoError(t, errors.Join(err, historyFile.Close()))
 	require.Empty(t, check.History(events, check.Linearizable))
 	measured := check.Measure(events)
 	measured.Unavailable = result.Numbers.Unavailable // it has one number for all uncontended holds
