@@ -214,7 +214,7 @@ func sweepEngine(ctx context.Context, cli client.APIClient) error {
 	return errors.Join(errs...)
 }
 
-// unlessGone forgives what two sweeps at once do to each other: the thing is gone,
+// unlessGone ignores the errors that two simultaneous sweeps cause each other: the object is gone,
 // or (a conflict) about to be.
 func unlessGone(err error) error {
 	if errdefs.IsNotFound(err) || errdefs.IsConflict(err) {

@@ -31,7 +31,7 @@
 // mended comes back where it was. On Linux a client meets the container itself,
 // so a killed or cut server is silent, as a lost machine is. Elsewhere (Docker
 // Desktop, a remote engine) containers cannot be reached and clients go through a
-// mapped port of this machine, where a killed server refuses at once.
+// mapped port of this machine, where a killed server refuses immediately.
 //
 // For what happens on the wire between one client and one server (lost answers,
 // delay, resets, half-open connections) put a [Proxy] in between.
@@ -58,7 +58,7 @@ import (
 const startBound = time.Minute
 
 // ErrUnsupported is matched by the errors of what the backend in use cannot do,
-// such as cutting the links of a server that somebody else runs. The error says
+// such as a partition of a server that the test did not start. The error says
 // what is missing. It is not errors.ErrUnsupported, which errors of the system
 // match for reasons that have nothing to do with faults.
 var ErrUnsupported = errors.New("not possible with these servers")
@@ -234,7 +234,7 @@ func (e *Ensemble) WaitServing(ctx context.Context) error {
 	return nil
 }
 
-// modes asks all servers at once; "" stands for one that does not serve.
+// modes asks all servers at the same time; "" stands for one that does not serve.
 func (e *Ensemble) modes(ctx context.Context) []string {
 	modes := make([]string, len(e.servers))
 	var wg sync.WaitGroup
@@ -269,7 +269,7 @@ func (e *Ensemble) settle(ctx context.Context) error {
 	return nil
 }
 
-// fatal marks an error that ends a poll at once.
+// fatal marks an error that ends a poll immediately.
 type fatal struct{ error }
 
 func (f *fatal) Unwrap() error { return f.error }

@@ -233,7 +233,7 @@ func TestPartitionedServerIsSilentUntilMended(t *testing.T) {
 		require.NoError(t, old.Cut(ctx), "a cut server may be cut")
 		var timeout net.Error
 		require.ErrorAs(t, client.ping(t), &timeout)
-		require.True(t, timeout.Timeout(), "the connection must not be told: %v", timeout)
+		require.True(t, timeout.Timeout(), "the connection must not be closed: %v", timeout)
 		waitNewLeader(ctx, t, e, old)
 		since(t, "new leader", begin)
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// foreign is an ensemble that somebody else runs. It is used as it is.
+// foreign is an ensemble that this package did not start. It is used as it is.
 type foreign []string
 
 func foreignServers(list string) (backend, error) {
@@ -47,7 +47,7 @@ func (f foreign) launch(_ context.Context, p *plan) ([]node, func() error, error
 type foreignNode string
 
 func (n foreignNode) refuse() error {
-	return fmt.Errorf("the server belongs to somebody else (ZK_SERVERS): %w", ErrUnsupported)
+	return fmt.Errorf("the server is named by ZK_SERVERS and not ours to change: %w", ErrUnsupported)
 }
 
 func (n foreignNode) addr() string                           { return string(n) }

@@ -27,7 +27,7 @@ type link struct {
 	gone   Direction // guarded by proxy.mu: whose end was lost
 }
 
-// piece is what was read at once; with err, the end of the connection.
+// piece is the result of one read; with err, the end of the connection.
 type piece struct {
 	bytes []byte
 	err   error

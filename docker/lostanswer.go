@@ -44,7 +44,7 @@ func (a *awaited) answeredBy(frame []byte, first bool) bool {
 }
 
 // flow is one direction of a link with its frames followed, so that a request can
-// be seen to pass and its answer be told from others.
+// be seen to pass and its answer be recognised.
 type flow struct {
 	link   *link
 	way    Direction

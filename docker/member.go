@@ -70,7 +70,7 @@ func (m *member) create(ctx context.Context, p *plan, id int, places []place) er
 		tc.WithExposedPorts("2181/tcp"),
 		tc.WithHostConfigModifier(func(h *container.HostConfig) {
 			h.PortBindings = bindings
-			// Engines throw away what is old. Who led when is told once, and wanted hours later.
+			// Engines discard old logs. A server prints once when it begins to lead, and readers need that hours later.
 			h.LogConfig = container.LogConfig{Type: "json-file", Config: map[string]string{"max-size": "1g"}}
 			if m.disks != nil {
 				h.Mounts = append(h.Mounts, m.disks.mount(id, serverDisk))
@@ -158,7 +158,7 @@ func serverFiles(p *plan, id int, places []place) ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// removeMembers removes all containers at once: one after the other takes longer
+// removeMembers removes all containers at the same time: one after the other takes longer
 // than starting them.
 func removeMembers(ctx context.Context, members []*member) error {
 	errs := make([]error, len(members))
@@ -263,7 +263,7 @@ func (m *member) mend(ctx context.Context) error {
 }
 
 // detach takes the server out of a network. Its interface goes with it, so no
-// packet is answered and no connection is told.
+// packet is answered and no connection is closed.
 func (m *member) detach(ctx context.Context, a attachment) error {
 	c, err := m.inspect(ctx)
 	if err == nil && c.NetworkSettings.Networks[a.network.Name] != nil {

@@ -170,7 +170,7 @@ func TestProxyPassesBytesOn(t *testing.T) {
 	c.echo(bytes.Repeat([]byte("long"), 1<<20))
 	require.Equal(t, 1, p.Connections())
 	require.NoError(t, c.Close())
-	eventually(t, "the server is told of the end", func() bool { return s.closed.Load() == 1 })
+	eventually(t, "the server is notified of the end", func() bool { return s.closed.Load() == 1 })
 	eventually(t, "the proxy forgets it", func() bool { return p.Connections() == 0 })
 	require.Equal(t, 1, p.Accepted())
 }
@@ -231,7 +231,7 @@ func TestEndOfAConnectionIsSwallowedToo(t *testing.T) {
 	eventually(t, "the client is gone", func() bool { return p.Connections() == 0 })
 	require.Zero(t, s.closed.Load())
 	p.Pass()
-	eventually(t, "the server is told", func() bool { return s.closed.Load() == 1 })
+	eventually(t, "the server is notified", func() bool { return s.closed.Load() == 1 })
 
 	c = dialProxy(t, p)
 	c.echo([]byte("one"))
@@ -246,7 +246,7 @@ func TestDelayLetsEverythingArriveLaterAndInOrder(t *testing.T) {
 	const by = 100 * time.Millisecond
 	p.Delay(Both, by)
 	begin := time.Now()
-	for i := range 100 { // all on their way at once: late, not slow
+	for i := range 100 { // all under way at the same time: delayed, not slow
 		require.NoError(t, writeFrame(c, request(int32(i), 0, "")))
 	}
 	for i := range 100 {
@@ -266,7 +266,7 @@ func TestResetBreaksConnectionsAndWelcomesNewOnes(t *testing.T) {
 	c.echo([]byte("one"))
 	p.Reset()
 	c.isReset()
-	eventually(t, "the server is told", func() bool { return s.closed.Load() == 1 })
+	eventually(t, "the server is notified", func() bool { return s.closed.Load() == 1 })
 	dialProxy(t, p).echo([]byte("two"))
 }
 

@@ -45,7 +45,7 @@ type node interface {
 // Addr is host:port for clients, the same until the ensemble is closed.
 func (s *Server) Addr() string { return s.node.addr() }
 
-// Kill ends the server's process at once, as kill -9 does. Its data stay.
+// Kill ends the server's process immediately, with SIGKILL. Its data stay.
 func (s *Server) Kill(ctx context.Context) error { return s.did("kill", s.node.kill(ctx)) }
 
 // Start starts a killed server again, with its data, at its address. It does not
@@ -67,7 +67,7 @@ func (s *Server) Pause(ctx context.Context) error { return s.did("pause", s.node
 func (s *Server) Unpause(ctx context.Context) error { return s.did("unpause", s.node.unpause(ctx)) }
 
 // Cut separates the server from clients and peers, silently: what is sent to it
-// is lost, no connection is told, and connections whose ends have not given up
+// is lost, no connection is closed, and connections whose ends have not given up
 // by then go on after Mend.
 func (s *Server) Cut(ctx context.Context) error { return s.did("cut", s.node.cut(ctx)) }
 

@@ -10,7 +10,7 @@ import (
 )
 
 // Wires give servers that are not ZooKeeper's the links that ours have: each a network namespace of its own, one address
-// for clients and one for peers, and links that can be cut without anybody's being told. It needs root, Linux and
+// for clients and one for peers, and links that can be partitioned silently. It needs root, Linux and
 // iproute2. Methods are safe for concurrent use where they are about different servers.
 type Wires struct {
 	wires *wiring

@@ -22,5 +22,5 @@ for j in zookeeper zookeeper-jute slf4j-api slf4j-simple commons-cli commons-io 
 	jackson-core jackson-databind jackson-annotations; do
 	cp -L "$work/x/usr/share/java/$j.jar" "$work/jars/$j.jar"
 done
-# Whoever comes second finds the first one's, which are the same.
+# A second process finds the files of the first, which are the same.
 mv -T "$work/jars" "$dir" 2>/dev/null || test -e "$dir/zookeeper.jar"

@@ -25,7 +25,7 @@ type client struct {
 	server  *stores.Shared
 	driver  string
 	dialect sqlfence.Dialect
-	// impatient is the setting of a connection with which whoever has to wait gets an error.
+	// impatient is the setting of a connection with which a statement that would have to wait gets an error.
 	impatient string
 }
 

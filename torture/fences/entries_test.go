@@ -56,7 +56,7 @@ func subject(s source, opts *sqlfence.Options) fencetest.Subject {
 	}
 }
 
-// entriesTable is one whose names are told apart by their bytes, in each database.
+// entriesTable is a table that compares names by their bytes, in each database.
 var entriesTable = map[sqlfence.Dialect]string{
 	sqlfence.PostgreSQL: `CREATE TABLE entries (resource TEXT COLLATE "C" PRIMARY KEY, value TEXT)`,
 	sqlfence.MySQL:      "CREATE TABLE entries (resource VARBINARY(512) PRIMARY KEY, value VARCHAR(600) CHARACTER SET utf8mb4)",
@@ -97,7 +97,7 @@ func (e *entries) Write(ctx context.Context, resource string, token fencing.Toke
 	})
 }
 
-// put makes value the value of resource, whoever asks for it.
+// put sets the value of resource, without a check.
 func put(ctx context.Context, tx *sql.Tx, dialect sqlfence.Dialect, resource, value string) error {
 	if _, err := tx.ExecContext(ctx, dialected(dialect, "DELETE FROM entries WHERE resource = ?"), resource); err != nil {
 		return err

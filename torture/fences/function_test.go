@@ -319,5 +319,5 @@ func TestAdmitErrorNamesTheStatementThatCreatesTheTable(t *testing.T) {
 	}
 }
 
-// patience is how long a test waits for a condition, which it looks at once a tick.
+// patience is how long a test waits for a condition, which it checks every tick.
 const patience, tick = 10 * time.Second, time.Millisecond

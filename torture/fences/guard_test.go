@@ -46,7 +46,7 @@ func TestGuardOnAServerIsAGuard(t *testing.T) {
 	}
 }
 
-// persistent has every write tried until the database can serialize it, as whoever asks for that has to.
+// persistent retries every write until the database can serialize it, as a caller that requires serializability must.
 func persistent(s fencetest.Subject) fencetest.Subject {
 	open := s.Open
 	s.Open = func(t *testing.T) fencetest.Guarded {

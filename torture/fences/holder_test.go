@@ -57,7 +57,7 @@ func hold(text string) error {
 	say := func(r remark) {
 		saying.Lock()
 		defer saying.Unlock()
-		_ = json.NewEncoder(os.Stdout).Encode(r) // whoever does not listen any more has killed this process
+		_ = json.NewEncoder(os.Stdout).Encode(r) // a test that stops reading has killed this process
 	}
 	lines := bufio.NewScanner(os.Stdin)
 

@@ -20,8 +20,8 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing/sqlfence"
 )
 
-// A stage is one database behind a proxy: the entries as the writer reaches them, and as everybody else does.
-type stage struct {
+// A setup is one database behind a proxy: the entries through the writer's proxy, and directly.
+type setup struct {
 	client
 	source
 	proxy  *docker.Proxy
@@ -31,9 +31,9 @@ type stage struct {
 	loseCommit atomic.Bool
 }
 
-func newStage(t *testing.T, c client, setting string) *stage {
+func newStage(t *testing.T, c client, setting string) *setup {
 	t.Helper()
-	s := &stage{client: c, source: c.empty(t)}
+	s := &setup{client: c, source: c.empty(t)}
 	proxy, err := docker.NewProxy(c.server.Server(t).Addr)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, proxy.Close()) })
@@ -45,10 +45,10 @@ func newStage(t *testing.T, c client, setting string) *stage {
 
 // lost has the answer of the commit that follows lost. There is one more answer between the function and the commit, which
 // has to arrive.
-func (s *stage) lost() { s.loseCommit.Store(true) }
+func (s *setup) lost() { s.loseCommit.Store(true) }
 
 // watch stands in front of the proxy and sees commits go by. It returns where.
-func (s *stage) watch(t *testing.T) (addr string) {
+func (s *setup) watch(t *testing.T) (addr string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -87,19 +87,19 @@ func (s *stage) watch(t *testing.T) (addr string) {
 // watched is what a writer sends.
 type watched struct {
 	io.Reader
-	stage *stage
+	setup *setup
 }
 
 func (w watched) Read(b []byte) (int, error) {
 	n, err := w.Reader.Read(b)
-	if bytes.Contains(bytes.ToUpper(b[:n]), []byte("COMMIT")) && w.stage.loseCommit.CompareAndSwap(true, false) {
-		w.stage.proxy.Swallow(docker.ToClient)
+	if bytes.Contains(bytes.ToUpper(b[:n]), []byte("COMMIT")) && w.setup.loseCommit.CompareAndSwap(true, false) {
+		w.setup.proxy.Swallow(docker.ToClient)
 	}
 	return n, err
 }
 
 // write writes with token 7 and has lose happen after the write and before the commit.
-func (s *stage) write(ctx context.Context, t *testing.T, lose func(tx *sql.Tx)) error {
+func (s *setup) write(ctx context.Context, t *testing.T, lose func(tx *sql.Tx)) error {
 	t.Helper()
 	return s.writer.guard.Do(ctx, "ledger", 7, func(tx *sql.Tx) error {
 		require.NoError(t, put(ctx, tx, s.writer.dialect, "ledger", "seven"))
@@ -109,7 +109,7 @@ func (s *stage) write(ctx context.Context, t *testing.T, lose func(tx *sql.Tx)) 
 }
 
 // committed waits until the others see the write.
-func (s *stage) committed(t *testing.T) {
+func (s *setup) committed(t *testing.T) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		value, err := s.others.Value(t.Context(), "ledger")
@@ -118,7 +118,7 @@ func (s *stage) committed(t *testing.T) {
 }
 
 // left asserts that nothing of the write is kept.
-func (s *stage) left(t *testing.T) {
+func (s *setup) left(t *testing.T) {
 	t.Helper()
 	// The first write waits until the server has found the lost connection's transaction, and a connection of the pool may
 	// have ended with the server.
@@ -185,16 +185,16 @@ func TestConnectionLostBeforeTheCommitIsUncertainAndNothingIsKept(t *testing.T) 
 		sqlfence.PostgreSQL: {"SELECT pg_backend_pid()", "SELECT pg_terminate_backend(?)"},
 		sqlfence.MySQL:      {"SELECT CONNECTION_ID()", "KILL CONNECTION ?"},
 	}
-	for name, lose := range map[string]func(*testing.T, *stage, *sql.Tx){
-		"the network ends it": func(_ *testing.T, s *stage, _ *sql.Tx) { s.proxy.Reset() },
-		"an administrator ends it": func(t *testing.T, s *stage, tx *sql.Tx) {
+	for name, lose := range map[string]func(*testing.T, *setup, *sql.Tx){
+		"the network ends it": func(_ *testing.T, s *setup, _ *sql.Tx) { s.proxy.Reset() },
+		"an administrator ends it": func(t *testing.T, s *setup, tx *sql.Tx) {
 			t.Helper()
 			var id int64
 			require.NoError(t, tx.QueryRowContext(t.Context(), end[s.others.dialect][0]).Scan(&id))
 			_, err := s.others.db.ExecContext(t.Context(), dialected(s.others.dialect, end[s.others.dialect][1]), id)
 			require.NoError(t, err)
 		},
-		"the server dies": func(t *testing.T, s *stage, _ *sql.Tx) {
+		"the server dies": func(t *testing.T, s *setup, _ *sql.Tx) {
 			t.Helper()
 			require.NoError(t, s.server.Server(t).Kill(t.Context()))
 		},

@@ -186,7 +186,7 @@ func task(t *testing.T, test string, what any) *exec.Cmd {
 	return cmd
 }
 
-// assigned skips a test that nobody has started as a task.
+// assigned skips a test that was not started as a task.
 func assigned(t *testing.T, what any) {
 	t.Helper()
 	text, given := os.LookupEnv(taskVariable)
@@ -418,7 +418,7 @@ func TestLostAnswerOfABucketIsNeitherStaleNorSuccess(t *testing.T) {
 	require.ErrorIs(t, others.Write(t.Context(), "ledger", 9, "late"), fencing.ErrStale, "it had been written")
 }
 
-// The client of S3 sends again by itself, unless it is told not to: the second request would be refused because of the
+// The S3 client retries by itself, unless its options forbid it: the second request would be rejected because of the
 // first, and an older write that was there be called stale.
 func TestStoreOfABucketSendsAWriteOnce(t *testing.T) {
 	next, _ := buckets(t)

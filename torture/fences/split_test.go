@@ -82,7 +82,7 @@ func TestTableNamedWithItsSchemaIsAsked(t *testing.T) {
 	})
 }
 
-// Bytes are what names are told apart by, and not what a connection's character sets make of them.
+// Names are compared by their bytes, not by their representation in a connection's character set.
 func TestResourceIsOneWhateverTheCharacterSetOfTheConnection(t *testing.T) {
 	s := maria.empty(t)
 	settings := []string{

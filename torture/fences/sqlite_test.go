@@ -17,7 +17,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing/sqlfence"
 )
 
-// sqlite returns the database in file. With patient, whoever finds it busy waits.
+// sqlite returns the database in file. With patient, a statement that finds it busy waits.
 func sqlite(file, journal string, patient bool) source {
 	dsn := "file:" + file + "?_pragma=journal_mode(" + journal + ")"
 	if patient {

@@ -39,10 +39,10 @@ const (
 )
 
 // A process that holds the lock is stopped for longer than its session lives. Another takes the lock and writes. The
-// first goes on and writes at once, as the holder that it takes itself for: every guard refuses it, and what is kept is
+// first continues and writes immediately, because it still believes that it holds: every guard rejects the write, and what is kept is
 // the newer one's.
 func TestStaleWriteOfAStoppedProcessIsRejectedByEveryGuard(t *testing.T) {
-	stage := newLateStage(t)
+	setup := newLateStage(t)
 	var (
 		group sync.WaitGroup
 		next  = make(chan int)
@@ -53,14 +53,14 @@ func TestStaleWriteOfAStoppedProcessIsRejectedByEveryGuard(t *testing.T) {
 	for range atATime {
 		group.Go(func() {
 			for trial := range next {
-				doors := stage.local
+				doors := setup.local
 				if trial < serverTrial {
-					doors = append(doors[:len(doors):len(doors)], stage.servers...)
+					doors = append(doors[:len(doors):len(doors)], setup.servers...)
 				}
-				refusals, err := stage.trial(t.Context(), trial, doors)
+				refusals, err := setup.trial(t.Context(), trial, doors)
 				for attempt := 1; errors.Is(err, errSpoilt) && attempt < attempts; attempt++ {
 					t.Logf("trial %d: begun again: %v", trial, err)
-					refusals, err = stage.trial(t.Context(), trial+attempt*1000, doors)
+					refusals, err = setup.trial(t.Context(), trial+attempt*1000, doors)
 				}
 				mu.Lock()
 				if err != nil {
@@ -79,10 +79,10 @@ func TestStaleWriteOfAStoppedProcessIsRejectedByEveryGuard(t *testing.T) {
 	close(next)
 	group.Wait()
 	require.NoError(t, errors.Join(errs...))
-	for _, d := range stage.local {
+	for _, d := range setup.local {
 		require.Equal(t, trials, total[d.Kind].refused, d.Kind)
 	}
-	for _, d := range stage.servers {
+	for _, d := range setup.servers {
 		require.Equal(t, serverTrial, total[d.Kind].refused, d.Kind)
 	}
 	require.Equal(t, trials, total["zookeeper"].refused)
@@ -102,19 +102,19 @@ func (n tally) plus(m tally) tally { return tally{n.refused + m.refused, n.held 
 // A process that is stopped in the middle of a write that was admitted keeps newer ones waiting: its write comes before
 // theirs, never after.
 func TestProcessStoppedWithinItsWriteComesBeforeTheNewerOne(t *testing.T) {
-	stage := newLateStage(t)
-	for i, d := range slices.Concat(stage.local, stage.servers) {
+	setup := newLateStage(t)
+	for i, d := range slices.Concat(setup.local, setup.servers) {
 		if !holdsWithin[d.Kind] {
 			continue
 		}
 		t.Run(d.Kind, func(t *testing.T) {
 			t.Parallel()
-			require.NoError(t, stage.within(t.Context(), trials+i, d))
+			require.NoError(t, setup.within(t.Context(), trials+i, d))
 		})
 	}
 }
 
-// holdsWithin are the guards whose check holds something until the write is done. The others check and write at once.
+// holdsWithin are the guards whose check holds a lock until the write is done. The others check and write in one step.
 var holdsWithin = map[string]bool{"files": true, "sqlite": true, "postgres": true, "mariadb": true}
 
 // A lateStage is where these tests play: an ensemble, a client that takes over, and a place for each guard's state.
@@ -183,7 +183,7 @@ func (s *lateStage) trial(ctx context.Context, number int, doors []door) (map[st
 	if err != nil {
 		return nil, spoilt(err)
 	}
-	defer func() { _ = newer.Unlock(ctx) }() // whatever comes of it, nobody wants the lock any more
+	defer func() { _ = newer.Unlock(ctx) }() // no other client needs the lock any more
 	for _, d := range doors {
 		if err := s.write(ctx, d, number, newer.Token()); err != nil {
 			return nil, err
@@ -371,7 +371,7 @@ func start(ctx context.Context, h holder) (*old, error) {
 	cmd := exec.CommandContext(ctx, self)
 	cmd.Env = append(os.Environ(), holding+"="+string(text))
 	cmd.Stderr = os.Stderr
-	// In a group of its own: if this process is killed, the kernel ends the group that nobody is left to continue, even
+	// In its own process group: if this process is killed, the kernel ends the orphaned group, even
 	// while it is stopped.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	in, err := cmd.StdinPipe()

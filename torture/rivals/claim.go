@@ -17,10 +17,10 @@ import (
 	"github.com/lockkeeper/lockkeeper/torture/worker"
 )
 
-// A claim is what all holds have in common: it ends once, for a reason.
+// A claim is the common part of all holds: it ends once, with a reason.
 type claim struct {
 	done   chan struct{}
-	giving atomic.Bool // its holder is giving it up
+	giving atomic.Bool // its holder is releasing it
 
 	once  sync.Once
 	cause history.Cause // valid after done
@@ -28,7 +28,7 @@ type claim struct {
 
 func newClaim() *claim { return &claim{done: make(chan struct{})} }
 
-// end ends it. What is lost while it is being given up is given up: its holder believes in it no longer.
+// end ends the claim. A claim lost during its release counts as released: its holder no longer relies on it.
 func (c *claim) end(cause history.Cause) {
 	c.once.Do(func() {
 		if c.giving.Load() {
@@ -39,19 +39,19 @@ func (c *claim) end(cause history.Cause) {
 	})
 }
 
-// Grant knows nothing: a library that gives out tokens says so itself.
+// Grant returns an empty event; libraries with tokens override it.
 func (c *claim) Grant() history.Event { return history.Event{} }
 
 // Done is closed when the claim has ended.
 func (c *claim) Done() <-chan struct{} { return c.done }
 
-// Cause says why.
+// Cause returns the reason.
 func (c *claim) Cause() history.Cause { return c.cause }
 
-// numbers are what makes one failure's text differ from the next: addresses, times.
+// numbers matches the parts in which the texts of like failures differ: addresses, times.
 var numbers = regexp.MustCompile(`[0-9a-f]*[0-9][0-9a-f.:]*`)
 
-// why is an error in words of which there are not many.
+// why returns a short text for an error, from a small set.
 func why(err error) string {
 	switch {
 	case errors.Is(err, worker.ErrHeld):

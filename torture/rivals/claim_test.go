@@ -89,7 +89,7 @@ func TestLeaseIsReleasedByTheEndOfItsClient(t *testing.T) {
 			l = c.has(keep(time.Now().Add(4*time.Second), 4*time.Second, func(context.Context) (time.Time, error) {
 				return time.Now().Add(4 * time.Second), nil
 			}, func(context.Context) error {
-				require.True(t, ended(l), "its holder knows before anybody else can have it")
+				require.True(t, ended(l), "its holder is notified before another client can have it")
 				released.Add(1)
 				return failed
 			}))

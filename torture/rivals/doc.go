@@ -2,19 +2,17 @@
 
 //go:build unix
 
-// Package rivals has the locks of others for the torture of package torture: the same contenders, who ask for the same, the
-// same faults and the same checker as this library's own. Each is written the way a careful user of it writes it, after its
-// documentation, and says where that is.
+// Package rivals adapts other lock libraries for package torture: the same workload, the same faults and the same checker as
+// for this library. Each adapter is written as a careful user would write it, by the library's documentation, and links to it.
 //
-// It is a module of its own: nobody who uses this library wants what these need.
+// It is in its own module: users of this library do not need the dependencies of the rivals.
 //
 // # What is compared
 //
-// Overlaps: two that believe to hold at once, though both are scheduled. How late holders are told, and writes of older
-// holders that reach a register behind those of newer ones. Where a library gives out tokens, whether they rise, and whether
-// the register that checks them lets anything stale in. And what is left behind: one more contender must be able to acquire
-// everything when all is over.
+// Overlaps: two clients believe at the same time that they hold, though both are scheduled. How late holders are notified, and writes of older
+// holders that reach a register after those of newer ones. If a library has tokens, whether they rise, and whether the register
+// that checks them accepts a stale write. And leftovers: one more contender must be able to acquire every path at the end.
 //
-// What the servers ordered is known of ZooKeeper only. What is not asked of a rival, and which faults do not exist there,
-// stands in its result.
+// The commit order is known only of ZooKeeper. A rival's result lists the rules that are not checked, and the faults that do
+// not exist there.
 package rivals

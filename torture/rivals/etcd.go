@@ -20,7 +20,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/torture/worker"
 )
 
-// etcdMutex is etcd's concurrency.Mutex, in a session whose lease has the time to live T. The holder is told by the
+// etcdMutex is etcd's concurrency.Mutex, in a session whose lease has the time to live T. The holder is notified by the
 // session: "Done returns a channel that closes when the lease is orphaned, expires, or is otherwise no longer being
 // refreshed" (https://pkg.go.dev/go.etcd.io/etcd/client/v3/concurrency#Session.Done). The token is the create revision of the
 // key, the one that IsOwner compares; etcd's own advice is to have the resource check it

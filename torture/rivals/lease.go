@@ -15,17 +15,17 @@ import (
 	"github.com/lockkeeper/lockkeeper/torture/worker"
 )
 
-// errGone is what a renewal returns when somebody else has what is to be renewed, or nobody.
+// errGone is the error of a renewal when another client holds the lease, or no client does.
 var errGone = errors.New("no longer ours")
 
-// drift is what a holder takes off the time for which a server keeps a key, as the algorithm's description and its
-// implementations do: clocks run at different rates, and a server's expiry has a granularity.
+// drift is what a holder subtracts from a key's time to live, as the algorithm's description and its implementations do:
+// clocks run at different rates, and a server's expiry has a granularity.
 //
 // https://redis.io/docs/latest/develop/use/patterns/distributed-locks/ (MIN_VALIDITY, CLOCK_DRIFT)
 func drift(ttl time.Duration) time.Duration { return ttl/100 + 2*time.Millisecond }
 
-// A lease is a hold that lasts until an instant, and is put off before. All of it is what its holder must do by itself:
-// the server that keeps it tells nobody.
+// A lease is a hold that lasts until an instant, and is renewed before. Its holder must do all of this itself: the server that
+// stores it notifies no client.
 type lease struct {
 	*claim
 	token   history.ID // 0: there are none
@@ -39,8 +39,8 @@ type lease struct {
 // Grant has the token, where there is one.
 func (l *lease) Grant() history.Event { return history.Event{Token: l.token} }
 
-// keep holds until the instant until, which renew puts off, every third of ttl. Renew returns errGone when there is nothing
-// to be renewed; other errors are tried again, as long as there is time.
+// keep holds until the given instant, which renew extends every third of ttl. Renew returns errGone if there is nothing to
+// renew; keep retries after other errors, as long as there is time.
 func keep(until time.Time, ttl time.Duration, renew func(context.Context) (time.Time, error), release func(context.Context) error) *lease {
 	l := &lease{claim: newClaim(), stop: make(chan struct{}), release: release}
 	l.keeping.Go(func() { l.keep(until, ttl, renew) })
@@ -91,7 +91,7 @@ func (l *lease) keep(until time.Time, ttl time.Duration, renew func(context.Cont
 	}
 }
 
-// GiveUp stops putting it off, and has the server forget it. Where the client's end has done so, it returns what came of that.
+// GiveUp stops the renewal and deletes the key. If the end of the client has done so, it returns the result of that.
 func (l *lease) GiveUp(ctx context.Context) error {
 	l.giving.Store(true)
 	err := l.free(ctx)
@@ -108,8 +108,8 @@ func (l *lease) free(ctx context.Context) error {
 	return l.freed
 }
 
-// another says, after a try that came to nothing, whether there is to be another one, and waits before it. An outage is no
-// end: who needs a lock goes on asking, and an ask that ended with each error would make many short waits of a long one.
+// another reports, after a failed attempt, whether to make another one, and waits before it. An outage does not end the
+// attempts: a client that needs a lock retries, and an attempt that ended with each error would split a long wait into many.
 func another(ctx context.Context, how string, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -119,7 +119,7 @@ func another(ctx context.Context, how string, err error) error {
 	case how == "try":
 		return err
 	}
-	// "after a random delay", says Redis's description: who tries in step gets in each other's way.
+	// "after a random delay", says Redis's description: clients that retry in step collide.
 	select {
 	case <-time.After(20*time.Millisecond + rand.N(80*time.Millisecond)):
 		return nil
@@ -128,7 +128,7 @@ func another(ctx context.Context, how string, err error) error {
 	}
 }
 
-// A tenant is what clients have in common whose holds are leases.
+// A tenant is the common part of clients whose holds are leases.
 type tenant struct{ last *lease }
 
 func (t *tenant) has(l *lease) *lease {
@@ -136,12 +136,12 @@ func (t *tenant) has(l *lease) *lease {
 	return l
 }
 
-// leave gives up what is held, while there is still a connection to do it with. Its holder, who has not asked for that, is
-// told before anybody else can have it.
+// leave releases the hold, while there is still a connection. Its holder, which has not asked for that, is notified before
+// another client can have it.
 func (t *tenant) leave() {
 	if t.last == nil {
 		return
 	}
 	t.last.end(history.ClientShut)
-	_ = t.last.free(context.Background()) // GiveUp returns it to whoever asks; and the key expires
+	_ = t.last.free(context.Background()) // GiveUp returns the error to its caller; and the key expires
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/torture/worker"
 )
 
-// outage is an address at which every connection is taken, and ended at once. It counts them.
+// outage is an address that accepts every connection and closes it immediately. It counts them.
 func outage(t *testing.T) (addr string, taken *atomic.Int64) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

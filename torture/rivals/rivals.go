@@ -22,7 +22,7 @@ type Rival struct {
 
 // Faults that do not exist for a rival, and why.
 var (
-	noContainers = map[string]string{"reap": "its parents are ordinary nodes, which nobody removes"}
+	noContainers = map[string]string{"reap": "its parents are ordinary nodes, which the servers never remove"}
 	noLoad       = map[string]string{
 		"cancel-waiters": "a client acquires one thing at a time", "expire-sessions": "a client acquires one thing at a time",
 	}
@@ -54,14 +54,14 @@ func All() map[string]*Rival {
 		"zklock": {
 			Rival: torture.Rival{
 				Name: "zk.Lock, told by StateExpired (" + zookeeper + ")", Without: ordinary,
-				Tells: "the connection's StateExpired; the lock tells nobody",
+				Tells: "the connection's StateExpired; the lock notifies no client",
 			},
 			Library: zkLock{},
 		},
 		"zklock-cautious": {
 			Rival: torture.Rival{
 				Name: "zk.Lock, told by StateDisconnected (" + zookeeper + ")", Without: ordinary,
-				Tells: "the connection's StateDisconnected; the lock tells nobody",
+				Tells: "the connection's StateDisconnected; the lock notifies no client",
 			},
 			Library: zkLock{cautious: true},
 		},

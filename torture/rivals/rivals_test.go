@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	spec := os.Getenv(worker.SpecVariable)
 	if spec == "" {
 		flag.Parse()
-		// All at once, on however few processors: mostly they wait for each other's locks.
+		// All at the same time, on however few processors: mostly they wait for each other's locks.
 		if err := flag.Set("test.parallel", strconv.Itoa(1+len(rivals.All()))); err != nil {
 			panic(err)
 		}
@@ -103,7 +103,7 @@ func TestLockWithoutExclusionIsDetected(t *testing.T) {
 	require.True(t, found[check.BareRegister])
 }
 
-// heedless is a lock that everybody gets, always.
+// heedless is a lock without exclusion: every client is always granted it.
 type heedless struct{}
 
 func (heedless) Connect(context.Context, *worker.Spec) (worker.Client, error) {

@@ -23,7 +23,7 @@ import (
 // connection (pg_advisory_lock), is as common; but it says nothing to a holder whose connection is half open, and frees the
 // lock when the server finds out, so that it would be a comparison of two settings of TCP.
 //
-// The holder counts the time from before it asked. Its token is a counter in the row, which rises whenever somebody takes it.
+// The holder counts the time from before it asked. Its token is a counter in the row, which rises whenever a client acquires it.
 // So the row stays when it is given up: a counter that begins anew is none.
 type rowLock struct{}
 

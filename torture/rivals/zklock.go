@@ -21,14 +21,14 @@ import (
 
 // zkLock is the lock of the ZooKeeper client itself.
 //
-// The lock tells nobody that it is lost: its documentation has nothing of the kind. What there is are the connection's
+// The lock does not notify its holder of a loss: its documentation mentions no such means. There are only the connection's
 // events, of which StateExpired says that the ephemeral nodes are gone (https://pkg.go.dev/github.com/go-zookeeper/zk#State).
-// A more cautious user takes StateDisconnected for a loss already, as Curator's users are told to do with SUSPENDED
-// (https://curator.apache.org/docs/errors): that one is a rival of its own.
+// A more cautious user takes StateDisconnected for a loss already, as Curator advises its users to do with SUSPENDED
+// (https://curator.apache.org/docs/errors): that is a separate rival.
 //
-// Lock has no context, and nothing but the end of the session takes back what a Lock that failed may have left: the client
-// does end it then. Neither czxid nor path of the node is told, so that there is no token. Its path is looked up in the lock
-// all the same, for the checker's sake, which excuses holders whose node was deleted by hand.
+// Lock has no context, and only the end of the session removes the node that a failed Lock may have left, so the client ends
+// the session then. The lock reports neither czxid nor path of the node, so that there is no token. Its path is looked up in the lock
+// all the same, for the checker's sake, which excuses holders whose node an operator deleted.
 type zkLock struct{ cautious bool }
 
 func (zkLock) Offers(string) bool { return false } // neither contexts nor trying
@@ -89,11 +89,11 @@ type zkClient struct {
 	expired int        // sessions
 	closed  bool
 	wire    net.Conn // the latest
-	cut     bool     // there is to be no other
+	cut     bool     // no other may be dialled
 }
 
-// dial remembers the connection, so that Close need not wait for it: the handshake on one that nobody answers takes ten times
-// as long as other requests may, 27 s of a T of 4 s, which nobody who calls Conn.Close waits for.
+// dial records the connection, so that Close need not wait for it: the handshake on an unanswered connection takes ten times
+// as long as other requests may, 27 s with a T of 4 s, and a caller of Conn.Close does not wait for it.
 func (c *zkClient) dial(network, addr string, timeout time.Duration) (net.Conn, error) {
 	wire, err := net.DialTimeout(network, addr, timeout)
 	if err != nil {
@@ -108,7 +108,7 @@ func (c *zkClient) dial(network, addr string, timeout time.Duration) (net.Conn, 
 	return wire, nil
 }
 
-// lose tells who holds that it no longer does.
+// lose notifies the holder of its loss.
 func (c *zkClient) lose(session bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -161,12 +161,12 @@ func (c *zkClient) Acquire(_ context.Context, _, path string) (worker.Hold, erro
 	if err := lock.Lock(); err != nil {
 		return nil, &worker.BrokenError{Err: err}
 	}
-	// The connection forgets a session before it tells that it has expired, and has the next one after: if none has expired
-	// below, this is the one in which the node was made, or 0.
+	// The connection forgets a session before it reports that it has expired, and has the next one afterwards: if none has
+	// expired below, this is the one in which the node was created, or 0.
 	session := c.conn.SessionID()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	// Nobody was told of these, since nobody held anything.
+	// No holder was notified of these, because there was none.
 	if c.expired != before {
 		return nil, &worker.BrokenError{Err: errSessionLost}
 	}

@@ -70,7 +70,7 @@ func TestHoldOfAClosedClientIsReleasedImmediately(t *testing.T) {
 
 func TestServerThatDoesNotAnswerIsNotWaitedForAtTheEnd(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0") // the kernel takes connections, and nobody else does
+	l, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts connections, and no program does
 	require.NoError(t, err)
 	defer func() { require.NoError(t, l.Close()) }()
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)

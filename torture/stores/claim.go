@@ -14,7 +14,7 @@ import (
 const claimed = "claimed"
 
 // claim makes a folder for temporary things that others leave alone until the file is closed, and removes those that
-// nobody claims any more.
+// no process claims any more.
 func claim(prefix string) (dir string, hold *os.File, err error) {
 	if err := sweep(prefix); err != nil {
 		return "", nil, err
@@ -22,7 +22,7 @@ func claim(prefix string) (dir string, hold *os.File, err error) {
 	if dir, err = os.MkdirTemp("", prefix); err != nil {
 		return "", nil, err
 	}
-	// It gets its name when it is locked, so that nobody finds it before.
+	// It gets its name when it is locked, so that no process finds it before.
 	unnamed := filepath.Join(dir, "unclaimed")
 	hold, err = os.OpenFile(unnamed, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err == nil {

@@ -204,7 +204,7 @@ func (m *EtcdMember) Version(ctx context.Context) (string, error) {
 	return answer.EtcdServer, nil
 }
 
-// Cut separates the member from clients and peers, silently: what is sent to it is lost, and no connection is told.
+// Cut partitions the member from clients and peers, silently: packets to it are lost, and no connection is closed.
 func (m *EtcdMember) Cut(ctx context.Context) error {
 	return m.wired("cut", func(w *docker.Wires) error { return w.Cut(ctx, m.ID) })
 }

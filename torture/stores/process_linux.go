@@ -58,7 +58,7 @@ func children(parent int) []int {
 	return found
 }
 
-// ended reports whether a process has nothing any more, even if nobody has waited for it yet.
+// ended reports whether a process has ended, even if its parent has not waited for it yet.
 func ended(pid int) bool {
 	state, _ := status(pid)
 	return state == "" || state == "Z" || state == "X"

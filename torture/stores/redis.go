@@ -40,14 +40,14 @@ func Redis(tb testing.TB, opts *Options) *Server {
 	return started(tb, s, err)
 }
 
-// redisServes asks who serves on our port, which may have become somebody else's before the server took it, and whether it
+// redisServes checks which server listens on our port, which another program may have taken before ours did, and whether it
 // has read its data: until then it answers this question, and no other.
 func (s *Server) redisServes(ctx context.Context) error {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", s.Addr)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = conn.Close() }() // it was only asked
+	defer func() { _ = conn.Close() }() // the connection was only for the query
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
 	if _, err := fmt.Fprint(conn, "INFO\r\n"); err != nil {
@@ -57,7 +57,7 @@ func (s *Server) redisServes(ctx context.Context) error {
 	for answer.Scan() {
 		line := answer.Text()
 		if strings.HasPrefix(line, "-") {
-			return fmt.Errorf("redis says %s", line)
+			return fmt.Errorf("redis: %s", line)
 		}
 		if pid, found := strings.CutPrefix(line, "process_id:"); found && pid != strconv.Itoa(s.running.cmd.Process.Pid) {
 			return fmt.Errorf("process %s serves there", pid)

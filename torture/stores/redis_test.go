@@ -120,11 +120,11 @@ func TestMissingServerIsAFailureInCIAndNotRunElsewhere(t *testing.T) {
 		{"", "skipped"}, {"false", "skipped"}, {"0", "skipped"}, {"true", "failed"}, {"1", "failed"},
 	} {
 		t.Setenv("CI", c.ci)
-		told := &verdict{TB: t}
+		v := &verdict{TB: t}
 		var test sync.WaitGroup
-		test.Go(func() { stores.Redis(told, nil) })
+		test.Go(func() { stores.Redis(v, nil) })
 		test.Wait()
-		require.Equal(t, c.want, told.what, "CI=%q", c.ci)
+		require.Equal(t, c.want, v.what, "CI=%q", c.ci)
 	}
 }
 

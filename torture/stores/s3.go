@@ -40,7 +40,7 @@ func RunS3(ctx context.Context, opts *Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start s3: %w", err)
 	}
-	s.as = nil // nobody may not look into the user's caches, and it does not mind to run as root
+	s.as = nil // the unprivileged user cannot read the user's caches, and the server can run as root
 	health := "/serving-for-" + filepath.Base(s.dir)
 	s.argv = append([]string{
 		program, "--port", s.Addr, "--access", S3AccessKey, "--secret", S3SecretKey,

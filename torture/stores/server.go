@@ -100,7 +100,7 @@ func (s *Server) own(path string) error {
 	return os.Chown(path, int(s.as.uid), int(s.as.gid))
 }
 
-// command runs what the server needs before its first start, as the server's user. Its output is told in the error.
+// command runs a command that the server needs before its first start, as the server's user. The error has its output.
 func (s *Server) command(ctx context.Context, argv ...string) error {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Dir, cmd.SysProcAttr = s.dir, attributes(s.as)

@@ -33,7 +33,7 @@ func (s *Shared) Server(tb testing.TB) *SQL {
 
 // Close ends the server if it was started.
 func (s *Shared) Close() error {
-	s.once.Do(func() { s.err = errors.New("closed") }) // nobody starts it any more
+	s.once.Do(func() { s.err = errors.New("closed") }) // no caller starts it any more
 	if s.server == nil {
 		return nil
 	}

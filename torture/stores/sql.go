@@ -26,11 +26,11 @@ type SQL struct {
 // MariaDB.
 func (s *SQL) DSN(database string) string { return s.DSNThrough(s.Addr, database) }
 
-// DSNThrough is DSN for whoever reaches the server at another address, such as a proxy's.
+// DSNThrough returns the DSN for clients that reach the server at another address, such as a proxy's.
 func (s *SQL) DSNThrough(addr, database string) string { return s.dsn(addr, database) }
 
 // CreateDatabase makes an empty database and returns its name. In PostgreSQL it is a schema, which takes a tenth of the
-// time; whoever connects with the DSN finds nothing else.
+// time; a client that connects with the DSN finds nothing else.
 func (s *SQL) CreateDatabase(ctx context.Context) (string, error) {
 	name := fmt.Sprintf("test_%d", s.made.Add(1))
 	err := s.asAdmin(func(db *sql.DB) error {
@@ -43,8 +43,8 @@ func (s *SQL) CreateDatabase(ctx context.Context) (string, error) {
 	return name, nil
 }
 
-// serves asks, with the name of the setting that holds it, for the server's data folder: our port may have become somebody
-// else's before the server took it.
+// serves checks the server's data folder, by the setting of the given name: another program may have taken our port before
+// the server did.
 func (s *SQL) serves(ctx context.Context, folder string) error {
 	return s.asAdmin(func(db *sql.DB) error {
 		var dir string
@@ -52,7 +52,7 @@ func (s *SQL) serves(ctx context.Context, folder string) error {
 			return err
 		}
 		if filepath.Clean(dir) != s.data() {
-			return fmt.Errorf("a server with its data in %s serves there", dir)
+			return fmt.Errorf("another server, with its data in %s, has the port", dir)
 		}
 		return nil
 	})

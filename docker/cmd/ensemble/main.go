@@ -172,7 +172,7 @@ func runCommand(command []string, dir, variable string, signals <-chan os.Signal
 		select {
 		case s := <-signals:
 			// A terminal has already interrupted the whole group, and a second
-			// interrupt means "at once" to many programs.
+			// interrupt means "immediately" to many programs.
 			if s == os.Interrupt && isTerminal(os.Stdin) {
 				continue
 			}

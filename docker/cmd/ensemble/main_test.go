@@ -39,7 +39,7 @@ func ensemble(t *testing.T, env []string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// running is an ensemble that the command is told to use: most tests are not about
+// running is an ensemble that the environment names to the command: most tests are not about
 // starting one.
 func running(t *testing.T) []string {
 	t.Helper()

@@ -80,12 +80,12 @@ func run(args []string, out, problems io.Writer) int {
 	case errors.Is(err, flag.ErrHelp):
 		return ran
 	case err != nil:
-		_, _ = fmt.Fprintf(problems, "rival: %v\n", err) // there is nobody to tell that it failed
+		_, _ = fmt.Fprintf(problems, "rival: %v\n", err) // a failure to print an error cannot be reported
 		return notRun
 	}
 	for _, name := range j.names { // before the first has taken its time
 		if err := removable(filepath.Join(j.dir, name)); err != nil {
-			_, _ = fmt.Fprintf(problems, "rival: %v\n", err) // there is nobody to tell that it failed
+			_, _ = fmt.Fprintf(problems, "rival: %v\n", err) // a failure to print an error cannot be reported
 			return notRun
 		}
 	}
@@ -194,7 +194,8 @@ func (j *job) rival(ctx context.Context, name, command string, out io.Writer) er
 // planHead is what the plans begin with that this program writes, and by which it knows its folders.
 const planHead = "# A plan of rival, for"
 
-// removable says why not: what is there may be somebody's, as /var/lib/etcd is with -out /var/lib.
+// removable returns the reason why a folder must not be removed: it may belong to another program, as /var/lib/etcd does
+// with -out /var/lib.
 func removable(dir string) error {
 	there, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(there) == 0 {
