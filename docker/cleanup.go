@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// cleanup undoes what was made, the newest first. Its zero value is ready to use.
+// cleanup removes what was created, the newest first. Its zero value is ready to use.
 type cleanup struct {
 	steps []func(context.Context) error
 }
 
 func (c *cleanup) add(step func(context.Context) error) { c.steps = append(c.steps, step) }
 
-// run takes every step, whatever becomes of the others, under a bound of its own:
-// it often runs because the caller's context has ended.
+// run takes every step, even if others fail, under its own bound: it often runs
+// because the caller's context has ended.
 func (c *cleanup) run() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()

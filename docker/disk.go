@@ -19,20 +19,20 @@ import (
 	tclog "github.com/testcontainers/testcontainers-go/log"
 )
 
-// Where the disks of servers are, in the container that keeps them and in the
-// server's own, and what takes up all their space.
+// Where the disks of servers are, in the container that mounts them and in the
+// server's own, and the file that fills them.
 const (
 	keptDisks  = "/disks"
 	serverDisk = "/data"
 	filler     = "filler"
 )
 
-// halfWritten are snapshots that a server could not finish. It would take one for
-// the newest, and not start: it is newer than the epoch that could not be written.
+// halfWritten matches snapshots that a server could not finish. The server would take
+// one for the newest and not start: it is newer than the epoch that could not be written.
 const halfWritten = "snapshot.*.tmp"
 
-// errNoDisk is why a server's disk cannot be filled.
-var errNoDisk = fmt.Errorf("it has no disk of its own, see Options.DiskSize: %w", ErrUnsupported)
+// errNoDisk is the reason why a server's disk cannot be filled.
+var errNoDisk = fmt.Errorf("the server does not have its own disk, see Options.DiskSize: %w", ErrUnsupported)
 
 // FillDisk leaves no space on the server's disk, which Options.DiskSize must have
 // given it. The server finds out when it next writes, and ends or stops serving.
@@ -40,16 +40,16 @@ func (s *Server) FillDisk(ctx context.Context) error {
 	return s.did("fill the disk", s.node.fillDisk(ctx))
 }
 
-// FreeDisk undoes FillDisk, and removes what a server could not finish writing and
-// would not start with. The server must have been killed before, and be started
-// again: one that has found its disk full has ended, or lingers.
+// FreeDisk undoes FillDisk, and removes unfinished files with which the server would
+// not start. Kill the server before and start it afterwards: a server that found its
+// disk full has ended, or lingers.
 func (s *Server) FreeDisk(ctx context.Context) error {
 	return s.did("free the disk", s.node.freeDisk(ctx))
 }
 
-// disks are the volumes in memory of an ensemble's servers. Such a volume lasts as
-// long as a container that runs has it mounted; a server's does not while it is
-// killed, so one that does nothing else has them all.
+// disks are the in-memory volumes of an ensemble's servers. Such a volume lasts as
+// long as a running container mounts it. A killed server's container does not run, so
+// a separate container mounts all volumes.
 type disks struct {
 	volumes []string // of each server
 	keeper  *tc.DockerContainer
@@ -93,7 +93,7 @@ func (e *engine) disks(ctx context.Context, made *cleanup, p *plan) (*disks, err
 		return unlessGone(err)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("container that keeps the disks: %w", err)
+		return nil, fmt.Errorf("start the container that mounts the disks: %w", err)
 	}
 	return d, nil
 }
@@ -102,7 +102,7 @@ func (d *disks) mount(id int, at string) mount.Mount {
 	return mount.Mount{Type: mount.TypeVolume, Source: d.volumes[id-1], Target: at, VolumeOptions: &mount.VolumeOptions{NoCopy: true}}
 }
 
-// sh runs a command where the disks are kept.
+// sh runs a command in the container that mounts the disks.
 func (d *disks) sh(ctx context.Context, command string) error {
 	code, out, err := d.keeper.Exec(ctx, []string{"sh", "-c", command})
 	if err != nil {
@@ -121,7 +121,7 @@ func (m *member) fillDisk(ctx context.Context) error {
 	if m.disks == nil {
 		return errNoDisk
 	}
-	// It fails when the disk is full, as it is meant to.
+	// The command is expected to fail when the disk is full.
 	return m.disks.sh(ctx, "cat /dev/zero > "+m.fillerPath()+"; test -s "+m.fillerPath())
 }
 
@@ -132,7 +132,7 @@ func (m *member) freeDisk(ctx context.Context) error {
 	return m.disks.sh(ctx, fmt.Sprintf("rm -f %s %s/%d/version-2/%s", m.fillerPath(), keptDisks, m.id, halfWritten))
 }
 
-// disk is the folder of a process's data.
+// disk returns the folder of a process's data.
 func (pr *process) disk() string { return filepath.Join(pr.dir, "data") }
 
 func (pr *process) fillDisk(context.Context) error {

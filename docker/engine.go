@@ -20,12 +20,12 @@ import (
 	"github.com/testcontainers/testcontainers-go/network"
 )
 
-// ownerLabel is on every container and network that this package makes; its value
-// is the process that made it.
+// ownerLabel is on every container and network that this package creates; its value
+// is the process that created it.
 const ownerLabel = "com.github.lockkeeper.owner"
 
-// engineBound is how long an engine may take to say that it is there. One that
-// accepts connections and never answers is a known state of a broken machine.
+// engineBound bounds an engine's first answer. An engine that accepts connections and
+// never answers is a known state of a broken machine.
 const engineBound = 5 * time.Second
 
 // engine runs servers in containers.
@@ -42,7 +42,7 @@ func dial(ctx context.Context) (*tc.DockerClient, error) {
 	// unless the user has said otherwise. The word must be "true": "1" means no.
 	if _, set := os.LookupEnv("TESTCONTAINERS_RYUK_DISABLED"); !set {
 		if err := os.Setenv("TESTCONTAINERS_RYUK_DISABLED", "true"); err != nil {
-			return nil, fmt.Errorf("switching Ryuk off: %w", err)
+			return nil, fmt.Errorf("switch Ryuk off: %w", err)
 		}
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, engineBound, fmt.Errorf("no answer in %v", engineBound))
@@ -71,7 +71,7 @@ func findEngine(ctx context.Context) (_ choice, err error) {
 		return choice{}, fmt.Errorf("container engine: %w", err)
 	}
 	if err := sweepEngine(ctx, cli); err != nil {
-		return choice{}, fmt.Errorf("clearing what an earlier run left: %w", err)
+		return choice{}, fmt.Errorf("remove leftovers of an earlier run: %w", err)
 	}
 	return choice{backend: &engine{cli: cli, image: image}, over: over}, nil
 }
@@ -145,10 +145,10 @@ func (e *engine) launch(ctx context.Context, p *plan) (nodes []node, remove func
 	return nodes, made.run, errors.Join(errs...)
 }
 
-// network makes a network with a subnet of its own. The two of an ensemble keep
-// clients and peers apart, so that either can be cut off; addresses must be fixed,
-// or a server that comes back elsewhere is looked for at its old address for the
-// 30 s that Java remembers names.
+// network creates a network with its own subnet. An ensemble has two, for clients and
+// for peers, so that either can be partitioned. Addresses must be fixed: otherwise
+// peers would look for a restarted server at its old address for the 30 s that Java
+// caches names.
 func (e *engine) network(ctx context.Context, made *cleanup, internal bool) (*tc.DockerNetwork, netip.Prefix, error) {
 	var refused error
 	for range 20 {
@@ -168,7 +168,7 @@ func (e *engine) network(ctx context.Context, made *cleanup, internal bool) (*tc
 			made.add(nw.Remove)
 			return nw, subnet, nil
 		}
-		// Another run may have drawn the same one; the engine has no code for that.
+		// Another run may have drawn the same subnet; the engine has no error code for that.
 		refused = fmt.Errorf("network %v: %w", subnet, err)
 		if ctx.Err() != nil {
 			break
@@ -177,7 +177,7 @@ func (e *engine) network(ctx context.Context, made *cleanup, internal bool) (*tc
 	return nil, netip.Prefix{}, refused
 }
 
-// sweepEngine removes the containers, volumes and networks of processes that are gone.
+// sweepEngine removes the containers, volumes and networks of processes that have ended.
 func sweepEngine(ctx context.Context, cli client.APIClient) error {
 	mine := make(client.Filters).Add("label", ownerLabel)
 	containers, err := cli.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: mine})

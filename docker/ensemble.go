@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package docker starts real ZooKeeper ensembles of one, three or five servers
-// for tests, and breaks them on purpose.
+// for tests, and injects faults into them.
 //
 //	func TestTheSessionOutlivesALeader(t *testing.T) {
 //		e := docker.Start(t, &docker.Options{Servers: 3})
@@ -13,34 +13,34 @@
 //
 // # Where the servers run
 //
-// The first of these that is there: the servers that ZK_SERVERS names (a comma
+// On the first of these that is available: the servers that ZK_SERVERS names (a comma
 // separated list; they are used as they are and no fault can be injected); a
 // container engine, through testcontainers-go; plain Java processes, as root on
 // Linux with a network of their own. The choice is made once per process and
 // printed, with the reason why a backend was passed over. ZK_TEST_BACKEND or
 // [Options].Backend ("docker", "java") name one.
 //
-// ZK_TEST_IMAGE names the image, and with it the engine: if the image cannot be had,
+// ZK_TEST_IMAGE names the image, and with it the engine: if the image is unavailable,
 // no ensemble starts, and no test is skipped. Without it the image is zookeeper:3.9,
 // pulled when it is not there; where no registry answers, `go run ./cmd/ensemble -image` builds one from
 // Debian's packages. Java needs ZooKeeper's jars: see [Options].Backend.
 //
 // # What faults do
 //
-// Addresses last as long as the ensemble: a server that is killed, cut off and
-// mended comes back where it was. On Linux a client meets the container itself,
-// so a killed or cut server is silent, as a lost machine is. Elsewhere (Docker
+// Addresses last as long as the ensemble: a server that was killed or partitioned
+// comes back at its address. On Linux a client connects to the container itself, so
+// a killed or partitioned server is silent, as a lost machine is. Elsewhere (Docker
 // Desktop, a remote engine) containers cannot be reached and clients go through a
 // mapped port of this machine, where a killed server refuses immediately.
 //
 // For what happens on the wire between one client and one server (lost answers,
 // delay, resets, half-open connections) put a [Proxy] in between.
 //
-// # What is left behind
+// # Cleanup
 //
-// Nothing: Close and the end of the test remove what was made. A run that was
+// Close and the end of the test remove everything that was created. A run that was
 // killed leaves containers or network namespaces, and the next run removes those
-// whose process is gone. Others' containers are never touched.
+// whose process has ended. It never touches other containers.
 package docker
 
 import (
@@ -54,7 +54,7 @@ import (
 	"time"
 )
 
-// startBound limits how long an ensemble may take until every server serves.
+// startBound bounds the time until every server of an ensemble serves.
 const startBound = time.Minute
 
 // ErrUnsupported is matched by the errors of what the backend in use cannot do,
@@ -86,11 +86,11 @@ type Ensemble struct {
 func Run(ctx context.Context, opts *Options) (*Ensemble, error) {
 	p, err := opts.plan()
 	if err != nil {
-		return nil, fmt.Errorf("starting ZooKeeper: %w", err)
+		return nil, fmt.Errorf("start ZooKeeper: %w", err)
 	}
 	back, err := choose(ctx, p)
 	if err != nil {
-		return nil, fmt.Errorf("starting ZooKeeper: %w", err)
+		return nil, fmt.Errorf("start ZooKeeper: %w", err)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, startBound,
 		fmt.Errorf("not serving after %v", startBound))
@@ -108,7 +108,7 @@ func Run(ctx context.Context, opts *Options) (*Ensemble, error) {
 		err = e.settle(ctx)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("starting ZooKeeper with %s: %w", back.describe(), err), e.Close())
+		return nil, errors.Join(fmt.Errorf("start ZooKeeper with %s: %w", back.describe(), err), e.Close())
 	}
 	p.logf("zookeeper: %s serving after %v", strings.Join(e.Addrs(), ","), time.Since(begin).Round(time.Millisecond))
 	return e, nil
@@ -140,13 +140,13 @@ func Start(tb testing.TB, opts *Options) *Ensemble {
 	}
 	tb.Cleanup(func() {
 		if err := e.Close(); err != nil {
-			tb.Errorf("closing the ensemble: %v", err)
+			tb.Errorf("close the ensemble: %v", err)
 		}
 	})
 	return e
 }
 
-// inCI reports whether a missing engine must fail: CI is set, and not to a no.
+// inCI reports whether a missing engine must fail: CI is set, and not to a false value.
 func inCI() bool {
 	switch os.Getenv("CI") {
 	case "", "0", "false":
@@ -180,10 +180,10 @@ func (e *Ensemble) Addrs() []string {
 	return addrs
 }
 
-// Leader waits until exactly one server that answers says that it leads, and
-// returns it; a server alone in its ensemble counts as its leader. A leader cut
-// off from its peers goes on saying so for SyncLimit ticks: during that time it
-// is the answer, or there is none, once the others have elected another.
+// Leader waits until exactly one server that answers reports that it leads, and
+// returns it; a server alone in its ensemble counts as its leader. An isolated leader
+// reports for SyncLimit ticks that it leads. During that time, Leader returns it or,
+// once the others have elected another, waits.
 func (e *Ensemble) Leader(ctx context.Context) (*Server, error) {
 	var leader *Server
 	err := poll(ctx, func(ctx context.Context) error {
@@ -194,22 +194,22 @@ func (e *Ensemble) Leader(ctx context.Context) (*Server, error) {
 				continue
 			}
 			if leader != nil {
-				return fmt.Errorf("several servers say that they lead: %q", modes)
+				return fmt.Errorf("several servers report that they lead: %q", modes)
 			}
 			leader = e.servers[i]
 		}
 		if leader == nil {
-			return fmt.Errorf("no server says that it leads: %q", modes)
+			return fmt.Errorf("no server reports that it leads: %q", modes)
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("waiting for a leader: %w", err)
+		return nil, fmt.Errorf("wait for a leader: %w", err)
 	}
 	return leader, nil
 }
 
-// Followers waits for a leader and returns the servers that say they follow, in
+// Followers waits for a leader and returns the servers that report that they follow, in
 // the order of Servers; none in an ensemble of one.
 func (e *Ensemble) Followers(ctx context.Context) ([]*Server, error) {
 	if _, err := e.Leader(ctx); err != nil {
@@ -240,7 +240,7 @@ func (e *Ensemble) modes(ctx context.Context) []string {
 	var wg sync.WaitGroup
 	for i, s := range e.servers {
 		wg.Go(func() {
-			// That it does not answer is an answer here.
+			// A server that does not answer does not serve.
 			modes[i], _ = s.probe(ctx)
 		})
 	}
@@ -248,8 +248,8 @@ func (e *Ensemble) modes(ctx context.Context) []string {
 	return modes
 }
 
-// settle waits for a new ensemble, and ends early when a server has exited: no
-// amount of patience mends a bad configuration.
+// settle waits until a new ensemble serves, and returns early when a server has
+// exited: waiting does not repair a bad configuration.
 func (e *Ensemble) settle(ctx context.Context) error {
 	for _, s := range e.servers {
 		err := poll(ctx, func(ctx context.Context) error {
@@ -260,7 +260,7 @@ func (e *Ensemble) settle(ctx context.Context) error {
 			return err
 		})
 		if err != nil {
-			// The bound may be what ended the wait; the log is wanted all the same.
+			// The bound may have ended the wait; the log is useful all the same.
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 			defer cancel()
 			return fmt.Errorf("server %d at %s: %w; the end of its log:\n%s", s.ID, s.Addr(), err, s.node.tail(ctx))

@@ -32,10 +32,10 @@ func (f foreign) launch(_ context.Context, p *plan) ([]node, func() error, error
 		return nil, nothing, fmt.Errorf("%d servers wanted, ZK_SERVERS names %d: %w", p.servers, len(f), ErrUnsupported)
 	}
 	if len(p.counters) > 0 {
-		return nil, nothing, fmt.Errorf("planting counters in servers that run already: %w", ErrUnsupported)
+		return nil, nothing, fmt.Errorf("Options.Counters needs servers that are not running yet: %w", ErrUnsupported)
 	}
 	if p.diskSize > 0 {
-		return nil, nothing, fmt.Errorf("giving disks to servers that run already: %w", ErrUnsupported)
+		return nil, nothing, fmt.Errorf("Options.DiskSize needs servers that are not running yet: %w", ErrUnsupported)
 	}
 	var nodes []node
 	for _, addr := range f {

@@ -44,7 +44,7 @@ func Image(ctx context.Context) (name string, err error) {
 func findImage(ctx context.Context, cli client.APIClient) (name string, over, err error) {
 	if name := os.Getenv(imageVariable); name != "" {
 		if err := obtain(ctx, cli, name); err != nil {
-			return "", nil, fmt.Errorf("%w (%s names it: name one that is here or that a registry has, or unset the variable)", err, imageVariable)
+			return "", nil, fmt.Errorf("%w (%s names it: name an image that is local or in a registry, or unset the variable)", err, imageVariable)
 		}
 		return name, nil, nil
 	}
@@ -68,26 +68,26 @@ var recipe embed.FS
 func BuildImage(ctx context.Context, w io.Writer) (name string, err error) {
 	work, err := os.MkdirTemp("", "zookeeper-local-")
 	if err != nil {
-		return "", fmt.Errorf("building %s: %w", localImage, err)
+		return "", fmt.Errorf("build %s: %w", localImage, err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
 	if err := os.CopyFS(work, recipe); err != nil {
-		return "", fmt.Errorf("building %s: %w", localImage, err)
+		return "", fmt.Errorf("build %s: %w", localImage, err)
 	}
 	dir := filepath.Join(work, "zookeeper-local")
 	scripts, err := filepath.Glob(filepath.Join(dir, "*.sh"))
 	if err != nil {
-		return "", fmt.Errorf("building %s: %w", localImage, err)
+		return "", fmt.Errorf("build %s: %w", localImage, err)
 	}
 	for _, script := range scripts { // embedded files have lost the permission to run
 		if err := os.Chmod(script, 0o755); err != nil {
-			return "", fmt.Errorf("building %s: %w", localImage, err)
+			return "", fmt.Errorf("build %s: %w", localImage, err)
 		}
 	}
 	cmd := exec.CommandContext(ctx, filepath.Join(dir, "build.sh"), localImage)
 	cmd.Stdout, cmd.Stderr = w, w
 	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("building %s: %w", localImage, err)
+		return "", fmt.Errorf("build %s: %w", localImage, err)
 	}
 	return localImage, nil
 }

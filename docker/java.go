@@ -33,7 +33,7 @@ func findJava(ctx context.Context, logf func(string, ...any)) (choice, error) {
 		return choice{}, err
 	}
 	if err := errors.Join(sweepNamespaces(ctx), sweepFolders()); err != nil {
-		return choice{}, fmt.Errorf("clearing what an earlier run left: %w", err)
+		return choice{}, fmt.Errorf("remove leftovers of an earlier run: %w", err)
 	}
 	return choice{backend: &java{binary: binary, classPath: cp}}, nil
 }
@@ -66,7 +66,7 @@ func findJars(ctx context.Context, logf func(string, ...any)) (string, error) {
 	}
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		return "", fmt.Errorf("a place for ZooKeeper's jars: %w", err)
+		return "", fmt.Errorf("find a folder for ZooKeeper's jars: %w", err)
 	}
 	dir := filepath.Join(cache, "lockkeeper", "zookeeper-jars")
 	cp, missing := debianClassPath(dir)
@@ -78,7 +78,7 @@ func findJars(ctx context.Context, logf func(string, ...any)) (string, error) {
 	}
 	logf("zookeeper: downloading its jars from Debian's packages into %s", dir)
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
-		return "", fmt.Errorf("a place for ZooKeeper's jars: %w", err)
+		return "", fmt.Errorf("find a folder for ZooKeeper's jars: %w", err)
 	}
 	script, err := recipe.ReadFile("zookeeper-local/jars.sh")
 	if err != nil {

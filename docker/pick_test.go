@@ -57,7 +57,7 @@ func TestMissingEnginesAreReported(t *testing.T) {
 	out, err := child(t, "", nothing...).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.Contains(t, string(out), "--- SKIP: TestChild")
-	require.Contains(t, string(out), "not run: starting ZooKeeper: nothing to run ZooKeeper with")
+	require.Contains(t, string(out), "not run: start ZooKeeper: nothing to run ZooKeeper with")
 
 	out, err = child(t, "", append(nothing, "LOCKKEEPER_TEST_CI=true")...).CombinedOutput()
 	require.Error(t, err, "%s", out)

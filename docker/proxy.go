@@ -12,28 +12,27 @@ import (
 	"time"
 )
 
-// Direction is a way through a Proxy.
+// Direction is a direction of the traffic through a Proxy.
 type Direction uint8
 
 const (
-	// ToServer is what the client sends.
+	// ToServer is the traffic from the client to the server.
 	ToServer Direction = 1 << iota
-	// ToClient is what the server sends.
+	// ToClient is the traffic from the server to the client.
 	ToClient
-	// Both is both ways.
+	// Both is both directions.
 	Both = ToServer | ToClient
 )
 
 // dialBound limits the proxy's own dial to the server.
 const dialBound = 5 * time.Second
 
-// Proxy stands between clients and one server, in the process of the test, and
-// spoils what passes. Without a fault it passes bytes on as they come.
+// Proxy forwards connections of clients to one server, in the process of the test,
+// and injects network faults. Without a fault it passes bytes on unchanged.
 //
-// Faults add up until Pass takes all of them back, and hold for the connections
-// that are there as well as for new ones. They are in force when the method
-// returns; a piece that was being written at that moment may still arrive. All
-// methods are safe for concurrent use.
+// Faults accumulate until Pass heals all of them, and affect existing connections as
+// well as new ones. They are in force when the method returns; a piece that was being
+// written at that moment may still arrive. All methods are safe for concurrent use.
 type Proxy struct {
 	upstream string
 	listener net.Listener
@@ -64,11 +63,11 @@ func NewProxy(upstream string) (*Proxy, error) {
 	return p, nil
 }
 
-// Addr is the host:port that clients dial.
+// Addr returns the host:port that clients dial.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
-// Close resets all connections, stops listening and returns once nothing of the
-// proxy runs any more.
+// Close resets all connections, stops listening and returns once all goroutines of
+// the proxy have ended.
 func (p *Proxy) Close() error {
 	p.cancel()
 	err := p.listener.Close()
@@ -101,7 +100,7 @@ func (p *Proxy) Accepted() int {
 	return p.accepted
 }
 
-// Swallow loses every byte that goes in the given direction, as a cut cable does:
+// Swallow drops every byte in the given direction, as a network partition does:
 // connections stay open, and the end of one does not get through either.
 func (p *Proxy) Swallow(d Direction) {
 	p.mu.Lock()
@@ -109,8 +108,8 @@ func (p *Proxy) Swallow(d Direction) {
 	p.swallow |= d
 }
 
-// Delay lets what goes in the given direction arrive by later, in order. Zero takes
-// the delay back, for what is sent from then on.
+// Delay delays all bytes in the given direction by the given time, in order. Zero
+// ends the delay, for bytes that are sent from then on.
 func (p *Proxy) Delay(d Direction, by time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -121,8 +120,7 @@ func (p *Proxy) Delay(d Direction, by time.Duration) {
 	}
 }
 
-// Reset ends every connection with a TCP reset on both sides. New ones are
-// welcome.
+// Reset ends every connection with a TCP reset on both sides. It accepts new ones.
 func (p *Proxy) Reset() {
 	p.end(func(*link) bool { return true })
 }
@@ -144,8 +142,8 @@ func (p *Proxy) Refuse() {
 	p.Reset()
 }
 
-// Pass takes all faults back. Connections that have lost bytes are reset, for what
-// follows a gap would be read as something else.
+// Pass heals all faults. It resets connections that have lost bytes, because the
+// receiver would misread the bytes after a gap.
 func (p *Proxy) Pass() {
 	p.loss.Store(nil)
 	p.mu.Lock()

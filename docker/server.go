@@ -42,7 +42,7 @@ type node interface {
 	freeDisk(context.Context) error
 }
 
-// Addr is host:port for clients, the same until the ensemble is closed.
+// Addr returns host:port for clients. It stays the same until the ensemble is closed.
 func (s *Server) Addr() string { return s.node.addr() }
 
 // Kill ends the server's process immediately, with SIGKILL. Its data stay.
@@ -53,27 +53,27 @@ func (s *Server) Kill(ctx context.Context) error { return s.did("kill", s.node.k
 func (s *Server) Start(ctx context.Context) error { return s.did("start", s.node.start(ctx)) }
 
 // Running returns nil if the server's process runs, paused or not, and an error that
-// matches os.ErrProcessDone if it has ended. Of servers that ZK_SERVERS names it is not
-// known, and so nil.
+// matches os.ErrProcessDone if it has ended. For servers that ZK_SERVERS names, it
+// always returns nil, because their state is unknown.
 func (s *Server) Running(ctx context.Context) error {
 	return s.did("look for the process", s.node.running(ctx))
 }
 
-// Pause freezes the server: its connections stay open, new ones are accepted by
-// its kernel, and nothing is answered.
+// Pause suspends the server: its connections stay open, its kernel accepts new ones,
+// and it answers nothing.
 func (s *Server) Pause(ctx context.Context) error { return s.did("pause", s.node.pause(ctx)) }
 
-// Unpause lets a frozen server go on.
+// Unpause continues a paused server.
 func (s *Server) Unpause(ctx context.Context) error { return s.did("unpause", s.node.unpause(ctx)) }
 
-// Cut separates the server from clients and peers, silently: what is sent to it
-// is lost, no connection is closed, and connections whose ends have not given up
+// Cut partitions the server from clients and peers, silently: all packets to it
+// are lost, no connection is closed, and connections whose ends have not given up
 // by then go on after Mend.
 func (s *Server) Cut(ctx context.Context) error { return s.did("cut", s.node.cut(ctx)) }
 
-// CutFromPeers separates the server from its peers only, as silently. For
-// SyncLimit ticks it goes on as if nothing had happened: a follower answers pings
-// and reads from what it knows, a leader believes that it leads.
+// CutFromPeers partitions the server from its peers only, as silently. For SyncLimit
+// ticks the server does not notice: a follower answers pings and serves reads from its
+// state, an isolated leader believes that it leads.
 func (s *Server) CutFromPeers(ctx context.Context) error {
 	return s.did("cut from its peers", s.node.cutFromPeers(ctx))
 }
@@ -92,9 +92,10 @@ func (s *Server) did(op string, err error) error {
 // read.
 func (s *Server) Log(ctx context.Context) string { return s.node.tail(ctx) }
 
-// SaveLogs copies what the server has logged, running or not, into dir: transactions
-// in files "log.…" and snapshots in "snapshot.…", which package txnlog reads, and
-// what it said in "server.log". A file is a copy of one moment, which may be in the middle of a transaction.
+// SaveLogs copies the logs of the server, running or not, into dir: transactions in
+// files "log.…" and snapshots in "snapshot.…", which package txnlog reads, and its
+// printed log in "server.log". A file is a copy at one moment, which may be in the
+// middle of a transaction.
 func (s *Server) SaveLogs(ctx context.Context, dir string) error {
 	return s.did("save the logs", s.node.saveLogs(ctx, dir))
 }
@@ -103,14 +104,13 @@ func (s *Server) SaveLogs(ctx context.Context, dir string) error {
 // first connections that a starting server accepts may never be answered.
 const probeBound = 200 * time.Millisecond
 
-// answerBound limits any question to a server: one that is cut off or dead does
+// answerBound bounds any request to a server: one that is partitioned or dead does
 // not answer, and the system alone would wait for minutes.
 const answerBound = 2 * time.Second
 
 // Mode asks the server once for its role: "leader", "follower", "observer" or
-// "standalone". A server that answers without a role, as one that has lost its
-// quorum does, is an error that says what it answered. It waits two seconds at
-// most.
+// "standalone". If the server answers without a role, as one that has lost its quorum
+// does, the error has the answer. Mode waits at most two seconds.
 func (s *Server) Mode(ctx context.Context) (string, error) {
 	answer, err := s.FourLetter(ctx, "srvr")
 	if err != nil {
@@ -137,7 +137,7 @@ func (s *Server) WaitServing(ctx context.Context) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("waiting for server %d: %w", s.ID, err)
+		return fmt.Errorf("wait for server %d: %w", s.ID, err)
 	}
 	return nil
 }

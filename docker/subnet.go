@@ -15,7 +15,7 @@ import (
 func drawSubnet() (netip.Prefix, error) {
 	addrs, err := net.InterfaceAddrs()
 	if err != nil {
-		return netip.Prefix{}, fmt.Errorf("looking for a free network: %w", err)
+		return netip.Prefix{}, fmt.Errorf("find a free network: %w", err)
 	}
 draw:
 	for range 100 {
@@ -28,7 +28,7 @@ draw:
 		}
 		return subnet, nil
 	}
-	return netip.Prefix{}, fmt.Errorf("looking for a free network: this machine is in all of %v", addrs)
+	return netip.Prefix{}, fmt.Errorf("find a free network: this machine is in all of %v", addrs)
 }
 
 // host is the n-th address of a /24.

@@ -9,7 +9,7 @@ import (
 	"net"
 )
 
-// Wires give servers that are not ZooKeeper's the links that ours have: each a network namespace of its own, one address
+// Wires give servers other than ZooKeeper's the links of an ensemble's: each its own network namespace, one address
 // for clients and one for peers, and links that can be partitioned silently. It needs root, Linux and
 // iproute2. Methods are safe for concurrent use where they are about different servers.
 type Wires struct {
@@ -17,7 +17,7 @@ type Wires struct {
 	made  cleanup
 }
 
-// NewWires lays wires for n servers, numbered from 1. Its error matches ErrUnsupported where that is not possible. The
+// NewWires creates the links of n servers, numbered from 1. Its error matches ErrUnsupported if that is not possible. The
 // caller must Close it, after the servers have ended.
 func NewWires(ctx context.Context, n int) (*Wires, error) {
 	if err := canWire(); err != nil {
@@ -29,13 +29,13 @@ func NewWires(ctx context.Context, n int) (*Wires, error) {
 		w.wires, err = newWiring(ctx, &w.made, n)
 	}
 	if err != nil {
-		// A machine may forbid root to make namespaces, too.
+		// A machine may forbid even root to create namespaces.
 		return nil, fmt.Errorf("wires: %w: %w", ErrUnsupported, errors.Join(err, w.made.run()))
 	}
 	return w, nil
 }
 
-// Hosts are a server's addresses, for clients and for peers.
+// Hosts returns a server's addresses, for clients and for peers.
 func (w *Wires) Hosts(id int) (client, peer string) {
 	at := w.wires.places[id-1]
 	client, _, _ = net.SplitHostPort(at.client) // newWiring made them
@@ -43,15 +43,16 @@ func (w *Wires) Hosts(id int) (client, peer string) {
 	return client, peer
 }
 
-// Enter is what a server's command line begins with. It needs root, and replaces itself with the command.
+// Enter returns the beginning of a server's command line, which enters its namespace. It needs root, and replaces itself with
+// the command.
 func (w *Wires) Enter(id int) []string { return w.wires.enter(id) }
 
-// Cut separates a server from clients and peers, as [Server.Cut] does.
+// Cut partitions a server from clients and peers, as [Server.Cut] does.
 func (w *Wires) Cut(ctx context.Context, id int) error {
 	return errors.Join(w.wires.plug(ctx, id, "clients", false), w.CutFromPeers(ctx, id))
 }
 
-// CutFromPeers separates a server from its peers only.
+// CutFromPeers partitions a server from its peers only.
 func (w *Wires) CutFromPeers(ctx context.Context, id int) error {
 	return w.wires.plug(ctx, id, "peers", false)
 }

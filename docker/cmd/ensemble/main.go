@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Ensemble starts ZooKeeper servers for a command, or for a person who wants to
-// play, and removes them afterwards.
+// Ensemble starts ZooKeeper servers for a command or for interactive use, and removes
+// them afterwards.
 //
 //	ensemble [-n 3] [-tick 2s] [-property NAME=VALUE]… [-counter PATH=N]… [-dir DIR] [-backend docker|java] -- COMMAND [ARG…]
 //	ensemble [-n 3] [-tick 2s]
 //	ensemble -image
 //
-// With a command it runs it with ZK_SERVERS=host:port,… in its environment,
-// forwards signals to it and exits with its status. Without one it prints that
-// line and stays until it is interrupted or its standard input is closed. Servers
-// that ZK_SERVERS already names are used as they are.
+// With a command, it runs the command with ZK_SERVERS=host:port,… in its environment,
+// forwards signals to it and exits with its status. Without one it prints that line
+// and runs until it is interrupted or its standard input is closed. It uses servers
+// that ZK_SERVERS already names as they are.
 //
 // With -image it prints the name of the image that servers run on here, pulling or
 // building it when it is missing.
@@ -104,7 +104,7 @@ func printImage() error {
 	return err
 }
 
-// run returns the command's status; an error is one of the ensemble's own.
+// run returns the command's status; an error is a failure of the ensemble.
 func run(opts *docker.Options, dir string, command []string) (status int, err error) {
 	// Received from before the start to after the removal, so that no signal ends
 	// this process with servers left behind.
@@ -137,7 +137,7 @@ func run(opts *docker.Options, dir string, command []string) (status int, err er
 	return 0, nil
 }
 
-// start gives up at the first signal, which it returns.
+// start gives up at the first signal, and returns it.
 func start(opts *docker.Options, signals <-chan os.Signal) (*docker.Ensemble, os.Signal, error) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
@@ -189,8 +189,8 @@ func runCommand(command []string, dir, variable string, signals <-chan os.Signal
 	}
 }
 
-// isTerminal tells a terminal from the null device, the other usual character
-// device to be read from.
+// isTerminal reports whether a file is a terminal, as opposed to the null device, the
+// other usual character device to read from.
 func isTerminal(f *os.File) bool {
 	info, err := f.Stat()
 	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
@@ -200,7 +200,8 @@ func isTerminal(f *os.File) bool {
 	return err == nil && !os.SameFile(info, null)
 }
 
-// exitStatus is the shell's: 128 and the signal's number for a killed command.
+// exitStatus returns a command's status as a shell does: 128 plus the signal's number
+// for a killed command.
 func exitStatus(state *os.ProcessState) int {
 	if w, ok := state.Sys().(syscall.WaitStatus); ok && w.Signaled() {
 		return statusOf(w.Signal())
