@@ -25,8 +25,8 @@ func guardIn(t *testing.T, s source, opts *sqlfence.Options) *sqlfence.Guard {
 	return guard
 }
 
-// noTokenSlips asserts that a token that comes between the check and the write of another has to wait: impatient is the same
-// database for those who get an error instead.
+// noTokenSlips asserts that a token that arrives between the check and the write of another must wait; impatient is the same
+// database, with connections that return an error instead.
 func noTokenSlips(t *testing.T, s, impatient source) {
 	t.Helper()
 	older, newer := guardIn(t, s, nil), guardIn(t, impatient, nil)
@@ -59,7 +59,8 @@ func TestNoTokenSlipsBetweenTheCheckAndTheWriteOnAServer(t *testing.T) {
 	}
 }
 
-// tableIsAsked asserts that a guard without its table says how to make it, and that this can be done again.
+// tableIsAsked asserts that the error of a guard without its table has the statement that creates it, and that the statement
+// can be repeated.
 func tableIsAsked(t *testing.T, s source, opts *sqlfence.Options) {
 	t.Helper()
 	db := s.open(t)

@@ -20,18 +20,18 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing/sqlfence"
 )
 
-// A mistake is what one would write for want of a guard, and get wrong.
-type mistake string
+// A brokenGuard is a plausible but wrong replacement of a guard.
+type brokenGuard string
 
 const (
-	sqlFaultless mistake = "none"
-	sqlSwapped   mistake = "smaller instead of smaller or equal"
-	sqlEquality  mistake = "compares for equality"
-	sqlOutside   mistake = "checks outside of the transaction"
+	sqlFaultless brokenGuard = "none"
+	sqlSwapped   brokenGuard = "smaller instead of smaller or equal"
+	sqlEquality  brokenGuard = "compares for equality"
+	sqlOutside   brokenGuard = "checks outside of the transaction"
 )
 
-// mistakes says by which property each is found.
-var mistakes = map[mistake]string{
+// brokenGuards maps each to the property that detects it.
+var brokenGuards = map[brokenGuard]string{
 	sqlSwapped:  "an equal token is admitted",
 	sqlEquality: "a newer token is admitted and shuts out the one before",
 	sqlOutside:  "of two writers racing the newer wins",
@@ -46,7 +46,7 @@ const (
 
 func TestGuardWithAMistakeFailsTheSuiteOnARealServer(t *testing.T) {
 	for _, c := range []client{pgx, maria} {
-		for made, property := range mistakes {
+		for made, property := range brokenGuards {
 			t.Run(c.name+" "+string(made), func(t *testing.T) {
 				t.Parallel()
 				out, err := suiteOf(t, c, made, property)
@@ -59,10 +59,10 @@ func TestGuardWithAMistakeFailsTheSuiteOnARealServer(t *testing.T) {
 	}
 }
 
-// Without a mistake the same properties hold: it is the mistake that is found.
+// Without a mistake the same properties hold: the suite detects the mistake, and not the setup.
 func TestGuardOfTheSameStatementsWithoutAMistakePasses(t *testing.T) {
 	for _, c := range []client{pgx, maria} {
-		for _, property := range mistakes {
+		for _, property := range brokenGuards {
 			t.Run(c.name+" "+property, func(t *testing.T) {
 				t.Parallel()
 				out, err := suiteOf(t, c, sqlFaultless, property)
@@ -73,7 +73,7 @@ func TestGuardOfTheSameStatementsWithoutAMistakePasses(t *testing.T) {
 	}
 }
 
-func suiteOf(t *testing.T, c client, made mistake, property string) (string, error) {
+func suiteOf(t *testing.T, c client, made brokenGuard, property string) (string, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.v",
 		"-test.run=^TestSuiteInAProcessOfItsOwn$/^"+strings.ReplaceAll(property, " ", "_")+"$")
@@ -84,7 +84,7 @@ func suiteOf(t *testing.T, c client, made mistake, property string) (string, err
 
 // It may fail: the tests above run it and look at how.
 func TestSuiteInAProcessOfItsOwn(t *testing.T) {
-	made := mistake(os.Getenv(mistakeVariable))
+	made := brokenGuard(os.Getenv(mistakeVariable))
 	if made == "" {
 		t.Skip("started by the tests of guards with a mistake only")
 	}
@@ -102,10 +102,10 @@ func TestSuiteInAProcessOfItsOwn(t *testing.T) {
 
 // handwritten keeps the token in the row that it writes, with statements of its own.
 type handwritten struct {
-	mistake mistake
-	db      *sql.DB
-	dialect sqlfence.Dialect
-	table   string
+	brokenGuard brokenGuard
+	db          *sql.DB
+	dialect     sqlfence.Dialect
+	table       string
 }
 
 var handwrittenTables atomic.Int64
@@ -133,7 +133,7 @@ func (h *handwritten) Write(ctx context.Context, resource string, token fencing.
 	defer func() { _ = tx.Rollback() }() // unless it is committed
 	check := tx.QueryRowContext
 	lock := " FOR UPDATE"
-	if h.mistake == sqlOutside {
+	if h.brokenGuard == sqlOutside {
 		check, lock = h.db.QueryRowContext, ""
 	}
 	var newest fencing.Token
@@ -141,7 +141,7 @@ func (h *handwritten) Write(ctx context.Context, resource string, token fencing.
 		return err
 	}
 	admitted := newest <= token
-	switch h.mistake {
+	switch h.brokenGuard {
 	case sqlSwapped:
 		admitted = newest < token
 	case sqlEquality:

@@ -18,13 +18,13 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing/sqlfence"
 )
 
-// crashing is the variable that makes a process of this test the one that dies, and says of what.
+// crashing is the variable that makes a process of this test crash in a write; its value is the write.
 const crashing = "LOCKKEEPER_TEST_CRASH"
 
 const checked = "the fence has admitted it"
 
-// A death is a write whose process kills itself after the check.
-type death struct {
+// A crashWrite is a write whose process kills itself after the check.
+type crashWrite struct {
 	Driver, DSN, Resource, Value string
 	Dialect                      sqlfence.Dialect
 	Token                        fencing.Token
@@ -50,10 +50,10 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// crash has a process of its own die between check and write, by a signal that it cannot catch.
+// crash makes a separate process die between check and write, by a signal that it cannot catch.
 func crash(t *testing.T, s source, resource string, token fencing.Token, value string) {
 	t.Helper()
-	text, err := json.Marshal(death{
+	text, err := json.Marshal(crashWrite{
 		Driver: s.driver, Dialect: s.dialect, DSN: s.dsn,
 		Resource: resource, Token: token, Value: value,
 	})
@@ -68,7 +68,7 @@ func crash(t *testing.T, s source, resource string, token fencing.Token, value s
 }
 
 func die(text string) error {
-	var d death
+	var d crashWrite
 	if err := json.Unmarshal([]byte(text), &d); err != nil {
 		return err
 	}

@@ -29,14 +29,14 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing/sqlfence"
 )
 
-// A door is a guard and the place of its state, in words: what another process needs to open it, too.
-type door struct {
+// A guardSpec names a guard and the place of its state, so that another process can open it, too.
+type guardSpec struct {
 	Kind  string // one of those in openers
 	Place string
 }
 
-// opened is a door that a process has opened: a guarded resource of many names. within, if it is not nil, runs between
-// the check and the write, where the guard has such a moment.
+// opened is an open guard: a guarded resource of many names. within, if not nil, runs between the check and the write, if the
+// guard has such a moment.
 type opened struct {
 	fencetest.Guarded
 	close func() error
@@ -52,7 +52,7 @@ var openers = map[string]func(place string, within func()) (opened, error){
 	"http":     openHTTP,
 }
 
-func (d door) open(within func()) (opened, error) {
+func (d guardSpec) open(within func()) (opened, error) {
 	if within == nil {
 		within = func() {}
 	}

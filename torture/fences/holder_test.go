@@ -18,23 +18,22 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// holding is the variable that makes a process of this test a holder, and says of what.
+// holding is the variable that makes a process of this test a holder; its value says of what.
 const holding = "LOCKKEEPER_TEST_HOLDER"
 
-// A holder is a process of its own: it takes a lock, writes through each door, and is stopped by its parent in the
-// middle of its life.
+// A holder is a separate process: it acquires a lock, writes through each guard, and is stopped by its parent in between.
 type holder struct {
 	Servers  []string
 	Timeout  time.Duration // of its session
 	Lock     string        // path
 	State    string        // path of a node that it writes by Commit; none if empty
 	Resource string        // behind each door
-	Doors    []door
+	Doors    []guardSpec
 	Within   bool // each write through its one door stays between check and write until it hears a line
 }
 
-// A remark is what a holder says, a line of JSON each.
-type remark struct {
+// A holderReport is a report of a holder, one line of JSON.
+type holderReport struct {
 	Granted fencing.Token `json:",omitempty"` // the lock is held
 	Within  string        `json:",omitempty"` // the write through the door of this kind is between check and write
 	Write   string        `json:",omitempty"` // the write through the door of this kind has returned
@@ -45,16 +44,15 @@ type remark struct {
 	Lost    bool `json:",omitempty"` // it wraps recipes.ErrLost
 }
 
-// hold is what such a process does. It says what it was granted, writes once, and once more for each line that it reads.
-// It looks whether it still holds the lock before it waits for that line, and not after: it is stopped in between, where
-// every program can be.
+// hold runs a holder. It reports its grant, writes once, and once more for each line that it reads. It checks whether it still
+// holds the lock before it waits for that line, not after: it is stopped in between, as every program can be.
 func hold(text string) error {
 	var h holder
 	if err := json.Unmarshal([]byte(text), &h); err != nil {
 		return err
 	}
 	var saying sync.Mutex // guards standard output
-	say := func(r remark) {
+	say := func(r holderReport) {
 		saying.Lock()
 		defer saying.Unlock()
 		_ = json.NewEncoder(os.Stdout).Encode(r) // a test that stops reading has killed this process
@@ -75,7 +73,7 @@ func hold(text string) error {
 	if err != nil {
 		return err
 	}
-	say(remark{Granted: held.Token()})
+	say(holderReport{Granted: held.Token()})
 
 	type writing struct {
 		kind  string
@@ -86,7 +84,7 @@ func hold(text string) error {
 		within := func() {}
 		if h.Within {
 			within = func() {
-				say(remark{Within: d.Kind})
+				say(holderReport{Within: d.Kind})
 				lines.Scan()
 			}
 		}
@@ -118,7 +116,7 @@ func hold(text string) error {
 		var writes sync.WaitGroup
 		for _, w := range all {
 			writes.Go(func() {
-				r := remark{Write: w.kind, Held: look}
+				r := holderReport{Write: w.kind, Held: look}
 				if err := w.write(value); err != nil {
 					r.Error = err.Error()
 					_ = errors.As(err, &r.Stale)
@@ -132,7 +130,7 @@ func hold(text string) error {
 	write("the older one's", holds())
 	for {
 		look := holds()
-		say(remark{Waits: true})
+		say(holderReport{Waits: true})
 		if !lines.Scan() {
 			return lines.Err()
 		}

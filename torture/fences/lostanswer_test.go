@@ -43,11 +43,11 @@ func newStage(t *testing.T, c client, setting string) *setup {
 	return s
 }
 
-// lost has the answer of the commit that follows lost. There is one more answer between the function and the commit, which
-// has to arrive.
+// lost makes the answer of the following commit get lost. One more answer comes between the function and the commit; it must
+// arrive.
 func (s *setup) lost() { s.loseCommit.Store(true) }
 
-// watch stands in front of the proxy and sees commits go by. It returns where.
+// watch listens in front of the proxy and sees commits pass. It returns its address.
 func (s *setup) watch(t *testing.T) (addr string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -155,7 +155,7 @@ func TestCommitWhoseAnswerIsLostIsUncertainAndKept(t *testing.T) {
 	}
 }
 
-// Where nothing is heard of the commit, not even that the connection is lost, the driver has to give up.
+// If there is no answer to the commit, not even a lost connection, the driver must give up.
 func TestCommitThatIsNeverAnsweredIsUncertainWhenTheDriverGivesUp(t *testing.T) {
 	for _, c := range []struct {
 		client

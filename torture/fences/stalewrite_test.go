@@ -53,14 +53,14 @@ func TestStaleWriteOfAStoppedProcessIsRejectedByEveryGuard(t *testing.T) {
 	for range atATime {
 		group.Go(func() {
 			for trial := range next {
-				doors := setup.local
+				guardSpecs := setup.local
 				if trial < serverTrial {
-					doors = append(doors[:len(doors):len(doors)], setup.servers...)
+					guardSpecs = append(guardSpecs[:len(guardSpecs):len(guardSpecs)], setup.servers...)
 				}
-				refusals, err := setup.trial(t.Context(), trial, doors)
-				for attempt := 1; errors.Is(err, errSpoilt) && attempt < attempts; attempt++ {
+				refusals, err := setup.trial(t.Context(), trial, guardSpecs)
+				for attempt := 1; errors.Is(err, errSetup) && attempt < attempts; attempt++ {
 					t.Logf("trial %d: begun again: %v", trial, err)
-					refusals, err = setup.trial(t.Context(), trial+attempt*1000, doors)
+					refusals, err = setup.trial(t.Context(), trial+attempt*1000, guardSpecs)
 				}
 				mu.Lock()
 				if err != nil {
@@ -91,7 +91,7 @@ func TestStaleWriteOfAStoppedProcessIsRejectedByEveryGuard(t *testing.T) {
 	}
 }
 
-// A tally counts the late writes that a guard refused.
+// A tally counts the stale writes that a guard rejected.
 type tally struct {
 	refused int
 	held    int // of those, by a process that held the lock when it last looked
@@ -99,8 +99,8 @@ type tally struct {
 
 func (n tally) plus(m tally) tally { return tally{n.refused + m.refused, n.held + m.held} }
 
-// A process that is stopped in the middle of a write that was admitted keeps newer ones waiting: its write comes before
-// theirs, never after.
+// A process that is stopped in the middle of an admitted write makes newer writers wait: its write comes before theirs, never
+// after.
 func TestProcessStoppedWithinItsWriteComesBeforeTheNewerOne(t *testing.T) {
 	setup := newLateStage(t)
 	for i, d := range slices.Concat(setup.local, setup.servers) {
@@ -117,21 +117,21 @@ func TestProcessStoppedWithinItsWriteComesBeforeTheNewerOne(t *testing.T) {
 // holdsWithin are the guards whose check holds a lock until the write is done. The others check and write in one step.
 var holdsWithin = map[string]bool{"files": true, "sqlite": true, "postgres": true, "mariadb": true}
 
-// A lateStage is where these tests play: an ensemble, a client that takes over, and a place for each guard's state.
-type lateStage struct {
+// A staleWriteTest has what these tests need: an ensemble, a client that takes over, and a place for each guard's state.
+type staleWriteTest struct {
 	ensemble       *docker.Ensemble
 	client         *recipes.Client
-	local, servers []door // those whose state is this machine's, and those of servers
+	local, servers []guardSpec // those whose state is this machine's, and those of servers
 }
 
-func newLateStage(t *testing.T) *lateStage {
+func newLateStage(t *testing.T) *staleWriteTest {
 	t.Helper()
 	next, _ := buckets(t)
 	objects, err := json.Marshal(next())
 	require.NoError(t, err)
-	s := &lateStage{
-		local: []door{{"files", t.TempDir()}, {"sqlite", empty(t, "WAL").dsn}},
-		servers: []door{
+	s := &staleWriteTest{
+		local: []guardSpec{{"files", t.TempDir()}, {"sqlite", empty(t, "WAL").dsn}},
+		servers: []guardSpec{
 			{"postgres", pgx.empty(t).dsn},
 			{"mariadb", maria.empty(t).dsn},
 			{"redis", stores.Redis(t, nil).Addr},
@@ -148,29 +148,29 @@ func newLateStage(t *testing.T) *lateStage {
 	return s
 }
 
-// errSpoilt is wrapped in the error of a trial that never got to the late write, mostly because a session was lost before.
-var errSpoilt = errors.New("nothing was tried")
+// errSetup is wrapped in the error of a trial that failed before the stale write, mostly because a session was lost.
+var errSetup = errors.New("the trial failed before the stale write")
 
-// spoilt says so of what went wrong before the late write.
-func spoilt(err error) error { return fmt.Errorf("%w: %w", errSpoilt, err) }
+// setupFailed wraps an error from before the stale write.
+func setupFailed(err error) error { return fmt.Errorf("%w: %w", errSetup, err) }
 
-// trial returns how many late writes each guard refused, or what went otherwise than promised.
-func (s *lateStage) trial(ctx context.Context, number int, doors []door) (map[string]tally, error) {
+// trial returns how many stale writes each guard rejected, or an error for a broken promise.
+func (s *staleWriteTest) trial(ctx context.Context, number int, guardSpecs []guardSpec) (map[string]tally, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	old, older, err := s.holder(ctx, number, doors, false)
+	old, older, err := s.holder(ctx, number, guardSpecs, false)
 	if err != nil {
-		return nil, spoilt(err)
+		return nil, setupFailed(err)
 	}
 	defer old.kill()
-	writes := len(doors) + 1
+	writes := len(guardSpecs) + 1
 	for range writes {
 		r, err := old.next()
 		if err == nil && r.Error != "" {
 			err = fmt.Errorf("%s: the holder's own write: %s", r.Write, r.Error)
 		}
 		if err != nil {
-			return nil, spoilt(err)
+			return nil, setupFailed(err)
 		}
 	}
 	if r, err := old.next(); err != nil || !r.Waits {
@@ -181,19 +181,19 @@ func (s *lateStage) trial(ctx context.Context, number int, doors []door) (map[st
 	}
 	newer, err := s.takeOver(ctx, number)
 	if err != nil {
-		return nil, spoilt(err)
+		return nil, setupFailed(err)
 	}
 	defer func() { _ = newer.Unlock(ctx) }() // no other client needs the lock any more
-	for _, d := range doors {
+	for _, d := range guardSpecs {
 		if err := s.write(ctx, d, number, newer.Token()); err != nil {
 			return nil, err
 		}
 	}
 	if _, err := newer.Commit(ctx, &zk.SetDataRequest{Path: s.state(number), Data: []byte(newest), Version: -1}); err != nil {
-		return nil, spoilt(err)
+		return nil, setupFailed(err)
 	}
 
-	// The word is there before the process is: it writes as soon as it goes on.
+	// The command is sent before the process continues: it writes as soon as it does.
 	if err := errors.Join(old.tell("write"), old.goOn()); err != nil {
 		return nil, err
 	}
@@ -204,13 +204,13 @@ func (s *lateStage) trial(ctx context.Context, number int, doors []door) (map[st
 		case err != nil:
 			return nil, err
 		case r.Error == "":
-			return nil, fmt.Errorf("%s: the late write was accepted", r.Write)
+			return nil, fmt.Errorf("%s: the stale write was accepted", r.Write)
 		case r.Write == "zookeeper":
 			if !r.Lost {
-				return nil, fmt.Errorf("%s: refused, but not because the claim is lost: %s", r.Write, r.Error)
+				return nil, fmt.Errorf("%s: rejected, but not because the claim is lost: %s", r.Write, r.Error)
 			}
 		case r.Stale == nil || *r.Stale != (fencing.StaleError{Token: older, Newest: newer.Token()}):
-			return nil, fmt.Errorf("%s: want token %d refused after %d: %s", r.Write, older, newer.Token(), r.Error)
+			return nil, fmt.Errorf("%s: want token %d rejected after %d: %s", r.Write, older, newer.Token(), r.Error)
 		}
 		n := tally{refused: 1}
 		if r.Held {
@@ -218,7 +218,7 @@ func (s *lateStage) trial(ctx context.Context, number int, doors []door) (map[st
 		}
 		refused[r.Write] = n
 	}
-	for _, d := range doors {
+	for _, d := range guardSpecs {
 		if err := s.holds(ctx, d, number); err != nil {
 			return nil, err
 		}
@@ -235,10 +235,10 @@ func (s *lateStage) trial(ctx context.Context, number int, doors []door) (map[st
 
 const newest = "the newer one's"
 
-func (s *lateStage) within(ctx context.Context, number int, d door) error {
+func (s *staleWriteTest) within(ctx context.Context, number int, d guardSpec) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	old, _, err := s.holder(ctx, number, []door{d}, true)
+	old, _, err := s.holder(ctx, number, []guardSpec{d}, true)
 	if err != nil {
 		return err
 	}
@@ -282,15 +282,15 @@ func (s *lateStage) within(ctx context.Context, number int, d door) error {
 	return s.holds(ctx, d, number)
 }
 
-func (s *lateStage) path(number int) string     { return fmt.Sprintf("/late/lock-%d", number) }
-func (s *lateStage) state(number int) string    { return fmt.Sprintf("/late-%d", number) }
-func (s *lateStage) resource(number int) string { return fmt.Sprintf("ledger %d", number) }
+func (s *staleWriteTest) path(number int) string     { return fmt.Sprintf("/late/lock-%d", number) }
+func (s *staleWriteTest) state(number int) string    { return fmt.Sprintf("/late-%d", number) }
+func (s *staleWriteTest) resource(number int) string { return fmt.Sprintf("ledger %d", number) }
 
-// holder starts one and returns its token.
-func (s *lateStage) holder(ctx context.Context, number int, doors []door, within bool) (*old, fencing.Token, error) {
+// holder starts a holder and returns its token.
+func (s *staleWriteTest) holder(ctx context.Context, number int, guardSpecs []guardSpec, within bool) (*old, fencing.Token, error) {
 	h := holder{
 		Servers: s.ensemble.Addrs(), Timeout: oldSession, Lock: s.path(number),
-		Resource: s.resource(number), Doors: doors, Within: within,
+		Resource: s.resource(number), Doors: guardSpecs, Within: within,
 	}
 	if !within {
 		h.State = s.state(number)
@@ -304,7 +304,7 @@ func (s *lateStage) holder(ctx context.Context, number int, doors []door, within
 	}
 	r, err := p.next()
 	if err == nil && !r.Granted.Valid() {
-		err = fmt.Errorf("the holder's first words are %+v", r)
+		err = fmt.Errorf("the holder's first report is %+v", r)
 	}
 	if err != nil {
 		p.kill()
@@ -314,7 +314,7 @@ func (s *lateStage) holder(ctx context.Context, number int, doors []door, within
 }
 
 // takeOver waits for the lock.
-func (s *lateStage) takeOver(ctx context.Context, number int) (*lock.Hold, error) {
+func (s *staleWriteTest) takeOver(ctx context.Context, number int) (*lock.Hold, error) {
 	mu, err := lock.New(s.client, s.path(number), nil)
 	if err != nil {
 		return nil, err
@@ -322,7 +322,7 @@ func (s *lateStage) takeOver(ctx context.Context, number int) (*lock.Hold, error
 	return mu.Lock(ctx)
 }
 
-func (s *lateStage) write(ctx context.Context, d door, number int, token fencing.Token) error {
+func (s *staleWriteTest) write(ctx context.Context, d guardSpec, number int, token fencing.Token) error {
 	o, err := d.open(nil)
 	if err != nil {
 		return err
@@ -334,8 +334,8 @@ func (s *lateStage) write(ctx context.Context, d door, number int, token fencing
 	return errors.Join(err, o.close())
 }
 
-// holds is nil if what is kept behind the door is what the newer one wrote.
-func (s *lateStage) holds(ctx context.Context, d door, number int) error {
+// holds returns nil if the guarded value is the newer holder's.
+func (s *staleWriteTest) holds(ctx context.Context, d guardSpec, number int) error {
 	o, err := d.open(nil)
 	if err != nil {
 		return err
@@ -350,7 +350,7 @@ func (s *lateStage) holds(ctx context.Context, d door, number int) error {
 	return errors.Join(err, o.close())
 }
 
-// An old is a holder as its parent sees it.
+// An old is a holder process, as its parent sees it.
 type old struct {
 	ctx   context.Context
 	cmd   *exec.Cmd
@@ -388,11 +388,11 @@ func start(ctx context.Context, h holder) (*old, error) {
 	return &old{ctx: ctx, cmd: cmd, in: in, heard: json.NewDecoder(bufio.NewReader(out))}, nil
 }
 
-// next waits for what the holder says next.
-func (o *old) next() (remark, error) {
-	var r remark
+// next waits for the holder's next report.
+func (o *old) next() (holderReport, error) {
+	var r holderReport
 	if err := o.heard.Decode(&r); err != nil {
-		return r, fmt.Errorf("the holder says nothing more: %w", errors.Join(err, o.ctx.Err()))
+		return r, fmt.Errorf("read the holder's report: %w", errors.Join(err, o.ctx.Err()))
 	}
 	return r, nil
 }
@@ -402,7 +402,7 @@ func (o *old) tell(line string) error {
 	return err
 }
 
-// stop returns once the process stands still.
+// stop stops the process, and returns once it is stopped.
 func (o *old) stop() error {
 	if err := o.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		return err
@@ -424,7 +424,7 @@ func (o *old) stop() error {
 
 func (o *old) goOn() error { return o.cmd.Process.Signal(syscall.SIGCONT) }
 
-// kill ends it: it may be stopped, and is of no more use.
+// kill ends the process, which may be stopped.
 func (o *old) kill() {
 	_ = o.cmd.Process.Kill()
 	_ = o.cmd.Wait()
