@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package torture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lockkeeper/lockkeeper/internal/history"
+)
+
+// logBound bounds a request for the end of a server's log.
+const logBound = 10 * time.Second
+
+// recover waits until all servers serve.
+func (r *run) recover(ctx context.Context) error {
+	waiting, cancel := context.WithTimeoutCause(ctx, time.Minute, errors.New("a minute after the last fault was healed"))
+	defer cancel()
+	err := r.servers.WaitServing(waiting)
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	for i, server := range r.servers.All() {
+		asking, cancel := context.WithTimeout(ctx, logBound)
+		r.opts.Log("server %d:\n%s", i+1, server.Log(asking))
+		cancel()
+	}
+	return fmt.Errorf("wait for the servers after the last fault: %w", err)
+}
+
+// clear waits until no node of a contender is left, but not for longer than the nodes of killed contenders, and of clients that
+// could not delete theirs, may stay.
+func (r *run) clear(ctx context.Context) error {
+	for giveUp := r.time.Now() + history.Instant(3*r.opts.Timeout); ; {
+		leftNodes, err := r.operator.leftNodes(ctx, r.opts.paths())
+		if err != nil && r.time.Now() > giveUp+history.Instant(time.Minute) {
+			return err
+		}
+		if err == nil && (len(leftNodes) == 0 || r.time.Now() > giveUp) {
+			return nil
+		}
+		if err := r.until(ctx, time.Duration(r.time.Now())+200*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// agree checks that all servers have the same nodes, as they must. Parent nodes are reaped meanwhile, so it retries for a while.
+func (r *run) agree(ctx context.Context) error {
+	for giveUp := r.time.Now() + history.Instant(2*r.opts.Timeout); ; {
+		differ, err := r.operator.differ(ctx, r.opts.paths())
+		if err == nil && differ == "" {
+			return nil
+		}
+		if r.time.Now() > giveUp {
+			if err == nil {
+				r.problemf("the servers' trees differ, which is a fault of the servers, and the other findings cannot be relied on: %s", differ)
+			}
+			return err
+		}
+		if err := r.until(ctx, time.Duration(r.time.Now())+200*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// countUp records how far the counter has come that started near its maximum.
+func (r *run) countUp(ctx context.Context) error {
+	if !slices.Contains(r.opts.Faults, "counter") {
+		return nil
+	}
+	next, err := r.operator.counter(ctx, countedPath)
+	if err != nil {
+		return err
+	}
+	r.result.Counter = next
+	return nil
+}

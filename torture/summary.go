@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package torture
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockkeeper/lockkeeper/internal/history"
+)
+
+// WriteSummary writes a summary for people.
+func (r *Result) WriteSummary(w io.Writer) error {
+	var b strings.Builder
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "%-28s %s\n", name, fmt.Sprintf(format, args...))
+	}
+	n := &r.Numbers
+	line("verdict", "%s", r.Verdict)
+	for _, p := range r.Promises {
+		line("  "+string(p.Rule), "%s, tested %d times (%s)", p.Verdict, p.Tested, p.By)
+	}
+	line("contender", "%s; tokens: %s", r.Contender, r.Token)
+	if r.Mutant != "" {
+		line("mutant", "%s: the library is broken deliberately", r.Mutant)
+	}
+	line("run", "%v on %d servers (%s), T %v, tick %v, seed %d, commit %s, %s", r.Duration, r.Servers, r.On,
+		r.Timeout, r.Tick, r.Seed, r.Commit, r.Go)
+	line("contenders", "%d processes with %d clients each; %d were killed, %d pauses", r.Contenders, r.Clients, n.Crashed, n.Pauses)
+	if r.Waiters+r.Holds > 0 {
+		line("load", "in each process %d additional contenders on each path, and %d additional locks held", r.Waiters, r.Holds)
+	}
+	line("partitioned holders", "%d lost the lock", n.Partitioned)
+	line("stopped holders", "%d sent stale writes", r.StoppedWriters())
+	line("grants", "%d of %d asked for; %d sessions expired, %d parents reaped", n.Grants, n.Asked, r.Expired, r.Reaped)
+	line("ends", "%s", counts(n.Ends))
+	line("overlaps, scheduled", "%d (worst %v)", n.Late, n.Latest)
+	line("believed on, scheduled", "%d (worst %v)", n.Outlived, n.Longest)
+	line("overlaps, not scheduled", "%d paused, for at least %v; %d deleted by an operator", n.Unscheduled, short(n.ShortestPause), n.ByOperator)
+	line("notified before expiry", "%v at worst, of %d", n.ToldBeforeExpiry.Worst, n.ToldBeforeExpiry.Of)
+	line("notified before next grant", "%v at worst, of %d", n.ToldBeforeGrant.Worst, n.ToldBeforeGrant.Of)
+	stale := fmt.Sprintf("%d by %d writers (%s) reached the registers: the bare ones accepted %d", r.Writes.Stale, r.Writes.Holders,
+		counts(n.LateWriters), r.Writes.Accepted)
+	if r.Token == noToken {
+		line("stale writes", "%s, and no register can reject them", stale)
+	} else {
+		line("falling tokens", "%d", n.Falling)
+		line("stale writes", "%s, the fenced ones rejected %d and accepted %d", stale, r.Writes.Refused, r.Writes.Let)
+	}
+	if r.ZooKeeper != "" {
+		line("nodes left", "%d", n.Left)
+	}
+	line("unanswered", "%d; the longest wait was %v", n.Unanswered, short(n.LongestWait))
+	for _, path := range slices.Sorted(maps.Keys(n.Unavailable)) {
+		line("longest unavailable", "%s %v", path, short(n.Unavailable[path]))
+	}
+	line("failures", "%s", counts(n.Failures))
+	if r.ZooKeeper != "" {
+		line("ordered", "%d transactions, %d never committed", r.Transactions, r.Uncommitted)
+		if r.Counter != 0 {
+			line("counter", "%d, of %d", r.Counter, counterEnd)
+		}
+	}
+	injected, missed := map[string]int{}, map[string]int{}
+	for name, count := range r.Faults {
+		injected[name] = count.Injected
+		if count.Missed > 0 {
+			missed[name] = count.Missed
+		}
+	}
+	line("faults", "%s", counts(injected))
+	line("faults not injected", "%s", cmp.Or(counts(missed), "none"))
+	for _, path := range slices.Sorted(maps.Keys(r.Had)) {
+		line("acquired at the end", "%s after %v", path, short(r.Had[path]))
+	}
+	for _, u := range r.Unchecked {
+		line("not checked", "%s: %s", u.Rule, u.Why)
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Without)) {
+		line("no such fault", "%s: %s", name, r.Without[name])
+	}
+	if r.Found > 0 {
+		line("first finding", "after %v", short(r.Found))
+	}
+	for _, text := range r.Untried {
+		line("not shown", "%s", text)
+	}
+	for _, f := range r.Findings {
+		fmt.Fprintf(&b, "\nFINDING %s\n", f.Text)
+	}
+	for _, text := range r.Problems {
+		fmt.Fprintf(&b, "\nPROBLEM %s\n", text)
+	}
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return fmt.Errorf("summary: %w", err)
+	}
+	return nil
+}
+
+func counts[K cmp.Ordered](of map[K]int) string {
+	var parts []string
+	for _, k := range slices.Sorted(maps.Keys(of)) {
+		parts = append(parts, fmt.Sprintf("%v %d", k, of[k]))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func short(i history.Instant) time.Duration { return time.Duration(i).Round(time.Millisecond) }
