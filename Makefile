@@ -47,7 +47,7 @@ test: check ## run all tests; needs Java or a container engine, and a C compiler
 	-@torture/stores/install.sh # likewise
 	@$(IMAGE) set -x; \
 	go test -race -shuffle=on $$(go list ./... | grep -v /internal/mutants); \
-	(nice go test -shuffle=on -timeout 20m ./internal/simulation -sim.every 3 && nice go test -timeout 20m ./internal/mutants) & \
+	(cd internal/simulation && nice go test -shuffle=on -timeout 20m -sim.every 3 && cd ../mutants && nice go test -timeout 20m) & \
 	simulation=$$!; failed=; \
 	$(ENSEMBLE) -n 1 -- go test -race -shuffle=on ./lock ./election ./epoch || failed=1; \
 	(cd cmd/lockkeeper && go test -race -shuffle=on ./...) || failed=1; \
