@@ -3,7 +3,7 @@
 // Hello is the program that the README shows. It campaigns for the leadership of /election/hello, works while it leads, and
 // releases the leadership when it receives SIGINT or SIGTERM. It needs a ZooKeeper server on localhost:2181:
 //
-//	go run github.com/lockkeeper/lockkeeper/cmd/lockkeeper@latest dev
+//	go install github.com/lockkeeper/lockkeeper/cmd/lockkeeper@latest && lockkeeper dev
 package main
 
 import (
