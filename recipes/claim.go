@@ -15,19 +15,19 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 )
 
-// A Claim is a place in line that reached the front: what a lock's hold and an
-// election's term are made of.
+// A Claim is a position in the queue that reached the front. A lock's hold and an
+// election's term each consist of one.
 //
-// While Done is open, no other claim of the same line is granted, on these
+// While Done is open, no other claim of the same queue is granted, on these
 // conditions: the session timeout T is at least four of the servers' ticks, the
 // leader pings its followers on time, this process is scheduled, and its clock
 // runs at the rate of the leader's. A process that is paused, or a machine that is
-// suspended, can act after it lost the claim and before it can know; against that
-// helps only a resource that checks the token. A node that is deleted by hand ends
-// the claim when that is seen, within T/6 as a rule, which is after others may have
-// been granted it.
+// suspended, can act after it lost the claim and before it can know; only a
+// resource that checks the token is safe from that. If an operator deletes the
+// claim's node, the claim ends when the client detects that, within T/6 as a rule.
+// By then another contender may have been granted the claim.
 //
-// A claim is used once: when it has ended it stays ended. All methods are safe
+// A claim is used once: a claim that has ended stays ended. All methods are safe
 // for concurrent use.
 type Claim struct {
 	session *queueSession
@@ -37,40 +37,41 @@ type Claim struct {
 
 	mu      sync.Mutex                            // guards what follows
 	cause   error                                 // why it ended
-	err     error                                 // what says so, made when it is asked for
-	derived map[*context.CancelCauseFunc]struct{} // contexts to be ended with it
+	err     error                                 // the error for cause, made on first use
+	derived map[*context.CancelCauseFunc]struct{} // contexts to cancel when it ends
 
 	release    sync.Once // runs the release; guards releaseErr
 	releaseErr error
 }
 
-// Token is the claim's fencing token: the zxid with which its node was created.
+// Token returns the claim's fencing token: the zxid with which its node was created.
 // It is greater than that of every earlier claim of the same path, within one
 // history of the ensemble. It does not change.
 func (c *Claim) Token() fencing.Token { return c.token }
 
-// Path is the path of the claim's own node, namespace included.
+// Path returns the path of the claim's own node, namespace included.
 func (c *Claim) Path() string { return c.place.Path }
 
-// Done is closed when the claim has ended: lost, or given up by its holder.
+// Done returns a channel that is closed when the claim has ended: lost, or released
+// by its holder.
 //
-// After a loss of contact that is before the ensemble lets anybody else have it,
-// on the conditions that the type's documentation names.
+// After a loss of contact, Done is closed before ZooKeeper can grant the claim to
+// another contender, on the conditions that the type's documentation names.
 func (c *Claim) Done() <-chan struct{} { return c.done }
 
-// Err is nil while the claim is held, and afterwards says why it ended: an error
-// for which errors.Is finds ErrLost and one of ErrSessionExpired, ErrDeadline,
+// Err returns nil while the claim is held. After the claim has ended it returns an
+// error for which errors.Is finds ErrLost and one of ErrSessionExpired, ErrDeadline,
 // ErrDeleted, ErrReleased and ErrClosed.
 //
-// It looks at the clock: an Err after the deadline ends the claim by itself.
+// It checks the clock: a call after the deadline itself ends the claim.
 func (c *Claim) Err() error {
 	c.lapse()
 	return c.ended()
 }
 
 // lapse ends the claim if its deadline has passed or its session is over. Another
-// goroutine may have found out first, and be about to do so: until then a caller
-// that asks must not get another answer.
+// goroutine may have detected that first and be about to end the claim: a caller that
+// asks in the meantime must get the same answer.
 func (c *Claim) lapse() {
 	s := c.session
 	s.Lapse(time.Now())
@@ -88,7 +89,7 @@ func (c *Claim) lapse() {
 	s.report.lost(c.place.Parent, c.place.Path, c.token, cause)
 }
 
-// ended is why the claim ended, nil if it has not.
+// ended returns why the claim ended, nil if it has not.
 func (c *Claim) ended() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -103,13 +104,13 @@ func (c *Claim) endedLocked() error {
 	return c.err
 }
 
-// Deadline is the instant at which the claim ends unless there is a new proof
-// that its session lives. Proofs come every T/6, and each moves it on as a rule.
-// Once the claim has ended it says nothing any more.
+// Deadline returns the instant at which the claim ends unless there is a new proof
+// that its session is alive. Proofs arrive every T/6, and each extends the deadline
+// as a rule. Once the claim has ended, the result has no meaning.
 func (c *Claim) Deadline() time.Time { return c.session.Deadline() }
 
 // Context returns a copy of parent that is done when parent is, or when the
-// claim ends; context.Cause then returns what Err does. Call the function when
+// claim ends; context.Cause then returns the same error as Err. Call the function when
 // the context is no longer needed.
 func (c *Claim) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
@@ -140,9 +141,9 @@ func (c *Claim) end(cause error) bool {
 	return first
 }
 
-// endElsewhere is end for a goroutine that must not wait: to cancel a context can run
-// methods of its parent, which the holder may have written, and which may block. Done is
-// closed when it returns.
+// endElsewhere is end for a goroutine that must not wait: cancelling a context can run
+// methods of its parent, which the holder may have implemented and which may block. Done
+// is closed when it returns.
 func (c *Claim) endElsewhere(cause error) bool {
 	derived, first := c.finish(cause)
 	if len(derived) > 0 {
@@ -151,8 +152,8 @@ func (c *Claim) endElsewhere(cause error) bool {
 	return first
 }
 
-// finish closes Done. It returns the contexts that are to be cancelled, and whether the
-// claim had not ended before.
+// finish closes Done. It returns the contexts to cancel, and whether this call ended the
+// claim.
 func (c *Claim) finish(cause error) (derived map[*context.CancelCauseFunc]struct{}, first bool) {
 	c.mu.Lock()
 	if c.cause != nil {
@@ -173,11 +174,11 @@ func (c *Claim) cancel(derived map[*context.CancelCauseFunc]struct{}) {
 	}
 }
 
-// Check asks the ensemble, now: one write through its quorum that changes
-// nothing. It returns nil if the claim was held when that was carried out, an
-// ErrLost if it is not, and otherwise an error that says what came in the way.
-// Between its answer and what the caller does next the claim can be lost: it is
-// no replacement for the token.
+// Check asks the ensemble whether the claim is held, with one write through its
+// quorum that changes nothing. It returns nil if the claim was held when the write
+// was carried out, ErrLost if the claim is no longer held, and otherwise the error
+// that prevented the check. The claim can be lost between the answer and the
+// caller's next action: Check does not replace the token.
 func (c *Claim) Check(ctx context.Context) error {
 	if ctx == nil {
 		return &Error{Op: "check", Path: c.Path(), Err: errNilContext}
@@ -195,14 +196,14 @@ func (c *Claim) Check(ctx context.Context) error {
 		return ended
 	}
 	if errors.Is(err, ErrDeleted) {
-		c.end(ErrDeleted) // the heartbeat that found out may be about to
+		c.end(ErrDeleted) // the heartbeat that detected it may be about to
 		return c.ended()
 	}
 	return withCtx(ctx, err)
 }
 
-// giveUp ends the claim on the holder's behalf, and then deletes its node. Called
-// again, it returns the first result.
+// giveUp ends the claim for its holder, and then deletes its node. A second call
+// returns the first result.
 func (c *Claim) giveUp(ctx context.Context) error {
 	c.release.Do(func() {
 		c.releaseErr = c.doGiveUp(ctx)
@@ -215,26 +216,26 @@ func (c *Claim) doGiveUp(ctx context.Context) error {
 	s := c.session
 	c.lapse()
 	if !c.end(ErrReleased) {
-		// Lost before: the owner deletes its node, which need not be kept until the
+		// Lost before: the owner deletes its node now, without waiting for T/4, as the
 		// work has stopped.
 		s.Hasten(c.place.Node)
 		return c.ended()
 	}
 	s.Ungrant(c.place.Node)
 
-	// Until it is deleted the owner must not take the node for a claim's, nor
-	// delete it: this call is about to.
+	// Until the node is deleted, the owner must neither treat it as a claim's nor
+	// delete it: this call deletes it.
 	s.Part(c.place.Node)
 	existed, err := s.Erase(ctx, c.place.Node, session.Holder)
 	switch {
-	case err != nil && s.Ended() != nil: // it goes with its session
+	case err != nil && s.Ended() != nil: // the node is deleted with its session
 		return &Error{Op: "release", Path: c.place.Path, Err: fmt.Errorf("%w: %w", ErrUncertain, err)}
 	case err != nil:
 		s.Leave(c.place.Node)
 		if session.OutcomeOf(err) == session.Refused {
 			return err
 		}
-		return &Error{Op: "release", Path: c.place.Path, Err: fmt.Errorf("%w, and goes on in the background: %w", ErrUncertain, err)}
+		return &Error{Op: "release", Path: c.place.Path, Err: fmt.Errorf("%w, deletion continues in the background: %w", ErrUncertain, err)}
 	case !existed:
 		return lost(c.place.Parent, ErrDeleted)
 	}
@@ -244,8 +245,8 @@ func (c *Claim) doGiveUp(ctx context.Context) error {
 // An ending ends a claim with its session, or with its node.
 type ending struct{ claim *Claim }
 
-// End closes Done before it returns. The caller of Close waits, and the nodes go when the
-// session is closed: for it the contexts are cancelled before. Other callers must not wait.
+// End closes Done before it returns. Client.Close waits, and closing the session deletes
+// the nodes, so for ErrClosed the contexts are cancelled first. Other callers must not wait.
 func (e ending) End(cause error) (report func()) {
 	c := e.claim
 	end := c.endElsewhere

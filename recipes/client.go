@@ -15,9 +15,8 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 )
 
-// A Client is a connection to one ensemble, over as many sessions as it takes:
-// when one is over, the next is opened. Claims and places in line belong to one
-// session and die with it.
+// A Client is a connection to one ensemble. When a session is over, the client opens
+// the next one. Claims and positions in a queue belong to one session and end with it.
 //
 // One Client serves a whole process; all its methods are safe for concurrent use.
 type Client struct {
@@ -35,8 +34,8 @@ type Client struct {
 	renewed  time.Time     // when current was opened
 	trying   *queueSession // the one that is being opened
 	changed  chan struct{} // closed, and replaced, when current or refusal is set
-	refusal  error         // why there will be no session
-	history  knownHistory  // that was read last
+	refusal  error         // why the client opens no further session
+	history  knownHistory  // the one that was read last
 }
 
 // Connect opens a session with the ensemble of which servers are members:
@@ -47,13 +46,13 @@ type Client struct {
 // namespace, in front of Options.Namespace, and applies to all elements: a second
 // chroot that differs is an error.
 //
-// It returns when the session exists, or, once ctx is done, with an error that
-// names the servers it could not reach and why. Nonsense in the arguments, and
-// credentials that a server refuses, are errors at once. On an error nothing is
-// left behind. The client's life is not bound to ctx: call Close.
+// Connect returns when the session exists. Once ctx is done, it returns an error that
+// names the servers that it could not reach, and why. It returns an error immediately
+// if an argument is invalid or a server refuses the credentials. After an error nothing
+// is left behind. The client outlives ctx: call Close.
 //
-// A *zk.Conn that was made elsewhere cannot be adopted: what a Client promises
-// when a session ends depends on how connections are made.
+// A Client cannot adopt a *zk.Conn of the caller: its promises about the end of a
+// session depend on how it makes connections.
 func Connect(ctx context.Context, servers []string, opts *Options) (*Client, error) {
 	if ctx == nil {
 		return nil, &Error{Op: "connect", Err: errNilContext}
@@ -93,7 +92,7 @@ func (c *Client) run() {
 			c.mu.Lock()
 			changed := c.changed
 			c.mu.Unlock()
-			// The next session does not wait until this one is buried.
+			// The next session does not wait until this one is closed.
 			graves.Go(func() {
 				c.linger(s, changed)
 				s.Bury()
@@ -106,7 +105,8 @@ func (c *Client) run() {
 	}
 }
 
-// serve lives through one session. Its error is that there shall be no other.
+// serve runs one session to its end. It returns an error if the client must not open
+// another one.
 func (c *Client) serve(s *queueSession) error {
 	ended := make(chan struct{})
 	stop := context.AfterFunc(c.closing, func() {
@@ -115,7 +115,7 @@ func (c *Client) serve(s *queueSession) error {
 	})
 	defer func() {
 		if !stop() {
-			<-ended // what it has to tell is told before the client has closed
+			<-ended // End has returned before the client is closed
 		}
 	}()
 	c.mu.Lock()
@@ -125,8 +125,8 @@ func (c *Client) serve(s *queueSession) error {
 	if !c.awaitOpened(s) {
 		return nil
 	}
-	// The bound is for servers that go away and come back without the session: no
-	// owner is there yet to give it up.
+	// The bound is for servers that disappear and return without the session: no
+	// owner runs yet that would abandon it.
 	ctx, cancel := context.WithTimeout(s.Context(), 2*s.Timeout())
 	err := s.Authenticate(ctx)
 	cancel()
@@ -148,8 +148,8 @@ func (c *Client) serve(s *queueSession) error {
 	return nil
 }
 
-// awaitOpened reports whether the session came to exist. A next one that is long in
-// coming is an outage, like one that is detached.
+// awaitOpened waits for the session, and reports whether it was opened. It reports an
+// outage if that takes long, as for a session that is detached.
 func (c *Client) awaitOpened(s *queueSession) bool {
 	began := time.Now()
 	timer := time.NewTimer(c.settings.sessionTimeout / 4)
@@ -171,10 +171,10 @@ func (c *Client) awaitOpened(s *queueSession) bool {
 	}
 }
 
-// linger waits with the burial of a session that was given up. If the ensemble
-// comes back and still knows it, it can then be closed, and its nodes go at once
-// rather than by a count of T that has begun anew. Once there has been another
-// session for T, a server would have expired it.
+// linger delays the closing of an abandoned session. If the ensemble comes back and
+// still knows the session, the client can close it. Its nodes are then deleted
+// immediately, and not after a count of T that began anew. Once there has been another
+// session for T, a server would have expired the abandoned one.
 func (c *Client) linger(s *queueSession, changed <-chan struct{}) {
 	if !errors.Is(s.Ended(), session.ErrGivenUp) || s.IsMute() {
 		return
@@ -210,7 +210,7 @@ func (c *Client) publish(s *queueSession, refusal error) {
 	close(changed)
 }
 
-// session returns the session, waiting for one until ctx is done.
+// session returns the current session. It waits for one until ctx is done.
 func (c *Client) session(ctx context.Context) (*queueSession, error) {
 	for {
 		c.mu.Lock()
@@ -233,7 +233,7 @@ func (c *Client) session(ctx context.Context) (*queueSession, error) {
 	}
 }
 
-// why says what keeps the client from having a session.
+// why returns what keeps the client from having a session.
 func (c *Client) why() error {
 	c.mu.Lock()
 	s := c.trying
@@ -244,23 +244,24 @@ func (c *Client) why() error {
 	return s.Why()
 }
 
-// Close ends the client: its claims first, whose contexts are cancelled with the
-// cause ErrClosed, then the session, so that its nodes go at once if a server can
-// be reached, and within the session timeout otherwise. It returns when every
-// goroutine of the client has ended, in about a second at most, and the trace was
-// told of every loss and its last function has returned. Calling it again waits for
-// the same end. It does not wait for work that runs under a claim: release the claim
-// first. A release that it overtakes while no server can be reached is ErrUncertain,
-// and one that begins later is ErrLost.
+// Close ends the client: first its claims, whose contexts are cancelled with the
+// cause ErrClosed, then the session. The session's nodes are deleted immediately if a
+// server can be reached, and within the session timeout otherwise. Close returns when
+// every goroutine of the client has ended, in about a second at most, and the trace
+// has been notified of every loss and its last function has returned. A second call
+// waits for the same end. Close does not wait for work that runs under a claim:
+// release the claim first. If Close overtakes a release while no server can be
+// reached, the release returns ErrUncertain; a release that begins later returns
+// ErrLost.
 //
-// A function of the trace must not call it.
+// A function of the trace must not call Close.
 func (c *Client) Close() {
 	c.close()
 	<-c.stopped
 	c.reported.Do(c.report.close)
 }
 
-// newest is the newest session, which may be over.
+// newest returns the newest session, which may be over.
 func (c *Client) newest() *queueSession {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -268,9 +269,9 @@ func (c *Client) newest() *queueSession {
 }
 
 // Conn returns the ZooKeeper client's connection of the current session, for the
-// caller's own requests. It is of no use once that session is over: ask again.
+// caller's own requests. It is useless once that session is over: call Conn again.
 // Do not close it. The client's namespace does not apply. Nodes that it creates
-// as ephemeral die with the session, like those of the claims.
+// as ephemeral are deleted with the session, like those of the claims.
 func (c *Client) Conn() *zk.Conn { return c.newest().Conn() }
 
 // Path returns the full path of the node at path, an absolute path below the
@@ -278,20 +279,19 @@ func (c *Client) Conn() *zk.Conn { return c.newest().Conn() }
 // namespace's own node. It does not check the path.
 func (c *Client) Path(path string) string { return fullPath(c.settings.namespace, path) }
 
-// SessionTimeout is the session timeout T that the servers granted, for the
+// SessionTimeout returns the session timeout T that the servers granted for the
 // newest session.
 func (c *Client) SessionTimeout() time.Duration { return c.newest().Timeout() }
 
-// SessionID is the id of the newest session, as the servers' logs have it.
+// SessionID returns the id of the newest session, the one that the servers log.
 func (c *Client) SessionID() int64 { return c.newest().ID() }
 
-// Ledger is how many nodes of this client may exist in its session: those that
-// are waited with or held, those whose creation was not answered yet, and those
-// that are still to be deleted. It is 0 for a client that holds nothing and owes
-// nothing.
+// Ledger returns how many nodes of this client may exist in its session: those of
+// waiters and holders, those whose create was not answered yet, and those that are
+// still to be deleted.
 func (c *Client) Ledger() int { return c.newest().Outstanding() }
 
-// DroppedEvents is how many events the trace and the log have missed because
+// DroppedEvents returns how many events the trace and the log have missed because
 // they were too slow.
 func (c *Client) DroppedEvents() int64 { return c.report.dropped.Load() }
 

@@ -11,28 +11,28 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Claim joins the line and waits until it is at the front.
+// Claim joins the queue and waits until it is at the front.
 //
-// If its session dies while it waits, it joins again in the next one, at the end
-// of the line. It returns a claim, or an error once ctx has ended, the client was
+// If its session ends while it waits, it joins again in the next one, at the end
+// of the queue. It returns a claim, or an error once ctx has ended, the client was
 // closed, or the server refused (no permission, for instance). By then its node
-// is gone, or, if that takes longer than the release timeout or the server cannot
-// be reached, is being taken away in the background; no node outlives its session.
+// is deleted. If the deletion takes longer than the release timeout, or no server
+// can be reached, it continues in the background; no node outlives its session.
 //
-// A create that is under way when ctx ends is seen through to its answer first: a
+// If a create is in flight when ctx ends, Claim waits for its answer first: a
 // round trip as a rule, and about T/4 at most if no server answers.
 func (l *Line) Claim(ctx context.Context) (*Claim, error) {
 	return l.contend(ctx, func(ctx context.Context, s *queueSession) (*Claim, error) { return l.claimIn(ctx, s) })
 }
 
-// Try takes the claim if nobody is in line, and otherwise returns a *BusyError
-// that says who is first. It waits for answers, not for contenders. If somebody
-// is in line it creates nothing, and costs two reads.
+// Try takes the claim if the queue is empty, and otherwise returns a *BusyError
+// that names the first contender. It waits for answers, not for contenders. If
+// the queue is not empty, it creates nothing, and costs two reads.
 func (l *Line) Try(ctx context.Context) (*Claim, error) {
 	return l.contend(ctx, func(ctx context.Context, s *queueSession) (*Claim, error) { return l.tryIn(ctx, s) })
 }
 
-// contend runs attempt in a session, and again in the next if it is over.
+// contend runs attempt in a session, and again in the next one if the session ends.
 func (l *Line) contend(ctx context.Context, attempt func(context.Context, *queueSession) (*Claim, error)) (*Claim, error) {
 	if ctx == nil {
 		return nil, &Error{Op: "claim", Path: l.path, Err: errNilContext}
@@ -89,9 +89,9 @@ func (l *Line) claimIn(ctx context.Context, s *queueSession) (*Claim, error) {
 
 // tryIn is Try within one session.
 //
-// Of many that try for a free line at the same moment one joins, and the others create
-// nothing: the nodes of losers that have yet to leave would keep each other, and
-// everybody else, from a line that is free.
+// Of several tries on an empty queue at the same time, one joins and the others create
+// nothing. If each created a node, the nodes of the losers would block each other and all
+// other contenders until they are deleted, although no contender holds the claim.
 func (l *Line) tryIn(ctx context.Context, s *queueSession) (*Claim, error) {
 	for {
 		lst, err := s.list(ctx, l.path)
@@ -105,7 +105,7 @@ func (l *Line) tryIn(ctx context.Context, s *queueSession) (*Claim, error) {
 		case found:
 			return nil, &BusyError{Path: l.path, Front: front}
 		}
-		version := int32(0) // of a parent that is made now
+		version := int32(0) // of a parent that is created now
 		if lst.parent != nil {
 			version = lst.parent.Version
 		}
@@ -120,8 +120,8 @@ func (l *Line) tryIn(ctx context.Context, s *queueSession) (*Claim, error) {
 			return nil, err
 		}
 		if !alone {
-			// A contender that does not write the parent, of another library for one,
-			// may have come between the listing and the create.
+			// A contender that does not write the parent, such as one of another
+			// library, may have joined between the listing and the create.
 			if err := l.inTheWay(ctx, s, p); err != nil {
 				l.abandon(s, p)
 				return nil, err
@@ -135,7 +135,7 @@ func (l *Line) tryIn(ctx context.Context, s *queueSession) (*Claim, error) {
 	}
 }
 
-// inTheWay is a *BusyError if somebody is ahead of the place.
+// inTheWay returns a *BusyError if a contender is ahead of the place.
 func (l *Line) inTheWay(ctx context.Context, s *queueSession, p *place) error {
 	for {
 		ahead, found, err := l.ahead(ctx, s, p)

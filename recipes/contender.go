@@ -15,27 +15,27 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 )
 
-// A Contender is somebody who stands in line.
+// A Contender is one member of the queue: a waiter or the holder.
 type Contender struct {
-	Name    string        // of its node, below the line's path
-	Token   fencing.Token // that it has, or would have if it came to the front
-	Owner   string        // label; of nodes that other libraries made, their data
-	Host    string        // empty if another library made the node
-	PID     int           // 0 if another library made the node
+	Name    string        // of its node, below the queue's path
+	Token   fencing.Token // that it has, or will have when it reaches the front
+	Owner   string        // label; for nodes that other libraries created, their data
+	Host    string        // empty if another library created the node
+	PID     int           // 0 if another library created the node
 	Since   time.Time     // when it joined, by the clock of its host
-	Session int64         // that its node belongs to
+	Session int64         // the session that its node belongs to
 }
 
-// ErrEmpty is returned when nobody stands in line.
-var ErrEmpty = errors.New("nobody in line")
+// ErrEmpty is returned when the queue has no contender.
+var ErrEmpty = errors.New("queue is empty")
 
-// A BusyError says that somebody is in line.
+// A BusyError is returned when the queue is not empty.
 type BusyError struct {
-	Path  string    // of the line
-	Front Contender // the first in line
+	Path  string    // of the queue
+	Front Contender // the first contender
 }
 
-// Error names the first in line.
+// Error names the first contender.
 func (e *BusyError) Error() string {
 	return fmt.Sprintf("%s is held by %q (%s)", e.Path, e.Front.Owner, e.Front.Name)
 }
@@ -67,10 +67,10 @@ func (l *Line) read(ctx context.Context, s *queueSession, name string) (Contende
 	}, nil
 }
 
-// Contenders returns who stands in line, the first one first, as the server that
-// this client is connected to sees it: others may have come and gone. An empty
-// line, and a missing one, have none. It costs one read, and one for each, up to 96 of
-// which are on their way at the same time.
+// Contenders returns the contenders in queue order, as the server that this client is
+// connected to sees them: contenders may have joined or left since. It returns none if
+// the queue is empty or its node is missing. It costs one read, and one for each
+// contender, up to 96 of which are in flight at the same time.
 func (l *Line) Contenders(ctx context.Context) (contenders []Contender, err error) {
 	err = l.look(ctx, func(s *queueSession) error {
 		contenders = nil
@@ -88,7 +88,7 @@ func (l *Line) Contenders(ctx context.Context) (contenders []Contender, err erro
 	return contenders, err
 }
 
-// readAll reads members, and leaves out those that are gone.
+// readAll reads members, and omits those that no longer exist.
 func (l *Line) readAll(ctx context.Context, s *queueSession, members []member) ([]Contender, error) {
 	all := make([]Contender, len(members))
 	errs := make([]error, len(members))
@@ -101,7 +101,7 @@ func (l *Line) readAll(ctx context.Context, s *queueSession, members []member) (
 	err := session.Each(s.Session, indexes, func(i int) {
 		all[i], errs[i] = l.read(ctx, s, members[i].name)
 		if errs[i] != nil && !errors.Is(errs[i], zk.ErrNoNode) {
-			cancel(errs[i]) // the others are of no use
+			cancel(errs[i]) // the other answers are not needed
 		}
 	})
 	if cause := context.Cause(ctx); cause != nil {
@@ -119,7 +119,7 @@ func (l *Line) readAll(ctx context.Context, s *queueSession, members []member) (
 	return contenders, nil
 }
 
-// First returns who is first in line, as the server that this client is connected
+// First returns the first contender, as the server that this client is connected
 // to sees it, or ErrEmpty. It costs two reads.
 func (l *Line) First(ctx context.Context) (first Contender, err error) {
 	err = l.look(ctx, func(s *queueSession) error {
@@ -137,17 +137,17 @@ func (l *Line) First(ctx context.Context) (first Contender, err error) {
 	return first, err
 }
 
-// A Front is who is first in line, at a moment.
+// A Front is the front of a queue at one moment.
 type Front struct {
 	Contender Contender
-	Empty     bool            // nobody is, and Contender says nothing
-	Changed   <-chan struct{} // closed when that may have changed
+	Empty     bool            // the queue is empty, and Contender is not set
+	Changed   <-chan struct{} // closed when the front may have changed
 }
 
-// Front returns who is first in line, and watches whether that changes: by one
-// watch on the first one's node, however many wait behind it. The view is that of
-// the server that this client is connected to. Changed is closed, too, when the
-// session is over.
+// Front returns the first contender, and watches for a change of it with one watch
+// on that contender's node, however many wait behind it. The view is that of the
+// server that this client is connected to. Changed is also closed when the session
+// is over.
 func (l *Line) Front(ctx context.Context) (front Front, err error) {
 	err = l.look(ctx, func(s *queueSession) error {
 		front, err = l.watchFront(ctx, s)
@@ -184,7 +184,7 @@ func (l *Line) watchFront(ctx context.Context, s *queueSession) (Front, error) {
 		if found {
 			return Front{Contender: front, Changed: w.Fired()}, nil
 		}
-		// Somebody may have come before the watch was set, who will not trip it.
+		// A contender that joined before the watch was set does not trigger it.
 		lst, err = s.list(ctx, l.path)
 		if err != nil {
 			return Front{}, err
@@ -195,13 +195,13 @@ func (l *Line) watchFront(ctx context.Context, s *queueSession) (Front, error) {
 	}
 }
 
-// look runs reads in a session, and again in the next one if it is over.
+// look runs reads in a session, and again in the next one if the session ends.
 func (l *Line) look(ctx context.Context, reads func(*queueSession) error) error {
 	return l.client.look(ctx, l.path, reads)
 }
 
-// look runs reads of what is at path in a session, and again in the next one if it
-// is over.
+// look runs reads of the node at path in a session, and again in the next one if
+// the session ends.
 func (c *Client) look(ctx context.Context, path string, reads func(*queueSession) error) error {
 	if ctx == nil {
 		return &Error{Op: "read", Path: path, Err: errNilContext}
@@ -221,8 +221,8 @@ func (c *Client) look(ctx context.Context, path string, reads func(*queueSession
 	}
 }
 
-// order sorts members, reading what it needs for it. Those that are gone by then
-// are left out.
+// order sorts members, and reads the czxids that it needs for that. It omits members
+// that no longer exist by then.
 func (l *Line) order(ctx context.Context, s *queueSession, members []member) ([]member, error) {
 	members, err := l.orderable(ctx, s, members)
 	if err != nil {
@@ -232,8 +232,8 @@ func (l *Line) order(ctx context.Context, s *queueSession, members []member) ([]
 	return members, nil
 }
 
-// orderable reads the czxid of those members whose number does not say where
-// they stand. Names do not recur, so what was read once is kept.
+// orderable reads the czxid of those members whose number does not give their
+// position. Names do not recur, so each czxid is read once and kept.
 func (l *Line) orderable(ctx context.Context, s *queueSession, members []member) ([]member, error) {
 	names := unordered(members)
 	if len(names) == 0 {
@@ -242,7 +242,7 @@ func (l *Line) orderable(ctx context.Context, s *queueSession, members []member)
 	l.mu.Lock()
 	known := l.czxids
 	l.mu.Unlock()
-	present := make(map[string]int64, len(names)) // replaces known, which others may be reading
+	present := make(map[string]int64, len(names)) // replaces known, which other goroutines may be reading
 	for _, name := range names {
 		czxid, ok := known[name]
 		if !ok {

@@ -19,21 +19,21 @@ var ErrLost = errors.New("claim lost")
 // Causes of a loss: what ended a claim or a session.
 var (
 	// ErrSessionExpired is returned when ZooKeeper ended the session, or when no
-	// server of it could be reached for twice the session timeout: the client
-	// then gives the session up, which an ensemble that was down as a whole may
-	// not have ended yet.
+	// server could be reached for twice the session timeout. The client then
+	// abandons the session; an ensemble that was down as a whole may not have
+	// ended it yet.
 	ErrSessionExpired = session.ErrSessionExpired
 
 	// ErrDeadline is returned when the local deadline passed without a proof
-	// that the session lives. The ensemble may not have ended it yet: being
-	// told first is the point.
+	// that the session is alive. The ensemble may not have ended the session yet:
+	// the deadline notifies the holder first.
 	ErrDeadline = session.ErrDeadline
 
 	// ErrDeleted is returned when the claim's own node was deleted, or written
-	// to, by somebody else.
+	// to, by another client or an operator.
 	ErrDeleted = session.ErrDeleted
 
-	// ErrReleased is returned when the holder itself gave the claim up.
+	// ErrReleased is returned when the holder itself released the claim.
 	ErrReleased = errors.New("released")
 
 	// ErrClosed is returned when the client was closed.
@@ -41,18 +41,18 @@ var (
 )
 
 // ErrUncertain is returned when an operation may or may not have happened: it
-// was sent, and its answer did not come back, because the call's bounds were
-// reached or the connection broke.
+// was sent, and its answer did not arrive before the call's bounds were reached
+// or the connection broke.
 var ErrUncertain = session.ErrUncertain
 
-// Error says which operation failed, on which path, and why.
+// An Error reports which operation failed, on which path, and why.
 //
 // Path is empty where an operation has none. Unwrap reaches the cause, so that
 // errors.Is finds the sentinels of this package, the errors of the ZooKeeper
 // client and those of a context.
 type Error struct {
 	Op   string // the operation: "connect", "join", "release", …
-	Path string // the node or server that it was about
+	Path string // the node or server that it was for
 	Err  error  // the cause
 }
 
@@ -67,14 +67,14 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// lost is the error of a claim on path that ended for cause.
+// lost returns the error of a claim on path that ended for cause.
 func lost(path string, cause error) error {
 	return &Error{Op: "hold", Path: path, Err: fmt.Errorf("%w: %w", ErrLost, cause)}
 }
 
-// withCtx adds to err, that is about to be returned to the caller, the error of ctx
-// and its cause, if ctx is done and err does not say so. Inside the package the
-// cause is kept out: it can be anything, an earlier answer of a server among them.
+// withCtx adds the error of ctx and its cause to err, which is about to be returned
+// to the caller, if ctx is done and err does not wrap them. Errors inside the package
+// leave the cause out: it can be any error, even an earlier answer of a server.
 func withCtx(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 		err = fmt.Errorf("%w: %w", cause, err)

@@ -12,15 +12,15 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 )
 
-// A Node is one node that outlives sessions and holds state: what its holders
-// write under a claim, and everybody may read. It is safe for concurrent use.
+// A Node is one node that outlives sessions and holds state: holders write it under a
+// claim, and any client may read it. It is safe for concurrent use.
 type Node struct {
 	client *Client
 	path   string // namespace included
 }
 
 // NewNode returns the node at path, an absolute path to which the client's
-// namespace is added. It asks no server.
+// namespace is added. It sends no request.
 func NewNode(client *Client, path string) (*Node, error) {
 	if client == nil {
 		return nil, &Error{Op: "new node", Err: errors.New("client is nil")}
@@ -31,12 +31,12 @@ func NewNode(client *Client, path string) (*Node, error) {
 	return &Node{client: client, path: client.settings.namespace + path}, nil
 }
 
-// Path is the path of the node, namespace included.
+// Path returns the path of the node, namespace included.
 func (n *Node) Path() string { return n.path }
 
 // Read returns the node's data and Stat, as the server that this client is
-// connected to sees it, which may be somewhat behind. The error of a missing node
-// is zk.ErrNoNode.
+// connected to sees it; that server may lag. The error of a missing node is
+// zk.ErrNoNode.
 func (n *Node) Read(ctx context.Context) (data []byte, stat *zk.Stat, err error) {
 	err = n.client.look(ctx, n.path, func(s *queueSession) error {
 		data, stat, err = s.Get(ctx, n.path)
@@ -45,15 +45,15 @@ func (n *Node) Read(ctx context.Context) (data []byte, stat *zk.Stat, err error)
 	return data, stat, err
 }
 
-// A Content is what a node holds, at a moment.
+// A Content is the content of a node at one moment.
 type Content struct {
 	Data    []byte
 	Stat    *zk.Stat        // nil if the node is missing
-	Changed <-chan struct{} // closed when that may have changed
+	Changed <-chan struct{} // closed when the content may have changed
 }
 
-// Watch is Read, and watches whether that changes, also the creation of a missing
-// node. Changed is closed, too, when the session is over.
+// Watch reads the node as Read does, and watches for changes, including the creation
+// of a missing node. Changed is also closed when the session is over.
 func (n *Node) Watch(ctx context.Context) (content Content, err error) {
 	err = n.client.look(ctx, n.path, func(s *queueSession) error {
 		content, err = n.watch(ctx, s)
@@ -62,7 +62,7 @@ func (n *Node) Watch(ctx context.Context) (content Content, err error) {
 	return content, err
 }
 
-// watch reads after the watch is set: what was written in between trips it.
+// watch reads after it has set the watch: a write in between triggers the watch.
 func (n *Node) watch(ctx context.Context, s *queueSession) (Content, error) {
 	w, err := s.Watch(ctx, n.path, session.WatchNode)
 	if errors.Is(err, zk.ErrNoNode) {
@@ -81,25 +81,25 @@ func (n *Node) watch(ctx context.Context, s *queueSession) (Content, error) {
 	return Content{data, stat, w.Fired()}, nil
 }
 
-// errOvertaken says that somebody else has written a node since it was read.
-var errOvertaken = errors.New("written by somebody else meanwhile")
+// errOvertaken reports that another write changed a node after it was read.
+var errOvertaken = errors.New("node was changed by another write after it was read")
 
-// Update writes the node under a claim of the same client: it reads it, has next
-// say what is to be written, and writes that in one transaction with checks that
-// the claim is held and that nobody has written the node since. If somebody has,
-// it begins again. It returns the version of the node that next was content with,
-// or that it wrote.
+// Update writes the node under a claim of the same client. It reads the node, calls
+// next for the new data, and writes that in one transaction with checks that the
+// claim is held and that the node has not been written since the read. If it has
+// been, Update begins again. It returns the version of the node that it wrote, or
+// that next accepted as it is.
 //
-// next gets what the node holds, and a Stat that is nil if it is missing. What it
-// returns is written; nil says that the node holds already what it should; its
-// error is Update's, and nothing is written. It is called again after each write
-// that was refused, and after one whose answer did not come back, which may have
-// been carried out: next has to know its own data again. unanswered says that
-// there was one of those.
+// next receives the node's data, and a Stat that is nil if the node is missing. Update
+// writes the data that next returns. Nil means that the node needs no write. If next
+// returns an error, Update returns it and writes nothing. Update calls next again after
+// each refused write, and after a write whose answer did not arrive. That write may
+// have been carried out, so next must recognise its own data. unanswered reports
+// whether there was such a write.
 //
-// A missing node is made, with those above it. On an error nothing was written,
-// except if it is an ErrUncertain: the answer to a write did not come back, and
-// nothing that was read afterwards shows that it was carried out.
+// Update creates a missing node, with those above it. After an error nothing was
+// written, unless it is ErrUncertain: the answer to a write did not arrive, and
+// no later read shows that the write was carried out.
 func (n *Node) Update(ctx context.Context, c *Claim, next func(data []byte, stat *zk.Stat, unanswered bool) ([]byte, error)) (version int32, err error) {
 	fail := func(err error) (int32, error) { return 0, &Error{Op: "update", Path: n.path, Err: err} }
 	switch {
@@ -108,14 +108,14 @@ func (n *Node) Update(ctx context.Context, c *Claim, next func(data []byte, stat
 	case c == nil:
 		return fail(errors.New("claim is nil"))
 	case c.session.settings != n.client.settings:
-		return fail(errors.New("the claim is one of another client: a transaction can check its node in its own ensemble only"))
+		return fail(errors.New("the claim belongs to another client: a transaction can check the claim's node only in its own ensemble"))
 	}
 	if err := c.Err(); err != nil {
 		return fail(err)
 	}
 	ctx, cancel := c.Context(ctx)
 	defer cancel()
-	var lost error // the last answer that did not come back
+	var lost error // the last error of a write whose answer did not arrive
 	for {
 		version, err := n.update(ctx, c, func(data []byte, stat *zk.Stat) ([]byte, error) {
 			return next(data, stat, lost != nil)
@@ -136,7 +136,7 @@ func (n *Node) Update(ctx context.Context, c *Claim, next func(data []byte, stat
 	}
 }
 
-// update is Update, once.
+// update is one attempt of Update.
 func (n *Node) update(ctx context.Context, c *Claim, next func([]byte, *zk.Stat) ([]byte, error)) (version int32, err error) {
 	data, stat, err := c.session.Get(ctx, n.path)
 	missing := errors.Is(err, zk.ErrNoNode)
@@ -167,7 +167,7 @@ func (n *Node) update(ctx context.Context, c *Claim, next func([]byte, *zk.Stat)
 	return responses[0].Stat.Version, nil
 }
 
-// create makes the node, whose version then is 0.
+// create creates the node, whose version is then 0.
 func (n *Node) create(ctx context.Context, c *Claim, data []byte) error {
 	_, err := c.commit(ctx, "", []any{&zk.CreateRequest{Path: n.path, Data: data, Acl: c.session.settings.acl}})
 	switch {
@@ -177,7 +177,7 @@ func (n *Node) create(ctx context.Context, c *Claim, data []byte) error {
 		if err := c.session.CreateParents(ctx, parentOf(n.path), nil); err != nil {
 			return err
 		}
-		return errOvertaken // by ourselves
+		return errOvertaken // by this client
 	}
 	return err
 }

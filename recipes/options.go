@@ -17,50 +17,50 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/tuning"
 )
 
-// DefaultSessionTimeout is the session timeout of those who ask for none.
+// DefaultSessionTimeout is the session timeout if Options sets none.
 const DefaultSessionTimeout = 10 * time.Second
 
 // Options are the options of a Client. The zero value of a field means its
 // default.
 type Options struct {
-	// SessionTimeout is the session timeout T to ask for: after that time without
-	// contact the ensemble lets others have what this client held. It is at least
-	// one second; the default is 10 s. Servers clamp it to their own bounds, 2 and
-	// 20 ticks unless configured: Client.SessionTimeout tells what came of it.
-	// Choose at least four ticks, or the holder is not told early enough when a
-	// follower or the leader is cut off: the default is for ticks of up to 2.5 s.
+	// SessionTimeout is the session timeout T to request: after that time without
+	// contact the ensemble can grant this client's claims to other clients. It is at
+	// least one second; the default is 10 s. Servers clamp it to their own bounds, 2
+	// and 20 ticks unless configured: Client.SessionTimeout returns the granted one.
+	// Choose at least four ticks, or the holder is not notified early enough when a
+	// follower or the leader is isolated: the default is for ticks of up to 2.5 s.
 	SessionTimeout time.Duration
 
 	// Namespace is put in front of every path that the recipes use, "/team-a", after
-	// the chroot of the connect string if there is one. It is made when it is needed,
-	// as a container node.
+	// the chroot of the connect string if there is one. It is created when it is
+	// needed, as a container node.
 	Namespace string
 
 	// ACL is given to every node that is created. The default is open to all.
 	// Contenders need READ, CREATE, WRITE and DELETE, on each other's nodes as well.
-	// On a parent that somebody else made, a join without WRITE takes two requests
-	// more, without READ or CREATE it is refused, and without DELETE nodes stay until
+	// On a parent that another program created, a join without WRITE takes two more
+	// requests. Without READ or CREATE it is refused. Without DELETE, nodes stay until
 	// the session ends.
 	ACL []zk.ACL
 
 	// Auth are the credentials to present to each server: see Digest.
 	Auth []Auth
 
-	// TLS, if not nil, is how to speak TLS with the servers. ServerName defaults
-	// to the host of each server as it stands in the server list.
+	// TLS, if not nil, configures TLS connections to the servers. ServerName defaults
+	// to the host of each server as the server list has it.
 	TLS *tls.Config
 
-	// Logger takes what people may have to know; the default is slog.Default.
+	// Logger receives what an operator may need to know; the default is slog.Default.
 	// A logger that blocks delays later messages, and Client.Close by 2 s at most.
 	Logger *slog.Logger
 
-	// Trace is told of what happens; nil for nobody.
+	// Trace is notified of events in the client; nil for none.
 	Trace *Trace
 
 	// Dial makes the connections; the default is that of net.Dialer. It is called
-	// anew, with the name and not an address, for each attempt. If it takes no notice
-	// of ctx, or the Close of its connections blocks, no claim is notified later for
-	// it, but its goroutine can outlive Client.Close.
+	// anew, with the name and not an address, for each attempt. If it ignores ctx,
+	// or the Close of its connections blocks, that delays no claim's notification, but
+	// its goroutine can outlive Client.Close.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	_ struct{}
@@ -69,17 +69,17 @@ type Options struct {
 // Auth is a credential of one of ZooKeeper's authentication schemes.
 type Auth struct {
 	Scheme string // "digest", "ip", "x509", or a plug-in's
-	Data   []byte // what the scheme wants
+	Data   []byte // in the form that the scheme defines
 }
 
-// Digest is the credential of ZooKeeper's digest scheme. Servers take any
-// password: a wrong one shows as zk.ErrNoAuth, at the first operation on a node
-// whose ACL it does not fit.
+// Digest returns a credential of ZooKeeper's digest scheme. Servers accept any
+// password: a wrong one causes zk.ErrNoAuth at the first operation on a node whose
+// ACL does not match it.
 func Digest(user, password string) Auth {
 	return Auth{Scheme: "digest", Data: []byte(user + ":" + password)}
 }
 
-// settings are Options that were checked, with the defaults filled in.
+// settings are checked Options, with the defaults filled in.
 type settings struct {
 	servers        []string
 	sessionTimeout time.Duration
@@ -138,7 +138,7 @@ func (o *Options) check(servers []string) (*settings, error) {
 		case "":
 			return nil, errors.New("credential without a scheme")
 		case "sasl":
-			return nil, errors.New(`authentication scheme "sasl" is not supported: the ZooKeeper client that this library stands on has none; use digest, or x509 over TLS`)
+			return nil, errors.New(`authentication scheme "sasl" is not supported: the underlying ZooKeeper client does not implement it; use digest, or x509 over TLS`)
 		}
 	}
 	if s.logger == nil {
@@ -153,5 +153,5 @@ func (o *Options) check(servers []string) (*settings, error) {
 	return s, nil
 }
 
-// maxSessionTimeout is what the protocol's field of milliseconds can hold.
+// maxSessionTimeout is the largest value of the protocol's field of milliseconds.
 const maxSessionTimeout = (1<<31 - 1) * time.Millisecond
