@@ -10,7 +10,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 )
 
-// An attempt is one try to join: the facts that it was made with, and the answer.
+// An attempt is one attempt to join: its inputs and the answer.
 type attempt struct {
 	view    view
 	place   *place
@@ -24,19 +24,19 @@ type joinStep int
 
 const (
 	stay             joinStep = iota // the node is the caller's
-	leaveOtherLife                   // the name belongs to another life of the parent, and may recur: delete it, read the parent, join again
-	leaveRecurring                   // the name may recur, as the counter has stuck: delete it, join again
-	leaveCancelled                   // the caller has gone: delete it
-	findOut                          // it is unknown whether there is a node: look for it
+	leaveOtherLife                   // the name belongs to another life of the parent, and may recur: delete the node, read the parent, join again
+	leaveRecurring                   // the name may recur, as the counter is stuck: delete the node, join again
+	leaveCancelled                   // the caller's context is done: delete the node
+	findOut                          // it is unknown whether the node exists: search for it
 	retry                            // there is no node: join again
 	retryUnwitnessed                 // the same, without a witness
 	retryUnwritten                   // the same, without writing the parent
-	retryReread                      // the same, after the parent was read, and made
+	retryReread                      // the same, after the parent is read, and created if it is missing
 	retryWithNonce                   // the same, with a nonce in the name
 	fail                             // there is no node, and joining again does not help
 )
 
-// next decides what follows from the answer. cancelled reports whether the caller's context
+// next returns the step that follows from the answer. cancelled reports whether the caller's context
 // is done.
 func (a attempt) next(cancelled bool) joinStep {
 	switch {
@@ -45,7 +45,7 @@ func (a attempt) next(cancelled bool) joinStep {
 	case a.err == nil && a.place.recurs():
 		return leaveRecurring
 	case a.err == nil && cancelled:
-		return leaveCancelled // it was seen through to its answer
+		return leaveCancelled // the join waited for its answer nevertheless
 	case a.err == nil:
 		return stay
 	case errors.Is(a.err, errMissed):
@@ -59,12 +59,13 @@ func (a attempt) next(cancelled bool) joinStep {
 	case errors.Is(a.err, zk.ErrNoNode):
 		return retryReread
 	case errors.Is(a.err, zk.ErrNodeExists) && !a.view.late:
-		return retryWithNonce // the counter has stuck
+		return retryWithNonce // the counter is stuck
 	}
 	return fail
 }
 
-// afterSearch decides what follows from a search for the node, which has told the outcome.
+// afterSearch returns the step that follows from a search for the node; found reports
+// whether the node exists.
 func (a attempt) afterSearch(found bool) joinStep {
 	switch {
 	case found && a.place.recurs():
@@ -77,16 +78,16 @@ func (a attempt) afterSearch(found bool) joinStep {
 	return retry
 }
 
-// errNotOurs says that the parent's data may not be written by us.
+// errNotOurs reports that this client may not write the parent's data.
 var errNotOurs = errors.New("parent may not be written")
 
-// errContended says that another contender has joined since the parent was read.
-var errContended = errors.New("another contender has joined meanwhile")
+// errContended reports that another contender has joined since the parent was read.
+var errContended = errors.New("another contender has joined since the parent was read")
 
-// errMissed says that a join's witness was not there, and that nothing was created.
+// errMissed reports that the join's witness did not exist, and that nothing was created.
 var errMissed = errors.New("no node of the session in this life of the parent")
 
-// view is what a Line knows of its parent when an attempt begins.
+// A view is a Line's knowledge of its parent when an attempt begins.
 type view struct {
 	tag     int64
 	ours    bool

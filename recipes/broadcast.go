@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// A broadcast passes states on to subscribers. Safe for concurrent use.
+// A broadcast passes states on to subscribers. It is safe for concurrent use.
 type broadcast struct {
 	mu     sync.Mutex // guards what follows
 	subs   map[*subscriber]struct{}
@@ -16,14 +16,14 @@ type broadcast struct {
 
 // A subscriber is a queue of states.
 type subscriber struct {
-	wake chan struct{} // says that queue or closed has changed
+	wake chan struct{} // signals that queue or closed has changed
 
 	mu     sync.Mutex // guards what follows
 	queue  []State
-	closed bool // no further state is to come
+	closed bool // no further state follows
 }
 
-// subscribe returns a subscriber that begins with the present state.
+// subscribe returns a subscriber that begins with the current state.
 func (b *broadcast) subscribe(present func() State) *subscriber {
 	sub := &subscriber{wake: make(chan struct{}, 1)}
 	b.mu.Lock()
@@ -33,8 +33,8 @@ func (b *broadcast) subscribe(present func() State) *subscriber {
 	b.subs[sub] = struct{}{}
 	closed := b.closed
 	b.mu.Unlock()
-	// A change that comes in between is in the queue already: what is read now is at
-	// least as new, and stands before it.
+	// A change since then is already in the queue. The state that is read now is at least
+	// as new, and goes to the front.
 	sub.push(present(), true)
 	if closed {
 		sub.close()
@@ -48,7 +48,7 @@ func (b *broadcast) unsubscribe(sub *subscriber) {
 	delete(b.subs, sub)
 }
 
-// send gives all subscribers a state.
+// send queues state for all subscribers.
 func (b *broadcast) send(state State) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -57,7 +57,7 @@ func (b *broadcast) send(state State) {
 	}
 }
 
-// close ends all subscriptions, once what is queued was taken.
+// close ends each subscription once its subscriber has taken the queued states.
 func (b *broadcast) close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -92,7 +92,7 @@ func (s *subscriber) signal() {
 	}
 }
 
-// next returns the next state, or false if there is none to come.
+// next waits for the next state. It returns false if none follows or ctx is done.
 func (s *subscriber) next(ctx context.Context) (State, bool) {
 	for {
 		s.mu.Lock()

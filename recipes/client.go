@@ -83,8 +83,8 @@ func Connect(ctx context.Context, servers []string, opts *Options) (*Client, err
 // run opens one session after the other until the client is closed.
 func (c *Client) run() {
 	defer close(c.stopped)
-	var graves sync.WaitGroup
-	defer graves.Wait()
+	var lingering sync.WaitGroup
+	defer lingering.Wait()
 	for c.closing.Err() == nil {
 		s, err := openSession(c.settings, c.report)
 		if err == nil {
@@ -93,7 +93,7 @@ func (c *Client) run() {
 			changed := c.changed
 			c.mu.Unlock()
 			// The next session does not wait until this one is closed.
-			graves.Go(func() {
+			lingering.Go(func() {
 				c.linger(s, changed)
 				s.Bury()
 			})

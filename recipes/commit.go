@@ -28,7 +28,7 @@ import (
 // below the namespace as well.
 //
 // If the server refused an operation, the error is the server's, in an Error that
-// has the full path of that operation and names its kind; the responses tell which
+// has the full path of that operation and names its kind; the responses show which
 // one it was. Commit sends the transaction once: an ErrUncertain means that ctx
 // ended or the connection broke before the answer arrived, and that the operations
 // were carried out as a whole, or not at all. After an ErrLost, and after any other
@@ -85,14 +85,14 @@ func (c *Claim) commit(ctx context.Context, namespace string, ops []any) ([]zk.M
 	return fail(fmt.Errorf("%w: %w", ErrUncertain, err))
 }
 
-// refused says what a server has refused: err is its error, responses begin with that to the
-// check of the claim's own node.
+// refused returns the result of a transaction that the server refused with err. The first of
+// responses is that of the check of the claim's own node.
 func (c *Claim) refused(ops []operation, responses []zk.MultiResponse, err error) ([]zk.MultiResponse, error) {
 	fail := &Error{Op: "commit", Path: c.Path(), Err: err}
 	switch {
 	case errors.Is(err, zk.ErrSessionExpired):
 		c.session.End(session.ErrExpired)
-		c.end(session.ErrExpired) // another goroutine may have found out first, and be about to
+		c.end(session.ErrExpired) // another goroutine may have detected it first and be about to end the claim
 		return nil, c.ended()
 	case len(responses) == 0:
 		return nil, fail
@@ -104,7 +104,7 @@ func (c *Claim) refused(ops []operation, responses []zk.MultiResponse, err error
 	}
 	responses = responses[1:]
 	for i, op := range ops {
-		// Operations after the one that failed have an error too: that they were not tried.
+		// Operations after the failed one have an error too, as the server did not try them.
 		if i < len(responses) && responses[i].Error != nil {
 			return responses, op.fail(err)
 		}
@@ -125,8 +125,8 @@ func (o operation) fail(err error) error {
 }
 
 // parseOps returns copies of ops with the namespace in front of their paths. It
-// refuses what is no operation, and what a server would answer by dropping the
-// connection. Its error is an *Error where an operation has a path.
+// rejects values that are no operations, and operations that a server would answer by
+// dropping the connection. Its error is an *Error where an operation has a path.
 func parseOps(namespace string, ops []any) ([]operation, error) {
 	parsed := make([]operation, len(ops))
 	size := 0
@@ -139,7 +139,7 @@ func parseOps(namespace string, ops []any) ([]operation, error) {
 			return nil, err
 		}
 		parsed[i] = o
-		size += len(*o.path) + o.size + 64 // more than the numbers around them take
+		size += len(*o.path) + o.size + 64 // more than the encoded numbers and lengths take
 	}
 	if size > maxTransaction {
 		return nil, fmt.Errorf("operations of %d bytes are over the limit of %d for a transaction", size, maxTransaction)
@@ -147,8 +147,7 @@ func parseOps(namespace string, ops []any) ([]operation, error) {
 	return parsed, nil
 }
 
-// parseOp copies an operation. Of one that is given as a value, its error names the
-// pointer to pass.
+// parseOp copies an operation. If op is a value, the error names the pointer to pass.
 func parseOp(op any) (operation, error) {
 	switch op := op.(type) {
 	case *zk.CreateRequest:
@@ -203,7 +202,7 @@ func checkOf(r zk.CheckVersionRequest) operation {
 	return operation{kind: "check version", path: &r.Path, request: &r}
 }
 
-// place puts the namespace in front of the path, which it checks: one that is not
+// place checks the path and puts the namespace in front of it: a path that is not
 // absolute would lead out of the namespace.
 func (o operation) place(namespace string) error {
 	path := *o.path

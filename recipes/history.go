@@ -28,14 +28,14 @@ const historyNode = "/lockkeeper-history"
 // backup brings the old one back, although tokens begin lower again: delete the node
 // as a step of the restore, before clients connect.
 //
-// History asks a server once in each session, with two requests, and returns what it
-// has read until that session is over. Call it for each claim, after the claim was
+// History asks a server once in each session, with two requests, and returns the id that
+// it read until that session is over. Call it for each claim, after the claim was
 // granted, and not once in a process. If the claim's Err is nil after History has
 // returned, both are of one session, and so the token is of that history.
 //
 // It waits while no server can be reached, until ctx ends. A node that holds no
-// history id, or is ephemeral, is an error, and stays as it is. The error is that,
-// ctx's, ErrClosed, or what a server refused. Concurrent calls, of several clients
+// history id, or is ephemeral, is an error, and stays as it is. Other errors are
+// that of ctx, ErrClosed, and the server's error if it refuses a request. Concurrent calls, of several clients
 // too, return the same id.
 func (c *Client) History(ctx context.Context) (id string, err error) {
 	path := fullPath(c.settings.namespace, historyNode)
@@ -64,7 +64,7 @@ func (c *Client) History(ctx context.Context) (id string, err error) {
 
 // history reads the history id, and creates the node if it is missing.
 func (s *queueSession) history(ctx context.Context, path string) (string, error) {
-	// A server that is behind may still show a node that was deleted for a restore.
+	// A server that lags may still show a node that was deleted for a restore.
 	_, err := session.Ask(ctx, s.Session, "sync", path, func(conn *zk.Conn) (string, error) { return conn.Sync(path) })
 	if err != nil {
 		return "", err
@@ -77,8 +77,8 @@ func (s *queueSession) history(ctx context.Context, path string) (string, error)
 		case !errors.Is(err, zk.ErrNoNode):
 			return "", err
 		}
-		// It is read again, whatever the outcome: another client may have been first,
-		// or this one by an attempt that was not answered.
+		// Whatever the outcome, the node is read again: another client may have created
+		// it first, or this client by an attempt that was not answered.
 		_, err = session.Ask(ctx, s.Session, "create", path, func(conn *zk.Conn) (string, error) {
 			return conn.Create(path, []byte(rand.Text()), 0, s.settings.acl)
 		})
@@ -99,7 +99,7 @@ func checkHistoryNode(path string, data []byte, stat *zk.Stat) (string, error) {
 	id := string(data)
 	err := fencing.CheckHistory(id)
 	if err == nil && stat.EphemeralOwner != 0 {
-		err = errors.New("it is ephemeral, and would go with a session")
+		err = errors.New("it is ephemeral and would be deleted with its session")
 	}
 	if err != nil {
 		return "", &Error{Op: "read", Path: path, Err: fmt.Errorf("the node holds no history id (delete it to begin a new history): %w", err)}

@@ -12,27 +12,27 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 )
 
-// join creates a node of ours at the end of the line. alone is true if the reply
-// shows that nobody is ahead of it.
+// join creates a node of this client at the end of the queue. alone reports whether the
+// reply shows that the node has no predecessor.
 //
 // One transaction creates the node and writes the parent. Its reply has the new
 // node's path and the parent's Stat as of that moment: the zxid of the write is
 // the new node's czxid, the parent's czxid verifies the name, and the number of
-// children may show that the line was empty.
+// children may show that the queue was empty.
 //
-// The tag is what this client believes, and in another life of the parent the
-// numbers begin anew: a name of tag and number alone could be that of a claim,
-// of this client or another, whose node went with the parent. Its Commit, Check
-// and heartbeats would take the new node for its own. So a plain name is given
+// The tag is this client's belief, and in another life of the parent the numbers
+// begin anew: a name of tag and number alone could be that of a claim,
+// of this client or another, whose node was deleted with the parent. Its
+// Commit, Check and heartbeats would take the new node for its own. So a plain name is given
 // only where the transaction begins with a check of a node that the session is
 // known to have in this life of the parent, and fails as a whole in another. A
 // session that has none puts a nonce into the name.
 //
 // With a version of the parent other than -1 the join is carried out only while the
-// parent has that version, which each join of this library raises: errContended says
-// that it has not, and nothing was created.
+// parent has that version, which each join of this library raises. errContended reports
+// that the version differed, and nothing was created.
 func (l *Line) join(ctx context.Context, s *queueSession, version int32) (p *place, alone bool, err error) {
-	missed := false // a witness has failed: the next one might, too
+	missed := false // a witness did not exist: the next one may not either
 	for {
 		a, err := l.attempt(ctx, s, version, !missed)
 		if err != nil {
@@ -86,15 +86,15 @@ func (l *Line) join(ctx context.Context, s *queueSession, version int32) (p *pla
 	}
 }
 
-// attempt sends one join, with a witness if there is one and witnessed allows it. Its error
-// is that nothing was sent.
+// attempt sends one join, with a witness if there is one and witnessed allows it. If it
+// returns an error, nothing was sent.
 func (l *Line) attempt(ctx context.Context, s *queueSession, version int32, witnessed bool) (attempt, error) {
 	v, err := l.learn(ctx, s)
 	if err != nil {
 		return attempt{}, err
 	}
-	// Until it is sent a better name may be had. Of a burst of joins all but the
-	// first few wait for their turn, and find the nodes of those.
+	// The name is chosen as late as possible. In a burst of joins, all but the first
+	// few wait for their turn, and then have a witness in the nodes of those.
 	mine, err := s.TakeTurn(ctx, session.Ordinary)
 	if err != nil {
 		return attempt{}, &Error{Op: "join", Path: l.path, Err: session.NotSent(err)}
@@ -170,8 +170,8 @@ func (l *Line) joinAndWrite(ctx context.Context, s *queueSession, mine session.T
 	return results[1].Stat, nil
 }
 
-// joinOnly joins where the parent's data is not ours to write: the reply has the
-// path alone, and the czxid takes a read of the own node. It ends the turn.
+// joinOnly joins where this client may not write the parent's data. The reply has only
+// the path, and the czxid takes a read of the new node. It ends the turn.
 func (l *Line) joinOnly(ctx context.Context, s *queueSession, mine session.Turn, p *place, witness *session.Node, data []byte) error {
 	create := &zk.CreateRequest{Path: p.prefix(), Data: data, Acl: l.client.settings.acl, Flags: zk.FlagEphemeral | zk.FlagSequence}
 	path, err := session.CallInTurn(ctx, s.Session, session.Ordinary, mine, func(conn *zk.Conn) (string, error) {
@@ -193,7 +193,7 @@ func (l *Line) joinOnly(ctx context.Context, s *queueSession, mine session.Turn,
 	}
 	_, stat, err := s.Get(ctx, path)
 	if err != nil {
-		// It exists, or did: what is known of it is enough to take it away.
+		// The node exists, or did: its path is enough to delete it.
 		return fmt.Errorf("%w: %w", ErrUncertain, errors.Join(p.know(path, 0), err))
 	}
 	return p.know(path, stat.Czxid)

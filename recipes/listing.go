@@ -12,19 +12,19 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// A listing is the queue below one parent as a server showed it at one moment, for all
-// who asked for it. It does not change.
+// A listing is the queue below one parent as a server showed it at one moment. All
+// callers that asked for it share it. It does not change.
 type listing struct {
 	parent  *zk.Stat // nil if the parent is missing
 	members []member
 	highest int32 // the largest number in a name with the parent's own tag, -1 if none
-	late    bool  // such a name has a number that says nothing
-	plain   bool  // numbers alone tell the order
+	late    bool  // such a name has a number that gives no order
+	plain   bool  // numbers alone give the order
 
-	uses atomic.Int32 // how many have looked for their predecessor
+	uses atomic.Int32 // how many callers have searched for their predecessor
 	sort sync.Once    // guards setting sorted
-	// sorted are the members by number, for those who come second: the first is better
-	// served by a look at each.
+	// sorted has the members by number, from the second caller on: for the first one, a
+	// scan is cheaper.
 	sorted []member
 }
 
@@ -70,8 +70,8 @@ func (lst *listing) nearest(own member) (ahead member, found, listed bool) {
 	return lst.sorted[i-1], true, listed
 }
 
-// A parent is what a server shows of the node below which contenders queue.
+// A parent is a server's view of the node below which contenders queue.
 type parent struct {
 	czxid int64
-	ours  bool // its data is empty or this library's, and so may be written
+	ours  bool // its data is empty or this library's, and so this client may write it
 }

@@ -10,18 +10,18 @@ import (
 	"strings"
 )
 
-// lateSequence is where the parent's counter nears its end. It does not wrap at
-// 2³¹ but sticks: from there on every node gets 2147483647, or a negative number
-// when creates are pipelined. So from here on order is by czxid, and names carry
-// a nonce because the numbers no longer make them unique.
+// lateSequence is the number from which the parent's counter is near its end. The
+// counter does not wrap at 2³¹ but sticks: from there on every node gets 2147483647, or
+// a negative number when creates are pipelined. So from lateSequence on, order is by
+// czxid, and names carry a nonce because the numbers no longer make them unique.
 const lateSequence = 1<<31 - 1<<20
 
-// namePrefix is what the name of a node begins with; the server appends the
-// sequence number. The tag is the czxid of the parent: numbers restart when a
-// parent is reaped and made again, and a name that recurred would let a late
-// delete hit another client's node, and a lost claim take that for its own. The
-// tag is what the joining client believes; the nonce is left out only where that
-// is sure (see Line.join), and while numbers are unique.
+// namePrefix returns the first part of a node's name; the server appends the sequence
+// number. The tag is the czxid of the parent: numbers restart when a parent is reaped
+// and created again. If a name recurred, a late delete could hit another client's node,
+// and a lost claim could take that node for its own. The tag is the joining client's
+// belief; the nonce is left out only where that belief is verified (see Line.join), and
+// while numbers are unique.
 func namePrefix(tag int64, nonce string) string {
 	if nonce != "" {
 		nonce = "-" + nonce
@@ -32,22 +32,23 @@ func namePrefix(tag int64, nonce string) string {
 // sequenceSuffix is what the server appends to the name of a sequential node.
 func sequenceSuffix(sequence int32) string { return fmt.Sprintf("%010d", sequence) }
 
-// A member is a child of the parent that stands in line.
+// A member is a child of the parent that belongs to the queue.
 type member struct {
 	name     string
 	sequence int32
-	czxid    int64 // 0 where it was not needed, and so not read
+	czxid    int64 // 0 if it was not needed and so not read
 }
 
-// late says that the number says nothing about the order.
+// late reports whether the number gives no order.
 func (m member) late() bool { return m.sequence >= lateSequence || m.sequence < 0 }
 
-// separators stand between what a recipe puts into a name and the number that
-// the server appends: this package, Curator and zk.Lock; Kazoo.
+// separators stand between the recipe's part of a name and the number that the
+// server appends: this package, Curator and zk.Lock; Kazoo.
 var separators = []string{"lock-", "__lock__"}
 
-// parseMember reads the name of a child. Not every child stands in line: what
-// does not end in a separator and a number is somebody else's, and is left alone.
+// parseMember parses the name of a child. It reports false for a child that is not a
+// member: a name without a separator and a number at its end belongs to another program,
+// and its node is left alone.
 func parseMember(name string) (member, bool) {
 	for _, sep := range separators {
 		i := strings.LastIndex(name, sep)
@@ -69,7 +70,7 @@ func parseMember(name string) (member, bool) {
 	return member{}, false
 }
 
-// parseMembers keeps those children that stand in line.
+// parseMembers returns the children that are members of the queue.
 func parseMembers(children []string) []member {
 	members := make([]member, 0, len(children))
 	for _, name := range children {
@@ -112,7 +113,7 @@ func unordered(members []member) []string {
 	return names
 }
 
-// sortMembers puts the front of the line first.
+// sortMembers sorts the front of the queue first.
 func sortMembers(members []member) { slices.SortFunc(members, compareMembers) }
 
 // nearest returns the member directly ahead of own, if any is. The members must

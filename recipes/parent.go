@@ -9,8 +9,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// learn returns what is known of the parent. The first use of a path reads it,
-// and makes it if it is missing.
+// learn returns the Line's view of the parent. The first use of a path reads the parent,
+// and creates it if it is missing.
 func (l *Line) learn(ctx context.Context, s *queueSession) (view, error) {
 	for {
 		l.mu.Lock()
@@ -36,7 +36,7 @@ func (l *Line) learn(ctx context.Context, s *queueSession) (view, error) {
 	}
 }
 
-// readParent reads the node at path, and makes it if it is missing.
+// readParent reads the node at path, and creates it if it is missing.
 func (s *queueSession) readParent(path string) (parent, error) {
 	for {
 		data, stat, err := s.Get(s.Context(), path)
@@ -53,29 +53,29 @@ func (s *queueSession) readParent(path string) (parent, error) {
 	}
 }
 
-// forget has the parent read again.
+// forget makes the next attempt read the parent again.
 func (l *Line) forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.known = false
 }
 
-// notOurs notes that the parent's data may not be written.
+// notOurs records that this client may not write the parent's data.
 func (l *Line) notOurs() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ours = false
 }
 
-// stuck notes that numbers do not make names unique any more.
+// stuck records that numbers no longer make names unique.
 func (l *Line) stuck() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.late = true
 }
 
-// saw notes what is known of the numbers given out in that life of the parent. late
-// says that they say nothing any more.
+// saw records the highest number given out in that life of the parent. late reports
+// whether numbers no longer give the order.
 func (l *Line) saw(parent int64, highest int32, late bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 )
 
-// checkPath says what is wrong with path as the place of a recipe.
+// checkPath returns what is wrong with path as the node of a recipe, nil if nothing is.
 func checkPath(path string) error {
 	switch {
 	case path == "":
@@ -34,7 +34,7 @@ func checkPath(path string) error {
 		}
 	}
 	for _, r := range path {
-		// What ZooKeeper refuses, beyond the control characters.
+		// ZooKeeper refuses these, beside the control characters.
 		if unicode.IsControl(r) || r >= '\ue000' && r <= '\uf8ff' || r >= '\ufff0' && r <= '\uffff' {
 			return fmt.Errorf("path %q has the character %U, which ZooKeeper refuses", path, r)
 		}
@@ -62,8 +62,8 @@ func parentOf(path string) string {
 	return "/"
 }
 
-// CheckServers returns what is wrong with a list of servers, as Connect would. It
-// asks no server.
+// CheckServers returns the error that Connect would return for a list of servers, nil
+// if the list is valid. It sends no request.
 func CheckServers(servers []string) error {
 	_, _, err := parseServers(servers)
 	return err
@@ -71,8 +71,8 @@ func CheckServers(servers []string) error {
 
 // parseServers returns the servers of a list as host:port, the port defaulting to
 // 2181, and the chroot, empty if there is none. Each element is a server or a
-// connect string, host:port,host:port/chroot. A chroot holds for all elements, as a
-// connect string that was split at its commas has it in the last one only.
+// connect string, host:port,host:port/chroot. A chroot applies to all elements, because
+// a connect string that was split at its commas has it only in the last one.
 func parseServers(list []string) (servers []string, chroot string, err error) {
 	if len(list) == 0 {
 		return nil, "", fmt.Errorf("server list %q is empty", list)
@@ -97,7 +97,7 @@ func parseServers(list []string) (servers []string, chroot string, err error) {
 		case path == "" || path == "/":
 			continue
 		case strings.Contains(path, ","):
-			return nil, "", fmt.Errorf("chroot %q of %q has a comma: it follows the last server, once for all", path, element)
+			return nil, "", fmt.Errorf("chroot %q of %q has a comma: it follows the last server and applies to all", path, element)
 		case chroot != "" && path != chroot:
 			return nil, "", fmt.Errorf("chroots %q and %q differ: one client has one namespace", chroot, path)
 		}
@@ -114,8 +114,8 @@ func parseServers(list []string) (servers []string, chroot string, err error) {
 func parseServer(server string) (string, error) {
 	host, port, err := net.SplitHostPort(server)
 	if err != nil {
-		// Without a port, then. An IPv6 address without brackets is told from a
-		// host with a port by nothing but guessing, so it is refused.
+		// It has no port. An IPv6 address without brackets cannot be distinguished
+		// from a host with a port, so it is refused.
 		host, port, err = net.SplitHostPort(server + ":2181")
 	}
 	if err != nil {
@@ -130,8 +130,8 @@ func parseServer(server string) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// isHost says whether host may be the name or the address of a server. What a
-// name may consist of is for the resolver to say.
+// isHost reports whether host can be the name or the address of a server. The
+// resolver decides which names are valid.
 func isHost(host string) bool {
 	if strings.Contains(host, ":") {
 		_, err := netip.ParseAddr(host)

@@ -9,21 +9,21 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 )
 
-// A place is one node of ours in a queue.
+// A place is one node of this client in a queue.
 type place struct {
 	*session.Node
 	inName bool // the nonce is in the node's name as well
 
-	// Set when the node is known, before the session is told.
+	// Set when the node is known, before the session is notified.
 	member   member
-	verified bool // the node belongs to the parent's life that its name says
+	verified bool // the node belongs to the life of the parent that its name gives
 }
 
-func newPlace(line string, tag int64, nonce string) *place {
-	return &place{Node: session.NewNode(line, tag, nonce)}
+func newPlace(queue string, tag int64, nonce string) *place {
+	return &place{Node: session.NewNode(queue, tag, nonce)}
 }
 
-// know notes which node is the place's.
+// know records the node that the create made.
 func (p *place) know(path string, czxid int64) error {
 	m, ok := parseMember(path[strings.LastIndexByte(path, '/')+1:])
 	if !ok {
@@ -34,7 +34,7 @@ func (p *place) know(path string, czxid int64) error {
 	return nil
 }
 
-// nameNonce is what the name has besides the tag.
+// nameNonce returns the nonce if the node's name has it, and otherwise an empty string.
 func (p *place) nameNonce() string {
 	if p.inName {
 		return p.Nonce
@@ -42,11 +42,11 @@ func (p *place) nameNonce() string {
 	return ""
 }
 
-// recurs reports whether another node can come to have the same name: where the counter
-// sticks, numbers make no name unique, and without a nonce a late delete would hit
-// a stranger.
+// recurs reports whether another node can get the same name: where the counter sticks,
+// numbers make no name unique, and without a nonce a late delete could hit another
+// client's node.
 func (p *place) recurs() bool { return p.member.late() && !p.inName }
 
-// prefix is what the path of the place's node begins with: the server adds the
-// number.
+// prefix returns the path of the place's node without the number, which the server
+// appends.
 func (p *place) prefix() string { return p.Parent + "/" + p.Prefix }

@@ -9,9 +9,9 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// IsQueue reports whether the node is the queue of a lock or an election, by what a
-// read of it returned: it holds the mark of one, or has a contender below it, of
-// whichever library. Only for a node that has children it asks a server.
+// IsQueue reports whether the node is the queue of a lock or an election. data and stat
+// are the results of a read. A queue holds this library's mark, or has a contender of
+// any library below it. IsQueue asks a server only if the node has children.
 func (n *Node) IsQueue(ctx context.Context, data []byte, stat *zk.Stat) (bool, error) {
 	switch {
 	case stat == nil:

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// State returns where the client stands now. It does no I/O.
+// State returns the client's current state. It does no I/O.
 func (c *Client) State() State { return stateOf(c.newest().Status()) }
 
-// Ready returns nil if the client can be used, and otherwise an error that says since
-// when it cannot, and why: it is what a readiness probe asks for. It does no I/O.
+// Ready returns nil if the client can be used, and otherwise an error with the cause and
+// the time since when it cannot. It is meant for readiness probes. It does no I/O.
 //
-// A client is ready while a server serves its session, and for T/4 after: what heals
-// within T/4 costs no claim. It is not ready between two sessions, and never again once
+// A client is ready while a server serves its session, and for T/4 after: an outage that
+// ends within T/4 costs no claim. It is not ready between two sessions, and never again once
 // it is closed.
 func (c *Client) Ready() error {
 	if c.closing.Err() != nil {
@@ -34,8 +34,8 @@ func (c *Client) Ready() error {
 
 // States yields the client's state, and then its state after each change: a session
 // that is opened or over, attached or detached. Each subscriber gets every change, in
-// order, however slow it is; its queue grows meanwhile. It ends when ctx is done or the
-// client is closed. Proof does not count as a change.
+// order, however slow it is; its queue grows meanwhile. The sequence ends when ctx is done
+// or the client is closed. A new proof does not count as a change.
 //
 // Any number of subscribers may run at the same time.
 func (c *Client) States(ctx context.Context) iter.Seq[State] {

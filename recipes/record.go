@@ -14,19 +14,19 @@ import (
 )
 
 // maxOwner bounds an owner label, in bytes. Every waiter reads the record of the
-// node ahead of it, so a label is a name and not a place to keep data.
+// node ahead of it, so a label is a name and not for storing data.
 const maxOwner = 4096
 
-// maxTransaction bounds what one transaction may carry, in bytes: a server drops
-// the connection over a packet larger than its jute.maxbuffer, 1 048 575 bytes by
-// default, and says nothing.
+// maxTransaction bounds the operations of one transaction, in bytes: a server drops
+// the connection without an answer if a packet is larger than its jute.maxbuffer,
+// 1 048 575 bytes by default.
 const maxTransaction = 1<<20 - 1
 
-// parentMark is the data of a parent that is ours to write.
+// parentMark is the data of a parent that this library may write.
 const parentMark = "lockkeeper/1"
 
 // A record is the data of a contender's node. It is written once, by the create,
-// and never again: a write would wake whoever watches the node.
+// and never again: a write would wake the contender that watches the node.
 type record struct {
 	Format int       `json:"format"` // 1
 	Owner  string    `json:"owner"`
@@ -36,8 +36,8 @@ type record struct {
 	Time   time.Time `json:"time"`  // by the clock of the contender's host
 }
 
-// A scribe writes the records of one line. What they have in common is encoded
-// once: a lock that nobody contends for is little more than its record.
+// A scribe encodes the records of one queue. Their common part is encoded once, as
+// the record is most of this client's work for an uncontended lock.
 type scribe struct{ head, tail []byte }
 
 func newScribe(owner, host string) (*scribe, error) {
@@ -46,12 +46,12 @@ func newScribe(owner, host string) (*scribe, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode record of %q: %w", owner, err)
 	}
-	// The two that differ come last, in the order of the fields.
+	// The two fields that differ come last, in order.
 	i := bytes.LastIndex(data, []byte(`,"nonce":`))
 	return &scribe{head: append(data[:i:i], `,"nonce":"`...), tail: []byte(`","time":"`)}, nil
 }
 
-// record is the record of one attempt, in JSON. The nonce is plain ASCII.
+// record returns the record of one attempt, in JSON. The nonce is plain ASCII.
 func (s *scribe) record(nonce string) []byte {
 	data := make([]byte, 0, len(s.head)+len(nonce)+len(s.tail)+len(time.RFC3339Nano)+2)
 	data = append(data, s.head...)
@@ -61,7 +61,7 @@ func (s *scribe) record(nonce string) []byte {
 	return append(data, `"}`...)
 }
 
-// nonces names attempts: no two are alike, in whatever process.
+// nonces generates the names of attempts, which are unique across processes.
 type nonces struct {
 	process string // drawn at random
 	last    atomic.Uint64
@@ -72,7 +72,7 @@ func newNonces() *nonces { return &nonces{process: rand.Text()} }
 func (n *nonces) next() string { return n.process + strconv.FormatUint(n.last.Add(1), 36) }
 
 // decodeRecord reads the data of a contender's node. Nodes of other libraries
-// hold what they like: that becomes the owner, as far as it is text.
+// can hold any data, which becomes the owner.
 func decodeRecord(data []byte) record {
 	var r record
 	if err := json.Unmarshal(data, &r); err != nil || r.Format != 1 {
@@ -81,7 +81,7 @@ func decodeRecord(data []byte) record {
 	return r
 }
 
-// hostname is the host's name, for people to read.
+// hostname returns the host's name for display.
 func hostname() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -90,10 +90,10 @@ func hostname() string {
 	return host
 }
 
-// DefaultOwner is the owner label of those who give none: host and process id.
+// DefaultOwner returns the owner label if the caller gives none: host and process id.
 func DefaultOwner() string { return fmt.Sprintf("%s/%d", hostname(), os.Getpid()) }
 
-// CheckOwner says what is wrong with an owner label.
+// CheckOwner returns what is wrong with an owner label, nil if nothing is.
 func CheckOwner(owner string) error {
 	if len(owner) > maxOwner {
 		return fmt.Errorf("owner label of %d bytes is over the limit of %d", len(owner), maxOwner)

@@ -9,10 +9,10 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 )
 
-// find looks for the place's node after a create that was not answered. found is
+// find searches for the place's node after a create that was not answered. found is
 // false if the create was not carried out, and then it never will be.
 //
-// Callers that look below the same parent at the same time share one search.
+// Callers that search below the same parent at the same time share one search.
 func (s *queueSession) find(ctx context.Context, p *place) (found bool, err error) {
 	members, err := s.finds.Ask(ctx, s.Session, p.Parent, p.Node, func(nodes []*session.Node) (map[string]member, error) {
 		return search(s.Context(), s.Session, p.Parent, nodes)
@@ -30,8 +30,8 @@ func (s *queueSession) find(ctx context.Context, p *place) (found bool, err erro
 	return found, nil
 }
 
-// recover finds out what became of a create that was not answered. If it was
-// carried out, the place is ours as if it had been answered.
+// recover determines the outcome of a create that was not answered. If the create was
+// carried out, the place is used as if it had been answered.
 func (l *Line) recover(ctx context.Context, s *queueSession, p *place, cause error) (found bool, err error) {
 	if ctx.Err() == nil && s.Ended() == nil {
 		found, err = s.find(ctx, p)

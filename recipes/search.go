@@ -16,23 +16,22 @@ import (
 
 // search returns those of nodes that exist, by nonce.
 //
-// It first has a write refused: that goes through the quorum behind the creates, so
-// that what the server shows afterwards is complete. A node is the one that has
-// our session and the nonce: there is one at most, for a create is sent once
-// under a nonce.
-func search(ctx context.Context, s *session.Session, line string, nodes []*session.Node) (map[string]member, error) {
-	if err := flush(ctx, s, line, nodes[0]); err != nil {
+// It first sends a write that the server refuses: that write passes the quorum behind the
+// creates, so the listing that follows is complete. A node is identified by this session
+// and its nonce. At most one exists, as each nonce is sent in one create only.
+func search(ctx context.Context, s *session.Session, queue string, nodes []*session.Node) (map[string]member, error) {
+	if err := flush(ctx, s, queue, nodes[0]); err != nil {
 		return nil, err
 	}
-	children, parent, err := s.Children(ctx, line)
+	children, parent, err := s.Children(ctx, queue)
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	// What each name that can be a node of ours begins with, and the number that it is
-	// above.
+	// For each prefix of a name that one of nodes can have, the number that the name's
+	// number exceeds.
 	above := make(map[string]int32)
 	nonces := make(map[string]bool, len(nodes))
 	for _, n := range nodes {
@@ -49,7 +48,7 @@ func search(ctx context.Context, s *session.Session, line string, nodes []*sessi
 	var candidates []member
 	for _, m := range parseMembers(children) {
 		highest, ok := above[m.name[:max(0, strings.LastIndex(m.name, "lock-"))+len("lock-")]]
-		if !ok || !m.late() && m.sequence <= highest || s.Holds(line+"/"+m.name) {
+		if !ok || !m.late() && m.sequence <= highest || s.Holds(queue+"/"+m.name) {
 			continue
 		}
 		candidates = append(candidates, m)
@@ -59,7 +58,7 @@ func search(ctx context.Context, s *session.Session, line string, nodes []*sessi
 	found := make(map[string]member, len(nodes))
 	var failed error
 	err = session.Each(s, candidates, func(m member) {
-		data, stat, err := s.Get(ctx, line+"/"+m.name)
+		data, stat, err := s.Get(ctx, queue+"/"+m.name)
 		mu.Lock()
 		defer mu.Unlock()
 		switch {
@@ -76,11 +75,10 @@ func search(ctx context.Context, s *session.Session, line string, nodes []*sessi
 	return found, errors.Join(err, failed)
 }
 
-// flush returns once a write behind all of this session's creates below line was
-// answered.
-func flush(ctx context.Context, s *session.Session, line string, n *session.Node) error {
-	_, err := session.Ask(ctx, s, "find", line, func(conn *zk.Conn) (struct{}, error) {
-		return struct{}{}, conn.Delete(line+"/"+namePrefix(n.Tag, n.Nonce)+"flush", -1)
+// flush waits for the answer to a write behind all of this session's creates below queue.
+func flush(ctx context.Context, s *session.Session, queue string, n *session.Node) error {
+	_, err := session.Ask(ctx, s, "find", queue, func(conn *zk.Conn) (struct{}, error) {
+		return struct{}{}, conn.Delete(queue+"/"+namePrefix(n.Tag, n.Nonce)+"flush", -1)
 	})
 	if session.OutcomeOf(err) == session.Refused && !errors.Is(err, zk.ErrSessionExpired) {
 		return nil

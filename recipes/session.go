@@ -11,8 +11,8 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 )
 
-// A queueSession is a session of the client, with what contenders that ask the same of the
-// servers at the same time share.
+// A queueSession is a session of the client. Contenders that need the same answer of the
+// servers at the same time share one request.
 type queueSession struct {
 	*session.Session
 	settings *settings

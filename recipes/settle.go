@@ -11,16 +11,15 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 )
 
-// Settle waits until the nodes are gone that this client no longer wants in the
-// line: those of waiters that gave up, and those of claims that were lost or whose
-// release was not confirmed. It returns nil if there are none. Nodes that are waited
-// with or held do not count, whoever waits with them or holds them.
+// Settle waits until this client's unwanted nodes in the queue are gone: those of waiters
+// that gave up, and those of claims that were lost or whose release was not confirmed. It
+// returns nil if there are none. Nodes of current waiters and holders do not count.
 //
 // It waits no longer than ctx and the release timeout, and not while no server
 // serves the session; if ctx is done already, no longer than T/8, which is enough
-// for deletions that are under way. An ErrUncertain reports how many nodes may
-// remain: they are deleted in the background while the client is open, and go when
-// their session ends at the latest.
+// for deletions in flight. An ErrUncertain reports how many nodes may
+// remain: they are deleted in the background while the client is open, and at the
+// latest when their session ends.
 func (l *Line) Settle(ctx context.Context) error {
 	if ctx == nil {
 		return &Error{Op: "release", Path: l.path, Err: errNilContext}
@@ -44,8 +43,8 @@ func (l *Line) Settle(ctx context.Context) error {
 	}
 }
 
-// awaitGone waits until none of the places has a node, or until it has to be counted
-// again which of them may have one. It reports false if it is of no use to wait.
+// awaitGone waits until none of the places has a node, or until the caller has to count
+// the remaining ones again. It reports false if waiting is useless.
 func (l *Line) awaitGone(ctx context.Context, s *queueSession, places []*session.Node, expiry time.Duration) bool {
 	served, detached := s.Served()
 	if !served || s.Ended() != nil || ctx.Err() != nil {
@@ -53,7 +52,7 @@ func (l *Line) awaitGone(ctx context.Context, s *queueSession, places []*session
 	}
 	timer := time.NewTimer(expiry)
 	defer timer.Stop()
-	// Each in turn: to count again after each would take the square of their number.
+	// One after another: counting again after each would take quadratic time.
 	for _, p := range places {
 		select {
 		case <-p.Gone():
@@ -68,18 +67,18 @@ func (l *Line) awaitGone(ctx context.Context, s *queueSession, places []*session
 	return true
 }
 
-// unwanted returns the places of a line that nobody wants any more and whose nodes
-// may exist, and how long it takes at most until one of them has expired, if that
-// can be told.
-func (c *Client) unwanted(line string) (places []*session.Node, expiry time.Duration) {
+// unwanted returns the places of a queue that have no waiter or holder any more and whose
+// nodes may exist. expiry is the longest time until one of them has expired, if that is
+// known.
+func (c *Client) unwanted(queue string) (places []*session.Node, expiry time.Duration) {
 	c.mu.Lock()
 	s, before, renewed := c.current, c.previous, c.renewed
 	c.mu.Unlock()
-	places, expiry = s.Unwanted(line), math.MaxInt64
+	places, expiry = s.Unwanted(queue), math.MaxInt64
 	// Once there has been another session for T, a server would have expired the one
-	// before it, which may have been given up without being told.
+	// before it. That one may have been abandoned without a server knowing.
 	if left := s.Timeout() - time.Since(renewed); before != nil && left > 0 {
-		if old := before.Unwanted(line); len(old) > 0 {
+		if old := before.Unwanted(queue); len(old) > 0 {
 			places, expiry = append(places, old...), left
 		}
 	}

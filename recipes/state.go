@@ -9,15 +9,15 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 )
 
-// A State is where a client stands with its ensemble, at a moment.
+// A State describes a client's session at one moment.
 type State struct {
 	Session  int64         // id of the newest session
 	Timeout  time.Duration // its session timeout T
 	Attached bool          // a server serves the session
-	Server   string        // that serves it, or did last
-	Since    time.Time     // when Attached became what it is
+	Server   string        // the server that serves it, or did last
+	Since    time.Time     // when Attached last changed
 	Proof    time.Time     // when the last write was sent that a quorum answered; zero if there was none
-	Ended    error         // why the session is over, nil while it is not
+	Ended    error         // why the session is over, nil if it is not
 }
 
 // String describes the state in one line.

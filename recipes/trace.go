@@ -14,41 +14,41 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 )
 
-// A Trace is told of what happens in a client: hooks for metrics. Every field may be
-// nil.
+// A Trace is a set of hooks for the events in a client, for instance for metrics. Every
+// field may be nil.
 //
-// The functions are called one at a time, in the order of the events, on a
-// goroutine of their own: a slow one delays those after it and nothing else.
-// While 1024 calls are waiting, further events are dropped and counted, those of Lost
-// excepted: Client.DroppedEvents. Client.Close waits for those that were queued. What
-// must see every change of the session uses Client.States.
+// The functions are called one at a time, in the order of the events, on their own
+// goroutine: a slow one delays only those after it. While 1024 calls are waiting,
+// further events are dropped and counted, except those of Lost: see
+// Client.DroppedEvents. Client.Close waits for the queued calls. Code that must see
+// every change of the session uses Client.States.
 type Trace struct {
 	// SessionOpened is called when a session exists.
 	SessionOpened func(session int64, server string, timeout time.Duration)
-	// SessionEnded is called when a session is over, with the reason.
+	// SessionEnded is called when a session is over, with the cause.
 	SessionEnded func(session int64, cause error)
 	// Attached is called when a server serves the session again.
 	Attached func(session int64, server string)
-	// Detached is called when the connection to the server ended. Nothing is lost
+	// Detached is called when the connection to the server ended. No claim is lost
 	// yet.
 	Detached func(session int64, server string)
-	// Heartbeat is called when a heartbeat was answered, or has failed.
+	// Heartbeat is called when a heartbeat was answered or failed.
 	Heartbeat func(roundTrip time.Duration, err error)
-	// Waiting is called when a contender begins to wait for the one ahead of it.
+	// Waiting is called when a contender begins to wait for its predecessor.
 	Waiting func(path, node, ahead string)
-	// Granted is called when a contender has the claim.
+	// Granted is called when a contender is granted the claim.
 	Granted func(path, node string, token fencing.Token, waited time.Duration)
-	// Lost is called when a claim has ended other than by its holder. It is called for
-	// every one.
+	// Lost is called when a claim has ended other than by its holder. No call is
+	// dropped.
 	Lost func(path, node string, cause error)
-	// Released is called when a holder has given a claim up, with what Release
-	// returned.
+	// Released is called when a holder has released a claim, with the error that
+	// Release returned.
 	Released func(path, node string, err error)
-	// Rejoined is called when a waiter begins anew at the end of the line, because
+	// Rejoined is called when a waiter joins again at the end of the queue, because
 	// its session is over or its node was deleted.
 	Rejoined func(path string, cause error)
-	// Recovered is called when it was found out what became of a create that was
-	// not answered.
+	// Recovered is called after a search for the node of a create that was not
+	// answered.
 	Recovered func(path string, found bool, err error)
 	// Owed is called when a node could not be deleted yet.
 	Owed func(node string, err error)
@@ -59,8 +59,8 @@ type Trace struct {
 // reportQueue is how many events may wait to be reported.
 const reportQueue = 1024
 
-// A reporter reports to the log and to the trace, on a goroutine for each: neither runs
-// where it could hold up a deadline, nor the other.
+// A reporter reports to the log and to the trace, each on its own goroutine: neither can
+// delay a deadline or the other.
 type reporter struct {
 	trace   Trace
 	logger  *slog.Logger
@@ -74,7 +74,8 @@ func newReporter(trace Trace, logger *slog.Logger) *reporter {
 	return &reporter{trace: trace, logger: logger, tells: background.NewMailbox(), logs: background.NewMailbox()}
 }
 
-// close reports what is queued, and ends. It does not wait for ever for a logger.
+// close reports the queued events, and ends. It waits for a blocked logger only for a
+// bounded time.
 func (r *reporter) close() {
 	r.states.close()
 	r.tells.Close()
@@ -103,7 +104,7 @@ func (r *reporter) log(level slog.Level, msg string, args ...any) {
 
 func (r *reporter) opened(id int64, server string, asked, got time.Duration) {
 	if asked != got {
-		r.log(slog.LevelWarn, "zookeeper granted another session timeout than was asked for", "asked", asked, "granted", got, "server", server)
+		r.log(slog.LevelWarn, "zookeeper granted another session timeout than requested", "requested", asked, "granted", got, "server", server)
 	}
 	r.log(slog.LevelDebug, "zookeeper session opened", "session", hex(id), "server", server, "timeout", got)
 	if f := r.trace.SessionOpened; f != nil {
@@ -132,8 +133,8 @@ func (r *reporter) Detached(id int64, server string) {
 	}
 }
 
-// Outage and OutageEnded tell people what Detached and Attached tell programs, of
-// outages only that last.
+// Outage and OutageEnded log for an operator what Detached and Attached report to
+// programs, but only for outages that last.
 func (r *reporter) Outage(lasted time.Duration, why error) {
 	r.log(slog.LevelWarn, "no zookeeper server serves the session", "for", lasted, "error", why)
 }
@@ -174,36 +175,36 @@ func (r *reporter) released(path, node string, err error) {
 }
 
 func (r *reporter) rejoined(path string, cause error) {
-	r.log(slog.LevelInfo, "joining the line again", "path", path, "cause", cause)
+	r.log(slog.LevelInfo, "joining the queue again", "path", path, "cause", cause)
 	if f := r.trace.Rejoined; f != nil {
 		r.tell(func() { f(path, cause) })
 	}
 }
 
 func (r *reporter) recovered(path string, found bool, err error) {
-	r.log(slog.LevelDebug, "looked for a node whose creation was not answered", "path", path, "found", found, "error", err)
+	r.log(slog.LevelDebug, "searched for the node of a create that was not answered", "path", path, "found", found, "error", err)
 	if f := r.trace.Recovered; f != nil {
 		r.tell(func() { f(path, found, err) })
 	}
 }
 
-// Changed is what a session calls after Attached or Detached.
+// Changed publishes the session's state. A session calls it after Attached or Detached.
 func (r *reporter) Changed(now session.Status) { r.states.send(stateOf(now)) }
 
 func (r *reporter) Undeleted(p *session.Node, err error) {
 	r.log(slog.LevelWarn, "node could not be deleted yet", "path", p.Parent, "node", p.Path, "error", err)
 	if f := r.trace.Owed; f != nil {
-		node := p.Path // which the next sweep may come to know
+		node := p.Path // read here, as the next sweep may set it
 		r.tell(func() { f(node, err) })
 	}
 }
 
 func (r *reporter) Stuck() {
-	r.log(slog.LevelWarn, "the Dial of the options, or the Close of a connection that it made, has not returned: its goroutine is left behind")
+	r.log(slog.LevelWarn, "Options.Dial, or the Close of a connection that it made, has not returned: its goroutine is left behind")
 }
 
-// clientLogger passes on what the ZooKeeper client says, which speaks of every
-// failed attempt in a tone of its own.
+// clientLogger passes on the ZooKeeper client's log at debug level, as that client logs
+// every failed attempt.
 type clientLogger struct{ report *reporter }
 
 func (l clientLogger) Printf(format string, args ...any) {

@@ -155,7 +155,7 @@ func TestTimeoutOtherThanTheOneAskedForIsLogged(t *testing.T) {
 		r.close()
 		require.Equal(t, []string{
 			"DEBUG zookeeper session opened session=0x1a server=zk1:2181 timeout=10s",
-			"WARN zookeeper granted another session timeout than was asked for asked=10s granted=4s server=zk1:2181",
+			"WARN zookeeper granted another session timeout than requested requested=10s granted=4s server=zk1:2181",
 			"DEBUG zookeeper session opened session=0x1b server=zk1:2181 timeout=4s",
 		}, log.text())
 	})

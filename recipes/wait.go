@@ -15,15 +15,15 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 )
 
-// errOtherParent says that a node's name belongs to another life of the parent.
-var errOtherParent = errors.New("parent was deleted and made again")
+// errOtherParent reports that a node's name belongs to another life of the parent.
+var errOtherParent = errors.New("parent was deleted and created again")
 
-// await waits until no contender is ahead of the place. An event only says that it is
-// time to look again: what a listing shows decides.
+// await waits until no contender is ahead of the place. An event only causes a
+// new listing: the listing decides.
 //
-// Of a place whose name is known to belong to the parent's present life, the node with
-// the number before is the predecessor, if it exists: each number is given out once. So
-// it is watched without a listing, of which a burst of joins would else cost one each.
+// If the place's name is known to belong to the parent's current life, the node with the
+// number before is the predecessor, if it exists: each number is given out once. So await
+// watches it without a listing; otherwise, each join of a burst would cost a listing.
 func (l *Line) await(ctx context.Context, s *queueSession, p *place) error {
 	reported := ""
 	predictable := p.verified && !p.member.late() && p.member.sequence > 0
@@ -53,7 +53,7 @@ func (l *Line) await(ctx context.Context, s *queueSession, p *place) error {
 		}
 		own, err := s.Watch(ctx, p.Path, session.WatchNode)
 		if errors.Is(err, zk.ErrNoNode) {
-			continue // what became of it is seen by looking again
+			continue // the next listing shows whether it was deleted
 		}
 		if err != nil {
 			return err
@@ -72,11 +72,11 @@ func (l *Line) await(ctx context.Context, s *queueSession, p *place) error {
 	}
 }
 
-// ahead returns the member directly ahead of the place, if any is.
+// ahead returns the place's predecessor, if it has one.
 //
-// A listing that has our own node is at least as new as its creation, so it is
-// complete as to every contender that came before: one that is out of date can show
-// one that has gone, which costs time, but never hide one that is there.
+// A listing that has the place's own node is at least as new as its creation, so it has
+// every contender that joined before and still exists. A listing that is out of date can
+// show a contender that has left, which costs time, but it never hides one that exists.
 func (l *Line) ahead(ctx context.Context, s *queueSession, p *place) (ahead member, found bool, err error) {
 	for {
 		lst, err := s.list(ctx, l.path)
@@ -88,7 +88,7 @@ func (l *Line) ahead(ctx context.Context, s *queueSession, p *place) (ahead memb
 			return member{}, false, err
 		}
 		if !listed {
-			// Deleted, or not to be seen yet: the quorum knows.
+			// Deleted, or not visible on this server yet: the quorum decides.
 			if err := s.Prove(ctx, p.Node); err != nil {
 				return member{}, false, err
 			}
@@ -104,7 +104,7 @@ func (l *Line) ahead(ctx context.Context, s *queueSession, p *place) (ahead memb
 	}
 }
 
-// nearest is listing.nearest, also where numbers do not tell the order.
+// nearest is listing.nearest, also where numbers do not give the order.
 func (l *Line) nearest(ctx context.Context, s *queueSession, lst *listing, own member) (ahead member, found, listed bool, err error) {
 	if lst.plain && !own.late() {
 		ahead, found, listed = lst.nearest(own)
@@ -124,10 +124,10 @@ func (l *Line) nearest(ctx context.Context, s *queueSession, lst *listing, own m
 	return ahead, found, true, nil
 }
 
-// grant makes a claim of a place that nobody is ahead of.
+// grant makes a claim of a place that has no predecessor.
 //
-// That alone is not enough: a server that was cut off from its leader can show an
-// empty line to a waiter whose session has ended. So a claim is granted only
+// That alone is not enough: a server that is partitioned from its leader can show an
+// empty queue to a waiter whose session has ended. So a claim is granted only
 // while the session is proved to live for T/4 at least, and otherwise waits for
 // fresh proof.
 func (s *queueSession) grant(ctx context.Context, p *place) (*Claim, error) {
@@ -138,8 +138,8 @@ func (s *queueSession) grant(ctx context.Context, p *place) (*Claim, error) {
 		if s.Left(time.Now()) >= s.Timeout()/4 {
 			break
 		}
-		// Proved, but on the heels of a silence: it takes some time of answered
-		// packets until the session is known to be heard by the leader again.
+		// Proved, but just after a silence: packets must be answered for some time
+		// until the leader is known to hear from the session again.
 		timer := time.NewTimer(s.Timeout() / 24)
 		select {
 		case <-timer.C:
@@ -157,7 +157,7 @@ func (s *queueSession) grant(ctx context.Context, p *place) (*Claim, error) {
 	if err := c.Err(); err != nil {
 		return nil, err
 	}
-	// And with no claim to end, it may not mean to look again in time.
+	// And with no claim to end, its next check may be too late for this one.
 	s.Look(min(s.Left(time.Now()), s.Timeout()/24))
 	return c, nil
 }
