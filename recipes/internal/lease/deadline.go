@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// deadlineAfter is the instant until which a session may be believed to live on
-// the strength of one proof: an answered quorum write.
+// deadlineAfter returns the instant until which one proof, an answered quorum write,
+// lets a session be believed to live.
 //
-// The leader counts the session timeout T from the last time that it heard of
-// the session, which is not when it carried out the proof: a follower passes on
-// whom it heard from only when the leader next pings it, every half tick. So the
-// leader's count may have begun a gap before the proof was sent, and the answer
-// may have been on its way for a round trip. The remaining T/4 covers half a
-// tick, for ticks of up to T/4, with as much again for a late ping.
+// The leader counts the session timeout T from the last time that it heard of the
+// session, which is not when it carried out the proof: a follower reports the sessions
+// that it heard from only when the leader next pings it, every half tick. So the leader's
+// count may have begun a gap before the proof was sent, and the answer may have taken a
+// round trip. The remaining T/4 covers half a tick, for ticks of up to T/4, and the same
+// again for a late ping.
 func deadlineAfter(timeout time.Duration, sent time.Time, gap, roundTrip time.Duration) time.Time {
 	return sent.Add(timeout*3/4 - gap - roundTrip)
 }
 
-// longestGap is the longest time between answered packets in the window before
+// longestGap returns the longest time between answered packets in the window before
 // sent. A gap that reaches into the window counts whole. answered is ascending.
 func longestGap(answered []time.Time, sent time.Time, window time.Duration) time.Duration {
 	var longest time.Duration
@@ -39,16 +39,15 @@ func longestGap(answered []time.Time, sent time.Time, window time.Duration) time
 	return longest
 }
 
-// elapsed is the time from one instant to another by the monotonic clock, or by
-// the wall clock if that says more: the first stands still while a machine is
-// suspended.
+// elapsed returns the time from one instant to another by the monotonic clock, or by
+// the wall clock if that is longer: the monotonic clock stands still while the machine
+// is suspended.
 func elapsed(from, to time.Time) time.Duration {
 	return max(to.Sub(from), to.Round(0).Sub(from.Round(0)))
 }
 
-// A Lease says for how long a session may be believed to live. It is fed with
-// the packets that the ensemble answered, and with proofs. It is safe for concurrent
-// use.
+// A Lease computes how long a session may be believed to live, from the packets that
+// the ensemble answered and from proofs. It is safe for concurrent use.
 type Lease struct {
 	mu         sync.Mutex       // guards what follows
 	timeout    time.Duration    // T, as negotiated
@@ -58,12 +57,12 @@ type Lease struct {
 	proved     time.Time        // when the last proof was sent
 }
 
-// New returns a Lease without a proof, of a session whose timeout is to be T = timeout.
+// New returns a Lease without a proof, for a session that asks for T = timeout.
 func New(timeout time.Duration) *Lease { return &Lease{timeout: timeout} }
 
-// Renegotiate takes over the timeout that the latest server granted. Servers of
-// one ensemble that clamp it differently are a mistake of configuration; a
-// shorter one shortens what was believed before.
+// Renegotiate sets T to the timeout that the latest server granted. Servers of one
+// ensemble that clamp it differently are misconfigured; a shorter timeout also shortens
+// the current deadline.
 func (l *Lease) Renegotiate(timeout time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -80,7 +79,7 @@ func (l *Lease) Timeout() time.Duration {
 	return l.timeout
 }
 
-// Packet notes a packet that was answered, of whatever kind.
+// Packet records when a packet of any kind was sent that has been answered.
 func (l *Lease) Packet(sent time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -103,7 +102,7 @@ func (l *Lease) Packet(sent time.Time) {
 	l.answered = append(l.answered[:0], l.answered[old:]...)
 }
 
-// Proof notes a quorum write that was sent and answered at these instants.
+// Proof records a quorum write that was sent and answered at these instants.
 func (l *Lease) Proof(sent, answered time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -116,28 +115,30 @@ func (l *Lease) Proof(sent, answered time.Time) {
 	}
 }
 
-// LastProof is when the last proof was sent, zero before the first.
+// LastProof returns when the last proof was sent, zero before the first.
 func (l *Lease) LastProof() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.proved
 }
 
-// Deadline is the instant at which belief ends, zero before the first proof.
+// Deadline returns the instant until which the session may be believed to live, zero
+// before the first proof.
 func (l *Lease) Deadline() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.until
 }
 
-// Left is how long belief lasts from now, not positive when it has ended.
+// Left returns how long the session may be believed to live from now. It is not positive
+// once the deadline has passed, or before the first proof.
 func (l *Lease) Left(now time.Time) time.Duration {
 	until := l.Deadline()
 	if until.IsZero() {
 		return 0
 	}
-	// The monotonic clock stands still while a machine is suspended; the wall
-	// clock does not. Whichever says that more time has gone by is believed: a
-	// step of the wall clock can end belief early, never late.
+	// The monotonic clock stands still while the machine is suspended; the wall
+	// clock does not. The clock by which more time has passed counts: a step of the
+	// wall clock can make the deadline pass early, never late.
 	return min(until.Sub(now), until.Round(0).Sub(now.Round(0)))
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // event is the client's callback. It runs on the goroutines that serve the
-// connection, so it changes state and does nothing that could wait.
+// connection, so it changes state and never blocks.
 func (s *Session) event(ev zk.Event) {
 	if ev.Type != zk.EventSession {
 		s.watches.event(ev)
@@ -32,7 +32,7 @@ func (s *Session) event(ev zk.Event) {
 		s.setAttached(false)
 	case zk.StateExpired:
 		s.End(ErrExpired)
-		s.quit() // one that was given up is still dialling
+		s.quit() // an abandoned session is still dialling
 	}
 }
 
@@ -108,9 +108,9 @@ func (s *Session) IsServed() bool {
 	return s.isAttached
 }
 
-// Lost ends what stands on the node, which a server says is missing or was
-// written to. It is false if the node was released meanwhile: that it is missing says
-// nothing then.
+// Lost ends what was granted on the node, which a server reports as missing or
+// overwritten. It returns false if the node was released in the meantime: then its
+// absence proves nothing.
 func (s *Session) Lost(n *Node) bool {
 	was, first, granted := s.nodes.lose(n)
 	if !first {
@@ -121,7 +121,7 @@ func (s *Session) Lost(n *Node) bool {
 			report()
 		}
 	}
-	// If it was written to, it is still there, and to be deleted.
+	// A node that was overwritten still exists, and must be deleted.
 	s.nodes.leave(n)
 	s.alarm.Ring()
 	close(n.bereaved)

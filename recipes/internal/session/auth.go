@@ -8,8 +8,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Authenticate presents the credentials. The client repeats them by itself to
-// each further server once the first has taken them.
+// Authenticate sends the credentials. Once the first server has accepted them, the
+// client repeats them to each further server.
 func (s *Session) Authenticate(ctx context.Context) error {
 	for _, auth := range s.config.Auth {
 		for {

@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// A beats is where a session's heartbeats stand: one is on its way at most. It is safe for
+// A beats is the state of a session's heartbeats: at most one is in flight. It is safe for
 // concurrent use.
 type beats struct {
-	mu       sync.Mutex    // guards what follows, and gone of those in wanted
-	inFlight bool          // the last one was not answered yet
+	mu       sync.Mutex    // guards what follows, and the field gone of each element of wanted
+	inFlight bool          // the last one has not been answered
 	next     time.Time     // when the next one is due
-	wanted   []*proofAsked // by contenders that wait for a quorum's answer
+	wanted   []*proofAsked // by contenders that wait for a proof
 }
 
-// A proofAsked is a contender that waits for a quorum's answer as to its node.
+// A proofAsked is the request of a contender that waits for a proof of its node.
 type proofAsked struct {
 	node     *Node
 	answered chan struct{} // closed when a heartbeat has covered the node
-	err      error         // why none can; set before answered is closed
-	gone     bool          // its caller has gone; guarded by beats.mu
+	err      error         // why none could; set before answered is closed
+	gone     bool          // its caller has returned; guarded by beats.mu
 }
 
-// ask notes that a contender waits for an answer as to its node.
+// ask registers a contender that waits for a proof of its node.
 func (b *beats) ask(n *Node) *proofAsked {
 	asked := &proofAsked{node: n, answered: make(chan struct{})}
 	b.mu.Lock()
@@ -33,7 +33,7 @@ func (b *beats) ask(n *Node) *proofAsked {
 	return asked
 }
 
-// withdraw notes that the contender has gone.
+// withdraw records that the contender no longer waits.
 func (b *beats) withdraw(asked *proofAsked) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -47,17 +47,17 @@ func (b *beats) due() time.Time {
 	return b.next
 }
 
-// hurry has the next heartbeat be due immediately.
+// hurry makes the next heartbeat due immediately.
 func (b *beats) hurry() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.next = time.Time{}
 }
 
-// begin begins a heartbeat if one is due, and none is on its way. It returns the nodes that
-// it checks and the contenders that it answers, or no nodes, and how long to wait then: 0 if
-// the loop is woken in any case. pick returns the nodes, first of all those that contenders
-// wait for, as many as fit.
+// begin starts a heartbeat if one is due and none is in flight. It returns the nodes to
+// check and the contenders that the heartbeat answers. If it starts none, it returns no
+// nodes and how long to wait: 0 if the owner will be woken anyway. pick chooses the nodes,
+// first those that contenders wait for, as many as fit.
 func (b *beats) begin(now time.Time, period time.Duration, pick func(first []*Node) []*Node) (nodes []*Node, wanted []*proofAsked, wait time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -80,8 +80,8 @@ func (b *beats) begin(now time.Time, period time.Duration, pick func(first []*No
 	return nodes, b.coveredBy(nodes), 0
 }
 
-// coveredBy takes those out of wanted that wait for one of nodes, and returns them. Those
-// that have gone are forgotten. The caller holds mu.
+// coveredBy removes from wanted the contenders that wait for one of nodes, and returns
+// them. It drops those that no longer wait. The caller holds mu.
 func (b *beats) coveredBy(nodes []*Node) (covered []*proofAsked) {
 	checked := make(map[*Node]bool, len(nodes))
 	for _, n := range nodes {
@@ -102,8 +102,8 @@ func (b *beats) coveredBy(nodes []*Node) (covered []*proofAsked) {
 	return covered
 }
 
-// end notes that a heartbeat was answered, or has failed. again are the contenders that wait
-// for the next one. next, if not zero, is when that is due.
+// end records that the heartbeat was answered, or has failed. again are the contenders that
+// wait for the next one. next, if not zero, is when the next one is due.
 func (b *beats) end(again []*proofAsked, next time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

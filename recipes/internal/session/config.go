@@ -11,8 +11,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// A Config says how a session is opened, and who is notified of what happens in it. Every
-// field but Auth, TLS and Heartbeat is required.
+// A Config defines how a session is opened, and the receiver of its events. Every field but
+// Auth, TLS and Heartbeat is required.
 type Config struct {
 	Servers   []string      // host:port; names are resolved at each dial
 	Timeout   time.Duration // T to ask for
@@ -22,12 +22,12 @@ type Config struct {
 	Dial      func(ctx context.Context, network, address string) (net.Conn, error)
 	Heartbeat time.Duration // from one heartbeat to the next; 0: T/6
 
-	// Wrap returns the error of an operation on path, as the caller of the library gets it.
+	// Wrap returns the error of an operation on path in the form that the library returns.
 	Wrap func(op, path string, err error) error
 
-	// Find looks below parent for those of nodes whose create was not answered, and
-	// returns their paths by nonce. A node that it does not return was never created, and
-	// never will be.
+	// Find searches parent for nodes, whose create was not answered, and returns the
+	// paths of those that exist by nonce. A node that it does not return was never
+	// created, and never will be.
 	Find func(ctx context.Context, parent string, nodes []*Node) (paths map[string]string, err error)
 
 	Events Events
@@ -40,13 +40,13 @@ type Auth struct {
 	Data   []byte
 }
 
-// Events are notified of what happens in a session. Their methods must not wait.
+// Events are notified of what happens in a session. Their methods must not block.
 type Events interface {
 	// Attached is called when another server serves the session, Detached when the
 	// connection to its server ended.
 	Attached(id int64, server string)
 	Detached(id int64, server string)
-	// Changed is called after either, with what Status shows.
+	// Changed is called after either, with the current Status.
 	Changed(now Status)
 	// Outage is called when no server has served the session for T/4, OutageEnded when
 	// one does again.
@@ -60,13 +60,13 @@ type Events interface {
 	Stuck()
 }
 
-// A Status is where a session stands, at a moment.
+// A Status is the state of a session at one instant.
 type Status struct {
 	ID       int64
 	Timeout  time.Duration // T
 	Attached bool          // a server serves the session
-	Server   string        // that serves it, or did last
+	Server   string        // serves the session, or did last
 	Since    time.Time     // when Attached became what it is
-	Proof    time.Time     // when the last write was sent that a quorum answered; zero if there was none
+	Proof    time.Time     // when the last proof was sent; zero if there was none
 	Ended    error         // why the session is over, nil while it is not
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// tendDeletions has the nodes deleted that are to be, up to MaxInFlight at a time. It
-// returns when to look again.
+// tendDeletions starts the deletion of the nodes that are due, up to MaxInFlight at a time.
+// It returns how long the owner may sleep.
 func (s *Session) tendDeletions(now time.Time) time.Duration {
 	timeout := s.Timeout()
 	s.mu.Lock()
@@ -40,22 +40,22 @@ func (s *Session) tendDeletions(now time.Time) time.Duration {
 	return timeout
 }
 
-// DeleteLater schedules the deletion of a node whose deadline has passed, T/4 from now: the
-// session may well live, and the work needs time to stop. Hasten ends the wait.
+// DeleteLater schedules the deletion of a node whose deadline has passed, T/4 from now. The
+// session may still live, and the holder's work needs time to stop. Hasten ends the wait.
 func (s *Session) DeleteLater(p *Node) {
 	s.nodes.leaveAfter(p, time.Now().Add(s.Timeout()/4))
 	s.alarm.Ring()
 }
 
-// Hasten has the owner delete the node immediately, if it is to be deleted: the work has
-// stopped.
+// Hasten makes the owner delete the node immediately, if its deletion is scheduled. The
+// caller reports with it that the holder's work has stopped.
 func (s *Session) Hasten(p *Node) {
 	s.nodes.hasten(p)
 	s.alarm.Ring()
 }
 
-// clearAll deletes the nodes, up to MaxInFlight at a time, and looks for those
-// that are not known: once for all that may be below the same parent.
+// clearAll deletes the nodes, up to MaxInFlight at a time. It first searches for those
+// whose path is unknown, once for each parent.
 func (s *Session) clearAll(ctx context.Context, nodes []*Node) {
 	unknown := make(map[string][]*Node)
 	known := make([]*Node, 0, len(nodes))
@@ -81,7 +81,7 @@ func (s *Session) clearAll(ctx context.Context, nodes []*Node) {
 			}
 		}
 	}
-	// An error says that the session is over: its nodes die with it.
+	// An error means that the session is over, and that its nodes go with it.
 	_ = Each(s, known, func(p *Node) {
 		if _, err := s.Erase(ctx, p, Ordinary); err != nil {
 			s.postpone(p, err)
@@ -89,16 +89,16 @@ func (s *Session) clearAll(ctx context.Context, nodes []*Node) {
 	})
 }
 
-// settle notes which node is that of a node whose create was not answered.
+// settle sets the path of a node whose create was not answered.
 func (s *Session) settle(p *Node, path string) {
 	p.Path = path
 	s.nodes.joined(p)
 }
 
-// Erase deletes the node. existed is false if it was gone before.
+// Erase deletes the node. existed is false if the node did not exist before the call.
 //
-// While it has not succeeded the node stays outstanding; its caller leaves the rest
-// to the owner.
+// If Erase fails, the node stays outstanding, and the caller leaves its deletion to the
+// owner.
 func (s *Session) Erase(ctx context.Context, p *Node, as Role) (existed bool, err error) {
 	tried := false
 	for {
@@ -109,10 +109,10 @@ func (s *Session) Erase(ctx context.Context, p *Node, as Role) (existed bool, er
 			return true, nil
 		case errors.Is(err, zk.ErrNoNode):
 			s.Cleared(p)
-			// After an attempt that was not answered, it is that attempt that did it.
+			// An earlier attempt that was not answered has deleted it.
 			return tried, nil
 		case errors.Is(over, ErrExpired):
-			return true, nil // the node went with the session
+			return true, nil // the node was deleted with the session
 		case over != nil:
 			return tried, s.fail("delete", p.Path, over)
 		case !s.again(ctx, err):
@@ -122,8 +122,8 @@ func (s *Session) Erase(ctx context.Context, p *Node, as Role) (existed bool, er
 	}
 }
 
-// delete sends one request to delete the node. It is seen through to its answer on the
-// caller's goroutine, unless ctx ends too soon for that.
+// delete sends one request to delete the node. It waits for the answer on the caller's
+// goroutine, unless ctx ends within T/4.
 func (s *Session) delete(ctx context.Context, p *Node, as Role) (err error) {
 	request := func(conn *zk.Conn) (struct{}, error) { return struct{}{}, conn.Delete(p.Path, -1) }
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < s.Timeout()/4 {
@@ -134,9 +134,8 @@ func (s *Session) delete(ctx context.Context, p *Node, as Role) (err error) {
 	return err
 }
 
-// Discard deletes the node that its caller does not want any more, and
-// waits for that while a server serves the session, for limit at most. The owner does
-// what is left.
+// Discard deletes the node, which its caller no longer wants. It waits for the deletion
+// while a server serves the session, for at most limit. The owner does the rest.
 func (s *Session) Discard(p *Node, limit time.Duration) {
 	served, detached := s.Served()
 	known := s.nodes.part(p)
@@ -156,10 +155,10 @@ func (s *Session) Discard(p *Node, limit time.Duration) {
 				return
 			}
 			s.postpone(p, err)
-			cancel() // the owner tries again, and nobody waits for it
+			cancel() // the owner retries, and no caller waits for it
 		})
 		if err != nil {
-			return // over: its nodes die with it
+			return // over: its nodes go with it
 		}
 	}
 	select {
@@ -169,9 +168,9 @@ func (s *Session) Discard(p *Node, limit time.Duration) {
 	}
 }
 
-// postpone has the owner delete the node after a deletion that has failed.
-// What a server answers with an error, of whatever kind, it may go on answering with
-// it: the owner backs off, for this node alone.
+// postpone makes the owner delete the node after a failed deletion. A server that answered
+// with an error of any kind may keep doing so: the owner then backs off, for this node
+// alone.
 func (s *Session) postpone(p *Node, err error) {
 	backOff := !BrokenOff(err) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
 	if !s.nodes.postpone(p, backOff, s.Timeout()) {

@@ -21,33 +21,32 @@ import (
 
 var errSessionOver = errors.New("session is over")
 
-// A dialer makes the connections of one session, and says which server is next.
-// It is the ZooKeeper client's Dialer and HostProvider in one, because the two
-// share what keeps a dead client quiet: once the session is over no connection
-// is made, so that the client cannot open another session and run in it what
-// was meant for this one; and each round is reported as a full one, for else the
-// client would spin.
+// A dialer opens the connections of one session, and chooses the next server. It is both
+// the Dialer and the HostProvider of the ZooKeeper client, because the two share the state
+// that silences the client after the session. Once the session is over, the dialer opens no
+// connection, so that the client cannot open another session and run this one's requests
+// in it. It then reports each round as a full one; otherwise the client would spin.
 type dialer struct {
 	config   *Config
 	servers  []string // host:port; names are resolved at each dial
 	connect  func(conn net.Conn, server string, greetBy time.Time) net.Conn
 	ctx      context.Context   // done when no more connections are to be made
-	blocking background.Strays // what runs code that may block: dials, closes of connections, parents of contexts
+	blocking background.Strays // code that may block: dials, closes of connections, parents of contexts
 
 	mu       sync.Mutex           // guards what follows
 	next     int                  // index of the server to try next
-	misses   int                  // attempts since a connection has lasted
-	since    time.Time            // when the last handshake has succeeded, zero once the next attempt is made
+	misses   int                  // attempts since the last connection that lasted
+	since    time.Time            // when the last handshake succeeded; zero from the next attempt on
 	timeout  time.Duration        // T: asked for, then negotiated
 	attached bool                 // the session exists
-	failures map[string]error     // by server: why the last attempt came to nothing
-	mute     bool                 // a handshake was not answered since one last was
+	failures map[string]error     // by server: why the last attempt failed
+	mute     bool                 // a handshake was not answered, and none has been since
 	tried    map[string]time.Time // by server: when it was last dialled
-	left     time.Time            // when a server was last left that served the session
+	left     time.Time            // when the session last left a server that served it
 	jitter   time.Duration        // drawn when left was set
-	hello    []byte               // the last reply to a handshake, as it came
-	giving   bool                 // requests that were not sent are to be given back
-	returns  bool                 // the client is connected to what gives them back, and to no server
+	hello    []byte               // the last reply to a handshake, verbatim
+	giving   bool                 // requests that were not sent are to be failed: see giveBack
+	returns  bool                 // the client is connected to wire.GiveBack, and to no server
 }
 
 // Init is part of zk.HostProvider. The servers are known already, and shuffled.
@@ -68,12 +67,12 @@ func (d *dialer) Next() (server string, retryStart bool) {
 	return server, d.ctx.Err() != nil
 }
 
-// mayLeave returns for how long the session has to stay with its server although that is
-// silent, or 0. Of an ensemble that as a whole takes longer than T/8 to answer, every
-// client would leave server after server, and lose with each connection the answers that
-// were on their way. So a server is left at most once in T/2, and for one that was not
-// tried in T/2; one that has no other is left for a new connection to itself. If the
-// result is 0, it is taken that the server is left now.
+// mayLeave returns how long the session must stay with its silent server, or 0 if it may
+// leave. If the whole ensemble takes longer than T/8 to answer, every client would leave
+// server after server, and lose with each connection the answers in flight. So a session
+// leaves a server at most once in T/2, and only for one that was not tried in T/2. A single
+// server is left for a new connection to itself. If mayLeave returns 0, it records that
+// the session leaves the server now.
 func (d *dialer) mayLeave(now time.Time) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -113,8 +112,8 @@ func (d *dialer) dial(network, server string, _ time.Duration) (net.Conn, error)
 	}
 	d.giving = false
 	d.tried[server] = time.Now()
-	// A server that shakes hands and hangs up, over and over, is no better than
-	// one that cannot be reached.
+	// A server that completes the handshake and disconnects, repeatedly, counts as
+	// unreachable.
 	if !d.since.IsZero() && time.Since(d.since) >= d.timeout/24 {
 		d.misses = 0
 	}
@@ -145,7 +144,8 @@ func (d *dialer) dial(network, server string, _ time.Duration) (net.Conn, error)
 	return d.connect(conn, server, greetBy), nil
 }
 
-// openWithin is open for a Dial, of the caller of Connect, that may take no notice of ctx.
+// openWithin calls open, and returns soon after ctx ends even if the Dial of the options
+// ignores ctx.
 func (d *dialer) openWithin(ctx context.Context, network, server string) (net.Conn, error) {
 	type result struct {
 		conn net.Conn
@@ -159,7 +159,7 @@ func (d *dialer) openWithin(ctx context.Context, network, server string) (net.Co
 		case results <- result{conn, err}:
 		case <-late:
 			if err == nil {
-				// Nobody wants it any more, nor what it has to say.
+				// The connection is no longer needed, nor is the error of Close.
 				_ = conn.Close()
 			}
 		}
@@ -169,7 +169,7 @@ func (d *dialer) openWithin(ctx context.Context, network, server string) (net.Co
 		return r.conn, r.err
 	case <-ctx.Done():
 	}
-	// What heeds ctx is about to return, with more to say than ctx has.
+	// A Dial that observes ctx is about to return, with a better error than that of ctx.
 	timer := time.NewTimer(10 * time.Millisecond)
 	defer timer.Stop()
 	select {
@@ -177,18 +177,18 @@ func (d *dialer) openWithin(ctx context.Context, network, server string) (net.Co
 		return r.conn, r.err
 	case <-timer.C:
 		close(late)
-		return nil, fmt.Errorf("the Dial of the options takes no notice of its context: %w", ctx.Err())
+		return nil, fmt.Errorf("the Dial of the options ignores its context: %w", ctx.Err())
 	}
 }
 
-// firstHandshake bounds a dial and handshake before there is a session, however long its
-// timeout is to be: a server that says nothing for so long is not going to.
+// firstHandshake bounds a dial and handshake before the session exists, however long its
+// timeout: a server that has been silent for this long is not going to answer.
 const firstHandshake = 3 * time.Second
 
-// limits is how long dial and handshake may take, and the pause before. Until a
-// session exists nothing is at stake, and a slow first handshake may be the only
-// one to be had; after that an unanswered attempt must leave time for others.
-// The caller holds mu.
+// limits returns how long dial and handshake may take, and the pause before them. Before
+// the session exists nothing can be lost, and a slow handshake may be the only one that
+// succeeds. After that, an unanswered attempt must leave time for others. The caller
+// holds mu.
 func (d *dialer) limits() (limit, pause time.Duration) {
 	limit = min(d.timeout/3, firstHandshake)
 	if d.attached {
@@ -222,14 +222,14 @@ func (d *dialer) open(ctx context.Context, network, server string) (net.Conn, er
 	return secure, nil
 }
 
-// greeted takes over what a server said in the handshake.
+// greeted records the server's reply to the handshake.
 func (d *dialer) greeted(h wire.Hello) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.timeout, d.hello = h.Timeout, h.Frame
 }
 
-// miss keeps why an attempt came to nothing.
+// miss records why an attempt failed.
 func (d *dialer) miss(server string, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -237,15 +237,15 @@ func (d *dialer) miss(server string, err error) {
 	d.mute = d.mute || errors.Is(err, wire.ErrUnanswered)
 }
 
-// isMute says whether a handshake was not answered since one last was: servers
-// may hear the session, and it does not hear them.
+// isMute reports whether a handshake was not answered, and none has been since: the
+// servers may receive the session's packets although it receives none of theirs.
 func (d *dialer) isMute() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.mute
 }
 
-// why names each server that could not be reached, with the reason.
+// why returns an error that names each server that could not be reached, with the reason.
 func (d *dialer) why() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -259,28 +259,28 @@ func (d *dialer) why() error {
 	return errors.Join(errs...)
 }
 
-// giveBack has the ZooKeeper client fail the requests that stand in its queue, which
-// came there as its connection ended and were not sent.
+// giveBack makes the ZooKeeper client fail the requests in its queue, which entered it
+// as the connection ended and were not sent.
 //
-// go-zookeeper v1.0.4 gives them back after a full round of the servers only, and then
-// pauses for a second, in which a session with a short timeout is lost. So the next
-// connection is made to a goroutine that repeats the last handshake of a server, answers
-// each request with an error that no server sends, zk.ErrNothing, and ends the connection
-// as soon as no more come.
+// go-zookeeper v1.0.4 fails them only after a full round of the servers, and then pauses
+// for a second, in which a session with a short timeout is lost. So the next connection
+// goes to a goroutine that repeats the last handshake of a server, answers each request
+// with an error that no server sends, zk.ErrNothing, and closes the connection as soon as
+// no more requests come.
 func (d *dialer) giveBack() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.giving = true
 }
 
-// isReturning reports whether the client is connected to what gives requests back.
+// isReturning reports whether the client is connected to wire.GiveBack.
 func (d *dialer) isReturning() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.returns
 }
 
-// returning is such a connection.
+// returning returns a connection to wire.GiveBack.
 func (d *dialer) returning(hello []byte) net.Conn {
 	client, server := net.Pipe()
 	quiet := max(d.negotiated()/480, time.Millisecond)
@@ -288,7 +288,7 @@ func (d *dialer) returning(hello []byte) net.Conn {
 	return client
 }
 
-// negotiated is T, as the dialer knows it.
+// negotiated returns T as granted by the last server, or as asked for before that.
 func (d *dialer) negotiated() time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()

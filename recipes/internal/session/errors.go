@@ -12,17 +12,17 @@ import (
 var (
 	ErrSessionExpired = errors.New("session expired")
 	ErrDeadline       = errors.New("deadline passed without proof that the session lives")
-	ErrDeleted        = errors.New("node deleted or overwritten by somebody else")
+	ErrDeleted        = errors.New("node deleted or overwritten by another client")
 	ErrClosed         = errors.New("client closed")
 )
 
 // ErrUncertain is the error of a request whose outcome is unknown.
 var ErrUncertain = errors.New("outcome unknown")
 
-// ErrExpired is the ErrSessionExpired of a session that a server has said to be
+// ErrExpired is the ErrSessionExpired of a session that a server has reported as
 // expired: its nodes are gone.
-var ErrExpired = fmt.Errorf("%w, as a server says", ErrSessionExpired)
+var ErrExpired = fmt.Errorf("%w (reported by the server)", ErrSessionExpired)
 
-// ErrGivenUp is the ErrSessionExpired of a session that no server has served for
-// so long that it was given up: its nodes may be there still.
-var ErrGivenUp = fmt.Errorf("%w, or as good as: no server has served it for too long", ErrSessionExpired)
+// ErrGivenUp is the ErrSessionExpired of a session that the client abandoned because no
+// server had served it for too long: its nodes may still exist.
+var ErrGivenUp = fmt.Errorf("%w (presumed: no server has served it for too long)", ErrSessionExpired)
