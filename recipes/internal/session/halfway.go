@@ -8,11 +8,11 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes/internal/background"
 )
 
-// Halfway puts a session into states that it passes through in an instant, for the tests of
-// package recipes: what a caller gets must not depend on which goroutine comes first.
+// Halfway puts a session into transient states, for the tests of package recipes: the result
+// of a call must not depend on which goroutine runs first.
 type Halfway struct{ *Session }
 
-// Over has the session be over, and nothing of what was granted ended yet. undo takes it back.
+// Over marks the session as over, without ending what was granted. undo reverts it.
 func (h Halfway) Over(cause error) (undo func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -24,12 +24,12 @@ func (h Halfway) Over(cause error) (undo func()) {
 	}
 }
 
-// Taken has nothing be granted any more, as when a goroutine is about to end it.
+// Taken removes all grants, as a goroutine does that is about to end them.
 func (h Halfway) Taken() {
 	h.nodes.take()
 }
 
-// Lost has the node be lost, and nothing that stands on it ended yet.
+// Lost marks the node as lost, without ending what was granted on it.
 func (h Halfway) Lost(n *Node) {
 	h.nodes.mu.Lock()
 	defer h.nodes.mu.Unlock()
@@ -42,31 +42,31 @@ func (h Halfway) Finish() {
 	h.quit()
 }
 
-// PassDeadline has the deadline pass, and the owner not look.
+// PassDeadline makes the deadline pass without waking the owner.
 func (h Halfway) PassDeadline() {
 	timeout := h.Timeout()
 	h.lease.Renegotiate(0) // takes 3T/4 off the deadline
 	h.lease.Renegotiate(timeout)
 }
 
-// Halted runs f while the owner stands still as soon as it looks.
+// Halted runs f while the owner blocks as soon as it wakes.
 func (h Halfway) Halted(f func(owner *background.Alarm)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	f(h.alarm)
 }
 
-// NextLook returns when the owner looks by itself.
+// NextLook returns when the owner wakes by itself.
 func (h Halfway) NextLook() time.Time { return h.alarm.Next() }
 
-// WithoutWatches runs f while every goroutine stands still that sets or drops a watch.
+// WithoutWatches runs f while every goroutine that sets or drops a watch blocks.
 func (h Halfway) WithoutWatches(f func()) {
 	h.watches.mu.Lock()
 	defer h.watches.mu.Unlock()
 	f()
 }
 
-// SendHeartbeat sends a heartbeat on behalf of a contender that waits for a proof of the node.
+// SendHeartbeat sends a heartbeat for a contender that waits for a proof of the node.
 // answer waits for the outcome.
 func (h Halfway) SendHeartbeat(n *Node) (answer func() error) {
 	asked := &proofAsked{node: n, answered: make(chan struct{})}

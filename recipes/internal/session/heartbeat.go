@@ -11,7 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// tendBeat sends a heartbeat if one is due. It returns when to look again.
+// tendBeat sends a heartbeat if one is due. It returns how long the owner may sleep.
 func (s *Session) tendBeat(now time.Time) time.Duration {
 	timeout := s.Timeout()
 	next := timeout
@@ -29,8 +29,8 @@ func (s *Session) tendBeat(now time.Time) time.Duration {
 		}
 	}
 	if granted > 0 {
-		// Timers stand still while a machine is suspended: the wall clock is
-		// looked at between them.
+		// Timers stand still while the machine is suspended: the owner wakes more
+		// often to read the wall clock.
 		next = min(next, timeout/24, max(s.lease.Left(now), time.Millisecond))
 	}
 	return next
@@ -38,14 +38,14 @@ func (s *Session) tendBeat(now time.Time) time.Duration {
 
 // sendBeat sends a heartbeat, on a goroutine of the session.
 func (s *Session) sendBeat(sent time.Time, nodes []*Node, wanted []*proofAsked) {
-	// An error says that the session is over: nobody needs it.
+	// An error means that the session is over and needs no heartbeat.
 	_ = s.spawn(func() {
 		_, err := urgently(s, func(conn *zk.Conn) (struct{}, error) { return struct{}{}, s.Check(conn, nodes) })
 		again := BrokenOff(err) || s.givenBack(err)
 		var next time.Time
 		switch {
 		case errors.Is(err, ErrDeleted):
-			next = time.Now() // one node less does not mean that the others were checked
+			next = time.Now() // the failed check proves nothing about the other nodes
 			again = true
 		case errors.Is(err, errParted):
 			next = time.Now().Add(s.Timeout() / 48)
@@ -69,9 +69,9 @@ func (s *Session) sendBeat(sent time.Time, nodes []*Node, wanted []*proofAsked) 
 	})
 }
 
-// Prove returns once a quorum has answered, after the call began, that the session
-// lives and the node exists; or with an error that wraps ErrDeleted. Contenders
-// that need it at the same time share the answer, and the heartbeat that brings it.
+// Prove waits until a quorum has answered a heartbeat, sent after the call began, that
+// proves that the session lives and the node exists. Its error wraps ErrDeleted if the node
+// was deleted or overwritten. Contenders that call Prove at the same time share one heartbeat.
 func (s *Session) Prove(ctx context.Context, n *Node) error {
 	asked := s.beats.ask(n)
 	s.alarm.Ring()
@@ -92,11 +92,11 @@ func (s *Session) Prove(ctx context.Context, n *Node) error {
 	return s.fail("check", n.Path, err)
 }
 
-// watchOwn watches the nodes that heartbeats may take long to come to. A node that is
-// missing by then ends what stands on it, as one that is deleted later does.
+// watchOwn watches the held nodes, because heartbeats may take long to check them all. If a
+// node is already missing, what was granted on it ends, as after a later deletion.
 func (s *Session) watchOwn() {
 	nodes := s.nodes.unwatched()
-	// An error says that the session is over.
+	// An error means that the session is over.
 	_ = Each(s, nodes, func(p *Node) {
 		_, err := s.Watch(s.ctx, p.Path, WatchNode)
 		if err != nil {
@@ -108,15 +108,15 @@ func (s *Session) watchOwn() {
 	})
 }
 
-// errParted says that a node was released while it was being checked. It says
-// nothing about the others.
-var errParted = errors.New("a node was released meanwhile")
+// errParted reports that a node was released while it was being checked. It proves
+// nothing about the other nodes.
+var errParted = errors.New("node released during the check")
 
-// Check sends one quorum write that changes nothing: it succeeds if the session is
-// alive and all the nodes exist, and is then a proof. It takes no turn.
+// Check sends one quorum write that changes nothing. It succeeds if the session is alive
+// and all nodes exist; its success is a proof. It takes no turn.
 func (s *Session) Check(conn *zk.Conn, nodes []*Node) error {
 	if len(nodes) == 0 {
-		// An empty transaction is carried out without a look at the session.
+		// The leader carries out an empty transaction without checking the session.
 		return errParted
 	}
 	ops := make([]any, len(nodes))
@@ -138,8 +138,8 @@ func (s *Session) Check(conn *zk.Conn, nodes []*Node) error {
 	return err
 }
 
-// checkFailed ends what stands on a node that a check found missing, or written to. It
-// returns the error of that check.
+// checkFailed ends what was granted on a node that a check found missing or overwritten.
+// It returns the error of that check.
 func (s *Session) checkFailed(n *Node, err error) error {
 	if !s.Lost(n) {
 		return errParted
@@ -147,7 +147,7 @@ func (s *Session) checkFailed(n *Node, err error) error {
 	return s.fail("check", n.Path, fmt.Errorf("%w: %w", ErrDeleted, err))
 }
 
-// period is the time from one heartbeat to the next.
+// period returns the time from one heartbeat to the next.
 func (s *Session) period() time.Duration {
 	if d := s.config.Heartbeat; d > 0 {
 		return d
@@ -155,14 +155,14 @@ func (s *Session) period() time.Duration {
 	return s.Timeout() / 6
 }
 
-// lookForBeat has heartbeats begin, if one is due, for a node that is held for
-// longer than a moment: its creation was a proof, and one that is released at once
-// needs no other.
+// lookForBeat makes the owner send a heartbeat, if one is due, T/48 from now at the
+// earliest: the node's creation was a proof, and a node that is released immediately needs
+// no other.
 func (s *Session) lookForBeat() {
 	s.alarm.By(later(time.Now().Add(s.Timeout()/48), s.beats.due()))
 }
 
-// Joined notes that the node exists, for a caller that still wants it.
+// Joined records that the node exists. The node is held if its caller still wants it.
 func (s *Session) Joined(n *Node) {
 	if s.nodes.joined(n) {
 		s.lookForBeat()

@@ -4,8 +4,8 @@ package session
 
 import "time"
 
-// A Node is one ephemeral sequential node: from before its creation is asked for
-// until its deletion is confirmed. It belongs to one session and dies with it.
+// A Node is one ephemeral sequential node, from before its create is sent until its
+// deletion is confirmed. It belongs to one session and is deleted with it.
 type Node struct {
 	Parent string // path of the node above
 	Tag    int64  // czxid that the parent was believed to have
@@ -13,7 +13,7 @@ type Node struct {
 	Prefix string // of its name, to which the server appends a number
 	Above  int32  // the number is larger than this one
 
-	// Path is set when it is known, before the session is told that the node exists.
+	// Path is set when it is known, before the caller calls Joined.
 	Path string
 
 	gone     chan struct{} // closed once the node does not exist, and never will
@@ -21,20 +21,20 @@ type Node struct {
 
 	// Guarded by outstanding.mu.
 	standing  standing
-	index     int       // in outstanding.held, while it is held
+	index     int       // in outstanding.held, while the node is held
 	since     time.Time // when the node was known to exist
-	watched   bool      // it is watched
+	watched   bool      // the session watches the node
 	notBefore time.Time // when it may be deleted
-	failures  int       // of its deletion, one after the other
+	failures  int       // consecutive failures of its deletion
 	stopped   bool      // the holder's work has stopped: the node need not be kept
-	vouches   bool      // for its life of the parent
-	older     *Node     // that vouches for the same, nil if none
-	younger   *Node     // likewise
+	vouches   bool      // proves that its life of the parent goes on
+	older     *Node     // the next older node that vouches for that life, nil if none
+	younger   *Node     // the next younger one, nil if none
 	orphaned  bool      // bereaved is closed, or about to be
-	granted   Ender     // what stands on the node, nil if nothing does
+	granted   Ender     // what was granted on the node, nil if nothing was
 }
 
-// NewNode returns a Node that no request has named yet.
+// NewNode returns a Node whose create has not been sent.
 func NewNode(parent string, tag int64, nonce string) *Node {
 	return &Node{Parent: parent, Tag: tag, Nonce: nonce, gone: make(chan struct{}), bereaved: make(chan struct{})}
 }
@@ -46,29 +46,29 @@ func (n *Node) Gone() <-chan struct{} { return n.gone }
 // written to it.
 func (n *Node) Bereaved() <-chan struct{} { return n.bereaved }
 
-// life is that of the parent which the node's name says.
+// life returns the life of the parent that the node's name contains.
 func (n *Node) life() life { return life{n.Parent, n.Tag} }
 
-// A standing says what is known of a node.
+// A standing is what the session knows of a node.
 type standing int
 
 const (
-	joining  standing = iota // the create is on its way
+	joining  standing = iota // the create is in flight
 	doubtful                 // the create's outcome is unknown, and no caller waits for the node
-	held                     // the node exists, and is waited with or held
+	held                     // the node exists, of a waiter or a holder
 	parting                  // the node exists, and its holder is deleting it
-	leaving                  // the node may exist, and must go
+	leaving                  // the node may exist, and must be deleted
 	cleared                  // no node exists
 )
 
-// A life is that of a parent, from its creation until it is deleted.
+// A life is the time from the creation of a parent until its deletion.
 type life struct {
 	parent string // path
 	tag    int64  // its czxid
 }
 
-// endAll ends what stands on nodes. It returns those nodes where that had not ended before,
-// with what reports it.
+// endAll ends what was granted on nodes. It returns the nodes whose grant had not ended
+// before, and the functions that report the end of each.
 func endAll(nodes []*Node, cause error) (ended []*Node, reports []func()) {
 	for _, n := range nodes {
 		if report := n.granted.End(cause); report != nil {
@@ -78,11 +78,11 @@ func endAll(nodes []*Node, cause error) (ended []*Node, reports []func()) {
 	return ended, reports
 }
 
-// An Ender is what was granted in a session, and must end with it.
+// An Ender is a grant that must end with its session.
 type Ender interface {
-	// End ends it, for that cause. It returns what reports that, to be called once all
-	// that end for the same cause have, or nil if it had ended before. It is called under no
-	// lock, and must not wait, except if the cause is ErrClosed: then it may run code of the
-	// caller of Close.
+	// End ends the grant, with that cause. It returns a function that reports the end, to be
+	// called once all grants that end with the same cause have ended, or nil if this one had
+	// ended before. End is called under no mutex and must not block, except if the cause is
+	// ErrClosed: then it may run code of the caller of Close.
 	End(cause error) (report func())
 }

@@ -4,66 +4,66 @@ package session
 
 import "errors"
 
-// Enter notes a node that is about to be created.
+// Enter registers a node that is about to be created.
 func (s *Session) Enter(n *Node) {
 	s.nodes.enter(n)
 }
 
-// Vouch notes that the node belongs to the parent's life that its name says.
+// Vouch records that the node was created in the life of the parent that its name contains.
 func (s *Session) Vouch(n *Node) {
 	s.nodes.vouch(n)
 }
 
-// Witness returns a node of the session in that life of the parent, nil if there is none:
-// as long as it exists, so does that life.
+// Witness returns a node of the session in that life of the parent, nil if there is none.
+// While that node exists, that life goes on.
 func (s *Session) Witness(parent string, tag int64) *Node {
 	return s.nodes.witness(parent, tag)
 }
 
-// Grant has e end with the session, or with the node. Its error is the reason if one of them
-// has ended, and then nothing was granted.
+// Grant registers e to end with the session or the node. If either has ended, Grant returns
+// the reason and registers nothing.
 func (s *Session) Grant(n *Node, e Ender) error { return s.nodes.grant(n, e) }
 
-// Ungrant forgets what stands on the node, which has ended.
+// Ungrant removes the grant on the node, which has ended.
 func (s *Session) Ungrant(n *Node) { s.nodes.ungrant(n) }
 
-// Leave has the owner delete the node.
+// Leave makes the owner delete the node.
 func (s *Session) Leave(n *Node) {
 	s.nodes.leave(n)
 	s.alarm.Ring()
 }
 
-// Part reports whether the caller is to delete the node itself. Heartbeats
-// check it no more.
+// Part reports whether the caller must delete the node itself. From then on heartbeats do
+// not check the node.
 func (s *Session) Part(n *Node) bool {
 	return s.nodes.part(n)
 }
 
-// Cleared notes that the node does not exist, and never will.
+// Cleared records that the node does not exist, and never will.
 func (s *Session) Cleared(n *Node) {
 	if s.nodes.clear(n) {
 		close(n.gone)
 	}
 }
 
-// Holds reports whether the node at path is one that the session waits with or holds.
+// Holds reports whether the node at path belongs to a waiter or holder of the session.
 func (s *Session) Holds(path string) bool {
 	return s.nodes.at(path) != nil
 }
 
-// Outstanding returns how many nodes may exist in the session: those that are waited with or
-// held, those whose creation was not answered yet, and those that are still to be deleted.
-// It is 0 once the session is over.
+// Outstanding returns how many nodes may exist in the session: those of waiters and holders,
+// those whose create has not been answered, and those that are still to be deleted. It
+// returns 0 once the session is over.
 func (s *Session) Outstanding() int {
 	if s.Ended() != nil {
-		return 0 // they die with it
+		return 0 // they go with it
 	}
 	all, _, _ := s.nodes.count()
 	return all
 }
 
-// Unwanted returns the nodes below parent that are to be deleted, or are to go with a
-// session that is over.
+// Unwanted returns the nodes below parent that are to be deleted, and all nodes below it if
+// the session is over and they may still exist.
 func (s *Session) Unwanted(parent string) []*Node {
 	over := s.Ended()
 	if errors.Is(over, ErrExpired) {

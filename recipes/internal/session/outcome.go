@@ -11,27 +11,27 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// An Outcome is what an error says about the request that it answers.
+// An Outcome is what an error reveals about its request.
 type Outcome int
 
 // The outcomes.
 const (
 	Done    Outcome = iota // the server carried it out
-	Refused                // the server said no: nothing was changed
+	Refused                // the server refused it: nothing was changed
 	Unsent                 // it never left this process
 	Unknown                // it may or may not have been carried out
 )
 
-// stated are the answers that only a server can give. Everything that is not
-// listed here is unknown: a broken connection shows itself in many shapes, raw
-// errors of the network among them, and none of them says what happened.
+// stated are the errors that only a server can return. The outcome of any other error is
+// unknown: a broken connection returns many errors, raw network errors among them, and
+// none of them reveals whether the request was carried out.
 var stated = []error{
 	zk.ErrNoNode, zk.ErrNodeExists, zk.ErrNotEmpty, zk.ErrBadVersion, zk.ErrNoAuth,
 	zk.ErrInvalidACL, zk.ErrNoChildrenForEphemerals, zk.ErrSessionExpired,
 	zk.ErrAuthFailed, zk.ErrBadArguments,
 }
 
-// NotSent returns an error that says of a request that it was never sent, because of err.
+// NotSent returns an error for a request that was never sent, because of err.
 func NotSent(err error) error { return unsentErr{err} }
 
 // unsentErr wraps the reason why a request was never sent.
@@ -39,13 +39,13 @@ type unsentErr struct{ error }
 
 func (e unsentErr) Unwrap() error { return e.error }
 
-// OutcomeOf returns what err says about the request that it answers.
+// OutcomeOf returns the outcome of the request that failed with err.
 func OutcomeOf(err error) Outcome {
 	switch {
 	case err == nil:
 		return Done
 	case errors.Is(err, ErrUncertain):
-		return Unknown // whatever else it says
+		return Unknown // whatever else it wraps
 	}
 	var u unsentErr
 	if errors.As(err, &u) || isGivenBack(err) || errors.Is(err, zk.ErrInvalidPath) || errors.Is(err, zk.ErrShortBuffer) {
@@ -63,7 +63,7 @@ func OutcomeOf(err error) Outcome {
 // it again on the next one may help. Its outcome is unknown.
 func BrokenOff(err error) bool {
 	var u unsentErr
-	// The error of a context that has timed out passes for one of the network.
+	// The error of a context that has timed out is also a net.Error.
 	if errors.As(err, &u) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return false
 	}
@@ -73,12 +73,12 @@ func BrokenOff(err error) bool {
 		errors.As(err, &network)
 }
 
-// isGivenBack reports whether the ZooKeeper client gave a request back before it was
-// sent: by itself, or because of [dialer.giveBack].
+// isGivenBack reports whether the ZooKeeper client failed a request before it was sent: by
+// itself, or because of [dialer.giveBack].
 func isGivenBack(err error) bool {
 	return errors.Is(err, zk.ErrNoServer) || errors.Is(err, zk.ErrNothing)
 }
 
-// Nameless reports whether a server has answered with an error that the ZooKeeper client has
-// no name for: its outcome is unknown, and sending the request again would get the same.
+// Nameless reports whether a server has answered with an error code that the ZooKeeper
+// client does not know: the outcome is unknown, and a retry would get the same answer.
 func Nameless(err error) bool { return OutcomeOf(err) == Unknown && !BrokenOff(err) }

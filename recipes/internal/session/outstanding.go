@@ -9,28 +9,28 @@ import (
 )
 
 // One heartbeat checks as many nodes as fit below both bounds: a server drops the
-// connection over a packet larger than its jute.maxbuffer. Any node proves the session;
-// with more than fit they take turns, and watches tell of those that are deleted.
+// connection over a packet larger than its jute.maxbuffer. Any node proves the session. If
+// more are held than fit, heartbeats check them in turn, and watches report deletions.
 const (
 	MaxChecks     = 128
 	maxCheckBytes = 64 << 10
 )
 
-// An outstanding is every node that may exist in a session, from before its creation
-// is asked for until its deletion is confirmed. Whatever goes wrong in between,
-// a node that is in it will be deleted; when the session is over, the nodes go with it.
-// It decides and does no I/O. It is safe for concurrent use.
+// An outstanding is the set of nodes that may exist in a session, from before the create of
+// each is sent until its deletion is confirmed. Whatever fails in between, each node in the
+// set is deleted, or goes with the session. It decides and does no I/O.
+// It is safe for concurrent use.
 type outstanding struct {
-	mu     sync.Mutex // guards what follows, and what says so in Node
+	mu     sync.Mutex // guards what follows, and the fields of Node that name it
 	all    map[*Node]struct{}
 	owed   map[*Node]struct{} // those that are to be deleted: doubtful and leaving
 	byPath map[string]*Node   // those that are held
 	held   []*Node            // the same, in the order in which heartbeats check them
 	next   int                // in held: the first one that the next heartbeat checks
 
-	youngest map[life]*Node     // of those that are held and vouch, linked by node.older and younger
-	granted  map[*Node]struct{} // those on which something stands
-	over     error              // why nothing can be granted any more
+	youngest map[life]*Node     // of the held nodes that vouch, linked by Node.older and younger
+	granted  map[*Node]struct{} // those with a grant
+	over     error              // why nothing more can be granted
 }
 
 func newOutstanding() *outstanding {
@@ -43,7 +43,7 @@ func newOutstanding() *outstanding {
 	}
 }
 
-// enter notes a node that is about to be created.
+// enter registers a node that is about to be created.
 func (o *outstanding) enter(p *Node) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -51,8 +51,8 @@ func (o *outstanding) enter(p *Node) {
 	o.all[p] = struct{}{}
 }
 
-// joined notes that the node exists. It reports whether the node is now the
-// only one that is held; one that was given up meanwhile is not.
+// joined records that the node exists. It reports whether the node is now the only held
+// one; a node that its caller left in the meantime is not held.
 func (o *outstanding) joined(p *Node) (only bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -69,7 +69,7 @@ func (o *outstanding) joined(p *Node) (only bool) {
 	return false
 }
 
-// unhold forgets what is kept of nodes that are held.
+// unhold removes the node from the structures of held nodes.
 func (o *outstanding) unhold(p *Node) {
 	if o.byPath[p.Path] == p {
 		delete(o.byPath, p.Path)
@@ -97,9 +97,9 @@ func (o *outstanding) unhold(p *Node) {
 	p.older, p.younger = nil, nil
 }
 
-// vouch notes that the node was made in the life of the parent that its
-// name says. As long as the node is there, so is that life of the parent: no name
-// is made in another one without a nonce.
+// vouch records that the node was created in the life of the parent that its name contains.
+// While the node exists, that life goes on: no name without a nonce is used in another life
+// of the parent.
 func (o *outstanding) vouch(p *Node) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -114,9 +114,9 @@ func (o *outstanding) vouch(p *Node) {
 	o.youngest[p.life()] = p
 }
 
-// witness is a node that a join is to check, to be carried out only in that
-// life of the parent: nil if none vouches for it. It is the youngest, which as a
-// rule is released last.
+// witness returns a node that a join must check, so that it is carried out only in that
+// life of the parent, or nil if no node vouches for it. It is the youngest, which as a rule
+// is released last.
 func (o *outstanding) witness(parent string, tag int64) *Node {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -130,8 +130,8 @@ func (o *outstanding) leave(p *Node) {
 	o.leaveLocked(p)
 }
 
-// leaveLocked notes that the node is no longer wanted: its node is to be deleted, once
-// it is known.
+// leaveLocked records that the node is no longer wanted, and is to be deleted once its path
+// is known.
 func (o *outstanding) leaveLocked(p *Node) {
 	switch p.standing {
 	case held:
@@ -147,8 +147,8 @@ func (o *outstanding) leaveLocked(p *Node) {
 	o.owed[p] = struct{}{}
 }
 
-// part notes that a caller is about to delete the node itself. It reports
-// whether the caller may: a node that is not held is somebody else's to delete.
+// part records that the caller is about to delete the node itself. It reports whether the
+// caller may: the owner or another caller deletes a node that is not held.
 func (o *outstanding) part(p *Node) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -160,7 +160,8 @@ func (o *outstanding) part(p *Node) bool {
 	return true
 }
 
-// clear notes that no node of the node exists. It reports whether that is news.
+// clear records that the node does not exist. It reports whether this is the first call for
+// the node.
 func (o *outstanding) clear(p *Node) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -174,12 +175,11 @@ func (o *outstanding) clear(p *Node) bool {
 	return was != cleared
 }
 
-// picks returns the nodes that a heartbeat checks, at most as many as fit, and all
-// of them in a few heartbeats: they take turns. wanted come first.
+// picks returns the nodes that a heartbeat checks, at most as many as fit; successive
+// heartbeats check all in turn. wanted come first.
 //
-// Those that have been held only since before come last: they were proved by their
-// creation, and under a quick succession of locks one of them would be gone again by
-// the time that it is checked.
+// Nodes that have been held only since before come last: their creation was a proof, and
+// under a quick succession of locks such a node would be gone by the time of its check.
 func (o *outstanding) picks(before time.Time, wanted []*Node) (picked []*Node) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -212,8 +212,8 @@ func (o *outstanding) picks(before time.Time, wanted []*Node) (picked []*Node) {
 	return picked
 }
 
-// unwatched returns nodes that are held whose own node is not watched, and notes
-// that it is from now on.
+// unwatched returns the held nodes that are not watched, and records that they are from now
+// on.
 func (o *outstanding) unwatched() (nodes []*Node) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -241,8 +241,8 @@ func (o *outstanding) due(now time.Time) (due []*Node, wait time.Duration) {
 	return due, wait
 }
 
-// unwanted returns the nodes below parent that are to be deleted. Those that
-// are waited with or held are unwanted too if the session is over.
+// unwanted returns the nodes below parent that are to be deleted. If the session is over,
+// those of waiters and holders are unwanted too.
 func (o *outstanding) unwanted(parent string, over bool) []*Node {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -255,8 +255,8 @@ func (o *outstanding) unwanted(parent string, over bool) []*Node {
 	return nodes
 }
 
-// leaveAfter is leave for a node that is not deleted before that instant, unless the work
-// under what stood on it has stopped.
+// leaveAfter is leave for a node that is not to be deleted before that instant, unless the
+// holder's work has stopped.
 func (o *outstanding) leaveAfter(p *Node, notBefore time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -266,7 +266,7 @@ func (o *outstanding) leaveAfter(p *Node, notBefore time.Time) {
 	o.leaveLocked(p)
 }
 
-// hasten notes that the work has stopped: the node need not be kept for it.
+// hasten records that the holder's work has stopped: the node need not be kept for it.
 func (o *outstanding) hasten(p *Node) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -276,9 +276,9 @@ func (o *outstanding) hasten(p *Node) {
 	}
 }
 
-// postpone is leave for a node whose deletion has failed. It waits before the next attempt
-// if backOff says so, the longer the more have failed, from a third of timeout on. It
-// reports false if the node is of no concern any more.
+// postpone is leave for a node whose deletion has failed. If backOff is set, the pause before
+// the next attempt grows with each failure, from a third of timeout on. It returns false
+// if the node no longer needs to be deleted.
 func (o *outstanding) postpone(p *Node, backOff bool, timeout time.Duration) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -304,7 +304,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// grant notes that e stands on the node. Its error is the reason why nothing can.
+// grant registers e as granted on the node. It returns the reason if nothing can be.
 func (o *outstanding) grant(p *Node, e Ender) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -319,14 +319,14 @@ func (o *outstanding) grant(p *Node, e Ender) error {
 	return nil
 }
 
-// ungrant forgets what stands on the node.
+// ungrant removes the grant on the node.
 func (o *outstanding) ungrant(p *Node) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.granted, p)
 }
 
-// take returns the nodes on which something stands, and forgets that.
+// take returns the nodes with a grant, and removes their grants.
 func (o *outstanding) take() []*Node {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -342,7 +342,7 @@ func (o *outstanding) takeLocked() []*Node {
 	return nodes
 }
 
-// end is take, after which nothing can be granted any more, for that cause.
+// end is take; from then on grant fails with cause.
 func (o *outstanding) end(cause error) []*Node {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -350,9 +350,9 @@ func (o *outstanding) end(cause error) []*Node {
 	return o.takeLocked()
 }
 
-// lose notes that a server says of the node that it is missing, or was written to. was
-// reports whether that says anything: not of a node that was released meanwhile. first
-// reports whether it is news, and e is what stands on the node then, nil if nothing does.
+// lose records that a server reports the node as missing or overwritten. was reports whether
+// the node was lost: not if it was released in the meantime. first reports whether this is
+// the first such report; e is what was granted on the node, nil if nothing was.
 func (o *outstanding) lose(p *Node) (was, first bool, e Ender) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -365,7 +365,7 @@ func (o *outstanding) lose(p *Node) (was, first bool, e Ender) {
 	return was, first, p.granted
 }
 
-// unwatch notes that the node is not watched.
+// unwatch records that the node is not watched.
 func (o *outstanding) unwatch(p *Node) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -379,8 +379,8 @@ func (o *outstanding) at(path string) *Node {
 	return o.byPath[path]
 }
 
-// count returns how many nodes may exist, how many of them are held, and on how many
-// something stands.
+// count returns how many nodes may exist, how many of them are held, and how many have a
+// grant.
 func (o *outstanding) count() (all, held, granted int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

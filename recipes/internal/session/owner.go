@@ -4,12 +4,12 @@ package session
 
 import "time"
 
-// Own does what the session is to do for those that wait and hold, until it is over. It
-// ends what was granted at the deadline, sends heartbeats, leaves servers that do not answer, has
-// nodes deleted, and gives up a session that no server has served for so long that it
-// cannot be alive. All that it decides on is guarded by mutexes that are never held over I/O (see
-// the lock order in the package's documentation). It waits for nothing but its own clock, and
-// starts what may block on other goroutines, so that I/O delays no deadline.
+// Own serves the waiters and holders of the session until the session is over. It ends all
+// grants at the deadline, sends heartbeats, leaves servers that do not answer, starts the
+// deletion of nodes, and abandons a session that no server has served for too long. The state
+// that it reads is guarded by mutexes that are never held during I/O (see the lock order in
+// the package's documentation). It waits only for its timer and its alarm, and starts code that
+// may block on other goroutines, so that I/O delays no deadline.
 func (s *Session) Own() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -28,8 +28,8 @@ func (s *Session) Own() {
 	}
 }
 
-// Lapse ends what was granted if the session may no longer be believed to live. The owner
-// does so at the deadline; a caller that asks after it must not get another answer.
+// Lapse ends all grants if the session may no longer be believed to live. The owner calls it
+// at the deadline; a caller that asks later calls it too, so that it gets the same answer.
 func (s *Session) Lapse(now time.Time) {
 	if s.lease.Left(now) > 0 {
 		return
@@ -41,11 +41,10 @@ func (s *Session) Lapse(now time.Time) {
 	}
 }
 
-// tendWire leaves a server that has answered nothing for T/8 of what it was asked.
-// The ZooKeeper client would wait for 2T/3, and a holder that waits so long loses what it
-// holds. But a session whose every server is slow keeps the one that it has: see
-// [dialer.mayLeave]. It returns when to look again: a request that begins before that
-// has the owner look in time.
+// tendWire leaves a server that has answered no request for T/8. The ZooKeeper client would
+// wait for 2T/3, and a holder that waits so long loses its lock. But if every server is slow,
+// the session stays with its server: see [dialer.mayLeave]. tendWire returns how long the
+// owner may sleep: a request that begins earlier wakes the owner in time.
 func (s *Session) tendWire(now time.Time) time.Duration {
 	timeout := s.Timeout()
 	s.mu.Lock()
@@ -68,14 +67,13 @@ func (s *Session) tendWire(now time.Time) time.Duration {
 	return timeout
 }
 
-// tendAttachment gives a session up that no server has served for 2 T. It may
-// still be alive, on an ensemble that is down as a whole; but it may also be one
-// that no server will ever know again, and a client that waits for it would wait
-// for ever.
+// tendAttachment abandons a session that no server has served for 2 T. The session may
+// still be alive, on an ensemble that is down as a whole. But it may also be one that no
+// server will ever know again, and a client that waits for it would wait for ever.
 //
-// One that has nodes is given up at its deadline if servers take connections and
-// answer nothing: where only the way back is cut, each attempt would keep the
-// session alive, and its nodes in everybody's way.
+// A session that has nodes is abandoned at its deadline, after T/3 without a server, if servers
+// accept connections and answer nothing. In a one-way partition that blocks only the answers,
+// each attempt would keep the session alive, and its nodes would block other clients.
 func (s *Session) tendAttachment(now time.Time) time.Duration {
 	timeout := s.Timeout()
 	s.mu.Lock()
@@ -91,8 +89,8 @@ func (s *Session) tendAttachment(now time.Time) time.Duration {
 	if outage {
 		s.events.Outage(since, s.dialer.why())
 	}
-	// What had been sent was failed with the connection. What is still waited for
-	// was not sent, and nobody knows for how long it would have to wait.
+	// The requests that were sent failed with the connection. Those that callers still
+	// wait for were not sent, and could wait for any length of time.
 	if through && since >= timeout/8 {
 		s.dialer.giveBack()
 	}

@@ -12,22 +12,22 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// givenBack reports whether a request was given back although the session lives: it is
-// sent again, whatever it is.
+// givenBack reports whether the client failed a request unsent although the session lives:
+// any such request is sent again.
 func (s *Session) givenBack(err error) bool { return isGivenBack(err) && s.Ended() == nil }
 
-// again reports whether a request that may be carried out twice is to be sent again
-// after err: its connection ended, and neither its caller nor the session has.
+// again reports whether an idempotent request is to be sent again after err: its connection
+// ended, but neither ctx nor the session has.
 func (s *Session) again(ctx context.Context, err error) bool {
 	return BrokenOff(err) && ctx.Err() == nil && s.Ended() == nil
 }
 
-// Call runs one ordinary request of the session, which has no bound of its own, and
-// returns no later than ctx ends. A request that is abandoned goes on: the session
-// waits for it, and no caller learns its outcome.
+// Call runs one ordinary request of the session, and returns no later than ctx ends. A
+// request that its caller abandons continues: the session waits for it and discards its
+// outcome.
 //
-// It is sent only while the session is attached: in the ZooKeeper client's queue it
-// could outlive its caller by the whole outage.
+// Call sends the request only while the session is attached: in the ZooKeeper client's queue
+// it could outlive its caller by the whole outage.
 func Call[R any](ctx context.Context, s *Session, request func(*zk.Conn) (R, error)) (R, error) {
 	return CallAs(ctx, s, Ordinary, request)
 }
@@ -52,7 +52,7 @@ func callOnce[R any](ctx context.Context, s *Session, as Role, request func(*zk.
 		value R
 		err   error
 	}
-	replies := make(chan reply, 1) // with room for one whose caller has gone
+	replies := make(chan reply, 1) // with room for a reply whose caller has returned
 	err = s.spawn(func() {
 		value, err := request(s.conn)
 		<-mine
@@ -71,14 +71,14 @@ func callOnce[R any](ctx context.Context, s *Session, as Role, request func(*zk.
 	}
 }
 
-// CallThrough runs one ordinary request of the session on the caller's goroutine, and
-// sees it through to its answer, whatever becomes of ctx meanwhile: for requests whose
-// outcome has to be known before the caller may go, and that are too many for a
-// goroutine each. (Two more wake-ups were a tenth of a lock cycle.)
+// CallThrough runs one ordinary request of the session on the caller's goroutine, and waits
+// for its answer even if ctx ends in the meantime. It serves requests whose outcome the caller
+// must know before it returns, and that are too many for a goroutine each. (Two more wake-ups
+// were a tenth of a lock cycle.)
 //
-// It waits for its turn and for a server no longer than ctx. Once it is sent, its
-// connection ends if it stays unanswered; and if it is still in the ZooKeeper client's
-// queue as the connection ends, it is given up T/8 later: see [dialer.giveBack].
+// It waits for its turn and for a server no longer than ctx. Once the request is sent, the
+// session ends the connection if no answer comes. A request that is still in the ZooKeeper
+// client's queue when the connection ends fails T/8 later: see [dialer.giveBack].
 func CallThrough[R any](ctx context.Context, s *Session, as Role, request func(*zk.Conn) (R, error)) (R, error) {
 	mine, err := s.TakeTurn(ctx, as)
 	if err != nil {
@@ -109,7 +109,7 @@ func CallInTurn[R any](ctx context.Context, s *Session, as Role, mine Turn, requ
 	}
 }
 
-// Ask repeats a request that may be carried out twice until a server has answered it.
+// Ask repeats an idempotent request until a server has answered it.
 func Ask[R any](ctx context.Context, s *Session, op, path string, request func(*zk.Conn) (R, error)) (R, error) {
 	return AskAs(ctx, s, Ordinary, op, path, request)
 }
@@ -132,8 +132,8 @@ func AskAs[R any](ctx context.Context, s *Session, as Role, op, path string, req
 	}
 }
 
-// urgently runs one request that a deadline depends on: it takes no turn. The caller
-// runs on a goroutine of the session, and has few of them.
+// urgently runs one request that a deadline depends on, without taking a turn. The caller
+// runs on a goroutine of the session, and sends few of them.
 func urgently[R any](s *Session, request func(*zk.Conn) (R, error)) (R, error) {
 	value, err := request(s.conn)
 	s.heed(err)
@@ -141,8 +141,8 @@ func urgently[R any](s *Session, request func(*zk.Conn) (R, error)) (R, error) {
 }
 
 // TakeTurn waits until the session is attached and fewer than MaxInFlight ordinary
-// requests are on their way, of which forHolders are for holders alone. Whoever has
-// taken a turn receives from it once the request was answered.
+// requests are in flight, of which forHolders are reserved for holders. The caller receives
+// from the turn once the request has been answered.
 func (s *Session) TakeTurn(ctx context.Context, as Role) (Turn, error) {
 	mine := s.turns.take(as, s.ctx, ctx)
 	switch {
@@ -160,15 +160,15 @@ func (s *Session) TakeTurn(ctx context.Context, as Role) (Turn, error) {
 	return mine, nil
 }
 
-// heed ends the session if an answer says that it has expired: it may be a while
-// until the connection tells.
+// heed ends the session if err reports that it has expired, without waiting until the
+// connection reports the expiry.
 func (s *Session) heed(err error) {
 	if errors.Is(err, zk.ErrSessionExpired) {
 		s.End(ErrExpired)
 	}
 }
 
-// Children lists a node.
+// Children lists the children of a node.
 func (s *Session) Children(ctx context.Context, path string) (children []string, stat *zk.Stat, err error) {
 	type listing struct {
 		children []string
@@ -194,9 +194,9 @@ func (s *Session) Get(ctx context.Context, path string) (data []byte, stat *zk.S
 	return c.data, c.stat, err
 }
 
-// CreateParents makes the node at path, and those above it, as containers, which
-// the server removes some time after their last child. Where the server has no
-// containers, they are persistent.
+// CreateParents creates the node at path, and those above it, as containers, which the server
+// removes some time after their last child. If the server does not support containers, the
+// nodes are persistent.
 func (s *Session) CreateParents(ctx context.Context, path string, data []byte) error {
 	err := s.createParent(ctx, path, data)
 	if errors.Is(err, zk.ErrNoNode) && above(path) != "/" {
@@ -220,7 +220,7 @@ func (s *Session) createParent(ctx context.Context, path string, data []byte) er
 	_, err := Ask(ctx, s, "create", path, func(conn *zk.Conn) (string, error) {
 		return conn.CreateContainer(path, data, zk.FlagContainer, s.config.ACL)
 	})
-	if Nameless(err) && ctx.Err() == nil { // what a server without containers gives
+	if Nameless(err) && ctx.Err() == nil { // the answer of a server without containers
 		_, err = Ask(ctx, s, "create", path, func(conn *zk.Conn) (string, error) {
 			return conn.Create(path, data, 0, s.config.ACL)
 		})
@@ -231,8 +231,8 @@ func (s *Session) createParent(ctx context.Context, path string, data []byte) er
 	return err
 }
 
-// Each calls f for each item, by up to MaxInFlight goroutines of the session, and
-// waits for them.
+// Each calls f for each item, on up to MaxInFlight goroutines of the session, and waits for
+// them.
 func Each[T any](s *Session, items []T, f func(T)) error {
 	next := make(chan T)
 	stop := make(chan struct{})

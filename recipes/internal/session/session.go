@@ -19,9 +19,9 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes/internal/wire"
 )
 
-// A session is one ZooKeeper session and the client connection that it lives in:
-// the two begin and end together, because go-zookeeper opens another session by
-// itself when one expires, and runs in it what was queued for the first.
+// A Session is one ZooKeeper session and the ZooKeeper client that runs it. The two begin and
+// end together, because go-zookeeper opens another session by itself when one expires, and
+// runs in it the requests that were queued for the first.
 type Session struct {
 	config  Config
 	events  Events
@@ -52,14 +52,14 @@ type Session struct {
 	attachedSince time.Time     // when isAttached became true
 	detachedSince time.Time     // when isAttached became false
 	overSince     time.Time     // when over was set
-	outage        bool          // that it is detached was logged
-	server        string        // that serves it, or did last
-	through       int           // requests that are seen through
-	over          error         // why it is over
-	sweeping      bool          // nodes are being deleted by the owner
+	outage        bool          // that the session is detached was reported
+	server        string        // serves the session, or did last
+	through       int           // requests in CallInTurn
+	over          error         // why the session is over
+	sweeping      bool          // the owner is deleting nodes
 }
 
-// Open starts a session. It exists once Opened is closed.
+// Open starts a session, which exists once the channel of Opened is closed.
 func Open(config Config) (*Session, error) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	dials, hangUp := context.WithCancel(context.Background())
@@ -104,8 +104,8 @@ func Open(config Config) (*Session, error) {
 		return nil, s.fail("connect", "", err)
 	}
 	s.conn = conn
-	// The channel of events is lossy, and the callback tells all that it would.
-	// It is closed when the client's last goroutine has gone.
+	// The channel of events is lossy, and the callback reports the same events. The
+	// channel is closed when the client's last goroutine has ended.
 	s.calls.Go(func() {
 		for range events {
 		}
@@ -113,24 +113,24 @@ func Open(config Config) (*Session, error) {
 	return s, nil
 }
 
-// connected wraps each new connection. It is called by the client's goroutine.
+// connected wraps each new connection. The client's goroutine calls it.
 func (s *Session) connected(conn net.Conn, server string, greetBy time.Time) net.Conn {
 	s.mu.Lock()
 	last := s.wire
 	s.mu.Unlock()
-	// The client has waited for the goroutine that read from the last one.
+	// The client has waited for the goroutine that read from the last connection.
 	w := wire.New(conn, greetBy, last, s.watches.any(), &s.dialer.blocking, wire.Hooks{
 		Answered: s.lease.Packet,
 		Proved:   s.lease.Proof,
 		Failed: func(err error) {
 			s.dialer.miss(server, err)
 			if s.ctx.Err() != nil && s.dialer.isMute() {
-				s.hangUp() // to be heard would keep alive what was given up
+				s.hangUp() // another attempt would keep an abandoned session alive
 			}
 		},
 		Greeted: func(h wire.Hello) error {
 			if h.SessionID == 0 {
-				return nil // the client tells of the expiry
+				return nil // the client reports the expiry
 			}
 			if h.Timeout < time.Second/10 {
 				return fmt.Errorf("not a ZooKeeper server: it granted a session timeout of %v", h.Timeout)
@@ -149,17 +149,16 @@ func (s *Session) connected(conn net.Conn, server string, greetBy time.Time) net
 	return w
 }
 
-// Ended returns why the session is over, or nil. Its context may be cancelled somewhat
-// later, once what was granted in it has been notified.
+// Ended returns why the session is over, or nil. The session's context may be cancelled
+// slightly later, once all grants have ended.
 func (s *Session) Ended() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.over
 }
 
-// End makes the session be over. What was granted in it is notified before anything else
-// happens.
-// Only the first call has an effect.
+// End ends the session with that cause. It ends all grants before it does anything else. Only
+// the first call has an effect.
 func (s *Session) End(cause error) {
 	s.mu.Lock()
 	if s.over != nil {
@@ -176,14 +175,14 @@ func (s *Session) End(cause error) {
 	for _, report := range reports {
 		report()
 	}
-	// A session that is closed, or given up, is yet to be told so.
+	// The ensemble must still be notified that a session was closed or abandoned.
 	if !errors.Is(cause, ErrClosed) && !errors.Is(cause, ErrGivenUp) {
 		s.quit()
 	}
 }
 
-// quit has the session make no more connections, and ends the one it has: the
-// client does not close one over which it was told that the session has expired.
+// quit stops the session from opening connections, and ends the current one: the client does
+// not close a connection on which a server reported that the session has expired.
 func (s *Session) quit() {
 	s.hangUp()
 	s.mu.Lock()
@@ -194,11 +193,11 @@ func (s *Session) quit() {
 	}
 }
 
-// Bury ends what the session leaves in this process, after end. The client tells
-// the ensemble that the session is closed, where it can, and its nodes go.
+// Bury releases the session's resources in this process, after End. If it can, the client
+// notifies the ensemble that the session is closed, which deletes the session's nodes.
 //
-// It waits for everything but the Dial and the Close of a connection that do not return:
-// those it waits for no longer than Stragglers, and says so.
+// Bury waits for the goroutines of the session, for at most Stragglers. If code that may block
+// has not returned by then, it calls Stuck of the Events.
 func (s *Session) Bury() {
 	s.hangUp()
 	s.conn.Close()
@@ -218,7 +217,7 @@ func (s *Session) Bury() {
 	}
 }
 
-// Stragglers is how long a client that is closed waits for code that may block: the
+// Stragglers is how long a client that is being closed waits for code that may block: the
 // Dial of its options, the Close of a connection, a logger.
 const Stragglers = 2 * time.Second
 
@@ -252,19 +251,20 @@ func (s *Session) finish() {
 	s.calls.Done()
 }
 
-// Timeout is T, as negotiated.
+// Timeout returns T, as negotiated.
 func (s *Session) Timeout() time.Duration { return s.lease.Timeout() }
 
-// Look has the owner look within d.
+// Look wakes the owner within d.
 func (s *Session) Look(d time.Duration) { s.alarm.By(time.Now().Add(d)) }
 
+// ID returns the session's ID, 0 until it exists.
 func (s *Session) ID() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.id
 }
 
-// Server is the server that serves the session, or did last.
+// Server returns the server that serves the session, or did last.
 func (s *Session) Server() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

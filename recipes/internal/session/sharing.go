@@ -7,19 +7,19 @@ import (
 	"sync"
 )
 
-// A Sharing answers callers that ask the same of the servers at the same time with
-// one answer. Each gets one that was asked for after its own call began: those that
-// come while a round is under way share the next.
+// A Sharing answers callers that need the same result at the same time with one request.
+// Each caller gets the answer of a request that was sent after its own call began: callers that
+// arrive during a round share the next one.
 //
-// Without it a thousand waiters that have the same event to look into would each list
-// the thousand. A is what a caller adds to its round, R what the round answers all
-// of its callers with. The zero value is ready to use; it is safe for concurrent use.
+// Without it, each of a thousand waiters that see the same event would list the thousand. A is
+// what a caller adds to its round, R the answer of the round to all of its callers. The zero
+// value is ready to use; it is safe for concurrent use.
 type Sharing[A, R any] struct {
 	mu   sync.Mutex              // guards next
-	next map[string]*round[A, R] // by key: the round to come, nil if nobody has asked for one
+	next map[string]*round[A, R] // by key: the next round, nil if no caller has asked for one
 }
 
-// A round is one answer, for all who have asked before it began.
+// A round is one answer, for all callers that asked before it began.
 type round[A, R any] struct {
 	asks     []A
 	answered chan struct{} // closed once what follows is set
@@ -27,8 +27,8 @@ type round[A, R any] struct {
 	err      error
 }
 
-// Ask returns run's answer for key, of a round that begins after the call; or ctx's
-// error. run is called by one goroutine of the session at a time for each key.
+// Ask returns run's answer for key, from a round that begins after the call, or ctx's error.
+// For each key, one goroutine of the session at a time calls run.
 func (sh *Sharing[A, R]) Ask(ctx context.Context, s *Session, key string, a A, run func(asks []A) (R, error)) (R, error) {
 	sh.mu.Lock()
 	if sh.next == nil {
@@ -55,7 +55,7 @@ func (sh *Sharing[A, R]) Ask(ctx context.Context, s *Session, key string, a A, r
 	}
 }
 
-// run carries out round after round until nobody asks.
+// run carries out round after round until no caller asks.
 func (sh *Sharing[A, R]) run(key string, run func(asks []A) (R, error)) {
 	for {
 		sh.mu.Lock()
@@ -65,14 +65,14 @@ func (sh *Sharing[A, R]) run(key string, run func(asks []A) (R, error)) {
 			sh.mu.Unlock()
 			return
 		}
-		sh.next[key] = nil // there, and empty: somebody runs
+		sh.next[key] = nil // present but nil: a goroutine runs
 		sh.mu.Unlock()
 		r.answer, r.err = run(r.asks)
 		close(r.answered)
 	}
 }
 
-// fail answers the round to come with err, when nothing can be run.
+// fail answers the next round with err, if it cannot be run.
 func (sh *Sharing[A, R]) fail(key string, err error) {
 	sh.mu.Lock()
 	r := sh.next[key]

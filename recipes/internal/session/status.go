@@ -9,7 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Status returns where the session stands now. It does no I/O.
+// Status returns the current state of the session. It does no I/O.
 func (s *Session) Status() Status {
 	proof := s.lease.LastProof()
 	s.mu.Lock()
@@ -31,14 +31,14 @@ func (s *Session) Status() Status {
 // Conn returns the ZooKeeper client's connection, which lives as long as the session.
 func (s *Session) Conn() *zk.Conn { return s.conn }
 
-// Context is done when the session is over, and what was granted in it was notified. Its
-// cause is the reason.
+// Context returns a context that is done when the session is over and all grants have ended.
+// Its cause is the reason.
 func (s *Session) Context() context.Context { return s.ctx }
 
 // Opened returns a channel that is closed when the session first exists.
 func (s *Session) Opened() <-chan struct{} { return s.opened }
 
-// HungUp returns a channel that is closed when no more connections are made.
+// HungUp returns a channel that is closed when the session opens no more connections.
 func (s *Session) HungUp() <-chan struct{} { return s.dials.Done() }
 
 // Attached returns a channel that is closed while a server serves the session.
@@ -56,21 +56,23 @@ func (s *Session) Served() (served bool, detached <-chan struct{}) {
 	return s.isAttached, s.detach
 }
 
-// Why names each server that could not be reached, with the reason.
+// Why returns an error that names each server that could not be reached, with the reason.
 func (s *Session) Why() error { return s.dialer.why() }
 
-// IsMute reports whether a handshake was not answered since one last was: servers may hear
-// the session, and it does not hear them.
+// IsMute reports whether a handshake was not answered, and none has been since: the servers
+// may receive the session's packets although it receives none of theirs.
 func (s *Session) IsMute() bool { return s.dialer.isMute() }
 
-// Deadline is the instant until which the session may be believed to live.
+// Deadline returns the instant until which the session may be believed to live.
 func (s *Session) Deadline() time.Time { return s.lease.Deadline() }
 
-// Left is how long the session may be believed to live from now, not positive if it may not.
+// Left returns how long the session may be believed to live from now. It is not positive if
+// the session may not be.
 func (s *Session) Left(now time.Time) time.Duration { return s.lease.Left(now) }
 
-// RunStray runs f, which may not return, on a goroutine for which Bury waits a while.
+// RunStray runs f, which may not return, on a goroutine that Bury waits for, for at most
+// Stragglers.
 func (s *Session) RunStray(f func()) { s.dialer.blocking.Run(f) }
 
-// Wake has the owner look now.
+// Wake wakes the owner immediately.
 func (s *Session) Wake() { s.alarm.Ring() }

@@ -8,15 +8,15 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Watch waits until the watch is set, by this call or an earlier one. Its error
-// wraps the server's, or ctx's.
+// Watch waits until the watch is set, by this call or an earlier one. Its error wraps that of
+// the server or of ctx.
 func (s *Session) Watch(ctx context.Context, path string, kind WatchKind) (*Watch, error) {
 	key := watchKey{path, kind}
 	s.watches.mu.Lock()
 	w := s.watches.set[key]
 	if w == nil {
-		// Entered before it is asked for: the event may come before the reply
-		// has found its way here.
+		// Registered before the request is sent: the event may come before the reply
+		// is handled.
 		w = &Watch{set: make(chan struct{}), fired: make(chan struct{})}
 		s.watches.set[key] = w
 		s.watches.mu.Unlock()
@@ -32,8 +32,8 @@ func (s *Session) Watch(ctx context.Context, path string, kind WatchKind) (*Watc
 	}
 }
 
-// setWatch sets the watch, for all who want it: the one who came first may give up
-// before the answer.
+// setWatch sets the watch for all of its callers. It does not depend on the context of the
+// first one, which may end before the answer.
 func (s *Session) setWatch(key watchKey, w *Watch) {
 	err := s.spawn(func() {
 		_, err := Ask(s.ctx, s, "watch", key.path, func(conn *zk.Conn) (struct{}, error) {
@@ -46,7 +46,7 @@ func (s *Session) setWatch(key watchKey, w *Watch) {
 	}
 }
 
-// wasSet tells those who wait for the watch how it went.
+// wasSet notifies the callers that wait for the watch to be set, with the outcome.
 func (s *Session) wasSet(key watchKey, w *Watch, err error) {
 	w.err = err
 	close(w.set)

@@ -8,7 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// A WatchKind is what a watch waits for.
+// A WatchKind is the kind of event that a watch waits for.
 type WatchKind int
 
 // The kinds of watches.
@@ -23,7 +23,7 @@ type watchKey struct {
 	kind WatchKind
 }
 
-// A Watch is one watch of the client, shared by all who wait for the same thing.
+// A Watch is one watch of the client, shared by all callers that wait for the same event.
 type Watch struct {
 	set   chan struct{} // closed once the server has answered
 	fired chan struct{} // closed when the node may have changed
@@ -33,9 +33,9 @@ type Watch struct {
 // Fired returns a channel that is closed when the node may have changed.
 func (w *Watch) Fired() <-chan struct{} { return w.fired }
 
-// watches are those that a session has set. The client cannot take a watch back,
-// so waiters that give up would pile them up: sharing bounds them to one for
-// each live node. Events come by the client's callback, which drops none.
+// watches are the watches that a session has set. The client cannot remove a watch, so those
+// of cancelled waiters would accumulate: sharing limits them to one of each kind for each live
+// node. Events come through the client's callback, which drops none.
 type watches struct {
 	mu  sync.Mutex // guards set
 	set map[watchKey]*Watch
@@ -50,8 +50,8 @@ func (ws *watches) any() bool {
 	return len(ws.set) > 0
 }
 
-// event is called by the client, for each event of a node, before anything that
-// the server says afterwards.
+// event handles one event of a node. The client calls it before it delivers any later packet
+// of the server.
 func (ws *watches) event(ev zk.Event) {
 	var kinds []WatchKind
 	switch ev.Type {
@@ -69,8 +69,8 @@ func (ws *watches) event(ev zk.Event) {
 	}
 }
 
-// drop forgets the watch under key, or only if it is w where w is given, and
-// wakes those who wait for it.
+// drop removes the watch of key, if w is nil or that watch, and wakes the callers that wait
+// for its event.
 func (ws *watches) drop(key watchKey, w *Watch) {
 	ws.mu.Lock()
 	found := ws.set[key]
@@ -83,7 +83,7 @@ func (ws *watches) drop(key watchKey, w *Watch) {
 	close(found.fired)
 }
 
-// dropAll wakes everybody, when the session is over.
+// dropAll removes all watches and wakes their callers, when the session is over.
 func (ws *watches) dropAll() {
 	ws.mu.Lock()
 	all := ws.set

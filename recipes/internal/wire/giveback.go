@@ -28,7 +28,7 @@ func GiveBack(conn net.Conn, hello []byte, quiet time.Duration) {
 		answer := make([]byte, 4+16) // length, xid, zxid, error
 		answer[3] = 16
 		copy(answer[4:], packet[:4])
-		// The client sends nothing else before its credentials are taken.
+		// The client sends nothing else before its credentials are accepted.
 		if binary.BigEndian.Uint32(packet[4:]) != opSetAuth {
 			binary.BigEndian.PutUint32(answer[16:], codeNothing)
 		}
@@ -41,8 +41,8 @@ func GiveBack(conn net.Conn, hello []byte, quiet time.Duration) {
 // codeNothing is the code of zk.ErrNothing, -117.
 const codeNothing = 1<<32 - 117
 
-// readPacket reads one packet without its length. It waits for the packet to begin no
-// longer than wait.
+// readPacket reads one packet and returns it without its length. It waits at most wait for
+// the packet to begin.
 func readPacket(conn net.Conn, wait time.Duration) ([]byte, error) {
 	if err := conn.SetReadDeadline(time.Now().Add(wait)); err != nil {
 		return nil, err

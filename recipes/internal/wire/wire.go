@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wire reads along on the connections that the ZooKeeper client makes.
+// Package wire observes the connections that the ZooKeeper client opens.
 package wire
 
 import (
@@ -39,7 +39,7 @@ var quorumWrites = []int32{
 	21, // createTTL
 }
 
-// A packet is a request on its way.
+// A packet is a request in flight.
 type packet struct {
 	sent time.Time
 	xid  int32 // names it in its reply; 0: the handshake
@@ -49,33 +49,33 @@ type packet struct {
 // A Hello is the server's reply to a connect request.
 type Hello struct {
 	Timeout   time.Duration // T, as negotiated
-	SessionID int64         // 0: the session that was asked for has expired
+	SessionID int64         // 0: the requested session has expired
 	Frame     []byte        // all of it
 }
 
-// A Wire is one connection to one server, as the ZooKeeper client sees it. It
-// reads along: the negotiated timeout, which the client keeps to itself, and
-// which packets were answered when, which the deadline is computed from. And it
-// bounds the handshake, which the client would wait out for 6.67 × T.
+// A Wire is one connection to one server, as the ZooKeeper client sees it. It observes the
+// negotiated timeout, which the client does not expose, and when each packet was answered,
+// from which the deadline is computed. It also bounds the handshake, for which the client
+// would wait 6.67 × T.
 type Wire struct {
 	net.Conn
 	r          *bufio.Reader
 	greetBy    time.Time // when the handshake must have ended
 	hooks      Hooks
 	blocking   *background.Strays // counts the goroutine that closes the connection
-	closed     chan struct{}      // once it is to end
+	closed     chan struct{}      // closed once the connection is to end
 	closeOnce  sync.Once          // guards closing it
-	zxids      zxids              // what changes of it is the reader's
+	zxids      zxids              // only the reader changes it
 	handshaken bool               // set by the reader, before the client starts its other goroutines
 	left       int                // bytes of the frame that the reader is in; used by the reader only
 
 	mu        sync.Mutex // guards what follows
-	inFlight  []packet   // those that were not answered yet, in order
+	inFlight  []packet   // those that have not been answered, in order
 	replied   time.Time  // when the last answer came
 	unwritten error      // why a packet could not be sent
 }
 
-// Hooks are called by the goroutine that reads from the Wire. They must not wait.
+// Hooks are called by the goroutine that reads from the Wire. They must not block.
 type Hooks struct {
 	Greeted  func(Hello) error              // once, with the reply to the handshake, before the client reads it
 	Failed   func(error)                    // if the handshake failed, with the reason
@@ -105,18 +105,18 @@ func New(conn net.Conn, greetBy time.Time, previous *Wire, watching bool, blocki
 
 // Write sends one packet: the client passes each in one call.
 //
-// It never fails: a packet that cannot be sent ends the connection, and is then
-// failed by the reader's end with all others that were not answered. The client
-// answers a request whose Write has failed twice, and a third time if it is being
-// closed; where nobody takes the answers, it is stuck for good in the middle of
-// one of them (go-zookeeper v1.0.4: sendData, queueRequest, flushRequests).
+// It never fails: a packet that cannot be sent ends the connection. The end of the reader then
+// fails it, with all others that were not answered. If a Write fails, the client answers the
+// request twice, and a third time if the client is being closed; if no caller receives the
+// answers, the client blocks for good in one of them (go-zookeeper v1.0.4: sendData,
+// queueRequest, flushRequests).
 func (w *Wire) Write(p []byte) (int, error) {
 	// A handshake has no operation: the epoch of the last zxid stands in its place.
 	var xid, op int32
 	if w.handshaken && len(p) >= 12 {
 		xid, op = int32(binary.BigEndian.Uint32(p[4:])), int32(binary.BigEndian.Uint32(p[8:]))
 	}
-	// Noted before it is sent: a reply must find it, and an instant that is too
+	// Recorded before it is sent: a reply must find it, and an instant that is too
 	// early errs on the safe side.
 	w.mu.Lock()
 	w.inFlight = append(w.inFlight, packet{sent: time.Now(), xid: xid, op: op})
@@ -136,7 +136,7 @@ func (w *Wire) Read(p []byte) (int, error) {
 	if !w.handshaken {
 		h, err := w.greet()
 		if w.isClosed() {
-			err = fmt.Errorf("handshake: %w", net.ErrClosed) // by us, whatever the error says
+			err = fmt.Errorf("handshake: %w", net.ErrClosed) // by this process, whatever the error is
 		}
 		if err == nil {
 			err = w.hooks.Greeted(h)
@@ -179,8 +179,8 @@ func (w *Wire) greet() (Hello, error) {
 		return Hello{}, explainHandshake(err)
 	}
 	n := int(binary.BigEndian.Uint32(head))
-	// Whatever else listens there would have the client allocate what its first
-	// four bytes happen to say.
+	// The client would allocate as many bytes as the first four of any other
+	// service happen to encode.
 	if n < 36 || n > maxHelloLength {
 		return Hello{}, fmt.Errorf("not a ZooKeeper server: its answer to the handshake begins with %q", head)
 	}
@@ -196,11 +196,11 @@ func (w *Wire) greet() (Hello, error) {
 	}, nil
 }
 
-// ErrUnanswered says that a server took the handshake and said nothing. It may have
-// heard it all the same, and taken the session to be alive.
+// ErrUnanswered reports that a server accepted the connection and did not answer. It may
+// still have received the handshake, and believe the session to be alive.
 var ErrUnanswered = errors.New("accepted the connection and did not answer the handshake")
 
-// explainHandshake says what a server means by not answering.
+// explainHandshake returns the likely reason why a server did not answer.
 func explainHandshake(err error) error {
 	var timeout net.Error
 	switch {
@@ -212,7 +212,7 @@ func explainHandshake(err error) error {
 	return fmt.Errorf("handshake: %w", err)
 }
 
-// nextFrame waits for the next frame and notes what it answers.
+// nextFrame waits for the next frame and records which packet it answers.
 func (w *Wire) nextFrame() error {
 	head, err := w.r.Peek(8)
 	if err != nil {
@@ -235,7 +235,7 @@ func (w *Wire) nextFrame() error {
 		}
 	}
 	if xid < 0 || w.left < zxidOfReply+8 {
-		return nil // an event or a ping: the client takes no zxid from it
+		return nil // an event or a ping: the client ignores its zxid
 	}
 	head, err = w.r.Peek(zxidOfReply + 8)
 	if err != nil {
@@ -245,8 +245,8 @@ func (w *Wire) nextFrame() error {
 	return nil
 }
 
-// answer notes that the packet xid was answered: the oldest in flight, as a server
-// answers the packets of one connection in the order in which they came.
+// answer records that the packet xid was answered: the oldest in flight, because a server
+// answers the packets of one connection in the order in which they arrived.
 func (w *Wire) answer(xid int32) (p packet, now time.Time) {
 	now = time.Now()
 	w.mu.Lock()
@@ -267,12 +267,12 @@ func (w *Wire) answer(xid int32) (p packet, now time.Time) {
 	return p, now
 }
 
-// isProof looks at the reply to a write, and reports whether a quorum carried the
-// write out, or decided not to, for a session that it takes to be alive.
+// isProof reads the reply to a write, and reports whether a quorum carried the write out, or
+// refused it, for a session that it believes to be alive.
 //
-// A transaction that was refused is proof if its first operation to fail met a
-// missing node or another version: the leader looks at the session before it looks
-// at the node. Other refusals say less, or that the session has ended.
+// A transaction that was refused is proof if its first failed operation met a missing node or
+// another version: the leader checks the session before it checks the node. Other refusals
+// prove less, or report that the session has ended.
 func (w *Wire) isProof(op int32) (bool, error) {
 	const header, result = 4 + 4 + 8 + 4, 4 + 1 + 4 // length, xid, zxid, error; type, done, error
 	if w.left < header {
@@ -295,14 +295,14 @@ func (w *Wire) isProof(op int32) (bool, error) {
 	for body := frame[header:]; len(body) >= result; body = body[result+4:] {
 		switch {
 		case body[4] != 0:
-			return false, nil // no operation, or none that was looked at
+			return false, nil // no operation, or none that was checked
 		case int32(binary.BigEndian.Uint32(body)) != -1:
 			return true, nil
 		case len(body) < result+4:
 			return false, nil
 		}
 		switch int32(binary.BigEndian.Uint32(body[result:])) {
-		case 0, -2: // would have been carried out; was not looked at
+		case 0, -2: // would have been carried out; was not checked
 		case -101, -103: // no node, bad version
 			return true, nil
 		default:
@@ -312,8 +312,8 @@ func (w *Wire) isProof(op int32) (bool, error) {
 	return false, nil
 }
 
-// Sever ends the connection. It does not wait for that: to close it can block, where a
-// tunnel is asked for it, or a socket lingers. Under TLS, Close would say good-bye first.
+// Sever ends the connection. It does not wait for the close, which can block on a tunnel or
+// on a socket that lingers. Under TLS, Close would first send a close notification.
 func (w *Wire) Sever() {
 	conn := w.Conn
 	if secure, ok := conn.(interface{ NetConn() net.Conn }); ok {
@@ -332,8 +332,8 @@ func (w *Wire) end(conn net.Conn) {
 	w.closeOnce.Do(func() {
 		close(w.closed)
 		w.blocking.Run(func() {
-			// A Read or Write that Close does not end is ended by this. Errors say
-			// that the connection has ended already.
+			// The deadline ends a Read or Write that Close does not. Errors mean that
+			// the connection has already ended.
 			_ = conn.SetDeadline(longAgo)
 			_ = conn.Close()
 		})
@@ -341,8 +341,8 @@ func (w *Wire) end(conn net.Conn) {
 }
 
 // SilentFor reports whether a packet waits for its answer, and for how long the server has
-// answered nothing since it was asked. A server that works through a long queue is not
-// silent. Behind a write that is not answered, nothing of the same session is.
+// answered nothing since the packet was sent. A server that works through a long queue is not
+// silent. A server answers no packet of a session before an earlier write of that session.
 func (w *Wire) SilentFor(now time.Time) (asked bool, silent time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -366,7 +366,7 @@ func (w *Wire) SetWriteDeadline(t time.Time) error { return w.setDeadline(w.Conn
 
 func (w *Wire) setDeadline(set func(time.Time) error, t time.Time) error {
 	err := set(w.bound(t))
-	// Looked at afterwards: whichever of this and end comes second has the last word.
+	// Checked afterwards: the later of this and end determines the deadline.
 	if w.isClosed() {
 		return set(longAgo)
 	}
@@ -376,8 +376,8 @@ func (w *Wire) setDeadline(set func(time.Time) error, t time.Time) error {
 // longAgo is a deadline that has passed.
 var longAgo = time.Unix(1, 0)
 
-// bound is called by the goroutine that shakes hands, and by those that the
-// client starts afterwards.
+// bound returns the deadline t, but no later than greetBy during the handshake. The goroutine
+// of the handshake calls it, and those that the client starts afterwards.
 func (w *Wire) bound(t time.Time) time.Time {
 	if w.handshaken {
 		return t

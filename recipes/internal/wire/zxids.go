@@ -7,16 +7,17 @@ import (
 	"slices"
 )
 
-// Zxids are what one connection tells the server of the history that its session has seen.
+// zxids are what one connection reports to the server about the history that its session has
+// seen.
 //
-// The client would do that: it keeps the last zxid of a reply, and passes it on in the
-// handshake, by which a server that is behind refuses the session, and with the watches that
-// it sets again, by which the server tells what has changed in the meantime. But it reads
-// its zxid for the watches in one goroutine while another, which handles replies, may be
-// writing it: a data race of go-zookeeper v1.0.4 (conn.go:614 and 849), that happens at
-// reconnections with watches, and can lose the event of a change. So the wire hides the
-// zxids of replies from the client, whose own stays 0, and fills in those two requests. The
-// client uses zxids for nothing else.
+// The client would do so itself: it keeps the last zxid of a reply and sends it twice. In the
+// handshake, a server that is behind it refuses the session. With the watches that the client
+// sets again, the server sends the events of changes since then. But the client reads its zxid
+// for the watches in one goroutine while another, which handles replies, may be writing it:
+// a data race of go-zookeeper v1.0.4 (conn.go:614 and 849) that happens at reconnections with
+// watches, and can lose the event of a change. So the wire hides the zxids of replies from the
+// client, whose own stays 0, and fills in those two requests. The client uses zxids for nothing
+// else.
 type zxids struct {
 	before   int64 // the highest of earlier connections
 	watched  int64 // up to which all events of the watches that are set again have come
@@ -24,8 +25,8 @@ type zxids struct {
 	restored bool  // all events up to seen have come, as the watches were set again
 }
 
-// next is for the connection that follows. Watching says that the client may have watches
-// to set again.
+// next returns the zxids of the next connection. watching reports whether the client may have
+// watches to set again.
 func (z *zxids) next(watching bool) zxids {
 	n := zxids{before: z.seen, watched: z.watched, seen: z.seen}
 	if z.restored {
@@ -37,14 +38,14 @@ func (z *zxids) next(watching bool) zxids {
 	return n
 }
 
-// Where the zxid stands, in packets with their length before them.
+// Offsets of the zxid in packets that begin with their length.
 const (
-	zxidOfHandshake  = 4 + 4     // behind the version of the protocol
-	zxidOfSetWatches = 4 + 4 + 4 // behind the xid and the operation
-	zxidOfReply      = 4 + 4     // behind the xid
+	zxidOfHandshake  = 4 + 4     // after the version of the protocol
+	zxidOfSetWatches = 4 + 4 + 4 // after the xid and the operation
+	zxidOfReply      = 4 + 4     // after the xid
 )
 
-// fill returns the packet as it is to be sent.
+// fill returns the packet with the zxid filled in, if its operation has one.
 func (z *zxids) fill(p []byte, op int32, handshaken bool) []byte {
 	at, zxid := zxidOfHandshake, z.before
 	if handshaken {
@@ -61,7 +62,8 @@ func (z *zxids) fill(p []byte, op int32, handshaken bool) []byte {
 	return p
 }
 
-// hide takes the zxid from a reply, of which p is the beginning, to a request of op.
+// hide records and clears the zxid of a reply to a request of op. p is the beginning of the
+// reply.
 func (z *zxids) hide(p []byte, op int32) {
 	zxid := p[zxidOfReply : zxidOfReply+8]
 	z.seen = max(z.seen, int64(binary.BigEndian.Uint64(zxid)))

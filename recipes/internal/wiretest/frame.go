@@ -66,7 +66,7 @@ func Read(r io.Reader) ([]byte, error) {
 	return packet, err
 }
 
-// Framed returns the packet with its length in front.
+// Framed returns the packet preceded by its length.
 func Framed(packet []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(packet))), packet...)
 }
@@ -91,7 +91,7 @@ func Hello(timeout time.Duration, session int64) []byte {
 	return Framed(append(packet, 0)) // not read-only
 }
 
-// AppendString appends s with its length in front.
+// AppendString appends s preceded by its length.
 func AppendString(b []byte, s string) []byte {
 	return append(binary.BigEndian.AppendUint32(b, uint32(len(s))), s...)
 }
