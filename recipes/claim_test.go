@@ -18,8 +18,8 @@ import (
 
 func halfway(s *queueSession) session.Halfway { return session.Halfway{Session: s.Session} }
 
-// Somebody else can have found out first, and be about to tell: these tests stop
-// him in between.
+// Another goroutine can have learned of the loss first, and be about to report it: these tests
+// halt it in between.
 
 func TestCommitWhoseCheckIsRefusedNeverReturnsNil(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -78,7 +78,7 @@ func TestCheckOfAnExpiredOrMissingClaimNeverReturnsNil(t *testing.T) {
 	})
 }
 
-// A session that is over ends its claims one after the other.
+// A session that is over ends its claims one by one.
 func TestClaimWhoseSessionIsOverIsLostAlsoBeforeItIsItsTurn(t *testing.T) {
 	for name, ask := range map[string]func(context.Context, *Line, *Claim) error{
 		"Err":   func(_ context.Context, _ *Line, claim *Claim) error { return claim.Err() },
@@ -119,21 +119,21 @@ func TestErrAndReleaseAfterTheDeadlineNeverReturnNil(t *testing.T) {
 			require.NoError(t, err)
 			time.Sleep(untilSteady)
 			half := halfway(claim.session)
-			half.Taken() // by the owner, which has not come to end them
+			half.Taken() // by the owner, which has not ended them yet
 			half.PassDeadline()
 			err = ask(t.Context(), line, claim)
 			require.ErrorIs(t, err, ErrLost, name)
 			require.ErrorIs(t, err, ErrDeadline, name)
 			require.True(t, closed(claim.Done()), name)
 			time.Sleep(stubTimeout / 2)
-			require.Empty(t, s.line(), "%s: its node is owed", name)
+			require.Empty(t, s.line(), "%s: its node is to be deleted", name)
 			require.Zero(t, client.Ledger(), name)
 		})
 	}
 }
 
-// Contact can be back as soon as the deadline has passed, and with it the owed
-// deletion.
+// A server can serve the session again as soon as the deadline has passed, and the node could
+// then be deleted.
 func TestNodeStaysForAQuarterTimeoutAfterTheDeadlineUnlessItsHolderReleases(t *testing.T) {
 	for name, release := range map[string]bool{"the work may still stop": false, "the work has stopped": true} {
 		bubble(t, func(t *testing.T) {
@@ -156,7 +156,7 @@ func TestNodeStaysForAQuarterTimeoutAfterTheDeadlineUnlessItsHolderReleases(t *t
 			unreachable.Store(true)
 			s.hangUp(id)
 			<-claim.Done()
-			told := time.Now()
+			notified := time.Now()
 			require.ErrorIs(t, claim.Err(), ErrDeadline)
 			unreachable.Store(false)
 			if release {
@@ -171,10 +171,10 @@ func TestNodeStaysForAQuarterTimeoutAfterTheDeadlineUnlessItsHolderReleases(t *t
 			g := <-result
 			require.NoError(t, g.err)
 			if release {
-				require.Less(t, g.at.Sub(told), 2*time.Second, name)
+				require.Less(t, g.at.Sub(notified), 2*time.Second, name)
 			} else {
-				require.GreaterOrEqual(t, g.at.Sub(told), stubTimeout/4, name)
-				require.Less(t, g.at.Sub(told), stubTimeout/4+time.Second, name)
+				require.GreaterOrEqual(t, g.at.Sub(notified), stubTimeout/4, name)
+				require.Less(t, g.at.Sub(notified), stubTimeout/4+time.Second, name)
 			}
 			require.Equal(t, id, client.SessionID(), name)
 			require.Equal(t, []string{g.claim.Path()}, s.line(), name)
@@ -184,7 +184,7 @@ func TestNodeStaysForAQuarterTimeoutAfterTheDeadlineUnlessItsHolderReleases(t *t
 	}
 }
 
-// A stubbornParent is a context of a holder's own, whose methods block while it says so.
+// A stubbornParent is a holder's own context, whose methods block on demand.
 type stubbornParent struct {
 	context.Context
 	blocks *atomic.Pointer[chan struct{}]

@@ -19,7 +19,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes/internal/wiretest"
 )
 
-// newLine returns the line below /l.
+// newLine returns the queue below /l.
 func newLine(t *testing.T, client *Client, opts *LineOptions) *Line {
 	t.Helper()
 	line, err := NewLine(client, "/l", opts)
@@ -27,7 +27,7 @@ func newLine(t *testing.T, client *Client, opts *LineOptions) *Line {
 	return line
 }
 
-// claimed returns a claim of the line below /l that nobody else is in.
+// claimed returns a claim of the queue below /l, which has no other contender.
 func claimed(t *testing.T, client *Client) *Claim {
 	t.Helper()
 	claim, err := newLine(t, client, nil).Claim(t.Context())
@@ -44,7 +44,7 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-// dialTo makes connections to servers that are what serve does with them.
+// dialTo makes connections whose server end runs serve.
 func dialTo(t *testing.T, serve func(net.Conn)) func(context.Context, string, string) (net.Conn, error) {
 	t.Helper()
 	return func(context.Context, string, string) (net.Conn, error) {
@@ -54,7 +54,7 @@ func dialTo(t *testing.T, serve func(net.Conn)) func(context.Context, string, st
 	}
 }
 
-// requireNoConnection has Connect fail because of what every server does, and
+// requireNoConnection requires that Connect fails because every server runs serve, and
 // returns the error.
 func requireNoConnection(t *testing.T, within time.Duration, serve func(net.Conn)) error {
 	t.Helper()
@@ -69,7 +69,7 @@ func requireNoConnection(t *testing.T, within time.Duration, serve func(net.Conn
 	require.ErrorContains(t, err, "connect: ")
 	require.ErrorContains(t, err, "zk1.example.org:2181")
 	require.ErrorContains(t, err, "[::1]:2182")
-	require.LessOrEqual(t, time.Since(began), within+time.Second, "what is left is taken away")
+	require.LessOrEqual(t, time.Since(began), within+time.Second, "what Connect has started is cleaned up")
 	return err
 }
 
@@ -119,7 +119,7 @@ func TestServerThatRefusesTheSessionIsNamedWithinCtx(t *testing.T) {
 	})
 }
 
-func TestNonsenseInTheArgumentsOfConnectIsAnErrorAtOnce(t *testing.T) {
+func TestInvalidArgumentsOfConnectAreAnImmediateError(t *testing.T) {
 	dial := func(context.Context, string, string) (net.Conn, error) { panic("nothing is dialled") }
 	for why, c := range map[string]struct {
 		servers []string
@@ -137,7 +137,7 @@ func TestNonsenseInTheArgumentsOfConnectIsAnErrorAtOnce(t *testing.T) {
 	}
 }
 
-func TestCredentialsThatAServerRefusesAreAnErrorAtOnce(t *testing.T) {
+func TestRefusedCredentialsAreAnImmediateError(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStub(t)
 		s.on(func(r stubRequest) verdict {
@@ -170,7 +170,7 @@ func TestNegotiatedTimeoutCountsAndIsToBeSeen(t *testing.T) {
 	})
 }
 
-func TestCloseTellsHoldersFirst(t *testing.T) {
+func TestCloseNotifiesHoldersFirst(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStub(t)
 		var order []string
@@ -186,7 +186,7 @@ func TestCloseTellsHoldersFirst(t *testing.T) {
 		s.on(func(r stubRequest) verdict {
 			if r.op == opClose {
 				if !closed(claim.Done()) || ctx.Err() == nil {
-					t.Error("the session was closed before its holder was told")
+					t.Error("the session was closed before its holder was notified")
 				}
 			}
 			return answer
@@ -198,14 +198,14 @@ func TestCloseTellsHoldersFirst(t *testing.T) {
 		require.ErrorIs(t, claim.Err(), ErrClosed)
 		require.ErrorIs(t, context.Cause(ctx), ErrClosed)
 		require.Len(t, s.seen(func(r stubRequest) bool { return r.op == opClose }), 1)
-		require.Empty(t, s.line(), "its nodes go at once")
+		require.Empty(t, s.line(), "its nodes are deleted with it")
 		require.Equal(t, []string{"lost is traced", "end is traced"}, order)
 		require.LessOrEqual(t, time.Since(began), time.Second)
-		client.Close() // twice does no harm
+		client.Close() // again: no effect
 	})
 }
 
-func TestCloseTellsEveryLossBeforeItReturns(t *testing.T) {
+func TestCloseReportsEveryLossBeforeItReturns(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStub(t)
 		const claims = 20
@@ -219,8 +219,8 @@ func TestCloseTellsEveryLossBeforeItReturns(t *testing.T) {
 			_, err = line.Claim(t.Context())
 			require.NoError(t, err)
 		}
-		// Whoever ends the session stands still in the middle, until Close has
-		// returned or everybody else has had more than enough turns to let it.
+		// The goroutine that ends the session blocks in the middle, until Close has
+		// returned or all others have had ample time to let it return.
 		returned, halted := make(chan struct{}), make(chan struct{})
 		go halfway(client.newest()).WithoutWatches(func() {
 			close(halted)
@@ -233,9 +233,9 @@ func TestCloseTellsEveryLossBeforeItReturns(t *testing.T) {
 		})
 		<-halted
 		client.Close()
-		told := lost
+		reported := lost
 		close(returned)
-		require.Equal(t, claims, told)
+		require.Equal(t, claims, reported)
 		require.Zero(t, client.DroppedEvents())
 	})
 }
@@ -259,7 +259,7 @@ func TestCloseOfADetachedClientTakesASecondAtMost(t *testing.T) {
 	}
 }
 
-func TestWaiterIsToldOfTheClose(t *testing.T) {
+func TestWaiterIsNotifiedOfTheClose(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStub(t)
 		client := s.connect(t, s.options())

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// lookers are the ways to ask who is first in line.
+// lookers are the methods that read the first contender.
 func lookers(line *Line) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"First":      func(ctx context.Context) error { _, err := line.First(ctx); return err },
@@ -21,8 +21,8 @@ func lookers(line *Line) map[string]func(context.Context) error {
 	}
 }
 
-// A cause that wraps a missing node, say, must not make the line look empty.
-func TestLookWhoseCtxEndsSaysSoWhateverTheCauseIs(t *testing.T) {
+// A cause that wraps a missing node, say, must not make the queue look empty.
+func TestLookWhoseCtxEndsReturnsItsErrorWhateverTheCause(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStub(t)
 		s.make("/l", parentMark)
@@ -55,8 +55,8 @@ func TestLookWhoseCtxEndsSaysSoWhateverTheCauseIs(t *testing.T) {
 
 func TestFrontGoesOnInTheNextSessionWhenAWatchIsTheFirstToHearOfTheExpiry(t *testing.T) {
 	for name, prepare := range map[string]func(*stub){
-		"somebody is first": func(s *stub) { s.make("/l", parentMark); s.make("/l/another-lock-0000000000", "pod-9") },
-		"nobody is":         func(s *stub) { s.make("/l", parentMark) },
+		"a contender is first": func(s *stub) { s.make("/l", parentMark); s.make("/l/another-lock-0000000000", "pod-9") },
+		"the queue is empty":   func(s *stub) { s.make("/l", parentMark) },
 	} {
 		bubble(t, func(t *testing.T) {
 			s := newStub(t)

@@ -180,7 +180,7 @@ func TestHistoryThatCannotBeHadNamesItsPath(t *testing.T) {
 	})
 }
 
-// The wiped ensemble grants the same tokens again, and nothing else would tell.
+// The wiped ensemble grants the same tokens again, and no other check would notice.
 func TestWipeChangesTheHistory(t *testing.T) {
 	withServers(t, func(s servers) {
 		client, _ := s.connect()

@@ -38,8 +38,7 @@ type recovery struct {
 	err   error
 }
 
-// recovering returns options whose trace notes what was found out about creates
-// that were not answered.
+// recovering returns options whose trace records the outcome of each recovered create.
 func recovering(s *stub) (opts *Options, found *[]recovery) {
 	found = new([]recovery)
 	opts = s.options()
@@ -111,7 +110,7 @@ func TestLostReplyOfCreateBehindOthersIsFoundAgainAndWaits(t *testing.T) {
 		s.on(once(cutAfter))
 		result := claiming(t.Context(), newLine(t, client, nil))
 		time.Sleep(time.Minute)
-		requireWaiting(t, result, "somebody is ahead")
+		requireWaiting(t, result, "another contender is ahead")
 		require.Len(t, s.line(), 2)
 		s.delete("/l/another-lock-0000000000")
 		require.NoError(t, (<-result).err)
@@ -135,8 +134,7 @@ func TestCreateThatIsAnsweredAfterItsCallerGaveUpLeavesNoNode(t *testing.T) {
 	})
 }
 
-// A cause is anything that a program keeps as an error, an answer of a server to
-// something else among them.
+// The cause of a context can be any error, also a server's answer to another request.
 func TestCauseThatLooksLikeAServersAnswerIsNotTakenForOne(t *testing.T) {
 	for _, answer := range []error{zk.ErrNoNode, zk.ErrNodeExists, zk.ErrNoAuth, session.NotSent(io.EOF)} {
 		bubble(t, func(t *testing.T) {
@@ -157,8 +155,8 @@ func TestCauseThatLooksLikeAServersAnswerIsNotTakenForOne(t *testing.T) {
 	}
 }
 
-// slowly has the stub take a second over what is wanted: less than what a server
-// is left for.
+// slowly delays the stub's answers to the wanted requests by a second, too short for the
+// session to leave the server.
 func slowly(s *stub, want func(stubRequest) bool) {
 	s.on(func(r stubRequest) verdict {
 		if want(r) {
@@ -280,9 +278,9 @@ func (s *stub) recreate(data string, numbers int32) {
 }
 
 // An operator deletes the parent with everything below it, and other clients have
-// made it again. A client that has not heard of it joins with the tag of the
-// parent's former life, and gets the number that a claim had in that life. The
-// claim has not heard of it either.
+// created it again. A client that does not know of that joins with the tag of the parent's
+// former life, and gets the number that a claim had in that life. The claim does not know of it
+// either.
 func TestLostClaimCommitsNothingWhileAStaleJoinIsUnderWay(t *testing.T) {
 	for name, joiner := range map[string]func(own, other *Line) *Line{
 		"of its own client": func(own, _ *Line) *Line { return own },
@@ -451,7 +449,7 @@ func TestLostReplyOfAJoinBesideANodeOfItsSessionIsFoundAgain(t *testing.T) {
 				require.NoError(t, err)
 				s.on(once(v))
 				joining := claiming(t.Context(), line)
-				requireWaiting(t, joining, "somebody is ahead")
+				requireWaiting(t, joining, "another contender is ahead")
 				time.Sleep(stubTimeout / 2)
 				require.Len(t, s.line(), 2)
 				require.NoError(t, line.Release(t.Context(), first))
@@ -629,7 +627,7 @@ func TestStuckCounterStillExcludesAndStillServes(t *testing.T) {
 					}
 					holders++
 					if holders > 1 {
-						t.Error("two at once")
+						t.Error("two claims overlap")
 					}
 					tokens = append(tokens, int64(claim.Token()))
 					time.Sleep(time.Second)
@@ -721,7 +719,7 @@ func TestParentWithDataOfOthersIsNotWritten(t *testing.T) {
 	}
 }
 
-// readsOwn says whether it reads a contender, and not the parent.
+// readsOwn reports whether it reads a contender, and not the parent.
 func readsOwn(r stubRequest) bool { return r.op == opGetData && r.ops[0].path != "/l" }
 
 func TestOwnNodeThatCannotBeReadBeforeCtxEndsIsGoneOnceTheSessionIsServed(t *testing.T) {
@@ -805,7 +803,7 @@ func TestTryThatLosesTheRaceLeavesNoNode(t *testing.T) {
 		client := s.connect(t, s.options())
 		line := newLine(t, client, nil)
 		s.on(func(r stubRequest) verdict {
-			if r.creates() { // somebody comes between the listing and the create
+			if r.creates() { // another contender joins between the listing and the create
 				s.make("/l/another-lock-0000000000", "pod-9")
 			}
 			return answer

@@ -62,7 +62,7 @@ func (s servers) line(client *recipes.Client, path string) *recipes.Line {
 	return line
 }
 
-// holds claims a path that nobody else wants.
+// holds claims a path that has no other contender.
 func (s servers) holds(client *recipes.Client, path string) *recipes.Claim {
 	s.Helper()
 	claim, err := s.line(client, path).Claim(s.Context())

@@ -108,7 +108,7 @@ func TestUpdateMakesTheNodeAndThoseAboveIt(t *testing.T) {
 	})
 }
 
-func TestUpdateBeginsAgainWhenSomebodyElseHasWritten(t *testing.T) {
+func TestUpdateBeginsAgainAfterAWriteOfAnotherClient(t *testing.T) {
 	withServers(t, func(s servers) {
 		client, _ := s.connect()
 		claim := s.claim(client)
@@ -195,7 +195,7 @@ func TestUpdateWhoseReplyIsLostKnowsItsOwnDataAgain(t *testing.T) {
 	}
 }
 
-func TestWatchTellsOfTheNextChangeOfANodeThatMayBeMissing(t *testing.T) {
+func TestWatchReportsTheNextChangeOfANodeThatMayBeMissing(t *testing.T) {
 	withServers(t, func(s servers) {
 		client, _ := s.connect()
 		node := s.node(client, "/state")

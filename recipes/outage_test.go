@@ -16,7 +16,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
-// callers are goroutines that use one client in every way, until they are told to stop.
+// callers are goroutines that use one client in every way, until stop is called.
 // None of their calls may fail, except that claims may be lost: check and unlock then
 // return one of the errors that are allowed.
 type callers struct {
@@ -30,8 +30,8 @@ type callers struct {
 	done    map[string]int
 }
 
-// busy starts n callers of each kind. Of n paths below /own nobody else wants any; /w is
-// held by another client.
+// busy starts n callers of each kind. The n paths below /own have no other contender;
+// another client holds /w.
 func (s servers) busy(client *recipes.Client, n int, pause time.Duration, allowed ...error) *callers {
 	ctx, cancel := context.WithCancel(s.Context())
 	c := &callers{servers: s, client: client, allowed: allowed, cancel: cancel, ctx: ctx, done: make(map[string]int)}
@@ -75,7 +75,7 @@ func (s servers) busy(client *recipes.Client, n int, pause time.Duration, allowe
 		c.loop(pause, "observe", func() error {
 			front, err := waited.Front(ctx)
 			if err == nil && front.Empty {
-				return errors.New("nobody holds /w")
+				return errors.New("no client holds /w")
 			}
 			return err
 		})
@@ -83,7 +83,7 @@ func (s servers) busy(client *recipes.Client, n int, pause time.Duration, allowe
 	return c
 }
 
-// loop calls f over and over until the callers are told to stop.
+// loop calls f over and over until stop is called.
 func (c *callers) loop(pause time.Duration, name string, f func() error) {
 	c.running.Go(func() {
 		for c.ctx.Err() == nil {

@@ -39,7 +39,7 @@ func TestHeartbeatsEverySixthOfTheTimeout(t *testing.T) {
 		claim := claimed(t, client)
 		time.Sleep(time.Minute + time.Millisecond)
 		at := heartbeats(s)
-		require.Equal(t, began, at[0], "the first goes out at once after the join")
+		require.Equal(t, began, at[0], "the first is sent immediately after the join")
 		for i := range at {
 			require.Equal(t, began.Add(time.Duration(i)*stubTimeout/6), at[i])
 		}
@@ -53,7 +53,7 @@ func TestHeartbeatsEverySixthOfTheTimeout(t *testing.T) {
 	})
 }
 
-func TestHeartbeatsOfATunedClientComeAsItSays(t *testing.T) {
+func TestHeartbeatsOfATunedClientFollowItsOption(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStub(t)
 		ctx := tuning.With(t.Context(), tuning.Tuning{Heartbeat: stubTimeout / 4})
@@ -120,7 +120,7 @@ func TestHeartbeatUnansweredForAnEighthOfTheTimeoutLeavesTheServer(t *testing.T)
 		unanswered, again := heartbeats(s)[sent], s.seen(isConnect)[1]
 		require.Equal(t, unanswered.Add(stubTimeout/8), again.at)
 		require.NotEqual(t, bad, again.server)
-		require.Equal(t, again.at, heartbeats(s)[sent+1], "the next server is asked at once")
+		require.Equal(t, again.at, heartbeats(s)[sent+1], "the next server is asked immediately")
 		time.Sleep(time.Hour)
 		require.NoError(t, claim.Err())
 		require.Equal(t, id, client.SessionID())
@@ -146,8 +146,8 @@ func TestServerThatAnswersNothingButIsConnectedIsLeftInTimeForTheNext(t *testing
 	})
 }
 
-// cutAt has a client hold a claim in steady state, and cuts it off when phase of
-// the time between two heartbeats has gone by.
+// cutAt makes a client hold a claim in steady state, and partitions it when phase of the time
+// between two heartbeats has passed.
 func cutAt(t *testing.T, phase time.Duration, opts func(*Options)) (s *stub, client *Client, claim *Claim) {
 	t.Helper()
 	s = newStub(t)
@@ -182,7 +182,7 @@ func TestClaimEndsAtTheDeadlineWhenNothingIsAnswered(t *testing.T) {
 					o.Trace = &Trace{Lost: func(_, _ string, cause error) {
 						traced = true
 						if !closed(claim.Done()) {
-							t.Error("the trace was told before the holder")
+							t.Error("the trace was called before the holder was notified")
 						}
 					}}
 				})
@@ -253,7 +253,7 @@ func TestCutOfAQuarterTimeoutIsRiddenOut(t *testing.T) {
 	}
 }
 
-func TestNodeDeletedByHandEndsItsClaimAndNoOther(t *testing.T) {
+func TestNodeDeletedByAnOperatorEndsItsClaimAndNoOther(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStub(t)
 		client := s.connect(t, s.options())
@@ -274,8 +274,8 @@ func TestNodeDeletedByHandEndsItsClaimAndNoOther(t *testing.T) {
 	})
 }
 
-// One answer names one missing node, and says nothing about those after it.
-func TestOtherNodesAreCheckedAtOnceWhenOneIsMissing(t *testing.T) {
+// One answer names one missing node, and proves nothing about those after it.
+func TestOtherNodesAreCheckedImmediatelyWhenOneIsMissing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStub(t)
 		client := s.connect(t, s.options())
@@ -311,8 +311,8 @@ func TestHeartbeatOfNothingProvesNothing(t *testing.T) {
 	})
 }
 
-// A heartbeat and a waiter's own question can both be told, one after the other.
-func TestEveryCheckOfADeletedNodeSaysSo(t *testing.T) {
+// A heartbeat and a waiter's own check can both get that answer, one after the other.
+func TestEveryCheckOfADeletedNodeReportsTheDeletion(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStub(t)
 		client := s.connect(t, s.options())
@@ -359,7 +359,7 @@ func TestHeartbeatsOfManyNodesReachEachInTurn(t *testing.T) {
 	})
 }
 
-// The keeper has nothing to look at for T when a session that only waits is
+// The owner has nothing to do for T when a session that only waits is
 // detached; a claim that is granted then must wake it.
 func TestClaimGrantedOnTheHeelsOfACutEndsAtItsDeadline(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -406,8 +406,8 @@ func TestOwnerThatIsAskedWhileItLooksLooksAgain(t *testing.T) {
 	})
 }
 
-// A heartbeat that stands in the ZooKeeper client's queue as the connection ends is
-// given back with what else stands there.
+// A heartbeat in the ZooKeeper client's queue as the connection ends fails with the other
+// requests in it.
 func TestContendersWhoseProofWasGivenBackWaitForTheNext(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStub(t)

@@ -49,7 +49,7 @@ func TestCallEndsWithItsContextAndTheOutcomeIsUnknown(t *testing.T) {
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			require.ErrorIs(t, err, ErrUncertain)
 			require.Equal(t, session.Unknown, session.OutcomeOf(err))
-			close(answered) // nobody waits for it, and it waits for nobody
+			close(answered) // no caller waits for it, and it waits for none
 		})
 	}
 }
@@ -106,7 +106,7 @@ func TestNothingIsSentWhileDetached(t *testing.T) {
 	})
 }
 
-func TestCallInASessionThatIsOverFailsAtOnceWithTheReason(t *testing.T) {
+func TestCallInASessionThatIsOverFailsImmediatelyWithTheReason(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStub(t)
 		client := s.connect(t, s.options())
@@ -138,8 +138,8 @@ func TestEndOfTheSessionEndsACallThatWaitsForAServer(t *testing.T) {
 	})
 }
 
-// A request can come into the client's queue as its connection ends. It would wait
-// there for as long as no server serves the session, and its caller with it.
+// A request can enter the client's queue as its connection ends. It and its caller would wait
+// there for as long as no server serves the session.
 func TestRequestThatIsSeenThroughDoesNotWaitInTheQueueOfADetachedClient(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStub(t)
@@ -165,8 +165,8 @@ func TestRequestThatIsSeenThroughDoesNotWaitInTheQueueOfADetachedClient(t *testi
 	})
 }
 
-// Whoever asks for a lock gets no error because a server could not be reached for a
-// while: what the client has given back was not sent.
+// A Lock returns no error because no server could be reached for a while: a request that the
+// client failed unsent is sent again.
 func TestRequestThatWasGivenBackIsMadeAgain(t *testing.T) {
 	for name, call := range map[string]func(context.Context, *session.Session, func(*zk.Conn) (string, error)) (string, error){
 		"call": session.Call[string], "callThrough": func(ctx context.Context, s *session.Session, f func(*zk.Conn) (string, error)) (string, error) {

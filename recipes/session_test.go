@@ -33,7 +33,7 @@ func TestDeadConnStopsDialling(t *testing.T) {
 		require.ErrorIs(t, claim.Err(), ErrSessionExpired)
 		time.Sleep(2 * time.Second)
 		require.NotSame(t, old, client.newest(), "the next session is there")
-		require.Equal(t, 3, s.dialled(), "the first, the one that is told of the end, the next session's")
+		require.Equal(t, 3, s.dialled(), "the first, the one that reports the expiry, the next session's")
 
 		time.Sleep(time.Hour)
 		require.Equal(t, 3, s.dialled())
@@ -102,7 +102,7 @@ func TestEachSessionHasAConnOfItsOwn(t *testing.T) {
 	})
 }
 
-func TestSessionThatNobodyServesForTwiceItsTimeoutIsGivenUp(t *testing.T) {
+func TestSessionThatNoServerServesForTwiceItsTimeoutIsAbandoned(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStub(t)
 		client := s.connect(t, s.options())
@@ -216,7 +216,7 @@ func TestWatchesAreSentAgainWithoutADataRace(t *testing.T) {
 	})
 }
 
-func TestExpiredClaimIsToldThatTheSessionIsOverAndTheNextOneServes(t *testing.T) {
+func TestExpiredClaimReportsThatTheSessionIsOverAndTheNextOneServes(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStub(t)
 		client := s.connect(t, s.options())
@@ -262,8 +262,8 @@ func TestRefusedDialIsNamedByConnect(t *testing.T) {
 	})
 }
 
-// A server that hears the handshake takes the session to be alive, though its
-// answer never comes: to go on asking would keep the nodes in everybody's way.
+// A server that receives the handshake believes the session to be alive, although its answer
+// never arrives: further attempts would let the nodes block other clients.
 func TestSessionWhoseHandshakesAreNotAnsweredIsGivenUpSoonAfterTheDeadline(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStub(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 )
 
-func TestSettleCountsOnlyNodesThatNobodyWants(t *testing.T) {
+func TestSettleCountsOnlyUnwantedNodes(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStub(t)
 		client := s.connect(t, s.options())
@@ -23,7 +23,7 @@ func TestSettleCountsOnlyNodesThatNobodyWants(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, line.Settle(t.Context()), "a held node is wanted")
 
-		// A waiter gives up, and its delete is not answered.
+		// A waiter is cancelled, and its delete is not answered.
 		s.on(func(r stubRequest) verdict {
 			if r.op == opDelete {
 				return ignore
@@ -49,7 +49,7 @@ func TestSettleCountsOnlyNodesThatNobodyWants(t *testing.T) {
 	})
 }
 
-// Nobody has told the servers, which have the session's nodes for up to T more.
+// The servers were not notified, and keep the session's nodes for up to T more.
 func TestSettleWaitsForASessionThatWasGivenUpToExpire(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStub(t)

@@ -26,7 +26,7 @@ func unreachableWhile(s *stub, opts *Options, down *atomic.Bool) {
 	}
 }
 
-func TestStateSaysSinceWhenAServerServesTheSessionAndWhenItWasLastProved(t *testing.T) {
+func TestStateReportsSinceWhenAServerServesTheSessionAndWhenItWasLastProved(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStub(t)
 		opts := s.options()

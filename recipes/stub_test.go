@@ -59,7 +59,7 @@ func bubble(t *testing.T, test func(t *testing.T)) {
 	wiretest.Bubble(t, test)
 }
 
-// A verdict is what becomes of a request.
+// A verdict is what the stub does with a request.
 type verdict int
 
 const (
@@ -81,7 +81,7 @@ type stubOp struct {
 	watch          bool
 }
 
-// A stubRequest is what a script is asked about.
+// A stubRequest is a request that a script decides on.
 type stubRequest struct {
 	at      time.Time
 	server  string
@@ -90,12 +90,12 @@ type stubRequest struct {
 	ops     []stubOp // of a transaction; otherwise one, where op has a path
 }
 
-// heartbeat says whether it is a transaction that only checks.
+// heartbeat reports whether it is a transaction that only checks.
 func (r stubRequest) heartbeat() bool {
 	return r.op == opMulti && !slices.ContainsFunc(r.ops, func(o stubOp) bool { return o.kind != opCheck })
 }
 
-// creates says whether it makes a sequential node.
+// creates reports whether it makes a sequential node.
 func (r stubRequest) creates() bool {
 	return slices.ContainsFunc(r.ops, func(o stubOp) bool { return o.kind == opCreate && o.flags&2 != 0 })
 }
@@ -144,7 +144,7 @@ func newStub(t *testing.T) *stub {
 	return s
 }
 
-// options are those of a client that talks to the stub and to nobody else.
+// options returns the options of a client that connects only to the stub.
 func (s *stub) options() *Options {
 	return &Options{SessionTimeout: s.timeout, Dial: s.dial, Logger: slog.New(slog.DiscardHandler)}
 }
@@ -230,8 +230,8 @@ func (s *stub) expire(session int64) {
 	s.hangUp(session)
 }
 
-// expireUnheard ends a session whose server has not hung up yet: the next request
-// is told.
+// expireUnheard expires a session without closing its connection: the answer to the next
+// request reports the expiry.
 func (s *stub) expireUnheard(session int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -268,7 +268,7 @@ func (s *stub) fire(path string) {
 	delete(s.watches, path)
 }
 
-// line are the paths of those that stand in line below /l.
+// line returns the paths of the contenders below /l.
 func (s *stub) line() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -293,7 +293,7 @@ func (s *stub) node(path string) stubNode {
 	return s.nodes[path]
 }
 
-// count has the next node below /l get that number.
+// count sets the number of the next node below /l.
 func (s *stub) count(number int32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -302,7 +302,7 @@ func (s *stub) count(number int32) {
 	s.nodes["/l"] = n
 }
 
-// delete removes a node behind everybody's back.
+// delete removes a node, as another client does.
 func (s *stub) delete(path string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -310,7 +310,7 @@ func (s *stub) delete(path string) {
 	s.remove(path)
 }
 
-// overwrite sets a node's data behind everybody's back.
+// overwrite sets a node's data, as another client does.
 func (s *stub) overwrite(path, data string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -318,7 +318,7 @@ func (s *stub) overwrite(path, data string) {
 	s.apply(nil, stubOp{kind: opSetData, path: path, data: []byte(data), version: -1})
 }
 
-// make creates a node of nobody's, and returns its czxid.
+// make creates a persistent node, and returns its czxid.
 func (s *stub) make(path string, data string) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -327,7 +327,7 @@ func (s *stub) make(path string, data string) int64 {
 	return s.zxid
 }
 
-// seen are the requests that came and that want picks.
+// seen returns the received requests for which want returns true.
 func (s *stub) seen(want func(stubRequest) bool) []stubRequest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -483,7 +483,7 @@ func (c *stubConn) read() {
 			delete(watching, c)
 		}
 		s.mu.Unlock()
-		close(c.out) // nobody sends to a connection that is not in watches
+		close(c.out) // no goroutine sends to a connection that is not in watches
 	}()
 	for greeted := false; ; greeted = true {
 		packet, err := wiretest.Read(c)

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sweep runs two clients that take turns in a line, two contenders each, and has
-// the n-th request go wrong. It says whether the scenario came to that request.
+// sweep runs two clients with two contenders each in one queue, and makes the n-th request
+// fail. It reports whether the scenario reached that request.
 func sweep(t *testing.T, n int, v verdict) (reached bool) {
 	t.Helper()
 	bubble(t, func(t *testing.T) {
@@ -70,7 +70,7 @@ func sweep(t *testing.T, n int, v verdict) (reached bool) {
 	return reached
 }
 
-func TestNoRequestThatGoesWrongCostsAClaimOrLeavesANode(t *testing.T) {
+func TestNoFailedRequestCostsAClaimOrLeavesANode(t *testing.T) {
 	for name, v := range map[string]verdict{
 		"connection ends before it": cutBefore, "connection ends after it": cutAfter, "never carried out": ignore, "never answered": lose,
 	} {

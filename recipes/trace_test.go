@@ -22,11 +22,11 @@ func newTestReporter(trace Trace, logger slog.Handler) *reporter {
 	return newReporter(trace, slog.New(logger))
 }
 
-func TestEventsAreToldInOrderAndOneAtATime(t *testing.T) {
+func TestEventsAreReportedInOrderAndOneAtATime(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		var told []string // guarded by nothing but the promise
+		var reported []string // guarded only by the guarantee under test
 		tell := func(event ...any) {
-			told = append(told, strings.TrimSpace(fmt.Sprintln(event...)))
+			reported = append(reported, strings.TrimSpace(fmt.Sprintln(event...)))
 			time.Sleep(time.Millisecond)
 		}
 		r := newTestReporter(Trace{
@@ -64,7 +64,7 @@ func TestEventsAreToldInOrderAndOneAtATime(t *testing.T) {
 		require.Equal(t, []string{
 			"opened 1 zk1 1s", "detached 1 zk1", "attached 1 zk2", "heartbeat 1s <nil>", "waiting /l /l/x w", "granted /l /l/x 42 1s",
 			"lost /l /l/x why", "released /l /l/x <nil>", "rejoined /l why", "recovered /l true <nil>", "owed /l/x why", "ended 1 why",
-		}, told)
+		}, reported)
 	})
 }
 
@@ -91,10 +91,10 @@ func TestTraceWithoutFunctionsIsNotCalled(t *testing.T) {
 func TestBlockedFunctionBlocksNothingButFunctionsAndWhatIsDroppedIsCounted(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		blocked := make(chan struct{})
-		told := 0
+		calls := 0
 		r := newTestReporter(Trace{Heartbeat: func(time.Duration, error) {
 			<-blocked
-			told++
+			calls++
 		}}, slog.DiscardHandler)
 		r.Heartbeat(0, nil)
 		synctest.Wait() // it is in the function now
@@ -108,7 +108,7 @@ func TestBlockedFunctionBlocksNothingButFunctionsAndWhatIsDroppedIsCounted(t *te
 		require.Equal(t, int64(7), r.dropped.Load())
 		close(blocked)
 		r.close()
-		require.Equal(t, 1+reportQueue, told, "closing tells what was queued")
+		require.Equal(t, 1+reportQueue, calls, "close reports the queued events")
 	})
 }
 
@@ -125,7 +125,7 @@ func TestCloseWaitsForTheLastFunction(t *testing.T) {
 	})
 }
 
-// records are a slog.Handler that keeps what it is told.
+// records is a slog.Handler that keeps its records.
 type records struct{ all []slog.Record }
 
 func (r *records) Enabled(context.Context, slog.Level) bool { return true }
@@ -161,7 +161,7 @@ func TestTimeoutOtherThanTheOneAskedForIsLogged(t *testing.T) {
 	})
 }
 
-func TestWhatTheZooKeeperClientSaysIsForDebugging(t *testing.T) {
+func TestLogOfTheZooKeeperClientIsForDebugging(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var log records
 		r := newTestReporter(Trace{}, &log)

@@ -36,7 +36,7 @@ func (u *tunnel) Dial(ctx context.Context, network, address string) (net.Conn, e
 		return nil, err
 	}
 	c := &tunnelConn{Conn: conn, tunnel: u}
-	c.nobody, c.reads = net.Pipe()
+	c.sink, c.reads = net.Pipe()
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.conns = append(u.conns, c)
@@ -54,31 +54,31 @@ func (u *tunnel) fill() {
 
 type tunnelConn struct {
 	net.Conn
-	tunnel        *tunnel
-	full          atomic.Bool
-	nobody, reads net.Conn
+	tunnel      *tunnel
+	full        atomic.Bool
+	sink, reads net.Conn
 }
 
 func (c *tunnelConn) Write(p []byte) (int, error) {
 	if c.full.Load() {
-		return c.nobody.Write(p)
+		return c.sink.Write(p)
 	}
 	return c.Conn.Write(p)
 }
 
 func (c *tunnelConn) SetDeadline(t time.Time) error {
-	_ = c.nobody.SetDeadline(t)
+	_ = c.sink.SetDeadline(t)
 	return c.Conn.SetDeadline(t)
 }
 
 func (c *tunnelConn) SetWriteDeadline(t time.Time) error {
-	_ = c.nobody.SetWriteDeadline(t)
+	_ = c.sink.SetWriteDeadline(t)
 	return c.Conn.SetWriteDeadline(t)
 }
 
 func (c *tunnelConn) Close() error {
 	<-c.tunnel.shut
-	_ = c.nobody.Close()
+	_ = c.sink.Close()
 	return c.Conn.Close()
 }
 

@@ -18,7 +18,7 @@ type granted struct {
 	at    time.Time
 }
 
-// claiming has a contender join the line below /l.
+// claiming makes a contender join the queue below /l.
 func claiming(ctx context.Context, line *Line) <-chan granted {
 	result := make(chan granted, 1)
 	go func() {
@@ -38,8 +38,8 @@ func requireWaiting(t *testing.T, result <-chan granted, why string) {
 	}
 }
 
-// A server that was cut off from its leader answers reads and pings, and can show
-// an empty line to a waiter whose session is gone.
+// A server that is partitioned from its leader answers reads and pings, and can show an empty
+// queue to a waiter whose session has expired.
 func TestGrantWaitsForFreshProof(t *testing.T) {
 	for _, silence := range []time.Duration{stubTimeout / 3, stubTimeout / 2, stubTimeout, 10 * stubTimeout} {
 		bubble(t, func(t *testing.T) {
@@ -50,7 +50,7 @@ func TestGrantWaitsForFreshProof(t *testing.T) {
 			time.Sleep(time.Second)
 			result := claiming(t.Context(), newLine(t, client, nil))
 			time.Sleep(untilSteady)
-			requireWaiting(t, result, "somebody is ahead")
+			requireWaiting(t, result, "another contender is ahead")
 
 			s.on(func(r stubRequest) verdict {
 				if r.heartbeat() {
@@ -66,7 +66,7 @@ func TestGrantWaitsForFreshProof(t *testing.T) {
 			}
 			require.Less(t, own.Left(time.Now()), stubTimeout/4)
 			s.delete("/l/another-lock-0000000000")
-			requireWaiting(t, result, "nobody is ahead, but nothing proves that the session lives")
+			requireWaiting(t, result, "no contender is ahead, but nothing proves that the session lives")
 			time.Sleep(time.Minute)
 			requireWaiting(t, result, "nor after a minute")
 			require.Greater(t, len(heartbeats(s)), len(at), "it asks for proof")
@@ -164,7 +164,7 @@ func TestWaiterWhoseOwnNodeIsDeletedJoinsAgainAtTheEnd(t *testing.T) {
 	})
 }
 
-// While its deletion is refused it stands in the line, and its waiter behind it.
+// While its deletion is refused, the node stays in the queue, ahead of the waiter.
 func TestWaiterWhoseOwnNodeIsOverwrittenJoinsAgainWithoutABusyLoop(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStub(t)
@@ -262,7 +262,7 @@ func TestWaiterThatIsCancelledWhileCutOffLeavesNoNodeOnceMended(t *testing.T) {
 		began := time.Now()
 		cancel()
 		require.ErrorIs(t, (<-result).err, context.Canceled)
-		require.Equal(t, began, time.Now(), "nobody waits for a server that is not there")
+		require.Equal(t, began, time.Now(), "the call does not wait for an unreachable server")
 		require.Equal(t, 1, client.Ledger())
 		s.mend()
 		time.Sleep(2 * time.Second)
@@ -281,7 +281,7 @@ func TestCancelledWaiterOfASilentServerDoesNotWaitForTheReleaseTimeout(t *testin
 		ctx, cancel := context.WithCancel(t.Context())
 		result := claiming(ctx, newLine(t, client, nil))
 		time.Sleep(untilSteady)
-		requireWaiting(t, result, "somebody is ahead")
+		requireWaiting(t, result, "another contender is ahead")
 		s.cut()
 		cancelled := time.Now()
 		cancel()

@@ -47,7 +47,7 @@ func TestLoopWakesByTheInstantThatWasAskedForDuringItsRound(t *testing.T) {
 	require.True(t, rings(a), "the round may have read the state already")
 	require.Equal(t, time.Second, a.End(start, time.Minute))
 
-	// Rung, it looks again before that instant: which still counts.
+	// The loop was rung before that instant, which still applies.
 	a.Begin(start.Add(time.Millisecond))
 	require.Equal(t, time.Second-time.Millisecond, a.End(start.Add(time.Millisecond), time.Minute))
 

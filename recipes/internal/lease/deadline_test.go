@@ -60,8 +60,8 @@ func TestLongestGapIsThatBetweenAnsweredPacketsInTheWindow(t *testing.T) {
 		"later packets say nothing":             {instants(96, 99, 101, 150), 3},
 		"only later packets":                    {instants(101, 102), 0},
 		"the same instant and an earlier one":   {instants(95, 100), 5},
-		"many at once and silence before them":  {instants(91, 99.8, 99.9, 100), 8.8},
-		"silence after many at once":            {instants(97.1, 97.2, 97.3), 2.7},
+		"burst after silence":                   {instants(91, 99.8, 99.9, 100), 8.8},
+		"silence after a burst":                 {instants(97.1, 97.2, 97.3), 2.7},
 		"two gaps of which the older is longer": {instants(95.5, 98.5), 3},
 	} {
 		got := longestGap(c.answered, seconds(100), 3*time.Second)
@@ -69,7 +69,7 @@ func TestLongestGapIsThatBetweenAnsweredPacketsInTheWindow(t *testing.T) {
 	}
 }
 
-// history feeds packets and proofs to a trust with T = 12 s, in the order of their
+// history feeds packets and proofs to a Lease with T = 12 s, in the order of their
 // answers, all of which took roundTrip.
 func history(roundTrip time.Duration, packets []time.Time, proofs []time.Time) *Lease {
 	tr := New(12 * time.Second)
@@ -255,8 +255,8 @@ func TestFirstNegotiationLeavesNoDeadlineBehind(t *testing.T) {
 	require.Zero(t, tr.Deadline())
 }
 
-// aheadByWall is t as it is read after a machine was suspended: the wall clock
-// has gone on, the monotonic one has not. No other way leads to such a value.
+// aheadByWall returns t as read after the machine was suspended: the wall clock has advanced,
+// the monotonic clock has not. There is no other way to build such a value.
 func aheadByWall(t *testing.T, at time.Time, seconds int64) time.Time {
 	t.Helper()
 	// With a monotonic reading, the first word holds 33 bits of seconds above 30

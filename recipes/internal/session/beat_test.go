@@ -40,7 +40,7 @@ func TestHeartbeatBeginsWhenItIsDueOrWantedAndNoneIsOnItsWay(t *testing.T) {
 	require.True(t, b.due().IsZero())
 }
 
-// All nodes can go between two looks.
+// All nodes can be released between two rounds of the owner.
 func TestHeartbeatWithoutNodesIsNotOnItsWay(t *testing.T) {
 	var b beats
 	node := NewNode("/l", 1, "n")

@@ -24,7 +24,7 @@ func bubble(t *testing.T, test func(t *testing.T)) {
 	wiretest.Bubble(t, test)
 }
 
-// newTestDialer is the dialer of a session with T = 12 s, over connections that
+// newTestDialer returns the dialer of a session with T = 12 s, over connections that
 // dial makes. The returned function ends the session.
 func newTestDialer(t *testing.T, dial func(ctx context.Context, network, address string) (net.Conn, error), servers ...string) (*dialer, func()) {
 	t.Helper()
@@ -49,7 +49,7 @@ func newTestDialer(t *testing.T, dial func(ctx context.Context, network, address
 	return d, cancel
 }
 
-// nextConn is what the ZooKeeper client does: it asks for a server, and dials it.
+// nextConn asks for a server and dials it, as the ZooKeeper client does.
 func (d *dialer) nextConn() (net.Conn, error) {
 	server, _ := d.Next()
 	return d.dial("tcp", server, time.Second)
@@ -57,10 +57,10 @@ func (d *dialer) nextConn() (net.Conn, error) {
 
 var errUnreachable = errors.New("no route to host")
 
-// unreachable makes no connection.
+// unreachable fails immediately.
 func unreachable(context.Context, string, string) (net.Conn, error) { return nil, errUnreachable }
 
-// endless makes none either, but takes its time.
+// endless fails when its context ends.
 func endless(ctx context.Context, _, _ string) (net.Conn, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()

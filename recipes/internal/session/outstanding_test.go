@@ -14,13 +14,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// owed is what is to be deleted now.
+// owed returns the nodes that are to be deleted now.
 func owed(l *outstanding) []*Node {
 	nodes, _ := l.due(time.Now())
 	return nodes
 }
 
-// placeAt is a node with its own name.
+// placeAt returns a node with its own name.
 func placeAt(name string) *Node {
 	p := NewNode("/l", 1, name)
 	p.Path = "/l/" + name
@@ -68,7 +68,7 @@ func TestPlaceGivenUpWhoseCreateIsNeverAnsweredIsSwept(t *testing.T) {
 	l.enter(p)
 	l.leave(p)
 	require.Equal(t, []*Node{p}, owed(l), "its outcome has to be found out")
-	require.False(t, l.joined(p), "nobody waits for it any more")
+	require.False(t, l.joined(p), "its caller has left it")
 	require.Equal(t, []*Node{p}, owed(l), "found, and to be deleted")
 	l.clear(p)
 	require.Zero(t, len(l.all))
@@ -146,8 +146,8 @@ func TestHeartbeatsCheckPlacesThatHaveStoodForAWhile(t *testing.T) {
 	require.Equal(t, []*Node{recent}, l.picks(now, nil), "rather a recent one than none")
 }
 
-// A model of the promise: whatever the order of events, a node that may exist is
-// in the ledger, and what is held is counted.
+// A model of the guarantee: in any order of events, a node that may exist is outstanding, and
+// held nodes are counted.
 func TestLedgerAgreesWithACountAfterAnyOrderOfEvents(t *testing.T) {
 	for seed := range uint64(100) {
 		r := rand.New(rand.NewPCG(seed, 2))

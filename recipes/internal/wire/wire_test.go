@@ -22,8 +22,7 @@ func bubble(t *testing.T, test func(t *testing.T)) {
 	wiretest.Bubble(t, test)
 }
 
-// A wireBench is a wire between a test that plays the client and one that plays
-// the server, in a bubble.
+// A wireBench is a Wire of which the test is both the client and the server, in a bubble.
 type wireBench struct {
 	*Wire
 	server   net.Conn
@@ -35,7 +34,7 @@ type wireBench struct {
 	proofs   []time.Time // when they were sent
 }
 
-// newWireBench returns a wire that shakes hands until greetBy from now.
+// newWireBench returns a Wire whose handshake must end within greetBy.
 func newWireBench(t *testing.T, greetBy time.Duration) *wireBench {
 	t.Helper()
 	client, server := net.Pipe()
@@ -79,7 +78,7 @@ func connectRequest(lastZxid int64) []byte {
 	return wiretest.Framed(wiretest.AppendString(packet, "0123456789abcdef"))
 }
 
-// serve writes frames in the server's name, and reads what comes.
+// serve writes frames as the server, and reads requests.
 func (b *wireBench) serve(frames ...[]byte) {
 	go func() {
 		for _, f := range frames {
@@ -90,12 +89,12 @@ func (b *wireBench) serve(frames ...[]byte) {
 	}()
 }
 
-// drain has the server read, so that the client's writes do not wait.
+// drain makes the server read, so that the client's writes do not block.
 func (b *wireBench) drain() {
 	go func() { _, _ = io.Copy(io.Discard, b.server) }()
 }
 
-// shake goes through the handshake.
+// shake performs the handshake.
 func (b *wireBench) shake(t *testing.T) {
 	t.Helper()
 	b.drain()
@@ -122,7 +121,7 @@ func (b *wireBench) reading() <-chan error {
 	return read
 }
 
-func TestHandshakeTellsTheNegotiatedTimeout(t *testing.T) {
+func TestHandshakeReportsTheNegotiatedTimeout(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		b := newWireBench(t, time.Minute)
 		b.shake(t)
@@ -154,7 +153,7 @@ func TestHandshakeOfAnExpiredSessionReachesTheClient(t *testing.T) {
 	})
 }
 
-func TestHandshakeThatIsRefusedByUsReachesNobody(t *testing.T) {
+func TestHandshakeThatTheHookRefusesDoesNotReachTheClient(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		b := newWireBench(t, time.Minute)
 		b.hooks.Greeted = func(Hello) error { return io.ErrNoProgress }
@@ -185,7 +184,7 @@ func TestServerThatIsNotZooKeeperIsNamedAsSuchAndPassesNothingOn(t *testing.T) {
 				b := newWireBench(t, time.Minute)
 				b.serve([]byte(banner))
 				n, err := b.Read(make([]byte, 4))
-				require.Zero(t, n, "the client is told no length")
+				require.Zero(t, n, "the client receives no length")
 				require.ErrorContains(t, err, "not a ZooKeeper server")
 				require.Equal(t, err, b.failure)
 			})
@@ -194,7 +193,7 @@ func TestServerThatIsNotZooKeeperIsNamedAsSuchAndPassesNothingOn(t *testing.T) {
 }
 
 func TestServerThatHangsUpDuringTheHandshakeIsSaidNotToServe(t *testing.T) {
-	for name, sent := range map[string][]byte{"at once": nil, "amid its answer": wiretest.Hello(time.Second, 7)[:20]} {
+	for name, sent := range map[string][]byte{"before its answer": nil, "amid its answer": wiretest.Hello(time.Second, 7)[:20]} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				b := newWireBench(t, time.Minute)
@@ -236,8 +235,8 @@ func TestWriteOfTheHandshakeEndsAtItsBound(t *testing.T) {
 		b := newWireBench(t, time.Second)
 		began := time.Now()
 		require.NoError(t, b.SetWriteDeadline(began.Add(80*time.Second)))
-		_, err := b.Write(connectRequest(0)) // nobody reads
-		require.NoError(t, err, "a Write never fails: the reader is told")
+		_, err := b.Write(connectRequest(0)) // the server does not read
+		require.NoError(t, err, "a Write never fails: the reader reports the error")
 		require.Equal(t, time.Second, time.Since(began))
 		_, err = b.Read(make([]byte, 4))
 		require.ErrorIs(t, err, os.ErrDeadlineExceeded)
@@ -246,8 +245,8 @@ func TestWriteOfTheHandshakeEndsAtItsBound(t *testing.T) {
 	})
 }
 
-// The client loses count of the answers to a request whose Write has failed, and
-// can be stuck over it for good.
+// The client answers a request whose Write has failed more than once, and can block on that for
+// good.
 func TestPacketThatCannotBeSentEndsTheConnectionAndIsFailedByTheReader(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		b := newWireBench(t, time.Second)
@@ -332,7 +331,7 @@ func TestAnsweredPacketsAreThoseWhoseRepliesCameInOrder(t *testing.T) {
 		receive(wiretest.Reply(2, 5, -101, nil), wiretest.Reply(xidWatchEvent, -1, 0, []byte("event")), wiretest.Reply(-2, 5, 0, nil))
 		require.Equal(t, []time.Time{began, first, second, ping}, b.answered, "an error is an answer")
 		receive(wiretest.Reply(3, 6, 0, nil), wiretest.Reply(4, 6, 0, nil))
-		require.Equal(t, []time.Time{began, first, second, ping, third}, b.answered, "nobody asked for the last")
+		require.Equal(t, []time.Time{began, first, second, ping, third}, b.answered, "the last answers no request")
 	})
 }
 

@@ -36,7 +36,7 @@ func TestHandshakeCarriesTheHighestZxidThatTheSessionHasSeen(t *testing.T) {
 	first := zxids{restored: true}
 	handshake, _ := first.filled()
 	require.Zero(t, handshake, "a new session has seen nothing")
-	require.Zero(t, first.hidden(5, wiretest.GetData), "the client is not told")
+	require.Zero(t, first.hidden(5, wiretest.GetData), "the client does not see the zxid")
 	require.Zero(t, first.hidden(9, wiretest.GetData))
 	require.Zero(t, first.hidden(-1, opSetAuth), "no zxid")
 
@@ -50,9 +50,8 @@ func TestHandshakeCarriesTheHighestZxidThatTheSessionHasSeen(t *testing.T) {
 	require.EqualValues(t, 9, handshake, "connections that came to nothing do not count")
 }
 
-// A server tells, of the watches that are set again, what happened after the zxid that comes
-// with them. What happened while a connection lasted whose server never had the watches must
-// be among it.
+// For watches that are set again, a server sends the events after the zxid of the request. Those
+// must include the events during a connection whose server never had the watches.
 func TestWatchesAreSetAgainFromWhereTheirEventsWereLastComplete(t *testing.T) {
 	first := zxids{restored: true}
 	first.hidden(5, wiretest.GetData)
@@ -70,7 +69,7 @@ func TestWatchesAreSetAgainFromWhereTheirEventsWereLastComplete(t *testing.T) {
 
 	fourth := third.next(true)
 	_, watches = fourth.filled()
-	require.EqualValues(t, 12, watches, "the third has told of everything")
+	require.EqualValues(t, 12, watches, "all events have come on the third connection")
 
 	fourth.hidden(20, wiretest.GetData)
 	fifth := fourth.next(false)
@@ -95,7 +94,7 @@ func TestOtherPacketsAreSentAsTheyAre(t *testing.T) {
 // The client has 0 for its last zxid, and the server gets what the session has seen: also
 // after a hundred and one elections, when the upper half of the zxid is the operation of
 // the request to set watches.
-func TestWireTellsTheServerWhatItKeepsFromTheClient(t *testing.T) {
+func TestWireSendsTheServerTheZxidThatItHidesFromTheClient(t *testing.T) {
 	const seen = opSetWatches<<32 | 7
 	bubble(t, func(t *testing.T) {
 		b := newWireBench(t, time.Second)
