@@ -16,10 +16,10 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
-const burst = 2000 // contenders of one client that come at the same moment
+const burst = 2000 // contenders of one client that arrive at the same time
 
-// How many ordinary requests of one session may be on their way, and how many of those
-// that are not made for holders.
+// How many ordinary requests of one session may be in flight, and how many of those not for
+// holders.
 const (
 	ordinary     = 64
 	unprivileged = 48
@@ -38,7 +38,7 @@ func (s servers) crowd() *crowd {
 	return &crowd{servers: s, ctx: ctx, cancel: cancel}
 }
 
-// gather has n contenders claim what path says for each, and release it again.
+// gather makes n contenders claim the path that path returns for each, and release it again.
 func (s servers) gather(client *recipes.Client, n int, path func(i int) string) *crowd {
 	c := s.crowd()
 	lines := make(map[string]*recipes.Line)
@@ -53,7 +53,7 @@ func (s servers) gather(client *recipes.Client, n int, path func(i int) string) 
 	return c
 }
 
-// join has n more contenders claim the line, and release it again.
+// join makes n more contenders claim the queue, and release it again.
 func (c *crowd) join(line *recipes.Line, n int) {
 	for range n {
 		c.members.Go(func() {
@@ -135,11 +135,11 @@ func TestHolderDoesNotWaitBehindABurstOfJoins(t *testing.T) {
 
 // The name of a node is predictable if its join checks another node of the session. So
 // only joins that are sent before the first is answered do without such a check, however
-// many callers have come by then.
+// many callers have arrived by then.
 func TestBurstOfJoinsOnAKnownPathReadsOnePredecessorForEach(t *testing.T) {
 	crowded(t, zktest.Options{}, func(s servers) {
 		link := s.Link()
-		link.Delay(time.Millisecond) // all callers have come before the first reply
+		link.Delay(time.Millisecond) // all callers arrive before the first reply
 		client := s.loaded(recipes.Options{Dial: link.Dial})
 		line := s.line(client, "/b")
 		claim, err := line.Claim(s.Context())

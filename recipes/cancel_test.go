@@ -19,7 +19,7 @@ func TestCrowdOfCancelledWaitersDoesNotDelayTheNextClient(t *testing.T) {
 	const waiters = 1500
 	crowded(t, zktest.Options{}, func(s servers) {
 		link := s.Link()
-		link.Delay(time.Millisecond) // a round trip of 2 ms: 3 s for one after the other
+		link.Delay(time.Millisecond) // a round trip of 2 ms: 3 s if sequential
 		holder := s.loaded(recipes.Options{})
 		claim := s.holds(holder, "/b")
 		client := s.loaded(recipes.Options{Dial: link.Dial})
@@ -63,7 +63,7 @@ func TestNodeThatMayNotBeDeletedDelaysNoOtherCancelledWaiter(t *testing.T) {
 		first.disperse()
 		require.Less(s, time.Since(began), loadTimeout/48)
 		s.queued("/b", 2, loadTimeout/48)
-		// Nor those that come later, while it is tried over and over.
+		// Nor later ones, while its deletion is retried.
 		for range 50 {
 			time.Sleep(loadTimeout / 13)
 			ctx, cancel := context.WithTimeout(s.Context(), loadTimeout/24)

@@ -66,7 +66,7 @@ func TestContendersThatNeedAProofAfterASilenceShareIt(t *testing.T) {
 		c.members.Wait()
 		synctest.Wait()
 		s.Logf("%d heartbeats in %v", beats.Fired(), time.Since(began))
-		// It takes T/4 of answered packets until a grant is possible.
+		// No grant is possible before T/4 of answered packets.
 		require.LessOrEqual(s, beats.Fired(), contenders/2)
 		require.Less(s, time.Since(began), loadTimeout/2)
 		require.Zero(s, client.Ledger())

@@ -62,7 +62,7 @@ func TestDeletedNodesOfASessionWithManyAreNotifiedImmediately(t *testing.T) {
 		link.Delay(time.Millisecond)
 		client := s.loaded(recipes.Options{Dial: link.Dial})
 		claims := s.holdsMany(client, manyHolds)
-		// The first heartbeat that does not check them all has the rest watched.
+		// After the first heartbeat that does not check all nodes, the session watches the rest.
 		first, second, third := claims[0], claims[manyHolds/2], claims[manyHolds-1]
 		took := s.deletes(first, second, third)
 		require.LessOrEqual(s, took, loadTimeout/6+loadTimeout/24, "as soon as they are held")

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A server that has too much to do answers "throttled", which the client has no name
-// for: to be asked again immediately, as often as it answers, does not help it.
+// An overloaded server answers "throttled", a code that the client does not know. An immediate
+// retry after each answer would add to its load.
 func TestDeletionThatAServerAnswersWithAnUnknownErrorBacksOff(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStub(t)

@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The first of many callers that hear of an expiry ends the session, which takes a while
-// if there are many claims to notify. This runs in real time, for callers that do so at
-// the same time.
+// The first of many callers that learn of an expiry ends the session, which takes time if there
+// are many claims to notify. The test runs in real time, so that callers learn of it at the same
+// time.
 func TestCallersThatHearOfAnExpiryWhileClaimsAreBeingNotifiedGoOnInTheNextSession(t *testing.T) {
 	const (
 		claims   = 100

@@ -16,7 +16,7 @@ import (
 )
 
 func TestHeartbeatsOfLongPathsStaySmallAndKeepEveryClaim(t *testing.T) {
-	const claims = 150 // more than the server would take in one packet, at 8 kB each
+	const claims = 150 // more than the server accepts in one packet, at 8 kB each
 	for _, length := range []int{470, 4000, 8000} {
 		t.Run(fmt.Sprintf("%d bytes", length), func(t *testing.T) {
 			crowded(t, zktest.Options{}, func(s servers) {
@@ -53,7 +53,7 @@ func TestHeartbeatsOfLongPathsStaySmallAndKeepEveryClaim(t *testing.T) {
 	}
 }
 
-// A path that alone is larger than a heartbeat is to be is checked all the same.
+// A path that alone exceeds the size limit of a heartbeat is still checked.
 func TestHeartbeatOfOneVeryLongPathProvesTheSession(t *testing.T) {
 	crowded(t, zktest.Options{}, func(s servers) {
 		client := s.loaded(recipes.Options{})

@@ -94,6 +94,6 @@ func TestCommitThatWaitedThroughAnOutageDoesNotShortenTheNextDeadlines(t *testin
 		})
 		return left
 	}
-	// When the next server is tried is drawn.
+	// The time of the next attempt is random.
 	require.GreaterOrEqual(t, left(true), left(false)-loadTimeout/12)
 }

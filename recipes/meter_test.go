@@ -93,7 +93,7 @@ func sum(i *zktest.Interceptor) (requests int, sent int64) {
 
 // A meter makes connections that take as long as a network, and a processor that is
 // not the fastest: each frame to a server takes perFrame, and each byte back perByte.
-// It looks at what is on its way as a heartbeat is sent.
+// It records the requests in flight when a heartbeat is sent.
 type meter struct {
 	dial     func(ctx context.Context, network, address string) (net.Conn, error)
 	perFrame time.Duration
@@ -213,7 +213,7 @@ func (c *meteredConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A pulse notes how long heartbeats took.
+// A pulse records how long heartbeats took.
 type pulse struct {
 	mu      sync.Mutex // guards what follows
 	longest time.Duration

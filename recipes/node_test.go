@@ -75,7 +75,7 @@ func (s servers) must(err error) {
 	require.NoError(s, err)
 }
 
-// becomes has Update write data, unless it is there.
+// becomes makes Update write data, unless the node already has it.
 func becomes(data string) func([]byte, *zk.Stat, bool) ([]byte, error) {
 	return func(found []byte, _ *zk.Stat, _ bool) ([]byte, error) {
 		if string(found) == data {

@@ -17,7 +17,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 )
 
-// heartbeats are when the stub received them.
+// heartbeats returns when the stub received each heartbeat.
 func heartbeats(s *stub) []time.Time {
 	var at []time.Time
 	for _, r := range s.seen(stubRequest.heartbeat) {
@@ -107,7 +107,7 @@ func TestHeartbeatUnansweredForAnEighthOfTheTimeoutLeavesTheServer(t *testing.T)
 		claim := claimed(t, client)
 		time.Sleep(untilSteady)
 		id, bad := client.SessionID(), client.newest().Server()
-		// A follower that lost its leader goes on answering pings and reads.
+		// A follower that lost its leader still answers pings and reads.
 		s.on(func(r stubRequest) verdict {
 			if r.server == bad && r.heartbeat() {
 				return ignore
@@ -383,7 +383,7 @@ func TestClaimGrantedOnTheHeelsOfACutEndsAtItsDeadline(t *testing.T) {
 	})
 }
 
-// What it reads while it looks may not show yet what it is asked to look after.
+// The state that a round reads may not yet include the change that woke the owner.
 func TestOwnerThatIsAskedWhileItLooksLooksAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStub(t)

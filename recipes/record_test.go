@@ -47,7 +47,7 @@ func TestOwnerLabelOverTheLimitIsRefusedWithTheLimit(t *testing.T) {
 	require.Error(t, CheckOwner(strings.Repeat("ö", 2049)), "bytes count, not characters")
 }
 
-// opsError returns what parseOps has against the operations.
+// opsError returns the error of parseOps for the operations.
 func opsError(ops []any) error {
 	_, err := parseOps("", ops)
 	return err

@@ -93,8 +93,8 @@ func TestManyLostRepliesOfJoinsCostOneReadOfEachCandidateInEachSession(t *testin
 				if !plain {
 					candidates = unprivileged
 				}
-				// The first to look does so for itself, and the others together; the rest
-				// of the listings are those of waiters whose predecessor has another name.
+				// The first caller lists for itself, and the others share a listing; the
+				// rest are listings of waiters whose predecessor has another name.
 				require.LessOrEqual(s, listed, 6*sessions)
 				require.LessOrEqual(s, read, 2*sessions*candidates)
 

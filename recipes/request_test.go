@@ -15,7 +15,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 )
 
-// answers is what requests return in these tests.
+// answers are the results of requests in these tests.
 type answers struct {
 	value string
 	err   error

@@ -14,7 +14,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
-// A disk that is busy delays the writes of all servers.
+// A busy disk delays the writes of all servers.
 func TestEnsembleWhoseWritesTakeALittleOverAnEighthOfTheTimeoutCostsNoClaim(t *testing.T) {
 	for _, latency := range []time.Duration{loadTimeout/8 + time.Millisecond, loadTimeout/8 + 50*time.Millisecond} {
 		t.Run(latency.String(), func(t *testing.T) {

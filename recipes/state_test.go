@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// unreachableWhile has the client make no connection while down is set.
+// unreachableWhile keeps the client from connecting while down is set.
 func unreachableWhile(s *stub, opts *Options, down *atomic.Bool) {
 	opts.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 		if down.Load() {
@@ -173,7 +173,7 @@ func TestOutageThatLastsIsLoggedOnceAndSoIsItsEnd(t *testing.T) {
 	}
 }
 
-// logLines keeps what is logged.
+// logLines records the log.
 type logLines struct {
 	mu    sync.Mutex // guards lines
 	lines []string

@@ -183,15 +183,14 @@ func (s *stub) dial(ctx context.Context, _, address string) (net.Conn, error) {
 	return client, nil
 }
 
-// on has each request pass by script, which nothing else is asked about at the
-// same time as far as one connection is concerned.
+// on makes script decide on each request. Calls for one connection do not overlap.
 func (s *stub) on(script func(stubRequest) verdict) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.script = script
 }
 
-// cut swallows everything in both directions until mend is called.
+// cut drops all packets in both directions until mend is called.
 func (s *stub) cut() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -537,7 +536,7 @@ func (c *stubConn) read() {
 	}
 }
 
-// greet opens a session, or takes one up.
+// greet opens or resumes a session.
 func (c *stubConn) greet(f *frame) []byte {
 	s := c.stub
 	f.int32() // protocol version

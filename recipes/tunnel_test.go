@@ -43,7 +43,7 @@ func (u *tunnel) Dial(ctx context.Context, network, address string) (net.Conn, e
 	return c, nil
 }
 
-// fill has Write of the connections that exist block.
+// fill makes Write block on the existing connections.
 func (u *tunnel) fill() {
 	u.mu.Lock()
 	defer u.mu.Unlock()

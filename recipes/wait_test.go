@@ -218,8 +218,8 @@ func TestWaiterJoinsAgainWhenAWatchIsTheFirstToHearOfTheExpiry(t *testing.T) {
 	})
 }
 
-// expireAtFirstWatch has the session end before its first watch is asked for. The
-// server hangs up a second later.
+// expireAtFirstWatch expires the session before its first watch is requested. The server closes
+// the connection a second later.
 func expireAtFirstWatch(s *stub, session int64) {
 	s.on(func(r stubRequest) verdict {
 		if r.session == session && len(r.ops) == 1 && r.ops[0].watch {
@@ -271,7 +271,7 @@ func TestWaiterThatIsCancelledWhileCutOffLeavesNoNodeOnceMended(t *testing.T) {
 	})
 }
 
-// What is left to do once no server serves the session is not waited for.
+// A caller does not wait for the rest of the work once no server serves the session.
 func TestCancelledWaiterOfASilentServerDoesNotWaitForTheReleaseTimeout(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStub(t)
