@@ -71,7 +71,7 @@ func TestMissingImageFailsTestsAndNamesTheRemedy(t *testing.T) {
 	require.Error(t, err, "%s", out)
 	require.Contains(t, string(out), "--- FAIL: TestChild", "it is not skipped, CI or not")
 	require.Contains(t, string(out), image)
-	require.Contains(t, string(out), "name one that is here or that a registry has, or unset the variable")
+	require.Contains(t, string(out), "name an image that is local or in a registry, or unset the variable")
 }
 
 func TestPickPrefersTheNamedEngineThenTheFirstAvailable(t *testing.T) {
