@@ -290,7 +290,7 @@ at 2s for 1m pause-contender 1
 	require.NoError(t, cmd.Start())
 	var servers []string
 	lines := bufio.NewScanner(problems)
-	for lines.Scan() && !strings.Contains(lines.Text(), "contenders begin") {
+	for lines.Scan() && !strings.Contains(lines.Text(), "contenders started") {
 		t.Log(lines.Text())
 		if before, _, found := strings.Cut(lines.Text(), " serving after"); found {
 			servers = strings.Split(before[strings.LastIndex(before, " ")+1:], ",")
