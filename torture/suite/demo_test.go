@@ -56,7 +56,7 @@ func TestDemoEndsWithOKOnARealEnsemble(t *testing.T) {
 	require.NoError(t, err, "%s", &stderr)
 	require.Empty(t, stderr.String())
 	lines := strings.Split(strings.TrimSuffix(string(stdout), "\n"), "\n")
-	require.Regexp(t, `^ok: output \d+ ms before the next term; tokens rose \d+ -> \d+; the stale write was rejected$`, lines[len(lines)-1])
+	require.Regexp(t, `^ok: notified \d+ ms before the next term; tokens rose \d+ -> \d+; the stale write was rejected$`, lines[len(lines)-1])
 	require.Contains(t, lines[0], " on "+strings.Join(s.ensemble.Addrs(), ","))
 	path := demoPath.FindString(lines[0])
 	requireEmptyQueue(s, path)

@@ -381,7 +381,7 @@ func TestRunSurvivesAPanicByResigningFirst(t *testing.T) {
 	panicked, ok := c.panicked.(*election.PanicError)
 	require.True(t, ok, "%v", c.panicked)
 	require.ErrorIs(t, panicked, io.ErrUnexpectedEOF)
-	require.Contains(t, string(panicked.Stack), "(*shift).panics", "the stack is the work's")
+	require.Contains(t, string(panicked.Stack), "(*workCall).panics", "the stack is the work's")
 	s.resign(next.won())
 }
 

@@ -271,7 +271,7 @@ func TestNegotiatedTimeoutIsVisible(t *testing.T) {
 	require.Equal(t, time.Minute, client.SessionTimeout())
 	require.Equal(t, time.Minute, await(s, granted))
 	client.Close()
-	require.Regexp(t, `level=WARN .*asked=1h0m0s granted=1m0s`, log.String())
+	require.Regexp(t, `level=WARN .*requested=1h0m0s granted=1m0s`, log.String())
 }
 
 // A server notifies a process that comes back after its session has expired.
