@@ -155,8 +155,8 @@ func TestInterruptionReportsWhetherAnythingIsLeft(t *testing.T) {
 }
 
 // short is the torture that the tests have time for. T is a little shorter than usual, so that all kinds of faults fit. Each
-// process has 48 additional waiters, 12 on each path, and 200 additional holds.
-var short = torture.Options{Duration: time.Minute, Timeout: 3 * time.Second, Servers: 3, Waiters: 12, Holds: 200, Steps: true}
+// process has 16 additional waiters, 4 on each path, and 50 additional holds: more, under the race detector, starve two cores.
+var short = torture.Options{Duration: time.Minute, Timeout: 3 * time.Second, Servers: 3, Waiters: 4, Holds: 50, Steps: true}
 
 // shortPlan has two volleys at holders and then every kind of fault: a generated plan of this length would not have both.
 const shortPlan = `
