@@ -55,7 +55,7 @@
 //   - Campaign returns an error only if ctx has ended, the client was closed, or a server refuses. While the ensemble is
 //     unavailable it waits, and so does Run.
 //   - Run whose ctx has ended returns nil if everything was released, and recipes.ErrUncertain if a node may remain until
-//     its session ends. It returns within StopTimeout and ResignTimeout even if ZooKeeper is unavailable. [Election.Run]
+//     its session ends. It returns within StopTimeout and ReleaseTimeout even if ZooKeeper is unavailable. [Election.Run]
 //     states which values fit into the 30 s that Kubernetes gives a process.
 //   - Work that returns an error while its term lasts ends Run with that error, unless Options.Retry has it retried. That
 //     includes fencing.ErrStale if the term was not lost: then the resource has admitted a token of another history of the

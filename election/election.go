@@ -3,6 +3,7 @@
 package election
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +20,7 @@ import (
 // It has no state: the state of a leadership is in its Term. It is safe for concurrent
 // use, and each call of Campaign is a separate candidate.
 type Election struct {
-	line        *recipes.Line
+	queue       *recipes.Queue
 	id          string
 	stopTimeout time.Duration
 	coolDown    time.Duration
@@ -40,19 +41,16 @@ func New(client *recipes.Client, path string, opts *Options) (*Election, error) 
 		return nil, &recipes.Error{Op: "new election", Path: path, Err: err}
 	}
 	e := &Election{
-		id: opts.ID, stopTimeout: opts.StopTimeout, coolDown: opts.CoolDown, retry: opts.Retry, backoff: newBackoff(opts),
-	}
-	if e.id == "" {
-		e.id = recipes.DefaultOwner()
+		stopTimeout: opts.StopTimeout, coolDown: opts.CoolDown, retry: opts.Retry, backoff: newBackoff(opts),
 	}
 	if e.coolDown == 0 {
 		e.coolDown = DefaultCoolDown
 	}
-	line, err := recipes.NewLine(client, path, &recipes.LineOptions{Owner: e.id, ReleaseTimeout: opts.ResignTimeout})
+	queue, err := recipes.NewQueue(client, path, &recipes.QueueOptions{Owner: opts.ID, ReleaseTimeout: opts.ReleaseTimeout})
 	if err != nil {
 		return nil, fmt.Errorf("new election: %w", err)
 	}
-	e.line = line
+	e.queue, e.id = queue, cmp.Or(opts.ID, client.Owner())
 	return e, nil
 }
 
@@ -61,17 +59,17 @@ func New(client *recipes.Client, path string, opts *Options) (*Election, error) 
 //
 // ctx bounds the wait and not the term. A candidate that loses its session joins
 // again at the end of the queue. After an error there is no candidate, and its node
-// is gone: Campaign waits for the deletion, for the resign timeout at most. If no
+// is gone: Campaign waits for the deletion, for the release timeout at most. If no
 // server can be reached, the node is deleted in the background. If a create is in
 // progress when ctx ends, Campaign first waits for its answer: a round trip as a
 // rule, a quarter of the session timeout at most. No node outlives its session. The
 // error is ctx's, recipes.ErrClosed, or that with which a server refused.
 func (e *Election) Campaign(ctx context.Context) (*Term, error) {
-	claim, err := e.line.Claim(ctx)
+	claim, err := e.queue.Claim(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("campaign: %w", err)
 	}
-	return &Term{Claim: claim, line: e.line, id: e.id}, nil
+	return &Term{Claim: claim, queue: e.queue, id: e.id}, nil
 }
 
 // A Leader is the first candidate in the queue. It is the leader, or is about to
@@ -92,9 +90,9 @@ func leaderOf(c recipes.Contender) Leader {
 // which may lag behind. If there is no candidate, the error is ErrNoLeader. A resource
 // that must not obey a former leader checks the token.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
-	front, err := e.line.First(ctx)
+	front, err := e.queue.First(ctx)
 	if errors.Is(err, recipes.ErrEmpty) {
-		return Leader{}, &recipes.Error{Op: "leader", Path: e.line.Path(), Err: ErrNoLeader}
+		return Leader{}, &recipes.Error{Op: "leader", Path: e.queue.Path(), Err: ErrNoLeader}
 	}
 	if err != nil {
 		return Leader{}, fmt.Errorf("leader: %w", err)
@@ -105,7 +103,7 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 // Candidates returns all candidates, the leader first, as seen by the server that
 // this client is connected to. It costs a read for each.
 func (e *Election) Candidates(ctx context.Context) ([]Leader, error) {
-	contenders, err := e.line.Contenders(ctx)
+	contenders, err := e.queue.Contenders(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("candidates: %w", err)
 	}

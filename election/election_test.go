@@ -29,7 +29,7 @@ func TestNewRejectsInvalidArgumentsAndNamesThem(t *testing.T) {
 		opts election.Options
 		want string
 	}{
-		{election.Options{ResignTimeout: -time.Second}, "resign timeout -1s"},
+		{election.Options{ReleaseTimeout: -time.Second}, "release timeout -1s"},
 		{election.Options{StopTimeout: -time.Millisecond}, "stop timeout -1ms"},
 		{election.Options{CoolDown: -1}, "cool-down -1ns"},
 		{election.Options{Retry: retry, RetryBackoff: -1}, "retry back-off -1ns is negative"},

@@ -26,7 +26,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
 		var last Leader
 		for {
-			front, err := e.line.Front(ctx)
+			front, err := e.queue.Front(ctx)
 			if err != nil {
 				yield(Leader{}, fmt.Errorf("observe: %w", err))
 				return
@@ -40,7 +40,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 			select {
 			case <-front.Changed:
 			case <-ctx.Done():
-				yield(Leader{}, fmt.Errorf("observe: %w", &recipes.Error{Op: "wait", Path: e.line.Path(), Err: ended(ctx)}))
+				yield(Leader{}, fmt.Errorf("observe: %w", &recipes.Error{Op: "wait", Path: e.queue.Path(), Err: ended(ctx)}))
 				return
 			}
 		}

@@ -21,13 +21,13 @@ const (
 // default.
 type Options struct {
 	// ID is the name that other clients see for this candidate: at most 4096 bytes.
-	// The default is host and process id. It need not be unique, but people tell
-	// candidates apart by it.
+	// The default is the client's Options.Owner. It need not be unique, but people
+	// tell candidates apart by it.
 	ID string
 
-	// ResignTimeout bounds Resign, and how long a Campaign that failed waits for the
+	// ReleaseTimeout bounds Resign, and how long a Campaign that failed waits for the
 	// deletion of its node. The default is the session timeout.
-	ResignTimeout time.Duration
+	ReleaseTimeout time.Duration
 
 	// StopTimeout bounds how long Run waits for its work to return after the work's
 	// context was cancelled; then Run returns ErrOverrun. The default is to wait
@@ -65,7 +65,7 @@ func (o *Options) check() error {
 		name  string
 		value time.Duration
 	}{
-		{"resign timeout", o.ResignTimeout},
+		{"release timeout", o.ReleaseTimeout},
 		{"stop timeout", o.StopTimeout},
 		{"cool-down", o.CoolDown},
 		{"retry back-off", o.RetryBackoff},

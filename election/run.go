@@ -40,19 +40,19 @@ import (
 //   - recipes.ErrClosed when the client was closed; or the error with which a server
 //     refuses.
 //
-// Once ctx is done, Run returns within the stop timeout plus the resign timeout, even
+// Once ctx is done, Run returns within the stop timeout plus the release timeout, even
 // if no server can be reached. While it is a candidate, and has no work to stop, it
-// returns within the resign timeout plus three eighths of the session timeout T. The
-// default stop timeout has no bound, and the default resign timeout is T. For a process
+// returns within the release timeout plus three eighths of the session timeout T. The
+// default stop timeout has no bound, and the default release timeout is T. For a process
 // that is killed 30 s after its SIGTERM, as Kubernetes does by default, T = 10 s, a
-// StopTimeout of 15 s and the default ResignTimeout fit: Run returns within 25 s, and
-// Client.Close within about one second more. With a longer T, set ResignTimeout too.
+// StopTimeout of 15 s and the default ReleaseTimeout fit: Run returns within 25 s, and
+// Client.Close within about one second more. With a longer T, set ReleaseTimeout too.
 //
 // A panic of work passes through Run as a *PanicError, after the term was resigned. A
 // panic after ErrOverrun ends the process.
 func (e *Election) Run(ctx context.Context, work func(ctx context.Context, term *Term) error) error {
 	if work == nil {
-		return &recipes.Error{Op: "run", Path: e.line.Path(), Err: errors.New("work is nil")}
+		return &recipes.Error{Op: "run", Path: e.queue.Path(), Err: errors.New("work is nil")}
 	}
 	if err := e.run(ctx, work); err != nil {
 		return fmt.Errorf("run: %w", err)
@@ -67,7 +67,7 @@ func (e *Election) run(ctx context.Context, work func(ctx context.Context, term 
 		switch {
 		case err != nil && ctx != nil && ctx.Err() != nil:
 			// Campaign has waited for the deletion of its node, and its error is ctx's.
-			return e.line.Settle(ctx)
+			return e.queue.Settle(ctx)
 		case err != nil:
 			return err
 		}
@@ -81,7 +81,7 @@ func (e *Election) run(ctx context.Context, work func(ctx context.Context, term 
 		case end.release != nil && (ctx.Err() != nil || !uncertain):
 			return errors.Join(end.failure, end.release)
 		case ctx.Err() != nil:
-			return errors.Join(end.failure, e.line.Settle(context.WithoutCancel(ctx)))
+			return errors.Join(end.failure, e.queue.Settle(context.WithoutCancel(ctx)))
 		case end.failure == nil:
 			backoff.succeeded()
 		case e.retry == nil || !e.retry(end.failure):
@@ -96,7 +96,7 @@ func (e *Election) run(ctx context.Context, work func(ctx context.Context, term 
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return e.line.Settle(context.WithoutCancel(ctx))
+			return e.queue.Settle(context.WithoutCancel(ctx))
 		}
 	}
 }

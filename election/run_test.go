@@ -99,6 +99,6 @@ func TestPanicErrorHasValueAndStack(t *testing.T) {
 }
 
 func TestRunRejectsNilWork(t *testing.T) {
-	e := &Election{line: &recipes.Line{}}
+	e := &Election{queue: &recipes.Queue{}}
 	require.ErrorContains(t, e.Run(t.Context(), nil), "work is nil")
 }

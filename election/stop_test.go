@@ -210,7 +210,7 @@ func TestErrorOfWorkIsReturnedWhenContextEnds(t *testing.T) {
 
 func TestRunReturnsWithinItsBoundsAndNamesUnreleasedNodesWhileNoServerAnswers(t *testing.T) {
 	const stop, resign = 6 * time.Second, 3 * time.Second
-	opts := election.Options{StopTimeout: stop, ResignTimeout: resign}
+	opts := election.Options{StopTimeout: stop, ReleaseTimeout: resign}
 	// Each outage makes all servers unreachable for one client.
 	for name, outage := range map[string]func(*zktest.Link){
 		"mute":    func(l *zktest.Link) { l.Hold(zktest.Both) },

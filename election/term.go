@@ -16,8 +16,8 @@ import (
 // Context, Deadline, Check, Commit and Path.
 type Term struct {
 	*recipes.Claim
-	line *recipes.Line
-	id   string
+	queue *recipes.Queue
+	id    string
 }
 
 // ID returns the name of the candidate that leads in this term.
@@ -27,7 +27,7 @@ func (t *Term) ID() string { return t.id }
 // the term's work before, as Run does.
 //
 // Resign works even if ctx is already done, so that it can be deferred: it is bounded
-// by the resign timeout and not by ctx. It returns nil if the term lasted until then
+// by the release timeout and not by ctx. It returns nil if the term lasted until then
 // and the next candidate may lead; recipes.ErrLost, with the cause, if the term had
 // been lost before; recipes.ErrUncertain if no server confirmed the release in time,
 // or before the client was closed; or the error with which a server refused. In the
@@ -37,4 +37,4 @@ func (t *Term) ID() string { return t.id }
 //
 // After recipes.ErrDeadline, a call of Resign states that the work has stopped: the
 // next candidate then need not wait another quarter of the session timeout.
-func (t *Term) Resign(ctx context.Context) error { return t.line.Release(ctx, t.Claim) }
+func (t *Term) Resign(ctx context.Context) error { return t.queue.Release(ctx, t.Claim) }

@@ -3,6 +3,7 @@
 package epoch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,8 +17,8 @@ import (
 
 // Options are the options of Epochs. The zero value of a field means its default.
 type Options struct {
-	// ID is the name that other clients see for the claimant of an epoch: at most 4096 bytes. The default is host and
-	// process id.
+	// ID is the name that other clients see for the claimant of an epoch: at most 4096 bytes. The default is the
+	// client's Options.Owner.
 	ID string
 
 	_ struct{}
@@ -56,11 +57,7 @@ func New(client *recipes.Client, path string, opts *Options) (*Epochs, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new epochs: %w", err)
 	}
-	e := &Epochs{client: client, node: node, path: path, id: opts.ID}
-	if e.id == "" {
-		e.id = recipes.DefaultOwner()
-	}
-	return e, nil
+	return &Epochs{client: client, node: node, path: path, id: cmp.Or(opts.ID, client.Owner())}, nil
 }
 
 // Path returns the path of the node, including the namespace.

@@ -53,9 +53,9 @@
 //     contender. Take the lock again, and begin the work again: another client may have held the lock in between.
 //   - [Mutex.Do] waits for the work to return, however long that takes after its context is done. It releases the lock
 //     after that. So work that stops late delays the next holder, and never overlaps with it unless the lock was lost.
-//   - A Lock whose ctx ends deletes its node before it returns: one round trip as a rule, UnlockTimeout at most. While no
+//   - A Lock whose ctx ends deletes its node before it returns: one round trip as a rule, ReleaseTimeout at most. While no
 //     server is connected it does not wait, and the node is deleted in the background.
-//   - Unlock is bounded by UnlockTimeout, even if its ctx ends. After recipes.ErrUncertain the release goes on in the
+//   - Unlock is bounded by ReleaseTimeout, even if its ctx ends. After recipes.ErrUncertain the release goes on in the
 //     background, and the lock is free when the session ends at the latest.
 //   - After a panic of the work, Do releases the lock, and the panic continues.
 //

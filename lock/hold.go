@@ -16,13 +16,13 @@ import (
 // Context, Deadline, Check, Commit and Path.
 type Hold struct {
 	*recipes.Claim
-	line *recipes.Line
+	queue *recipes.Queue
 }
 
 // Unlock releases the lock. It closes Done first, and then deletes the node.
 //
 // Unlock works even if ctx is already done, so that it can be deferred: it is
-// bounded by the unlock timeout and not by ctx. It returns nil if the lock was
+// bounded by the release timeout and not by ctx. It returns nil if the lock was
 // held until then and is free now; recipes.ErrLost, with the cause, if the lock had
 // been lost before, in which case no node of another contender is touched;
 // recipes.ErrUncertain if no server confirmed the release in time, or before the
@@ -34,4 +34,4 @@ type Hold struct {
 // After recipes.ErrDeadline, a call of Unlock states that the work has stopped: the
 // lock is then not withheld from other contenders for another quarter of the
 // session timeout.
-func (h *Hold) Unlock(ctx context.Context) error { return h.line.Release(ctx, h.Claim) }
+func (h *Hold) Unlock(ctx context.Context) error { return h.queue.Release(ctx, h.Claim) }

@@ -20,9 +20,9 @@ import (
 // lag behind. Use it for display, logs and hints: the holder may have changed when
 // Holder returns.
 func (m *Mutex) Holder(ctx context.Context) (recipes.Contender, error) {
-	first, err := m.line.First(ctx)
+	first, err := m.queue.First(ctx)
 	if errors.Is(err, recipes.ErrEmpty) {
-		return recipes.Contender{}, &recipes.Error{Op: "holder", Path: m.line.Path(), Err: ErrNoHolder}
+		return recipes.Contender{}, &recipes.Error{Op: "holder", Path: m.queue.Path(), Err: ErrNoHolder}
 	}
 	if err != nil {
 		return recipes.Contender{}, fmt.Errorf("holder: %w", err)
@@ -34,7 +34,7 @@ func (m *Mutex) Holder(ctx context.Context) (recipes.Contender, error) {
 // the lock, in the same view as Holder. It costs one read, and one more for each
 // contender.
 func (m *Mutex) Waiters(ctx context.Context) ([]recipes.Contender, error) {
-	contenders, err := m.line.Contenders(ctx)
+	contenders, err := m.queue.Contenders(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("waiters: %w", err)
 	}
@@ -137,7 +137,7 @@ func (m *Mutex) sharedHolder(ctx context.Context) (holder recipes.Contender, fou
 		}
 		m.mu.Unlock()
 		if first {
-			r.holder, r.err = m.line.First(ctx)
+			r.holder, r.err = m.queue.First(ctx)
 			m.mu.Lock()
 			m.reading = nil
 			m.mu.Unlock()

@@ -16,12 +16,13 @@ import (
 // default.
 type Options struct {
 	// Owner is the label that other clients see for this contender, as the holder
-	// or as a waiter: at most 4096 bytes. The default is host and process id.
+	// or as a waiter: at most 4096 bytes. The default is the client's
+	// Options.Owner.
 	Owner string
 
-	// UnlockTimeout bounds Unlock, and how long a Lock that failed waits for the
+	// ReleaseTimeout bounds Unlock, and how long a Lock that failed waits for the
 	// deletion of its node. The default is the session timeout.
-	UnlockTimeout time.Duration
+	ReleaseTimeout time.Duration
 
 	_ struct{}
 }
@@ -35,7 +36,7 @@ type Options struct {
 // safe for concurrent use, and calls from one process exclude each other like calls
 // from several processes. It is not re-entrant.
 type Mutex struct {
-	line *recipes.Line
+	queue *recipes.Queue
 
 	mu      sync.Mutex  // guards reading
 	reading *sharedRead // reads the holder for calls of Lock that are about to time out
@@ -51,14 +52,14 @@ func New(client *recipes.Client, path string, opts *Options) (*Mutex, error) {
 	if opts == nil {
 		opts = &Options{}
 	}
-	if opts.UnlockTimeout < 0 {
-		return nil, &recipes.Error{Op: "new lock", Path: path, Err: fmt.Errorf("unlock timeout %v is negative", opts.UnlockTimeout)}
+	if opts.ReleaseTimeout < 0 {
+		return nil, &recipes.Error{Op: "new lock", Path: path, Err: fmt.Errorf("release timeout %v is negative", opts.ReleaseTimeout)}
 	}
-	line, err := recipes.NewLine(client, path, &recipes.LineOptions{Owner: opts.Owner, ReleaseTimeout: opts.UnlockTimeout})
+	queue, err := recipes.NewQueue(client, path, &recipes.QueueOptions{Owner: opts.Owner, ReleaseTimeout: opts.ReleaseTimeout})
 	if err != nil {
 		return nil, fmt.Errorf("new lock: %w", err)
 	}
-	return &Mutex{line: line}, nil
+	return &Mutex{queue: queue}, nil
 }
 
 // Lock waits until the lock is free and takes it. Waiters get the lock in the order
@@ -80,10 +81,10 @@ func New(client *recipes.Client, path string, opts *Options) (*Mutex, error) {
 // by the deadline, the error is ctx's alone.
 func (m *Mutex) Lock(ctx context.Context) (*Hold, error) {
 	l := m.lookUp(ctx)
-	claim, err := m.line.Claim(ctx)
+	claim, err := m.queue.Claim(ctx)
 	holder, found := l.end()
 	if found && errors.Is(err, context.DeadlineExceeded) {
-		return nil, &HeldError{Path: m.line.Path(), Holder: holder, Err: err}
+		return nil, &HeldError{Path: m.queue.Path(), Holder: holder, Err: err}
 	}
 	return m.hold(claim, err)
 }
@@ -95,7 +96,7 @@ func (m *Mutex) Lock(ctx context.Context) (*Hold, error) {
 // reads may lag behind, so that a lock which was just released can appear to be
 // held; a stale read never grants a lock that is held.
 func (m *Mutex) TryLock(ctx context.Context) (*Hold, error) {
-	return m.hold(m.line.Try(ctx))
+	return m.hold(m.queue.Try(ctx))
 }
 
 func (m *Mutex) hold(claim *recipes.Claim, err error) (*Hold, error) {
@@ -106,7 +107,7 @@ func (m *Mutex) hold(claim *recipes.Claim, err error) (*Hold, error) {
 	case err != nil:
 		return nil, fmt.Errorf("lock: %w", err)
 	}
-	return &Hold{Claim: claim, line: m.line}, nil
+	return &Hold{Claim: claim, queue: m.queue}, nil
 }
 
 // Do takes the lock, runs f, and releases the lock. It returns only after f has

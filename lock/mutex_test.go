@@ -28,8 +28,8 @@ func TestNewRejectsInvalidArgumentsAndNamesThem(t *testing.T) {
 		opts lock.Options
 		want string
 	}{
-		{lock.Options{UnlockTimeout: -time.Second}, "unlock timeout -1s"},
-		{lock.Options{UnlockTimeout: -1}, "unlock timeout -1ns"},
+		{lock.Options{ReleaseTimeout: -time.Second}, "release timeout -1s"},
+		{lock.Options{ReleaseTimeout: -1}, "release timeout -1ns"},
 		{lock.Options{Owner: strings.Repeat("x", 4097)}, "4097 bytes is over the limit of 4096"},
 	} {
 		mu, err := lock.New(&recipes.Client{}, "/locks/a", &invalid.opts)

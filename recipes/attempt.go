@@ -87,7 +87,7 @@ var errContended = errors.New("another contender has joined since the parent was
 // errMissed reports that the join's witness did not exist, and that nothing was created.
 var errMissed = errors.New("no node of the session in this life of the parent")
 
-// A view is a Line's knowledge of its parent when an attempt begins.
+// A view is a Queue's knowledge of its parent when an attempt begins.
 type view struct {
 	tag     int64
 	ours    bool

@@ -41,28 +41,28 @@ func (s servers) crowd() *crowd {
 // gather makes n contenders claim the path that path returns for each, and release it again.
 func (s servers) gather(client *recipes.Client, n int, path func(i int) string) *crowd {
 	c := s.crowd()
-	lines := make(map[string]*recipes.Line)
+	queues := make(map[string]*recipes.Queue)
 	for i := range n {
-		line := lines[path(i)]
-		if line == nil {
-			line = s.line(client, path(i))
-			lines[path(i)] = line
+		queue := queues[path(i)]
+		if queue == nil {
+			queue = s.queue(client, path(i))
+			queues[path(i)] = queue
 		}
-		c.join(line, 1)
+		c.join(queue, 1)
 	}
 	return c
 }
 
 // join makes n more contenders claim the queue, and release it again.
-func (c *crowd) join(line *recipes.Line, n int) {
+func (c *crowd) join(queue *recipes.Queue, n int) {
 	for range n {
 		c.members.Go(func() {
-			claim, err := line.Claim(c.ctx)
+			claim, err := queue.Claim(c.ctx)
 			if err == nil {
-				err = line.Release(c.ctx, claim)
+				err = queue.Release(c.ctx, claim)
 			}
 			if err != nil && c.ctx.Err() == nil {
-				c.Errorf("contender of %s: %v", line.Path(), err)
+				c.Errorf("contender of %s: %v", queue.Path(), err)
 			}
 		})
 	}
@@ -102,7 +102,7 @@ func TestBurstOfJoinsOnOneLockCostsAHandfulOfListingsAndNoClaimOnAnother(t *test
 		c.disperse()
 		require.NoError(s, claim.Err())
 		s.queued("/b", 1, loadTimeout)
-		require.Equal(s, 1, client.Ledger())
+		require.Equal(s, 1, client.OutstandingNodes())
 	})
 }
 
@@ -120,7 +120,7 @@ func TestHolderDoesNotWaitBehindABurstOfJoins(t *testing.T) {
 				_, err := claim.Commit(s.Context())
 				return err
 			},
-			func() error { return s.line(client, "/a").Release(s.Context(), claim) },
+			func() error { return s.queue(client, "/a").Release(s.Context(), claim) },
 		} {
 			time.Sleep(20 * time.Millisecond)
 			began := time.Now()
@@ -141,16 +141,16 @@ func TestBurstOfJoinsOnAKnownPathReadsOnePredecessorForEach(t *testing.T) {
 		link := s.Link()
 		link.Delay(time.Millisecond) // all callers arrive before the first reply
 		client := s.loaded(recipes.Options{Dial: link.Dial})
-		line := s.line(client, "/b")
-		claim, err := line.Claim(s.Context())
+		queue := s.queue(client, "/b")
+		claim, err := queue.Claim(s.Context())
 		require.NoError(s, err)
-		require.NoError(s, line.Release(s.Context(), claim))
+		require.NoError(s, queue.Release(s.Context(), claim))
 		s.holds(s.loaded(recipes.Options{}), "/b")
 
 		reads := s.Intercept(zktest.Rule{Op: "getData", Below: "/b"})
 		c := s.crowd()
 		defer c.disperse()
-		c.join(line, burst)
+		c.join(queue, burst)
 		s.queued("/b", burst+1, loadTimeout/4)
 		time.Sleep(loadTimeout)
 		requests, _ := sum(reads)

@@ -26,9 +26,9 @@ func TestCrowdOfCancelledWaitersDoesNotDelayTheNextClient(t *testing.T) {
 		c := s.gather(client, waiters, on("/b"))
 		s.queued("/b", 1+waiters, loadTimeout)
 		next := make(chan error, 1)
-		line := s.line(s.loaded(recipes.Options{}), "/b")
+		queue := s.queue(s.loaded(recipes.Options{}), "/b")
 		go func() {
-			_, err := line.Claim(s.Context())
+			_, err := queue.Claim(s.Context())
 			next <- err
 		}()
 		s.queued("/b", 2+waiters, loadTimeout)
@@ -36,12 +36,12 @@ func TestCrowdOfCancelledWaitersDoesNotDelayTheNextClient(t *testing.T) {
 
 		began := time.Now()
 		c.cancel()
-		require.NoError(s, s.line(holder, "/b").Release(s.Context(), claim))
+		require.NoError(s, s.queue(holder, "/b").Release(s.Context(), claim))
 		require.NoError(s, <-next)
 		require.Less(s, time.Since(began), 300*time.Millisecond)
 		c.members.Wait()
 		require.Less(s, time.Since(began), 300*time.Millisecond)
-		require.Zero(s, client.Ledger())
+		require.Zero(s, client.OutstandingNodes())
 	})
 }
 
@@ -68,7 +68,7 @@ func TestNodeThatMayNotBeDeletedDelaysNoOtherCancelledWaiter(t *testing.T) {
 			time.Sleep(loadTimeout / 13)
 			ctx, cancel := context.WithTimeout(s.Context(), loadTimeout/24)
 			began := time.Now()
-			_, err := s.line(client, "/b").Claim(ctx)
+			_, err := s.queue(client, "/b").Claim(ctx)
 			cancel()
 			if !errors.Is(err, context.DeadlineExceeded) {
 				require.NoError(s, err)
@@ -78,9 +78,9 @@ func TestNodeThatMayNotBeDeletedDelaysNoOtherCancelledWaiter(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		require.Less(s, forbidden.Fired(), 30, "it backs off")
 		require.Greater(s, forbidden.Fired(), 9, "and does not give up")
-		require.Equal(s, 1, client.Ledger())
+		require.Equal(s, 1, client.OutstandingNodes())
 		forbidden.Remove()
 		s.queued("/b", 1, time.Minute)
-		require.Zero(s, client.Ledger())
+		require.Zero(s, client.OutstandingNodes())
 	})
 }

@@ -80,23 +80,23 @@ func TestCheckOfAnExpiredOrMissingClaimNeverReturnsNil(t *testing.T) {
 
 // A session that is over ends its claims one by one.
 func TestClaimWhoseSessionIsOverIsLostAlsoBeforeItIsItsTurn(t *testing.T) {
-	for name, ask := range map[string]func(context.Context, *Line, *Claim) error{
-		"Err":   func(_ context.Context, _ *Line, claim *Claim) error { return claim.Err() },
-		"Check": func(ctx context.Context, _ *Line, claim *Claim) error { return claim.Check(ctx) },
-		"Commit": func(ctx context.Context, _ *Line, claim *Claim) error {
+	for name, ask := range map[string]func(context.Context, *Queue, *Claim) error{
+		"Err":   func(_ context.Context, _ *Queue, claim *Claim) error { return claim.Err() },
+		"Check": func(ctx context.Context, _ *Queue, claim *Claim) error { return claim.Check(ctx) },
+		"Commit": func(ctx context.Context, _ *Queue, claim *Claim) error {
 			_, err := claim.Commit(ctx, setState("new"))
 			return err
 		},
-		"Release": func(ctx context.Context, line *Line, claim *Claim) error { return line.Release(ctx, claim) },
+		"Release": func(ctx context.Context, queue *Queue, claim *Claim) error { return queue.Release(ctx, claim) },
 	} {
 		bubble(t, func(t *testing.T) {
 			s := newStub(t)
 			client := s.connect(t, s.options())
-			line := newLine(t, client, nil)
-			claim, err := line.Claim(t.Context())
+			queue := newQueue(t, client, nil)
+			claim, err := queue.Claim(t.Context())
 			require.NoError(t, err)
 			undo := halfway(claim.session).Over(session.ErrExpired)
-			err, after := ask(t.Context(), line, claim), claim.Err()
+			err, after := ask(t.Context(), queue, claim), claim.Err()
 			undo()
 			claim.session.End(session.ErrExpired)
 			require.ErrorIs(t, err, ErrLost, name)
@@ -107,27 +107,27 @@ func TestClaimWhoseSessionIsOverIsLostAlsoBeforeItIsItsTurn(t *testing.T) {
 }
 
 func TestErrAndReleaseAfterTheDeadlineNeverReturnNil(t *testing.T) {
-	for name, ask := range map[string]func(context.Context, *Line, *Claim) error{
-		"Err":     func(_ context.Context, _ *Line, claim *Claim) error { return claim.Err() },
-		"Release": func(ctx context.Context, line *Line, claim *Claim) error { return line.Release(ctx, claim) },
+	for name, ask := range map[string]func(context.Context, *Queue, *Claim) error{
+		"Err":     func(_ context.Context, _ *Queue, claim *Claim) error { return claim.Err() },
+		"Release": func(ctx context.Context, queue *Queue, claim *Claim) error { return queue.Release(ctx, claim) },
 	} {
 		bubble(t, func(t *testing.T) {
 			s := newStub(t)
 			client := s.connect(t, s.options())
-			line := newLine(t, client, nil)
-			claim, err := line.Claim(t.Context())
+			queue := newQueue(t, client, nil)
+			claim, err := queue.Claim(t.Context())
 			require.NoError(t, err)
 			time.Sleep(untilSteady)
 			half := halfway(claim.session)
 			half.Taken() // by the owner, which has not ended them yet
 			half.PassDeadline()
-			err = ask(t.Context(), line, claim)
+			err = ask(t.Context(), queue, claim)
 			require.ErrorIs(t, err, ErrLost, name)
 			require.ErrorIs(t, err, ErrDeadline, name)
 			require.True(t, closed(claim.Done()), name)
 			time.Sleep(stubTimeout / 2)
-			require.Empty(t, s.line(), "%s: its node is to be deleted", name)
-			require.Zero(t, client.Ledger(), name)
+			require.Empty(t, s.queue(), "%s: its node is to be deleted", name)
+			require.Zero(t, client.OutstandingNodes(), name)
 		})
 	}
 }
@@ -147,10 +147,10 @@ func TestNodeStaysForAQuarterTimeoutAfterTheDeadlineUnlessItsHolderReleases(t *t
 				return s.dial(ctx, network, address)
 			}
 			client := s.connect(t, opts)
-			line := newLine(t, client, nil)
-			claim, err := line.Claim(t.Context())
+			queue := newQueue(t, client, nil)
+			claim, err := queue.Claim(t.Context())
 			require.NoError(t, err)
-			result := claiming(t.Context(), newLine(t, s.connect(t, s.options()), nil))
+			result := claiming(t.Context(), newQueue(t, s.connect(t, s.options()), nil))
 			time.Sleep(untilSteady)
 			id := client.SessionID()
 			unreachable.Store(true)
@@ -161,11 +161,11 @@ func TestNodeStaysForAQuarterTimeoutAfterTheDeadlineUnlessItsHolderReleases(t *t
 			unreachable.Store(false)
 			if release {
 				time.Sleep(time.Second)
-				require.ErrorIs(t, line.Release(t.Context(), claim), ErrDeadline)
+				require.ErrorIs(t, queue.Release(t.Context(), claim), ErrDeadline)
 			} else {
 				time.Sleep(stubTimeout/4 - time.Nanosecond)
 				require.True(t, client.newest().IsServed(), "it could be deleted")
-				require.Contains(t, s.line(), claim.Path())
+				require.Contains(t, s.queue(), claim.Path())
 				requireWaiting(t, result, "the work may not have stopped yet")
 			}
 			g := <-result
@@ -177,9 +177,9 @@ func TestNodeStaysForAQuarterTimeoutAfterTheDeadlineUnlessItsHolderReleases(t *t
 				require.Less(t, g.at.Sub(notified), stubTimeout/4+time.Second, name)
 			}
 			require.Equal(t, id, client.SessionID(), name)
-			require.Equal(t, []string{g.claim.Path()}, s.line(), name)
+			require.Equal(t, []string{g.claim.Path()}, s.queue(), name)
 			synctest.Wait() // for the answer to the delete
-			require.Zero(t, client.Ledger(), name)
+			require.Zero(t, client.OutstandingNodes(), name)
 		})
 	}
 }
@@ -207,9 +207,9 @@ func TestHolderIsNotifiedAtItsDeadlineThoughTheParentOfAnothersContextBlocks(t *
 		claims := make([]*Claim, 10)
 		contexts := make([]context.Context, len(claims))
 		for i := range claims {
-			line, err := NewLine(client, fmt.Sprint("/l", i), nil)
+			queue, err := NewQueue(client, fmt.Sprint("/l", i), nil)
 			require.NoError(t, err)
-			claims[i], err = line.Claim(t.Context())
+			claims[i], err = queue.Claim(t.Context())
 			require.NoError(t, err)
 			var parent context.Context = stubbornParent{done, &blocks}
 			if i == 0 {

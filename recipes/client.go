@@ -279,6 +279,9 @@ func (c *Client) Conn() *zk.Conn { return c.newest().Conn() }
 // namespace's own node. It does not check the path.
 func (c *Client) Path(path string) string { return fullPath(c.settings.namespace, path) }
 
+// Owner returns Options.Owner, or its default.
+func (c *Client) Owner() string { return c.settings.owner }
+
 // SessionTimeout returns the session timeout T that the servers granted for the
 // newest session.
 func (c *Client) SessionTimeout() time.Duration { return c.newest().Timeout() }
@@ -286,10 +289,10 @@ func (c *Client) SessionTimeout() time.Duration { return c.newest().Timeout() }
 // SessionID returns the id of the newest session, the one that the servers log.
 func (c *Client) SessionID() int64 { return c.newest().ID() }
 
-// Ledger returns how many nodes of this client may exist in its session: those of
+// OutstandingNodes returns how many nodes of this client may exist in its session: those of
 // waiters and holders, those whose create was not answered yet, and those that are
 // still to be deleted.
-func (c *Client) Ledger() int { return c.newest().Outstanding() }
+func (c *Client) OutstandingNodes() int { return c.newest().Outstanding() }
 
 // DroppedEvents returns how many events the trace and the log have missed because
 // they were too slow.

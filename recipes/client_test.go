@@ -20,17 +20,17 @@ import (
 )
 
 // newLine returns the queue below /l.
-func newLine(t *testing.T, client *Client, opts *LineOptions) *Line {
+func newQueue(t *testing.T, client *Client, opts *QueueOptions) *Queue {
 	t.Helper()
-	line, err := NewLine(client, "/l", opts)
+	queue, err := NewQueue(client, "/l", opts)
 	require.NoError(t, err)
-	return line
+	return queue
 }
 
 // claimed returns a claim of the queue below /l, which has no other contender.
 func claimed(t *testing.T, client *Client) *Claim {
 	t.Helper()
-	claim, err := newLine(t, client, nil).Claim(t.Context())
+	claim, err := newQueue(t, client, nil).Claim(t.Context())
 	require.NoError(t, err)
 	return claim
 }
@@ -198,7 +198,7 @@ func TestCloseNotifiesHoldersFirst(t *testing.T) {
 		require.ErrorIs(t, claim.Err(), ErrClosed)
 		require.ErrorIs(t, context.Cause(ctx), ErrClosed)
 		require.Len(t, s.seen(func(r stubRequest) bool { return r.op == opClose }), 1)
-		require.Empty(t, s.line(), "its nodes are deleted with it")
+		require.Empty(t, s.queue(), "its nodes are deleted with it")
 		require.Equal(t, []string{"lost is traced", "end is traced"}, order)
 		require.LessOrEqual(t, time.Since(began), time.Second)
 		client.Close() // again: no effect
@@ -214,9 +214,9 @@ func TestCloseReportsEveryLossBeforeItReturns(t *testing.T) {
 		opts.Trace = &Trace{Lost: func(string, string, error) { lost++ }}
 		client := s.connect(t, opts)
 		for i := range claims {
-			line, err := NewLine(client, fmt.Sprintf("/l%d", i), nil)
+			queue, err := NewQueue(client, fmt.Sprintf("/l%d", i), nil)
 			require.NoError(t, err)
-			_, err = line.Claim(t.Context())
+			_, err = queue.Claim(t.Context())
 			require.NoError(t, err)
 		}
 		// The goroutine that ends the session blocks in the middle, until Close has
@@ -266,7 +266,7 @@ func TestWaiterIsNotifiedOfTheClose(t *testing.T) {
 		claimed(t, client)
 		result := make(chan error, 1)
 		go func() {
-			_, err := newLine(t, client, nil).Claim(t.Context())
+			_, err := newQueue(t, client, nil).Claim(t.Context())
 			result <- err
 		}()
 		synctest.Wait()
@@ -279,13 +279,13 @@ func TestNilContextAndClosedClientAreErrors(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStub(t)
 		client := s.connect(t, s.options())
-		line := newLine(t, client, nil)
+		queue := newQueue(t, client, nil)
 		claim := claimed(t, client)
 		calls := map[string]func(ctx context.Context) error{
-			"claim":      func(ctx context.Context) error { _, err := line.Claim(ctx); return err },
-			"try":        func(ctx context.Context) error { _, err := line.Try(ctx); return err },
-			"contenders": func(ctx context.Context) error { _, err := line.Contenders(ctx); return err },
-			"front":      func(ctx context.Context) error { _, err := line.Front(ctx); return err },
+			"claim":      func(ctx context.Context) error { _, err := queue.Claim(ctx); return err },
+			"try":        func(ctx context.Context) error { _, err := queue.Try(ctx); return err },
+			"contenders": func(ctx context.Context) error { _, err := queue.Contenders(ctx); return err },
+			"front":      func(ctx context.Context) error { _, err := queue.Front(ctx); return err },
 			"check":      claim.Check,
 			"commit":     func(ctx context.Context) error { _, err := claim.Commit(ctx); return err },
 		}
@@ -293,7 +293,7 @@ func TestNilContextAndClosedClientAreErrors(t *testing.T) {
 		for name, call := range calls {
 			require.ErrorIs(t, call(none), errNilContext, name)
 		}
-		require.ErrorIs(t, line.Release(none, claim), errNilContext)
+		require.ErrorIs(t, queue.Release(none, claim), errNilContext)
 		_, err := Connect(none, []string{"zk1"}, s.options())
 		require.ErrorIs(t, err, errNilContext)
 		require.NoError(t, claim.Err(), "and nothing happened")
@@ -304,9 +304,9 @@ func TestNilContextAndClosedClientAreErrors(t *testing.T) {
 		for name, call := range calls {
 			require.ErrorIs(t, call(t.Context()), ErrClosed, name)
 		}
-		require.ErrorIs(t, line.Release(t.Context(), claim), ErrClosed)
+		require.ErrorIs(t, queue.Release(t.Context(), claim), ErrClosed)
 		require.Len(t, s.seen(func(stubRequest) bool { return true }), requests+1, "the close, and nothing after it")
 		require.Equal(t, 1, s.dialled())
-		require.Zero(t, client.Ledger())
+		require.Zero(t, client.OutstandingNodes())
 	})
 }

@@ -21,46 +21,46 @@ import (
 //
 // If a create is in flight when ctx ends, Claim waits for its answer first: a
 // round trip as a rule, and about T/4 at most if no server answers.
-func (l *Line) Claim(ctx context.Context) (*Claim, error) {
-	return l.contend(ctx, func(ctx context.Context, s *queueSession) (*Claim, error) { return l.claimIn(ctx, s) })
+func (q *Queue) Claim(ctx context.Context) (*Claim, error) {
+	return q.contend(ctx, func(ctx context.Context, s *queueSession) (*Claim, error) { return q.claimIn(ctx, s) })
 }
 
 // Try takes the claim if the queue is empty, and otherwise returns a *BusyError
 // that names the first contender. It waits for answers, not for contenders. If
 // the queue is not empty, it creates nothing, and costs two reads.
-func (l *Line) Try(ctx context.Context) (*Claim, error) {
-	return l.contend(ctx, func(ctx context.Context, s *queueSession) (*Claim, error) { return l.tryIn(ctx, s) })
+func (q *Queue) Try(ctx context.Context) (*Claim, error) {
+	return q.contend(ctx, func(ctx context.Context, s *queueSession) (*Claim, error) { return q.tryIn(ctx, s) })
 }
 
 // contend runs attempt in a session, and again in the next one if the session ends.
-func (l *Line) contend(ctx context.Context, attempt func(context.Context, *queueSession) (*Claim, error)) (*Claim, error) {
+func (q *Queue) contend(ctx context.Context, attempt func(context.Context, *queueSession) (*Claim, error)) (*Claim, error) {
 	if ctx == nil {
-		return nil, &Error{Op: "claim", Path: l.path, Err: errNilContext}
+		return nil, &Error{Op: "claim", Path: q.path, Err: errNilContext}
 	}
 	for {
 		if ctx.Err() != nil {
-			return nil, &Error{Op: "claim", Path: l.path, Err: withCtx(ctx, ctx.Err())}
+			return nil, &Error{Op: "claim", Path: q.path, Err: withCtx(ctx, ctx.Err())}
 		}
-		s, err := l.client.session(ctx)
+		s, err := q.client.session(ctx)
 		if err != nil {
-			return nil, &Error{Op: "claim", Path: l.path, Err: withCtx(ctx, err)}
+			return nil, &Error{Op: "claim", Path: q.path, Err: withCtx(ctx, err)}
 		}
 		began := time.Now()
 		c, err := attempt(ctx, s)
 		if err == nil {
-			l.client.report.granted(l.path, c.Path(), c.token, time.Since(began))
+			q.client.report.granted(q.path, c.Path(), c.token, time.Since(began))
 			return c, nil
 		}
 		if ctx.Err() != nil {
-			return nil, &Error{Op: "claim", Path: l.path, Err: withCtx(ctx, err)}
+			return nil, &Error{Op: "claim", Path: q.path, Err: withCtx(ctx, err)}
 		}
 		switch cause := s.Ended(); {
 		case errors.Is(cause, ErrClosed):
-			return nil, &Error{Op: "claim", Path: l.path, Err: cause}
+			return nil, &Error{Op: "claim", Path: q.path, Err: cause}
 		case cause != nil:
-			l.client.report.rejoined(l.path, cause)
+			q.client.report.rejoined(q.path, cause)
 		case errors.Is(err, ErrDeleted), errors.Is(err, ErrDeadline), errors.Is(err, errOtherParent):
-			l.client.report.rejoined(l.path, err)
+			q.client.report.rejoined(q.path, err)
 		default:
 			return nil, err
 		}
@@ -68,20 +68,20 @@ func (l *Line) contend(ctx context.Context, attempt func(context.Context, *queue
 }
 
 // claimIn is Claim within one session: join, wait, grant, or abandon on any failure.
-func (l *Line) claimIn(ctx context.Context, s *queueSession) (*Claim, error) {
-	p, alone, err := l.join(ctx, s, -1)
+func (q *Queue) claimIn(ctx context.Context, s *queueSession) (*Claim, error) {
+	p, alone, err := q.join(ctx, s, -1)
 	if err != nil {
 		return nil, err
 	}
 	if !alone {
-		err = l.await(ctx, s, p)
+		err = q.await(ctx, s, p)
 	}
 	var c *Claim
 	if err == nil {
 		c, err = s.grant(ctx, p)
 	}
 	if err != nil {
-		l.abandon(s, p)
+		q.abandon(s, p)
 		return nil, err
 	}
 	return c, nil
@@ -92,27 +92,27 @@ func (l *Line) claimIn(ctx context.Context, s *queueSession) (*Claim, error) {
 // Of several tries on an empty queue at the same time, one joins and the others create
 // nothing. If each created a node, the nodes of the losers would block each other and all
 // other contenders until they are deleted, although no contender holds the claim.
-func (l *Line) tryIn(ctx context.Context, s *queueSession) (*Claim, error) {
+func (q *Queue) tryIn(ctx context.Context, s *queueSession) (*Claim, error) {
 	for {
-		lst, err := s.list(ctx, l.path)
+		lst, err := s.list(ctx, q.path)
 		if err != nil {
 			return nil, err
 		}
-		front, found, err := l.front(ctx, s, slices.Clone(lst.members))
+		front, found, err := q.front(ctx, s, slices.Clone(lst.members))
 		switch {
 		case err != nil:
 			return nil, err
 		case found:
-			return nil, &BusyError{Path: l.path, Front: front}
+			return nil, &BusyError{Path: q.path, Front: front}
 		}
 		version := int32(0) // of a parent that is created now
 		if lst.parent != nil {
 			version = lst.parent.Version
 		}
-		p, alone, err := l.join(ctx, s, version)
+		p, alone, err := q.join(ctx, s, version)
 		if errors.Is(err, errContended) {
 			if ctx.Err() != nil {
-				return nil, &Error{Op: "join", Path: l.path, Err: ctx.Err()}
+				return nil, &Error{Op: "join", Path: q.path, Err: ctx.Err()}
 			}
 			continue
 		}
@@ -122,33 +122,33 @@ func (l *Line) tryIn(ctx context.Context, s *queueSession) (*Claim, error) {
 		if !alone {
 			// A contender that does not write the parent, such as one of another
 			// library, may have joined between the listing and the create.
-			if err := l.inTheWay(ctx, s, p); err != nil {
-				l.abandon(s, p)
+			if err := q.inTheWay(ctx, s, p); err != nil {
+				q.abandon(s, p)
 				return nil, err
 			}
 		}
 		c, err := s.grant(ctx, p)
 		if err != nil {
-			l.abandon(s, p)
+			q.abandon(s, p)
 		}
 		return c, err
 	}
 }
 
 // inTheWay returns a *BusyError if a contender is ahead of the place.
-func (l *Line) inTheWay(ctx context.Context, s *queueSession, p *place) error {
+func (q *Queue) inTheWay(ctx context.Context, s *queueSession, p *place) error {
 	for {
-		ahead, found, err := l.ahead(ctx, s, p)
+		ahead, found, err := q.ahead(ctx, s, p)
 		if err != nil || !found {
 			return err
 		}
-		front, err := l.read(ctx, s, ahead.name)
+		front, err := q.read(ctx, s, ahead.name)
 		if errors.Is(err, zk.ErrNoNode) {
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		return &BusyError{Path: l.path, Front: front}
+		return &BusyError{Path: q.path, Front: front}
 	}
 }

@@ -41,12 +41,12 @@ func (e *BusyError) Error() string {
 }
 
 // front reads the first of members that still exists.
-func (l *Line) front(ctx context.Context, s *queueSession, members []member) (front Contender, found bool, err error) {
-	if members, err = l.order(ctx, s, members); err != nil {
+func (q *Queue) front(ctx context.Context, s *queueSession, members []member) (front Contender, found bool, err error) {
+	if members, err = q.order(ctx, s, members); err != nil {
 		return Contender{}, false, err
 	}
 	for _, m := range members {
-		front, err := l.read(ctx, s, m.name)
+		front, err := q.read(ctx, s, m.name)
 		if errors.Is(err, zk.ErrNoNode) {
 			continue
 		}
@@ -55,8 +55,8 @@ func (l *Line) front(ctx context.Context, s *queueSession, members []member) (fr
 	return Contender{}, false, nil
 }
 
-func (l *Line) read(ctx context.Context, s *queueSession, name string) (Contender, error) {
-	data, stat, err := s.Get(ctx, l.path+"/"+name)
+func (q *Queue) read(ctx context.Context, s *queueSession, name string) (Contender, error) {
+	data, stat, err := s.Get(ctx, q.path+"/"+name)
 	if err != nil {
 		return Contender{}, err
 	}
@@ -71,25 +71,25 @@ func (l *Line) read(ctx context.Context, s *queueSession, name string) (Contende
 // connected to sees them: contenders may have joined or left since. It returns none if
 // the queue is empty or its node is missing. It costs one read, and one for each
 // contender, up to 96 of which are in flight at the same time.
-func (l *Line) Contenders(ctx context.Context) (contenders []Contender, err error) {
-	err = l.look(ctx, func(s *queueSession) error {
+func (q *Queue) Contenders(ctx context.Context) (contenders []Contender, err error) {
+	err = q.look(ctx, func(s *queueSession) error {
 		contenders = nil
-		lst, err := s.list(ctx, l.path)
+		lst, err := s.list(ctx, q.path)
 		if err != nil {
 			return err
 		}
-		members, err := l.order(ctx, s, slices.Clone(lst.members))
+		members, err := q.order(ctx, s, slices.Clone(lst.members))
 		if err != nil {
 			return err
 		}
-		contenders, err = l.readAll(ctx, s, members)
+		contenders, err = q.readAll(ctx, s, members)
 		return err
 	})
 	return contenders, err
 }
 
 // readAll reads members, and omits those that no longer exist.
-func (l *Line) readAll(ctx context.Context, s *queueSession, members []member) ([]Contender, error) {
+func (q *Queue) readAll(ctx context.Context, s *queueSession, members []member) ([]Contender, error) {
 	all := make([]Contender, len(members))
 	errs := make([]error, len(members))
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -99,7 +99,7 @@ func (l *Line) readAll(ctx context.Context, s *queueSession, members []member) (
 		indexes[i] = i
 	}
 	err := session.Each(s.Session, indexes, func(i int) {
-		all[i], errs[i] = l.read(ctx, s, members[i].name)
+		all[i], errs[i] = q.read(ctx, s, members[i].name)
 		if errs[i] != nil && !errors.Is(errs[i], zk.ErrNoNode) {
 			cancel(errs[i]) // the other answers are not needed
 		}
@@ -108,7 +108,7 @@ func (l *Line) readAll(ctx context.Context, s *queueSession, members []member) (
 		return nil, cause
 	}
 	if err != nil {
-		return nil, &Error{Op: "read", Path: l.path, Err: err}
+		return nil, &Error{Op: "read", Path: q.path, Err: err}
 	}
 	contenders := make([]Contender, 0, len(all))
 	for i, c := range all {
@@ -121,15 +121,15 @@ func (l *Line) readAll(ctx context.Context, s *queueSession, members []member) (
 
 // First returns the first contender, as the server that this client is connected
 // to sees it, or ErrEmpty. It costs two reads.
-func (l *Line) First(ctx context.Context) (first Contender, err error) {
-	err = l.look(ctx, func(s *queueSession) error {
-		lst, err := s.list(ctx, l.path)
+func (q *Queue) First(ctx context.Context) (first Contender, err error) {
+	err = q.look(ctx, func(s *queueSession) error {
+		lst, err := s.list(ctx, q.path)
 		if err != nil {
 			return err
 		}
-		front, found, err := l.front(ctx, s, slices.Clone(lst.members))
+		front, found, err := q.front(ctx, s, slices.Clone(lst.members))
 		if err == nil && !found {
-			err = &Error{Op: "read", Path: l.path, Err: ErrEmpty}
+			err = &Error{Op: "read", Path: q.path, Err: ErrEmpty}
 		}
 		first = front
 		return err
@@ -148,31 +148,31 @@ type Front struct {
 // on that contender's node, however many wait behind it. The view is that of the
 // server that this client is connected to. Changed is also closed when the session
 // is over.
-func (l *Line) Front(ctx context.Context) (front Front, err error) {
-	err = l.look(ctx, func(s *queueSession) error {
-		front, err = l.watchFront(ctx, s)
+func (q *Queue) Front(ctx context.Context) (front Front, err error) {
+	err = q.look(ctx, func(s *queueSession) error {
+		front, err = q.watchFront(ctx, s)
 		return err
 	})
 	return front, err
 }
 
-func (l *Line) watchFront(ctx context.Context, s *queueSession) (Front, error) {
+func (q *Queue) watchFront(ctx context.Context, s *queueSession) (Front, error) {
 	for {
-		lst, err := s.list(ctx, l.path)
+		lst, err := s.list(ctx, q.path)
 		if err != nil {
 			return Front{}, err
 		}
 		missing := lst.parent == nil
-		front, found, err := l.front(ctx, s, slices.Clone(lst.members))
+		front, found, err := q.front(ctx, s, slices.Clone(lst.members))
 		if err != nil {
 			return Front{}, err
 		}
-		path, kind := l.path+"/"+front.Name, session.WatchNode
+		path, kind := q.path+"/"+front.Name, session.WatchNode
 		switch {
 		case missing:
-			path, kind = l.path, session.WatchCreation
+			path, kind = q.path, session.WatchCreation
 		case !found:
-			path, kind = l.path, session.WatchChildren
+			path, kind = q.path, session.WatchChildren
 		}
 		w, err := s.Watch(ctx, path, kind)
 		if errors.Is(err, zk.ErrNoNode) {
@@ -185,7 +185,7 @@ func (l *Line) watchFront(ctx context.Context, s *queueSession) (Front, error) {
 			return Front{Contender: front, Changed: w.Fired()}, nil
 		}
 		// A contender that joined before the watch was set does not trigger it.
-		lst, err = s.list(ctx, l.path)
+		lst, err = s.list(ctx, q.path)
 		if err != nil {
 			return Front{}, err
 		}
@@ -196,8 +196,8 @@ func (l *Line) watchFront(ctx context.Context, s *queueSession) (Front, error) {
 }
 
 // look runs reads in a session, and again in the next one if the session ends.
-func (l *Line) look(ctx context.Context, reads func(*queueSession) error) error {
-	return l.client.look(ctx, l.path, reads)
+func (q *Queue) look(ctx context.Context, reads func(*queueSession) error) error {
+	return q.client.look(ctx, q.path, reads)
 }
 
 // look runs reads of the node at path in a session, and again in the next one if
@@ -223,8 +223,8 @@ func (c *Client) look(ctx context.Context, path string, reads func(*queueSession
 
 // order sorts members, and reads the czxids that it needs for that. It omits members
 // that no longer exist by then.
-func (l *Line) order(ctx context.Context, s *queueSession, members []member) ([]member, error) {
-	members, err := l.orderable(ctx, s, members)
+func (q *Queue) order(ctx context.Context, s *queueSession, members []member) ([]member, error) {
+	members, err := q.orderable(ctx, s, members)
 	if err != nil {
 		return nil, err
 	}
@@ -234,19 +234,19 @@ func (l *Line) order(ctx context.Context, s *queueSession, members []member) ([]
 
 // orderable reads the czxid of those members whose number does not give their
 // position. Names do not recur, so each czxid is read once and kept.
-func (l *Line) orderable(ctx context.Context, s *queueSession, members []member) ([]member, error) {
+func (q *Queue) orderable(ctx context.Context, s *queueSession, members []member) ([]member, error) {
 	names := unordered(members)
 	if len(names) == 0 {
 		return members, nil
 	}
-	l.mu.Lock()
-	known := l.czxids
-	l.mu.Unlock()
+	q.mu.Lock()
+	known := q.czxids
+	q.mu.Unlock()
 	present := make(map[string]int64, len(names)) // replaces known, which other goroutines may be reading
 	for _, name := range names {
 		czxid, ok := known[name]
 		if !ok {
-			_, stat, err := s.Get(ctx, l.path+"/"+name)
+			_, stat, err := s.Get(ctx, q.path+"/"+name)
 			if errors.Is(err, zk.ErrNoNode) {
 				continue
 			}
@@ -257,9 +257,9 @@ func (l *Line) orderable(ctx context.Context, s *queueSession, members []member)
 		}
 		present[name] = czxid
 	}
-	l.mu.Lock()
-	l.czxids = present
-	l.mu.Unlock()
+	q.mu.Lock()
+	q.czxids = present
+	q.mu.Unlock()
 	gone := make(map[string]bool, len(names))
 	for _, name := range names {
 		gone[name] = present[name] == 0

@@ -13,11 +13,11 @@ import (
 )
 
 // lookers are the methods that read the first contender.
-func lookers(line *Line) map[string]func(context.Context) error {
+func lookers(queue *Queue) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
-		"First":      func(ctx context.Context) error { _, err := line.First(ctx); return err },
-		"Front":      func(ctx context.Context) error { _, err := line.Front(ctx); return err },
-		"Contenders": func(ctx context.Context) error { _, err := line.Contenders(ctx); return err },
+		"First":      func(ctx context.Context) error { _, err := queue.First(ctx); return err },
+		"Front":      func(ctx context.Context) error { _, err := queue.Front(ctx); return err },
+		"Contenders": func(ctx context.Context) error { _, err := queue.Contenders(ctx); return err },
 	}
 }
 
@@ -29,7 +29,7 @@ func TestLookWhoseCtxEndsReturnsItsErrorWhateverTheCause(t *testing.T) {
 		s.make("/l/another-lock-0000000000", "")
 		client := s.connect(t, s.options())
 		slowly(s, func(r stubRequest) bool { return r.op == opGetChildren || r.op == opGetData })
-		for name, look := range lookers(newLine(t, client, nil)) {
+		for name, look := range lookers(newQueue(t, client, nil)) {
 			for _, answer := range []error{zk.ErrNoNode, zk.ErrNodeExists, zk.ErrNoAuth} {
 				// While the list is read, while the first one is, and before anything is.
 				for _, after := range []time.Duration{time.Second / 2, 3 * time.Second / 2, 0} {
@@ -65,9 +65,9 @@ func TestFrontGoesOnInTheNextSessionWhenAWatchIsTheFirstToHearOfTheExpiry(t *tes
 			first := client.SessionID()
 			expireAtFirstWatch(s, first)
 			began := time.Now()
-			front, err := newLine(t, client, nil).Front(t.Context())
+			front, err := newQueue(t, client, nil).Front(t.Context())
 			require.NoError(t, err, name)
-			require.Equal(t, len(s.line()) == 0, front.Empty, name)
+			require.Equal(t, len(s.queue()) == 0, front.Empty, name)
 			require.NotEqual(t, first, client.SessionID(), name)
 			require.False(t, closed(front.Changed), name)
 			require.Less(t, time.Since(began), stubTimeout/4, name)

@@ -30,10 +30,10 @@ func TestContendersAreReadAtTheSameTime(t *testing.T) {
 		defer c.disperse()
 		s.queued("/b", contenders, loadTimeout)
 		link := s.Link()
-		line := s.line(s.loaded(recipes.Options{Dial: link.Dial}), "/b")
+		queue := s.queue(s.loaded(recipes.Options{Dial: link.Dial}), "/b")
 		link.Delay(5 * time.Millisecond)
 		began := time.Now()
-		all, err := line.Contenders(s.Context())
+		all, err := queue.Contenders(s.Context())
 		require.NoError(s, err)
 		require.Len(s, all, contenders)
 		require.True(s, slices.IsSortedFunc(all, func(a, b recipes.Contender) int { return int(a.Token - b.Token) }))
@@ -69,7 +69,7 @@ func TestContendersThatNeedAProofAfterASilenceShareIt(t *testing.T) {
 		// No grant is possible before T/4 of answered packets.
 		require.LessOrEqual(s, beats.Fired(), contenders/2)
 		require.Less(s, time.Since(began), loadTimeout/2)
-		require.Zero(s, client.Ledger())
+		require.Zero(s, client.OutstandingNodes())
 	})
 }
 
@@ -78,7 +78,7 @@ func TestManyObserversOfAChangeCostAHandfulOfListingsAndNoClaim(t *testing.T) {
 	crowded(t, zktest.Options{}, func(s servers) {
 		front := s.holds(s.loaded(recipes.Options{}), "/b")
 		next := make(chan *recipes.Claim, 1)
-		second := s.line(s.loaded(recipes.Options{}), "/b")
+		second := s.queue(s.loaded(recipes.Options{}), "/b")
 		go func() {
 			claim, err := second.Claim(s.Context())
 			if err != nil {
@@ -93,19 +93,19 @@ func TestManyObserversOfAChangeCostAHandfulOfListingsAndNoClaim(t *testing.T) {
 		m, p := metered(s.Ensemble), &pulse{}
 		client := s.loaded(recipes.Options{Dial: m.Dial, Trace: &recipes.Trace{Heartbeat: p.beat}})
 		claim := s.holds(client, "/a")
-		line := s.line(client, "/b")
+		queue := s.queue(client, "/b")
 		listings := s.Intercept(zktest.Rule{Op: "getChildren"})
 		var before, after sync.WaitGroup
 		for range observers {
 			before.Add(1)
 			after.Go(func() {
-				seen, err := line.Front(s.Context())
+				seen, err := queue.Front(s.Context())
 				if err != nil || seen.Contender.Name != path.Base(front.Path()) {
 					s.Errorf("front: %v, %v", seen.Contender.Name, err)
 				}
 				before.Done()
 				<-seen.Changed
-				if _, err := line.First(s.Context()); err != nil {
+				if _, err := queue.First(s.Context()); err != nil {
 					s.Errorf("first: %v", err)
 				}
 			})

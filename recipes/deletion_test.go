@@ -22,8 +22,8 @@ func (s servers) holdsMany(client *recipes.Client, n int) []*recipes.Claim {
 	errs := make([]error, n)
 	var all sync.WaitGroup
 	for i := range claims {
-		line := s.line(client, fmt.Sprintf("/held/%d", i))
-		all.Go(func() { claims[i], errs[i] = line.Claim(s.Context()) })
+		queue := s.queue(client, fmt.Sprintf("/held/%d", i))
+		all.Go(func() { claims[i], errs[i] = queue.Claim(s.Context()) })
 	}
 	all.Wait()
 	for _, err := range errs {
@@ -84,7 +84,7 @@ func TestDeletedNodesOfASessionWithManyAreNotifiedImmediately(t *testing.T) {
 		claims = append(claims[1:500:500], claims[501:len(claims)-1]...)
 		time.Sleep(2 * loadTimeout)
 		s.requireHeld(claims)
-		require.Equal(s, len(claims), client.Ledger())
+		require.Equal(s, len(claims), client.OutstandingNodes())
 	})
 }
 
@@ -111,7 +111,7 @@ func TestDeletionOfMostNodesOfASessionCostsNoOtherClaim(t *testing.T) {
 				for _, claim := range kept {
 					require.NoError(s, claim.Check(s.Context()))
 				}
-				require.Equal(s, len(kept), client.Ledger())
+				require.Equal(s, len(kept), client.OutstandingNodes())
 			})
 		})
 	}

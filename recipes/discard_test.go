@@ -32,14 +32,14 @@ func TestDeletionThatAServerAnswersWithAnUnknownErrorBacksOff(t *testing.T) {
 			}
 			return answer
 		})
-		_, err := newLine(t, client, nil).Claim(ctx)
+		_, err := newQueue(t, client, nil).Claim(ctx)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		time.Sleep(time.Minute)
 		require.LessOrEqual(t, deletes.Load(), int64(10))
-		require.Equal(t, 1, client.Ledger())
+		require.Equal(t, 1, client.OutstandingNodes())
 		served.Store(true)
 		time.Sleep(2 * time.Minute)
-		require.Zero(t, client.Ledger())
-		require.Len(t, s.line(), 1)
+		require.Zero(t, client.OutstandingNodes())
+		require.Len(t, s.queue(), 1)
 	})
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package recipes is the foundation of locks and elections on ZooKeeper: a [Client] keeps a session with an ensemble, and
-// a [Line] is a queue of contenders whose first member holds the [Claim].
+// a [Queue] is a queue of contenders whose first member holds the [Claim].
 //
 // Programs call package lock or package election, and use this package to connect. What it documents holds for both. T is
 // the session timeout that the servers granted ([Client.SessionTimeout]); a tick is the servers' tickTime.
@@ -128,7 +128,7 @@
 // reached, the release returns ErrUncertain: the node is deleted when the ensemble expires the session.
 //
 // After any of these failures, no node of this client keeps blocking the queue once the session can be reached.
-// [Client.Ledger] counts those that may still exist. Where the session cannot be reached, its nodes are deleted when the
+// [Client.OutstandingNodes] counts those that may still exist. Where the session cannot be reached, its nodes are deleted when the
 // ensemble expires it; an ensemble that was down counts T anew once it is back.
 //
 // # What it costs an ensemble
@@ -147,7 +147,7 @@
 // waiting or by observing, which needs no heartbeat; a longer T, which is also how long a killed holder's claim stays taken
 // (the servers grant 20 ticks at most, unless maxSessionTimeout is set higher).
 //
-//   - An uncontended claim: one request to join, one to release, on a path that the Line knows. The first use of a Line
+//   - An uncontended claim: one request to join, one to release, on a path that the Queue knows. The first use of a Queue
 //     reads the parent, so keep Lines, and what is built on them. A parent that is missing, or was reaped since, takes
 //     three requests to create, and more if those above it are missing too. Heartbeats begin immediately with the first
 //     join: one more write for a short cycle, and never more than six in T.

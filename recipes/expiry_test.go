@@ -25,9 +25,9 @@ func TestCallersThatHearOfAnExpiryWhileClaimsAreBeingNotifiedGoOnInTheNextSessio
 	s.make("/l", parentMark)
 	client := s.connect(t, s.options())
 	for i := range claims {
-		line, err := NewLine(client, fmt.Sprintf("/held/%d", i), nil)
+		queue, err := NewQueue(client, fmt.Sprintf("/held/%d", i), nil)
 		require.NoError(t, err)
-		claim, err := line.Claim(t.Context())
+		claim, err := queue.Claim(t.Context())
 		require.NoError(t, err)
 		for range contexts {
 			_, cancel := claim.Context(t.Context())
@@ -38,10 +38,10 @@ func TestCallersThatHearOfAnExpiryWhileClaimsAreBeingNotifiedGoOnInTheNextSessio
 	var calls [callers]atomic.Int64
 	var running sync.WaitGroup
 	for i := range callers {
-		line := newLine(t, client, nil)
+		queue := newQueue(t, client, nil)
 		running.Go(func() {
 			for !stop.Load() {
-				if _, err := line.Contenders(t.Context()); err != nil {
+				if _, err := queue.Contenders(t.Context()); err != nil {
 					t.Errorf("caller %d: %v", i, err)
 					return
 				}

@@ -31,17 +31,17 @@ import (
 // With a version of the parent other than -1 the join is carried out only while the
 // parent has that version, which each join of this library raises. errContended reports
 // that the version differed, and nothing was created.
-func (l *Line) join(ctx context.Context, s *queueSession, version int32) (p *place, alone bool, err error) {
+func (q *Queue) join(ctx context.Context, s *queueSession, version int32) (p *place, alone bool, err error) {
 	missed := false // a witness did not exist: the next one may not either
 	for {
-		a, err := l.attempt(ctx, s, version, !missed)
+		a, err := q.attempt(ctx, s, version, !missed)
 		if err != nil {
 			return nil, false, err
 		}
 		p := a.place
 		next := a.next(ctx.Err() != nil)
 		if next == findOut {
-			found, err := l.recover(ctx, s, p, a.err)
+			found, err := q.recover(ctx, s, p, a.err)
 			if err != nil {
 				return nil, false, err
 			}
@@ -55,41 +55,41 @@ func (l *Line) join(ctx context.Context, s *queueSession, version int32) (p *pla
 			}
 			return p, a.parent != nil && a.parent.NumChildren == 1, nil
 		case leaveOtherLife:
-			l.forget()
-			l.abandon(s, p)
+			q.forget()
+			q.abandon(s, p)
 		case leaveRecurring:
-			l.abandon(s, p)
+			q.abandon(s, p)
 		case leaveCancelled:
-			l.abandon(s, p)
-			return nil, false, &Error{Op: "join", Path: l.path, Err: ctx.Err()}
+			q.abandon(s, p)
+			return nil, false, &Error{Op: "join", Path: q.path, Err: ctx.Err()}
 		case retryUnwitnessed:
 			s.Cleared(p.Node)
 			missed = true
 			if s.Lost(a.witness) {
-				l.forget() // perhaps with its parent
+				q.forget() // perhaps with its parent
 			}
 		case retryUnwritten:
 			s.Cleared(p.Node)
-			l.notOurs()
+			q.notOurs()
 		case retryReread:
 			s.Cleared(p.Node)
-			l.forget()
+			q.forget()
 		case retryWithNonce:
 			s.Cleared(p.Node)
-			l.stuck()
+			q.stuck()
 		case retry:
 			s.Cleared(p.Node)
 		case fail:
 			s.Cleared(p.Node)
-			return nil, false, &Error{Op: "join", Path: l.path, Err: a.err}
+			return nil, false, &Error{Op: "join", Path: q.path, Err: a.err}
 		}
 	}
 }
 
 // attempt sends one join, with a witness if there is one and witnessed allows it. If it
 // returns an error, nothing was sent.
-func (l *Line) attempt(ctx context.Context, s *queueSession, version int32, witnessed bool) (attempt, error) {
-	v, err := l.learn(ctx, s)
+func (q *Queue) attempt(ctx context.Context, s *queueSession, version int32, witnessed bool) (attempt, error) {
+	v, err := q.learn(ctx, s)
 	if err != nil {
 		return attempt{}, err
 	}
@@ -97,26 +97,26 @@ func (l *Line) attempt(ctx context.Context, s *queueSession, version int32, witn
 	// few wait for their turn, and then have a witness in the nodes of those.
 	mine, err := s.TakeTurn(ctx, session.Ordinary)
 	if err != nil {
-		return attempt{}, &Error{Op: "join", Path: l.path, Err: session.NotSent(err)}
+		return attempt{}, &Error{Op: "join", Path: q.path, Err: session.NotSent(err)}
 	}
 	var witness *session.Node
 	if !v.late && witnessed {
-		witness = s.Witness(l.path, v.tag)
+		witness = s.Witness(q.path, v.tag)
 	}
-	p := newPlace(l.path, v.tag, l.client.nonces.next())
-	data := l.scribe.record(p.Nonce)
+	p := newPlace(q.path, v.tag, q.client.nonces.next())
+	data := q.scribe.record(p.Nonce)
 	p.inName, p.Above = witness == nil, v.highest
 	p.Prefix = namePrefix(p.Tag, p.nameNonce())
 	s.Enter(p.Node)
 
 	a := attempt{view: v, place: p, witness: witness}
 	if v.ours {
-		a.parent, a.err = l.joinAndWrite(ctx, s, mine, p, witness, data, version)
+		a.parent, a.err = q.joinAndWrite(ctx, s, mine, p, witness, data, version)
 	} else {
-		a.err = l.joinOnly(ctx, s, mine, p, witness, data)
+		a.err = q.joinOnly(ctx, s, mine, p, witness, data)
 	}
 	if a.err == nil {
-		l.sawOwn(p)
+		q.sawOwn(p)
 		s.Joined(p.Node)
 	}
 	return a, nil
@@ -143,9 +143,9 @@ func joinResults(witness *session.Node, results []zk.MultiResponse, err error) (
 }
 
 // joinAndWrite joins in one round trip. It ends the turn.
-func (l *Line) joinAndWrite(ctx context.Context, s *queueSession, mine session.Turn, p *place, witness *session.Node, data []byte, version int32) (parent *zk.Stat, err error) {
+func (q *Queue) joinAndWrite(ctx context.Context, s *queueSession, mine session.Turn, p *place, witness *session.Node, data []byte, version int32) (parent *zk.Stat, err error) {
 	ops := witnessed(witness,
-		&zk.CreateRequest{Path: p.prefix(), Data: data, Acl: l.client.settings.acl, Flags: zk.FlagEphemeral | zk.FlagSequence},
+		&zk.CreateRequest{Path: p.prefix(), Data: data, Acl: q.client.settings.acl, Flags: zk.FlagEphemeral | zk.FlagSequence},
 		&zk.SetDataRequest{Path: p.Parent, Data: []byte(parentMark), Version: version},
 	)
 	results, err := session.CallInTurn(ctx, s.Session, session.Ordinary, mine, func(conn *zk.Conn) ([]zk.MultiResponse, error) {
@@ -172,8 +172,8 @@ func (l *Line) joinAndWrite(ctx context.Context, s *queueSession, mine session.T
 
 // joinOnly joins where this client may not write the parent's data. The reply has only
 // the path, and the czxid takes a read of the new node. It ends the turn.
-func (l *Line) joinOnly(ctx context.Context, s *queueSession, mine session.Turn, p *place, witness *session.Node, data []byte) error {
-	create := &zk.CreateRequest{Path: p.prefix(), Data: data, Acl: l.client.settings.acl, Flags: zk.FlagEphemeral | zk.FlagSequence}
+func (q *Queue) joinOnly(ctx context.Context, s *queueSession, mine session.Turn, p *place, witness *session.Node, data []byte) error {
+	create := &zk.CreateRequest{Path: p.prefix(), Data: data, Acl: q.client.settings.acl, Flags: zk.FlagEphemeral | zk.FlagSequence}
 	path, err := session.CallInTurn(ctx, s.Session, session.Ordinary, mine, func(conn *zk.Conn) (string, error) {
 		if witness == nil {
 			return conn.Create(create.Path, create.Data, create.Flags, create.Acl)

@@ -50,17 +50,17 @@ func TestUncontendedClaimOfAKnownPathTakesOneRequestAndItsReleaseAnother(t *test
 	bubble(t, func(t *testing.T) {
 		s := newStub(t)
 		client := s.connect(t, s.options())
-		line := newLine(t, client, nil)
+		queue := newQueue(t, client, nil)
 		ops := func() int {
 			synctest.Wait()
 			return len(s.seen(func(r stubRequest) bool { return !r.heartbeat() && r.op != opPing }))
 		}
 		for i := range 10 {
 			before := ops()
-			claim, err := line.Claim(t.Context())
+			claim, err := queue.Claim(t.Context())
 			require.NoError(t, err)
 			require.Equal(t, s.node(claim.Path()).czxid, int64(claim.Token()))
-			require.NoError(t, line.Release(t.Context(), claim))
+			require.NoError(t, queue.Release(t.Context(), claim))
 			if i > 0 {
 				require.Equal(t, 2, ops()-before)
 			}
@@ -75,15 +75,15 @@ func TestLostReplyOfCreateIsFoundAgain(t *testing.T) {
 		client := s.connect(t, opts)
 		s.on(once(cutAfter))
 		claim := claimed(t, client)
-		require.Equal(t, []string{claim.Path()}, s.line(), "one node, and it is the claim's")
+		require.Equal(t, []string{claim.Path()}, s.queue(), "one node, and it is the claim's")
 		require.Equal(t, s.node(claim.Path()).czxid, int64(claim.Token()))
-		require.Equal(t, 1, client.Ledger())
+		require.Equal(t, 1, client.OutstandingNodes())
 		synctest.Wait()
 		require.Equal(t, []recovery{{found: true}}, *recovered)
 		time.Sleep(time.Hour)
 		require.NoError(t, claim.Err())
-		require.NoError(t, newLine(t, client, nil).Release(t.Context(), claim))
-		require.Empty(t, s.line())
+		require.NoError(t, newQueue(t, client, nil).Release(t.Context(), claim))
+		require.Empty(t, s.queue())
 	})
 }
 
@@ -94,8 +94,8 @@ func TestLostRequestOfCreateIsSentAgain(t *testing.T) {
 		client := s.connect(t, opts)
 		s.on(once(cutBefore))
 		claim := claimed(t, client)
-		require.Equal(t, []string{claim.Path()}, s.line())
-		require.Equal(t, 1, client.Ledger())
+		require.Equal(t, []string{claim.Path()}, s.queue())
+		require.Equal(t, 1, client.OutstandingNodes())
 		synctest.Wait()
 		require.Equal(t, []recovery{{found: false}}, *recovered)
 	})
@@ -108,10 +108,10 @@ func TestLostReplyOfCreateBehindOthersIsFoundAgainAndWaits(t *testing.T) {
 		s.make("/l/another-lock-0000000000", "")
 		client := s.connect(t, s.options())
 		s.on(once(cutAfter))
-		result := claiming(t.Context(), newLine(t, client, nil))
+		result := claiming(t.Context(), newQueue(t, client, nil))
 		time.Sleep(time.Minute)
 		requireWaiting(t, result, "another contender is ahead")
-		require.Len(t, s.line(), 2)
+		require.Len(t, s.queue(), 2)
 		s.delete("/l/another-lock-0000000000")
 		require.NoError(t, (<-result).err)
 	})
@@ -124,12 +124,12 @@ func TestCreateThatIsAnsweredAfterItsCallerGaveUpLeavesNoNode(t *testing.T) {
 		slowly(s, stubRequest.creates)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
 		defer cancel()
-		_, err := newLine(t, client, nil).Claim(ctx)
+		_, err := newQueue(t, client, nil).Claim(ctx)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		time.Sleep(2 * time.Second)
 		require.Len(t, s.seen(stubRequest.creates), 1)
-		require.Empty(t, s.line())
-		require.Zero(t, client.Ledger())
+		require.Empty(t, s.queue())
+		require.Zero(t, client.OutstandingNodes())
 		require.Len(t, s.seen(isConnect), 1)
 	})
 }
@@ -144,13 +144,13 @@ func TestCauseThatLooksLikeAServersAnswerIsNotTakenForOne(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			cause := fmt.Errorf("worker: %w", answer)
 			time.AfterFunc(time.Second/2, func() { cancel(cause) })
-			_, err := newLine(t, client, nil).Claim(ctx)
+			_, err := newQueue(t, client, nil).Claim(ctx)
 			require.ErrorIs(t, err, context.Canceled)
 			require.ErrorIs(t, err, cause)
 			require.Len(t, s.seen(stubRequest.creates), 1, "%v", cause)
 			time.Sleep(2 * time.Second)
-			require.Empty(t, s.line(), "%v", cause)
-			require.Zero(t, client.Ledger())
+			require.Empty(t, s.queue(), "%v", cause)
+			require.Zero(t, client.OutstandingNodes())
 		})
 	}
 }
@@ -179,11 +179,11 @@ func TestCreateThatIsAnsweredWithACodeWithoutANameFailsOnce(t *testing.T) {
 				}
 				return answer
 			})
-			_, err := newLine(t, client, nil).Claim(t.Context())
+			_, err := newQueue(t, client, nil).Claim(t.Context())
 			require.ErrorContains(t, err, "-125", parent)
 			require.Len(t, s.seen(stubRequest.creates), 1, parent)
-			require.Empty(t, s.line(), parent)
-			require.Zero(t, client.Ledger(), parent)
+			require.Empty(t, s.queue(), parent)
+			require.Zero(t, client.OutstandingNodes(), parent)
 		})
 	}
 }
@@ -197,12 +197,12 @@ func TestCreateThatIsNeverAnsweredLeavesNoNode(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
 			defer cancel()
 			began := time.Now()
-			_, err := newLine(t, client, nil).Claim(ctx)
+			_, err := newQueue(t, client, nil).Claim(ctx)
 			require.ErrorIs(t, err, context.DeadlineExceeded, name)
 			require.LessOrEqual(t, time.Since(began), time.Second/2+stubTimeout, "the release timeout bounds what it still does")
 			time.Sleep(stubTimeout)
-			require.Empty(t, s.line(), name)
-			require.Zero(t, client.Ledger(), name)
+			require.Empty(t, s.queue(), name)
+			require.Zero(t, client.OutstandingNodes(), name)
 		})
 	}
 }
@@ -221,8 +221,8 @@ func TestNodeOfASessionThatExpiredWhileItsCreateWasInFlightIsForgotten(t *testin
 		})
 		claim := claimed(t, client)
 		require.NotEqual(t, first, client.SessionID())
-		require.Equal(t, []string{claim.Path()}, s.line())
-		require.Equal(t, 1, client.Ledger())
+		require.Equal(t, []string{claim.Path()}, s.queue())
+		require.Equal(t, 1, client.OutstandingNodes())
 		require.Empty(t, s.seen(func(r stubRequest) bool { return r.op == opDelete }), "nothing is deleted by name in another session")
 	})
 }
@@ -231,17 +231,17 @@ func TestJoinBelowARecreatedParentIsNoGrant(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStub(t)
 		client := s.connect(t, s.options())
-		line := newLine(t, client, nil)
-		claim, err := line.Claim(t.Context())
+		queue := newQueue(t, client, nil)
+		claim, err := queue.Claim(t.Context())
 		require.NoError(t, err)
-		require.NoError(t, line.Release(t.Context(), claim))
+		require.NoError(t, queue.Release(t.Context(), claim))
 		s.delete("/l")
 		parent := s.make("/l", parentMark) // in its next life
-		again, err := line.Claim(t.Context())
+		again, err := queue.Claim(t.Context())
 		require.NoError(t, err)
 		require.NotEqual(t, claim.Path(), again.Path())
 		require.Contains(t, again.Path(), "/l/"+strconv.FormatInt(parent, 36)+"-")
-		require.Equal(t, []string{again.Path()}, s.line(), "the node with the old tag is gone")
+		require.Equal(t, []string{again.Path()}, s.queue(), "the node with the old tag is gone")
 	})
 }
 
@@ -249,27 +249,27 @@ func TestClaimIsNotifiedImmediatelyWhenAJoinOfItsClientMissesItsNode(t *testing.
 	bubble(t, func(t *testing.T) {
 		s := newStub(t)
 		client := s.connect(t, s.options())
-		line := newLine(t, client, nil)
-		claim, err := line.Claim(t.Context())
+		queue := newQueue(t, client, nil)
+		claim, err := queue.Claim(t.Context())
 		require.NoError(t, err)
 		s.delete(claim.Path())
 		s.delete("/l")
 		s.make("/l", parentMark) // in its next life, with numbers from 0 on
-		again, err := line.Claim(t.Context())
+		again, err := queue.Claim(t.Context())
 		require.NoError(t, err)
 		require.ErrorIs(t, claim.Err(), ErrDeleted)
 		require.NotEqual(t, claim.Path(), again.Path())
 		time.Sleep(stubTimeout)
 		require.NoError(t, again.Err())
-		require.Equal(t, []string{again.Path()}, s.line())
-		require.Equal(t, 1, client.Ledger())
+		require.Equal(t, []string{again.Path()}, s.queue())
+		require.Equal(t, 1, client.OutstandingNodes())
 	})
 }
 
 // recreate deletes the parent with everything below it, as an operator does, and
 // makes it again, with that many numbers given out already.
 func (s *stub) recreate(data string, numbers int32) {
-	for _, path := range s.line() {
+	for _, path := range s.queue() {
 		s.delete(path)
 	}
 	s.delete("/l")
@@ -282,9 +282,9 @@ func (s *stub) recreate(data string, numbers int32) {
 // former life, and gets the number that a claim had in that life. The claim does not know of it
 // either.
 func TestLostClaimCommitsNothingWhileAStaleJoinIsUnderWay(t *testing.T) {
-	for name, joiner := range map[string]func(own, other *Line) *Line{
-		"of its own client": func(own, _ *Line) *Line { return own },
-		"of another client": func(_, other *Line) *Line { return other },
+	for name, joiner := range map[string]func(own, other *Queue) *Queue{
+		"of its own client": func(own, _ *Queue) *Queue { return own },
+		"of another client": func(_, other *Queue) *Queue { return other },
 	} {
 		for _, data := range []string{parentMark, "theirs"} {
 			t.Run(name+", parent's data: "+data, func(t *testing.T) {
@@ -292,12 +292,12 @@ func TestLostClaimCommitsNothingWhileAStaleJoinIsUnderWay(t *testing.T) {
 					s := newStub(t)
 					s.make("/state", "old")
 					s.make("/l", data)
-					own := newLine(t, s.connect(t, s.options()), nil)
-					other := newLine(t, s.connect(t, s.options()), nil)
-					for _, line := range []*Line{own, other} {
-						claim, err := line.Claim(t.Context())
+					own := newQueue(t, s.connect(t, s.options()), nil)
+					other := newQueue(t, s.connect(t, s.options()), nil)
+					for _, queue := range []*Queue{own, other} {
+						claim, err := queue.Claim(t.Context())
 						require.NoError(t, err)
-						require.NoError(t, line.Release(t.Context(), claim))
+						require.NoError(t, queue.Release(t.Context(), claim))
 					}
 					claim, err := own.Claim(t.Context())
 					require.NoError(t, err)
@@ -322,10 +322,10 @@ func TestLostClaimCommitsNothingWhileAJoinThatWasSentWithItsOwnIsUnderWay(t *tes
 	bubble(t, func(t *testing.T) {
 		s := newStub(t)
 		s.make("/state", "old")
-		line := newLine(t, s.connect(t, s.options()), nil)
-		first, err := line.Claim(t.Context())
+		queue := newQueue(t, s.connect(t, s.options()), nil)
+		first, err := queue.Claim(t.Context())
 		require.NoError(t, err)
-		require.NoError(t, line.Release(t.Context(), first))
+		require.NoError(t, queue.Release(t.Context(), first))
 		var joins atomic.Int32
 		s.on(func(r stubRequest) verdict {
 			if !r.creates() {
@@ -341,7 +341,7 @@ func TestLostClaimCommitsNothingWhileAJoinThatWasSentWithItsOwnIsUnderWay(t *tes
 			}
 			return answer
 		})
-		joining := []<-chan granted{claiming(t.Context(), line), claiming(t.Context(), line)}
+		joining := []<-chan granted{claiming(t.Context(), queue), claiming(t.Context(), queue)}
 		time.Sleep(10 * time.Millisecond)
 		require.Equal(t, int32(2), joins.Load())
 		var claim *Claim
@@ -367,12 +367,12 @@ func TestJoinBesideANodeOfItsSessionChecksItAndHasAPlainName(t *testing.T) {
 		bubble(t, func(t *testing.T) {
 			s := newStub(t)
 			parent := s.make("/l", data)
-			line := newLine(t, s.connect(t, s.options()), nil)
-			first, err := line.Claim(t.Context())
+			queue := newQueue(t, s.connect(t, s.options()), nil)
+			first, err := queue.Claim(t.Context())
 			require.NoError(t, err)
 			var waiting []<-chan granted
 			for range 3 {
-				waiting = append(waiting, claiming(t.Context(), line))
+				waiting = append(waiting, claiming(t.Context(), queue))
 				synctest.Wait()
 			}
 			joins := s.seen(stubRequest.creates)
@@ -381,13 +381,13 @@ func TestJoinBesideANodeOfItsSessionChecksItAndHasAPlainName(t *testing.T) {
 			for i, r := range joins[1:] {
 				require.Equal(t, stubOp{kind: opCheck, path: before}, r.ops[0], data)
 				before = fmt.Sprintf("/l/%s%010d", namePrefix(parent, ""), i+1)
-				require.Contains(t, s.line(), before, data)
+				require.Contains(t, s.queue(), before, data)
 			}
-			require.NoError(t, line.Release(t.Context(), first))
+			require.NoError(t, queue.Release(t.Context(), first))
 			for _, result := range waiting {
 				g := <-result
 				require.NoError(t, g.err)
-				require.NoError(t, line.Release(t.Context(), g.claim))
+				require.NoError(t, queue.Release(t.Context(), g.claim))
 			}
 		})
 	}
@@ -400,8 +400,8 @@ func TestJoinWhoseWitnessIsMissedIsMadeOnceMoreWithoutOne(t *testing.T) {
 				s := newStub(t)
 				s.make("/l", data)
 				client := s.connect(t, s.options())
-				line := newLine(t, client, nil)
-				first, err := line.Claim(t.Context())
+				queue := newQueue(t, client, nil)
+				first, err := queue.Claim(t.Context())
 				require.NoError(t, err)
 				reads := func() int {
 					return len(s.seen(func(r stubRequest) bool { return r.op == opGetData && r.ops[0].path == "/l" }))
@@ -416,12 +416,12 @@ func TestJoinWhoseWitnessIsMissedIsMadeOnceMoreWithoutOne(t *testing.T) {
 					}
 					return answer
 				})
-				joining := claiming(t.Context(), line)
+				joining := claiming(t.Context(), queue)
 				synctest.Wait()
 				g := <-joining
 				require.NoError(t, g.err)
 				require.Len(t, s.seen(stubRequest.creates), 3, "once more, and no oftener")
-				require.Equal(t, []string{g.claim.Path()}, s.line())
+				require.Equal(t, []string{g.claim.Path()}, s.queue())
 				if released {
 					require.NoError(t, first.Err(), "that its node is missing says nothing")
 					require.Equal(t, before, reads())
@@ -430,7 +430,7 @@ func TestJoinWhoseWitnessIsMissedIsMadeOnceMoreWithoutOne(t *testing.T) {
 					require.Equal(t, before+1, reads(), "it may be another parent")
 				}
 				first.session.Cleared(first.place.Node)
-				require.Equal(t, 1, client.Ledger())
+				require.Equal(t, 1, client.OutstandingNodes())
 			})
 		}
 	}
@@ -444,20 +444,20 @@ func TestLostReplyOfAJoinBesideANodeOfItsSessionIsFoundAgain(t *testing.T) {
 				s := newStub(t)
 				s.make("/l", data)
 				client := s.connect(t, s.options())
-				line := newLine(t, client, nil)
-				first, err := line.Claim(t.Context())
+				queue := newQueue(t, client, nil)
+				first, err := queue.Claim(t.Context())
 				require.NoError(t, err)
 				s.on(once(v))
-				joining := claiming(t.Context(), line)
+				joining := claiming(t.Context(), queue)
 				requireWaiting(t, joining, "another contender is ahead")
 				time.Sleep(stubTimeout / 2)
-				require.Len(t, s.line(), 2)
-				require.NoError(t, line.Release(t.Context(), first))
+				require.Len(t, s.queue(), 2)
+				require.NoError(t, queue.Release(t.Context(), first))
 				g := <-joining
 				require.NoError(t, g.err)
-				require.NoError(t, line.Release(t.Context(), g.claim))
-				require.Empty(t, s.line())
-				require.Zero(t, client.Ledger())
+				require.NoError(t, queue.Release(t.Context(), g.claim))
+				require.Empty(t, s.queue())
+				require.Zero(t, client.OutstandingNodes())
 			})
 		}
 	}
@@ -468,22 +468,22 @@ func TestLostReplyOfCreateBelowARecreatedParentIsFoundAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStub(t)
 		client := s.connect(t, s.options())
-		line := newLine(t, client, nil)
+		queue := newQueue(t, client, nil)
 		for range 5 {
-			claim, err := line.Claim(t.Context())
+			claim, err := queue.Claim(t.Context())
 			require.NoError(t, err)
-			require.NoError(t, line.Release(t.Context(), claim))
+			require.NoError(t, queue.Release(t.Context(), claim))
 		}
 		s.delete("/l")
 		parent := s.make("/l", parentMark)
 		s.on(once(cutAfter))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		claim, err := line.Claim(ctx)
+		claim, err := queue.Claim(ctx)
 		require.NoError(t, err)
 		require.Contains(t, claim.Path(), "/l/"+strconv.FormatInt(parent, 36)+"-")
-		require.Equal(t, []string{claim.Path()}, s.line(), "the node with the old tag is gone")
-		require.Equal(t, 1, client.Ledger())
+		require.Equal(t, []string{claim.Path()}, s.queue(), "the node with the old tag is gone")
+		require.Equal(t, 1, client.OutstandingNodes())
 	})
 }
 
@@ -539,12 +539,12 @@ func TestReleaseWhoseReplyIsLostHasReleased(t *testing.T) {
 				}
 				return answer
 			})
-			line := newLine(t, client, nil)
-			require.NoError(t, line.Release(t.Context(), claim))
+			queue := newQueue(t, client, nil)
+			require.NoError(t, queue.Release(t.Context(), claim))
 			require.ErrorIs(t, claim.Err(), ErrReleased)
-			require.Empty(t, s.line())
-			require.Zero(t, client.Ledger())
-			require.NoError(t, line.Release(t.Context(), claim), "again, the first result")
+			require.Empty(t, s.queue())
+			require.Zero(t, client.OutstandingNodes())
+			require.NoError(t, queue.Release(t.Context(), claim), "again, the first result")
 		})
 	}
 }
@@ -553,8 +553,8 @@ func TestReleaseThatCannotReachAServerGoesOnInTheBackground(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStub(t)
 		client := s.connect(t, s.options())
-		line := newLine(t, client, &LineOptions{ReleaseTimeout: 2 * time.Second})
-		claim, err := line.Claim(t.Context())
+		queue := newQueue(t, client, &QueueOptions{ReleaseTimeout: 2 * time.Second})
+		claim, err := queue.Claim(t.Context())
 		require.NoError(t, err)
 		s.cut()
 		s.hangUp(0)
@@ -562,16 +562,16 @@ func TestReleaseThatCannotReachAServerGoesOnInTheBackground(t *testing.T) {
 		began := time.Now()
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
-		err = line.Release(ended, claim)
+		err = queue.Release(ended, claim)
 		require.ErrorIs(t, err, ErrUncertain)
 		require.ErrorContains(t, err, claim.Path())
 		require.Equal(t, 2*time.Second, time.Since(began), "its own bound counts, and not that of a ctx that is done")
 		require.True(t, closed(claim.Done()))
-		require.Equal(t, 1, client.Ledger())
+		require.Equal(t, 1, client.OutstandingNodes())
 		s.mend()
 		time.Sleep(2 * time.Second)
-		require.Empty(t, s.line())
-		require.Zero(t, client.Ledger())
+		require.Empty(t, s.queue())
+		require.Zero(t, client.OutstandingNodes())
 	})
 }
 
@@ -579,10 +579,10 @@ func TestReleaseThatTheCloseOvertakesWhileCutOffIsUncertain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStub(t)
 		client := s.connect(t, s.options())
-		line := newLine(t, client, nil)
-		claim, err := line.Claim(t.Context())
+		queue := newQueue(t, client, nil)
+		claim, err := queue.Claim(t.Context())
 		require.NoError(t, err)
-		late, err := NewLine(client, "/late", nil)
+		late, err := NewQueue(client, "/late", nil)
 		require.NoError(t, err)
 		other, err := late.Claim(t.Context())
 		require.NoError(t, err)
@@ -590,7 +590,7 @@ func TestReleaseThatTheCloseOvertakesWhileCutOffIsUncertain(t *testing.T) {
 		s.hangUp(0)
 		synctest.Wait()
 		result := make(chan error, 1)
-		go func() { result <- line.Release(t.Context(), claim) }()
+		go func() { result <- queue.Release(t.Context(), claim) }()
 		synctest.Wait()
 		client.Close()
 		err = <-result
@@ -617,10 +617,10 @@ func TestStuckCounterStillExcludesAndStillServes(t *testing.T) {
 		var tokens []int64
 		var wg sync.WaitGroup
 		for range 4 {
-			line := newLine(t, s.connect(t, s.options()), nil)
+			queue := newQueue(t, s.connect(t, s.options()), nil)
 			for range 5 {
 				wg.Go(func() {
-					claim, err := line.Claim(t.Context())
+					claim, err := queue.Claim(t.Context())
 					if err != nil {
 						t.Error(err)
 						return
@@ -633,7 +633,7 @@ func TestStuckCounterStillExcludesAndStillServes(t *testing.T) {
 					time.Sleep(time.Second)
 					holders--
 					served++
-					if err := line.Release(t.Context(), claim); err != nil {
+					if err := queue.Release(t.Context(), claim); err != nil {
 						t.Error(err)
 					}
 				})
@@ -643,7 +643,7 @@ func TestStuckCounterStillExcludesAndStillServes(t *testing.T) {
 		require.Equal(t, 20, served)
 		require.True(t, slices.IsSorted(tokens), "%v", tokens)
 		require.Len(t, slices.Compact(tokens), 20)
-		require.Empty(t, s.line())
+		require.Empty(t, s.queue())
 	})
 }
 
@@ -654,26 +654,26 @@ func TestLateNumberNeverStandsAloneInTheNameOfAContender(t *testing.T) {
 			s := newStub(t)
 			parent := s.make("/l", parentMark)
 			s.count(lateSequence - 2)
-			line := newLine(t, s.connect(t, s.options()), nil)
-			first, err := line.Claim(t.Context())
+			queue := newQueue(t, s.connect(t, s.options()), nil)
+			first, err := queue.Claim(t.Context())
 			require.NoError(t, err)
 			var waiting []<-chan granted
 			for range 3 {
 				s.on(once(v))
-				waiting = append(waiting, claiming(t.Context(), line))
+				waiting = append(waiting, claiming(t.Context(), queue))
 				time.Sleep(stubTimeout / 2)
 			}
-			require.Len(t, s.line(), 4, name)
-			require.NoError(t, line.Release(t.Context(), first))
+			require.Len(t, s.queue(), 4, name)
+			require.NoError(t, queue.Release(t.Context(), first))
 			for i, result := range waiting {
 				g := <-result
 				require.NoError(t, g.err)
 				plain := fmt.Sprintf("/l/%s%010d", namePrefix(parent, ""), g.claim.place.member.sequence)
 				require.Equal(t, i > 0, g.claim.place.member.late(), name)
 				require.Equal(t, i > 0, g.claim.Path() != plain, "%s: %s", name, g.claim.Path())
-				require.NoError(t, line.Release(t.Context(), g.claim))
+				require.NoError(t, queue.Release(t.Context(), g.claim))
 			}
-			require.Empty(t, s.line(), name)
+			require.Empty(t, s.queue(), name)
 		})
 	}
 }
@@ -684,15 +684,15 @@ func TestLostReplyOfCreateAtTheStuckCounterIsFoundAgain(t *testing.T) {
 		s.make("/l", parentMark)
 		s.count(math.MaxInt32)
 		client := s.connect(t, s.options())
-		line := newLine(t, client, nil)
+		queue := newQueue(t, client, nil)
 		for range 3 {
 			s.on(once(cutAfter))
-			claim, err := line.Claim(t.Context())
+			claim, err := queue.Claim(t.Context())
 			require.NoError(t, err)
-			require.Equal(t, []string{claim.Path()}, s.line())
-			require.Equal(t, 1, client.Ledger())
-			require.NoError(t, line.Release(t.Context(), claim))
-			require.Empty(t, s.line())
+			require.Equal(t, []string{claim.Path()}, s.queue())
+			require.Equal(t, 1, client.OutstandingNodes())
+			require.NoError(t, queue.Release(t.Context(), claim))
+			require.Empty(t, s.queue())
 		}
 	})
 }
@@ -705,16 +705,16 @@ func TestParentWithDataOfOthersIsNotWritten(t *testing.T) {
 			s.make("/l/_c_0123456789abcdef-lock-0000000000", "10.0.0.7") // Curator's
 			client := s.connect(t, s.options())
 			s.on(once(v))
-			result := claiming(t.Context(), newLine(t, client, nil))
+			result := claiming(t.Context(), newQueue(t, client, nil))
 			time.Sleep(time.Minute)
 			requireWaiting(t, result, "they are ahead")
 			s.delete("/l/_c_0123456789abcdef-lock-0000000000")
 			g := <-result
 			require.NoError(t, g.err, name)
 			require.Equal(t, "theirs", string(s.node("/l").data))
-			require.Equal(t, []string{g.claim.Path()}, s.line(), name)
+			require.Equal(t, []string{g.claim.Path()}, s.queue(), name)
 			require.Equal(t, s.node(g.claim.Path()).czxid, int64(g.claim.Token()))
-			require.Equal(t, 1, client.Ledger())
+			require.Equal(t, 1, client.OutstandingNodes())
 		})
 	}
 }
@@ -737,15 +737,15 @@ func TestOwnNodeThatCannotBeReadBeforeCtxEndsIsGoneOnceTheSessionIsServed(t *tes
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err := newLine(t, client, nil).Claim(ctx)
+		_, err := newQueue(t, client, nil).Claim(ctx)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.Len(t, s.line(), 1, "no server is there to take it away")
-		require.Equal(t, 1, client.Ledger())
+		require.Len(t, s.queue(), 1, "no server is there to take it away")
+		require.Equal(t, 1, client.OutstandingNodes())
 		s.on(func(stubRequest) verdict { return answer })
 		time.Sleep(stubTimeout / 2)
 		require.Equal(t, id, client.SessionID())
-		require.Empty(t, s.line())
-		require.Zero(t, client.Ledger())
+		require.Empty(t, s.queue())
+		require.Zero(t, client.OutstandingNodes())
 	})
 }
 
@@ -760,11 +760,11 @@ func TestOwnNodeThatMayNotBeReadIsAnErrorAndGone(t *testing.T) {
 			}
 			return answer
 		})
-		_, err := newLine(t, client, nil).Claim(t.Context())
+		_, err := newQueue(t, client, nil).Claim(t.Context())
 		require.ErrorIs(t, err, zk.ErrNoAuth)
 		require.Len(t, s.seen(stubRequest.creates), 1)
-		require.Empty(t, s.line())
-		require.Zero(t, client.Ledger())
+		require.Empty(t, s.queue())
+		require.Zero(t, client.OutstandingNodes())
 	})
 }
 
@@ -772,12 +772,12 @@ func TestTryOfAHeldLineCreatesNothingCostsTwoReadsAndNamesTheHolder(t *testing.T
 	bubble(t, func(t *testing.T) {
 		s := newStub(t)
 		client := s.connect(t, s.options())
-		holding := newLine(t, client, &LineOptions{Owner: "pod-7"})
+		holding := newQueue(t, client, &QueueOptions{Owner: "pod-7"})
 		claim, err := holding.Try(t.Context())
 		require.NoError(t, err)
 		synctest.Wait()
 		before := len(s.seen(func(stubRequest) bool { return true }))
-		_, err = newLine(t, client, nil).Try(t.Context())
+		_, err = newQueue(t, client, nil).Try(t.Context())
 		var busy *BusyError
 		require.ErrorAs(t, err, &busy)
 		require.Equal(t, "/l", busy.Path)
@@ -790,7 +790,7 @@ func TestTryOfAHeldLineCreatesNothingCostsTwoReadsAndNamesTheHolder(t *testing.T
 			require.Contains(t, []int32{opGetData, opGetChildren}, r.op)
 		}
 		require.NoError(t, holding.Release(t.Context(), claim))
-		again, err := newLine(t, client, nil).Try(t.Context())
+		again, err := newQueue(t, client, nil).Try(t.Context())
 		require.NoError(t, err)
 		require.NoError(t, holding.Release(t.Context(), again))
 	})
@@ -801,18 +801,18 @@ func TestTryThatLosesTheRaceLeavesNoNode(t *testing.T) {
 		s := newStub(t)
 		s.make("/l", parentMark)
 		client := s.connect(t, s.options())
-		line := newLine(t, client, nil)
+		queue := newQueue(t, client, nil)
 		s.on(func(r stubRequest) verdict {
 			if r.creates() { // another contender joins between the listing and the create
 				s.make("/l/another-lock-0000000000", "pod-9")
 			}
 			return answer
 		})
-		_, err := line.Try(t.Context())
+		_, err := queue.Try(t.Context())
 		var busy *BusyError
 		require.ErrorAs(t, err, &busy)
 		require.Equal(t, "pod-9", busy.Front.Owner)
-		require.Equal(t, []string{"/l/another-lock-0000000000"}, s.line())
-		require.Zero(t, client.Ledger())
+		require.Equal(t, []string{"/l/another-lock-0000000000"}, s.queue())
+		require.Zero(t, client.OutstandingNodes())
 	})
 }

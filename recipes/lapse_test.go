@@ -34,12 +34,12 @@ func TestUnlockAfterTheDeadlineDeletesTheNodeImmediately(t *testing.T) {
 			crowded(t, zktest.Options{}, func(s servers) {
 				link := s.Link()
 				client := s.loaded(recipes.Options{Dial: link.Dial})
-				line := s.line(client, "/a")
-				claim, err := line.Claim(s.Context())
+				queue := s.queue(client, "/a")
+				claim, err := queue.Claim(s.Context())
 				require.NoError(s, err)
 				released := 0
 				release := func() {
-					require.ErrorIs(s, line.Release(s.Context(), claim), recipes.ErrDeadline)
+					require.ErrorIs(s, queue.Release(s.Context(), claim), recipes.ErrDeadline)
 					released++
 				}
 				var hook atomic.Pointer[func()]
@@ -59,7 +59,7 @@ func TestUnlockAfterTheDeadlineDeletesTheNodeImmediately(t *testing.T) {
 				}
 				s.queued("/a", 0, loadTimeout/12)
 				require.Equal(s, 1, released)
-				require.Zero(s, client.Ledger())
+				require.Zero(s, client.OutstandingNodes())
 			})
 		})
 	}

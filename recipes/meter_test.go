@@ -55,17 +55,17 @@ func (s servers) loaded(opts recipes.Options) *recipes.Client {
 	return client
 }
 
-func (s servers) line(client *recipes.Client, path string) *recipes.Line {
+func (s servers) queue(client *recipes.Client, path string) *recipes.Queue {
 	s.Helper()
-	line, err := recipes.NewLine(client, path, nil)
+	queue, err := recipes.NewQueue(client, path, nil)
 	require.NoError(s, err)
-	return line
+	return queue
 }
 
 // holds claims a path that has no other contender.
 func (s servers) holds(client *recipes.Client, path string) *recipes.Claim {
 	s.Helper()
-	claim, err := s.line(client, path).Claim(s.Context())
+	claim, err := s.queue(client, path).Claim(s.Context())
 	require.NoError(s, err)
 	return claim
 }

@@ -49,9 +49,9 @@ func (s servers) connect() (*recipes.Client, *zktest.Link) {
 
 func (s servers) claim(client *recipes.Client) *recipes.Claim {
 	s.Helper()
-	line, err := recipes.NewLine(client, "/l", nil)
+	queue, err := recipes.NewQueue(client, "/l", nil)
 	require.NoError(s, err)
-	claim, err := line.Claim(s.Context())
+	claim, err := queue.Claim(s.Context())
 	require.NoError(s, err)
 	return claim
 }

@@ -3,6 +3,7 @@
 package recipes
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -35,6 +36,11 @@ type Options struct {
 	// the chroot of the connect string if there is one. It is created when it is
 	// needed, as a container node.
 	Namespace string
+
+	// Owner is the label that other clients see for this client's contenders, unless
+	// the options of a lock, an election or a queue have another: at most 4096 bytes.
+	// The default is host and process id.
+	Owner string
 
 	// ACL is given to every node that is created. The default is open to all.
 	// Contenders need READ, CREATE, WRITE and DELETE, on each other's nodes as well.
@@ -84,6 +90,7 @@ type settings struct {
 	servers        []string
 	sessionTimeout time.Duration
 	namespace      string
+	owner          string
 	acl            []zk.ACL
 	auth           []Auth
 	tls            *tls.Config
@@ -97,6 +104,9 @@ func (o *Options) check(servers []string) (*settings, error) {
 	if o == nil {
 		o = &Options{}
 	}
+	if err := CheckOwner(o.Owner); err != nil {
+		return nil, err
+	}
 	addresses, chroot, err := parseServers(servers)
 	if err != nil {
 		return nil, err
@@ -105,6 +115,7 @@ func (o *Options) check(servers []string) (*settings, error) {
 		servers:        addresses,
 		sessionTimeout: o.SessionTimeout,
 		namespace:      o.Namespace,
+		owner:          cmp.Or(o.Owner, defaultOwner()),
 		acl:            slices.Clone(o.ACL),
 		auth:           slices.Clone(o.Auth),
 		tls:            o.TLS,

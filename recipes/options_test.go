@@ -81,21 +81,32 @@ func TestChrootIsThePrefixOfTheNamespace(t *testing.T) {
 	require.ErrorContains(t, err, `namespace: path "/zookeeper" belongs to ZooKeeper`)
 }
 
-func TestLineOptionsThatCannotBeMeantAreNamed(t *testing.T) {
-	client := &Client{settings: &settings{namespace: "/team-a"}}
+func TestQueueOptionsThatCannotBeMeantAreNamed(t *testing.T) {
+	client := &Client{settings: &settings{namespace: "/team-a", owner: "pod-7"}}
 	for path, why := range map[string]string{"": `path "" is empty`, "ledger": `path "ledger" is not absolute`, "/ledger/": `path "/ledger/"`} {
-		_, err := NewLine(client, path, nil)
+		_, err := NewQueue(client, path, nil)
 		require.ErrorContains(t, err, why)
 	}
-	_, err := NewLine(client, "/ledger", &LineOptions{ReleaseTimeout: -time.Minute})
+	_, err := NewQueue(client, "/ledger", &QueueOptions{ReleaseTimeout: -time.Minute})
 	require.ErrorContains(t, err, "release timeout -1m0s is negative")
-	_, err = NewLine(client, "/ledger", &LineOptions{Owner: strings.Repeat("o", 4097)})
+	_, err = NewQueue(client, "/ledger", &QueueOptions{Owner: strings.Repeat("o", 4097)})
 	require.ErrorContains(t, err, "owner label of 4097 bytes is over the limit of 4096")
-	_, err = NewLine(nil, "/ledger", nil)
+	_, err = NewQueue(nil, "/ledger", nil)
 	require.ErrorContains(t, err, "client is nil")
 
-	line, err := NewLine(client, "/ledger", nil)
+	queue, err := NewQueue(client, "/ledger", nil)
 	require.NoError(t, err)
-	require.Equal(t, "/team-a/ledger", line.Path())
-	require.Equal(t, DefaultOwner(), decodeRecord(line.scribe.record("n")).Owner)
+	require.Equal(t, "/team-a/ledger", queue.Path())
+	require.Equal(t, "pod-7", decodeRecord(queue.scribe.record("n")).Owner, "the client's")
+	queue, err = NewQueue(client, "/ledger", &QueueOptions{Owner: "migration"})
+	require.NoError(t, err)
+	require.Equal(t, "migration", decodeRecord(queue.scribe.record("n")).Owner, "its own")
+}
+
+func TestOwnerOfAClientThatGivesNoneIsHostAndProcess(t *testing.T) {
+	s, err := (&Options{}).check([]string{"zk1"})
+	require.NoError(t, err)
+	require.Equal(t, defaultOwner(), s.owner)
+	_, err = (&Options{Owner: strings.Repeat("o", 4097)}).check([]string{"zk1"})
+	require.ErrorContains(t, err, "owner label of 4097 bytes is over the limit of 4096")
 }

@@ -36,8 +36,8 @@ func (s servers) busy(client *recipes.Client, n int, pause time.Duration, allowe
 	ctx, cancel := context.WithCancel(s.Context())
 	c := &callers{servers: s, client: client, allowed: allowed, cancel: cancel, ctx: ctx, done: make(map[string]int)}
 	for i := range n {
-		waited := s.line(client, "/w")
-		own := s.line(client, fmt.Sprintf("/own/%d", i))
+		waited := s.queue(client, "/w")
+		own := s.queue(client, fmt.Sprintf("/own/%d", i))
 		c.loop(pause, "wait", func() error {
 			_, err := waited.Claim(ctx)
 			return err
@@ -152,7 +152,7 @@ func outages(t *testing.T, timeout time.Duration, n int) {
 		c.stop()
 		require.NoError(s, claim.Err(), "it rides out a fifth of the timeout")
 		require.Equal(s, id, client.SessionID())
-		require.Equal(s, 1, client.Ledger())
+		require.Equal(s, 1, client.OutstandingNodes())
 	})
 }
 
@@ -177,6 +177,6 @@ func TestNoCallOfManyFailsAtTheMomentOfAnExpiry(t *testing.T) {
 		}
 		time.Sleep(loadTimeout)
 		c.stop()
-		require.Zero(s, client.Ledger())
+		require.Zero(s, client.OutstandingNodes())
 	})
 }

@@ -46,7 +46,7 @@ func TestHeartbeatsEverySixthOfTheTimeout(t *testing.T) {
 		require.Len(t, at, 1+int(time.Minute/(stubTimeout/6)))
 		require.Equal(t, claim.Path(), s.seen(stubRequest.heartbeat)[0].ops[0].path)
 
-		require.NoError(t, newLine(t, client, nil).Release(t.Context(), claim))
+		require.NoError(t, newQueue(t, client, nil).Release(t.Context(), claim))
 		before := len(heartbeats(s))
 		time.Sleep(time.Hour)
 		require.Len(t, heartbeats(s), before, "who holds nothing sends none")
@@ -79,10 +79,10 @@ func TestSessionsThatOnlyWaitHeartbeatToo(t *testing.T) {
 		client := s.connect(t, s.options())
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		_, err := newLine(t, client, nil).Claim(ctx)
+		_, err := newQueue(t, client, nil).Claim(ctx)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.InDelta(t, time.Minute/(stubTimeout/6), len(heartbeats(s)), 1)
-		require.Zero(t, client.Ledger())
+		require.Zero(t, client.OutstandingNodes())
 	})
 }
 
@@ -208,12 +208,12 @@ func TestClaimEndsAtTheDeadlineWhenNothingIsAnswered(t *testing.T) {
 				require.ErrorIs(t, context.Cause(ctx), ErrDeadline)
 				require.True(t, traced)
 				require.NoError(t, client.newest().Context().Err(), "the session may well live")
-				require.Equal(t, 1, client.Ledger(), "and so its node is owed")
+				require.Equal(t, 1, client.OutstandingNodes(), "and so its node is owed")
 
 				s.mend()
 				time.Sleep(stubTimeout)
-				require.Zero(t, client.Ledger())
-				require.Empty(t, s.line(), "what a lost claim leaves is taken away")
+				require.Zero(t, client.OutstandingNodes())
+				require.Empty(t, s.queue(), "what a lost claim leaves is taken away")
 				require.ErrorIs(t, claim.Err(), ErrDeadline, "once ended it stays ended")
 			})
 		}
@@ -258,9 +258,9 @@ func TestNodeDeletedByAnOperatorEndsItsClaimAndNoOther(t *testing.T) {
 		s := newStub(t)
 		client := s.connect(t, s.options())
 		claim := claimed(t, client)
-		line, err := NewLine(client, "/other", nil)
+		queue, err := NewQueue(client, "/other", nil)
 		require.NoError(t, err)
-		other, err := line.Claim(t.Context())
+		other, err := queue.Claim(t.Context())
 		require.NoError(t, err)
 		time.Sleep(untilSteady)
 		began := time.Now()
@@ -270,7 +270,7 @@ func TestNodeDeletedByAnOperatorEndsItsClaimAndNoOther(t *testing.T) {
 		require.LessOrEqual(t, time.Since(began), stubTimeout/6)
 		time.Sleep(time.Hour)
 		require.NoError(t, other.Err())
-		require.Equal(t, 1, client.Ledger())
+		require.Equal(t, 1, client.OutstandingNodes())
 	})
 }
 
@@ -281,9 +281,9 @@ func TestOtherNodesAreCheckedImmediatelyWhenOneIsMissing(t *testing.T) {
 		client := s.connect(t, s.options())
 		var claims []*Claim
 		for _, path := range []string{"/a", "/b", "/c", "/d"} {
-			line, err := NewLine(client, path, nil)
+			queue, err := NewQueue(client, path, nil)
 			require.NoError(t, err)
-			claim, err := line.Claim(t.Context())
+			claim, err := queue.Claim(t.Context())
 			require.NoError(t, err)
 			claims = append(claims, claim)
 		}
@@ -317,7 +317,7 @@ func TestEveryCheckOfADeletedNodeReportsTheDeletion(t *testing.T) {
 		s := newStub(t)
 		client := s.connect(t, s.options())
 		own := client.newest()
-		p, _, err := newLine(t, client, nil).join(t.Context(), own, -1)
+		p, _, err := newQueue(t, client, nil).join(t.Context(), own, -1)
 		require.NoError(t, err)
 		synctest.Wait()
 		s.delete(p.Path)
@@ -336,13 +336,13 @@ func TestHeartbeatsOfManyNodesReachEachInTurn(t *testing.T) {
 		client := s.connect(t, s.options())
 		waiting, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		line := newLine(t, client, nil)
+		queue := newQueue(t, client, nil)
 		const waiters = 2*session.MaxChecks + 50
 		for range waiters {
-			go func() { _, _ = line.Claim(waiting) }()
+			go func() { _, _ = queue.Claim(waiting) }()
 		}
 		synctest.Wait()
-		require.Len(t, s.line(), 1+waiters)
+		require.Len(t, s.queue(), 1+waiters)
 		time.Sleep(2 * stubTimeout)
 		checked := make(map[string]bool)
 		for _, r := range s.seen(stubRequest.heartbeat) {
@@ -354,8 +354,8 @@ func TestHeartbeatsOfManyNodesReachEachInTurn(t *testing.T) {
 		require.Len(t, checked, waiters)
 		cancel()
 		time.Sleep(time.Minute)
-		require.Zero(t, client.Ledger())
-		require.Len(t, s.line(), 1)
+		require.Zero(t, client.OutstandingNodes())
+		require.Len(t, s.queue(), 1)
 	})
 }
 
@@ -366,7 +366,7 @@ func TestClaimGrantedOnTheHeelsOfACutEndsAtItsDeadline(t *testing.T) {
 		s := newStub(t)
 		client := s.connect(t, s.options())
 		session := client.newest()
-		p, alone, err := newLine(t, client, nil).join(t.Context(), session, -1)
+		p, alone, err := newQueue(t, client, nil).join(t.Context(), session, -1)
 		require.NoError(t, err)
 		require.True(t, alone)
 		time.Sleep(untilSteady)
@@ -413,7 +413,7 @@ func TestContendersWhoseProofWasGivenBackWaitForTheNext(t *testing.T) {
 		s := newStub(t)
 		client := s.connect(t, s.options())
 		own := client.newest()
-		p, _, err := newLine(t, client, nil).join(t.Context(), own, -1)
+		p, _, err := newQueue(t, client, nil).join(t.Context(), own, -1)
 		require.NoError(t, err)
 		time.Sleep(untilSteady)
 		var answer func() error

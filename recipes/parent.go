@@ -9,30 +9,30 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// learn returns the Line's view of the parent. The first use of a path reads the parent,
+// learn returns the Queue's view of the parent. The first use of a path reads the parent,
 // and creates it if it is missing.
-func (l *Line) learn(ctx context.Context, s *queueSession) (view, error) {
+func (q *Queue) learn(ctx context.Context, s *queueSession) (view, error) {
 	for {
-		l.mu.Lock()
-		v, known := view{tag: l.parent, ours: l.ours, highest: l.highest, late: l.late}, l.known
-		l.mu.Unlock()
+		q.mu.Lock()
+		v, known := view{tag: q.parent, ours: q.ours, highest: q.highest, late: q.late}, q.known
+		q.mu.Unlock()
 		if known {
 			return v, nil
 		}
-		parent, err := s.parents.Ask(ctx, s.Session, l.path, struct{}{}, func([]struct{}) (parent, error) { return s.readParent(l.path) })
+		parent, err := s.parents.Ask(ctx, s.Session, q.path, struct{}{}, func([]struct{}) (parent, error) { return s.readParent(q.path) })
 		if err != nil {
 			if ctx.Err() != nil {
-				err = &Error{Op: "read", Path: l.path, Err: ctx.Err()}
+				err = &Error{Op: "read", Path: q.path, Err: ctx.Err()}
 			}
 			return view{}, err
 		}
-		l.mu.Lock()
-		if !l.known || l.parent != parent.czxid {
+		q.mu.Lock()
+		if !q.known || q.parent != parent.czxid {
 			// Numbers begin anew in each life of the parent.
-			l.parent, l.highest, l.late, l.known = parent.czxid, -1, false, true
-			l.ours = parent.ours
+			q.parent, q.highest, q.late, q.known = parent.czxid, -1, false, true
+			q.ours = parent.ours
 		}
-		l.mu.Unlock()
+		q.mu.Unlock()
 	}
 }
 
@@ -54,42 +54,42 @@ func (s *queueSession) readParent(path string) (parent, error) {
 }
 
 // forget makes the next attempt read the parent again.
-func (l *Line) forget() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.known = false
+func (q *Queue) forget() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.known = false
 }
 
 // notOurs records that this client may not write the parent's data.
-func (l *Line) notOurs() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.ours = false
+func (q *Queue) notOurs() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.ours = false
 }
 
 // stuck records that numbers no longer make names unique.
-func (l *Line) stuck() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.late = true
+func (q *Queue) stuck() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.late = true
 }
 
 // saw records the highest number given out in that life of the parent. late reports
 // whether numbers no longer give the order.
-func (l *Line) saw(parent int64, highest int32, late bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if parent == l.parent {
-		l.highest = max(l.highest, highest)
-		l.late = l.late || late
+func (q *Queue) saw(parent int64, highest int32, late bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if parent == q.parent {
+		q.highest = max(q.highest, highest)
+		q.late = q.late || late
 	}
 }
 
 // sawOwn is saw for the node of a place.
-func (l *Line) sawOwn(p *place) {
+func (q *Queue) sawOwn(p *place) {
 	if p.member.late() {
-		l.saw(p.Tag, -1, true)
+		q.saw(p.Tag, -1, true)
 		return
 	}
-	l.saw(p.Tag, p.member.sequence, false)
+	q.saw(p.Tag, p.member.sequence, false)
 }

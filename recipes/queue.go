@@ -3,32 +3,115 @@
 package recipes
 
 import (
+	"cmp"
 	"context"
 	"errors"
-
-	"github.com/go-zookeeper/zk"
+	"fmt"
+	"sync"
+	"time"
 )
 
-// IsQueue reports whether the node is the queue of a lock or an election. data and stat
-// are the results of a read. A queue holds this library's mark, or has a contender of
-// any library below it. IsQueue asks a server only if the node has children.
-func (n *Node) IsQueue(ctx context.Context, data []byte, stat *zk.Stat) (bool, error) {
-	switch {
-	case stat == nil:
-		return false, nil
-	case string(data) == parentMark:
-		return true, nil
-	case stat.NumChildren == 0:
-		return false, nil
-	}
-	contended := false
-	err := n.client.look(ctx, n.path, func(s *queueSession) error {
-		children, _, err := s.Children(ctx, n.path)
-		if errors.Is(err, zk.ErrNoNode) {
-			return nil
-		}
-		contended = len(parseMembers(children)) > 0
-		return err
-	})
-	return contended, err
+// QueueOptions are the options of a Queue. The zero value of a field means its
+// default.
+type QueueOptions struct {
+	// Owner is the label that other clients see: at most 4096 bytes, that of
+	// the client if empty.
+	Owner string
+
+	// ReleaseTimeout bounds Release, and the time in which a failed Claim deletes
+	// its node before it returns. The default is the session timeout: by then the
+	// node is gone in any case. The rest is done in the background.
+	ReleaseTimeout time.Duration
+
+	_ struct{}
 }
+
+// A Queue is the queue of contenders below one node, on which locks and elections are
+// built. The first contender has the claim. Contenders are ephemeral sequential
+// nodes, each watching only the one ahead of it.
+//
+// A Queue is safe for concurrent use: each call of Claim or Try is a separate
+// contender.
+type Queue struct {
+	client  *Client
+	path    string // of the parent, namespace included
+	scribe  *scribe
+	release time.Duration // 0: the session timeout
+
+	mu      sync.Mutex       // guards what follows
+	known   bool             // the parent was read
+	parent  int64            // its czxid
+	ours    bool             // its data may be written
+	highest int32            // the largest sequence number seen, -1 if none
+	late    bool             // the sequence counter is stuck
+	czxids  map[string]int64 // of late members, by name
+}
+
+// NewQueue returns the queue below path, an absolute path to which the client's
+// namespace is added. It sends no request.
+func NewQueue(client *Client, path string, opts *QueueOptions) (*Queue, error) {
+	fail := func(err error) (*Queue, error) { return nil, &Error{Op: "new queue", Err: err} }
+	if client == nil {
+		return fail(errors.New("client is nil"))
+	}
+	if err := checkPath(path); err != nil {
+		return fail(err)
+	}
+	if opts == nil {
+		opts = &QueueOptions{}
+	}
+	if err := CheckOwner(opts.Owner); err != nil {
+		return fail(err)
+	}
+	if opts.ReleaseTimeout < 0 {
+		return fail(fmt.Errorf("release timeout %v is negative", opts.ReleaseTimeout))
+	}
+	q := &Queue{
+		client:  client,
+		path:    client.settings.namespace + path,
+		release: opts.ReleaseTimeout,
+		highest: -1,
+	}
+	var err error
+	if q.scribe, err = newScribe(cmp.Or(opts.Owner, client.Owner()), hostname()); err != nil {
+		return fail(err)
+	}
+	return q, nil
+}
+
+// Path returns the path of the queue's parent node, namespace included.
+func (q *Queue) Path() string { return q.path }
+
+// Release ends a claim of this queue, and deletes its node. It closes the claim's
+// Done first. It works even if ctx is done, as ctx only carries values: the bound
+// is the release timeout.
+//
+// Release returns nil if the claim was held until then and the node is gone, also if
+// it was deleted with its session, which has expired. It returns ErrLost, with the
+// cause, if the claim had ended before; no node of another contender is touched. It
+// returns ErrUncertain if the node could not be deleted in time, and a server's error
+// if the server refused. The deletion then continues in the background. If the client
+// was closed or the session abandoned meanwhile, the node is deleted when the session
+// ends. A second call returns the first result.
+//
+// After ErrDeadline, Release declares that the work has stopped: the node, which is
+// otherwise kept for T/4, is deleted as soon as a server serves the session.
+func (q *Queue) Release(ctx context.Context, c *Claim) error {
+	if ctx == nil {
+		return &Error{Op: "release", Path: c.Path(), Err: errNilContext}
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), q.releaseTimeout(c.session))
+	defer cancel()
+	return c.giveUp(ctx)
+}
+
+func (q *Queue) releaseTimeout(s *queueSession) time.Duration {
+	if q.release > 0 {
+		return q.release
+	}
+	return s.Timeout()
+}
+
+// abandon deletes the place's node. It waits for the deletion while a server serves
+// the session, for the release timeout at most.
+func (q *Queue) abandon(s *queueSession, p *place) { s.Discard(p.Node, q.releaseTimeout(s)) }

@@ -90,8 +90,8 @@ func hostname() string {
 	return host
 }
 
-// DefaultOwner returns the owner label if the caller gives none: host and process id.
-func DefaultOwner() string { return fmt.Sprintf("%s/%d", hostname(), os.Getpid()) }
+// defaultOwner returns the owner label if the caller gives none: host and process id.
+func defaultOwner() string { return fmt.Sprintf("%s/%d", hostname(), os.Getpid()) }
 
 // CheckOwner returns what is wrong with an owner label, nil if nothing is.
 func CheckOwner(owner string) error {

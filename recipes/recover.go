@@ -32,20 +32,20 @@ func (s *queueSession) find(ctx context.Context, p *place) (found bool, err erro
 
 // recover determines the outcome of a create that was not answered. If the create was
 // carried out, the place is used as if it had been answered.
-func (l *Line) recover(ctx context.Context, s *queueSession, p *place, cause error) (found bool, err error) {
+func (q *Queue) recover(ctx context.Context, s *queueSession, p *place, cause error) (found bool, err error) {
 	if ctx.Err() == nil && s.Ended() == nil {
 		found, err = s.find(ctx, p)
-		l.client.report.recovered(l.path, found, err)
+		q.client.report.recovered(q.path, found, err)
 		if err == nil && !found {
 			s.Cleared(p.Node)
 			return false, nil
 		}
 		if err == nil {
 			s.Joined(p.Node)
-			l.sawOwn(p)
+			q.sawOwn(p)
 			return true, nil
 		}
 	}
-	l.abandon(s, p)
-	return false, &Error{Op: "join", Path: l.path, Err: errors.Join(cause, err)}
+	q.abandon(s, p)
+	return false, &Error{Op: "join", Path: q.path, Err: errors.Join(cause, err)}
 }

@@ -56,14 +56,14 @@ func TestManyLostRepliesOfJoinsCostOneReadOfEachCandidateInEachSession(t *testin
 				claim := s.holds(holder, "/b")
 				r := &recoveries{granted: make(map[fencing.Token]int)}
 				var links []*zktest.Link
-				var lines []*recipes.Line
+				var queues []*recipes.Queue
 				early := s.crowd() // whose nodes the joins check, so that their names have no nonce
 				for i := range sessions {
 					link := s.Link()
 					link.Delay(time.Millisecond)
 					links = append(links, link)
-					lines = append(lines, s.line(s.loaded(recipes.Options{Dial: link.Dial, Trace: r.trace(t)}), "/b"))
-					early.join(lines[i], 1)
+					queues = append(queues, s.queue(s.loaded(recipes.Options{Dial: link.Dial, Trace: r.trace(t)}), "/b"))
+					early.join(queues[i], 1)
 					s.queued("/b", 2+i, loadTimeout)
 				}
 				present := 1 + sessions
@@ -75,7 +75,7 @@ func TestManyLostRepliesOfJoinsCostOneReadOfEachCandidateInEachSession(t *testin
 				late := s.crowd()
 				for i, link := range links {
 					link.Hold(zktest.ToClient)
-					late.join(lines[i], unprivileged)
+					late.join(queues[i], unprivileged)
 				}
 				s.queued("/b", present+joins, loadTimeout/12)
 				listings := s.Intercept(zktest.Rule{Op: "getChildren"})
@@ -98,7 +98,7 @@ func TestManyLostRepliesOfJoinsCostOneReadOfEachCandidateInEachSession(t *testin
 				require.LessOrEqual(s, listed, 6*sessions)
 				require.LessOrEqual(s, read, 2*sessions*candidates)
 
-				require.NoError(s, s.line(holder, "/b").Release(s.Context(), claim))
+				require.NoError(s, s.queue(holder, "/b").Release(s.Context(), claim))
 				early.members.Wait()
 				late.members.Wait()
 				s.queued("/b", 0, 0)

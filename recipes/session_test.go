@@ -142,7 +142,7 @@ func TestSessionThatWasGivenUpIsClosedWhenTheEnsembleComesBack(t *testing.T) {
 		closes := s.seen(func(r stubRequest) bool { return r.op == opClose })
 		require.Len(t, closes, 1)
 		require.Equal(t, old, closes[0].session)
-		require.Empty(t, s.line(), "the ensemble has kept it alive, and would for another T")
+		require.Empty(t, s.queue(), "the ensemble has kept it alive, and would for another T")
 	})
 }
 
@@ -203,7 +203,7 @@ func TestWatchesAreSentAgainWithoutADataRace(t *testing.T) {
 		waiting, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		for range 3 {
-			go func() { _, _ = newLine(t, client, nil).Claim(waiting) }()
+			go func() { _, _ = newQueue(t, client, nil).Claim(waiting) }()
 		}
 		synctest.Wait()
 		for range 20 {

@@ -20,32 +20,32 @@ import (
 // for deletions in flight. An ErrUncertain reports how many nodes may
 // remain: they are deleted in the background while the client is open, and at the
 // latest when their session ends.
-func (l *Line) Settle(ctx context.Context) error {
+func (q *Queue) Settle(ctx context.Context) error {
 	if ctx == nil {
-		return &Error{Op: "release", Path: l.path, Err: errNilContext}
+		return &Error{Op: "release", Path: q.path, Err: errNilContext}
 	}
-	s := l.client.newest()
-	bound := l.releaseTimeout(s)
+	s := q.client.newest()
+	bound := q.releaseTimeout(s)
 	if ctx.Err() != nil {
 		ctx, bound = context.WithoutCancel(ctx), min(bound, s.Timeout()/8)
 	}
 	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
 	for {
-		left, expiry := l.client.unwanted(l.path)
+		left, expiry := q.client.unwanted(q.path)
 		if len(left) == 0 {
 			return nil
 		}
 		s.Wake()
-		if !l.awaitGone(ctx, s, left, expiry) {
-			return &Error{Op: "release", Path: l.path, Err: fmt.Errorf("%w: nodes that may remain until their session ends: %d", ErrUncertain, len(left))}
+		if !q.awaitGone(ctx, s, left, expiry) {
+			return &Error{Op: "release", Path: q.path, Err: fmt.Errorf("%w: nodes that may remain until their session ends: %d", ErrUncertain, len(left))}
 		}
 	}
 }
 
 // awaitGone waits until none of the places has a node, or until the caller has to count
 // the remaining ones again. It reports false if waiting is useless.
-func (l *Line) awaitGone(ctx context.Context, s *queueSession, places []*session.Node, expiry time.Duration) bool {
+func (q *Queue) awaitGone(ctx context.Context, s *queueSession, places []*session.Node, expiry time.Duration) bool {
 	served, detached := s.Served()
 	if !served || s.Ended() != nil || ctx.Err() != nil {
 		return false

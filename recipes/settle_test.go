@@ -17,11 +17,11 @@ func TestSettleCountsOnlyUnwantedNodes(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStub(t)
 		client := s.connect(t, s.options())
-		line := newLine(t, client, nil)
-		require.NoError(t, line.Settle(t.Context()))
-		claim, err := line.Claim(t.Context())
+		queue := newQueue(t, client, nil)
+		require.NoError(t, queue.Settle(t.Context()))
+		claim, err := queue.Claim(t.Context())
 		require.NoError(t, err)
-		require.NoError(t, line.Settle(t.Context()), "a held node is wanted")
+		require.NoError(t, queue.Settle(t.Context()), "a held node is wanted")
 
 		// A waiter is cancelled, and its delete is not answered.
 		s.on(func(r stubRequest) verdict {
@@ -31,21 +31,21 @@ func TestSettleCountsOnlyUnwantedNodes(t *testing.T) {
 			return answer
 		})
 		ctx, cancel := context.WithCancel(t.Context())
-		result := claiming(ctx, line)
+		result := claiming(ctx, queue)
 		synctest.Wait()
 		cancel()
 		require.ErrorIs(t, (<-result).err, context.Canceled)
 		done, end := context.WithCancel(t.Context())
 		end()
-		require.ErrorIs(t, line.Settle(done), ErrUncertain)
-		require.ErrorContains(t, line.Settle(done), "release /l: outcome unknown: nodes that may remain until their session ends: 1")
-		other, err := NewLine(client, "/other", nil)
+		require.ErrorIs(t, queue.Settle(done), ErrUncertain)
+		require.ErrorContains(t, queue.Settle(done), "release /l: outcome unknown: nodes that may remain until their session ends: 1")
+		other, err := NewQueue(client, "/other", nil)
 		require.NoError(t, err)
-		require.NoError(t, other.Settle(done), "it is of another line")
+		require.NoError(t, other.Settle(done), "it is of another queue")
 
 		s.on(func(stubRequest) verdict { return answer })
-		require.Eventually(t, func() bool { return line.Settle(t.Context()) == nil }, time.Minute, time.Second)
-		require.Equal(t, []string{claim.Path()}, s.line())
+		require.Eventually(t, func() bool { return queue.Settle(t.Context()) == nil }, time.Minute, time.Second)
+		require.Equal(t, []string{claim.Path()}, s.queue())
 	})
 }
 
@@ -54,8 +54,8 @@ func TestSettleWaitsForASessionThatWasGivenUpToExpire(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStub(t)
 		client := s.connect(t, s.options())
-		line := newLine(t, client, nil)
-		_, err := line.Claim(t.Context())
+		queue := newQueue(t, client, nil)
+		_, err := queue.Claim(t.Context())
 		require.NoError(t, err)
 		first := client.newest()
 		first.End(session.ErrGivenUp)
@@ -65,9 +65,9 @@ func TestSettleWaitsForASessionThatWasGivenUpToExpire(t *testing.T) {
 
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		require.ErrorIs(t, line.Settle(ctx), ErrUncertain)
+		require.ErrorIs(t, queue.Settle(ctx), ErrUncertain)
 		require.Equal(t, time.Second, time.Since(opened))
-		require.NoError(t, line.Settle(t.Context()))
+		require.NoError(t, queue.Settle(t.Context()))
 		require.Equal(t, stubTimeout, time.Since(opened))
 	})
 }
@@ -76,13 +76,13 @@ func TestSettleAfterAnExpiryFindsNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStub(t)
 		client := s.connect(t, s.options())
-		line := newLine(t, client, nil)
-		_, err := line.Claim(t.Context())
+		queue := newQueue(t, client, nil)
+		_, err := queue.Claim(t.Context())
 		require.NoError(t, err)
 		client.newest().End(session.ErrExpired)
-		require.NoError(t, line.Settle(t.Context()))
+		require.NoError(t, queue.Settle(t.Context()))
 		synctest.Wait()
-		require.NoError(t, line.Settle(t.Context()))
+		require.NoError(t, queue.Settle(t.Context()))
 	})
 }
 
@@ -90,12 +90,12 @@ func TestSettleOfAClosedClientDoesNotKnow(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newStub(t)
 		client := s.connect(t, s.options())
-		line := newLine(t, client, nil)
-		_, err := line.Claim(t.Context())
+		queue := newQueue(t, client, nil)
+		_, err := queue.Claim(t.Context())
 		require.NoError(t, err)
 		client.Close()
-		require.ErrorIs(t, line.Settle(t.Context()), ErrUncertain)
+		require.ErrorIs(t, queue.Settle(t.Context()), ErrUncertain)
 		var none context.Context
-		require.ErrorIs(t, line.Settle(none), errNilContext)
+		require.ErrorIs(t, queue.Settle(none), errNilContext)
 	})
 }

@@ -267,8 +267,8 @@ func (s *stub) fire(path string) {
 	delete(s.watches, path)
 }
 
-// line returns the paths of the contenders below /l.
-func (s *stub) line() []string {
+// queue returns the paths of the contenders below /l.
+func (s *stub) queue() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.childrenOf("/l")

@@ -37,10 +37,10 @@ func sweep(t *testing.T, n int, v verdict) (reached bool) {
 		for range 2 {
 			client := s.connect(t, s.options())
 			clients = append(clients, client)
-			line := newLine(t, client, nil)
+			queue := newQueue(t, client, nil)
 			for range 2 {
 				wg.Go(func() {
-					claim, err := line.Claim(t.Context())
+					claim, err := queue.Claim(t.Context())
 					if err != nil {
 						t.Errorf("request %d: %v", n, err)
 						return
@@ -53,7 +53,7 @@ func sweep(t *testing.T, n int, v verdict) (reached bool) {
 						t.Errorf("request %d: %v", n, err)
 					}
 					holders--
-					if err := line.Release(t.Context(), claim); err != nil {
+					if err := queue.Release(t.Context(), claim); err != nil {
 						t.Errorf("request %d: %v", n, err)
 					}
 				})
@@ -62,9 +62,9 @@ func sweep(t *testing.T, n int, v verdict) (reached bool) {
 		wg.Wait()
 		time.Sleep(stubTimeout)
 		synctest.Wait()
-		require.Empty(t, s.line(), "request %d", n)
+		require.Empty(t, s.queue(), "request %d", n)
 		for _, client := range clients {
-			require.Zero(t, client.Ledger(), "request %d", n)
+			require.Zero(t, client.OutstandingNodes(), "request %d", n)
 		}
 	})
 	return reached

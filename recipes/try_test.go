@@ -41,12 +41,12 @@ func TestManyThatTryForALockHoldItMostOfTheTimeAndLosersCreateNothing(t *testing
 				for i := range clients {
 					link := s.Link()
 					link.Delay(time.Millisecond)
-					line := s.line(s.loaded(recipes.Options{Dial: link.Dial}), "/b")
+					queue := s.queue(s.loaded(recipes.Options{Dial: link.Dial}), "/b")
 					for range workers / clients {
 						running.Go(func() {
 							time.Sleep(time.Duration(i) * pause / workers)
 							for time.Since(began) < runs {
-								claim, err := line.Try(s.Context())
+								claim, err := queue.Try(s.Context())
 								var busy *recipes.BusyError
 								switch {
 								case errors.As(err, &busy):
@@ -57,7 +57,7 @@ func TestManyThatTryForALockHoldItMostOfTheTimeAndLosersCreateNothing(t *testing
 									grants.Add(1)
 									time.Sleep(work)
 									held.Add(int64(work))
-									if err := line.Release(s.Context(), claim); err != nil {
+									if err := queue.Release(s.Context(), claim); err != nil {
 										s.Errorf("release: %v", err)
 									}
 								}

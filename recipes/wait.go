@@ -24,13 +24,13 @@ var errOtherParent = errors.New("parent was deleted and created again")
 // If the place's name is known to belong to the parent's current life, the node with the
 // number before is the predecessor, if it exists: each number is given out once. So await
 // watches it without a listing; otherwise, each join of a burst would cost a listing.
-func (l *Line) await(ctx context.Context, s *queueSession, p *place) error {
+func (q *Queue) await(ctx context.Context, s *queueSession, p *place) error {
 	reported := ""
 	predictable := p.verified && !p.member.late() && p.member.sequence > 0
 	for {
 		ahead := namePrefix(p.Tag, "") + sequenceSuffix(p.member.sequence-1)
 		if !predictable {
-			m, found, err := l.ahead(ctx, s, p)
+			m, found, err := q.ahead(ctx, s, p)
 			if err != nil || !found {
 				return err
 			}
@@ -38,7 +38,7 @@ func (l *Line) await(ctx context.Context, s *queueSession, p *place) error {
 		}
 		// GetW sets no watch on a node that is gone, where ExistsW would leave
 		// one behind that can never fire: names do not recur.
-		w, err := s.Watch(ctx, l.path+"/"+ahead, session.WatchNode)
+		w, err := s.Watch(ctx, q.path+"/"+ahead, session.WatchNode)
 		if errors.Is(err, zk.ErrNoNode) {
 			predictable = false
 			continue
@@ -49,7 +49,7 @@ func (l *Line) await(ctx context.Context, s *queueSession, p *place) error {
 		predictable = false
 		if ahead != reported {
 			reported = ahead
-			l.client.report.waiting(l.path, p.Path, reported)
+			q.client.report.waiting(q.path, p.Path, reported)
 		}
 		own, err := s.Watch(ctx, p.Path, session.WatchNode)
 		if errors.Is(err, zk.ErrNoNode) {
@@ -77,13 +77,13 @@ func (l *Line) await(ctx context.Context, s *queueSession, p *place) error {
 // A listing that has the place's own node is at least as new as its creation, so it has
 // every contender that joined before and still exists. A listing that is out of date can
 // show a contender that has left, which costs time, but it never hides one that exists.
-func (l *Line) ahead(ctx context.Context, s *queueSession, p *place) (ahead member, found bool, err error) {
+func (q *Queue) ahead(ctx context.Context, s *queueSession, p *place) (ahead member, found bool, err error) {
 	for {
-		lst, err := s.list(ctx, l.path)
+		lst, err := s.list(ctx, q.path)
 		if err != nil {
 			return member{}, false, err
 		}
-		ahead, found, listed, err := l.nearest(ctx, s, lst, p.member)
+		ahead, found, listed, err := q.nearest(ctx, s, lst, p.member)
 		if err != nil {
 			return member{}, false, err
 		}
@@ -95,17 +95,17 @@ func (l *Line) ahead(ctx context.Context, s *queueSession, p *place) (ahead memb
 			continue
 		}
 		if lst.parent.Czxid != p.Tag {
-			l.forget()
+			q.forget()
 			return member{}, false, &Error{Op: "wait", Path: p.Path, Err: errOtherParent}
 		}
 		s.Vouch(p.Node)
-		l.saw(lst.parent.Czxid, lst.highest, lst.late)
+		q.saw(lst.parent.Czxid, lst.highest, lst.late)
 		return ahead, found, nil
 	}
 }
 
 // nearest is listing.nearest, also where numbers do not give the order.
-func (l *Line) nearest(ctx context.Context, s *queueSession, lst *listing, own member) (ahead member, found, listed bool, err error) {
+func (q *Queue) nearest(ctx context.Context, s *queueSession, lst *listing, own member) (ahead member, found, listed bool, err error) {
 	if lst.plain && !own.late() {
 		ahead, found, listed = lst.nearest(own)
 		return ahead, found, listed, nil
@@ -116,7 +116,7 @@ func (l *Line) nearest(ctx context.Context, s *queueSession, lst *listing, own m
 		return member{}, false, false, nil
 	}
 	members[i] = own
-	members, err = l.orderable(ctx, s, members)
+	members, err = q.orderable(ctx, s, members)
 	if err != nil {
 		return member{}, false, false, err
 	}

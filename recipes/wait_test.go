@@ -19,10 +19,10 @@ type granted struct {
 }
 
 // claiming makes a contender join the queue below /l.
-func claiming(ctx context.Context, line *Line) <-chan granted {
+func claiming(ctx context.Context, queue *Queue) <-chan granted {
 	result := make(chan granted, 1)
 	go func() {
-		claim, err := line.Claim(ctx)
+		claim, err := queue.Claim(ctx)
 		result <- granted{claim, err, time.Now()}
 	}()
 	return result
@@ -48,7 +48,7 @@ func TestGrantWaitsForFreshProof(t *testing.T) {
 			s.make("/l/another-lock-0000000000", "")
 			client := s.connect(t, s.options())
 			time.Sleep(time.Second)
-			result := claiming(t.Context(), newLine(t, client, nil))
+			result := claiming(t.Context(), newQueue(t, client, nil))
 			time.Sleep(untilSteady)
 			requireWaiting(t, result, "another contender is ahead")
 
@@ -90,12 +90,12 @@ func TestGrantOfASessionThatIsGoneIsRefusedAndTheWaiterJoinsAgain(t *testing.T) 
 		opts := s.options()
 		opts.Trace = &Trace{Rejoined: func(_ string, cause error) { rejoined = append(rejoined, cause) }}
 		client := s.connect(t, opts)
-		result := claiming(t.Context(), newLine(t, client, nil))
+		result := claiming(t.Context(), newQueue(t, client, nil))
 		time.Sleep(untilSteady)
 		old := client.SessionID()
 		s.expire(old)
 		time.Sleep(2 * time.Second)
-		requireWaiting(t, result, "it is in line again, behind the same one")
+		requireWaiting(t, result, "it is in queue again, behind the same one")
 		s.delete("/l/another-lock-0000000000")
 		g := <-result
 		require.NoError(t, g.err)
@@ -111,18 +111,18 @@ func TestWaiterWatchesOnlyTheOneAhead(t *testing.T) {
 		s := newStub(t)
 		client := s.connect(t, s.options())
 		holder := claimed(t, client)
-		line := newLine(t, client, nil)
-		first := claiming(t.Context(), line)
+		queue := newQueue(t, client, nil)
+		first := claiming(t.Context(), queue)
 		synctest.Wait()
-		second := claiming(t.Context(), line)
+		second := claiming(t.Context(), queue)
 		synctest.Wait()
 		before := len(s.seen(func(r stubRequest) bool { return r.op == opGetChildren }))
-		require.NoError(t, line.Release(t.Context(), holder))
+		require.NoError(t, queue.Release(t.Context(), holder))
 		g := <-first
 		require.NoError(t, g.err)
 		requireWaiting(t, second, "it is not its turn")
 		require.Len(t, s.seen(func(r stubRequest) bool { return r.op == opGetChildren }), before+1, "only the next one looked")
-		require.NoError(t, line.Release(t.Context(), g.claim))
+		require.NoError(t, queue.Release(t.Context(), g.claim))
 		require.NoError(t, (<-second).err)
 	})
 }
@@ -134,7 +134,7 @@ func TestEventAloneNeverGrants(t *testing.T) {
 		s.make("/l/another-lock-0000000000", "")
 		s.make("/l/another-lock-0000000001", "")
 		client := s.connect(t, s.options())
-		result := claiming(t.Context(), newLine(t, client, nil))
+		result := claiming(t.Context(), newQueue(t, client, nil))
 		synctest.Wait()
 		s.delete("/l/another-lock-0000000001") // the one that is watched gave up
 		time.Sleep(time.Minute)
@@ -150,15 +150,15 @@ func TestWaiterWhoseOwnNodeIsDeletedJoinsAgainAtTheEnd(t *testing.T) {
 		s.make("/l", parentMark)
 		s.make("/l/another-lock-0000000000", "")
 		client := s.connect(t, s.options())
-		result := claiming(t.Context(), newLine(t, client, nil))
+		result := claiming(t.Context(), newQueue(t, client, nil))
 		synctest.Wait()
-		own := s.line()[0]
+		own := s.queue()[0]
 		require.NotContains(t, own, "another")
 		s.delete(own)
 		synctest.Wait()
-		require.Len(t, s.line(), 2)
-		require.NotContains(t, s.line(), own)
-		require.Equal(t, 1, client.Ledger())
+		require.Len(t, s.queue(), 2)
+		require.NotContains(t, s.queue(), own)
+		require.Equal(t, 1, client.OutstandingNodes())
 		s.delete("/l/another-lock-0000000000")
 		require.NoError(t, (<-result).err)
 	})
@@ -180,9 +180,9 @@ func TestWaiterWhoseOwnNodeIsOverwrittenJoinsAgainWithoutABusyLoop(t *testing.T)
 			}
 			return answer
 		})
-		result := claiming(t.Context(), newLine(t, client, nil))
+		result := claiming(t.Context(), newQueue(t, client, nil))
 		time.Sleep(untilSteady)
-		own := s.line()[0]
+		own := s.queue()[0]
 		require.NotContains(t, own, "another")
 		listings := func() int { return len(s.seen(func(r stubRequest) bool { return r.op == opGetChildren })) }
 		before := listings()
@@ -190,16 +190,16 @@ func TestWaiterWhoseOwnNodeIsOverwrittenJoinsAgainWithoutABusyLoop(t *testing.T)
 		time.Sleep(time.Minute)
 		require.LessOrEqual(t, listings()-before, 5)
 		require.Len(t, s.seen(stubRequest.creates), 2)
-		require.Len(t, s.line(), 3)
+		require.Len(t, s.queue(), 3)
 		requireWaiting(t, result, "others are ahead")
 
 		s.on(func(stubRequest) verdict { return answer })
 		s.delete("/l/another-lock-0000000000")
 		g := <-result
 		require.NoError(t, g.err)
-		require.Equal(t, []string{g.claim.Path()}, s.line())
+		require.Equal(t, []string{g.claim.Path()}, s.queue())
 		synctest.Wait() // for the answer to the delete
-		require.Equal(t, 1, client.Ledger())
+		require.Equal(t, 1, client.OutstandingNodes())
 	})
 }
 
@@ -210,9 +210,9 @@ func TestWaiterJoinsAgainWhenAWatchIsTheFirstToHearOfTheExpiry(t *testing.T) {
 		s.make("/l/another-lock-0000000000", "")
 		client := s.connect(t, s.options())
 		expireAtFirstWatch(s, client.SessionID())
-		result := claiming(t.Context(), newLine(t, client, nil))
+		result := claiming(t.Context(), newQueue(t, client, nil))
 		time.Sleep(time.Minute)
-		requireWaiting(t, result, "it is in line again")
+		requireWaiting(t, result, "it is in queue again")
 		s.delete("/l/another-lock-0000000000")
 		require.NoError(t, (<-result).err)
 	})
@@ -237,13 +237,13 @@ func TestCancelledWaiterLeavesNoNode(t *testing.T) {
 		s.make("/l/another-lock-0000000000", "")
 		client := s.connect(t, s.options())
 		ctx, cancel := context.WithCancel(t.Context())
-		result := claiming(ctx, newLine(t, client, nil))
+		result := claiming(ctx, newQueue(t, client, nil))
 		synctest.Wait()
-		require.Len(t, s.line(), 2)
+		require.Len(t, s.queue(), 2)
 		cancel()
 		require.ErrorIs(t, (<-result).err, context.Canceled)
-		require.Len(t, s.line(), 1, "it is gone before Claim returns")
-		require.Zero(t, client.Ledger())
+		require.Len(t, s.queue(), 1, "it is gone before Claim returns")
+		require.Zero(t, client.OutstandingNodes())
 	})
 }
 
@@ -254,7 +254,7 @@ func TestWaiterThatIsCancelledWhileCutOffLeavesNoNodeOnceMended(t *testing.T) {
 		s.make("/l/another-lock-0000000000", "")
 		client := s.connect(t, s.options())
 		ctx, cancel := context.WithCancel(t.Context())
-		result := claiming(ctx, newLine(t, client, nil))
+		result := claiming(ctx, newQueue(t, client, nil))
 		synctest.Wait()
 		s.cut()
 		s.hangUp(0)
@@ -263,11 +263,11 @@ func TestWaiterThatIsCancelledWhileCutOffLeavesNoNodeOnceMended(t *testing.T) {
 		cancel()
 		require.ErrorIs(t, (<-result).err, context.Canceled)
 		require.Equal(t, began, time.Now(), "the call does not wait for an unreachable server")
-		require.Equal(t, 1, client.Ledger())
+		require.Equal(t, 1, client.OutstandingNodes())
 		s.mend()
 		time.Sleep(2 * time.Second)
-		require.Len(t, s.line(), 1)
-		require.Zero(t, client.Ledger())
+		require.Len(t, s.queue(), 1)
+		require.Zero(t, client.OutstandingNodes())
 	})
 }
 
@@ -279,7 +279,7 @@ func TestCancelledWaiterOfASilentServerDoesNotWaitForTheReleaseTimeout(t *testin
 		s.make("/l/another-lock-0000000000", "")
 		client := s.connect(t, s.options())
 		ctx, cancel := context.WithCancel(t.Context())
-		result := claiming(ctx, newLine(t, client, nil))
+		result := claiming(ctx, newQueue(t, client, nil))
 		time.Sleep(untilSteady)
 		requireWaiting(t, result, "another contender is ahead")
 		s.cut()
@@ -290,6 +290,6 @@ func TestCancelledWaiterOfASilentServerDoesNotWaitForTheReleaseTimeout(t *testin
 		require.LessOrEqual(t, g.at.Sub(cancelled), stubTimeout/3)
 		s.mend()
 		time.Sleep(stubTimeout)
-		require.Len(t, s.line(), 1, "and is done all the same")
+		require.Len(t, s.queue(), 1, "and is done all the same")
 	})
 }

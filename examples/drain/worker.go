@@ -26,7 +26,7 @@ const (
 
 // run campaigns until ctx is done, and processes items during each term. It returns nil if the leadership is released.
 func run(ctx context.Context, client *recipes.Client, process func(ctx context.Context, item int) error) error {
-	e, err := election.New(client, "/election/drain", &election.Options{StopTimeout: stopTimeout, ResignTimeout: resignTimeout})
+	e, err := election.New(client, "/election/drain", &election.Options{StopTimeout: stopTimeout, ReleaseTimeout: resignTimeout})
 	if err != nil {
 		return err
 	}

@@ -206,7 +206,7 @@ func (w *World) alive() []*Process {
 func (w *World) settle() {
 	time.Sleep(2*w.opts.Timeout + 4*w.opts.Tick)
 	for _, p := range w.alive() {
-		if n := p.client.Ledger(); n != 0 {
+		if n := p.client.OutstandingNodes(); n != 0 {
 			w.problemf("%s still has %d outstanding nodes at the end", p.name, n)
 		}
 	}

@@ -61,7 +61,7 @@ func TestCancelledCampaignLeavesNoNode(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorContains(t, err, s.path("election"))
 	require.Len(t, s.nodes("election"), 2, "when Campaign returns, its node is gone")
-	require.Equal(t, 2, client.Ledger())
+	require.Equal(t, 2, client.OutstandingNodes())
 	require.False(t, behind.over(), "a candidate that leaves lets no other pass the leader")
 
 	ctx, cancel = context.WithTimeout(s.ctx, 300*time.Millisecond)
@@ -130,7 +130,7 @@ func TestUnansweredResignContinuesInTheBackground(t *testing.T) {
 	s := onOne(t)
 	proxy := s.proxy(s.ensemble.Servers()[0])
 	client := s.connect(recipes.Options{}, proxy.Addr())
-	e := s.electionWith(client, "election", election.Options{ResignTimeout: 200 * time.Millisecond})
+	e := s.electionWith(client, "election", election.Options{ReleaseTimeout: 200 * time.Millisecond})
 	term := s.campaign(e)
 	next := s.campaigning(s.ctx, s.election(s.connect(recipes.Options{}), "election", "next"))
 	s.waiting("election", 2)
@@ -142,7 +142,7 @@ func TestUnansweredResignContinuesInTheBackground(t *testing.T) {
 	require.ErrorIs(t, term.Err(), recipes.ErrReleased, "it was given up all the same")
 	proxy.Pass()
 	s.resign(next.won())
-	s.eventually("nothing owed", func() bool { return client.Ledger() == 0 })
+	s.eventually("nothing owed", func() bool { return client.OutstandingNodes() == 0 })
 	require.ErrorIs(t, term.Resign(s.ctx), recipes.ErrUncertain, "the first result again")
 }
 

@@ -168,7 +168,7 @@ func TestRunCampaignsAgainAfterAResignationInDoubt(t *testing.T) {
 	t.Parallel()
 	s := onOne(t)
 	termLog := s.termLog()
-	c := termLog.candidate(election.Options{ResignTimeout: 100 * time.Millisecond})
+	c := termLog.candidate(election.Options{ReleaseTimeout: 100 * time.Millisecond})
 	first := termLog.next()
 	c.proxy.Swallow(docker.Both)
 	first.returns(nil)

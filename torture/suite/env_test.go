@@ -112,7 +112,7 @@ func (s *env) leftNothing() {
 	for time.Now().Before(deadline) {
 		left = nil
 		for i, c := range s.clients {
-			if n := c.Ledger(); n != 0 {
+			if n := c.OutstandingNodes(); n != 0 {
 				left = append(left, fmt.Sprintf("client %d owes %d", i, n))
 			}
 		}

@@ -158,7 +158,7 @@ func TestLostReplyOfCreateLeavesOneNode(t *testing.T) {
 			} else {
 				require.ErrorIs(t, err, context.Canceled)
 			}
-			s.eventually("no node", func() bool { return len(s.nodes("lock")) == 0 && client.Ledger() == 0 })
+			s.eventually("no node", func() bool { return len(s.nodes("lock")) == 0 && client.OutstandingNodes() == 0 })
 		}
 	})
 
@@ -176,10 +176,10 @@ func TestLostReplyOfCreateLeavesOneNode(t *testing.T) {
 		_, err := locking.result()
 		require.ErrorIs(t, err, context.Canceled)
 		s.waiting("lock", 1) // noLeader can have taken it away yet
-		require.Equal(t, 1, client.Ledger())
+		require.Equal(t, 1, client.OutstandingNodes())
 		session := client.SessionID()
 		reachable.pass()
-		s.eventually("no node", func() bool { return len(s.nodes("lock")) == 0 && client.Ledger() == 0 })
+		s.eventually("no node", func() bool { return len(s.nodes("lock")) == 0 && client.OutstandingNodes() == 0 })
 		require.Equal(t, session, client.SessionID(), "taken away, and not expired")
 	})
 }
@@ -215,7 +215,7 @@ func TestLateDeleteSparesARecreatedParent(t *testing.T) {
 
 	reachable.pass()
 	require.NoError(t, await(s, unlocked))
-	s.eventually("nothing owed", func() bool { return client.Ledger() == 0 })
+	s.eventually("nothing owed", func() bool { return client.OutstandingNodes() == 0 })
 	require.NoError(t, other.Check(s.ctx))
 	require.NoError(t, other.Err())
 	s.unlock(other)
