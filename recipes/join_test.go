@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,19 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
+	"github.com/lockkeeper/lockkeeper/zktest"
 )
-
-// once gives the first request that creates a contender another verdict.
-func once(v verdict) func(stubRequest) verdict {
-	given := false
-	return func(r stubRequest) verdict {
-		if r.creates() && !given {
-			given = true
-			return v
-		}
-		return answer
-	}
-}
 
 type recovery struct {
 	found bool
@@ -39,7 +27,7 @@ type recovery struct {
 }
 
 // recovering returns options whose trace records the outcome of each recovered create.
-func recovering(s *stub) (opts *Options, found *[]recovery) {
+func recovering(s *ensemble) (opts *Options, found *[]recovery) {
 	found = new([]recovery)
 	opts = s.options()
 	opts.Trace = &Trace{Recovered: func(_ string, ok bool, err error) { *found = append(*found, recovery{ok, err}) }}
@@ -48,18 +36,18 @@ func recovering(s *stub) (opts *Options, found *[]recovery) {
 
 func TestUncontendedClaimOfAKnownPathTakesOneRequestAndItsReleaseAnother(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
-		client := s.connect(t, s.options())
+		s := newEnsemble(t)
+		client := s.connect(s.options())
 		queue := newQueue(t, client, nil)
 		ops := func() int {
 			synctest.Wait()
-			return len(s.seen(func(r stubRequest) bool { return !r.heartbeat() && r.op != opPing }))
+			return len(s.seen(func(r zktest.Request) bool { return !isHeartbeat(r) && r.Op != "ping" }))
 		}
 		for i := range 10 {
 			before := ops()
 			claim, err := queue.Claim(t.Context())
 			require.NoError(t, err)
-			require.Equal(t, s.node(claim.Path()).czxid, int64(claim.Token()))
+			require.Equal(t, s.czxid(claim.Path()), int64(claim.Token()))
 			require.NoError(t, queue.Release(t.Context(), claim))
 			if i > 0 {
 				require.Equal(t, 2, ops()-before)
@@ -70,13 +58,13 @@ func TestUncontendedClaimOfAKnownPathTakesOneRequestAndItsReleaseAnother(t *test
 
 func TestLostReplyOfCreateIsFoundAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
+		s := newEnsemble(t)
 		opts, recovered := recovering(s)
-		client := s.connect(t, opts)
-		s.on(once(cutAfter))
+		client := s.connect(opts)
+		s.Intercept(zktest.Rule{When: isJoin, Times: 1, Lose: zktest.ToClient})
 		claim := claimed(t, client)
 		require.Equal(t, []string{claim.Path()}, s.queue(), "one node, and it is the claim's")
-		require.Equal(t, s.node(claim.Path()).czxid, int64(claim.Token()))
+		require.Equal(t, s.czxid(claim.Path()), int64(claim.Token()))
 		require.Equal(t, 1, client.OutstandingNodes())
 		synctest.Wait()
 		require.Equal(t, []recovery{{found: true}}, *recovered)
@@ -89,10 +77,10 @@ func TestLostReplyOfCreateIsFoundAgain(t *testing.T) {
 
 func TestLostRequestOfCreateIsSentAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
+		s := newEnsemble(t)
 		opts, recovered := recovering(s)
-		client := s.connect(t, opts)
-		s.on(once(cutBefore))
+		client := s.connect(opts)
+		s.Intercept(zktest.Rule{When: isJoin, Times: 1, Lose: zktest.ToServer})
 		claim := claimed(t, client)
 		require.Equal(t, []string{claim.Path()}, s.queue())
 		require.Equal(t, 1, client.OutstandingNodes())
@@ -103,34 +91,34 @@ func TestLostRequestOfCreateIsSentAgain(t *testing.T) {
 
 func TestLostReplyOfCreateBehindOthersIsFoundAgainAndWaits(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
-		s.make("/l", parentMark)
-		s.make("/l/another-lock-0000000000", "")
-		client := s.connect(t, s.options())
-		s.on(once(cutAfter))
+		s := newEnsemble(t)
+		s.create("/l", parentMark)
+		s.create(another, "")
+		client := s.connect(s.options())
+		s.Intercept(zktest.Rule{When: isJoin, Times: 1, Lose: zktest.ToClient})
 		result := claiming(t.Context(), newQueue(t, client, nil))
 		time.Sleep(time.Minute)
 		requireWaiting(t, result, "another contender is ahead")
 		require.Len(t, s.queue(), 2)
-		s.delete("/l/another-lock-0000000000")
+		s.delete(another)
 		require.NoError(t, (<-result).err)
 	})
 }
 
 func TestCreateThatIsAnsweredAfterItsCallerGaveUpLeavesNoNode(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
-		client := s.connect(t, s.options())
-		slowly(s, stubRequest.creates)
+		s := newEnsemble(t)
+		client := s.connect(s.options())
+		s.Intercept(zktest.Rule{When: isJoin, Delay: time.Second}) // too short for the session to leave the server
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
 		defer cancel()
 		_, err := newQueue(t, client, nil).Claim(ctx)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		time.Sleep(2 * time.Second)
-		require.Len(t, s.seen(stubRequest.creates), 1)
+		require.Len(t, s.seen(isJoin), 1)
 		require.Empty(t, s.queue())
 		require.Zero(t, client.OutstandingNodes())
-		require.Len(t, s.seen(isConnect), 1)
+		require.Len(t, s.seen(isOp("connect")), 1)
 	})
 }
 
@@ -138,16 +126,16 @@ func TestCreateThatIsAnsweredAfterItsCallerGaveUpLeavesNoNode(t *testing.T) {
 func TestCauseThatLooksLikeAServersAnswerIsNotTakenForOne(t *testing.T) {
 	for _, answer := range []error{zk.ErrNoNode, zk.ErrNodeExists, zk.ErrNoAuth, session.NotSent(io.EOF)} {
 		bubble(t, func(t *testing.T) {
-			s := newStub(t)
-			client := s.connect(t, s.options())
-			slowly(s, stubRequest.creates)
+			s := newEnsemble(t)
+			client := s.connect(s.options())
+			s.Intercept(zktest.Rule{When: isJoin, Delay: time.Second}) // too short for the session to leave the server
 			ctx, cancel := context.WithCancelCause(t.Context())
 			cause := fmt.Errorf("worker: %w", answer)
 			time.AfterFunc(time.Second/2, func() { cancel(cause) })
 			_, err := newQueue(t, client, nil).Claim(ctx)
 			require.ErrorIs(t, err, context.Canceled)
 			require.ErrorIs(t, err, cause)
-			require.Len(t, s.seen(stubRequest.creates), 1, "%v", cause)
+			require.Len(t, s.seen(isJoin), 1, "%v", cause)
 			time.Sleep(2 * time.Second)
 			require.Empty(t, s.queue(), "%v", cause)
 			require.Zero(t, client.OutstandingNodes())
@@ -155,33 +143,17 @@ func TestCauseThatLooksLikeAServersAnswerIsNotTakenForOne(t *testing.T) {
 	}
 }
 
-// slowly delays the stub's answers to the wanted requests by a second, too short for the
-// session to leave the server.
-func slowly(s *stub, want func(stubRequest) bool) {
-	s.on(func(r stubRequest) verdict {
-		if want(r) {
-			time.Sleep(time.Second)
-		}
-		return answer
-	})
-}
-
 // A code that the client has no name for can be that of a quota.
 func TestCreateThatIsAnsweredWithACodeWithoutANameFailsOnce(t *testing.T) {
 	for _, parent := range []string{parentMark, "theirs"} {
 		bubble(t, func(t *testing.T) {
-			s := newStub(t)
-			s.make("/l", parent)
-			client := s.connect(t, s.options())
-			s.on(func(r stubRequest) verdict {
-				if r.creates() && len(s.seen(stubRequest.creates)) < 100 {
-					return puzzle
-				}
-				return answer
-			})
+			s := newEnsemble(t)
+			s.create("/l", parent)
+			client := s.connect(s.options())
+			s.Intercept(zktest.Rule{When: isJoin, Times: 100, Fail: zktest.ErrQuotaExceeded})
 			_, err := newQueue(t, client, nil).Claim(t.Context())
 			require.ErrorContains(t, err, "-125", parent)
-			require.Len(t, s.seen(stubRequest.creates), 1, parent)
+			require.Len(t, s.seen(isJoin), 1, parent)
 			require.Empty(t, s.queue(), parent)
 			require.Zero(t, client.OutstandingNodes(), parent)
 		})
@@ -189,18 +161,18 @@ func TestCreateThatIsAnsweredWithACodeWithoutANameFailsOnce(t *testing.T) {
 }
 
 func TestCreateThatIsNeverAnsweredLeavesNoNode(t *testing.T) {
-	for name, v := range map[string]verdict{"carried out": lose, "not carried out": ignore} {
+	for name, v := range map[string]zktest.Direction{"carried out": zktest.ToClient, "not carried out": zktest.ToServer} {
 		bubble(t, func(t *testing.T) {
-			s := newStub(t)
-			client := s.connect(t, s.options())
-			s.on(once(v))
+			s := newEnsemble(t)
+			client := s.connect(s.options())
+			s.Intercept(zktest.Rule{When: isJoin, Times: 1, Hold: v})
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
 			defer cancel()
 			began := time.Now()
 			_, err := newQueue(t, client, nil).Claim(ctx)
 			require.ErrorIs(t, err, context.DeadlineExceeded, name)
-			require.LessOrEqual(t, time.Since(began), time.Second/2+stubTimeout, "the release timeout bounds what it still does")
-			time.Sleep(stubTimeout)
+			require.LessOrEqual(t, time.Since(began), time.Second/2+testTimeout, "the release timeout bounds what it still does")
+			time.Sleep(testTimeout)
 			require.Empty(t, s.queue(), name)
 			require.Zero(t, client.OutstandingNodes(), name)
 		})
@@ -209,34 +181,28 @@ func TestCreateThatIsNeverAnsweredLeavesNoNode(t *testing.T) {
 
 func TestNodeOfASessionThatExpiredWhileItsCreateWasInFlightIsForgotten(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
-		client := s.connect(t, s.options())
+		s := newEnsemble(t)
+		client := s.connect(s.options())
 		first := client.SessionID()
-		s.on(func(r stubRequest) verdict {
-			if r.creates() && r.session == first {
-				s.expire(first)
-				return cutBefore
-			}
-			return answer
-		})
+		s.Intercept(zktest.Rule{When: isJoin, Session: first, Before: func(zktest.Request) { s.expire(first) }})
 		claim := claimed(t, client)
 		require.NotEqual(t, first, client.SessionID())
 		require.Equal(t, []string{claim.Path()}, s.queue())
 		require.Equal(t, 1, client.OutstandingNodes())
-		require.Empty(t, s.seen(func(r stubRequest) bool { return r.op == opDelete }), "nothing is deleted by name in another session")
+		require.Empty(t, s.seen(isOp("delete")), "nothing is deleted by name in another session")
 	})
 }
 
 func TestJoinBelowARecreatedParentIsNoGrant(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
-		client := s.connect(t, s.options())
+		s := newEnsemble(t)
+		client := s.connect(s.options())
 		queue := newQueue(t, client, nil)
 		claim, err := queue.Claim(t.Context())
 		require.NoError(t, err)
 		require.NoError(t, queue.Release(t.Context(), claim))
 		s.delete("/l")
-		parent := s.make("/l", parentMark) // in its next life
+		parent := s.create("/l", parentMark) // in its next life
 		again, err := queue.Claim(t.Context())
 		require.NoError(t, err)
 		require.NotEqual(t, claim.Path(), again.Path())
@@ -247,34 +213,23 @@ func TestJoinBelowARecreatedParentIsNoGrant(t *testing.T) {
 
 func TestClaimIsNotifiedImmediatelyWhenAJoinOfItsClientMissesItsNode(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
-		client := s.connect(t, s.options())
+		s := newEnsemble(t)
+		client := s.connect(s.options())
 		queue := newQueue(t, client, nil)
 		claim, err := queue.Claim(t.Context())
 		require.NoError(t, err)
 		s.delete(claim.Path())
 		s.delete("/l")
-		s.make("/l", parentMark) // in its next life, with numbers from 0 on
+		s.create("/l", parentMark) // in its next life, with numbers from 0 on
 		again, err := queue.Claim(t.Context())
 		require.NoError(t, err)
 		require.ErrorIs(t, claim.Err(), ErrDeleted)
 		require.NotEqual(t, claim.Path(), again.Path())
-		time.Sleep(stubTimeout)
+		time.Sleep(testTimeout)
 		require.NoError(t, again.Err())
 		require.Equal(t, []string{again.Path()}, s.queue())
 		require.Equal(t, 1, client.OutstandingNodes())
 	})
-}
-
-// recreate deletes the parent with everything below it, as an operator does, and
-// makes it again, with that many numbers given out already.
-func (s *stub) recreate(data string, numbers int32) {
-	for _, path := range s.queue() {
-		s.delete(path)
-	}
-	s.delete("/l")
-	s.make("/l", data)
-	s.count(numbers)
 }
 
 // An operator deletes the parent with everything below it, and other clients have
@@ -289,11 +244,11 @@ func TestLostClaimCommitsNothingWhileAStaleJoinIsUnderWay(t *testing.T) {
 		for _, data := range []string{parentMark, "theirs"} {
 			t.Run(name+", parent's data: "+data, func(t *testing.T) {
 				bubble(t, func(t *testing.T) {
-					s := newStub(t)
-					s.make("/state", "old")
-					s.make("/l", data)
-					own := newQueue(t, s.connect(t, s.options()), nil)
-					other := newQueue(t, s.connect(t, s.options()), nil)
+					s := newEnsemble(t)
+					s.create("/state", "old")
+					s.create("/l", data)
+					own := newQueue(t, s.connect(s.options()), nil)
+					other := newQueue(t, s.connect(s.options()), nil)
 					for _, queue := range []*Queue{own, other} {
 						claim, err := queue.Claim(t.Context())
 						require.NoError(t, err)
@@ -302,12 +257,15 @@ func TestLostClaimCommitsNothingWhileAStaleJoinIsUnderWay(t *testing.T) {
 					claim, err := own.Claim(t.Context())
 					require.NoError(t, err)
 					s.recreate(data, claim.place.member.sequence)
-					s.on(once(lose))
+					replies := s.Intercept(zktest.Rule{When: isJoin, Times: 1, Hold: zktest.ToClient})
 					joining := claiming(t.Context(), joiner(own, other))
 					synctest.Wait()
-					_, err = claim.Commit(t.Context(), setState("stale"))
-					require.ErrorIs(t, err, ErrDeleted)
-					require.Equal(t, "old", string(s.node("/state").data))
+					committed := committing(t.Context(), claim)
+					synctest.Wait()
+					require.Len(t, s.seen(isStaleCommit), 1, "it reached a server before the join was answered")
+					replies.Release()
+					require.ErrorIs(t, <-committed, ErrDeleted)
+					require.Equal(t, "old", s.data("/state"))
 					require.ErrorIs(t, claim.Check(t.Context()), ErrDeleted)
 					require.NoError(t, (<-joining).err)
 				})
@@ -316,34 +274,40 @@ func TestLostClaimCommitsNothingWhileAStaleJoinIsUnderWay(t *testing.T) {
 	}
 }
 
+// committing commits a change of /state under the claim.
+func committing(ctx context.Context, claim *Claim) <-chan error {
+	result := make(chan error, 1)
+	go func() {
+		_, err := claim.Commit(ctx, setState("stale"))
+		result <- err
+	}()
+	return result
+}
+
+func isStaleCommit(r zktest.Request) bool {
+	return isCommit(r) && string(r.Ops[len(r.Ops)-1].Data) == "stale"
+}
+
 // Two joins of one session are sent before either is answered. The parent is
 // deleted and made again between them.
 func TestLostClaimCommitsNothingWhileAJoinThatWasSentWithItsOwnIsUnderWay(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
-		s.make("/state", "old")
-		queue := newQueue(t, s.connect(t, s.options()), nil)
+		s := newEnsemble(t)
+		s.create("/state", "old")
+		queue := newQueue(t, s.connect(s.options()), nil)
 		first, err := queue.Claim(t.Context())
 		require.NoError(t, err)
 		require.NoError(t, queue.Release(t.Context(), first))
-		var joins atomic.Int32
-		s.on(func(r stubRequest) verdict {
-			if !r.creates() {
-				return answer
-			}
-			switch joins.Add(1) {
-			case 1:
-				time.Sleep(time.Millisecond) // until the other is sent
-			case 2:
-				time.Sleep(time.Millisecond) // until the first is answered
-				s.recreate(parentMark, first.place.member.sequence+1)
-				return lose
-			}
-			return answer
-		})
+		early := s.Intercept(zktest.Rule{When: isJoin, Times: 1, Hold: zktest.ToServer}) // until the other is sent
+		replies := s.Intercept(zktest.Rule{When: isJoin, Skip: 1, Times: 1, Hold: zktest.ToClient, Before: func(zktest.Request) {
+			time.Sleep(time.Millisecond) // until the first is answered
+			s.recreate(parentMark, first.place.member.sequence+1)
+		}})
 		joining := []<-chan granted{claiming(t.Context(), queue), claiming(t.Context(), queue)}
+		time.Sleep(time.Millisecond)
+		early.Release()
 		time.Sleep(10 * time.Millisecond)
-		require.Equal(t, int32(2), joins.Load())
+		require.Len(t, s.seen(isJoin), 3)
 		var claim *Claim
 		for _, result := range joining {
 			select {
@@ -354,9 +318,12 @@ func TestLostClaimCommitsNothingWhileAJoinThatWasSentWithItsOwnIsUnderWay(t *tes
 			}
 		}
 		require.NotNil(t, claim)
-		_, err = claim.Commit(t.Context(), setState("stale"))
-		require.ErrorIs(t, err, ErrDeleted)
-		require.Equal(t, "old", string(s.node("/state").data))
+		committed := committing(t.Context(), claim)
+		synctest.Wait()
+		require.Len(t, s.seen(isStaleCommit), 1, "it reached a server before the second join was answered")
+		replies.Release()
+		require.ErrorIs(t, <-committed, ErrDeleted)
+		require.Equal(t, "old", s.data("/state"))
 	})
 }
 
@@ -365,9 +332,9 @@ func TestLostClaimCommitsNothingWhileAJoinThatWasSentWithItsOwnIsUnderWay(t *tes
 func TestJoinBesideANodeOfItsSessionChecksItAndHasAPlainName(t *testing.T) {
 	for _, data := range []string{parentMark, "theirs"} {
 		bubble(t, func(t *testing.T) {
-			s := newStub(t)
-			parent := s.make("/l", data)
-			queue := newQueue(t, s.connect(t, s.options()), nil)
+			s := newEnsemble(t)
+			parent := s.create("/l", data)
+			queue := newQueue(t, s.connect(s.options()), nil)
 			first, err := queue.Claim(t.Context())
 			require.NoError(t, err)
 			var waiting []<-chan granted
@@ -375,11 +342,11 @@ func TestJoinBesideANodeOfItsSessionChecksItAndHasAPlainName(t *testing.T) {
 				waiting = append(waiting, claiming(t.Context(), queue))
 				synctest.Wait()
 			}
-			joins := s.seen(stubRequest.creates)
+			joins := s.seen(isJoin)
 			require.Len(t, joins, 4, data)
 			before := first.Path()
 			for i, r := range joins[1:] {
-				require.Equal(t, stubOp{kind: opCheck, path: before}, r.ops[0], data)
+				require.Equal(t, zktest.Request{Op: "check", Path: before}, r.Ops[0], data)
 				before = fmt.Sprintf("/l/%s%010d", namePrefix(parent, ""), i+1)
 				require.Contains(t, s.queue(), before, data)
 			}
@@ -397,30 +364,27 @@ func TestJoinWhoseWitnessIsMissedIsMadeOnceMoreWithoutOne(t *testing.T) {
 	for _, data := range []string{parentMark, "theirs"} {
 		for _, released := range []bool{true, false} {
 			bubble(t, func(t *testing.T) {
-				s := newStub(t)
-				s.make("/l", data)
-				client := s.connect(t, s.options())
+				s := newEnsemble(t)
+				s.create("/l", data)
+				client := s.connect(s.options())
 				queue := newQueue(t, client, nil)
 				first, err := queue.Claim(t.Context())
 				require.NoError(t, err)
 				reads := func() int {
-					return len(s.seen(func(r stubRequest) bool { return r.op == opGetData && r.ops[0].path == "/l" }))
+					return len(s.seen(func(r zktest.Request) bool { return r.Op == "getData" && r.Path == "/l" }))
 				}
 				before := reads()
-				s.on(func(r stubRequest) verdict {
-					if r.creates() && len(s.seen(stubRequest.creates)) == 2 {
-						if released {
-							first.session.BeginDelete(first.place.Node)
-						}
-						s.delete(first.Path())
+				s.Intercept(zktest.Rule{When: isJoin, Times: 1, Before: func(zktest.Request) {
+					if released {
+						first.session.BeginDelete(first.place.Node)
 					}
-					return answer
-				})
+					s.delete(first.Path())
+				}})
 				joining := claiming(t.Context(), queue)
 				synctest.Wait()
 				g := <-joining
 				require.NoError(t, g.err)
-				require.Len(t, s.seen(stubRequest.creates), 3, "once more, and no oftener")
+				require.Len(t, s.seen(isJoin), 3, "once more, and no oftener")
 				require.Equal(t, []string{g.claim.Path()}, s.queue())
 				if released {
 					require.NoError(t, first.Err(), "that its node is missing says nothing")
@@ -439,18 +403,18 @@ func TestJoinWhoseWitnessIsMissedIsMadeOnceMoreWithoutOne(t *testing.T) {
 // The create happened under the parent of the checked node, or not at all.
 func TestLostReplyOfAJoinBesideANodeOfItsSessionIsFoundAgain(t *testing.T) {
 	for _, data := range []string{parentMark, "theirs"} {
-		for _, v := range []verdict{cutBefore, cutAfter} {
+		for _, v := range []zktest.Direction{zktest.ToServer, zktest.ToClient} {
 			bubble(t, func(t *testing.T) {
-				s := newStub(t)
-				s.make("/l", data)
-				client := s.connect(t, s.options())
+				s := newEnsemble(t)
+				s.create("/l", data)
+				client := s.connect(s.options())
 				queue := newQueue(t, client, nil)
 				first, err := queue.Claim(t.Context())
 				require.NoError(t, err)
-				s.on(once(v))
+				s.Intercept(zktest.Rule{When: isJoin, Times: 1, Lose: v})
 				joining := claiming(t.Context(), queue)
 				requireWaiting(t, joining, "another contender is ahead")
-				time.Sleep(stubTimeout / 2)
+				time.Sleep(testTimeout / 2)
 				require.Len(t, s.queue(), 2)
 				require.NoError(t, queue.Release(t.Context(), first))
 				g := <-joining
@@ -466,8 +430,8 @@ func TestLostReplyOfAJoinBesideANodeOfItsSessionIsFoundAgain(t *testing.T) {
 // Its numbers have begun anew: the node's is lower than those that were seen.
 func TestLostReplyOfCreateBelowARecreatedParentIsFoundAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
-		client := s.connect(t, s.options())
+		s := newEnsemble(t)
+		client := s.connect(s.options())
 		queue := newQueue(t, client, nil)
 		for range 5 {
 			claim, err := queue.Claim(t.Context())
@@ -475,8 +439,8 @@ func TestLostReplyOfCreateBelowARecreatedParentIsFoundAgain(t *testing.T) {
 			require.NoError(t, queue.Release(t.Context(), claim))
 		}
 		s.delete("/l")
-		parent := s.make("/l", parentMark)
-		s.on(once(cutAfter))
+		parent := s.create("/l", parentMark)
+		s.Intercept(zktest.Rule{When: isJoin, Times: 1, Lose: zktest.ToClient})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		claim, err := queue.Claim(ctx)
@@ -489,35 +453,30 @@ func TestLostReplyOfCreateBelowARecreatedParentIsFoundAgain(t *testing.T) {
 
 func TestCommitIsOneTransactionWithACheckOfTheClaimsNode(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
-		s.make("/state", "old")
-		client := s.connect(t, s.options())
+		s := newEnsemble(t)
+		s.create("/state", "old")
+		client := s.connect(s.options())
 		claim := claimed(t, client)
 		_, err := claim.Commit(t.Context(), setState("new"))
 		require.NoError(t, err)
-		require.Equal(t, "new", string(s.node("/state").data))
+		require.Equal(t, "new", s.data("/state"))
 
 		s.delete(claim.Path())
 		_, err = claim.Commit(t.Context(), setState("stale"))
 		require.ErrorIs(t, err, ErrLost)
 		require.ErrorIs(t, err, ErrDeleted)
-		require.Equal(t, "new", string(s.node("/state").data))
+		require.Equal(t, "new", s.data("/state"))
 	})
 }
 
 func TestCommitWhoseReplyIsLostIsUncertain(t *testing.T) {
-	for _, v := range []verdict{cutAfter, cutBefore} {
+	for _, v := range []zktest.Direction{zktest.ToClient, zktest.ToServer} {
 		bubble(t, func(t *testing.T) {
-			s := newStub(t)
-			s.make("/state", "old")
-			client := s.connect(t, s.options())
+			s := newEnsemble(t)
+			s.create("/state", "old")
+			client := s.connect(s.options())
 			claim := claimed(t, client)
-			s.on(func(r stubRequest) verdict {
-				if r.op == opMulti && !r.heartbeat() {
-					return v
-				}
-				return answer
-			})
+			s.Intercept(zktest.Rule{When: isCommit, Lose: v})
 			_, err := claim.Commit(t.Context(), setState("new"))
 			require.ErrorIs(t, err, ErrUncertain)
 			require.NoError(t, claim.Err())
@@ -526,19 +485,12 @@ func TestCommitWhoseReplyIsLostIsUncertain(t *testing.T) {
 }
 
 func TestReleaseWhoseReplyIsLostHasReleased(t *testing.T) {
-	for _, v := range []verdict{cutAfter, cutBefore} {
+	for _, v := range []zktest.Direction{zktest.ToClient, zktest.ToServer} {
 		bubble(t, func(t *testing.T) {
-			s := newStub(t)
-			client := s.connect(t, s.options())
+			s := newEnsemble(t)
+			client := s.connect(s.options())
 			claim := claimed(t, client)
-			given := false
-			s.on(func(r stubRequest) verdict {
-				if r.op == opDelete && !given {
-					given = true
-					return v
-				}
-				return answer
-			})
+			s.Intercept(zktest.Rule{Op: "delete", Times: 1, Lose: v})
 			queue := newQueue(t, client, nil)
 			require.NoError(t, queue.Release(t.Context(), claim))
 			require.ErrorIs(t, claim.Err(), ErrReleased)
@@ -551,13 +503,12 @@ func TestReleaseWhoseReplyIsLostHasReleased(t *testing.T) {
 
 func TestReleaseThatCannotReachAServerGoesOnInTheBackground(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
-		client := s.connect(t, s.options())
+		s := newEnsemble(t)
+		client := s.connect(s.options())
 		queue := newQueue(t, client, &QueueOptions{ReleaseTimeout: 2 * time.Second})
 		claim, err := queue.Claim(t.Context())
 		require.NoError(t, err)
-		s.cut()
-		s.hangUp(0)
+		s.detach()
 		synctest.Wait()
 		began := time.Now()
 		ended, cancel := context.WithCancel(t.Context())
@@ -568,7 +519,7 @@ func TestReleaseThatCannotReachAServerGoesOnInTheBackground(t *testing.T) {
 		require.Equal(t, 2*time.Second, time.Since(began), "its own bound counts, and not that of a ctx that is done")
 		require.True(t, closed(claim.Done()))
 		require.Equal(t, 1, client.OutstandingNodes())
-		s.mend()
+		s.heal()
 		time.Sleep(2 * time.Second)
 		require.Empty(t, s.queue())
 		require.Zero(t, client.OutstandingNodes())
@@ -577,8 +528,8 @@ func TestReleaseThatCannotReachAServerGoesOnInTheBackground(t *testing.T) {
 
 func TestReleaseThatTheCloseOvertakesWhileCutOffIsUncertain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
-		client := s.connect(t, s.options())
+		s := newEnsemble(t)
+		client := s.connect(s.options())
 		queue := newQueue(t, client, nil)
 		claim, err := queue.Claim(t.Context())
 		require.NoError(t, err)
@@ -586,8 +537,7 @@ func TestReleaseThatTheCloseOvertakesWhileCutOffIsUncertain(t *testing.T) {
 		require.NoError(t, err)
 		other, err := late.Claim(t.Context())
 		require.NoError(t, err)
-		s.cut()
-		s.hangUp(0)
+		s.detach()
 		synctest.Wait()
 		result := make(chan error, 1)
 		go func() { result <- queue.Release(t.Context(), claim) }()
@@ -600,7 +550,7 @@ func TestReleaseThatTheCloseOvertakesWhileCutOffIsUncertain(t *testing.T) {
 		err = late.Release(t.Context(), other)
 		require.ErrorIs(t, err, ErrLost, "one that begins later")
 		require.ErrorIs(t, err, ErrClosed)
-		s.mend()
+		s.heal()
 	})
 }
 
@@ -610,14 +560,14 @@ func setState(data string) *zk.SetDataRequest {
 
 func TestStuckCounterStillExcludesAndStillServes(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
-		s.make("/l", parentMark)
-		s.count(math.MaxInt32 - 3)
+		s := newEnsemble(t)
+		s.create("/l", parentMark)
+		require.NoError(t, s.PlantCounter("/l", math.MaxInt32-3))
 		holders, served := 0, 0
 		var tokens []int64
 		var wg sync.WaitGroup
 		for range 4 {
-			queue := newQueue(t, s.connect(t, s.options()), nil)
+			queue := newQueue(t, s.connect(s.options()), nil)
 			for range 5 {
 				wg.Go(func() {
 					claim, err := queue.Claim(t.Context())
@@ -649,19 +599,19 @@ func TestStuckCounterStillExcludesAndStillServes(t *testing.T) {
 
 // The first plain name that is given such a number has to be given up again.
 func TestLateNumberNeverStandsAloneInTheNameOfAContender(t *testing.T) {
-	for name, v := range map[string]verdict{"answered": answer, "reply lost": cutAfter} {
+	for name, v := range map[string]zktest.Direction{"answered": 0, "reply lost": zktest.ToClient} {
 		bubble(t, func(t *testing.T) {
-			s := newStub(t)
-			parent := s.make("/l", parentMark)
-			s.count(overflowSequence - 2)
-			queue := newQueue(t, s.connect(t, s.options()), nil)
+			s := newEnsemble(t)
+			parent := s.create("/l", parentMark)
+			require.NoError(t, s.PlantCounter("/l", overflowSequence-2))
+			queue := newQueue(t, s.connect(s.options()), nil)
 			first, err := queue.Claim(t.Context())
 			require.NoError(t, err)
 			var waiting []<-chan granted
 			for range 3 {
-				s.on(once(v))
+				s.Intercept(zktest.Rule{When: isJoin, Times: 1, Lose: v})
 				waiting = append(waiting, claiming(t.Context(), queue))
-				time.Sleep(stubTimeout / 2)
+				time.Sleep(testTimeout / 2)
 			}
 			require.Len(t, s.queue(), 4, name)
 			require.NoError(t, queue.Release(t.Context(), first))
@@ -680,13 +630,13 @@ func TestLateNumberNeverStandsAloneInTheNameOfAContender(t *testing.T) {
 
 func TestLostReplyOfCreateAtTheStuckCounterIsFoundAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
-		s.make("/l", parentMark)
-		s.count(math.MaxInt32)
-		client := s.connect(t, s.options())
+		s := newEnsemble(t)
+		s.create("/l", parentMark)
+		require.NoError(t, s.PlantCounter("/l", math.MaxInt32))
+		client := s.connect(s.options())
 		queue := newQueue(t, client, nil)
 		for range 3 {
-			s.on(once(cutAfter))
+			s.Intercept(zktest.Rule{When: isJoin, Times: 1, Lose: zktest.ToClient})
 			claim, err := queue.Claim(t.Context())
 			require.NoError(t, err)
 			require.Equal(t, []string{claim.Path()}, s.queue())
@@ -698,51 +648,41 @@ func TestLostReplyOfCreateAtTheStuckCounterIsFoundAgain(t *testing.T) {
 }
 
 func TestParentWithDataOfOthersIsNotWritten(t *testing.T) {
-	for name, v := range map[string]verdict{"answered": answer, "reply lost": cutAfter, "request lost": cutBefore} {
+	for name, v := range map[string]zktest.Direction{"answered": 0, "reply lost": zktest.ToClient, "request lost": zktest.ToServer} {
 		bubble(t, func(t *testing.T) {
-			s := newStub(t)
-			s.make("/l", "theirs")
-			s.make("/l/_c_0123456789abcdef-lock-0000000000", "10.0.0.7") // Curator's
-			client := s.connect(t, s.options())
-			s.on(once(v))
+			s := newEnsemble(t)
+			s.create("/l", "theirs")
+			s.create("/l/_c_0123456789abcdef-lock-0000000000", "10.0.0.7") // Curator's
+			client := s.connect(s.options())
+			s.Intercept(zktest.Rule{When: isJoin, Times: 1, Lose: v})
 			result := claiming(t.Context(), newQueue(t, client, nil))
 			time.Sleep(time.Minute)
 			requireWaiting(t, result, "they are ahead")
 			s.delete("/l/_c_0123456789abcdef-lock-0000000000")
 			g := <-result
 			require.NoError(t, g.err, name)
-			require.Equal(t, "theirs", string(s.node("/l").data))
+			require.Equal(t, "theirs", s.data("/l"))
 			require.Equal(t, []string{g.claim.Path()}, s.queue(), name)
-			require.Equal(t, s.node(g.claim.Path()).czxid, int64(g.claim.Token()))
+			require.Equal(t, s.czxid(g.claim.Path()), int64(g.claim.Token()))
 			require.Equal(t, 1, client.OutstandingNodes())
 		})
 	}
 }
 
-// readsOwn reports whether it reads a contender, and not the parent.
-func readsOwn(r stubRequest) bool { return r.op == opGetData && r.ops[0].path != "/l" }
-
 func TestOwnNodeThatCannotBeReadBeforeCtxEndsIsGoneOnceTheSessionIsServed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
-		s.make("/l", "theirs")
-		client := s.connect(t, s.options())
+		s := newEnsemble(t)
+		s.create("/l", "theirs")
+		client := s.connect(s.options())
 		id := client.SessionID()
-		s.on(func(r stubRequest) verdict {
-			if readsOwn(r) {
-				s.refuse(3 * time.Second)
-				return cutBefore
-			}
-			return answer
-		})
+		s.Intercept(zktest.Rule{Op: "getData", Below: "/l", Times: 1, Before: func(zktest.Request) { s.refuse(3 * time.Second) }})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, err := newQueue(t, client, nil).Claim(ctx)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Len(t, s.queue(), 1, "no server is there to take it away")
 		require.Equal(t, 1, client.OutstandingNodes())
-		s.on(func(stubRequest) verdict { return answer })
-		time.Sleep(stubTimeout / 2)
+		time.Sleep(testTimeout / 2)
 		require.Equal(t, id, client.SessionID())
 		require.Empty(t, s.queue())
 		require.Zero(t, client.OutstandingNodes())
@@ -751,18 +691,13 @@ func TestOwnNodeThatCannotBeReadBeforeCtxEndsIsGoneOnceTheSessionIsServed(t *tes
 
 func TestOwnNodeThatMayNotBeReadIsAnErrorAndGone(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
-		s.make("/l", "theirs")
-		client := s.connect(t, s.options())
-		s.on(func(r stubRequest) verdict {
-			if readsOwn(r) {
-				return forbid
-			}
-			return answer
-		})
+		s := newEnsemble(t)
+		s.create("/l", "theirs")
+		client := s.connect(s.options())
+		s.Intercept(zktest.Rule{Op: "getData", Below: "/l", Fail: zktest.ErrNoAuth})
 		_, err := newQueue(t, client, nil).Claim(t.Context())
 		require.ErrorIs(t, err, zk.ErrNoAuth)
-		require.Len(t, s.seen(stubRequest.creates), 1)
+		require.Len(t, s.seen(isJoin), 1)
 		require.Empty(t, s.queue())
 		require.Zero(t, client.OutstandingNodes())
 	})
@@ -770,13 +705,13 @@ func TestOwnNodeThatMayNotBeReadIsAnErrorAndGone(t *testing.T) {
 
 func TestTryOfAHeldLineCreatesNothingCostsTwoReadsAndNamesTheHolder(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
-		client := s.connect(t, s.options())
+		s := newEnsemble(t)
+		client := s.connect(s.options())
 		holding := newQueue(t, client, &QueueOptions{Owner: "pod-7"})
 		claim, err := holding.Try(t.Context())
 		require.NoError(t, err)
 		synctest.Wait()
-		before := len(s.seen(func(stubRequest) bool { return true }))
+		before := len(s.seen(anyRequest))
 		_, err = newQueue(t, client, nil).Try(t.Context())
 		var busy *BusyError
 		require.ErrorAs(t, err, &busy)
@@ -784,10 +719,10 @@ func TestTryOfAHeldLineCreatesNothingCostsTwoReadsAndNamesTheHolder(t *testing.T
 		require.Equal(t, "pod-7", busy.Front.Owner)
 		require.Equal(t, claim.Token(), busy.Front.Token)
 		require.ErrorContains(t, err, `/l is held by "pod-7"`)
-		asked := s.seen(func(stubRequest) bool { return true })[before:]
+		asked := s.seen(anyRequest)[before:]
 		require.Len(t, asked, 2)
 		for _, r := range asked {
-			require.Contains(t, []int32{opGetData, opGetChildren}, r.op)
+			require.Contains(t, []string{"getData", "getChildren2"}, r.Op)
 		}
 		require.NoError(t, holding.Release(t.Context(), claim))
 		again, err := newQueue(t, client, nil).Try(t.Context())
@@ -798,21 +733,18 @@ func TestTryOfAHeldLineCreatesNothingCostsTwoReadsAndNamesTheHolder(t *testing.T
 
 func TestTryThatLosesTheRaceLeavesNoNode(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
-		s.make("/l", parentMark)
-		client := s.connect(t, s.options())
+		s := newEnsemble(t)
+		s.create("/l", parentMark)
+		client := s.connect(s.options())
 		queue := newQueue(t, client, nil)
-		s.on(func(r stubRequest) verdict {
-			if r.creates() { // another contender joins between the listing and the create
-				s.make("/l/another-lock-0000000000", "pod-9")
-			}
-			return answer
-		})
+		s.Intercept(zktest.Rule{When: isJoin, Before: func(zktest.Request) { // after the listing
+			s.create(another, "pod-9")
+		}})
 		_, err := queue.Try(t.Context())
 		var busy *BusyError
 		require.ErrorAs(t, err, &busy)
 		require.Equal(t, "pod-9", busy.Front.Owner)
-		require.Equal(t, []string{"/l/another-lock-0000000000"}, s.queue())
+		require.Equal(t, []string{another}, s.queue())
 		require.Zero(t, client.OutstandingNodes())
 	})
 }
