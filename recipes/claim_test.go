@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
@@ -249,4 +250,41 @@ func TestHolderIsNotifiedAtItsDeadlineThoughTheParentOfAnothersContextBlocks(t *
 		}
 		s.heal()
 	})
+}
+
+func TestCommitIsOneTransactionWithACheckOfTheClaimsNode(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newEnsemble(t)
+		s.create("/state", "old")
+		client := s.connect(s.options())
+		claim := claimed(t, client)
+		_, err := claim.Commit(t.Context(), setState("new"))
+		require.NoError(t, err)
+		require.Equal(t, "new", s.data("/state"))
+
+		s.delete(claim.Path())
+		_, err = claim.Commit(t.Context(), setState("stale"))
+		require.ErrorIs(t, err, ErrLost)
+		require.ErrorIs(t, err, ErrDeleted)
+		require.Equal(t, "new", s.data("/state"))
+	})
+}
+
+func TestCommitWhoseReplyIsLostIsUncertain(t *testing.T) {
+	for _, v := range []zktest.Direction{zktest.ToClient, zktest.ToServer} {
+		bubble(t, func(t *testing.T) {
+			s := newEnsemble(t)
+			s.create("/state", "old")
+			client := s.connect(s.options())
+			claim := claimed(t, client)
+			s.Intercept(zktest.Rule{When: isCommit, Lose: v})
+			_, err := claim.Commit(t.Context(), setState("new"))
+			require.ErrorIs(t, err, ErrUncertain)
+			require.NoError(t, claim.Err())
+		})
+	}
+}
+
+func setState(data string) *zk.SetDataRequest {
+	return &zk.SetDataRequest{Path: "/state", Data: []byte(data), Version: -1}
 }
