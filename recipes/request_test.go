@@ -160,7 +160,7 @@ func TestRequestThatIsSeenThroughDoesNotWaitInTheQueueOfADetachedClient(t *testi
 
 // A Lock returns no error because no server could be reached for a while: a request that the
 // client failed unsent is sent again.
-func TestRequestThatWasGivenBackIsMadeAgain(t *testing.T) {
+func TestUnsentRequestIsSentAgain(t *testing.T) {
 	for name, call := range map[string]func(context.Context, *session.Session, func(*zk.Conn) (string, error)) (string, error){
 		"call": session.Call[string], "callThrough": func(ctx context.Context, s *session.Session, f func(*zk.Conn) (string, error)) (string, error) {
 			return session.CallThrough(ctx, s, session.Ordinary, f)
