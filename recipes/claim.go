@@ -131,25 +131,25 @@ func (c *Claim) Context(parent context.Context) (context.Context, context.Cancel
 
 // end ends the claim, and reports whether this call did.
 func (c *Claim) end(cause error) bool {
-	derived, first := c.finish(cause)
+	derived, first := c.closeDone(cause)
 	c.cancel(derived)
 	return first
 }
 
-// endElsewhere is end for a goroutine that must not wait: cancelling a context can run
+// endWithoutBlocking is end for a goroutine that must not wait: cancelling a context can run
 // methods of its parent, which the holder may have implemented and which may block. Done
 // is closed when it returns.
-func (c *Claim) endElsewhere(cause error) bool {
-	derived, first := c.finish(cause)
+func (c *Claim) endWithoutBlocking(cause error) bool {
+	derived, first := c.closeDone(cause)
 	if len(derived) > 0 {
 		c.session.RunBlocking(func() { c.cancel(derived) })
 	}
 	return first
 }
 
-// finish closes Done. It returns the contexts to cancel, and whether this call ended the
+// closeDone closes Done. It returns the contexts to cancel, and whether this call ended the
 // claim.
-func (c *Claim) finish(cause error) (derived map[*context.CancelCauseFunc]struct{}, first bool) {
+func (c *Claim) closeDone(cause error) (derived map[*context.CancelCauseFunc]struct{}, first bool) {
 	c.mu.Lock()
 	if c.cause != nil {
 		c.mu.Unlock()
@@ -246,7 +246,7 @@ type ending struct{ claim *Claim }
 // the nodes, so for ErrClosed the contexts are cancelled first. Other callers must not wait.
 func (e ending) End(cause error) (report func()) {
 	c := e.claim
-	end := c.endElsewhere
+	end := c.endWithoutBlocking
 	if errors.Is(cause, ErrClosed) {
 		end = c.end
 	}

@@ -90,7 +90,7 @@ func (s *Session) leaveSilentServer(now time.Time) time.Duration {
 func (s *Session) abandonIfUnserved(now time.Time) time.Duration {
 	timeout := s.Timeout()
 	s.mu.Lock()
-	attached, since, through := s.isAttached, now.Sub(s.detachedSince), s.through > 0
+	attached, since, waiting := s.isAttached, now.Sub(s.detachedSince), s.waiting > 0
 	outage := !attached && !s.outage && since >= timeout/4
 	if outage {
 		s.outage = true
@@ -104,7 +104,7 @@ func (s *Session) abandonIfUnserved(now time.Time) time.Duration {
 	}
 	// The requests that were sent failed with the connection. Those that callers still
 	// wait for were not sent, and could wait for any length of time.
-	if through && since >= timeout/8 {
+	if waiting && since >= timeout/8 {
 		s.dialer.failQueued()
 	}
 	left := s.lease.Left(now)
@@ -114,7 +114,7 @@ func (s *Session) abandonIfUnserved(now time.Time) time.Duration {
 		return timeout
 	}
 	next := timeout / 24
-	if left > 0 && !through {
+	if left > 0 && !waiting {
 		next = left
 	}
 	if since < timeout/4 {
