@@ -39,6 +39,7 @@ const (
 	command    = module + "/cmd/lockkeeper"
 	zkserver   = module + "/internal/zkserver"
 	child      = module + "/internal/child"
+	contender  = module + "/internal/contender"
 	tuning     = module + "/internal/tuning"
 	zk         = "github.com/go-zookeeper/zk"
 	testify    = "github.com/stretchr/testify/require"
@@ -161,7 +162,7 @@ var rules = map[string]rule{
 		because: "it sends the same requests to two servers and compares their replies",
 	},
 	zktest + "/foreign": {
-		tools:   []string{testify, zk, zktest, recipes, lock, election},
+		tools:   []string{testify, zk, zktest, recipes, lock, election, child, contender},
 		because: "it contains only tests: clients of other projects beside Lockkeeper's",
 	},
 	command: {
@@ -179,6 +180,11 @@ var rules = map[string]rule{
 	child: {
 		tools:   []string{testify},
 		because: "the tests of every module may run child processes, and it knows nothing of what they do",
+	},
+	contender: {
+		may:     []string{child},
+		tools:   []string{testify},
+		because: "it drives contenders of every library, and links none",
 	},
 	zkserver: {
 		tools:   []string{testify, child},
