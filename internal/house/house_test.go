@@ -37,7 +37,6 @@ const (
 	epoch      = module + "/epoch"
 	zktest     = module + "/zktest"
 	command    = module + "/cmd/lockkeeper"
-	zkserver   = module + "/internal/zkserver"
 	child      = module + "/internal/child"
 	contender  = module + "/internal/contender"
 	tuning     = module + "/internal/tuning"
@@ -57,7 +56,7 @@ type rule struct {
 	because string
 }
 
-// No zkserver: who tests with these needs neither Java nor a container.
+// Tests with these need neither Java nor a container.
 var tools = []string{testify, zk, zktest}
 
 // Every package of the root module stands here; a new one finds its place by writing its line.
@@ -139,7 +138,7 @@ var rules = map[string]rule{
 	},
 	zktest: {
 		may:     []string{zktest + "/internal/tree", zktest + "/internal/wire"},
-		tools:   []string{testify, zk, fencing, recipes, lock, election, zktest + "/internal/rawclient"},
+		tools:   []string{testify, zk, fencing, recipes, lock, election, child, zktest + "/internal/rawclient"},
 		because: "a test server that shares code with the tested code shares its mistakes",
 	},
 	zktest + "/internal/tree": {
@@ -157,8 +156,8 @@ var rules = map[string]rule{
 		because: "it returns a server's replies without interpretation",
 	},
 	zktest + "/internal/conformance": {
-		may:     []string{zktest, zktest + "/internal/rawclient", zktest + "/internal/wire", zkserver},
-		tools:   []string{testify, zkserver, zktest},
+		may:     []string{zktest, zktest + "/internal/rawclient", zktest + "/internal/wire"},
+		tools:   []string{testify, child, zktest},
 		because: "it sends the same requests to two servers and compares their replies",
 	},
 	zktest + "/foreign": {
@@ -185,10 +184,6 @@ var rules = map[string]rule{
 		may:     []string{child},
 		tools:   []string{testify},
 		because: "it drives contenders of every library, and links none",
-	},
-	zkserver: {
-		tools:   []string{testify, child},
-		because: "it runs the docker module's command instead of importing it, so that programs that embed a lock inherit no dependency of it",
 	},
 	history: {
 		tools:   []string{testify},
@@ -242,7 +237,7 @@ func TestABrokenImportRuleIsReported(t *testing.T) {
 		{"lock/mutex.go", zk},
 		{"lock/mutex_test.go", election},
 		{"election/term.go", lock},
-		{"election/term.go", zkserver},
+		{"election/term.go", child},
 		{"zktest/server.go", recipes},
 		{"cmd/lockkeeper/main.go", module + "/docker"},
 		{"newcomer/newcomer.go", "fmt"},
