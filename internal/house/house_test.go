@@ -37,7 +37,8 @@ const (
 	epoch      = module + "/epoch"
 	zktest     = module + "/zktest"
 	command    = module + "/cmd/lockkeeper"
-	zkserver   = module + "/internal/zkserver"
+	child      = module + "/internal/child"
+	contender  = module + "/internal/contender"
 	tuning     = module + "/internal/tuning"
 	zk         = "github.com/go-zookeeper/zk"
 	testify    = "github.com/stretchr/testify/require"
@@ -55,7 +56,7 @@ type rule struct {
 	because string
 }
 
-// No zkserver: who tests with these needs neither Java nor a container.
+// Tests with these need neither Java nor a container.
 var tools = []string{testify, zk, zktest}
 
 // Every package of the root module stands here; a new one finds its place by writing its line.
@@ -71,7 +72,7 @@ var rules = map[string]rule{
 	},
 	fencing + "/fencetest": {
 		may:     []string{fencing},
-		tools:   []string{testify},
+		tools:   []string{testify, child},
 		because: "the author of a guard runs it, and needs nothing else for that",
 	},
 	fencing + "/httpfence": {
@@ -81,12 +82,12 @@ var rules = map[string]rule{
 	},
 	fencing + "/filefence": {
 		may:     []string{fencing},
-		tools:   []string{testify, fencing + "/fencetest"},
+		tools:   []string{testify, fencing + "/fencetest", child},
 		because: "it needs only a disk and file locks",
 	},
 	fencing + "/objectfence": {
 		may:     []string{fencing},
-		tools:   []string{testify, fencing + "/fencetest"},
+		tools:   []string{testify, fencing + "/fencetest", child},
 		because: "the owner of a bucket has chosen its client, and a guard adds none",
 	},
 	fencing + "/redisfence": {
@@ -137,7 +138,7 @@ var rules = map[string]rule{
 	},
 	zktest: {
 		may:     []string{zktest + "/internal/tree", zktest + "/internal/wire"},
-		tools:   []string{testify, zk, fencing, recipes, lock, election, zktest + "/internal/rawclient"},
+		tools:   []string{testify, zk, fencing, recipes, lock, election, child, zktest + "/internal/rawclient"},
 		because: "a test server that shares code with the tested code shares its mistakes",
 	},
 	zktest + "/internal/tree": {
@@ -155,12 +156,12 @@ var rules = map[string]rule{
 		because: "it returns a server's replies without interpretation",
 	},
 	zktest + "/internal/conformance": {
-		may:     []string{zktest, zktest + "/internal/rawclient", zktest + "/internal/wire", zkserver},
-		tools:   []string{testify, zkserver, zktest},
+		may:     []string{zktest, zktest + "/internal/rawclient", zktest + "/internal/wire"},
+		tools:   []string{testify, child, zktest},
 		because: "it sends the same requests to two servers and compares their replies",
 	},
 	zktest + "/foreign": {
-		tools:   []string{testify, zk, zktest, recipes, lock, election},
+		tools:   []string{testify, zk, zktest, recipes, lock, election, child, contender},
 		because: "it contains only tests: clients of other projects beside Lockkeeper's",
 	},
 	command: {
@@ -175,9 +176,18 @@ var rules = map[string]rule{
 	tuning: {
 		because: "recipes reads it and tests set it, so it must add no dependency to either",
 	},
-	zkserver: {
+	child: {
 		tools:   []string{testify},
-		because: "it runs the docker module's command instead of importing it, so that programs that embed a lock inherit no dependency of it",
+		because: "the tests of every module may run child processes, and it knows nothing of what they do",
+	},
+	contender: {
+		may:     []string{child},
+		tools:   []string{testify},
+		because: "it drives contenders of every library, and links none",
+	},
+	module + "/internal/flags": {
+		tools:   []string{testify},
+		because: "programs of every module parse their flags with it",
 	},
 	history: {
 		tools:   []string{testify},
@@ -231,7 +241,7 @@ func TestABrokenImportRuleIsReported(t *testing.T) {
 		{"lock/mutex.go", zk},
 		{"lock/mutex_test.go", election},
 		{"election/term.go", lock},
-		{"election/term.go", zkserver},
+		{"election/term.go", child},
 		{"zktest/server.go", recipes},
 		{"cmd/lockkeeper/main.go", module + "/docker"},
 		{"newcomer/newcomer.go", "fmt"},

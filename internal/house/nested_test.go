@@ -49,6 +49,7 @@ var nested = map[string]rule{
 	},
 	stores: {
 		may:     []string{docker},
+		tools:   []string{child},
 		because: "it starts servers of others and their proxies, and knows nothing of what is tested on them",
 	},
 	torture: {
@@ -57,8 +58,8 @@ var nested = map[string]rule{
 		because: "the harness judges the library and shares no code with it: only the worker processes contend",
 	},
 	torture + "/cmd/torture": {
-		may:     []string{history, torture, worker},
-		tools:   []string{docker, checker},
+		may:     []string{history, module + "/internal/flags", torture, worker},
+		tools:   []string{docker, checker, child},
 		because: "it puts the harness and the worker into one program",
 	},
 	torture + "/evidence": {
@@ -75,17 +76,17 @@ var nested = map[string]rule{
 		because: "it has the locks of other libraries, and none of ours",
 	},
 	torture + "/cmd/rival": {
-		may:     []string{docker, history, torture, torture + "/rivals", stores, worker},
+		may:     []string{docker, history, module + "/internal/flags", torture, torture + "/rivals", stores, worker},
 		because: "it puts the harness and the workers of rivals into one program",
 	},
 	torture + "/suite": {
-		tools:   []string{docker, zktest, fencing, recipes, lock, election, epoch},
+		tools:   []string{docker, zktest, fencing, recipes, lock, election, epoch, child, contender},
 		because: "it holds tests only: the library on real servers",
 	},
 	torture + "/fences": {
 		tools: []string{
 			docker, stores, fencing, fencing + "/fencetest", fencing + "/filefence", fencing + "/httpfence", fencing + "/objectfence",
-			fencing + "/redisfence", fencing + "/sqlfence", recipes, lock,
+			fencing + "/redisfence", fencing + "/sqlfence", recipes, lock, child,
 		},
 		because: "it holds tests only: the guards on real stores",
 	},

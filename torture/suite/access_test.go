@@ -51,11 +51,6 @@ func leftAlone(t *testing.T, data []byte, acl []zk.ACL) {
 	require.Zero(t, stat.Version)
 }
 
-func TestParentWithForeignDataIsNotWritten(t *testing.T) {
-	t.Parallel()
-	leftAlone(t, []byte("theirs"), zk.WorldACL(zk.PermAll))
-}
-
 func TestParentThatMayNotBeWrittenStillLocks(t *testing.T) {
 	t.Parallel()
 	leftAlone(t, nil, zk.WorldACL(zk.PermRead|zk.PermCreate|zk.PermDelete))

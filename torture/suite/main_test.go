@@ -14,12 +14,11 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lockkeeper/lockkeeper/docker"
+	"github.com/lockkeeper/lockkeeper/internal/child"
 )
 
 func TestMain(m *testing.M) {
-	if play(os.Getenv(workerVariable)) {
-		return // this process is a player of a test in another one
-	}
+	child.Main()
 	flag.Parse()
 	atOnce(10)
 	tclog.SetDefault(tclog.NewNoopLogger()) // it greets the engine with ten lines
