@@ -32,7 +32,7 @@ func (r *Result) promises(without []check.Rule, found map[check.Rule]int) []Prom
 	}
 	rules := check.Rules
 	if !r.Own() {
-		rules = append([]check.Rule{check.Alone}, rules...)
+		rules = append([]check.Rule{check.SoleHolder}, rules...)
 	}
 	tested := check.Tested(r.History)
 	promises := []Promise{}
@@ -69,7 +69,7 @@ func (r *Result) verdict() string {
 }
 
 // StoppedWriters returns how many holders sent a stale write after they had been stopped.
-func (r *Result) StoppedWriters() int { return r.Numbers.LateWriters[check.Paused] }
+func (r *Result) StoppedWriters() int { return r.Numbers.StaleWriters[check.Paused] }
 
 // statesDeadlines reports whether the contenders state the deadline of their grants.
 func statesDeadlines(events []history.Event) bool {

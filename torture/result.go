@@ -207,8 +207,8 @@ func (r *Result) judge() {
 			problemf("%s", text)
 		}
 	}
-	if r.Writes.Let > 0 || r.Writes.Wronged > 0 {
-		problemf("the fenced registers accepted %d stale writes and rejected %d others", r.Writes.Let, r.Writes.Wronged)
+	if r.Writes.AcceptedByFenced > 0 || r.Writes.WronglyRejected > 0 {
+		problemf("the fenced registers accepted %d stale writes and rejected %d others", r.Writes.AcceptedByFenced, r.Writes.WronglyRejected)
 	}
 	if r.Numbers.Unanswered > 0 {
 		problemf("%d attempts were never answered", r.Numbers.Unanswered)
@@ -240,7 +240,7 @@ func (r *Result) Own() bool { return r.Tells == "" && len(r.Without) == 0 }
 // find checks all rules that apply to the run. It always checks whether a holder believed on after another grant, so that all
 // libraries are measured alike; this library promises more.
 func (r *Result) find(without []check.Rule) []check.Finding {
-	return append(check.History(r.History, without...), check.Believed(r.History)...)
+	return append(check.History(r.History, without...), check.StaleBeliefs(r.History)...)
 }
 
 // unchecked returns the rules that do not apply to this run, with the reasons.
@@ -266,7 +266,7 @@ func (r *Result) unchecked() []Unchecked {
 		check.BareRegister)
 	leave("there are no sessions and nodes whose order is known", check.Linearizable)
 	if r.ZooKeeper == "" {
-		leave("there are no nodes", check.OwnNode, check.FirstInLine, check.NothingLeft)
+		leave("there are no nodes", check.OwnNode, check.FirstInQueue, check.NothingLeft)
 	}
 	if r.Token == noToken {
 		leave("the library has no tokens", check.RisingTokens, check.FencedRegister)

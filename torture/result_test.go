@@ -70,7 +70,7 @@ func untested(t *testing.T) *Result {
 	require.NoError(t, err)
 	return &Result{
 		Token: "czxid", ZooKeeper: "3.8.0", History: events, Findings: []Finding{}, Problems: []string{},
-		Faults: map[string]FaultCount{"kill-server": {Injected: 1}}, Writes: register.Writes{All: 100, Stale: 2, Refused: 2, Accepted: 2, Holders: 1},
+		Faults: map[string]FaultCount{"kill-server": {Injected: 1}}, Writes: register.Writes{All: 100, Stale: 2, Rejected: 2, AcceptedByBare: 2, Writers: 1},
 	}
 }
 
@@ -95,8 +95,8 @@ func TestEachProblemChangesTheVerdict(t *testing.T) {
 		spoil func(r *Result)
 		want  string
 	}{
-		"a stale write that a fenced register took":      {func(r *Result) { r.Writes.Let = 1 }, "accepted 1 stale writes"},
-		"a write that was refused without being stale":   {func(r *Result) { r.Writes.Wronged = 1 }, "rejected 1 others"},
+		"a stale write that a fenced register took":      {func(r *Result) { r.Writes.AcceptedByFenced = 1 }, "accepted 1 stale writes"},
+		"a write that was refused without being stale":   {func(r *Result) { r.Writes.WronglyRejected = 1 }, "rejected 1 others"},
 		"an error that no caller should get":             {func(r *Result) { failed(r, "zk: node has children") }, "zk: node has children"},
 		"a timeout where none was asked for":             {func(r *Result) { timeOutOfItself(r) }, "context deadline exceeded"},
 		"a problem recorded during the run":              {func(r *Result) { r.Problems = []string{"c1 ended: exit status 2"} }, "c1 ended"},
@@ -217,5 +217,5 @@ func TestRivalIsNotCheckedForLockkeepersPromises(t *testing.T) {
 	require.ElementsMatch(t, check.Rules, left)
 	require.Equal(t, HeldUp, r.Verdict, "whether a holder believed on is still checked: %v", r.Findings)
 	require.Len(t, r.Promises, 1)
-	require.Equal(t, check.Alone, r.Promises[0].Rule)
+	require.Equal(t, check.SoleHolder, r.Promises[0].Rule)
 }

@@ -327,7 +327,7 @@ func (r *run) progress(ctx context.Context) {
 		w := r.registers.Counts()
 		r.opts.Log("%v of %v: %d grants, %d faults, %d writes, %d of them stale, %d rejected; %d problems",
 			time.Duration(r.time.Now()).Round(time.Second), r.opts.Duration, r.recorder.granted(), faults, w.All, w.Stale,
-			w.Refused, problems)
+			w.Rejected, problems)
 	}
 }
 

@@ -41,21 +41,21 @@ func (r *Result) WriteSummary(w io.Writer) error {
 	line("stopped holders", "%d sent stale writes", r.StoppedWriters())
 	line("grants", "%d of %d asked for; %d sessions expired, %d parents reaped", n.Grants, n.Asked, r.Expired, r.Reaped)
 	line("ends", "%s", counts(n.Ends))
-	line("overlaps, scheduled", "%d (worst %v)", n.Late, n.Latest)
-	line("believed on, scheduled", "%d (worst %v)", n.Outlived, n.Longest)
+	line("overlaps, scheduled", "%d (worst %v)", n.LateNotifications, n.LongestDelay)
+	line("believed on, scheduled", "%d (worst %v)", n.StaleBeliefs, n.LongestStaleBelief)
 	line("overlaps, not scheduled", "%d paused, for at least %v; %d deleted by an operator", n.Unscheduled, short(n.ShortestPause), n.ByOperator)
-	line("notified before expiry", "%v at worst, of %d", n.ToldBeforeExpiry.Worst, n.ToldBeforeExpiry.Of)
-	line("notified before next grant", "%v at worst, of %d", n.ToldBeforeGrant.Worst, n.ToldBeforeGrant.Of)
-	stale := fmt.Sprintf("%d by %d writers (%s) reached the registers: the bare ones accepted %d", r.Writes.Stale, r.Writes.Holders,
-		counts(n.LateWriters), r.Writes.Accepted)
+	line("notified before expiry", "%v at worst, of %d", n.NotifiedBeforeExpiry.Worst, n.NotifiedBeforeExpiry.Of)
+	line("notified before next grant", "%v at worst, of %d", n.NotifiedBeforeGrant.Worst, n.NotifiedBeforeGrant.Of)
+	stale := fmt.Sprintf("%d by %d writers (%s) reached the registers: the bare ones accepted %d", r.Writes.Stale, r.Writes.Writers,
+		counts(n.StaleWriters), r.Writes.AcceptedByBare)
 	if r.Token == noToken {
 		line("stale writes", "%s, and no register can reject them", stale)
 	} else {
-		line("falling tokens", "%d", n.Falling)
-		line("stale writes", "%s, the fenced ones rejected %d and accepted %d", stale, r.Writes.Refused, r.Writes.Let)
+		line("falling tokens", "%d", n.FallingTokens)
+		line("stale writes", "%s, the fenced ones rejected %d and accepted %d", stale, r.Writes.Rejected, r.Writes.AcceptedByFenced)
 	}
 	if r.ZooKeeper != "" {
-		line("nodes left", "%d", n.Left)
+		line("nodes left", "%d", n.NodesLeft)
 	}
 	line("unanswered", "%d; the longest wait was %v", n.Unanswered, short(n.LongestWait))
 	for _, path := range slices.Sorted(maps.Keys(n.Unavailable)) {

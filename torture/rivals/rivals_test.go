@@ -90,16 +90,16 @@ func TestLockWithoutExclusionIsDetected(t *testing.T) {
 	t.Parallel()
 	result := play(t, "heedless", &torture.Rival{Name: "heedless", Servers: startNothing}, 1)
 	require.Equal(t, torture.Broken, result.Verdict)
-	require.Positive(t, result.Numbers.Late)
-	require.Positive(t, result.Numbers.Outlived)
+	require.Positive(t, result.Numbers.LateNotifications)
+	require.Positive(t, result.Numbers.StaleBeliefs)
 	require.Positive(t, result.Writes.Stale)
-	require.Equal(t, result.Writes.Stale, result.Writes.Accepted)
-	require.Zero(t, result.Writes.Refused, "there are no tokens by which it could be")
+	require.Equal(t, result.Writes.Stale, result.Writes.AcceptedByBare)
+	require.Zero(t, result.Writes.Rejected, "there are no tokens by which it could be")
 	found := map[check.Rule]bool{}
 	for _, f := range result.Findings {
 		found[f.Rule] = true
 	}
-	require.True(t, found[check.Alone])
+	require.True(t, found[check.SoleHolder])
 	require.True(t, found[check.BareRegister])
 }
 

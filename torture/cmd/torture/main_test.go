@@ -225,7 +225,7 @@ func TestShortTortureFindsNothing(t *testing.T) {
 	require.NotEqual(t, torture.Broken, result.Verdict)
 	for _, p := range result.Promises {
 		switch p.Rule {
-		case check.FirstInLine, check.RisingTokens, check.NotifiedFirst, check.NotifiedAtAll, check.NothingLeft:
+		case check.FirstInQueue, check.RisingTokens, check.NotifiedFirst, check.NotifiedAtAll, check.NothingLeft:
 			require.Equal(t, torture.HeldUp, p.Verdict, p.Rule)
 		default:
 		}
