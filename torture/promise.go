@@ -9,18 +9,18 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
-// Verdicts, of a run and of each promise.
+// Verdicts on a run and on each promise.
 const (
-	HeldUp   = "held up"   // tested, and nothing was found
-	Broken   = "broken"    // something was found
-	NotShown = "not shown" // never tested, so nothing could have been found
+	HeldUp   = "held up"   // tested, without a finding
+	Broken   = "broken"    // with a finding
+	NotShown = "not shown" // never tested
 )
 
 // A Promise is a rule of the checker, with how often the run tested it.
 type Promise struct {
 	Rule    check.Rule `json:"rule"`
 	Tested  int        `json:"tested"`
-	By      string     `json:"by"` // what was counted
+	By      string     `json:"by"` // what Tested counts
 	Verdict string     `json:"verdict"`
 }
 

@@ -133,8 +133,9 @@ func (r *Runs) Writers() int        { return r.sum(func(r Run) int { return r.Wr
 func (r *Runs) Stopped() int        { return r.sum(Run.Stopped) }
 func (r *Runs) Deleted() int        { return r.sum(Run.Deleted) }
 func (r *Runs) Unscheduled() int    { return r.sum(func(r Run) int { return r.Numbers.Unscheduled }) }
-func (r *Runs) ByOperator() int     { return r.sum(func(r Run) int { return r.Numbers.ByOperator }) }
-func (r *Runs) Faults() int         { return r.sum(Run.Injected) }
+
+func (r *Runs) ByOperator() int { return r.sum(func(r Run) int { return r.Numbers.ByOperator }) }
+func (r *Runs) Faults() int     { return r.sum(Run.Injected) }
 func (r *Runs) Findings() int {
 	return r.sum(func(r Run) int { return len(r.Findings) + len(r.Problems) })
 }

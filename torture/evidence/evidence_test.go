@@ -53,7 +53,7 @@ func TestNumbersOfTheDocumentsAreOnThePage(t *testing.T) {
 	ours.Numbers.StaleWriters = map[check.Reason]int{check.Paused: 40, check.ByOperator: 3}
 	ours.Findings = []torture.Finding{{Rule: check.FirstInQueue, Text: "a predecessor was queued"}}
 	ours.Faults = map[string]torture.FaultCount{"kill-server": {Injected: 37, Missed: 2}}
-	other.Contender, other.Token, other.Tells, other.Limits = "a rival", "none", "a timer", "One server"
+	other.Contender, other.Token, other.NotifiedBy, other.Limits = "a rival", "none", "a timer", "One server"
 	other.Numbers.StaleBeliefs, other.Numbers.Ends = 41, map[history.Cause]int{history.Deadline: 47, history.GivenUp: 1000}
 	other.Without = map[string]string{"reap": "it has no parents", "counter": "it has no parents"}
 	other.Unchecked = []torture.Unchecked{{Rule: check.OwnNode, Why: "no nodes"}}

@@ -45,7 +45,7 @@ func TestLeaseEndsWithoutRenewal(t *testing.T) {
 		require.True(t, ended(l))
 		require.Equal(t, history.Deadline, l.Cause())
 		require.Equal(t, int64(3), tried.Load(), "at 1.3 s for a second, at 2.5 s for a second, and at 3.7 s")
-		require.NoError(t, l.GiveUp(t.Context()))
+		require.NoError(t, l.Release(t.Context()))
 		require.Equal(t, history.Deadline, l.Cause(), "it has ended once")
 	})
 }
@@ -60,7 +60,7 @@ func TestLeaseLastsWhileItIsRenewed(t *testing.T) {
 		require.False(t, ended(l))
 		failed := errors.New("not deleted")
 		l.release = func(context.Context) error { return failed }
-		require.ErrorIs(t, l.GiveUp(t.Context()), failed)
+		require.ErrorIs(t, l.Release(t.Context()), failed)
 		require.True(t, ended(l), "whatever it returns")
 		require.Equal(t, history.GivenUp, l.Cause())
 	})
@@ -75,7 +75,7 @@ func TestLeaseTakenByAnotherClientEnds(t *testing.T) {
 		synctest.Wait()
 		require.True(t, ended(l))
 		require.Equal(t, history.Expired, l.Cause())
-		require.NoError(t, l.GiveUp(t.Context()))
+		require.NoError(t, l.Release(t.Context()))
 	})
 }
 
@@ -96,7 +96,7 @@ func TestLeaseIsReleasedByTheEndOfItsClient(t *testing.T) {
 			time.Sleep(time.Hour)
 			c.leave()
 			require.Equal(t, history.ClientShut, l.Cause())
-			require.Equal(t, failed, l.GiveUp(t.Context()), "what came of it")
+			require.Equal(t, failed, l.Release(t.Context()), "what came of it")
 			c.leave()
 			require.Equal(t, int64(1), released.Load())
 			require.Equal(t, history.ClientShut, l.Cause(), "it has ended once")
@@ -112,7 +112,7 @@ func TestLeaseThatWasGivenUpIsNotReleasedByTheEndOfItsClient(t *testing.T) {
 			released.Add(1)
 			return nil
 		}))
-		require.NoError(t, l.GiveUp(t.Context()))
+		require.NoError(t, l.Release(t.Context()))
 		c.leave()
 		require.Equal(t, int64(1), released.Load())
 		require.Equal(t, history.GivenUp, l.Cause())

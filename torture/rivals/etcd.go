@@ -31,8 +31,8 @@ import (
 // made in its place.
 type etcdMutex struct{}
 
-func (etcdMutex) Offers(how string) bool { return how != "campaign" }
-func (etcdMutex) Why(err error) string {
+func (etcdMutex) Supports(how string) bool { return how != "campaign" }
+func (etcdMutex) Reason(err error) string {
 	if errors.Is(err, concurrency.ErrSessionExpired) {
 		return concurrency.ErrSessionExpired.Error()
 	}
@@ -183,8 +183,8 @@ type etcdHold struct {
 
 func (h *etcdHold) Grant() history.Event { return history.Event{Token: history.ID(h.revision)} }
 
-// GiveUp deletes the key. When that fails, the end of the session is what remains.
-func (h *etcdHold) GiveUp(ctx context.Context) error {
+// Release deletes the key. When that fails, the end of the session is what remains.
+func (h *etcdHold) Release(ctx context.Context) error {
 	if h.client.closed {
 		return h.client.ended
 	}

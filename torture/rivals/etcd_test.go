@@ -60,7 +60,7 @@ func TestHoldWhoseKeyWasNotDeletedLeavesItsSession(t *testing.T) {
 	}
 
 	h := held()
-	require.Error(t, h.GiveUp(t.Context()))
+	require.Error(t, h.Release(t.Context()))
 	<-h.Done()
 	require.Equal(t, history.GivenUp, h.Cause())
 	require.Nil(t, c.session)
@@ -71,5 +71,5 @@ func TestHoldWhoseKeyWasNotDeletedLeavesItsSession(t *testing.T) {
 	c.Close()
 	<-h.Done()
 	require.Equal(t, history.ClientShut, h.Cause())
-	require.Equal(t, c.ended, h.GiveUp(t.Context()), "what came of it")
+	require.Equal(t, c.ended, h.Release(t.Context()), "what came of it")
 }

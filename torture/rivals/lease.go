@@ -91,8 +91,8 @@ func (l *lease) keep(until time.Time, ttl time.Duration, renew func(context.Cont
 	}
 }
 
-// GiveUp stops the renewal and deletes the key. If the end of the client has done so, it returns the result of that.
-func (l *lease) GiveUp(ctx context.Context) error {
+// Release stops the renewal and deletes the key. If the end of the client has done so, it returns the result of that.
+func (l *lease) Release(ctx context.Context) error {
 	l.giving.Store(true)
 	err := l.free(ctx)
 	l.end(history.GivenUp)
@@ -143,5 +143,5 @@ func (t *tenant) leave() {
 		return
 	}
 	t.last.end(history.ClientShut)
-	_ = t.last.free(context.Background()) // GiveUp returns the error to its caller; and the key expires
+	_ = t.last.free(context.Background()) // Release returns the error to its caller; and the key expires
 }

@@ -35,8 +35,8 @@ func (quiet) Printf(context.Context, string, ...any) {}
 // (https://pkg.go.dev/github.com/go-redsync/redsync/v4#Mutex): the holder does so each third of T, and takes Until for the end.
 type redsyncMutex struct{}
 
-func (redsyncMutex) Offers(how string) bool { return how != "campaign" }
-func (redsyncMutex) Why(err error) string   { return why(err) }
+func (redsyncMutex) Supports(how string) bool { return how != "campaign" }
+func (redsyncMutex) Reason(err error) string  { return why(err) }
 
 func (redsyncMutex) Connect(ctx context.Context, spec *worker.Spec) (worker.Client, error) {
 	client := connect(spec)
@@ -98,8 +98,8 @@ func (c *redsyncClient) Acquire(ctx context.Context, how, path string) (worker.H
 // (https://redis.io/docs/latest/develop/use/patterns/distributed-locks/). The holder counts the time from before it asked.
 type setNX struct{}
 
-func (setNX) Offers(how string) bool { return how != "campaign" }
-func (setNX) Why(err error) string   { return why(err) }
+func (setNX) Supports(how string) bool { return how != "campaign" }
+func (setNX) Reason(err error) string  { return why(err) }
 
 func (setNX) Connect(ctx context.Context, spec *worker.Spec) (worker.Client, error) {
 	client := connect(spec)

@@ -54,14 +54,14 @@ func All() map[string]*Rival {
 		"zklock": {
 			Rival: torture.Rival{
 				Name: "zk.Lock, told by StateExpired (" + zookeeper + ")", Without: ordinary,
-				Tells: "the connection's StateExpired; the lock notifies no client",
+				NotifiedBy: "the connection's StateExpired; the lock notifies no client",
 			},
 			Library: zkLock{},
 		},
 		"zklock-cautious": {
 			Rival: torture.Rival{
 				Name: "zk.Lock, told by StateDisconnected (" + zookeeper + ")", Without: ordinary,
-				Tells: "the connection's StateDisconnected; the lock notifies no client",
+				NotifiedBy: "the connection's StateDisconnected; the lock notifies no client",
 			},
 			Library: zkLock{cautious: true},
 		},
@@ -69,8 +69,8 @@ func All() map[string]*Rival {
 			Rival: torture.Rival{
 				Name:    "etcd concurrency.Mutex (etcd's client " + version("go.etcd.io/etcd/client/v3") + ")",
 				Servers: startEtcd, Token: "create revision", Without: elsewhere,
-				Tells:  "the library: Session.Done",
-				Limits: "Debian's etcd 3.4, older than its client, with its own defaults for all times",
+				NotifiedBy: "the library: Session.Done",
+				Limits:     "Debian's etcd 3.4, older than its client, with its own defaults for all times",
 			},
 			Library: etcdMutex{},
 		},
@@ -78,15 +78,15 @@ func All() map[string]*Rival {
 			Rival: torture.Rival{
 				Name:    "redsync on one Redis (redsync " + version("github.com/go-redsync/redsync/v4") + ", " + goRedis + ")",
 				Servers: startRedis, Without: alone,
-				Tells:  "a timer here, until Mutex.Until",
-				Limits: oneRedis + "; its quorum of several is not used",
+				NotifiedBy: "a timer here, until Mutex.Until",
+				Limits:     oneRedis + "; its quorum of several is not used",
 			},
 			Library: redsyncMutex{}, Alone: true,
 		},
 		"setnx": {
 			Rival: torture.Rival{
 				Name: "SET NX PX on one Redis (" + goRedis + ")", Servers: startRedis, Without: alone,
-				Tells: "a timer here, from before the request", Limits: oneRedis,
+				NotifiedBy: "a timer here, from before the request", Limits: oneRedis,
 			},
 			Library: setNX{}, Alone: true,
 		},
@@ -94,7 +94,7 @@ func All() map[string]*Rival {
 			Rival: torture.Rival{
 				Name:    "a row with an expiry in PostgreSQL (pgx " + version("github.com/jackc/pgx/v5") + ")",
 				Servers: startPostgres, Token: "a counter in the row", Without: alone,
-				Tells: "a timer here, from before the request", Limits: onePostgres,
+				NotifiedBy: "a timer here, from before the request", Limits: onePostgres,
 			},
 			Library: rowLock{}, Alone: true,
 		},

@@ -80,7 +80,7 @@ func TestRivalIsNotFoundBrokenWithoutFaults(t *testing.T) {
 			require.Positive(t, result.Numbers.Ends[history.GivenUp])
 			require.Positive(t, result.Writes.All)
 			require.Zero(t, result.Writes.Stale)
-			require.Len(t, result.Had, 3, "every path can be had in the end")
+			require.Len(t, result.Acquired, 3, "every path can be had in the end")
 			require.NotEmpty(t, result.On)
 		})
 	}
@@ -109,9 +109,9 @@ type heedless struct{}
 func (heedless) Connect(context.Context, *worker.Spec) (worker.Client, error) {
 	return heedless{}, nil
 }
-func (heedless) Offers(string) bool   { return true }
-func (heedless) Why(err error) string { return err.Error() }
-func (heedless) Close()               {}
+func (heedless) Supports(string) bool    { return true }
+func (heedless) Reason(err error) string { return err.Error() }
+func (heedless) Close()                  {}
 func (heedless) Acquire(context.Context, string, string) (worker.Hold, error) {
 	return held{make(chan struct{})}, nil
 }
@@ -121,7 +121,7 @@ type held struct{ done chan struct{} }
 func (held) Grant() history.Event    { return history.Event{} }
 func (h held) Done() <-chan struct{} { return h.done }
 func (held) Cause() history.Cause    { return history.GivenUp }
-func (h held) GiveUp(context.Context) error {
+func (h held) Release(context.Context) error {
 	close(h.done)
 	return nil
 }

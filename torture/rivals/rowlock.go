@@ -32,8 +32,8 @@ const rowLockTable = `CREATE TABLE locks (
 	name text PRIMARY KEY, owner text NOT NULL, expires timestamptz NOT NULL, token bigint NOT NULL
 )`
 
-func (rowLock) Offers(how string) bool { return how != "campaign" }
-func (rowLock) Why(err error) string   { return why(err) }
+func (rowLock) Supports(how string) bool { return how != "campaign" }
+func (rowLock) Reason(err error) string  { return why(err) }
 
 func (rowLock) Connect(ctx context.Context, spec *worker.Spec) (worker.Client, error) {
 	db, err := sql.Open("pgx", rowLockSource(spec))

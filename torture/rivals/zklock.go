@@ -31,8 +31,8 @@ import (
 // all the same, for the checker's sake, which excuses holders whose node an operator deleted.
 type zkLock struct{ cautious bool }
 
-func (zkLock) Offers(string) bool { return false } // neither contexts nor trying
-func (zkLock) Why(err error) string {
+func (zkLock) Supports(string) bool { return false } // neither contexts nor trying
+func (zkLock) Reason(err error) string {
 	if errors.Is(err, zk.ErrNoNode) {
 		return zk.ErrNoNode.Error()
 	}
@@ -194,8 +194,8 @@ func (h *zkHold) Grant() history.Event {
 	return history.Event{Node: h.node, Session: history.ID(h.session)}
 }
 
-// GiveUp deletes the node, if the session's end has not done so, or will.
-func (h *zkHold) GiveUp(context.Context) error {
+// Release deletes the node, if the session's end has not done so, or will.
+func (h *zkHold) Release(context.Context) error {
 	h.giving.Store(true)
 	err := h.unlock()
 	h.client.mu.Lock()

@@ -36,14 +36,14 @@ func TestNodeOfALostSessionIsNotDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, u := holding(4 * time.Second)
 		time.AfterFunc(time.Second, func() { h.client.lose(true) })
-		require.ErrorIs(t, h.GiveUp(t.Context()), zk.ErrSessionExpired)
+		require.ErrorIs(t, h.Release(t.Context()), zk.ErrSessionExpired)
 		require.InDelta(t, 100, u.tried, 1, "each ten milliseconds of a second, and not of four")
 		require.Equal(t, history.GivenUp, h.Cause())
 
 		h, u = holding(4 * time.Second)
 		h.client.lose(true)
 		require.Equal(t, history.Expired, h.Cause())
-		require.ErrorIs(t, h.GiveUp(t.Context()), zk.ErrSessionExpired)
+		require.ErrorIs(t, h.Release(t.Context()), zk.ErrSessionExpired)
 		require.Zero(t, u.tried)
 	})
 }
@@ -54,7 +54,7 @@ func TestNodeOfALostConnectionIsDeleted(t *testing.T) {
 		h.client.lose(false)
 		<-h.Done()
 		time.AfterFunc(time.Second, func() { h.client.lose(true) })
-		require.ErrorIs(t, h.GiveUp(t.Context()), zk.ErrSessionExpired)
+		require.ErrorIs(t, h.Release(t.Context()), zk.ErrSessionExpired)
 		require.Positive(t, u.tried)
 	})
 }
@@ -62,7 +62,7 @@ func TestNodeOfALostConnectionIsDeleted(t *testing.T) {
 func TestHoldOfAClosedClientIsReleasedImmediately(t *testing.T) {
 	h, u := holding(time.Hour)
 	h.client.closed = true
-	require.NoError(t, h.GiveUp(t.Context()))
+	require.NoError(t, h.Release(t.Context()))
 	<-h.Done()
 	require.Zero(t, u.tried)
 	require.Equal(t, history.ID(7), h.Grant().Session)

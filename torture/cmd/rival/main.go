@@ -158,7 +158,7 @@ func (j *job) rival(ctx context.Context, name, command string, out io.Writer) er
 	if err := opts.Check(); err != nil {
 		return err
 	}
-	opts.Plan = torture.Draw(&opts)
+	opts.Plan = torture.GeneratePlan(&opts)
 	dir := filepath.Join(j.dir, name)
 	if err := removable(dir); err != nil { // it has come to be since it was looked at
 		return err

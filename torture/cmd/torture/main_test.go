@@ -233,10 +233,10 @@ func TestShortTortureFindsNothing(t *testing.T) {
 	require.Equal(t, "lockkeeper", result.Contender)
 	require.Equal(t, []int{short.Waiters, short.Holds}, []int{result.Waiters, result.Holds})
 	require.Greater(t, result.Numbers.Grants, short.Holds*4)
-	require.NotEmpty(t, result.Ended, "sessions were ended by the operator")
+	require.NotEmpty(t, result.EndedSessions, "sessions were ended by the operator")
 	require.Positive(t, result.Numbers.Ends[history.GivenUp])
 	require.Positive(t, result.Writes.All)
-	require.Len(t, result.Had, 4, "every path can be had in the end")
+	require.Len(t, result.Acquired, 4, "every path can be had in the end")
 	injected := 0
 	for kind, n := range result.Faults {
 		injected += n.Injected
