@@ -5,15 +5,11 @@ package fencetest_test
 import (
 	"context"
 	"fmt"
-	"os"
-	"os/exec"
-	"strings"
 	"testing"
-
-	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/fencing/fencetest"
+	"github.com/lockkeeper/lockkeeper/internal/child"
 )
 
 func TestGateUnderLockPasses(t *testing.T) {
@@ -73,28 +69,17 @@ func TestGuardThatDeclaresItsLimitsPasses(t *testing.T) {
 	})
 }
 
-const faultVariable = "FENCETEST_FAULT"
-
 func TestBrokenGuardFailsSuite(t *testing.T) {
 	for broken, property := range caught {
 		t.Run(string(broken), func(t *testing.T) {
-			name := strings.ReplaceAll(property, " ", "_")
-			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestSuiteInChildProcess$/^"+name+"$", "-test.v")
-			cmd.Env = append(os.Environ(), faultVariable+"="+string(broken))
-			out, err := cmd.CombinedOutput()
-			var exit *exec.ExitError
-			require.ErrorAs(t, err, &exit, "the suite passed:\n%s", out)
-			require.Contains(t, string(out), "--- FAIL: TestSuiteInChildProcess/"+name+" (")
-			require.NotContains(t, string(out), "panic:")
+			child.RequireFailure(t, "TestSuiteInChildProcess", property, broken)
 		})
 	}
 }
 
 // This test fails by design: TestBrokenGuardFailsSuite runs it in a child process and checks how it fails.
 func TestSuiteInChildProcess(t *testing.T) {
-	broken := fault(os.Getenv(faultVariable))
-	if broken == right {
-		t.Skip("run only by TestBrokenGuardFailsSuite, in a child process")
-	}
+	var broken fault
+	child.Task(t, &broken)
 	fencetest.Run(t, func(*testing.T) fencetest.Subject { return subject(broken) })
 }

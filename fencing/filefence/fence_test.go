@@ -87,7 +87,7 @@ func TestFencePassesSuite(t *testing.T) {
 			},
 			Crash: func(t *testing.T, _ fencetest.Guarded, resource string, token fencing.Token, value string) {
 				t.Helper()
-				child{Role: dieInTheFunction, Dir: dir, Resource: resource, Token: token, Value: value}.dies(t)
+				task{Role: dieInTheFunction, Dir: dir, Resource: resource, Token: token, Value: value}.dies(t)
 			},
 		}
 	})

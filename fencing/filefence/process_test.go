@@ -6,7 +6,6 @@ package filefence
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/internal/child"
 )
 
 // The roles of a child process.
@@ -27,55 +27,33 @@ const (
 	dieInTheFunction = "die in the function"
 	dieBetweenSteps  = "die between steps" // after the first Steps steps of storing the token
 	count            = "count"             // increment the number in the resource's file, Steps times
-	leaveChild       = "leave a child"     // die in the function, after it has started a writing child
-	writeUnfenced    = "write unfenced"    // write Value to the resource's file, unfenced, when the standard input ends
+	leaveChild       = "leave a child"     // die in the function, after it has started an unfenced process
 )
 
-type child struct {
+type task struct {
 	Role, Dir, Resource, Value string
 	Token                      fencing.Token
 	Steps                      int
 }
 
-const childVariable = "FILEFENCE_CHILD"
+var (
+	process  = child.New("filefence", task.run)
+	unfenced = child.New("unfenced", task.writeUnfenced) // writes Value to the resource's file when the standard input ends
+)
 
 func TestMain(m *testing.M) {
-	task, isChild := os.LookupEnv(childVariable)
-	if !isChild {
-		os.Exit(m.Run())
-	}
-	var c child
-	if err := errors.Join(json.Unmarshal([]byte(task), &c), c.run()); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	child.Main()
+	os.Exit(m.Run())
 }
 
-func (c child) command(t *testing.T) *exec.Cmd {
+// dies runs the task and requires that its process was ended by kill -9.
+func (c task) dies(t *testing.T) {
 	t.Helper()
-	task, err := json.Marshal(c)
-	require.NoError(t, err)
-	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), childVariable+"="+string(task))
-	return cmd
+	out, err := process.Command(t.Context(), c).CombinedOutput()
+	require.True(t, child.Killed(err), "%v\n%s", err, out)
 }
 
-// dies runs the child and requires that it was ended by kill -9.
-func (c child) dies(t *testing.T) {
-	t.Helper()
-	out, err := c.command(t).CombinedOutput()
-	var exit *exec.ExitError
-	require.ErrorAs(t, err, &exit, "%s", out)
-	status, ok := exit.Sys().(syscall.WaitStatus)
-	require.True(t, ok)
-	require.Equal(t, syscall.SIGKILL, status.Signal(), "%s", out)
-}
-
-func die() error {
-	return errors.Join(syscall.Kill(os.Getpid(), syscall.SIGKILL), errors.New("still alive"))
-}
-
-func (c child) run() error {
+func (c task) run() error {
 	g, err := newGuarded(c.Dir, nil)
 	if err != nil {
 		return err
@@ -83,7 +61,10 @@ func (c child) run() error {
 	ctx := context.Background()
 	switch c.Role {
 	case dieInTheFunction:
-		return g.fence.Do(ctx, c.Resource, c.Token, func(*os.File) error { return die() })
+		return g.fence.Do(ctx, c.Resource, c.Token, func(*os.File) error {
+			child.Die()
+			return nil
+		})
 	case dieBetweenSteps:
 		r := g.fence.record(c.Resource)
 		if _, err := r.lock(ctx, withoutToken); err != nil {
@@ -94,7 +75,7 @@ func (c child) run() error {
 				return err
 			}
 		}
-		return die()
+		child.Die()
 	case count:
 		for range c.Steps {
 			if err := g.fence.Do(ctx, c.Resource, c.Token, func(*os.File) error { return increase(g.file(c.Resource)) }); err != nil {
@@ -104,27 +85,31 @@ func (c child) run() error {
 		return nil
 	case leaveChild:
 		return g.fence.Do(ctx, c.Resource, c.Token, c.leaveChild)
-	case writeUnfenced:
-		if _, err := io.ReadAll(os.Stdin); err != nil {
-			return err
-		}
-		return os.WriteFile(g.file(c.Resource), []byte(c.Value), 0o600)
 	}
 	return fmt.Errorf("unknown role %q", c.Role)
 }
 
 // leaveChild passes standard input and output on to the child.
-func (c child) leaveChild(lock *os.File) error {
-	c.Role = writeUnfenced
-	task, err := json.Marshal(c)
+func (c task) leaveChild(lock *os.File) error {
+	cmd := unfenced.Command(context.Background(), c)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.ExtraFiles = []*os.File{lock}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	child.Die()
+	return nil
+}
+
+func (c task) writeUnfenced() error {
+	g, err := newGuarded(c.Dir, nil)
 	if err != nil {
 		return err
 	}
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), childVariable+"="+string(task))
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	cmd.ExtraFiles = []*os.File{lock}
-	return errors.Join(cmd.Start(), die())
+	if _, err := io.ReadAll(os.Stdin); err != nil {
+		return err
+	}
+	return os.WriteFile(g.file(c.Resource), []byte(c.Value), 0o600)
 }
 
 // increase loses an increment as soon as two calls overlap.
@@ -147,7 +132,7 @@ func TestKillBetweenAnyStepsAdmitsNoOlderToken(t *testing.T) {
 			dir := t.TempDir()
 			g := openGuarded(t, dir)
 			require.NoError(t, g.Write(t.Context(), "ledger", 5, "five"))
-			child{Role: dieBetweenSteps, Dir: dir, Resource: "ledger", Token: 9, Steps: done}.dies(t)
+			task{Role: dieBetweenSteps, Dir: dir, Resource: "ledger", Token: 9, Steps: done}.dies(t)
 
 			newest, err := g.fence.Newest("ledger")
 			require.NoError(t, err, "the file is whole")
@@ -171,7 +156,7 @@ func TestChildThatOutlivesItsHolderKeepsLock(t *testing.T) {
 	defer func() { _ = end.Close() }() // so that the child always ends
 	ended, stdout, err := os.Pipe()
 	require.NoError(t, err)
-	cmd := child{Role: leaveChild, Dir: dir, Resource: "ledger", Token: 7, Value: "stale"}.command(t)
+	cmd := process.Command(t.Context(), task{Role: leaveChild, Dir: dir, Resource: "ledger", Token: 7, Value: "stale"})
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, os.Stderr
 	require.NoError(t, cmd.Start())
 	require.NoError(t, errors.Join(stdin.Close(), stdout.Close()))
@@ -204,7 +189,7 @@ func TestFunctionsOfProcessesDoNotOverlap(t *testing.T) {
 	require.NoError(t, g.Write(t.Context(), "ledger", 7, "0"))
 	var running []*exec.Cmd
 	for range processes {
-		cmd := child{Role: count, Dir: dir, Resource: "ledger", Token: 7, Steps: turns}.command(t)
+		cmd := process.Command(t.Context(), task{Role: count, Dir: dir, Resource: "ledger", Token: 7, Steps: turns})
 		cmd.Stderr = os.Stderr
 		require.NoError(t, cmd.Start())
 		running = append(running, cmd)
@@ -221,7 +206,7 @@ func TestNewerTokenOfAnotherProcessShutsOutOlderOnes(t *testing.T) {
 	dir := t.TempDir()
 	g := openGuarded(t, dir)
 	require.NoError(t, g.Write(t.Context(), "ledger", 7, "0"))
-	out, err := child{Role: count, Dir: dir, Resource: "ledger", Token: 8, Steps: 1}.command(t).CombinedOutput()
+	out, err := process.Command(t.Context(), task{Role: count, Dir: dir, Resource: "ledger", Token: 8, Steps: 1}).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.ErrorIs(t, g.Write(t.Context(), "ledger", 7, "stale"), fencing.ErrStale)
 	files, err := filepath.Glob(filepath.Join(g.fence.dir, "*.new"))

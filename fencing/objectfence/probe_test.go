@@ -5,8 +5,6 @@ package objectfence_test
 import (
 	"context"
 	"errors"
-	"os"
-	"os/exec"
 	"runtime"
 	"testing"
 
@@ -15,6 +13,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/fencing/fencetest"
 	"github.com/lockkeeper/lockkeeper/fencing/objectfence"
+	"github.com/lockkeeper/lockkeeper/internal/child"
 )
 
 // unconditional is a store that ignores conditions.
@@ -79,29 +78,19 @@ var broken = map[string]struct {
 	"checks and writes separately": {func(s objectfence.Store) objectfence.Store { return racy{s} }, "writes replaced the same version"},
 }
 
-const storeVariable = "OBJECTFENCE_STORE"
-
 func TestGuardOfUnconditionalStoreFailsSuite(t *testing.T) {
 	for name := range broken {
 		t.Run(name, func(t *testing.T) {
-			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestSuiteInChildProcess$", "-test.v")
-			cmd.Env = append(os.Environ(), storeVariable+"="+name)
-			out, err := cmd.CombinedOutput()
-			var exit *exec.ExitError
-			require.ErrorAs(t, err, &exit, "the suite passed:\n%s", out)
-			require.Contains(t, string(out), "--- FAIL: TestSuiteInChildProcess/of_two_writers_racing_the_newer_wins (")
-			require.NotContains(t, string(out), "panic:")
+			child.RequireFailure(t, "TestSuiteInChildProcess", "of two writers racing the newer wins", name)
 		})
 	}
 }
 
 // This test fails by design: TestGuardOfUnconditionalStoreFailsSuite runs it in a child process and checks how it fails.
 func TestSuiteInChildProcess(t *testing.T) {
-	store, ok := broken[os.Getenv(storeVariable)]
-	if !ok {
-		t.Skip("run only by TestGuardOfUnconditionalStoreFailsSuite, in a child process")
-	}
-	fencetest.Run(t, func(*testing.T) fencetest.Subject { return subject(store.view) })
+	var name string
+	child.Task(t, &name)
+	fencetest.Run(t, func(*testing.T) fencetest.Subject { return subject(broken[name].view) })
 }
 
 func TestProbeDetectsStoresThatIgnoreConditions(t *testing.T) {

@@ -38,6 +38,7 @@ const (
 	zktest     = module + "/zktest"
 	command    = module + "/cmd/lockkeeper"
 	zkserver   = module + "/internal/zkserver"
+	child      = module + "/internal/child"
 	tuning     = module + "/internal/tuning"
 	zk         = "github.com/go-zookeeper/zk"
 	testify    = "github.com/stretchr/testify/require"
@@ -71,7 +72,7 @@ var rules = map[string]rule{
 	},
 	fencing + "/fencetest": {
 		may:     []string{fencing},
-		tools:   []string{testify},
+		tools:   []string{testify, child},
 		because: "the author of a guard runs it, and needs nothing else for that",
 	},
 	fencing + "/httpfence": {
@@ -81,12 +82,12 @@ var rules = map[string]rule{
 	},
 	fencing + "/filefence": {
 		may:     []string{fencing},
-		tools:   []string{testify, fencing + "/fencetest"},
+		tools:   []string{testify, fencing + "/fencetest", child},
 		because: "it needs only a disk and file locks",
 	},
 	fencing + "/objectfence": {
 		may:     []string{fencing},
-		tools:   []string{testify, fencing + "/fencetest"},
+		tools:   []string{testify, fencing + "/fencetest", child},
 		because: "the owner of a bucket has chosen its client, and a guard adds none",
 	},
 	fencing + "/redisfence": {
@@ -175,8 +176,12 @@ var rules = map[string]rule{
 	tuning: {
 		because: "recipes reads it and tests set it, so it must add no dependency to either",
 	},
-	zkserver: {
+	child: {
 		tools:   []string{testify},
+		because: "the tests of every module may run child processes, and it knows nothing of what they do",
+	},
+	zkserver: {
+		tools:   []string{testify, child},
 		because: "it runs the docker module's command instead of importing it, so that programs that embed a lock inherit no dependency of it",
 	},
 	history: {

@@ -49,6 +49,7 @@ var nested = map[string]rule{
 	},
 	stores: {
 		may:     []string{docker},
+		tools:   []string{child},
 		because: "it starts servers of others and their proxies, and knows nothing of what is tested on them",
 	},
 	torture: {
@@ -58,7 +59,7 @@ var nested = map[string]rule{
 	},
 	torture + "/cmd/torture": {
 		may:     []string{history, torture, worker},
-		tools:   []string{docker, checker},
+		tools:   []string{docker, checker, child},
 		because: "it puts the harness and the worker into one program",
 	},
 	torture + "/evidence": {
@@ -79,13 +80,13 @@ var nested = map[string]rule{
 		because: "it puts the harness and the workers of rivals into one program",
 	},
 	torture + "/suite": {
-		tools:   []string{docker, zktest, fencing, recipes, lock, election, epoch},
+		tools:   []string{docker, zktest, fencing, recipes, lock, election, epoch, child},
 		because: "it holds tests only: the library on real servers",
 	},
 	torture + "/fences": {
 		tools: []string{
 			docker, stores, fencing, fencing + "/fencetest", fencing + "/filefence", fencing + "/httpfence", fencing + "/objectfence",
-			fencing + "/redisfence", fencing + "/sqlfence", recipes, lock,
+			fencing + "/redisfence", fencing + "/sqlfence", recipes, lock, child,
 		},
 		because: "it holds tests only: the guards on real stores",
 	},

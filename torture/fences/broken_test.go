@@ -7,8 +7,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,6 +16,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/fencing/fencetest"
 	"github.com/lockkeeper/lockkeeper/fencing/sqlfence"
+	"github.com/lockkeeper/lockkeeper/internal/child"
 )
 
 // A brokenGuard is a plausible but wrong replacement of a guard.
@@ -37,23 +36,19 @@ var brokenGuards = map[brokenGuard]string{
 	sqlOutside:  "of two writers racing the newer wins",
 }
 
-// The variables that make a process of this test the one whose suite fails.
-const (
-	mistakeVariable = "LOCKKEEPER_TEST_MISTAKE"
-	driverVariable  = "LOCKKEEPER_TEST_DRIVER"
-	sourceVariable  = "LOCKKEEPER_TEST_SOURCE"
-)
+// A brokenTask is a guard of a client, and the data source name of its database.
+type brokenTask struct {
+	Guard  brokenGuard
+	Driver string
+	DSN    string
+}
 
 func TestGuardWithAMistakeFailsTheSuiteOnARealServer(t *testing.T) {
 	for _, c := range []client{pgx, maria} {
 		for made, property := range brokenGuards {
 			t.Run(c.name+" "+string(made), func(t *testing.T) {
 				t.Parallel()
-				out, err := suiteOf(t, c, made, property)
-				var exit *exec.ExitError
-				require.ErrorAs(t, err, &exit, "the suite passed:\n%s", out)
-				require.Contains(t, out, "--- FAIL: TestSuiteInAProcessOfItsOwn/"+strings.ReplaceAll(property, " ", "_")+" (")
-				require.NotContains(t, out, "panic:")
+				child.RequireFailure(t, "TestSuiteInAProcessOfItsOwn", property, brokenTask{made, c.driver, c.bare(t).dsn})
 			})
 		}
 	}
@@ -65,7 +60,7 @@ func TestGuardOfTheSameStatementsWithoutAMistakePasses(t *testing.T) {
 		for _, property := range brokenGuards {
 			t.Run(c.name+" "+property, func(t *testing.T) {
 				t.Parallel()
-				out, err := suiteOf(t, c, sqlFaultless, property)
+				out, err := child.Test(t, "TestSuiteInAProcessOfItsOwn", property, brokenTask{sqlFaultless, c.driver, c.bare(t).dsn})
 				require.NoError(t, err, out)
 				require.Contains(t, out, "--- PASS: TestSuiteInAProcessOfItsOwn/"+strings.ReplaceAll(property, " ", "_")+" (")
 			})
@@ -73,22 +68,11 @@ func TestGuardOfTheSameStatementsWithoutAMistakePasses(t *testing.T) {
 	}
 }
 
-func suiteOf(t *testing.T, c client, made brokenGuard, property string) (string, error) {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.v",
-		"-test.run=^TestSuiteInAProcessOfItsOwn$/^"+strings.ReplaceAll(property, " ", "_")+"$")
-	cmd.Env = append(os.Environ(), mistakeVariable+"="+string(made), driverVariable+"="+c.driver, sourceVariable+"="+c.bare(t).dsn)
-	out, err := cmd.CombinedOutput()
-	return string(out), err
-}
-
-// It may fail: the tests above run it and look at how.
+// The tests above run it in a child process. With a mistake it fails.
 func TestSuiteInAProcessOfItsOwn(t *testing.T) {
-	made := brokenGuard(os.Getenv(mistakeVariable))
-	if made == "" {
-		t.Skip("started by the tests of guards with a mistake only")
-	}
-	s := source{driver: os.Getenv(driverVariable), dialect: sqlfence.PostgreSQL, dsn: os.Getenv(sourceVariable)}
+	var task brokenTask
+	child.Task(t, &task)
+	s := source{driver: task.Driver, dialect: sqlfence.PostgreSQL, dsn: task.DSN}
 	if s.driver == "mysql" {
 		s.dialect = sqlfence.MySQL
 	}
@@ -96,7 +80,7 @@ func TestSuiteInAProcessOfItsOwn(t *testing.T) {
 		t.Helper()
 		db := s.open(t)
 		table := handwrittenTable(t, db)
-		return fencetest.Subject{Open: func(*testing.T) fencetest.Guarded { return &handwritten{made, db, s.dialect, table} }}
+		return fencetest.Subject{Open: func(*testing.T) fencetest.Guarded { return &handwritten{task.Guard, db, s.dialect, table} }}
 	})
 }
 

@@ -5,7 +5,6 @@ package fences
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -16,12 +15,13 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/fencing/sqlfence"
+	"github.com/lockkeeper/lockkeeper/internal/child"
 )
 
-// crashing is the variable that makes a process of this test crash in a write; its value is the write.
-const crashing = "LOCKKEEPER_TEST_CRASH"
-
 const checked = "the fence has admitted it"
+
+// crashing makes a process die between check and write.
+var crashing = child.New("crash", crashWrite.die)
 
 // A crashWrite is a write whose process kills itself after the check.
 type crashWrite struct {
@@ -31,17 +31,7 @@ type crashWrite struct {
 }
 
 func TestMain(m *testing.M) {
-	if text, dies := os.LookupEnv(crashing); dies {
-		fmt.Println("not killed:", die(text))
-		os.Exit(1)
-	}
-	if text, holds := os.LookupEnv(holding); holds {
-		if err := hold(text); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
-	}
+	child.Main()
 	code := m.Run()
 	if err := errors.Join(postgres.Close(), mariadb.Close()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -53,29 +43,27 @@ func TestMain(m *testing.M) {
 // crash makes a separate process die between check and write, by a signal that it cannot catch.
 func crash(t *testing.T, s source, resource string, token fencing.Token, value string) {
 	t.Helper()
-	text, err := json.Marshal(crashWrite{
+	requireDeath(t, crashing.Command(t.Context(), crashWrite{
 		Driver: s.driver, Dialect: s.dialect, DSN: s.dsn,
 		Resource: resource, Token: token, Value: value,
-	})
-	require.NoError(t, err)
-	self, err := os.Executable()
-	require.NoError(t, err)
-	process := exec.CommandContext(t.Context(), self)
-	process.Env = append(os.Environ(), crashing+"="+string(text))
-	out, err := process.CombinedOutput()
-	require.Error(t, err, "it was killed")
+	}))
+}
+
+// requireDeath requires that a process dies after the check of its write.
+func requireDeath(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	out, err := cmd.CombinedOutput()
+	require.True(t, child.Killed(err), "%v\n%s", err, out)
 	require.Equal(t, checked, string(out))
 }
 
-func die(text string) error {
-	var d crashWrite
-	if err := json.Unmarshal([]byte(text), &d); err != nil {
-		return err
-	}
-	self, err := os.FindProcess(os.Getpid())
-	if err != nil {
-		return err
-	}
+// dieAfterCheck ends this process as kill -9 does.
+func dieAfterCheck() {
+	fmt.Print(checked)
+	child.Die()
+}
+
+func (d crashWrite) die() error {
 	db, err := sql.Open(d.Driver, d.DSN)
 	if err != nil {
 		return err
@@ -84,10 +72,6 @@ func die(text string) error {
 	if err != nil {
 		return err
 	}
-	e := &entries{db: db, dialect: d.Dialect, guard: guard, hook: func() {
-		fmt.Print(checked)
-		_ = self.Kill()
-		select {}
-	}}
+	e := &entries{db: db, dialect: d.Dialect, guard: guard, hook: dieAfterCheck}
 	return e.Write(context.Background(), d.Resource, d.Token, d.Value)
 }

@@ -14,12 +14,12 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/internal/child"
 	"github.com/lockkeeper/lockkeeper/lock"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// holding is the variable that makes a process of this test a holder; its value says of what.
-const holding = "LOCKKEEPER_TEST_HOLDER"
+var holding = child.New("holder", holder.hold)
 
 // A holder is a separate process: it acquires a lock, writes through each guard, and is stopped by its parent in between.
 type holder struct {
@@ -44,13 +44,9 @@ type holderReport struct {
 	Lost    bool `json:",omitempty"` // it wraps recipes.ErrLost
 }
 
-// hold runs a holder. It reports its grant, writes once, and once more for each line that it reads. It checks whether it still
+// hold is the main function of a holder. It reports its grant, writes once, and once more for each line that it reads. It checks whether it still
 // holds the lock before it waits for that line, not after: it is stopped in between, as every program can be.
-func hold(text string) error {
-	var h holder
-	if err := json.Unmarshal([]byte(text), &h); err != nil {
-		return err
-	}
+func (h holder) hold() error {
 	var saying sync.Mutex // guards standard output
 	say := func(r holderReport) {
 		saying.Lock()

@@ -12,8 +12,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -29,6 +27,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/fencing/fencetest"
 	"github.com/lockkeeper/lockkeeper/fencing/objectfence"
+	"github.com/lockkeeper/lockkeeper/internal/child"
 	"github.com/lockkeeper/lockkeeper/torture/stores"
 )
 
@@ -125,9 +124,14 @@ func objectsOf(t *testing.T, store objectfence.Store) objects {
 
 func objectsOfHistory(t *testing.T, store objectfence.Store, history string) objects {
 	t.Helper()
-	guard, err := objectfence.New(hashed{store}, &objectfence.Options{History: history})
+	guard, err := newObjects(store, history)
 	require.NoError(t, err)
-	return objects{guard}
+	return guard
+}
+
+func newObjects(store objectfence.Store, history string) (objects, error) {
+	guard, err := objectfence.New(hashed{store}, &objectfence.Options{History: history})
+	return objects{guard}, err
 }
 
 func (o objects) Write(ctx context.Context, resource string, token fencing.Token, value string) error {
@@ -164,37 +168,14 @@ func TestGuardOfABucketIsAGuard(t *testing.T) {
 			Uncertain: func(err error) bool { return errors.Is(err, objectfence.ErrUncertain) },
 			Crash: func(t *testing.T, _ fencetest.Guarded, resource string, token fencing.Token, value string) {
 				t.Helper()
-				out, err := task(t, "TestProcessThatDiesAtThePut", objectDeath{p, resource, value, token}).CombinedOutput()
-				require.Error(t, err, "it was killed")
-				require.Equal(t, checked, string(out))
+				requireDeath(t, crashingPut.Command(t.Context(), objectDeath{p, resource, value, token}))
 			},
 		}
 	})
 }
 
-const taskVariable = "LOCKKEEPER_TEST_TASK"
-
-// task is a test of this package as a process of its own, which finds out by assigned what it is to do.
-func task(t *testing.T, test string, what any) *exec.Cmd {
-	t.Helper()
-	text, err := json.Marshal(what)
-	require.NoError(t, err)
-	self, err := os.Executable()
-	require.NoError(t, err)
-	cmd := exec.CommandContext(t.Context(), self, "-test.run=^"+test+"$")
-	cmd.Env = append(os.Environ(), taskVariable+"="+string(text))
-	return cmd
-}
-
-// assigned skips a test that was not started as a task.
-func assigned(t *testing.T, what any) {
-	t.Helper()
-	text, given := os.LookupEnv(taskVariable)
-	if !given {
-		t.Skip("started by other tests of this file only")
-	}
-	require.NoError(t, json.Unmarshal([]byte(text), what))
-}
+// crashingPut makes a process die before it writes an object.
+var crashingPut = child.New("crash at put", objectDeath.die)
 
 type objectDeath struct {
 	Place           place
@@ -206,20 +187,16 @@ type objectDeath struct {
 type dying struct{ objectfence.Store }
 
 func (dying) Put(context.Context, string, []byte, string) error {
-	self, err := os.FindProcess(os.Getpid())
+	dieAfterCheck()
+	return nil
+}
+
+func (d objectDeath) die() error {
+	guard, err := newObjects(dying{d.Place.open()}, "")
 	if err != nil {
 		return err
 	}
-	fmt.Print(checked)
-	_ = self.Kill()
-	select {}
-}
-
-func TestProcessThatDiesAtThePut(t *testing.T) {
-	var d objectDeath
-	assigned(t, &d)
-	err := objectsOf(t, dying{d.Place.open()}).Write(t.Context(), d.Resource, d.Token, d.Value)
-	require.Fail(t, "not killed", "%v", err)
+	return guard.Write(context.Background(), d.Resource, d.Token, d.Value)
 }
 
 // A careless guard is what one writes instead, and gets wrong. Its token stands beside the value.
@@ -300,20 +277,15 @@ func TestCarelessGuardOfABucketFailsTheSuite(t *testing.T) {
 	for fault, property := range carelessIsCaught {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
-			out, err := task(t, "TestSuiteOfACarelessGuardOfABucket", carelessTask{next(), fault}).CombinedOutput()
-			var exit *exec.ExitError
-			require.ErrorAs(t, err, &exit, "the suite passed:\n%s", out)
-			name := strings.ReplaceAll(property, " ", "_")
-			require.Contains(t, string(out), "--- FAIL: TestSuiteOfACarelessGuardOfABucket/"+name+" (")
-			require.NotContains(t, string(out), "panic:")
+			child.RequireFailure(t, "TestSuiteOfACarelessGuardOfABucket", property, carelessTask{next(), fault})
 		})
 	}
 }
 
-// It fails: TestCarelessGuardOfABucketFailsTheSuite runs it and looks at how.
+// It fails by design: TestCarelessGuardOfABucketFailsTheSuite runs it and looks at how.
 func TestSuiteOfACarelessGuardOfABucket(t *testing.T) {
 	var h carelessTask
-	assigned(t, &h)
+	child.Task(t, &h)
 	property := 0
 	fencetest.Run(t, func(t *testing.T) fencetest.Subject {
 		t.Helper()

@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -27,6 +26,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing/fencetest"
 	"github.com/lockkeeper/lockkeeper/fencing/httpfence"
 	"github.com/lockkeeper/lockkeeper/fencing/redisfence"
+	"github.com/lockkeeper/lockkeeper/internal/child"
 	"github.com/lockkeeper/lockkeeper/torture/stores"
 )
 
@@ -571,13 +571,7 @@ func TestCarelessScriptFailsTheSuite(t *testing.T) {
 	for fault, property := range carelessScriptIsCaught {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
-			what := carelessScript{stores.Redis(t, nil).Addr, fault}
-			out, err := task(t, "TestSuiteOfACarelessScript", what).CombinedOutput()
-			var exit *exec.ExitError
-			require.ErrorAs(t, err, &exit, "the suite passed:\n%s", out)
-			name := strings.ReplaceAll(property, " ", "_")
-			require.Contains(t, string(out), "--- FAIL: TestSuiteOfACarelessScript/"+name+" (")
-			require.NotContains(t, string(out), "panic:")
+			child.RequireFailure(t, "TestSuiteOfACarelessScript", property, carelessScript{stores.Redis(t, nil).Addr, fault})
 		})
 	}
 }
@@ -585,7 +579,7 @@ func TestCarelessScriptFailsTheSuite(t *testing.T) {
 // It fails: TestCarelessScriptFailsTheSuite runs it and looks at how.
 func TestSuiteOfACarelessScript(t *testing.T) {
 	var c carelessScript
-	assigned(t, &c)
+	child.Task(t, &c)
 	client := dial(t, c.Addr)
 	property := 0
 	fencetest.Run(t, func(*testing.T) fencetest.Subject {

@@ -5,17 +5,13 @@
 package fences
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"slices"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -24,6 +20,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/docker"
 	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/internal/child"
 	"github.com/lockkeeper/lockkeeper/lock"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/torture/stores"
@@ -119,6 +116,7 @@ var holdsWithin = map[string]bool{"files": true, "sqlite": true, "postgres": tru
 
 // A staleWriteTest has what these tests need: an ensemble, a client that takes over, and a place for each guard's state.
 type staleWriteTest struct {
+	t              *testing.T
 	ensemble       *docker.Ensemble
 	client         *recipes.Client
 	local, servers []guardSpec // those whose state is this machine's, and those of servers
@@ -130,6 +128,7 @@ func newLateStage(t *testing.T) *staleWriteTest {
 	objects, err := json.Marshal(next())
 	require.NoError(t, err)
 	s := &staleWriteTest{
+		t:     t,
 		local: []guardSpec{{"files", t.TempDir()}, {"sqlite", empty(t, "WAL").dsn}},
 		servers: []guardSpec{
 			{"postgres", pgx.empty(t).dsn},
@@ -162,7 +161,7 @@ func (s *staleWriteTest) trial(ctx context.Context, number int, guardSpecs []gua
 	if err != nil {
 		return nil, setupFailed(err)
 	}
-	defer old.kill()
+	defer old.Kill()
 	writes := len(guardSpecs) + 1
 	for range writes {
 		r, err := old.next()
@@ -176,7 +175,7 @@ func (s *staleWriteTest) trial(ctx context.Context, number int, guardSpecs []gua
 	if r, err := old.next(); err != nil || !r.Waits {
 		return nil, errors.Join(fmt.Errorf("the holder does not wait: %+v", r), err)
 	}
-	if err := old.stop(); err != nil {
+	if err := old.Stop(); err != nil {
 		return nil, err
 	}
 	newer, err := s.takeOver(ctx, number)
@@ -194,7 +193,7 @@ func (s *staleWriteTest) trial(ctx context.Context, number int, guardSpecs []gua
 	}
 
 	// The command is sent before the process continues: it writes as soon as it does.
-	if err := errors.Join(old.tell("write"), old.goOn()); err != nil {
+	if err := errors.Join(old.Send("write"), old.Continue()); err != nil {
 		return nil, err
 	}
 	refused := map[string]tally{}
@@ -242,7 +241,7 @@ func (s *staleWriteTest) within(ctx context.Context, number int, d guardSpec) er
 	if err != nil {
 		return err
 	}
-	defer old.kill()
+	defer old.Kill()
 	r, err := old.next()
 	if err == nil && r.Within != d.Kind {
 		err = fmt.Errorf("the holder is not within its write: %+v", r)
@@ -250,7 +249,7 @@ func (s *staleWriteTest) within(ctx context.Context, number int, d guardSpec) er
 	if err != nil {
 		return err
 	}
-	if err := old.stop(); err != nil {
+	if err := old.Stop(); err != nil {
 		return err
 	}
 	newer, err := s.takeOver(ctx, number)
@@ -266,7 +265,7 @@ func (s *staleWriteTest) within(ctx context.Context, number int, d guardSpec) er
 		return errors.Join(errors.New("a newer write did not wait for the one that was admitted"), err)
 	case <-time.After(time.Second): // as long as a write never takes
 	}
-	if err := errors.Join(old.tell("go on"), old.goOn()); err != nil {
+	if err := errors.Join(old.Send("go on"), old.Continue()); err != nil {
 		return errors.Join(err, <-written)
 	}
 	if err := <-written; err != nil {
@@ -298,16 +297,19 @@ func (s *staleWriteTest) holder(ctx context.Context, number int, guardSpecs []gu
 			return nil, 0, fmt.Errorf("create %s: %w", h.State, err)
 		}
 	}
-	p, err := start(ctx, h)
+	cmd := holding.Command(ctx, h)
+	cmd.Stderr = os.Stderr
+	process, err := child.Start(s.t, cmd)
 	if err != nil {
 		return nil, 0, err
 	}
+	p := &old{process, ctx}
 	r, err := p.next()
 	if err == nil && !r.Granted.Valid() {
 		err = fmt.Errorf("the holder's first report is %+v", r)
 	}
 	if err != nil {
-		p.kill()
+		p.Kill()
 		return nil, 0, err
 	}
 	return p, r.Granted, nil
@@ -352,80 +354,19 @@ func (s *staleWriteTest) holds(ctx context.Context, d guardSpec, number int) err
 
 // An old is a holder process, as its parent sees it.
 type old struct {
-	ctx   context.Context
-	cmd   *exec.Cmd
-	in    io.Writer
-	heard *json.Decoder
-}
-
-func start(ctx context.Context, h holder) (*old, error) {
-	text, err := json.Marshal(h)
-	if err != nil {
-		return nil, err
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	// The end of ctx kills it, which ends what its parent waits for.
-	cmd := exec.CommandContext(ctx, self)
-	cmd.Env = append(os.Environ(), holding+"="+string(text))
-	cmd.Stderr = os.Stderr
-	// In its own process group: if this process is killed, the kernel ends the orphaned group, even
-	// while it is stopped.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	return &old{ctx: ctx, cmd: cmd, in: in, heard: json.NewDecoder(bufio.NewReader(out))}, nil
+	*child.Process
+	ctx context.Context // its end kills the process
 }
 
 // next waits for the holder's next report.
 func (o *old) next() (holderReport, error) {
 	var r holderReport
-	if err := o.heard.Decode(&r); err != nil {
-		return r, fmt.Errorf("read the holder's report: %w", errors.Join(err, o.ctx.Err()))
+	line, err := o.Await(o.ctx)
+	if err == nil {
+		err = json.Unmarshal([]byte(line), &r)
+	}
+	if err != nil {
+		return r, fmt.Errorf("read the holder's report: %w", err)
 	}
 	return r, nil
-}
-
-func (o *old) tell(line string) error {
-	_, err := fmt.Fprintln(o.in, line)
-	return err
-}
-
-// stop stops the process, and returns once it is stopped.
-func (o *old) stop() error {
-	if err := o.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		return err
-	}
-	for {
-		var status syscall.WaitStatus
-		_, err := syscall.Wait4(o.cmd.Process.Pid, &status, syscall.WUNTRACED, nil)
-		switch {
-		case errors.Is(err, syscall.EINTR):
-		case err != nil:
-			return err
-		case !status.Stopped():
-			return fmt.Errorf("the holder has ended: %v", status)
-		default:
-			return nil
-		}
-	}
-}
-
-func (o *old) goOn() error { return o.cmd.Process.Signal(syscall.SIGCONT) }
-
-// kill ends the process, which may be stopped.
-func (o *old) kill() {
-	_ = o.cmd.Process.Kill()
-	_ = o.cmd.Wait()
 }
