@@ -20,10 +20,10 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// lead is the election that the epochs here count the terms of.
+// lead names the election whose terms the epochs of these tests number.
 const lead = "lead"
 
-// epochs are those beside it.
+// epochs returns the epochs of that election.
 func (s *env) epochs(client *recipes.Client, id string) *epoch.Epochs {
 	s.t.Helper()
 	es, err := epoch.New(client, s.path(lead)+epochSuffix, &epoch.Options{ID: id})
@@ -31,7 +31,7 @@ func (s *env) epochs(client *recipes.Client, id string) *epoch.Epochs {
 	return es
 }
 
-// state makes the nodes that its leaders write.
+// state creates the nodes that the leaders write.
 func (s *env) state() {
 	s.t.Helper()
 	for _, suffix := range []string{stateSuffix, copySuffix} {
@@ -40,15 +40,15 @@ func (s *env) state() {
 	}
 }
 
-// holdsState requires that both nodes hold what was written last.
-func (s *env) holdsState(want string) {
+// requireState requires that both nodes contain the given data.
+func (s *env) requireState(want string) {
 	s.t.Helper()
 	for _, suffix := range []string{stateSuffix, copySuffix} {
 		require.Equal(s.t, want, string(s.content(s.path(lead)+suffix)))
 	}
 }
 
-// content returns a node's data, at least as new as what any client of this process has read before.
+// content returns a node's data after a sync.
 func (s *env) content(path string) (data []byte) {
 	s.t.Helper()
 	s.eventually("an answer", func() bool {
@@ -61,8 +61,8 @@ func (s *env) content(path string) (data []byte) {
 	return data
 }
 
-// reigns campaigns and claims an epoch.
-func (s *env) reigns(client *recipes.Client, id string) (*election.Term, *epoch.Epoch) {
+// leadsEpoch campaigns and claims an epoch.
+func (s *env) leadsEpoch(client *recipes.Client, id string) (*election.Term, *epoch.Epoch) {
 	s.t.Helper()
 	term, err := s.election(client, lead, id).Campaign(s.ctx)
 	require.NoError(s.t, err)
@@ -71,7 +71,7 @@ func (s *env) reigns(client *recipes.Client, id string) (*election.Term, *epoch.
 	return term, e
 }
 
-// writesTo says that a request is a transaction that begins with a check and has the path in it.
+// writesTo returns a function that reports whether a request is a transaction that begins with a check and contains the path.
 func writesTo(path string) func(frame []byte) bool {
 	const opCheck = 13
 	return func(frame []byte) bool {
@@ -80,7 +80,7 @@ func writesTo(path string) func(frame []byte) bool {
 	}
 }
 
-// losing has the next answer to such a request be lost, whichever server gives it.
+// losing makes the proxies drop the next answer to a matching request, from whichever server it comes.
 func (s *env) losing(proxies []*docker.Proxy, match func([]byte) bool) (lost <-chan struct{}) {
 	found := make(chan struct{}, len(proxies))
 	for _, p := range proxies {
@@ -104,12 +104,12 @@ func TestEpochWhoseClaimIsNotAnsweredIsFoundAndClaimedOnce(t *testing.T) {
 	reader := s.epochs(s.connect(recipes.Options{}), "reader")
 	for number := int64(1); number <= 5; number++ {
 		lost := s.losing(proxies, writesTo(lead+epochSuffix))
-		term, e := s.reigns(client, "a")
+		term, e := s.leadsEpoch(client, "a")
 		await(s, lost)
 		require.Equal(t, number, e.Number())
-		require.EqualValues(t, number-1, s.stat(s.path(lead)+epochSuffix).Version, "written once for each")
+		require.EqualValues(t, number-1, s.stat(s.path(lead)+epochSuffix).Version, "each epoch was written once")
 		for _, p := range proxies {
-			p.Pass() // some have not lost an answer yet
+			p.Pass() // the others have not dropped an answer
 		}
 		_, err := e.Commit(s.ctx, writes(s.path(lead), "a")...)
 		require.NoError(t, err)
@@ -126,24 +126,24 @@ func TestCommitWhoseAnswerIsLostIsUncertainAndWhole(t *testing.T) {
 	s := onThree(t)
 	s.state()
 	client, proxies := s.behindProxies(recipes.Options{})
-	term, e := s.reigns(client, "a")
+	term, e := s.leadsEpoch(client, "a")
 	for _, data := range []string{"one", "two", "three"} {
 		lost := s.losing(proxies, writesTo(lead+stateSuffix))
 		_, err := e.Commit(s.ctx, writes(s.path(lead), data)...)
 		await(s, lost)
 		require.ErrorIs(t, err, recipes.ErrUncertain)
 		require.NotErrorIs(t, err, fencing.ErrStale)
-		s.holdsState(data) // it has been carried out
+		s.requireState(data) // the transaction was carried out
 		for _, p := range proxies {
 			p.Pass()
 		}
 		_, err = e.Commit(s.ctx)
-		require.NoError(t, err, "and the epoch is the newest still")
+		require.NoError(t, err, "the epoch is still the newest")
 	}
 	require.NoError(t, term.Resign(s.ctx))
 }
 
-// The leader of the servers is cut off from the others, with the leader of the election behind it.
+// The leading server is partitioned from its followers, and the leader of the election is connected to it.
 func TestLeaderThatIsIsolatedWithItsServerWritesNothingMore(t *testing.T) {
 	t.Parallel()
 	const timeout = 4 * time.Second
@@ -152,7 +152,7 @@ func TestLeaderThatIsIsolatedWithItsServerWritesNothingMore(t *testing.T) {
 	old, followers := s.leader(), s.followers()
 	a := s.connect(recipes.Options{SessionTimeout: timeout}, old.Addr())
 	b := s.connect(recipes.Options{SessionTimeout: timeout}, followers[0].Addr(), followers[1].Addr())
-	term, first := s.reigns(a, "a")
+	term, first := s.leadsEpoch(a, "a")
 	_, err := first.Commit(s.ctx, writes(s.path(lead), "a")...)
 	require.NoError(t, err)
 
@@ -160,13 +160,13 @@ func TestLeaderThatIsIsolatedWithItsServerWritesNothingMore(t *testing.T) {
 	_, err = first.Commit(s.ctx, writes(s.path(lead), "a, isolated")...)
 	require.Error(t, err)
 	require.True(t, errors.Is(err, recipes.ErrUncertain) || errors.Is(err, recipes.ErrLost), "%v", err)
-	for _, f := range followers { // which notice nothing for 15 s otherwise
+	for _, f := range followers { // otherwise they would notice only after 15 s
 		require.NoError(t, f.Kill(s.ctx))
 	}
 	for _, f := range followers {
 		require.NoError(t, f.Start(s.ctx))
 	}
-	bTerm, second := s.reigns(b, "b")
+	bTerm, second := s.leadsEpoch(b, "b")
 	require.Equal(t, int64(2), second.Number())
 	_, err = second.Commit(s.ctx, writes(s.path(lead), "b")...)
 	require.NoError(t, err)
@@ -175,27 +175,27 @@ func TestLeaderThatIsIsolatedWithItsServerWritesNothingMore(t *testing.T) {
 	require.NoError(t, old.Mend(s.ctx))
 	require.NoError(t, s.ensemble.WaitServing(s.ctx))
 	reader := s.epochs(a, "a")
-	s.eventually("the old leader's client hears of the epoch", func() bool {
+	s.eventually("the old leader's client reads the new epoch", func() bool {
 		newest, err := reader.Current(s.ctx)
 		return err == nil && newest.Number == 2
 	})
-	_, err = first.Commit(s.ctx, writes(s.path(lead), "a, late")...)
+	_, err = first.Commit(s.ctx, writes(s.path(lead), "a, stale")...)
 	require.ErrorIs(t, err, recipes.ErrLost)
 	require.ErrorIs(t, err, fencing.ErrStale)
 	require.ErrorContains(t, err, "epoch 1")
 	require.ErrorContains(t, err, `epoch 2 is that of "b"`)
 	t.Log(err)
-	s.holdsState("b")
+	s.requireState("b")
 	require.NoError(t, bTerm.Resign(s.ctx))
 }
 
-// Terms of two elections that share a count: each has its own node, and the epoch alone decides.
+// Two elections share their epochs. Both leaders' nodes exist, so only the epoch decides.
 func TestSupersededLeaderWhoseNodeLivesIsRefused(t *testing.T) {
 	t.Parallel()
 	s := onThree(t)
 	s.state()
 	a, b := s.connect(recipes.Options{}), s.connect(recipes.Options{})
-	term, first := s.reigns(a, "a")
+	term, first := s.leadsEpoch(a, "a")
 	other, err := s.election(b, "other", "b").Campaign(s.ctx)
 	require.NoError(t, err)
 	second, err := s.epochs(b, "b").Claim(s.ctx, other.Claim)
@@ -208,7 +208,7 @@ func TestSupersededLeaderWhoseNodeLivesIsRefused(t *testing.T) {
 	var stale *epoch.StaleError
 	require.ErrorAs(t, err, &stale)
 	require.Equal(t, [2]int64{1, 2}, [2]int64{stale.Epoch, stale.Newest.Number})
-	s.holdsState("b")
+	s.requireState("b")
 	require.NoError(t, term.Err())
 	require.NoError(t, term.Resign(s.ctx))
 	require.NoError(t, other.Resign(s.ctx))
@@ -239,7 +239,7 @@ func TestEpochIsObservedFromAnyServer(t *testing.T) {
 	}
 	a := s.connect(recipes.Options{})
 	for number := int64(1); number <= 3; number++ {
-		term, _ := s.reigns(a, "a")
+		term, _ := s.leadsEpoch(a, "a")
 		for _, numbers := range seen {
 			require.Equal(t, number, await(s, numbers))
 		}

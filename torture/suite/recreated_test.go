@@ -15,16 +15,16 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// An operator deletes the parent with everything below it, and another client locks there. A client that has not heard
-// of it joins with the tag of the parent's former life, and gets the number that a hold had there, which has not heard
-// of it either. Until the joining client has its answer, its node stands where that of the hold was.
+// An operator deletes the parent with all its children, and another client locks the path. A client that does not know this
+// joins with the tag of the deleted parent, and gets the sequence number of an earlier hold that has not been notified of its
+// loss. Until the joining client has its answer, its node has the name of that hold's node.
 func TestLostHoldCommitsNothingWhileAStaleJoinIsUnderWay(t *testing.T) {
 	t.Parallel()
 	for _, joiner := range []string{"its own client", "another client"} {
 		t.Run(joiner, func(t *testing.T) {
 			t.Parallel()
 			s := onOne(t)
-			opts := recipes.Options{SessionTimeout: 20 * time.Second} // it hears of nothing by itself for 3 s
+			opts := recipes.Options{SessionTimeout: 20 * time.Second} // the next heartbeat is 3 s away
 			proxy := s.proxy(s.ensemble.Servers()[0])
 			joining := s.connect(opts, proxy.Addr())
 			own := joining
@@ -60,7 +60,7 @@ func TestLostHoldCommitsNothingWhileAStaleJoinIsUnderWay(t *testing.T) {
 					s.waiting(name, 2)
 				}
 				if lost.Err() == nil {
-					shown++ // otherwise a heartbeat was quicker
+					shown++ // otherwise a heartbeat has notified the hold
 				}
 				_, err := lost.Commit(s.ctx, &zk.SetDataRequest{Path: s.root, Data: []byte("stale"), Version: -1})
 				require.ErrorIs(t, err, recipes.ErrLost)

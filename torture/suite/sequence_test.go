@@ -12,18 +12,17 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// The counter behind the numbers in the names does not wrap: it sticks at
-// 2147483647, and from there on says nothing about who came first.
+// The sequence counter does not wrap. It stays at 2147483647, so the numbers in names no longer give the order of creation.
 func TestStuckSequenceCounterStillExcludesAndStillServes(t *testing.T) {
 	s := onFresh(t, docker.Options{Servers: 3, Counters: map[string]int32{
-		"/planted/late":  1<<31 - 1<<20 - 30, // the numbers are given up from 2^31 - 2^20 on
+		"/planted/late":  1<<31 - 1<<20 - 30, // from 2^31 - 2^20 on, the recipes do not rely on the numbers
 		"/planted/stuck": 1<<31 - 1 - 30,
 	}})
 	s.root = "/planted"
 	for _, name := range []string{"late", "stuck"} {
-		// The first of them cross the border with contenders on both sides of it.
-		s.contest(name, 3, 4, 10)
-		s.queue(name)
+		// The first joins cross the limit, so that the queue has contenders on both sides of it.
+		s.contend(name, 3, 4, 10)
+		s.requireServedInOrder(name)
 
 		client := s.connect(recipes.Options{})
 		hold := s.lock(s.mutex(client, name))

@@ -18,8 +18,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// go-zookeeper opens another session by itself when one has expired, and runs in
-// it what was queued for the first.
+// go-zookeeper opens another session by itself when one has expired, and sends requests in it that were queued for the first.
 func TestRequestQueuedAcrossExpiryNeverRunsInTheNextSession(t *testing.T) {
 	t.Parallel()
 	for name, notified := range map[string]bool{"reported by a server": true, "abandoned without a report": false} {
@@ -33,7 +32,7 @@ func TestRequestQueuedAcrossExpiryNeverRunsInTheNextSession(t *testing.T) {
 				Detached:     func(int64, string) { detached <- struct{}{} },
 				SessionEnded: func(_ int64, cause error) { ended <- cause },
 			}}
-			mortal := s.mortal(&opts)
+			ender := s.sessionEnder(&opts)
 			proxy := s.proxy(s.ensemble.Servers()[0])
 			client := s.connect(opts, proxy.Addr())
 			hold := s.lock(s.mutex(client, "held"))
@@ -42,7 +41,7 @@ func TestRequestQueuedAcrossExpiryNeverRunsInTheNextSession(t *testing.T) {
 			proxy.Refuse()
 			await(s, detached)
 			conn := client.Conn()
-			const requests = 20 // more than the client's queue takes
+			const requests = 20 // more than the client's queue holds
 			errs := make(chan error, requests)
 			for i := range requests {
 				go func() {
@@ -51,9 +50,9 @@ func TestRequestQueuedAcrossExpiryNeverRunsInTheNextSession(t *testing.T) {
 				}()
 			}
 			waiting := s.locking(s.ctx, s.mutex(client, "wanted"))
-			mortal.expire()
+			ender.expire()
 			s.waiting("held", 0)
-			require.Empty(t, errs, "they should be queued")
+			require.Empty(t, errs, "all requests are queued")
 			if notified {
 				proxy.Pass()
 				require.ErrorIs(t, await(s, ended), recipes.ErrSessionExpired)
@@ -71,7 +70,7 @@ func TestRequestQueuedAcrossExpiryNeverRunsInTheNextSession(t *testing.T) {
 			for i := range requests {
 				exists, _, err := s.zk.Exists(fmt.Sprint(s.path("queued-"), i))
 				require.NoError(t, err)
-				require.False(t, exists, "it ran in the next session")
+				require.False(t, exists, "the request was sent in the next session")
 			}
 			require.ErrorIs(t, hold.Err(), recipes.ErrLost)
 			s.unlock(next)
@@ -83,23 +82,22 @@ func TestDeadConnStopsDialling(t *testing.T) {
 	t.Parallel()
 	s := onThree(t)
 	opts := recipes.Options{}
-	mortal := s.mortal(&opts)
+	ender := s.sessionEnder(&opts)
 	proxy := s.proxy(s.ensemble.Servers()[0])
 	client := s.connect(opts, proxy.Addr())
 	mu := s.mutex(client, "lock")
 	require.Equal(t, 1, proxy.Accepted())
-	const deaths = 3
+	const expiries = 3
 	var dead []*zk.Conn
-	for range deaths {
+	for range expiries {
 		conn, old := client.Conn(), client.SessionID()
-		mortal.expire()
+		ender.expire()
 		s.eventually("another session", func() bool { return client.SessionID() != old })
 		s.unlock(s.lock(mu))
 		dead = append(dead, conn)
 	}
-	// Each session takes one connection, one more to hear that it has expired, and
-	// some while it is fought over.
-	require.LessOrEqual(t, proxy.Accepted(), 1+20*deaths)
+	// Each session takes one connection, one more to be notified of its expiry, and some while the test attaches to it.
+	require.LessOrEqual(t, proxy.Accepted(), 1+20*expiries)
 	accepted := proxy.Accepted()
 	require.Never(t, func() bool {
 		for _, conn := range dead {
@@ -108,7 +106,7 @@ func TestDeadConnStopsDialling(t *testing.T) {
 			}
 		}
 		return proxy.Accepted() != accepted || proxy.Connections() != 1
-	}, time.Second, 20*time.Millisecond, "a dead session's connection dials, or answers")
+	}, time.Second, 20*time.Millisecond, "the connection of an expired session dials or answers")
 	closed := time.Now()
 	client.Close()
 	require.Less(t, time.Since(closed), 5*time.Second)
@@ -120,7 +118,7 @@ func TestWaiterWhoseSessionDiesJoinsAgain(t *testing.T) {
 	s := onThree(t)
 	rejoined := make(chan error, 10)
 	opts := recipes.Options{Trace: &recipes.Trace{Rejoined: func(_ string, cause error) { rejoined <- cause }}}
-	mortal := s.mortal(&opts)
+	ender := s.sessionEnder(&opts)
 	client := s.connect(opts)
 	other := s.connect(recipes.Options{})
 	hold := s.lock(s.mutex(other, "lock"))
@@ -129,13 +127,13 @@ func TestWaiterWhoseSessionDiesJoinsAgain(t *testing.T) {
 	behind := s.locking(s.ctx, s.mutex(other, "lock"))
 	s.waiting("lock", 3)
 
-	mortal.expire()
+	ender.expire()
 	require.ErrorIs(t, await(s, rejoined), recipes.ErrSessionExpired)
 	s.waiting("lock", 3)
 	require.False(t, waiter.over())
 	s.unlock(hold)
 	next := behind.granted()
-	require.False(t, waiter.over(), "it stands at the end of the line")
+	require.False(t, waiter.over(), "it is at the end of the queue")
 	s.unlock(next)
 	s.unlock(waiter.granted())
 }
@@ -162,8 +160,8 @@ func TestDeletedNodeEndsTheHold(t *testing.T) {
 			require.ErrorIs(t, err, recipes.ErrDeleted)
 			require.ErrorIs(t, hold.Check(s.ctx), recipes.ErrLost)
 			require.ErrorIs(t, hold.Unlock(s.ctx), recipes.ErrDeleted)
-			s.waiting("lock", 0) // noLeader waits behind what was overwritten
-			require.NoError(t, other.Check(s.ctx), "the session's other holds are none the worse")
+			s.waiting("lock", 0) // the overwritten node does not stay in the queue
+			require.NoError(t, other.Check(s.ctx), "other holds of the session are not affected")
 			s.unlock(other)
 		})
 	}
@@ -183,11 +181,11 @@ func TestUnlockOfALostHoldSparesSuccessor(t *testing.T) {
 	t.Parallel()
 	s := onThree(t)
 	opts := recipes.Options{}
-	mortal := s.mortal(&opts)
+	ender := s.sessionEnder(&opts)
 	hold := s.lock(s.mutex(s.connect(opts), "lock"))
 	next := s.locking(s.ctx, s.mutex(s.connect(recipes.Options{}), "lock"))
 	s.waiting("lock", 2)
-	mortal.expire()
+	ender.expire()
 	successor := next.granted()
 	require.ErrorIs(t, s.done(hold), recipes.ErrSessionExpired)
 	for range 2 {
@@ -202,7 +200,7 @@ func TestUnlockOfALostHoldSparesSuccessor(t *testing.T) {
 func TestCommitOfALostClaimChangesNothing(t *testing.T) {
 	t.Parallel()
 	s := onThree(t)
-	client := s.connect(recipes.Options{SessionTimeout: time.Minute}) // it hears of nothing by itself for 10 s
+	client := s.connect(recipes.Options{SessionTimeout: time.Minute}) // the next heartbeat is 10 s away
 	hold := s.lock(s.mutex(client, "lock"))
 	write := func(data string) []any {
 		return []any{&zk.SetDataRequest{Path: s.root, Data: []byte(data), Version: -1}}
@@ -217,7 +215,7 @@ func TestCommitOfALostClaimChangesNothing(t *testing.T) {
 	require.NoError(t, hold.Err())
 
 	require.NoError(t, s.zk.Delete(hold.Path(), -1))
-	_, err = hold.Commit(s.ctx, write("too late")...)
+	_, err = hold.Commit(s.ctx, write("stale")...)
 	require.ErrorIs(t, err, recipes.ErrLost)
 	require.ErrorIs(t, err, recipes.ErrDeleted)
 	require.ErrorIs(t, s.done(hold), recipes.ErrDeleted)
@@ -261,7 +259,7 @@ func TestClosingTheClientFreesItsLocksImmediately(t *testing.T) {
 func TestNegotiatedTimeoutIsVisible(t *testing.T) {
 	t.Parallel()
 	s := onThree(t)
-	var log bytes.Buffer // the client's until it is closed
+	var log bytes.Buffer // the client writes it until it is closed
 	granted := make(chan time.Duration, 1)
 	client := s.connect(recipes.Options{
 		SessionTimeout: time.Hour,
@@ -274,22 +272,22 @@ func TestNegotiatedTimeoutIsVisible(t *testing.T) {
 	require.Regexp(t, `level=WARN .*requested=1h0m0s granted=1m0s`, log.String())
 }
 
-// A server notifies a process that comes back after its session has expired.
+// A server notifies a client that reconnects after its session has expired.
 func TestHolderOfAnEndedSessionIsNotifiedImmediately(t *testing.T) {
 	t.Parallel()
 	s := onThree(t)
 	opts := recipes.Options{SessionTimeout: time.Minute}
-	mortal := s.mortal(&opts)
+	ender := s.sessionEnder(&opts)
 	hold := s.lock(s.mutex(s.connect(opts), "lock"))
 	ctx, cancel := hold.Context(s.ctx)
 	defer cancel()
-	mortal.expire()
+	ender.expire()
 	require.ErrorIs(t, s.done(hold), recipes.ErrSessionExpired)
 	await(s, ctx.Done())
 	require.Equal(t, hold.Err(), context.Cause(ctx))
 }
 
-// behindProxies connects a client that knows a proxy before each server.
+// behindProxies returns a client that reaches each server through a proxy.
 func (s *env) behindProxies(opts recipes.Options) (*recipes.Client, []*docker.Proxy) {
 	s.t.Helper()
 	var proxies []*docker.Proxy
@@ -320,7 +318,7 @@ func TestLockOutlivesManyConnections(t *testing.T) {
 	s.unlock(next.granted())
 }
 
-// The ZooKeeper client would wait for 6.67 T for the first of them.
+// The ZooKeeper client alone would wait 6.67 T for the first such server.
 func TestServersThatAcceptAndNeverAnswerDoNotCostTheHold(t *testing.T) {
 	t.Parallel()
 	s := onThree(t)
