@@ -93,7 +93,7 @@ torture-rivals: ## torture the locks of other systems, one after the other (DURA
 evidence: ## make docs/evidence.md anew, from the documents of runs in docs/evidence
 	go run -C torture ./cmd/evidence '$(CURDIR)/docs'
 
-clients: ## get the clients of others that tests run: Kazoo, zkCli and Curator, from Debian's packages
+clients: ## get the clients of others that tests run: Kazoo and Curator, from Debian's packages
 	@zktest/foreign/clients.sh
 
 stores: ## get the servers that tests run: PostgreSQL, MariaDB, Redis and etcd, from Debian's packages

@@ -4,6 +4,7 @@ package worker_test
 
 import (
 	"context"
+	"os"
 	"runtime"
 	"testing"
 	"testing/synctest"
@@ -16,6 +17,9 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
+
+// TestMain fails the run if a test leaves an ensemble or a client open.
+func TestMain(m *testing.M) { os.Exit(zktest.Main(m)) }
 
 // A worker represents a separate process: a client with its own session, which works while it
 // leads.

@@ -17,12 +17,14 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/child"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
 func TestMain(m *testing.M) {
+	child.Main()
 	zk.DefaultLogger = log.New(io.Discard, "", 0)
-	os.Exit(m.Run())
+	os.Exit(zktest.Main(m))
 }
 
 var bubbles sync.Mutex

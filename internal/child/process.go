@@ -26,11 +26,26 @@ type Process struct {
 	err    error
 }
 
-// Start starts a command of [exec.CommandContext], whose standard output and standard error are read as lines, as far as cmd
-// does not set them. The end of its ctx or of the test kills the process, with the processes that it has started. If the test
-// has failed, the output is logged.
+// Start is [Launch] for a test, whose end kills the process. If the test has failed, the output is logged.
 func Start(tb testing.TB, cmd *exec.Cmd) (*Process, error) {
 	tb.Helper()
+	p, err := Launch(cmd)
+	if err != nil {
+		return nil, err
+	}
+	tb.Cleanup(func() {
+		p.Kill()
+		if tb.Failed() {
+			tb.Logf("%q printed:\n%s", cmd.Args, p.Output())
+		}
+	})
+	return p, nil
+}
+
+// Launch starts a command of [exec.CommandContext], whose standard output and standard error are read as lines, as far as cmd
+// does not set them. The end of its ctx kills the process, with the processes that it has started. The caller waits for the
+// end of the process, or kills it.
+func Launch(cmd *exec.Cmd) (*Process, error) {
 	p := &Process{cmd: cmd, output: &output{grown: make(chan struct{})}, ended: make(chan struct{})}
 	if cmd.Stdout == nil {
 		cmd.Stdout = p.output
@@ -49,17 +64,11 @@ func Start(tb testing.TB, cmd *exec.Cmd) (*Process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start %q: %w", cmd.Args, err)
 	}
-	go func() { // the cleanup waits for it
+	go func() { // Wait and Kill wait for it
 		defer close(p.ended)
 		p.err = cmd.Wait()
 		p.output.close()
 	}()
-	tb.Cleanup(func() {
-		p.Kill()
-		if tb.Failed() {
-			tb.Logf("%q printed:\n%s", cmd.Args, p.Output())
-		}
-	})
 	return p, nil
 }
 

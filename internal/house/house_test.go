@@ -20,8 +20,8 @@ const (
 	epoch      = module + "/epoch"
 	zktest     = module + "/zktest"
 	command    = module + "/cmd/lockkeeper"
-	zkserver   = module + "/internal/zkserver"
 	child      = module + "/internal/child"
+	contender  = module + "/internal/contender"
 	tuning     = module + "/internal/tuning"
 	zk         = "github.com/go-zookeeper/zk"
 	testify    = "github.com/stretchr/testify/require"
@@ -39,7 +39,7 @@ type rule struct {
 	because string
 }
 
-// tools does not contain zkserver, so that these tests need neither Java nor a container.
+// tools needs neither Java nor a container.
 var tools = []string{testify, zk, zktest}
 
 // rules has an entry for each package of the root module. Add one for a new package, with the reason.
@@ -121,7 +121,7 @@ var rules = map[string]rule{
 	},
 	zktest: {
 		may:     []string{zktest + "/internal/tree", zktest + "/internal/wire"},
-		tools:   []string{testify, zk, fencing, recipes, lock, election, zktest + "/internal/rawclient"},
+		tools:   []string{testify, zk, fencing, recipes, lock, election, child, zktest + "/internal/rawclient"},
 		because: "a test server that shares code with the tested code shares its mistakes",
 	},
 	zktest + "/internal/tree": {
@@ -139,12 +139,12 @@ var rules = map[string]rule{
 		because: "it returns a server's replies without interpretation",
 	},
 	zktest + "/internal/conformance": {
-		may:     []string{zktest, zktest + "/internal/rawclient", zktest + "/internal/wire", zkserver},
-		tools:   []string{testify, zkserver, zktest},
+		may:     []string{zktest, zktest + "/internal/rawclient", zktest + "/internal/wire"},
+		tools:   []string{testify, child, zktest},
 		because: "it sends the same requests to two servers and compares their replies",
 	},
 	zktest + "/foreign": {
-		tools:   []string{testify, zk, zktest, recipes, lock, election},
+		tools:   []string{testify, zk, zktest, recipes, lock, election, child, contender},
 		because: "it contains only tests: clients of other projects beside Lockkeeper's",
 	},
 	command: {
@@ -163,9 +163,10 @@ var rules = map[string]rule{
 		tools:   []string{testify},
 		because: "the tests of every module may run child processes, and it knows nothing of what they do",
 	},
-	zkserver: {
-		tools:   []string{testify, child},
-		because: "it runs the docker module's command instead of importing it, so that programs that embed a lock inherit no dependency of it",
+	contender: {
+		may:     []string{child},
+		tools:   []string{testify},
+		because: "it drives contenders of every library, and links none",
 	},
 	history: {
 		tools:   []string{testify},

@@ -45,7 +45,7 @@ func TestABrokenImportRuleIsReported(t *testing.T) {
 		{"lock/mutex.go", zk},
 		{"lock/mutex_test.go", election},
 		{"election/term.go", lock},
-		{"election/term.go", zkserver},
+		{"election/term.go", child},
 		{"zktest/server.go", recipes},
 		{"cmd/lockkeeper/main.go", module + "/docker"},
 		{"newcomer/newcomer.go", "fmt"},

@@ -80,7 +80,7 @@ var nested = map[string]rule{
 		because: "it puts the harness and the workers of rivals into one program",
 	},
 	torture + "/suite": {
-		tools:   []string{docker, zktest, fencing, recipes, lock, election, epoch, child},
+		tools:   []string{docker, zktest, fencing, recipes, lock, election, epoch, child, contender},
 		because: "it contains only tests: the library on real servers",
 	},
 	torture + "/fences": {

@@ -5,54 +5,45 @@
 package stores_test
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/lockkeeper/lockkeeper/internal/child"
 	"github.com/lockkeeper/lockkeeper/torture/stores"
 )
 
-// parent is the variable that makes a process of this test one that starts a server and is killed.
-const parent = "LOCKKEEPER_TEST_PARENT"
+// parent starts a server, prints its address, and waits to be killed.
+var parent = child.New("parent", func(struct{}) error {
+	s, err := stores.RunRedis(context.Background(), nil)
+	if err != nil {
+		return err
+	}
+	fmt.Println(s.Addr)
+	select {}
+})
 
 func TestMain(m *testing.M) {
-	if os.Getenv(parent) != "" {
-		s, err := stores.RunRedis(context.Background(), nil)
-		if err != nil {
-			fmt.Println(err)
-			os.Exit(1)
-		}
-		fmt.Println(s.Addr)
-		select {}
-	}
+	child.Main()
 	goleak.VerifyTestMain(m)
 }
 
 func TestServerEndsWithTheProcessThatStartedItAndItsDataWithTheNextStart(t *testing.T) {
 	stores.Redis(t, nil) // or the test is not run
 	t.Setenv("TMPDIR", open(t))
-	self, err := os.Executable()
+	process, err := child.Start(t, parent.Command(t.Context(), struct{}{}))
 	require.NoError(t, err)
-	process := exec.CommandContext(t.Context(), self)
-	process.Env = append(os.Environ(), parent+"=1")
-	out, err := process.StdoutPipe()
+	addr, err := process.Await(t.Context(), "127.")
 	require.NoError(t, err)
-	require.NoError(t, process.Start())
-	addr, err := bufio.NewReader(out).ReadString('\n')
-	require.NoError(t, err)
-	s := &stores.Server{Addr: strings.TrimSpace(addr)}
+	s := &stores.Server{Addr: addr}
 	says(t, s, "PING", "+PONG")
-	require.NoError(t, process.Process.Kill())
-	require.Error(t, process.Wait())
+	process.Kill()
 	require.Eventually(t, func() bool {
 		conn, err := net.Dial("tcp", s.Addr)
 		if err == nil {

@@ -5,7 +5,6 @@
 package suite
 
 import (
-	"syscall"
 	"testing"
 	"time"
 
@@ -23,22 +22,22 @@ func TestKilledLeaderIsReplaced(t *testing.T) {
 		timeout = 2 * time.Second
 		tick    = 200 * time.Millisecond // of the servers
 	)
-	p := workerSpec{Servers: s.ensemble.Addrs(), Paths: []string{s.path("election")}, Timeout: timeout, Runs: true}
-	first := s.contenderProcess(p)
-	firstToken := first.token(0, "granted")
-	second := s.contenderProcess(p)
+	task := contenderTask{Path: s.path("election"), Timeout: timeout, Election: true}
+	first := s.contender(task)
+	firstToken := tokenOf(first, "acquired")
+	second := s.contender(task)
 	s.waiting("election", 2)
 	third := s.campaigning(s.ctx, s.election(s.connect(recipes.Options{SessionTimeout: timeout}), "election", "third"))
 	s.waiting("election", 3)
 
 	killed := time.Now()
-	first.signal(syscall.SIGKILL)
-	secondToken := second.token(0, "granted")
+	first.Kill()
+	secondToken := tokenOf(second, "acquired")
 	t.Logf("T = %v: the second led %v after the first was killed, of at most %v", timeout, time.Since(killed), timeout+tick*3/2)
 	require.Greater(t, secondToken, firstToken)
 
 	killed = time.Now()
-	second.signal(syscall.SIGKILL)
+	second.Kill()
 	term := third.won()
 	took := third.at.Sub(killed)
 	t.Logf("T = %v: the third led %v after the second was killed, of at most %v", timeout, took, timeout+tick*3/2)

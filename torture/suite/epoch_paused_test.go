@@ -22,34 +22,34 @@ func TestPausedLeadersStaleWriteFailsAsAWhole(t *testing.T) {
 	for range 3 {
 		s := onThree(t)
 		s.state()
-		leader := s.contenderProcess(workerSpec{Servers: s.ensemble.Addrs(), Paths: []string{s.path(lead)}, Timeout: timeout, Reigns: true})
-		require.Equal(t, "epoch 1", leader.waitForLine(0, "epoch"))
-		leader.tell("commit")
-		require.Equal(t, "committed: <nil>", leader.waitForLine(0, "committed"))
-		s.requireState("player")
+		leader := s.contender(contenderTask{Path: s.path(lead), Timeout: timeout, Epochs: true})
+		require.Equal(t, "epoch 1", leader.Await("epoch"))
+		leader.Send("commit")
+		require.Equal(t, "committed <nil>", leader.Await("committed"))
+		s.requireState("process")
 
-		leader.suspend()
+		leader.Stop()
 		term, e := s.leadsEpoch(s.connect(recipes.Options{SessionTimeout: timeout}), "b")
 		require.Equal(t, int64(2), e.Number())
 		_, err := e.Commit(s.ctx, writes(s.path(lead), "b")...)
 		require.NoError(t, err)
 
-		leader.tell("commit")
-		leader.resume()
-		late := leader.waitForLine(0, "committed")
+		leader.Send("commit")
+		leader.Continue()
+		late := leader.Await("committed")
 		require.Contains(t, late, "epoch 1")
 		require.Contains(t, late, "claim lost") // and the newer epoch, if a server reports it in time
 		t.Log(late)
-		own, newer := leader.waitForLine(0, "sent"), leader.waitForLine(0, "sent")
+		own, newer := leader.Await("sent"), leader.Await("sent")
 		for strings.Contains(own+newer, "connection closed") { // the connection ended during the stop: it retries
-			leader.tell("commit")
-			leader.waitForLine(0, "committed")
-			own, newer = leader.waitForLine(0, "sent"), leader.waitForLine(0, "sent")
+			leader.Send("commit")
+			leader.Await("committed")
+			own, newer = leader.Await("sent"), leader.Await("sent")
 		}
 		require.Contains(t, own, "node does not exist", "the check of its own node")
 		require.Contains(t, newer, "version conflict", "the check of the epoch")
 		s.requireState("b")
-		leader.waitForLine(0, "notified")
+		leader.Await("lost")
 		require.NoError(t, term.Resign(s.ctx))
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/election"
 	"github.com/lockkeeper/lockkeeper/epoch"
+	"github.com/lockkeeper/lockkeeper/internal/contender"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -19,7 +20,7 @@ const (
 	copySuffix  = "-copy"
 )
 
-// A reign is a player's term and its epoch.
+// A reign is the term of a contender process and its epoch.
 type reign struct {
 	client *recipes.Client
 	path   string
@@ -27,31 +28,18 @@ type reign struct {
 	epoch  *epoch.Epoch
 }
 
-// lead campaigns and claims an epoch, and says which.
-func (c *contender) lead(ctx context.Context, client *recipes.Client) error {
-	e, err := election.New(client, c.path, nil)
+// newReign claims an epoch, and reports which.
+func newReign(ctx context.Context, client *recipes.Client, path string, term *election.Term) (reign, error) {
+	epochs, err := epoch.New(client, path+epochSuffix, &epoch.Options{ID: "process"})
 	if err != nil {
-		return err
-	}
-	epochs, err := epoch.New(client, c.path+epochSuffix, &epoch.Options{ID: "player"})
-	if err != nil {
-		return err
-	}
-	term, err := e.Campaign(ctx)
-	if err != nil {
-		return err
+		return reign{}, err
 	}
 	claimed, err := epochs.Claim(ctx, term.Claim)
 	if err != nil {
-		return err
+		return reign{}, err
 	}
-	c.mu.Lock()
-	c.reign = &reign{client, c.path, term, claimed}
-	c.mu.Unlock()
-	c.report("epoch %d", claimed.Number())
-	<-term.Done()
-	c.report("notified: %v", term.Err())
-	select {}
+	contender.Report("epoch %d", claimed.Number())
+	return reign{client, path, term, claimed}, nil
 }
 
 // writes are the operations of a reign: all or none.
@@ -62,20 +50,20 @@ func writes(path, data string) []any {
 	}
 }
 
-// commit writes, and says what came of it. It then sends what a process would send that was stopped when it had looked at
-// its claim and not yet written: with the one check and with the other.
-func (r *reign) commit(report func(format string, args ...any)) {
-	ctx := context.Background()
-	_, err := r.epoch.Commit(ctx, writes(r.path, "player")...)
-	report("committed: %v", err)
+// commit writes, and reports the result. If it fails, commit then sends what a process sends that was stopped between the check
+// of its claim and its write: with the one check and with the other.
+func (r reign) commit(ctx context.Context) error {
+	_, err := r.epoch.Commit(ctx, writes(r.path, "process")...)
+	contender.Report("committed %v", err)
 	if err == nil {
-		return
+		return nil
 	}
 	for _, check := range []*zk.CheckVersionRequest{
 		{Path: r.term.Path(), Version: 0},
 		{Path: r.path + epochSuffix, Version: int32(r.epoch.Number() - 1)}, //nolint:gosec // it is small
 	} {
-		_, err := r.client.Conn().Multi(append([]any{check}, writes(r.path, "player, late")...)...)
-		report("sent: %v", err)
+		_, err := r.client.Conn().Multi(append([]any{check}, writes(r.path, "process, late")...)...)
+		contender.Report("sent %v", err)
 	}
+	return nil
 }

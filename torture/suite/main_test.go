@@ -14,12 +14,11 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lockkeeper/lockkeeper/docker"
+	"github.com/lockkeeper/lockkeeper/internal/child"
 )
 
 func TestMain(m *testing.M) {
-	if play(os.Getenv(workerVariable)) {
-		return // this process is a child process of a test
-	}
+	child.Main()
 	flag.Parse()
 	setParallel(10)
 	tclog.SetDefault(tclog.NewNoopLogger()) // it logs ten lines about the engine

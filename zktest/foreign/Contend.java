@@ -18,7 +18,7 @@ import org.apache.curator.retry.ExponentialBackoffRetry;
 
 /**
  * A Curator contender that executes commands. Its arguments are mutex, selector or latch, HOST:PORT,... and the path to
- * contend on. rival_test.go documents the commands on standard input, and the answers.
+ * contend on. Package contender documents the commands and the events.
  */
 public final class Contend {
     /** A recipe that can be acquired and released. */
@@ -124,12 +124,11 @@ public final class Contend {
                         .connectionTimeoutMs(4000)
                         .retryPolicy(new ExponentialBackoffRetry(10, 5))
                         .build();
-        CountDownLatch lost = new CountDownLatch(1);
         client.getConnectionStateListenable()
                 .addListener(
                         (c, state) -> {
                             if (state == ConnectionState.LOST) {
-                                lost.countDown();
+                                report("lost");
                             }
                         });
         client.start();
@@ -143,13 +142,16 @@ public final class Contend {
                 };
         BufferedReader commands = new BufferedReader(new InputStreamReader(System.in));
         for (String line = commands.readLine(); line != null; line = commands.readLine()) {
-            System.out.println("= " + execute(client, contender, lost, line.split(" ")));
+            report(execute(client, contender, line.split(" ")));
         }
         client.close();
     }
 
-    private static String execute(
-            CuratorFramework client, Contender contender, CountDownLatch lost, String[] command) throws Exception {
+    private static void report(String event) {
+        System.out.println("= " + event);
+    }
+
+    private static String execute(CuratorFramework client, Contender contender, String[] command) throws Exception {
         switch (command[0]) {
             case "acquire":
                 contender.acquire();
@@ -169,10 +171,7 @@ public final class Contend {
                 }
                 return "counted";
             case "session":
-                return Long.toString(client.getZookeeperClient().getZooKeeper().getSessionId());
-            case "lost":
-                lost.await();
-                return "lost";
+                return "session " + client.getZookeeperClient().getZooKeeper().getSessionId();
             default:
                 throw new IllegalArgumentException(command[0]);
         }

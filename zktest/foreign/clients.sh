@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# clients.sh installs the clients that this folder's tests need besides Go modules: Kazoo with Debian's Python, zkCli
-# and Curator with a JDK. On Debian and its derivatives root installs the packages. For other users it unpacks the
+# clients.sh installs the clients that this folder's tests need besides Go modules: Kazoo with Debian's Python, and
+# Curator with a JDK. On Debian and its derivatives root installs the packages. For other users it unpacks the
 # missing packages into the cache folder, where the tests look too, except a JDK, which does not work unpacked.
 # If nothing is missing it prints nothing. It fails if something is still missing at the end.
 set -eu

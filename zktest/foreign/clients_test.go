@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/internal/contender"
 )
 
 // missingClient ends a test whose client is not installed. If CI is set the test fails, so that a green CI run has
@@ -35,7 +37,7 @@ func unpackedDir() string {
 }
 
 // python runs a script of this folder, with the distribution's Python and Kazoo.
-func python(t *testing.T, script string, args ...string) *process {
+func python(t *testing.T, script string, args ...string) *contender.Process {
 	t.Helper()
 	const interpreter = "/usr/bin/python3"
 	env := []string{
@@ -48,7 +50,9 @@ func python(t *testing.T, script string, args ...string) *process {
 		t.Logf("%s", out)
 		missingClient(t, "Kazoo for "+interpreter, err)
 	}
-	return start(t, script, env, append([]string{interpreter, script}, args...)...)
+	cmd := exec.CommandContext(t.Context(), interpreter, append([]string{script}, args...)...)
+	cmd.Env = append(cmd.Environ(), env...)
+	return contender.Start(t, cmd)
 }
 
 // zooKeeperJars are the jars of Debian's packages that Java's ZooKeeper client needs, curatorJars those that Curator
@@ -65,8 +69,8 @@ var (
 	}
 )
 
-// java runs a class, or a source file of this folder, with these jars.
-func java(t *testing.T, jars []string, main string, args ...string) *process {
+// java runs a source file of this folder, with these jars.
+func java(t *testing.T, jars []string, main string, args ...string) *contender.Process {
 	t.Helper()
 	binary, err := exec.LookPath("java")
 	if err != nil {
@@ -83,16 +87,14 @@ func java(t *testing.T, jars []string, main string, args ...string) *process {
 		}
 		path = append(path, file)
 	}
-	if filepath.Ext(main) == ".java" {
-		if _, err := exec.LookPath("javac"); err != nil {
-			missingClient(t, "a JDK", err)
-		}
+	if _, err := exec.LookPath("javac"); err != nil {
+		missingClient(t, "a JDK", err)
 	}
 	command := []string{
-		binary, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx128m",
+		"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx128m",
 		"-cp", strings.Join(path, string(os.PathListSeparator)), main,
 	}
-	return start(t, main, nil, append(command, args...)...)
+	return contender.Start(t, exec.CommandContext(t.Context(), binary, append(command, args...)...))
 }
 
 func TestMissingClientFailsInCIAndSkipsElsewhere(t *testing.T) {

@@ -46,7 +46,7 @@ func TestLocksOfOtherLibrariesAndOursExcludeEachOther(t *testing.T) {
 				}))
 			}
 			c.useTest(t)
-			c.rival.close()
+			c.Close()
 		})
 	}
 }
@@ -57,44 +57,44 @@ type contest struct {
 	server *server
 	path   string
 	conn   *zk.Conn
-	rival  rival
-	ours   *lock.Mutex
+	rival
+	ours *lock.Mutex
 }
 
 // useTest sets the test that fails from now on.
 func (c *contest) useTest(t *testing.T) {
 	t.Helper()
 	c.t = t
-	c.rival.useTest(t)
+	c.UseTest(t)
 }
 
 func (c *contest) oursWaits() {
-	c.rival.startAcquire()
-	c.rival.awaitAcquired()
+	c.startAcquire()
+	c.awaitAcquired()
 	_, err := c.ours.TryLock(bounded(c.t))
 	require.ErrorIs(c.t, err, lock.ErrLocked)
 
 	call := inBackground(c.t, c.ours.Lock)
 	waitForContenders(c.t, c.conn, c.path, 2)
 	call.requireRunning("the rival holds the lock")
-	c.rival.release()
+	c.release()
 	require.NoError(c.t, call.result().Unlock(bounded(c.t)))
 }
 
 func (c *contest) theirsWaits() {
 	hold, err := c.ours.Lock(bounded(c.t))
 	require.NoError(c.t, err)
-	if !c.rival.tryIsRefused() {
-		c.t.Log("the recipe cannot try without waiting")
+	if !c.cannotTry {
+		c.requireBusy(c.t)
 	}
 	waitForContenders(c.t, c.conn, c.path, 1)
 
-	c.rival.startAcquire()
+	c.startAcquire()
 	waitForContenders(c.t, c.conn, c.path, 2)
-	c.rival.requireWaiting("our lock is held")
+	c.RequireWaiting("our lock is held")
 	require.NoError(c.t, hold.Unlock(bounded(c.t)))
-	c.rival.awaitAcquired()
-	c.rival.release()
+	c.awaitAcquired()
+	c.release()
 }
 
 // noUpdateIsLost counts in a file that only the lock guards, so that overlapping holders would overwrite each other's
@@ -104,9 +104,9 @@ func (c *contest) noUpdateIsLost() {
 	const theirs = 100
 	file, ctx := filepath.Join(c.t.TempDir(), "counter"), bounded(c.t)
 	require.NoError(c.t, os.WriteFile(file, []byte("0"), 0o600))
-	c.rival.startCount(file, theirs)
+	c.startCount(file, theirs)
 	ours := 0
-	for ; !c.rival.counted(); ours++ {
+	for ; !c.counted(); ours++ {
 		var hold *lock.Hold
 		acquire := func() (err error) { hold, err = c.ours.Lock(ctx); return err }
 		require.NoError(c.t, addOne(acquire, file, func() error { return hold.Unlock(ctx) }))
@@ -122,14 +122,14 @@ func (c *contest) oursFollowsExpired() {
 	if c.server.ensemble == nil {
 		c.t.Skip("not run: a real server cannot expire a session on request")
 	}
-	c.rival.startAcquire()
-	c.rival.awaitAcquired()
+	c.startAcquire()
+	c.awaitAcquired()
 	call := inBackground(c.t, c.ours.Lock)
 	waitForContenders(c.t, c.conn, c.path, 2)
 	call.requireRunning("the rival holds the lock")
-	require.NoError(c.t, c.server.ensemble.Expire(c.rival.session()))
+	require.NoError(c.t, c.server.ensemble.Expire(c.session()))
 	hold := call.result()
-	c.rival.awaitLoss()
+	c.Await("lost")
 	require.NoError(c.t, hold.Check(bounded(c.t)), "the loss of the rival's session does not affect our hold")
 	require.NoError(c.t, hold.Unlock(bounded(c.t)))
 }

@@ -3,11 +3,10 @@
 
     kazoo_contend.py HOST:PORT,... PATH
 
-rival_test.go documents the commands on standard input, and the answers.
+Package contender documents the commands and the events.
 """
 
 import sys
-import threading
 
 from kazoo.client import KazooClient
 from kazoo.protocol.states import KazooState
@@ -22,7 +21,12 @@ def count(lock, file, times):
                 counter.write(str(number + 1))
 
 
-def execute(client, lock, lost, command, *args):
+def report(event):
+    sys.stdout.write("= %s\n" % event)
+    sys.stdout.flush()
+
+
+def execute(client, lock, command, *args):
     if command == "acquire":
         lock.acquire()
         return "acquired"
@@ -35,22 +39,18 @@ def execute(client, lock, lost, command, *args):
         count(lock, args[0], int(args[1]))
         return "counted"
     if command == "session":
-        return client.client_id[0]
-    if command == "lost":
-        lost.wait()
-        return "lost"
+        return "session %d" % client.client_id[0]
     raise ValueError(command)
 
 
 def main(servers, path):
     client = KazooClient(hosts=servers, timeout=4)
-    lost = threading.Event()
-    client.add_listener(lambda state: lost.set() if state == KazooState.LOST else None)
+    client.add_listener(lambda state: report("lost") if state == KazooState.LOST else None)
     client.start()
     # Without the pattern Kazoo recognizes only its own node names, and acquires a lock that another library holds.
     lock = client.Lock(path, extra_lock_patterns=["-lock-"])
     for line in sys.stdin:
-        print("= %s" % execute(client, lock, lost, *line.split()), flush=True)
+        report(execute(client, lock, *line.split()))
     client.stop()
     client.close()
 

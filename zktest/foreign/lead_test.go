@@ -31,11 +31,11 @@ func TestCuratorsLeaderSelectorAndOurElectionLeadInTurn(t *testing.T) {
 
 	theirs.startAcquire()
 	waitForContenders(t, conn, path, 2)
-	theirs.requireWaiting("our election leads")
+	theirs.RequireWaiting("our election leads")
 	require.NoError(t, term.Resign(bounded(t)))
 	theirs.awaitAcquired()
 	theirs.release()
-	theirs.close()
+	theirs.Close()
 }
 
 func TestCuratorsLeaderLatchHandsOver(t *testing.T) {
@@ -46,21 +46,21 @@ func TestCuratorsLeaderLatchHandsOver(t *testing.T) {
 	first.awaitAcquired()
 	second.startAcquire()
 	waitForContenders(t, conn, path, 2)
-	second.requireWaiting("the first leads")
+	second.RequireWaiting("the first leads")
 	first.release()
 	second.awaitAcquired()
 
 	if s.ensemble != nil {
 		first.startAcquire()
 		waitForContenders(t, conn, path, 2)
-		first.requireWaiting("the second leads")
+		first.RequireWaiting("the second leads")
 		require.NoError(t, s.ensemble.Expire(second.session()))
 		first.awaitAcquired()
-		second.request("lost", "lost")
+		second.Await("lost")
 		waitForContenders(t, conn, path, 2) // the latch joins the end of the queue by itself
 	}
-	first.close()
-	second.close()
+	first.Close()
+	second.Close()
 }
 
 // LeaderLatch and our election do not recognize each other's node names as contenders: two leaders overlap. A migration
@@ -81,5 +81,5 @@ func TestCuratorsLeaderLatchDoesNotExcludeOurElection(t *testing.T) {
 	theirs.awaitAcquired()
 	require.NoError(t, term.Err())
 	require.NoError(t, term.Resign(bounded(t)))
-	theirs.close()
+	theirs.Close()
 }

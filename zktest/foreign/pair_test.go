@@ -30,7 +30,7 @@ func TestCuratorTakesLockThatKazooHolds(t *testing.T) {
 	ours.requireRunning("Kazoo holds the lock")
 	curator.startAcquire()
 	waitForContenders(t, conn, path, 3)
-	curator.requireWaiting("Lockkeeper precedes Curator")
+	curator.RequireWaiting("Lockkeeper precedes Curator")
 	kazoo.release()
 	hold := ours.result()
 	require.NoError(t, hold.Unlock(bounded(t)))
@@ -38,10 +38,10 @@ func TestCuratorTakesLockThatKazooHolds(t *testing.T) {
 
 	kazoo.startAcquire()
 	waitForContenders(t, conn, path, 2)
-	kazoo.requireWaiting("Kazoo, with the extra pattern, waits for Curator")
+	kazoo.RequireWaiting("Kazoo, with the extra pattern, waits for Curator")
 	curator.release()
 	kazoo.awaitAcquired()
 	kazoo.release()
-	kazoo.close()
-	curator.close()
+	kazoo.Close()
+	curator.Close()
 }

@@ -9,170 +9,92 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/internal/child"
+	"github.com/lockkeeper/lockkeeper/internal/contender"
 )
 
-// A rival is a contender that uses another library's recipe. It is not safe for concurrent use.
-type rival interface {
-	useTest(t *testing.T) // failures from now on are failures of this test
-	startAcquire()        // starts to acquire; awaitAcquired waits until it has
-	awaitAcquired()
-	requireWaiting(why string) // requires that it has not acquired yet
-	tryIsRefused() bool        // requires that acquiring without waiting fails; false if the recipe cannot try
-	release()
-	startCount(file string, times int) // repeats: acquire, add one to the number in the file, release
-	counted() bool                     // reports whether the counting is done, without waiting
-	session() int64
-	awaitLoss() // waits until its library has reported the loss of its session
-	close()     // closes its session
+func TestMain(m *testing.M) {
+	child.Main()
+	os.Exit(m.Run())
 }
 
-// A rivalProcess is a rival in its own process: Contend.java or kazoo_contend.py. Both know these commands and answers,
-// and end with their input:
-//
-//	acquire          acquired, once it is first in the queue
-//	try              acquired or busy
-//	release          released
-//	count FILE N     counted
-//	session          the number of its session
-//	lost             lost, once its library has reported the loss
-//
-// Answers begin with a mark, because the libraries print as well.
-type rivalProcess struct{ *process }
-
-const mark = "= "
-
-func (p rivalProcess) useTest(t *testing.T) { t.Helper(); p.t = t }
-
-func (p rivalProcess) request(command, want string) {
-	p.t.Helper()
-	p.send(command)
-	p.requireAnswer(command, want)
+// A rival is a contender that uses another library's recipe: Contend.java, kazoo_contend.py or zk.Lock.
+type rival struct {
+	*contender.Process
+	cannotTry bool // without waiting
 }
 
-func (p rivalProcess) requireAnswer(command, want string) {
-	p.t.Helper()
-	require.Equal(p.t, mark+want, p.until(mark), "%s: %s", p.name, command)
+func (r rival) startAcquire()      { r.Send("acquire") }
+func (r rival) awaitAcquired()     { r.Await("acquired") }
+func (r rival) release()           { r.Request("release", "released") }
+func (r rival) counted() bool      { return r.Poll("counted") != "" }
+func (r rival) session() (n int64) { r.Send("session"); return r.Number("session") }
+
+func (r rival) requireBusy(t *testing.T) {
+	t.Helper()
+	require.Equal(t, "busy", r.Request("try", "busy", "acquired"))
 }
 
-func (p rivalProcess) startAcquire()      { p.send("acquire") }
-func (p rivalProcess) awaitAcquired()     { p.t.Helper(); p.requireAnswer("acquire", "acquired") }
-func (p rivalProcess) tryIsRefused() bool { p.t.Helper(); p.request("try", "busy"); return true }
-func (p rivalProcess) release()           { p.t.Helper(); p.request("release", "released") }
-func (p rivalProcess) awaitLoss()         { p.t.Helper(); p.request("lost", "lost") }
-
-func (p rivalProcess) requireWaiting(why string) {
-	p.t.Helper()
-	line, answered := p.poll(mark)
-	require.False(p.t, answered, "%s: answered %q too early: %s", p.name, line, why)
-}
-
-func (p rivalProcess) counted() bool {
-	p.t.Helper()
-	line, done := p.poll(mark)
-	if done {
-		require.Equal(p.t, mark+"counted", line, p.name)
-	}
-	return done
-}
-
-func (p rivalProcess) startCount(file string, times int) {
-	p.send(fmt.Sprintf("count %s %d", file, times))
-}
-
-func (p rivalProcess) session() int64 {
-	p.t.Helper()
-	p.send("session")
-	id, err := strconv.ParseInt(strings.TrimPrefix(p.until(mark), mark), 10, 64)
-	require.NoError(p.t, err)
-	return id
-}
+func (r rival) startCount(file string, times int) { r.Send(fmt.Sprintf("count %s %d", file, times)) }
 
 func curatorMutex(t *testing.T, s *server, path string) rival {
 	t.Helper()
 	return curator(t, "mutex", s, path)
 }
 
-func curator(t *testing.T, recipe string, s *server, path string) rivalProcess {
+func curator(t *testing.T, recipe string, s *server, path string) rival {
 	t.Helper()
-	return rivalProcess{java(t, slices.Concat(zooKeeperJars, curatorJars), "Contend.java", recipe, s.list(), path)}
+	return rival{Process: java(t, slices.Concat(zooKeeperJars, curatorJars), "Contend.java", recipe, s.list(), path)}
 }
 
 func kazooLock(t *testing.T, s *server, path string) rival {
 	t.Helper()
-	return rivalProcess{python(t, "kazoo_contend.py", s.list(), path)}
-}
-
-// A goLock is go-zookeeper's lock.
-type goLock struct {
-	t      *testing.T
-	conn   *zk.Conn
-	lock   *zk.Lock
-	result chan error // of the current Lock, or of the current counting
+	return rival{Process: python(t, "kazoo_contend.py", s.list(), path)}
 }
 
 func goZooKeeperLock(t *testing.T, s *server, path string) rival {
 	t.Helper()
-	conn := s.connect(t)
-	return &goLock{t: t, conn: conn, lock: zk.NewLock(conn, path, zk.WorldACL(zk.PermAll)), result: make(chan error, 1)}
+	return rival{Process: contender.Start(t, zkLock.Command(t.Context(), zkLockTask{s.addresses, path})), cannotTry: true}
 }
 
-func (l *goLock) useTest(t *testing.T) { t.Helper(); l.t = t }
+type zkLockTask struct {
+	Servers []string
+	Path    string
+}
 
-func (l *goLock) startAcquire() { go func() { l.result <- l.lock.Lock() }() }
-
-func (l *goLock) awaitAcquired() {
-	l.t.Helper()
-	select {
-	case err := <-l.result:
-		require.NoError(l.t, err)
-	case <-bounded(l.t).Done():
-		require.FailNow(l.t, "zk.Lock did not return")
+// zkLock contends with go-zookeeper's lock, which cannot be tried.
+var zkLock = child.New("zk.Lock", func(task zkLockTask) error {
+	conn, events, err := zk.Connect(task.Servers, 4*time.Second, zk.WithLogger(quiet{}))
+	if err != nil {
+		return err
 	}
-}
-
-func (l *goLock) requireWaiting(why string) {
-	l.t.Helper()
-	select {
-	case err := <-l.result:
-		require.FailNow(l.t, "zk.Lock returned too early", "%v: %s", err, why)
-	default:
-	}
-}
-
-func (l *goLock) tryIsRefused() bool { return false }
-func (l *goLock) release()           { l.t.Helper(); require.NoError(l.t, l.lock.Unlock()) }
-
-func (l *goLock) startCount(file string, times int) {
-	go func() {
-		for range times {
-			if err := addOne(l.lock.Lock, file, l.lock.Unlock); err != nil {
-				l.result <- err
-				return
+	go func() { // ends with the connection
+		for event := range events {
+			if event.State == zk.StateExpired {
+				contender.Report("lost")
 			}
 		}
-		l.result <- nil
 	}()
-}
-
-func (l *goLock) counted() bool {
-	l.t.Helper()
-	select {
-	case err := <-l.result:
-		require.NoError(l.t, err)
-		return true
-	default:
-		return false
-	}
-}
-
-func (l *goLock) session() int64 { return l.conn.SessionID() }
-
-// awaitLoss returns immediately: zk.Lock does not report a loss.
-func (l *goLock) awaitLoss() {}
-func (l *goLock) close()     { l.conn.Close() }
+	defer conn.Close()
+	lock := zk.NewLock(conn, task.Path, zk.WorldACL(zk.PermAll))
+	return contender.Serve(map[string]func([]string) (string, error){
+		"acquire": func([]string) (string, error) { return "acquired", lock.Lock() },
+		"release": func([]string) (string, error) { return "released", lock.Unlock() },
+		"session": func([]string) (string, error) { return fmt.Sprint("session ", conn.SessionID()), nil },
+		"count": func(args []string) (string, error) {
+			times, err := strconv.Atoi(args[1])
+			for i := 0; i < times && err == nil; i++ {
+				err = addOne(lock.Lock, args[0], lock.Unlock)
+			}
+			return "counted", err
+		},
+	})
+})
 
 // addOne adds one to the number in a file, between acquire and release.
 func addOne(acquire func() error, file string, release func() error) error {

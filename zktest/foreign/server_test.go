@@ -32,24 +32,10 @@ type server struct {
 func serve(t *testing.T) *server {
 	t.Helper()
 	if real := os.Getenv("ZKTEST_FOREIGN_SERVERS"); real != "" {
-		return realServer(real)
+		return &server{addresses: strings.Split(real, ","), root: freshRoot()}
 	}
 	ensemble := zktest.Start(t)
 	return &server{addresses: ensemble.Servers(), root: freshRoot(), ensemble: ensemble}
-}
-
-// serveControllable is serve for a test that needs faults that only zktest can inject.
-func serveControllable(t *testing.T) *server {
-	t.Helper()
-	s := serve(t)
-	if s.ensemble == nil {
-		t.Skip("not run: the test needs faults that a real server does not offer")
-	}
-	return s
-}
-
-func realServer(addresses string) *server {
-	return &server{addresses: strings.Split(addresses, ","), root: freshRoot()}
 }
 
 func freshRoot() string { return "/foreign-" + strings.ToLower(rand.Text()) }

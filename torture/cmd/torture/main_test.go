@@ -5,7 +5,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -24,17 +23,21 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/docker"
 	"github.com/lockkeeper/lockkeeper/internal/check"
+	"github.com/lockkeeper/lockkeeper/internal/child"
 	"github.com/lockkeeper/lockkeeper/internal/history"
 	"github.com/lockkeeper/lockkeeper/torture"
 	"github.com/lockkeeper/lockkeeper/torture/worker"
 )
 
-// TestMain makes the test binary act as the command, and as the command's contenders, if the environment asks for it.
+// command makes a process the command. Its contenders inherit the role: for them, the environment has a worker's task.
+var command = child.New("torture", func(args []string) error {
+	os.Args = append(os.Args[:1], args...)
+	main()
+	return nil
+})
+
 func TestMain(m *testing.M) {
-	if os.Getenv(worker.SpecVariable) != "" || os.Getenv("TORTURE_TEST_MAIN") != "" {
-		main()
-		return
-	}
+	child.Main()
 	os.Exit(m.Run())
 }
 
@@ -42,15 +45,13 @@ func TestMain(m *testing.M) {
 // the race detector, the test fails for every race in it or a contender, except those inside the ZooKeeper client.
 func tortured(t *testing.T, args ...string) (_ *exec.Cmd, temporary string) {
 	t.Helper()
-	self, err := os.Executable()
-	require.NoError(t, err)
-	cmd := exec.CommandContext(t.Context(), self, args...)
+	cmd := command.Command(t.Context(), args)
 	// The ZooKeeper client itself has a race: on a new connection it reads the last zxid while it writes it (conn.go, 614 and
 	// 849). So a race does not change the status of a process. Each process has its own file for race reports: on the shared
 	// standard error, their lines would mix.
 	reports := t.TempDir()
 	temporary = t.TempDir()
-	cmd.Env = append(os.Environ(), "TORTURE_TEST_MAIN=1", "TMPDIR="+temporary,
+	cmd.Env = append(cmd.Env, "TMPDIR="+temporary,
 		"GORACE=exitcode=0 log_path="+filepath.Join(reports, "race"))
 	cmd.WaitDelay = 30 * time.Second
 	t.Cleanup(func() {
@@ -285,36 +286,23 @@ at 2s for 1m pause-contender 1
 `), 0o600))
 	cmd, temporary := tortured(t, "-duration", "2m", "-seed", "7", "-out", t.TempDir(), "-plan", plan,
 		"-faults", "pause-server,fill-disk,cut-server,kill-contender,pause-contender")
-	problems, err := cmd.StderrPipe()
+	harness, err := child.Start(t, cmd)
 	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-	var servers []string
-	lines := bufio.NewScanner(problems)
-	for lines.Scan() && !strings.Contains(lines.Text(), "contenders started") {
-		t.Log(lines.Text())
-		if before, _, found := strings.Cut(lines.Text(), " serving after"); found {
-			servers = strings.Split(before[strings.LastIndex(before, " ")+1:], ",")
-		}
-	}
-	require.Len(t, servers, 3)
+	_, err = harness.Await(t.Context(), "torture: 4 contenders started")
+	require.NoError(t, err)
 	// The last of the faults is in progress.
-	require.Eventually(t, func() bool { return slices.ContainsFunc(contendersOf(t, cmd.Process.Pid), isStopped) }, 30*time.Second,
+	require.Eventually(t, func() bool { return slices.ContainsFunc(contendersOf(t, harness.Pid()), isStopped) }, 30*time.Second,
 		10*time.Millisecond, "a contender is frozen")
-	require.NotEmpty(t, belongings(t, cmd.Process.Pid), "what is looked for can be found")
-	require.NoError(t, cmd.Process.Signal(os.Interrupt))
+	require.NotEmpty(t, belongings(t, harness.Pid()), "what is looked for can be found")
+	require.NoError(t, harness.Signal(os.Interrupt))
 	began := time.Now()
-	said := ""
-	for lines.Scan() {
-		t.Log(lines.Text())
-		said += lines.Text() + "\n"
-	}
 	var exit *exec.ExitError
-	require.ErrorAs(t, cmd.Wait(), &exit)
+	require.ErrorAs(t, harness.Wait(), &exit)
 	require.Equal(t, interrupted, exit.ExitCode())
-	require.Contains(t, said, "everything is removed")
+	require.Contains(t, harness.Output(), "everything is removed")
 	require.Less(t, time.Since(began), time.Minute, "taking back the faults takes its time, and that is all there is to wait for")
-	require.Empty(t, contendersOf(t, cmd.Process.Pid))
-	require.Empty(t, belongings(t, cmd.Process.Pid))
+	require.Empty(t, contendersOf(t, harness.Pid()))
+	require.Empty(t, belongings(t, harness.Pid()))
 	requireEmpty(t, temporary)
 }
 

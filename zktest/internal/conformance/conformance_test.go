@@ -5,10 +5,12 @@ package conformance_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -18,7 +20,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockkeeper/lockkeeper/internal/zkserver"
+	"github.com/lockkeeper/lockkeeper/internal/child"
 	"github.com/lockkeeper/lockkeeper/zktest"
 	"github.com/lockkeeper/lockkeeper/zktest/internal/rawclient"
 	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
@@ -47,24 +49,75 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 	}
-	if err := os.Setenv(zkserver.Variable, os.Getenv(serverVariable)); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+	os.Exit(zktest.Main(withRealServer{m}))
+}
+
+// realAddress is the address of the real server.
+var realAddress string
+
+// withRealServer runs the tests with a real server. If none can be started, it runs no test and fails: a comparison that did
+// not take place must not look like a success.
+type withRealServer struct{ *testing.M }
+
+func (m withRealServer) Run() (code int) {
+	realAddress, _, _ = strings.Cut(os.Getenv(serverVariable), ",")
+	if realAddress != "" {
+		return m.M.Run()
 	}
-	os.Exit(zkserver.Main(m))
+	fail := func(err error) int {
+		fmt.Fprintf(os.Stderr, "conformance: %v\nInstall Java or a container engine, or set %s=host:port to a running server.\n", err, serverVariable)
+		return 1
+	}
+	addr, stop, err := startEnsemble()
+	if err != nil {
+		return fail(err)
+	}
+	defer func() {
+		if err := stop(); err != nil {
+			code = fail(err)
+		}
+	}()
+	realAddress = addr
+	return m.M.Run()
+}
+
+// startEnsemble starts a real server, with arguments of the docker module's ensemble command. It runs that command and does
+// not import the module, whose dependencies would become requirements of this one. stop closes the command's input, which ends
+// it, as the end of this process does. A command that does not end is killed.
+func startEnsemble(args ...string) (addr string, stop func() error, err error) {
+	const forStart, forStop = 5 * time.Minute, time.Minute // the go command may have to fetch and compile the module first
+	args = append([]string{"run", "-C", filepath.Join("..", "..", "..", "docker"), "./cmd/ensemble", "-n", "1"}, args...)
+	cmd := exec.CommandContext(context.Background(), "go", args...)
+	cmd.Env = append(os.Environ(), "ZK_SERVERS=") // so that it starts a server in any case
+	cmd.Stderr = os.Stderr
+	p, err := child.Launch(cmd)
+	if err != nil {
+		return "", nil, err
+	}
+	stop = func() error {
+		defer time.AfterFunc(forStop, p.Kill).Stop()
+		return errors.Join(p.CloseInput(), p.Wait())
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), forStart)
+	defer cancel()
+	line, err := p.Await(ctx, "ZK_SERVERS=")
+	if err != nil {
+		p.Kill()
+		return "", nil, err
+	}
+	return strings.TrimPrefix(line, "ZK_SERVERS="), stop, nil
 }
 
 // zooKeeper returns the real server.
 func zooKeeper(t *testing.T) server {
 	t.Helper()
-	addr, _, _ := strings.Cut(os.Getenv(zkserver.Variable), ",")
-	return realAt(t, addr)
+	return realAt(t, realAddress)
 }
 
 // startReal starts a real server for the test, with arguments of the ensemble command.
 func startReal(t *testing.T, args ...string) server {
 	t.Helper()
-	addr, stop, err := zkserver.Serve(args...)
+	addr, stop, err := startEnsemble(args...)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, stop()) })
 	return realAt(t, addr)
