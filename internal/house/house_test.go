@@ -168,6 +168,10 @@ var rules = map[string]rule{
 		tools:   []string{testify},
 		because: "it drives contenders of every library, and links none",
 	},
+	module + "/internal/flags": {
+		tools:   []string{testify},
+		because: "programs of every module parse their flags with it",
+	},
 	history: {
 		tools:   []string{testify},
 		because: "all kinds of runs record histories, so it depends on none of them",

@@ -58,7 +58,7 @@ var nested = map[string]rule{
 		because: "the harness judges the library and shares no code with it: only the worker processes contend",
 	},
 	torture + "/cmd/torture": {
-		may:     []string{history, torture, worker},
+		may:     []string{history, module + "/internal/flags", torture, worker},
 		tools:   []string{docker, checker, child},
 		because: "it puts the harness and the worker into one program",
 	},
@@ -76,7 +76,7 @@ var nested = map[string]rule{
 		because: "it contains the locks of other libraries only",
 	},
 	torture + "/cmd/rival": {
-		may:     []string{docker, history, torture, torture + "/rivals", stores, worker},
+		may:     []string{docker, history, module + "/internal/flags", torture, torture + "/rivals", stores, worker},
 		because: "it puts the harness and the workers of rivals into one program",
 	},
 	torture + "/suite": {

@@ -13,6 +13,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -35,8 +36,15 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 	root := flags.String("root", ".", "folder of the repository")
 	apply := flags.Bool("apply", false, "change the go.mod files, commit them and create the tags")
 	tidy := flags.Bool("tidy", false, "check that every go.mod file is tidy")
-	if err := flags.Parse(args); err != nil {
-		return fmt.Errorf("release: %w", err)
+	flags.SetOutput(io.Discard)
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		_, _ = fmt.Fprint(out, "usage: release [flags] VERSION\n\nFlags:\n") // a failure to print help cannot be reported
+		flags.SetOutput(out)
+		flags.PrintDefaults()
+		return nil
+	case err != nil:
+		return fmt.Errorf("release: %w (-h lists the flags)", err)
 	}
 	switch {
 	case *tidy && flags.NArg() == 0 && !*apply:

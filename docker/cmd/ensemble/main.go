@@ -62,11 +62,18 @@ func main() {
 		counters[path] = int32(n)
 		return nil
 	})
-	flag.Usage = func() {
-		_, _ = fmt.Fprintln(flag.CommandLine.Output(), "usage: ensemble [flags] [-- command [arg…]]")
+	flag.CommandLine.Init("ensemble", flag.ContinueOnError)
+	flag.CommandLine.SetOutput(io.Discard) // errors are reported as all others are
+	switch err := flag.CommandLine.Parse(os.Args[1:]); {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Print("usage: ensemble [flags] [-- command [arg…]]\n\nFlags:\n")
+		flag.CommandLine.SetOutput(os.Stdout)
 		flag.PrintDefaults()
+		return
+	case err != nil:
+		progress("%v (-h lists the flags)", err)
+		os.Exit(2)
 	}
-	flag.Parse()
 	tclog.SetDefault(tclog.NewNoopLogger()) // it greets every engine with ten lines
 	var status int
 	var err error

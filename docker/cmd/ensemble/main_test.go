@@ -24,6 +24,7 @@ import (
 func TestMain(m *testing.M) {
 	if os.Getenv("ENSEMBLE_TEST_MAIN") != "" {
 		main()
+		return
 	}
 	os.Exit(m.Run())
 }
@@ -141,6 +142,19 @@ func TestWithoutACommandItRunsUntilInputEndsOrInterrupt(t *testing.T) {
 			require.NoError(t, cmd.Wait())
 		})
 	}
+}
+
+func TestMistakeInFlagsIsNamedWithAdvice(t *testing.T) {
+	cmd := ensemble(t, nil, "-servers", "3")
+	cmd.Stderr = nil
+	out, err := cmd.CombinedOutput()
+	require.Error(t, err)
+	require.Equal(t, 2, cmd.ProcessState.ExitCode())
+	require.Equal(t, "ensemble: flag provided but not defined: -servers (-h lists the flags)\n", string(out))
+
+	out, err = ensemble(t, nil, "-h").Output()
+	require.NoError(t, err)
+	require.Contains(t, string(out), "usage: ensemble [flags]")
 }
 
 func TestImageIsPrintedAlone(t *testing.T) {

@@ -16,6 +16,8 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"github.com/lockkeeper/lockkeeper/internal/flags"
 )
 
 // sessionTimeout is short, so that another process leads soon after the leader was frozen.
@@ -40,20 +42,14 @@ func run(ctx context.Context, about string, example func(context.Context, *Proce
 		}
 		return p.run(ctx, example)
 	}
-	flags := flag.NewFlagSet(os.Args[0], flag.ContinueOnError)
-	processes := flags.Int("processes", 3, "number of worker processes")
-	freeze := flags.Bool("freeze", false, "freeze the leader, let it continue after another has written,\nand exit when its stale write has been rejected")
-	flags.Usage = func() {
-		_, _ = fmt.Fprintf(flags.Output(), "%s\n\n", about)
-		flags.PrintDefaults()
-	}
-	switch err := flags.Parse(os.Args[1:]); {
+	set := flag.NewFlagSet(os.Args[0], flag.ContinueOnError)
+	processes := set.Int("processes", 3, "number of worker processes")
+	freeze := set.Bool("freeze", false, "freeze the leader, let it continue after another has written,\nand exit when its stale write has been rejected")
+	switch err := flags.Parse(set, os.Args[1:], os.Stdout, about); {
 	case errors.Is(err, flag.ErrHelp):
 		return nil
 	case err != nil:
-		return fmt.Errorf("%w (-h lists the flags)", err)
-	case flags.NArg() > 0:
-		return fmt.Errorf("unknown argument %q (-h lists the flags)", flags.Arg(0))
+		return err
 	case *processes < 2 || *processes > 9:
 		return fmt.Errorf("-processes %d: want 2 to 9, so that another can take over (-h lists the flags)", *processes)
 	}

@@ -31,6 +31,7 @@ import (
 	tclog "github.com/testcontainers/testcontainers-go/log"
 
 	"github.com/lockkeeper/lockkeeper/docker"
+	"github.com/lockkeeper/lockkeeper/internal/flags"
 	"github.com/lockkeeper/lockkeeper/internal/history"
 	"github.com/lockkeeper/lockkeeper/torture"
 	"github.com/lockkeeper/lockkeeper/torture/rivals"
@@ -215,24 +216,20 @@ func removable(dir string) error {
 }
 
 func parse(args []string, problems io.Writer) (*job, error) {
-	flags := flag.NewFlagSet("rival", flag.ContinueOnError)
-	flags.SetOutput(problems)
+	set := flag.NewFlagSet("rival", flag.ContinueOnError)
 	var (
 		j      job
-		names  = flags.String("rivals", "all", "whom to torture, separated by commas: "+strings.Join(rivals.Names(), ", "))
-		faults = flags.String("faults", "all", "kinds of faults, separated by commas; those that do not exist for a rival are left out")
-		dir    = flags.String("out", "", "folder for what comes of it (default: rivals-<seed> in the system's folder for temporary files)")
+		names  = set.String("rivals", "all", "whom to torture, separated by commas: "+strings.Join(rivals.Names(), ", "))
+		faults = set.String("faults", "all", "kinds of faults, separated by commas; those that do not exist for a rival are left out")
+		dir    = set.String("out", "", "folder for what comes of it (default: rivals-<seed> in the system's folder for temporary files)")
 	)
-	flags.DurationVar(&j.opts.Duration, "duration", 10*time.Minute, "of each run, 10s to 24h")
-	flags.Uint64Var(&j.opts.Seed, "seed", uint64(time.Now().UnixNano()%1_000_000), "of the faults and of what contenders ask for")
-	flags.IntVar(&j.opts.Contenders, "contenders", 4, "processes that contend, 1 to 16")
-	flags.IntVar(&j.opts.Clients, "clients", 3, "of each contender, 1 to 16")
-	flags.DurationVar(&j.opts.Timeout, "timeout", 4*time.Second, "T of sessions, leases and expiries: whole seconds, 2s to 40s")
-	if err := flags.Parse(args); err != nil {
+	set.DurationVar(&j.opts.Duration, "duration", 10*time.Minute, "of each run, 10s to 24h")
+	set.Uint64Var(&j.opts.Seed, "seed", uint64(time.Now().UnixNano()%1_000_000), "of the faults and of what contenders ask for")
+	set.IntVar(&j.opts.Contenders, "contenders", 4, "processes that contend, 1 to 16")
+	set.IntVar(&j.opts.Clients, "clients", 3, "of each contender, 1 to 16")
+	set.DurationVar(&j.opts.Timeout, "timeout", 4*time.Second, "T of sessions, leases and expiries: whole seconds, 2s to 40s")
+	if err := flags.Parse(set, args, problems, "usage: rival [flags]"); err != nil {
 		return nil, err
-	}
-	if flags.NArg() > 0 {
-		return nil, fmt.Errorf("%q: no arguments are wanted besides flags", flags.Args())
 	}
 	if err := j.opts.CheckGiven(); err != nil {
 		return nil, err

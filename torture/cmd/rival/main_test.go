@@ -27,13 +27,13 @@ func TestInvalidFlagIsRejectedWithAllowedValues(t *testing.T) {
 		{"-rivals curator", `rival "curator": allowed are etcd, redsync, rowlock`},
 		{"-rivals etcd,", `rival "": allowed are etcd`},
 		{"-rivals etcd,redsync,etcd", `rival "etcd": named twice`},
-		{"-duration abc", "of each run, 10s to 24h"},
+		{"-duration abc", `invalid value "abc" for flag -duration`},
 		{"-duration 1s", "duration 1s: allowed are 10s to 24h"},
 		{"-faults flood", `fault "flood": allowed are cancel-waiters, counter, cut-contender`},
 		{"-timeout 2500ms", "timeout 2.5s: allowed are whole seconds"},
 		{"-timeout 1h", "session timeout 1h0m0s: allowed are 2s to 40s"},
 		{"-contenders 17", "17 contenders: allowed are 1 to 16"},
-		{"now", "no arguments"},
+		{"now", `unexpected argument "now"`},
 	} {
 		var problems bytes.Buffer
 		require.Equal(t, notRun, run(strings.Fields(wrong.args), io.Discard, &problems), wrong.args)

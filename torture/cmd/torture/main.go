@@ -37,6 +37,7 @@ import (
 
 	tclog "github.com/testcontainers/testcontainers-go/log"
 
+	"github.com/lockkeeper/lockkeeper/internal/flags"
 	"github.com/lockkeeper/lockkeeper/torture"
 	"github.com/lockkeeper/lockkeeper/torture/worker"
 )
@@ -71,8 +72,6 @@ func run(args []string, out, problems io.Writer) int {
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return heldUp
-	case errors.Is(err, errFlags): // reported already
-		return notRun
 	case err == nil && j.judge:
 		return judge(j.dir, out, problems)
 	case err == nil:
@@ -210,51 +209,37 @@ type job struct {
 	judge bool // judge the run in dir, and run nothing
 }
 
-// errFlags reports that package flag has rejected a flag and printed the reason.
-var errFlags = errors.New("flags")
-
 // parse reads the flags.
 func parse(args []string, problems io.Writer) (*job, error) {
-	flags := flag.NewFlagSet("torture", flag.ContinueOnError)
-	flags.SetOutput(problems)
+	set := flag.NewFlagSet("torture", flag.ContinueOnError)
 	var (
 		j         job
-		faults    = flags.String("faults", "all", "kinds of faults, separated by commas")
-		plan      = flags.String("plan", "", "file with a plan to run, instead of one that is drawn")
-		contender = flags.String("contender", "", "command of another contender, split at blanks (default: this library)")
-		judge     = flags.String("judge", "", "folder of a run whose history is judged again; nothing is run, and no other flag is wanted")
-		out       = flags.String("out", "", "folder for what comes of it (default: torture-<seed> in the system's folder for temporary files)")
+		faults    = set.String("faults", "all", "kinds of faults, separated by commas")
+		plan      = set.String("plan", "", "file with a plan to run, instead of one that is drawn")
+		contender = set.String("contender", "", "command of another contender, split at blanks (default: this library)")
+		judge     = set.String("judge", "", "folder of a run whose history is judged again; nothing is run, and no other flag is wanted")
+		out       = set.String("out", "", "folder for what comes of it (default: torture-<seed> in the system's folder for temporary files)")
 	)
 	opts := &j.opts
-	flags.DurationVar(&opts.Duration, "duration", 10*time.Minute, "of the run, 10s to 24h")
-	flags.Uint64Var(&opts.Seed, "seed", uint64(time.Now().UnixNano()%1_000_000), "of the faults and of what contenders ask for")
-	flags.IntVar(&opts.Servers, "servers", 3, "3 or 5")
-	flags.IntVar(&opts.Contenders, "contenders", 4, "processes that contend, 1 to 16")
-	flags.IntVar(&opts.Clients, "clients", 3, "of each contender, 1 to 16")
-	flags.IntVar(&opts.Waiters, "waiters", 0, "of each contender, further ones that wait for each path, on one client; at most 1000")
-	flags.IntVar(&opts.Holds, "holds", 0, "of each contender, further locks that it holds on that client; at most 10000")
-	flags.DurationVar(&opts.Timeout, "timeout", 4*time.Second, "T of the sessions, 2s to 40s")
-	flags.StringVar(&opts.Mutant, "mutant", "", "file of a patch that breaks the library in the contenders, for a run that must find it")
-	flags.Usage = func() {
-		say(problems, "usage: torture [flags]\n")
-		flags.PrintDefaults()
-		say(problems, "Faults:\n")
-		for _, name := range torture.Kinds() {
-			say(problems, "  %-16s %s\n", name, torture.Describe(name))
-		}
+	set.DurationVar(&opts.Duration, "duration", 10*time.Minute, "of the run, 10s to 24h")
+	set.Uint64Var(&opts.Seed, "seed", uint64(time.Now().UnixNano()%1_000_000), "of the faults and of what contenders ask for")
+	set.IntVar(&opts.Servers, "servers", 3, "3 or 5")
+	set.IntVar(&opts.Contenders, "contenders", 4, "processes that contend, 1 to 16")
+	set.IntVar(&opts.Clients, "clients", 3, "of each contender, 1 to 16")
+	set.IntVar(&opts.Waiters, "waiters", 0, "of each contender, further ones that wait for each path, on one client; at most 1000")
+	set.IntVar(&opts.Holds, "holds", 0, "of each contender, further locks that it holds on that client; at most 10000")
+	set.DurationVar(&opts.Timeout, "timeout", 4*time.Second, "T of the sessions, 2s to 40s")
+	set.StringVar(&opts.Mutant, "mutant", "", "file of a patch that breaks the library in the contenders, for a run that must find it")
+	about := "usage: torture [flags]\n\nFaults:"
+	for _, name := range torture.Kinds() {
+		about += fmt.Sprintf("\n  %-16s %s", name, torture.Describe(name))
 	}
-	if err := flags.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return nil, err
-		}
-		return nil, fmt.Errorf("%w: %w", errFlags, err)
+	if err := flags.Parse(set, args, problems, about); err != nil {
+		return nil, err
 	}
-	if flags.NArg() > 0 {
-		return nil, fmt.Errorf("unexpected arguments %q: only flags are allowed", flags.Args())
-	}
-	flags.Visit(func(f *flag.Flag) { j.judge = j.judge || f.Name == "judge" })
+	set.Visit(func(f *flag.Flag) { j.judge = j.judge || f.Name == "judge" })
 	switch {
-	case j.judge && flags.NFlag() > 1:
+	case j.judge && set.NFlag() > 1:
 		return nil, errors.New("-judge: no other flag is allowed: the folder has all parameters")
 	case j.judge && *judge == "":
 		return nil, errors.New("-judge: name the folder of a run")

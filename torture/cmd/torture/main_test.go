@@ -88,7 +88,7 @@ func TestInvalidFlagIsRejectedWithAllowedValues(t *testing.T) {
 	plan := filepath.Join(t.TempDir(), "plan.txt")
 	require.NoError(t, os.WriteFile(plan, []byte("at 1s for 2s flood 1\n"), 0o600))
 	for _, wrong := range []struct{ args, want string }{
-		{"-duration abc", "of the run, 10s to 24h"},
+		{"-duration abc", `invalid value "abc" for flag -duration`},
 		{"-duration 1s", "duration 1s: allowed are 10s to 24h"},
 		{"-servers 2", "2 servers: allowed are 3 and 5"},
 		{"-faults flood", `fault "flood": allowed are cancel-waiters, counter, cut-contender`},
@@ -101,13 +101,13 @@ func TestInvalidFlagIsRejectedWithAllowedValues(t *testing.T) {
 		{"-waiters -1", "-1 waiters: allowed are 0 to 1000"},
 		{"-holds 10001", "10001 holds: allowed are 0 to 10000"},
 		{"-timeout 1h", "session timeout 1h0m0s: allowed are 2s to 40s"},
-		{"-seed x", "of the faults and of what contenders ask for"},
+		{"-seed x", `invalid value "x" for flag -seed`},
 		{"-plan " + plan, `line 1: unknown fault "flood": allowed are cancel-waiters, counter`},
 		{"-plan /nonexistent", "no such file"},
 		{"-contender x -faults step-clock", "step-clock: these contenders' clocks cannot be stepped"},
 		{"-contender x -faults kill-server -mutant y", "-mutant: not allowed with -contender: a mutant breaks this library"},
 		{"-mutant /nonexistent", "-mutant: stat /nonexistent: no such file"},
-		{"now", "unexpected arguments"},
+		{"now", `unexpected argument "now"`},
 		{"-judge /nonexistent", "judging /nonexistent again: open /nonexistent/result.json: no such file"},
 		{"-judge " + filepath.Dir(plan), "result.json: no such file"},
 		{"-judge " + filepath.Dir(plan) + " -seed 1", "no other flag is allowed"},
