@@ -67,8 +67,8 @@ func New(client *recipes.Client, path string, opts *Options) (*Mutex, error) {
 //
 // ctx bounds the wait and not the hold. A waiter that loses its session joins again
 // at the end of the queue, and recipes.Trace reports it. After an error nothing is
-// held, and the waiter's node is gone: Lock waits for the deletion, for the unlock
-// timeout at most. If no server can be reached, the node is deleted in the
+// held, and the waiter's node is gone: Lock waits for the deletion, for
+// ReleaseTimeout at most. If no server can be reached, the node is deleted in the
 // background. If a create is in progress when ctx ends, Lock first waits for its
 // answer: a round trip as a rule, a quarter of the session timeout at most. No node
 // outlives its session. The error is ctx's, recipes.ErrClosed, or that with which a

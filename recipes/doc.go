@@ -143,12 +143,12 @@
 //
 // For scale: one server on two cores, with the load generator on the same machine and no quorum to ask, carried out about
 // 16 000 writes a second. So 100 000 sessions at T = 10 s are beyond what an ensemble carries. Remedies, in this order: one
-// Client per process, as it serves any number of queues with one heartbeat; fewer waiting processes, by trying instead of
+// Client for each process, as it serves any number of queues with one heartbeat; fewer waiting processes, by trying instead of
 // waiting or by observing, which needs no heartbeat; a longer T, which is also how long a killed holder's claim stays taken
 // (the servers grant 20 ticks at most, unless maxSessionTimeout is set higher).
 //
 //   - An uncontended claim: one request to join, one to release, on a path that the Queue knows. The first use of a Queue
-//     reads the parent, so keep Lines, and what is built on them. A parent that is missing, or was reaped since, takes
+//     reads the parent, so keep the Queue, and the Mutex or Election that is built on it. A parent that is missing, or was reaped since, takes
 //     three requests to create, and more if those above it are missing too. Heartbeats begin immediately with the first
 //     join: one more write for a short cycle, and never more than six in T.
 //   - Where the parent holds data that this library did not write, or may not be written: a create, a read and a listing to join.

@@ -32,15 +32,16 @@ func (r *run) target(name string, lasts time.Duration) (*contender, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.tell(fmt.Sprintf("%s %d %v", worker.Keep, h.Attempt, lasts+r.opts.Timeout/4))
+	c.send(fmt.Sprintf("%s %d %v", worker.Extend, h.Attempt, lasts+r.opts.Timeout/4))
 	r.recorder.add(history.Event{
 		At: r.time.Now(), Kind: history.Fault, Text: fmt.Sprintf("aimed at %s, which holds %s in attempt %d", h.Contender, h.Path, h.Attempt),
 	})
 	return c, nil
 }
 
-// holder returns a contender that holds a lock and has held it for longer than the short holds last, so that a fault decided
-// now hits it while it still holds. Of several, it returns the one that began last, and skips those with a fault in progress.
+// holder returns a contender that holds a lock and has held it for longer than the short holds last, so that a fault injected
+// now hits it while it still holds. Of several, it returns the one that was granted its lock last, without those that have a
+// fault in progress.
 func (r *run) holder() (*contender, register.Holding, error) {
 	now := r.time.Now()
 	for _, h := range r.registers.Holdings() {
@@ -56,27 +57,28 @@ func (r *run) holder() (*contender, register.Holding, error) {
 	return nil, register.Holding{}, errNoHolder
 }
 
-// volley draws a group of faults that hit holders at the same time, while no other fault is in progress. A quiet time
-// follows, in which the paths recover. The volley spares at least one contender, which takes over the locks the others lose.
+// volley draws a group of faults that hit holders at the same time, while no other fault is in progress. Its caller lets a
+// quiet time follow, in which the paths recover. The volley leaves at least one contender undisturbed, which acquires the locks
+// that the others lose.
 func (d generator) volley(at, last time.Duration) []Fault {
-	var kindsLeft []string
+	var names []string
 	for _, name := range []string{"cut-contender", "pause-contender"} {
 		if slices.Contains(d.opts.Faults, name) {
-			kindsLeft = append(kindsLeft, name)
+			names = append(names, name)
 		}
 	}
-	d.Shuffle(len(kindsLeft), func(i, j int) { kindsLeft[i], kindsLeft[j] = kindsLeft[j], kindsLeft[i] })
+	d.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	targets := make([]string, 0, maxConcurrent)
-	for range kindsLeft {
+	for range names {
 		targets = append(targets, holderTarget)
 	}
-	if len(kindsLeft) > 0 && d.IntN(3) > 0 {
-		kindsLeft, targets = append(kindsLeft, kindsLeft[d.IntN(len(kindsLeft))]), append(targets, d.contender())
+	if len(names) > 0 && d.IntN(3) > 0 {
+		names, targets = append(names, names[d.IntN(len(names))]), append(targets, d.contender())
 	} else if slices.Contains(d.opts.Faults, "kill-contender") {
-		kindsLeft, targets = append(kindsLeft, "kill-contender"), append(targets, holderTarget)
+		names, targets = append(names, "kill-contender"), append(targets, holderTarget)
 	}
 	var faults []Fault
-	for i, name := range kindsLeft[:min(len(kindsLeft), max(1, d.opts.Contenders-1))] {
+	for i, name := range names[:min(len(names), max(1, d.opts.Contenders-1))] {
 		f := Fault{At: at, Kind: name, For: d.fraction(aimedLeast, aimedMost)}
 		if targets[i] != holderTarget {
 			f.For = d.fraction(4, 16) // heals while the session lives, as a rule
@@ -86,7 +88,7 @@ func (d generator) volley(at, last time.Duration) []Fault {
 		}
 		f.Args = []string{targets[i]}
 		if name == "cut-contender" {
-			f.Args = append(f.Args, aDirection.draw(d))
+			f.Args = append(f.Args, directionParam.draw(d))
 		}
 		faults = append(faults, f)
 		at += d.fraction(1, 4)

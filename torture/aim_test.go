@@ -19,10 +19,10 @@ import (
 	"github.com/lockkeeper/lockkeeper/torture/worker"
 )
 
-// An hour has time for at least 60 partitions and 60 pauses that hit a holder, and every second fault of these kinds is one.
+// In an hour, at least 60 partitions and 60 pauses must hit a holder. Every second fault of these kinds is aimed at one.
 func TestHalfOfPausesPartitionsAndKillsAreAimedAtHolders(t *testing.T) {
 	for seed := range uint64(5) {
-		plan := Draw(options(t, func(o *Options) { o.Seed, o.Duration = seed, time.Hour }))
+		plan := GeneratePlan(options(t, func(o *Options) { o.Seed, o.Duration = seed, time.Hour }))
 		at, all := map[string]int{}, 0
 		for _, f := range plan {
 			switch f.Kind {
@@ -43,8 +43,8 @@ func TestHalfOfPausesPartitionsAndKillsAreAimedAtHolders(t *testing.T) {
 func TestVolleysHitHoldersWithoutOtherFaultsAndPathsRecoverAfterwards(t *testing.T) {
 	for seed := range uint64(20) {
 		o := options(t, func(o *Options) { o.Seed, o.Contenders = seed, 3 })
-		plan := Draw(o)
-		aimedKinds := map[string]bool{"pause-contender": true, "cut-contender": true, "kill-contender": true}
+		plan := GeneratePlan(o)
+		aimable := map[string]bool{"pause-contender": true, "cut-contender": true, "kill-contender": true}
 		for i, f := range plan {
 			if len(f.Args) == 0 || f.Args[0] != holderTarget {
 				continue
@@ -52,18 +52,18 @@ func TestVolleysHitHoldersWithoutOtherFaultsAndPathsRecoverAfterwards(t *testing
 			if f.Kind != "kill-contender" {
 				require.Greater(t, f.For, o.Timeout*5/4, "it outlasts the session: %v", f)
 			}
-			together := 1
+			inProgress := 1
 			for _, other := range slices.Concat(plan[:i], plan[i+1:]) {
 				if other.At < f.At+f.For && f.At < other.At+other.For {
-					require.True(t, aimedKinds[other.Kind], "%v and %v", f, other)
-					together++
+					require.True(t, aimable[other.Kind], "%v and %v", f, other)
+					inProgress++
 					continue
 				}
-				if !aimedKinds[other.Kind] && other.At >= f.At+f.For {
+				if !aimable[other.Kind] && other.At >= f.At+f.For {
 					require.GreaterOrEqual(t, other.At-f.At-f.For, o.Timeout/2, "paths recover between %v and %v", f, other)
 				}
 			}
-			require.Less(t, together, o.Contenders, "one contender is spared: %v", f)
+			require.Less(t, inProgress, o.Contenders, "one contender has no fault: %v", f)
 		}
 	}
 }
@@ -81,7 +81,7 @@ func TestAimedFaultHitsContenderThatHoldsForLong(t *testing.T) {
 	writes := func(name, path string, attempt int) {
 		_ = s.registers.Write(history.Event{Contender: name, Path: path, Attempt: attempt}, fencing.Token(attempt))
 	}
-	holds := func(name, path string, attempt int) { // for longer than the short ones
+	holds := func(name, path string, attempt int) { // for longer than a short hold
 		for began := time.Now(); time.Since(began) <= long+long/2; clock.Sleep(time.Millisecond) {
 			writes(name, path, attempt)
 		}
@@ -90,7 +90,7 @@ func TestAimedFaultHitsContenderThatHoldsForLong(t *testing.T) {
 	require.ErrorIs(t, err, errNoHolder)
 	writes("c1.1", "/a", 1)
 	_, err = s.target(holderTarget, time.Second)
-	require.ErrorIs(t, err, errNoHolder, "it may be about to release it")
+	require.ErrorIs(t, err, errNoHolder, "it may be about to release the lock")
 
 	holds("c1.1", "/a", 1)
 	c, err := s.target(holderTarget, time.Second)
@@ -106,7 +106,7 @@ func TestAimedFaultHitsContenderThatHoldsForLong(t *testing.T) {
 	writes("c1.1", "/a", 1)
 	c, err = s.target(holderTarget, time.Second)
 	require.NoError(t, err)
-	require.Equal(t, 1, c.number, "a fault is on the other already")
+	require.Equal(t, 1, c.number, "the other one already has a fault")
 
 	clock.Sleep(worker.Gap(s.opts.Timeout) * 2)
 	_, err = s.target(holderTarget, time.Second)
@@ -124,7 +124,7 @@ func (discard) Close() error                { return nil }
 
 func TestPartitionIsInTheHistory(t *testing.T) {
 	s, _ := newTestRun()
-	s.linksTarget(t)
+	s.addLinkedContender(t)
 	s.contenders[0].process = &process{name: "c1.7"}
 	s.fault(t.Context(), Fault{Kind: "cut-contender", Args: []string{"1", "both"}})
 	s.fault(t.Context(), Fault{Kind: "refuse", Args: []string{"1"}})

@@ -19,16 +19,16 @@ import (
 	"github.com/lockkeeper/lockkeeper/torture/worker"
 )
 
-// cancelWaiters makes all contenders of a path give up waiting at the same time. They join again soon after.
+// cancelWaiters cancels all waiters of a path at the same time. They join again soon after.
 func cancelWaiters(_ context.Context, r *run, args []string, _ time.Duration) (heal, error) {
 	for _, c := range r.contenders {
-		c.tell(worker.Cancel + " " + args[0])
+		c.send(worker.Cancel + " " + args[0])
 	}
 	return nothingToHeal, nil
 }
 
-// expireSessions ends all sessions of a contender at the same time, as an operator who knows their ids can. All its waiters
-// join again at the same time, too.
+// expireSessions ends all sessions of a contender at the same time, as an operator can who knows their ids. All waiters of the
+// contender then join again at the same time.
 func expireSessions(ctx context.Context, r *run, args []string, _ time.Duration) (heal, error) {
 	if r.operator == nil {
 		return nil, docker.ErrUnsupported
@@ -37,7 +37,7 @@ func expireSessions(ctx context.Context, r *run, args []string, _ time.Duration)
 	if err != nil {
 		return nil, err
 	}
-	return r.reservations.reserved(c.linksTarget(), func() (heal, error) { // the operator uses its own connection; the reservation keeps other faults away
+	return r.reservations.reserved(c.linksTarget(), func() (heal, error) { // the operator uses its own connection; the reservation excludes other faults
 		var mu sync.Mutex // guards ended
 		ended := 0
 		var ending sync.WaitGroup
@@ -49,7 +49,7 @@ func expireSessions(ctx context.Context, r *run, args []string, _ time.Duration)
 					defer mu.Unlock()
 					ended++
 				case !errors.Is(err, errNoSession):
-					c.current().hasSession(session) // the server may be down
+					c.current().addSession(session) // the server may be down
 				}
 			})
 		}
@@ -72,8 +72,8 @@ func (p *process) takeSessions() (all []history.ID) {
 	return all
 }
 
-// hasSession records that a process has a session.
-func (p *process) hasSession(session history.ID) {
+// addSession records that a process has a session.
+func (p *process) addSession(session history.ID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.sessions == nil {
@@ -82,7 +82,7 @@ func (p *process) hasSession(session history.ID) {
 	p.sessions[session] = true
 }
 
-// errNoSession reports that the servers do not know the session, or no longer know it.
+// errNoSession reports that the session does not exist, or no longer exists.
 var errNoSession = errors.New("no such session")
 
 // expire ends a session of another client: it attaches to the session, with the password that servers derive from its id, and
@@ -112,7 +112,7 @@ func (o *operator) expire(ctx context.Context, session history.ID) (err error) {
 	if len(answer) < 8 || binary.BigEndian.Uint32(answer[4:]) == 0 {
 		return fmt.Errorf("operator: expire %v: %w", session, errNoSession)
 	}
-	// Recorded before the servers carry it out, so that the operator is never missing as the cause.
+	// Record it before the servers carry it out: the commit order must never lack the operator as the cause.
 	o.mu.Lock()
 	o.ended[int64(session)] = true
 	o.mu.Unlock()

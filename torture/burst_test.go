@@ -39,20 +39,20 @@ func TestOperatorEndsTheSessionOfAnotherClient(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, exists)
 	require.Equal(t, []history.ID{session}, o.expiredSessions())
-	require.ErrorIs(t, o.expire(t.Context(), session), errNoSession, "it is over")
+	require.ErrorIs(t, o.expire(t.Context(), session), errNoSession, "the session has ended")
 	require.Equal(t, []history.ID{session}, o.expiredSessions())
 }
 
-// As `new Random(1 ^ 0xB3415C00L).nextBytes(b)` has it in Java.
+// The value is that of `new Random(1 ^ 0xB3415C00L).nextBytes(b)` in Java.
 func TestPasswordMatchesThatOfServers(t *testing.T) {
 	require.Equal(t, "054cc74a37327db215e702e20c73f005", hex.EncodeToString(password(1)))
 }
 
 func TestSessionsOfAProcessAreReturnedOnce(t *testing.T) {
-	l := &process{}
-	require.Empty(t, l.takeSessions())
-	l.hasSession(7)
-	l.hasSession(7)
-	require.Equal(t, []history.ID{7}, l.takeSessions())
-	require.Empty(t, l.takeSessions())
+	p := &process{}
+	require.Empty(t, p.takeSessions())
+	p.addSession(7)
+	p.addSession(7)
+	require.Equal(t, []history.ID{7}, p.takeSessions())
+	require.Empty(t, p.takeSessions())
 }

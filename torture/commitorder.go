@@ -43,7 +43,7 @@ func (r *run) readCommitOrder(ctx context.Context) error {
 		}
 		servers = append(servers, read)
 	}
-	r.result.Hands, r.result.Ended = r.operator.ownSessions(), slices.Sorted(slices.Values(r.operator.expiredSessions()))
+	r.result.OperatorSessions, r.result.EndedSessions = r.operator.ownSessions(), slices.Sorted(slices.Values(r.operator.expiredSessions()))
 	for _, e := range r.result.order(servers, func([]txnlog.Txn) *clocks { return &r.clocks }) {
 		r.recorder.add(e)
 	}
@@ -51,7 +51,7 @@ func (r *run) readCommitOrder(ctx context.Context) error {
 }
 
 // Reorder reads the servers' logs of a finished run again, one folder for each server, and replaces the commit order in the
-// history by theirs. Use it when the log reader has improved since the run was judged.
+// history by theirs. Use it when the log reader has changed since the run was checked.
 func Reorder(r *Result, dir string) error {
 	var servers []txnlog.Server
 	for i := range r.Servers {
@@ -61,7 +61,7 @@ func Reorder(r *Result, dir string) error {
 		}
 		servers = append(servers, s)
 	}
-	if r.Hands == nil {
+	if r.OperatorSessions == nil {
 		return fmt.Errorf("reorder %s: the run does not record which sessions were the operator's", dir)
 	}
 	instants := map[history.ID]history.Instant{}
@@ -93,20 +93,20 @@ func datedBy(txns []txnlog.Txn, instants map[history.ID]history.Instant) *clocks
 	return c
 }
 
-// order returns the transactions that the ensemble committed, by its servers' logs, as events.
+// order returns the transactions that the ensemble committed, according to its servers' logs, as events.
 func (r *Result) order(servers []txnlog.Server, clocksOf func([]txnlog.Txn) *clocks) []history.Event {
 	txns, dropped := txnlog.Agreed(servers)
 	r.Transactions, r.Uncommitted, r.Expired, r.Reaped = len(txns), dropped, 0, 0
 	o := &ordering{result: r, clocks: clocksOf(txns)}
 	for i := range txns {
-		o.tell(&txns[i])
+		o.add(&txns[i])
 	}
 	// Each operation of the operator has its own session. Sessions that changed nothing need not be recorded.
-	did := map[history.ID]bool{}
+	acted := map[history.ID]bool{}
 	for _, e := range o.events {
-		did[e.Session] = did[e.Session] || e.Kind == history.Deleted && e.Cause == history.ByOperator
+		acted[e.Session] = acted[e.Session] || e.Kind == history.Deleted && e.Cause == history.ByOperator
 	}
-	r.Hands = slices.DeleteFunc(r.Hands, func(session history.ID) bool { return !did[session] })
+	r.OperatorSessions = slices.DeleteFunc(r.OperatorSessions, func(session history.ID) bool { return !acted[session] })
 	return o.events
 }
 
@@ -117,11 +117,12 @@ type ordering struct {
 	events []history.Event
 }
 
-func (o *ordering) tell(t *txnlog.Txn) {
-	// The clock of all leaders is this machine's.
+// add appends the events of a transaction.
+func (o *ordering) add(t *txnlog.Txn) {
+	// All leaders use this machine's clock.
 	at := o.clocks.at(t.Time)
 	cause := history.ByRequest
-	if slices.Contains(o.result.Hands, history.ID(t.Session)) {
+	if slices.Contains(o.result.OperatorSessions, history.ID(t.Session)) {
 		cause = history.ByOperator
 	}
 	for _, op := range t.All() {
@@ -150,7 +151,7 @@ func (o *ordering) tell(t *txnlog.Txn) {
 			// closes its own sessions, and those that a fault names.
 			cause = history.ByRequest
 			switch {
-			case slices.Contains(o.result.Ended, history.ID(t.Session)):
+			case slices.Contains(o.result.EndedSessions, history.ID(t.Session)):
 				cause = history.ByOperator
 			case t.Request == 0:
 				cause = history.ByTimeout

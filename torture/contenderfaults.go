@@ -71,9 +71,9 @@ func stepClock(_ context.Context, r *run, args []string, _ time.Duration) (heal,
 		if c.hasEnded() {
 			return nil, errEnded(c)
 		}
-		c.tell(worker.Step + " " + by.String())
+		c.send(worker.Step + " " + by.String())
 		return func(context.Context) error {
-			c.tell(worker.Step + " " + (-by).String())
+			c.send(worker.Step + " " + (-by).String())
 			return nil
 		}, nil
 	})
@@ -110,9 +110,9 @@ func cutContender(_ context.Context, r *run, args []string, lasts time.Duration)
 		return nil, err
 	}
 	name := c.current().name
-	back, err := r.onLinksOf(c, func(p *docker.Proxy) { p.Swallow(way) })
-	if err != nil || back == nil {
-		return back, err
+	undo, err := r.onLinksOf(c, func(p *docker.Proxy) { p.Swallow(way) })
+	if err != nil || undo == nil {
+		return undo, err
 	}
 	note := func(kind history.Kind) {
 		r.recorder.add(history.Event{At: r.time.Now(), Kind: kind, Contender: name, Text: args[1]})
@@ -120,7 +120,7 @@ func cutContender(_ context.Context, r *run, args []string, lasts time.Duration)
 	note(history.Partitioned)
 	return func(ctx context.Context) error {
 		note(history.Healed)
-		return back(ctx)
+		return undo(ctx)
 	}, nil
 }
 
@@ -143,12 +143,12 @@ func loseReply(_ context.Context, r *run, args []string, _ time.Duration) (heal,
 		return r.onLinks(args[0], func(p *docker.Proxy) { p.Swallow(docker.ToClient) })
 	}
 	var lost []<-chan struct{}
-	back, err := r.onLinks(args[0], func(p *docker.Proxy) { lost = append(lost, p.LoseAnswer(requestsOf[args[1]])) })
+	undo, err := r.onLinks(args[0], func(p *docker.Proxy) { lost = append(lost, p.LoseAnswer(requestsOf[args[1]])) })
 	if err != nil {
-		return back, err
+		return undo, err
 	}
 	return func(ctx context.Context) error {
-		err := back(ctx)
+		err := undo(ctx)
 		// A client whose reply was dropped may notice a moment before the proxy reports it.
 		for left := 20; left > 0; left-- {
 			for _, happened := range lost {

@@ -29,14 +29,14 @@ type heal func(context.Context) error
 
 // A kind is one kind of fault.
 type kind struct {
-	description string
+	description string // for people, in a few words
 	target      targetKind
-	lasts       func(*Options) (least, most time.Duration)
-	takes       []parameter
+	lasts       func(*Options) (least, most time.Duration) // until it is healed
+	parameters  []parameter
 
-	// inject starts the fault and returns the function that ends it. On error the fault may be half done; the returned
-	// function, unless nil, then undoes whatever was done.
-	inject func(ctx context.Context, s *run, args []string, lasts time.Duration) (heal, error)
+	// inject starts the fault and returns the function that heals it. On error, part of the fault may have taken effect; the
+	// returned function, unless nil, then undoes that part.
+	inject func(ctx context.Context, r *run, args []string, lasts time.Duration) (heal, error)
 }
 
 // errMissed reports that a fault had no effect.
@@ -45,15 +45,13 @@ var errMissed = errors.New("no effect")
 // Kinds returns the names of all faults.
 func Kinds() []string { return slices.Sorted(maps.Keys(kinds)) }
 
-// Describe returns what a fault does, in a few words.
+// Describe returns a description of a kind of fault, in a few words.
 func Describe(kind string) string { return kinds[kind].description }
 
-// lasting returns a duration from a/16 to b/16 of T.
-func lasting(a, b time.Duration) func(*Options) (least, most time.Duration) {
+// sixteenthsOfT returns durations of a/16 and b/16 of T.
+func sixteenthsOfT(a, b time.Duration) func(*Options) (least, most time.Duration) {
 	return func(o *Options) (least, most time.Duration) { return o.Timeout * a / 16, o.Timeout * b / 16 }
 }
-
-func these(words ...parameter) []parameter { return words }
 
 // kinds maps names to faults.
 var kinds map[string]kind
@@ -61,69 +59,80 @@ var kinds map[string]kind
 func init() {
 	kinds = map[string]kind{
 		"kill-server": {
-			"a server is killed with SIGKILL and started again", onServer, lasting(2, 24), these(aServer), killServer,
+			description: "a server is killed with SIGKILL and started again",
+			target:      onServer, lasts: sixteenthsOfT(2, 24), parameters: []parameter{serverParam}, inject: killServer,
 		},
 		"pause-server": {
-			"a server is paused, by its container engine or by SIGSTOP: its connections stay open, and it answers nothing", onServer,
-			lasting(4, 32), these(aServer), onOne(Server.Pause, Server.Unpause),
+			description: "a server is paused, by its container engine or by SIGSTOP: its connections stay open, and it answers nothing",
+			target:      onServer, lasts: sixteenthsOfT(4, 32), parameters: []parameter{serverParam}, inject: onOneServer(Server.Pause, Server.Unpause),
 		},
 		"cut-server": {
-			"a server is partitioned from all other servers and from clients", onServer, lasting(8, 32), these(aServer),
-			onOne(Server.Cut, Server.Mend),
+			description: "a server is partitioned from all other servers and from clients",
+			target:      onServer, lasts: sixteenthsOfT(8, 32), parameters: []parameter{serverParam}, inject: onOneServer(Server.Cut, Server.Mend),
 		},
 		"cut-follower": {
-			"a follower is partitioned from the leader, and its clients stay connected", onServer, lasting(12, 48), these(aFollower),
-			onOne(Server.CutFromPeers, Server.Mend),
+			description: "a follower is partitioned from the leader, and its clients stay connected",
+			target:      onServer, lasts: sixteenthsOfT(12, 48), parameters: []parameter{followerParam}, inject: onOneServer(Server.CutFromPeers, Server.Mend),
 		},
 		"isolate-leader": {
-			"the leader is isolated from its followers, with some of the clients on its side", onServer, lasting(12, 48), these(aContender), isolateLeader,
+			description: "the leader is isolated from its followers, with some of the clients on its side",
+			target:      onServer, lasts: sixteenthsOfT(12, 48), parameters: []parameter{contenderParam}, inject: isolateLeader,
 		},
 		"fill-disk": {
-			"a server's disk fills up", onServer, lasting(16, 32), these(aServer), fillDisk,
+			description: "a server's disk fills up",
+			target:      onServer, lasts: sixteenthsOfT(16, 32), parameters: []parameter{serverParam}, inject: fillDisk,
 		},
 		"rolling-restart": {
-			"all servers are restarted, one after the other", onAll, restarting, nil, rollingRestart,
+			description: "all servers are restarted, one after the other",
+			target:      onAll, lasts: restarting, inject: rollingRestart,
 		},
 		"kill-contender": {
-			"a contender is killed with SIGKILL, and another process takes its place", onContender, lasting(1, 40), these(aTarget), killContender,
+			description: "a contender is killed with SIGKILL, and another process takes its place",
+			target:      onContender, lasts: sixteenthsOfT(1, 40), parameters: []parameter{targetParam}, inject: killContender,
 		},
 		"pause-contender": {
-			"a contender is stopped by SIGSTOP, for up to 3 T", onContender, lasting(3, 48), these(aTarget), pauseContender,
+			description: "a contender is stopped by SIGSTOP, for up to 3 T",
+			target:      onContender, lasts: sixteenthsOfT(3, 48), parameters: []parameter{targetParam}, inject: pauseContender,
 		},
 		"cut-contender": {
-			"a contender is partitioned from all servers, in both directions or one", onContender, lasting(3, 40),
-			these(aTarget, aDirection), cutContender,
+			description: "a contender is partitioned from all servers, in both directions or one",
+			target:      onContender, lasts: sixteenthsOfT(3, 40), parameters: []parameter{targetParam, directionParam}, inject: cutContender,
 		},
 		"refuse": {
-			"a contender's connections are reset, and new ones refused", onContender, lasting(1, 24), these(aContender), refuse,
+			description: "a contender's connections are reset, and new ones refused",
+			target:      onContender, lasts: sixteenthsOfT(1, 24), parameters: []parameter{contenderParam}, inject: refuse,
 		},
 		"slow": {
-			"packets between a contender and the servers are delayed", onContender, lasting(8, 32), these(aContender, aDelay), slow,
+			description: "packets between a contender and the servers are delayed",
+			target:      onContender, lasts: sixteenthsOfT(8, 32), parameters: []parameter{contenderParam, delayParam}, inject: slow,
 		},
 		"step-clock": {
-			"a contender's wall clock is stepped, forward or back, and then corrected", onContender, lasting(4, 32),
-			these(aContender, aStep), stepClock,
+			description: "a contender's wall clock is stepped, forward or back, and then corrected",
+			target:      onContender, lasts: sixteenthsOfT(4, 32), parameters: []parameter{contenderParam, stepParam}, inject: stepClock,
 		},
 		"lose-reply": {
-			"the reply to a contender's join, release or heartbeat is lost together with its connection", onContender, lasting(4, 16),
-			these(aContender, aRequest), loseReply,
+			description: "the reply to a contender's join, release or heartbeat is lost together with its connection",
+			target:      onContender, lasts: sixteenthsOfT(4, 16), parameters: []parameter{contenderParam, requestParam}, inject: loseReply,
 		},
 		"delete-node": {
-			"an operator deletes a contender's node, the first in the queue or another", onTree, lasting(2, 8), these(aPath, aPlace),
-			deleteNode,
+			description: "an operator deletes a contender's node, the first in the queue or another",
+			target:      onTree, lasts: sixteenthsOfT(2, 8), parameters: []parameter{pathParam, positionParam}, inject: deleteNode,
 		},
 		"delete-parent": {
-			"an operator deletes a lock's parent node with all its children", onTree, lasting(2, 8), these(aContainer), deleteParent,
+			description: "an operator deletes a lock's parent node with all its children",
+			target:      onTree, lasts: sixteenthsOfT(2, 8), parameters: []parameter{containerParam}, inject: deleteParent,
 		},
 		"reap": {
-			"a lock is left unused until the servers have reaped its parent node", onTree, reaping, these(aContainer), reap,
+			description: "a lock is left unused until the servers have reaped its parent node",
+			target:      onTree, lasts: reaping, parameters: []parameter{containerParam}, inject: reap,
 		},
 		"cancel-waiters": {
-			"all contenders that wait for a path are cancelled at the same time", onContender, lasting(1, 4), these(aPath), cancelWaiters,
+			description: "all contenders that wait for a path are cancelled at the same time",
+			target:      onContender, lasts: sixteenthsOfT(1, 4), parameters: []parameter{pathParam}, inject: cancelWaiters,
 		},
 		"expire-sessions": {
-			"all sessions of a contender are ended at the same time, and all its waiters join again at the same time", onContender,
-			lasting(4, 16), these(aContender), expireSessions,
+			description: "all sessions of a contender are ended at the same time, and all its waiters join again at the same time",
+			target:      onContender, lasts: sixteenthsOfT(4, 16), parameters: []parameter{contenderParam}, inject: expireSessions,
 		},
 		// Set before the run: there is nothing to inject.
 		"counter": {description: "a lock's sequence counter starts near its maximum, and reaches it", target: onTree},

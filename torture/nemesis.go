@@ -35,15 +35,16 @@ func (r *run) runNemesis(ctx context.Context) {
 	running.Wait()
 }
 
-// faultBound is how long the injection of a fault may take, and how long its healing.
+// faultBound is the longest time that the injection of a fault may take, and its healing.
 const faultBound = 30 * time.Second
 
+// fault injects a fault, heals it after its time, and counts it.
 func (r *run) fault(ctx context.Context, f Fault) {
 	note := func(format string, args ...any) {
 		r.recorder.add(history.Event{At: r.time.Now(), Kind: history.Fault, Text: fmt.Sprintf(format, args...)})
 	}
 	note("%v", f)
-	back, err := r.inject(ctx, f)
+	undo, err := r.inject(ctx, f)
 	if err == nil {
 		timer := time.NewTimer(f.For)
 		defer timer.Stop()
@@ -51,7 +52,7 @@ func (r *run) fault(ctx context.Context, f Fault) {
 		case <-timer.C:
 		case <-ctx.Done():
 		}
-		err = r.healFault(ctx, f, back)
+		err = r.healFault(ctx, f, undo)
 	}
 	r.count(f.Kind, err)
 	if err != nil {
@@ -61,21 +62,21 @@ func (r *run) fault(ctx context.Context, f Fault) {
 	note("over: %v", f)
 }
 
-// inject retries for the planned duration of the fault: what the fault needs, a leader or a queued contender, may be missing
-// for a moment, and its target may be reserved by another fault. On error, nothing is left broken.
+// inject injects a fault. It retries for the planned duration of the fault: what the fault needs, a leader or a queued
+// contender, may be missing for a moment, and another fault may have reserved its target. On error, nothing is left broken.
 func (r *run) inject(ctx context.Context, f Fault) (heal, error) {
 	for giveUp := r.time.Now() + history.Instant(f.For); ; {
-		var back heal
+		var undo heal
 		err := uninterrupted(ctx, func(ctx context.Context) (err error) {
-			back, err = kinds[f.Kind].inject(ctx, r, f.Args, f.For)
+			undo, err = kinds[f.Kind].inject(ctx, r, f.Args, f.For)
 			return err
 		})
 		if err == nil {
-			return back, nil
+			return undo, nil
 		}
-		if back != nil {
-			// The fault may be half done: the links refused and the server not partitioned, or a kill that was only slow.
-			_ = r.healFault(ctx, f, back) // the fault counts as missed in any case
+		if undo != nil {
+			// A part of the fault may have taken effect: the links refuse and the server is not partitioned, or a kill was slow.
+			_ = r.healFault(ctx, f, undo) // the fault counts as missed in any case
 		}
 		if errors.Is(err, docker.ErrUnsupported) || r.time.Now() > giveUp {
 			return nil, err
@@ -86,10 +87,10 @@ func (r *run) inject(ctx context.Context, f Fault) (heal, error) {
 	}
 }
 
-// healFault ends a fault, or one that is half done. It returns an error if the fault had no effect. A fault that cannot be
-// healed is a problem of the run.
-func (r *run) healFault(ctx context.Context, f Fault, back heal) error {
-	err := uninterrupted(ctx, back)
+// healFault heals a fault, or the part of it that took effect. It returns an error if the fault had no effect. A fault that
+// cannot be healed is a problem of the run.
+func (r *run) healFault(ctx context.Context, f Fault, undo heal) error {
+	err := uninterrupted(ctx, undo)
 	switch {
 	case errors.Is(err, errMissed):
 		return err
@@ -99,7 +100,7 @@ func (r *run) healFault(ctx context.Context, f Fault, back heal) error {
 	return nil
 }
 
-// uninterrupted runs one step of a fault within faultBound, whether or not ctx ends meanwhile: a step that has begun is
+// uninterrupted runs one step of a fault, with the timeout faultBound, also when ctx ends meanwhile: a step that has begun is
 // completed, so that nothing is broken when the run ends.
 func uninterrupted(ctx context.Context, f func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), faultBound)
@@ -123,6 +124,7 @@ func (r *run) checkCounter(ctx context.Context) error {
 	}
 }
 
+// count counts a fault: with an error, as one that was not injected.
 func (r *run) count(kind string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

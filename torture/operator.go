@@ -21,7 +21,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
-// An operator makes manual changes, directly on the servers. Each operation runs in its own session.
+// An operator changes nodes and sessions directly on the servers. Each operation runs in its own session.
 type operator struct {
 	servers []string
 
@@ -38,7 +38,7 @@ func newOperator(servers []string) *operator {
 func (o *operator) ownSessions() (all []history.ID) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	all = []history.ID{} // not nil: that there are none is recorded, too
+	all = []history.ID{} // not nil, which stands for a run that did not record them
 	for session := range o.sessions {
 		all = append(all, history.ID(session))
 	}
@@ -93,7 +93,7 @@ func (o *operator) doAt(ctx context.Context, servers []string, f func(*zk.Conn) 
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	}
-	conn.Close() // fails the requests that f still has under way
+	conn.Close() // fails the requests of f that are in flight
 	draining.Wait()
 	if err != nil {
 		return fmt.Errorf("operator: %w", err)
@@ -101,6 +101,7 @@ func (o *operator) doAt(ctx context.Context, servers []string, f func(*zk.Conn) 
 	return nil
 }
 
+// silent discards the log of a ZooKeeper client.
 type silent struct{}
 
 func (silent) Printf(string, ...any) {}
@@ -116,7 +117,8 @@ func queue(conn *zk.Conn, path string) ([]string, error) {
 	return names, err
 }
 
-func (o *operator) deleteNode(ctx context.Context, path string, place int) error {
+// deleteNode deletes the contender's node at a position of a queue, from 0, or the last one if the queue is shorter.
+func (o *operator) deleteNode(ctx context.Context, path string, position int) error {
 	return o.do(ctx, func(conn *zk.Conn) error {
 		names, err := queue(conn, path)
 		if err != nil {
@@ -125,10 +127,11 @@ func (o *operator) deleteNode(ctx context.Context, path string, place int) error
 		if len(names) == 0 {
 			return fmt.Errorf("delete a node of %s: its queue is empty", path)
 		}
-		return conn.Delete(path+"/"+names[min(place, len(names)-1)], -1)
+		return conn.Delete(path+"/"+names[min(position, len(names)-1)], -1)
 	})
 }
 
+// deleteParent deletes a path together with all its children.
 func (o *operator) deleteParent(ctx context.Context, path string) error {
 	return o.do(ctx, func(conn *zk.Conn) error {
 		for {
@@ -139,7 +142,7 @@ func (o *operator) deleteParent(ctx context.Context, path string) error {
 			if exists, _, err := stat(conn, path); err != nil || !exists {
 				return errors.Join(err, zk.ErrNoNode)
 			}
-			// In one transaction: under load, a contender always joins between two requests.
+			// In one transaction, because under load a contender always joins between two requests.
 			ops := []any{}
 			for _, name := range names {
 				ops = append(ops, &zk.DeleteRequest{Path: path + "/" + name, Version: -1})
@@ -152,7 +155,7 @@ func (o *operator) deleteParent(ctx context.Context, path string) error {
 	})
 }
 
-// exists reports whether a node exists, as of now.
+// exists reports whether a node exists, after a sync with the leader.
 func (o *operator) exists(ctx context.Context, path string) (exists bool, err error) {
 	err = o.do(ctx, func(conn *zk.Conn) (err error) {
 		exists, _, err = stat(conn, path)
@@ -183,7 +186,7 @@ func (o *operator) counter(ctx context.Context, path string) (next int32, err er
 	return next, err
 }
 
-// stat returns a node's Stat as of now, after a sync with the leader.
+// stat reports whether a node exists and returns its Stat, after a sync with the leader.
 func stat(conn *zk.Conn, path string) (bool, *zk.Stat, error) {
 	if _, err := conn.Sync("/"); err != nil {
 		return false, nil, err
@@ -220,7 +223,7 @@ func (o *operator) leftNodes(ctx context.Context, paths []string) (leftNodes []s
 	return leftNodes, err
 }
 
-// differ describes how the servers' trees differ, "" if they do not. They never should, once a sync was answered.
+// differ describes how the servers' trees differ, "" if they do not. Once a server has answered a sync, they must not.
 func (o *operator) differ(ctx context.Context, paths []string) (string, error) {
 	var first string
 	for i, server := range o.servers {

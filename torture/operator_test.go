@@ -46,9 +46,9 @@ func TestDifferingServersAreDetected(t *testing.T) {
 
 func TestNextSequenceNumberFollowsFromStat(t *testing.T) {
 	for _, created := range []int32{0, 1, 7, 1 << 30, 1<<30 + 1, counterPlanted, counterEnd - 1, counterEnd} {
-		for _, standing := range []int32{0, 1, 5} {
-			shown := 2*created - standing // it overflows, as theirs does
-			require.Equal(t, created, nextSequence(&zk.Stat{Cversion: shown, NumChildren: standing}))
+		for _, children := range []int32{0, 1, 5} {
+			cversion := 2*created - children // it overflows, as in the servers
+			require.Equal(t, created, nextSequence(&zk.Stat{Cversion: cversion, NumChildren: children}))
 		}
 	}
 }
@@ -67,12 +67,12 @@ func TestOperatorReturnsNextSequenceNumber(t *testing.T) {
 		return name
 	}
 	for _, path := range []string{countedPath, root + "/stuck"} {
-		for range 3 { // the last ones beyond the end
+		for range 3 { // at the stuck path, the last ones are beyond the end
 			next, err := o.counter(t.Context(), path)
 			require.NoError(t, err)
 			name := join(path)
 			require.Equal(t, fmt.Sprintf("%s/x-lock-%010d", path, next), name)
-			require.NoError(t, o.deleteNode(t.Context(), path, 0)) // it changes what servers show
+			require.NoError(t, o.deleteNode(t.Context(), path, 0)) // a deletion changes the Stat, too
 		}
 	}
 	next, err = o.counter(t.Context(), root+"/stuck")
@@ -88,9 +88,9 @@ func TestOperatorReturnsNextSequenceNumber(t *testing.T) {
 	}
 }
 
-// A states run is judged again from the servers' logs, for which the operator's sessions must be known.
+// The commit order is read again from the servers' logs, for which the operator's sessions must be known.
 func TestReorderNeedsTheOperatorsSessions(t *testing.T) {
-	result := Result{Hands: newOperator(nil).ownSessions()}
+	result := Result{OperatorSessions: newOperator(nil).ownSessions()}
 	require.NoError(t, Reorder(&result, t.TempDir()))
 	require.ErrorContains(t, Reorder(new(Result), t.TempDir()), "the run does not record which sessions were the operator's")
 }

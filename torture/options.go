@@ -23,13 +23,13 @@ type Options struct {
 	Waiters    int           // of each, further contenders on each path, on one further client; at most 1000
 	Holds      int           // of each, further uncontended locks on that client; at most 10000
 	Timeout    time.Duration // T, 2 s to 40 s; default 4 s. The servers' tick is an eighth of it
-	Plan       []Fault       // nil: one is generated
+	Plan       []Fault       // nil: GeneratePlan generates one
 	Contender  []string      // command of a contender
-	Name       string        // of the contenders, in the result; default their command
-	Steps      bool          // the contenders obey worker.Step, see BuildStepping
+	Name       string        // of the contenders, in the result; default: their command
+	Steps      bool          // the contenders obey worker.Step: see BuildStepping
 	Mutant     string        // patch that the contenders were built with, for the result, see Build; "" for none
 
-	// Rival is tortured instead of this library; nil: this library is. The contenders' command must be the rival's, too.
+	// Rival runs instead of this library, unless nil. The contenders' command must then be the rival's, too.
 	Rival *Rival
 
 	// Logs is a folder in which the servers' transaction logs are kept, one subfolder for each server; "" for none.
@@ -43,7 +43,7 @@ type Options struct {
 // root is the parent of all paths of a run.
 const root = "/torture"
 
-// containers are the paths whose parents are container nodes. The one whose counter is set near its end is not.
+// containers are the paths that are container nodes, so that servers reap them. The counted path is an ordinary node.
 var containers = []string{root + "/a", root + "/b", root + "/c"}
 
 const countedPath = root + "/counted"
@@ -56,7 +56,7 @@ func (o *Options) paths() []string {
 	return containers
 }
 
-// tokenless reports that there are no tokens for a register to check.
+// tokenless reports whether the library has no tokens, so that no register can check them.
 func (o *Options) tokenless() bool { return o.Rival != nil && o.Rival.Token == "" }
 
 // tick returns the servers' tickTime.
@@ -70,7 +70,7 @@ func (o *Options) diskSize() int64 {
 	return 0
 }
 
-// CheckGiven returns an error for zeros that Check would replace by defaults: on a command line, the user has written them.
+// CheckGiven returns an error for zeros that Check would replace by defaults. Call it where a user has written the values.
 func (o *Options) CheckGiven() error {
 	switch {
 	case o.Contenders == 0:

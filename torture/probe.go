@@ -16,7 +16,7 @@ import (
 // The claims of killed processes may last T, and the servers' tick adds to it.
 const probeBound = 3
 
-// probe makes one more contender acquire each path, after all others have stopped. It detects whatever they left behind.
+// probe starts one more contender, which acquires each path after all others have stopped. It detects what they left behind.
 func (r *run) probe(ctx context.Context) error {
 	c := &contender{run: r, number: len(r.contenders) + 1, clients: 1, probes: true}
 	r.contenders = append(r.contenders, c)
@@ -31,23 +31,23 @@ func (r *run) probe(ctx context.Context) error {
 	if err := c.start(); err != nil {
 		return err
 	}
-	l := c.current()
+	p := c.current()
 	select {
-	case <-l.ended: // processEnded has reported how
+	case <-p.ended: // processEnded has reported how
 	case <-time.After(probeBound*r.opts.Timeout + 10*time.Second):
-		r.problemf("probe: some paths could not be acquired within %v after all contenders had stopped: something is left behind: %s",
-			time.Duration(r.time.Now()-began).Round(time.Millisecond), r.recorder.outstanding(l.name))
+		r.problemf("probe: some paths could not be acquired within %v after all contenders had stopped: they left something behind: %s",
+			time.Duration(r.time.Now()-began).Round(time.Millisecond), r.recorder.outstanding(p.name))
 		c.kill()
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	if r.result.Had == nil {
-		r.result.Had = map[string]history.Instant{}
+	if r.result.Acquired == nil {
+		r.result.Acquired = map[string]history.Instant{}
 	}
-	for path, waited := range r.recorder.waits(l.name, began) {
-		r.result.Had[path] = waited
+	for path, waited := range r.recorder.waits(p.name, began) {
+		r.result.Acquired[path] = waited
 		if waited > probeBound*history.Instant(r.opts.Timeout) {
-			r.problemf("probe %s: acquired only %v after all contenders had stopped: something was left behind", path, waited)
+			r.problemf("probe %s: acquired only %v after all contenders had stopped: they left something behind", path, waited)
 		}
 	}
 	return nil

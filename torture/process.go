@@ -14,7 +14,6 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -37,7 +36,7 @@ type contender struct {
 
 	mu      sync.Mutex // guards what follows
 	process *process
-	past    int // processes that were begun
+	started int // number of processes that were started
 }
 
 // A process is one worker process.
@@ -53,13 +52,14 @@ type process struct {
 	resumed  chan struct{} // signals that it has reported Woke
 
 	mu       sync.Mutex          // guards what follows
-	mayEnd   bool                // it was asked to stop, or ends by itself
+	mayEnd   bool                // it was requested to stop, or ends by itself
 	killed   *history.Instant    // when the harness killed it, or a moment before; nil if it did not
 	sessions map[history.ID]bool // reported with its grants
 }
 
 func (c *contender) processTarget() string { return fmt.Sprint("contender ", c.number) }
-func (c *contender) linksTarget() string   { return fmt.Sprint("links of contender ", c.number) }
+
+func (c *contender) linksTarget() string { return fmt.Sprint("links of contender ", c.number) }
 
 func (c *contender) healLinks() {
 	for _, p := range c.proxies {
@@ -72,58 +72,58 @@ const million = 1_000_000
 
 // start starts the next process.
 func (c *contender) start() error {
-	s := c.run
+	r := c.run
 	c.mu.Lock()
-	c.past++
-	l := &process{name: fmt.Sprintf("c%d.%d", c.number, c.past), ended: make(chan struct{}), resumed: make(chan struct{}, 1), mayEnd: c.probes}
+	c.started++
+	p := &process{name: fmt.Sprintf("c%d.%d", c.number, c.started), ended: make(chan struct{}), resumed: make(chan struct{}, 1), mayEnd: c.probes}
 	c.mu.Unlock()
 	var servers []string
-	for _, p := range c.proxies {
-		servers = append(servers, p.Addr())
+	for _, proxy := range c.proxies {
+		servers = append(servers, proxy.Addr())
 	}
-	processes := int(s.processes.Add(1))
+	processes := int(r.processes.Add(1))
 	spec, err := json.Marshal(worker.Spec{
-		Name: l.name, Servers: servers, Paths: s.opts.paths(), Timeout: history.Instant(s.opts.Timeout), Began: s.time.Began,
-		First: processes*million + 1, Clients: c.clients, Register: s.registers.Addr(), Seed: s.opts.Seed*1000 + uint64(processes), Harness: os.Getpid(),
-		Tokenless: s.opts.tokenless(), Visit: c.probes,
+		Name: p.name, Servers: servers, Paths: r.opts.paths(), Timeout: history.Instant(r.opts.Timeout), Began: r.time.Began,
+		First: processes*million + 1, Clients: c.clients, Register: r.registers.Addr(), Seed: r.opts.Seed*1000 + uint64(processes), Harness: os.Getpid(),
+		Tokenless: r.opts.tokenless(), Probe: c.probes,
 		Waiters: c.waiters, Holds: c.holds, HoldsAt: holdsAt(c.number),
 	})
 	if err != nil {
 		return fmt.Errorf("contender: %w", err)
 	}
-	l.cmd = exec.Command(s.opts.Contender[0], s.opts.Contender[1:]...)
-	l.cmd.Env = append(os.Environ(), worker.SpecVariable+"="+string(spec))
-	l.cmd.Stderr = io.MultiWriter(os.Stderr, &l.output)
-	l.cmd.WaitDelay = 10 * time.Second // its children may have its standard error open, too
+	p.cmd = exec.Command(r.opts.Contender[0], r.opts.Contender[1:]...)
+	p.cmd.Env = append(os.Environ(), worker.SpecVariable+"="+string(spec))
+	p.cmd.Stderr = io.MultiWriter(os.Stderr, &p.output)
+	p.cmd.WaitDelay = 10 * time.Second // its children may have its standard error open, too
 	// In its own process group: an interrupt of the harness at a terminal must not reach the contenders.
-	l.cmd.SysProcAttr = dieWithParent(&syscall.SysProcAttr{Setpgid: true})
-	if l.in, err = l.cmd.StdinPipe(); err != nil {
+	p.cmd.SysProcAttr = dieWithParent(&syscall.SysProcAttr{Setpgid: true})
+	if p.in, err = p.cmd.StdinPipe(); err != nil {
 		return fmt.Errorf("contender: %w", err)
 	}
-	out, err := l.cmd.StdoutPipe()
+	out, err := p.cmd.StdoutPipe()
 	if err != nil {
 		return fmt.Errorf("contender: %w", err)
 	}
 	started := make(chan error)
-	s.running.Go(func() {
-		// For the kernel, the end of the starting thread is the parent's death.
+	r.running.Go(func() {
+		// The kernel takes the end of the thread that started the process for the death of its parent.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		err := l.cmd.Start()
+		err := p.cmd.Start()
 		started <- err
 		if err == nil {
-			c.readEvents(l, out)
-			at := s.time.Now()
-			c.processEnded(l, at, l.cmd.Wait())
-			close(l.ended)
+			c.readEvents(p, out)
+			at := r.time.Now()
+			c.processEnded(p, at, p.cmd.Wait())
+			close(p.ended)
 		}
 	})
 	if err := <-started; err != nil {
-		return fmt.Errorf("contender %v: %w", s.opts.Contender, err)
+		return fmt.Errorf("contender %v: %w", r.opts.Contender, err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.process = l
+	c.process = p
 	return nil
 }
 
@@ -148,7 +148,7 @@ func (c *contender) readEvents(p *process, out io.Reader) {
 		}
 		c.run.recorder.add(e)
 		if e.Kind == history.Granted && e.Session != 0 {
-			p.hasSession(e.Session)
+			p.addSession(e.Session)
 		}
 		if e.Kind == history.Woke {
 			select {
@@ -164,8 +164,8 @@ func (c *contender) readEvents(p *process, out io.Reader) {
 }
 
 // processEnded records the end of a process; at is when its output ended. An end that is neither the harness's SIGKILL nor the
-// requested stop is a problem, also if the harness was about to kill the process: a process that has panicked was not killed,
-// and whatever the checker excuses in dead processes, the run has found something.
+// requested stop is a problem, even if the harness was about to kill the process: a process that has panicked was not killed.
+// The checker excuses dead processes, so that only this problem reports the panic.
 func (c *contender) processEnded(p *process, at history.Instant, err error) {
 	p.mu.Lock()
 	mayEnd, killed := p.mayEnd, p.killed
@@ -200,103 +200,70 @@ func (c *contender) current() *process {
 	return c.process
 }
 
-// kill kills the current process with SIGKILL. The recorded instant is taken before: from it on, the checker excuses the
-// process, which owed nothing between the kill and the moment at which the harness noticed its end.
+// kill kills the current process with SIGKILL and waits for its end. The recorded instant is taken before the signal: the
+// checker excuses the process from that instant on, and not only from when the harness notices its end.
 func (c *contender) kill() {
-	l := c.current()
-	if l == nil {
+	p := c.current()
+	if p == nil {
 		return // it never began
 	}
-	l.mu.Lock()
+	p.mu.Lock()
 	at := c.run.time.Now()
-	l.killed = &at
-	l.mu.Unlock()
-	_ = l.cmd.Process.Kill() // it may have ended unexpectedly, which processEnded finds out
-	<-l.ended
+	p.killed = &at
+	p.mu.Unlock()
+	_ = p.cmd.Process.Kill() // it may have ended unexpectedly, which processEnded finds out
+	<-p.ended
 }
 
 func (c *contender) suspend() error { return c.current().cmd.Process.Signal(syscall.SIGSTOP) }
 
-// resume continues the current process, and waits until the process has reported that it was stopped. Only its own report
-// counts, and a process that is killed before its clock thread has run cannot report. A process that was stopped before it had
-// begun to read the clock has nothing to report, and had not asked for anything.
+// resume continues the current process, and waits until the process has reported its pause: a process that is killed before
+// its clock thread has run cannot report it, and only reported pauses excuse a holder. resume does not wait for a process that
+// had not reported anything before the pause, because that process had not requested anything either.
 func (c *contender) resume(ctx context.Context) error {
-	l := c.current()
-	begun := l.reported.Load()
+	p := c.current()
+	begun := p.reported.Load()
 	select {
-	case <-l.resumed: // from an earlier pause
+	case <-p.resumed: // from an earlier pause
 	default:
 	}
-	if err := l.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+	if err := p.cmd.Process.Signal(syscall.SIGCONT); err != nil {
 		return err
 	}
 	if !begun {
 		return nil
 	}
 	select {
-	case <-l.resumed:
-	case <-l.ended:
+	case <-p.resumed:
+	case <-p.ended:
 	case <-ctx.Done():
-		return fmt.Errorf("resume %s: it has not reported that it was stopped: %w", l.name, context.Cause(ctx))
+		return fmt.Errorf("resume %s: it has not reported that it was stopped: %w", p.name, context.Cause(ctx))
 	}
 	return nil
 }
 
-// tell sends a command to the current process. A process that has ended does not need it.
-func (c *contender) tell(command string) {
-	l := c.current()
+// send sends a command to the current process. It ignores errors: a process that has ended needs no command.
+func (c *contender) send(command string) {
+	p := c.current()
 	if command == worker.Stop {
-		l.mu.Lock()
-		l.mayEnd = true
-		l.mu.Unlock()
+		p.mu.Lock()
+		p.mayEnd = true
+		p.mu.Unlock()
 	}
-	_, _ = fmt.Fprintln(l.in, command)
+	_, _ = fmt.Fprintln(p.in, command)
 }
 
-// stop waits until the current process has ended after worker.Stop. After the bound, stop kills it, which is a problem: all
-// faults are healed, so every waiter should have been granted its lock. When ctx ends, stop returns.
+// stop waits until the current process has ended after worker.Stop. After the bound, stop kills it and records a problem: all
+// faults are healed, so every waiter should have been granted its lock. When ctx ends, stop returns; cleanUp ends the process.
 func (c *contender) stop(ctx context.Context, bound time.Duration) {
-	l := c.current()
+	p := c.current()
 	timer := time.NewTimer(bound)
 	defer timer.Stop()
 	select {
-	case <-l.ended:
-	case <-ctx.Done(): // cleanUp ends it
+	case <-p.ended:
+	case <-ctx.Done():
 	case <-timer.C:
-		c.run.problemf("stop %s: it has not ended after %v: %s", l.name, bound, c.run.recorder.outstanding(l.name))
+		c.run.problemf("stop %s: it has not ended after %v: %s", p.name, bound, c.run.recorder.outstanding(p.name))
 		c.kill()
 	}
-}
-
-// An outputTail keeps the end of a process's output.
-type outputTail struct {
-	mu   sync.Mutex // guards text
-	text []byte
-}
-
-// The kept part is usually enough for the goroutine that panicked.
-const (
-	wordsKept = 8 << 10 // bytes
-	linesTold = 40
-)
-
-// Write never fails: an error would end the copy to the other writers, too.
-func (w *outputTail) Write(b []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.text = append(w.text, b...)
-	w.text = w.text[max(0, len(w.text)-wordsKept):]
-	return len(b), nil
-}
-
-// excerpt returns the kept output as the end of a sentence, "" if there is none.
-func (w *outputTail) excerpt() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	text := strings.TrimSpace(string(w.text))
-	if text == "" {
-		return ""
-	}
-	lines := strings.Split(text, "\n")
-	return "; its output:\n\t" + strings.Join(lines[max(0, len(lines)-linesTold):], "\n\t")
 }

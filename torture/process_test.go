@@ -55,7 +55,7 @@ func TestPanickedContenderIsAProblemEvenIfKilledAfterwards(t *testing.T) {
 			<-c.current().ended
 			return true
 		},
-		// It is dead, and the harness has not noticed yet: its child has its output open, too.
+		// The process is dead, and the harness has not noticed: a child has the same output open.
 		"sleep 2 & echo panic: boom >&2; exit 2": func(c *contender) bool { return c.current().output.excerpt() != "" },
 	} {
 		c := scripted(t, script)
@@ -69,7 +69,7 @@ func TestPanickedContenderIsAProblemEvenIfKilledAfterwards(t *testing.T) {
 		require.Contains(t, c.run.result.Problems[0], "c1.1 ended unexpectedly at ")
 		require.Contains(t, c.run.result.Problems[0], "exit status 2; its output:\n\tpanic: boom")
 		died := crashes(&c.run.recorder)
-		require.Len(t, died, 1, "one dies once")
+		require.Len(t, died, 1, "one crash is recorded")
 		require.LessOrEqual(t, died[0], ended)
 	}
 }
@@ -83,7 +83,7 @@ func TestUnexpectedEndIsAProblemInEveryProcess(t *testing.T) {
 		c := scripted(t, script)
 		first := c.current()
 		<-first.ended
-		require.NoError(t, c.start(), "as a kill-contender has it")
+		require.NoError(t, c.start(), "as kill-contender does")
 		<-c.current().ended
 		require.Len(t, c.run.result.Problems, 2, script)
 		require.Contains(t, c.run.result.Problems[0], "c1.1 ended unexpectedly")
@@ -102,9 +102,9 @@ func TestKilledContenderCrashesBeforeTheKillAndAfterItsLastEvent(t *testing.T) {
 	require.GreaterOrEqual(t, died[0], before)
 	require.Empty(t, silent.run.result.Problems, "the harness killed it")
 
-	// It takes a while until the harness notices its end: its child has its output open, too.
+	// The harness notices the end only after a while: a child has the same output open.
 	slow := scripted(t, "sleep 2 & exec sleep 60")
-	clock.Sleep(100 * time.Millisecond) // until it has
+	clock.Sleep(100 * time.Millisecond) // until the child runs
 	before = slow.run.time.Now()
 	slow.kill()
 	require.Greater(t, slow.run.time.Now()-before, history.Instant(time.Second))
@@ -112,24 +112,24 @@ func TestKilledContenderCrashesBeforeTheKillAndAfterItsLastEvent(t *testing.T) {
 	require.Len(t, died, 1)
 	require.Less(t, died[0]-before, history.Instant(500*time.Millisecond), "from the kill on, the process is excused")
 
-	talks := scripted(t, `echo '{"at":"1h","kind":"asked","contender":"c1.1","attempt":1,"path":"/l"}'; exec sleep 60`)
-	for talks.run.recorder.outstanding("c1.1") == silent.run.recorder.outstanding("c1.1") {
+	reports := scripted(t, `echo '{"at":"1h","kind":"asked","contender":"c1.1","attempt":1,"path":"/l"}'; exec sleep 60`)
+	for reports.run.recorder.outstanding("c1.1") == silent.run.recorder.outstanding("c1.1") {
 		clock.Sleep(time.Millisecond)
 	}
-	talks.kill()
-	require.Equal(t, []history.Instant{history.Instant(time.Hour)}, crashes(&talks.run.recorder))
-	require.Empty(t, talks.run.result.Problems)
+	reports.kill()
+	require.Equal(t, []history.Instant{history.Instant(time.Hour)}, crashes(&reports.run.recorder))
+	require.Empty(t, reports.run.result.Problems)
 }
 
 func TestContenderThatStopsOnRequestIsNoProblem(t *testing.T) {
 	c := scripted(t, "read word")
-	c.tell(worker.Stop)
+	c.send(worker.Stop)
 	c.stop(t.Context(), time.Minute)
 	require.Empty(t, c.run.result.Problems)
 	require.Empty(t, crashes(&c.run.recorder))
 
 	c = scripted(t, "read word; exit 66")
-	c.tell(worker.Stop)
+	c.send(worker.Stop)
 	c.stop(t.Context(), time.Minute)
 	require.Len(t, c.run.result.Problems, 1)
 	require.Contains(t, c.run.result.Problems[0], "exit status 66")
@@ -137,7 +137,7 @@ func TestContenderThatStopsOnRequestIsNoProblem(t *testing.T) {
 
 func TestStarvedContenderIsReported(t *testing.T) {
 	c := scripted(t, `read word; echo '{"at":"7s","kind":"asked","contender":"c1.1","attempt":1,"path":"/l"}'; exec sleep 60`)
-	c.tell(worker.Stop)
+	c.send(worker.Stop)
 	for c.run.recorder.outstanding("c1.1") == new(recorder).outstanding("c1.1") {
 		clock.Sleep(time.Millisecond)
 	}
@@ -154,18 +154,18 @@ func TestInterruptedStopReturnsImmediately(t *testing.T) {
 	cancel()
 	c.stop(ctx, time.Hour)
 	require.Empty(t, c.run.result.Problems)
-	require.Empty(t, crashes(&c.run.recorder), "an interruption removes everything, contenders as well")
+	require.Empty(t, crashes(&c.run.recorder), "cleanUp ends the contender")
 }
 
 func TestInvalidContenderOutputIsAProblem(t *testing.T) {
 	for printed, want := range map[string]string{
 		`echo hello`: `read events of c1.1: "hello"`,
 		`echo '{"at":"1s","kind":"paused","contender":"c2.1"}'`:                            "the event names another contender",
-		`echo '{"at":"1s","kind":"note","contender":"c1.1","text":"the registers burn"}'`:  "c1.1 reported at 1s: the registers burn",
+		`echo '{"at":"1s","kind":"note","contender":"c1.1","text":"no connection"}'`:       "c1.1 reported at 1s: no connection",
 		`head -c 2000000 /dev/zero; echo; echo '{"kind":"told","contender":"c1.1"}'; true`: "read events of c1.1: bufio.Scanner: token too long",
 	} {
 		c := scripted(t, printed+"; read word")
-		c.tell(worker.Stop)
+		c.send(worker.Stop)
 		<-c.current().ended
 		require.Len(t, c.run.result.Problems, 1, printed)
 		require.Contains(t, c.run.result.Problems[0], want)
@@ -182,34 +182,34 @@ func TestOutputTailKeepsTheEnd(t *testing.T) {
 	_, err := w.Write([]byte("the end\n"))
 	require.NoError(t, err)
 	require.True(t, strings.HasSuffix(w.excerpt(), "\n\tline\n\tthe end"))
-	require.Equal(t, linesTold, strings.Count(w.excerpt(), "\n\t"))
-	require.LessOrEqual(t, len(w.text), wordsKept)
+	require.Equal(t, excerptLines, strings.Count(w.excerpt(), "\n\t"))
+	require.LessOrEqual(t, len(w.text), keptBytes)
 }
 
 func TestOutstandingOperationsAreDescribed(t *testing.T) {
 	var j recorder
-	tell := func(attempt int, path string, kind history.Kind) {
+	record := func(attempt int, path string, kind history.Kind) {
 		j.add(history.Event{At: history.Instant(attempt) * history.Instant(time.Second), Kind: kind, Contender: "c1.1", Attempt: attempt, Path: path, Error: "why"})
 	}
-	j.add(history.Event{Kind: history.Asked, Contender: "c2.1", Attempt: 9, Path: "/theirs"})
+	j.add(history.Event{Kind: history.Asked, Contender: "c2.1", Attempt: 9, Path: "/other"})
 	for _, kind := range []history.Kind{history.Asked, history.Granted, history.Releasing, history.Released} {
-		tell(1, "/had", kind)
+		record(1, "/released", kind)
 	}
 	require.Contains(t, j.outstanding("c1.1"), "none of its attempts has failed")
-	tell(2, "/failed", history.Asked)
-	tell(2, "/failed", history.Failed)
+	record(2, "/failed", history.Asked)
+	record(2, "/failed", history.Failed)
 	require.Contains(t, j.outstanding("c1.1"), `its last failure was "why" at 2s`)
-	tell(5, "/waited-for", history.Asked)
-	tell(4, "/held", history.Asked)
-	tell(4, "/held", history.Granted)
-	tell(3, "/kept", history.Asked)
-	tell(3, "/kept", history.Granted)
-	tell(3, "/kept", history.Releasing)
+	record(5, "/waited-for", history.Asked)
+	record(4, "/held", history.Asked)
+	record(4, "/held", history.Granted)
+	record(3, "/kept", history.Asked)
+	record(3, "/kept", history.Granted)
+	record(3, "/kept", history.Releasing)
 	require.Equal(t, "it has not finished the release of /kept, begun at 3s; it has not begun to release /held, granted at 4s; "+
 		"it was not granted /waited-for after all faults were healed, requested at 5s", j.outstanding("c1.1"))
 }
 
-// lagging is a server that does not come back.
+// lagging is a server that does not serve again.
 type lagging struct{ Server }
 
 func (lagging) Addr() string { return "127.0.0.1:1" }
@@ -232,7 +232,7 @@ func (laggingServers) Close() error                           { return nil }
 
 func TestFailureAfterTheContentionKeepsTheHistory(t *testing.T) {
 	var logged outputTail
-	s := scripted(t, `case $LOCKKEEPER_TORTURE_WORKER in *'"visit":true'*) ;; *) read word;; esac`).run
+	s := scripted(t, `case $LOCKKEEPER_TORTURE_WORKER in *'"probe":true'*) ;; *) read word;; esac`).run
 	s.opts.Log = func(format string, args ...any) { _, _ = fmt.Fprintf(&logged, format+"\n", args...) }
 	s.opts.Rival = &Rival{}
 	s.result = newResult(s.opts)
@@ -250,19 +250,19 @@ func TestFailureAfterTheContentionKeepsTheHistory(t *testing.T) {
 	require.ErrorIs(t, s.execute(ctx), errLags, "an interrupted run has no result")
 }
 
-// The shell's loop is its clock thread: it wakes ten times a second, and reports after it was stopped.
+// The shell's loop replaces the clock thread: it wakes ten times a second, and reports its pause when it continues.
 func TestResumeWaitsUntilTheContenderHasReportedItsPause(t *testing.T) {
-	const looks = `trap 'sleep 1; echo "{\"at\":\"2ms\",\"kind\":\"woke\",\"contender\":\"c1.1\"}"' CONT
+	const reporting = `trap 'sleep 1; echo "{\"at\":\"2ms\",\"kind\":\"woke\",\"contender\":\"c1.1\"}"' CONT
 echo '{"at":"1ms","kind":"asked","contender":"c1.1","attempt":1,"path":"/x"}'
 while :; do sleep 0.1; done`
 	woke := func(c *contender) bool {
 		return slices.ContainsFunc(c.run.recorder.history(), func(e history.Event) bool { return e.Kind == history.Woke })
 	}
-	c := scripted(t, looks)
+	c := scripted(t, reporting)
 	require.Eventually(t, c.current().reported.Load, 10*time.Second, time.Millisecond)
 	require.NoError(t, c.suspend())
 	require.NoError(t, c.resume(t.Context()))
-	require.True(t, woke(c), "a kill now does not hide the pause")
+	require.True(t, woke(c), "a kill after this does not hide the pause")
 	c.kill()
 
 	// A process that was stopped before it reported anything has nothing to report.

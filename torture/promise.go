@@ -9,18 +9,18 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
-// Verdicts, of a run and of each promise.
+// Verdicts on a run and on each promise.
 const (
-	HeldUp   = "held up"   // tested, and nothing was found
-	Broken   = "broken"    // something was found
-	NotShown = "not shown" // never tested, so nothing could have been found
+	HeldUp   = "held up"   // tested, without a finding
+	Broken   = "broken"    // with a finding
+	NotShown = "not shown" // never tested
 )
 
 // A Promise is a rule of the checker, with how often the run tested it.
 type Promise struct {
 	Rule    check.Rule `json:"rule"`
 	Tested  int        `json:"tested"`
-	By      string     `json:"by"` // what was counted
+	By      string     `json:"by"` // what Tested counts
 	Verdict string     `json:"verdict"`
 }
 
@@ -32,7 +32,7 @@ func (r *Result) promises(without []check.Rule, found map[check.Rule]int) []Prom
 	}
 	rules := check.Rules
 	if !r.Own() {
-		rules = append([]check.Rule{check.Alone}, rules...)
+		rules = append([]check.Rule{check.SoleHolder}, rules...)
 	}
 	tested := check.Tested(r.History)
 	promises := []Promise{}
@@ -69,7 +69,7 @@ func (r *Result) verdict() string {
 }
 
 // StoppedWriters returns how many holders sent a stale write after they had been stopped.
-func (r *Result) StoppedWriters() int { return r.Numbers.LateWriters[check.Paused] }
+func (r *Result) StoppedWriters() int { return r.Numbers.StaleWriters[check.Paused] }
 
 // statesDeadlines reports whether the contenders state the deadline of their grants.
 func statesDeadlines(events []history.Event) bool {

@@ -15,26 +15,26 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
-// A recorder collects the events of a run, from all sources and in any order.
+// A recorder collects the events of a run, from all sources and in any order. It is safe for concurrent use.
 type recorder struct {
 	mu     sync.Mutex // guards what follows
 	events []history.Event
 	grants int
-	words  map[string]string
+	texts  map[string]string // interned
 }
 
 func (r *recorder) add(e history.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.words == nil {
-		r.words = map[string]string{}
+	if r.texts == nil {
+		r.texts = map[string]string{}
 	}
-	// Intern strings that recur: runs are long.
+	// A long run has millions of events, and few different strings.
 	for _, text := range []*string{&e.Contender, &e.Path, &e.Text, &e.Error} {
-		if known, ok := r.words[*text]; ok {
+		if known, ok := r.texts[*text]; ok {
 			*text = known
-		} else if len(r.words) < 1000 {
-			r.words[*text] = *text
+		} else if len(r.texts) < 1000 {
+			r.texts[*text] = *text
 		}
 	}
 	if e.Kind == history.Granted {
@@ -43,6 +43,7 @@ func (r *recorder) add(e history.Event) {
 	r.events = append(r.events, e)
 }
 
+// granted returns the number of grants so far.
 func (r *recorder) granted() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -102,8 +103,8 @@ func inOrder(events []history.Event) []history.Event {
 	return events
 }
 
-// replaceTokens replaces the stand-in tokens of grants by the czxid of the granted node, which the library did not report. The
-// checker finds the node by it.
+// replaceTokens replaces the tokens of grants by the czxids of their nodes, by which the checker finds the nodes. The library
+// has no tokens: those recorded so far are instants (Spec.Tokenless).
 func (r *recorder) replaceTokens() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

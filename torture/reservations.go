@@ -22,11 +22,12 @@ type reservations struct {
 	states map[string]health // of the reserved targets
 }
 
+// A health is the state of a reserved target.
 type health int
 
 const (
-	broken health = iota
-	recovering
+	broken     health = iota // a fault is in progress
+	recovering               // the fault is healed
 )
 
 // reserve reserves a target until release. It returns errBusy if the target is reserved already.
@@ -77,20 +78,20 @@ func (r *reservations) release(what string) {
 	delete(r.states, what)
 }
 
-// reserved runs the injection f with a target reserved. The reservation ends when the fault is healed, or immediately if f did
-// nothing.
+// reserved runs the injection f with a target reserved. The reservation ends when the fault is healed, or when f returns no
+// heal function.
 func (r *reservations) reserved(what string, f func() (heal, error)) (heal, error) {
 	if err := r.reserve(what); err != nil {
 		return nil, err
 	}
-	back, err := f()
-	if back == nil {
+	undo, err := f()
+	if undo == nil {
 		r.release(what)
 		return nil, err
 	}
 	return func(ctx context.Context) error {
 		defer r.release(what)
-		return back(ctx)
+		return undo(ctx)
 	}, err
 }
 

@@ -39,7 +39,7 @@ func good(t *testing.T) *Result {
 	}
 	add(2, history.Event{Kind: history.Created, Node: node, Session: session, Zxid: 1 << 40})
 	add(1, history.Event{Kind: history.Deleted, Node: node, Session: 7, Zxid: 1<<40 + 1, Cause: history.ByOperator})
-	// And one holder its session, and the lock to another.
+	// One holder loses its session, and the lock to another client.
 	const path = root + "/lost"
 	attempt := func(before time.Duration, contender string, number int, kind history.Kind, token history.ID, cause history.Cause) {
 		add(before, history.Event{Kind: kind, Contender: contender, Attempt: number, Path: path, Token: token, Cause: cause})
@@ -70,7 +70,7 @@ func untested(t *testing.T) *Result {
 	require.NoError(t, err)
 	return &Result{
 		Token: "czxid", ZooKeeper: "3.8.0", History: events, Findings: []Finding{}, Problems: []string{},
-		Faults: map[string]FaultCount{"kill-server": {Injected: 1}}, Writes: register.Writes{All: 100, Stale: 2, Refused: 2, Accepted: 2, Holders: 1},
+		Faults: map[string]FaultCount{"kill-server": {Injected: 1}}, Writes: register.Writes{All: 100, Stale: 2, Rejected: 2, AcceptedByBare: 2, Writers: 1},
 	}
 }
 
@@ -92,19 +92,19 @@ func TestEachProblemChangesTheVerdict(t *testing.T) {
 		panic("no attempt has failed")
 	}
 	for name, c := range map[string]struct {
-		spoil func(r *Result)
-		want  string
+		change func(r *Result)
+		want   string
 	}{
-		"a stale write that a fenced register took":      {func(r *Result) { r.Writes.Let = 1 }, "accepted 1 stale writes"},
-		"a write that was refused without being stale":   {func(r *Result) { r.Writes.Wronged = 1 }, "rejected 1 others"},
+		"a stale write that a fenced register accepted":  {func(r *Result) { r.Writes.AcceptedByFenced = 1 }, "accepted 1 stale writes"},
+		"a write that was rejected without being stale":  {func(r *Result) { r.Writes.WronglyRejected = 1 }, "rejected 1 others"},
 		"an error that no caller should get":             {func(r *Result) { failed(r, "zk: node has children") }, "zk: node has children"},
-		"a timeout where none was asked for":             {func(r *Result) { timeOutOfItself(r) }, "context deadline exceeded"},
+		"a timeout of a request without one":             {func(r *Result) { addUnrequestedTimeout(r) }, "context deadline exceeded"},
 		"a problem recorded during the run":              {func(r *Result) { r.Problems = []string{"c1 ended: exit status 2"} }, "c1 ended"},
-		"a stale write in the history that was accepted": {func(r *Result) { takeStale(r) }, ""},
+		"a stale write in the history that was accepted": {func(r *Result) { acceptStaleWrite(r) }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := good(t)
-			c.spoil(r)
+			c.change(r)
 			Rejudge(r)
 			require.Equal(t, Broken, r.Verdict)
 			if c.want == "" {
@@ -142,25 +142,25 @@ func TestUntestedPromiseIsNotShown(t *testing.T) {
 	require.NoError(t, r.WriteSummary(&summary))
 	require.Contains(t, summary.String(), "living-node                not shown, tested 0 times")
 
-	require.Zero(t, r.Found)
+	require.Zero(t, r.FirstFinding)
 
 	// A finding takes precedence.
-	takeStale(r)
+	acceptStaleWrite(r)
 	Rejudge(r)
-	require.Positive(t, r.Found)
+	require.Positive(t, r.FirstFinding)
 	require.Equal(t, Broken, r.Verdict)
 	require.Equal(t, Broken, verdicts(r)[check.FencedRegister])
 	require.Equal(t, NotShown, verdicts(r)[check.LivingNode])
 
 	for name, c := range map[string]struct {
-		spoil func(r *Result)
-		want  string
+		change func(r *Result)
+		want   string
 	}{
-		"a kind of fault that was never done": {func(r *Result) { r.Faults["slow"] = FaultCount{Missed: 3} }, "fault slow: never injected in 3 attempts"},
-		"nothing granted":                     {func(r *Result) { r.History = r.History[:1] }, "nothing was granted"},
+		"a kind of fault that was never injected": {func(r *Result) { r.Faults["slow"] = FaultCount{Missed: 3} }, "fault slow: never injected in 3 attempts"},
+		"nothing granted":                         {func(r *Result) { r.History = r.History[:1] }, "nothing was granted"},
 	} {
 		r := good(t)
-		c.spoil(r)
+		c.change(r)
 		Rejudge(r)
 		require.Equal(t, NotShown, r.Verdict, name)
 		require.Len(t, r.Untried, 1, name)
@@ -182,7 +182,7 @@ func TestUntestedPromiseIsNotShown(t *testing.T) {
 	require.NotContains(t, verdicts(r), check.HeldState, "a rule that is not checked has no verdict")
 }
 
-func timeOutOfItself(r *Result) {
+func addUnrequestedTimeout(r *Result) {
 	for i := range r.History {
 		if r.History[i].Kind == history.Failed {
 			for j := range r.History {
@@ -196,7 +196,7 @@ func timeOutOfItself(r *Result) {
 	}
 }
 
-func takeStale(r *Result) {
+func acceptStaleWrite(r *Result) {
 	for i := range r.History {
 		if e := &r.History[i]; e.Kind == history.Wrote && !e.Accepted {
 			e.Accepted = true
@@ -207,7 +207,7 @@ func takeStale(r *Result) {
 
 func TestRivalIsNotCheckedForLockkeepersPromises(t *testing.T) {
 	r := good(t)
-	r.Tells, r.ZooKeeper, r.Token = "a timer", "", noToken
+	r.NotifiedBy, r.ZooKeeper, r.Token = "a timer", "", noToken
 	Rejudge(r)
 	var left []check.Rule
 	for _, u := range r.Unchecked {
@@ -215,7 +215,7 @@ func TestRivalIsNotCheckedForLockkeepersPromises(t *testing.T) {
 		require.NotEmpty(t, u.Why)
 	}
 	require.ElementsMatch(t, check.Rules, left)
-	require.Equal(t, HeldUp, r.Verdict, "whether a holder believed on is still checked: %v", r.Findings)
+	require.Equal(t, HeldUp, r.Verdict, "stale beliefs are still checked: %v", r.Findings)
 	require.Len(t, r.Promises, 1)
-	require.Equal(t, check.Alone, r.Promises[0].Rule)
+	require.Equal(t, check.SoleHolder, r.Promises[0].Rule)
 }

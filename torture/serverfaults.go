@@ -16,7 +16,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/docker"
 )
 
-// restarting returns how long the restart of all servers takes: each has to start and to find the others.
+// restarting returns how long the restart of all servers takes: each must start and find the others.
 func restarting(o *Options) (least, most time.Duration) {
 	n := time.Duration(o.Servers)
 	return n * (4*time.Second + o.Timeout/2), n * (5*time.Second + o.Timeout)
@@ -73,22 +73,22 @@ func (e ensemble) Followers(ctx context.Context) ([]Server, error) {
 	return all, err
 }
 
-// serves waits until a restarted server serves, within servingBound. Time during which another server is broken does not
-// count: the two may be what a quorum lacks.
+// serves waits until a restarted server serves, for at most servingBound. Time during which another server is broken does
+// not count: without the two there may be no quorum.
 func (r *run) serves(ctx context.Context, server Server) error {
 	r.reservations.recovers(r.serverTarget(server))
 	bound := r.servingBound()
 	for left := bound; ; {
-		began, alone := time.Now(), !r.reservations.isBroken(r.serverTargets())
-		look, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		err := server.WaitServing(look)
+		began, counts := time.Now(), !r.reservations.isBroken(r.serverTargets())
+		attempt, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		err := server.WaitServing(attempt)
 		if err == nil {
 			cancel()
 			return nil
 		}
-		<-look.Done() // a call that fails immediately is not retried immediately
+		<-attempt.Done() // a call that fails immediately is retried after a second
 		cancel()
-		if alone && !r.reservations.isBroken(r.serverTargets()) {
+		if counts && !r.reservations.isBroken(r.serverTargets()) {
 			left -= time.Since(began)
 		}
 		if left <= 0 {
@@ -97,7 +97,7 @@ func (r *run) serves(ctx context.Context, server Server) error {
 	}
 }
 
-// servingBound returns how long a started server may take to serve.
+// servingBound returns the longest time that a started server may take to serve.
 func (r *run) servingBound() time.Duration { return faultBound + 2*r.opts.Timeout }
 
 // onServer injects a fault into one server.
@@ -114,15 +114,16 @@ func (r *run) onServer(ctx context.Context, name string, f func(Server) (heal, e
 	})
 }
 
-// ended records that a server without a fault has ended. A kill and restart would otherwise hide it.
+// ended reports, as a problem of the run, that a server without a fault has ended. A kill and restart would otherwise hide
+// it. ended returns an error if the server has ended.
 func (r *run) ended(ctx context.Context, server Server) error {
-	asked, ok := server.(interface {
+	checked, ok := server.(interface {
 		Running(ctx context.Context) error
 	})
 	if !ok {
 		return nil
 	}
-	err := asked.Running(ctx)
+	err := checked.Running(ctx)
 	if !errors.Is(err, os.ErrProcessDone) {
 		return nil // a failed query proves nothing
 	}
@@ -130,10 +131,11 @@ func (r *run) ended(ctx context.Context, server Server) error {
 	return err
 }
 
-func onOne(hurt, mend func(Server, context.Context) error) func(context.Context, *run, []string, time.Duration) (heal, error) {
-	return func(ctx context.Context, s *run, args []string, _ time.Duration) (heal, error) {
-		return s.onServer(ctx, args[0], func(server Server) (heal, error) {
-			return func(ctx context.Context) error { return mend(server, ctx) }, hurt(server, ctx)
+// onOneServer returns the injection of a fault that one operation of a server starts and another one heals.
+func onOneServer(start, end func(Server, context.Context) error) func(context.Context, *run, []string, time.Duration) (heal, error) {
+	return func(ctx context.Context, r *run, args []string, _ time.Duration) (heal, error) {
+		return r.onServer(ctx, args[0], func(server Server) (heal, error) {
+			return func(ctx context.Context) error { return end(server, ctx) }, start(server, ctx)
 		})
 	}
 }
@@ -149,11 +151,11 @@ func killServer(ctx context.Context, r *run, args []string, _ time.Duration) (he
 	})
 }
 
-// fillDisk fills a server's disk. The fault is over when the server serves again: one that found its disk full has ended, or
-// lingers.
+// fillDisk fills a server's disk. A server that found its disk full has ended, or hangs. So healing kills it, frees its disk,
+// starts it again and waits until it serves.
 func fillDisk(ctx context.Context, r *run, args []string, _ time.Duration) (heal, error) {
-	return r.onServer(ctx, args[0], func(hurt Server) (heal, error) {
-		server, ours := hurt.(*docker.Server)
+	return r.onServer(ctx, args[0], func(target Server) (heal, error) {
+		server, ours := target.(*docker.Server)
 		if !ours {
 			return nil, docker.ErrUnsupported // its disk is shared with other programs
 		}
@@ -193,26 +195,26 @@ func isolateLeader(ctx context.Context, r *run, args []string, _ time.Duration) 
 
 // rollingRestart restarts all servers. The fault is over when all are restarted; only the end of the run ends it earlier.
 func rollingRestart(ctx context.Context, r *run, _ []string, lasts time.Duration) (heal, error) {
-	var taken []string
-	free := func() {
-		for _, what := range taken {
+	var reserved []string
+	release := func() {
+		for _, what := range reserved {
 			r.reservations.release(what)
 		}
 	}
 	for _, what := range r.serverTargets() {
 		if err := r.reservations.reserve(what); err != nil {
-			free()
+			release()
 			return nil, err
 		}
-		taken = append(taken, what)
+		reserved = append(reserved, what)
 	}
 	next, stop := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan error, 1)
 	r.background.Go(func() { done <- r.restartAll(next) })
 	began := time.Now()
 	return func(context.Context) error {
-		defer free()
-		if time.Since(began) < lasts { // the run ends
+		defer release()
+		if time.Since(began) < lasts { // the run has ended
 			stop()
 		}
 		err := <-done

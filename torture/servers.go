@@ -11,7 +11,8 @@ import (
 	"github.com/lockkeeper/lockkeeper/docker"
 )
 
-// A Rival is tortured instead of this library, for comparison: another library, or other servers, or both.
+// A Rival is a lock of another project, which runs instead of this library, for comparison: another library, other servers, or
+// both.
 type Rival struct {
 	Name string // of the library, with its version
 
@@ -22,13 +23,13 @@ type Rival struct {
 	// Token describes its fencing tokens; "" if it has none, and then there is no fenced register.
 	Token string
 
-	// Tells names what notifies a holder of its loss: the library, or an adapter written here.
-	Tells string
+	// NotifiedBy describes what notifies a holder of its loss: the library, or an adapter in package rivals.
+	NotifiedBy string
 
-	// Limits describes how the servers are configured, and what was not tried with them.
+	// Limits describes how the servers are configured, and which configurations were not tried.
 	Limits string
 
-	// Without maps faults that do not exist there to the reasons.
+	// Without maps the faults that do not exist there to the reasons.
 	Without map[string]string
 
 	_ struct{}

@@ -39,23 +39,23 @@ func (r *Result) WriteSummary(w io.Writer) error {
 	}
 	line("partitioned holders", "%d lost the lock", n.Partitioned)
 	line("stopped holders", "%d sent stale writes", r.StoppedWriters())
-	line("grants", "%d of %d asked for; %d sessions expired, %d parents reaped", n.Grants, n.Asked, r.Expired, r.Reaped)
+	line("grants", "%d of %d requested; %d sessions expired, %d parents reaped", n.Grants, n.Asked, r.Expired, r.Reaped)
 	line("ends", "%s", counts(n.Ends))
-	line("overlaps, scheduled", "%d (worst %v)", n.Late, n.Latest)
-	line("believed on, scheduled", "%d (worst %v)", n.Outlived, n.Longest)
-	line("overlaps, not scheduled", "%d paused, for at least %v; %d deleted by an operator", n.Unscheduled, short(n.ShortestPause), n.ByOperator)
-	line("notified before expiry", "%v at worst, of %d", n.ToldBeforeExpiry.Worst, n.ToldBeforeExpiry.Of)
-	line("notified before next grant", "%v at worst, of %d", n.ToldBeforeGrant.Worst, n.ToldBeforeGrant.Of)
-	stale := fmt.Sprintf("%d by %d writers (%s) reached the registers: the bare ones accepted %d", r.Writes.Stale, r.Writes.Holders,
-		counts(n.LateWriters), r.Writes.Accepted)
+	line("late notifications", "%d of running holders (worst %v)", n.LateNotifications, n.LongestDelay)
+	line("stale beliefs", "%d of running holders (worst %v)", n.StaleBeliefs, n.LongestStaleBelief)
+	line("excused", "%d holders paused, for at least %v; %d whose node an operator deleted", n.Unscheduled, short(n.ShortestPause), n.ByOperator)
+	line("notified before expiry", "%v at worst, of %d", n.NotifiedBeforeExpiry.Worst, n.NotifiedBeforeExpiry.Of)
+	line("notified before next grant", "%v at worst, of %d", n.NotifiedBeforeGrant.Worst, n.NotifiedBeforeGrant.Of)
+	stale := fmt.Sprintf("%d by %d writers (%s) reached the registers: the bare ones accepted %d", r.Writes.Stale, r.Writes.Writers,
+		counts(n.StaleWriters), r.Writes.AcceptedByBare)
 	if r.Token == noToken {
 		line("stale writes", "%s, and no register can reject them", stale)
 	} else {
-		line("falling tokens", "%d", n.Falling)
-		line("stale writes", "%s, the fenced ones rejected %d and accepted %d", stale, r.Writes.Refused, r.Writes.Let)
+		line("falling tokens", "%d", n.FallingTokens)
+		line("stale writes", "%s, the fenced ones rejected %d and accepted %d", stale, r.Writes.Rejected, r.Writes.AcceptedByFenced)
 	}
 	if r.ZooKeeper != "" {
-		line("nodes left", "%d", n.Left)
+		line("nodes left", "%d", n.NodesLeft)
 	}
 	line("unanswered", "%d; the longest wait was %v", n.Unanswered, short(n.LongestWait))
 	for _, path := range slices.Sorted(maps.Keys(n.Unavailable)) {
@@ -63,7 +63,7 @@ func (r *Result) WriteSummary(w io.Writer) error {
 	}
 	line("failures", "%s", counts(n.Failures))
 	if r.ZooKeeper != "" {
-		line("ordered", "%d transactions, %d never committed", r.Transactions, r.Uncommitted)
+		line("commit order", "%d transactions, %d never committed", r.Transactions, r.Uncommitted)
 		if r.Counter != 0 {
 			line("counter", "%d, of %d", r.Counter, counterEnd)
 		}
@@ -77,8 +77,8 @@ func (r *Result) WriteSummary(w io.Writer) error {
 	}
 	line("faults", "%s", counts(injected))
 	line("faults not injected", "%s", cmp.Or(counts(missed), "none"))
-	for _, path := range slices.Sorted(maps.Keys(r.Had)) {
-		line("acquired at the end", "%s after %v", path, short(r.Had[path]))
+	for _, path := range slices.Sorted(maps.Keys(r.Acquired)) {
+		line("acquired at the end", "%s after %v", path, short(r.Acquired[path]))
 	}
 	for _, u := range r.Unchecked {
 		line("not checked", "%s: %s", u.Rule, u.Why)
@@ -86,8 +86,8 @@ func (r *Result) WriteSummary(w io.Writer) error {
 	for _, name := range slices.Sorted(maps.Keys(r.Without)) {
 		line("no such fault", "%s: %s", name, r.Without[name])
 	}
-	if r.Found > 0 {
-		line("first finding", "after %v", short(r.Found))
+	if r.FirstFinding > 0 {
+		line("first finding", "after %v", short(r.FirstFinding))
 	}
 	for _, text := range r.Untried {
 		line("not shown", "%s", text)
@@ -104,6 +104,7 @@ func (r *Result) WriteSummary(w io.Writer) error {
 	return nil
 }
 
+// counts returns the entries of a map on one line, sorted by their keys.
 func counts[K cmp.Ordered](of map[K]int) string {
 	var parts []string
 	for _, k := range slices.Sorted(maps.Keys(of)) {
@@ -112,4 +113,5 @@ func counts[K cmp.Ordered](of map[K]int) string {
 	return strings.Join(parts, ", ")
 }
 
+// short rounds an instant to milliseconds.
 func short(i history.Instant) time.Duration { return time.Duration(i).Round(time.Millisecond) }

@@ -15,9 +15,10 @@ import (
 	"github.com/lockkeeper/lockkeeper/torture/worker"
 )
 
-// reaping returns how long it takes until a parent node is reaped: its queue must drain, and servers check once a second.
+// reaping returns how long a path must stay unused until its parent node is reaped: its queue must drain, and servers check
+// once a second.
 func reaping(o *Options) (least, most time.Duration) {
-	least, most = lasting(12, 24)(o)
+	least, most = sixteenthsOfT(12, 24)(o)
 	return least + 2*time.Second, most + 2*time.Second
 }
 
@@ -38,45 +39,46 @@ func deleteParent(ctx context.Context, r *run, args []string, _ time.Duration) (
 // nothingToHeal is the heal function of a fault that has no end.
 func nothingToHeal(context.Context) error { return nil }
 
-// reap makes the contenders leave a path unused, and checks whether the servers reap it meanwhile.
+// reap makes the contenders leave a path unused, and checks that the servers reap it meanwhile.
 func reap(ctx context.Context, r *run, args []string, lasts time.Duration) (heal, error) {
 	if r.operator == nil {
 		return nil, docker.ErrUnsupported
 	}
 	return r.reservations.reserved("tree "+args[0], func() (heal, error) {
-		resting, over := context.WithTimeout(context.WithoutCancel(ctx), lasts)
+		unused, cancel := context.WithTimeout(context.WithoutCancel(ctx), lasts)
 		done := make(chan error, 1)
-		r.background.Go(func() { done <- r.rest(resting, args[0], r.operator.exists) })
+		r.background.Go(func() { done <- r.leaveUnused(unused, args[0], r.operator.exists) })
 		return func(context.Context) error {
 			err := <-done
-			over()
+			cancel()
 			return err
 		}, nil
 	})
 }
 
-// rest makes all contenders leave a path unused until ctx ends, also processes that start meanwhile. It returns nil once it has
-// seen the path exist and then disappear: a path that is missing at first may have been deleted by an operator a moment ago.
-func (r *run) rest(ctx context.Context, path string, exists func(context.Context, string) (bool, error)) error {
+// leaveUnused makes all contenders leave a path unused until ctx ends, including processes that start meanwhile. It returns nil
+// once it has observed that the path exists and then that it does not: a path that is missing at first may have been deleted by
+// an operator a moment before.
+func (r *run) leaveUnused(ctx context.Context, path string, exists func(context.Context, string) (bool, error)) error {
 	until, _ := ctx.Deadline()
 	notified := map[*process]bool{}
-	there := false
+	existed := false
 	for {
 		for _, c := range r.contenders {
-			if l := c.current(); !notified[l] {
-				notified[l] = true
-				c.tell(worker.Rest + " " + path + " " + time.Until(until).String())
+			if p := c.current(); !notified[p] {
+				notified[p] = true
+				c.send(worker.Avoid + " " + path + " " + time.Until(until).String())
 			}
 		}
 		is, err := exists(ctx, path)
-		if err == nil && there && !is {
+		if err == nil && existed && !is {
 			return nil
 		}
-		there = there || err == nil && is
+		existed = existed || err == nil && is
 		select {
 		case <-time.After(250 * time.Millisecond):
 		case <-ctx.Done():
-			return fmt.Errorf("%s was not seen to disappear: %w", path, errors.Join(errMissed, err))
+			return fmt.Errorf("%s was not observed to disappear: %w", path, errors.Join(errMissed, err))
 		}
 	}
 }

@@ -19,11 +19,13 @@ type clocks struct {
 	pairs []bothClocks
 }
 
+// bothClocks is one reading of both clocks.
 type bothClocks struct {
 	wall    time.Time
 	instant history.Instant
 }
 
+// read adds a reading.
 func (c *clocks) read(scale clock.Scale) {
 	before := scale.Now()
 	wall := time.Now().Round(0)
@@ -33,8 +35,8 @@ func (c *clocks) read(scale clock.Scale) {
 	c.pairs = append(c.pairs, bothClocks{wall, between})
 }
 
-// at converts a reading of the wall clock to an instant, by the readings of both clocks during the run: the machine's wall
-// clock may be slewed meanwhile.
+// at converts a reading of the wall clock to an instant. It uses the nearest earlier reading of both clocks, because the
+// machine's wall clock may be slewed during the run.
 func (c *clocks) at(wall time.Time) history.Instant {
 	c.mu.Lock()
 	defer c.mu.Unlock()

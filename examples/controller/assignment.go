@@ -25,7 +25,7 @@ type assignment struct {
 	Partitions map[string][]int // by broker
 }
 
-// distribute assigns the partitions to brokers, which may contain duplicates, in turn.
+// distribute assigns the partitions to the brokers in turn. brokers may contain duplicates.
 func distribute(brokers []string, epoch, generation int64) assignment {
 	slices.Sort(brokers)
 	brokers = slices.Compact(brokers)
@@ -43,7 +43,7 @@ func (a assignment) request(version int32) (*zk.SetDataRequest, error) {
 	return &zk.SetDataRequest{Path: assignmentPath, Data: data, Version: version}, err
 }
 
-// create creates the node, unless another broker has.
+// create creates the node, unless another broker has done so.
 func create(client *recipes.Client) error {
 	_, err := client.Conn().Create(assignmentPath, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll))
 	if err != nil && !errors.Is(err, zk.ErrNodeExists) {

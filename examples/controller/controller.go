@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Controller assigns partitions to brokers, as Kafka's controller does: the brokers elect one of them, its term has an
-// epoch, and each assignment that it writes carries a check of that epoch. This command freezes the controller and shows
+// Controller assigns partitions to brokers, as Kafka's controller does. The brokers elect one of them as the controller, its
+// term gets an epoch, and each assignment is written in one transaction with a check of that epoch. This command freezes the controller and shows
 // that its stale write is rejected:
 //
 //	go run ./controller -freeze
 //
-// controller.go is the whole controller, assignment.go the node that it writes. main.go and package demo only run the demo.
+// controller.go is the whole controller; a program calls run from its main function. assignment.go has the node that it
+// writes. main.go and package demo are not part of the example: they start several brokers and freeze the controller.
 package main
 
 import (
@@ -20,18 +21,18 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// run campaigns until ctx is done, and assigns partitions during each term.
+// run campaigns under a name until ctx is done, and assigns partitions during each term.
 func run(ctx context.Context, name string, servers []string, timeout time.Duration) error {
-	client, err := recipes.Connect(ctx, servers, &recipes.Options{SessionTimeout: timeout})
+	client, err := recipes.Connect(ctx, servers, &recipes.Options{SessionTimeout: timeout, Owner: name})
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	brokers, err := election.New(client, "/election/controller", &election.Options{ID: name})
+	brokers, err := election.New(client, "/election/controller", nil)
 	if err != nil {
 		return err
 	}
-	epochs, err := epoch.New(client, "/controller-epoch", &epoch.Options{ID: name})
+	epochs, err := epoch.New(client, "/controller-epoch", nil)
 	if err != nil {
 		return err
 	}
@@ -56,7 +57,7 @@ func (c *controller) control(ctx context.Context, term *election.Term) error {
 	if err != nil {
 		return err
 	}
-	// Read after the claim: until then, the previous controller could still write.
+	// Read after the claim: before it, the previous controller could still write.
 	last, version, err := c.read()
 	if err != nil {
 		return err
@@ -75,14 +76,14 @@ func (c *controller) control(ctx context.Context, term *election.Term) error {
 	return context.Cause(ctx)
 }
 
-// plan distributes the partitions over the running brokers. Like much real work, it does not notice that ctx is done until
-// it returns.
+// plan distributes the partitions over the running brokers. Like much real work, it does not check ctx until it has
+// finished.
 func (c *controller) plan(ctx context.Context, epoch int64, last assignment) (assignment, error) {
 	candidates, err := c.brokers.Candidates(ctx)
 	if err != nil {
 		return assignment{}, err
 	}
-	brokers := []string{c.name} // not a candidate any more if its term has been lost since
+	brokers := []string{c.name} // no longer a candidate if its term was lost meanwhile
 	for _, b := range candidates {
 		brokers = append(brokers, b.ID)
 	}
@@ -92,8 +93,8 @@ func (c *controller) plan(ctx context.Context, epoch int64, last assignment) (as
 }
 
 // write writes an assignment, unless a newer controller has claimed an epoch. The process may have been paused since it
-// last looked at ctx, so only the check in ZooKeeper's transaction decides. The end of the term does not cancel a write
-// that has begun: ZooKeeper decides about it, too.
+// last checked ctx, so only the check in ZooKeeper's transaction decides. The end of the term does not cancel a write that
+// has begun: ZooKeeper decides about that write, too.
 func (c *controller) write(ctx context.Context, mine *epoch.Epoch, next assignment, version int32) error {
 	request, err := next.request(version)
 	if err != nil {

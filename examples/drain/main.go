@@ -34,7 +34,7 @@ func main() {
 	fmt.Println("released, exit")
 }
 
-// connect runs the worker on the ensemble that servers names, or on a server of its own.
+// connect runs the worker on the ensemble that servers names, or on a ZooKeeper server in this process.
 func connect(ctx context.Context, servers string, lose bool) (err error) {
 	if flag.NArg() > 0 || lose && servers != "" {
 		return errors.New("usage: drain [-servers zk1:2181,zk2:2181/app] or drain [-lose]")
@@ -68,7 +68,7 @@ func connect(ctx context.Context, servers string, lose bool) (err error) {
 	})
 }
 
-// process stands for the work on an item. What it writes would carry the token: see the worker example.
+// process represents the work on an item. Real work would send the token with its writes: see the worker example.
 func process(ctx context.Context, item int) error {
 	select {
 	case <-time.After(itemTime):

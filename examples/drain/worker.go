@@ -2,7 +2,7 @@
 
 // Drain is a leader-only worker that drains on SIGTERM: it finishes the item that it has begun, releases the leadership, and
 // exits. If it loses its term instead, it aborts the item, because another process can lead. Stop it with SIGTERM or Ctrl-C,
-// or see it lose its term:
+// or let it lose its term:
 //
 //	go run ./drain -lose
 //

@@ -14,7 +14,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing/sqlfence"
 )
 
-// open opens the database and creates its tables and jobs, unless another process has.
+// open opens the database and creates its tables and jobs, unless another process has done so.
 func open(ctx context.Context, file string) (*sql.DB, error) {
 	db, err := sql.Open("sqlite", "file:"+file+"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)")
 	if err != nil {

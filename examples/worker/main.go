@@ -9,7 +9,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/examples/internal/demo"
 )
 
-// main runs several workers and freezes the one that leads. Package demo has the machinery; the example is worker.go.
+// main runs several workers and freezes the one that leads. The example is worker.go.
 func main() {
 	demo.Main("A leader processes jobs in SQLite. Its writes carry its token, and the database checks it.",
 		func(ctx context.Context, p *demo.Process) error {

@@ -5,7 +5,8 @@
 //
 //	go run ./worker -freeze
 //
-// worker.go is the whole worker, database.go its table of jobs. main.go and package demo only run the demo.
+// worker.go is the whole worker; a program calls run from its main function. database.go has the table of jobs. main.go and
+// package demo are not part of the example: they start several workers and freeze one of them.
 package main
 
 import (
@@ -22,7 +23,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// run campaigns until ctx is done, and works through the jobs in file during each term.
+// run campaigns under a name until ctx is done, and works through the jobs in the database file during each term.
 func run(ctx context.Context, name string, servers []string, timeout time.Duration, file string) error {
 	db, err := open(ctx, file)
 	if err != nil {
@@ -33,12 +34,12 @@ func run(ctx context.Context, name string, servers []string, timeout time.Durati
 	if err != nil {
 		return err
 	}
-	client, err := recipes.Connect(ctx, servers, &recipes.Options{SessionTimeout: timeout})
+	client, err := recipes.Connect(ctx, servers, &recipes.Options{SessionTimeout: timeout, Owner: name})
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	e, err := election.New(client, "/election/worker", &election.Options{ID: name})
+	e, err := election.New(client, "/election/worker", nil)
 	if err != nil {
 		return err
 	}
@@ -70,12 +71,12 @@ func (w *worker) work(ctx context.Context, term *election.Term) error {
 	return context.Cause(ctx)
 }
 
-// process stands for the work on a job. Like much real work, it does not notice that ctx is done until it returns.
+// process represents the work on a job. Like much real work, it does not check ctx until it has finished.
 func process(int) { time.Sleep(400 * time.Millisecond) }
 
 // finish records that a job is done, unless a newer leader has written. The process may have been paused since it last
-// looked at ctx, so only the check in the database's transaction decides. The end of the term does not cancel a write that
-// has begun: the guard decides about it, too.
+// checked ctx, so only the check in the database's transaction decides. The end of the term does not cancel a write that
+// has begun: the guard decides about that write, too.
 func (w *worker) finish(ctx context.Context, token fencing.Token, job int) error {
 	ctx = context.WithoutCancel(ctx)
 	err := w.guard.Do(ctx, "jobs", token, func(tx *sql.Tx) error {

@@ -27,9 +27,9 @@ const (
 	WellFormed Rule = "well-formed"
 	// OwnNode: a grant belongs to a node that its own session created, and its token is that node's czxid.
 	OwnNode Rule = "own-node"
-	// FirstInLine: at the instant of a grant, no contender node created before the grant's node still exists. That is
+	// FirstInQueue: at the instant of a grant, no contender node created before the grant's node still exists. That is
 	// exclusion in the ensemble's commit order, and it means that no contender overtakes another.
-	FirstInLine Rule = "first-in-line"
+	FirstInQueue Rule = "first-in-line"
 	// LivingNode: at the instant of a grant, its node exists. Excused: a node that an operator deleted a moment before, and
 	// contenders that were paused.
 	LivingNode Rule = "living-node"
@@ -72,7 +72,7 @@ const (
 
 // Rules contains all rules except WellFormed.
 var Rules = []Rule{
-	OwnNode, FirstInLine, LivingNode, FreshGrant, RisingTokens, NotifiedFirst, NotifiedAtAll, FencedRegister, BareRegister,
+	OwnNode, FirstInQueue, LivingNode, FreshGrant, RisingTokens, NotifiedFirst, NotifiedAtAll, FencedRegister, BareRegister,
 	HeldState, EpochOrder, TrueAnswer, OwnDelete, NothingLeft, Linearizable,
 }
 
@@ -101,7 +101,7 @@ func History(events []history.Event, without ...Rule) []Finding {
 		return findings
 	}
 	for _, rule := range []func(*timeline) []Finding{
-		grants, fresh, notifications, tokens, registers, transactions, deletions, leftovers,
+		grants, grantDeadlines, notifications, tokens, registers, transactions, deletions, leftovers,
 	} {
 		findings = append(findings, rule(t)...)
 	}

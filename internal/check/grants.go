@@ -28,7 +28,7 @@ func grants(t *timeline) []Finding {
 				if n.deleted.Kind != "" {
 					events = append(events, n.deleted)
 				}
-				findings = append(findings, Finding{FirstInLine, "granted while another contender was ahead in the queue", events})
+				findings = append(findings, Finding{FirstInQueue, "granted while another contender was ahead in the queue", events})
 			}
 		}
 		if h.grantedAfterDeletion() && g.At > h.latest(t) {

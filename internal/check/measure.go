@@ -3,10 +3,7 @@
 package check
 
 import (
-	"cmp"
-	"maps"
 	"slices"
-	"strings"
 
 	"github.com/lockkeeper/lockkeeper/internal/history"
 )
@@ -22,14 +19,16 @@ type Numbers struct {
 	Crashed  int                   `json:"crashed"`  // contenders
 	Pauses   int                   `json:"pauses"`   // of contenders
 
-	// Late counts running holders that were notified only after the path had been granted again. Latest is the longest delay.
-	Late   int             `json:"late_tellings"`
-	Latest history.Instant `json:"latest_telling"`
-	// Outlived counts holders that believed, while they were running, that they held a lock that had been granted to another
-	// client: those of Late, and those that were not running at first and did not notice within T/24 after they ran again.
-	// Longest is the longest such interval, without the time in which the holder was not running. See Alone.
-	Outlived int             `json:"stale_beliefs"`
-	Longest  history.Instant `json:"longest_stale_belief"`
+	// LateNotifications counts running holders that were notified only after the path had been granted again. LongestDelay
+	// is the longest such delay.
+	LateNotifications int             `json:"late_tellings"`
+	LongestDelay      history.Instant `json:"latest_telling"`
+	// StaleBeliefs counts holders that believed, while they were running, that they held a lock that had been granted to
+	// another client: those of LateNotifications, and those that were not running at first and did not notice within T/24
+	// after they ran again. LongestStaleBelief is the longest such interval, without the time in which the holder was not
+	// running. See SoleHolder.
+	StaleBeliefs       int             `json:"stale_beliefs"`
+	LongestStaleBelief history.Instant `json:"longest_stale_belief"`
 	// Unscheduled counts holders that were not running when the path was granted again. ByOperator counts those whose node, or
 	// whose successor's node, an operator deleted. Neither can be notified in time. Holders that had crashed by then do not
 	// count. ShortestPause is the shortest pause in Unscheduled: the fault excuses a process that was stopped for longer than
@@ -37,24 +36,24 @@ type Numbers struct {
 	Unscheduled   int             `json:"overtaken_while_paused"`
 	ShortestPause history.Instant `json:"shortest_pause_of_overtaken"`
 	ByOperator    int             `json:"overtaken_by_hand"`
-	// LateWriters counts grants under which a register received a write after a newer one, by the reason.
-	LateWriters map[Why]int `json:"late_writers"`
+	// StaleWriters counts grants under which a register received a write after a newer one, by the reason.
+	StaleWriters map[Reason]int `json:"late_writers"`
 
 	// Partitioned counts running holders whose network was partitioned while they held, that lost the lock for that reason,
-	// and after which the path was granted to another client. LateWriters[Paused] counts the writes of stopped holders.
+	// and after which the path was granted to another client. StaleWriters[Paused] counts the writes of stopped holders.
 	Partitioned int `json:"partitioned_holders"`
 
-	// ToldBeforeExpiry and ToldBeforeGrant are the smallest times by which a running holder that lost its claim was notified
-	// before its session timed out, and before the next grant of the path. The latter does not count holders that, once
-	// notified, deleted their node themselves or acquired the lock again. A negative time is a delayed notification.
-	ToldBeforeExpiry Margin `json:"told_before_expiry"`
-	ToldBeforeGrant  Margin `json:"told_before_next_grant"`
+	// NotifiedBeforeExpiry and NotifiedBeforeGrant are the smallest times by which a running holder that lost its claim was
+	// notified before its session timed out, and before the next grant of the path. The latter does not count holders that,
+	// once notified, deleted their node themselves or acquired the lock again. A negative time is a delayed notification.
+	NotifiedBeforeExpiry Margin `json:"told_before_expiry"`
+	NotifiedBeforeGrant  Margin `json:"told_before_next_grant"`
 
-	// Falling counts grants whose token is not greater than that of the previous grant of the path: the findings of
+	// FallingTokens counts grants whose token is not greater than that of the previous grant of the path: the findings of
 	// RisingTokens.
-	Falling int `json:"falling_tokens"`
-	// Left counts contender nodes at the end.
-	Left int `json:"nodes_left"`
+	FallingTokens int `json:"falling_tokens"`
+	// NodesLeft counts contender nodes at the end.
+	NodesLeft int `json:"nodes_left"`
 	// Unanswered counts the requests of contenders that have not crashed that have no answer at the end.
 	Unanswered int `json:"unanswered"`
 	// LongestWait is the longest wait of a request that was granted.
@@ -81,7 +80,7 @@ func (m *Margin) take(t history.Instant, line int) {
 // Measure returns the numbers of a history. It measures a history that is not well formed as far as possible.
 func Measure(events []history.Event) Numbers {
 	n := Numbers{
-		Failures: map[string]int{}, Ends: map[history.Cause]int{}, Unavailable: map[string]history.Instant{}, LateWriters: map[Why]int{},
+		Failures: map[string]int{}, Ends: map[history.Cause]int{}, Unavailable: map[string]history.Instant{}, StaleWriters: map[Reason]int{},
 	}
 	t, _ := newTimeline(events)
 	if t == nil {
@@ -100,15 +99,15 @@ func Measure(events []history.Event) Numbers {
 		}
 	}
 	n.Grants = len(t.holds)
-	n.Unanswered = len(openRequests(t))
+	n.Unanswered = len(unansweredRequests(t))
 	for _, h := range t.holds {
 		n.hold(t, h)
 	}
 	for attempt := range t.staleWriters() {
-		n.LateWriters[t.why(attempt)]++
+		n.StaleWriters[t.reasonOf(attempt)]++
 	}
-	n.Falling = len(tokens(t))
-	n.Left = len(leftovers(t))
+	n.FallingTokens = len(tokens(t))
+	n.NodesLeft = len(leftovers(t))
 	n.availability(t)
 	return n
 }
@@ -121,11 +120,11 @@ func (n *Numbers) hold(t *timeline, h *hold) {
 	}
 	byOperator := h.node != nil && h.node.deleted.Cause == history.ByOperator
 	next, _ := t.following(h)
-	if from, to := t.outlived(h, next); to > from {
-		n.Outlived++
-		n.Longest = max(n.Longest, to-from)
+	if from, to := t.staleBelief(h, next); to > from {
+		n.StaleBeliefs++
+		n.LongestStaleBelief = max(n.LongestStaleBelief, to-from)
 	}
-	switch why, _ := t.overtaken(h); why {
+	switch why, _ := t.notifiedLate(h); why {
 	case ByOperator:
 		n.ByOperator++
 	case Paused:
@@ -135,9 +134,9 @@ func (n *Numbers) hold(t *timeline, h *hold) {
 			n.ShortestPause = lasted
 		}
 	case Unexcused:
-		n.Late++
-		n.Latest = max(n.Latest, min(h.believedUntil(), t.lastInstant())-next.At)
-	case NotifiedAndWrote: // not overtaken
+		n.LateNotifications++
+		n.LongestDelay = max(n.LongestDelay, min(h.believedUntil(), t.lastInstant())-next.At)
+	case NotifiedAndWrote: // it was notified in time
 	}
 	toAnother := next.Kind != "" && !t.acquiredAgain(h, next)
 	if h.partitioned() && toAnother && !h.crashed && !byOperator && (h.lostNode(history.ByTimeout) || !h.endedByHolder()) {
@@ -147,12 +146,12 @@ func (n *Numbers) hold(t *timeline, h *hold) {
 		return
 	}
 	if h.node != nil && h.node.deleted.Cause == history.ByTimeout && !h.unscheduled(t, h.node.gone()) {
-		n.ToldBeforeExpiry.take(h.node.gone()-h.believedUntil(), h.notified.Line)
+		n.NotifiedBeforeExpiry.take(h.node.gone()-h.believedUntil(), h.notified.Line)
 	}
-	// A holder that deletes its node after its notification lets the next contender in immediately.
+	// A holder that deletes its node after its notification lets the next contender be granted immediately.
 	deletedItself := h.node != nil && h.node.deleted.Cause == history.ByRequest
 	if toAnother && !deletedItself && !h.unscheduled(t, next.At) {
-		n.ToldBeforeGrant.take(next.At-h.believedUntil(), h.notified.Line)
+		n.NotifiedBeforeGrant.take(next.At-h.believedUntil(), h.notified.Line)
 	}
 }
 
@@ -190,72 +189,4 @@ func (t *timeline) lastInstant() history.Instant {
 		return 0
 	}
 	return t.observed[len(t.observed)-1].At
-}
-
-// openRequests returns the requests of contenders that have not crashed that have no answer, not even an error.
-func openRequests(t *timeline) []history.Event {
-	var open []history.Event
-	for _, asked := range t.open {
-		if _, crashed := t.crashed[asked.Contender]; !crashed {
-			open = append(open, asked)
-		}
-	}
-	slices.SortFunc(open, func(a, b history.Event) int { return cmp.Compare(a.Line, b.Line) })
-	return open
-}
-
-// availability computes Unavailable for each path.
-func (n *Numbers) availability(t *timeline) {
-	type change struct {
-		at              history.Instant
-		waiting, holder int
-	}
-	changes := map[string][]change{}
-	add := func(path string, at history.Instant, waiting, holder int) {
-		changes[path] = append(changes[path], change{at, waiting, holder})
-	}
-	until := t.lastInstant()
-	gone := func(contender string) history.Instant {
-		if at, crashed := t.crashed[contender]; crashed {
-			return at
-		}
-		return until
-	}
-	for _, e := range t.observed {
-		switch {
-		case e.Kind == history.Asked && !strings.HasPrefix(e.Text, "try"):
-			add(e.Path, e.At, 1, 0)
-		case e.Kind == history.Failed && !strings.HasPrefix(t.asked(e).Text, "try"):
-			add(e.Path, e.At, -1, 0)
-		case e.Kind == history.Granted && !strings.HasPrefix(t.asked(e).Text, "try"):
-			add(e.Path, e.At, -1, 0)
-		}
-	}
-	for _, asked := range t.open {
-		if !strings.HasPrefix(asked.Text, "try") {
-			add(asked.Path, gone(asked.Contender), -1, 0)
-		}
-	}
-	for _, h := range t.holds {
-		end := min(h.believedUntil(), gone(h.granted.Contender))
-		add(h.granted.Path, h.granted.At, 0, 1)
-		add(h.granted.Path, max(end, h.granted.At), 0, -1)
-	}
-	for _, path := range slices.Sorted(maps.Keys(changes)) {
-		slices.SortStableFunc(changes[path], func(a, b change) int { return cmp.Compare(a.at, b.at) })
-		waiting, holding := 0, 0
-		var since history.Instant
-		unavailable := false
-		for _, c := range changes[path] {
-			if unavailable {
-				n.Unavailable[path] = max(n.Unavailable[path], c.at-since)
-			}
-			waiting, holding = waiting+c.waiting, holding+c.holder
-			now := waiting > 0 && holding == 0
-			if now && !unavailable {
-				since = c.at
-			}
-			unavailable = now
-		}
-	}
 }

@@ -45,13 +45,13 @@ func TestGoodRunIsMeasured(t *testing.T) {
 	require.Positive(t, n.Pauses)
 	require.Positive(t, n.Ends[history.GivenUp])
 	require.Positive(t, n.Ends[history.Deadline])
-	require.Zero(t, n.Late)
-	require.Zero(t, n.Latest)
+	require.Zero(t, n.LateNotifications)
+	require.Zero(t, n.LongestDelay)
 	require.Positive(t, n.Unscheduled)
 	require.Greater(t, n.ShortestPause, history.Instant(time.Second), "it was stopped, and did not merely wait for a processor")
-	require.Equal(t, map[check.Why]int{check.Paused: 1}, n.LateWriters)
-	require.Zero(t, n.Falling)
-	require.Zero(t, n.Left)
+	require.Equal(t, map[check.Reason]int{check.Paused: 1}, n.StaleWriters)
+	require.Zero(t, n.FallingTokens)
+	require.Zero(t, n.NodesLeft)
 	require.Zero(t, n.Unanswered)
 	for path, longest := range n.Unavailable {
 		require.Less(t, longest, history.Instant(10*time.Second), path)
@@ -83,7 +83,7 @@ func TestPlantedViolationIsFoundAndCounted(t *testing.T) {
 					return e.Attempt == attempt && (e.Kind == history.Releasing || e.Kind == history.Released)
 				})
 			},
-			check.NotifiedFirst, func(n check.Numbers) int { return n.Late },
+			check.NotifiedFirst, func(n check.Numbers) int { return n.LateNotifications },
 		},
 		"a delayed notification of a holder that is killed afterwards": {
 			func(t *testing.T, events []history.Event) []history.Event {
@@ -98,7 +98,7 @@ func TestPlantedViolationIsFoundAndCounted(t *testing.T) {
 					return e.Attempt == attempt && (e.Kind == history.Notified || e.Kind == history.Releasing || e.Kind == history.Released)
 				})
 			},
-			check.NotifiedFirst, func(n check.Numbers) int { return n.Late },
+			check.NotifiedFirst, func(n check.Numbers) int { return n.LateNotifications },
 		},
 		"an overlap": {
 			func(t *testing.T, events []history.Event) []history.Event {
@@ -114,7 +114,7 @@ func TestPlantedViolationIsFoundAndCounted(t *testing.T) {
 				}
 				return events
 			},
-			check.FirstInLine, func(n check.Numbers) int { return n.Late },
+			check.FirstInQueue, func(n check.Numbers) int { return n.LateNotifications },
 		},
 		"a falling token": {
 			func(t *testing.T, events []history.Event) []history.Event {
@@ -124,7 +124,7 @@ func TestPlantedViolationIsFoundAndCounted(t *testing.T) {
 				events[second].Token = events[first].Token - 1
 				return events
 			},
-			check.RisingTokens, func(n check.Numbers) int { return n.Falling },
+			check.RisingTokens, func(n check.Numbers) int { return n.FallingTokens },
 		},
 		"a node left behind": {
 			func(t *testing.T, events []history.Event) []history.Event {
@@ -133,7 +133,7 @@ func TestPlantedViolationIsFoundAndCounted(t *testing.T) {
 				node := events[created].Node
 				return slices.DeleteFunc(events, func(e history.Event) bool { return e.Kind == history.Deleted && e.Node == node })
 			},
-			check.NothingLeft, func(n check.Numbers) int { return n.Left },
+			check.NothingLeft, func(n check.Numbers) int { return n.NodesLeft },
 		},
 		"a stale write that is accepted": {
 			func(t *testing.T, events []history.Event) []history.Event {
@@ -186,18 +186,18 @@ func TestMarginsCountRunningHoldersThatLostTheirClaim(t *testing.T) {
 		session(4210, history.Granted, granted),
 	})
 	n := check.Measure(events)
-	require.Equal(t, 1, n.ToldBeforeExpiry.Of)
-	require.Equal(t, history.Instant(1200*time.Millisecond), n.ToldBeforeExpiry.Worst)
-	require.Equal(t, history.Instant(1210*time.Millisecond), n.ToldBeforeGrant.Worst)
+	require.Equal(t, 1, n.NotifiedBeforeExpiry.Of)
+	require.Equal(t, history.Instant(1200*time.Millisecond), n.NotifiedBeforeExpiry.Worst)
+	require.Equal(t, history.Instant(1210*time.Millisecond), n.NotifiedBeforeGrant.Worst)
 	require.Equal(t, history.Instant(4207*time.Millisecond), n.LongestWait)
 	require.Equal(t, map[string]history.Instant{"/l": history.Instant(1210 * time.Millisecond)}, n.Unavailable)
 
 	paused := slices.Clone(events)
 	paused = append(paused, history.Event{At: 2900e6, Kind: history.Paused, Contender: "a"}, history.Event{At: 4300e6, Kind: history.Woke, Contender: "a"})
-	require.Zero(t, check.Measure(inOrder(paused)).ToldBeforeExpiry.Of)
+	require.Zero(t, check.Measure(inOrder(paused)).NotifiedBeforeExpiry.Of)
 }
 
-// A holder is overtaken, writes, and is then killed. Its crash does not excuse the earlier write.
+// The path is granted again, the holder has not been notified, writes, and is then killed. Its crash does not excuse the earlier write.
 func TestStaleWriteOfHolderThatIsKilledAfterwardsIsFound(t *testing.T) {
 	events := parse(t, "0s run\n0s asked A\n1s granted A\n1s asked B\n2s granted B\n2.5s wrote B\n3s wrote A\n4s crashed A\n9s releasing B\n9s notified B released\n10s end")
 	for i := range events {
@@ -206,7 +206,7 @@ func TestStaleWriteOfHolderThatIsKilledAfterwardsIsFound(t *testing.T) {
 		}
 	}
 	require.Contains(t, check.Broken(check.History(events)), check.BareRegister)
-	require.Equal(t, map[check.Why]int{check.Unexcused: 1}, check.Measure(events).LateWriters)
+	require.Equal(t, map[check.Reason]int{check.Unexcused: 1}, check.Measure(events).StaleWriters)
 }
 
 // A contender records its grant after an operator has deleted its node and the path has been granted again. The rule excuses
@@ -217,5 +217,5 @@ func TestGrantThatRuleExcusesIsNoFallingToken(t *testing.T) {
 	events[first].At = history.Instant(1100 * time.Millisecond)
 	events = inOrder(events)
 	require.Empty(t, check.History(events))
-	require.Zero(t, check.Measure(events).Falling)
+	require.Zero(t, check.Measure(events).FallingTokens)
 }

@@ -2,9 +2,7 @@
 
 package check
 
-import (
-	"github.com/lockkeeper/lockkeeper/internal/history"
-)
+import "github.com/lockkeeper/lockkeeper/internal/history"
 
 // registers checks the order in which registers accepted writes. A write is stale if a write with a greater token was
 // accepted before it began. The order of overlapping writes is unknown.

@@ -12,7 +12,7 @@ import (
 // By states what counts as one test of a rule: an occasion on which a faulty implementation would have broken it.
 var By = map[Rule]string{
 	OwnNode:        "grants",
-	FirstInLine:    "grants to contenders that had joined behind another",
+	FirstInQueue:   "grants to contenders that had joined behind another",
 	LivingNode:     "waiters whose node was deleted before a grant, by an operator or at the session timeout",
 	FreshGrant:     "grants to contenders that were partitioned or paused while they waited",
 	RisingTokens:   "grants that follow another of the same path",
@@ -26,7 +26,7 @@ var By = map[Rule]string{
 	OwnDelete:      "nodes that were deleted on request",
 	NothingLeft:    "nodes that their contender did not give back itself",
 	Linearizable:   "grants",
-	Alone:          "running holders that lost the lock to another client",
+	SoleHolder:     "running holders that lost the lock to another client",
 }
 
 // Tested counts how often a history tests each rule: see By. A history without findings is no evidence for a rule that it
@@ -70,7 +70,7 @@ func (t *timeline) countTests(tests map[Rule]int, h *hold) {
 		tests[RisingTokens]++
 	}
 	if h.node != nil && t.joinedBehind(h.node, h.granted.Path) {
-		tests[FirstInLine]++
+		tests[FirstInQueue]++
 	}
 	disturbed := func(p interval) bool { return p.from < h.granted.At && p.to > h.asked.At }
 	if h.granted.Deadline != 0 && (slices.ContainsFunc(h.partitions, disturbed) || slices.ContainsFunc(h.pauses, disturbed)) {
@@ -82,7 +82,7 @@ func (t *timeline) countTests(tests map[Rule]int, h *hold) {
 	switch toAnother := t.lostToAnother(h); {
 	case toAnother:
 		tests[BareRegister]++
-		tests[Alone]++
+		tests[SoleHolder]++
 		tests[NotifiedFirst]++
 	case h.lostNode(history.ByTimeout) && !h.unscheduled(t, h.node.gone()):
 		tests[NotifiedFirst]++

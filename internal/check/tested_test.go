@@ -20,7 +20,7 @@ func TestRuleIsTestedOnlyWhereItCouldHaveBeenBroken(t *testing.T) {
 		tested map[check.Rule]int
 	}{
 		{"contention without a fault", good["two-contend"], map[check.Rule]int{
-			check.OwnNode: 2, check.FirstInLine: 1, check.RisingTokens: 1, check.LivingNode: 0, check.FreshGrant: 0, check.NotifiedFirst: 0,
+			check.OwnNode: 2, check.FirstInQueue: 1, check.RisingTokens: 1, check.LivingNode: 0, check.FreshGrant: 0, check.NotifiedFirst: 0,
 			check.NotifiedAtAll: 0, check.FencedRegister: 0, check.BareRegister: 0,
 		}},
 		{"a partitioned holder, notified", good["cut-off-holder"], map[check.Rule]int{check.NotifiedFirst: 1, check.NotifiedAtAll: 1, check.FencedRegister: 0}},
@@ -38,7 +38,7 @@ func TestRuleIsTestedOnlyWhereItCouldHaveBeenBroken(t *testing.T) {
 		})
 	}
 	require.Zero(t, check.Tested(nil)[check.NotifiedFirst])
-	for _, rule := range append(check.Rules, check.Alone) {
+	for _, rule := range append(check.Rules, check.SoleHolder) {
 		require.NotEmpty(t, check.By[rule], rule)
 	}
 }
@@ -48,7 +48,7 @@ func TestPartitionedHolderCountsIfItLosesTheLock(t *testing.T) {
 	for _, c := range []struct {
 		name, lines string
 		counted     int
-		before      int // counted in ToldBeforeGrant
+		before      int // counted in NotifiedBeforeGrant
 	}{
 		{"loses it", "1.5s partitioned A\n4s notified A deadline\n7s healed A", 1, 1},
 		{"loses it to a partition that never heals", "1.5s partitioned A\n4s notified A deadline", 1, 1},
@@ -63,7 +63,7 @@ func TestPartitionedHolderCountsIfItLosesTheLock(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			events := parse(t, fmt.Sprintf("0s run\n0s asked A\n1s granted A\n1s asked B\n%s\n6s granted B\n9s releasing B\n9s notified B released\n10s end", c.lines))
 			require.Equal(t, c.counted, check.Measure(events).Partitioned)
-			require.Equal(t, c.before, check.Measure(events).ToldBeforeGrant.Of)
+			require.Equal(t, c.before, check.Measure(events).NotifiedBeforeGrant.Of)
 		})
 	}
 }

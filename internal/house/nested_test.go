@@ -21,15 +21,15 @@ const (
 	stores   = torture + "/stores"
 )
 
-// nested says what the packages of the docker and torture modules may import of this repository. What they import of
-// others is up to their go.mod.
+// nested has a rule for each package of the docker and torture modules, about packages of this repository only. Their go.mod
+// decides which other packages they may import.
 var nested = map[string]rule{
 	docker: {
 		because: "users require it alone, without another module of this repository",
 	},
 	docker + "/cmd/ensemble": {
 		may:     []string{docker},
-		because: "it starts servers for a command, whatever that is",
+		because: "it starts servers for any command",
 	},
 	clock: {
 		may:     []string{history},
@@ -37,20 +37,20 @@ var nested = map[string]rule{
 	},
 	register: {
 		may:     []string{fencing, history, clock},
-		because: "it stands for a user's resource, which checks tokens and knows nothing of ZooKeeper",
+		because: "it represents a user's resource, which checks tokens and is independent of ZooKeeper",
 	},
 	worker: {
 		may:     []string{fencing, recipes, lock, election, history, clock, register},
-		because: "it contends as a user's program does, and knows nothing of the faults",
+		because: "it contends as a user's program does, and is independent of the faults",
 	},
 	txnlog: {
 		tools:   []string{docker},
-		because: "it reads what the servers wrote, for any program",
+		because: "it reads the servers' logs, for any program",
 	},
 	stores: {
 		may:     []string{docker},
 		tools:   []string{child},
-		because: "it starts servers of others and their proxies, and knows nothing of what is tested on them",
+		because: "it starts servers of other projects, and is independent of the tests that use them",
 	},
 	torture: {
 		may:     []string{docker, history, checker, module + "/internal/mutants", clock, register, txnlog, worker},
@@ -68,12 +68,12 @@ var nested = map[string]rule{
 	},
 	torture + "/cmd/evidence": {
 		may:     []string{torture + "/evidence"},
-		because: "it writes the page and knows no more",
+		because: "it only writes the page",
 	},
 	torture + "/rivals": {
 		may:     []string{docker, history, torture, stores, worker},
 		tools:   []string{checker},
-		because: "it has the locks of other libraries, and none of ours",
+		because: "it contains the locks of other libraries only",
 	},
 	torture + "/cmd/rival": {
 		may:     []string{docker, history, module + "/internal/flags", torture, torture + "/rivals", stores, worker},
@@ -81,21 +81,21 @@ var nested = map[string]rule{
 	},
 	torture + "/suite": {
 		tools:   []string{docker, zktest, fencing, recipes, lock, election, epoch, child, contender},
-		because: "it holds tests only: the library on real servers",
+		because: "it contains only tests: the library on real servers",
 	},
 	torture + "/fences": {
 		tools: []string{
 			docker, stores, fencing, fencing + "/fencetest", fencing + "/filefence", fencing + "/httpfence", fencing + "/objectfence",
 			fencing + "/redisfence", fencing + "/sqlfence", recipes, lock, child,
 		},
-		because: "it holds tests only: the guards on real stores",
+		because: "it contains only tests: the guards on real stores",
 	},
 }
 
 func TestImportsOfNestedModulesPointOneWay(t *testing.T) {
 	for _, dir := range []string{"docker", "torture"} {
 		packages := scan(t, filepath.Join(root, dir), module+"/"+dir)
-		require.Contains(t, packages, module+"/"+dir, "the scan finds what is there")
+		require.Contains(t, packages, module+"/"+dir, "the scan finds existing packages")
 		require.Empty(t, violations(nested, ofThisRepository(packages)))
 	}
 }
@@ -116,10 +116,10 @@ func TestBrokenImportRuleOfANestedModuleIsReported(t *testing.T) {
 		require.Contains(t, found[0], broken.file)
 	}
 	fine := scan(t, tree(t, "torture/worker/worker.go", "golang.org/x/sys/unix"), module)
-	require.Empty(t, violations(nested, ofThisRepository(fine)), "what else it requires is up to its go.mod")
+	require.Empty(t, violations(nested, ofThisRepository(fine)), "its go.mod decides about other modules")
 }
 
-// ofThisRepository leaves out what packages import of other repositories.
+// ofThisRepository removes the imports of packages of other repositories.
 func ofThisRepository(packages map[string][]imported) map[string][]imported {
 	for importer, imports := range packages {
 		packages[importer] = slices.DeleteFunc(imports, func(i imported) bool {

@@ -2,8 +2,8 @@
 
 //go:build unix
 
-// Package clock reads CLOCK_MONOTONIC, which the processes of a machine share: the harness and its workers date the events of
-// a run by it.
+// Package clock reads CLOCK_MONOTONIC, which all processes of a machine share. The harness and its workers take the instants
+// of a run's events from it.
 package clock
 
 import (
@@ -14,8 +14,8 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
-// monotonic reads the machine's monotonic clock, which no step changes. All processes read the same clock; the monotonic reading
-// inside a time.Time is relative to its process.
+// monotonic returns CLOCK_MONOTONIC in nanoseconds. No step of the wall clock changes it. A time.Time would not do: its
+// monotonic reading is relative to its process.
 func monotonic() int64 {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
@@ -32,12 +32,12 @@ type Scale struct {
 // Start returns the scale of a run that begins now.
 func Start() Scale { return Scale{monotonic()} }
 
-// Now returns the present instant.
+// Now returns the current instant.
 func (s Scale) Now() history.Instant { return history.Instant(monotonic() - s.Began) }
 
-// Sleep waits in the kernel, not in Go's timers: a thread that does nothing else then shows when it was not scheduled.
-// It truncates d to milliseconds.
+// Sleep blocks the calling thread in the kernel for d, truncated to milliseconds. It does not use Go's timers, so that a
+// thread that does nothing else can detect when it was not scheduled.
 func Sleep(d time.Duration) {
-	// An interrupted sleep only makes the tick come sooner.
+	// An interrupted sleep only ends sooner.
 	_, _ = unix.Poll(nil, int(d.Milliseconds()))
 }

@@ -117,21 +117,25 @@ func (r *Runs) sum(f func(Run) int) (n int) {
 
 // The following methods sum over the long runs of this library.
 
-func (r *Runs) Overlaps() int { return r.sum(Run.Overlaps) }
-func (r *Runs) Grants() int   { return r.sum(func(r Run) int { return r.Numbers.Grants }) }
-func (r *Runs) Late() int     { return r.sum(func(r Run) int { return r.Numbers.Outlived }) }
-func (r *Runs) Nodes() int    { return r.sum(func(r Run) int { return r.Numbers.Left }) }
-func (r *Runs) Falling() int  { return r.sum(func(r Run) int { return r.Numbers.Falling }) }
-func (r *Runs) Stale() int    { return r.sum(func(r Run) int { return r.Writes.Stale }) }
-func (r *Runs) Refused() int  { return r.sum(func(r Run) int { return r.Writes.Refused }) }
-func (r *Runs) Let() int      { return r.sum(func(r Run) int { return r.Writes.Let }) }
-func (r *Runs) Taken() int    { return r.sum(func(r Run) int { return r.Writes.Accepted }) }
-func (r *Runs) Holders() int  { return r.sum(func(r Run) int { return r.Writes.Holders }) }
-func (r *Runs) Stopped() int  { return r.sum(Run.Stopped) }
-func (r *Runs) Removed() int  { return r.sum(Run.Removed) }
-func (r *Runs) Asleep() int   { return r.sum(func(r Run) int { return r.Numbers.Unscheduled }) }
-func (r *Runs) ByHand() int   { return r.sum(func(r Run) int { return r.Numbers.ByOperator }) }
-func (r *Runs) Faults() int   { return r.sum(Run.Injected) }
+func (r *Runs) Overlaps() int     { return r.sum(Run.Overlaps) }
+func (r *Runs) Grants() int       { return r.sum(func(r Run) int { return r.Numbers.Grants }) }
+func (r *Runs) StaleBeliefs() int { return r.sum(func(r Run) int { return r.Numbers.StaleBeliefs }) }
+func (r *Runs) Nodes() int        { return r.sum(func(r Run) int { return r.Numbers.NodesLeft }) }
+func (r *Runs) Falling() int      { return r.sum(func(r Run) int { return r.Numbers.FallingTokens }) }
+func (r *Runs) Stale() int        { return r.sum(func(r Run) int { return r.Writes.Stale }) }
+func (r *Runs) Rejected() int     { return r.sum(func(r Run) int { return r.Writes.Rejected }) }
+func (r *Runs) AcceptedByFenced() int {
+	return r.sum(func(r Run) int { return r.Writes.AcceptedByFenced })
+}
+
+func (r *Runs) AcceptedByBare() int { return r.sum(func(r Run) int { return r.Writes.AcceptedByBare }) }
+func (r *Runs) Writers() int        { return r.sum(func(r Run) int { return r.Writes.Writers }) }
+func (r *Runs) Stopped() int        { return r.sum(Run.Stopped) }
+func (r *Runs) Deleted() int        { return r.sum(Run.Deleted) }
+func (r *Runs) Unscheduled() int    { return r.sum(func(r Run) int { return r.Numbers.Unscheduled }) }
+
+func (r *Runs) ByOperator() int { return r.sum(func(r Run) int { return r.Numbers.ByOperator }) }
+func (r *Runs) Faults() int     { return r.sum(Run.Injected) }
 func (r *Runs) Findings() int {
 	return r.sum(func(r Run) int { return len(r.Findings) + len(r.Problems) })
 }

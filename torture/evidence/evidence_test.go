@@ -38,23 +38,23 @@ func TestProofPageHasTheNumberOfStaleWrites(t *testing.T) {
 	require.NoError(t, err)
 	for _, want := range []string{
 		fmt.Sprintf(" %d times, a holder that had been stopped resumed and sent a stale write", runs.Stopped()),
-		fmt.Sprintf(" %s stale writes of %d holders", count(runs.Stale()), runs.Holders()),
-		fmt.Sprintf(" the nodes of the other %d holders", runs.Holders()-runs.Stopped()),
+		fmt.Sprintf(" %s stale writes of %d holders", count(runs.Stale()), runs.Writers()),
+		fmt.Sprintf(" the nodes of the other %d holders", runs.Writers()-runs.Stopped()),
 	} {
 		require.True(t, strings.Contains(strings.Join(strings.Fields(string(proof)), " "), want), "docs/proof.md does not say %q", want)
 	}
-	require.Zero(t, runs.Let(), "docs/proof.md says that the registers that check the token accepted none")
+	require.Zero(t, runs.AcceptedByFenced(), "docs/proof.md says that the registers that check the token accepted none")
 }
 
 func TestNumbersOfTheDocumentsAreOnThePage(t *testing.T) {
 	var ours, other torture.Result
-	ours.Numbers.Grants, ours.Numbers.Outlived, ours.Numbers.Left = 1001001, 17, 23
-	ours.Writes.Stale, ours.Writes.Let, ours.Writes.Holders = 29, 31, 43
-	ours.Numbers.LateWriters = map[check.Why]int{check.Paused: 40, check.ByOperator: 3}
-	ours.Findings = []torture.Finding{{Rule: check.FirstInLine, Text: "a predecessor was queued"}}
+	ours.Numbers.Grants, ours.Numbers.StaleBeliefs, ours.Numbers.NodesLeft = 1001001, 17, 23
+	ours.Writes.Stale, ours.Writes.AcceptedByFenced, ours.Writes.Writers = 29, 31, 43
+	ours.Numbers.StaleWriters = map[check.Reason]int{check.Paused: 40, check.ByOperator: 3}
+	ours.Findings = []torture.Finding{{Rule: check.FirstInQueue, Text: "a predecessor was queued"}}
 	ours.Faults = map[string]torture.FaultCount{"kill-server": {Injected: 37, Missed: 2}}
-	other.Contender, other.Token, other.Tells, other.Limits = "a rival", "none", "a timer", "One server"
-	other.Numbers.Outlived, other.Numbers.Ends = 41, map[history.Cause]int{history.Deadline: 47, history.GivenUp: 1000}
+	other.Contender, other.Token, other.NotifiedBy, other.Limits = "a rival", "none", "a timer", "One server"
+	other.Numbers.StaleBeliefs, other.Numbers.Ends = 41, map[history.Cause]int{history.Deadline: 47, history.GivenUp: 1000}
 	other.Without = map[string]string{"reap": "it has no parents", "counter": "it has no parents"}
 	other.Unchecked = []torture.Unchecked{{Rule: check.OwnNode, Why: "no nodes"}}
 	recorded := ours

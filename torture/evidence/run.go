@@ -73,7 +73,7 @@ func (r Run) Lost() (n int) {
 // Overlaps returns the number of overlaps in ZooKeeper's commit order.
 func (r Run) Overlaps() (n int) {
 	for _, f := range r.Findings {
-		if f.Rule == check.FirstInLine || f.Rule == check.LivingNode {
+		if f.Rule == check.FirstInQueue || f.Rule == check.LivingNode {
 			n++
 		}
 	}
@@ -120,13 +120,13 @@ func (r Run) Load() string {
 const notRecorded = "not recorded"
 
 // Stopped returns how many holders sent stale writes because they were not scheduled when another client was granted the path.
-func (r Run) Stopped() int { return r.Numbers.LateWriters[check.Paused] }
+func (r Run) Stopped() int { return r.Numbers.StaleWriters[check.Paused] }
 
-// Removed returns how many did because an operator deleted their node, or their successor's.
-func (r Run) Removed() int { return r.Numbers.LateWriters[check.ByOperator] }
+// Deleted returns how many did because an operator deleted their node, or their successor's.
+func (r Run) Deleted() int { return r.Numbers.StaleWriters[check.ByOperator] }
 
-// Told returns how many did although they had been notified in time.
-func (r Run) Told() int { return r.Numbers.LateWriters[check.NotifiedAndWrote] }
+// Notified returns how many did although they had been notified in time.
+func (r Run) Notified() int { return r.Numbers.StaleWriters[check.NotifiedAndWrote] }
 
 // Broken returns the rules that the run broke, each once.
 func (r Run) Broken() string {

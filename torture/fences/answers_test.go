@@ -15,7 +15,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing/sqlfence"
 )
 
-// nothing is a function that writes nothing.
+// nothing is a function for Do that writes nothing.
 func nothing(*sql.Tx) error { return nil }
 
 func guardIn(t *testing.T, s source, opts *sqlfence.Options) *sqlfence.Guard {
@@ -25,19 +25,19 @@ func guardIn(t *testing.T, s source, opts *sqlfence.Options) *sqlfence.Guard {
 	return guard
 }
 
-// noTokenSlips asserts that a token that arrives between the check and the write of another must wait; impatient is the same
-// database, with connections that return an error instead.
-func noTokenSlips(t *testing.T, s, impatient source) {
+// requireWait requires that a token that arrives between the check and the write of another one waits. impatient is the same
+// database, with connections that return an error instead of waiting.
+func requireWait(t *testing.T, s, impatient source) {
 	t.Helper()
 	older, newer := guardIn(t, s, nil), guardIn(t, impatient, nil)
 	require.NoError(t, older.Do(t.Context(), "ledger", 7, func(*sql.Tx) error {
 		for _, token := range []fencing.Token{6, 8} {
 			err := newer.Do(t.Context(), "ledger", token, func(*sql.Tx) error {
-				require.Fail(t, "it runs")
+				require.Fail(t, "the function runs")
 				return nil
 			})
 			require.Error(t, err)
-			require.NotErrorIs(t, err, fencing.ErrStale, "the older one may yet be rolled back")
+			require.NotErrorIs(t, err, fencing.ErrStale, "the other transaction can still be rolled back")
 			require.NotErrorIs(t, err, sqlfence.ErrUncertain)
 		}
 		return nil
@@ -47,11 +47,11 @@ func noTokenSlips(t *testing.T, s, impatient source) {
 	require.EqualValues(t, 7, newest)
 }
 
-func TestNoTokenSlipsBetweenTheCheckAndTheWriteOnAServer(t *testing.T) {
+func TestTokenWaitsForTheWriteOfAnotherOnAServer(t *testing.T) {
 	for _, c := range clients {
 		t.Run(c.name, func(t *testing.T) {
 			s := c.empty(t)
-			noTokenSlips(t, s, s.with(c.impatient))
+			requireWait(t, s, s.with(c.impatient))
 			require.NoError(t, guardIn(t, s, nil).Do(t.Context(), "ledger", 8, func(*sql.Tx) error {
 				return guardIn(t, s.with(c.impatient), nil).Do(t.Context(), "another", 1, nothing)
 			}), "resources do not wait for each other")
@@ -59,9 +59,9 @@ func TestNoTokenSlipsBetweenTheCheckAndTheWriteOnAServer(t *testing.T) {
 	}
 }
 
-// tableIsAsked asserts that the error of a guard without its table has the statement that creates it, and that the statement
-// can be repeated.
-func tableIsAsked(t *testing.T, s source, opts *sqlfence.Options) {
+// requireMissingTableError requires that the error of a guard without its table contains the statement that creates it, and
+// that the statement can be repeated.
+func requireMissingTableError(t *testing.T, s source, opts *sqlfence.Options) {
 	t.Helper()
 	db := s.open(t)
 	guard := guardIn(t, s, opts)
@@ -79,15 +79,15 @@ func tableIsAsked(t *testing.T, s source, opts *sqlfence.Options) {
 
 func TestMissingTableErrorNamesTheStatementThatCreatesIt(t *testing.T) {
 	for _, c := range clients {
-		t.Run(c.name, func(t *testing.T) { tableIsAsked(t, c.bare(t), nil) })
+		t.Run(c.name, func(t *testing.T) { requireMissingTableError(t, c.bare(t), nil) })
 	}
 }
 
-func TestWriteThatTheDatabaseCannotSerializeSaysSo(t *testing.T) {
+func TestWriteThatTheDatabaseCannotSerializeReturnsItsError(t *testing.T) {
 	for _, c := range []client{pgx, pq} {
 		t.Run(c.name, func(t *testing.T) {
 			s := c.empty(t)
-			// Each counts what the other adds to: in either order, one would have counted more.
+			// Each transaction counts the rows to which the other adds: in any serial order, one would count more.
 			add := func(resource string, within func()) error {
 				guard := guardIn(t, s, &sqlfence.Options{Isolation: sql.LevelSerializable})
 				return guard.Do(t.Context(), resource, 7, func(tx *sql.Tx) error {
@@ -106,12 +106,12 @@ func TestWriteThatTheDatabaseCannotSerializeSaysSo(t *testing.T) {
 			for _, wrong := range []error{sqlfence.ErrUncertain, sqlfence.ErrTxEnded, fencing.ErrStale} {
 				require.NotErrorIs(t, first, wrong)
 			}
-			require.NoError(t, add("one", func() {}), "it can be tried again")
+			require.NoError(t, add("one", func() {}), "the write can be retried")
 		})
 	}
 }
 
-func TestConstraintThatRefusesTheCommitSaysSo(t *testing.T) {
+func TestConstraintThatRejectsTheCommitReturnsItsError(t *testing.T) {
 	for _, c := range []client{pgx, pq} {
 		t.Run(c.name, func(t *testing.T) {
 			s := c.empty(t)
@@ -129,12 +129,12 @@ func TestConstraintThatRefusesTheCommitSaysSo(t *testing.T) {
 	}
 }
 
-// deadlocked has two writers hold a fence each, and ask for the other's row. It returns what Do says to the one whose
-// statement failed, and to the other. What a function returns is of that statement's error.
+// deadlocked makes two writers hold one fence each and update the other's row. It returns the error of Do for the writer whose
+// statement failed, and for the other one. returns maps the statement's error to the function's.
 func deadlocked(t *testing.T, s source, returns func(error) error) (failed, other error) {
 	t.Helper()
 	if s.dialect == sqlfence.PostgreSQL {
-		s = s.with("deadlock_timeout=10") // milliseconds until it looks for one
+		s = s.with("deadlock_timeout=10") // milliseconds until the server checks for a deadlock
 	}
 	guard := guardIn(t, s, nil)
 	resources := []string{"a", "b"}
@@ -165,7 +165,7 @@ func deadlocked(t *testing.T, s source, returns func(error) error) (failed, othe
 	return outcomes[victim], outcomes[1-victim]
 }
 
-func TestDeadlockIsReturnedAsItIsAndNothingIsKept(t *testing.T) {
+func TestDeadlockIsReturnedUnchangedAndNothingIsKept(t *testing.T) {
 	for _, c := range clients {
 		t.Run(c.name, func(t *testing.T) {
 			failed, other := deadlocked(t, c.empty(t), func(err error) error { return err })
@@ -178,8 +178,8 @@ func TestDeadlockIsReturnedAsItIsAndNothingIsKept(t *testing.T) {
 	}
 }
 
-// The statement's error is the function's to return. PostgreSQL keeps nothing after one whatever the function says, and the
-// driver says so when it is asked to commit; MySQL and MariaDB keep the rest.
+// The function must return the error of a statement. After one, PostgreSQL rolls back whatever the function returns, and the
+// driver reports that at the commit. MySQL and MariaDB keep the other statements.
 func TestErrorThatTheFunctionHidesIsNoSuccessInPostgreSQL(t *testing.T) {
 	for _, c := range []client{pgx, pq} {
 		t.Run(c.name, func(t *testing.T) {
@@ -197,7 +197,7 @@ func TestErrorThatTheFunctionHidesIsNoSuccessInPostgreSQL(t *testing.T) {
 	}
 }
 
-// Some statements of MariaDB end the transaction, and leave what follows to commit by itself, unfenced.
+// Some statements of MariaDB end the transaction. Later statements commit by themselves, unfenced.
 func TestStatementThatEndsTheTransactionIsReportedInMariaDB(t *testing.T) {
 	for statement, kept := range map[string]fencing.Token{
 		"CREATE TABLE more (id INT)":     7,
@@ -219,7 +219,7 @@ func TestStatementThatEndsTheTransactionIsReportedInMariaDB(t *testing.T) {
 			})
 			require.ErrorIs(t, err, sqlfence.ErrTxEnded)
 			require.NotErrorIs(t, err, sqlfence.ErrUncertain)
-			// On another connection: this one is left as the statement has made it.
+			// Read on another connection: the statement has changed the state of this one.
 			newest, err := guardIn(t, s, nil).Newest(t.Context(), "ledger")
 			require.NoError(t, err)
 			require.Equal(t, kept, newest)
@@ -227,7 +227,7 @@ func TestStatementThatEndsTheTransactionIsReportedInMariaDB(t *testing.T) {
 	}
 }
 
-// So do these of PostgreSQL, which a driver need not understand.
+// So do these statements of PostgreSQL, which a driver need not recognise.
 func TestStatementThatEndsTheTransactionIsReportedInPostgreSQL(t *testing.T) {
 	for _, c := range []client{pgx, pq} {
 		for statement, kept := range map[string]fencing.Token{
@@ -251,7 +251,7 @@ func TestStatementThatEndsTheTransactionIsReportedInPostgreSQL(t *testing.T) {
 	}
 }
 
-// A deadlock ends the transaction, and what follows commits by itself, unfenced.
+// A deadlock ends the transaction. Later statements commit by themselves, unfenced.
 func TestDeadlockThatTheFunctionHidesIsNoSuccess(t *testing.T) {
 	for _, c := range clients {
 		t.Run(c.name, func(t *testing.T) {
@@ -265,8 +265,8 @@ func TestDeadlockThatTheFunctionHidesIsNoSuccess(t *testing.T) {
 	}
 }
 
-// Names are bytes to the fence, whatever the database and the connection take characters for.
-func TestNamesOfAllPlanesAreApart(t *testing.T) {
+// The fence compares names by their bytes, whatever the character sets of the database and the connection.
+func TestNamesOfAllUnicodePlanesAreDistinct(t *testing.T) {
 	for _, way := range []struct {
 		client
 		setting string

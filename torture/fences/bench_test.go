@@ -13,12 +13,12 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing/sqlfence"
 )
 
-// BenchmarkSQL puts a value in a transaction behind the guard, and in one of its own. The servers do not wait for a disk: on
-// one that does, a guarded write is as much longer, in a commit that takes longer.
+// BenchmarkSQL compares a guarded write with the same write in a plain transaction. The servers do not wait for a disk. On one
+// that does, the guard adds the same time to a write that takes longer.
 func BenchmarkSQL(b *testing.B) {
 	for _, c := range clients {
 		b.Run(c.name, func(b *testing.B) { guardedAndBare(b, c.empty(b)) })
-		if c.dialect == sqlfence.MySQL { // no statement is prepared just to be sent once
+		if c.dialect == sqlfence.MySQL { // without a prepared statement for each statement
 			b.Run(c.name+" interpolated", func(b *testing.B) { guardedAndBare(b, c.empty(b).with("interpolateParams=true")) })
 		}
 	}
@@ -47,7 +47,7 @@ func guardedAndBare(b *testing.B, s source) {
 		if err != nil {
 			return err
 		}
-		defer func() { _ = tx.Rollback() }() // unless it is committed
+		defer func() { _ = tx.Rollback() }() // no effect after the commit
 		if err := put(b.Context(), tx, s.dialect, "bare", value()); err != nil {
 			return err
 		}

@@ -48,7 +48,7 @@ func TestGuardWithAMistakeFailsTheSuiteOnARealServer(t *testing.T) {
 		for made, property := range brokenGuards {
 			t.Run(c.name+" "+string(made), func(t *testing.T) {
 				t.Parallel()
-				child.RequireFailure(t, "TestSuiteInAProcessOfItsOwn", property, brokenTask{made, c.driver, c.bare(t).dsn})
+				child.RequireFailure(t, "TestSuiteInChildProcess", property, brokenTask{made, c.driver, c.bare(t).dsn})
 			})
 		}
 	}
@@ -60,16 +60,16 @@ func TestGuardOfTheSameStatementsWithoutAMistakePasses(t *testing.T) {
 		for _, property := range brokenGuards {
 			t.Run(c.name+" "+property, func(t *testing.T) {
 				t.Parallel()
-				out, err := child.Test(t, "TestSuiteInAProcessOfItsOwn", property, brokenTask{sqlFaultless, c.driver, c.bare(t).dsn})
+				out, err := child.Test(t, "TestSuiteInChildProcess", property, brokenTask{sqlFaultless, c.driver, c.bare(t).dsn})
 				require.NoError(t, err, out)
-				require.Contains(t, out, "--- PASS: TestSuiteInAProcessOfItsOwn/"+strings.ReplaceAll(property, " ", "_")+" (")
+				require.Contains(t, out, "--- PASS: TestSuiteInChildProcess/"+strings.ReplaceAll(property, " ", "_")+" (")
 			})
 		}
 	}
 }
 
 // The tests above run it in a child process. With a mistake it fails.
-func TestSuiteInAProcessOfItsOwn(t *testing.T) {
+func TestSuiteInChildProcess(t *testing.T) {
 	var task brokenTask
 	child.Task(t, &task)
 	s := source{driver: task.Driver, dialect: sqlfence.PostgreSQL, dsn: task.DSN}
@@ -84,7 +84,7 @@ func TestSuiteInAProcessOfItsOwn(t *testing.T) {
 	})
 }
 
-// handwritten keeps the token in the row that it writes, with statements of its own.
+// handwritten stores the token in the row that it writes, with its own statements.
 type handwritten struct {
 	brokenGuard brokenGuard
 	db          *sql.DB
@@ -114,7 +114,7 @@ func (h *handwritten) Write(ctx context.Context, resource string, token fencing.
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback() }() // unless it is committed
+	defer func() { _ = tx.Rollback() }() // no effect after the commit
 	check := tx.QueryRowContext
 	lock := " FOR UPDATE"
 	if h.brokenGuard == sqlOutside {

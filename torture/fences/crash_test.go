@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// crash makes a separate process die between check and write, by a signal that it cannot catch.
+// crash makes a separate process die between check and write, by SIGKILL.
 func crash(t *testing.T, s source, resource string, token fencing.Token, value string) {
 	t.Helper()
 	requireDeath(t, crashing.Command(t.Context(), crashWrite{
@@ -57,7 +57,7 @@ func requireDeath(t *testing.T, cmd *exec.Cmd) {
 	require.Equal(t, checked, string(out))
 }
 
-// dieAfterCheck ends this process as kill -9 does.
+// dieAfterCheck reports that the check is done, and ends this process by SIGKILL.
 func dieAfterCheck() {
 	fmt.Print(checked)
 	child.Die()

@@ -13,19 +13,19 @@ import (
 	"github.com/lockkeeper/lockkeeper/torture/stores"
 )
 
-// The servers of these tests, which the main function ends.
+// The servers of these tests. TestMain closes them.
 var (
 	postgres = stores.Shared{Run: stores.RunPostgres}
 	mariadb  = stores.Shared{Run: stores.RunMariaDB}
 )
 
-// A client is a way to speak to one of the servers.
+// A client is a driver with one of the servers.
 type client struct {
 	name    string
 	server  *stores.Shared
 	driver  string
 	dialect sqlfence.Dialect
-	// impatient is the setting of a connection with which a statement that would have to wait gets an error.
+	// impatient is the setting of a connection on which a statement fails instead of waiting for a lock.
 	impatient string
 }
 
@@ -37,7 +37,7 @@ var (
 	clients = []client{pgx, pq, maria}
 )
 
-// empty returns a database of the test's own, with the fence's table and one for entries.
+// empty returns a new database with the fence's table and one for entries.
 func (c client) empty(tb testing.TB) source {
 	tb.Helper()
 	s := c.bare(tb)
@@ -45,7 +45,7 @@ func (c client) empty(tb testing.TB) source {
 	return s
 }
 
-// bare returns a database of the test's own, with nothing in it.
+// bare returns a new, empty database.
 func (c client) bare(tb testing.TB) source {
 	tb.Helper()
 	server := c.server.Server(tb)
@@ -54,7 +54,7 @@ func (c client) bare(tb testing.TB) source {
 	return source{driver: c.driver, dialect: c.dialect, dsn: server.DSN(name), name: name}
 }
 
-// with is the same database for connections with a setting.
+// with returns the same database for connections with a setting.
 func (s source) with(setting string) source {
 	if setting == "" {
 		return s
@@ -67,7 +67,7 @@ func (s source) with(setting string) source {
 	return s
 }
 
-// through is the same database at another address, such as a proxy's.
+// through returns the same database at another address, such as a proxy's.
 func (c client) through(t *testing.T, s source, addr string) source {
 	t.Helper()
 	s.dsn = c.server.Server(t).DSNThrough(addr, s.name)

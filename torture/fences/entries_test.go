@@ -22,7 +22,7 @@ type source struct {
 	driver  string
 	dialect sqlfence.Dialect
 	dsn     string
-	name    string // what the server calls it
+	name    string // of the database, on the server
 }
 
 func (s source) open(tb testing.TB) *sql.DB {
@@ -33,7 +33,7 @@ func (s source) open(tb testing.TB) *sql.DB {
 	return db
 }
 
-// subject is the guard of the entries in s.
+// subject returns the guard of the entries in s, for the suite.
 func subject(s source, opts *sqlfence.Options) fencetest.Subject {
 	return fencetest.Subject{
 		Open: func(t *testing.T) fencetest.Guarded {
@@ -63,7 +63,7 @@ var entriesTable = map[sqlfence.Dialect]string{
 	sqlfence.SQLite:     "CREATE TABLE entries (resource TEXT PRIMARY KEY, value TEXT)",
 }
 
-// prepare makes the fence's table and one for entries.
+// prepare creates the fence's table and one for entries.
 func (s source) prepare(tb testing.TB) {
 	tb.Helper()
 	db := s.open(tb)
@@ -73,7 +73,7 @@ func (s source) prepare(tb testing.TB) {
 	}
 }
 
-// Entries are a table of values by name, behind a guard in the same database.
+// entries is a table of values by name, behind a guard in the same database.
 type entries struct {
 	db      *sql.DB
 	dialect sqlfence.Dialect
@@ -106,7 +106,7 @@ func put(ctx context.Context, tx *sql.Tx, dialect sqlfence.Dialect, resource, va
 	return err
 }
 
-// dialected writes a statement's question marks as dialect wants them.
+// dialected replaces a statement's question marks by the placeholders of the dialect.
 func dialected(dialect sqlfence.Dialect, statement string) string {
 	if dialect != sqlfence.PostgreSQL {
 		return statement
@@ -119,7 +119,7 @@ func dialected(dialect sqlfence.Dialect, statement string) string {
 
 func (e *entries) Value(ctx context.Context, resource string) (string, error) {
 	if _, err := e.guard.Newest(ctx, resource); err != nil {
-		return "", err // for what it says of the name
+		return "", err // it also checks the name
 	}
 	var value string
 	err := e.db.QueryRowContext(ctx, dialected(e.dialect, "SELECT value FROM entries WHERE resource = ?"), resource).Scan(&value)

@@ -11,7 +11,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing/sqlfence"
 )
 
-// Two holders of one lock, one after the other; the first has not heard of its loss.
+// Two holders of one lock write, one after the other. The first has not been notified of its loss.
 func Example() {
 	ctx := context.Background()
 	db, err := sql.Open("sqlite", "file:ledger?mode=memory&cache=shared&_pragma=busy_timeout(5000)")

@@ -24,7 +24,7 @@ func everywhere(t *testing.T, test func(t *testing.T, s source)) {
 	t.Run("SQLite", func(t *testing.T) { test(t, empty(t, "WAL")) })
 }
 
-// openRows are queries by dialect: one with more rows than a driver reads ahead, and one with a single row.
+// openRows has two queries for each dialect: one with more rows than a driver reads ahead, and one with a single row.
 var openRows = map[sqlfence.Dialect][]string{
 	sqlfence.PostgreSQL: {"SELECT repeat('x', 1000) FROM generate_series(1, 10000)", "SELECT 1"},
 	sqlfence.MySQL:      {"SELECT REPEAT('x', 1000) FROM seq_1_to_10000", "SELECT 1"},
@@ -95,7 +95,7 @@ func TestNestedDoThatWouldWaitForItselfIsAnError(t *testing.T) {
 		newest, err := e.guard.Newest(t.Context(), "ledger")
 		require.NoError(t, err)
 		require.EqualValues(t, 7, newest)
-		require.NoError(t, e.Write(t.Context(), "ledger", 8, "eight"), "after the function nothing is in the way")
+		require.NoError(t, e.Write(t.Context(), "ledger", 8, "eight"), "after the function a write need not wait")
 
 		e.db.SetMaxOpenConns(1)
 		require.ErrorIs(t, nested("another", 8), sqlfence.ErrNested, "the pool has no second connection")
@@ -122,8 +122,8 @@ func TestWriterThatWaitsForAnotherGoroutineIsNotNested(t *testing.T) {
 	})
 }
 
-// in runs do in a transaction that e's guard did not begin, and commits unless do fails.
-func in(t *testing.T, e *entries, do func(ctx context.Context, tx *sql.Tx) error) error {
+// inTx runs do in a transaction that e's guard did not begin, and commits unless do fails.
+func inTx(t *testing.T, e *entries, do func(ctx context.Context, tx *sql.Tx) error) error {
 	t.Helper()
 	tx, err := e.db.BeginTx(t.Context(), nil)
 	require.NoError(t, err)
@@ -139,7 +139,7 @@ func TestAdmitFencesTheCallersOwnTransaction(t *testing.T) {
 		t.Helper()
 		e := entriesIn(t, s, nil)
 		write := func(token fencing.Token, value string) error {
-			return in(t, e, func(ctx context.Context, tx *sql.Tx) error {
+			return inTx(t, e, func(ctx context.Context, tx *sql.Tx) error {
 				if err := e.guard.Admit(ctx, tx, "ledger", token); err != nil {
 					return err
 				}
@@ -154,17 +154,17 @@ func TestAdmitFencesTheCallersOwnTransaction(t *testing.T) {
 		require.ErrorAs(t, err, &stale)
 		require.Equal(t, fencing.StaleError{Token: 7, Newest: 9}, *stale)
 		require.ErrorContains(t, err, `admit token 7 to "ledger"`)
-		require.ErrorIs(t, e.Write(t.Context(), "ledger", 8, "eight"), fencing.ErrStale, "Do has the same fence")
+		require.ErrorIs(t, e.Write(t.Context(), "ledger", 8, "eight"), fencing.ErrStale, "Do uses the same fence")
 
 		gone := e.Write(t.Context(), "ledger", 9, "nine")
 		require.NoError(t, gone)
-		require.ErrorIs(t, in(t, e, func(ctx context.Context, tx *sql.Tx) error {
+		require.ErrorIs(t, inTx(t, e, func(ctx context.Context, tx *sql.Tx) error {
 			require.NoError(t, e.guard.Admit(ctx, tx, "ledger", 11))
 			return context.Canceled
 		}), context.Canceled)
 		newest, err := e.guard.Newest(t.Context(), "ledger")
 		require.NoError(t, err)
-		require.EqualValues(t, 9, newest, "what was rolled back was not admitted")
+		require.EqualValues(t, 9, newest, "the rolled back token was not admitted")
 	})
 }
 
@@ -174,7 +174,7 @@ func TestRefusedAdmitChangesNothingThoughTheCallerCommits(t *testing.T) {
 		e := entriesIn(t, s, &sqlfence.Options{History: "old"})
 		require.NoError(t, e.Write(t.Context(), "ledger", 9, "nine"))
 		other := guardIn(t, s, &sqlfence.Options{History: "new"})
-		require.NoError(t, in(t, e, func(ctx context.Context, tx *sql.Tx) error {
+		require.NoError(t, inTx(t, e, func(ctx context.Context, tx *sql.Tx) error {
 			require.ErrorIs(t, e.guard.Admit(ctx, tx, "ledger", 7), fencing.ErrStale)
 			require.ErrorIs(t, other.Admit(ctx, tx, "ledger", 7), fencing.ErrOtherHistory)
 			require.ErrorIs(t, other.Admit(ctx, tx, "ledger", 11), fencing.ErrOtherHistory)
@@ -185,9 +185,9 @@ func TestRefusedAdmitChangesNothingThoughTheCallerCommits(t *testing.T) {
 		require.EqualValues(t, 9, newest)
 		require.NoError(t, e.Write(t.Context(), "ledger", 9, "nine again"))
 
-		// A row without a history does not get one from a token that it refuses.
+		// A row without a history does not adopt that of a rejected token.
 		require.NoError(t, guardIn(t, s, nil).Do(t.Context(), "page", 9, nothing))
-		require.NoError(t, in(t, e, func(ctx context.Context, tx *sql.Tx) error {
+		require.NoError(t, inTx(t, e, func(ctx context.Context, tx *sql.Tx) error {
 			require.ErrorIs(t, e.guard.Admit(ctx, tx, "page", 7), fencing.ErrStale)
 			return nil
 		}))
@@ -200,7 +200,7 @@ func TestNewerTokenWaitsForTheTransactionOfAnAdmit(t *testing.T) {
 		t.Helper()
 		e := entriesIn(t, s, nil)
 		newer := make(chan error, 1)
-		require.NoError(t, in(t, e, func(ctx context.Context, tx *sql.Tx) error {
+		require.NoError(t, inTx(t, e, func(ctx context.Context, tx *sql.Tx) error {
 			require.NoError(t, e.guard.Admit(ctx, tx, "ledger", 7))
 			begun := e.db.Stats().InUse
 			go func() { newer <- e.Write(ctx, "ledger", 8, "eight") }()
@@ -235,7 +235,7 @@ func TestTwoResourcesAreAdmittedToOneTransaction(t *testing.T) {
 	})
 }
 
-// Interfaces in which libraries keep a *sql.Tx, in their words.
+// Interfaces in which libraries hold a *sql.Tx, as they declare them.
 type (
 	connPool interface { // gorm.io/gorm.ConnPool
 		PrepareContext(ctx context.Context, query string) (*sql.Stmt, error)
@@ -252,11 +252,11 @@ type (
 	embedded struct{ *sql.Tx } // as sqlx.Tx and bun.Tx
 )
 
-func TestAdmitTakesTheTransactionsOfLibrariesAsTheyAre(t *testing.T) {
+func TestAdmitAcceptsTheTransactionsOfLibraries(t *testing.T) {
 	everywhere(t, func(t *testing.T, s source) {
 		t.Helper()
 		e := entriesIn(t, s, nil)
-		require.NoError(t, in(t, e, func(ctx context.Context, tx *sql.Tx) error {
+		require.NoError(t, inTx(t, e, func(ctx context.Context, tx *sql.Tx) error {
 			require.NoError(t, e.guard.Admit(ctx, connPool(tx), "ledger", 7))
 			require.NoError(t, e.guard.Admit(ctx, dbtx(tx), "page", 7))
 			return e.guard.Admit(ctx, embedded{tx}, "book", 7)
@@ -267,7 +267,7 @@ func TestAdmitTakesTheTransactionsOfLibrariesAsTheyAre(t *testing.T) {
 	})
 }
 
-// hiddenPool is a pool behind a type that does not look like one.
+// hiddenPool is a pool behind a type that does not have a pool's other methods.
 type hiddenPool struct{ db *sql.DB }
 
 func (h hiddenPool) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
@@ -278,7 +278,7 @@ func (h hiddenPool) QueryRowContext(ctx context.Context, query string, args ...a
 	return h.db.QueryRowContext(ctx, query, args...)
 }
 
-func TestAdmitOutsideOfATransactionIsAnError(t *testing.T) {
+func TestAdmitOutsideATransactionIsAnError(t *testing.T) {
 	everywhere(t, func(t *testing.T, s source) {
 		t.Helper()
 		e := entriesIn(t, s, nil)
@@ -319,5 +319,5 @@ func TestAdmitErrorNamesTheStatementThatCreatesTheTable(t *testing.T) {
 	}
 }
 
-// patience is how long a test waits for a condition, which it checks every tick.
+// A test waits for a condition for at most patience, and checks it every tick.
 const patience, tick = 10 * time.Second, time.Millisecond

@@ -14,10 +14,10 @@ import (
 	"github.com/lockkeeper/lockkeeper/torture/stores"
 )
 
-// A galera is a database on two nodes that both take writes, and the entries as each of them sees them.
+// A galera is a database on two nodes that both accept writes, with the entries on each of them.
 type galera struct {
 	lagging, ahead *entries
-	applier        *sql.Conn // on lagging; its transactions are its node's own
+	applier        *sql.Conn // on lagging; its transactions are not replicated
 }
 
 func newGalera(t *testing.T) galera {
@@ -45,7 +45,7 @@ func newGalera(t *testing.T) galera {
 	return g
 }
 
-// caughtUp waits until each node has applied what the other has committed.
+// caughtUp waits until each node has applied the commits of the other.
 func (g galera) caughtUp(t *testing.T) {
 	t.Helper()
 	for _, e := range []*entries{g.lagging, g.ahead} {
@@ -55,8 +55,8 @@ func (g galera) caughtUp(t *testing.T) {
 	}
 }
 
-// lag has the lagging node apply nothing that the other commits, until the returned function is called: the applier, of which
-// it has one, waits for a row that a local transaction holds.
+// lag stops the lagging node from applying the commits of the other, until the returned function is called: its only applier
+// thread waits for a row that a local transaction has locked.
 func (g galera) lag(t *testing.T) (catchUp func()) {
 	t.Helper()
 	for _, statement := range []string{"BEGIN", "UPDATE dam SET n = n + 1"} {
@@ -71,7 +71,7 @@ func (g galera) lag(t *testing.T) (catchUp func()) {
 	}
 }
 
-// committing waits until the lagging node has been asked to commit.
+// committing waits until the lagging node has received a COMMIT.
 func (g galera) committing(t *testing.T) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -81,18 +81,18 @@ func (g galera) committing(t *testing.T) {
 	}, patience, tick)
 }
 
-func TestOlderWriteOnALaggingGaleraNodeIsRefusedAtItsCommit(t *testing.T) {
+func TestOlderWriteOnALaggingGaleraNodeIsRejectedAtItsCommit(t *testing.T) {
 	g := newGalera(t)
 	require.NoError(t, g.lagging.Write(t.Context(), "ledger", 7, "seven"))
 	g.caughtUp(t)
 
-	// The older one writes a row that the newer one does not touch: the fence is all that they have in common.
+	// The two write different rows, so that they conflict only in the fence.
 	catchUp := g.lag(t)
 	require.NoError(t, g.ahead.Write(t.Context(), "ledger", 9, "nine"))
 	older := make(chan error, 1)
 	go func() {
 		older <- g.lagging.guard.Do(t.Context(), "ledger", 7, func(tx *sql.Tx) error {
-			return put(t.Context(), tx, sqlfence.MySQL, "total", "late")
+			return put(t.Context(), tx, sqlfence.MySQL, "total", "stale")
 		})
 	}()
 	g.committing(t)

@@ -27,9 +27,9 @@ func TestGuardOnAServerIsAGuard(t *testing.T) {
 		{client: maria},
 		{client: maria, isolation: sql.LevelReadCommitted},
 		{client: maria, isolation: sql.LevelSerializable},
-		// What later versions do by themselves.
+		// The default of later versions.
 		{client: maria, setting: "innodb_snapshot_isolation=ON"},
-		// The driver puts the arguments into the statement's text; in others they travel apart from it.
+		// The driver inserts the arguments into the statement's text.
 		{client: maria, setting: "interpolateParams=true"},
 	} {
 		t.Run(way.name+" "+way.isolation.String()+" "+way.setting, func(t *testing.T) {
@@ -38,7 +38,7 @@ func TestGuardOnAServerIsAGuard(t *testing.T) {
 				t.Helper()
 				s := subject(way.empty(t).with(way.setting), &sqlfence.Options{Isolation: way.isolation})
 				if way.dialect == sqlfence.PostgreSQL && way.isolation == sql.LevelSerializable {
-					return persistent(s)
+					return retryingSubject(s)
 				}
 				return s
 			})
@@ -46,24 +46,25 @@ func TestGuardOnAServerIsAGuard(t *testing.T) {
 	}
 }
 
-// persistent retries every write until the database can serialize it, as a caller that requires serializability must.
-func persistent(s fencetest.Subject) fencetest.Subject {
+// retryingSubject retries every write until the database can serialize it, as a caller that requires serializability must.
+func retryingSubject(s fencetest.Subject) fencetest.Subject {
 	open := s.Open
 	s.Open = func(t *testing.T) fencetest.Guarded {
 		t.Helper()
-		return again{open(t)}
+		return retrying{open(t)}
 	}
 	openHistory := s.OpenHistory
 	s.OpenHistory = func(t *testing.T, history string) fencetest.Guarded {
 		t.Helper()
-		return again{openHistory(t, history)}
+		return retrying{openHistory(t, history)}
 	}
 	return s
 }
 
-type again struct{ fencetest.Guarded }
+// retrying repeats a write that the database could not serialize.
+type retrying struct{ fencetest.Guarded }
 
-func (a again) Write(ctx context.Context, resource string, token fencing.Token, value string) error {
+func (a retrying) Write(ctx context.Context, resource string, token fencing.Token, value string) error {
 	for {
 		err := a.Guarded.Write(ctx, resource, token, value)
 		if sqlState(err) != "40001" {
@@ -72,7 +73,7 @@ func (a again) Write(ctx context.Context, resource string, token fencing.Token, 
 	}
 }
 
-// sqlState is what the database calls the error; "" if it has not said so.
+// sqlState returns the SQLSTATE of a database's error, "" for other errors.
 func sqlState(err error) string {
 	var answer interface{ SQLState() string }
 	if errors.As(err, &answer) {

@@ -29,14 +29,13 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing/sqlfence"
 )
 
-// A guardSpec names a guard and the place of its state, so that another process can open it, too.
+// A guardSpec names a guard and the place of its state, so that another process can open it.
 type guardSpec struct {
-	Kind  string // one of those in openers
+	Kind  string // a key of openers
 	Place string
 }
 
-// opened is an open guard: a guarded resource of many names. within, if not nil, runs between the check and the write, if the
-// guard has such a moment.
+// opened is an open guard.
 type opened struct {
 	fencetest.Guarded
 	close func() error
@@ -52,13 +51,15 @@ var openers = map[string]func(place string, within func()) (opened, error){
 	"http":     openHTTP,
 }
 
+// open opens the guard. within, if not nil, is called between the check and the write, by guards that take these steps
+// separately.
 func (d guardSpec) open(within func()) (opened, error) {
 	if within == nil {
 		within = func() {}
 	}
 	open, known := openers[d.Kind]
 	if !known {
-		return opened{}, fmt.Errorf("no guard is called %q", d.Kind)
+		return opened{}, fmt.Errorf("unknown guard %q", d.Kind)
 	}
 	o, err := open(d.Place, within)
 	if err != nil {
@@ -77,11 +78,11 @@ func openSQL(driver string, dialect sqlfence.Dialect) func(string, func()) (open
 		if err != nil {
 			return opened{}, errors.Join(err, db.Close())
 		}
-		return opened{again{&entries{db: db, dialect: dialect, guard: guard, hook: within}}, db.Close}, nil
+		return opened{retrying{&entries{db: db, dialect: dialect, guard: guard, hook: within}}, db.Close}, nil
 	}
 }
 
-// files is a folder with one file for each value, and a fence in a folder beside it.
+// files is a folder with one file for each value, and a fence in a subfolder.
 type files struct {
 	fence  *filefence.Fence
 	dir    string
@@ -134,13 +135,14 @@ func openObjects(at string, _ func()) (opened, error) {
 	return opened{objects{guard}, func() error { return nil }}, err
 }
 
-// A service keeps values in memory, each behind a gate, and is written over HTTP.
+// A service stores values in memory, each behind a gate, and accepts writes over HTTP.
 type service struct {
-	mu     sync.Mutex // makes a check and its write one; guards what follows
+	mu     sync.Mutex // makes check and write one step; guards what follows
 	gates  map[string]*fencing.Gate
 	values map[string]string
 }
 
+// serve starts a service and returns its URL.
 func serve(t *testing.T) (url string) {
 	t.Helper()
 	s := &service{gates: map[string]*fencing.Gate{}, values: map[string]string{}}

@@ -28,7 +28,7 @@ func TestTokenOfAnotherHistoryIsRefusedUntilAReset(t *testing.T) {
 			require.Equal(t, fencing.HistoryError{Token: token, Given: "after", Stored: "before"}, *other)
 			require.NotErrorIs(t, err, fencing.ErrStale)
 		}
-		require.NoError(t, before.Do(t.Context(), "ledger", 9, nothing), "the refusals changed nothing")
+		require.NoError(t, before.Do(t.Context(), "ledger", 9, nothing), "rejected tokens change nothing")
 
 		require.NoError(t, after.Reset(t.Context(), "ledger", 0))
 		require.NoError(t, after.Do(t.Context(), "ledger", 5, nothing))
@@ -43,7 +43,7 @@ func TestHistoryIsAdoptedWithTheFirstTokenThatIsAdmitted(t *testing.T) {
 		unchecked, before, after := guardIn(t, s, nil), guardOfHistory(t, s, "before"), guardOfHistory(t, s, "after")
 		require.NoError(t, unchecked.Do(t.Context(), "ledger", 9, nothing))
 		require.ErrorIs(t, before.Do(t.Context(), "ledger", 8, nothing), fencing.ErrStale)
-		require.NoError(t, after.Do(t.Context(), "ledger", 9, nothing), "what is refused is not adopted; an equal token is")
+		require.NoError(t, after.Do(t.Context(), "ledger", 9, nothing), "a rejected token's history is not adopted, and that of an equal token is")
 		require.ErrorIs(t, before.Do(t.Context(), "ledger", 10, nothing), fencing.ErrOtherHistory)
 
 		require.NoError(t, unchecked.Do(t.Context(), "ledger", 11, nothing))
@@ -53,7 +53,7 @@ func TestHistoryIsAdoptedWithTheFirstTokenThatIsAdmitted(t *testing.T) {
 	})
 }
 
-// versionOne are the tables that the version before made.
+// versionOne has the tables that the previous version created.
 var versionOne = map[sqlfence.Dialect]string{
 	sqlfence.PostgreSQL: `CREATE TABLE lockkeeper_fence (
 	resource TEXT COLLATE "C" PRIMARY KEY, token BIGINT NOT NULL CHECK (token >= 0))`,
@@ -63,7 +63,7 @@ var versionOne = map[sqlfence.Dialect]string{
 	resource TEXT NOT NULL PRIMARY KEY, token INTEGER NOT NULL CHECK (token >= 0)) WITHOUT ROWID`,
 }
 
-func TestTableOfVersionOneKeepsItsTokensThroughTheUpgrade(t *testing.T) {
+func TestUpgradeKeepsTheTokensOfTableOfVersionOne(t *testing.T) {
 	everywhere(t, func(t *testing.T, s source) {
 		t.Helper()
 		db := s.open(t)
@@ -89,7 +89,7 @@ func TestTableOfVersionOneKeepsItsTokensThroughTheUpgrade(t *testing.T) {
 		run(guard.Upgrade())
 		require.ErrorIs(t, guard.Do(t.Context(), "ledger", 8, nothing), fencing.ErrStale)
 		require.NoError(t, guard.Do(t.Context(), "ledger", 9, nothing))
-		// What the version before sends.
+		// A statement of the previous version.
 		run("INSERT INTO lockkeeper_fence (resource, token) VALUES ('page', 3)")
 		require.NoError(t, guard.Do(t.Context(), "page", 3, nothing))
 		if s.dialect != sqlfence.SQLite {

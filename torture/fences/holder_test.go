@@ -27,30 +27,31 @@ type holder struct {
 	Timeout  time.Duration // of its session
 	Lock     string        // path
 	State    string        // path of a node that it writes by Commit; none if empty
-	Resource string        // behind each door
-	Doors    []guardSpec
-	Within   bool // each write through its one door stays between check and write until it hears a line
+	Resource string        // behind each guard
+	Guards   []guardSpec
+	Within   bool // with one guard: each write stays between check and write until a line is read
 }
 
 // A holderReport is a report of a holder, one line of JSON.
 type holderReport struct {
 	Granted fencing.Token `json:",omitempty"` // the lock is held
-	Within  string        `json:",omitempty"` // the write through the door of this kind is between check and write
-	Write   string        `json:",omitempty"` // the write through the door of this kind has returned
-	Held    bool          `json:",omitempty"` // when the holder last looked before that write, it held the lock
-	Waits   bool          `json:",omitempty"` // it has looked, and waits for a line
-	Error   string        `json:",omitempty"` // what it returned
+	Within  string        `json:",omitempty"` // kind of guard: a write through it is between check and write
+	Write   string        `json:",omitempty"` // kind of guard: a write through it has returned
+	Held    bool          `json:",omitempty"` // the holder held the lock at its last check before that write
+	Waits   bool          `json:",omitempty"` // the holder has checked, and waits for a line
+	Error   string        `json:",omitempty"` // of the write
 	Stale   *fencing.StaleError
 	Lost    bool `json:",omitempty"` // it wraps recipes.ErrLost
 }
 
-// hold is the main function of a holder. It reports its grant, writes once, and once more for each line that it reads. It checks whether it still
-// holds the lock before it waits for that line, not after: it is stopped in between, as every program can be.
+// hold is the main function of a holder. It reports its grant, writes once, and once more for each line that it reads. It checks
+// whether it still holds the lock before it waits for that line, not after: the test stops it in between, as any program can be
+// stopped there.
 func (h holder) hold() error {
-	var saying sync.Mutex // guards standard output
-	say := func(r holderReport) {
-		saying.Lock()
-		defer saying.Unlock()
+	var mu sync.Mutex // guards standard output
+	report := func(r holderReport) {
+		mu.Lock()
+		defer mu.Unlock()
 		_ = json.NewEncoder(os.Stdout).Encode(r) // a test that stops reading has killed this process
 	}
 	lines := bufio.NewScanner(os.Stdin)
@@ -61,26 +62,26 @@ func (h holder) hold() error {
 		return err
 	}
 	defer client.Close()
-	mu, err := lock.New(client, h.Lock, nil)
+	mutex, err := lock.New(client, h.Lock, nil)
 	if err != nil {
 		return err
 	}
-	held, err := mu.Lock(ctx)
+	held, err := mutex.Lock(ctx)
 	if err != nil {
 		return err
 	}
-	say(holderReport{Granted: held.Token()})
+	report(holderReport{Granted: held.Token()})
 
 	type writing struct {
 		kind  string
 		write func(value string) error
 	}
 	var all []writing
-	for _, d := range h.Doors {
+	for _, d := range h.Guards {
 		within := func() {}
 		if h.Within {
 			within = func() {
-				say(holderReport{Within: d.Kind})
+				report(holderReport{Within: d.Kind})
 				lines.Scan()
 			}
 		}
@@ -108,28 +109,28 @@ func (h holder) hold() error {
 			return true
 		}
 	}
-	write := func(value string, look bool) {
+	write := func(value string, checked bool) {
 		var writes sync.WaitGroup
 		for _, w := range all {
 			writes.Go(func() {
-				r := holderReport{Write: w.kind, Held: look}
+				r := holderReport{Write: w.kind, Held: checked}
 				if err := w.write(value); err != nil {
 					r.Error = err.Error()
 					_ = errors.As(err, &r.Stale)
 					r.Lost = errors.Is(err, recipes.ErrLost)
 				}
-				say(r)
+				report(r)
 			})
 		}
 		writes.Wait()
 	}
-	write("the older one's", holds())
+	write("value of the older holder", holds())
 	for {
-		look := holds()
-		say(holderReport{Waits: true})
+		checked := holds()
+		report(holderReport{Waits: true})
 		if !lines.Scan() {
 			return lines.Err()
 		}
-		write("the older one's, late", look)
+		write("stale value of the older holder", checked)
 	}
 }

@@ -20,18 +20,18 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing/sqlfence"
 )
 
-// A setup is one database behind a proxy: the entries through the writer's proxy, and directly.
+// A setup is one database, with entries through a proxy and directly.
 type setup struct {
 	client
 	source
 	proxy  *docker.Proxy
-	writer *entries
-	others *entries
-	// The next commit loses its answer, and everything after it.
+	writer *entries // through the proxy
+	others *entries // directly
+	// loseCommit makes the proxy drop the answer to the next commit, and all later answers.
 	loseCommit atomic.Bool
 }
 
-func newStage(t *testing.T, c client, setting string) *setup {
+func newSetup(t *testing.T, c client, setting string) *setup {
 	t.Helper()
 	s := &setup{client: c, source: c.empty(t)}
 	proxy, err := docker.NewProxy(c.server.Server(t).Addr)
@@ -43,11 +43,11 @@ func newStage(t *testing.T, c client, setting string) *setup {
 	return s
 }
 
-// lost makes the answer of the following commit get lost. One more answer comes between the function and the commit; it must
-// arrive.
-func (s *setup) lost() { s.loseCommit.Store(true) }
+// loseNextCommit makes the answer to the next commit get lost. One more answer comes between the function and the commit, and
+// must arrive.
+func (s *setup) loseNextCommit() { s.loseCommit.Store(true) }
 
-// watch listens in front of the proxy and sees commits pass. It returns its address.
+// watch listens in front of the proxy and detects commits. It returns its address.
 func (s *setup) watch(t *testing.T) (addr string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -69,7 +69,7 @@ func (s *setup) watch(t *testing.T) (addr string) {
 				from io.Reader
 			}{{server, watched{writer, s}}, {writer, server}} {
 				open.Go(func() {
-					_, _ = io.Copy(way.to, way.from) // ends with either connection, and then ends both
+					_, _ = io.Copy(way.to, way.from) // ends with either connection, and closes both
 					_ = writer.Close()
 					_ = server.Close()
 				})
@@ -84,7 +84,7 @@ func (s *setup) watch(t *testing.T) (addr string) {
 	return listener.Addr().String()
 }
 
-// watched is what a writer sends.
+// watched reads what a writer sends, and detects commits.
 type watched struct {
 	io.Reader
 	setup *setup
@@ -98,7 +98,7 @@ func (w watched) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// write writes with token 7 and has lose happen after the write and before the commit.
+// write writes with token 7, and calls lose between the write and the commit.
 func (s *setup) write(ctx context.Context, t *testing.T, lose func(tx *sql.Tx)) error {
 	t.Helper()
 	return s.writer.guard.Do(ctx, "ledger", 7, func(tx *sql.Tx) error {
@@ -108,7 +108,7 @@ func (s *setup) write(ctx context.Context, t *testing.T, lose func(tx *sql.Tx)) 
 	})
 }
 
-// committed waits until the others see the write.
+// committed waits until other connections read the write.
 func (s *setup) committed(t *testing.T) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -117,22 +117,23 @@ func (s *setup) committed(t *testing.T) {
 	}, 10*time.Second, time.Millisecond)
 }
 
-// left asserts that nothing of the write is kept.
-func (s *setup) left(t *testing.T) {
+// requireRolledBack requires that the write was rolled back.
+func (s *setup) requireRolledBack(t *testing.T) {
 	t.Helper()
-	// The first write waits until the server has found the lost connection's transaction, and a connection of the pool may
-	// have ended with the server.
+	// The server needs time to detect the lost connection's transaction, and connections of the pool may have ended with the
+	// server.
 	require.Eventually(t, func() bool {
 		newest, err := s.others.guard.Newest(t.Context(), "ledger")
 		return err == nil && newest == 0
 	}, 10*time.Second, time.Millisecond)
-	require.NoError(t, s.others.Write(t.Context(), "ledger", 1, "one"), "the token has not been admitted")
+	require.NoError(t, s.others.Write(t.Context(), "ledger", 1, "one"), "token 7 has not been admitted")
 	value, err := s.others.Value(t.Context(), "ledger")
 	require.NoError(t, err)
 	require.Equal(t, "one", value)
 }
 
-func unknown(t *testing.T, err error) {
+// requireUncertain requires an error that reports an unknown outcome.
+func requireUncertain(t *testing.T, err error) {
 	t.Helper()
 	require.ErrorIs(t, err, sqlfence.ErrUncertain)
 	require.NotErrorIs(t, err, fencing.ErrStale)
@@ -142,12 +143,12 @@ func unknown(t *testing.T, err error) {
 func TestCommitWhoseAnswerIsLostIsUncertainAndKept(t *testing.T) {
 	for _, c := range clients {
 		t.Run(c.name, func(t *testing.T) {
-			s := newStage(t, c, "")
+			s := newSetup(t, c, "")
 			wrote := make(chan error, 1)
-			go func() { wrote <- s.write(t.Context(), t, func(*sql.Tx) { s.lost() }) }()
+			go func() { wrote <- s.write(t.Context(), t, func(*sql.Tx) { s.loseNextCommit() }) }()
 			s.committed(t)
 			s.proxy.Reset()
-			unknown(t, <-wrote)
+			requireUncertain(t, <-wrote)
 			require.ErrorIs(t, s.others.Write(t.Context(), "ledger", 6, "six"), fencing.ErrStale)
 			s.proxy.Pass()
 			require.NoError(t, s.writer.Write(t.Context(), "ledger", 7, "seven again"), "the same token is admitted")
@@ -155,27 +156,27 @@ func TestCommitWhoseAnswerIsLostIsUncertainAndKept(t *testing.T) {
 	}
 }
 
-// If there is no answer to the commit, not even a lost connection, the driver must give up.
-func TestCommitThatIsNeverAnsweredIsUncertainWhenTheDriverGivesUp(t *testing.T) {
+// The commit is not answered and the connection stays open, so the driver must time out.
+func TestUnansweredCommitIsUncertainWhenTheDriverTimesOut(t *testing.T) {
 	for _, c := range []struct {
 		client
 		setting string
-		patient bool // it takes no notice of the context
+		patient bool // the driver ignores the context
 	}{
 		{client: pgx},
 		{client: maria, setting: "readTimeout=300ms", patient: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := newStage(t, c.client, c.setting)
+			s := newSetup(t, c.client, c.setting)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			wrote := make(chan error, 1)
-			go func() { wrote <- s.write(ctx, t, func(*sql.Tx) { s.lost() }) }()
+			go func() { wrote <- s.write(ctx, t, func(*sql.Tx) { s.loseNextCommit() }) }()
 			s.committed(t)
 			if !c.patient {
 				cancel()
 			}
-			unknown(t, <-wrote)
+			requireUncertain(t, <-wrote)
 		})
 	}
 }
@@ -201,19 +202,19 @@ func TestConnectionLostBeforeTheCommitIsUncertainAndNothingIsKept(t *testing.T) 
 	} {
 		for _, c := range clients {
 			t.Run(name+"/"+c.name, func(t *testing.T) {
-				s := newStage(t, c, "")
-				unknown(t, s.write(t.Context(), t, func(tx *sql.Tx) { lose(t, s, tx) }))
+				s := newSetup(t, c, "")
+				requireUncertain(t, s.write(t.Context(), t, func(tx *sql.Tx) { lose(t, s, tx) }))
 				require.NoError(t, c.server.Server(t).Start(t.Context()))
-				s.left(t)
+				s.requireRolledBack(t)
 			})
 		}
 	}
 }
 
-func TestStatementThatFailsForALostConnectionIsItsErrorAndNothingIsKept(t *testing.T) {
+func TestStatementOnALostConnectionReturnsItsErrorAndKeepsNothing(t *testing.T) {
 	for _, c := range clients {
 		t.Run(c.name, func(t *testing.T) {
-			s := newStage(t, c, "")
+			s := newSetup(t, c, "")
 			err := s.writer.guard.Do(t.Context(), "ledger", 7, func(tx *sql.Tx) error {
 				require.NoError(t, put(t.Context(), tx, c.dialect, "ledger", "seven"))
 				s.proxy.Reset()
@@ -223,17 +224,17 @@ func TestStatementThatFailsForALostConnectionIsItsErrorAndNothingIsKept(t *testi
 			require.NotErrorIs(t, err, sqlfence.ErrUncertain)
 			require.NotErrorIs(t, err, sqlfence.ErrTxEnded)
 			require.NotErrorIs(t, err, fencing.ErrStale)
-			s.left(t)
+			s.requireRolledBack(t)
 		})
 	}
 }
 
-func TestDatabaseThatCannotBeReachedIsNoAnswer(t *testing.T) {
+func TestUnreachableDatabaseIsNeitherStaleNorUncertain(t *testing.T) {
 	for _, c := range clients {
 		t.Run(c.name, func(t *testing.T) {
-			s := newStage(t, c, "")
+			s := newSetup(t, c, "")
 			s.proxy.Refuse()
-			err := s.write(t.Context(), t, func(*sql.Tx) { require.Fail(t, "it runs") })
+			err := s.write(t.Context(), t, func(*sql.Tx) { require.Fail(t, "the function runs") })
 			require.Error(t, err)
 			for _, wrong := range []error{sqlfence.ErrUncertain, sqlfence.ErrTxEnded, sqlfence.ErrNoTable, fencing.ErrStale} {
 				require.NotErrorIs(t, err, wrong)

@@ -15,7 +15,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing/objectfence"
 )
 
-// BenchmarkObject writes an object of a kilobyte behind the guard, which reads it first, and bare.
+// BenchmarkObject compares a guarded write of a kilobyte, which reads the object first, with a plain one.
 func BenchmarkObject(b *testing.B) {
 	next, _ := buckets(b)
 	store := next().open()
@@ -32,8 +32,8 @@ func BenchmarkObject(b *testing.B) {
 	})
 }
 
-// sideBySide does both by turns, so that what disturbs the one disturbs the other, and reports the ratio of the rate of
-// guarded writes to that of bare ones.
+// sideBySide alternates guarded and bare writes, so that a disturbance affects both, and reports the ratio of the rate of guarded
+// writes to that of bare ones.
 func sideBySide(b *testing.B, guarded, bare func() error) {
 	b.Helper()
 	var took [2]time.Duration
@@ -46,7 +46,7 @@ func sideBySide(b *testing.B, guarded, bare func() error) {
 			took[i] += time.Since(start)
 		}
 	}
-	b.ReportMetric(0, "ns/op") // of both together, it says nothing
+	b.ReportMetric(0, "ns/op") // the sum of both has no meaning
 	b.ReportMetric(float64(took[0])/float64(b.N), "guarded-ns/op")
 	b.ReportMetric(float64(took[1])/float64(b.N), "bare-ns/op")
 	b.ReportMetric(float64(took[1])/float64(took[0]), "ratio")

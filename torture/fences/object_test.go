@@ -6,15 +6,11 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"slices"
-	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -31,7 +27,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/torture/stores"
 )
 
-// What follows, up to the end of Put, stands in the documentation of objectfence, line by line.
+// The declarations from bucket to Put are in the documentation of objectfence, line by line.
 
 type bucket struct {
 	client *s3.Client
@@ -69,7 +65,7 @@ func TestDocumentationShowsTheStoreThatIsTestedHere(t *testing.T) {
 	shows(t, "objectfence", code(t, "object_test.go", "\ntype bucket struct", "func Test"))
 }
 
-// A place is a bucket in words: what another process needs to find it.
+// A place names a bucket, so that another process can open it.
 type place struct{ Endpoint, Bucket string }
 
 func (p place) open() bucket {
@@ -81,14 +77,14 @@ func (p place) open() bucket {
 	})}
 }
 
-// impatient is b on a client that asks once: where the server is gone, to ask again takes seconds.
-func (b bucket) impatient(transport http.RoundTripper) bucket {
+// withoutRetries returns b on a client that does not retry: retries take seconds while the server is down.
+func (b bucket) withoutRetries(transport http.RoundTripper) bucket {
 	options := b.client.Options()
 	options.HTTPClient, options.RetryMaxAttempts = &http.Client{Transport: transport}, 1
 	return bucket{s3.New(options), b.name}
 }
 
-// buckets returns what makes buckets, on one server.
+// buckets starts a server. next creates a bucket on it.
 func buckets(tb testing.TB) (next func() place, server *stores.Server) {
 	tb.Helper()
 	server = stores.S3(tb, nil)
@@ -101,7 +97,7 @@ func buckets(tb testing.TB) (next func() place, server *stores.Server) {
 	}, server
 }
 
-// hashed names objects by a sum: this server keeps them as files, and has no room for "a" beside "a/b".
+// hashed names objects by a hash: this server stores them as files, and cannot store both "a" and "a/b".
 type hashed struct{ objectfence.Store }
 
 func hash(key string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(key))) }
@@ -177,13 +173,14 @@ func TestGuardOfABucketIsAGuard(t *testing.T) {
 // crashingPut makes a process die before it writes an object.
 var crashingPut = child.New("crash at put", objectDeath.die)
 
+// An objectDeath is a write whose process dies after the check.
 type objectDeath struct {
 	Place           place
 	Resource, Value string
 	Token           fencing.Token
 }
 
-// dying is a store whose process does not live to see the write.
+// dying is a store that kills its process before the write.
 type dying struct{ objectfence.Store }
 
 func (dying) Put(context.Context, string, []byte, string) error {
@@ -197,221 +194,4 @@ func (d objectDeath) die() error {
 		return err
 	}
 	return guard.Write(context.Background(), d.Resource, d.Token, d.Value)
-}
-
-// A careless guard is what one writes instead, and gets wrong. Its token stands beside the value.
-type carelessObjects struct {
-	bucket
-	fault string
-}
-
-type entry struct {
-	Token fencing.Token
-	Value string
-}
-
-const (
-	exchanged = "< and <= exchanged"
-	sameOnly  = "compares for equality"
-	asksFirst = "checks in a request of its own"
-)
-
-var carelessIsCaught = map[string]string{
-	exchanged: "an equal token is admitted",
-	sameOnly:  "a newer token is admitted and shuts out the one before",
-	asksFirst: "of two writers racing the newer wins",
-}
-
-func (h carelessObjects) read(ctx context.Context, resource string) (e entry, etag string, err error) {
-	object, err := h.Get(ctx, hash(resource))
-	if errors.Is(err, objectfence.ErrNotFound) {
-		return entry{}, "", nil
-	}
-	if err == nil {
-		err = json.Unmarshal(object.Body, &e)
-	}
-	return e, object.Version, err
-}
-
-func (h carelessObjects) Write(ctx context.Context, resource string, token fencing.Token, value string) error {
-	current, etag, err := h.read(ctx, resource)
-	if err != nil {
-		return err
-	}
-	stale := token < current.Token
-	switch h.fault {
-	case exchanged:
-		stale = token <= current.Token
-	case sameOnly:
-		stale = current.Token != 0 && token != current.Token
-	}
-	if stale {
-		return &fencing.StaleError{Token: token, Newest: current.Token}
-	}
-	body, err := json.Marshal(entry{token, value})
-	if err != nil {
-		return err
-	}
-	if h.fault == asksFirst {
-		name := hash(resource)
-		_, err := h.client.PutObject(ctx, &s3.PutObjectInput{Bucket: &h.name, Key: &name, Body: bytes.NewReader(body)})
-		return err
-	}
-	return h.Put(ctx, hash(resource), body, etag)
-}
-
-func (h carelessObjects) Value(ctx context.Context, resource string) (string, error) {
-	e, _, err := h.read(ctx, resource)
-	return e.Value, err
-}
-
-func (h carelessObjects) Reset(context.Context, string) error { return errors.ErrUnsupported }
-
-type carelessTask struct {
-	Place place
-	Fault string
-}
-
-func TestCarelessGuardOfABucketFailsTheSuite(t *testing.T) {
-	next, _ := buckets(t)
-	for fault, property := range carelessIsCaught {
-		t.Run(fault, func(t *testing.T) {
-			t.Parallel()
-			child.RequireFailure(t, "TestSuiteOfACarelessGuardOfABucket", property, carelessTask{next(), fault})
-		})
-	}
-}
-
-// It fails by design: TestCarelessGuardOfABucketFailsTheSuite runs it and looks at how.
-func TestSuiteOfACarelessGuardOfABucket(t *testing.T) {
-	var h carelessTask
-	child.Task(t, &h)
-	property := 0
-	fencetest.Run(t, func(t *testing.T) fencetest.Subject {
-		t.Helper()
-		property++
-		b := h.Place.open()
-		b.name = fmt.Sprintf("%s-%d", h.Place.Bucket, property)
-		_, err := b.client.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: &b.name})
-		require.NoError(t, err)
-		return fencetest.Subject{Open: func(*testing.T) fencetest.Guarded { return carelessObjects{b, h.Fault} }}
-	})
-}
-
-// Why the token does not stand in the object's metadata.
-func TestETagDoesNotTellWhoWroteTheSameBytes(t *testing.T) {
-	next, _ := buckets(t)
-	b := next().open()
-	put := func(token, body string, match *string) error {
-		_, err := b.client.PutObject(t.Context(), &s3.PutObjectInput{
-			Bucket: &b.name, Key: aws.String("ledger"), Body: strings.NewReader(body),
-			Metadata: map[string]string{"token": token}, IfMatch: match,
-		})
-		return err
-	}
-	require.NoError(t, put("7", "same", nil))
-	read, err := b.Get(t.Context(), "ledger") // by the older holder, which is paused then
-	require.NoError(t, err)
-	require.NoError(t, put("9", "same", &read.Version))
-	require.NoError(t, put("7", "late", &read.Version), "a token in the metadata would have been overtaken")
-
-	guard := objectsOf(t, b)
-	require.NoError(t, guard.Write(t.Context(), "ledger", 7, "same"))
-	paused := &hooked{Store: b, before: func() { require.NoError(t, guard.Write(t.Context(), "ledger", 9, "same")) }}
-	require.ErrorIs(t, objectsOf(t, paused).Write(t.Context(), "ledger", 7, "late"), fencing.ErrStale)
-}
-
-// hooked calls before ahead of its first Put.
-type hooked struct {
-	objectfence.Store
-	once   sync.Once
-	before func()
-}
-
-func (h *hooked) Put(ctx context.Context, key string, body []byte, replaces string) error {
-	h.once.Do(h.before)
-	return h.Store.Put(ctx, key, body, replaces)
-}
-
-func TestFenceOfABucketOutlivesItsServer(t *testing.T) {
-	next, server := buckets(t)
-	guard := objectsOf(t, next().open().impatient(http.DefaultTransport))
-	require.NoError(t, guard.Write(t.Context(), "ledger", 9, "nine"))
-	require.NoError(t, server.Kill(t.Context()))
-	err := guard.Write(t.Context(), "ledger", 9, "unwanted")
-	require.Error(t, err)
-	require.NotErrorIs(t, err, fencing.ErrStale)
-	require.NotErrorIs(t, err, objectfence.ErrUncertain, "it could not be read, so nothing was sent")
-	require.NoError(t, server.Start(t.Context()))
-	var stale *fencing.StaleError
-	require.ErrorAs(t, guard.Write(t.Context(), "ledger", 8, "late"), &stale)
-	require.Equal(t, fencing.StaleError{Token: 8, Newest: 9}, *stale)
-	value, err := guard.Value(t.Context(), "ledger")
-	require.NoError(t, err)
-	require.Equal(t, "nine", value)
-}
-
-// A deaf connection takes the request and loses the answer.
-type deaf struct {
-	base  http.RoundTripper
-	after func() // the server has answered
-}
-
-var errDeaf = &net.OpError{Op: "read", Net: "tcp", Err: io.ErrUnexpectedEOF}
-
-func (d deaf) RoundTrip(request *http.Request) (*http.Response, error) {
-	response, err := d.base.RoundTrip(request)
-	if err != nil || request.Method != http.MethodPut {
-		return response, err
-	}
-	d.after()
-	return nil, errors.Join(errDeaf, response.Body.Close())
-}
-
-func TestLostAnswerOfABucketIsNeitherStaleNorSuccess(t *testing.T) {
-	next, server := buckets(t)
-	p := next()
-	others := objectsOf(t, p.open())
-	losing := func(after func()) objects {
-		return objectsOf(t, p.open().impatient(deaf{http.DefaultTransport, after}))
-	}
-	require.NoError(t, losing(func() {}).Write(t.Context(), "ledger", 7, "seven"), "the object tells")
-
-	err := losing(func() { require.NoError(t, others.Write(t.Context(), "ledger", 9, "nine")) }).
-		Write(t.Context(), "ledger", 7, "seven again")
-	require.ErrorIs(t, err, objectfence.ErrUncertain, "it was there, and is no more")
-	require.NotErrorIs(t, err, fencing.ErrStale)
-	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
-
-	err = losing(func() { require.NoError(t, server.Kill(t.Context())) }).Write(t.Context(), "ledger", 10, "ten")
-	require.ErrorIs(t, err, objectfence.ErrUncertain)
-	require.NotErrorIs(t, err, fencing.ErrStale)
-	require.NoError(t, server.Start(t.Context()))
-	require.ErrorIs(t, others.Write(t.Context(), "ledger", 9, "late"), fencing.ErrStale, "it had been written")
-}
-
-// The S3 client retries by itself, unless its options forbid it: the second request would be rejected because of the
-// first, and an older write that was there be called stale.
-func TestStoreOfABucketSendsAWriteOnce(t *testing.T) {
-	next, _ := buckets(t)
-	b := next().open()
-	sent := 0
-	options := b.client.Options()
-	options.HTTPClient = &http.Client{Transport: deaf{http.DefaultTransport, func() { sent++ }}}
-	b.client = s3.New(options)
-	err := b.Put(t.Context(), "ledger", []byte("body"), "")
-	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
-	require.NotErrorIs(t, err, objectfence.ErrPrecondition)
-	require.Equal(t, 1, sent)
-}
-
-func TestBucketThatIsNotThereIsAnError(t *testing.T) {
-	next, _ := buckets(t)
-	p := next()
-	p.Bucket = "missing"
-	guard := objectsOf(t, p.open())
-	err := guard.Write(t.Context(), "ledger", 7, "unwanted")
-	require.ErrorContains(t, err, "NoSuchBucket")
-	require.NotErrorIs(t, err, objectfence.ErrUncertain)
-	require.ErrorContains(t, objectfence.Probe(t.Context(), p.open(), "probe"), "NoSuchBucket")
 }

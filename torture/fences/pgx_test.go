@@ -27,7 +27,7 @@ func (t pgxTx) QueryRow(ctx context.Context, query string, args ...any) sqlfence
 	return t.tx.QueryRow(ctx, query, args...)
 }
 
-// A pgxLedger is an application's own code on pgx, which begins and ends its transactions itself.
+// A pgxLedger is code of an application on pgx, which begins and ends its transactions itself.
 type pgxLedger struct {
 	pool  *pgxpool.Pool
 	guard *sqlfence.Guard
@@ -71,15 +71,15 @@ func TestPgxTransactionIsFencedThroughAnAdapterOfTwoMethods(t *testing.T) {
 	}
 }
 
-// outside is a pool that takes itself for a transaction.
-type outside struct{ pool *pgxpool.Pool }
+// poolAsTx passes a pool for a transaction.
+type poolAsTx struct{ pool *pgxpool.Pool }
 
-func (o outside) Exec(ctx context.Context, query string, args ...any) error {
+func (o poolAsTx) Exec(ctx context.Context, query string, args ...any) error {
 	_, err := o.pool.Exec(ctx, query, args...)
 	return err
 }
 
-func (o outside) QueryRow(ctx context.Context, query string, args ...any) sqlfence.Scanner {
+func (o poolAsTx) QueryRow(ctx context.Context, query string, args ...any) sqlfence.Scanner {
 	return o.pool.QueryRow(ctx, query, args...)
 }
 
@@ -88,7 +88,7 @@ func TestPgxPoolIsNotTakenForATransaction(t *testing.T) {
 	pool, err := pgxpool.New(t.Context(), s.dsn)
 	require.NoError(t, err)
 	t.Cleanup(pool.Close)
-	err = guardIn(t, s, nil).AdmitThrough(t.Context(), outside{pool}, "ledger", 7)
+	err = guardIn(t, s, nil).AdmitThrough(t.Context(), poolAsTx{pool}, "ledger", 7)
 	require.ErrorIs(t, err, sqlfence.ErrNoTx)
 	require.ErrorContains(t, err, `admit token 7 to "ledger"`)
 }

@@ -20,10 +20,10 @@ import (
 	"github.com/lockkeeper/lockkeeper/torture/stores"
 )
 
-// A cluster is one server in cluster mode that has all slots, and a way to lose answers to a client of it.
+// A cluster is one server in cluster mode that has all slots. It can lose the answers to its clients.
 type cluster struct {
 	server *stores.Server
-	lose   atomic.Pointer[func()] // called once a script has run, whose answer is then lost
+	lose   atomic.Pointer[func()] // if set: called when the next script has run, whose answer is then lost
 }
 
 func startCluster(t *testing.T) *cluster {
@@ -38,7 +38,7 @@ func startCluster(t *testing.T) *cluster {
 	return c
 }
 
-// client returns one whose options forbid retries, and that sends again all the same.
+// client returns a cluster client. It retries although its options forbid that.
 func (c *cluster) client(t *testing.T) *redis.ClusterClient {
 	t.Helper()
 	client := redis.NewClusterClient(&redis.ClusterOptions{
@@ -46,21 +46,21 @@ func (c *cluster) client(t *testing.T) *redis.ClusterClient {
 		MaxRetries: -1,
 		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			conn, err := new(net.Dialer).DialContext(ctx, network, addr)
-			return forgetful{conn, c}, err
+			return clusterConn{conn, c}, err
 		},
 	})
 	t.Cleanup(func() { require.NoError(t, client.Close()) })
 	return client
 }
 
-// A forgetful connection loses the answer to a script that has run.
-type forgetful struct {
+// A clusterConn is a connection that loses the answer to a script, if cluster.lose is set.
+type clusterConn struct {
 	net.Conn
 
 	cluster *cluster
 }
 
-func (f forgetful) Write(b []byte) (int, error) {
+func (f clusterConn) Write(b []byte) (int, error) {
 	n, err := f.Conn.Write(b)
 	if err != nil || !strings.Contains(string(b), "\r\neval\r\n") {
 		return n, err
@@ -69,7 +69,7 @@ func (f forgetful) Write(b []byte) (int, error) {
 	if meanwhile == nil {
 		return n, nil
 	}
-	_, _ = f.Read(make([]byte, 1)) // it has run
+	_, _ = f.Read(make([]byte, 1)) // the script has run
 	(*meanwhile)()
 	return n, errors.Join(io.ErrUnexpectedEOF, f.Close())
 }
@@ -84,7 +84,7 @@ func (c *cluster) guard(t *testing.T) *redisfence.Guard {
 	return guard
 }
 
-func TestScriptThatAClusterClientSendsAgainRunsOnce(t *testing.T) {
+func TestScriptThatAClusterClientRetriesRunsOnce(t *testing.T) {
 	const increase = `return redis.call("INCR", KEYS[1])`
 	c := startCluster(t)
 	guard, other := c.guard(t), c.guard(t)
@@ -112,16 +112,16 @@ func TestScriptThatAClusterClientSendsAgainRunsOnce(t *testing.T) {
 		err := do(guard, "{once}", 7)
 		hasRun(t, "{once}", 1)
 		require.ErrorIs(t, err, redisfence.ErrUncertain)
-		require.NoError(t, do(guard, "{once}", 7), "the same script in another Do is no repeat")
+		require.NoError(t, do(guard, "{once}", 7), "the same script in another Do is not a retry")
 		hasRun(t, "{once}", 2)
 	})
-	t.Run("and is not called stale although a newer one has run since", func(t *testing.T) {
+	t.Run("and is not stale although a newer one has run since", func(t *testing.T) {
 		newerWrites(t, "{stale}")
 		err := do(guard, "{stale}", 7)
 		hasRun(t, "{stale}", 2)
 		require.NotErrorIs(t, err, fencing.ErrStale)
 		require.ErrorIs(t, err, redisfence.ErrUncertain)
-		require.ErrorIs(t, do(guard, "{stale}", 7), fencing.ErrStale, "this one has not run")
+		require.ErrorIs(t, do(guard, "{stale}", 7), fencing.ErrStale, "this call has not run")
 	})
 	t.Run("and a reset does not lower the fence twice", func(t *testing.T) {
 		newerWrites(t, "{reset}")
@@ -129,7 +129,7 @@ func TestScriptThatAClusterClientSendsAgainRunsOnce(t *testing.T) {
 		hasRun(t, "{reset}", 1)
 		require.ErrorIs(t, do(guard, "{reset}", 8), fencing.ErrStale, "9 has written since the reset")
 	})
-	t.Run("and what is kept of it is bounded and goes", func(t *testing.T) {
+	t.Run("and its record is bounded and expires", func(t *testing.T) {
 		fill := `for i = 1, 5000 do redis.call("ZADD", KEYS[1], i, "run " .. i) end return 1`
 		runs := redisfence.DefaultPrefix + "{kept}\x00runs"
 		require.NoError(t, client.Eval(t.Context(), fill, []string{runs}).Err())
@@ -137,7 +137,7 @@ func TestScriptThatAClusterClientSendsAgainRunsOnce(t *testing.T) {
 		kept, err := client.ZRange(t.Context(), runs, 0, -1).Result()
 		require.NoError(t, err)
 		require.Len(t, kept, 4096)
-		require.Equal(t, "run 5000", kept[4094], "the oldest went")
+		require.Equal(t, "run 5000", kept[4094], "the oldest were removed")
 		left, err := client.TTL(t.Context(), runs).Result()
 		require.NoError(t, err)
 		require.Greater(t, left, time.Duration(0))

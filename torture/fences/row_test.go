@@ -13,7 +13,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing/sqlfence"
 )
 
-// rowSources are the databases in which rows keep their own tokens, by name.
+// rowSources returns the databases in which rows contain their own tokens, by name.
 func rowSources(t *testing.T) map[string]source {
 	t.Helper()
 	return map[string]source{
@@ -24,7 +24,7 @@ func rowSources(t *testing.T) map[string]source {
 	}
 }
 
-// jobs is a table whose rows keep their own tokens.
+// jobs is a table whose rows contain their own tokens.
 type jobs struct {
 	db      *sql.DB
 	dialect sqlfence.Dialect
@@ -65,7 +65,7 @@ func TestRowWithItsOwnTokenIsGuarded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			j := jobsIn(t, s)
 			require.NoError(t, j.set(t, 1, 7, "begun"))
-			require.NoError(t, j.set(t, 1, 7, "begun"), "the same again")
+			require.NoError(t, j.set(t, 1, 7, "begun"), "the same write again")
 			require.NoError(t, j.set(t, 1, 9, "taken over"))
 			var stale *fencing.StaleError
 			require.ErrorAs(t, j.set(t, 1, 7, "done"), &stale)
@@ -93,7 +93,7 @@ func TestRowKeepsTheHistoryOfItsToken(t *testing.T) {
 				})
 			}
 			require.NoError(t, set("before", 9, "begun"))
-			require.ErrorIs(t, set("before", 8, "late"), fencing.ErrStale)
+			require.ErrorIs(t, set("before", 8, "stale"), fencing.ErrStale)
 			for _, token := range []fencing.Token{8, 9, 10} {
 				var other *fencing.HistoryError
 				require.ErrorAs(t, set("after", token, "again"), &other)
@@ -104,8 +104,8 @@ func TestRowKeepsTheHistoryOfItsToken(t *testing.T) {
 	}
 }
 
-// An older writer waits for a newer one that has changed the row, and then finds it.
-func TestOlderWriterOfARowThatWaitedIsRefused(t *testing.T) {
+// An older writer waits for a newer one that has changed the row, and then reads the newer token.
+func TestOlderWriterOfARowThatWaitedIsRejected(t *testing.T) {
 	for _, c := range clients {
 		t.Run(c.name, func(t *testing.T) {
 			s := c.bare(t)
@@ -124,8 +124,8 @@ func TestOlderWriterOfARowThatWaitedIsRefused(t *testing.T) {
 	}
 }
 
-// MySQL counts the rows that it has changed; of one that is as it should be already, it says that there was none.
-func TestRowThatStaysAsItWasIsNoSuccessWhereMariaDBCountsChanges(t *testing.T) {
+// MySQL and MariaDB count changed rows. A row that already has the new values counts as not found.
+func TestUnchangedRowIsAnErrorWhereMariaDBCountsChanges(t *testing.T) {
 	j := jobsIn(t, maria.bare(t))
 	require.NoError(t, j.set(t, 1, 7, "begun"))
 	err := j.set(t, 1, 7, "begun")

@@ -12,9 +12,9 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing/sqlfence"
 )
 
-// elsewhere has the next statements of the pool's one connection find their tables in another schema, which has a fence of
-// its own, as another application's SET or USE does behind a pool.
-func elsewhere(t *testing.T, c client, e *entries) {
+// switchSchema makes the pool's one connection use another schema, which has its own fence, as SET or USE of another
+// application does behind a pooler.
+func switchSchema(t *testing.T, c client, e *entries) {
 	t.Helper()
 	name, err := c.server.Server(t).CreateDatabase(t.Context())
 	require.NoError(t, err)
@@ -25,13 +25,13 @@ func elsewhere(t *testing.T, c client, e *entries) {
 	}
 }
 
-func TestTokenIsNotAskedOfAnotherSchemasFence(t *testing.T) {
+func TestFenceOfAnotherSchemaIsNotUsed(t *testing.T) {
 	for _, c := range clients {
 		t.Run(c.name, func(t *testing.T) {
 			e := entriesIn(t, c.empty(t), nil)
 			e.db.SetMaxOpenConns(1)
 			require.NoError(t, e.Write(t.Context(), "ledger", 9, "nine"))
-			elsewhere(t, c, e)
+			switchSchema(t, c, e)
 			for _, err := range []error{
 				e.Write(t.Context(), "ledger", 7, "seven, late"),
 				e.Write(t.Context(), "ledger", 9, "nine again"),
@@ -44,19 +44,19 @@ func TestTokenIsNotAskedOfAnotherSchemasFence(t *testing.T) {
 			}
 			newest, err := e.guard.Newest(t.Context(), "ledger")
 			require.NoError(t, err)
-			require.Zero(t, newest, "nothing is kept there")
+			require.Zero(t, newest, "the other fence is not changed")
 		})
 	}
 }
 
-func TestFenceNamedWithItsSchemaIsOneWhateverTheConnectionIsIn(t *testing.T) {
+func TestFenceNamedWithItsSchemaDoesNotDependOnTheConnection(t *testing.T) {
 	for _, c := range clients {
 		t.Run(c.name, func(t *testing.T) {
 			s := c.empty(t)
 			e := entriesIn(t, s, &sqlfence.Options{Table: s.name + ".lockkeeper_fence"})
 			e.db.SetMaxOpenConns(1)
 			require.NoError(t, e.Write(t.Context(), "ledger", 9, "nine"))
-			elsewhere(t, c, e)
+			switchSchema(t, c, e)
 			require.ErrorIs(t, e.Write(t.Context(), "ledger", 7, "seven, late"), fencing.ErrStale)
 			require.NoError(t, e.Write(t.Context(), "ledger", 10, "ten"))
 			newest, err := e.guard.Newest(t.Context(), "ledger")
@@ -68,22 +68,22 @@ func TestFenceNamedWithItsSchemaIsOneWhateverTheConnectionIsIn(t *testing.T) {
 	}
 }
 
-func TestTableNamedWithItsSchemaIsAsked(t *testing.T) {
+func TestMissingTableErrorNamesTheSchema(t *testing.T) {
 	for _, c := range clients {
 		t.Run(c.name, func(t *testing.T) {
 			s := c.bare(t)
-			tableIsAsked(t, s, &sqlfence.Options{Table: s.name + ".fence"})
+			requireMissingTableError(t, s, &sqlfence.Options{Table: s.name + ".fence"})
 		})
 	}
 	t.Run("SQLite", func(t *testing.T) {
 		s := sqlite(filepath.Join(t.TempDir(), "test.db"), "WAL", true)
-		tableIsAsked(t, s, &sqlfence.Options{Table: "main.fence"})
+		requireMissingTableError(t, s, &sqlfence.Options{Table: "main.fence"})
 		require.ErrorIs(t, guardIn(t, s, &sqlfence.Options{Table: "fence"}).Do(t.Context(), "ledger", 6, nothing), fencing.ErrStale)
 	})
 }
 
 // Names are compared by their bytes, not by their representation in a connection's character set.
-func TestResourceIsOneWhateverTheCharacterSetOfTheConnection(t *testing.T) {
+func TestResourceDoesNotDependOnTheCharacterSetOfTheConnection(t *testing.T) {
 	s := maria.empty(t)
 	settings := []string{
 		"", "charset=latin1", "interpolateParams=true", "charset=latin1&interpolateParams=true",
@@ -108,7 +108,7 @@ func TestResourceIsOneWhateverTheCharacterSetOfTheConnection(t *testing.T) {
 			require.NoError(t, guard.Do(t.Context(), name, token, nothing), setting)
 			for _, other := range settings {
 				require.ErrorIs(t, guards[other].Do(t.Context(), name, token-1, nothing), fencing.ErrStale,
-					"%q: written with %q, asked with %q", name, setting, other)
+					"%q: written with %q, checked with %q", name, setting, other)
 			}
 		}
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing/sqlfence"
 )
 
-// sqlite returns the database in file. With patient, a statement that finds it busy waits.
+// sqlite returns the database in file. If patient is set, a statement waits while the database is busy.
 func sqlite(file, journal string, patient bool) source {
 	dsn := "file:" + file + "?_pragma=journal_mode(" + journal + ")"
 	if patient {
@@ -26,7 +26,7 @@ func sqlite(file, journal string, patient bool) source {
 	return source{driver: "sqlite", dialect: sqlfence.SQLite, dsn: dsn}
 }
 
-// empty returns a database with the fence's table and one for entries, in a folder of the test's own.
+// empty returns a database with the fence's table and one for entries, in a temporary folder.
 func empty(t *testing.T, journal string) source {
 	t.Helper()
 	s := sqlite(filepath.Join(t.TempDir(), "test.db"), journal, true)
@@ -45,17 +45,17 @@ func TestGuardOnSQLiteIsAGuard(t *testing.T) {
 	}
 }
 
-func TestNoTokenSlipsBetweenTheCheckAndTheWrite(t *testing.T) {
+func TestTokenWaitsForTheWriteOfAnother(t *testing.T) {
 	for _, journal := range []string{"DELETE", "WAL"} {
 		file := filepath.Join(t.TempDir(), "test.db")
 		s := sqlite(file, journal, true)
 		s.prepare(t)
-		noTokenSlips(t, s, sqlite(file, journal, false))
+		requireWait(t, s, sqlite(file, journal, false))
 	}
 }
 
 func TestMissingSQLiteTableErrorNamesTheStatementThatCreatesIt(t *testing.T) {
-	tableIsAsked(t, sqlite(filepath.Join(t.TempDir(), "test.db"), "WAL", true), nil)
+	requireMissingTableError(t, sqlite(filepath.Join(t.TempDir(), "test.db"), "WAL", true), nil)
 }
 
 func TestWriteThatCommitsByItselfIsReportedAndFenced(t *testing.T) {
@@ -70,7 +70,7 @@ func TestWriteThatCommitsByItselfIsReportedAndFenced(t *testing.T) {
 	require.EqualValues(t, 7, newest)
 }
 
-// Some statements of SQLite end the transaction, some of them by failing. What follows commits by itself, unfenced.
+// Some statements of SQLite end the transaction, some of them when they fail. Later statements commit by themselves, unfenced.
 func TestStatementThatEndsTheTransactionIsReportedInSQLite(t *testing.T) {
 	for name, ends := range map[string]func(*testing.T, *sql.Tx) error{
 		"a commit":                  statement("COMMIT"),
@@ -85,7 +85,7 @@ func TestStatementThatEndsTheTransactionIsReportedInSQLite(t *testing.T) {
 			err := e.guard.Do(t.Context(), "ledger", 7, func(tx *sql.Tx) error { return ends(t, tx) })
 			require.ErrorIs(t, err, sqlfence.ErrTxEnded)
 			require.NotErrorIs(t, err, sqlfence.ErrUncertain)
-			require.NoError(t, e.Write(t.Context(), "ledger", 7, "seven"), "the connection is of use again")
+			require.NoError(t, e.Write(t.Context(), "ledger", 7, "seven"), "the connection can be used again")
 		})
 	}
 }
@@ -98,7 +98,7 @@ func statement(text string) func(*testing.T, *sql.Tx) error {
 	}
 }
 
-// hidden has the statement fail and says nothing of it.
+// hidden requires that the statement fails, and hides the error.
 func hidden(fails func(*testing.T, *sql.Tx) error) func(*testing.T, *sql.Tx) error {
 	return func(t *testing.T, tx *sql.Tx) error {
 		t.Helper()
@@ -107,7 +107,7 @@ func hidden(fails func(*testing.T, *sql.Tx) error) func(*testing.T, *sql.Tx) err
 	}
 }
 
-// interrupted is a write without an end, whose own ctx has one. If that comes before the write begins, it is tried again.
+// interrupted is an endless write that its own context interrupts. It retries if the context ends before the write begins.
 func interrupted(t *testing.T, tx *sql.Tx) error {
 	t.Helper()
 	for patience := 20 * time.Millisecond; ; patience *= 2 {
@@ -116,7 +116,7 @@ func interrupted(t *testing.T, tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `INSERT INTO entries
 			WITH RECURSIVE n(i) AS (VALUES(1) UNION ALL SELECT i + 1 FROM n) SELECT i, i FROM n`)
 		cancel()
-		if statement("RELEASE here")(t, tx) != nil { // it went with the transaction
+		if statement("RELEASE here")(t, tx) != nil { // the transaction has ended, and the savepoint with it
 			return err
 		}
 	}

@@ -27,19 +27,19 @@ import (
 )
 
 const (
-	trials      = 100 // in how many the doors of this machine are tried
-	serverTrial = 20  // in how many those of servers are
-	atATime     = 12  // trials go side by side: they wait for sessions to expire most of the time
-	oldSession  = 3 * time.Second
-	newSession  = 10 * time.Second // which is not to be lost
-	attempts    = 5                // at a trial, where the machine is so busy that its preparation comes to nothing
+	trials       = 100 // of the guards whose state is on this machine
+	serverTrials = 20  // of the guards on servers
+	parallel     = 12  // trials at the same time: they mostly wait for sessions to expire
+	oldSession   = 3 * time.Second
+	newSession   = 10 * time.Second // must not expire
+	attempts     = 5                // per trial: on a busy machine its preparation can fail
 )
 
-// A process that holds the lock is stopped for longer than its session lives. Another takes the lock and writes. The
-// first continues and writes immediately, because it still believes that it holds: every guard rejects the write, and what is kept is
-// the newer one's.
+// A process that holds the lock is stopped until its session has expired. Another client acquires the lock and writes. The
+// first process continues and writes immediately, because it still believes that it holds. Every guard rejects that write and
+// keeps the value of the newer holder.
 func TestStaleWriteOfAStoppedProcessIsRejectedByEveryGuard(t *testing.T) {
-	setup := newLateStage(t)
+	setup := newStaleWriteTest(t)
 	var (
 		group sync.WaitGroup
 		next  = make(chan int)
@@ -47,23 +47,23 @@ func TestStaleWriteOfAStoppedProcessIsRejectedByEveryGuard(t *testing.T) {
 		total = map[string]tally{}
 		errs  []error
 	)
-	for range atATime {
+	for range parallel {
 		group.Go(func() {
 			for trial := range next {
 				guardSpecs := setup.local
-				if trial < serverTrial {
+				if trial < serverTrials {
 					guardSpecs = append(guardSpecs[:len(guardSpecs):len(guardSpecs)], setup.servers...)
 				}
-				refusals, err := setup.trial(t.Context(), trial, guardSpecs)
+				rejections, err := setup.trial(t.Context(), trial, guardSpecs)
 				for attempt := 1; errors.Is(err, errSetup) && attempt < attempts; attempt++ {
-					t.Logf("trial %d: begun again: %v", trial, err)
-					refusals, err = setup.trial(t.Context(), trial+attempt*1000, guardSpecs)
+					t.Logf("trial %d: repeated: %v", trial, err)
+					rejections, err = setup.trial(t.Context(), trial+attempt*1000, guardSpecs)
 				}
 				mu.Lock()
 				if err != nil {
 					errs = append(errs, fmt.Errorf("trial %d: %w", trial, err))
 				}
-				for kind, n := range refusals {
+				for kind, n := range rejections {
 					total[kind] = total[kind].plus(n)
 				}
 				mu.Unlock()
@@ -77,29 +77,29 @@ func TestStaleWriteOfAStoppedProcessIsRejectedByEveryGuard(t *testing.T) {
 	group.Wait()
 	require.NoError(t, errors.Join(errs...))
 	for _, d := range setup.local {
-		require.Equal(t, trials, total[d.Kind].refused, d.Kind)
+		require.Equal(t, trials, total[d.Kind].rejected, d.Kind)
 	}
 	for _, d := range setup.servers {
-		require.Equal(t, serverTrial, total[d.Kind].refused, d.Kind)
+		require.Equal(t, serverTrials, total[d.Kind].rejected, d.Kind)
 	}
-	require.Equal(t, trials, total["zookeeper"].refused)
+	require.Equal(t, trials, total["zookeeper"].rejected)
 	for kind, n := range total {
-		t.Logf("%s: %d late writes refused, %d of them of a process that held the lock when it last looked", kind, n.refused, n.held)
+		t.Logf("%s: %d stale writes rejected, %d of them by a process that held the lock at its last check", kind, n.rejected, n.held)
 	}
 }
 
 // A tally counts the stale writes that a guard rejected.
 type tally struct {
-	refused int
-	held    int // of those, by a process that held the lock when it last looked
+	rejected int
+	held     int // of these, by a process that held the lock at its last check
 }
 
-func (n tally) plus(m tally) tally { return tally{n.refused + m.refused, n.held + m.held} }
+func (n tally) plus(m tally) tally { return tally{n.rejected + m.rejected, n.held + m.held} }
 
 // A process that is stopped in the middle of an admitted write makes newer writers wait: its write comes before theirs, never
 // after.
 func TestProcessStoppedWithinItsWriteComesBeforeTheNewerOne(t *testing.T) {
-	setup := newLateStage(t)
+	setup := newStaleWriteTest(t)
 	for i, d := range slices.Concat(setup.local, setup.servers) {
 		if !holdsWithin[d.Kind] {
 			continue
@@ -111,18 +111,18 @@ func TestProcessStoppedWithinItsWriteComesBeforeTheNewerOne(t *testing.T) {
 	}
 }
 
-// holdsWithin are the guards whose check holds a lock until the write is done. The others check and write in one step.
+// holdsWithin lists the guards whose check holds a lock until the write is done. The others check and write in one step.
 var holdsWithin = map[string]bool{"files": true, "sqlite": true, "postgres": true, "mariadb": true}
 
-// A staleWriteTest has what these tests need: an ensemble, a client that takes over, and a place for each guard's state.
+// A staleWriteTest is the environment of these tests: an ensemble, the client of the newer holder, and the guards.
 type staleWriteTest struct {
 	t              *testing.T
 	ensemble       *docker.Ensemble
 	client         *recipes.Client
-	local, servers []guardSpec // those whose state is this machine's, and those of servers
+	local, servers []guardSpec // guards with their state on this machine, and guards on servers
 }
 
-func newLateStage(t *testing.T) *staleWriteTest {
+func newStaleWriteTest(t *testing.T) *staleWriteTest {
 	t.Helper()
 	next, _ := buckets(t)
 	objects, err := json.Marshal(next())
@@ -143,7 +143,6 @@ func newLateStage(t *testing.T) *staleWriteTest {
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
 	s.client = client
-
 	return s
 }
 
@@ -182,7 +181,7 @@ func (s *staleWriteTest) trial(ctx context.Context, number int, guardSpecs []gua
 	if err != nil {
 		return nil, setupFailed(err)
 	}
-	defer func() { _ = newer.Unlock(ctx) }() // no other client needs the lock any more
+	defer func() { _ = newer.Unlock(ctx) }() // no other client needs the lock
 	for _, d := range guardSpecs {
 		if err := s.write(ctx, d, number, newer.Token()); err != nil {
 			return nil, err
@@ -192,11 +191,11 @@ func (s *staleWriteTest) trial(ctx context.Context, number int, guardSpecs []gua
 		return nil, setupFailed(err)
 	}
 
-	// The command is sent before the process continues: it writes as soon as it does.
+	// Send the command before the process continues, so that it writes immediately.
 	if err := errors.Join(old.Send("write"), old.Continue()); err != nil {
 		return nil, err
 	}
-	refused := map[string]tally{}
+	rejected := map[string]tally{}
 	for range writes {
 		r, err := old.next()
 		switch {
@@ -211,11 +210,11 @@ func (s *staleWriteTest) trial(ctx context.Context, number int, guardSpecs []gua
 		case r.Stale == nil || *r.Stale != (fencing.StaleError{Token: older, Newest: newer.Token()}):
 			return nil, fmt.Errorf("%s: want token %d rejected after %d: %s", r.Write, older, newer.Token(), r.Error)
 		}
-		n := tally{refused: 1}
+		n := tally{rejected: 1}
 		if r.Held {
 			n.held = 1
 		}
-		refused[r.Write] = n
+		rejected[r.Write] = n
 	}
 	for _, d := range guardSpecs {
 		if err := s.holds(ctx, d, number); err != nil {
@@ -224,15 +223,18 @@ func (s *staleWriteTest) trial(ctx context.Context, number int, guardSpecs []gua
 	}
 	data, _, err := s.client.Conn().Get(s.state(number))
 	if err == nil && string(data) != newest {
-		err = fmt.Errorf("kept is %q, want %q", data, newest)
+		err = fmt.Errorf("the node contains %q, want %q", data, newest)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("zookeeper: %w", err)
 	}
-	return refused, nil
+	return rejected, nil
 }
 
-const newest = "the newer one's"
+// newest is the value that the newer holder writes.
+const newest = "value of the newer holder"
+
+// within stops a holder in the middle of an admitted write, and requires that a newer write waits for it.
 
 func (s *staleWriteTest) within(ctx context.Context, number int, d guardSpec) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
@@ -244,7 +246,7 @@ func (s *staleWriteTest) within(ctx context.Context, number int, d guardSpec) er
 	defer old.Kill()
 	r, err := old.next()
 	if err == nil && r.Within != d.Kind {
-		err = fmt.Errorf("the holder is not within its write: %+v", r)
+		err = fmt.Errorf("the holder is not between check and write: %+v", r)
 	}
 	if err != nil {
 		return err
@@ -262,8 +264,8 @@ func (s *staleWriteTest) within(ctx context.Context, number int, d guardSpec) er
 	go func() { written <- s.write(ctx, d, number, newer.Token()) }()
 	select {
 	case err := <-written:
-		return errors.Join(errors.New("a newer write did not wait for the one that was admitted"), err)
-	case <-time.After(time.Second): // as long as a write never takes
+		return errors.Join(errors.New("a newer write did not wait for the admitted one"), err)
+	case <-time.After(time.Second): // much longer than a write takes
 	}
 	if err := errors.Join(old.Send("go on"), old.Continue()); err != nil {
 		return errors.Join(err, <-written)
@@ -273,7 +275,7 @@ func (s *staleWriteTest) within(ctx context.Context, number int, d guardSpec) er
 	}
 	r, err = old.next()
 	if err == nil && (r.Write != d.Kind || r.Error != "") {
-		err = fmt.Errorf("the write that was admitted: %+v", r)
+		err = fmt.Errorf("the admitted write: %+v", r)
 	}
 	if err != nil {
 		return err
@@ -281,15 +283,15 @@ func (s *staleWriteTest) within(ctx context.Context, number int, d guardSpec) er
 	return s.holds(ctx, d, number)
 }
 
-func (s *staleWriteTest) path(number int) string     { return fmt.Sprintf("/late/lock-%d", number) }
-func (s *staleWriteTest) state(number int) string    { return fmt.Sprintf("/late-%d", number) }
+func (s *staleWriteTest) path(number int) string     { return fmt.Sprintf("/stale/lock-%d", number) }
+func (s *staleWriteTest) state(number int) string    { return fmt.Sprintf("/stale-%d", number) }
 func (s *staleWriteTest) resource(number int) string { return fmt.Sprintf("ledger %d", number) }
 
 // holder starts a holder and returns its token.
-func (s *staleWriteTest) holder(ctx context.Context, number int, guardSpecs []guardSpec, within bool) (*old, fencing.Token, error) {
+func (s *staleWriteTest) holder(ctx context.Context, number int, guardSpecs []guardSpec, within bool) (*holderProcess, fencing.Token, error) {
 	h := holder{
 		Servers: s.ensemble.Addrs(), Timeout: oldSession, Lock: s.path(number),
-		Resource: s.resource(number), Doors: guardSpecs, Within: within,
+		Resource: s.resource(number), Guards: guardSpecs, Within: within,
 	}
 	if !within {
 		h.State = s.state(number)
@@ -303,7 +305,7 @@ func (s *staleWriteTest) holder(ctx context.Context, number int, guardSpecs []gu
 	if err != nil {
 		return nil, 0, err
 	}
-	p := &old{process, ctx}
+	p := &holderProcess{process, ctx}
 	r, err := p.next()
 	if err == nil && !r.Granted.Valid() {
 		err = fmt.Errorf("the holder's first report is %+v", r)
@@ -315,7 +317,7 @@ func (s *staleWriteTest) holder(ctx context.Context, number int, guardSpecs []gu
 	return p, r.Granted, nil
 }
 
-// takeOver waits for the lock.
+// takeOver acquires the lock as the newer holder.
 func (s *staleWriteTest) takeOver(ctx context.Context, number int) (*lock.Hold, error) {
 	mu, err := lock.New(s.client, s.path(number), nil)
 	if err != nil {
@@ -324,6 +326,7 @@ func (s *staleWriteTest) takeOver(ctx context.Context, number int) (*lock.Hold, 
 	return mu.Lock(ctx)
 }
 
+// write writes through a guard as the newer holder.
 func (s *staleWriteTest) write(ctx context.Context, d guardSpec, number int, token fencing.Token) error {
 	o, err := d.open(nil)
 	if err != nil {
@@ -331,12 +334,12 @@ func (s *staleWriteTest) write(ctx context.Context, d guardSpec, number int, tok
 	}
 	err = o.Write(ctx, s.resource(number), token, newest)
 	if err != nil {
-		err = fmt.Errorf("%s: the newer one's write: %w", d.Kind, err)
+		err = fmt.Errorf("%s: the write of the newer holder: %w", d.Kind, err)
 	}
 	return errors.Join(err, o.close())
 }
 
-// holds returns nil if the guarded value is the newer holder's.
+// holds returns nil if the guarded value is that of the newer holder.
 func (s *staleWriteTest) holds(ctx context.Context, d guardSpec, number int) error {
 	o, err := d.open(nil)
 	if err != nil {
@@ -344,7 +347,7 @@ func (s *staleWriteTest) holds(ctx context.Context, d guardSpec, number int) err
 	}
 	value, err := o.Value(ctx, s.resource(number))
 	if err == nil && value != newest {
-		err = fmt.Errorf("kept is %q, want %q", value, newest)
+		err = fmt.Errorf("the guard kept %q, want %q", value, newest)
 	}
 	if err != nil {
 		err = fmt.Errorf("%s: %w", d.Kind, err)
@@ -352,14 +355,14 @@ func (s *staleWriteTest) holds(ctx context.Context, d guardSpec, number int) err
 	return errors.Join(err, o.close())
 }
 
-// An old is a holder process, as its parent sees it.
-type old struct {
+// A holderProcess is a holder's process, from the view of its parent.
+type holderProcess struct {
 	*child.Process
 	ctx context.Context // its end kills the process
 }
 
 // next waits for the holder's next report.
-func (o *old) next() (holderReport, error) {
+func (o *holderProcess) next() (holderReport, error) {
 	var r holderReport
 	line, err := o.Await(o.ctx)
 	if err == nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing"
 )
 
-// A Client writes to the registers. It connects at its first write.
+// A Client writes to the registers. It connects at its first write. It is not safe for concurrent use.
 type Client struct {
 	Addr string // of the registers
 
@@ -21,7 +21,8 @@ type Client struct {
 	in   *bufio.Reader
 }
 
-// Write sends a write of the grant of an attempt, and reports whether the register that checks tokens accepted it.
+// Write sends a write under the grant of an attempt, and reports whether the fenced register accepted it. A failed write
+// closes the connection; the next one opens another.
 func (c *Client) Write(path, contender string, attempt int, token fencing.Token) (accepted bool, err error) {
 	if c.conn == nil {
 		if c.conn, err = net.Dial("tcp", c.Addr); err != nil {

@@ -2,12 +2,12 @@
 
 //go:build unix
 
-// Package register has the resources behind the locks of a torture run: for each path a register that checks tokens and a bare
-// one that accepts every write. They run in the harness's process, so that no fault touches them; [Client] writes to them from
-// a worker process.
+// Package register serves the resources that the locks of a torture run protect: for each path a fenced register, which
+// checks tokens, and a bare one, which accepts every write. They run in the harness's process, so that no fault affects them.
+// [Client] writes to them from a worker process.
 //
-// A writer sends "PATH CONTENDER ATTEMPT TOKEN\n", for both registers of the path, and is answered "accepted\n" or
-// "refused\n" by the one that checks.
+// A writer sends "PATH CONTENDER ATTEMPT TOKEN\n" for both registers of the path. The fenced one answers "accepted\n" or
+// "refused\n".
 package register
 
 import (
@@ -25,52 +25,53 @@ import (
 // Registers serve the two registers of each path, and record each decision with its instant.
 type Registers struct {
 	listener net.Listener
-	note     func(history.Event)
+	record   func(history.Event)
 	time     clock.Scale
 	bare     bool // no tokens exist that a register could check
 	serving  sync.WaitGroup
 
 	mu     sync.Mutex // guards what follows
-	books  map[string]*book
+	pairs  map[string]*pair
 	conns  map[net.Conn]struct{}
 	closed bool
 	count  Writes
 }
 
-// Writes counts the writes to the registers.
+// Writes counts the writes to the registers. Documents contain the JSON names, which do not change.
 type Writes struct {
-	All      int `json:"all"`                  // that reached a pair of registers
-	Stale    int `json:"stale"`                // of them, with a token older than one that had written before
-	Refused  int `json:"refused_by_fenced"`    // of the stale ones
-	Accepted int `json:"accepted_by_bare"`     // of the stale ones
-	Let      int `json:"stale_let_by_fenced"`  // stale ones that the fenced register accepted: none, or the gate is broken
-	Wronged  int `json:"refused_though_newer"` // refused without being stale: none, or the gate is broken
-	Holders  int `json:"stale_writers"`        // grants that sent stale writes
+	All              int `json:"all"`                  // writes that reached a pair of registers
+	Stale            int `json:"stale"`                // of All: with a token older than one that had written before
+	Rejected         int `json:"refused_by_fenced"`    // of Stale
+	AcceptedByBare   int `json:"accepted_by_bare"`     // of Stale
+	AcceptedByFenced int `json:"stale_let_by_fenced"`  // of Stale: none, or the gate is broken
+	WronglyRejected  int `json:"refused_though_newer"` // rejected without being stale: none, or the gate is broken
+	Writers          int `json:"stale_writers"`        // grants that sent stale writes
 }
 
-// A book records the writes to the registers of one path.
-type book struct {
+// A pair is the two registers of one path.
+type pair struct {
 	gate   fencing.Gate
-	newest fencing.Token  // that has written, recorded independently of the gate
-	last   map[bool]noted // by whether the register is fenced
-	late   map[int]bool   // attempts that sent stale writes
+	newest fencing.Token     // that has written, recorded independently of the gate
+	last   map[bool]decision // by whether the register is fenced
+	stale  map[int]bool      // attempts that sent stale writes
 
 	holding Holding // of the newest token
 }
 
-type noted struct {
+// A decision is a register's answer to a write.
+type decision struct {
 	attempt  int
 	accepted bool
 }
 
-// New serves registers on a local port until Close. It calls note with each decision that differs from the previous one. If
-// bare is set, there are only bare registers, because no tokens exist that a fenced one could check.
-func New(time clock.Scale, note func(history.Event), bare bool) (*Registers, error) {
+// New serves registers on a local port until Close. It calls record with each decision that differs from the previous one.
+// If bare is set, there are only bare registers, because no tokens exist that a fenced one could check.
+func New(time clock.Scale, record func(history.Event), bare bool) (*Registers, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("registers: %w", err)
 	}
-	r := &Registers{listener: l, note: note, time: time, bare: bare, books: map[string]*book{}, conns: map[net.Conn]struct{}{}}
+	r := &Registers{listener: l, record: record, time: time, bare: bare, pairs: map[string]*pair{}, conns: map[net.Conn]struct{}{}}
 	r.serving.Go(r.accept)
 	return r, nil
 }
@@ -121,53 +122,53 @@ func (r *Registers) serve(conn net.Conn) {
 	}
 }
 
-// Write decides on a write as if a client had sent it. Of consecutive writes of one grant, it records the first.
+// Write decides on a write as if a client had sent it. Of consecutive writes of one grant it records only the first.
 func (r *Registers) Write(by history.Event, token fencing.Token) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	b := r.books[by.Path]
-	if b == nil {
-		b = &book{last: map[bool]noted{}, late: map[int]bool{}}
-		r.books[by.Path] = b
+	p := r.pairs[by.Path]
+	if p == nil {
+		p = &pair{last: map[bool]decision{}, stale: map[int]bool{}}
+		r.pairs[by.Path] = p
 	}
 	var err error
 	if !r.bare {
-		err = b.gate.Admit(token)
+		err = p.gate.Admit(token)
 	}
-	stale := token < b.newest
-	b.newest = max(b.newest, token)
+	stale := token < p.newest
+	p.newest = max(p.newest, token)
 	r.count.All++
 	if stale {
 		r.count.Stale++
-		r.count.Accepted++
-		if !b.late[by.Attempt] {
-			b.late[by.Attempt] = true
-			r.count.Holders++
+		r.count.AcceptedByBare++
+		if !p.stale[by.Attempt] {
+			p.stale[by.Attempt] = true
+			r.count.Writers++
 		}
 	}
 	switch {
 	case stale && err != nil:
-		r.count.Refused++
+		r.count.Rejected++
 	case stale && !r.bare:
-		r.count.Let++
+		r.count.AcceptedByFenced++
 	case err != nil:
-		r.count.Wronged++
+		r.count.WronglyRejected++
 	}
 	by.At, by.Kind, by.Token = r.time.Now(), history.Wrote, history.ID(token)
 	if !stale {
-		b.holdsNow(by)
+		p.recordHolding(by)
 	}
 	for _, fenced := range []bool{true, false} {
 		if fenced && r.bare {
 			continue
 		}
-		now := noted{by.Attempt, !fenced || err == nil}
-		if b.last[fenced] == now {
+		now := decision{by.Attempt, !fenced || err == nil}
+		if p.last[fenced] == now {
 			continue
 		}
-		b.last[fenced] = now
+		p.last[fenced] = now
 		by.Fenced, by.Accepted = fenced, now.accepted
-		r.note(by)
+		r.record(by)
 	}
 	return err
 }

@@ -35,20 +35,20 @@ func TestFencedRegisterRejectsAndCountsStaleWrites(t *testing.T) {
 	require.True(t, write(newer, "/l", 2, 6))
 	require.False(t, write(older, "/l", 1, 5))
 	require.False(t, write(older, "/l", 1, 5))
-	require.True(t, write(older, "/other", 3, 1), "paths are apart")
+	require.True(t, write(older, "/other", 3, 1), "paths are independent")
 	require.True(t, write(newer, "/l", 2, 6))
-	require.Equal(t, Writes{All: 8, Stale: 2, Refused: 2, Accepted: 2, Holders: 1}, r.Counts())
+	require.Equal(t, Writes{All: 8, Stale: 2, Rejected: 2, AcceptedByBare: 2, Writers: 1}, r.Counts())
 
-	type line struct {
+	type recorded struct {
 		attempt          int
 		fenced, accepted bool
 	}
-	var lines []line
+	var decisions []recorded
 	for _, e := range j.Events() {
 		require.Equal(t, history.Wrote, e.Kind)
-		lines = append(lines, line{e.Attempt, e.Fenced, e.Accepted})
+		decisions = append(decisions, recorded{e.Attempt, e.Fenced, e.Accepted})
 	}
-	require.Equal(t, []line{ // of consecutive writes, the first
+	require.Equal(t, []recorded{ // of consecutive writes, the first
 		{1, true, true},
 		{1, false, true},
 		{2, true, true},
@@ -59,7 +59,7 @@ func TestFencedRegisterRejectsAndCountsStaleWrites(t *testing.T) {
 		{3, false, true},
 		{2, true, true},
 		{2, false, true},
-	}, lines)
+	}, decisions)
 }
 
 func TestStaleWriterIsCountedOnceAndBareRegistersRejectNothing(t *testing.T) {
@@ -69,14 +69,14 @@ func TestStaleWriterIsCountedOnceAndBareRegistersRejectNothing(t *testing.T) {
 	defer func() { require.NoError(t, r.Close()) }()
 	c := &Client{Addr: r.Addr()}
 	defer func() { require.NoError(t, c.Close()) }()
-	for _, token := range []int{3, 1, 2, 1, 2, 3} { // and attempt numbers
+	for _, token := range []int{3, 1, 2, 1, 2, 3} { // they are attempt numbers, too
 		accepted, err := c.Write("/l", "c", token, fencing.Token(token))
 		require.NoError(t, err)
 		require.True(t, accepted)
 	}
-	require.Equal(t, Writes{All: 6, Stale: 4, Accepted: 4, Holders: 2}, r.Counts())
+	require.Equal(t, Writes{All: 6, Stale: 4, AcceptedByBare: 4, Writers: 2}, r.Counts())
 	for _, e := range j.Events() {
-		require.False(t, e.Fenced, "there is none")
+		require.False(t, e.Fenced, "no fenced register exists")
 		require.True(t, e.Accepted)
 	}
 }

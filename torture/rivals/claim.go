@@ -19,8 +19,8 @@ import (
 
 // A claim is the common part of all holds: it ends once, with a reason.
 type claim struct {
-	done   chan struct{}
-	giving atomic.Bool // its holder is releasing it
+	done      chan struct{}
+	releasing atomic.Bool // its holder is releasing it
 
 	once  sync.Once
 	cause history.Cause // valid after done
@@ -31,7 +31,7 @@ func newClaim() *claim { return &claim{done: make(chan struct{})} }
 // end ends the claim. A claim lost during its release counts as released: its holder no longer relies on it.
 func (c *claim) end(cause history.Cause) {
 	c.once.Do(func() {
-		if c.giving.Load() {
+		if c.releasing.Load() {
 			cause = history.GivenUp
 		}
 		c.cause = cause
@@ -48,7 +48,7 @@ func (c *claim) Done() <-chan struct{} { return c.done }
 // Cause returns the reason.
 func (c *claim) Cause() history.Cause { return c.cause }
 
-// numbers matches the parts in which the texts of like failures differ: addresses, times.
+// numbers matches the parts in which the texts of similar failures differ: addresses and times.
 var numbers = regexp.MustCompile(`[0-9a-f]*[0-9][0-9a-f.:]*`)
 
 // why returns a short text for an error, from a small set.

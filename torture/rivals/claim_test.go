@@ -34,7 +34,7 @@ func TestLeaseEndsWithoutRenewal(t *testing.T) {
 		var tried atomic.Int64
 		l := keep(time.Now().Add(4*time.Second), 4*time.Second, func(ctx context.Context) (time.Time, error) {
 			tried.Add(1)
-			<-ctx.Done() // the server is cut off
+			<-ctx.Done() // the server does not answer
 			return time.Time{}, ctx.Err()
 		}, nothing)
 		time.Sleep(4*time.Second - 1)
@@ -45,8 +45,8 @@ func TestLeaseEndsWithoutRenewal(t *testing.T) {
 		require.True(t, ended(l))
 		require.Equal(t, history.Deadline, l.Cause())
 		require.Equal(t, int64(3), tried.Load(), "at 1.3 s for a second, at 2.5 s for a second, and at 3.7 s")
-		require.NoError(t, l.GiveUp(t.Context()))
-		require.Equal(t, history.Deadline, l.Cause(), "it has ended once")
+		require.NoError(t, l.Release(t.Context()))
+		require.Equal(t, history.Deadline, l.Cause(), "a claim ends once")
 	})
 }
 
@@ -60,8 +60,8 @@ func TestLeaseLastsWhileItIsRenewed(t *testing.T) {
 		require.False(t, ended(l))
 		failed := errors.New("not deleted")
 		l.release = func(context.Context) error { return failed }
-		require.ErrorIs(t, l.GiveUp(t.Context()), failed)
-		require.True(t, ended(l), "whatever it returns")
+		require.ErrorIs(t, l.Release(t.Context()), failed)
+		require.True(t, ended(l), "also with an error")
 		require.Equal(t, history.GivenUp, l.Cause())
 	})
 }
@@ -75,7 +75,7 @@ func TestLeaseTakenByAnotherClientEnds(t *testing.T) {
 		synctest.Wait()
 		require.True(t, ended(l))
 		require.Equal(t, history.Expired, l.Cause())
-		require.NoError(t, l.GiveUp(t.Context()))
+		require.NoError(t, l.Release(t.Context()))
 	})
 }
 
@@ -84,27 +84,27 @@ func TestLeaseIsReleasedByTheEndOfItsClient(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var released atomic.Int64
 			c := new(tenant)
-			c.leave() // nothing is held
+			c.leave() // no lease is held
 			var l *lease
 			l = c.has(keep(time.Now().Add(4*time.Second), 4*time.Second, func(context.Context) (time.Time, error) {
 				return time.Now().Add(4 * time.Second), nil
 			}, func(context.Context) error {
-				require.True(t, ended(l), "its holder is notified before another client can have it")
+				require.True(t, ended(l), "the holder is notified before the release")
 				released.Add(1)
 				return failed
 			}))
 			time.Sleep(time.Hour)
 			c.leave()
 			require.Equal(t, history.ClientShut, l.Cause())
-			require.Equal(t, failed, l.GiveUp(t.Context()), "what came of it")
+			require.Equal(t, failed, l.Release(t.Context()), "the result of the client's release")
 			c.leave()
 			require.Equal(t, int64(1), released.Load())
-			require.Equal(t, history.ClientShut, l.Cause(), "it has ended once")
+			require.Equal(t, history.ClientShut, l.Cause(), "a claim ends once")
 		})
 	}
 }
 
-func TestLeaseThatWasGivenUpIsNotReleasedByTheEndOfItsClient(t *testing.T) {
+func TestReleasedLeaseIsNotReleasedAgainByTheEndOfItsClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var released atomic.Int64
 		c := new(tenant)
@@ -112,7 +112,7 @@ func TestLeaseThatWasGivenUpIsNotReleasedByTheEndOfItsClient(t *testing.T) {
 			released.Add(1)
 			return nil
 		}))
-		require.NoError(t, l.GiveUp(t.Context()))
+		require.NoError(t, l.Release(t.Context()))
 		c.leave()
 		require.Equal(t, int64(1), released.Load())
 		require.Equal(t, history.GivenUp, l.Cause())
@@ -120,15 +120,15 @@ func TestLeaseThatWasGivenUpIsNotReleasedByTheEndOfItsClient(t *testing.T) {
 }
 
 func TestLossDuringReleaseCountsAsRelease(t *testing.T) {
-	kept, given := newClaim(), newClaim()
-	given.giving.Store(true)
-	for _, c := range []*claim{kept, given} {
+	lost, released := newClaim(), newClaim()
+	released.releasing.Store(true)
+	for _, c := range []*claim{lost, released} {
 		c.end(history.Expired)
 		c.end(history.ClientShut)
 		<-c.Done()
 	}
-	require.Equal(t, history.Expired, kept.Cause())
-	require.Equal(t, history.GivenUp, given.Cause())
+	require.Equal(t, history.Expired, lost.Cause())
+	require.Equal(t, history.GivenUp, released.Cause())
 }
 
 func TestFailuresHaveShortNames(t *testing.T) {
@@ -136,6 +136,6 @@ func TestFailuresHaveShortNames(t *testing.T) {
 		tcp, err := net.ResolveTCPAddr("tcp", addr)
 		require.NoError(t, err)
 		require.Equal(t, "dial: connection refused", why(&net.OpError{Op: "dial", Addr: tcp, Err: errors.New("connection refused")}))
-		require.Equal(t, "node # said no", why(errors.New("node "+addr+" said no")))
+		require.Equal(t, "node # refused", why(errors.New("node "+addr+" refused")))
 	}
 }

@@ -26,13 +26,13 @@ import (
 // key, the one that IsOwner compares; etcd's own advice is to have the resource check it
 // (https://etcd.io/docs/v3.5/learning/why/#notes-on-the-usage-of-lock-and-lease).
 //
-// A Lock that is cancelled while it waits takes its key back by itself, and its session goes on. One that failed before it
-// was answered may have left its key in line, for as long as the session lives: the session is closed then, and another one
-// made in its place.
+// A Lock that is cancelled while it waits deletes its key itself, and its session continues. A Lock that failed before its
+// request was answered may have left its key in the queue until the session ends: the client then closes the session and
+// opens another one.
 type etcdMutex struct{}
 
-func (etcdMutex) Offers(how string) bool { return how != "campaign" }
-func (etcdMutex) Why(err error) string {
+func (etcdMutex) Supports(how string) bool { return how != "campaign" }
+func (etcdMutex) Reason(err error) string {
 	if errors.Is(err, concurrency.ErrSessionExpired) {
 		return concurrency.ErrSessionExpired.Error()
 	}
@@ -42,7 +42,7 @@ func (etcdMutex) Why(err error) string {
 func (etcdMutex) Connect(ctx context.Context, spec *worker.Spec) (worker.Client, error) {
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints: spec.Servers, DialTimeout: time.Duration(spec.Timeout), Logger: zap.NewNop(),
-		// "the keep-alive probe": without it a connection through which nothing comes is not given up. gRPC allows no less.
+		// Without "the keep-alive probe", the client keeps a connection that delivers nothing. gRPC allows no shorter time.
 		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: time.Duration(spec.Timeout) / 2,
 	})
 	if err != nil {
@@ -58,16 +58,16 @@ func (etcdMutex) Connect(ctx context.Context, spec *worker.Spec) (worker.Client,
 type etcdClient struct {
 	client  *clientv3.Client
 	ttl     time.Duration
-	session *concurrency.Session // nil: the next Acquire makes one
-	last    *claim               // the last that was granted
-	waiting sync.WaitGroup       // for the ends of holds, and of sessions
+	session *concurrency.Session // nil: the next Acquire opens one
+	last    *claim               // the last one that was granted
+	waiting sync.WaitGroup       // for the ends of holds and of sessions
 
 	closing sync.Once
 	closed  bool
-	ended   error // what the end of the session came to; valid when closed
+	ended   error // of the session's Close; valid when closed
 }
 
-// open sees to it that there is a session.
+// open opens a session if there is none.
 func (c *etcdClient) open(ctx context.Context) error {
 	if c.session != nil {
 		select {
@@ -90,15 +90,15 @@ func (c *etcdClient) open(ctx context.Context) error {
 	return &worker.BrokenError{Err: err}
 }
 
-// leave closes the session, and what it may have in line with it, while others are made: Close waits for that. It is over
-// after T at most, as what cannot be revoked by then has expired.
+// leave closes the session in the background, and with it the keys that it may have in the queue. Close waits for that. It
+// takes T at most: a lease that cannot be revoked expires by then.
 func (c *etcdClient) leave() {
 	session := c.session
 	c.session = nil
 	c.waiting.Go(func() { _ = session.Close() })
 }
 
-// newSession is bound by ctx while it is made, and not afterwards: WithContext would bind its life.
+// newSession opens a session. ctx bounds only the call; with concurrency.WithContext it would bound the session.
 func (c *etcdClient) newSession(ctx context.Context) (*concurrency.Session, error) {
 	lease, err := c.client.Grant(ctx, int64(c.ttl/time.Second))
 	if err != nil {
@@ -118,16 +118,16 @@ func (c *etcdClient) Close() {
 			c.last.end(history.ClientShut)
 		}
 		if c.session != nil {
-			c.ended = c.session.Close() // what cannot be revoked expires
+			c.ended = c.session.Close() // a lease that cannot be revoked expires
 		}
 		c.waiting.Wait()
-		_ = c.client.Close() // nothing is asked for any more
+		_ = c.client.Close() // no request follows
 	})
 }
 
-// takenBack is the key of a Mutex whose Unlock has deleted it, which is all that tells of that when Lock has called it:
-// after a Lock that failed otherwise it is the key that may or may not stand in line.
-const takenBack = "\x00"
+// deletedKey is the Key of a Mutex after its Unlock has deleted the key, which a failed Lock may have done itself. After any
+// other failed Lock, Key returns a key that may be in the queue.
+const deletedKey = "\x00"
 
 func (c *etcdClient) Acquire(ctx context.Context, how, path string) (worker.Hold, error) {
 	if err := c.open(ctx); err != nil {
@@ -136,7 +136,7 @@ func (c *etcdClient) Acquire(ctx context.Context, how, path string) (worker.Hold
 	session := c.session
 	mutex := concurrency.NewMutex(session, path)
 	// "In order to prevent a watch stream being stuck in a partitioned node, make sure to wrap context with WithRequireLeader",
-	// says Watcher; and a watch is what Lock waits with.
+	// is the documentation of Watcher, and Lock waits with a watch.
 	ctx, cancel := context.WithCancelCause(clientv3.WithRequireLeader(ctx))
 	defer cancel(nil)
 	stop := context.AfterFunc(session.Ctx(), func() { cancel(concurrency.ErrSessionExpired) })
@@ -149,7 +149,7 @@ func (c *etcdClient) Acquire(ctx context.Context, how, path string) (worker.Hold
 	case errors.Is(err, concurrency.ErrLocked):
 		return nil, worker.ErrHeld
 	case err != nil:
-		if mutex.Key() != takenBack || session.Ctx().Err() != nil {
+		if mutex.Key() != deletedKey || session.Ctx().Err() != nil {
 			c.leave()
 		}
 		if ctx.Err() != nil {
@@ -183,12 +183,12 @@ type etcdHold struct {
 
 func (h *etcdHold) Grant() history.Event { return history.Event{Token: history.ID(h.revision)} }
 
-// GiveUp deletes the key. When that fails, the end of the session is what remains.
-func (h *etcdHold) GiveUp(ctx context.Context) error {
+// Release deletes the key. If that fails, it closes the session, which deletes the key.
+func (h *etcdHold) Release(ctx context.Context) error {
 	if h.client.closed {
 		return h.client.ended
 	}
-	h.giving.Store(true)
+	h.releasing.Store(true)
 	ctx, cancel := context.WithTimeout(ctx, h.client.ttl)
 	defer cancel()
 	err := h.mutex.Unlock(ctx)

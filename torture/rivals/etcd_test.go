@@ -18,8 +18,8 @@ import (
 	"github.com/lockkeeper/lockkeeper/torture/worker"
 )
 
-// Sessions are made here without a server, of a lease that none has granted: they last until it should have been put off.
-func TestSessionOfUnknownUseIsLeftAndItsClientKept(t *testing.T) {
+// The sessions of these tests have a lease that no server has granted. They last until the first renewal is due.
+func TestSessionWithUnknownKeyIsReplacedAndItsClientKept(t *testing.T) {
 	t.Parallel()
 	addr, _ := outage(t)
 	client, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}, Logger: zap.NewNop(), DialTimeout: time.Minute})
@@ -29,7 +29,7 @@ func TestSessionOfUnknownUseIsLeftAndItsClientKept(t *testing.T) {
 	require.NoError(t, err)
 	c.session = session
 
-	for _, why := range []string{"its key may stand in line", "none was made in that time"} {
+	for _, why := range []string{"its key may be in the queue", "no session was opened in time"} {
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		_, err = c.Acquire(ctx, "lock", "/a")
 		cancel()
@@ -40,7 +40,7 @@ func TestSessionOfUnknownUseIsLeftAndItsClientKept(t *testing.T) {
 	<-session.Done()
 
 	_, err = c.Acquire(t.Context(), "lock", "/a")
-	require.ErrorAs(t, err, new(*worker.BrokenError), "no session can be made")
+	require.ErrorAs(t, err, new(*worker.BrokenError), "no session can be opened")
 	c.Close()
 	require.Error(t, client.Ctx().Err())
 }
@@ -60,7 +60,7 @@ func TestHoldWhoseKeyWasNotDeletedLeavesItsSession(t *testing.T) {
 	}
 
 	h := held()
-	require.Error(t, h.GiveUp(t.Context()))
+	require.Error(t, h.Release(t.Context()))
 	<-h.Done()
 	require.Equal(t, history.GivenUp, h.Cause())
 	require.Nil(t, c.session)
@@ -71,5 +71,5 @@ func TestHoldWhoseKeyWasNotDeletedLeavesItsSession(t *testing.T) {
 	c.Close()
 	<-h.Done()
 	require.Equal(t, history.ClientShut, h.Cause())
-	require.Equal(t, c.ended, h.GiveUp(t.Context()), "what came of it")
+	require.Equal(t, c.ended, h.Release(t.Context()), "the result of the client's release")
 }

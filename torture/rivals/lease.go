@@ -24,11 +24,11 @@ var errGone = errors.New("no longer ours")
 // https://redis.io/docs/latest/develop/use/patterns/distributed-locks/ (MIN_VALIDITY, CLOCK_DRIFT)
 func drift(ttl time.Duration) time.Duration { return ttl/100 + 2*time.Millisecond }
 
-// A lease is a hold that lasts until an instant, and is renewed before. Its holder must do all of this itself: the server that
-// stores it notifies no client.
+// A lease is a hold that lasts until an instant, unless it is renewed before. Its holder must watch the time itself: the server
+// notifies no client.
 type lease struct {
 	*claim
-	token   history.ID // 0: there are none
+	token   history.ID // 0 if the library has no tokens
 	stop    chan struct{}
 	keeping sync.WaitGroup
 	release func(context.Context) error
@@ -36,17 +36,18 @@ type lease struct {
 	freed   error // what release returned; valid after freeing
 }
 
-// Grant has the token, where there is one.
+// Grant returns the token, if the library has one.
 func (l *lease) Grant() history.Event { return history.Event{Token: l.token} }
 
-// keep holds until the given instant, which renew extends every third of ttl. Renew returns errGone if there is nothing to
-// renew; keep retries after other errors, as long as there is time.
+// keep returns a lease that lasts until the given instant, which renew extends every third of ttl. renew returns errGone if the
+// client no longer has the lease; after other errors keep retries until the lease ends.
 func keep(until time.Time, ttl time.Duration, renew func(context.Context) (time.Time, error), release func(context.Context) error) *lease {
 	l := &lease{claim: newClaim(), stop: make(chan struct{}), release: release}
 	l.keeping.Go(func() { l.keep(until, ttl, renew) })
 	return l
 }
 
+// keep renews the lease until it is released or ends.
 func (l *lease) keep(until time.Time, ttl time.Duration, renew func(context.Context) (time.Time, error)) {
 	type answer struct {
 		until time.Time
@@ -54,8 +55,8 @@ func (l *lease) keep(until time.Time, ttl time.Duration, renew func(context.Cont
 	}
 	answers := make(chan answer, 1)
 	ctx, cancel := context.WithCancel(context.Background())
-	var asking sync.WaitGroup
-	defer asking.Wait()
+	var renewing sync.WaitGroup
+	defer renewing.Wait()
 	defer cancel()
 	end := time.NewTimer(time.Until(until))
 	defer end.Stop()
@@ -69,7 +70,7 @@ func (l *lease) keep(until time.Time, ttl time.Duration, renew func(context.Cont
 			l.end(history.Deadline)
 			return
 		case <-next.C:
-			asking.Go(func() {
+			renewing.Go(func() {
 				ctx, cancel := context.WithTimeout(ctx, ttl/4)
 				defer cancel()
 				until, err := renew(ctx)
@@ -91,14 +92,15 @@ func (l *lease) keep(until time.Time, ttl time.Duration, renew func(context.Cont
 	}
 }
 
-// GiveUp stops the renewal and deletes the key. If the end of the client has done so, it returns the result of that.
-func (l *lease) GiveUp(ctx context.Context) error {
-	l.giving.Store(true)
+// Release stops the renewal and deletes the key. If the end of the client has done so, Release returns the result of that.
+func (l *lease) Release(ctx context.Context) error {
+	l.releasing.Store(true)
 	err := l.free(ctx)
 	l.end(history.GivenUp)
 	return err
 }
 
+// free stops the renewal and releases the lease, once.
 func (l *lease) free(ctx context.Context) error {
 	l.freeing.Do(func() {
 		close(l.stop)
@@ -108,9 +110,10 @@ func (l *lease) free(ctx context.Context) error {
 	return l.freed
 }
 
-// another reports, after a failed attempt, whether to make another one, and waits before it. An outage does not end the
-// attempts: a client that needs a lock retries, and an attempt that ended with each error would split a long wait into many.
-func another(ctx context.Context, how string, err error) error {
+// retry waits before the next attempt to acquire a lock, and returns nil, or returns the error with which the attempts end. An
+// outage does not end them: a client that needs a lock retries, and if an attempt ended with each error, the history would
+// show many short waits instead of a long one.
+func retry(ctx context.Context, how string, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
@@ -119,7 +122,7 @@ func another(ctx context.Context, how string, err error) error {
 	case how == "try":
 		return err
 	}
-	// "after a random delay", says Redis's description: clients that retry in step collide.
+	// "after a random delay" (Redis's description): clients that retry at the same time collide.
 	select {
 	case <-time.After(20*time.Millisecond + rand.N(80*time.Millisecond)):
 		return nil
@@ -136,12 +139,12 @@ func (t *tenant) has(l *lease) *lease {
 	return l
 }
 
-// leave releases the hold, while there is still a connection. Its holder, which has not asked for that, is notified before
-// another client can have it.
+// leave releases the last lease, while the client is still connected. It notifies the holder first, because the holder has not
+// requested the release.
 func (t *tenant) leave() {
 	if t.last == nil {
 		return
 	}
 	t.last.end(history.ClientShut)
-	_ = t.last.free(context.Background()) // GiveUp returns the error to its caller; and the key expires
+	_ = t.last.free(context.Background()) // Release returns the error; the key expires
 }

@@ -20,12 +20,12 @@ import (
 	"github.com/lockkeeper/lockkeeper/torture/worker"
 )
 
-// outage is an address that accepts every connection and closes it immediately. It counts them.
-func outage(t *testing.T) (addr string, taken *atomic.Int64) {
+// outage returns an address that accepts every connection and closes it immediately, and the number of these connections.
+func outage(t *testing.T) (addr string, accepted *atomic.Int64) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	taken = new(atomic.Int64)
+	accepted = new(atomic.Int64)
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		for {
@@ -33,18 +33,18 @@ func outage(t *testing.T) (addr string, taken *atomic.Int64) {
 			if err != nil {
 				return // closed
 			}
-			taken.Add(1)
-			_ = conn.Close() // that is the outage
+			accepted.Add(1)
+			_ = conn.Close()
 		}
 	})
 	t.Cleanup(func() {
 		require.NoError(t, l.Close())
 		serving.Wait()
 	})
-	return l.Addr().String(), taken
+	return l.Addr().String(), accepted
 }
 
-// leasing are the clients of leases, at an address.
+// leasing returns the clients whose locks are leases, connected to an address.
 func leasing(t *testing.T, addr string) map[string]worker.Client {
 	t.Helper()
 	spec := &worker.Spec{Servers: []string{addr}, Timeout: 4e9}
@@ -58,15 +58,15 @@ func leasing(t *testing.T, addr string) map[string]worker.Client {
 	}
 }
 
-func TestAskOutlastsAnOutage(t *testing.T) {
-	addr, taken := outage(t)
+func TestAcquireRetriesDuringOutage(t *testing.T) {
+	addr, accepted := outage(t)
 	for name, c := range leasing(t, addr) {
-		before := taken.Load()
+		before := accepted.Load()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		_, err := c.Acquire(ctx, "lock", "/a")
 		cancel()
 		require.ErrorIs(t, err, context.DeadlineExceeded, name)
-		require.Greater(t, taken.Load()-before, int64(3), name)
+		require.Greater(t, accepted.Load()-before, int64(3), name)
 		c.Close()
 	}
 }

@@ -15,7 +15,7 @@ import (
 func TestEveryRivalDocumentsItsNotificationsAndServers(t *testing.T) {
 	for name, r := range rivals.All() {
 		require.NotEmpty(t, r.Name, name)
-		require.NotEmpty(t, r.Tells, name)
-		require.True(t, r.Servers == nil || r.Limits != "", "%s: those of ZooKeeper are as for this library", name)
+		require.NotEmpty(t, r.NotifiedBy, name)
+		require.True(t, r.Servers == nil || r.Limits != "", "%s: it describes its servers, unless they are those of this library", name)
 	}
 }

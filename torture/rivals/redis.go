@@ -18,25 +18,26 @@ import (
 	"github.com/lockkeeper/lockkeeper/torture/worker"
 )
 
-// connect makes a client that keeps to contexts' deadlines, which is an option there, and repeats nothing by itself: a SET
-// NX whose answer was lost finds its own key when it is repeated.
+// connect returns a client that observes contexts' deadlines, which is an option there, and does not retry by itself: a retried
+// SET NX whose first answer was lost would find its own key.
 func connect(spec *worker.Spec) *redis.Client {
-	redis.SetLogger(quiet{}) // what fails is in the history
+	redis.SetLogger(quiet{}) // failures are in the history
 	return redis.NewClient(&redis.Options{
 		Addr: spec.Servers[0], ContextTimeoutEnabled: true, MaxRetries: -1, DialTimeout: time.Duration(spec.Timeout) / 4,
 	})
 }
 
+// quiet discards the log of go-redis.
 type quiet struct{}
 
 func (quiet) Printf(context.Context, string, ...any) {}
 
-// redsyncMutex is redsync on one Redis. "Until returns the time of validity of acquired lock", and ExtendContext puts it off
-// (https://pkg.go.dev/github.com/go-redsync/redsync/v4#Mutex): the holder does so each third of T, and takes Until for the end.
+// redsyncMutex is redsync on one Redis. "Until returns the time of validity of acquired lock", and ExtendContext extends
+// it (https://pkg.go.dev/github.com/go-redsync/redsync/v4#Mutex). The holder does so every third of T, and ends the hold at Until.
 type redsyncMutex struct{}
 
-func (redsyncMutex) Offers(how string) bool { return how != "campaign" }
-func (redsyncMutex) Why(err error) string   { return why(err) }
+func (redsyncMutex) Supports(how string) bool { return how != "campaign" }
+func (redsyncMutex) Reason(err error) string  { return why(err) }
 
 func (redsyncMutex) Connect(ctx context.Context, spec *worker.Spec) (worker.Client, error) {
 	client := connect(spec)
@@ -55,7 +56,7 @@ type redsyncClient struct {
 
 func (c *redsyncClient) Close() {
 	c.leave()
-	_ = c.client.Close() // nothing is asked for any more
+	_ = c.client.Close() // no request follows
 }
 
 func (c *redsyncClient) Acquire(ctx context.Context, how, path string) (worker.Hold, error) {
@@ -64,8 +65,8 @@ func (c *redsyncClient) Acquire(ctx context.Context, how, path string) (worker.H
 	if how == "try" {
 		take = m.TryLockContext
 	}
-	// "you may retry to acquire the lock by calling this method again": it gives up after 32 tries, between which it waits,
-	// whatever they came to.
+	// "you may retry to acquire the lock by calling this method again": one call ends after 32 attempts, with waits between them,
+	// whatever their errors.
 	for err := take(ctx); err != nil; err = take(ctx) {
 		switch {
 		case ctx.Err() != nil:
@@ -93,13 +94,13 @@ func (c *redsyncClient) Acquire(ctx context.Context, how, path string) (worker.H
 	})), nil
 }
 
-// setNX is SET with NX and PX and a random value, and scripts that look at the value before they put off or delete: "the
-// correct implementation with a single instance" of Redis's own documentation
-// (https://redis.io/docs/latest/develop/use/patterns/distributed-locks/). The holder counts the time from before it asked.
+// setNX is SET with NX, PX and a random value, and scripts that check the value before they extend or delete the key: "the
+// correct implementation with a single instance" of Redis's documentation
+// (https://redis.io/docs/latest/develop/use/patterns/distributed-locks/). The holder counts the time from before its request.
 type setNX struct{}
 
-func (setNX) Offers(how string) bool { return how != "campaign" }
-func (setNX) Why(err error) string   { return why(err) }
+func (setNX) Supports(how string) bool { return how != "campaign" }
+func (setNX) Reason(err error) string  { return why(err) }
 
 func (setNX) Connect(ctx context.Context, spec *worker.Spec) (worker.Client, error) {
 	client := connect(spec)
@@ -116,30 +117,30 @@ type setNXClient struct {
 }
 
 var (
-	putOff  = redis.NewScript(`if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("pexpire",KEYS[1],ARGV[2]) else return 0 end`)
-	putAway = redis.NewScript(`if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`)
+	extendScript = redis.NewScript(`if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("pexpire",KEYS[1],ARGV[2]) else return 0 end`)
+	deleteScript = redis.NewScript(`if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`)
 )
 
 func (c *setNXClient) Close() {
 	c.leave()
-	_ = c.client.Close() // nothing is asked for any more
+	_ = c.client.Close() // no request follows
 }
 
 func (c *setNXClient) Acquire(ctx context.Context, how, path string) (worker.Hold, error) {
 	lasts := c.ttl - drift(c.ttl)
 	for {
-		// Each try has its own: the delete that follows one may be long under way, and must not be meant for a later one.
+		// Each attempt has its own value: the delete that follows an attempt may arrive late, and must not delete a later key.
 		value := rand.Text()
 		release := func(ctx context.Context) error {
 			ctx, cancel := context.WithTimeout(ctx, c.ttl/4)
 			defer cancel()
-			return putAway.Run(ctx, c.client, []string{path}, value).Err()
+			return deleteScript.Run(ctx, c.client, []string{path}, value).Err()
 		}
 		until, ours, err := c.set(ctx, path, value)
 		if ours && time.Now().Before(until) {
 			return c.has(keep(until, c.ttl, func(ctx context.Context) (time.Time, error) {
 				until := time.Now().Add(lasts)
-				kept, err := putOff.Run(ctx, c.client, []string{path}, value, c.ttl.Milliseconds()).Bool()
+				kept, err := extendScript.Run(ctx, c.client, []string{path}, value, c.ttl.Milliseconds()).Bool()
 				if err == nil && !kept {
 					err = errGone
 				}
@@ -147,14 +148,15 @@ func (c *setNXClient) Acquire(ctx context.Context, how, path string) (worker.Hol
 			}, release)), nil
 		}
 		if ours || err != nil {
-			_ = release(context.WithoutCancel(ctx)) // or it expires
+			_ = release(context.WithoutCancel(ctx)) // if it fails, the lock expires
 		}
-		if err := another(ctx, how, err); err != nil {
+		if err := retry(ctx, how, err); err != nil {
 			return nil, err
 		}
 	}
 }
 
+// set tries to acquire the lock once.
 func (c *setNXClient) set(ctx context.Context, path, value string) (until time.Time, ours bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.ttl/4)
 	defer cancel()

@@ -17,14 +17,14 @@ import (
 type Rival struct {
 	torture.Rival
 	Library worker.Library
-	Alone   bool // it runs on one server
+	Single  bool // it runs on one server
 }
 
-// Faults that do not exist for a rival, and why.
+// Faults that do not exist for a rival, with the reasons.
 var (
 	noContainers = map[string]string{"reap": "its parents are ordinary nodes, which the servers never remove"}
 	noLoad       = map[string]string{
-		"cancel-waiters": "a client acquires one thing at a time", "expire-sessions": "a client acquires one thing at a time",
+		"cancel-waiters": "a client acquires one lock at a time", "expire-sessions": "a client acquires one lock at a time",
 	}
 	noNodes = map[string]string{
 		"delete-node": "there are no nodes", "delete-parent": "there are no nodes", "reap": "there are no nodes",
@@ -36,32 +36,32 @@ var (
 	}
 )
 
-// How the servers of those that run on one are set, and what is not tried with them: see package stores.
+// Limits of the rivals that run on one server: its configuration, and what is not tried. See package stores.
 const (
-	oneRedis = "One Redis, with an append-only file that a killed process loses nothing of and a machine without power might; " +
+	oneRedis = "One Redis with an append-only file, which loses nothing when the process is killed, and might when the machine fails; " +
 		"no replica, and so no failover"
-	onePostgres = "One PostgreSQL, whose commits (fsync=off) outlive a killed process and not a machine without power; " +
+	onePostgres = "One PostgreSQL, whose commits (fsync=off) survive a kill of the process, and not a failure of the machine; " +
 		"no replica, and so no failover"
 )
 
-// All returns the rivals by name. A version is said to be whose it is: the lock's own, or that of the driver it is written with.
+// All returns the rivals by name. Each version is that of the lock library, or of the driver that the lock uses.
 func All() map[string]*Rival {
 	ordinary, elsewhere := both(noContainers, noLoad), both(noNodes, noLoad)
-	alone := both(elsewhere, oneServer)
+	single := both(elsewhere, oneServer)
 	zookeeper := "go-zookeeper/zk " + version("github.com/go-zookeeper/zk")
 	goRedis := "go-redis " + version("github.com/redis/go-redis/v9")
 	return map[string]*Rival{
 		"zklock": {
 			Rival: torture.Rival{
-				Name: "zk.Lock, told by StateExpired (" + zookeeper + ")", Without: ordinary,
-				Tells: "the connection's StateExpired; the lock notifies no client",
+				Name: "zk.Lock, notified by StateExpired (" + zookeeper + ")", Without: ordinary,
+				NotifiedBy: "the connection's StateExpired; the lock notifies no client",
 			},
 			Library: zkLock{},
 		},
 		"zklock-cautious": {
 			Rival: torture.Rival{
-				Name: "zk.Lock, told by StateDisconnected (" + zookeeper + ")", Without: ordinary,
-				Tells: "the connection's StateDisconnected; the lock notifies no client",
+				Name: "zk.Lock, notified by StateDisconnected (" + zookeeper + ")", Without: ordinary,
+				NotifiedBy: "the connection's StateDisconnected; the lock notifies no client",
 			},
 			Library: zkLock{cautious: true},
 		},
@@ -69,48 +69,49 @@ func All() map[string]*Rival {
 			Rival: torture.Rival{
 				Name:    "etcd concurrency.Mutex (etcd's client " + version("go.etcd.io/etcd/client/v3") + ")",
 				Servers: startEtcd, Token: "create revision", Without: elsewhere,
-				Tells:  "the library: Session.Done",
-				Limits: "Debian's etcd 3.4, older than its client, with its own defaults for all times",
+				NotifiedBy: "the library: Session.Done",
+				Limits:     "Debian's etcd 3.4, older than its client, with its defaults for all times",
 			},
 			Library: etcdMutex{},
 		},
 		"redsync": {
 			Rival: torture.Rival{
 				Name:    "redsync on one Redis (redsync " + version("github.com/go-redsync/redsync/v4") + ", " + goRedis + ")",
-				Servers: startRedis, Without: alone,
-				Tells:  "a timer here, until Mutex.Until",
-				Limits: oneRedis + "; its quorum of several is not used",
+				Servers: startRedis, Without: single,
+				NotifiedBy: "a timer here, until Mutex.Until",
+				Limits:     oneRedis + "; its quorum of several is not used",
 			},
-			Library: redsyncMutex{}, Alone: true,
+			Library: redsyncMutex{}, Single: true,
 		},
 		"setnx": {
 			Rival: torture.Rival{
-				Name: "SET NX PX on one Redis (" + goRedis + ")", Servers: startRedis, Without: alone,
-				Tells: "a timer here, from before the request", Limits: oneRedis,
+				Name: "SET NX PX on one Redis (" + goRedis + ")", Servers: startRedis, Without: single,
+				NotifiedBy: "a timer here, from before the request", Limits: oneRedis,
 			},
-			Library: setNX{}, Alone: true,
+			Library: setNX{}, Single: true,
 		},
 		"rowlock": {
 			Rival: torture.Rival{
 				Name:    "a row with an expiry in PostgreSQL (pgx " + version("github.com/jackc/pgx/v5") + ")",
-				Servers: startPostgres, Token: "a counter in the row", Without: alone,
-				Tells: "a timer here, from before the request", Limits: onePostgres,
+				Servers: startPostgres, Token: "a counter in the row", Without: single,
+				NotifiedBy: "a timer here, from before the request", Limits: onePostgres,
 			},
-			Library: rowLock{}, Alone: true,
+			Library: rowLock{}, Single: true,
 		},
 	}
 }
 
-// Names are those of all, in order.
+// Names returns the names of all rivals, sorted.
 func Names() []string { return slices.Sorted(maps.Keys(All())) }
 
+// both returns the entries of two maps.
 func both(a, b map[string]string) map[string]string {
 	all := maps.Clone(a)
 	maps.Copy(all, b)
 	return all
 }
 
-// version is that of a module in this program.
+// version returns the version of a module in this program.
 func version(module string) string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, m := range info.Deps {

@@ -30,13 +30,13 @@ func TestMain(m *testing.M) {
 	spec := os.Getenv(worker.SpecVariable)
 	if spec == "" {
 		flag.Parse()
-		// All at the same time, on however few processors: mostly they wait for each other's locks.
+		// All at the same time: mostly they wait for locks.
 		if err := flag.Set("test.parallel", strconv.Itoa(1+len(rivals.All()))); err != nil {
 			panic(err)
 		}
 		os.Exit(m.Run())
 	}
-	library := worker.Library(heedless{})
+	library := worker.Library(noExclusion{})
 	if r := rivals.All()[os.Args[1]]; r != nil {
 		library = r.Library
 	}
@@ -45,8 +45,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// play runs a rival for as short as it goes, without a fault.
-func play(t *testing.T, name string, r *torture.Rival, servers int) *torture.Result {
+// runRival runs a rival for the shortest time, without a fault.
+func runRival(t *testing.T, name string, r *torture.Rival, servers int) *torture.Result {
 	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
@@ -70,17 +70,17 @@ func TestRivalIsNotFoundBrokenWithoutFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			servers := 3
-			if r.Alone {
+			if r.Single {
 				servers = 1
 			}
-			result := play(t, name, &r.Rival, servers)
-			require.Equal(t, torture.NotShown, result.Verdict, "no holder was hit")
+			result := runRival(t, name, &r.Rival, servers)
+			require.Equal(t, torture.NotShown, result.Verdict, "no fault tested a promise")
 			require.Empty(t, result.Findings)
 			require.Greater(t, result.Numbers.Grants, 5)
 			require.Positive(t, result.Numbers.Ends[history.GivenUp])
 			require.Positive(t, result.Writes.All)
 			require.Zero(t, result.Writes.Stale)
-			require.Len(t, result.Had, 3, "every path can be had in the end")
+			require.Len(t, result.Acquired, 3, "every path can be acquired at the end")
 			require.NotEmpty(t, result.On)
 		})
 	}
@@ -88,31 +88,31 @@ func TestRivalIsNotFoundBrokenWithoutFaults(t *testing.T) {
 
 func TestLockWithoutExclusionIsDetected(t *testing.T) {
 	t.Parallel()
-	result := play(t, "heedless", &torture.Rival{Name: "heedless", Servers: startNothing}, 1)
+	result := runRival(t, "noExclusion", &torture.Rival{Name: "noExclusion", Servers: startNothing}, 1)
 	require.Equal(t, torture.Broken, result.Verdict)
-	require.Positive(t, result.Numbers.Late)
-	require.Positive(t, result.Numbers.Outlived)
+	require.Positive(t, result.Numbers.LateNotifications)
+	require.Positive(t, result.Numbers.StaleBeliefs)
 	require.Positive(t, result.Writes.Stale)
-	require.Equal(t, result.Writes.Stale, result.Writes.Accepted)
-	require.Zero(t, result.Writes.Refused, "there are no tokens by which it could be")
+	require.Equal(t, result.Writes.Stale, result.Writes.AcceptedByBare)
+	require.Zero(t, result.Writes.Rejected, "without tokens a register cannot reject")
 	found := map[check.Rule]bool{}
 	for _, f := range result.Findings {
 		found[f.Rule] = true
 	}
-	require.True(t, found[check.Alone])
+	require.True(t, found[check.SoleHolder])
 	require.True(t, found[check.BareRegister])
 }
 
-// heedless is a lock without exclusion: every client is always granted it.
-type heedless struct{}
+// noExclusion is a lock without exclusion: every client is always granted it.
+type noExclusion struct{}
 
-func (heedless) Connect(context.Context, *worker.Spec) (worker.Client, error) {
-	return heedless{}, nil
+func (noExclusion) Connect(context.Context, *worker.Spec) (worker.Client, error) {
+	return noExclusion{}, nil
 }
-func (heedless) Offers(string) bool   { return true }
-func (heedless) Why(err error) string { return err.Error() }
-func (heedless) Close()               {}
-func (heedless) Acquire(context.Context, string, string) (worker.Hold, error) {
+func (noExclusion) Supports(string) bool    { return true }
+func (noExclusion) Reason(err error) string { return err.Error() }
+func (noExclusion) Close()                  {}
+func (noExclusion) Acquire(context.Context, string, string) (worker.Hold, error) {
 	return held{make(chan struct{})}, nil
 }
 
@@ -121,12 +121,12 @@ type held struct{ done chan struct{} }
 func (held) Grant() history.Event    { return history.Event{} }
 func (h held) Done() <-chan struct{} { return h.done }
 func (held) Cause() history.Cause    { return history.GivenUp }
-func (h held) GiveUp(context.Context) error {
+func (h held) Release(context.Context) error {
 	close(h.done)
 	return nil
 }
 
-// nothing is a server that does nothing.
+// nothing is a torture.Servers of one server that does nothing.
 type nothing struct{ net.Listener }
 
 func startNothing(context.Context) (torture.Servers, error) {

@@ -18,22 +18,22 @@ import (
 	"github.com/lockkeeper/lockkeeper/torture/worker"
 )
 
-// rowLock is a row with an owner and an expiry, by the database's clock: what ShedLock, the commonest of them, keeps in its
-// table (https://github.com/lukas-krecan/ShedLock, "JdbcTemplate", usingDbTime). A lock of the database's own, bound to the
-// connection (pg_advisory_lock), is as common; but it says nothing to a holder whose connection is half open, and frees the
-// lock when the server finds out, so that it would be a comparison of two settings of TCP.
+// rowLock is a row with an owner and an expiry by the database's clock, as in the table of ShedLock, the most common such lock
+// (https://github.com/lukas-krecan/ShedLock, "JdbcTemplate", usingDbTime). A lock of the database that is bound to the connection
+// (pg_advisory_lock) is as common. But it does not notify a holder whose connection is half open, and the server releases it
+// when it detects that, so the comparison would measure settings of TCP.
 //
-// The holder counts the time from before it asked. Its token is a counter in the row, which rises whenever a client acquires it.
-// So the row stays when it is given up: a counter that begins anew is none.
+// The holder counts the time from before its request. Its token is a counter in the row, which rises with each acquisition. A
+// release does not delete the row, because the counter would restart.
 type rowLock struct{}
 
-// rowLockTable is what it needs.
+// rowLockTable creates the table.
 const rowLockTable = `CREATE TABLE locks (
 	name text PRIMARY KEY, owner text NOT NULL, expires timestamptz NOT NULL, token bigint NOT NULL
 )`
 
-func (rowLock) Offers(how string) bool { return how != "campaign" }
-func (rowLock) Why(err error) string   { return why(err) }
+func (rowLock) Supports(how string) bool { return how != "campaign" }
+func (rowLock) Reason(err error) string  { return why(err) }
 
 func (rowLock) Connect(ctx context.Context, spec *worker.Spec) (worker.Client, error) {
 	db, err := sql.Open("pgx", rowLockSource(spec))
@@ -58,10 +58,10 @@ type rowLockClient struct {
 
 func (c *rowLockClient) Close() {
 	c.leave()
-	_ = c.db.Close() // nothing is asked for any more
+	_ = c.db.Close() // no request follows
 }
 
-// exec says whether a row was changed.
+// exec reports whether a statement changed one row.
 func (c *rowLockClient) exec(ctx context.Context, query string, args ...any) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.ttl/4)
 	defer cancel()
@@ -73,7 +73,7 @@ func (c *rowLockClient) exec(ctx context.Context, query string, args ...any) (bo
 	return rows == 1, err
 }
 
-// take returns the token, or 0 where the row is another's.
+// take tries to acquire the row. It returns the token, or 0 if another client has the row.
 func (c *rowLockClient) take(ctx context.Context, path, owner string) (token history.ID, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.ttl/4)
 	defer cancel()
@@ -91,7 +91,7 @@ func (c *rowLockClient) take(ctx context.Context, path, owner string) (token his
 func (c *rowLockClient) Acquire(ctx context.Context, how, path string) (worker.Hold, error) {
 	lasts := c.ttl - drift(c.ttl)
 	for {
-		// Each try has its own: the release that follows one may be long under way, and must not be meant for a later one.
+		// Each attempt has its own owner: the release that follows an attempt may arrive late, and must not release a later one.
 		owner := rand.Text()
 		release := func(ctx context.Context) error {
 			_, err := c.exec(ctx, `UPDATE locks SET expires = '-infinity' WHERE name = $1 AND owner = $2`, path, owner)
@@ -115,9 +115,9 @@ func (c *rowLockClient) Acquire(ctx context.Context, how, path string) (worker.H
 			return c.has(l), nil
 		}
 		if ours || err != nil {
-			_ = release(context.WithoutCancel(ctx)) // or it expires
+			_ = release(context.WithoutCancel(ctx)) // if it fails, the lock expires
 		}
-		if err := another(ctx, how, err); err != nil {
+		if err := retry(ctx, how, err); err != nil {
 			return nil, err
 		}
 	}

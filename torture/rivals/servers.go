@@ -18,7 +18,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/torture/stores"
 )
 
-// server makes a server of stores what the harness breaks.
+// server adapts a server of package stores to torture.Server.
 type server struct{ *stores.Server }
 
 func (s server) Addr() string                          { return s.Server.Addr }
@@ -28,9 +28,9 @@ func (s server) Log(context.Context) string            { return s.Server.Log() }
 func (s server) Cut(context.Context) error             { return docker.ErrUnsupported }
 func (s server) CutFromPeers(context.Context) error    { return docker.ErrUnsupported }
 func (s server) Mend(context.Context) error            { return docker.ErrUnsupported }
-func (s server) WaitServing(ctx context.Context) error { return s.Start(ctx) } // which is done when it serves
+func (s server) WaitServing(ctx context.Context) error { return s.Start(ctx) } // Start returns when the server serves
 
-// single is one server.
+// single is the torture.Servers of one server.
 type single struct {
 	server
 	about string
@@ -82,7 +82,7 @@ func startPostgres(ctx context.Context) (torture.Servers, error) {
 	return single{server{s.Server}, "PostgreSQL " + version}, nil
 }
 
-// member makes a member of etcd what the harness breaks.
+// member adapts a member of an etcd cluster to torture.Server.
 type member struct{ *stores.EtcdMember }
 
 func (m member) Addr() string                  { return m.EtcdMember.Addr }
@@ -90,7 +90,7 @@ func (m member) Pause(context.Context) error   { return m.EtcdMember.Pause() }
 func (m member) Unpause(context.Context) error { return m.EtcdMember.Unpause() }
 func (m member) Log(context.Context) string    { return m.EtcdMember.Log() }
 
-// cluster is etcd's.
+// cluster adapts an etcd cluster to torture.Servers.
 type cluster struct {
 	*stores.Etcd
 	about string
@@ -108,13 +108,13 @@ func (c cluster) All() []torture.Server {
 
 func (c cluster) Leader(ctx context.Context) (torture.Server, error) {
 	m, err := c.Etcd.Leader(ctx)
-	if err != nil { // and no member that is none
+	if err != nil { // return a nil Server, not one with a nil pointer
 		return nil, err
 	}
 	return member{m}, nil
 }
 
-// etcdMembers is how many there are.
+// etcdMembers is the number of members.
 const etcdMembers = 3
 
 func startEtcd(ctx context.Context) (torture.Servers, error) {

@@ -22,17 +22,17 @@ import (
 // zkLock is the lock of the ZooKeeper client itself.
 //
 // The lock does not notify its holder of a loss: its documentation mentions no such means. There are only the connection's
-// events, of which StateExpired says that the ephemeral nodes are gone (https://pkg.go.dev/github.com/go-zookeeper/zk#State).
-// A more cautious user takes StateDisconnected for a loss already, as Curator advises its users to do with SUSPENDED
+// events, of which StateExpired reports that the ephemeral nodes are gone (https://pkg.go.dev/github.com/go-zookeeper/zk#State).
+// A more cautious user treats StateDisconnected as a loss, as Curator advises for SUSPENDED
 // (https://curator.apache.org/docs/errors): that is a separate rival.
 //
-// Lock has no context, and only the end of the session removes the node that a failed Lock may have left, so the client ends
-// the session then. The lock reports neither czxid nor path of the node, so that there is no token. Its path is looked up in the lock
-// all the same, for the checker's sake, which excuses holders whose node an operator deleted.
+// Lock has no context, and only the end of the session removes the node that a failed Lock may have left, so the client then
+// ends the session. The lock reports neither the czxid nor the path of the node, so there is no token. The adapter reads the
+// path from the lock by reflection, because the checker excuses holders whose node an operator deleted.
 type zkLock struct{ cautious bool }
 
-func (zkLock) Offers(string) bool { return false } // neither contexts nor trying
-func (zkLock) Why(err error) string {
+func (zkLock) Supports(string) bool { return false } // Lock has no context, and there is no try
+func (zkLock) Reason(err error) string {
 	if errors.Is(err, zk.ErrNoNode) {
 		return zk.ErrNoNode.Error()
 	}
@@ -72,6 +72,7 @@ func (l zkLock) Connect(ctx context.Context, spec *worker.Spec) (worker.Client, 
 	}
 }
 
+// silent discards the log of the ZooKeeper client.
 type silent struct{}
 
 func (silent) Printf(string, ...any) {}
@@ -85,15 +86,15 @@ type zkClient struct {
 	closing  sync.Once
 
 	mu      sync.Mutex // guards what follows
-	held    *claim     // nil while nothing is held
+	held    *claim     // nil while no lock is held
 	expired int        // sessions
 	closed  bool
-	wire    net.Conn // the latest
-	cut     bool     // no other may be dialled
+	wire    net.Conn // the newest connection
+	cut     bool     // no further connection may be dialled
 }
 
-// dial records the connection, so that Close need not wait for it: the handshake on an unanswered connection takes ten times
-// as long as other requests may, 27 s with a T of 4 s, and a caller of Conn.Close does not wait for it.
+// dial records the connection, so that Close can close it instead of waiting for it: the handshake on an unanswered connection
+// may take 27 s with a T of 4 s.
 func (c *zkClient) dial(network, addr string, timeout time.Duration) (net.Conn, error) {
 	wire, err := net.DialTimeout(network, addr, timeout)
 	if err != nil {
@@ -125,30 +126,30 @@ func (c *zkClient) Close() {
 	c.closing.Do(func() {
 		c.mu.Lock()
 		held := c.held
-		c.held = nil // that its connection ends is no news
+		c.held = nil // the end of the connection is not a loss
 		c.closed = true
 		c.mu.Unlock()
 		if held != nil {
 			held.end(history.ClientShut)
 		}
-		c.conn.Close() // which waits a second for the answer
+		c.conn.Close() // waits for the answer for a second
 		c.mu.Lock()
 		c.cut = true
 		if c.wire != nil {
-			_ = c.wire.Close() // nothing is asked for any more
+			_ = c.wire.Close() // no request follows
 		}
 		c.mu.Unlock()
 		c.draining.Wait()
 	})
 }
 
-// What an attempt comes to during which the session was lost, and one after which the connection is, for the cautious.
+// Errors of an attempt during which the session was lost, and of one after which the cautious client is not connected.
 var (
 	errSessionLost = errors.New("session lost while waiting")
 	errUnconnected = errors.New("connection lost at the grant")
 )
 
-// sessions says how many have expired, and whether the client is closed.
+// sessions returns how many sessions have expired, and reports whether the client is closed.
 func (c *zkClient) sessions() (expired int, closed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -166,7 +167,7 @@ func (c *zkClient) Acquire(_ context.Context, _, path string) (worker.Hold, erro
 	session := c.conn.SessionID()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	// No holder was notified of these, because there was none.
+	// There was no holder to notify of these losses.
 	if c.expired != before {
 		return nil, &worker.BrokenError{Err: errSessionLost}
 	}
@@ -184,7 +185,7 @@ type zkHold struct {
 	lock    unlocker
 	node    string
 	session int64
-	expired int // how many sessions had by then
+	expired int // sessions that had expired at the grant
 }
 
 // An unlocker is the part of a zk.Lock that a hold needs.
@@ -194,9 +195,9 @@ func (h *zkHold) Grant() history.Event {
 	return history.Event{Node: h.node, Session: history.ID(h.session)}
 }
 
-// GiveUp deletes the node, if the session's end has not done so, or will.
-func (h *zkHold) GiveUp(context.Context) error {
-	h.giving.Store(true)
+// Release deletes the node, unless the end of the session has done so or will.
+func (h *zkHold) Release(context.Context) error {
+	h.releasing.Store(true)
 	err := h.unlock()
 	h.client.mu.Lock()
 	defer h.client.mu.Unlock()
@@ -207,16 +208,16 @@ func (h *zkHold) GiveUp(context.Context) error {
 	return err
 }
 
-// unlock deletes the node, again and again if need be: Unlock returns the error of the one delete that it tries. The end of
-// the session is what remains. When that is there, nothing is to be deleted any more, and what is asked for would be sent in
-// the next session.
+// unlock deletes the node. It retries, because zk.Lock's Unlock sends one delete and returns its error. After T it closes the
+// client, which ends the session and deletes the node. It sends nothing after the session has ended: the node is gone, and the
+// request would run in the next session.
 func (h *zkHold) unlock() error {
 	for giveUp := time.Now().Add(h.client.timeout); ; {
 		switch expired, closed := h.client.sessions(); {
 		case expired != h.expired:
 			return zk.ErrSessionExpired
 		case closed:
-			return nil // its close was sent, and whether it has come the connection does not say
+			return nil // the close was sent; the connection does not report whether it arrived
 		}
 		err := h.lock.Unlock()
 		if err == nil || errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrClosing) || errors.Is(err, zk.ErrSessionExpired) {

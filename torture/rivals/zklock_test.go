@@ -36,14 +36,14 @@ func TestNodeOfALostSessionIsNotDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, u := holding(4 * time.Second)
 		time.AfterFunc(time.Second, func() { h.client.lose(true) })
-		require.ErrorIs(t, h.GiveUp(t.Context()), zk.ErrSessionExpired)
-		require.InDelta(t, 100, u.tried, 1, "each ten milliseconds of a second, and not of four")
+		require.ErrorIs(t, h.Release(t.Context()), zk.ErrSessionExpired)
+		require.InDelta(t, 100, u.tried, 1, "every ten milliseconds until the session is lost after a second")
 		require.Equal(t, history.GivenUp, h.Cause())
 
 		h, u = holding(4 * time.Second)
 		h.client.lose(true)
 		require.Equal(t, history.Expired, h.Cause())
-		require.ErrorIs(t, h.GiveUp(t.Context()), zk.ErrSessionExpired)
+		require.ErrorIs(t, h.Release(t.Context()), zk.ErrSessionExpired)
 		require.Zero(t, u.tried)
 	})
 }
@@ -54,7 +54,7 @@ func TestNodeOfALostConnectionIsDeleted(t *testing.T) {
 		h.client.lose(false)
 		<-h.Done()
 		time.AfterFunc(time.Second, func() { h.client.lose(true) })
-		require.ErrorIs(t, h.GiveUp(t.Context()), zk.ErrSessionExpired)
+		require.ErrorIs(t, h.Release(t.Context()), zk.ErrSessionExpired)
 		require.Positive(t, u.tried)
 	})
 }
@@ -62,15 +62,15 @@ func TestNodeOfALostConnectionIsDeleted(t *testing.T) {
 func TestHoldOfAClosedClientIsReleasedImmediately(t *testing.T) {
 	h, u := holding(time.Hour)
 	h.client.closed = true
-	require.NoError(t, h.GiveUp(t.Context()))
+	require.NoError(t, h.Release(t.Context()))
 	<-h.Done()
 	require.Zero(t, u.tried)
 	require.Equal(t, history.ID(7), h.Grant().Session)
 }
 
-func TestServerThatDoesNotAnswerIsNotWaitedForAtTheEnd(t *testing.T) {
+func TestCloseDoesNotWaitForUnansweredHandshake(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts connections, and no program does
+	l, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts connections, and no program answers
 	require.NoError(t, err)
 	defer func() { require.NoError(t, l.Close()) }()
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -78,5 +78,5 @@ func TestServerThatDoesNotAnswerIsNotWaitedForAtTheEnd(t *testing.T) {
 	began := time.Now()
 	_, err = zkLock{}.Connect(ctx, &worker.Spec{Servers: []string{l.Addr().String()}, Timeout: 4e9})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.Less(t, time.Since(began), 10*time.Second, "and not the 27 s that the handshake may take")
+	require.Less(t, time.Since(began), 10*time.Second, "less than the 27 s that the handshake may take")
 }

@@ -9,12 +9,12 @@ import (
 	"syscall"
 )
 
-// claimed is the file that a server's folder has for as long as the process lives that made it: locked, which ends with that
-// process however it ends. What is found unlocked is of a run that was killed.
+// claimed is the name of a file in a server's folder. The process that created the folder holds a lock on it, which ends with
+// the process however that ends. So a folder whose file is not locked belongs to a run that was killed.
 const claimed = "claimed"
 
-// claim makes a folder for temporary things that others leave alone until the file is closed, and removes those that
-// no process claims any more.
+// claim creates a temporary folder that other processes do not remove until the returned file is closed. It also removes the
+// folders of killed processes.
 func claim(prefix string) (dir string, hold *os.File, err error) {
 	if err := sweep(prefix); err != nil {
 		return "", nil, err
@@ -22,7 +22,7 @@ func claim(prefix string) (dir string, hold *os.File, err error) {
 	if dir, err = os.MkdirTemp("", prefix); err != nil {
 		return "", nil, err
 	}
-	// It gets its name when it is locked, so that no process finds it before.
+	// Rename the file only when it is locked: another process that found it unlocked would remove the folder.
 	unnamed := filepath.Join(dir, "unclaimed")
 	hold, err = os.OpenFile(unnamed, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err == nil {
@@ -34,8 +34,10 @@ func claim(prefix string) (dir string, hold *os.File, err error) {
 	return dir, hold, nil
 }
 
+// lock locks a file until it is closed, or returns an error if another process holds the lock.
 func lock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }
 
+// sweep removes the folders of killed processes.
 func sweep(prefix string) error {
 	files, err := filepath.Glob(filepath.Join(os.TempDir(), prefix+"*", claimed))
 	if err != nil {
@@ -44,7 +46,7 @@ func sweep(prefix string) error {
 	for _, file := range files {
 		hold, err := os.OpenFile(file, os.O_RDWR, 0)
 		if err != nil {
-			continue // it has gone, or is another user's
+			continue // it was removed, or belongs to another user
 		}
 		if lock(hold) == nil {
 			err = os.RemoveAll(filepath.Dir(file))

@@ -17,14 +17,14 @@ import (
 	"github.com/lockkeeper/lockkeeper/docker"
 )
 
-// Etcd is a cluster of etcd servers, with etcd's own defaults for all times. Where root runs it on Linux each member has a
-// network namespace of its own, so that it can be cut off; elsewhere they share 127.0.0.1.
+// Etcd is a cluster of etcd servers, with etcd's defaults for all times. If root runs it on Linux, each member has its own
+// network namespace, so that it can be partitioned. Otherwise all share 127.0.0.1.
 type Etcd struct {
 	members []*EtcdMember
-	wires   *docker.Wires // nil where they share 127.0.0.1
+	wires   *docker.Wires // nil if they share 127.0.0.1
 }
 
-// An EtcdMember is one server of a cluster. Its Start returns when it listens, which is not yet when it serves.
+// An EtcdMember is one server of a cluster. Its Start returns when it listens, which can be before it serves.
 type EtcdMember struct {
 	*Server
 	ID int // from 1
@@ -77,7 +77,7 @@ func RunEtcd(ctx context.Context, n int, opts *Options) (_ *Etcd, err error) {
 	return c, c.WaitServing(ctx)
 }
 
-// EtcdCluster is RunEtcd for tests: it fails tb on error, or skips it where there is no etcd, and closes the cluster when tb
+// EtcdCluster is RunEtcd for tests. It fails tb on error, or skips it if etcd is not installed, and closes the cluster when tb
 // ends.
 func EtcdCluster(tb testing.TB, n int, opts *Options) *Etcd {
 	tb.Helper()
@@ -102,7 +102,7 @@ func (c *Etcd) prepare(id int) (*EtcdMember, error) {
 	if c.wires != nil {
 		client, peer := c.wires.Hosts(id)
 		m.Addr, m.peer = client+":2379", peer+":2380"
-		m.as = nil // who is not root cannot enter a namespace
+		m.as = nil // only root can enter a namespace
 		return m, s.own(s.data())
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -113,10 +113,10 @@ func (c *Etcd) prepare(id int) (*EtcdMember, error) {
 	return m, l.Close()
 }
 
-// Members are the cluster's servers.
+// Members returns the cluster's servers.
 func (c *Etcd) Members() []*EtcdMember { return slices.Clone(c.members) }
 
-// Addrs are the members' addresses for clients.
+// Addrs returns the members' addresses for clients.
 func (c *Etcd) Addrs() []string {
 	var addrs []string
 	for _, m := range c.members {
@@ -125,7 +125,7 @@ func (c *Etcd) Addrs() []string {
 	return addrs
 }
 
-// WaitServing waits until every member serves, which takes a leader that it hears from.
+// WaitServing waits until every member serves, for which each needs a connection to the leader.
 func (c *Etcd) WaitServing(ctx context.Context) error {
 	for _, m := range c.members {
 		if err := m.WaitServing(ctx); err != nil {
@@ -135,7 +135,7 @@ func (c *Etcd) WaitServing(ctx context.Context) error {
 	return nil
 }
 
-// Leader returns the member that says that it leads.
+// Leader returns the member that reports that it leads.
 func (c *Etcd) Leader(ctx context.Context) (*EtcdMember, error) {
 	var errs []error
 	for _, m := range c.members {
@@ -160,8 +160,8 @@ func (c *Etcd) Close() error {
 	return errors.Join(errs...)
 }
 
-// askBound limits one question to a member: one that is cut off does not answer.
-const askBound = time.Second
+// requestBound is the timeout of one request to a member: a partitioned one does not answer.
+const requestBound = time.Second
 
 // WaitServing waits until the member serves.
 func (m *EtcdMember) WaitServing(ctx context.Context) error {
@@ -209,7 +209,7 @@ func (m *EtcdMember) Cut(ctx context.Context) error {
 	return m.wired("cut", func(w *docker.Wires) error { return w.Cut(ctx, m.ID) })
 }
 
-// CutFromPeers separates the member from the others, as silently; clients still reach it.
+// CutFromPeers partitions the member from the other members, as silently as Cut. Clients still reach it.
 func (m *EtcdMember) CutFromPeers(ctx context.Context) error {
 	return m.wired("cut from its peers", func(w *docker.Wires) error { return w.CutFromPeers(ctx, m.ID) })
 }
@@ -219,6 +219,7 @@ func (m *EtcdMember) Mend(ctx context.Context) error {
 	return m.wired("mend", func(w *docker.Wires) error { return w.Mend(ctx, m.ID) })
 }
 
+// wired runs an operation on the member's network.
 func (m *EtcdMember) wired(op string, do func(*docker.Wires) error) error {
 	err := docker.ErrUnsupported
 	if m.wires != nil {
@@ -230,10 +231,9 @@ func (m *EtcdMember) wired(op string, do func(*docker.Wires) error) error {
 	return nil
 }
 
-// listens says whether the member takes connections. More than that takes a quorum, which a member that comes back may
-// have to wait for.
+// listens returns nil if the member accepts connections. To serve requests it also needs a quorum, which need not exist yet.
 func (m *EtcdMember) listens(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, askBound)
+	ctx, cancel := context.WithTimeout(ctx, requestBound)
 	defer cancel()
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", m.Addr)
 	if err != nil {
@@ -242,9 +242,9 @@ func (m *EtcdMember) listens(ctx context.Context) error {
 	return conn.Close()
 }
 
-// ask asks over HTTP, on a connection of its own, and reads the answer's JSON.
+// ask sends an HTTP request on its own connection, and decodes the answer's JSON.
 func (m *EtcdMember) ask(ctx context.Context, method, path string, answer any) error {
-	ctx, cancel := context.WithTimeout(ctx, askBound)
+	ctx, cancel := context.WithTimeout(ctx, requestBound)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, method, "http://"+m.Addr+path, strings.NewReader("{}"))
 	if err != nil {
@@ -255,7 +255,7 @@ func (m *EtcdMember) ask(ctx context.Context, method, path string, answer any) e
 	if err != nil {
 		return err
 	}
-	defer func() { _ = response.Body.Close() }() // it was only read
+	defer func() { _ = response.Body.Close() }()
 	if err := json.NewDecoder(response.Body).Decode(answer); err != nil {
 		return fmt.Errorf("%s: %w", response.Status, err)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/torture/stores"
 )
 
-// serves says whether a member serves, soon.
+// serves returns nil if a member serves within 2 s.
 func serves(ctx context.Context, m *stores.EtcdMember) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -34,7 +34,7 @@ func TestEtcdServesWithoutOneMemberAndNotWithoutTwo(t *testing.T) {
 	for _, m := range c.Members() {
 		if m != leader {
 			rest = append(rest, m)
-			require.NoError(t, m.WaitServing(ctx), "the two have a leader of theirs")
+			require.NoError(t, m.WaitServing(ctx), "two of three members are a quorum")
 		}
 	}
 	require.NoError(t, rest[0].Pause())
@@ -44,7 +44,7 @@ func TestEtcdServesWithoutOneMemberAndNotWithoutTwo(t *testing.T) {
 	require.NoError(t, c.WaitServing(ctx))
 }
 
-func TestEtcdMemberThatIsCutFromItsPeersIsReachedAndDoesNotServe(t *testing.T) {
+func TestEtcdMemberPartitionedFromItsPeersIsReachedAndDoesNotServe(t *testing.T) {
 	c := stores.EtcdCluster(t, 3, nil)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -60,7 +60,7 @@ func TestEtcdMemberThatIsCutFromItsPeersIsReachedAndDoesNotServe(t *testing.T) {
 		return err == nil && other != leader
 	}, 20*time.Second, 50*time.Millisecond)
 	_, err = leader.Version(ctx)
-	require.NoError(t, err, "it is reached")
+	require.NoError(t, err, "clients reach it")
 	require.Error(t, serves(ctx, leader))
 	require.NoError(t, leader.Cut(ctx))
 	_, err = leader.Version(ctx)

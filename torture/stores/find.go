@@ -10,10 +10,10 @@ import (
 	"slices"
 )
 
-// ErrNotInstalled is matched by the error of a start whose program is not on this machine.
-var ErrNotInstalled = errors.New("not installed: `make stores` installs it, or says how")
+// ErrNotInstalled reports that the program of a server is not installed on this machine.
+var ErrNotInstalled = errors.New("not installed: `make stores` installs it, or prints how")
 
-// find returns where a server's program is. Distributions keep some out of PATH.
+// find returns the path of a server's program. Distributions install some outside PATH.
 func find(program string) (string, error) {
 	if file, err := exec.LookPath(program); err == nil {
 		return file, nil

@@ -15,11 +15,11 @@ import (
 	"testing"
 )
 
-// galeraLibraries are the places where distributions install the provider of Galera 4.
+// galeraLibraries are the files that distributions install as the provider of Galera 4.
 var galeraLibraries = []string{"/usr/lib/galera/libgalera_smm.so", "/usr/lib64/galera-4/libgalera_smm.so"}
 
-// RunGalera starts a cluster of MariaDB servers, each of which takes writes. Its nodes have no way to copy their state to one
-// that was away: one that was killed cannot be started again. The caller must Close all of them.
+// RunGalera starts a cluster of MariaDB servers, each of which accepts writes. Its nodes cannot transfer their state, so a node
+// that was killed cannot be started again. The caller must Close all of them.
 func RunGalera(ctx context.Context, nodes int) ([]*SQL, error) {
 	cluster, err := runGalera(ctx, nodes)
 	if err != nil {
@@ -54,13 +54,13 @@ func runGalera(ctx context.Context, nodes int) (cluster []*SQL, err error) {
 			return cluster, err
 		}
 		cluster = append(cluster, s)
-		if err := s.remember(n, nodes); err != nil {
+		if err := s.joinSavedView(n, nodes); err != nil {
 			return cluster, err
 		}
 		serves := s.ready
 		s.ready = func(ctx context.Context) error { return errors.Join(serves(ctx), s.synced(ctx, nodes)) }
 	}
-	// None serves before all do.
+	// No node serves before all do.
 	var starting sync.WaitGroup
 	errs := make([]error, nodes)
 	for n, s := range cluster {
@@ -70,12 +70,12 @@ func runGalera(ctx context.Context, nodes int) (cluster []*SQL, err error) {
 	return cluster, errors.Join(errs...)
 }
 
-// galeraState names the data of a new cluster: the nodes have none, and so the same.
+// galeraState identifies the data of a new cluster. All nodes have the same data: none.
 const galeraState = "6c6f636b-6b65-11f1-8000-657065720000"
 
-// remember has the node begin as one of a cluster that was shut down as a whole. All members having the same state, they
-// form the cluster again, and none copies the state of another.
-func (s *SQL) remember(n, nodes int) error {
+// joinSavedView writes the files of a node whose cluster was shut down as a whole. Since all members have the same state, they
+// form the cluster again without a state transfer.
+func (s *SQL) joinSavedView(n, nodes int) error {
 	member := func(n int) string { return fmt.Sprintf("6c6f636b-6b65-11f1-8000-%012d", n+1) }
 	var view strings.Builder
 	fmt.Fprintf(&view, "my_uuid: %s\n#vwbeg\nview_id: 3 %s 1\nbootstrap: 0\n", member(n), member(0))
@@ -95,7 +95,7 @@ func (s *SQL) remember(n, nodes int) error {
 	return nil
 }
 
-// synced is nil if the node is one of a cluster of so many, and takes writes.
+// synced returns nil if the node is in a cluster of the given size and accepts writes.
 func (s *SQL) synced(ctx context.Context, nodes int) error {
 	return s.asAdmin(func(db *sql.DB) error {
 		var state string
@@ -111,8 +111,8 @@ func (s *SQL) synced(ctx context.Context, nodes int) error {
 	})
 }
 
-// Galera is RunGalera for tests: it fails tb on error, or skips it where Galera is not installed, and closes the nodes when
-// tb ends.
+// Galera is RunGalera for tests. It fails tb on error, or skips it if Galera is not installed, and closes the nodes when tb
+// ends.
 func Galera(tb testing.TB, nodes int) []*SQL {
 	tb.Helper()
 	cluster, err := RunGalera(tb.Context(), nodes)

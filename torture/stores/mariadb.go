@@ -14,8 +14,8 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// RunMariaDB starts a MariaDB in which everybody may do everything. It has none of its own tables, for users, time zones
-// and the like, which take longer to make than a server takes to start. The caller must Close it.
+// RunMariaDB starts a MariaDB that grants every client all privileges. It lacks the system tables, for users, time zones and so
+// on, because their creation takes longer than the start of a server. The caller must Close it.
 func RunMariaDB(ctx context.Context, opts *Options) (*SQL, error) {
 	s, err := newMariaDB(ctx, opts.args()...)
 	if err != nil {
@@ -35,14 +35,14 @@ func newMariaDB(ctx context.Context, args ...string) (*SQL, error) {
 		return nil, fmt.Errorf("start mariadb: %w", err)
 	}
 	s := &SQL{Server: server, dsn: mariaDBDSN, admin: mariaDBAdmin, create: "CREATE DATABASE "}
-	// With 2, a commit is written and not waited for; with 0, a kill would lose it. The doublewrite buffer stays: a kill
-	// can end a write between two pages of the kernel's.
+	// With 2, a commit is written without a wait for the disk; with 0, a kill would lose it. The doublewrite buffer is needed:
+	// a kill can end a write between two pages of the kernel.
 	base := []string{
 		program, "--no-defaults", "--datadir=" + s.data(), "--skip-grant-tables",
 		"--innodb-flush-log-at-trx-commit=2", "--innodb-log-file-size=16M", "--innodb-buffer-pool-size=32M",
 		"--innodb-use-native-aio=0",
 	}
-	// One that is killed before its first checkpoint does not start again: --bootstrap ends with one.
+	// A server that is killed before its first checkpoint does not start again. --bootstrap ends with a checkpoint.
 	err = s.folder(filepath.Join(s.data(), "mysql"))
 	if err == nil {
 		err = s.command(ctx, append(slices.Clone(base), "--bootstrap")...)
@@ -58,8 +58,8 @@ func newMariaDB(ctx context.Context, args ...string) (*SQL, error) {
 	return s, nil
 }
 
-// MariaDB is RunMariaDB for tests: it fails tb on error, or skips it where there is no MariaDB, and closes the server when
-// tb ends.
+// MariaDB is RunMariaDB for tests. It fails tb on error, or skips it if MariaDB is not installed, and closes the server when tb
+// ends.
 func MariaDB(tb testing.TB, opts *Options) *SQL {
 	tb.Helper()
 	s, err := RunMariaDB(tb.Context(), opts)
@@ -68,7 +68,7 @@ func MariaDB(tb testing.TB, opts *Options) *SQL {
 
 func mariaDBDSN(addr, database string) string { return "root@tcp(" + addr + ")/" + database }
 
-// mariaDBAdmin does without the driver's log: while a server starts, it is asked before it can answer.
+// mariaDBAdmin disables the driver's log, because requests to a server that is starting fail.
 func mariaDBAdmin(addr string) (*sql.DB, error) {
 	config, err := mysql.ParseDSN(mariaDBDSN(addr, ""))
 	if err != nil {

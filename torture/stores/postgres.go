@@ -31,8 +31,8 @@ func RunPostgres(ctx context.Context, opts *Options) (*SQL, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start postgres: %w", err), s.Close())
 	}
-	// Without fsync a commit is written, and not waited for. Whole pages are: a kill can end a write between two of the
-	// kernel's.
+	// Without fsync, a commit is written without a wait for the disk. full_page_writes stays on: a kill can end a write between
+	// two pages of the kernel.
 	s.argv = append([]string{
 		program, "-D", s.data(), "-p", s.port(),
 		"-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", "fsync=off",
@@ -41,7 +41,7 @@ func RunPostgres(ctx context.Context, opts *Options) (*SQL, error) {
 	return first(ctx, s)
 }
 
-// Postgres is RunPostgres for tests: it fails tb on error, or skips it where there is no PostgreSQL, and closes the server
+// Postgres is RunPostgres for tests. It fails tb on error, or skips it if PostgreSQL is not installed, and closes the server
 // when tb ends.
 func Postgres(tb testing.TB, opts *Options) *SQL {
 	tb.Helper()

@@ -12,22 +12,22 @@ import (
 	"time"
 )
 
-// A process is one life of a server.
+// A process is one run of a server's program.
 type process struct {
 	cmd  *exec.Cmd
 	done chan struct{} // closed when it has ended
-	err  error         // how it ended; valid after done
+	err  error         // of Wait; valid after done
 }
 
-// launch starts what argv says in dir, as u.
+// launch starts argv in dir as user u.
 func launch(argv []string, dir string, log *os.File, u *user) (*process, error) {
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, log, log
 	cmd.SysProcAttr = attributes(u)
 	p := &process{cmd: cmd, done: make(chan struct{})}
 	started := make(chan error)
-	go func() { // ends with the process, for which kill waits
-		// The kernel takes the end of the starting thread for the parent's death.
+	go func() { // ends with the process; kill waits for it
+		// The kernel takes the end of the thread that started the process for the death of its parent.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -52,8 +52,8 @@ func (p *process) alive() bool {
 	}
 }
 
-// kill ends the process and those that it has started, by a signal that none can catch, and waits until all have ended:
-// PostgreSQL does not start again while one of them still has its memory.
+// kill ends the process and its children with SIGKILL, and waits until all have ended: PostgreSQL does not start again while a
+// child still uses its shared memory.
 func (p *process) kill(ctx context.Context) error {
 	if !p.alive() {
 		return nil

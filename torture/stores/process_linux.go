@@ -12,7 +12,8 @@ import (
 	"syscall"
 )
 
-// attributes makes the kernel kill what they start when this process dies, however it dies, and let it run as u.
+// attributes returns attributes with which a process runs as u, and the kernel kills it when this process ends, however it
+// ends.
 func attributes(u *user) *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if u != nil {
@@ -21,9 +22,9 @@ func attributes(u *user) *syscall.SysProcAttr {
 	return a
 }
 
-// signal reaches the process and its children, which it returns: PostgreSQL has one for each connection, in a session of
-// its own, which goes on for a while when the first process alone is killed or stopped. That one stands still before its
-// children are looked for, so that no further ones come.
+// signal sends a signal to the process and its children, and returns the children. PostgreSQL has one for each connection, in
+// its own session, which continues for a while if only the first process is killed or stopped. signal stops the first process
+// before it lists the children, so that no further ones are started.
 func (p *process) signal(s syscall.Signal) ([]int, error) {
 	first := p.cmd.Process
 	if err := first.Signal(syscall.SIGSTOP); err != nil {
@@ -39,7 +40,7 @@ func (p *process) signal(s syscall.Signal) ([]int, error) {
 	return all, errors.Join(append(errs, first.Signal(s))...)
 }
 
-// children are the processes that parent has started.
+// children returns the processes that parent has started.
 func children(parent int) []int {
 	files, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
@@ -64,8 +65,8 @@ func ended(pid int) bool {
 	return state == "" || state == "Z" || state == "X"
 }
 
-// status is the third and the fourth field of /proc/PID/stat, counted past the command, which may itself hold blanks and
-// parentheses; both are empty if there is no such process.
+// status returns the third and the fourth field of /proc/PID/stat. It counts from the end of the command, which may contain
+// spaces and parentheses. Both are empty if there is no such process.
 func status(pid int) (state, parent string) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -6,7 +6,7 @@ package stores
 
 import "syscall"
 
-// attributes cannot tie what they start to this process: only Linux can.
+// attributes returns attributes with which a process runs as u. Only on Linux does the process also end with this one.
 func attributes(u *user) *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{}
 	if u != nil {
@@ -15,7 +15,8 @@ func attributes(u *user) *syscall.SysProcAttr {
 	return a
 }
 
-// signal reaches the first process alone: PostgreSQL's others end by themselves soon after it, and are not paused.
+// signal sends a signal to the first process only. PostgreSQL's other processes end soon after it, and are not paused with it.
 func (p *process) signal(s syscall.Signal) ([]int, error) { return nil, p.cmd.Process.Signal(s) }
 
+// ended always reports true: signal returns no children.
 func ended(int) bool { return true }

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// RunRedis starts a Redis with an append-only file, and nothing else to lose: every command that it has answered is in
-// the file. The caller must Close it.
+// RunRedis starts a Redis with an append-only file, which contains every command that it has answered. The caller must Close
+// it.
 func RunRedis(ctx context.Context, opts *Options) (*Server, error) {
 	program, err := find("redis-server")
 	if err != nil {
@@ -32,22 +32,21 @@ func RunRedis(ctx context.Context, opts *Options) (*Server, error) {
 	return first(ctx, s)
 }
 
-// Redis is RunRedis for tests: it fails tb on error, or skips it where there is no Redis, and closes the server when tb
-// ends.
+// Redis is RunRedis for tests. It fails tb on error, or skips it if Redis is not installed, and closes the server when tb ends.
 func Redis(tb testing.TB, opts *Options) *Server {
 	tb.Helper()
 	s, err := RunRedis(tb.Context(), opts)
 	return started(tb, s, err)
 }
 
-// redisServes checks which server listens on our port, which another program may have taken before ours did, and whether it
-// has read its data: until then it answers this question, and no other.
+// redisServes returns nil if our server listens on its port and has loaded its data. Another program may have taken the port
+// before it. While a Redis loads its data, INFO is the only command that it answers.
 func (s *Server) redisServes(ctx context.Context) error {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", s.Addr)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = conn.Close() }() // the connection was only for the query
+	defer func() { _ = conn.Close() }()
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
 	if _, err := fmt.Fprint(conn, "INFO\r\n"); err != nil {
@@ -60,15 +59,15 @@ func (s *Server) redisServes(ctx context.Context) error {
 			return fmt.Errorf("redis: %s", line)
 		}
 		if pid, found := strings.CutPrefix(line, "process_id:"); found && pid != strconv.Itoa(s.running.cmd.Process.Pid) {
-			return fmt.Errorf("process %s serves there", pid)
+			return fmt.Errorf("another process has the port: %s", pid)
 		}
-		// The process stands further up.
+		// process_id comes before loading.
 		switch line {
 		case "loading:1":
-			return errors.New("redis is reading its data")
+			return errors.New("redis is loading its data")
 		case "loading:0":
 			return nil
 		}
 	}
-	return fmt.Errorf("redis does not say who it is: %w", answer.Err())
+	return fmt.Errorf("redis: the answer to INFO is incomplete: %w", answer.Err())
 }

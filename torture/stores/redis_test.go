@@ -19,7 +19,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/torture/stores"
 )
 
-// ask sends one command to a Redis, on a connection of its own, and returns the first line of the answer.
+// ask sends one command to a Redis on its own connection, and returns the first line of the answer.
 func ask(s *stores.Server, command string, patience time.Duration) (string, error) {
 	conn, err := net.Dial("tcp", s.Addr)
 	if err != nil {
@@ -36,6 +36,7 @@ func ask(s *stores.Server, command string, patience time.Duration) (string, erro
 	return strings.TrimSpace(answer), err
 }
 
+// says requires an answer to a command.
 func says(t *testing.T, s *stores.Server, command, want string) {
 	t.Helper()
 	answer, err := ask(s, command, 10*time.Second)
@@ -53,7 +54,7 @@ func TestRedisKeepsWhatItAnsweredWhenItIsKilled(t *testing.T) {
 		require.NoError(t, s.Start(t.Context()))
 	}
 	says(t, s, "INCR grants", ":4")
-	require.NoError(t, s.Start(t.Context()), "it runs")
+	require.NoError(t, s.Start(t.Context()), "it is running")
 	says(t, s, "INCR grants", ":5")
 }
 
@@ -68,7 +69,7 @@ func TestPausedServerAnswersLater(t *testing.T) {
 	require.NoError(t, s.Kill(t.Context()), "paused or not")
 }
 
-func TestArgumentsOfTheCallerWin(t *testing.T) {
+func TestArgumentsOfTheCallerOverrideDefaults(t *testing.T) {
 	s := stores.Redis(t, &stores.Options{Args: []string{"--appendonly", "no"}})
 	says(t, s, "INCR grants", ":1")
 	require.NoError(t, s.Kill(t.Context()))
@@ -80,7 +81,7 @@ func TestServerThatCannotStartShowsItsLogAndLeavesNothing(t *testing.T) {
 	t.Setenv("TMPDIR", open(t))
 	_, err := stores.RunRedis(t.Context(), &stores.Options{Args: []string{"--appendonly", "perhaps"}})
 	if errors.Is(err, stores.ErrNotInstalled) {
-		stores.Redis(t, nil) // it skips or fails, as it should
+		stores.Redis(t, nil) // skips or fails the test
 	}
 	require.ErrorContains(t, err, "start redis on 127.0.0.1:")
 	require.ErrorContains(t, err, "argument must be 'yes' or 'no'")
@@ -101,20 +102,20 @@ func TestClosedServerIsGone(t *testing.T) {
 	require.Empty(t, left)
 }
 
-// open returns a folder for temporary ones, that another user may enter: a test's own is closed to others.
+// open returns a temporary folder that other users may enter, as servers must that run as another user.
 func open(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "lockkeeper-test-") //nolint:usetesting // t.TempDir lies in a folder that is closed to others
+	dir, err := os.MkdirTemp("", "lockkeeper-test-") //nolint:usetesting // other users cannot enter t.TempDir
 	require.NoError(t, err)
 	require.NoError(t, os.Chmod(dir, 0o755))
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
 	return dir
 }
 
-func TestMissingServerIsAFailureInCIAndNotRunElsewhere(t *testing.T) {
+func TestMissingServerFailsInCIAndSkipsElsewhere(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	if _, err := stores.RunRedis(t.Context(), nil); !errors.Is(err, stores.ErrNotInstalled) {
-		t.Skipf("there is a Redis beyond PATH: %v", err)
+		t.Skipf("not run: a Redis is installed outside PATH: %v", err)
 	}
 	for _, c := range []struct{ ci, want string }{
 		{"", "skipped"}, {"false", "skipped"}, {"0", "skipped"}, {"true", "failed"}, {"1", "failed"},
@@ -128,7 +129,7 @@ func TestMissingServerIsAFailureInCIAndNotRunElsewhere(t *testing.T) {
 	}
 }
 
-// A verdict is a test that only notes how it is ended.
+// A verdict is a testing.TB that records how it was ended.
 type verdict struct {
 	testing.TB
 	what string

@@ -13,24 +13,23 @@ import (
 	"testing"
 )
 
-// What signs the requests to a server of [RunS3], in the region us-east-1. Addr is the endpoint, over HTTP and with the
-// bucket in the path.
+// The credentials of a server of [RunS3], in the region us-east-1. Addr is the endpoint, over HTTP and with the bucket in the
+// path.
 const (
 	S3AccessKey = "lockkeeper"
 	S3SecretKey = "not-a-secret"
 )
 
-// The server of S3 is versitygw, which keeps objects as files. It has checked conditions and written as one step since
-// about this version. It is a Go program, and yet no requirement of this module: what it needs would be everybody's who
-// takes an ensemble from here. So it is built on its own, by the version that stands here, and kept among the user's
-// caches.
+// The S3 server is versitygw, which stores objects as files. Since about this version it checks a condition and writes in one
+// step. It is a Go program, but not a requirement of this module, so that the module does not inherit its dependencies. It is
+// built separately, at this version, into the user's cache folder.
 const (
 	gateway        = "github.com/versity/versitygw/cmd/versitygw"
 	gatewayVersion = "v1.8.0"
 )
 
-// RunS3 starts a server of S3. The first start on a machine builds it, which takes a minute or two and the network; one
-// that is in PATH is taken as it is. The caller must Close it.
+// RunS3 starts an S3 server. It uses versitygw from PATH, or builds it: the first start on a machine then takes a minute or two,
+// and needs the network. The caller must Close it.
 func RunS3(ctx context.Context, opts *Options) (*Server, error) {
 	program, err := builtGateway(ctx)
 	if err != nil {
@@ -51,7 +50,7 @@ func RunS3(ctx context.Context, opts *Options) (*Server, error) {
 	return first(ctx, s)
 }
 
-// S3 is RunS3 for tests: it fails tb on error, or skips it where there is no server and none can be built, and closes the
+// S3 is RunS3 for tests. It fails tb on error, or skips it if versitygw is not installed and cannot be built, and closes the
 // server when tb ends.
 func S3(tb testing.TB, opts *Options) *Server {
 	tb.Helper()
@@ -59,7 +58,7 @@ func S3(tb testing.TB, opts *Options) *Server {
 	return started(tb, s, err)
 }
 
-// builtGateway returns where the program is, and builds it if it is not there yet.
+// builtGateway returns the path of the program, which it builds if necessary.
 func builtGateway(ctx context.Context) (string, error) {
 	if file, err := exec.LookPath("versitygw"); err == nil {
 		return file, nil
@@ -76,14 +75,14 @@ func builtGateway(ctx context.Context) (string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
-	// Others may be building it, too: each in a folder of its own, and the name is there when the program is whole.
+	// Other processes may build it at the same time: each builds in its own folder and renames the complete program.
 	own, err := os.MkdirTemp(dir, "build-")
 	if err != nil {
 		return "", err
 	}
 	defer func() { _ = os.RemoveAll(own) }()
 	build := exec.CommandContext(ctx, "go", "install", gateway+"@"+gatewayVersion)
-	build.Dir = own // of no module
+	build.Dir = own // outside every module
 	build.Env = append(os.Environ(), "GOBIN="+own, "GOFLAGS=", "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("versitygw is %w (go install %s@%s: %w)\n%s", ErrNotInstalled, gateway, gatewayVersion, err, out)

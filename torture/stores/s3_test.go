@@ -19,7 +19,7 @@ func TestS3ServesAgainAfterItWasKilled(t *testing.T) {
 		response, err := http.DefaultClient.Do(request)
 		require.NoError(t, err)
 		require.NoError(t, response.Body.Close())
-		require.Equal(t, http.StatusNotFound, response.StatusCode, "there is no such bucket")
+		require.Equal(t, http.StatusNotFound, response.StatusCode, "the bucket does not exist")
 		require.NoError(t, s.Kill(t.Context()))
 		require.NoError(t, s.Start(t.Context()))
 	}

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// How long a server may take to start and, once killed, to end.
+// The longest times that a server may take to start and, once killed, to end.
 const (
 	startBound = time.Minute
 	endBound   = 30 * time.Second
@@ -26,7 +26,7 @@ const (
 type Options struct {
 	_ struct{}
 
-	// Args are put behind the command line that the server gets from this package, and so win over it.
+	// Args are appended to the command line that this package uses, so that they override it.
 	Args []string
 }
 
@@ -39,24 +39,24 @@ func (o *Options) args() []string {
 
 // A Server is a running server. All methods are safe for concurrent use, but Close must be the last.
 type Server struct {
-	// Addr is where it listens, host:port. It stays the same.
+	// Addr is the address on which it listens, host:port. It does not change.
 	Addr string
 
 	name  string
-	dir   string   // holds the log and the folder data
-	claim *os.File // on dir
+	dir   string   // contains the log and the folder data
+	claim *os.File // of dir
 	argv  []string
 	as    *user
-	ready func(ctx context.Context) error // nil when it serves
+	ready func(ctx context.Context) error // returns nil when the server serves
 
-	faults  sync.Mutex // one of Kill, Start, Pause, Unpause at a time; guards running
+	faults  sync.Mutex // serializes Kill, Start, Pause and Unpause; guards running
 	running *process   // nil before the first start
 
 	closing  sync.Once
 	closeErr error
 }
 
-// prepared returns a server with a folder and a port that is free. Its argv and ready are the caller's to set.
+// prepared returns a server with a folder and a free port. The caller must set argv and ready.
 func prepared(name string) (*Server, error) {
 	as, err := unprivileged()
 	if err != nil {
@@ -85,7 +85,7 @@ func freeAddr() (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// folder makes one that is the server's own.
+// folder creates a folder that the server's user owns.
 func (s *Server) folder(path string) error {
 	if err := os.Mkdir(path, 0o700); err != nil {
 		return err
@@ -93,6 +93,7 @@ func (s *Server) folder(path string) error {
 	return s.own(path)
 }
 
+// own gives a file to the server's user.
 func (s *Server) own(path string) error {
 	if s.as == nil {
 		return nil
@@ -100,7 +101,7 @@ func (s *Server) own(path string) error {
 	return os.Chown(path, int(s.as.uid), int(s.as.gid))
 }
 
-// command runs a command that the server needs before its first start, as the server's user. The error has its output.
+// command runs a command, before the first start, as the server's user. The error contains its output.
 func (s *Server) command(ctx context.Context, argv ...string) error {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Dir, cmd.SysProcAttr = s.dir, attributes(s.as)
@@ -113,13 +114,13 @@ func (s *Server) command(ctx context.Context, argv ...string) error {
 func (s *Server) data() string { return filepath.Join(s.dir, "data") }
 
 func (s *Server) port() string {
-	_, port, _ := net.SplitHostPort(s.Addr) // it came from a listener
+	_, port, _ := net.SplitHostPort(s.Addr) // a listener returned the address
 	return port
 }
 
-// Start starts the server again, after Kill: with the data that it had, on the same port. It returns once the server
-// serves, or with an error and the end of its log after at most a minute; ctx bounds the start only. A server that runs
-// is left alone.
+// Start starts the server again after Kill, with the same data, on the same port. It returns when the server serves. After at
+// most a minute it returns an error with the end of the server's log. ctx bounds only the start. Start does nothing if the
+// server is running.
 func (s *Server) Start(ctx context.Context) error {
 	s.faults.Lock()
 	defer s.faults.Unlock()
@@ -166,7 +167,7 @@ func (s *Server) serving(ctx context.Context) error {
 	}
 }
 
-// Kill ends the server's processes as kill -9 does, and returns once they have gone. Start starts it again.
+// Kill ends the server's processes with SIGKILL, and returns when they have ended. Start starts the server again.
 func (s *Server) Kill(ctx context.Context) error {
 	s.faults.Lock()
 	defer s.faults.Unlock()
@@ -182,7 +183,7 @@ func (s *Server) Kill(ctx context.Context) error {
 // Pause stops the server's processes, as SIGSTOP does: connections stay open, and nothing is answered.
 func (s *Server) Pause() error { return s.signal("pause", syscall.SIGSTOP) }
 
-// Unpause lets a paused server go on.
+// Unpause continues a paused server.
 func (s *Server) Unpause() error { return s.signal("unpause", syscall.SIGCONT) }
 
 func (s *Server) signal(what string, signal syscall.Signal) error {
@@ -206,10 +207,10 @@ func (s *Server) Close() error {
 
 func (s *Server) log() string { return filepath.Join(s.dir, "log") }
 
-// Log is the end of what the server has logged.
+// Log returns the end of the server's log.
 func (s *Server) Log() string { return s.tail() }
 
-// tail is the end of the log.
+// tail returns the end of the log.
 func (s *Server) tail() string {
 	b, err := os.ReadFile(s.log())
 	if err != nil {

@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// Shared is one server for all tests of a process: the first that asks for it starts it. Each test should have a database
-// of its own in it, and leave the server running. The main function of the tests must Close it. Run is required.
+// Shared is one server for all tests of a process. The first call of Server starts it. Each test should use its own database,
+// and must not stop the server. TestMain must Close it. Run is required.
 type Shared struct {
-	// Run starts it: RunPostgres, RunMariaDB.
+	// Run starts the server: RunPostgres or RunMariaDB.
 	Run func(ctx context.Context, opts *Options) (*SQL, error)
 
 	once   sync.Once
@@ -20,10 +20,10 @@ type Shared struct {
 	err    error
 }
 
-// Server returns the server. It fails tb on error, or skips it where the server is not installed.
+// Server returns the server. It fails tb on error, or skips it if the server is not installed.
 func (s *Shared) Server(tb testing.TB) *SQL {
 	tb.Helper()
-	// Its start is the first test's, and its life is not.
+	// The server outlives the first test, which starts it.
 	s.once.Do(func() { s.server, s.err = s.Run(context.WithoutCancel(tb.Context()), nil) })
 	if s.err != nil {
 		unstarted(tb, s.err)
@@ -33,7 +33,7 @@ func (s *Shared) Server(tb testing.TB) *SQL {
 
 // Close ends the server if it was started.
 func (s *Shared) Close() error {
-	s.once.Do(func() { s.err = errors.New("closed") }) // no caller starts it any more
+	s.once.Do(func() { s.err = errors.New("closed") }) // later calls of Server do not start it
 	if s.server == nil {
 		return nil
 	}

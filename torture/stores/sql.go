@@ -11,26 +11,25 @@ import (
 	"sync/atomic"
 )
 
-// SQL is a server of databases: they cost little, and what takes time is the server. So tests share one, and each has a
-// database of its own.
+// SQL is a database server. Its start takes long and the creation of a database does not, so tests share one server and each
+// creates its own database.
 type SQL struct {
 	*Server
 
 	dsn    func(addr, database string) string
-	admin  func(addr string) (*sql.DB, error) // for what is done from without the databases of tests
-	create string                             // makes one, whose name is put behind
-	made   atomic.Int64
+	admin  func(addr string) (*sql.DB, error) // to connect outside the databases of tests
+	create string                             // statement that creates one, without the name
+	made   atomic.Int64                       // databases
 }
 
-// DSN says how to connect to database, in the words of the drivers "pgx" and "postgres" for PostgreSQL, and "mysql" for
-// MariaDB.
+// DSN returns the data source name of a database, for the drivers "pgx" and "postgres" (PostgreSQL) and "mysql" (MariaDB).
 func (s *SQL) DSN(database string) string { return s.DSNThrough(s.Addr, database) }
 
 // DSNThrough returns the DSN for clients that reach the server at another address, such as a proxy's.
 func (s *SQL) DSNThrough(addr, database string) string { return s.dsn(addr, database) }
 
-// CreateDatabase makes an empty database and returns its name. In PostgreSQL it is a schema, which takes a tenth of the
-// time; a client that connects with the DSN finds nothing else.
+// CreateDatabase creates an empty database and returns its name. In PostgreSQL it is a schema, whose creation takes a tenth of
+// the time; a client that connects with the DSN sees only that schema.
 func (s *SQL) CreateDatabase(ctx context.Context) (string, error) {
 	name := fmt.Sprintf("test_%d", s.made.Add(1))
 	err := s.asAdmin(func(db *sql.DB) error {
@@ -43,8 +42,8 @@ func (s *SQL) CreateDatabase(ctx context.Context) (string, error) {
 	return name, nil
 }
 
-// serves checks the server's data folder, by the setting of the given name: another program may have taken our port before
-// the server did.
+// serves checks the server's data folder with the query folder: another program may have taken the port before the server
+// did.
 func (s *SQL) serves(ctx context.Context, folder string) error {
 	return s.asAdmin(func(db *sql.DB) error {
 		var dir string
@@ -58,6 +57,7 @@ func (s *SQL) serves(ctx context.Context, folder string) error {
 	})
 }
 
+// asAdmin calls do with a connection outside the databases of tests.
 func (s *SQL) asAdmin(do func(*sql.DB) error) error {
 	db, err := s.admin(s.Addr)
 	if err != nil {

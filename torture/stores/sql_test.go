@@ -44,7 +44,7 @@ func TestDatabaseKeepsWhatItCommittedWhenItsServerIsKilled(t *testing.T) {
 					_, err = db.ExecContext(ctx, "INSERT INTO grants VALUES (1)")
 					require.NoError(t, err)
 				}
-				// What is under way does not keep the server from its end, nor from its next start.
+				// A statement in progress delays neither the end of the server nor its next start.
 				asleep := make(chan error, 1)
 				go func() {
 					_, err := db.ExecContext(ctx, d.sleep)
@@ -56,7 +56,7 @@ func TestDatabaseKeepsWhatItCommittedWhenItsServerIsKilled(t *testing.T) {
 				require.NoError(t, s.Start(ctx))
 
 				var kept int
-				require.Eventually(t, func() bool { // connections of the pool that ended with the server are found out one by one
+				require.Eventually(t, func() bool { // the pool discards its broken connections one by one
 					return db.QueryRowContext(ctx, "SELECT COUNT(*) FROM grants").Scan(&kept) == nil
 				}, 10*time.Second, time.Millisecond)
 				require.Equal(t, 10*(i+1), kept)
@@ -65,7 +65,7 @@ func TestDatabaseKeepsWhatItCommittedWhenItsServerIsKilled(t *testing.T) {
 	}
 }
 
-func TestDatabasesOfOneServerAreApart(t *testing.T) {
+func TestDatabasesOfOneServerAreIndependent(t *testing.T) {
 	for name, d := range databases {
 		t.Run(name, func(t *testing.T) {
 			s := d.start(t, nil)
@@ -73,13 +73,13 @@ func TestDatabasesOfOneServerAreApart(t *testing.T) {
 				name, err := s.CreateDatabase(t.Context())
 				require.NoError(t, err)
 				_, err = connect(t, d.driver, s.DSN(name)).ExecContext(t.Context(), "CREATE TABLE grants (token BIGINT)")
-				require.NoError(t, err, "there is none yet")
+				require.NoError(t, err, "the database has no such table")
 			}
 		})
 	}
 }
 
-// Every connection of PostgreSQL is a process, and all of them have to stand still.
+// Every connection of PostgreSQL has its own process, and all must be stopped.
 func TestPauseStopsStatementsOnOpenConnections(t *testing.T) {
 	for name, d := range databases {
 		t.Run(name, func(t *testing.T) {

@@ -15,7 +15,7 @@ type startable interface {
 	Close() error
 }
 
-// first starts s for the first time, and on error leaves nothing.
+// first starts s for the first time. On error it closes s.
 func first[S startable](ctx context.Context, s S) (S, error) {
 	if err := s.Start(ctx); err != nil {
 		var none S
@@ -24,7 +24,7 @@ func first[S startable](ctx context.Context, s S) (S, error) {
 	return s, nil
 }
 
-// started hands out what a test has started, and closes it in the end.
+// started returns s, which tb has started, and closes it when tb ends. With an error it ends tb.
 func started[S startable](tb testing.TB, s S, err error) S {
 	tb.Helper()
 	if err != nil {
@@ -38,8 +38,8 @@ func started[S startable](tb testing.TB, s S, err error) S {
 	return s
 }
 
-// unstarted ends a test whose server did not start. It is skipped if the server is not installed; where CI is set it fails,
-// so that a green run there has not skipped what it was for.
+// unstarted ends a test whose server did not start. The test is skipped if the server is not installed. If CI is set it fails,
+// so that a successful run there has run all tests.
 func unstarted(tb testing.TB, err error) {
 	tb.Helper()
 	if errors.Is(err, ErrNotInstalled) && !inCI() {
@@ -48,7 +48,7 @@ func unstarted(tb testing.TB, err error) {
 	tb.Fatal(err)
 }
 
-// inCI reports whether CI is set, and not to a no.
+// inCI reports whether the environment variable CI is set to a value other than "", "0" and "false".
 func inCI() bool {
 	switch os.Getenv("CI") {
 	case "", "0", "false":

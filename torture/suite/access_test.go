@@ -14,9 +14,8 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// leftAlone requires that a lock works as ever on a parent like this, and that the
-// parent's data stay as they are.
-func leftAlone(t *testing.T, data []byte, acl []zk.ACL) {
+// requireParentUnchanged requires that a lock works on a parent with these data and this ACL, and does not change the data.
+func requireParentUnchanged(t *testing.T, data []byte, acl []zk.ACL) {
 	t.Helper()
 	s := onThree(t)
 	_, err := s.zk.Create(s.path("lock"), data, 0, acl)
@@ -53,7 +52,7 @@ func leftAlone(t *testing.T, data []byte, acl []zk.ACL) {
 
 func TestParentThatMayNotBeWrittenStillLocks(t *testing.T) {
 	t.Parallel()
-	leftAlone(t, nil, zk.WorldACL(zk.PermRead|zk.PermCreate|zk.PermDelete))
+	requireParentUnchanged(t, nil, zk.WorldACL(zk.PermRead|zk.PermCreate|zk.PermDelete))
 }
 
 func TestDigestAndACLProtectTheLock(t *testing.T) {
@@ -98,7 +97,7 @@ func TestWrongCredentialsAreAnErrorAtTheFirstCall(t *testing.T) {
 	_, err = mu.TryLock(s.ctx)
 	require.ErrorIs(t, err, zk.ErrNoAuth)
 
-	// Those that the servers can check by themselves are refused with the session.
+	// The servers refuse the session for credentials of an unknown scheme.
 	_, err = recipes.Connect(s.ctx, s.ensemble.Addrs(), &recipes.Options{Auth: []recipes.Auth{{Scheme: "unheard-of", Data: []byte("x")}}})
 	require.ErrorIs(t, err, zk.ErrAuthFailed)
 	require.Less(t, time.Since(began), 10*time.Second, "immediately")

@@ -19,11 +19,9 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// ratio measures how long ours and bare take for cycles on the same servers, in
-// short slices by turns: what disturbs one disturbs the other, and what disturbs
-// only a few of them does not count, for the medians are compared. Each runs a slice
-// and returns how many cycles that was. The ratio that it reports is that of
-// our rate to the bare one; an op is a cycle of ours, and an iteration a slice of each.
+// ratio measures the cycles of ours and of bare on the same servers. Each call of ours or bare runs a short slice and returns
+// its number of cycles. The two alternate and ratio compares their medians, so that a disturbance affects both or neither. It
+// reports the ratio of our rate to the bare one. An op is a cycle of ours, an iteration one slice of each.
 func ratio(b *testing.B, ours, bare func() int) (cycles int) {
 	b.Helper()
 	var took, bareTook []float64 // for one cycle, in nanoseconds
@@ -64,15 +62,14 @@ func onBoth(b *testing.B, bench func(b *testing.B, s *env)) {
 	b.Run("servers=3", func(b *testing.B) { bench(b, onThree(b)) })
 }
 
-// atServer makes a client of one server, that does not ping it while we count.
+// atServer returns a client of one server. Its timeout is so long that it sends no ping while requests are counted.
 func (s *env) atServer(i int) *recipes.Client {
 	s.t.Helper()
 	servers := s.ensemble.Addrs()
 	return s.connect(recipes.Options{SessionTimeout: time.Minute}, servers[i%len(servers)])
 }
 
-// bareAt is the ZooKeeper client with a connection to that server of its own,
-// closed with the benchmark.
+// bareAt returns a bare connection to one server. It is closed when the benchmark ends.
 func (s *env) bareAt(i int) *zk.Conn {
 	s.t.Helper()
 	servers := s.ensemble.Addrs()
@@ -81,6 +78,7 @@ func (s *env) bareAt(i int) *zk.Conn {
 	return conn
 }
 
+// parent creates the path of that name and returns it.
 func (s *env) parent(name string) string {
 	s.t.Helper()
 	_, err := s.zk.Create(s.path(name), nil, 0, zk.WorldACL(zk.PermAll))
@@ -88,8 +86,7 @@ func (s *env) parent(name string) string {
 	return s.path(name)
 }
 
-// A bareCycle is what a lock cycle cannot do without: a node that is created, and
-// deleted.
+// bareCycle does the minimum of a lock cycle: it creates a node and deletes it.
 func bareCycle(conn *zk.Conn, parent string) error {
 	path, err := conn.Create(parent+"/lock-", nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
 	if err != nil {
@@ -98,6 +95,7 @@ func bareCycle(conn *zk.Conn, parent string) error {
 	return conn.Delete(path, -1)
 }
 
+// cycle acquires and releases a lock.
 func cycle(s *env, mu *lock.Mutex) error {
 	hold, err := mu.Lock(s.ctx)
 	if err != nil {
@@ -111,7 +109,7 @@ func BenchmarkUncontendedCycle(b *testing.B) {
 		client, conn := s.atServer(0), s.bareAt(0)
 		s.parent("lock")
 		mu, parent := s.mutex(client, "lock"), s.parent("bare")
-		require.NoError(b, cycle(s, mu)) // the path is known from here on
+		require.NoError(b, cycle(s, mu)) // the client knows the path from here on
 		server := s.ensemble.Servers()[0]
 		before := s.received(server, client)
 		cycles := ratio(b,
@@ -159,8 +157,8 @@ func BenchmarkContendedHandOff(b *testing.B) {
 	})
 }
 
-// bareHandOff is a lock by a chain that no contender leaves: each waits for the node
-// with the number before its own, without a look at the others.
+// bareHandOff is a minimal lock: each contender waits for the node with the number before its own, and does not list the
+// others. It works only while no contender leaves the queue.
 func bareHandOff(conn *zk.Conn, parent string) error {
 	path, err := conn.Create(parent+"/lock-", nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
 	if err != nil {
@@ -191,8 +189,7 @@ func watchBefore(conn *zk.Conn, path string) (gone <-chan zk.Event, err error) {
 	return gone, err
 }
 
-// together has each of the workers do n cycles, all at the same time, and returns
-// how many that were.
+// together runs n cycles of each worker, all workers at the same time, and returns the number of cycles.
 func together(b *testing.B, workers, n int, cycle func(worker int) error) int {
 	b.Helper()
 	var working sync.WaitGroup

@@ -14,14 +14,14 @@ import (
 // strict makes a missed budget fail the run. Without it benchmarks only report, because a busy machine is not a defect.
 var strict = flag.Bool("strict", false, "exit with status 1 if a benchmark exceeds a budget")
 
-// A budget is a figure that a benchmark measures, and the limit that it must not exceed. The largest of all runs counts.
+// A budget is a measured value and the limit that it must not exceed. The largest value of all runs counts.
 type budget struct {
 	name            string
 	unit            string // "s", "MB", or none for counts
 	measured, limit float64
 }
 
-// budgets are the budgets of this run, in the order in which benchmarks measured them first.
+// budgets contains the budgets of this run, in the order of their first measurement.
 var budgets budgetTable
 
 type budgetTable struct {
@@ -29,7 +29,7 @@ type budgetTable struct {
 	all []budget
 }
 
-// measured notes a figure for the table.
+// measured adds a value to the table.
 func (t *budgetTable) measured(b budget) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

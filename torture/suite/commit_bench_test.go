@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// BenchmarkCommit writes a node under a claim, and in an epoch, beside the same write bare. Each is one request: the checks
-// travel with it.
+// BenchmarkCommit compares a write under a claim, and in an epoch, with the same write without a check. Each is one request,
+// which includes the checks.
 func BenchmarkCommit(b *testing.B) {
 	type commit func(ctx context.Context, ops ...any) ([]zk.MultiResponse, error)
 	for _, write := range []struct {
@@ -23,7 +23,7 @@ func BenchmarkCommit(b *testing.B) {
 			return hold.Commit, hold.Unlock
 		}},
 		{"epoch", func(s *env) (commit, func(context.Context) error) {
-			term, epoch := s.reigns(s.atServer(0), "a")
+			term, epoch := s.leadsEpoch(s.atServer(0), "a")
 			return epoch.Commit, term.Resign
 		}},
 	} {
@@ -32,7 +32,7 @@ func BenchmarkCommit(b *testing.B) {
 				commit, release := write.ready(s)
 				conn := s.bareAt(0)
 				guarded, bare := s.parent("guarded"), s.parent("bare")
-				data := []byte("a kilobyte would do as well")
+				data := []byte("some data of a leader")
 				ratio(b,
 					func() int {
 						return together(b, 1, 20, func(int) error {

@@ -14,11 +14,11 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// cons matches a line of a server's answer to "cons", one for each connection.
+// cons matches a line of a server's answer to "cons", which has one for each connection.
 var cons = regexp.MustCompile(`recved=(\d+),.*sid=0x([0-9a-f]+)`)
 
-// received is how many packets the server counts as received from the client on
-// its present connection: the handshake, requests, heartbeats and pings.
+// received returns how many packets the server counts as received on the client's current connection: the handshake,
+// requests, heartbeats and pings.
 func (s *env) received(server *docker.Server, client *recipes.Client) int {
 	s.t.Helper()
 	return s.receivedFrom(server, client.SessionID())

@@ -28,18 +28,17 @@ func demoCommand(s *env) *exec.Cmd {
 	return exec.CommandContext(s.ctx, program, "demo", "--servers", strings.Join(s.ensemble.Addrs(), ","))
 }
 
-// demoPath is the path that a demo says it works on.
+// demoPath matches the path that a demo prints.
 var demoPath = regexp.MustCompile(`/lockkeeper-demo/[a-z0-9]+`)
 
-// requireEmptyQueue fails if a node stands below path. Whether path itself is
-// there is the ensemble's business.
+// requireEmptyQueue fails the test if path has a child. path itself may be missing, because servers reap it.
 func requireEmptyQueue(s *env, path string) {
 	s.t.Helper()
 	_, err := s.zk.Sync("/")
 	require.NoError(s.t, err)
 	children, _, err := s.zk.Children(path)
 	if errors.Is(err, zk.ErrNoNode) {
-		return // at any moment, for it is a container
+		return // the servers have reaped the container
 	}
 	require.NoError(s.t, err)
 	require.Empty(s.t, children)
@@ -63,7 +62,7 @@ func TestDemoEndsWithOKOnARealEnsemble(t *testing.T) {
 	require.Eventually(t, func() bool {
 		exists, _, err := s.zk.Exists(path)
 		return err == nil && !exists
-	}, patience, 100*time.Millisecond, "a container goes when it is empty")
+	}, patience, 100*time.Millisecond, "the servers reap the empty container")
 }
 
 func TestInterruptedDemoLeavesNoNodeWhilePartitioned(t *testing.T) {
@@ -73,7 +72,7 @@ func TestInterruptedDemoLeavesNoNodeWhilePartitioned(t *testing.T) {
 	pipe, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
-	defer func() { _ = cmd.Wait() }() // of a test that has failed; the status is looked at below
+	defer func() { _ = cmd.Wait() }() // if the test fails early; the status is checked below
 	stdout := bufio.NewReader(pipe)
 	var output strings.Builder
 	for !strings.Contains(output.String(), "is partitioned") {

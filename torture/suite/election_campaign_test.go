@@ -37,7 +37,7 @@ func TestCampaignServesInOrder(t *testing.T) {
 			require.Greater(t, term.Token(), before.Token())
 		}
 		for _, later := range campaigns[i+1:] {
-			require.False(t, later.over(), "one leads at a time")
+			require.False(t, later.over(), "one candidate leads at a time")
 		}
 		before = term
 		s.resign(term)
@@ -60,13 +60,13 @@ func TestCancelledCampaignLeavesNoNode(t *testing.T) {
 	require.Nil(t, term)
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorContains(t, err, s.path("election"))
-	require.Len(t, s.nodes("election"), 2, "when Campaign returns, its node is gone")
+	require.Len(t, s.nodes("election"), 2, "the node is gone when Campaign returns")
 	require.Equal(t, 2, client.OutstandingNodes())
-	require.False(t, behind.over(), "a candidate that leaves lets no other pass the leader")
+	require.False(t, behind.over(), "the next candidate does not overtake the leader")
 
 	ctx, cancel = context.WithTimeout(s.ctx, 300*time.Millisecond)
 	defer cancel()
-	_, err = s.campaigning(ctx, s.election(client, "election", "late")).result()
+	_, err = s.campaigning(ctx, s.election(client, "election", "timed out")).result()
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.Len(t, s.nodes("election"), 2)
 
@@ -90,7 +90,7 @@ func TestResignHandsOver(t *testing.T) {
 
 	require.NoError(t, first.Resign(s.ctx), "the first result again")
 	require.ErrorIs(t, first.Check(s.ctx), recipes.ErrReleased)
-	require.NoError(t, second.Check(s.ctx), "the late Resign has spared the next term")
+	require.NoError(t, second.Check(s.ctx), "the second Resign has not ended the next term")
 	s.resign(second)
 }
 
@@ -139,10 +139,10 @@ func TestUnansweredResignContinuesInTheBackground(t *testing.T) {
 	err := term.Resign(s.ctx)
 	require.ErrorIs(t, err, recipes.ErrUncertain)
 	require.NotErrorIs(t, err, recipes.ErrLost)
-	require.ErrorIs(t, term.Err(), recipes.ErrReleased, "it was given up all the same")
+	require.ErrorIs(t, term.Err(), recipes.ErrReleased, "the term has ended nevertheless")
 	proxy.Pass()
 	s.resign(next.won())
-	s.eventually("nothing owed", func() bool { return client.OutstandingNodes() == 0 })
+	s.eventually("no outstanding node", func() bool { return client.OutstandingNodes() == 0 })
 	require.ErrorIs(t, term.Resign(s.ctx), recipes.ErrUncertain, "the first result again")
 }
 
@@ -164,10 +164,10 @@ func TestLeaderAndCandidatesAreNamed(t *testing.T) {
 	first := s.campaign(s.election(client, "election", "pod-1"))
 	second := s.campaigning(s.ctx, s.election(s.connect(recipes.Options{}), "election", "pod-2"))
 	s.waiting("election", 2)
-	// Other libraries' candidates stand in the same line, and strangers do not.
+	// Other libraries' candidates are in the same queue; other nodes are not.
 	foreign, err := s.zk.Create(s.path("election")+"/_c_0af1-lock-", []byte("pod-3"), zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
 	require.NoError(t, err)
-	_, err = s.zk.Create(s.path("election")+"/readme", []byte("hands off"), 0, zk.WorldACL(zk.PermAll))
+	_, err = s.zk.Create(s.path("election")+"/readme", []byte("not a candidate"), 0, zk.WorldACL(zk.PermAll))
 	require.NoError(t, err)
 	unnamed := s.campaigning(s.ctx, s.election(client, "election", ""))
 	s.waiting("election", 5)
@@ -213,8 +213,7 @@ func TestLeaderAndCandidatesAreNamed(t *testing.T) {
 	noLeader("the path is empty")
 }
 
-// Nothing waits, and nothing is asked, for those who give a nil context or have
-// closed the client.
+// With a nil context or a closed client, every call returns an error without a request.
 func TestElectionRefusesANilContextAndAClosedClient(t *testing.T) {
 	t.Parallel()
 	s := onOne(t)
@@ -228,7 +227,7 @@ func TestElectionRefusesANilContextAndAClosedClient(t *testing.T) {
 			return err
 		},
 		"Run": func(ctx context.Context) error {
-			return e.Run(ctx, func(context.Context, *election.Term) error { return errors.New("worked") })
+			return e.Run(ctx, func(context.Context, *election.Term) error { return errors.New("the work was called") })
 		},
 		"Observe": func(ctx context.Context) error {
 			for _, err := range e.Observe(ctx) {

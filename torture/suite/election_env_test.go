@@ -15,14 +15,13 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// election is the election at the path of that name, for the candidate id.
+// election returns the election at the path of that name, for the candidate id.
 func (s *env) election(client *recipes.Client, name, id string) *election.Election {
 	s.t.Helper()
 	return s.electionWith(client, name, election.Options{ID: id})
 }
 
-// electionWith is the election at the path of that name. The cool-down of those
-// who ask for none is as short as can be.
+// electionWith returns the election at the path of that name. By default its cool-down is 1 ns.
 func (s *env) electionWith(client *recipes.Client, name string, opts election.Options) *election.Election {
 	s.t.Helper()
 	if opts.CoolDown == 0 {
@@ -44,7 +43,7 @@ func (s *env) forbidden(name string) {
 // expires waits until the ensemble has ended the session.
 func (s *env) expires(session int64) {
 	s.t.Helper()
-	leader := s.leader() // it alone knows
+	leader := s.leader() // only the leader lists all sessions
 	s.eventually(fmt.Sprintf("the end of session 0x%x", session), func() bool {
 		dump, err := leader.FourLetter(s.ctx, "dump")
 		require.NoError(s.t, err)
@@ -52,16 +51,16 @@ func (s *env) expires(session int64) {
 	})
 }
 
-// A campaigning is a Campaign that is under way.
+// A campaigning is a call of Campaign in its own goroutine.
 type campaigning struct {
 	env   *env
 	ended chan struct{} // closed when Campaign has returned
 	term  *election.Term
 	err   error
-	at    time.Time // right after it returned
+	at    time.Time // immediately after the return
 }
 
-// campaigning begins a Campaign. The test ends only after it has.
+// campaigning begins a call of Campaign. The test ends only after the call has returned.
 func (s *env) campaigning(ctx context.Context, e *election.Election) *campaigning {
 	c := &campaigning{env: s, ended: make(chan struct{})}
 	go func() {
@@ -73,7 +72,7 @@ func (s *env) campaigning(ctx context.Context, e *election.Election) *campaignin
 	return c
 }
 
-// result waits for what Campaign returned.
+// result waits until Campaign has returned, and returns its results.
 func (c *campaigning) result() (*election.Term, error) {
 	c.env.t.Helper()
 	select {
@@ -93,7 +92,7 @@ func (c *campaigning) won() *election.Term {
 	return term
 }
 
-// over says whether Campaign has returned.
+// over reports whether Campaign has returned.
 func (c *campaigning) over() bool {
 	select {
 	case <-c.ended:
@@ -109,25 +108,26 @@ func (s *env) campaign(e *election.Election) *election.Term {
 	return s.campaigning(s.ctx, e).won()
 }
 
-// resign ends the term.
+// resign resigns the term.
 func (s *env) resign(term *election.Term) {
 	s.t.Helper()
 	require.NoError(s.t, term.Resign(s.ctx))
 }
 
-// An observing is an Observe that is under way.
+// An observing is a call of Observe in its own goroutine.
 type observing struct {
 	env       *env
 	stop      context.CancelFunc // ends its ctx
 	sightings chan sighting      // closed when Observe has ended
 }
 
+// A sighting is one element of Observe.
 type sighting struct {
 	leader election.Leader
 	err    error
 }
 
-// observing begins to observe. The test ends only after it has ended.
+// observing begins a call of Observe. The test ends only after the call has returned.
 func (s *env) observing(e *election.Election) *observing {
 	ctx, stop := context.WithCancel(s.ctx)
 	o := &observing{env: s, stop: stop, sightings: make(chan sighting, 100)}
@@ -146,18 +146,19 @@ func (s *env) observing(e *election.Election) *observing {
 	return o
 }
 
-func (o *observing) next() (sighting, bool) {
+// next waits for the next element. more reports whether there is one.
+func (o *observing) next() (seen sighting, more bool) {
 	o.env.t.Helper()
 	select {
 	case seen, more := <-o.sightings:
 		return seen, more
 	case <-o.env.ctx.Done():
-		require.FailNow(o.env.t, "the observer has seen nothing")
+		require.FailNow(o.env.t, "the observer has seen no leader")
 		return sighting{}, false
 	}
 }
 
-// sees waits for the next leader that the observer sees, who must be the term's.
+// sees waits for the next element, and requires that it is the leader of the term.
 func (o *observing) sees(term *election.Term) {
 	o.env.t.Helper()
 	seen, more := o.next()
@@ -167,7 +168,7 @@ func (o *observing) sees(term *election.Term) {
 	require.Equal(o.env.t, term.Token(), seen.leader.Token)
 }
 
-// end waits for the last element, and returns why Observe has ended.
+// end waits for the last element, and returns its error.
 func (o *observing) end() error {
 	o.env.t.Helper()
 	seen, more := o.next()

@@ -17,11 +17,11 @@ import (
 
 func TestPartitionedLeaderIsNotifiedBeforeAnotherLeads(t *testing.T) {
 	t.Parallel()
-	for _, cut := range []struct {
+	for _, partition := range []struct {
 		name string
 		way  docker.Direction
 	}{{"both ways", docker.Both}, {"to the server", docker.ToServer}, {"to the client", docker.ToClient}} {
-		t.Run(cut.name, func(t *testing.T) {
+		t.Run(partition.name, func(t *testing.T) {
 			t.Parallel()
 			s := onOne(t)
 			proxy := s.proxy(s.ensemble.Servers()[0])
@@ -33,11 +33,11 @@ func TestPartitionedLeaderIsNotifiedBeforeAnotherLeads(t *testing.T) {
 			)
 			ctx, cancel := context.WithCancel(s.ctx)
 			defer cancel()
-			err := s.election(client, "election", "cut").Run(ctx, func(ctx context.Context, term *election.Term) error {
+			err := s.election(client, "election", "partitioned").Run(ctx, func(ctx context.Context, term *election.Term) error {
 				campaign = s.campaigning(s.ctx, next)
 				s.waiting("election", 2)
 				began = time.Now()
-				proxy.Swallow(cut.way)
+				proxy.Swallow(partition.way)
 				<-ctx.Done()
 				stopped = time.Now()
 				require.ErrorIs(t, context.Cause(ctx), recipes.ErrDeadline)
@@ -45,9 +45,9 @@ func TestPartitionedLeaderIsNotifiedBeforeAnotherLeads(t *testing.T) {
 			})
 			require.ErrorContains(t, err, "stopped")
 			term := campaign.won()
-			t.Logf("T = %v: the work stopped after %v, another led after %v: %v later",
+			t.Logf("T = %v: the work stopped after %v, another candidate led after %v: %v later",
 				client.SessionTimeout(), stopped.Sub(began), campaign.at.Sub(began), campaign.at.Sub(stopped))
-			require.True(t, stopped.Before(campaign.at), "the work stopped before another led")
+			require.True(t, stopped.Before(campaign.at), "the work stopped before another candidate led")
 			s.resign(term)
 		})
 	}
@@ -57,25 +57,25 @@ func TestTermContextCarriesTheCauseOfTheLoss(t *testing.T) {
 	t.Parallel()
 	for _, loss := range []struct {
 		cause error
-		lose  func(s *env, client *recipes.Client, life *mortal, proxy *docker.Proxy, term *election.Term)
+		lose  func(s *env, client *recipes.Client, ender *sessionEnder, proxy *docker.Proxy, term *election.Term)
 	}{
-		{recipes.ErrReleased, func(s *env, _ *recipes.Client, _ *mortal, _ *docker.Proxy, term *election.Term) {
+		{recipes.ErrReleased, func(s *env, _ *recipes.Client, _ *sessionEnder, _ *docker.Proxy, term *election.Term) {
 			s.resign(term)
 		}},
-		{recipes.ErrDeleted, func(s *env, _ *recipes.Client, _ *mortal, _ *docker.Proxy, term *election.Term) {
+		{recipes.ErrDeleted, func(s *env, _ *recipes.Client, _ *sessionEnder, _ *docker.Proxy, term *election.Term) {
 			require.NoError(s.t, s.zk.Delete(term.Path(), -1))
 		}},
-		{recipes.ErrDeleted, func(s *env, _ *recipes.Client, _ *mortal, _ *docker.Proxy, term *election.Term) {
+		{recipes.ErrDeleted, func(s *env, _ *recipes.Client, _ *sessionEnder, _ *docker.Proxy, term *election.Term) {
 			_, err := s.zk.Set(term.Path(), []byte("mine now"), -1)
 			require.NoError(s.t, err)
 		}},
-		{recipes.ErrSessionExpired, func(_ *env, _ *recipes.Client, life *mortal, _ *docker.Proxy, _ *election.Term) {
-			life.expire()
+		{recipes.ErrSessionExpired, func(_ *env, _ *recipes.Client, ender *sessionEnder, _ *docker.Proxy, _ *election.Term) {
+			ender.expire()
 		}},
-		{recipes.ErrDeadline, func(_ *env, _ *recipes.Client, _ *mortal, proxy *docker.Proxy, _ *election.Term) {
+		{recipes.ErrDeadline, func(_ *env, _ *recipes.Client, _ *sessionEnder, proxy *docker.Proxy, _ *election.Term) {
 			proxy.Swallow(docker.ToClient)
 		}},
-		{recipes.ErrClosed, func(_ *env, client *recipes.Client, _ *mortal, _ *docker.Proxy, _ *election.Term) {
+		{recipes.ErrClosed, func(_ *env, client *recipes.Client, _ *sessionEnder, _ *docker.Proxy, _ *election.Term) {
 			client.Close()
 		}},
 	} {
@@ -83,7 +83,7 @@ func TestTermContextCarriesTheCauseOfTheLoss(t *testing.T) {
 			t.Parallel()
 			s := onOne(t)
 			var opts recipes.Options
-			life := s.mortal(&opts)
+			ender := s.sessionEnder(&opts)
 			proxy := s.proxy(s.ensemble.Servers()[0])
 			client := s.connect(opts, proxy.Addr())
 			term := s.campaign(s.election(client, "election", ""))
@@ -92,7 +92,7 @@ func TestTermContextCarriesTheCauseOfTheLoss(t *testing.T) {
 			require.NoError(t, work.Err())
 			require.NoError(t, term.Err())
 
-			loss.lose(s, client, life, proxy, term)
+			loss.lose(s, client, ender, proxy, term)
 			require.ErrorIs(t, s.done(term), loss.cause)
 			require.ErrorIs(t, term.Err(), recipes.ErrLost)
 			<-work.Done()
@@ -100,7 +100,7 @@ func TestTermContextCarriesTheCauseOfTheLoss(t *testing.T) {
 			require.Equal(t, term.Err(), context.Cause(work))
 			late, cancel := term.Context(s.ctx)
 			defer cancel()
-			require.Equal(t, term.Err(), context.Cause(late), "of a term that has ended")
+			require.Equal(t, term.Err(), context.Cause(late), "the context of a term that has ended")
 		})
 	}
 	t.Run("unless the caller ends it", func(t *testing.T) {
@@ -114,7 +114,7 @@ func TestTermContextCarriesTheCauseOfTheLoss(t *testing.T) {
 		end(why)
 		<-work.Done()
 		require.Equal(t, why, context.Cause(work))
-		require.NoError(t, term.Err(), "the term goes on")
+		require.NoError(t, term.Err(), "the term continues")
 		s.resign(term)
 		require.Equal(t, why, context.Cause(work))
 	})

@@ -13,8 +13,8 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// A killed process notifies no other process. Its session ends T after its last message
-// reached the servers, at the next tick, and then the next candidate leads immediately.
+// A killed process releases nothing. Its session expires T after its last message reached the servers, at the next tick, and
+// then the next candidate leads immediately.
 func TestKilledLeaderIsReplaced(t *testing.T) {
 	t.Parallel()
 	s := onThree(t)
@@ -42,6 +42,6 @@ func TestKilledLeaderIsReplaced(t *testing.T) {
 	took := third.at.Sub(killed)
 	t.Logf("T = %v: the third led %v after the second was killed, of at most %v", timeout, took, timeout+tick*3/2)
 	require.Greater(t, term.Token(), secondToken)
-	require.Less(t, took, 3*timeout, "even where servers and tests share two processors")
+	require.Less(t, took, 3*timeout, "also where servers and tests share two processors")
 	s.resign(term)
 }

@@ -64,7 +64,7 @@ func TestSlowObserverSkipsToTheNewest(t *testing.T) {
 	s.resign(term)
 }
 
-// A time without a leader is not a leader, nor an end.
+// A time without a leader is neither a leader nor the end of the observation.
 func TestObserverSeesTheLeaderAfterATimeWithoutOne(t *testing.T) {
 	t.Parallel()
 	s := onOne(t)
@@ -76,7 +76,7 @@ func TestObserverSeesTheLeaderAfterATimeWithoutOne(t *testing.T) {
 		s.resign(term)
 	}
 	observer.stop()
-	require.ErrorIs(t, observer.end(), context.Canceled, "and nothing in between")
+	require.ErrorIs(t, observer.end(), context.Canceled, "without an element in between")
 }
 
 func TestObserverSeesTheFirstLeaderOfAMissingPath(t *testing.T) {
@@ -89,8 +89,7 @@ func TestObserverSeesTheFirstLeaderOfAMissingPath(t *testing.T) {
 	observer.sees(term)
 	s.resign(term)
 
-	// The servers take an empty container away, and the next candidate makes it
-	// again.
+	// The servers reap an empty container, and the next candidate creates it again.
 	s.eventually("the path is gone", func() bool {
 		exists, _, err := s.zk.Exists(s.path("above/election"))
 		require.NoError(t, err)
@@ -118,8 +117,7 @@ func (s *env) waitForWatch(name string) {
 	})
 }
 
-// A leader that takes over between the observer's read and its watch does not trip the
-// watch.
+// A leader that is elected between the observer's read and its watch does not trigger the watch.
 func TestObserverMissesNoLeaderThatComesBeforeItsWatch(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -135,7 +133,7 @@ func TestObserverMissesNoLeaderThatComesBeforeItsWatch(t *testing.T) {
 			require.NoError(s.t, err)
 			return func() *election.Term { return s.campaign(e) }
 		}},
-		{"on the leader before", 4, func(s *env, e *election.Election) func() *election.Term {
+		{"on the previous leader", 4, func(s *env, e *election.Election) func() *election.Term {
 			before := s.campaign(e)
 			return func() *election.Term {
 				s.resign(before)
@@ -150,8 +148,7 @@ func TestObserverMissesNoLeaderThatComesBeforeItsWatch(t *testing.T) {
 			proxy := s.proxy(s.ensemble.Servers()[0])
 			client := s.connect(recipes.Options{}, proxy.Addr())
 
-			// The proxy holds the first request up that sets a watch, until the
-			// leader has changed.
+			// The proxy delays the first request that sets a watch, until the leader has changed.
 			held, changed := make(chan struct{}), make(chan struct{})
 			var once sync.Once
 			proxy.LoseAnswer(func(frame []byte) bool {
@@ -218,7 +215,7 @@ func TestObserverEndsWithAReason(t *testing.T) {
 	waiting := s.observing(s.election(s.connect(recipes.Options{}), "vacant", ""))
 	s.waitForWatch("vacant")
 	waiting.stop()
-	require.ErrorIs(t, waiting.end(), context.Canceled, "without having seen a leader")
+	require.ErrorIs(t, waiting.end(), context.Canceled, "it has seen no leader")
 	s.resign(leader)
 }
 
@@ -227,7 +224,7 @@ func TestObserverRidesOutDisconnectionAndNextSession(t *testing.T) {
 	s := onOne(t)
 	e := s.election(s.connect(recipes.Options{}), "election", "")
 	var opts recipes.Options
-	life := s.mortal(&opts)
+	ender := s.sessionEnder(&opts)
 	proxy := s.proxy(s.ensemble.Servers()[0])
 	client := s.connect(opts, proxy.Addr())
 	session := client.SessionID()
@@ -240,8 +237,7 @@ func TestObserverRidesOutDisconnectionAndNextSession(t *testing.T) {
 		term = s.campaign(e)
 	}
 
-	// Disconnected, and back in the same session: for each of what it can be
-	// waiting for meanwhile.
+	// Disconnected, and connected again in the same session: while it watches the leader, and while it watches the path.
 	proxy.Refuse()
 	handOver()
 	proxy.Pass()
@@ -254,17 +250,17 @@ func TestObserverRidesOutDisconnectionAndNextSession(t *testing.T) {
 	observer.sees(term)
 	require.Equal(t, session, client.SessionID())
 
-	// In the next session the leader is the same, and that is no news.
-	life.expire()
+	// In the next session the leader is the same: the observer yields no element.
+	ender.expire()
 	s.eventually("a new session", func() bool { return client.SessionID() != session })
 	s.waitForWatch("election")
 	handOver()
 	observer.sees(term)
 
-	// Gone for so long that the session is over, and the leader is another.
+	// Disconnected until the session has expired and another candidate leads.
 	session = client.SessionID()
 	proxy.Refuse()
-	life.expire()
+	ender.expire()
 	handOver()
 	proxy.Pass()
 	observer.sees(term)

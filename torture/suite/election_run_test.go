@@ -4,13 +4,11 @@ package suite
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/docker"
@@ -19,11 +17,10 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// However a term ends, the candidate's next one begins only after the work of
-// this one has returned, and another's not before this one was notified; not before
-// its work has returned, if the term was not lost.
+// However a term ends, the candidate's next term begins only after the work of this one has returned. Another candidate's term
+// begins only after this one's work was notified; if the term was not lost, only after the work has returned.
 func TestTermEndsBeforeTheNextBegins(t *testing.T) {
-	// Each ends a term whose work goes on, and the work is notified.
+	// Each end notifies work that continues.
 	ways := []struct {
 		name string
 		held bool // the term was not lost: it is held until the work returns
@@ -34,7 +31,7 @@ func TestTermEndsBeforeTheNextBegins(t *testing.T) {
 			require.ErrorIs(w.env.t, w.notified(), errStopped)
 		}},
 		{"resigned", false, func(w *workCall) {
-			// Others know that the node is gone before it does.
+			// Other clients see that the node is gone before this one does.
 			w.who.proxy.Delay(docker.ToClient, 200*time.Millisecond)
 			w.env.resign(w.term)
 			w.who.proxy.Delay(docker.ToClient, 0)
@@ -44,11 +41,11 @@ func TestTermEndsBeforeTheNextBegins(t *testing.T) {
 			w.deleteNode()
 			require.ErrorIs(w.env.t, w.notified(), recipes.ErrDeleted)
 		}},
-		{"cut off", false, func(w *workCall) {
+		{"partitioned", false, func(w *workCall) {
 			session := w.who.client.SessionID()
 			w.who.proxy.Swallow(docker.Both)
 			require.ErrorIs(w.env.t, w.notified(), recipes.ErrDeadline)
-			// Back before its work has stopped, it could campaign.
+			// Connected again before its work has stopped, it could campaign.
 			w.env.expires(session)
 			w.who.proxy.Pass()
 			w.env.eventually("a new session", func() bool { return w.who.client.SessionID() != session })
@@ -67,7 +64,7 @@ func TestTermEndsBeforeTheNextBegins(t *testing.T) {
 			way.end(first)
 			if way.held {
 				for range 3 {
-					require.NoError(t, first.term.Check(s.ctx), "held while the work stops")
+					require.NoError(t, first.term.Check(s.ctx), "the term is held while the work stops")
 					first.who.beat(1)
 				}
 				require.True(t, termLog.idle(), "no other candidate leads")
@@ -77,7 +74,7 @@ func TestTermEndsBeforeTheNextBegins(t *testing.T) {
 			} else {
 				for range 6 {
 					other := termLog.next()
-					require.NotEqual(t, "a", other.who.id, "its last work has not returned")
+					require.NotEqual(t, "a", other.who.id, "its previous work has not returned")
 					other.returns(nil)
 				}
 				require.False(t, first.who.over())
@@ -94,8 +91,7 @@ func TestTermEndsBeforeTheNextBegins(t *testing.T) {
 	}
 }
 
-// Several candidates of one process, and of one client, exclude each other like
-// those of several.
+// Candidates of one client exclude each other as those of several clients do.
 func TestTermsOfOneClientDoNotOverlap(t *testing.T) {
 	t.Parallel()
 	s := onOne(t)
@@ -104,7 +100,7 @@ func TestTermsOfOneClientDoNotOverlap(t *testing.T) {
 	defer cancel()
 	const candidates, terms = 4, 10
 	errs := make(chan error, candidates)
-	led := 0 // by all: the election alone guards it
+	led := 0 // guarded by the election alone
 	for i := range candidates {
 		e := s.election(client, "election", fmt.Sprint(i))
 		go func() {
@@ -126,7 +122,7 @@ func TestRunCampaignsAgainAfterALoss(t *testing.T) {
 	t.Parallel()
 	s := onOne(t)
 	var opts recipes.Options
-	life := s.mortal(&opts)
+	ender := s.sessionEnder(&opts)
 	client := s.connect(opts)
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
@@ -136,7 +132,7 @@ func TestRunCampaignsAgainAfterALoss(t *testing.T) {
 		lose  func(*election.Term)
 	}{
 		{recipes.ErrDeleted, func(term *election.Term) { require.NoError(t, s.zk.Delete(term.Path(), -1)) }},
-		{recipes.ErrSessionExpired, func(*election.Term) { life.expire() }},
+		{recipes.ErrSessionExpired, func(*election.Term) { ender.expire() }},
 		{recipes.ErrReleased, s.resign},
 	}
 	var before *election.Term
@@ -162,8 +158,7 @@ func TestRunCampaignsAgainAfterALoss(t *testing.T) {
 	require.Empty(t, losses)
 }
 
-// That a resignation is not answered is no reason to end: it goes on in the
-// background, and so does Run.
+// An unanswered resignation continues in the background, and Run campaigns again.
 func TestRunCampaignsAgainAfterAResignationInDoubt(t *testing.T) {
 	t.Parallel()
 	s := onOne(t)
@@ -181,7 +176,7 @@ func TestRunCampaignsAgainAfterAResignationInDoubt(t *testing.T) {
 	require.False(t, c.over())
 }
 
-// A resource that refuses the token knows of the loss before the candidate does.
+// A resource can reject a stale token before the candidate is notified of the loss.
 func TestRunCampaignsAgainAfterARefusalAsStale(t *testing.T) {
 	t.Parallel()
 	s := onOne(t)
@@ -194,173 +189,6 @@ func TestRunCampaignsAgainAfterARefusalAsStale(t *testing.T) {
 	second := termLog.next()
 	require.Greater(t, second.term.Token(), first.term.Token())
 	require.False(t, first.who.over())
-}
-
-func TestRunReturnsWhenItsContextEnds(t *testing.T) {
-	t.Parallel()
-	t.Run("in line", func(t *testing.T) {
-		t.Parallel()
-		s := onOne(t)
-		termLog := s.termLog()
-		termLog.candidate(election.Options{ID: "leader"})
-		leader := termLog.next()
-		waiter := termLog.candidate(election.Options{ID: "waiter"})
-		waiter.stop()
-		require.NoError(t, waiter.result())
-		require.Len(t, s.nodes("election"), 1, "the leader's")
-		require.NoError(t, leader.term.Check(s.ctx))
-	})
-	t.Run("at work", func(t *testing.T) {
-		t.Parallel()
-		s := onOne(t)
-		termLog := s.termLog()
-		c := termLog.candidate(election.Options{})
-		w := termLog.next()
-		c.stop()
-		require.ErrorIs(t, w.notified(), errStopped)
-		require.False(t, c.over(), "the work has not returned")
-		w.returns(fmt.Errorf("work: %w", context.Cause(w.ctx)))
-		require.NoError(t, c.result())
-		require.Empty(t, s.nodes("election"))
-	})
-	t.Run("with what the work says about it", func(t *testing.T) {
-		t.Parallel()
-		s := onOne(t)
-		termLog := s.termLog()
-		c := termLog.candidate(election.Options{})
-		w := termLog.next()
-		c.stop()
-		w.returns(fmt.Errorf("flush: %w", io.ErrShortWrite))
-		require.ErrorIs(t, c.result(), io.ErrShortWrite)
-		require.Empty(t, s.nodes("election"))
-	})
-	t.Run("in the cool-down", func(t *testing.T) {
-		t.Parallel()
-		s := onOne(t)
-		termLog := s.termLog()
-		c := termLog.candidate(election.Options{CoolDown: time.Hour})
-		termLog.next().returns(nil)
-		s.waiting("election", 0)
-		c.stop()
-		require.NoError(t, c.result())
-	})
-	t.Run("by its deadline", func(t *testing.T) {
-		t.Parallel()
-		s := onOne(t)
-		client := s.connect(recipes.Options{})
-		ctx, cancel := context.WithTimeout(s.ctx, 300*time.Millisecond)
-		defer cancel()
-		err := s.election(client, "election", "").Run(ctx, func(ctx context.Context, _ *election.Term) error {
-			<-ctx.Done()
-			return ctx.Err()
-		})
-		require.NoError(t, err)
-		require.Empty(t, s.nodes("election"))
-	})
-}
-
-func TestRunReturnsTheWorksError(t *testing.T) {
-	t.Parallel()
-	for _, lost := range []bool{false, true} {
-		t.Run(fmt.Sprintf("term lost %v", lost), func(t *testing.T) {
-			t.Parallel()
-			s := onOne(t)
-			termLog := s.termLog()
-			c := termLog.candidate(election.Options{})
-			w := termLog.next()
-			if lost {
-				w.deleteNode()
-				require.ErrorIs(t, w.notified(), recipes.ErrDeleted)
-			}
-			failure := errors.New("disk is full")
-			w.returns(failure)
-			err := c.result()
-			require.ErrorIs(t, err, failure)
-			require.NotErrorIs(t, err, recipes.ErrLost)
-			require.Empty(t, s.nodes("election"))
-		})
-	}
-	t.Run("a cancellation of its own", func(t *testing.T) {
-		t.Parallel()
-		s := onOne(t)
-		termLog := s.termLog()
-		c := termLog.candidate(election.Options{})
-		// The term is held and Run was not ended: the work stopped by itself.
-		termLog.next().returns(fmt.Errorf("fetch: %w", context.DeadlineExceeded))
-		require.ErrorIs(t, c.result(), context.DeadlineExceeded)
-		require.Empty(t, s.nodes("election"))
-	})
-}
-
-func TestRunReturnsWhenTheClientIsClosed(t *testing.T) {
-	t.Parallel()
-	s := onOne(t)
-	termLog := s.termLog()
-	leader := termLog.candidate(election.Options{ID: "leader"})
-	w := termLog.next()
-	waiter := termLog.candidate(election.Options{ID: "waiter"})
-
-	waiter.client.Close()
-	require.ErrorIs(t, waiter.result(), recipes.ErrClosed)
-	leader.client.Close()
-	require.ErrorIs(t, w.notified(), recipes.ErrClosed)
-	w.returns(context.Cause(w.ctx))
-	require.ErrorIs(t, leader.result(), recipes.ErrClosed)
-}
-
-func TestRunReportsOverrun(t *testing.T) {
-	t.Parallel()
-	// overrun lets a work go on after Run was ended and has returned, with another
-	// candidate in line.
-	overrun := func(t *testing.T) (s *env, w *workCall, next *campaigning) {
-		t.Helper()
-		s = onOne(t)
-		termLog := s.termLog()
-		c := termLog.candidate(election.Options{StopTimeout: 100 * time.Millisecond})
-		w = termLog.next()
-		next = s.campaigning(s.ctx, s.election(s.connect(recipes.Options{}), "election", "next"))
-		s.waiting("election", 2)
-		c.stop()
-		err := c.result()
-		require.ErrorIs(t, err, election.ErrOverrun)
-		require.ErrorIs(t, err, errStopped, "why it was to stop")
-		require.ErrorContains(t, err, "100ms")
-		require.Error(t, w.ctx.Err())
-		for range 3 {
-			require.NoError(t, w.term.Check(s.ctx), "no other candidate may lead")
-			c.beat(1)
-		}
-		require.False(t, next.over())
-		return s, w, next
-	}
-	t.Run("and keeps others out until the work has returned", func(t *testing.T) {
-		t.Parallel()
-		s, w, next := overrun(t)
-		w.returns(nil)
-		term := next.won()
-		require.ErrorIs(t, w.term.Err(), recipes.ErrReleased)
-		s.resign(term)
-	})
-	t.Run("and keeps others out until the session is over", func(t *testing.T) {
-		t.Parallel()
-		s, w, next := overrun(t)
-		w.who.client.Close()
-		s.resign(next.won())
-		require.ErrorIs(t, w.term.Err(), recipes.ErrClosed)
-		w.returns(nil)
-	})
-	t.Run("after a loss, with its cause", func(t *testing.T) {
-		t.Parallel()
-		s := onOne(t)
-		termLog := s.termLog()
-		c := termLog.candidate(election.Options{StopTimeout: 100 * time.Millisecond})
-		w := termLog.next()
-		w.deleteNode()
-		err := c.result()
-		require.ErrorIs(t, err, election.ErrOverrun)
-		require.ErrorIs(t, err, recipes.ErrDeleted)
-		w.returns(nil)
-	})
 }
 
 func TestRunSurvivesAPanicByResigningFirst(t *testing.T) {
@@ -377,15 +205,15 @@ func TestRunSurvivesAPanicByResigningFirst(t *testing.T) {
 	require.ErrorIs(t, w.term.Err(), recipes.ErrReleased)
 	exists, _, err := s.zk.Exists(w.term.Path())
 	require.NoError(t, err)
-	require.False(t, exists, "when the panic goes on, the term is over")
+	require.False(t, exists, "the term has ended before the panic continues")
 	panicked, ok := c.panicked.(*election.PanicError)
 	require.True(t, ok, "%v", c.panicked)
 	require.ErrorIs(t, panicked, io.ErrUnexpectedEOF)
-	require.Contains(t, string(panicked.Stack), "(*workCall).panics", "the stack is the work's")
+	require.Contains(t, string(panicked.Stack), "(*workCall).panics", "the stack is that of the work")
 	s.resign(next.won())
 }
 
-// What ends the work's goroutine, as FailNow of a test does, ends Run's.
+// Goexit in the work, which a test's FailNow calls, ends the goroutine of Run, too.
 func TestRunEndsWithTheGoroutineOfItsWork(t *testing.T) {
 	t.Parallel()
 	s := onOne(t)
@@ -413,16 +241,4 @@ func TestRunWaitsForTheCoolDown(t *testing.T) {
 		require.GreaterOrEqual(t, time.Since(ended), coolDown)
 		next.returns(nil)
 	}
-}
-
-func TestRunReturnsWhatTheServerRefuses(t *testing.T) {
-	t.Parallel()
-	s := onOne(t)
-	s.forbidden("election")
-	client := s.connect(recipes.Options{})
-	err := s.election(client, "election", "").Run(s.ctx, func(context.Context, *election.Term) error {
-		return errors.New("led without permission")
-	})
-	require.ErrorIs(t, err, zk.ErrNoAuth)
-	require.ErrorContains(t, err, s.path("election"))
 }

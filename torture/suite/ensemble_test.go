@@ -42,14 +42,13 @@ func TestTokensRiseAcrossHoldersParentDeletionAndLeaderChange(t *testing.T) {
 	require.NoError(t, old.Kill(s.ctx))
 	epoch := newest >> 32
 	take("under another leader")
-	require.Greater(t, newest>>32, epoch, "there should have been an election")
+	require.Greater(t, newest>>32, epoch, "the servers should have elected another leader")
 	require.NoError(t, old.Start(s.ctx))
 	require.NoError(t, s.ensemble.WaitServing(s.ctx))
-	take("after the old leader came back")
+	take("after the old leader was restarted")
 }
 
-// A server that accepts connections and answers nothing must not cost more than
-// the time to notice.
+// A server that accepts connections and answers nothing costs the client time to detect, and not its session.
 func TestFrozenServerDoesNotCostTheSession(t *testing.T) {
 	t.Parallel()
 	s := onFresh(t, docker.Options{Servers: 3, SyncLimit: 5}) // a second, until a frozen leader is replaced
@@ -83,8 +82,7 @@ func TestFrozenServerDoesNotCostTheSession(t *testing.T) {
 	}
 }
 
-// attachedTo connects a client that happens to be served by a server of that mode.
-// What is sent on the channel are the servers that serve it later.
+// attachedTo returns a client whose server has that mode. The channel receives the servers that it connects to later.
 func (s *env) attachedTo(mode string) (*recipes.Client, *docker.Server, <-chan string) {
 	s.t.Helper()
 	for {
@@ -104,8 +102,7 @@ func (s *env) attachedTo(mode string) (*recipes.Client, *docker.Server, <-chan s
 	}
 }
 
-// All servers are killed at the same time, and started again: a holder is notified, or
-// still holds.
+// All servers are killed at the same time and started again. A holder is notified, or still holds.
 func TestWholeEnsembleRestartKeepsPromises(t *testing.T) {
 	t.Parallel()
 	s := onFresh(t, docker.Options{Servers: 3})

@@ -22,18 +22,18 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// patience bounds every wait of a test.
+// patience is the time limit of a test, and of each wait in it.
 const patience = 60 * time.Second
 
-// A env is where one test plays: an ensemble, and a path that is the test's
-// own. At the end of a test that has not failed, no ephemeral node may be left
-// below that path, and no client may owe anything; then clients are closed.
+// An env is the environment of one test: an ensemble, and a root path that no other test uses. At the end of a test that has
+// not failed, it requires that no ephemeral node exists below the root and that no client has outstanding nodes. Then it
+// closes the clients.
 type env struct {
 	t        testing.TB
-	ctx      context.Context // ends with the test, or with its patience
+	ctx      context.Context // ends with the test, or after patience
 	ensemble *docker.Ensemble
 	root     string   // exists, persistent, without data
-	zk       *zk.Conn // for the test's own requests
+	zk       *zk.Conn // for requests of the test itself
 
 	mu      sync.Mutex // guards what follows
 	clients []*recipes.Client
@@ -41,19 +41,18 @@ type env struct {
 }
 
 // onOne returns an env on the shared ensemble of one server.
-func onOne(tb testing.TB) *env { tb.Helper(); return newStage(tb, one.get(tb)) }
+func onOne(tb testing.TB) *env { tb.Helper(); return newEnv(tb, one.get(tb)) }
 
 // onThree returns an env on the shared ensemble of three servers.
-func onThree(tb testing.TB) *env { tb.Helper(); return newStage(tb, three.get(tb)) }
+func onThree(tb testing.TB) *env { tb.Helper(); return newEnv(tb, three.get(tb)) }
 
-// onFresh returns an env on an ensemble that the test may break.
+// onFresh returns an env on its own ensemble, which the test may break.
 func onFresh(tb testing.TB, opts docker.Options) *env {
 	tb.Helper()
-	return newStage(tb, start(tb, opts))
+	return newEnv(tb, start(tb, opts))
 }
 
-// starting makes ensembles start one after the other: several at the same time take longer
-// each, and start no sooner.
+// starting serializes the starts of ensembles. Several at the same time would not be ready earlier.
 var starting sync.Mutex
 
 func start(tb testing.TB, opts docker.Options) *docker.Ensemble {
@@ -63,7 +62,7 @@ func start(tb testing.TB, opts docker.Options) *docker.Ensemble {
 	return docker.Start(tb, &opts)
 }
 
-func newStage(tb testing.TB, e *docker.Ensemble) *env {
+func newEnv(tb testing.TB, e *docker.Ensemble) *env {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), patience)
 	s := &env{t: tb, ctx: ctx, ensemble: e}
@@ -84,7 +83,7 @@ func newStage(tb testing.TB, e *docker.Ensemble) *env {
 	return s
 }
 
-// end closes the env.
+// end checks that the test has left nothing, and closes clients and proxies.
 func (s *env) end() {
 	for _, p := range s.proxies {
 		p.Pass()
@@ -100,12 +99,12 @@ func (s *env) end() {
 	s.zk.Close()
 	for _, p := range s.proxies {
 		if err := p.Close(); err != nil {
-			s.t.Errorf("closing a proxy: %v", err)
+			s.t.Errorf("close a proxy: %v", err)
 		}
 	}
 }
 
-// leftNothing waits until nothing is left of what the test's clients made.
+// leftNothing fails the test unless all nodes of its clients are deleted within 15 s.
 func (s *env) leftNothing() {
 	var left []string
 	deadline := time.Now().Add(15 * time.Second)
@@ -113,7 +112,7 @@ func (s *env) leftNothing() {
 		left = nil
 		for i, c := range s.clients {
 			if n := c.OutstandingNodes(); n != 0 {
-				left = append(left, fmt.Sprintf("client %d owes %d", i, n))
+				left = append(left, fmt.Sprintf("client %d has %d outstanding nodes", i, n))
 			}
 		}
 		ephemerals, err := s.ephemerals(s.root)
@@ -128,7 +127,7 @@ func (s *env) leftNothing() {
 	s.t.Errorf("left behind: %q", left)
 }
 
-// ephemerals are the ephemeral nodes at path and below it.
+// ephemerals returns the ephemeral nodes at path and below it.
 func (s *env) ephemerals(path string) ([]string, error) {
 	exists, stat, err := s.zk.Exists(path)
 	if err != nil || !exists {
@@ -152,10 +151,10 @@ func (s *env) ephemerals(path string) ([]string, error) {
 	return found, err
 }
 
-// bare is a connection of the ZooKeeper client itself.
+// bare returns a connection of the ZooKeeper client, without the recipes.
 func (s *env) bare(servers ...string) *zk.Conn {
 	s.t.Helper()
-	conn, events, err := zk.Connect(servers, 10*time.Second, zk.WithLogger(mute{}))
+	conn, events, err := zk.Connect(servers, 10*time.Second, zk.WithLogger(silent{}))
 	require.NoError(s.t, err)
 	for {
 		select {
@@ -170,12 +169,13 @@ func (s *env) bare(servers ...string) *zk.Conn {
 	}
 }
 
-type mute struct{}
+// silent discards the log of the ZooKeeper client.
+type silent struct{}
 
-func (mute) Printf(string, ...any) {}
+func (silent) Printf(string, ...any) {}
 
-// connect makes a client of the servers, or of all that the ensemble has. What
-// the options leave open is as quick as can be.
+// connect returns a client of the given servers, or of all servers of the ensemble. By default its session timeout is 4 s and
+// it logs nothing.
 func (s *env) connect(opts recipes.Options, servers ...string) *recipes.Client {
 	s.t.Helper()
 	if len(servers) == 0 {
@@ -195,7 +195,7 @@ func (s *env) connect(opts recipes.Options, servers ...string) *recipes.Client {
 	return client
 }
 
-// proxy stands before a server until the test ends.
+// proxy returns a proxy in front of a server. It is closed when the test ends.
 func (s *env) proxy(server *docker.Server) *docker.Proxy {
 	s.t.Helper()
 	p, err := docker.NewProxy(server.Addr())
@@ -206,10 +206,10 @@ func (s *env) proxy(server *docker.Server) *docker.Proxy {
 	return p
 }
 
-// path is a path of the test's own.
+// path returns a path below the test's root.
 func (s *env) path(name string) string { return s.root + "/" + name }
 
-// mutex is the lock at the path of that name.
+// mutex returns the lock at the path of that name.
 func (s *env) mutex(client *recipes.Client, name string) *lock.Mutex {
 	s.t.Helper()
 	mu, err := lock.New(client, s.path(name), nil)
@@ -217,7 +217,7 @@ func (s *env) mutex(client *recipes.Client, name string) *lock.Mutex {
 	return mu
 }
 
-// lock takes the lock.
+// lock acquires the lock.
 func (s *env) lock(mu *lock.Mutex) *lock.Hold {
 	s.t.Helper()
 	hold, err := mu.Lock(s.ctx)
@@ -225,21 +225,19 @@ func (s *env) lock(mu *lock.Mutex) *lock.Hold {
 	return hold
 }
 
-// unlock gives it back.
+// unlock releases the lock.
 func (s *env) unlock(hold *lock.Hold) {
 	s.t.Helper()
 	require.NoError(s.t, hold.Unlock(s.ctx))
 }
 
-// nodes are the children of the path of that name, sorted, and as new as whatever
-// a client of this process has read before.
+// nodes returns the children of the path of that name, sorted, after a sync.
 func (s *env) nodes(name string) []string {
 	s.t.Helper()
 	return s.list(s.zk, name, true)
 }
 
-// stat is a node's, as it is now: without a sync the server that is asked may be behind the one that the client under test
-// has.
+// stat returns a node's Stat after a sync: this connection's server may lag behind that of the client under test.
 func (s *env) stat(path string) *zk.Stat {
 	s.t.Helper()
 	_, err := s.zk.Sync(path)
@@ -249,13 +247,13 @@ func (s *env) stat(path string) *zk.Stat {
 	return stat
 }
 
-// nodesBy are the children as the server of another connection sees them, sorted.
+// nodesBy returns the children as the server of another connection shows them, sorted, without a sync.
 func (s *env) nodesBy(conn *zk.Conn, name string) []string {
 	s.t.Helper()
 	return s.list(conn, name, false)
 }
 
-// list asks until it is answered: there are tests that take the server away.
+// list lists the children of the path of that name. It retries, because some tests stop the server.
 func (s *env) list(conn *zk.Conn, name string, newest bool) []string {
 	s.t.Helper()
 	for {
@@ -283,34 +281,34 @@ func (s *env) eventually(what string, holds func() bool) {
 	s.t.Helper()
 	for !holds() {
 		if s.ctx.Err() != nil {
-			require.FailNow(s.t, "waited in vain: "+what)
+			require.FailNow(s.t, "timeout: "+what)
 		}
 		pause()
 	}
 }
 
-// pause is how long the tests wait between two looks at a condition.
+// pause waits for the time between two checks of a condition.
 func pause() { <-time.After(10 * time.Millisecond) }
 
-// await takes what comes next, or notices that a channel was closed.
+// await receives from a channel, or returns the zero value when it is closed.
 func await[T any](s *env, what <-chan T) T {
 	s.t.Helper()
 	select {
 	case v := <-what:
 		return v
 	case <-s.ctx.Done():
-		require.FailNow(s.t, "waited in vain")
+		require.FailNow(s.t, "timeout: nothing was received")
 		panic("unreachable")
 	}
 }
 
-// waiting waits until n contenders stand in line.
+// waiting waits until n contenders are queued at the path of that name.
 func (s *env) waiting(name string, n int) {
 	s.t.Helper()
 	s.eventually(fmt.Sprintf("%d contenders at %s", n, name), func() bool { return len(s.nodes(name)) == n })
 }
 
-// done waits for a claim to end, and returns why it did.
+// done waits until a claim has ended, and returns its error.
 func (s *env) done(claim interface {
 	Done() <-chan struct{}
 	Err() error
@@ -321,8 +319,7 @@ func (s *env) done(claim interface {
 	return claim.Err()
 }
 
-// beats waits until n heartbeats were answered. After two of them the deadline is
-// what it is in the long run.
+// beats waits until n heartbeats were answered. After two of them the deadline has its usual distance.
 func (s *env) beats(hold *lock.Hold, n int) {
 	s.t.Helper()
 	for range n {
@@ -331,7 +328,7 @@ func (s *env) beats(hold *lock.Hold, n int) {
 	}
 }
 
-// leader is the server that leads.
+// leader returns the server that leads.
 func (s *env) leader() *docker.Server {
 	s.t.Helper()
 	leader, err := s.ensemble.Leader(s.ctx)
@@ -339,56 +336,10 @@ func (s *env) leader() *docker.Server {
 	return leader
 }
 
-// followers are the servers that follow.
+// followers returns the servers that follow.
 func (s *env) followers() []*docker.Server {
 	s.t.Helper()
 	followers, err := s.ensemble.Followers(s.ctx)
 	require.NoError(s.t, err)
 	return followers
-}
-
-// A locking is a Lock that is under way.
-type locking struct {
-	env   *env
-	ended chan struct{} // closed when Lock has returned
-	hold  *lock.Hold    // valid then, as is what follows
-	err   error
-	at    time.Time // right after it returned
-}
-
-// locking begins a Lock. The test ends only after it has.
-func (s *env) locking(ctx context.Context, mu *lock.Mutex) *locking {
-	l := &locking{env: s, ended: make(chan struct{})}
-	go func() {
-		defer close(l.ended)
-		l.hold, l.err = mu.Lock(ctx)
-		l.at = time.Now()
-	}()
-	s.t.Cleanup(func() { <-l.ended })
-	return l
-}
-
-// result waits for what Lock returned.
-func (l *locking) result() (*lock.Hold, error) {
-	l.env.t.Helper()
-	await(l.env, l.ended)
-	return l.hold, l.err
-}
-
-// granted waits until the lock is held.
-func (l *locking) granted() *lock.Hold {
-	l.env.t.Helper()
-	hold, err := l.result()
-	require.NoError(l.env.t, err)
-	return hold
-}
-
-// over says whether Lock has returned.
-func (l *locking) over() bool {
-	select {
-	case <-l.ended:
-		return true
-	default:
-		return false
-	}
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // A process that is stopped past its session writes immediately when it continues: its request is rejected as a whole, by
-// either check, and what the newer leader wrote stands.
+// either check, and the data of the newer leader remain.
 func TestPausedLeadersStaleWriteFailsAsAWhole(t *testing.T) {
 	t.Parallel()
 	const timeout = 2 * time.Second
@@ -26,10 +26,10 @@ func TestPausedLeadersStaleWriteFailsAsAWhole(t *testing.T) {
 		require.Equal(t, "epoch 1", leader.Await("epoch"))
 		leader.Send("commit")
 		require.Equal(t, "committed <nil>", leader.Await("committed"))
-		s.holdsState("process")
+		s.requireState("process")
 
 		leader.Stop()
-		term, e := s.reigns(s.connect(recipes.Options{SessionTimeout: timeout}), "b")
+		term, e := s.leadsEpoch(s.connect(recipes.Options{SessionTimeout: timeout}), "b")
 		require.Equal(t, int64(2), e.Number())
 		_, err := e.Commit(s.ctx, writes(s.path(lead), "b")...)
 		require.NoError(t, err)
@@ -38,17 +38,17 @@ func TestPausedLeadersStaleWriteFailsAsAWhole(t *testing.T) {
 		leader.Continue()
 		late := leader.Await("committed")
 		require.Contains(t, late, "epoch 1")
-		require.Contains(t, late, "claim lost") // and whose epoch it is now, if a server says so in time
+		require.Contains(t, late, "claim lost") // and the newer epoch, if a server reports it in time
 		t.Log(late)
 		own, newer := leader.Await("sent"), leader.Await("sent")
-		for strings.Contains(own+newer, "connection closed") { // while it was stopped: it asks again, later still
+		for strings.Contains(own+newer, "connection closed") { // the connection ended during the stop: it retries
 			leader.Send("commit")
 			leader.Await("committed")
 			own, newer = leader.Await("sent"), leader.Await("sent")
 		}
-		require.Contains(t, own, "node does not exist", "its own")
-		require.Contains(t, newer, "version conflict", "of the epoch")
-		s.holdsState("b")
+		require.Contains(t, own, "node does not exist", "the check of its own node")
+		require.Contains(t, newer, "version conflict", "the check of the epoch")
+		s.requireState("b")
 		leader.Await("lost")
 		require.NoError(t, term.Resign(s.ctx))
 	}

@@ -18,10 +18,10 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// lead is the election that the epochs here count the terms of.
+// lead names the election whose terms the epochs of these tests number.
 const lead = "lead"
 
-// epochs are those beside it.
+// epochs returns the epochs of that election.
 func (s *env) epochs(client *recipes.Client, id string) *epoch.Epochs {
 	s.t.Helper()
 	es, err := epoch.New(client, s.path(lead)+epochSuffix, &epoch.Options{ID: id})
@@ -29,7 +29,7 @@ func (s *env) epochs(client *recipes.Client, id string) *epoch.Epochs {
 	return es
 }
 
-// state makes the nodes that its leaders write.
+// state creates the nodes that the leaders write.
 func (s *env) state() {
 	s.t.Helper()
 	for _, suffix := range []string{stateSuffix, copySuffix} {
@@ -38,15 +38,15 @@ func (s *env) state() {
 	}
 }
 
-// holdsState requires that both nodes hold what was written last.
-func (s *env) holdsState(want string) {
+// requireState requires that both nodes contain the given data.
+func (s *env) requireState(want string) {
 	s.t.Helper()
 	for _, suffix := range []string{stateSuffix, copySuffix} {
 		require.Equal(s.t, want, string(s.content(s.path(lead)+suffix)))
 	}
 }
 
-// content returns a node's data, at least as new as what any client of this process has read before.
+// content returns a node's data after a sync.
 func (s *env) content(path string) (data []byte) {
 	s.t.Helper()
 	s.eventually("an answer", func() bool {
@@ -59,8 +59,8 @@ func (s *env) content(path string) (data []byte) {
 	return data
 }
 
-// reigns campaigns and claims an epoch.
-func (s *env) reigns(client *recipes.Client, id string) (*election.Term, *epoch.Epoch) {
+// leadsEpoch campaigns and claims an epoch.
+func (s *env) leadsEpoch(client *recipes.Client, id string) (*election.Term, *epoch.Epoch) {
 	s.t.Helper()
 	term, err := s.election(client, lead, id).Campaign(s.ctx)
 	require.NoError(s.t, err)
@@ -78,7 +78,7 @@ func TestLeaderThatIsIsolatedWithItsServerWritesNothingMore(t *testing.T) {
 	old, followers := s.leader(), s.followers()
 	a := s.connect(recipes.Options{SessionTimeout: timeout}, old.Addr())
 	b := s.connect(recipes.Options{SessionTimeout: timeout}, followers[0].Addr(), followers[1].Addr())
-	term, first := s.reigns(a, "a")
+	term, first := s.leadsEpoch(a, "a")
 	_, err := first.Commit(s.ctx, writes(s.path(lead), "a")...)
 	require.NoError(t, err)
 
@@ -86,13 +86,13 @@ func TestLeaderThatIsIsolatedWithItsServerWritesNothingMore(t *testing.T) {
 	_, err = first.Commit(s.ctx, writes(s.path(lead), "a, isolated")...)
 	require.Error(t, err)
 	require.True(t, errors.Is(err, recipes.ErrUncertain) || errors.Is(err, recipes.ErrLost), "%v", err)
-	for _, f := range followers { // which notice nothing for 15 s otherwise
+	for _, f := range followers { // otherwise they would notice only after 15 s
 		require.NoError(t, f.Kill(s.ctx))
 	}
 	for _, f := range followers {
 		require.NoError(t, f.Start(s.ctx))
 	}
-	bTerm, second := s.reigns(b, "b")
+	bTerm, second := s.leadsEpoch(b, "b")
 	require.Equal(t, int64(2), second.Number())
 	_, err = second.Commit(s.ctx, writes(s.path(lead), "b")...)
 	require.NoError(t, err)
@@ -101,17 +101,17 @@ func TestLeaderThatIsIsolatedWithItsServerWritesNothingMore(t *testing.T) {
 	require.NoError(t, old.Mend(s.ctx))
 	require.NoError(t, s.ensemble.WaitServing(s.ctx))
 	reader := s.epochs(a, "a")
-	s.eventually("the old leader's client hears of the epoch", func() bool {
+	s.eventually("the old leader's client reads the new epoch", func() bool {
 		newest, err := reader.Current(s.ctx)
 		return err == nil && newest.Number == 2
 	})
-	_, err = first.Commit(s.ctx, writes(s.path(lead), "a, late")...)
+	_, err = first.Commit(s.ctx, writes(s.path(lead), "a, stale")...)
 	require.ErrorIs(t, err, recipes.ErrLost)
 	require.ErrorIs(t, err, fencing.ErrStale)
 	require.ErrorContains(t, err, "epoch 1")
 	require.ErrorContains(t, err, `epoch 2 is that of "b"`)
 	t.Log(err)
-	s.holdsState("b")
+	s.requireState("b")
 	require.NoError(t, bTerm.Resign(s.ctx))
 }
 
@@ -140,7 +140,7 @@ func TestEpochIsObservedFromAnyServer(t *testing.T) {
 	}
 	a := s.connect(recipes.Options{})
 	for number := int64(1); number <= 3; number++ {
-		term, _ := s.reigns(a, "a")
+		term, _ := s.leadsEpoch(a, "a")
 		for _, numbers := range seen {
 			require.Equal(t, number, await(s, numbers))
 		}

@@ -13,71 +13,69 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// A mortal knows the id and the password of its client's session, and so can have
-// the servers end it at any moment.
-type mortal struct {
+// A sessionEnder knows the id and the password of a client's session, so that it can make the servers end the session.
+type sessionEnder struct {
 	env *env
 
 	mu    sync.Mutex // guards reply
 	reply []byte     // to the last connect request that was granted
 }
 
-// mortal makes the client's connections remember what its session is known by.
-// It sets opts.Dial.
-func (s *env) mortal(opts *recipes.Options) *mortal {
-	m := &mortal{env: s}
+// sessionEnder returns a sessionEnder for the client that is connected with opts. It sets opts.Dial.
+func (s *env) sessionEnder(opts *recipes.Options) *sessionEnder {
+	m := &sessionEnder{env: s}
 	opts.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := new(net.Dialer).DialContext(ctx, network, address)
 		if err != nil {
 			return nil, err
 		}
-		return &eavesdropper{Conn: conn, mortal: m}, nil
+		return &replyReader{Conn: conn, ender: m}, nil
 	}
 	return m
 }
 
-// An eavesdropper reads the reply to the connect request along.
-type eavesdropper struct {
+// A replyReader is a connection that records the reply to its connect request.
+type replyReader struct {
 	net.Conn
-	mortal      *mortal
-	waitForLine []byte // the first bytes that were read
+	ender *sessionEnder
+	first []byte // the first bytes that were read
 }
 
 // connectReply is the length of a connect reply: its own length (4 bytes), the
 // protocol's version (4), timeout (4), id (8) and password (4 + 16).
 const connectReply = 40
 
-func (e *eavesdropper) Read(p []byte) (int, error) {
+func (e *replyReader) Read(p []byte) (int, error) {
 	n, err := e.Conn.Read(p)
-	if missing := connectReply - len(e.waitForLine); missing > 0 {
-		e.waitForLine = append(e.waitForLine, p[:min(n, missing)]...)
+	if missing := connectReply - len(e.first); missing > 0 {
+		e.first = append(e.first, p[:min(n, missing)]...)
 		// A session that has expired has the id 0.
-		if len(e.waitForLine) == connectReply && binary.BigEndian.Uint64(e.waitForLine[12:]) != 0 {
-			e.mortal.mu.Lock()
-			e.mortal.reply = e.waitForLine
-			e.mortal.mu.Unlock()
+		if len(e.first) == connectReply && binary.BigEndian.Uint64(e.first[12:]) != 0 {
+			e.ender.mu.Lock()
+			e.ender.reply = e.first
+			e.ender.mu.Unlock()
 		}
 	}
 	return n, err
 }
 
-// expire makes a server end the session: another connection with its password takes
-// it over and closes it. The client is notified when it reconnects.
-func (m *mortal) expire() {
+// expire makes a server end the session: it attaches to the session from another connection and closes it. The client is
+// notified when it reconnects.
+func (m *sessionEnder) expire() {
 	m.env.t.Helper()
 	m.mu.Lock()
 	reply := m.reply
 	m.mu.Unlock()
-	// The client takes its session back as soon as it is taken, and may be first.
+	// The client attaches to its session again immediately, and may be faster than the close.
 	m.env.eventually("the end of the session", func() bool {
-		over, err := m.takeAndClose(reply)
+		over, err := m.attachAndClose(reply)
 		return over && err == nil
 	})
 }
 
-// takeAndClose says whether the session is over. Its error is that of a
-// connection which the client's has ousted.
-func (m *mortal) takeAndClose(reply []byte) (over bool, err error) {
+// attachAndClose attaches to the session and closes it. It reports whether the session has ended. It returns an error if the
+// client has attached to the session again first.
+func (m *sessionEnder) attachAndClose(reply []byte) (over bool, err error) {
 	conn, err := new(net.Dialer).DialContext(m.env.ctx, "tcp", m.env.ensemble.Addrs()[0])
 	if err != nil {
 		return false, err
@@ -109,7 +107,7 @@ func (m *mortal) takeAndClose(reply []byte) (over bool, err error) {
 		return false, err
 	}
 	if binary.BigEndian.Uint64(answer[8:]) == 0 {
-		return true, nil // an earlier attempt has closed it
+		return true, nil // an earlier attempt has closed the session
 	}
 	_, err = send([]byte{0, 0, 0, 1, 0xff, 0xff, 0xff, 0xf5}) // close
 	return err == nil, err

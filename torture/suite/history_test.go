@@ -15,18 +15,17 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// A history is who had the claims of one path, and when, as the holders saw it
-// themselves: that is what they act upon.
+// A history records the claims of one path, from the view of their holders, because holders act on that view.
 type history struct {
 	env     *env
 	running sync.WaitGroup
 
-	mu      sync.Mutex // guards tenures, and their until
-	tenures []*tenure
+	mu    sync.Mutex // guards holds, and their until
+	holds []*interval
 }
 
-// A tenure is one claim, from its grant until its holder knew that it had ended.
-type tenure struct {
+// An interval is the time from the grant of one claim until its holder was notified of the end.
+type interval struct {
 	who   string
 	token fencing.Token
 	from  time.Time
@@ -39,55 +38,54 @@ func (s *env) history() *history {
 	return h
 }
 
-// granted notes a claim, and when it ends. from is the instant right after the
-// call that returned it.
+// granted records a claim, and its end when it comes. from is the time immediately after the call that returned the claim.
 func (h *history) granted(who string, claim *recipes.Claim, from time.Time) {
-	tn := &tenure{who: who, token: claim.Token(), from: from}
+	hold := &interval{who: who, token: claim.Token(), from: from}
 	h.mu.Lock()
-	h.tenures = append(h.tenures, tn)
+	h.holds = append(h.holds, hold)
 	h.mu.Unlock()
 	h.running.Go(func() {
 		select {
 		case <-claim.Done():
-			h.end(tn)
+			h.end(hold)
 		case <-h.env.ctx.Done():
 		}
 	})
 }
 
-// releasing notes that the holder of a claim is about to give it up: it acts no
-// more from here, whenever this process gets to see that Done is closed.
+// releasing records that the holder of a claim is about to release it. From here on it no longer acts as the holder, even if
+// this process observes the end of Done later.
 func (h *history) releasing(claim *recipes.Claim) {
 	h.mu.Lock()
-	i := slices.IndexFunc(h.tenures, func(tn *tenure) bool { return tn.token == claim.Token() })
-	tn := h.tenures[i]
+	i := slices.IndexFunc(h.holds, func(hold *interval) bool { return hold.token == claim.Token() })
+	hold := h.holds[i]
 	h.mu.Unlock()
-	h.end(tn)
+	h.end(hold)
 }
 
-func (h *history) end(tn *tenure) {
+func (h *history) end(hold *interval) {
 	now := time.Now()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if tn.until.IsZero() {
-		tn.until = now
+	if hold.until.IsZero() {
+		hold.until = now
 	}
 }
 
-// inOrder returns the tenures in the order of their tokens.
-func (h *history) inOrder() []tenure {
+// inOrder returns the intervals in the order of their tokens.
+func (h *history) inOrder() []interval {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var all []tenure
-	for _, tn := range h.tenures {
-		all = append(all, *tn)
+	var all []interval
+	for _, hold := range h.holds {
+		all = append(all, *hold)
 	}
-	slices.SortFunc(all, func(a, b tenure) int { return cmp.Compare(a.token, b.token) })
+	slices.SortFunc(all, func(a, b interval) int { return cmp.Compare(a.token, b.token) })
 	return all
 }
 
-// requireNoOverlap fails the test unless each was notified before the next one held, and the
-// tokens rose in the order of the grants.
+// requireNoOverlap fails the test unless each holder was notified before the next one held, and the tokens rose in the order
+// of the grants.
 func (h *history) requireNoOverlap() {
 	h.env.t.Helper()
 	all := h.inOrder()
@@ -100,10 +98,11 @@ func (h *history) requireNoOverlap() {
 	}
 }
 
-func (tn tenure) relativeTo(start time.Time) string {
+// relativeTo describes the interval in times since start.
+func (hold interval) relativeTo(start time.Time) string {
 	until := "now"
-	if !tn.until.IsZero() {
-		until = tn.until.Sub(start).String()
+	if !hold.until.IsZero() {
+		until = hold.until.Sub(start).String()
 	}
-	return fmt.Sprintf("%s held from %v to %s, token %d", tn.who, tn.from.Sub(start), until, tn.token)
+	return fmt.Sprintf("%s held from %v to %s, token %d", hold.who, hold.from.Sub(start), until, hold.token)
 }

@@ -33,7 +33,7 @@ const (
 	loadTimeout = 10 * time.Second
 )
 
-// A loaded client counts what reaches it.
+// A loaded is a client that counts its traffic and its heartbeats.
 type loaded struct {
 	env      *env
 	client   *recipes.Client
@@ -45,7 +45,7 @@ type loaded struct {
 	detached atomic.Int64 // connections that ended
 }
 
-// onLoad returns an env on one server, with time for long operations.
+// onLoad returns an env on one server whose ctx lasts for ten minutes.
 func onLoad(b *testing.B) *env {
 	b.Helper()
 	s := onOne(b)
@@ -55,7 +55,7 @@ func onLoad(b *testing.B) *env {
 	return s
 }
 
-// loaded makes a client of the servers.
+// loaded returns a loaded client of the servers.
 func (s *env) loaded(timeout time.Duration, servers ...string) *loaded {
 	s.t.Helper()
 	l := &loaded{env: s, timeout: timeout}
@@ -87,7 +87,7 @@ func (l *loaded) beat(n int64) {
 	l.env.eventually("heartbeats", func() bool { return l.beats.Load() >= n })
 }
 
-// longestBeat is the longest time that a heartbeat took.
+// longestBeat returns the longest round trip of a heartbeat, in seconds.
 func (l *loaded) longestBeat() float64 { return time.Duration(l.longest.Load()).Seconds() }
 
 // A countingConn counts the bytes that are read from it.
@@ -104,7 +104,7 @@ func (c *countingConn) Read(p []byte) (int, error) {
 
 var watchCountLine = regexp.MustCompile(`(?m)^zk_watch_count\s+(\d+)$`)
 
-// watchCount is how many watches the server has.
+// watchCount returns how many watches the server has.
 func (s *env) watchCount() int {
 	s.t.Helper()
 	answer, err := s.ensemble.Servers()[0].FourLetter(s.ctx, "mntr")
@@ -116,8 +116,8 @@ func (s *env) watchCount() int {
 	return n
 }
 
-// BenchmarkBurstOfLocks has one client call Lock on one lock very often at the same moment, as after an outage. All callers
-// are queued when each has a node, and a watch on its predecessor's.
+// BenchmarkBurstOfLocks makes one client call Lock on one lock very often at the same time, as after an outage. All callers
+// are queued when each has a node, and a watch on its predecessor.
 func BenchmarkBurstOfLocks(b *testing.B) {
 	s := onLoad(b)
 	for n := 0; b.Loop(); n++ {
@@ -147,7 +147,7 @@ func BenchmarkBurstOfLocks(b *testing.B) {
 			return err == nil && exists && stat.NumChildren >= crowd && s.watchCount()-watches >= crowd-1
 		})
 		queued := time.Since(began)
-		l.beat(1) // one was under way, perhaps
+		l.beat(1) // it may have been sent before all were queued
 		l.beat(1)
 		received = l.received.Load() - received
 
@@ -167,15 +167,15 @@ func BenchmarkBurstOfLocks(b *testing.B) {
 		budgets.measured(budget{prefix + "claims lost on another lock", "", float64(lost), 0})
 		close(holds)
 		for hold := range holds {
-			_ = hold.Unlock(s.ctx) // one that was lost is counted by now, or was never held for long
+			_ = hold.Unlock(s.ctx) // a lost one is counted already, or was held for a moment only
 		}
 		_ = other.Unlock(s.ctx)
 		l.client.Close()
 	}
 }
 
-// bareQueue has the ZooKeeper client itself queue n nodes at the same moment, each with a watch on its predecessor's, and
-// returns how long that took.
+// bareQueue queues n nodes at the same time with the ZooKeeper client alone, each with a watch on its predecessor. It returns
+// how long that took.
 func (s *env) bareQueue(name string, n int) time.Duration {
 	s.t.Helper()
 	parent := s.parent(name)
@@ -198,7 +198,7 @@ func (s *env) bareQueue(name string, n int) time.Duration {
 	return time.Since(began)
 }
 
-// BenchmarkDeletedHolds has one client hold very many locks, of some of which an operator deletes the nodes.
+// BenchmarkDeletedHolds makes one client hold very many locks. An operator deletes the nodes of some of them.
 func BenchmarkDeletedHolds(b *testing.B) {
 	s := onLoad(b)
 	for n := 0; b.Loop(); n++ {
@@ -226,7 +226,7 @@ func BenchmarkDeletedHolds(b *testing.B) {
 		b.ReportMetric(young.Seconds(), "s-to-notify-immediately")
 		l.beat(2) // every node is watched
 		old := s.deleted(holds[deletions : 2*deletions])
-		// A claim whose session was not proved since would have met its deadline after five.
+		// Without a proof of liveness, a claim reaches its deadline before the fifth heartbeat.
 		l.beat(5)
 		lost := 0
 		for _, hold := range holds[2*deletions:] {
@@ -241,7 +241,7 @@ func BenchmarkDeletedHolds(b *testing.B) {
 	}
 }
 
-// deleted deletes the nodes of holds manually, and returns how long it took until the last was notified.
+// deleted deletes the nodes of holds, as an operator would, and returns how long it took until the last holder was notified.
 func (s *env) deleted(holds []*lock.Hold) time.Duration {
 	s.t.Helper()
 	var deleting sync.WaitGroup
@@ -270,8 +270,8 @@ func (s *env) deleted(holds []*lock.Hold) time.Duration {
 	return time.Duration(longest.Load())
 }
 
-// BenchmarkRunOverOutages has one client campaign in many loops, which lead in turn without a pause, beside callers of Lock,
-// while its server is away again and again: connections are refused, or nothing arrives.
+// BenchmarkRunOverOutages makes one client call Run in many loops, which lead in turn without a pause, while other callers
+// call Lock and the server has repeated outages: it refuses connections, or drops all packets.
 func BenchmarkRunOverOutages(b *testing.B) {
 	s := onLoad(b)
 	for n := 0; b.Loop(); n++ {
@@ -284,7 +284,7 @@ func BenchmarkRunOverOutages(b *testing.B) {
 			running.Go(func() {
 				for ctx.Err() == nil {
 					if hold, err := mu.Lock(ctx); err == nil {
-						_ = hold.Unlock(ctx) // it can be lost, and is load only
+						_ = hold.Unlock(ctx) // load only: the hold may be lost
 					}
 				}
 			})
@@ -295,7 +295,7 @@ func BenchmarkRunOverOutages(b *testing.B) {
 			e := s.electionWith(l.client, fmt.Sprintf("election-%d/%d", n, i%(loops/2)), election.Options{ID: fmt.Sprint("loop-", i)})
 			running.Go(func() {
 				err := e.Run(ctx, func(ctx context.Context, term *election.Term) error {
-					_ = term.Check(ctx) // what it returns is for the loop to find out
+					_ = term.Check(ctx) // term.Err has the result
 					if term.Err() != nil {
 						lost.Add(1)
 					}

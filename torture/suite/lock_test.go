@@ -19,13 +19,12 @@ import (
 
 func TestLockExcludesLock(t *testing.T) {
 	s := onThree(t)
-	s.contest("lock", 4, 4, 20)
+	s.contend("lock", 4, 4, 20)
 }
 
-// contest has contenders take the lock of that name and give it back. The lock
-// alone guards plain variables: if it let two in, the race detector would say so,
-// and counts would be lost.
-func (s *env) contest(name string, clients, goroutines, cycles int) {
+// contend makes contenders acquire and release the lock of that name. The lock alone guards plain variables: on a double grant
+// the race detector reports a race, and counts are lost.
+func (s *env) contend(name string, clients, goroutines, cycles int) {
 	s.t.Helper()
 	var (
 		counter int
@@ -66,18 +65,17 @@ func (s *env) contest(name string, clients, goroutines, cycles int) {
 
 func TestWaitersAreServedInOrder(t *testing.T) {
 	s := onThree(t)
-	s.queue("lock")
+	s.requireServedInOrder("lock")
 }
 
-// queue has contenders of several clients join the line of that name one after
-// the other, and requires that they are served in that order.
-func (s *env) queue(name string) {
+// requireServedInOrder makes contenders of several clients join the queue of that name one after the other, and requires that
+// they are granted the lock in that order.
+func (s *env) requireServedInOrder(name string) {
 	s.t.Helper()
 	var mutexes []*lock.Mutex
 	for range 3 {
 		mu := s.mutex(s.connect(recipes.Options{}), name)
-		// Where the counter is near its end, the first time that a path is used can
-		// take two attempts to join.
+		// Near the end of the counter, the first join at a path can take two attempts.
 		s.unlock(s.lock(mu))
 		mutexes = append(mutexes, mu)
 	}
@@ -120,11 +118,11 @@ func TestCancelledWaiterLeavesNoNode(t *testing.T) {
 	second := s.locking(s.ctx, mu)
 	s.waiting("lock", 3)
 
-	enough := errors.New("enough")
-	cancel(enough)
+	cause := errors.New("configuration has changed")
+	cancel(cause)
 	_, err := first.result()
 	require.ErrorIs(t, err, context.Canceled)
-	require.ErrorIs(t, err, enough)
+	require.ErrorIs(t, err, cause)
 	require.Len(t, s.nodes("lock"), 2, "gone when Lock has returned")
 
 	require.False(t, second.over())
@@ -150,7 +148,7 @@ func TestTimedOutLockLeavesNoNode(t *testing.T) {
 	s.unlock(hold)
 }
 
-// However early a Lock is given up, nothing of it stays.
+// The cancellation can come before, during or after the join.
 func TestLockCancelledAtAnyMomentLeavesNoNode(t *testing.T) {
 	t.Parallel()
 	s := onThree(t)
@@ -171,7 +169,7 @@ func TestLockCancelledAtAnyMomentLeavesNoNode(t *testing.T) {
 			}
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 		}
-		s.eventually("all gone", func() bool { return len(s.nodes(name)) == 0 || hold != nil && len(s.nodes(name)) == 1 })
+		s.eventually("no node of a cancelled Lock", func() bool { return len(s.nodes(name)) == 0 || hold != nil && len(s.nodes(name)) == 1 })
 		if hold != nil {
 			s.unlock(hold)
 		}
@@ -186,7 +184,7 @@ func TestUnlockAfterCancelStillUnlocks(t *testing.T) {
 	hold, err := mu.Lock(ctx)
 	require.NoError(t, err)
 	cancel()
-	require.NoError(t, hold.Err(), "ctx bounds the call and not the hold")
+	require.NoError(t, hold.Err(), "ctx bounds the call, not the hold")
 	require.NoError(t, hold.Unlock(ctx))
 	require.ErrorIs(t, hold.Err(), recipes.ErrReleased)
 	require.Empty(t, s.nodes("lock"))
@@ -197,7 +195,7 @@ func TestTryLockOnAFreeLockTakesIt(t *testing.T) {
 	t.Parallel()
 	s := onThree(t)
 	mu := s.mutex(s.connect(recipes.Options{}), "lock")
-	for range 2 { // a path that is not known yet, and one that is
+	for range 2 { // a missing path, and an existing one
 		hold, err := mu.TryLock(s.ctx)
 		require.NoError(t, err)
 		require.NoError(t, hold.Check(s.ctx))
@@ -209,10 +207,10 @@ func TestPanicInDoLeavesNoNode(t *testing.T) {
 	t.Parallel()
 	s := onThree(t)
 	mu := s.mutex(s.connect(recipes.Options{}), "lock")
-	require.PanicsWithValue(t, "as planned", func() {
+	require.PanicsWithValue(t, "panic of the test", func() {
 		_ = mu.Do(s.ctx, func(context.Context, *lock.Hold) error {
 			require.Len(t, s.nodes("lock"), 1)
-			panic("as planned")
+			panic("panic of the test")
 		})
 	})
 	require.Empty(t, s.nodes("lock"))
@@ -223,11 +221,11 @@ func TestDoReturnsOnlyAfterItsFunctionHas(t *testing.T) {
 	s := onThree(t)
 	mu := s.mutex(s.connect(recipes.Options{}), "lock")
 	next := s.mutex(s.connect(recipes.Options{}), "lock")
-	returned := false // unguarded on purpose
+	returned := false // not guarded, so that the race detector checks the order
 	err := mu.Do(s.ctx, func(ctx context.Context, _ *lock.Hold) error {
 		require.NoError(t, s.zk.Delete(s.path("lock")+"/"+s.nodes("lock")[0], -1))
 		await(s, ctx.Done())
-		// The lock is lost, and another client has it: this work still runs.
+		// The lock is lost, and another client holds it, while this work still runs.
 		s.unlock(s.lock(next))
 		returned = true
 		return context.Cause(ctx)

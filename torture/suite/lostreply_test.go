@@ -40,37 +40,40 @@ func isJoin(frame []byte) bool {
 	return op == opCreate
 }
 
-// isDelete says that a request deletes a node.
+// isDelete reports whether a request deletes a node.
 func isDelete(frame []byte) bool {
 	return len(frame) >= 8 && binary.BigEndian.Uint32(frame[4:]) == opDelete
 }
 
-// A gate lets a client make new connections, or none.
-type gate struct {
+// A dialSwitch allows a client to open new connections, or blocks its dials.
+type dialSwitch struct {
 	mu   sync.Mutex    // guards open
-	open chan struct{} // closed while connections may be made
+	open chan struct{} // closed while dials are allowed
 }
 
-func newGate() *gate {
-	g := &gate{open: make(chan struct{})}
+// newDialSwitch returns a dialSwitch that allows dials.
+func newDialSwitch() *dialSwitch {
+	g := &dialSwitch{open: make(chan struct{})}
 	close(g.open)
 	return g
 }
 
-func (g *gate) shut() {
+// block blocks dials until allow.
+func (g *dialSwitch) block() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.open = make(chan struct{})
 }
 
-func (g *gate) pass() {
+// allow ends block.
+func (g *dialSwitch) allow() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	close(g.open)
 }
 
-// dial is for recipes.Options.
-func (g *gate) dial(ctx context.Context, network, address string) (net.Conn, error) {
+// dial implements recipes.Options.Dial.
+func (g *dialSwitch) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	g.mu.Lock()
 	open := g.open
 	g.mu.Unlock()
@@ -84,9 +87,8 @@ func (g *gate) dial(ctx context.Context, network, address string) (net.Conn, err
 
 func TestLostReplyOfCreateLeavesOneNode(t *testing.T) {
 	t.Parallel()
-	// The client comes back to any of the servers, which may not have seen yet what
-	// another one carried out.
-	cast := func(t *testing.T, opts recipes.Options) (s *env, client *recipes.Client, lose func(then ...func()) (lost <-chan struct{})) {
+	// The client reconnects to any of the servers, which may lag behind the one that carried out the create.
+	setUp := func(t *testing.T, opts recipes.Options) (s *env, client *recipes.Client, lose func(then ...func()) (lost <-chan struct{})) {
 		t.Helper()
 		s = onThree(t)
 		client, proxies := s.behindProxies(opts)
@@ -116,7 +118,7 @@ func TestLostReplyOfCreateLeavesOneNode(t *testing.T) {
 
 	t.Run("on a free lock", func(t *testing.T) {
 		t.Parallel()
-		s, client, lose := cast(t, recipes.Options{})
+		s, client, lose := setUp(t, recipes.Options{})
 		mu := s.mutex(client, "lock")
 		for range 5 {
 			lost := lose()
@@ -131,21 +133,21 @@ func TestLostReplyOfCreateLeavesOneNode(t *testing.T) {
 
 	t.Run("on a held lock", func(t *testing.T) {
 		t.Parallel()
-		s, client, lose := cast(t, recipes.Options{})
+		s, client, lose := setUp(t, recipes.Options{})
 		mu := s.mutex(client, "lock")
 		hold := s.lock(s.mutex(s.connect(recipes.Options{}), "lock"))
 		lost := lose()
 		next := s.locking(s.ctx, mu)
 		await(s, lost)
 		s.waiting("lock", 2)
-		// No contender waits behind a second node of its own.
+		// The contender does not wait behind a second node of its own.
 		s.unlock(hold)
 		s.unlock(next.granted())
 	})
 
-	t.Run("with a Lock that is cancelled in that moment", func(t *testing.T) {
+	t.Run("with a Lock that is cancelled at the same time", func(t *testing.T) {
 		t.Parallel()
-		s, client, lose := cast(t, recipes.Options{})
+		s, client, lose := setUp(t, recipes.Options{})
 		mu := s.mutex(client, "lock")
 		for range 5 {
 			lost := lose()
@@ -164,32 +166,32 @@ func TestLostReplyOfCreateLeavesOneNode(t *testing.T) {
 
 	t.Run("with a Lock that is cancelled while no server can be reached", func(t *testing.T) {
 		t.Parallel()
-		reachable := newGate()
-		s, client, lose := cast(t, recipes.Options{Dial: reachable.dial})
+		reachable := newDialSwitch()
+		s, client, lose := setUp(t, recipes.Options{Dial: reachable.dial})
 		mu := s.mutex(client, "lock")
-		// Not before the join: on a busy machine the client may have to find another server for it.
-		lost := lose(reachable.shut)
+		// Block only after the join: on a busy machine the client may have to reconnect before it.
+		lost := lose(reachable.block)
 		ctx, cancel := context.WithCancel(s.ctx)
 		locking := s.locking(ctx, mu)
 		await(s, lost)
 		cancel()
 		_, err := locking.result()
 		require.ErrorIs(t, err, context.Canceled)
-		s.waiting("lock", 1) // noLeader can have taken it away yet
+		s.waiting("lock", 1) // without a connection the client cannot delete its node
 		require.Equal(t, 1, client.OutstandingNodes())
 		session := client.SessionID()
-		reachable.pass()
+		reachable.allow()
 		s.eventually("no node", func() bool { return len(s.nodes("lock")) == 0 && client.OutstandingNodes() == 0 })
-		require.Equal(t, session, client.SessionID(), "taken away, and not expired")
+		require.Equal(t, session, client.SessionID(), "the node was deleted, and the session has not expired")
 	})
 }
 
-// A release is not answered, and tried again. In between the parent was removed
-// and made again, where its numbers begin anew: the holder there must not pay.
+// A release is not answered, and retried. Meanwhile the parent was deleted and created again, so its sequence numbers restart:
+// the retry must not delete the node of a new holder.
 func TestLateDeleteSparesARecreatedParent(t *testing.T) {
 	t.Parallel()
 	s := onThree(t)
-	reachable := newGate()
+	reachable := newDialSwitch()
 	proxy := s.proxy(s.ensemble.Servers()[0])
 	client := s.connect(recipes.Options{Dial: reachable.dial}, proxy.Addr())
 	hold := s.lock(s.mutex(client, "lock"))
@@ -199,7 +201,7 @@ func TestLateDeleteSparesARecreatedParent(t *testing.T) {
 		if !isDelete(frame) {
 			return false
 		}
-		reachable.shut() // not before: on a busy machine the client may have to connect again for it
+		reachable.block() // only now: on a busy machine the client may have to reconnect before the delete
 		return true
 	})
 	unlocked := make(chan error, 1)
@@ -208,14 +210,14 @@ func TestLateDeleteSparesARecreatedParent(t *testing.T) {
 	s.waiting("lock", 0)
 	err := s.zk.Delete(s.path("lock"), -1)
 	if err != nil {
-		require.ErrorIs(t, err, zk.ErrNoNode) // the server was quicker to remove the container
+		require.ErrorIs(t, err, zk.ErrNoNode) // the server has reaped the container already
 	}
 	other := s.lock(s.mutex(s.connect(recipes.Options{}), "lock"))
-	require.Equal(t, number, other.Path()[len(other.Path())-10:], "numbers should have begun anew")
+	require.Equal(t, number, other.Path()[len(other.Path())-10:], "the sequence numbers should have restarted")
 
-	reachable.pass()
+	reachable.allow()
 	require.NoError(t, await(s, unlocked))
-	s.eventually("nothing owed", func() bool { return client.OutstandingNodes() == 0 })
+	s.eventually("no outstanding node", func() bool { return client.OutstandingNodes() == 0 })
 	require.NoError(t, other.Check(s.ctx))
 	require.NoError(t, other.Err())
 	s.unlock(other)

@@ -20,15 +20,14 @@ import (
 func TestMain(m *testing.M) {
 	child.Main()
 	flag.Parse()
-	atOnce(10)
-	tclog.SetDefault(tclog.NewNoopLogger()) // it greets the engine with ten lines
+	setParallel(10)
+	tclog.SetDefault(tclog.NewNoopLogger()) // it logs ten lines about the engine
 	goleak.VerifyTestMain(withShared{m})
 }
 
-// atOnce says how many parallel tests run at the same time, unless the command
-// line does. It is more than there are processors: they wait for sessions to
-// expire most of the time.
-func atOnce(n int) {
+// setParallel sets how many parallel tests run at the same time, unless the command line does. They are more than the
+// processors, because the tests mostly wait for sessions to expire.
+func setParallel(n int) {
 	chosen := false
 	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
 	if chosen {
@@ -39,8 +38,7 @@ func atOnce(n int) {
 	}
 }
 
-// withShared closes the shared ensembles after the last test, before goroutines
-// are counted.
+// withShared closes the shared ensembles after the last test, before goleak checks for goroutines.
 type withShared struct{ *testing.M }
 
 func (m withShared) Run() int {
@@ -58,14 +56,13 @@ func (m withShared) Run() int {
 	return status
 }
 
-// Ensembles for the tests that do not break servers. Each such test keeps to a
-// path of its own.
+// one and three are the ensembles for tests that do not break servers. Each such test uses its own path.
 var (
 	one   = &shared{servers: 1}
 	three = &shared{servers: 3}
 )
 
-// shared is an ensemble that starts with the first test that wants it.
+// A shared is an ensemble that the first test that needs it starts.
 type shared struct {
 	servers int
 
@@ -85,14 +82,14 @@ func (s *shared) get(tb testing.TB) *docker.Ensemble {
 	return s.ensemble
 }
 
-// close is called when no test runs any more.
+// close removes the ensemble. Call it when no test is running.
 func (s *shared) close() {
 	for _, f := range s.cleanups {
 		f()
 	}
 }
 
-// lasting is a test whose cleanup waits until all tests have ended.
+// A lasting is a testing.TB whose cleanups run after all tests have ended.
 type lasting struct {
 	testing.TB
 	shared *shared
@@ -101,10 +98,10 @@ type lasting struct {
 // Cleanup is called by get, which holds mu.
 func (l lasting) Cleanup(f func()) { l.shared.cleanups = append(l.shared.cleanups, f) }
 
-// Logf is not the test's, which may have ended.
+// Logf writes to standard error, because the test may have ended.
 func (l lasting) Logf(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
 
-// Errorf is what a cleanup calls, when the test has long ended.
+// Errorf makes the test binary fail. A cleanup calls it after the test has ended.
 func (l lasting) Errorf(format string, args ...any) {
 	l.Logf(format, args...)
 	l.shared.failed = true

@@ -40,8 +40,7 @@ func TestForeignChildIsIgnored(t *testing.T) {
 	require.Equal(t, foreign, s.nodes("lock"))
 }
 
-// Nodes of Curator, Kazoo and the ZooKeeper client's own lock stand in one line
-// with ours, ahead of them and behind them.
+// Nodes of Curator, of Kazoo and of go-zookeeper's own lock share one queue with ours, before them and behind them.
 func TestCuratorStyleNamesQueueInOrder(t *testing.T) {
 	t.Parallel()
 	s := onThree(t)
@@ -105,7 +104,7 @@ func TestCuratorStyleNamesQueueInOrder(t *testing.T) {
 	defer mu.Unlock()
 	require.Equal(t, curator, s.path("lock")+"/"+ahead[afterCurator.hold.Path()])
 	require.Equal(t, kazoo, s.path("lock")+"/"+ahead[afterKazoo.hold.Path()])
-	require.Contains(t, ahead[last.hold.Path()], "_c_", "the client's own lock")
+	require.Contains(t, ahead[last.hold.Path()], "_c_", "go-zookeeper's own lock")
 }
 
 func TestNamespaceIsPutInFront(t *testing.T) {
@@ -126,7 +125,7 @@ func TestNamespaceIsPutInFront(t *testing.T) {
 
 func TestReapedContainerIsRecreated(t *testing.T) {
 	t.Parallel()
-	s := onThree(t) // where empty containers go within a second or two
+	s := onThree(t) // its servers reap empty containers within two seconds
 	mu := s.mutex(s.connect(recipes.Options{}), "deep/down/lock")
 	gone := func() bool {
 		exists, _, err := s.zk.Exists(s.path("deep"))

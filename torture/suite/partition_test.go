@@ -14,10 +14,9 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// duels are several locks, each held through one server while a successor waits
-// through another. The holders' heartbeats are out of step, so that one cut meets
-// them at several moments of their beat.
-type duels struct {
+// handovers are several locks, each held through one server while a successor waits through another. The holders send their
+// heartbeats at different times, so that one partition begins at several phases of the heartbeat period.
+type handovers struct {
 	env     *env
 	timeout time.Duration
 	clients []*recipes.Client // the holders'
@@ -26,14 +25,14 @@ type duels struct {
 	history []*history
 }
 
-// duels begins them. holderAt says which servers the i-th holder knows.
-func (s *env) duels(timeout time.Duration, holderAt func(i int) []string, successorsAt ...string) *duels {
+// handovers returns handovers whose i-th holder connects to the servers of holderAt(i).
+func (s *env) handovers(timeout time.Duration, holderAt func(i int) []string, successorsAt ...string) *handovers {
 	s.t.Helper()
 	const n = 6
-	d := &duels{env: s, timeout: timeout}
+	d := &handovers{env: s, timeout: timeout}
 	successor := s.connect(recipes.Options{SessionTimeout: timeout}, successorsAt...)
 	require.Equal(s.t, timeout, successor.SessionTimeout())
-	step := time.NewTicker(timeout / 6 / n) // a heartbeat goes out every T/6
+	step := time.NewTicker(timeout / 6 / n) // the heartbeat period is T/6
 	defer step.Stop()
 	for i := range n {
 		name := fmt.Sprint("lock-", i)
@@ -50,21 +49,21 @@ func (s *env) duels(timeout time.Duration, holderAt func(i int) []string, succes
 		<-step.C
 	}
 	for _, hold := range d.holds {
-		s.beats(hold, 1) // from here on heartbeats are in their rhythm
+		s.beats(hold, 1) // from here on heartbeats are periodic
 	}
 	return d
 }
 
-// decide waits until all successors hold, and requires that every holder was notified
-// before, by this part of the session timeout at least.
-func (d *duels) decide(atLeast float64) {
+// decide waits until all successors hold, and requires that every holder was notified before its successor was granted, by at
+// least atLeast session timeouts.
+func (d *handovers) decide(atLeast float64) {
 	t := d.env.t
 	t.Helper()
 	least, most := time.Hour, -time.Hour
 	for i, hold := range d.holds {
 		cause := d.env.done(hold)
 		require.ErrorIs(t, cause, recipes.ErrLost)
-		require.ErrorIs(t, cause, recipes.ErrDeadline, "by its own clock, and not by a server")
+		require.ErrorIs(t, cause, recipes.ErrDeadline, "notified by its own clock")
 		next := d.next[i].granted()
 		d.history[i].granted("successor", next.Claim, d.next[i].at)
 		d.history[i].requireNoOverlap()
@@ -76,8 +75,8 @@ func (d *duels) decide(atLeast float64) {
 	require.GreaterOrEqual(t, least.Seconds()/d.timeout.Seconds(), atLeast)
 }
 
-// end gives the successors' locks back.
-func (d *duels) end() {
+// end releases the successors' locks.
+func (d *handovers) end() {
 	d.env.t.Helper()
 	for i, next := range d.next {
 		hold := next.granted()
@@ -99,7 +98,7 @@ func TestPartitionedHolderIsNotifiedBeforeSuccessorHolds(t *testing.T) {
 			for _, server := range s.ensemble.Servers() {
 				proxies = append(proxies, s.proxy(server))
 			}
-			d := s.duels(4*time.Second, func(i int) []string { return []string{proxies[i%len(proxies)].Addr()} })
+			d := s.handovers(4*time.Second, func(i int) []string { return []string{proxies[i%len(proxies)].Addr()} })
 			for _, p := range proxies {
 				p.Swallow(way)
 			}
@@ -108,21 +107,21 @@ func TestPartitionedHolderIsNotifiedBeforeSuccessorHolds(t *testing.T) {
 		})
 	}
 
-	// The least T in ticks for which the promise is made. Servers go on believing
-	// for long after the session has gone that they follow, or lead.
+	// T is four ticks, the least for which the guarantee is given. Servers still follow, or lead, long after the session has
+	// expired.
 	slow := docker.Options{Servers: 3, Tick: time.Second, SyncLimit: 15}
 	const timeout = 4 * time.Second
 
-	t.Run("follower cut from its leader while it answers pings", func(t *testing.T) {
+	t.Run("follower partitioned from its leader while it answers pings", func(t *testing.T) {
 		t.Parallel()
 		s := onFresh(t, slow)
 		follower, leader := s.followers()[0], s.leader()
-		d := s.duels(timeout, func(int) []string { return []string{follower.Addr()} }, leader.Addr())
+		d := s.handovers(timeout, func(int) []string { return []string{follower.Addr()} }, leader.Addr())
 		require.NoError(t, follower.CutFromPeers(s.ctx))
 		d.decide(1. / 8)
 		mode, err := follower.Mode(s.ctx)
 		require.NoError(t, err)
-		require.Equal(t, "follower", mode, "it should have known nothing of it all")
+		require.Equal(t, "follower", mode, "the server should still follow")
 		require.NoError(t, follower.Mend(s.ctx))
 		require.NoError(t, s.ensemble.WaitServing(s.ctx))
 		d.end()
@@ -132,10 +131,10 @@ func TestPartitionedHolderIsNotifiedBeforeSuccessorHolds(t *testing.T) {
 		t.Parallel()
 		s := onFresh(t, slow)
 		old, followers := s.leader(), s.followers()
-		d := s.duels(timeout, func(int) []string { return []string{old.Addr()} }, followers[0].Addr(), followers[1].Addr())
+		d := s.handovers(timeout, func(int) []string { return []string{old.Addr()} }, followers[0].Addr(), followers[1].Addr())
 		require.NoError(t, old.CutFromPeers(s.ctx))
-		// Nothing tells them that their leader is out of reach, before the limit of
-		// 15 s. After a restart they look for one immediately.
+		// The followers would notice the loss of their leader only after syncLimit, 15 s. After a restart they elect one
+		// immediately.
 		for _, f := range followers {
 			require.NoError(t, f.Kill(s.ctx))
 		}
@@ -153,7 +152,7 @@ func TestPartitionedHolderIsNotifiedBeforeSuccessorHolds(t *testing.T) {
 		d.decide(1. / 8)
 		mode, err := old.Mode(s.ctx)
 		require.NoError(t, err)
-		require.Equal(t, "leader", mode, "it should have known nothing of it all")
+		require.Equal(t, "leader", mode, "the server should still lead")
 		require.NoError(t, old.Mend(s.ctx))
 		require.NoError(t, s.ensemble.WaitServing(s.ctx))
 		d.end()
@@ -164,7 +163,7 @@ func TestHolderRidesOutAPartitionOfAQuarterTimeout(t *testing.T) {
 	t.Parallel()
 	const timeout, phases = 4 * time.Second, 6
 	for phase := range phases {
-		t.Run(fmt.Sprintf("%d sixths of a beat after a heartbeat", phase), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%d sixths of a period after a heartbeat", phase), func(t *testing.T) {
 			t.Parallel()
 			s := onThree(t)
 			servers := s.ensemble.Servers()
@@ -185,7 +184,7 @@ func TestHolderRidesOutAPartitionOfAQuarterTimeout(t *testing.T) {
 			next := s.locking(s.ctx, s.mutex(s.connect(recipes.Options{SessionTimeout: timeout}), "lock"))
 			s.waiting("lock", 2)
 
-			for range 3 { // the first may be an old one
+			for range 3 { // the first may be from before the wait
 				await(s, beats)
 			}
 			<-time.After(timeout / 6 * time.Duration(phase) / phases)
@@ -194,7 +193,7 @@ func TestHolderRidesOutAPartitionOfAQuarterTimeout(t *testing.T) {
 			deadline := hold.Deadline()
 			proxy.Pass()
 			select {
-			case <-beats: // one that was answered before the cut
+			case <-beats: // one that was answered before the partition
 			default:
 			}
 			select {

@@ -38,8 +38,8 @@ func TestDeletedNodeEndsTheHold(t *testing.T) {
 			require.ErrorIs(t, err, recipes.ErrDeleted)
 			require.ErrorIs(t, hold.Check(s.ctx), recipes.ErrLost)
 			require.ErrorIs(t, hold.Unlock(s.ctx), recipes.ErrDeleted)
-			s.waiting("lock", 0) // noLeader waits behind what was overwritten
-			require.NoError(t, other.Check(s.ctx), "the session's other holds are none the worse")
+			s.waiting("lock", 0) // the overwritten node does not stay in the queue
+			require.NoError(t, other.Check(s.ctx), "other holds of the session are not affected")
 			s.unlock(other)
 		})
 	}
@@ -49,11 +49,11 @@ func TestUnlockOfALostHoldSparesSuccessor(t *testing.T) {
 	t.Parallel()
 	s := onThree(t)
 	opts := recipes.Options{}
-	mortal := s.mortal(&opts)
+	ender := s.sessionEnder(&opts)
 	hold := s.lock(s.mutex(s.connect(opts), "lock"))
 	next := s.locking(s.ctx, s.mutex(s.connect(recipes.Options{}), "lock"))
 	s.waiting("lock", 2)
-	mortal.expire()
+	ender.expire()
 	successor := next.granted()
 	require.ErrorIs(t, s.done(hold), recipes.ErrSessionExpired)
 	for range 2 {
@@ -68,7 +68,7 @@ func TestUnlockOfALostHoldSparesSuccessor(t *testing.T) {
 func TestCommitOfALostClaimChangesNothing(t *testing.T) {
 	t.Parallel()
 	s := onThree(t)
-	client := s.connect(recipes.Options{SessionTimeout: time.Minute}) // it hears of nothing by itself for 10 s
+	client := s.connect(recipes.Options{SessionTimeout: time.Minute}) // the next heartbeat is 10 s away
 	hold := s.lock(s.mutex(client, "lock"))
 	write := func(data string) []any {
 		return []any{&zk.SetDataRequest{Path: s.root, Data: []byte(data), Version: -1}}
@@ -83,7 +83,7 @@ func TestCommitOfALostClaimChangesNothing(t *testing.T) {
 	require.NoError(t, hold.Err())
 
 	require.NoError(t, s.zk.Delete(hold.Path(), -1))
-	_, err = hold.Commit(s.ctx, write("too late")...)
+	_, err = hold.Commit(s.ctx, write("stale")...)
 	require.ErrorIs(t, err, recipes.ErrLost)
 	require.ErrorIs(t, err, recipes.ErrDeleted)
 	require.ErrorIs(t, s.done(hold), recipes.ErrDeleted)
@@ -129,17 +129,17 @@ func TestHolderOfAnEndedSessionIsNotifiedImmediately(t *testing.T) {
 	t.Parallel()
 	s := onThree(t)
 	opts := recipes.Options{SessionTimeout: time.Minute}
-	mortal := s.mortal(&opts)
+	ender := s.sessionEnder(&opts)
 	hold := s.lock(s.mutex(s.connect(opts), "lock"))
 	ctx, cancel := hold.Context(s.ctx)
 	defer cancel()
-	mortal.expire()
+	ender.expire()
 	require.ErrorIs(t, s.done(hold), recipes.ErrSessionExpired)
 	await(s, ctx.Done())
 	require.Equal(t, hold.Err(), context.Cause(ctx))
 }
 
-// behindProxies connects a client that knows a proxy before each server.
+// behindProxies returns a client that reaches each server through a proxy.
 func (s *env) behindProxies(opts recipes.Options) (*recipes.Client, []*docker.Proxy) {
 	s.t.Helper()
 	var proxies []*docker.Proxy

@@ -20,8 +20,8 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// A termLog records the work of an election's candidates. They call Run, with work
-// that the test controls. It fails the test when the work of two overlaps.
+// A termLog records the work of an election's candidates. They call Run, with work that the test controls. It fails the test
+// if the work of two candidates overlaps.
 type termLog struct {
 	env   *env
 	name  string
@@ -46,8 +46,7 @@ func (s *env) termLog() *termLog {
 	return r
 }
 
-// A workCall is one call of the work. It ignores its context and goes on until the
-// test decides what it returns.
+// A workCall is one call of the work. It ignores its context and continues until the test decides what it returns.
 type workCall struct {
 	env     *env
 	who     *candidate
@@ -55,11 +54,10 @@ type workCall struct {
 	term    *election.Term
 	outcome chan func() error
 
-	deleted atomic.Bool // its node, by the test: another candidate may lead before the work is notified
+	deleted atomic.Bool // the test deleted its node: another candidate may lead before the work is notified
 }
 
-// A candidate is one that calls Run, with a client of its own behind a proxy of
-// its own.
+// A candidate calls Run, with its own client behind its own proxy.
 type candidate struct {
 	termLog *termLog
 	id      string
@@ -70,13 +68,13 @@ type candidate struct {
 
 	stop     func()        // ends Run's ctx, with the cause errStopped
 	ended    chan struct{} // closed when Run has returned or panicked
-	err      error         // valid then, as is what follows
+	err      error         // valid after ended, like panicked
 	panicked any
 }
 
 var errStopped = errors.New("stopped by the test")
 
-// candidate makes a candidate, which waits for its turn when this returns.
+// candidate returns a candidate that is queued.
 func (r *termLog) candidate(opts election.Options) *candidate {
 	r.env.t.Helper()
 	c := &candidate{termLog: r, id: opts.ID, opts: opts, proxy: r.env.proxy(r.env.ensemble.Servers()[0])}
@@ -93,7 +91,7 @@ func (r *termLog) candidate(opts election.Options) *candidate {
 	return c
 }
 
-// run begins a Run. The test ends only after it has.
+// run begins a call of Run. The test ends only after the call has returned.
 func (c *candidate) run() {
 	s := c.termLog.env
 	s.t.Helper()
@@ -113,7 +111,7 @@ func (c *candidate) run() {
 	})
 }
 
-// result waits for what Run returned.
+// result waits until Run has returned, and returns its error.
 func (c *candidate) result() error {
 	c.termLog.env.t.Helper()
 	select {
@@ -125,7 +123,7 @@ func (c *candidate) result() error {
 	}
 }
 
-// over says whether Run has returned.
+// over reports whether Run has returned.
 func (c *candidate) over() bool {
 	select {
 	case <-c.ended:
@@ -135,13 +133,14 @@ func (c *candidate) over() bool {
 	}
 }
 
-// beat waits until the candidate's session has been proved n times more.
+// beat waits until n more heartbeats of the candidate were answered.
 func (c *candidate) beat(n int64) {
 	c.termLog.env.t.Helper()
 	n += c.beats.Load()
 	c.termLog.env.eventually("heartbeats", func() bool { return c.beats.Load() >= n })
 }
 
+// work is the function that Run calls.
 func (c *candidate) work(ctx context.Context, term *election.Term) error {
 	w := &workCall{env: c.termLog.env, who: c, ctx: ctx, term: term, outcome: make(chan func() error, 1)}
 	c.termLog.begin(w)
@@ -155,7 +154,7 @@ func (c *candidate) work(ctx context.Context, term *election.Term) error {
 	}
 }
 
-// begin compares the shift that begins with those that have not ended.
+// begin compares a call that begins with those that have not ended, and records overlaps.
 func (r *termLog) begin(w *workCall) {
 	r.mu.Lock()
 	others := slices.Clone(r.working)
@@ -183,6 +182,7 @@ func (r *termLog) begin(w *workCall) {
 	r.overlaps = append(r.overlaps, overlaps...)
 }
 
+// end removes a call that has ended.
 func (r *termLog) end(w *workCall) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -201,7 +201,7 @@ func (r *termLog) next() *workCall {
 	}
 }
 
-// idle reports that next has returned all calls that have begun.
+// idle reports whether next has returned all calls that have begun.
 func (r *termLog) idle() bool { return len(r.began) == 0 }
 
 // returns makes the work return err.

@@ -22,7 +22,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// certificate is a self-signed one for 127.0.0.1.
+// certificate returns a self-signed certificate for 127.0.0.1, and a pool that contains it.
 func certificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -43,8 +43,7 @@ func certificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
 }
 
-// terminator speaks TLS with clients and passes on to the server what they say, as
-// a side-car does, until the test ends. It returns where.
+// terminator terminates TLS in front of a server, as a sidecar does, until the test ends. It returns its address.
 func (s *env) terminator(server *docker.Server, cert tls.Certificate) string {
 	s.t.Helper()
 	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{cert}})
@@ -62,15 +61,15 @@ func (s *env) terminator(server *docker.Server, cert tls.Certificate) string {
 	})
 	s.t.Cleanup(func() {
 		cancel()
-		_ = listener.Close() // it is what ends the loop
+		_ = listener.Close() // ends the loop
 		running.Wait()
 	})
 	return listener.Addr().String()
 }
 
-// passOn ends with either side, or with ctx.
+// passOn copies between a client and a server until one of them closes its connection or ctx ends.
 func passOn(ctx context.Context, client net.Conn, addr string) {
-	defer func() { _ = client.Close() }() // an error is an end
+	defer func() { _ = client.Close() }() // it may be closed already
 	server, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return
@@ -79,7 +78,7 @@ func passOn(ctx context.Context, client net.Conn, addr string) {
 	ended := make(chan struct{}, 2)
 	for _, way := range [][2]net.Conn{{client, server}, {server, client}} {
 		go func() {
-			_, _ = io.Copy(way[0], way[1]) // an error is an end
+			_, _ = io.Copy(way[0], way[1]) // an error ends the connection, too
 			ended <- struct{}{}
 		}()
 	}

@@ -12,10 +12,11 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
-// everyday is what clients mostly do: create a node, write it, read it, delete it.
-const everyday = 4
+// operations is the number of requests of exercise.
+const operations = 4
 
-func everydayOn(conn *zk.Conn, path string) error {
+// exercise creates a node, writes it, reads it and deletes it.
+func exercise(conn *zk.Conn, path string) error {
 	if _, err := conn.Create(path, []byte("data"), zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
 		return err
 	}
@@ -28,8 +29,8 @@ func everydayOn(conn *zk.Conn, path string) error {
 	return conn.Delete(path, 1)
 }
 
-// BenchmarkZktest compares the server in this process with a real one, in the same
-// run: an op is one operation, and the ratio is that of its rate to the real server's.
+// BenchmarkZktest compares zktest's server with a real one, in the same run. An op is one request, and the ratio is that of its
+// rate to the real server's.
 func BenchmarkZktest(b *testing.B) {
 	for _, clients := range []int{1, 64} {
 		b.Run(fmt.Sprint("clients=", clients), func(b *testing.B) {
@@ -45,8 +46,8 @@ func BenchmarkZktest(b *testing.B) {
 			}
 			run := func(conns []*zk.Conn, parent string) func() int {
 				return func() int {
-					return everyday * together(b, clients, 20, func(i int) error {
-						return everydayOn(conns[i], fmt.Sprintf("%s/%d", parent, i))
+					return operations * together(b, clients, 20, func(i int) error {
+						return exercise(conns[i], fmt.Sprintf("%s/%d", parent, i))
 					})
 				}
 			}

@@ -19,7 +19,7 @@ import (
 
 func TestHoldIsExtendedOnRequest(t *testing.T) {
 	library := &failingLibrary{}
-	library.mood.Store(true)
+	library.works.Store(true)
 	r := registersOf(t)
 	out, in, over := startWorker(t, library, r.Addr())
 	var held register.Holding
@@ -31,21 +31,21 @@ func TestHoldIsExtendedOnRequest(t *testing.T) {
 		}
 		return false
 	}, time.Minute, time.Millisecond)
-	for n := range 10_000 { // the contender holds one of these, now or in a moment
-		_, err := fmt.Fprintln(in, Keep, n, "1h")
+	for n := range 10_000 { // one of these is an attempt that holds, now or soon
+		_, err := fmt.Fprintln(in, Extend, n, "1h")
 		require.NoError(t, err)
 	}
-	// Both clients come to hold a lock whose hold is extended: nothing is released any more.
+	// Both clients are granted a lock whose hold is extended: releases cease.
 	require.Eventually(t, func() bool {
 		before := len(out.events(t, history.Granted))
 		clock.Sleep(300 * time.Millisecond)
 		return before == len(out.events(t, history.Granted))
 	}, time.Minute, time.Millisecond)
 	require.Equal(t, len(out.events(t, history.Released))+2, len(out.events(t, history.Granted)))
-	_, err := io.WriteString(in, Keep+" x y\n"+Stop+"\n")
+	_, err := io.WriteString(in, Extend+" x y\n"+Stop+"\n")
 	require.NoError(t, err)
 	for n := range 10_000 {
-		_, err := fmt.Fprintln(in, Keep, n, "0s")
+		_, err := fmt.Fprintln(in, Extend, n, "0s")
 		require.NoError(t, err)
 	}
 	require.NoError(t, <-over)

@@ -21,14 +21,14 @@ var (
 	errStopped = errors.New("the contender stops")
 )
 
-// A load is one additional client of a worker process, with many waiters and many holds. A fault of that client affects all of
-// them at the same time.
+// A load is one additional client of a worker process, with many waiters and many holds. The loss of its session affects all
+// of them at the same time.
 type load struct {
 	*process
-	ctx context.Context // of calls that acquire; ends when no further operation may begin
+	ctx context.Context // of acquisitions; ends when no further operation may begin
 }
 
-// run returns when all waiters and holds have ended. Only running bounds releases.
+// run returns when all waiters and holds have ended. The context of releases is running, not l.ctx.
 func (l *load) run(running context.Context) {
 	first := &workloadClient{process: l.process, ctx: running, rand: rand.New(rand.NewPCG(l.spec.Seed, 1<<32))}
 	for !first.connected() {
@@ -40,7 +40,7 @@ func (l *load) run(running context.Context) {
 	var all sync.WaitGroup
 	start := func(n int, run func(a *workloadClient)) {
 		a := &workloadClient{
-			process: l.process, ctx: running, asking: l.ctx, client: first.client,
+			process: l.process, ctx: running, acquiring: l.ctx, client: first.client,
 			rand: rand.New(rand.NewPCG(l.spec.Seed, uint64(1<<33+n))), registers: &register.Client{Addr: l.spec.Register},
 		}
 		all.Go(func() {
@@ -65,12 +65,12 @@ func (l *load) run(running context.Context) {
 // contend contends for one path until no further operation may begin.
 func (a *workloadClient) contend(path string) {
 	for !a.stopped() {
-		if a.isResting(path) {
+		if a.isAvoided(path) {
 			a.pause(50 * time.Millisecond)
 			continue
 		}
 		drawn := a.drawOperation()
-		drawn.close = false // the waiters share the client
+		drawn.close = false // waiters share the client
 		if drawn.how == "try" {
 			drawn.how = "lock"
 		}
@@ -93,7 +93,7 @@ func (a *workloadClient) idle(got Hold) {
 	}
 }
 
-// cancellable derives the context of an attempt at a path. Cancel PATH cancels all of them at the same time.
+// cancellable derives the context of an attempt on a path, which Cancel PATH cancels.
 func (p *process) cancellable(ctx context.Context, path string) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	p.mu.Lock()
@@ -110,7 +110,7 @@ func (p *process) cancellable(ctx context.Context, path string) (context.Context
 	}
 }
 
-// cancelAll cancels all attempts at a path.
+// cancelAll cancels all attempts on a path.
 func (p *process) cancelAll(path string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

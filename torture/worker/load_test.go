@@ -20,7 +20,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/torture/clock"
 )
 
-// A queue library grants a path to one contender at a time, in any order, for as long as the holder likes.
+// queues is a Library that grants a path to one contender at a time, in any order, until the holder releases it.
 type queues struct {
 	mu     sync.Mutex // guards free
 	free   map[string]chan struct{}
@@ -28,8 +28,8 @@ type queues struct {
 }
 
 func (q *queues) Connect(context.Context, *Spec) (Client, error) { return queueClient{q}, nil }
-func (q *queues) Offers(string) bool                             { return true }
-func (q *queues) Why(err error) string                           { return err.Error() }
+func (q *queues) Supports(string) bool                           { return true }
+func (q *queues) Reason(err error) string                        { return err.Error() }
 
 type queueClient struct{ *queues }
 
@@ -74,13 +74,13 @@ func (h *queueHold) Done() <-chan struct{} {
 	return h.done
 }
 func (*queueHold) Cause() history.Cause { return history.GivenUp }
-func (h *queueHold) GiveUp(context.Context) error {
+func (h *queueHold) Release(context.Context) error {
 	close(h.done)
 	<-h.free
 	return nil
 }
 
-// startLoaded starts a contender of one client, with waiters and holds.
+// startLoaded starts a worker with one client and, on another one, waiters and holds.
 func startLoaded(t *testing.T, waiters, holds int) (out *eventBuffer, in *io.PipeWriter, over chan error) {
 	t.Helper()
 	spec, err := json.Marshal(Spec{
@@ -122,7 +122,7 @@ func TestLoadHoldsAllLocksUntilStopWhileWaitersContend(t *testing.T) {
 	require.NoError(t, <-over)
 	require.Len(t, out.events(t, history.Released), len(out.events(t, history.Granted)), "everything is released")
 	asked := len(out.events(t, history.Asked))
-	require.Equal(t, asked, len(out.events(t, history.Granted))+len(out.events(t, history.Failed)), "no client waits any more")
+	require.Equal(t, asked, len(out.events(t, history.Granted))+len(out.events(t, history.Failed)), "no attempt waits")
 }
 
 func TestCancelEndsAllWaitersOfAPath(t *testing.T) {
@@ -134,11 +134,11 @@ func TestCancelEndsAllWaitersOfAPath(t *testing.T) {
 	// While one contender holds for long, the others begin to wait.
 	require.Eventually(t, func() bool { return len(out.events(t, history.Granted)) > 0 }, time.Minute, time.Millisecond)
 	for n := range 1000 {
-		_, err := fmt.Fprintln(in, Keep, n, "1h")
+		_, err := fmt.Fprintln(in, Extend, n, "1h")
 		require.NoError(t, err)
 	}
 	require.Eventually(t, func() bool { return waiting() > waiters*3/4 }, time.Minute, time.Millisecond)
-	cancelledOnes := func() (n int) {
+	cancelledCount := func() (n int) {
 		for _, e := range out.events(t, history.Failed) {
 			if e.Error == cancelled {
 				n++
@@ -146,13 +146,13 @@ func TestCancelEndsAllWaitersOfAPath(t *testing.T) {
 		}
 		return n
 	}
-	require.Zero(t, cancelledOnes())
+	require.Zero(t, cancelledCount())
 	_, err := io.WriteString(in, Cancel+" /b\n"+Cancel+" /a\n")
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return cancelledOnes() > waiters*3/4 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return cancelledCount() > waiters*3/4 }, time.Minute, time.Millisecond)
 	require.Eventually(t, func() bool { return waiting() > waiters*3/4 }, time.Minute, time.Millisecond, "they join again")
 	for n := range 1000 {
-		_, err := fmt.Fprintln(in, Keep, n, "0s")
+		_, err := fmt.Fprintln(in, Extend, n, "0s")
 		require.NoError(t, err)
 	}
 	_, err = io.WriteString(in, Stop+"\n")
@@ -165,7 +165,7 @@ func TestUnrequestedCancellationIsUnexpected(t *testing.T) {
 	require.False(t, MayFail("lock", context.Canceled.Error()))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.False(t, wasCancelled(t.Context(), context.Canceled), "the library cancelled by itself")
+	require.False(t, wasCancelled(t.Context(), context.Canceled), "the worker cancelled nothing")
 	require.False(t, wasCancelled(ctx, context.Canceled))
 	burst, end := context.WithCancelCause(t.Context())
 	end(errBurst)

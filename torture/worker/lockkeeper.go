@@ -30,9 +30,9 @@ func (lockkeeper) Connect(ctx context.Context, spec *Spec) (Client, error) {
 	return &lockkeeperClient{client, spec.Name}, nil
 }
 
-func (lockkeeper) Offers(string) bool { return true }
+func (lockkeeper) Supports(string) bool { return true }
 
-func (lockkeeper) Why(err error) string {
+func (lockkeeper) Reason(err error) string {
 	for _, known := range []struct {
 		is     error
 		report string
@@ -86,14 +86,14 @@ func (c *lockkeeperClient) Acquire(ctx context.Context, how, path string) (Hold,
 
 // lockkeeperHold is a lock's hold or an election's term.
 type lockkeeperHold struct {
-	claim  *recipes.Claim
-	client *recipes.Client
-	giveUp func(context.Context) error
+	claim   *recipes.Claim
+	client  *recipes.Client
+	release func(context.Context) error
 }
 
-func (h lockkeeperHold) Done() <-chan struct{}            { return h.claim.Done() }
-func (h lockkeeperHold) Deadline() time.Time              { return h.claim.Deadline() }
-func (h lockkeeperHold) GiveUp(ctx context.Context) error { return h.giveUp(ctx) }
+func (h lockkeeperHold) Done() <-chan struct{}             { return h.claim.Done() }
+func (h lockkeeperHold) Deadline() time.Time               { return h.claim.Deadline() }
+func (h lockkeeperHold) Release(ctx context.Context) error { return h.release(ctx) }
 
 func (h lockkeeperHold) Grant() history.Event {
 	granted := history.Event{Node: h.claim.Path(), Token: history.ID(h.claim.Token())}

@@ -25,6 +25,6 @@ func TestTimedOutLockIsNotReportedAsHeld(t *testing.T) {
 		{errors.Join(recipes.ErrUncertain, context.DeadlineExceeded), uncertain},
 		{errors.New("boom"), "boom"},
 	} {
-		require.Equal(t, c.want, lockkeeper{}.Why(c.err))
+		require.Equal(t, c.want, lockkeeper{}.Reason(c.err))
 	}
 }

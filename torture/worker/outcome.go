@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Errors of attempts and releases, as a history records them.
+// The errors of attempts and releases, as a history records them.
 const (
 	heldByAnother = "held by another"
 	timedOut      = "context deadline exceeded"
@@ -19,8 +19,8 @@ const (
 	cancelled     = "cancelled" // by the worker itself
 )
 
-// MayFail reports whether an attempt may fail with an error, given the text of its Asked event. This library should return no
-// other errors.
+// MayFail reports whether an attempt of this library may fail with an error, given the text of its Asked event. Any other error
+// is a problem of the run.
 func MayFail(asked, why string) bool {
 	switch why {
 	case heldByAnother:
@@ -31,7 +31,7 @@ func MayFail(asked, why string) bool {
 	return slices.Contains([]string{lostBefore, uncertain, shut, cancelled}, why)
 }
 
-// MayFailRelease reports whether a caller of this library may get an error from a release.
+// MayFailRelease reports whether a release of this library may return an error.
 func MayFailRelease(why string) bool {
 	return slices.Contains([]string{lostBefore, uncertain, shut}, why)
 }

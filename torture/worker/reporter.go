@@ -15,8 +15,8 @@ import (
 	"github.com/lockkeeper/lockkeeper/torture/clock"
 )
 
-// A reporter writes the events of a contender, one to a line, each before the call returns: what was reported before a SIGKILL
-// is not lost.
+// A reporter writes the events of a contender, one to a line, each before the call returns: events that were reported before a
+// SIGKILL are not lost.
 type reporter struct {
 	name string
 	time clock.Scale
@@ -27,42 +27,42 @@ type reporter struct {
 }
 
 // report reports an event that happens now.
-func (v *reporter) report(e history.Event) { v.reportAt(v.time.Now(), e) }
+func (r *reporter) report(e history.Event) { r.reportAt(r.time.Now(), e) }
 
-func (v *reporter) reportAt(at history.Instant, e history.Event) {
-	e.At, e.Contender = at, v.name
+func (r *reporter) reportAt(at history.Instant, e history.Event) {
+	e.At, e.Contender = at, r.name
 	line, err := json.Marshal(e)
 	if err != nil {
 		panic(err) // every event can be encoded
 	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	// If the harness has stopped reading, it is about to end this process, too.
-	_, _ = v.out.Write(append(line, '\n'))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	// If the harness no longer reads, it is about to kill this process.
+	_, _ = r.out.Write(append(line, '\n'))
 }
 
-// next returns the number of a new attempt.
-func (v *reporter) next() int {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.attempt++
-	return v.attempt - 1
+// next returns the number of the next attempt.
+func (r *reporter) next() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.attempt++
+	return r.attempt - 1
 }
 
 // ClockPeriod is how often the clock thread reads the clock.
 const ClockPeriod = 5 * time.Millisecond
 
-// watchClock reports when this process was not scheduled, until done is closed: its thread only reads the clock, and could not
-// read it for longer than gap. It is independent of everything else in the process.
-func (v *reporter) watchClock(gap time.Duration, done <-chan struct{}) {
+// watchClock reports when this process was not scheduled, until done is closed. Its thread only reads the clock, and reports a
+// pause when it could not read it for longer than gap. It shares no lock with the rest of the process, except for the report.
+func (r *reporter) watchClock(gap time.Duration, done <-chan struct{}) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	for last := v.time.Now(); ; {
+	for last := r.time.Now(); ; {
 		clock.Sleep(ClockPeriod)
-		now := v.time.Now()
+		now := r.time.Now()
 		if time.Duration(now-last) > gap {
-			v.reportAt(last, history.Event{Kind: history.Paused})
-			v.reportAt(now, history.Event{Kind: history.Woke})
+			r.reportAt(last, history.Event{Kind: history.Paused})
+			r.reportAt(now, history.Event{Kind: history.Woke})
 		}
 		last = now
 		select {

@@ -20,13 +20,13 @@ import (
 
 func TestClockThreadReportsGaps(t *testing.T) {
 	var out bytes.Buffer
-	v := &reporter{name: "c", time: clock.Start(), out: &out}
+	r := &reporter{name: "c", time: clock.Start(), out: &out}
 	done := make(chan struct{})
 	var running sync.WaitGroup
-	running.Go(func() { v.watchClock(time.Nanosecond, done) }) // every tick is a gap then
+	running.Go(func() { r.watchClock(time.Nanosecond, done) }) // so that every tick is a gap
 	require.Eventually(t, func() bool {
-		v.mu.Lock()
-		defer v.mu.Unlock()
+		r.mu.Lock()
+		defer r.mu.Unlock()
 		return out.Len() > 0
 	}, 10*time.Second, time.Millisecond)
 	close(done)

@@ -22,29 +22,29 @@ import (
 	"github.com/lockkeeper/lockkeeper/torture/register"
 )
 
-// A failingLibrary fails a number of times, then works.
+// A failingLibrary is a Library whose Acquire fails until works is set.
 type failingLibrary struct {
-	mood   atomic.Bool
+	works  atomic.Bool   // Acquire succeeds
 	failed chan struct{} // signals each failure, if a test receives
 
-	broken bool // each failure breaks the client
-	made   atomic.Int64
+	broken bool         // each failure breaks the client
+	made   atomic.Int64 // clients
 }
 
-var errFails = errors.New("not in the mood")
+var errFails = errors.New("acquire: failed")
 
-func (m *failingLibrary) Connect(context.Context, *Spec) (Client, error) {
-	m.made.Add(1)
-	return failingClient{m}, nil
+func (l *failingLibrary) Connect(context.Context, *Spec) (Client, error) {
+	l.made.Add(1)
+	return failingClient{l}, nil
 }
-func (m *failingLibrary) Offers(string) bool   { return true }
-func (m *failingLibrary) Why(err error) string { return err.Error() }
+func (l *failingLibrary) Supports(string) bool    { return true }
+func (l *failingLibrary) Reason(err error) string { return err.Error() }
 
 type failingClient struct{ *failingLibrary }
 
 func (failingClient) Close() {}
 func (c failingClient) Acquire(ctx context.Context, _, _ string) (Hold, error) {
-	if c.mood.Load() {
+	if c.works.Load() {
 		return failingHold{make(chan struct{})}, nil
 	}
 	select {
@@ -62,7 +62,7 @@ type failingHold struct{ done chan struct{} }
 func (failingHold) Grant() history.Event    { return history.Event{Token: 1} }
 func (h failingHold) Done() <-chan struct{} { return h.done }
 func (failingHold) Cause() history.Cause    { return history.GivenUp }
-func (h failingHold) GiveUp(context.Context) error {
+func (h failingHold) Release(context.Context) error {
 	close(h.done)
 	return nil
 }
@@ -95,7 +95,7 @@ func (h *eventBuffer) events(t *testing.T, kind history.Kind) []history.Event {
 	return of
 }
 
-// startWorker starts a contender of two clients.
+// startWorker starts a worker with two clients.
 func startWorker(t *testing.T, library Library, register string) (out *eventBuffer, in *io.PipeWriter, over chan error) {
 	t.Helper()
 	spec, err := json.Marshal(Spec{
@@ -118,7 +118,7 @@ func registersOf(t *testing.T) *register.Registers {
 	return r
 }
 
-func TestEveryClientIsGrantedSomethingOnceMoreBeforeItEnds(t *testing.T) {
+func TestEveryClientIsGrantedLockOnceMoreBeforeItEnds(t *testing.T) {
 	for _, broken := range []bool{false, true} {
 		library := &failingLibrary{failed: make(chan struct{}), broken: broken}
 		out, in, over := startWorker(t, library, registersOf(t).Addr())
@@ -129,16 +129,16 @@ func TestEveryClientIsGrantedSomethingOnceMoreBeforeItEnds(t *testing.T) {
 			select {
 			case <-library.failed:
 			case err := <-over:
-				t.Fatalf("it has ended (%v), and nothing was granted", err)
+				t.Fatalf("the worker has ended (%v) before a grant", err)
 			}
 		}
 		require.Empty(t, out.events(t, history.Granted))
-		library.mood.Store(true)
+		library.works.Store(true)
 		require.NoError(t, <-over)
-		require.Len(t, out.events(t, history.Granted), 2, "one of each client, and no more")
+		require.Len(t, out.events(t, history.Granted), 2, "one for each client")
 		require.Len(t, out.events(t, history.Released), 2)
 		asked := out.events(t, history.Asked)
-		require.Equal(t, "lock", asked[len(asked)-1].Text, "without a bound")
+		require.Equal(t, "lock", asked[len(asked)-1].Text, "without a timeout")
 		if broken {
 			require.Greater(t, library.made.Load(), int64(10), "a broken client is replaced")
 		}
@@ -159,7 +159,7 @@ func TestFailedRegisterWriteIsReportedOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, gone.Close())
 	library := &failingLibrary{}
-	library.mood.Store(true)
+	library.works.Store(true)
 	out, in, over := startWorker(t, library, gone.Addr())
 	require.Eventually(t, func() bool { return len(out.events(t, history.Granted)) > 4 }, time.Minute, time.Millisecond)
 	_, err = io.WriteString(in, Stop+"\n")
@@ -174,6 +174,6 @@ func TestFailedRegisterWriteIsReportedOnce(t *testing.T) {
 func TestClockThatDoesNotStepIsReported(t *testing.T) {
 	var out bytes.Buffer
 	p := &process{reporter: &reporter{out: &out}}
-	p.step(time.Hour) // this program is not built for it
+	p.step(time.Hour) // this program is not built with torture.BuildStepping
 	require.Contains(t, out.String(), "step the wall clock by 1h0m0s")
 }

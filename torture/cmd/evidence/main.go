@@ -6,9 +6,9 @@
 //
 //	evidence DOCS
 //
-// To add a run, copy the result.json of its folder there, under a name that says what it is: one that is compared with others
-// into compared or, if it had few kinds of faults, into aimed. Take the names of folders (-plan, -out) out of its command: the
-// seed draws the same plan.
+// To add a run, copy the result.json of its folder there, under a descriptive name: a run that is compared with others into
+// compared or, if it had few kinds of faults, into aimed. Remove the names of folders (-plan, -out) from its command: the seed
+// generates the same plan.
 package main
 
 import (

@@ -2,15 +2,15 @@
 
 //go:build unix
 
-// Rival tortures the locks of others, one after the other, as torture does this library's: see package rivals.
+// Rival runs the torture on locks of other projects, one after the other, as torture does on this library: see package rivals.
 //
 //	rival [-rivals NAME,…] [-duration 10m] [-seed N] [-faults KIND,…] [-contenders N] [-clients N] [-timeout T] [-out DIR]
 //
 // The summaries go to standard output, progress to standard error, and into DIR/NAME: result.json, summary.txt, plan.txt and
-// history.jsonl. What an earlier run has left in DIR/NAME is removed, and a folder that is of no run is refused. A rival whose
-// servers are not there is named and left out. The status is 0 if all others were run, whatever came of it; 2 if a run could
-// not be made, or none was, if something that it made could not be removed, or if the flags make no sense; and 130 if it was
-// interrupted.
+// history.jsonl. Rival first removes the files of an earlier run from DIR/NAME, and rejects a folder that is not of a run. It
+// names and skips a rival whose servers are not installed. The status is 0 if all others were run, whatever the verdicts; 2 if
+// a run failed, if none was run, if something that it created could not be removed, or if the flags are invalid; and 130 if it
+// was interrupted.
 package main
 
 import (
@@ -50,7 +50,7 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// contend is the life of a contender, whose one argument names the rival.
+// contend runs a contender, whose only argument names the rival.
 func contend(args []string, spec string) error {
 	if len(args) != 1 || rivals.All()[args[0]] == nil {
 		return fmt.Errorf("no rival in %q", args)
@@ -67,7 +67,7 @@ const (
 	interrupted = 130
 )
 
-// A job is what the flags say.
+// A job is the parsed command line.
 type job struct {
 	names  []string
 	opts   torture.Options
@@ -84,13 +84,13 @@ func run(args []string, out, problems io.Writer) int {
 		_, _ = fmt.Fprintf(problems, "rival: %v\n", err) // a failure to print an error cannot be reported
 		return notRun
 	}
-	for _, name := range j.names { // before the first has taken its time
+	for _, name := range j.names { // before the first run, which takes long
 		if err := removable(filepath.Join(j.dir, name)); err != nil {
 			_, _ = fmt.Fprintf(problems, "rival: %v\n", err) // a failure to print an error cannot be reported
 			return notRun
 		}
 	}
-	tclog.SetDefault(tclog.NewNoopLogger()) // it greets every engine with ten lines
+	tclog.SetDefault(tclog.NewNoopLogger()) // it logs ten lines for every engine
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	command, remove, err := j.contender(ctx)
@@ -102,9 +102,9 @@ func run(args []string, out, problems io.Writer) int {
 	return each(ctx, j.names, func(name string) error { return j.rival(ctx, name, command, out) })
 }
 
-// each runs one after the other, as far as their servers are there, until ctx ends or one cannot be run.
+// each runs the rivals one after the other, until ctx ends or a run fails. It skips those whose servers are not installed.
 func each(ctx context.Context, names []string, run func(name string) error) (status int) {
-	status = notRun // until one was
+	status = notRun // until one was run
 	for _, name := range names {
 		var err error
 		if ctx.Err() == nil {
@@ -119,7 +119,7 @@ func each(ctx context.Context, names []string, run func(name string) error) (sta
 			progress("interrupted; everything is removed")
 			return interrupted
 		case errors.Is(err, stores.ErrNotInstalled) || errors.Is(err, docker.ErrNoBackend):
-			progress("%s is left out: %v", name, err)
+			progress("%s is skipped: %v", name, err)
 		case err != nil:
 			progress("%s: %v", name, err)
 			return notRun
@@ -130,8 +130,8 @@ func each(ctx context.Context, names []string, run func(name string) error) (sta
 	return status
 }
 
-// contender is the command of contenders, but for the rival's name: this program, or it again with a clock that can be
-// stepped. remove is to be called when all have ended.
+// contender returns the command of contenders, without the rival's name: this program, or a build of it whose clock can be
+// stepped. The caller must call remove when all have ended.
 func (j *job) contender(ctx context.Context) (command string, remove func(), err error) {
 	remove = func() {}
 	if j.faults != nil && !slices.Contains(j.faults, "step-clock") {
@@ -144,24 +144,24 @@ func (j *job) contender(ctx context.Context) (command string, remove func(), err
 	}
 	progress("building a contender whose clock can be stepped")
 	command, err = torture.BuildStepping(ctx, "github.com/lockkeeper/lockkeeper/torture/cmd/rival", dir)
-	return command, func() { _ = os.RemoveAll(dir) }, err // it is in the folder for what may stay
+	return command, func() { _ = os.RemoveAll(dir) }, err // leftovers stay in the temporary folder
 }
 
-// rival tortures one.
+// rival runs the torture on one rival.
 func (j *job) rival(ctx context.Context, name, command string, out io.Writer) error {
 	r := rivals.All()[name]
 	opts := j.opts
 	opts.Rival, opts.Contender, opts.Log, opts.Steps = &r.Rival, []string{command, name}, progress, true
 	opts.Faults = slices.Clone(j.faults)
-	if r.Alone {
+	if r.Single {
 		opts.Servers = 1
 	}
 	if err := opts.Check(); err != nil {
 		return err
 	}
-	opts.Plan = torture.Draw(&opts)
+	opts.Plan = torture.GeneratePlan(&opts)
 	dir := filepath.Join(j.dir, name)
-	if err := removable(dir); err != nil { // it has come to be since it was looked at
+	if err := removable(dir); err != nil { // it may have been created since the first check
 		return err
 	}
 	if err := os.RemoveAll(dir); err != nil {
@@ -192,7 +192,7 @@ func (j *job) rival(ctx context.Context, name, command string, out io.Writer) er
 		result.WriteSummary(out))
 }
 
-// planHead is what the plans begin with that this program writes, and by which it knows its folders.
+// planHead begins the plans that this program writes. It recognises its folders by that.
 const planHead = "# A plan of rival, for"
 
 // removable returns the reason why a folder must not be removed: it may belong to another program, as /var/lib/etcd does
@@ -203,14 +203,14 @@ func removable(dir string) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("looking for an earlier run: %w", err)
+		return fmt.Errorf("look for an earlier run: %w", err)
 	}
 	plan, err := os.ReadFile(filepath.Join(dir, "plan.txt"))
 	switch {
 	case errors.Is(err, fs.ErrNotExist), err == nil && !strings.HasPrefix(string(plan), planHead):
-		return fmt.Errorf("folder %s: what is in it is of no run of this program, and would be removed", dir)
+		return fmt.Errorf("folder %s: it has files that are not of a run of this program, and would be removed", dir)
 	case err != nil:
-		return fmt.Errorf("looking for an earlier run: %w", err)
+		return fmt.Errorf("look for an earlier run: %w", err)
 	}
 	return nil
 }
@@ -219,12 +219,12 @@ func parse(args []string, problems io.Writer) (*job, error) {
 	set := flag.NewFlagSet("rival", flag.ContinueOnError)
 	var (
 		j      job
-		names  = set.String("rivals", "all", "whom to torture, separated by commas: "+strings.Join(rivals.Names(), ", "))
-		faults = set.String("faults", "all", "kinds of faults, separated by commas; those that do not exist for a rival are left out")
-		dir    = set.String("out", "", "folder for what comes of it (default: rivals-<seed> in the system's folder for temporary files)")
+		names  = set.String("rivals", "all", "rivals, separated by commas: "+strings.Join(rivals.Names(), ", "))
+		faults = set.String("faults", "all", "kinds of faults, separated by commas; those that do not exist for a rival are skipped")
+		dir    = set.String("out", "", "folder for the results (default: rivals-<seed> in the system's folder for temporary files)")
 	)
 	set.DurationVar(&j.opts.Duration, "duration", 10*time.Minute, "of each run, 10s to 24h")
-	set.Uint64Var(&j.opts.Seed, "seed", uint64(time.Now().UnixNano()%1_000_000), "of the faults and of what contenders ask for")
+	set.Uint64Var(&j.opts.Seed, "seed", uint64(time.Now().UnixNano()%1_000_000), "of the faults and of the contenders' operations")
 	set.IntVar(&j.opts.Contenders, "contenders", 4, "processes that contend, 1 to 16")
 	set.IntVar(&j.opts.Clients, "clients", 3, "of each contender, 1 to 16")
 	set.DurationVar(&j.opts.Timeout, "timeout", 4*time.Second, "T of sessions, leases and expiries: whole seconds, 2s to 40s")
@@ -253,7 +253,7 @@ func parse(args []string, problems io.Writer) (*job, error) {
 		return nil, fmt.Errorf("timeout %v: allowed are whole seconds, as etcd's leases have them", j.opts.Timeout)
 	}
 	j.opts.Servers = 3
-	// The rest is looked at by whom it is for, before anything is started.
+	// Check validates the other options, before anything is started.
 	tried := j.opts
 	tried.Faults, tried.Steps = slices.Clone(j.faults), true
 	if err := tried.Check(); err != nil {
@@ -275,8 +275,7 @@ func words(list string) []string {
 	return all
 }
 
-// again is the command that runs the same plan, which is drawn from the seed, in a folder of its own: what came of it now is
-// kept. Make sees to the servers.
+// again returns the command that repeats the plan, which depends on the seed, in its own folder, so that this result is kept.
 func (j *job) again(name string) string {
 	faults := "all"
 	if j.faults != nil {

@@ -43,9 +43,9 @@ func TestInvalidFlagIsRejectedWithAllowedValues(t *testing.T) {
 
 func TestFolderOfNoRunIsRejected(t *testing.T) {
 	for name, files := range map[string]map[string]string{
-		"a store's data":    {"member/wal": "1"},
-		"another's plan":    {"plan.txt": "at 1s for 2s kill-server 1\n"},
-		"a plan too short":  {"plan.txt": ""},
+		"data of a store":   {"member/wal": "1"},
+		"a foreign plan":    {"plan.txt": "at 1s for 2s kill-server 1\n"},
+		"an empty plan":     {"plan.txt": ""},
 		"a plan elsewhere":  {"plans/plan.txt": planHead + " etcd, seed 1\n"},
 		"a plan is in plan": {"plan.txt/plan.txt": planHead + " etcd, seed 1\n"},
 	} {
@@ -61,12 +61,12 @@ func TestFolderOfNoRunIsRejected(t *testing.T) {
 		for file := range files {
 			require.FileExists(t, filepath.Join(out, "etcd", file), name)
 		}
-		require.NoDirExists(t, filepath.Join(out, "setnx"), "nothing was begun")
+		require.NoDirExists(t, filepath.Join(out, "setnx"), "no run was begun")
 	}
 	out := t.TempDir()
 	file := filepath.Join(out, "etcd")
 	require.NoError(t, os.WriteFile(file, nil, 0o644))
-	require.Error(t, removable(file), "no folder")
+	require.Error(t, removable(file), "it is not a folder")
 	j, err := parse([]string{"-rivals", "etcd", "-out", out}, io.Discard)
 	require.NoError(t, err)
 	require.ErrorContains(t, j.rival(t.Context(), "etcd", "", io.Discard), file)
@@ -85,7 +85,7 @@ func TestFolderOfAnEarlierRunMayBeRemoved(t *testing.T) {
 func TestStatusReportsWhetherAnyRivalRan(t *testing.T) {
 	left, failed := fmt.Errorf("etcd is %w", stores.ErrNotInstalled), errors.New("no room")
 	for _, c := range []struct {
-		comes  []error // of a run each
+		errs   []error // of each run
 		status int
 	}{
 		{[]error{nil, nil}, ran},
@@ -95,13 +95,13 @@ func TestStatusReportsWhetherAnyRivalRan(t *testing.T) {
 		{[]error{nil, failed}, notRun},
 		{[]error{left, failed}, notRun},
 	} {
-		runs := slices.Clone(c.comes)
+		runs := slices.Clone(c.errs)
 		status := each(t.Context(), []string{"etcd", "setnx"}, func(string) error {
 			err := runs[0]
 			runs = runs[1:]
 			return err
 		})
-		require.Equal(t, c.status, status, c.comes)
+		require.Equal(t, c.status, status, c.errs)
 	}
 	for err, status := range map[error]int{context.Canceled: interrupted, &torture.LeftError{Err: failed}: notRun} {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -97,7 +97,7 @@ func runTorture(opts *torture.Options, dir string, out, problems io.Writer) int 
 		}
 	}
 	if opts.Plan == nil {
-		opts.Plan = torture.Draw(opts)
+		opts.Plan = torture.GeneratePlan(opts)
 	}
 	err := write(dir, planFile, func(w io.Writer) error { return torture.WritePlan(w, opts.Plan) })
 	if err != nil {

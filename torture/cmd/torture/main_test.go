@@ -226,7 +226,7 @@ func TestShortTortureFindsNothing(t *testing.T) {
 	require.NotEqual(t, torture.Broken, result.Verdict)
 	for _, p := range result.Promises {
 		switch p.Rule {
-		case check.FirstInLine, check.RisingTokens, check.NotifiedFirst, check.NotifiedAtAll, check.NothingLeft:
+		case check.FirstInQueue, check.RisingTokens, check.NotifiedFirst, check.NotifiedAtAll, check.NothingLeft:
 			require.Equal(t, torture.HeldUp, p.Verdict, p.Rule)
 		default:
 		}
@@ -234,10 +234,10 @@ func TestShortTortureFindsNothing(t *testing.T) {
 	require.Equal(t, "lockkeeper", result.Contender)
 	require.Equal(t, []int{short.Waiters, short.Holds}, []int{result.Waiters, result.Holds})
 	require.Greater(t, result.Numbers.Grants, short.Holds*4)
-	require.NotEmpty(t, result.Ended, "sessions were ended by the operator")
+	require.NotEmpty(t, result.EndedSessions, "sessions were ended by the operator")
 	require.Positive(t, result.Numbers.Ends[history.GivenUp])
 	require.Positive(t, result.Writes.All)
-	require.Len(t, result.Had, 4, "every path can be had in the end")
+	require.Len(t, result.Acquired, 4, "every path can be had in the end")
 	injected := 0
 	for kind, n := range result.Faults {
 		injected += n.Injected

@@ -2,26 +2,24 @@
 
 package check
 
-import (
-	"github.com/lockkeeper/lockkeeper/internal/history"
-)
+import "github.com/lockkeeper/lockkeeper/internal/history"
 
-// Why is the reason for a stale write.
-type Why string
+// A Reason is the cause of a stale write.
+type Reason string
 
 const (
 	// Paused: the holder was not scheduled when the path was granted again, and wrote when it was scheduled again.
-	Paused Why = "paused"
+	Paused Reason = "paused"
 	// ByOperator: an operator deleted the holder's node, or that of the next holder.
-	ByOperator Why = "by-hand"
-	// NotifiedAndWrote: the holder was notified in time, and had a write under way.
-	NotifiedAndWrote Why = "told"
+	ByOperator Reason = "by-hand"
+	// NotifiedAndWrote: the holder was notified in time, and had a write in flight.
+	NotifiedAndWrote Reason = "told"
 	// Unexcused: none of the above.
-	Unexcused Why = "unexcused"
+	Unexcused Reason = "unexcused"
 )
 
-// overtaken reports whether a holder was notified only after the path had been granted again, and why.
-func (t *timeline) overtaken(h *hold) (why Why, is bool) {
+// notifiedLate reports whether a holder was notified only after the path had been granted again, and returns the reason.
+func (t *timeline) notifiedLate(h *hold) (why Reason, late bool) {
 	next, astray := t.following(h)
 	switch {
 	case next.Kind != "" && h.believedUntil() > next.At:
@@ -53,13 +51,13 @@ func (t *timeline) staleWriters() map[int]bool {
 	return stale
 }
 
-// why returns the reason for an attempt's stale write.
-func (t *timeline) why(attempt int) Why {
+// reasonOf returns the reason for an attempt's stale write.
+func (t *timeline) reasonOf(attempt int) Reason {
 	h := t.byAttempt[attempt]
 	if h == nil { // it was never granted
 		return Unexcused
 	}
-	if why, overtaken := t.overtaken(h); overtaken {
+	if why, late := t.notifiedLate(h); late {
 		return why
 	}
 	return NotifiedAndWrote

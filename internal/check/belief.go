@@ -8,37 +8,37 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
-// Alone: no running holder believes that it holds a lock that has been granted to another client since. It is weaker than
-// NotifiedFirst and needs no nodes and no commit order, so it also applies to locks that promise nothing more. Excused:
+// SoleHolder: no running holder believes that it holds a lock that has since been granted to another client. It is weaker
+// than NotifiedFirst and needs no nodes and no commit order, so it also applies to locks that promise nothing more. Excused:
 // nodes of the holder or of the other client that an operator deleted; contenders that are not scheduled, until they have
 // been scheduled for T/24.
-const Alone Rule = "alone"
+const SoleHolder Rule = "alone"
 
-// Believed returns the violations of Alone in a history.
-func Believed(events []history.Event) []Finding {
+// StaleBeliefs returns the violations of SoleHolder in a history.
+func StaleBeliefs(events []history.Event) []Finding {
 	t, findings := newTimeline(events)
 	if len(findings) > 0 {
 		return findings
 	}
 	for _, h := range t.holds {
 		next, _ := t.following(h)
-		if from, to := t.outlived(h, next); to > from {
+		if from, to := t.staleBelief(h, next); to > from {
 			found := []history.Event{h.granted, next}
 			for _, e := range []history.Event{h.notified, h.releasing} {
 				if e.Kind != "" {
 					found = append(found, e)
 				}
 			}
-			findings = append(findings, Finding{Alone, fmt.Sprintf("believed that it held a lock granted to another client, for %v from %v", to-from, from), found})
+			findings = append(findings, Finding{SoleHolder, fmt.Sprintf("believed that it held a lock granted to another client, for %v from %v", to-from, from), found})
 		}
 	}
 	return findings
 }
 
-// outlived returns the interval in which a running holder still believed it held a lock that had been granted to another
-// client. The interval begins when a holder that was not scheduled has run for grace, and ends when the holder is paused.
-// It is empty if to is not greater than from.
-func (t *timeline) outlived(h *hold, next history.Event) (from, to history.Instant) {
+// staleBelief returns the interval in which a running holder still believed it held a lock that had been granted to
+// another client. The interval begins when a holder that was not scheduled has run for grace, and ends when the holder is
+// paused. It is empty if to is not greater than from.
+func (t *timeline) staleBelief(h *hold, next history.Event) (from, to history.Instant) {
 	if next.Kind == "" || h.node != nil && h.node.deleted.Cause == history.ByOperator {
 		return 0, 0
 	}

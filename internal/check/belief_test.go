@@ -39,12 +39,12 @@ func TestHolderThatBelievesAfterNextGrantIsFound(t *testing.T) {
 			lines := "0s run\n0s asked A\n1s granted A\n1s asked B\n2s granted B\n" + c.lines + "\n9s releasing B\n9s notified B released\n10s end"
 			events := parse(t, lines)
 			numbers := check.Measure(events)
-			require.Equal(t, c.beliefs, numbers.Outlived)
-			require.Equal(t, c.longest, numbers.Longest.String())
-			found := check.Believed(events)
+			require.Equal(t, c.beliefs, numbers.StaleBeliefs)
+			require.Equal(t, c.longest, numbers.LongestStaleBelief.String())
+			found := check.StaleBeliefs(events)
 			require.Len(t, found, c.beliefs)
 			for _, f := range found {
-				require.Equal(t, check.Alone, f.Rule)
+				require.Equal(t, check.SoleHolder, f.Rule)
 			}
 		})
 	}
@@ -74,9 +74,9 @@ func TestGrantOnNodeThatOperatorDeletedIsNoFaultOfHolder(t *testing.T) {
 			events[i].Line = i + 1
 		}
 		numbers := check.Measure(events)
-		require.Equal(t, c.beliefs, numbers.Outlived, c.until)
-		require.Equal(t, c.beliefs, numbers.Late, c.until)
-		require.Len(t, check.Believed(events), c.beliefs, c.until)
+		require.Equal(t, c.beliefs, numbers.StaleBeliefs, c.until)
+		require.Equal(t, c.beliefs, numbers.LateNotifications, c.until)
+		require.Len(t, check.StaleBeliefs(events), c.beliefs, c.until)
 		// B's own end, after C was granted the path, is the operator's doing as well.
 		require.Equal(t, 1+c.hands, numbers.ByOperator, c.until)
 	}

@@ -20,12 +20,11 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/mutants"
 )
 
-// A process reads the wall clock directly from the machine, and stepping that clock would affect all processes. So the
-// contenders of this library can be built with a time.Now whose wall clock can be stepped: the standard library's, with one
-// more line. Everything in the process, the recipes and the ZooKeeper client alike, then reads the stepped clock, and the
-// recipes need no change.
+// A process reads the wall clock of the machine, and a step of that clock would affect all processes. So the contenders of this
+// library can be built with a time.Now whose wall clock can be stepped: the standard library's, with one more line. All code in
+// the process, the recipes and the ZooKeeper client included, then reads the stepped clock, and the recipes need no change.
 
-// now is the beginning of time.Now, and steppedNow its beginning in a contender whose wall clock can be stepped.
+// now is the first line of time.Now, and steppedNow replaces it in a contender whose wall clock can be stepped.
 const (
 	now        = "\tsec, nsec, mono := runtimeNow()\n"
 	steppedNow = now + "\tsec += WallStep.Load()\n"
@@ -51,9 +50,9 @@ func BuildStepping(ctx context.Context, command, dir string) (string, error) {
 	return Build{Steps: true}.Contender(ctx, command, dir)
 }
 
-// Contender builds the contender in package command, in dir, and returns its path. It needs the go command, with the
-// package's module as its working folder, and a minute or so the first time. A program that the race detector watches
-// builds one that it watches, too.
+// Contender builds the contender of package command in dir and returns its path. It needs the go command, and the package's
+// module as the working folder. The first build takes about a minute. If the calling program was built with the race detector,
+// so is the contender.
 func (b Build) Contender(ctx context.Context, command, dir string) (string, error) {
 	fail := func(err error) (string, error) { return "", fmt.Errorf("build contender: %w", err) }
 	replace := map[string]string{}
@@ -86,7 +85,7 @@ func (b Build) Contender(ctx context.Context, command, dir string) (string, erro
 		return fail(err)
 	}
 	args = append(args, "-overlay", file, "-o", binary)
-	if watched() {
+	if hasRaceDetector() {
 		args = append(args, "-race")
 	}
 	out, err := exec.CommandContext(ctx, "go", append(args, command)...).CombinedOutput()
@@ -127,8 +126,8 @@ func stepped(ctx context.Context, dir string) (map[string]string, error) {
 	}, nil
 }
 
-// watched reports whether this program was built with the race detector.
-func watched() bool {
+// hasRaceDetector reports whether this program was built with the race detector.
+func hasRaceDetector() bool {
 	info, ok := debug.ReadBuildInfo()
 	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
-// logBound bounds a request for the end of a server's log.
+// logBound is the timeout of a request for the end of a server's log.
 const logBound = 10 * time.Second
 
 // recover waits until all servers serve.
@@ -33,8 +33,8 @@ func (r *run) recover(ctx context.Context) error {
 	return fmt.Errorf("wait for the servers after the last fault: %w", err)
 }
 
-// clear waits until no node of a contender is left, but not for longer than the nodes of killed contenders, and of clients that
-// could not delete theirs, may stay.
+// clear waits until no node of a contender is left, for at most 3 T: the nodes of killed contenders, and of clients that could
+// not delete theirs, are gone by then.
 func (r *run) clear(ctx context.Context) error {
 	for giveUp := r.time.Now() + history.Instant(3*r.opts.Timeout); ; {
 		leftNodes, err := r.operator.leftNodes(ctx, r.opts.paths())
@@ -50,7 +50,7 @@ func (r *run) clear(ctx context.Context) error {
 	}
 }
 
-// agree checks that all servers have the same nodes, as they must. Parent nodes are reaped meanwhile, so it retries for a while.
+// agree checks that all servers have the same nodes. Servers reap parent nodes meanwhile, so it retries for 2 T.
 func (r *run) agree(ctx context.Context) error {
 	for giveUp := r.time.Now() + history.Instant(2*r.opts.Timeout); ; {
 		differ, err := r.operator.differ(ctx, r.opts.paths())
@@ -59,7 +59,7 @@ func (r *run) agree(ctx context.Context) error {
 		}
 		if r.time.Now() > giveUp {
 			if err == nil {
-				r.problemf("the servers' trees differ, which is a fault of the servers, and the other findings cannot be relied on: %s", differ)
+				r.problemf("the servers' trees differ, which is a bug of the servers; do not rely on the other findings: %s", differ)
 			}
 			return err
 		}
@@ -69,7 +69,7 @@ func (r *run) agree(ctx context.Context) error {
 	}
 }
 
-// countUp records how far the counter has come that started near its maximum.
+// countUp records the next sequence number of the path whose counter started near its maximum.
 func (r *run) countUp(ctx context.Context) error {
 	if !slices.Contains(r.opts.Faults, "counter") {
 		return nil

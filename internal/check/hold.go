@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"slices"
+
+	"github.com/lockkeeper/lockkeeper/internal/history"
+)
+
+// A hold is one grant, from its request to its end. Events that the history does not contain have no Kind.
+type hold struct {
+	asked, granted, notified, releasing, released history.Event
+
+	node       *node           // the node of the grant, nil if no contender created it
+	next       history.Event   // the first later grant of the path with a greater token
+	index      int             // among the grants of its path
+	pauses     []interval      // of its contender, in order
+	partitions []interval      // of its contender's network, in order
+	crashed    bool            // its contender crashed, and was not notified before
+	crashedAt  history.Instant // if crashed is set
+	margin     history.Instant // between its notification and the timeout of its session
+	run        history.Event   // the Run event of the history
+}
+
+// An interval is a time in which a contender is not scheduled, or its network is partitioned.
+type interval struct{ from, to history.Instant }
+
+// beginOrEnd appends an interval if the event begins one, and ends the last one otherwise.
+func beginOrEnd(intervals []interval, e history.Event) []interval {
+	if e.Kind == history.Paused || e.Kind == history.Partitioned {
+		return append(intervals, interval{e.At, never})
+	}
+	if last := len(intervals) - 1; last >= 0 {
+		intervals[last].to = min(intervals[last].to, e.At)
+	}
+	return intervals
+}
+
+// pausedAt reports whether the hold's contender was paused at an instant, or had woken within grace before it, and returns
+// the end of that pause.
+func (h *hold) pausedAt(at, grace history.Instant) (until history.Instant, paused bool) {
+	p, paused := h.pauseAt(at, grace)
+	return p.to, paused
+}
+
+// pauseAt is pausedAt, and returns the whole pause.
+func (h *hold) pauseAt(at, grace history.Instant) (_ interval, paused bool) {
+	// Pauses are in order: skip those that begin later. Of the others, only the last can reach the instant.
+	n, _ := slices.BinarySearchFunc(h.pauses, at, func(p interval, at history.Instant) int {
+		if p.from <= at {
+			return -1
+		}
+		return 1
+	})
+	if n == 0 {
+		return interval{}, false
+	}
+	p := h.pauses[n-1]
+	return p, p.to == never || at <= p.to+grace
+}
+
+// grantedAfterDeletion reports whether the grant was recorded when its node was already gone.
+func (h *hold) grantedAfterDeletion() bool {
+	return h.node != nil && h.granted.At > h.node.goneAtLatest(h.run)
+}

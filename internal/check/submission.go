@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/lockkeeper/lockkeeper/internal/history"
+)
+
+// A submission is a write that a contender sent to the ensemble, its answer, and what the ensemble committed.
+type submission struct {
+	sent, answered history.Event
+	committed      []history.Event
+}
+
+// trueAnswers checks TrueAnswer.
+func (t *timeline) trueAnswers() []Finding {
+	var findings []Finding
+	submissions := map[int]*submission{}
+	var order []int
+	claims := map[history.ID][]history.Event{}
+	for _, e := range t.state {
+		if e.Kind == history.Claimed {
+			claims[e.Token] = append(claims[e.Token], e)
+			continue
+		}
+		if submissions[e.Write] == nil {
+			submissions[e.Write] = &submission{}
+			order = append(order, e.Write)
+		}
+		switch w := submissions[e.Write]; e.Kind {
+		case history.Sent:
+			w.sent = e
+		case history.Answered:
+			w.answered = e
+		default:
+			w.committed = append(w.committed, e)
+		}
+	}
+	epochClaims := map[history.ID][]*submission{} // by token
+	for _, write := range order {
+		w := submissions[write]
+		text := w.problem()
+		if token := w.sent.Token; w.sent.Text == "epoch" {
+			text = w.problemOfClaim(claims[token])
+			epochClaims[token] = append(epochClaims[token], w)
+		}
+		if text != "" {
+			findings = append(findings, Finding{TrueAnswer, text, append(w.observed(), w.committed...)})
+		}
+	}
+	for token, attempts := range epochClaims {
+		// If one attempt may have been carried out, the answers to the others state nothing about it.
+		refused := !slices.ContainsFunc(attempts, func(w *submission) bool { return w.answered.Cause != history.Refused })
+		if refused && len(claims[token]) != 0 {
+			findings = append(findings, Finding{TrueAnswer, "answered as refused, but claimed", append(attempts[0].observed(), claims[token]...)})
+		}
+	}
+	return findings
+}
+
+// observed returns the contender's events of the submission.
+func (w *submission) observed() []history.Event {
+	return slices.DeleteFunc([]history.Event{w.sent, w.answered}, func(e history.Event) bool { return e.Kind == "" })
+}
+
+// problem returns what is wrong with a transaction that writes state, nothing if it is correct.
+func (w *submission) problem() string {
+	registers := map[string]bool{}
+	for _, l := range w.committed {
+		registers[l.Register] = true
+		if l.Zxid != w.committed[0].Zxid {
+			return "one write was carried out twice, or in two transactions"
+		}
+	}
+	done := w.answered.Cause == history.Done
+	switch {
+	case w.sent.Kind == "":
+		return "carried out or answered, but no contender sent it"
+	case len(w.committed) != 0 && (len(registers) != w.sent.Parts || len(w.committed) != w.sent.Parts):
+		return fmt.Sprintf("%d of %d parts were carried out", len(registers), w.sent.Parts)
+	case w.answered.Cause == history.Refused && len(w.committed) != 0:
+		return "answered as refused, but carried out"
+	case done && len(w.committed) == 0:
+		return "answered as done, but not carried out"
+	case done && w.committed[0].At > w.answered.At:
+		return "answered as done before it was carried out"
+	}
+	return ""
+}
+
+// problemOfClaim returns what is wrong with the answer to a claim of an epoch, nothing if it is correct.
+func (w *submission) problemOfClaim(claims []history.Event) string {
+	if w.answered.Cause == history.Done &&
+		!slices.ContainsFunc(claims, func(c history.Event) bool { return c.Epoch == w.answered.Epoch && c.At <= w.answered.At }) {
+		return "answered with an epoch that was not claimed"
+	}
+	return ""
+}

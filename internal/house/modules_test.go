@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package house
+
+import (
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A nested module that go.work or the Makefile does not name would never be tested.
+func TestEveryModuleIsVettedTestedAndLinted(t *testing.T) {
+	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	require.NoError(t, err)
+	// make vets and lints each of $(MODULES), which it reads from go.work. So does make tidy.
+	require.Regexp(t, `(?m)^MODULES +:= \$\(shell awk .* go\.work\)$`, string(makefile))
+	for _, loop := range []string{"go vet ./...", "golangci-lint' run ./..."} {
+		require.Regexp(t, `for m in \$\(MODULES\); do [^;]*;?.*(\\\n.*)?`+regexp.QuoteMeta(loop), string(makefile))
+	}
+	work, err := os.ReadFile(filepath.Join(root, "go.work"))
+	require.NoError(t, err)
+	found := 0
+	require.NoError(t, filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && name != root && strings.ContainsAny(entry.Name()[:1], "._") {
+			return fs.SkipDir
+		}
+		if entry.Name() != "go.mod" {
+			return nil
+		}
+		found++
+		dir, err := filepath.Rel(root, filepath.Dir(name))
+		require.NoError(t, err)
+		dir = filepath.ToSlash(dir)
+		if dir == "." {
+			require.Contains(t, string(work), "\n\t.\n", "go.work does not use the root module")
+			return nil
+		}
+		require.Contains(t, string(work), "\n\t./"+dir+"\n", "go.work does not use the module in %s", dir)
+		require.Regexp(t, `\(cd `+dir+` && go test .*\./\.\.\.\) \|\| failed=1`, string(makefile))
+		return nil
+	}))
+	require.Greater(t, found, 3)
+}
+
+func TestEmbeddingALockInheritsTheZooKeeperClientAndNothingElse(t *testing.T) {
+	// The test cache does not see what go list reads, but it sees what scan reads.
+	packages := scan(t, root, module)
+	args := []string{"list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}"}
+	for _, library := range []string{fencing, recipes, lock, election, epoch} {
+		if _, exists := packages[library]; exists {
+			args = append(args, library)
+		}
+	}
+	inherited := strings.Fields(output(t, args...))
+	require.Contains(t, inherited, fencing)
+	for _, path := range inherited {
+		require.True(t, path == zk || strings.HasPrefix(path, module+"/"), "a library package depends on %s", path)
+	}
+}
+
+// output runs the go command in the root and returns what it prints.
+func output(t *testing.T, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", args...)
+	cmd.Dir = root
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	require.NoError(t, err, "go %v: %s", args, &stderr)
+	return string(out)
+}
