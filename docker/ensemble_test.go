@@ -210,10 +210,10 @@ func TestAnyServerMayBeKilledAndStarted(t *testing.T) {
 	onEach(t, Options{}, func(t trial, e *Ensemble) {
 		ctx := bounded(t)
 		s := e.Servers()[0]
-		for _, fault := range []func(context.Context) error{s.Pause, s.Cut, s.CutFromPeers} {
+		for _, fault := range []func(context.Context) error{s.Pause, s.Partition, s.Isolate} {
 			require.NoError(t, fault(ctx))
 			require.NoError(t, s.Kill(ctx))
-			require.NoError(t, s.Mend(ctx))
+			require.NoError(t, s.Heal(ctx))
 			require.NoError(t, s.Start(ctx))
 			require.NoError(t, s.WaitServing(ctx))
 		}
@@ -228,9 +228,9 @@ func TestPartitionedServerIsSilentUntilMended(t *testing.T) {
 		client := dialSession(t, old.Addr())
 
 		begin := time.Now()
-		require.NoError(t, old.Cut(ctx))
+		require.NoError(t, old.Partition(ctx))
 		since(t, "cut", begin)
-		require.NoError(t, old.Cut(ctx), "a cut server may be cut")
+		require.NoError(t, old.Partition(ctx), "a cut server may be cut")
 		var timeout net.Error
 		require.ErrorAs(t, client.ping(t), &timeout)
 		require.True(t, timeout.Timeout(), "the connection must not be closed: %v", timeout)
@@ -238,9 +238,9 @@ func TestPartitionedServerIsSilentUntilMended(t *testing.T) {
 		since(t, "new leader", begin)
 
 		begin = time.Now()
-		require.NoError(t, old.Mend(ctx))
+		require.NoError(t, old.Heal(ctx))
 		since(t, "mend", begin)
-		require.NoError(t, old.Mend(ctx), "a server without faults may be mended")
+		require.NoError(t, old.Heal(ctx), "a server without faults may be mended")
 		require.NoError(t, e.WaitServing(ctx))
 		since(t, "serves again", begin)
 	})
@@ -251,8 +251,8 @@ func TestClientConnectionOutlivesAShortPartition(t *testing.T) {
 		ctx := bounded(t)
 		client := dialSession(t, e.Addrs()[0])
 		require.NoError(t, client.ping(t))
-		require.NoError(t, e.Servers()[0].Cut(ctx))
-		require.NoError(t, e.Servers()[0].Mend(ctx))
+		require.NoError(t, e.Servers()[0].Partition(ctx))
+		require.NoError(t, e.Servers()[0].Heal(ctx))
 		require.NoError(t, client.ping(t))
 	})
 }
@@ -267,9 +267,9 @@ func TestFollowerCutFromItsPeersStillAnswersPings(t *testing.T) {
 		require.NoError(t, client.ping(t))
 
 		begin := time.Now()
-		require.NoError(t, follower.CutFromPeers(ctx))
+		require.NoError(t, follower.Isolate(ctx))
 		since(t, "cut", begin)
-		require.NoError(t, follower.CutFromPeers(ctx), "a server cut from its peers may be cut from them")
+		require.NoError(t, follower.Isolate(ctx), "a server cut from its peers may be cut from them")
 		pings := 0
 		for client.ping(t) == nil {
 			pings++
@@ -281,7 +281,7 @@ func TestFollowerCutFromItsPeersStillAnswersPings(t *testing.T) {
 		require.Greater(t, time.Since(begin), 1500*time.Millisecond)
 
 		begin = time.Now()
-		require.NoError(t, follower.Mend(ctx))
+		require.NoError(t, follower.Heal(ctx))
 		require.NoError(t, e.WaitServing(ctx))
 		since(t, "serves again", begin)
 	})
@@ -295,7 +295,7 @@ func TestIsolatedLeaderBelievesThatItLeads(t *testing.T) {
 		client := dialSession(t, old.Addr())
 
 		begin := time.Now()
-		require.NoError(t, old.CutFromPeers(ctx))
+		require.NoError(t, old.Isolate(ctx))
 		mode, err := old.Mode(ctx)
 		require.NoError(t, err)
 		require.Equal(t, "leader", mode)
@@ -309,7 +309,7 @@ func TestIsolatedLeaderBelievesThatItLeads(t *testing.T) {
 			return nil
 		}))
 		since(t, "deposed", begin)
-		require.NoError(t, old.Mend(ctx))
+		require.NoError(t, old.Heal(ctx))
 		require.NoError(t, e.WaitServing(ctx))
 	})
 }
@@ -318,7 +318,7 @@ func TestServerStartedWhilePartitionedServesOnceMended(t *testing.T) {
 	onEach(t, Options{Servers: 3}, func(t trial, e *Ensemble) {
 		ctx := bounded(t)
 		s := e.Servers()[0]
-		require.NoError(t, s.CutFromPeers(ctx))
+		require.NoError(t, s.Isolate(ctx))
 		require.NoError(t, s.Kill(ctx))
 		require.NoError(t, s.Start(ctx))
 		_, err := e.Leader(ctx)
@@ -326,7 +326,7 @@ func TestServerStartedWhilePartitionedServesOnceMended(t *testing.T) {
 		_, err = s.Mode(ctx)
 		require.Error(t, err)
 		begin := time.Now()
-		require.NoError(t, s.Mend(ctx))
+		require.NoError(t, s.Heal(ctx))
 		require.NoError(t, e.WaitServing(ctx))
 		since(t, "serves again", begin)
 	})

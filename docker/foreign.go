@@ -56,9 +56,9 @@ func (n foreignNode) kill(context.Context) error             { return n.refuse()
 func (n foreignNode) start(context.Context) error            { return n.refuse() }
 func (n foreignNode) pause(context.Context) error            { return n.refuse() }
 func (n foreignNode) unpause(context.Context) error          { return n.refuse() }
-func (n foreignNode) cut(context.Context) error              { return n.refuse() }
-func (n foreignNode) cutFromPeers(context.Context) error     { return n.refuse() }
-func (n foreignNode) mend(context.Context) error             { return n.refuse() }
+func (n foreignNode) partition(context.Context) error        { return n.refuse() }
+func (n foreignNode) isolate(context.Context) error          { return n.refuse() }
+func (n foreignNode) heal(context.Context) error             { return n.refuse() }
 func (n foreignNode) fillDisk(context.Context) error         { return n.refuse() }
 func (n foreignNode) freeDisk(context.Context) error         { return n.refuse() }
 func (n foreignNode) saveLogs(context.Context, string) error { return n.refuse() }

@@ -23,7 +23,7 @@ type loss struct {
 // keep it, and is called from the connections' goroutines, possibly at the same
 // time. It works once; a second call replaces a first one that still waits, and
 // Pass takes it back, but neither does once the request is on its way.
-func (p *Proxy) LoseAnswer(match func(frame []byte) bool) <-chan struct{} {
+func (p *Proxy) LoseReply(match func(frame []byte) bool) <-chan struct{} {
 	l := &loss{match: match, happened: make(chan struct{})}
 	p.loss.Store(l)
 	return l.happened

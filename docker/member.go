@@ -236,13 +236,13 @@ func (m *member) unpause(ctx context.Context) error {
 	return err
 }
 
-func (m *member) cut(ctx context.Context) error {
+func (m *member) partition(ctx context.Context) error {
 	return errors.Join(m.detach(ctx, m.clients), m.detach(ctx, m.peers))
 }
 
-func (m *member) cutFromPeers(ctx context.Context) error { return m.detach(ctx, m.peers) }
+func (m *member) isolate(ctx context.Context) error { return m.detach(ctx, m.peers) }
 
-func (m *member) mend(ctx context.Context) error {
+func (m *member) heal(ctx context.Context) error {
 	c, err := m.inspect(ctx)
 	if err != nil {
 		return err

@@ -245,7 +245,7 @@ func TestForeignServersAreUsedAsTheyAre(t *testing.T) {
 	require.Len(t, nodes, 2)
 	require.Equal(t, "zk2:2181", nodes[1].addr())
 	s := &Server{ID: 1, node: nodes[0]}
-	for _, fault := range []func(context.Context) error{s.Kill, s.Start, s.Pause, s.Unpause, s.Cut, s.CutFromPeers, s.Mend} {
+	for _, fault := range []func(context.Context) error{s.Kill, s.Start, s.Pause, s.Unpause, s.Partition, s.Isolate, s.Heal} {
 		require.ErrorIs(t, fault(ctx), ErrUnsupported)
 	}
 	_, _, err = b.launch(ctx, &plan{servers: 3})
@@ -270,10 +270,10 @@ func TestWithoutNamespacesServersShareTheLoopback(t *testing.T) {
 	}
 	leader, err := e.Leader(ctx)
 	require.NoError(t, err)
-	err = leader.CutFromPeers(ctx)
+	err = leader.Isolate(ctx)
 	require.ErrorIs(t, err, ErrUnsupported)
 	require.ErrorContains(t, err, `"ip"`)
-	require.ErrorIs(t, leader.Cut(ctx), ErrUnsupported)
+	require.ErrorIs(t, leader.Partition(ctx), ErrUnsupported)
 	require.NoError(t, leader.Kill(ctx))
 	waitNewLeader(ctx, t, e, leader)
 	require.NoError(t, leader.Start(ctx))
@@ -293,10 +293,10 @@ func TestMappedPortsOutliveARestart(t *testing.T) {
 	require.NoError(t, s.Kill(ctx))
 	require.NoError(t, s.Start(ctx))
 	require.NoError(t, s.WaitServing(ctx))
-	require.NoError(t, s.Cut(ctx))
+	require.NoError(t, s.Partition(ctx))
 	_, err := s.Mode(ctx)
 	require.Error(t, err)
-	require.NoError(t, s.Mend(ctx))
+	require.NoError(t, s.Heal(ctx))
 	require.NoError(t, s.WaitServing(ctx))
 	require.Equal(t, addr, s.Addr())
 }

@@ -119,15 +119,15 @@ func (pr *process) signal(s os.Signal) error {
 	return pr.latest().cmd.Process.Signal(s)
 }
 
-func (pr *process) cut(ctx context.Context) error {
-	return errors.Join(pr.wires.plug(ctx, pr.id, "clients", false), pr.cutFromPeers(ctx))
+func (pr *process) partition(ctx context.Context) error {
+	return errors.Join(pr.wires.plug(ctx, pr.id, "clients", false), pr.isolate(ctx))
 }
 
-func (pr *process) cutFromPeers(ctx context.Context) error {
+func (pr *process) isolate(ctx context.Context) error {
 	return pr.wires.plug(ctx, pr.id, "peers", false)
 }
 
-func (pr *process) mend(ctx context.Context) error {
+func (pr *process) heal(ctx context.Context) error {
 	return errors.Join(pr.wires.plug(ctx, pr.id, "clients", true), pr.wires.plug(ctx, pr.id, "peers", true))
 }
 

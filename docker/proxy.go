@@ -102,7 +102,7 @@ func (p *Proxy) Accepted() int {
 
 // Swallow drops every byte in the given direction, as a network partition does:
 // connections stay open, and the end of one does not get through either.
-func (p *Proxy) Swallow(d Direction) {
+func (p *Proxy) Drop(d Direction) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.swallow |= d
@@ -127,7 +127,7 @@ func (p *Proxy) Reset() {
 
 // Mute makes the proxy a server that accepts and never answers: new connections
 // are not passed on to the real one, and existing ones fall silent both ways.
-func (p *Proxy) Mute() {
+func (p *Proxy) Hang() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.mute = true
@@ -144,7 +144,7 @@ func (p *Proxy) Refuse() {
 
 // Pass heals all faults. It resets connections that have lost bytes, because the
 // receiver would misread the bytes after a gap.
-func (p *Proxy) Pass() {
+func (p *Proxy) Heal() {
 	p.loss.Store(nil)
 	p.mu.Lock()
 	p.swallow, p.mute, p.refuse = 0, false, false

@@ -189,7 +189,7 @@ func TestSwallowedRequestsNeverReachTheServer(t *testing.T) {
 	p, s := newProxy(t)
 	old := dialProxy(t, p)
 	old.echo([]byte("one"))
-	p.Swallow(ToServer)
+	p.Drop(ToServer)
 	fresh := dialProxy(t, p)
 	for _, c := range []*frameClient{old, fresh} {
 		require.NoError(t, writeFrame(c, []byte("two")))
@@ -198,7 +198,7 @@ func TestSwallowedRequestsNeverReachTheServer(t *testing.T) {
 	require.EqualValues(t, 1, s.served.Load())
 	require.Equal(t, 2, p.Connections())
 
-	p.Pass()
+	p.Heal()
 	old.isReset()
 	fresh.isReset()
 	dialProxy(t, p).echo([]byte("three"))
@@ -207,7 +207,7 @@ func TestSwallowedRequestsNeverReachTheServer(t *testing.T) {
 func TestSwallowedAnswersBelongToRequestsThatTookEffect(t *testing.T) {
 	p, s := newProxy(t)
 	c := dialProxy(t, p)
-	p.Swallow(ToClient)
+	p.Drop(ToClient)
 	require.NoError(t, writeFrame(c, []byte("one")))
 	eventually(t, "the request arrives", func() bool { return s.served.Load() == 1 })
 	c.silent()
@@ -217,8 +217,8 @@ func TestConnectionWithoutLossOutlivesTheFault(t *testing.T) {
 	p, _ := newProxy(t)
 	c := dialProxy(t, p)
 	c.echo([]byte("one"))
-	p.Swallow(Both)
-	p.Pass()
+	p.Drop(Both)
+	p.Heal()
 	c.echo([]byte("two"))
 }
 
@@ -226,16 +226,16 @@ func TestEndOfAConnectionIsSwallowedToo(t *testing.T) {
 	p, s := newProxy(t)
 	c := dialProxy(t, p)
 	c.echo([]byte("one"))
-	p.Swallow(ToServer)
+	p.Drop(ToServer)
 	require.NoError(t, c.Close())
 	eventually(t, "the client is gone", func() bool { return p.Connections() == 0 })
 	require.Zero(t, s.closed.Load())
-	p.Pass()
+	p.Heal()
 	eventually(t, "the server is notified", func() bool { return s.closed.Load() == 1 })
 
 	c = dialProxy(t, p)
 	c.echo([]byte("one"))
-	p.Swallow(ToClient)
+	p.Drop(ToClient)
 	s.end()
 	c.silent()
 }
@@ -274,7 +274,7 @@ func TestMuteAcceptsAndNeverAnswers(t *testing.T) {
 	p, s := newProxy(t)
 	old := dialProxy(t, p)
 	old.echo([]byte("one"))
-	p.Mute()
+	p.Hang()
 	fresh := dialProxy(t, p)
 	for _, c := range []*frameClient{old, fresh} {
 		require.NoError(t, writeFrame(c, []byte("two")))
@@ -283,7 +283,7 @@ func TestMuteAcceptsAndNeverAnswers(t *testing.T) {
 	require.EqualValues(t, 1, s.conns.Load())
 	require.EqualValues(t, 1, s.served.Load())
 	require.Equal(t, 2, p.Accepted())
-	p.Pass()
+	p.Heal()
 	old.isReset()
 	fresh.isReset()
 	dialProxy(t, p).echo([]byte("three"))
@@ -298,7 +298,7 @@ func TestRefuseEndsConnectionsImmediately(t *testing.T) {
 	refused(t, p)
 	require.EqualValues(t, 1, s.conns.Load())
 	require.Equal(t, 2, p.Accepted())
-	p.Pass()
+	p.Heal()
 	dialProxy(t, p).echo([]byte("two"))
 }
 
@@ -310,7 +310,7 @@ func TestLoseAnswerLosesThatAnswerOnly(t *testing.T) {
 	c.echo([]byte("hello"))
 
 	const create = 1
-	happened := p.LoseAnswer(func(frame []byte) bool {
+	happened := p.LoseReply(func(frame []byte) bool {
 		return len(frame) >= 8 && binary.BigEndian.Uint32(frame[4:]) == create
 	})
 	// In one write, so that answers arrive together: those before it pass.
@@ -338,7 +338,7 @@ func TestLoseAnswerSparesTheAnswersBeforeIt(t *testing.T) {
 	p, _ := newProxy(t)
 	c := dialProxy(t, p)
 	c.echo([]byte("hello"))
-	happened := p.LoseAnswer(func(frame []byte) bool { return string(frame[8:]) == "lose" })
+	happened := p.LoseReply(func(frame []byte) bool { return string(frame[8:]) == "lose" })
 	for xid := range int32(50) {
 		c.echo(request(xid, 1, "keep"))
 	}
@@ -349,7 +349,7 @@ func TestLoseAnswerSparesTheAnswersBeforeIt(t *testing.T) {
 
 func TestLoseAnswerCanLoseTheHandshake(t *testing.T) {
 	p, s := newProxy(t)
-	happened := p.LoseAnswer(func([]byte) bool { return true })
+	happened := p.LoseReply(func([]byte) bool { return true })
 	c := dialProxy(t, p)
 	require.NoError(t, writeFrame(c, []byte("hello")))
 	<-happened
@@ -359,8 +359,8 @@ func TestLoseAnswerCanLoseTheHandshake(t *testing.T) {
 
 func TestPassCancelsAPendingLoss(t *testing.T) {
 	p, _ := newProxy(t)
-	happened := p.LoseAnswer(func([]byte) bool { return true })
-	p.Pass()
+	happened := p.LoseReply(func([]byte) bool { return true })
+	p.Heal()
 	dialProxy(t, p).echo([]byte("hello"))
 	select {
 	case <-happened:
@@ -420,14 +420,14 @@ func TestFaultsComeAndGoUnderLoad(t *testing.T) {
 		})
 	}
 	faults := []func(){
-		func() { p.Swallow(ToServer) }, func() { p.Swallow(ToClient) }, func() { p.Swallow(Both) }, p.Mute, p.Refuse, p.Reset,
-		func() { p.LoseAnswer(func([]byte) bool { return true }) }, func() { p.Delay(Both, time.Millisecond) },
+		func() { p.Drop(ToServer) }, func() { p.Drop(ToClient) }, func() { p.Drop(Both) }, p.Hang, p.Refuse, p.Reset,
+		func() { p.LoseReply(func([]byte) bool { return true }) }, func() { p.Delay(Both, time.Millisecond) },
 	}
 	for range 20 {
 		for _, fault := range faults {
 			before := echoes.Load()
 			fault()
-			p.Pass()
+			p.Heal()
 			eventually(t, "passes again", func() bool { return echoes.Load() > before+10 })
 		}
 	}

@@ -33,9 +33,9 @@ type node interface {
 	start(context.Context) error
 	pause(context.Context) error
 	unpause(context.Context) error
-	cut(context.Context) error
-	cutFromPeers(context.Context) error
-	mend(context.Context) error
+	partition(context.Context) error
+	isolate(context.Context) error
+	heal(context.Context) error
 	tail(context.Context) string // the last lines of the log, or why there are none
 	saveLogs(ctx context.Context, dir string) error
 	fillDisk(context.Context) error
@@ -69,17 +69,17 @@ func (s *Server) Unpause(ctx context.Context) error { return s.did("unpause", s.
 // Cut partitions the server from clients and peers, silently: all packets to it
 // are lost, no connection is closed, and connections whose ends have not given up
 // by then go on after Mend.
-func (s *Server) Cut(ctx context.Context) error { return s.did("cut", s.node.cut(ctx)) }
+func (s *Server) Partition(ctx context.Context) error { return s.did("cut", s.node.partition(ctx)) }
 
 // CutFromPeers partitions the server from its peers only, as silently. For SyncLimit
 // ticks the server does not notice: a follower answers pings and serves reads from its
 // state, an isolated leader believes that it leads.
-func (s *Server) CutFromPeers(ctx context.Context) error {
-	return s.did("cut from its peers", s.node.cutFromPeers(ctx))
+func (s *Server) Isolate(ctx context.Context) error {
+	return s.did("cut from its peers", s.node.isolate(ctx))
 }
 
 // Mend undoes Cut and CutFromPeers.
-func (s *Server) Mend(ctx context.Context) error { return s.did("mend", s.node.mend(ctx)) }
+func (s *Server) Heal(ctx context.Context) error { return s.did("mend", s.node.heal(ctx)) }
 
 func (s *Server) did(op string, err error) error {
 	if err != nil {

@@ -48,17 +48,17 @@ func (w *Wires) Hosts(id int) (client, peer string) {
 func (w *Wires) Enter(id int) []string { return w.wires.enter(id) }
 
 // Cut partitions a server from clients and peers, as [Server.Cut] does.
-func (w *Wires) Cut(ctx context.Context, id int) error {
-	return errors.Join(w.wires.plug(ctx, id, "clients", false), w.CutFromPeers(ctx, id))
+func (w *Wires) Partition(ctx context.Context, id int) error {
+	return errors.Join(w.wires.plug(ctx, id, "clients", false), w.Isolate(ctx, id))
 }
 
 // CutFromPeers partitions a server from its peers only.
-func (w *Wires) CutFromPeers(ctx context.Context, id int) error {
+func (w *Wires) Isolate(ctx context.Context, id int) error {
 	return w.wires.plug(ctx, id, "peers", false)
 }
 
 // Mend undoes Cut and CutFromPeers.
-func (w *Wires) Mend(ctx context.Context, id int) error {
+func (w *Wires) Heal(ctx context.Context, id int) error {
 	return errors.Join(w.wires.plug(ctx, id, "clients", true), w.wires.plug(ctx, id, "peers", true))
 }
 

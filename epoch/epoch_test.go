@@ -68,9 +68,9 @@ func TestCommitWhoseReplyIsLostIsUncertain(t *testing.T) {
 			a := s.candidate("a")
 			_, e := a.lead()
 			time.Sleep(steady)
-			want, cut := "none", a.link.CutBefore
+			want, cut := "none", a.link.LoseRequest
 			if landed {
-				want, cut = "a", a.link.CutAfter
+				want, cut = "a", a.link.LoseReply
 			}
 			trap := cut(1)
 			_, err := e.Commit(s.Context(), set("a"))

@@ -91,9 +91,9 @@ func TestClaimCutAtAnyFrameClaimsOneEpoch(t *testing.T) {
 				bubble(t, func(s servers) {
 					a := s.candidate("a")
 					term := a.campaign()
-					cut := a.link.CutBefore
+					cut := a.link.LoseRequest
 					if after {
-						cut = a.link.CutAfter
+						cut = a.link.LoseReply
 					}
 					trap := cut(n)
 					e, err := a.epochs.Claim(s.Context(), term.Claim)
@@ -139,7 +139,7 @@ func TestClaimWhoseTermIsLostBeforeRecoveryIsUncertain(t *testing.T) {
 		a := s.candidate("a")
 		term := a.campaign()
 		time.Sleep(steady)
-		trap := a.link.CutAfter(2)
+		trap := a.link.LoseReply(2)
 		go func() {
 			for !trap.Sprung() {
 				time.Sleep(time.Millisecond / 8)

@@ -3,6 +3,7 @@
 package lock_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"strings"
@@ -17,9 +18,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv("ZK_SERVERS") != "" {
 		os.Exit(m.Run())
 	}
-	ensemble, err := zktest.Listen(nil)
+	ensemble, err := zktest.Run(context.Background(), nil)
 	if err == nil {
-		err = os.Setenv("ZK_SERVERS", strings.Join(ensemble.Servers(), ","))
+		err = os.Setenv("ZK_SERVERS", strings.Join(ensemble.Addrs(), ","))
 	}
 	status := 1
 	if err == nil {

@@ -110,7 +110,7 @@ func cutContender(_ context.Context, r *run, args []string, lasts time.Duration)
 		return nil, err
 	}
 	name := c.current().name
-	back, err := r.onLinksOf(c, func(p *docker.Proxy) { p.Swallow(way) })
+	back, err := r.onLinksOf(c, func(p *docker.Proxy) { p.Drop(way) })
 	if err != nil || back == nil {
 		return back, err
 	}
@@ -140,10 +140,10 @@ func slow(_ context.Context, r *run, args []string, _ time.Duration) (heal, erro
 // other than ZooKeeper's; there, loseReply drops all replies for a while.
 func loseReply(_ context.Context, r *run, args []string, _ time.Duration) (heal, error) {
 	if !r.isZooKeeper() {
-		return r.onLinks(args[0], func(p *docker.Proxy) { p.Swallow(docker.ToClient) })
+		return r.onLinks(args[0], func(p *docker.Proxy) { p.Drop(docker.ToClient) })
 	}
 	var lost []<-chan struct{}
-	back, err := r.onLinks(args[0], func(p *docker.Proxy) { lost = append(lost, p.LoseAnswer(requestsOf[args[1]])) })
+	back, err := r.onLinks(args[0], func(p *docker.Proxy) { lost = append(lost, p.LoseReply(requestsOf[args[1]])) })
 	if err != nil {
 		return back, err
 	}

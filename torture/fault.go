@@ -69,11 +69,11 @@ func init() {
 		},
 		"cut-server": {
 			"a server is partitioned from all other servers and from clients", onServer, lasting(8, 32), these(aServer),
-			onOne(Server.Cut, Server.Mend),
+			onOne(Server.Partition, Server.Heal),
 		},
 		"cut-follower": {
 			"a follower is partitioned from the leader, and its clients stay connected", onServer, lasting(12, 48), these(aFollower),
-			onOne(Server.CutFromPeers, Server.Mend),
+			onOne(Server.Isolate, Server.Heal),
 		},
 		"isolate-leader": {
 			"the leader is isolated from its followers, with some of the clients on its side", onServer, lasting(12, 48), these(aContender), isolateLeader,

@@ -46,16 +46,16 @@ func (d *fakeServer) done() []string {
 	return slices.Clone(d.did)
 }
 
-func (*fakeServer) Addr() string                         { return "" }
-func (d *fakeServer) Kill(context.Context) error         { return d.do("kill") }
-func (d *fakeServer) Start(context.Context) error        { return d.do("start") }
-func (d *fakeServer) Pause(context.Context) error        { return d.do("pause") }
-func (d *fakeServer) Unpause(context.Context) error      { return d.do("unpause") }
-func (d *fakeServer) Cut(context.Context) error          { return d.do("cut") }
-func (d *fakeServer) CutFromPeers(context.Context) error { return d.do("cut from peers") }
-func (d *fakeServer) Running(context.Context) error      { return d.do("run") }
-func (d *fakeServer) Mend(context.Context) error         { return d.do("mend") }
-func (*fakeServer) Log(context.Context) string           { return "" }
+func (*fakeServer) Addr() string                      { return "" }
+func (d *fakeServer) Kill(context.Context) error      { return d.do("kill") }
+func (d *fakeServer) Start(context.Context) error     { return d.do("start") }
+func (d *fakeServer) Pause(context.Context) error     { return d.do("pause") }
+func (d *fakeServer) Unpause(context.Context) error   { return d.do("unpause") }
+func (d *fakeServer) Partition(context.Context) error { return d.do("cut") }
+func (d *fakeServer) Isolate(context.Context) error   { return d.do("cut from peers") }
+func (d *fakeServer) Running(context.Context) error   { return d.do("run") }
+func (d *fakeServer) Heal(context.Context) error      { return d.do("mend") }
+func (*fakeServer) Log(context.Context) string        { return "" }
 
 func (d *fakeServer) WaitServing(ctx context.Context) error {
 	for {

@@ -205,18 +205,18 @@ func (m *EtcdMember) Version(ctx context.Context) (string, error) {
 }
 
 // Cut partitions the member from clients and peers, silently: packets to it are lost, and no connection is closed.
-func (m *EtcdMember) Cut(ctx context.Context) error {
-	return m.wired("cut", func(w *docker.Wires) error { return w.Cut(ctx, m.ID) })
+func (m *EtcdMember) Partition(ctx context.Context) error {
+	return m.wired("cut", func(w *docker.Wires) error { return w.Partition(ctx, m.ID) })
 }
 
 // CutFromPeers separates the member from the others, as silently; clients still reach it.
-func (m *EtcdMember) CutFromPeers(ctx context.Context) error {
-	return m.wired("cut from its peers", func(w *docker.Wires) error { return w.CutFromPeers(ctx, m.ID) })
+func (m *EtcdMember) Isolate(ctx context.Context) error {
+	return m.wired("cut from its peers", func(w *docker.Wires) error { return w.Isolate(ctx, m.ID) })
 }
 
 // Mend undoes Cut and CutFromPeers.
-func (m *EtcdMember) Mend(ctx context.Context) error {
-	return m.wired("mend", func(w *docker.Wires) error { return w.Mend(ctx, m.ID) })
+func (m *EtcdMember) Heal(ctx context.Context) error {
+	return m.wired("mend", func(w *docker.Wires) error { return w.Heal(ctx, m.ID) })
 }
 
 func (m *EtcdMember) wired(op string, do func(*docker.Wires) error) error {

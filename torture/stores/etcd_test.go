@@ -50,7 +50,7 @@ func TestEtcdMemberThatIsCutFromItsPeersIsReachedAndDoesNotServe(t *testing.T) {
 	defer cancel()
 	leader, err := c.Leader(ctx)
 	require.NoError(t, err)
-	err = leader.CutFromPeers(ctx)
+	err = leader.Isolate(ctx)
 	if errors.Is(err, docker.ErrUnsupported) && os.Getenv("CI") == "" {
 		t.Skipf("not run: %v", err)
 	}
@@ -62,9 +62,9 @@ func TestEtcdMemberThatIsCutFromItsPeersIsReachedAndDoesNotServe(t *testing.T) {
 	_, err = leader.Version(ctx)
 	require.NoError(t, err, "it is reached")
 	require.Error(t, serves(ctx, leader))
-	require.NoError(t, leader.Cut(ctx))
+	require.NoError(t, leader.Partition(ctx))
 	_, err = leader.Version(ctx)
 	require.Error(t, err)
-	require.NoError(t, leader.Mend(ctx))
+	require.NoError(t, leader.Heal(ctx))
 	require.NoError(t, c.WaitServing(ctx))
 }

@@ -87,7 +87,7 @@ func newStage(tb testing.TB, e *docker.Ensemble) *env {
 // end closes the env.
 func (s *env) end() {
 	for _, p := range s.proxies {
-		p.Pass()
+		p.Heal()
 	}
 	if !s.t.Failed() && !s.t.Skipped() {
 		s.leftNothing()

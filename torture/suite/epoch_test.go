@@ -84,7 +84,7 @@ func writesTo(path string) func(frame []byte) bool {
 func (s *env) losing(proxies []*docker.Proxy, match func([]byte) bool) (lost <-chan struct{}) {
 	found := make(chan struct{}, len(proxies))
 	for _, p := range proxies {
-		happened := p.LoseAnswer(match)
+		happened := p.LoseReply(match)
 		go func() {
 			select {
 			case <-happened:
@@ -109,7 +109,7 @@ func TestEpochWhoseClaimIsNotAnsweredIsFoundAndClaimedOnce(t *testing.T) {
 		require.Equal(t, number, e.Number())
 		require.EqualValues(t, number-1, s.stat(s.path(lead)+epochSuffix).Version, "written once for each")
 		for _, p := range proxies {
-			p.Pass() // some have not lost an answer yet
+			p.Heal() // some have not lost an answer yet
 		}
 		_, err := e.Commit(s.ctx, writes(s.path(lead), "a")...)
 		require.NoError(t, err)
@@ -135,7 +135,7 @@ func TestCommitWhoseAnswerIsLostIsUncertainAndWhole(t *testing.T) {
 		require.NotErrorIs(t, err, fencing.ErrStale)
 		s.holdsState(data) // it has been carried out
 		for _, p := range proxies {
-			p.Pass()
+			p.Heal()
 		}
 		_, err = e.Commit(s.ctx)
 		require.NoError(t, err, "and the epoch is the newest still")
@@ -156,7 +156,7 @@ func TestLeaderThatIsIsolatedWithItsServerWritesNothingMore(t *testing.T) {
 	_, err := first.Commit(s.ctx, writes(s.path(lead), "a")...)
 	require.NoError(t, err)
 
-	require.NoError(t, old.CutFromPeers(s.ctx))
+	require.NoError(t, old.Isolate(s.ctx))
 	_, err = first.Commit(s.ctx, writes(s.path(lead), "a, isolated")...)
 	require.Error(t, err)
 	require.True(t, errors.Is(err, recipes.ErrUncertain) || errors.Is(err, recipes.ErrLost), "%v", err)
@@ -172,7 +172,7 @@ func TestLeaderThatIsIsolatedWithItsServerWritesNothingMore(t *testing.T) {
 	require.NoError(t, err)
 	require.ErrorIs(t, s.done(term), recipes.ErrLost)
 
-	require.NoError(t, old.Mend(s.ctx))
+	require.NoError(t, old.Heal(s.ctx))
 	require.NoError(t, s.ensemble.WaitServing(s.ctx))
 	reader := s.epochs(a, "a")
 	s.eventually("the old leader's client hears of the epoch", func() bool {

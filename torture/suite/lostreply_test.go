@@ -93,7 +93,7 @@ func TestLostReplyOfCreateLeavesOneNode(t *testing.T) {
 		return s, client, func(then ...func()) <-chan struct{} {
 			lost := make(chan struct{}, len(proxies))
 			for _, p := range proxies {
-				happened := p.LoseAnswer(func(frame []byte) bool {
+				happened := p.LoseReply(func(frame []byte) bool {
 					if !isJoin(frame) {
 						return false
 					}
@@ -195,7 +195,7 @@ func TestLateDeleteSparesARecreatedParent(t *testing.T) {
 	hold := s.lock(s.mutex(client, "lock"))
 	number := hold.Path()[len(hold.Path())-10:]
 
-	lost := proxy.LoseAnswer(func(frame []byte) bool {
+	lost := proxy.LoseReply(func(frame []byte) bool {
 		if !isDelete(frame) {
 			return false
 		}
@@ -228,7 +228,7 @@ func TestLostReplyOfDeleteIsNoError(t *testing.T) {
 	mu := s.mutex(s.connect(recipes.Options{}, proxy.Addr()), "lock")
 	for range 3 {
 		hold := s.lock(mu)
-		lost := proxy.LoseAnswer(isDelete)
+		lost := proxy.LoseReply(isDelete)
 		require.NoError(t, hold.Unlock(s.ctx), "it was held until then, and is free")
 		await(s, lost)
 		require.Empty(t, s.nodes("lock"))

@@ -219,7 +219,7 @@ func TestWaiterOnStaleFollowerIsNotGranted(t *testing.T) {
 		s.unlock(holds[i])
 		s.eventually("the follower has seen the release", func() bool { return len(s.nodesBy(stale, name)) == 2 })
 	}
-	require.NoError(t, follower.CutFromPeers(s.ctx))
+	require.NoError(t, follower.Isolate(s.ctx))
 	for i, name := range names {
 		holds[i] = next[i].granted()
 		require.Equal(t, lines[i], s.nodesBy(stale, name), "the follower should show the waiter to be the first")
@@ -234,7 +234,7 @@ func TestWaiterOnStaleFollowerIsNotGranted(t *testing.T) {
 		require.NoError(t, holds[i].Check(s.ctx))
 	}
 
-	require.NoError(t, follower.Mend(s.ctx))
+	require.NoError(t, follower.Heal(s.ctx))
 	for i, name := range names {
 		s.waiting(name, 2)
 		s.unlock(holds[i])

@@ -48,7 +48,7 @@ func TestLostHoldCommitsNothingWhileAStaleJoinIsUnderWay(t *testing.T) {
 				passed := make(chan struct{})
 				var once sync.Once
 				proxy.Delay(docker.ToClient, time.Second/2)
-				proxy.LoseAnswer(func(frame []byte) bool {
+				proxy.LoseReply(func(frame []byte) bool {
 					if isJoin(frame) {
 						once.Do(func() { close(passed) })
 					}
@@ -69,7 +69,7 @@ func TestLostHoldCommitsNothingWhileAStaleJoinIsUnderWay(t *testing.T) {
 				require.NoError(t, err)
 				require.Empty(t, data)
 				require.NoError(t, holder.Check(s.ctx))
-				proxy.Pass()
+				proxy.Heal()
 				s.unlock(holder)
 				s.unlock(waiting.granted())
 			}

@@ -55,11 +55,11 @@ func TestRequestQueuedAcrossExpiryNeverRunsInTheNextSession(t *testing.T) {
 			s.waiting("held", 0)
 			require.Empty(t, errs, "they should be queued")
 			if notified {
-				proxy.Pass()
+				proxy.Heal()
 				require.ErrorIs(t, await(s, ended), recipes.ErrSessionExpired)
 			} else {
 				require.ErrorIs(t, await(s, ended), recipes.ErrSessionExpired)
-				proxy.Pass()
+				proxy.Heal()
 			}
 			for range requests {
 				require.Error(t, await(s, errs))
@@ -331,7 +331,7 @@ func TestServersThatAcceptAndNeverAnswerDoNotCostTheHold(t *testing.T) {
 		var serving *docker.Proxy
 		for _, p := range proxies {
 			if p.Connections() == 0 {
-				p.Mute()
+				p.Hang()
 			} else {
 				serving = p
 			}
@@ -339,7 +339,7 @@ func TestServersThatAcceptAndNeverAnswerDoNotCostTheHold(t *testing.T) {
 		serving.Reset()
 		require.NoError(t, hold.Check(s.ctx))
 		for _, p := range proxies {
-			p.Pass()
+			p.Heal()
 		}
 	}
 	require.NoError(t, hold.Err())

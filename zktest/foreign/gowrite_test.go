@@ -39,7 +39,7 @@ func tryCreateContainer(c *goClient) {
 	c.make("/box/child", 0)
 	if c.ensemble != nil {
 		require.NoError(c.t, c.conn.Delete(c.at("/box/child"), -1))
-		c.ensemble.Reap()
+		c.ensemble.CheckContainers()
 		exists, _, err := c.conn.Exists(c.at("/box"))
 		require.NoError(c.t, err)
 		require.False(c.t, exists, "an empty container is reaped")
@@ -52,8 +52,8 @@ func tryCreateTTL(c *goClient) {
 	if c.ensemble == nil {
 		return
 	}
-	s := &server{ensemble: zktest.StartWith(c.t, &zktest.Options{TTLNodes: true})}
-	s.addresses = s.ensemble.Servers()
+	s := &server{ensemble: zktest.Start(c.t, &zktest.Options{TTLNodes: true})}
+	s.addresses = s.ensemble.Addrs()
 	conn := s.connect(c.t)
 	path, err := conn.CreateTTL("/ttl", nil, zk.FlagTTL, anyone, time.Minute)
 	require.NoError(c.t, err)

@@ -27,7 +27,7 @@ func TestKazooLearnsOfSessionLossAndContinuesWithNewSession(t *testing.T) {
 	session := kazooSession(t, p)
 	p.until("children own")
 
-	require.NoError(t, s.ensemble.Expire(session))
+	require.NoError(t, s.ensemble.Expire(t.Context(), session))
 	p.until("state LOST")
 	require.NotEqual(t, session, kazooSession(t, p))
 	children, err := s.ensemble.Children(s.root)
@@ -47,9 +47,9 @@ func TestKazooKeepsSessionAndWatchesOverServerRestart(t *testing.T) {
 
 	want := "children own"
 	for i := range 3 {
-		s.ensemble.Server(0).Stop()
+		require.NoError(t, s.ensemble.Server(1).Kill(t.Context()))
 		p.until("state SUSPENDED")
-		require.NoError(t, s.ensemble.Server(0).Start())
+		require.NoError(t, s.ensemble.Server(1).Start(t.Context()))
 		require.Equal(t, session, kazooSession(t, p))
 
 		require.NoError(t, s.ensemble.Create(fmt.Sprintf("%s/p%d", s.root, i), nil))

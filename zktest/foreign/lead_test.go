@@ -54,7 +54,7 @@ func TestCuratorsLeaderLatchHandsOver(t *testing.T) {
 		first.startAcquire()
 		waitForContenders(t, conn, path, 2)
 		first.requireWaiting("the second leads")
-		require.NoError(t, s.ensemble.Expire(second.session()))
+		require.NoError(t, s.ensemble.Expire(t.Context(), second.session()))
 		first.awaitAcquired()
 		second.request("lost", "lost")
 		waitForContenders(t, conn, path, 2) // the latch joins the end of the queue by itself

@@ -34,8 +34,8 @@ func serve(t *testing.T) *server {
 	if real := os.Getenv("ZKTEST_FOREIGN_SERVERS"); real != "" {
 		return realServer(real)
 	}
-	ensemble := zktest.Start(t)
-	return &server{addresses: ensemble.Servers(), root: freshRoot(), ensemble: ensemble}
+	ensemble := zktest.Start(t, nil)
+	return &server{addresses: ensemble.Addrs(), root: freshRoot(), ensemble: ensemble}
 }
 
 // serveControllable is serve for a test that needs faults that only zktest can inject.

@@ -46,6 +46,6 @@ func TestCounterAtMaximumBehavesAsInZooKeeper(t *testing.T) {
 	reference := startReal(t, "-counter", fmt.Sprintf("%s=%d", planted, plantedNext))
 	s, ensemble := startZktest(t, reference, false)
 	require.NoError(t, ensemble.Create(planted, nil))
-	require.NoError(t, ensemble.PlantCounter(planted, plantedNext))
+	require.NoError(t, ensemble.SetCounter(planted, plantedNext))
 	requireSame(t, scenario{"the counter at its maximum", counterAtMaximum}, reference, s)
 }

@@ -173,11 +173,11 @@ func kindOf(t *testing.T, a *server, path string) string {
 		return "ephemeral"
 	}
 	const never = 1 << 50
-	if len(a.Reapable(never)) > 0 {
+	if len(a.Deletable(never)) > 0 {
 		return "TTL node"
 	}
 	a.must(t, create(path+"/x", 0), remove(path+"/x"))
-	if len(a.Reapable(never)) > 0 {
+	if len(a.Deletable(never)) > 0 {
 		return "container"
 	}
 	return "permanent"
