@@ -60,7 +60,7 @@ func waitNewLeader(ctx context.Context, tb testing.TB, e *Ensemble, old *Server)
 				return nil
 			}
 		}
-		return fmt.Errorf("no server but %d leads", old.ID)
+		return fmt.Errorf("no server but %d leads", old.id)
 	}))
 }
 
@@ -220,7 +220,7 @@ func TestAnyServerMayBeKilledAndStarted(t *testing.T) {
 	})
 }
 
-func TestPartitionedServerIsSilentUntilMended(t *testing.T) {
+func TestPartitionedServerIsSilentUntilHealed(t *testing.T) {
 	onEach(t, Options{Servers: 3}, func(t trial, e *Ensemble) {
 		ctx := bounded(t)
 		old, err := e.Leader(ctx)
@@ -229,8 +229,8 @@ func TestPartitionedServerIsSilentUntilMended(t *testing.T) {
 
 		begin := time.Now()
 		require.NoError(t, old.Partition(ctx))
-		since(t, "cut", begin)
-		require.NoError(t, old.Partition(ctx), "a cut server may be cut")
+		since(t, "fault", begin)
+		require.NoError(t, old.Partition(ctx), "a partitioned server may be partitioned")
 		var timeout net.Error
 		require.ErrorAs(t, client.ping(t), &timeout)
 		require.True(t, timeout.Timeout(), "the connection must not be closed: %v", timeout)
@@ -240,7 +240,7 @@ func TestPartitionedServerIsSilentUntilMended(t *testing.T) {
 		begin = time.Now()
 		require.NoError(t, old.Heal(ctx))
 		since(t, "mend", begin)
-		require.NoError(t, old.Heal(ctx), "a server without faults may be mended")
+		require.NoError(t, old.Heal(ctx), "a server without faults may be healed")
 		require.NoError(t, e.WaitServing(ctx))
 		since(t, "serves again", begin)
 	})
@@ -257,7 +257,7 @@ func TestClientConnectionOutlivesAShortPartition(t *testing.T) {
 	})
 }
 
-func TestFollowerCutFromItsPeersStillAnswersPings(t *testing.T) {
+func TestIsolatedFollowerStillAnswersPings(t *testing.T) {
 	onEach(t, Options{Servers: 3}, func(t trial, e *Ensemble) {
 		ctx := bounded(t)
 		followers, err := e.Followers(ctx)
@@ -268,8 +268,8 @@ func TestFollowerCutFromItsPeersStillAnswersPings(t *testing.T) {
 
 		begin := time.Now()
 		require.NoError(t, follower.Isolate(ctx))
-		since(t, "cut", begin)
-		require.NoError(t, follower.Isolate(ctx), "a server cut from its peers may be cut from them")
+		since(t, "fault", begin)
+		require.NoError(t, follower.Isolate(ctx), "an isolated server may be isolated")
 		pings := 0
 		for client.ping(t) == nil {
 			pings++
@@ -277,7 +277,7 @@ func TestFollowerCutFromItsPeersStillAnswersPings(t *testing.T) {
 		}
 		since(t, fmt.Sprintf("stopped answering, after %d pings", pings), begin)
 		// A follower notices after syncLimit ticks (2 s) without its leader's pings,
-		// of which it had one up to half a tick before the cut.
+		// of which it had one up to half a tick before the fault.
 		require.Greater(t, time.Since(begin), 1500*time.Millisecond)
 
 		begin = time.Now()
@@ -314,7 +314,7 @@ func TestIsolatedLeaderBelievesThatItLeads(t *testing.T) {
 	})
 }
 
-func TestServerStartedWhilePartitionedServesOnceMended(t *testing.T) {
+func TestServerStartedWhileIsolatedServesOnceHealed(t *testing.T) {
 	onEach(t, Options{Servers: 3}, func(t trial, e *Ensemble) {
 		ctx := bounded(t)
 		s := e.Servers()[0]
@@ -332,7 +332,7 @@ func TestServerStartedWhilePartitionedServesOnceMended(t *testing.T) {
 	})
 }
 
-func TestPlantedCounterIsContinued(t *testing.T) {
+func TestPresetCounterIsContinued(t *testing.T) {
 	counters := map[string]int32{"/locks/stuck": 2147483645, "/fresh": 7}
 	onEach(t, Options{Servers: 3, Counters: counters}, func(t trial, e *Ensemble) {
 		conn, _, err := zk.Connect(e.Addrs(), 5*time.Second, zk.WithLogger(quiet{}))
@@ -358,7 +358,7 @@ type quiet struct{}
 
 func (quiet) Printf(string, ...any) {}
 
-func TestEmptyContainerIsReapedWithinSeconds(t *testing.T) {
+func TestEmptyContainerIsDeletedWithinSeconds(t *testing.T) {
 	onEach(t, Options{}, func(t trial, e *Ensemble) {
 		conn, _, err := zk.Connect(e.Addrs(), 5*time.Second, zk.WithLogger(quiet{}))
 		require.NoError(t, err)

@@ -51,10 +51,10 @@ func (d *fakeServer) Kill(context.Context) error      { return d.do("kill") }
 func (d *fakeServer) Start(context.Context) error     { return d.do("start") }
 func (d *fakeServer) Pause(context.Context) error     { return d.do("pause") }
 func (d *fakeServer) Unpause(context.Context) error   { return d.do("unpause") }
-func (d *fakeServer) Partition(context.Context) error { return d.do("cut") }
-func (d *fakeServer) Isolate(context.Context) error   { return d.do("cut from peers") }
+func (d *fakeServer) Partition(context.Context) error { return d.do("partition") }
+func (d *fakeServer) Isolate(context.Context) error   { return d.do("isolate") }
 func (d *fakeServer) Running(context.Context) error   { return d.do("run") }
-func (d *fakeServer) Heal(context.Context) error      { return d.do("mend") }
+func (d *fakeServer) Heal(context.Context) error      { return d.do("heal") }
 func (*fakeServer) Log(context.Context) string        { return "" }
 
 func (d *fakeServer) WaitServing(ctx context.Context) error {
@@ -247,12 +247,12 @@ func TestHalfDoneFaultIsHealed(t *testing.T) {
 	s, servers := newTestRun()
 	conn := s.linksTarget(t)
 	require.NoError(t, asks(conn, make([]byte, 44)))
-	servers[0].fails = map[string]error{"cut from peers": errors.New("no")}
-	servers[1].fails = map[string]error{"kill": context.DeadlineExceeded, "cut": docker.ErrUnsupported, "mend": docker.ErrUnsupported}
+	servers[0].fails = map[string]error{"isolate": errors.New("no")}
+	servers[1].fails = map[string]error{"kill": context.DeadlineExceeded, "partition": docker.ErrUnsupported, "heal": docker.ErrUnsupported}
 
 	// The links are refused before the leader is isolated.
 	s.fault(t.Context(), Fault{Kind: "isolate-leader", Args: []string{"1"}})
-	require.Contains(t, servers[0].done(), "mend")
+	require.Contains(t, servers[0].done(), "heal")
 	require.NoError(t, asks(s.dial(t), make([]byte, 44)))
 	// A server that was not killed in time may be dead all the same.
 	s.fault(t.Context(), Fault{Kind: "kill-server", Args: []string{"2"}})
@@ -260,7 +260,7 @@ func TestHalfDoneFaultIsHealed(t *testing.T) {
 	// An unsupported fault is not retried, and that it cannot be healed is no problem.
 	before := len(servers[1].done())
 	s.fault(t.Context(), Fault{For: 500 * time.Millisecond, Kind: "cut-server", Args: []string{"2"}})
-	require.Equal(t, []string{"run", "cut", "mend"}, servers[1].done()[before:])
+	require.Equal(t, []string{"run", "partition", "heal"}, servers[1].done()[before:])
 	require.Equal(t, map[string]FaultCount{"isolate-leader": {Missed: 1}, "kill-server": {Missed: 1}, "cut-server": {Missed: 1}},
 		s.result.Faults)
 	require.Empty(t, s.result.Problems)

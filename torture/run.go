@@ -178,6 +178,7 @@ func (r *run) startEnsemble(ctx context.Context) (err error) {
 	r.result.ZooKeeper = version(first)
 	r.servers = ensemble{r.ensemble, "ZooKeeper " + r.result.ZooKeeper}
 	r.operator = newOperator(r.ensemble.Addrs())
+	r.operator.expireSession = r.ensemble.Expire
 	return nil
 }
 
@@ -286,7 +287,7 @@ func (r *run) keepLogs(ctx context.Context) error {
 	}
 	var errs []error
 	for _, server := range r.ensemble.Servers() {
-		own := filepath.Join(r.opts.Logs, fmt.Sprint(server.ID))
+		own := filepath.Join(r.opts.Logs, fmt.Sprint(server.ID()))
 		if err := os.MkdirAll(own, 0o755); err != nil {
 			errs = append(errs, fmt.Errorf("transaction logs: %w", err))
 			continue

@@ -130,10 +130,10 @@ func (r *run) ended(ctx context.Context, server Server) error {
 	return err
 }
 
-func onOne(hurt, mend func(Server, context.Context) error) func(context.Context, *run, []string, time.Duration) (heal, error) {
+func onOne(hurt, heals func(Server, context.Context) error) func(context.Context, *run, []string, time.Duration) (heal, error) {
 	return func(ctx context.Context, s *run, args []string, _ time.Duration) (heal, error) {
 		return s.onServer(ctx, args[0], func(server Server) (heal, error) {
-			return func(ctx context.Context) error { return mend(server, ctx) }, hurt(server, ctx)
+			return func(ctx context.Context) error { return heals(server, ctx) }, hurt(server, ctx)
 		})
 	}
 }

@@ -44,7 +44,7 @@ func TestEtcdServesWithoutOneMemberAndNotWithoutTwo(t *testing.T) {
 	require.NoError(t, c.WaitServing(ctx))
 }
 
-func TestEtcdMemberThatIsCutFromItsPeersIsReachedAndDoesNotServe(t *testing.T) {
+func TestIsolatedEtcdMemberIsReachableAndDoesNotServe(t *testing.T) {
 	c := stores.EtcdCluster(t, 3, nil)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
