@@ -19,7 +19,9 @@ import (
 
 func awaitLeader(t *testing.T, e *zktest.Ensemble) *zktest.Server {
 	t.Helper()
-	leader, err := e.Leader(t.Context())
+	ctx, cancel := context.WithTimeout(t.Context(), maxWait)
+	defer cancel()
+	leader, err := e.Leader(ctx)
 	require.NoError(t, err)
 	return leader
 }
