@@ -239,7 +239,7 @@ func TestPartitionedServerIsSilentUntilHealed(t *testing.T) {
 
 		begin = time.Now()
 		require.NoError(t, old.Heal(ctx))
-		since(t, "mend", begin)
+		since(t, "heal", begin)
 		require.NoError(t, old.Heal(ctx), "a server without faults may be healed")
 		require.NoError(t, e.WaitServing(ctx))
 		since(t, "serves again", begin)
@@ -308,7 +308,7 @@ func TestIsolatedLeaderBelievesThatItLeads(t *testing.T) {
 			}
 			return nil
 		}))
-		since(t, "deposed", begin)
+		since(t, "no longer leads", begin)
 		require.NoError(t, old.Heal(ctx))
 		require.NoError(t, e.WaitServing(ctx))
 	})

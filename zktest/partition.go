@@ -100,7 +100,7 @@ func (s *Server) leave() {
 		}
 	})
 	if s == e.leader && e.majority() {
-		s.deposed, s.remembered = true, maps.Clone(e.sessions)
+		s.replaced, s.remembered = true, maps.Clone(e.sessions)
 		e.elect()
 		return
 	}
@@ -111,13 +111,13 @@ func (s *Server) leave() {
 func (s *Server) rejoin() {
 	e := s.ensemble
 	s.keepServing()
-	if s.serving && !s.deposed && e.leader != nil && s.isolatedIn == e.epoch && e.log.has(s.next) {
+	if s.serving && !s.replaced && e.leader != nil && s.isolatedIn == e.epoch && e.log.has(s.next) {
 		s.replicate()
 		e.checkQuorum()
 		s.forward()
 		return
 	}
-	s.deposed, s.remembered = false, nil
+	s.replaced, s.remembered = false, nil
 	s.dropAll(errors.New("server rejoins its leader"))
 	s.pending = nil
 	clear(s.touched)

@@ -30,7 +30,7 @@ type Server struct {
 	partition      partition    // of the network around it
 	paused         bool         // its process is suspended
 	isolated       bool         // no message passes between it and the other servers, for either reason
-	deposed        bool         // it was the leader when it was isolated
+	replaced       bool         // it led when it was isolated, and does not know that the others elect another
 	hung           bool         // new connections are never answered
 	impairment     impairment
 	lag            time.Duration
@@ -45,7 +45,7 @@ type Server struct {
 	conns          map[*conn]struct{} // that it serves
 	pending        []*request         // waiting for the leader
 	touched        map[int64]struct{} // sessions heard since the leader's last ping
-	// remembered are the sessions that a deposed leader still considers alive.
+	// remembered are the sessions that a replaced leader still considers alive.
 	remembered map[int64]*session
 	waiting    map[*conn]struct{} // with unanswered requests
 	total      traffic            // since the server was started
@@ -176,7 +176,7 @@ func (s *Server) shutDown() []net.Listener {
 	if s.lagTimer != nil {
 		s.lagTimer.Stop()
 	}
-	s.paused, s.deposed, s.remembered = false, false, nil
+	s.paused, s.replaced, s.remembered = false, false, nil
 	s.isolated = len(s.ensemble.servers) > 1 && s.partition != none
 	if s.listener == nil {
 		return nil

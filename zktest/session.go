@@ -67,7 +67,7 @@ func (s *Server) heard(ses *session) {
 		s.ensemble.touch(ses, time.Now())
 		return
 	}
-	if !s.deposed {
+	if !s.replaced {
 		s.touched[ses.id] = struct{}{}
 	}
 }

@@ -50,7 +50,7 @@ func (s *Server) mode() string {
 	switch {
 	case len(s.ensemble.servers) == 1:
 		return "standalone"
-	case s == s.ensemble.leader, s.deposed:
+	case s == s.ensemble.leader, s.replaced:
 		return "leader"
 	}
 	return "follower"

@@ -34,7 +34,7 @@ func TestLeaseEndsWithoutRenewal(t *testing.T) {
 		var tried atomic.Int64
 		l := keep(time.Now().Add(4*time.Second), 4*time.Second, func(ctx context.Context) (time.Time, error) {
 			tried.Add(1)
-			<-ctx.Done() // the server is cut off
+			<-ctx.Done() // the server is partitioned
 			return time.Time{}, ctx.Err()
 		}, nothing)
 		time.Sleep(4*time.Second - 1)

@@ -160,7 +160,7 @@ func (c *Etcd) Close() error {
 	return errors.Join(errs...)
 }
 
-// askBound limits one question to a member: one that is cut off does not answer.
+// askBound bounds one request to a member: a partitioned one does not answer.
 const askBound = time.Second
 
 // WaitServing waits until the member serves.

@@ -17,11 +17,11 @@ import (
 
 func TestPartitionedLeaderIsNotifiedBeforeAnotherLeads(t *testing.T) {
 	t.Parallel()
-	for _, cut := range []struct {
+	for _, partition := range []struct {
 		name string
 		way  docker.Direction
 	}{{"both ways", docker.Both}, {"to the server", docker.ToServer}, {"to the client", docker.ToClient}} {
-		t.Run(cut.name, func(t *testing.T) {
+		t.Run(partition.name, func(t *testing.T) {
 			t.Parallel()
 			s := onOne(t)
 			proxy := s.proxy(s.ensemble.Servers()[0])
@@ -33,11 +33,11 @@ func TestPartitionedLeaderIsNotifiedBeforeAnotherLeads(t *testing.T) {
 			)
 			ctx, cancel := context.WithCancel(s.ctx)
 			defer cancel()
-			err := s.election(client, "election", "cut").Run(ctx, func(ctx context.Context, term *election.Term) error {
+			err := s.election(client, "election", "partitioned").Run(ctx, func(ctx context.Context, term *election.Term) error {
 				campaign = s.campaigning(s.ctx, next)
 				s.waiting("election", 2)
 				began = time.Now()
-				proxy.Drop(cut.way)
+				proxy.Drop(partition.way)
 				<-ctx.Done()
 				stopped = time.Now()
 				require.ErrorIs(t, context.Cause(ctx), recipes.ErrDeadline)

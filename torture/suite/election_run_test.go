@@ -44,7 +44,7 @@ func TestTermEndsBeforeTheNextBegins(t *testing.T) {
 			w.deleteNode()
 			require.ErrorIs(w.env.t, w.notified(), recipes.ErrDeleted)
 		}},
-		{"cut off", false, func(w *workCall) {
+		{"partitioned", false, func(w *workCall) {
 			session := w.who.client.SessionID()
 			w.who.proxy.Drop(docker.Both)
 			require.ErrorIs(w.env.t, w.notified(), recipes.ErrDeadline)

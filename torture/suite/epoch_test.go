@@ -143,7 +143,7 @@ func TestCommitWhoseAnswerIsLostIsUncertainAndWhole(t *testing.T) {
 	require.NoError(t, term.Resign(s.ctx))
 }
 
-// The leader of the servers is cut off from the others, with the leader of the election behind it.
+// The leader of the servers is isolated from the others, with the leader of the election behind it.
 func TestLeaderThatIsIsolatedWithItsServerWritesNothingMore(t *testing.T) {
 	t.Parallel()
 	const timeout = 4 * time.Second

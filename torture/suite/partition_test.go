@@ -15,8 +15,8 @@ import (
 )
 
 // duels are several locks, each held through one server while a successor waits
-// through another. The holders' heartbeats are out of step, so that one cut meets
-// them at several moments of their beat.
+// through another. The holders' heartbeats are out of step, so that one partition meets
+// them at several moments of their period.
 type duels struct {
 	env     *env
 	timeout time.Duration
@@ -113,7 +113,7 @@ func TestPartitionedHolderIsNotifiedBeforeSuccessorHolds(t *testing.T) {
 	slow := docker.Options{Servers: 3, Tick: time.Second, SyncLimit: 15}
 	const timeout = 4 * time.Second
 
-	t.Run("follower cut from its leader while it answers pings", func(t *testing.T) {
+	t.Run("isolated follower that still answers pings", func(t *testing.T) {
 		t.Parallel()
 		s := onFresh(t, slow)
 		follower, leader := s.followers()[0], s.leader()
@@ -128,7 +128,7 @@ func TestPartitionedHolderIsNotifiedBeforeSuccessorHolds(t *testing.T) {
 		d.end()
 	})
 
-	t.Run("deposed leader", func(t *testing.T) {
+	t.Run("isolated leader", func(t *testing.T) {
 		t.Parallel()
 		s := onFresh(t, slow)
 		old, followers := s.leader(), s.followers()
@@ -194,7 +194,7 @@ func TestHolderRidesOutAPartitionOfAQuarterTimeout(t *testing.T) {
 			deadline := hold.Deadline()
 			proxy.Heal()
 			select {
-			case <-beats: // one that was answered before the cut
+			case <-beats: // one that was answered before the partition
 			default:
 			}
 			select {

@@ -176,7 +176,7 @@ func TestPausedHolderIsRefusedByTheGate(t *testing.T) {
 }
 
 // A waiter's event lies in its socket while it is stopped and its session expires.
-// Its server, cut off from the others, never hears of that: when the waiter wakes,
+// Its server, isolated from the others, never hears of that: when the waiter wakes,
 // it sees itself first in the queue, and another client holds the lock.
 //
 // Whether it looks before it notices that it has slept is a matter of luck, so it
@@ -186,7 +186,7 @@ func TestWaiterOnStaleFollowerIsNotGranted(t *testing.T) {
 	const timeout, waiters = 3 * time.Second, 8
 	s := onFresh(t, docker.Options{
 		Servers:   3,
-		SyncLimit: 200, // a follower that is cut off notices nothing for 40 s
+		SyncLimit: 200, // an isolated follower notices nothing for 40 s
 		// What says nothing for T is disconnected at the next multiple of this, by
 		// the server's clock: practically never.
 		Properties: map[string]string{"zookeeper.nio.sessionlessCnxnTimeout": "1000000000"},

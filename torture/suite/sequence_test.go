@@ -16,10 +16,10 @@ import (
 // 2147483647, and from there on says nothing about who came first.
 func TestStuckSequenceCounterStillExcludesAndStillServes(t *testing.T) {
 	s := onFresh(t, docker.Options{Servers: 3, Counters: map[string]int32{
-		"/planted/late":  1<<31 - 1<<20 - 30, // the numbers are given up from 2^31 - 2^20 on
-		"/planted/stuck": 1<<31 - 1 - 30,
+		"/preset/late":  1<<31 - 1<<20 - 30, // the numbers are given up from 2^31 - 2^20 on
+		"/preset/stuck": 1<<31 - 1 - 30,
 	}})
-	s.root = "/planted"
+	s.root = "/preset"
 	for _, name := range []string{"late", "stuck"} {
 		// The first of them cross the border with contenders on both sides of it.
 		s.contest(name, 3, 4, 10)

@@ -42,7 +42,7 @@ func tryCreateContainer(c *goClient) {
 		c.ensemble.CheckContainers()
 		exists, _, err := c.conn.Exists(c.at("/box"))
 		require.NoError(c.t, err)
-		require.False(c.t, exists, "an empty container is reaped")
+		require.False(c.t, exists, "an empty container is deleted")
 	}
 }
 
