@@ -15,8 +15,8 @@ type cleanup struct {
 
 func (c *cleanup) add(step func(context.Context) error) { c.steps = append(c.steps, step) }
 
-// run takes every step, even if others fail, under its own bound: it often runs
-// because the caller's context has ended.
+// run executes every step, even if others fail, with its own bound: it often runs because the
+// caller's context has ended.
 func (c *cleanup) run() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()

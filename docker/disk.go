@@ -27,8 +27,8 @@ const (
 	filler     = "filler"
 )
 
-// halfWritten matches snapshots that a server could not finish. The server would take
-// one for the newest and not start: it is newer than the epoch that could not be written.
+// halfWritten matches snapshots that a server could not finish. The server would use such a
+// snapshot as the newest, and not start, because the epoch that belongs to it is missing.
 const halfWritten = "snapshot.*.tmp"
 
 // errNoDisk is the reason why a server's disk cannot be filled.
@@ -42,7 +42,7 @@ func (s *Server) FillDisk(ctx context.Context) error {
 
 // FreeDisk undoes FillDisk, and removes unfinished files with which the server would
 // not start. Kill the server before and start it afterwards: a server that found its
-// disk full has ended, or lingers.
+// disk full has ended, or no longer serves.
 func (s *Server) FreeDisk(ctx context.Context) error {
 	return s.did("free the disk", s.node.freeDisk(ctx))
 }
@@ -108,9 +108,9 @@ func (d *disks) sh(ctx context.Context, command string) error {
 	if err != nil {
 		return err
 	}
-	said, err := io.ReadAll(out)
+	output, err := io.ReadAll(out)
 	if err != nil || code != 0 {
-		return errors.Join(fmt.Errorf("%s: status %d: %q", command, code, said), err)
+		return errors.Join(fmt.Errorf("%s: status %d: %q", command, code, output), err)
 	}
 	return nil
 }

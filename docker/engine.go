@@ -36,13 +36,13 @@ type engine struct {
 
 // dial finds an engine as testcontainers does and makes sure that it answers.
 func dial(ctx context.Context) (*tc.DockerClient, error) {
-	// Ryuk, testcontainers' own reaper, is one more image to have, and without it
-	// testcontainers makes no container at all where no registry answers. What a
-	// killed run left is swept by the next one instead, so it is switched off
-	// unless the user has said otherwise. The word must be "true": "1" means no.
+	// Ryuk, the container with which testcontainers removes leftovers, needs an image, so
+	// where no registry answers testcontainers would start nothing. It is disabled unless
+	// the user has set the variable: the next run removes the leftovers of a killed one. The
+	// value must be "true": "1" means no.
 	if _, set := os.LookupEnv("TESTCONTAINERS_RYUK_DISABLED"); !set {
 		if err := os.Setenv("TESTCONTAINERS_RYUK_DISABLED", "true"); err != nil {
-			return nil, fmt.Errorf("switch Ryuk off: %w", err)
+			return nil, fmt.Errorf("disable Ryuk: %w", err)
 		}
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, engineBound, fmt.Errorf("no answer in %v", engineBound))
@@ -65,7 +65,7 @@ func findEngine(ctx context.Context) (_ choice, err error) {
 	if err != nil {
 		return choice{}, err
 	}
-	defer func() { err = errors.Join(err, hangUp(cli)) }()
+	defer func() { err = errors.Join(err, closeIdle(cli)) }()
 	image, over, err := findImage(ctx, cli)
 	if err != nil {
 		return choice{}, fmt.Errorf("container engine: %w", err)
@@ -76,17 +76,16 @@ func findEngine(ctx context.Context) (_ choice, err error) {
 	return choice{backend: &engine{cli: cli, image: image}, over: over}, nil
 }
 
-// hangUp closes the idle connections to the engine, whose goroutines would look
-// like a leak to a test that counts them. The client can be used again.
-func hangUp(cli *tc.DockerClient) error { return cli.Close() }
+// closeIdle closes the idle connections to the engine, whose goroutines would look like a leak
+// to a test that counts them. The client can be used again.
+func closeIdle(cli *tc.DockerClient) error { return cli.Close() }
 
 func (e *engine) describe() string { return "containers of " + e.image }
 
-// gateway is the host whose ports clients must use because the containers' own
-// addresses are not reachable, or "": the engine runs elsewhere or in a virtual
-// machine. Nothing tells Docker Desktop on Linux from a plain engine, hence the
-// variable. What testcontainers takes for the host is not asked: inside what looks
-// like a container it may be the machine's own router.
+// gateway returns the host whose ports clients must use if the containers' addresses are not
+// reachable, because the engine runs on another or in a virtual machine; otherwise "". Docker
+// Desktop on Linux cannot be distinguished from a plain engine, hence the variable. The host
+// that testcontainers determines is not used: in a container it may be the machine's router.
 func (e *engine) gateway() (string, error) {
 	at, err := url.Parse(e.cli.DaemonHost())
 	if err != nil {
@@ -103,7 +102,7 @@ func (e *engine) gateway() (string, error) {
 
 func (e *engine) launch(ctx context.Context, p *plan) (nodes []node, remove func() error, err error) {
 	var made cleanup
-	made.add(func(context.Context) error { return hangUp(e.cli) })
+	made.add(func(context.Context) error { return closeIdle(e.cli) })
 	clients, subnet, err := e.network(ctx, &made, false)
 	if err != nil {
 		return nil, made.run, err

@@ -33,8 +33,12 @@
 // Desktop, a remote engine) containers cannot be reached and clients go through a
 // mapped port of this machine, where a killed server refuses immediately.
 //
-// For what happens on the wire between one client and one server (lost answers,
-// delay, resets, half-open connections) put a [Proxy] in between.
+// For faults of the network between one client and one server (lost replies, delay,
+// resets, half-open connections) put a [Proxy] in between.
+//
+// Start, Run, the addresses and ids of servers, and their faults have the same names, order
+// and meaning in package zktest, which runs ZooKeeper in the test process: a test that uses
+// only these runs on either, after a change of one import.
 //
 // # Cleanup
 //
@@ -48,6 +52,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -57,14 +62,14 @@ import (
 // startBound bounds the time until every server of an ensemble serves.
 const startBound = time.Minute
 
-// ErrUnsupported is matched by the errors of what the backend in use cannot do,
-// such as a partition of a server that the test did not start. The error says
-// what is missing. It is not errors.ErrUnsupported, which errors of the system
+// ErrUnsupported is matched by the error of an operation that the backend in use does not
+// support, such as a partition of a server that the test did not start. The error names
+// what is missing. It is not errors.ErrUnsupported, which errors of the operating system
 // match for reasons that have nothing to do with faults.
 var ErrUnsupported = errors.New("not possible with these servers")
 
-// ErrNoBackend is matched by the error of Run when there is nothing to run servers
-// with: no ZK_SERVERS, no container engine, no Java with ZooKeeper's jars.
+// ErrNoBackend is matched by the error of Run when no backend is available: no ZK_SERVERS, no
+// container engine, no Java with ZooKeeper's jars.
 var ErrNoBackend = errors.New("nothing to run ZooKeeper with")
 
 // Ensemble is a set of running ZooKeeper servers. All methods are safe for
@@ -102,7 +107,7 @@ func Run(ctx context.Context, opts *Options) (*Ensemble, error) {
 	nodes, remove, err := back.launch(ctx, p)
 	e := &Ensemble{remove: remove, logf: p.logf}
 	for i, n := range nodes {
-		e.servers = append(e.servers, &Server{ID: i + 1, node: n})
+		e.servers = append(e.servers, &Server{id: i + 1, node: n})
 	}
 	if err == nil {
 		err = e.settle(ctx)
@@ -115,12 +120,11 @@ func Run(ctx context.Context, opts *Options) (*Ensemble, error) {
 }
 
 // Start is Run for tests: it fails tb on error, logs to tb unless opts.Log is set
-// and closes the ensemble when tb ends. Where there is nothing to run servers with,
-// and when the servers of ZK_SERVERS cannot give what opts asks for, it skips tb and
-// says why, unless the environment variable CI is set: a green run there must not
-// mean that nothing ran. Clients should be closed before the
-// ensemble, which they are when their cleanup is registered after Start: the
-// addresses of servers that are gone may lead out of the machine.
+// and closes the ensemble when tb ends. If no backend is available, or the servers of
+// ZK_SERVERS do not support what opts requires, it skips tb and logs the reason, unless the
+// environment variable CI is set: a green run there must not mean that nothing ran. Close
+// clients before the ensemble, by registering their cleanup after Start: packets to the
+// addresses of removed servers may leave the machine.
 func Start(tb testing.TB, opts *Options) *Ensemble {
 	tb.Helper()
 	var o Options
@@ -168,7 +172,15 @@ func (e *Ensemble) Close() error {
 
 // Servers returns the servers, in the order of their ids. The slice is the
 // caller's.
-func (e *Ensemble) Servers() []*Server { return append([]*Server(nil), e.servers...) }
+func (e *Ensemble) Servers() []*Server { return slices.Clone(e.servers) }
+
+// Server returns the server with an id, counted from 1. It panics if there is none.
+func (e *Ensemble) Server(id int) *Server {
+	if id < 1 || id > len(e.servers) {
+		panic(fmt.Sprintf("docker: server %d: must be 1 to %d", id, len(e.servers)))
+	}
+	return e.servers[id-1]
+}
 
 // Addrs returns host:port of each server, in the order of Servers. They stay
 // valid until Close, whatever happens to the servers.
@@ -249,7 +261,7 @@ func (e *Ensemble) modes(ctx context.Context) []string {
 }
 
 // settle waits until a new ensemble serves, and returns early when a server has
-// exited: waiting does not repair a bad configuration.
+// exited: a wrong configuration does not become right.
 func (e *Ensemble) settle(ctx context.Context) error {
 	for _, s := range e.servers {
 		err := poll(ctx, func(ctx context.Context) error {
@@ -263,7 +275,7 @@ func (e *Ensemble) settle(ctx context.Context) error {
 			// The bound may have ended the wait; the log is useful all the same.
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 			defer cancel()
-			return fmt.Errorf("server %d at %s: %w; the end of its log:\n%s", s.ID, s.Addr(), err, s.node.tail(ctx))
+			return fmt.Errorf("server %d at %s: %w; the end of its log:\n%s", s.id, s.Addr(), err, s.node.tail(ctx))
 		}
 	}
 	return nil
@@ -274,8 +286,8 @@ type fatal struct{ error }
 
 func (f *fatal) Unwrap() error { return f.error }
 
-// poll calls ready until it returns nil or a fatal error or ctx ends; then its
-// error says both why the wait ended and what was wrong last.
+// poll calls ready until it returns nil or a fatal error, or ctx ends; the error then contains
+// both the reason why the wait ended and the last error of ready.
 func poll(ctx context.Context, ready func(context.Context) error) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

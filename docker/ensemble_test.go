@@ -60,7 +60,7 @@ func waitNewLeader(ctx context.Context, tb testing.TB, e *Ensemble, old *Server)
 				return nil
 			}
 		}
-		return fmt.Errorf("no server but %d leads", old.ID)
+		return fmt.Errorf("no server but %d leads", old.id)
 	}))
 }
 
@@ -210,17 +210,17 @@ func TestAnyServerMayBeKilledAndStarted(t *testing.T) {
 	onEach(t, Options{}, func(t trial, e *Ensemble) {
 		ctx := bounded(t)
 		s := e.Servers()[0]
-		for _, fault := range []func(context.Context) error{s.Pause, s.Cut, s.CutFromPeers} {
+		for _, fault := range []func(context.Context) error{s.Pause, s.Partition, s.Isolate} {
 			require.NoError(t, fault(ctx))
 			require.NoError(t, s.Kill(ctx))
-			require.NoError(t, s.Mend(ctx))
+			require.NoError(t, s.Heal(ctx))
 			require.NoError(t, s.Start(ctx))
 			require.NoError(t, s.WaitServing(ctx))
 		}
 	})
 }
 
-func TestPartitionedServerIsSilentUntilMended(t *testing.T) {
+func TestPartitionedServerIsSilentUntilHealed(t *testing.T) {
 	onEach(t, Options{Servers: 3}, func(t trial, e *Ensemble) {
 		ctx := bounded(t)
 		old, err := e.Leader(ctx)
@@ -228,9 +228,9 @@ func TestPartitionedServerIsSilentUntilMended(t *testing.T) {
 		client := dialSession(t, old.Addr())
 
 		begin := time.Now()
-		require.NoError(t, old.Cut(ctx))
-		since(t, "cut", begin)
-		require.NoError(t, old.Cut(ctx), "a cut server may be cut")
+		require.NoError(t, old.Partition(ctx))
+		since(t, "fault", begin)
+		require.NoError(t, old.Partition(ctx), "a partitioned server may be partitioned")
 		var timeout net.Error
 		require.ErrorAs(t, client.ping(t), &timeout)
 		require.True(t, timeout.Timeout(), "the connection must not be closed: %v", timeout)
@@ -238,9 +238,9 @@ func TestPartitionedServerIsSilentUntilMended(t *testing.T) {
 		since(t, "new leader", begin)
 
 		begin = time.Now()
-		require.NoError(t, old.Mend(ctx))
-		since(t, "mend", begin)
-		require.NoError(t, old.Mend(ctx), "a server without faults may be mended")
+		require.NoError(t, old.Heal(ctx))
+		since(t, "heal", begin)
+		require.NoError(t, old.Heal(ctx), "a server without faults may be healed")
 		require.NoError(t, e.WaitServing(ctx))
 		since(t, "serves again", begin)
 	})
@@ -251,13 +251,13 @@ func TestClientConnectionOutlivesAShortPartition(t *testing.T) {
 		ctx := bounded(t)
 		client := dialSession(t, e.Addrs()[0])
 		require.NoError(t, client.ping(t))
-		require.NoError(t, e.Servers()[0].Cut(ctx))
-		require.NoError(t, e.Servers()[0].Mend(ctx))
+		require.NoError(t, e.Servers()[0].Partition(ctx))
+		require.NoError(t, e.Servers()[0].Heal(ctx))
 		require.NoError(t, client.ping(t))
 	})
 }
 
-func TestFollowerCutFromItsPeersStillAnswersPings(t *testing.T) {
+func TestIsolatedFollowerStillAnswersPings(t *testing.T) {
 	onEach(t, Options{Servers: 3}, func(t trial, e *Ensemble) {
 		ctx := bounded(t)
 		followers, err := e.Followers(ctx)
@@ -267,9 +267,9 @@ func TestFollowerCutFromItsPeersStillAnswersPings(t *testing.T) {
 		require.NoError(t, client.ping(t))
 
 		begin := time.Now()
-		require.NoError(t, follower.CutFromPeers(ctx))
-		since(t, "cut", begin)
-		require.NoError(t, follower.CutFromPeers(ctx), "a server cut from its peers may be cut from them")
+		require.NoError(t, follower.Isolate(ctx))
+		since(t, "fault", begin)
+		require.NoError(t, follower.Isolate(ctx), "an isolated server may be isolated")
 		pings := 0
 		for client.ping(t) == nil {
 			pings++
@@ -277,11 +277,11 @@ func TestFollowerCutFromItsPeersStillAnswersPings(t *testing.T) {
 		}
 		since(t, fmt.Sprintf("stopped answering, after %d pings", pings), begin)
 		// A follower notices after syncLimit ticks (2 s) without its leader's pings,
-		// of which it had one up to half a tick before the cut.
+		// of which it had one up to half a tick before the fault.
 		require.Greater(t, time.Since(begin), 1500*time.Millisecond)
 
 		begin = time.Now()
-		require.NoError(t, follower.Mend(ctx))
+		require.NoError(t, follower.Heal(ctx))
 		require.NoError(t, e.WaitServing(ctx))
 		since(t, "serves again", begin)
 	})
@@ -295,7 +295,7 @@ func TestIsolatedLeaderBelievesThatItLeads(t *testing.T) {
 		client := dialSession(t, old.Addr())
 
 		begin := time.Now()
-		require.NoError(t, old.CutFromPeers(ctx))
+		require.NoError(t, old.Isolate(ctx))
 		mode, err := old.Mode(ctx)
 		require.NoError(t, err)
 		require.Equal(t, "leader", mode)
@@ -308,17 +308,17 @@ func TestIsolatedLeaderBelievesThatItLeads(t *testing.T) {
 			}
 			return nil
 		}))
-		since(t, "deposed", begin)
-		require.NoError(t, old.Mend(ctx))
+		since(t, "no longer leads", begin)
+		require.NoError(t, old.Heal(ctx))
 		require.NoError(t, e.WaitServing(ctx))
 	})
 }
 
-func TestServerStartedWhilePartitionedServesOnceMended(t *testing.T) {
+func TestServerStartedWhileIsolatedServesOnceHealed(t *testing.T) {
 	onEach(t, Options{Servers: 3}, func(t trial, e *Ensemble) {
 		ctx := bounded(t)
 		s := e.Servers()[0]
-		require.NoError(t, s.CutFromPeers(ctx))
+		require.NoError(t, s.Isolate(ctx))
 		require.NoError(t, s.Kill(ctx))
 		require.NoError(t, s.Start(ctx))
 		_, err := e.Leader(ctx)
@@ -326,13 +326,13 @@ func TestServerStartedWhilePartitionedServesOnceMended(t *testing.T) {
 		_, err = s.Mode(ctx)
 		require.Error(t, err)
 		begin := time.Now()
-		require.NoError(t, s.Mend(ctx))
+		require.NoError(t, s.Heal(ctx))
 		require.NoError(t, e.WaitServing(ctx))
 		since(t, "serves again", begin)
 	})
 }
 
-func TestPlantedCounterIsContinued(t *testing.T) {
+func TestPresetCounterIsContinued(t *testing.T) {
 	counters := map[string]int32{"/locks/stuck": 2147483645, "/fresh": 7}
 	onEach(t, Options{Servers: 3, Counters: counters}, func(t trial, e *Ensemble) {
 		conn, _, err := zk.Connect(e.Addrs(), 5*time.Second, zk.WithLogger(quiet{}))
@@ -358,7 +358,7 @@ type quiet struct{}
 
 func (quiet) Printf(string, ...any) {}
 
-func TestEmptyContainerIsReapedWithinSeconds(t *testing.T) {
+func TestEmptyContainerIsDeletedWithinSeconds(t *testing.T) {
 	onEach(t, Options{}, func(t trial, e *Ensemble) {
 		conn, _, err := zk.Connect(e.Addrs(), 5*time.Second, zk.WithLogger(quiet{}))
 		require.NoError(t, err)

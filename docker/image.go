@@ -22,8 +22,8 @@ const (
 	officialImage = "zookeeper:3.9"
 	localImage    = "zookeeper-local:3.8"
 
-	// pullBound is how long a registry may be silent. The whole image may take
-	// longer, but a machine that reaches no registry must not wait for one.
+	// pullBound is how long a registry may be silent. The whole image may take longer, but
+	// a machine that reaches no registry must not wait that long.
 	pullBound = 20 * time.Second
 )
 
@@ -35,7 +35,7 @@ func Image(ctx context.Context) (name string, err error) {
 	if err != nil {
 		return "", err
 	}
-	defer func() { err = errors.Join(err, hangUp(cli)) }()
+	defer func() { err = errors.Join(err, closeIdle(cli)) }()
 	name, _, err = findImage(ctx, cli)
 	return name, err
 }
@@ -79,7 +79,7 @@ func BuildImage(ctx context.Context, w io.Writer) (name string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("build %s: %w", localImage, err)
 	}
-	for _, script := range scripts { // embedded files have lost the permission to run
+	for _, script := range scripts { // embedded files are not executable
 		if err := os.Chmod(script, 0o755); err != nil {
 			return "", fmt.Errorf("build %s: %w", localImage, err)
 		}
@@ -92,7 +92,7 @@ func BuildImage(ctx context.Context, w io.Writer) (name string, err error) {
 	return localImage, nil
 }
 
-// obtain makes sure that the engine has an image.
+// obtain pulls an image unless the engine has it.
 func obtain(ctx context.Context, cli client.APIClient, name string) error {
 	_, err := cli.ImageInspect(ctx, name)
 	if !errdefs.IsNotFound(err) {
@@ -120,7 +120,7 @@ func obtain(ctx context.Context, cli client.APIClient, name string) error {
 		}
 		return fmt.Errorf("pull image %s: %w", name, err)
 	}
-	// A pull that fails midway ends its stream like one that succeeds.
+	// The stream of a failed pull ends like that of a successful one.
 	if _, err := cli.ImageInspect(ctx, name); err != nil {
 		return fmt.Errorf("pull image %s: %w", name, err)
 	}

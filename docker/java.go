@@ -7,9 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
-	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -40,16 +38,16 @@ func findJava(ctx context.Context, logf func(string, ...any)) (choice, error) {
 
 func (j *java) describe() string { return "Java processes" }
 
-// debianJars is what a server needs of Debian's packages while its admin server
-// is off.
+// debianJars are the jars of Debian's packages that a server needs while its admin server is
+// disabled.
 var debianJars = []string{
 	"zookeeper", "zookeeper-jute", "slf4j-api", "slf4j-simple", "commons-cli", "commons-io",
 	"metrics-core", "snappy-java", "netty-common", "netty-handler", "netty-transport", "netty-buffer", "netty-resolver",
 	"netty-codec", "netty-transport-native-epoll", "netty-transport-native-unix-common",
 }
 
-// findJars returns the class path of a server, in the order that Options.Backend
-// states.
+// findJars returns the class path of a server, from the first source of Options.Backend that
+// has it.
 func findJars(ctx context.Context, logf func(string, ...any)) (string, error) {
 	if cp := os.Getenv("ZOOKEEPER_CLASSPATH"); cp != "" {
 		return cp, nil
@@ -111,15 +109,15 @@ func (j *java) launch(ctx context.Context, p *plan) (nodes []node, remove func()
 		return nil, made.run, err
 	}
 	made.add(func(context.Context) error { return os.RemoveAll(dir) })
-	wires, err := newWiring(ctx, &made, p.count())
+	layout, err := newLayout(ctx, &made, p.count())
 	if err != nil {
-		p.logf("zookeeper: servers share 127.0.0.1, links cannot be cut: %v", err)
-		if wires, err = loopback(p.count(), err); err != nil {
+		p.logf("zookeeper: servers share 127.0.0.1 and cannot be partitioned: %v", err)
+		if layout, err = loopback(p.count(), err); err != nil {
 			return nil, made.run, err
 		}
 	}
 	for i := range p.count() {
-		pr := &process{id: i + 1, dir: filepath.Join(dir, strconv.Itoa(i+1)), at: wires.places[i].client, wires: wires}
+		pr := &process{id: i + 1, dir: filepath.Join(dir, strconv.Itoa(i+1)), at: layout.places[i].client, layout: layout}
 		if p.diskSize > 0 {
 			if err := pr.mountDisk(&made, p.diskSize); err != nil {
 				return nodes, made.run, err
@@ -128,7 +126,7 @@ func (j *java) launch(ctx context.Context, p *plan) (nodes []node, remove func()
 		if err := pr.prepare(p); err != nil {
 			return nodes, made.run, err
 		}
-		pr.argv = append(append([]string{}, wires.enter(pr.id)...), j.binary,
+		pr.argv = append(append([]string{}, layout.enter(pr.id)...), j.binary,
 			"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx128m",
 			"-Dorg.slf4j.simpleLogger.showDateTime=true",
 			"-Dlogback.configurationFile="+filepath.Join(pr.dir, "logback.xml"))
@@ -143,12 +141,12 @@ func (j *java) launch(ctx context.Context, p *plan) (nodes []node, remove func()
 	return nodes, made.run, nil
 }
 
-// logback keeps the distribution's logger from writing every packet.
+// logback configures the logger of Apache's distribution, which by default logs every packet.
 const logback = `<configuration><appender name="out" class="ch.qos.logback.core.ConsoleAppender"><encoder>
 <pattern>%d %-5p [%t] %c{1} - %m%n</pattern></encoder></appender><root level="INFO"><appender-ref ref="out"/></root></configuration>
 `
 
-// mountDisk puts a disk where the server's data will be.
+// mountDisk mounts a disk as the folder of the server's data.
 func (pr *process) mountDisk(made *cleanup, size int64) error {
 	err := os.MkdirAll(pr.disk(), 0o755)
 	if err == nil {
@@ -162,7 +160,7 @@ func (pr *process) mountDisk(made *cleanup, size int64) error {
 	return nil
 }
 
-// unmountDisks takes away what mountDisk has mounted in a folder of servers.
+// unmountDisks unmounts the disks in a folder of servers.
 func unmountDisks(dir string) error {
 	found, err := filepath.Glob(filepath.Join(dir, "*", "data"))
 	if err != nil {
@@ -175,14 +173,14 @@ func unmountDisks(dir string) error {
 	return errors.Join(errs...)
 }
 
-// prepare writes what the server finds when it starts.
+// prepare writes the server's files.
 func (pr *process) prepare(p *plan) error {
 	_, port, err := net.SplitHostPort(pr.at)
 	if err != nil {
 		return err
 	}
 	files := map[string][]byte{
-		"zoo.cfg":     []byte(p.zooCfg(filepath.Join(pr.dir, "data"), port, pr.wires.places)),
+		"zoo.cfg":     []byte(p.zooCfg(filepath.Join(pr.dir, "data"), port, pr.layout.places)),
 		"logback.xml": []byte(logback),
 		"data/myid":   []byte(strconv.Itoa(pr.id)),
 	}
@@ -203,7 +201,7 @@ func (pr *process) prepare(p *plan) error {
 
 const folderPrefix = "lockkeeper-zookeeper-"
 
-// sweepFolders removes the data of runs that were killed.
+// sweepFolders removes the data of killed runs.
 func sweepFolders() error {
 	dirs, err := filepath.Glob(filepath.Join(os.TempDir(), folderPrefix+"*"))
 	if err != nil {
@@ -218,8 +216,8 @@ func sweepFolders() error {
 	return errors.Join(errs...)
 }
 
-// ownerOf returns the process in a name made of prefix, process and something
-// more, or "".
+// ownerOf returns the process in a name that consists of prefix, process and a suffix; "" if
+// the name has another form.
 func ownerOf(name, prefix string) string {
 	rest, ok := strings.CutPrefix(name, prefix)
 	parts := strings.SplitN(rest, "-", 3)
@@ -227,151 +225,4 @@ func ownerOf(name, prefix string) string {
 		return ""
 	}
 	return parts[0] + "-" + parts[1]
-}
-
-// wiring is how the servers of an ensemble reach each other and their clients.
-type wiring struct {
-	places []place
-	hub    string // the namespace in which the bridges are; "" on 127.0.0.1
-	reason error  // why there is no hub
-}
-
-// loopback puts all servers on 127.0.0.1.
-func loopback(n int, reason error) (*wiring, error) {
-	w := &wiring{reason: reason}
-	for range n {
-		var at [3]string
-		for i := range at {
-			port, err := freePort()
-			if err != nil {
-				return nil, err
-			}
-			at[i] = "127.0.0.1:" + strconv.Itoa(port)
-		}
-		w.places = append(w.places, place{client: at[0], quorum: at[1], election: at[2]})
-	}
-	return w, nil
-}
-
-// newWiring gives every server a network namespace with two interfaces, for
-// clients and for peers. The bridges that join them are in a namespace of their
-// own, the hub: a container engine sets the machine's own firewall to drop what is
-// forwarded, bridges included, and there it would cut our servers' links.
-func newWiring(ctx context.Context, made *cleanup, n int) (*wiring, error) {
-	if err := canWire(); err != nil {
-		return nil, err
-	}
-	subnets := make([]netip.Prefix, 2)
-	for i := range subnets {
-		var err error
-		if subnets[i], err = drawSubnet(); err != nil {
-			return nil, err
-		}
-	}
-	w := &wiring{hub: fmt.Sprintf("%s%s-%08x", namespacePrefix, self().process(), rand.Uint32())}
-	namespaces := []string{w.hub}
-	for i := range n {
-		namespaces = append(namespaces, w.server(i+1))
-		peer := host(subnets[1], 11+i).String()
-		w.places = append(w.places, place{
-			client: host(subnets[0], 11+i).String() + ":2181",
-			quorum: peer + ":2888", election: peer + ":3888",
-		})
-	}
-	for _, ns := range namespaces {
-		if err := ip(ctx, "", "netns add "+ns); err != nil {
-			return nil, err
-		}
-		made.add(func(ctx context.Context) error { return ip(ctx, "", "netns del "+ns) })
-	}
-	link := fmt.Sprintf("lk%08x", rand.Uint32())
-	if err := ip(ctx, "", fmt.Sprintf("link add %s type veth peer name host netns %s", link, w.hub)); err != nil {
-		return nil, err
-	}
-	// A namespace goes some time after its deletion; the link must be gone with it.
-	made.add(func(ctx context.Context) error { return ip(ctx, "", "link del "+link) })
-	hub := []string{
-		"link add clients type bridge", "link set clients up", "link set host master clients up",
-		"link add peers type bridge", "link set peers up",
-	}
-	for i := range n {
-		for _, side := range []string{"clients", "peers"} {
-			hub = append(hub,
-				fmt.Sprintf("link add %s%d type veth peer name %s netns %s", side, i+1, side, w.server(i+1)),
-				fmt.Sprintf("link set %s%d master %s up", side, i+1, side))
-		}
-	}
-	if err := ip(ctx, w.hub, hub...); err != nil {
-		return nil, err
-	}
-	for i := range n {
-		err := ip(ctx, w.server(i+1), "link set lo up",
-			fmt.Sprintf("addr add %v/24 dev clients", host(subnets[0], 11+i)), "link set clients up",
-			fmt.Sprintf("addr add %v/24 dev peers", host(subnets[1], 11+i)), "link set peers up")
-		if err != nil {
-			return nil, err
-		}
-	}
-	err := ip(ctx, "", fmt.Sprintf("addr add %v/24 dev %s", host(subnets[0], 1), link), "link set "+link+" up")
-	return w, err
-}
-
-func (w *wiring) server(id int) string { return fmt.Sprintf("%s-%d", w.hub, id) }
-
-// enter is what a command line begins with to run in a server's namespace. It
-// replaces itself with the command, so that signals reach the server.
-func (w *wiring) enter(id int) []string {
-	if w.hub == "" {
-		return nil
-	}
-	return []string{"ip", "netns", "exec", w.server(id)}
-}
-
-// plug attaches a server's link to its bridge, or takes it off. Off, both ends
-// still have a link, and what they send goes nowhere.
-func (w *wiring) plug(ctx context.Context, id int, side string, in bool) error {
-	if w.hub == "" {
-		return fmt.Errorf("%w: %w", ErrUnsupported, w.reason)
-	}
-	if !in {
-		return ip(ctx, w.hub, fmt.Sprintf("link set %s%d nomaster", side, id))
-	}
-	return ip(ctx, w.hub, fmt.Sprintf("link set %s%d master %s", side, id, side))
-}
-
-const namespacePrefix = "lockkeeper-"
-
-// sweepNamespaces removes the namespaces of runs that were killed; their links go
-// with them, and their servers went with their parents.
-func sweepNamespaces(ctx context.Context) error {
-	paths, err := filepath.Glob("/run/netns/" + namespacePrefix + "*")
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for _, path := range paths {
-		name := filepath.Base(path)
-		if made := ownerOf(name, namespacePrefix); made != "" && ended(made) {
-			err := ip(ctx, "", "netns del "+name)
-			if _, gone := os.Stat(path); gone == nil { // else another sweep was quicker
-				errs = append(errs, err)
-			}
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// ip runs commands of iproute2's ip in a namespace ("" is this one), one process
-// for all.
-func ip(ctx context.Context, namespace string, commands ...string) error {
-	args := []string{"-batch", "-"}
-	if namespace != "" {
-		args = append([]string{"-n", namespace}, args...)
-	}
-	cmd := exec.CommandContext(ctx, "ip", args...)
-	cmd.Stdin = strings.NewReader(strings.Join(commands, "\n") + "\n")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("ip: %q: %w: %s", commands, err, bytes.TrimSpace(out))
-	}
-	return nil
 }

@@ -22,9 +22,9 @@ type link struct {
 
 	awaited atomic.Pointer[awaited]
 
-	server net.Conn  // guarded by proxy.mu; nil while not dialled, and for ever when muted
-	dirty  Direction // guarded by proxy.mu: where bytes were lost
-	gone   Direction // guarded by proxy.mu: whose end was lost
+	server net.Conn  // guarded by proxy.mu; nil before dial, and always if the proxy hangs
+	gaps   Direction // guarded by proxy.mu: where bytes were dropped
+	ended  Direction // guarded by proxy.mu: where the end was dropped
 }
 
 // piece is the result of one read; with err, the end of the connection.
@@ -34,8 +34,7 @@ type piece struct {
 	due   time.Time
 }
 
-// dial connects to the server, or resets the client, which has then connected to a
-// server that is not there.
+// dial connects to the server. If that fails, it resets the client's connection.
 func (l *link) dial() bool {
 	ctx, cancel := context.WithTimeout(l.proxy.ctx, dialBound)
 	defer cancel()
@@ -48,7 +47,7 @@ func (l *link) dial() bool {
 	l.server = server
 	l.proxy.mu.Unlock()
 	select {
-	case <-l.done: // it ended meanwhile, and may have known only of the client
+	case <-l.done: // it has ended meanwhile, perhaps before it had the server's connection
 		reset(server)
 		return false
 	default:
@@ -56,7 +55,7 @@ func (l *link) dial() bool {
 	}
 }
 
-// end closes both sides, once: with a TCP reset or in good order.
+// end closes both sides, once: with a TCP reset if broken, otherwise regularly.
 func (l *link) end(broken bool) {
 	l.ending.Do(func() {
 		close(l.done)
@@ -69,7 +68,7 @@ func (l *link) end(broken bool) {
 			case broken:
 				reset(conn)
 			default:
-				_ = conn.Close() // the other side is what matters, and it is gone
+				_ = conn.Close() // nothing depends on its error
 			}
 		}
 	})
@@ -84,8 +83,8 @@ func reset(conn net.Conn) {
 	_ = conn.Close()
 }
 
-// pump carries one direction: a reader that never waits for the other side, and
-// so notes when bytes came, and a writer that decides their fate.
+// pump forwards one direction: a reader, which never waits for the other side and so records
+// when bytes arrived, and a writer, which delays, drops or forwards them.
 func (l *link) pump(running *sync.WaitGroup, way Direction, from, to net.Conn) {
 	if from == nil {
 		return
@@ -127,7 +126,7 @@ func (l *link) deliver(way Direction, to net.Conn, pieces <-chan piece) {
 				return
 			}
 		}
-		if l.lost(way, pc.err != nil) {
+		if l.drops(way, pc.err != nil) {
 			if pc.err != nil {
 				return
 			}
@@ -144,24 +143,24 @@ func (l *link) deliver(way Direction, to net.Conn, pieces <-chan piece) {
 	}
 }
 
-// lost decides whether what goes this way is lost, and keeps the books of it in the
-// same breath: Pass must not come in between, or it would spare a connection with
-// a gap. A way that has lost something loses everything after it.
-func (l *link) lost(way Direction, ended bool) bool {
+// drops reports whether bytes or the end of this direction are to be dropped, and records it
+// under the same lock: Heal between the two would not reset a connection with a gap. After
+// the first dropped bytes, a direction drops everything.
+func (l *link) drops(way Direction, end bool) bool {
 	p := l.proxy
 	p.mu.Lock()
-	lost := p.mute || (p.swallow|l.dirty)&way != 0
+	dropped := p.hang || (p.drop|l.gaps)&way != 0
 	finished := false
-	if lost {
-		l.dirty |= way
-		if ended {
-			l.gone |= way
-			finished = l.gone == Both || l.server == nil
+	if dropped {
+		l.gaps |= way
+		if end {
+			l.ended |= way
+			finished = l.ended == Both || l.server == nil
 		}
 	}
 	p.mu.Unlock()
 	if finished {
 		l.end(false)
 	}
-	return lost
+	return dropped
 }

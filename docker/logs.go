@@ -17,25 +17,25 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// logPrefixes are what the names of the files begin with in which a server logs
-// transactions, before their first zxid, and of its snapshots, before their last.
+// logPrefixes are the prefixes of the names of a server's transaction logs, followed by their
+// first zxid, and of its snapshots, followed by their last.
 var logPrefixes = []string{"log.", "snapshot."}
 
-// isLog says whether a file of that name is one of those.
+// isLog reports whether a file name is that of a transaction log or a snapshot.
 func isLog(name string) bool {
 	return slices.ContainsFunc(logPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
-// outputName is that of the copy of what a server said.
+// outputName is the name of the copy of a server's output.
 const outputName = "server.log"
 
 func (m *member) saveLogs(ctx context.Context, dir string) error {
-	said, err := os.Create(filepath.Join(dir, outputName))
+	output, err := os.Create(filepath.Join(dir, outputName))
 	if err != nil {
 		return err
 	}
-	err = m.output(ctx, said, "all")
-	if err := errors.Join(err, said.Close()); err != nil {
+	err = m.output(ctx, output, "all")
+	if err := errors.Join(err, output.Close()); err != nil {
 		return err
 	}
 	return m.saveTransactions(ctx, dir)

@@ -28,7 +28,7 @@ import (
 	"github.com/testcontainers/testcontainers-go/network"
 )
 
-// attachment is a server's place in a network.
+// attachment is a server's address in a network.
 type attachment struct {
 	network *tc.DockerNetwork
 	addr    netip.Addr
@@ -48,8 +48,8 @@ type member struct {
 	clients, peers attachment
 }
 
-// create makes and starts the container. What clients and peers need (both
-// networks, configuration, data) is there before the process starts.
+// create creates and starts the container. Both networks, the configuration and the data
+// exist before the process starts.
 func (m *member) create(ctx context.Context, p *plan, id int, places []place) error {
 	files, err := serverFiles(p, id, places)
 	if err != nil {
@@ -104,7 +104,7 @@ func (m *member) bind() (mobynet.PortMap, error) {
 	}
 	m.at = net.JoinHostPort(gateway, strconv.Itoa(port))
 	binding := mobynet.PortBinding{HostPort: strconv.Itoa(port)}
-	if gateway == "127.0.0.1" { // no reason to let others in
+	if gateway == "127.0.0.1" { // other machines need not reach it
 		binding.HostIP = netip.MustParseAddr(gateway)
 	}
 	return mobynet.PortMap{mobynet.MustParsePort("2181/tcp"): {binding}}, nil
@@ -126,8 +126,8 @@ func (m *member) prepare(ctx context.Context, id string, files []byte) error {
 	return nil
 }
 
-// serverFiles is a tar archive of what a server finds when it starts, owned by
-// the user 1000 as which both images run it.
+// serverFiles returns a tar archive of the files of a new server, owned by user 1000, as which
+// both images run it.
 func serverFiles(p *plan, id int, places []place) ([]byte, error) {
 	var buf bytes.Buffer
 	w := tar.NewWriter(&buf)
@@ -236,13 +236,13 @@ func (m *member) unpause(ctx context.Context) error {
 	return err
 }
 
-func (m *member) cut(ctx context.Context) error {
+func (m *member) partition(ctx context.Context) error {
 	return errors.Join(m.detach(ctx, m.clients), m.detach(ctx, m.peers))
 }
 
-func (m *member) cutFromPeers(ctx context.Context) error { return m.detach(ctx, m.peers) }
+func (m *member) isolate(ctx context.Context) error { return m.detach(ctx, m.peers) }
 
-func (m *member) mend(ctx context.Context) error {
+func (m *member) heal(ctx context.Context) error {
 	c, err := m.inspect(ctx)
 	if err != nil {
 		return err
@@ -251,7 +251,7 @@ func (m *member) mend(ctx context.Context) error {
 		if c.NetworkSettings.Networks[a.network.Name] != nil {
 			continue
 		}
-		// The address must be asked for again: the engine does not remember it.
+		// The request repeats the address, because the engine does not remember it.
 		_, err := m.engine.cli.NetworkConnect(ctx, a.network.ID, client.NetworkConnectOptions{
 			Container: c.ID, EndpointConfig: a.settings(),
 		})
@@ -262,8 +262,8 @@ func (m *member) mend(ctx context.Context) error {
 	return nil
 }
 
-// detach takes the server out of a network. Its interface goes with it, so no
-// packet is answered and no connection is closed.
+// detach disconnects the server from a network. That removes its interface, so no packet is
+// answered and no connection is closed.
 func (m *member) detach(ctx context.Context, a attachment) error {
 	c, err := m.inspect(ctx)
 	if err == nil && c.NetworkSettings.Networks[a.network.Name] != nil {
@@ -283,7 +283,7 @@ func (m *member) tail(ctx context.Context) string {
 	return out.String()
 }
 
-// output copies the last lines that the server has said, or all.
+// output copies the last lines of the server's output, or all.
 func (m *member) output(ctx context.Context, to io.Writer, lines string) error {
 	r, err := m.engine.cli.ContainerLogs(ctx, m.ctr.GetContainerID(),
 		client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true, Tail: lines})
@@ -294,8 +294,8 @@ func (m *member) output(ctx context.Context, to io.Writer, lines string) error {
 	return errors.Join(err, r.Close())
 }
 
-// freePort returns a port below the range from which systems choose by
-// themselves: it must stay free while its server is down.
+// freePort returns a port below the range from which the operating system chooses ports: it
+// must remain free while its server is down.
 func freePort() (int, error) {
 	for range 100 {
 		port := 20000 + rand.IntN(12000)

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Options says what to start. The zero value, and nil, mean one server with the
+// Options describes the ensemble to start. The zero value, and nil, mean one server with the
 // defaults. Run copies what it needs.
 type Options struct {
 	// Servers is 1 (the default), 3 or 5. With ZK_SERVERS it is what the tests
@@ -34,14 +34,14 @@ type Options struct {
 	// "java" takes ZooKeeper's jars from ZOOKEEPER_CLASSPATH (a class path, used as
 	// it is), from the folder ZK_JARS, from /usr/share/java (Debian's
 	// libzookeeper-java) or, on Debian, from that package downloaded and unpacked
-	// into the user's cache. Without root its servers share 127.0.0.1 and links
-	// cannot be cut: Cut, CutFromPeers and Mend return ErrUnsupported.
+	// into the user's cache. Without root its servers share 127.0.0.1 and cannot be
+	// partitioned: Partition, Isolate and Heal return ErrUnsupported.
 	Backend string
 
 	// Properties are Java system properties of every server, name to value, such
-	// as "zookeeper.snapCount". Added to and overriding the package's own: a
-	// znode.container.checkIntervalMs of 1000, so that empty container nodes go
-	// within a test. Neither names nor values may hold blanks.
+	// as "zookeeper.snapCount". They are added to the package's own and override them:
+	// a znode.container.checkIntervalMs of 1000, so that empty container nodes are
+	// deleted within a test. Neither names nor values may contain blanks.
 	Properties map[string]string
 
 	// Config holds further lines of zoo.cfg, "key=value". A key that the package
@@ -53,13 +53,13 @@ type Options struct {
 	// …2147483645. Parents are made, all with an open ACL and no data.
 	Counters map[string]int32
 
-	// DiskSize gives each server a disk of its own, in memory and of that many bytes,
-	// which [Server.FillDisk] can fill. Java processes have it as root on Linux only.
-	// Zero means that the servers' data are where there is room.
+	// DiskSize gives each server its own disk, in memory and of that many bytes, which
+	// [Server.FillDisk] can fill. Java processes need root and Linux for it. Zero means
+	// that the servers' data are on the machine's disk.
 	DiskSize int64
 
-	// Log receives what is picked and done, a line a call. Run is silent without;
-	// Start logs to its test.
+	// Log receives the choice of backend and the progress, one line a call. Without it
+	// Run logs nothing; Start logs to its test.
 	Log func(format string, args ...any)
 
 	_ struct{}
@@ -153,14 +153,14 @@ func checkPath(path string) error {
 	return nil
 }
 
-// place says where one server listens. Client addresses are what clients dial;
-// the quorum and election addresses are for its peers.
+// place contains the addresses of one server. Clients dial client; the other servers dial
+// quorum and election.
 type place struct {
 	client, quorum, election string // host:port
 }
 
-// zooCfg is a server's zoo.cfg; both images leave one alone that is there. It has
-// no "bind" address for clients: a server answers on all of its interfaces.
+// zooCfg returns a server's zoo.cfg, which both images use if it exists. It has no "bind"
+// address for clients: a server answers on all of its interfaces.
 func (p *plan) zooCfg(dataDir, clientPort string, places []place) string {
 	set := []string{
 		"dataDir=" + dataDir,
@@ -172,10 +172,10 @@ func (p *plan) zooCfg(dataDir, clientPort string, places []place) string {
 		"maxSessionTimeout=60000",
 		"4lw.commands.whitelist=*",
 		"admin.enableServer=false",
-		// Nothing here survives a power cut, nor needs to.
+		// Data need not survive a loss of power.
 		"forceSync=no",
-		// A server that starts while it is cut off must not give up, which it does
-		// after three tries at binding an address that it does not have yet.
+		// A server that starts while it is partitioned must not exit. By default it does so
+		// after three attempts to bind an address that it does not have yet.
 		"electionPortBindRetry=0",
 	}
 	overridden := make(map[string]bool)

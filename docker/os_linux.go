@@ -15,8 +15,8 @@ const (
 	contSignal = syscall.SIGCONT
 )
 
-// dieWithParent makes the kernel kill cmd when this process dies, however it dies.
-func dieWithParent(cmd *exec.Cmd) {
+// killWithParent makes the kernel kill cmd when this process dies, however it dies.
+func killWithParent(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }
 
@@ -29,7 +29,7 @@ func mountMemory(dir string, size int64) error {
 	return nil
 }
 
-// unmount undoes it. Nothing may be mounted there.
+// unmount undoes mountMemory. It is no error if nothing is mounted.
 func unmount(dir string) error {
 	err := syscall.Unmount(dir, syscall.MNT_DETACH)
 	if err != nil && !errors.Is(err, syscall.EINVAL) {
@@ -38,8 +38,8 @@ func unmount(dir string) error {
 	return nil
 }
 
-// canWire says what is missing for network namespaces, or nil.
-func canWire() error {
+// namespacesAvailable returns an error that names what is missing for network namespaces.
+func namespacesAvailable() error {
 	if os.Geteuid() != 0 {
 		return errors.New("network namespaces need root")
 	}

@@ -11,15 +11,15 @@ import (
 	"os/exec"
 )
 
-// Of the systems without namespaces some have these signals, but none has what
-// the faults are mostly wanted for: links to cut.
+// Some of these systems have the signals, but none has network namespaces, which most faults
+// need.
 var stopSignal, contSignal os.Signal
 
-// dieWithParent does nothing: only Linux can, and elsewhere a killed test run
-// leaves its servers behind.
-func dieWithParent(*exec.Cmd) {}
+// killWithParent does nothing: only Linux has that, and elsewhere the servers of a killed test
+// run remain.
+func killWithParent(*exec.Cmd) {}
 
-func canWire() error { return errors.New("network namespaces exist on Linux only") }
+func namespacesAvailable() error { return errors.New("network namespaces exist on Linux only") }
 
 func mountMemory(string, int64) error {
 	return fmt.Errorf("file systems in memory are mounted on Linux only: %w", ErrUnsupported)

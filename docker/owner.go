@@ -12,11 +12,11 @@ import (
 	"syscall"
 )
 
-// owner marks what a process makes, so that a later one can tell the belongings
-// of a living test run from what a killed one left: the machine, the process id
-// and when that process began, for ids are used again.
+// owner identifies the process that created an object: by the machine, the process id and the
+// time at which the process began, because ids are reused. A later process removes the
+// objects of processes that have ended.
 type owner struct {
-	host  string // the machine and its space of process ids: in a container 7 is another 7
+	host  string // the machine and its process id namespace
 	pid   int
 	began string // clock ticks since boot; "" where that is not known
 }
@@ -27,28 +27,28 @@ var self = sync.OnceValue(func() owner {
 
 func (o owner) String() string { return o.host + "/" + o.process() }
 
-// process is the part that tells processes of one machine apart, fit for a file
-// name.
+// process returns the part that identifies a process of one machine. It can be part of a
+// file name.
 func (o owner) process() string { return strconv.Itoa(o.pid) + "-" + o.began }
 
-// parseProcess reads what process wrote.
+// parseProcess parses the result of process.
 func parseProcess(s string) (pid int, began string, err error) {
 	id, began, ok := strings.Cut(s, "-")
 	pid, err = strconv.Atoi(id)
 	if !ok || err != nil || pid < 1 {
-		return 0, "", fmt.Errorf("%q is not a process of ours", s)
+		return 0, "", fmt.Errorf("%q does not name a process", s)
 	}
 	return pid, began, nil
 }
 
 // orphaned reports whether label names a process of this machine that has ended.
-// What other machines own, on an engine shared with them, is theirs to clear.
+// On an engine that several machines share, each machine removes its own objects.
 func orphaned(label string) bool {
 	at := strings.LastIndex(label, "/")
 	return at >= 0 && label[:at] == self().host && ended(label[at+1:])
 }
 
-// ended reports whether a process of this machine, named as process does, is gone.
+// ended reports whether a process of this machine has ended, given the result of process.
 func ended(process string) bool {
 	pid, began, err := parseProcess(process)
 	if err != nil {
@@ -69,7 +69,7 @@ func hostID() string {
 	if err != nil {
 		host = "unknown"
 	}
-	// Names such as localhost are shared by many machines, these files are not.
+	// Many machines are named localhost; the contents of these files are unique.
 	if id, err := os.ReadFile("/etc/machine-id"); err == nil {
 		host += ":" + strings.TrimSpace(string(id))
 	}
@@ -79,8 +79,8 @@ func hostID() string {
 	return host
 }
 
-// processStart is the start time in /proc/PID/stat: the 22nd field, counted past
-// the command, which may itself hold blanks and parentheses.
+// processStart returns the start time in /proc/PID/stat, which is the 22nd field. It counts
+// from the end of the command, which may contain blanks and parentheses.
 func processStart(pid int) string {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

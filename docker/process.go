@@ -17,19 +17,19 @@ import (
 
 // process is a server as a process of this machine.
 type process struct {
-	id    int
-	argv  []string
-	dir   string
-	at    string // host:port for clients
-	wires *wiring
+	id     int
+	argv   []string
+	dir    string
+	at     string // host:port for clients
+	layout *layout
 
-	ownDisk bool // its data are on one
+	ownDisk bool // its data are on its own disk
 
 	mu  sync.Mutex // guards run
 	run *execution // the latest, nil before the first
 }
 
-// execution is one life of a server's process.
+// execution is one run of a server's process.
 type execution struct {
 	cmd  *exec.Cmd
 	done chan struct{} // closed when it has ended
@@ -70,11 +70,11 @@ func (pr *process) start(context.Context) error {
 	}
 	cmd := exec.Command(pr.argv[0], pr.argv[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = pr.dir, log, log
-	dieWithParent(cmd)
+	killWithParent(cmd)
 	run := &execution{cmd: cmd, done: make(chan struct{})}
 	started := make(chan error)
 	go func() { // ends with the process, for which kill waits
-		// The kernel takes the end of the starting thread for the parent's death.
+		// The kernel kills the process when the thread that started it ends.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -119,16 +119,16 @@ func (pr *process) signal(s os.Signal) error {
 	return pr.latest().cmd.Process.Signal(s)
 }
 
-func (pr *process) cut(ctx context.Context) error {
-	return errors.Join(pr.wires.plug(ctx, pr.id, "clients", false), pr.cutFromPeers(ctx))
+func (pr *process) partition(ctx context.Context) error {
+	return errors.Join(pr.layout.connect(ctx, pr.id, "clients", false), pr.isolate(ctx))
 }
 
-func (pr *process) cutFromPeers(ctx context.Context) error {
-	return pr.wires.plug(ctx, pr.id, "peers", false)
+func (pr *process) isolate(ctx context.Context) error {
+	return pr.layout.connect(ctx, pr.id, "peers", false)
 }
 
-func (pr *process) mend(ctx context.Context) error {
-	return errors.Join(pr.wires.plug(ctx, pr.id, "clients", true), pr.wires.plug(ctx, pr.id, "peers", true))
+func (pr *process) heal(ctx context.Context) error {
+	return errors.Join(pr.layout.connect(ctx, pr.id, "clients", true), pr.layout.connect(ctx, pr.id, "peers", true))
 }
 
 func (pr *process) tail(context.Context) string {
@@ -137,7 +137,7 @@ func (pr *process) tail(context.Context) string {
 		return fmt.Sprintf("(log: %v)", err)
 	}
 	defer func() { _ = f.Close() }() // it was only read
-	// Enough for thirty lines; a file that is shorter is read from its start.
+	// Enough for thirty lines. A shorter file is read from its start.
 	if _, err := f.Seek(-8<<10, io.SeekEnd); err != nil {
 		if _, err := f.Seek(0, io.SeekStart); err != nil {
 			return fmt.Sprintf("(log: %v)", err)

@@ -28,23 +28,23 @@ const (
 const dialBound = 5 * time.Second
 
 // Proxy forwards connections of clients to one server, in the process of the test,
-// and injects network faults. Without a fault it passes bytes on unchanged.
+// and injects network faults. Without a fault it forwards bytes unchanged.
 //
-// Faults accumulate until Pass heals all of them, and affect existing connections as
-// well as new ones. They are in force when the method returns; a piece that was being
-// written at that moment may still arrive. All methods are safe for concurrent use.
+// Faults accumulate until Heal, and affect existing connections as well as new ones. They
+// are in force when the method returns; bytes that were being written at that moment may
+// still arrive. All methods are safe for concurrent use.
 type Proxy struct {
 	upstream string
 	listener net.Listener
 	ctx      context.Context // ends with Close
 	cancel   context.CancelFunc
 	running  sync.WaitGroup
-	loss     atomic.Pointer[loss]
+	loss     atomic.Pointer[loss] // not yet assigned to a request
 
 	mu       sync.Mutex // guards the rest and the links' state
-	swallow  Direction
+	drop     Direction
 	delay    map[Direction]time.Duration
-	mute     bool
+	hang     bool
 	refuse   bool
 	links    map[*link]struct{}
 	accepted int
@@ -85,7 +85,7 @@ func (p *Proxy) Connections() int {
 	defer p.mu.Unlock()
 	n := 0
 	for l := range p.links {
-		if l.gone&ToServer == 0 {
+		if l.ended&ToServer == 0 {
 			n++
 		}
 	}
@@ -100,12 +100,12 @@ func (p *Proxy) Accepted() int {
 	return p.accepted
 }
 
-// Swallow drops every byte in the given direction, as a network partition does:
-// connections stay open, and the end of one does not get through either.
-func (p *Proxy) Swallow(d Direction) {
+// Drop drops every byte in the given direction, as a network partition does: connections stay
+// open, and the end of a connection is dropped as well.
+func (p *Proxy) Drop(d Direction) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.swallow |= d
+	p.drop |= d
 }
 
 // Delay delays all bytes in the given direction by the given time, in order. Zero
@@ -125,16 +125,16 @@ func (p *Proxy) Reset() {
 	p.end(func(*link) bool { return true })
 }
 
-// Mute makes the proxy a server that accepts and never answers: new connections
-// are not passed on to the real one, and existing ones fall silent both ways.
-func (p *Proxy) Mute() {
+// Hang makes the proxy accept connections and never answer: it does not forward new
+// connections, and drops every byte of existing ones.
+func (p *Proxy) Hang() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.mute = true
+	p.hang = true
 }
 
-// Refuse resets the connections that exist, and new ones as soon as they are
-// made. The client's dial itself may succeed: the port must stay ours.
+// Refuse resets the existing connections, and new ones immediately. The client's dial itself
+// may succeed, because the proxy keeps its port.
 func (p *Proxy) Refuse() {
 	p.mu.Lock()
 	p.refuse = true
@@ -142,18 +142,18 @@ func (p *Proxy) Refuse() {
 	p.Reset()
 }
 
-// Pass heals all faults. It resets connections that have lost bytes, because the
-// receiver would misread the bytes after a gap.
-func (p *Proxy) Pass() {
+// Heal ends all faults. It resets connections that have lost bytes, because the receiver would
+// misread the bytes after the gap.
+func (p *Proxy) Heal() {
 	p.loss.Store(nil)
 	p.mu.Lock()
-	p.swallow, p.mute, p.refuse = 0, false, false
+	p.drop, p.hang, p.refuse = 0, false, false
 	clear(p.delay)
 	p.mu.Unlock()
-	p.end(func(l *link) bool { return l.dirty != 0 })
+	p.end(func(l *link) bool { return l.gaps != 0 })
 }
 
-// end resets the links that which names; which is called with p.mu held.
+// end resets the links for which which returns true. It calls which with p.mu held.
 func (p *Proxy) end(which func(*link) bool) {
 	p.mu.Lock()
 	var ending []*link
@@ -178,7 +178,7 @@ func (p *Proxy) accept() {
 			}
 			return
 		}
-		if err != nil { // too many open files, say: clients keep waiting, and it may pass
+		if err != nil { // such as too many open files: clients wait until it passes
 			select {
 			case <-p.ctx.Done():
 			case <-time.After(10 * time.Millisecond):
@@ -189,14 +189,14 @@ func (p *Proxy) accept() {
 	}
 }
 
-// serve owns one connection from its first byte to its last.
+// serve forwards one connection, and returns when it has ended.
 func (p *Proxy) serve(client net.Conn) {
 	l := &link{proxy: p, client: client, done: make(chan struct{})}
 	p.mu.Lock()
 	p.accepted++
-	refuse, mute := p.refuse || p.ctx.Err() != nil, p.mute
-	if mute {
-		l.dirty = Both // nothing that it sends will ever be answered
+	refuse, hang := p.refuse || p.ctx.Err() != nil, p.hang
+	if hang {
+		l.gaps = Both // nothing that the client sends is ever answered
 	}
 	if !refuse {
 		p.links[l] = struct{}{}
@@ -212,7 +212,7 @@ func (p *Proxy) serve(client net.Conn) {
 		delete(p.links, l)
 		p.mu.Unlock()
 	}()
-	if !mute && !l.dial() {
+	if !hang && !l.dial() {
 		return
 	}
 	var running sync.WaitGroup

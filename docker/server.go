@@ -14,14 +14,12 @@ import (
 
 // Server is one server of an ensemble.
 //
-// Its faults ask for a state, and asking for the state that it is in is no error:
-// killing a dead server does nothing. They return once the fault is in place, not
-// once its consequences have shown. Faults of different servers may be injected
-// concurrently, those of one server may not.
+// Its faults set a state, and setting the state that the server is in is no error: killing
+// a killed server has no effect. They return when the fault is in place, which may be before
+// its consequences. Faults of different servers may be injected concurrently, faults of one
+// server may not.
 type Server struct {
-	// ID is the server's id in its ensemble, counted from 1.
-	ID int
-
+	id   int
 	node node
 }
 
@@ -33,19 +31,23 @@ type node interface {
 	start(context.Context) error
 	pause(context.Context) error
 	unpause(context.Context) error
-	cut(context.Context) error
-	cutFromPeers(context.Context) error
-	mend(context.Context) error
+	partition(context.Context) error
+	isolate(context.Context) error
+	heal(context.Context) error
 	tail(context.Context) string // the last lines of the log, or why there are none
 	saveLogs(ctx context.Context, dir string) error
 	fillDisk(context.Context) error
 	freeDisk(context.Context) error
 }
 
+// ID returns the server's id in its ensemble, counted from 1: ZooKeeper's myid.
+func (s *Server) ID() int { return s.id }
+
 // Addr returns host:port for clients. It stays the same until the ensemble is closed.
 func (s *Server) Addr() string { return s.node.addr() }
 
-// Kill ends the server's process immediately, with SIGKILL. Its data stay.
+// Kill ends the server's process immediately, with SIGKILL. Its data remain, and so does a
+// partition.
 func (s *Server) Kill(ctx context.Context) error { return s.did("kill", s.node.kill(ctx)) }
 
 // Start starts a killed server again, with its data, at its address. It does not
@@ -56,7 +58,7 @@ func (s *Server) Start(ctx context.Context) error { return s.did("start", s.node
 // matches os.ErrProcessDone if it has ended. For servers that ZK_SERVERS names, it
 // always returns nil, because their state is unknown.
 func (s *Server) Running(ctx context.Context) error {
-	return s.did("look for the process", s.node.running(ctx))
+	return s.did("find the process", s.node.running(ctx))
 }
 
 // Pause suspends the server: its connections stay open, its kernel accepts new ones,
@@ -66,24 +68,24 @@ func (s *Server) Pause(ctx context.Context) error { return s.did("pause", s.node
 // Unpause continues a paused server.
 func (s *Server) Unpause(ctx context.Context) error { return s.did("unpause", s.node.unpause(ctx)) }
 
-// Cut partitions the server from clients and peers, silently: all packets to it
-// are lost, no connection is closed, and connections whose ends have not given up
-// by then go on after Mend.
-func (s *Server) Cut(ctx context.Context) error { return s.did("cut", s.node.cut(ctx)) }
-
-// CutFromPeers partitions the server from its peers only, as silently. For SyncLimit
-// ticks the server does not notice: a follower answers pings and serves reads from its
-// state, an isolated leader believes that it leads.
-func (s *Server) CutFromPeers(ctx context.Context) error {
-	return s.did("cut from its peers", s.node.cutFromPeers(ctx))
+// Partition partitions the server from clients and from the other servers. No packet
+// reaches it and no connection is closed. Connections that are still open at Heal continue.
+func (s *Server) Partition(ctx context.Context) error {
+	return s.did("partition", s.node.partition(ctx))
 }
 
-// Mend undoes Cut and CutFromPeers.
-func (s *Server) Mend(ctx context.Context) error { return s.did("mend", s.node.mend(ctx)) }
+// Isolate partitions the server from the other servers only, in the same way. For SyncLimit
+// ticks the server does not notice: a follower answers pings and serves reads from its own
+// state, and a leader continues as if it led.
+func (s *Server) Isolate(ctx context.Context) error { return s.did("isolate", s.node.isolate(ctx)) }
 
+// Heal ends Partition and Isolate.
+func (s *Server) Heal(ctx context.Context) error { return s.did("heal", s.node.heal(ctx)) }
+
+// did names the operation and the server in an error.
 func (s *Server) did(op string, err error) error {
 	if err != nil {
-		return fmt.Errorf("%s: server %d at %s: %w", op, s.ID, s.Addr(), err)
+		return fmt.Errorf("%s: server %d at %s: %w", op, s.id, s.Addr(), err)
 	}
 	return nil
 }
@@ -100,12 +102,12 @@ func (s *Server) SaveLogs(ctx context.Context, dir string) error {
 	return s.did("save the logs", s.node.saveLogs(ctx, dir))
 }
 
-// probeBound limits one question to a server while others wait for the answer: the
-// first connections that a starting server accepts may never be answered.
+// probeBound bounds one request of a poll: the first connections that a starting server
+// accepts may never be answered.
 const probeBound = 200 * time.Millisecond
 
-// answerBound bounds any request to a server: one that is partitioned or dead does
-// not answer, and the system alone would wait for minutes.
+// answerBound bounds every other request to a server: a partitioned or killed server does not
+// answer, and the operating system alone would wait for minutes.
 const answerBound = 2 * time.Second
 
 // Mode asks the server once for its role: "leader", "follower", "observer" or
@@ -121,9 +123,10 @@ func (s *Server) Mode(ctx context.Context) (string, error) {
 			return strings.TrimSpace(mode), nil
 		}
 	}
-	return "", fmt.Errorf("mode of server %d at %s: not serving: %q", s.ID, s.Addr(), strings.TrimSpace(answer))
+	return "", fmt.Errorf("mode of server %d at %s: not serving: %q", s.id, s.Addr(), strings.TrimSpace(answer))
 }
 
+// probe is Mode within probeBound.
 func (s *Server) probe(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeBound)
 	defer cancel()
@@ -137,7 +140,7 @@ func (s *Server) WaitServing(ctx context.Context) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("wait for server %d: %w", s.ID, err)
+		return fmt.Errorf("wait for server %d: %w", s.id, err)
 	}
 	return nil
 }
@@ -149,7 +152,7 @@ func (s *Server) FourLetter(ctx context.Context, word string) (string, error) {
 	defer cancel()
 	answer, err := fourLetter(ctx, s.Addr(), word)
 	if err != nil {
-		return "", fmt.Errorf("%s: server %d: %w", word, s.ID, err)
+		return "", fmt.Errorf("%s: server %d: %w", word, s.id, err)
 	}
 	return answer, nil
 }

@@ -12,16 +12,16 @@ import (
 	"time"
 )
 
-// plantedZxid is the transaction that a planted tree claims to be as of: of epoch
-// 0, so that everything that an ensemble does comes after it.
-const plantedZxid = 1
+// snapshotZxid is the last transaction of a prepared tree. It belongs to epoch 0, so that every
+// transaction of the ensemble follows it.
+const snapshotZxid = 1
 
-// snapshotName is what a server looks for in its version-2 folder.
-var snapshotName = fmt.Sprintf("snapshot.%x", plantedZxid)
+// snapshotName is the name of the file, in a server's folder version-2.
+var snapshotName = fmt.Sprintf("snapshot.%x", snapshotZxid)
 
-// snapshot is a ZooKeeper snapshot file of a tree in which the paths exist with the
-// given counters. The counter is the number of children ever created, the persisted
-// cversion, which no request can set: two billion creates would take a day.
+// snapshot returns a ZooKeeper snapshot file of a tree in which the paths exist with the given
+// counters. A counter is the number of children ever created, the persisted cversion. No
+// request can set it, and two billion creates would take a day.
 //
 // The format, all big-endian and all strings preceded by their length: the file's
 // header; sessions (none); access lists (none, for the open one is -1); the
@@ -44,17 +44,17 @@ func snapshot(counters map[string]int32) []byte {
 	b = binary.BigEndian.AppendUint32(b, 0)          // access lists
 	for _, path := range slices.SortedFunc(maps.Keys(nodes), strings.Compare) {
 		b = appendString(b, path)
-		b = appendString(b, "")                           // data
-		b = binary.BigEndian.AppendUint64(b, ^uint64(0))  // access list
-		b = binary.BigEndian.AppendUint64(b, plantedZxid) // czxid
-		b = binary.BigEndian.AppendUint64(b, plantedZxid) // mzxid
-		b = binary.BigEndian.AppendUint64(b, uint64(now)) // ctime
-		b = binary.BigEndian.AppendUint64(b, uint64(now)) // mtime
-		b = binary.BigEndian.AppendUint32(b, 0)           // version
+		b = appendString(b, "")                            // data
+		b = binary.BigEndian.AppendUint64(b, ^uint64(0))   // access list
+		b = binary.BigEndian.AppendUint64(b, snapshotZxid) // czxid
+		b = binary.BigEndian.AppendUint64(b, snapshotZxid) // mzxid
+		b = binary.BigEndian.AppendUint64(b, uint64(now))  // ctime
+		b = binary.BigEndian.AppendUint64(b, uint64(now))  // mtime
+		b = binary.BigEndian.AppendUint32(b, 0)            // version
 		b = binary.BigEndian.AppendUint32(b, uint32(nodes[path]))
-		b = binary.BigEndian.AppendUint32(b, 0)           // version of the access list
-		b = binary.BigEndian.AppendUint64(b, 0)           // owning session
-		b = binary.BigEndian.AppendUint64(b, plantedZxid) // pzxid
+		b = binary.BigEndian.AppendUint32(b, 0)            // version of the access list
+		b = binary.BigEndian.AppendUint64(b, 0)            // owning session
+		b = binary.BigEndian.AppendUint64(b, snapshotZxid) // pzxid
 	}
 	b = appendString(b, "/")
 	b = binary.BigEndian.AppendUint64(b, uint64(adler32.Checksum(b)))

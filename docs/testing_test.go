@@ -27,8 +27,11 @@ func TestCodeOfTheTestingPageIsTheCodeThatRuns(t *testing.T) {
 }
 
 func TestTestingPageListsEveryFault(t *testing.T) {
+	_, section, found := strings.Cut(page(t), "\n## Faults\n")
+	require.True(t, found)
+	section, _, _ = strings.Cut(section, "\n## ")
 	var listed []string
-	for _, row := range regexp.MustCompile("(?m)^\\| (`.*?) \\|").FindAllStringSubmatch(page(t), -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| (`.*?) \\|").FindAllStringSubmatch(section, -1) {
 		for _, name := range regexp.MustCompile("`(.+?)`").FindAllStringSubmatch(row[1], -1) {
 			listed = append(listed, name[1])
 		}

@@ -57,16 +57,16 @@ func start(t *testing.T, id string, servers []string, opts *recipes.Options) *wo
 }
 
 func TestWorkMovesWhenLeaderIsExpired(t *testing.T) {
-	srv := zktest.Start(t)
-	a := start(t, "a", srv.Servers(), nil)
+	srv := zktest.Start(t, nil)
+	a := start(t, "a", srv.Addrs(), nil)
 	first := <-a.started
-	b := start(t, "b", srv.Servers(), nil)
+	b := start(t, "b", srv.Addrs(), nil)
 	require.Eventually(t, func() bool {
 		candidates, err := srv.Children("/election/sweeper")
 		return err == nil && len(candidates) == 2
 	}, time.Minute, time.Millisecond, "b is queued")
 
-	require.NoError(t, srv.Expire(a.client.SessionID()))
+	require.NoError(t, srv.Expire(t.Context(), a.client.SessionID()))
 
 	require.ErrorIs(t, <-a.stopped, recipes.ErrSessionExpired)
 	second := <-b.started
@@ -78,11 +78,11 @@ func TestWorkMovesWhenLeaderIsExpired(t *testing.T) {
 func TestWorkStopsBeforeAnotherLeaderStarts(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // with two, Go 1.26's race detector can crash in a bubble
 	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.StartWith(t, &zktest.Options{Servers: 3, InMemory: true})
+		srv := zktest.Start(t, &zktest.Options{Servers: 3, InMemory: true})
 		link := srv.Link() // a's own path to the servers
-		a := start(t, "a", srv.Servers(), &recipes.Options{Dial: link.Dial})
+		a := start(t, "a", srv.Addrs(), &recipes.Options{Dial: link.Dial})
 		first := <-a.started
-		b := start(t, "b", srv.Servers(), &recipes.Options{Dial: srv.Dial})
+		b := start(t, "b", srv.Addrs(), &recipes.Options{Dial: srv.Dial})
 		synctest.Wait() // until b is queued
 
 		began := time.Now()

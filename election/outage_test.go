@@ -33,7 +33,7 @@ func TestRunsContinueAcrossOutages(t *testing.T) {
 		for range 3 {
 			time.Sleep(timeout)
 			c.link.Refuse(true)
-			c.link.Cut()
+			c.link.Reset()
 			time.Sleep(timeout / 5)
 			c.link.Refuse(false)
 		}

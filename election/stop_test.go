@@ -34,7 +34,7 @@ func bubble(t *testing.T, f func(s servers)) {
 	t.Helper()
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // with two, Go 1.26's race detector can crash in a bubble
 	synctest.Test(t, func(t *testing.T) {
-		ensemble, err := zktest.Listen(&zktest.Options{InMemory: true, Tick: timeout / 4})
+		ensemble, err := zktest.Run(t.Context(), &zktest.Options{InMemory: true, Tick: timeout / 4})
 		require.NoError(t, err)
 		defer func() { require.NoError(t, ensemble.Close()) }()
 		f(servers{t, ensemble})
@@ -51,7 +51,7 @@ type candidate struct {
 func (s servers) candidate(opts election.Options) *candidate {
 	s.Helper()
 	link := s.Link()
-	client, err := recipes.Connect(s.Context(), s.Servers(), &recipes.Options{
+	client, err := recipes.Connect(s.Context(), s.Addrs(), &recipes.Options{
 		SessionTimeout: timeout, Dial: link.Dial, Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(s, err)
@@ -166,7 +166,7 @@ func TestRunReturnsNilWhenItsContextEndsAndAllNodesAreReleased(t *testing.T) {
 			})
 			<-r.leads
 			c.link.Refuse(true)
-			c.link.Cut()
+			c.link.Reset()
 			time.Sleep(timeout * 3 / 4) // the deadline of the term has passed, the session lives
 			c.link.Refuse(false)
 			time.Sleep(timeout / 8) // the session is attached again, and the node is kept while the work stops
@@ -214,7 +214,7 @@ func TestRunReturnsWithinItsBoundsAndNamesUnreleasedNodesWhileNoServerAnswers(t 
 	// Each outage makes all servers unreachable for one client.
 	for name, outage := range map[string]func(*zktest.Link){
 		"mute":    func(l *zktest.Link) { l.Hold(zktest.Both) },
-		"refused": func(l *zktest.Link) { l.Refuse(true); l.Cut() },
+		"refused": func(l *zktest.Link) { l.Refuse(true); l.Reset() },
 	} {
 		t.Run(name+" while it leads", func(t *testing.T) {
 			bubble(t, func(s servers) {

@@ -68,11 +68,11 @@ func TestCommitWhoseReplyIsLostIsUncertain(t *testing.T) {
 			a := s.candidate("a")
 			_, e := a.lead()
 			time.Sleep(steady)
-			want, cut := "none", a.link.CutBefore
+			want, lose := "none", a.link.LoseRequest
 			if landed {
-				want, cut = "a", a.link.CutAfter
+				want, lose = "a", a.link.LoseReply
 			}
-			trap := cut(1)
+			trap := lose(1)
 			_, err := e.Commit(s.Context(), set("a"))
 			require.True(s, trap.Sprung())
 			require.ErrorIs(s, err, recipes.ErrUncertain)

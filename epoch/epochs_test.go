@@ -91,17 +91,17 @@ func TestClaimCutAtAnyFrameClaimsOneEpoch(t *testing.T) {
 				bubble(t, func(s servers) {
 					a := s.candidate("a")
 					term := a.campaign()
-					cut := a.link.CutBefore
+					lose := a.link.LoseRequest
 					if after {
-						cut = a.link.CutAfter
+						lose = a.link.LoseReply
 					}
-					trap := cut(n)
+					trap := lose(n)
 					e, err := a.epochs.Claim(s.Context(), term.Claim)
 					sprung = trap.Sprung()
 					require.NoError(s, err)
 					require.Equal(s, int64(1), e.Number())
 					_, err = e.Commit(s.Context(), set("a"))
-					if !errors.Is(err, recipes.ErrUncertain) { // the connection was cut at a frame of the Commit instead
+					if !errors.Is(err, recipes.ErrUncertain) { // the trap ended the connection at a frame of the Commit instead
 						require.NoError(s, err)
 					}
 					require.NoError(s, term.Resign(s.Context()))
@@ -139,7 +139,7 @@ func TestClaimWhoseTermIsLostBeforeRecoveryIsUncertain(t *testing.T) {
 		a := s.candidate("a")
 		term := a.campaign()
 		time.Sleep(steady)
-		trap := a.link.CutAfter(2)
+		trap := a.link.LoseReply(2)
 		go func() {
 			for !trap.Sprung() {
 				time.Sleep(time.Millisecond / 8)

@@ -37,7 +37,7 @@ func TestObserverSeesEachNewEpochAcrossSessions(t *testing.T) {
 			require.Equal(s, number, newest.Number)
 			require.Equal(s, term.Token(), newest.Token)
 			require.NoError(s, term.Resign(s.Context()))
-			require.NoError(s, s.Expire(o.SessionID()))
+			require.NoError(s, s.Expire(ctx, o.SessionID()))
 			time.Sleep(timeout) // the same epoch must not be yielded again
 		}
 		for range 2 { // while the reader is busy

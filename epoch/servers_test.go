@@ -41,7 +41,7 @@ type servers struct {
 func bubble(t *testing.T, f func(s servers)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		ensemble, err := zktest.Listen(&zktest.Options{InMemory: true, Tick: timeout / 4})
+		ensemble, err := zktest.Run(t.Context(), &zktest.Options{InMemory: true, Tick: timeout / 4})
 		require.NoError(t, err)
 		defer func() { require.NoError(t, ensemble.Close()) }()
 		require.NoError(t, ensemble.Create(state, []byte("none")))
@@ -76,7 +76,7 @@ func (s servers) candidateAt(id, at string) *candidate {
 
 func (s servers) connect(link *zktest.Link, namespace string) *recipes.Client {
 	s.Helper()
-	client, err := recipes.Connect(s.Context(), s.Servers(), &recipes.Options{
+	client, err := recipes.Connect(s.Context(), s.Addrs(), &recipes.Options{
 		SessionTimeout: timeout, Dial: link.Dial, Namespace: namespace, Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(s, err)

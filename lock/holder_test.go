@@ -35,7 +35,7 @@ func bubble(t *testing.T, f func(s servers)) {
 	t.Helper()
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // with two, Go 1.26's race detector can crash in a bubble
 	synctest.Test(t, func(t *testing.T) {
-		ensemble, err := zktest.Listen(&zktest.Options{InMemory: true, Tick: timeout / 4})
+		ensemble, err := zktest.Run(t.Context(), &zktest.Options{InMemory: true, Tick: timeout / 4})
 		require.NoError(t, err)
 		defer func() { require.NoError(t, ensemble.Close()) }()
 		f(servers{t, ensemble})
@@ -46,7 +46,7 @@ func bubble(t *testing.T, f func(s servers)) {
 func (s servers) mutex(owner string) (*lock.Mutex, *zktest.Link) {
 	s.Helper()
 	link := s.Link()
-	client, err := recipes.Connect(s.Context(), s.Servers(), &recipes.Options{
+	client, err := recipes.Connect(s.Context(), s.Addrs(), &recipes.Options{
 		SessionTimeout: timeout, Dial: link.Dial, Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(s, err)
@@ -138,7 +138,7 @@ func TestLockReturnsAtItsDeadlineWhileNoServerAnswers(t *testing.T) {
 		b, link := s.mutex("b")
 		ctx, cancel := context.WithTimeout(s.Context(), timeout/2)
 		defer cancel()
-		time.AfterFunc(timeout/4, func() { link.Refuse(true); link.Cut() })
+		time.AfterFunc(timeout/4, func() { link.Refuse(true); link.Reset() })
 		began := time.Now()
 		_, err := b.Lock(ctx)
 		require.Equal(s, timeout/2, time.Since(began))
@@ -165,7 +165,7 @@ func TestLocksThatTimeOutTogetherReadHolderOnce(t *testing.T) {
 		a, _ := s.mutex("a")
 		s.lock(a)
 		var received atomic.Int64
-		client, err := recipes.Connect(s.Context(), s.Servers(), &recipes.Options{
+		client, err := recipes.Connect(s.Context(), s.Addrs(), &recipes.Options{
 			SessionTimeout: timeout, Logger: slog.New(slog.DiscardHandler),
 			Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 				conn, err := s.Dial(ctx, network, address)

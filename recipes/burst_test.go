@@ -171,7 +171,7 @@ func TestBurstOfJoinsAfterAnExpiryCostsAHandfulOfListingsAndNoClaimOfTheNextSess
 
 		before, _, _, _, _ := m.read()
 		listings := s.Intercept(zktest.Rule{Op: "getChildren"})
-		require.NoError(s, s.Expire(client.SessionID()))
+		require.NoError(s, s.Expire(t.Context(), client.SessionID()))
 		claim := s.holds(client, "/a")
 		s.queued("/b", burst/2+1, loadTimeout/4)
 		time.Sleep(2 * loadTimeout)

@@ -168,7 +168,7 @@ func TestNodeStaysForAQuarterTimeoutAfterTheDeadlineUnlessItsHolderReleases(t *t
 			time.Sleep(untilSteady)
 			id := client.SessionID()
 			s.unreachable.Store(true)
-			s.link.Cut()
+			s.link.Reset()
 			<-claim.Done()
 			notified := time.Now()
 			require.ErrorIs(t, claim.Err(), ErrDeadline)

@@ -144,7 +144,7 @@ func TestRefusedCredentialsAreAnImmediateError(t *testing.T) {
 		opts := s.options()
 		opts.Auth = []Auth{{Scheme: "plugin", Data: []byte("secret")}}
 		began := time.Now()
-		_, err := Connect(t.Context(), s.Servers(), opts)
+		_, err := Connect(t.Context(), s.Addrs(), opts)
 		require.ErrorIs(t, err, zk.ErrAuthFailed)
 		require.ErrorContains(t, err, "authenticate plugin")
 		require.NotContains(t, err.Error(), "secret")
@@ -235,7 +235,7 @@ func TestCloseOfADetachedClientTakesASecondAtMost(t *testing.T) {
 			claim := claimed(t, client)
 			s.partition()
 			if reset {
-				s.link.Cut()
+				s.link.Reset()
 			}
 			time.Sleep(time.Second)
 			began := time.Now()
@@ -281,7 +281,7 @@ func TestNilContextAndClosedClientAreErrors(t *testing.T) {
 			require.ErrorIs(t, call(none), errNilContext, name)
 		}
 		require.ErrorIs(t, queue.Release(none, claim), errNilContext)
-		_, err := Connect(none, s.Servers(), s.options())
+		_, err := Connect(none, s.Addrs(), s.options())
 		require.ErrorIs(t, err, errNilContext)
 		require.NoError(t, claim.Err(), "and nothing happened")
 

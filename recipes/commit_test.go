@@ -18,7 +18,7 @@ import (
 func (s servers) connectIn(namespace string, list ...string) *recipes.Client {
 	s.Helper()
 	if len(list) == 0 {
-		list = s.Servers()
+		list = s.Addrs()
 	}
 	client, err := recipes.Connect(s.Context(), list, &recipes.Options{
 		SessionTimeout: nodeTimeout, Namespace: namespace, Dial: s.Dial, Logger: slog.New(slog.DiscardHandler),
@@ -98,7 +98,7 @@ func TestPathIsBelowTheNamespace(t *testing.T) {
 	withServers(t, func(s servers) {
 		require.Equal(s, "/app/state", s.connectIn("/app").Path("/state"))
 		require.Equal(s, "/app", s.connectIn("/app").Path("/"))
-		require.Equal(s, "/chroot/app/state", s.connectIn("/app", strings.Join(s.Servers(), ",")+"/chroot").Path("/state"))
+		require.Equal(s, "/chroot/app/state", s.connectIn("/app", strings.Join(s.Addrs(), ",")+"/chroot").Path("/state"))
 		require.Equal(s, "/state", s.connectIn("").Path("/state"))
 		require.Equal(s, "/", s.connectIn("").Path("/"))
 	})

@@ -55,7 +55,7 @@ func TestContendersThatNeedAProofAfterASilenceShareIt(t *testing.T) {
 		}
 		time.Sleep(loadTimeout)
 		link.Refuse(true)
-		link.Cut()
+		link.Reset()
 		time.Sleep(loadTimeout * 5 / 8)
 		for _, claim := range held {
 			require.NoError(s, s.Delete(claim.Path()))

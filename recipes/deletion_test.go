@@ -75,7 +75,7 @@ func TestDeletedNodesOfASessionWithManyAreNotifiedImmediately(t *testing.T) {
 		claims = append(claims[1:400:400], claims[401:len(claims)-1]...)
 		time.Sleep(loadTimeout)
 		link.Refuse(true)
-		link.Cut()
+		link.Reset()
 		synctest.Wait()
 		time.AfterFunc(loadTimeout/8, func() { link.Refuse(false) })
 		took = s.deletes(claims[0], claims[500], claims[len(claims)-1])

@@ -62,7 +62,7 @@ func startEnsemble(t *testing.T, opts zktest.Options) *ensemble {
 	if opts.Tick == 0 {
 		opts.Tick = testTimeout / 4
 	}
-	servers, err := zktest.Listen(&opts)
+	servers, err := zktest.Run(context.Background(), &opts)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, servers.Close()) })
 	s := &ensemble{Ensemble: servers, t: t, link: servers.Link()}
@@ -88,7 +88,7 @@ func withDial(opts *Options, dial func(ctx context.Context, network, address str
 // connect returns a client that ends with the test.
 func (s *ensemble) connect(opts *Options) *Client {
 	s.t.Helper()
-	client, err := Connect(s.t.Context(), s.Servers(), opts)
+	client, err := Connect(s.t.Context(), s.Addrs(), opts)
 	require.NoError(s.t, err)
 	s.t.Cleanup(client.Close)
 	return client
@@ -110,34 +110,35 @@ func (s *ensemble) heal() { s.link.Release() }
 // detach ends all connections, and lets none begin until heal.
 func (s *ensemble) detach() {
 	s.partition()
-	s.link.Cut()
+	s.link.Reset()
 }
 
 // refuse ends all connections, and makes dials fail for that time.
 func (s *ensemble) refuse(d time.Duration) {
 	s.unreachable.Store(true)
-	s.link.Cut()
+	s.link.Reset()
 	time.AfterFunc(d, func() { s.unreachable.Store(false) })
 }
 
 // stop stops all servers. They keep their data and the sessions until start.
 func (s *ensemble) stop() {
-	for i := range s.Servers() {
-		s.Server(i).Stop()
+	s.t.Helper()
+	for _, server := range s.Servers() {
+		require.NoError(s.t, server.Kill(context.Background()))
 	}
 }
 
 func (s *ensemble) start() {
 	s.t.Helper()
-	for i := range s.Servers() {
-		require.NoError(s.t, s.Server(i).Start())
+	for _, server := range s.Servers() {
+		require.NoError(s.t, server.Start(context.Background()))
 	}
 }
 
 // expire ends a session as the leader does.
 func (s *ensemble) expire(session int64) {
 	s.t.Helper()
-	require.NoError(s.t, s.Expire(session))
+	require.NoError(s.t, s.Expire(context.Background(), session))
 }
 
 // answerExpired answers the request that the rule selects as in a session that has expired,
@@ -145,7 +146,9 @@ func (s *ensemble) expire(session int64) {
 // a second later.
 func (s *ensemble) answerExpired(session int64, r zktest.Rule) {
 	r.Session, r.Fail, r.Times = session, zktest.ErrSessionExpired, 1
-	r.Before = func(zktest.Request) { time.AfterFunc(time.Second, func() { _ = s.Expire(session) }) }
+	r.Before = func(zktest.Request) {
+		time.AfterFunc(time.Second, func() { _ = s.Expire(context.Background(), session) })
+	}
 	s.Intercept(r)
 }
 
@@ -175,7 +178,7 @@ func (s *ensemble) recreate(data string, number int32) (czxid int64) {
 	}
 	s.delete("/l")
 	czxid = s.create("/l", data)
-	require.NoError(s.t, s.PlantCounter("/l", number))
+	require.NoError(s.t, s.SetCounter("/l", number))
 	return czxid
 }
 

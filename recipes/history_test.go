@@ -31,7 +31,7 @@ func (s servers) history(client *recipes.Client) string {
 func TestHistoryIsCreatedOnceWithTheClientsACL(t *testing.T) {
 	withServers(t, func(s servers) {
 		acl := append(zk.WorldACL(zk.PermRead), zk.DigestACL(zk.PermAll, "a", "b")...)
-		client, err := recipes.Connect(s.Context(), s.Servers(), &recipes.Options{
+		client, err := recipes.Connect(s.Context(), s.Addrs(), &recipes.Options{
 			SessionTimeout: nodeTimeout, Namespace: "/app", Dial: s.Dial, ACL: acl, Auth: []recipes.Auth{recipes.Digest("a", "b")},
 			Logger: slog.New(slog.DiscardHandler),
 		})
@@ -61,7 +61,7 @@ func TestClientsThatCreateTheHistoryTogetherGetOneID(t *testing.T) {
 		ids := make(chan string, clients)
 		for range clients {
 			link := s.Link()
-			client, err := recipes.Connect(s.Context(), s.Servers(), &recipes.Options{
+			client, err := recipes.Connect(s.Context(), s.Addrs(), &recipes.Options{
 				SessionTimeout: nodeTimeout, Namespace: "/app", Dial: link.Dial, Logger: slog.New(slog.DiscardHandler),
 			})
 			require.NoError(s, err)
@@ -96,7 +96,7 @@ func TestHistoryIsReadAgainInAnotherSession(t *testing.T) {
 		link.Release()
 
 		session := client.SessionID()
-		s.must(s.Expire(session))
+		s.must(s.Expire(t.Context(), session))
 		for client.SessionID() == session {
 			time.Sleep(time.Millisecond)
 		}
@@ -111,9 +111,9 @@ func TestHistoryWhoseReplyIsLostIsTheOneOfTheNode(t *testing.T) {
 		for _, landed := range []bool{false, true} {
 			withServers(t, func(s servers) {
 				client, link := s.connect()
-				cut := link.CutBefore
+				cut := link.LoseRequest
 				if landed {
-					cut = link.CutAfter
+					cut = link.LoseReply
 				}
 				cut(n)
 				require.Equal(s, s.history(client), s.data("/lockkeeper-history"))
@@ -160,7 +160,7 @@ func TestHistoryThatCannotBeHadNamesItsPath(t *testing.T) {
 
 		away, link := s.connect()
 		link.Refuse(true)
-		link.Cut()
+		link.Reset()
 		ctx, cancel := context.WithTimeout(s.Context(), time.Second)
 		defer cancel()
 		began := time.Now()
@@ -186,7 +186,7 @@ func TestWipeChangesTheHistory(t *testing.T) {
 		client, _ := s.connect()
 		id, session := s.history(client), client.SessionID()
 		first := s.claim(client)
-		s.must(s.Server(0).Wipe())
+		s.must(s.Server(1).Wipe())
 		<-first.Done()
 		for client.SessionID() == session {
 			time.Sleep(time.Millisecond)
@@ -199,20 +199,19 @@ func TestWipeChangesTheHistory(t *testing.T) {
 
 func TestServerThatIsBehindDoesNotShowAnEarlierHistory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ensemble, err := zktest.Listen(&zktest.Options{Servers: 3, InMemory: true, Tick: nodeTimeout / 4})
+		ensemble, err := zktest.Run(t.Context(), &zktest.Options{Servers: 3, InMemory: true, Tick: nodeTimeout / 4})
 		require.NoError(t, err)
 		defer func() { require.NoError(t, ensemble.Close()) }()
 		require.NoError(t, ensemble.Create("/lockkeeper-history", []byte("before-the-restore")))
-		behind := 0
-		for ensemble.Server(behind) == ensemble.Leader() {
-			behind++
-		}
-		client, err := recipes.Connect(t.Context(), []string{ensemble.Servers()[behind]}, &recipes.Options{
+		followers, err := ensemble.Followers(t.Context())
+		require.NoError(t, err)
+		behind := followers[0]
+		client, err := recipes.Connect(t.Context(), []string{behind.Addr()}, &recipes.Options{
 			SessionTimeout: nodeTimeout, Dial: ensemble.Dial, Logger: slog.New(slog.DiscardHandler),
 		})
 		require.NoError(t, err)
 		defer client.Close()
-		ensemble.Server(behind).Lag(nodeTimeout / 16)
+		behind.Lag(nodeTimeout / 16)
 		require.NoError(t, ensemble.Delete("/lockkeeper-history"))
 		require.NoError(t, ensemble.Create("/lockkeeper-history", []byte("after-the-restore")))
 		id, err := client.History(t.Context())

@@ -50,7 +50,7 @@ func TestUnlockAfterTheDeadlineDeletesTheNodeImmediately(t *testing.T) {
 					hook.Store(&release)
 				}
 				link.Refuse(true)
-				link.Cut()
+				link.Reset()
 				<-claim.Done()
 				link.Refuse(false)
 				if !first {
@@ -74,7 +74,7 @@ func TestCommitThatWaitedThroughAnOutageDoesNotShortenTheNextDeadlines(t *testin
 			claim := s.holds(client, "/a")
 			time.Sleep(2 * loadTimeout)
 			link.Refuse(true)
-			link.Cut()
+			link.Reset()
 			time.Sleep(loadTimeout / 100)
 			committed := make(chan error, 1)
 			if commit {

@@ -30,7 +30,7 @@ func crowded(t *testing.T, opts zktest.Options, f func(s servers)) {
 		if opts.Tick == 0 {
 			opts.Tick = loadTimeout / 4
 		}
-		ensemble, err := zktest.Listen(&opts)
+		ensemble, err := zktest.Run(t.Context(), &opts)
 		require.NoError(t, err)
 		defer func() { require.NoError(t, ensemble.Close()) }()
 		f(servers{t, ensemble})
@@ -49,7 +49,7 @@ func (s servers) loaded(opts recipes.Options) *recipes.Client {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	client, err := recipes.Connect(s.Context(), s.Servers(), &opts)
+	client, err := recipes.Connect(s.Context(), s.Addrs(), &opts)
 	require.NoError(s, err)
 	s.Cleanup(client.Close)
 	return client

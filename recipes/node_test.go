@@ -28,7 +28,7 @@ type servers struct {
 func withServers(t *testing.T, f func(s servers)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		ensemble, err := zktest.Listen(&zktest.Options{InMemory: true, Tick: nodeTimeout / 4})
+		ensemble, err := zktest.Run(t.Context(), &zktest.Options{InMemory: true, Tick: nodeTimeout / 4})
 		require.NoError(t, err)
 		defer func() { require.NoError(t, ensemble.Close()) }()
 		f(servers{t, ensemble})
@@ -39,7 +39,7 @@ func (s servers) connect() (*recipes.Client, *zktest.Link) {
 	s.Helper()
 	link := s.Link()
 	link.Delay(time.Millisecond)
-	client, err := recipes.Connect(s.Context(), s.Servers(), &recipes.Options{
+	client, err := recipes.Connect(s.Context(), s.Addrs(), &recipes.Options{
 		SessionTimeout: nodeTimeout, Dial: link.Dial, Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(s, err)
@@ -174,9 +174,9 @@ func TestUpdateWhoseReplyIsLostKnowsItsOwnDataAgain(t *testing.T) {
 			client, link := s.connect()
 			claim := s.claim(client)
 			time.Sleep(nodeTimeout * 13 / 12) // heartbeats and pings are a while off
-			cut := link.CutBefore
+			cut := link.LoseRequest
 			if landed {
-				cut = link.CutAfter
+				cut = link.LoseReply
 			}
 			trap := cut(2) // the first frame is the read
 			var unanswered []bool

@@ -142,7 +142,7 @@ func outages(t *testing.T, timeout time.Duration, n int) {
 			arriving := s.gather(client, 40, on("/w")) // which takes about 600 ms
 			time.Sleep(time.Duration(i+1) * 600 * time.Millisecond / time.Duration(n))
 			link.Refuse(true)
-			link.Cut()
+			link.Reset()
 			time.Sleep(timeout / 5)
 			link.Refuse(false)
 			time.Sleep(timeout / 4)
@@ -173,7 +173,7 @@ func TestNoCallOfManyFailsAtTheMomentOfAnExpiry(t *testing.T) {
 		c := s.busy(client, 8, 5*time.Millisecond, recipes.ErrLost, recipes.ErrUncertain)
 		for i := range 5 {
 			time.Sleep(loadTimeout/6 + time.Duration(i)*7*time.Millisecond)
-			require.NoError(s, s.Expire(client.SessionID()))
+			require.NoError(s, s.Expire(t.Context(), client.SessionID()))
 		}
 		time.Sleep(loadTimeout)
 		c.stop()

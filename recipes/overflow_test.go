@@ -19,7 +19,7 @@ func TestStuckCounterStillExcludesAndStillServes(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		s.create("/l", parentMark)
-		require.NoError(t, s.PlantCounter("/l", math.MaxInt32-3))
+		require.NoError(t, s.SetCounter("/l", math.MaxInt32-3))
 		holders, served := 0, 0
 		var tokens []int64
 		var wg sync.WaitGroup
@@ -60,7 +60,7 @@ func TestLateNumberNeverStandsAloneInTheNameOfAContender(t *testing.T) {
 		bubble(t, func(t *testing.T) {
 			s := newEnsemble(t)
 			parent := s.create("/l", parentMark)
-			require.NoError(t, s.PlantCounter("/l", overflowSequence-2))
+			require.NoError(t, s.SetCounter("/l", overflowSequence-2))
 			queue := newQueue(t, s.connect(s.options()), nil)
 			first, err := queue.Claim(t.Context())
 			require.NoError(t, err)
@@ -89,7 +89,7 @@ func TestLostReplyOfCreateAtTheStuckCounterIsFoundAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		s.create("/l", parentMark)
-		require.NoError(t, s.PlantCounter("/l", math.MaxInt32))
+		require.NoError(t, s.SetCounter("/l", math.MaxInt32))
 		client := s.connect(s.options())
 		queue := newQueue(t, client, nil)
 		for range 3 {

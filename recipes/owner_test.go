@@ -47,7 +47,7 @@ func TestHeartbeatsOfATunedClientFollowItsOption(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		ctx := tuning.With(t.Context(), tuning.Tuning{Heartbeat: testTimeout / 4})
-		client, err := Connect(ctx, s.Servers()[:1], s.options())
+		client, err := Connect(ctx, s.Addrs()[:1], s.options())
 		require.NoError(t, err)
 		t.Cleanup(client.Close)
 		claim := claimed(t, client)
@@ -93,19 +93,19 @@ func TestSteadyDeadlineIsSevenTwelfthsOfTheTimeoutAfterTheLastHeartbeat(t *testi
 func TestHeartbeatUnansweredForAnEighthOfTheTimeoutLeavesTheServer(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newEnsemble(t)
-		client, err := Connect(t.Context(), s.Servers()[1:], s.options())
+		client, err := Connect(t.Context(), s.Addrs()[1:], s.options())
 		require.NoError(t, err)
 		t.Cleanup(client.Close)
 		claim := claimed(t, client)
 		time.Sleep(untilSteady)
 		id, bad := client.SessionID(), client.newest().Server()
-		require.NoError(t, s.Server(slices.Index(s.Servers(), bad)).CutFromLeader()) // it still answers pings and reads
+		require.NoError(t, s.Server(1+slices.Index(s.Addrs(), bad)).Isolate(context.Background())) // it still answers pings and reads
 		sent := len(s.heartbeats())
 		time.Sleep(testTimeout / 3)
 		require.Len(t, s.seen(isOp("connect")), 2)
 		unanswered, again := s.heartbeats()[sent], s.seen(isOp("connect"))[1]
 		require.Equal(t, unanswered.at.Add(testTimeout/8), again.at)
-		require.NotEqual(t, bad, s.Servers()[again.Server])
+		require.NotEqual(t, bad, s.Server(again.Server).Addr())
 		require.Equal(t, again.at, s.heartbeats()[sent+1].at, "the next server is asked immediately")
 		time.Sleep(time.Hour)
 		require.NoError(t, claim.Err())
@@ -122,7 +122,7 @@ func TestServerThatAnswersNothingButIsConnectedIsLeftInTimeForTheNext(t *testing
 		time.Sleep(untilSteady)
 		frozen := client.newest().Server()
 		// It accepts connections, as a stopped process does.
-		s.Intercept(zktest.Rule{Hold: zktest.ToServer, When: func(r zktest.Request) bool { return s.Servers()[r.Server] == frozen }})
+		s.Intercept(zktest.Rule{Hold: zktest.ToServer, When: func(r zktest.Request) bool { return s.Server(r.Server).Addr() == frozen }})
 		time.Sleep(time.Hour)
 		require.NoError(t, claim.Err())
 	})
@@ -169,7 +169,7 @@ func TestClaimEndsAtTheDeadlineWhenNothingIsAnswered(t *testing.T) {
 					}}
 				})
 				if reset {
-					s.link.Cut()
+					s.link.Reset()
 				}
 				seen := s.seen(anyRequest)
 				lastHeard := seen[len(seen)-1].at
@@ -208,7 +208,7 @@ func TestCutOfAQuarterTimeoutIsRiddenOut(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				s, client, claim := partitionedAt(t, phase, nil)
 				if reset {
-					s.link.Cut()
+					s.link.Reset()
 				}
 				id := client.SessionID()
 				time.Sleep(testTimeout / 4)

@@ -81,7 +81,7 @@ func TestManyLostRepliesOfJoinsCostOneReadOfEachCandidateInEachSession(t *testin
 				listings := s.Intercept(zktest.Rule{Op: "getChildren"})
 				reads := s.Intercept(zktest.Rule{Op: "getData", Below: "/b", When: func(r zktest.Request) bool { return !r.Watch }})
 				for _, link := range links {
-					link.Cut()
+					link.Reset()
 					link.Release()
 				}
 				time.Sleep(loadTimeout)

@@ -109,7 +109,7 @@ func TestSessionThatNoServerServesForTwiceItsTimeoutIsAbandoned(t *testing.T) {
 		time.Sleep(time.Second)
 		// Servers that lost their data refuse a session that has seen more, for ever.
 		refused := s.Intercept(zktest.Rule{Op: "connect", Lose: zktest.ToServer})
-		s.link.Cut()
+		s.link.Reset()
 		time.Sleep(2*testTimeout - time.Second)
 		require.NoError(t, old.Context().Err())
 		time.Sleep(2 * time.Second)
@@ -176,7 +176,7 @@ func TestSessionIsTakenUpWithTheSameIDByTheNextServer(t *testing.T) {
 		id, first := client.SessionID(), client.newest().Server()
 		for range 3 {
 			began := time.Now()
-			s.link.Cut()
+			s.link.Reset()
 			require.NotEqual(t, first, <-attached)
 			require.Less(t, time.Since(began), 100*time.Millisecond, "no second is lost")
 			first = client.newest().Server()
@@ -202,7 +202,7 @@ func TestWatchesAreSentAgainWithoutADataRace(t *testing.T) {
 		}
 		synctest.Wait()
 		for range 20 {
-			s.link.Cut()
+			s.link.Reset()
 			time.Sleep(time.Second)
 			require.NoError(t, claim.Check(t.Context()))
 		}
@@ -233,7 +233,7 @@ func TestConnectThatFailsLeavesNothingBehind(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		before := runtime.NumGoroutine()
-		_, err := Connect(ctx, s.Servers()[:1], s.options())
+		_, err := Connect(ctx, s.Addrs()[:1], s.options())
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		dialled := int(s.dials.Load())
 		time.Sleep(time.Hour)

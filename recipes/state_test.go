@@ -33,7 +33,7 @@ func TestStateReportsSinceWhenAServerServesTheSessionAndWhenItWasLastProved(t *t
 		require.Equal(t, time.Now(), client.State().Proof, "the join is one")
 
 		s.unreachable.Store(true)
-		s.link.Cut()
+		s.link.Reset()
 		synctest.Wait()
 		cut := time.Now()
 		time.Sleep(testTimeout/4 - time.Nanosecond)
@@ -61,7 +61,7 @@ func TestClientBetweenTwoSessionsIsNotReady(t *testing.T) {
 		opts := s.options()
 		client := s.connect(opts)
 		s.unreachable.Store(true)
-		s.link.Cut()
+		s.link.Reset()
 		time.Sleep(3 * testTimeout)
 		require.ErrorIs(t, client.State().Ended, ErrSessionExpired)
 		require.ErrorIs(t, client.Ready(), ErrSessionExpired)
@@ -86,7 +86,7 @@ func TestEverySubscriberGetsEveryStateInOrderHoweverSlowItIs(t *testing.T) {
 		synctest.Wait()
 		want := []bool{true}
 		for range 600 { // more changes than events of the trace may wait
-			s.link.Cut()
+			s.link.Reset()
 			time.Sleep(2 * time.Second)
 			want = append(want, false, true)
 		}
@@ -130,12 +130,12 @@ func TestOutageThatLastsIsLoggedOnceAndSoIsItsEnd(t *testing.T) {
 			opts.Logger = slog.New(&log)
 			client := s.connect(opts)
 
-			s.link.Cut()
+			s.link.Reset()
 			time.Sleep(testTimeout / 5)
 			require.Empty(t, log.warnings(), "what heals soon is no matter for people")
 
 			s.unreachable.Store(true)
-			s.link.Cut()
+			s.link.Reset()
 			time.Sleep(testTimeout / 3)
 			require.Len(t, log.warnings(), 1, name)
 			require.Contains(t, log.warnings()[0], "no zookeeper server serves the session")

@@ -6,11 +6,8 @@ package torture
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"sync"
 	"time"
 
@@ -48,7 +45,7 @@ func expireSessions(ctx context.Context, r *run, args []string, _ time.Duration)
 					mu.Lock()
 					defer mu.Unlock()
 					ended++
-				case !errors.Is(err, errNoSession):
+				case !errors.Is(err, docker.ErrNoSession):
 					c.current().addSession(session) // the server may be down
 				}
 			})
@@ -82,86 +79,35 @@ func (p *process) addSession(session history.ID) {
 	p.sessions[session] = true
 }
 
-// errNoSession reports that the session does not exist, or no longer exists.
-var errNoSession = errors.New("no such session")
-
-// expire ends a session of another client: it attaches to the session, with the password that servers derive from its id, and
-// closes it. The session's client then finds that its session has expired.
-func (o *operator) expire(ctx context.Context, session history.ID) (err error) {
+// expire ends a session of another client. The session's client then finds that its session has expired.
+func (o *operator) expire(ctx context.Context, session history.ID) error {
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", o.servers[int(uint64(session)%uint64(len(o.servers)))])
+	mark := func(ended bool) (before bool) {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		before, o.ended[int64(session)] = o.ended[int64(session)], ended
+		return before
+	}
+	before := mark(true) // before the servers carry it out, so that the operator is never missing as the cause
+	err := o.expireSession(ctx, int64(session))
+	if errors.Is(err, docker.ErrNoSession) {
+		mark(before)
+	}
 	if err != nil {
-		return fmt.Errorf("operator: expire %v: %w", session, err)
-	}
-	defer func() { _ = conn.Close() }() // the server closes it as well
-	if deadline, ok := ctx.Deadline(); ok {
-		if err := conn.SetDeadline(deadline); err != nil {
-			return fmt.Errorf("operator: expire %v: %w", session, err)
-		}
-	}
-	hello := binary.BigEndian.AppendUint32(nil, 0)                // protocol version
-	hello = binary.BigEndian.AppendUint64(hello, 0)               // last zxid seen
-	hello = binary.BigEndian.AppendUint32(hello, 4000)            // timeout, in ms
-	hello = binary.BigEndian.AppendUint64(hello, uint64(session)) //nolint:gosec // the same bits
-	hello = append(binary.BigEndian.AppendUint32(hello, 16), password(session)...)
-	answer, err := exchange(conn, append(hello, 0)) // not read-only
-	if err != nil {
-		return fmt.Errorf("operator: expire %v: %w", session, err)
-	}
-	if len(answer) < 8 || binary.BigEndian.Uint32(answer[4:]) == 0 {
-		return fmt.Errorf("operator: expire %v: %w", session, errNoSession)
-	}
-	// Record it before the servers carry it out: the commit order must never lack the operator as the cause.
-	o.mu.Lock()
-	o.ended[int64(session)] = true
-	o.mu.Unlock()
-	const closeSession = -11
-	request := binary.BigEndian.AppendUint32(nil, 1) // xid: a request with xid 0 would look like a timeout
-	request = binary.BigEndian.AppendUint32(request, 1<<32+closeSession)
-	if _, err := exchange(conn, request); err != nil {
-		return fmt.Errorf("operator: expire %v: %w", session, err)
+		return fmt.Errorf("operator: %w", err)
 	}
 	return nil
-}
-
-// exchange sends a frame and reads the next.
-func exchange(conn net.Conn, frame []byte) ([]byte, error) {
-	if _, err := conn.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(frame))), frame...)); err != nil { //nolint:gosec // a few bytes
-		return nil, err
-	}
-	length := make([]byte, 4)
-	if _, err := io.ReadFull(conn, length); err != nil {
-		return nil, err
-	}
-	answer := make([]byte, min(binary.BigEndian.Uint32(length), 1<<20))
-	_, err := io.ReadFull(conn, answer)
-	return answer, err
-}
-
-// password returns the password that ZooKeeper derives from a session's id: 16 bytes of java.util.Random, seeded with the id
-// and a constant that is the same on all servers.
-func password(session history.ID) []byte {
-	const (
-		secret     = 0xB3415C00
-		multiplier = 0x5DEECE66D
-		mask       = 1<<48 - 1
-	)
-	seed := (uint64(session) ^ secret ^ multiplier) & mask //nolint:gosec // the same bits
-	var bytes []byte
-	for range 4 {
-		seed = (seed*multiplier + 0xB) & mask
-		bytes = binary.LittleEndian.AppendUint32(bytes, uint32(seed>>16)) //nolint:gosec // the upper bits
-	}
-	return bytes
 }
 
 // expiredSessions returns the sessions of contenders that the operator ended.
 func (o *operator) expiredSessions() (all []history.ID) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for session := range o.ended {
-		all = append(all, history.ID(session))
+	for session, ended := range o.ended {
+		if ended {
+			all = append(all, history.ID(session))
+		}
 	}
 	return all
 }

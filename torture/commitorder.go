@@ -30,7 +30,7 @@ func (r *run) readCommitOrder(ctx context.Context) error {
 	}
 	var servers []txnlog.Server
 	for _, server := range r.ensemble.Servers() {
-		own := filepath.Join(dir, fmt.Sprint(server.ID))
+		own := filepath.Join(dir, fmt.Sprint(server.ID()))
 		if err := os.MkdirAll(own, 0o755); err != nil {
 			return fmt.Errorf("transaction logs: %w", err)
 		}

@@ -110,7 +110,7 @@ func cutContender(_ context.Context, r *run, args []string, lasts time.Duration)
 		return nil, err
 	}
 	name := c.current().name
-	undo, err := r.onLinksOf(c, func(p *docker.Proxy) { p.Swallow(way) })
+	undo, err := r.onLinksOf(c, func(p *docker.Proxy) { p.Drop(way) })
 	if err != nil || undo == nil {
 		return undo, err
 	}
@@ -140,10 +140,10 @@ func slow(_ context.Context, r *run, args []string, _ time.Duration) (heal, erro
 // other than ZooKeeper's; there, loseReply drops all replies for a while.
 func loseReply(_ context.Context, r *run, args []string, _ time.Duration) (heal, error) {
 	if !r.isZooKeeper() {
-		return r.onLinks(args[0], func(p *docker.Proxy) { p.Swallow(docker.ToClient) })
+		return r.onLinks(args[0], func(p *docker.Proxy) { p.Drop(docker.ToClient) })
 	}
 	var lost []<-chan struct{}
-	undo, err := r.onLinks(args[0], func(p *docker.Proxy) { lost = append(lost, p.LoseAnswer(requestsOf[args[1]])) })
+	undo, err := r.onLinks(args[0], func(p *docker.Proxy) { lost = append(lost, p.LoseReply(requestsOf[args[1]])) })
 	if err != nil {
 		return undo, err
 	}

@@ -97,7 +97,7 @@ func (r *run) keepLogs(ctx context.Context) error {
 	}
 	var errs []error
 	for _, server := range r.ensemble.Servers() {
-		own := filepath.Join(r.opts.Logs, fmt.Sprint(server.ID))
+		own := filepath.Join(r.opts.Logs, fmt.Sprint(server.ID()))
 		if err := os.MkdirAll(own, 0o755); err != nil {
 			errs = append(errs, fmt.Errorf("transaction logs: %w", err))
 			continue

@@ -44,13 +44,13 @@ func (d *fakeServer) Pause(context.Context) error { return d.do("pause") }
 
 func (d *fakeServer) Unpause(context.Context) error { return d.do("unpause") }
 
-func (d *fakeServer) Cut(context.Context) error { return d.do("cut") }
+func (d *fakeServer) Partition(context.Context) error { return d.do("partition") }
 
-func (d *fakeServer) CutFromPeers(context.Context) error { return d.do("cut from peers") }
+func (d *fakeServer) Isolate(context.Context) error { return d.do("isolate") }
 
 func (d *fakeServer) Running(context.Context) error { return d.do("run") }
 
-func (d *fakeServer) Mend(context.Context) error { return d.do("mend") }
+func (d *fakeServer) Heal(context.Context) error { return d.do("heal") }
 
 func (*fakeServer) Log(context.Context) string { return "" }
 

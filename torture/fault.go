@@ -68,11 +68,11 @@ func init() {
 		},
 		"cut-server": {
 			description: "a server is partitioned from all other servers and from clients",
-			target:      onServer, lasts: sixteenthsOfT(8, 32), parameters: []parameter{serverParam}, inject: onOneServer(Server.Cut, Server.Mend),
+			target:      onServer, lasts: sixteenthsOfT(8, 32), parameters: []parameter{serverParam}, inject: onOneServer(Server.Partition, Server.Heal),
 		},
 		"cut-follower": {
 			description: "a follower is partitioned from the leader, and its clients stay connected",
-			target:      onServer, lasts: sixteenthsOfT(12, 48), parameters: []parameter{followerParam}, inject: onOneServer(Server.CutFromPeers, Server.Mend),
+			target:      onServer, lasts: sixteenthsOfT(12, 48), parameters: []parameter{followerParam}, inject: onOneServer(Server.Isolate, Server.Heal),
 		},
 		"isolate-leader": {
 			description: "the leader is isolated from its followers, with some of the clients on its side",

@@ -108,12 +108,12 @@ func TestHalfDoneFaultIsHealed(t *testing.T) {
 	s, servers := newTestRun()
 	conn := s.addLinkedContender(t)
 	require.NoError(t, roundTrip(conn, make([]byte, 44)))
-	servers[0].fails = map[string]error{"cut from peers": errors.New("no")}
-	servers[1].fails = map[string]error{"kill": context.DeadlineExceeded, "cut": docker.ErrUnsupported, "mend": docker.ErrUnsupported}
+	servers[0].fails = map[string]error{"isolate": errors.New("no")}
+	servers[1].fails = map[string]error{"kill": context.DeadlineExceeded, "partition": docker.ErrUnsupported, "heal": docker.ErrUnsupported}
 
 	// The links are refused before the leader is isolated.
 	s.fault(t.Context(), Fault{Kind: "isolate-leader", Args: []string{"1"}})
-	require.Contains(t, servers[0].done(), "mend")
+	require.Contains(t, servers[0].done(), "heal")
 	require.NoError(t, roundTrip(s.dial(t), make([]byte, 44)))
 	// A server that was not killed in time may nevertheless be dead.
 	s.fault(t.Context(), Fault{Kind: "kill-server", Args: []string{"2"}})
@@ -121,7 +121,7 @@ func TestHalfDoneFaultIsHealed(t *testing.T) {
 	// An unsupported fault is not retried. A failure to heal it is no problem.
 	before := len(servers[1].done())
 	s.fault(t.Context(), Fault{For: 500 * time.Millisecond, Kind: "cut-server", Args: []string{"2"}})
-	require.Equal(t, []string{"run", "cut", "mend"}, servers[1].done()[before:])
+	require.Equal(t, []string{"run", "partition", "heal"}, servers[1].done()[before:])
 	require.Equal(t, map[string]FaultCount{"isolate-leader": {Missed: 1}, "kill-server": {Missed: 1}, "cut-server": {Missed: 1}},
 		s.result.Faults)
 	require.Empty(t, s.result.Problems)

@@ -23,7 +23,8 @@ import (
 
 // An operator changes nodes and sessions directly on the servers. Each operation runs in its own session.
 type operator struct {
-	servers []string
+	servers       []string
+	expireSession func(ctx context.Context, session int64) error // of the ensemble
 
 	mu       sync.Mutex     // guards what follows
 	sessions map[int64]bool // of the operator

@@ -63,7 +63,7 @@ func (c *contender) linksTarget() string { return fmt.Sprint("links of contender
 
 func (c *contender) healLinks() {
 	for _, p := range c.proxies {
-		p.Pass()
+		p.Heal()
 	}
 }
 

@@ -179,6 +179,7 @@ func (r *run) startEnsemble(ctx context.Context) (err error) {
 	r.result.ZooKeeper = version(first)
 	r.servers = ensemble{r.ensemble, "ZooKeeper " + r.result.ZooKeeper}
 	r.operator = newOperator(r.ensemble.Addrs())
+	r.operator.expireSession = r.ensemble.Expire
 	return nil
 }
 

@@ -187,8 +187,8 @@ func isolateLeader(ctx context.Context, r *run, args []string, _ time.Duration) 
 			}
 			return func(ctx context.Context) error {
 				c.healLinks()
-				return leader.Mend(ctx)
-			}, leader.CutFromPeers(ctx)
+				return leader.Heal(ctx)
+			}, leader.Isolate(ctx)
 		})
 	})
 }

@@ -51,9 +51,9 @@ type Server interface {
 	Start(ctx context.Context) error
 	Pause(ctx context.Context) error
 	Unpause(ctx context.Context) error
-	Cut(ctx context.Context) error
-	CutFromPeers(ctx context.Context) error
-	Mend(ctx context.Context) error
+	Partition(ctx context.Context) error
+	Isolate(ctx context.Context) error
+	Heal(ctx context.Context) error
 	WaitServing(ctx context.Context) error
 	Log(ctx context.Context) string
 }

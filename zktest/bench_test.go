@@ -15,7 +15,7 @@ import (
 // BenchmarkThousandNodes reports the total memory of a thousand nodes with 100 bytes of
 // data each. An op is one node.
 func BenchmarkThousandNodes(b *testing.B) {
-	e, err := zktest.Listen(&zktest.Options{InMemory: true})
+	e, err := zktest.Run(b.Context(), &zktest.Options{InMemory: true})
 	require.NoError(b, err)
 	defer func() { require.NoError(b, e.Close()) }()
 	require.NoError(b, e.Create("/bench", nil))

@@ -43,7 +43,7 @@ func bubble(t *testing.T, f func(t *testing.T)) {
 func inMemory(t *testing.T, opts zktest.Options) *zktest.Ensemble {
 	t.Helper()
 	opts.InMemory = true
-	return zktest.StartWith(t, &opts)
+	return zktest.Start(t, &opts)
 }
 
 // A client is the Go client on its own link, with the history of its session's states.
@@ -88,7 +88,7 @@ func (c neverFailingConn) Write(p []byte) (int, error) {
 func connect(t *testing.T, e *zktest.Ensemble, timeout time.Duration, servers ...string) *client {
 	t.Helper()
 	if servers == nil {
-		servers = e.Servers()
+		servers = e.Addrs()
 	}
 	c := &client{t: t, link: e.Link()}
 	conn, events, err := zk.Connect(servers, timeout,

@@ -47,7 +47,7 @@ type conn struct {
 	session       *session        // nil before the handshake
 	sawHandshake  bool            // the first frame has arrived
 	knowsReadOnly bool            // the client knows of read-only servers
-	mute          bool            // no request is carried out
+	unanswered    bool            // no request is carried out, since the server hung when it was made
 	lost          bool            // nothing is sent any more
 	ended         bool            // the server has dropped it: it has ended, or is about to
 	identities    []tree.Identity // with which its requests are carried out
@@ -281,7 +281,7 @@ func (e *Ensemble) receive(c *conn, item inbound, r *request, eff *effects) {
 		}
 		e.abort(c, why)
 		return
-	case c.mute:
+	case c.unanswered:
 		return
 	case item.word != "":
 		c.countReceived()
@@ -289,17 +289,17 @@ func (e *Ensemble) receive(c *conn, item inbound, r *request, eff *effects) {
 		c.finish(nil)
 		return
 	}
-	cut := e.traps.step()
+	loss := e.traps.step()
 	if c.link != nil {
-		cut = max(cut, c.link.traps.step())
+		loss = max(loss, c.link.traps.step())
 	}
-	switch cut {
-	case cutBefore:
-		c.finish(errors.New("trap: cut before this frame"))
+	switch loss {
+	case lostRequest:
+		c.finish(errors.New("trap: this frame is lost"))
 		return
-	case cutAfter:
+	case lostReply:
 		c.lost = true
-		defer c.finish(errors.New("trap: cut after this frame"))
+		defer c.finish(errors.New("trap: the reply to this frame is lost"))
 	}
 	switch {
 	case eff == nil:

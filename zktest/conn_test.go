@@ -21,13 +21,13 @@ import (
 
 func TestDialOnHeldLinkEndsWithEnsemble(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		e, err := zktest.Listen(&zktest.Options{InMemory: true})
+		e, err := zktest.Run(t.Context(), &zktest.Options{InMemory: true})
 		require.NoError(t, err)
 		l := e.Link()
 		l.Hold(zktest.ToClient)
 		done := make(chan error, 1)
 		go func() {
-			_, err := l.Dial(context.Background(), "tcp", e.Servers()[0])
+			_, err := l.Dial(context.Background(), "tcp", e.Addrs()[0])
 			done <- err
 		}()
 		time.Sleep(time.Minute)
@@ -37,29 +37,29 @@ func TestDialOnHeldLinkEndsWithEnsemble(t *testing.T) {
 	})
 }
 
-func TestHeldLinkHidesServerStop(t *testing.T) {
+func TestHeldLinkHidesKillOfServer(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{})
 		c := connect(t, e, timeout)
 		c.link.Hold(zktest.Both)
 		began := time.Now()
-		e.Server(0).Stop()
+		require.NoError(t, e.Server(1).Kill(t.Context()))
 		waitFor(t, "the client gives up on the server", func() bool { return !c.since(zk.StateDisconnected, began).IsZero() })
 		require.Greater(t, c.since(zk.StateDisconnected, began).Sub(began), time.Second)
 		c.link.Release()
-		require.NoError(t, e.Server(0).Start())
+		require.NoError(t, e.Server(1).Start(t.Context()))
 	})
 }
 
-func TestReplySentBeforeCutArrives(t *testing.T) {
+func TestReplySentBeforeLossArrives(t *testing.T) {
 	for range 50 {
-		e := zktest.StartWith(t, &zktest.Options{InMemory: true})
+		e := zktest.Start(t, &zktest.Options{InMemory: true})
 		l := e.Link()
-		conn, err := l.Dial(t.Context(), "tcp", e.Servers()[0])
+		conn, err := l.Dial(t.Context(), "tcp", e.Addrs()[0])
 		require.NoError(t, err)
 		c := rawclient.New(conn)
 		newSession(t, c)
-		l.CutBefore(2)
+		l.LoseRequest(2)
 		root := func(w *wire.Writer) { w.String("/"); w.Bool(false) }
 		require.NoError(t, c.Send(request(1, wire.OpExists, root), request(2, wire.OpExists, root)))
 		p, err := c.Next(maxWait)
@@ -75,11 +75,11 @@ func TestTrapBeforeFrameWinsOverTrapAfterIt(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{})
 		c := connect(t, e, timeout)
-		before, after := e.CutBefore(1), c.link.CutAfter(1)
-		_, err := c.Create("/cut", nil, 0, zk.WorldACL(zk.PermAll))
+		before, after := e.LoseRequest(1), c.link.LoseReply(1)
+		_, err := c.Create("/lost", nil, 0, zk.WorldACL(zk.PermAll))
 		require.Error(t, err)
 		require.True(t, before.Sprung() && after.Sprung())
-		_, _, err = e.Get("/cut")
+		_, _, err = e.Get("/lost")
 		require.ErrorIs(t, err, zktest.ErrNoNode)
 	})
 }
@@ -101,7 +101,7 @@ func TestLoggerMayCallEnsemble(t *testing.T) {
 	var e *zktest.Ensemble
 	zxids := make(chan int64, 10)
 	logger := slog.New(callingHandler{slog.DiscardHandler, func() { zxids <- e.Zxid() }})
-	e = zktest.StartWith(t, &zktest.Options{InMemory: true, Logger: logger})
+	e = zktest.Start(t, &zktest.Options{InMemory: true, Logger: logger})
 	c := dialRaw(t, e)
 	newSession(t, c)
 	require.NoError(t, c.Send([]byte{0xff, 0xff, 0xff, 0xfe}))
@@ -112,7 +112,7 @@ func TestIncompleteFrameIsLogged(t *testing.T) {
 	for name, sent := range map[string][]byte{"half a length": {0, 0}, "a length": {0, 0, 0, 50}, "half a frame": {0, 0, 0, 50, 1}} {
 		t.Run(name, func(t *testing.T) {
 			var logged bytes.Buffer
-			e, err := zktest.Listen(&zktest.Options{InMemory: true, Logger: slog.New(slog.NewTextHandler(&logged, nil))})
+			e, err := zktest.Run(t.Context(), &zktest.Options{InMemory: true, Logger: slog.New(slog.NewTextHandler(&logged, nil))})
 			require.NoError(t, err)
 			c := dialRaw(t, e)
 			newSession(t, c)
@@ -133,13 +133,13 @@ func heap() int64 {
 }
 
 func TestRequestsWaitingForLeaderAreBounded(t *testing.T) {
-	e := zktest.StartWith(t, &zktest.Options{InMemory: true, Servers: 3, SyncLimit: 1000})
+	e := zktest.Start(t, &zktest.Options{InMemory: true, Servers: 3, SyncLimit: 1000})
 	require.NoError(t, e.Create("/a", nil))
-	conn, err := e.Dial(t.Context(), "tcp", e.Server(1).Addr())
+	conn, err := e.Dial(t.Context(), "tcp", e.Server(2).Addr())
 	require.NoError(t, err)
 	c := rawclient.New(conn)
 	newSession(t, c)
-	require.NoError(t, e.Server(1).CutFromLeader())
+	require.NoError(t, e.Server(2).Isolate(t.Context()))
 	before := heap()
 	frame := request(1, wire.OpSetData, func(w *wire.Writer) { w.String("/a"); w.Bytes(make([]byte, 1<<20-1000)); w.Int32(-1) })
 	var sending sync.WaitGroup
@@ -161,7 +161,7 @@ func TestRequestsWaitingForLeaderAreBounded(t *testing.T) {
 }
 
 func TestReplyBeyondBoundEndsConnection(t *testing.T) {
-	e := zktest.StartWith(t, &zktest.Options{InMemory: true})
+	e := zktest.Start(t, &zktest.Options{InMemory: true})
 	require.NoError(t, e.Create("/a", make([]byte, 1<<20-1000)))
 	c := dialRaw(t, e)
 	newSession(t, c)

@@ -5,10 +5,10 @@
 // the test chooses. It needs nothing but Go, and starts in a millisecond.
 //
 //	func TestWorkStopsWhenTheLeaderIsExpired(t *testing.T) {
-//		srv := zktest.Start(t)
-//		conn, _, err := zk.Connect(srv.Servers(), 4*time.Second)
+//		srv := zktest.Start(t, nil)
+//		conn, _, err := zk.Connect(srv.Addrs(), 4*time.Second)
 //		…
-//		srv.Expire(conn.SessionID())
+//		srv.Expire(t.Context(), conn.SessionID())
 //	}
 //
 // # Behaviour
@@ -68,13 +68,17 @@
 // # Faults
 //
 // The connection of one client is a [Link]: silent in one direction or both, slow,
-// refused, cut, or cut at the n-th frame, before or after the frame is carried out. A
-// [Server] can be stopped, started with its data or without, made silent, slow or mute,
-// or lag behind the other servers. Of several servers, a follower can be isolated from
-// its leader, and the leader from the other servers: both continue to answer for a
-// while, as real servers do. A session can be expired, a node deleted without its
-// owner's involvement, the counter of sequential names set near its maximum.
-// [Ensemble.Apply] injects a fault by its name, for fault plans in files.
+// refused, reset, or ended at the n-th frame, whose request or reply is lost. A [Server]
+// can be killed and started with its data or without, paused, partitioned from all other
+// servers and clients, isolated from the other servers only, made silent or slow, or lag
+// behind the other servers. An isolated server continues to answer for a while, as real
+// servers do. A session can be expired, a node deleted without its owner's involvement, the
+// counter of sequential names set near its maximum. [Ensemble.Apply] injects a fault by its
+// name, for fault plans in files.
+//
+// Start, Run, the addresses and ids of servers, and the faults that take a context have the
+// same names, order and meaning in package docker, which runs real servers: a test that
+// uses only these runs on either, after a change of one import.
 //
 // # Scripted requests
 //

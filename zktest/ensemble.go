@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -41,9 +42,9 @@ type Ensemble struct {
 	conns         map[*conn]struct{} // whose goroutines run
 	traps         traps
 	electionTimer *time.Timer
-	reaped        time.Time       // the time of the last search for containers to delete
+	checked       time.Time       // the time of the last search for containers to delete
 	toKill        []*conn         // killed once mu is released
-	changed       chan struct{}   // closed at each change of an impairment
+	changed       chan struct{}   // closed at each change of an impairment, of the leader, and of what serves
 	toWake        []chan struct{} // closed once mu is released
 	toLog         []func()        // called once mu is released
 	accepted      int64           // the number of connections accepted so far
@@ -59,16 +60,10 @@ type TB interface {
 	Fatalf(format string, args ...any)
 }
 
-// Start starts one server on a free port of 127.0.0.1. It is closed when the test ends;
-// the connections that are still open are reported in the test's log.
-func Start(t TB) *Ensemble {
-	t.Helper()
-	return StartWith(t, nil)
-}
-
-// StartWith is Start with options: several servers, for instance, or servers without
-// sockets. Invalid options end the test.
-func StartWith(t TB, opts *Options) *Ensemble {
+// Start is Run for tests: the ensemble logs to the test, and is closed when the test ends;
+// the connections that are still open are reported in the test's log. Invalid options end
+// the test.
+func Start(t TB, opts *Options) *Ensemble {
 	t.Helper()
 	if opts == nil {
 		opts = &Options{}
@@ -77,7 +72,7 @@ func StartWith(t TB, opts *Options) *Ensemble {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.NewTextHandler(&testLog{t: t}, &slog.HandlerOptions{ReplaceAttr: withoutTime}))
 	}
-	e, err := listen(&o, t)
+	e, err := run(context.Background(), &o, t)
 	if err != nil {
 		t.Fatalf("%v", err)
 		return nil
@@ -93,10 +88,11 @@ func StartWith(t TB, opts *Options) *Ensemble {
 	return e
 }
 
-// Listen starts an ensemble outside tests. The caller closes it.
-func Listen(opts *Options) (*Ensemble, error) { return listen(opts, nil) }
+// Run starts an ensemble and returns once it serves. A nil opts means one server, on a free
+// port of 127.0.0.1. The caller closes it; ctx bounds the start only.
+func Run(ctx context.Context, opts *Options) (*Ensemble, error) { return run(ctx, opts, nil) }
 
-func listen(opts *Options, tb TB) (*Ensemble, error) {
+func run(ctx context.Context, opts *Options, tb TB) (*Ensemble, error) {
 	o, err := opts.withDefaults()
 	if err != nil {
 		return nil, err
@@ -110,12 +106,12 @@ func listen(opts *Options, tb TB) (*Ensemble, error) {
 		sessions: make(map[int64]*session),
 		conns:    make(map[*conn]struct{}),
 		changed:  make(chan struct{}),
-		reaped:   time.Now(),
+		checked:  time.Now(),
 	}
 	for i := range o.Servers {
-		e.servers = append(e.servers, newServer(e, i))
+		e.servers = append(e.servers, newServer(e, i+1))
 	}
-	if err := e.listen(); err != nil {
+	if err := e.listen(ctx); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
 	e.mu.Lock()
@@ -135,21 +131,21 @@ func (e *Ensemble) newTree() *tree.Tree {
 }
 
 // listen opens the servers' sockets, or sets their addresses if they are in memory.
-func (e *Ensemble) listen() error {
+func (e *Ensemble) listen(ctx context.Context) error {
 	host, port, err := splitAddr(e.opts.Addr)
 	if err != nil {
 		return err
 	}
 	for i, s := range e.servers {
 		if e.opts.InMemory {
-			s.addr = fmt.Sprintf("zktest-%d:2181", i)
+			s.addr = fmt.Sprintf("zktest-%d:2181", s.id)
 			continue
 		}
 		at := 0
 		if port != 0 {
 			at = port + i
 		}
-		l, err := s.bind(net.JoinHostPort(host, strconv.Itoa(at)))
+		l, err := s.bind(ctx, net.JoinHostPort(host, strconv.Itoa(at)))
 		if err != nil {
 			return err
 		}
@@ -161,9 +157,9 @@ func (e *Ensemble) listen() error {
 	return nil
 }
 
-// Servers returns the addresses of the servers, host:port each, for zk.Connect and
-// recipes.Connect.
-func (e *Ensemble) Servers() []string {
+// Addrs returns the addresses of the servers, host:port each, in the order of Servers. They
+// are the servers of zk.Connect and recipes.Connect.
+func (e *Ensemble) Addrs() []string {
 	addrs := make([]string, 0, len(e.servers))
 	for _, s := range e.servers {
 		addrs = append(addrs, s.addr)
@@ -171,24 +167,20 @@ func (e *Ensemble) Servers() []string {
 	return addrs
 }
 
-// Server returns the i-th server, counted from 0. An i out of range ends the test, or
+// Servers returns the servers, in the order of their ids. The slice is the caller's.
+func (e *Ensemble) Servers() []*Server { return slices.Clone(e.servers) }
+
+// Server returns the server with an id, counted from 1. An id out of range ends the test, or
 // panics outside tests.
-func (e *Ensemble) Server(i int) *Server {
-	if i < 0 || i >= len(e.servers) {
-		e.fatal("server %d: must be 0 to %d", i, len(e.servers)-1)
+func (e *Ensemble) Server(id int) *Server {
+	if id < 1 || id > len(e.servers) {
+		e.fatal("server %d: must be 1 to %d", id, len(e.servers))
 		return nil
 	}
-	return e.servers[i]
+	return e.servers[id-1]
 }
 
-// Leader returns the server that leads, nil while none does.
-func (e *Ensemble) Leader() *Server {
-	e.mu.Lock()
-	defer e.unlock()
-	return e.leader
-}
-
-// Dial connects to the server at an address of Servers, in memory. It has the type of
+// Dial connects to the server at an address of Addrs, in memory. It has the type of
 // recipes.Options.Dial.
 func (e *Ensemble) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return e.dial(ctx, nil, network, address)
@@ -218,7 +210,7 @@ func (e *Ensemble) dial(ctx context.Context, l *Link, network, address string) (
 		}
 	}
 	if s == nil {
-		return fail(fmt.Errorf("not an address of this ensemble: use one of %s", strings.Join(e.Servers(), ", ")))
+		return fail(fmt.Errorf("not an address of this ensemble: use one of %s", strings.Join(e.Addrs(), ", ")))
 	}
 	for {
 		theirs, changed, err := s.acceptInMemory(l)
@@ -243,6 +235,9 @@ func (s *Server) acceptInMemory(l *Link) (theirs net.Conn, changed <-chan struct
 	e.mu.Lock()
 	defer e.unlock()
 	imp := s.impairment
+	if s.partition == fromAll {
+		imp.held = Both
+	}
 	if l != nil {
 		imp.held |= l.impairment.held
 		imp.refuse = imp.refuse || l.impairment.refuse
@@ -306,8 +301,7 @@ func (e *Ensemble) Close() error {
 	for c := range e.conns {
 		e.abort(c, nil)
 	}
-	e.toWake = append(e.toWake, e.changed)
-	e.changed = make(chan struct{})
+	e.wake()
 	e.unlock()
 	close(e.stop)
 

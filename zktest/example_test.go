@@ -22,8 +22,8 @@ func ExampleStart() {
 	t, end := exampleTB() // in a test, t is its argument
 	defer end()
 
-	srv := zktest.Start(t)
-	conn, _, err := zk.Connect(srv.Servers(), 4*time.Second)
+	srv := zktest.Start(t, nil)
+	conn, _, err := zk.Connect(srv.Addrs(), 4*time.Second)
 	if err != nil {
 		t.Fatalf("connect: %v", err)
 	}
@@ -41,21 +41,26 @@ func ExampleStart() {
 }
 
 // Start three servers outside tests.
-func ExampleListen() {
-	ensemble, err := zktest.Listen(&zktest.Options{Servers: 3})
+func ExampleRun() {
+	ctx := context.Background()
+	ensemble, err := zktest.Run(ctx, &zktest.Options{Servers: 3})
 	if err != nil {
 		log.Fatal(err)
 	}
-	for i := range ensemble.Servers() {
-		fmt.Println(i, ensemble.Server(i).Mode())
+	for _, server := range ensemble.Servers() {
+		mode, err := server.Mode(ctx)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(server.ID(), mode)
 	}
 	if err := ensemble.Close(); err != nil {
 		log.Fatal(err)
 	}
 	// Output:
-	// 0 leader
-	// 1 follower
+	// 1 leader
 	// 2 follower
+	// 3 follower
 }
 
 // Expire the session of a lock's holder immediately, without waiting for its timeout.
@@ -64,8 +69,8 @@ func ExampleEnsemble_Expire() {
 	defer end()
 	ctx := context.Background()
 
-	srv := zktest.Start(t)
-	client, err := recipes.Connect(ctx, srv.Servers(), nil)
+	srv := zktest.Start(t, nil)
+	client, err := recipes.Connect(ctx, srv.Addrs(), nil)
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
@@ -79,7 +84,7 @@ func ExampleEnsemble_Expire() {
 		t.Fatalf("%v", err)
 	}
 
-	if err := srv.Expire(client.SessionID()); err != nil {
+	if err := srv.Expire(ctx, client.SessionID()); err != nil {
 		t.Fatalf("%v", err)
 	}
 	<-hold.Done()
@@ -94,10 +99,10 @@ func ExampleEnsemble_Link() {
 	defer end()
 	ctx := context.Background()
 
-	srv := zktest.Start(t)
+	srv := zktest.Start(t, nil)
 	ledger := func(opts *recipes.Options) *lock.Mutex {
 		opts.SessionTimeout = 2 * time.Second
-		client, err := recipes.Connect(ctx, srv.Servers(), opts)
+		client, err := recipes.Connect(ctx, srv.Addrs(), opts)
 		if err != nil {
 			t.Fatalf("%v", err)
 		}
@@ -129,12 +134,12 @@ func ExampleEnsemble_Link() {
 }
 
 // Lose a reply: the client cannot know whether its request took effect.
-func ExampleEnsemble_CutAfter() {
+func ExampleEnsemble_LoseReply() {
 	t, end := exampleTB()
 	defer end()
 
-	srv := zktest.Start(t)
-	conn, _, err := zk.Connect(srv.Servers(), 4*time.Second)
+	srv := zktest.Start(t, nil)
+	conn, _, err := zk.Connect(srv.Addrs(), 4*time.Second)
 	if err != nil {
 		t.Fatalf("connect: %v", err)
 	}
@@ -143,7 +148,7 @@ func ExampleEnsemble_CutAfter() {
 		t.Fatalf("exists: %v", err)
 	}
 
-	trap := srv.CutAfter(1)
+	trap := srv.LoseReply(1)
 	_, err = conn.Create("/order", nil, 0, zk.WorldACL(zk.PermAll))
 	fmt.Println("client:", err)
 	names, err := srv.Children("/")
@@ -165,8 +170,8 @@ func ExampleEnsemble_Intercept() {
 	defer end()
 	ctx := context.Background()
 
-	srv := zktest.Start(t)
-	client, err := recipes.Connect(ctx, srv.Servers(), nil)
+	srv := zktest.Start(t, nil)
+	client, err := recipes.Connect(ctx, srv.Addrs(), nil)
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
@@ -219,8 +224,8 @@ func ExampleEnsemble_Apply() {
 	t, end := exampleTB()
 	defer end()
 
-	srv := zktest.Start(t)
-	for _, fault := range []string{"stop 0", "stop 1"} {
+	srv := zktest.Start(t, nil)
+	for _, fault := range []string{"kill 1", "kill 2"} {
 		if err := srv.Apply(fault); err != nil {
 			fmt.Println(err)
 			continue
@@ -228,8 +233,8 @@ func ExampleEnsemble_Apply() {
 		fmt.Println(fault, "applied")
 	}
 	// Output:
-	// stop 0 applied
-	// zktest: fault "stop 1": server "1": must be 0 to 0
+	// kill 1 applied
+	// zktest: fault "kill 2": server "2": must be 1 to 1
 }
 
 // exampleTB returns a TB for an example, which has none, and a function that ends it.

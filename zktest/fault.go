@@ -3,6 +3,8 @@
 package zktest
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,20 +13,20 @@ import (
 	"time"
 )
 
-// CutBefore sets a trap for the n-th frame from now on that a client sends to any of
-// the servers, handshakes included; 1 is the next. The frame is not carried out: its
-// connection ends instead, as when a request is lost. n below 1 ends the test, or panics
-// outside tests.
-func (e *Ensemble) CutBefore(n int) *Trap { return e.trap(&e.traps, n, false) }
+// LoseRequest sets a trap for the n-th frame from now on that a client sends to any of the
+// servers, handshakes included; 1 is the next. The frame is not carried out: its connection
+// ends instead, as when a request is lost. n below 1 ends the test, or panics outside
+// tests.
+func (e *Ensemble) LoseRequest(n int) *Trap { return e.trap(&e.traps, n, false) }
 
-// CutAfter sets a trap for the n-th frame from now on. The frame is carried out, and its
-// connection ends before the server sends anything that the frame caused, as when a
-// reply is lost.
-func (e *Ensemble) CutAfter(n int) *Trap { return e.trap(&e.traps, n, true) }
+// LoseReply sets a trap for the n-th frame from now on. The frame is carried out, and its
+// connection ends before the server sends anything that the frame caused, as when a reply
+// is lost.
+func (e *Ensemble) LoseReply(n int) *Trap { return e.trap(&e.traps, n, true) }
 
 func (e *Ensemble) trap(set *traps, n int, after bool) *Trap {
 	if n < 1 {
-		e.fatal("cut at frame %d: must be 1 or more: the next frame is 1", n)
+		e.fatal("lose frame %d: must be 1 or more: the next frame is 1", n)
 		return &Trap{}
 	}
 	e.mu.Lock()
@@ -38,32 +40,53 @@ type fault struct {
 	do   func(e *Ensemble, args faultArgs) error
 }
 
+// onServer returns a fault of a server.
+func onServer(do func(*Server, context.Context) error) fault {
+	return fault{[]string{"SERVER"}, func(_ *Ensemble, a faultArgs) error { return do(a.server(), context.Background()) }}
+}
+
 // faults are all faults, by name.
 var faults = map[string]fault{
-	"expire":          {[]string{"SESSION"}, func(e *Ensemble, a faultArgs) error { return e.Expire(a.session()) }},
-	"cut-before":      {[]string{"N"}, func(e *Ensemble, a faultArgs) error { e.CutBefore(a.positive(0)); return nil }},
-	"cut-after":       {[]string{"N"}, func(e *Ensemble, a faultArgs) error { e.CutAfter(a.positive(0)); return nil }},
-	"stop":            {[]string{"SERVER"}, func(e *Ensemble, a faultArgs) error { a.server().Stop(); return nil }},
-	"start":           {[]string{"SERVER"}, func(e *Ensemble, a faultArgs) error { return a.server().Start() }},
-	"wipe":            {[]string{"SERVER"}, func(e *Ensemble, a faultArgs) error { return a.server().Wipe() }},
-	"refuse":          {[]string{"SERVER"}, func(e *Ensemble, a faultArgs) error { a.server().Refuse(true); return nil }},
-	"accept":          {[]string{"SERVER"}, func(e *Ensemble, a faultArgs) error { a.server().Refuse(false); return nil }},
-	"mute":            {[]string{"SERVER"}, func(e *Ensemble, a faultArgs) error { a.server().Mute(true); return nil }},
-	"unmute":          {[]string{"SERVER"}, func(e *Ensemble, a faultArgs) error { a.server().Mute(false); return nil }},
-	"hold":            {[]string{"SERVER", "DIRECTION"}, func(e *Ensemble, a faultArgs) error { a.server().Hold(a.direction(1)); return nil }},
-	"release":         {[]string{"SERVER"}, func(e *Ensemble, a faultArgs) error { a.server().Release(); return nil }},
-	"delay":           {[]string{"SERVER", "DURATION"}, func(e *Ensemble, a faultArgs) error { a.server().Delay(a.duration(1)); return nil }},
-	"lag":             {[]string{"SERVER", "DURATION"}, func(e *Ensemble, a faultArgs) error { a.server().Lag(a.duration(1)); return nil }},
-	"cut-from-leader": {[]string{"SERVER"}, func(e *Ensemble, a faultArgs) error { return a.server().CutFromLeader() }},
-	"mend":            {[]string{"SERVER"}, func(e *Ensemble, a faultArgs) error { return a.server().Mend() }},
-	"depose":          {nil, func(e *Ensemble, a faultArgs) error { _, err := e.Depose(); return err }},
-	"delete":          {[]string{"PATH"}, func(e *Ensemble, a faultArgs) error { return e.Delete(a.words[0]) }},
-	"plant-counter":   {[]string{"PATH", "N"}, func(e *Ensemble, a faultArgs) error { return e.PlantCounter(a.words[0], a.int32(1)) }},
-	"reap":            {nil, func(e *Ensemble, a faultArgs) error { e.Reap(); return nil }},
+	"kill":      onServer((*Server).Kill),
+	"start":     onServer((*Server).Start),
+	"pause":     onServer((*Server).Pause),
+	"unpause":   onServer((*Server).Unpause),
+	"isolate":   onServer((*Server).Isolate),
+	"partition": onServer((*Server).Partition),
+	"heal":      onServer((*Server).Heal),
+
+	"wipe":    {[]string{"SERVER"}, func(_ *Ensemble, a faultArgs) error { return a.server().Wipe() }},
+	"refuse":  {[]string{"SERVER"}, func(_ *Ensemble, a faultArgs) error { a.server().Refuse(true); return nil }},
+	"accept":  {[]string{"SERVER"}, func(_ *Ensemble, a faultArgs) error { a.server().Refuse(false); return nil }},
+	"hang":    {[]string{"SERVER"}, func(_ *Ensemble, a faultArgs) error { a.server().Hang(true); return nil }},
+	"answer":  {[]string{"SERVER"}, func(_ *Ensemble, a faultArgs) error { a.server().Hang(false); return nil }},
+	"hold":    {[]string{"SERVER", "DIRECTION"}, func(_ *Ensemble, a faultArgs) error { a.server().Hold(a.direction(1)); return nil }},
+	"release": {[]string{"SERVER"}, func(_ *Ensemble, a faultArgs) error { a.server().Release(); return nil }},
+	"delay":   {[]string{"SERVER", "DURATION"}, func(_ *Ensemble, a faultArgs) error { a.server().Delay(a.duration(1)); return nil }},
+	"lag":     {[]string{"SERVER", "DURATION"}, func(_ *Ensemble, a faultArgs) error { a.server().Lag(a.duration(1)); return nil }},
+
+	"isolate-leader":   {nil, func(e *Ensemble, _ faultArgs) error { return e.isolateLeader() }},
+	"expire":           {[]string{"SESSION"}, func(e *Ensemble, a faultArgs) error { return e.Expire(context.Background(), a.session()) }},
+	"lose-request":     {[]string{"N"}, func(e *Ensemble, a faultArgs) error { e.LoseRequest(a.positive(0)); return nil }},
+	"lose-reply":       {[]string{"N"}, func(e *Ensemble, a faultArgs) error { e.LoseReply(a.positive(0)); return nil }},
+	"delete":           {[]string{"PATH"}, func(e *Ensemble, a faultArgs) error { return e.Delete(a.words[0]) }},
+	"set-counter":      {[]string{"PATH", "N"}, func(e *Ensemble, a faultArgs) error { return e.SetCounter(a.words[0], a.int32(1)) }},
+	"check-containers": {nil, func(e *Ensemble, _ faultArgs) error { e.CheckContainers(); return nil }},
+}
+
+// isolateLeader isolates the present leader.
+func (e *Ensemble) isolateLeader() error {
+	e.mu.Lock()
+	leader := e.leader
+	e.unlock()
+	if leader == nil {
+		return errors.New("zktest: isolate the leader: no server leads")
+	}
+	return leader.Isolate(context.Background())
 }
 
 // Faults lists the faults that Apply knows, with their arguments: "hold SERVER
-// DIRECTION", for instance. A server is its number, and a direction is to-server,
+// DIRECTION", for instance. A server is its id, and a direction is to-server,
 // to-client or both.
 func Faults() []string {
 	all := make([]string, 0, len(faults))
@@ -73,7 +96,7 @@ func Faults() []string {
 	return all
 }
 
-// Apply injects a fault by its name: "stop 1", or "cut-after 3". Fault plans in files
+// Apply injects a fault by its name: "kill 1", or "lose-reply 3". Fault plans in files
 // use this form. The error for an unknown fault lists the known ones, and the error for
 // invalid arguments shows valid ones.
 func (e *Ensemble) Apply(text string) error {
@@ -111,8 +134,8 @@ func (a faultArgs) check(i int, kind string) error {
 			return fmt.Errorf("session %q: must be a number", word)
 		}
 	case "SERVER":
-		if n, err := strconv.Atoi(word); err != nil || n < 0 || n >= len(a.ensemble.servers) {
-			return fmt.Errorf("server %q: must be 0 to %d", word, len(a.ensemble.servers)-1)
+		if n, err := strconv.Atoi(word); err != nil || n < 1 || n > len(a.ensemble.servers) {
+			return fmt.Errorf("server %q: must be 1 to %d", word, len(a.ensemble.servers))
 		}
 	case "N":
 		if n, err := strconv.ParseInt(word, 10, 32); err != nil || n < 1 {
@@ -145,7 +168,7 @@ func (a faultArgs) positive(i int) int { return int(a.int32(i)) }
 // server returns the server that the first word names.
 func (a faultArgs) server() *Server {
 	n, _ := strconv.Atoi(a.words[0])
-	return a.ensemble.servers[n]
+	return a.ensemble.servers[n-1]
 }
 
 func (a faultArgs) duration(i int) time.Duration {

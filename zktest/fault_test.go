@@ -22,13 +22,13 @@ func TestExpiryDeletesNodesAndClientLearnsOfIt(t *testing.T) {
 		c := connect(t, e, timeout)
 		c.create("/mine", zk.FlagEphemeral)
 		began, id := time.Now(), c.SessionID()
-		require.NoError(t, e.Expire(id))
+		require.NoError(t, e.Expire(t.Context(), id))
 		_, _, err := e.Get("/mine")
 		require.ErrorIs(t, err, zktest.ErrNoNode)
 		c.eventually(zk.StateExpired)
 		waitFor(t, "the client has a new session", func() bool { return !c.since(zk.StateHasSession, began).IsZero() })
 		require.NotEqual(t, id, c.SessionID())
-		require.ErrorIs(t, e.Expire(id), zktest.ErrNoSession)
+		require.ErrorIs(t, e.Expire(t.Context(), id), zktest.ErrNoSession)
 	})
 }
 
@@ -64,7 +64,7 @@ func TestSilentServerKeepsSession(t *testing.T) {
 	})
 }
 
-func TestTrapCutsAtItsFrame(t *testing.T) {
+func TestTrapEndsConnectionAtItsFrame(t *testing.T) {
 	for n := 1; n <= 3; n++ {
 		for _, after := range []bool{false, true} {
 			bubble(t, func(t *testing.T) {
@@ -72,18 +72,18 @@ func TestTrapCutsAtItsFrame(t *testing.T) {
 				c := connect(t, e, timeout)
 				var trap *zktest.Trap
 				if after {
-					trap = c.link.CutAfter(n)
+					trap = c.link.LoseReply(n)
 				} else {
-					trap = c.link.CutBefore(n)
+					trap = c.link.LoseRequest(n)
 				}
 				for i := 1; i < n; i++ {
 					c.create(fmt.Sprint("/before-", i), 0)
 				}
 				require.False(t, trap.Sprung())
-				_, err := c.Create("/cut", nil, 0, zk.WorldACL(zk.PermAll))
+				_, err := c.Create("/late", nil, 0, zk.WorldACL(zk.PermAll))
 				require.ErrorIs(t, err, zk.ErrConnectionClosed)
 				require.True(t, trap.Sprung())
-				_, _, err = e.Get("/cut")
+				_, _, err = e.Get("/late")
 				require.Equal(t, after, err == nil, "whether it was carried out")
 				waitFor(t, "the client is served again", func() bool { _, _, err := c.Get("/"); return err == nil })
 			})
@@ -95,7 +95,7 @@ func TestTrapOfLinkLeavesOtherClientsAlone(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{})
 		one, other := connect(t, e, timeout), connect(t, e, timeout)
-		trap := one.link.CutBefore(1)
+		trap := one.link.LoseRequest(1)
 		other.create("/other", 0)
 		require.False(t, trap.Sprung())
 		_, err := one.Create("/one", nil, 0, zk.WorldACL(zk.PermAll))
@@ -112,7 +112,7 @@ func TestDelayAppliesInBothDirections(t *testing.T) {
 		began := time.Now()
 		c.create("/a", 0)
 		require.Equal(t, 100*time.Millisecond, time.Since(began))
-		e.Server(0).Delay(10 * time.Millisecond)
+		e.Server(1).Delay(10 * time.Millisecond)
 		began = time.Now()
 		c.create("/b", 0)
 		require.Equal(t, 120*time.Millisecond, time.Since(began))
@@ -134,12 +134,12 @@ func TestHeldLinkDeliversRequestAtRelease(t *testing.T) {
 }
 
 func TestClientLeavesServerThatRefusesOrNeverAnswers(t *testing.T) {
-	for _, fault := range []string{"refuse 0", "mute 0"} {
+	for _, fault := range []string{"refuse 1", "hang 1"} {
 		bubble(t, func(t *testing.T) {
 			e := inMemory(t, zktest.Options{Servers: 3})
 			require.NoError(t, e.Apply(fault))
 			connect(t, e, timeout)
-			require.Equal(t, 1, e.Sessions()[0].Server)
+			require.Equal(t, 2, e.Sessions()[0].Server)
 		})
 	}
 }
@@ -151,15 +151,23 @@ func TestRestartedServerKeepsDataAndSessions(t *testing.T) {
 		c.create("/mine", zk.FlagEphemeral)
 		id := c.SessionID()
 		began := time.Now()
-		e.Server(0).Stop()
-		require.Nil(t, e.Leader())
-		require.Empty(t, e.Server(0).Mode())
-		require.NoError(t, e.Server(0).Start())
+		require.NoError(t, e.Server(1).Kill(t.Context()))
+		require.False(t, leads(e))
+		_, err := e.Server(1).Mode(t.Context())
+		require.Error(t, err)
+		require.NoError(t, e.Server(1).Start(t.Context()))
 		waitFor(t, "the session is served again", func() bool { return !c.since(zk.StateHasSession, began).IsZero() })
 		require.Equal(t, id, c.SessionID())
-		_, _, err := c.Get("/mine")
+		_, _, err = c.Get("/mine")
 		require.NoError(t, err)
 	})
+}
+
+func requireMode(t *testing.T, want string, s *zktest.Server) {
+	t.Helper()
+	mode, err := s.Mode(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, want, mode)
 }
 
 func TestWipedServerRejectsClientThatHasSeenMore(t *testing.T) {
@@ -170,7 +178,7 @@ func TestWipedServerRejectsClientThatHasSeenMore(t *testing.T) {
 			c.create(fmt.Sprint("/", i), 0)
 		}
 		began := time.Now()
-		require.NoError(t, e.Server(0).Wipe())
+		require.NoError(t, e.Server(1).Wipe())
 		time.Sleep(20 * time.Second)
 		synctest.Wait()
 		require.Zero(t, c.since(zk.StateHasSession, began), "the client has seen transactions that this server lacks")
@@ -178,23 +186,23 @@ func TestWipedServerRejectsClientThatHasSeenMore(t *testing.T) {
 	})
 }
 
-func TestAnotherServerLeadsAfterLeaderStops(t *testing.T) {
+func TestAnotherServerLeadsAfterLeaderIsKilled(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{Servers: 3})
 		c := connect(t, e, timeout)
 		c.create("/mine", zk.FlagEphemeral)
 		first := e.Zxid()
 		began := time.Now()
-		e.Leader().Stop()
+		require.NoError(t, awaitLeader(t, e).Kill(t.Context()))
 		waitFor(t, "the client is served again", func() bool { return !c.since(zk.StateHasSession, began).IsZero() })
 		c.create("/more", 0)
 		require.Equal(t, int64(2), e.Zxid()>>32, "a new epoch")
 		require.Equal(t, int64(1), first>>32)
 		_, _, err := e.Get("/mine")
 		require.NoError(t, err)
-		require.Equal(t, "leader", e.Leader().Mode())
-		require.NoError(t, e.Server(0).Start())
-		require.Equal(t, "follower", e.Server(0).Mode())
+		requireMode(t, "leader", awaitLeader(t, e))
+		require.NoError(t, e.Server(1).Start(t.Context()))
+		requireMode(t, "follower", e.Server(1))
 	})
 }
 
@@ -202,15 +210,15 @@ func TestServerWithMissingTransactionsDoesNotLead(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{Servers: 3})
 		c := connect(t, e, timeout)
-		e.Server(1).Stop()
+		require.NoError(t, e.Server(2).Kill(t.Context()))
 		for i := range 10 {
 			c.create(fmt.Sprint("/", i), 0)
 		}
 		began := time.Now()
-		e.Server(0).Stop()
-		require.NoError(t, e.Server(1).Start())
+		require.NoError(t, e.Server(1).Kill(t.Context()))
+		require.NoError(t, e.Server(2).Start(t.Context()))
 		waitFor(t, "the client is served again", func() bool { return !c.since(zk.StateHasSession, began).IsZero() })
-		require.Same(t, e.Server(2), e.Leader())
+		require.Same(t, e.Server(3), awaitLeader(t, e))
 		_, _, err := e.Get("/9")
 		require.NoError(t, err)
 	})
@@ -221,12 +229,12 @@ func TestNoServerServesWithoutQuorum(t *testing.T) {
 		e := inMemory(t, zktest.Options{Servers: 3})
 		c := connect(t, e, timeout)
 		began := time.Now()
-		e.Server(1).Stop()
-		e.Server(2).Stop()
+		require.NoError(t, e.Server(2).Kill(t.Context()))
+		require.NoError(t, e.Server(3).Kill(t.Context()))
 		waitFor(t, "the client is disconnected", func() bool { return !c.since(zk.StateDisconnected, began).IsZero() })
-		waitFor(t, "no server leads", func() bool { return e.Leader() == nil })
+		waitFor(t, "no server leads", func() bool { return !leads(e) })
 		require.ErrorIs(t, e.Create("/x", nil), zktest.ErrNoQuorum)
-		require.NoError(t, e.Server(2).Start())
+		require.NoError(t, e.Server(3).Start(t.Context()))
 		waitFor(t, "the client is served again", func() bool { return !c.since(zk.StateHasSession, began).IsZero() })
 		c.create("/x", 0)
 	})
@@ -235,8 +243,8 @@ func TestNoServerServesWithoutQuorum(t *testing.T) {
 func TestLaggingServerShowsOldDataAndAnswersWritesLate(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{Servers: 3})
-		slow, quick := connect(t, e, timeout, e.Server(1).Addr()), connect(t, e, timeout, e.Server(2).Addr())
-		e.Server(1).Lag(time.Second)
+		slow, quick := connect(t, e, timeout, e.Server(2).Addr()), connect(t, e, timeout, e.Server(3).Addr())
+		e.Server(2).Lag(time.Second)
 		quick.create("/new", 0)
 		_, _, err := slow.Get("/new")
 		require.ErrorIs(t, err, zk.ErrNoNode)
@@ -252,16 +260,15 @@ func TestLaggingServerShowsOldDataAndAnswersWritesLate(t *testing.T) {
 		require.Equal(t, time.Second, time.Since(began))
 		_, _, err = slow.Get("/newer")
 		require.NoError(t, err)
-		e.Server(1).Lag(0)
+		e.Server(2).Lag(0)
 	})
 }
 
-func TestWriteThroughIsolatedFollowerIsCarriedOutAtMend(t *testing.T) {
+func TestWriteThroughIsolatedFollowerIsCarriedOutAfterHeal(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{Servers: 3})
-		c := connect(t, e, 10*time.Second, e.Server(1).Addr())
-		require.NoError(t, e.Server(1).CutFromLeader())
-		require.Error(t, e.Leader().CutFromLeader())
+		c := connect(t, e, 10*time.Second, e.Server(2).Addr())
+		require.NoError(t, e.Server(2).Isolate(t.Context()))
 		done := make(chan error, 1)
 		go func() {
 			_, err := c.Create("/late", nil, 0, zk.WorldACL(zk.PermAll))
@@ -270,7 +277,7 @@ func TestWriteThroughIsolatedFollowerIsCarriedOutAtMend(t *testing.T) {
 		time.Sleep(time.Second)
 		_, _, err := e.Get("/late")
 		require.Error(t, err)
-		require.NoError(t, e.Server(1).Mend())
+		require.NoError(t, e.Server(2).Heal(t.Context()))
 		require.NoError(t, <-done)
 	})
 }
@@ -279,18 +286,18 @@ func TestCounterSticksAtMaximum(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{Servers: 3})
 		require.NoError(t, e.Create("/p", nil))
-		require.NoError(t, e.PlantCounter("/p", 2147483646))
+		require.NoError(t, e.SetCounter("/p", 2147483646))
 		c := connect(t, e, timeout)
 		require.Equal(t, "/p/a-2147483646", c.create("/p/a-", zk.FlagSequence))
 		require.Equal(t, "/p/a-2147483647", c.create("/p/a-", zk.FlagSequence))
 		require.Equal(t, "/p/b-2147483647", c.create("/p/b-", zk.FlagSequence))
 		_, err := c.Create("/p/a-", nil, zk.FlagSequence, zk.WorldACL(zk.PermAll))
 		require.ErrorIs(t, err, zk.ErrNodeExists)
-		require.Error(t, e.PlantCounter("/p", -1))
+		require.Error(t, e.SetCounter("/p", -1))
 	})
 }
 
-func TestContainerIsReapedAfterItsLastChild(t *testing.T) {
+func TestContainerIsDeletedAfterItsLastChild(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{ContainerInterval: 10 * time.Second})
 		c := connect(t, e, timeout)
@@ -308,7 +315,7 @@ func TestContainerIsReapedAfterItsLastChild(t *testing.T) {
 func TestOnCommitReportsTransactionsInOrder(t *testing.T) {
 	var commits []zktest.Commit
 	bubble(t, func(t *testing.T) {
-		e, err := zktest.Listen(&zktest.Options{InMemory: true, OnCommit: func(c zktest.Commit) { commits = append(commits, c) }})
+		e, err := zktest.Run(t.Context(), &zktest.Options{InMemory: true, OnCommit: func(c zktest.Commit) { commits = append(commits, c) }})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, e.Close()) })
 		c := connect(t, e, timeout)

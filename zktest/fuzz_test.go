@@ -22,7 +22,7 @@ const maxWait = 10 * time.Second
 // dialRaw connects in memory, and sends nothing.
 func dialRaw(t *testing.T, e *zktest.Ensemble) *rawclient.Conn {
 	t.Helper()
-	conn, err := e.Dial(context.Background(), "tcp", e.Servers()[0])
+	conn, err := e.Dial(context.Background(), "tcp", e.Addrs()[0])
 	require.NoError(t, err)
 	c := rawclient.New(conn)
 	t.Cleanup(func() { _ = c.Close() })
@@ -78,7 +78,7 @@ func FuzzFrames(f *testing.F) {
 		f.Add(true, seed)
 		f.Add(false, seed)
 	}
-	e, err := zktest.Listen(&zktest.Options{InMemory: true})
+	e, err := zktest.Run(context.Background(), &zktest.Options{InMemory: true})
 	require.NoError(f, err)
 	f.Cleanup(func() { require.NoError(f, e.Close()) })
 	f.Fuzz(func(t *testing.T, greeted bool, sent []byte) {
@@ -99,7 +99,7 @@ func FuzzFrames(f *testing.F) {
 }
 
 func TestUnreadableFrameEndsConnection(t *testing.T) {
-	e := zktest.StartWith(t, &zktest.Options{InMemory: true})
+	e := zktest.Start(t, &zktest.Options{InMemory: true})
 	for name, sent := range map[string][]byte{
 		"a negative length":              {0xff, 0xff, 0xff, 0xfe},
 		"a length beyond the limit":      {0x00, 0x10, 0x00, 0x00},
@@ -127,13 +127,13 @@ func TestUnreadableFrameEndsConnection(t *testing.T) {
 // The server allocates memory for received bytes, not for announced ones: 300 connections
 // that each announce a megabyte and send ten bytes of it take less than 128 KiB each.
 func TestAnnouncedLengthTakesNoMemory(t *testing.T) {
-	e := zktest.StartWith(t, &zktest.Options{InMemory: true})
+	e := zktest.Start(t, &zktest.Options{InMemory: true})
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	const strangers = 300
 	for range strangers {
-		conn, err := e.Dial(context.Background(), "tcp", e.Servers()[0])
+		conn, err := e.Dial(context.Background(), "tcp", e.Addrs()[0])
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = conn.Close() })
 		_, err = conn.Write(append(binary.BigEndian.AppendUint32(nil, 1<<20-1), make([]byte, 10)...))
@@ -145,8 +145,8 @@ func TestAnnouncedLengthTakesNoMemory(t *testing.T) {
 }
 
 func TestFourLetterWordIsAnsweredAndConnectionEnds(t *testing.T) {
-	e := zktest.StartWith(t, &zktest.Options{InMemory: true})
-	conn, err := e.Dial(context.Background(), "tcp", e.Servers()[0])
+	e := zktest.Start(t, &zktest.Options{InMemory: true})
+	conn, err := e.Dial(context.Background(), "tcp", e.Addrs()[0])
 	require.NoError(t, err)
 	_, err = conn.Write([]byte("ruok"))
 	require.NoError(t, err)

@@ -122,12 +122,12 @@ func (e *Ensemble) do(req any) wire.Code {
 	return en.outcome.Err()
 }
 
-// PlantCounter sets the number of a node's next sequential child. Each server sets it
+// SetCounter sets the number of a node's next sequential child. Each server sets it
 // after it has applied the preceding transactions, so a server that lags or is isolated
 // sets it later. Numbers from 2147483646 on show the counter at its maximum. The counter
 // cannot be set to a lower number.
-func (e *Ensemble) PlantCounter(path string, next int32) error {
-	fail := func(err error) error { return &OpError{Op: "plant counter", Path: path, Err: err} }
+func (e *Ensemble) SetCounter(path string, next int32) error {
+	fail := func(err error) error { return &OpError{Op: "set counter", Path: path, Err: err} }
 	e.mu.Lock()
 	defer e.unlock()
 	if !e.quorum() {
@@ -141,7 +141,7 @@ func (e *Ensemble) PlantCounter(path string, next int32) error {
 	if now := int64((uint32(stat.Cversion) + uint32(stat.NumChildren)) / 2); int64(next) < now { //nolint:gosec // it overflows
 		return fail(fmt.Errorf("number %d is below the counter, which is at %d", next, now))
 	}
-	e.commit(entry{plant: plant{path, next}})
+	e.commit(entry{counter: counter{path, next}})
 	return nil
 }
 
@@ -170,22 +170,22 @@ func (e *Ensemble) Dump() string {
 	return b.String()
 }
 
-// reap deletes the containers whose last child is gone, and the TTL nodes whose time to
+// checkContainers deletes the containers whose last child is gone, and the TTL nodes whose time to
 // live has passed. The caller holds mu.
-func (e *Ensemble) reap(now time.Time) {
-	for _, path := range e.leader.tree.Reapable(now.UnixMilli()) {
+func (e *Ensemble) checkContainers(now time.Time) {
+	for _, path := range e.leader.tree.Deletable(now.UnixMilli()) {
 		// It is refused if a child was created in the meantime, which is allowed.
 		_ = e.do(tree.DeleteContainer{Path: path})
 	}
 }
 
-// Reap immediately deletes the nodes that the servers would delete at the end of the
-// ContainerInterval: container nodes whose last child is gone, and TTL nodes whose time
+// CheckContainers immediately deletes the nodes that the servers would delete at the end of
+// the ContainerInterval: container nodes whose last child is gone, and TTL nodes whose time
 // to live has passed. Without a quorum it does nothing.
-func (e *Ensemble) Reap() {
+func (e *Ensemble) CheckContainers() {
 	e.mu.Lock()
 	defer e.unlock()
 	if e.quorum() {
-		e.reap(time.Now())
+		e.checkContainers(time.Now())
 	}
 }

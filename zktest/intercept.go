@@ -176,7 +176,7 @@ func (c *conn) applyRules(r *request) *effects {
 		return nil
 	}
 	e.mu.Lock()
-	ignored := c.ended || c.mute
+	ignored := c.ended || c.unanswered
 	eff := &effects{request: c.describe(r)}
 	e.unlock()
 	if ignored {
@@ -321,7 +321,7 @@ func (eff *effects) sent(c *conn, size int) {
 // event sends an event. The caller holds the ensemble's mu.
 func (c *conn) event(kind wire.EventType, path string) {
 	frame := wire.EventFrame(kind, path)
-	eff := effects{request: Request{Op: wire.OpNotification.String(), Path: path, Server: c.server.index}}
+	eff := effects{request: Request{Op: wire.OpNotification.String(), Path: path, Server: c.server.id}}
 	if c.session != nil {
 		eff.request.Session = c.session.id
 	}
@@ -344,7 +344,7 @@ func (c *conn) event(kind wire.EventType, path string) {
 // holds the ensemble's mu.
 func (c *conn) describe(r *request) Request {
 	seen := describe(r.op, r.body)
-	seen.Server, seen.Size = c.server.index, r.size+4
+	seen.Server, seen.Size = c.server.id, r.size+4
 	switch {
 	case r.op == opHandshake:
 		seen.Op = opConnect

@@ -54,7 +54,7 @@ func TestScriptedErrorEqualsServersOwn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			answers := map[string]rawclient.Packet{}
 			for _, path := range []string{"/missing", "/there"} {
-				e := zktest.StartWith(t, &zktest.Options{InMemory: true})
+				e := zktest.Start(t, &zktest.Options{InMemory: true})
 				require.NoError(t, e.Create("/there", nil))
 				c := dialRaw(t, e)
 				newSession(t, c)
@@ -199,7 +199,7 @@ func TestHandshakeIsLost(t *testing.T) {
 }
 
 func TestCountsAreByOperationAndPathWithBytes(t *testing.T) {
-	e := zktest.StartWith(t, &zktest.Options{InMemory: true})
+	e := zktest.Start(t, &zktest.Options{InMemory: true})
 	require.NoError(t, e.Create("/a", []byte("12345")))
 	c := dialRaw(t, e)
 	newSession(t, c)
@@ -328,7 +328,7 @@ func TestRuleSelectsEveryRequestThatNamesPath(t *testing.T) {
 		"multiRead": wire.MultiRead{Ops: []any{wire.GetChildren{Path: "/"}, wire.GetData{Path: path}}},
 	} {
 		t.Run(op, func(t *testing.T) {
-			e := zktest.StartWith(t, &zktest.Options{InMemory: true})
+			e := zktest.Start(t, &zktest.Options{InMemory: true})
 			c := dialRaw(t, e)
 			newSession(t, c)
 			e.Intercept(zktest.Rule{Op: op, Path: path, Fail: zktest.ErrOperationTimeout})
@@ -372,7 +372,7 @@ func TestInvalidRuleIsRejected(t *testing.T) {
 		`operation "notification": excludes When, Before`:         {Op: "notification", Before: nothing},
 	} {
 		tb := &fakeTB{}
-		e := zktest.StartWith(tb, &zktest.Options{InMemory: true})
+		e := zktest.Start(tb, &zktest.Options{InMemory: true})
 		rule := e.Intercept(rule)
 		require.Len(t, tb.fatals, 1, says)
 		require.Contains(t, tb.fatals[0], "zktest: intercept: rule: "+says)

@@ -39,7 +39,7 @@ type isolationTimes struct {
 
 // isolateServer isolates a server while a client of it sends load, and returns the
 // client's times.
-func isolateServer(t *testing.T, load load, server int, cut func(e *zktest.Ensemble) error) isolationTimes {
+func isolateServer(t *testing.T, load load, server int, isolate func(t *testing.T, e *zktest.Ensemble) error) isolationTimes {
 	t.Helper()
 	e := inMemory(t, zktest.Options{Servers: 3, Tick: 2 * time.Second})
 	require.NoError(t, e.Create("/data", nil))
@@ -64,7 +64,7 @@ func isolateServer(t *testing.T, load load, server int, cut func(e *zktest.Ensem
 			sent := time.Now()
 			err := load.send(victim.Conn)
 			select {
-			case <-stop: // answers after Mend do not count
+			case <-stop: // answers after Heal do not count
 			default:
 				if err == nil {
 					lastOK = sent
@@ -74,14 +74,14 @@ func isolateServer(t *testing.T, load load, server int, cut func(e *zktest.Ensem
 	}()
 	time.Sleep(10 * time.Second) // a settled session; in fake time
 	began := time.Now()
-	require.NoError(t, cut(e))
+	require.NoError(t, isolate(t, e))
 	var d isolationTimes
 	waitFor(t, "the node is gone", func() bool { _, _, err := e.Get("/mine"); return err != nil })
 	d.gone = time.Since(began)
 	waitFor(t, "the client is disconnected", func() bool { return !victim.since(zk.StateDisconnected, began).IsZero() })
 	d.disconnected = victim.since(zk.StateDisconnected, began).Sub(began)
 	close(stop)
-	require.NoError(t, e.Server(server).Mend())
+	require.NoError(t, e.Server(server).Heal(t.Context()))
 	<-stopped // the last request is answered: in go-zookeeper v1.0.4, Close during a request can block forever
 	d.lastOK = lastOK.Sub(began)
 	t.Logf("%s: node gone %+.2fs, last request answered %+.2fs, client disconnected %+.2fs",
@@ -90,9 +90,9 @@ func isolateServer(t *testing.T, load load, server int, cut func(e *zktest.Ensem
 }
 
 func TestIsolatedFollowerStillAnswersPings(t *testing.T) {
-	cut := func(e *zktest.Ensemble) error { return e.Server(1).CutFromLeader() }
+	isolate := func(t *testing.T, e *zktest.Ensemble) error { return e.Server(2).Isolate(t.Context()) }
 	bubble(t, func(t *testing.T) {
-		d := isolateServer(t, pingsOnly, 1, cut) // measured: +4.25, disconnected +9.84
+		d := isolateServer(t, pingsOnly, 2, isolate) // measured: +4.25, disconnected +9.84
 		require.Greater(t, d.gone, 2*time.Second)
 		require.Less(t, d.gone, 6*time.Second+time.Millisecond)
 		require.Greater(t, d.disconnected, 9*time.Second, "the server answers pings until the sync limit")
@@ -100,7 +100,7 @@ func TestIsolatedFollowerStillAnswersPings(t *testing.T) {
 	})
 	for _, send := range []load{syncs, sets} {
 		bubble(t, func(t *testing.T) {
-			d := isolateServer(t, send, 1, cut) // measured: +5, −0.1, disconnected +2.5
+			d := isolateServer(t, send, 2, isolate) // measured: +5, −0.1, disconnected +2.5
 			require.Less(t, d.lastOK, time.Duration(0), "syncs and sets need the leader")
 			require.Greater(t, d.disconnected, time.Second)
 			require.Less(t, d.disconnected, 3*time.Second, "pings wait behind unanswered requests")
@@ -109,20 +109,20 @@ func TestIsolatedFollowerStillAnswersPings(t *testing.T) {
 	}
 }
 
-func TestDeposedLeaderStillAnswersSyncs(t *testing.T) {
-	cut := func(e *zktest.Ensemble) error { _, err := e.Depose(); return err }
+func TestIsolatedLeaderStillAnswersSyncs(t *testing.T) {
+	isolate := func(t *testing.T, e *zktest.Ensemble) error { return awaitLeader(t, e).Isolate(t.Context()) }
 	bubble(t, func(t *testing.T) {
-		d := isolateServer(t, pingsOnly, 0, cut) // measured: +5.02, disconnected +11.54
+		d := isolateServer(t, pingsOnly, 1, isolate) // measured: +5.02, disconnected +11.54
 		require.Greater(t, d.gone, 4*time.Second, "a new leader gives every session its whole timeout")
 		require.Less(t, d.gone, 8*time.Second)
 		require.Greater(t, d.disconnected, 9*time.Second)
 	})
 	bubble(t, func(t *testing.T) {
-		d := isolateServer(t, syncs, 0, cut) // measured: +6.13, +9.96, disconnected +10.23
+		d := isolateServer(t, syncs, 1, isolate) // measured: +6.13, +9.96, disconnected +10.23
 		require.Greater(t, d.lastOK, d.gone+time.Second, "a sync was answered over 1 s after the session had expired")
 	})
 	bubble(t, func(t *testing.T) {
-		d := isolateServer(t, sets, 0, cut) // measured: +6.32, −0.32, disconnected +2.36
+		d := isolateServer(t, sets, 1, isolate) // measured: +6.32, −0.32, disconnected +2.36
 		require.Less(t, d.lastOK, time.Duration(0), "no write is answered")
 		require.Less(t, d.disconnected, 3*time.Second)
 	})
@@ -135,10 +135,10 @@ func TestAppliedCreateIsNotYetVisibleOnLaggingServer(t *testing.T) {
 		t.Helper()
 		e := inMemory(t, zktest.Options{Servers: 3, Tick: 2 * time.Second})
 		require.NoError(t, e.Create("/lock", nil))
-		c := connect(t, e, 4*time.Second, e.Server(1).Addr(), e.Server(2).Addr())
+		c := connect(t, e, 4*time.Second, e.Server(2).Addr(), e.Server(3).Addr())
 		beforeSearch(e)
-		cut := time.AfterFunc(15*time.Millisecond, c.link.Cut)
-		defer cut.Stop()
+		reset := time.AfterFunc(15*time.Millisecond, c.link.Reset)
+		defer reset.Stop()
 		path, err := c.CreateProtectedEphemeralSequential("/lock/lock-", nil, zk.WorldACL(zk.PermAll))
 		require.NoError(t, err)
 		names, err := e.Children("/lock")
@@ -155,14 +155,14 @@ func TestAppliedCreateIsNotYetVisibleOnLaggingServer(t *testing.T) {
 	}
 	bubble(t, func(t *testing.T) {
 		guids := protected(t, func(e *zktest.Ensemble) {
-			e.Server(1).Lag(500 * time.Millisecond)
 			e.Server(2).Lag(500 * time.Millisecond)
+			e.Server(3).Lag(500 * time.Millisecond)
 		})
 		require.Len(t, guids, 2)
 		require.Equal(t, guids[0], guids[1], "both nodes belong to one attempt")
 	})
 	bubble(t, func(t *testing.T) {
-		guids := protected(t, func(e *zktest.Ensemble) { e.Server(1).Lag(500 * time.Millisecond) })
+		guids := protected(t, func(e *zktest.Ensemble) { e.Server(2).Lag(500 * time.Millisecond) })
 		require.Len(t, guids, 1, "an up-to-date server shows the first node")
 	})
 }

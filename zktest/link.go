@@ -55,7 +55,7 @@ type Link struct {
 // and its Dialer returns the type that zk.WithDialer takes.
 func (e *Ensemble) Link() *Link { return &Link{ensemble: e} }
 
-// Dial connects to the server at an address of Ensemble.Servers.
+// Dial connects to the server at an address of Ensemble.Addrs.
 func (l *Link) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return l.ensemble.dial(ctx, l, network, address)
 }
@@ -83,9 +83,9 @@ func (l *Link) Delay(d time.Duration) {
 	l.set(func(w *impairment) { w.delay = d })
 }
 
-// Cut ends the link's connections immediately on both sides, even while they are held.
+// Reset ends the link's connections immediately on both sides, even while they are held.
 // The client can connect again.
-func (l *Link) Cut() {
+func (l *Link) Reset() {
 	e := l.ensemble
 	e.mu.Lock()
 	defer e.unlock()
@@ -96,14 +96,14 @@ func (l *Link) Cut() {
 	}
 }
 
-// CutBefore sets a trap for the n-th frame that the client sends over the link from now
-// on: the frame is not carried out, and its connection ends. See Ensemble.CutBefore.
-func (l *Link) CutBefore(n int) *Trap { return l.ensemble.trap(&l.traps, n, false) }
+// LoseRequest sets a trap for the n-th frame that the client sends over the link from now
+// on: the frame is not carried out, and its connection ends. See Ensemble.LoseRequest.
+func (l *Link) LoseRequest(n int) *Trap { return l.ensemble.trap(&l.traps, n, false) }
 
-// CutAfter sets a trap for the n-th frame that the client sends over the link from now
+// LoseReply sets a trap for the n-th frame that the client sends over the link from now
 // on: the frame is carried out, and its connection ends before its reply is sent. See
-// Ensemble.CutAfter.
-func (l *Link) CutAfter(n int) *Trap { return l.ensemble.trap(&l.traps, n, true) }
+// Ensemble.LoseReply.
+func (l *Link) LoseReply(n int) *Trap { return l.ensemble.trap(&l.traps, n, true) }
 
 func (l *Link) set(change func(*impairment)) {
 	l.ensemble.mu.Lock()
@@ -121,6 +121,11 @@ func (e *Ensemble) applyImpairments() {
 		c.out.hold(imp.held&ToClient != 0)
 		c.slow.Store(int64(imp.delay))
 	}
+	e.wake()
+}
+
+// wake wakes the dials and waits, which look again. The caller holds mu.
+func (e *Ensemble) wake() {
 	e.toWake = append(e.toWake, e.changed)
 	e.changed = make(chan struct{})
 }
@@ -129,6 +134,9 @@ func (e *Ensemble) applyImpairments() {
 // caller holds the ensemble's mu.
 func (c *conn) impairment() impairment {
 	imp := c.server.impairment
+	if c.server.silent() {
+		imp.held = Both
+	}
 	if c.link != nil {
 		imp.held |= c.link.impairment.held
 		imp.delay += c.link.impairment.delay

@@ -17,18 +17,18 @@ type log struct {
 	entries []entry
 }
 
-// An entry is one transaction, or one planted counter.
+// An entry is one transaction, or one counter that the test has set.
 type entry struct {
 	txn     tree.Txn
 	outcome tree.Outcome
-	closes  int64 // the session that it ends, 0 if none
-	plant   plant // if its path is set, the entry is no transaction
+	closes  int64   // the session that it ends, 0 if none
+	counter counter // if its path is set, the entry is no transaction
 	at      time.Time
 }
 
-// A plant sets the counter of sequential names of the node at path: see
-// Ensemble.PlantCounter.
-type plant struct {
+// A counter sets the counter of sequential names of the node at path: see
+// Ensemble.SetCounter.
+type counter struct {
 	path string
 	next int32
 }
@@ -113,9 +113,9 @@ func (s *Server) catchUp() {
 // answers the requests that wait for the transaction.
 func (s *Server) apply(en *entry) {
 	s.next++
-	if en.plant.path != "" {
+	if en.counter.path != "" {
 		// The node exists: on the leader, and by now on all other servers.
-		_ = s.tree.PlantCounter(en.plant.path, en.plant.next)
+		_ = s.tree.SetCounter(en.counter.path, en.counter.next)
 		return
 	}
 	outcome := en.outcome

@@ -4,6 +4,7 @@ package zktest
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"runtime"
@@ -55,14 +56,14 @@ func (w withServers) Run() (code int) {
 	if os.Getenv(ServersVariable) != "" {
 		return w.m.Run()
 	}
-	e, err := Listen(nil)
+	e, err := Run(context.Background(), nil)
 	if err == nil {
 		defer func() {
 			if err := e.Close(); err != nil {
 				code = max(code, fail(err))
 			}
 		}()
-		err = os.Setenv(ServersVariable, strings.Join(e.Servers(), ","))
+		err = os.Setenv(ServersVariable, strings.Join(e.Addrs(), ","))
 	}
 	if err != nil {
 		return fail(err)

@@ -24,7 +24,7 @@ var leavings = map[string]func() error{
 		_, err := net.Dial("tcp", os.Getenv(zktest.ServersVariable))
 		return err
 	},
-	"ensemble": func() error { _, err := zktest.Listen(nil); return err },
+	"ensemble": func() error { _, err := zktest.Run(context.Background(), nil); return err },
 	"connection": func() error {
 		_, _, err := zk.Connect([]string{os.Getenv(zktest.ServersVariable)}, time.Second, zk.WithLogInfo(false))
 		return err

@@ -50,10 +50,10 @@ func TestInvalidOptionErrorNamesValue(t *testing.T) {
 		{zktest.Options{Addr: "localhost"}, `"localhost"`},
 		{zktest.Options{Addr: "127.0.0.1:99999"}, `"127.0.0.1:99999"`},
 	} {
-		_, err := zktest.Listen(&wrong.opts)
+		_, err := zktest.Run(t.Context(), &wrong.opts)
 		require.ErrorContains(t, err, wrong.says)
 		tb := &fakeTB{}
-		zktest.StartWith(tb, &wrong.opts)
+		zktest.Start(tb, &wrong.opts)
 		require.Len(t, tb.fatals, 1)
 		require.Contains(t, tb.fatals[0], wrong.says)
 	}
@@ -63,56 +63,56 @@ func TestTakenPortErrorNamesPort(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer func() { require.NoError(t, taken.Close()) }()
-	_, err = zktest.Listen(&zktest.Options{Addr: taken.Addr().String()})
+	_, err = zktest.Run(t.Context(), &zktest.Options{Addr: taken.Addr().String()})
 	require.ErrorContains(t, err, taken.Addr().String())
 }
 
 func TestInvalidFaultArgumentEndsTest(t *testing.T) {
 	tb := &fakeTB{}
-	e := zktest.StartWith(tb, &zktest.Options{InMemory: true})
+	e := zktest.Start(tb, &zktest.Options{InMemory: true})
 	defer tb.end()
-	e.CutBefore(0)
-	e.Link().CutAfter(-3)
-	e.Server(0).Delay(-time.Second)
-	e.Server(0).Lag(-time.Second)
+	e.LoseRequest(0)
+	e.Link().LoseReply(-3)
+	e.Server(1).Delay(-time.Second)
+	e.Server(1).Lag(-time.Second)
 	e.Link().Delay(-time.Minute)
-	e.Server(1)
+	e.Server(2)
 	require.Len(t, tb.fatals, 6)
-	for i, says := range []string{"frame 0", "frame -3", "-1s", "-1s", "-1m", "server 1"} {
+	for i, says := range []string{"frame 0", "frame -3", "-1s", "-1s", "-1m", "server 2"} {
 		require.Contains(t, tb.fatals[i], says)
 	}
 	require.Panics(t, func() {
-		e, err := zktest.Listen(&zktest.Options{InMemory: true})
+		e, err := zktest.Run(t.Context(), &zktest.Options{InMemory: true})
 		require.NoError(t, err)
 		defer func() { require.NoError(t, e.Close()) }()
-		e.CutBefore(0)
+		e.LoseRequest(0)
 	}, "outside a test")
 }
 
 func TestInvalidFaultErrorShowsValidForm(t *testing.T) {
-	e := zktest.StartWith(t, &zktest.Options{InMemory: true, Servers: 3})
+	e := zktest.Start(t, &zktest.Options{InMemory: true, Servers: 3})
 	for text, says := range map[string]string{
-		"":                    "cut-after N",
-		"explode":             "cut-after N",
-		"cut-before":          "cut-before N",
-		"cut-before 0":        `number "0": must be 1 or more`,
-		"cut-before x":        `number "x": must be 1 or more`,
-		"stop 3":              `server "3": must be 0 to 2`,
-		"stop 1 2":            "stop SERVER",
-		"delay 1 -5ms":        `"-5ms"`,
-		"hold 1 sideways":     "to-server, to-client or both",
-		"expire 0x1":          "session does not exist",
-		"expire x":            `session "x"`,
-		"delete /none":        "delete /none: node does not exist",
-		"plant-counter /no 1": "plant counter /no: node does not exist",
-		"cut-from-leader 0":   "Depose",
-		"start 1":             "already running",
+		"":                  "lose-reply N",
+		"explode":           "lose-reply N",
+		"lose-request":      "lose-request N",
+		"lose-request 0":    `number "0": must be 1 or more`,
+		"lose-request x":    `number "x": must be 1 or more`,
+		"kill 4":            `server "4": must be 1 to 3`,
+		"kill 0":            `server "0": must be 1 to 3`,
+		"kill 1 2":          "kill SERVER",
+		"delay 1 -5ms":      `"-5ms"`,
+		"hold 1 sideways":   "to-server, to-client or both",
+		"expire 0x1":        "session does not exist",
+		"expire x":          `session "x"`,
+		"delete /none":      "delete /none: node does not exist",
+		"set-counter /no 1": "set counter /no: node does not exist",
 	} {
 		require.ErrorContains(t, e.Apply(text), says, text)
 	}
 	for _, text := range []string{
-		"stop 1", "start 1", "delay 1 5ms", "hold 2 both", "release 2", "lag 1 1s", "lag 1 0s", "mute 1", "unmute 1",
-		"refuse 2", "accept 2", "cut-from-leader 2", "mend 2", "reap", "depose", "mend 0", "cut-after 7", "cut-before 9",
+		"kill 2", "start 2", "start 2", "delay 2 5ms", "hold 3 both", "release 3", "lag 2 1s", "lag 2 0s", "hang 2", "answer 2",
+		"refuse 3", "accept 3", "isolate 3", "heal 3", "check-containers", "isolate-leader", "heal 1", "partition 2", "heal 2",
+		"pause 1", "unpause 1", "lose-reply 7", "lose-request 9",
 	} {
 		require.NoError(t, e.Apply(text), text)
 	}
@@ -120,7 +120,7 @@ func TestInvalidFaultErrorShowsValidForm(t *testing.T) {
 
 func TestOpenConnectionIsClosedAndReportedAtTestEnd(t *testing.T) {
 	tb := &fakeTB{}
-	e := zktest.StartWith(tb, &zktest.Options{})
+	e := zktest.Start(tb, &zktest.Options{})
 	c := dialRaw(t, e)
 	newSession(t, c)
 	tb.end()
@@ -128,7 +128,7 @@ func TestOpenConnectionIsClosedAndReportedAtTestEnd(t *testing.T) {
 	require.Empty(t, tb.errors)
 	_, err := c.Frame(maxWait)
 	require.Error(t, err)
-	_, err = net.Dial("tcp", e.Servers()[0])
+	_, err = net.Dial("tcp", e.Addrs()[0])
 	require.Error(t, err, "no server listens")
 	require.NoError(t, e.Close(), "closed again")
 }

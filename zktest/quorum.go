@@ -4,8 +4,6 @@ package zktest
 
 import (
 	"errors"
-	"fmt"
-	"maps"
 	"time"
 )
 
@@ -38,6 +36,7 @@ func (e *Ensemble) lead(s *Server) {
 	for _, ses := range e.sessions {
 		e.touch(ses, now)
 	}
+	e.wake()
 }
 
 // connected reports whether the server can be part of a quorum.
@@ -125,6 +124,7 @@ func (e *Ensemble) join(s *Server) {
 	s.tree = e.leader.tree.Clone()
 	s.zxid, s.next = e.zxid, e.leader.next
 	s.serving = e.quorum()
+	e.wake()
 	e.checkQuorum()
 }
 
@@ -147,6 +147,7 @@ func (e *Ensemble) checkQuorum() {
 			s.forward()
 		}
 	}
+	e.wake()
 }
 
 // stepDown ends the leadership of a leader that still has no quorum.
@@ -179,117 +180,6 @@ func (e *Ensemble) after(d time.Duration, f func()) *time.Timer {
 			f()
 		}
 	})
-}
-
-// CutFromLeader isolates the follower from the other servers, until Mend. For the
-// ensemble's SyncLimit it continues to answer pings and reads, from its own data, while
-// the leader expires the sessions of its clients; writes of its clients wait. Then it
-// disconnects its clients and stops serving.
-func (s *Server) CutFromLeader() error {
-	e := s.ensemble
-	e.mu.Lock()
-	defer e.unlock()
-	switch {
-	case s == e.leader && len(e.servers) > 1:
-		return fmt.Errorf("zktest: cut server %d from its leader: it is the leader: use Depose", s.index)
-	case s == e.leader:
-		return fmt.Errorf("zktest: cut server %d from its leader: the ensemble has one server", s.index)
-	case !s.running:
-		return fmt.Errorf("zktest: cut server %d from its leader: it is stopped", s.index)
-	}
-	s.isolate()
-	e.checkQuorum()
-	return nil
-}
-
-// isolate isolates the server from all others. After the SyncLimit it stops serving.
-func (s *Server) isolate() {
-	if s.isolated {
-		return
-	}
-	s.isolated, s.isolatedIn = true, s.ensemble.epoch
-	s.isolationTimer = s.ensemble.after(s.ensemble.syncTime(), func() {
-		if s.isolated {
-			s.isolationTimer, s.serving = nil, false
-			s.dropAll(errors.New("server is isolated from its leader"))
-			s.pending = nil
-		}
-	})
-}
-
-// Depose isolates the leader from the other servers, which elect another leader, and
-// returns it. Until Mend, but for the ensemble's SyncLimit at most, it continues to
-// answer pings, reads and syncs as if it led; writes of its clients wait, and are never
-// carried out. Depose fails unless the other servers that can reach each other are a
-// majority, which takes an ensemble of at least three.
-func (e *Ensemble) Depose() (*Server, error) {
-	e.mu.Lock()
-	defer e.unlock()
-	old := e.leader
-	if old == nil {
-		return nil, errors.New("zktest: depose: no server leads")
-	}
-	old.isolated = true
-	left := e.majority()
-	old.isolated = false
-	if !left {
-		return nil, fmt.Errorf("zktest: depose server %d: the other servers are no majority of %d, and cannot elect a leader", old.index, len(e.servers))
-	}
-	old.isolate()
-	old.deposed, old.remembered = true, maps.Clone(e.sessions)
-	e.elect()
-	return old, nil
-}
-
-// keepServing cancels the end of serving that isolate scheduled.
-func (s *Server) keepServing() {
-	if s.isolationTimer != nil {
-		s.isolationTimer.Stop()
-		s.isolationTimer = nil
-	}
-}
-
-// Mend ends the isolation that CutFromLeader or Depose began. A follower that is still
-// serving continues, if its leader still leads: the waiting writes of its clients are
-// carried out now, unless their sessions have expired. Any other follower, and a deposed
-// leader, copies the leader's data, and its clients are disconnected. On a server that is
-// not isolated Mend has no effect.
-func (s *Server) Mend() error {
-	e := s.ensemble
-	e.mu.Lock()
-	defer e.unlock()
-	if !s.running {
-		return fmt.Errorf("zktest: mend server %d: it is stopped", s.index)
-	}
-	if !s.isolated {
-		return nil
-	}
-	s.isolated = false
-	s.keepServing()
-	if s.serving && !s.deposed && e.leader != nil && s.isolatedIn == e.epoch && e.log.has(s.next) {
-		s.replicate()
-		e.checkQuorum()
-		s.forward()
-		return nil
-	}
-	s.deposed, s.remembered = false, nil
-	s.dropAll(errors.New("server rejoins its leader"))
-	s.pending = nil
-	clear(s.touched)
-	e.join(s)
-	return nil
-}
-
-// Lag makes the server apply each transaction d after the leader's commit: it answers
-// reads from old data, and its clients' writes late. Zero makes it catch up. A leader
-// never lags. A negative d ends the test, or panics outside tests.
-func (s *Server) Lag(d time.Duration) {
-	e := s.ensemble
-	e.mustNotBeNegative(d)
-	e.mu.Lock()
-	defer e.unlock()
-	s.lag = d
-	s.replicate()
 }
 
 // loseAll discards all nodes and sessions of the ensemble.

@@ -129,7 +129,7 @@ func (c *conn) submit(r *request) {
 func (s *Server) propose(r *request) {
 	e := s.ensemble
 	switch {
-	case s.deposed && s.decideAlone(r):
+	case s.replaced && s.decideAlone(r):
 	case s.isolated, !e.quorum():
 		s.pending = append(s.pending, r)
 	default:
@@ -137,7 +137,7 @@ func (s *Server) propose(r *request) {
 	}
 }
 
-// decideAlone reports whether a deposed leader that does not know of its deposition has
+// decideAlone reports whether an isolated leader that does not know that it was replaced has
 // decided the request: it treats sync as a read, and attaches the sessions that it
 // remembers.
 func (s *Server) decideAlone(r *request) bool {

@@ -85,7 +85,7 @@ type Request struct {
 	Watch   bool      // of a read: it sets a watch
 	Ops     []Request // of multi and multiRead
 	Session int64     // of a handshake: the session to attach to, 0 for a new one
-	Server  int       // the server that received it, counted from 0
+	Server  int       // the server that received it, by its id
 	Size    int       // bytes, including the four of the frame's length
 }
 

@@ -3,6 +3,7 @@
 package zktest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -13,18 +14,24 @@ import (
 )
 
 // A Server is one server of an ensemble. It is safe for concurrent use.
+//
+// The faults that take a context set a state, and setting the state that the server is in
+// is no error: killing a killed server has no effect. They do not wait, and ignore the
+// context, which package docker needs for the same faults of real servers.
 type Server struct {
 	ensemble *Ensemble
-	index    int
+	id       int
 	addr     string
 
 	// Guarded by the ensemble's mu.
 	listener       net.Listener // nil if there is none
 	running        bool         // it is not stopped
 	serving        bool         // it accepts handshakes and answers requests
-	isolated       bool         // no message passes between it and the other servers
-	deposed        bool         // it was the leader when it was isolated
-	mute           bool         // new connections are never answered
+	partition      partition    // of the network around it
+	paused         bool         // its process is suspended
+	isolated       bool         // no message passes between it and the other servers, for either reason
+	replaced       bool         // it led when it was isolated, and does not know that the others elect another
+	hung           bool         // new connections are never answered
 	impairment     impairment
 	lag            time.Duration
 	lagTimer       *time.Timer
@@ -38,14 +45,14 @@ type Server struct {
 	conns          map[*conn]struct{} // that it serves
 	pending        []*request         // waiting for the leader
 	touched        map[int64]struct{} // sessions heard since the leader's last ping
-	// remembered are the sessions that a deposed leader still considers alive.
+	// remembered are the sessions that a replaced leader still considers alive.
 	remembered map[int64]*session
 	waiting    map[*conn]struct{} // with unanswered requests
 	total      traffic            // since the server was started
 }
 
-func newServer(e *Ensemble, index int) *Server {
-	s := &Server{ensemble: e, index: index, running: true}
+func newServer(e *Ensemble, id int) *Server {
+	s := &Server{ensemble: e, id: id, running: true}
 	s.tree = e.newTree()
 	s.reset()
 	return s
@@ -60,15 +67,18 @@ func (s *Server) reset() {
 	s.total = traffic{}
 }
 
+// ID returns the server's id in its ensemble, counted from 1, as ZooKeeper's myid is.
+func (s *Server) ID() int { return s.id }
+
 // Addr returns the server's address, host:port. It does not change when the server is
 // started again.
 func (s *Server) Addr() string { return s.addr }
 
 // bind opens a socket at the address.
-func (s *Server) bind(addr string) (net.Listener, error) {
-	l, err := net.Listen("tcp", addr)
+func (s *Server) bind(ctx context.Context, addr string) (net.Listener, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
 	if err != nil {
-		return nil, fmt.Errorf("zktest: listen for server %d: %w", s.index, err)
+		return nil, fmt.Errorf("zktest: listen for server %d: %w", s.id, err)
 	}
 	return l, nil
 }
@@ -104,7 +114,7 @@ func (s *Server) acceptSocket(c net.Conn) {
 // accept starts serving a connection. The caller holds the ensemble's mu.
 func (s *Server) accept(network net.Conn, l *Link, remote string) {
 	c := &conn{
-		server: s, link: l, net: network, remote: remote, mute: s.mute,
+		server: s, link: l, net: network, remote: remote, unanswered: s.hung,
 		in: newQueue[inbound](), out: newQueue[[]byte](), progress: sync.NewCond(&s.ensemble.mu),
 	}
 	c.touch()
@@ -166,7 +176,8 @@ func (s *Server) shutDown() []net.Listener {
 	if s.lagTimer != nil {
 		s.lagTimer.Stop()
 	}
-	s.isolated, s.deposed, s.remembered = false, false, nil
+	s.paused, s.replaced, s.remembered = false, false, nil
+	s.isolated = len(s.ensemble.servers) > 1 && s.partition != none
 	if s.listener == nil {
 		return nil
 	}
@@ -175,15 +186,14 @@ func (s *Server) shutDown() []net.Listener {
 	return []net.Listener{l}
 }
 
-// Stop ends the server immediately, as kill -9 does: its connections end, and new ones
-// are refused. If it was the leader, the other servers elect another. On a stopped
-// server Stop has no effect.
-func (s *Server) Stop() {
+// Kill ends the server immediately, as kill -9 does: its connections end, and new ones are
+// refused. If it was the leader, the other servers elect another. A partition lasts.
+func (s *Server) Kill(context.Context) error {
 	e := s.ensemble
 	e.mu.Lock()
 	if !s.running || e.closed {
 		e.unlock()
-		return
+		return nil
 	}
 	listeners := s.shutDown()
 	if e.leader == s {
@@ -196,27 +206,34 @@ func (s *Server) Stop() {
 		// Its error only says that the listener is closed.
 		_ = l.Close()
 	}
+	return nil
 }
 
-// Start starts the server again at the same address, in an ensemble of one with the data
-// that it had, otherwise with the leader's. It fails if the server runs or the port is
-// taken.
-func (s *Server) Start() error { return s.start(false) }
+// Start starts a killed server again at the same address, in an ensemble of one with the
+// data that it had, otherwise with the leader's. It fails if the port is taken. It does not
+// wait until the server serves: WaitServing does.
+func (s *Server) Start(ctx context.Context) error { return s.start(ctx, false) }
 
-// Wipe stops the server and starts it without data. It then copies the leader's data,
+// Wipe kills the server and starts it without data. It then copies the leader's data,
 // unless it is the only server that runs: in that case all nodes and sessions are lost.
 func (s *Server) Wipe() error {
-	s.Stop()
-	return s.start(true)
+	ctx := context.Background()
+	return errors.Join(s.Kill(ctx), s.start(ctx, true))
 }
 
-func (s *Server) start(wiped bool) error {
+func (s *Server) start(ctx context.Context, wiped bool) error {
 	e := s.ensemble
-	fail := func(err error) error { return fmt.Errorf("zktest: start server %d: %w", s.index, err) }
+	e.mu.Lock()
+	running := s.running
+	e.unlock()
+	if running {
+		return nil
+	}
+	fail := func(err error) error { return fmt.Errorf("zktest: start server %d: %w", s.id, err) }
 	var l net.Listener
 	if !e.opts.InMemory {
 		var err error
-		if l, err = s.bind(s.addr); err != nil {
+		if l, err = s.bind(ctx, s.addr); err != nil {
 			return fail(err)
 		}
 	}
@@ -254,16 +271,18 @@ func (s *Server) run(l net.Listener, wiped bool) error {
 			e.loseAll()
 		}
 	}
-	e.join(s)
+	if !s.isolated {
+		e.join(s)
+	}
 	return nil
 }
 
 // Refuse sets whether the server refuses new connections.
 func (s *Server) Refuse(on bool) { s.set(func() { s.impairment.refuse = on }) }
 
-// Mute sets whether the server leaves new connections unanswered. A connection made
-// while the server is mute is never answered, not even afterwards.
-func (s *Server) Mute(on bool) { s.set(func() { s.mute = on }) }
+// Hang sets whether the server accepts new connections and does not answer them. A
+// connection made meanwhile is never answered, not even afterwards.
+func (s *Server) Hang(on bool) { s.set(func() { s.hung = on }) }
 
 // Hold keeps frames in the direction from arriving, until Release: see Link.Hold. On a
 // socket new connections are still made, because the operating system makes them.

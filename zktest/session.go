@@ -5,6 +5,7 @@ package zktest
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -31,7 +32,7 @@ type session struct {
 type Session struct {
 	ID       int64
 	Timeout  time.Duration
-	Server   int  // where it attached last, counted from 0
+	Server   int  // where it attached last, by its id
 	Attached bool // it has a connection now
 }
 
@@ -66,7 +67,7 @@ func (s *Server) heard(ses *session) {
 		s.ensemble.touch(ses, time.Now())
 		return
 	}
-	if !s.deposed {
+	if !s.replaced {
 		s.touched[ses.id] = struct{}{}
 	}
 }
@@ -103,7 +104,7 @@ func (e *Ensemble) closeSilent(now time.Time) {
 	defer e.unlock()
 	interval := e.opts.HandshakeTimeout
 	for _, c := range inOrder(e.conns) {
-		if c.sawHandshake || c.mute || c.ended {
+		if c.sawHandshake || c.unanswered || c.ended {
 			continue
 		}
 		touched := time.Duration(c.touched.Load())
@@ -118,7 +119,7 @@ func (e *Ensemble) closeSilent(now time.Time) {
 func (e *Ensemble) ifLeading(do func(now time.Time)) {
 	e.mu.Lock()
 	defer e.unlock()
-	if !e.closed && e.quorum() {
+	if !e.closed && e.quorum() && !e.leader.paused { // one that is alone is not isolated by its pause
 		do(time.Now())
 	}
 }
@@ -138,8 +139,8 @@ func (e *Ensemble) ping(now time.Time) {
 	}
 }
 
-// expire ends the sessions whose time has come, and once every ContainerInterval reaps
-// nodes.
+// expire ends the sessions whose time has come, and checks the containers once every
+// ContainerInterval.
 func (e *Ensemble) expire(now time.Time) {
 	due := e.ticks(now)
 	var expired []int64
@@ -152,9 +153,9 @@ func (e *Ensemble) expire(now time.Time) {
 	for _, id := range expired {
 		e.endSession(e.sessions[id], true)
 	}
-	if now.Sub(e.reaped) >= e.opts.ContainerInterval {
-		e.reaped = now
-		e.reap(now)
+	if now.Sub(e.checked) >= e.opts.ContainerInterval {
+		e.checked = now
+		e.checkContainers(now)
 	}
 }
 
@@ -218,8 +219,8 @@ func (c *conn) handshake(r *request, req wire.ConnectRequest) error {
 // it a counter that begins at the ensemble's start time.
 func (e *Ensemble) newID(s *Server) int64 {
 	e.sessionsMade++
-	began := uint64(e.began.UnixMilli()) << 24 >> 8            //nolint:gosec // after 1970
-	return int64(uint64(s.index+1)<<56|began) + e.sessionsMade //nolint:gosec // an index is small
+	began := uint64(e.began.UnixMilli()) << 24 >> 8       //nolint:gosec // after 1970
+	return int64(uint64(s.id)<<56|began) + e.sessionsMade //nolint:gosec // an index is small
 }
 
 // openSession decides on a new session.
@@ -277,7 +278,7 @@ func (e *Ensemble) Sessions() []Session {
 	defer e.unlock()
 	all := make([]Session, 0, len(e.sessions))
 	for _, ses := range e.sessions {
-		all = append(all, Session{ID: ses.id, Timeout: ses.timeout, Server: ses.server.index, Attached: ses.conn != nil})
+		all = append(all, Session{ID: ses.id, Timeout: ses.timeout, Server: ses.server.id, Attached: ses.conn != nil})
 	}
 	slices.SortFunc(all, func(a, b Session) int { return cmp.Compare(a.ID<<8, b.ID<<8) })
 	return all
@@ -286,7 +287,7 @@ func (e *Ensemble) Sessions() []Session {
 // Expire ends a session immediately, as if its timeout had passed: its ephemeral nodes
 // are deleted, and its client is disconnected and learns of the loss when it attaches
 // again. The cause of an error is ErrNoSession or ErrNoQuorum.
-func (e *Ensemble) Expire(session int64) error {
+func (e *Ensemble) Expire(_ context.Context, session int64) error {
 	e.mu.Lock()
 	defer e.unlock()
 	ses := e.sessions[session]

@@ -4,8 +4,8 @@ package zktest
 
 import "sync/atomic"
 
-// A Trap ends a connection at a chosen frame: see Ensemble.CutBefore and
-// Ensemble.CutAfter. It springs once. Safe for concurrent use.
+// A Trap ends a connection at a chosen frame: see Ensemble.LoseRequest and
+// Ensemble.LoseReply. It springs once. Safe for concurrent use.
 type Trap struct {
 	left   int  // frames until it springs; guarded by the ensemble's mu
 	after  bool // the frame is carried out first
@@ -15,13 +15,13 @@ type Trap struct {
 // Sprung reports whether the trap has reached its frame.
 func (t *Trap) Sprung() bool { return t.sprung.Load() }
 
-// cutKind is the effect of a trap on a frame.
-type cutKind int
+// loss is the effect of a trap on a frame.
+type loss int
 
 const (
-	noCut     cutKind = iota
-	cutAfter          // the frame is carried out, and the connection ends before its reply is sent
-	cutBefore         // the connection ends, and the frame is not carried out
+	nothing     loss = iota
+	lostReply        // the frame is carried out, and the connection ends before its reply is sent
+	lostRequest      // the connection ends, and the frame is not carried out
 )
 
 // traps are the traps of one link, or of the ensemble.
@@ -34,8 +34,8 @@ func (t *traps) add(n int, after bool) *Trap {
 }
 
 // step counts one frame, and returns the effect of the traps that it springs.
-func (t *traps) step() cutKind {
-	found := noCut
+func (t *traps) step() loss {
+	found := nothing
 	remaining := t.set[:0]
 	for _, trap := range t.set {
 		if trap.left--; trap.left > 0 {
@@ -45,9 +45,9 @@ func (t *traps) step() cutKind {
 		trap.sprung.Store(true)
 		// If two traps spring at one frame, it is not carried out.
 		if trap.after {
-			found = max(found, cutAfter)
+			found = max(found, lostReply)
 		} else {
-			found = cutBefore
+			found = lostRequest
 		}
 	}
 	clear(t.set[len(remaining):])

@@ -58,7 +58,7 @@ type Watch struct {
 	Path    string
 	Kind    WatchKind
 	Session int64
-	Server  int // counted from 0
+	Server  int // by its id
 }
 
 // Watches returns the existing watches, sorted by path, kind, session and server.
@@ -80,7 +80,7 @@ func (e *Ensemble) Watches() []Watch {
 func (t *watchTable) list(s *Server, kind WatchKind, found map[Watch]struct{}) {
 	for path, watchers := range t.byPath {
 		for c, mode := range watchers {
-			w := Watch{Path: path, Kind: kind, Session: c.session.id, Server: s.index}
+			w := Watch{Path: path, Kind: kind, Session: c.session.id, Server: s.id}
 			switch mode {
 			case persistent:
 				w.Kind = WatchPersistent

@@ -18,7 +18,7 @@ func TestWatchesAreListedWithPathKindAndSession(t *testing.T) {
 		e := inMemory(t, zktest.Options{Servers: 3})
 		require.NoError(t, e.Create("/a", nil))
 		require.Empty(t, e.Watches())
-		c := connect(t, e, timeout, e.Server(1).Addr())
+		c := connect(t, e, timeout, e.Server(2).Addr())
 		_, _, events, err := c.GetW("/a")
 		require.NoError(t, err)
 		_, _, _, err = c.ExistsW("/missing")
@@ -35,11 +35,11 @@ func TestWatchesAreListedWithPathKindAndSession(t *testing.T) {
 		}
 		one, two := c.SessionID(), reply.Session
 		require.Equal(t, []zktest.Watch{
-			{"/", zktest.WatchRecursive, two, 0},
-			{"/a", zktest.WatchData, one, 1},
-			{"/a", zktest.WatchChildren, one, 1},
-			{"/a", zktest.WatchPersistent, two, 0},
-			{"/missing", zktest.WatchData, one, 1},
+			{"/", zktest.WatchRecursive, two, 1},
+			{"/a", zktest.WatchData, one, 2},
+			{"/a", zktest.WatchChildren, one, 2},
+			{"/a", zktest.WatchPersistent, two, 1},
+			{"/missing", zktest.WatchData, one, 2},
 		}, e.Watches())
 
 		require.NoError(t, e.Set("/a", nil))
@@ -47,8 +47,8 @@ func TestWatchesAreListedWithPathKindAndSession(t *testing.T) {
 		require.NoError(t, other.Close())
 		waitFor(t, "the watches of a connection that ended are gone", func() bool { return len(e.Watches()) == 2 })
 		require.Equal(t, []zktest.Watch{
-			{"/a", zktest.WatchChildren, one, 1},
-			{"/missing", zktest.WatchData, one, 1},
+			{"/a", zktest.WatchChildren, one, 2},
+			{"/missing", zktest.WatchData, one, 2},
 		}, e.Watches())
 	})
 }

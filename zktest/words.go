@@ -45,22 +45,12 @@ func whileServing(answer func(*Server) string) func(*Server) string {
 	}
 }
 
-// Mode returns the role that the server believes it has: "standalone", "leader" or
-// "follower", or "" while it does not serve.
-func (s *Server) Mode() string {
-	s.ensemble.mu.Lock()
-	defer s.ensemble.unlock()
-	if !s.serving {
-		return ""
-	}
-	return s.mode()
-}
-
+// mode returns the role that a serving server believes it has.
 func (s *Server) mode() string {
 	switch {
 	case len(s.ensemble.servers) == 1:
 		return "standalone"
-	case s == s.ensemble.leader, s.deposed:
+	case s == s.ensemble.leader, s.replaced:
 		return "leader"
 	}
 	return "follower"
@@ -102,7 +92,7 @@ func (s *Server) conf() string {
 	row := func(key string, value any) { fmt.Fprintf(&b, "%s=%v\n", key, value) }
 	id := 0
 	if len(e.servers) > 1 {
-		id = s.index + 1
+		id = s.id
 	}
 	row("clientPort", port)
 	row("secureClientPort", -1)

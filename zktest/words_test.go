@@ -28,20 +28,20 @@ func word(t *testing.T, e *zktest.Ensemble, addr, word string) string {
 
 // The expected texts are those of three real servers, except for addresses and folders.
 func TestFourLetterWordsOfEnsembleMatchZooKeepers(t *testing.T) {
-	e := zktest.StartWith(t, &zktest.Options{InMemory: true, Servers: 3, Tick: 200 * time.Millisecond})
-	at := e.Server(1).Addr()
+	e := zktest.Start(t, &zktest.Options{InMemory: true, Servers: 3, Tick: 200 * time.Millisecond})
+	at := e.Server(2).Addr()
 	require.Equal(t, strings.Join([]string{
 		"clientPort=2181", "secureClientPort=-1", "dataDir=/memory/version-2", "dataDirSize=0", "dataLogDir=/memory/version-2",
 		"dataLogSize=0", "tickTime=200", "maxClientCnxns=0", "minSessionTimeout=400", "maxSessionTimeout=4000",
 		"clientPortListenBacklog=-1", "serverId=2", "initLimit=5", "syncLimit=5", "electionAlg=3", "electionPort=0",
-		"quorumPort=0", "peerType=0", "membership: ", "server.1=zktest-0:0:0:participant", "server.2=zktest-1:0:0:participant",
-		"server.3=zktest-2:0:0:participant", "version=0",
+		"quorumPort=0", "peerType=0", "membership: ", "server.1=zktest-1:0:0:participant", "server.2=zktest-2:0:0:participant",
+		"server.3=zktest-3:0:0:participant", "version=0",
 	}, "\n"), word(t, e, at, "conf"))
 	require.Equal(t, "rw", word(t, e, at, "isro"))
 
-	e.Server(0).Stop()
-	e.Server(2).Stop()
-	waitFor(t, "no server leads", func() bool { return e.Server(1).Mode() == "" })
+	require.NoError(t, e.Server(1).Kill(t.Context()))
+	require.NoError(t, e.Server(3).Kill(t.Context()))
+	waitFor(t, "no server leads", func() bool { _, err := e.Server(2).Mode(t.Context()); return err != nil })
 	require.Equal(t, "null", word(t, e, at, "isro"))
 	for _, name := range []string{"conf", "srvr", "wchs", "wchc", "wchp"} {
 		require.Equal(t, "This ZooKeeper instance is not currently serving requests\n", word(t, e, at, name))
@@ -92,7 +92,7 @@ func TestSingleBytesKeepConnectionWithoutHandshake(t *testing.T) {
 func TestMuteServerKeepsConnectionWithoutHandshake(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{})
-		e.Server(0).Mute(true)
+		e.Server(1).Hang(true)
 		c := dialRaw(t, e)
 		_, err := c.Frame(time.Hour)
 		require.ErrorIs(t, err, rawclient.ErrSilent)

@@ -46,7 +46,7 @@ func (c *console) run(ctx context.Context, in io.Reader) error {
 // help is the start of the list of commands. The faults follow.
 const help = `dump      the nodes
 sessions  the sessions
-servers   the servers, counted from 0
+servers   the servers, by id, counted from 1
 help      this list, and the faults:
 `
 
@@ -92,12 +92,12 @@ func (c *console) sessions() string {
 
 func (c *console) servers() string {
 	var b strings.Builder
-	for i, addr := range c.ensemble.Servers() {
-		mode := c.ensemble.Server(i).Mode()
-		if mode == "" {
+	for _, server := range c.ensemble.Servers() {
+		mode, err := server.Mode(context.Background())
+		if err != nil {
 			mode = "not serving"
 		}
-		fmt.Fprintf(&b, "%d  %s  %s\n", i, addr, mode)
+		fmt.Fprintf(&b, "%d  %s  %s\n", server.ID(), server.Addr(), mode)
 	}
 	return b.String()
 }

@@ -32,8 +32,8 @@ func bubble(t *testing.T, test func(t *testing.T)) {
 func inMemory(t *testing.T) (*target, *zktest.Ensemble) {
 	t.Helper()
 	const timeout = 4 * time.Second
-	ensemble := zktest.StartWith(t, &zktest.Options{Servers: 3, Tick: tickFor(timeout), InMemory: true})
-	return &target{name: "3 in-memory servers", servers: ensemble.Servers(), timeout: timeout, dial: ensemble.Dial}, ensemble
+	ensemble := zktest.Start(t, &zktest.Options{Servers: 3, Tick: tickFor(timeout), InMemory: true})
+	return &target{name: "3 in-memory servers", servers: ensemble.Addrs(), timeout: timeout, dial: ensemble.Dial}, ensemble
 }
 
 // okLine matches the verdict of a demo in which every claim held.
@@ -107,7 +107,7 @@ func TestDemoNeedsNoServers(t *testing.T) {
 func TestTickForTimeoutIsValidAndAtMostAQuarter(t *testing.T) {
 	for _, timeout := range []time.Duration{time.Second, 1001 * time.Millisecond, 4 * time.Second, time.Hour, 1000 * time.Hour} {
 		t.Run(fmt.Sprint(timeout), func(t *testing.T) {
-			ensemble, err := zktest.Listen(&zktest.Options{Tick: tickFor(timeout), InMemory: true})
+			ensemble, err := zktest.Run(t.Context(), &zktest.Options{Tick: tickFor(timeout), InMemory: true})
 			require.NoError(t, err)
 			require.NoError(t, ensemble.Close())
 			require.GreaterOrEqual(t, timeout, 4*tickFor(timeout))

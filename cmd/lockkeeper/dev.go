@@ -25,7 +25,7 @@ func runDev(ctx context.Context, args []string, stdin io.Reader, stdout, stderr 
 	case err != nil:
 		return usageError(stderr, "dev: %v", err)
 	}
-	ensemble, err := zktest.Listen(&zktest.Options{
+	ensemble, err := zktest.Run(ctx, &zktest.Options{
 		Addr:    parsed.listen,
 		Servers: parsed.servers,
 		Tick:    parsed.tick,
@@ -55,8 +55,8 @@ func runDev(ctx context.Context, args []string, stdin io.Reader, stdout, stderr 
 func serve(ctx context.Context, ensemble *zktest.Ensemble, args *devArguments, stdin io.Reader, stdout, stderr io.Writer) error {
 	interactive := args.faults || isTerminal(stdin)
 	// An error of standard error is ignored: the address matters more.
-	_, _ = io.WriteString(stderr, warning(ensemble.Servers(), args, interactive))
-	if _, err := fmt.Fprintf(stdout, "ZK_SERVERS=%s\n", strings.Join(ensemble.Servers(), ",")); err != nil {
+	_, _ = io.WriteString(stderr, warning(ensemble.Addrs(), args, interactive))
+	if _, err := fmt.Fprintf(stdout, "ZK_SERVERS=%s\n", strings.Join(ensemble.Addrs(), ",")); err != nil {
 		return err
 	}
 	if !interactive {

@@ -139,27 +139,27 @@ func TestDevExecutesCommandsAndSurvivesBadOnes(t *testing.T) {
 	require.NoError(t, err)
 	p.command("sessions")
 	session := p.nextLine()
-	require.Regexp(t, `^0x[0-9a-f]+ times out after 4s, attached to server [0-2]$`, session)
+	require.Regexp(t, `^0x[0-9a-f]+ times out after 4s, attached to server [1-3]$`, session)
 	p.command("dump")
 	require.Contains(t, p.skipTo("/lost "), `data="property"`)
 
 	p.command("  ")
 	p.command("explode")
-	p.command("cut-before 0")
-	p.command("stop 3")
+	p.command("lose-request 0")
+	p.command("kill 4")
 	id, _, _ := strings.Cut(session, " ")
 	p.command("expire " + id)
 	p.skipTo("done: expire " + id)
 	for _, said := range []string{
-		`fault "explode": unknown: must be one of accept SERVER, cut-after N,`,
+		`fault "explode": unknown: must be one of accept SERVER, answer SERVER,`,
 		`number "0": must be 1 or more`,
-		`server "3": must be 0 to 2`,
+		`server "4": must be 1 to 3`,
 	} {
 		require.Contains(t, p.stderr.String(), said)
 	}
 	p.command("servers")
 	for i, mode := range []string{"leader", "follower", "follower"} {
-		require.Regexp(t, `^`+string(rune('0'+i))+`  `+regexp.QuoteMeta(p.servers[i])+`  `+mode+`$`, p.nextLine())
+		require.Regexp(t, `^`+string(rune('1'+i))+`  `+regexp.QuoteMeta(p.servers[i])+`  `+mode+`$`, p.nextLine())
 	}
 
 	require.NoError(t, p.stdin.Close())
@@ -184,7 +184,7 @@ func TestDevHelpListsCommands(t *testing.T) {
 	t.Parallel()
 	p := startDev(t, "--faults")
 	p.command("help")
-	for _, prefix := range []string{"dump ", "sessions ", "servers ", "help ", "  cut-after N", "  hold SERVER DIRECTION", "  wipe SERVER"} {
+	for _, prefix := range []string{"dump ", "sessions ", "servers ", "help ", "  hold SERVER DIRECTION", "  lose-reply N", "  wipe SERVER"} {
 		p.skipTo(prefix)
 	}
 	require.Equal(t, statusOK, p.end())

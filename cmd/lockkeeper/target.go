@@ -33,12 +33,12 @@ func targetFor(args *demoArguments) (*target, error) {
 	if len(args.servers) > 0 {
 		return t, nil
 	}
-	ensemble, err := zktest.Listen(&zktest.Options{Servers: 3, Tick: tickFor(args.timeout)})
+	ensemble, err := zktest.Run(context.Background(), &zktest.Options{Servers: 3, Tick: tickFor(args.timeout)})
 	if err != nil {
 		return nil, err
 	}
 	t.name = "3 servers in this process (zktest)"
-	t.servers, t.close = ensemble.Servers(), ensemble.Close
+	t.servers, t.close = ensemble.Addrs(), ensemble.Close
 	return t, nil
 }
 

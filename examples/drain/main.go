@@ -39,15 +39,15 @@ func connect(ctx context.Context, servers string, lose bool) (err error) {
 	if flag.NArg() > 0 || lose && servers != "" {
 		return errors.New("usage: drain [-servers zk1:2181,zk2:2181/app] or drain [-lose]")
 	}
-	expire := func(int64) error { return nil }
+	expire := func(context.Context, int64) error { return nil }
 	list := []string{servers}
 	if servers == "" {
-		ensemble, err := zktest.Listen(nil)
+		ensemble, err := zktest.Run(ctx, nil)
 		if err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, ensemble.Close()) }()
-		list = ensemble.Servers()
+		list = ensemble.Addrs()
 		if lose {
 			expire = ensemble.Expire
 		}
@@ -60,7 +60,7 @@ func connect(ctx context.Context, servers string, lose bool) (err error) {
 	return run(ctx, client, func(ctx context.Context, item int) error {
 		fmt.Println("begins item", item)
 		if item == 2 {
-			if err := expire(client.SessionID()); err != nil {
+			if err := expire(ctx, client.SessionID()); err != nil {
 				return err
 			}
 		}

@@ -11,10 +11,10 @@ import (
 )
 
 func TestRunReleasesLeadershipWhenProgramEnds(t *testing.T) {
-	srv := zktest.Start(t) // a ZooKeeper server in the test process
+	srv := zktest.Start(t, nil) // a ZooKeeper server in the test process
 	ctx, stop := context.WithTimeout(t.Context(), 3*time.Second)
 	defer stop()
-	if err := run(ctx, srv.Servers()); err != nil { // nil: its node is deleted
+	if err := run(ctx, srv.Addrs()); err != nil { // nil: its node is deleted
 		t.Fatal(err)
 	}
 }

@@ -96,9 +96,7 @@ func onRealServer(t *testing.T, page, test string) string {
 		require.NotNil(t, found, "the README names the call %s", pattern)
 		return found[1]
 	}
-	replace(lockkeeper+"/zktest", lockkeeper+"/docker")
-	replace("zktest.Start(t)", code(`docker\.Start\(t.*?\)`))
-	replace("srv.Servers()", code(`srv\.\w+\(\)`))
+	replace(`"`+lockkeeper+`/zktest"`, code(`zktest ".*?/docker"`))
 	return test
 }
 

@@ -18,14 +18,14 @@ var processFaults = map[string]func(p *Process, arg string) error{
 	"wake":       func(p *Process, _ string) error { p.wake(); return nil },
 	"crash":      func(p *Process, _ string) error { p.crash(true); return nil },
 	"vanish":     func(p *Process, _ string) error { p.crash(false); return nil },
-	"cut":        func(p *Process, _ string) error { p.link.Cut(); return nil },
+	"cut":        func(p *Process, _ string) error { p.link.Reset(); return nil },
 	"refuse":     func(p *Process, _ string) error { p.link.Refuse(true); return nil },
 	"accept":     func(p *Process, _ string) error { p.link.Refuse(false); return nil },
 	"hold":       func(p *Process, d string) error { return p.silenceBy(d) },
 	"release":    func(p *Process, _ string) error { p.endSilence(); return nil },
 	"delay":      (*Process).delayBy,
-	"cut-before": func(p *Process, n string) error { return p.cutAt(n, p.link.CutBefore) },
-	"cut-after":  func(p *Process, n string) error { return p.cutAt(n, p.link.CutAfter) },
+	"cut-before": func(p *Process, n string) error { return loseFrame(n, p.link.LoseRequest) },
+	"cut-after":  func(p *Process, n string) error { return loseFrame(n, p.link.LoseReply) },
 	"expire":     func(p *Process, _ string) error { return p.world.expire(p.client.SessionID()) },
 	"delete":     (*Process).deleteNode,
 
@@ -65,12 +65,12 @@ func (p *Process) delayBy(text string) error {
 	return nil
 }
 
-func (p *Process) cutAt(n string, cut func(int) *zktest.Trap) error {
+func loseFrame(n string, lose func(int) *zktest.Trap) error {
 	frame, err := strconv.Atoi(n)
 	if err != nil || frame < 1 {
-		return fmt.Errorf("cut at frame %q: want a number, 1 or more", n)
+		return fmt.Errorf("lose frame %q: want a number, 1 or more", n)
 	}
-	cut(frame)
+	lose(frame)
 	return nil
 }
 
@@ -95,7 +95,32 @@ func (w *World) inject(text string) error {
 	case "forget":
 		return w.forget(arg)
 	}
-	return w.ensemble.Apply(text)
+	return w.ensemble.Apply(zktestFault(text))
+}
+
+// serverFaults maps the faults of a server in plans to those of zktest.
+var serverFaults = map[string]string{
+	"stop": "kill", "start": "start", "wipe": "wipe", "cut-from-leader": "isolate", "mend": "heal", "refuse": "refuse", "accept": "accept",
+	"mute": "hang", "unmute": "answer", "hold": "hold", "release": "release", "delay": "delay", "lag": "lag",
+}
+
+// treeFaults maps the other faults of the ensemble in plans to those of zktest.
+var treeFaults = map[string]string{"depose": "isolate-leader", "plant-counter": "set-counter", "reap": "check-containers"}
+
+// zktestFault translates a fault of the ensemble from a plan. Kept histories contain plans, so plans keep their names and count
+// servers from 0; zktest counts them from 1. An unknown fault is returned unchanged, and zktest refuses it.
+func zktestFault(text string) string {
+	verb, args, _ := strings.Cut(text, " ")
+	if name, known := treeFaults[verb]; known {
+		return strings.TrimSpace(name + " " + args)
+	}
+	name, known := serverFaults[verb]
+	number, rest, _ := strings.Cut(args, " ")
+	server, err := strconv.Atoi(number)
+	if !known || err != nil {
+		return text
+	}
+	return strings.TrimSpace(fmt.Sprintf("%s %d %s", name, server+1, rest))
 }
 
 // deleteQueue has an operator delete a queue's parent with everything below it.

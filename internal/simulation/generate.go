@@ -199,7 +199,7 @@ func (g *generator) serverFault(at, until time.Duration) {
 	case 7:
 		both("lag %d %v", "lag %d 0s", g.between(0, t/2))
 	default:
-		// The leader of that moment is not known here, so every server is mended.
+		// The leader of that moment is not known here, so every server is healed.
 		g.add(at, "zk", "depose")
 		for i := range g.plan.Servers {
 			g.add(until, "zk", "mend %d", i)

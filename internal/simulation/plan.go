@@ -32,8 +32,8 @@ type Plan struct {
 //     the work takes, and how long the worker waits or runs. A worker that is still busy begins later.
 //   - a process, "c0": "pause", "wake", "crash", "vanish", "cut", "refuse", "accept", "hold DIRECTION", "release",
 //     "delay DURATION", "cut-before N", "cut-after N", "expire", "delete PATH", "delete-crowd N".
-//   - the ensemble, "zk": the faults of zktest.Ensemble.Apply; "delete-line PATH", which deletes a queue; "supersede PATH"
-//     and "forget PATH", which end and delete a path's epochs.
+//   - the ensemble, "zk": the faults of zktest.Ensemble.Apply, with the names in serverFaults and treeFaults and servers counted
+//     from 0; "delete-line PATH", which deletes a queue; "supersede PATH" and "forget PATH", which end and delete a path's epochs.
 type Step struct {
 	At     time.Duration
 	Target string

@@ -49,7 +49,7 @@ const defaultLatency = time.Millisecond
 // process starts a process and connects it. change, if not nil, may change the process and its options before that.
 func (w *World) process(name string, change func(*Process, *recipes.Options)) (*Process, error) {
 	p := &Process{
-		world: w, name: name, link: w.ensemble.Link(), servers: w.ensemble.Servers(), awake: make(chan struct{}),
+		world: w, name: name, link: w.ensemble.Link(), servers: w.ensemble.Addrs(), awake: make(chan struct{}),
 		mutexes: map[string]*lock.Mutex{}, elections: map[string]*election.Election{}, epochs: map[string]*epoch.Epochs{},
 	}
 	close(p.awake)
@@ -165,7 +165,7 @@ func (p *Process) crash(hangUp bool) {
 	p.mu.Unlock()
 	if hangUp {
 		p.link.Refuse(true)
-		p.link.Cut()
+		p.link.Reset()
 	} else {
 		p.link.Hold(zktest.Both)
 	}

@@ -90,8 +90,8 @@ func (s Scenario) Run(v Variant, c Cut) (events []history.Event, sprung bool, er
 	}
 	w.cut, w.lag = c, v.Lag
 	if v.Lag > 0 {
-		for i := 1; i < v.Servers; i++ {
-			w.ensemble.Server(i).Lag(v.Lag)
+		for _, follower := range w.ensemble.Servers()[1:] {
+			follower.Lag(v.Lag)
 		}
 	}
 	s.Script(w)
@@ -105,11 +105,11 @@ func (w *World) setTraps(p *Process) {
 	if w.cut.Victim != p.name {
 		return
 	}
-	cut, other := p.link.CutBefore, p.link.CutAfter
+	lose, other := p.link.LoseRequest, p.link.LoseReply
 	if w.cut.After {
-		cut, other = other, cut
+		lose, other = other, lose
 	}
-	w.trap = cut(w.cut.N)
+	w.trap = lose(w.cut.N)
 	if w.cut.Then > 0 {
 		w.trap = other(w.cut.N + w.cut.Then)
 	}

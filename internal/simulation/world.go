@@ -3,6 +3,7 @@
 package simulation
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -58,7 +59,7 @@ func newWorld(opts Options, text string) (*World, error) {
 		Kind: history.Run, Timeout: history.Instant(opts.Timeout), Tick: history.Instant(opts.Tick), Flight: history.Instant(opts.Flight), Text: text,
 	})
 	var err error
-	w.ensemble, err = zktest.Listen(&zktest.Options{
+	w.ensemble, err = zktest.Run(context.Background(), &zktest.Options{
 		InMemory: true, Servers: opts.Servers, Tick: opts.Tick, ContainerInterval: opts.Reap, SyncLimit: opts.Sync,
 		Logger: slog.New(slog.DiscardHandler), OnCommit: w.recordCommit,
 	})
@@ -120,7 +121,7 @@ func (w *World) expire(session int64) error {
 		w.byOperator[session] = byOperator
 	}
 	mark(true) // before the ensemble reports its end
-	err := w.ensemble.Expire(session)
+	err := w.ensemble.Expire(context.Background(), session)
 	if err != nil {
 		mark(false)
 	}
@@ -179,13 +180,13 @@ func (w *World) recordEnded(c zktest.Commit, e history.Event) {
 // heal ends every fault that can end.
 func (w *World) heal() {
 	w.fault("heal")
-	for i := range w.opts.Servers {
-		s := w.ensemble.Server(i)
-		_ = s.Start() // it fails if the server runs
-		w.must(s.Mend())
+	ctx := context.Background()
+	for _, s := range w.ensemble.Servers() {
+		w.must(s.Start(ctx))
+		w.must(s.Heal(ctx))
 		s.Release()
 		s.Refuse(false)
-		s.Mute(false)
+		s.Hang(false)
 		s.Delay(0)
 		s.Lag(0)
 	}

@@ -93,7 +93,7 @@ type watched struct {
 func (w watched) Read(b []byte) (int, error) {
 	n, err := w.Reader.Read(b)
 	if bytes.Contains(bytes.ToUpper(b[:n]), []byte("COMMIT")) && w.setup.loseCommit.CompareAndSwap(true, false) {
-		w.setup.proxy.Swallow(docker.ToClient)
+		w.setup.proxy.Drop(docker.ToClient)
 	}
 	return n, err
 }
@@ -150,7 +150,7 @@ func TestCommitWhoseAnswerIsLostIsUncertainAndKept(t *testing.T) {
 			s.proxy.Reset()
 			requireUncertain(t, <-wrote)
 			require.ErrorIs(t, s.others.Write(t.Context(), "ledger", 6, "six"), fencing.ErrStale)
-			s.proxy.Pass()
+			s.proxy.Heal()
 			require.NoError(t, s.writer.Write(t.Context(), "ledger", 7, "seven again"), "the same token is admitted")
 		})
 	}

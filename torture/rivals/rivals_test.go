@@ -141,13 +141,13 @@ func (nothing) WaitServing(context.Context) error                { return nil }
 
 type listening nothing
 
-func (l listening) Addr() string                     { return l.Listener.Addr().String() }
-func (listening) Kill(context.Context) error         { return nil }
-func (listening) Start(context.Context) error        { return nil }
-func (listening) Pause(context.Context) error        { return nil }
-func (listening) Unpause(context.Context) error      { return nil }
-func (listening) Cut(context.Context) error          { return nil }
-func (listening) CutFromPeers(context.Context) error { return nil }
-func (listening) Mend(context.Context) error         { return nil }
-func (listening) WaitServing(context.Context) error  { return nil }
-func (listening) Log(context.Context) string         { return "" }
+func (l listening) Addr() string                    { return l.Listener.Addr().String() }
+func (listening) Kill(context.Context) error        { return nil }
+func (listening) Start(context.Context) error       { return nil }
+func (listening) Pause(context.Context) error       { return nil }
+func (listening) Unpause(context.Context) error     { return nil }
+func (listening) Partition(context.Context) error   { return nil }
+func (listening) Isolate(context.Context) error     { return nil }
+func (listening) Heal(context.Context) error        { return nil }
+func (listening) WaitServing(context.Context) error { return nil }
+func (listening) Log(context.Context) string        { return "" }

@@ -25,10 +25,10 @@ func (s server) Addr() string                          { return s.Server.Addr }
 func (s server) Pause(context.Context) error           { return s.Server.Pause() }
 func (s server) Unpause(context.Context) error         { return s.Server.Unpause() }
 func (s server) Log(context.Context) string            { return s.Server.Log() }
-func (s server) Cut(context.Context) error             { return docker.ErrUnsupported }
-func (s server) CutFromPeers(context.Context) error    { return docker.ErrUnsupported }
-func (s server) Mend(context.Context) error            { return docker.ErrUnsupported }
-func (s server) WaitServing(ctx context.Context) error { return s.Start(ctx) } // Start returns when the server serves
+func (s server) Partition(context.Context) error       { return docker.ErrUnsupported }
+func (s server) Isolate(context.Context) error         { return docker.ErrUnsupported }
+func (s server) Heal(context.Context) error            { return docker.ErrUnsupported }
+func (s server) WaitServing(ctx context.Context) error { return s.Start(ctx) } // which is done when it serves
 
 // single is the torture.Servers of one server.
 type single struct {

@@ -17,11 +17,11 @@ import (
 	"github.com/lockkeeper/lockkeeper/docker"
 )
 
-// Etcd is a cluster of etcd servers, with etcd's defaults for all times. If root runs it on Linux, each member has its own
-// network namespace, so that it can be partitioned. Otherwise all share 127.0.0.1.
+// Etcd is a cluster of etcd servers, with etcd's own defaults for all times. As root on Linux, each member has its own
+// network namespace, so that it can be partitioned; otherwise they share 127.0.0.1.
 type Etcd struct {
-	members []*EtcdMember
-	wires   *docker.Wires // nil if they share 127.0.0.1
+	members    []*EtcdMember
+	namespaces *docker.Namespaces // nil if they share 127.0.0.1
 }
 
 // An EtcdMember is one server of a cluster. Its Start returns when it listens, which can be before it serves.
@@ -29,8 +29,8 @@ type EtcdMember struct {
 	*Server
 	ID int // from 1
 
-	wires *docker.Wires
-	peer  string // host:port
+	namespaces *docker.Namespaces
+	peer       string // host:port
 }
 
 // RunEtcd starts a cluster of n members, and returns when all serve. The caller must Close it.
@@ -45,7 +45,7 @@ func RunEtcd(ctx context.Context, n int, opts *Options) (_ *Etcd, err error) {
 			err = errors.Join(fmt.Errorf("start etcd: %w", err), c.Close())
 		}
 	}()
-	if c.wires, err = docker.NewWires(ctx, n); err != nil && !errors.Is(err, docker.ErrUnsupported) {
+	if c.namespaces, err = docker.NewNamespaces(ctx, n); err != nil && !errors.Is(err, docker.ErrUnsupported) {
 		return nil, err
 	}
 	var cluster []string
@@ -59,8 +59,8 @@ func RunEtcd(ctx context.Context, n int, opts *Options) (_ *Etcd, err error) {
 	}
 	for _, m := range c.members {
 		m.argv = nil
-		if m.wires != nil {
-			m.argv = m.wires.Enter(m.ID)
+		if m.namespaces != nil {
+			m.argv = m.namespaces.Enter(m.ID)
 		}
 		m.argv = append(append(m.argv, program, "--name", fmt.Sprintf("m%d", m.ID), "--data-dir", m.data(),
 			"--listen-client-urls", "http://"+m.Addr, "--advertise-client-urls", "http://"+m.Addr,
@@ -98,9 +98,9 @@ func (c *Etcd) prepare(id int) (*EtcdMember, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &EtcdMember{Server: s, ID: id, wires: c.wires}
-	if c.wires != nil {
-		client, peer := c.wires.Hosts(id)
+	m := &EtcdMember{Server: s, ID: id, namespaces: c.namespaces}
+	if c.namespaces != nil {
+		client, peer := c.namespaces.Hosts(id)
 		m.Addr, m.peer = client+":2379", peer+":2380"
 		m.as = nil // only root can enter a namespace
 		return m, s.own(s.data())
@@ -154,14 +154,14 @@ func (c *Etcd) Close() error {
 	for _, m := range c.members {
 		errs = append(errs, m.Close())
 	}
-	if c.wires != nil {
-		errs = append(errs, c.wires.Close())
+	if c.namespaces != nil {
+		errs = append(errs, c.namespaces.Close())
 	}
 	return errors.Join(errs...)
 }
 
-// requestBound is the timeout of one request to a member: a partitioned one does not answer.
-const requestBound = time.Second
+// askBound bounds one request to a member: a partitioned one does not answer.
+const askBound = time.Second
 
 // WaitServing waits until the member serves.
 func (m *EtcdMember) WaitServing(ctx context.Context) error {
@@ -204,26 +204,26 @@ func (m *EtcdMember) Version(ctx context.Context) (string, error) {
 	return answer.EtcdServer, nil
 }
 
-// Cut partitions the member from clients and peers, silently: packets to it are lost, and no connection is closed.
-func (m *EtcdMember) Cut(ctx context.Context) error {
-	return m.wired("cut", func(w *docker.Wires) error { return w.Cut(ctx, m.ID) })
+// Partition partitions the member from clients and peers, silently: packets to it are lost, and no connection is closed.
+func (m *EtcdMember) Partition(ctx context.Context) error {
+	return m.inNamespace("partition", func(ns *docker.Namespaces) error { return ns.Partition(ctx, m.ID) })
 }
 
-// CutFromPeers partitions the member from the other members, as silently as Cut. Clients still reach it.
-func (m *EtcdMember) CutFromPeers(ctx context.Context) error {
-	return m.wired("cut from its peers", func(w *docker.Wires) error { return w.CutFromPeers(ctx, m.ID) })
+// Isolate partitions the member from the other members only, in the same way.
+func (m *EtcdMember) Isolate(ctx context.Context) error {
+	return m.inNamespace("isolate", func(ns *docker.Namespaces) error { return ns.Isolate(ctx, m.ID) })
 }
 
-// Mend undoes Cut and CutFromPeers.
-func (m *EtcdMember) Mend(ctx context.Context) error {
-	return m.wired("mend", func(w *docker.Wires) error { return w.Mend(ctx, m.ID) })
+// Heal ends Partition and Isolate.
+func (m *EtcdMember) Heal(ctx context.Context) error {
+	return m.inNamespace("heal", func(ns *docker.Namespaces) error { return ns.Heal(ctx, m.ID) })
 }
 
-// wired runs an operation on the member's network.
-func (m *EtcdMember) wired(op string, do func(*docker.Wires) error) error {
+// inNamespace calls do, and names the operation and the member in its error.
+func (m *EtcdMember) inNamespace(op string, do func(*docker.Namespaces) error) error {
 	err := docker.ErrUnsupported
-	if m.wires != nil {
-		err = do(m.wires)
+	if m.namespaces != nil {
+		err = do(m.namespaces)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: etcd %d on %s: %w", op, m.ID, m.Addr, err)
@@ -233,7 +233,7 @@ func (m *EtcdMember) wired(op string, do func(*docker.Wires) error) error {
 
 // listens returns nil if the member accepts connections. To serve requests it also needs a quorum, which need not exist yet.
 func (m *EtcdMember) listens(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, requestBound)
+	ctx, cancel := context.WithTimeout(ctx, askBound)
 	defer cancel()
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", m.Addr)
 	if err != nil {
@@ -244,7 +244,7 @@ func (m *EtcdMember) listens(ctx context.Context) error {
 
 // ask sends an HTTP request on its own connection, and decodes the answer's JSON.
 func (m *EtcdMember) ask(ctx context.Context, method, path string, answer any) error {
-	ctx, cancel := context.WithTimeout(ctx, requestBound)
+	ctx, cancel := context.WithTimeout(ctx, askBound)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, method, "http://"+m.Addr+path, strings.NewReader("{}"))
 	if err != nil {

@@ -44,13 +44,13 @@ func TestEtcdServesWithoutOneMemberAndNotWithoutTwo(t *testing.T) {
 	require.NoError(t, c.WaitServing(ctx))
 }
 
-func TestEtcdMemberPartitionedFromItsPeersIsReachedAndDoesNotServe(t *testing.T) {
+func TestIsolatedEtcdMemberIsReachableAndDoesNotServe(t *testing.T) {
 	c := stores.EtcdCluster(t, 3, nil)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	leader, err := c.Leader(ctx)
 	require.NoError(t, err)
-	err = leader.CutFromPeers(ctx)
+	err = leader.Isolate(ctx)
 	if errors.Is(err, docker.ErrUnsupported) && os.Getenv("CI") == "" {
 		t.Skipf("not run: %v", err)
 	}
@@ -62,9 +62,9 @@ func TestEtcdMemberPartitionedFromItsPeersIsReachedAndDoesNotServe(t *testing.T)
 	_, err = leader.Version(ctx)
 	require.NoError(t, err, "clients reach it")
 	require.Error(t, serves(ctx, leader))
-	require.NoError(t, leader.Cut(ctx))
+	require.NoError(t, leader.Partition(ctx))
 	_, err = leader.Version(ctx)
 	require.Error(t, err)
-	require.NoError(t, leader.Mend(ctx))
+	require.NoError(t, leader.Heal(ctx))
 	require.NoError(t, c.WaitServing(ctx))
 }

@@ -33,7 +33,7 @@ func requireParentUnchanged(t *testing.T, data []byte, acl []zk.ACL) {
 	require.ErrorIs(t, err, context.Canceled)
 	s.waiting("lock", 1)
 
-	lost := proxy.LoseAnswer(isJoin)
+	lost := proxy.LoseReply(isJoin)
 	next = s.locking(s.ctx, mu)
 	await(s, lost)
 	s.waiting("lock", 2)

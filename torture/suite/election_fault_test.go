@@ -37,7 +37,7 @@ func TestPartitionedLeaderIsNotifiedBeforeAnotherLeads(t *testing.T) {
 				campaign = s.campaigning(s.ctx, next)
 				s.waiting("election", 2)
 				began = time.Now()
-				proxy.Swallow(partition.way)
+				proxy.Drop(partition.way)
 				<-ctx.Done()
 				stopped = time.Now()
 				require.ErrorIs(t, context.Cause(ctx), recipes.ErrDeadline)
@@ -73,7 +73,7 @@ func TestTermContextCarriesTheCauseOfTheLoss(t *testing.T) {
 			ender.expire()
 		}},
 		{recipes.ErrDeadline, func(_ *env, _ *recipes.Client, _ *sessionEnder, proxy *docker.Proxy, _ *election.Term) {
-			proxy.Swallow(docker.ToClient)
+			proxy.Drop(docker.ToClient)
 		}},
 		{recipes.ErrClosed, func(_ *env, client *recipes.Client, _ *sessionEnder, _ *docker.Proxy, _ *election.Term) {
 			client.Close()

@@ -151,7 +151,7 @@ func TestObserverMissesNoLeaderThatComesBeforeItsWatch(t *testing.T) {
 			// The proxy delays the first request that sets a watch, until the leader has changed.
 			held, changed := make(chan struct{}), make(chan struct{})
 			var once sync.Once
-			proxy.LoseAnswer(func(frame []byte) bool {
+			proxy.LoseReply(func(frame []byte) bool {
 				if len(frame) > 8 && binary.BigEndian.Uint32(frame[4:]) == tc.opcode && frame[len(frame)-1] == 1 {
 					once.Do(func() {
 						close(held)
@@ -240,13 +240,13 @@ func TestObserverRidesOutDisconnectionAndNextSession(t *testing.T) {
 	// Disconnected, and connected again in the same session: while it watches the leader, and while it watches the path.
 	proxy.Refuse()
 	handOver()
-	proxy.Pass()
+	proxy.Heal()
 	observer.sees(term)
 	s.resign(term)
 	s.waitForWatch("election")
 	proxy.Refuse()
 	term = s.campaign(e)
-	proxy.Pass()
+	proxy.Heal()
 	observer.sees(term)
 	require.Equal(t, session, client.SessionID())
 
@@ -262,16 +262,16 @@ func TestObserverRidesOutDisconnectionAndNextSession(t *testing.T) {
 	proxy.Refuse()
 	ender.expire()
 	handOver()
-	proxy.Pass()
+	proxy.Heal()
 	observer.sees(term)
 	require.NotEqual(t, session, client.SessionID())
 
 	// Partitioned, without notification.
 	session = client.SessionID()
-	proxy.Swallow(docker.Both)
+	proxy.Drop(docker.Both)
 	s.expires(session)
 	handOver()
-	proxy.Pass()
+	proxy.Heal()
 	observer.sees(term)
 	require.NotEqual(t, session, client.SessionID())
 	handOver()

@@ -43,11 +43,11 @@ func TestTermEndsBeforeTheNextBegins(t *testing.T) {
 		}},
 		{"partitioned", false, func(w *workCall) {
 			session := w.who.client.SessionID()
-			w.who.proxy.Swallow(docker.Both)
+			w.who.proxy.Drop(docker.Both)
 			require.ErrorIs(w.env.t, w.notified(), recipes.ErrDeadline)
 			// Connected again before its work has stopped, it could campaign.
 			w.env.expires(session)
-			w.who.proxy.Pass()
+			w.who.proxy.Heal()
 			w.env.eventually("a new session", func() bool { return w.who.client.SessionID() != session })
 		}},
 	}
@@ -165,12 +165,12 @@ func TestRunCampaignsAgainAfterAResignationInDoubt(t *testing.T) {
 	termLog := s.termLog()
 	c := termLog.candidate(election.Options{ReleaseTimeout: 100 * time.Millisecond})
 	first := termLog.next()
-	c.proxy.Swallow(docker.Both)
+	c.proxy.Drop(docker.Both)
 	first.returns(nil)
 	s.eventually("the end of the term", func() bool { return first.term.Err() != nil })
 	require.ErrorIs(t, first.term.Err(), recipes.ErrReleased)
 	require.ErrorIs(t, first.term.Resign(s.ctx), recipes.ErrUncertain)
-	c.proxy.Pass()
+	c.proxy.Heal()
 	second := termLog.next()
 	require.Greater(t, second.term.Token(), first.term.Token())
 	require.False(t, c.over())

@@ -82,7 +82,7 @@ func TestLeaderThatIsIsolatedWithItsServerWritesNothingMore(t *testing.T) {
 	_, err := first.Commit(s.ctx, writes(s.path(lead), "a")...)
 	require.NoError(t, err)
 
-	require.NoError(t, old.CutFromPeers(s.ctx))
+	require.NoError(t, old.Isolate(s.ctx))
 	_, err = first.Commit(s.ctx, writes(s.path(lead), "a, isolated")...)
 	require.Error(t, err)
 	require.True(t, errors.Is(err, recipes.ErrUncertain) || errors.Is(err, recipes.ErrLost), "%v", err)
@@ -98,7 +98,7 @@ func TestLeaderThatIsIsolatedWithItsServerWritesNothingMore(t *testing.T) {
 	require.NoError(t, err)
 	require.ErrorIs(t, s.done(term), recipes.ErrLost)
 
-	require.NoError(t, old.Mend(s.ctx))
+	require.NoError(t, old.Heal(s.ctx))
 	require.NoError(t, s.ensemble.WaitServing(s.ctx))
 	reader := s.epochs(a, "a")
 	s.eventually("the old leader's client reads the new epoch", func() bool {

@@ -328,10 +328,10 @@ func BenchmarkRunOverOutages(b *testing.B) {
 			if i%2 == 0 {
 				p.Refuse()
 			} else {
-				p.Swallow(docker.Both)
+				p.Drop(docker.Both)
 			}
 			<-time.After(l.timeout / 5)
-			p.Pass()
+			p.Heal()
 			l.beat(2)
 			leading()
 		}

@@ -95,7 +95,7 @@ func TestLostReplyOfCreateLeavesOneNode(t *testing.T) {
 		return s, client, func(then ...func()) <-chan struct{} {
 			lost := make(chan struct{}, len(proxies))
 			for _, p := range proxies {
-				happened := p.LoseAnswer(func(frame []byte) bool {
+				happened := p.LoseReply(func(frame []byte) bool {
 					if !isJoin(frame) {
 						return false
 					}
@@ -197,7 +197,7 @@ func TestLateDeleteSparesARecreatedParent(t *testing.T) {
 	hold := s.lock(s.mutex(client, "lock"))
 	number := hold.Path()[len(hold.Path())-10:]
 
-	lost := proxy.LoseAnswer(func(frame []byte) bool {
+	lost := proxy.LoseReply(func(frame []byte) bool {
 		if !isDelete(frame) {
 			return false
 		}

@@ -100,7 +100,7 @@ func TestPartitionedHolderIsNotifiedBeforeSuccessorHolds(t *testing.T) {
 			}
 			d := s.handovers(4*time.Second, func(i int) []string { return []string{proxies[i%len(proxies)].Addr()} })
 			for _, p := range proxies {
-				p.Swallow(way)
+				p.Drop(way)
 			}
 			d.decide(1. / 4)
 			d.end()
@@ -117,22 +117,22 @@ func TestPartitionedHolderIsNotifiedBeforeSuccessorHolds(t *testing.T) {
 		s := onFresh(t, slow)
 		follower, leader := s.followers()[0], s.leader()
 		d := s.handovers(timeout, func(int) []string { return []string{follower.Addr()} }, leader.Addr())
-		require.NoError(t, follower.CutFromPeers(s.ctx))
+		require.NoError(t, follower.Isolate(s.ctx))
 		d.decide(1. / 8)
 		mode, err := follower.Mode(s.ctx)
 		require.NoError(t, err)
 		require.Equal(t, "follower", mode, "the server should still follow")
-		require.NoError(t, follower.Mend(s.ctx))
+		require.NoError(t, follower.Heal(s.ctx))
 		require.NoError(t, s.ensemble.WaitServing(s.ctx))
 		d.end()
 	})
 
-	t.Run("deposed leader", func(t *testing.T) {
+	t.Run("isolated leader", func(t *testing.T) {
 		t.Parallel()
 		s := onFresh(t, slow)
 		old, followers := s.leader(), s.followers()
 		d := s.handovers(timeout, func(int) []string { return []string{old.Addr()} }, followers[0].Addr(), followers[1].Addr())
-		require.NoError(t, old.CutFromPeers(s.ctx))
+		require.NoError(t, old.Isolate(s.ctx))
 		// The followers would notice the loss of their leader only after syncLimit, 15 s. After a restart they elect one
 		// immediately.
 		for _, f := range followers {
@@ -153,7 +153,7 @@ func TestPartitionedHolderIsNotifiedBeforeSuccessorHolds(t *testing.T) {
 		mode, err := old.Mode(s.ctx)
 		require.NoError(t, err)
 		require.Equal(t, "leader", mode, "the server should still lead")
-		require.NoError(t, old.Mend(s.ctx))
+		require.NoError(t, old.Heal(s.ctx))
 		require.NoError(t, s.ensemble.WaitServing(s.ctx))
 		d.end()
 	})
@@ -188,10 +188,10 @@ func TestHolderRidesOutAPartitionOfAQuarterTimeout(t *testing.T) {
 				await(s, beats)
 			}
 			<-time.After(timeout / 6 * time.Duration(phase) / phases)
-			proxy.Swallow(docker.Both)
+			proxy.Drop(docker.Both)
 			<-time.After(timeout / 4)
 			deadline := hold.Deadline()
-			proxy.Pass()
+			proxy.Heal()
 			select {
 			case <-beats: // one that was answered before the partition
 			default:

@@ -50,7 +50,7 @@ func TestPausedHolderIsRefusedByTheGate(t *testing.T) {
 }
 
 // A waiter's event lies in its socket while it is stopped and its session expires.
-// Its server, cut off from the others, never hears of that: when the waiter wakes,
+// Its server, isolated from the others, never hears of that: when the waiter wakes,
 // it sees itself first in the queue, and another client holds the lock.
 //
 // Whether it looks before it notices that it has slept is a matter of luck, so it
@@ -60,7 +60,7 @@ func TestWaiterOnStaleFollowerIsNotGranted(t *testing.T) {
 	const timeout, waiters = 3 * time.Second, 8
 	s := onFresh(t, docker.Options{
 		Servers:   3,
-		SyncLimit: 200, // a follower that is cut off notices nothing for 40 s
+		SyncLimit: 200, // an isolated follower notices nothing for 40 s
 		// What says nothing for T is disconnected at the next multiple of this, by
 		// the server's clock: practically never.
 		Properties: map[string]string{"zookeeper.nio.sessionlessCnxnTimeout": "1000000000"},
@@ -99,7 +99,7 @@ func TestWaiterOnStaleFollowerIsNotGranted(t *testing.T) {
 		s.unlock(holds[i])
 		s.eventually("the follower has seen the release", func() bool { return len(s.nodesBy(stale, name)) == 2 })
 	}
-	require.NoError(t, follower.CutFromPeers(s.ctx))
+	require.NoError(t, follower.Isolate(s.ctx))
 	for i, name := range names {
 		holds[i] = next[i].granted()
 		require.Equal(t, lines[i], s.nodesBy(stale, name), "the follower should show the waiter to be the first")
@@ -116,7 +116,7 @@ func TestWaiterOnStaleFollowerIsNotGranted(t *testing.T) {
 		require.NoError(t, holds[i].Check(s.ctx))
 	}
 
-	require.NoError(t, follower.Mend(s.ctx))
+	require.NoError(t, follower.Heal(s.ctx))
 	for i, name := range names {
 		s.waiting(name, 2)
 		s.unlock(holds[i])

@@ -34,12 +34,12 @@ func exercise(conn *zk.Conn, path string) error {
 func BenchmarkZktest(b *testing.B) {
 	for _, clients := range []int{1, 64} {
 		b.Run(fmt.Sprint("clients=", clients), func(b *testing.B) {
-			s, e := onOne(b), zktest.StartWith(b, &zktest.Options{})
+			s, e := onOne(b), zktest.Start(b, &zktest.Options{})
 			require.NoError(b, e.Create("/bench", nil))
 			parent := s.parent("bench")
 			var ours, real []*zk.Conn
 			for range clients {
-				conn := s.bare(e.Servers()...)
+				conn := s.bare(e.Addrs()...)
 				b.Cleanup(conn.Close)
 				ours = append(ours, conn)
 				real = append(real, s.bareAt(0))

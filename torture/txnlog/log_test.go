@@ -118,7 +118,7 @@ func TestOnlyCommittedTransactionsCount(t *testing.T) {
 			[][]txnlog.Txn{log(z{1, 1}, z{1, 2}, z{1, 3}), log(z{1, 1}, z{1, 2}), log(z{1, 1})},
 			log(z{1, 1}, z{1, 2}), 1, nil, nil,
 		},
-		"a leader that was cut off keeps what it proposed": {
+		"an isolated leader keeps what it proposed": {
 			[][]txnlog.Txn{log(z{1, 1}, z{1, 2}, z{2, 5}), log(z{1, 1}, z{2, 1}, z{2, 5}), log(z{1, 1}, z{2, 1}, z{2, 5})},
 			log(z{1, 1}, z{2, 1}, z{2, 5}), 1, nil, nil,
 		},

@@ -127,7 +127,7 @@ func (c *contest) oursFollowsExpired() {
 	call := inBackground(c.t, c.ours.Lock)
 	waitForContenders(c.t, c.conn, c.path, 2)
 	call.requireRunning("the rival holds the lock")
-	require.NoError(c.t, c.server.ensemble.Expire(c.session()))
+	require.NoError(c.t, c.server.ensemble.Expire(c.t.Context(), c.session()))
 	hold := call.result()
 	c.Await("lost")
 	require.NoError(c.t, hold.Check(bounded(c.t)), "the loss of the rival's session does not affect our hold")

@@ -3,6 +3,7 @@
 package foreign
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -54,7 +55,7 @@ func TestCuratorsLeaderLatchHandsOver(t *testing.T) {
 		first.startAcquire()
 		waitForContenders(t, conn, path, 2)
 		first.RequireWaiting("the second leads")
-		require.NoError(t, s.ensemble.Expire(second.session()))
+		require.NoError(t, s.ensemble.Expire(context.Background(), second.session()))
 		first.awaitAcquired()
 		second.Await("lost")
 		waitForContenders(t, conn, path, 2) // the latch joins the end of the queue by itself

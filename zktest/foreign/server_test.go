@@ -34,8 +34,8 @@ func serve(t *testing.T) *server {
 	if real := os.Getenv("ZKTEST_FOREIGN_SERVERS"); real != "" {
 		return &server{addresses: strings.Split(real, ","), root: freshRoot()}
 	}
-	ensemble := zktest.Start(t)
-	return &server{addresses: ensemble.Servers(), root: freshRoot(), ensemble: ensemble}
+	ensemble := zktest.Start(t, nil)
+	return &server{addresses: ensemble.Addrs(), root: freshRoot(), ensemble: ensemble}
 }
 
 func freshRoot() string { return "/foreign-" + strings.ToLower(rand.Text()) }

@@ -56,7 +56,7 @@ func start(about string, processes int) (_ *supervisor, err error) {
 		s.reading.Wait()
 		close(s.records)
 	}()
-	if s.server, err = zktest.Listen(&zktest.Options{Tick: sessionTimeout / 8}); err != nil {
+	if s.server, err = zktest.Run(context.Background(), &zktest.Options{Tick: sessionTimeout / 8}); err != nil {
 		return nil, err
 	}
 	if s.dir, err = os.MkdirTemp("", "lockkeeper-example"); err != nil {
@@ -72,7 +72,7 @@ func start(about string, processes int) (_ *supervisor, err error) {
 }
 
 func (s *supervisor) startProcess(name string) error {
-	config, err := json.Marshal(&Process{Name: name, Servers: s.server.Servers(), SessionTimeout: sessionTimeout, Dir: s.dir})
+	config, err := json.Marshal(&Process{Name: name, Servers: s.server.Addrs(), SessionTimeout: sessionTimeout, Dir: s.dir})
 	if err != nil {
 		return err
 	}

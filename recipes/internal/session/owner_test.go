@@ -3,6 +3,7 @@
 package session
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log"
@@ -34,11 +35,11 @@ func (noEvents) Stuck()                            {}
 // network between it and its server.
 func openTestSession(t *testing.T) (*Session, *zktest.Link) {
 	t.Helper()
-	server, err := zktest.Listen(&zktest.Options{InMemory: true, Tick: wiretest.Timeout / 4})
+	server, err := zktest.Run(context.Background(), &zktest.Options{InMemory: true, Tick: wiretest.Timeout / 4})
 	require.NoError(t, err)
 	link := server.Link()
 	s, err := Open(Config{
-		Servers: server.Servers(),
+		Servers: server.Addrs(),
 		Timeout: wiretest.Timeout,
 		Dial:    link.Dial,
 		Wrap:    func(op, path string, err error) error { return fmt.Errorf("%s %s: %w", op, path, err) },
@@ -106,7 +107,7 @@ func TestContendersWhoseHeartbeatWasNotSentWaitForTheNext(t *testing.T) {
 			}
 			time.AfterFunc(wiretest.Timeout/4, link.Release)
 			link.Hold(zktest.Both)
-			link.Cut()
+			link.Reset()
 			synctest.Wait()
 			s.heartbeats.mu.Lock()
 			s.heartbeats.inFlight = true

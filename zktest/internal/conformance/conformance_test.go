@@ -155,7 +155,7 @@ func inProcess(t *testing.T, like server) server {
 func inMemory(t *testing.T, like server) server {
 	t.Helper()
 	s, ensemble := startZktest(t, like, true)
-	addr := ensemble.Servers()[0]
+	addr := ensemble.Addrs()[0]
 	s.name += " in memory"
 	s.dial = func() (net.Conn, error) { return ensemble.Dial(context.Background(), "tcp", addr) }
 	return s
@@ -164,10 +164,10 @@ func inMemory(t *testing.T, like server) server {
 func startZktest(t *testing.T, like server, memory bool) (server, *zktest.Ensemble) {
 	t.Helper()
 	const tick = 400 * time.Millisecond
-	ensemble := zktest.StartWith(t, &zktest.Options{
+	ensemble := zktest.Start(t, &zktest.Options{
 		Tick: tick, ContainerInterval: 100 * time.Millisecond, TTLNodes: like.ttl, InMemory: memory,
 	})
-	s := tcpServer("zktest", ensemble.Servers()[0])
+	s := tcpServer("zktest", ensemble.Addrs()[0])
 	s.minTimeout, s.maxTimeout, s.ttl = int32(2*tick.Milliseconds()), int32(20*tick.Milliseconds()), like.ttl
 	return s, ensemble
 }

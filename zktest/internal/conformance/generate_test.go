@@ -106,7 +106,7 @@ func (g generator) create() wire.Create {
 	case 0, 1, 2, 3:
 		c.Op = wire.OpCreate2
 	case 4:
-		// No step uses a path below it: the server would reap a used container at an unpredictable time.
+		// No step uses a path below it: the server would delete a used container at an unpredictable time.
 		c = createContainer(g.parent() + "/container")
 	case 5:
 		c.Flags = 7 + int32(g.IntN(2)) //nolint:gosec // small

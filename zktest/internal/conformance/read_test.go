@@ -100,7 +100,7 @@ var reads = []scenario{
 		a.do(createContainer("/probe/c"))
 		a.do(create("/probe/c/c", wire.Persistent))
 		a.do(create("/probe/n", wire.Persistent))
-		a.do(deleteContainer("/probe/c")) // it keeps its child; otherwise the server would reap it at an unpredictable time
+		a.do(deleteContainer("/probe/c")) // it keeps its child; otherwise the server would delete it at an unpredictable time
 		a.do(createContainer("/probe/d"))
 		a.do(deleteContainer("/probe/d"))
 		a.do(deleteContainer("/probe/n"))

@@ -161,7 +161,7 @@ var sessions = []scenario{
 		successor.attach(a)
 		successor.awaitEnd()
 	}},
-	{"a container is reaped after its last child, and one that never had any is not", func(s *run) {
+	{"a container is deleted after its last child, and one that never had any is not", func(s *run) {
 		a, b := s.session("a"), s.session("b")
 		a.do(createContainer("/probe/never"))
 		a.do(createContainer("/probe/c"))
@@ -188,7 +188,7 @@ var sessions = []scenario{
 
 // ttlScenarios need a real server with TTL nodes, which are not enabled by default.
 var ttlScenarios = []scenario{
-	{"a TTL node is reaped after its TTL, once it has no children", func(s *run) {
+	{"a TTL node is deleted after its TTL, once it has no children", func(s *run) {
 		a, b := s.session("a"), s.session("b")
 		for _, path := range []string{"/probe/parent", "/probe/short"} {
 			b.do(wire.AddWatch{Path: path})

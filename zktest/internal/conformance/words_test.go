@@ -153,7 +153,7 @@ func TestSrvrTotalsRiseAsInZooKeeperAndNeverFall(t *testing.T) {
 func TestConnectionWithoutHandshakeIsClosedAsInZooKeeper(t *testing.T) {
 	const interval = 100 * time.Millisecond
 	reference := startReal(t, "-property", "zookeeper.nio.sessionlessCnxnTimeout="+strconv.FormatInt(interval.Milliseconds(), 10))
-	ensemble := zktest.StartWith(t, &zktest.Options{HandshakeTimeout: interval})
+	ensemble := zktest.Start(t, &zktest.Options{HandshakeTimeout: interval})
 	for name, first := range map[string][]byte{"nothing": nil, "half a length": {0, 0}, "half a frame": {0, 0, 0, 45, 0}} {
 		requireSame(t, scenario{"a connection that sends " + name, func(s *run) {
 			p := s.dial("silent")
@@ -163,7 +163,7 @@ func TestConnectionWithoutHandshakeIsClosedAsInZooKeeper(t *testing.T) {
 			s.note("the connection ends: %v", errors.Is(err, rawclient.ErrEnded))
 			// A connection with a handshake is not closed.
 			s.session("connected").do(exists(root))
-		}}, reference, tcpServer("zktest", ensemble.Servers()[0]))
+		}}, reference, tcpServer("zktest", ensemble.Addrs()[0]))
 	}
 }
 

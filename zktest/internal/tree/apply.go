@@ -87,7 +87,7 @@ func (t *Tree) create(txn Txn, b createTxn) Outcome {
 		}
 		t.ephemerals[b.owner][b.path] = struct{}{}
 	case container, ttlNode:
-		t.reapable[b.path] = struct{}{}
+		t.deletable[b.path] = struct{}{}
 	}
 	change := Change{Type: wire.EventNodeCreated, Path: b.path, ACL: n.acl, ParentACL: parent.acl}
 	return Outcome{Op: b.op, Path: b.path, Stat: n.stat(), Changes: []Change{change}}
@@ -100,7 +100,7 @@ func (t *Tree) remove(txn Txn, path string) Change {
 	parent.removeChild(name)
 	parent.pzxid = max(parent.pzxid, txn.Zxid)
 	delete(t.nodes, path)
-	delete(t.reapable, path)
+	delete(t.deletable, path)
 	if n.lifetime == ephemeral {
 		delete(t.ephemerals[n.owner], path)
 		if len(t.ephemerals[n.owner]) == 0 {

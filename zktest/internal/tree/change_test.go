@@ -142,7 +142,7 @@ func TestRefusalsTakeZxidAndChangeNothing(t *testing.T) {
 func TestVersionsWrapAround(t *testing.T) {
 	a := newServer()
 	a.must(t, create("/n", 0))
-	a.PlantVersions("/n", math.MaxInt32, math.MaxInt32)
+	a.SetVersions("/n", math.MaxInt32, math.MaxInt32)
 	stat := a.do(set("/n")).Stat
 	require.EqualValues(t, math.MinInt32, stat.Version)
 	stat = a.do(wire.SetACL{Path: "/n", ACL: wire.World, Version: math.MaxInt32}).Stat
@@ -150,7 +150,7 @@ func TestVersionsWrapAround(t *testing.T) {
 	require.Equal(t, wire.OK, a.do(wire.SetData{Path: "/n", Version: math.MinInt32}).Code)
 
 	// The version -1, when it is reached, cannot be requested: it stands for any.
-	a.PlantVersions("/n", -2, 0)
+	a.SetVersions("/n", -2, 0)
 	require.EqualValues(t, -1, a.do(set("/n")).Stat.Version)
 	require.EqualValues(t, 0, a.do(wire.SetData{Path: "/n", Version: -1}).Stat.Version)
 	require.Equal(t, wire.OK, a.do(wire.SetData{Path: "/n", Version: -1}).Code)

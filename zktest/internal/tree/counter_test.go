@@ -35,7 +35,7 @@ func TestCounterCountsCreationsOfAnyChildAndNoDeletions(t *testing.T) {
 func TestCounterSticksAtMaximum(t *testing.T) {
 	a := newServer()
 	a.must(t, create("/p", 0))
-	require.Equal(t, wire.OK, a.PlantCounter("/p", math.MaxInt32-2))
+	require.Equal(t, wire.OK, a.SetCounter("/p", math.MaxInt32-2))
 	require.Equal(t, "/p/a-2147483645", a.sequential(t, "/p/a-"))
 	require.Equal(t, "/p/a-2147483646", a.sequential(t, "/p/a-"))
 	moved := a.stat(t, "/p")
@@ -61,7 +61,7 @@ func TestCounterSticksAtMaximum(t *testing.T) {
 func TestCounterWrapsWithinTransactionAndThenSticks(t *testing.T) {
 	a := newServer()
 	a.must(t, create("/p", 0))
-	require.Equal(t, wire.OK, a.PlantCounter("/p", math.MaxInt32-1))
+	require.Equal(t, wire.OK, a.SetCounter("/p", math.MaxInt32-1))
 	next := create("/p/m", wire.PersistentSequential)
 	out := a.do(multi(next, next, next))
 	var paths []string
@@ -76,11 +76,11 @@ func TestCounterWrapsWithinTransactionAndThenSticks(t *testing.T) {
 func TestNegativeCountersCountUp(t *testing.T) {
 	a := newServer()
 	a.must(t, create("/p", 0))
-	require.Equal(t, wire.OK, a.PlantCounter("/p", -3))
+	require.Equal(t, wire.OK, a.SetCounter("/p", -3))
 	for _, want := range []string{"/p/a-000000003", "/p/a-000000002", "/p/a-000000001", "/p/a0000000000"} {
 		require.Equal(t, want, a.sequential(t, "/p/a"))
 		require.Equal(t, a.zxid, a.stat(t, "/p").Pzxid)
 	}
 	require.EqualValues(t, -2, a.stat(t, "/p").Cversion)
-	require.Equal(t, wire.NoNode, a.PlantCounter("/none", 1))
+	require.Equal(t, wire.NoNode, a.SetCounter("/none", 1))
 }

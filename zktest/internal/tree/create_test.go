@@ -109,7 +109,7 @@ func TestCreateIsCheckedInZooKeepersOrder(t *testing.T) {
 }
 
 func TestCreateOperationAndFlagsDecideNodeKind(t *testing.T) {
-	const none, eph, reaped, aged = "permanent", "ephemeral", "container", "TTL node"
+	const none, eph, container, aged = "permanent", "ephemeral", "container", "TTL node"
 	for _, c := range []struct {
 		op    wire.Op
 		flags int32
@@ -128,10 +128,10 @@ func TestCreateOperationAndFlagsDecideNodeKind(t *testing.T) {
 		{op: wire.OpCreate2, flags: 1, path: "/n", kind: eph},
 		{op: wire.OpCreate, flags: 5, want: wire.Unimplemented},
 		{op: wire.OpCreate, flags: 5, on: true, want: wire.BadArguments},
-		{op: wire.OpCreateContainer, flags: 4, path: "/n", kind: reaped},
-		{op: wire.OpCreateContainer, flags: 0, path: "/n", kind: reaped},
-		{op: wire.OpCreateContainer, flags: 1, path: "/n", kind: reaped},
-		{op: wire.OpCreateContainer, flags: 2, path: "/n0000000000", kind: reaped},
+		{op: wire.OpCreateContainer, flags: 4, path: "/n", kind: container},
+		{op: wire.OpCreateContainer, flags: 0, path: "/n", kind: container},
+		{op: wire.OpCreateContainer, flags: 1, path: "/n", kind: container},
+		{op: wire.OpCreateContainer, flags: 2, path: "/n0000000000", kind: container},
 		{op: wire.OpCreateContainer, flags: 5, want: wire.Unimplemented},
 		{op: wire.OpCreateContainer, flags: 6, on: true, want: wire.BadArguments},
 		{op: wire.OpCreateContainer, flags: 9, want: wire.BadArguments},
@@ -173,11 +173,11 @@ func kindOf(t *testing.T, a *server, path string) string {
 		return "ephemeral"
 	}
 	const never = 1 << 50
-	if len(a.Reapable(never)) > 0 {
+	if len(a.Deletable(never)) > 0 {
 		return "TTL node"
 	}
 	a.must(t, create(path+"/x", 0), remove(path+"/x"))
-	if len(a.Reapable(never)) > 0 {
+	if len(a.Deletable(never)) > 0 {
 		return "container"
 	}
 	return "permanent"

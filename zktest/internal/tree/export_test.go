@@ -2,8 +2,8 @@
 
 package tree
 
-// PlantVersions sets versions that a test could reach only with two billion writes.
-func (t *Tree) PlantVersions(path string, version, aversion int32) {
+// SetVersions sets versions that a test could reach only with two billion writes.
+func (t *Tree) SetVersions(path string, version, aversion int32) {
 	t.node(path).version, t.node(path).aversion = version, aversion
 }
 

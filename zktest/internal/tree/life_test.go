@@ -74,20 +74,20 @@ func TestEphemeralNodesAreListedByPrefix(t *testing.T) {
 	}
 }
 
-func TestContainerIsReapableAfterItsLastChild(t *testing.T) {
+func TestContainerIsDeletableAfterItsLastChild(t *testing.T) {
 	a := newServer()
 	a.must(t, createContainer("/never"), createContainer("/has"), createContainer("/had"), createContainer("/again"),
 		create("/has/x", 0), create("/had/x", 0), remove("/had/x"), create("/again/x", wire.Ephemeral), create("/plain", 0), create("/plain/x", 0), remove("/plain/x"))
-	require.Equal(t, []string{"/had"}, a.Reapable(0))
+	require.Equal(t, []string{"/had"}, a.Deletable(0))
 	_, _ = a.commit(session, wire.CloseSession{})
-	require.Equal(t, []string{"/again", "/had"}, a.Reapable(0))
+	require.Equal(t, []string{"/again", "/had"}, a.Deletable(0))
 
 	a.must(t, create("/again/y", 0))
 	require.Equal(t, tree.Outcome{
 		Op: wire.OpDeleteContainer, Path: "/had", Changes: []tree.Change{deleted("/had")},
 	}, a.do(tree.DeleteContainer{Path: "/had"}))
 	require.Equal(t, a.zxid, a.stat(t, "/").Pzxid)
-	require.Empty(t, a.Reapable(0))
+	require.Empty(t, a.Deletable(0))
 	for path, want := range map[string]wire.Code{
 		"/again": wire.NotEmpty, "/had": wire.NoNode, "/": wire.BadArguments, "x": wire.BadArguments, "/plain/\x00": wire.BadArguments,
 	} {
@@ -96,20 +96,20 @@ func TestContainerIsReapableAfterItsLastChild(t *testing.T) {
 	a.must(t, create("/e", wire.Ephemeral))
 	require.Equal(t, wire.BadVersion, a.do(tree.DeleteContainer{Path: "/e"}).Code)
 	a.must(t, remove("/again/y"), remove("/again"), create("/again", 0))
-	require.Empty(t, a.Reapable(0), "the node with that name is no longer a container")
+	require.Empty(t, a.Deletable(0), "the node with that name is no longer a container")
 }
 
-func TestTTLNodeIsReapableAfterItsTTL(t *testing.T) {
+func TestTTLNodeIsDeletableAfterItsTTL(t *testing.T) {
 	a := newServer()
 	a.TTL = true
 	a.must(t, createTTL("/n", wire.PersistentWithTTL, 500), createTTL("/p", wire.PersistentWithTTL, 500), create("/p/x", 0))
-	require.Empty(t, a.Reapable(1500))
-	require.Equal(t, []string{"/n"}, a.Reapable(1501), "since 1000, for more than 500 ms")
-	require.Equal(t, []string{"/n"}, a.Reapable(1<<60), "not the one with a child")
+	require.Empty(t, a.Deletable(1500))
+	require.Equal(t, []string{"/n"}, a.Deletable(1501), "since 1000, for more than 500 ms")
+	require.Equal(t, []string{"/n"}, a.Deletable(1<<60), "not the one with a child")
 	a.must(t, set("/n")) // at 4000
-	require.Empty(t, a.Reapable(4500))
-	require.Equal(t, []string{"/n"}, a.Reapable(4501))
+	require.Empty(t, a.Deletable(4500))
+	require.Equal(t, []string{"/n"}, a.Deletable(4501))
 	a.must(t, remove("/p/x"))
-	require.Equal(t, []string{"/n", "/p"}, a.Reapable(4501), "the deletion of a child does not renew the TTL")
+	require.Equal(t, []string{"/n", "/p"}, a.Deletable(4501), "the deletion of a child does not renew the TTL")
 	require.Zero(t, a.stat(t, "/n").EphemeralOwner)
 }

@@ -94,12 +94,12 @@ func (t *Tree) CountDescendants(path string, ids []Identity) (int32, wire.Code) 
 	return count, wire.OK
 }
 
-// Reapable lists, sorted, the nodes that the leader has to delete at that time: containers
+// Deletable lists, sorted, the nodes that the leader has to delete at that time: containers
 // that have no child but had one, and TTL nodes without children whose last write is more
 // than their TTL ago.
-func (t *Tree) Reapable(nowMS int64) []string {
+func (t *Tree) Deletable(nowMS int64) []string {
 	var paths []string
-	for path := range t.reapable {
+	for path := range t.deletable {
 		n := t.nodes[path]
 		if len(n.children) > 0 {
 			continue

@@ -92,7 +92,7 @@ func consistent(t *testing.T, a *server) {
 	for session, paths := range owned {
 		require.ElementsMatch(t, paths, a.Ephemerals(session, ""))
 	}
-	for _, path := range a.Reapable(1 << 60) {
+	for _, path := range a.Deletable(1 << 60) {
 		require.True(t, seen[path], path)
 		require.Equal(t, wire.OK, a.do(tree.DeleteContainer{Path: path}).Code)
 	}

@@ -7,7 +7,7 @@ import "github.com/lockkeeper/lockkeeper/zktest/internal/wire"
 // Requests that never come from a client's frame.
 type (
 	// DeleteContainer is the leader's own request: it deletes a container or a TTL node
-	// that Reapable has listed, unless it has a child by now.
+	// that Deletable has listed, unless it has a child by now.
 	DeleteContainer struct{ Path string }
 
 	// OpenSession creates a session. It changes no node, but has a zxid.

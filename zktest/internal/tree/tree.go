@@ -29,7 +29,7 @@ type Tree struct {
 	nodes map[string]*node // by path
 	// Indexes, as sets of paths, that avoid a search of all nodes:
 	ephemerals map[int64]map[string]struct{} // by session
-	reapable   map[string]struct{}           // containers and TTL nodes
+	deletable  map[string]struct{}           // containers and TTL nodes
 }
 
 // New returns the tree of a server that starts without data. Like a standalone server's
@@ -39,7 +39,7 @@ func New() *Tree {
 	t := &Tree{
 		nodes:      make(map[string]*node),
 		ephemerals: make(map[int64]map[string]struct{}),
-		reapable:   make(map[string]struct{}),
+		deletable:  make(map[string]struct{}),
 	}
 	for _, path := range []string{root, "/zookeeper", "/zookeeper/config", "/zookeeper/quota"} {
 		t.nodes[path] = &node{acl: wire.World, data: []byte{}}
@@ -65,7 +65,7 @@ func (t *Tree) Clone() *Tree {
 	for session, paths := range t.ephemerals {
 		c.ephemerals[session] = maps.Clone(paths)
 	}
-	c.reapable = maps.Clone(t.reapable)
+	c.deletable = maps.Clone(t.deletable)
 	return &c
 }
 
@@ -97,9 +97,9 @@ func (t *Tree) CloseSession(zxid, timeMS, session int64) (Txn, Outcome) {
 	return t.Commit(zxid, timeMS, session, nil, wire.CloseSession{})
 }
 
-// PlantCounter sets the number of the node's next sequential child. It is no transaction:
+// SetCounter sets the number of the node's next sequential child. It is no transaction:
 // call it on each server's tree.
-func (t *Tree) PlantCounter(path string, next int32) wire.Code {
+func (t *Tree) SetCounter(path string, next int32) wire.Code {
 	n := t.node(path)
 	if n == nil {
 		return wire.NoNode

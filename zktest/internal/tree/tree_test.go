@@ -140,10 +140,10 @@ func TestCloneIsIndependent(t *testing.T) {
 	require.Equal(t, before, b.Tree)
 	b.must(t, set("/a"), remove("/a/e"), remove("/c"), create("/a/e2", wire.Ephemeral), create("/z", 0),
 		wire.SetACL{Path: "/a", ACL: []wire.ACL{{Perms: 1, Scheme: "world", ID: "anyone"}}, Version: -1})
-	require.Equal(t, wire.OK, b.PlantCounter("/z", 5))
+	require.Equal(t, wire.OK, b.SetCounter("/z", 5))
 	require.Equal(t, before, a.Tree)
 	require.Equal(t, []string{"/a/e"}, a.Ephemerals(session, ""))
-	require.Equal(t, []string{"/c"}, a.Reapable(0))
+	require.Equal(t, []string{"/c"}, a.Deletable(0))
 }
 
 func TestCommitOfReadPanics(t *testing.T) {

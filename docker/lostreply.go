@@ -7,59 +7,56 @@ import (
 	"net"
 )
 
-// loss is an answer that is to be lost, of a request that has not come by yet.
+// loss is a reply to lose, whose request has not been sent yet.
 type loss struct {
 	match    func(frame []byte) bool
 	happened chan struct{}
 }
 
-// LoseAnswer lets the next request for which match says true reach the server,
-// keeps the answer from the client and resets the connection once the server has
-// answered: the request took effect, and the client cannot know. The returned
-// channel is closed when that has happened.
+// LoseReply forwards the next request for which match returns true, drops the reply and resets
+// the connection once the server has replied: the request took effect, and the client cannot
+// know. The returned channel is closed when that has happened.
 //
-// A frame is a request without the four bytes of its length: xid (int32), opcode
-// (int32) and so on, except for a connection's first, the handshake. match must not
-// keep it, and is called from the connections' goroutines, possibly at the same
-// time. It works once; a second call replaces a first one that still waits, and
-// Pass takes it back, but neither does once the request is on its way.
-func (p *Proxy) LoseAnswer(match func(frame []byte) bool) <-chan struct{} {
+// A frame is a request without the four bytes of its length: xid (int32), opcode (int32) and
+// so on, except for a connection's first, the handshake. match must not keep it. The
+// connections' goroutines call match, possibly at the same time. LoseReply applies to one
+// request. Until that request is sent, another call replaces this one, and Heal cancels it.
+func (p *Proxy) LoseReply(match func(frame []byte) bool) <-chan struct{} {
 	l := &loss{match: match, happened: make(chan struct{})}
 	p.loss.Store(l)
 	return l.happened
 }
 
-// awaited is an answer to be lost whose request is on its way.
+// awaited is a reply to lose, whose request was sent.
 type awaited struct {
 	loss      *loss
-	handshake bool  // it is the first answer, which has no xid
-	xid       int32 // of any other
+	handshake bool  // it is the first reply, which has no xid
+	xid       int32 // of any other reply
 }
 
-func (a *awaited) answeredBy(frame []byte, first bool) bool {
+func (a *awaited) isReply(frame []byte, first bool) bool {
 	if a.handshake || first {
 		return a.handshake && first
 	}
 	return len(frame) >= 4 && int32(binary.BigEndian.Uint32(frame)) == a.xid
 }
 
-// flow is one direction of a link with its frames followed, so that a request can
-// be seen to pass and its answer be recognised.
+// flow is one direction of a link, split into frames in order to recognize requests and replies.
 type flow struct {
 	link   *link
 	way    Direction
 	to     net.Conn
 	frames framer
-	held   []byte // of a frame that may turn out to be the answer to lose
+	held   []byte // of a frame that may be the reply to lose
 }
 
-// pass carries bytes on; false means that the connection is to be reset.
+// pass forwards bytes. It returns false if the connection must be reset.
 func (f *flow) pass(b []byte) bool {
 	if f.way == ToServer {
 		f.watch(b)
 		return f.write(b)
 	}
-	// Set before its request was sent, so never too late for its answer.
+	// It is set before the request is sent, and so before the reply arrives.
 	a := f.link.awaited.Load()
 	for rest := b; len(rest) > 0; {
 		first := f.frames.seen == 0
@@ -67,7 +64,7 @@ func (f *flow) pass(b []byte) bool {
 		if a != nil {
 			f.held = append(f.held, rest[:n]...)
 			if frame != nil {
-				if a.answeredBy(frame, first) {
+				if a.isReply(frame, first) {
 					f.link.end(true)
 					close(a.loss.happened)
 					return false
@@ -83,7 +80,7 @@ func (f *flow) pass(b []byte) bool {
 	return a != nil || f.write(b)
 }
 
-// watch looks for the request whose answer is to be lost.
+// watch looks for the request whose reply is to be lost.
 func (f *flow) watch(b []byte) {
 	for len(b) > 0 {
 		first := f.frames.seen == 0
@@ -104,15 +101,15 @@ func (f *flow) write(b []byte) bool {
 	return err == nil
 }
 
-// maxFrame is above what servers and clients accept by default. What claims to be
-// longer is no frame: a four-letter word, or TLS.
+// maxFrame is greater than the default limits of servers and clients. A greater length means
+// that the stream does not consist of frames: it is a four-letter word, or TLS.
 const maxFrame = 4 << 20
 
-// framer cuts a stream into frames. Its zero value is at the start of one.
+// framer splits a stream into frames. Its zero value is at the start of a stream.
 type framer struct {
 	partial []byte // of the current frame, with its length
 	seen    int    // complete frames
-	blind   bool   // the stream is not made of frames
+	blind   bool   // the stream does not consist of frames
 }
 
 // next consumes b up to the end of the current frame at most, and returns the

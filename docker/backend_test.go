@@ -144,7 +144,7 @@ func TestNextRunRemovesWhatAKilledRunLeft(t *testing.T) {
 
 			_, err = choose(ctx, p)
 			require.NoError(t, err)
-			_, err = foreignServer(addr).probe(ctx)
+			_, err = externalServer(addr).probe(ctx)
 			require.NoError(t, err, "a living run keeps what it has")
 			require.NotEmpty(t, belongings(ctx, t, cmd.Process.Pid))
 
@@ -158,13 +158,13 @@ func TestNextRunRemovesWhatAKilledRunLeft(t *testing.T) {
 				}
 				return nil
 			}))
-			_, err = foreignServer(addr).probe(ctx)
+			_, err = externalServer(addr).probe(ctx)
 			require.Error(t, err)
 		})
 	}
 }
 
-func foreignServer(addr string) *Server { return &Server{ID: 1, node: foreignNode(addr)} }
+func externalServer(addr string) *Server { return &Server{id: 1, node: externalNode(addr)} }
 
 // belongings lists what a process has made on this machine.
 func belongings(ctx context.Context, t *testing.T, pid int) []string {
@@ -180,7 +180,7 @@ func belongings(ctx context.Context, t *testing.T, pid int) []string {
 	if err != nil {
 		return found
 	}
-	defer func() { require.NoError(t, hangUp(cli)) }()
+	defer func() { require.NoError(t, closeIdle(cli)) }()
 	mine := make(client.Filters).Add("label", ownerLabel)
 	owned := func(labels map[string]string) bool {
 		return strings.HasPrefix(labels[ownerLabel], self().host+"/"+process)
@@ -235,17 +235,17 @@ func TestFailedStartShowsTheServersLogAndLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestForeignServersAreUsedAsTheyAre(t *testing.T) {
+func TestServersOfEnvironmentAreUsedUnchanged(t *testing.T) {
 	ctx := bounded(t)
-	b, err := foreignServers("zk1:2181, zk2:2181")
+	b, err := externalServers("zk1:2181, zk2:2181")
 	require.NoError(t, err)
 	nodes, remove, err := b.launch(ctx, &plan{})
 	require.NoError(t, err)
 	require.NoError(t, remove())
 	require.Len(t, nodes, 2)
 	require.Equal(t, "zk2:2181", nodes[1].addr())
-	s := &Server{ID: 1, node: nodes[0]}
-	for _, fault := range []func(context.Context) error{s.Kill, s.Start, s.Pause, s.Unpause, s.Cut, s.CutFromPeers, s.Mend} {
+	s := &Server{id: 1, node: nodes[0]}
+	for _, fault := range []func(context.Context) error{s.Kill, s.Start, s.Pause, s.Unpause, s.Partition, s.Isolate, s.Heal} {
 		require.ErrorIs(t, fault(ctx), ErrUnsupported)
 	}
 	_, _, err = b.launch(ctx, &plan{servers: 3})
@@ -270,10 +270,10 @@ func TestWithoutNamespacesServersShareTheLoopback(t *testing.T) {
 	}
 	leader, err := e.Leader(ctx)
 	require.NoError(t, err)
-	err = leader.CutFromPeers(ctx)
+	err = leader.Isolate(ctx)
 	require.ErrorIs(t, err, ErrUnsupported)
 	require.ErrorContains(t, err, `"ip"`)
-	require.ErrorIs(t, leader.Cut(ctx), ErrUnsupported)
+	require.ErrorIs(t, leader.Partition(ctx), ErrUnsupported)
 	require.NoError(t, leader.Kill(ctx))
 	waitNewLeader(ctx, t, e, leader)
 	require.NoError(t, leader.Start(ctx))
@@ -293,10 +293,10 @@ func TestMappedPortsOutliveARestart(t *testing.T) {
 	require.NoError(t, s.Kill(ctx))
 	require.NoError(t, s.Start(ctx))
 	require.NoError(t, s.WaitServing(ctx))
-	require.NoError(t, s.Cut(ctx))
+	require.NoError(t, s.Partition(ctx))
 	_, err := s.Mode(ctx)
 	require.Error(t, err)
-	require.NoError(t, s.Mend(ctx))
+	require.NoError(t, s.Heal(ctx))
 	require.NoError(t, s.WaitServing(ctx))
 	require.Equal(t, addr, s.Addr())
 }
