@@ -172,9 +172,10 @@ func (s *Session) scheduleBeat() {
 	s.alarm.By(later(time.Now().Add(s.Timeout()/48), s.beats.due()))
 }
 
-// Joined records that the node exists. The node is held if its caller still wants it.
+// Joined records that the node exists. The node is held if its caller still wants it, and is
+// no lease, which needs no session.
 func (s *Session) Joined(n *Node) {
-	if s.nodes.joined(n) {
+	if !n.Lease && s.nodes.joined(n) {
 		s.scheduleBeat()
 	}
 }
