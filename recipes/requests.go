@@ -122,14 +122,13 @@ func (r *Requests) Create(ctx context.Context, hint string, l Lease, acl []zk.AC
 func (r *Requests) Write(ctx context.Context, c Contender, l Lease) (Contender, error) {
 	data, err := l.encode()
 	if err != nil {
-		return Contender{}, &Error{Op: "write", Path: r.path(c.Name), Err: err}
+		return c, &Error{Op: "write", Path: r.path(c.Name), Err: err}
 	}
 	stat, err := r.set(ctx, c.Name, data, c.Version)
 	if err != nil {
-		return Contender{}, err
+		return c, err
 	}
-	c.Lease, c.TTL, c.Held, c.Revoked = &l, l.TTL, l.Held, l.Revoked
-	c.Version, c.Written = stat.Version, time.UnixMilli(stat.Mtime)
+	c = c.written(l, stat)
 	r.queue.Observe(c)
 	return c, nil
 }
