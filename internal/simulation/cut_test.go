@@ -15,8 +15,13 @@ import (
 // secondCuts contains the distances of the second cut from the first, in frames. With 0 there is no second cut.
 var secondCuts = []int{0, 1, 2}
 
-func TestNoCutAtAnyFrameBreaksPromise(t *testing.T) {
-	for _, s := range Scenarios {
+func TestNoCutAtAnyFrameBreaksPromise(t *testing.T) { cutScenarios(t, Scenarios) }
+
+func TestNoCutAtAnyFrameBreaksPromiseOfLeases(t *testing.T) { cutScenarios(t, LeaseScenarios) }
+
+// cutScenarios runs each scenario with every cut.
+func cutScenarios(t *testing.T, scenarios []Scenario) {
+	for _, s := range scenarios {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
 			if *cut != "" {
