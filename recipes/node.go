@@ -125,7 +125,7 @@ func (n *Node) Update(ctx context.Context, c *Claim, next func(data []byte, stat
 			return version, nil
 		case errors.Is(err, errOvertaken):
 			continue
-		case errors.Is(err, ErrUncertain) && session.BrokenOff(err) && ctx.Err() == nil:
+		case errors.Is(err, ErrUncertain) && session.Retryable(err) && ctx.Err() == nil:
 			lost = err
 			continue
 		}
