@@ -76,8 +76,8 @@ func (w *World) drain() {
 	w.problemf("contenders are left %v after the last caller has stopped", patience)
 }
 
-// A leaseRecord is the part of a contender's record that the history needs.
-type leaseRecord struct {
+// A contenderRecord is the part of a contender's record that the history needs.
+type contenderRecord struct {
 	Kind    string          `json:"kind"`
 	TTL     int64           `json:"ttl"` // ms
 	Revoked json.RawMessage `json:"revoked"`
@@ -85,7 +85,7 @@ type leaseRecord struct {
 
 // ttlOf returns the TTL of a lease with that data, 0 if it is none.
 func ttlOf(data []byte) history.Instant {
-	var r leaseRecord
+	var r contenderRecord
 	if json.Unmarshal(data, &r) != nil || r.Kind != "lease" {
 		return 0
 	}
@@ -94,7 +94,7 @@ func ttlOf(data []byte) history.Instant {
 
 // recordRevoked notes that a contender was revoked.
 func (w *World) recordRevoked(c zktest.Commit) {
-	var r leaseRecord
+	var r contenderRecord
 	if json.Unmarshal(c.Data, &r) == nil && len(r.Revoked) > 0 {
 		w.mu.Lock()
 		w.revoked[c.Path] = true
