@@ -106,12 +106,12 @@ func tokens(t *timeline) []Finding {
 
 // deletions checks that sessions delete only their own nodes. A delete can hit a node that has the recurring name of an
 // earlier one. The client that created such a node knows this, accepts no grant on it, and deletes it itself, so it is no
-// finding.
+// finding. Any session may delete a lease that has expired: whether it had is judged by NotifiedFirst.
 func deletions(t *timeline) []Finding {
 	var findings []Finding
 	for _, n := range t.nodes {
 		d := n.deleted
-		if d.Cause != history.ByRequest || !isContender(n.created) || d.Session == n.created.Session {
+		if d.Cause != history.ByRequest || !isContender(n.created) || d.Session == n.created.Session || n.created.Lease != 0 {
 			continue
 		}
 		if t.recurs(n) && !slices.ContainsFunc(t.holds, func(h *hold) bool { return h.node == n }) {

@@ -70,8 +70,8 @@ const (
 	// Healed is recorded when the partition ends: Contender.
 	Healed Kind = "healed"
 
-	// Created is the creation of a node, as the ensemble committed it: Node, Zxid [Session]. Session is 0 for a node that
-	// does not end with a session.
+	// Created is the creation of a node, as the ensemble committed it: Node, Zxid [Session, Lease]. Session is 0 for a node
+	// that does not end with a session, unless the node is a lease; Lease is then the TTL that it was created with.
 	Created Kind = "created"
 	// Deleted is its deletion: Node, Zxid, Cause [Session]. Session is that of the request, or the one that ended.
 	Deleted Kind = "deleted"
@@ -94,6 +94,8 @@ const (
 	ByRequest Cause = "request"
 	// ByTimeout is the expiry of a session.
 	ByTimeout Cause = "timeout"
+	// ByRevocation is a delete of a contender's node after an administrator had revoked it, and its holder had been notified.
+	ByRevocation Cause = "revocation"
 	// ByOperator is an action of an operator, or of anything else that is no contender, which deleted the node or ended the
 	// session. What package recipes promises does not apply then: see its documentation.
 	ByOperator Cause = "hand"
@@ -110,6 +112,8 @@ const (
 	Removed    Cause = "deleted"  // recipes.ErrDeleted
 	GivenUp    Cause = "released" // recipes.ErrReleased
 	ClientShut Cause = "closed"   // recipes.ErrClosed
+	Revoked    Cause = "revoked"  // recipes.ErrRevoked
+	Validity   Cause = "validity" // the lease is no longer valid by its holder's clock
 )
 
 // An Event is one line of a history. Its kind determines which fields are set.
@@ -132,6 +136,7 @@ type Event struct {
 	Cause     Cause    `json:"cause,omitempty"`     // of an end, or an answer
 	Error     string   `json:"error,omitempty"`     // in words
 	Deadline  Instant  `json:"deadline,omitempty"`  // of the claim, as the client stated it at the grant
+	Lease     Instant  `json:"lease,omitempty"`     // TTL with which a lease was created
 	Timeout   Instant  `json:"timeout,omitempty"`   // the sessions' T
 	Tick      Instant  `json:"tick,omitempty"`      // the servers' tickTime
 	Grace     Instant  `json:"grace,omitempty"`     // after a pause

@@ -15,6 +15,7 @@ const (
 	session    = recipes + "/internal/session"
 	wire       = recipes + "/internal/wire"
 	wiretest   = recipes + "/internal/wiretest"
+	leases     = module + "/lease"
 	lock       = module + "/lock"
 	election   = module + "/election"
 	epoch      = module + "/epoch"
@@ -119,6 +120,11 @@ var rules = map[string]rule{
 		tools:   []string{testify, zktest, election},
 		because: "it fences writes to ZooKeeper, which callers pass as ZooKeeper operations, for locks and elections",
 	},
+	leases: {
+		may:     []string{fencing, recipes, zk},
+		tools:   tools,
+		because: "recipes contains the queue that leases share with locks; of the ZooKeeper client it needs the errors",
+	},
 	zktest: {
 		may:     []string{zktest + "/internal/tree", zktest + "/internal/wire"},
 		tools:   []string{testify, zk, fencing, recipes, lock, election, child, zktest + "/internal/rawclient"},
@@ -183,7 +189,7 @@ var rules = map[string]rule{
 	},
 	module + "/internal/simulation": {
 		may:     []string{fencing, recipes, lock, election, epoch, zktest, zk, history, tuning},
-		tools:   []string{testify, zk, zktest, history, checker},
+		tools:   []string{testify, zk, zktest, history, checker, leases},
 		because: "it runs the product against the in-process server, and its tests pass the histories to the checker",
 	},
 	module + "/internal/mutants": {

@@ -15,8 +15,21 @@ import (
 // secondCuts contains the distances of the second cut from the first, in frames. With 0 there is no second cut.
 var secondCuts = []int{0, 1, 2}
 
-func TestNoCutAtAnyFrameBreaksPromise(t *testing.T) {
-	for _, s := range Scenarios {
+func TestNoCutAtAnyFrameBreaksPromise(t *testing.T) { cutScenarios(t, Scenarios, secondCuts) }
+
+// A sample has one cut only: leases have more frames, and what a client does after a second cut is proved without them.
+func TestNoCutAtAnyFrameBreaksPromiseOfLeases(t *testing.T) {
+	seconds := secondCuts
+	if *every > 1 {
+		seconds = secondCuts[:1]
+	}
+	cutScenarios(t, LeaseScenarios, seconds)
+}
+
+// cutScenarios runs each scenario with every cut, and with second cuts at these distances.
+func cutScenarios(t *testing.T, scenarios []Scenario, seconds []int) {
+	t.Helper()
+	for _, s := range scenarios {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
 			if *cut != "" {
@@ -33,7 +46,7 @@ func TestNoCutAtAnyFrameBreaksPromise(t *testing.T) {
 				}
 				runScenario(t, s, v, Cut{})
 				for _, victim := range []string{"a", "b", "c"} {
-					cutEachFrame(t, s, v, victim)
+					cutEachFrame(t, s, v, victim, seconds)
 				}
 			}
 		})
@@ -42,9 +55,9 @@ func TestNoCutAtAnyFrameBreaksPromise(t *testing.T) {
 
 // cutEachFrame runs the scenario with a cut at each frame of one process, or at each that -sim.every selects, until the
 // scenario ends before the cut.
-func cutEachFrame(t *testing.T, s Scenario, v Variant, victim string) {
+func cutEachFrame(t *testing.T, s Scenario, v Variant, victim string, seconds []int) {
 	t.Helper()
-	for _, then := range secondCuts {
+	for _, then := range seconds {
 		for _, after := range []bool{false, true} {
 			first := 1 + rand.N(*every)
 			n := first

@@ -15,6 +15,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/epoch"
 	"github.com/lockkeeper/lockkeeper/internal/history"
 	"github.com/lockkeeper/lockkeeper/internal/tuning"
+	"github.com/lockkeeper/lockkeeper/lease"
 	"github.com/lockkeeper/lockkeeper/lock"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/zktest"
@@ -28,6 +29,7 @@ type Process struct {
 	servers []string        // addresses that it knows
 	latency time.Duration   // between it and the servers
 	client  *recipes.Client // nil if it could not connect
+	replica *lease.Replica  // of the lock service; nil if the process is none
 	ctx     context.Context // done when the process is closed
 	cancel  context.CancelFunc
 	working sync.WaitGroup
@@ -79,6 +81,9 @@ func (w *World) process(name string, change func(*Process, *recipes.Options)) (*
 func (p *Process) close() {
 	p.cancel()
 	p.wake()
+	if p.replica != nil {
+		p.replica.Close()
+	}
 	if p.client != nil {
 		p.client.Close()
 	}

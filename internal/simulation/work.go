@@ -171,6 +171,7 @@ func causeOf(err error) history.Cause {
 	for cause, is := range map[history.Cause]error{
 		history.Expired: recipes.ErrSessionExpired, history.Deadline: recipes.ErrDeadline, history.Removed: recipes.ErrDeleted,
 		history.GivenUp: recipes.ErrReleased, history.ClientShut: recipes.ErrClosed,
+		history.Revoked: recipes.ErrRevoked,
 	} {
 		if errors.Is(err, is) {
 			return cause

@@ -38,11 +38,13 @@ type World struct {
 	recorder *history.Recorder
 	sessions *sessions
 	disturbance
+	believing sync.WaitGroup // counts the goroutines of callers
 
 	mu         sync.Mutex // guards what follows
 	processes  []*Process
 	registers  map[string]*register
-	byOperator map[int64]bool // sessions that an operator ended
+	byOperator map[int64]bool  // sessions that an operator ended
+	revoked    map[string]bool // nodes of contenders that were revoked
 	problems   []error
 }
 
@@ -54,6 +56,7 @@ func newWorld(opts Options, text string) (*World, error) {
 		sessions:   newSessions(),
 		registers:  map[string]*register{},
 		byOperator: map[int64]bool{},
+		revoked:    map[string]bool{},
 	}
 	w.recorder.Add(history.Event{
 		Kind: history.Run, Timeout: history.Instant(opts.Timeout), Tick: history.Instant(opts.Tick), Flight: history.Instant(opts.Flight), Text: text,
@@ -141,18 +144,22 @@ func (w *World) recordCommit(c zktest.Commit) {
 		}
 	case "create", "create2", "createContainer":
 		w.recordClaimed(c)
-		e.Kind = history.Created
+		e.Kind, e.Lease = history.Created, ttlOf(c.Data)
 		w.sessions.nodeCreated(c.Session, c.Path)
 		w.recorder.AddAt(c.Time, e)
 	case "delete", "deleteContainer":
 		e.Kind, e.Cause = history.Deleted, history.ByRequest
-		if c.Session == 0 && c.Op == "delete" {
+		switch {
+		case c.Session == 0 && c.Op == "delete":
 			e.Cause = history.ByOperator
+		case w.wasRevoked(c.Path):
+			e.Cause = history.ByRevocation
 		}
 		w.recorder.AddAt(c.Time, e)
 	case "setData":
 		w.recordClaimed(c)
 		w.recordWrote(c)
+		w.recordRevoked(c)
 	case "closeSession":
 		w.recordEnded(c, e)
 	}
@@ -181,7 +188,7 @@ func (w *World) recordEnded(c zktest.Commit, e history.Event) {
 func (w *World) heal() {
 	w.fault("heal")
 	ctx := context.Background()
-	for _, s := range w.ensemble.Servers() {
+	for _, s := range w.ensemble.Addrs() {
 		w.must(s.Start(ctx))
 		w.must(s.Heal(ctx))
 		s.Release()
@@ -225,5 +232,6 @@ func (w *World) close() {
 		closing.Go(p.close)
 	}
 	closing.Wait()
+	w.believing.Wait()
 	w.must(w.ensemble.Close())
 }
