@@ -188,7 +188,7 @@ func (w *World) recordEnded(c zktest.Commit, e history.Event) {
 func (w *World) heal() {
 	w.fault("heal")
 	ctx := context.Background()
-	for _, s := range w.ensemble.Addrs() {
+	for _, s := range w.ensemble.Servers() {
 		w.must(s.Start(ctx))
 		w.must(s.Heal(ctx))
 		s.Release()
