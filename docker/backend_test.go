@@ -19,8 +19,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestChild is a test in another process, which the tests below start and end. It
-// prints its server's address and stays until its standard input is closed.
+// TestChild runs in another process, which the tests below start and end. It prints its server's
+// address, and ends when its standard input is closed.
 func TestChild(t *testing.T) {
 	backend, ok := os.LookupEnv("LOCKKEEPER_TEST_CHILD")
 	if !ok {
@@ -29,7 +29,7 @@ func TestChild(t *testing.T) {
 	if ci := os.Getenv("LOCKKEEPER_TEST_CI"); ci != "" {
 		t.Setenv("CI", ci) // the main function has unset it
 	}
-	if os.Getenv("LOCKKEEPER_TEST_NO_ENGINE") != "" { // one that is there cannot be hidden
+	if os.Getenv("LOCKKEEPER_TEST_NO_ENGINE") != "" { // an engine of this machine must not be found
 		picked = func() (choice, error) {
 			none := func(context.Context) (choice, error) { return choice{}, errors.New("hidden by the test") }
 			return pick(t.Context(), os.Getenv, sources{engine: none, java: findJava})
@@ -119,7 +119,7 @@ func TestPickPrefersTheNamedEngineThenTheFirstAvailable(t *testing.T) {
 	}
 }
 
-func TestNextRunRemovesWhatAKilledRunLeft(t *testing.T) {
+func TestNextRunRemovesLeftoversOfKilledRun(t *testing.T) {
 	for _, backend := range []string{"docker", "java"} {
 		t.Run(backend, func(t *testing.T) {
 			ctx := bounded(t)
@@ -128,9 +128,9 @@ func TestNextRunRemovesWhatAKilledRunLeft(t *testing.T) {
 				t.Skipf("not run: %v", err)
 			}
 			cmd := child(t, backend)
-			stdin, err := cmd.StdinPipe() // held open: it must not end by itself
+			stdin, err := cmd.StdinPipe() // it stays open, so that the child does not end
 			require.NoError(t, err)
-			defer func() { _ = stdin.Close() }() // its reader is gone
+			defer func() { _ = stdin.Close() }() // its reader has ended
 			stdout, err := cmd.StdoutPipe()
 			require.NoError(t, err)
 			require.NoError(t, cmd.Start())
@@ -280,7 +280,7 @@ func TestWithoutNamespacesServersShareTheLoopback(t *testing.T) {
 	require.NoError(t, e.WaitServing(ctx))
 }
 
-func TestMappedPortsOutliveARestart(t *testing.T) {
+func TestMappedPortsOutliveRestart(t *testing.T) {
 	ctx := bounded(t)
 	t.Setenv("ZK_TEST_MAPPED", "1")
 	if _, err := findEngine(ctx); err != nil {

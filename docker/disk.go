@@ -34,8 +34,8 @@ const halfWritten = "snapshot.*.tmp"
 // errNoDisk is the reason why a server's disk cannot be filled.
 var errNoDisk = fmt.Errorf("the server does not have its own disk, see Options.DiskSize: %w", ErrUnsupported)
 
-// FillDisk leaves no space on the server's disk, which Options.DiskSize must have
-// given it. The server finds out when it next writes, and ends or stops serving.
+// FillDisk leaves no space on the server's disk, which requires Options.DiskSize. At its next
+// write the server ends or stops serving.
 func (s *Server) FillDisk(ctx context.Context) error {
 	return s.did("fill the disk", s.node.fillDisk(ctx))
 }

@@ -16,7 +16,7 @@
 // On the first of these that is available: the servers that ZK_SERVERS names (a comma
 // separated list; they are used as they are and no fault can be injected); a
 // container engine, through testcontainers-go; plain Java processes, as root on
-// Linux with a network of their own. The choice is made once per process and
+// Linux with their own network. The choice is made once per process and
 // printed, with the reason why a backend was passed over. ZK_TEST_BACKEND or
 // [Options].Backend ("docker", "java") name one.
 //

@@ -18,13 +18,12 @@ import (
 // trial is a test on one backend.
 type trial struct{ *testing.T }
 
-// onEach runs a test on every backend of this machine: what one promises, the
-// others keep.
+// onEach runs a test on every backend of this machine: all make the same promises.
 func onEach(t *testing.T, opts Options, test func(t trial, e *Ensemble)) {
 	t.Helper()
 	for _, backend := range []string{"docker", "java"} {
 		t.Run(backend, func(t *testing.T) {
-			t.Parallel() // much of the time goes by in waiting for servers to notice
+			t.Parallel() // most of the time they wait until servers notice a fault
 			p, err := opts.plan()
 			require.NoError(t, err)
 			p.backend = backend
@@ -38,7 +37,7 @@ func onEach(t *testing.T, opts Options, test func(t trial, e *Ensemble)) {
 	}
 }
 
-// bounded is the patience of a test with an ensemble.
+// bounded returns a context that bounds a test.
 func bounded(tb testing.TB) context.Context {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), 30*time.Second)
@@ -64,13 +63,13 @@ func waitNewLeader(ctx context.Context, tb testing.TB, e *Ensemble, old *Server)
 	}))
 }
 
-// session is a client's session at one server, without a client.
+// session is a session at one server, without a ZooKeeper client.
 type session struct {
 	net.Conn
 }
 
-// dialSession makes a session of ten seconds. A server can leave the first of its
-// connections unanswered, and a busy machine some more.
+// dialSession creates a session with a timeout of ten seconds. It retries, because a server may
+// leave its first connections unanswered.
 func dialSession(tb testing.TB, addr string) *session {
 	tb.Helper()
 	hello := make([]byte, 44)
@@ -246,7 +245,7 @@ func TestPartitionedServerIsSilentUntilHealed(t *testing.T) {
 	})
 }
 
-func TestClientConnectionOutlivesAShortPartition(t *testing.T) {
+func TestClientConnectionOutlivesShortPartition(t *testing.T) {
 	onEach(t, Options{}, func(t trial, e *Ensemble) {
 		ctx := bounded(t)
 		client := dialSession(t, e.Addrs()[0])
@@ -287,7 +286,7 @@ func TestIsolatedFollowerStillAnswersPings(t *testing.T) {
 	})
 }
 
-func TestIsolatedLeaderBelievesThatItLeads(t *testing.T) {
+func TestIsolatedLeaderContinuesToLead(t *testing.T) {
 	onEach(t, Options{Servers: 3}, func(t trial, e *Ensemble) {
 		ctx := bounded(t)
 		old, err := e.Leader(ctx)

@@ -67,7 +67,7 @@ func (s *session) create(tb testing.TB, path string) error {
 		return err
 	}
 	if code := int32(binary.BigEndian.Uint32(answer[12:])); code != 0 {
-		return fmt.Errorf("server says %d", code)
+		return fmt.Errorf("server answered error %d", code)
 	}
 	return nil
 }

@@ -9,8 +9,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain forgets what decides where servers run: the tests of that set it
-// themselves, and the others go through all there is.
+// TestMain unsets the variables that choose a backend: the tests of the choice set them, and the
+// other tests use every backend.
 func TestMain(m *testing.M) {
 	for _, name := range []string{"ZK_SERVERS", "ZK_TEST_BACKEND", "CI"} {
 		if err := os.Unsetenv(name); err != nil {
@@ -18,7 +18,7 @@ func TestMain(m *testing.M) {
 		}
 	}
 	goleak.VerifyTestMain(m,
-		// A connection to the engine that was dialled for a request which was given up comes into the pool of a client that may
-		// be closed by then, and ends there after a while. It is net/http's own.
+		// net/http keeps a connection that it dialled for a cancelled request, also if its client was closed meanwhile, and
+		// closes it after a while.
 		goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"), goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"))
 }

@@ -15,7 +15,7 @@ import (
 	"sync"
 )
 
-// process is a server as a process of this machine.
+// process is a server that is a process of this machine.
 type process struct {
 	id     int
 	argv   []string

@@ -13,7 +13,7 @@ import (
 // Options are the options of an Ensemble. The zero value of a field means its
 // default.
 type Options struct {
-	// Servers is the number of servers of the ensemble: 1 (the default) to 7. Server 0
+	// Servers is the number of servers of the ensemble: 1 (the default) to 7. Server 1
 	// leads at the start.
 	Servers int
 

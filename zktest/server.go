@@ -16,8 +16,8 @@ import (
 // A Server is one server of an ensemble. It is safe for concurrent use.
 //
 // The faults that take a context set a state, and setting the state that the server is in
-// is no error: killing a killed server has no effect. They do not wait, and ignore the
-// context, which package docker needs for the same faults of real servers.
+// is no error: killing a killed server has no effect. They do not wait. They take a context
+// and return an error as the same faults of real servers in package docker do.
 type Server struct {
 	ensemble *Ensemble
 	id       int
