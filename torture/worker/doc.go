@@ -14,6 +14,9 @@
 // CLOCK_MONOTONIC. It honours Spec.Visit, and obeys the commands [Stop], [Rest], [Keep] and [Cancel] on its standard
 // input. It ends with status 0 after Stop, and immediately when its standard input ends.
 //
+// The protocol is not that of package contender, by which a test commands each step of a contender: a worker draws its operations
+// itself, and each event needs its instant, which only the worker can know.
+//
 // It reports Asked before it asks, Granted or Failed when it was answered, Told when it knows that it does not hold any more,
 // Releasing and Released around its release, and Paused and Woke by its own clock thread. A Note is a failure of the worker
 // itself. Attempts are numbered from Spec.First. To write, it sends "PATH CONTENDER ATTEMPT TOKEN" and a newline to
