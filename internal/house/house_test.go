@@ -188,8 +188,8 @@ var rules = map[string]rule{
 		because: "a checker shares no code with the code that it checks",
 	},
 	module + "/internal/simulation": {
-		may:     []string{fencing, recipes, lock, election, epoch, zktest, zk, history, tuning},
-		tools:   []string{testify, zk, zktest, history, checker, leases},
+		may:     []string{fencing, recipes, lock, election, epoch, leases, zktest, zk, history, tuning},
+		tools:   []string{testify, zk, zktest, history, checker},
 		because: "it runs the product against the in-process server, and its tests pass the histories to the checker",
 	},
 	module + "/internal/mutants": {
