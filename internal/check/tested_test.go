@@ -40,6 +40,7 @@ func TestRuleIsTestedOnlyWhereItCouldHaveBeenBroken(t *testing.T) {
 	require.Zero(t, check.Tested(nil)[check.NotifiedFirst])
 	for _, rule := range append(check.Rules, check.SoleHolder) {
 		require.NotEmpty(t, check.By[rule], rule)
+		require.NotEmpty(t, check.Meaning[rule], rule)
 	}
 }
 
