@@ -27,22 +27,23 @@ const (
 	filler     = "filler"
 )
 
-// halfWritten matches snapshots that a server could not finish. The server would take
-// one for the newest and not start: it is newer than the epoch that could not be written.
+// halfWritten matches snapshots that a server could not finish. The server would use it
+// as the newest one and not start, because it is newer than the epoch that could not be
+// written.
 const halfWritten = "snapshot.*.tmp"
 
 // errNoDisk is the reason why a server's disk cannot be filled.
 var errNoDisk = fmt.Errorf("the server does not have its own disk, see Options.DiskSize: %w", ErrUnsupported)
 
-// FillDisk leaves no space on the server's disk, which Options.DiskSize must have
-// given it. The server finds out when it next writes, and ends or stops serving.
+// FillDisk fills the server's disk, for which Options.DiskSize must be set. At its next
+// write the server ends or stops serving.
 func (s *Server) FillDisk(ctx context.Context) error {
 	return s.did("fill the disk", s.node.fillDisk(ctx))
 }
 
 // FreeDisk undoes FillDisk, and removes unfinished files with which the server would
 // not start. Kill the server before and start it afterwards: a server that found its
-// disk full has ended, or lingers.
+// disk full has ended, or hangs.
 func (s *Server) FreeDisk(ctx context.Context) error {
 	return s.did("free the disk", s.node.freeDisk(ctx))
 }

@@ -76,17 +76,17 @@ func findEngine(ctx context.Context) (_ choice, err error) {
 	return choice{backend: &engine{cli: cli, image: image}, over: over}, nil
 }
 
-// hangUp closes the idle connections to the engine, whose goroutines would look
-// like a leak to a test that counts them. The client can be used again.
+// hangUp closes the idle connections to the engine, whose goroutines a test would report
+// as a leak. The client can be used again.
 func hangUp(cli *tc.DockerClient) error { return cli.Close() }
 
 func (e *engine) describe() string { return "containers of " + e.image }
 
 // gateway is the host whose ports clients must use because the containers' own
 // addresses are not reachable, or "": the engine runs elsewhere or in a virtual
-// machine. Nothing tells Docker Desktop on Linux from a plain engine, hence the
-// variable. What testcontainers takes for the host is not asked: inside what looks
-// like a container it may be the machine's own router.
+// machine. Docker Desktop on Linux cannot be distinguished from a plain engine, hence
+// the variable. The host that testcontainers determines is not used: in a container it
+// may be the router.
 func (e *engine) gateway() (string, error) {
 	at, err := url.Parse(e.cli.DaemonHost())
 	if err != nil {
@@ -214,8 +214,8 @@ func sweepEngine(ctx context.Context, cli client.APIClient) error {
 	return errors.Join(errs...)
 }
 
-// unlessGone ignores the errors that two simultaneous sweeps cause each other: the object is gone,
-// or (a conflict) about to be.
+// unlessGone ignores the errors that concurrent sweeps cause: the object is gone, or (a
+// conflict) about to be removed.
 func unlessGone(err error) error {
 	if errdefs.IsNotFound(err) || errdefs.IsConflict(err) {
 		return nil

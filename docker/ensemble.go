@@ -14,33 +14,34 @@
 // # Where the servers run
 //
 // On the first of these that is available: the servers that ZK_SERVERS names (a comma
-// separated list; they are used as they are and no fault can be injected); a
-// container engine, through testcontainers-go; plain Java processes, as root on
-// Linux with a network of their own. The choice is made once per process and
-// printed, with the reason why a backend was passed over. ZK_TEST_BACKEND or
-// [Options].Backend ("docker", "java") name one.
+// separated list; they are used as they are, without faults); a container engine,
+// through testcontainers-go; plain Java processes, which as root on Linux have their
+// own network. The choice is made once for each process and logged, with the reasons
+// for which other backends were skipped. ZK_TEST_BACKEND or [Options].Backend
+// ("docker", "java") name one.
 //
-// ZK_TEST_IMAGE names the image, and with it the engine: if the image is unavailable,
+// ZK_TEST_IMAGE names the image, and requires an engine: if the image is unavailable,
 // no ensemble starts, and no test is skipped. Without it the image is zookeeper:3.9,
-// pulled when it is not there; where no registry answers, `go run ./cmd/ensemble -image` builds one from
-// Debian's packages. Java needs ZooKeeper's jars: see [Options].Backend.
+// which is pulled if necessary. Where no registry answers, `go run ./cmd/ensemble -image`
+// builds an image from Debian's packages. Java needs ZooKeeper's jars: see
+// [Options].Backend.
 //
 // # What faults do
 //
-// Addresses last as long as the ensemble: a server that was killed or partitioned
-// comes back at its address. On Linux a client connects to the container itself, so
-// a killed or partitioned server is silent, as a lost machine is. Elsewhere (Docker
-// Desktop, a remote engine) containers cannot be reached and clients go through a
-// mapped port of this machine, where a killed server refuses immediately.
+// A server keeps its address when it is killed and started again, or partitioned. On
+// Linux a client connects to the container itself, so a killed or partitioned server
+// is silent, as a failed machine is. Elsewhere (Docker Desktop, a remote engine) clients
+// connect through a mapped port of this machine, which refuses connections immediately
+// while the server is killed.
 //
-// For what happens on the wire between one client and one server (lost answers,
-// delay, resets, half-open connections) put a [Proxy] in between.
+// For faults between one client and one server (lost answers, delays, resets,
+// half-open connections) put a [Proxy] in between.
 //
 // # Cleanup
 //
-// Close and the end of the test remove everything that was created. A run that was
-// killed leaves containers or network namespaces, and the next run removes those
-// whose process has ended. It never touches other containers.
+// Close and the end of the test remove everything that was created. A killed run leaves
+// containers or network namespaces behind; the next run removes those whose process has
+// ended. It never touches other containers.
 package docker
 
 import (
@@ -54,17 +55,16 @@ import (
 	"time"
 )
 
-// startBound bounds the time until every server of an ensemble serves.
+// startBound is the longest time until every server of an ensemble serves.
 const startBound = time.Minute
 
-// ErrUnsupported is matched by the errors of what the backend in use cannot do,
-// such as a partition of a server that the test did not start. The error says
-// what is missing. It is not errors.ErrUnsupported, which errors of the system
-// match for reasons that have nothing to do with faults.
+// ErrUnsupported reports that the backend cannot do something, such as partition a
+// server that the test did not start. The error that wraps it names what is missing. It
+// is not errors.ErrUnsupported, which errors of the system wrap for other reasons.
 var ErrUnsupported = errors.New("not possible with these servers")
 
-// ErrNoBackend is matched by the error of Run when there is nothing to run servers
-// with: no ZK_SERVERS, no container engine, no Java with ZooKeeper's jars.
+// ErrNoBackend reports that nothing can run servers: there is no ZK_SERVERS, no
+// container engine, and no Java with ZooKeeper's jars.
 var ErrNoBackend = errors.New("nothing to run ZooKeeper with")
 
 // Ensemble is a set of running ZooKeeper servers. All methods are safe for
@@ -78,11 +78,11 @@ type Ensemble struct {
 	closeErr error
 }
 
-// Run starts an ensemble and returns once every server serves, or with an error
-// after at most a minute, plus what it takes to get an image or jars that are
-// missing. On error nothing is left running, and the error holds the end of a
-// server's log. A nil opts means one server with the defaults. The caller must
-// Close the ensemble; ctx bounds the start only.
+// Run starts an ensemble and returns when every server serves, or with an error after
+// at most a minute, plus the time to get a missing image or jars. On error nothing is
+// left running, and the error contains the end of a server's log. A nil opts means one
+// server with the defaults. The caller must Close the ensemble; ctx bounds only the
+// start.
 func Run(ctx context.Context, opts *Options) (*Ensemble, error) {
 	p, err := opts.plan()
 	if err != nil {
@@ -114,13 +114,12 @@ func Run(ctx context.Context, opts *Options) (*Ensemble, error) {
 	return e, nil
 }
 
-// Start is Run for tests: it fails tb on error, logs to tb unless opts.Log is set
-// and closes the ensemble when tb ends. Where there is nothing to run servers with,
-// and when the servers of ZK_SERVERS cannot give what opts asks for, it skips tb and
-// says why, unless the environment variable CI is set: a green run there must not
-// mean that nothing ran. Clients should be closed before the
-// ensemble, which they are when their cleanup is registered after Start: the
-// addresses of servers that are gone may lead out of the machine.
+// Start is Run for tests: it fails tb on error, logs to tb unless opts.Log is set and
+// closes the ensemble when tb ends. If nothing can run servers, or the servers of
+// ZK_SERVERS cannot do what opts requires, it skips tb with the reason. It fails tb
+// instead if the environment variable CI is set, so that a successful run there has run
+// all tests. Close clients before the ensemble, for example in a cleanup that is
+// registered after Start: the address of a removed server may belong to another host.
 func Start(tb testing.TB, opts *Options) *Ensemble {
 	tb.Helper()
 	var o Options
@@ -155,8 +154,8 @@ func inCI() bool {
 	return true
 }
 
-// Close stops the servers and removes everything that was made for them. Further
-// calls return the first result. Servers that ZK_SERVERS names are left alone.
+// Close stops the servers and removes everything that was created for them. Further
+// calls return the first result. Servers that ZK_SERVERS names continue to run.
 func (e *Ensemble) Close() error {
 	e.closing.Do(func() {
 		if e.remove != nil {
@@ -166,8 +165,8 @@ func (e *Ensemble) Close() error {
 	return e.closeErr
 }
 
-// Servers returns the servers, in the order of their ids. The slice is the
-// caller's.
+// Servers returns the servers, in the order of their ids. The caller may change the
+// slice.
 func (e *Ensemble) Servers() []*Server { return append([]*Server(nil), e.servers...) }
 
 // Addrs returns host:port of each server, in the order of Servers. They stay
@@ -234,7 +233,7 @@ func (e *Ensemble) WaitServing(ctx context.Context) error {
 	return nil
 }
 
-// modes asks all servers at the same time; "" stands for one that does not serve.
+// modes returns the modes of all servers, "" for one that does not serve.
 func (e *Ensemble) modes(ctx context.Context) []string {
 	modes := make([]string, len(e.servers))
 	var wg sync.WaitGroup
@@ -260,7 +259,7 @@ func (e *Ensemble) settle(ctx context.Context) error {
 			return err
 		})
 		if err != nil {
-			// The bound may have ended the wait; the log is useful all the same.
+			// The log is useful also if the wait has timed out.
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 			defer cancel()
 			return fmt.Errorf("server %d at %s: %w; the end of its log:\n%s", s.ID, s.Addr(), err, s.node.tail(ctx))
@@ -274,8 +273,8 @@ type fatal struct{ error }
 
 func (f *fatal) Unwrap() error { return f.error }
 
-// poll calls ready until it returns nil or a fatal error or ctx ends; then its
-// error says both why the wait ended and what was wrong last.
+// poll calls ready until it returns nil or a fatal error, or ctx ends. Its error then
+// has the cause of ctx and the last error of ready.
 func poll(ctx context.Context, ready func(context.Context) error) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// foreign is an ensemble that this package did not start. It is used as it is.
+// foreign is an ensemble that this package did not start, and cannot change.
 type foreign []string
 
 func foreignServers(list string) (backend, error) {

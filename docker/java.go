@@ -229,7 +229,7 @@ func ownerOf(name, prefix string) string {
 	return parts[0] + "-" + parts[1]
 }
 
-// wiring is how the servers of an ensemble reach each other and their clients.
+// wiring is the network of an ensemble's servers.
 type wiring struct {
 	places []place
 	hub    string // the namespace in which the bridges are; "" on 127.0.0.1
@@ -256,7 +256,7 @@ func loopback(n int, reason error) (*wiring, error) {
 // newWiring gives every server a network namespace with two interfaces, for
 // clients and for peers. The bridges that join them are in a namespace of their
 // own, the hub: a container engine sets the machine's own firewall to drop what is
-// forwarded, bridges included, and there it would cut our servers' links.
+// forwarded, bridges included, which would partition the servers.
 func newWiring(ctx context.Context, made *cleanup, n int) (*wiring, error) {
 	if err := canWire(); err != nil {
 		return nil, err
@@ -318,7 +318,7 @@ func newWiring(ctx context.Context, made *cleanup, n int) (*wiring, error) {
 
 func (w *wiring) server(id int) string { return fmt.Sprintf("%s-%d", w.hub, id) }
 
-// enter is what a command line begins with to run in a server's namespace. It
+// enter returns the beginning of a command line that runs in a server's namespace. It
 // replaces itself with the command, so that signals reach the server.
 func (w *wiring) enter(id int) []string {
 	if w.hub == "" {
@@ -327,8 +327,8 @@ func (w *wiring) enter(id int) []string {
 	return []string{"ip", "netns", "exec", w.server(id)}
 }
 
-// plug attaches a server's link to its bridge, or takes it off. Off, both ends
-// still have a link, and what they send goes nowhere.
+// plug attaches a server's link to its bridge, or detaches it. While it is detached, both
+// ends still have a link, and their packets are lost.
 func (w *wiring) plug(ctx context.Context, id int, side string, in bool) error {
 	if w.hub == "" {
 		return fmt.Errorf("%w: %w", ErrUnsupported, w.reason)
@@ -353,7 +353,7 @@ func sweepNamespaces(ctx context.Context) error {
 		name := filepath.Base(path)
 		if made := ownerOf(name, namespacePrefix); made != "" && ended(made) {
 			err := ip(ctx, "", "netns del "+name)
-			if _, gone := os.Stat(path); gone == nil { // else another sweep was quicker
+			if _, gone := os.Stat(path); gone == nil { // otherwise another sweep has removed it
 				errs = append(errs, err)
 			}
 		}

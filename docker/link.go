@@ -34,8 +34,7 @@ type piece struct {
 	due   time.Time
 }
 
-// dial connects to the server, or resets the client, which has then connected to a
-// server that is not there.
+// dial connects to the server. If that fails, it resets the client's connection.
 func (l *link) dial() bool {
 	ctx, cancel := context.WithTimeout(l.proxy.ctx, dialBound)
 	defer cancel()
@@ -69,7 +68,7 @@ func (l *link) end(broken bool) {
 			case broken:
 				reset(conn)
 			default:
-				_ = conn.Close() // the other side is what matters, and it is gone
+				_ = conn.Close() // the other side has ended
 			}
 		}
 	})
@@ -84,8 +83,8 @@ func reset(conn net.Conn) {
 	_ = conn.Close()
 }
 
-// pump carries one direction: a reader that never waits for the other side, and
-// so notes when bytes came, and a writer that decides their fate.
+// pump forwards one direction. Its reader never waits for the other side, so that it
+// records when bytes arrived. Its writer delays, drops or forwards them.
 func (l *link) pump(running *sync.WaitGroup, way Direction, from, to net.Conn) {
 	if from == nil {
 		return
@@ -144,9 +143,9 @@ func (l *link) deliver(way Direction, to net.Conn, pieces <-chan piece) {
 	}
 }
 
-// lost decides whether what goes this way is lost, and keeps the books of it in the
-// same breath: Pass must not come in between, or it would spare a connection with
-// a gap. A way that has lost something loses everything after it.
+// lost decides whether bytes in this direction are lost, and records that under the same
+// lock: Pass must not come in between, because it would keep a connection with a gap. A
+// direction that has lost bytes loses all later ones.
 func (l *link) lost(way Direction, ended bool) bool {
 	p := l.proxy
 	p.mu.Lock()

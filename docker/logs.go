@@ -17,16 +17,16 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// logPrefixes are what the names of the files begin with in which a server logs
-// transactions, before their first zxid, and of its snapshots, before their last.
+// logPrefixes begin the names of a server's transaction logs, before their first zxid,
+// and of its snapshots, before their last.
 var logPrefixes = []string{"log.", "snapshot."}
 
-// isLog says whether a file of that name is one of those.
+// isLog reports whether a file of that name is a transaction log or a snapshot.
 func isLog(name string) bool {
 	return slices.ContainsFunc(logPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
-// outputName is that of the copy of what a server said.
+// outputName is the name of the copy of a server's printed log.
 const outputName = "server.log"
 
 func (m *member) saveLogs(ctx context.Context, dir string) error {

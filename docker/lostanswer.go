@@ -7,29 +7,28 @@ import (
 	"net"
 )
 
-// loss is an answer that is to be lost, of a request that has not come by yet.
+// loss is an answer to be lost, before its request has arrived.
 type loss struct {
 	match    func(frame []byte) bool
 	happened chan struct{}
 }
 
-// LoseAnswer lets the next request for which match says true reach the server,
-// keeps the answer from the client and resets the connection once the server has
-// answered: the request took effect, and the client cannot know. The returned
-// channel is closed when that has happened.
+// LoseAnswer forwards the next request for which match returns true, drops the
+// server's answer, and then resets the connection: the request took effect, and the
+// client cannot know that. The returned channel is closed when this has happened.
 //
 // A frame is a request without the four bytes of its length: xid (int32), opcode
 // (int32) and so on, except for a connection's first, the handshake. match must not
-// keep it, and is called from the connections' goroutines, possibly at the same
-// time. It works once; a second call replaces a first one that still waits, and
-// Pass takes it back, but neither does once the request is on its way.
+// retain it, and is called from the connections' goroutines, possibly concurrently.
+// LoseAnswer affects one request. A second call replaces the first, and Pass cancels
+// it, unless the request has been sent already.
 func (p *Proxy) LoseAnswer(match func(frame []byte) bool) <-chan struct{} {
 	l := &loss{match: match, happened: make(chan struct{})}
 	p.loss.Store(l)
 	return l.happened
 }
 
-// awaited is an answer to be lost whose request is on its way.
+// awaited is an answer to be lost whose request has been sent.
 type awaited struct {
 	loss      *loss
 	handshake bool  // it is the first answer, which has no xid
@@ -43,8 +42,8 @@ func (a *awaited) answeredBy(frame []byte, first bool) bool {
 	return len(frame) >= 4 && int32(binary.BigEndian.Uint32(frame)) == a.xid
 }
 
-// flow is one direction of a link with its frames followed, so that a request can
-// be seen to pass and its answer be recognised.
+// flow is one direction of a link, split into frames, so that requests and their
+// answers can be recognised.
 type flow struct {
 	link   *link
 	way    Direction
@@ -53,13 +52,13 @@ type flow struct {
 	held   []byte // of a frame that may turn out to be the answer to lose
 }
 
-// pass carries bytes on; false means that the connection is to be reset.
+// pass forwards bytes. It returns false if the connection must be reset.
 func (f *flow) pass(b []byte) bool {
 	if f.way == ToServer {
 		f.watch(b)
 		return f.write(b)
 	}
-	// Set before its request was sent, so never too late for its answer.
+	// It was set before the request was sent, and so before its answer.
 	a := f.link.awaited.Load()
 	for rest := b; len(rest) > 0; {
 		first := f.frames.seen == 0
@@ -104,8 +103,8 @@ func (f *flow) write(b []byte) bool {
 	return err == nil
 }
 
-// maxFrame is above what servers and clients accept by default. What claims to be
-// longer is no frame: a four-letter word, or TLS.
+// maxFrame is above the default limits of servers and clients. Anything longer is not a
+// frame, but a four-letter word, or TLS.
 const maxFrame = 4 << 20
 
 // framer cuts a stream into frames. Its zero value is at the start of one.

@@ -104,7 +104,7 @@ func (m *member) bind() (mobynet.PortMap, error) {
 	}
 	m.at = net.JoinHostPort(gateway, strconv.Itoa(port))
 	binding := mobynet.PortBinding{HostPort: strconv.Itoa(port)}
-	if gateway == "127.0.0.1" { // no reason to let others in
+	if gateway == "127.0.0.1" { // other machines need no access
 		binding.HostIP = netip.MustParseAddr(gateway)
 	}
 	return mobynet.PortMap{mobynet.MustParsePort("2181/tcp"): {binding}}, nil
@@ -158,8 +158,8 @@ func serverFiles(p *plan, id int, places []place) ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// removeMembers removes all containers at the same time: one after the other takes longer
-// than starting them.
+// removeMembers removes all containers at the same time, because one after the other
+// takes longer than their start.
 func removeMembers(ctx context.Context, members []*member) error {
 	errs := make([]error, len(members))
 	var wg sync.WaitGroup
@@ -283,7 +283,7 @@ func (m *member) tail(ctx context.Context) string {
 	return out.String()
 }
 
-// output copies the last lines that the server has said, or all.
+// output copies the last lines of the server's printed log, or all of it.
 func (m *member) output(ctx context.Context, to io.Writer, lines string) error {
 	r, err := m.engine.cli.ContainerLogs(ctx, m.ctr.GetContainerID(),
 		client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true, Tail: lines})

@@ -11,18 +11,18 @@ import (
 	"time"
 )
 
-// Options says what to start. The zero value, and nil, mean one server with the
+// Options describe an ensemble. The zero value, and nil, mean one server with the
 // defaults. Run copies what it needs.
 type Options struct {
-	// Servers is 1 (the default), 3 or 5. With ZK_SERVERS it is what the tests
-	// need at least; zero then accepts any number.
+	// Servers is 1 (the default), 3 or 5. With ZK_SERVERS it is the least number
+	// that the tests need; zero then accepts any number.
 	Servers int
 
-	// Tick is ZooKeeper's unit of time, in whole milliseconds. Default 200 ms:
+	// Tick is the servers' tickTime, in whole milliseconds. Default 200 ms:
 	// sessions of 400 ms to 60 s. Servers that ZK_SERVERS names keep theirs.
 	Tick time.Duration
 
-	// SyncLimit is how many ticks a follower may be out of touch with its leader,
+	// SyncLimit is how many ticks a follower may have no contact with its leader,
 	// or a leader with its quorum, before it stops serving. Default 10: 2 s at the
 	// default Tick.
 	SyncLimit int
@@ -35,37 +35,37 @@ type Options struct {
 	// it is), from the folder ZK_JARS, from /usr/share/java (Debian's
 	// libzookeeper-java) or, on Debian, from that package downloaded and unpacked
 	// into the user's cache. Without root its servers share 127.0.0.1 and links
-	// cannot be cut: Cut, CutFromPeers and Mend return ErrUnsupported.
+	// cannot be partitioned: Cut, CutFromPeers and Mend return ErrUnsupported.
 	Backend string
 
 	// Properties are Java system properties of every server, name to value, such
 	// as "zookeeper.snapCount". Added to and overriding the package's own: a
-	// znode.container.checkIntervalMs of 1000, so that empty container nodes go
-	// within a test. Neither names nor values may hold blanks.
+	// znode.container.checkIntervalMs of 1000, so that empty container nodes are
+	// reaped within a test. Neither names nor values may contain spaces.
 	Properties map[string]string
 
-	// Config holds further lines of zoo.cfg, "key=value". A key that the package
+	// Config has further lines of zoo.cfg, "key=value". A key that the package
 	// sets itself is overridden.
 	Config []string
 
 	// Counters maps paths that exist at the start to the counter from which the
 	// names of their sequential children continue: 2147483645 makes the next one
-	// …2147483645. Parents are made, all with an open ACL and no data.
+	// …2147483645. Missing parents are created, all with an open ACL and no data.
 	Counters map[string]int32
 
-	// DiskSize gives each server a disk of its own, in memory and of that many bytes,
-	// which [Server.FillDisk] can fill. Java processes have it as root on Linux only.
-	// Zero means that the servers' data are where there is room.
+	// DiskSize gives each server its own disk, in memory and of that many bytes,
+	// which [Server.FillDisk] can fill. Java processes need root and Linux for it.
+	// Zero means that the servers' data are on an ordinary disk.
 	DiskSize int64
 
-	// Log receives what is picked and done, a line a call. Run is silent without;
-	// Start logs to its test.
+	// Log receives the chosen backend and each step, one line for each call. If it is
+	// nil, Run logs nothing, and Start logs to its test.
 	Log func(format string, args ...any)
 
 	_ struct{}
 }
 
-// plan is Options, checked and completed: what a backend builds.
+// plan is the checked and completed Options, which a backend builds.
 type plan struct {
 	servers   int // 0: any number, for servers that exist
 	tick      time.Duration
@@ -121,8 +121,8 @@ func (o *Options) plan() (*plan, error) {
 	maps.Copy(props, o.Properties)
 	for _, name := range slices.Sorted(maps.Keys(props)) {
 		arg := "-D" + name + "=" + props[name]
-		// The images pass them through a shell that splits at blanks and may
-		// expand what looks like a pattern.
+		// The images pass them through a shell, which splits at spaces and may
+		// expand patterns.
 		if name == "" || strings.ContainsAny(arg, " \t\r\n*?[") || strings.Contains(name, "=") {
 			return nil, fmt.Errorf("property %q=%q: must not hold blanks or patterns", name, props[name])
 		}
@@ -153,14 +153,14 @@ func checkPath(path string) error {
 	return nil
 }
 
-// place says where one server listens. Client addresses are what clients dial;
+// place has the addresses of one server. Client addresses are what clients dial;
 // the quorum and election addresses are for its peers.
 type place struct {
 	client, quorum, election string // host:port
 }
 
-// zooCfg is a server's zoo.cfg; both images leave one alone that is there. It has
-// no "bind" address for clients: a server answers on all of its interfaces.
+// zooCfg returns a server's zoo.cfg; both images keep an existing one. It has no "bind"
+// address for clients: a server answers on all of its interfaces.
 func (p *plan) zooCfg(dataDir, clientPort string, places []place) string {
 	set := []string{
 		"dataDir=" + dataDir,
@@ -172,10 +172,10 @@ func (p *plan) zooCfg(dataDir, clientPort string, places []place) string {
 		"maxSessionTimeout=60000",
 		"4lw.commands.whitelist=*",
 		"admin.enableServer=false",
-		// Nothing here survives a power cut, nor needs to.
+		// The data need not survive a power failure.
 		"forceSync=no",
-		// A server that starts while it is cut off must not give up, which it does
-		// after three tries at binding an address that it does not have yet.
+		// A server that starts while it is partitioned must retry without a limit. By
+		// default it ends after three attempts to bind an address that it does not have yet.
 		"electionPortBindRetry=0",
 	}
 	overridden := make(map[string]bool)

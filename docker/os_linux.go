@@ -29,7 +29,7 @@ func mountMemory(dir string, size int64) error {
 	return nil
 }
 
-// unmount undoes it. Nothing may be mounted there.
+// unmount removes a mount. It does nothing if there is none.
 func unmount(dir string) error {
 	err := syscall.Unmount(dir, syscall.MNT_DETACH)
 	if err != nil && !errors.Is(err, syscall.EINVAL) {
@@ -38,7 +38,8 @@ func unmount(dir string) error {
 	return nil
 }
 
-// canWire says what is missing for network namespaces, or nil.
+// canWire returns nil if network namespaces can be created, else an error that names what
+// is missing.
 func canWire() error {
 	if os.Geteuid() != 0 {
 		return errors.New("network namespaces need root")

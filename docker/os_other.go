@@ -11,12 +11,12 @@ import (
 	"os/exec"
 )
 
-// Of the systems without namespaces some have these signals, but none has what
-// the faults are mostly wanted for: links to cut.
+// Some systems without namespaces have these signals, but none has links that can be
+// partitioned, which most faults need.
 var stopSignal, contSignal os.Signal
 
-// dieWithParent does nothing: only Linux can, and elsewhere a killed test run
-// leaves its servers behind.
+// dieWithParent does nothing: only Linux supports it. Elsewhere a killed test run leaves
+// its servers behind.
 func dieWithParent(*exec.Cmd) {}
 
 func canWire() error { return errors.New("network namespaces exist on Linux only") }

@@ -12,9 +12,9 @@ import (
 	"syscall"
 )
 
-// owner marks what a process makes, so that a later one can tell the belongings
-// of a living test run from what a killed one left: the machine, the process id
-// and when that process began, for ids are used again.
+// owner identifies the process that created an object: the machine, the process id and
+// the start of that process, because ids are reused. With it, a later process
+// distinguishes the objects of a running process from those of a killed one.
 type owner struct {
 	host  string // the machine and its space of process ids: in a container 7 is another 7
 	pid   int
@@ -27,7 +27,7 @@ var self = sync.OnceValue(func() owner {
 
 func (o owner) String() string { return o.host + "/" + o.process() }
 
-// process is the part that tells processes of one machine apart, fit for a file
+// process returns the part that identifies a process on its machine, as part of a file
 // name.
 func (o owner) process() string { return strconv.Itoa(o.pid) + "-" + o.began }
 
@@ -42,7 +42,7 @@ func parseProcess(s string) (pid int, began string, err error) {
 }
 
 // orphaned reports whether label names a process of this machine that has ended.
-// What other machines own, on an engine shared with them, is theirs to clear.
+// On a shared engine, each machine removes its own objects.
 func orphaned(label string) bool {
 	at := strings.LastIndex(label, "/")
 	return at >= 0 && label[:at] == self().host && ended(label[at+1:])
@@ -80,7 +80,7 @@ func hostID() string {
 }
 
 // processStart is the start time in /proc/PID/stat: the 22nd field, counted past
-// the command, which may itself hold blanks and parentheses.
+// the command, which may contain spaces and parentheses.
 func processStart(pid int) string {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -12,23 +12,23 @@ import (
 
 // backend is a way to run servers.
 type backend interface {
-	// describe names it for the people who read test logs.
+	// describe returns its name for test logs.
 	describe() string
-	// launch starts the servers without waiting until they serve. remove, never
-	// nil, undoes all of it, also after an error.
+	// launch starts the servers and does not wait until they serve. remove, which is
+	// never nil, removes them, also after an error.
 	launch(ctx context.Context, p *plan) (nodes []node, remove func() error, err error)
 }
 
-// A choice is a backend, and why those that come before it were passed over: nil if
+// A choice is a backend, and the reasons for which earlier ones were skipped, nil if
 // none was.
 type choice struct {
 	backend
 	over error
 }
 
-// picked is the backend of every ensemble of this process that names none. It is
-// asked for once, under a bound of its own: the answer must not depend on how
-// much patience the first caller had. Most of it is for an image to be pulled.
+// picked is the backend of all ensembles of this process that name none. It is chosen
+// once, with its own timeout, so that the choice does not depend on the first caller's
+// context. Most of that time is for the pull of an image.
 var picked = sync.OnceValues(func() (choice, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
@@ -39,7 +39,7 @@ var picked = sync.OnceValues(func() (choice, error) {
 	return picked, err
 })
 
-// report is what users read of a choice, a line or two.
+// report describes a choice for users, in a line or two.
 func (c choice) report(what string) string {
 	text := fmt.Sprintf("%s: %s\n", what, c.describe())
 	if c.over != nil {
@@ -48,7 +48,7 @@ func (c choice) report(what string) string {
 	return text
 }
 
-// choose returns the backend that the plan names, or the process's own.
+// choose returns the backend that the plan names, or that of the process.
 func choose(ctx context.Context, p *plan) (choice, error) {
 	switch p.backend {
 	case "docker":
@@ -59,15 +59,15 @@ func choose(ctx context.Context, p *plan) (choice, error) {
 	return picked()
 }
 
-// sources are the backends that run servers of their own.
+// sources are the backends that start servers.
 type sources struct {
 	engine func(context.Context) (choice, error)
 	java   func(context.Context, func(string, ...any)) (choice, error)
 }
 
-// pick returns the backend that the environment names, or else the first that is
-// there. An image that is asked for is an order: servers of another version in its
-// place would let tests pass for the wrong reason.
+// pick returns the backend that the environment names, or else the first available one.
+// If the environment names an image, no other backend is used: servers of another
+// version could let tests pass for the wrong reason.
 func pick(ctx context.Context, env func(string) string, from sources) (choice, error) {
 	if list := env("ZK_SERVERS"); list != "" {
 		b, err := foreignServers(list)

@@ -29,7 +29,7 @@ type process struct {
 	run *execution // the latest, nil before the first
 }
 
-// execution is one life of a server's process.
+// execution is one run of a server's program.
 type execution struct {
 	cmd  *exec.Cmd
 	done chan struct{} // closed when it has ended
@@ -74,7 +74,8 @@ func (pr *process) start(context.Context) error {
 	run := &execution{cmd: cmd, done: make(chan struct{})}
 	started := make(chan error)
 	go func() { // ends with the process, for which kill waits
-		// The kernel takes the end of the starting thread for the parent's death.
+		// The kernel takes the end of the thread that started the process for the death of its
+		// parent.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()

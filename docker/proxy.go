@@ -24,7 +24,7 @@ const (
 	Both = ToServer | ToClient
 )
 
-// dialBound limits the proxy's own dial to the server.
+// dialBound is the timeout of the proxy's dial to the server.
 const dialBound = 5 * time.Second
 
 // Proxy forwards connections of clients to one server, in the process of the test,
@@ -101,7 +101,7 @@ func (p *Proxy) Accepted() int {
 }
 
 // Swallow drops every byte in the given direction, as a network partition does:
-// connections stay open, and the end of one does not get through either.
+// connections stay open, and the end of a connection is lost as well.
 func (p *Proxy) Swallow(d Direction) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -125,16 +125,16 @@ func (p *Proxy) Reset() {
 	p.end(func(*link) bool { return true })
 }
 
-// Mute makes the proxy a server that accepts and never answers: new connections
-// are not passed on to the real one, and existing ones fall silent both ways.
+// Mute makes the proxy behave as a server that accepts connections and never answers:
+// new connections are not forwarded, and existing ones become silent in both directions.
 func (p *Proxy) Mute() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.mute = true
 }
 
-// Refuse resets the connections that exist, and new ones as soon as they are
-// made. The client's dial itself may succeed: the port must stay ours.
+// Refuse resets existing connections, and new ones as soon as they are accepted. The
+// client's dial itself may succeed, because the proxy keeps its port.
 func (p *Proxy) Refuse() {
 	p.mu.Lock()
 	p.refuse = true
@@ -153,7 +153,7 @@ func (p *Proxy) Pass() {
 	p.end(func(l *link) bool { return l.dirty != 0 })
 }
 
-// end resets the links that which names; which is called with p.mu held.
+// end resets the links for which which returns true. It calls which with p.mu held.
 func (p *Proxy) end(which func(*link) bool) {
 	p.mu.Lock()
 	var ending []*link
@@ -178,7 +178,7 @@ func (p *Proxy) accept() {
 			}
 			return
 		}
-		if err != nil { // too many open files, say: clients keep waiting, and it may pass
+		if err != nil { // for example too many open files, which may be temporary: clients wait
 			select {
 			case <-p.ctx.Done():
 			case <-time.After(10 * time.Millisecond):
@@ -196,7 +196,7 @@ func (p *Proxy) serve(client net.Conn) {
 	p.accepted++
 	refuse, mute := p.refuse || p.ctx.Err() != nil, p.mute
 	if mute {
-		l.dirty = Both // nothing that it sends will ever be answered
+		l.dirty = Both // its requests are never answered
 	}
 	if !refuse {
 		p.links[l] = struct{}{}

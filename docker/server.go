@@ -14,10 +14,9 @@ import (
 
 // Server is one server of an ensemble.
 //
-// Its faults ask for a state, and asking for the state that it is in is no error:
-// killing a dead server does nothing. They return once the fault is in place, not
-// once its consequences have shown. Faults of different servers may be injected
-// concurrently, those of one server may not.
+// Its faults are idempotent: Kill of a dead server does nothing. They return when the
+// fault is in effect, which can be before its consequences are visible. Faults of
+// different servers may be injected concurrently, those of one server may not.
 type Server struct {
 	// ID is the server's id in its ensemble, counted from 1.
 	ID int
@@ -45,7 +44,7 @@ type node interface {
 // Addr returns host:port for clients. It stays the same until the ensemble is closed.
 func (s *Server) Addr() string { return s.node.addr() }
 
-// Kill ends the server's process immediately, with SIGKILL. Its data stay.
+// Kill ends the server's process with SIGKILL. Its data remain.
 func (s *Server) Kill(ctx context.Context) error { return s.did("kill", s.node.kill(ctx)) }
 
 // Start starts a killed server again, with its data, at its address. It does not
@@ -67,13 +66,13 @@ func (s *Server) Pause(ctx context.Context) error { return s.did("pause", s.node
 func (s *Server) Unpause(ctx context.Context) error { return s.did("unpause", s.node.unpause(ctx)) }
 
 // Cut partitions the server from clients and peers, silently: all packets to it
-// are lost, no connection is closed, and connections whose ends have not given up
-// by then go on after Mend.
+// are lost, and no connection is closed. Connections that have not timed out by then
+// continue after Mend.
 func (s *Server) Cut(ctx context.Context) error { return s.did("cut", s.node.cut(ctx)) }
 
 // CutFromPeers partitions the server from its peers only, as silently. For SyncLimit
 // ticks the server does not notice: a follower answers pings and serves reads from its
-// state, an isolated leader believes that it leads.
+// state, and an isolated leader answers as if it led.
 func (s *Server) CutFromPeers(ctx context.Context) error {
 	return s.did("cut from its peers", s.node.cutFromPeers(ctx))
 }
@@ -100,12 +99,12 @@ func (s *Server) SaveLogs(ctx context.Context, dir string) error {
 	return s.did("save the logs", s.node.saveLogs(ctx, dir))
 }
 
-// probeBound limits one question to a server while others wait for the answer: the
-// first connections that a starting server accepts may never be answered.
+// probeBound is the timeout of one request in a poll: a starting server may never
+// answer the first connections that it accepts.
 const probeBound = 200 * time.Millisecond
 
-// answerBound bounds any request to a server: one that is partitioned or dead does
-// not answer, and the system alone would wait for minutes.
+// answerBound is the timeout of any request to a server: one that is partitioned or
+// dead does not answer, and without a timeout the system waits for minutes.
 const answerBound = 2 * time.Second
 
 // Mode asks the server once for its role: "leader", "follower", "observer" or
@@ -160,7 +159,7 @@ func fourLetter(ctx context.Context, addr, word string) (answer string, err erro
 		return "", err
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
-	// A past deadline ends whatever the connection waits for, at the end of ctx.
+	// When ctx ends, a past deadline ends all reads and writes of the connection.
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	if _, err := io.WriteString(conn, word); err != nil {

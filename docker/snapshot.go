@@ -12,20 +12,20 @@ import (
 	"time"
 )
 
-// plantedZxid is the transaction that a planted tree claims to be as of: of epoch
-// 0, so that everything that an ensemble does comes after it.
+// plantedZxid is the last transaction of a planted tree. It is of epoch 0, so that all
+// transactions of an ensemble come after it.
 const plantedZxid = 1
 
-// snapshotName is what a server looks for in its version-2 folder.
+// snapshotName is the name of the file in a server's version-2 folder.
 var snapshotName = fmt.Sprintf("snapshot.%x", plantedZxid)
 
-// snapshot is a ZooKeeper snapshot file of a tree in which the paths exist with the
+// snapshot returns a ZooKeeper snapshot file of a tree in which the paths exist with the
 // given counters. The counter is the number of children ever created, the persisted
 // cversion, which no request can set: two billion creates would take a day.
 //
 // The format, all big-endian and all strings preceded by their length: the file's
 // header; sessions (none); access lists (none, for the open one is -1); the
-// nodes, parents first; "/" for their end; the Adler-32 of all that; "/".
+// nodes, parents first; "/" for their end; the Adler-32 of all this; "/".
 func snapshot(counters map[string]int32) []byte {
 	nodes := map[string]int32{"": 0, "/zookeeper": 2, "/zookeeper/config": 0, "/zookeeper/quota": 0}
 	for path, counter := range counters {

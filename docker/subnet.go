@@ -9,9 +9,9 @@ import (
 	"net/netip"
 )
 
-// drawSubnet returns a /24 of 10/8 that no interface of this machine is in. The
-// engine's own pools lie elsewhere and are small; two runs that draw the same one
-// find out when they create it, and draw again.
+// drawSubnet returns a random /24 of 10/8 in which no interface of this machine is. The
+// engine's own pools are elsewhere and small. If two runs draw the same subnet, its
+// creation fails in one of them, which draws again.
 func drawSubnet() (netip.Prefix, error) {
 	addrs, err := net.InterfaceAddrs()
 	if err != nil {
@@ -21,7 +21,7 @@ draw:
 	for range 100 {
 		subnet := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(rand.IntN(256)), byte(rand.IntN(256)), 0}), 24)
 		for _, a := range addrs {
-			// A machine that sits in all of 10/8 leaves only guessing.
+			// On a machine whose network is all of 10/8, any subnet may be in use.
 			if p, err := netip.ParsePrefix(a.String()); err == nil && p.Bits() > 8 && p.Masked().Overlaps(subnet) {
 				continue draw
 			}
@@ -31,7 +31,7 @@ draw:
 	return netip.Prefix{}, fmt.Errorf("find a free network: this machine is in all of %v", addrs)
 }
 
-// host is the n-th address of a /24.
+// host returns the n-th address of a /24.
 func host(subnet netip.Prefix, n int) netip.Addr {
 	b := subnet.Addr().As4()
 	b[3] = byte(n)

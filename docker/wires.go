@@ -9,9 +9,9 @@ import (
 	"net"
 )
 
-// Wires give servers other than ZooKeeper's the links of an ensemble's: each its own network namespace, one address
-// for clients and one for peers, and links that can be partitioned silently. It needs root, Linux and
-// iproute2. Methods are safe for concurrent use where they are about different servers.
+// Wires are the network links of servers other than ZooKeeper's. Each server has its own network namespace, one address for
+// clients and one for peers, and links that can be partitioned silently. Wires need root, Linux and iproute2. Methods are safe
+// for concurrent use for different servers.
 type Wires struct {
 	wires *wiring
 	made  cleanup
