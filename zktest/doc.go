@@ -86,6 +86,11 @@
 //	srv.Intercept(zktest.Rule{Op: "create", Below: "/locks", Times: 1, Fail: zktest.ErrNoAuth})
 //	srv.Intercept(zktest.Rule{Op: "getData", Path: "/config", Hold: zktest.ToClient})
 //
+// # Leaks
+//
+// [Main], called in TestMain, fails a run whose tests leave an ensemble or a client open.
+// [MainWithServers] also starts a server for examples, which have no test to start it.
+//
 // # Time
 //
 // An ensemble uses the clock of the process. In a testing/synctest bubble, with

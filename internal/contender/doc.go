@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package contender drives processes that contend for a lock or an election, in whatever language: tests of ours, of Curator,
-// of Kazoo. A contender reads commands from its standard input, one a line, executes them one after the other, and ends with
-// the input. It prints events, each on a line that begins with [Mark], because libraries print as well.
+// Package contender drives processes that contend for a lock or an election, in any language: with Lockkeeper, Curator, Kazoo.
+// A contender reads commands from its standard input, one a line, executes them one after the other, and ends with the input.
+// It prints events, each on a line that begins with [Mark], because libraries print as well.
 //
 //	acquire        acquired [TOKEN], once it is granted
 //	try            acquired [TOKEN], or busy
@@ -16,8 +16,9 @@
 //	lost [CAUSE]   its hold or its session is over
 //	failed CAUSE   a command has failed
 //
-// A contender may have further commands and events. [Process] is the end of the test; [Serve] and [Report] are a contender in
-// Go. The worker processes of the torture are no such contenders: they decide themselves what to do, and report a history.
+// A contender may have further commands and events. A test uses [Process]; a contender in Go uses [Serve] and [Report]. The
+// worker processes of the torture are no such contenders: see package worker. Neither are the holders of torture/fences, which
+// report the typed results of their writes.
 package contender
 
 // Mark is the beginning of an event.

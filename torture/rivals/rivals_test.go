@@ -25,7 +25,8 @@ import (
 	"github.com/lockkeeper/lockkeeper/torture/worker"
 )
 
-// TestMain makes the test binary a contender when it is asked to be.
+// TestMain makes the test binary a worker process if the harness has started it as one. It is no role of package child: the
+// harness, not a test, starts workers, and only by their command and worker.SpecVariable.
 func TestMain(m *testing.M) {
 	spec := os.Getenv(worker.SpecVariable)
 	if spec == "" {

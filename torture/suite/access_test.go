@@ -50,11 +50,6 @@ func requireParentUnchanged(t *testing.T, data []byte, acl []zk.ACL) {
 	require.Zero(t, stat.Version)
 }
 
-func TestParentWithForeignDataIsNotWritten(t *testing.T) {
-	t.Parallel()
-	requireParentUnchanged(t, []byte("theirs"), zk.WorldACL(zk.PermAll))
-}
-
 func TestParentThatMayNotBeWrittenStillLocks(t *testing.T) {
 	t.Parallel()
 	requireParentUnchanged(t, nil, zk.WorldACL(zk.PermRead|zk.PermCreate|zk.PermDelete))

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"testing"
 	"time"
 
@@ -16,69 +15,6 @@ import (
 	"github.com/lockkeeper/lockkeeper/election"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
-
-func TestRunReturnsWhenItsContextEnds(t *testing.T) {
-	t.Parallel()
-	t.Run("queued", func(t *testing.T) {
-		t.Parallel()
-		s := onOne(t)
-		termLog := s.termLog()
-		termLog.candidate(election.Options{ID: "leader"})
-		leader := termLog.next()
-		waiter := termLog.candidate(election.Options{ID: "waiter"})
-		waiter.stop()
-		require.NoError(t, waiter.result())
-		require.Len(t, s.nodes("election"), 1, "the leader's")
-		require.NoError(t, leader.term.Check(s.ctx))
-	})
-	t.Run("at work", func(t *testing.T) {
-		t.Parallel()
-		s := onOne(t)
-		termLog := s.termLog()
-		c := termLog.candidate(election.Options{})
-		w := termLog.next()
-		c.stop()
-		require.ErrorIs(t, w.notified(), errStopped)
-		require.False(t, c.over(), "the work has not returned")
-		w.returns(fmt.Errorf("work: %w", context.Cause(w.ctx)))
-		require.NoError(t, c.result())
-		require.Empty(t, s.nodes("election"))
-	})
-	t.Run("with an error of the work", func(t *testing.T) {
-		t.Parallel()
-		s := onOne(t)
-		termLog := s.termLog()
-		c := termLog.candidate(election.Options{})
-		w := termLog.next()
-		c.stop()
-		w.returns(fmt.Errorf("flush: %w", io.ErrShortWrite))
-		require.ErrorIs(t, c.result(), io.ErrShortWrite)
-		require.Empty(t, s.nodes("election"))
-	})
-	t.Run("in the cool-down", func(t *testing.T) {
-		t.Parallel()
-		s := onOne(t)
-		termLog := s.termLog()
-		c := termLog.candidate(election.Options{CoolDown: time.Hour})
-		termLog.next().returns(nil)
-		s.waiting("election", 0)
-		c.stop()
-		require.NoError(t, c.result())
-	})
-	t.Run("by its deadline", func(t *testing.T) {
-		t.Parallel()
-		s := onOne(t)
-		client := s.connect(recipes.Options{})
-		ctx, cancel := context.WithTimeout(s.ctx, 300*time.Millisecond)
-		defer cancel()
-		err := s.election(client, "election", "").Run(ctx, func(ctx context.Context, _ *election.Term) error {
-			<-ctx.Done()
-			return ctx.Err()
-		})
-		require.NoError(t, err)
-		require.Empty(t, s.nodes("election"))
-	})
-}
 
 func TestRunReturnsTheWorksError(t *testing.T) {
 	t.Parallel()

@@ -3,9 +3,7 @@
 package suite
 
 import (
-	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"testing"
 	"time"
@@ -71,78 +69,6 @@ func (s *env) leadsEpoch(client *recipes.Client, id string) (*election.Term, *ep
 	return term, e
 }
 
-// writesTo returns a function that reports whether a request is a transaction that begins with a check and contains the path.
-func writesTo(path string) func(frame []byte) bool {
-	const opCheck = 13
-	return func(frame []byte) bool {
-		return len(frame) >= 12 && binary.BigEndian.Uint32(frame[4:]) == opMulti &&
-			binary.BigEndian.Uint32(frame[8:]) == opCheck && bytes.Contains(frame, []byte(path))
-	}
-}
-
-// losing makes the proxies drop the next answer to a matching request, from whichever server it comes.
-func (s *env) losing(proxies []*docker.Proxy, match func([]byte) bool) (lost <-chan struct{}) {
-	found := make(chan struct{}, len(proxies))
-	for _, p := range proxies {
-		happened := p.LoseAnswer(match)
-		go func() {
-			select {
-			case <-happened:
-				found <- struct{}{}
-			case <-s.ctx.Done():
-			}
-		}()
-	}
-	return found
-}
-
-func TestEpochWhoseClaimIsNotAnsweredIsFoundAndClaimedOnce(t *testing.T) {
-	t.Parallel()
-	s := onThree(t)
-	s.state()
-	client, proxies := s.behindProxies(recipes.Options{})
-	reader := s.epochs(s.connect(recipes.Options{}), "reader")
-	for number := int64(1); number <= 5; number++ {
-		lost := s.losing(proxies, writesTo(lead+epochSuffix))
-		term, e := s.leadsEpoch(client, "a")
-		await(s, lost)
-		require.Equal(t, number, e.Number())
-		require.EqualValues(t, number-1, s.stat(s.path(lead)+epochSuffix).Version, "each epoch was written once")
-		for _, p := range proxies {
-			p.Pass() // the others have not dropped an answer
-		}
-		_, err := e.Commit(s.ctx, writes(s.path(lead), "a")...)
-		require.NoError(t, err)
-		s.eventually("a reader sees it", func() bool {
-			newest, err := reader.Current(s.ctx)
-			return err == nil && newest.Number == number && newest.Token == term.Token() && newest.ID == "a"
-		})
-		require.NoError(t, term.Resign(s.ctx))
-	}
-}
-
-func TestCommitWhoseAnswerIsLostIsUncertainAndWhole(t *testing.T) {
-	t.Parallel()
-	s := onThree(t)
-	s.state()
-	client, proxies := s.behindProxies(recipes.Options{})
-	term, e := s.leadsEpoch(client, "a")
-	for _, data := range []string{"one", "two", "three"} {
-		lost := s.losing(proxies, writesTo(lead+stateSuffix))
-		_, err := e.Commit(s.ctx, writes(s.path(lead), data)...)
-		await(s, lost)
-		require.ErrorIs(t, err, recipes.ErrUncertain)
-		require.NotErrorIs(t, err, fencing.ErrStale)
-		s.requireState(data) // the transaction was carried out
-		for _, p := range proxies {
-			p.Pass()
-		}
-		_, err = e.Commit(s.ctx)
-		require.NoError(t, err, "the epoch is still the newest")
-	}
-	require.NoError(t, term.Resign(s.ctx))
-}
-
 // The leading server is partitioned from its followers, and the leader of the election is connected to it.
 func TestLeaderThatIsIsolatedWithItsServerWritesNothingMore(t *testing.T) {
 	t.Parallel()
@@ -187,31 +113,6 @@ func TestLeaderThatIsIsolatedWithItsServerWritesNothingMore(t *testing.T) {
 	t.Log(err)
 	s.requireState("b")
 	require.NoError(t, bTerm.Resign(s.ctx))
-}
-
-// Two elections share their epochs. Both leaders' nodes exist, so only the epoch decides.
-func TestSupersededLeaderWhoseNodeLivesIsRefused(t *testing.T) {
-	t.Parallel()
-	s := onThree(t)
-	s.state()
-	a, b := s.connect(recipes.Options{}), s.connect(recipes.Options{})
-	term, first := s.leadsEpoch(a, "a")
-	other, err := s.election(b, "other", "b").Campaign(s.ctx)
-	require.NoError(t, err)
-	second, err := s.epochs(b, "b").Claim(s.ctx, other.Claim)
-	require.NoError(t, err)
-	_, err = second.Commit(s.ctx, writes(s.path(lead), "b")...)
-	require.NoError(t, err)
-	_, err = first.Commit(s.ctx, writes(s.path(lead), "a")...)
-	require.ErrorIs(t, err, fencing.ErrStale)
-	require.NotErrorIs(t, err, recipes.ErrLost)
-	var stale *epoch.StaleError
-	require.ErrorAs(t, err, &stale)
-	require.Equal(t, [2]int64{1, 2}, [2]int64{stale.Epoch, stale.Newest.Number})
-	s.requireState("b")
-	require.NoError(t, term.Err())
-	require.NoError(t, term.Resign(s.ctx))
-	require.NoError(t, other.Resign(s.ctx))
 }
 
 func TestEpochIsObservedFromAnyServer(t *testing.T) {

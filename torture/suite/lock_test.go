@@ -203,41 +203,6 @@ func TestTryLockOnAFreeLockTakesIt(t *testing.T) {
 	}
 }
 
-func TestTryLockOnAHeldLockCreatesNothingAndNamesTheHolder(t *testing.T) {
-	t.Parallel()
-	s := onThree(t)
-	holder, err := lock.New(s.connect(recipes.Options{}), s.path("lock"), &lock.Options{Owner: "the holder"})
-	require.NoError(t, err)
-	hold := s.lock(holder)
-	waiter := s.locking(s.ctx, s.mutex(s.connect(recipes.Options{}), "lock"))
-	s.waiting("lock", 2)
-	_, before, err := s.zk.Get(s.path("lock"))
-	require.NoError(t, err)
-
-	// The client pings its server every third of the timeout, which is longer than this test.
-	server := s.ensemble.Servers()[0]
-	other := s.connect(recipes.Options{SessionTimeout: time.Minute}, server.Addr())
-	mu := s.mutex(other, "lock")
-	for range 2 { // the client's first use of the path, and a later one
-		received := s.received(server, other)
-		_, err = mu.TryLock(s.ctx)
-		require.LessOrEqual(t, s.received(server, other)-received, 2)
-		require.ErrorIs(t, err, lock.ErrLocked)
-		var held *lock.HeldError
-		require.ErrorAs(t, err, &held)
-		require.Equal(t, s.path("lock"), held.Path)
-		require.Equal(t, "the holder", held.Holder.Owner)
-		require.Equal(t, hold.Token(), held.Holder.Token)
-		require.Equal(t, hold.Path(), s.path("lock")+"/"+held.Holder.Name)
-		require.WithinDuration(t, time.Now(), held.Holder.Since, patience)
-	}
-	_, after, err := s.zk.Get(s.path("lock"))
-	require.NoError(t, err)
-	require.Equal(t, before.Cversion, after.Cversion, "TryLock has created a child")
-	s.unlock(hold)
-	s.unlock(waiter.granted())
-}
-
 func TestPanicInDoLeavesNoNode(t *testing.T) {
 	t.Parallel()
 	s := onThree(t)

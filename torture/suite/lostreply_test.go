@@ -222,17 +222,3 @@ func TestLateDeleteSparesARecreatedParent(t *testing.T) {
 	require.NoError(t, other.Err())
 	s.unlock(other)
 }
-
-func TestLostReplyOfDeleteIsNoError(t *testing.T) {
-	t.Parallel()
-	s := onThree(t)
-	proxy := s.proxy(s.ensemble.Servers()[0])
-	mu := s.mutex(s.connect(recipes.Options{}, proxy.Addr()), "lock")
-	for range 3 {
-		hold := s.lock(mu)
-		lost := proxy.LoseAnswer(isDelete)
-		require.NoError(t, hold.Unlock(s.ctx), "the lock was held until then, and is released")
-		await(s, lost)
-		require.Empty(t, s.nodes("lock"))
-	}
-}

@@ -3,10 +3,8 @@
 package suite
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"log/slog"
 	"testing"
 	"time"
 
@@ -17,126 +15,6 @@ import (
 	"github.com/lockkeeper/lockkeeper/lock"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
-
-// go-zookeeper opens another session by itself when one has expired, and sends requests in it that were queued for the first.
-func TestRequestQueuedAcrossExpiryNeverRunsInTheNextSession(t *testing.T) {
-	t.Parallel()
-	for name, notified := range map[string]bool{"reported by a server": true, "abandoned without a report": false} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := onThree(t)
-			const timeout = 2 * time.Second
-			ended := make(chan error, 10)
-			detached := make(chan struct{}, 10)
-			opts := recipes.Options{SessionTimeout: timeout, Trace: &recipes.Trace{
-				Detached:     func(int64, string) { detached <- struct{}{} },
-				SessionEnded: func(_ int64, cause error) { ended <- cause },
-			}}
-			ender := s.sessionEnder(&opts)
-			proxy := s.proxy(s.ensemble.Servers()[0])
-			client := s.connect(opts, proxy.Addr())
-			hold := s.lock(s.mutex(client, "held"))
-			first := client.SessionID()
-
-			proxy.Refuse()
-			await(s, detached)
-			conn := client.Conn()
-			const requests = 20 // more than the client's queue holds
-			errs := make(chan error, requests)
-			for i := range requests {
-				go func() {
-					_, err := conn.Create(fmt.Sprint(s.path("queued-"), i), nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
-					errs <- err
-				}()
-			}
-			waiting := s.locking(s.ctx, s.mutex(client, "wanted"))
-			ender.expire()
-			s.waiting("held", 0)
-			require.Empty(t, errs, "all requests are queued")
-			if notified {
-				proxy.Pass()
-				require.ErrorIs(t, await(s, ended), recipes.ErrSessionExpired)
-			} else {
-				require.ErrorIs(t, await(s, ended), recipes.ErrSessionExpired)
-				proxy.Pass()
-			}
-			for range requests {
-				require.Error(t, await(s, errs))
-			}
-			next := waiting.granted()
-			require.NotEqual(t, first, client.SessionID())
-			require.Equal(t, client.SessionID(), s.stat(next.Path()).EphemeralOwner)
-			require.Len(t, s.nodes("wanted"), 1)
-			for i := range requests {
-				exists, _, err := s.zk.Exists(fmt.Sprint(s.path("queued-"), i))
-				require.NoError(t, err)
-				require.False(t, exists, "the request was sent in the next session")
-			}
-			require.ErrorIs(t, hold.Err(), recipes.ErrLost)
-			s.unlock(next)
-		})
-	}
-}
-
-func TestDeadConnStopsDialling(t *testing.T) {
-	t.Parallel()
-	s := onThree(t)
-	opts := recipes.Options{}
-	ender := s.sessionEnder(&opts)
-	proxy := s.proxy(s.ensemble.Servers()[0])
-	client := s.connect(opts, proxy.Addr())
-	mu := s.mutex(client, "lock")
-	require.Equal(t, 1, proxy.Accepted())
-	const expiries = 3
-	var dead []*zk.Conn
-	for range expiries {
-		conn, old := client.Conn(), client.SessionID()
-		ender.expire()
-		s.eventually("another session", func() bool { return client.SessionID() != old })
-		s.unlock(s.lock(mu))
-		dead = append(dead, conn)
-	}
-	// Each session takes one connection, one more to be notified of its expiry, and some while the test attaches to it.
-	require.LessOrEqual(t, proxy.Accepted(), 1+20*expiries)
-	accepted := proxy.Accepted()
-	require.Never(t, func() bool {
-		for _, conn := range dead {
-			if _, _, err := conn.Get(s.root); err == nil {
-				return true
-			}
-		}
-		return proxy.Accepted() != accepted || proxy.Connections() != 1
-	}, time.Second, 20*time.Millisecond, "the connection of an expired session dials or answers")
-	closed := time.Now()
-	client.Close()
-	require.Less(t, time.Since(closed), 5*time.Second)
-	require.Equal(t, accepted, proxy.Accepted())
-}
-
-func TestWaiterWhoseSessionDiesJoinsAgain(t *testing.T) {
-	t.Parallel()
-	s := onThree(t)
-	rejoined := make(chan error, 10)
-	opts := recipes.Options{Trace: &recipes.Trace{Rejoined: func(_ string, cause error) { rejoined <- cause }}}
-	ender := s.sessionEnder(&opts)
-	client := s.connect(opts)
-	other := s.connect(recipes.Options{})
-	hold := s.lock(s.mutex(other, "lock"))
-	waiter := s.locking(s.ctx, s.mutex(client, "lock"))
-	s.waiting("lock", 2)
-	behind := s.locking(s.ctx, s.mutex(other, "lock"))
-	s.waiting("lock", 3)
-
-	ender.expire()
-	require.ErrorIs(t, await(s, rejoined), recipes.ErrSessionExpired)
-	s.waiting("lock", 3)
-	require.False(t, waiter.over())
-	s.unlock(hold)
-	next := behind.granted()
-	require.False(t, waiter.over(), "it is at the end of the queue")
-	s.unlock(next)
-	s.unlock(waiter.granted())
-}
 
 func TestDeletedNodeEndsTheHold(t *testing.T) {
 	t.Parallel()
@@ -165,16 +43,6 @@ func TestDeletedNodeEndsTheHold(t *testing.T) {
 			s.unlock(other)
 		})
 	}
-}
-
-func TestCheckNoticesADeletionImmediately(t *testing.T) {
-	t.Parallel()
-	s := onThree(t)
-	hold := s.lock(s.mutex(s.connect(recipes.Options{SessionTimeout: time.Minute}), "lock"))
-	require.NoError(t, hold.Check(s.ctx))
-	require.NoError(t, s.zk.Delete(hold.Path(), -1))
-	require.ErrorIs(t, hold.Check(s.ctx), recipes.ErrDeleted)
-	require.ErrorIs(t, s.done(hold), recipes.ErrDeleted)
 }
 
 func TestUnlockOfALostHoldSparesSuccessor(t *testing.T) {
@@ -256,22 +124,6 @@ func TestClosingTheClientFreesItsLocksImmediately(t *testing.T) {
 	s.unlock(blocked)
 }
 
-func TestNegotiatedTimeoutIsVisible(t *testing.T) {
-	t.Parallel()
-	s := onThree(t)
-	var log bytes.Buffer // the client writes it until it is closed
-	granted := make(chan time.Duration, 1)
-	client := s.connect(recipes.Options{
-		SessionTimeout: time.Hour,
-		Logger:         slog.New(slog.NewTextHandler(&log, nil)),
-		Trace:          &recipes.Trace{SessionOpened: func(_ int64, _ string, timeout time.Duration) { granted <- timeout }},
-	})
-	require.Equal(t, time.Minute, client.SessionTimeout())
-	require.Equal(t, time.Minute, await(s, granted))
-	client.Close()
-	require.Regexp(t, `level=WARN .*requested=1h0m0s granted=1m0s`, log.String())
-}
-
 // A server notifies a client that reconnects after its session has expired.
 func TestHolderOfAnEndedSessionIsNotifiedImmediately(t *testing.T) {
 	t.Parallel()
@@ -316,31 +168,4 @@ func TestLockOutlivesManyConnections(t *testing.T) {
 	require.False(t, next.over())
 	s.unlock(hold)
 	s.unlock(next.granted())
-}
-
-// The ZooKeeper client alone would wait 6.67 T for the first such server.
-func TestServersThatAcceptAndNeverAnswerDoNotCostTheHold(t *testing.T) {
-	t.Parallel()
-	s := onThree(t)
-	client, proxies := s.behindProxies(recipes.Options{})
-	hold := s.lock(s.mutex(client, "lock"))
-	session := client.SessionID()
-	for range 3 {
-		var serving *docker.Proxy
-		for _, p := range proxies {
-			if p.Connections() == 0 {
-				p.Mute()
-			} else {
-				serving = p
-			}
-		}
-		serving.Reset()
-		require.NoError(t, hold.Check(s.ctx))
-		for _, p := range proxies {
-			p.Pass()
-		}
-	}
-	require.NoError(t, hold.Err())
-	require.Equal(t, session, client.SessionID())
-	s.unlock(hold)
 }

@@ -16,11 +16,12 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/internal/child"
 	"github.com/lockkeeper/lockkeeper/internal/contender"
+	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
 func TestMain(m *testing.M) {
 	child.Main()
-	os.Exit(m.Run())
+	os.Exit(zktest.Main(m))
 }
 
 // A rival is a contender that uses another library's recipe: Contend.java, kazoo_contend.py or zk.Lock.

@@ -227,41 +227,38 @@ func both(t *testing.T) (reference, double server) {
 
 var scenarios = slices.Concat(creations, changes, transactions, permissions, oneShot, persistent, restored, sessions, reads, frames)
 
-func compareAll(t *testing.T, reference, double server, all []scenario) {
+func compareAll(t *testing.T, all []scenario, reference server, doubles ...server) {
 	t.Helper()
 	for _, sc := range all {
 		t.Run(sc.name, func(t *testing.T) {
-			requireSame(t, sc, reference, double)
+			requireSame(t, sc, reference, doubles...)
 		})
 	}
 }
 
-// requireSame runs a scenario on both servers, and requires equal transcripts.
-func requireSame(t *testing.T, sc scenario, reference, double server) {
+// requireSame runs a scenario on all servers, and requires equal transcripts.
+func requireSame(t *testing.T, sc scenario, reference server, doubles ...server) {
 	t.Helper()
-	want, got := record(t, reference, sc.body), record(t, double, sc.body)
+	want := record(t, reference, sc.body)
 	saveTranscript(t, sc.name, reference, want)
-	saveTranscript(t, sc.name, double, got)
-	require.True(t, slices.Equal(want, got), divergence(reference, double, want, got))
+	for _, double := range doubles {
+		got := record(t, double, sc.body)
+		saveTranscript(t, sc.name, double, got)
+		require.True(t, slices.Equal(want, got), divergence(reference, double, want, got))
+	}
 }
 
+// The answers do not depend on the kind of connection.
 func TestZktestAnswersAsZooKeeperDoes(t *testing.T) {
 	reference, double := both(t)
-	compareAll(t, reference, double, scenarios)
+	compareAll(t, scenarios, reference, double, inMemory(t, reference))
 }
 
 func TestTTLNodesBehaveAsInZooKeeper(t *testing.T) {
 	reference := startReal(t, "-property", "zookeeper.extendedTypesEnabled=true")
 	reference.ttl = reference.hasTTL(t)
 	require.True(t, reference.ttl, "its extended types are enabled")
-	compareAll(t, reference, inProcess(t, reference), ttlScenarios)
-}
-
-// The answers do not depend on the kind of connection.
-func TestZktestAnswersTheSameInMemory(t *testing.T) {
-	reference := zooKeeper(t)
-	socket, memory := inProcess(t, reference), inMemory(t, reference)
-	compareAll(t, socket, memory, scenarios)
+	compareAll(t, ttlScenarios, reference, inProcess(t, reference))
 }
 
 func TestZktestAnswersGeneratedRequestsAsZooKeeperDoes(t *testing.T) {
