@@ -40,7 +40,7 @@ func Image(ctx context.Context) (name string, err error) {
 	return name, err
 }
 
-// findImage is Image, and returns why zookeeper:3.9 was passed over.
+// findImage is Image, and also returns the reason for which zookeeper:3.9 is not used.
 func findImage(ctx context.Context, cli client.APIClient) (name string, over, err error) {
 	if name := os.Getenv(imageVariable); name != "" {
 		if err := obtain(ctx, cli, name); err != nil {
@@ -63,8 +63,8 @@ var recipe embed.FS
 
 // BuildImage builds zookeeper-local:3.8, for machines that reach no registry, from
 // Debian's packages and the runtime of the JDK on PATH, and returns its name. It
-// takes some ten seconds, Docker's command line, Debian's apt-get and a JDK of 17
-// or later with jlink; nothing gets installed. Progress goes to w.
+// takes some ten seconds, and needs Docker's command line, Debian's apt-get and a JDK of
+// 17 or later with jlink. It installs nothing. Progress goes to w.
 func BuildImage(ctx context.Context, w io.Writer) (name string, err error) {
 	work, err := os.MkdirTemp("", "zookeeper-local-")
 	if err != nil {

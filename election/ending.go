@@ -23,10 +23,10 @@ func endingOf(work, resigned error, lost, stopped bool, cause error) ending {
 	if errors.Is(resigned, recipes.ErrLost) {
 		lost, resigned = true, nil
 	}
-	told := isStop(work) && (lost || stopped) || errors.Is(work, cause)
+	expected := isStop(work) && (lost || stopped) || errors.Is(work, cause)
 	// An operation that the end of the context has cut short may have been carried out, and
 	// there is no further term in which the work could find out: that is reported.
-	if told && (!stopped || !errors.Is(work, recipes.ErrUncertain)) {
+	if expected && (!stopped || !errors.Is(work, recipes.ErrUncertain)) {
 		work = nil
 	}
 	return ending{failure: work, release: resigned}

@@ -167,8 +167,8 @@ func start(workCtx context.Context, term *Term, work func(context.Context, *Term
 }
 
 // resignAfter resigns the term of work that did not stop, once it has returned: as long as
-// it goes on, no other candidate may lead. A process that exits, as it was told to, ends
-// both.
+// it goes on, no other candidate may lead. A process that exits, as ErrOverrun
+// requires, ends both.
 func resignAfter(ctx context.Context, term *Term, results <-chan result) {
 	r := <-results
 	// Run has returned, and reports no further error; the session's end is the bound.

@@ -152,8 +152,7 @@ func (es *Epochs) claimed(e *Epoch) *Epoch {
 	return es.last
 }
 
-// newestTimeout returns the time that a rejected write spends on reading the epoch that superseded it: a server that has
-// not answered by then is given up.
+// newestTimeout returns the timeout with which a rejected write reads the epoch that superseded it.
 func (es *Epochs) newestTimeout() time.Duration { return es.client.SessionTimeout() / 8 }
 
 // Current returns the newest epoch as seen by the server that this client is connected to, which may lag behind. If no

@@ -77,7 +77,7 @@ func New(db *sql.DB, dialect Dialect, opts *Options) (*Guard, error) {
 
 // Do runs write in a transaction that holds the fence of resource, and commits it. Until the transaction ends no other token
 // is admitted, so a write with a newer token precedes all of write or follows all of it. A caller with a newer token waits,
-// and so does Do, until ctx is done or the database gives up.
+// and so does Do, until ctx is done or the database returns an error.
 //
 // When a newer token has been admitted, write does not run and the error is a [*fencing.StaleError]; when the stored token
 // is of another history than the guard's, it is a [*fencing.HistoryError]. An error of write is returned, wrapped, after a

@@ -212,7 +212,7 @@ func TestStaleWriteOfHolderThatIsKilledAfterwardsIsFound(t *testing.T) {
 // A contender records its grant after an operator has deleted its node and the path has been granted again. The rule excuses
 // it, and Numbers counts only what the rule finds.
 func TestGrantThatRuleExcusesIsNoFallingToken(t *testing.T) {
-	events := read(t, "good")["deleted-by-hand"]
+	events := read(t, "good")["deleted-by-operator"]
 	first := find(t, events, 0, func(e history.Event) bool { return e.Kind == history.Granted })
 	events[first].At = history.Instant(1100 * time.Millisecond)
 	events = inOrder(events)

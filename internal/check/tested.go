@@ -9,6 +9,26 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
+// Meaning states each rule in one sentence, for people.
+var Meaning = map[Rule]string{
+	OwnNode:        "a grant is on a node that its own session created, and the token is its czxid",
+	FirstInQueue:   "at a grant, no earlier contender is in the queue",
+	LivingNode:     "at a grant, its node exists",
+	FreshGrant:     "at a grant, the session was proved to live recently",
+	RisingTokens:   "tokens rise from grant to grant",
+	NotifiedFirst:  "a holder that loses its lock is notified before another client is granted it",
+	NotifiedAtAll:  "a holder whose node is gone is notified within 3T/4",
+	FencedRegister: "a register that checks tokens accepts no stale write, and rejects no other",
+	BareRegister:   "a holder that has not been notified sends no stale write",
+	HeldState:      "a write to ZooKeeper under a grant is committed while the node of the grant exists",
+	EpochOrder:     "epochs are numbered 1, 2, 3, and every write is in the newest one",
+	TrueAnswer:     "the answer to a write to ZooKeeper is true",
+	OwnDelete:      "no session deletes the node of another one",
+	NothingLeft:    "at the end no contender node is left",
+	Linearizable:   "porcupine finds an order in which one lock and one register would have done the same",
+	SoleHolder:     "no running holder believes that it holds a lock that was granted to another client",
+}
+
 // By states what counts as one test of a rule: an occasion on which a faulty implementation would have broken it.
 var By = map[Rule]string{
 	OwnNode:        "grants",
@@ -17,14 +37,14 @@ var By = map[Rule]string{
 	FreshGrant:     "grants to contenders that were partitioned or paused while they waited",
 	RisingTokens:   "grants that follow another of the same path",
 	NotifiedFirst:  "running holders whose session expired, or whose lock was granted to another client",
-	NotifiedAtAll:  "holders whose node was deleted by another than themselves",
+	NotifiedAtAll:  "holders whose node was deleted by an operator or by the session timeout",
 	FencedRegister: "holders that sent a stale write",
 	BareRegister:   "running holders that lost the lock to another client",
 	HeldState:      "writes to the ensemble under a grant",
 	EpochOrder:     "claims of an epoch",
 	TrueAnswer:     "answers of the ensemble to writes",
 	OwnDelete:      "nodes that were deleted on request",
-	NothingLeft:    "nodes that their contender did not give back itself",
+	NothingLeft:    "nodes that their contender did not delete itself",
 	Linearizable:   "grants",
 	SoleHolder:     "running holders that lost the lock to another client",
 }

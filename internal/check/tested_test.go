@@ -23,10 +23,10 @@ func TestRuleIsTestedOnlyWhereItCouldHaveBeenBroken(t *testing.T) {
 			check.OwnNode: 2, check.FirstInQueue: 1, check.RisingTokens: 1, check.LivingNode: 0, check.FreshGrant: 0, check.NotifiedFirst: 0,
 			check.NotifiedAtAll: 0, check.FencedRegister: 0, check.BareRegister: 0,
 		}},
-		{"a partitioned holder, notified", good["cut-off-holder"], map[check.Rule]int{check.NotifiedFirst: 1, check.NotifiedAtAll: 1, check.FencedRegister: 0}},
+		{"a partitioned holder, notified", good["partitioned-holder"], map[check.Rule]int{check.NotifiedFirst: 1, check.NotifiedAtAll: 1, check.FencedRegister: 0}},
 		{"a stopped holder", good["paused-holder"], map[check.Rule]int{check.NotifiedFirst: 0, check.BareRegister: 0, check.FencedRegister: 1}},
 		{"a crashed holder", good["crashed-holder"], map[check.Rule]int{check.NotifiedFirst: 0, check.NotifiedAtAll: 0}},
-		{"a holder notified too late", bad["told-too-late"], map[check.Rule]int{check.NotifiedFirst: 1, check.BareRegister: 1}},
+		{"a holder notified too late", bad["notified-too-late"], map[check.Rule]int{check.NotifiedFirst: 1, check.BareRegister: 1}},
 		{"a partitioned waiter", bad["granted-without-proof"], map[check.Rule]int{check.FreshGrant: 1}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -40,6 +40,7 @@ func TestRuleIsTestedOnlyWhereItCouldHaveBeenBroken(t *testing.T) {
 	require.Zero(t, check.Tested(nil)[check.NotifiedFirst])
 	for _, rule := range append(check.Rules, check.SoleHolder) {
 		require.NotEmpty(t, check.By[rule], rule)
+		require.NotEmpty(t, check.Meaning[rule], rule)
 	}
 }
 

@@ -30,7 +30,7 @@ import (
 var text string
 
 var page = template.Must(template.New("page").Funcs(template.FuncMap{
-	"short": short, "says": torture.Describe, "count": count, "hours": hours,
+	"short": short, "says": torture.Describe, "meaning": func(rule check.Rule) string { return check.Meaning[rule] }, "count": count, "hours": hours,
 }).Parse(text))
 
 // Runs are documents of runs, in the order of the page.
@@ -170,17 +170,17 @@ func (r *Runs) Kinds() []string {
 }
 
 // Promises returns the rules that were checked, in the checker's order, with what counts as a test of each.
-func (r *Runs) Promises() (asked []torture.Promise) {
+func (r *Runs) Promises() (checked []torture.Promise) {
 	for _, rule := range check.Rules {
 		for _, run := range r.Ours {
 			i := slices.IndexFunc(run.Promises, func(p torture.Promise) bool { return p.Rule == rule })
 			if i >= 0 {
-				asked = append(asked, run.Promises[i])
+				checked = append(checked, run.Promises[i])
 				break
 			}
 		}
 	}
-	return asked
+	return checked
 }
 
 // All returns the runs of both comparisons.

@@ -27,7 +27,7 @@ func TestEvidencePageMatchesItsDocuments(t *testing.T) {
 	require.NoError(t, err)
 	written, err := os.ReadFile(filepath.Join(docs, "evidence.md"))
 	require.NoError(t, err)
-	require.Equal(t, string(written), page, "`make evidence` makes it anew")
+	require.Equal(t, string(written), page, "`make evidence` generates it")
 }
 
 // The central claim of docs/proof.md states how often the runs tested it.
