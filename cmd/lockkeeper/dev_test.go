@@ -106,6 +106,12 @@ func (s *syncBuffer) Write(p []byte) (int, error) {
 	return s.buffer.Write(p)
 }
 
+func (s *syncBuffer) reset() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.buffer.Reset()
+}
+
 func (s *syncBuffer) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
