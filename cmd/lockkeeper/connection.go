@@ -80,18 +80,24 @@ func (c *connection) connect(ctx context.Context, owner string, stderr io.Writer
 	return nil, usageErrorf("%w", err) // Connect checks the arguments that this command does not
 }
 
+// queue connects, and returns the queue at path. The caller closes the client.
+func (c *connection) queue(cmd *cobra.Command, path string) (*recipes.Client, *recipes.Queue, error) {
+	client, err := c.connect(cmd.Context(), "", cmd.ErrOrStderr())
+	if err != nil {
+		return nil, nil, err
+	}
+	queue, err := recipes.NewQueue(client, path, nil)
+	if err != nil {
+		client.Close()
+		return nil, nil, usageErrorf("%w", err)
+	}
+	return client, queue, nil
+}
+
 // errNoServer is the cause of a request that ends with the connect timeout.
 var errNoServer = errors.New("no server answered in time")
 
 // bound returns a context for requests that wait for no other client.
 func (c *connection) bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, c.connectTimeout, fmt.Errorf("%w (%v)", errNoServer, c.connectTimeout))
-}
-
-// unavailable gives an error that was caused by missing servers its exit status.
-func unavailable(err error) error {
-	if errors.Is(err, errNoServer) {
-		return &statusError{statusUnavailable, err}
-	}
-	return err
 }

@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"log/slog"
 	"os"
 	"os/exec"
 	"strings"
@@ -83,7 +84,7 @@ func connectString(ensemble *zktest.Ensemble) string { return strings.Join(ensem
 // clientOf returns a client of the ensemble.
 func clientOf(t *testing.T, ensemble *zktest.Ensemble, owner string) *recipes.Client {
 	t.Helper()
-	client, err := recipes.Connect(t.Context(), ensemble.Servers(), &recipes.Options{Owner: owner})
+	client, err := recipes.Connect(t.Context(), ensemble.Servers(), &recipes.Options{Owner: owner, Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
 	return client

@@ -10,7 +10,7 @@ import (
 
 // commands returns the commands. Each is built by a function in a file of its name.
 func commands() []*cobra.Command {
-	return []*cobra.Command{newRun(), newDemo(), newDev(), newVersion()}
+	return []*cobra.Command{newRun(), newLs(), newShow(), newWatch(), newDemo(), newDev(), newVersion()}
 }
 
 // newRoot returns the command tree.
@@ -93,6 +93,16 @@ func oneArgument(name string) cobra.PositionalArgs {
 		case len(args) == 0:
 			return usageErrorf("%s is missing", name)
 		case len(args) > 1:
+			return usageErrorf("takes one %s, not %q", name, args)
+		}
+		return nil
+	}
+}
+
+// atMostOneArgument refuses more than one argument, which is called name in the error.
+func atMostOneArgument(name string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) > 1 {
 			return usageErrorf("takes one %s, not %q", name, args)
 		}
 		return nil

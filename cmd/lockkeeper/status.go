@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/spf13/cobra"
 )
 
@@ -27,11 +29,11 @@ const (
 // statusTable is the part of the help that lists the exit statuses.
 const statusTable = `Exit statuses:
     0  success
-    1  failure: a claim failed, a problem was found, another contender is in front;
+    1  failure, such as a problem that doctor found;
        run: the lock was not acquired, with --try or within --wait
    64  wrong usage
    69  no server of the ensemble could be reached in time
-   70  an error that no other status describes, such as a refusal by a server
+   70  run: another error, such as a refusal by a server
    75  run: the hold was lost before the command had ended
   126  run: the command could not be started
   127  run: the command was not found
@@ -61,13 +63,18 @@ func usageErrorf(format string, args ...any) error {
 	return &statusError{statusUsage, fmt.Errorf(format, args...)}
 }
 
+// unavailable are the errors of requests that no server answered.
+var unavailable = []error{errNoServer, zk.ErrConnectionClosed, zk.ErrSessionExpired, zk.ErrNoServer, zk.ErrClosing}
+
 // report prints a command's error, and returns the exit status.
 func report(cmd *cobra.Command, err error, stderr io.Writer) int {
 	if err == nil {
 		return statusOK
 	}
 	failure := &statusError{statusFailed, err}
-	errors.As(err, &failure)
+	if !errors.As(err, &failure) && slices.ContainsFunc(unavailable, func(e error) bool { return errors.Is(err, e) }) {
+		failure.status = statusUnavailable
+	}
 	if failure.err == nil {
 		return failure.status
 	}
