@@ -80,8 +80,12 @@ func report(cmd *cobra.Command, err error, stderr io.Writer) int {
 	}
 	name := ""
 	if cmd.HasParent() {
-		_, path, _ := strings.Cut(cmd.CommandPath(), " ")
-		name = path + ": "
+		_, name, _ = strings.Cut(cmd.CommandPath(), " ")
+		if strings.HasPrefix(err.Error(), name+" ") {
+			name = "" // the operation has the name of the command
+		} else {
+			name += ": "
+		}
 	}
 	logError(stderr, "%s%v", name, err)
 	if failure.status == statusUsage {
