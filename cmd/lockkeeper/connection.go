@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -92,6 +94,20 @@ func (c *connection) queue(cmd *cobra.Command, path string) (*recipes.Client, *r
 		return nil, nil, usageErrorf("%w", err)
 	}
 	return client, queue, nil
+}
+
+// addresses returns the servers as host:port, for a checked connection.
+func (c *connection) addresses() []string {
+	hosts, _, _ := strings.Cut(c.servers, "/")
+	addresses := strings.Split(hosts, ",")
+	for i, address := range addresses {
+		address = strings.Trim(address, " ")
+		if _, _, err := net.SplitHostPort(address); err != nil {
+			address += ":2181" // check has refused everything else
+		}
+		addresses[i] = address
+	}
+	return addresses
 }
 
 // errNoServer is the cause of a request that ends with the connect timeout.
