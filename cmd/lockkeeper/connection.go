@@ -110,6 +110,19 @@ func (c *connection) addresses() []string {
 	return addresses
 }
 
+// only returns the connection with these servers in place of its own, nil if there are none.
+func (c *connection) only(addresses []string) *connection {
+	if len(addresses) == 0 {
+		return nil
+	}
+	other := *c
+	other.servers = strings.Join(addresses, ",")
+	if _, chroot, found := strings.Cut(c.servers, "/"); found {
+		other.servers += "/" + chroot
+	}
+	return &other
+}
+
 // errNoServer is the cause of a request that ends with the connect timeout.
 var errNoServer = errors.New("no server answered in time")
 

@@ -93,7 +93,11 @@ func (d *diagnosis) examine(ctx context.Context, conn *connection, prefix string
 	}
 	d.Servers = states
 	d.checkServers(conn.sessionTimeout)
-	client, err := conn.connect(ctx, "", stderr)
+	serving := conn.only(d.serving())
+	if serving == nil {
+		return &statusError{statusUnavailable, errors.New("no server serves")}
+	}
+	client, err := serving.connect(ctx, "", stderr)
 	if err != nil {
 		return err
 	}
@@ -106,6 +110,17 @@ func (d *diagnosis) examine(ctx context.Context, conn *connection, prefix string
 		}
 		return nil
 	})
+}
+
+// serving returns the addresses of the servers that serve.
+func (d *diagnosis) serving() []string {
+	var addresses []string
+	for _, s := range d.Servers {
+		if s.Error == "" {
+			addresses = append(addresses, s.Address)
+		}
+	}
+	return addresses
 }
 
 func (d *diagnosis) print(out io.Writer) error {

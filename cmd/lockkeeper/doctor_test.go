@@ -136,7 +136,7 @@ func TestDoctorFindsServerThatDoesNotAnswer(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and never answers
 	require.NoError(t, err)
 	defer func() { require.NoError(t, silent.Close()) }()
-	status, d := examineJSON(t, ensemble, "--servers", connectString(ensemble)+","+silent.Addr().String()+",127.0.0.1:1", "--connect-timeout", "1s")
+	status, d := examineJSON(t, ensemble, "--servers", connectString(ensemble)+","+silent.Addr().String()+",127.0.0.1:1", "--connect-timeout", "500ms")
 	require.Equal(t, statusFailed, status)
 	require.Len(t, d.Findings, 2)
 	require.Equal(t, silent.Addr().String(), d.Findings[0].Object)
@@ -144,11 +144,32 @@ func TestDoctorFindsServerThatDoesNotAnswer(t *testing.T) {
 	require.Contains(t, d.Findings[1].Cause, "refused")
 }
 
+func TestDoctorChecksBelowChroot(t *testing.T) {
+	ensemble := zktest.Start(t)
+	require.NoError(t, ensemble.Create("/app/ledger/note", nil))
+	take(t, clientOf(t, ensemble, "a"), "/app/ledger")
+	_, e := examineJSON(t, ensemble, "--servers", connectString(ensemble)+"/app")
+	require.Len(t, e.Findings, 1)
+	require.Equal(t, "/ledger", e.Findings[0].Object)
+}
+
+func TestDoctorReportsServerWithoutLeader(t *testing.T) {
+	ensemble := zktest.StartWith(t, &zktest.Options{Servers: 3})
+	require.NoError(t, ensemble.Apply("stop 1"))
+	require.NoError(t, ensemble.Apply("stop 2"))
+	address := ensemble.Servers()[0]
+	require.Eventually(t, func() bool {
+		s := probe(t.Context(), address, 10*time.Second, time.Second)
+		return s.Error == "it is running but does not serve: it has no leader"
+	}, time.Minute, 10*time.Millisecond)
+}
+
 func TestDoctorWithoutServersExitsWithStatus69(t *testing.T) {
 	t.Setenv(serversVariable, "127.0.0.1:1")
 	var stdout, stderr syncBuffer
 	require.Equal(t, statusUnavailable, run(t.Context(), []string{"doctor", "--connect-timeout", "200ms"}, nil, &stdout, &stderr))
 	require.Contains(t, stdout.String(), "connect 127.0.0.1:1: ")
+	require.Equal(t, "lockkeeper: doctor: no server serves\n", stderr.String())
 }
 
 func TestDoctorComparesServers(t *testing.T) {

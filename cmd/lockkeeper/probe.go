@@ -5,6 +5,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -57,18 +58,19 @@ func (s seconds) String() string {
 // probe asks one server for its state. bound bounds each connection.
 func probe(ctx context.Context, address string, timeout, bound time.Duration) *serverState {
 	s := &serverState{Address: address}
-	s.describe(word(ctx, address, "srvr", bound))
-	fail := func(err error) *serverState {
-		s.Error = cmp.Or(s.Error, err.Error())
+	shortest, err := greetServer(ctx, address, time.Millisecond, bound)
+	if isTimeout(err) { // the words would take as long
+		s.Error = err.Error()
 		return s
 	}
-	shortest, err := greetServer(ctx, address, time.Millisecond, bound)
-	if err != nil {
-		return fail(err)
+	s.describe(word(ctx, address, "srvr", bound))
+	var longest *greeting
+	if err == nil {
+		longest, err = greetServer(ctx, address, math.MaxInt32*time.Millisecond, bound)
 	}
-	longest, err := greetServer(ctx, address, math.MaxInt32*time.Millisecond, bound)
 	if err != nil {
-		return fail(err)
+		s.Error = cmp.Or(s.Error, err.Error())
+		return s
 	}
 	s.Ping, s.Write = seconds(min(shortest.ping, longest.ping)), seconds(min(shortest.open, longest.open))
 	s.Min, s.Max = seconds(shortest.timeout), seconds(longest.timeout)
@@ -105,6 +107,12 @@ func sessionsOf(answer string) map[string]bool {
 		sessions[id] = true
 	}
 	return sessions
+}
+
+// isTimeout reports whether err is that of a connection whose deadline has passed.
+func isTimeout(err error) bool {
+	var network net.Error
+	return errors.As(err, &network) && network.Timeout()
 }
 
 // field returns the first submatch of a pattern in text, empty if there is none.
