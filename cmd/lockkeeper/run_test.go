@@ -6,6 +6,7 @@ package main
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/lock"
@@ -133,6 +135,41 @@ func TestRunWithoutServersExitsWithStatus69(t *testing.T) {
 	var stdout, stderr syncBuffer
 	require.Equal(t, statusUnavailable, run(t.Context(), strings.Fields("run --connect-timeout 200ms --lock /a -- true"), nil, &stdout, &stderr))
 	require.Contains(t, stderr.String(), "127.0.0.1:1")
+}
+
+func TestRunWhoseServersDisappearWhileItWaitsExitsWithStatus69(t *testing.T) {
+	t.Parallel()
+	ensemble := zktest.Start(t)
+	take(t, clientOf(t, ensemble, "a"), "/ledger")
+	p := startProcess(t, ensemble, "run", "--lock", "/ledger", "--wait", "3s", "--session-timeout", "1s", "--", "echo", "ran")
+	requireContenders(t, ensemble, "/ledger", 2)
+	require.NoError(t, ensemble.Apply("stop 0"))
+	require.Equal(t, statusUnavailable, p.status())
+	require.Empty(t, p.stdout.String())
+}
+
+func TestRunThatServerRefusesExitsWithStatus70(t *testing.T) {
+	t.Parallel()
+	ensemble := zktest.Start(t)
+	_, err := clientOf(t, ensemble, "").Conn().Create("/secret", nil, 0, zk.DigestACL(zk.PermAll, "user", "password"))
+	require.NoError(t, err)
+	p := startProcess(t, ensemble, "run", "--lock", "/secret/ledger", "--", "echo", "ran")
+	require.Equal(t, statusInternal, p.status())
+	require.Contains(t, p.stderr.String(), "zk: not authenticated")
+	require.Empty(t, p.stdout.String())
+}
+
+func TestRunInterruptedWhileConnectingExitsWithStatusOfSignal(t *testing.T) {
+	t.Parallel()
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, silent.Close()) }()
+	p := startProcess(t, zktest.Start(t), "run", "--servers", silent.Addr().String(), "--connect-timeout", "1m", "--lock", "/ledger", "--", "echo", "ran")
+	conn, err := silent.Accept()
+	require.NoError(t, err)
+	defer func() { require.NoError(t, conn.Close()) }()
+	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
+	require.Equal(t, statusSignalled+15, p.status())
 }
 
 func TestRunOfMissingCommandTakesNoLock(t *testing.T) {
