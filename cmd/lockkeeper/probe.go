@@ -39,7 +39,7 @@ type serverState struct {
 type seconds time.Duration
 
 // MarshalJSON returns the seconds as a number.
-func (s seconds) MarshalJSON() ([]byte, error) {
+func (s seconds) MarshalJSON() ([]byte, error) { //nolint:unparam // as json.Marshaler has it
 	return strconv.AppendFloat(nil, time.Duration(s).Seconds(), 'f', -1, 64), nil
 }
 
