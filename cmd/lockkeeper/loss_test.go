@@ -5,6 +5,8 @@
 package main
 
 import (
+	"io"
+	"os"
 	"runtime"
 	"strconv"
 	"strings"
@@ -63,6 +65,27 @@ func TestCommandThatIgnoresTERMIsKilledWithItsChildren(t *testing.T) {
 	for _, text := range strings.Fields(strings.ReplaceAll(p.stdout.String(), "ready", "")) {
 		requireGone(t, text)
 	}
+}
+
+func TestBlockedStandardErrorDelaysNoSignal(t *testing.T) {
+	t.Parallel()
+	ensemble := zktest.Start(t)
+	reader, writer, err := os.Pipe()
+	require.NoError(t, err)
+	full := make([]byte, 1<<16)
+	_, err = writer.Write(full)
+	require.NoError(t, err)
+	p := newProcess(t, ensemble, "run", "--lock", "/ledger", "--session-timeout", "2s", "--", "sh", "-c", `trap '' TERM; echo $$; while :; do sleep 0.01; done`)
+	p.cmd.Stderr = writer
+	require.NoError(t, p.cmd.Start())
+	require.NoError(t, writer.Close())
+	require.Eventually(t, func() bool { return strings.Contains(p.stdout.String(), "\n") }, time.Minute, time.Millisecond)
+	expireAll(t, ensemble)
+	requireGone(t, p.stdout.String())
+	read, err := io.ReadAll(reader)
+	require.NoError(t, err)
+	require.Equal(t, statusLost, p.status())
+	require.Contains(t, string(read), "the command ended with status 137")
 }
 
 func TestCommandIsEndedWhenOperatorDeletesNode(t *testing.T) {
