@@ -88,6 +88,23 @@ func TestBlockedStandardErrorDelaysNoSignal(t *testing.T) {
 	require.Contains(t, string(read), "the command ended with status 137")
 }
 
+func TestClosedStandardErrorPreventsNoSignal(t *testing.T) {
+	t.Parallel()
+	ensemble := zktest.Start(t)
+	reader, writer, err := os.Pipe()
+	require.NoError(t, err)
+	require.NoError(t, reader.Close())
+	p := newProcess(t, ensemble, "run", "--lock", "/ledger", "--session-timeout", "2s", "--", "sh", "-c",
+		`trap '' TERM; sh -c 'echo $$; while :; do sleep 0.01; done' & wait`)
+	p.cmd.Stderr = writer
+	require.NoError(t, p.cmd.Start())
+	require.NoError(t, writer.Close())
+	require.Eventually(t, func() bool { return strings.Contains(p.stdout.String(), "\n") }, time.Minute, time.Millisecond)
+	expireAll(t, ensemble)
+	require.Equal(t, statusLost, p.status())
+	requireGone(t, p.stdout.String())
+}
+
 func TestCommandIsEndedWhenOperatorDeletesNode(t *testing.T) {
 	t.Parallel()
 	ensemble := zktest.Start(t)

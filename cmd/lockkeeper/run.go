@@ -110,6 +110,9 @@ func (a *runArguments) run(cmd *cobra.Command) error {
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, endSignals()...)
 	defer signal.Stop(signals)
+	// A write to a standard error that was closed must end this process neither before its
+	// command nor with another status. The command itself gets the default of SIGPIPE.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 
 	client, err := a.connection.connect(cmd.Context(), a.owner, cmd.ErrOrStderr())
 	if err != nil {
