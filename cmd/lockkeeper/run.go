@@ -20,8 +20,9 @@ import (
 func newRun() *cobra.Command {
 	args := &runArguments{}
 	cmd := &cobra.Command{
-		Use:   "run {--lock PATH [--wait DURATION | --try] | --elect PATH} -- COMMAND [ARGUMENT…]",
-		Short: "Run a command while holding a lock or leading an election",
+		Use:                   "run {--lock PATH [--wait DURATION | --try] | --elect PATH} -- COMMAND [ARGUMENT…]",
+		DisableFlagsInUseLine: true,
+		Short:                 "Run a command while holding a lock or leading an election",
 		Long: `Take a lock, or become the leader of an election, run a command, and release the hold
 when the command has ended.
 
