@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockkeeper/lockkeeper/recipes"
+)
+
+func newShow() *cobra.Command {
+	conn := &connection{}
+	asJSON := false
+	cmd := &cobra.Command{
+		Use:   "show PATH",
+		Short: "Show the holder of a lock or an election, and its queue",
+		Long: `Show the contenders of a lock or an election, the holder first, then the waiters in the
+order in which they get the lock: label, host and process, the time at which each joined the
+queue, by the clock of its host, the fencing token that it has or will have, the kind of the
+program that created its node, and its session.
+
+The queue is the view of one server, which may lag behind.`,
+		Example: "  lockkeeper show /locks/backup --json",
+		Args:    oneArgument("PATH"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, queue, err := conn.queue(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			ctx, cancel := conn.bound(cmd.Context())
+			defer cancel()
+			contenders, err := queue.Contenders(ctx)
+			if err != nil {
+				return err
+			}
+			state := stateOf(queue.Path(), contenders)
+			if asJSON {
+				return printJSON(cmd.OutOrStdout(), state)
+			}
+			return state.print(cmd.OutOrStdout())
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
+	conn.addFlags(cmd)
+	return cmd
+}
+
+// A queueState is the queue of one lock or election.
+type queueState struct {
+	Path    string       `json:"path"` // with the namespace
+	Holder  *contender   `json:"holder"`
+	Waiters []*contender `json:"waiters"` // the next holder first
+}
+
+func stateOf(path string, contenders []recipes.Contender) queueState {
+	state := queueState{Path: path, Waiters: []*contender{}}
+	for i, c := range contenders {
+		if i == 0 {
+			state.Holder = contenderOf(c)
+		} else {
+			state.Waiters = append(state.Waiters, contenderOf(c))
+		}
+	}
+	return state
+}
+
+// print prints the state as a table.
+func (s *queueState) print(out io.Writer) error {
+	if s.Holder == nil {
+		_, err := fmt.Fprintf(out, "%s is free\n", printable(s.Path))
+		return err
+	}
+	cells := [][]string{
+		{"", "OWNER", "HOST", "PID", "SINCE", "TOKEN", "KIND", "SESSION"},
+		s.Holder.cells("holder"),
+	}
+	for i, c := range s.Waiters {
+		cells = append(cells, c.cells(fmt.Sprint("waiter ", i+1)))
+	}
+	return printTable(out, cells)
+}
+
+// cells returns the contender as a row of the table.
+func (c *contender) cells(position string) []string {
+	pid := "-"
+	if c.PID != 0 {
+		pid = strconv.Itoa(c.PID)
+	}
+	return []string{position, c.owner(), printable(c.Host), pid, c.since(), c.Token.String(), c.Kind, c.Session}
+}
