@@ -33,6 +33,7 @@ type Claim struct {
 	session *queueSession
 	place   *place
 	token   fencing.Token
+	granted time.Time
 	done    chan struct{} // closed when the claim ends
 
 	mu      sync.Mutex                            // guards what follows
@@ -86,7 +87,14 @@ func (c *Claim) lapse() {
 		s.Ungrant(c.place.Node)
 		s.DeleteLater(c.place.Node)
 	}
-	s.report.lost(c.place.Parent, c.place.Path, c.token, cause)
+	c.reportLoss(cause)
+}
+
+// reportLoss reports the loss of the claim. The caller has ended it.
+func (c *Claim) reportLoss(cause error) {
+	report := c.session.report
+	report.over(c.place.Parent, c.place.Path, time.Since(c.granted), cause)
+	report.lost(c.place.Parent, c.place.Path, c.token, cause)
 }
 
 // ended returns why the claim ended, nil if it has not.
@@ -196,7 +204,9 @@ func (c *Claim) Check(ctx context.Context) error {
 		return ended
 	}
 	if errors.Is(err, ErrDeleted) {
-		c.end(ErrDeleted) // the heartbeat that detected it may be about to
+		if c.end(ErrDeleted) { // the heartbeat that detected it may be about to
+			c.reportLoss(ErrDeleted)
+		}
 		return c.ended()
 	}
 	return withCtx(ctx, err)
@@ -221,6 +231,7 @@ func (c *Claim) doGiveUp(ctx context.Context) error {
 		s.Hasten(c.place.Node)
 		return c.ended()
 	}
+	s.report.over(c.place.Parent, c.place.Path, time.Since(c.granted), ErrReleased)
 	s.Ungrant(c.place.Node)
 
 	// Until the node is deleted, the owner must neither treat it as a claim's nor
@@ -256,5 +267,5 @@ func (e ending) End(cause error) (report func()) {
 	if !end(cause) {
 		return nil
 	}
-	return func() { c.session.report.lost(c.place.Parent, c.place.Path, c.token, cause) }
+	return func() { c.reportLoss(cause) }
 }

@@ -53,7 +53,12 @@ func (q *Queue) join(ctx context.Context, s *queueSession, version int32) (p *pl
 				p.verified = true
 				s.Vouch(p.Node)
 			}
-			return p, a.parent != nil && a.parent.NumChildren == 1, nil
+			contenders := 0
+			if a.parent != nil {
+				contenders = int(a.parent.NumChildren)
+			}
+			q.client.report.joined(q.path, p.Path, contenders)
+			return p, contenders == 1, nil
 		case leaveOtherLife:
 			q.forget()
 			q.abandon(s, p)

@@ -49,6 +49,7 @@ func (q *Queue) await(ctx context.Context, s *queueSession, p *place) error {
 		predictable = false
 		if ahead != reported {
 			reported = ahead
+			p.behind = true
 			q.client.report.waiting(q.path, p.Path, reported)
 		}
 		own, err := s.Watch(ctx, p.Path, session.WatchNode)
@@ -148,7 +149,7 @@ func (s *queueSession) grant(ctx context.Context, p *place) (*Claim, error) {
 			return nil, &Error{Op: "grant", Path: p.Path, Err: fmt.Errorf("no proof that the session lives: %w", ctx.Err())}
 		}
 	}
-	c := &Claim{session: s, place: p, token: fencing.Token(p.member.czxid), done: make(chan struct{})}
+	c := &Claim{session: s, place: p, token: fencing.Token(p.member.czxid), granted: time.Now(), done: make(chan struct{})}
 	if err := s.Grant(p.Node, ending{c}); err != nil {
 		return nil, &Error{Op: "grant", Path: p.Path, Err: err}
 	}
