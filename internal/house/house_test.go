@@ -42,6 +42,9 @@ const (
 	zk         = "github.com/go-zookeeper/zk"
 	testify    = "github.com/stretchr/testify/require"
 
+	metrics     = module + "/internal/metrics"
+	metricstest = metrics + "/metricstest"
+
 	history   = module + "/internal/history"
 	checker   = module + "/internal/check"
 	porcupine = "github.com/anishathalye/porcupine"
@@ -178,6 +181,15 @@ var rules = map[string]rule{
 	zkserver: {
 		tools:   []string{testify},
 		because: "it runs the docker module's command instead of importing it, so that programs that embed a lock inherit no dependency of it",
+	},
+	metrics: {
+		may:     []string{fencing, recipes},
+		tools:   []string{testify},
+		because: "the adapters, which use it, choose the metric system",
+	},
+	metricstest: {
+		may:     []string{metrics, recipes, zktest, testify},
+		because: "the tests of all adapters run it",
 	},
 	history: {
 		tools:   []string{testify},
