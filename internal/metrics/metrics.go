@@ -24,7 +24,7 @@ const (
 
 // A Metric is one metric of a client.
 type Metric struct {
-	Name    string // without the prefix "lockkeeper" and without the unit
+	Name    string // without the prefix "lockkeeper", and without the unit if that is seconds
 	Kind    Kind
 	Unit    string
 	Labels  []string
@@ -73,7 +73,7 @@ var (
 		Help: "Waiters that joined again at the end of the queue.",
 	}
 	DeadlineLeft = &Metric{
-		Name: "deadline_left", Kind: Histogram, Unit: Ratio,
+		Name: "deadline_left_ratio", Kind: Histogram, Unit: Ratio,
 		Help:    "Time left until the deadline of the claims when a proof of liveness arrived, as a fraction of the session timeout.",
 		Buckets: []float64{.03125, .0625, .125, .1875, .25, .3125, .375, .4375, .5, .625},
 	}

@@ -42,7 +42,7 @@ func collect(t *testing.T, reader metric.Reader) metricstest.Values {
 	values := metricstest.Values{}
 	for _, scope := range data.ScopeMetrics {
 		for _, m := range scope.Metrics {
-			name := strings.ReplaceAll(m.Name, ".", "_") + map[string]string{"s": "_seconds", "1": "_ratio"}[m.Unit]
+			name := strings.ReplaceAll(m.Name, ".", "_") + map[string]string{"s": "_seconds"}[m.Unit]
 			switch d := m.Data.(type) {
 			case metricdata.Sum[int64]:
 				require.True(t, d.IsMonotonic)

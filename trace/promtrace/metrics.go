@@ -15,7 +15,7 @@ import (
 // Options are the options of Metrics. The zero value of a field means its default.
 type Options struct {
 	// Path returns the value of the label "path" for the path of a lock or an election,
-	// namespace included. Each value costs about 50 series, for as long as the process
+	// namespace included. Each value costs about 55 series, for as long as the process
 	// runs: bound their number, for instance with FirstPaths. Path must be safe for
 	// concurrent use and must not block. The default returns "", which Prometheus treats
 	// as no label.
@@ -74,11 +74,8 @@ func New(opts *Options) *Metrics {
 // name returns the name of a metric by Prometheus's conventions.
 func name(m *metrics.Metric) string {
 	parts := []string{"lockkeeper", m.Name}
-	switch m.Unit {
-	case metrics.Seconds:
+	if m.Unit == metrics.Seconds {
 		parts = append(parts, "seconds")
-	case metrics.Ratio:
-		parts = append(parts, "ratio")
 	}
 	if m.Kind == metrics.Counter || m.Kind == metrics.ReadCounter {
 		parts = append(parts, "total")

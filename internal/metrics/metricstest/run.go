@@ -94,7 +94,10 @@ func Run(t *testing.T, adapt func() (Adapter, func() Values)) {
 
 // Name returns the name of a metric by Prometheus's conventions.
 func Name(m *metrics.Metric) string {
-	name := "lockkeeper_" + m.Name + map[string]string{metrics.Seconds: "_seconds", metrics.Ratio: "_ratio"}[m.Unit]
+	name := "lockkeeper_" + m.Name
+	if m.Unit == metrics.Seconds {
+		name += "_seconds"
+	}
 	if m.Kind == metrics.Counter || m.Kind == metrics.ReadCounter {
 		name += "_total"
 	}
