@@ -23,7 +23,11 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer ensemble.Close()
+	defer func() {
+		if err := ensemble.Close(); err != nil {
+			log.Print(err)
+		}
+	}()
 	reader := metric.NewManualReader() // your exporter
 	otel.SetMeterProvider(metric.NewMeterProvider(metric.WithReader(reader)))
 
@@ -31,7 +35,11 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer metrics.Close()
+	defer func() {
+		if err := metrics.Close(); err != nil {
+			log.Print(err)
+		}
+	}()
 	client, err := recipes.Connect(ctx, ensemble.Servers(), &recipes.Options{Trace: metrics.Trace()})
 	if err != nil {
 		log.Fatal(err)

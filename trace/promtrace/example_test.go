@@ -25,7 +25,11 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer ensemble.Close()
+	defer func() {
+		if err := ensemble.Close(); err != nil {
+			log.Print(err)
+		}
+	}()
 	servers, registry, mux := ensemble.Servers(), prometheus.NewRegistry(), http.NewServeMux()
 
 	metrics := promtrace.New(&promtrace.Options{Path: promtrace.FirstPaths(20)})

@@ -51,7 +51,8 @@ func New(opts *Options) *Metrics {
 		reads:      make(map[*metrics.Metric]*prometheus.Desc),
 	}
 	if opts != nil && opts.Path != nil {
-		m.label = opts.Path
+		// The vectors panic over a value that is not UTF-8.
+		m.label = func(path string) string { return strings.ToValidUTF8(opts.Path(path), "\uFFFD") }
 	}
 	for _, def := range metrics.All {
 		switch def.Kind {

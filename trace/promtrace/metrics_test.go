@@ -115,6 +115,11 @@ func TestPathsBeyondTheFirstShareALabel(t *testing.T) {
 	require.InDelta(t, 2, values[`lockkeeper_wait_seconds_count{path="other"}`], 0)
 }
 
+func TestLabelThatIsNotUTF8IsRepaired(t *testing.T) {
+	_, registry := connected(t, &promtrace.Options{Path: func(string) string { return "/\xff" }})
+	require.InDelta(t, 3, scrape(t, registry)["lockkeeper_wait_seconds_count{path=\"/\uFFFD\"}"], 0)
+}
+
 func TestMetricsOfEventsAreCollectedWithoutClient(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	require.NoError(t, registry.Register(promtrace.New(nil)))

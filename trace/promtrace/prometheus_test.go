@@ -32,7 +32,7 @@ func TestEachQueryOfTheDashboardReturnsData(t *testing.T) {
 	queries := dashboardQueries(t)
 	s := startPrometheus(t, startApp(t), observability+"alerts.yml")
 	missing := map[string]string{}
-	if !waitFor(time.Minute, func() bool {
+	if !holds(func() bool {
 		for _, query := range queries {
 			if values, err := s.query(t.Context(), query); err != nil {
 				missing[query] = err.Error()
@@ -48,7 +48,7 @@ func TestEachQueryOfTheDashboardReturnsData(t *testing.T) {
 	}
 
 	var alerts []rule
-	require.True(t, waitFor(time.Minute, func() (firing bool) {
+	require.True(t, holds(func() (firing bool) {
 		var err error
 		alerts, err = s.rules(t.Context())
 		require.NoError(t, err)
@@ -62,9 +62,9 @@ func TestEachQueryOfTheDashboardReturnsData(t *testing.T) {
 
 func isNumber(value string) bool { return value != "NaN" }
 
-// waitFor reports whether condition held within limit.
-func waitFor(limit time.Duration, condition func() bool) bool {
-	for began := time.Now(); time.Since(began) < limit; time.Sleep(100 * time.Millisecond) {
+// holds reports whether condition holds within a minute.
+func holds(condition func() bool) bool {
+	for began := time.Now(); time.Since(began) < time.Minute; time.Sleep(100 * time.Millisecond) {
 		if condition() {
 			return true
 		}

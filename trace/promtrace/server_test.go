@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -95,12 +96,12 @@ func (s *server) get(ctx context.Context, data any, path string, values url.Valu
 	if err != nil {
 		return err
 	}
-	defer response.Body.Close()
 	answer := struct {
 		Status, Error string
 		Data          any
 	}{Data: data}
-	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
+	err = json.NewDecoder(response.Body).Decode(&answer)
+	if err := errors.Join(err, response.Body.Close()); err != nil {
 		return err
 	}
 	if answer.Status != "success" {

@@ -6,7 +6,6 @@ package metricstest
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"runtime"
 	"strings"
@@ -148,10 +147,10 @@ func (w *world) hold(client *recipes.Client, path string) (release func()) {
 	return func() { require.NoError(w, queue.Release(context.WithoutCancel(w.Context()), claim)) }
 }
 
-// wait starts a waiter on path. The function that it returns waits for its grant, and releases it.
-func (w *world) wait(path string) (release func()) {
+// wait starts a waiter on /a. The function that it returns waits for its grant, and releases it.
+func (w *world) wait() (release func()) {
 	w.Helper()
-	queue := w.queue(w.client, path)
+	queue := w.queue(w.client, "/a")
 	granted := make(chan *recipes.Claim, 1)
 	go func() { // ends with the grant, or with the test
 		claim, _ := queue.Claim(w.Context())
@@ -165,4 +164,5 @@ func (w *world) wait(path string) (release func()) {
 	}
 }
 
-func on(path, name string) string { return fmt.Sprintf("%s{path=%q}", name, path) }
+// onA returns the series of a metric for the path /a.
+func onA(name string) string { return name + `{path="/a"}` }

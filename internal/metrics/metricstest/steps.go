@@ -24,26 +24,26 @@ func (w *world) handOver() {
 	}()
 	time.Sleep(time.Minute)
 	w.requires(Values{
-		on("/a", `lockkeeper_waiters`): 1, on("/a", `lockkeeper_holds`): 0,
-		on("/a", `lockkeeper_queue_length_count`): 1, on("/a", `lockkeeper_queue_length_sum`): 2,
+		onA(`lockkeeper_waiters`): 1, onA(`lockkeeper_holds`): 0,
+		onA(`lockkeeper_queue_length_count`): 1, onA(`lockkeeper_queue_length_sum`): 2,
 		`lockkeeper_nodes{state="waiting"}`: 1,
 	})
 	release()
 	claim := <-granted
 	require.NotNil(w, claim)
 	w.requires(Values{
-		on("/a", `lockkeeper_wait_seconds_count`): 1, on("/a", `lockkeeper_wait_seconds_sum`): 60,
-		on("/a", `lockkeeper_handoffs_total`): 1, on("/a", `lockkeeper_waiters`): 0, on("/a", `lockkeeper_holds`): 1,
+		onA(`lockkeeper_wait_seconds_count`): 1, onA(`lockkeeper_wait_seconds_sum`): 60,
+		onA(`lockkeeper_handoffs_total`): 1, onA(`lockkeeper_waiters`): 0, onA(`lockkeeper_holds`): 1,
 	})
 	time.Sleep(2 * time.Minute)
-	now := w.requires(Values{on("/a", `lockkeeper_oldest_hold_seconds`): 120, `lockkeeper_nodes{state="held"}`: 1})
+	now := w.requires(Values{onA(`lockkeeper_oldest_hold_seconds`): 120, `lockkeeper_nodes{state="held"}`: 1})
 	proofs := now[`lockkeeper_deadline_left_ratio_count`]
 	require.Greater(w, proofs, 100.0, "a proof every T/6")
 	require.Greater(w, now[`lockkeeper_deadline_left_ratio_sum`]/proofs, 1.0/3)
 	require.Greater(w, now[`lockkeeper_heartbeat_seconds_count`], 100.0)
 	require.NoError(w, queue.Release(w.Context(), claim))
 	w.requires(Values{
-		on("/a", `lockkeeper_hold_seconds_count`): 1, on("/a", `lockkeeper_hold_seconds_sum`): 120,
+		onA(`lockkeeper_hold_seconds_count`): 1, onA(`lockkeeper_hold_seconds_sum`): 120,
 		`lockkeeper_nodes{state="held"}`: 0,
 	})
 }
@@ -68,7 +68,7 @@ func (w *world) failToWait() {
 func (w *world) join() {
 	w.Helper()
 	joins := w.link.Intercept(zktest.Rule{Op: "create", Below: "/a", Hold: zktest.ToClient})
-	release := w.wait("/a")
+	release := w.wait()
 	w.requires(Values{`lockkeeper_nodes{state="joining"}`: 1})
 	joins.Release()
 	joins.Remove()
@@ -117,7 +117,7 @@ func (w *world) expire() {
 	w.Helper()
 	w.hold(w.client, "/b")
 	release := w.hold(w.other, "/a")
-	released := w.wait("/a")
+	released := w.wait()
 	require.NoError(w, w.server.Expire(w.client.SessionID()))
 	time.Sleep(timeout)
 	w.requires(Values{
