@@ -164,3 +164,22 @@ func TestProofThatArrivesLateIsReportedWithTheTimeThatWasLeft(t *testing.T) {
 		require.LessOrEqual(s, left[before], 100*time.Millisecond)
 	})
 }
+
+// A waiter has nothing to lose at the deadline.
+func TestProofsAreReportedOnlyWhileClaimsAreHeld(t *testing.T) {
+	crowded(t, zktest.Options{}, func(s servers) {
+		s.holds(s.loaded(recipes.Options{}), "/a")
+		heartbeats, proofs := 0, 0
+		client := s.loaded(recipes.Options{Trace: &recipes.Trace{
+			Heartbeat: func(time.Duration, error) { heartbeats++ },
+			Proved:    func(time.Duration, time.Duration) { proofs++ },
+		}})
+		ctx, cancel := context.WithTimeout(s.Context(), time.Minute)
+		defer cancel()
+		_, err := s.queue(client, "/a").Claim(ctx)
+		require.ErrorIs(s, err, context.DeadlineExceeded)
+		synctest.Wait()
+		require.Positive(s, heartbeats)
+		require.Zero(s, proofs)
+	})
+}
