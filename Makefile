@@ -56,6 +56,8 @@ test: check ## run all tests; needs Java or a container engine, and a C compiler
 	(cd examples && go test -race -shuffle=on ./...) || failed=1; \
 	(cd internal/release && go test -shuffle=on ./...) || failed=1; \
 	(cd fencing/grpcfence && go test -race -shuffle=on ./...) || failed=1; \
+	(cd trace/promtrace && go test -race -shuffle=on ./...) || failed=1; \
+	(cd trace/oteltrace && go test -race -shuffle=on ./...) || failed=1; \
 	(cd fencing/objectfence/clouds && go test -shuffle=on ./...) || failed=1; \
 	(cd docker && go test -race -shuffle=on -p 1 -timeout 12m ./...) || failed=1; \
 	(cd torture && go test -race -shuffle=on -p 1 -timeout 12m ./fences ./stores) || failed=1; \
@@ -98,7 +100,7 @@ evidence: ## make docs/evidence.md anew, from the documents of runs in docs/evid
 clients: ## get the clients of others that tests run: Kazoo and Curator, from Debian's packages
 	@zktest/foreign/clients.sh
 
-stores: ## get the servers that tests run: PostgreSQL, MariaDB, Redis and etcd, from Debian's packages
+stores: ## get the servers that tests run: PostgreSQL, MariaDB, Redis, etcd and Prometheus, from Debian's packages
 	@torture/stores/install.sh
 
 # What make test checks before it runs a test.

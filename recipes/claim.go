@@ -33,6 +33,7 @@ type Claim struct {
 	session *queueSession
 	place   *place
 	token   fencing.Token
+	granted time.Time
 	done    chan struct{} // closed when the claim ends
 
 	mu      sync.Mutex                            // guards what follows
@@ -81,7 +82,14 @@ func (c *Claim) lose(cause error) {
 		c.session.Ungrant(c.place.Node)
 		c.session.DeleteLater(c.place.Node)
 	}
-	c.session.report.lost(c.place.Parent, c.place.Path, c.token, cause)
+	c.reportLoss(cause)
+}
+
+// reportLoss reports the loss of the claim. The caller has ended it.
+func (c *Claim) reportLoss(cause error) {
+	report := c.session.report
+	report.over(c.place.Parent, c.place.Path, time.Since(c.granted), cause)
+	report.lost(c.place.Parent, c.place.Path, c.token, cause)
 }
 
 // ended returns why the claim ended, nil if it has not.
@@ -195,7 +203,9 @@ func (c *Claim) Check(ctx context.Context) error {
 		if revoked := (*RevokedError)(nil); errors.As(err, &revoked) {
 			cause = revoked
 		}
-		c.end(cause) // the heartbeat that detected it may be about to
+		if c.end(cause) { // the heartbeat that detected it may be about to
+			c.reportLoss(cause)
+		}
 		return c.ended()
 	}
 	return withCtx(ctx, err)
@@ -218,6 +228,7 @@ func (c *Claim) releaseOnce(ctx context.Context) error {
 		c.session.EndGrace(c.place.Node)
 		return c.ended()
 	}
+	c.session.report.over(c.place.Parent, c.place.Path, time.Since(c.granted), ErrReleased)
 	c.session.Ungrant(c.place.Node)
 	return c.deleteNode(ctx)
 }
@@ -257,5 +268,5 @@ func (e ending) End(cause error) (report func()) {
 	if !end(cause) {
 		return nil
 	}
-	return func() { c.session.report.lost(c.place.Parent, c.place.Path, c.token, cause) }
+	return func() { c.reportLoss(cause) }
 }

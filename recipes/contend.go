@@ -32,11 +32,26 @@ func (q *Queue) Try(ctx context.Context) (*Claim, error) {
 	return q.contend(ctx, func(ctx context.Context, s *queueSession) (*Claim, error) { return q.tryIn(ctx, s) })
 }
 
-// contend runs attempt in a session, and again in the next one if the session ends.
+// contend is contendIn, and reports its result.
 func (q *Queue) contend(ctx context.Context, attempt func(context.Context, *queueSession) (*Claim, error)) (*Claim, error) {
 	if ctx == nil {
 		return nil, &Error{Op: "claim", Path: q.path, Err: errNilContext}
 	}
+	began := time.Now()
+	c, err := q.contendIn(ctx, attempt)
+	if err != nil {
+		q.client.report.failed(q.path, time.Since(began), err)
+		return nil, err
+	}
+	q.client.report.granted(q.path, c.Path(), c.token, time.Since(began))
+	if c.place.behind {
+		q.client.report.handedOver(q.path, c.Path())
+	}
+	return c, nil
+}
+
+// contendIn runs attempt in a session, and again in the next one if the session ends.
+func (q *Queue) contendIn(ctx context.Context, attempt func(context.Context, *queueSession) (*Claim, error)) (*Claim, error) {
 	for {
 		if ctx.Err() != nil {
 			return nil, &Error{Op: "claim", Path: q.path, Err: withCtx(ctx, ctx.Err())}
@@ -45,10 +60,8 @@ func (q *Queue) contend(ctx context.Context, attempt func(context.Context, *queu
 		if err != nil {
 			return nil, &Error{Op: "claim", Path: q.path, Err: withCtx(ctx, err)}
 		}
-		began := time.Now()
 		c, err := attempt(ctx, s)
 		if err == nil {
-			q.client.report.granted(q.path, c.Path(), c.token, time.Since(began))
 			return c, nil
 		}
 		if ctx.Err() != nil {

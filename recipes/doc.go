@@ -183,6 +183,6 @@
 // # Where to look next
 //
 // Package lock and package election for what to call; package fencing for the token; package epoch for state in ZooKeeper;
-// [Options] for what can be set; [Trace] for what can be watched; docs/protocol.md for why the deadline and the join are
-// right; then internal/lease/deadline.go, contend.go, join.go, wait.go and internal/session.
+// [Options] for what can be set; [Trace] for what can be watched; docs/observability.md for metrics and alerts;
+// docs/protocol.md for why the deadline and the join are right; then internal/lease/deadline.go, contend.go, join.go, wait.go and internal/session.
 package recipes

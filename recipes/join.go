@@ -48,8 +48,8 @@ func (q *Queue) enter(ctx context.Context, s *queueSession, e entry, version int
 			return nil, false, err
 		}
 		if next == stay {
-			q.stayed(s, a)
-			return a.place, a.parent != nil && a.parent.NumChildren == 1, nil
+			contenders := q.stayed(s, a)
+			return a.place, contenders == 1, nil
 		}
 		q.undo(s, a, next)
 		switch next {
@@ -74,8 +74,9 @@ func (q *Queue) nextStep(ctx context.Context, s *queueSession, a attempt) (joinS
 	return a.afterSearch(found), err
 }
 
-// stayed records that the attempt's node is the caller's.
-func (q *Queue) stayed(s *queueSession, a attempt) {
+// stayed records that the attempt's node is the caller's. It returns the number of contenders
+// in the answer, 0 if the answer has none.
+func (q *Queue) stayed(s *queueSession, a attempt) (contenders int) {
 	if a.place.Lease {
 		s.HandOver(a.place.Node)
 	}
@@ -83,6 +84,13 @@ func (q *Queue) stayed(s *queueSession, a attempt) {
 		a.place.verified = true
 		s.MarkVerified(a.place.Node)
 	}
+	if a.parent != nil {
+		contenders = int(a.parent.NumChildren)
+	}
+	if !a.place.Lease {
+		q.client.report.joined(q.path, a.place.Path, contenders)
+	}
+	return contenders
 }
 
 // undo deletes the attempt's node, if there is one, and corrects what the queue knows of its

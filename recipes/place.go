@@ -15,6 +15,7 @@ import (
 type place struct {
 	*session.Node
 	inName bool // a nonce is in the node's name as well
+	behind bool // the place had a predecessor
 
 	// Set when the node is known, before the session is notified.
 	member   member

@@ -32,12 +32,32 @@ type Trace struct {
 	// Detached is called when the connection to the server ended. No claim is lost
 	// yet.
 	Detached func(session int64, server string)
+	// Outage is called when no server has served the client for T/4, with the reason.
+	// Attached, SessionEnded or SessionOpened follows when the outage ends.
+	Outage func(lasted time.Duration, cause error)
 	// Heartbeat is called when a heartbeat was answered or failed.
 	Heartbeat func(roundTrip time.Duration, err error)
+	// Proved is called when a heartbeat proved that the session lives, while the client
+	// held claims. left is how long before their deadline that was, and 0 after it;
+	// timeout is the session timeout T.
+	Proved func(left, timeout time.Duration)
+	// Joined is called when a contender has joined the queue. contenders is how many
+	// nodes the queue then had, including the contender's own; 0 if the server did not
+	// report that.
+	Joined func(path, node string, contenders int)
 	// Waiting is called when a contender begins to wait for its predecessor.
 	Waiting func(path, node, ahead string)
-	// Granted is called when a contender is granted the claim.
+	// Granted is called when a contender is granted the claim. waited is the time since
+	// the call for it began.
 	Granted func(path, node string, token fencing.Token, waited time.Duration)
+	// HandedOver is called after Granted if the contender had waited for a predecessor.
+	HandedOver func(path, node string)
+	// Failed is called when a call for a claim has returned an error, after the time
+	// that it waited: its context is done, for instance, or the queue was not empty.
+	Failed func(path string, waited time.Duration, err error)
+	// Ended is called when a claim has ended, with how long it was held, and why:
+	// ErrReleased, or the cause of the loss.
+	Ended func(path, node string, held time.Duration, cause error)
 	// Lost is called when a claim has ended other than by its holder. No call is
 	// dropped.
 	Lost func(path, node string, cause error)
@@ -137,9 +157,12 @@ func (r *reporter) Detached(id int64, server string) {
 }
 
 // Outage and OutageEnded log for an operator what Detached and Attached report to
-// programs, but only for outages that last.
+// programs, but only for outages that last. Programs also receive Outage.
 func (r *reporter) Outage(lasted time.Duration, why error) {
 	r.log(slog.LevelWarn, "no zookeeper server serves the session", "for", lasted, "error", why)
+	if f := r.trace.Outage; f != nil {
+		r.tell(func() { f(lasted, why) })
+	}
 }
 
 func (r *reporter) OutageEnded(server string, lasted time.Duration) {
@@ -152,6 +175,18 @@ func (r *reporter) Heartbeat(roundTrip time.Duration, err error) {
 	}
 }
 
+func (r *reporter) Proved(left, timeout time.Duration) {
+	if f := r.trace.Proved; f != nil {
+		r.tell(func() { f(left, timeout) })
+	}
+}
+
+func (r *reporter) joined(path, node string, contenders int) {
+	if f := r.trace.Joined; f != nil {
+		r.tell(func() { f(path, node, contenders) })
+	}
+}
+
 func (r *reporter) waiting(path, node, ahead string) {
 	if f := r.trace.Waiting; f != nil {
 		r.tell(func() { f(path, node, ahead) })
@@ -161,6 +196,24 @@ func (r *reporter) waiting(path, node, ahead string) {
 func (r *reporter) granted(path, node string, token fencing.Token, waited time.Duration) {
 	if f := r.trace.Granted; f != nil {
 		r.tell(func() { f(path, node, token, waited) })
+	}
+}
+
+func (r *reporter) handedOver(path, node string) {
+	if f := r.trace.HandedOver; f != nil {
+		r.tell(func() { f(path, node) })
+	}
+}
+
+func (r *reporter) failed(path string, waited time.Duration, err error) {
+	if f := r.trace.Failed; f != nil {
+		r.tell(func() { f(path, waited, err) })
+	}
+}
+
+func (r *reporter) over(path, node string, held time.Duration, cause error) {
+	if f := r.trace.Ended; f != nil {
+		r.tell(func() { f(path, node, held, cause) })
 	}
 }
 

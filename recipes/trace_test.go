@@ -34,10 +34,18 @@ func TestEventsAreReportedInOrderAndOneAtATime(t *testing.T) {
 			SessionEnded:  func(id int64, cause error) { tell("ended", id, cause) },
 			Attached:      func(id int64, server string) { tell("attached", id, server) },
 			Detached:      func(id int64, server string) { tell("detached", id, server) },
+			Outage:        func(lasted time.Duration, cause error) { tell("outage", lasted, cause) },
 			Heartbeat:     func(roundTrip time.Duration, err error) { tell("heartbeat", roundTrip, err) },
+			Proved:        func(left, timeout time.Duration) { tell("proved", left, timeout) },
+			Joined:        func(path, node string, contenders int) { tell("joined", path, node, contenders) },
 			Waiting:       func(path, node, ahead string) { tell("waiting", path, node, ahead) },
 			Granted: func(path, node string, token fencing.Token, waited time.Duration) {
 				tell("granted", path, node, token, waited)
+			},
+			HandedOver: func(path, node string) { tell("handed over", path, node) },
+			Failed:     func(path string, waited time.Duration, err error) { tell("failed", path, waited, err) },
+			Ended: func(path, node string, held time.Duration, cause error) {
+				tell("ended", path, node, held, cause)
 			},
 			Lost:      func(path, node string, cause error) { tell("lost", path, node, cause) },
 			Released:  func(path, node string, err error) { tell("released", path, node, err) },
@@ -51,9 +59,15 @@ func TestEventsAreReportedInOrderAndOneAtATime(t *testing.T) {
 		r.opened(1, "zk1", time.Second, time.Second)
 		r.Detached(1, "zk1")
 		r.Attached(1, "zk2")
+		r.Outage(time.Second, why)
 		r.Heartbeat(time.Second, nil)
+		r.Proved(time.Second, time.Minute)
+		r.joined("/l", "/l/x", 3)
 		r.waiting("/l", "/l/x", "w")
 		r.granted("/l", "/l/x", 42, time.Second)
+		r.handedOver("/l", "/l/x")
+		r.failed("/l", time.Second, why)
+		r.over("/l", "/l/x", time.Second, why)
 		r.lost("/l", "/l/x", 42, why)
 		r.released("/l", "/l/x", nil)
 		r.rejoined("/l", why)
@@ -62,7 +76,8 @@ func TestEventsAreReportedInOrderAndOneAtATime(t *testing.T) {
 		r.ended(1, why)
 		r.close()
 		require.Equal(t, []string{
-			"opened 1 zk1 1s", "detached 1 zk1", "attached 1 zk2", "heartbeat 1s <nil>", "waiting /l /l/x w", "granted /l /l/x 42 1s",
+			"opened 1 zk1 1s", "detached 1 zk1", "attached 1 zk2", "outage 1s why", "heartbeat 1s <nil>", "proved 1s 1m0s",
+			"joined /l /l/x 3", "waiting /l /l/x w", "granted /l /l/x 42 1s", "handed over /l /l/x", "failed /l 1s why", "ended /l /l/x 1s why",
 			"lost /l /l/x why", "released /l /l/x <nil>", "rejoined /l why", "recovered /l true <nil>", "owed /l/x why", "ended 1 why",
 		}, reported)
 	})
@@ -74,9 +89,15 @@ func TestTraceWithoutFunctionsIsNotCalled(t *testing.T) {
 		r.opened(1, "zk1", time.Second, 2*time.Second)
 		r.Detached(1, "zk1")
 		r.Attached(1, "zk1")
+		r.Outage(time.Second, ErrDeadline)
 		r.Heartbeat(time.Second, nil)
+		r.Proved(time.Second, time.Minute)
+		r.joined("/l", "/l/x", 3)
 		r.waiting("/l", "/l/x", "w")
 		r.granted("/l", "/l/x", 42, 0)
+		r.handedOver("/l", "/l/x")
+		r.failed("/l", time.Second, ErrDeadline)
+		r.over("/l", "/l/x", time.Second, ErrDeadline)
 		r.lost("/l", "/l/x", 42, ErrDeadline)
 		r.released("/l", "/l/x", nil)
 		r.rejoined("/l", ErrDeadline)

@@ -51,6 +51,7 @@ func (q *Queue) await(ctx context.Context, s *queueSession, p *place) error {
 		predictable = false
 		if ahead != reported {
 			reported = ahead
+			p.behind = true
 			q.client.report.waiting(q.path, p.Path, reported)
 		}
 		q.observeWatched(w, ahead)
@@ -159,7 +160,7 @@ func (s *queueSession) grant(ctx context.Context, p *place) (*Claim, error) {
 	if err := s.awaitProof(ctx, p); err != nil {
 		return nil, err
 	}
-	c := &Claim{session: s, place: p, token: fencing.Token(p.member.czxid), done: make(chan struct{})}
+	c := &Claim{session: s, place: p, token: fencing.Token(p.member.czxid), granted: time.Now(), done: make(chan struct{})}
 	if err := s.Grant(p.Node, ending{c}); err != nil {
 		return nil, &Error{Op: "grant", Path: p.Path, Err: err}
 	}

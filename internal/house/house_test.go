@@ -28,6 +28,9 @@ const (
 	testify    = "github.com/stretchr/testify/require"
 	cobra      = "github.com/spf13/cobra"
 
+	metrics     = module + "/internal/metrics"
+	metricstest = metrics + "/metricstest"
+
 	history   = module + "/internal/history"
 	checker   = module + "/internal/check"
 	porcupine = "github.com/anishathalye/porcupine"
@@ -178,6 +181,15 @@ var rules = map[string]rule{
 	module + "/internal/flags": {
 		tools:   []string{testify},
 		because: "programs of every module parse their flags with it",
+	},
+	metrics: {
+		may:     []string{fencing, recipes},
+		tools:   []string{testify},
+		because: "the adapters, which use it, choose the metric system",
+	},
+	metricstest: {
+		may:     []string{metrics, recipes, zktest, testify},
+		because: "the tests of all adapters run it",
 	},
 	history: {
 		tools:   []string{testify},

@@ -168,6 +168,30 @@ func TestEnsemble(t *testing.T) {
 }
 `
 
+const usesTraces = `package main
+
+import (
+	"context"
+	"log"
+
+	"github.com/lockkeeper/lockkeeper/recipes"
+	"github.com/lockkeeper/lockkeeper/trace/oteltrace"
+	"github.com/lockkeeper/lockkeeper/trace/promtrace"
+)
+
+func main() {
+	metrics := promtrace.New(nil)
+	client, err := recipes.Connect(context.Background(), []string{"localhost:2181"}, &recipes.Options{Trace: metrics.Trace()})
+	if err != nil {
+		log.Fatal(err)
+	}
+	metrics.SetClient(client)
+	if _, err := oteltrace.New(nil); err != nil {
+		log.Fatal(err)
+	}
+}
+`
+
 func TestConsumerOfRootAloneLinksOnlyZooKeeperClient(t *testing.T) {
 	c := newConsumer(t)
 	c.write(t, "main.go", usesRoot)
@@ -192,6 +216,12 @@ func TestConsumerOfRootAndDockerBuilds(t *testing.T) {
 	c.write(t, "consumer_test.go", usesDocker)
 	c.build(t, lockkeeper, lockkeeper+"/docker")
 	c.run(t, "go", "build", "-o", "bin/", ".")
+}
+
+func TestConsumerOfMetricAdaptersBuilds(t *testing.T) {
+	c := newConsumer(t)
+	c.write(t, "main.go", usesTraces)
+	c.build(t, lockkeeper+"/trace/promtrace", lockkeeper+"/trace/oteltrace")
 }
 
 func TestPublishedCommandsAreInstalled(t *testing.T) {

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# install.sh: the servers that tests run and that Go does not bring: PostgreSQL, MariaDB with Galera, Redis and etcd, from the
-# packages of Debian and its like. Root installs them; for other users it prints what to install. No service is
-# started by that, now or at a boot: tests run servers of their own.
+# install.sh: the servers that tests run and that Go does not bring: PostgreSQL, MariaDB with Galera, Redis, etcd and
+# Prometheus, from the packages of Debian and its like. Root installs them; for other users it prints what to install. No
+# service is started by that, now or at a boot: tests run servers of their own.
 # Where everything is there it says nothing. It fails when something is missing in the end.
 set -eu
 
@@ -20,6 +20,7 @@ missing() {
 	[ -e /usr/lib/galera/libgalera_smm.so ] || [ -e /usr/lib64/galera-4/libgalera_smm.so ] || echo galera-4
 	found redis-server || echo redis-server
 	found etcd || echo etcd-server
+	found prometheus && found promtool || echo prometheus
 }
 
 # What the packages would start, this forbids for as long as they are being installed. A policy that is there already is

@@ -58,6 +58,9 @@ type Events interface {
 	OutageEnded(server string, lasted time.Duration)
 	// Heartbeat is called when a heartbeat was answered, or has failed.
 	Heartbeat(roundTrip time.Duration, err error)
+	// Proved is called when a heartbeat was answered that was sent while something was
+	// granted, with the time that was left until the deadline before the answer moved it.
+	Proved(left, timeout time.Duration)
 	// Undeleted is called when a node could not be deleted yet.
 	Undeleted(n *Node, err error)
 	// Stuck is called when code that may block has not returned after the session's end.

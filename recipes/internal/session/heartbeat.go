@@ -36,8 +36,11 @@ func (s *Session) sendDueHeartbeat(now time.Time) time.Duration {
 	return next
 }
 
-// sendHeartbeat sends a heartbeat, on a goroutine of the session.
+// sendHeartbeat sends a heartbeat, on a goroutine of the session. Its answer is reported with
+// the time that was left until the deadline, which the answer has moved by then.
 func (s *Session) sendHeartbeat(sent time.Time, nodes []*Node, wanted []*proofRequest) {
+	deadline := s.lease.Deadline()
+	_, _, granted := s.nodes.count()
 	// An error means that the session is over and needs no heartbeat.
 	_ = s.spawn(func() {
 		_, err := callWithoutTurn(s, func(conn *zk.Conn) (struct{}, error) { return struct{}{}, s.Check(conn, nodes) })
@@ -62,6 +65,9 @@ func (s *Session) sendHeartbeat(sent time.Time, nodes []*Node, wanted []*proofRe
 		}
 		_, held, _ := s.nodes.count()
 		s.events.Heartbeat(time.Since(sent), err)
+		if err == nil && granted > 0 {
+			s.events.Proved(max(0, time.Until(deadline)), s.Timeout())
+		}
 		s.alarm.Ring()
 		if held > len(nodes) || errors.Is(err, ErrDeleted) {
 			s.watchOwn()

@@ -36,6 +36,7 @@ type Node struct {
 	younger   *Node     // the next younger one, nil if none
 	isLost    bool      // lost is closed, or about to be
 	granted   Ender     // what was granted on the node, nil if nothing was
+	grantedAt time.Time // when it was
 }
 
 // NewNode returns a Node whose create has not been sent.

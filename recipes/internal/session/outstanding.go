@@ -314,7 +314,7 @@ func (o *outstanding) grant(p *Node, e Ender) error {
 	case p.isLost:
 		return ErrDeleted
 	}
-	p.granted = e
+	p.granted, p.grantedAt = e, time.Now()
 	o.granted[p] = struct{}{}
 	return nil
 }

@@ -28,6 +28,7 @@ func (noEvents) Changed(Status)                    {}
 func (noEvents) Outage(time.Duration, error)       {}
 func (noEvents) OutageEnded(string, time.Duration) {}
 func (noEvents) Heartbeat(time.Duration, error)    {}
+func (noEvents) Proved(_, _ time.Duration)         {}
 func (noEvents) Undeleted(*Node, error)            {}
 func (noEvents) Stuck()                            {}
 
