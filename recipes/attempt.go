@@ -52,13 +52,13 @@ func (a attempt) next(cancelled bool) joinStep {
 		return retryUnwitnessed
 	case errors.Is(a.err, errContended):
 		return fail
-	case errors.Is(a.err, errNotOurs):
+	case errors.Is(a.err, errReadOnly):
 		return retryUnwritten
 	case session.OutcomeOf(a.err) == session.Unknown:
 		return findOut
 	case errors.Is(a.err, zk.ErrNoNode):
 		return retryReread
-	case errors.Is(a.err, zk.ErrNodeExists) && !a.view.late:
+	case errors.Is(a.err, zk.ErrNodeExists) && !a.view.overflowed:
 		return retryWithNonce // the counter is stuck
 	}
 	return fail
@@ -78,8 +78,8 @@ func (a attempt) afterSearch(found bool) joinStep {
 	return retry
 }
 
-// errNotOurs reports that this client may not write the parent's data.
-var errNotOurs = errors.New("parent may not be written")
+// errReadOnly reports that this client may not write the parent's data.
+var errReadOnly = errors.New("parent may not be written")
 
 // errContended reports that another contender has joined since the parent was read.
 var errContended = errors.New("another contender has joined since the parent was read")
@@ -89,8 +89,8 @@ var errMissed = errors.New("no node of the session in this life of the parent")
 
 // A view is a Queue's knowledge of its parent when an attempt begins.
 type view struct {
-	tag     int64
-	ours    bool
-	highest int32
-	late    bool
+	tag        int64
+	writable   bool
+	highest    int32
+	overflowed bool
 }

@@ -16,16 +16,16 @@ import (
 
 func TestAnswerDecidesWhatAJoinDoesNext(t *testing.T) {
 	const tag = 7
-	ordinary, stuck := member{sequence: 5}, member{sequence: lateSequence}
+	ordinary, stuck := member{sequence: 5}, member{sequence: overflowSequence}
 	same, other := &zk.Stat{Czxid: tag}, &zk.Stat{Czxid: tag + 1}
 	for name, c := range map[string]struct {
-		member    member
-		inName    bool
-		parent    *zk.Stat
-		late      bool
-		err       error
-		cancelled bool
-		want      joinStep
+		member     member
+		inName     bool
+		parent     *zk.Stat
+		overflowed bool
+		err        error
+		cancelled  bool
+		want       joinStep
 	}{
 		"created":                               {parent: same, want: stay},
 		"created below a parent of others":      {want: stay},
@@ -36,14 +36,14 @@ func TestAnswerDecidesWhatAJoinDoesNext(t *testing.T) {
 		"created for a caller that has gone":    {parent: same, cancelled: true, want: leaveCancelled},
 		"witness is missing":                    {err: errMissed, want: retryUnwitnessed},
 		"another contender has joined":          {err: errContended, want: fail},
-		"parent may not be written":             {err: errNotOurs, want: retryUnwritten},
+		"parent may not be written":             {err: errReadOnly, want: retryUnwritten},
 		"connection ended":                      {err: zk.ErrConnectionClosed, want: findOut},
 		"caller has gone without an answer":     {err: fmt.Errorf("%w: %w", ErrUncertain, context.Canceled), cancelled: true, want: findOut},
 		"answer without a name":                 {err: zk.ErrUnknown, want: findOut},
 		"read after the create failed":          {err: fmt.Errorf("%w: %w", ErrUncertain, zk.ErrNoNode), want: findOut},
 		"parent is missing":                     {err: zk.ErrNoNode, want: retryReread},
 		"name is taken":                         {err: zk.ErrNodeExists, want: retryWithNonce},
-		"name is taken in spite of its nonce":   {err: zk.ErrNodeExists, late: true, want: fail},
+		"name is taken in spite of its nonce":   {err: zk.ErrNodeExists, overflowed: true, want: fail},
 		"permission refused":                    {err: zk.ErrNoAuth, want: fail},
 		"never sent":                            {err: session.NotSent(io.EOF), want: fail},
 		"session expired":                       {err: zk.ErrSessionExpired, want: fail},
@@ -51,7 +51,7 @@ func TestAnswerDecidesWhatAJoinDoesNext(t *testing.T) {
 		if c.member.name == "" && c.member.sequence == 0 {
 			c.member = ordinary
 		}
-		a := attempt{view: view{tag: tag, late: c.late}, place: &place{member: c.member, inName: c.inName}, parent: c.parent, err: c.err}
+		a := attempt{view: view{tag: tag, overflowed: c.overflowed}, place: &place{member: c.member, inName: c.inName}, parent: c.parent, err: c.err}
 		require.Equal(t, c.want, a.next(c.cancelled), name)
 	}
 }
@@ -64,7 +64,7 @@ func TestSearchDecidesWhatAJoinWithoutAnAnswerDoesNext(t *testing.T) {
 		want     joinStep
 	}{
 		"found":                                  {5, zk.ErrConnectionClosed, true, stay},
-		"found with a number that recurs":        {lateSequence, zk.ErrConnectionClosed, true, leaveRecurring},
+		"found with a number that recurs":        {overflowSequence, zk.ErrConnectionClosed, true, leaveRecurring},
 		"never created":                          {0, zk.ErrConnectionClosed, false, retry},
 		"never created, for a reason not stated": {0, zk.ErrUnknown, false, fail},
 	} {

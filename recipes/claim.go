@@ -74,7 +74,7 @@ func (c *Claim) Err() error {
 // asks in the meantime must get the same answer.
 func (c *Claim) lapse() {
 	s := c.session
-	s.Lapse(time.Now())
+	s.CheckDeadline(time.Now())
 	cause := s.Ended()
 	if cause == nil && s.Left(time.Now()) <= 0 {
 		cause = ErrDeadline
@@ -147,7 +147,7 @@ func (c *Claim) end(cause error) bool {
 func (c *Claim) endElsewhere(cause error) bool {
 	derived, first := c.finish(cause)
 	if len(derived) > 0 {
-		c.session.RunStray(func() { c.cancel(derived) })
+		c.session.RunBlocking(func() { c.cancel(derived) })
 	}
 	return first
 }
@@ -186,7 +186,7 @@ func (c *Claim) Check(ctx context.Context) error {
 	if err := c.Err(); err != nil {
 		return err
 	}
-	_, err := session.AskAs(ctx, c.session.Session, session.Holder, "check", c.Path(), func(conn *zk.Conn) (struct{}, error) {
+	_, err := session.RetryAs(ctx, c.session.Session, session.Holder, "check", c.Path(), func(conn *zk.Conn) (struct{}, error) {
 		return struct{}{}, c.session.Check(conn, []*session.Node{c.place.Node})
 	})
 	if err == nil {
@@ -218,20 +218,20 @@ func (c *Claim) doGiveUp(ctx context.Context) error {
 	if !c.end(ErrReleased) {
 		// Lost before: the owner deletes its node now, without waiting for T/4, as the
 		// work has stopped.
-		s.Hasten(c.place.Node)
+		s.EndGrace(c.place.Node)
 		return c.ended()
 	}
 	s.Ungrant(c.place.Node)
 
 	// Until the node is deleted, the owner must neither treat it as a claim's nor
 	// delete it: this call deletes it.
-	s.Part(c.place.Node)
-	existed, err := s.Erase(ctx, c.place.Node, session.Holder)
+	s.BeginDelete(c.place.Node)
+	existed, err := s.Delete(ctx, c.place.Node, session.Holder)
 	switch {
 	case err != nil && s.Ended() != nil: // the node is deleted with its session
 		return &Error{Op: "release", Path: c.place.Path, Err: fmt.Errorf("%w: %w", ErrUncertain, err)}
 	case err != nil:
-		s.Leave(c.place.Node)
+		s.DeleteSoon(c.place.Node)
 		if session.OutcomeOf(err) == session.Refused {
 			return err
 		}

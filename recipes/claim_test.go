@@ -36,12 +36,12 @@ func TestCommitWhoseCheckIsRefusedNeverReturnsNil(t *testing.T) {
 		"node deleted": {func(s *stub, claim *Claim) func() {
 			s.delete(claim.Path())
 			halfway(claim.session).Lost(claim.place.Node)
-			return func() { claim.session.Cleared(claim.place.Node) }
+			return func() { claim.session.MarkGone(claim.place.Node) }
 		}, ErrDeleted},
 		"node overwritten": {func(s *stub, claim *Claim) func() {
 			s.overwrite(claim.Path(), "theirs")
 			halfway(claim.session).Lost(claim.place.Node)
-			return func() { claim.session.Leave(claim.place.Node) }
+			return func() { claim.session.DeleteSoon(claim.place.Node) }
 		}, ErrDeleted},
 	} {
 		bubble(t, func(t *testing.T) {
@@ -74,7 +74,7 @@ func TestCheckOfAnExpiredOrMissingClaimNeverReturnsNil(t *testing.T) {
 		halfway(claim.session).Lost(claim.place.Node)
 		require.ErrorIs(t, claim.Check(t.Context()), ErrLost)
 		require.ErrorIs(t, claim.Err(), ErrDeleted)
-		claim.session.Cleared(claim.place.Node)
+		claim.session.MarkGone(claim.place.Node)
 	})
 }
 

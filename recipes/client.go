@@ -83,8 +83,8 @@ func Connect(ctx context.Context, servers []string, opts *Options) (*Client, err
 // run opens one session after the other until the client is closed.
 func (c *Client) run() {
 	defer close(c.stopped)
-	var lingering sync.WaitGroup
-	defer lingering.Wait()
+	var closing sync.WaitGroup
+	defer closing.Wait()
 	for c.closing.Err() == nil {
 		s, err := openSession(c.settings, c.report)
 		if err == nil {
@@ -93,9 +93,9 @@ func (c *Client) run() {
 			changed := c.changed
 			c.mu.Unlock()
 			// The next session does not wait until this one is closed.
-			lingering.Go(func() {
-				c.linger(s, changed)
-				s.Bury()
+			closing.Go(func() {
+				c.delayClose(s, changed)
+				s.Close()
 			})
 		}
 		if err != nil {
@@ -141,7 +141,7 @@ func (c *Client) serve(s *queueSession) error {
 	c.report.opened(s.ID(), s.Server(), c.settings.sessionTimeout, s.Timeout())
 	c.publish(s, nil)
 	c.report.states.send(stateOf(s.Status()))
-	s.Own()
+	s.Run()
 	<-s.Context().Done()
 	c.report.ended(s.ID(), s.Ended())
 	c.report.states.send(stateOf(s.Status()))
@@ -171,11 +171,11 @@ func (c *Client) awaitOpened(s *queueSession) bool {
 	}
 }
 
-// linger delays the closing of an abandoned session. If the ensemble comes back and
+// delayClose delays the closing of an abandoned session. If the ensemble comes back and
 // still knows the session, the client can close it. Its nodes are then deleted
 // immediately, and not after a count of T that began anew. Once there has been another
 // session for T, a server would have expired the abandoned one.
-func (c *Client) linger(s *queueSession, changed <-chan struct{}) {
+func (c *Client) delayClose(s *queueSession, changed <-chan struct{}) {
 	if !errors.Is(s.Ended(), session.ErrGivenUp) || s.IsMute() {
 		return
 	}
@@ -185,7 +185,7 @@ func (c *Client) linger(s *queueSession, changed <-chan struct{}) {
 		select {
 		case <-attached:
 			return
-		case <-s.HungUp():
+		case <-s.DialingStopped():
 			return
 		case <-c.closing.Done():
 			return

@@ -98,7 +98,7 @@ func (c *Claim) refused(ops []operation, responses []zk.MultiResponse, err error
 		return nil, fail
 	}
 	if own := responses[0].Error; errors.Is(own, zk.ErrNoNode) || errors.Is(own, zk.ErrBadVersion) {
-		c.session.Lost(c.place.Node)
+		c.session.MarkLost(c.place.Node)
 		c.end(ErrDeleted)
 		return nil, c.ended()
 	}

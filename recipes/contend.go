@@ -122,7 +122,7 @@ func (q *Queue) tryIn(ctx context.Context, s *queueSession) (*Claim, error) {
 		if !alone {
 			// A contender that does not write the parent, such as one of another
 			// library, may have joined between the listing and the create.
-			if err := q.inTheWay(ctx, s, p); err != nil {
+			if err := q.checkFirst(ctx, s, p); err != nil {
 				q.abandon(s, p)
 				return nil, err
 			}
@@ -135,8 +135,8 @@ func (q *Queue) tryIn(ctx context.Context, s *queueSession) (*Claim, error) {
 	}
 }
 
-// inTheWay returns a *BusyError if a contender is ahead of the place.
-func (q *Queue) inTheWay(ctx context.Context, s *queueSession, p *place) error {
+// checkFirst returns a *BusyError if a contender is ahead of the place.
+func (q *Queue) checkFirst(ctx context.Context, s *queueSession, p *place) error {
 	for {
 		ahead, found, err := q.ahead(ctx, s, p)
 		if err != nil || !found {

@@ -72,7 +72,7 @@ func (q *Queue) read(ctx context.Context, s *queueSession, name string) (Contend
 // the queue is empty or its node is missing. It costs one read, and one for each
 // contender, up to 96 of which are in flight at the same time.
 func (q *Queue) Contenders(ctx context.Context) (contenders []Contender, err error) {
-	err = q.look(ctx, func(s *queueSession) error {
+	err = q.withSession(ctx, func(s *queueSession) error {
 		contenders = nil
 		lst, err := s.list(ctx, q.path)
 		if err != nil {
@@ -122,7 +122,7 @@ func (q *Queue) readAll(ctx context.Context, s *queueSession, members []member) 
 // First returns the first contender, as the server that this client is connected
 // to sees it, or ErrEmpty. It costs two reads.
 func (q *Queue) First(ctx context.Context) (first Contender, err error) {
-	err = q.look(ctx, func(s *queueSession) error {
+	err = q.withSession(ctx, func(s *queueSession) error {
 		lst, err := s.list(ctx, q.path)
 		if err != nil {
 			return err
@@ -149,7 +149,7 @@ type Front struct {
 // server that this client is connected to. Changed is also closed when the session
 // is over.
 func (q *Queue) Front(ctx context.Context) (front Front, err error) {
-	err = q.look(ctx, func(s *queueSession) error {
+	err = q.withSession(ctx, func(s *queueSession) error {
 		front, err = q.watchFront(ctx, s)
 		return err
 	})
@@ -195,14 +195,14 @@ func (q *Queue) watchFront(ctx context.Context, s *queueSession) (Front, error) 
 	}
 }
 
-// look runs reads in a session, and again in the next one if the session ends.
-func (q *Queue) look(ctx context.Context, reads func(*queueSession) error) error {
-	return q.client.look(ctx, q.path, reads)
+// withSession runs reads in a session, and again in the next one if the session ends.
+func (q *Queue) withSession(ctx context.Context, reads func(*queueSession) error) error {
+	return q.client.withSession(ctx, q.path, reads)
 }
 
-// look runs reads of the node at path in a session, and again in the next one if
+// withSession runs reads of the node at path in a session, and again in the next one if
 // the session ends.
-func (c *Client) look(ctx context.Context, path string, reads func(*queueSession) error) error {
+func (c *Client) withSession(ctx context.Context, path string, reads func(*queueSession) error) error {
 	if ctx == nil {
 		return &Error{Op: "read", Path: path, Err: errNilContext}
 	}

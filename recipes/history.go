@@ -39,7 +39,7 @@ const historyNode = "/lockkeeper-history"
 // too, return the same id.
 func (c *Client) History(ctx context.Context) (id string, err error) {
 	path := fullPath(c.settings.namespace, historyNode)
-	err = c.look(ctx, path, func(s *queueSession) error {
+	err = c.withSession(ctx, path, func(s *queueSession) error {
 		c.mu.Lock()
 		known := c.history
 		c.mu.Unlock()
@@ -65,7 +65,7 @@ func (c *Client) History(ctx context.Context) (id string, err error) {
 // history reads the history id, and creates the node if it is missing.
 func (s *queueSession) history(ctx context.Context, path string) (string, error) {
 	// A server that lags may still show a node that was deleted for a restore.
-	_, err := session.Ask(ctx, s.Session, "sync", path, func(conn *zk.Conn) (string, error) { return conn.Sync(path) })
+	_, err := session.Retry(ctx, s.Session, "sync", path, func(conn *zk.Conn) (string, error) { return conn.Sync(path) })
 	if err != nil {
 		return "", err
 	}
@@ -79,7 +79,7 @@ func (s *queueSession) history(ctx context.Context, path string) (string, error)
 		}
 		// Whatever the outcome, the node is read again: another client may have created
 		// it first, or this client by an attempt that was not answered.
-		_, err = session.Ask(ctx, s.Session, "create", path, func(conn *zk.Conn) (string, error) {
+		_, err = session.Retry(ctx, s.Session, "create", path, func(conn *zk.Conn) (string, error) {
 			return conn.Create(path, []byte(rand.Text()), 0, s.settings.acl)
 		})
 		switch {

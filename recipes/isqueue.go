@@ -22,7 +22,7 @@ func (n *Node) IsQueue(ctx context.Context, data []byte, stat *zk.Stat) (bool, e
 		return false, nil
 	}
 	contended := false
-	err := n.client.look(ctx, n.path, func(s *queueSession) error {
+	err := n.client.withSession(ctx, n.path, func(s *queueSession) error {
 		children, _, err := s.Children(ctx, n.path)
 		if errors.Is(err, zk.ErrNoNode) {
 			return nil

@@ -51,7 +51,7 @@ func (q *Queue) join(ctx context.Context, s *queueSession, version int32) (p *pl
 		case stay:
 			if a.parent != nil || a.witness != nil {
 				p.verified = true
-				s.Vouch(p.Node)
+				s.MarkVerified(p.Node)
 			}
 			return p, a.parent != nil && a.parent.NumChildren == 1, nil
 		case leaveOtherLife:
@@ -63,24 +63,24 @@ func (q *Queue) join(ctx context.Context, s *queueSession, version int32) (p *pl
 			q.abandon(s, p)
 			return nil, false, &Error{Op: "join", Path: q.path, Err: ctx.Err()}
 		case retryUnwitnessed:
-			s.Cleared(p.Node)
+			s.MarkGone(p.Node)
 			missed = true
-			if s.Lost(a.witness) {
+			if s.MarkLost(a.witness) {
 				q.forget() // perhaps with its parent
 			}
 		case retryUnwritten:
-			s.Cleared(p.Node)
-			q.notOurs()
+			s.MarkGone(p.Node)
+			q.markReadOnly()
 		case retryReread:
-			s.Cleared(p.Node)
+			s.MarkGone(p.Node)
 			q.forget()
 		case retryWithNonce:
-			s.Cleared(p.Node)
-			q.stuck()
+			s.MarkGone(p.Node)
+			q.markOverflowed()
 		case retry:
-			s.Cleared(p.Node)
+			s.MarkGone(p.Node)
 		case fail:
-			s.Cleared(p.Node)
+			s.MarkGone(p.Node)
 			return nil, false, &Error{Op: "join", Path: q.path, Err: a.err}
 		}
 	}
@@ -100,23 +100,23 @@ func (q *Queue) attempt(ctx context.Context, s *queueSession, version int32, wit
 		return attempt{}, &Error{Op: "join", Path: q.path, Err: session.NotSent(err)}
 	}
 	var witness *session.Node
-	if !v.late && witnessed {
+	if !v.overflowed && witnessed {
 		witness = s.Witness(q.path, v.tag)
 	}
 	p := newPlace(q.path, v.tag, q.client.nonces.next())
-	data := q.scribe.record(p.Nonce)
+	data := q.encoder.encode(p.Nonce)
 	p.inName, p.Above = witness == nil, v.highest
 	p.Prefix = namePrefix(p.Tag, p.nameNonce())
-	s.Enter(p.Node)
+	s.Register(p.Node)
 
 	a := attempt{view: v, place: p, witness: witness}
-	if v.ours {
+	if v.writable {
 		a.parent, a.err = q.joinAndWrite(ctx, s, mine, p, witness, data, version)
 	} else {
 		a.err = q.joinOnly(ctx, s, mine, p, witness, data)
 	}
 	if a.err == nil {
-		q.sawOwn(p)
+		q.recordOwnNumber(p)
 		s.Joined(p.Node)
 	}
 	return a, nil
@@ -154,7 +154,7 @@ func (q *Queue) joinAndWrite(ctx context.Context, s *queueSession, mine session.
 	results, err = joinResults(witness, results, err)
 	if err != nil {
 		if len(results) == 2 && results[0].Error == nil && errors.Is(err, zk.ErrNoAuth) {
-			return nil, errNotOurs
+			return nil, errReadOnly
 		}
 		if len(results) == 2 && results[0].Error == nil && errors.Is(err, zk.ErrBadVersion) {
 			return nil, errContended
@@ -164,7 +164,7 @@ func (q *Queue) joinAndWrite(ctx context.Context, s *queueSession, mine session.
 	if len(results) != 2 || results[1].Stat == nil {
 		return nil, fmt.Errorf("server answered a join of 2 operations with %d results", len(results))
 	}
-	if err := p.know(results[0].String, results[1].Stat.Mzxid); err != nil {
+	if err := p.setCreated(results[0].String, results[1].Stat.Mzxid); err != nil {
 		return nil, err
 	}
 	return results[1].Stat, nil
@@ -194,7 +194,7 @@ func (q *Queue) joinOnly(ctx context.Context, s *queueSession, mine session.Turn
 	_, stat, err := s.Get(ctx, path)
 	if err != nil {
 		// The node exists, or did: its path is enough to delete it.
-		return fmt.Errorf("%w: %w", ErrUncertain, errors.Join(p.know(path, 0), err))
+		return fmt.Errorf("%w: %w", ErrUncertain, errors.Join(p.setCreated(path, 0), err))
 	}
-	return p.know(path, stat.Czxid)
+	return p.setCreated(path, stat.Czxid)
 }

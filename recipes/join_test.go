@@ -410,7 +410,7 @@ func TestJoinWhoseWitnessIsMissedIsMadeOnceMoreWithoutOne(t *testing.T) {
 				s.on(func(r stubRequest) verdict {
 					if r.creates() && len(s.seen(stubRequest.creates)) == 2 {
 						if released {
-							first.session.Part(first.place.Node)
+							first.session.BeginDelete(first.place.Node)
 						}
 						s.delete(first.Path())
 					}
@@ -429,7 +429,7 @@ func TestJoinWhoseWitnessIsMissedIsMadeOnceMoreWithoutOne(t *testing.T) {
 					require.ErrorIs(t, first.Err(), ErrDeleted)
 					require.Equal(t, before+1, reads(), "it may be another parent")
 				}
-				first.session.Cleared(first.place.Node)
+				first.session.MarkGone(first.place.Node)
 				require.Equal(t, 1, client.OutstandingNodes())
 			})
 		}
@@ -653,7 +653,7 @@ func TestLateNumberNeverStandsAloneInTheNameOfAContender(t *testing.T) {
 		bubble(t, func(t *testing.T) {
 			s := newStub(t)
 			parent := s.make("/l", parentMark)
-			s.count(lateSequence - 2)
+			s.count(overflowSequence - 2)
 			queue := newQueue(t, s.connect(t, s.options()), nil)
 			first, err := queue.Claim(t.Context())
 			require.NoError(t, err)
@@ -669,7 +669,7 @@ func TestLateNumberNeverStandsAloneInTheNameOfAContender(t *testing.T) {
 				g := <-result
 				require.NoError(t, g.err)
 				plain := fmt.Sprintf("/l/%s%010d", namePrefix(parent, ""), g.claim.place.member.sequence)
-				require.Equal(t, i > 0, g.claim.place.member.late(), name)
+				require.Equal(t, i > 0, g.claim.place.member.overflowed(), name)
 				require.Equal(t, i > 0, g.claim.Path() != plain, "%s: %s", name, g.claim.Path())
 				require.NoError(t, queue.Release(t.Context(), g.claim))
 			}

@@ -15,11 +15,11 @@ import (
 // A listing is the queue below one parent as a server showed it at one moment. All
 // callers that asked for it share it. It does not change.
 type listing struct {
-	parent  *zk.Stat // nil if the parent is missing
-	members []member
-	highest int32 // the largest number in a name with the parent's own tag, -1 if none
-	late    bool  // such a name has a number that gives no order
-	plain   bool  // numbers alone give the order
+	parent     *zk.Stat // nil if the parent is missing
+	members    []member
+	highest    int32 // the largest number in a name with the parent's own tag, -1 if none
+	overflowed bool  // such a name has a number that gives no order
+	plain      bool  // numbers alone give the order
 
 	uses atomic.Int32 // how many callers have searched for their predecessor
 	sort sync.Once    // guards setting sorted
@@ -35,8 +35,8 @@ func newListing(children []string, parent *zk.Stat) *listing {
 	for _, m := range lst.members {
 		switch {
 		case !strings.HasPrefix(m.name, prefix):
-		case m.late():
-			lst.late = true
+		case m.overflowed():
+			lst.overflowed = true
 		default:
 			lst.highest = max(lst.highest, m.sequence)
 		}
@@ -72,6 +72,6 @@ func (lst *listing) nearest(own member) (ahead member, found, listed bool) {
 
 // A parent is a server's view of the node below which contenders queue.
 type parent struct {
-	czxid int64
-	ours  bool // its data is empty or this library's, and so this client may write it
+	czxid    int64
+	writable bool // its data is empty or this library's, and so this client may write it
 }

@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// lateSequence is the number from which the parent's counter is near its end. The
+// overflowSequence is the number from which the parent's counter is near its end. The
 // counter does not wrap at 2³¹ but sticks: from there on every node gets 2147483647, or
-// a negative number when creates are pipelined. So from lateSequence on, order is by
+// a negative number when creates are pipelined. So from overflowSequence on, order is by
 // czxid, and names carry a nonce because the numbers no longer make them unique.
-const lateSequence = 1<<31 - 1<<20
+const overflowSequence = 1<<31 - 1<<20
 
 // namePrefix returns the first part of a node's name; the server appends the sequence
 // number. The tag is the czxid of the parent: numbers restart when a parent is reaped
@@ -39,8 +39,8 @@ type member struct {
 	czxid    int64 // 0 if it was not needed and so not read
 }
 
-// late reports whether the number gives no order.
-func (m member) late() bool { return m.sequence >= lateSequence || m.sequence < 0 }
+// overflowed reports whether the number gives no order.
+func (m member) overflowed() bool { return m.sequence >= overflowSequence || m.sequence < 0 }
 
 // separators stand between the recipe's part of a name and the number that the
 // server appends: this package, Curator and zk.Lock; Kazoo.
@@ -83,30 +83,30 @@ func parseMembers(children []string) []member {
 
 // compareMembers orders by number while numbers order, and by czxid after.
 func compareMembers(a, b member) int {
-	if a.late() != b.late() {
-		if a.late() {
+	if a.overflowed() != b.overflowed() {
+		if a.overflowed() {
 			return 1
 		}
 		return -1
 	}
-	if a.late() {
+	if a.overflowed() {
 		return cmp.Compare(a.czxid, b.czxid)
 	}
 	return cmp.Or(cmp.Compare(a.sequence, b.sequence), cmp.Compare(a.czxid, b.czxid))
 }
 
 // unordered returns the names whose czxid must be read before members can be
-// ordered: those of late ones, and of ordinary ones that tie.
+// ordered: those whose number gives no order, and those that tie.
 func unordered(members []member) []string {
 	var names []string
 	seen := make(map[int32]int, len(members))
 	for _, m := range members {
-		if !m.late() {
+		if !m.overflowed() {
 			seen[m.sequence]++
 		}
 	}
 	for _, m := range members {
-		if m.czxid == 0 && (m.late() || seen[m.sequence] > 1) {
+		if m.czxid == 0 && (m.overflowed() || seen[m.sequence] > 1) {
 			names = append(names, m.name)
 		}
 	}

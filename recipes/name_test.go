@@ -78,9 +78,9 @@ func TestLateAndNegativeNumbersFollowTheOrdinaryOnesInCreationOrder(t *testing.T
 	line := []member{
 		{name: "third", sequence: math.MaxInt32, czxid: 30},
 		{name: "fifth", sequence: math.MinInt32, czxid: 50},
-		{name: "first", sequence: lateSequence - 1},
+		{name: "first", sequence: overflowSequence - 1},
 		{name: "fourth", sequence: math.MaxInt32, czxid: 40},
-		{name: "second", sequence: lateSequence, czxid: 20},
+		{name: "second", sequence: overflowSequence, czxid: 20},
 		{name: "sixth", sequence: -1, czxid: 60},
 	}
 	for range 50 {
@@ -97,7 +97,7 @@ func TestEqualNumbersAreOrderedByCreation(t *testing.T) {
 }
 
 func TestOrderOfAnyLineIsTotal(t *testing.T) {
-	sequences := []int32{0, 1, 1, 2, lateSequence - 1, lateSequence, math.MaxInt32, math.MaxInt32, -1, math.MinInt32}
+	sequences := []int32{0, 1, 1, 2, overflowSequence - 1, overflowSequence, math.MaxInt32, math.MaxInt32, -1, math.MinInt32}
 	var line []member
 	for i, n := range sequences {
 		line = append(line, member{name: fmt.Sprint(i), sequence: n, czxid: int64(100 + i*7%len(sequences))})
@@ -120,7 +120,7 @@ func TestOnlyMembersThatNumbersDoNotOrderAreRead(t *testing.T) {
 		{name: "alone", sequence: 3},
 		{name: "tie", sequence: 4},
 		{name: "tie of known", sequence: 4, czxid: 77},
-		{name: "late", sequence: lateSequence},
+		{name: "late", sequence: overflowSequence},
 		{name: "negative", sequence: -5},
 		{name: "late but known", sequence: math.MaxInt32, czxid: 78},
 	}
@@ -142,7 +142,7 @@ func TestNearestIsTheOneDirectlyAhead(t *testing.T) {
 
 func TestNearestOfALateMemberIsTheLastOrdinaryOneOrAnEarlierLateOne(t *testing.T) {
 	own := member{name: "own", sequence: math.MaxInt32, czxid: 20}
-	ordinary := []member{{name: "low", sequence: 1}, {name: "high", sequence: lateSequence - 1}}
+	ordinary := []member{{name: "low", sequence: 1}, {name: "high", sequence: overflowSequence - 1}}
 	ahead, found := nearest(append(ordinary, own, member{name: "after", sequence: -3, czxid: 21}), own)
 	require.True(t, found)
 	require.Equal(t, "high", ahead.name)
@@ -157,7 +157,7 @@ func TestNearestAgreesWithTheSortedLine(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		line := make([]member, 1+r.IntN(12))
 		for i := range line {
-			n := []int32{int32(r.IntN(5)), lateSequence + int32(r.IntN(2)), -1 - int32(r.IntN(2))}[r.IntN(3)]
+			n := []int32{int32(r.IntN(5)), overflowSequence + int32(r.IntN(2)), -1 - int32(r.IntN(2))}[r.IntN(3)]
 			line[i] = member{name: fmt.Sprint(i), sequence: n, czxid: int64(1000 + i)}
 		}
 		r.Shuffle(len(line), func(i, j int) { line[i], line[j] = line[j], line[i] })

@@ -38,7 +38,7 @@ func (n *Node) Path() string { return n.path }
 // connected to sees it; that server may lag. The error of a missing node is
 // zk.ErrNoNode.
 func (n *Node) Read(ctx context.Context) (data []byte, stat *zk.Stat, err error) {
-	err = n.client.look(ctx, n.path, func(s *queueSession) error {
+	err = n.client.withSession(ctx, n.path, func(s *queueSession) error {
 		data, stat, err = s.Get(ctx, n.path)
 		return err
 	})
@@ -55,7 +55,7 @@ type Content struct {
 // Watch reads the node as Read does, and watches for changes, including the creation
 // of a missing node. Changed is also closed when the session is over.
 func (n *Node) Watch(ctx context.Context) (content Content, err error) {
-	err = n.client.look(ctx, n.path, func(s *queueSession) error {
+	err = n.client.withSession(ctx, n.path, func(s *queueSession) error {
 		content, err = n.watch(ctx, s)
 		return err
 	})

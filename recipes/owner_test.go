@@ -324,7 +324,7 @@ func TestEveryCheckOfADeletedNodeReportsTheDeletion(t *testing.T) {
 		for range 3 {
 			require.ErrorIs(t, own.Check(own.Conn(), []*session.Node{p.Node}), ErrDeleted)
 		}
-		require.True(t, closed(p.Bereaved()))
+		require.True(t, closed(p.Lost()))
 	})
 }
 
@@ -398,7 +398,7 @@ func TestOwnerThatIsAskedWhileItLooksLooksAgain(t *testing.T) {
 				runtime.Gosched()
 			}
 			require.Empty(t, owner.Rings())
-			half.Look(time.Second)
+			half.WakeWithin(time.Second)
 			require.Len(t, owner.Rings(), 1)
 		})
 		synctest.Wait()

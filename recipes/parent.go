@@ -14,12 +14,12 @@ import (
 func (q *Queue) learn(ctx context.Context, s *queueSession) (view, error) {
 	for {
 		q.mu.Lock()
-		v, known := view{tag: q.parent, ours: q.ours, highest: q.highest, late: q.late}, q.known
+		v, known := view{tag: q.parent, writable: q.writable, highest: q.highest, overflowed: q.overflowed}, q.known
 		q.mu.Unlock()
 		if known {
 			return v, nil
 		}
-		parent, err := s.parents.Ask(ctx, s.Session, q.path, struct{}{}, func([]struct{}) (parent, error) { return s.readParent(q.path) })
+		parent, err := s.parents.Do(ctx, s.Session, q.path, struct{}{}, func([]struct{}) (parent, error) { return s.readParent(q.path) })
 		if err != nil {
 			if ctx.Err() != nil {
 				err = &Error{Op: "read", Path: q.path, Err: ctx.Err()}
@@ -29,8 +29,8 @@ func (q *Queue) learn(ctx context.Context, s *queueSession) (view, error) {
 		q.mu.Lock()
 		if !q.known || q.parent != parent.czxid {
 			// Numbers begin anew in each life of the parent.
-			q.parent, q.highest, q.late, q.known = parent.czxid, -1, false, true
-			q.ours = parent.ours
+			q.parent, q.highest, q.overflowed, q.known = parent.czxid, -1, false, true
+			q.writable = parent.writable
 		}
 		q.mu.Unlock()
 	}
@@ -60,36 +60,36 @@ func (q *Queue) forget() {
 	q.known = false
 }
 
-// notOurs records that this client may not write the parent's data.
-func (q *Queue) notOurs() {
+// markReadOnly records that this client may not write the parent's data.
+func (q *Queue) markReadOnly() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.ours = false
+	q.writable = false
 }
 
-// stuck records that numbers no longer make names unique.
-func (q *Queue) stuck() {
+// markOverflowed records that numbers no longer make names unique.
+func (q *Queue) markOverflowed() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.late = true
+	q.overflowed = true
 }
 
-// saw records the highest number given out in that life of the parent. late reports
+// recordNumber records the highest number given out in that life of the parent. overflowed reports
 // whether numbers no longer give the order.
-func (q *Queue) saw(parent int64, highest int32, late bool) {
+func (q *Queue) recordNumber(parent int64, highest int32, overflowed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if parent == q.parent {
 		q.highest = max(q.highest, highest)
-		q.late = q.late || late
+		q.overflowed = q.overflowed || overflowed
 	}
 }
 
-// sawOwn is saw for the node of a place.
-func (q *Queue) sawOwn(p *place) {
-	if p.member.late() {
-		q.saw(p.Tag, -1, true)
+// recordOwnNumber is recordNumber for the node of a place.
+func (q *Queue) recordOwnNumber(p *place) {
+	if p.member.overflowed() {
+		q.recordNumber(p.Tag, -1, true)
 		return
 	}
-	q.saw(p.Tag, p.member.sequence, false)
+	q.recordNumber(p.Tag, p.member.sequence, false)
 }

@@ -23,8 +23,8 @@ func newPlace(queue string, tag int64, nonce string) *place {
 	return &place{Node: session.NewNode(queue, tag, nonce)}
 }
 
-// know records the node that the create made.
-func (p *place) know(path string, czxid int64) error {
+// setCreated records the node that the create made.
+func (p *place) setCreated(path string, czxid int64) error {
 	m, ok := parseMember(path[strings.LastIndexByte(path, '/')+1:])
 	if !ok {
 		return &Error{Op: "join", Path: p.Parent, Err: fmt.Errorf("server returned the node name %q, which has no sequence number", path)}
@@ -45,7 +45,7 @@ func (p *place) nameNonce() string {
 // recurs reports whether another node can get the same name: where the counter sticks,
 // numbers make no name unique, and without a nonce a late delete could hit another
 // client's node.
-func (p *place) recurs() bool { return p.member.late() && !p.inName }
+func (p *place) recurs() bool { return p.member.overflowed() && !p.inName }
 
 // prefix returns the path of the place's node without the number, which the server
 // appends.

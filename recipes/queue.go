@@ -35,16 +35,16 @@ type QueueOptions struct {
 type Queue struct {
 	client  *Client
 	path    string // of the parent, namespace included
-	scribe  *scribe
+	encoder *recordEncoder
 	release time.Duration // 0: the session timeout
 
-	mu      sync.Mutex       // guards what follows
-	known   bool             // the parent was read
-	parent  int64            // its czxid
-	ours    bool             // its data may be written
-	highest int32            // the largest sequence number seen, -1 if none
-	late    bool             // the sequence counter is stuck
-	czxids  map[string]int64 // of late members, by name
+	mu         sync.Mutex       // guards what follows
+	known      bool             // the parent was read
+	parent     int64            // its czxid
+	writable   bool             // its data may be written
+	highest    int32            // the largest sequence number seen, -1 if none
+	overflowed bool             // the sequence counter is stuck
+	czxids     map[string]int64 // of members whose number gives no order, by name
 }
 
 // NewQueue returns the queue below path, an absolute path to which the client's
@@ -73,7 +73,7 @@ func NewQueue(client *Client, path string, opts *QueueOptions) (*Queue, error) {
 		highest: -1,
 	}
 	var err error
-	if q.scribe, err = newScribe(cmp.Or(opts.Owner, client.Owner()), hostname()); err != nil {
+	if q.encoder, err = newRecordEncoder(cmp.Or(opts.Owner, client.Owner()), hostname()); err != nil {
 		return fail(err)
 	}
 	return q, nil

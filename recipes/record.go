@@ -36,11 +36,11 @@ type record struct {
 	Time   time.Time `json:"time"`  // by the clock of the contender's host
 }
 
-// A scribe encodes the records of one queue. Their common part is encoded once, as
+// A recordEncoder encodes the records of one queue. Their common part is encoded once, as
 // the record is most of this client's work for an uncontended lock.
-type scribe struct{ head, tail []byte }
+type recordEncoder struct{ head, tail []byte }
 
-func newScribe(owner, host string) (*scribe, error) {
+func newRecordEncoder(owner, host string) (*recordEncoder, error) {
 	r := record{Format: 1, Owner: owner, Host: host, PID: os.Getpid()}
 	data, err := json.Marshal(r)
 	if err != nil {
@@ -48,15 +48,15 @@ func newScribe(owner, host string) (*scribe, error) {
 	}
 	// The two fields that differ come last, in order.
 	i := bytes.LastIndex(data, []byte(`,"nonce":`))
-	return &scribe{head: append(data[:i:i], `,"nonce":"`...), tail: []byte(`","time":"`)}, nil
+	return &recordEncoder{head: append(data[:i:i], `,"nonce":"`...), tail: []byte(`","time":"`)}, nil
 }
 
-// record returns the record of one attempt, in JSON. The nonce is plain ASCII.
-func (s *scribe) record(nonce string) []byte {
-	data := make([]byte, 0, len(s.head)+len(nonce)+len(s.tail)+len(time.RFC3339Nano)+2)
-	data = append(data, s.head...)
+// encode returns the record of one attempt, in JSON. The nonce is plain ASCII.
+func (e *recordEncoder) encode(nonce string) []byte {
+	data := make([]byte, 0, len(e.head)+len(nonce)+len(e.tail)+len(time.RFC3339Nano)+2)
+	data = append(data, e.head...)
 	data = append(data, nonce...)
-	data = append(data, s.tail...)
+	data = append(data, e.tail...)
 	data = time.Now().UTC().AppendFormat(data, time.RFC3339Nano)
 	return append(data, `"}`...)
 }

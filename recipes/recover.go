@@ -14,7 +14,7 @@ import (
 //
 // Callers that search below the same parent at the same time share one search.
 func (s *queueSession) find(ctx context.Context, p *place) (found bool, err error) {
-	members, err := s.finds.Ask(ctx, s.Session, p.Parent, p.Node, func(nodes []*session.Node) (map[string]member, error) {
+	members, err := s.finds.Do(ctx, s.Session, p.Parent, p.Node, func(nodes []*session.Node) (map[string]member, error) {
 		return search(s.Context(), s.Session, p.Parent, nodes)
 	})
 	if err != nil {
@@ -37,12 +37,12 @@ func (q *Queue) recover(ctx context.Context, s *queueSession, p *place, cause er
 		found, err = s.find(ctx, p)
 		q.client.report.recovered(q.path, found, err)
 		if err == nil && !found {
-			s.Cleared(p.Node)
+			s.MarkGone(p.Node)
 			return false, nil
 		}
 		if err == nil {
 			s.Joined(p.Node)
-			q.sawOwn(p)
+			q.recordOwnNumber(p)
 			return true, nil
 		}
 	}

@@ -48,7 +48,7 @@ func search(ctx context.Context, s *session.Session, queue string, nodes []*sess
 	var candidates []member
 	for _, m := range parseMembers(children) {
 		highest, ok := above[m.name[:max(0, strings.LastIndex(m.name, "lock-"))+len("lock-")]]
-		if !ok || !m.late() && m.sequence <= highest || s.Holds(queue+"/"+m.name) {
+		if !ok || !m.overflowed() && m.sequence <= highest || s.Holds(queue+"/"+m.name) {
 			continue
 		}
 		candidates = append(candidates, m)
@@ -77,7 +77,7 @@ func search(ctx context.Context, s *session.Session, queue string, nodes []*sess
 
 // flush waits for the answer to a write behind all of this session's creates below queue.
 func flush(ctx context.Context, s *session.Session, queue string, n *session.Node) error {
-	_, err := session.Ask(ctx, s, "find", queue, func(conn *zk.Conn) (struct{}, error) {
+	_, err := session.Retry(ctx, s, "find", queue, func(conn *zk.Conn) (struct{}, error) {
 		return struct{}{}, conn.Delete(queue+"/"+namePrefix(n.Tag, n.Nonce)+"flush", -1)
 	})
 	if session.OutcomeOf(err) == session.Refused && !errors.Is(err, zk.ErrSessionExpired) {

@@ -61,7 +61,7 @@ func (s *queueSession) findPaths(ctx context.Context, parent string, nodes []*se
 
 // list returns a listing that the server made after the call began.
 func (s *queueSession) list(ctx context.Context, path string) (*listing, error) {
-	lst, err := s.lists.Ask(ctx, s.Session, path, struct{}{}, func([]struct{}) (*listing, error) {
+	lst, err := s.lists.Do(ctx, s.Session, path, struct{}{}, func([]struct{}) (*listing, error) {
 		children, stat, err := s.Children(s.Context(), path)
 		if errors.Is(err, zk.ErrNoNode) {
 			return &listing{highest: -1, plain: true}, nil

@@ -81,7 +81,7 @@ func (r *reporter) close() {
 	r.tells.Close()
 	<-r.tells.Stopped()
 	r.logs.Close()
-	timer := time.NewTimer(session.Stragglers)
+	timer := time.NewTimer(session.CloseTimeout)
 	defer timer.Stop()
 	select {
 	case <-r.logs.Stopped():

@@ -26,7 +26,7 @@ var errOtherParent = errors.New("parent was deleted and created again")
 // watches it without a listing; otherwise, each join of a burst would cost a listing.
 func (q *Queue) await(ctx context.Context, s *queueSession, p *place) error {
 	reported := ""
-	predictable := p.verified && !p.member.late() && p.member.sequence > 0
+	predictable := p.verified && !p.member.overflowed() && p.member.sequence > 0
 	for {
 		ahead := namePrefix(p.Tag, "") + sequenceSuffix(p.member.sequence-1)
 		if !predictable {
@@ -61,7 +61,7 @@ func (q *Queue) await(ctx context.Context, s *queueSession, p *place) error {
 		select {
 		case <-w.Fired():
 		case <-own.Fired():
-		case <-p.Bereaved():
+		case <-p.Lost():
 			return &Error{Op: "wait", Path: p.Path, Err: ErrDeleted}
 		case <-ctx.Done():
 			return &Error{Op: "wait", Path: p.Path, Err: ctx.Err()}
@@ -98,15 +98,15 @@ func (q *Queue) ahead(ctx context.Context, s *queueSession, p *place) (ahead mem
 			q.forget()
 			return member{}, false, &Error{Op: "wait", Path: p.Path, Err: errOtherParent}
 		}
-		s.Vouch(p.Node)
-		q.saw(lst.parent.Czxid, lst.highest, lst.late)
+		s.MarkVerified(p.Node)
+		q.recordNumber(lst.parent.Czxid, lst.highest, lst.overflowed)
 		return ahead, found, nil
 	}
 }
 
 // nearest is listing.nearest, also where numbers do not give the order.
 func (q *Queue) nearest(ctx context.Context, s *queueSession, lst *listing, own member) (ahead member, found, listed bool, err error) {
-	if lst.plain && !own.late() {
+	if lst.plain && !own.overflowed() {
 		ahead, found, listed = lst.nearest(own)
 		return ahead, found, listed, nil
 	}
@@ -158,6 +158,6 @@ func (s *queueSession) grant(ctx context.Context, p *place) (*Claim, error) {
 		return nil, err
 	}
 	// And with no claim to end, its next check may be too late for this one.
-	s.Look(min(s.Left(time.Now()), s.Timeout()/24))
+	s.WakeWithin(min(s.Left(time.Now()), s.Timeout()/24))
 	return c, nil
 }

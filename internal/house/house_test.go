@@ -32,6 +32,7 @@ const (
 	session    = recipes + "/internal/session"
 	wire       = recipes + "/internal/wire"
 	wiretest   = recipes + "/internal/wiretest"
+	leases     = module + "/lease"
 	lock       = module + "/lock"
 	election   = module + "/election"
 	epoch      = module + "/epoch"
@@ -134,6 +135,11 @@ var rules = map[string]rule{
 		may:     []string{fencing, recipes, zk},
 		tools:   []string{testify, zktest, election},
 		because: "it fences writes to ZooKeeper, which callers pass as ZooKeeper operations, for locks and elections",
+	},
+	leases: {
+		may:     []string{fencing, recipes, zk},
+		tools:   tools,
+		because: "recipes contains the queue that leases share with locks; of the ZooKeeper client it needs the errors",
 	},
 	zktest: {
 		may:     []string{zktest + "/internal/tree", zktest + "/internal/wire"},

@@ -42,9 +42,9 @@ func TestMailboxTakesNoMoreThanTheBound(t *testing.T) {
 	})
 }
 
-func TestWaitForStraysIncludesThoseThatBeginMeanwhile(t *testing.T) {
+func TestWaitForGroupIncludesThoseThatBeginMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var s Strays
+		var s Group
 		s.Wait()
 		began := time.Now()
 		s.Run(func() { time.Sleep(time.Second) })

@@ -17,7 +17,7 @@ func (s *Session) event(ev zk.Event) {
 		s.watches.event(ev)
 		if ev.Type == zk.EventNodeDeleted || ev.Type == zk.EventNodeDataChanged {
 			if n := s.nodes.at(ev.Path); n != nil {
-				s.Lost(n)
+				s.MarkLost(n)
 			}
 		}
 		return
@@ -108,10 +108,10 @@ func (s *Session) IsServed() bool {
 	return s.isAttached
 }
 
-// Lost ends what was granted on the node, which a server reports as missing or
+// MarkLost ends what was granted on the node, which a server reports as missing or
 // overwritten. It returns false if the node was released in the meantime: then its
 // absence proves nothing.
-func (s *Session) Lost(n *Node) bool {
+func (s *Session) MarkLost(n *Node) bool {
 	was, first, granted := s.nodes.lose(n)
 	if !first {
 		return was
@@ -122,8 +122,8 @@ func (s *Session) Lost(n *Node) bool {
 		}
 	}
 	// A node that was overwritten still exists, and must be deleted.
-	s.nodes.leave(n)
+	s.nodes.deleteSoon(n)
 	s.alarm.Ring()
-	close(n.bereaved)
+	close(n.lost)
 	return true
 }

@@ -10,14 +10,14 @@ import (
 // A beats is the state of a session's heartbeats: at most one is in flight. It is safe for
 // concurrent use.
 type beats struct {
-	mu       sync.Mutex    // guards what follows, and the field gone of each element of wanted
-	inFlight bool          // the last one has not been answered
-	next     time.Time     // when the next one is due
-	wanted   []*proofAsked // by contenders that wait for a proof
+	mu       sync.Mutex      // guards what follows, and the field gone of each element of wanted
+	inFlight bool            // the last one has not been answered
+	next     time.Time       // when the next one is due
+	wanted   []*proofRequest // by contenders that wait for a proof
 }
 
-// A proofAsked is the request of a contender that waits for a proof of its node.
-type proofAsked struct {
+// A proofRequest is the request of a contender that waits for a proof of its node.
+type proofRequest struct {
 	node     *Node
 	answered chan struct{} // closed when a heartbeat has covered the node
 	err      error         // why none could; set before answered is closed
@@ -25,8 +25,8 @@ type proofAsked struct {
 }
 
 // ask registers a contender that waits for a proof of its node.
-func (b *beats) ask(n *Node) *proofAsked {
-	asked := &proofAsked{node: n, answered: make(chan struct{})}
+func (b *beats) ask(n *Node) *proofRequest {
+	asked := &proofRequest{node: n, answered: make(chan struct{})}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.wanted = append(b.wanted, asked)
@@ -34,7 +34,7 @@ func (b *beats) ask(n *Node) *proofAsked {
 }
 
 // withdraw records that the contender no longer waits.
-func (b *beats) withdraw(asked *proofAsked) {
+func (b *beats) withdraw(asked *proofRequest) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	asked.gone = true
@@ -58,7 +58,7 @@ func (b *beats) hurry() {
 // check and the contenders that the heartbeat answers. If it starts none, it returns no
 // nodes and how long to wait: 0 if the owner will be woken anyway. pick chooses the nodes,
 // first those that contenders wait for, as many as fit.
-func (b *beats) begin(now time.Time, period time.Duration, pick func(first []*Node) []*Node) (nodes []*Node, wanted []*proofAsked, wait time.Duration) {
+func (b *beats) begin(now time.Time, period time.Duration, pick func(first []*Node) []*Node) (nodes []*Node, wanted []*proofRequest, wait time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
@@ -82,7 +82,7 @@ func (b *beats) begin(now time.Time, period time.Duration, pick func(first []*No
 
 // coveredBy removes from wanted the contenders that wait for one of nodes, and returns
 // them. It drops those that no longer wait. The caller holds mu.
-func (b *beats) coveredBy(nodes []*Node) (covered []*proofAsked) {
+func (b *beats) coveredBy(nodes []*Node) (covered []*proofRequest) {
 	checked := make(map[*Node]bool, len(nodes))
 	for _, n := range nodes {
 		checked[n] = true
@@ -104,7 +104,7 @@ func (b *beats) coveredBy(nodes []*Node) (covered []*proofAsked) {
 
 // end records that the heartbeat was answered, or has failed. again are the contenders that
 // wait for the next one. next, if not zero, is when the next one is due.
-func (b *beats) end(again []*proofAsked, next time.Time) {
+func (b *beats) end(again []*proofRequest, next time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.inFlight = false

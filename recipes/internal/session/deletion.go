@@ -10,17 +10,17 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// tendDeletions starts the deletion of the nodes that are due, up to MaxInFlight at a time.
+// startDueDeletions starts the deletion of the nodes that are due, up to MaxInFlight at a time.
 // It returns how long the owner may sleep.
-func (s *Session) tendDeletions(now time.Time) time.Duration {
+func (s *Session) startDueDeletions(now time.Time) time.Duration {
 	timeout := s.Timeout()
 	s.mu.Lock()
-	if !s.isAttached || s.sweeping {
+	if !s.isAttached || s.isDeleting {
 		s.mu.Unlock()
 		return timeout
 	}
 	due, wait := s.nodes.due(now)
-	s.sweeping = len(due) > 0
+	s.isDeleting = len(due) > 0
 	s.mu.Unlock()
 	if len(due) == 0 {
 		return min(timeout, wait)
@@ -28,9 +28,9 @@ func (s *Session) tendDeletions(now time.Time) time.Duration {
 	err := s.spawn(func() {
 		ctx, cancel := context.WithTimeout(s.ctx, timeout)
 		defer cancel()
-		s.clearAll(ctx, due)
+		s.deleteAll(ctx, due)
 		s.mu.Lock()
-		s.sweeping = false
+		s.isDeleting = false
 		s.mu.Unlock()
 		s.alarm.Ring()
 	})
@@ -41,22 +41,22 @@ func (s *Session) tendDeletions(now time.Time) time.Duration {
 }
 
 // DeleteLater schedules the deletion of a node whose deadline has passed, T/4 from now. The
-// session may still live, and the holder's work needs time to stop. Hasten ends the wait.
+// session may still live, and the holder's work needs time to stop. EndGrace ends the wait.
 func (s *Session) DeleteLater(p *Node) {
-	s.nodes.leaveAfter(p, time.Now().Add(s.Timeout()/4))
+	s.nodes.deleteLater(p, time.Now().Add(s.Timeout()/4))
 	s.alarm.Ring()
 }
 
-// Hasten makes the owner delete the node immediately, if its deletion is scheduled. The
+// EndGrace makes the owner delete the node immediately, if its deletion is scheduled. The
 // caller reports with it that the holder's work has stopped.
-func (s *Session) Hasten(p *Node) {
-	s.nodes.hasten(p)
+func (s *Session) EndGrace(p *Node) {
+	s.nodes.endGrace(p)
 	s.alarm.Ring()
 }
 
-// clearAll deletes the nodes, up to MaxInFlight at a time. It first searches for those
+// deleteAll deletes the nodes, up to MaxInFlight at a time. It first searches for those
 // whose path is unknown, once for each parent.
-func (s *Session) clearAll(ctx context.Context, nodes []*Node) {
+func (s *Session) deleteAll(ctx context.Context, nodes []*Node) {
 	unknown := make(map[string][]*Node)
 	known := make([]*Node, 0, len(nodes))
 	for _, p := range nodes {
@@ -74,41 +74,41 @@ func (s *Session) clearAll(ctx context.Context, nodes []*Node) {
 			case err != nil:
 				s.postpone(p, err)
 			case !found:
-				s.Cleared(p)
+				s.MarkGone(p)
 			default:
-				s.settle(p, path)
+				s.setPath(p, path)
 				known = append(known, p)
 			}
 		}
 	}
 	// An error means that the session is over, and that its nodes go with it.
 	_ = Each(s, known, func(p *Node) {
-		if _, err := s.Erase(ctx, p, Ordinary); err != nil {
+		if _, err := s.Delete(ctx, p, Ordinary); err != nil {
 			s.postpone(p, err)
 		}
 	})
 }
 
-// settle sets the path of a node whose create was not answered.
-func (s *Session) settle(p *Node, path string) {
+// setPath sets the path of a node whose create was not answered.
+func (s *Session) setPath(p *Node, path string) {
 	p.Path = path
 	s.nodes.joined(p)
 }
 
-// Erase deletes the node. existed is false if the node did not exist before the call.
+// Delete deletes the node. existed is false if the node did not exist before the call.
 //
-// If Erase fails, the node stays outstanding, and the caller leaves its deletion to the
+// If Delete fails, the node stays outstanding, and the caller leaves its deletion to the
 // owner.
-func (s *Session) Erase(ctx context.Context, p *Node, as Role) (existed bool, err error) {
+func (s *Session) Delete(ctx context.Context, p *Node, as Role) (existed bool, err error) {
 	tried := false
 	for {
-		err := s.delete(ctx, p, as)
+		err := s.deleteOnce(ctx, p, as)
 		switch over := s.Ended(); {
 		case err == nil:
-			s.Cleared(p)
+			s.MarkGone(p)
 			return true, nil
 		case errors.Is(err, zk.ErrNoNode):
-			s.Cleared(p)
+			s.MarkGone(p)
 			// An earlier attempt that was not answered has deleted it.
 			return tried, nil
 		case errors.Is(over, ErrExpired):
@@ -122,9 +122,9 @@ func (s *Session) Erase(ctx context.Context, p *Node, as Role) (existed bool, er
 	}
 }
 
-// delete sends one request to delete the node. It waits for the answer on the caller's
+// deleteOnce sends one request to delete the node. It waits for the answer on the caller's
 // goroutine, unless ctx ends within T/4.
-func (s *Session) delete(ctx context.Context, p *Node, as Role) (err error) {
+func (s *Session) deleteOnce(ctx context.Context, p *Node, as Role) (err error) {
 	request := func(conn *zk.Conn) (struct{}, error) { return struct{}{}, conn.Delete(p.Path, -1) }
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < s.Timeout()/4 {
 		_, err = CallAs(ctx, s, as, request)
@@ -138,9 +138,9 @@ func (s *Session) delete(ctx context.Context, p *Node, as Role) (err error) {
 // while a server serves the session, for at most limit. The owner does the rest.
 func (s *Session) Discard(p *Node, limit time.Duration) {
 	served, detached := s.Served()
-	known := s.nodes.part(p)
+	known := s.nodes.beginDelete(p)
 	if !known || !served {
-		s.Leave(p)
+		s.DeleteSoon(p)
 	}
 	if !served {
 		return
@@ -151,7 +151,7 @@ func (s *Session) Discard(p *Node, limit time.Duration) {
 		err := s.spawn(func() {
 			_, err := Call(ctx, s, func(conn *zk.Conn) (struct{}, error) { return struct{}{}, conn.Delete(p.Path, -1) })
 			if err == nil || errors.Is(err, zk.ErrNoNode) {
-				s.Cleared(p)
+				s.MarkGone(p)
 				return
 			}
 			s.postpone(p, err)

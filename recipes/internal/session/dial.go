@@ -30,8 +30,8 @@ type dialer struct {
 	config   *Config
 	servers  []string // host:port; names are resolved at each dial
 	connect  func(conn net.Conn, server string, greetBy time.Time) net.Conn
-	ctx      context.Context   // done when no more connections are to be made
-	blocking background.Strays // code that may block: dials, closes of connections, parents of contexts
+	ctx      context.Context  // done when no more connections are to be made
+	blocking background.Group // code that may block: dials, closes of connections, parents of contexts
 
 	mu       sync.Mutex           // guards what follows
 	next     int                  // index of the server to try next

@@ -33,7 +33,7 @@ func (h Halfway) Taken() {
 func (h Halfway) Lost(n *Node) {
 	h.nodes.mu.Lock()
 	defer h.nodes.mu.Unlock()
-	n.orphaned = true
+	n.isLost = true
 }
 
 // Finish does what follows Over in the end of a session.
@@ -69,11 +69,11 @@ func (h Halfway) WithoutWatches(f func()) {
 // SendHeartbeat sends a heartbeat for a contender that waits for a proof of the node.
 // answer waits for the outcome.
 func (h Halfway) SendHeartbeat(n *Node) (answer func() error) {
-	asked := &proofAsked{node: n, answered: make(chan struct{})}
+	asked := &proofRequest{node: n, answered: make(chan struct{})}
 	h.beats.mu.Lock()
 	h.beats.inFlight = true
 	h.beats.mu.Unlock()
-	h.sendBeat(time.Now(), []*Node{n}, []*proofAsked{asked})
+	h.sendBeat(time.Now(), []*Node{n}, []*proofRequest{asked})
 	return func() error {
 		<-asked.answered
 		return asked.err

@@ -11,8 +11,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// tendBeat sends a heartbeat if one is due. It returns how long the owner may sleep.
-func (s *Session) tendBeat(now time.Time) time.Duration {
+// sendDueHeartbeat sends a heartbeat if one is due. It returns how long the owner may sleep.
+func (s *Session) sendDueHeartbeat(now time.Time) time.Duration {
 	timeout := s.Timeout()
 	next := timeout
 	_, held, granted := s.nodes.count()
@@ -37,7 +37,7 @@ func (s *Session) tendBeat(now time.Time) time.Duration {
 }
 
 // sendBeat sends a heartbeat, on a goroutine of the session.
-func (s *Session) sendBeat(sent time.Time, nodes []*Node, wanted []*proofAsked) {
+func (s *Session) sendBeat(sent time.Time, nodes []*Node, wanted []*proofRequest) {
 	// An error means that the session is over and needs no heartbeat.
 	_ = s.spawn(func() {
 		_, err := urgently(s, func(conn *zk.Conn) (struct{}, error) { return struct{}{}, s.Check(conn, nodes) })
@@ -47,7 +47,7 @@ func (s *Session) sendBeat(sent time.Time, nodes []*Node, wanted []*proofAsked) 
 		case errors.Is(err, ErrDeleted):
 			next = time.Now() // the failed check proves nothing about the other nodes
 			again = true
-		case errors.Is(err, errParted):
+		case errors.Is(err, errReleased):
 			next = time.Now().Add(s.Timeout() / 48)
 			again = true
 		}
@@ -82,7 +82,7 @@ func (s *Session) Prove(ctx context.Context, n *Node) error {
 			return s.fail("check", n.Path, asked.err)
 		}
 		return nil
-	case <-n.bereaved:
+	case <-n.lost:
 	case <-s.ctx.Done():
 		err = s.Ended()
 	case <-ctx.Done():
@@ -103,21 +103,21 @@ func (s *Session) watchOwn() {
 			s.nodes.unwatch(p)
 		}
 		if errors.Is(err, zk.ErrNoNode) {
-			s.Lost(p)
+			s.MarkLost(p)
 		}
 	})
 }
 
-// errParted reports that a node was released while it was being checked. It proves
+// errReleased reports that a node was released while it was being checked. It proves
 // nothing about the other nodes.
-var errParted = errors.New("node released during the check")
+var errReleased = errors.New("node released during the check")
 
 // Check sends one quorum write that changes nothing. It succeeds if the session is alive
 // and all nodes exist; its success is a proof. It takes no turn.
 func (s *Session) Check(conn *zk.Conn, nodes []*Node) error {
 	if len(nodes) == 0 {
 		// The leader carries out an empty transaction without checking the session.
-		return errParted
+		return errReleased
 	}
 	ops := make([]any, len(nodes))
 	for i, p := range nodes {
@@ -141,8 +141,8 @@ func (s *Session) Check(conn *zk.Conn, nodes []*Node) error {
 // checkFailed ends what was granted on a node that a check found missing or overwritten.
 // It returns the error of that check.
 func (s *Session) checkFailed(n *Node, err error) error {
-	if !s.Lost(n) {
-		return errParted
+	if !s.MarkLost(n) {
+		return errReleased
 	}
 	return s.fail("check", n.Path, fmt.Errorf("%w: %w", ErrDeleted, err))
 }
@@ -155,16 +155,16 @@ func (s *Session) period() time.Duration {
 	return s.Timeout() / 6
 }
 
-// lookForBeat makes the owner send a heartbeat, if one is due, T/48 from now at the
+// scheduleBeat makes the owner send a heartbeat, if one is due, T/48 from now at the
 // earliest: the node's creation was a proof, and a node that is released immediately needs
 // no other.
-func (s *Session) lookForBeat() {
+func (s *Session) scheduleBeat() {
 	s.alarm.By(later(time.Now().Add(s.Timeout()/48), s.beats.due()))
 }
 
 // Joined records that the node exists. The node is held if its caller still wants it.
 func (s *Session) Joined(n *Node) {
 	if s.nodes.joined(n) {
-		s.lookForBeat()
+		s.scheduleBeat()
 	}
 }

@@ -16,49 +16,49 @@ type Node struct {
 	// Path is set when it is known, before the caller calls Joined.
 	Path string
 
-	gone     chan struct{} // closed once the node does not exist, and never will
-	bereaved chan struct{} // closed when another client deleted or wrote to the node
+	gone chan struct{} // closed once the node does not exist, and never will
+	lost chan struct{} // closed when another client deleted or wrote to the node
 
 	// Guarded by outstanding.mu.
-	standing  standing
+	state     state
 	index     int       // in outstanding.held, while the node is held
 	since     time.Time // when the node was known to exist
 	watched   bool      // the session watches the node
 	notBefore time.Time // when it may be deleted
 	failures  int       // consecutive failures of its deletion
 	stopped   bool      // the holder's work has stopped: the node need not be kept
-	vouches   bool      // proves that its life of the parent goes on
-	older     *Node     // the next older node that vouches for that life, nil if none
+	verified  bool      // proves that its life of the parent goes on
+	older     *Node     // the next older node that is verified for that life, nil if none
 	younger   *Node     // the next younger one, nil if none
-	orphaned  bool      // bereaved is closed, or about to be
+	isLost    bool      // lost is closed, or about to be
 	granted   Ender     // what was granted on the node, nil if nothing was
 }
 
 // NewNode returns a Node whose create has not been sent.
 func NewNode(parent string, tag int64, nonce string) *Node {
-	return &Node{Parent: parent, Tag: tag, Nonce: nonce, gone: make(chan struct{}), bereaved: make(chan struct{})}
+	return &Node{Parent: parent, Tag: tag, Nonce: nonce, gone: make(chan struct{}), lost: make(chan struct{})}
 }
 
 // Gone returns a channel that is closed once the node does not exist, and never will.
 func (n *Node) Gone() <-chan struct{} { return n.gone }
 
-// Bereaved returns a channel that is closed when another client has deleted the node, or
+// Lost returns a channel that is closed when another client has deleted the node, or
 // written to it.
-func (n *Node) Bereaved() <-chan struct{} { return n.bereaved }
+func (n *Node) Lost() <-chan struct{} { return n.lost }
 
 // life returns the life of the parent that the node's name contains.
 func (n *Node) life() life { return life{n.Parent, n.Tag} }
 
-// A standing is what the session knows of a node.
-type standing int
+// A state is what the session knows of a node.
+type state int
 
 const (
-	joining  standing = iota // the create is in flight
-	doubtful                 // the create's outcome is unknown, and no caller waits for the node
-	held                     // the node exists, of a waiter or a holder
-	parting                  // the node exists, and its holder is deleting it
-	leaving                  // the node may exist, and must be deleted
-	cleared                  // no node exists
+	creating  state = iota // the create is in flight
+	uncertain              // the create's outcome is unknown, and no caller waits for the node
+	held                   // the node exists, of a waiter or a holder
+	deleting               // the node exists, and its holder is deleting it
+	unwanted               // the node may exist, and must be deleted
+	gone                   // no node exists
 )
 
 // A life is the time from the creation of a parent until its deletion.

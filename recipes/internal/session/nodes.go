@@ -4,14 +4,14 @@ package session
 
 import "errors"
 
-// Enter registers a node that is about to be created.
-func (s *Session) Enter(n *Node) {
+// Register registers a node that is about to be created.
+func (s *Session) Register(n *Node) {
 	s.nodes.enter(n)
 }
 
-// Vouch records that the node was created in the life of the parent that its name contains.
-func (s *Session) Vouch(n *Node) {
-	s.nodes.vouch(n)
+// MarkVerified records that the node was created in the life of the parent that its name contains.
+func (s *Session) MarkVerified(n *Node) {
+	s.nodes.verify(n)
 }
 
 // Witness returns a node of the session in that life of the parent, nil if there is none.
@@ -27,20 +27,20 @@ func (s *Session) Grant(n *Node, e Ender) error { return s.nodes.grant(n, e) }
 // Ungrant removes the grant on the node, which has ended.
 func (s *Session) Ungrant(n *Node) { s.nodes.ungrant(n) }
 
-// Leave makes the owner delete the node.
-func (s *Session) Leave(n *Node) {
-	s.nodes.leave(n)
+// DeleteSoon makes the owner delete the node.
+func (s *Session) DeleteSoon(n *Node) {
+	s.nodes.deleteSoon(n)
 	s.alarm.Ring()
 }
 
-// Part reports whether the caller must delete the node itself. From then on heartbeats do
+// BeginDelete reports whether the caller must delete the node itself. From then on heartbeats do
 // not check the node.
-func (s *Session) Part(n *Node) bool {
-	return s.nodes.part(n)
+func (s *Session) BeginDelete(n *Node) bool {
+	return s.nodes.beginDelete(n)
 }
 
-// Cleared records that the node does not exist, and never will.
-func (s *Session) Cleared(n *Node) {
+// MarkGone records that the node does not exist, and never will.
+func (s *Session) MarkGone(n *Node) {
 	if s.nodes.clear(n) {
 		close(n.gone)
 	}

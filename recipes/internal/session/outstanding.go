@@ -21,14 +21,14 @@ const (
 // set is deleted, or goes with the session. It decides and does no I/O.
 // It is safe for concurrent use.
 type outstanding struct {
-	mu     sync.Mutex // guards what follows, and the fields of Node that name it
-	all    map[*Node]struct{}
-	owed   map[*Node]struct{} // those that are to be deleted: doubtful and leaving
-	byPath map[string]*Node   // those that are held
-	held   []*Node            // the same, in the order in which heartbeats check them
-	next   int                // in held: the first one that the next heartbeat checks
+	mu       sync.Mutex // guards what follows, and the fields of Node that name it
+	all      map[*Node]struct{}
+	toDelete map[*Node]struct{} // those that are to be deleted: uncertain and unwanted
+	byPath   map[string]*Node   // those that are held
+	held     []*Node            // the same, in the order in which heartbeats check them
+	next     int                // in held: the first one that the next heartbeat checks
 
-	youngest map[life]*Node     // of the held nodes that vouch, linked by Node.older and younger
+	youngest map[life]*Node     // of the held verified nodes, linked by Node.older and younger
 	granted  map[*Node]struct{} // those with a grant
 	over     error              // why nothing more can be granted
 }
@@ -36,7 +36,7 @@ type outstanding struct {
 func newOutstanding() *outstanding {
 	return &outstanding{
 		all:      make(map[*Node]struct{}),
-		owed:     make(map[*Node]struct{}),
+		toDelete: make(map[*Node]struct{}),
 		byPath:   make(map[string]*Node),
 		youngest: make(map[life]*Node),
 		granted:  make(map[*Node]struct{}),
@@ -47,7 +47,7 @@ func newOutstanding() *outstanding {
 func (o *outstanding) enter(p *Node) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	p.standing = joining
+	p.state = creating
 	o.all[p] = struct{}{}
 }
 
@@ -56,15 +56,15 @@ func (o *outstanding) enter(p *Node) {
 func (o *outstanding) joined(p *Node) (only bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	switch p.standing {
-	case joining:
-		p.standing, p.since = held, time.Now()
+	switch p.state {
+	case creating:
+		p.state, p.since = held, time.Now()
 		o.byPath[p.Path] = p
 		p.index = len(o.held)
 		o.held = append(o.held, p)
 		return len(o.held) == 1
-	case doubtful:
-		p.standing = leaving
+	case uncertain:
+		p.state = unwanted
 	}
 	return false
 }
@@ -79,10 +79,10 @@ func (o *outstanding) unhold(p *Node) {
 	o.held[p.index].index = p.index
 	o.held[last] = nil
 	o.held = o.held[:last]
-	if !p.vouches {
+	if !p.verified {
 		return
 	}
-	p.vouches = false
+	p.verified = false
 	if p.older != nil {
 		p.older.younger = p.younger
 	}
@@ -97,16 +97,16 @@ func (o *outstanding) unhold(p *Node) {
 	p.older, p.younger = nil, nil
 }
 
-// vouch records that the node was created in the life of the parent that its name contains.
+// verify records that the node was created in the life of the parent that its name contains.
 // While the node exists, that life goes on: no name without a nonce is used in another life
 // of the parent.
-func (o *outstanding) vouch(p *Node) {
+func (o *outstanding) verify(p *Node) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if p.standing != held || p.vouches {
+	if p.state != held || p.verified {
 		return
 	}
-	p.vouches = true
+	p.verified = true
 	p.older = o.youngest[p.life()]
 	if p.older != nil {
 		p.older.younger = p
@@ -115,7 +115,7 @@ func (o *outstanding) vouch(p *Node) {
 }
 
 // witness returns a node that a join must check, so that it is carried out only in that
-// life of the parent, or nil if no node vouches for it. It is the youngest, which as a rule
+// life of the parent, or nil if no node proves it. It is the youngest, which as a rule
 // is released last.
 func (o *outstanding) witness(parent string, tag int64) *Node {
 	o.mu.Lock()
@@ -123,40 +123,40 @@ func (o *outstanding) witness(parent string, tag int64) *Node {
 	return o.youngest[life{parent, tag}]
 }
 
-// leave is leaveLocked for a caller that does not hold mu.
-func (o *outstanding) leave(p *Node) {
+// deleteSoon is deleteSoonLocked for a caller that does not hold mu.
+func (o *outstanding) deleteSoon(p *Node) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.leaveLocked(p)
+	o.deleteSoonLocked(p)
 }
 
-// leaveLocked records that the node is no longer wanted, and is to be deleted once its path
+// deleteSoonLocked records that the node is no longer wanted, and is to be deleted once its path
 // is known.
-func (o *outstanding) leaveLocked(p *Node) {
-	switch p.standing {
+func (o *outstanding) deleteSoonLocked(p *Node) {
+	switch p.state {
 	case held:
 		o.unhold(p)
-		p.standing = leaving
-	case parting:
-		p.standing = leaving
-	case joining:
-		p.standing = doubtful
+		p.state = unwanted
+	case deleting:
+		p.state = unwanted
+	case creating:
+		p.state = uncertain
 	default:
 		return
 	}
-	o.owed[p] = struct{}{}
+	o.toDelete[p] = struct{}{}
 }
 
-// part records that the caller is about to delete the node itself. It reports whether the
+// beginDelete records that the caller is about to delete the node itself. It reports whether the
 // caller may: the owner or another caller deletes a node that is not held.
-func (o *outstanding) part(p *Node) bool {
+func (o *outstanding) beginDelete(p *Node) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if p.standing != held {
+	if p.state != held {
 		return false
 	}
 	o.unhold(p)
-	p.standing = parting
+	p.state = deleting
 	return true
 }
 
@@ -165,14 +165,14 @@ func (o *outstanding) part(p *Node) bool {
 func (o *outstanding) clear(p *Node) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	was := p.standing
+	was := p.state
 	if was == held {
 		o.unhold(p)
 	}
-	p.standing = cleared
+	p.state = gone
 	delete(o.all, p)
-	delete(o.owed, p)
-	return was != cleared
+	delete(o.toDelete, p)
+	return was != gone
 }
 
 // picks returns the nodes that a heartbeat checks, at most as many as fit; successive
@@ -189,7 +189,7 @@ func (o *outstanding) picks(before time.Time, wanted []*Node) (picked []*Node) {
 		return len(picked) == 0 || len(picked) < MaxChecks && size <= maxCheckBytes
 	}
 	for _, p := range wanted {
-		if p.standing == held && fits(p) {
+		if p.state == held && fits(p) {
 			picked = append(picked, p)
 		}
 	}
@@ -231,7 +231,7 @@ func (o *outstanding) due(now time.Time) (due []*Node, wait time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	wait = math.MaxInt64
-	for p := range o.owed {
+	for p := range o.toDelete {
 		if left := p.notBefore.Sub(now); left > 0 {
 			wait = min(wait, left)
 			continue
@@ -248,26 +248,26 @@ func (o *outstanding) unwanted(parent string, over bool) []*Node {
 	defer o.mu.Unlock()
 	var nodes []*Node
 	for p := range o.all {
-		if p.Parent == parent && (over || p.standing == leaving || p.standing == parting || p.standing == doubtful) {
+		if p.Parent == parent && (over || p.state == unwanted || p.state == deleting || p.state == uncertain) {
 			nodes = append(nodes, p)
 		}
 	}
 	return nodes
 }
 
-// leaveAfter is leave for a node that is not to be deleted before that instant, unless the
+// deleteLater is deleteSoon for a node that is not to be deleted before that instant, unless the
 // holder's work has stopped.
-func (o *outstanding) leaveAfter(p *Node, notBefore time.Time) {
+func (o *outstanding) deleteLater(p *Node, notBefore time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !p.stopped {
 		p.notBefore = notBefore
 	}
-	o.leaveLocked(p)
+	o.deleteSoonLocked(p)
 }
 
-// hasten records that the holder's work has stopped: the node need not be kept for it.
-func (o *outstanding) hasten(p *Node) {
+// endGrace records that the holder's work has stopped: the node need not be kept for it.
+func (o *outstanding) endGrace(p *Node) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	p.stopped = true
@@ -276,13 +276,13 @@ func (o *outstanding) hasten(p *Node) {
 	}
 }
 
-// postpone is leave for a node whose deletion has failed. If backOff is set, the pause before
+// postpone is deleteSoon for a node whose deletion has failed. If backOff is set, the pause before
 // the next attempt grows with each failure, from a third of timeout on. It returns false
 // if the node no longer needs to be deleted.
 func (o *outstanding) postpone(p *Node, backOff bool, timeout time.Duration) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.over != nil || p.standing == cleared {
+	if o.over != nil || p.state == gone {
 		return false
 	}
 	if backOff {
@@ -290,7 +290,7 @@ func (o *outstanding) postpone(p *Node, backOff bool, timeout time.Duration) boo
 		p.notBefore = later(p.notBefore, time.Now().Add(pause))
 		p.failures++
 	}
-	o.leaveLocked(p)
+	o.deleteSoonLocked(p)
 	return true
 }
 
@@ -311,7 +311,7 @@ func (o *outstanding) grant(p *Node, e Ender) error {
 	switch {
 	case o.over != nil:
 		return o.over
-	case p.orphaned:
+	case p.isLost:
 		return ErrDeleted
 	}
 	p.granted = e
@@ -356,9 +356,9 @@ func (o *outstanding) end(cause error) []*Node {
 func (o *outstanding) lose(p *Node) (was, first bool, e Ender) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	was = p.standing == held || p.orphaned
-	first = was && !p.orphaned
-	p.orphaned = p.orphaned || was
+	was = p.state == held || p.isLost
+	first = was && !p.isLost
+	p.isLost = p.isLost || was
 	if first && p.granted != nil {
 		delete(o.granted, p)
 	}

@@ -35,10 +35,10 @@ func TestPlaceIsInTheLedgerFromBeforeItsCreateUntilItsDeletionIsConfirmed(t *tes
 	l.enter(p)
 	require.Equal(t, 1, len(l.all))
 	require.True(t, l.joined(p), "the only one that is held")
-	require.Equal(t, held, p.standing)
+	require.Equal(t, held, p.state)
 	require.Empty(t, owed(l))
-	l.leave(p)
-	require.NotEqual(t, held, p.standing)
+	l.deleteSoon(p)
+	require.NotEqual(t, held, p.state)
 	require.Equal(t, 1, len(l.all), "owed is not gone")
 	require.Equal(t, []*Node{p}, owed(l))
 	require.True(t, l.clear(p), "that is news")
@@ -54,8 +54,8 @@ func TestOnlyTheFirstHeldPlaceIsTheOnlyOne(t *testing.T) {
 	require.Empty(t, l.held)
 	require.True(t, l.joined(a))
 	require.False(t, l.joined(b))
-	l.leave(a)
-	l.leave(b)
+	l.deleteSoon(a)
+	l.deleteSoon(b)
 	require.Empty(t, l.held)
 	c := placeAt("c")
 	l.enter(c)
@@ -66,7 +66,7 @@ func TestPlaceGivenUpWhoseCreateIsNeverAnsweredIsSwept(t *testing.T) {
 	l := newOutstanding()
 	p := placeAt("n")
 	l.enter(p)
-	l.leave(p)
+	l.deleteSoon(p)
 	require.Equal(t, []*Node{p}, owed(l), "its outcome has to be found out")
 	require.False(t, l.joined(p), "its caller has left it")
 	require.Equal(t, []*Node{p}, owed(l), "found, and to be deleted")
@@ -88,12 +88,12 @@ func TestPlaceThatIsBeingReleasedIsNeitherCheckedNorSwept(t *testing.T) {
 	p := placeAt("n")
 	l.enter(p)
 	l.joined(p)
-	l.part(p)
+	l.beginDelete(p)
 	require.Empty(t, l.held)
 	require.Empty(t, heldIn(l))
 	require.Empty(t, owed(l))
 	require.Equal(t, 1, len(l.all))
-	l.leave(p) // the release has failed
+	l.deleteSoon(p) // the release has failed
 	require.Equal(t, []*Node{p}, owed(l))
 }
 
@@ -104,13 +104,13 @@ func TestClearedPlaceStaysCleared(t *testing.T) {
 	l.joined(p)
 	l.clear(p)
 	require.False(t, l.clear(p), "that is known")
-	l.leave(p)
-	l.part(p)
+	l.deleteSoon(p)
+	l.beginDelete(p)
 	require.False(t, l.joined(p))
 	require.Zero(t, len(l.all))
 	require.Empty(t, l.held)
 	require.Empty(t, owed(l))
-	require.Equal(t, cleared, p.standing)
+	require.Equal(t, gone, p.state)
 }
 
 func TestNodeIsNotDeletedBeforeItsTime(t *testing.T) {
@@ -122,7 +122,7 @@ func TestNodeIsNotDeletedBeforeItsTime(t *testing.T) {
 	for _, p := range []*Node{early, kept} {
 		l.enter(p)
 		l.joined(p)
-		l.leave(p)
+		l.deleteSoon(p)
 	}
 	kept.notBefore = now.Add(time.Second)
 	due, wait := l.due(now)
@@ -142,7 +142,7 @@ func TestHeartbeatsCheckPlacesThatHaveStoodForAWhile(t *testing.T) {
 	now := time.Now()
 	old.since, recent.since = now.Add(-time.Second), now
 	require.Equal(t, []*Node{old}, l.picks(now, nil))
-	l.leave(old)
+	l.deleteSoon(old)
 	require.Equal(t, []*Node{recent}, l.picks(now, nil), "rather a recent one than none")
 }
 
@@ -160,23 +160,23 @@ func TestLedgerAgreesWithACountAfterAnyOrderOfEvents(t *testing.T) {
 		var vouched []*Node // in that order
 		for range 60 {
 			p := nodes[r.IntN(len(nodes))]
-			was := p.standing
+			was := p.state
 			switch r.IntN(5) {
 			case 0:
 				l.joined(p)
 			case 1:
-				l.leave(p)
+				l.deleteSoon(p)
 			case 2:
-				l.part(p)
+				l.beginDelete(p)
 			case 3:
 				l.clear(p)
 			case 4:
-				l.vouch(p)
+				l.verify(p)
 				if !slices.Contains(vouched, p) {
 					vouched = append(vouched, p)
 				}
 			}
-			vouched = slices.DeleteFunc(vouched, func(p *Node) bool { return p.standing != held })
+			vouched = slices.DeleteFunc(vouched, func(p *Node) bool { return p.state != held })
 			var youngest *Node
 			if len(vouched) > 0 {
 				youngest = vouched[len(vouched)-1]
@@ -185,21 +185,21 @@ func TestLedgerAgreesWithACountAfterAnyOrderOfEvents(t *testing.T) {
 			require.Nil(t, l.witness("/l", 2))
 			holding, known := 0, 0
 			for _, p := range nodes {
-				if p.standing == held {
+				if p.state == held {
 					holding++
 				}
-				if p.standing != cleared {
+				if p.state != gone {
 					known++
 				}
 			}
 			require.Equal(t, holding, len(l.byPath), "seed %d", seed)
 			require.Len(t, l.held, holding, "seed %d", seed)
 			require.Equal(t, known, len(l.all), "seed %d", seed)
-			if was == doubtful || was == leaving {
-				require.NotEqual(t, held, p.standing, "seed %d: given up is given up", seed)
+			if was == uncertain || was == unwanted {
+				require.NotEqual(t, held, p.state, "seed %d: given up is given up", seed)
 			}
 			for _, p := range owed(l) {
-				require.Contains(t, []standing{doubtful, leaving}, p.standing, "seed %d", seed)
+				require.Contains(t, []state{uncertain, unwanted}, p.state, "seed %d", seed)
 			}
 		}
 	}

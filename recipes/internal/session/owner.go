@@ -4,13 +4,13 @@ package session
 
 import "time"
 
-// Own serves the waiters and holders of the session until the session is over. It ends all
+// Run serves the waiters and holders of the session until the session is over. It ends all
 // grants at the deadline, sends heartbeats, leaves servers that do not answer, starts the
 // deletion of nodes, and abandons a session that no server has served for too long. The state
 // that it reads is guarded by mutexes that are never held during I/O (see the lock order in
 // the package's documentation). It waits only for its timer and its alarm, and starts code that
 // may block on other goroutines, so that I/O delays no deadline.
-func (s *Session) Own() {
+func (s *Session) Run() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -22,15 +22,15 @@ func (s *Session) Own() {
 		}
 		now := time.Now()
 		s.alarm.Begin(now)
-		s.Lapse(now)
-		next := min(s.tendWire(now), s.tendBeat(now), s.tendDeletions(now), s.tendAttachment(now))
+		s.CheckDeadline(now)
+		next := min(s.leaveSilentServer(now), s.sendDueHeartbeat(now), s.startDueDeletions(now), s.abandonIfUnserved(now))
 		timer.Reset(s.alarm.End(now, next))
 	}
 }
 
-// Lapse ends all grants if the session may no longer be believed to live. The owner calls it
+// CheckDeadline ends all grants if the session may no longer be believed to live. The owner calls it
 // at the deadline; a caller that asks later calls it too, so that it gets the same answer.
-func (s *Session) Lapse(now time.Time) {
+func (s *Session) CheckDeadline(now time.Time) {
 	if s.lease.Left(now) > 0 {
 		return
 	}
@@ -41,11 +41,11 @@ func (s *Session) Lapse(now time.Time) {
 	}
 }
 
-// tendWire leaves a server that has answered no request for T/8. The ZooKeeper client would
+// leaveSilentServer leaves a server that has answered no request for T/8. The ZooKeeper client would
 // wait for 2T/3, and a holder that waits so long loses its lock. But if every server is slow,
-// the session stays with its server: see [dialer.mayLeave]. tendWire returns how long the
+// the session stays with its server: see [dialer.mayLeave]. leaveSilentServer returns how long the
 // owner may sleep: a request that begins earlier wakes the owner in time.
-func (s *Session) tendWire(now time.Time) time.Duration {
+func (s *Session) leaveSilentServer(now time.Time) time.Duration {
 	timeout := s.Timeout()
 	s.mu.Lock()
 	w, serving := s.wire, s.isAttached
@@ -67,14 +67,14 @@ func (s *Session) tendWire(now time.Time) time.Duration {
 	return timeout
 }
 
-// tendAttachment abandons a session that no server has served for 2 T. The session may
+// abandonIfUnserved abandons a session that no server has served for 2 T. The session may
 // still be alive, on an ensemble that is down as a whole. But it may also be one that no
 // server will ever know again, and a client that waits for it would wait for ever.
 //
 // A session that has nodes is abandoned at its deadline, after T/3 without a server, if servers
 // accept connections and answer nothing. In a one-way partition that blocks only the answers,
 // each attempt would keep the session alive, and its nodes would block other clients.
-func (s *Session) tendAttachment(now time.Time) time.Duration {
+func (s *Session) abandonIfUnserved(now time.Time) time.Duration {
 	timeout := s.Timeout()
 	s.mu.Lock()
 	attached, since, through := s.isAttached, now.Sub(s.detachedSince), s.through > 0

@@ -56,7 +56,7 @@ func callOnce[R any](ctx context.Context, s *Session, as Role, request func(*zk.
 	err = s.spawn(func() {
 		value, err := request(s.conn)
 		<-mine
-		s.heed(err)
+		s.endIfExpired(err)
 		replies <- reply{value, err}
 	})
 	if err != nil {
@@ -99,7 +99,7 @@ func CallInTurn[R any](ctx context.Context, s *Session, as Role, mine Turn, requ
 		value, err := request(s.conn)
 		s.finish()
 		<-mine
-		s.heed(err)
+		s.endIfExpired(err)
 		if !s.givenBack(err) {
 			return value, err
 		}
@@ -109,13 +109,13 @@ func CallInTurn[R any](ctx context.Context, s *Session, as Role, mine Turn, requ
 	}
 }
 
-// Ask repeats an idempotent request until a server has answered it.
-func Ask[R any](ctx context.Context, s *Session, op, path string, request func(*zk.Conn) (R, error)) (R, error) {
-	return AskAs(ctx, s, Ordinary, op, path, request)
+// Retry repeats an idempotent request until a server has answered it.
+func Retry[R any](ctx context.Context, s *Session, op, path string, request func(*zk.Conn) (R, error)) (R, error) {
+	return RetryAs(ctx, s, Ordinary, op, path, request)
 }
 
-// AskAs is Ask for a caller of that role.
-func AskAs[R any](ctx context.Context, s *Session, as Role, op, path string, request func(*zk.Conn) (R, error)) (R, error) {
+// RetryAs is Retry for a caller of that role.
+func RetryAs[R any](ctx context.Context, s *Session, as Role, op, path string, request func(*zk.Conn) (R, error)) (R, error) {
 	for {
 		r, err := CallAs(ctx, s, as, request)
 		if err == nil {
@@ -136,7 +136,7 @@ func AskAs[R any](ctx context.Context, s *Session, as Role, op, path string, req
 // runs on a goroutine of the session, and sends few of them.
 func urgently[R any](s *Session, request func(*zk.Conn) (R, error)) (R, error) {
 	value, err := request(s.conn)
-	s.heed(err)
+	s.endIfExpired(err)
 	return value, err
 }
 
@@ -156,13 +156,13 @@ func (s *Session) TakeTurn(ctx context.Context, as Role) (Turn, error) {
 		<-mine
 		return nil, err
 	}
-	s.Look(s.Timeout() / 8) // the server may not answer
+	s.WakeWithin(s.Timeout() / 8) // the server may not answer
 	return mine, nil
 }
 
-// heed ends the session if err reports that it has expired, without waiting until the
+// endIfExpired ends the session if err reports that it has expired, without waiting until the
 // connection reports the expiry.
-func (s *Session) heed(err error) {
+func (s *Session) endIfExpired(err error) {
 	if errors.Is(err, zk.ErrSessionExpired) {
 		s.End(ErrExpired)
 	}
@@ -174,7 +174,7 @@ func (s *Session) Children(ctx context.Context, path string) (children []string,
 		children []string
 		stat     *zk.Stat
 	}
-	l, err := Ask(ctx, s, "list", path, func(conn *zk.Conn) (listing, error) {
+	l, err := Retry(ctx, s, "list", path, func(conn *zk.Conn) (listing, error) {
 		children, stat, err := conn.Children(path)
 		return listing{children, stat}, err
 	})
@@ -187,7 +187,7 @@ func (s *Session) Get(ctx context.Context, path string) (data []byte, stat *zk.S
 		data []byte
 		stat *zk.Stat
 	}
-	c, err := Ask(ctx, s, "read", path, func(conn *zk.Conn) (content, error) {
+	c, err := Retry(ctx, s, "read", path, func(conn *zk.Conn) (content, error) {
 		data, stat, err := conn.Get(path)
 		return content{data, stat}, err
 	})
@@ -217,11 +217,11 @@ func above(path string) string {
 }
 
 func (s *Session) createParent(ctx context.Context, path string, data []byte) error {
-	_, err := Ask(ctx, s, "create", path, func(conn *zk.Conn) (string, error) {
+	_, err := Retry(ctx, s, "create", path, func(conn *zk.Conn) (string, error) {
 		return conn.CreateContainer(path, data, zk.FlagContainer, s.config.ACL)
 	})
 	if Nameless(err) && ctx.Err() == nil { // the answer of a server without containers
-		_, err = Ask(ctx, s, "create", path, func(conn *zk.Conn) (string, error) {
+		_, err = Retry(ctx, s, "create", path, func(conn *zk.Conn) (string, error) {
 			return conn.Create(path, data, 0, s.config.ACL)
 		})
 	}

@@ -34,13 +34,13 @@ type Session struct {
 
 	turns turns
 
-	ctx    context.Context // done when the session is over, with the reason
-	cancel context.CancelCauseFunc
-	dials  context.Context // done when no more connections are to be made
-	hangUp context.CancelFunc
-	opened chan struct{}     // closed when the session first exists
-	alarm  *background.Alarm // wakes the owner
-	calls  sync.WaitGroup
+	ctx         context.Context // done when the session is over, with the reason
+	cancel      context.CancelCauseFunc
+	dials       context.Context // done when no more connections are to be made
+	stopDialing context.CancelFunc
+	opened      chan struct{}     // closed when the session first exists
+	alarm       *background.Alarm // wakes the owner
+	calls       sync.WaitGroup
 
 	mu            sync.Mutex    // guards what follows
 	id            int64         // 0 until opened
@@ -56,28 +56,28 @@ type Session struct {
 	server        string        // serves the session, or did last
 	through       int           // requests in CallInTurn
 	over          error         // why the session is over
-	sweeping      bool          // the owner is deleting nodes
+	isDeleting    bool          // the owner is deleting nodes
 }
 
 // Open starts a session, which exists once the channel of Opened is closed.
 func Open(config Config) (*Session, error) {
 	ctx, cancel := context.WithCancelCause(context.Background())
-	dials, hangUp := context.WithCancel(context.Background())
+	dials, stopDialing := context.WithCancel(context.Background())
 	s := &Session{
-		config:  config,
-		events:  config.Events,
-		lease:   lease.New(config.Timeout),
-		watches: newWatches(),
-		nodes:   newOutstanding(),
-		ctx:     ctx,
-		cancel:  cancel,
-		dials:   dials,
-		hangUp:  hangUp,
-		opened:  make(chan struct{}),
-		alarm:   background.NewAlarm(),
-		attach:  make(chan struct{}),
-		detach:  make(chan struct{}),
-		turns:   newTurns(),
+		config:      config,
+		events:      config.Events,
+		lease:       lease.New(config.Timeout),
+		watches:     newWatches(),
+		nodes:       newOutstanding(),
+		ctx:         ctx,
+		cancel:      cancel,
+		dials:       dials,
+		stopDialing: stopDialing,
+		opened:      make(chan struct{}),
+		alarm:       background.NewAlarm(),
+		attach:      make(chan struct{}),
+		detach:      make(chan struct{}),
+		turns:       newTurns(),
 	}
 	servers := slices.Clone(config.Servers)
 	rand.Shuffle(len(servers), func(i, j int) { servers[i], servers[j] = servers[j], servers[i] })
@@ -100,7 +100,7 @@ func Open(config Config) (*Session, error) {
 	)
 	if err != nil {
 		cancel(err)
-		hangUp()
+		stopDialing()
 		return nil, s.fail("connect", "", err)
 	}
 	s.conn = conn
@@ -125,7 +125,7 @@ func (s *Session) connected(conn net.Conn, server string, greetBy time.Time) net
 		Failed: func(err error) {
 			s.dialer.miss(server, err)
 			if s.ctx.Err() != nil && s.dialer.isMute() {
-				s.hangUp() // another attempt would keep an abandoned session alive
+				s.stopDialing() // another attempt would keep an abandoned session alive
 			}
 		},
 		Greeted: func(h wire.Hello) error {
@@ -184,7 +184,7 @@ func (s *Session) End(cause error) {
 // quit stops the session from opening connections, and ends the current one: the client does
 // not close a connection on which a server reported that the session has expired.
 func (s *Session) quit() {
-	s.hangUp()
+	s.stopDialing()
 	s.mu.Lock()
 	w := s.wire
 	s.mu.Unlock()
@@ -193,13 +193,13 @@ func (s *Session) quit() {
 	}
 }
 
-// Bury releases the session's resources in this process, after End. If it can, the client
+// Close releases the session's resources in this process, after End. If it can, the client
 // notifies the ensemble that the session is closed, which deletes the session's nodes.
 //
-// Bury waits for the goroutines of the session, for at most Stragglers. If code that may block
+// Close waits for the goroutines of the session, for at most CloseTimeout. If code that may block
 // has not returned by then, it calls Stuck of the Events.
-func (s *Session) Bury() {
-	s.hangUp()
+func (s *Session) Close() {
+	s.stopDialing()
 	s.conn.Close()
 	s.quit()
 	gone := make(chan struct{})
@@ -208,7 +208,7 @@ func (s *Session) Bury() {
 		s.calls.Wait()
 		s.dialer.blocking.Wait()
 	}()
-	timer := time.NewTimer(Stragglers)
+	timer := time.NewTimer(CloseTimeout)
 	defer timer.Stop()
 	select {
 	case <-gone:
@@ -217,9 +217,9 @@ func (s *Session) Bury() {
 	}
 }
 
-// Stragglers is how long a client that is being closed waits for code that may block: the
+// CloseTimeout is how long a client that is being closed waits for code that may block: the
 // Dial of its options, the Close of a connection, a logger.
-const Stragglers = 2 * time.Second
+const CloseTimeout = 2 * time.Second
 
 // spawn runs f on a goroutine that the session waits for.
 func (s *Session) spawn(f func()) error {
@@ -254,8 +254,8 @@ func (s *Session) finish() {
 // Timeout returns T, as negotiated.
 func (s *Session) Timeout() time.Duration { return s.lease.Timeout() }
 
-// Look wakes the owner within d.
-func (s *Session) Look(d time.Duration) { s.alarm.By(time.Now().Add(d)) }
+// WakeWithin wakes the owner within d.
+func (s *Session) WakeWithin(d time.Duration) { s.alarm.By(time.Now().Add(d)) }
 
 // ID returns the session's ID, 0 until it exists.
 func (s *Session) ID() int64 {

@@ -27,9 +27,9 @@ type round[A, R any] struct {
 	err      error
 }
 
-// Ask returns run's answer for key, from a round that begins after the call, or ctx's error.
+// Do returns run's answer for key, from a round that begins after the call, or ctx's error.
 // For each key, one goroutine of the session at a time calls run.
-func (sh *Sharing[A, R]) Ask(ctx context.Context, s *Session, key string, a A, run func(asks []A) (R, error)) (R, error) {
+func (sh *Sharing[A, R]) Do(ctx context.Context, s *Session, key string, a A, run func(asks []A) (R, error)) (R, error) {
 	sh.mu.Lock()
 	if sh.next == nil {
 		sh.next = make(map[string]*round[A, R])

@@ -38,8 +38,8 @@ func (s *Session) Context() context.Context { return s.ctx }
 // Opened returns a channel that is closed when the session first exists.
 func (s *Session) Opened() <-chan struct{} { return s.opened }
 
-// HungUp returns a channel that is closed when the session opens no more connections.
-func (s *Session) HungUp() <-chan struct{} { return s.dials.Done() }
+// DialingStopped returns a channel that is closed when the session opens no more connections.
+func (s *Session) DialingStopped() <-chan struct{} { return s.dials.Done() }
 
 // Attached returns a channel that is closed while a server serves the session.
 func (s *Session) Attached() <-chan struct{} {
@@ -70,9 +70,9 @@ func (s *Session) Deadline() time.Time { return s.lease.Deadline() }
 // the session may not be.
 func (s *Session) Left(now time.Time) time.Duration { return s.lease.Left(now) }
 
-// RunStray runs f, which may not return, on a goroutine that Bury waits for, for at most
-// Stragglers.
-func (s *Session) RunStray(f func()) { s.dialer.blocking.Run(f) }
+// RunBlocking runs f, which may not return, on a goroutine that Close waits for, for at most
+// CloseTimeout.
+func (s *Session) RunBlocking(f func()) { s.dialer.blocking.Run(f) }
 
 // Wake wakes the owner immediately.
 func (s *Session) Wake() { s.alarm.Ring() }

@@ -36,7 +36,7 @@ func (s *Session) Watch(ctx context.Context, path string, kind WatchKind) (*Watc
 // first one, which may end before the answer.
 func (s *Session) setWatch(key watchKey, w *Watch) {
 	err := s.spawn(func() {
-		_, err := Ask(s.ctx, s, "watch", key.path, func(conn *zk.Conn) (struct{}, error) {
+		_, err := Retry(s.ctx, s, "watch", key.path, func(conn *zk.Conn) (struct{}, error) {
 			return struct{}{}, requestWatch(conn, key)
 		})
 		s.wasSet(key, w, err)

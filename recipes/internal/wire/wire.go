@@ -62,12 +62,12 @@ type Wire struct {
 	r          *bufio.Reader
 	greetBy    time.Time // when the handshake must have ended
 	hooks      Hooks
-	blocking   *background.Strays // counts the goroutine that closes the connection
-	closed     chan struct{}      // closed once the connection is to end
-	closeOnce  sync.Once          // guards closing it
-	zxids      zxids              // only the reader changes it
-	handshaken bool               // set by the reader, before the client starts its other goroutines
-	left       int                // bytes of the frame that the reader is in; used by the reader only
+	blocking   *background.Group // counts the goroutine that closes the connection
+	closed     chan struct{}     // closed once the connection is to end
+	closeOnce  sync.Once         // guards closing it
+	zxids      zxids             // only the reader changes it
+	handshaken bool              // set by the reader, before the client starts its other goroutines
+	left       int               // bytes of the frame that the reader is in; used by the reader only
 
 	mu        sync.Mutex // guards what follows
 	inFlight  []packet   // those that have not been answered, in order
@@ -87,7 +87,7 @@ type Hooks struct {
 // connection before this one, nil if it is the first: the ZooKeeper client must have ended
 // the goroutine that read from it. watching reports whether the client may have watches to
 // set again. blocking counts the goroutine that closes conn.
-func New(conn net.Conn, greetBy time.Time, previous *Wire, watching bool, blocking *background.Strays, hooks Hooks) *Wire {
+func New(conn net.Conn, greetBy time.Time, previous *Wire, watching bool, blocking *background.Group, hooks Hooks) *Wire {
 	w := &Wire{
 		Conn:     conn,
 		r:        bufio.NewReaderSize(conn, 16<<10),

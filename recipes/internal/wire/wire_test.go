@@ -39,7 +39,7 @@ func newWireBench(t *testing.T, greetBy time.Duration) *wireBench {
 	t.Helper()
 	client, server := net.Pipe()
 	b := &wireBench{server: server}
-	b.Wire = New(client, time.Now().Add(greetBy), nil, false, new(background.Strays), Hooks{
+	b.Wire = New(client, time.Now().Add(greetBy), nil, false, new(background.Group), Hooks{
 		Greeted: func(h Hello) error {
 			b.hello, b.frame = Hello{Timeout: h.Timeout, SessionID: h.SessionID}, h.Frame
 			return nil

@@ -4,52 +4,52 @@ package background
 
 import "sync"
 
-// Strays are goroutines that run code which may not return: a Dial of the options, the
+// A Group is a set of goroutines that run code which may not return: a Dial of the options, the
 // Close of a connection, the parent of a claim's context. Unlike those of a
 // sync.WaitGroup, one may begin while Wait waits, because the ZooKeeper client closes its
 // last connection at any time. The zero value is ready to use; it is safe for concurrent
 // use.
-type Strays struct {
+type Group struct {
 	mu      sync.Mutex // guards what follows
 	running int
 	none    chan struct{} // closed when running is 0 again; nil if no caller waits
 }
 
 // Run runs f on a goroutine.
-func (s *Strays) Run(f func()) {
-	s.mu.Lock()
-	s.running++
-	s.mu.Unlock()
+func (g *Group) Run(f func()) {
+	g.mu.Lock()
+	g.running++
+	g.mu.Unlock()
 	go func() {
-		defer s.end()
+		defer g.end()
 		f()
 	}()
 }
 
-func (s *Strays) end() {
-	s.mu.Lock()
-	s.running--
+func (g *Group) end() {
+	g.mu.Lock()
+	g.running--
 	var none chan struct{}
-	if s.running == 0 {
-		none, s.none = s.none, nil
+	if g.running == 0 {
+		none, g.none = g.none, nil
 	}
-	s.mu.Unlock()
+	g.mu.Unlock()
 	if none != nil {
 		close(none)
 	}
 }
 
 // Wait returns when no goroutine is running.
-func (s *Strays) Wait() {
-	s.mu.Lock()
-	if s.running == 0 {
-		s.mu.Unlock()
+func (g *Group) Wait() {
+	g.mu.Lock()
+	if g.running == 0 {
+		g.mu.Unlock()
 		return
 	}
-	if s.none == nil {
-		s.none = make(chan struct{})
+	if g.none == nil {
+		g.none = make(chan struct{})
 	}
-	none := s.none
-	s.mu.Unlock()
+	none := g.none
+	g.mu.Unlock()
 	<-none
 }

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package lease carries out leases: contenders that hold no ZooKeeper session. It is the
+// protocol of a stateless lock service, whose replicas call it for HTTP clients. Leases,
+// locks and elections of package recipes, and contenders of other libraries share one
+// queue.
+//
+// A lease is a persistent node with a record that has a TTL. Its holder writes the record
+// again to renew it; an observer that has seen one version for TTL × 33/32 deletes the
+// node. So leases survive the death of a replica, and end without their holder.
+//
+// Exclusion follows from the order of the nodes and depends on no clock. That a holder
+// stops before another contender is granted the lock depends on the holder: it must stop
+// Grant.Valid after it *sent* the request that was answered, on a monotonic clock whose
+// rate differs from the observers' by less than 1/64, and in a process that is not paused.
+// Only a resource that checks the fencing token is safe without these conditions.
+package lease

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lease
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/recipes"
+)
+
+var (
+	// ErrSuperseded is returned when another call serves the same request.
+	ErrSuperseded = errors.New("another call serves this request")
+
+	// ErrReleased is returned when the request's lease was granted, and released.
+	ErrReleased = errors.New("the request's lease was released")
+
+	// ErrGone is returned when the lease has ended: it expired, or was released.
+	ErrGone = errors.New("lease has ended")
+
+	// ErrExhausted is returned when a lease cannot be written again. Release it, and acquire
+	// another one.
+	ErrExhausted = errors.New("lease can be written no more")
+
+	// ErrNotFound is returned when a path has no contender.
+	ErrNotFound = errors.New("no contender")
+
+	// ErrCannotNotify is returned when the holder does not learn of a forced release: use
+	// Now if the resource checks the token.
+	ErrCannotNotify = errors.New("holder cannot be notified")
+
+	// ErrUncertain is returned when the outcome is unknown: send the same request again.
+	ErrUncertain = recipes.ErrUncertain
+
+	// ErrRevoked is wrapped by each *RevokedError.
+	ErrRevoked = errors.New("revoked")
+)
+
+// A HeldError is returned when another contender is in front.
+type HeldError struct {
+	Path       string
+	Front      recipes.Contender
+	RetryAfter time.Duration // an estimate
+}
+
+// Error names the first contender.
+func (e *HeldError) Error() string {
+	return fmt.Sprintf("%s is held by %q (%s)", e.Path, e.Front.Owner, e.Front.Name)
+}
+
+// A WaitingError is returned when a poll has ended and wait time is left. The request keeps
+// its position if it is sent again within 30 s.
+type WaitingError struct {
+	Path       string
+	Position   int // contenders ahead
+	Front      recipes.Contender
+	RetryAfter time.Duration
+}
+
+// Error names the position and the first contender.
+func (e *WaitingError) Error() string {
+	return fmt.Sprintf("waiting for %s behind %d contenders, the first of which is %q (%s)", e.Path, e.Position, e.Front.Owner, e.Front.Name)
+}
+
+// A RevokedError is returned when an administrator has revoked the lease.
+type RevokedError struct{ By, Reason string }
+
+// Error names the administrator and the reason.
+func (e *RevokedError) Error() string { return fmt.Sprintf("revoked by %q: %s", e.By, e.Reason) }
+
+// Unwrap returns ErrRevoked.
+func (e *RevokedError) Unwrap() error { return ErrRevoked }
+
+// A MismatchError is returned when a RequestID was sent before with another value of a
+// parameter.
+type MismatchError struct{ Field string }
+
+// Error names the parameter.
+func (e *MismatchError) Error() string {
+	return fmt.Sprintf("%s differs from that of an earlier request with the same requestId", e.Field)
+}
+
+// A FrontError is returned by ForceRelease when another contender is in front.
+type FrontError struct{ Token fencing.Token }
+
+// Error names the token of the front.
+func (e *FrontError) Error() string { return fmt.Sprintf("the contender in front has token %d", e.Token) }
