@@ -87,4 +87,6 @@ func (e *MismatchError) Error() string {
 type FrontError struct{ Token fencing.Token }
 
 // Error names the token of the front.
-func (e *FrontError) Error() string { return fmt.Sprintf("the contender in front has token %d", e.Token) }
+func (e *FrontError) Error() string {
+	return fmt.Sprintf("the contender in front has token %d", e.Token)
+}

@@ -61,7 +61,7 @@ func (c *Claim) Done() <-chan struct{} { return c.done }
 
 // Err returns nil while the claim is held. After the claim has ended it returns an
 // error for which errors.Is finds ErrLost and one of ErrSessionExpired, ErrDeadline,
-// ErrDeleted, ErrReleased and ErrClosed.
+// ErrDeleted, ErrRevoked, ErrReleased and ErrClosed.
 //
 // It checks the clock: a call after the deadline itself ends the claim.
 func (c *Claim) Err() error {
@@ -196,7 +196,11 @@ func (c *Claim) Check(ctx context.Context) error {
 		return ended
 	}
 	if errors.Is(err, ErrDeleted) {
-		c.end(ErrDeleted) // the heartbeat that detected it may be about to
+		cause := ErrDeleted
+		if revoked := (*RevokedError)(nil); errors.As(err, &revoked) {
+			cause = revoked
+		}
+		c.end(cause) // the heartbeat that detected it may be about to
 		return c.ended()
 	}
 	return withCtx(ctx, err)

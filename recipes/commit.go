@@ -97,9 +97,14 @@ func (c *Claim) refused(ops []operation, responses []zk.MultiResponse, err error
 	case len(responses) == 0:
 		return nil, fail
 	}
-	if own := responses[0].Error; errors.Is(own, zk.ErrNoNode) || errors.Is(own, zk.ErrBadVersion) {
+	switch own := responses[0].Error; {
+	case errors.Is(own, zk.ErrNoNode):
 		c.session.MarkLost(c.place.Node)
 		c.end(ErrDeleted)
+		return nil, c.ended()
+	case errors.Is(own, zk.ErrBadVersion):
+		_, cause := c.session.MarkOverwritten(c.place.Node)
+		c.end(cause)
 		return nil, c.ended()
 	}
 	responses = responses[1:]

@@ -23,7 +23,15 @@ type Contender struct {
 	Host    string        // empty if another library created the node
 	PID     int           // 0 if another library created the node
 	Since   time.Time     // when it joined, by the clock of its host
-	Session int64         // the session that its node belongs to
+	Session int64         // the session that its node belongs to, 0 for a lease
+	Kind    Kind          // empty if another library created the node
+
+	TTL     time.Duration // of a lease; otherwise the timeout of its session, 0 if that is not known
+	Held    bool          // of a lease: written as held. Otherwise only its position tells
+	Revoked *Revocation   // nil unless it is revoked
+	Lease   *Lease        // nil unless it is a lease
+	Version int32         // of its node
+	Written time.Time     // when this version was written, by the clock of the ensemble's leader
 }
 
 // ErrEmpty is returned when the queue has no contender.
@@ -60,11 +68,24 @@ func (q *Queue) read(ctx context.Context, s *queueSession, name string) (Contend
 	if err != nil {
 		return Contender{}, err
 	}
+	return contenderOf(name, data, stat), nil
+}
+
+// contenderOf returns the contender whose node a read has returned.
+func contenderOf(name string, data []byte, stat *zk.Stat) Contender {
 	r := decodeRecord(data)
-	return Contender{
+	c := Contender{
 		Name: name, Token: fencing.Token(stat.Czxid), Owner: r.Owner, Host: r.Host, PID: r.PID,
-		Since: r.Time, Session: stat.EphemeralOwner,
-	}, nil
+		Since: r.Time, Session: stat.EphemeralOwner, Version: stat.Version, Written: time.UnixMilli(stat.Mtime),
+		Revoked: r.Revoked, Lease: r.lease(),
+	}
+	switch {
+	case c.Lease != nil:
+		c.Kind, c.TTL, c.Held = KindLease, c.Lease.TTL, c.Lease.Held
+	case r.Format == 1 && r.Kind == "":
+		c.Kind, c.TTL = KindSession, time.Duration(r.Timeout)*time.Millisecond
+	}
+	return c
 }
 
 // Contenders returns the contenders in queue order, as the server that this client is

@@ -33,12 +33,25 @@ var (
 	// to, by another client or an operator.
 	ErrDeleted = session.ErrDeleted
 
+	// ErrRevoked is returned when an administrator has revoked the claim. Its node is
+	// deleted T/4 later, or when the claim is released. The error is a *RevokedError.
+	ErrRevoked = errors.New("revoked")
+
 	// ErrReleased is returned when the holder itself released the claim.
 	ErrReleased = errors.New("released")
 
 	// ErrClosed is returned when the client was closed.
 	ErrClosed = session.ErrClosed
 )
+
+// A RevokedError is the cause of a loss by a decision of an administrator.
+type RevokedError struct{ By, Reason string }
+
+// Error names the administrator and the reason.
+func (e *RevokedError) Error() string { return fmt.Sprintf("revoked by %q: %s", e.By, e.Reason) }
+
+// Unwrap returns ErrRevoked.
+func (e *RevokedError) Unwrap() error { return ErrRevoked }
 
 // ErrUncertain is returned when an operation may or may not have happened: it
 // was sent, and its answer did not arrive before the call's bounds were reached

@@ -104,7 +104,7 @@ func (q *Queue) attempt(ctx context.Context, s *queueSession, version int32, wit
 		witness = s.Witness(q.path, v.tag)
 	}
 	p := newPlace(q.path, v.tag, q.client.nonces.next())
-	data := q.encoder.encode(p.Nonce)
+	data := q.encoder.encode(p.Nonce, s.Timeout())
 	p.inName, p.Above = witness == nil, v.highest
 	p.Prefix = namePrefix(p.Tag, p.nameNonce())
 	s.Register(p.Node)

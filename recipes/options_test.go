@@ -97,10 +97,10 @@ func TestQueueOptionsThatCannotBeMeantAreNamed(t *testing.T) {
 	queue, err := NewQueue(client, "/ledger", nil)
 	require.NoError(t, err)
 	require.Equal(t, "/team-a/ledger", queue.Path())
-	require.Equal(t, "pod-7", decodeRecord(queue.encoder.encode("n")).Owner, "the client's")
+	require.Equal(t, "pod-7", decodeRecord(queue.encoder.encode("n", time.Second)).Owner, "the client's")
 	queue, err = NewQueue(client, "/ledger", &QueueOptions{Owner: "migration"})
 	require.NoError(t, err)
-	require.Equal(t, "migration", decodeRecord(queue.encoder.encode("n")).Owner, "its own")
+	require.Equal(t, "migration", decodeRecord(queue.encoder.encode("n", time.Second)).Owner, "its own")
 }
 
 func TestOwnerOfAClientThatGivesNoneIsHostAndProcess(t *testing.T) {

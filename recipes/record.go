@@ -25,8 +25,9 @@ const maxTransaction = 1<<20 - 1
 // parentMark is the data of a parent that this library may write.
 const parentMark = "lockkeeper/1"
 
-// A record is the data of a contender's node. It is written once, by the create,
-// and never again: a write would wake the contender that watches the node.
+// A record is the data of a contender's node. That of a session's contender is written once,
+// by the create, and again only if it is revoked: a write wakes the contender that watches the
+// node, and ends the claim. That of a lease is written again by each renewal.
 type record struct {
 	Format int       `json:"format"` // 1
 	Owner  string    `json:"owner"`
@@ -34,6 +35,20 @@ type record struct {
 	PID    int       `json:"pid"`
 	Nonce  string    `json:"nonce"` // names the attempt, to find a node whose creation was not answered
 	Time   time.Time `json:"time"`  // by the clock of the contender's host
+
+	Kind    Kind        `json:"kind,omitempty"`
+	Timeout int64       `json:"sessionTimeout,omitempty"` // in ms, of the node's session
+	Revoked *Revocation `json:"revoked,omitempty"`
+
+	// Of a lease.
+	TTL       int64             `json:"ttl,omitempty"` // in ms
+	Held      bool              `json:"held,omitempty"`
+	Write     string            `json:"write,omitempty"`
+	Principal string            `json:"principal,omitempty"`
+	Reentrant bool              `json:"reentrant,omitempty"`
+	Metadata  map[string]string `json:"metadata,omitempty"`
+	Requests  []string          `json:"requests,omitempty"`
+	Closed    []string          `json:"closed,omitempty"`
 }
 
 // A recordEncoder encodes the records of one queue. Their common part is encoded once, as
@@ -51,14 +66,17 @@ func newRecordEncoder(owner, host string) (*recordEncoder, error) {
 	return &recordEncoder{head: append(data[:i:i], `,"nonce":"`...), tail: []byte(`","time":"`)}, nil
 }
 
-// encode returns the record of one attempt, in JSON. The nonce is plain ASCII.
-func (e *recordEncoder) encode(nonce string) []byte {
-	data := make([]byte, 0, len(e.head)+len(nonce)+len(e.tail)+len(time.RFC3339Nano)+2)
+// encode returns the record of one attempt, in JSON. The nonce is plain ASCII. timeout is that
+// of the session: a lock service that revokes the claim knows by it when the claim has ended.
+func (e *recordEncoder) encode(nonce string, timeout time.Duration) []byte {
+	data := make([]byte, 0, len(e.head)+len(nonce)+len(e.tail)+len(time.RFC3339Nano)+40)
 	data = append(data, e.head...)
 	data = append(data, nonce...)
 	data = append(data, e.tail...)
 	data = time.Now().UTC().AppendFormat(data, time.RFC3339Nano)
-	return append(data, `"}`...)
+	data = append(data, `","sessionTimeout":`...)
+	data = strconv.AppendInt(data, timeout.Milliseconds(), 10)
+	return append(data, '}')
 }
 
 // nonces generates the names of attempts, which are unique across processes.

@@ -16,10 +16,10 @@ func TestRecordComesBackAsItWasWritten(t *testing.T) {
 	for _, owner := range []string{"pod-7", "", `quoted "label" \ and <html>`, `,"nonce":"x","time":"`, "größe 鎖 🔒", "line\nbreak", strings.Repeat("o", maxOwner)} {
 		encoder, err := newRecordEncoder(owner, "host.example")
 		require.NoError(t, err)
-		back := decodeRecord(encoder.encode("N0NCE"))
+		back := decodeRecord(encoder.encode("N0NCE", 10*time.Second))
 		require.WithinDuration(t, time.Now(), back.Time, time.Minute)
 		back.Time = time.Time{}
-		require.Equal(t, record{Format: 1, Owner: owner, Host: "host.example", PID: os.Getpid(), Nonce: "N0NCE"}, back)
+		require.Equal(t, record{Format: 1, Owner: owner, Host: "host.example", PID: os.Getpid(), Nonce: "N0NCE", Timeout: 10_000}, back)
 	}
 }
 

@@ -35,6 +35,7 @@ func openSession(settings *settings, report *reporter) (*queueSession, error) {
 		Heartbeat: settings.tuning.Heartbeat,
 		Wrap:      func(op, path string, err error) error { return &Error{Op: op, Path: path, Err: err} },
 		Find:      s.findPaths,
+		Revoked:   revocationOf,
 		Events:    report,
 		Logger:    clientLogger{report},
 	}

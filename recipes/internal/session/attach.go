@@ -15,10 +15,14 @@ import (
 func (s *Session) event(ev zk.Event) {
 	if ev.Type != zk.EventSession {
 		s.watches.event(ev)
-		if ev.Type == zk.EventNodeDeleted || ev.Type == zk.EventNodeDataChanged {
-			if n := s.nodes.at(ev.Path); n != nil {
-				s.MarkLost(n)
-			}
+		n := s.nodes.at(ev.Path)
+		switch {
+		case n == nil:
+		case ev.Type == zk.EventNodeDeleted:
+			s.MarkLost(n)
+		case ev.Type == zk.EventNodeDataChanged:
+			// An error means that the session is over.
+			_ = s.spawn(func() { s.MarkOverwritten(n) })
 		}
 		return
 	}
@@ -106,24 +110,4 @@ func (s *Session) IsServed() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.isAttached
-}
-
-// MarkLost ends what was granted on the node, which a server reports as missing or
-// overwritten. It returns false if the node was released in the meantime: then its
-// absence proves nothing.
-func (s *Session) MarkLost(n *Node) bool {
-	was, first, granted := s.nodes.lose(n)
-	if !first {
-		return was
-	}
-	if granted != nil {
-		if report := granted.End(ErrDeleted); report != nil {
-			report()
-		}
-	}
-	// A node that was overwritten still exists, and must be deleted.
-	s.nodes.deleteSoon(n)
-	s.alarm.Ring()
-	close(n.lost)
-	return true
 }

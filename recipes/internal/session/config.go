@@ -30,6 +30,10 @@ type Config struct {
 	// created, and never will be.
 	Find func(ctx context.Context, parent string, nodes []*Node) (paths map[string]string, err error)
 
+	// Revoked returns why the data of an overwritten node ends what was granted on it, or nil
+	// if the data gives no reason.
+	Revoked func(data []byte) error
+
 	Events Events
 	Logger zk.Logger // of the ZooKeeper client
 }

@@ -107,8 +107,8 @@ func (s *Session) Delete(ctx context.Context, p *Node, as Role) (existed bool, e
 		case err == nil:
 			s.MarkGone(p)
 			return true, nil
-		case errors.Is(err, zk.ErrNoNode):
-			s.MarkGone(p)
+		case errors.Is(err, zk.ErrNoNode), p.Lease && errors.Is(err, zk.ErrBadVersion):
+			s.MarkGone(p) // or a lease of another client, which has written it
 			// An earlier attempt that was not answered has deleted it.
 			return tried, nil
 		case errors.Is(over, ErrExpired):
@@ -125,7 +125,7 @@ func (s *Session) Delete(ctx context.Context, p *Node, as Role) (existed bool, e
 // deleteOnce sends one request to delete the node. It waits for the answer on the caller's
 // goroutine, unless ctx ends within T/4.
 func (s *Session) deleteOnce(ctx context.Context, p *Node, as Role) (err error) {
-	request := func(conn *zk.Conn) (struct{}, error) { return struct{}{}, conn.Delete(p.Path, -1) }
+	request := func(conn *zk.Conn) (struct{}, error) { return struct{}{}, conn.Delete(p.Path, p.deleteVersion()) }
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < s.Timeout()/4 {
 		_, err = CallAs(ctx, s, as, request)
 	} else {
@@ -149,8 +149,8 @@ func (s *Session) Discard(p *Node, limit time.Duration) {
 	defer cancel()
 	if known {
 		err := s.spawn(func() {
-			_, err := Call(ctx, s, func(conn *zk.Conn) (struct{}, error) { return struct{}{}, conn.Delete(p.Path, -1) })
-			if err == nil || errors.Is(err, zk.ErrNoNode) {
+			_, err := Call(ctx, s, func(conn *zk.Conn) (struct{}, error) { return struct{}{}, conn.Delete(p.Path, p.deleteVersion()) })
+			if err == nil || errors.Is(err, zk.ErrNoNode) || p.Lease && errors.Is(err, zk.ErrBadVersion) {
 				s.MarkGone(p)
 				return
 			}

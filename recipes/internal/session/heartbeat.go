@@ -141,10 +141,20 @@ func (s *Session) Check(conn *zk.Conn, nodes []*Node) error {
 // checkFailed ends what was granted on a node that a check found missing or overwritten.
 // It returns the error of that check.
 func (s *Session) checkFailed(n *Node, err error) error {
-	if !s.MarkLost(n) {
+	if !errors.Is(err, zk.ErrBadVersion) {
+		if !s.MarkLost(n) {
+			return errReleased
+		}
+		return s.fail("check", n.Path, fmt.Errorf("%w: %w", ErrDeleted, err))
+	}
+	was, cause := s.MarkOverwritten(n)
+	if !was {
 		return errReleased
 	}
-	return s.fail("check", n.Path, fmt.Errorf("%w: %w", ErrDeleted, err))
+	if !errors.Is(cause, ErrDeleted) {
+		cause = fmt.Errorf("%w: %w", ErrDeleted, cause)
+	}
+	return s.fail("check", n.Path, fmt.Errorf("%w: %w", cause, err))
 }
 
 // period returns the time from one heartbeat to the next.

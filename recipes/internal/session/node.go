@@ -13,6 +13,10 @@ type Node struct {
 	Prefix string // of its name, to which the server appends a number
 	Above  int32  // the number is larger than this one
 
+	// Lease is set for a node that is persistent. The session is responsible for it only
+	// until its create is answered, and deletes it only while no client has written it.
+	Lease bool
+
 	// Path is set when it is known, before the caller calls Joined.
 	Path string
 
@@ -45,6 +49,14 @@ func (n *Node) Gone() <-chan struct{} { return n.gone }
 // Lost returns a channel that is closed when another client has deleted the node, or
 // written to it.
 func (n *Node) Lost() <-chan struct{} { return n.lost }
+
+// deleteVersion returns the version of the node with which it may be deleted.
+func (n *Node) deleteVersion() int32 {
+	if n.Lease {
+		return 0
+	}
+	return -1
+}
 
 // life returns the life of the parent that the node's name contains.
 func (n *Node) life() life { return life{n.Parent, n.Tag} }

@@ -39,6 +39,9 @@ func (s *Session) BeginDelete(n *Node) bool {
 	return s.nodes.beginDelete(n)
 }
 
+// HandOver ends the session's responsibility for a lease, whose create has been answered.
+func (s *Session) HandOver(n *Node) { s.nodes.clear(n) }
+
 // MarkGone records that the node does not exist, and never will.
 func (s *Session) MarkGone(n *Node) {
 	if s.nodes.clear(n) {

@@ -181,12 +181,14 @@ func (s *Session) Children(ctx context.Context, path string) (children []string,
 	return l.children, l.stat, err
 }
 
+// A content is the result of a read of a node.
+type content struct {
+	data []byte
+	stat *zk.Stat
+}
+
 // Get reads a node.
 func (s *Session) Get(ctx context.Context, path string) (data []byte, stat *zk.Stat, err error) {
-	type content struct {
-		data []byte
-		stat *zk.Stat
-	}
 	c, err := Retry(ctx, s, "read", path, func(conn *zk.Conn) (content, error) {
 		data, stat, err := conn.Get(path)
 		return content{data, stat}, err

@@ -4,6 +4,7 @@ package session
 
 import (
 	"context"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 )
@@ -36,9 +37,10 @@ func (s *Session) Watch(ctx context.Context, path string, kind WatchKind) (*Watc
 // first one, which may end before the answer.
 func (s *Session) setWatch(key watchKey, w *Watch) {
 	err := s.spawn(func() {
-		_, err := Retry(s.ctx, s, "watch", key.path, func(conn *zk.Conn) (struct{}, error) {
-			return struct{}{}, requestWatch(conn, key)
+		c, err := Retry(s.ctx, s, "watch", key.path, func(conn *zk.Conn) (content, error) {
+			return requestWatch(conn, key)
 		})
+		w.data, w.stat, w.at = c.data, c.stat, time.Now()
 		s.wasSet(key, w, err)
 	})
 	if err != nil {
@@ -55,14 +57,14 @@ func (s *Session) wasSet(key watchKey, w *Watch, err error) {
 	}
 }
 
-func requestWatch(conn *zk.Conn, key watchKey) (err error) {
+func requestWatch(conn *zk.Conn, key watchKey) (c content, err error) {
 	switch key.kind {
 	case WatchNode:
-		_, _, _, err = conn.GetW(key.path)
+		c.data, c.stat, _, err = conn.GetW(key.path)
 	case WatchChildren:
 		_, _, _, err = conn.ChildrenW(key.path)
 	case WatchCreation:
 		_, _, _, err = conn.ExistsW(key.path)
 	}
-	return err
+	return c, err
 }

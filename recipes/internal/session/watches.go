@@ -4,6 +4,7 @@ package session
 
 import (
 	"sync"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 )
@@ -27,8 +28,19 @@ type watchKey struct {
 type Watch struct {
 	set   chan struct{} // closed once the server has answered
 	fired chan struct{} // closed when the node may have changed
-	err   error         // the server's; written before set is closed
+	err   error         // the server's; written before set is closed, as is what follows
+
+	// Of WatchNode: the node as the server showed it when it set the watch, and when its
+	// answer was received.
+	data []byte
+	stat *zk.Stat
+	at   time.Time
 }
+
+// Content returns the node as it was when the watch was set, and the instant at which that
+// was known. Until the watch fires, this client's server shows no other content. It is valid
+// for a WatchNode that was set without an error.
+func (w *Watch) Content() (data []byte, stat *zk.Stat, at time.Time) { return w.data, w.stat, w.at }
 
 // Fired returns a channel that is closed when the node may have changed.
 func (w *Watch) Fired() <-chan struct{} { return w.fired }

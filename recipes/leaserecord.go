@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package recipes
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"time"
+)
+
+// A Kind is a kind of contender.
+type Kind string
+
+// The kinds of contenders. Those of other libraries have none.
+const (
+	KindSession Kind = "session" // its node belongs to a session
+	KindLease   Kind = "lease"   // its node is persistent, and ends with its TTL
+)
+
+// A Lease is the record of a contender of kind KindLease, whose holder has no session. Package
+// lease states the rules by which it is written.
+type Lease struct {
+	TTL       time.Duration
+	Held      bool   // written as held; otherwise the contender waits
+	Write     string // a random id of this write
+	Principal string // whom the service has authenticated
+	Owner     string
+	Reentrant bool // several requests of the principal and owner may share the lease
+	Metadata  map[string]string
+	Requests  []string // that hold or await the lease, as hashes
+	Closed    []string // that have released it
+	Revoked   *Revocation
+
+	created created
+}
+
+// created are the fields of a record that its later writes preserve.
+type created struct {
+	host, nonce string
+	pid         int
+	time        time.Time
+}
+
+// A Revocation is an administrator's decision to end a claim or a lease.
+type Revocation struct {
+	By     string `json:"by"`
+	Reason string `json:"reason"`
+}
+
+// encode returns the lease's record in JSON.
+func (l *Lease) encode() ([]byte, error) {
+	data, err := json.Marshal(record{
+		Format: 1, Kind: KindLease,
+		Owner: l.Owner, Host: l.created.host, PID: l.created.pid, Nonce: l.created.nonce, Time: l.created.time,
+		Revoked: l.Revoked,
+		TTL:     l.TTL.Milliseconds(), Held: l.Held, Write: l.Write, Principal: l.Principal, Reentrant: l.Reentrant,
+		Metadata: l.Metadata, Requests: l.Requests, Closed: l.Closed,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encode lease of %q: %w", l.Owner, err)
+	}
+	return data, nil
+}
+
+// lease returns the lease that the record describes, nil if it describes none.
+func (r *record) lease() *Lease {
+	if r.Kind != KindLease || r.TTL <= 0 || r.TTL > math.MaxInt64/int64(2*time.Millisecond) {
+		return nil
+	}
+	return &Lease{
+		TTL: time.Duration(r.TTL) * time.Millisecond, Held: r.Held, Write: r.Write, Principal: r.Principal,
+		Owner: r.Owner, Reentrant: r.Reentrant, Metadata: r.Metadata, Requests: r.Requests, Closed: r.Closed,
+		Revoked: r.Revoked,
+		created: created{host: r.Host, pid: r.PID, nonce: r.Nonce, time: r.Time},
+	}
+}
+
+// revoke returns the record of a session's contender with the revocation added, and everything
+// else in it preserved: the client searches for its nonce.
+func revoke(data []byte, r Revocation) ([]byte, error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(data, &fields); err != nil {
+		return nil, fmt.Errorf("decode record: %w", err)
+	}
+	revoked, err := json.Marshal(r)
+	if err != nil {
+		return nil, fmt.Errorf("encode revocation: %w", err)
+	}
+	fields["revoked"] = revoked
+	return json.Marshal(fields)
+}
+
+// revocationOf returns the *RevokedError of a record that is revoked, and otherwise nil.
+func revocationOf(data []byte) error {
+	r := decodeRecord(data)
+	if r.Revoked == nil {
+		return nil
+	}
+	return &RevokedError{By: r.Revoked.By, Reason: r.Revoked.Reason}
+}
