@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
@@ -18,6 +20,10 @@ type Options struct {
 	// Audit is called after each action of this replica that changed a lock, on the
 	// goroutine of the request.
 	Audit func(Event)
+
+	// ACL is given to the nodes of leases: READ to all contenders, WRITE to the service
+	// alone. The default is that of the client.
+	ACL []zk.ACL
 
 	// MaxTTL is the longest TTL that a request may ask for. The default is 1 h; the
 	// shortest is 1 s.

@@ -3,65 +3,194 @@
 package lease
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"iter"
+	"fmt"
+	"log/slog"
+	"sync"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-var errTODO = errors.New("not implemented yet")
-
 // A Replica carries out the lease protocol for one process, over one client. Replicas
 // share no state but the nodes: any of them serves any request. All methods are safe for
 // concurrent use.
-type Replica struct{}
+type Replica struct {
+	client  *recipes.Client
+	opts    Options
+	queues  queues
+	waiters *waiters
+	drained chan struct{} // closed by Drain
+	drain   sync.Once     // guards closing drained
+	ctx     context.Context
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+}
+
+// The range of TTLs.
+const (
+	MinTTL        = time.Second
+	DefaultMaxTTL = time.Hour
+)
 
 // New returns a Replica. opts may be nil. It sends no request.
-func New(client *recipes.Client, opts *Options) (*Replica, error) { return &Replica{}, nil }
+func New(client *recipes.Client, opts *Options) (*Replica, error) {
+	if opts == nil {
+		opts = &Options{}
+	}
+	fail := func(err error) (*Replica, error) { return nil, &recipes.Error{Op: "new replica", Err: err} }
+	switch {
+	case client == nil:
+		return fail(errors.New("client is nil"))
+	case opts.MaxTTL != 0 && opts.MaxTTL < MinTTL:
+		return fail(fmt.Errorf("longest TTL %v is below the minimum of %v", opts.MaxTTL, MinTTL))
+	}
+	r := &Replica{client: client, opts: *opts, drained: make(chan struct{})}
+	r.opts.MaxTTL = cmp.Or(opts.MaxTTL, DefaultMaxTTL)
+	if r.opts.Logger == nil {
+		r.opts.Logger = slog.Default()
+	}
+	r.queues.client = client
+	r.ctx, r.cancel = context.WithCancel(context.Background())
+	r.waiters = newWaiters(r)
+	return r, nil
+}
 
 // Drain ends all polls with a *WaitingError, those that wait and those that follow: their
-// callers ask another replica.
-func (r *Replica) Drain() {}
+// callers ask another replica. It does not wait for them.
+func (r *Replica) Drain() { r.drain.Do(func() { close(r.drained) }) }
 
-// Close waits for the goroutines of the replica, after Drain. It deletes no lease. It does
-// not close the client.
-func (r *Replica) Close() {}
-
-// Acquire asks for a lease. received is when the caller's request was received.
-//
-// It waits for min(req.Wait, 20 s) at most. If wait time is left then, the error is a
-// *WaitingError, and the caller asks again with the same RequestID within 30 s.
-func (r *Replica) Acquire(ctx context.Context, received time.Time, req Request) (Grant, error) {
-	return Grant{}, errTODO
+// Close calls Drain, and waits for the goroutines of the replica. It deletes no lease, and
+// does not close the client. Calls that are in progress end as their contexts do.
+func (r *Replica) Close() {
+	r.Drain()
+	r.cancel()
+	r.waiters.close()
+	r.running.Wait()
 }
 
-// Renew extends a lease: it is valid for at least ttl from the sending of the request.
-func (r *Replica) Renew(ctx context.Context, received time.Time, t Ticket, ttl time.Duration) (Grant, error) {
-	return Grant{}, errTODO
+// bound returns a context for requests that must be answered soon: if they are not, their
+// outcome is unknown. It lasts longer than ctx, so that a call whose caller has gone still
+// deletes what it has written.
+func (r *Replica) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), r.client.SessionTimeout())
 }
 
-// Release ends a lease.
-func (r *Replica) Release(ctx context.Context, t Ticket) error { return errTODO }
+// attempts is how often a call begins again after another write overtook it.
+const attempts = 3
 
-// ForceRelease ends the lease or the claim in front of a queue.
-func (r *Replica) ForceRelease(ctx context.Context, f Force) (Forced, error) {
-	return Forced{}, errTODO
+// errAgain reports that a call must begin again with its read: another write overtook its own,
+// or its outcome is unknown.
+var errAgain = errors.New("overtaken by another write")
+
+// again runs f in one session, and again while it returns errAgain.
+func (r *Replica) again(ctx context.Context, op, path string, f func(ctx context.Context, q *queue, requests *recipes.Requests) error) error {
+	fail := func(err error) error { return &recipes.Error{Op: op, Path: path, Err: err} }
+	q, err := r.queues.get(path)
+	if err != nil {
+		return fail(err)
+	}
+	for attempt := 0; ; attempt++ {
+		err := r.once(ctx, q, f)
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, errAgain) && attempt < attempts:
+			continue
+		case errors.Is(err, errAgain), errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil, errors.Is(err, recipes.ErrSessionExpired):
+			return fail(uncertain(err))
+		}
+		return fail(err)
+	}
 }
 
-// Status returns the contenders of a path, or ErrNotFound if there is none.
-func (r *Replica) Status(ctx context.Context, path string) (Status, error) { return Status{}, errTODO }
-
-// List returns the paths directly below parent that have contenders and whose last segment
-// begins with prefix, in order: at most limit, those after the segment after. next is the
-// value of after for the next page, empty if there is none.
-func (r *Replica) List(ctx context.Context, parent, prefix string, limit int, after string) (page []Status, next string, err error) {
-	return nil, "", errTODO
+func (r *Replica) once(ctx context.Context, q *queue, f func(context.Context, *queue, *recipes.Requests) error) error {
+	bounded, cancel := r.bound(ctx)
+	defer cancel()
+	requests, err := q.Requests(bounded)
+	if err == nil {
+		err = f(bounded, q, requests)
+		if err != nil && requests.Ended() != nil {
+			err = fmt.Errorf("%w: %w", errAgain, err)
+		}
+	}
+	return err
 }
 
-// Watch yields the status of a path, and again after each change of the front or of the
-// queue. A path without contenders has a Status without Contenders.
-func (r *Replica) Watch(ctx context.Context, path string) iter.Seq2[Status, error] {
-	return func(func(Status, error) bool) {}
+// uncertain adds ErrUncertain to an error.
+func uncertain(err error) error {
+	if errors.Is(err, ErrUncertain) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrUncertain, err)
+}
+
+// write writes the record of a lease over the version in c, under a new id. It returns errAgain
+// if the node has another version, is missing, or may have.
+func (r *Replica) write(ctx context.Context, requests *recipes.Requests, c recipes.Contender, l recipes.Lease) (recipes.Contender, error) {
+	if c.Version >= maxVersion {
+		return c, ErrExhausted
+	}
+	l.Write = newID()
+	written, err := requests.Write(ctx, c, l)
+	switch {
+	case err == nil:
+		return written, nil
+	case errors.Is(err, ErrUncertain):
+		return r.resolve(ctx, requests, c.Name, l.Write, err)
+	case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode):
+		return c, fmt.Errorf("%w: %w", errAgain, err)
+	}
+	return c, err
+}
+
+// resolve determines the outcome of the write with that id, which was not answered. After the
+// quorum's check, the read is as new as any outcome.
+func (r *Replica) resolve(ctx context.Context, requests *recipes.Requests, name, write string, cause error) (recipes.Contender, error) {
+	c, err := latest(ctx, requests, name)
+	if err == nil && c.Lease != nil && c.Lease.Write == write {
+		return c, nil
+	}
+	return c, fmt.Errorf("%w: %w", errAgain, errors.Join(cause, err))
+}
+
+// latest reads a contender after a quorum has answered, so that no answer before is newer. Only
+// this read proves that a node is missing.
+func latest(ctx context.Context, requests *recipes.Requests, name string) (recipes.Contender, error) {
+	if err := requests.Check(ctx, name); err != nil {
+		return recipes.Contender{}, err
+	}
+	return requests.Read(ctx, name)
+}
+
+// read is latest if the contender is missing on the server, or refused by refuse there: a
+// server that lags must not end a lease.
+func read(ctx context.Context, requests *recipes.Requests, name string, refuse func(recipes.Contender) error) (recipes.Contender, error) {
+	c, err := requests.Read(ctx, name)
+	switch {
+	case err == nil && refuse(c) == nil:
+		return c, nil
+	case err == nil, errors.Is(err, zk.ErrNoNode):
+		c, err = latest(ctx, requests, name)
+	}
+	if err == nil {
+		err = refuse(c)
+	}
+	return c, err
+}
+
+// maxVersion is where the version of a node comes near its end.
+const maxVersion = 1<<31 - 1<<20
+
+// audit reports an action.
+func (r *Replica) audit(e Event) {
+	if r.opts.Audit == nil {
+		return
+	}
+	e.Time = time.Now()
+	r.opts.Audit(e)
 }

@@ -72,7 +72,7 @@ func (a attempt) afterSearch(found bool) joinStep {
 		return leaveRecurring
 	case found:
 		return stay
-	case session.Nameless(a.err):
+	case !session.Retryable(a.err): // as with a code that the ZooKeeper client does not know
 		return fail
 	}
 	return retry

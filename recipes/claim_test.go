@@ -5,76 +5,96 @@ package recipes
 import (
 	"context"
 	"fmt"
-	"net"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
+	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
-func halfway(s *queueSession) session.Halfway { return session.Halfway{Session: s.Session} }
+// A paused is the grant of a claim whose end is paused before the claim is notified, as if the
+// goroutine that ends it were not scheduled.
+type paused struct {
+	session.Ender
+	reached chan struct{} // closed when the end begins
+	resume  chan struct{}
+}
 
-// Another goroutine can have learned of the loss first, and be about to report it: these tests
-// halt it in between.
+// pauseEnd pauses the end of the claim.
+func pauseEnd(t *testing.T, claim *Claim) paused {
+	t.Helper()
+	p := paused{ending{claim}, make(chan struct{}), make(chan struct{})}
+	require.NoError(t, claim.session.Grant(claim.place.Node, p))
+	return p
+}
+
+func (p paused) End(cause error) (report func()) {
+	close(p.reached)
+	<-p.resume
+	return p.Ender.End(cause)
+}
+
+// begin runs end on a goroutine until it has begun to end the claim.
+func (p paused) begin(end func()) {
+	go end()
+	<-p.reached
+}
+
+// Another goroutine can have detected the loss first, and be about to end the claim.
 
 func TestCommitWhoseCheckIsRefusedNeverReturnsNil(t *testing.T) {
 	for name, c := range map[string]struct {
-		refuse func(*stub, *Claim) (tell func())
-		cause  error
+		lose  func(*ensemble, *Claim, paused)
+		fail  error
+		cause error
 	}{
-		"session expired": {func(s *stub, claim *Claim) func() {
-			s.expireUnheard(claim.session.ID())
-			half := halfway(claim.session)
-			half.Over(session.ErrExpired)
-			half.Taken()
-			return half.Finish
-		}, ErrSessionExpired},
-		"node deleted": {func(s *stub, claim *Claim) func() {
+		"session expired": {func(_ *ensemble, claim *Claim, p paused) {
+			p.begin(func() { claim.session.End(session.ErrExpired) })
+		}, zktest.ErrSessionExpired, ErrSessionExpired},
+		"node deleted": {func(s *ensemble, claim *Claim, p paused) {
 			s.delete(claim.Path())
-			halfway(claim.session).Lost(claim.place.Node)
-			return func() { claim.session.MarkGone(claim.place.Node) }
-		}, ErrDeleted},
-		"node overwritten": {func(s *stub, claim *Claim) func() {
-			s.overwrite(claim.Path(), "theirs")
-			halfway(claim.session).Lost(claim.place.Node)
-			return func() { claim.session.DeleteSoon(claim.place.Node) }
-		}, ErrDeleted},
+			p.begin(func() { claim.session.MarkLost(claim.place.Node) })
+		}, nil, ErrDeleted},
+		"node overwritten": {func(s *ensemble, claim *Claim, p paused) {
+			s.set(claim.Path(), "theirs")
+			p.begin(func() { claim.session.MarkLost(claim.place.Node) })
+		}, nil, ErrDeleted},
 	} {
 		bubble(t, func(t *testing.T) {
-			s := newStub(t)
-			s.make("/state", "old")
-			claim := claimed(t, s.connect(t, s.options()))
+			s := newEnsemble(t)
+			s.create("/state", "old")
+			claim := claimed(t, s.connect(s.options()))
 			time.Sleep(untilSteady)
-			var tell func()
-			s.on(func(r stubRequest) verdict {
-				if r.op == opMulti && !r.heartbeat() {
-					tell = c.refuse(s, claim)
-				}
-				return answer
-			})
+			p := pauseEnd(t, claim)
+			s.Intercept(zktest.Rule{When: isCommit, Fail: c.fail, Before: func(zktest.Request) { c.lose(s, claim, p) }})
 			_, err := claim.Commit(t.Context(), setState("new"))
-			tell()
+			after := claim.Err()
+			close(p.resume)
 			require.ErrorIs(t, err, ErrLost, name)
 			require.ErrorIs(t, err, c.cause, name)
-			require.ErrorIs(t, claim.Err(), c.cause, name)
-			require.Equal(t, "old", string(s.node("/state").data), name)
+			require.ErrorIs(t, after, c.cause, name)
+			require.Equal(t, "old", s.data("/state"), name)
 		})
 	}
 }
 
-func TestCheckOfAnExpiredOrMissingClaimNeverReturnsNil(t *testing.T) {
+func TestCheckOfMissingClaimNeverReturnsNil(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
-		claim := claimed(t, s.connect(t, s.options()))
+		s := newEnsemble(t)
+		claim := claimed(t, s.connect(s.options()))
+		time.Sleep(untilSteady)
+		p := pauseEnd(t, claim)
 		s.delete(claim.Path())
-		halfway(claim.session).Lost(claim.place.Node)
-		require.ErrorIs(t, claim.Check(t.Context()), ErrLost)
-		require.ErrorIs(t, claim.Err(), ErrDeleted)
-		claim.session.MarkGone(claim.place.Node)
+		p.begin(func() { claim.session.MarkLost(claim.place.Node) })
+		err, after := claim.Check(t.Context()), claim.Err()
+		close(p.resume)
+		require.ErrorIs(t, err, ErrLost)
+		require.ErrorIs(t, after, ErrDeleted)
 	})
 }
 
@@ -90,15 +110,15 @@ func TestClaimWhoseSessionIsOverIsLostAlsoBeforeItIsItsTurn(t *testing.T) {
 		"Release": func(ctx context.Context, queue *Queue, claim *Claim) error { return queue.Release(ctx, claim) },
 	} {
 		bubble(t, func(t *testing.T) {
-			s := newStub(t)
-			client := s.connect(t, s.options())
+			s := newEnsemble(t)
+			client := s.connect(s.options())
 			queue := newQueue(t, client, nil)
 			claim, err := queue.Claim(t.Context())
 			require.NoError(t, err)
-			undo := halfway(claim.session).Over(session.ErrExpired)
+			p := pauseEnd(t, claim)
+			p.begin(func() { claim.session.End(session.ErrExpired) })
 			err, after := ask(t.Context(), queue, claim), claim.Err()
-			undo()
-			claim.session.End(session.ErrExpired)
+			close(p.resume)
 			require.ErrorIs(t, err, ErrLost, name)
 			require.ErrorIs(t, err, ErrSessionExpired, name)
 			require.ErrorIs(t, after, ErrSessionExpired, name)
@@ -112,20 +132,22 @@ func TestErrAndReleaseAfterTheDeadlineNeverReturnNil(t *testing.T) {
 		"Release": func(ctx context.Context, queue *Queue, claim *Claim) error { return queue.Release(ctx, claim) },
 	} {
 		bubble(t, func(t *testing.T) {
-			s := newStub(t)
-			client := s.connect(t, s.options())
+			s := newEnsemble(t)
+			client := s.connect(s.options())
 			queue := newQueue(t, client, nil)
 			claim, err := queue.Claim(t.Context())
 			require.NoError(t, err)
 			time.Sleep(untilSteady)
-			half := halfway(claim.session)
-			half.Taken() // by the owner, which has not ended them yet
-			half.PassDeadline()
+			p := pauseEnd(t, claim)
+			s.detach()
+			<-p.reached // by the session's owner
 			err = ask(t.Context(), queue, claim)
+			require.True(t, closed(claim.Done()), name)
+			close(p.resume)
+			s.heal()
 			require.ErrorIs(t, err, ErrLost, name)
 			require.ErrorIs(t, err, ErrDeadline, name)
-			require.True(t, closed(claim.Done()), name)
-			time.Sleep(stubTimeout / 2)
+			time.Sleep(testTimeout / 2)
 			require.Empty(t, s.queue(), "%s: its node is to be deleted", name)
 			require.Zero(t, client.OutstandingNodes(), name)
 		})
@@ -137,33 +159,25 @@ func TestErrAndReleaseAfterTheDeadlineNeverReturnNil(t *testing.T) {
 func TestNodeStaysForAQuarterTimeoutAfterTheDeadlineUnlessItsHolderReleases(t *testing.T) {
 	for name, release := range map[string]bool{"the work may still stop": false, "the work has stopped": true} {
 		bubble(t, func(t *testing.T) {
-			s := newStub(t)
-			var unreachable atomic.Bool
-			opts := s.options()
-			opts.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
-				if unreachable.Load() {
-					return nil, errUnreachable
-				}
-				return s.dial(ctx, network, address)
-			}
-			client := s.connect(t, opts)
+			s := newEnsemble(t)
+			client := s.connect(s.options())
 			queue := newQueue(t, client, nil)
 			claim, err := queue.Claim(t.Context())
 			require.NoError(t, err)
-			result := claiming(t.Context(), newQueue(t, s.connect(t, s.options()), nil))
+			result := claiming(t.Context(), newQueue(t, s.connect(withDial(s.options(), s.Dial)), nil))
 			time.Sleep(untilSteady)
 			id := client.SessionID()
-			unreachable.Store(true)
-			s.hangUp(id)
+			s.unreachable.Store(true)
+			s.link.Cut()
 			<-claim.Done()
 			notified := time.Now()
 			require.ErrorIs(t, claim.Err(), ErrDeadline)
-			unreachable.Store(false)
+			s.unreachable.Store(false)
 			if release {
 				time.Sleep(time.Second)
 				require.ErrorIs(t, queue.Release(t.Context(), claim), ErrDeadline)
 			} else {
-				time.Sleep(stubTimeout/4 - time.Nanosecond)
+				time.Sleep(testTimeout/4 - time.Nanosecond)
 				require.True(t, client.newest().IsServed(), "it could be deleted")
 				require.Contains(t, s.queue(), claim.Path())
 				requireWaiting(t, result, "the work may not have stopped yet")
@@ -173,8 +187,8 @@ func TestNodeStaysForAQuarterTimeoutAfterTheDeadlineUnlessItsHolderReleases(t *t
 			if release {
 				require.Less(t, g.at.Sub(notified), 2*time.Second, name)
 			} else {
-				require.GreaterOrEqual(t, g.at.Sub(notified), stubTimeout/4, name)
-				require.Less(t, g.at.Sub(notified), stubTimeout/4+time.Second, name)
+				require.GreaterOrEqual(t, g.at.Sub(notified), testTimeout/4, name)
+				require.Less(t, g.at.Sub(notified), testTimeout/4+time.Second, name)
 			}
 			require.Equal(t, id, client.SessionID(), name)
 			require.Equal(t, []string{g.claim.Path()}, s.queue(), name)
@@ -199,8 +213,8 @@ func (p stubbornParent) Value(key any) any {
 
 func TestHolderIsNotifiedAtItsDeadlineThoughTheParentOfAnothersContextBlocks(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
-		client := s.connect(t, s.options())
+		s := newEnsemble(t)
+		client := s.connect(s.options())
 		var blocks atomic.Pointer[chan struct{}]
 		done, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -222,7 +236,7 @@ func TestHolderIsNotifiedAtItsDeadlineThoughTheParentOfAnothersContextBlocks(t *
 		time.Sleep(untilSteady)
 		blocked := make(chan struct{})
 		blocks.Store(&blocked)
-		s.cut()
+		s.partition()
 		for _, c := range claims {
 			<-c.Done()
 			require.False(t, time.Now().After(c.Deadline()))
@@ -234,6 +248,43 @@ func TestHolderIsNotifiedAtItsDeadlineThoughTheParentOfAnothersContextBlocks(t *
 		for _, ctx := range contexts {
 			<-ctx.Done()
 		}
-		s.mend()
+		s.heal()
 	})
+}
+
+func TestCommitIsOneTransactionWithACheckOfTheClaimsNode(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newEnsemble(t)
+		s.create("/state", "old")
+		client := s.connect(s.options())
+		claim := claimed(t, client)
+		_, err := claim.Commit(t.Context(), setState("new"))
+		require.NoError(t, err)
+		require.Equal(t, "new", s.data("/state"))
+
+		s.delete(claim.Path())
+		_, err = claim.Commit(t.Context(), setState("stale"))
+		require.ErrorIs(t, err, ErrLost)
+		require.ErrorIs(t, err, ErrDeleted)
+		require.Equal(t, "new", s.data("/state"))
+	})
+}
+
+func TestCommitWhoseReplyIsLostIsUncertain(t *testing.T) {
+	for _, v := range []zktest.Direction{zktest.ToClient, zktest.ToServer} {
+		bubble(t, func(t *testing.T) {
+			s := newEnsemble(t)
+			s.create("/state", "old")
+			client := s.connect(s.options())
+			claim := claimed(t, client)
+			s.Intercept(zktest.Rule{When: isCommit, Lose: v})
+			_, err := claim.Commit(t.Context(), setState("new"))
+			require.ErrorIs(t, err, ErrUncertain)
+			require.NoError(t, claim.Err())
+		})
+	}
+}
+
+func setState(data string) *zk.SetDataRequest {
+	return &zk.SetDataRequest{Path: "/state", Data: []byte(data), Version: -1}
 }

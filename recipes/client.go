@@ -23,6 +23,7 @@ type Client struct {
 	settings *settings
 	report   *reporter
 	nonces   *nonces
+	expiry   *observer
 	closing  context.Context // done when Close is called
 	close    context.CancelFunc
 	stopped  chan struct{} // closed when run has returned
@@ -72,6 +73,7 @@ func Connect(ctx context.Context, servers []string, opts *Options) (*Client, err
 		stopped:  make(chan struct{}),
 		changed:  make(chan struct{}),
 	}
+	c.expiry = newObserver(c)
 	go c.run()
 	if _, err := c.session(ctx); err != nil {
 		c.Close()
@@ -257,6 +259,7 @@ func (c *Client) why() error {
 // A function of the trace must not call Close.
 func (c *Client) Close() {
 	c.close()
+	c.expiry.wait()
 	<-c.stopped
 	c.reported.Do(c.report.close)
 }

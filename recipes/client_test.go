@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,7 +15,9 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 	"github.com/lockkeeper/lockkeeper/recipes/internal/wiretest"
+	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
 // newLine returns the queue below /l.
@@ -62,7 +63,7 @@ func requireNoConnection(t *testing.T, within time.Duration, serve func(net.Conn
 	defer cancel()
 	began := time.Now()
 	client, err := Connect(ctx, []string{"zk1.example.org", "[::1]:2182"}, &Options{
-		SessionTimeout: stubTimeout, Dial: dialTo(t, serve), Logger: slog.New(slog.DiscardHandler),
+		SessionTimeout: testTimeout, Dial: dialTo(t, serve), Logger: slog.New(slog.DiscardHandler),
 	})
 	require.Nil(t, client)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -139,17 +140,11 @@ func TestInvalidArgumentsOfConnectAreAnImmediateError(t *testing.T) {
 
 func TestRefusedCredentialsAreAnImmediateError(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
-		s.on(func(r stubRequest) verdict {
-			if r.op == opSetAuth {
-				return deny
-			}
-			return answer
-		})
+		s := newEnsemble(t)
 		opts := s.options()
 		opts.Auth = []Auth{{Scheme: "plugin", Data: []byte("secret")}}
 		began := time.Now()
-		_, err := Connect(t.Context(), []string{"zk1", "zk2"}, opts)
+		_, err := Connect(t.Context(), s.Servers(), opts)
 		require.ErrorIs(t, err, zk.ErrAuthFailed)
 		require.ErrorContains(t, err, "authenticate plugin")
 		require.NotContains(t, err.Error(), "secret")
@@ -159,45 +154,39 @@ func TestRefusedCredentialsAreAnImmediateError(t *testing.T) {
 
 func TestNegotiatedTimeoutCountsAndIsToBeSeen(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
-		s.timeout = 6 * time.Second
-		opts := s.options()
-		opts.SessionTimeout = stubTimeout
-		client := s.connect(t, opts)
-		require.Equal(t, 6*time.Second, client.SessionTimeout())
+		s := startEnsemble(t, zktest.Options{InMemory: true, Tick: testTimeout / 40})
+		client := s.connect(s.options())
+		require.Equal(t, testTimeout/2, client.SessionTimeout(), "20 ticks at most")
 		claim := claimed(t, client)
-		require.Equal(t, 6*time.Second*3/4, time.Until(claim.Deadline()))
+		require.Equal(t, testTimeout/2*3/4, time.Until(claim.Deadline()))
 	})
 }
 
 func TestCloseNotifiesHoldersFirst(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
+		s := newEnsemble(t)
 		var order []string
 		opts := s.options()
 		opts.Trace = &Trace{
 			Lost:         func(string, string, error) { order = append(order, "lost is traced") },
 			SessionEnded: func(int64, error) { order = append(order, "end is traced") },
 		}
-		client := s.connect(t, opts)
+		client := s.connect(opts)
 		claim := claimed(t, client)
 		ctx, cancel := claim.Context(t.Context())
 		defer cancel()
-		s.on(func(r stubRequest) verdict {
-			if r.op == opClose {
-				if !closed(claim.Done()) || ctx.Err() == nil {
-					t.Error("the session was closed before its holder was notified")
-				}
+		s.Intercept(zktest.Rule{Op: "closeSession", Before: func(zktest.Request) {
+			if !closed(claim.Done()) || ctx.Err() == nil {
+				t.Error("the session was closed before its holder was notified")
 			}
-			return answer
-		})
+		}})
 		began := time.Now()
 		client.Close()
 		require.True(t, closed(claim.Done()))
 		require.ErrorIs(t, claim.Err(), ErrLost)
 		require.ErrorIs(t, claim.Err(), ErrClosed)
 		require.ErrorIs(t, context.Cause(ctx), ErrClosed)
-		require.Len(t, s.seen(func(r stubRequest) bool { return r.op == opClose }), 1)
+		require.Len(t, s.seen(isOp("closeSession")), 1)
 		require.Empty(t, s.queue(), "its nodes are deleted with it")
 		require.Equal(t, []string{"lost is traced", "end is traced"}, order)
 		require.LessOrEqual(t, time.Since(began), time.Second)
@@ -205,50 +194,48 @@ func TestCloseNotifiesHoldersFirst(t *testing.T) {
 	})
 }
 
+// A slowReport is a grant the report of whose end takes long.
+type slowReport struct{ session.Ender }
+
+func (s slowReport) End(cause error) func() {
+	report := s.Ender.End(cause)
+	return func() {
+		time.Sleep(time.Minute)
+		report()
+	}
+}
+
 func TestCloseReportsEveryLossBeforeItReturns(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
+		s := newEnsemble(t)
 		const claims = 20
 		lost := 0
 		opts := s.options()
 		opts.Trace = &Trace{Lost: func(string, string, error) { lost++ }}
-		client := s.connect(t, opts)
+		client := s.connect(opts)
 		for i := range claims {
 			queue, err := NewQueue(client, fmt.Sprintf("/l%d", i), nil)
 			require.NoError(t, err)
-			_, err = queue.Claim(t.Context())
+			claim, err := queue.Claim(t.Context())
 			require.NoError(t, err)
+			require.NoError(t, claim.session.Grant(claim.place.Node, slowReport{ending{claim}}))
 		}
-		// The goroutine that ends the session blocks in the middle, until Close has
-		// returned or all others have had ample time to let it return.
-		returned, halted := make(chan struct{}), make(chan struct{})
-		go halfway(client.newest()).WithoutWatches(func() {
-			close(halted)
-			for range 10_000 {
-				if closed(returned) {
-					return
-				}
-				runtime.Gosched()
-			}
-		})
-		<-halted
 		client.Close()
 		reported := lost
-		close(returned)
 		require.Equal(t, claims, reported)
 		require.Zero(t, client.DroppedEvents())
 	})
 }
 
 func TestCloseOfADetachedClientTakesASecondAtMost(t *testing.T) {
-	for name, hangUp := range map[string]bool{"it does not know yet": false, "it tries to reconnect": true} {
+	for name, reset := range map[string]bool{"it does not know yet": false, "it tries to reconnect": true} {
 		bubble(t, func(t *testing.T) {
-			s := newStub(t)
-			client := s.connect(t, s.options())
+			s := newEnsemble(t)
+			client := s.connect(s.options())
 			claim := claimed(t, client)
-			s.cut()
-			if hangUp {
-				s.hangUp(0)
+			s.partition()
+			if reset {
+				s.link.Cut()
 			}
 			time.Sleep(time.Second)
 			began := time.Now()
@@ -261,8 +248,8 @@ func TestCloseOfADetachedClientTakesASecondAtMost(t *testing.T) {
 
 func TestWaiterIsNotifiedOfTheClose(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
-		client := s.connect(t, s.options())
+		s := newEnsemble(t)
+		client := s.connect(s.options())
 		claimed(t, client)
 		result := make(chan error, 1)
 		go func() {
@@ -277,8 +264,8 @@ func TestWaiterIsNotifiedOfTheClose(t *testing.T) {
 
 func TestNilContextAndClosedClientAreErrors(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
-		client := s.connect(t, s.options())
+		s := newEnsemble(t)
+		client := s.connect(s.options())
 		queue := newQueue(t, client, nil)
 		claim := claimed(t, client)
 		calls := map[string]func(ctx context.Context) error{
@@ -294,19 +281,19 @@ func TestNilContextAndClosedClientAreErrors(t *testing.T) {
 			require.ErrorIs(t, call(none), errNilContext, name)
 		}
 		require.ErrorIs(t, queue.Release(none, claim), errNilContext)
-		_, err := Connect(none, []string{"zk1"}, s.options())
+		_, err := Connect(none, s.Servers(), s.options())
 		require.ErrorIs(t, err, errNilContext)
 		require.NoError(t, claim.Err(), "and nothing happened")
 
 		synctest.Wait() // for the first heartbeat
-		requests := len(s.seen(func(stubRequest) bool { return true }))
+		requests := len(s.seen(anyRequest))
 		client.Close()
 		for name, call := range calls {
 			require.ErrorIs(t, call(t.Context()), ErrClosed, name)
 		}
 		require.ErrorIs(t, queue.Release(t.Context(), claim), ErrClosed)
-		require.Len(t, s.seen(func(stubRequest) bool { return true }), requests+1, "the close, and nothing after it")
-		require.Equal(t, 1, s.dialled())
+		require.Len(t, s.seen(anyRequest), requests+1, "the close, and nothing after it")
+		require.Equal(t, 1, int(s.dials.Load()))
 		require.Zero(t, client.OutstandingNodes())
 	})
 }

@@ -103,6 +103,7 @@ func (q *Queue) tryIn(ctx context.Context, s *queueSession) (*Claim, error) {
 		case err != nil:
 			return nil, err
 		case found:
+			q.observe(front, time.Now())
 			return nil, &BusyError{Path: q.path, Front: front}
 		}
 		version := int32(0) // of a parent that is created now
@@ -149,6 +150,7 @@ func (q *Queue) checkFirst(ctx context.Context, s *queueSession, p *place) error
 		if err != nil {
 			return err
 		}
+		q.observe(front, time.Now())
 		return &BusyError{Path: q.path, Front: front}
 	}
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
 // lookers are the methods that read the first contender.
@@ -24,11 +26,11 @@ func lookers(queue *Queue) map[string]func(context.Context) error {
 // A cause that wraps a missing node, say, must not make the queue look empty.
 func TestLookWhoseCtxEndsReturnsItsErrorWhateverTheCause(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
-		s.make("/l", parentMark)
-		s.make("/l/another-lock-0000000000", "")
-		client := s.connect(t, s.options())
-		slowly(s, func(r stubRequest) bool { return r.op == opGetChildren || r.op == opGetData })
+		s := newEnsemble(t)
+		s.create("/l", parentMark)
+		s.create(another, "")
+		client := s.connect(s.options())
+		s.Intercept(zktest.Rule{When: isOp("getChildren2", "getData"), Delay: time.Second})
 		for name, look := range lookers(newQueue(t, client, nil)) {
 			for _, answer := range []error{zk.ErrNoNode, zk.ErrNodeExists, zk.ErrNoAuth} {
 				// While the list is read, while the first one is, and before anything is.
@@ -54,23 +56,23 @@ func TestLookWhoseCtxEndsReturnsItsErrorWhateverTheCause(t *testing.T) {
 }
 
 func TestFrontGoesOnInTheNextSessionWhenAWatchIsTheFirstToHearOfTheExpiry(t *testing.T) {
-	for name, prepare := range map[string]func(*stub){
-		"a contender is first": func(s *stub) { s.make("/l", parentMark); s.make("/l/another-lock-0000000000", "pod-9") },
-		"the queue is empty":   func(s *stub) { s.make("/l", parentMark) },
+	for name, prepare := range map[string]func(*ensemble){
+		"a contender is first": func(s *ensemble) { s.create("/l", parentMark); s.create(another, "pod-9") },
+		"the queue is empty":   func(s *ensemble) { s.create("/l", parentMark) },
 	} {
 		bubble(t, func(t *testing.T) {
-			s := newStub(t)
+			s := newEnsemble(t)
 			prepare(s)
-			client := s.connect(t, s.options())
+			client := s.connect(s.options())
 			first := client.SessionID()
-			expireAtFirstWatch(s, first)
+			s.answerExpired(first, zktest.Rule{When: func(r zktest.Request) bool { return r.Watch }})
 			began := time.Now()
 			front, err := newQueue(t, client, nil).Front(t.Context())
 			require.NoError(t, err, name)
 			require.Equal(t, len(s.queue()) == 0, front.Empty, name)
 			require.NotEqual(t, first, client.SessionID(), name)
 			require.False(t, closed(front.Changed), name)
-			require.Less(t, time.Since(began), stubTimeout/4, name)
+			require.Less(t, time.Since(began), testTimeout/4, name)
 		})
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
 // The first of many callers that learn of an expiry ends the session, which takes time if there
@@ -21,9 +23,9 @@ func TestCallersThatHearOfAnExpiryWhileClaimsAreBeingNotifiedGoOnInTheNextSessio
 		contexts = 200 // of each claim
 		callers  = 64
 	)
-	s := newStub(t)
-	s.make("/l", parentMark)
-	client := s.connect(t, s.options())
+	s := newEnsemble(t)
+	s.create("/l", parentMark)
+	client := s.connect(s.options())
 	for i := range claims {
 		queue, err := NewQueue(client, fmt.Sprintf("/held/%d", i), nil)
 		require.NoError(t, err)
@@ -57,7 +59,7 @@ func TestCallersThatHearOfAnExpiryWhileClaimsAreBeingNotifiedGoOnInTheNextSessio
 		}
 	}
 	every()
-	s.expireUnheard(client.SessionID())
+	s.Intercept(zktest.Rule{Session: client.SessionID(), When: isOp("getChildren2"), Fail: zktest.ErrSessionExpired})
 	every()
 	stop.Store(true)
 	running.Wait()

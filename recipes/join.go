@@ -32,9 +32,14 @@ import (
 // parent has that version, which each join of this library raises. errContended reports
 // that the version differed, and nothing was created.
 func (q *Queue) join(ctx context.Context, s *queueSession, version int32) (p *place, alone bool, err error) {
+	return q.enter(ctx, s, q.sessionEntry(s), version)
+}
+
+// enter is join for any kind of contender.
+func (q *Queue) enter(ctx context.Context, s *queueSession, e entry, version int32) (p *place, alone bool, err error) {
 	missed := false // a witness did not exist: the next one may not either
 	for {
-		a, err := q.attempt(ctx, s, version, !missed)
+		a, err := q.attempt(ctx, s, e, version, !missed)
 		if err != nil {
 			return nil, false, err
 		}
@@ -49,6 +54,9 @@ func (q *Queue) join(ctx context.Context, s *queueSession, version int32) (p *pl
 		}
 		switch next {
 		case stay:
+			if p.Lease {
+				s.HandOver(p.Node)
+			}
 			if a.parent != nil || a.witness != nil {
 				p.verified = true
 				s.MarkVerified(p.Node)
@@ -88,7 +96,7 @@ func (q *Queue) join(ctx context.Context, s *queueSession, version int32) (p *pl
 
 // attempt sends one join, with a witness if there is one and witnessed allows it. If it
 // returns an error, nothing was sent.
-func (q *Queue) attempt(ctx context.Context, s *queueSession, version int32, witnessed bool) (attempt, error) {
+func (q *Queue) attempt(ctx context.Context, s *queueSession, e entry, version int32, witnessed bool) (attempt, error) {
 	v, err := q.learn(ctx, s)
 	if err != nil {
 		return attempt{}, err
@@ -99,21 +107,15 @@ func (q *Queue) attempt(ctx context.Context, s *queueSession, version int32, wit
 	if err != nil {
 		return attempt{}, &Error{Op: "join", Path: q.path, Err: session.NotSent(err)}
 	}
-	var witness *session.Node
-	if !v.overflowed && witnessed {
-		witness = s.Witness(q.path, v.tag)
-	}
-	p := newPlace(q.path, v.tag, q.client.nonces.next())
-	data := q.encoder.encode(p.Nonce, s.Timeout())
-	p.inName, p.Above = witness == nil, v.highest
-	p.Prefix = namePrefix(p.Tag, p.nameNonce())
+	p, witness := q.place(s, v, e, witnessed)
+	create := p.create(e.data(p), e.acl)
 	s.Register(p.Node)
 
 	a := attempt{view: v, place: p, witness: witness}
 	if v.writable {
-		a.parent, a.err = q.joinAndWrite(ctx, s, mine, p, witness, data, version)
+		a.parent, a.err = q.joinAndWrite(ctx, s, mine, p, witness, create, version)
 	} else {
-		a.err = q.joinOnly(ctx, s, mine, p, witness, data)
+		a.err = q.joinOnly(ctx, s, mine, p, witness, create)
 	}
 	if a.err == nil {
 		q.recordOwnNumber(p)
@@ -143,9 +145,9 @@ func joinResults(witness *session.Node, results []zk.MultiResponse, err error) (
 }
 
 // joinAndWrite joins in one round trip. It ends the turn.
-func (q *Queue) joinAndWrite(ctx context.Context, s *queueSession, mine session.Turn, p *place, witness *session.Node, data []byte, version int32) (parent *zk.Stat, err error) {
+func (q *Queue) joinAndWrite(ctx context.Context, s *queueSession, mine session.Turn, p *place, witness *session.Node, create *zk.CreateRequest, version int32) (parent *zk.Stat, err error) {
 	ops := witnessed(witness,
-		&zk.CreateRequest{Path: p.prefix(), Data: data, Acl: q.client.settings.acl, Flags: zk.FlagEphemeral | zk.FlagSequence},
+		create,
 		&zk.SetDataRequest{Path: p.Parent, Data: []byte(parentMark), Version: version},
 	)
 	results, err := session.CallInTurn(ctx, s.Session, session.Ordinary, mine, func(conn *zk.Conn) ([]zk.MultiResponse, error) {
@@ -172,8 +174,7 @@ func (q *Queue) joinAndWrite(ctx context.Context, s *queueSession, mine session.
 
 // joinOnly joins where this client may not write the parent's data. The reply has only
 // the path, and the czxid takes a read of the new node. It ends the turn.
-func (q *Queue) joinOnly(ctx context.Context, s *queueSession, mine session.Turn, p *place, witness *session.Node, data []byte) error {
-	create := &zk.CreateRequest{Path: p.prefix(), Data: data, Acl: q.client.settings.acl, Flags: zk.FlagEphemeral | zk.FlagSequence}
+func (q *Queue) joinOnly(ctx context.Context, s *queueSession, mine session.Turn, p *place, witness *session.Node, create *zk.CreateRequest) error {
 	path, err := session.CallInTurn(ctx, s.Session, session.Ordinary, mine, func(conn *zk.Conn) (string, error) {
 		if witness == nil {
 			return conn.Create(create.Path, create.Data, create.Flags, create.Acl)

@@ -125,7 +125,7 @@ func (n *Node) Update(ctx context.Context, c *Claim, next func(data []byte, stat
 			return version, nil
 		case errors.Is(err, errOvertaken):
 			continue
-		case errors.Is(err, ErrUncertain) && session.BrokenOff(err) && ctx.Err() == nil:
+		case errors.Is(err, ErrUncertain) && session.Retryable(err) && ctx.Err() == nil:
 			lost = err
 			continue
 		}
@@ -180,4 +180,17 @@ func (n *Node) create(ctx context.Context, c *Claim, data []byte) error {
 		return errOvertaken // by this client
 	}
 	return err
+}
+
+// Children returns the names of the nodes below this one, in no order, as the server that this
+// client is connected to sees them. It returns none if the node is missing.
+func (n *Node) Children(ctx context.Context) (names []string, err error) {
+	err = n.client.withSession(ctx, n.path, func(s *queueSession) error {
+		names, _, err = s.Children(ctx, n.path)
+		if errors.Is(err, zk.ErrNoNode) {
+			names, err = nil, nil
+		}
+		return err
+	})
+	return names, err
 }

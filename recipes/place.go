@@ -6,13 +6,15 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 )
 
 // A place is one node of this client in a queue.
 type place struct {
 	*session.Node
-	inName bool // the nonce is in the node's name as well
+	inName bool // a nonce is in the node's name as well
 
 	// Set when the node is known, before the session is notified.
 	member   member
@@ -40,6 +42,15 @@ func (p *place) nameNonce() string {
 		return p.Nonce
 	}
 	return ""
+}
+
+// create returns the request that creates the node with this data.
+func (p *place) create(data []byte, acl []zk.ACL) *zk.CreateRequest {
+	flags := int32(zk.FlagEphemeral | zk.FlagSequence)
+	if p.Lease {
+		flags = zk.FlagSequence
+	}
+	return &zk.CreateRequest{Path: p.prefix(), Data: data, Acl: acl, Flags: flags}
 }
 
 // recurs reports whether another node can get the same name: where the counter sticks,

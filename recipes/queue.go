@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 )
@@ -37,6 +38,8 @@ type Queue struct {
 	path    string // of the parent, namespace included
 	encoder *recordEncoder
 	release time.Duration // 0: the session timeout
+	host    string
+	pid     int
 
 	mu         sync.Mutex       // guards what follows
 	known      bool             // the parent was read
@@ -70,10 +73,12 @@ func NewQueue(client *Client, path string, opts *QueueOptions) (*Queue, error) {
 		client:  client,
 		path:    client.settings.namespace + path,
 		release: opts.ReleaseTimeout,
+		host:    hostname(),
+		pid:     os.Getpid(),
 		highest: -1,
 	}
 	var err error
-	if q.encoder, err = newRecordEncoder(cmp.Or(opts.Owner, client.Owner()), hostname()); err != nil {
+	if q.encoder, err = newRecordEncoder(cmp.Or(opts.Owner, client.Owner()), q.host); err != nil {
 		return fail(err)
 	}
 	return q, nil

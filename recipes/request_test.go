@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
+	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
 // answers are the results of requests in these tests.
@@ -23,8 +24,8 @@ type answers struct {
 
 func TestCallReturnsWhatTheServerAnswered(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
-		client := s.connect(t, s.options())
+		s := newEnsemble(t)
+		client := s.connect(s.options())
 		for _, want := range []answers{{"value", nil}, {"", zk.ErrNoNode}} {
 			got, err := session.Call(t.Context(), client.newest().Session, func(*zk.Conn) (string, error) { return want.value, want.err })
 			require.Equal(t, want, answers{got, err})
@@ -35,8 +36,8 @@ func TestCallReturnsWhatTheServerAnswered(t *testing.T) {
 func TestCallEndsWithItsContextAndTheOutcomeIsUnknown(t *testing.T) {
 	for _, late := range []answers{{"value", nil}, {"", zk.ErrNodeExists}} {
 		bubble(t, func(t *testing.T) {
-			s := newStub(t)
-			client := s.connect(t, s.options())
+			s := newEnsemble(t)
+			client := s.connect(s.options())
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
 			answered := make(chan struct{})
@@ -56,14 +57,9 @@ func TestCallEndsWithItsContextAndTheOutcomeIsUnknown(t *testing.T) {
 
 func TestCloseWaitsForWhatACallHasAbandoned(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
-		client := s.connect(t, s.options())
-		s.on(func(r stubRequest) verdict {
-			if r.op == opGetData {
-				return ignore
-			}
-			return answer
-		})
+		s := newEnsemble(t)
+		client := s.connect(s.options())
+		s.Intercept(zktest.Rule{Op: "getData", Hold: zktest.ToServer})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		outcome := errors.New("none")
@@ -80,11 +76,10 @@ func TestCloseWaitsForWhatACallHasAbandoned(t *testing.T) {
 
 func TestNothingIsSentWhileDetached(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
-		client := s.connect(t, s.options())
+		s := newEnsemble(t)
+		client := s.connect(s.options())
 		own := client.newest()
-		s.cut()
-		s.hangUp(0)
+		s.detach()
 		synctest.Wait()
 		require.False(t, own.IsServed())
 
@@ -100,7 +95,7 @@ func TestNothingIsSentWhileDetached(t *testing.T) {
 		require.ErrorContains(t, err, "not connected")
 		require.ErrorContains(t, err, ":2181: context deadline exceeded", "it says who could not be reached")
 
-		s.mend()
+		s.heal()
 		_, err = session.Call(t.Context(), own.Session, func(*zk.Conn) (struct{}, error) { return struct{}{}, nil })
 		require.NoError(t, err, "it waits for a server")
 	})
@@ -108,8 +103,8 @@ func TestNothingIsSentWhileDetached(t *testing.T) {
 
 func TestCallInASessionThatIsOverFailsImmediatelyWithTheReason(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
-		client := s.connect(t, s.options())
+		s := newEnsemble(t)
+		client := s.connect(s.options())
 		own := client.newest()
 		cause := errors.New("enough")
 		own.End(cause)
@@ -124,17 +119,16 @@ func TestCallInASessionThatIsOverFailsImmediatelyWithTheReason(t *testing.T) {
 
 func TestEndOfTheSessionEndsACallThatWaitsForAServer(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
-		client := s.connect(t, s.options())
+		s := newEnsemble(t)
+		client := s.connect(s.options())
 		own := client.newest()
-		s.cut()
-		s.hangUp(0)
+		s.detach()
 		synctest.Wait()
 		cause := errors.New("enough")
 		time.AfterFunc(time.Second, func() { own.End(cause) })
 		_, err := session.Call(t.Context(), own.Session, func(*zk.Conn) (struct{}, error) { return struct{}{}, nil })
 		require.ErrorIs(t, err, cause)
-		s.mend()
+		s.heal()
 	})
 }
 
@@ -142,17 +136,16 @@ func TestEndOfTheSessionEndsACallThatWaitsForAServer(t *testing.T) {
 // there for as long as no server serves the session.
 func TestRequestThatIsSeenThroughDoesNotWaitInTheQueueOfADetachedClient(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
-		client := s.connect(t, s.options())
+		s := newEnsemble(t)
+		client := s.connect(s.options())
 		own := client.newest()
-		ctx, cancel := context.WithTimeout(t.Context(), stubTimeout/4)
+		ctx, cancel := context.WithTimeout(t.Context(), testTimeout/4)
 		defer cancel()
 		began := time.Now()
 		tries := 0
 		_, err := session.CallThrough(ctx, own.Session, session.Ordinary, func(conn *zk.Conn) (struct{}, error) {
 			tries++
-			s.cut()
-			s.hangUp(0)
+			s.detach()
 			synctest.Wait()
 			require.False(t, own.IsServed())
 			_, _, err := conn.Get("/l")
@@ -161,13 +154,13 @@ func TestRequestThatIsSeenThroughDoesNotWaitInTheQueueOfADetachedClient(t *testi
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, session.Unsent, session.OutcomeOf(err), "it can be asked again")
 		require.Equal(t, 1, tries)
-		require.LessOrEqual(t, time.Since(began), stubTimeout/2)
+		require.LessOrEqual(t, time.Since(began), testTimeout/2)
 	})
 }
 
 // A Lock returns no error because no server could be reached for a while: a request that the
 // client failed unsent is sent again.
-func TestRequestThatWasGivenBackIsMadeAgain(t *testing.T) {
+func TestUnsentRequestIsSentAgain(t *testing.T) {
 	for name, call := range map[string]func(context.Context, *session.Session, func(*zk.Conn) (string, error)) (string, error){
 		"call": session.Call[string], "callThrough": func(ctx context.Context, s *session.Session, f func(*zk.Conn) (string, error)) (string, error) {
 			return session.CallThrough(ctx, s, session.Ordinary, f)
@@ -175,8 +168,8 @@ func TestRequestThatWasGivenBackIsMadeAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
-				s := newStub(t)
-				client := s.connect(t, s.options())
+				s := newEnsemble(t)
+				client := s.connect(s.options())
 				tries := 0
 				got, err := call(t.Context(), client.newest().Session, func(*zk.Conn) (string, error) {
 					if tries++; tries < 3 {

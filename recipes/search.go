@@ -65,7 +65,7 @@ func search(ctx context.Context, s *session.Session, queue string, nodes []*sess
 		case errors.Is(err, zk.ErrNoNode):
 		case err != nil:
 			failed = err
-		case stat.EphemeralOwner == s.ID():
+		case stat.EphemeralOwner == s.ID(), stat.EphemeralOwner == 0: // a lease
 			if nonce := decodeRecord(data).Nonce; nonces[nonce] {
 				m.czxid = stat.Czxid
 				found[nonce] = m

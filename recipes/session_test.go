@@ -4,6 +4,7 @@ package recipes
 
 import (
 	"context"
+	"log/slog"
 	"net"
 	"runtime"
 	"testing"
@@ -14,16 +15,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
+	"github.com/lockkeeper/lockkeeper/zktest"
 )
-
-func isConnect(r stubRequest) bool { return r.op == opConnect }
 
 // A conn that outlives its session would open another by itself, and spin on a
 // dialer that refuses without saying that a round is full.
 func TestDeadConnStopsDialling(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
-		client := s.connect(t, s.options())
+		s := newEnsemble(t)
+		client := s.connect(s.options())
 		claim := claimed(t, client)
 		time.Sleep(time.Second)
 		before := runtime.NumGoroutine()
@@ -33,10 +33,10 @@ func TestDeadConnStopsDialling(t *testing.T) {
 		require.ErrorIs(t, claim.Err(), ErrSessionExpired)
 		time.Sleep(2 * time.Second)
 		require.NotSame(t, old, client.newest(), "the next session is there")
-		require.Equal(t, 3, s.dialled(), "the first, the one that reports the expiry, the next session's")
+		require.Equal(t, 3, int(s.dials.Load()), "the first, the one that reports the expiry, the next session's")
 
 		time.Sleep(time.Hour)
-		require.Equal(t, 3, s.dialled())
+		require.Equal(t, 3, int(s.dials.Load()))
 		require.Equal(t, zk.StateDisconnected, conn.State())
 		require.LessOrEqual(t, runtime.NumGoroutine(), before, "nothing of the old session is left")
 	})
@@ -44,28 +44,27 @@ func TestDeadConnStopsDialling(t *testing.T) {
 
 func TestDeadConnIsBuriedEvenIfNoServerIsThereToTellOfTheEnd(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
-		client := s.connect(t, s.options())
+		s := newEnsemble(t)
+		client := s.connect(s.options())
 		time.Sleep(time.Second)
 		before := runtime.NumGoroutine()
 		old := client.newest()
 		old.End(ErrSessionExpired)
 		time.Sleep(2 * time.Second)
 		require.NotSame(t, old, client.newest())
-		require.Equal(t, 2, s.dialled())
+		require.Equal(t, 2, int(s.dials.Load()))
 		time.Sleep(time.Hour)
-		require.Equal(t, 2, s.dialled())
+		require.Equal(t, 2, int(s.dials.Load()))
 		require.LessOrEqual(t, runtime.NumGoroutine(), before)
 	})
 }
 
 func TestRequestQueuedAcrossExpiryNeverRunsInTheNextSession(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
-		client := s.connect(t, s.options())
+		s := newEnsemble(t)
+		client := s.connect(s.options())
 		old := client.SessionID()
-		s.cut()
-		s.hangUp(0)
+		s.detach()
 		synctest.Wait()
 		// The caller's own request, which nothing keeps out of the client's queue.
 		result := make(chan error, 1)
@@ -76,21 +75,21 @@ func TestRequestQueuedAcrossExpiryNeverRunsInTheNextSession(t *testing.T) {
 		}()
 		time.Sleep(time.Second)
 		s.expire(old)
-		s.mend()
+		s.heal()
 
 		claim := claimed(t, client)
 		require.NotEqual(t, old, client.SessionID())
 		require.Error(t, <-result)
 		time.Sleep(time.Hour)
 		require.NoError(t, claim.Err())
-		require.Empty(t, s.seen(func(r stubRequest) bool { return len(r.ops) > 0 && r.ops[0].path == "/queued" }))
+		require.Empty(t, s.seen(func(r zktest.Request) bool { return r.Path == "/queued" }))
 	})
 }
 
 func TestEachSessionHasAConnOfItsOwn(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
-		client := s.connect(t, s.options())
+		s := newEnsemble(t)
+		client := s.connect(s.options())
 		for range 3 {
 			conn, id := client.Conn(), client.SessionID()
 			require.Equal(t, id, conn.SessionID())
@@ -104,24 +103,19 @@ func TestEachSessionHasAConnOfItsOwn(t *testing.T) {
 
 func TestSessionThatNoServerServesForTwiceItsTimeoutIsAbandoned(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
-		client := s.connect(t, s.options())
+		s := newEnsemble(t)
+		client := s.connect(s.options())
 		old := client.newest()
 		time.Sleep(time.Second)
 		// Servers that lost their data refuse a session that has seen more, for ever.
-		s.on(func(r stubRequest) verdict {
-			if r.op == opConnect {
-				return cutBefore
-			}
-			return answer
-		})
-		s.hangUp(0)
-		time.Sleep(2*stubTimeout - time.Second)
+		refused := s.Intercept(zktest.Rule{Op: "connect", Lose: zktest.ToServer})
+		s.link.Cut()
+		time.Sleep(2*testTimeout - time.Second)
 		require.NoError(t, old.Context().Err())
 		time.Sleep(2 * time.Second)
 		require.ErrorIs(t, context.Cause(old.Context()), ErrSessionExpired)
 
-		s.on(func(stubRequest) verdict { return answer })
+		refused.Remove()
 		claim := claimed(t, client)
 		require.NoError(t, claim.Err())
 		require.NotSame(t, old, client.newest())
@@ -130,58 +124,59 @@ func TestSessionThatNoServerServesForTwiceItsTimeoutIsAbandoned(t *testing.T) {
 
 func TestSessionThatWasGivenUpIsClosedWhenTheEnsembleComesBack(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
-		client := s.connect(t, s.options())
+		s := newEnsemble(t)
+		client := s.connect(s.options())
 		claim := claimed(t, client)
 		old := client.SessionID()
-		s.refuse(4 * stubTimeout)
-		time.Sleep(4 * stubTimeout)
+		s.stop()
+		time.Sleep(4 * testTimeout)
 		require.ErrorIs(t, claim.Err(), ErrDeadline)
+		s.start()
 		time.Sleep(3 * time.Second)
 		require.NotEqual(t, old, client.SessionID())
-		closes := s.seen(func(r stubRequest) bool { return r.op == opClose })
+		closes := s.seen(isOp("closeSession"))
 		require.Len(t, closes, 1)
-		require.Equal(t, old, closes[0].session)
+		require.Equal(t, old, closes[0].Session)
 		require.Empty(t, s.queue(), "the ensemble has kept it alive, and would for another T")
 	})
 }
 
 func TestSessionThatWasGivenUpAndHasExpiredOpensNoOther(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
-		client := s.connect(t, s.options())
+		s := newEnsemble(t)
+		client := s.connect(s.options())
 		conn, old := client.Conn(), client.SessionID()
 		time.Sleep(time.Second)
 		before := runtime.NumGoroutine()
-		s.refuse(4 * stubTimeout)
-		time.Sleep(3 * stubTimeout)
+		s.refuse(4 * testTimeout)
+		time.Sleep(3 * testTimeout)
 		result := make(chan error, 1)
 		go func() { result <- conn.Delete("/queued", -1) }()
-		s.expire(old)
-		time.Sleep(2 * stubTimeout)
+		require.Empty(t, s.Sessions(), "it has expired")
+		time.Sleep(2 * testTimeout)
 		require.Error(t, <-result)
 		require.NotEqual(t, old, client.SessionID())
-		opened := s.seen(func(r stubRequest) bool { return r.op == opConnect && r.session == 0 })
+		opened := s.seen(func(r zktest.Request) bool { return r.Op == "connect" && r.Session == 0 })
 		require.Len(t, opened, 2, "the first session and the next")
 		time.Sleep(time.Hour)
-		require.Len(t, s.seen(isConnect), 3)
-		require.Empty(t, s.seen(func(r stubRequest) bool { return r.op == opDelete }))
+		require.Len(t, s.seen(isOp("connect")), 3)
+		require.Empty(t, s.seen(isOp("delete")))
 		require.LessOrEqual(t, runtime.NumGoroutine(), before)
 	})
 }
 
 func TestSessionIsTakenUpWithTheSameIDByTheNextServer(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
+		s := newEnsemble(t)
 		attached := make(chan string, 16)
 		opts := s.options()
 		opts.Trace = &Trace{Attached: func(_ int64, server string) { attached <- server }}
-		client := s.connect(t, opts)
+		client := s.connect(opts)
 		claim := claimed(t, client)
 		id, first := client.SessionID(), client.newest().Server()
 		for range 3 {
 			began := time.Now()
-			s.hangUp(0)
+			s.link.Cut()
 			require.NotEqual(t, first, <-attached)
 			require.Less(t, time.Since(began), 100*time.Millisecond, "no second is lost")
 			first = client.newest().Server()
@@ -197,8 +192,8 @@ func TestSessionIsTakenUpWithTheSameIDByTheNextServer(t *testing.T) {
 // race detector fails this test.
 func TestWatchesAreSentAgainWithoutADataRace(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
-		client := s.connect(t, s.options())
+		s := newEnsemble(t)
+		client := s.connect(s.options())
 		claim := claimed(t, client)
 		waiting, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -207,19 +202,19 @@ func TestWatchesAreSentAgainWithoutADataRace(t *testing.T) {
 		}
 		synctest.Wait()
 		for range 20 {
-			s.hangUp(0)
+			s.link.Cut()
 			time.Sleep(time.Second)
 			require.NoError(t, claim.Check(t.Context()))
 		}
-		sent := s.seen(func(r stubRequest) bool { return r.op == opSetWatches })
+		sent := s.seen(isOp("setWatches", "setWatches2"))
 		require.Len(t, sent, 20)
 	})
 }
 
 func TestExpiredClaimReportsThatTheSessionIsOverAndTheNextOneServes(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
-		client := s.connect(t, s.options())
+		s := newEnsemble(t)
+		client := s.connect(s.options())
 		claim := claimed(t, client)
 		s.expire(client.SessionID())
 		<-claim.Done()
@@ -233,18 +228,18 @@ func TestExpiredClaimReportsThatTheSessionIsOverAndTheNextOneServes(t *testing.T
 
 func TestConnectThatFailsLeavesNothingBehind(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
-		s.cut()
+		s := newEnsemble(t)
+		s.partition()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		before := runtime.NumGoroutine()
-		_, err := Connect(ctx, []string{"zk1"}, s.options())
+		_, err := Connect(ctx, s.Servers()[:1], s.options())
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		dialled := s.dialled()
+		dialled := int(s.dials.Load())
 		time.Sleep(time.Hour)
-		require.Equal(t, dialled, s.dialled())
+		require.Equal(t, dialled, int(s.dials.Load()))
 		require.LessOrEqual(t, runtime.NumGoroutine(), before)
-		s.mend()
+		s.heal()
 	})
 }
 
@@ -252,7 +247,7 @@ func TestRefusedDialIsNamedByConnect(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		opts := newStub(t).options()
+		opts := &Options{SessionTimeout: testTimeout, Logger: slog.New(slog.DiscardHandler)}
 		opts.Dial = func(context.Context, string, string) (net.Conn, error) { return nil, errUnreachable }
 		_, err := Connect(ctx, []string{"zk1", "zk2"}, opts)
 		require.ErrorIs(t, err, errUnreachable)
@@ -266,14 +261,14 @@ func TestRefusedDialIsNamedByConnect(t *testing.T) {
 // never arrives: further attempts would let the nodes block other clients.
 func TestSessionWhoseHandshakesAreNotAnsweredIsGivenUpSoonAfterTheDeadline(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
-		client := s.connect(t, s.options())
+		s := newEnsemble(t)
+		client := s.connect(s.options())
 		claim := claimed(t, client)
 		own := client.newest()
 		time.Sleep(untilSteady)
-		s.on(func(stubRequest) verdict { return ignore })
+		s.Intercept(zktest.Rule{Hold: zktest.ToServer})
 		<-claim.Done()
-		time.Sleep(stubTimeout / 2)
+		time.Sleep(testTimeout / 2)
 		require.ErrorIs(t, context.Cause(own.Context()), session.ErrGivenUp)
 	})
 }

@@ -11,12 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
+	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
 func TestSettleCountsOnlyUnwantedNodes(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
-		client := s.connect(t, s.options())
+		s := newEnsemble(t)
+		client := s.connect(s.options())
 		queue := newQueue(t, client, nil)
 		require.NoError(t, queue.Settle(t.Context()))
 		claim, err := queue.Claim(t.Context())
@@ -24,12 +25,7 @@ func TestSettleCountsOnlyUnwantedNodes(t *testing.T) {
 		require.NoError(t, queue.Settle(t.Context()), "a held node is wanted")
 
 		// A waiter is cancelled, and its delete is not answered.
-		s.on(func(r stubRequest) verdict {
-			if r.op == opDelete {
-				return ignore
-			}
-			return answer
-		})
+		deletes := s.Intercept(zktest.Rule{Op: "delete", Lose: zktest.ToServer})
 		ctx, cancel := context.WithCancel(t.Context())
 		result := claiming(ctx, queue)
 		synctest.Wait()
@@ -43,7 +39,7 @@ func TestSettleCountsOnlyUnwantedNodes(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, other.Settle(done), "it is of another queue")
 
-		s.on(func(stubRequest) verdict { return answer })
+		deletes.Remove()
 		require.Eventually(t, func() bool { return queue.Settle(t.Context()) == nil }, time.Minute, time.Second)
 		require.Equal(t, []string{claim.Path()}, s.queue())
 	})
@@ -52,8 +48,8 @@ func TestSettleCountsOnlyUnwantedNodes(t *testing.T) {
 // The servers were not notified, and keep the session's nodes for up to T more.
 func TestSettleWaitsForASessionThatWasGivenUpToExpire(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
-		client := s.connect(t, s.options())
+		s := newEnsemble(t)
+		client := s.connect(s.options())
 		queue := newQueue(t, client, nil)
 		_, err := queue.Claim(t.Context())
 		require.NoError(t, err)
@@ -68,14 +64,14 @@ func TestSettleWaitsForASessionThatWasGivenUpToExpire(t *testing.T) {
 		require.ErrorIs(t, queue.Settle(ctx), ErrUncertain)
 		require.Equal(t, time.Second, time.Since(opened))
 		require.NoError(t, queue.Settle(t.Context()))
-		require.Equal(t, stubTimeout, time.Since(opened))
+		require.Equal(t, testTimeout, time.Since(opened))
 	})
 }
 
 func TestSettleAfterAnExpiryFindsNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
-		client := s.connect(t, s.options())
+		s := newEnsemble(t)
+		client := s.connect(s.options())
 		queue := newQueue(t, client, nil)
 		_, err := queue.Claim(t.Context())
 		require.NoError(t, err)
@@ -88,8 +84,8 @@ func TestSettleAfterAnExpiryFindsNothing(t *testing.T) {
 
 func TestSettleOfAClosedClientDoesNotKnow(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
-		client := s.connect(t, s.options())
+		s := newEnsemble(t)
+		client := s.connect(s.options())
 		queue := newQueue(t, client, nil)
 		_, err := queue.Claim(t.Context())
 		require.NoError(t, err)

@@ -5,10 +5,8 @@ package recipes
 import (
 	"context"
 	"log/slog"
-	"net"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,28 +14,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// unreachableWhile keeps the client from connecting while down is set.
-func unreachableWhile(s *stub, opts *Options, down *atomic.Bool) {
-	opts.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
-		if down.Load() {
-			return nil, errUnreachable
-		}
-		return s.dial(ctx, network, address)
-	}
-}
-
 func TestStateReportsSinceWhenAServerServesTheSessionAndWhenItWasLastProved(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
+		s := newEnsemble(t)
 		opts := s.options()
-		var down atomic.Bool
-		unreachableWhile(s, opts, &down)
 		began := time.Now()
-		client := s.connect(t, opts)
+		client := s.connect(opts)
 		state := client.State()
 		require.True(t, state.Attached)
 		require.Equal(t, client.SessionID(), state.Session)
-		require.Equal(t, stubTimeout, state.Timeout)
+		require.Equal(t, testTimeout, state.Timeout)
 		require.Equal(t, began, state.Since)
 		require.Zero(t, state.Proof)
 		require.NoError(t, client.Ready())
@@ -46,11 +32,11 @@ func TestStateReportsSinceWhenAServerServesTheSessionAndWhenItWasLastProved(t *t
 		claimed(t, client)
 		require.Equal(t, time.Now(), client.State().Proof, "the join is one")
 
-		down.Store(true)
-		s.hangUp(0)
+		s.unreachable.Store(true)
+		s.link.Cut()
 		synctest.Wait()
 		cut := time.Now()
-		time.Sleep(stubTimeout/4 - time.Nanosecond)
+		time.Sleep(testTimeout/4 - time.Nanosecond)
 		state = client.State()
 		require.False(t, state.Attached)
 		require.Equal(t, cut, state.Since)
@@ -59,7 +45,7 @@ func TestStateReportsSinceWhenAServerServesTheSessionAndWhenItWasLastProved(t *t
 		require.ErrorContains(t, client.Ready(), "no server has served the session since")
 		require.ErrorIs(t, client.Ready(), errUnreachable, "and why")
 
-		down.Store(false)
+		s.unreachable.Store(false)
 		time.Sleep(time.Second)
 		require.True(t, client.State().Attached)
 		require.NoError(t, client.Ready())
@@ -71,14 +57,12 @@ func TestStateReportsSinceWhenAServerServesTheSessionAndWhenItWasLastProved(t *t
 
 func TestClientBetweenTwoSessionsIsNotReady(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
+		s := newEnsemble(t)
 		opts := s.options()
-		var down atomic.Bool
-		unreachableWhile(s, opts, &down)
-		client := s.connect(t, opts)
-		down.Store(true)
-		s.hangUp(0)
-		time.Sleep(3 * stubTimeout)
+		client := s.connect(opts)
+		s.unreachable.Store(true)
+		s.link.Cut()
+		time.Sleep(3 * testTimeout)
 		require.ErrorIs(t, client.State().Ended, ErrSessionExpired)
 		require.ErrorIs(t, client.Ready(), ErrSessionExpired)
 		require.ErrorIs(t, client.Ready(), errUnreachable)
@@ -87,8 +71,8 @@ func TestClientBetweenTwoSessionsIsNotReady(t *testing.T) {
 
 func TestEverySubscriberGetsEveryStateInOrderHoweverSlowItIs(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
-		client := s.connect(t, s.options())
+		s := newEnsemble(t)
+		client := s.connect(s.options())
 		var subscribers sync.WaitGroup
 		seen := make([][]bool, 3)
 		for i := range seen {
@@ -102,7 +86,7 @@ func TestEverySubscriberGetsEveryStateInOrderHoweverSlowItIs(t *testing.T) {
 		synctest.Wait()
 		want := []bool{true}
 		for range 600 { // more changes than events of the trace may wait
-			s.hangUp(0)
+			s.link.Cut()
 			time.Sleep(2 * time.Second)
 			want = append(want, false, true)
 		}
@@ -117,8 +101,8 @@ func TestEverySubscriberGetsEveryStateInOrderHoweverSlowItIs(t *testing.T) {
 
 func TestSubscriptionEndsWithItsContextAndWithTheClient(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
-		client := s.connect(t, s.options())
+		s := newEnsemble(t)
+		client := s.connect(s.options())
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
 		n := 0
@@ -136,30 +120,28 @@ func TestSubscriptionEndsWithItsContextAndWithTheClient(t *testing.T) {
 
 func TestOutageThatLastsIsLoggedOnceAndSoIsItsEnd(t *testing.T) {
 	for name, outage := range map[string]time.Duration{
-		"of a session":         stubTimeout,
-		"between two sessions": 10 * stubTimeout,
+		"of a session":         testTimeout / 3,
+		"between two sessions": 10 * testTimeout,
 	} {
 		bubble(t, func(t *testing.T) {
-			s := newStub(t)
+			s := newEnsemble(t)
 			opts := s.options()
-			var down atomic.Bool
-			unreachableWhile(s, opts, &down)
 			var log logLines
 			opts.Logger = slog.New(&log)
-			client := s.connect(t, opts)
+			client := s.connect(opts)
 
-			s.hangUp(0)
-			time.Sleep(stubTimeout / 5)
+			s.link.Cut()
+			time.Sleep(testTimeout / 5)
 			require.Empty(t, log.warnings(), "what heals soon is no matter for people")
 
-			down.Store(true)
-			s.hangUp(0)
-			time.Sleep(stubTimeout / 3)
+			s.unreachable.Store(true)
+			s.link.Cut()
+			time.Sleep(testTimeout / 3)
 			require.Len(t, log.warnings(), 1, name)
 			require.Contains(t, log.warnings()[0], "no zookeeper server serves the session")
 			time.Sleep(outage)
-			down.Store(false)
-			time.Sleep(stubTimeout)
+			s.unreachable.Store(false)
+			time.Sleep(testTimeout)
 			require.True(t, client.State().Attached)
 			again := 0
 			for _, line := range log.warnings() {

@@ -9,33 +9,24 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
 // sweep runs two clients with two contenders each in one queue, and makes the n-th request
 // fail. It reports whether the scenario reached that request.
-func sweep(t *testing.T, n int, v verdict) (reached bool) {
+func sweep(t *testing.T, n int, r zktest.Rule) (reached bool) {
 	t.Helper()
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
-		count := 0 // guarded by mu
-		var mu sync.Mutex
-		s.on(func(r stubRequest) verdict {
-			mu.Lock()
-			defer mu.Unlock()
-			if r.op == opPing {
-				return answer
-			}
-			if count++; count == n {
-				reached = true
-				return v
-			}
-			return answer
-		})
+		s := newEnsemble(t)
+		r.Skip, r.Times = n-1, 1
+		r.When = func(r zktest.Request) bool { return r.Op != "ping" }
+		failed := s.Intercept(r)
 		holders := 0 // guarded by nothing but the claim
 		var clients []*Client
 		var wg sync.WaitGroup
 		for range 2 {
-			client := s.connect(t, s.options())
+			client := s.connect(s.options())
 			clients = append(clients, client)
 			queue := newQueue(t, client, nil)
 			for range 2 {
@@ -48,7 +39,7 @@ func sweep(t *testing.T, n int, v verdict) (reached bool) {
 					if holders++; holders > 1 {
 						t.Errorf("request %d: two hold it", n)
 					}
-					time.Sleep(stubTimeout / 5) // through a heartbeat
+					time.Sleep(testTimeout / 5) // through a heartbeat
 					if err := claim.Err(); err != nil {
 						t.Errorf("request %d: %v", n, err)
 					}
@@ -60,8 +51,9 @@ func sweep(t *testing.T, n int, v verdict) (reached bool) {
 			}
 		}
 		wg.Wait()
-		time.Sleep(stubTimeout)
+		time.Sleep(testTimeout)
 		synctest.Wait()
+		reached = failed.Fired() > 0
 		require.Empty(t, s.queue(), "request %d", n)
 		for _, client := range clients {
 			require.Zero(t, client.OutstandingNodes(), "request %d", n)
@@ -71,12 +63,15 @@ func sweep(t *testing.T, n int, v verdict) (reached bool) {
 }
 
 func TestNoFailedRequestCostsAClaimOrLeavesANode(t *testing.T) {
-	for name, v := range map[string]verdict{
-		"connection ends before it": cutBefore, "connection ends after it": cutAfter, "never carried out": ignore, "never answered": lose,
+	for name, r := range map[string]zktest.Rule{
+		"connection ends before it": {Lose: zktest.ToServer},
+		"connection ends after it":  {Lose: zktest.ToClient},
+		"never carried out":         {Hold: zktest.ToServer},
+		"never answered":            {Hold: zktest.ToClient},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := 1
-			for sweep(t, n, v) {
+			for sweep(t, n, r) {
 				n++
 			}
 			require.Greater(t, n, 30, "the scenario has that many requests at least")

@@ -50,6 +50,9 @@ type Trace struct {
 	// Recovered is called after a search for the node of a create that was not
 	// answered.
 	Recovered func(path string, found bool, err error)
+	// Expired is called when this client has deleted the node of a lease that its holder
+	// had not renewed in time, or that of a claim that was revoked.
+	Expired func(node string)
 	// Owed is called when a node could not be deleted yet.
 	Owed func(node string, err error)
 
@@ -185,6 +188,13 @@ func (r *reporter) recovered(path string, found bool, err error) {
 	r.log(slog.LevelDebug, "searched for the node of a create that was not answered", "path", path, "found", found, "error", err)
 	if f := r.trace.Recovered; f != nil {
 		r.tell(func() { f(path, found, err) })
+	}
+}
+
+func (r *reporter) expired(node string) {
+	r.log(slog.LevelInfo, "deleted the node of a lease that was not renewed in time", "node", node)
+	if f := r.trace.Expired; f != nil {
+		r.tell(func() { f(node) })
 	}
 }
 

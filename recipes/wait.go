@@ -24,11 +24,13 @@ var errOtherParent = errors.New("parent was deleted and created again")
 // If the place's name is known to belong to the parent's current life, the node with the
 // number before is the predecessor, if it exists: each number is given out once. So await
 // watches it without a listing; otherwise, each join of a burst would cost a listing.
+//
+// If the predecessor is a lease, the client deletes it when its holder has stopped renewing it.
 func (q *Queue) await(ctx context.Context, s *queueSession, p *place) error {
 	reported := ""
+	ahead := namePrefix(p.Tag, "") + sequenceSuffix(p.member.sequence-1)
 	predictable := p.verified && !p.member.overflowed() && p.member.sequence > 0
 	for {
-		ahead := namePrefix(p.Tag, "") + sequenceSuffix(p.member.sequence-1)
 		if !predictable {
 			m, found, err := q.ahead(ctx, s, p)
 			if err != nil || !found {
@@ -51,6 +53,7 @@ func (q *Queue) await(ctx context.Context, s *queueSession, p *place) error {
 			reported = ahead
 			q.client.report.waiting(q.path, p.Path, reported)
 		}
+		q.observeWatched(w, ahead)
 		own, err := s.Watch(ctx, p.Path, session.WatchNode)
 		if errors.Is(err, zk.ErrNoNode) {
 			continue // the next listing shows whether it was deleted
@@ -60,6 +63,7 @@ func (q *Queue) await(ctx context.Context, s *queueSession, p *place) error {
 		}
 		select {
 		case <-w.Fired():
+			predictable = w.Changed() // a lease that was renewed is still ahead
 		case <-own.Fired():
 		case <-p.Lost():
 			return &Error{Op: "wait", Path: p.Path, Err: ErrDeleted}

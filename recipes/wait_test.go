@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
 // A granted is what Claim returned, and when.
@@ -41,62 +43,57 @@ func requireWaiting(t *testing.T, result <-chan granted, why string) {
 // A server that is partitioned from its leader answers reads and pings, and can show an empty
 // queue to a waiter whose session has expired.
 func TestGrantWaitsForFreshProof(t *testing.T) {
-	for _, silence := range []time.Duration{stubTimeout / 3, stubTimeout / 2, stubTimeout, 10 * stubTimeout} {
+	for _, silence := range []time.Duration{testTimeout / 3, testTimeout / 2, testTimeout, 10 * testTimeout} {
 		bubble(t, func(t *testing.T) {
-			s := newStub(t)
-			s.make("/l", parentMark)
-			s.make("/l/another-lock-0000000000", "")
-			client := s.connect(t, s.options())
+			s := newEnsemble(t)
+			s.create("/l", parentMark)
+			s.create(another, "")
+			client := s.connect(s.options())
 			time.Sleep(time.Second)
 			result := claiming(t.Context(), newQueue(t, client, nil))
 			time.Sleep(untilSteady)
 			requireWaiting(t, result, "another contender is ahead")
 
-			s.on(func(r stubRequest) verdict {
-				if r.heartbeat() {
-					return ignore
-				}
-				return answer
-			})
+			silent := s.Intercept(zktest.Rule{When: isHeartbeat, Hold: zktest.ToServer})
 			time.Sleep(silence)
-			at := heartbeats(s)
+			at := s.heartbeats()
 			own := client.newest()
-			if silence <= stubTimeout/3 {
+			if silence <= testTimeout/3 {
 				require.Positive(t, own.Left(time.Now()), "it is still believed to live, but not for long")
 			}
-			require.Less(t, own.Left(time.Now()), stubTimeout/4)
-			s.delete("/l/another-lock-0000000000")
+			require.Less(t, own.Left(time.Now()), testTimeout/4)
+			s.delete(another)
 			requireWaiting(t, result, "no contender is ahead, but nothing proves that the session lives")
 			time.Sleep(time.Minute)
 			requireWaiting(t, result, "nor after a minute")
-			require.Greater(t, len(heartbeats(s)), len(at), "it asks for proof")
+			require.Greater(t, len(s.heartbeats()), len(at), "it asks for proof")
 
-			s.on(func(stubRequest) verdict { return answer })
+			silent.Remove()
 			g := <-result
 			require.NoError(t, g.err)
-			require.GreaterOrEqual(t, g.claim.Deadline().Sub(g.at), stubTimeout/4)
-			proof := heartbeats(s)[len(heartbeats(s))-1]
-			require.LessOrEqual(t, g.at.Sub(proof), stubTimeout/2)
+			require.GreaterOrEqual(t, g.claim.Deadline().Sub(g.at), testTimeout/4)
+			proof := s.heartbeats()[len(s.heartbeats())-1]
+			require.LessOrEqual(t, g.at.Sub(proof.at), testTimeout/2)
 		})
 	}
 }
 
 func TestGrantOfASessionThatIsGoneIsRefusedAndTheWaiterJoinsAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
-		s.make("/l", parentMark)
-		s.make("/l/another-lock-0000000000", "")
+		s := newEnsemble(t)
+		s.create("/l", parentMark)
+		s.create(another, "")
 		var rejoined []error
 		opts := s.options()
 		opts.Trace = &Trace{Rejoined: func(_ string, cause error) { rejoined = append(rejoined, cause) }}
-		client := s.connect(t, opts)
+		client := s.connect(opts)
 		result := claiming(t.Context(), newQueue(t, client, nil))
 		time.Sleep(untilSteady)
 		old := client.SessionID()
 		s.expire(old)
 		time.Sleep(2 * time.Second)
 		requireWaiting(t, result, "it is in queue again, behind the same one")
-		s.delete("/l/another-lock-0000000000")
+		s.delete(another)
 		g := <-result
 		require.NoError(t, g.err)
 		require.NotEqual(t, old, client.SessionID())
@@ -108,20 +105,20 @@ func TestGrantOfASessionThatIsGoneIsRefusedAndTheWaiterJoinsAgain(t *testing.T) 
 
 func TestWaiterWatchesOnlyTheOneAhead(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
-		client := s.connect(t, s.options())
+		s := newEnsemble(t)
+		client := s.connect(s.options())
 		holder := claimed(t, client)
 		queue := newQueue(t, client, nil)
 		first := claiming(t.Context(), queue)
 		synctest.Wait()
 		second := claiming(t.Context(), queue)
 		synctest.Wait()
-		before := len(s.seen(func(r stubRequest) bool { return r.op == opGetChildren }))
+		before := len(s.seen(isOp("getChildren", "getChildren2")))
 		require.NoError(t, queue.Release(t.Context(), holder))
 		g := <-first
 		require.NoError(t, g.err)
 		requireWaiting(t, second, "it is not its turn")
-		require.Len(t, s.seen(func(r stubRequest) bool { return r.op == opGetChildren }), before+1, "only the next one looked")
+		require.Len(t, s.seen(isOp("getChildren", "getChildren2")), before+1, "only the next one looked")
 		require.NoError(t, queue.Release(t.Context(), g.claim))
 		require.NoError(t, (<-second).err)
 	})
@@ -129,27 +126,27 @@ func TestWaiterWatchesOnlyTheOneAhead(t *testing.T) {
 
 func TestEventAloneNeverGrants(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
-		s.make("/l", parentMark)
-		s.make("/l/another-lock-0000000000", "")
-		s.make("/l/another-lock-0000000001", "")
-		client := s.connect(t, s.options())
+		s := newEnsemble(t)
+		s.create("/l", parentMark)
+		s.create(another, "")
+		s.create("/l/another-lock-0000000001", "")
+		client := s.connect(s.options())
 		result := claiming(t.Context(), newQueue(t, client, nil))
 		synctest.Wait()
 		s.delete("/l/another-lock-0000000001") // the one that is watched gave up
 		time.Sleep(time.Minute)
 		requireWaiting(t, result, "there is one left")
-		s.delete("/l/another-lock-0000000000")
+		s.delete(another)
 		require.NoError(t, (<-result).err)
 	})
 }
 
 func TestWaiterWhoseOwnNodeIsDeletedJoinsAgainAtTheEnd(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
-		s.make("/l", parentMark)
-		s.make("/l/another-lock-0000000000", "")
-		client := s.connect(t, s.options())
+		s := newEnsemble(t)
+		s.create("/l", parentMark)
+		s.create(another, "")
+		client := s.connect(s.options())
 		result := claiming(t.Context(), newQueue(t, client, nil))
 		synctest.Wait()
 		own := s.queue()[0]
@@ -159,7 +156,7 @@ func TestWaiterWhoseOwnNodeIsDeletedJoinsAgainAtTheEnd(t *testing.T) {
 		require.Len(t, s.queue(), 2)
 		require.NotContains(t, s.queue(), own)
 		require.Equal(t, 1, client.OutstandingNodes())
-		s.delete("/l/another-lock-0000000000")
+		s.delete(another)
 		require.NoError(t, (<-result).err)
 	})
 }
@@ -167,34 +164,27 @@ func TestWaiterWhoseOwnNodeIsDeletedJoinsAgainAtTheEnd(t *testing.T) {
 // While its deletion is refused, the node stays in the queue, ahead of the waiter.
 func TestWaiterWhoseOwnNodeIsOverwrittenJoinsAgainWithoutABusyLoop(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
-		s.make("/l", parentMark)
-		s.make("/l/another-lock-0000000000", "")
-		client := s.connect(t, s.options())
-		s.on(func(r stubRequest) verdict {
-			switch r.op {
-			case opDelete:
-				return forbid
-			case opGetChildren:
-				time.Sleep(time.Millisecond) // a loop without a pause would stop the clock
-			}
-			return answer
-		})
+		s := newEnsemble(t)
+		s.create("/l", parentMark)
+		s.create(another, "")
+		client := s.connect(s.options())
+		forbidden := s.Intercept(zktest.Rule{Op: "delete", Fail: zktest.ErrNoAuth})
+		s.Intercept(zktest.Rule{Op: "getChildren", Delay: time.Millisecond}) // a loop without a pause would stop the clock
 		result := claiming(t.Context(), newQueue(t, client, nil))
 		time.Sleep(untilSteady)
 		own := s.queue()[0]
 		require.NotContains(t, own, "another")
-		listings := func() int { return len(s.seen(func(r stubRequest) bool { return r.op == opGetChildren })) }
+		listings := func() int { return len(s.seen(isOp("getChildren", "getChildren2"))) }
 		before := listings()
-		s.overwrite(own, "theirs")
+		s.set(own, "theirs")
 		time.Sleep(time.Minute)
 		require.LessOrEqual(t, listings()-before, 5)
-		require.Len(t, s.seen(stubRequest.creates), 2)
+		require.Len(t, s.seen(isJoin), 2)
 		require.Len(t, s.queue(), 3)
 		requireWaiting(t, result, "others are ahead")
 
-		s.on(func(stubRequest) verdict { return answer })
-		s.delete("/l/another-lock-0000000000")
+		forbidden.Remove()
+		s.delete(another)
 		g := <-result
 		require.NoError(t, g.err)
 		require.Equal(t, []string{g.claim.Path()}, s.queue())
@@ -205,37 +195,25 @@ func TestWaiterWhoseOwnNodeIsOverwrittenJoinsAgainWithoutABusyLoop(t *testing.T)
 
 func TestWaiterJoinsAgainWhenAWatchIsTheFirstToHearOfTheExpiry(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
-		s.make("/l", parentMark)
-		s.make("/l/another-lock-0000000000", "")
-		client := s.connect(t, s.options())
-		expireAtFirstWatch(s, client.SessionID())
+		s := newEnsemble(t)
+		s.create("/l", parentMark)
+		s.create(another, "")
+		client := s.connect(s.options())
+		s.answerExpired(client.SessionID(), zktest.Rule{When: func(r zktest.Request) bool { return r.Watch }})
 		result := claiming(t.Context(), newQueue(t, client, nil))
 		time.Sleep(time.Minute)
 		requireWaiting(t, result, "it is in queue again")
-		s.delete("/l/another-lock-0000000000")
+		s.delete(another)
 		require.NoError(t, (<-result).err)
-	})
-}
-
-// expireAtFirstWatch expires the session before its first watch is requested. The server closes
-// the connection a second later.
-func expireAtFirstWatch(s *stub, session int64) {
-	s.on(func(r stubRequest) verdict {
-		if r.session == session && len(r.ops) == 1 && r.ops[0].watch {
-			s.expireUnheard(session)
-			time.AfterFunc(time.Second, func() { s.hangUp(session) })
-		}
-		return answer
 	})
 }
 
 func TestCancelledWaiterLeavesNoNode(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
-		s.make("/l", parentMark)
-		s.make("/l/another-lock-0000000000", "")
-		client := s.connect(t, s.options())
+		s := newEnsemble(t)
+		s.create("/l", parentMark)
+		s.create(another, "")
+		client := s.connect(s.options())
 		ctx, cancel := context.WithCancel(t.Context())
 		result := claiming(ctx, newQueue(t, client, nil))
 		synctest.Wait()
@@ -249,22 +227,21 @@ func TestCancelledWaiterLeavesNoNode(t *testing.T) {
 
 func TestWaiterThatIsCancelledWhileCutOffLeavesNoNodeOnceMended(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
-		s.make("/l", parentMark)
-		s.make("/l/another-lock-0000000000", "")
-		client := s.connect(t, s.options())
+		s := newEnsemble(t)
+		s.create("/l", parentMark)
+		s.create(another, "")
+		client := s.connect(s.options())
 		ctx, cancel := context.WithCancel(t.Context())
 		result := claiming(ctx, newQueue(t, client, nil))
 		synctest.Wait()
-		s.cut()
-		s.hangUp(0)
+		s.detach()
 		synctest.Wait()
 		began := time.Now()
 		cancel()
 		require.ErrorIs(t, (<-result).err, context.Canceled)
 		require.Equal(t, began, time.Now(), "the call does not wait for an unreachable server")
 		require.Equal(t, 1, client.OutstandingNodes())
-		s.mend()
+		s.heal()
 		time.Sleep(2 * time.Second)
 		require.Len(t, s.queue(), 1)
 		require.Zero(t, client.OutstandingNodes())
@@ -274,22 +251,22 @@ func TestWaiterThatIsCancelledWhileCutOffLeavesNoNodeOnceMended(t *testing.T) {
 // A caller does not wait for the rest of the work once no server serves the session.
 func TestCancelledWaiterOfASilentServerDoesNotWaitForTheReleaseTimeout(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newStub(t)
-		s.make("/l", parentMark)
-		s.make("/l/another-lock-0000000000", "")
-		client := s.connect(t, s.options())
+		s := newEnsemble(t)
+		s.create("/l", parentMark)
+		s.create(another, "")
+		client := s.connect(s.options())
 		ctx, cancel := context.WithCancel(t.Context())
 		result := claiming(ctx, newQueue(t, client, nil))
 		time.Sleep(untilSteady)
 		requireWaiting(t, result, "another contender is ahead")
-		s.cut()
+		s.partition()
 		cancelled := time.Now()
 		cancel()
 		g := <-result
 		require.ErrorIs(t, g.err, context.Canceled)
-		require.LessOrEqual(t, g.at.Sub(cancelled), stubTimeout/3)
-		s.mend()
-		time.Sleep(stubTimeout)
+		require.LessOrEqual(t, g.at.Sub(cancelled), testTimeout/3)
+		s.heal()
+		time.Sleep(testTimeout)
 		require.Len(t, s.queue(), 1, "and is done all the same")
 	})
 }

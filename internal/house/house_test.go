@@ -102,7 +102,7 @@ var rules = map[string]rule{
 	},
 	session: {
 		may:     []string{zk, background, lease, wire},
-		tools:   []string{testify, wiretest},
+		tools:   append(tools, wiretest),
 		because: "it keeps one session, and knows nothing of queues, claims or tokens",
 	},
 	background: {

@@ -28,8 +28,8 @@ func (s *Session) event(ev zk.Event) {
 	}
 	switch ev.State {
 	case zk.StateHasSession:
-		if s.dialer.isReturning() {
-			return // no server: see giveBack
+		if s.dialer.isStandIn() {
+			return // no server: see failQueued
 		}
 		s.setAttached(true)
 	case zk.StateDisconnected:

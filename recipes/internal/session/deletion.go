@@ -115,7 +115,7 @@ func (s *Session) Delete(ctx context.Context, p *Node, as Role) (existed bool, e
 			return true, nil // the node was deleted with the session
 		case over != nil:
 			return tried, s.fail("delete", p.Path, over)
-		case !s.again(ctx, err):
+		case ctx.Err() != nil || !s.mayRepeat(err):
 			return tried, s.fail("delete", p.Path, err)
 		}
 		tried = true
@@ -172,7 +172,7 @@ func (s *Session) Discard(p *Node, limit time.Duration) {
 // with an error of any kind may keep doing so: the owner then backs off, for this node
 // alone.
 func (s *Session) postpone(p *Node, err error) {
-	backOff := !BrokenOff(err) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
+	backOff := !Retryable(err) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
 	if !s.nodes.postpone(p, backOff, s.Timeout()) {
 		return
 	}

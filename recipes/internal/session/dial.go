@@ -45,8 +45,8 @@ type dialer struct {
 	left     time.Time            // when the session last left a server that served it
 	jitter   time.Duration        // drawn when left was set
 	hello    []byte               // the last reply to a handshake, verbatim
-	giving   bool                 // requests that were not sent are to be failed: see giveBack
-	returns  bool                 // the client is connected to wire.GiveBack, and to no server
+	failNext bool                 // requests that were not sent are to be failed: see failQueued
+	standIn  bool                 // the client is connected to wire.StandIn, and to no server
 }
 
 // Init is part of zk.HostProvider. The servers are known already, and shuffled.
@@ -61,7 +61,7 @@ func (d *dialer) Next() (server string, retryStart bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	server = d.servers[d.next]
-	if !d.giving {
+	if !d.failNext {
 		d.next = (d.next + 1) % len(d.servers)
 	}
 	return server, d.ctx.Err() != nil
@@ -91,26 +91,26 @@ func (d *dialer) mayLeave(now time.Time) time.Duration {
 func (d *dialer) Connected() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.returns {
+	if d.standIn {
 		return
 	}
 	d.since = time.Now()
 	d.attached = true
 	clear(d.failures)
-	d.mute, d.giving = false, false
+	d.mute, d.failNext = false, false
 }
 
 // dial is the client's Dialer.
 func (d *dialer) dial(network, server string, _ time.Duration) (net.Conn, error) {
 	d.mu.Lock()
-	d.returns = d.giving && d.hello != nil
-	if d.returns {
-		d.giving = false
+	d.standIn = d.failNext && d.hello != nil
+	if d.standIn {
+		d.failNext = false
 		hello := d.hello
 		d.mu.Unlock()
-		return d.returning(hello), nil
+		return d.openStandIn(hello), nil
 	}
-	d.giving = false
+	d.failNext = false
 	d.tried[server] = time.Now()
 	// A server that completes the handshake and disconnects, repeatedly, counts as
 	// unreachable.
@@ -259,7 +259,7 @@ func (d *dialer) why() error {
 	return errors.Join(errs...)
 }
 
-// giveBack makes the ZooKeeper client fail the requests in its queue, which entered it
+// failQueued makes the ZooKeeper client fail the requests in its queue, which entered it
 // as the connection ended and were not sent.
 //
 // go-zookeeper v1.0.4 fails them only after a full round of the servers, and then pauses
@@ -267,24 +267,24 @@ func (d *dialer) why() error {
 // goes to a goroutine that repeats the last handshake of a server, answers each request
 // with an error that no server sends, zk.ErrNothing, and closes the connection as soon as
 // no more requests come.
-func (d *dialer) giveBack() {
+func (d *dialer) failQueued() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.giving = true
+	d.failNext = true
 }
 
-// isReturning reports whether the client is connected to wire.GiveBack.
-func (d *dialer) isReturning() bool {
+// isStandIn reports whether the client is connected to wire.StandIn.
+func (d *dialer) isStandIn() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.returns
+	return d.standIn
 }
 
-// returning returns a connection to wire.GiveBack.
-func (d *dialer) returning(hello []byte) net.Conn {
+// openStandIn returns a connection to wire.StandIn.
+func (d *dialer) openStandIn(hello []byte) net.Conn {
 	client, server := net.Pipe()
 	quiet := max(d.negotiated()/480, time.Millisecond)
-	d.blocking.Run(func() { wire.GiveBack(server, hello, quiet) })
+	d.blocking.Run(func() { wire.StandIn(server, hello, quiet) })
 	return client
 }
 

@@ -41,7 +41,7 @@ func (s *Session) sendBeat(sent time.Time, nodes []*Node, wanted []*proofRequest
 	// An error means that the session is over and needs no heartbeat.
 	_ = s.spawn(func() {
 		_, err := urgently(s, func(conn *zk.Conn) (struct{}, error) { return struct{}{}, s.Check(conn, nodes) })
-		again := BrokenOff(err) || s.givenBack(err)
+		again := s.mayRepeat(err)
 		var next time.Time
 		switch {
 		case errors.Is(err, ErrDeleted):
@@ -127,7 +127,10 @@ func (s *Session) Check(conn *zk.Conn, nodes []*Node) error {
 	if err == nil || errors.Is(err, zk.ErrSessionExpired) {
 		return err
 	}
-	if OutcomeOf(err) != Refused {
+	switch OutcomeOf(err) {
+	case Unsent:
+		return err
+	case Unknown:
 		return fmt.Errorf("%w: %w", ErrUncertain, err)
 	}
 	for i, r := range results {
@@ -172,9 +175,10 @@ func (s *Session) scheduleBeat() {
 	s.alarm.By(later(time.Now().Add(s.Timeout()/48), s.beats.due()))
 }
 
-// Joined records that the node exists. The node is held if its caller still wants it.
+// Joined records that the node exists. The node is held if its caller still wants it, and is
+// no lease, which needs no session.
 func (s *Session) Joined(n *Node) {
-	if s.nodes.joined(n) {
+	if !n.Lease && s.nodes.joined(n) {
 		s.scheduleBeat()
 	}
 }

@@ -48,7 +48,7 @@ func OutcomeOf(err error) Outcome {
 		return Unknown // whatever else it wraps
 	}
 	var u unsentErr
-	if errors.As(err, &u) || isGivenBack(err) || errors.Is(err, zk.ErrInvalidPath) || errors.Is(err, zk.ErrShortBuffer) {
+	if errors.As(err, &u) || failedUnsent(err) || errors.Is(err, zk.ErrInvalidPath) || errors.Is(err, zk.ErrShortBuffer) {
 		return Unsent
 	}
 	for _, s := range stated {
@@ -59,26 +59,29 @@ func OutcomeOf(err error) Outcome {
 	return Unknown
 }
 
-// BrokenOff reports whether a request failed with its connection, so that sending
-// it again on the next one may help. Its outcome is unknown.
-func BrokenOff(err error) bool {
+// Retryable reports whether a request failed with its connection, so that sending it again on the
+// next one may help. It may have been carried out, unless its outcome is Unsent.
+func Retryable(err error) bool {
 	var u unsentErr
 	// The error of a context that has timed out is also a net.Error.
 	if errors.As(err, &u) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return false
 	}
 	var network net.Error
-	return errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, zk.ErrClosing) ||
+	return failedUnsent(err) || errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, zk.ErrClosing) ||
 		errors.Is(err, net.ErrClosed) || errors.Is(err, io.ErrClosedPipe) || errors.Is(err, io.EOF) ||
 		errors.As(err, &network)
 }
 
-// isGivenBack reports whether the ZooKeeper client failed a request before it was sent: by
-// itself, or because of [dialer.giveBack].
-func isGivenBack(err error) bool {
+// failedUnsent reports whether the ZooKeeper client failed a request before it was sent: by
+// itself, or because of [dialer.failQueued].
+func failedUnsent(err error) bool {
 	return errors.Is(err, zk.ErrNoServer) || errors.Is(err, zk.ErrNothing)
 }
 
-// Nameless reports whether a server has answered with an error code that the ZooKeeper
-// client does not know: the outcome is unknown, and a retry would get the same answer.
-func Nameless(err error) bool { return OutcomeOf(err) == Unknown && !BrokenOff(err) }
+// mayRepeat reports whether an idempotent request that failed with err is to be sent again.
+func (s *Session) mayRepeat(err error) bool { return Retryable(err) && s.Ended() == nil }
+
+// mayResend reports whether a request that failed with err is to be sent again, idempotent or
+// not.
+func (s *Session) mayResend(err error) bool { return OutcomeOf(err) == Unsent && s.mayRepeat(err) }

@@ -92,7 +92,7 @@ func (s *Session) abandonIfUnserved(now time.Time) time.Duration {
 	// The requests that were sent failed with the connection. Those that callers still
 	// wait for were not sent, and could wait for any length of time.
 	if through && since >= timeout/8 {
-		s.dialer.giveBack()
+		s.dialer.failQueued()
 	}
 	left := s.lease.Left(now)
 	mute := left <= 0 && since >= timeout/3 && s.Outstanding() > 0 && s.dialer.isMute()

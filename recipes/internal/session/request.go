@@ -12,16 +12,6 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// givenBack reports whether the client failed a request unsent although the session lives:
-// any such request is sent again.
-func (s *Session) givenBack(err error) bool { return isGivenBack(err) && s.Ended() == nil }
-
-// again reports whether an idempotent request is to be sent again after err: its connection
-// ended, but neither ctx nor the session has.
-func (s *Session) again(ctx context.Context, err error) bool {
-	return BrokenOff(err) && ctx.Err() == nil && s.Ended() == nil
-}
-
 // Call runs one ordinary request of the session, and returns no later than ctx ends. A
 // request that its caller abandons continues: the session waits for it and discards its
 // outcome.
@@ -36,7 +26,7 @@ func Call[R any](ctx context.Context, s *Session, request func(*zk.Conn) (R, err
 func CallAs[R any](ctx context.Context, s *Session, as Role, request func(*zk.Conn) (R, error)) (R, error) {
 	for {
 		value, err := callOnce(ctx, s, as, request)
-		if !s.givenBack(err) {
+		if !s.mayResend(err) {
 			return value, err
 		}
 	}
@@ -78,7 +68,7 @@ func callOnce[R any](ctx context.Context, s *Session, as Role, request func(*zk.
 //
 // It waits for its turn and for a server no longer than ctx. Once the request is sent, the
 // session ends the connection if no answer comes. A request that is still in the ZooKeeper
-// client's queue when the connection ends fails T/8 later: see [dialer.giveBack].
+// client's queue when the connection ends fails T/8 later: see [dialer.failQueued].
 func CallThrough[R any](ctx context.Context, s *Session, as Role, request func(*zk.Conn) (R, error)) (R, error) {
 	mine, err := s.TakeTurn(ctx, as)
 	if err != nil {
@@ -100,7 +90,7 @@ func CallInTurn[R any](ctx context.Context, s *Session, as Role, mine Turn, requ
 		s.finish()
 		<-mine
 		s.endIfExpired(err)
-		if !s.givenBack(err) {
+		if !s.mayResend(err) {
 			return value, err
 		}
 		if mine, err = s.TakeTurn(ctx, as); err != nil {
@@ -121,7 +111,7 @@ func RetryAs[R any](ctx context.Context, s *Session, as Role, op, path string, r
 		if err == nil {
 			return r, nil
 		}
-		if s.again(ctx, err) {
+		if ctx.Err() == nil && s.mayRepeat(err) {
 			continue
 		}
 		var zero R
@@ -222,7 +212,8 @@ func (s *Session) createParent(ctx context.Context, path string, data []byte) er
 	_, err := Retry(ctx, s, "create", path, func(conn *zk.Conn) (string, error) {
 		return conn.CreateContainer(path, data, zk.FlagContainer, s.config.ACL)
 	})
-	if Nameless(err) && ctx.Err() == nil { // the answer of a server without containers
+	// A server without containers answers with a code that the ZooKeeper client does not know.
+	if OutcomeOf(err) == Unknown && !Retryable(err) && ctx.Err() == nil {
 		_, err = Retry(ctx, s, "create", path, func(conn *zk.Conn) (string, error) {
 			return conn.Create(path, data, 0, s.config.ACL)
 		})

@@ -53,7 +53,7 @@ func (s *Session) wasSet(key watchKey, w *Watch, err error) {
 	w.err = err
 	close(w.set)
 	if err != nil {
-		s.watches.drop(key, w)
+		s.watches.drop(key, w, false)
 	}
 }
 

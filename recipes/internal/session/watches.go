@@ -30,12 +30,18 @@ type Watch struct {
 	fired chan struct{} // closed when the node may have changed
 	err   error         // the server's; written before set is closed, as is what follows
 
+	changed bool // the event was a write to the node; written before fired is closed
+
 	// Of WatchNode: the node as the server showed it when it set the watch, and when its
 	// answer was received.
 	data []byte
 	stat *zk.Stat
 	at   time.Time
 }
+
+// Changed reports whether a write to the node fired the watch: the node still existed then.
+// It is valid once the watch has fired.
+func (w *Watch) Changed() bool { return w.changed }
 
 // Content returns the node as it was when the watch was set, and the instant at which that
 // was known. Until the watch fires, this client's server shows no other content. It is valid
@@ -77,13 +83,13 @@ func (ws *watches) event(ev zk.Event) {
 		kinds = []WatchKind{WatchNode, WatchChildren, WatchCreation}
 	}
 	for _, kind := range kinds {
-		ws.drop(watchKey{ev.Path, kind}, nil)
+		ws.drop(watchKey{ev.Path, kind}, nil, ev.Type == zk.EventNodeDataChanged)
 	}
 }
 
 // drop removes the watch of key, if w is nil or that watch, and wakes the callers that wait
-// for its event.
-func (ws *watches) drop(key watchKey, w *Watch) {
+// for its event. changed is what its Changed returns.
+func (ws *watches) drop(key watchKey, w *Watch, changed bool) {
 	ws.mu.Lock()
 	found := ws.set[key]
 	if found == nil || w != nil && found != w {
@@ -92,6 +98,7 @@ func (ws *watches) drop(key watchKey, w *Watch) {
 	}
 	delete(ws.set, key)
 	ws.mu.Unlock()
+	found.changed = changed
 	close(found.fired)
 }
 

@@ -14,19 +14,14 @@ import (
 
 // Operations of the protocol.
 const (
-	Create      = 1
-	Delete      = 2
-	GetData     = 4
-	SetData     = 5
-	Ping        = 11
-	GetChildren = 12
-	Check       = 13
-	Multi       = 14
-	Container   = 19
-	SetAuth     = 100
-	SetWatches  = 101
-	Close       = -11
-	Failed      = -1 // a result of a transaction that was refused
+	Create    = 1
+	Delete    = 2
+	GetData   = 4
+	SetData   = 5
+	Ping      = 11
+	Check     = 13
+	Multi     = 14
+	Container = 19
 )
 
 // Codes of errors.
@@ -35,11 +30,8 @@ const (
 	NoAuth     = -102
 	BadVersion = -103
 	NodeExists = -110
-	NotEmpty   = -111
 	Expired    = -112
-	AuthFailed = -115
-	Nameless   = -125 // of servers that are newer than the client
-	Undone     = -2   // an operation of a transaction that another one failed
+	Undone     = -2 // an operation of a transaction that another one failed
 )
 
 // Timeout is a session timeout of which T/6, T/8, T/12 and T/24 are round.

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// GiveBack serves the ZooKeeper client over conn in place of a server: it repeats hello, the
+// StandIn serves the ZooKeeper client over conn in place of a server: it repeats hello, the
 // last handshake of a server, and answers each request with an error that no server sends,
 // zk.ErrNothing. It returns, and closes conn, when no request has come for quiet.
-func GiveBack(conn net.Conn, hello []byte, quiet time.Duration) {
+func StandIn(conn net.Conn, hello []byte, quiet time.Duration) {
 	defer func() { _ = conn.Close() }() // never fails
 	if _, err := readPacket(conn, time.Second); err != nil {
 		return

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/lockkeeper/lockkeeper/recipes"
+)
+
+// ForceRelease ends the lease or the claim in front of a queue, if its token is f.Token.
+// Otherwise the error is a *FrontError with that of the front, or ErrNotFound.
+//
+// In mode Safe the holder is notified: a lease is renewed no more and expires, and a claim of a
+// library's client ends with recipes.ErrRevoked. Its node is deleted when the holder must have
+// stopped. A waiter is deleted. If the holder does not look at its record, the error is
+// ErrCannotNotify. In mode Now the node is deleted, and the holder is not notified.
+func (r *Replica) ForceRelease(ctx context.Context, f Force) (Forced, error) {
+	var forced Forced
+	err := r.again(ctx, "force release", f.Path, func(ctx context.Context, q *queue, requests *recipes.Requests) error {
+		front, err := frontOf(ctx, requests)
+		switch {
+		case err != nil:
+			return err
+		case front.Token != f.Token:
+			return &FrontError{Token: front.Token}
+		}
+		forced = Forced{Node: front.Name}
+		if f.Mode == Now {
+			forced.TokenOnly = true
+			return again(requests.Delete(ctx, front.Name, -1))
+		}
+		forced.Notified = true
+		q.Observe(front)
+		if front.Revoked != nil && front.Kind != "" {
+			return nil // by an earlier call
+		}
+		return r.revoke(ctx, requests, front, recipes.Revocation{By: f.By, Reason: f.Reason})
+	})
+	if err != nil {
+		return Forced{}, err
+	}
+	r.audit(Event{Action: Forcibly, Path: f.Path, Node: forced.Node, Principal: f.By, Token: f.Token, Reason: f.Reason})
+	return forced, nil
+}
+
+// revoke notifies a contender that it has to stop.
+func (r *Replica) revoke(ctx context.Context, requests *recipes.Requests, c recipes.Contender, why recipes.Revocation) error {
+	switch {
+	case c.Kind == recipes.KindLease && !c.Held: // a waiter
+		return again(requests.Delete(ctx, c.Name, c.Version))
+	case c.Kind == recipes.KindLease:
+		l := *c.Lease
+		l.Revoked = &why
+		_, err := r.write(ctx, requests, c, l)
+		return err
+	case c.Kind == recipes.KindSession && c.TTL > 0 && c.Version == 0:
+		err := requests.Revoke(ctx, c.Name, why)
+		if errors.Is(err, ErrUncertain) {
+			err = fmt.Errorf("%w: %w", errAgain, err) // the next read shows whether it was carried out
+		}
+		return again(err)
+	}
+	return ErrCannotNotify
+}
+
+// again adds errAgain to the error of a write that another one overtook.
+func again(err error) error {
+	if errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNoNode) {
+		return fmt.Errorf("%w: %w", errAgain, err)
+	}
+	return err
+}
+
+// frontOf reads the first contender.
+func frontOf(ctx context.Context, requests *recipes.Requests) (recipes.Contender, error) {
+	for {
+		names, err := requests.Names(ctx)
+		if err != nil {
+			return recipes.Contender{}, err
+		}
+		if len(names) == 0 {
+			return recipes.Contender{}, ErrNotFound
+		}
+		c, err := requests.Read(ctx, names[0])
+		if !errors.Is(err, zk.ErrNoNode) {
+			return c, err
+		}
+	}
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lease
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/lockkeeper/lockkeeper/recipes"
+)
+
+// Renew extends a lease: it is valid for at least ttl from the sending of the request that was
+// received at that instant. The TTL of a lease never decreases: a former version could outlast
+// the holder's knowledge of the new one.
+//
+// The error is ErrGone, ErrReleased, ErrExhausted or a *RevokedError if the lease cannot be
+// renewed. After ErrUncertain it may have been.
+func (r *Replica) Renew(ctx context.Context, received time.Time, t Ticket, ttl time.Duration) (Grant, error) {
+	if ttl < MinTTL || ttl > r.opts.MaxTTL {
+		return Grant{}, &recipes.Error{Op: "renew", Path: t.Path, Err: r.check(&Request{Owner: t.Owner, RequestID: "-", TTL: ttl})}
+	}
+	var grant Grant
+	err := r.again(ctx, "renew", t.Path, func(bounded context.Context, _ *queue, requests *recipes.Requests) error {
+		c, err := read(bounded, requests, t.Node, t.refusal)
+		switch {
+		case errors.Is(err, zk.ErrNoNode):
+			return ErrGone
+		case err != nil:
+			return err
+		case ctx.Err() != nil:
+			return ctx.Err()
+		}
+		l := *c.Lease
+		l.TTL = max(l.TTL, ttl)
+		sent := time.Now()
+		if c, err = r.write(bounded, requests, c, l); err != nil {
+			return err
+		}
+		grant = grantOf(t.Path, c, t.Request, received, sent)
+		return nil
+	})
+	if err == nil {
+		r.audit(Event{Action: Renewed, Path: t.Path, Node: t.Node, Principal: t.Principal, Owner: t.Owner, Token: grant.Token})
+	}
+	return grant, err
+}
+
+// refusal returns why a ticket does not hold the lease of that contender.
+func (t *Ticket) refusal(c recipes.Contender) error {
+	switch {
+	case !ofOwner(c, t.Principal, t.Owner):
+		return ErrGone
+	case c.Revoked != nil:
+		return &RevokedError{By: c.Revoked.By, Reason: c.Revoked.Reason}
+	case has(c.Lease.Closed, t.Request):
+		return ErrReleased
+	case !has(c.Lease.Requests, t.Request), !c.Held:
+		return ErrGone
+	}
+	return nil
+}

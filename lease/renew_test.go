@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lease_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/lease"
+	"github.com/lockkeeper/lockkeeper/recipes"
+)
+
+// shared returns a request that shares the lease of its owner.
+func shared(id string) lease.Request {
+	req := ask("a")
+	req.RequestID, req.Reentrant = id, true
+	return req
+}
+
+func TestTTLOfHeldLeaseNeverDecreases(t *testing.T) {
+	simulated(t, func(w world) {
+		r := w.replica()
+		g := w.acquired(r, ask("a"))
+		g, err := r.Renew(w.Context(), time.Now(), g.Ticket, ttl/3)
+		require.NoError(w, err)
+		require.Equal(w, ttl, g.TTL)
+		g, err = r.Renew(w.Context(), time.Now(), g.Ticket, 3*ttl)
+		require.NoError(w, err)
+		require.Equal(w, 3*ttl, g.TTL)
+		again := w.acquired(r, ask("a"))
+		require.Equal(w, 3*ttl, again.TTL)
+		status, err := r.Status(w.Context(), path)
+		require.NoError(w, err)
+		require.Equal(w, 3*ttl, status.Contenders[0].TTL)
+	})
+}
+
+func TestValidityCountsFromTheRequestAndNotFromTheAnswer(t *testing.T) {
+	simulated(t, func(w world) {
+		link := w.Link()
+		r := w.replicaOf(w.client(recipes.Options{Dial: link.Dial}))
+		require.NoError(w, r.Release(w.Context(), w.acquired(r, ask("a")).Ticket))
+		link.Delay(timeout / 20)
+		g := w.acquired(r, ask("a"))
+		require.Equal(w, ttl, g.Valid, "the time of the answer is the holder's loss")
+		g, err := r.Renew(w.Context(), time.Now().Add(-time.Second), g.Ticket, ttl)
+		require.NoError(w, err)
+		require.Greater(w, g.Valid, ttl+time.Second*31/32)
+		require.Less(w, g.Valid, ttl+time.Second+timeout/10)
+	})
+}
+
+func TestRequestsOfOneOwnerShareLeaseAndLastReleaseEndsIt(t *testing.T) {
+	simulated(t, func(w world) {
+		one, other := w.replica(), w.replica()
+		first := w.acquired(one, shared("1"))
+		second := w.acquired(other, shared("2"))
+		require.Equal(w, first.Token, second.Token)
+		require.NotEqual(w, first.Ticket, second.Ticket)
+		require.Equal(w, second.Ticket, w.acquired(one, shared("2")).Ticket, "requests are a set and not a count")
+		require.NoError(w, other.Release(w.Context(), second.Ticket))
+		require.NoError(w, one.Release(w.Context(), second.Ticket), "a repeat changes nothing")
+		require.Len(w, w.nodes(), 1)
+		_, err := w.acquire(one, shared("2"))
+		require.ErrorIs(w, err, lease.ErrReleased, "no late duplicate enters again")
+		_, err = one.Renew(w.Context(), time.Now(), second.Ticket, ttl)
+		require.ErrorIs(w, err, lease.ErrReleased)
+		_, err = one.Renew(w.Context(), time.Now(), first.Ticket, ttl)
+		require.NoError(w, err)
+		require.NoError(w, other.Release(w.Context(), first.Ticket))
+		require.Empty(w, w.nodes())
+		require.ErrorIs(w, one.Release(w.Context(), first.Ticket), lease.ErrGone)
+	})
+}
+
+func TestLeaseIsSharedOnlyIfBothAskForIt(t *testing.T) {
+	simulated(t, func(w world) {
+		r := w.replica()
+		alone := ask("a")
+		g := w.acquired(r, alone)
+		var held *lease.HeldError
+		_, err := w.acquire(r, shared("2"))
+		require.ErrorAs(w, err, &held)
+		require.NoError(w, r.Release(w.Context(), g.Ticket))
+		w.acquired(r, shared("2"))
+		_, err = w.acquire(r, alone)
+		require.ErrorAs(w, err, &held)
+		other := shared("3")
+		other.Owner = "b"
+		_, err = w.acquire(r, other)
+		require.ErrorAs(w, err, &held)
+	})
+}
+
+func TestLeaseHasBoundedNumberOfRequests(t *testing.T) {
+	simulated(t, func(w world) {
+		r := w.replica()
+		for i := range 64 {
+			w.acquired(r, shared(string(rune('A'+i))))
+		}
+		_, err := w.acquire(r, shared("one more"))
+		require.ErrorIs(w, err, lease.ErrExhausted)
+	})
+}
+
+func TestTicketOfAnotherRequestRenewsNothing(t *testing.T) {
+	simulated(t, func(w world) {
+		r := w.replica()
+		g := w.acquired(r, ask("a"))
+		for name, change := range map[string]func(*lease.Ticket){
+			"principal": func(t *lease.Ticket) { t.Principal = "q" },
+			"owner":     func(t *lease.Ticket) { t.Owner = "b" },
+			"request":   func(t *lease.Ticket) { t.Request = "b" },
+			"node":      func(t *lease.Ticket) { t.Node = "b-lock-0000000000" },
+		} {
+			ticket := g.Ticket
+			change(&ticket)
+			_, err := r.Renew(w.Context(), time.Now(), ticket, ttl)
+			require.ErrorIs(w, err, lease.ErrGone, name)
+		}
+	})
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lease_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/lease"
+)
+
+func TestStatusNamesContendersFrontFirst(t *testing.T) {
+	simulated(t, func(w world) {
+		r := w.replica()
+		_, err := r.Status(w.Context(), path)
+		require.ErrorIs(w, err, lease.ErrNotFound)
+		g := w.acquired(r, ask("a"))
+		w.acquiring(w.Context(), r, waiting("b", time.Hour))
+		status, err := r.Status(w.Context(), path)
+		require.NoError(w, err)
+		require.Len(w, status.Contenders, 2)
+		require.Equal(w, g.Token, status.Contenders[0].Token)
+		require.True(w, status.Contenders[0].Held)
+		require.Equal(w, "b", status.Contenders[1].Owner)
+		require.False(w, status.Contenders[1].Held)
+	})
+}
+
+func TestListReturnsPathsWithContendersByPage(t *testing.T) {
+	simulated(t, func(w world) {
+		r := w.replica()
+		for _, key := range []string{"a1", "a2", "a3", "b1", "empty"} {
+			req := ask("o")
+			req.Path = "/locks/" + key
+			g := w.acquired(r, req)
+			if key == "empty" {
+				require.NoError(w, r.Release(w.Context(), g.Ticket))
+			}
+		}
+		names := func(prefix string, limit int, after string) (paths []string, next string) {
+			page, next, err := r.List(w.Context(), "/locks", prefix, limit, after)
+			require.NoError(w, err)
+			for _, s := range page {
+				paths = append(paths, s.Path)
+			}
+			return paths, next
+		}
+		paths, next := names("a", 2, "")
+		require.Equal(w, []string{"/locks/a1", "/locks/a2"}, paths)
+		require.Equal(w, "a2", next)
+		paths, next = names("a", 2, next)
+		require.Equal(w, []string{"/locks/a3"}, paths)
+		require.Empty(w, next)
+		paths, _ = names("", 10, "")
+		require.Len(w, paths, 4)
+		paths, _ = names("c", 10, "")
+		require.Empty(w, paths)
+	})
+}
+
+func TestWatchYieldsEachChangeOfTheFront(t *testing.T) {
+	simulated(t, func(w world) {
+		r := w.replica()
+		ctx, cancel := context.WithCancel(w.Context())
+		var seen []string
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			for s, err := range r.Watch(ctx, path) {
+				if err != nil {
+					w.Errorf("watch: %v", err)
+				}
+				front := "none"
+				if len(s.Contenders) > 0 {
+					front = s.Contenders[0].Owner
+				}
+				seen = append(seen, front)
+			}
+		}()
+		settle := func() {
+			time.Sleep(time.Second)
+			synctest.Wait()
+		}
+		settle()
+		g := w.acquired(r, ask("a"))
+		settle()
+		require.NoError(w, r.Release(w.Context(), g.Ticket))
+		settle()
+		w.acquired(r, ask("b"))
+		settle()
+		cancel()
+		<-ended
+		require.Equal(w, []string{"none", "a", "none", "b"}, seen)
+	})
+}

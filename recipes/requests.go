@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package recipes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
+)
+
+// Requests sends single requests about the contenders of one queue, for package lease. It
+// sends all of them in one session: no answer is older than an earlier one.
+//
+// Errors wrap the server's refusal, zk.ErrNoNode or zk.ErrBadVersion for instance; or
+// ErrUncertain if the outcome of a write is unknown; or the error of ctx, or the reason for the
+// end of the session, if the request was not sent. A Requests is safe for concurrent use.
+type Requests struct {
+	queue   *Queue
+	session *queueSession
+}
+
+// Requests returns a Requests in the client's current session, for which it waits until ctx
+// is done.
+func (q *Queue) Requests(ctx context.Context) (*Requests, error) {
+	s, err := q.client.session(ctx)
+	if err != nil {
+		return nil, &Error{Op: "lease", Path: q.path, Err: withCtx(ctx, err)}
+	}
+	return &Requests{q, s}, nil
+}
+
+// Ended returns why the session is over, nil if it is not.
+func (r *Requests) Ended() error { return r.session.Ended() }
+
+// Names lists the contenders' nodes, the front first. The listing begins after the call.
+func (r *Requests) Names(ctx context.Context) ([]string, error) {
+	lst, err := r.session.list(ctx, r.queue.path)
+	if err != nil {
+		return nil, err
+	}
+	members, err := r.queue.order(ctx, r.session, slices.Clone(lst.members))
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(members))
+	for i, m := range members {
+		names[i] = m.name
+	}
+	return names, nil
+}
+
+// Read reads one contender. The server may lag behind other servers, but not behind an
+// earlier answer.
+func (r *Requests) Read(ctx context.Context, name string) (Contender, error) {
+	return r.queue.read(ctx, r.session, name)
+}
+
+// Watch is Read, with a channel that is closed when the contender has changed or left, or the
+// session is over. It observes the contender: see Queue.Observe.
+func (r *Requests) Watch(ctx context.Context, name string) (c Contender, changed <-chan struct{}, err error) {
+	w, err := r.session.Watch(ctx, r.queue.path+"/"+name, session.WatchNode)
+	if err != nil {
+		return Contender{}, nil, err
+	}
+	data, stat, at := w.Content()
+	c = contenderOf(name, data, stat)
+	r.queue.observe(c, at)
+	return c, w.Fired(), nil
+}
+
+// WatchQueue returns a channel that is closed when a contender has joined or left since the
+// call began, or the session is over.
+func (r *Requests) WatchQueue(ctx context.Context) (<-chan struct{}, error) {
+	w, err := r.session.Watch(ctx, r.queue.path, session.WatchChildren)
+	if errors.Is(err, zk.ErrNoNode) {
+		w, err = r.session.Watch(ctx, r.queue.path, session.WatchCreation)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return w.Fired(), nil
+}
+
+// Create joins the queue with a lease, as Claim does with a contender of the session. hint is
+// part of the node's name. alone reports whether the answer shows that no contender is ahead.
+// It observes the lease.
+//
+// If ctx ends before the answer, the node is deleted, unless a client has written it by then.
+func (r *Requests) Create(ctx context.Context, hint string, l Lease, acl []zk.ACL) (c Contender, alone bool, err error) {
+	if len(acl) == 0 {
+		acl = r.queue.client.settings.acl
+	}
+	l.created = created{host: r.queue.host, pid: r.queue.pid, time: time.Now().UTC()}
+	if _, err := l.encode(); err != nil {
+		return Contender{}, false, &Error{Op: "join", Path: r.queue.path, Err: err}
+	}
+	p, alone, err := r.queue.enter(ctx, r.session, entry{lease: true, hint: hint, acl: acl, data: func(p *place) []byte {
+		l.created.nonce = p.Nonce
+		data, _ := l.encode() // as above
+		return data
+	}}, -1)
+	if err != nil {
+		return Contender{}, false, certain(err)
+	}
+	c = Contender{
+		Name: p.member.name, Token: fencing.Token(p.member.czxid), Owner: l.Owner, Host: l.created.host, PID: l.created.pid,
+		Since: l.created.time, Kind: KindLease, TTL: l.TTL, Held: l.Held, Lease: &l, Written: l.created.time,
+	}
+	r.queue.Observe(c)
+	return c, alone, nil
+}
+
+// Write replaces the record of a lease, which c was read from, and returns the contender that
+// results. It observes the new version.
+func (r *Requests) Write(ctx context.Context, c Contender, l Lease) (Contender, error) {
+	data, err := l.encode()
+	if err != nil {
+		return c, &Error{Op: "write", Path: r.path(c.Name), Err: err}
+	}
+	stat, err := r.set(ctx, c.Name, data, c.Version)
+	if err != nil {
+		return c, err
+	}
+	c = c.written(l, stat)
+	r.queue.Observe(c)
+	return c, nil
+}
+
+// Revoke adds a revocation to the record of a session's contender, which must not have been
+// written before, and observes the new version.
+func (r *Requests) Revoke(ctx context.Context, name string, why Revocation) error {
+	data, stat, err := r.session.Get(ctx, r.path(name))
+	if err != nil {
+		return err
+	}
+	c := contenderOf(name, data, stat)
+	if c.Kind != KindSession || c.TTL <= 0 {
+		return &Error{Op: "revoke", Path: r.path(name), Err: errors.New("record has no session timeout")}
+	}
+	if data, err = revoke(data, why); err != nil {
+		return &Error{Op: "revoke", Path: r.path(name), Err: err}
+	}
+	if _, err := r.set(ctx, name, data, 0); err != nil {
+		return err
+	}
+	c.Version, c.Revoked = 1, &why
+	r.queue.Observe(c)
+	return nil
+}
+
+func (r *Requests) set(ctx context.Context, name string, data []byte, version int32) (*zk.Stat, error) {
+	stat, err := session.Call(ctx, r.session.Session, func(conn *zk.Conn) (*zk.Stat, error) {
+		return conn.Set(r.path(name), data, version)
+	})
+	if err != nil {
+		return nil, certain(&Error{Op: "write", Path: r.path(name), Err: err})
+	}
+	return stat, nil
+}
+
+// Delete deletes a contender's node with that version, or with any if version is -1.
+func (r *Requests) Delete(ctx context.Context, name string, version int32) error {
+	_, err := session.Call(ctx, r.session.Session, func(conn *zk.Conn) (struct{}, error) {
+		return struct{}{}, conn.Delete(r.path(name), version)
+	})
+	if err != nil {
+		return certain(&Error{Op: "delete", Path: r.path(name), Err: err})
+	}
+	r.queue.Forget(name)
+	return nil
+}
+
+// Check asks a quorum whether the contender's node exists. A read that follows is at least as
+// new as the quorum's answer. It returns zk.ErrNoNode if the node does not exist.
+func (r *Requests) Check(ctx context.Context, name string) error {
+	_, err := session.Retry(ctx, r.session.Session, "check", r.path(name), func(conn *zk.Conn) (struct{}, error) {
+		results, err := conn.Multi(&zk.CheckVersionRequest{Path: r.path(name), Version: -1})
+		if len(results) == 1 && results[0].Error != nil {
+			err = results[0].Error
+		}
+		return struct{}{}, err
+	})
+	return err
+}
+
+func (r *Requests) path(name string) string { return r.queue.path + "/" + name }
+
+// certain adds ErrUncertain to an error that leaves the outcome of a write unknown.
+func certain(err error) error {
+	if session.OutcomeOf(err) != session.Unknown || errors.Is(err, ErrUncertain) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrUncertain, err)
+}
