@@ -13,6 +13,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/lockkeeper/lockkeeper/lease"
 )
 
 // minKey is the least number of bytes of a key.
@@ -20,12 +22,6 @@ const minKey = 32
 
 // ErrInvalid is returned for a token that was not made for the caller and the path that it is used for.
 var ErrInvalid = errors.New("lock token is not valid for this owner and lock")
-
-// A Ticket is what a token proves.
-type Ticket struct {
-	Path, Principal, Owner string
-	Node, Request          string
-}
 
 // Keys are the service's keys, one or two. The first makes tokens, and each of them verifies. Replicas share them.
 type Keys struct{ keys [][]byte }
@@ -55,34 +51,34 @@ func ParseKeys(content []byte) (*Keys, error) {
 }
 
 // Make returns the token of a ticket.
-func (k *Keys) Make(t Ticket) string {
+func (k *Keys) Make(t lease.Ticket) string {
 	return t.Node + "." + t.Request + "." + base64.RawURLEncoding.EncodeToString(mac(k.keys[0], t))
 }
 
 // Verify returns the ticket of a token, for the caller and the path that it is used for. It returns ErrInvalid if the
 // token was made for others, was altered, or was made with a key that is no longer there.
-func (k *Keys) Verify(token, path, principal, owner string) (Ticket, error) {
+func (k *Keys) Verify(token, path, principal, owner string) (lease.Ticket, error) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
-		return Ticket{}, ErrInvalid
+		return lease.Ticket{}, ErrInvalid
 	}
-	t := Ticket{Path: path, Principal: principal, Owner: owner, Node: parts[0], Request: parts[1]}
+	t := lease.Ticket{Path: path, Principal: principal, Owner: owner, Node: parts[0], Request: parts[1]}
 	// Strict: the bits that pad the last character are zero, so that a token has one spelling.
 	sum, err := base64.RawURLEncoding.Strict().DecodeString(parts[2])
 	if err != nil {
-		return Ticket{}, ErrInvalid
+		return lease.Ticket{}, ErrInvalid
 	}
 	for _, secret := range k.keys {
 		if hmac.Equal(sum, mac(secret, t)) {
 			return t, nil
 		}
 	}
-	return Ticket{}, ErrInvalid
+	return lease.Ticket{}, ErrInvalid
 }
 
 // mac covers the node as well: a release deletes the node that its token names, without a read. Each field is prefixed
 // with its length, so that no two tickets have the same input.
-func mac(secret []byte, t Ticket) []byte {
+func mac(secret []byte, t lease.Ticket) []byte {
 	h := hmac.New(sha256.New, secret)
 	for _, field := range []string{"lockkeeper lock token 1", t.Path, t.Principal, t.Owner, t.Node, t.Request} {
 		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(field))))

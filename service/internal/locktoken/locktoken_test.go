@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/lease"
 	"github.com/lockkeeper/lockkeeper/service/internal/locktoken"
 )
 
@@ -16,7 +17,7 @@ var (
 	newer = strings.Repeat("1b", 32)
 )
 
-var ticket = locktoken.Ticket{
+var ticket = lease.Ticket{
 	Path: "/team/orders", Principal: "billing", Owner: "worker-1", Node: "1z-abc-lock-0000000001", Request: "h4sh",
 }
 
