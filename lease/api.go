@@ -29,8 +29,9 @@ type Options struct {
 	// shortest is 1 s.
 	MaxTTL time.Duration
 
-	// Sweep is the path below which the elected replica looks for leases whose observers
-	// have all disappeared. Empty: this replica does not.
+	// Sweep is the path of a service's locks. One of its replicas, which they elect, looks
+	// there for leases whose observers have all disappeared, every 10 minutes and when a
+	// replica disappears. Empty: this replica takes no part.
 	Sweep string
 
 	_ struct{}

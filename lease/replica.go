@@ -37,7 +37,8 @@ const (
 	DefaultMaxTTL = time.Hour
 )
 
-// New returns a Replica. opts may be nil. It sends no request.
+// New returns a Replica. opts may be nil. It sends no request, unless Options.Sweep is set: then
+// the replica joins the election of the sweeper.
 func New(client *recipes.Client, opts *Options) (*Replica, error) {
 	if opts == nil {
 		opts = &Options{}
@@ -57,6 +58,9 @@ func New(client *recipes.Client, opts *Options) (*Replica, error) {
 	r.queues.client = client
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	r.waiters = newWaiters(r)
+	if opts.Sweep != "" {
+		r.running.Go(func() { r.sweep(opts.Sweep) })
+	}
 	return r, nil
 }
 

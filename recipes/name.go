@@ -70,6 +70,13 @@ func parseMember(name string) (member, bool) {
 	return member{}, false
 }
 
+// IsContender reports whether a node of that name, below a queue's path, is a contender of this
+// or another library.
+func IsContender(name string) bool {
+	_, ok := parseMember(name)
+	return ok
+}
+
 // parseMembers returns the children that are members of the queue.
 func parseMembers(children []string) []member {
 	members := make([]member, 0, len(children))

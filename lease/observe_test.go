@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lease_test
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/lease"
+	"github.com/lockkeeper/lockkeeper/recipes"
+	"github.com/lockkeeper/lockkeeper/zktest"
+)
+
+func TestReplicaThatDisappearsLeavesItsLeasesToTheSweeper(t *testing.T) {
+	simulated(t, func(w world) {
+		swept := func(client *recipes.Client) *lease.Replica {
+			r, err := lease.New(client, &lease.Options{Sweep: "/locks"})
+			require.NoError(w, err)
+			w.Cleanup(r.Close)
+			return r
+		}
+		swept(w.client(recipes.Options{}))
+		time.Sleep(time.Second)
+		client := w.client(recipes.Options{})
+		r := swept(client)
+		time.Sleep(time.Second)
+		w.acquired(r, ask("a"))
+		require.Len(w, w.nodes(), 1)
+		r.Close()
+		client.Close()
+		time.Sleep(notYet)
+		require.Len(w, w.nodes(), 1)
+		time.Sleep(time.Second)
+		require.Empty(w, w.nodes())
+	})
+}
+
+// The budget is 200 bytes for each lease, one timer and no goroutine.
+func TestObservedLeaseCostsLittleMemoryAndNoGoroutine(t *testing.T) {
+	const leases = 10_000
+	simulated(t, func(w world) {
+		r := w.replica()
+		g := w.acquired(r, ask("a"))
+		client := w.client(recipes.Options{})
+		queue, err := recipes.NewQueue(client, path, nil)
+		require.NoError(w, err)
+		c, err := queue.First(w.Context())
+		require.NoError(w, err)
+		require.Equal(w, g.Ticket.Node, c.Name)
+		queue.Observe(c)
+
+		names := make([]string, leases)
+		for i := range names {
+			names[i] = fmt.Sprintf("5-abcdefghijklmnopqr-lock-%010d", i)
+		}
+		goroutines, before := runtime.NumGoroutine(), allocated()
+		for _, name := range names {
+			c.Name = name
+			queue.Observe(c)
+		}
+		used := (allocated() - before) / leases
+		w.Logf("%d bytes for each lease", used)
+		require.LessOrEqual(w, used, int64(200))
+		require.Equal(w, goroutines, runtime.NumGoroutine())
+
+		deletions := w.Intercept(zktest.Rule{Op: "delete"})
+		time.Sleep(expired)
+		require.Empty(w, w.nodes())
+		require.LessOrEqual(w, deletions.Fired(), 2, "a node that is missing needs no write")
+	})
+}
+
+func allocated() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc) //nolint:gosec // it fits
+}
+
+func TestManyWaitersOnOneKeyAreServedInOrder(t *testing.T) {
+	const waiters = 1000
+	simulated(t, func(w world) {
+		one, other := w.replica(), w.replica()
+		first := w.acquired(one, ask("first"))
+		results := make(chan outcome, waiters)
+		for i := range waiters {
+			r := []*lease.Replica{one, other}[i%2]
+			go func() {
+				g, err := w.acquire(r, waiting(fmt.Sprint(i), 20*time.Second))
+				results <- outcome{g, err, time.Now()}
+			}()
+		}
+		require.Len(w, w.nodes(), 1+waiters)
+		counts := w.requests(func() { time.Sleep(10 * time.Second) })
+		w.Logf("10 s of waiting: %v", counts)
+		require.LessOrEqual(w, counts["multi"], 30, "100 writes a second, in few transactions")
+		require.Zero(w, counts["getChildren"])
+		last := first
+		for range waiters {
+			require.NoError(w, one.Release(w.Context(), last.Ticket))
+			o := <-results
+			require.NoError(w, o.err)
+			require.Greater(w, o.grant.Token, last.Token)
+			last = o.grant
+		}
+	})
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lease
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/lockkeeper/lockkeeper/recipes"
+)
+
+const (
+	// sweepers is the segment below Options.Sweep for the election of the sweeper. Keys of
+	// the service never contain its first character.
+	sweepers = "/=sweeper"
+
+	sweepEvery = 10 * time.Minute
+	sweepPause = 10 * time.Millisecond // after each path
+	sweepDepth = 8                     // of paths below Options.Sweep
+)
+
+// sweep observes the leases whose observers have all disappeared, while this replica is elected
+// to do so. Each replica is a contender of the election: one that disappears causes a pass.
+func (r *Replica) sweep(root string) {
+	queue, err := recipes.NewQueue(r.client, root+sweepers, nil)
+	if err != nil {
+		r.opts.Logger.Error("leases are not swept", "path", root, "error", err)
+		return
+	}
+	for r.ctx.Err() == nil {
+		claim, err := queue.Claim(r.ctx)
+		if err != nil {
+			r.pause(r.ctx, r.client.SessionTimeout())
+			continue
+		}
+		r.sweepWhile(queue, claim, root)
+		// If it fails, the client goes on deleting the node.
+		_ = queue.Release(r.ctx, claim)
+	}
+}
+
+// sweepWhile makes pass after pass while the claim is held.
+func (r *Replica) sweepWhile(queue *recipes.Queue, claim *recipes.Claim, root string) {
+	ctx, cancel := claim.Context(r.ctx)
+	defer cancel()
+	for ctx.Err() == nil {
+		r.pass(ctx, root, sweepDepth)
+		r.awaitDisappearance(ctx, queue)
+	}
+}
+
+// awaitDisappearance waits until another replica has disappeared, for sweepEvery at most.
+func (r *Replica) awaitDisappearance(ctx context.Context, queue *recipes.Queue) {
+	ctx, cancel := context.WithTimeout(ctx, sweepEvery)
+	defer cancel()
+	var before []string
+	for ctx.Err() == nil {
+		requests, err := queue.Requests(ctx)
+		if err != nil {
+			return
+		}
+		changed, err := requests.WatchQueue(ctx)
+		if err != nil {
+			r.pause(ctx, time.Second)
+			continue
+		}
+		names, err := requests.Names(ctx)
+		if err != nil {
+			r.pause(ctx, time.Second)
+			continue
+		}
+		for _, name := range before {
+			if !slices.Contains(names, name) {
+				return
+			}
+		}
+		before = names
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// pass observes all contenders at and below a path. Nodes that it cannot read are left to the
+// next pass.
+func (r *Replica) pass(ctx context.Context, path string, depth int) {
+	if ctx.Err() != nil || depth == 0 {
+		return
+	}
+	node, err := recipes.NewNode(r.client, path)
+	if err != nil {
+		return
+	}
+	children, err := node.Children(ctx)
+	if err != nil {
+		return
+	}
+	r.pause(ctx, sweepPause)
+	queue := false
+	for _, name := range children {
+		if recipes.IsContender(name) {
+			queue = true
+			continue
+		}
+		r.pass(ctx, path+"/"+name, depth-1)
+	}
+	if queue {
+		_, _ = r.status(ctx, path)
+	}
+}
+
+// pause waits, unless ctx ends first.
+func (r *Replica) pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
