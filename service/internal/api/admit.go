@@ -49,14 +49,14 @@ func (a *API) check(op operation, c *call, w http.ResponseWriter, r *http.Reques
 	if op.role != "" && !who.Has(op.role) {
 		return nil, problem(Forbidden, fmt.Sprintf("This needs the role %s.", op.role))
 	}
-	if p := c.locate(r); p != nil {
+	if p := c.locate(a.Root, r); p != nil {
 		return nil, p
 	}
 	return readBody(w, r, who.Limits.BodyBytes)
 }
 
 // locate notes the namespace and the key of the request, if the caller may use them.
-func (c *call) locate(r *http.Request) *Problem {
+func (c *call) locate(root string, r *http.Request) *Problem {
 	namespace, where := r.PathValue("namespace"), "path.namespace"
 	if namespace == "" {
 		namespace, where = r.URL.Query().Get("namespace"), "query.namespace"
@@ -76,7 +76,7 @@ func (c *call) locate(r *http.Request) *Problem {
 		if limit := c.principal.Limits.KeyBytes; len(name) > limit {
 			return invalid("path.key", fmt.Sprintf("key of %d bytes is over the limit of %d", len(name), limit))
 		}
-		c.key, c.path = name, key.Path(namespace, name)
+		c.key, c.path = name, root+key.Path(namespace, name)
 	}
 	return nil
 }

@@ -37,6 +37,7 @@ type Locks interface {
 // Options are what an API needs. All fields are required.
 type Options struct {
 	Locks      Locks
+	Root       string // path of the node below which each namespace has a node
 	Principals *reload.File[principal.Directory]
 	Keys       *reload.File[locktoken.Keys]
 	Audit      *audit.Log

@@ -99,13 +99,13 @@ func with(fields string) string { return `{"ownerId": "w1", "requestId": "r1", `
 func TestKeyWithSlashDotsOrNULIsOneNodeInsideItsNamespace(t *testing.T) {
 	f := newFixture(t, &scripted{})
 	for encoded, path := range map[string]string{
-		"a%2Fb":             "/own/a%2Fb",
-		"%2E%2E":            "/own/%2E%2E",
-		"%2e":               "/own/%2E",
-		"%2E%2E%2Fother%2F": "/own/..%2Fother%2F",
-		"%00":               "/own/%00",
-		"%252F":             "/own/%252F",
-		"acquire":           "/own/acquire",
+		"a%2Fb":             "/root/own/a%2Fb",
+		"%2E%2E":            "/root/own/%2E%2E",
+		"%2e":               "/root/own/%2E",
+		"%2E%2E%2Fother%2F": "/root/own/..%2Fother%2F",
+		"%00":               "/root/own/%00",
+		"%252F":             "/root/own/%252F",
+		"acquire":           "/root/own/acquire",
 	} {
 		r := f.send("client", http.MethodPost, "/v1/locks/own/"+encoded+"/acquire", acquireBody)
 		require.Equal(t, http.StatusOK, r.status, "%s", r.body)

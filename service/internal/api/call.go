@@ -26,7 +26,7 @@ type call struct {
 	principal *principal.Principal // nil until the caller is identified
 	namespace string
 	key       string
-	path      string // of the lock, below the root
+	path      string // of the lock's node
 
 	problem *Problem // the answer, if it is a refusal
 }

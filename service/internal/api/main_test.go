@@ -177,7 +177,7 @@ func newFixture(t testing.TB, locks *scripted) *fixture {
 	require.NoError(t, err)
 	f := &fixture{t: t, locks: locks, draining: make(chan struct{}), audit: &buffer{}, log: &buffer{}}
 	f.api = api.New(api.Options{
-		Locks: locks, Principals: reload.Fixed(directory), Keys: reload.Fixed(keys), Audit: audit.New(f.audit),
+		Locks: locks, Root: "/root", Principals: reload.Fixed(directory), Keys: reload.Fixed(keys), Audit: audit.New(f.audit),
 		Logger: slog.New(slog.NewJSONHandler(f.log, nil)), Registry: prometheus.NewRegistry(),
 		Ready: func() error { return f.ready }, Draining: f.draining, Version: "test",
 	})

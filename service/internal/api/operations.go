@@ -17,7 +17,7 @@ func (a *API) registerOperations(mux *http.ServeMux) {
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-a.Draining:
-			plain(w, http.StatusServiceUnavailable, "stopping\n")
+			a.refuseUnrouted(w, r, problem(Unavailable, "The replica is stopping."))
 			return
 		default:
 		}

@@ -93,7 +93,7 @@ func (a *API) list(ctx context.Context, c *call, in ListRequest) (*answer, error
 	}
 	ctx, cancel := bound(ctx, 0)
 	defer cancel()
-	found, next, err := a.Locks.List(ctx, "/"+c.namespace, key.EncodePrefix(in.Prefix), min(in.Limit, maxPage), string(after))
+	found, next, err := a.Locks.List(ctx, a.Root+"/"+c.namespace, key.EncodePrefix(in.Prefix), min(in.Limit, maxPage), string(after))
 	if err != nil {
 		return nil, err
 	}

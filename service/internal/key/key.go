@@ -97,5 +97,5 @@ func CheckNamespace(namespace string) error {
 	return nil
 }
 
-// Path returns the path of a key's node below the service's root.
+// Path returns the path of a key's node, below the service's root.
 func Path(namespace, key string) string { return "/" + namespace + "/" + Encode(key) }

@@ -18,7 +18,7 @@ type File[T any] struct {
 	path    string
 	parse   func(content []byte) (*T, error)
 	current atomic.Pointer[T]
-	last    []byte // the content that was read last, valid or not
+	last    []byte // the content that current was parsed from
 }
 
 // Open reads and parses a file. An invalid file is an error.
@@ -58,7 +58,7 @@ func (f *File[T]) Watch(ctx context.Context, interval time.Duration, logger *slo
 		}
 		changed, err := f.reload()
 		switch {
-		case err != nil && (changed || !failing):
+		case err != nil && !failing:
 			logger.Error("file not reloaded: the previous content stays in force", "path", f.path, "error", err)
 		case err == nil && changed:
 			logger.Info("file reloaded", "path", f.path)
@@ -67,8 +67,8 @@ func (f *File[T]) Watch(ctx context.Context, interval time.Duration, logger *slo
 	}
 }
 
-// reload reports whether the content differs from the one read last, and what is wrong with it. An invalid content
-// that was reported once is not reported again.
+// reload reads the file, and reports whether its content is new and valid. An invalid content is parsed again each time:
+// parse may read another file too, which is replaced a moment later.
 func (f *File[T]) reload() (changed bool, err error) {
 	content, err := os.ReadFile(f.path)
 	if err != nil {
@@ -77,11 +77,11 @@ func (f *File[T]) reload() (changed bool, err error) {
 	if f.last != nil && bytes.Equal(content, f.last) {
 		return false, nil
 	}
-	f.last = bytes.Clone(content)
 	value, err := f.parse(content)
 	if err != nil {
-		return true, fmt.Errorf("parse %s: %w", f.path, err)
+		return false, fmt.Errorf("parse %s: %w", f.path, err)
 	}
+	f.last = content
 	f.current.Store(value)
 	return true, nil
 }

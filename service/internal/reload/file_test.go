@@ -17,7 +17,7 @@ import (
 )
 
 func parse(content []byte) (*string, error) {
-	if string(content) == "broken" {
+	if len(content) == 0 || string(content) == "broken" { // a file that is being written is empty first
 		return nil, errors.New("broken")
 	}
 	s := string(content)
