@@ -209,7 +209,7 @@ func newServer(handler http.Handler, f *files, logger *slog.Logger) *http.Server
 		Handler:           handler,
 		TLSConfig:         f.tlsConfig(),
 		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       15 * time.Second, // for the body; the handler lifts it once that was read
+		ReadTimeout:       10 * time.Second, // for the body; the handler lifts it once that was read
 		WriteTimeout:      time.Minute,      // a poll takes 20 s, and the answers of ZooKeeper at most 20 s more
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    32 << 10,
