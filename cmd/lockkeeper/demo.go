@@ -6,35 +6,81 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// runDemo executes the demo command and returns its exit status.
-func runDemo(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	parsed, err := parseDemo(args)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return printText(usage, stdout, stderr)
-	case err != nil:
-		return usageError(stderr, "demo: %v", err)
+func newDemo() *cobra.Command {
+	args := &demoArguments{}
+	list := ""
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Partition a leader and show that it is notified and its stale write rejected",
+		Long: `Run three candidates: the leader is partitioned from ZooKeeper and notified, another
+takes over, and a stale write of the first is rejected.
+
+The demo exits with status 0 and a last line that begins with "ok:" if it has measured
+that everything it claims holds, and with status 1 and "failed:" otherwise. It leaves
+nothing on the servers: it uses its own path below /lockkeeper-demo, or
+/chroot/lockkeeper-demo, in container nodes, which the servers remove.`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			named := cmd.Flags().Changed("servers")
+			if !named {
+				list = os.Getenv("ZK_SERVERS")
+				named = strings.TrimSpace(list) != ""
+			}
+			if named {
+				args.servers = []string{list}
+			}
+			if err := args.check(); err != nil {
+				return usageErrorf("%w", err)
+			}
+			return runDemo(cmd.Context(), args, cmd.OutOrStdout())
+		},
 	}
-	bound := 20*time.Second + 10*parsed.timeout
+	cmd.Flags().StringVar(&list, "servers", "", "servers of a real ensemble, `host:port,…[/chroot]` (default: the environment\n"+
+		"variable ZK_SERVERS, or else three zktest servers in this process)")
+	cmd.Flags().DurationVar(&args.timeout, "timeout", 4*time.Second, "session timeout to request, at least 1s; on a real ensemble choose at least\n"+
+		"four ticks of its servers")
+	return cmd
+}
+
+// demoArguments are the arguments of the demo command.
+type demoArguments struct {
+	servers []string      // a connect string; empty for servers in this process
+	timeout time.Duration // the session timeout to request
+}
+
+// check returns an error for a bad argument, so that it is reported as wrong usage and not
+// as a failed demo.
+func (a *demoArguments) check() error {
+	if a.timeout < time.Second {
+		return fmt.Errorf("--timeout %v is below the minimum of %v", a.timeout, time.Second)
+	}
+	if len(a.servers) == 0 {
+		return nil
+	}
+	return recipes.CheckServers(a.servers)
+}
+
+// runDemo executes the demo command.
+func runDemo(ctx context.Context, args *demoArguments, stdout io.Writer) error {
+	bound := 20*time.Second + 10*args.timeout
 	ctx, cancel := context.WithTimeoutCause(ctx, bound, fmt.Errorf("the demo took longer than %v", bound))
 	defer cancel()
-
-	ok, err := demo(ctx, parsed, stdout)
-	switch {
-	case err != nil:
-		logError(stderr, "demo: %v", err)
-		return statusFailed
-	case !ok:
-		return statusFailed
+	ok, err := demo(ctx, args, stdout)
+	if err == nil && !ok {
+		err = &statusError{status: statusFailed} // the last line of the output states why
 	}
-	return statusOK
+	return err
 }
 
 // demo runs the scenario on the servers of the arguments. Its error is that of a write to

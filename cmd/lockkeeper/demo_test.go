@@ -104,6 +104,21 @@ func TestDemoNeedsNoServers(t *testing.T) {
 	require.NotContains(t, running.String(), "zktest.(*Ensemble)", "its servers have stopped")
 }
 
+func TestDemoTakesServersFromFlagOrElseEnvironment(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("interrupt"))
+	for _, test := range []struct{ variable, flag, want string }{
+		{"127.0.0.1:1/app", "", "127.0.0.1:1/app"},
+		{"127.0.0.1:1", "--servers=127.0.0.1:2", "127.0.0.1:2"},
+		{" ", "", "3 servers in this process (zktest)"},
+	} {
+		t.Setenv("ZK_SERVERS", test.variable)
+		var stdout, stderr bytes.Buffer
+		run(ctx, strings.Fields("demo "+test.flag), nil, &stdout, &stderr)
+		require.Contains(t, stdout.String(), " on "+test.want+"\n")
+	}
+}
+
 func TestTickForTimeoutIsValidAndAtMostAQuarter(t *testing.T) {
 	for _, timeout := range []time.Duration{time.Second, 1001 * time.Millisecond, 4 * time.Second, time.Hour, 1000 * time.Hour} {
 		t.Run(fmt.Sprint(timeout), func(t *testing.T) {

@@ -5,49 +5,113 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
-// runDev executes the dev command and returns its exit status.
-func runDev(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	parsed, err := parseDev(args)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return printText(usage, stdout, stderr)
-	case err != nil:
-		return usageError(stderr, "dev: %v", err)
-	}
-	ensemble, err := zktest.Listen(&zktest.Options{
-		Addr:    parsed.listen,
-		Servers: parsed.servers,
-		Tick:    parsed.tick,
+func newDev() *cobra.Command {
+	args := &devArguments{}
+	cmd := &cobra.Command{
+		Use:   "dev",
+		Short: "Serve zktest, an in-memory ZooKeeper, for development",
+		Long: `Serve zktest, an in-memory ZooKeeper, for development. Not for production: it has no
+persistence, and accepts every client.
 
-		TTLNodes:          parsed.ttl,
-		ContainerInterval: parsed.reap,
+The first line that it prints is ZK_SERVERS=host:port,… It serves until it is interrupted,
+even after the end of standard input. It exits with status 0 when it is interrupted.`,
+		Example: "  lockkeeper dev --servers 3",
+		Args:    noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := args.check(); err != nil {
+				return usageErrorf("%w", err)
+			}
+			return runDev(cmd.Context(), args, cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&args.listen, "listen", "127.0.0.1:2181", "address of the first server; the others use the ports that follow,\nor free ports if the port is 0")
+	flags.IntVar(&args.servers, "servers", 1, "number of servers in the ensemble, up to 7")
+	flags.DurationVar(&args.tick, "tick", 500*time.Millisecond, "the servers' tick; sessions time out after 2 to 20 ticks")
+	flags.BoolVar(&args.ttl, "ttl-nodes", false, "allow nodes with a time to live, as extendedTypesEnabled does")
+	flags.DurationVar(&args.reap, "reap", time.Minute, "interval at which empty containers and expired TTL nodes are deleted")
+	flags.BoolVar(&args.faults, "faults", false, "read commands from standard input even if it is not a terminal, one per\nline: \"help\" lists them")
+	flags.BoolVar(&args.exposed, "expose", false, "allow --listen to take an address that other machines can reach")
+	return cmd
+}
+
+// devArguments are the arguments of the dev command.
+type devArguments struct {
+	listen  string // host:port of the first server
+	servers int
+	tick    time.Duration
+	ttl     bool          // allow nodes with a time to live
+	reap    time.Duration // the interval of deletions of empty containers and expired TTL nodes
+	faults  bool          // read commands from standard input even if it is not a terminal
+	exposed bool          // allow an address that other machines can reach
+}
+
+func (a *devArguments) check() error {
+	// Zero would select zktest's default. zktest checks everything else itself.
+	switch {
+	case a.listen == "":
+		return errors.New("--listen is empty")
+	case a.servers < 1:
+		return fmt.Errorf("--servers %d is below the minimum of 1", a.servers)
+	case a.tick <= 0:
+		return fmt.Errorf("--tick %v is not positive", a.tick)
+	case a.reap <= 0:
+		return fmt.Errorf("--reap %v is not positive", a.reap)
+	}
+	host, _, err := net.SplitHostPort(a.listen)
+	if err != nil {
+		return fmt.Errorf("--listen %q is not host:port", a.listen)
+	}
+	if !a.exposed && !isLoopback(host) {
+		return fmt.Errorf("--listen %s may be reachable from other machines, and dev accepts every client: add --expose to allow it", a.listen)
+	}
+	return nil
+}
+
+// isLoopback reports whether host is a loopback address or "localhost". It does not
+// resolve names.
+func isLoopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.Unmap().IsLoopback()
+}
+
+// runDev executes the dev command.
+func runDev(ctx context.Context, args *devArguments, stdin io.Reader, stdout, stderr io.Writer) error {
+	ensemble, err := zktest.Listen(&zktest.Options{
+		Addr:    args.listen,
+		Servers: args.servers,
+		Tick:    args.tick,
+
+		TTLNodes:          args.ttl,
+		ContainerInterval: args.reap,
 
 		Logger: slog.New(slog.NewTextHandler(stderr, nil)),
 	})
 	var network *net.OpError
 	switch {
 	case errors.As(err, &network):
-		logError(stderr, "dev: %v", err)
-		return statusFailed
+		return err
 	case err != nil:
-		return usageError(stderr, "dev: %v", err)
+		return usageErrorf("%w", err)
 	}
-	if err := errors.Join(serve(ctx, ensemble, parsed, stdin, stdout, stderr), ensemble.Close()); err != nil {
-		logError(stderr, "dev: %v", err)
-		return statusFailed
-	}
-	return statusOK
+	return errors.Join(serve(ctx, ensemble, args, stdin, stdout, stderr), ensemble.Close())
 }
 
 // serve prints the servers' addresses, and executes commands from standard input, until

@@ -106,6 +106,12 @@ func (s *syncBuffer) Write(p []byte) (int, error) {
 	return s.buffer.Write(p)
 }
 
+func (s *syncBuffer) reset() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.buffer.Reset()
+}
+
 func (s *syncBuffer) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -268,15 +274,17 @@ func TestDevFailsOnPortInUseAndNamesIt(t *testing.T) {
 
 func TestDevListensForOtherMachinesOnlyWithExpose(t *testing.T) {
 	for _, listen := range []string{"127.0.0.1:0", "127.0.0.2:0", "localhost:0", "[::1]:0", "[::ffff:127.0.0.1]:0"} {
-		_, err := parseDev([]string{"--listen", listen})
-		require.NoError(t, err, listen)
+		require.NoError(t, checkListen(listen, false), listen)
 	}
 	for _, listen := range []string{":0", "0.0.0.0:0", "[::]:0", "192.0.2.1:0", "zk1:0", "localhost.example:0"} {
-		_, err := parseDev([]string{"--listen", listen})
-		require.ErrorContains(t, err, "--expose", listen)
-		_, err = parseDev([]string{"--listen", listen, "--expose"})
-		require.NoError(t, err, listen)
+		require.ErrorContains(t, checkListen(listen, false), "--expose", listen)
+		require.NoError(t, checkListen(listen, true), listen)
 	}
+}
+
+// checkListen checks arguments of dev that are valid except for the address.
+func checkListen(listen string, exposed bool) error {
+	return (&devArguments{listen: listen, servers: 1, tick: time.Second, reap: time.Minute, exposed: exposed}).check()
 }
 
 func TestDevFailsIfItsAddressCannotBePrinted(t *testing.T) {

@@ -12,16 +12,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestUsageErrorExitsWithStatus2AndPrintsUsage(t *testing.T) {
+func TestUsageErrorExitsWithStatus64AndNamesHelp(t *testing.T) {
 	t.Setenv("ZK_SERVERS", "")
 	for _, test := range []struct {
 		args string
 		want string
 	}{
 		{"", "no command"},
-		{"dmeo", `unknown command "dmeo"`},
-		{"version now", `version takes no arguments, not ["now"]`},
-		{"help me", `help takes no arguments, not ["me"]`},
+		{"frobnicate", `unknown command "frobnicate"`},
+		{"dme", `unknown command "dme": did you mean "demo"?`},
+		{"verison --json", `unknown command "verison": did you mean "version"?`},
+		{"--fast", "unknown flag: --fast"},
+		{"version now", `version: takes flags only, not ["now"]`},
+		{"help me", `help: unknown command "me"`},
 		{"demo --servers=", `server "" has no valid host`},
 		{"demo --servers ,", `server "" of "," has no valid host`},
 		{"demo --servers zk1:2181,", `server "" of "zk1:2181," has no valid host`},
@@ -32,9 +35,9 @@ func TestUsageErrorExitsWithStatus2AndPrintsUsage(t *testing.T) {
 		{"demo --servers zk1:2181,zk2:2181/app/", `chroot "/app/" of "zk1:2181,zk2:2181/app/"`},
 		{"demo --servers zk1:2181/a,zk2:2181/b", `chroot "/a,zk2:2181/b" of "zk1:2181/a,zk2:2181/b" has a comma`},
 		{"demo --servers zk1:2181 --timeout 999ms", "--timeout 999ms is below the minimum of 1s"},
-		{"demo --servers zk1:2181 --timeout soon", `invalid value "soon" for flag -timeout`},
+		{"demo --servers zk1:2181 --timeout soon", `invalid argument "soon" for "--timeout" flag`},
 		{"demo --servers zk1:2181 zk2:2181", `takes flags only, not ["zk2:2181"]`},
-		{"demo --fast", "flag provided but not defined: -fast"},
+		{"demo --fast", "unknown flag: --fast"},
 		{"dev 2181", `takes flags only, not ["2181"]`},
 		{"dev --listen=", "--listen is empty"},
 		{"dev --reap 0s", "--reap 0s is not positive"},
@@ -50,7 +53,7 @@ func TestUsageErrorExitsWithStatus2AndPrintsUsage(t *testing.T) {
 		{"dev --listen 127.0.0.1:0 --servers 8", "8 servers: must be 1 to 7"},
 		{"dev --tick 0s", "--tick 0s is not positive"},
 		{"dev --listen 127.0.0.1:0 --tick 1us", "tick 1µs: must be whole milliseconds"},
-		{"dev --persist", "flag provided but not defined: -persist"},
+		{"dev --persist", "unknown flag: --persist"},
 	} {
 		t.Run(test.args, func(t *testing.T) {
 			var stdout, stderr bytes.Buffer
@@ -59,34 +62,43 @@ func TestUsageErrorExitsWithStatus2AndPrintsUsage(t *testing.T) {
 			complaint, rest, _ := strings.Cut(stderr.String(), "\n")
 			require.True(t, strings.HasPrefix(complaint, "lockkeeper: "), complaint)
 			require.Contains(t, complaint, test.want)
-			require.Equal(t, usage, rest)
+			require.Regexp(t, `^see 'lockkeeper( [a-z]+)? --help'\n$`, rest)
 		})
 	}
 }
 
-func TestServersComeFromFlagOrElseEnvironment(t *testing.T) {
-	t.Setenv("ZK_SERVERS", "zk1:2181, zk2,[::1]:2182/app")
-	args, err := parseDemo(nil)
-	require.NoError(t, err)
-	require.Equal(t, []string{"zk1:2181, zk2,[::1]:2182/app"}, args.servers)
-
-	args, err = parseDemo([]string{"--servers", "zk3:2183"})
-	require.NoError(t, err)
-	require.Equal(t, []string{"zk3:2183"}, args.servers)
-
-	t.Setenv("ZK_SERVERS", "")
-	args, err = parseDemo(nil)
-	require.NoError(t, err)
-	require.Empty(t, args.servers, "the servers are in this process then")
+func TestHelpIsPrintedForEachCommand(t *testing.T) {
+	for _, c := range newRoot().Commands() {
+		for _, args := range [][]string{{"help", c.Name()}, {c.Name(), "--help"}, {c.Name(), "-h"}} {
+			var stdout, stderr bytes.Buffer
+			require.Equal(t, statusOK, run(t.Context(), args, nil, &stdout, &stderr), args)
+			require.Contains(t, stdout.String(), "lockkeeper "+c.Name(), args)
+			require.Empty(t, stderr.String(), args)
+		}
+	}
 }
 
-func TestHelpPrintsUsageToStandardOutput(t *testing.T) {
-	for _, args := range []string{"help", "--help", "-h", "demo --help", "dev --help"} {
+func TestHelpListsCommandsAndExitStatuses(t *testing.T) {
+	for _, args := range []string{"help", "--help", "-h"} {
 		var stdout, stderr bytes.Buffer
 		require.Equal(t, statusOK, run(t.Context(), strings.Fields(args), nil, &stdout, &stderr), args)
-		require.Equal(t, usage, stdout.String(), args)
+		require.Contains(t, stdout.String(), statusTable, args)
+		for _, c := range commands() {
+			require.Contains(t, stdout.String(), c.Name()+" ", args)
+			require.Contains(t, stdout.String(), c.Short, args)
+		}
 		require.Empty(t, stderr.String(), args)
 	}
+}
+
+func TestCompletionKnowsCommands(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	require.Equal(t, statusOK, run(t.Context(), []string{"completion", "bash"}, nil, &stdout, &stderr))
+	require.Contains(t, stdout.String(), "bash completion")
+	stdout.Reset()
+	require.Equal(t, statusOK, run(t.Context(), []string{"__complete", "de"}, nil, &stdout, &stderr))
+	require.Regexp(t, `(?m)^demo\t`, stdout.String())
+	require.Regexp(t, `(?m)^dev\t`, stdout.String())
 }
 
 func TestVersionNamesBuild(t *testing.T) {

@@ -6,7 +6,21 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+
+	"github.com/spf13/cobra"
 )
+
+func newVersion() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the versions of lockkeeper, Go and the modules in the build",
+		Args:  noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			info, _ := debug.ReadBuildInfo()
+			return printText(cmd, version(info)+"\n")
+		},
+	}
+}
 
 // version returns the versions of the module, of Go, and of the modules in the build. info
 // is nil for a build without this information.

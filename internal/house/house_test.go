@@ -42,6 +42,7 @@ const (
 	tuning     = module + "/internal/tuning"
 	zk         = "github.com/go-zookeeper/zk"
 	testify    = "github.com/stretchr/testify/require"
+	cobra      = "github.com/spf13/cobra"
 
 	history   = module + "/internal/history"
 	checker   = module + "/internal/check"
@@ -170,9 +171,9 @@ var rules = map[string]rule{
 		because: "it contains only tests: clients of other projects beside Lockkeeper's",
 	},
 	command: {
-		may:     []string{fencing, recipes, lock, election, zktest, zk},
+		may:     []string{fencing, recipes, lock, election, zktest, zk, cobra},
 		tools:   tools,
-		because: "a command combines all packages, but code that needs more than the ZooKeeper client is in its own module",
+		because: "a command combines all packages, and its module adds the parser of commands; code that needs more is in its own module",
 	},
 	module + "/docs": {
 		tools:   []string{testify, fencing, recipes, election, zktest},

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockkeeper/lockkeeper/recipes"
+)
+
+// serversVariable is the environment variable that names the servers if no flag does.
+const serversVariable = "LOCKKEEPER_SERVERS"
+
+// A connection has the flags that name an ensemble and how to connect to it.
+type connection struct {
+	servers        string // a connect string
+	namespace      string
+	sessionTimeout time.Duration // to request
+	connectTimeout time.Duration // bounds the wait for a session
+}
+
+// addFlags adds the flags to a command.
+func (c *connection) addFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&c.servers, "servers", "", "servers of the ensemble, `host:port,…[/chroot]` (default: the environment\nvariable "+serversVariable+")")
+	flags.StringVar(&c.namespace, "namespace", "", "`path` that is put in front of every path")
+	flags.DurationVar(&c.sessionTimeout, "session-timeout", recipes.DefaultSessionTimeout, "session timeout to request, at least 1s and four ticks of the servers")
+	flags.DurationVar(&c.connectTimeout, "connect-timeout", 10*time.Second, "how long to wait for a server")
+}
+
+// check sets the servers from the environment if no flag does, and returns an error for
+// wrong usage.
+func (c *connection) check() error {
+	if c.servers == "" {
+		c.servers = os.Getenv(serversVariable)
+	}
+	switch {
+	case c.servers == "":
+		return usageErrorf("--servers is missing: name the servers, or set %s", serversVariable)
+	case c.sessionTimeout < time.Second:
+		return usageErrorf("--session-timeout %v is below the minimum of %v", c.sessionTimeout, time.Second)
+	case c.connectTimeout <= 0:
+		return usageErrorf("--connect-timeout %v is not positive", c.connectTimeout)
+	}
+	if err := recipes.CheckServers([]string{c.servers}); err != nil {
+		return usageErrorf("--servers: %w", err)
+	}
+	return nil
+}
+
+// connect checks the flags and opens a session. owner may be empty.
+func (c *connection) connect(ctx context.Context, owner string, stderr io.Writer) (*recipes.Client, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	bounded, cancel := c.bound(ctx)
+	defer cancel()
+	client, err := recipes.Connect(bounded, []string{c.servers}, &recipes.Options{
+		SessionTimeout: c.sessionTimeout,
+		Namespace:      c.namespace,
+		Owner:          owner,
+		Logger:         slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+	})
+	switch {
+	case err == nil:
+		return client, nil
+	case ctx.Err() != nil:
+		return nil, &statusError{statusFailed, err}
+	case bounded.Err() != nil:
+		return nil, &statusError{statusUnavailable, err}
+	}
+	return nil, usageErrorf("%w", err) // Connect checks the arguments that this command does not
+}
+
+// queue connects, and returns the queue at path. The caller closes the client.
+func (c *connection) queue(cmd *cobra.Command, path string) (*recipes.Client, *recipes.Queue, error) {
+	client, err := c.connect(cmd.Context(), "", cmd.ErrOrStderr())
+	if err != nil {
+		return nil, nil, err
+	}
+	queue, err := recipes.NewQueue(client, path, nil)
+	if err != nil {
+		client.Close()
+		return nil, nil, usageErrorf("%w", err)
+	}
+	return client, queue, nil
+}
+
+// addresses returns the servers as host:port, for a checked connection.
+func (c *connection) addresses() []string {
+	hosts, _, _ := strings.Cut(c.servers, "/")
+	addresses := strings.Split(hosts, ",")
+	for i, address := range addresses {
+		address = strings.Trim(address, " ")
+		if _, _, err := net.SplitHostPort(address); err != nil {
+			address += ":2181" // check has refused everything else
+		}
+		addresses[i] = address
+	}
+	return addresses
+}
+
+// only returns the connection with these servers in place of its own, nil if there are none.
+func (c *connection) only(addresses []string) *connection {
+	if len(addresses) == 0 {
+		return nil
+	}
+	other := *c
+	other.servers = strings.Join(addresses, ",")
+	if _, chroot, found := strings.Cut(c.servers, "/"); found {
+		other.servers += "/" + chroot
+	}
+	return &other
+}
+
+// errNoServer is the cause of a request that ends with the connect timeout.
+var errNoServer = errors.New("no server answered in time")
+
+// bound returns a context for requests that wait for no other client.
+func (c *connection) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, c.connectTimeout, fmt.Errorf("%w (%v)", errNoServer, c.connectTimeout))
+}

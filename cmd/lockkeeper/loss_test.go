@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package main
+
+import (
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/zktest"
+)
+
+// expireAll ends all sessions of the ensemble.
+func expireAll(t *testing.T, ensemble *zktest.Ensemble) {
+	t.Helper()
+	for _, s := range ensemble.Sessions() {
+		require.NoError(t, ensemble.Expire(s.ID))
+	}
+}
+
+// requireGone waits until the process with the id in text does not exist, or has ended and
+// is only waited for by init.
+func requireGone(t *testing.T, text string) {
+	t.Helper()
+	pid, err := strconv.Atoi(strings.TrimSpace(text))
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return syscall.Kill(pid, 0) != nil }, time.Minute, 5*time.Millisecond, "process %d runs", pid)
+}
+
+func TestCommandGetsTERMWhenHoldIsLost(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"--lock", "--elect"} {
+		ensemble := zktest.Start(t)
+		p := startProcess(t, ensemble, "run", kind, "/ledger", "--session-timeout", "10s", "--", "sh", "-c",
+			`trap 'echo stopped cleanly; exit 0' TERM; echo ready; while :; do sleep 0.01; done`)
+		p.awaitOutput("ready")
+		expireAll(t, ensemble)
+		require.Equal(t, statusLost, p.status())
+		require.Contains(t, p.stdout.String(), "stopped cleanly")
+		require.Contains(t, p.stderr.String(), "run: hold /ledger: claim lost: session expired (reported by the server): the command gets SIGTERM, and SIGKILL in 1.25s\n")
+	}
+}
+
+func TestCommandThatIgnoresTERMIsKilledWithItsChildren(t *testing.T) {
+	t.Parallel()
+	ensemble := zktest.Start(t)
+	p := startProcess(t, ensemble, "run", "--lock", "/ledger", "--session-timeout", "2s", "--", "sh", "-c",
+		`trap '' TERM; sh -c 'echo $$; while :; do sleep 0.01; done' & echo $$; echo ready; while :; do sleep 0.01; done`)
+	p.awaitOutput("ready")
+	require.Eventually(t, func() bool { return strings.Count(p.stdout.String(), "\n") == 3 }, time.Minute, time.Millisecond)
+	began := time.Now()
+	expireAll(t, ensemble)
+	require.Equal(t, statusLost, p.status())
+	require.GreaterOrEqual(t, time.Since(began), 250*time.Millisecond, "SIGTERM came first, and an eighth of the session timeout to stop")
+	require.Contains(t, p.stderr.String(), "the command ended with status 137")
+	for _, text := range strings.Fields(strings.ReplaceAll(p.stdout.String(), "ready", "")) {
+		requireGone(t, text)
+	}
+}
+
+func TestCommandIsEndedWhenOperatorDeletesNode(t *testing.T) {
+	t.Parallel()
+	ensemble := zktest.Start(t)
+	p := startProcess(t, ensemble, "run", "--lock", "/ledger", "--session-timeout", "1s", "--", "sh", "-c", "echo ready; exec sleep 60")
+	p.awaitOutput("ready")
+	children, err := ensemble.Children("/ledger")
+	require.NoError(t, err)
+	require.NoError(t, ensemble.Delete("/ledger/"+children[0]))
+	require.Equal(t, statusLost, p.status())
+	require.Contains(t, p.stderr.String(), "node deleted or overwritten")
+}
+
+func TestCommandOfPartitionedHolderIsKilledBeforeSessionExpires(t *testing.T) {
+	t.Parallel()
+	ensemble := zktest.Start(t)
+	p := startProcess(t, ensemble, "run", "--lock", "/ledger", "--session-timeout", "2s", "--", "sh", "-c",
+		`trap '' TERM; echo ready; while :; do date +%s%N; done`)
+	p.awaitOutput("ready")
+	require.NoError(t, ensemble.Apply("hold 0 both"))
+	var expired time.Time
+	require.Eventually(t, func() bool {
+		expired = time.Now()
+		return len(ensemble.Sessions()) == 0
+	}, time.Minute, time.Millisecond)
+	require.Equal(t, statusLost, p.status())
+	require.NoError(t, ensemble.Apply("release 0"))
+	rows := strings.Fields(p.stdout.String())
+	last, err := strconv.ParseInt(rows[len(rows)-1], 10, 64)
+	require.NoError(t, err)
+	require.Less(t, last, expired.UnixNano(), "the command runs until before the lock is free")
+	t.Logf("the command ended %v before the session", expired.Sub(time.Unix(0, last)))
+}
+
+func TestProcessesThatCommandLeavesAreKilledBeforeRelease(t *testing.T) {
+	t.Parallel()
+	ensemble := zktest.Start(t)
+	p := startProcess(t, ensemble, "run", "--lock", "/ledger", "--", "sh", "-c", `trap '' TERM HUP; sleep 60 > /dev/null 2>&1 & echo $!`)
+	require.Equal(t, statusOK, p.status())
+	requireGone(t, p.stdout.String())
+}
+
+func TestCommandDiesWithKilledLockkeeper(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux kills a command with its parent")
+	}
+	t.Parallel()
+	ensemble := zktest.Start(t)
+	p := startProcess(t, ensemble, "run", "--lock", "/ledger", "--", "sh", "-c", `echo $$; exec sleep 60`)
+	require.Eventually(t, func() bool { return strings.Contains(p.stdout.String(), "\n") }, time.Minute, time.Millisecond)
+	require.NoError(t, p.cmd.Process.Kill())
+	requireGone(t, p.stdout.String())
+	require.Equal(t, -1, p.status())
+}
+
+func TestGraceEndsBeforeLockCanPassOn(t *testing.T) {
+	const timeout = 8 * time.Second
+	now := time.Now()
+	for _, test := range []struct {
+		name  string
+		proof time.Time
+		want  time.Duration
+	}{
+		{"usual notification", now.Add(-5 * time.Second), time.Second},
+		{"earliest notification", now, time.Second},
+		{"notification at the limit", now.Add(-6 * time.Second), time.Second},
+		{"late notification", now.Add(-6500 * time.Millisecond), 500 * time.Millisecond},
+		{"notification of a paused process", now.Add(-time.Hour), 0},
+		{"no proof known", time.Time{}, time.Second},
+		{"clock set back", now.Add(time.Hour), time.Second},
+	} {
+		require.Equal(t, test.want, graceOf(now, test.proof, timeout), test.name)
+	}
+}

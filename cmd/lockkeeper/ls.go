@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockkeeper/lockkeeper/recipes"
+)
+
+func newLs() *cobra.Command {
+	conn := &connection{}
+	asJSON := false
+	cmd := &cobra.Command{
+		Use:   "ls [PREFIX]",
+		Short: "List the locks and elections below a path",
+		Long: `List the locks and elections at or below a path, "/" by default, that have a holder: its
+label, the number of waiters, the time at which the holder joined the queue, by the clock of
+its host, its fencing token, and the kind of the program that created its node. Locks and
+elections have the same nodes, so the list does not tell them apart.
+
+The list is the view of one server, which may lag behind.`,
+		Example: "  lockkeeper ls /locks",
+		Args:    atMostOneArgument("PREFIX"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			prefix := "/"
+			if len(args) > 0 {
+				prefix = args[0]
+			}
+			client, err := conn.connect(cmd.Context(), "", cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			w, err := newWalk(cmd.Context(), client, prefix)
+			if err != nil {
+				return err
+			}
+			rows, err := conn.rows(cmd.Context(), client, w.queues())
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				err = printJSON(cmd.OutOrStdout(), rows)
+			} else {
+				err = printRows(cmd.OutOrStdout(), rows)
+			}
+			return errors.Join(append(w.unlisted, err)...)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	conn.addFlags(cmd)
+	return cmd
+}
+
+// A listRow is one lock or election.
+type listRow struct {
+	Path    string     `json:"path"`
+	Holder  *contender `json:"holder"`
+	Waiters int        `json:"waiters"`
+}
+
+// rows reads the holder of each queue. It omits queues that are empty by then.
+func (c *connection) rows(ctx context.Context, client *recipes.Client, queues []listed) ([]listRow, error) {
+	type result struct {
+		holder recipes.Contender
+		err    error
+	}
+	results, err := each(ctx, queues, func(q listed) result {
+		queue, err := recipes.NewQueue(client, q.path, nil)
+		if err != nil {
+			return result{err: err}
+		}
+		ctx, cancel := c.bound(ctx)
+		defer cancel()
+		holder, err := queue.First(ctx)
+		return result{holder, err}
+	})
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]listRow, 0, len(queues))
+	for i, r := range results {
+		switch {
+		case errors.Is(r.err, recipes.ErrEmpty):
+			continue
+		case r.err != nil:
+			return nil, r.err
+		}
+		rows = append(rows, listRow{queues[i].path, contenderOf(r.holder), len(queues[i].contenders) - 1})
+	}
+	return rows, nil
+}
+
+func printRows(out io.Writer, rows []listRow) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	if len(rows) > 0 {
+		fmt.Fprintln(table, "PATH\tHOLDER\tWAITERS\tSINCE\tTOKEN\tKIND")
+	}
+	for _, r := range rows {
+		fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%v\t%s\n", printable(r.Path), r.Holder.owner(), r.Waiters, r.Holder.since(), r.Holder.Token, r.Holder.Kind)
+	}
+	return table.Flush()
+}

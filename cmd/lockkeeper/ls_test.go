@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/lock"
+	"github.com/lockkeeper/lockkeeper/recipes"
+	"github.com/lockkeeper/lockkeeper/zktest"
+)
+
+// take takes a lock until the end of the test.
+func take(t *testing.T, client *recipes.Client, path string) *lock.Hold {
+	t.Helper()
+	mu, err := lock.New(client, path, nil)
+	require.NoError(t, err)
+	held, err := mu.Lock(t.Context())
+	require.NoError(t, err)
+	return held
+}
+
+// enqueue adds a waiter to the queue of a lock until the end of the test.
+func enqueue(t *testing.T, client *recipes.Client, path string) {
+	t.Helper()
+	mu, err := lock.New(client, path, nil)
+	require.NoError(t, err)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := mu.Lock(t.Context())
+		ended <- err
+	}()
+	t.Cleanup(func() { require.Error(t, <-ended) })
+}
+
+// createForeign creates a contender as another library does.
+func createForeign(t *testing.T, client *recipes.Client, path, name, data string) {
+	t.Helper()
+	_, err := client.Conn().Create(path+"/"+name, []byte(data), zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
+	require.NoError(t, err)
+}
+
+func TestLsListsHoldersAndCountsWaiters(t *testing.T) {
+	ensemble := zktest.Start(t)
+	a, b := clientOf(t, ensemble, "a"), clientOf(t, ensemble, "b")
+	ledger := take(t, a, "/locks/ledger")
+	enqueue(t, b, "/locks/ledger")
+	requireContenders(t, ensemble, "/locks/ledger", 2)
+	take(t, b, "/locks/ledger/part")
+	take(t, b, "/other")
+	require.NoError(t, ensemble.Create("/locks/free", nil))
+
+	status, stdout, stderr := runInProcess(t, ensemble, "ls", "/locks", "--json")
+	require.Equal(t, statusOK, status, stderr)
+	var rows []struct {
+		Path    string
+		Waiters int
+		Holder  struct {
+			Owner, Host, Kind string
+			Token             fencing.Token
+			Since             time.Time
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(stdout), &rows))
+	require.Len(t, rows, 2)
+	require.Equal(t, "/locks/ledger", rows[0].Path)
+	require.Equal(t, 1, rows[0].Waiters)
+	require.Equal(t, "a", rows[0].Holder.Owner)
+	require.Equal(t, "lockkeeper", rows[0].Holder.Kind)
+	require.Equal(t, ledger.Token(), rows[0].Holder.Token)
+	require.WithinDuration(t, time.Now(), rows[0].Holder.Since, time.Minute)
+	require.Equal(t, "/locks/ledger/part", rows[1].Path)
+	require.Equal(t, "b", rows[1].Holder.Owner)
+
+	status, stdout, stderr = runInProcess(t, ensemble, "ls")
+	require.Equal(t, statusOK, status, stderr)
+	require.Regexp(t, `^PATH +HOLDER +WAITERS +SINCE +TOKEN +KIND\n/locks/ledger +a +1 .*\n/locks/ledger/part .*\n/other +b +0 .*\n$`, stdout)
+
+	status, stdout, stderr = runInProcess(t, ensemble, "ls", "--namespace", "/locks")
+	require.Equal(t, statusOK, status, stderr)
+	require.Contains(t, stdout, "\n/ledger ")
+	require.NotContains(t, stdout, "other")
+}
+
+func TestLsOfNothingPrintsNoRow(t *testing.T) {
+	ensemble := zktest.Start(t)
+	status, stdout, _ := runInProcess(t, ensemble, "ls", "--json")
+	require.Equal(t, statusOK, status)
+	require.Equal(t, "[]\n", stdout)
+	status, stdout, _ = runInProcess(t, ensemble, "ls")
+	require.Equal(t, statusOK, status)
+	require.Empty(t, stdout)
+	status, _, stderr := runInProcess(t, ensemble, "ls", "/missing")
+	require.Equal(t, statusFailed, status)
+	require.Equal(t, "lockkeeper: ls: list /missing: zk: node does not exist\n", stderr)
+	status, _, stderr = runInProcess(t, ensemble, "ls", "missing")
+	require.Equal(t, statusUsage, status, stderr)
+}
+
+func TestLsListsWhatItMayAndReportsTheRest(t *testing.T) {
+	ensemble := zktest.Start(t)
+	client := clientOf(t, ensemble, "a")
+	take(t, client, "/ledger")
+	_, err := client.Conn().Create("/secret", nil, 0, zk.DigestACL(zk.PermAll, "user", "password"))
+	require.NoError(t, err)
+	status, stdout, stderr := runInProcess(t, ensemble, "ls")
+	require.Equal(t, statusFailed, status)
+	require.Contains(t, stdout, "/ledger")
+	require.Equal(t, "lockkeeper: ls: list /secret: zk: not authenticated\n", stderr)
+}
+
+func TestShowPrintsQueueInOrder(t *testing.T) {
+	ensemble := zktest.Start(t)
+	a, b := clientOf(t, ensemble, "a"), clientOf(t, ensemble, "b")
+	take(t, a, "/ledger")
+	enqueue(t, b, "/ledger")
+	requireContenders(t, ensemble, "/ledger", 2)
+	createForeign(t, a, "/ledger", "9f__lock__", "worker\x1b[2J of kazoo")
+
+	status, stdout, stderr := runInProcess(t, ensemble, "show", "/ledger", "--json")
+	require.Equal(t, statusOK, status, stderr)
+	var shown struct {
+		Path   string
+		Holder struct {
+			Owner, Kind, Node, Session string
+			PID                        int
+		}
+		Waiters []struct {
+			Owner, Kind string
+			Token       fencing.Token
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(stdout), &shown))
+	require.Equal(t, "/ledger", shown.Path)
+	require.Equal(t, "a", shown.Holder.Owner)
+	require.Equal(t, hexID(a.SessionID()), shown.Holder.Session)
+	require.NotZero(t, shown.Holder.PID)
+	require.Len(t, shown.Waiters, 2)
+	require.Equal(t, "b", shown.Waiters[0].Owner)
+	require.Equal(t, "kazoo", shown.Waiters[1].Kind)
+	require.Less(t, shown.Waiters[0].Token, shown.Waiters[1].Token)
+
+	status, stdout, stderr = runInProcess(t, ensemble, "show", "/ledger")
+	require.Equal(t, statusOK, status, stderr)
+	require.Regexp(t, `(?m)^holder +a .* lockkeeper +0x`, stdout)
+	require.Regexp(t, `(?m)^waiter 1 +b `, stdout)
+	require.Regexp(t, `(?m)^waiter 2 +worker\.\[2J of kazoo +- +- +- `, stdout)
+
+	status, stdout, _ = runInProcess(t, ensemble, "show", "/free")
+	require.Equal(t, statusOK, status)
+	require.Equal(t, "/free is free\n", stdout)
+}
+
+func TestWatchPrintsLineForEachChangeUntilInterrupted(t *testing.T) {
+	t.Parallel()
+	ensemble := zktest.Start(t)
+	p := startProcess(t, ensemble, "watch", "/ledger")
+	p.awaitOutput("/ledger  free\n")
+	a := take(t, clientOf(t, ensemble, "a"), "/ledger")
+	p.awaitOutput("held by a, token " + a.Token().String() + ", kind lockkeeper")
+	require.NoError(t, a.Unlock(t.Context()))
+	require.Eventually(t, func() bool { return strings.Count(p.stdout.String(), "free\n") == 2 }, time.Minute, 5*time.Millisecond)
+	b := take(t, clientOf(t, ensemble, "b"), "/ledger")
+	p.awaitOutput("held by b, token " + b.Token().String())
+	require.NoError(t, p.cmd.Process.Signal(endSignals()[0]))
+	require.Equal(t, statusOK, p.status())
+	require.Equal(t, 4, strings.Count(p.stdout.String(), "\n"))
+	require.Empty(t, p.stderr.String())
+}
+
+func TestKindIsThatOfProgramThatCreatedNode(t *testing.T) {
+	for name, want := range map[string]string{
+		"_c_3d2cbd7c-8b8c-4ffa-a0a4-d1bb8e3a2c3e-lock-0000000001": "curator",
+		"_c_3d2cbd7c8b8c4ffaa0a4d1bb8e3a2c3e-lock-0000000001":     "go-zookeeper",
+		"3d2cbd7c8b8c4ffaa0a4d1bb8e3a2c3e__lock__0000000001":      "kazoo",
+		"read-lock-0000000001":                                    "unknown",
+	} {
+		require.True(t, isContender(name), name)
+		require.Equal(t, want, kindOf(recipes.Contender{Name: name}), name)
+	}
+	for _, name := range []string{"lock-", "lock-1", "lock-00000000001", "note", "lock-000000000x", ""} {
+		require.False(t, isContender(name), name)
+	}
+	require.True(t, isContender("2-lock--2147483647"), "the counter has overflowed")
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A serverState is what one server answers.
+type serverState struct {
+	Address string `json:"address"`
+	Error   string `json:"error,omitempty"` // why it does not serve; the other fields may be empty then
+	Mode    string `json:"mode,omitempty"`
+	Version string `json:"version,omitempty"`
+	Zxid    string `json:"zxid,omitempty"`
+
+	Ping    seconds `json:"pingSeconds"`           // a round trip
+	Write   seconds `json:"writeSeconds"`          // a write through the quorum
+	Tick    seconds `json:"tickSeconds,omitempty"` // as configured, or half of Min
+	Min     seconds `json:"minSessionTimeoutSeconds"`
+	Max     seconds `json:"maxSessionTimeoutSeconds"`
+	Granted seconds `json:"sessionTimeoutSeconds"` // for the requested timeout
+
+	estimated bool   // Tick is
+	zxid      uint64 // 0 if not known
+}
+
+// seconds is a duration that is a number of seconds in JSON.
+type seconds time.Duration
+
+// MarshalJSON returns the seconds as a number.
+func (s seconds) MarshalJSON() ([]byte, error) {
+	return strconv.AppendFloat(nil, time.Duration(s).Seconds(), 'f', -1, 64), nil
+}
+
+// String returns the duration, to about three digits.
+func (s seconds) String() string {
+	d := time.Duration(s)
+	switch {
+	case d == 0:
+		return "-"
+	case d < 10*time.Millisecond:
+		return d.Round(time.Microsecond * 10).String()
+	}
+	return d.Round(time.Millisecond).String()
+}
+
+// probe asks one server for its state. bound bounds each connection.
+func probe(ctx context.Context, address string, timeout, bound time.Duration) *serverState {
+	s := &serverState{Address: address}
+	shortest, err := greetServer(ctx, address, time.Millisecond, bound)
+	if isTimeout(err) { // the words would take as long
+		s.Error = err.Error()
+		return s
+	}
+	s.describe(word(ctx, address, "srvr", bound))
+	var longest *greeting
+	if err == nil {
+		longest, err = greetServer(ctx, address, math.MaxInt32*time.Millisecond, bound)
+	}
+	if err != nil {
+		s.Error = cmp.Or(s.Error, err.Error())
+		return s
+	}
+	s.Ping, s.Write = seconds(min(shortest.ping, longest.ping)), seconds(min(shortest.open, longest.open))
+	s.Min, s.Max = seconds(shortest.timeout), seconds(longest.timeout)
+	s.Granted = min(max(seconds(timeout), s.Min), s.Max)
+	s.zxid = uint64(longest.zxid) //nolint:gosec // two numbers without a sign
+	s.Zxid = fmt.Sprintf("0x%x", s.zxid)
+
+	s.Tick, s.estimated = s.Min/2, true
+	if ms := field(word(ctx, address, "conf", bound), `tickTime=(\d+)`); ms != "" {
+		n, _ := strconv.Atoi(ms) // the pattern has digits only
+		s.Tick, s.estimated = seconds(time.Duration(n)*time.Millisecond), false
+	}
+	return s
+}
+
+// describe sets what the word srvr answers.
+func (s *serverState) describe(answer string) {
+	s.Mode = field(answer, `(?m)^Mode: (\S+)`)
+	s.Version = field(answer, `(?m)^Zookeeper version: ([^\s,]+)`)
+	if strings.Contains(answer, "not currently serving requests") {
+		s.Error = "it is running but does not serve: it has no leader"
+	}
+}
+
+// sessionsOf returns the sessions that the word dump lists, nil if it is not answered.
+func sessionsOf(answer string) map[string]bool {
+	_, list, found := strings.Cut(answer, "SessionTracker dump:")
+	list, _, complete := strings.Cut(list, "ephemeral nodes dump:")
+	if !found || !complete {
+		return nil
+	}
+	sessions := map[string]bool{}
+	for _, id := range regexp.MustCompile(`0x[0-9a-f]+`).FindAllString(list, -1) {
+		sessions[id] = true
+	}
+	return sessions
+}
+
+// isTimeout reports whether err is that of a connection whose deadline has passed.
+func isTimeout(err error) bool {
+	var network net.Error
+	return errors.As(err, &network) && network.Timeout()
+}
+
+// field returns the first submatch of a pattern in text, empty if there is none.
+func field(text, pattern string) string {
+	if found := regexp.MustCompile(pattern).FindStringSubmatch(text); found != nil {
+		return found[1]
+	}
+	return ""
+}
+
+// greetServer opens and closes one session.
+func greetServer(ctx context.Context, address string, timeout, bound time.Duration) (*greeting, error) {
+	conn, err := dial(ctx, address, bound)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close() //nolint:errcheck // the session is closed
+	return greet(conn, timeout)
+}
+
+// word returns the answer to a four-letter word, empty if there is none.
+func word(ctx context.Context, address, name string, bound time.Duration) string {
+	conn, err := dial(ctx, address, bound)
+	if err != nil {
+		return "" // the handshake reports it
+	}
+	defer conn.Close() //nolint:errcheck // only read from
+	if _, err := io.WriteString(conn, name); err != nil {
+		return ""
+	}
+	answer, err := io.ReadAll(io.LimitReader(conn, 64<<20))
+	if err != nil || strings.Contains(string(answer), "is not executed because it is not in the whitelist") {
+		return ""
+	}
+	return string(answer)
+}
+
+// dial connects to a server, for bound at most.
+func dial(ctx context.Context, address string, bound time.Duration) (net.Conn, error) {
+	deadline := time.Now().Add(bound)
+	conn, err := (&net.Dialer{Deadline: deadline}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	return conn, conn.SetDeadline(deadline)
+}
+
+// print prints one row of the table of servers.
+func (s *serverState) print(table io.Writer) {
+	if s.Error != "" {
+		fmt.Fprintf(table, "%s\tdown\t-\t-\t-\t-\t-\t-\n", s.Address)
+		return
+	}
+	tick := s.Tick.String()
+	if s.estimated {
+		tick = "~" + tick
+	}
+	fmt.Fprintf(table, "%s\t%s\t%s\t%v\t%v\t%s\t%v of %v to %v\t%s\n", s.Address, cmp.Or(s.Mode, "-"), cmp.Or(s.Version, "-"),
+		s.Ping, s.Write, tick, s.Granted, s.Min, s.Max, s.Zxid)
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/spf13/cobra"
+
+	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/recipes"
+)
+
+func newRelease() *cobra.Command {
+	args := &releaseArguments{}
+	cmd := &cobra.Command{
+		Use:   "release PATH --token TOKEN --reason TEXT --force",
+		Short: "Take a lock or a leadership from its holder",
+		Long: `Delete the node of the first contender of a lock or an election, if its token is TOKEN:
+"lockkeeper show PATH" prints it. If another contender is in front, nothing is deleted.
+
+The next contender is granted the lock immediately. The old holder is notified only when
+its client notices that its node is gone, as a rule within a sixth of its session timeout.
+Until then, or if it is another library's client, it goes on, and only a resource that
+checks the token is safe. So stop the holder first if you can: that releases its lock.`,
+		Example: `  lockkeeper release /locks/backup --token 4294967312 --reason "db7 hangs, OPS-1142" --force`,
+		Args:    oneArgument("PATH"),
+		RunE: func(cmd *cobra.Command, paths []string) error {
+			if err := args.check(); err != nil {
+				return err
+			}
+			client, queue, err := args.connection.queue(cmd, paths[0])
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			released, err := args.release(cmd.Context(), client, queue)
+			if err != nil {
+				return err
+			}
+			logError(cmd.ErrOrStderr(), "release: the old holder may still work for a while: only a resource that checks the token is safe from it")
+			return printText(cmd, fmt.Sprintf("released %s: node %s, token %v, owner %q, reason %q\n",
+				queue.Path(), released.Name, released.Token, printable(released.Owner), args.reason))
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&args.token, "token", "", "`token` of the holder")
+	flags.StringVar(&args.reason, "reason", "", "why, which is printed for your records")
+	flags.StringVar(&args.mode, "mode", modeNow, "how to release: now deletes the node immediately")
+	flags.BoolVar(&args.force, "force", false, "confirm that the holder may still be working")
+	args.connection.addFlags(cmd)
+	return cmd
+}
+
+// modeNow is the mode that deletes the node without waiting for the holder.
+const modeNow = "now"
+
+// releaseArguments are the arguments of the release command.
+type releaseArguments struct {
+	connection    connection
+	token, reason string
+	mode          string
+	force         bool
+
+	parsed fencing.Token // token
+}
+
+func (a *releaseArguments) check() error {
+	switch {
+	case a.token == "":
+		return usageErrorf("--token is missing: show prints it")
+	case a.reason == "":
+		return usageErrorf("--reason is missing")
+	case a.mode != modeNow:
+		return usageErrorf("--mode %q is not %q", a.mode, modeNow)
+	case !a.force:
+		return usageErrorf("the holder may still be working: add --force if the lock is to be taken from it")
+	}
+	var err error
+	if a.parsed, err = fencing.ParseToken(a.token); err != nil {
+		return usageErrorf("--token: %w", err)
+	}
+	return a.connection.check()
+}
+
+// release deletes the node of the first contender, and returns that contender.
+func (a *releaseArguments) release(ctx context.Context, client *recipes.Client, queue *recipes.Queue) (recipes.Contender, error) {
+	fail := func(err error) (recipes.Contender, error) {
+		return recipes.Contender{}, &recipes.Error{Op: "release", Path: queue.Path(), Err: err}
+	}
+	ctx, cancel := a.connection.bound(ctx)
+	defer cancel()
+	front, err := queue.First(ctx)
+	switch {
+	case errors.Is(err, recipes.ErrEmpty):
+		return fail(errors.New("no contender: there is nothing to release"))
+	case err != nil:
+		return recipes.Contender{}, err
+	case front.Token != a.parsed:
+		return fail(fmt.Errorf("token %v is not in front: %q is, with token %v", a.parsed, printable(front.Owner), front.Token))
+	}
+	// The name of a contender's node is never given twice, so this deletes no other node.
+	err = client.Conn().Delete(queue.Path()+"/"+front.Name, -1)
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		return fail(fmt.Errorf("token %v is not in front any more: its node is gone", a.parsed))
+	case errors.Is(err, zk.ErrConnectionClosed), errors.Is(err, zk.ErrSessionExpired):
+		return fail(fmt.Errorf("the outcome is unknown, show PATH reports it: %w", err))
+	case err != nil:
+		return fail(err)
+	}
+	return front, nil
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+// commands returns the commands. Each is built by a function in a file of its name.
+func commands() []*cobra.Command {
+	return []*cobra.Command{newRun(), newLs(), newShow(), newWatch(), newRelease(), newDoctor(), newDemo(), newDev(), newVersion()}
+}
+
+// newRoot returns the command tree.
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "lockkeeper",
+		Short: "Locks and leader election on ZooKeeper",
+		Long:  "Locks and leader election on ZooKeeper, for operators and shell scripts.\n\n" + statusTable,
+		Args:  cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usageErrorf("no command")
+			}
+			return unknownCommand(cmd, args[0])
+		},
+		SilenceErrors:              true,
+		SilenceUsage:               true,
+		SuggestionsMinimumDistance: 2,
+	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		// The first argument tells more than a flag of a command that does not exist.
+		if names := cmd.Flags().Args(); cmd == root && len(names) > 0 {
+			return unknownCommand(root, names[0])
+		}
+		return usageErrorf("%w", err)
+	})
+	root.SetHelpCommand(newHelp())
+	root.AddCommand(commands()...)
+	return root
+}
+
+// unknownCommand returns the error for a command that does not exist, with the nearest
+// one that does.
+func unknownCommand(root *cobra.Command, name string) error {
+	if near := root.SuggestionsFor(name); len(near) > 0 {
+		return usageErrorf("unknown command %q: did you mean %q?", name, near[0])
+	}
+	return usageErrorf("unknown command %q", name)
+}
+
+// newHelp returns the help command. Cobra's own exits with status 0 for a command that
+// does not exist.
+func newHelp() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [command]",
+		Short: "Print the help of a command",
+		Args:  cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			root := cmd.Root()
+			target, rest, err := root.Find(args)
+			if err != nil || target == root && len(rest) > 0 {
+				return unknownCommand(root, args[0])
+			}
+			return target.Help()
+		},
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			var names []string
+			if len(args) == 0 {
+				for _, c := range cmd.Root().Commands() {
+					names = append(names, c.Name())
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+}
+
+// noArguments refuses arguments that are not flags.
+func noArguments(_ *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usageErrorf("takes flags only, not %q", args)
+	}
+	return nil
+}
+
+// oneArgument refuses any number of arguments but one, which is called name in the error.
+func oneArgument(name string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		switch {
+		case len(args) == 0:
+			return usageErrorf("%s is missing", name)
+		case len(args) > 1:
+			return usageErrorf("takes one %s, not %q", name, args)
+		}
+		return nil
+	}
+}
+
+// atMostOneArgument refuses more than one argument, which is called name in the error.
+func atMostOneArgument(name string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) > 1 {
+			return usageErrorf("takes one %s, not %q", name, args)
+		}
+		return nil
+	}
+}
+
+// printText prints text to the command's standard output.
+func printText(cmd *cobra.Command, text string) error {
+	_, err := fmt.Fprint(cmd.OutOrStdout(), text)
+	return err
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockkeeper/lockkeeper/recipes"
+)
+
+func newRun() *cobra.Command {
+	args := &runArguments{}
+	cmd := &cobra.Command{
+		Use:   "run {--lock PATH [--wait DURATION | --try] | --elect PATH} -- COMMAND [ARGUMENT…]",
+		Short: "Run a command while holding a lock or leading an election",
+		Long: `Take a lock, or become the leader of an election, run a command, and release the hold
+when the command has ended.
+
+The command runs in its own process group, with the standard streams of lockkeeper and
+these variables in its environment:
+
+  LOCKKEEPER_TOKEN  the fencing token, for resources that check it
+  LOCKKEEPER_OWNER  the label that other clients see
+  LOCKKEEPER_PATH   the path of the lock or election, with its namespace
+
+SIGINT, SIGTERM and SIGHUP are forwarded to the process group. When the command has ended,
+what remains of its process group is killed before the hold is released.
+
+If the hold is lost, the process group gets SIGTERM immediately, and SIGKILL an eighth of
+the session timeout later, before ZooKeeper can grant the lock to another client. The
+exception is a loss that the client cannot see before it has happened: an operator
+deleted the node, or this machine was paused. A process that leaves the process group is
+not killed. Only a resource that checks the token is safe in these cases.
+
+` + runStatuses,
+		Example: "  lockkeeper run --lock /locks/backup --try -- pg_dump -f backup.sql ledger\n" +
+			"  lockkeeper run --lock /locks/deploy --wait 5m -- ./deploy.sh\n" +
+			"  lockkeeper run --elect /election/worker -- ./worker",
+		Args: func(_ *cobra.Command, command []string) error {
+			if len(command) == 0 {
+				return usageErrorf("the command to run is missing")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, command []string) error {
+			args.waits = cmd.Flags().Changed("wait")
+			args.command = command
+			if err := args.check(); err != nil {
+				return err
+			}
+			return args.run(cmd)
+		},
+	}
+	flags := cmd.Flags()
+	flags.SetInterspersed(false) // the flags of the command are its own
+	flags.StringVar(&args.lock, "lock", "", "`path` of the lock to hold")
+	flags.StringVar(&args.elect, "elect", "", "`path` of the election to lead")
+	flags.DurationVar(&args.wait, "wait", 0, "give up after this time (default: wait without a bound)")
+	flags.BoolVar(&args.try, "try", false, "do not wait if another client holds the lock or waits for it")
+	flags.StringVar(&args.owner, "owner", "", "`label` that other clients see (default: host and process id)")
+	args.connection.addFlags(cmd)
+	return cmd
+}
+
+// runArguments are the arguments of the run command.
+type runArguments struct {
+	connection  connection
+	lock, elect string // a path; one of them is empty
+	wait        time.Duration
+	waits       bool // wait is set
+	try         bool
+	owner       string
+	command     []string
+}
+
+func (a *runArguments) check() error {
+	switch {
+	case a.lock == "" && a.elect == "":
+		return usageErrorf("--lock or --elect is missing")
+	case a.lock != "" && a.elect != "":
+		return usageErrorf("--lock and --elect exclude each other")
+	case a.try && a.elect != "":
+		return usageErrorf("--try applies to --lock only: a candidate waits for its turn")
+	case a.try && a.waits:
+		return usageErrorf("--try and --wait exclude each other")
+	case a.waits && a.wait <= 0:
+		return usageErrorf("--wait %v is not positive: use --try", a.wait)
+	}
+	if err := recipes.CheckOwner(a.owner); err != nil {
+		return usageErrorf("--owner: %w", err)
+	}
+	return a.connection.check()
+}
+
+// run executes the command under the hold.
+func (a *runArguments) run(cmd *cobra.Command) error {
+	child, err := a.child(cmd)
+	if err != nil {
+		return err
+	}
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals, endSignals()...)
+	defer signal.Stop(signals)
+
+	client, err := a.connection.connect(cmd.Context(), a.owner, cmd.ErrOrStderr())
+	if err != nil {
+		return interrupted(cmd.Context(), signals, err)
+	}
+	defer client.Close()
+	h, err := a.acquire(cmd.Context(), client)
+	if err != nil {
+		return interrupted(cmd.Context(), signals, err)
+	}
+	child.Env = append(os.Environ(),
+		"LOCKKEEPER_TOKEN="+h.Token().String(),
+		"LOCKKEEPER_OWNER="+client.Owner(),
+		"LOCKKEEPER_PATH="+client.Path(a.lock+a.elect))
+	s := &supervisor{hold: h, client: client, cmd: child, signals: signals, stderr: cmd.ErrOrStderr()}
+	return s.run()
+}
+
+// child returns the command to run. It looks for the program first, so that a misspelt
+// name does not take the lock.
+func (a *runArguments) child(cmd *cobra.Command) (*exec.Cmd, error) {
+	child := exec.Command(a.command[0], a.command[1:]...)
+	if child.Err != nil {
+		return nil, startError(child.Err)
+	}
+	child.Stdin, child.Stdout, child.Stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
+	return child, nil
+}
+
+// startError returns the error of a command that could not be started, with the status
+// that shells use.
+func startError(err error) error {
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+		return &statusError{statusNotFound, err}
+	}
+	return &statusError{statusNotExecuted, err}
+}
+
+// interrupted returns err, with the status of the signal that ended ctx if one did.
+func interrupted(ctx context.Context, signals <-chan os.Signal, err error) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	select {
+	case s := <-signals:
+		if n, ok := s.(syscall.Signal); ok {
+			return &statusError{statusSignalled + int(n), err}
+		}
+	case <-time.After(time.Second): // ctx can end before the signal is delivered here
+	}
+	return err
+}
+
+// runStatuses is the part of the help that lists the exit statuses of run.
+const runStatuses = `Exit statuses: that of the command, 128+n if signal n ended it or the wait, or else
+    1  the lock was not acquired, with --try or within --wait
+   64  wrong usage
+   69  no server of the ensemble could be reached in time
+   70  another error, such as a refusal by a server
+   75  the hold was lost before the command had ended
+  126  the command could not be started
+  127  the command was not found`

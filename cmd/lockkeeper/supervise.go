@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/lockkeeper/lockkeeper/recipes"
+)
+
+// A supervisor runs one command under a hold, and ends the command with the hold.
+type supervisor struct {
+	hold    hold
+	client  *recipes.Client
+	cmd     *exec.Cmd
+	signals <-chan os.Signal // to forward
+	stderr  io.Writer
+
+	terminal *os.File // that the command has in the foreground; nil if there is none
+}
+
+// run starts the command, waits for its end, and releases the hold. Its error has the exit
+// status of the command, or of a hold that was lost.
+func (s *supervisor) run() error {
+	ended, err := s.start()
+	if err != nil {
+		return errors.Join(err, s.release())
+	}
+	err = s.await(ended)
+	s.group().end()
+	reclaim(s.terminal)
+	// Err checks the clock, so that a hold which was lost a moment ago is found.
+	if lost := s.hold.Err(); lost != nil {
+		_ = s.release() // its error is the loss
+		return &statusError{statusLost, fmt.Errorf("%w; the command ended with status %d", lost, statusOf(err, s.cmd))}
+	}
+	if released := s.release(); released != nil {
+		return released
+	}
+	if status := statusOf(err, s.cmd); status != 0 {
+		return &statusError{status: status}
+	}
+	return err
+}
+
+// start starts the command. Its result is delivered on the channel.
+func (s *supervisor) start() (ended <-chan error, err error) {
+	s.terminal = foregroundOf(s.cmd.Stdin)
+	prepare(s.cmd, s.terminal)
+	started, results := make(chan error), make(chan error, 1)
+	go func() {
+		// Linux sends the signal for the death of the parent when this thread ends.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := s.cmd.Start()
+		started <- err
+		if err == nil {
+			results <- s.cmd.Wait()
+		}
+	}()
+	if err := <-started; err != nil {
+		return nil, startError(err)
+	}
+	return results, nil
+}
+
+// await waits for the end of the command. When the hold is lost, it ends the command.
+func (s *supervisor) await(ended <-chan error) error {
+	done := s.hold.Done()
+	var kill <-chan time.Time
+	for {
+		select {
+		case err := <-ended:
+			return err
+		case received := <-s.signals:
+			s.group().send(received)
+		case <-done:
+			done = nil
+			now := time.Now()
+			state := s.client.State()
+			grace := graceOf(now, state.Proof, state.Timeout)
+			logError(s.stderr, "run: %v: the command gets SIGTERM, and SIGKILL in %v", s.hold.Err(), grace.Round(time.Millisecond))
+			s.group().terminate()
+			kill = time.After(grace)
+		case <-kill:
+			kill = nil
+			s.group().kill()
+		}
+	}
+}
+
+func (s *supervisor) group() group { return group(s.cmd.Process.Pid) }
+
+// release releases the hold. A release that no server confirmed is only reported: the
+// session ends with this process, and the lock is free then.
+func (s *supervisor) release() error {
+	err := s.hold.release(context.Background())
+	switch {
+	case errors.Is(err, recipes.ErrUncertain):
+		logError(s.stderr, "run: %v: the lock is free when the session has expired", err)
+		return nil
+	case errors.Is(err, recipes.ErrLost):
+		return &statusError{statusLost, err}
+	case err != nil:
+		return internal(err)
+	}
+	return nil
+}
+
+// graceOf returns how long a command may take to stop after its hold was lost at now: an
+// eighth of the session timeout T, the least time between the notification of a loss and a
+// grant to another client. If this process was paused, the notification is late: then the
+// time ends T/8 before the session can expire, which is T after the last proof of
+// liveness. The wall clock also counts the time in which the machine was suspended. proof
+// is zero if it is not known.
+func graceOf(now, proof time.Time, timeout time.Duration) time.Duration {
+	grace := timeout / 8
+	if !proof.IsZero() {
+		grace = min(grace, proof.Round(0).Add(timeout-timeout/8).Sub(now.Round(0)))
+	}
+	return max(grace, 0)
+}
+
+// statusOf returns the exit status of a command that has ended with err, as shells do.
+func statusOf(err error, cmd *exec.Cmd) int {
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		return 0
+	}
+	if wait, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && wait.Signaled() {
+		return statusSignalled + int(wait.Signal())
+	}
+	return cmd.ProcessState.ExitCode()
+}
