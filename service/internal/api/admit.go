@@ -27,7 +27,8 @@ func (a *API) admit(op operation) func(huma.Context, func(huma.Context)) {
 		body, p := a.check(op, c, w, r)
 		if p != nil {
 			c.problem = p
-			if op.audited {
+			// A stranger, or a caller beyond its rate, must not fill the disk.
+			if op.audited && c.principal != nil && p.Code != TooManyRequests {
 				a.audit(c, nil, nil)
 			}
 			p.write(w)
@@ -46,32 +47,35 @@ func (a *API) check(op operation, c *call, w http.ResponseWriter, r *http.Reques
 	if delay := a.limiter.Allow(who.Name, who.Limits); delay > 0 {
 		return nil, problem(TooManyRequests, "").retryAfter(delay)
 	}
-	if op.role != "" && !who.Has(op.role) {
-		return nil, problem(Forbidden, fmt.Sprintf("This needs the role %s.", op.role))
-	}
 	if p := c.locate(a.Root, r); p != nil {
 		return nil, p
+	}
+	if op.role != "" && !who.Has(op.role) {
+		return nil, problem(Forbidden, fmt.Sprintf("This needs the role %s.", op.role))
 	}
 	return readBody(w, r, who.Limits.BodyBytes)
 }
 
-// locate notes the namespace and the key of the request, if the caller may use them.
+// locate notes the namespace and the key of the request, and returns what is wrong with them.
 func (c *call) locate(root string, r *http.Request) *Problem {
 	namespace, where := r.PathValue("namespace"), "path.namespace"
 	if namespace == "" {
 		namespace, where = r.URL.Query().Get("namespace"), "query.namespace"
 	}
+	badNamespace := key.CheckNamespace(namespace)
+	if badNamespace == nil {
+		c.namespace = namespace
+	}
 	// First the permission: that of a namespace which cannot exist is refused like that of any other.
 	if !c.principal.MayUse(namespace) {
 		return problem(Forbidden, "The principal may not use this namespace.")
 	}
-	if err := key.CheckNamespace(namespace); err != nil {
-		return invalid(where, err.Error()).because(err)
+	if badNamespace != nil {
+		return invalid(where, badNamespace.Error())
 	}
-	c.namespace = namespace
 	if name := r.PathValue("key"); name != "" {
 		if err := key.Check(name); err != nil {
-			return invalid("path.key", err.Error()).because(err)
+			return invalid("path.key", err.Error())
 		}
 		if limit := c.principal.Limits.KeyBytes; len(name) > limit {
 			return invalid("path.key", fmt.Sprintf("key of %d bytes is over the limit of %d", len(name), limit))

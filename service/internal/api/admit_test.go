@@ -138,7 +138,7 @@ func TestPageOfAnotherOriginIsRefused(t *testing.T) {
 	require.NoError(t, err)
 	req.Header.Set("Authorization", "Bearer client")
 	req.Header.Set("Sec-Fetch-Site", "cross-site")
-	res, err := http.DefaultClient.Do(req)
+	res, err := f.server.Client().Do(req)
 	require.NoError(t, err)
 	require.NoError(t, res.Body.Close())
 	require.Equal(t, http.StatusForbidden, res.StatusCode)

@@ -13,8 +13,11 @@ import (
 	"io"
 	"iter"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -149,17 +152,30 @@ type fixture struct {
 	audit    *buffer
 	log      *buffer
 	ready    error
+
+	principals *reload.File[principal.Directory]
+	file       string // of the principals
 }
 
 // A buffer is safe for concurrent use.
 type buffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
+	mu  sync.Mutex
+	b   bytes.Buffer // guarded by mu
+	err error        // guarded by mu: of each Write
+}
+
+func (b *buffer) fail(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.err = err
 }
 
 func (b *buffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.err != nil {
+		return 0, b.err
+	}
 	return b.b.Write(p)
 }
 
@@ -171,20 +187,73 @@ func (b *buffer) String() string {
 
 func newFixture(t testing.TB, locks *scripted) *fixture {
 	t.Helper()
-	directory, err := principal.Parse(fmt.Appendf(nil, principals, hash("client"), hash("admin"), hash("both"), hash("slow")), limits)
+	file := filepath.Join(t.TempDir(), "principals")
+	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, principals, hash("client"), hash("admin"), hash("both"), hash("slow")), 0o600))
+	directory, err := reload.Open(file, func(content []byte) (*principal.Directory, error) { return principal.Parse(content, limits) })
 	require.NoError(t, err)
 	keys, err := locktoken.ParseKeys([]byte(strings.Repeat("5a", 32)))
 	require.NoError(t, err)
-	f := &fixture{t: t, locks: locks, draining: make(chan struct{}), audit: &buffer{}, log: &buffer{}}
+	f := &fixture{t: t, locks: locks, principals: directory, file: file, draining: make(chan struct{}), audit: &buffer{}, log: &buffer{}}
 	f.api = api.New(api.Options{
-		Locks: locks, Root: "/root", Principals: reload.Fixed(directory), Keys: reload.Fixed(keys), Audit: audit.New(f.audit),
+		Locks: locks, Root: "/root", Principals: directory, Keys: reload.Fixed(keys), Audit: audit.New(f.audit),
 		Logger: slog.New(slog.NewJSONHandler(f.log, nil)), Registry: prometheus.NewRegistry(),
 		Ready: func() error { return f.ready }, Draining: f.draining, Version: "test",
 	})
-	f.server = httptest.NewServer(f.api)
-	t.Cleanup(f.server.Close)
+	f.serve()
 	return f
 }
+
+// serve starts a server that is reached through pipes: a socket would stop the clock of a test with fake time.
+func (f *fixture) serve() {
+	l := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+	f.server = httptest.NewUnstartedServer(f.api)
+	require.NoError(f.t, f.server.Listener.Close())
+	f.server.Listener = l
+	f.server.Start()
+	f.server.Client().Transport = &http.Transport{DialContext: l.dial}
+	f.t.Cleanup(func() {
+		f.server.Client().CloseIdleConnections()
+		f.server.Close()
+	})
+}
+
+// pipes is a listener in memory.
+type pipes struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once // closes closed
+}
+
+func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	client, server := net.Pipe()
+	select {
+	case p.conns <- server:
+		return client, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Accept returns the next connection.
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close ends Accept.
+func (p *pipes) Close() error {
+	p.once.Do(func() { close(p.closed) })
+	return nil
+}
+
+// Addr returns an address that no client dials.
+func (p *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
 
 // A response is an answer that was read.
 type response struct {
@@ -217,7 +286,7 @@ func (f *fixture) send(who, method, path, body string) *response {
 	if body != "" {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	res, err := http.DefaultClient.Do(req)
+	res, err := f.server.Client().Do(req)
 	require.NoError(f.t, err)
 	read, err := io.ReadAll(res.Body)
 	require.NoError(f.t, err)
