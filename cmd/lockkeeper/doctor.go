@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 )
@@ -124,12 +123,11 @@ func (d *diagnosis) serving() []string {
 }
 
 func (d *diagnosis) print(out io.Writer) error {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "SERVER\tMODE\tVERSION\tPING\tWRITE\tTICK\tSESSION TIMEOUT\tZXID")
+	cells := [][]string{{"SERVER", "MODE", "VERSION", "PING", "WRITE", "TICK", "SESSION TIMEOUT", "ZXID"}}
 	for _, s := range d.Servers {
-		s.print(table)
+		cells = append(cells, s.cells())
 	}
-	if err := table.Flush(); err != nil {
+	if err := printTable(out, cells); err != nil {
 		return err
 	}
 	text := fmt.Sprintf("\n%d nodes, %d queues with contenders\n", d.Nodes, d.Queues)

@@ -5,6 +5,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"syscall"
@@ -47,7 +48,7 @@ func (g group) end() {
 	g.kill()
 	for {
 		_, err := syscall.Wait4(-int(g), nil, 0, nil)
-		if err != nil && err != syscall.EINTR { //nolint:errorlint // Wait4 returns an Errno
+		if err != nil && !errors.Is(err, syscall.EINTR) {
 			return
 		}
 	}

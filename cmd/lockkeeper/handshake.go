@@ -32,11 +32,11 @@ type greeting struct {
 func greet(conn net.Conn, timeout time.Duration) (*greeting, error) {
 	g := &greeting{}
 	request := make([]byte, 0, 45)
-	request = binary.BigEndian.AppendUint32(request, 0)                              // protocol version
-	request = binary.BigEndian.AppendUint64(request, 0)                              // last zxid seen
-	request = binary.BigEndian.AppendUint32(request, uint32(timeout.Milliseconds())) //nolint:gosec // below 2³¹
-	request = binary.BigEndian.AppendUint64(request, 0)                              // a new session
-	request = binary.BigEndian.AppendUint32(request, 16)                             // password
+	request = binary.BigEndian.AppendUint32(request, 0) // protocol version
+	request = binary.BigEndian.AppendUint64(request, 0) // last zxid seen
+	request = binary.BigEndian.AppendUint32(request, uint32(timeout.Milliseconds()))
+	request = binary.BigEndian.AppendUint64(request, 0)  // a new session
+	request = binary.BigEndian.AppendUint32(request, 16) // password
 	request = append(request, make([]byte, 16)...)
 	request = append(request, 0) // not for reading only
 
@@ -66,19 +66,19 @@ func greet(conn net.Conn, timeout time.Duration) (*greeting, error) {
 	if len(reply) < 16 {
 		return nil, errors.New("close session: the answer is too short")
 	}
-	g.zxid = int64(binary.BigEndian.Uint64(reply[4:])) //nolint:gosec // the protocol's type
+	g.zxid = int64(binary.BigEndian.Uint64(reply[4:]))
 	return g, nil
 }
 
 // header returns the header of a request without a body.
 func header(xid, op int32) []byte {
-	b := binary.BigEndian.AppendUint32(nil, uint32(xid)) //nolint:gosec // two's complement
-	return binary.BigEndian.AppendUint32(b, uint32(op))  //nolint:gosec // two's complement
+	b := binary.BigEndian.AppendUint32(nil, uint32(xid))
+	return binary.BigEndian.AppendUint32(b, uint32(op))
 }
 
 // ask sends one frame, and returns the next one.
 func ask(conn net.Conn, frame []byte) ([]byte, error) {
-	length := uint32(len(frame)) //nolint:gosec // tens of bytes
+	length := uint32(len(frame))
 	if _, err := conn.Write(append(binary.BigEndian.AppendUint32(nil, length), frame...)); err != nil {
 		return nil, err
 	}

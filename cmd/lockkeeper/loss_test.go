@@ -79,8 +79,8 @@ func TestCommandIsEndedWhenOperatorDeletesNode(t *testing.T) {
 
 func TestCommandOfPartitionedHolderIsKilledBeforeSessionExpires(t *testing.T) {
 	t.Parallel()
-	ensemble := zktest.Start(t)
-	p := startProcess(t, ensemble, "run", "--lock", "/ledger", "--session-timeout", "2s", "--", "sh", "-c",
+	ensemble := zktest.StartWith(t, &zktest.Options{Tick: time.Second})
+	p := startProcess(t, ensemble, "run", "--lock", "/ledger", "--session-timeout", "4s", "--", "sh", "-c",
 		`trap '' TERM; echo ready; while :; do date +%s%N; done`)
 	p.awaitOutput("ready")
 	require.NoError(t, ensemble.Apply("hold 0 both"))

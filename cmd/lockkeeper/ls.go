@@ -5,9 +5,8 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"text/tabwriter"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -99,12 +98,14 @@ func (c *connection) rows(ctx context.Context, client *recipes.Client, queues []
 }
 
 func printRows(out io.Writer, rows []listRow) error {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	if len(rows) > 0 {
-		fmt.Fprintln(table, "PATH\tHOLDER\tWAITERS\tSINCE\tTOKEN\tKIND")
+	if len(rows) == 0 {
+		return nil
 	}
+	cells := [][]string{{"PATH", "HOLDER", "WAITERS", "SINCE", "TOKEN", "KIND"}}
 	for _, r := range rows {
-		fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%v\t%s\n", printable(r.Path), r.Holder.owner(), r.Waiters, r.Holder.since(), r.Holder.Token, r.Holder.Kind)
+		cells = append(cells, []string{
+			printable(r.Path), r.Holder.owner(), strconv.Itoa(r.Waiters), r.Holder.since(), r.Holder.Token.String(), r.Holder.Kind,
+		})
 	}
-	return table.Flush()
+	return printTable(out, cells)
 }

@@ -21,7 +21,7 @@ func TestUsageErrorExitsWithStatus64AndNamesHelp(t *testing.T) {
 		{"", "no command"},
 		{"frobnicate", `unknown command "frobnicate"`},
 		{"dme", `unknown command "dme": did you mean "demo"?`},
-		{"verison --json", `unknown command "verison": did you mean "version"?`},
+		{"versio --json", `unknown command "versio": did you mean "version"?`},
 		{"--fast", "unknown flag: --fast"},
 		{"version now", `version: takes flags only, not ["now"]`},
 		{"help me", `help: unknown command "me"`},

@@ -39,7 +39,7 @@ type serverState struct {
 type seconds time.Duration
 
 // MarshalJSON returns the seconds as a number.
-func (s seconds) MarshalJSON() ([]byte, error) {
+func (s seconds) MarshalJSON() ([]byte, error) { //nolint:unparam // as json.Marshaler has it
 	return strconv.AppendFloat(nil, time.Duration(s).Seconds(), 'f', -1, 64), nil
 }
 
@@ -75,7 +75,7 @@ func probe(ctx context.Context, address string, timeout, bound time.Duration) *s
 	s.Ping, s.Write = seconds(min(shortest.ping, longest.ping)), seconds(min(shortest.open, longest.open))
 	s.Min, s.Max = seconds(shortest.timeout), seconds(longest.timeout)
 	s.Granted = min(max(seconds(timeout), s.Min), s.Max)
-	s.zxid = uint64(longest.zxid) //nolint:gosec // two numbers without a sign
+	s.zxid = uint64(longest.zxid)
 	s.Zxid = fmt.Sprintf("0x%x", s.zxid)
 
 	s.Tick, s.estimated = s.Min/2, true
@@ -160,16 +160,17 @@ func dial(ctx context.Context, address string, bound time.Duration) (net.Conn, e
 	return conn, conn.SetDeadline(deadline)
 }
 
-// print prints one row of the table of servers.
-func (s *serverState) print(table io.Writer) {
+// cells returns the state as a row of the table of servers.
+func (s *serverState) cells() []string {
 	if s.Error != "" {
-		fmt.Fprintf(table, "%s\tdown\t-\t-\t-\t-\t-\t-\n", s.Address)
-		return
+		return []string{s.Address, "down", "-", "-", "-", "-", "-", "-"}
 	}
 	tick := s.Tick.String()
 	if s.estimated {
 		tick = "~" + tick
 	}
-	fmt.Fprintf(table, "%s\t%s\t%s\t%v\t%v\t%s\t%v of %v to %v\t%s\n", s.Address, cmp.Or(s.Mode, "-"), cmp.Or(s.Version, "-"),
-		s.Ping, s.Write, tick, s.Granted, s.Min, s.Max, s.Zxid)
+	return []string{
+		s.Address, cmp.Or(s.Mode, "-"), cmp.Or(s.Version, "-"), s.Ping.String(), s.Write.String(), tick,
+		fmt.Sprintf("%v of %v to %v", s.Granted, s.Min, s.Max), s.Zxid,
+	}
 }

@@ -72,7 +72,7 @@ func (d *diagnosis) checkTimeout(s *serverState, requested time.Duration) {
 
 // checkZxid checks the counter in a zxid, its lower half. At its end the leader steps down.
 func (d *diagnosis) checkZxid(s *serverState) {
-	if part := float64(uint32(s.zxid)) / (1 << 32); part >= nearEnd { //nolint:gosec // the lower half
+	if part := float64(uint32(s.zxid)) / (1 << 32); part >= nearEnd {
 		d.found("check zxid", s.Address, "restart the leader at a quiet time, which begins a new epoch",
 			"the counter in %s is at %.1f %% of its range: at its end the leader steps down, and an election interrupts all clients", s.Zxid, 100*part)
 	}

@@ -5,7 +5,7 @@ package main
 import (
 	"fmt"
 	"io"
-	"text/tabwriter"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -75,18 +75,21 @@ func (s *queueState) print(out io.Writer) error {
 		_, err := fmt.Fprintf(out, "%s is free\n", printable(s.Path))
 		return err
 	}
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "\tOWNER\tHOST\tPID\tSINCE\tTOKEN\tKIND\tSESSION")
-	write := func(position string, c *contender) {
-		pid := "-"
-		if c.PID != 0 {
-			pid = fmt.Sprint(c.PID)
-		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%v\t%s\t%s\n", position, c.owner(), printable(c.Host), pid, c.since(), c.Token, c.Kind, c.Session)
+	cells := [][]string{
+		{"", "OWNER", "HOST", "PID", "SINCE", "TOKEN", "KIND", "SESSION"},
+		s.Holder.cells("holder"),
 	}
-	write("holder", s.Holder)
 	for i, c := range s.Waiters {
-		write(fmt.Sprint("waiter ", i+1), c)
+		cells = append(cells, c.cells(fmt.Sprint("waiter ", i+1)))
 	}
-	return table.Flush()
+	return printTable(out, cells)
+}
+
+// cells returns the contender as a row of the table.
+func (c *contender) cells(position string) []string {
+	pid := "-"
+	if c.PID != 0 {
+		pid = strconv.Itoa(c.PID)
+	}
+	return []string{position, c.owner(), printable(c.Host), pid, c.since(), c.Token.String(), c.Kind, c.Session}
 }

@@ -32,8 +32,8 @@ func reclaim(terminal *os.File) {
 	if terminal == nil {
 		return
 	}
-	signal.Ignore(syscall.SIGTTOU)  // which stops a background process that does this
-	own := int32(syscall.Getpgrp()) //nolint:gosec // process ids have 32 bits
+	signal.Ignore(syscall.SIGTTOU) // which stops a background process that does this
+	own := int32(syscall.Getpgrp())
 	_ = ioctl(terminal, syscall.TIOCSPGRP, &own)
 }
 

@@ -132,5 +132,5 @@ func hexID(id int64) string {
 	if id == 0 {
 		return "-"
 	}
-	return fmt.Sprintf("0x%x", uint64(id)) //nolint:gosec // as ZooKeeper prints it
+	return fmt.Sprintf("0x%x", uint64(id))
 }
