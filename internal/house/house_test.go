@@ -197,7 +197,7 @@ var rules = map[string]rule{
 	},
 	module + "/internal/simulation": {
 		may:     []string{fencing, recipes, lock, election, epoch, zktest, zk, history, tuning},
-		tools:   []string{testify, zk, zktest, history, checker},
+		tools:   []string{testify, zk, zktest, history, checker, leases},
 		because: "it runs the product against the in-process server, and its tests pass the histories to the checker",
 	},
 	module + "/internal/mutants": {
