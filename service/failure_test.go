@@ -103,12 +103,15 @@ func TestBodyOfOneGigabyteIsRefusedUnread(t *testing.T) {
 	r.post("", orders+"/acquire", request("w1", "r1", "")).is(200, "")
 }
 
-// The service gives a body 10 s to arrive. That must not end a request whose body has arrived.
+// The service gives a body 10 s to arrive. That must not end a request whose body has arrived, nor a stream.
 func TestSilentConnectionMayWait(t *testing.T) {
 	t.Parallel()
 	r := development(t)
+	next := events(t, r)
 	r.post("", orders+"/acquire", request("w1", "r1", `, "ttlMillis": 11000`)).is(200, "")
+	next(`"ownerId":"w1"`)
 	r.post("", orders+"/acquire", request("w2", "r2", `, "wait": true`)).is(200, "")
+	next(`"ownerId":"w2"`)
 }
 
 func TestWaiterWhoseConnectionEndsLeavesTheQueue(t *testing.T) {
@@ -130,33 +133,41 @@ func TestWaiterWhoseConnectionEndsLeavesTheQueue(t *testing.T) {
 	require.Eventually(t, length(0), 10*time.Second, 10*time.Millisecond)
 }
 
-func TestStreamFollowsTheLockAndEndsWithItsReplica(t *testing.T) {
-	t.Parallel()
-	r := development(t)
-	res, err := http.Get(r.url + orders + "/events") //nolint:gosec // a test's own server
+// events opens a stream of the lock's events, and returns a function that waits for one that contains a text. With an
+// empty text it waits for the orderly end of the stream.
+func events(t *testing.T, r *replica) func(text string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.url+orders+"/events", nil)
 	require.NoError(t, err)
-	defer func() { _ = res.Body.Close() }()
+	res, err := r.client.Do(req)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = res.Body.Close() })
 	require.Equal(t, "text/event-stream", res.Header.Get("Content-Type"))
-	events := bufio.NewScanner(res.Body)
-	next := func(contains string) {
+	scanner := bufio.NewScanner(res.Body)
+	return func(text string) {
 		t.Helper()
-		for events.Scan() {
-			if data, ok := strings.CutPrefix(events.Text(), "data: "); ok && strings.Contains(data, contains) {
+		for scanner.Scan() {
+			require.NotContains(t, scanner.Text(), "problem")
+			if data, ok := strings.CutPrefix(scanner.Text(), "data: "); ok && text != "" && strings.Contains(data, text) {
 				return
 			}
 		}
-		require.Fail(t, "stream ended", "%v", events.Err())
+		require.NoError(t, scanner.Err())
+		require.Empty(t, text, "the stream has ended")
 	}
+}
+
+func TestStreamFollowsTheLockAndEndsWithItsReplica(t *testing.T) {
+	t.Parallel()
+	r := development(t)
+	next := events(t, r)
 	next(`"locked":false`)
 	held := r.post("", orders+"/acquire", request("w1", "r1", "")).is(200, "")
 	next(`"ownerId":"w1"`)
 	r.post("", orders+"/release", proof(held)).is(200, "")
 	next(`"locked":false`)
 	require.NoError(t, r.stop())
-	for events.Scan() {
-		require.NotContains(t, events.Text(), "problem")
-	}
-	require.NoError(t, events.Err(), "the stream ends in order")
+	next("")
 }
 
 func TestConfigurationThatIsNotSafeIsRefused(t *testing.T) {

@@ -64,7 +64,7 @@ func start(t testing.TB, c service.Config) *replica {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(t.Context())
 	go func() { ended <- service.Run(ctx, c) }()
 	r := &replica{t: t, client: &http.Client{Transport: &http.Transport{}}}
 	stopped := false
@@ -129,7 +129,7 @@ func (r *response) is(status int, code string) *response {
 // send sends a request with the token of a principal.
 func (r *replica) send(who, method, path, body string) *response {
 	r.t.Helper()
-	answer, err := r.try(context.Background(), who, method, path, body)
+	answer, err := r.try(r.t.Context(), who, method, path, body)
 	require.NoError(r.t, err)
 	return answer
 }

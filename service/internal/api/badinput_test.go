@@ -75,6 +75,7 @@ func TestBadInputIsRefusedAndChangesNothing(t *testing.T) {
 		"unknown query parameter":    {"GET", "/v1/locks/own?offset=1", ``, 422, "INVALID_REQUEST", "offset"},
 		"unknown route":              {"", "/v1/locks/own/orders/steal", acquireBody, 404, "ROUTE_NOT_FOUND", ""},
 		"empty key":                  {"", "/v1/locks/own//acquire", acquireBody, 404, "ROUTE_NOT_FOUND", ""},
+		"empty segment":              {"GET", "/v1/locks/own//orders", ``, 404, "ROUTE_NOT_FOUND", ""},
 		"dots in the path":           {"", "/v1/locks/own/../other/acquire", acquireBody, 404, "ROUTE_NOT_FOUND", ""},
 		"wrong method":               {"GET", acquirePath, ``, 405, "METHOD_NOT_ALLOWED", ""},
 	} {
@@ -89,6 +90,8 @@ func TestBadInputIsRefusedAndChangesNothing(t *testing.T) {
 			require.Contains(t, string(r.body), c.mentions)
 			require.Less(t, len(r.body), 2000, "an answer does not repeat what was sent")
 			require.Zero(t, f.locks.count(), "a bad request reaches no lock")
+			require.Contains(t, f.log.String(), `"request":"`+r.header.Get("X-Request-Id")+`"`)
+			require.Contains(t, f.log.String(), `"code":"`+c.code+`"`)
 		})
 	}
 }

@@ -5,6 +5,7 @@ package api
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -69,8 +70,8 @@ func (a *API) refuseUnrouted(w http.ResponseWriter, r *http.Request, p *Problem)
 
 // panicked answers a request whose handler panicked, if its answer has not begun.
 func (a *API) panicked(w *countedWriter, c *call, v any) {
-	if v == http.ErrAbortHandler { //nolint:errorlint // a panic's value is compared as net/http does
-		panic(v)
+	if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+		panic(v) // net/http ends the connection
 	}
 	c.problem = problem(Internal, "").because(fmt.Errorf("panic: %v\n%s", v, debug.Stack()))
 	if w.status == 0 {

@@ -45,7 +45,7 @@ func unmarshal(data []byte, v any) error {
 const maxFields = 64
 
 // asProblem replaces the errors that Huma itself returns, for a body that does not fit its schema for instance.
-func asProblem(_ huma.Context, _ string, v any) (any, error) {
+func asProblem(ctx huma.Context, _ string, v any) (any, error) {
 	e, ok := v.(*huma.ErrorModel)
 	if !ok {
 		return v, nil
@@ -56,6 +56,7 @@ func asProblem(_ huma.Context, _ string, v any) (any, error) {
 		// The detail also has the value, which can be a secret, or long.
 		p.Errors = append(p.Errors, Violation{Message: detail.Message, Location: detail.Location})
 	}
+	callOf(ctx.Context()).problem = p // for the log
 	return p, nil
 }
 

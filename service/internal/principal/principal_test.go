@@ -61,7 +61,8 @@ func TestBearerTokenIdentifiesPrincipal(t *testing.T) {
 func TestBadCredentialsIdentifyNoPrincipal(t *testing.T) {
 	d := directory(t)
 	for _, r := range []*http.Request{
-		{}, with(""), with("Bearer"), with("Bearer "), with("Bearer wrong"), with("Basic b2xkIHRva2Vu"), with("old token"),
+		{},
+		with(""), with("Bearer"), with("Bearer "), with("Bearer wrong"), with("Basic b2xkIHRva2Vu"), with("old token"),
 		with("Bearer " + hash("old token")), // the file's content is no credential
 		with("Bearer old token", "Bearer old token"),
 		{TLS: &tls.ConnectionState{PeerCertificates: []*x509.Certificate{{Subject: pkix.Name{CommonName: "ops"}}}}},
