@@ -32,7 +32,7 @@ type connection struct {
 // addFlags adds the flags to a command.
 func (c *connection) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&c.servers, "servers", "", "servers of the ensemble, `host:port,…[/chroot]` (default: the environment\nvariable "+serversVariable+")")
+	flags.StringVar(&c.servers, "servers", "", "`list` of the servers, host:port,…[/chroot] (default: the environment variable\n"+serversVariable+")")
 	flags.StringVar(&c.namespace, "namespace", "", "`path` that is put in front of every path")
 	flags.DurationVar(&c.sessionTimeout, "session-timeout", recipes.DefaultSessionTimeout, "session timeout to request, at least 1s and four ticks of the servers")
 	flags.DurationVar(&c.connectTimeout, "connect-timeout", 10*time.Second, "how long to wait for a server")

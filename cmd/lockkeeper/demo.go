@@ -46,8 +46,8 @@ nothing on the servers: it uses its own path below /lockkeeper-demo, or
 			return runDemo(cmd.Context(), args, cmd.OutOrStdout())
 		},
 	}
-	cmd.Flags().StringVar(&list, "servers", "", "servers of a real ensemble, `host:port,…[/chroot]` (default: the environment\n"+
-		"variable ZK_SERVERS, or else three zktest servers in this process)")
+	cmd.Flags().StringVar(&list, "servers", "", "`list` of the servers of a real ensemble, host:port,…[/chroot] (default: the\n"+
+		"environment variable ZK_SERVERS, or else three zktest servers in this process)")
 	cmd.Flags().DurationVar(&args.timeout, "timeout", 4*time.Second, "session timeout to request, at least 1s; on a real ensemble choose at least\n"+
 		"four ticks of its servers")
 	return cmd

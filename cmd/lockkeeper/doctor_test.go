@@ -31,7 +31,7 @@ func examineJSON(t *testing.T, ensemble *zktest.Ensemble, args ...string) (int, 
 }
 
 func TestDoctorFindsNothingWhereNothingIsWrong(t *testing.T) {
-	ensemble := zktest.StartWith(t, &zktest.Options{Servers: 3})
+	ensemble := startServers(t, &zktest.Options{Servers: 3})
 	take(t, clientOf(t, ensemble, "a"), "/locks/ledger")
 	status, stdout, stderr := runInProcess(t, ensemble, "doctor")
 	require.Equal(t, statusOK, status, stderr)
@@ -63,7 +63,7 @@ func TestDoctorFindsNothingWhereNothingIsWrong(t *testing.T) {
 }
 
 func TestDoctorFindsProblemsOfQueues(t *testing.T) {
-	ensemble := zktest.Start(t)
+	ensemble := startServers(t, nil)
 	client := clientOf(t, ensemble, "a")
 	take(t, client, "/ledger")
 	take(t, client, "/ledger/part")
@@ -74,7 +74,7 @@ func TestDoctorFindsProblemsOfQueues(t *testing.T) {
 	_, err := client.Conn().Create("/secret/lock-", nil, zk.FlagEphemeral|zk.FlagSequence, zk.DigestACL(zk.PermAll, "user", "password"))
 	require.NoError(t, err)
 	require.NoError(t, ensemble.Create("/busy", nil))
-	require.NoError(t, ensemble.PlantCounter("/busy", 1<<31-1000))
+	apply(t, ensemble, "plant-counter /busy 2147482648")
 
 	status, d := examineJSON(t, ensemble)
 	require.Equal(t, statusFailed, status)
@@ -96,7 +96,7 @@ func TestDoctorFindsProblemsOfQueues(t *testing.T) {
 }
 
 func TestDoctorFindsContenderWhoseSessionDoesNotExist(t *testing.T) {
-	ensemble := zktest.Start(t)
+	ensemble := startServers(t, nil)
 	client := clientOf(t, ensemble, "a")
 	held := take(t, client, "/ledger")
 	owners := map[string]string{held.Path(): hexID(client.SessionID()), "/ledger/released": "0x1"}
@@ -110,16 +110,16 @@ func TestDoctorFindsContenderWhoseSessionDoesNotExist(t *testing.T) {
 }
 
 func TestDoctorReadsSessionsOfServer(t *testing.T) {
-	ensemble := zktest.Start(t)
+	ensemble := startServers(t, nil)
 	client := clientOf(t, ensemble, "a")
 	take(t, client, "/ledger")
-	live := sessionsOf(word(t.Context(), ensemble.Servers()[0], "dump", time.Minute))
+	live := sessionsOf(word(t.Context(), addresses(ensemble)[0], "dump", time.Minute))
 	require.Equal(t, map[string]bool{hexID(client.SessionID()): true}, live)
 	require.Nil(t, sessionsOf(""))
 }
 
 func TestDoctorFindsTimeoutBelowFourTicks(t *testing.T) {
-	ensemble := zktest.Start(t)
+	ensemble := startServers(t, nil)
 	status, d := examineJSON(t, ensemble, "--session-timeout", "1999ms")
 	require.Equal(t, statusFailed, status)
 	require.Len(t, d.Findings, 1)
@@ -132,7 +132,7 @@ func TestDoctorFindsTimeoutBelowFourTicks(t *testing.T) {
 }
 
 func TestDoctorFindsServerThatDoesNotAnswer(t *testing.T) {
-	ensemble := zktest.Start(t)
+	ensemble := startServers(t, nil)
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and never answers
 	require.NoError(t, err)
 	defer func() { require.NoError(t, silent.Close()) }()
@@ -145,7 +145,7 @@ func TestDoctorFindsServerThatDoesNotAnswer(t *testing.T) {
 }
 
 func TestDoctorChecksBelowChroot(t *testing.T) {
-	ensemble := zktest.Start(t)
+	ensemble := startServers(t, nil)
 	require.NoError(t, ensemble.Create("/app/ledger/note", nil))
 	take(t, clientOf(t, ensemble, "a"), "/app/ledger")
 	_, e := examineJSON(t, ensemble, "--servers", connectString(ensemble)+"/app")
@@ -154,10 +154,10 @@ func TestDoctorChecksBelowChroot(t *testing.T) {
 }
 
 func TestDoctorReportsServerWithoutLeader(t *testing.T) {
-	ensemble := zktest.StartWith(t, &zktest.Options{Servers: 3})
-	require.NoError(t, ensemble.Apply("stop 1"))
-	require.NoError(t, ensemble.Apply("stop 2"))
-	address := ensemble.Servers()[0]
+	ensemble := startServers(t, &zktest.Options{Servers: 3})
+	apply(t, ensemble, "stop 1")
+	apply(t, ensemble, "stop 2")
+	address := addresses(ensemble)[0]
 	require.Eventually(t, func() bool {
 		s := probe(t.Context(), address, 10*time.Second, time.Second)
 		return s.Error == "it is running but does not serve: it has no leader"

@@ -5,6 +5,8 @@
 package main
 
 import (
+	"io"
+	"os"
 	"runtime"
 	"strconv"
 	"strings"
@@ -16,14 +18,6 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
-
-// expireAll ends all sessions of the ensemble.
-func expireAll(t *testing.T, ensemble *zktest.Ensemble) {
-	t.Helper()
-	for _, s := range ensemble.Sessions() {
-		require.NoError(t, ensemble.Expire(s.ID))
-	}
-}
 
 // requireGone waits until the process with the id in text does not exist, or has ended and
 // is only waited for by init.
@@ -37,7 +31,7 @@ func requireGone(t *testing.T, text string) {
 func TestCommandGetsTERMWhenHoldIsLost(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"--lock", "--elect"} {
-		ensemble := zktest.Start(t)
+		ensemble := startServers(t, nil)
 		p := startProcess(t, ensemble, "run", kind, "/ledger", "--session-timeout", "10s", "--", "sh", "-c",
 			`trap 'echo stopped cleanly; exit 0' TERM; echo ready; while :; do sleep 0.01; done`)
 		p.awaitOutput("ready")
@@ -50,7 +44,7 @@ func TestCommandGetsTERMWhenHoldIsLost(t *testing.T) {
 
 func TestCommandThatIgnoresTERMIsKilledWithItsChildren(t *testing.T) {
 	t.Parallel()
-	ensemble := zktest.Start(t)
+	ensemble := startServers(t, nil)
 	p := startProcess(t, ensemble, "run", "--lock", "/ledger", "--session-timeout", "2s", "--", "sh", "-c",
 		`trap '' TERM; sh -c 'echo $$; while :; do sleep 0.01; done' & echo $$; echo ready; while :; do sleep 0.01; done`)
 	p.awaitOutput("ready")
@@ -65,9 +59,47 @@ func TestCommandThatIgnoresTERMIsKilledWithItsChildren(t *testing.T) {
 	}
 }
 
+func TestBlockedStandardErrorDelaysNoSignal(t *testing.T) {
+	t.Parallel()
+	ensemble := startServers(t, nil)
+	reader, writer, err := os.Pipe()
+	require.NoError(t, err)
+	full := make([]byte, 1<<16)
+	_, err = writer.Write(full)
+	require.NoError(t, err)
+	p := newProcess(t, ensemble, "run", "--lock", "/ledger", "--session-timeout", "2s", "--", "sh", "-c", `trap '' TERM; echo $$; while :; do sleep 0.01; done`)
+	p.cmd.Stderr = writer
+	require.NoError(t, p.cmd.Start())
+	require.NoError(t, writer.Close())
+	require.Eventually(t, func() bool { return strings.Contains(p.stdout.String(), "\n") }, time.Minute, time.Millisecond)
+	expireAll(t, ensemble)
+	requireGone(t, p.stdout.String())
+	read, err := io.ReadAll(reader)
+	require.NoError(t, err)
+	require.Equal(t, statusLost, p.status())
+	require.Contains(t, string(read), "the command ended with status 137")
+}
+
+func TestClosedStandardErrorPreventsNoSignal(t *testing.T) {
+	t.Parallel()
+	ensemble := startServers(t, nil)
+	reader, writer, err := os.Pipe()
+	require.NoError(t, err)
+	require.NoError(t, reader.Close())
+	p := newProcess(t, ensemble, "run", "--lock", "/ledger", "--session-timeout", "2s", "--", "sh", "-c",
+		`trap '' TERM; sh -c 'echo $$; while :; do sleep 0.01; done' & wait`)
+	p.cmd.Stderr = writer
+	require.NoError(t, p.cmd.Start())
+	require.NoError(t, writer.Close())
+	require.Eventually(t, func() bool { return strings.Contains(p.stdout.String(), "\n") }, time.Minute, time.Millisecond)
+	expireAll(t, ensemble)
+	require.Equal(t, statusLost, p.status())
+	requireGone(t, p.stdout.String())
+}
+
 func TestCommandIsEndedWhenOperatorDeletesNode(t *testing.T) {
 	t.Parallel()
-	ensemble := zktest.Start(t)
+	ensemble := startServers(t, nil)
 	p := startProcess(t, ensemble, "run", "--lock", "/ledger", "--session-timeout", "1s", "--", "sh", "-c", "echo ready; exec sleep 60")
 	p.awaitOutput("ready")
 	children, err := ensemble.Children("/ledger")
@@ -79,18 +111,18 @@ func TestCommandIsEndedWhenOperatorDeletesNode(t *testing.T) {
 
 func TestCommandOfPartitionedHolderIsKilledBeforeSessionExpires(t *testing.T) {
 	t.Parallel()
-	ensemble := zktest.StartWith(t, &zktest.Options{Tick: time.Second})
+	ensemble := startServers(t, &zktest.Options{Tick: time.Second})
 	p := startProcess(t, ensemble, "run", "--lock", "/ledger", "--session-timeout", "4s", "--", "sh", "-c",
 		`trap '' TERM; echo ready; while :; do date +%s%N; done`)
 	p.awaitOutput("ready")
-	require.NoError(t, ensemble.Apply("hold 0 both"))
+	apply(t, ensemble, "hold 0 both")
 	var expired time.Time
 	require.Eventually(t, func() bool {
 		expired = time.Now()
 		return len(ensemble.Sessions()) == 0
 	}, time.Minute, time.Millisecond)
 	require.Equal(t, statusLost, p.status())
-	require.NoError(t, ensemble.Apply("release 0"))
+	apply(t, ensemble, "release 0")
 	rows := strings.Fields(p.stdout.String())
 	last, err := strconv.ParseInt(rows[len(rows)-1], 10, 64)
 	require.NoError(t, err)
@@ -100,7 +132,7 @@ func TestCommandOfPartitionedHolderIsKilledBeforeSessionExpires(t *testing.T) {
 
 func TestProcessesThatCommandLeavesAreKilledBeforeRelease(t *testing.T) {
 	t.Parallel()
-	ensemble := zktest.Start(t)
+	ensemble := startServers(t, nil)
 	p := startProcess(t, ensemble, "run", "--lock", "/ledger", "--", "sh", "-c", `trap '' TERM HUP; sleep 60 > /dev/null 2>&1 & echo $!`)
 	require.Equal(t, statusOK, p.status())
 	requireGone(t, p.stdout.String())
@@ -111,7 +143,7 @@ func TestCommandDiesWithKilledLockkeeper(t *testing.T) {
 		t.Skip("only Linux kills a command with its parent")
 	}
 	t.Parallel()
-	ensemble := zktest.Start(t)
+	ensemble := startServers(t, nil)
 	p := startProcess(t, ensemble, "run", "--lock", "/ledger", "--", "sh", "-c", `echo $$; exec sleep 60`)
 	require.Eventually(t, func() bool { return strings.Contains(p.stdout.String(), "\n") }, time.Minute, time.Millisecond)
 	require.NoError(t, p.cmd.Process.Kill())

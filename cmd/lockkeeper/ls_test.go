@@ -14,7 +14,6 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/lock"
 	"github.com/lockkeeper/lockkeeper/recipes"
-	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
 // take takes a lock until the end of the test.
@@ -48,7 +47,7 @@ func createForeign(t *testing.T, client *recipes.Client, path, name, data string
 }
 
 func TestLsListsHoldersAndCountsWaiters(t *testing.T) {
-	ensemble := zktest.Start(t)
+	ensemble := startServers(t, nil)
 	a, b := clientOf(t, ensemble, "a"), clientOf(t, ensemble, "b")
 	ledger := take(t, a, "/locks/ledger")
 	enqueue(t, b, "/locks/ledger")
@@ -90,7 +89,7 @@ func TestLsListsHoldersAndCountsWaiters(t *testing.T) {
 }
 
 func TestLsOfNothingPrintsNoRow(t *testing.T) {
-	ensemble := zktest.Start(t)
+	ensemble := startServers(t, nil)
 	status, stdout, _ := runInProcess(t, ensemble, "ls", "--json")
 	require.Equal(t, statusOK, status)
 	require.Equal(t, "[]\n", stdout)
@@ -105,7 +104,7 @@ func TestLsOfNothingPrintsNoRow(t *testing.T) {
 }
 
 func TestLsListsWhatItMayAndReportsTheRest(t *testing.T) {
-	ensemble := zktest.Start(t)
+	ensemble := startServers(t, nil)
 	client := clientOf(t, ensemble, "a")
 	take(t, client, "/ledger")
 	_, err := client.Conn().Create("/secret", nil, 0, zk.DigestACL(zk.PermAll, "user", "password"))
@@ -117,7 +116,7 @@ func TestLsListsWhatItMayAndReportsTheRest(t *testing.T) {
 }
 
 func TestShowPrintsQueueInOrder(t *testing.T) {
-	ensemble := zktest.Start(t)
+	ensemble := startServers(t, nil)
 	a, b := clientOf(t, ensemble, "a"), clientOf(t, ensemble, "b")
 	take(t, a, "/ledger")
 	enqueue(t, b, "/ledger")
@@ -160,7 +159,7 @@ func TestShowPrintsQueueInOrder(t *testing.T) {
 
 func TestWatchPrintsLineForEachChangeUntilInterrupted(t *testing.T) {
 	t.Parallel()
-	ensemble := zktest.Start(t)
+	ensemble := startServers(t, nil)
 	p := startProcess(t, ensemble, "watch", "/ledger")
 	p.awaitOutput("/ledger  free\n")
 	a := take(t, clientOf(t, ensemble, "a"), "/ledger")

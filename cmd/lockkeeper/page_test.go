@@ -13,8 +13,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
 const page = "../../docs/command-line.md"
@@ -26,7 +24,7 @@ func TestExamplesOfPageRun(t *testing.T) {
 	require.NoError(t, err)
 	bin := t.TempDir()
 	require.NoError(t, os.Symlink(program, filepath.Join(bin, "lockkeeper")))
-	ensemble := zktest.Start(t)
+	ensemble := startServers(t, nil)
 	examples := regexp.MustCompile("(?s)```console\n\\$ ([^\n]+)\n(.*?)```").FindAllStringSubmatch(string(text), -1)
 	require.Greater(t, len(examples), 4)
 	for _, example := range examples {

@@ -78,13 +78,36 @@ func runInProcess(t *testing.T, ensemble *zktest.Ensemble, args ...string) (stat
 	return status, out.String(), errors.String()
 }
 
+// startServers starts an ensemble that is stopped at the end of the test. opts may be nil.
+func startServers(t *testing.T, opts *zktest.Options) *zktest.Ensemble {
+	t.Helper()
+	return zktest.StartWith(t, opts)
+}
+
+// addresses returns the addresses of the servers of an ensemble.
+func addresses(ensemble *zktest.Ensemble) []string { return ensemble.Servers() }
+
 // connectString returns the servers of an ensemble as a connect string.
-func connectString(ensemble *zktest.Ensemble) string { return strings.Join(ensemble.Servers(), ",") }
+func connectString(ensemble *zktest.Ensemble) string { return strings.Join(addresses(ensemble), ",") }
+
+// apply applies a fault.
+func apply(t *testing.T, ensemble *zktest.Ensemble, fault string) {
+	t.Helper()
+	require.NoError(t, ensemble.Apply(fault))
+}
+
+// expireAll ends all sessions of the ensemble.
+func expireAll(t *testing.T, ensemble *zktest.Ensemble) {
+	t.Helper()
+	for _, s := range ensemble.Sessions() {
+		require.NoError(t, ensemble.Expire(s.ID))
+	}
+}
 
 // clientOf returns a client of the ensemble.
 func clientOf(t *testing.T, ensemble *zktest.Ensemble, owner string) *recipes.Client {
 	t.Helper()
-	client, err := recipes.Connect(t.Context(), ensemble.Servers(), &recipes.Options{Owner: owner, Logger: slog.New(slog.DiscardHandler)})
+	client, err := recipes.Connect(t.Context(), addresses(ensemble), &recipes.Options{Owner: owner, Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
 	return client

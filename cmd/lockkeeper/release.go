@@ -17,8 +17,9 @@ import (
 func newRelease() *cobra.Command {
 	args := &releaseArguments{}
 	cmd := &cobra.Command{
-		Use:   "release PATH --token TOKEN --reason TEXT --force",
-		Short: "Take a lock or a leadership from its holder",
+		Use:                   "release PATH --token TOKEN --reason TEXT --force",
+		DisableFlagsInUseLine: true,
+		Short:                 "Take a lock or a leadership from its holder",
 		Long: `Delete the node of the first contender of a lock or an election, if its token is TOKEN:
 "lockkeeper show PATH" prints it. If another contender is in front, nothing is deleted.
 

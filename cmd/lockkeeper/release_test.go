@@ -9,11 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/recipes"
-	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
 func TestReleaseTakesLockFromHolderWithToken(t *testing.T) {
-	ensemble := zktest.Start(t)
+	ensemble := startServers(t, nil)
 	held := take(t, clientOf(t, ensemble, "a"), "/ledger")
 	status, stdout, stderr := runInProcess(t, ensemble, "release", "/ledger", "--token", held.Token().String(), "--reason", "it hangs", "--force")
 	require.Equal(t, statusOK, status, stderr)
@@ -29,7 +28,7 @@ func TestReleaseTakesLockFromHolderWithToken(t *testing.T) {
 }
 
 func TestReleaseOfAnotherTokenDeletesNothing(t *testing.T) {
-	ensemble := zktest.Start(t)
+	ensemble := startServers(t, nil)
 	a, b := clientOf(t, ensemble, "a"), clientOf(t, ensemble, "b")
 	held := take(t, a, "/ledger")
 	enqueue(t, b, "/ledger")
@@ -48,7 +47,7 @@ func TestReleaseOfAnotherTokenDeletesNothing(t *testing.T) {
 }
 
 func TestReleaseNeedsTokenReasonAndForce(t *testing.T) {
-	ensemble := zktest.Start(t)
+	ensemble := startServers(t, nil)
 	for _, test := range []struct {
 		args []string
 		want string

@@ -64,6 +64,7 @@ func newHelp() *cobra.Command {
 			if err != nil || target == root && len(rest) > 0 {
 				return unknownCommand(root, args[0])
 			}
+			target.InitDefaultHelpFlag() // as --help does
 			return target.Help()
 		},
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {

@@ -20,8 +20,9 @@ import (
 func newRun() *cobra.Command {
 	args := &runArguments{}
 	cmd := &cobra.Command{
-		Use:   "run {--lock PATH [--wait DURATION | --try] | --elect PATH} -- COMMAND [ARGUMENT…]",
-		Short: "Run a command while holding a lock or leading an election",
+		Use:                   "run {--lock PATH [--wait DURATION | --try] | --elect PATH} -- COMMAND [ARGUMENT…]",
+		DisableFlagsInUseLine: true,
+		Short:                 "Run a command while holding a lock or leading an election",
 		Long: `Take a lock, or become the leader of an election, run a command, and release the hold
 when the command has ended.
 
@@ -110,6 +111,9 @@ func (a *runArguments) run(cmd *cobra.Command) error {
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, endSignals()...)
 	defer signal.Stop(signals)
+	// A write to a standard error that was closed must end this process neither before its
+	// command nor with another status. The command itself gets the default of SIGPIPE.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 
 	client, err := a.connection.connect(cmd.Context(), a.owner, cmd.ErrOrStderr())
 	if err != nil {

@@ -18,12 +18,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/lock"
-	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
 func TestRunExitsWithStatusOfItsCommand(t *testing.T) {
 	t.Parallel()
-	ensemble := zktest.Start(t)
+	ensemble := startServers(t, nil)
 	for _, test := range []struct {
 		script string
 		want   int
@@ -47,7 +46,7 @@ func TestRunExitsWithStatusOfItsCommand(t *testing.T) {
 
 func TestRunGivesCommandTokenAndStreams(t *testing.T) {
 	t.Parallel()
-	ensemble := zktest.Start(t)
+	ensemble := startServers(t, nil)
 	p := newProcess(t, ensemble, "run", "--lock", "/ledger", "--namespace", "/app", "--owner", "me", "--",
 		"sh", "-c", `cat; echo "$LOCKKEEPER_TOKEN $LOCKKEEPER_OWNER $LOCKKEEPER_PATH"; echo complaint >&2; ps -o pgid= -p $$; echo $$; sleep 60 < /dev/null`)
 	p.cmd.Stdin = strings.NewReader("from standard input\n")
@@ -68,7 +67,7 @@ func TestRunGivesCommandTokenAndStreams(t *testing.T) {
 
 func TestRunForwardsSignals(t *testing.T) {
 	t.Parallel()
-	ensemble := zktest.Start(t)
+	ensemble := startServers(t, nil)
 	p := startProcess(t, ensemble, "run", "--lock", "/ledger", "--", "sh", "-c",
 		`trap 'echo got INT' INT; trap 'echo got HUP' HUP; trap 'exit 7' TERM; echo ready; while :; do sleep 0.01; done`)
 	p.awaitOutput("ready")
@@ -84,7 +83,7 @@ func TestRunForwardsSignals(t *testing.T) {
 
 func TestRunThatDoesNotAcquireLockExitsWithStatus1(t *testing.T) {
 	t.Parallel()
-	ensemble := zktest.Start(t)
+	ensemble := startServers(t, nil)
 	mu, err := lock.New(clientOf(t, ensemble, "the other"), "/ledger", nil)
 	require.NoError(t, err)
 	hold, err := mu.Lock(t.Context())
@@ -115,7 +114,7 @@ func TestRunWithWrongUsageExitsWithStatus64(t *testing.T) {
 		{"run --lock /a --namespace app -- true", `path "app" is not absolute`},
 		{"run --lock a -- true", `path "a" is not absolute`},
 	} {
-		status, stdout, stderr := runInProcess(t, zktest.Start(t), strings.Fields(test.args)...)
+		status, stdout, stderr := runInProcess(t, startServers(t, nil), strings.Fields(test.args)...)
 		require.Equal(t, statusUsage, status, test.args)
 		require.Contains(t, stderr, test.want, test.args)
 		require.Contains(t, stderr, "see 'lockkeeper run --help'\n", test.args)
@@ -139,18 +138,18 @@ func TestRunWithoutServersExitsWithStatus69(t *testing.T) {
 
 func TestRunWhoseServersDisappearWhileItWaitsExitsWithStatus69(t *testing.T) {
 	t.Parallel()
-	ensemble := zktest.Start(t)
+	ensemble := startServers(t, nil)
 	take(t, clientOf(t, ensemble, "a"), "/ledger")
 	p := startProcess(t, ensemble, "run", "--lock", "/ledger", "--wait", "3s", "--session-timeout", "1s", "--", "echo", "ran")
 	requireContenders(t, ensemble, "/ledger", 2)
-	require.NoError(t, ensemble.Apply("stop 0"))
+	apply(t, ensemble, "stop 0")
 	require.Equal(t, statusUnavailable, p.status())
 	require.Empty(t, p.stdout.String())
 }
 
 func TestRunThatServerRefusesExitsWithStatus70(t *testing.T) {
 	t.Parallel()
-	ensemble := zktest.Start(t)
+	ensemble := startServers(t, nil)
 	_, err := clientOf(t, ensemble, "").Conn().Create("/secret", nil, 0, zk.DigestACL(zk.PermAll, "user", "password"))
 	require.NoError(t, err)
 	p := startProcess(t, ensemble, "run", "--lock", "/secret/ledger", "--", "echo", "ran")
@@ -164,7 +163,7 @@ func TestRunInterruptedWhileConnectingExitsWithStatusOfSignal(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer func() { require.NoError(t, silent.Close()) }()
-	p := startProcess(t, zktest.Start(t), "run", "--servers", silent.Addr().String(), "--connect-timeout", "1m", "--lock", "/ledger", "--", "echo", "ran")
+	p := startProcess(t, startServers(t, nil), "run", "--servers", silent.Addr().String(), "--connect-timeout", "1m", "--lock", "/ledger", "--", "echo", "ran")
 	conn, err := silent.Accept()
 	require.NoError(t, err)
 	defer func() { require.NoError(t, conn.Close()) }()
@@ -174,7 +173,7 @@ func TestRunInterruptedWhileConnectingExitsWithStatusOfSignal(t *testing.T) {
 
 func TestRunOfMissingCommandTakesNoLock(t *testing.T) {
 	t.Parallel()
-	ensemble := zktest.Start(t)
+	ensemble := startServers(t, nil)
 	plain := filepath.Join(t.TempDir(), "plain")
 	require.NoError(t, os.WriteFile(plain, []byte("no program"), 0o600))
 	for command, want := range map[string]int{"/missing/command": statusNotFound, "missing-command": statusNotFound, plain: statusNotExecuted} {
@@ -186,7 +185,7 @@ func TestRunOfMissingCommandTakesNoLock(t *testing.T) {
 
 func TestRunInterruptedWhileWaitingLeavesNoNode(t *testing.T) {
 	t.Parallel()
-	ensemble := zktest.Start(t)
+	ensemble := startServers(t, nil)
 	mu, err := lock.New(clientOf(t, ensemble, ""), "/ledger", nil)
 	require.NoError(t, err)
 	hold, err := mu.Lock(t.Context())

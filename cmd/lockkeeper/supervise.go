@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"sync"
 	"syscall"
 	"time"
 
@@ -24,6 +25,7 @@ type supervisor struct {
 	signals <-chan os.Signal // to forward
 	stderr  io.Writer
 
+	logging  sync.WaitGroup
 	terminal *os.File // that the command has in the foreground; nil if there is none
 }
 
@@ -37,6 +39,7 @@ func (s *supervisor) run() error {
 	err = s.await(ended)
 	s.group().end()
 	reclaim(s.terminal)
+	defer s.logging.Wait() // after the release
 	// Err checks the clock, so that a hold which was lost a moment ago is found.
 	if lost := s.hold.Err(); lost != nil {
 		_ = s.release() // its error is the loss
@@ -87,9 +90,12 @@ func (s *supervisor) await(ended <-chan error) error {
 			now := time.Now()
 			state := s.client.State()
 			grace := graceOf(now, state.Proof, state.Timeout)
-			logError(s.stderr, "run: %v: the command gets SIGTERM, and SIGKILL in %v", s.hold.Err(), grace.Round(time.Millisecond))
 			s.group().terminate()
 			kill = time.After(grace)
+			// A write to standard error can block, and must not delay SIGKILL.
+			s.logging.Go(func() {
+				logError(s.stderr, "run: %v: the command gets SIGTERM, and SIGKILL in %v", s.hold.Err(), grace.Round(time.Millisecond))
+			})
 		case <-kill:
 			kill = nil
 			s.group().kill()

@@ -11,8 +11,6 @@ import (
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
 // openTerminal returns the two ends of a pseudo-terminal.
@@ -36,7 +34,7 @@ func openTerminal(t *testing.T) (keyboard, terminal *os.File) {
 // LOCKKEEPER, in a session of the terminal.
 func atTerminal(t *testing.T, script string) (p *process, keyboard *os.File) {
 	t.Helper()
-	p = newProcess(t, zktest.Start(t))
+	p = newProcess(t, startServers(t, nil))
 	keyboard, terminal := openTerminal(t)
 	p.cmd.Env = append(p.cmd.Env, "LOCKKEEPER="+p.cmd.Path)
 	p.cmd.Path, p.cmd.Args = "/bin/sh", []string{"sh", "-c", script}
