@@ -122,7 +122,7 @@ func (a *acquisition) attempt(ctx context.Context, q *queue, requests *recipes.R
 		}
 	}
 	if a.name != "" {
-		return a.adopt(ctx, q, requests, a.name)
+		return a.adopt(ctx, q, requests, recipes.Contender{Name: a.name})
 	}
 	held := q.empty.Load()
 	if !held {
@@ -130,12 +130,12 @@ func (a *acquisition) attempt(ctx context.Context, q *queue, requests *recipes.R
 		if err != nil {
 			return Grant{}, err
 		}
-		name, err := a.find(ctx, requests, names)
+		c, err := a.find(ctx, requests, names)
 		switch {
 		case err != nil:
 			return Grant{}, err
-		case name != "":
-			return a.adopt(ctx, q, requests, name)
+		case c.Name != "":
+			return a.adopt(ctx, q, requests, c)
 		case len(names) > 0 && a.req.Wait == 0:
 			return Grant{}, a.held(ctx, q, requests, names)
 		}
@@ -189,8 +189,9 @@ func (a *acquisition) forget(missing bool) {
 	}
 }
 
-// find returns the first of names that is a node of this request.
-func (a *acquisition) find(ctx context.Context, requests *recipes.Requests, names []string) (string, error) {
+// find reads the first of names that is a node of this request. It returns a zero Contender if none
+// is.
+func (a *acquisition) find(ctx context.Context, requests *recipes.Requests, names []string) (recipes.Contender, error) {
 	for _, name := range names {
 		if !hinted(name, a.hint) {
 			continue
@@ -199,12 +200,12 @@ func (a *acquisition) find(ctx context.Context, requests *recipes.Requests, name
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
 		case err != nil:
-			return "", err
+			return recipes.Contender{}, err
 		case a.is(c):
-			return name, nil
+			return c, nil
 		}
 	}
-	return "", nil
+	return recipes.Contender{}, nil
 }
 
 // is reports whether the contender was created by this request.
@@ -232,7 +233,7 @@ func (a *acquisition) decide(ctx context.Context, q *queue, requests *recipes.Re
 			if err != nil {
 				return Grant{}, err
 			}
-			if lower != "" {
+			if lower.Name != "" {
 				return a.merge(ctx, q, requests, lower)
 			}
 		}
@@ -254,7 +255,7 @@ func (a *acquisition) confirm(ctx context.Context, requests *recipes.Requests) e
 }
 
 // merge leaves this call's node for a lower one of the same request.
-func (a *acquisition) merge(ctx context.Context, q *queue, requests *recipes.Requests, lower string) (Grant, error) {
+func (a *acquisition) merge(ctx context.Context, q *queue, requests *recipes.Requests, lower recipes.Contender) (Grant, error) {
 	if err := requests.Delete(ctx, a.name, 0); err != nil && !errors.Is(err, zk.ErrNoNode) {
 		a.forget(false)
 		return Grant{}, fmt.Errorf("%w: %w", errAgain, err) // another call has written it

@@ -19,18 +19,23 @@ import (
 // adopt takes over the request's node, which this call or another one has created. Its time
 // began at a write that an observer may have seen long ago, so nothing is answered without a
 // write of this call.
-func (a *acquisition) adopt(ctx context.Context, q *queue, requests *recipes.Requests, name string) (Grant, error) {
-	a.name = name
+//
+// c is the node as these requests have read it, or has only its name.
+func (a *acquisition) adopt(ctx context.Context, q *queue, requests *recipes.Requests, c recipes.Contender) (Grant, error) {
+	a.name = c.Name
 	a.forget(false)
 	// The read comes before the listing: if the node was granted when it was read, a later
 	// listing shows no contender ahead.
-	c, err := read(ctx, requests, name, a.refusal)
-	if errors.Is(err, zk.ErrNoNode) {
-		a.forget(true)
-		return Grant{}, fmt.Errorf("%w: %w", errAgain, err)
-	}
-	if err != nil {
-		return Grant{}, err
+	if c.Lease == nil || a.refusal(c) != nil {
+		var err error
+		c, err = read(ctx, requests, a.name, a.refusal)
+		if errors.Is(err, zk.ErrNoNode) {
+			a.forget(true)
+			return Grant{}, fmt.Errorf("%w: %w", errAgain, err)
+		}
+		if err != nil {
+			return Grant{}, err
+		}
 	}
 	a.own = c
 	for {
@@ -38,7 +43,7 @@ func (a *acquisition) adopt(ctx context.Context, q *queue, requests *recipes.Req
 		if err != nil {
 			return Grant{}, err
 		}
-		switch i := slices.Index(names, name); {
+		switch i := slices.Index(names, a.name); {
 		case i == 0:
 			return a.grant(ctx, requests)
 		case i > 0:

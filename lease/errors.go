@@ -36,7 +36,7 @@ var (
 	ErrUncertain = recipes.ErrUncertain
 
 	// ErrRevoked is wrapped by each *RevokedError.
-	ErrRevoked = errors.New("revoked")
+	ErrRevoked = recipes.ErrRevoked
 )
 
 // A HeldError is returned when another contender is in front.
@@ -66,13 +66,7 @@ func (e *WaitingError) Error() string {
 }
 
 // A RevokedError is returned when an administrator has revoked the lease.
-type RevokedError struct{ By, Reason string }
-
-// Error names the administrator and the reason.
-func (e *RevokedError) Error() string { return fmt.Sprintf("revoked by %q: %s", e.By, e.Reason) }
-
-// Unwrap returns ErrRevoked.
-func (e *RevokedError) Unwrap() error { return ErrRevoked }
+type RevokedError = recipes.RevokedError
 
 // A MismatchError is returned when a RequestID was sent before with another value of a
 // parameter.

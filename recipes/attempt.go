@@ -36,6 +36,11 @@ const (
 	fail                             // there is no node, and joining again does not help
 )
 
+// leaves reports whether the node of the attempt exists, and must be deleted.
+func (j joinStep) leaves() bool {
+	return j == leaveOtherLife || j == leaveRecurring || j == leaveCancelled
+}
+
 // next returns the step that follows from the answer. cancelled reports whether the caller's context
 // is done.
 func (a attempt) next(cancelled bool) joinStep {

@@ -40,7 +40,7 @@ type Claim struct {
 	err     error                                 // the error for cause, made on first use
 	derived map[*context.CancelCauseFunc]struct{} // contexts to cancel when it ends
 
-	release    sync.Once // runs the release; guards releaseErr
+	released   sync.Once // guards releaseErr
 	releaseErr error
 }
 
@@ -65,28 +65,23 @@ func (c *Claim) Done() <-chan struct{} { return c.done }
 //
 // It checks the clock: a call after the deadline itself ends the claim.
 func (c *Claim) Err() error {
-	c.lapse()
+	if cause := c.session.EndOfGrants(time.Now()); cause != nil {
+		c.lose(cause)
+	}
 	return c.ended()
 }
 
-// lapse ends the claim if its deadline has passed or its session is over. Another
-// goroutine may have detected that first and be about to end the claim: a caller that
-// asks in the meantime must get the same answer.
-func (c *Claim) lapse() {
-	s := c.session
-	s.CheckDeadline(time.Now())
-	cause := s.Ended()
-	if cause == nil && s.Left(time.Now()) <= 0 {
-		cause = ErrDeadline
-	}
-	if cause == nil || !c.end(cause) {
+// lose ends the claim for its session's cause. Another goroutine may have detected the cause
+// first and be about to end the claim: its holder must get the same answer in the meantime.
+func (c *Claim) lose(cause error) {
+	if !c.end(cause) {
 		return
 	}
 	if errors.Is(cause, ErrDeadline) {
-		s.Ungrant(c.place.Node)
-		s.DeleteLater(c.place.Node)
+		c.session.Ungrant(c.place.Node)
+		c.session.DeleteLater(c.place.Node)
 	}
-	s.report.lost(c.place.Parent, c.place.Path, c.token, cause)
+	c.session.report.lost(c.place.Parent, c.place.Path, c.token, cause)
 }
 
 // ended returns why the claim ended, nil if it has not.
@@ -136,25 +131,25 @@ func (c *Claim) Context(parent context.Context) (context.Context, context.Cancel
 
 // end ends the claim, and reports whether this call did.
 func (c *Claim) end(cause error) bool {
-	derived, first := c.finish(cause)
+	derived, first := c.closeDone(cause)
 	c.cancel(derived)
 	return first
 }
 
-// endElsewhere is end for a goroutine that must not wait: cancelling a context can run
+// endWithoutBlocking is end for a goroutine that must not wait: cancelling a context can run
 // methods of its parent, which the holder may have implemented and which may block. Done
 // is closed when it returns.
-func (c *Claim) endElsewhere(cause error) bool {
-	derived, first := c.finish(cause)
+func (c *Claim) endWithoutBlocking(cause error) bool {
+	derived, first := c.closeDone(cause)
 	if len(derived) > 0 {
 		c.session.RunBlocking(func() { c.cancel(derived) })
 	}
 	return first
 }
 
-// finish closes Done. It returns the contexts to cancel, and whether this call ended the
+// closeDone closes Done. It returns the contexts to cancel, and whether this call ended the
 // claim.
-func (c *Claim) finish(cause error) (derived map[*context.CancelCauseFunc]struct{}, first bool) {
+func (c *Claim) closeDone(cause error) (derived map[*context.CancelCauseFunc]struct{}, first bool) {
 	c.mu.Lock()
 	if c.cause != nil {
 		c.mu.Unlock()
@@ -206,44 +201,46 @@ func (c *Claim) Check(ctx context.Context) error {
 	return withCtx(ctx, err)
 }
 
-// giveUp ends the claim for its holder, and then deletes its node. A second call
-// returns the first result.
-func (c *Claim) giveUp(ctx context.Context) error {
-	c.release.Do(func() {
-		c.releaseErr = c.doGiveUp(ctx)
+// release ends the claim for its holder, and then deletes its node. A second call returns the
+// first result.
+func (c *Claim) release(ctx context.Context) error {
+	c.released.Do(func() {
+		c.releaseErr = c.releaseOnce(ctx)
 		c.session.report.released(c.place.Parent, c.place.Path, c.releaseErr)
 	})
 	return c.releaseErr
 }
 
-func (c *Claim) doGiveUp(ctx context.Context) error {
-	s := c.session
-	c.lapse()
-	if !c.end(ErrReleased) {
+func (c *Claim) releaseOnce(ctx context.Context) error {
+	if lost := c.Err(); lost != nil || !c.end(ErrReleased) {
 		// Lost before: the owner deletes its node now, without waiting for T/4, as the
 		// work has stopped.
-		s.EndGrace(c.place.Node)
+		c.session.EndGrace(c.place.Node)
 		return c.ended()
 	}
-	s.Ungrant(c.place.Node)
+	c.session.Ungrant(c.place.Node)
+	return c.deleteNode(ctx)
+}
 
-	// Until the node is deleted, the owner must neither treat it as a claim's nor
-	// delete it: this call deletes it.
-	s.BeginDelete(c.place.Node)
+// deleteNode deletes the node of a claim that was held until now.
+func (c *Claim) deleteNode(ctx context.Context) error {
+	s := c.session
+	fail := func(err error) error { return &Error{Op: "release", Path: c.place.Path, Err: err} }
+	s.BeginDelete(c.place.Node) // otherwise the owner could delete it at the same time
 	existed, err := s.Delete(ctx, c.place.Node, session.Holder)
 	switch {
-	case err != nil && s.Ended() != nil: // the node is deleted with its session
-		return &Error{Op: "release", Path: c.place.Path, Err: fmt.Errorf("%w: %w", ErrUncertain, err)}
-	case err != nil:
-		s.DeleteSoon(c.place.Node)
-		if session.OutcomeOf(err) == session.Refused {
-			return err
-		}
-		return &Error{Op: "release", Path: c.place.Path, Err: fmt.Errorf("%w, deletion continues in the background: %w", ErrUncertain, err)}
-	case !existed:
+	case err == nil && existed:
+		return nil
+	case err == nil:
 		return lost(c.place.Parent, ErrDeleted)
+	case s.Ended() != nil: // the node is deleted with its session
+		return fail(fmt.Errorf("%w: %w", ErrUncertain, err))
 	}
-	return nil
+	s.DeleteSoon(c.place.Node)
+	if session.OutcomeOf(err) == session.Refused {
+		return err
+	}
+	return fail(fmt.Errorf("%w, deletion continues in the background: %w", ErrUncertain, err))
 }
 
 // An ending ends a claim with its session, or with its node.
@@ -253,7 +250,7 @@ type ending struct{ claim *Claim }
 // the nodes, so for ErrClosed the contexts are cancelled first. Other callers must not wait.
 func (e ending) End(cause error) (report func()) {
 	c := e.claim
-	end := c.endElsewhere
+	end := c.endWithoutBlocking
 	if errors.Is(cause, ErrClosed) {
 		end = c.end
 	}

@@ -33,7 +33,7 @@ type Client struct {
 	current  *queueSession // the newest session that was opened
 	previous *queueSession // the one before it
 	renewed  time.Time     // when current was opened
-	trying   *queueSession // the one that is being opened
+	opening  *queueSession // the one that is being opened
 	changed  chan struct{} // closed, and replaced, when current or refusal is set
 	refusal  error         // why the client opens no further session
 	history  knownHistory  // the one that was read last
@@ -121,7 +121,7 @@ func (c *Client) serve(s *queueSession) error {
 		}
 	}()
 	c.mu.Lock()
-	c.trying = s
+	c.opening = s
 	c.mu.Unlock()
 
 	if !c.awaitOpened(s) {
@@ -238,7 +238,7 @@ func (c *Client) session(ctx context.Context) (*queueSession, error) {
 // why returns what keeps the client from having a session.
 func (c *Client) why() error {
 	c.mu.Lock()
-	s := c.trying
+	s := c.opening
 	c.mu.Unlock()
 	if s == nil {
 		return errors.New("no session yet")

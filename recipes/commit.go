@@ -48,22 +48,14 @@ func (c *Claim) commit(ctx context.Context, namespace string, ops []any) ([]zk.M
 	if err := c.Err(); err != nil {
 		return nil, err
 	}
-	own := &zk.CheckVersionRequest{Path: c.place.Path, Version: 0}
-	all, err := parseOps(namespace, ops)
+	parsed, err := parseOps(namespace, ops)
+	if errors.As(err, new(*Error)) {
+		return nil, err
+	}
 	if err != nil {
-		var named *Error
-		if errors.As(err, &named) {
-			return nil, err
-		}
 		return fail(err)
 	}
-	requests := []any{own}
-	for _, op := range all {
-		requests = append(requests, op.request)
-	}
-	responses, err := session.CallAs(ctx, c.session.Session, session.Holder, func(conn *zk.Conn) ([]zk.MultiResponse, error) {
-		return conn.Multi(requests...)
-	})
+	responses, err := c.sendCommit(ctx, parsed)
 	switch session.OutcomeOf(err) {
 	case session.Done:
 		responses = responses[1:]
@@ -72,17 +64,29 @@ func (c *Claim) commit(ctx context.Context, namespace string, ops []any) ([]zk.M
 		}
 		return responses, nil
 	case session.Refused:
-		return c.refused(all, responses, err)
+		return c.refused(parsed, responses, err)
 	case session.Unsent:
 		if ended := c.Err(); ended != nil {
 			return nil, ended
 		}
-		return fail(withCtx(ctx, err))
+	case session.Unknown:
+		if !errors.Is(err, ErrUncertain) {
+			err = fmt.Errorf("%w: %w", ErrUncertain, err)
+		}
 	}
-	if errors.Is(err, ErrUncertain) {
-		return fail(withCtx(ctx, err))
+	return fail(withCtx(ctx, err))
+}
+
+// sendCommit sends the operations in one transaction, behind a check of the claim's own node.
+func (c *Claim) sendCommit(ctx context.Context, ops []operation) ([]zk.MultiResponse, error) {
+	own := &zk.CheckVersionRequest{Path: c.place.Path, Version: 0}
+	requests := []any{own}
+	for _, op := range ops {
+		requests = append(requests, op.request)
 	}
-	return fail(fmt.Errorf("%w: %w", ErrUncertain, err))
+	return session.CallAs(ctx, c.session.Session, session.Holder, func(conn *zk.Conn) ([]zk.MultiResponse, error) {
+		return conn.Multi(requests...)
+	})
 }
 
 // refused returns the result of a transaction that the server refused with err. The first of

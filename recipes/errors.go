@@ -44,7 +44,7 @@ var (
 	ErrClosed = session.ErrClosed
 )
 
-// A RevokedError is the cause of a loss by a decision of an administrator.
+// A RevokedError is the cause of a loss by a decision of an administrator. It wraps ErrRevoked.
 type RevokedError struct{ By, Reason string }
 
 // Error names the administrator and the reason.

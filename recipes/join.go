@@ -37,60 +37,73 @@ func (q *Queue) join(ctx context.Context, s *queueSession, version int32) (p *pl
 
 // enter is join for any kind of contender.
 func (q *Queue) enter(ctx context.Context, s *queueSession, e entry, version int32) (p *place, alone bool, err error) {
-	missed := false // a witness did not exist: the next one may not either
+	witnessed := true // until a witness did not exist: the next one may not either
 	for {
-		a, err := q.attempt(ctx, s, e, version, !missed)
+		a, err := q.attempt(ctx, s, e, version, witnessed)
 		if err != nil {
 			return nil, false, err
 		}
-		p := a.place
-		next := a.next(ctx.Err() != nil)
-		if next == findOut {
-			found, err := q.recover(ctx, s, p, a.err)
-			if err != nil {
-				return nil, false, err
-			}
-			next = a.afterSearch(found)
+		next, err := q.nextStep(ctx, s, a)
+		if err != nil {
+			return nil, false, err
 		}
+		if next == stay {
+			q.stayed(s, a)
+			return a.place, a.parent != nil && a.parent.NumChildren == 1, nil
+		}
+		q.undo(s, a, next)
 		switch next {
-		case stay:
-			if p.Lease {
-				s.HandOver(p.Node)
-			}
-			if a.parent != nil || a.witness != nil {
-				p.verified = true
-				s.MarkVerified(p.Node)
-			}
-			return p, a.parent != nil && a.parent.NumChildren == 1, nil
-		case leaveOtherLife:
-			q.forget()
-			q.abandon(s, p)
-		case leaveRecurring:
-			q.abandon(s, p)
 		case leaveCancelled:
-			q.abandon(s, p)
 			return nil, false, &Error{Op: "join", Path: q.path, Err: ctx.Err()}
-		case retryUnwitnessed:
-			s.MarkGone(p.Node)
-			missed = true
-			if s.MarkLost(a.witness) {
-				q.forget() // perhaps with its parent
-			}
-		case retryUnwritten:
-			s.MarkGone(p.Node)
-			q.markReadOnly()
-		case retryReread:
-			s.MarkGone(p.Node)
-			q.forget()
-		case retryWithNonce:
-			s.MarkGone(p.Node)
-			q.markOverflowed()
-		case retry:
-			s.MarkGone(p.Node)
 		case fail:
-			s.MarkGone(p.Node)
 			return nil, false, &Error{Op: "join", Path: q.path, Err: a.err}
+		case retryUnwitnessed:
+			witnessed = false
 		}
+	}
+}
+
+// nextStep returns the step that follows from the attempt. If its outcome is unknown, nextStep
+// searches for the node first.
+func (q *Queue) nextStep(ctx context.Context, s *queueSession, a attempt) (joinStep, error) {
+	next := a.next(ctx.Err() != nil)
+	if next != findOut {
+		return next, nil
+	}
+	found, err := q.recover(ctx, s, a.place, a.err)
+	return a.afterSearch(found), err
+}
+
+// stayed records that the attempt's node is the caller's.
+func (q *Queue) stayed(s *queueSession, a attempt) {
+	if a.place.Lease {
+		s.HandOver(a.place.Node)
+	}
+	if a.parent != nil || a.witness != nil {
+		a.place.verified = true
+		s.MarkVerified(a.place.Node)
+	}
+}
+
+// undo deletes the attempt's node, if there is one, and corrects what the queue knows of its
+// parent.
+func (q *Queue) undo(s *queueSession, a attempt, next joinStep) {
+	if next.leaves() {
+		q.abandon(s, a.place)
+	} else {
+		s.MarkGone(a.place.Node)
+	}
+	switch next {
+	case leaveOtherLife, retryReread:
+		q.forget()
+	case retryUnwitnessed:
+		if s.MarkLost(a.witness) {
+			q.forget() // perhaps with its parent
+		}
+	case retryUnwritten:
+		q.markReadOnly()
+	case retryWithNonce:
+		q.markOverflowed()
 	}
 }
 

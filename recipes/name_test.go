@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestNamesOfAllKnownRecipesStandInLine(t *testing.T) {
+func TestNamesOfAllKnownRecipesAreInOneQueue(t *testing.T) {
 	for name, sequence := range map[string]int32{
 		namePrefix(4294967298, "") + "0000000007":                 7,
 		namePrefix(4294967298, "ABCDEF") + "2147483647":           math.MaxInt32,

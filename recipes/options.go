@@ -111,49 +111,22 @@ func (o *Options) check(servers []string) (*settings, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := o.checkSession(); err != nil {
+		return nil, err
+	}
 	s := &settings{
 		servers:        addresses,
-		sessionTimeout: o.SessionTimeout,
-		namespace:      o.Namespace,
+		sessionTimeout: cmp.Or(o.SessionTimeout, DefaultSessionTimeout),
+		namespace:      chroot + o.Namespace,
 		owner:          cmp.Or(o.Owner, defaultOwner()),
 		acl:            slices.Clone(o.ACL),
 		auth:           slices.Clone(o.Auth),
 		tls:            o.TLS,
-		logger:         o.Logger,
+		logger:         cmp.Or(o.Logger, slog.Default()),
 		dial:           o.Dial,
 	}
-	switch {
-	case s.sessionTimeout == 0:
-		s.sessionTimeout = DefaultSessionTimeout
-	case s.sessionTimeout < time.Second:
-		return nil, fmt.Errorf("session timeout %v is below the minimum of %v", s.sessionTimeout, time.Second)
-	case s.sessionTimeout > maxSessionTimeout:
-		return nil, fmt.Errorf("session timeout %v is above the maximum of %v", s.sessionTimeout, maxSessionTimeout)
-	}
-	if s.namespace != "" {
-		if err := checkPath(s.namespace); err != nil {
-			return nil, fmt.Errorf("namespace: %w", err)
-		}
-	}
-	s.namespace = chroot + s.namespace
 	if len(s.acl) == 0 {
 		s.acl = zk.WorldACL(zk.PermAll)
-	}
-	for _, a := range s.acl {
-		if a.Scheme == "" || a.Perms <= 0 || a.Perms > zk.PermAll {
-			return nil, fmt.Errorf("ACL entry %+v has no scheme, or permissions that do not exist", a)
-		}
-	}
-	for _, a := range s.auth {
-		switch a.Scheme {
-		case "":
-			return nil, errors.New("credential without a scheme")
-		case "sasl":
-			return nil, errors.New(`authentication scheme "sasl" is not supported: the underlying ZooKeeper client does not implement it; use digest, or x509 over TLS`)
-		}
-	}
-	if s.logger == nil {
-		s.logger = slog.Default()
 	}
 	if o.Trace != nil {
 		s.trace = *o.Trace
@@ -162,6 +135,36 @@ func (o *Options) check(servers []string) (*settings, error) {
 		s.dial = (&net.Dialer{}).DialContext
 	}
 	return s, nil
+}
+
+// checkSession returns what is wrong with the options of a session and of the nodes that it
+// creates, nil if nothing is.
+func (o *Options) checkSession() error {
+	switch timeout := o.SessionTimeout; {
+	case timeout != 0 && timeout < time.Second:
+		return fmt.Errorf("session timeout %v is below the minimum of %v", timeout, time.Second)
+	case timeout > maxSessionTimeout:
+		return fmt.Errorf("session timeout %v is above the maximum of %v", timeout, maxSessionTimeout)
+	}
+	if o.Namespace != "" {
+		if err := checkPath(o.Namespace); err != nil {
+			return fmt.Errorf("namespace: %w", err)
+		}
+	}
+	for _, a := range o.ACL {
+		if a.Scheme == "" || a.Perms <= 0 || a.Perms > zk.PermAll {
+			return fmt.Errorf("ACL entry %+v has no scheme, or permissions that do not exist", a)
+		}
+	}
+	for _, a := range o.Auth {
+		switch a.Scheme {
+		case "":
+			return errors.New("credential without a scheme")
+		case "sasl":
+			return errors.New(`authentication scheme "sasl" is not supported: the underlying ZooKeeper client does not implement it; use digest, or x509 over TLS`)
+		}
+	}
+	return nil
 }
 
 // maxSessionTimeout is the largest value of the protocol's field of milliseconds.

@@ -107,7 +107,7 @@ func (q *Queue) Release(ctx context.Context, c *Claim) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), q.releaseTimeout(c.session))
 	defer cancel()
-	return c.giveUp(ctx)
+	return c.release(ctx)
 }
 
 func (q *Queue) releaseTimeout(s *queueSession) time.Duration {

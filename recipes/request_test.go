@@ -143,7 +143,7 @@ func TestRequestThatIsSeenThroughDoesNotWaitInTheQueueOfADetachedClient(t *testi
 		defer cancel()
 		began := time.Now()
 		tries := 0
-		_, err := session.CallThrough(ctx, own.Session, session.Ordinary, func(conn *zk.Conn) (struct{}, error) {
+		_, err := session.CallAndWait(ctx, own.Session, session.Ordinary, func(conn *zk.Conn) (struct{}, error) {
 			tries++
 			s.detach()
 			synctest.Wait()
@@ -163,7 +163,7 @@ func TestRequestThatIsSeenThroughDoesNotWaitInTheQueueOfADetachedClient(t *testi
 func TestUnsentRequestIsSentAgain(t *testing.T) {
 	for name, call := range map[string]func(context.Context, *session.Session, func(*zk.Conn) (string, error)) (string, error){
 		"call": session.Call[string], "callThrough": func(ctx context.Context, s *session.Session, f func(*zk.Conn) (string, error)) (string, error) {
-			return session.CallThrough(ctx, s, session.Ordinary, f)
+			return session.CallAndWait(ctx, s, session.Ordinary, f)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

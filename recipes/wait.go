@@ -128,19 +128,18 @@ func (q *Queue) nearest(ctx context.Context, s *queueSession, lst *listing, own 
 	return ahead, found, true, nil
 }
 
-// grant makes a claim of a place that has no predecessor.
+// awaitProof waits until the session is proved to live for T/4 at least.
 //
-// That alone is not enough: a server that is partitioned from its leader can show an
-// empty queue to a waiter whose session has ended. So a claim is granted only
-// while the session is proved to live for T/4 at least, and otherwise waits for
-// fresh proof.
-func (s *queueSession) grant(ctx context.Context, p *place) (*Claim, error) {
-	for s.Left(time.Now()) < s.Timeout()/4 {
+// A server that is partitioned from its leader can show an empty queue to a waiter whose session
+// has ended. So a contender that has no predecessor is not granted the claim before that.
+func (s *queueSession) awaitProof(ctx context.Context, p *place) error {
+	proved := func() bool { return s.Left(time.Now()) >= s.Timeout()/4 }
+	for !proved() {
 		if err := s.Prove(ctx, p.Node); err != nil {
-			return nil, err
+			return err
 		}
-		if s.Left(time.Now()) >= s.Timeout()/4 {
-			break
+		if proved() {
+			return nil
 		}
 		// Proved, but just after a silence: packets must be answered for some time
 		// until the leader is known to hear from the session again.
@@ -149,8 +148,16 @@ func (s *queueSession) grant(ctx context.Context, p *place) (*Claim, error) {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return nil, &Error{Op: "grant", Path: p.Path, Err: fmt.Errorf("no proof that the session lives: %w", ctx.Err())}
+			return &Error{Op: "grant", Path: p.Path, Err: fmt.Errorf("no proof that the session lives: %w", ctx.Err())}
 		}
+	}
+	return nil
+}
+
+// grant makes a claim of a place that has no predecessor.
+func (s *queueSession) grant(ctx context.Context, p *place) (*Claim, error) {
+	if err := s.awaitProof(ctx, p); err != nil {
+		return nil, err
 	}
 	c := &Claim{session: s, place: p, token: fencing.Token(p.member.czxid), done: make(chan struct{})}
 	if err := s.Grant(p.Node, ending{c}); err != nil {

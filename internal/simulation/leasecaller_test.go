@@ -21,7 +21,6 @@ type leaseCaller struct {
 	world *leaseWorld
 	name  string
 	rng   *rand.Rand
-	left  bool // a request that shares leases was left without a release
 }
 
 // An answer is what a replica answered to a request that was sent at that instant.
@@ -115,7 +114,6 @@ func (c *leaseCaller) use(n int) {
 	}
 	got, duplicates, ok := c.ask(req)
 	if !ok {
-		c.left = true
 		return
 	}
 	u := c.world.history.begin(c.name, got.grant.Ticket.Node, int64(got.grant.Token), got.ends())
@@ -132,14 +130,11 @@ func (c *leaseCaller) use(n int) {
 		if a, _, ok := c.ask(inner); ok && a.grant.Token == got.grant.Token {
 			tickets = append(tickets, a.grant.Ticket)
 			c.world.history.extend(u, a.ends())
-		} else {
-			c.left = true // its answers may have been lost
 		}
 	}
 	c.hold(u, got.grant, duplicates)
 	c.world.history.stop(u)
 	if c.rng.IntN(4) == 0 {
-		c.left = true
 		return // it crashes, or forgets
 	}
 	c.release(tickets)
@@ -183,13 +178,12 @@ func (c *leaseCaller) hold(u *leaseUse, g lease.Grant, duplicates <-chan answer)
 	}
 }
 
-// release releases the tickets, each until the answer is known. The last release of a lease deletes
-// its node.
+// release releases the tickets, each until the answer is known. Then no other request has part in
+// the lease that only these shared.
 func (c *leaseCaller) release(tickets []lease.Ticket) {
-	all := !c.left
+	var gone []string
 	for _, t := range tickets {
 		answers := make(chan answer, 64)
-		released := false
 		for range 20 {
 			r := c.world.replica(c.rng)
 			c.send(r, 0, answers, func(ctx context.Context, _ time.Time) (lease.Grant, error) {
@@ -198,13 +192,12 @@ func (c *leaseCaller) release(tickets []lease.Ticket) {
 			a := <-answers
 			c.expect(a.err, "release")
 			if a.err == nil || errors.Is(a.err, lease.ErrGone) {
-				released = true
+				gone = append(gone, t.Request)
 				break
 			}
 		}
-		all = all && released
 	}
-	if all && !c.world.history.isDeleted(tickets[0].Node) {
+	if left := c.world.history.requests(tickets[0].Node); len(left) > 0 && !slices.ContainsFunc(left, func(r string) bool { return !slices.Contains(gone, r) }) {
 		c.world.history.problemf("%s: all requests of %s are released, and it still exists", c.name, tickets[0].Node)
 	}
 }

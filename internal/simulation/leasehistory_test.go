@@ -44,6 +44,8 @@ type leaseRecord struct {
 	Held    bool            `json:"held"`
 	TTL     int64           `json:"ttl"`
 	Revoked json.RawMessage `json:"revoked"`
+
+	Requests []string `json:"requests"`
 }
 
 // A leaseUse is the time in which a holder that keeps the rule uses the resource.
@@ -149,11 +151,15 @@ func (h *leaseHistory) stop(u *leaseUse) {
 	u.stopped = time.Now()
 }
 
-// deleted reports whether the node does not exist any more.
-func (h *leaseHistory) isDeleted(node string) bool {
+// requests returns the requests that share a lease, none if its node does not exist any more.
+func (h *leaseHistory) requests(node string) []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.nodes[path.Base(node)].deleted > 0
+	n := h.nodes[path.Base(node)]
+	if n.deleted > 0 {
+		return nil
+	}
+	return n.writes[len(n.writes)-1].Requests
 }
 
 // check returns what is wrong with the whole run, after a quiet period.

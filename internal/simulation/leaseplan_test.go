@@ -110,6 +110,12 @@ func (w *leaseWorld) inject(rng *rand.Rand, until time.Time) {
 		case 3: // a replica is replaced
 			victim.stop()
 			w.start(rng, i)
+		case 4: // answers are slow, and what they show is old when they arrive
+			ops := []string{"setData", "create", "getChildren", "getData"}
+			w.ensemble.Intercept(zktest.Rule{
+				Op: ops[rng.IntN(len(ops))], Below: "/locks", Times: 1 + rng.IntN(8),
+				Delay: time.Duration(rng.Int64N(int64(leaseTimeout / 9))),
+			})
 		}
 	}
 }
@@ -124,15 +130,9 @@ func (w *leaseWorld) heal() {
 	}
 }
 
-// runLeases runs the plan of a seed in a synctest bubble, and returns what is wrong.
-func runLeases(seed uint64) (wrong []string, err error) {
-	rng := func(n uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, n)) }
-	own := rng(0)
-	w := &leaseWorld{
-		history:  &leaseHistory{nodes: make(map[string]*leaseNode)},
-		most:     time.Duration(4+own.Int64N(250)) * time.Millisecond,
-		replicas: make([]*leaseReplica, 2),
-	}
+// newLeaseWorld starts a server and two replicas.
+func newLeaseWorld(rng *rand.Rand, most time.Duration) (w *leaseWorld, err error) {
+	w = &leaseWorld{history: &leaseHistory{nodes: make(map[string]*leaseNode)}, most: most, replicas: make([]*leaseReplica, 2)}
 	w.ensemble, err = zktest.Listen(&zktest.Options{
 		InMemory: true, Tick: leaseTimeout / 4, ContainerInterval: time.Hour, OnCommit: w.history.commit, Logger: slog.New(slog.DiscardHandler),
 	})
@@ -140,7 +140,18 @@ func runLeases(seed uint64) (wrong []string, err error) {
 		return nil, fmt.Errorf("start servers: %w", err)
 	}
 	for i := range w.replicas {
-		w.start(own, i)
+		w.start(rng, i)
+	}
+	return w, nil
+}
+
+// runLeases runs the plan of a seed in a synctest bubble, and returns what is wrong.
+func runLeases(seed uint64) (wrong []string, err error) {
+	rng := func(n uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, n)) }
+	own := rng(0)
+	w, err := newLeaseWorld(own, time.Duration(4+own.Int64N(250))*time.Millisecond)
+	if err != nil {
+		return nil, err
 	}
 	client, err := w.client(own)
 	if err != nil {
@@ -164,6 +175,11 @@ func runLeases(seed uint64) (wrong []string, err error) {
 	time.Sleep(length)
 	w.heal()
 	w.working.Wait()
+	return w.end(client)
+}
+
+// end returns what is wrong with the run, once every lease has ended.
+func (w *leaseWorld) end(client *recipes.Client) (wrong []string, err error) {
 	// An orphan ends after an observer has read it, behind those that were ahead of it.
 	for range 3 {
 		_, _ = w.replicas[0].Status(context.Background(), leasePath)
@@ -173,18 +189,21 @@ func runLeases(seed uint64) (wrong []string, err error) {
 	for _, r := range w.replicas {
 		r.stop()
 	}
-	client.Close()
+	if client != nil {
+		client.Close()
+	}
 	return wrong, w.ensemble.Close()
 }
 
-// checkLeases runs the plan of a seed, and fails the test if something is wrong.
-func checkLeases(t *testing.T, seed uint64) {
+// checkLeases runs a run in a bubble, and fails the test if something is wrong. flags repeat it.
+func checkLeases(t *testing.T, name, flags string, run func() (wrong []string, err error)) {
 	t.Helper()
-	watchdog := watch(fmt.Sprintf("leases, seed %d", seed))
+	runs.plans.Add(1)
+	watchdog := watch("leases, " + name)
 	defer watchdog.Stop()
 	var wrong []string
 	err := inSynctest(t, func() (err error) {
-		wrong, err = runLeases(seed)
+		wrong, err = run()
 		return err
 	})
 	if err != nil {
@@ -192,7 +211,7 @@ func checkLeases(t *testing.T, seed uint64) {
 	}
 	if len(wrong) > 0 {
 		failures.Add(1)
-		t.Errorf("seed %d\n%s\nrepeat: go test ./internal/simulation -run TestNoLeasePlan -sim.seed %d", seed, strings.Join(wrong, "\n"), seed)
+		t.Errorf("%s\n%s\nrepeat: go test ./internal/simulation %s", name, strings.Join(wrong, "\n"), flags)
 	}
 }
 
@@ -208,12 +227,11 @@ func TestNoLeasePlanBreaksPromise(t *testing.T) {
 		t.Run(fmt.Sprintf("shard %d", shard), func(t *testing.T) {
 			t.Parallel()
 			for i := shard; i < count && !enoughFailures(); i += shards {
-				runs.plans.Add(1)
 				s := uint64(*first + i) //nolint:gosec // it is positive
 				if *seed != 0 {
 					s = *seed
 				}
-				checkLeases(t, s)
+				checkLeases(t, fmt.Sprintf("seed %d", s), fmt.Sprintf("-run TestNoLeasePlan -sim.seed %d", s), func() ([]string, error) { return runLeases(s) })
 			}
 		})
 	}

@@ -36,7 +36,7 @@ func (s *Session) event(ev zk.Event) {
 		s.setAttached(false)
 	case zk.StateExpired:
 		s.End(ErrExpired)
-		s.quit() // an abandoned session is still dialling
+		s.disconnect() // an abandoned session is still dialling
 	}
 }
 
@@ -47,7 +47,7 @@ func (s *Session) setAttached(attached bool) {
 		return
 	}
 	s.isAttached = attached
-	s.beats.hurry()
+	s.heartbeats.makeDue()
 	first := attached && !s.wasAttached
 	turn := s.detach
 	if attached {

@@ -129,7 +129,7 @@ func (s *Session) deleteOnce(ctx context.Context, p *Node, as Role) (err error) 
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < s.Timeout()/4 {
 		_, err = CallAs(ctx, s, as, request)
 	} else {
-		_, err = CallThrough(ctx, s, as, request)
+		_, err = CallAndWait(ctx, s, as, request)
 	}
 	return err
 }

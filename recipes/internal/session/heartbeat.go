@@ -17,13 +17,13 @@ func (s *Session) sendDueHeartbeat(now time.Time) time.Duration {
 	next := timeout
 	_, held, granted := s.nodes.count()
 	if held > 0 && s.IsServed() {
-		nodes, wanted, wait := s.beats.begin(now, s.period(), func(first []*Node) []*Node {
-			return s.nodes.picks(now.Add(-s.period()), first)
+		nodes, wanted, wait := s.heartbeats.begin(now, s.period(), func(first []*Node) []*Node {
+			return s.nodes.nextChecks(now.Add(-s.period()), first)
 		})
 		switch {
 		case len(nodes) > 0:
 			next = timeout / 8
-			s.sendBeat(now, nodes, wanted)
+			s.sendHeartbeat(now, nodes, wanted)
 		case wait > 0:
 			next = wait
 		}
@@ -36,11 +36,11 @@ func (s *Session) sendDueHeartbeat(now time.Time) time.Duration {
 	return next
 }
 
-// sendBeat sends a heartbeat, on a goroutine of the session.
-func (s *Session) sendBeat(sent time.Time, nodes []*Node, wanted []*proofRequest) {
+// sendHeartbeat sends a heartbeat, on a goroutine of the session.
+func (s *Session) sendHeartbeat(sent time.Time, nodes []*Node, wanted []*proofRequest) {
 	// An error means that the session is over and needs no heartbeat.
 	_ = s.spawn(func() {
-		_, err := urgently(s, func(conn *zk.Conn) (struct{}, error) { return struct{}{}, s.Check(conn, nodes) })
+		_, err := callWithoutTurn(s, func(conn *zk.Conn) (struct{}, error) { return struct{}{}, s.Check(conn, nodes) })
 		again := s.mayRepeat(err)
 		var next time.Time
 		switch {
@@ -52,9 +52,9 @@ func (s *Session) sendBeat(sent time.Time, nodes []*Node, wanted []*proofRequest
 			again = true
 		}
 		if again {
-			s.beats.end(wanted, next)
+			s.heartbeats.end(wanted, next)
 		} else {
-			s.beats.end(nil, next)
+			s.heartbeats.end(nil, next)
 			for _, w := range wanted {
 				w.err = err
 				close(w.answered)
@@ -73,7 +73,7 @@ func (s *Session) sendBeat(sent time.Time, nodes []*Node, wanted []*proofRequest
 // proves that the session lives and the node exists. Its error wraps ErrDeleted if the node
 // was deleted or overwritten. Contenders that call Prove at the same time share one heartbeat.
 func (s *Session) Prove(ctx context.Context, n *Node) error {
-	asked := s.beats.ask(n)
+	asked := s.heartbeats.ask(n)
 	s.alarm.Ring()
 	err := ErrDeleted
 	select {
@@ -88,7 +88,7 @@ func (s *Session) Prove(ctx context.Context, n *Node) error {
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
-	s.beats.withdraw(asked)
+	s.heartbeats.withdraw(asked)
 	return s.fail("check", n.Path, err)
 }
 
@@ -168,17 +168,17 @@ func (s *Session) period() time.Duration {
 	return s.Timeout() / 6
 }
 
-// scheduleBeat makes the owner send a heartbeat, if one is due, T/48 from now at the
+// scheduleHeartbeat makes the owner send a heartbeat, if one is due, T/48 from now at the
 // earliest: the node's creation was a proof, and a node that is released immediately needs
 // no other.
-func (s *Session) scheduleBeat() {
-	s.alarm.By(later(time.Now().Add(s.Timeout()/48), s.beats.due()))
+func (s *Session) scheduleHeartbeat() {
+	s.alarm.By(later(time.Now().Add(s.Timeout()/48), s.heartbeats.due()))
 }
 
 // Joined records that the node exists. The node is held if its caller still wants it, and is
 // no lease, which needs no session.
 func (s *Session) Joined(n *Node) {
 	if !n.Lease && s.nodes.joined(n) {
-		s.scheduleBeat()
+		s.scheduleHeartbeat()
 	}
 }

@@ -175,12 +175,12 @@ func (o *outstanding) clear(p *Node) bool {
 	return was != gone
 }
 
-// picks returns the nodes that a heartbeat checks, at most as many as fit; successive
+// nextChecks returns the nodes that a heartbeat checks, at most as many as fit; successive
 // heartbeats check all in turn. wanted come first.
 //
 // Nodes that have been held only since before come last: their creation was a proof, and
 // under a quick succession of locks such a node would be gone by the time of its check.
-func (o *outstanding) picks(before time.Time, wanted []*Node) (picked []*Node) {
+func (o *outstanding) nextChecks(before time.Time, wanted []*Node) (picked []*Node) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	size := 3*4 + 9 // length, xid and operation, and the end of the transaction

@@ -27,7 +27,7 @@ func placeAt(name string) *Node {
 	return p
 }
 
-func heldIn(l *outstanding) []*Node { return l.picks(time.Now().Add(time.Hour), nil) }
+func heldIn(l *outstanding) []*Node { return l.nextChecks(time.Now().Add(time.Hour), nil) }
 
 func TestPlaceIsInTheLedgerFromBeforeItsCreateUntilItsDeletionIsConfirmed(t *testing.T) {
 	l := newOutstanding()
@@ -141,9 +141,9 @@ func TestHeartbeatsCheckPlacesThatHaveStoodForAWhile(t *testing.T) {
 	}
 	now := time.Now()
 	old.since, recent.since = now.Add(-time.Second), now
-	require.Equal(t, []*Node{old}, l.picks(now, nil))
+	require.Equal(t, []*Node{old}, l.nextChecks(now, nil))
 	l.deleteSoon(old)
-	require.Equal(t, []*Node{recent}, l.picks(now, nil), "rather a recent one than none")
+	require.Equal(t, []*Node{recent}, l.nextChecks(now, nil), "rather a recent one than none")
 }
 
 // A model of the guarantee: in any order of events, a node that may exist is outstanding, and
@@ -214,7 +214,7 @@ func TestHeartbeatOfPathsOfAnyLengthIsBelowTheBound(t *testing.T) {
 			l.enter(p)
 			l.joined(p)
 		}
-		picked := l.picks(time.Now().Add(time.Hour), nil)
+		picked := l.nextChecks(time.Now().Add(time.Hour), nil)
 		require.NotEmpty(t, picked)
 		// Length of the frame, xid, operation; type, done, error, length of the path,
 		// version of each; type, done, error at the end.

@@ -22,15 +22,28 @@ func (s *Session) Run() {
 		}
 		now := time.Now()
 		s.alarm.Begin(now)
-		s.CheckDeadline(now)
+		s.checkDeadline(now)
 		next := min(s.leaveSilentServer(now), s.sendDueHeartbeat(now), s.startDueDeletions(now), s.abandonIfUnserved(now))
 		timer.Reset(s.alarm.End(now, next))
 	}
 }
 
-// CheckDeadline ends all grants if the session may no longer be believed to live. The owner calls it
-// at the deadline; a caller that asks later calls it too, so that it gets the same answer.
-func (s *Session) CheckDeadline(now time.Time) {
+// EndOfGrants returns why no grant of the session holds at now: the reason why the session is over,
+// or ErrDeadline. It returns nil while grants hold. A goroutine that was to end them at the
+// deadline may not have been scheduled: EndOfGrants then ends them itself.
+func (s *Session) EndOfGrants(now time.Time) error {
+	s.checkDeadline(now)
+	if over := s.Ended(); over != nil {
+		return over
+	}
+	if s.lease.Left(now) <= 0 {
+		return ErrDeadline
+	}
+	return nil
+}
+
+// checkDeadline ends all grants if the session may no longer be believed to live.
+func (s *Session) checkDeadline(now time.Time) {
 	if s.lease.Left(now) > 0 {
 		return
 	}
@@ -77,7 +90,7 @@ func (s *Session) leaveSilentServer(now time.Time) time.Duration {
 func (s *Session) abandonIfUnserved(now time.Time) time.Duration {
 	timeout := s.Timeout()
 	s.mu.Lock()
-	attached, since, through := s.isAttached, now.Sub(s.detachedSince), s.through > 0
+	attached, since, waiting := s.isAttached, now.Sub(s.detachedSince), s.waiting > 0
 	outage := !attached && !s.outage && since >= timeout/4
 	if outage {
 		s.outage = true
@@ -91,7 +104,7 @@ func (s *Session) abandonIfUnserved(now time.Time) time.Duration {
 	}
 	// The requests that were sent failed with the connection. Those that callers still
 	// wait for were not sent, and could wait for any length of time.
-	if through && since >= timeout/8 {
+	if waiting && since >= timeout/8 {
 		s.dialer.failQueued()
 	}
 	left := s.lease.Left(now)
@@ -101,7 +114,7 @@ func (s *Session) abandonIfUnserved(now time.Time) time.Duration {
 		return timeout
 	}
 	next := timeout / 24
-	if left > 0 && !through {
+	if left > 0 && !waiting {
 		next = left
 	}
 	if since < timeout/4 {

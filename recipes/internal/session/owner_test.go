@@ -100,7 +100,7 @@ func TestContendersWhoseHeartbeatWasNotSentWaitForTheNext(t *testing.T) {
 
 		wanted := &proofRequest{node: n, answered: make(chan struct{})}
 		tries := 0
-		_, err = CallThrough(t.Context(), s, Ordinary, func(conn *zk.Conn) (struct{}, error) {
+		_, err = CallAndWait(t.Context(), s, Ordinary, func(conn *zk.Conn) (struct{}, error) {
 			if tries++; tries > 1 {
 				return struct{}{}, nil
 			}
@@ -108,10 +108,10 @@ func TestContendersWhoseHeartbeatWasNotSentWaitForTheNext(t *testing.T) {
 			link.Hold(zktest.Both)
 			link.Cut()
 			synctest.Wait()
-			s.beats.mu.Lock()
-			s.beats.inFlight = true
-			s.beats.mu.Unlock()
-			s.sendBeat(time.Now(), []*Node{n}, []*proofRequest{wanted})
+			s.heartbeats.mu.Lock()
+			s.heartbeats.inFlight = true
+			s.heartbeats.mu.Unlock()
+			s.sendHeartbeat(time.Now(), []*Node{n}, []*proofRequest{wanted})
 			_, _, err := conn.Get("/")
 			return struct{}{}, err
 		})

@@ -61,7 +61,7 @@ func callOnce[R any](ctx context.Context, s *Session, as Role, request func(*zk.
 	}
 }
 
-// CallThrough runs one ordinary request of the session on the caller's goroutine, and waits
+// CallAndWait runs one ordinary request of the session on the caller's goroutine, and waits
 // for its answer even if ctx ends in the meantime. It serves requests whose outcome the caller
 // must know before it returns, and that are too many for a goroutine each. (Two more wake-ups
 // were a tenth of a lock cycle.)
@@ -69,7 +69,7 @@ func callOnce[R any](ctx context.Context, s *Session, as Role, request func(*zk.
 // It waits for its turn and for a server no longer than ctx. Once the request is sent, the
 // session ends the connection if no answer comes. A request that is still in the ZooKeeper
 // client's queue when the connection ends fails T/8 later: see [dialer.failQueued].
-func CallThrough[R any](ctx context.Context, s *Session, as Role, request func(*zk.Conn) (R, error)) (R, error) {
+func CallAndWait[R any](ctx context.Context, s *Session, as Role, request func(*zk.Conn) (R, error)) (R, error) {
 	mine, err := s.TakeTurn(ctx, as)
 	if err != nil {
 		var zero R
@@ -78,7 +78,7 @@ func CallThrough[R any](ctx context.Context, s *Session, as Role, request func(*
 	return CallInTurn(ctx, s, as, mine, request)
 }
 
-// CallInTurn is CallThrough for a caller that has taken a turn. It ends the turn.
+// CallInTurn is CallAndWait for a caller that has taken a turn. It ends the turn.
 func CallInTurn[R any](ctx context.Context, s *Session, as Role, mine Turn, request func(*zk.Conn) (R, error)) (R, error) {
 	for {
 		var zero R
@@ -122,9 +122,9 @@ func RetryAs[R any](ctx context.Context, s *Session, as Role, op, path string, r
 	}
 }
 
-// urgently runs one request that a deadline depends on, without taking a turn. The caller
+// callWithoutTurn runs one request that a deadline depends on, without taking a turn. The caller
 // runs on a goroutine of the session, and sends few of them.
-func urgently[R any](s *Session, request func(*zk.Conn) (R, error)) (R, error) {
+func callWithoutTurn[R any](s *Session, request func(*zk.Conn) (R, error)) (R, error) {
 	value, err := request(s.conn)
 	s.endIfExpired(err)
 	return value, err

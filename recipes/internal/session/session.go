@@ -23,14 +23,14 @@ import (
 // end together, because go-zookeeper opens another session by itself when one expires, and
 // runs in it the requests that were queued for the first.
 type Session struct {
-	config  Config
-	events  Events
-	conn    *zk.Conn
-	dialer  *dialer
-	lease   *lease.Lease
-	nodes   *outstanding
-	beats   beats
-	watches watches
+	config     Config
+	events     Events
+	conn       *zk.Conn
+	dialer     *dialer
+	lease      *lease.Lease
+	nodes      *outstanding
+	heartbeats heartbeatState
+	watches    watches
 
 	turns turns
 
@@ -54,7 +54,7 @@ type Session struct {
 	overSince     time.Time     // when over was set
 	outage        bool          // that the session is detached was reported
 	server        string        // serves the session, or did last
-	through       int           // requests in CallInTurn
+	waiting       int           // requests in CallInTurn
 	over          error         // why the session is over
 	isDeleting    bool          // the owner is deleting nodes
 }
@@ -177,13 +177,13 @@ func (s *Session) End(cause error) {
 	}
 	// The ensemble must still be notified that a session was closed or abandoned.
 	if !errors.Is(cause, ErrClosed) && !errors.Is(cause, ErrGivenUp) {
-		s.quit()
+		s.disconnect()
 	}
 }
 
-// quit stops the session from opening connections, and ends the current one: the client does
+// disconnect stops the session from opening connections, and ends the current one: the client does
 // not close a connection on which a server reported that the session has expired.
-func (s *Session) quit() {
+func (s *Session) disconnect() {
 	s.stopDialing()
 	s.mu.Lock()
 	w := s.wire
@@ -201,7 +201,7 @@ func (s *Session) quit() {
 func (s *Session) Close() {
 	s.stopDialing()
 	s.conn.Close()
-	s.quit()
+	s.disconnect()
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
@@ -240,13 +240,13 @@ func (s *Session) begin() error {
 		return s.over
 	}
 	s.calls.Add(1)
-	s.through++
+	s.waiting++
 	return nil
 }
 
 func (s *Session) finish() {
 	s.mu.Lock()
-	s.through--
+	s.waiting--
 	s.mu.Unlock()
 	s.calls.Done()
 }

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// A beats is the state of a session's heartbeats: at most one is in flight. It is safe for
+// A heartbeatState is the state of a session's heartbeats: at most one is in flight. It is safe for
 // concurrent use.
-type beats struct {
+type heartbeatState struct {
 	mu       sync.Mutex      // guards what follows, and the field gone of each element of wanted
 	inFlight bool            // the last one has not been answered
 	next     time.Time       // when the next one is due
@@ -21,11 +21,11 @@ type proofRequest struct {
 	node     *Node
 	answered chan struct{} // closed when a heartbeat has covered the node
 	err      error         // why none could; set before answered is closed
-	gone     bool          // its caller has returned; guarded by beats.mu
+	gone     bool          // its caller has returned; guarded by heartbeatState.mu
 }
 
 // ask registers a contender that waits for a proof of its node.
-func (b *beats) ask(n *Node) *proofRequest {
+func (b *heartbeatState) ask(n *Node) *proofRequest {
 	asked := &proofRequest{node: n, answered: make(chan struct{})}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -34,21 +34,21 @@ func (b *beats) ask(n *Node) *proofRequest {
 }
 
 // withdraw records that the contender no longer waits.
-func (b *beats) withdraw(asked *proofRequest) {
+func (b *heartbeatState) withdraw(asked *proofRequest) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	asked.gone = true
 }
 
 // due returns when the next heartbeat is due.
-func (b *beats) due() time.Time {
+func (b *heartbeatState) due() time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.next
 }
 
-// hurry makes the next heartbeat due immediately.
-func (b *beats) hurry() {
+// makeDue makes the next heartbeat due immediately.
+func (b *heartbeatState) makeDue() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.next = time.Time{}
@@ -58,7 +58,7 @@ func (b *beats) hurry() {
 // check and the contenders that the heartbeat answers. If it starts none, it returns no
 // nodes and how long to wait: 0 if the owner will be woken anyway. pick chooses the nodes,
 // first those that contenders wait for, as many as fit.
-func (b *beats) begin(now time.Time, period time.Duration, pick func(first []*Node) []*Node) (nodes []*Node, wanted []*proofRequest, wait time.Duration) {
+func (b *heartbeatState) begin(now time.Time, period time.Duration, pick func(first []*Node) []*Node) (nodes []*Node, wanted []*proofRequest, wait time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
@@ -82,7 +82,7 @@ func (b *beats) begin(now time.Time, period time.Duration, pick func(first []*No
 
 // coveredBy removes from wanted the contenders that wait for one of nodes, and returns
 // them. It drops those that no longer wait. The caller holds mu.
-func (b *beats) coveredBy(nodes []*Node) (covered []*proofRequest) {
+func (b *heartbeatState) coveredBy(nodes []*Node) (covered []*proofRequest) {
 	checked := make(map[*Node]bool, len(nodes))
 	for _, n := range nodes {
 		checked[n] = true
@@ -104,7 +104,7 @@ func (b *beats) coveredBy(nodes []*Node) (covered []*proofRequest) {
 
 // end records that the heartbeat was answered, or has failed. again are the contenders that
 // wait for the next one. next, if not zero, is when the next one is due.
-func (b *beats) end(again []*proofRequest, next time.Time) {
+func (b *heartbeatState) end(again []*proofRequest, next time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.inFlight = false

@@ -10,7 +10,7 @@ import (
 )
 
 func TestHeartbeatBeginsWhenItIsDueOrWantedAndNoneIsOnItsWay(t *testing.T) {
-	var b beats
+	var b heartbeatState
 	now := time.Now()
 	node := NewNode("/l", 1, "n")
 	all := func(first []*Node) []*Node { return append(first, node) }
@@ -36,13 +36,13 @@ func TestHeartbeatBeginsWhenItIsDueOrWantedAndNoneIsOnItsWay(t *testing.T) {
 	require.NotEmpty(t, nodes, "and waits again")
 	require.Equal(t, []*proofRequest{asked}, wanted)
 	b.end(nil, time.Time{})
-	b.hurry()
+	b.makeDue()
 	require.True(t, b.due().IsZero())
 }
 
 // All nodes can be released between two rounds of the owner.
 func TestHeartbeatWithoutNodesIsNotOnItsWay(t *testing.T) {
-	var b beats
+	var b heartbeatState
 	node := NewNode("/l", 1, "n")
 	asked, gone := b.ask(node), b.ask(node)
 	b.withdraw(gone)

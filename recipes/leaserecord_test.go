@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package recipes
+
+import (
+	"encoding/json"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+)
+
+func TestLeaseRecordComesBackAsItWasWritten(t *testing.T) {
+	want := Lease{
+		TTL: 30 * time.Second, Held: true, Write: "w", Principal: "p", Owner: "größe 鎖", Reentrant: true,
+		Metadata: map[string]string{"job": "1"}, Requests: []string{"a", "b"}, Closed: []string{"c"},
+		Revoked: &Revocation{By: "admin", Reason: "maintenance"},
+		created: created{host: "host.example", pid: 7, nonce: "N0NCE", time: time.Unix(1, 0).UTC()},
+	}
+	data, err := want.encode()
+	require.NoError(t, err)
+	c := contenderOf("x-lock-0000000001", data, &zk.Stat{Czxid: 9, Version: 3, Mtime: 5000})
+	require.Equal(t, &want, c.Lease)
+	require.Equal(t, KindLease, c.Kind)
+	require.Equal(t, want.TTL, c.TTL)
+	require.True(t, c.Held)
+	require.Equal(t, want.Revoked, c.Revoked)
+	require.Equal(t, int32(3), c.Version)
+	require.Equal(t, time.UnixMilli(5000), c.Written)
+	require.Equal(t, want.TTL, c.lifetime())
+}
+
+// A TTL that is no TTL would end the lease immediately.
+func TestRecordWithoutTTLIsNoLease(t *testing.T) {
+	for _, ttl := range []int64{0, -1, math.MaxInt64} {
+		data, err := json.Marshal(record{Format: 1, Kind: KindLease, TTL: ttl})
+		require.NoError(t, err)
+		c := contenderOf("x-lock-0000000001", data, &zk.Stat{})
+		require.Nil(t, c.Lease)
+		require.Zero(t, c.lifetime())
+	}
+}
+
+func TestRevocationPreservesTheRestOfTheRecord(t *testing.T) {
+	encoder, err := newRecordEncoder("pod-7", "host.example")
+	require.NoError(t, err)
+	before := encoder.encode("N0NCE", 10*time.Second)
+	data, err := revoke(before, Revocation{By: "admin", Reason: "maintenance"})
+	require.NoError(t, err)
+	want := decodeRecord(before)
+	want.Revoked = &Revocation{By: "admin", Reason: "maintenance"}
+	require.Equal(t, want, decodeRecord(data))
+	require.ErrorIs(t, revocationOf(data), ErrRevoked)
+	require.NoError(t, revocationOf(before))
+	require.Equal(t, 10*time.Second, contenderOfData(data).lifetime(), "the session's timeout")
+	require.Zero(t, contenderOfData(before).lifetime())
+
+	data, err = revoke([]byte(`{"format":1,"nonce":"N","later":[1]}`), Revocation{})
+	require.NoError(t, err)
+	require.Contains(t, string(data), `"later":[1]`)
+}
+
+func contenderOfData(data []byte) *Contender {
+	c := contenderOf("x-lock-0000000001", data, &zk.Stat{})
+	return &c
+}
