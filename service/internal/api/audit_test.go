@@ -3,11 +3,13 @@
 package api_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -62,6 +64,23 @@ func TestEachActionIsAudited(t *testing.T) {
 	f.send("client", http.MethodGet, "/v1/locks/own/orders", "")
 	f.send("stranger", http.MethodPost, acquirePath, acquireBody)
 	require.Equal(t, before, f.audit.String(), "neither reads nor strangers are audited; the log has both")
+}
+
+func TestCallerThatHasGoneIsNoFailureOfTheService(t *testing.T) {
+	f := newFixture(t, &scripted{waiting: make(chan struct{}), entered: make(chan struct{}, 1)})
+	ctx, cancel := context.WithCancel(t.Context())
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, f.server.URL+acquirePath, strings.NewReader(with(`"wait": true`)))
+	require.NoError(t, err)
+	req.Header.Set("Authorization", "Bearer client")
+	go func() {
+		<-f.locks.entered
+		cancel()
+	}()
+	_, err = f.server.Client().Do(req)
+	require.ErrorIs(t, err, context.Canceled)
+	require.Eventually(t, func() bool { return strings.Contains(f.log.String(), `"code":"CALLER_GONE"`) }, 10*time.Second, time.Millisecond)
+	require.NotContains(t, f.log.String(), `"level":"ERROR"`)
+	require.Equal(t, "CALLER_GONE", f.lastEvent()["code"])
 }
 
 func TestActionThatCannotBeAuditedIsCountedAndLogged(t *testing.T) {

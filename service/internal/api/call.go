@@ -57,7 +57,10 @@ func register[I any](a *API, op operation, handle func(ctx context.Context, c *c
 		c := callOf(ctx)
 		out, err := handle(ctx, c, in)
 		if err != nil {
-			c.problem = refuse(err)
+			if c.problem = refuse(err); c.problem.Code == Unavailable && ctx.Err() != nil {
+				// The outcome is as unknown, but no failure of the service: the handler's own bound does not end ctx.
+				c.problem = problem(CallerGone, "").because(err)
+			}
 			err = c.problem
 		}
 		if op.audited {
@@ -107,7 +110,7 @@ func (a *API) audit(c *call, in any, out *answer) {
 	switch {
 	case c.problem != nil:
 		e.Status, e.Code = c.problem.Status, string(c.problem.Code)
-		if c.problem.cause != nil && c.problem.Code == Unavailable {
+		if c.problem.cause != nil && (c.problem.Code == Unavailable || c.problem.Code == CallerGone) {
 			e.Detail = c.problem.cause.Error()
 		}
 	case out != nil:

@@ -40,6 +40,7 @@ const (
 	Mismatch         Code = "REQUEST_MISMATCH"
 	TooManyRequests  Code = "TOO_MANY_REQUESTS"
 	TooManyWaiters   Code = "TOO_MANY_WAITERS"
+	CallerGone       Code = "CALLER_GONE" // in log, metrics and audit: no caller reads it
 	Internal         Code = "INTERNAL_ERROR"
 	Unavailable      Code = "UNAVAILABLE"
 )
@@ -73,6 +74,7 @@ var kinds = map[Code]kind{
 	Mismatch:         {http.StatusUnprocessableEntity, "The requestId was used with other parameters"},
 	TooManyRequests:  {http.StatusTooManyRequests, "The principal sends too many requests"},
 	TooManyWaiters:   {http.StatusTooManyRequests, "The principal has too many waiters"},
+	CallerGone:       {499, "The caller has gone"}, // the status that proxies log for this
 	Internal:         {http.StatusInternalServerError, "The service failed"},
 	Unavailable:      {http.StatusServiceUnavailable, "The outcome is unknown"},
 }
