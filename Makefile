@@ -52,6 +52,7 @@ test: check ## run all tests; needs Java or a container engine, and a C compiler
 	(cd internal/simulation && nice go test -shuffle=on -timeout 20m -sim.every 3 && cd ../mutants && nice go test -timeout 20m) & \
 	simulation=$$!; failed=; \
 	$(ENSEMBLE) -n 1 -- go test -race -run '^Example' ./lock ./election ./epoch || failed=1; \
+	(cd service && go test -race -shuffle=on ./...) || failed=1; \
 	(cd cmd/lockkeeper && go test -race -shuffle=on ./...) || failed=1; \
 	(cd examples && go test -race -shuffle=on ./...) || failed=1; \
 	(cd internal/release && go test -shuffle=on ./...) || failed=1; \

@@ -113,4 +113,6 @@ require (
 replace (
 	github.com/lockkeeper/lockkeeper => ../
 	github.com/lockkeeper/lockkeeper/docker => ../docker
+	// For go.work: cmd/lockkeeper requires it, and a published module has no replace.
+	github.com/lockkeeper/lockkeeper/service => ../service
 )

@@ -19,10 +19,13 @@ const (
 	worker   = torture + "/worker"
 	txnlog   = torture + "/txnlog"
 	stores   = torture + "/stores"
+
+	service   = module + "/service"
+	serviceIn = service + "/internal"
 )
 
-// nested has a rule for each package of the docker and torture modules, about packages of this repository only. Their go.mod
-// decides which other packages they may import.
+// nested has a rule for each package of the docker, service and torture modules, about packages of this repository only. Their
+// go.mod decides which other packages they may import.
 var nested = map[string]rule{
 	docker: {
 		because: "users require it alone, without another module of this repository",
@@ -31,6 +34,27 @@ var nested = map[string]rule{
 		may:     []string{docker},
 		because: "it starts servers for any command",
 	},
+	service: {
+		may: []string{
+			recipes, leases, zktest, serviceIn + "/api", serviceIn + "/audit", serviceIn + "/key", serviceIn + "/limit",
+			serviceIn + "/locktoken", serviceIn + "/principal", serviceIn + "/reload",
+		},
+		tools:   []string{fencing, recipes, lock, zktest},
+		because: "it puts the parts of a replica together, and stops them in order",
+	},
+	serviceIn + "/api": {
+		may: []string{
+			fencing, recipes, leases, serviceIn + "/audit", serviceIn + "/key", serviceIn + "/limit", serviceIn + "/locktoken",
+			serviceIn + "/principal", serviceIn + "/reload",
+		},
+		because: "it is HTTP only: the protocol of leases is in package lease",
+	},
+	serviceIn + "/audit":     {because: "it writes events, and knows nothing of locks"},
+	serviceIn + "/key":       {because: "the names of nodes are a function of keys, and are tested as that"},
+	serviceIn + "/limit":     {because: "it counts, and knows nothing of requests"},
+	serviceIn + "/locktoken": {may: []string{leases}, because: "it authenticates the tickets of the protocol"},
+	serviceIn + "/principal": {may: []string{serviceIn + "/key", serviceIn + "/limit"}, because: "it identifies callers, and knows nothing of locks"},
+	serviceIn + "/reload":    {because: "it keeps any file's content"},
 	clock: {
 		may:     []string{history},
 		because: "the harness and the workers date events by it",
@@ -93,7 +117,7 @@ var nested = map[string]rule{
 }
 
 func TestImportsOfNestedModulesPointOneWay(t *testing.T) {
-	for _, dir := range []string{"docker", "torture"} {
+	for _, dir := range []string{"docker", "service", "torture"} {
 		packages := scan(t, filepath.Join(root, dir), module+"/"+dir)
 		require.Contains(t, packages, module+"/"+dir, "the scan finds existing packages")
 		require.Empty(t, violations(nested, ofThisRepository(packages)))

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"runtime/debug"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockkeeper/lockkeeper/recipes"
+	"github.com/lockkeeper/lockkeeper/service"
+)
+
+func newServe() *cobra.Command {
+	config, servers := service.Config{}, ""
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve locks and elections over HTTP",
+		Long: `Serve locks and elections over HTTP, for programs that cannot hold a ZooKeeper session. Run
+several replicas with the same ensemble, principals and token keys: each serves any request.
+
+The first line that it prints is LOCKKEEPER_URL=… The log is JSON, on standard error. It exits
+with status 0 when it is interrupted.`,
+		Example: `  lockkeeper serve --dev
+  lockkeeper serve --servers zk1:2181,zk2:2181,zk3:2181 --listen :8443 --principals principals.json \
+      --token-keys keys --tls-cert cert.pem --tls-key key.pem --audit audit.jsonl`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if servers == "" && !config.Dev {
+				servers = os.Getenv(serversVariable)
+			}
+			if servers != "" {
+				config.Servers = []string{servers}
+			}
+			if err := config.Check(); err != nil {
+				return usageErrorf("%w", err)
+			}
+			return runServe(cmd, config, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&config.Dev, "dev", false, "keep all locks in memory, and let every caller do everything: for\ndevelopment, on a loopback address")
+	flags.StringVar(&servers, "servers", "", "servers of the ensemble, `host:port,…[/chroot]` (default: the environment\nvariable "+serversVariable+")")
+	flags.StringVar(&config.Root, "root", "/lockkeeper", "`path` below which each namespace has a node")
+	flags.DurationVar(&config.SessionTimeout, "session-timeout", recipes.DefaultSessionTimeout, "timeout of the replica's own session; no lease depends on it")
+	flags.StringVar(&config.ZooKeeperAuth, "zookeeper-auth", "", "`file` with a credential for ZooKeeper, user:password: only with it can the\nnodes of leases be written")
+	flags.StringVar(&config.Listen, "listen", "127.0.0.1:8080", "`address` to serve on")
+	flags.StringVar(&config.TLSCert, "tls-cert", "", "`file` of the server's certificate, read again when it changes")
+	flags.StringVar(&config.TLSKey, "tls-key", "", "`file` of the certificate's key")
+	flags.StringVar(&config.ClientCA, "client-ca", "", "`file` of the authorities that sign client certificates")
+	flags.StringVar(&config.Principals, "principals", "", "`file` of the callers, read again when it changes")
+	flags.StringVar(&config.TokenKeys, "token-keys", "", "`file` of the keys that sign lock tokens, read again when it changes")
+	flags.StringVar(&config.Audit, "audit", "", "`file` that audit events are appended to")
+	flags.DurationVar(&config.MaxTTL, "max-ttl", time.Hour, "longest lease, at most 1h")
+	flags.Float64Var(&config.Rate, "rate", 100, "requests a second of each principal")
+	flags.IntVar(&config.Burst, "burst", 200, "requests at the same time of each principal")
+	flags.IntVar(&config.Waiters, "waiters", 1000, "waits and event streams at the same time of each principal")
+	return cmd
+}
+
+// runServe serves until the command's context ends.
+func runServe(cmd *cobra.Command, config service.Config, stdout, stderr io.Writer) error {
+	config.Logger = slog.New(slog.NewJSONHandler(stderr, nil))
+	if info, ok := debug.ReadBuildInfo(); ok {
+		config.Version = cmp.Or(info.Main.Version, "unknown")
+	}
+	config.Started = func(url string) {
+		// A reader that has gone is no reason to stop: the log has the address too.
+		_, _ = fmt.Fprintf(stdout, "LOCKKEEPER_URL=%s\n", url)
+	}
+	if err := service.Run(cmd.Context(), config); err != nil && cmd.Context().Err() == nil {
+		return err
+	}
+	return nil
+}

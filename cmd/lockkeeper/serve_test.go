@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestServePrintsItsAddressAndEndsWithStatus0(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	answers, stdout := io.Pipe()
+	status := make(chan int, 1)
+	go func() {
+		status <- run(ctx, []string{"serve", "--dev", "--listen", "127.0.0.1:0"}, strings.NewReader(""), stdout, &syncBuffer{})
+	}()
+	first, err := bufio.NewReader(answers).ReadString('\n')
+	require.NoError(t, err)
+	url, named := strings.CutPrefix(strings.TrimSpace(first), "LOCKKEEPER_URL=")
+	require.True(t, named, first)
+	res, err := http.Post(url+"/v1/locks/team/orders/acquire", "application/json", strings.NewReader(`{"ownerId": "w1", "requestId": "r1"}`))
+	require.NoError(t, err)
+	require.NoError(t, res.Body.Close())
+	require.Equal(t, http.StatusOK, res.StatusCode)
+	stop()
+	require.Equal(t, statusOK, <-status)
+}
+
+func TestServeRefusesCallersWithoutCredentialsOutsideDevelopment(t *testing.T) {
+	t.Setenv(serversVariable, "")
+	for want, args := range map[string][]string{
+		"servers of the ensemble are missing": {"serve"},
+		"file of principals is missing":       {"serve", "--servers", "127.0.0.1:1"},
+		"serves a loopback address only":      {"serve", "--dev", "--listen", ":8080"},
+	} {
+		stderr := &syncBuffer{}
+		require.Equal(t, statusUsage, run(t.Context(), args, strings.NewReader(""), io.Discard, stderr))
+		require.Contains(t, stderr.String(), want)
+	}
+}

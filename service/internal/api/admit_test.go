@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package api_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/stretchr/testify/require"
+)
+
+// bodies has a valid request for each operation that has a body.
+func (f *fixture) bodies() map[string]string {
+	acquired := f.send("both", http.MethodPost, "/v1/locks/own/k/acquire", acquireBody)
+	require.Equal(f.t, http.StatusOK, acquired.status, "%s", acquired.body)
+	proof := fmt.Sprintf(`{"ownerId": "w1", "lockToken": %q}`, acquired.json(f.t)["lockToken"])
+	return map[string]string{
+		"acquire": acquireBody, "campaign": acquireBody, "renew": proof, "release": proof, "renew-term": proof, "resign": proof,
+		"force-release": `{"fencingToken": "41", "reason": "stuck"}`,
+	}
+}
+
+func TestEveryRouteAdmitsOnlyItsRolesInTheirNamespaces(t *testing.T) {
+	f := newFixture(t, &scripted{})
+	bodies := f.bodies()
+	forbidden := []string{"403 FORBIDDEN"}
+	unknown := []string{"401 UNAUTHENTICATED"}
+	served := []string{"200", "403 NOT_LOCK_OWNER"} // the proof is of the principal both
+	for path, item := range f.api.OpenAPI().Paths {
+		for method, op := range map[string]*huma.Operation{http.MethodGet: item.Get, http.MethodPost: item.Post} {
+			if op == nil {
+				continue
+			}
+			for _, c := range []struct {
+				who       string
+				namespace string
+				want      []string
+			}{
+				{"", "own", unknown},
+				{"", "other", unknown},
+				{"stranger", "own", unknown},
+				{"client", "own", served},
+				{"client", "other", forbidden},
+				{"admin", "own", served},
+				{"admin", "other", forbidden},
+				{"both", "own", served},
+				{"both", "other", served},
+			} {
+				want := c.want
+				switch isAdmins := op.OperationID == "force-release"; {
+				case c.who == "client" && isAdmins, c.who == "admin" && method == http.MethodPost && !isAdmins:
+					want = forbidden
+				}
+				url := strings.NewReplacer("{namespace}", c.namespace, "{key}", "k").Replace(path)
+				if path == "/v1/locks" {
+					url += "?namespace=" + c.namespace
+				}
+				before := f.locks.count()
+				r := f.send(c.who, method, url, bodies[op.OperationID])
+				got := fmt.Sprint(r.status)
+				if r.status >= 400 {
+					got += " " + r.code(t)
+				}
+				require.Contains(t, want, got, "%s as %q in %s", op.OperationID, c.who, c.namespace)
+				if r.status >= 400 {
+					require.Equal(t, before, f.locks.count(), "a refused request reaches no lock")
+				} else {
+					require.Equal(t, before+1, f.locks.count())
+				}
+				if r.status == http.StatusUnauthorized {
+					require.Equal(t, "Bearer", r.header.Get("WWW-Authenticate"))
+				}
+			}
+		}
+	}
+}
+
+func TestOperatorsRoutesNeedNoCredentialsAndShowNoLock(t *testing.T) {
+	f := newFixture(t, &scripted{})
+	require.Equal(t, http.StatusOK, f.send("both", http.MethodPost, "/v1/locks/hiddenspace/hiddenkey/acquire", acquireBody).status)
+	for _, path := range []string{"/healthz", "/readyz", "/metrics", "/openapi.json"} {
+		r := f.send("", http.MethodGet, path, "")
+		require.Equal(t, http.StatusOK, r.status, path)
+		require.NotContains(t, string(r.body), "hidden")
+	}
+	metrics := string(f.send("", http.MethodGet, "/metrics", "").body)
+	require.Contains(t, metrics, `lockkeeper_requests_total{code="",operation="acquire",status="200"} 1`)
+	require.Contains(t, metrics, "lockkeeper_ready 1")
+
+	f.ready = errZooKeeper
+	r := f.send("", http.MethodGet, "/readyz", "")
+	require.Equal(t, http.StatusServiceUnavailable, r.status)
+	require.NotContains(t, string(r.body), "10.1.2.3")
+	require.Equal(t, http.StatusOK, f.send("", http.MethodGet, "/healthz", "").status)
+	f.ready = nil
+	close(f.draining)
+	require.Equal(t, http.StatusServiceUnavailable, f.send("", http.MethodGet, "/readyz", "").status)
+}
+
+func TestPrincipalOverItsRateIsRefused(t *testing.T) {
+	f := newFixture(t, &scripted{})
+	require.Equal(t, http.StatusOK, f.send("slow", http.MethodPost, acquirePath, acquireBody).status)
+	r := f.send("slow", http.MethodPost, acquirePath, acquireBody)
+	require.Equal(t, http.StatusTooManyRequests, r.status)
+	require.Equal(t, "TOO_MANY_REQUESTS", r.code(t))
+	require.NotEmpty(t, r.header.Get("Retry-After"))
+	require.Equal(t, 1, f.locks.count())
+	require.Equal(t, http.StatusOK, f.send("client", http.MethodPost, acquirePath, acquireBody).status)
+}
+
+func TestPrincipalWithTooManyWaitersIsRefused(t *testing.T) {
+	f := newFixture(t, &scripted{waiting: make(chan struct{}), entered: make(chan struct{}, 10)})
+	const waits = `{"ownerId": "w1", "requestId": "r1", "wait": true}`
+	done := make(chan int)
+	for range limits.Waiters {
+		go func() { done <- f.send("client", http.MethodPost, acquirePath, waits).status }()
+		<-f.locks.entered
+	}
+	r := f.send("client", http.MethodPost, acquirePath, waits)
+	require.Equal(t, http.StatusTooManyRequests, r.status)
+	require.Equal(t, "TOO_MANY_WAITERS", r.code(t))
+	r = f.send("client", http.MethodGet, "/v1/locks/own/orders/events", "")
+	require.Equal(t, "TOO_MANY_WAITERS", r.code(t))
+	require.Contains(t, string(f.send("", http.MethodGet, "/metrics", "").body), "lockkeeper_waiters 3")
+	close(f.locks.waiting)
+	for range limits.Waiters {
+		require.Equal(t, http.StatusOK, <-done)
+	}
+	require.Equal(t, http.StatusOK, f.send("client", http.MethodPost, acquirePath, waits).status)
+}
+
+func TestPageOfAnotherOriginIsRefused(t *testing.T) {
+	f := newFixture(t, &scripted{})
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, f.server.URL+acquirePath, strings.NewReader(acquireBody))
+	require.NoError(t, err)
+	req.Header.Set("Authorization", "Bearer client")
+	req.Header.Set("Sec-Fetch-Site", "cross-site")
+	res, err := f.server.Client().Do(req)
+	require.NoError(t, err)
+	require.NoError(t, res.Body.Close())
+	require.Equal(t, http.StatusForbidden, res.StatusCode)
+	require.Zero(t, f.locks.count())
+}

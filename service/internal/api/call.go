@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"reflect"
+	"strconv"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/lockkeeper/lockkeeper/service/internal/audit"
+	"github.com/lockkeeper/lockkeeper/service/internal/principal"
+)
+
+// A call is one request, and what is known of it before its handler runs.
+type call struct {
+	id       string
+	received time.Time // before the body was read: the sender began to send no later
+	remote   string
+	action   string // the operation
+
+	principal *principal.Principal // nil until the caller is identified
+	namespace string
+	key       string
+	path      string // of the lock's node
+
+	problem *Problem // the answer, if it is a refusal
+}
+
+type callKey struct{}
+
+func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
+
+// An operation is one route.
+type operation struct {
+	name, method, path, summary string
+
+	role    principal.Role // who may call it; empty: every role
+	audited bool
+	answers map[int]any // an example of the body for each status that is no refusal
+}
+
+// An answer is the status and the body that a handler returns.
+type answer struct {
+	Status int
+	Body   any
+}
+
+// register adds a route whose handler gets an admitted call and a valid request. I is a struct of parameters and body.
+func register[I any](a *API, op operation, handle func(ctx context.Context, c *call, in *I) (*answer, error)) {
+	registered := a.operation(op)
+	huma.Register(a.huma, registered, func(ctx context.Context, in *I) (*answer, error) {
+		c := callOf(ctx)
+		out, err := handle(ctx, c, in)
+		if err != nil {
+			if c.problem = refuse(err); c.problem.Code == Unavailable && ctx.Err() != nil {
+				// The outcome is as unknown, but no failure of the service: the handler's own bound does not end ctx.
+				c.problem = problem(CallerGone, "").because(err)
+			}
+			err = c.problem
+		}
+		if op.audited {
+			a.audit(c, in, out)
+		}
+		return out, err
+	})
+}
+
+// operation returns the description of a route, for the router and for the OpenAPI document.
+func (a *API) operation(op operation) huma.Operation {
+	schemas := a.huma.OpenAPI().Components.Schemas
+	schema := func(v any) *huma.Schema { return schemas.Schema(reflect.TypeOf(v), true, "") }
+	responses := map[string]*huma.Response{
+		"default": {Description: "A refusal", Content: map[string]*huma.MediaType{problemType: {Schema: schema(Problem{})}}},
+	}
+	for status, body := range op.answers {
+		responses[strconv.Itoa(status)] = &huma.Response{
+			Description: http.StatusText(status),
+			Content:     map[string]*huma.MediaType{"application/json": {Schema: schema(body)}},
+		}
+	}
+	return huma.Operation{
+		OperationID: op.name, Method: op.method, Path: op.path, Summary: op.summary, Responses: responses,
+		Middlewares:  huma.Middlewares{a.admit(op)},
+		Security:     []map[string][]string{{"bearer": {}}, {"mutualTLS": {}}},
+		MaxBodyBytes: -1, BodyReadTimeout: -1, // admit bounds both
+	}
+}
+
+// subject is what a request says of itself for the audit.
+type subject struct{ owner, requestID, mode, reason, token string }
+
+// audit records a call that was answered. A record that cannot be written does not undo the action: the log and a
+// counter report it.
+func (a *API) audit(c *call, in any, out *answer) {
+	e := audit.Event{
+		Time: time.Now().UTC(), Action: c.action, Namespace: c.namespace, Key: c.key, Remote: c.remote, Call: c.id,
+	}
+	if c.principal != nil {
+		e.Principal = c.principal.Name
+	}
+	if s, ok := in.(interface{ subject() subject }); ok {
+		of := s.subject()
+		e.Owner, e.RequestID, e.Mode, e.Reason, e.Token = of.owner, of.requestID, of.mode, of.reason, of.token
+	}
+	switch {
+	case c.problem != nil:
+		e.Status, e.Code = c.problem.Status, string(c.problem.Code)
+		if c.problem.cause != nil && (c.problem.Code == Unavailable || c.problem.Code == CallerGone) {
+			e.Detail = c.problem.cause.Error()
+		}
+	case out != nil:
+		e.Status = out.Status
+		if granted, ok := out.Body.(*grant); ok {
+			e.Token = granted.FencingToken
+		}
+	}
+	if err := a.Audit.Write(e); err != nil {
+		a.metrics.auditErrors.Inc()
+		a.Logger.Error("audit event not written", "action", e.Action, "request", c.id, "error", err)
+	}
+}
+
+// bound returns a context for one request that waits for at most wait.
+func bound(ctx context.Context, wait time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, min(wait, maxPoll)+callTimeout, errors.New("the request took too long"))
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/lockkeeper/lockkeeper/lease"
+)
+
+const (
+	// commentInterval is below the idle timeouts of load balancers.
+	commentInterval = 15 * time.Second
+	// eventTimeout bounds the writing of one event: a client that reads nothing is disconnected.
+	eventTimeout = 10 * time.Second
+)
+
+// errEnded is the end of a stream that the caller sees as a closed connection. EventSource then connects again.
+var errEnded = errors.New("stream ended by the service")
+
+func (a *API) registerEvents() {
+	a.registerStream(operation{
+		name: "events", method: http.MethodGet, path: "/v1/locks/{namespace}/{key}/events",
+		summary: "Follow a lock, as server-sent events: its status, and again after each change", answers: map[int]any{200: status{}},
+	}, "lock", func(c *call, s lease.Status) any { return describe(c.key, s) })
+}
+
+// registerStream adds a route that follows a lock. Its events have one name, and data that render returns. A client that
+// reads slowly misses values that a newer one has replaced.
+func (a *API) registerStream(op operation, event string, render func(*call, lease.Status) any) {
+	registered := a.operation(op)
+	registered.Responses["200"].Description = "Events named " + event + ", with this as data; and one named problem before the end"
+	registered.Responses["200"].Content = map[string]*huma.MediaType{"text/event-stream": {
+		Schema: a.huma.OpenAPI().Components.Schemas.Schema(reflect.TypeOf(op.answers[200]), true, ""),
+	}}
+	huma.Register(a.huma, registered, func(ctx context.Context, _ *statusRequest) (*huma.StreamResponse, error) {
+		c := callOf(ctx)
+		leave, ok := a.limiter.Wait(c.principal.Name, c.principal.Limits)
+		if !ok {
+			c.problem = problem(TooManyWaiters, "").retryAfter(time.Second)
+			return nil, c.problem
+		}
+		return &huma.StreamResponse{Body: func(hc huma.Context) {
+			defer leave()
+			r, w := humago.Unwrap(hc)
+			s := &stream{w: w, connection: http.NewResponseController(w), name: event}
+			if err := a.follow(ctx, c, r, s, render); err != nil && ctx.Err() == nil && !errors.Is(err, errEnded) {
+				c.problem = refuse(err)
+				s.name = "problem"
+				// The connection may be what failed; the log has the problem.
+				_ = s.send(c.problem)
+			}
+		}}, nil
+	})
+}
+
+// follow sends events until the caller has gone or the replica stops, and returns the reason.
+func (a *API) follow(ctx context.Context, c *call, r *http.Request, s *stream, render func(*call, lease.Status) any) error {
+	ctx, cancel := context.WithCancel(ctx)
+	statuses, failed := make(chan lease.Status), make(chan error, 1)
+	go func() {
+		failed <- a.watch(ctx, c.path, statuses)
+	}()
+	err := a.sendAll(ctx, c, r, s, render, statuses, failed)
+	cancel()
+	for range statuses { // until the watch has ended
+	}
+	return err
+}
+
+// watch passes the statuses of a path on, closes the channel at the end, and returns the reason.
+func (a *API) watch(ctx context.Context, path string, statuses chan<- lease.Status) error {
+	defer close(statuses)
+	for s, err := range a.Locks.Watch(ctx, path) {
+		if err != nil {
+			return err
+		}
+		select {
+		case statuses <- s:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return errEnded
+}
+
+func (a *API) sendAll(
+	ctx context.Context, c *call, r *http.Request, s *stream, render func(*call, lease.Status) any,
+	statuses <-chan lease.Status, failed <-chan error,
+) error {
+	s.w.Header().Set("Content-Type", "text/event-stream")
+	s.w.Header().Set("Cache-Control", "no-store")
+	s.w.Header().Set("X-Accel-Buffering", "no")
+	if err := s.write(": the retry is in ms\nretry: 1000\n\n"); err != nil {
+		return err
+	}
+	ticker := time.NewTicker(commentInterval)
+	defer ticker.Stop()
+	for {
+		var err error
+		select {
+		case now, ok := <-statuses:
+			if !ok {
+				return <-failed
+			}
+			err = s.send(render(c, now))
+		case <-ticker.C:
+			// A stream can outlive the permission that admitted it.
+			who, unknown := a.Principals.Get().Identify(r)
+			if unknown != nil || !who.MayUse(c.namespace) {
+				return problem(Forbidden, "The permission was withdrawn.")
+			}
+			err = s.write(": alive\n\n")
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-a.Draining:
+			return errEnded
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// A stream is one connection to which events are written.
+type stream struct {
+	w          http.ResponseWriter
+	connection *http.ResponseController
+	name       string
+}
+
+// send writes one event.
+func (s *stream) send(data any) error {
+	encoded, err := json.Marshal(data) // one row, as JSON escapes line feeds
+	if err != nil {
+		return fmt.Errorf("encode event: %w", err)
+	}
+	return s.write("event: " + s.name + "\ndata: " + string(encoded) + "\n\n")
+}
+
+func (s *stream) write(text string) error {
+	if err := s.connection.SetWriteDeadline(time.Now().Add(eventTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+	if _, err := s.w.Write([]byte(text)); err != nil {
+		return err
+	}
+	return s.connection.Flush()
+}

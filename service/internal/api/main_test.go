@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/lease"
+	"github.com/lockkeeper/lockkeeper/recipes"
+	"github.com/lockkeeper/lockkeeper/service/internal/api"
+	"github.com/lockkeeper/lockkeeper/service/internal/audit"
+	"github.com/lockkeeper/lockkeeper/service/internal/limit"
+	"github.com/lockkeeper/lockkeeper/service/internal/locktoken"
+	"github.com/lockkeeper/lockkeeper/service/internal/principal"
+	"github.com/lockkeeper/lockkeeper/service/internal/reload"
+)
+
+// A scripted Locks answers as a test says, and counts. It stands for the lease protocol where the outcome of the protocol
+// is the test's input; the tests of package service use the real one.
+type scripted struct {
+	mu    sync.Mutex
+	calls []string // guarded by mu
+
+	grant   lease.Grant
+	status  lease.Status
+	err     error
+	waiting chan struct{} // not nil: Acquire waits for its context, and Watch after the first status
+	entered chan struct{} // receives when Acquire or Watch is called, if not nil
+	last    lease.Request
+}
+
+func (s *scripted) called(name string) {
+	s.mu.Lock()
+	s.calls = append(s.calls, name)
+	s.mu.Unlock()
+	if s.entered != nil {
+		s.entered <- struct{}{}
+	}
+}
+
+func (s *scripted) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.calls)
+}
+
+func (s *scripted) request() lease.Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last
+}
+
+func (s *scripted) Acquire(ctx context.Context, _ time.Time, req lease.Request) (lease.Grant, error) {
+	s.mu.Lock()
+	s.last = req
+	s.mu.Unlock()
+	s.called("acquire")
+	if s.waiting != nil {
+		select {
+		case <-ctx.Done():
+			return lease.Grant{}, ctx.Err()
+		case <-s.waiting:
+		}
+	}
+	g := s.grant
+	g.Path, g.Owner, g.TTL, g.Valid = req.Path, req.Owner, req.TTL, req.TTL
+	g.Ticket = lease.Ticket{Path: req.Path, Principal: req.Principal, Owner: req.Owner, Node: "node", Request: "h"}
+	return g, s.err
+}
+
+func (s *scripted) Renew(_ context.Context, _ time.Time, t lease.Ticket, ttl time.Duration) (lease.Grant, error) {
+	s.called("renew")
+	return lease.Grant{Path: t.Path, Owner: t.Owner, Ticket: t, Token: 7, TTL: ttl, Valid: ttl}, s.err
+}
+
+func (s *scripted) Release(context.Context, lease.Ticket) error {
+	s.called("release")
+	return s.err
+}
+
+func (s *scripted) ForceRelease(context.Context, lease.Force) (lease.Forced, error) {
+	s.called("force-release")
+	return lease.Forced{Node: "node", Notified: true}, s.err
+}
+
+func (s *scripted) Status(_ context.Context, path string) (lease.Status, error) {
+	s.called("status")
+	return lease.Status{Path: path, Contenders: s.status.Contenders}, s.err
+}
+
+func (s *scripted) List(_ context.Context, parent, _ string, _ int, _ string) ([]lease.Status, string, error) {
+	s.called("list")
+	return []lease.Status{{Path: parent + "/a%2Fb", Contenders: s.status.Contenders}, {Path: parent + "/not%2fours"}}, "a%2Fb", s.err
+}
+
+func (s *scripted) Watch(ctx context.Context, path string) iter.Seq2[lease.Status, error] {
+	return func(yield func(lease.Status, error) bool) {
+		s.called("watch")
+		if s.err != nil {
+			yield(lease.Status{}, s.err)
+			return
+		}
+		if yield(lease.Status{Path: path, Contenders: s.status.Contenders}, nil) && s.waiting != nil {
+			<-ctx.Done()
+		}
+	}
+}
+
+var limits = limit.Limits{Rate: 1e6, Burst: 1e6, Waiters: 3, KeyBytes: 512, BodyBytes: 64 << 10, MaxTTL: time.Hour}
+
+// The principals of the tests: each has the token of its name.
+const principals = `{"principals": [
+	{"name": "client", "tokens": [%q], "namespaces": ["own"], "roles": ["client"]},
+	{"name": "admin", "tokens": [%q], "namespaces": ["own"], "roles": ["admin"]},
+	{"name": "both", "tokens": [%q], "namespaces": ["*"], "roles": ["client", "admin"]},
+	{"name": "slow", "tokens": [%q], "namespaces": ["own"], "roles": ["client"], "limits": {"requestsPerSecond": 0.001, "burst": 1}}
+]}`
+
+func hash(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(sum[:])
+}
+
+// A fixture is the API on a test server.
+type fixture struct {
+	t        testing.TB
+	locks    *scripted
+	api      *api.API
+	server   *httptest.Server
+	draining chan struct{}
+	audit    *buffer
+	log      *buffer
+	ready    error
+
+	principals *reload.File[principal.Directory]
+	file       string // of the principals
+}
+
+// A buffer is safe for concurrent use.
+type buffer struct {
+	mu  sync.Mutex
+	b   bytes.Buffer // guarded by mu
+	err error        // guarded by mu: of each Write
+}
+
+func (b *buffer) fail(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.err = err
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.err != nil {
+		return 0, b.err
+	}
+	return b.b.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+func newFixture(t testing.TB, locks *scripted) *fixture {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "principals")
+	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, principals, hash("client"), hash("admin"), hash("both"), hash("slow")), 0o600))
+	directory, err := reload.Open(file, func(content []byte) (*principal.Directory, error) { return principal.Parse(content, limits) })
+	require.NoError(t, err)
+	keys, err := locktoken.ParseKeys([]byte(strings.Repeat("5a", 32)))
+	require.NoError(t, err)
+	f := &fixture{t: t, locks: locks, principals: directory, file: file, draining: make(chan struct{}), audit: &buffer{}, log: &buffer{}}
+	f.api = api.New(api.Options{
+		Locks: locks, Root: "/root", Principals: directory, Keys: reload.Fixed(keys), Audit: audit.New(f.audit),
+		Logger: slog.New(slog.NewJSONHandler(f.log, nil)), Registry: prometheus.NewRegistry(),
+		Ready: func() error { return f.ready }, Draining: f.draining, Version: "test",
+	})
+	f.serve()
+	return f
+}
+
+// serve starts a server that is reached through pipes: a socket would stop the clock of a test with fake time.
+func (f *fixture) serve() {
+	l := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+	f.server = httptest.NewUnstartedServer(f.api)
+	require.NoError(f.t, f.server.Listener.Close())
+	f.server.Listener = l
+	f.server.Start()
+	f.server.Client().Transport = &http.Transport{DialContext: l.dial}
+	f.t.Cleanup(func() {
+		f.server.Client().CloseIdleConnections()
+		f.server.Close()
+	})
+}
+
+// pipes is a listener in memory.
+type pipes struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once // closes closed
+}
+
+func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	client, server := net.Pipe()
+	select {
+	case p.conns <- server:
+		return client, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Accept returns the next connection.
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close ends Accept.
+func (p *pipes) Close() error {
+	p.once.Do(func() { close(p.closed) })
+	return nil
+}
+
+// Addr returns an address that no client dials.
+func (p *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
+
+// A response is an answer that was read.
+type response struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+func (r *response) json(t testing.TB) map[string]any {
+	t.Helper()
+	var fields map[string]any
+	require.NoError(t, json.Unmarshal(r.body, &fields), "%s", r.body)
+	return fields
+}
+
+func (r *response) code(t testing.TB) string {
+	t.Helper()
+	code, _ := r.json(t)["code"].(string)
+	return code
+}
+
+// send sends a request with the token of a principal, and checks that the answer fits the OpenAPI document.
+func (f *fixture) send(who, method, path, body string) *response {
+	f.t.Helper()
+	req, err := http.NewRequestWithContext(f.t.Context(), method, f.server.URL+path, strings.NewReader(body))
+	require.NoError(f.t, err)
+	if who != "" {
+		req.Header.Set("Authorization", "Bearer "+who)
+	}
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	res, err := f.server.Client().Do(req)
+	require.NoError(f.t, err)
+	read, err := io.ReadAll(res.Body)
+	require.NoError(f.t, err)
+	require.NoError(f.t, res.Body.Close())
+	r := &response{res.StatusCode, res.Header, read}
+	if res.StatusCode >= 400 {
+		p := r.json(f.t)
+		require.Equal(f.t, "application/problem+json", res.Header.Get("Content-Type"))
+		require.EqualValues(f.t, res.StatusCode, p["status"])
+		require.Equal(f.t, "urn:lockkeeper:problem:"+r.code(f.t), p["type"])
+	}
+	f.fitsDocument(method, path, r)
+	return r
+}
+
+const (
+	acquirePath = "/v1/locks/own/orders/acquire"
+	acquireBody = `{"ownerId": "w1", "requestId": "r1"}`
+)
+
+var held = recipes.Contender{Name: "front", Token: 41, Owner: "w0", Kind: recipes.KindLease, TTL: time.Minute, Lease: &recipes.Lease{
+	Metadata: map[string]string{"value": "10.0.0.1:80"},
+}}
+
+var errZooKeeper = errors.New("zk: could not reach 10.1.2.3:2181")

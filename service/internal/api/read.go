@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+import (
+	"context"
+	"encoding/base64"
+	"net/http"
+	"strings"
+
+	"github.com/lockkeeper/lockkeeper/lease"
+	"github.com/lockkeeper/lockkeeper/recipes"
+	"github.com/lockkeeper/lockkeeper/service/internal/key"
+)
+
+// maxPage bounds a page of a list: each lock on it costs two reads and more.
+const maxPage = 1000
+
+type statusRequest struct{ Place }
+
+// ListRequest selects a page of a list.
+type ListRequest struct {
+	Prefix string `query:"prefix" maxLength:"512" doc:"Only keys that begin with it"`
+	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
+	Page   string `query:"page" maxLength:"4096" doc:"nextPage of the page before"`
+}
+
+type listByPath struct {
+	Namespace string `path:"namespace"`
+	ListRequest
+}
+
+type listByQuery struct {
+	Namespace string `query:"namespace" required:"true"`
+	ListRequest
+}
+
+// status is what may be known of a lock.
+type status struct {
+	LockKey      string            `json:"lockKey"`
+	Locked       bool              `json:"locked" doc:"An expired lease that is not deleted yet is locked"`
+	OwnerID      string            `json:"ownerId,omitempty" doc:"Of the holder; for a holder that uses a library, its label"`
+	FencingToken string            `json:"fencingToken,omitempty" doc:"Of the holder"`
+	Kind         string            `json:"kind,omitempty" enum:"lease,session,foreign" doc:"lease: through this service. session: by the library. foreign: by another library"`
+	ExpiresAt    int64             `json:"expiresAt,omitempty" doc:"Of a lease, informational: ms since the epoch"`
+	Revoked      bool              `json:"revoked,omitempty" doc:"The holder was asked to stop"`
+	Metadata     map[string]string `json:"metadata,omitempty"`
+	QueueLength  int               `json:"queueLength" doc:"Contenders that wait"`
+}
+
+// page is a part of the locks of a namespace.
+type page struct {
+	Locks    []status `json:"locks"`
+	NextPage string   `json:"nextPage,omitempty" doc:"Missing on the last page"`
+}
+
+func (a *API) registerReads() {
+	register(a, operation{
+		name: "status", method: http.MethodGet, path: "/v1/locks/{namespace}/{key}", summary: "Read a lock",
+		answers: map[int]any{200: status{}},
+	}, func(ctx context.Context, c *call, _ *statusRequest) (*answer, error) {
+		s, err := a.status(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		return &answer{Status: http.StatusOK, Body: describe(c.key, s)}, nil
+	})
+	register(a, operation{
+		name: "list", method: http.MethodGet, path: "/v1/locks/{namespace}", summary: "List the locks of a namespace",
+		answers: map[int]any{200: page{}},
+	}, func(ctx context.Context, c *call, in *listByPath) (*answer, error) {
+		return a.list(ctx, c, in.ListRequest)
+	})
+	register(a, operation{
+		name: "list-by-query", method: http.MethodGet, path: "/v1/locks", summary: "List the locks of a namespace",
+		answers: map[int]any{200: page{}},
+	}, func(ctx context.Context, c *call, in *listByQuery) (*answer, error) {
+		return a.list(ctx, c, in.ListRequest)
+	})
+}
+
+// status reads the queue of a lock. That of a lock without contenders is an error.
+func (a *API) status(ctx context.Context, c *call) (lease.Status, error) {
+	ctx, cancel := bound(ctx, 0)
+	defer cancel()
+	return a.Locks.Status(ctx, c.path)
+}
+
+func (a *API) list(ctx context.Context, c *call, in ListRequest) (*answer, error) {
+	after, err := base64.RawURLEncoding.DecodeString(in.Page)
+	if err != nil || strings.ContainsAny(string(after), "/\x00") {
+		return nil, invalid("query.page", "this is not the nextPage of another page").because(err)
+	}
+	ctx, cancel := bound(ctx, 0)
+	defer cancel()
+	found, next, err := a.Locks.List(ctx, a.Root+"/"+c.namespace, key.EncodePrefix(in.Prefix), min(in.Limit, maxPage), string(after))
+	if err != nil {
+		return nil, err
+	}
+	body := &page{Locks: make([]status, 0, len(found)), NextPage: base64.RawURLEncoding.EncodeToString([]byte(next))}
+	for _, s := range found {
+		// No request can reach a node that another program has created under a name that no key has.
+		if name, ok := key.Decode(s.Path[strings.LastIndexByte(s.Path, '/')+1:]); ok {
+			body.Locks = append(body.Locks, *describe(name, s))
+		}
+	}
+	return &answer{Status: http.StatusOK, Body: body}, nil
+}
+
+// describe returns what may be known of a lock whose contenders were read.
+func describe(name string, s lease.Status) *status {
+	out := &status{LockKey: name}
+	if len(s.Contenders) == 0 {
+		return out
+	}
+	front := s.Contenders[0]
+	out.Locked, out.OwnerID, out.FencingToken = true, front.Owner, front.Token.String()
+	out.Kind, out.QueueLength = "foreign", len(s.Contenders)-1
+	out.Revoked = front.Revoked != nil
+	if front.Kind != "" {
+		out.Kind = string(front.Kind)
+	}
+	if front.Kind == recipes.KindLease {
+		out.ExpiresAt = front.Written.Add(front.TTL).UnixMilli()
+		out.Metadata = front.Lease.Metadata
+	}
+	return out
+}

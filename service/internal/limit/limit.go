@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package limit bounds what each principal may ask of one replica.
+package limit
+
+import (
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// Limits are the bounds of one principal. Replicas share no state: a principal that spreads its requests over n
+// replicas gets n times the rate and the waiters.
+type Limits struct {
+	Rate      float64       // requests a second
+	Burst     int           // requests that can come at the same time
+	Waiters   int           // acquires that wait and event streams, at the same time
+	KeyBytes  int           // length of a key
+	BodyBytes int64         // length of a request body
+	MaxTTL    time.Duration // of a lease
+}
+
+// A Limiter counts the requests and the waiters of each principal. It is safe for concurrent use.
+type Limiter struct {
+	mu         sync.Mutex
+	principals map[string]*usage // guarded by mu
+}
+
+type usage struct {
+	rate    *rate.Limiter
+	waiters int
+}
+
+// New returns a Limiter that has counted nothing.
+func New() *Limiter { return &Limiter{principals: make(map[string]*usage)} }
+
+// Allow counts one request. It returns 0 if the request is within the limits, and otherwise the time after which a
+// request will be.
+func (l *Limiter) Allow(principal string, limits Limits) (retryAfter time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	u := l.usage(principal, limits)
+	now := time.Now()
+	reserved := u.rate.ReserveN(now, 1)
+	if !reserved.OK() { // a burst of 0
+		return time.Second
+	}
+	delay := reserved.DelayFrom(now)
+	if delay > 0 {
+		reserved.CancelAt(now)
+	}
+	return delay
+}
+
+// Wait counts one waiter until leave is called. It reports false if the principal has as many as it may.
+func (l *Limiter) Wait(principal string, limits Limits) (leave func(), ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	u := l.usage(principal, limits)
+	if u.waiters >= limits.Waiters {
+		return nil, false
+	}
+	u.waiters++
+	return sync.OnceFunc(func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		u.waiters--
+	}), true
+}
+
+// Waiters returns the number of waiters of all principals.
+func (l *Limiter) Waiters() (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, u := range l.principals {
+		n += u.waiters
+	}
+	return n
+}
+
+// usage returns what a principal uses, under limits that may have changed since its last request.
+func (l *Limiter) usage(principal string, limits Limits) *usage {
+	u := l.principals[principal]
+	if u == nil {
+		u = &usage{rate: rate.NewLimiter(rate.Limit(limits.Rate), limits.Burst)}
+		l.principals[principal] = u
+	}
+	if u.rate.Limit() != rate.Limit(limits.Rate) {
+		u.rate.SetLimit(rate.Limit(limits.Rate))
+	}
+	if u.rate.Burst() != limits.Burst {
+		u.rate.SetBurst(limits.Burst)
+	}
+	return u
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package limit_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/service/internal/limit"
+)
+
+func TestRateIsPerPrincipal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, limits := limit.New(), limit.Limits{Rate: 2, Burst: 3}
+		for range 3 {
+			require.Zero(t, l.Allow("a", limits))
+		}
+		wait := l.Allow("a", limits)
+		require.Equal(t, 500*time.Millisecond, wait)
+		require.Equal(t, wait, l.Allow("a", limits), "a refused request takes no place")
+		require.Zero(t, l.Allow("b", limits))
+		time.Sleep(wait)
+		require.Zero(t, l.Allow("a", limits))
+		require.NotZero(t, l.Allow("a", limits))
+	})
+}
+
+func TestChangedLimitsApplyToNextRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := limit.New()
+		require.Zero(t, l.Allow("a", limit.Limits{Rate: 1, Burst: 1}))
+		require.NotZero(t, l.Allow("a", limit.Limits{Rate: 1, Burst: 1}))
+		time.Sleep(time.Second)
+		require.NotZero(t, l.Allow("a", limit.Limits{Rate: 1, Burst: 0}), "a burst of 0 admits nothing")
+	})
+}
+
+func TestWaitersAreCountedUntilTheyLeave(t *testing.T) {
+	l, limits := limit.New(), limit.Limits{Waiters: 2}
+	leave, ok := l.Wait("a", limits)
+	require.True(t, ok)
+	_, ok = l.Wait("a", limits)
+	require.True(t, ok)
+	_, ok = l.Wait("a", limits)
+	require.False(t, ok)
+	_, ok = l.Wait("b", limits)
+	require.True(t, ok)
+	require.Equal(t, 3, l.Waiters())
+	leave()
+	leave()
+	require.Equal(t, 2, l.Waiters(), "a waiter leaves once")
+	_, ok = l.Wait("a", limits)
+	require.True(t, ok)
+}

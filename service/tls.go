@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"os"
+
+	"github.com/lockkeeper/lockkeeper/service/internal/reload"
+)
+
+// certificate is the server's, with its key.
+type certificate = tls.Certificate
+
+// openTLS reads the certificates of a configuration.
+func (f *files) openTLS(c *Config) (err error) {
+	if c.TLSCert == "" {
+		return nil
+	}
+	f.certificate, err = reload.Open(c.TLSCert, func(content []byte) (*certificate, error) {
+		key, err := os.ReadFile(c.TLSKey)
+		if err != nil {
+			return nil, err
+		}
+		pair, err := tls.X509KeyPair(content, key)
+		return &pair, err
+	})
+	if err != nil || c.ClientCA == "" {
+		return err
+	}
+	f.clientCA, err = os.ReadFile(c.ClientCA)
+	if err == nil && !x509.NewCertPool().AppendCertsFromPEM(f.clientCA) {
+		err = fmt.Errorf("read %s: there is no certificate in it", c.ClientCA)
+	}
+	return err
+}
+
+// tlsConfig returns the configuration of the server, nil without TLS. A client needs no certificate: it can present a
+// bearer token. A certificate that it presents must be valid.
+func (f *files) tlsConfig() *tls.Config {
+	if f.certificate == nil {
+		return nil
+	}
+	config := &tls.Config{
+		MinVersion:     tls.VersionTLS12,
+		GetCertificate: func(*tls.ClientHelloInfo) (*certificate, error) { return f.certificate.Get(), nil },
+	}
+	if f.clientCA != nil {
+		config.ClientCAs = x509.NewCertPool()
+		config.ClientCAs.AppendCertsFromPEM(f.clientCA)
+		config.ClientAuth = tls.VerifyClientCertIfGiven
+	}
+	return config
+}
