@@ -72,8 +72,8 @@ func TestLogEndsWhereItIsTruncatedOrCorrupt(t *testing.T) {
 	require.NoError(t, err)
 	for cut := range len(whole) {
 		txns, err := txnlog.Read(bytes.NewReader(whole[:cut]))
-		require.NoError(t, err, "cut off at %d", cut)
-		require.Equal(t, all[:len(txns)], append([]txnlog.Txn{}, txns...), "cut off at %d", cut)
+		require.NoError(t, err, "truncated at %d", cut)
+		require.Equal(t, all[:len(txns)], append([]txnlog.Txn{}, txns...), "truncated at %d", cut)
 	}
 	// A changed byte in the last transaction: its checksum no longer matches.
 	spoilt := bytes.Clone(whole)
@@ -118,7 +118,7 @@ func TestOnlyCommittedTransactionsCount(t *testing.T) {
 			[][]txnlog.Txn{log(z{1, 1}, z{1, 2}, z{1, 3}), log(z{1, 1}, z{1, 2}), log(z{1, 1})},
 			log(z{1, 1}, z{1, 2}), 1, nil, nil,
 		},
-		"an isolated leader keeps what it proposed": {
+		"an isolated leader keeps its proposals": {
 			[][]txnlog.Txn{log(z{1, 1}, z{1, 2}, z{2, 5}), log(z{1, 1}, z{2, 1}, z{2, 5}), log(z{1, 1}, z{2, 1}, z{2, 5})},
 			log(z{1, 1}, z{2, 1}, z{2, 5}), 1, nil, nil,
 		},
