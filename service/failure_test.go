@@ -39,8 +39,8 @@ func TestReplicaWithoutQuorumAnswersThatTheOutcomeIsUnknown(t *testing.T) {
 	readiness(http.StatusServiceUnavailable)
 	require.Equal(t, http.StatusOK, r.send("", http.MethodGet, "/healthz", "").status)
 
-	e.Server(1).Start()
-	e.Server(2).Start()
+	require.NoError(t, e.Server(1).Start())
+	require.NoError(t, e.Server(2).Start())
 	readiness(http.StatusOK)
 	again := r.post("team", orders+"/acquire", request("w1", "r1", "")).is(200, "")
 	require.Equal(t, held.token(), again.token(), "the lease outlives the outage")
