@@ -72,8 +72,9 @@ func (r *Replica) Acquire(ctx context.Context, received time.Time, req Request) 
 	}
 }
 
-// check returns what is wrong with a request.
+// check returns what is wrong with a request. It rounds the TTL down to what a record can hold.
 func (r *Replica) check(req *Request) error {
+	req.TTL = req.TTL.Truncate(time.Millisecond)
 	size := len(req.Principal) + len(req.Owner)
 	for k, v := range req.Metadata {
 		size += len(k) + len(v)

@@ -189,6 +189,55 @@ func TestOtherCallForSameRequestTakesItOver(t *testing.T) {
 	})
 }
 
+func TestWaiterThatIsMissingDoesNotKeepOthersFromBeingRenewed(t *testing.T) {
+	simulated(t, func(w world) {
+		r := w.replica()
+		first := w.acquired(r, ask("a"))
+		var results []<-chan outcome
+		for _, owner := range []string{"b", "c", "d"} {
+			results = append(results, w.acquiring(w.Context(), r, waiting(owner, 20*time.Second)))
+		}
+		status, err := r.Status(w.Context(), path)
+		require.NoError(w, err)
+		deleted := status.Contenders[2].Name
+		require.NoError(w, w.Delete(path+"/"+deleted))
+		time.Sleep(12 * time.Second)
+		status, err = r.Status(w.Context(), path)
+		require.NoError(w, err)
+		var owners []string
+		for _, c := range status.Contenders[1:] {
+			owners = append(owners, c.Owner)
+			require.NotEqual(w, deleted, c.Name)
+			if c.Owner != "c" {
+				require.Positive(w, c.Version, "it was renewed")
+			}
+		}
+		require.Equal(w, []string{"b", "d", "c"}, owners, "the one whose node was deleted has joined again")
+		require.NoError(w, r.Release(w.Context(), first.Ticket))
+		require.NoError(w, (<-results[0]).err)
+	})
+}
+
+func TestDrainedReplicaKeepsPositionsAndSendsCallersAway(t *testing.T) {
+	simulated(t, func(w world) {
+		one, other := w.replica(), w.replica()
+		first := w.acquired(one, ask("a"))
+		second := w.acquiring(w.Context(), one, waiting("b", 10*time.Second))
+		began := time.Now()
+		one.Drain()
+		var poll *lease.WaitingError
+		require.ErrorAs(w, (<-second).err, &poll)
+		require.Equal(w, began, time.Now())
+		_, err := w.acquire(one, waiting("c", 10*time.Second))
+		require.ErrorAs(w, err, &poll)
+		require.Equal(w, 2, poll.Position)
+		second = w.acquiring(w.Context(), other, waiting("b", 10*time.Second))
+		require.Len(w, w.nodes(), 3)
+		require.NoError(w, one.Release(w.Context(), first.Ticket))
+		require.NoError(w, (<-second).err)
+	})
+}
+
 func TestWaitersAreRenewedInOneTransaction(t *testing.T) {
 	simulated(t, func(w world) {
 		r := w.replica()

@@ -109,8 +109,8 @@ type Action string
 
 // The actions.
 const (
-	Granted  Action = "granted"
-	Renewed  Action = "renewed"
-	Released Action = "released"
-	Forcibly Action = "force-released"
+	Granted       Action = "granted"
+	Renewed       Action = "renewed"
+	Released      Action = "released"
+	ForceReleased Action = "force-released"
 )

@@ -44,7 +44,7 @@ func (r *Replica) ForceRelease(ctx context.Context, f Force) (Forced, error) {
 	if err != nil {
 		return Forced{}, err
 	}
-	r.audit(Event{Action: Forcibly, Path: f.Path, Node: forced.Node, Principal: f.By, Token: f.Token, Reason: f.Reason})
+	r.audit(Event{Action: ForceReleased, Path: f.Path, Node: forced.Node, Principal: f.By, Token: f.Token, Reason: f.Reason})
 	return forced, nil
 }
 

@@ -6,11 +6,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/lease"
 	"github.com/lockkeeper/lockkeeper/recipes"
+	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
 // force revokes the front with that token.
@@ -86,6 +88,35 @@ func TestRevokedHolderOfLibraryIsNotifiedFirst(t *testing.T) {
 		require.GreaterOrEqual(w, o.at.Sub(notified), timeout/4, "its work has time to stop")
 		require.Less(w, o.at.Sub(notified), timeout/2)
 	})
+}
+
+func TestCheckAndCommitOfRevokedClaimReturnTheReason(t *testing.T) {
+	for name, try := range map[string]func(w world, claim *recipes.Claim) error{
+		"check": func(w world, claim *recipes.Claim) error { return claim.Check(w.Context()) },
+		"commit": func(w world, claim *recipes.Claim) error {
+			_, err := claim.Commit(w.Context(), &zk.CreateRequest{Path: "/state", Acl: zk.WorldACL(zk.PermAll)})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			simulated(t, func(w world) {
+				r := w.replica()
+				queue, err := recipes.NewQueue(w.client(recipes.Options{}), path, nil)
+				require.NoError(w, err)
+				claim, err := queue.Claim(w.Context())
+				require.NoError(w, err)
+				_, err = r.ForceRelease(w.Context(), force(claim.Token()))
+				require.NoError(w, err)
+				require.ErrorIs(w, try(w, claim), recipes.ErrRevoked)
+				require.ErrorIs(w, claim.Err(), recipes.ErrRevoked)
+				_, _, err = w.Get("/state")
+				require.ErrorIs(w, err, zktest.ErrNoNode)
+				require.ErrorIs(w, queue.Release(w.Context(), claim), recipes.ErrRevoked)
+				time.Sleep(timeout / 50)
+				require.Empty(w, w.nodes(), "its work has stopped")
+			})
+		})
+	}
 }
 
 func TestRevokedHolderThatCannotBeReachedKeepsTheLockForItsSessionTimeout(t *testing.T) {

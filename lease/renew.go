@@ -22,6 +22,7 @@ func (r *Replica) Renew(ctx context.Context, received time.Time, t Ticket, ttl t
 	if ttl < MinTTL || ttl > r.opts.MaxTTL {
 		return Grant{}, &recipes.Error{Op: "renew", Path: t.Path, Err: r.check(&Request{Owner: t.Owner, RequestID: "-", TTL: ttl})}
 	}
+	ttl = ttl.Truncate(time.Millisecond)
 	var grant Grant
 	err := r.again(ctx, "renew", t.Path, func(bounded context.Context, _ *queue, requests *recipes.Requests) error {
 		c, err := read(bounded, requests, t.Node, t.refusal)

@@ -3,7 +3,9 @@
 package lease_test
 
 import (
+	"log/slog"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -182,12 +184,42 @@ func TestOutageEndsNoLease(t *testing.T) {
 		time.Sleep(2 * ttl)
 		link.Release()
 		link.Refuse(false)
-		time.Sleep(timeout)
+		time.Sleep(ttl * 4 / 5) // the observations begin again at the end of the outage
 		_, err = r.Renew(w.Context(), time.Now(), g.Ticket, ttl)
 		require.NoError(w, err)
 		time.Sleep(notYet)
 		require.Len(w, w.nodes(), 1)
 		time.Sleep(expired)
 		require.Empty(w, w.nodes())
+	})
+}
+
+func TestServerThatLagsEndsNoLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ensemble, err := zktest.Listen(&zktest.Options{InMemory: true, Tick: timeout / 4, Servers: 3})
+		require.NoError(t, err)
+		defer func() { require.NoError(t, ensemble.Close()) }()
+		w := world{t, ensemble}
+		at := func(server int) *lease.Replica {
+			client, err := recipes.Connect(t.Context(), w.Servers()[server:server+1], &recipes.Options{
+				SessionTimeout: timeout, Dial: w.Dial, Logger: slog.New(slog.DiscardHandler),
+			})
+			require.NoError(t, err)
+			t.Cleanup(client.Close)
+			return w.replicaOf(client)
+		}
+		leader, follower := at(0), at(1)
+		require.NoError(t, follower.Release(t.Context(), w.acquired(follower, ask("a")).Ticket))
+		w.Server(1).Lag(timeout / 20)
+		g := w.acquired(leader, ask("a"))
+		_, err = follower.Renew(t.Context(), time.Now(), g.Ticket, ttl)
+		require.NoError(t, err, "it does not know the node yet")
+		require.NoError(t, leader.Release(t.Context(), g.Ticket))
+
+		g = w.acquired(leader, shared("1"))
+		time.Sleep(timeout / 10)
+		g = w.acquired(leader, shared("2"))
+		_, err = follower.Renew(t.Context(), time.Now(), g.Ticket, ttl)
+		require.NoError(t, err, "it does not know that the request shares the lease")
 	})
 }

@@ -198,13 +198,13 @@ func TestNodeStaysForAQuarterTimeoutAfterTheDeadlineUnlessItsHolderReleases(t *t
 	}
 }
 
-// A stubbornParent is a holder's own context, whose methods block on demand.
-type stubbornParent struct {
+// A blockingParent is a holder's own context, whose methods block on demand.
+type blockingParent struct {
 	context.Context
 	blocks *atomic.Pointer[chan struct{}]
 }
 
-func (p stubbornParent) Value(key any) any {
+func (p blockingParent) Value(key any) any {
 	if blocks := p.blocks.Load(); blocks != nil {
 		<-*blocks
 	}
@@ -225,7 +225,7 @@ func TestHolderIsNotifiedAtItsDeadlineThoughTheParentOfAnothersContextBlocks(t *
 			require.NoError(t, err)
 			claims[i], err = queue.Claim(t.Context())
 			require.NoError(t, err)
-			var parent context.Context = stubbornParent{done, &blocks}
+			var parent context.Context = blockingParent{done, &blocks}
 			if i == 0 {
 				parent = done
 			}

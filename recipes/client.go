@@ -178,7 +178,7 @@ func (c *Client) awaitOpened(s *queueSession) bool {
 // immediately, and not after a count of T that began anew. Once there has been another
 // session for T, a server would have expired the abandoned one.
 func (c *Client) delayClose(s *queueSession, changed <-chan struct{}) {
-	if !errors.Is(s.Ended(), session.ErrGivenUp) || s.IsMute() {
+	if !errors.Is(s.Ended(), session.ErrAbandoned) || s.IsMute() {
 		return
 	}
 	attached := s.Attached()

@@ -20,7 +20,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
-// newLine returns the queue below /l.
+// newQueue returns the queue below /l.
 func newQueue(t *testing.T, client *Client, opts *QueueOptions) *Queue {
 	t.Helper()
 	queue, err := NewQueue(client, "/l", opts)

@@ -11,7 +11,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
-func TestTryOfAHeldLineCreatesNothingCostsTwoReadsAndNamesTheHolder(t *testing.T) {
+func TestTryOfHeldQueueCreatesNothingCostsTwoReadsAndNamesTheHolder(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		client := s.connect(s.options())

@@ -27,7 +27,7 @@ type Contender struct {
 	Kind    Kind          // empty if another library created the node
 
 	TTL     time.Duration // of a lease; otherwise the timeout of its session, 0 if that is not known
-	Held    bool          // of a lease: written as held. Otherwise only its position tells
+	Held    bool          // of a lease: written as held. Otherwise its position decides
 	Revoked *Revocation   // nil unless it is revoked
 	Lease   *Lease        // nil unless it is a lease
 	Version int32         // of its node

@@ -14,8 +14,8 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
-// lookers are the methods that read the first contender.
-func lookers(queue *Queue) map[string]func(context.Context) error {
+// readers are the methods that read the first contender.
+func readers(queue *Queue) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"First":      func(ctx context.Context) error { _, err := queue.First(ctx); return err },
 		"Front":      func(ctx context.Context) error { _, err := queue.Front(ctx); return err },
@@ -24,14 +24,14 @@ func lookers(queue *Queue) map[string]func(context.Context) error {
 }
 
 // A cause that wraps a missing node, say, must not make the queue look empty.
-func TestLookWhoseCtxEndsReturnsItsErrorWhateverTheCause(t *testing.T) {
+func TestReadWhoseCtxEndsReturnsItsErrorWhateverTheCause(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		s.create("/l", parentMark)
 		s.create(another, "")
 		client := s.connect(s.options())
 		s.Intercept(zktest.Rule{When: isOp("getChildren2", "getData"), Delay: time.Second})
-		for name, look := range lookers(newQueue(t, client, nil)) {
+		for name, read := range readers(newQueue(t, client, nil)) {
 			for _, answer := range []error{zk.ErrNoNode, zk.ErrNodeExists, zk.ErrNoAuth} {
 				// While the list is read, while the first one is, and before anything is.
 				for _, after := range []time.Duration{time.Second / 2, 3 * time.Second / 2, 0} {
@@ -42,7 +42,7 @@ func TestLookWhoseCtxEndsReturnsItsErrorWhateverTheCause(t *testing.T) {
 					}
 					timer := time.AfterFunc(after, func() { cancel(cause) })
 					began := time.Now()
-					err := look(ctx)
+					err := read(ctx)
 					require.ErrorIs(t, err, context.Canceled, "%s: %v after %v", name, cause, after)
 					require.ErrorIs(t, err, cause, name)
 					require.NotErrorIs(t, err, ErrEmpty, name)

@@ -202,7 +202,7 @@ func TestClaimEndsAtTheDeadlineWhenNothingIsAnswered(t *testing.T) {
 	}
 }
 
-func TestCutOfAQuarterTimeoutIsRiddenOut(t *testing.T) {
+func TestPartitionOfAQuarterTimeoutCostsNoClaim(t *testing.T) {
 	for _, phase := range phases() {
 		for name, reset := range map[string]bool{"silence": false, "and connections reset": true} {
 			bubble(t, func(t *testing.T) {
@@ -330,7 +330,7 @@ func TestHeartbeatsOfManyNodesReachEachInTurn(t *testing.T) {
 
 // The owner has nothing to do for T when a session that only waits is
 // detached; a claim that is granted then must wake it.
-func TestClaimGrantedOnTheHeelsOfACutEndsAtItsDeadline(t *testing.T) {
+func TestClaimGrantedJustAfterDetachmentEndsAtItsDeadline(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		client := s.connect(s.options())

@@ -55,7 +55,7 @@ func TestReleaseThatCannotReachAServerGoesOnInTheBackground(t *testing.T) {
 	})
 }
 
-func TestReleaseThatTheCloseOvertakesWhileCutOffIsUncertain(t *testing.T) {
+func TestReleaseThatTheCloseOvertakesWhileDetachedIsUncertain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		client := s.connect(s.options())

@@ -134,7 +134,7 @@ func TestEndOfTheSessionEndsACallThatWaitsForAServer(t *testing.T) {
 
 // A request can enter the client's queue as its connection ends. It and its caller would wait
 // there for as long as no server serves the session.
-func TestRequestThatIsSeenThroughDoesNotWaitInTheQueueOfADetachedClient(t *testing.T) {
+func TestCallAndWaitDoesNotStayInTheQueueOfADetachedClient(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		client := s.connect(s.options())

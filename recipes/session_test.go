@@ -42,7 +42,7 @@ func TestDeadConnStopsDialling(t *testing.T) {
 	})
 }
 
-func TestDeadConnIsBuriedEvenIfNoServerIsThereToTellOfTheEnd(t *testing.T) {
+func TestConnOfEndedSessionIsClosedThoughNoServerReportsTheEnd(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		client := s.connect(s.options())
@@ -122,7 +122,7 @@ func TestSessionThatNoServerServesForTwiceItsTimeoutIsAbandoned(t *testing.T) {
 	})
 }
 
-func TestSessionThatWasGivenUpIsClosedWhenTheEnsembleComesBack(t *testing.T) {
+func TestAbandonedSessionIsClosedWhenEnsembleReturns(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		client := s.connect(s.options())
@@ -141,7 +141,7 @@ func TestSessionThatWasGivenUpIsClosedWhenTheEnsembleComesBack(t *testing.T) {
 	})
 }
 
-func TestSessionThatWasGivenUpAndHasExpiredOpensNoOther(t *testing.T) {
+func TestAbandonedSessionThatHasExpiredOpensNoOther(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		client := s.connect(s.options())
@@ -259,7 +259,7 @@ func TestRefusedDialIsNamedByConnect(t *testing.T) {
 
 // A server that receives the handshake believes the session to be alive, although its answer
 // never arrives: further attempts would let the nodes block other clients.
-func TestSessionWhoseHandshakesAreNotAnsweredIsGivenUpSoonAfterTheDeadline(t *testing.T) {
+func TestSessionWhoseHandshakesAreNotAnsweredIsAbandonedSoonAfterTheDeadline(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		client := s.connect(s.options())
@@ -269,6 +269,6 @@ func TestSessionWhoseHandshakesAreNotAnsweredIsGivenUpSoonAfterTheDeadline(t *te
 		s.Intercept(zktest.Rule{Hold: zktest.ToServer})
 		<-claim.Done()
 		time.Sleep(testTimeout / 2)
-		require.ErrorIs(t, context.Cause(own.Context()), session.ErrGivenUp)
+		require.ErrorIs(t, context.Cause(own.Context()), session.ErrAbandoned)
 	})
 }

@@ -46,7 +46,7 @@ func TestSettleCountsOnlyUnwantedNodes(t *testing.T) {
 }
 
 // The servers were not notified, and keep the session's nodes for up to T more.
-func TestSettleWaitsForASessionThatWasGivenUpToExpire(t *testing.T) {
+func TestSettleWaitsForAbandonedSessionToExpire(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		client := s.connect(s.options())
@@ -54,7 +54,7 @@ func TestSettleWaitsForASessionThatWasGivenUpToExpire(t *testing.T) {
 		_, err := queue.Claim(t.Context())
 		require.NoError(t, err)
 		first := client.newest()
-		first.End(session.ErrGivenUp)
+		first.End(session.ErrAbandoned)
 		synctest.Wait()
 		require.NotSame(t, first, client.newest())
 		opened := time.Now()

@@ -225,7 +225,7 @@ func TestCancelledWaiterLeavesNoNode(t *testing.T) {
 	})
 }
 
-func TestWaiterThatIsCancelledWhileCutOffLeavesNoNodeOnceMended(t *testing.T) {
+func TestWaiterCancelledWhileDetachedLeavesNoNodeOnceAttached(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		s.create("/l", parentMark)

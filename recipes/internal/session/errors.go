@@ -23,6 +23,6 @@ var ErrUncertain = errors.New("outcome unknown")
 // expired: its nodes are gone.
 var ErrExpired = fmt.Errorf("%w (reported by the server)", ErrSessionExpired)
 
-// ErrGivenUp is the ErrSessionExpired of a session that the client abandoned because no
+// ErrAbandoned is the ErrSessionExpired of a session that the client abandoned because no
 // server had served it for too long: its nodes may still exist.
-var ErrGivenUp = fmt.Errorf("%w (presumed: no server has served it for too long)", ErrSessionExpired)
+var ErrAbandoned = fmt.Errorf("%w (presumed: no server has served it for too long)", ErrSessionExpired)

@@ -110,7 +110,7 @@ func (s *Session) abandonIfUnserved(now time.Time) time.Duration {
 	left := s.lease.Left(now)
 	mute := left <= 0 && since >= timeout/3 && s.Outstanding() > 0 && s.dialer.isMute()
 	if mute || since >= 2*timeout {
-		s.End(ErrGivenUp)
+		s.End(ErrAbandoned)
 		return timeout
 	}
 	next := timeout / 24

@@ -176,7 +176,7 @@ func (s *Session) End(cause error) {
 		report()
 	}
 	// The ensemble must still be notified that a session was closed or abandoned.
-	if !errors.Is(cause, ErrClosed) && !errors.Is(cause, ErrGivenUp) {
+	if !errors.Is(cause, ErrClosed) && !errors.Is(cause, ErrAbandoned) {
 		s.disconnect()
 	}
 }
