@@ -39,14 +39,14 @@ func hash(token string) string {
 
 // A replica is a running service.
 type replica struct {
-	t      testing.TB
+	t      *testing.T
 	url    string
 	client *http.Client
 	stop   func() error // stops it in order, once
 }
 
 // credentials writes the files that all replicas of a test share.
-func credentials(t testing.TB) (principalsFile, keysFile string) {
+func credentials(t *testing.T) (principalsFile, keysFile string) {
 	t.Helper()
 	folder := t.TempDir()
 	principalsFile, keysFile = filepath.Join(folder, "principals.json"), filepath.Join(folder, "keys")
@@ -57,7 +57,7 @@ func credentials(t testing.TB) (principalsFile, keysFile string) {
 }
 
 // start runs a replica with a configuration, on a free port.
-func start(t testing.TB, c service.Config) *replica {
+func start(t *testing.T, c service.Config) *replica {
 	t.Helper()
 	started, ended := make(chan string, 1), make(chan error, 1)
 	c.Listen, c.Started = "127.0.0.1:0", func(url string) { started <- url }
@@ -88,7 +88,7 @@ func start(t testing.TB, c service.Config) *replica {
 }
 
 // ensemble starts ZooKeeper servers and a function that starts replicas over them.
-func ensemble(t testing.TB, servers int) (*zktest.Ensemble, func() *replica) {
+func ensemble(t *testing.T, servers int) (*zktest.Ensemble, func() *replica) {
 	t.Helper()
 	e := zktest.Start(t, &zktest.Options{Servers: servers, Tick: 100 * time.Millisecond})
 	principalsFile, keysFile := credentials(t)
@@ -101,7 +101,7 @@ func ensemble(t testing.TB, servers int) (*zktest.Ensemble, func() *replica) {
 
 // A response is an answer that was read.
 type response struct {
-	t      testing.TB
+	t      *testing.T
 	status int
 	header http.Header
 	body   map[string]any

@@ -185,15 +185,15 @@ func (b *buffer) String() string {
 	return b.b.String()
 }
 
-func newFixture(t testing.TB, locks *scripted) *fixture {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "principals")
-	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, principals, hash("client"), hash("admin"), hash("both"), hash("slow")), 0o600))
+func newFixture(tb testing.TB, locks *scripted) *fixture {
+	tb.Helper()
+	file := filepath.Join(tb.TempDir(), "principals")
+	require.NoError(tb, os.WriteFile(file, fmt.Appendf(nil, principals, hash("client"), hash("admin"), hash("both"), hash("slow")), 0o600))
 	directory, err := reload.Open(file, func(content []byte) (*principal.Directory, error) { return principal.Parse(content, limits) })
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	keys, err := locktoken.ParseKeys([]byte(strings.Repeat("5a", 32)))
-	require.NoError(t, err)
-	f := &fixture{t: t, locks: locks, principals: directory, file: file, draining: make(chan struct{}), audit: &buffer{}, log: &buffer{}}
+	require.NoError(tb, err)
+	f := &fixture{t: tb, locks: locks, principals: directory, file: file, draining: make(chan struct{}), audit: &buffer{}, log: &buffer{}}
 	f.api = api.New(api.Options{
 		Locks: locks, Root: "/root", Principals: directory, Keys: reload.Fixed(keys), Audit: audit.New(f.audit),
 		Logger: slog.New(slog.NewJSONHandler(f.log, nil)), Registry: prometheus.NewRegistry(),
@@ -262,16 +262,16 @@ type response struct {
 	body   []byte
 }
 
-func (r *response) json(t testing.TB) map[string]any {
-	t.Helper()
+func (r *response) json(tb testing.TB) map[string]any {
+	tb.Helper()
 	var fields map[string]any
-	require.NoError(t, json.Unmarshal(r.body, &fields), "%s", r.body)
+	require.NoError(tb, json.Unmarshal(r.body, &fields), "%s", r.body)
 	return fields
 }
 
-func (r *response) code(t testing.TB) string {
-	t.Helper()
-	code, _ := r.json(t)["code"].(string)
+func (r *response) code(tb testing.TB) string {
+	tb.Helper()
+	code, _ := r.json(tb)["code"].(string)
 	return code
 }
 

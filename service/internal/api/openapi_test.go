@@ -63,6 +63,7 @@ func TestDocumentNamesEveryRouteAndItsAnswers(t *testing.T) {
 	r := f.send("", http.MethodGet, "/openapi.json", "")
 	require.Equal(t, http.StatusOK, r.status)
 	require.Equal(t, "3.1.0", r.json(t)["openapi"])
+	require.NotContains(t, string(r.body), "ErrorModel", "problems have one schema")
 	var found []string
 	for path, item := range f.api.OpenAPI().Paths {
 		for method, op := range map[string]*huma.Operation{"GET": item.Get, "POST": item.Post} {

@@ -29,6 +29,9 @@ func (a *API) registerOperations(mux *http.ServeMux) {
 		plain(w, http.StatusOK, "ready\n")
 	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(a.Registry, promhttp.HandlerOpts{}))
+	for _, unused := range []string{"ErrorModel", "ErrorDetail"} { // Huma's own errors, which asProblem replaces
+		delete(a.huma.OpenAPI().Components.Schemas.Map(), unused)
+	}
 	document, err := json.Marshal(a.huma.OpenAPI())
 	if err != nil {
 		panic(err) // the document depends on nothing but this package's types, and a test reads it
