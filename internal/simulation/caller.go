@@ -110,7 +110,7 @@ type held struct {
 	gaveUp  bool          // by its release; set before over is closed
 }
 
-// acquire asks for the lease until it is granted, and records what it is told. It returns nil if it gives up, or is refused for
+// acquire asks for the lease until it is granted, and records the outcome. It returns nil if it gives up, or is refused for
 // one of the reasons in expected.
 func (c *Caller) acquire(call Call, expected ...error) *held {
 	c.next++
