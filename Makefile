@@ -47,10 +47,10 @@ demo-real: bin/lockkeeper ## the same on a real ensemble of three
 test: check ## run all tests; needs Java or a container engine, and a C compiler for the race detector
 	-@zktest/foreign/clients.sh # without them their tests say that they were not run, or fail where CI is set
 	-@torture/stores/install.sh # likewise
-	@$(IMAGE) set -x; \
-	go test -race -shuffle=on $$(go list ./... | grep -v /internal/mutants); \
+	@$(IMAGE) set -x; failed=; \
+	go test -race -shuffle=on $$(go list ./... | grep -v /internal/mutants) || failed=1; \
 	(cd internal/simulation && nice go test -shuffle=on -timeout 20m -sim.every 3 && cd ../mutants && nice go test -timeout 20m) & \
-	simulation=$$!; failed=; \
+	simulation=$$!; \
 	$(ENSEMBLE) -n 1 -- go test -race -run '^Example' ./lock ./election ./epoch || failed=1; \
 	(cd service && go test -race -shuffle=on ./...) || failed=1; \
 	(cd cmd/lockkeeper && go test -race -shuffle=on ./...) || failed=1; \

@@ -187,17 +187,13 @@ func (c *Caller) ask(call Call, id string, expected []error) (grant lease.Grant,
 func (h *held) believe() {
 	defer close(h.over)
 	ended := h.by
-	end := h.end
 	for {
-		timer := time.NewTimer(time.Until(end))
+		timer := time.NewTimer(time.Until(h.validUntil()))
 		select {
 		case <-timer.C:
 			ended.Cause = history.Validity
 		case <-h.moved:
 			timer.Stop()
-			h.caller.world.mu.Lock()
-			end = h.end
-			h.caller.world.mu.Unlock()
 			continue
 		case <-h.release:
 			timer.Stop()
@@ -208,6 +204,13 @@ func (h *held) believe() {
 		h.caller.record(ended, history.Notified, "")
 		return
 	}
+}
+
+// validUntil returns the end of the validity by the answers so far.
+func (h *held) validUntil() time.Time {
+	h.caller.world.mu.Lock()
+	defer h.caller.world.mu.Unlock()
+	return h.end
 }
 
 // believes reports whether the caller believes that it holds the lease.
@@ -279,7 +282,7 @@ func (h *held) enter() {
 	}
 	h.caller.next++
 	call := h.call
-	call.GiveUp = time.Until(h.end)
+	call.GiveUp = time.Until(h.validUntil())
 	grant, end, err := h.caller.ask(call, fmt.Sprint(h.caller.next), []error{lease.ErrRevoked})
 	if err != nil || grant.Token != h.token {
 		return
