@@ -34,6 +34,14 @@
 // In one plan of 64, and in the tests of crowd_test.go, c0 also holds 200 locks that no other process requests, more than one
 // heartbeat checks. An operator deletes one of their nodes, or many at the same instant.
 //
+// # Leases
+//
+// The tests whose names contain "Lease" draw two replicas of a lock service from a seed, callers that repeat, duplicate and
+// abandon their requests, and a client of the library, on servers of which some lag behind. Connections break, answers are
+// slow, replicas are replaced, and an administrator revokes leases. Holders keep the rule of package lease on a clock that is
+// slower by 1/64. The checks read what the ensemble committed, in its order: two grants do not overlap, no node is deleted
+// before its holder has stopped, no rule for writing is broken, and no node is left at the end. A failure prints the seed.
+//
 // # What is checked
 //
 // Each run ends with all faults healed, a last round in which every running process must acquire every lock, and a quiet

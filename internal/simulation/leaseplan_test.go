@@ -130,11 +130,11 @@ func (w *leaseWorld) heal() {
 	}
 }
 
-// newLeaseWorld starts a server and two replicas.
-func newLeaseWorld(rng *rand.Rand, most time.Duration) (w *leaseWorld, err error) {
+// newLeaseWorld starts servers and two replicas.
+func newLeaseWorld(rng *rand.Rand, servers int, most time.Duration) (w *leaseWorld, err error) {
 	w = &leaseWorld{history: &leaseHistory{nodes: make(map[string]*leaseNode)}, most: most, replicas: make([]*leaseReplica, 2)}
 	w.ensemble, err = zktest.Run(context.Background(), &zktest.Options{
-		InMemory: true, Tick: leaseTimeout / 4, ContainerInterval: time.Hour, OnCommit: w.history.commit, Logger: slog.New(slog.DiscardHandler),
+		InMemory: true, Servers: servers, Tick: leaseTimeout / 4, ContainerInterval: time.Hour, OnCommit: w.history.commit, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("start servers: %w", err)
@@ -149,9 +149,13 @@ func newLeaseWorld(rng *rand.Rand, most time.Duration) (w *leaseWorld, err error
 func runLeases(seed uint64) (wrong []string, err error) {
 	rng := func(n uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, n)) }
 	own := rng(0)
-	w, err := newLeaseWorld(own, time.Duration(4+own.Int64N(250))*time.Millisecond)
+	servers := 1 + 2*own.IntN(2)
+	w, err := newLeaseWorld(own, servers, time.Duration(4+own.Int64N(250))*time.Millisecond)
 	if err != nil {
 		return nil, err
+	}
+	for _, follower := range w.ensemble.Servers()[1:] {
+		follower.Lag(time.Duration(own.Int64N(int64(leaseTimeout / 8))))
 	}
 	client, err := w.client(own)
 	if err != nil {

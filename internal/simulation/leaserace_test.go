@@ -34,7 +34,7 @@ func (w *leaseWorld) asked(r *leaseReplica, owner string) {
 func TestHandlerWithOldListingDoesNotOverwriteGrant(t *testing.T) {
 	for skip := range 3 {
 		checkLeases(t, "a slow read", "-run "+t.Name(), func() ([]string, error) {
-			w, err := newLeaseWorld(rand.New(rand.NewPCG(1, 1)), 4*time.Millisecond)
+			w, err := newLeaseWorld(rand.New(rand.NewPCG(1, 1)), 1, 4*time.Millisecond)
 			if err != nil {
 				return nil, err
 			}
