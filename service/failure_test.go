@@ -63,7 +63,7 @@ func development(t *testing.T) *replica {
 func TestConnectionThatNeverSendsItsHeadIsClosed(t *testing.T) {
 	t.Parallel()
 	conn := dial(t, development(t))
-	_, err := io.WriteString(conn, "POST /v1/locks/team/orders/acquire HTTP/1.1\r\nHost: x\r\n")
+	_, err := io.WriteString(conn, "POST /v1/locks/team/orders/acquire HTTP/1.1\r\nHost: localhost\r\n")
 	require.NoError(t, err)
 	_, err = io.ReadAll(conn)
 	require.NoError(t, err, "the service closes the connection")
@@ -72,7 +72,7 @@ func TestConnectionThatNeverSendsItsHeadIsClosed(t *testing.T) {
 func TestBodyThatNeverArrivesIsGivenUp(t *testing.T) {
 	t.Parallel()
 	conn := dial(t, development(t))
-	_, err := io.WriteString(conn, "POST /v1/locks/team/orders/acquire HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{")
+	_, err := io.WriteString(conn, "POST /v1/locks/team/orders/acquire HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{")
 	require.NoError(t, err)
 	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	require.NoError(t, err)

@@ -7,7 +7,9 @@ import (
 	"crypto/sha256"
 	"crypto/x509"
 	"errors"
+	"net"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -49,7 +51,8 @@ type Directory struct {
 	everyone  *Principal // without credentials; nil except in development
 }
 
-// Development returns a directory in which every request is of one principal that may do everything.
+// Development returns a directory in which every request to a loopback address is of one principal that may do
+// everything.
 func Development(limits limit.Limits) *Directory {
 	return &Directory{everyone: &Principal{
 		Name: "dev", Namespaces: []string{"*"}, Roles: []Role{Client, Admin}, Limits: limits,
@@ -60,6 +63,10 @@ func Development(limits limit.Limits) *Directory {
 // token that is not valid is refused even if the certificate is valid: the caller meant to use it.
 func (d *Directory) Identify(r *http.Request) (*Principal, error) {
 	if d.everyone != nil {
+		// A web page can make a name of its own resolve to this machine, and send requests through its reader's browser.
+		if !isLoopback(r.Host) {
+			return nil, ErrUnknown
+		}
 		return d.everyone, nil
 	}
 	if header := r.Header.Values("Authorization"); len(header) > 0 {
@@ -82,6 +89,15 @@ func (d *Directory) Identify(r *http.Request) (*Principal, error) {
 		}
 	}
 	return nil, ErrUnknown
+}
+
+// isLoopback reports whether a request's host, with or without a port, names the machine itself.
+func isLoopback(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	address, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return host == "localhost" || err == nil && address.IsLoopback()
 }
 
 // names returns the names by which a certificate can be listed: its URIs, such as SPIFFE ids, and its subject.

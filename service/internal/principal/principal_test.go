@@ -97,6 +97,19 @@ func TestVerifiedCertificateIdentifiesPrincipal(t *testing.T) {
 	}
 }
 
+func TestDevelopmentServesOnlyRequestsToThisMachine(t *testing.T) {
+	d := principal.Development(limits)
+	for _, host := range []string{"127.0.0.1:8080", "127.0.0.1", "localhost:8080", "[::1]:8080", "[::1]"} {
+		p, err := d.Identify(&http.Request{Host: host})
+		require.NoError(t, err, host)
+		require.True(t, p.MayUse("any"))
+	}
+	for _, host := range []string{"", "rebound.example:8080", "10.0.0.1", "127.0.0.1.example"} {
+		_, err := d.Identify(&http.Request{Host: host})
+		require.ErrorIs(t, err, principal.ErrUnknown, host)
+	}
+}
+
 func TestInvalidFileIsRefused(t *testing.T) {
 	entry := func(fields string) string {
 		return `{"principals": [{"name": "a", "tokens": ["` + hash("t") + `"], "namespaces": ["n"], "roles": ["client"], ` + fields + `}]}`
