@@ -36,7 +36,11 @@
 //
 // # Leases
 //
-// The tests whose names contain "Lease" draw two replicas of a lock service from a seed, callers that repeat, duplicate and
+// Scenarios with replicas of a lock service (LeaseScenarios) run like the others, with the connection of each replica cut at
+// each frame, and package check judges them by the same rules. Callers have no session: answers are lost, handlers outlive
+// their callers, replicas crash and pause, and one queue holds leases and contenders of the library.
+//
+// The tests of lease plans draw two replicas of a lock service from a seed, callers that repeat, duplicate and
 // abandon their requests, and a client of the library, on servers of which some lag behind. Connections break, answers are
 // slow, replicas are replaced, and an administrator revokes leases. Holders keep the rule of package lease on a clock that is
 // slower by 1/64. The checks read what the ensemble committed, in its order: two grants do not overlap, no node is deleted
