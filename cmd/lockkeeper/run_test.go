@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -67,6 +68,10 @@ func TestRunGivesCommandTokenAndStreams(t *testing.T) {
 
 func TestRunForwardsSignals(t *testing.T) {
 	t.Parallel()
+	// Under nohup, lockkeeper and the shell would ignore SIGHUP: what a process handles has its default in its children.
+	handled := make(chan os.Signal, 1)
+	signal.Notify(handled, syscall.SIGHUP)
+	defer signal.Stop(handled)
 	ensemble := startServers(t, nil)
 	p := startProcess(t, ensemble, "run", "--lock", "/ledger", "--", "sh", "-c",
 		`trap 'echo got INT' INT; trap 'echo got HUP' HUP; trap 'exit 7' TERM; echo ready; while :; do sleep 0.01; done`)
