@@ -62,6 +62,9 @@ func (r *Requests) Read(ctx context.Context, name string) (Contender, error) {
 	return r.queue.read(ctx, r.session, name)
 }
 
+// Observe is Queue.Observe.
+func (r *Requests) Observe(c Contender) { r.queue.Observe(c) }
+
 // Watch is Read, with a channel that is closed when the contender has changed or left, or the
 // session is over. It observes the contender: see Queue.Observe.
 func (r *Requests) Watch(ctx context.Context, name string) (c Contender, changed <-chan struct{}, err error) {
