@@ -77,7 +77,10 @@ func contenderOf(name string, data []byte, stat *zk.Stat) Contender {
 	c := Contender{
 		Name: name, Token: fencing.Token(stat.Czxid), Owner: r.Owner, Host: r.Host, PID: r.PID,
 		Since: r.Time, Session: stat.EphemeralOwner, Version: stat.Version, Written: time.UnixMilli(stat.Mtime),
-		Revoked: r.Revoked, Lease: r.lease(),
+		Revoked: r.Revoked,
+	}
+	if stat.EphemeralOwner == 0 { // the node of a session ends with it, whatever its data is
+		c.Lease = r.lease()
 	}
 	switch {
 	case c.Lease != nil:
