@@ -4,6 +4,7 @@ package lease_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,6 +28,26 @@ func TestStatusNamesContendersFrontFirst(t *testing.T) {
 		require.True(w, status.Contenders[0].Held)
 		require.Equal(w, "b", status.Contenders[1].Owner)
 		require.False(w, status.Contenders[1].Held)
+	})
+}
+
+// An event stream reads the status at each change of the queue, and there may be many streams.
+func TestCostOfStatusDoesNotGrowWithTheQueue(t *testing.T) {
+	simulated(t, func(w world) {
+		r := w.replica()
+		for i := range 30 {
+			w.acquiring(w.Context(), r, waiting(fmt.Sprint(i), time.Hour))
+		}
+		var status lease.Status
+		counts := w.requests(func() {
+			var err error
+			status, err = r.Status(w.Context(), path)
+			require.NoError(w, err)
+		})
+		require.Equal(w, map[string]int{"getChildren": 1, "getData": 16}, counts)
+		require.Len(w, status.Contenders, 16)
+		require.Equal(w, "0", status.Contenders[0].Owner)
+		require.Equal(w, 14, status.More)
 	})
 }
 

@@ -107,7 +107,22 @@ func (r *Replica) pass(ctx context.Context, path string, depth int) {
 		r.pass(ctx, path+"/"+name, depth-1)
 	}
 	if queue {
-		_, _ = r.status(ctx, path)
+		r.observeAll(ctx, path)
+	}
+}
+
+// observeAll observes all contenders of a path.
+func (r *Replica) observeAll(ctx context.Context, path string) {
+	q, err := recipes.NewQueue(r.client, path, nil)
+	if err != nil {
+		return
+	}
+	contenders, err := q.Contenders(ctx)
+	if err != nil {
+		return
+	}
+	for _, c := range contenders {
+		q.Observe(c)
 	}
 }
 

@@ -115,7 +115,7 @@ func describe(name string, s lease.Status) *status {
 	}
 	front := s.Contenders[0]
 	out.Locked, out.OwnerID, out.FencingToken = true, front.Owner, front.Token.String()
-	out.Kind, out.QueueLength = "foreign", len(s.Contenders)-1
+	out.Kind, out.QueueLength = "foreign", len(s.Contenders)-1+s.More
 	out.Revoked = front.Revoked != nil
 	if front.Kind != "" {
 		out.Kind = string(front.Kind)
