@@ -5,7 +5,6 @@ package lease
 import (
 	"context"
 	"iter"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -43,7 +42,8 @@ func (r *Replica) status(ctx context.Context, path string) (Status, error) {
 
 // List returns the paths directly below parent that have contenders and whose last segment
 // begins with prefix, in order: at most limit, those after the segment after. next is the
-// value of after for the next page, empty if there is none.
+// value of after for the next page, empty if there is none. A page that takes long ends early,
+// and can be empty: paths without contenders also take time.
 func (r *Replica) List(ctx context.Context, parent, prefix string, limit int, after string) (page []Status, next string, err error) {
 	node, err := recipes.NewNode(r.client, parent)
 	if err != nil {
@@ -54,12 +54,13 @@ func (r *Replica) List(ctx context.Context, parent, prefix string, limit int, af
 		return nil, "", err
 	}
 	slices.Sort(keys)
+	began, last := time.Now(), ""
 	for _, key := range keys {
 		if key <= after || !strings.HasPrefix(key, prefix) {
 			continue
 		}
-		if len(page) >= max(limit, 1) {
-			return page, path.Base(page[len(page)-1].Path), nil
+		if len(page) >= max(limit, 1) || last != "" && time.Since(began) > listTime {
+			return page, last, nil
 		}
 		s, err := r.status(ctx, parent+"/"+key)
 		if err != nil {
@@ -68,9 +69,13 @@ func (r *Replica) List(ctx context.Context, parent, prefix string, limit int, af
 		if len(s.Contenders) > 0 {
 			page = append(page, s)
 		}
+		last = key
 	}
 	return page, "", nil
 }
+
+// listTime is well below the time that a caller waits for a page.
+const listTime = 3 * time.Second
 
 // Watch yields the status of a path, and again after each change of the front or of the
 // queue; a slow consumer gets the newest. A path without contenders has a Status without

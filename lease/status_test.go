@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/lease"
+	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
 func TestStatusNamesContendersFrontFirst(t *testing.T) {
@@ -80,6 +81,39 @@ func TestListReturnsPathsWithContendersByPage(t *testing.T) {
 		require.Len(w, paths, 4)
 		paths, _ = names("c", 10, "")
 		require.Empty(w, paths)
+	})
+}
+
+// The paths of locks that were released remain for some time. A page that has to skip many of
+// them would take longer than its caller waits, each time.
+func TestPageEndsInTimeAndLeadsToTheNext(t *testing.T) {
+	simulated(t, func(w world) {
+		r := w.replica()
+		for i := range 20 {
+			req := ask("o")
+			req.Path = fmt.Sprintf("/locks/a%02d", i)
+			require.NoError(w, r.Release(w.Context(), w.acquired(r, req).Ticket))
+		}
+		req := ask("o")
+		req.Path = "/locks/b"
+		w.acquired(r, req)
+		slow := w.Intercept(zktest.Rule{Op: "getChildren", Below: "/locks", Delay: 500 * time.Millisecond})
+		defer slow.Remove()
+		var paths []string
+		for after, calls := "", 0; ; calls++ {
+			began := time.Now()
+			page, next, err := r.List(w.Context(), "/locks", "", 100, after)
+			require.NoError(w, err)
+			require.Less(w, time.Since(began), 5*time.Second)
+			for _, s := range page {
+				paths = append(paths, s.Path)
+			}
+			if after = next; next == "" {
+				require.Positive(w, calls)
+				break
+			}
+		}
+		require.Equal(w, []string{"/locks/b"}, paths)
 	})
 }
 

@@ -51,7 +51,7 @@ type status struct {
 // page is a part of the locks of a namespace.
 type page struct {
 	Locks    []status `json:"locks"`
-	NextPage string   `json:"nextPage,omitempty" doc:"Missing on the last page"`
+	NextPage string   `json:"nextPage,omitempty" doc:"Missing on the last page. A page before can have fewer locks than the limit, or none"`
 }
 
 func (a *API) registerReads() {
