@@ -4,10 +4,13 @@ package lease
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
@@ -106,6 +109,9 @@ func (r *Replica) watch(ctx context.Context, path string) (Status, func() bool, 
 		return Status{Path: path}, nil, err
 	}
 	queue, err := requests.WatchQueue(ctx)
+	if errors.Is(err, zk.ErrNoNode) {
+		return Status{Path: path}, func() bool { return r.awaitQueue(ctx, requests) }, nil
+	}
 	if err != nil {
 		return Status{Path: path}, nil, err
 	}
@@ -138,6 +144,22 @@ func (r *Replica) watch(ctx context.Context, path string) (Status, func() bool, 
 		}
 	}, err
 }
+
+// awaitQueue waits until the queue's node exists, or the session is over. It reports false if ctx
+// is done. It asks at intervals: the keys that callers may watch are not bounded, and watches of
+// those that no caller ever locks would accumulate in the session.
+func (r *Replica) awaitQueue(ctx context.Context, requests *recipes.Requests) bool {
+	for ctx.Err() == nil {
+		r.pause(ctx, missingPause)
+		if _, err := requests.WatchQueue(ctx); !errors.Is(err, zk.ErrNoNode) {
+			return ctx.Err() == nil
+		}
+	}
+	return false
+}
+
+// missingPause is the time between two requests for a queue that is missing.
+const missingPause = time.Second
 
 // watchPause is the least time between two statuses of one Watch.
 const watchPause = 100 * time.Millisecond

@@ -137,7 +137,7 @@ func TestWatchYieldsEachChangeOfTheFront(t *testing.T) {
 			}
 		}()
 		settle := func() {
-			time.Sleep(time.Second)
+			time.Sleep(2 * time.Second)
 			synctest.Wait()
 		}
 		settle()
@@ -150,5 +150,23 @@ func TestWatchYieldsEachChangeOfTheFront(t *testing.T) {
 		cancel()
 		<-ended
 		require.Equal(w, []string{"none", "a", "none", "b"}, seen)
+	})
+}
+
+// The session would keep a watch of each key that is never locked, and set all of them again on
+// each connection.
+func TestWatchOfMissingQueueLeavesNoWatch(t *testing.T) {
+	simulated(t, func(w world) {
+		r := w.replica()
+		watches := w.Intercept(zktest.Rule{Op: "exists"})
+		for i := range 5 {
+			ctx, cancel := context.WithTimeout(w.Context(), 3*time.Second)
+			for s, err := range r.Watch(ctx, fmt.Sprintf("/locks/%d", i)) {
+				require.NoError(w, err)
+				require.Empty(w, s.Contenders)
+			}
+			cancel()
+		}
+		require.Zero(w, watches.Fired())
 	})
 }
