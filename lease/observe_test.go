@@ -16,27 +16,37 @@ import (
 )
 
 func TestReplicaThatDisappearsLeavesItsLeasesToTheSweeper(t *testing.T) {
-	simulated(t, func(w world) {
-		swept := func(client *recipes.Client) *lease.Replica {
-			r, err := lease.New(client, &lease.Options{Sweep: "/locks"})
-			require.NoError(w, err)
-			w.Cleanup(r.Close)
-			return r
-		}
-		swept(w.client(recipes.Options{}))
-		time.Sleep(time.Second)
-		client := w.client(recipes.Options{})
-		r := swept(client)
-		time.Sleep(time.Second)
-		w.acquired(r, ask("a"))
-		require.Len(w, w.nodes(), 1)
-		r.Close()
-		client.Close()
-		time.Sleep(notYet)
-		require.Len(w, w.nodes(), 1)
-		time.Sleep(time.Second)
-		require.Empty(w, w.nodes())
-	})
+	for name, key := range map[string]string{"key": "ledger", "key like a contender": "job-lock-0000000001"} {
+		t.Run(name, func(t *testing.T) {
+			simulated(t, func(w world) {
+				swept := func(client *recipes.Client) *lease.Replica {
+					r, err := lease.New(client, &lease.Options{Sweep: "/locks"})
+					require.NoError(w, err)
+					w.Cleanup(r.Close)
+					return r
+				}
+				swept(w.client(recipes.Options{}))
+				time.Sleep(time.Second)
+				client := w.client(recipes.Options{})
+				r := swept(client)
+				time.Sleep(time.Second)
+				req := ask("a")
+				req.Path = "/locks/" + key
+				w.acquired(r, req)
+				nodes := func() []string {
+					names, err := w.Children(req.Path)
+					require.NoError(w, err)
+					return names
+				}
+				r.Close()
+				client.Close()
+				time.Sleep(notYet)
+				require.Len(w, nodes(), 1)
+				time.Sleep(time.Second)
+				require.Empty(w, nodes())
+			})
+		})
+	}
 }
 
 // The budget is 200 bytes for each lease, one timer and no goroutine.

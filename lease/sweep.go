@@ -107,12 +107,13 @@ func (r *Replica) pass(ctx context.Context, path string, depth int) {
 		r.pass(ctx, path+"/"+name, depth-1)
 	}
 	if queue {
-		r.observeAll(ctx, path)
+		r.passQueue(ctx, path, depth)
 	}
 }
 
-// observeAll observes all contenders of a path.
-func (r *Replica) observeAll(ctx context.Context, path string) {
+// passQueue observes all contenders of a path. A node without a kind can also be the queue of a
+// key that is called like a contender.
+func (r *Replica) passQueue(ctx context.Context, path string, depth int) {
 	q, err := recipes.NewQueue(r.client, path, nil)
 	if err != nil {
 		return
@@ -122,6 +123,9 @@ func (r *Replica) observeAll(ctx context.Context, path string) {
 		return
 	}
 	for _, c := range contenders {
+		if c.Kind == "" {
+			r.pass(ctx, path+"/"+c.Name, depth-1)
+		}
 		q.Observe(c)
 	}
 }
