@@ -5,6 +5,8 @@ package lease_test
 import (
 	"fmt"
 	"runtime"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -47,6 +49,42 @@ func TestReplicaThatDisappearsLeavesItsLeasesToTheSweeper(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestReplicaThatDisappearsDuringAPassCausesTheNext(t *testing.T) {
+	simulated(t, func(w world) {
+		member := func() (r *lease.Replica, end func()) {
+			client := w.client(recipes.Options{})
+			r, err := lease.New(client, &lease.Options{Sweep: "/locks"})
+			require.NoError(w, err)
+			time.Sleep(time.Second) // so that they join in this order
+			return r, sync.OnceFunc(func() { r.Close(); client.Close() })
+		}
+		_, endSweeper := member()
+		defer endSweeper()
+		r, end := member()
+		_, endOther := member()
+		for i := range 30 {
+			req := ask("a")
+			req.Path = fmt.Sprintf("/locks/slow%d", i)
+			require.NoError(w, r.Release(w.Context(), w.acquired(r, req).Ticket))
+		}
+		g := w.acquired(r, ask("a"))
+		defer w.Intercept(zktest.Rule{
+			When:  func(r zktest.Request) bool { return !r.Watch && strings.HasPrefix(r.Path, "/locks/slow") },
+			Delay: timeout / 12,
+		}).Remove()
+		endOther()
+		for range 10 {
+			time.Sleep(time.Second)
+			_, err := r.Renew(w.Context(), time.Now(), g.Ticket, ttl)
+			require.NoError(w, err)
+		}
+		end()
+		require.Len(w, w.nodes(), 1)
+		time.Sleep(expired + 30*time.Second)
+		require.Empty(w, w.nodes())
+	})
 }
 
 // The budget is 200 bytes for each lease, one timer and no goroutine.

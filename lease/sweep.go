@@ -44,17 +44,22 @@ func (r *Replica) sweep(root string) {
 func (r *Replica) sweepWhile(queue *recipes.Queue, claim *recipes.Claim, root string) {
 	ctx, cancel := claim.Context(r.ctx)
 	defer cancel()
+	var before []string
 	for ctx.Err() == nil {
+		// A replica can disappear during the pass, behind which it has renewed leases.
+		if requests, err := queue.Requests(ctx); err == nil {
+			before, _ = requests.Names(ctx) // none after an error: the next pass comes later
+		}
 		r.pass(ctx, root, sweepDepth)
-		r.awaitDisappearance(ctx, queue)
+		r.awaitDisappearance(ctx, queue, before)
 	}
 }
 
-// awaitDisappearance waits until another replica has disappeared, for sweepEvery at most.
-func (r *Replica) awaitDisappearance(ctx context.Context, queue *recipes.Queue) {
+// awaitDisappearance waits until another replica has disappeared since before was listed, for
+// sweepEvery at most.
+func (r *Replica) awaitDisappearance(ctx context.Context, queue *recipes.Queue, before []string) {
 	ctx, cancel := context.WithTimeout(ctx, sweepEvery)
 	defer cancel()
-	var before []string
 	for ctx.Err() == nil {
 		requests, err := queue.Requests(ctx)
 		if err != nil {
