@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/lease"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
@@ -70,5 +71,31 @@ func TestClaimWhoseRecordCannotBeReadHasTimeToStop(t *testing.T) {
 		require.Contains(w, w.nodes(), gopath.Base(claim.Path()))
 		time.Sleep(timeout)
 		require.Empty(w, w.nodes())
+	})
+}
+
+func TestHolderWhoseRecordMayNotBeWrittenCannotBeNotified(t *testing.T) {
+	simulated(t, func(w world) {
+		r := w.replica()
+		queue, err := recipes.NewQueue(w.client(recipes.Options{}), path, nil)
+		require.NoError(w, err)
+		claim, err := queue.Claim(w.Context())
+		require.NoError(w, err)
+		defer w.Intercept(zktest.Rule{Op: "setData", Fail: zktest.ErrNoAuth}).Remove()
+		_, err = r.ForceRelease(w.Context(), force(claim.Token()))
+		require.ErrorIs(w, err, lease.ErrCannotNotify)
+		require.NoError(w, claim.Check(w.Context()))
+	})
+}
+
+// A TTL is rounded down to what a record holds before it is compared.
+func TestRenewalAcceptsTheLongestTTL(t *testing.T) {
+	simulated(t, func(w world) {
+		r := w.replica()
+		g := w.acquired(r, ask("a"))
+		_, err := r.Renew(w.Context(), time.Now(), g.Ticket, lease.DefaultMaxTTL+time.Microsecond)
+		require.NoError(w, err)
+		_, err = r.Renew(w.Context(), time.Now(), g.Ticket, lease.DefaultMaxTTL+time.Millisecond)
+		require.ErrorContains(w, err, "TTL")
 	})
 }
