@@ -157,3 +157,22 @@ func TestManyWaitersOnOneKeyAreServedInOrder(t *testing.T) {
 		}
 	})
 }
+
+// If all waiters whose renewal was not sent in time asked again, a slow ensemble would be slower.
+func TestSlowRenewalsAreSentLaterWithoutWakingTheWaiters(t *testing.T) {
+	const waiters = 10 * 64
+	simulated(t, func(w world) {
+		r := w.replica()
+		w.acquired(r, ask("first"))
+		for i := range waiters {
+			go func() { _, _ = w.acquire(r, waiting(fmt.Sprint(i), time.Hour)) }()
+		}
+		require.Len(w, w.nodes(), 1+waiters)
+		slow := w.Intercept(zktest.Rule{Op: "multi", Delay: timeout / 10})
+		defer slow.Remove()
+		counts := w.requests(func() { time.Sleep(19 * time.Second) })
+		w.Logf("%v", counts)
+		require.GreaterOrEqual(w, counts["multi"], 10)
+		require.LessOrEqual(w, counts["setData"], 100, "those of one transaction, whose outcome is unknown")
+	})
+}
