@@ -91,7 +91,8 @@ type Forced struct {
 // A Status is the queue of one path.
 type Status struct {
 	Path       string
-	Contenders []recipes.Contender // the front first
+	Contenders []recipes.Contender // the front first, 16 at most
+	More       int                 // contenders behind those
 }
 
 // An Event is one action of a replica that changed a lock.

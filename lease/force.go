@@ -63,6 +63,9 @@ func (r *Replica) revoke(ctx context.Context, requests *recipes.Requests, c reci
 		if errors.Is(err, ErrUncertain) {
 			err = fmt.Errorf("%w: %w", errAgain, err) // the next read shows whether it was carried out
 		}
+		if errors.Is(err, zk.ErrNoAuth) { // the record is the holder's, and so is its ACL
+			err = fmt.Errorf("%w: %w", ErrCannotNotify, err)
+		}
 		return again(err)
 	}
 	return ErrCannotNotify

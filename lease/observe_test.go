@@ -5,6 +5,8 @@ package lease_test
 import (
 	"fmt"
 	"runtime"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,25 +18,71 @@ import (
 )
 
 func TestReplicaThatDisappearsLeavesItsLeasesToTheSweeper(t *testing.T) {
+	for name, key := range map[string]string{"key": "ledger", "key like a contender": "job-lock-0000000001"} {
+		t.Run(name, func(t *testing.T) {
+			simulated(t, func(w world) {
+				swept := func(client *recipes.Client) *lease.Replica {
+					r, err := lease.New(client, &lease.Options{Sweep: "/locks"})
+					require.NoError(w, err)
+					w.Cleanup(r.Close)
+					return r
+				}
+				swept(w.client(recipes.Options{}))
+				time.Sleep(time.Second)
+				client := w.client(recipes.Options{})
+				r := swept(client)
+				time.Sleep(time.Second)
+				req := ask("a")
+				req.Path = "/locks/" + key
+				w.acquired(r, req)
+				nodes := func() []string {
+					names, err := w.Children(req.Path)
+					require.NoError(w, err)
+					return names
+				}
+				r.Close()
+				client.Close()
+				time.Sleep(notYet)
+				require.Len(w, nodes(), 1)
+				time.Sleep(time.Second)
+				require.Empty(w, nodes())
+			})
+		})
+	}
+}
+
+func TestReplicaThatDisappearsDuringAPassCausesTheNext(t *testing.T) {
 	simulated(t, func(w world) {
-		swept := func(client *recipes.Client) *lease.Replica {
+		member := func() (r *lease.Replica, end func()) {
+			client := w.client(recipes.Options{})
 			r, err := lease.New(client, &lease.Options{Sweep: "/locks"})
 			require.NoError(w, err)
-			w.Cleanup(r.Close)
-			return r
+			time.Sleep(time.Second) // so that they join in this order
+			return r, sync.OnceFunc(func() { r.Close(); client.Close() })
 		}
-		swept(w.client(recipes.Options{}))
-		time.Sleep(time.Second)
-		client := w.client(recipes.Options{})
-		r := swept(client)
-		time.Sleep(time.Second)
-		w.acquired(r, ask("a"))
+		_, endSweeper := member()
+		defer endSweeper()
+		r, end := member()
+		_, endOther := member()
+		for i := range 30 {
+			req := ask("a")
+			req.Path = fmt.Sprintf("/locks/slow%d", i)
+			require.NoError(w, r.Release(w.Context(), w.acquired(r, req).Ticket))
+		}
+		g := w.acquired(r, ask("a"))
+		defer w.Intercept(zktest.Rule{
+			When:  func(r zktest.Request) bool { return !r.Watch && strings.HasPrefix(r.Path, "/locks/slow") },
+			Delay: timeout / 12,
+		}).Remove()
+		endOther()
+		for range 10 {
+			time.Sleep(time.Second)
+			_, err := r.Renew(w.Context(), time.Now(), g.Ticket, ttl)
+			require.NoError(w, err)
+		}
+		end()
 		require.Len(w, w.nodes(), 1)
-		r.Close()
-		client.Close()
-		time.Sleep(notYet)
-		require.Len(w, w.nodes(), 1)
-		time.Sleep(time.Second)
+		time.Sleep(expired + 30*time.Second)
 		require.Empty(w, w.nodes())
 	})
 }
@@ -107,5 +155,24 @@ func TestManyWaitersOnOneKeyAreServedInOrder(t *testing.T) {
 			require.Greater(w, o.grant.Token, last.Token)
 			last = o.grant
 		}
+	})
+}
+
+// If all waiters whose renewal was not sent in time asked again, a slow ensemble would be slower.
+func TestSlowRenewalsAreSentLaterWithoutWakingTheWaiters(t *testing.T) {
+	const waiters = 10 * 64
+	simulated(t, func(w world) {
+		r := w.replica()
+		w.acquired(r, ask("first"))
+		for i := range waiters {
+			go func() { _, _ = w.acquire(r, waiting(fmt.Sprint(i), time.Hour)) }()
+		}
+		require.Len(w, w.nodes(), 1+waiters)
+		slow := w.Intercept(zktest.Rule{Op: "multi", Delay: timeout / 10})
+		defer slow.Remove()
+		counts := w.requests(func() { time.Sleep(19 * time.Second) })
+		w.Logf("%v", counts)
+		require.GreaterOrEqual(w, counts["multi"], 10)
+		require.LessOrEqual(w, counts["setData"], 3*64, "those of few transactions, whose outcome is unknown")
 	})
 }

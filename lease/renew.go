@@ -5,6 +5,7 @@ package lease
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -19,10 +20,10 @@ import (
 // The error is ErrGone, ErrReleased, ErrExhausted or a *RevokedError if the lease cannot be
 // renewed. After ErrUncertain it may have been.
 func (r *Replica) Renew(ctx context.Context, received time.Time, t Ticket, ttl time.Duration) (Grant, error) {
-	if ttl < MinTTL || ttl > r.opts.MaxTTL {
-		return Grant{}, &recipes.Error{Op: "renew", Path: t.Path, Err: r.check(&Request{Owner: t.Owner, RequestID: "-", TTL: ttl})}
-	}
 	ttl = ttl.Truncate(time.Millisecond)
+	if ttl < MinTTL || ttl > r.opts.MaxTTL {
+		return Grant{}, &recipes.Error{Op: "renew", Path: t.Path, Err: fmt.Errorf("TTL %v is not between %v and %v", ttl, MinTTL, r.opts.MaxTTL)}
+	}
 	var grant Grant
 	err := r.again(ctx, "renew", t.Path, func(bounded context.Context, _ *queue, requests *recipes.Requests) error {
 		c, err := read(bounded, requests, t.Node, t.refusal)

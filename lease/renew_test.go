@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/lease"
 	"github.com/lockkeeper/lockkeeper/recipes"
+	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
 // shared returns a request that shares the lease of its owner.
@@ -120,5 +121,21 @@ func TestTicketOfAnotherRequestRenewsNothing(t *testing.T) {
 			_, err := r.Renew(w.Context(), time.Now(), ticket, ttl)
 			require.ErrorIs(w, err, lease.ErrGone, name)
 		}
+	})
+}
+
+// The replica that wrote a lease observes it, also where the answer to its write was lost.
+func TestReplicaObservesLeaseWhoseRenewalWasNotAnswered(t *testing.T) {
+	simulated(t, func(w world) {
+		r := w.replica()
+		g := w.acquired(r, ask("a"))
+		lost := w.Intercept(zktest.Rule{Op: "setData", Times: 1, Lose: zktest.ToClient})
+		_, err := r.Renew(w.Context(), time.Now(), g.Ticket, ttl)
+		require.NoError(w, err)
+		require.Equal(w, 1, lost.Fired())
+		time.Sleep(notYet)
+		require.Len(w, w.nodes(), 1)
+		time.Sleep(timeout)
+		require.Empty(w, w.nodes())
 	})
 }

@@ -157,6 +157,7 @@ func (r *Replica) write(ctx context.Context, requests *recipes.Requests, c recip
 func (r *Replica) resolve(ctx context.Context, requests *recipes.Requests, name, write string, cause error) (recipes.Contender, error) {
 	c, err := latest(ctx, requests, name)
 	if err == nil && c.Lease != nil && c.Lease.Write == write {
+		requests.Observe(c)
 		return c, nil
 	}
 	return c, fmt.Errorf("%w: %w", errAgain, errors.Join(cause, err))

@@ -4,18 +4,23 @@ package lease
 
 import (
 	"context"
+	"errors"
 	"iter"
-	"path"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
+// shown bounds the contenders in a Status: the cost of one must not grow with the queue.
+const shown = 16
+
 // Status returns the contenders of a path, or ErrNotFound if there is none. A lease that has
 // expired and that no observer has deleted yet holds the lock. It costs one listing and one
-// read for each contender.
+// read for each contender that it returns.
 func (r *Replica) Status(ctx context.Context, path string) (Status, error) {
 	s, err := r.status(ctx, path)
 	if err == nil && len(s.Contenders) == 0 {
@@ -24,14 +29,14 @@ func (r *Replica) Status(ctx context.Context, path string) (Status, error) {
 	return s, err
 }
 
-// status is Status for a path that may have no contender. It observes all contenders.
+// status is Status for a path that may have no contender. It observes those that it returns.
 func (r *Replica) status(ctx context.Context, path string) (Status, error) {
 	s := Status{Path: path}
 	q, err := r.queues.get(path)
 	if err != nil {
 		return s, &recipes.Error{Op: "status", Path: path, Err: err}
 	}
-	s.Contenders, err = q.Contenders(ctx)
+	s.Contenders, s.More, err = q.FirstContenders(ctx, shown)
 	for _, c := range s.Contenders {
 		q.Observe(c)
 	}
@@ -40,7 +45,8 @@ func (r *Replica) status(ctx context.Context, path string) (Status, error) {
 
 // List returns the paths directly below parent that have contenders and whose last segment
 // begins with prefix, in order: at most limit, those after the segment after. next is the
-// value of after for the next page, empty if there is none.
+// value of after for the next page, empty if there is none. A page that takes long ends early,
+// and can be empty: paths without contenders also take time.
 func (r *Replica) List(ctx context.Context, parent, prefix string, limit int, after string) (page []Status, next string, err error) {
 	node, err := recipes.NewNode(r.client, parent)
 	if err != nil {
@@ -51,12 +57,13 @@ func (r *Replica) List(ctx context.Context, parent, prefix string, limit int, af
 		return nil, "", err
 	}
 	slices.Sort(keys)
+	began, last := time.Now(), ""
 	for _, key := range keys {
 		if key <= after || !strings.HasPrefix(key, prefix) {
 			continue
 		}
-		if len(page) >= max(limit, 1) {
-			return page, path.Base(page[len(page)-1].Path), nil
+		if len(page) >= max(limit, 1) || last != "" && time.Since(began) > listTime {
+			return page, last, nil
 		}
 		s, err := r.status(ctx, parent+"/"+key)
 		if err != nil {
@@ -65,9 +72,13 @@ func (r *Replica) List(ctx context.Context, parent, prefix string, limit int, af
 		if len(s.Contenders) > 0 {
 			page = append(page, s)
 		}
+		last = key
 	}
 	return page, "", nil
 }
+
+// listTime is well below the time that a caller waits for a page.
+const listTime = 3 * time.Second
 
 // Watch yields the status of a path, and again after each change of the front or of the
 // queue; a slow consumer gets the newest. A path without contenders has a Status without
@@ -98,6 +109,9 @@ func (r *Replica) watch(ctx context.Context, path string) (Status, func() bool, 
 		return Status{Path: path}, nil, err
 	}
 	queue, err := requests.WatchQueue(ctx)
+	if errors.Is(err, zk.ErrNoNode) {
+		return Status{Path: path}, func() bool { return r.awaitQueue(ctx, requests) }, nil
+	}
 	if err != nil {
 		return Status{Path: path}, nil, err
 	}
@@ -130,6 +144,22 @@ func (r *Replica) watch(ctx context.Context, path string) (Status, func() bool, 
 		}
 	}, err
 }
+
+// awaitQueue waits until the queue's node exists, or the session is over. It reports false if ctx
+// is done. It asks at intervals: the keys that callers may watch are not bounded, and watches of
+// those that no caller ever locks would accumulate in the session.
+func (r *Replica) awaitQueue(ctx context.Context, requests *recipes.Requests) bool {
+	for ctx.Err() == nil {
+		r.pause(ctx, missingPause)
+		if _, err := requests.WatchQueue(ctx); !errors.Is(err, zk.ErrNoNode) {
+			return ctx.Err() == nil
+		}
+	}
+	return false
+}
+
+// missingPause is the time between two requests for a queue that is missing.
+const missingPause = time.Second
 
 // watchPause is the least time between two statuses of one Watch.
 const watchPause = 100 * time.Millisecond

@@ -4,6 +4,7 @@ package lease_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/lease"
+	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
 func TestStatusNamesContendersFrontFirst(t *testing.T) {
@@ -27,6 +29,26 @@ func TestStatusNamesContendersFrontFirst(t *testing.T) {
 		require.True(w, status.Contenders[0].Held)
 		require.Equal(w, "b", status.Contenders[1].Owner)
 		require.False(w, status.Contenders[1].Held)
+	})
+}
+
+// An event stream reads the status at each change of the queue, and there may be many streams.
+func TestCostOfStatusDoesNotGrowWithTheQueue(t *testing.T) {
+	simulated(t, func(w world) {
+		r := w.replica()
+		for i := range 30 {
+			w.acquiring(w.Context(), r, waiting(fmt.Sprint(i), time.Hour))
+		}
+		var status lease.Status
+		counts := w.requests(func() {
+			var err error
+			status, err = r.Status(w.Context(), path)
+			require.NoError(w, err)
+		})
+		require.Equal(w, map[string]int{"getChildren": 1, "getData": 16}, counts)
+		require.Len(w, status.Contenders, 16)
+		require.Equal(w, "0", status.Contenders[0].Owner)
+		require.Equal(w, 14, status.More)
 	})
 }
 
@@ -62,6 +84,39 @@ func TestListReturnsPathsWithContendersByPage(t *testing.T) {
 	})
 }
 
+// The paths of locks that were released remain for some time. A page that has to skip many of
+// them would take longer than its caller waits, each time.
+func TestPageEndsInTimeAndLeadsToTheNext(t *testing.T) {
+	simulated(t, func(w world) {
+		r := w.replica()
+		for i := range 20 {
+			req := ask("o")
+			req.Path = fmt.Sprintf("/locks/a%02d", i)
+			require.NoError(w, r.Release(w.Context(), w.acquired(r, req).Ticket))
+		}
+		req := ask("o")
+		req.Path = "/locks/b"
+		w.acquired(r, req)
+		slow := w.Intercept(zktest.Rule{Op: "getChildren", Below: "/locks", Delay: 500 * time.Millisecond})
+		defer slow.Remove()
+		var paths []string
+		for after, calls := "", 0; ; calls++ {
+			began := time.Now()
+			page, next, err := r.List(w.Context(), "/locks", "", 100, after)
+			require.NoError(w, err)
+			require.Less(w, time.Since(began), 5*time.Second)
+			for _, s := range page {
+				paths = append(paths, s.Path)
+			}
+			if after = next; next == "" {
+				require.Positive(w, calls)
+				break
+			}
+		}
+		require.Equal(w, []string{"/locks/b"}, paths)
+	})
+}
+
 func TestWatchYieldsEachChangeOfTheFront(t *testing.T) {
 	simulated(t, func(w world) {
 		r := w.replica()
@@ -82,7 +137,7 @@ func TestWatchYieldsEachChangeOfTheFront(t *testing.T) {
 			}
 		}()
 		settle := func() {
-			time.Sleep(time.Second)
+			time.Sleep(2 * time.Second)
 			synctest.Wait()
 		}
 		settle()
@@ -95,5 +150,23 @@ func TestWatchYieldsEachChangeOfTheFront(t *testing.T) {
 		cancel()
 		<-ended
 		require.Equal(w, []string{"none", "a", "none", "b"}, seen)
+	})
+}
+
+// The session would keep a watch of each key that is never locked, and set all of them again on
+// each connection.
+func TestWatchOfMissingQueueLeavesNoWatch(t *testing.T) {
+	simulated(t, func(w world) {
+		r := w.replica()
+		watches := w.Intercept(zktest.Rule{Op: "exists"})
+		for i := range 5 {
+			ctx, cancel := context.WithTimeout(w.Context(), 3*time.Second)
+			for s, err := range r.Watch(ctx, fmt.Sprintf("/locks/%d", i)) {
+				require.NoError(w, err)
+				require.Empty(w, s.Contenders)
+			}
+			cancel()
+		}
+		require.Zero(w, watches.Fired())
 	})
 }

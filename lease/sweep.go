@@ -44,17 +44,22 @@ func (r *Replica) sweep(root string) {
 func (r *Replica) sweepWhile(queue *recipes.Queue, claim *recipes.Claim, root string) {
 	ctx, cancel := claim.Context(r.ctx)
 	defer cancel()
+	var before []string
 	for ctx.Err() == nil {
+		// A replica can disappear during the pass, behind which it has renewed leases.
+		if requests, err := queue.Requests(ctx); err == nil {
+			before, _ = requests.Names(ctx) // none after an error: the next pass comes later
+		}
 		r.pass(ctx, root, sweepDepth)
-		r.awaitDisappearance(ctx, queue)
+		r.awaitDisappearance(ctx, queue, before)
 	}
 }
 
-// awaitDisappearance waits until another replica has disappeared, for sweepEvery at most.
-func (r *Replica) awaitDisappearance(ctx context.Context, queue *recipes.Queue) {
+// awaitDisappearance waits until another replica has disappeared since before was listed, for
+// sweepEvery at most.
+func (r *Replica) awaitDisappearance(ctx context.Context, queue *recipes.Queue, before []string) {
 	ctx, cancel := context.WithTimeout(ctx, sweepEvery)
 	defer cancel()
-	var before []string
 	for ctx.Err() == nil {
 		requests, err := queue.Requests(ctx)
 		if err != nil {
@@ -107,7 +112,26 @@ func (r *Replica) pass(ctx context.Context, path string, depth int) {
 		r.pass(ctx, path+"/"+name, depth-1)
 	}
 	if queue {
-		_, _ = r.status(ctx, path)
+		r.passQueue(ctx, path, depth)
+	}
+}
+
+// passQueue observes all contenders of a path. A node without a kind can also be the queue of a
+// key that is called like a contender.
+func (r *Replica) passQueue(ctx context.Context, path string, depth int) {
+	q, err := recipes.NewQueue(r.client, path, nil)
+	if err != nil {
+		return
+	}
+	contenders, err := q.Contenders(ctx)
+	if err != nil {
+		return
+	}
+	for _, c := range contenders {
+		if c.Kind == "" {
+			r.pass(ctx, path+"/"+c.Name, depth-1)
+		}
+		q.Observe(c)
 	}
 }
 

@@ -4,6 +4,7 @@ package lease
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -127,9 +128,13 @@ func (ws *waiters) renew(due []*waiter) {
 	defer ws.mu.Unlock()
 	for i, w := range due {
 		w.due = now.Add(renewEvery)
-		if w.err = writes[i].Err; w.err == nil {
+		switch err := writes[i].Err; {
+		case err == nil:
 			w.own = writes[i].Contender
-		} else {
+		case errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, ErrUncertain):
+			w.due = now // not sent: if all of these asked again, a slow ensemble would be slower still
+		default:
+			w.err = err
 			close(w.lost)
 		}
 		close(w.renewed)

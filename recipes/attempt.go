@@ -89,7 +89,7 @@ var errReadOnly = errors.New("parent may not be written")
 // errContended reports that another contender has joined since the parent was read.
 var errContended = errors.New("another contender has joined since the parent was read")
 
-// errMissed reports that the join's witness did not exist, and that nothing was created.
+// errMissed reports that the join's witness did not exist or was overwritten, and that nothing was created.
 var errMissed = errors.New("no node of the session in this life of the parent")
 
 // A view is a Queue's knowledge of its parent when an attempt begins.

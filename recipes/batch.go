@@ -29,11 +29,17 @@ type LeaseWrite struct {
 }
 
 // WriteAll carries out the writes, up to 64 of one session in one transaction. If a server
-// refuses a transaction, each of its writes is sent alone.
+// refuses a transaction, each of its writes is sent alone. Once ctx is done, it sends no more.
 func WriteAll(ctx context.Context, writes []*LeaseWrite) {
 	for len(writes) > 0 {
 		batch, rest := nextBatch(writes)
-		writeBatch(ctx, batch)
+		if err := ctx.Err(); err != nil {
+			for _, w := range batch {
+				w.Err = &Error{Op: "write", Path: w.Requests.path(w.Contender.Name), Err: session.NotSent(err)}
+			}
+		} else {
+			writeBatch(ctx, batch)
+		}
 		writes = rest
 	}
 }

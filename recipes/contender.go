@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -77,7 +78,10 @@ func contenderOf(name string, data []byte, stat *zk.Stat) Contender {
 	c := Contender{
 		Name: name, Token: fencing.Token(stat.Czxid), Owner: r.Owner, Host: r.Host, PID: r.PID,
 		Since: r.Time, Session: stat.EphemeralOwner, Version: stat.Version, Written: time.UnixMilli(stat.Mtime),
-		Revoked: r.Revoked, Lease: r.lease(),
+		Revoked: r.Revoked,
+	}
+	if stat.EphemeralOwner == 0 { // the node of a session ends with it, whatever its data is
+		c.Lease = r.lease()
 	}
 	switch {
 	case c.Lease != nil:
@@ -93,20 +97,35 @@ func contenderOf(name string, data []byte, stat *zk.Stat) Contender {
 // the queue is empty or its node is missing. It costs one read, and one for each
 // contender, up to 96 of which are in flight at the same time.
 func (q *Queue) Contenders(ctx context.Context) (contenders []Contender, err error) {
+	contenders, _, err = q.FirstContenders(ctx, math.MaxInt)
+	return contenders, err
+}
+
+// FirstContenders is Contenders for the first n of them. more is the number of those behind.
+func (q *Queue) FirstContenders(ctx context.Context, n int) (contenders []Contender, more int, err error) {
 	err = q.withSession(ctx, func(s *queueSession) error {
-		contenders = nil
+		contenders, more, err = q.firstContenders(ctx, s, n)
+		return err
+	})
+	return contenders, more, err
+}
+
+func (q *Queue) firstContenders(ctx context.Context, s *queueSession, n int) (contenders []Contender, more int, err error) {
+	for {
 		lst, err := s.list(ctx, q.path)
 		if err != nil {
-			return err
+			return nil, 0, err
 		}
 		members, err := q.order(ctx, s, slices.Clone(lst.members))
 		if err != nil {
-			return err
+			return nil, 0, err
 		}
-		contenders, err = q.readAll(ctx, s, members)
-		return err
-	})
-	return contenders, err
+		n := min(n, len(members))
+		contenders, err = q.readAll(ctx, s, members[:n])
+		if more = len(members) - n; err != nil || len(contenders) > 0 || more == 0 {
+			return contenders, more, err
+		}
+	}
 }
 
 // readAll reads members, and omits those that no longer exist.

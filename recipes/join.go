@@ -105,7 +105,10 @@ func (q *Queue) undo(s *queueSession, a attempt, next joinStep) {
 	case leaveOtherLife, retryReread:
 		q.forget()
 	case retryUnwitnessed:
-		if s.MarkLost(a.witness) {
+		switch {
+		case errors.Is(a.err, zk.ErrBadVersion):
+			s.MarkOverwritten(a.witness) // it exists, and what was granted on it may have been revoked
+		case s.MarkLost(a.witness):
 			q.forget() // perhaps with its parent
 		}
 	case retryUnwritten:
@@ -160,7 +163,7 @@ func joinResults(witness *session.Node, results []zk.MultiResponse, err error) (
 		return results, err
 	}
 	if own := results[0].Error; errors.Is(own, zk.ErrNoNode) || errors.Is(own, zk.ErrBadVersion) {
-		err = errMissed
+		err = fmt.Errorf("%w: %w", errMissed, own)
 	}
 	return results[1:], err
 }

@@ -43,6 +43,16 @@ func TestRecordWithoutTTLIsNoLease(t *testing.T) {
 	}
 }
 
+// Another library can store any data in its node: observers would delete it while it is held.
+func TestNodeOfSessionIsNoLeaseWhateverItsData(t *testing.T) {
+	data, err := (&Lease{TTL: time.Second, Held: true}).encode()
+	require.NoError(t, err)
+	c := contenderOf("x-lock-0000000001", data, &zk.Stat{EphemeralOwner: 7})
+	require.Nil(t, c.Lease)
+	require.Empty(t, c.Kind)
+	require.Zero(t, c.lifetime())
+}
+
 func TestRevocationPreservesTheRestOfTheRecord(t *testing.T) {
 	encoder, err := newRecordEncoder("pod-7", "host.example")
 	require.NoError(t, err)

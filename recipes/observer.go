@@ -19,6 +19,10 @@ import (
 // are left to their other observers.
 const maxObserved = 1 << 17
 
+// maxExpired bounds the nodes that are deleted in one pass: so few are answered well within T/4,
+// unless no server answers.
+const maxExpired = 4 * session.MaxInFlight
+
 // An observer deletes the nodes of leases that are no longer renewed. It deletes a node once
 // the client has seen one version of it for 33/32 of its TTL: the holder, whose clock may be
 // slower by 1/64 and who counts from an earlier instant, has stopped by then.
@@ -114,7 +118,7 @@ func (o *observer) ring() {
 	}
 }
 
-// expired returns the nodes that have expired by now, and how long until the next one does.
+// expired returns nodes that have expired by now, and how long until the next one does.
 func (o *observer) expired() (expired []observed, wait time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -213,9 +217,9 @@ func expireNode(ctx context.Context, s *queueSession, n observed) (deleted bool,
 	return deleted, err
 }
 
-// until appends those below index i that have expired by now.
+// until appends those below index i that have expired by now, maxExpired at most.
 func (h dueHeap) until(now time.Duration, i int, expired []observed) []observed {
-	if i >= len(h) || h[i].expires > now {
+	if i >= len(h) || h[i].expires > now || len(expired) >= maxExpired {
 		return expired
 	}
 	return h.until(now, 2*i+2, h.until(now, 2*i+1, append(expired, *h[i])))

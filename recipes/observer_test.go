@@ -65,6 +65,25 @@ func TestAllExpiredNodesAreReturned(t *testing.T) {
 	})
 }
 
+// A pass that takes longer than T/4 passes for an outage, after which all nodes are observed again.
+func TestPassHasBoundedNumberOfNodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newTestObserver()
+		for i := range 3 * maxExpired {
+			o.see(fmt.Sprint(i), 0, time.Second, time.Now())
+		}
+		time.Sleep(2 * time.Second)
+		for range 3 {
+			expired, _ := o.expired()
+			require.Len(t, expired, maxExpired)
+			for _, n := range expired {
+				o.forget(n.path, n.version)
+			}
+		}
+		require.Empty(t, o.nodes)
+	})
+}
+
 func TestObserverHasBoundedNumberOfNodes(t *testing.T) {
 	o := newTestObserver()
 	for i := range maxObserved + 10 {

@@ -90,11 +90,11 @@ func newNonces() *nonces { return &nonces{process: rand.Text()} }
 func (n *nonces) next() string { return n.process + strconv.FormatUint(n.last.Add(1), 36) }
 
 // decodeRecord reads the data of a contender's node. Nodes of other libraries
-// can hold any data, which becomes the owner.
+// can hold any data, the beginning of which becomes the owner.
 func decodeRecord(data []byte) record {
 	var r record
 	if err := json.Unmarshal(data, &r); err != nil || r.Format != 1 {
-		return record{Owner: string(data)}
+		return record{Owner: string(data[:min(len(data), maxOwner)])}
 	}
 	return r
 }

@@ -3,6 +3,7 @@
 package recipes
 
 import (
+	"bytes"
 	"os"
 	"strings"
 	"testing"
@@ -80,4 +81,10 @@ func TestTransactionWithinTheLimitPasses(t *testing.T) {
 		&zk.DeleteRequest{Path: "/a"},
 		&zk.CheckVersionRequest{Path: "/a", Version: 3},
 	}))
+}
+
+// Errors and answers contain the owner.
+func TestOwnerOfForeignNodeIsBounded(t *testing.T) {
+	require.Len(t, decodeRecord(bytes.Repeat([]byte("x"), 1<<20)).Owner, maxOwner)
+	require.Equal(t, "short", decodeRecord([]byte("short")).Owner)
 }

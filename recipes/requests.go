@@ -62,6 +62,9 @@ func (r *Requests) Read(ctx context.Context, name string) (Contender, error) {
 	return r.queue.read(ctx, r.session, name)
 }
 
+// Observe is Queue.Observe.
+func (r *Requests) Observe(c Contender) { r.queue.Observe(c) }
+
 // Watch is Read, with a channel that is closed when the contender has changed or left, or the
 // session is over. It observes the contender: see Queue.Observe.
 func (r *Requests) Watch(ctx context.Context, name string) (c Contender, changed <-chan struct{}, err error) {
@@ -76,12 +79,10 @@ func (r *Requests) Watch(ctx context.Context, name string) (c Contender, changed
 }
 
 // WatchQueue returns a channel that is closed when a contender has joined or left since the
-// call began, or the session is over.
+// call began, or the session is over. It returns zk.ErrNoNode, and leaves no watch, if the
+// queue's node is missing: a watch for a creation that never comes would stay with the session.
 func (r *Requests) WatchQueue(ctx context.Context) (<-chan struct{}, error) {
 	w, err := r.session.Watch(ctx, r.queue.path, session.WatchChildren)
-	if errors.Is(err, zk.ErrNoNode) {
-		w, err = r.session.Watch(ctx, r.queue.path, session.WatchCreation)
-	}
 	if err != nil {
 		return nil, err
 	}

@@ -4,14 +4,13 @@ package session
 
 import (
 	"context"
-	"errors"
 
 	"github.com/go-zookeeper/zk"
 )
 
 // MarkLost ends what was granted on the node, which a server reports as missing. It returns
 // false if the node was released in the meantime: then its absence proves nothing.
-func (s *Session) MarkLost(n *Node) bool { return s.markLost(n, ErrDeleted) }
+func (s *Session) MarkLost(n *Node) bool { return s.markLost(n, ErrDeleted, s.DeleteSoon) }
 
 // MarkOverwritten is MarkLost for a node that a server reports as overwritten. It reads the
 // node for the reason, which is ErrDeleted unless the data has another one, and takes T/8 at
@@ -29,27 +28,24 @@ func (s *Session) MarkOverwritten(n *Node) (was bool, cause error) {
 			cause = revoked
 		}
 	}
-	return s.markLost(n, cause), cause
+	// The node still exists: it is kept until the holder's work has had time to stop.
+	return s.markLost(n, cause, s.DeleteLater), cause
 }
 
-func (s *Session) markLost(n *Node, cause error) bool {
+// markLost ends what was granted on the node. If that was held until now, ended deletes the node.
+func (s *Session) markLost(n *Node, cause error, ended func(*Node)) bool {
 	was, first, granted := s.nodes.lose(n)
 	if !first {
 		return was
 	}
-	ended := false
+	remove := s.DeleteSoon
 	if granted != nil {
 		if report := granted.End(cause); report != nil {
-			ended = true
+			remove = ended
 			report()
 		}
 	}
-	// A node that was overwritten still exists, and must be deleted.
-	if ended && !errors.Is(cause, ErrDeleted) {
-		s.DeleteLater(n) // the holder's work needs time to stop
-	} else {
-		s.DeleteSoon(n)
-	}
+	remove(n)
 	close(n.lost)
 	return true
 }

@@ -106,7 +106,7 @@ func (s *scripted) ForceRelease(context.Context, lease.Force) (lease.Forced, err
 
 func (s *scripted) Status(_ context.Context, path string) (lease.Status, error) {
 	s.called("status")
-	return lease.Status{Path: path, Contenders: s.status.Contenders}, s.err
+	return lease.Status{Path: path, Contenders: s.status.Contenders, More: s.status.More}, s.err
 }
 
 func (s *scripted) List(_ context.Context, parent, _ string, _ int, _ string) ([]lease.Status, string, error) {

@@ -51,7 +51,7 @@ type status struct {
 // page is a part of the locks of a namespace.
 type page struct {
 	Locks    []status `json:"locks"`
-	NextPage string   `json:"nextPage,omitempty" doc:"Missing on the last page"`
+	NextPage string   `json:"nextPage,omitempty" doc:"Missing on the last page. A page before can have fewer locks than the limit, or none"`
 }
 
 func (a *API) registerReads() {
@@ -115,7 +115,7 @@ func describe(name string, s lease.Status) *status {
 	}
 	front := s.Contenders[0]
 	out.Locked, out.OwnerID, out.FencingToken = true, front.Owner, front.Token.String()
-	out.Kind, out.QueueLength = "foreign", len(s.Contenders)-1
+	out.Kind, out.QueueLength = "foreign", len(s.Contenders)-1+s.More
 	out.Revoked = front.Revoked != nil
 	if front.Kind != "" {
 		out.Kind = string(front.Kind)

@@ -100,11 +100,14 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && address.IsLoopback()
 }
 
-// names returns the names by which a certificate can be listed: its URIs, such as SPIFFE ids, and its subject.
+// names returns the names by which a certificate can be listed: its URIs, such as SPIFFE ids, and its subject. A URI
+// without a scheme is ignored, because it can look like the subject of another certificate.
 func names(certificate *x509.Certificate) []string {
 	var names []string
 	for _, uri := range certificate.URIs {
-		names = append(names, uri.String())
+		if uri.IsAbs() {
+			names = append(names, uri.String())
+		}
 	}
 	return append(names, certificate.Subject.String())
 }

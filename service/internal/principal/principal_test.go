@@ -110,6 +110,15 @@ func TestDevelopmentServesOnlyRequestsToThisMachine(t *testing.T) {
 	}
 }
 
+func TestRelativeURIOfCertificateIsNoSubject(t *testing.T) {
+	uri, err := url.Parse("CN=ops,O=acme")
+	require.NoError(t, err)
+	_, err = directory(t).Identify(&http.Request{TLS: verified(&x509.Certificate{
+		Subject: pkix.Name{CommonName: "intern"}, URIs: []*url.URL{uri},
+	})})
+	require.ErrorIs(t, err, principal.ErrUnknown)
+}
+
 func TestInvalidFileIsRefused(t *testing.T) {
 	entry := func(fields string) string {
 		return `{"principals": [{"name": "a", "tokens": ["` + hash("t") + `"], "namespaces": ["n"], "roles": ["client"], ` + fields + `}]}`
