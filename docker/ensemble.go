@@ -62,16 +62,6 @@ import (
 // startBound bounds the time until every server of an ensemble serves.
 const startBound = time.Minute
 
-// ErrUnsupported is matched by the error of an operation that the backend in use does not
-// support, such as a partition of a server that the test did not start. The error names
-// what is missing. It is not errors.ErrUnsupported, which errors of the operating system
-// match for reasons that have nothing to do with faults.
-var ErrUnsupported = errors.New("not possible with these servers")
-
-// ErrNoBackend is matched by the error of Run when no backend is available: no ZK_SERVERS, no
-// container engine, no Java with ZooKeeper's jars.
-var ErrNoBackend = errors.New("nothing to run ZooKeeper with")
-
 // Ensemble is a set of running ZooKeeper servers. All methods are safe for
 // concurrent use, but Close must be the last.
 type Ensemble struct {
@@ -279,28 +269,4 @@ func (e *Ensemble) settle(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// fatal marks an error that ends a poll immediately.
-type fatal struct{ error }
-
-func (f *fatal) Unwrap() error { return f.error }
-
-// poll calls ready until it returns nil or a fatal error, or ctx ends; the error then contains
-// both the reason why the wait ended and the last error of ready.
-func poll(ctx context.Context, ready func(context.Context) error) error {
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := ready(ctx)
-		var end *fatal
-		if err == nil || errors.As(err, &end) {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
-		case <-tick.C:
-		}
-	}
 }

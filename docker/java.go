@@ -215,14 +215,3 @@ func sweepFolders() error {
 	}
 	return errors.Join(errs...)
 }
-
-// ownerOf returns the process in a name that consists of prefix, process and a suffix; "" if
-// the name has another form.
-func ownerOf(name, prefix string) string {
-	rest, ok := strings.CutPrefix(name, prefix)
-	parts := strings.SplitN(rest, "-", 3)
-	if !ok || len(parts) < 3 {
-		return ""
-	}
-	return parts[0] + "-" + parts[1]
-}

@@ -7,12 +7,6 @@ import (
 	"net"
 )
 
-// loss is a reply to lose, whose request has not been sent yet.
-type loss struct {
-	match    func(frame []byte) bool
-	happened chan struct{}
-}
-
 // LoseReply forwards the next request for which match returns true, drops the reply and resets
 // the connection once the server has replied: the request took effect, and the client cannot
 // know. The returned channel is closed when that has happened.
@@ -25,20 +19,6 @@ func (p *Proxy) LoseReply(match func(frame []byte) bool) <-chan struct{} {
 	l := &loss{match: match, happened: make(chan struct{})}
 	p.loss.Store(l)
 	return l.happened
-}
-
-// awaited is a reply to lose, whose request was sent.
-type awaited struct {
-	loss      *loss
-	handshake bool  // it is the first reply, which has no xid
-	xid       int32 // of any other reply
-}
-
-func (a *awaited) isReply(frame []byte, first bool) bool {
-	if a.handshake || first {
-		return a.handshake && first
-	}
-	return len(frame) >= 4 && int32(binary.BigEndian.Uint32(frame)) == a.xid
 }
 
 // flow is one direction of a link, split into frames in order to recognize requests and replies.
@@ -99,48 +79,4 @@ func (f *flow) watch(b []byte) {
 func (f *flow) write(b []byte) bool {
 	_, err := f.to.Write(b)
 	return err == nil
-}
-
-// maxFrame is greater than the default limits of servers and clients. A greater length means
-// that the stream does not consist of frames: it is a four-letter word, or TLS.
-const maxFrame = 4 << 20
-
-// framer splits a stream into frames. Its zero value is at the start of a stream.
-type framer struct {
-	partial []byte // of the current frame, with its length
-	seen    int    // complete frames
-	blind   bool   // the stream does not consist of frames
-}
-
-// next consumes b up to the end of the current frame at most, and returns the
-// frame without its length if it ends there. The frame is valid until the next
-// call.
-func (f *framer) next(b []byte) (frame []byte, n int) {
-	for !f.blind {
-		want := 4
-		if len(f.partial) >= 4 {
-			size := binary.BigEndian.Uint32(f.partial)
-			if size > maxFrame {
-				break
-			}
-			want += int(size)
-		}
-		if take := want - len(f.partial); take > 0 {
-			take = min(take, len(b)-n)
-			f.partial = append(f.partial, b[n:n+take]...)
-			n += take
-			if len(f.partial) < want {
-				return nil, n
-			}
-			if want == 4 {
-				continue
-			}
-		}
-		frame = f.partial[4:]
-		f.partial = f.partial[:0]
-		f.seen++
-		return frame, n
-	}
-	f.blind, f.partial = true, nil
-	return nil, len(b)
 }

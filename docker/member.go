@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/netip"
 	"os"
@@ -292,17 +291,4 @@ func (m *member) output(ctx context.Context, to io.Writer, lines string) error {
 	}
 	_, err = stdcopy.StdCopy(to, to, r)
 	return errors.Join(err, r.Close())
-}
-
-// freePort returns a port below the range from which the operating system chooses ports: it
-// must remain free while its server is down.
-func freePort() (int, error) {
-	for range 100 {
-		port := 20000 + rand.IntN(12000)
-		l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port))
-		if err == nil {
-			return port, l.Close()
-		}
-	}
-	return 0, errors.New("no free port found on 127.0.0.1")
 }

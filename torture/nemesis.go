@@ -35,9 +35,6 @@ func (r *run) runNemesis(ctx context.Context) {
 	running.Wait()
 }
 
-// faultBound is the longest time that the injection of a fault may take, and its healing.
-const faultBound = 30 * time.Second
-
 // fault injects a fault, heals it after its time, and counts it.
 func (r *run) fault(ctx context.Context, f Fault) {
 	note := func(format string, args ...any) {

@@ -13,19 +13,6 @@ import (
 	"time"
 )
 
-// A Fault is injected into the servers, the contenders or the links between them, and healed later.
-type Fault struct {
-	At   time.Duration // since the beginning of the run
-	For  time.Duration // until it is healed
-	Kind string
-	Args []string
-}
-
-// String returns the fault as a line of a plan.
-func (f Fault) String() string {
-	return strings.TrimSpace(fmt.Sprintf("at %v for %v %s %s", f.At, f.For, f.Kind, strings.Join(f.Args, " ")))
-}
-
 // WritePlan writes faults, one to a line.
 func WritePlan(w io.Writer, plan []Fault) error {
 	for _, f := range plan {

@@ -6,7 +6,6 @@ package torture
 
 import (
 	"github.com/lockkeeper/lockkeeper/internal/check"
-	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
 // Verdicts on a run and on each promise.
@@ -22,61 +21,4 @@ type Promise struct {
 	Tested  int        `json:"tested"`
 	By      string     `json:"by"` // what Tested counts
 	Verdict string     `json:"verdict"`
-}
-
-// promises returns a verdict on each rule that was checked.
-func (r *Result) promises(without []check.Rule, found map[check.Rule]int) []Promise {
-	skipped := map[check.Rule]bool{}
-	for _, rule := range without {
-		skipped[rule] = true
-	}
-	rules := check.Rules
-	if !r.Own() {
-		rules = append([]check.Rule{check.SoleHolder}, rules...)
-	}
-	tested := check.Tested(r.History)
-	promises := []Promise{}
-	for _, rule := range rules {
-		if skipped[rule] {
-			continue
-		}
-		p := Promise{Rule: rule, Tested: tested[rule], By: check.By[rule], Verdict: HeldUp}
-		switch {
-		case found[rule] > 0:
-			p.Verdict = Broken
-		case p.Tested == 0:
-			p.Verdict = NotShown
-		}
-		promises = append(promises, p)
-	}
-	return promises
-}
-
-// verdict returns the verdict on the whole run: it held up if every checked promise did.
-func (r *Result) verdict() string {
-	if len(r.Findings)+len(r.Problems) > 0 {
-		return Broken
-	}
-	for _, p := range r.Promises {
-		if p.Verdict != HeldUp {
-			return p.Verdict
-		}
-	}
-	if len(r.Untried) > 0 {
-		return NotShown
-	}
-	return HeldUp
-}
-
-// StoppedWriters returns how many holders sent a stale write after they had been stopped.
-func (r *Result) StoppedWriters() int { return r.Numbers.StaleWriters[check.Paused] }
-
-// statesDeadlines reports whether the contenders state the deadline of their grants.
-func statesDeadlines(events []history.Event) bool {
-	for _, e := range events {
-		if e.Kind == history.Granted && e.Deadline != 0 {
-			return true
-		}
-	}
-	return false
 }

@@ -94,13 +94,3 @@ func (r *reservations) reserved(what string, f func() (heal, error)) (heal, erro
 		return undo(ctx)
 	}, err
 }
-
-// serverTarget returns a server's name as a target.
-func (r *run) serverTarget(server Server) string { return fmt.Sprint("server ", r.number(server)) }
-
-func (r *run) serverTargets() (all []string) {
-	for _, server := range r.servers.All() {
-		all = append(all, r.serverTarget(server))
-	}
-	return all
-}

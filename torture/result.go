@@ -11,6 +11,7 @@ import (
 	"io"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -157,3 +158,8 @@ func (r *Result) WriteJSON(w io.Writer) error {
 	}
 	return nil
 }
+
+// StoppedWriters returns how many holders sent a stale write after they had been stopped.
+func (r *Result) StoppedWriters() int { return r.Numbers.StaleWriters[check.Paused] }
+
+var goVersion = runtime.Version()

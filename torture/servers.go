@@ -6,7 +6,6 @@ package torture
 
 import (
 	"context"
-	"slices"
 
 	"github.com/lockkeeper/lockkeeper/docker"
 )
@@ -81,9 +80,3 @@ func (e ensemble) Leader(ctx context.Context) (Server, error) {
 	}
 	return s, nil
 }
-
-// isZooKeeper reports whether the servers are ZooKeeper's: only there can an operator act and the logs be read.
-func (r *run) isZooKeeper() bool { return r.ensemble != nil }
-
-// number returns the number of a server, from 1.
-func (r *run) number(server Server) int { return slices.Index(r.servers.All(), server) + 1 }

@@ -36,9 +36,6 @@ func deleteParent(ctx context.Context, r *run, args []string, _ time.Duration) (
 	})
 }
 
-// nothingToHeal is the heal function of a fault that has no end.
-func nothingToHeal(context.Context) error { return nil }
-
 // reap makes the contenders leave a path unused, and checks that the servers reap it meanwhile.
 func reap(ctx context.Context, r *run, args []string, lasts time.Duration) (heal, error) {
 	if r.operator == nil {

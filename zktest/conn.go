@@ -11,10 +11,7 @@ import (
 	"net"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
-
-	"github.com/lockkeeper/lockkeeper/zktest/internal/tree"
 )
 
 // Bounds of the memory that one connection can make the server use, in bytes.
@@ -24,49 +21,6 @@ const (
 	maxReplies  = 4 << 20  // unsent replies: at the bound, parsing stops
 	maxOutbound = 32 << 20 // unsent replies and events, which do not wait: beyond it, the connection ends
 )
-
-// A conn is one client's connection to one server.
-//
-// Its reader always takes frames from the network, as an operating system would.
-// Silence and delay are properties of the queues between the reader, the goroutine that
-// carries requests out, and the writer.
-type conn struct {
-	server *Server
-	number int64 // in the order of acceptance
-	link   *Link // of the client, nil if it has none
-	net    net.Conn
-	remote string // the client's address
-	in     *queue[inbound]
-	out    *queue[[]byte] // nil: the end
-	slow   atomic.Int64   // nanoseconds by which each frame is delayed, in either direction
-	// touched is the time of the last received bytes, in nanoseconds after the ensemble's
-	// start.
-	touched atomic.Int64
-
-	// Guarded by the ensemble's mu.
-	session       *session        // nil before the handshake
-	sawHandshake  bool            // the first frame has arrived
-	knowsReadOnly bool            // the client knows of read-only servers
-	unanswered    bool            // no request is carried out, since the server hung when it was made
-	lost          bool            // nothing is sent any more
-	ended         bool            // the server has dropped it: it has ended, or is about to
-	identities    []tree.Identity // with which its requests are carried out
-	waiting       []*request      // not answered yet, in order
-	waitingBytes  int             // size of the frames of these
-	progress      *sync.Cond      // on the ensemble's mu: signalled when waitingBytes shrinks, a gate opens, or the connection ends
-	counts        traffic
-}
-
-// traffic is what four-letter words report about a connection.
-type traffic struct{ received, sent int64 }
-
-// inbound is one item that a reader has read: a frame, a four-letter word or the end.
-type inbound struct {
-	frame []byte
-	bad   error // why the frame is invalid
-	word  string
-	end   error
-}
 
 // serve runs the connection until it has ended.
 func (c *conn) serve() {

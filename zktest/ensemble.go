@@ -10,55 +10,10 @@ import (
 	"net"
 	"slices"
 	"strconv"
-	"strings"
-	"sync"
-	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/zktest/internal/tree"
 )
-
-// An Ensemble is one or several ZooKeeper servers in this process, with all data in
-// memory. It is safe for concurrent use.
-type Ensemble struct {
-	opts    Options
-	tb      TB // nil outside tests
-	servers []*Server
-	began   time.Time // the origin of ticks
-	running sync.WaitGroup
-	stop    chan struct{} // closed by Close
-	commits *queue[Commit]
-	rules   atomic.Pointer[[]*Interceptor] // the active interceptors, replaced under mu
-
-	mu            sync.Mutex // guards what follows, and the servers, connections, links and sessions
-	closed        bool
-	leader        *Server // nil while no server leads
-	epoch         int64   // of the leader
-	zxid          int64   // of the last transaction
-	log           log
-	sessions      map[int64]*session
-	sessionsMade  int64              // the number of sessions created so far
-	conns         map[*conn]struct{} // whose goroutines run
-	traps         traps
-	electionTimer *time.Timer
-	checked       time.Time       // the time of the last search for containers to delete
-	toKill        []*conn         // killed once mu is released
-	changed       chan struct{}   // closed at each change of an impairment, of the leader, and of what serves
-	toWake        []chan struct{} // closed once mu is released
-	toLog         []func()        // called once mu is released
-	accepted      int64           // the number of connections accepted so far
-	stepDownTimer *time.Timer     // fires when a leader without a quorum steps down
-}
-
-// A TB is the part of *testing.T that Start uses.
-type TB interface {
-	Helper()
-	Cleanup(func())
-	Logf(format string, args ...any)
-	Errorf(format string, args ...any)
-	Fatalf(format string, args ...any)
-}
 
 // Start is Run for tests: the ensemble logs to the test, and is closed when the test ends;
 // the connections that are still open are reported in the test's log. Invalid options end
@@ -180,87 +135,6 @@ func (e *Ensemble) Server(id int) *Server {
 	return e.servers[id-1]
 }
 
-// Dial connects to the server at an address of Addrs, in memory. It has the type of
-// recipes.Options.Dial.
-func (e *Ensemble) Dial(ctx context.Context, network, address string) (net.Conn, error) {
-	return e.dial(ctx, nil, network, address)
-}
-
-// Dialer is Dial in the form that zk.WithDialer takes.
-func (e *Ensemble) Dialer() func(network, address string, timeout time.Duration) (net.Conn, error) {
-	return dialer(e.Dial)
-}
-
-func dialer(dial func(context.Context, string, string) (net.Conn, error)) func(string, string, time.Duration) (net.Conn, error) {
-	return func(network, address string, timeout time.Duration) (net.Conn, error) {
-		ctx, cancel := context.WithTimeout(context.Background(), timeout)
-		defer cancel()
-		return dial(ctx, network, address)
-	}
-}
-
-func (e *Ensemble) dial(ctx context.Context, l *Link, network, address string) (net.Conn, error) {
-	fail := func(err error) (net.Conn, error) {
-		return nil, &net.OpError{Op: "dial", Net: network, Addr: memoryAddr(address), Err: err}
-	}
-	var s *Server
-	for _, known := range e.servers {
-		if known.addr == address {
-			s = known
-		}
-	}
-	if s == nil {
-		return fail(fmt.Errorf("not an address of this ensemble: use one of %s", strings.Join(e.Addrs(), ", ")))
-	}
-	for {
-		theirs, changed, err := s.acceptInMemory(l)
-		switch {
-		case err != nil:
-			return fail(err)
-		case theirs != nil:
-			return theirs, nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return fail(ctx.Err())
-		}
-	}
-}
-
-// acceptInMemory makes a connection in memory and returns the client's end. While a
-// direction is held it returns changed instead, which is closed at the next change.
-func (s *Server) acceptInMemory(l *Link) (theirs net.Conn, changed <-chan struct{}, err error) {
-	e := s.ensemble
-	e.mu.Lock()
-	defer e.unlock()
-	imp := s.impairment
-	if s.partition == fromAll {
-		imp.held = Both
-	}
-	if l != nil {
-		imp.held |= l.impairment.held
-		imp.refuse = imp.refuse || l.impairment.refuse
-	}
-	switch {
-	case e.closed:
-		return nil, nil, syscall.ECONNREFUSED
-	case imp.held != 0:
-		return nil, e.changed, nil
-	case !s.running || imp.refuse:
-		return nil, nil, syscall.ECONNREFUSED
-	}
-	theirs, ours := net.Pipe()
-	s.accept(ours, l, "memory")
-	return theirs, nil, nil
-}
-
-// memoryAddr is the address of a server for connections in memory.
-type memoryAddr string
-
-func (memoryAddr) Network() string  { return "memory" }
-func (a memoryAddr) String() string { return string(a) }
-
 // openConns describes the open connections.
 func (e *Ensemble) openConns() []string {
 	e.mu.Lock()
@@ -331,20 +205,4 @@ func (e *Ensemble) mustNotBeNegative(d time.Duration) {
 	if d < 0 {
 		e.fatal("delay %v is negative", d)
 	}
-}
-
-// testLog writes log records to a test's log.
-type testLog struct{ t TB }
-
-func (l *testLog) Write(p []byte) (int, error) {
-	l.t.Logf("zktest: %s", strings.TrimSuffix(string(p), "\n"))
-	return len(p), nil
-}
-
-// withoutTime drops the time and the level, which a test's log does not need.
-func withoutTime(groups []string, a slog.Attr) slog.Attr {
-	if len(groups) == 0 && (a.Key == slog.TimeKey || a.Key == slog.LevelKey) {
-		return slog.Attr{}
-	}
-	return a
 }

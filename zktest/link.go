@@ -8,36 +8,6 @@ import (
 	"time"
 )
 
-// A Direction is a direction of frames on a connection.
-type Direction int
-
-// The directions in which a connection can be held silent.
-const (
-	ToServer Direction = 1 << iota
-	ToClient
-	Both = ToServer | ToClient
-)
-
-func (d Direction) String() string {
-	switch d {
-	case ToServer:
-		return "to-server"
-	case ToClient:
-		return "to-client"
-	case Both:
-		return "both"
-	}
-	return "no direction"
-}
-
-// impairment is a network impairment between clients and servers. It is guarded by the
-// ensemble's mu.
-type impairment struct {
-	held   Direction
-	delay  time.Duration
-	refuse bool
-}
-
 // A Link is one client's network to the servers of an ensemble: its faults affect no
 // other client. Its connections are in memory, even if the servers listen on sockets. It
 // is safe for concurrent use.
@@ -143,4 +113,12 @@ func (c *conn) impairment() impairment {
 		imp.refuse = imp.refuse || c.link.impairment.refuse
 	}
 	return imp
+}
+
+func dialer(dial func(context.Context, string, string) (net.Conn, error)) func(string, string, time.Duration) (net.Conn, error) {
+	return func(network, address string, timeout time.Duration) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), timeout)
+		defer cancel()
+		return dial(ctx, network, address)
+	}
 }

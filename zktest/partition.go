@@ -9,15 +9,6 @@ import (
 	"time"
 )
 
-// A partition is what of the network a server cannot reach.
-type partition int
-
-const (
-	none      partition = iota
-	fromPeers           // the other servers
-	fromAll             // the other servers and the clients
-)
-
 // Isolate partitions the server from the other servers, until Heal; its clients stay
 // connected. For the ensemble's SyncLimit a follower continues to answer pings and reads,
 // from its own data, while the leader expires the sessions of its clients; writes of its

@@ -15,31 +15,12 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
 )
 
-// A request is a client's request, until it is answered. A connection's requests are
-// answered in order. It is guarded by the ensemble's mu, which the callers of all
-// functions in this file hold, except that of parse.
-type request struct {
-	conn       *conn
-	xid        int32
-	op         wire.Op
-	body       any
-	size       int             // of its frame, without the length
-	identities []tree.Identity // with which it is carried out
-	quorum     bool            // the leader decides it
-	decided    bool
-	zxid       int64 // of the transaction that must have been applied before it is answered
-	outcome    tree.Outcome
-	session    *session // of a handshake: the session to answer with, nil if it has ended
-	effects    *effects // of rules, nil for none
-}
+// The callers of all functions in this file hold the ensemble's mu, except that of parse.
 
 // resolve records the leader's decision on the request.
 func (r *request) resolve(en entry) {
 	r.decided, r.zxid, r.outcome = true, en.txn.Zxid, en.outcome
 }
-
-// opHandshake is the operation of a handshake, which has none in the protocol.
-const opHandshake wire.Op = -2
 
 // parse reads a frame, without the ensemble's mu. The error ends the connection.
 func (c *conn) parse(frame []byte) (*request, error) {

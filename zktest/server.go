@@ -13,44 +13,6 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest/internal/tree"
 )
 
-// A Server is one server of an ensemble. It is safe for concurrent use.
-//
-// The faults that take a context set a state, and setting the state that the server is in
-// is no error: killing a killed server has no effect. They do not wait. They take a context
-// and return an error as the same faults of real servers in package docker do.
-type Server struct {
-	ensemble *Ensemble
-	id       int
-	addr     string
-
-	// Guarded by the ensemble's mu.
-	listener       net.Listener // nil if there is none
-	running        bool         // it is not stopped
-	serving        bool         // it accepts handshakes and answers requests
-	partition      partition    // of the network around it
-	paused         bool         // its process is suspended
-	isolated       bool         // no message passes between it and the other servers, for either reason
-	replaced       bool         // it led when it was isolated, and does not know that the others elect another
-	hung           bool         // new connections are never answered
-	impairment     impairment
-	lag            time.Duration
-	lagTimer       *time.Timer
-	isolationTimer *time.Timer // fires when it stops serving because it is isolated
-	isolatedIn     int64       // the epoch in which it was isolated
-	tree           *tree.Tree
-	zxid           int64 // of the last transaction that it has applied
-	next           int64 // the index of the log's entry that it applies next
-	data           *watchTable
-	children       *watchTable
-	conns          map[*conn]struct{} // that it serves
-	pending        []*request         // waiting for the leader
-	touched        map[int64]struct{} // sessions heard since the leader's last ping
-	// remembered are the sessions that a replaced leader still considers alive.
-	remembered map[int64]*session
-	waiting    map[*conn]struct{} // with unanswered requests
-	total      traffic            // since the server was started
-}
-
 func newServer(e *Ensemble, id int) *Server {
 	s := &Server{ensemble: e, id: id, running: true}
 	s.tree = e.newTree()

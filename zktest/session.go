@@ -16,17 +16,8 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
 )
 
-// A session is a client's session, as the leader knows it. It is guarded by the
-// ensemble's mu, which the callers of the unexported functions in this file hold unless
-// they say otherwise.
-type session struct {
-	id       int64
-	password []byte
-	timeout  time.Duration
-	server   *Server // where it attached last; requests through any other server are rejected
-	conn     *conn   // nil while it is detached
-	expires  int64   // the tick at whose beginning it expires
-}
+// The callers of the unexported functions in this file hold the ensemble's mu, unless they
+// say otherwise.
 
 // A Session describes a session.
 type Session struct {

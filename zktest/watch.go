@@ -6,19 +6,9 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/lockkeeper/lockkeeper/zktest/internal/tree"
 	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
-)
-
-// A watchMode is the duration of a watch and the nodes that it covers.
-type watchMode int
-
-const (
-	once       watchMode = iota // fires once
-	persistent                  // fires until it is removed
-	recursive                   // persistent, and covers all nodes below
 )
 
 // A WatchKind is the kind of a watch: the events that it fires for.
@@ -92,115 +82,6 @@ func (t *watchTable) list(s *Server, kind WatchKind, found map[Watch]struct{}) {
 	}
 }
 
-// A watchTable holds one kind of watches on one server: those for data, or those for
-// children. A connection has at most one watch on a path, of the mode requested last: in
-// ZooKeeper 3.8 too, a one-shot watch replaces a persistent one on the same path.
-type watchTable struct {
-	byPath    map[string]map[*conn]watchMode
-	byConn    map[*conn]map[string]struct{}
-	recursive int // number of recursive watches
-}
-
-func newWatchTable() *watchTable {
-	return &watchTable{byPath: make(map[string]map[*conn]watchMode), byConn: make(map[*conn]map[string]struct{})}
-}
-
-func (t *watchTable) add(c *conn, path string, mode watchMode) {
-	t.remove(c, path)
-	if mode == recursive {
-		t.recursive++
-	}
-	watchers := t.byPath[path]
-	if watchers == nil {
-		watchers = make(map[*conn]watchMode)
-		t.byPath[path] = watchers
-	}
-	watchers[c] = mode
-	paths := t.byConn[c]
-	if paths == nil {
-		paths = make(map[string]struct{})
-		t.byConn[c] = paths
-	}
-	paths[path] = struct{}{}
-}
-
-// watched reports whether any connection watches the path.
-func (t *watchTable) watched(path string) bool { return len(t.byPath[path]) > 0 }
-
-// remove removes a connection's watch on a path, and reports whether there was one.
-func (t *watchTable) remove(c *conn, path string) bool {
-	mode, found := t.byPath[path][c]
-	if !found {
-		return false
-	}
-	if mode == recursive {
-		t.recursive--
-	}
-	delete(t.byPath[path], c)
-	if len(t.byPath[path]) == 0 {
-		delete(t.byPath, path)
-	}
-	delete(t.byConn[c], path)
-	if len(t.byConn[c]) == 0 {
-		delete(t.byConn, c)
-	}
-	return true
-}
-
-// forget removes all watches of a connection.
-func (t *watchTable) forget(c *conn) {
-	for path := range t.byConn[c] {
-		t.remove(c, path)
-	}
-}
-
-// count returns the number of watches.
-func (t *watchTable) count() (watches int) {
-	for _, watchers := range t.byPath {
-		watches += len(watchers)
-	}
-	return watches
-}
-
-// trigger returns the connections to notify of a change at path, except those already
-// notified, and removes the watches that fire once.
-func (t *watchTable) trigger(kind wire.EventType, path string, notified map[*conn]bool) (watchers map[*conn]bool) {
-	watchers = make(map[*conn]bool)
-	for c, mode := range t.byPath[path] {
-		if mode != recursive || kind != wire.EventNodeChildrenChanged {
-			watchers[c] = true
-		}
-		if mode == once {
-			t.remove(c, path)
-		}
-	}
-	if t.recursive > 0 && kind != wire.EventNodeChildrenChanged {
-		for above := parentOf(path); above != ""; above = parentOf(above) {
-			for c, mode := range t.byPath[above] {
-				if mode == recursive {
-					watchers[c] = true
-				}
-			}
-		}
-	}
-	for c := range notified {
-		delete(watchers, c)
-	}
-	return watchers
-}
-
-// parentOf returns the path of the parent, "" for the root.
-func parentOf(path string) string {
-	switch i := strings.LastIndexByte(path, '/'); {
-	case path == "/":
-		return ""
-	case i <= 0:
-		return "/"
-	default:
-		return path[:i]
-	}
-}
-
 // notify sends the events of a change to the server's connections. The caller holds the
 // ensemble's mu.
 func (s *Server) notify(change tree.Change) {
@@ -217,14 +98,6 @@ func (s *Server) notify(change tree.Change) {
 	case wire.EventNodeDataChanged:
 		s.send(s.data.trigger(kind, path, nil), kind, path, change.ACL)
 	}
-}
-
-// inOrder returns the connections of a set in order of acceptance, so that an action on
-// several of them at the same instant has the same order in each run.
-func inOrder[V any](set map[*conn]V) []*conn {
-	all := slices.Collect(maps.Keys(set))
-	slices.SortFunc(all, func(a, b *conn) int { return cmp.Compare(a.number, b.number) })
-	return all
 }
 
 // notifyChildren notifies the watchers of a node's children.

@@ -11,18 +11,6 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
-// unansweredRequests returns the requests that have no answer, not even an error. It skips those of crashed contenders.
-func unansweredRequests(t *timeline) []history.Event {
-	var unanswered []history.Event
-	for _, asked := range t.unanswered {
-		if _, crashed := t.crashed[asked.Contender]; !crashed {
-			unanswered = append(unanswered, asked)
-		}
-	}
-	slices.SortFunc(unanswered, func(a, b history.Event) int { return cmp.Compare(a.Line, b.Line) })
-	return unanswered
-}
-
 // A change is a change of the number of contenders that wait for a path, or that hold it.
 type change struct {
 	at               history.Instant

@@ -3,6 +3,9 @@
 package check
 
 import (
+	"cmp"
+	"path"
+	"slices"
 	"strconv"
 
 	"github.com/lockkeeper/lockkeeper/internal/history"
@@ -153,5 +156,27 @@ func (b *builder) connect() {
 		h.crashed = h.crashed && h.notified.Kind == ""
 		h.node, h.margin, h.run = b.nodeOf(h.granted), b.timeline.margin(), b.run
 		h.next = b.successor(h)
+	}
+}
+
+// addNodes applies creations and deletions of nodes in the ensemble's commit order.
+func (t *timeline) addNodes(committed []history.Event) {
+	slices.SortStableFunc(committed, func(a, b history.Event) int { return cmp.Compare(a.Zxid, b.Zxid) })
+	active := map[string]*node{}
+	for _, e := range committed {
+		if e.Kind == history.Created {
+			n := &node{created: e}
+			active[e.Node] = n
+			t.nodes = append(t.nodes, n)
+			t.byZxid[e.Zxid] = append(t.byZxid[e.Zxid], n)
+			if isContender(e) {
+				t.contenders[path.Dir(e.Node)] = append(t.contenders[path.Dir(e.Node)], n)
+			}
+			continue
+		}
+		if n := active[e.Node]; n != nil { // otherwise it existed before the run
+			n.deleted = e
+			delete(active, e.Node)
+		}
 	}
 }

@@ -23,20 +23,6 @@ type hold struct {
 	run        history.Event   // the Run event of the history
 }
 
-// An interval is a time in which a contender is not scheduled, or its network is partitioned.
-type interval struct{ from, to history.Instant }
-
-// beginOrEnd appends an interval if the event begins one, and ends the last one otherwise.
-func beginOrEnd(intervals []interval, e history.Event) []interval {
-	if e.Kind == history.Paused || e.Kind == history.Partitioned {
-		return append(intervals, interval{e.At, never})
-	}
-	if last := len(intervals) - 1; last >= 0 {
-		intervals[last].to = min(intervals[last].to, e.At)
-	}
-	return intervals
-}
-
 // pausedAt reports whether the hold's contender was paused at an instant, or had woken within grace before it, and returns
 // the end of that pause.
 func (h *hold) pausedAt(at, grace history.Instant) (until history.Instant, paused bool) {

@@ -3,6 +3,7 @@
 package check
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/lockkeeper/lockkeeper/internal/history"
@@ -189,4 +190,16 @@ func (t *timeline) lastInstant() history.Instant {
 		return 0
 	}
 	return t.observed[len(t.observed)-1].At
+}
+
+// unansweredRequests returns the requests that have no answer, not even an error. It skips those of crashed contenders.
+func unansweredRequests(t *timeline) []history.Event {
+	var unanswered []history.Event
+	for _, asked := range t.unanswered {
+		if _, crashed := t.crashed[asked.Contender]; !crashed {
+			unanswered = append(unanswered, asked)
+		}
+	}
+	slices.SortFunc(unanswered, func(a, b history.Event) int { return cmp.Compare(a.Line, b.Line) })
+	return unanswered
 }

@@ -3,9 +3,7 @@
 package check
 
 import (
-	"cmp"
 	"path"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -33,40 +31,6 @@ func (n *node) goneAtLatest(run history.Event) history.Instant {
 		return never
 	}
 	return n.deleted.At + run.Blur
-}
-
-// addNodes applies creations and deletions of nodes in the ensemble's commit order.
-func (t *timeline) addNodes(committed []history.Event) {
-	slices.SortStableFunc(committed, func(a, b history.Event) int { return cmp.Compare(a.Zxid, b.Zxid) })
-	active := map[string]*node{}
-	for _, e := range committed {
-		if e.Kind == history.Created {
-			n := &node{created: e}
-			active[e.Node] = n
-			t.nodes = append(t.nodes, n)
-			t.byZxid[e.Zxid] = append(t.byZxid[e.Zxid], n)
-			if isContender(e) {
-				t.contenders[path.Dir(e.Node)] = append(t.contenders[path.Dir(e.Node)], n)
-			}
-			continue
-		}
-		if n := active[e.Node]; n != nil { // otherwise it existed before the run
-			n.deleted = e
-			delete(active, e.Node)
-		}
-	}
-}
-
-// nodeOf returns the node of a grant, nil if there is none with that czxid, path and session.
-func (t *timeline) nodeOf(granted history.Event) *node {
-	for _, n := range t.byZxid[granted.Token] {
-		c := n.created
-		if isContender(c) && path.Dir(c.Node) == granted.Path &&
-			(granted.Node == "" || granted.Node == c.Node) && (granted.Session == 0 || granted.Session == c.Session) {
-			return n
-		}
-	}
-	return nil
 }
 
 // isContender reports whether a node is a contender. It restates the rule of package recipes independently: a name ends in

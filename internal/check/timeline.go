@@ -4,14 +4,11 @@ package check
 
 import (
 	"cmp"
-	"math"
+	"path"
 	"slices"
 
 	"github.com/lockkeeper/lockkeeper/internal/history"
 )
-
-// never is later than every instant of a history.
-const never = history.Instant(math.MaxInt64)
 
 // A write is a contender's write to a register.
 type write struct {
@@ -71,4 +68,16 @@ func (t *timeline) margin() history.Instant {
 		return 0
 	}
 	return t.run.Timeout / 8
+}
+
+// nodeOf returns the node of a grant, nil if there is none with that czxid, path and session.
+func (t *timeline) nodeOf(granted history.Event) *node {
+	for _, n := range t.byZxid[granted.Token] {
+		c := n.created
+		if isContender(c) && path.Dir(c.Node) == granted.Path &&
+			(granted.Node == "" || granted.Node == c.Node) && (granted.Session == 0 || granted.Session == c.Session) {
+			return n
+		}
+	}
+	return nil
 }

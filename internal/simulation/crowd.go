@@ -9,12 +9,6 @@ import (
 	"time"
 )
 
-// crowdParent is the parent of the locks of a crowd.
-const crowdParent = "/crowd"
-
-// crowdPath returns the path of the i-th lock of a crowd.
-func crowdPath(i int) string { return fmt.Sprintf("%s/%03d", crowdParent, i) }
-
 // crowd has c0 hold n locks, which no other process requests, until an instant. Its session then has more nodes than one
 // heartbeat checks.
 func crowd(c0 *Process, n int, until time.Time) *worker {

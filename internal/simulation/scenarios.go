@@ -14,9 +14,6 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// lockPath is the path of the lock and of the election of all scenarios.
-const lockPath = "/l"
-
 // Scenarios contains the scripts that run with every cut.
 var Scenarios = []Scenario{
 	{"a client locks an unknown path and a known one", func(w *World) {

@@ -17,15 +17,6 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
-// stateParents contains the parents of the nodes for state in ZooKeeper itself. Each transaction writes the nodes of a path
-// below all of them.
-var stateParents = []string{"/state", "/copy"}
-
-// epochPath returns the node that counts a path's epochs.
-func epochPath(path string) string { return epochsParent + path }
-
-const epochsParent = "/epoch"
-
 // A committer commits operations in ZooKeeper, of a claim or of an epoch.
 type committer struct {
 	epoch  int64 // 0 without one

@@ -131,59 +131,6 @@ func (w *World) expire(session int64) error {
 	return err
 }
 
-// recordCommit records what the ensemble committed. It is called for one transaction after the other.
-func (w *World) recordCommit(c zktest.Commit) {
-	if c.Err != nil {
-		return
-	}
-	e := history.Event{Zxid: history.ID(c.Zxid), Session: history.ID(c.Session), Node: c.Path}
-	switch c.Op {
-	case "multi":
-		for _, op := range c.Ops {
-			w.recordCommit(op)
-		}
-	case "create", "create2", "createContainer":
-		w.recordClaimed(c)
-		e.Kind, e.Lease = history.Created, ttlOf(c.Data)
-		w.sessions.nodeCreated(c.Session, c.Path)
-		w.recorder.AddAt(c.Time, e)
-	case "delete", "deleteContainer":
-		e.Kind, e.Cause = history.Deleted, history.ByRequest
-		switch {
-		case c.Session == 0 && c.Op == "delete":
-			e.Cause = history.ByOperator
-		case w.wasRevoked(c.Path):
-			e.Cause = history.ByRevocation
-		}
-		w.recorder.AddAt(c.Time, e)
-	case "setData":
-		w.recordClaimed(c)
-		w.recordWrote(c)
-		w.recordRevoked(c)
-	case "closeSession":
-		w.recordEnded(c, e)
-	}
-}
-
-// recordEnded records the end of a session, and the nodes that it deleted.
-func (w *World) recordEnded(c zktest.Commit, e history.Event) {
-	e.Cause = history.ByRequest
-	if c.Expired {
-		e.Cause = history.ByTimeout
-		w.mu.Lock()
-		if w.byOperator[c.Session] {
-			e.Cause = history.ByOperator
-		}
-		w.mu.Unlock()
-	}
-	e.Kind, e.Node = history.Ended, ""
-	w.recorder.AddAt(c.Time, e)
-	for _, path := range c.Removed {
-		e.Kind, e.Node = history.Deleted, path
-		w.recorder.AddAt(c.Time, e)
-	}
-}
-
 // heal ends every fault that can end.
 func (w *World) heal() {
 	w.fault("heal")

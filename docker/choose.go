@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package docker
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+)
+
+// picked returns the backend of every ensemble of this process that names none. It is
+// determined once, with its own bound, so that it does not depend on the context of the first
+// caller. Most of the bound is for pulling an image.
+var picked = sync.OnceValues(func() (choice, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	picked, err := pick(ctx, os.Getenv, sources{engine: findEngine, java: findJava})
+	if err == nil {
+		fmt.Fprint(os.Stderr, picked.report("zookeeper for tests"))
+	}
+	return picked, err
+})
+
+// choose returns the backend that the plan names, or the process's own.
+func choose(ctx context.Context, p *plan) (choice, error) {
+	switch p.backend {
+	case "docker":
+		return findEngine(ctx)
+	case "java":
+		return findJava(ctx, p.logf)
+	}
+	return picked()
+}
+
+// sources are the backends that start servers.
+type sources struct {
+	engine func(context.Context) (choice, error)
+	java   func(context.Context, func(string, ...any)) (choice, error)
+}
+
+// pick returns the backend that the environment names, otherwise the first that is available.
+// If the environment names an image, no other backend is tried: with servers of another
+// version, tests could pass for the wrong reason.
+func pick(ctx context.Context, env func(string) string, from sources) (choice, error) {
+	if list := env("ZK_SERVERS"); list != "" {
+		b, err := externalServers(list)
+		return choice{backend: b}, err
+	}
+	silent := func(string, ...any) {}
+	image := env(imageVariable)
+	switch name := env("ZK_TEST_BACKEND"); {
+	case name == "java" && image != "":
+		return choice{}, fmt.Errorf("ZK_TEST_BACKEND=java and %s=%q: Java processes have no image: unset one of them", imageVariable, image)
+	case name == "java":
+		return from.java(ctx, silent)
+	case name == "docker":
+		return from.engine(ctx)
+	case name != "":
+		return choice{}, fmt.Errorf("ZK_TEST_BACKEND=%q: must be docker or java", name)
+	}
+	engine, noEngine := from.engine(ctx)
+	switch {
+	case noEngine == nil:
+		return engine, nil
+	case image != "":
+		return choice{}, fmt.Errorf("%s=%q asks for containers, so Java processes are not tried: %w", imageVariable, image, noEngine)
+	}
+	java, noJava := from.java(ctx, silent)
+	if noJava == nil {
+		java.over = noEngine
+		return java, nil
+	}
+	return choice{}, fmt.Errorf("%w: ZK_SERVERS is not set; no engine: %w; no Java: %w", ErrNoBackend,
+		noEngine, noJava)
+}
