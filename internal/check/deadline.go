@@ -8,8 +8,8 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
-// grantDeadlines checks that each grant follows a recent proof of liveness of its session. Without one, the grant's deadline is near
-// or already past: the waiter decided on one server's answer, and no quorum had confirmed its session.
+// grantDeadlines checks that each grant follows a recent proof of liveness of its session. Without one, the grant's deadline
+// is near or already past: the waiter decided on one server's answer, and no quorum had confirmed its session.
 func grantDeadlines(t *timeline) []Finding {
 	var findings []Finding
 	for _, h := range t.holds {
