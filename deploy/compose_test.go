@@ -103,7 +103,12 @@ func start(t *testing.T) *project {
 		"LOCKKEEPER_PORT1=", "LOCKKEEPER_PORT2=", // free ones
 	}
 	buildImage(t, name)
-	t.Cleanup(func() { p.run("down", "-v", "--timeout", "1") })
+	t.Cleanup(func() {
+		defer p.run("down", "-v", "--timeout", "1")
+		if t.Failed() {
+			t.Log(p.run("logs", "--no-color", "lockkeeper1", "lockkeeper2"))
+		}
+	})
 	p.run("up", "-d", "zk1", "zk2", "zk3", "lockkeeper1", "lockkeeper2")
 	client := &http.Client{Timeout: time.Second}
 	for _, replica := range []string{"lockkeeper1", "lockkeeper2"} {

@@ -17,6 +17,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -98,13 +99,13 @@ func requireServes(t *testing.T, args []string, readyPath string, grace time.Dur
 		}
 	}()
 
-	var url string
-	require.EventuallyWithT(t, func(c *assert.CollectT) {
-		_, after, found := strings.Cut(stdout.String(), "LOCKKEEPER_URL=")
-		require.True(c, found, "%s", stderr.String())
-		url, _, found = strings.Cut(after, "\n")
-		require.True(c, found)
-	}, 20*time.Second, 20*time.Millisecond)
+	started := regexp.MustCompile(`LOCKKEEPER_URL=(.*)\n`)
+	require.Eventually(t, func() bool {
+		return started.MatchString(stdout.String()) || len(ended) > 0
+	}, 20*time.Second, 20*time.Millisecond, "the replica does not start")
+	found := started.FindStringSubmatch(stdout.String())
+	require.NotNil(t, found, "the replica ended: %s", &stderr)
+	url := found[1]
 	require.True(t, strings.HasPrefix(url, "https://"), "the deployment serves TLS, not %s", url)
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // as a probe does
 	defer transport.CloseIdleConnections()
