@@ -80,17 +80,29 @@ func (p *project) run(args ...string) string {
 	return strings.TrimSpace(output(p.t, p.env, p.command[0], append(p.command[1:len(p.command):len(p.command)], args...)...))
 }
 
-// url returns the address of a replica on this machine.
-func (p *project) url(service string) string { return "http://" + p.run("port", service, "8080") }
+// A container is that of one replica.
+type container struct {
+	t   *testing.T
+	id  string
+	url string // on this machine
+}
 
-// inspect returns a value of a service's container, given the template.
-func (p *project) inspect(service, template string) string {
+func (p *project) container(service string) *container {
 	p.t.Helper()
-	return strings.TrimSpace(output(p.t, nil, "docker", "inspect", "--format", template, p.run("ps", "-q", service)))
+	c := &container{t: p.t, id: p.run("ps", "-q", service)}
+	address, _, _ := strings.Cut(c.docker("port", c.id, "8080"), "\n")
+	c.url = "http://" + address
+	return c
+}
+
+// docker runs a command of Docker and returns what it prints.
+func (c *container) docker(args ...string) string {
+	c.t.Helper()
+	return strings.TrimSpace(output(c.t, nil, "docker", args...))
 }
 
 // start starts the ensemble and both replicas, and waits until the replicas are ready.
-func start(t *testing.T) *project {
+func start(t *testing.T) (first, second *container) {
 	t.Helper()
 	requireEngine(t)
 	name := strings.ToLower("lockkeeper-test-" + tokenKey()[:8])
@@ -110,41 +122,40 @@ func start(t *testing.T) *project {
 		}
 	})
 	p.run("up", "-d", "zk1", "zk2", "zk3", "lockkeeper1", "lockkeeper2")
+	first, second = p.container("lockkeeper1"), p.container("lockkeeper2")
 	client := &http.Client{Timeout: time.Second}
-	for _, replica := range []string{"lockkeeper1", "lockkeeper2"} {
-		url := p.url(replica)
+	for _, replica := range []*container{first, second} {
 		require.EventuallyWithT(t, func(c *assert.CollectT) {
-			status, answer := send(c, client, http.MethodGet, url+"/readyz", "")
+			status, answer := send(c, client, http.MethodGet, replica.url+"/readyz", "")
 			require.Equal(c, http.StatusOK, status, answer)
 		}, 30*time.Second, 100*time.Millisecond)
 	}
-	return p
+	return first, second
 }
 
 func TestLeaseOutlivesReplicaInContainer(t *testing.T) {
-	p := start(t)
-	first, second := p.url("lockkeeper1"), p.url("lockkeeper2")
-	require.Equal(t, "65532:65532 true", p.inspect("lockkeeper1", "{{.Config.User}} {{.HostConfig.ReadonlyRootfs}}"))
+	first, second := start(t)
+	require.Equal(t, "65532:65532 true", first.docker("inspect", "--format", "{{.Config.User}} {{.HostConfig.ReadonlyRootfs}}", first.id))
 
 	client := &http.Client{Timeout: 10 * time.Second}
-	status, body := send(t, client, http.MethodPost, first+"/v1/locks/team/orders/acquire", `{"ownerId": "a", "requestId": "1"}`)
+	status, body := send(t, client, http.MethodPost, first.url+"/v1/locks/team/orders/acquire", `{"ownerId": "a", "requestId": "1"}`)
 	require.Equal(t, http.StatusOK, status, body)
 	granted := lease(t, body)
-	require.Contains(t, p.run("logs", "lockkeeper1"), `"action":"acquire"`, "the audit is on standard output")
+	require.Contains(t, first.docker("logs", first.id), `"action":"acquire"`, "the audit is on standard output")
 
-	p.run("kill", "lockkeeper1")
-	require.Equal(t, "false", p.inspect("lockkeeper1", "{{.State.Running}}"))
+	first.docker("kill", first.id)
+	require.Equal(t, "false", first.docker("inspect", "--format", "{{.State.Running}}", first.id))
 
 	proof, err := json.Marshal(map[string]string{"ownerId": "a", "lockToken": granted.LockToken})
 	require.NoError(t, err)
-	status, body = send(t, client, http.MethodPost, second+"/v1/locks/team/orders/renew", string(proof))
+	status, body = send(t, client, http.MethodPost, second.url+"/v1/locks/team/orders/renew", string(proof))
 	require.Equal(t, http.StatusOK, status, body)
 	require.Equal(t, granted.FencingToken, lease(t, body).FencingToken)
-	status, body = send(t, client, http.MethodPost, second+"/v1/locks/team/orders/acquire", `{"ownerId": "b", "requestId": "2"}`)
+	status, body = send(t, client, http.MethodPost, second.url+"/v1/locks/team/orders/acquire", `{"ownerId": "b", "requestId": "2"}`)
 	require.Equal(t, http.StatusConflict, status, body)
 
-	p.run("stop", "lockkeeper2")
-	require.Equal(t, "0", p.inspect("lockkeeper2", "{{.State.ExitCode}}"), "the binary handles the signal as process 1")
+	second.docker("stop", "--time", "20", second.id)
+	require.Equal(t, "0", second.docker("inspect", "--format", "{{.State.ExitCode}}", second.id), "the binary handles the signal as process 1")
 }
 
 // A grant is the part of an answer that the test uses.

@@ -85,7 +85,7 @@ func requireServes(t *testing.T, args []string, readyPath string, grace time.Dur
 	t.Helper()
 	ensemble := zktest.Start(t, nil)
 	var stdout, stderr safeBuffer
-	cmd := exec.Command(binary, args...) //nolint:noctx // the test ends it with a signal
+	cmd := exec.Command(binary, args...)
 	cmd.Env = append(os.Environ(), "LOCKKEEPER_SERVERS="+strings.Join(ensemble.Addrs(), ","))
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	require.NoError(t, cmd.Start())
@@ -107,7 +107,7 @@ func requireServes(t *testing.T, args []string, readyPath string, grace time.Dur
 	require.NotNil(t, found, "the replica ended: %s", &stderr)
 	url := found[1]
 	require.True(t, strings.HasPrefix(url, "https://"), "the deployment serves TLS, not %s", url)
-	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // as a probe does
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} // as a probe does
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport, Timeout: 5 * time.Second}
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
