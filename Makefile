@@ -25,7 +25,7 @@ IMAGE := set -eu; \
 	fi;
 
 .DEFAULT_GOAL := help
-.PHONY: bench check clean clients demo demo-real evidence examples format help image lint release simulate stores test tidy torture torture-mutants torture-rivals
+.PHONY: bench check clean clients demo demo-real evidence examples format help image lint release service-image simulate stores test tidy torture torture-mutants torture-rivals
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { name[++n] = $$1; text[n] = $$2; if (length($$1) > width) width = length($$1) } \
@@ -55,6 +55,7 @@ test: check ## run all tests; needs Java or a container engine, and a C compiler
 	$(ENSEMBLE) -n 1 -- go test -race -run '^Example' ./lock ./election ./epoch || failed=1; \
 	(cd service && go test -race -shuffle=on ./...) || failed=1; \
 	(cd cmd/lockkeeper && go test -race -shuffle=on ./...) || failed=1; \
+	(cd deploy && go test -shuffle=on ./...) || failed=1; \
 	(cd examples && go test -race -shuffle=on ./...) || failed=1; \
 	(cd internal/release && go test -shuffle=on ./...) || failed=1; \
 	(cd fencing/grpcfence && go test -race -shuffle=on ./...) || failed=1; \
@@ -137,6 +138,11 @@ bench: ## measure lock cycles and guarded writes against bare ones, and a client
 
 image: ## prepare the server image, where there is an engine, and print its name
 	@$(IMAGE) echo "$${ZK_TEST_IMAGE:-none needed: no container engine answers, or the environment names servers or Java}"
+
+# The folder of the binary is the context of the build, so that nothing else gets into the image. No registry is needed.
+service-image: ## build the image of the lock service, lockkeeper:local, which deploy/compose.yaml runs
+	CGO_ENABLED=0 go build -C cmd/lockkeeper -trimpath -o ../../bin/image/lockkeeper .
+	docker build -f deploy/Dockerfile -t lockkeeper:local bin/image
 
 clean: ## remove what the targets have built
 	rm -rf bin

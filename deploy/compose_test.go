@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deploy
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// engineBound bounds the first answer of the container engine: a broken one accepts connections and never answers.
+const engineBound = 5 * time.Second
+
+// A project is the services of compose.yaml, with names of its own.
+type project struct {
+	t       *testing.T
+	command []string // of Compose
+	env     []string
+}
+
+// requireEngine skips a test if no container engine answers.
+func requireEngine(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), engineBound)
+	defer cancel()
+	if out, err := exec.CommandContext(ctx, "docker", "version").CombinedOutput(); err != nil {
+		t.Skipf("no container engine answers: %v: %s", err, out)
+	}
+}
+
+// compose returns the command of Compose, which is a plugin of Docker's command or a program.
+func compose(t *testing.T) []string {
+	t.Helper()
+	for _, command := range [][]string{{"docker", "compose"}, {"docker-compose"}} {
+		if exec.CommandContext(t.Context(), command[0], append(command[1:], "version")...).Run() == nil {
+			return command
+		}
+	}
+	missingTool(t, "Docker Compose is not installed")
+	return nil
+}
+
+// serverImage returns an image of ZooKeeper that the engine has.
+func serverImage(t *testing.T) string {
+	t.Helper()
+	candidates := []string{"zookeeper:3.9", "zookeeper-local:3.8"}
+	if name := os.Getenv("ZK_TEST_IMAGE"); name != "" {
+		candidates = []string{name}
+	}
+	for _, name := range candidates {
+		if exec.CommandContext(t.Context(), "docker", "image", "inspect", name).Run() == nil {
+			return name
+		}
+	}
+	missingTool(t, "the engine has no image of ZooKeeper: `make image` prepares one")
+	return ""
+}
+
+// buildImage builds the image of the service under a name of its own, and removes it at the end of the test.
+func buildImage(t *testing.T, name string) {
+	t.Helper()
+	folder := t.TempDir()
+	require.NoError(t, os.Link(binary, filepath.Join(folder, "lockkeeper")))
+	output(t, nil, "docker", "build", "-q", "-f", "Dockerfile", "-t", name, folder)
+	t.Cleanup(func() { output(t, nil, "docker", "image", "rm", name) })
+}
+
+// run runs a command of Compose and returns what it prints.
+func (p *project) run(args ...string) string {
+	p.t.Helper()
+	return strings.TrimSpace(output(p.t, p.env, p.command[0], append(p.command[1:len(p.command):len(p.command)], args...)...))
+}
+
+// A container is that of one replica.
+type container struct {
+	t   *testing.T
+	id  string
+	url string // on this machine
+}
+
+func (p *project) container(service string) *container {
+	p.t.Helper()
+	c := &container{t: p.t, id: p.run("ps", "-q", service)}
+	address, _, _ := strings.Cut(c.docker("port", c.id, "8080"), "\n")
+	c.url = "http://" + address
+	return c
+}
+
+// docker runs a command of Docker and returns what it prints.
+func (c *container) docker(args ...string) string {
+	c.t.Helper()
+	return strings.TrimSpace(output(c.t, nil, "docker", args...))
+}
+
+// start starts the ensemble and both replicas, and waits until the replicas are ready.
+func start(t *testing.T) (first, second *container) {
+	t.Helper()
+	requireEngine(t)
+	name := strings.ToLower("lockkeeper-test-" + tokenKey()[:8])
+	p := &project{t: t, command: append(compose(t), "-p", name, "-f", "compose.yaml")}
+	credentials := t.TempDir()
+	write(t, credentials, "principals.json", principals())
+	write(t, credentials, "token-keys", tokenKey())
+	p.env = []string{
+		"LOCKKEEPER_IMAGE=" + name, "ZK_TEST_IMAGE=" + serverImage(t), "LOCKKEEPER_CREDENTIALS=" + credentials,
+		"LOCKKEEPER_PORT1=", "LOCKKEEPER_PORT2=", // free ones
+	}
+	buildImage(t, name)
+	t.Cleanup(func() {
+		defer p.run("down", "-v", "--timeout", "1")
+		if t.Failed() {
+			t.Log(p.run("logs", "--no-color", "lockkeeper1", "lockkeeper2"))
+		}
+	})
+	p.run("up", "-d", "zk1", "zk2", "zk3", "lockkeeper1", "lockkeeper2")
+	first, second = p.container("lockkeeper1"), p.container("lockkeeper2")
+	client := &http.Client{Timeout: time.Second}
+	for _, replica := range []*container{first, second} {
+		require.EventuallyWithT(t, func(c *assert.CollectT) {
+			status, answer := send(c, client, http.MethodGet, replica.url+"/readyz", "")
+			require.Equal(c, http.StatusOK, status, answer)
+		}, 30*time.Second, 100*time.Millisecond)
+	}
+	return first, second
+}
+
+func TestLeaseOutlivesReplicaInContainer(t *testing.T) {
+	first, second := start(t)
+	require.Equal(t, "65532:65532 true", first.docker("inspect", "--format", "{{.Config.User}} {{.HostConfig.ReadonlyRootfs}}", first.id))
+
+	client := &http.Client{Timeout: 10 * time.Second}
+	status, body := send(t, client, http.MethodPost, first.url+"/v1/locks/team/orders/acquire", `{"ownerId": "a", "requestId": "1"}`)
+	require.Equal(t, http.StatusOK, status, body)
+	granted := lease(t, body)
+	require.Contains(t, first.docker("logs", first.id), `"action":"acquire"`, "the audit is on standard output")
+
+	first.docker("kill", first.id)
+	require.Equal(t, "false", first.docker("inspect", "--format", "{{.State.Running}}", first.id))
+
+	proof, err := json.Marshal(map[string]string{"ownerId": "a", "lockToken": granted.LockToken})
+	require.NoError(t, err)
+	status, body = send(t, client, http.MethodPost, second.url+"/v1/locks/team/orders/renew", string(proof))
+	require.Equal(t, http.StatusOK, status, body)
+	require.Equal(t, granted.FencingToken, lease(t, body).FencingToken)
+	status, body = send(t, client, http.MethodPost, second.url+"/v1/locks/team/orders/acquire", `{"ownerId": "b", "requestId": "2"}`)
+	require.Equal(t, http.StatusConflict, status, body)
+
+	second.docker("stop", "--time", "20", second.id)
+	require.Equal(t, "0", second.docker("inspect", "--format", "{{.State.ExitCode}}", second.id), "the binary handles the signal as process 1")
+}
+
+// A grant is the part of an answer that the test uses.
+type grant struct{ LockToken, FencingToken string }
+
+func lease(t *testing.T, body string) grant {
+	t.Helper()
+	var g grant
+	require.NoError(t, json.Unmarshal([]byte(body), &g))
+	require.NotEmpty(t, g.LockToken)
+	require.NotEmpty(t, g.FencingToken)
+	return g
+}
