@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	forceURL = "/force-release?key=a%2Fb&namespace=own"
+	forceURL    = "/force-release?key=a%2Fb&namespace=own"
 	forceFields = "fencingToken=41&reason=stuck&mode=safe"
 )
 
