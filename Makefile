@@ -25,7 +25,7 @@ IMAGE := set -eu; \
 	fi;
 
 .DEFAULT_GOAL := help
-.PHONY: bench check clean clients demo demo-real evidence examples format help image lint release simulate stores test tidy torture torture-mutants torture-rivals
+.PHONY: bench browser check clean clients demo demo-real evidence examples format help image lint release simulate stores test tidy torture torture-mutants torture-rivals
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { name[++n] = $$1; text[n] = $$2; if (length($$1) > width) width = length($$1) } \
@@ -47,12 +47,14 @@ demo-real: bin/lockkeeper ## the same on a real ensemble of three
 test: check ## run all tests; needs Java or a container engine, and a C compiler for the race detector
 	-@zktest/foreign/clients.sh # without them their tests say that they were not run, or fail where CI is set
 	-@torture/stores/install.sh # likewise
+	-@service/pagetest/chromium.sh # likewise
 	@$(IMAGE) set -x; \
 	go test -race -shuffle=on $$(go list ./... | grep -v /internal/mutants); \
 	(cd internal/simulation && nice go test -shuffle=on -timeout 20m -sim.every 3 && cd ../mutants && nice go test -timeout 20m) & \
 	simulation=$$!; failed=; \
 	$(ENSEMBLE) -n 1 -- go test -race -run '^Example' ./lock ./election ./epoch || failed=1; \
 	(cd service && go test -race -shuffle=on ./...) || failed=1; \
+	(cd service/pagetest && go test -race -shuffle=on ./...) || failed=1; \
 	(cd cmd/lockkeeper && go test -race -shuffle=on ./...) || failed=1; \
 	(cd examples && go test -race -shuffle=on ./...) || failed=1; \
 	(cd internal/release && go test -shuffle=on ./...) || failed=1; \
@@ -100,6 +102,9 @@ evidence: ## make docs/evidence.md anew, from the documents of runs in docs/evid
 
 clients: ## get the clients of others that tests run: Kazoo and Curator, from Debian's packages
 	@zktest/foreign/clients.sh
+
+browser: ## get the browser that tests run: headless Chromium, from Debian's packages
+	@service/pagetest/chromium.sh
 
 stores: ## get the servers that tests run: PostgreSQL, MariaDB, Redis, etcd and Prometheus, from Debian's packages
 	@torture/stores/install.sh

@@ -56,7 +56,7 @@ func openBrowser(t *testing.T) *browser {
 	t.Helper()
 	program, env := findBrowser(t)
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(program), chromedp.Env(env...), chromedp.UserDataDir(t.TempDir()), chromedp.WindowSize(1000, 620),
+		chromedp.ExecPath(program), chromedp.Env(env...), chromedp.UserDataDir(t.TempDir()), chromedp.WindowSize(1000, 460),
 		chromedp.Flag("no-proxy-server", true),
 		// The sandbox needs user namespaces, which containers and root do not have. The browser loads only this test's pages.
 		chromedp.NoSandbox,

@@ -261,7 +261,7 @@ func TestStreamOfPageHasRowsAfterEachChange(t *testing.T) {
 		require.Contains(t, rows(), "&lt;script&gt;alert(1)")
 		started := time.Now()
 		require.Equal(t, ": alive\n", event(t, r))
-		require.Equal(t, 16*time.Second, time.Since(started))
+		require.Equal(t, 16*time.Second, time.Since(started), "the first read after 15 s")
 		f.locks.contenders()
 		require.Contains(t, rows(), "No lock is held.")
 		require.Equal(t, 18*time.Second, time.Since(started))

@@ -12,6 +12,12 @@ import (
 // origin, so that a page cannot follow each lock by an event stream of its own.
 const viewInterval = 2 * time.Second
 
+// viewPause returns the pause after a read of the locks. A namespace that is slow to read is read less often, so that open
+// pages do not load ZooKeeper, but often enough for comments.
+func viewPause(took time.Duration) time.Duration {
+	return min(max(viewInterval, 9*took), commentInterval)
+}
+
 // viewEvents streams the rows of a page: immediately, and again after each change. It counts as a waiter.
 func (a *API) viewEvents(w http.ResponseWriter, r *http.Request) {
 	c := callOf(r.Context())
@@ -45,10 +51,9 @@ func (a *API) followRows(c *call, r *http.Request, s *stream, in ListRequest) er
 	if err := s.begin(); err != nil {
 		return err
 	}
-	ticker := time.NewTicker(viewInterval)
-	defer ticker.Stop()
 	sent, written := "", time.Time{}
 	for {
+		begun := time.Now()
 		found, _, err := a.find(r.Context(), c, in)
 		if err != nil {
 			return err
@@ -67,7 +72,7 @@ func (a *API) followRows(c *call, r *http.Request, s *stream, in ListRequest) er
 			return err
 		}
 		select {
-		case <-ticker.C:
+		case <-time.After(viewPause(time.Since(begun))):
 		case <-r.Context().Done():
 			return r.Context().Err()
 		case <-a.Draining:

@@ -17,7 +17,7 @@ if (rows) {
     for (const link of rows.querySelectorAll("a")) {
       if (link.getAttribute("href") === focused) link.focus();
     }
-    show("Live: changes appear within 2 seconds.");
+    show("Live: changes appear without a reload.");
   });
   events.addEventListener("error", () => {
     show(events.readyState === EventSource.CLOSED ? "Not live: reload to refresh." : "Not live: connecting again.");
