@@ -3,16 +3,19 @@
 package api_test
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -265,10 +268,45 @@ func TestStreamOfPageHasRowsAfterEachChange(t *testing.T) {
 		f.locks.contenders()
 		require.Contains(t, rows(), "No lock is held.")
 		require.Equal(t, 18*time.Second, time.Since(started))
-		require.NoError(t, os.WriteFile(f.file, fmt.Appendf(nil, principals, hash("other"), hash("admin"), hash("both"), hash("slow")), 0o600))
 		close(f.draining)
 		_, err := r.ReadByte()
 		require.ErrorIs(t, err, io.EOF)
 		require.NoError(t, body.Close())
 	})
+}
+
+func TestStreamOfPageEndsWithoutPermission(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, &scripted{})
+		ctx, cancel := context.WithCancel(t.Context())
+		var watching sync.WaitGroup
+		watching.Go(func() { f.principals.Watch(ctx, time.Second, slog.New(slog.DiscardHandler)) })
+		r, body := f.open("client", "/events?namespace=own")
+		event(t, r)
+		event(t, r)
+		require.NoError(t, os.WriteFile(f.file, fmt.Appendf(nil, principals, hash("other"), hash("admin"), hash("both"), hash("slow")), 0o600))
+		require.Contains(t, event(t, r), `"code":"FORBIDDEN"`)
+		require.NoError(t, body.Close())
+		cancel()
+		watching.Wait()
+	})
+}
+
+func TestStreamOfPageReportsLostQuorumAndCountsAsWaiter(t *testing.T) {
+	f := newFixture(t, &scripted{err: errZooKeeper})
+	r, body := f.open("client", "/events?namespace=own")
+	event(t, r)
+	last := event(t, r)
+	require.Contains(t, last, "event: problem\n")
+	require.Contains(t, last, `"code":"UNAVAILABLE"`)
+	require.NotContains(t, last, "10.1.2.3")
+	require.NoError(t, body.Close())
+
+	f = newFixture(t, &scripted{})
+	for range limits.Waiters {
+		r, body := f.open("client", "/events?namespace=own")
+		event(t, r)
+		defer func() { require.NoError(t, body.Close()) }()
+	}
+	require.Equal(t, "TOO_MANY_WAITERS", f.send("client", "GET", "/events?namespace=own", "").code(t))
 }
