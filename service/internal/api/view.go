@@ -41,6 +41,7 @@ type screen struct {
 	Title     string
 	Principal string // empty if it is not known
 	Roles     string
+	Cookie    bool // identified by the cookie, which signing out removes
 	Body      any // what the template of the screen needs
 }
 
@@ -90,7 +91,8 @@ func noOrigin() *Problem {
 
 // render writes a screen.
 func (a *API) render(w http.ResponseWriter, r *http.Request, status int, name, title string, body any) {
-	s := screen{Title: title, Body: body}
+	_, err := r.Cookie(tokenCookie)
+	s := screen{Title: title, Cookie: err == nil, Body: body}
 	if who := callOf(r.Context()).principal; who != nil {
 		s.Principal, s.Roles = who.Name, roles(who)
 	}

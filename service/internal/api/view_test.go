@@ -240,6 +240,9 @@ func TestTokenOfTheCookieIsOfUseToThePageOnly(t *testing.T) {
 	require.Equal(t, 200, client.send("GET", "/?namespace=own", "").status)
 	require.Equal(t, 401, client.send("GET", "/v1/locks/own/orders", "").status, "JSON requests ignore the cookie")
 
+	require.Contains(t, string(client.send("GET", "/?namespace=own", "").body), "Sign out")
+	byHeader := f.send("client", "GET", "/?namespace=own", "")
+	require.NotContains(t, string(byHeader.body), "Sign out", "there is no cookie to remove")
 	out := client.send("POST", "/logout", "")
 	require.Equal(t, 303, out.status)
 	require.Contains(t, out.header.Get("Set-Cookie"), "Max-Age=0")
