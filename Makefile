@@ -25,7 +25,7 @@ IMAGE := set -eu; \
 	fi;
 
 .DEFAULT_GOAL := help
-.PHONY: bench check clean clients demo demo-real evidence examples format help image lint release service-image simulate stores test tidy torture torture-mutants torture-rivals
+.PHONY: bench browser check clean clients demo demo-real evidence examples format help image lint release service-image simulate stores test tidy torture torture-mutants torture-rivals
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { name[++n] = $$1; text[n] = $$2; if (length($$1) > width) width = length($$1) } \
@@ -39,23 +39,25 @@ demo-real: bin/lockkeeper ## the same on a real ensemble of three
 
 # The suite that compares zktest with a real server starts one. The examples run on zktest, as they do for everybody, and
 # then on a real server. In the docker and torture modules, one package at a time: two ensembles of five would overload two
-# cores. Tests that compute run beside tests that mostly wait for servers: the root module beside docker, and the simulation and
+# cores. Tests that compute run beside tests that mostly wait for servers: the root module beside docker and deploy, and the simulation and
 # the mutants, at a lower priority, beside all others but the last two packages. The simulation cuts every third frame here, from
 # a random one on; `make simulate` cuts each. The last two judge when holders are notified, to fractions of a second, so that
 # nothing runs beside them. A failure does not keep the rest from running.
 test: check ## run all tests; needs Java or a container engine, and a C compiler for the race detector
 	-@zktest/foreign/clients.sh # without them their tests say that they were not run, or fail where CI is set
 	-@torture/stores/install.sh # likewise
+	-@service/pagetest/chromium.sh # likewise
 	@$(IMAGE) set -x; failed=; \
-	{ (cd docker && go test -race -shuffle=on -p 1 -timeout 12m ./...) || failed=1; test -z "$$failed"; } & docker=$$!; \
+	{ (cd docker && go test -race -shuffle=on -p 1 -timeout 12m ./...) || failed=1; \
+	  (cd deploy && go test -shuffle=on ./...) || failed=1; test -z "$$failed"; } & docker=$$!; \
 	go test -race -shuffle=on $$(go list ./... | grep -v /internal/mutants) || failed=1; \
 	wait $$docker || failed=1; \
 	(cd internal/simulation && nice go test -shuffle=on -timeout 20m -sim.every 3 && cd ../mutants && nice go test -timeout 20m) & \
 	simulation=$$!; \
 	$(ENSEMBLE) -n 1 -- go test -race -run '^Example' ./lock ./election ./epoch || failed=1; \
 	(cd service && go test -race -shuffle=on ./...) || failed=1; \
+	(cd service/pagetest && go test -race -shuffle=on ./...) || failed=1; \
 	(cd cmd/lockkeeper && go test -race -shuffle=on ./...) || failed=1; \
-	(cd deploy && go test -shuffle=on ./...) || failed=1; \
 	(cd examples && go test -race -shuffle=on ./...) || failed=1; \
 	(cd internal/release && go test -shuffle=on ./...) || failed=1; \
 	(cd fencing/grpcfence && go test -race -shuffle=on ./...) || failed=1; \
@@ -101,6 +103,9 @@ evidence: ## make docs/evidence.md anew, from the documents of runs in docs/evid
 
 clients: ## get the clients of others that tests run: Kazoo and Curator, from Debian's packages
 	@zktest/foreign/clients.sh
+
+browser: ## get the browser that tests run: headless Chromium, from Debian's packages
+	@service/pagetest/chromium.sh
 
 stores: ## get the servers that tests run: PostgreSQL, MariaDB, Redis, etcd and Prometheus, from Debian's packages
 	@torture/stores/install.sh

@@ -24,7 +24,7 @@ const (
 	serviceIn = service + "/internal"
 )
 
-// nested has a rule for each package of the docker, service and torture modules, about packages of this repository only. Their
+// nested has a rule for each package of the docker, service, pagetest and torture modules, about packages of this repository only. Their
 // go.mod decides which other packages they may import.
 var nested = map[string]rule{
 	docker: {
@@ -55,6 +55,10 @@ var nested = map[string]rule{
 	serviceIn + "/locktoken": {may: []string{leases}, because: "it authenticates the tickets of the protocol"},
 	serviceIn + "/principal": {may: []string{serviceIn + "/key", serviceIn + "/limit"}, because: "it identifies callers, and knows nothing of locks"},
 	serviceIn + "/reload":    {because: "it keeps any file's content"},
+	service + "/pagetest": {
+		tools:   []string{service, zktest},
+		because: "it contains only tests: the page in a browser, as a user of the service sees it",
+	},
 	clock: {
 		may:     []string{history},
 		because: "the harness and the workers date events by it",
@@ -117,7 +121,7 @@ var nested = map[string]rule{
 }
 
 func TestImportsOfNestedModulesPointOneWay(t *testing.T) {
-	for _, dir := range []string{"docker", "service", "torture"} {
+	for _, dir := range []string{"docker", "service", "service/pagetest", "torture"} {
 		packages := scan(t, filepath.Join(root, dir), module+"/"+dir)
 		require.Contains(t, packages, module+"/"+dir, "the scan finds existing packages")
 		require.Empty(t, violations(nested, ofThisRepository(packages)))

@@ -22,15 +22,8 @@ import (
 func (a *API) admit(op operation) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		r, w := humago.Unwrap(ctx)
-		c := callOf(r.Context())
-		c.action = op.name
-		body, p := a.check(op, c, w, r)
+		body, p := a.enter(op, w, r)
 		if p != nil {
-			c.problem = p
-			// A stranger, or a caller beyond its rate, must not fill the disk.
-			if op.audited && c.principal != nil && p.Code != TooManyRequests {
-				a.audit(c, nil, nil)
-			}
 			p.write(w)
 			return
 		}
@@ -38,22 +31,45 @@ func (a *API) admit(op operation) func(huma.Context, func(huma.Context)) {
 	}
 }
 
-func (a *API) check(op operation, c *call, w http.ResponseWriter, r *http.Request) (io.Reader, *Problem) {
-	who, err := a.Principals.Get().Identify(r)
-	if err != nil {
-		return nil, problem(Unauthenticated, "").because(err)
+// enter checks a request, and notes and audits a refusal.
+func (a *API) enter(op operation, w http.ResponseWriter, r *http.Request) (io.Reader, *Problem) {
+	c := callOf(r.Context())
+	c.action = op.name
+	body, p := a.check(op, c, w, r)
+	if p != nil {
+		c.problem = p
+		// A stranger, or a caller beyond its rate, must not fill the disk.
+		if op.audited && c.principal != nil && p.Code != TooManyRequests {
+			a.audit(c, nil, nil)
+		}
 	}
-	c.principal = who
-	if delay := a.limiter.Allow(who.Name, who.Limits); delay > 0 {
-		return nil, problem(TooManyRequests, "").retryAfter(delay)
+	return body, p
+}
+
+func (a *API) check(op operation, c *call, w http.ResponseWriter, r *http.Request) (io.Reader, *Problem) {
+	if p := a.identify(c, r); p != nil {
+		return nil, p
 	}
 	if p := c.locate(a.Root, r); p != nil {
 		return nil, p
 	}
-	if op.role != "" && !who.Has(op.role) {
+	if op.role != "" && !c.principal.Has(op.role) {
 		return nil, problem(Forbidden, fmt.Sprintf("This needs the role %s.", op.role))
 	}
-	return readBody(w, r, who.Limits.BodyBytes)
+	return readBody(w, r, c.principal.Limits.BodyBytes)
+}
+
+// identify notes the principal of a request, and counts the request.
+func (a *API) identify(c *call, r *http.Request) *Problem {
+	who, err := a.Principals.Get().Identify(r)
+	if err != nil {
+		return problem(Unauthenticated, "").because(err)
+	}
+	c.principal = who
+	if delay := a.limiter.Allow(who.Name, who.Limits); delay > 0 {
+		return problem(TooManyRequests, "").retryAfter(delay)
+	}
+	return nil
 }
 
 // locate notes the namespace and the key of the request, and returns what is wrong with them.

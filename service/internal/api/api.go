@@ -85,6 +85,7 @@ func New(opts Options) *API {
 	a.registerReads()
 	a.registerEvents()
 	a.registerElections()
+	a.registerView(mux)
 	a.registerOperations(mux)
 	a.handler = a.frontDoor(mux)
 	return a

@@ -51,23 +51,34 @@ type answer struct {
 }
 
 // register adds a route whose handler gets an admitted call and a valid request. I is a struct of parameters and body.
-func register[I any](a *API, op operation, handle func(ctx context.Context, c *call, in *I) (*answer, error)) {
+func register[I any](a *API, op operation, handle handler[I]) {
 	registered := a.operation(op)
 	huma.Register(a.huma, registered, func(ctx context.Context, in *I) (*answer, error) {
-		c := callOf(ctx)
-		out, err := handle(ctx, c, in)
-		if err != nil {
-			if c.problem = refuse(err); c.problem.Code == Unavailable && ctx.Err() != nil {
-				// The outcome is as unknown, but no failure of the service: the handler's own bound does not end ctx.
-				c.problem = problem(CallerGone, "").because(err)
-			}
-			err = c.problem
+		out, p := perform(ctx, a, op, in, handle)
+		if p != nil {
+			return out, p
 		}
-		if op.audited {
-			a.audit(c, in, out)
-		}
-		return out, err
+		return out, nil
 	})
+}
+
+// A handler carries out an admitted call with a valid request.
+type handler[I any] func(ctx context.Context, c *call, in *I) (*answer, error)
+
+// perform runs a handler, notes a refusal in the call, and audits.
+func perform[I any](ctx context.Context, a *API, op operation, in *I, handle handler[I]) (*answer, *Problem) {
+	c := callOf(ctx)
+	out, err := handle(ctx, c, in)
+	if err != nil {
+		if c.problem = refuse(err); c.problem.Code == Unavailable && ctx.Err() != nil {
+			// The outcome is as unknown, but no failure of the service: the handler's own bound does not end ctx.
+			c.problem = problem(CallerGone, "").because(err)
+		}
+	}
+	if op.audited {
+		a.audit(c, in, out)
+	}
+	return out, c.problem
 }
 
 // operation returns the description of a route, for the router and for the OpenAPI document.

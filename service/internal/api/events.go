@@ -97,10 +97,7 @@ func (a *API) sendAll(
 	ctx context.Context, c *call, r *http.Request, s *stream, render func(*call, lease.Status) any,
 	statuses <-chan lease.Status, failed <-chan error,
 ) error {
-	s.w.Header().Set("Content-Type", "text/event-stream")
-	s.w.Header().Set("Cache-Control", "no-store")
-	s.w.Header().Set("X-Accel-Buffering", "no")
-	if err := s.write(": the retry is in ms\nretry: 1000\n\n"); err != nil {
+	if err := s.begin(); err != nil {
 		return err
 	}
 	ticker := time.NewTicker(commentInterval)
@@ -114,12 +111,10 @@ func (a *API) sendAll(
 			}
 			err = s.send(render(c, now))
 		case <-ticker.C:
-			// A stream can outlive the permission that admitted it.
-			who, unknown := a.Principals.Get().Identify(r)
-			if unknown != nil || !who.MayUse(c.namespace) {
-				return problem(Forbidden, "The permission was withdrawn.")
+			if err := a.stillMayRead(c, r); err != nil {
+				return err
 			}
-			err = s.write(": alive\n\n")
+			err = s.write(alive)
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-a.Draining:
@@ -131,11 +126,32 @@ func (a *API) sendAll(
 	}
 }
 
+// stillMayRead identifies the caller of a stream again: a stream can outlive the permission that admitted it.
+func (a *API) stillMayRead(c *call, r *http.Request) error {
+	who, unknown := a.Principals.Get().Identify(r)
+	if unknown != nil || !who.MayUse(c.namespace) {
+		return problem(Forbidden, "The permission was withdrawn.")
+	}
+	c.principal = who
+	return nil
+}
+
+// alive is a comment: it keeps a silent stream open.
+const alive = ": alive\n\n"
+
 // A stream is one connection to which events are written.
 type stream struct {
 	w          http.ResponseWriter
 	connection *http.ResponseController
 	name       string
+}
+
+// begin writes the head of the stream.
+func (s *stream) begin() error {
+	s.w.Header().Set("Content-Type", "text/event-stream")
+	s.w.Header().Set("Cache-Control", "no-store")
+	s.w.Header().Set("X-Accel-Buffering", "no")
+	return s.write(": the retry is in ms\nretry: 1000\n\n")
 }
 
 // send writes one event.

@@ -65,6 +65,12 @@ func (s *scripted) count() int {
 	return len(s.calls)
 }
 
+func (s *scripted) contenders(now ...recipes.Contender) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.status.Contenders = now
+}
+
 func (s *scripted) request() lease.Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,6 +117,8 @@ func (s *scripted) Status(_ context.Context, path string) (lease.Status, error) 
 
 func (s *scripted) List(_ context.Context, parent, _ string, _ int, _ string) ([]lease.Status, string, error) {
 	s.called("list")
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	return []lease.Status{{Path: parent + "/a%2Fb", Contenders: s.status.Contenders}, {Path: parent + "/not%2fours"}}, "a%2Fb", s.err
 }
 

@@ -87,17 +87,11 @@ func (a *API) status(ctx context.Context, c *call) (lease.Status, error) {
 }
 
 func (a *API) list(ctx context.Context, c *call, in ListRequest) (*answer, error) {
-	after, err := base64.RawURLEncoding.DecodeString(in.Page)
-	if err != nil || strings.ContainsAny(string(after), "/\x00") {
-		return nil, invalid("query.page", "this is not the nextPage of another page").because(err)
-	}
-	ctx, cancel := bound(ctx, 0)
-	defer cancel()
-	found, next, err := a.Locks.List(ctx, a.Root+"/"+c.namespace, key.EncodePrefix(in.Prefix), min(in.Limit, maxPage), string(after))
+	found, next, err := a.find(ctx, c, in)
 	if err != nil {
 		return nil, err
 	}
-	body := &page{Locks: make([]status, 0, len(found)), NextPage: base64.RawURLEncoding.EncodeToString([]byte(next))}
+	body := &page{Locks: make([]status, 0, len(found)), NextPage: next}
 	for _, s := range found {
 		// No request can reach a node that another program has created under a name that no key has.
 		if name, ok := key.Decode(s.Path[strings.LastIndexByte(s.Path, '/')+1:]); ok {
@@ -105,6 +99,18 @@ func (a *API) list(ctx context.Context, c *call, in ListRequest) (*answer, error
 		}
 	}
 	return &answer{Status: http.StatusOK, Body: body}, nil
+}
+
+// find reads the queues of a page of a namespace, and returns the name of the next page, empty on the last.
+func (a *API) find(ctx context.Context, c *call, in ListRequest) (found []lease.Status, next string, err error) {
+	after, err := base64.RawURLEncoding.DecodeString(in.Page)
+	if err != nil || strings.ContainsAny(string(after), "/\x00") {
+		return nil, "", invalid("query.page", "this is not the nextPage of another page").because(err)
+	}
+	ctx, cancel := bound(ctx, 0)
+	defer cancel()
+	found, next, err = a.Locks.List(ctx, a.Root+"/"+c.namespace, key.EncodePrefix(in.Prefix), min(in.Limit, maxPage), string(after))
+	return found, base64.RawURLEncoding.EncodeToString([]byte(next)), err
 }
 
 // describe returns what may be known of a lock whose contenders were read.

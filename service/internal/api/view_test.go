@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package api_test
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/lease"
+	"github.com/lockkeeper/lockkeeper/recipes"
+)
+
+const (
+	forceURL    = "/force-release?key=a%2Fb&namespace=own"
+	forceFields = "fencingToken=41&reason=stuck&mode=safe"
+)
+
+// A browser sends requests as a browser does: with the cookie of a principal, and from pages of an origin.
+type browser struct {
+	f      *fixture
+	cookie string // the token in it; empty: none
+	from   http.Header
+}
+
+var ownOrigin = http.Header{"Sec-Fetch-Site": {"same-origin"}}
+
+func (b browser) send(method, path, form string) *response {
+	b.f.t.Helper()
+	req, err := http.NewRequestWithContext(b.f.t.Context(), method, b.f.server.URL+path, strings.NewReader(form))
+	require.NoError(b.f.t, err)
+	for name, values := range b.from {
+		req.Header[name] = values
+	}
+	if b.cookie != "" {
+		req.AddCookie(&http.Cookie{Name: "lockkeeper-token", Value: base64.RawURLEncoding.EncodeToString([]byte(b.cookie))})
+	}
+	if form != "" {
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	client := *b.f.server.Client()
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	res, err := client.Do(req)
+	require.NoError(b.f.t, err)
+	body, err := io.ReadAll(res.Body)
+	require.NoError(b.f.t, err)
+	require.NoError(b.f.t, res.Body.Close())
+	return &response{res.StatusCode, res.Header, body}
+}
+
+// elements returns the names of the elements of HTML, whose tags must be balanced. Attributes of scripts are a part of the name.
+func elements(t *testing.T, html string) []string {
+	t.Helper()
+	void := []string{"meta", "link", "input", "br"}
+	decoder := xml.NewDecoder(strings.NewReader(html))
+	decoder.Strict, decoder.Entity = false, xml.HTMLEntity
+	var found, open []string
+	for {
+		token, err := decoder.RawToken()
+		if errors.Is(err, io.EOF) {
+			require.Empty(t, open, html)
+			return found
+		}
+		require.NoError(t, err, html)
+		switch token := token.(type) {
+		case xml.StartElement:
+			name := token.Name.Local
+			for _, attribute := range token.Attr {
+				require.False(t, strings.HasPrefix(attribute.Name.Local, "on") || attribute.Name.Local == "style", html)
+			}
+			if !slices.Contains(void, name) {
+				open = append(open, name)
+			}
+			if name == "script" {
+				name += fmt.Sprint(token.Attr)
+			}
+			found = append(found, name)
+		case xml.EndElement:
+			require.NotEmpty(t, open, html)
+			require.Equal(t, open[len(open)-1], token.Name.Local, html)
+			open = open[:len(open)-1]
+		}
+	}
+}
+
+// hostile is a holder whose texts are HTML.
+func hostile() recipes.Contender {
+	h := held
+	h.Owner = `<script>alert(1)</script>`
+	h.Lease = &recipes.Lease{Metadata: map[string]string{"value": `"><img src=x onerror=alert(2)>`}}
+	return h
+}
+
+func TestPagesAreWellFormedAndEscaped(t *testing.T) {
+	waiter := recipes.Contender{Owner: `</ol></table><script>alert(3)</script>`, Token: 42}
+	f := newFixture(t, &scripted{status: lease.Status{Contenders: []recipes.Contender{hostile(), waiter}}})
+	admin := browser{f, "admin", ownOrigin}
+	for _, c := range []struct {
+		who                browser
+		method, path, form string
+		status             int
+	}{
+		{browser{f: f}, "GET", "/", "", 401},
+		{browser{f: f, cookie: "<b>"}, "GET", "/", "", 401},
+		{browser{f: f, cookie: "both"}, "GET", "/", "", 200},
+		{admin, "GET", `/?namespace=own&prefix=%22%3E%3Cscript%3E&page=`, "", 200},
+		{admin, "GET", "/?namespace=%3Cscript%3E", "", 403},
+		{browser{f: f, cookie: "both"}, "GET", "/?namespace=%3Cscript%3E", "", 422},
+		{admin, "GET", "/?namespace=own&page=%2F", "", 422},
+		{admin, "GET", "/force-release?namespace=own&key=%3Cscript%3E", "", 200},
+		{admin, "GET", "/force-release?namespace=own", "", 422},
+		{admin, "POST", "/force-release?namespace=own&key=%3Cscript%3E", forceFields, 200},
+		{admin, "POST", forceURL, "fencingToken=41&reason=+&mode=safe", 422},
+		{admin, "POST", forceURL, "fencingToken=41&reason=stuck&mode=%3Cscript%3E", 422},
+		{admin, "POST", forceURL, "fencingToken=%3Cscript%3E&reason=stuck&mode=safe", 422},
+	} {
+		r := c.who.send(c.method, c.path, c.form)
+		require.Equal(t, c.status, r.status, "%s: %s", c.path, r.body)
+		require.Equal(t, "text/html; charset=utf-8", r.header.Get("Content-Type"))
+		require.Contains(t, r.header.Get("Content-Security-Policy"), "default-src 'none'; script-src 'self'; style-src 'self';")
+		require.NotContains(t, r.header.Get("Content-Security-Policy"), "unsafe")
+		require.Equal(t, "nosniff", r.header.Get("X-Content-Type-Options"))
+		require.Equal(t, "no-store", r.header.Get("Cache-Control"))
+		names := elements(t, string(r.body))
+		require.NotContains(t, names, "img")
+		scripts := slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, "script") })
+		require.Equal(t, []string{"script[{{ src} /page.js} {{ defer} defer}]"}, scripts)
+	}
+	body := string(admin.send("GET", "/?namespace=own", "").body)
+	require.Contains(t, body, "<bdi>&lt;script&gt;alert(1)&lt;/script&gt;</bdi>")
+	require.Contains(t, body, "<bdi>&#34;&gt;&lt;img src=x onerror=alert(2)&gt;</bdi>")
+	require.Contains(t, body, "<li><bdi>&lt;/ol&gt;&lt;/table&gt;")
+	for path, mediaType := range map[string]string{"/page.js": "text/javascript", "/page.css": "text/css"} {
+		file := browser{f: f}.send("GET", path, "")
+		require.Equal(t, 200, file.status)
+		require.Equal(t, mediaType+"; charset=utf-8", file.header.Get("Content-Type"))
+	}
+}
+
+func TestPageOffersWhatTheRoleAllows(t *testing.T) {
+	f := newFixture(t, &scripted{status: lease.Status{Contenders: []recipes.Contender{held, {Owner: "next"}}}})
+	stranger := browser{f, "", ownOrigin}
+	for _, path := range []string{"/", "/?namespace=own", forceURL} {
+		r := stranger.send("GET", path, "")
+		require.Equal(t, 401, r.status)
+		require.Contains(t, string(r.body), `action="/login"`)
+		require.NotContains(t, string(r.body), "w0")
+	}
+	require.Equal(t, 401, stranger.send("GET", "/events?namespace=own", "").status)
+	require.Zero(t, f.locks.count(), "a stranger causes no request to ZooKeeper")
+
+	client := browser{f, "client", ownOrigin}
+	first := client.send("GET", "/", "")
+	require.Equal(t, 303, first.status)
+	require.Equal(t, "/?namespace=own", first.header.Get("Location"))
+	rows := client.send("GET", "/?namespace=own", "")
+	for _, shown := range []string{"a/b", "w0", "41", "leader, publishes", "10.0.0.1:80", "next", "(client)"} {
+		require.Contains(t, string(rows.body), shown)
+	}
+	require.NotContains(t, string(rows.body), "Force-release")
+	require.Equal(t, 403, client.send("GET", "/?namespace=other", "").status)
+	require.Equal(t, 403, client.send("GET", forceURL, "").status)
+	require.Equal(t, 403, client.send("POST", forceURL, forceFields).status)
+	require.NotContains(t, f.locks.calls, "force-release")
+
+	admin := browser{f, "admin", ownOrigin}
+	require.Contains(t, string(admin.send("GET", "/?namespace=own", "").body), `href="/force-release?key=a%2Fb&amp;namespace=own"`)
+	form := string(admin.send("GET", forceURL, "").body)
+	require.Contains(t, form, `name="fencingToken" value="41"`)
+	require.Contains(t, form, "Warning: with mode now")
+	require.Equal(t, 403, admin.send("POST", "/force-release?key=k&namespace=other", forceFields).status)
+	require.NotContains(t, f.locks.calls, "force-release")
+	done := admin.send("POST", forceURL, forceFields)
+	require.Equal(t, 200, done.status)
+	require.Contains(t, string(done.body), "is notified")
+	require.Contains(t, f.locks.calls, "force-release")
+	require.Contains(t, f.audit.String(), `"reason":"stuck"`)
+	require.NotContains(t, f.log.String()+f.audit.String(), base64.RawURLEncoding.EncodeToString([]byte("admin")), "the cookie is a secret")
+}
+
+func TestFormOfAnotherOriginIsRefused(t *testing.T) {
+	for name, from := range map[string]http.Header{
+		"another site":               {"Sec-Fetch-Site": {"cross-site"}},
+		"another port of this host":  {"Sec-Fetch-Site": {"same-site"}},
+		"another origin, by its URL": {"Origin": {"http://evil.example"}},
+		"a sandboxed frame":          {"Origin": {"null"}},
+		"no origin":                  {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, &scripted{})
+			b := browser{f, "admin", from}
+			require.Equal(t, 403, b.send("POST", forceURL, forceFields).status)
+			login := b.send("POST", "/login", "token=client")
+			require.Equal(t, 403, login.status)
+			require.Empty(t, login.header.Values("Set-Cookie"))
+			require.Zero(t, f.locks.count())
+		})
+	}
+	f := newFixture(t, &scripted{})
+	own := http.Header{"Origin": {f.server.URL}} // in plain text, a browser sends no Sec-Fetch-Site
+	require.Equal(t, 200, browser{f, "admin", own}.send("POST", forceURL, forceFields).status)
+}
+
+func TestTokenOfTheCookieIsOfUseToThePageOnly(t *testing.T) {
+	f := newFixture(t, &scripted{status: lease.Status{Contenders: []recipes.Contender{held}}})
+	stranger := browser{f, "", ownOrigin}
+	refused := stranger.send("POST", "/login", "token=wrong")
+	require.Equal(t, 401, refused.status)
+	require.Contains(t, string(refused.body), "The token is not valid.")
+	require.NotContains(t, string(refused.body), "wrong")
+	require.Equal(t, 401, stranger.send("POST", "/login", "token="+strings.Repeat("x", 5000)).status)
+
+	in := stranger.send("POST", "/login", "token=client")
+	require.Equal(t, 303, in.status)
+	cookie, err := http.ParseSetCookie(in.header.Get("Set-Cookie"))
+	require.NoError(t, err)
+	require.True(t, cookie.HttpOnly)
+	require.Equal(t, http.SameSiteStrictMode, cookie.SameSite)
+	require.Zero(t, cookie.MaxAge)
+	require.False(t, cookie.Secure, "the test's connection is plain text")
+	encrypted := http.Header{"Sec-Fetch-Site": {"same-origin"}, "X-Forwarded-Proto": {"https"}}
+	require.Contains(t, browser{f, "", encrypted}.send("POST", "/login", "token=client").header.Get("Set-Cookie"), "; Secure;")
+
+	client := browser{f, "client", ownOrigin}
+	require.Equal(t, 200, client.send("GET", "/?namespace=own", "").status)
+	require.Equal(t, 401, client.send("GET", "/v1/locks/own/orders", "").status, "JSON requests ignore the cookie")
+
+	require.Contains(t, string(client.send("GET", "/?namespace=own", "").body), "Sign out")
+	byHeader := f.send("client", "GET", "/?namespace=own", "")
+	require.NotContains(t, string(byHeader.body), "Sign out", "there is no cookie to remove")
+	out := client.send("POST", "/logout", "")
+	require.Equal(t, 303, out.status)
+	require.Contains(t, out.header.Get("Set-Cookie"), "Max-Age=0")
+	stale := browser{f, "withdrawn", ownOrigin}.send("GET", "/", "")
+	require.Equal(t, 401, stale.status)
+	require.Contains(t, stale.header.Get("Set-Cookie"), "Max-Age=0")
+}
+
+func TestStreamOfPageHasRowsAfterEachChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, &scripted{status: lease.Status{Contenders: []recipes.Contender{hostile()}}})
+		r, body := f.open("client", "/events?namespace=own")
+		rows := func() string {
+			name, data, _ := strings.Cut(event(t, r), "\ndata: ")
+			require.Equal(t, "event: rows", name)
+			var html string
+			require.NoError(t, json.Unmarshal([]byte(data), &html))
+			elements(t, html)
+			return html
+		}
+		require.Contains(t, event(t, r), "retry: 1000\n")
+		require.Contains(t, rows(), "&lt;script&gt;alert(1)")
+		started := time.Now()
+		require.Equal(t, ": alive\n", event(t, r))
+		require.Equal(t, 16*time.Second, time.Since(started), "the first read after 15 s")
+		f.locks.contenders()
+		require.Contains(t, rows(), "No lock is held.")
+		require.Equal(t, 18*time.Second, time.Since(started))
+		close(f.draining)
+		_, err := r.ReadByte()
+		require.ErrorIs(t, err, io.EOF)
+		require.NoError(t, body.Close())
+	})
+}
+
+func TestStreamOfPageEndsWithoutPermission(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, &scripted{})
+		ctx, cancel := context.WithCancel(t.Context())
+		var watching sync.WaitGroup
+		watching.Go(func() { f.principals.Watch(ctx, time.Second, slog.New(slog.DiscardHandler)) })
+		r, body := f.open("client", "/events?namespace=own")
+		event(t, r)
+		event(t, r)
+		require.NoError(t, os.WriteFile(f.file, fmt.Appendf(nil, principals, hash("other"), hash("admin"), hash("both"), hash("slow")), 0o600))
+		require.Contains(t, event(t, r), `"code":"FORBIDDEN"`)
+		require.NoError(t, body.Close())
+		cancel()
+		watching.Wait()
+	})
+}
+
+func TestStreamOfPageReportsLostQuorumAndCountsAsWaiter(t *testing.T) {
+	f := newFixture(t, &scripted{err: errZooKeeper})
+	r, body := f.open("client", "/events?namespace=own")
+	event(t, r)
+	last := event(t, r)
+	require.Contains(t, last, "event: problem\n")
+	require.Contains(t, last, `"code":"UNAVAILABLE"`)
+	require.NotContains(t, last, "10.1.2.3")
+	require.NoError(t, body.Close())
+
+	f = newFixture(t, &scripted{})
+	for range limits.Waiters {
+		r, body := f.open("client", "/events?namespace=own")
+		event(t, r)
+		defer func() { require.NoError(t, body.Close()) }()
+	}
+	require.Equal(t, "TOO_MANY_WAITERS", f.send("client", "GET", "/events?namespace=own", "").code(t))
+}

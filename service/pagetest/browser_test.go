@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pagetest
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/require"
+)
+
+// findBrowser returns Chromium, installed or unpacked by chromium.sh. Without it the test is skipped. If CI is set it
+// fails, so that a green CI run has skipped none of these tests.
+func findBrowser(t *testing.T) (program string, env []string) {
+	t.Helper()
+	for _, name := range []string{"chromium-headless-shell", "chromium"} {
+		if program, err := exec.LookPath(name); err == nil {
+			return program, nil
+		}
+	}
+	cache, err := os.UserCacheDir()
+	require.NoError(t, err)
+	root := filepath.Join(cache, "lockkeeper", "chromium")
+	program = filepath.Join(root, "usr/lib/chromium/chromium-headless-shell")
+	if _, err := os.Stat(program); err != nil {
+		const advice = "not run: Chromium is missing: `make browser` gets it from Debian's packages: %v"
+		switch os.Getenv("CI") {
+		case "", "false", "0":
+			t.Skipf(advice, err)
+		default:
+			t.Fatalf(advice, err)
+		}
+	}
+	libraries, err := filepath.Glob(filepath.Join(root, "usr/lib/*-linux-gnu*"))
+	require.NoError(t, err)
+	pulse, err := filepath.Glob(filepath.Join(root, "usr/lib/*-linux-gnu*", "pulseaudio"))
+	require.NoError(t, err)
+	return program, []string{"LD_LIBRARY_PATH=" + strings.Join(append(libraries, pulse...), ":")}
+}
+
+// A browser is one Chromium.
+type browser struct {
+	t   *testing.T
+	ctx context.Context
+}
+
+// openBrowser starts Chromium, which ends with the test.
+func openBrowser(t *testing.T) *browser {
+	t.Helper()
+	program, env := findBrowser(t)
+	options := append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(program), chromedp.Env(env...), chromedp.UserDataDir(t.TempDir()), chromedp.WindowSize(1000, 460),
+		chromedp.Flag("no-proxy-server", true),
+		// The sandbox needs user namespaces, which containers and root do not have. The browser loads only this test's pages.
+		chromedp.NoSandbox,
+	)
+	ctx, stop := chromedp.NewExecAllocator(t.Context(), options...)
+	t.Cleanup(stop)
+	ctx, closeTab := chromedp.NewContext(ctx)
+	t.Cleanup(closeTab)
+	b := &browser{t, ctx}
+	b.do() // the first call starts the program, which ends with the context
+	return b
+}
+
+const patience = 20 * time.Second
+
+// do carries out actions.
+func (b *browser) do(actions ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	if len(actions) == 0 {
+		ctx = b.ctx
+	}
+	require.NoError(b.t, chromedp.Do(ctx, actions...))
+}
+
+// evaluate returns the value of an expression in the page, as text.
+func (b *browser) evaluate(expression string) (string, error) {
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	return chromedp.Run(ctx, chromedp.Evaluate[string]("String("+expression+")"))
+}
+
+// text returns the text of an element, empty if there is none.
+func (b *browser) text(selector string) string {
+	text, err := b.evaluate(`document.querySelector(` + strconv.Quote(selector) + `)?.textContent ?? ""`)
+	if err != nil {
+		return "" // the page is being replaced
+	}
+	return text
+}
+
+// shows waits until the text of an element contains a text. It asks again and again, as the policy of the page
+// forbids the script that chromedp's own polling needs.
+func (b *browser) shows(selector, text string) {
+	b.t.Helper()
+	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		shown := b.text(selector)
+		if strings.Contains(shown, text) {
+			return
+		}
+		require.True(b.t, time.Now().Before(end), "%s does not show %q but %q, in: %s", selector, text, shown, b.text("body"))
+	}
+}
+
+// signIn signs a principal in at the page of a replica.
+func (b *browser) signIn(url, token string) {
+	b.t.Helper()
+	b.do(chromedp.Navigate(url), chromedp.SendKeys("#token", token), chromedp.Click("main button"))
+	b.shows("header", "Signed in as "+token)
+}
