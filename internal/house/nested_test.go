@@ -22,6 +22,7 @@ const (
 
 	service   = module + "/service"
 	serviceIn = service + "/internal"
+	client    = service + "/client"
 )
 
 // nested has a rule for each package of the docker, service and torture modules, about packages of this repository only. Their
@@ -41,6 +42,11 @@ var nested = map[string]rule{
 		},
 		tools:   []string{fencing, recipes, lock, zktest},
 		because: "it puts the parts of a replica together, and stops them in order",
+	},
+	client: {
+		may:     []string{fencing},
+		tools:   []string{fencing, service, zktest},
+		because: "a program that talks to the service over HTTP links neither the service nor the ZooKeeper client",
 	},
 	serviceIn + "/api": {
 		may: []string{
@@ -128,6 +134,7 @@ func TestBrokenImportRuleOfANestedModuleIsReported(t *testing.T) {
 	for _, broken := range []struct{ file, imports string }{
 		{"docker/ensemble.go", fencing},
 		{"docker/logs_test.go", txnlog},
+		{"service/client/hold.go", service},
 		{"torture/run.go", recipes},
 		{"torture/worker/worker.go", torture},
 		{"torture/worker/worker_test.go", docker},

@@ -114,9 +114,10 @@ func (c *Client) acquire(ctx context.Context, op string, p place, waits bool, va
 // await returns the grant, or the error that ended the wait.
 func (a *acquisition) await(ctx context.Context, waits bool) (*grant, error) {
 	b := a.client.backoff(time.Second)
+	var last error // why there is no definite answer yet; nil if the service answered that the wait goes on
 	for {
 		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+			return nil, ended(ctx, last)
 		}
 		wait := time.Duration(0)
 		if waits {
@@ -127,31 +128,34 @@ func (a *acquisition) await(ctx context.Context, waits bool) (*grant, error) {
 		switch {
 		case err == nil && status == http.StatusAccepted:
 			b.reset()
-			again = time.Duration(g.RetryAfterMillis) * time.Millisecond
-			err = errWaiting
+			again, last = time.Duration(g.RetryAfterMillis)*time.Millisecond, nil
 		case err == nil && left(g.end(), time.Now()) > margin(g.ttl()):
 			return g, nil
 		case err == nil:
-			err = fmt.Errorf("the grant arrived after its end: %w", ErrDeadline)
-			again = b.after(err)
+			last = fmt.Errorf("the grant arrived after its end: %w", ErrDeadline)
+			again = b.after(last)
 		case definite(err) && waits && errors.Is(err, LockAlreadyHeld):
 			return nil, fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
 		case definite(err):
 			return nil, err
+		case errors.Is(ctx.Err(), context.Canceled):
+			// The caller has given up while the service had time left to answer.
 		default:
-			again = b.after(err)
+			again, last = b.after(err), err
 		}
 		if !sleep(ctx, again) {
-			if errors.Is(err, errWaiting) {
-				return nil, context.Cause(ctx)
-			}
-			return nil, unavailable(ctx, err)
+			return nil, ended(ctx, last)
 		}
 	}
 }
 
-// errWaiting stands for a 202.
-var errWaiting = errors.New("waiting")
+// ended returns the error of a wait that ended with ctx.
+func ended(ctx context.Context, last error) error {
+	if last != nil {
+		return unavailable(ctx, last)
+	}
+	return context.Cause(ctx)
+}
 
 // waitOf returns how long to wait for the lock. The service ends the wait shortly before ctx does: it then removes the waiter
 // and names the holder.

@@ -140,6 +140,7 @@ func TestWaiterThatGivesUpLeavesNothing(t *testing.T) {
 	err = <-ended
 	require.ErrorIs(t, err, reason)
 	require.NotErrorIs(t, err, client.ErrUncertain)
+	require.NotErrorIs(t, err, client.ErrUnavailable)
 	awaitQueue(t, url, 0)
 
 	bounded, cancelBounded := context.WithTimeout(t.Context(), 400*time.Millisecond)
