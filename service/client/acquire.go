@@ -154,7 +154,7 @@ func ended(ctx context.Context, last error) error {
 	if last != nil {
 		return unavailable(ctx, last)
 	}
-	return context.Cause(ctx)
+	return causeOf(ctx)
 }
 
 // waitOf returns how long to wait for the lock. The service ends the wait shortly before ctx does: it then removes the waiter

@@ -139,6 +139,7 @@ func TestWaiterThatGivesUpLeavesNothing(t *testing.T) {
 	cancel(reason)
 	err = <-ended
 	require.ErrorIs(t, err, reason)
+	require.ErrorIs(t, err, context.Canceled)
 	require.NotErrorIs(t, err, client.ErrUncertain)
 	require.NotErrorIs(t, err, client.ErrUnavailable)
 	awaitQueue(t, url, 0)

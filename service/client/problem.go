@@ -125,5 +125,13 @@ func definite(err error) bool {
 
 // unavailable returns the error of a call that ended with ctx, after a last failure.
 func unavailable(ctx context.Context, last error) error {
-	return fmt.Errorf("%w: %w: %w", context.Cause(ctx), ErrUnavailable, last)
+	return fmt.Errorf("%w: %w: %w", causeOf(ctx), ErrUnavailable, last)
+}
+
+// causeOf returns the error of a context that is done, with its cause if that is another.
+func causeOf(ctx context.Context) error {
+	if cause := context.Cause(ctx); !errors.Is(cause, ctx.Err()) {
+		return fmt.Errorf("%w: %w", ctx.Err(), cause)
+	}
+	return context.Cause(ctx)
 }
