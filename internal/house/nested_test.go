@@ -48,6 +48,10 @@ var nested = map[string]rule{
 		tools:   []string{fencing, service, zktest},
 		because: "a program that talks to the service over HTTP links neither the service nor the ZooKeeper client",
 	},
+	service + "/clients/python": {
+		tools:   []string{service},
+		because: "it contains only the test of the client for Python",
+	},
 	serviceIn + "/api": {
 		may: []string{
 			fencing, recipes, leases, serviceIn + "/audit", serviceIn + "/key", serviceIn + "/limit", serviceIn + "/locktoken",
