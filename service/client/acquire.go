@@ -105,7 +105,7 @@ func (c *Client) acquire(ctx context.Context, op string, p place, waits bool, va
 	h := newHold(c, p, g)
 	if !c.add(h) {
 		h.cancel(ErrClosed)
-		return nil, &Error{Op: op, Object: p.String(), Err: errors.Join(ErrClosed, c.release(ctx, h))}
+		return nil, &Error{Op: op, Object: p.String(), Err: errors.Join(ErrClosed, c.release(ctx, h, releaseTimeout))}
 	}
 	h.start()
 	return h, nil
@@ -197,7 +197,7 @@ func (a *acquisition) withdraw(ctx context.Context) error {
 		g, status, err := a.send(ctx, 0)
 		switch {
 		case err == nil && status == http.StatusOK:
-			return a.client.release(ctx, newHold(a.client, a.place, g))
+			return a.client.release(ctx, newHold(a.client, a.place, g), releaseTimeout)
 		case definite(err):
 			return nil
 		}

@@ -26,8 +26,9 @@ type Hold struct {
 	cancel  context.CancelCauseFunc
 	running sync.WaitGroup // watch and renew
 
-	mu  sync.Mutex // guards end
-	end time.Time  // of the lease: the latest end of all answers
+	mu      sync.Mutex // guards what follows
+	end     time.Time  // of the lease: the latest end of all answers
+	failure error      // of the last renewal; nil if it succeeded
 
 	unlocked  sync.Once // guards unlockErr
 	unlockErr error
@@ -107,9 +108,19 @@ func left(end, now time.Time) time.Duration {
 func (h *Hold) expire() time.Duration {
 	rest := left(h.Deadline(), time.Now())
 	if rest <= 0 {
-		h.cancel(ErrDeadline)
+		h.cancel(h.late())
 	}
 	return rest
+}
+
+// late returns ErrDeadline, with the failure of the last renewal.
+func (h *Hold) late() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.failure == nil {
+		return ErrDeadline
+	}
+	return fmt.Errorf("%w: %w", ErrDeadline, h.failure)
 }
 
 // watch ends the hold at its deadline, whatever a renewal waits for.
@@ -135,6 +146,7 @@ func (h *Hold) renew() {
 			return
 		default:
 			// A definite refusal of another kind does not end the lease: its cause may pass before the deadline does.
+			h.fail(err)
 			wait = max(b.after(err), time.Millisecond)
 		}
 	}
@@ -153,9 +165,17 @@ func (h *Hold) third() time.Duration { return min(h.ttl, left(h.ValidUntil(), ti
 func (h *Hold) extend(g *grant) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.failure = nil
 	if end := g.end(); end.After(h.end) {
 		h.end = end
 	}
+}
+
+// fail records why a renewal failed.
+func (h *Hold) fail(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.failure = err
 }
 
 // A proof is the body of renew and release.
@@ -180,10 +200,15 @@ func (h *Hold) Unlock(ctx context.Context) error {
 		h.expire()
 		h.cancel(ErrReleased) // has no effect if the hold was lost
 		h.running.Wait()
-		err := h.client.release(ctx, h)
+		lost := !errors.Is(context.Cause(h.state), ErrReleased)
+		bound := releaseTimeout
+		if lost {
+			bound = time.Second // the release only lets the next waiter in sooner
+		}
+		err := h.client.release(ctx, h, bound)
 		h.client.remove(h)
 		switch {
-		case !errors.Is(context.Cause(h.state), ErrReleased):
+		case lost:
 			h.unlockErr = h.ended()
 		case endsLease(err):
 			h.unlockErr = &Error{Op: "unlock", Object: h.place.String(), Err: fmt.Errorf("%w: %w", ErrLost, err)}
@@ -194,9 +219,9 @@ func (h *Hold) Unlock(ctx context.Context) error {
 	return h.unlockErr
 }
 
-// release asks the service to release a hold that has ended, until there is a definite answer.
-func (c *Client) release(ctx context.Context, h *Hold) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+// release asks the service to release a hold that has ended, until there is a definite answer, for bound at most.
+func (c *Client) release(ctx context.Context, h *Hold, bound time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bound)
 	defer cancel()
 	operation := "release"
 	if h.place.kind == "elections" {

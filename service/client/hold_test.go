@@ -73,6 +73,7 @@ func TestUnreachableHoldEndsBeforeAnotherClientIsGranted(t *testing.T) {
 		require.Less(t, hold.ValidUntil(), granted)
 		require.ErrorIs(t, hold.Err(), client.ErrLost)
 		require.ErrorIs(t, hold.Err(), client.ErrDeadline)
+		require.Regexp(t, `^hold team/orders: hold lost: no renewal in time: (status 503|.*no answer within)`, hold.Err().Error())
 		<-work.Done()
 		require.ErrorIs(t, context.Cause(work), client.ErrDeadline)
 		cancel()
