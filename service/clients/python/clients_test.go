@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,8 +16,9 @@ import (
 	"github.com/lockkeeper/lockkeeper/service"
 )
 
-func TestPythonClientPassesItsTests(t *testing.T) {
-	t.Parallel()
+// python returns the path of an interpreter.
+func python(t *testing.T) string {
+	t.Helper()
 	interpreter := "/usr/bin/python3" // the distribution's, where there is one
 	if _, err := os.Stat(interpreter); err != nil {
 		interpreter, err = exec.LookPath("python3")
@@ -25,6 +27,12 @@ func TestPythonClientPassesItsTests(t *testing.T) {
 		}
 		require.NoError(t, err)
 	}
+	return interpreter
+}
+
+// development starts a service that keeps all locks in memory, and returns its URL.
+func development(t *testing.T) string {
+	t.Helper()
 	started, ended := make(chan string, 1), make(chan error, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
@@ -36,9 +44,27 @@ func TestPythonClientPassesItsTests(t *testing.T) {
 		cancel()
 		require.NoError(t, <-ended)
 	})
-	tests := exec.CommandContext(t.Context(), interpreter, "-B", "-W", "error", "-m", "unittest", "-v", "lockkeeper_test")
-	tests.Env = append(os.Environ(), "LOCKKEEPER_URL="+<-started)
+	return <-started
+}
+
+func TestPythonClientPassesItsTests(t *testing.T) {
+	t.Parallel()
+	tests := exec.CommandContext(t.Context(), python(t), "-B", "-W", "error", "-m", "unittest", "-v", "lockkeeper_test")
+	tests.Env = append(os.Environ(), "LOCKKEEPER_URL="+development(t))
 	output, err := tests.CombinedOutput()
 	t.Logf("%s", output)
 	require.NoError(t, err)
+}
+
+func TestCodeOfThePageRuns(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../../docs/service.md")
+	require.NoError(t, err)
+	_, after, found := strings.Cut(string(page), "```python\n")
+	require.True(t, found)
+	code, _, _ := strings.Cut(after, "```")
+	script := exec.CommandContext(t.Context(), python(t), "-B", "-W", "error", "-c", strings.ReplaceAll(code, "http://127.0.0.1:8080", development(t)))
+	output, err := script.CombinedOutput()
+	require.NoError(t, err, "%s", output)
+	require.Regexp(t, `^a (\d+)\nb (\d+)\n$`, string(output))
 }
