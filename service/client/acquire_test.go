@@ -77,6 +77,24 @@ func TestGrantWhoseAnswerIsLateIsAskedForAgain(t *testing.T) {
 	require.EqualValues(t, 1, released.Load())
 }
 
+func TestLeaseIsCountedFromSendingOfItsRequest(t *testing.T) {
+	t.Parallel()
+	const delay = 300 * time.Millisecond
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		time.Sleep(delay) // the answer is on its way
+		_, _ = fmt.Fprint(w, `{"lockToken": "t", "fencingToken": "7", "ttlMillis": 30000, "validMillis": 30000}`)
+	}))
+	defer server.Close()
+	began := time.Now()
+	hold, err := newClient(t, server.URL, nil).Lock(t.Context(), "team", "orders")
+	require.NoError(t, err)
+	answered := time.Now()
+	require.GreaterOrEqual(t, hold.ValidUntil().Sub(began), 30*time.Second)
+	require.LessOrEqual(t, hold.ValidUntil().Sub(answered), 30*time.Second-delay)
+	require.NoError(t, hold.Unlock(t.Context()))
+}
+
 func TestTryLockReturnsHolder(t *testing.T) {
 	t.Parallel()
 	url, _ := replicas(t)()
