@@ -55,7 +55,13 @@ func (s *serviceAccess) check(cmd *cobra.Command, names ...string) error {
 
 // connect waits until the service answers.
 func (s *serviceAccess) connect(ctx context.Context, owner string, c *connection) (grantor, error) {
-	locks, err := client.New(s.url, &client.Options{Owner: owner, TTL: s.ttl, Bearer: s.bearer()})
+	bearer := s.bearer()
+	if bearer != nil {
+		if _, err := bearer(); err != nil {
+			return nil, usageErrorf("--token-file: %w", err)
+		}
+	}
+	locks, err := client.New(s.url, &client.Options{Owner: owner, TTL: s.ttl, Bearer: bearer})
 	if err != nil {
 		return nil, usageErrorf("--url: %w", err)
 	}

@@ -160,6 +160,7 @@ func TestRunWithWrongUsageOfServiceExitsWithStatus64(t *testing.T) {
 		"--url http://a --lock orders":                    `"orders" is not NAMESPACE/KEY`,
 		"--url http://a --elect /orders":                  `"/orders" is not NAMESPACE/KEY`,
 		"--url locks.example.com --lock a/b":              "is not the URL of a lock service",
+		"--url http://a --token-file missing --lock a/b":  "--token-file: open missing",
 		"--url http://a --ttl 1ms --lock a/b":             "TTL 1ms is not between",
 		"--url http://a --connect-timeout 0s --lock a/b":  "--connect-timeout 0s is not positive",
 		"--url http://a --lock a/b --elect a/b --ttl 10s": "--lock and --elect exclude each other",

@@ -47,9 +47,11 @@ func (g *grant) end() time.Time { return g.sent.Add(time.Duration(g.ValidMillis)
 
 // Lock waits until the lock is free and takes it. Waiters get the lock in the order in which they joined the queue.
 //
-// ctx bounds the wait and not the hold. After an error nothing is held: if an answer is outstanding, Lock withdraws the
-// request first, for 5 s at most, and otherwise the error has ErrUncertain. The error of a wait that ended with the deadline
-// of ctx has context.DeadlineExceeded, and LockAlreadyHeld with the holder if the service was reached in time.
+// ctx bounds the wait and not the hold. While no replica gives a definite answer, Lock repeats the request until ctx is done;
+// the error then has ErrUnavailable. After an error nothing is held: Lock first withdraws a request that may have been carried
+// out, for 5 s at most, and if no replica confirms that, the error has ErrUncertain. The error of a wait that ended with the
+// deadline of ctx, or a second before it at most, has context.DeadlineExceeded, and LockAlreadyHeld with the holder if the
+// service was reached in time.
 func (c *Client) Lock(ctx context.Context, namespace, key string) (*Hold, error) {
 	return c.acquire(ctx, "lock", place{"locks", namespace, key}, true, nil)
 }

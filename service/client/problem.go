@@ -72,10 +72,7 @@ func (p *Problem) Error() string {
 }
 
 // Is reports whether target is the problem's code.
-func (p *Problem) Is(target error) bool {
-	code, ok := target.(Code)
-	return ok && code == p.Code
-}
+func (p *Problem) Is(target error) bool { return p.Code != "" && target == p.Code }
 
 // What a caller does next depends on these errors.
 var (
