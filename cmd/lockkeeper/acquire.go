@@ -6,68 +6,111 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/lockkeeper/lockkeeper/election"
+	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/lock"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// A hold is the claim of a lock or an election, and the way to release it.
-type hold struct {
-	*recipes.Claim
-	release func(ctx context.Context) error
+// A hold is what a command runs under: a claim of this process's session, or a lease of the lock service.
+type hold interface {
+	Token() fencing.Token
+	Done() <-chan struct{}
+	// Err checks the clock, so that it finds a hold that was lost a moment ago.
+	Err() error
+	// grace returns how long a command may take to stop after the loss of the hold was noticed at now.
+	grace(now time.Time) time.Duration
+	release(ctx context.Context) error
+}
+
+// A grantor grants holds.
+type grantor interface {
+	// acquire takes the lock or becomes the leader. Its error has the exit status.
+	acquire(ctx context.Context, a *runArguments) (hold, error)
+	Owner() string
+	// Path returns the name of the lock or election that the command gets.
+	Path(name string) string
+	close()
 }
 
 // errWait is the cause of a wait that ends with --wait.
 var errWait = errors.New("the wait is over")
 
-// acquire takes the lock or becomes the leader. Its error has the exit status.
-func (a *runArguments) acquire(ctx context.Context, client *recipes.Client) (hold, error) {
-	if a.waits {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, a.wait, fmt.Errorf("%w (%v)", errWait, a.wait))
-		defer cancel()
+// bound returns a context for the wait for the hold.
+func (a *runArguments) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	if !a.waits {
+		return ctx, func() {}
 	}
-	h, err := a.claim(ctx, client)
+	return context.WithTimeoutCause(ctx, a.wait, fmt.Errorf("%w (%v)", errWait, a.wait))
+}
+
+// A session is the grantor of the holds of a ZooKeeper session.
+type session struct {
+	*recipes.Client
+	connection *connection
+}
+
+func (s session) close() { s.Close() }
+
+// A sessionHold is the claim of a lock or an election, and the way to release it.
+type sessionHold struct {
+	*recipes.Claim
+	client *recipes.Client
+	free   func(ctx context.Context) error
+}
+
+func (h sessionHold) release(ctx context.Context) error { return h.free(ctx) }
+
+func (h sessionHold) grace(now time.Time) time.Duration {
+	state := h.client.State()
+	return graceOf(now, state.Proof, state.Timeout)
+}
+
+func (s session) acquire(ctx context.Context, a *runArguments) (hold, error) {
+	ctx, cancel := a.bound(ctx)
+	defer cancel()
+	h, err := s.claim(ctx, a)
 	switch {
 	case err == nil:
 		return h, nil
-	case errors.Is(err, errNoServer), errors.Is(err, context.DeadlineExceeded) && client.Ready() != nil:
-		return hold{}, &statusError{statusUnavailable, err}
+	case errors.Is(err, errNoServer), errors.Is(err, context.DeadlineExceeded) && s.Ready() != nil:
+		return nil, &statusError{statusUnavailable, err}
 	case errors.Is(err, lock.ErrLocked), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return hold{}, &statusError{statusFailed, err}
+		return nil, &statusError{statusFailed, err}
 	}
-	return hold{}, err
+	return nil, err
 }
 
-func (a *runArguments) claim(ctx context.Context, client *recipes.Client) (hold, error) {
+func (s session) claim(ctx context.Context, a *runArguments) (hold, error) {
 	if a.elect != "" {
-		e, err := election.New(client, a.elect, nil)
+		e, err := election.New(s.Client, a.elect, nil)
 		if err != nil {
-			return hold{}, usageErrorf("%w", err)
+			return nil, usageErrorf("%w", err)
 		}
 		term, err := e.Campaign(ctx)
 		if err != nil {
-			return hold{}, internal(err)
+			return nil, internal(err)
 		}
-		return hold{term.Claim, term.Resign}, nil
+		return sessionHold{term.Claim, s.Client, term.Resign}, nil
 	}
-	mu, err := lock.New(client, a.lock, nil)
+	mu, err := lock.New(s.Client, a.lock, nil)
 	if err != nil {
-		return hold{}, usageErrorf("%w", err)
+		return nil, usageErrorf("%w", err)
 	}
 	take := mu.Lock
 	if a.try {
 		var cancel context.CancelFunc
-		ctx, cancel = a.connection.bound(ctx)
+		ctx, cancel = s.connection.bound(ctx)
 		defer cancel()
 		take = mu.TryLock
 	}
 	held, err := take(ctx)
 	if err != nil {
-		return hold{}, internal(err)
+		return nil, internal(err)
 	}
-	return hold{held.Claim, held.Unlock}, nil
+	return sessionHold{held.Claim, s.Client, held.Unlock}, nil
 }
 
 // internal gives an error the status of those that no other status describes. An outer

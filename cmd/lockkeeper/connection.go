@@ -49,11 +49,20 @@ func (c *connection) check() error {
 		return usageErrorf("--servers is missing: name the servers, or set %s", serversVariable)
 	case c.sessionTimeout < time.Second:
 		return usageErrorf("--session-timeout %v is below the minimum of %v", c.sessionTimeout, time.Second)
-	case c.connectTimeout <= 0:
-		return usageErrorf("--connect-timeout %v is not positive", c.connectTimeout)
+	}
+	if err := c.checkTimeout(); err != nil {
+		return err
 	}
 	if err := recipes.CheckServers([]string{c.servers}); err != nil {
 		return usageErrorf("--servers: %w", err)
+	}
+	return nil
+}
+
+// checkTimeout returns an error for a bound that ends immediately.
+func (c *connection) checkTimeout() error {
+	if c.connectTimeout <= 0 {
+		return usageErrorf("--connect-timeout %v is not positive", c.connectTimeout)
 	}
 	return nil
 }

@@ -29,12 +29,20 @@ type process struct {
 // newProcess returns the command, connected to the ensemble. stdin may be empty.
 func newProcess(t *testing.T, ensemble *zktest.Ensemble, args ...string) *process {
 	t.Helper()
+	p := newCommand(t, args...)
+	p.cmd.Env = append(p.cmd.Env, serversVariable+"="+connectString(ensemble))
+	return p
+}
+
+// newCommand returns the command, without servers.
+func newCommand(t *testing.T, args ...string) *process {
+	t.Helper()
 	program, err := os.Executable()
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	p := &process{t: t, cmd: exec.CommandContext(ctx, program, args...), stdout: &syncBuffer{}, stderr: &syncBuffer{}}
-	p.cmd.Env = append(os.Environ(), mainVariable+"=1", serversVariable+"="+connectString(ensemble))
+	p.cmd.Env = append(os.Environ(), mainVariable+"=1")
 	p.cmd.Stdout, p.cmd.Stderr = p.stdout, p.stderr
 	p.cmd.WaitDelay = 10 * time.Second // processes that it left behind have its output open
 	return p
@@ -44,14 +52,20 @@ func newProcess(t *testing.T, ensemble *zktest.Ensemble, args ...string) *proces
 func startProcess(t *testing.T, ensemble *zktest.Ensemble, args ...string) *process {
 	t.Helper()
 	p := newProcess(t, ensemble, args...)
-	require.NoError(t, p.cmd.Start())
-	t.Cleanup(func() {
+	p.start()
+	return p
+}
+
+// start starts the command.
+func (p *process) start() {
+	p.t.Helper()
+	require.NoError(p.t, p.cmd.Start())
+	p.t.Cleanup(func() {
 		if p.cmd.ProcessState == nil {
 			_ = p.cmd.Process.Kill()
 			_ = p.cmd.Wait()
 		}
 	})
-	return p
 }
 
 // status waits for the end, and returns the exit status.

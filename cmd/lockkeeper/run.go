@@ -42,10 +42,14 @@ exception is a loss that the client cannot see before it has happened: an operat
 deleted the node, or this machine was paused. A process that leaves the process group is
 not killed. Only a resource that checks the token is safe in these cases.
 
+With --url, the hold is a lease of a lock service, PATH is NAMESPACE/KEY, and the lease's
+TTL takes the place of the session timeout: SIGKILL follows when the lease ends.
+
 ` + runStatuses,
 		Example: "  lockkeeper run --lock /locks/backup --try -- pg_dump -f backup.sql ledger\n" +
 			"  lockkeeper run --lock /locks/deploy --wait 5m -- ./deploy.sh\n" +
-			"  lockkeeper run --elect /election/worker -- ./worker",
+			"  lockkeeper run --elect /election/worker -- ./worker\n" +
+			"  lockkeeper run --url https://locks.example.com --token-file token --lock billing/backup -- ./backup.sh",
 		Args: func(_ *cobra.Command, command []string) error {
 			if len(command) == 0 {
 				return usageErrorf("the command to run is missing")
@@ -55,7 +59,7 @@ not killed. Only a resource that checks the token is safe in these cases.
 		RunE: func(cmd *cobra.Command, command []string) error {
 			args.waits = cmd.Flags().Changed("wait")
 			args.command = command
-			if err := args.check(); err != nil {
+			if err := args.check(cmd); err != nil {
 				return err
 			}
 			return args.run(cmd)
@@ -69,12 +73,14 @@ not killed. Only a resource that checks the token is safe in these cases.
 	flags.BoolVar(&args.try, "try", false, "do not wait if another client holds the lock or waits for it")
 	flags.StringVar(&args.owner, "owner", "", "`label` that other clients see (default: host and process id)")
 	args.connection.addFlags(cmd)
+	args.service.addFlags(cmd)
 	return cmd
 }
 
 // runArguments are the arguments of the run command.
 type runArguments struct {
 	connection  connection
+	service     serviceAccess
 	lock, elect string // a path; one of them is empty
 	wait        time.Duration
 	waits       bool // wait is set
@@ -83,7 +89,7 @@ type runArguments struct {
 	command     []string
 }
 
-func (a *runArguments) check() error {
+func (a *runArguments) check(cmd *cobra.Command) error {
 	switch {
 	case a.lock == "" && a.elect == "":
 		return usageErrorf("--lock or --elect is missing")
@@ -98,6 +104,12 @@ func (a *runArguments) check() error {
 	}
 	if err := recipes.CheckOwner(a.owner); err != nil {
 		return usageErrorf("--owner: %w", err)
+	}
+	if err := a.service.check(cmd, a.lock, a.elect); err != nil {
+		return err
+	}
+	if a.service.url != "" {
+		return a.connection.checkTimeout()
 	}
 	return a.connection.check()
 }
@@ -115,21 +127,33 @@ func (a *runArguments) run(cmd *cobra.Command) error {
 	// command nor with another status. The command itself gets the default of SIGPIPE.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 
-	client, err := a.connection.connect(cmd.Context(), a.owner, cmd.ErrOrStderr())
+	g, err := a.connect(cmd)
 	if err != nil {
 		return interrupted(cmd.Context(), signals, err)
 	}
-	defer client.Close()
-	h, err := a.acquire(cmd.Context(), client)
+	defer g.close()
+	h, err := g.acquire(cmd.Context(), a)
 	if err != nil {
 		return interrupted(cmd.Context(), signals, err)
 	}
 	child.Env = append(os.Environ(),
 		"LOCKKEEPER_TOKEN="+h.Token().String(),
-		"LOCKKEEPER_OWNER="+client.Owner(),
-		"LOCKKEEPER_PATH="+client.Path(a.lock+a.elect))
-	s := &supervisor{hold: h, client: client, cmd: child, signals: signals, stderr: cmd.ErrOrStderr()}
+		"LOCKKEEPER_OWNER="+g.Owner(),
+		"LOCKKEEPER_PATH="+g.Path(a.lock+a.elect))
+	s := &supervisor{hold: h, cmd: child, signals: signals, stderr: cmd.ErrOrStderr()}
 	return s.run()
+}
+
+// connect connects to the lock service or the ensemble.
+func (a *runArguments) connect(cmd *cobra.Command) (grantor, error) {
+	if a.service.url != "" {
+		return a.service.connect(cmd.Context(), a.owner, &a.connection)
+	}
+	c, err := a.connection.connect(cmd.Context(), a.owner, cmd.ErrOrStderr())
+	if err != nil {
+		return nil, err
+	}
+	return session{c, &a.connection}, nil
 }
 
 // child returns the command to run. It looks for the program first, so that a misspelt
@@ -171,7 +195,7 @@ func interrupted(ctx context.Context, signals <-chan os.Signal, err error) error
 const runStatuses = `Exit statuses: that of the command, 128+n if signal n ended it or the wait, or else
     1  the lock was not acquired, with --try or within --wait
    64  wrong usage
-   69  no server of the ensemble could be reached in time
+   69  no server of the ensemble, or no replica of the lock service, could be reached in time
    70  another error, such as a refusal by a server
    75  the hold was lost before the command had ended
   126  the command could not be started

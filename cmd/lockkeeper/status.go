@@ -32,7 +32,7 @@ const statusTable = `Exit statuses:
     1  failure, such as a problem that doctor found;
        run: the lock was not acquired, with --try or within --wait
    64  wrong usage
-   69  no server of the ensemble could be reached in time
+   69  no server of the ensemble, or no replica of the lock service, could be reached in time
    70  run: another error, such as a refusal by a server
    75  run: the hold was lost before the command had ended
   126  run: the command could not be started

@@ -15,12 +15,12 @@ import (
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/recipes"
+	"github.com/lockkeeper/lockkeeper/service/client"
 )
 
 // A supervisor runs one command under a hold, and ends the command with the hold.
 type supervisor struct {
 	hold    hold
-	client  *recipes.Client
 	cmd     *exec.Cmd
 	signals <-chan os.Signal // to forward
 	stderr  io.Writer
@@ -40,7 +40,6 @@ func (s *supervisor) run() error {
 	s.group().end()
 	reclaim(s.terminal)
 	defer s.logging.Wait() // after the release
-	// Err checks the clock, so that a hold which was lost a moment ago is found.
 	if lost := s.hold.Err(); lost != nil {
 		_ = s.release() // its error is the loss
 		return &statusError{statusLost, fmt.Errorf("%w; the command ended with status %d", lost, statusOf(err, s.cmd))}
@@ -87,9 +86,7 @@ func (s *supervisor) await(ended <-chan error) error {
 			s.group().send(received)
 		case <-done:
 			done = nil
-			now := time.Now()
-			state := s.client.State()
-			grace := graceOf(now, state.Proof, state.Timeout)
+			grace := s.hold.grace(time.Now())
 			s.group().terminate()
 			kill = time.After(grace)
 			// A write to standard error can block, and must not delay SIGKILL.
@@ -105,15 +102,18 @@ func (s *supervisor) await(ended <-chan error) error {
 
 func (s *supervisor) group() group { return group(s.cmd.Process.Pid) }
 
-// release releases the hold. A release that no server confirmed is only reported: the
-// session ends with this process, and the lock is free then.
+// release releases the hold. A release that no server confirmed is only reported: the lock is
+// free when the session or the lease ends.
 func (s *supervisor) release() error {
 	err := s.hold.release(context.Background())
 	switch {
 	case errors.Is(err, recipes.ErrUncertain):
 		logError(s.stderr, "run: %v: the lock is free when the session has expired", err)
 		return nil
-	case errors.Is(err, recipes.ErrLost):
+	case errors.Is(err, client.ErrUncertain):
+		logError(s.stderr, "run: %v: the lock is free when the lease has ended", err)
+		return nil
+	case errors.Is(err, recipes.ErrLost), errors.Is(err, client.ErrLost):
 		return &statusError{statusLost, err}
 	case err != nil:
 		return internal(err)

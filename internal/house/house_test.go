@@ -158,7 +158,7 @@ var rules = map[string]rule{
 		because: "it contains only tests: clients of other projects beside Lockkeeper's",
 	},
 	command: {
-		may:     []string{fencing, recipes, lock, election, zktest, zk, cobra, service},
+		may:     []string{fencing, recipes, lock, election, zktest, zk, cobra, service, client},
 		tools:   tools,
 		because: "a command combines all packages, and its module adds the parser of commands; code that needs more is in its own module",
 	},

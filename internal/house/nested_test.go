@@ -22,6 +22,7 @@ const (
 
 	service   = module + "/service"
 	serviceIn = service + "/internal"
+	client    = service + "/client"
 )
 
 // nested has a rule for each package of the docker, service, pagetest and torture modules, about packages of this repository only. Their
@@ -41,6 +42,15 @@ var nested = map[string]rule{
 		},
 		tools:   []string{fencing, recipes, lock, zktest},
 		because: "it puts the parts of a replica together, and stops them in order",
+	},
+	client: {
+		may:     []string{fencing},
+		tools:   []string{fencing, service, zktest},
+		because: "a program that talks to the service over HTTP links neither the service nor the ZooKeeper client",
+	},
+	service + "/clients/python": {
+		tools:   []string{service},
+		because: "it contains only the test of the client for Python",
 	},
 	serviceIn + "/api": {
 		may: []string{
@@ -132,6 +142,7 @@ func TestBrokenImportRuleOfANestedModuleIsReported(t *testing.T) {
 	for _, broken := range []struct{ file, imports string }{
 		{"docker/ensemble.go", fencing},
 		{"docker/logs_test.go", txnlog},
+		{"service/client/hold.go", service},
 		{"torture/run.go", recipes},
 		{"torture/worker/worker.go", torture},
 		{"torture/worker/worker_test.go", docker},

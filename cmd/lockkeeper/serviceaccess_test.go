@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/service"
+	"github.com/lockkeeper/lockkeeper/service/client"
+)
+
+// startService starts a lock service for the test, and returns its URL.
+func startService(t *testing.T) string {
+	t.Helper()
+	started, ended := make(chan string, 1), make(chan error, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		ended <- service.Run(ctx, service.Config{
+			Dev: true, Listen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler), Started: func(url string) { started <- url },
+		})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, <-ended)
+	})
+	return <-started
+}
+
+// startCut starts a proxy in front of a service, and returns its URL. While cut is true, requests get no answer. authorized is
+// the last credential that passed.
+func startCut(t *testing.T, target string, cut *atomic.Bool, authorized *atomic.Value) string {
+	t.Helper()
+	to, err := url.Parse(target)
+	require.NoError(t, err)
+	forward := httputil.NewSingleHostReverseProxy(to)
+	forward.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if cut.Load() {
+			_, _ = io.Copy(io.Discard, r.Body) // the server notices the caller's end only after the body
+			<-r.Context().Done()
+			return
+		}
+		authorized.Store(r.Header.Get("Authorization"))
+		forward.ServeHTTP(w, r)
+	}))
+	t.Cleanup(proxy.Close)
+	return proxy.URL
+}
+
+// startRun starts the run command without an ensemble.
+func startRun(t *testing.T, args ...string) *process {
+	t.Helper()
+	p := newCommand(t, append([]string{"run"}, args...)...)
+	p.start()
+	return p
+}
+
+func serviceClient(t *testing.T, urls string) *client.Client {
+	t.Helper()
+	c, err := client.New(urls, &client.Options{Owner: "the other"})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	return c
+}
+
+func TestRunUnderLeaseExitsWithStatusOfItsCommand(t *testing.T) {
+	t.Parallel()
+	locks := startService(t)
+	other := serviceClient(t, locks)
+	for _, kind := range []string{"--lock", "--elect"} {
+		for script, want := range map[string]int{"exit 0": 0, "exit 3": 3, "kill -TERM $$": statusSignalled + 15} {
+			p := startRun(t, "--url", locks, kind, "team/a/b", "--", "sh", "-c", script)
+			require.Equal(t, want, p.status())
+			require.Empty(t, p.stderr.String())
+			hold, err := other.TryLock(t.Context(), "team", "a/b")
+			require.NoError(t, err, "the lease was released")
+			require.NoError(t, hold.Unlock(t.Context()))
+		}
+	}
+}
+
+func TestRunUnderLeaseGivesCommandItsToken(t *testing.T) {
+	t.Parallel()
+	var cut atomic.Bool
+	var authorized atomic.Value
+	locks := startCut(t, startService(t), &cut, &authorized)
+	file := filepath.Join(t.TempDir(), "token")
+	require.NoError(t, os.WriteFile(file, []byte("secret\n"), 0o600))
+	p := startRun(t, "--url", locks, "--token-file", file, "--lock", "team/orders", "--owner", "me", "--",
+		"sh", "-c", `echo "$LOCKKEEPER_TOKEN $LOCKKEEPER_OWNER $LOCKKEEPER_PATH"`)
+	require.Equal(t, statusOK, p.status())
+	require.Regexp(t, `^[1-9]\d* me team/orders\n$`, p.stdout.String())
+	require.Equal(t, "Bearer secret", authorized.Load())
+}
+
+func TestRunThatGetsNoLeaseExitsWithStatus1(t *testing.T) {
+	t.Parallel()
+	locks := startService(t)
+	hold, err := serviceClient(t, locks).Lock(t.Context(), "team", "orders")
+	require.NoError(t, err)
+	for _, args := range []string{"--lock team/orders --try", "--lock team/orders --wait 400ms", "--elect team/orders --wait 400ms"} {
+		p := startRun(t, strings.Fields("--url "+locks+" "+args+" -- echo ran")...)
+		require.Equal(t, statusFailed, p.status(), args)
+		require.Empty(t, p.stdout.String())
+		require.Contains(t, p.stderr.String(), `held by "the other"`)
+	}
+	waiting := startRun(t, "--url", locks, "--lock", "team/orders", "--", "echo", "ran")
+	require.Eventually(t, func() bool {
+		res, err := http.Get(locks + "/v1/locks/team/orders")
+		if err != nil {
+			return false
+		}
+		answer, err := io.ReadAll(res.Body)
+		return err == nil && res.Body.Close() == nil && strings.Contains(string(answer), `"queueLength":1`)
+	}, time.Minute, 5*time.Millisecond)
+	require.NoError(t, waiting.cmd.Process.Signal(syscall.SIGINT))
+	require.Equal(t, statusSignalled+2, waiting.status())
+	require.NoError(t, hold.Unlock(t.Context()))
+}
+
+func TestRunWithoutServiceExitsWithStatus69(t *testing.T) {
+	t.Parallel()
+	p := startRun(t, "--url", "http://127.0.0.1:1", "--connect-timeout", "200ms", "--lock", "team/orders", "--", "true")
+	require.Equal(t, statusUnavailable, p.status())
+	require.Contains(t, p.stderr.String(), "127.0.0.1:1")
+}
+
+func TestRunThatServiceRefusesExitsWithStatus70(t *testing.T) {
+	t.Parallel()
+	p := startRun(t, "--url", startService(t), "--ttl", "59m", "--lock", "b@d/orders", "--", "true")
+	require.Equal(t, statusInternal, p.status())
+	require.Contains(t, p.stderr.String(), "run: lock b@d/orders: ")
+}
+
+func TestRunWithWrongUsageOfServiceExitsWithStatus64(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"--lock /a --token-file x":                        "--token-file needs --url",
+		"--lock /a --ttl 1s":                              "--ttl needs --url",
+		"--url http://a --servers b:1 --lock a/b":         "--url and --servers exclude each other",
+		"--url http://a --session-timeout 1s --lock a/b":  "--url and --session-timeout exclude each other",
+		"--url http://a --lock orders":                    `"orders" is not NAMESPACE/KEY`,
+		"--url http://a --elect /orders":                  `"/orders" is not NAMESPACE/KEY`,
+		"--url locks.example.com --lock a/b":              "is not the URL of a lock service",
+		"--url http://a --token-file missing --lock a/b":  "--token-file: open missing",
+		"--url http://a --ttl 1ms --lock a/b":             "TTL 1ms is not between",
+		"--url http://a --connect-timeout 0s --lock a/b":  "--connect-timeout 0s is not positive",
+		"--url http://a --lock a/b --elect a/b --ttl 10s": "--lock and --elect exclude each other",
+	} {
+		p := startRun(t, append(strings.Fields(args), "--", "true")...)
+		require.Equal(t, statusUsage, p.status(), args)
+		require.Contains(t, p.stderr.String(), want, args)
+	}
+}
+
+func TestCommandOfUnreachableLeaseIsKilledBeforeLockIsGranted(t *testing.T) {
+	t.Parallel()
+	locks := startService(t)
+	var cut atomic.Bool
+	var authorized atomic.Value
+	p := startRun(t, "--url", startCut(t, locks, &cut, &authorized), "--ttl", "2s", "--lock", "team/orders", "--", "sh", "-c",
+		`trap '' TERM; echo ready; while :; do date +%s%N; done`)
+	p.awaitOutput("ready")
+	cut.Store(true)
+	hold, err := serviceClient(t, locks).Lock(t.Context(), "team", "orders")
+	require.NoError(t, err)
+	granted := time.Now()
+	require.Equal(t, statusLost, p.status())
+	rows := strings.Fields(p.stdout.String())
+	last, err := strconv.ParseInt(rows[len(rows)-1], 10, 64)
+	require.NoError(t, err)
+	require.Less(t, last, granted.UnixNano())
+	t.Logf("the command ended %v before the grant", granted.Sub(time.Unix(0, last)))
+	require.Regexp(t, `run: hold team/orders: hold lost: no renewal in time: .*: the command gets SIGTERM, and SIGKILL in `, p.stderr.String())
+	require.Contains(t, p.stderr.String(), "the command ended with status 137")
+	require.NoError(t, hold.Unlock(t.Context()))
+}

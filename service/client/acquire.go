@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package client
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/lockkeeper/lockkeeper/fencing"
+)
+
+// maxPoll is how long one request waits at the service, and maxWait the longest wait that it accepts.
+const (
+	maxPoll = 20 * time.Second
+	maxWait = 24 * time.Hour
+)
+
+// terms are the body of acquire and campaign.
+type terms struct {
+	OwnerID    string  `json:"ownerId"`
+	RequestID  string  `json:"requestId"`
+	TTLMillis  int64   `json:"ttlMillis"`
+	WaitMillis int64   `json:"waitMillis"`
+	Value      *string `json:"value,omitempty"`
+}
+
+// A grant is the answer to acquire, campaign and renew, with the time before the request was sent. A 202 has only
+// RetryAfterMillis.
+type grant struct {
+	LockToken        string        `json:"lockToken"`
+	FencingToken     fencing.Token `json:"fencingToken"`
+	TTLMillis        int64         `json:"ttlMillis"`
+	ValidMillis      int64         `json:"validMillis"`
+	RetryAfterMillis int64         `json:"retryAfterMillis"`
+
+	sent time.Time
+}
+
+func (g *grant) ttl() time.Duration { return time.Duration(g.TTLMillis) * time.Millisecond }
+
+// end returns when the lease ends.
+func (g *grant) end() time.Time { return g.sent.Add(time.Duration(g.ValidMillis) * time.Millisecond) }
+
+// Lock waits until the lock is free and takes it. Waiters get the lock in the order in which they joined the queue.
+//
+// ctx bounds the wait and not the hold. While no replica gives a definite answer, Lock repeats the request until ctx is done;
+// the error then has ErrUnavailable. After an error nothing is held: Lock first withdraws a request that may have been carried
+// out, for 5 s at most, and if no replica confirms that, the error has ErrUncertain. The error of a wait that ended with the
+// deadline of ctx, or a second before it at most, has context.DeadlineExceeded, and LockAlreadyHeld with the holder if the
+// service was reached in time.
+func (c *Client) Lock(ctx context.Context, namespace, key string) (*Hold, error) {
+	return c.acquire(ctx, "lock", place{"locks", namespace, key}, true, nil)
+}
+
+// TryLock takes the lock if it is free and has no waiters. Otherwise its error has LockAlreadyHeld. It waits for no other
+// client, only for a definite answer, which ctx bounds.
+func (c *Client) TryLock(ctx context.Context, namespace, key string) (*Hold, error) {
+	return c.acquire(ctx, "lock", place{"locks", namespace, key}, false, nil)
+}
+
+// Campaign waits until this client leads the election, and publishes value. A lock and an election of the same name exclude
+// each other. Unlock resigns. Lock has the errors.
+func (c *Client) Campaign(ctx context.Context, namespace, key, value string) (*Hold, error) {
+	return c.acquire(ctx, "campaign", place{"elections", namespace, key}, true, &value)
+}
+
+// Do takes the lock, runs f, and unlocks. It returns only after f has returned, so that no work outlives its lock. The context
+// that f gets is done when ctx is done or the hold is lost; context.Cause returns which. The error is that of Lock, in which
+// case f did not run, or that of f joined with that of Unlock.
+func (c *Client) Do(ctx context.Context, namespace, key string, f func(ctx context.Context, hold *Hold) error) (err error) {
+	hold, err := c.Lock(ctx, namespace, key)
+	if err != nil {
+		return err
+	}
+	work, cancel := hold.Context(ctx)
+	defer func() {
+		cancel()
+		err = errors.Join(err, hold.Unlock(ctx))
+	}()
+	return f(work, hold)
+}
+
+// An acquisition repeats one request until it has a definite answer.
+type acquisition struct {
+	client  *Client
+	op      string
+	place   place
+	terms   terms
+	pending bool // a request was sent that may have left a node in the queue
+}
+
+func (c *Client) acquire(ctx context.Context, op string, p place, waits bool, value *string) (*Hold, error) {
+	a := &acquisition{client: c, op: op, place: p, terms: terms{
+		OwnerID: c.owner, RequestID: rand.Text(), TTLMillis: c.ttl.Milliseconds(), Value: value,
+	}}
+	g, err := a.await(ctx, waits)
+	if err != nil {
+		if a.pending {
+			err = errors.Join(err, a.withdraw(ctx))
+		}
+		return nil, &Error{Op: op, Object: p.String(), Err: err}
+	}
+	h := newHold(c, p, g)
+	if !c.add(h) {
+		h.cancel(ErrClosed)
+		return nil, &Error{Op: op, Object: p.String(), Err: errors.Join(ErrClosed, c.release(ctx, h, releaseTimeout))}
+	}
+	h.start()
+	return h, nil
+}
+
+// await returns the grant, or the error that ended the wait.
+func (a *acquisition) await(ctx context.Context, waits bool) (*grant, error) {
+	b := a.client.backoff(time.Second)
+	var last error // why there is no definite answer yet; nil if the service answered that the wait goes on
+	for {
+		if ctx.Err() != nil {
+			return nil, ended(ctx, last)
+		}
+		wait := time.Duration(0)
+		if waits {
+			wait = waitOf(ctx)
+		}
+		g, status, err := a.send(ctx, wait)
+		again := time.Duration(0)
+		switch {
+		case err == nil && status == http.StatusAccepted:
+			b.reset()
+			again, last = time.Duration(g.RetryAfterMillis)*time.Millisecond, nil
+		case err == nil && left(g.end(), time.Now()) > margin(g.ttl()):
+			return g, nil
+		case err == nil:
+			last = fmt.Errorf("the grant arrived after its end: %w", ErrDeadline)
+			again = b.after(last)
+		case definite(err) && waits && errors.Is(err, LockAlreadyHeld):
+			return nil, fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
+		case definite(err):
+			return nil, err
+		case errors.Is(ctx.Err(), context.Canceled):
+			// The caller has given up while the service had time left to answer.
+		default:
+			again, last = b.after(err), err
+		}
+		if !sleep(ctx, again) {
+			return nil, ended(ctx, last)
+		}
+	}
+}
+
+// ended returns the error of a wait that ended with ctx.
+func ended(ctx context.Context, last error) error {
+	if last != nil {
+		return unavailable(ctx, last)
+	}
+	return causeOf(ctx)
+}
+
+// waitOf returns how long to wait for the lock. The service ends the wait shortly before ctx does: it then removes the waiter
+// and names the holder.
+func waitOf(ctx context.Context) time.Duration {
+	deadline, bounded := ctx.Deadline()
+	if !bounded {
+		return maxWait
+	}
+	wait := time.Until(deadline)
+	return max(time.Millisecond, min(maxWait, wait-min(wait/8, time.Second)))
+}
+
+// send sends the request once.
+func (a *acquisition) send(ctx context.Context, wait time.Duration) (*grant, int, error) {
+	operation := "acquire"
+	if a.place.kind == "elections" {
+		operation = "campaign"
+	}
+	a.terms.WaitMillis = wait.Milliseconds()
+	g := &grant{sent: time.Now()}
+	// A replica that does not answer in time is left for another one before the waiter's position is lost, after 30 s.
+	status, err := a.client.exchange(ctx, http.MethodPost, a.place.path(operation), min(wait, maxPoll)+5*time.Second, a.terms, g)
+	switch {
+	case definite(err):
+		a.pending = false
+	case !unsent(err):
+		a.pending = true
+	}
+	return g, status, err
+}
+
+// withdraw removes what an acquisition that ended may have left behind. A repeat that does not wait has a definite answer: a
+// refusal, with which the service removes the waiter, or the grant, which is released.
+func (a *acquisition) withdraw(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+	defer cancel()
+	b := a.client.backoff(time.Second)
+	for {
+		g, status, err := a.send(ctx, 0)
+		switch {
+		case err == nil && status == http.StatusOK:
+			return a.client.release(ctx, newHold(a.client, a.place, g), releaseTimeout)
+		case definite(err):
+			return nil
+		}
+		if !sleep(ctx, b.after(err)) {
+			return fmt.Errorf("%w: %w", ErrUncertain, err)
+		}
+	}
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// maxAnswer is far more than any answer needs.
+const maxAnswer = 1 << 20
+
+// A place is a lock or an election of the service.
+type place struct {
+	kind           string // locks or elections
+	namespace, key string
+}
+
+func (p place) String() string { return p.namespace + "/" + p.key }
+
+// path returns the path of an operation on the place.
+func (p place) path(operation string) string {
+	return "/v1/" + p.kind + "/" + escape(p.namespace) + "/" + escape(p.key) + "/" + operation
+}
+
+// escape returns a segment of a path. Dot segments are escaped too: servers and proxies would resolve them.
+func escape(segment string) string {
+	if segment == "." || segment == ".." {
+		return strings.ReplaceAll(segment, ".", "%2E")
+	}
+	return url.PathEscape(segment)
+}
+
+// exchange sends one request to the current replica, and decodes a 2xx answer into out unless that is nil. It returns the
+// status. Every other answer is a *Problem. After an error that is not definite, the next call uses the next replica.
+func (c *Client) exchange(ctx context.Context, method, path string, timeout time.Duration, in, out any) (status int, err error) {
+	n := c.current.Load()
+	defer func() {
+		if err != nil && !definite(err) {
+			c.current.CompareAndSwap(n, n+1)
+		}
+	}()
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no answer within %v", timeout))
+	defer cancel()
+	base := c.bases[n%uint32(len(c.bases))]
+	var body []byte
+	if in != nil {
+		if body, err = json.Marshal(in); err != nil {
+			return 0, fmt.Errorf("encode request: %w", err)
+		}
+	}
+	req, err := http.NewRequestWithContext(ctx, method, base+path, bytes.NewReader(body))
+	if err != nil {
+		return 0, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if c.bearer != nil {
+		token, err := c.bearer()
+		if err != nil {
+			return 0, fmt.Errorf("read bearer token: %w", err)
+		}
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		return 0, withCause(ctx, err)
+	}
+	defer func() { _ = res.Body.Close() }() // the answer was read by then
+	answer, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
+	if err != nil {
+		return 0, fmt.Errorf("read answer of %s: %w", base, withCause(ctx, err))
+	}
+	if res.StatusCode < 200 || res.StatusCode > 299 {
+		p := &Problem{}
+		if json.Unmarshal(answer, p) != nil {
+			p = &Problem{} // of a proxy: the status is all that is known
+		}
+		p.Status = res.StatusCode
+		return res.StatusCode, p
+	}
+	if out != nil {
+		if err := json.Unmarshal(answer, out); err != nil {
+			return 0, fmt.Errorf("decode answer of %s: %w", base, err)
+		}
+	}
+	return res.StatusCode, nil
+}
+
+// withCause adds why ctx ended, if it did.
+func withCause(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+		return fmt.Errorf("%w: %w", err, cause)
+	}
+	return err
+}
+
+// unsent reports whether err shows that no replica received the request.
+func unsent(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial"
+}
+
+// A backoff computes the time before a request is repeated: none before each replica was tried once, and then twice as much
+// after each round.
+type backoff struct {
+	replicas, failures int
+	longest            time.Duration
+}
+
+func (c *Client) backoff(longest time.Duration) *backoff {
+	return &backoff{replicas: len(c.bases), longest: longest}
+}
+
+// after returns the time to wait after another failure.
+func (b *backoff) after(err error) time.Duration {
+	b.failures++
+	var p *Problem
+	if errors.As(err, &p) && p.Status == http.StatusTooManyRequests {
+		return max(b.longest/2, time.Duration(p.RetryAfterMillis)*time.Millisecond)
+	}
+	round := b.failures / b.replicas
+	if round == 0 {
+		return 0
+	}
+	d := min(25*time.Millisecond<<min(round, 16), b.longest)
+	return d/2 + rand.N(d/2+1)
+}
+
+// reset forgets the failures, after an answer.
+func (b *backoff) reset() { b.failures = 0 }
+
+// sleep waits, and reports false if ctx ends first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	if ctx.Err() != nil {
+		return false
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

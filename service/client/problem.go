@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+)
+
+// A Code names a refusal of the service. errors.Is finds it in the errors of this package.
+type Code string
+
+// The codes that a caller of this package can meet. docs/service.md has all.
+const (
+	Unauthenticated Code = "UNAUTHENTICATED"
+	Forbidden       Code = "FORBIDDEN"
+	NotLockOwner    Code = "NOT_LOCK_OWNER"
+	LockAlreadyHeld Code = "LOCK_ALREADY_HELD"
+	LockExpired     Code = "LOCK_EXPIRED"
+	LockReleased    Code = "LOCK_RELEASED"
+	LockRevoked     Code = "LOCK_REVOKED"
+	LeaseExhausted  Code = "LEASE_EXHAUSTED"
+	InvalidRequest  Code = "INVALID_REQUEST"
+	TooManyRequests Code = "TOO_MANY_REQUESTS"
+	TooManyWaiters  Code = "TOO_MANY_WAITERS"
+	Unavailable     Code = "UNAVAILABLE"
+
+	superseded Code = "REQUEST_SUPERSEDED"
+)
+
+// Error returns the code.
+func (c Code) Error() string { return string(c) }
+
+// A Problem is a refusal of the service, or of a proxy in front of it, in which case Code is empty.
+type Problem struct {
+	Status int    `json:"status"`
+	Code   Code   `json:"code"`
+	Title  string `json:"title"`
+	Detail string `json:"detail"`
+	Errors []struct {
+		Message  string `json:"message"`
+		Location string `json:"location"`
+	} `json:"errors"` // what is wrong with the request, with InvalidRequest
+
+	CurrentOwner     string `json:"currentOwner"`     // the holder, with LockAlreadyHeld
+	RetryAfterMillis int64  `json:"retryAfterMillis"` // an estimate
+	RevokedBy        string `json:"revokedBy"`        // with LockRevoked
+	Reason           string `json:"reason"`           // with LockRevoked
+}
+
+// Error returns the code, the title and what is known besides.
+func (p *Problem) Error() string {
+	text := "status " + strconv.Itoa(p.Status)
+	if p.Code != "" {
+		text = string(p.Code) + ": " + p.Title
+	}
+	switch {
+	case p.CurrentOwner != "":
+		text += fmt.Sprintf(": held by %q", p.CurrentOwner)
+	case p.Code == LockRevoked:
+		text += fmt.Sprintf(": by %q, %s", p.RevokedBy, p.Reason)
+	case p.Detail != "":
+		text += ": " + p.Detail
+	}
+	for _, e := range p.Errors {
+		text += fmt.Sprintf(": %s: %s", e.Location, e.Message)
+	}
+	return text
+}
+
+// Is reports whether target is the problem's code.
+func (p *Problem) Is(target error) bool { return p.Code != "" && target == p.Code }
+
+// What a caller does next depends on these errors.
+var (
+	// ErrLost is found in the error of a hold that has ended. One of the following causes is found too, or a
+	// Problem.
+	ErrLost = errors.New("hold lost")
+	// ErrDeadline is the cause if the lease was not renewed in time.
+	ErrDeadline = errors.New("no renewal in time")
+	// ErrReleased is the cause if the holder unlocked the hold.
+	ErrReleased = errors.New("released")
+
+	// ErrUnavailable is found in the error of a call that ended before a replica gave a definite answer.
+	ErrUnavailable = errors.New("no definite answer of the service")
+	// ErrUncertain is found in the error of a call that may have left a lease or a waiter behind. It ends after
+	// its TTL, or after 30 s for a waiter.
+	ErrUncertain = errors.New("withdrawal not confirmed")
+	// ErrClosed is the error of calls of a closed client.
+	ErrClosed = errors.New("client closed")
+)
+
+// An Error is the failure of an operation on a lock.
+type Error struct {
+	Op     string // lock, campaign, hold, unlock or reach
+	Object string // namespace/key, or the service
+	Err    error
+}
+
+// Error returns operation, object and cause.
+func (e *Error) Error() string { return e.Op + " " + e.Object + ": " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// definite reports whether err is a refusal that a repeated request would meet again. After any other error the outcome of
+// the request is unknown, or it was not carried out for now.
+func definite(err error) bool {
+	var p *Problem
+	if !errors.As(err, &p) || p.Code == superseded {
+		return false
+	}
+	switch p.Status {
+	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+		return false
+	}
+	return p.Status < http.StatusInternalServerError
+}
+
+// unavailable returns the error of a call that ended with ctx, after a last failure.
+func unavailable(ctx context.Context, last error) error {
+	return fmt.Errorf("%w: %w: %w", causeOf(ctx), ErrUnavailable, last)
+}
+
+// causeOf returns the error of a context that is done, with its cause if that is another.
+func causeOf(ctx context.Context) error {
+	if cause := context.Cause(ctx); !errors.Is(cause, ctx.Err()) {
+		return fmt.Errorf("%w: %w", ctx.Err(), cause)
+	}
+	return context.Cause(ctx)
+}

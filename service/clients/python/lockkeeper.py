@@ -1,0 +1,376 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Takes locks and leads elections through the Lockkeeper lock service.
+
+Copy this file: it needs Python 3.8 or later and its standard library only.
+
+    client = lockkeeper.Client("https://locks.example.com", bearer=token)
+    with client.lock("billing", "orders") as hold:
+        for row in rows:
+            hold.check()                      # raises Lost once the lock is lost
+            write(row, fence=hold.token)      # the resource rejects a stale token
+
+A hold is valid until its lease ends, by the monotonic clock of this process. A thread renews the lease. A process that is
+paused can act after the end: pass hold.token to the resource, and let the resource check it.
+"""
+
+import http.client
+import json
+import os
+import random
+import socket
+import ssl
+import threading
+import time
+import urllib.parse
+import uuid
+
+_MAX_POLL = 20.0  # one request waits this long at the service
+_MAX_WAIT = 24 * 3600.0
+_RELEASE_TIMEOUT = 5.0  # bounds a release, and the withdrawal of an acquisition that failed
+
+
+class Error(Exception):
+    """The failure of an operation on a lock."""
+
+
+class Problem(Error):
+    """A refusal of the service. code is stable; it is empty if a proxy answered."""
+
+    def __init__(self, status, document):
+        self.status = status
+        self.document = document
+        self.code = document.get("code", "")
+        self.current_owner = document.get("currentOwner", "")
+        text = f"{self.code}: {document.get('title', '')}" if self.code else f"status {status}"
+        for detail in (self.current_owner and f"held by {self.current_owner!r}", document.get("reason"), document.get("detail")):
+            text += f": {detail}" if detail else ""
+        super().__init__(text)
+
+    def _definite(self):
+        """Reports whether a repeated request would be refused again."""
+        return self.status < 500 and self.status not in (408, 425, 429) and self.code != "REQUEST_SUPERSEDED"
+
+    def _ends_lease(self):
+        return self.status == 410 or self.code == "NOT_LOCK_OWNER"
+
+
+class Locked(Error):
+    """Another client holds the lock, or the wait is over. owner is the holder, if it is known."""
+
+    def __init__(self, message, owner=""):
+        super().__init__(message)
+        self.owner = owner
+
+
+class Lost(Error):
+    """The lock was lost before it was released."""
+
+
+class Unavailable(Error):
+    """No replica gave a definite answer in time. A lease that was left behind ends after its TTL."""
+
+
+class Client:
+    """Takes locks from the replicas of one service. It is safe for use by several threads.
+
+    urls are separated by commas. owner is the name that other clients see. ttl is how long a lease lasts without a renewal,
+    in seconds. bearer is a token, or a function that returns one and is called for each request. context is an
+    ssl.SSLContext.
+    """
+
+    def __init__(self, urls, owner=None, ttl=30.0, bearer=None, context=None):
+        self._bases = [urllib.parse.urlsplit(url.strip().rstrip("/")) for url in urls.split(",")]
+        for base in self._bases:
+            if base.scheme not in ("http", "https") or not base.hostname:
+                raise ValueError(f"new client: {base.geturl()!r} is not the URL of a lock service")
+        if not 1 <= ttl <= 3600:
+            raise ValueError(f"new client: ttl {ttl} is not between 1 and 3600 seconds")
+        self.owner = owner or f"{socket.gethostname()}:{os.getpid()}"
+        self.ttl = ttl
+        self._bearer = bearer if callable(bearer) or bearer is None else lambda: bearer
+        self._context = context or ssl.create_default_context()
+        self._current = 0  # threads may race on it: any replica will do
+
+    def lock(self, namespace, key, wait=None):
+        """Waits until the lock is free, for wait seconds at most, and returns a Hold. wait 0 does not wait; None has no bound.
+
+        Raises Locked; Unavailable if the wait is over, and 5 s have passed, without an answer; or Problem for another refusal.
+        """
+        return self._acquire("locks", namespace, key, wait, "acquire", "release", {})
+
+    def campaign(self, namespace, key, value="", wait=None):
+        """Waits until this client leads the election, publishes value, and returns a Hold. Its release resigns."""
+        return self._acquire("elections", namespace, key, wait, "campaign", "resign", {"value": value})
+
+    def _acquire(self, kind, namespace, key, wait, operation, release, extra):
+        place = f"/v1/{kind}/{_escape(namespace)}/{_escape(key)}/"
+        name = f"{namespace}/{key}"
+        body = {"ownerId": self.owner, "requestId": uuid.uuid4().hex, "ttlMillis": round(self.ttl * 1000), **extra}
+        until = None if wait is None else time.monotonic() + wait
+        give_up = None if wait is None else max(until, time.monotonic() + _RELEASE_TIMEOUT)
+        backoff = _Backoff(len(self._bases), 1.0)
+        granted = pending = False
+        try:
+            while True:
+                left = _MAX_WAIT if until is None else max(0.0, min(_MAX_WAIT, until - time.monotonic()))
+                sent, before, pending = _Instant(), pending, True
+                try:
+                    # A replica that does not answer in time is left before the waiter's position is lost, after 30 s.
+                    status, answer = self._send(place + operation, {**body, "waitMillis": int(left * 1000)}, min(left, _MAX_POLL) + 5)
+                except Problem as problem:
+                    if problem._definite():
+                        pending = False
+                        if problem.code == "LOCK_ALREADY_HELD":
+                            raise Locked(f"lock {name}: {problem}", problem.current_owner) from problem
+                        raise
+                    failure, pause = problem, backoff.after(problem)
+                except _FAILURES as error:
+                    if isinstance(error, (ConnectionRefusedError, socket.gaierror)):
+                        pending = before  # no replica received the request
+                    failure, pause = error, backoff.after(error)
+                else:
+                    if status == 200:
+                        hold = Hold(self, name, place, release, answer, sent)
+                        if hold.remaining() > 0:
+                            granted = True
+                            return hold._start()
+                        failure, pause = "the grant arrived after its end", backoff.after(None)
+                    else:
+                        failure, pause = None, answer.get("retryAfterMillis", 0) / 1000
+                        backoff.failures = 0
+                if failure is not None and give_up is not None and time.monotonic() + pause > give_up:
+                    raise Unavailable(f"lock {name}: {failure}")
+                time.sleep(pause)
+        finally:
+            if pending and not granted:  # also after KeyboardInterrupt
+                self._withdraw(place, operation, release, body)
+
+    def _withdraw(self, place, operation, release, body):
+        """Removes what an acquisition may have left: a repeat that does not wait is refused, or granted and then released."""
+        end, backoff = time.monotonic() + _RELEASE_TIMEOUT, _Backoff(len(self._bases), 1.0)
+        while time.monotonic() < end:
+            try:
+                status, answer = self._send(place + operation, {**body, "waitMillis": 0}, end - time.monotonic())
+                if status == 200:
+                    self._send(place + release, {"ownerId": self.owner, "lockToken": answer["lockToken"]}, 2)
+                    return
+                pause = 0.0
+            except Problem as problem:
+                if problem._definite():
+                    return
+                pause = backoff.after(problem)
+            except _FAILURES as error:
+                pause = backoff.after(error)
+            time.sleep(pause)
+
+    def _send(self, path, body, timeout):
+        """Sends one request to the current replica. After a failure the next call uses the next replica."""
+        n = self._current
+        base = self._bases[n % len(self._bases)]
+        headers = {"Content-Type": "application/json"}
+        if self._bearer is not None:
+            headers["Authorization"] = "Bearer " + self._bearer()
+        timeout = max(timeout, 0.05)
+        if base.scheme == "https":
+            connection = http.client.HTTPSConnection(base.hostname, base.port, timeout=timeout, context=self._context)
+        else:
+            connection = http.client.HTTPConnection(base.hostname, base.port, timeout=timeout)
+        definite = False
+        try:
+            connection.request("POST", base.path + path, json.dumps(body), headers)
+            response = connection.getresponse()
+            content = response.read()
+            if 200 <= response.status < 300:
+                answer = json.loads(content)
+                definite = True
+                return response.status, answer
+            try:
+                document = json.loads(content)
+            except ValueError:
+                document = {}  # of a proxy: the status is all that is known
+            problem = Problem(response.status, document if isinstance(document, dict) else {})
+            definite = problem._definite()
+            raise problem
+        finally:
+            connection.close()
+            if not definite:
+                self._current = n + 1
+
+
+# What a request can fail with that is no refusal: its outcome is unknown. ssl.SSLError is an OSError.
+_FAILURES = (OSError, http.client.HTTPException, ValueError)
+
+
+class Hold:
+    """One acquisition, from the grant until it is released or lost. It is a context manager. All methods are safe for use by
+    several threads."""
+
+    def __init__(self, client, name, place, release, grant, sent):
+        self._client, self._name, self._place, self._release = client, name, place, release
+        self._lock_token = grant["lockToken"]
+        self._ttl = grant["ttlMillis"] / 1000
+        self._mutex = threading.Lock()  # guards the three fields that follow
+        self._end = sent.plus(grant["validMillis"] / 1000)
+        self._cause = None  # why it ended
+        self._failure = "none failed"  # of the last renewal
+        self._ended = threading.Event()
+        # A daemon: a program that forgets the release can still exit, and the lease ends.
+        self._thread = threading.Thread(target=self._renew, name=f"lockkeeper renews {name}", daemon=True)
+        self.token = int(grant["fencingToken"])
+
+    def _start(self):
+        self._thread.start()
+        return self
+
+    def remaining(self):
+        """Returns the seconds until the work must have stopped unless the lease is renewed: 0 once the hold has ended.
+
+        That is an eighth of the TTL before the lease ends."""
+        with self._mutex:
+            left = self._end.left() - self._ttl / 8
+            if left <= 0 and self._cause is None:
+                self._cause = f"no renewal in time: {self._failure}"
+            if self._cause is None:
+                return left
+        self._ended.set()
+        return 0.0
+
+    def valid(self):
+        """Reports whether the lock is held. It checks the clock."""
+        return self.remaining() > 0
+
+    def check(self):
+        """Raises Lost if the lock is not held."""
+        if not self.valid():
+            raise Lost(f"hold {self._name}: {self._cause}")
+
+    def wait(self, timeout=None):
+        """Waits until the hold has ended, for timeout seconds at most, and reports whether it has."""
+        until = None if timeout is None else time.monotonic() + timeout
+        while self.valid():
+            left = self.remaining()
+            if until is not None:
+                left = min(left, until - time.monotonic())
+                if left <= 0:
+                    return False
+            self._ended.wait(left)
+        return True
+
+    def _end_with(self, cause):
+        """Ends the hold, and reports whether it was held."""
+        held = self.valid()
+        with self._mutex:
+            first = held and self._cause is None
+            if first:
+                self._cause = cause
+        self._ended.set()
+        return first
+
+    def _renew(self):
+        backoff = _Backoff(len(self._client._bases), self._ttl / 16)
+        pause = min(self._ttl, self.remaining()) / 3
+        while not self._ended.wait(pause) and self.valid():
+            sent = _Instant()
+            body = {"ownerId": self._client.owner, "lockToken": self._lock_token, "ttlMillis": round(self._client.ttl * 1000)}
+            try:
+                _, grant = self._client._send(self._place + "renew", body, min(self._ttl / 4, 5))
+                end = sent.plus(grant["validMillis"] / 1000)
+                with self._mutex:
+                    if end.monotonic > self._end.monotonic:
+                        self._end = end
+                backoff.failures = 0
+                pause = min(self._ttl, self.remaining()) / 3
+            except Problem as problem:
+                if problem._ends_lease():
+                    self._end_with(str(problem))
+                    return
+                pause = self._failed(backoff, problem)
+            except Exception as error:  # a bearer function can raise anything; the deadline ends the hold
+                pause = self._failed(backoff, error)
+
+    def _failed(self, backoff, error):
+        with self._mutex:
+            self._failure = error
+        return backoff.after(error)
+
+    def release(self):
+        """Ends the hold, waits for its thread, and asks the service for 5 s at most. Raises Lost if the lock had been lost
+        before, and Unavailable if no replica confirmed: the lock is then free when the lease has ended. A second call does
+        nothing."""
+        if self._cause == "released":
+            return
+        held = self._end_with("released")
+        self._thread.join()
+        body = {"ownerId": self._client.owner, "lockToken": self._lock_token}
+        end, backoff, repeated = time.monotonic() + (_RELEASE_TIMEOUT if held else 1.0), _Backoff(len(self._client._bases), 1.0), False
+        while True:
+            try:
+                self._client._send(self._place + self._release, body, _RELEASE_TIMEOUT / 2)
+                break
+            except Problem as problem:
+                if problem.code == "LOCK_RELEASED" or problem.code == "LOCK_EXPIRED" and repeated:
+                    break  # an earlier request whose answer was lost has released it
+                if problem._definite():
+                    if held:
+                        raise Lost(f"release {self._name}: {problem}") from problem
+                    break
+                failure = problem
+            except _FAILURES as error:
+                failure = error
+            repeated = True
+            pause = backoff.after(failure)
+            if time.monotonic() + pause > end:
+                if held:
+                    raise Unavailable(f"release {self._name}: {failure}") from failure
+                break
+            time.sleep(pause)
+        if not held:
+            raise Lost(f"hold {self._name}: {self._cause}")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        try:
+            self.release()
+        except Error:
+            if error is None:
+                raise  # else the error of the block is the one to see
+
+
+class _Instant:
+    """An instant by both clocks: the monotonic one stands still while the machine is suspended, the wall clock does not."""
+
+    def __init__(self, monotonic=None, wall=None):
+        self.monotonic = time.monotonic() if monotonic is None else monotonic
+        self.wall = time.time() if wall is None else wall
+
+    def plus(self, seconds):
+        return _Instant(self.monotonic + seconds, self.wall + seconds)
+
+    def left(self):
+        """Returns the time until then, by the clock by which more time has passed."""
+        return min(self.monotonic - time.monotonic(), self.wall - time.time())
+
+
+class _Backoff:
+    """The time before a request is repeated: none before each replica was tried once, then twice as much each round."""
+
+    def __init__(self, replicas, longest):
+        self.replicas, self.longest, self.failures = replicas, longest, 0
+
+    def after(self, error):
+        self.failures += 1
+        if isinstance(error, Problem) and error.status == 429:
+            return max(self.longest / 2, error.document.get("retryAfterMillis", 0) / 1000)
+        rounds = self.failures // self.replicas
+        if rounds == 0:
+            return 0.0
+        return min(0.025 * 2 ** min(rounds, 16), self.longest) * random.uniform(0.5, 1)
+
+
+def _escape(segment):
+    """Returns a segment of a path. Dot segments are escaped too: servers and proxies would resolve them."""
+    if segment in (".", ".."):
+        return segment.replace(".", "%2E")
+    return urllib.parse.quote(segment, safe="")
