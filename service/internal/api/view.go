@@ -42,7 +42,7 @@ type screen struct {
 	Principal string // empty if it is not known
 	Roles     string
 	Cookie    bool // identified by the cookie, which signing out removes
-	Body      any // what the template of the screen needs
+	Body      any  // what the template of the screen needs
 }
 
 func (a *API) registerView(mux *http.ServeMux) {
