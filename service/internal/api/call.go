@@ -70,15 +70,22 @@ func perform[I any](ctx context.Context, a *API, op operation, in *I, handle han
 	c := callOf(ctx)
 	out, err := handle(ctx, c, in)
 	if err != nil {
-		if c.problem = refuse(err); c.problem.Code == Unavailable && ctx.Err() != nil {
-			// The outcome is as unknown, but no failure of the service: the handler's own bound does not end ctx.
-			c.problem = problem(CallerGone, "").because(err)
-		}
+		c.problem = refuseCall(ctx, err)
 	}
 	if op.audited {
 		a.audit(c, in, out)
 	}
 	return out, c.problem
+}
+
+// refuseCall returns the problem of an error of a call with the context ctx.
+func refuseCall(ctx context.Context, err error) *Problem {
+	p := refuse(err)
+	if p.Code == Unavailable && ctx.Err() != nil {
+		// The outcome is as unknown, but no failure of the service: the handler's own bound does not end ctx.
+		p = problem(CallerGone, "").because(err)
+	}
+	return p
 }
 
 // operation returns the description of a route, for the router and for the OpenAPI document.

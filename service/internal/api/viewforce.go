@@ -23,7 +23,7 @@ func (a *API) viewForce(w http.ResponseWriter, r *http.Request) {
 	}
 	s, err := a.status(r.Context(), c)
 	if err != nil {
-		a.refuseView(w, r, refuse(err))
+		a.refuseView(w, r, refuseCall(r.Context(), err))
 		return
 	}
 	a.render(w, r, http.StatusOK, "force", "Force-release "+c.key, struct {

@@ -60,7 +60,7 @@ func (a *API) viewLocks(w http.ResponseWriter, r *http.Request) {
 	}
 	found, next, err := a.find(r.Context(), c, in)
 	if err != nil {
-		a.refuseView(w, r, refuse(err))
+		a.refuseView(w, r, refuseCall(r.Context(), err))
 		return
 	}
 	body := locksBody{
