@@ -136,7 +136,7 @@ func rowOf(c *call, name string, s lease.Status) row {
 	for _, waiter := range waiters[:min(len(waiters), viewWaiters)] {
 		out.Waiters = append(out.Waiters, label(waiter.Owner))
 	}
-	out.More = len(waiters) - len(out.Waiters)
+	out.More = len(waiters) - len(out.Waiters) + s.More
 	if c.principal.Has(principal.Admin) {
 		out.Release = "/force-release?" + url.Values{"namespace": {c.namespace}, "key": {name}}.Encode()
 	}
