@@ -16,7 +16,7 @@ import (
 )
 
 // The view is the page at / and what belongs to it: HTML for a browser, rendered here. It does only what its principal may
-// do by the JSON requests, under the same limits and with the same audit.
+// do by JSON requests, under the same limits and with the same audit, and shows one thing more: the owners of waiters.
 //
 // A browser keeps the bearer token in a cookie that no script can read, and sends it with navigations and event streams
 // too, which cannot carry a header. A cookie could be sent by pages of other sites as well: SameSite=Strict prevents that,
