@@ -39,19 +39,19 @@ demo-real: bin/lockkeeper ## the same on a real ensemble of three
 
 # The suite that compares zktest with a real server starts one. The examples run on zktest, as they do for everybody, and
 # then on a real server. In the docker and torture modules, one package at a time: two ensembles of five would overload two
-# cores. Tests that compute run beside tests that mostly wait for servers: the root module beside docker and deploy, and the simulation and
-# the mutants, at a lower priority, beside all others but the last two packages. The simulation cuts every third frame here, from
-# a random one on; `make simulate` cuts each. The last two judge when holders are notified, to fractions of a second, so that
-# nothing runs beside them. A failure does not keep the rest from running.
+# cores. Tests that compute run beside tests that mostly wait for servers, those of containers and stores; the simulation and the
+# mutants, at a lower priority. The simulation cuts every third frame here, from a random one on; `make simulate` cuts each. The
+# last two packages judge when holders are notified, to fractions of a second, so that nothing runs beside them.
+# A failure does not keep the rest from running.
 test: check ## run all tests; needs Java or a container engine, and a C compiler for the race detector
 	-@zktest/foreign/clients.sh # without them their tests say that they were not run, or fail where CI is set
 	-@torture/stores/install.sh # likewise
 	-@service/pagetest/chromium.sh # likewise
 	@$(IMAGE) set -x; failed=; \
 	{ (cd docker && go test -race -shuffle=on -p 1 -timeout 12m ./...) || failed=1; \
-	  (cd deploy && go test -shuffle=on ./...) || failed=1; test -z "$$failed"; } & docker=$$!; \
+	  (cd deploy && go test -shuffle=on ./...) || failed=1; \
+	  (cd torture && go test -race -shuffle=on -p 1 -timeout 12m ./fences ./stores) || failed=1; test -z "$$failed"; } & servers=$$!; \
 	go test -race -shuffle=on $$(go list ./... | grep -v /internal/mutants) || failed=1; \
-	wait $$docker || failed=1; \
 	(cd internal/simulation && nice go test -shuffle=on -timeout 20m -sim.every 3 && cd ../mutants && nice go test -timeout 20m) & \
 	simulation=$$!; \
 	$(ENSEMBLE) -n 1 -- go test -race -run '^Example' ./lock ./election ./epoch || failed=1; \
@@ -64,7 +64,8 @@ test: check ## run all tests; needs Java or a container engine, and a C compiler
 	(cd trace/promtrace && go test -race -shuffle=on ./...) || failed=1; \
 	(cd trace/oteltrace && go test -race -shuffle=on ./...) || failed=1; \
 	(cd fencing/objectfence/clouds && go test -shuffle=on ./...) || failed=1; \
-	(cd torture && go test -race -shuffle=on -p 1 -timeout 12m $$(go list ./... | grep -v -e /suite -e /cmd/torture)) || failed=1; \
+	(cd torture && go test -race -shuffle=on -p 1 -timeout 12m $$(go list ./... | grep -v -e /suite -e /cmd/torture -e /fences -e /stores)) || failed=1; \
+	wait $$servers || failed=1; \
 	wait $$simulation || failed=1; \
 	(cd torture && go test -race -shuffle=on -p 1 -timeout 12m ./cmd/torture ./suite) || failed=1; \
 	test -z "$$failed"
