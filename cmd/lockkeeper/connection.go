@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -131,9 +130,6 @@ func (c *connection) only(addresses []string) *connection {
 	}
 	return &other
 }
-
-// errNoServer is the cause of a request that ends with the connect timeout.
-var errNoServer = errors.New("no server answered in time")
 
 // bound returns a context for requests that wait for no other client.
 func (c *connection) bound(ctx context.Context) (context.Context, context.CancelFunc) {

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 	"time"
@@ -89,4 +90,12 @@ func printable(text string) string {
 		return "-"
 	}
 	return b.String()
+}
+
+// hexID returns the id of a session as servers log it, "-" if there is none.
+func hexID(id int64) string {
+	if id == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("0x%x", uint64(id))
 }

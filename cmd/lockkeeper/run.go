@@ -4,8 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -13,8 +11,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-
-	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
 func newRun() *cobra.Command {
@@ -77,43 +73,6 @@ TTL takes the place of the session timeout: SIGKILL follows when the lease ends.
 	return cmd
 }
 
-// runArguments are the arguments of the run command.
-type runArguments struct {
-	connection  connection
-	service     serviceAccess
-	lock, elect string // a path; one of them is empty
-	wait        time.Duration
-	waits       bool // wait is set
-	try         bool
-	owner       string
-	command     []string
-}
-
-func (a *runArguments) check(cmd *cobra.Command) error {
-	switch {
-	case a.lock == "" && a.elect == "":
-		return usageErrorf("--lock or --elect is missing")
-	case a.lock != "" && a.elect != "":
-		return usageErrorf("--lock and --elect exclude each other")
-	case a.try && a.elect != "":
-		return usageErrorf("--try applies to --lock only: a candidate waits for its turn")
-	case a.try && a.waits:
-		return usageErrorf("--try and --wait exclude each other")
-	case a.waits && a.wait <= 0:
-		return usageErrorf("--wait %v is not positive: use --try", a.wait)
-	}
-	if err := recipes.CheckOwner(a.owner); err != nil {
-		return usageErrorf("--owner: %w", err)
-	}
-	if err := a.service.check(cmd, a.lock, a.elect); err != nil {
-		return err
-	}
-	if a.service.url != "" {
-		return a.connection.checkTimeout()
-	}
-	return a.connection.check()
-}
-
 // run executes the command under the hold.
 func (a *runArguments) run(cmd *cobra.Command) error {
 	child, err := a.child(cmd)
@@ -165,15 +124,6 @@ func (a *runArguments) child(cmd *cobra.Command) (*exec.Cmd, error) {
 	}
 	child.Stdin, child.Stdout, child.Stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
 	return child, nil
-}
-
-// startError returns the error of a command that could not be started, with the status
-// that shells use.
-func startError(err error) error {
-	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
-		return &statusError{statusNotFound, err}
-	}
-	return &statusError{statusNotExecuted, err}
 }
 
 // interrupted returns err, with the status of the signal that ended ctx if one did.

@@ -63,6 +63,9 @@ func usageErrorf(format string, args ...any) error {
 	return &statusError{statusUsage, fmt.Errorf(format, args...)}
 }
 
+// errNoServer is the cause of a request that ends with the connect timeout.
+var errNoServer = errors.New("no server answered in time")
+
 // unavailable are the errors of requests that no server answered.
 var unavailable = []error{errNoServer, zk.ErrConnectionClosed, zk.ErrSessionExpired, zk.ErrNoServer, zk.ErrClosing}
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"runtime"
@@ -145,4 +146,13 @@ func statusOf(err error, cmd *exec.Cmd) int {
 		return statusSignalled + int(wait.Signal())
 	}
 	return cmd.ProcessState.ExitCode()
+}
+
+// startError returns the error of a command that could not be started, with the status
+// that shells use.
+func startError(err error) error {
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+		return &statusError{statusNotFound, err}
+	}
+	return &statusError{statusNotExecuted, err}
 }

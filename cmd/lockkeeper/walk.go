@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -125,12 +124,4 @@ func each[Item, Result any](ctx context.Context, items []Item, f func(Item) Resu
 		return nil, context.Cause(ctx)
 	}
 	return results, nil
-}
-
-// hexID returns the id of a session as servers log it, "-" if there is none.
-func hexID(id int64) string {
-	if id == 0 {
-		return "-"
-	}
-	return fmt.Sprintf("0x%x", uint64(id))
 }
