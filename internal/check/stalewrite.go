@@ -18,6 +18,17 @@ const (
 	Unexcused Reason = "unexcused"
 )
 
+// String returns the reason in words. Documents contain its value, which does not change.
+func (r Reason) String() string {
+	switch r {
+	case ByOperator:
+		return "after an operator's deletion"
+	case NotifiedAndWrote:
+		return "notified"
+	}
+	return string(r)
+}
+
 // notifiedLate reports whether a holder was notified only after the path had been granted again, and returns the reason.
 func (t *timeline) notifiedLate(h *hold) (why Reason, late bool) {
 	next, astray := t.following(h)
