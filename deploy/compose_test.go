@@ -20,7 +20,7 @@ import (
 // engineBound bounds the first answer of the container engine: a broken one accepts connections and never answers.
 const engineBound = 5 * time.Second
 
-// A project is the services of compose.yaml, with names of its own.
+// A project is the services of compose.yaml, under separate names.
 type project struct {
 	t       *testing.T
 	command []string // of Compose
@@ -65,7 +65,7 @@ func serverImage(t *testing.T) string {
 	return ""
 }
 
-// buildImage builds the image of the service under a name of its own, and removes it at the end of the test.
+// buildImage builds the image of the service under a separate name, and removes it at the end of the test.
 func buildImage(t *testing.T, name string) {
 	t.Helper()
 	folder := t.TempDir()

@@ -3,6 +3,7 @@
 package deploy
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -24,7 +25,8 @@ func execStart(t *testing.T) []string {
 
 func TestUnitIsValidAndExposesLittle(t *testing.T) {
 	if _, err := exec.LookPath("systemd-analyze"); err != nil {
-		t.Skip("systemd-analyze is not installed")
+		require.Empty(t, os.Getenv("CI"), "systemd-analyze is not installed, and CI must not skip")
+		t.Skip("not run: systemd-analyze is not installed")
 	}
 	folder := t.TempDir()
 	unit := string(read(t, "lockkeeper.service"))

@@ -107,7 +107,7 @@ func TestManyLostRepliesOfJoinsCostOneReadOfEachCandidateInEachSession(t *testin
 				defer r.mu.Unlock()
 				require.Equal(s, joins, r.found)
 				require.Zero(s, r.missing)
-				require.Len(s, r.granted, present+joins-1, "each waiter has a node of its own")
+				require.Len(s, r.granted, present+joins-1, "each waiter has one node")
 			})
 		})
 	}

@@ -54,7 +54,7 @@ type Config struct {
 
 	// MaxTTL is the longest lease. The default, and the maximum, is 1 h.
 	MaxTTL time.Duration
-	// Rate, Burst and Waiters bound each principal that has no limits of its own: requests a second,
+	// Rate, Burst and Waiters bound each principal without its own limits: requests a second,
 	// requests at the same time, and waits and event streams at the same time. The defaults are 100, 200
 	// and 1000.
 	Rate    float64

@@ -118,7 +118,7 @@ func (c *connection) addresses() []string {
 	return addresses
 }
 
-// only returns the connection with these servers in place of its own, nil if there are none.
+// only returns the connection with these servers in place of those it has, nil if there are none.
 func (c *connection) only(addresses []string) *connection {
 	if len(addresses) == 0 {
 		return nil

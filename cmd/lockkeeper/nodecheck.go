@@ -64,8 +64,8 @@ func (d *diagnosis) checkCounter(n listed) {
 	}
 }
 
-// checkOthers reports children of a queue that are no contenders. A child with children
-// of its own is a folder of other nodes.
+// checkOthers reports children of a queue that are no contenders. A child that has children
+// is a folder of other nodes.
 func (d *diagnosis) checkOthers(q listed, w *walk) {
 	var foreign []string
 	for _, name := range q.others {
@@ -83,7 +83,7 @@ func (d *diagnosis) checkOthers(q listed, w *walk) {
 	if len(foreign) > most {
 		text += ", …"
 	}
-	d.found("list", q.path, "delete them, or move the lock to a path of its own", "%d children belong to no known library (%s)", len(foreign), text)
+	d.found("list", q.path, "delete them, or move the lock to a separate path", "%d children belong to no known library (%s)", len(foreign), text)
 }
 
 // A read is the result of reading a contender's node.

@@ -18,7 +18,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
-// A process is the command in a process of its own.
+// A process is the command in a separate process.
 type process struct {
 	t      *testing.T
 	cmd    *exec.Cmd

@@ -75,7 +75,7 @@ func readme(t *testing.T) (page string, files []string) {
 	return block.ReplaceAllString(string(text), ""), files
 }
 
-// command returns the only command of the README that begins with prefix, on a line of its own or as code in a sentence.
+// command returns the only command of the README that begins with prefix, on a separate line or as code in a sentence.
 func command(t *testing.T, page, prefix string) string {
 	t.Helper()
 	pattern := regexp.MustCompile("(?m)(?:^    |`)(" + regexp.QuoteMeta(prefix) + "[^`\n]*?)(?:`| *#.*$| *$)")

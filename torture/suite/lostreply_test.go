@@ -140,7 +140,7 @@ func TestLostReplyOfCreateLeavesOneNode(t *testing.T) {
 		next := s.locking(s.ctx, mu)
 		await(s, lost)
 		s.waiting("lock", 2)
-		// The contender does not wait behind a second node of its own.
+		// The contender does not wait behind its own second node.
 		s.unlock(hold)
 		s.unlock(next.granted())
 	})

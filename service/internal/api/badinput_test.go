@@ -102,13 +102,13 @@ func with(fields string) string { return `{"ownerId": "w1", "requestId": "r1", `
 func TestKeyWithSlashDotsOrNULIsOneNodeInsideItsNamespace(t *testing.T) {
 	f := newFixture(t, &scripted{})
 	for encoded, path := range map[string]string{
-		"a%2Fb":             "/root/own/a%2Fb",
-		"%2E%2E":            "/root/own/%2E%2E",
-		"%2e":               "/root/own/%2E",
-		"%2E%2E%2Fother%2F": "/root/own/..%2Fother%2F",
-		"%00":               "/root/own/%00",
-		"%252F":             "/root/own/%252F",
-		"acquire":           "/root/own/acquire",
+		"a%2Fb":             "/locks/own/a%2Fb",
+		"%2E%2E":            "/locks/own/%2E%2E",
+		"%2e":               "/locks/own/%2E",
+		"%2E%2E%2Fother%2F": "/locks/own/..%2Fother%2F",
+		"%00":               "/locks/own/%00",
+		"%252F":             "/locks/own/%252F",
+		"acquire":           "/locks/own/acquire",
 	} {
 		r := f.send("client", http.MethodPost, "/v1/locks/own/"+encoded+"/acquire", acquireBody)
 		require.Equal(t, http.StatusOK, r.status, "%s", r.body)

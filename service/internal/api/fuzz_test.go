@@ -49,9 +49,9 @@ func FuzzEveryRequestIsAnsweredAsDocumented(f *testing.F) {
 				require.NotEmpty(t, problem["code"])
 			}
 			if last := fixture.locks.request().Path; last != "" {
-				require.True(t, strings.HasPrefix(last, "/root/own/"), last)
+				require.True(t, strings.HasPrefix(last, "/locks/own/"), last)
 				require.Equal(t, 3, strings.Count(last, "/"), "%s is one node inside the namespace", last)
-				require.NotContains(t, []string{"/root/own/.", "/root/own/.."}, last)
+				require.NotContains(t, []string{"/locks/own/.", "/locks/own/.."}, last)
 			}
 		}
 	})

@@ -203,7 +203,7 @@ func newFixture(tb testing.TB, locks *scripted) *fixture {
 	require.NoError(tb, err)
 	f := &fixture{t: tb, locks: locks, principals: directory, file: file, draining: make(chan struct{}), audit: &buffer{}, log: &buffer{}}
 	f.api = api.New(api.Options{
-		Locks: locks, Root: "/root", Principals: directory, Keys: reload.Fixed(keys), Audit: audit.New(f.audit),
+		Locks: locks, Root: "/locks", Principals: directory, Keys: reload.Fixed(keys), Audit: audit.New(f.audit),
 		Logger: slog.New(slog.NewJSONHandler(f.log, nil)), Registry: prometheus.NewRegistry(),
 		Ready: func() error { return f.ready }, Draining: f.draining, Version: "test",
 	})

@@ -9,7 +9,7 @@ import (
 )
 
 // viewInterval is the time after which an open page reads its locks again. A browser opens at most six connections to an
-// origin, so that a page cannot follow each lock by an event stream of its own.
+// origin, so that a page cannot follow each lock by a separate event stream.
 const viewInterval = 2 * time.Second
 
 // viewPause returns the pause after a read of the locks. A namespace that is slow to read is read less often, so that open

@@ -63,7 +63,7 @@ func Development(limits limit.Limits) *Directory {
 // token that is not valid is refused even if the certificate is valid: the caller meant to use it.
 func (d *Directory) Identify(r *http.Request) (*Principal, error) {
 	if d.everyone != nil {
-		// A web page can make a name of its own resolve to this machine, and send requests through its reader's browser.
+		// A web page can make its own name resolve to this machine, and send requests through its reader's browser.
 		if !isLoopback(r.Host) {
 			return nil, ErrUnknown
 		}
