@@ -82,7 +82,8 @@ var owned = []string{
 	"github.com/lockkeeper/lockkeeper/recipes/", "github.com/go-zookeeper/zk.",
 }
 
-// remaining returns the stacks of the goroutines that run a function of owned, except the caller's.
+// remaining returns the stacks of the goroutines that run a function of owned, except the caller's,
+// and of those that may run one: they have not begun.
 func remaining() (left []string) {
 	stacks := make([]byte, 1<<16)
 	n := runtime.Stack(stacks, true)
@@ -92,7 +93,7 @@ func remaining() (left []string) {
 	}
 	for i, stack := range bytes.Split(bytes.TrimSpace(stacks[:n]), []byte("\n\n")) {
 		lines := strings.Split(string(stack), "\n")
-		if i > 0 && slices.ContainsFunc(lines, isOwned) { // the first is the caller's
+		if i > 0 && (slices.ContainsFunc(lines, isOwned) || !begun(lines)) { // the first is the caller's
 			left = append(left, string(stack))
 		}
 	}
@@ -102,4 +103,11 @@ func remaining() (left []string) {
 func isOwned(line string) bool {
 	function := strings.TrimPrefix(line, "created by ")
 	return slices.ContainsFunc(owned, func(prefix string) bool { return strings.HasPrefix(function, prefix) })
+}
+
+// begun reports whether a goroutine of a WaitGroup runs its function. Before, its stack is that of
+// WaitGroup.Go alone, and does not say whose function it is.
+func begun(stack []string) bool {
+	const header, call, creator = 1, 2, 2
+	return len(stack) != header+call+creator || !strings.HasPrefix(stack[header], "sync.(*WaitGroup).Go")
 }

@@ -75,6 +75,15 @@ func TestRunThatLeavesAnythingOpenFails(t *testing.T) {
 	}
 }
 
+func TestGoroutinesThatHaveNotBegunAreFound(t *testing.T) {
+	cmd := leaving.Command(t.Context(), "ensemble")
+	// One processor, and no other ensemble to close: the new one's goroutines wait when Main looks.
+	cmd.Env = append(cmd.Environ(), "GOMAXPROCS=1", zktest.ServersVariable+"=unused:2181")
+	out, err := cmd.CombinedOutput()
+	require.Equal(t, 1, cmd.ProcessState.ExitCode(), "%v\n%s", err, out)
+	require.Contains(t, string(out), "zktest.(*Ensemble)")
+}
+
 func TestServersOfTheEnvironmentAreUsed(t *testing.T) {
 	t.Setenv(zktest.ServersVariable, "zk1:2181,zk2:2181")
 	zktest.MainWithServers(run(func() error {
