@@ -61,6 +61,9 @@ func (c *conn) read() {
 	r := bufio.NewReaderSize(touching{c}, 4096)
 	for first := true; ; first = false {
 		item := c.next(r, first)
+		if first {
+			item = c.certified(item)
+		}
 		c.in.put(item, len(item.frame), c.delay())
 		if item.frame == nil {
 			// Continue to read, so that the client's writes do not block.
@@ -291,6 +294,6 @@ func (e *Ensemble) unlock() {
 func (c *conn) kill() {
 	c.in.close()
 	c.out.close()
-	// Its error only says that the client closed first.
-	_ = c.net.Close()
+	// Its error only says that the client closed first. TLS would first send a notification, and wait.
+	_ = c.socket.Close()
 }

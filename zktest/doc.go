@@ -27,6 +27,9 @@
 //   - Watches: one-shot, persistent and recursive; their events arrive before the reply
 //     that would reveal the change; set again after a reconnection.
 //   - ACLs, with the schemes world, auth, digest and ip.
+//   - With Options.Users, logins by SASL's mechanism DIGEST-MD5, and the scheme sasl in
+//     ACLs. With Options.TLS, connections by TLS, and the scheme x509: the identity of a
+//     client is the subject of its certificate.
 //   - The four-letter words ruok, isro, srvr, stat, mntr, conf, cons, wchs, wchc, wchp,
 //     dump and envi.
 //   - Connections that are silent before their handshake are closed after 10 to 20 s.
@@ -34,10 +37,10 @@
 // # Limits
 //
 // It is not for production: it stores nothing on disk, Close discards all data, and any
-// process that reaches its socket can use it. Reconfig is refused as disabled. SASL, and
-// operations that ZooKeeper 3.8 does not have, are answered as unimplemented, and the
-// connection ends. Quotas are not enforced. There is no TLS, no read-only mode, no
-// observer, no local session, no admin server and no authentication scheme x509.
+// process that reaches its socket can use it, unless Options require a login or a
+// certificate. Reconfig is refused as disabled. Operations that ZooKeeper 3.8 does not have
+// are answered as unimplemented, and the connection ends. Quotas are not enforced. There is
+// no read-only mode, no observer, no local session, no admin server and no Kerberos.
 //
 // # Differences from ZooKeeper
 //
@@ -46,8 +49,6 @@
 //
 //   - A request whose fields cannot be read ends the connection: ZooKeeper answers
 //     MarshallingError.
-//   - SASL is unimplemented: ZooKeeper without a SASL configuration answers with an
-//     empty token.
 //   - A client's createSession request is unimplemented: ZooKeeper mistakes it for one
 //     of its own and mishandles it.
 //   - A check outside a transaction is always answered: ZooKeeper answers only a refused

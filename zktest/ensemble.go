@@ -81,7 +81,7 @@ func run(ctx context.Context, opts *Options, tb TB) (*Ensemble, error) {
 
 func (e *Ensemble) newTree() *tree.Tree {
 	t := tree.New()
-	t.TTL = e.opts.TTLNodes
+	t.TTL, t.SASL, t.X509 = e.opts.TTLNodes, len(e.opts.Users) > 0, e.opts.TLS != nil
 	return t
 }
 

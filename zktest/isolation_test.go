@@ -90,7 +90,10 @@ func isolateServer(t *testing.T, load load, server int, isolate func(t *testing.
 }
 
 func TestIsolatedFollowerStillAnswersPings(t *testing.T) {
-	isolate := func(t *testing.T, e *zktest.Ensemble) error { return e.Server(2).Isolate(t.Context()) }
+	isolate := func(t *testing.T, e *zktest.Ensemble) error {
+		t.Helper()
+		return e.Server(2).Isolate(t.Context())
+	}
 	bubble(t, func(t *testing.T) {
 		d := isolateServer(t, pingsOnly, 2, isolate) // measured: +4.25, disconnected +9.84
 		require.Greater(t, d.gone, 2*time.Second)
@@ -110,7 +113,10 @@ func TestIsolatedFollowerStillAnswersPings(t *testing.T) {
 }
 
 func TestIsolatedLeaderStillAnswersSyncs(t *testing.T) {
-	isolate := func(t *testing.T, e *zktest.Ensemble) error { return awaitLeader(t, e).Isolate(t.Context()) }
+	isolate := func(t *testing.T, e *zktest.Ensemble) error {
+		t.Helper()
+		return awaitLeader(t, e).Isolate(t.Context())
+	}
 	bubble(t, func(t *testing.T) {
 		d := isolateServer(t, pingsOnly, 1, isolate) // measured: +5.02, disconnected +11.54
 		require.Greater(t, d.gone, 4*time.Second, "a new leader gives every session its whole timeout")

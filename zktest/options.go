@@ -3,8 +3,10 @@
 package zktest
 
 import (
+	"crypto/tls"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"strconv"
 	"time"
@@ -54,6 +56,20 @@ type Options struct {
 
 	// TTLNodes enables nodes with a time to live: ZooKeeper's extendedTypesEnabled.
 	TTLNodes bool
+
+	// TLS, if not nil, makes the servers speak TLS only, on sockets and in memory. It needs a
+	// certificate, and ClientAuth if clients must have one. Faults act on frames: the handshake
+	// of TLS takes place without them. A client's certificate that was verified, against
+	// ClientCAs, gives the identity of scheme x509: its subject, as Java prints it.
+	TLS *tls.Config
+
+	// Users are the users who can log in by SASL's mechanism DIGEST-MD5, with their
+	// passwords. The default is a server without a configuration of SASL.
+	Users map[string]string
+
+	// RequireSASL refuses the requests of connections that have not logged in by SASL, as
+	// ZooKeeper does with enforce.auth.enabled=true and enforce.auth.schemes=sasl.
+	RequireSASL bool
 
 	// Logger receives the servers' log: the reason why a connection was closed, for
 	// instance. The default discards it; Start logs to its test.
@@ -107,6 +123,17 @@ func (o *Options) withDefaults() (Options, error) {
 		return fail("container interval %v is negative", c.ContainerInterval)
 	case c.HandshakeTimeout < 0:
 		return fail("handshake timeout %v is negative", c.HandshakeTimeout)
+	case c.RequireSASL && len(c.Users) == 0:
+		return fail("SASL is required, and there are no users")
+	case c.TLS != nil && len(c.TLS.Certificates) == 0 && c.TLS.GetCertificate == nil && c.TLS.GetConfigForClient == nil:
+		return fail("TLS has no certificate")
+	}
+	c.Users = maps.Clone(c.Users)
+	if c.TLS != nil {
+		// The tickets are sent unasked: on a connection in memory, server and client would wait
+		// for each other to read.
+		c.TLS = c.TLS.Clone()
+		c.TLS.SessionTicketsDisabled = true
 	}
 	if _, _, err := splitAddr(c.Addr); err != nil {
 		return fail("%v", err)

@@ -76,6 +76,11 @@ func (c *conn) handle(item inbound, r *request, eff *effects) error {
 	}
 	r.identities, r.effects = c.identities, eff
 	r.refuseBy(eff)
+	if c.mustLogIn(r) {
+		c.reply(r, 0, wire.SessionClosedRequireSASLAuth, nil)
+		c.finish(fmt.Errorf("%v: connection has not logged in by SASL", r.op))
+		return nil
+	}
 	switch body := r.body.(type) {
 	case wire.ConnectRequest:
 		return c.handshake(r, body)
@@ -85,6 +90,8 @@ func (c *conn) handle(item inbound, r *request, eff *effects) error {
 		return nil
 	case wire.Auth:
 		return c.authenticate(r, body)
+	case wire.SASL:
+		return c.login(r, body)
 	case refusal:
 		if r.op == wire.OpAuth {
 			c.refuseAuth(r, body.code)
@@ -213,6 +220,7 @@ func (c *conn) authenticate(r *request, auth wire.Auth) error {
 		c.identify(tree.Identity{Scheme: "digest", ID: user + ":" + base64.StdEncoding.EncodeToString(sum[:])})
 	case auth.Scheme == "ip":
 		c.identify(tree.Identity{Scheme: "ip", ID: hostOf(c.remote)})
+	case auth.Scheme == "x509" && c.hasCertificate(): // the data do not matter
 	default:
 		c.refuseAuth(r, wire.AuthFailed)
 		return nil

@@ -124,9 +124,9 @@ func (r *Rule) check() (wire.Code, error) {
 	case r.Lose != 0 && (r.Fail != nil || r.Delay != 0 || r.Hold&ToClient != 0):
 		return 0, errors.New("lose: excludes Fail, Delay and holding the reply: there is no reply")
 	case r.Fail != nil && code == wire.OK:
-		return 0, fmt.Errorf("fail %q: must be an error that a server answers, such as ErrNoAuth", r.Fail)
+		return 0, fmt.Errorf("fail %q: must be an error that a server answers, such as ErrNoAuth", r.Fail) //nolint:errorlint // the value of a field, and not a cause
 	case r.Fail != nil && cannotFail(r.Op):
-		return 0, fmt.Errorf("fail %q: operation %q cannot fail", r.Fail, r.Op)
+		return 0, fmt.Errorf("fail %q: operation %q cannot fail", r.Fail, r.Op) //nolint:errorlint // likewise
 	case event && (r.When != nil || r.Before != nil || (r.Hold|r.Lose)&ToServer != 0):
 		return 0, errors.New(`operation "notification": excludes When, Before and ToServer: an event only goes to the client`)
 	}

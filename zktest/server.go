@@ -4,6 +4,7 @@ package zktest
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -76,7 +77,7 @@ func (s *Server) acceptSocket(c net.Conn) {
 // accept starts serving a connection. The caller holds the ensemble's mu.
 func (s *Server) accept(network net.Conn, l *Link, remote string) {
 	c := &conn{
-		server: s, link: l, net: network, remote: remote, unanswered: s.hung,
+		server: s, link: l, net: s.ensemble.secured(network), socket: network, remote: remote, unanswered: s.hung,
 		in: newQueue[inbound](), out: newQueue[[]byte](), progress: sync.NewCond(&s.ensemble.mu),
 	}
 	c.touch()
@@ -90,6 +91,14 @@ func (s *Server) accept(network net.Conn, l *Link, remote string) {
 	c.out.hold(imp.held&ToClient != 0)
 	c.slow.Store(int64(imp.delay))
 	s.ensemble.running.Go(c.serve)
+}
+
+// secured returns a connection over which the servers speak TLS, if the options ask for that.
+func (e *Ensemble) secured(network net.Conn) net.Conn {
+	if e.opts.TLS == nil {
+		return network
+	}
+	return tls.Server(network, e.opts.TLS)
 }
 
 // hostOf returns the host of an address; connections in memory count as local.

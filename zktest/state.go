@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lockkeeper/lockkeeper/zktest/internal/sasl"
 	"github.com/lockkeeper/lockkeeper/zktest/internal/tree"
 	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
 )
@@ -99,7 +100,8 @@ type conn struct {
 	number int64 // in the order of acceptance
 	link   *Link // of the client, nil if it has none
 	net    net.Conn
-	remote string // the client's address
+	socket net.Conn // below TLS, or the same
+	remote string   // the client's address
 	in     *queue[inbound]
 	out    *queue[[]byte] // nil: the end
 	slow   atomic.Int64   // nanoseconds by which each frame is delayed, in either direction
@@ -115,6 +117,7 @@ type conn struct {
 	lost          bool            // nothing is sent any more
 	ended         bool            // the server has dropped it: it has ended, or is about to
 	identities    []tree.Identity // with which its requests are carried out
+	sasl          *sasl.Server    // nil before the first token
 	waiting       []*request      // not answered yet, in order
 	waitingBytes  int             // size of the frames of these
 	progress      *sync.Cond      // on the ensemble's mu: signalled when waitingBytes shrinks, a gate opens, or the connection ends

@@ -13,11 +13,12 @@ import org.apache.curator.framework.recipes.leader.LeaderLatch;
 import org.apache.curator.framework.recipes.leader.LeaderSelector;
 import org.apache.curator.framework.recipes.leader.LeaderSelectorListenerAdapter;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
+import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
 import org.apache.curator.framework.state.ConnectionState;
 import org.apache.curator.retry.ExponentialBackoffRetry;
 
 /**
- * A Curator contender that executes commands. Its arguments are mutex, selector or latch, HOST:PORT,... and the path to
+ * A Curator contender that executes commands. Its arguments are mutex, read, write, downgrade, selector or latch, HOST:PORT,... and the path to
  * contend on. Package contender documents the commands and the events.
  */
 public final class Contend {
@@ -35,8 +36,8 @@ public final class Contend {
     static final class Mutex implements Contender {
         private final InterProcessMutex mutex;
 
-        Mutex(CuratorFramework client, String path) {
-            mutex = new InterProcessMutex(client, path);
+        Mutex(InterProcessMutex mutex) {
+            this.mutex = mutex;
         }
 
         @Override
@@ -52,6 +53,27 @@ public final class Contend {
         @Override
         public void release() throws Exception {
             mutex.release();
+        }
+    }
+
+    /** Takes the lock for writing and downgrades it: it holds as a reader. */
+    static final class Downgrade implements Contender {
+        private final InterProcessReadWriteLock lock;
+
+        Downgrade(InterProcessReadWriteLock lock) {
+            this.lock = lock;
+        }
+
+        @Override
+        public void acquire() throws Exception {
+            lock.writeLock().acquire();
+            lock.readLock().acquire();
+            lock.writeLock().release();
+        }
+
+        @Override
+        public void release() throws Exception {
+            lock.readLock().release();
         }
     }
 
@@ -135,7 +157,10 @@ public final class Contend {
         client.blockUntilConnected();
         Contender contender =
                 switch (args[0]) {
-                    case "mutex" -> new Mutex(client, args[2]);
+                    case "mutex" -> new Mutex(new InterProcessMutex(client, args[2]));
+                    case "read" -> new Mutex(new InterProcessReadWriteLock(client, args[2]).readLock());
+                    case "write" -> new Mutex(new InterProcessReadWriteLock(client, args[2]).writeLock());
+                    case "downgrade" -> new Downgrade(new InterProcessReadWriteLock(client, args[2]));
                     case "selector" -> new Selector(client, args[2]);
                     case "latch" -> new Latch(client, args[2]);
                     default -> throw new IllegalArgumentException(args[0]);

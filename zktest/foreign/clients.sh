@@ -1,22 +1,22 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# clients.sh installs the clients that this folder's tests need besides Go modules: Kazoo with Debian's Python, and
-# Curator with a JDK. On Debian and its derivatives root installs the packages. For other users it unpacks the
+# clients.sh installs the clients that this folder's tests need besides Go modules: Kazoo and pure-sasl with Debian's Python,
+# and Curator with a JDK. On Debian and its derivatives root installs the packages. For other users it unpacks the
 # missing packages into the cache folder, where the tests look too, except a JDK, which does not work unpacked.
 # If nothing is missing it prints nothing. It fails if something is still missing at the end.
 set -eu
 
-packages="python3-kazoo libzookeeper-java libcurator-recipes-java"
+packages="python3-kazoo python3-pure-sasl libzookeeper-java libcurator-recipes-java"
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/lockkeeper/foreign-clients
 
 say() { echo "clients.sh: $*" >&2; }
 
 # The same folders as in clients_test.go.
-python() { PYTHONPATH="$cache/usr/lib/python3/dist-packages" /usr/bin/python3 -c 'import kazoo' 2>/dev/null; }
+python() { PYTHONPATH="$cache/usr/lib/python3/dist-packages" /usr/bin/python3 -c 'import kazoo, puresasl' 2>/dev/null; }
 jar() { [ -e "/usr/share/java/$1.jar" ] || [ -e "$cache/usr/share/java/$1.jar" ]; }
 
 missing() {
-	python || echo "Kazoo for /usr/bin/python3"
+	python || echo "Kazoo for /usr/bin/python3, with its login by SASL"
 	jar zookeeper && jar slf4j-nop || echo "Java's ZooKeeper client"
 	jar curator-recipes || echo "Curator"
 	command -v java >/dev/null && command -v javac >/dev/null || echo "a JDK"

@@ -44,7 +44,7 @@ func python(t *testing.T, script string, args ...string) *contender.Process {
 		"PYTHONPATH=" + filepath.Join(unpackedDir(), "usr/lib/python3/dist-packages"),
 		"PYTHONDONTWRITEBYTECODE=1",
 	}
-	probe := exec.CommandContext(t.Context(), interpreter, "-c", "import kazoo")
+	probe := exec.CommandContext(t.Context(), interpreter, "-c", "import kazoo, puresasl")
 	probe.Env = append(probe.Environ(), env...)
 	if out, err := probe.CombinedOutput(); err != nil {
 		t.Logf("%s", out)

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Kazoo contender that executes commands.
 
-    kazoo_contend.py HOST:PORT,... PATH
+    kazoo_contend.py HOST:PORT,... PATH [USER PASSWORD CERTIFICATE]
+
+With a user it logs in by DIGEST-MD5, over TLS, to servers whose certificate is in the file.
 
 Package contender documents the commands and the events.
 """
@@ -43,8 +45,13 @@ def execute(client, lock, command, *args):
     raise ValueError(command)
 
 
-def main(servers, path):
-    client = KazooClient(hosts=servers, timeout=4)
+def secured(user, password, certificate):
+    login = {"mechanism": "DIGEST-MD5", "username": user, "password": password}
+    return {"sasl_options": login, "use_ssl": True, "ca": certificate}
+
+
+def main(servers, path, *login):
+    client = KazooClient(hosts=servers, timeout=4, **(secured(*login) if login else {}))
     client.add_listener(lambda state: report("lost") if state == KazooState.LOST else None)
     client.start()
     # Without the pattern Kazoo recognizes only its own node names, and acquires a lock that another library holds.

@@ -33,21 +33,46 @@ const serverVariable = "ZKTEST_SERVER"
 // imageVariable is the environment variable with the servers' image: see the docker module.
 const imageVariable = "ZK_TEST_IMAGE"
 
+// implemented is the version of ZooKeeper that zktest implements.
+const implemented = "3.8"
+
 var (
 	seeds     = flag.Int("conformance.seeds", 20, "number of generated sequences")
 	firstSeed = flag.Uint64("conformance.seed", 1, "seed of the first sequence")
 	steps     = flag.Int("conformance.steps", 200, "length of each sequence")
+	version   = flag.String("conformance.version", implemented, "version of the real server; zktest implements the default, and others differ")
 )
 
 var transcripts = flag.String("conformance.transcripts", "", "folder to write transcripts to")
 
+// imageOfVersion returns the image for the comparison, where other packages use the given one. It may have a newer server,
+// of which zktest differs. An image that was built here is replaced by the one of the implemented version, which is built if
+// it is missing; others are known by their names only.
+func imageOfVersion(image string) (string, error) {
+	flag.Parse()
+	name, _, tagged := strings.Cut(image, ":")
+	switch {
+	case !tagged || *version != implemented:
+		return image, nil
+	case name == "zookeeper":
+		return "zookeeper:" + implemented, nil
+	case name == "zookeeper-local":
+		cmd := exec.CommandContext(context.Background(), filepath.Join("..", "..", "..", "docker", "image.sh"))
+		cmd.Env = append(os.Environ(), imageVariable+"=")
+		cmd.Stderr = os.Stderr
+		out, err := cmd.Output()
+		return strings.TrimSpace(string(out)), err
+	}
+	return image, nil
+}
+
 func TestMain(m *testing.M) {
-	// Other packages use the newest image; zktest implements version 3.8.
-	if name, _, tagged := strings.Cut(os.Getenv(imageVariable), ":"); tagged && name == "zookeeper" {
-		if err := os.Setenv(imageVariable, "zookeeper:3.8"); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
+	if image, err := imageOfVersion(os.Getenv(imageVariable)); err != nil {
+		fmt.Fprintf(os.Stderr, "conformance: find an image of ZooKeeper %s: %v\n", implemented, err)
+		os.Exit(1)
+	} else if err := os.Setenv(imageVariable, image); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 	os.Exit(zktest.Main(withRealServer{m}))
 }
@@ -123,16 +148,17 @@ func startReal(t *testing.T, args ...string) server {
 	return realAt(t, addr)
 }
 
-// realAt returns the real server at an address. It skips the test, in CI it fails it, if the server is not a 3.8.
+// realAt returns the real server at an address. It skips the test, in CI it fails it, if the server has another version than
+// the flag names.
 func realAt(t *testing.T, addr string) server {
 	t.Helper()
 	s := tcpServer("ZooKeeper", addr)
-	if version, _, _ := strings.Cut(s.word(t, "srvr"), "\n"); !strings.HasPrefix(version, "Zookeeper version: 3.8.") {
+	if line, _, _ := strings.Cut(s.word(t, "srvr"), "\n"); !strings.HasPrefix(line, "Zookeeper version: "+*version+".") {
 		refuse := t.Skipf
 		if os.Getenv("CI") != "" {
 			refuse = t.Fatalf
 		}
-		refuse("%s: zktest implements version 3.8: set %s=zookeeper:3.8, or %s to a server of that version", version, imageVariable, serverVariable)
+		refuse("%s: the comparison is with version %s: set %s=zookeeper:3.8, or %s to a server of that version", line, *version, imageVariable, serverVariable)
 	}
 	s.minTimeout = s.setting(t, "minSessionTimeout")
 	s.maxTimeout = s.setting(t, "maxSessionTimeout")
@@ -147,25 +173,25 @@ func realAt(t *testing.T, addr string) server {
 // inProcess starts a server of zktest for the test, with the real server's configuration.
 func inProcess(t *testing.T, like server) server {
 	t.Helper()
-	s, _ := startZktest(t, like, false)
+	s, _ := startZktest(t, like, nil, false)
 	return s
 }
 
 // inMemory is inProcess with connections in memory.
 func inMemory(t *testing.T, like server) server {
 	t.Helper()
-	s, ensemble := startZktest(t, like, true)
+	s, ensemble := startZktest(t, like, nil, true)
 	addr := ensemble.Addrs()[0]
 	s.name += " in memory"
 	s.dial = func() (net.Conn, error) { return ensemble.Dial(context.Background(), "tcp", addr) }
 	return s
 }
 
-func startZktest(t *testing.T, like server, memory bool) (server, *zktest.Ensemble) {
+func startZktest(t *testing.T, like server, users map[string]string, memory bool) (server, *zktest.Ensemble) {
 	t.Helper()
 	const tick = 400 * time.Millisecond
 	ensemble := zktest.Start(t, &zktest.Options{
-		Tick: tick, ContainerInterval: 100 * time.Millisecond, TTLNodes: like.ttl, InMemory: memory,
+		Tick: tick, ContainerInterval: 100 * time.Millisecond, TTLNodes: like.ttl, InMemory: memory, Users: users,
 	})
 	s := tcpServer("zktest", ensemble.Addrs()[0])
 	s.minTimeout, s.maxTimeout, s.ttl = int32(2*tick.Milliseconds()), int32(20*tick.Milliseconds()), like.ttl
@@ -173,7 +199,7 @@ func startZktest(t *testing.T, like server, memory bool) (server, *zktest.Ensemb
 }
 
 func tcpServer(name, addr string) server {
-	return server{name: name, dial: func() (net.Conn, error) { return net.DialTimeout("tcp", addr, maxWait) }}
+	return server{name: name, address: addr, dial: func() (net.Conn, error) { return net.DialTimeout("tcp", addr, maxWait) }}
 }
 
 // word sends a four-letter word and returns the answer.

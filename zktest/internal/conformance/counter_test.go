@@ -44,7 +44,7 @@ func counterAtMaximum(s *run) {
 
 func TestCounterAtMaximumBehavesAsInZooKeeper(t *testing.T) {
 	reference := startReal(t, "-counter", fmt.Sprintf("%s=%d", preset, presetNext))
-	s, ensemble := startZktest(t, reference, false)
+	s, ensemble := startZktest(t, reference, nil, false)
 	require.NoError(t, ensemble.Create(preset, nil))
 	require.NoError(t, ensemble.SetCounter(preset, presetNext))
 	requireSame(t, scenario{"the counter at its maximum", counterAtMaximum}, reference, s)

@@ -26,14 +26,6 @@ var differences = []difference{
 		"a client that sends such a request is broken, and its test should fail at that request; the reason is logged",
 	},
 	{
-		scenario{"SASL is unimplemented: ZooKeeper without a SASL configuration answers with an empty token", func(s *run) {
-			a := s.session("a")
-			a.do(rawclient.Raw{Op: wire.OpSASL, Put: func(w *wire.Writer) { w.Bytes([]byte("token")) }})
-			a.do(exists(root))
-		}},
-		"a client that requires SASL must receive an error",
-	},
-	{
 		scenario{"A client's createSession request is unimplemented: ZooKeeper mistakes it for one of its own and mishandles it", func(s *run) {
 			a := s.session("a")
 			a.do(rawclient.Raw{Op: wire.OpCreateSession})

@@ -103,6 +103,11 @@ func describe(req any) string {
 		return fmt.Sprint(op) + opsText(req.Ops)
 	case wire.Auth:
 		return fmt.Sprintf("%v %q %s", op, req.Scheme, bytesText(req.Data))
+	case wire.SASL: // the texts of tokens are random, their lengths are not
+		if req.Token == nil {
+			return fmt.Sprintf("%v null", op)
+		}
+		return fmt.Sprintf("%v token of %d bytes", op, len(req.Token))
 	case wire.SetWatches: // the zxid differs from server to server: scenarios note which one it is
 		return fmt.Sprintf("%v data=%v exist=%v child=%v persistent=%v recursive=%v",
 			op, req.Data, req.Exist, req.Child, req.Persistent, req.PersistentRecursive)

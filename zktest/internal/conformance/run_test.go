@@ -32,9 +32,11 @@ var keeper = acl("digest", "keeper:bJagLr+GbmQ11XmvZMJMDyR5iaA=", wire.PermAll)
 // A server is one of the two servers that are compared.
 type server struct {
 	name                   string
+	address                string // of a socket
 	dial                   func() (net.Conn, error)
-	minTimeout, maxTimeout int32 // session timeouts that it grants, in milliseconds
-	ttl                    bool  // it has TTL nodes
+	secure                 func(subject int) (net.Conn, error) // with the certificate of one of subjects
+	minTimeout, maxTimeout int32                               // session timeouts that it grants, in milliseconds
+	ttl                    bool                                // it has TTL nodes
 }
 
 // A run is one execution of a scenario on one server. It waits after each request until every connection has received
@@ -94,7 +96,12 @@ func (s *run) session(name string) *client {
 // dial returns a client with a connection on which nothing has been sent.
 func (s *run) dial(name string) *client {
 	s.t.Helper()
-	c, err := s.server.dial()
+	return s.dialBy(name, s.server.dial)
+}
+
+func (s *run) dialBy(name string, dial func() (net.Conn, error)) *client {
+	s.t.Helper()
+	c, err := dial()
 	require.NoError(s.t, err, "%s: dial", s.server.name)
 	p := &client{run: s, name: name, conn: rawclient.New(c), xid: 1}
 	s.clients = append(s.clients, p)

@@ -65,6 +65,8 @@ func OpOf(req any) wire.Op {
 		return wire.OpSync
 	case wire.Ping:
 		return wire.OpPing
+	case wire.SASL:
+		return wire.OpSASL
 	case wire.Auth:
 		return wire.OpAuth
 	case wire.AddWatch:
@@ -136,6 +138,8 @@ func put(w *wire.Writer, req any) {
 		w.Int32(0)
 		w.String(req.Scheme)
 		w.Bytes(req.Data)
+	case wire.SASL:
+		w.Bytes(req.Token)
 	case wire.SetWatches:
 		w.Int64(req.RelativeZxid)
 		w.Strings(req.Data)

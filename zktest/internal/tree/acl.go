@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
+	"github.com/lockkeeper/lockkeeper/zktest/internal/x500"
 )
 
 // permits reports whether one of the identities has one of the permissions.
@@ -33,14 +34,23 @@ func permits(acl []wire.ACL, perms int32, ids []Identity) bool {
 }
 
 func matches(a wire.ACL, id string) bool {
-	return a.Scheme == "digest" && a.ID == id || a.Scheme == "ip" && inNetwork(id, a.ID)
+	switch a.Scheme {
+	case "digest", "x509":
+		return a.ID == id
+	case "ip":
+		return inNetwork(id, a.ID)
+	case "sasl":
+		return a.ID == id || id == "super"
+	}
+	return false
 }
 
 // resolve returns the ACL that a request's ACL stands for: without duplicates, and with
 // the session's own credentials for the scheme "auth". It reports false if an entry is
 // invalid, or none is left. A server in its default configuration knows the schemes
-// world, auth, digest and ip, but not those that need configuration (x509, sasl).
-func resolve(acl []wire.ACL, ids []Identity) ([]wire.ACL, bool) {
+// world, auth, digest and ip, but not those that need configuration: sasl and x509, which the Tree can
+// have.
+func (d *decision) resolve(acl []wire.ACL) ([]wire.ACL, bool) {
 	if len(acl) == 0 {
 		return nil, false
 	}
@@ -52,12 +62,13 @@ func resolve(acl []wire.ACL, ids []Identity) ([]wire.ACL, bool) {
 		}
 		seen[a] = true
 		switch {
-		case a.Scheme == "world" && a.ID == "anyone", a.Scheme == "digest" && validDigest(a.ID), a.Scheme == "ip" && validNetwork(a.ID):
+		case a.Scheme == "world" && a.ID == "anyone", a.Scheme == "digest" && validDigest(a.ID), a.Scheme == "ip" && validNetwork(a.ID),
+			a.Scheme == "sasl" && d.tree.SASL && validPrincipal(a.ID), a.Scheme == "x509" && d.tree.X509 && x500.Valid(a.ID):
 			out = append(out, a)
 		case a.Scheme == "auth":
 			before := len(out)
-			for _, id := range ids {
-				if id.Scheme == "digest" {
+			for _, id := range d.identities {
+				if id.Scheme == "digest" || id.Scheme == "sasl" || id.Scheme == "x509" {
 					out = append(out, wire.ACL{Perms: a.Perms, Scheme: id.Scheme, ID: id.ID})
 				}
 			}
@@ -74,6 +85,12 @@ func resolve(acl []wire.ACL, ids []Identity) ([]wire.ACL, bool) {
 // validDigest reports whether a digest id has two parts, as Java's split counts them: it
 // drops trailing empty ones.
 func validDigest(id string) bool { return strings.Count(strings.TrimRight(id, ":"), ":") == 1 }
+
+// validPrincipal reports whether a sasl id is a user, or a principal of Kerberos: user@REALM or
+// user/host@REALM.
+func validPrincipal(id string) bool { return !strings.Contains(id, "@") || principal.MatchString(id) }
+
+var principal = regexp.MustCompile(`^[^/@]*(/[^/@]*)?@[^/@]*$`)
 
 func validNetwork(expr string) bool {
 	_, _, ok := network(expr)

@@ -70,7 +70,7 @@ func (d *decision) create(req wire.Create) (any, wire.Code) {
 	if !ok {
 		return nil, wire.BadArguments
 	}
-	acl, ok := resolve(req.ACL, d.identities)
+	acl, ok := d.resolve(req.ACL)
 	if !ok {
 		return nil, wire.InvalidACL
 	}

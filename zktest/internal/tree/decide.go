@@ -137,7 +137,7 @@ func (d *decision) setACL(req wire.SetACL) (any, wire.Code) {
 	if !valid(req.Path) {
 		return nil, wire.BadArguments
 	}
-	acl, ok := resolve(req.ACL, d.identities)
+	acl, ok := d.resolve(req.ACL)
 	if !ok {
 		return nil, wire.InvalidACL
 	}

@@ -24,6 +24,10 @@ type Identity struct{ Scheme, ID string }
 type Tree struct {
 	// TTL enables nodes with a time to live: ZooKeeper's extendedTypesEnabled.
 	TTL bool
+	// SASL allows the scheme sasl in ACLs, as a server does with its SASLAuthenticationProvider.
+	SASL bool
+	// X509 allows the scheme x509 in ACLs, as a server does that has a port for TLS.
+	X509 bool
 
 	zxid  int64
 	nodes map[string]*node // by path

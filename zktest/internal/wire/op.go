@@ -83,30 +83,31 @@ type Code int32
 
 // The codes of KeeperException.Code that this server answers.
 const (
-	OK                      Code = 0
-	SystemError             Code = -1
-	RuntimeInconsistency    Code = -2
-	MarshallingError        Code = -5
-	Unimplemented           Code = -6
-	OperationTimeout        Code = -7
-	BadArguments            Code = -8
-	NoNode                  Code = -101
-	NoAuth                  Code = -102
-	BadVersion              Code = -103
-	NoChildrenForEphemerals Code = -108
-	NodeExists              Code = -110
-	NotEmpty                Code = -111
-	SessionExpired          Code = -112
-	InvalidCallback         Code = -113
-	InvalidACL              Code = -114
-	AuthFailed              Code = -115
-	SessionMoved            Code = -118
-	NotReadOnly             Code = -119
-	EphemeralOnLocalSession Code = -120
-	NoWatcher               Code = -121
-	ReconfigDisabled        Code = -123
-	QuotaExceeded           Code = -125
-	ThrottledOp             Code = -127
+	OK                           Code = 0
+	SystemError                  Code = -1
+	RuntimeInconsistency         Code = -2
+	MarshallingError             Code = -5
+	Unimplemented                Code = -6
+	OperationTimeout             Code = -7
+	BadArguments                 Code = -8
+	NoNode                       Code = -101
+	NoAuth                       Code = -102
+	BadVersion                   Code = -103
+	NoChildrenForEphemerals      Code = -108
+	NodeExists                   Code = -110
+	NotEmpty                     Code = -111
+	SessionExpired               Code = -112
+	InvalidCallback              Code = -113
+	InvalidACL                   Code = -114
+	AuthFailed                   Code = -115
+	SessionMoved                 Code = -118
+	NotReadOnly                  Code = -119
+	EphemeralOnLocalSession      Code = -120
+	NoWatcher                    Code = -121
+	ReconfigDisabled             Code = -123
+	QuotaExceeded                Code = -125
+	SessionClosedRequireSASLAuth Code = -124
+	ThrottledOp                  Code = -127
 )
 
 var codeNames = map[Code]string{
@@ -117,7 +118,7 @@ var codeNames = map[Code]string{
 	SessionExpired: "SessionExpired", InvalidCallback: "InvalidCallback", InvalidACL: "InvalidACL",
 	AuthFailed: "AuthFailed", SessionMoved: "SessionMoved", NotReadOnly: "NotReadOnly",
 	EphemeralOnLocalSession: "EphemeralOnLocalSession", NoWatcher: "NoWatcher", ReconfigDisabled: "ReconfigDisabled",
-	QuotaExceeded: "QuotaExceeded", ThrottledOp: "ThrottledOp",
+	QuotaExceeded: "QuotaExceeded", SessionClosedRequireSASLAuth: "SessionClosedRequireSASLAuth", ThrottledOp: "ThrottledOp",
 }
 
 // Error returns ZooKeeper's name for the code.

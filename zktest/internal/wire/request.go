@@ -75,6 +75,8 @@ type (
 		Scheme string
 		Data   []byte
 	}
+	// SASL presents a token of a SASL mechanism.
+	SASL struct{ Token []byte }
 	// SetWatches restores watches after a reconnection. Only setWatches2 has the last two
 	// fields.
 	SetWatches struct {
@@ -164,6 +166,8 @@ func readBody(op Op, r *Reader) (any, error) {
 	case OpAuth:
 		_ = r.Int32() // the unused type
 		return Auth{Scheme: r.String(), Data: r.Bytes()}, nil
+	case OpSASL:
+		return SASL{Token: r.Bytes()}, nil
 	case OpSetWatches:
 		return SetWatches{RelativeZxid: r.Int64(), Data: r.Strings(), Exist: r.Strings(), Child: r.Strings()}, nil
 	case OpSetWatches2:
