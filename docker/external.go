@@ -35,6 +35,9 @@ func (e external) launch(_ context.Context, p *plan) ([]node, func() error, erro
 	if len(p.counters) > 0 {
 		return nil, nothing, fmt.Errorf("Options.Counters requires new servers: %w", ErrUnsupported)
 	}
+	if len(p.files) > 0 {
+		return nil, nothing, fmt.Errorf("Options.Files requires new servers: %w", ErrUnsupported)
+	}
 	if p.diskSize > 0 {
 		return nil, nothing, fmt.Errorf("Options.DiskSize requires new servers: %w", ErrUnsupported)
 	}

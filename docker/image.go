@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/containerd/errdefs"
@@ -20,7 +21,10 @@ import (
 const (
 	imageVariable = "ZK_TEST_IMAGE"
 	officialImage = "zookeeper:3.9"
-	localImage    = "zookeeper-local:3.8"
+	localImage    = "zookeeper-local:3.8-2" // the number counts the contents of its recipe
+
+	// localRepository is where images of other releases go, one tag each.
+	localRepository = "zookeeper-local:"
 
 	// pullBound is how long a registry may be silent. The whole image may take longer, but
 	// a machine that reaches no registry must not wait that long.
@@ -29,7 +33,7 @@ const (
 
 // Image returns the name of the image that servers run on: ZK_TEST_IMAGE if set,
 // else zookeeper:3.9 if the engine has it or can pull it (a registry that is silent
-// for 20 seconds cannot), else zookeeper-local:3.8 if BuildImage has made it before.
+// for 20 seconds cannot), else zookeeper-local:3.8-2 if BuildImage has made it before.
 func Image(ctx context.Context) (name string, err error) {
 	cli, err := dial(ctx)
 	if err != nil {
@@ -61,35 +65,44 @@ func findImage(ctx context.Context, cli client.APIClient) (name string, over, er
 //go:embed zookeeper-local
 var recipe embed.FS
 
-// BuildImage builds zookeeper-local:3.8, for machines that reach no registry, from
-// Debian's packages and the runtime of the JDK on PATH, and returns its name. It
-// takes some ten seconds, and needs Docker's command line, Debian's apt-get and a JDK of
-// 17 or later with jlink. It installs nothing. Progress goes to w.
-func BuildImage(ctx context.Context, w io.Writer) (name string, err error) {
+// BuildImage builds an image for machines that reach no registry, from Debian's packages and
+// the runtime of the JDK on PATH, and returns its name: zookeeper-local:3.8-2, or
+// zookeeper-local:RELEASE with the ZooKeeper of another release of Debian (trixie has 3.9).
+// release may be empty. It takes half a minute, and needs Docker's command line, Debian's
+// apt-get and a JDK of 17 or later with jlink. It installs nothing. Progress goes to w.
+func BuildImage(ctx context.Context, release string, w io.Writer) (name string, err error) {
+	name = localImage
+	if release != "" {
+		name = localRepository + release
+	}
+	fail := func(err error) (string, error) { return "", fmt.Errorf("build %s: %w", name, err) }
+	if strings.Trim(release, "abcdefghijklmnopqrstuvwxyz") != "" {
+		return fail(fmt.Errorf("release %q is not the name of a release of Debian, such as trixie", release))
+	}
 	work, err := os.MkdirTemp("", "zookeeper-local-")
 	if err != nil {
-		return "", fmt.Errorf("build %s: %w", localImage, err)
+		return fail(err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
 	if err := os.CopyFS(work, recipe); err != nil {
-		return "", fmt.Errorf("build %s: %w", localImage, err)
+		return fail(err)
 	}
 	dir := filepath.Join(work, "zookeeper-local")
 	scripts, err := filepath.Glob(filepath.Join(dir, "*.sh"))
 	if err != nil {
-		return "", fmt.Errorf("build %s: %w", localImage, err)
+		return fail(err)
 	}
 	for _, script := range scripts { // embedded files are not executable
 		if err := os.Chmod(script, 0o755); err != nil {
-			return "", fmt.Errorf("build %s: %w", localImage, err)
+			return fail(err)
 		}
 	}
-	cmd := exec.CommandContext(ctx, filepath.Join(dir, "build.sh"), localImage)
+	cmd := exec.CommandContext(ctx, filepath.Join(dir, "build.sh"), name, release)
 	cmd.Stdout, cmd.Stderr = w, w
 	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("build %s: %w", localImage, err)
+		return fail(err)
 	}
-	return localImage, nil
+	return name, nil
 }
 
 // obtain pulls an image unless the engine has it.

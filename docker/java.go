@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
@@ -130,7 +131,7 @@ func (j *java) launch(ctx context.Context, p *plan) (nodes []node, remove func()
 			"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx128m",
 			"-Dorg.slf4j.simpleLogger.showDateTime=true",
 			"-Dlogback.configurationFile="+filepath.Join(pr.dir, "logback.xml"))
-		pr.argv = append(append(pr.argv, p.jvm...), "-cp", j.classPath,
+		pr.argv = append(append(pr.argv, p.jvmIn(pr.dir)...), "-cp", j.classPath,
 			"org.apache.zookeeper.server.quorum.QuorumPeerMain", filepath.Join(pr.dir, "zoo.cfg"))
 		made.add(pr.kill)
 		nodes = append(nodes, pr)
@@ -180,10 +181,11 @@ func (pr *process) prepare(p *plan) error {
 		return err
 	}
 	files := map[string][]byte{
-		"zoo.cfg":     []byte(p.zooCfg(filepath.Join(pr.dir, "data"), port, pr.layout.places)),
+		"zoo.cfg":     []byte(p.zooCfg(filepath.Join(pr.dir, "data"), port, pr.dir, pr.layout.places)),
 		"logback.xml": []byte(logback),
 		"data/myid":   []byte(strconv.Itoa(pr.id)),
 	}
+	maps.Copy(files, p.filesIn(pr.dir))
 	if len(p.counters) > 0 {
 		files["data/version-2/"+snapshotName] = snapshot(p.counters)
 	}

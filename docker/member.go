@@ -63,7 +63,7 @@ func (m *member) create(ctx context.Context, p *plan, id int, places []place) er
 		tc.WithLabels(map[string]string{ownerLabel: self().String()}),
 		tc.WithEnv(map[string]string{
 			"ZK_SERVER_HEAP": "128",
-			"JVMFLAGS":       strings.Join(append([]string{"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"}, p.jvm...), " "),
+			"JVMFLAGS":       strings.Join(append([]string{"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"}, p.jvmIn(configFolder)...), " "),
 		}),
 		// Without this line every port that the image names is published.
 		tc.WithExposedPorts("2181/tcp"),
@@ -125,6 +125,9 @@ func (m *member) prepare(ctx context.Context, id string, files []byte) error {
 	return nil
 }
 
+// configFolder is the folder of a server's configuration in its container.
+const configFolder = "/conf"
+
 // serverFiles returns a tar archive of the files of a new server, owned by user 1000, as which
 // both images run it.
 func serverFiles(p *plan, id int, places []place) ([]byte, error) {
@@ -142,9 +145,12 @@ func serverFiles(p *plan, id int, places []place) ([]byte, error) {
 		return err
 	}
 	err := cmp.Or(
-		put("conf/zoo.cfg", 0o644, []byte(p.zooCfg("/data", "2181", places))),
+		put(configFolder[1:]+"/zoo.cfg", 0o644, []byte(p.zooCfg("/data", "2181", configFolder, places))),
 		put("data/myid", 0o644, []byte(strconv.Itoa(id))),
 	)
+	for name, content := range p.filesIn(configFolder) {
+		err = cmp.Or(err, put(configFolder[1:]+"/"+name, 0o600, content))
+	}
 	if err == nil && len(p.counters) > 0 {
 		err = cmp.Or(
 			put("data/version-2/", 0o755, nil),

@@ -3,6 +3,7 @@
 package docker
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -48,6 +49,11 @@ type Options struct {
 	// sets itself is overridden.
 	Config []string
 
+	// Files are further files of every server by name, such as a JAAS configuration or a
+	// keystore. The text {files} in values of Properties, in Config and in the files themselves
+	// stands for their folder.
+	Files map[string][]byte
+
 	// Counters maps paths that exist at the start to the counter from which the
 	// names of their sequential children continue: 2147483645 makes the next one
 	// …2147483645. Parents are made, all with an open ACL and no data.
@@ -73,6 +79,7 @@ type plan struct {
 	backend   string
 	jvm       []string // -Dname=value, sorted
 	config    []string
+	files     map[string][]byte
 	counters  map[string]int32
 	diskSize  int64
 	logf      func(format string, args ...any)
@@ -84,7 +91,7 @@ func (o *Options) plan() (*plan, error) {
 	}
 	p := &plan{
 		servers: o.Servers, tick: o.Tick, syncLimit: o.SyncLimit, backend: o.Backend,
-		config: slices.Clone(o.Config), counters: maps.Clone(o.Counters), diskSize: o.DiskSize, logf: o.Log,
+		config: slices.Clone(o.Config), files: maps.Clone(o.Files), counters: maps.Clone(o.Counters), diskSize: o.DiskSize, logf: o.Log,
 	}
 	switch p.servers {
 	case 0, 1, 3, 5:
@@ -128,6 +135,11 @@ func (o *Options) plan() (*plan, error) {
 		}
 		p.jvm = append(p.jvm, arg)
 	}
+	for name := range p.files {
+		if name == "" || strings.ContainsAny(name, "/\\ \t\r\n") || name[0] == '.' || slices.Contains(ownFiles, name) {
+			return nil, fmt.Errorf("file %q: must be a name, and none of %s", name, strings.Join(ownFiles, ", "))
+		}
+	}
 	for path := range p.counters {
 		if err := checkPath(path); err != nil {
 			return nil, fmt.Errorf("counter: %w", err)
@@ -137,6 +149,30 @@ func (o *Options) plan() (*plan, error) {
 		p.logf = func(string, ...any) {}
 	}
 	return p, nil
+}
+
+// ownFiles are the names of the files that the package itself writes for a server.
+var ownFiles = []string{"zoo.cfg", "logback.xml", "data", "log"}
+
+// filesFolder is the text that stands for the folder of Options.Files.
+const filesFolder = "{files}"
+
+// jvmIn returns the arguments of a server whose files are in folder.
+func (p *plan) jvmIn(folder string) []string {
+	args := slices.Clone(p.jvm)
+	for i := range args {
+		args[i] = strings.ReplaceAll(args[i], filesFolder, folder)
+	}
+	return args
+}
+
+// filesIn returns the files of Options.Files, as they are in folder.
+func (p *plan) filesIn(folder string) map[string][]byte {
+	files := make(map[string][]byte, len(p.files))
+	for name, content := range p.files {
+		files[name] = bytes.ReplaceAll(content, []byte(filesFolder), []byte(folder))
+	}
+	return files
 }
 
 // count is the number of servers to start.
@@ -160,8 +196,9 @@ type place struct {
 }
 
 // zooCfg returns a server's zoo.cfg, which both images use if it exists. It has no "bind"
-// address for clients: a server answers on all of its interfaces.
-func (p *plan) zooCfg(dataDir, clientPort string, places []place) string {
+// address for clients: a server answers on all of its interfaces. files is the folder of
+// Options.Files.
+func (p *plan) zooCfg(dataDir, clientPort, files string, places []place) string {
 	set := []string{
 		"dataDir=" + dataDir,
 		"clientPort=" + clientPort,
@@ -190,7 +227,7 @@ func (p *plan) zooCfg(dataDir, clientPort string, places []place) string {
 		}
 	}
 	for _, line := range p.config {
-		fmt.Fprintln(&b, line)
+		fmt.Fprintln(&b, strings.ReplaceAll(line, filesFolder, files))
 	}
 	if len(places) > 1 { // a line for the only server would be ignored with a warning
 		for i, at := range places {

@@ -36,9 +36,25 @@ func TestInvalidOptionsAreRejected(t *testing.T) {
 func TestConfigOverridesWhatThePackageSets(t *testing.T) {
 	p, err := (&Options{Config: []string{"initLimit = 3"}, Properties: map[string]string{"x.y": "z"}}).plan()
 	require.NoError(t, err)
-	cfg := p.zooCfg("/data", "2181", []place{{}})
+	cfg := p.zooCfg("/data", "2181", "/conf", []place{{}})
 	require.Contains(t, cfg, "initLimit = 3\n")
 	require.NotContains(t, cfg, "initLimit=20")
 	require.NotContains(t, cfg, "server.1", "alone, a server needs no list of peers")
 	require.Equal(t, []string{"-Dx.y=z", "-Dznode.container.checkIntervalMs=1000"}, p.jvm)
+}
+
+func TestFilesHaveTheFolderThatTheirServerKnows(t *testing.T) {
+	p, err := (&Options{
+		Files:      map[string][]byte{"jaas.conf": []byte(`keyTab="{files}/key";`)},
+		Properties: map[string]string{"login": "{files}/jaas.conf"},
+		Config:     []string{"ssl.keyStore.location={files}/store.pem"},
+	}).plan()
+	require.NoError(t, err)
+	require.Contains(t, p.jvmIn("/conf"), "-Dlogin=/conf/jaas.conf")
+	require.Contains(t, p.zooCfg("/data", "2181", "/conf", []place{{}}), "ssl.keyStore.location=/conf/store.pem\n")
+	require.Equal(t, map[string][]byte{"jaas.conf": []byte(`keyTab="/tmp/1/key";`)}, p.filesIn("/tmp/1"))
+	for _, name := range []string{"", "a/b", "a b", "zoo.cfg", ".."} {
+		_, err := (&Options{Files: map[string][]byte{name: nil}}).plan()
+		require.ErrorContains(t, err, "file ")
+	}
 }

@@ -1,6 +1,7 @@
 #!/bin/sh
-# build.sh [TAG]: a ZooKeeper image without a registry, from Debian's packages
-# and the runtime of the JDK on PATH (17 or later, with its jmods).
+# build.sh [TAG [RELEASE]]: a ZooKeeper image without a registry, from Debian's packages
+# and the runtime of the JDK on PATH (17 or later, with its jmods). RELEASE is the release
+# of Debian that ZooKeeper comes from: trixie has 3.9. The default is that of this machine.
 set -eu
 for tool in docker jlink apt-get dpkg-deb; do
 	command -v "$tool" >/dev/null || {
@@ -8,7 +9,7 @@ for tool in docker jlink apt-get dpkg-deb; do
 		exit 1
 	}
 done
-tag=${1:-zookeeper-local:3.8}
+tag=${1:-zookeeper-local:3.8-2}
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -18,7 +19,7 @@ mkdir -p "$r/bin" "$r/etc" "$r/tmp" "$r/opt/zookeeper" "$r/usr/local/bin" \
 	"$r/conf" "$r/data" "$r/datalog" "$r/logs"
 chmod 1777 "$r/tmp"
 
-"$here/jars.sh" "$r/opt/zookeeper/lib"
+"$here/jars.sh" "$r/opt/zookeeper/lib" ${2:+"$2"}
 # Unpacked like the jars, not installed.
 mkdir "$work/deb"
 chmod 755 "$work" "$work/deb"
@@ -32,7 +33,7 @@ chmod 755 "$work" "$work/deb"
 # -f: what is on PATH may be a link to a link.
 jdk=$(dirname "$(dirname "$(readlink -f "$(command -v jlink)")")")
 "$jdk/bin/jlink" --module-path "$jdk/jmods" --output "$r/opt/java" --vm server \
-	--add-modules java.base,java.desktop,java.management,java.naming,java.security.jgss,java.security.sasl,java.sql,jdk.management,jdk.unsupported \
+	--add-modules java.base,java.desktop,java.management,java.naming,java.security.jgss,java.security.sasl,java.sql,jdk.crypto.ec,jdk.management,jdk.security.auth,jdk.security.jgss,jdk.unsupported \
 	--strip-java-debug-attributes --no-header-files --no-man-pages
 find "$r/opt/java" -type f \( -name '*.so' -o -path '*/bin/*' \) -exec ldd {} + 2>/dev/null |
 	awk '$2 == "=>" && $3 ~ /^\/(usr\/)?lib/ {print $3} $1 ~ /^\/lib.*ld-/ {print $1}' |

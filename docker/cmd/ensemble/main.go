@@ -3,9 +3,9 @@
 // Ensemble starts ZooKeeper servers for a command or for interactive use, and removes
 // them afterwards.
 //
-//	ensemble [-n 3] [-tick 2s] [-property NAME=VALUE]… [-counter PATH=N]… [-dir DIR] [-backend docker|java] -- COMMAND [ARG…]
+//	ensemble [-n 3] [-tick 2s] [-property NAME=VALUE]… [-config KEY=VALUE]… [-file NAME=PATH]… [-counter PATH=N]… [-dir DIR] [-backend docker|java] -- COMMAND [ARG…]
 //	ensemble [-n 3] [-tick 2s]
-//	ensemble -image
+//	ensemble -image [-release NAME]
 //
 // With a command, it runs the command with ZK_SERVERS=host:port,… in its environment,
 // forwards signals to it and exits with its status. Without one it prints that line
@@ -13,7 +13,8 @@
 // that ZK_SERVERS already names as they are.
 //
 // With -image it prints the name of the image that servers run on here, pulling or
-// building it when it is missing.
+// building it when it is missing. With -release it builds one that has the ZooKeeper of
+// another release of Debian: trixie has 3.9. ZK_TEST_IMAGE selects it.
 //
 // `go run -C DIR` runs programs in DIR: name the command's own folder with -dir.
 package main
@@ -43,25 +44,10 @@ func main() {
 		dir     = flag.String("dir", "", "folder in which the command runs (default the current one)")
 		backend = flag.String("backend", "", "docker or java (default: what is there)")
 		image   = flag.Bool("image", false, "print the image to run on, building it when it is missing")
+		release = flag.String("release", "", "with -image: build one with the ZooKeeper of this release of Debian, such as trixie")
 	)
-	properties, counters := map[string]string{}, map[string]int32{}
-	flag.Func("property", "a Java system property of the servers, NAME=VALUE; may be repeated", func(text string) error {
-		name, value, found := strings.Cut(text, "=")
-		if !found {
-			return errors.New("want NAME=VALUE")
-		}
-		properties[name] = value
-		return nil
-	})
-	flag.Func("counter", "a node that exists at the start, and the number of its next sequential child, PATH=N; may be repeated", func(text string) error {
-		path, number, _ := strings.Cut(text, "=")
-		n, err := strconv.ParseInt(number, 10, 32)
-		if err != nil {
-			return fmt.Errorf("want PATH=N: %w", err)
-		}
-		counters[path] = int32(n)
-		return nil
-	})
+	opts := &docker.Options{Properties: map[string]string{}, Files: map[string][]byte{}, Counters: map[string]int32{}, Log: progress}
+	describe(opts)
 	flag.CommandLine.Init("ensemble", flag.ContinueOnError)
 	flag.CommandLine.SetOutput(io.Discard) // errors are reported as all others are
 	switch err := flag.CommandLine.Parse(os.Args[1:]); {
@@ -78,9 +64,9 @@ func main() {
 	var status int
 	var err error
 	if *image {
-		err = printImage()
+		err = printImage(*release)
 	} else {
-		opts := &docker.Options{Servers: *servers, Tick: *tick, Backend: *backend, Properties: properties, Counters: counters, Log: progress}
+		opts.Servers, opts.Tick, opts.Backend = *servers, *tick, *backend
 		status, err = run(opts, *dir, flag.Args())
 	}
 	if err != nil {
@@ -90,25 +76,62 @@ func main() {
 	os.Exit(status)
 }
 
+// describe defines the flags that describe the servers.
+func describe(opts *docker.Options) {
+	flag.Func("property", "a Java system property of the servers, NAME=VALUE; may be repeated", func(text string) error {
+		name, value, found := strings.Cut(text, "=")
+		if !found {
+			return errors.New("want NAME=VALUE")
+		}
+		opts.Properties[name] = value
+		return nil
+	})
+	flag.Func("config", "a line of the servers' zoo.cfg, KEY=VALUE; may be repeated", func(text string) error {
+		opts.Config = append(opts.Config, text)
+		return nil
+	})
+	flag.Func("file", "a file of the servers, NAME=PATH, whose folder {files} stands for in properties, lines and files; may be repeated", func(text string) error {
+		name, path, _ := strings.Cut(text, "=")
+		content, err := os.ReadFile(path)
+		opts.Files[name] = content
+		return err
+	})
+	flag.Func("counter", "a node that exists at the start, and the number of its next sequential child, PATH=N; may be repeated", func(text string) error {
+		path, number, _ := strings.Cut(text, "=")
+		n, err := strconv.ParseInt(number, 10, 32)
+		if err != nil {
+			return fmt.Errorf("want PATH=N: %w", err)
+		}
+		opts.Counters[path] = int32(n)
+		return nil
+	})
+}
+
 func progress(format string, args ...any) { fmt.Fprintf(os.Stderr, "ensemble: "+format+"\n", args...) }
 
-func printImage() error {
+// printImage prints the name of the image that servers run on, or of one that it builds with
+// the ZooKeeper of release.
+func printImage(release string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	name, missing := docker.Image(ctx)
-	if missing != nil {
-		if os.Getenv("ZK_TEST_IMAGE") != "" {
-			return missing
+	name, err := imageOf(ctx, release)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Println(name)
+	return err
+}
+
+func imageOf(ctx context.Context, release string) (string, error) {
+	if release == "" {
+		name, missing := docker.Image(ctx)
+		if missing == nil || os.Getenv("ZK_TEST_IMAGE") != "" {
+			return name, missing
 		}
 		progress("%v", missing)
-		progress("building an image from Debian's packages")
-		var err error
-		if name, err = docker.BuildImage(ctx, os.Stderr); err != nil {
-			return err
-		}
 	}
-	_, err := fmt.Println(name)
-	return err
+	progress("building an image from Debian's packages")
+	return docker.BuildImage(ctx, release, os.Stderr)
 }
 
 // run returns the command's status; an error is a failure of the ensemble.

@@ -166,3 +166,11 @@ func TestImageIsPrintedAlone(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, name+"\n", string(out))
 }
+
+func TestReleaseThatNamesNoReleaseIsRefused(t *testing.T) {
+	cmd := ensemble(t, nil, "-image", "-release", "trixie; true")
+	cmd.Stderr = nil
+	out, err := cmd.CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(out), `release "trixie; true" is not the name of a release of Debian, such as trixie`)
+}
