@@ -27,6 +27,9 @@
 //   - Reads are not fenced. A former holder can read, and act elsewhere on what it read.
 //   - Equal tokens are admitted, since a holder writes many times. The holder itself is responsible for the order of its own
 //     writes and for duplicate deliveries of one of them.
+//   - Holds that several clients share, such as those of readers, have tokens too. [Gate.AdmitShared] checks them, and never
+//     makes one of them the newest. The guards in the packages beside this one check exclusive tokens only: do not pass them
+//     the token of a shared hold.
 //   - A token is a number, not a secret: a gate stops stale writes, not malicious writes.
 //
 // # Histories
@@ -50,6 +53,7 @@
 //	                Reset(0)        Admit(t), t < n: refused, *StaleError
 //
 //	Admit(t), t ≤ 0: refused in either state, ErrInvalid, no change
+//	AdmitShared(t): admitted or refused as by Admit, never a change
 //	Reset(n), n > 0: n is the newest, whatever it was before
 //
 // # Further reading

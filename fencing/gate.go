@@ -60,6 +60,23 @@ func (g *Gate) Admit(t Token) error {
 	}
 }
 
+// AdmitShared is Admit for the token of a shared hold, such as a reader's: it returns nil if t is equal to or newer than
+// every token that Admit has admitted. It changes nothing, so that the holders of one time, whose tokens differ, do not
+// refuse each other. A write under a later exclusive hold makes the gate refuse t.
+//
+// An admitted shared token does not make the gate refuse older exclusive ones. A writer that lost the lock without
+// knowing it can still write while readers hold it, until the next writer has written. Readers that must not see such a
+// write compare what they read with its token.
+func (g *Gate) AdmitShared(t Token) error {
+	if !t.Valid() {
+		return fmt.Errorf("fencing: admit shared token %d: %w", int64(t), ErrInvalid)
+	}
+	if newest := g.newest.Load(); int64(t) < newest {
+		return &StaleError{Token: t, Newest: Token(newest)}
+	}
+	return nil
+}
+
 // Newest returns the newest token admitted so far, or zero if there is none. If other goroutines call Admit, the result is
 // out of date when it returns. Use it for reports, and for storing the token with the data under the resource's lock. To
 // decide, call Admit.

@@ -47,6 +47,23 @@ func TestGateRefusesOlderToken(t *testing.T) {
 	require.NoError(t, gate.Admit(12))
 }
 
+func TestSharedTokenIsAdmittedUnlessAnExclusiveOneIsNewer(t *testing.T) {
+	var gate fencing.Gate
+	require.NoError(t, gate.AdmitShared(20))
+	require.Zero(t, gate.Newest(), "a shared token is never the newest")
+	require.NoError(t, gate.Admit(12))
+	require.NoError(t, gate.AdmitShared(20))
+	require.NoError(t, gate.AdmitShared(12))
+	require.Equal(t, fencing.Token(12), gate.Newest())
+	require.NoError(t, gate.Admit(15), "older than a shared token")
+	err := gate.AdmitShared(14)
+	require.ErrorIs(t, err, fencing.ErrStale)
+	require.EqualError(t, err, "fencing: token 14 is stale: 15 has been admitted")
+	for _, token := range []fencing.Token{0, -1} {
+		require.ErrorIs(t, gate.AdmitShared(token), fencing.ErrInvalid)
+	}
+}
+
 func TestRefusedInvalidTokenLeavesGateUnchanged(t *testing.T) {
 	for _, newest := range []fencing.Token{0, 12} {
 		for _, token := range []fencing.Token{0, -1, math.MinInt64} {

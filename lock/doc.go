@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lock provides a mutual exclusion lock on ZooKeeper. The holder is notified when it loses the lock, and has a
-// token that is greater than that of every earlier holder.
+// Package lock provides a mutual exclusion lock, a read/write lock, a weighted semaphore, and all or none of several locks, on
+// ZooKeeper. The holder is notified when it loses the lock, and has a token that is greater than that of every earlier holder.
 //
 //	mu, err := lock.New(client, "/locks/ledger", nil)
 //	…
@@ -15,8 +15,8 @@
 // resource that checks the token is safe from that. The documentation of package recipes states the conditions under
 // which a holder is notified before another client is granted the lock, and what ends them.
 //
-// A lock is not re-entrant: a holder that locks the same path again waits for itself, until its context ends. A lock does
-// not make a resource exclusive: clients that do not take the lock can still use the resource.
+// A lock is not re-entrant, unless Options.Reentrant is set: a holder that locks the same path again waits for itself, until
+// its context ends. A lock does not make a resource exclusive: clients that do not take the lock can still use the resource.
 //
 // # Efficiency and correctness
 //
@@ -58,18 +58,25 @@
 //   - Unlock is bounded by ReleaseTimeout, even if its ctx ends. After recipes.ErrUncertain the release goes on in the
 //     background, and the lock is free when the session ends at the latest.
 //   - After a panic of the work, Do releases the lock, and the panic continues.
+//   - After a holder that did not release, the next one waits for Options.LockDelay and calls Options.Fence. Both are off by
+//     default. A holder that crashed, or that lost the lock (even if it calls Unlock then), counts as one that did not release;
+//     one whose Unlock returned recipes.ErrUncertain may. The promise holds if all users of the path set both options:
+//     one without them neither waits nor fences, and its own crash goes unnoticed. A RWMutex, a Semaphore and All cannot have
+//     them.
 //
 // # What it costs
 //
 // An uncontended Lock and Unlock are two requests on a path that the Mutex knows, so keep the Mutex. A TryLock reads
-// first: three requests in all if it gets the lock, two if it does not. A Lock that waits almost until the deadline of its
-// context reads the holder, which is two more requests, shared by the calls on one Mutex. While a Client holds or waits for
+// first: three requests in all if it gets the lock, two if it does not. With Options.LockDelay or Options.Fence, a Lock is two
+// requests more. A Lock that waits almost until the deadline of its
+// context reads the holder, which is two more requests, shared by the calls on one Mutex. A Lock of several locks that are
+// all free is one request, and a listing of each. While a Client holds or waits for
 // anything, it sends six quorum writes in each session timeout, whatever the number of its claims. With 10, 1 000 and
 // 100 000 clients at a timeout of 10 s that is 6, 600 and 60 000 writes a second, the last of which is more than an
 // ensemble can process. Package recipes states what to do then, and what a long queue costs.
 //
 // # Where to look next
 //
-// [Mutex] and [Hold]; package fencing for the other half of a correctness lock; package recipes for the client, the
-// failures and the costs; package election for work that has a leader rather than a critical section.
+// [Mutex], [RWMutex], [Semaphore], [All] and [Hold]; package fencing for the other half of a correctness lock; package recipes
+// for the client, the failures and the costs; package election for work that has a leader rather than a critical section.
 package lock

@@ -45,15 +45,30 @@ func bubble(t *testing.T, f func(s servers)) {
 // mutex returns the lock for a new client, and the link of that client to the servers.
 func (s servers) mutex(owner string) (*lock.Mutex, *zktest.Link) {
 	s.Helper()
+	client, link := s.client()
+	mu, err := lock.New(client, "/locks/a", &lock.Options{Owner: owner})
+	require.NoError(s, err)
+	return mu, link
+}
+
+// client returns a new client and its link to the servers.
+func (s servers) client() (*recipes.Client, *zktest.Link) {
+	s.Helper()
 	link := s.Link()
 	client, err := recipes.Connect(s.Context(), s.Addrs(), &recipes.Options{
 		SessionTimeout: timeout, Dial: link.Dial, Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(s, err)
 	s.Cleanup(client.Close)
-	mu, err := lock.New(client, "/locks/a", &lock.Options{Owner: owner})
+	return client, link
+}
+
+// mutexAt returns a client's lock at path.
+func (s servers) mutexAt(client *recipes.Client, path string, reentrant bool) *lock.Mutex {
+	s.Helper()
+	mu, err := lock.New(client, path, &lock.Options{Reentrant: reentrant})
 	require.NoError(s, err)
-	return mu, link
+	return mu
 }
 
 func (s servers) lock(mu *lock.Mutex) *lock.Hold {

@@ -12,8 +12,8 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// Options are the options of a Mutex. The zero value of a field means its
-// default.
+// Options are the options of a Mutex, an RWMutex or a Semaphore. The zero value of a field means
+// its default.
 type Options struct {
 	// Owner is the label that other clients see for this contender, as the holder
 	// or as a waiter: at most 4096 bytes. The default is the client's
@@ -24,8 +24,39 @@ type Options struct {
 	// deletion of its node. The default is the session timeout.
 	ReleaseTimeout time.Duration
 
+	// Reentrant makes the lock re-entrant: a Lock or TryLock under the context of a Hold
+	// of the same client and path, which Hold.Context or Do gave out, joins that hold
+	// immediately, without a request. Both Mutexes must have the option. The token stays
+	// the same, and the last Unlock releases the lock. Once the hold has ended, a call
+	// under its context returns recipes.ErrLost with the cause.
+	//
+	// The context alone decides, never the goroutine: goroutines that share the context
+	// share the hold, and do not exclude each other. Only a Mutex can be re-entrant.
+	Reentrant bool
+
+	// LockDelay is how long Lock and TryLock wait after a holder that did not release the
+	// lock: it crashed, or it lost the lock, or perhaps its Unlock was not confirmed. Requests of that
+	// holder that are still on their way arrive in this time. The default is not to wait.
+	// recipes.QueueOptions states how the delay is counted, and what all users of the path
+	// must set. Only a Mutex can have it.
+	LockDelay time.Duration
+
+	// Fence, if not nil, is called before Lock and TryLock return the lock after such a
+	// holder, when LockDelay is over. It makes sure that the former holder does no harm: it
+	// revokes its credentials, or stops its process. An error keeps the lock from being
+	// taken, and is returned by Lock. A panic passes through Lock, after the node was deleted.
+	// Fence can be called more than once for one holder. See recipes.QueueOptions.
+	Fence func(ctx context.Context, former recipes.FormerHolder) error
+
 	_ struct{}
 }
+
+// fenced reports whether holders leave breadcrumbs.
+func (o *Options) fenced() bool { return o.LockDelay != 0 || o.Fence != nil }
+
+// errFenced is returned for options with a LockDelay or a Fence where several holds can be open at
+// the same time, or are taken at the same time.
+var errFenced = errors.New("a lock-delay and a fence function are possible for a single Mutex only")
 
 // A Mutex is a lock on a path: at most one Hold of it is open at a time, across all
 // processes that use the path, under the conditions that the package documentation
@@ -34,9 +65,12 @@ type Options struct {
 // It does not implement sync.Locker, because it can fail to lock, and a lock that
 // was obtained can be lost. The state of an acquisition is in its Hold. A Mutex is
 // safe for concurrent use, and calls from one process exclude each other like calls
-// from several processes. It is not re-entrant.
+// from several processes. It is re-entrant only with Options.Reentrant.
 type Mutex struct {
-	queue *recipes.Queue
+	client    *recipes.Client
+	queue     *recipes.Queue
+	reentrant bool
+	fenced    bool // Options has a LockDelay or a Fence
 
 	mu      sync.Mutex  // guards reading
 	reading *sharedRead // reads the holder for calls of Lock that are about to time out
@@ -55,12 +89,17 @@ func New(client *recipes.Client, path string, opts *Options) (*Mutex, error) {
 	if opts.ReleaseTimeout < 0 {
 		return nil, &recipes.Error{Op: "new lock", Path: path, Err: fmt.Errorf("release timeout %v is negative", opts.ReleaseTimeout)}
 	}
-	queue, err := recipes.NewQueue(client, path, &recipes.QueueOptions{Owner: opts.Owner, ReleaseTimeout: opts.ReleaseTimeout})
+	queue, err := recipes.NewQueue(client, path, &recipes.QueueOptions{
+		Owner: opts.Owner, ReleaseTimeout: opts.ReleaseTimeout, LockDelay: opts.LockDelay, Fence: opts.Fence,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("new lock: %w", err)
 	}
-	return &Mutex{queue: queue}, nil
+	return &Mutex{client: client, queue: queue, reentrant: opts.Reentrant, fenced: opts.fenced()}, nil
 }
+
+// Path returns the path of the lock, the client's namespace included.
+func (m *Mutex) Path() string { return m.queue.Path() }
 
 // Lock waits until the lock is free and takes it. Waiters get the lock in the order
 // in which they joined the queue.
@@ -78,12 +117,22 @@ func New(client *recipes.Client, path string, opts *Options) (*Mutex, error) {
 // names the holder and for which errors.Is finds ErrLocked and
 // context.DeadlineExceeded. The holder is read, with two requests, at most a second
 // before the deadline, and may have changed since. If the reads have not returned
-// by the deadline, the error is ctx's alone.
+// by the deadline, the error is ctx's alone. With Options.LockDelay or Options.Fence, the
+// error of a Lock that ended in the delay or failed to fence is a
+// *recipes.UnreleasedError, which names the former holder.
 func (m *Mutex) Lock(ctx context.Context) (*Hold, error) {
+	return m.lockAs(ctx, recipes.Exclusive)
+}
+
+func (m *Mutex) lockAs(ctx context.Context, mode recipes.Mode) (*Hold, error) {
+	if outer := m.outer(ctx); outer != nil {
+		return outer.join(ctx)
+	}
 	l := m.lookUp(ctx)
-	claim, err := m.queue.Claim(ctx)
+	claim, err := m.queue.ClaimAs(ctx, mode)
 	holder, found := l.end()
-	if found && errors.Is(err, context.DeadlineExceeded) {
+	// During a lock-delay the first contender is this call's own.
+	if found && errors.Is(err, context.DeadlineExceeded) && !errors.As(err, new(*recipes.UnreleasedError)) {
 		return nil, &HeldError{Path: m.queue.Path(), Holder: holder, Err: err}
 	}
 	return m.hold(claim, err)
@@ -92,22 +141,31 @@ func (m *Mutex) Lock(ctx context.Context) (*Hold, error) {
 // TryLock takes the lock if it is free and has no waiters. Otherwise its error is a
 // *HeldError, which names the first contender in the queue and for which errors.Is
 // finds ErrLocked. It waits for no other contender, only for answers, which ctx
-// bounds. On a lock that is held it creates nothing, and costs two reads. What it
+// bounds, and for Options.LockDelay and Options.Fence. On a lock that is held it creates nothing, and costs two reads. What it
 // reads may lag behind, so that a lock which was just released can appear to be
 // held; a stale read never grants a lock that is held.
 func (m *Mutex) TryLock(ctx context.Context) (*Hold, error) {
-	return m.hold(m.queue.Try(ctx))
+	return m.tryAs(ctx, recipes.Exclusive)
+}
+
+func (m *Mutex) tryAs(ctx context.Context, mode recipes.Mode) (*Hold, error) {
+	if outer := m.outer(ctx); outer != nil {
+		return outer.join(ctx)
+	}
+	return m.hold(m.queue.TryAs(ctx, mode))
 }
 
 func (m *Mutex) hold(claim *recipes.Claim, err error) (*Hold, error) {
 	var busy *recipes.BusyError
 	switch {
+	case errors.As(err, new(*recipes.UnreleasedError)): // which can wrap any error of the fence function
+		return nil, fmt.Errorf("lock: %w", err)
 	case errors.As(err, &busy):
 		return nil, &HeldError{Path: busy.Path, Holder: busy.Front}
 	case err != nil:
 		return nil, fmt.Errorf("lock: %w", err)
 	}
-	return &Hold{Claim: claim, queue: m.queue}, nil
+	return m.newHold(claim), nil
 }
 
 // Do takes the lock, runs f, and releases the lock. It returns only after f has
@@ -122,15 +180,10 @@ func (m *Mutex) hold(claim *recipes.Claim, err error) (*Hold, error) {
 // The error is that of Lock, in which case f did not run, or that of f joined with
 // that of Unlock. So if f returns nil but the lock was lost, Do returns an error for
 // which errors.Is finds recipes.ErrLost.
-func (m *Mutex) Do(ctx context.Context, f func(ctx context.Context, hold *Hold) error) (err error) {
+func (m *Mutex) Do(ctx context.Context, f func(ctx context.Context, hold *Hold) error) error {
 	hold, err := m.Lock(ctx)
 	if err != nil {
 		return err
 	}
-	work, cancel := hold.Context(ctx)
-	defer func() {
-		cancel()
-		err = errors.Join(err, hold.Unlock(ctx))
-	}()
-	return f(work, hold)
+	return hold.do(ctx, f)
 }

@@ -11,15 +11,16 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/recipes/internal/queue"
 	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 )
 
 func TestAnswerDecidesWhatAJoinDoesNext(t *testing.T) {
 	const tag = 7
-	ordinary, stuck := member{sequence: 5}, member{sequence: overflowSequence}
+	ordinary, stuck := queue.Member{Sequence: 5}, queue.Member{Sequence: queue.OverflowSequence}
 	same, other := &zk.Stat{Czxid: tag}, &zk.Stat{Czxid: tag + 1}
 	for name, c := range map[string]struct {
-		member     member
+		member     queue.Member
 		inName     bool
 		parent     *zk.Stat
 		overflowed bool
@@ -48,7 +49,7 @@ func TestAnswerDecidesWhatAJoinDoesNext(t *testing.T) {
 		"never sent":                            {err: session.NotSent(io.EOF), want: fail},
 		"session expired":                       {err: zk.ErrSessionExpired, want: fail},
 	} {
-		if c.member.name == "" && c.member.sequence == 0 {
+		if c.member.Name == "" && c.member.Sequence == 0 {
 			c.member = ordinary
 		}
 		a := attempt{view: view{tag: tag, overflowed: c.overflowed}, place: &place{member: c.member, inName: c.inName}, parent: c.parent, err: c.err}
@@ -64,11 +65,11 @@ func TestSearchDecidesWhatAJoinWithoutAnAnswerDoesNext(t *testing.T) {
 		want     joinStep
 	}{
 		"found":                                  {5, zk.ErrConnectionClosed, true, stay},
-		"found with a number that recurs":        {overflowSequence, zk.ErrConnectionClosed, true, leaveRecurring},
+		"found with a number that recurs":        {queue.OverflowSequence, zk.ErrConnectionClosed, true, leaveRecurring},
 		"never created":                          {0, zk.ErrConnectionClosed, false, retry},
 		"never created, for a reason not stated": {0, zk.ErrUnknown, false, fail},
 	} {
-		a := attempt{place: &place{member: member{sequence: c.sequence}}, err: c.err}
+		a := attempt{place: &place{member: queue.Member{Sequence: c.sequence}}, err: c.err}
 		require.Equal(t, c.want, a.afterSearch(c.found), name)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -40,6 +41,11 @@ type Claim struct {
 	cause   error                                 // why it ended
 	err     error                                 // the error for cause, made on first use
 	derived map[*context.CancelCauseFunc]struct{} // contexts to cancel when it ends
+
+	downgraded bool // by Downgrade
+
+	unreported atomic.Bool     // the claim is being taken over, and is not reported yet
+	breadcrumb *leftBreadcrumb // nil if it left none; set before the holder has the claim
 
 	released   sync.Once // guards releaseErr
 	releaseErr error
@@ -87,6 +93,9 @@ func (c *Claim) lose(cause error) {
 
 // reportLoss reports the loss of the claim. The caller has ended it.
 func (c *Claim) reportLoss(cause error) {
+	if c.unreported.Load() {
+		return
+	}
 	report := c.session.report
 	report.over(c.place.Parent, c.place.Path, time.Since(c.granted), cause)
 	report.lost(c.place.Parent, c.place.Path, c.token, cause)
@@ -238,7 +247,11 @@ func (c *Claim) deleteNode(ctx context.Context) error {
 	s := c.session
 	fail := func(err error) error { return &Error{Op: "release", Path: c.place.Path, Err: err} }
 	s.BeginDelete(c.place.Node) // otherwise the owner could delete it at the same time
-	existed, err := s.Delete(ctx, c.place.Node, session.Holder)
+	remove := func() (existed bool, err error) { return s.Delete(ctx, c.place.Node, session.Holder) }
+	if c.breadcrumb != nil {
+		remove = func() (bool, error) { return c.breadcrumb.deleteWith(ctx, s.Session, c.place.Node) }
+	}
+	existed, err := remove()
 	switch {
 	case err == nil && existed:
 		return nil

@@ -110,11 +110,7 @@ func TestClaimWhoseSessionIsOverIsLostAlsoBeforeItIsItsTurn(t *testing.T) {
 		"Release": func(ctx context.Context, queue *Queue, claim *Claim) error { return queue.Release(ctx, claim) },
 	} {
 		bubble(t, func(t *testing.T) {
-			s := newEnsemble(t)
-			client := s.connect(s.options())
-			queue := newQueue(t, client, nil)
-			claim, err := queue.Claim(t.Context())
-			require.NoError(t, err)
+			_, _, queue, claim := newHeld(t)
 			p := pauseEnd(t, claim)
 			p.begin(func() { claim.session.End(session.ErrExpired) })
 			err, after := ask(t.Context(), queue, claim), claim.Err()
@@ -132,16 +128,12 @@ func TestErrAndReleaseAfterTheDeadlineNeverReturnNil(t *testing.T) {
 		"Release": func(ctx context.Context, queue *Queue, claim *Claim) error { return queue.Release(ctx, claim) },
 	} {
 		bubble(t, func(t *testing.T) {
-			s := newEnsemble(t)
-			client := s.connect(s.options())
-			queue := newQueue(t, client, nil)
-			claim, err := queue.Claim(t.Context())
-			require.NoError(t, err)
+			s, client, queue, claim := newHeld(t)
 			time.Sleep(untilSteady)
 			p := pauseEnd(t, claim)
 			s.detach()
 			<-p.reached // by the session's owner
-			err = ask(t.Context(), queue, claim)
+			err := ask(t.Context(), queue, claim)
 			require.True(t, closed(claim.Done()), name)
 			close(p.resume)
 			s.heal()
@@ -159,11 +151,7 @@ func TestErrAndReleaseAfterTheDeadlineNeverReturnNil(t *testing.T) {
 func TestNodeStaysForAQuarterTimeoutAfterTheDeadlineUnlessItsHolderReleases(t *testing.T) {
 	for name, release := range map[string]bool{"the work may still stop": false, "the work has stopped": true} {
 		bubble(t, func(t *testing.T) {
-			s := newEnsemble(t)
-			client := s.connect(s.options())
-			queue := newQueue(t, client, nil)
-			claim, err := queue.Claim(t.Context())
-			require.NoError(t, err)
+			s, client, queue, claim := newHeld(t)
 			result := claiming(t.Context(), newQueue(t, s.connect(withDial(s.options(), s.Dial)), nil))
 			time.Sleep(untilSteady)
 			id := client.SessionID()

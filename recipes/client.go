@@ -24,6 +24,7 @@ type Client struct {
 	report   *reporter
 	nonces   *nonces
 	expiry   *observer
+	register registrations
 	closing  context.Context // done when Close is called
 	close    context.CancelFunc
 	stopped  chan struct{} // closed when run has returned
@@ -88,7 +89,7 @@ func (c *Client) run() {
 	var closing sync.WaitGroup
 	defer closing.Wait()
 	for c.closing.Err() == nil {
-		s, err := openSession(c.settings, c.report)
+		s, err := openSession(c.settings, c.report, c.newest() == nil)
 		if err == nil {
 			err = c.serve(s)
 			c.mu.Lock()
@@ -125,7 +126,7 @@ func (c *Client) serve(s *queueSession) error {
 	c.mu.Unlock()
 
 	if !c.awaitOpened(s) {
-		return nil
+		return refusalOf(s.Ended())
 	}
 	// The bound is for servers that disappear and return without the session: no
 	// owner runs yet that would abandon it.
@@ -133,12 +134,8 @@ func (c *Client) serve(s *queueSession) error {
 	err := s.Authenticate(ctx)
 	cancel()
 	if err != nil {
-		refused := session.OutcomeOf(err) == session.Refused && !errors.Is(err, zk.ErrSessionExpired)
 		s.End(err)
-		if refused {
-			return err
-		}
-		return nil
+		return refusalOf(err)
 	}
 	c.report.opened(s.ID(), s.Server(), c.settings.sessionTimeout, s.Timeout())
 	c.publish(s, nil)
@@ -147,6 +144,14 @@ func (c *Client) serve(s *queueSession) error {
 	<-s.Context().Done()
 	c.report.ended(s.ID(), s.Ended())
 	c.report.states.send(stateOf(s.Status()))
+	return nil
+}
+
+// refusalOf returns err if a server has refused the credentials of a session that ended with it, nil otherwise.
+func refusalOf(err error) error {
+	if session.OutcomeOf(err) == session.Refused && !errors.Is(err, session.ErrSessionExpired) && !errors.Is(err, zk.ErrSessionExpired) {
+		return err
+	}
 	return nil
 }
 
@@ -260,6 +265,7 @@ func (c *Client) why() error {
 func (c *Client) Close() {
 	c.close()
 	c.expiry.wait()
+	c.register.wait()
 	<-c.stopped
 	c.reported.Do(c.report.close)
 }
@@ -293,8 +299,8 @@ func (c *Client) SessionTimeout() time.Duration { return c.newest().Timeout() }
 func (c *Client) SessionID() int64 { return c.newest().ID() }
 
 // OutstandingNodes returns how many nodes of this client may exist in its session: those of
-// waiters and holders, those whose create was not answered yet, and those that are
-// still to be deleted.
+// waiters and holders, those of registrations, those whose create was not answered yet, and those
+// that are still to be deleted.
 func (c *Client) OutstandingNodes() int { return c.newest().Outstanding() }
 
 // DroppedEvents returns how many events the trace and the log have missed because

@@ -129,7 +129,7 @@ func TestInvalidArgumentsOfConnectAreAnImmediateError(t *testing.T) {
 		"server list [] is empty":                                  {nil, &Options{Dial: dial}},
 		`server "zk1:zk1" has no valid port`:                       {[]string{"zk1:zk1"}, &Options{Dial: dial}},
 		"session timeout 999ms is below the minimum of 1s":         {[]string{"zk1"}, &Options{Dial: dial, SessionTimeout: 999 * time.Millisecond}},
-		`authentication scheme "sasl" is not supported`:            {[]string{"zk1"}, &Options{Dial: dial, Auth: []Auth{{Scheme: "sasl"}}}},
+		`credential of scheme "sasl": use Options.SASL`:            {[]string{"zk1"}, &Options{Dial: dial, Auth: []Auth{{Scheme: "sasl"}}}},
 		`namespace: path "//" has an empty segment`:                {[]string{"zk1"}, &Options{Dial: dial, Namespace: "//"}},
 		"ACL entry {Perms:0 Scheme:world ID:anyone} has no scheme": {[]string{"zk1"}, &Options{Dial: dial, ACL: zk.WorldACL(0)}},
 	} {

@@ -56,6 +56,9 @@ func (c *Claim) commit(ctx context.Context, namespace string, ops []any) ([]zk.M
 		return fail(err)
 	}
 	responses, err := c.sendCommit(ctx, parsed)
+	for c.rewritten(responses, err) {
+		responses, err = c.sendCommit(ctx, parsed)
+	}
 	switch session.OutcomeOf(err) {
 	case session.Done:
 		responses = responses[1:]
@@ -79,7 +82,7 @@ func (c *Claim) commit(ctx context.Context, namespace string, ops []any) ([]zk.M
 
 // sendCommit sends the operations in one transaction, behind a check of the claim's own node.
 func (c *Claim) sendCommit(ctx context.Context, ops []operation) ([]zk.MultiResponse, error) {
-	own := &zk.CheckVersionRequest{Path: c.place.Path, Version: 0}
+	own := &zk.CheckVersionRequest{Path: c.place.Path, Version: c.place.Version()}
 	requests := []any{own}
 	for _, op := range ops {
 		requests = append(requests, op.request)
@@ -87,6 +90,16 @@ func (c *Claim) sendCommit(ctx context.Context, ops []operation) ([]zk.MultiResp
 	return session.CallAs(ctx, c.session.Session, session.Holder, func(conn *zk.Conn) ([]zk.MultiResponse, error) {
 		return conn.Multi(requests...)
 	})
+}
+
+// rewritten reports whether the transaction was refused only because the claim was downgraded
+// after the version of its node was read. If the node was overwritten otherwise, it ends the claim.
+func (c *Claim) rewritten(responses []zk.MultiResponse, err error) bool {
+	if err == nil || len(responses) == 0 || !errors.Is(responses[0].Error, zk.ErrBadVersion) {
+		return false
+	}
+	_, cause := c.session.MarkOverwritten(c.place.Node)
+	return cause == nil
 }
 
 // refused returns the result of a transaction that the server refused with err. The first of
@@ -107,8 +120,7 @@ func (c *Claim) refused(ops []operation, responses []zk.MultiResponse, err error
 		c.end(ErrDeleted)
 		return nil, c.ended()
 	case errors.Is(own, zk.ErrBadVersion):
-		_, cause := c.session.MarkOverwritten(c.place.Node)
-		c.end(cause)
+		c.end(ErrDeleted) // unless rewritten has ended it with another cause
 		return nil, c.ended()
 	}
 	responses = responses[1:]
@@ -132,6 +144,11 @@ type operation struct {
 func (o operation) fail(err error) error {
 	return &Error{Op: "commit", Path: *o.path, Err: fmt.Errorf("%s: %w", o.kind, err)}
 }
+
+// maxTransaction bounds the operations of one transaction, in bytes: a server drops
+// the connection without an answer if a packet is larger than its jute.maxbuffer,
+// 1 048 575 bytes by default.
+const maxTransaction = 1<<20 - 1
 
 // parseOps returns copies of ops with the namespace in front of their paths. It
 // rejects values that are no operations, and operations that a server would answer by

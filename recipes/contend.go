@@ -5,10 +5,11 @@ package recipes
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
-	"github.com/go-zookeeper/zk"
+	"github.com/lockkeeper/lockkeeper/recipes/internal/queue"
 )
 
 // Claim joins the queue and waits until it is at the front.
@@ -21,15 +22,40 @@ import (
 //
 // If a create is in flight when ctx ends, Claim waits for its answer first: a
 // round trip as a rule, and about T/4 at most if no server answers.
-func (q *Queue) Claim(ctx context.Context) (*Claim, error) {
-	return q.contend(ctx, func(ctx context.Context, s *queueSession) (*Claim, error) { return q.claimIn(ctx, s) })
+func (q *Queue) Claim(ctx context.Context) (*Claim, error) { return q.ClaimAs(ctx, Exclusive) }
+
+// ClaimAs is Claim for any mode. A reader waits until no contender of another mode is ahead of it
+// in the queue, and is then granted the claim beside other readers.
+func (q *Queue) ClaimAs(ctx context.Context, mode Mode) (*Claim, error) {
+	if err := q.checkMode(mode); err != nil {
+		return nil, err
+	}
+	return q.contend(ctx, func(ctx context.Context, s *queueSession) (*Claim, error) { return q.claimIn(ctx, s, mode) })
 }
 
 // Try takes the claim if the queue is empty, and otherwise returns a *BusyError
 // that names the first contender. It waits for answers, not for contenders. If
 // the queue is not empty, it creates nothing, and costs two reads.
-func (q *Queue) Try(ctx context.Context) (*Claim, error) {
-	return q.contend(ctx, func(ctx context.Context, s *queueSession) (*Claim, error) { return q.tryIn(ctx, s) })
+func (q *Queue) Try(ctx context.Context) (*Claim, error) { return q.TryAs(ctx, Exclusive) }
+
+// TryAs is Try for any mode. A reader takes the claim if no contender of another mode is in the
+// queue, as a holder or as a waiter; the *BusyError names the first such contender.
+func (q *Queue) TryAs(ctx context.Context, mode Mode) (*Claim, error) {
+	if err := q.checkMode(mode); err != nil {
+		return nil, err
+	}
+	return q.contend(ctx, func(ctx context.Context, s *queueSession) (*Claim, error) { return q.tryIn(ctx, s, mode) })
+}
+
+// checkMode returns an error for a mode in which the queue cannot be claimed.
+func (q *Queue) checkMode(mode Mode) error {
+	switch {
+	case !queue.ValidMode(mode):
+		return &Error{Op: "claim", Path: q.path, Err: fmt.Errorf("mode %d is unknown", mode)}
+	case q.takeover != nil && mode != Exclusive:
+		return &Error{Op: "claim", Path: q.path, Err: errMode}
+	}
+	return nil
 }
 
 // contend is contendIn, and reports its result.
@@ -67,12 +93,18 @@ func (q *Queue) contendIn(ctx context.Context, attempt func(context.Context, *qu
 		if ctx.Err() != nil {
 			return nil, &Error{Op: "claim", Path: q.path, Err: withCtx(ctx, err)}
 		}
+		if errors.As(err, new(*UnreleasedError)) {
+			return nil, err // of the fence function, which may wrap any error
+		}
 		switch cause := s.Ended(); {
+		case errors.As(err, new(*UnreleasedError)): // first, as it can wrap any error of the fence function
+			return nil, err
 		case errors.Is(cause, ErrClosed):
 			return nil, &Error{Op: "claim", Path: q.path, Err: cause}
 		case cause != nil:
 			q.client.report.rejoined(q.path, cause)
-		case errors.Is(err, ErrDeleted), errors.Is(err, ErrDeadline), errors.Is(err, errOtherParent):
+		case errors.Is(err, ErrDeleted), errors.Is(err, ErrDeadline), errors.Is(err, errOtherParent),
+			errors.Is(err, ErrSteppedBack):
 			q.client.report.rejoined(q.path, err)
 		default:
 			return nil, err
@@ -81,8 +113,8 @@ func (q *Queue) contendIn(ctx context.Context, attempt func(context.Context, *qu
 }
 
 // claimIn is Claim within one session: join, wait, grant, or abandon on any failure.
-func (q *Queue) claimIn(ctx context.Context, s *queueSession) (*Claim, error) {
-	p, alone, err := q.join(ctx, s, -1)
+func (q *Queue) claimIn(ctx context.Context, s *queueSession, mode Mode) (*Claim, error) {
+	p, alone, err := q.join(ctx, s, mode, -1)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +123,7 @@ func (q *Queue) claimIn(ctx context.Context, s *queueSession) (*Claim, error) {
 	}
 	var c *Claim
 	if err == nil {
-		c, err = s.grant(ctx, p)
+		c, err = q.grant(ctx, s, p)
 	}
 	if err != nil {
 		q.abandon(s, p)
@@ -104,14 +136,15 @@ func (q *Queue) claimIn(ctx context.Context, s *queueSession) (*Claim, error) {
 //
 // Of several tries on an empty queue at the same time, one joins and the others create
 // nothing. If each created a node, the nodes of the losers would block each other and all
-// other contenders until they are deleted, although no contender holds the claim.
-func (q *Queue) tryIn(ctx context.Context, s *queueSession) (*Claim, error) {
+// other contenders until they are deleted, although no contender holds the claim. Readers do not
+// block each other, so each of them joins.
+func (q *Queue) tryIn(ctx context.Context, s *queueSession, mode Mode) (*Claim, error) {
 	for {
 		lst, err := s.list(ctx, q.path)
 		if err != nil {
 			return nil, err
 		}
-		front, found, err := q.front(ctx, s, slices.Clone(lst.members))
+		front, found, err := q.frontFor(ctx, s, slices.Clone(lst.members), mode)
 		switch {
 		case err != nil:
 			return nil, err
@@ -120,10 +153,13 @@ func (q *Queue) tryIn(ctx context.Context, s *queueSession) (*Claim, error) {
 			return nil, &BusyError{Path: q.path, Front: front}
 		}
 		version := int32(0) // of a parent that is created now
-		if lst.parent != nil {
+		switch {
+		case mode == Read:
+			version = -1
+		case lst.parent != nil:
 			version = lst.parent.Version
 		}
-		p, alone, err := q.join(ctx, s, version)
+		p, alone, err := q.join(ctx, s, mode, version)
 		if errors.Is(err, errContended) {
 			if ctx.Err() != nil {
 				return nil, &Error{Op: "join", Path: q.path, Err: ctx.Err()}
@@ -141,7 +177,7 @@ func (q *Queue) tryIn(ctx context.Context, s *queueSession) (*Claim, error) {
 				return nil, err
 			}
 		}
-		c, err := s.grant(ctx, p)
+		c, err := q.grant(ctx, s, p)
 		if err != nil {
 			q.abandon(s, p)
 		}
@@ -149,21 +185,44 @@ func (q *Queue) tryIn(ctx context.Context, s *queueSession) (*Claim, error) {
 	}
 }
 
-// checkFirst returns a *BusyError if a contender is ahead of the place.
+// checkFirst returns a *BusyError if a contender keeps the place from being granted.
 func (q *Queue) checkFirst(ctx context.Context, s *queueSession, p *place) error {
 	for {
-		ahead, found, err := q.ahead(ctx, s, p)
-		if err != nil || !found {
+		d, err := q.decide(ctx, s, p)
+		if err != nil || d.Granted() {
 			return err
 		}
-		front, err := q.read(ctx, s, ahead.name)
-		if errors.Is(err, zk.ErrNoNode) {
-			continue
-		}
+		front, found, err := q.frontFor(ctx, s, slices.Clone(d.Ahead), p.mode)
 		if err != nil {
 			return err
 		}
-		q.observe(front, time.Now())
-		return &BusyError{Path: q.path, Front: front}
+		if found {
+			q.observe(front, time.Now())
+			return &BusyError{Path: q.path, Front: front}
+		}
+		if d.Complete {
+			return nil
+		}
 	}
+}
+
+// grant makes a claim of a place that has no predecessor, and takes it over from a former holder that
+// did not release. If the fence function panics, it deletes the node as a failed Claim does.
+func (q *Queue) grant(ctx context.Context, s *queueSession, p *place) (*Claim, error) {
+	c, err := s.grant(ctx, p)
+	if err != nil || q.takeover == nil {
+		return c, err
+	}
+	returned := false
+	defer func() {
+		if !returned {
+			q.abandon(s, p)
+		}
+	}()
+	err = q.takeover.run(ctx, c)
+	returned = true
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
 }

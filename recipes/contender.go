@@ -13,6 +13,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/recipes/internal/queue"
 	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 )
 
@@ -26,9 +27,13 @@ type Contender struct {
 	Since   time.Time     // when it joined, by the clock of its host
 	Session int64         // the session that its node belongs to, 0 for a lease
 	Kind    Kind          // empty if another library created the node
+	Shared  bool          // it is a reader, or a writer that was downgraded
+	Permits int           // that it has or waits for; 0 unless it is a contender of Permits
+
+	Priority int // of its Candidacy, 0 for other contenders
 
 	TTL     time.Duration // of a lease; otherwise the timeout of its session, 0 if that is not known
-	Held    bool          // of a lease: written as held. Otherwise its position decides
+	Held    bool          // of a lease or of permits: written as held. Otherwise its position decides
 	Revoked *Revocation   // nil unless it is revoked
 	Lease   *Lease        // nil unless it is a lease
 	Version int32         // of its node
@@ -42,6 +47,7 @@ var ErrEmpty = errors.New("queue is empty")
 type BusyError struct {
 	Path  string    // of the queue
 	Front Contender // the first contender
+	Taken int       // permits that contenders have or wait for; 0 unless permits were tried
 }
 
 // Error names the first contender.
@@ -50,13 +56,19 @@ func (e *BusyError) Error() string {
 }
 
 // front reads the first of members that still exists.
-func (q *Queue) front(ctx context.Context, s *queueSession, members []member) (front Contender, found bool, err error) {
+func (q *Queue) front(ctx context.Context, s *queueSession, members []queue.Member) (front Contender, found bool, err error) {
+	return q.frontFor(ctx, s, members, Exclusive)
+}
+
+// frontFor reads the first of members that still exists and conflicts with that mode.
+func (q *Queue) frontFor(ctx context.Context, s *queueSession, members []queue.Member, mode Mode) (front Contender, found bool, err error) {
+	members = slices.DeleteFunc(members, func(m queue.Member) bool { return !m.Conflicts(mode) })
 	if members, err = q.order(ctx, s, members); err != nil {
 		return Contender{}, false, err
 	}
 	for _, m := range members {
-		front, err := q.read(ctx, s, m.name)
-		if errors.Is(err, zk.ErrNoNode) {
+		front, err := q.read(ctx, s, m.Name)
+		if errors.Is(err, zk.ErrNoNode) || err == nil && mode == Read && front.Shared {
 			continue
 		}
 		return front, err == nil, err
@@ -74,14 +86,18 @@ func (q *Queue) read(ctx context.Context, s *queueSession, name string) (Contend
 
 // contenderOf returns the contender whose node a read has returned.
 func contenderOf(name string, data []byte, stat *zk.Stat) Contender {
-	r := decodeRecord(data)
+	r := queue.DecodeRecord(data)
 	c := Contender{
 		Name: name, Token: fencing.Token(stat.Czxid), Owner: r.Owner, Host: r.Host, PID: r.PID,
 		Since: r.Time, Session: stat.EphemeralOwner, Version: stat.Version, Written: time.UnixMilli(stat.Mtime),
-		Revoked: r.Revoked,
+		Revoked: (*Revocation)(r.Revoked),
 	}
+	m, _ := queue.ParseMember(name)
+	c.Shared = m.Mode == Read || r.Downgraded(m.Mode)
+	c.Permits, c.Priority = int(m.Weight), int(m.Priority)
+	c.Held = m.Weight > 0 && r.Format == 1 && r.Held
 	if stat.EphemeralOwner == 0 { // the node of a session ends with it, whatever its data is
-		c.Lease = r.lease()
+		c.Lease = leaseOf(&r)
 	}
 	switch {
 	case c.Lease != nil:
@@ -129,7 +145,7 @@ func (q *Queue) firstContenders(ctx context.Context, s *queueSession, n int) (co
 }
 
 // readAll reads members, and omits those that no longer exist.
-func (q *Queue) readAll(ctx context.Context, s *queueSession, members []member) ([]Contender, error) {
+func (q *Queue) readAll(ctx context.Context, s *queueSession, members []queue.Member) ([]Contender, error) {
 	all := make([]Contender, len(members))
 	errs := make([]error, len(members))
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -139,7 +155,7 @@ func (q *Queue) readAll(ctx context.Context, s *queueSession, members []member) 
 		indexes[i] = i
 	}
 	err := session.Each(s.Session, indexes, func(i int) {
-		all[i], errs[i] = q.read(ctx, s, members[i].name)
+		all[i], errs[i] = q.read(ctx, s, members[i].Name)
 		if errs[i] != nil && !errors.Is(errs[i], zk.ErrNoNode) {
 			cancel(errs[i]) // the other answers are not needed
 		}
@@ -263,19 +279,19 @@ func (c *Client) withSession(ctx context.Context, path string, reads func(*queue
 
 // order sorts members, and reads the czxids that it needs for that. It omits members
 // that no longer exist by then.
-func (q *Queue) order(ctx context.Context, s *queueSession, members []member) ([]member, error) {
+func (q *Queue) order(ctx context.Context, s *queueSession, members []queue.Member) ([]queue.Member, error) {
 	members, err := q.orderable(ctx, s, members)
 	if err != nil {
 		return nil, err
 	}
-	sortMembers(members)
+	queue.Sort(members)
 	return members, nil
 }
 
 // orderable reads the czxid of those members whose number does not give their
 // position. Names do not recur, so each czxid is read once and kept.
-func (q *Queue) orderable(ctx context.Context, s *queueSession, members []member) ([]member, error) {
-	names := unordered(members)
+func (q *Queue) orderable(ctx context.Context, s *queueSession, members []queue.Member) ([]queue.Member, error) {
+	names := queue.Unordered(members)
 	if len(names) == 0 {
 		return members, nil
 	}
@@ -304,13 +320,13 @@ func (q *Queue) orderable(ctx context.Context, s *queueSession, members []member
 	for _, name := range names {
 		gone[name] = present[name] == 0
 	}
-	ordered := make([]member, 0, len(members))
+	ordered := make([]queue.Member, 0, len(members))
 	for _, m := range members {
-		if gone[m.name] {
+		if gone[m.Name] {
 			continue
 		}
-		if m.czxid == 0 {
-			m.czxid = present[m.name]
+		if m.Czxid == 0 {
+			m.Czxid = present[m.Name]
 		}
 		ordered = append(ordered, m)
 	}

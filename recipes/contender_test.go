@@ -26,9 +26,7 @@ func readers(queue *Queue) map[string]func(context.Context) error {
 // A cause that wraps a missing node, say, must not make the queue look empty.
 func TestReadWhoseCtxEndsReturnsItsErrorWhateverTheCause(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newEnsemble(t)
-		s.create("/l", parentMark)
-		s.create(another, "")
+		s := newOccupied(t)
 		client := s.connect(s.options())
 		s.Intercept(zktest.Rule{When: isOp("getChildren2", "getData"), Delay: time.Second})
 		for name, read := range readers(newQueue(t, client, nil)) {

@@ -16,9 +16,7 @@ import (
 // retry after each answer would add to its load.
 func TestDeletionThatAServerAnswersWithAnUnknownErrorBacksOff(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newEnsemble(t)
-		s.create("/l", parentMark)
-		s.create(another, "")
+		s := newOccupied(t)
 		client := s.connect(s.options())
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()

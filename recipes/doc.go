@@ -128,8 +128,8 @@
 // reached, the release returns ErrUncertain: the node is deleted when the ensemble expires the session.
 //
 // After any of these failures, no node of this client keeps blocking the queue once the session can be reached.
-// [Client.OutstandingNodes] counts those that may still exist. Where the session cannot be reached, its nodes are deleted when the
-// ensemble expires it; an ensemble that was down counts T anew once it is back.
+// [Client.OutstandingNodes] counts those that may still exist. Where the session cannot be reached, its nodes are deleted
+// when the ensemble expires it; an ensemble that was down counts T anew once it is back.
 //
 // # What it costs an ensemble
 //
@@ -148,8 +148,8 @@
 // (the servers grant 20 ticks at most, unless maxSessionTimeout is set higher).
 //
 //   - An uncontended claim: one request to join, one to release, on a path that the Queue knows. The first use of a Queue
-//     reads the parent, so keep the Queue, and the Mutex or Election that is built on it. A parent that is missing, or was reaped since, takes
-//     three requests to create, and more if those above it are missing too. Heartbeats begin immediately with the first
+//     reads the parent, so keep the Queue, and the Mutex or Election that is built on it. A parent that is missing, or was
+//     reaped since, takes three requests to create, and more if those above it are missing too. Heartbeats begin immediately with the first
 //     join: one more write for a short cycle, and never more than six in T.
 //   - Where the parent holds data that this library did not write, or may not be written: a create, a read and a listing to join.
 //   - A contended claim: a join watches the node with the number before its own, and its own, which the next contender of
@@ -169,20 +169,29 @@
 //     order. From 2³¹ − 2²⁰ on, contenders are ordered by czxid, which takes a read for each that was not read before,
 //     and every name has a nonce. Contenders of other libraries in the same queue do not know that.
 //
+// # Registrations
+//
+// [Register] keeps an ephemeral node in existence across sessions, under a name that the caller chose; package group lists
+// and follows such nodes. A [Registration] grants nothing and has no token. It needs no heartbeats, so that its loss is
+// detected with the end of the session, and it has no part in the queues.
+//
 // # Nodes
 //
 // Contenders are ephemeral sequential children of the queue's node, named <czxid of the parent, base 36>-lock-<number>, or
 // <czxid>-<nonce>-lock-<number> where the session has no other contender in that queue. No name is given twice, even when
-// a parent is reaped or deleted and created again: docs/protocol.md gives the reason. Children named …lock-<number> or
-// …__lock__<number> are contenders, whichever program created them; all others are ignored. So a lock and an election on
-// the same path exclude each other, and contenders of some other libraries can join the same queue:
+// a parent is reaped or deleted and created again: docs/protocol.md gives the reason. The readers and writers of a
+// read/write lock have -__READ__ or -__WRIT__ in place of -lock-: see [Mode]. Contenders for [Permits] have -w<weight> before
+// -lock-, and those with a priority -p<priority>: see [Candidacy]. Children named …lock-<number>, …__lock__<number>,
+// …__READ__<number> or …__WRIT__<number> are contenders, whichever program created them; all others are ignored. So locks and
+// elections on the same path exclude each other, and contenders of some other libraries can join the same queue:
 // docs/versions-and-migration.md names them. Parents are created as container nodes, which the servers remove some time
 // after their last child, and as persistent ones where a server has no containers. The same goes for the nodes above, the
 // namespace's among them: create those that carry permissions or quotas yourself.
 //
 // # Where to look next
 //
-// Package lock and package election for what to call; package fencing for the token; package epoch for state in ZooKeeper;
-// [Options] for what can be set; [Trace] for what can be watched; docs/observability.md for metrics and alerts;
-// docs/protocol.md for why the deadline and the join are right; then internal/lease/deadline.go, contend.go, join.go, wait.go and internal/session.
+// Packages lock, election, group, schedule and barrier for what to call; package fencing for the token; package epoch for
+// state in ZooKeeper; [Options] for what can be set; [Trace] for what can be watched; docs/observability.md for metrics and
+// alerts; docs/costs.md for the requests of each recipe; docs/protocol.md for why the deadline and the join are right; then
+// internal/lease/deadline.go, contend.go, join.go, wait.go and internal/session.
 package recipes

@@ -57,6 +57,26 @@ func newEnsemble(t *testing.T) *ensemble {
 	return startEnsemble(t, zktest.Options{Servers: 3, InMemory: true})
 }
 
+// newOccupied returns an ensemble where another library's contender holds the queue /l.
+func newOccupied(t *testing.T) *ensemble {
+	t.Helper()
+	s := newEnsemble(t)
+	s.create("/l", parentMark)
+	s.create(another, "")
+	return s
+}
+
+// newHeld returns an ensemble where a client holds the queue /l.
+func newHeld(t *testing.T) (s *ensemble, client *Client, queue *Queue, claim *Claim) {
+	t.Helper()
+	s = newEnsemble(t)
+	client = s.connect(s.options())
+	queue = newQueue(t, client, nil)
+	claim, err := queue.Claim(t.Context())
+	require.NoError(t, err)
+	return s, client, queue, claim
+}
+
 func startEnsemble(t *testing.T, opts zktest.Options) *ensemble {
 	t.Helper()
 	if opts.Tick == 0 {
@@ -171,15 +191,14 @@ func (s *ensemble) delete(path string) {
 
 // recreate deletes the parent with everything below it, as an operator does, and creates it
 // again, with the number of its next child.
-func (s *ensemble) recreate(data string, number int32) (czxid int64) {
+func (s *ensemble) recreate(data string, number int32) {
 	s.t.Helper()
 	for _, path := range s.queue() {
 		s.delete(path)
 	}
 	s.delete("/l")
-	czxid = s.create("/l", data)
+	s.create("/l", data)
 	require.NoError(s.t, s.SetCounter("/l", number))
-	return czxid
 }
 
 // queue returns the paths of the contenders below /l.

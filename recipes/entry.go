@@ -3,27 +3,31 @@
 package recipes
 
 import (
-	"crypto/rand"
-	"encoding/base32"
-	"strings"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/recipes/internal/queue"
 	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 )
 
 // An entry is what a join creates: the node of a session's contender, or that of a lease.
 type entry struct {
-	lease bool
-	hint  string // of a lease: begins the nonce in its name
-	data  func(p *place) []byte
-	acl   []zk.ACL
+	mode Mode
+	// weight is the number of permits that the contender claims, 0 if it claims the queue as a whole.
+	weight   int32
+	priority int16
+	lease    bool
+	hint     string // of a lease: begins the nonce in its name
+	data     func(p *place) []byte
+	acl      []zk.ACL
 }
 
 // sessionEntry returns the entry of a contender that the session holds.
-func (q *Queue) sessionEntry(s *queueSession) entry {
+func (q *Queue) sessionEntry(s *queueSession, mode Mode) entry {
 	return entry{
-		data: func(p *place) []byte { return q.encoder.encode(p.Nonce, s.Timeout()) },
+		mode: mode,
+		data: func(p *place) []byte { return q.encoder.Encode(p.Nonce, s.Timeout(), time.Now()) },
 		acl:  q.client.settings.acl,
 	}
 }
@@ -35,17 +39,10 @@ func (q *Queue) place(s *queueSession, v view, e entry, witnessed bool) (p *plac
 		witness = s.Witness(q.path, v.tag)
 	}
 	p = newPlace(q.path, v.tag, q.client.nonces.next())
-	p.inName, p.Above, p.Lease = witness == nil, v.highest, e.lease
-	p.Prefix = namePrefix(p.Tag, p.nameNonce())
+	p.mode, p.inName, p.Above, p.Lease = e.mode, witness == nil, v.highest, e.lease
+	p.Prefix = queue.NamePrefix(p.Tag, queue.WithPriority(queue.WithWeight(p.nameNonce(), e.weight), e.priority), p.mode)
 	if e.lease {
-		p.Prefix = namePrefix(p.Tag, e.hint+shortNonce())
+		p.Prefix = queue.NamePrefix(p.Tag, e.hint+shortNonce(), p.mode)
 	}
 	return p, witness
-}
-
-// shortNonce returns 8 random base-32 digits.
-func shortNonce() string {
-	var b [5]byte
-	_, _ = rand.Read(b[:]) // it never returns an error
-	return strings.ToLower(base32.StdEncoding.EncodeToString(b[:]))
 }

@@ -7,6 +7,8 @@ import (
 	"errors"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/lockkeeper/lockkeeper/recipes/internal/queue"
 )
 
 // IsQueue reports whether the node is the queue of a lock or an election. data and stat
@@ -27,8 +29,15 @@ func (n *Node) IsQueue(ctx context.Context, data []byte, stat *zk.Stat) (bool, e
 		if errors.Is(err, zk.ErrNoNode) {
 			return nil
 		}
-		contended = len(parseMembers(children)) > 0
+		contended = len(queue.ParseMembers(children)) > 0
 		return err
 	})
 	return contended, err
+}
+
+// IsContender reports whether a node of that name, below a queue's path, is a contender of this
+// or another library.
+func IsContender(name string) bool {
+	_, ok := queue.ParseMember(name)
+	return ok
 }

@@ -31,8 +31,8 @@ import (
 // With a version of the parent other than -1 the join is carried out only while the
 // parent has that version, which each join of this library raises. errContended reports
 // that the version differed, and nothing was created.
-func (q *Queue) join(ctx context.Context, s *queueSession, version int32) (p *place, alone bool, err error) {
-	return q.enter(ctx, s, q.sessionEntry(s), version)
+func (q *Queue) join(ctx context.Context, s *queueSession, mode Mode, version int32) (p *place, alone bool, err error) {
+	return q.enter(ctx, s, q.sessionEntry(s, mode), version)
 }
 
 // enter is join for any kind of contender.
@@ -107,7 +107,7 @@ func (q *Queue) undo(s *queueSession, a attempt, next joinStep) {
 	case retryUnwitnessed:
 		switch {
 		case errors.Is(a.err, zk.ErrBadVersion):
-			s.MarkOverwritten(a.witness) // it exists, and what was granted on it may have been revoked
+			_, _ = s.MarkOverwritten(a.witness) // it exists, and what was granted on it may have been revoked
 		case s.MarkLost(a.witness):
 			q.forget() // perhaps with its parent
 		}
@@ -154,7 +154,7 @@ func witnessed(witness *session.Node, ops ...any) []any {
 	if witness == nil {
 		return ops
 	}
-	return append([]any{&zk.CheckVersionRequest{Path: witness.Path, Version: 0}}, ops...)
+	return append([]any{&zk.CheckVersionRequest{Path: witness.Path, Version: witness.Version()}}, ops...)
 }
 
 // joinResults takes the witness's result off those of a join, whose error is err.

@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/recipes/internal/queue"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
@@ -43,12 +44,12 @@ func TestJoinBesideANodeOfItsSessionChecksItAndHasAPlainName(t *testing.T) {
 		bubble(t, func(t *testing.T) {
 			s := newEnsemble(t)
 			parent := s.create("/l", data)
-			queue := newQueue(t, s.connect(s.options()), nil)
-			first, err := queue.Claim(t.Context())
+			q := newQueue(t, s.connect(s.options()), nil)
+			first, err := q.Claim(t.Context())
 			require.NoError(t, err)
 			var waiting []<-chan granted
 			for range 3 {
-				waiting = append(waiting, claiming(t.Context(), queue))
+				waiting = append(waiting, claiming(t.Context(), q))
 				synctest.Wait()
 			}
 			joins := s.seen(isJoin)
@@ -56,14 +57,14 @@ func TestJoinBesideANodeOfItsSessionChecksItAndHasAPlainName(t *testing.T) {
 			before := first.Path()
 			for i, r := range joins[1:] {
 				require.Equal(t, zktest.Request{Op: "check", Path: before}, r.Ops[0], data)
-				before = fmt.Sprintf("/l/%s%010d", namePrefix(parent, ""), i+1)
+				before = fmt.Sprintf("/l/%s%010d", queue.NamePrefix(parent, "", Exclusive), i+1)
 				require.Contains(t, s.queue(), before, data)
 			}
-			require.NoError(t, queue.Release(t.Context(), first))
+			require.NoError(t, q.Release(t.Context(), first))
 			for _, result := range waiting {
 				g := <-result
 				require.NoError(t, g.err)
-				require.NoError(t, queue.Release(t.Context(), g.claim))
+				require.NoError(t, q.Release(t.Context(), g.claim))
 			}
 		})
 	}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/lockkeeper/lockkeeper/recipes/internal/queue"
 )
 
 // A Kind is a kind of contender.
@@ -50,10 +52,10 @@ type Revocation struct {
 
 // encode returns the lease's record in JSON.
 func (l *Lease) encode() ([]byte, error) {
-	data, err := json.Marshal(record{
-		Format: 1, Kind: KindLease,
+	data, err := json.Marshal(queue.Record{
+		Format: 1, Kind: string(KindLease),
 		Owner: l.Owner, Host: l.created.host, PID: l.created.pid, Nonce: l.created.nonce, Time: l.created.time,
-		Revoked: l.Revoked,
+		Revoked: (*queue.Revocation)(l.Revoked),
 		TTL:     l.TTL.Milliseconds(), Held: l.Held, Write: l.Write, Principal: l.Principal, Reentrant: l.Reentrant,
 		Metadata: l.Metadata, Requests: l.Requests, Closed: l.Closed,
 	})
@@ -63,15 +65,15 @@ func (l *Lease) encode() ([]byte, error) {
 	return data, nil
 }
 
-// lease returns the lease that the record describes, nil if it describes none.
-func (r *record) lease() *Lease {
-	if r.Kind != KindLease || r.TTL <= 0 || r.TTL > math.MaxInt64/int64(2*time.Millisecond) {
+// leaseOf returns the lease that the record describes, nil if it describes none.
+func leaseOf(r *queue.Record) *Lease {
+	if r.Kind != string(KindLease) || r.TTL <= 0 || r.TTL > math.MaxInt64/int64(2*time.Millisecond) {
 		return nil
 	}
 	return &Lease{
 		TTL: time.Duration(r.TTL) * time.Millisecond, Held: r.Held, Write: r.Write, Principal: r.Principal,
 		Owner: r.Owner, Reentrant: r.Reentrant, Metadata: r.Metadata, Requests: r.Requests, Closed: r.Closed,
-		Revoked: r.Revoked,
+		Revoked: (*Revocation)(r.Revoked),
 		created: created{host: r.Host, pid: r.PID, nonce: r.Nonce, time: r.Time},
 	}
 }
@@ -79,21 +81,12 @@ func (r *record) lease() *Lease {
 // revoke returns the record of a session's contender with the revocation added, and everything
 // else in it preserved: the client searches for its nonce.
 func revoke(data []byte, r Revocation) ([]byte, error) {
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(data, &fields); err != nil {
-		return nil, fmt.Errorf("decode record: %w", err)
-	}
-	revoked, err := json.Marshal(r)
-	if err != nil {
-		return nil, fmt.Errorf("encode revocation: %w", err)
-	}
-	fields["revoked"] = revoked
-	return json.Marshal(fields)
+	return queue.Amend(data, "revoked", r)
 }
 
 // revocationOf returns the *RevokedError of a record that is revoked, and otherwise nil.
 func revocationOf(data []byte) error {
-	r := decodeRecord(data)
+	r := queue.DecodeRecord(data)
 	if r.Revoked == nil {
 		return nil
 	}

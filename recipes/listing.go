@@ -10,64 +10,72 @@ import (
 	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/lockkeeper/lockkeeper/recipes/internal/queue"
 )
 
 // A listing is the queue below one parent as a server showed it at one moment. All
 // callers that asked for it share it. It does not change.
 type listing struct {
 	parent     *zk.Stat // nil if the parent is missing
-	members    []member
+	members    []queue.Member
 	highest    int32 // the largest number in a name with the parent's own tag, -1 if none
 	overflowed bool  // such a name has a number that gives no order
 	plain      bool  // numbers alone give the order
 
-	uses atomic.Int32 // how many callers have searched for their predecessor
-	sort sync.Once    // guards setting sorted
-	// sorted has the members by number, from the second caller on: for the first one, a
-	// scan is cheaper.
-	sorted []member
+	uses atomic.Int32 // how many callers have asked for a decision
+	sort sync.Once    // guards setting order
+	// order has the members by number, from the second caller on: for an exclusive contender that
+	// is the first one, a scan is cheaper.
+	order *queue.Order
+
+	name  sync.Once // guards setting named
+	named []string  // the names of order
 }
 
 func newListing(children []string, parent *zk.Stat) *listing {
-	lst := &listing{parent: parent, members: parseMembers(children), highest: -1}
-	lst.plain = len(unordered(lst.members)) == 0
+	lst := &listing{parent: parent, members: queue.ParseMembers(children), highest: -1}
+	lst.plain = len(queue.Unordered(lst.members)) == 0
 	prefix := strconv.FormatInt(parent.Czxid, 36) + "-"
 	for _, m := range lst.members {
 		switch {
-		case !strings.HasPrefix(m.name, prefix):
-		case m.overflowed():
+		case !strings.HasPrefix(m.Name, prefix):
+		case m.Overflowed():
 			lst.overflowed = true
 		default:
-			lst.highest = max(lst.highest, m.sequence)
+			lst.highest = max(lst.highest, m.Sequence)
 		}
 	}
 	return lst
 }
 
-// nearest returns the member directly ahead of own, if any is, and whether own is
-// listed at all. The listing must be plain.
-func (lst *listing) nearest(own member) (ahead member, found, listed bool) {
-	if lst.uses.Add(1) == 1 {
-		for _, m := range lst.members {
-			switch {
-			case m.name == own.name:
-				listed = true
-			case m.sequence < own.sequence && (!found || ahead.sequence < m.sequence):
-				ahead, found = m, true
-			}
-		}
-		return ahead, found, listed
+// decide is order.Decide for a listing that is plain.
+func (lst *listing) decide(own queue.Member, limit int) (d queue.Decision, listed bool) {
+	if lst.uses.Add(1) == 1 && own.Mode != Read && own.Weight == 0 {
+		return queue.DecideAlone(lst.members, own)
 	}
-	lst.sort.Do(func() {
-		lst.sorted = slices.Clone(lst.members)
-		sortMembers(lst.sorted)
-	})
-	i, listed := slices.BinarySearchFunc(lst.sorted, own, func(m, own member) int { return int(m.sequence) - int(own.sequence) })
-	listed = listed && lst.sorted[i].name == own.name
-	if i == 0 {
-		return member{}, false, listed
+	own.Czxid = 0 // as of all members, since numbers order them
+	return lst.inOrder().Decide(own, limit)
+}
+
+// inOrder returns a plain listing in its order.
+func (lst *listing) inOrder() *queue.Order {
+	lst.sort.Do(func() { lst.order = queue.NewOrder(slices.Clone(lst.members)) })
+	return lst.order
+}
+
+// names returns the names of the members of a plain listing, the front first.
+func (lst *listing) names() []string {
+	lst.name.Do(func() { lst.named = namesOf(lst.inOrder().Members) })
+	return lst.named
+}
+
+func namesOf(members []queue.Member) []string {
+	names := make([]string, len(members))
+	for i, m := range members {
+		names[i] = m.Name
 	}
-	return lst.sorted[i-1], true, listed
+	return names
 }
 
 // A parent is a server's view of the node below which contenders queue.

@@ -65,9 +65,7 @@ func TestLostRequestOfCreateIsSentAgain(t *testing.T) {
 
 func TestLostReplyOfCreateBehindOthersIsFoundAgainAndWaits(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newEnsemble(t)
-		s.create("/l", parentMark)
-		s.create(another, "")
+		s := newOccupied(t)
 		client := s.connect(s.options())
 		s.Intercept(zktest.Rule{When: isJoin, Times: 1, Lose: zktest.ToClient})
 		result := claiming(t.Context(), newQueue(t, client, nil))

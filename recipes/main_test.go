@@ -9,4 +9,5 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
-func TestMain(m *testing.M) { os.Exit(zktest.Main(m)) }
+// The examples connect to ZK_SERVERS, as programs do.
+func TestMain(m *testing.M) { os.Exit(zktest.MainWithServers(m)) }

@@ -38,11 +38,20 @@ func (n *Node) Path() string { return n.path }
 // connected to sees it; that server may lag. The error of a missing node is
 // zk.ErrNoNode.
 func (n *Node) Read(ctx context.Context) (data []byte, stat *zk.Stat, err error) {
-	err = n.client.withSession(ctx, n.path, func(s *queueSession) error {
+	err = n.read(ctx, func(s *queueSession) error {
 		data, stat, err = s.Get(ctx, n.path)
 		return err
 	})
 	return data, stat, err
+}
+
+// read runs requests that change nothing. So its error is not ErrUncertain if ctx ends before an answer.
+func (n *Node) read(ctx context.Context, requests func(*queueSession) error) error {
+	err := n.client.withSession(ctx, n.path, requests)
+	if errors.Is(err, ErrUncertain) && ctx.Err() != nil {
+		return &Error{Op: "read", Path: n.path, Err: withCtx(ctx, ctx.Err())}
+	}
+	return err
 }
 
 // A Content is the content of a node at one moment.
@@ -55,7 +64,7 @@ type Content struct {
 // Watch reads the node as Read does, and watches for changes, including the creation
 // of a missing node. Changed is also closed when the session is over.
 func (n *Node) Watch(ctx context.Context) (content Content, err error) {
-	err = n.client.withSession(ctx, n.path, func(s *queueSession) error {
+	err = n.read(ctx, func(s *queueSession) error {
 		content, err = n.watch(ctx, s)
 		return err
 	})
@@ -128,6 +137,11 @@ func (n *Node) Update(ctx context.Context, c *Claim, next func(data []byte, stat
 		case errors.Is(err, ErrUncertain) && session.Retryable(err) && ctx.Err() == nil:
 			lost = err
 			continue
+		case errors.Is(err, ErrSessionExpired) && !errors.Is(err, ErrUncertain):
+			// A read can report the end of the session before the session has ended its claims.
+			if ended := c.Err(); ended != nil {
+				err = ended
+			}
 		}
 		if lost != nil && !errors.Is(err, ErrUncertain) {
 			err = fmt.Errorf("%w: %w", ErrUncertain, err)
@@ -185,7 +199,7 @@ func (n *Node) create(ctx context.Context, c *Claim, data []byte) error {
 // Children returns the names of the nodes below this one, in no order, as the server that this
 // client is connected to sees them. It returns none if the node is missing.
 func (n *Node) Children(ctx context.Context) (names []string, err error) {
-	err = n.client.withSession(ctx, n.path, func(s *queueSession) error {
+	err = n.read(ctx, func(s *queueSession) error {
 		names, _, err = s.Children(ctx, n.path)
 		if errors.Is(err, zk.ErrNoNode) {
 			names, err = nil, nil

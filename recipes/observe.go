@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"time"
 
+	"github.com/lockkeeper/lockkeeper/recipes/internal/queue"
 	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 )
 
@@ -32,6 +33,17 @@ func (c *Contender) lifetime() time.Duration {
 		return c.TTL
 	}
 	return 0
+}
+
+// sharedWatched reports whether the node of that member, as the watch was set on it, does not keep
+// a reader waiting: it was downgraded, and remains so.
+func sharedWatched(w *session.Watch, m queue.Member) bool {
+	data, _, _ := w.Content()
+	if m.Mode != Write || !bytes.Contains(data, []byte(`"shared"`)) {
+		return false
+	}
+	r := queue.DecodeRecord(data)
+	return r.Downgraded(m.Mode)
 }
 
 // observeWatched observes the node of that name as the watch was set on it.

@@ -52,6 +52,11 @@ type Options struct {
 	// Auth are the credentials to present to each server: see Digest.
 	Auth []Auth
 
+	// SASL, if not nil, authenticates the client to each server: see DigestMD5. Connect
+	// returns an error immediately if a server refuses the credentials. A client that had
+	// a session continues to try, a few times in T once every server has refused them.
+	SASL SASL
+
 	// TLS, if not nil, configures TLS connections to the servers. ServerName defaults
 	// to the host of each server as the server list has it.
 	TLS *tls.Config
@@ -93,6 +98,7 @@ type settings struct {
 	owner          string
 	acl            []zk.ACL
 	auth           []Auth
+	sasl           SASL
 	tls            *tls.Config
 	logger         *slog.Logger
 	trace          Trace
@@ -121,6 +127,7 @@ func (o *Options) check(servers []string) (*settings, error) {
 		owner:          cmp.Or(o.Owner, defaultOwner()),
 		acl:            slices.Clone(o.ACL),
 		auth:           slices.Clone(o.Auth),
+		sasl:           o.SASL,
 		tls:            o.TLS,
 		logger:         cmp.Or(o.Logger, slog.Default()),
 		dial:           o.Dial,
@@ -161,7 +168,7 @@ func (o *Options) checkSession() error {
 		case "":
 			return errors.New("credential without a scheme")
 		case "sasl":
-			return errors.New(`authentication scheme "sasl" is not supported: the underlying ZooKeeper client does not implement it; use digest, or x509 over TLS`)
+			return errors.New(`credential of scheme "sasl": use Options.SASL`)
 		}
 	}
 	return nil

@@ -10,6 +10,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/recipes/internal/queue"
 )
 
 func TestOptionsThatCannotBeMeantAreNamed(t *testing.T) {
@@ -27,7 +29,7 @@ func TestOptionsThatCannotBeMeantAreNamed(t *testing.T) {
 		"ACL without permissions":    {Options{ACL: []zk.ACL{{Scheme: "world", ID: "anyone"}}}, "ACL entry {Perms:0 Scheme:world ID:anyone}"},
 		"ACL of unknown permissions": {Options{ACL: zk.WorldACL(64)}, "ACL entry {Perms:64"},
 		"credential without scheme":  {Options{Auth: []Auth{Digest("a", "b"), {Data: []byte("secret")}}}, "credential without a scheme"},
-		"SASL":                       {Options{Auth: []Auth{{Scheme: "sasl"}}}, `authentication scheme "sasl" is not supported`},
+		"SASL":                       {Options{Auth: []Auth{{Scheme: "sasl"}}}, `credential of scheme "sasl": use Options.SASL`},
 	} {
 		_, err := c.opts.check([]string{"zk1"})
 		require.ErrorContains(t, err, c.why, name)
@@ -94,13 +96,13 @@ func TestQueueOptionsThatCannotBeMeantAreNamed(t *testing.T) {
 	_, err = NewQueue(nil, "/ledger", nil)
 	require.ErrorContains(t, err, "client is nil")
 
-	queue, err := NewQueue(client, "/ledger", nil)
+	q, err := NewQueue(client, "/ledger", nil)
 	require.NoError(t, err)
-	require.Equal(t, "/team-a/ledger", queue.Path())
-	require.Equal(t, "pod-7", decodeRecord(queue.encoder.encode("n", time.Second)).Owner, "the client's")
-	queue, err = NewQueue(client, "/ledger", &QueueOptions{Owner: "migration"})
+	require.Equal(t, "/team-a/ledger", q.Path())
+	require.Equal(t, "pod-7", queue.DecodeRecord(q.encoder.Encode("n", time.Second, time.Now())).Owner, "the client's")
+	q, err = NewQueue(client, "/ledger", &QueueOptions{Owner: "migration"})
 	require.NoError(t, err)
-	require.Equal(t, "migration", decodeRecord(queue.encoder.encode("n", time.Second)).Owner, "its own")
+	require.Equal(t, "migration", queue.DecodeRecord(q.encoder.Encode("n", time.Second, time.Now())).Owner, "its own")
 }
 
 func TestOwnerOfAClientThatGivesNoneIsHostAndProcess(t *testing.T) {

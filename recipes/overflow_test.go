@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/recipes/internal/queue"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
@@ -60,25 +61,25 @@ func TestLateNumberNeverStandsAloneInTheNameOfAContender(t *testing.T) {
 		bubble(t, func(t *testing.T) {
 			s := newEnsemble(t)
 			parent := s.create("/l", parentMark)
-			require.NoError(t, s.SetCounter("/l", overflowSequence-2))
-			queue := newQueue(t, s.connect(s.options()), nil)
-			first, err := queue.Claim(t.Context())
+			require.NoError(t, s.SetCounter("/l", queue.OverflowSequence-2))
+			q := newQueue(t, s.connect(s.options()), nil)
+			first, err := q.Claim(t.Context())
 			require.NoError(t, err)
 			var waiting []<-chan granted
 			for range 3 {
 				s.Intercept(zktest.Rule{When: isJoin, Times: 1, Lose: v})
-				waiting = append(waiting, claiming(t.Context(), queue))
+				waiting = append(waiting, claiming(t.Context(), q))
 				time.Sleep(testTimeout / 2)
 			}
 			require.Len(t, s.queue(), 4, name)
-			require.NoError(t, queue.Release(t.Context(), first))
+			require.NoError(t, q.Release(t.Context(), first))
 			for i, result := range waiting {
 				g := <-result
 				require.NoError(t, g.err)
-				plain := fmt.Sprintf("/l/%s%010d", namePrefix(parent, ""), g.claim.place.member.sequence)
-				require.Equal(t, i > 0, g.claim.place.member.overflowed(), name)
+				plain := fmt.Sprintf("/l/%s%010d", queue.NamePrefix(parent, "", Exclusive), g.claim.place.member.Sequence)
+				require.Equal(t, i > 0, g.claim.place.member.Overflowed(), name)
 				require.Equal(t, i > 0, g.claim.Path() != plain, "%s: %s", name, g.claim.Path())
-				require.NoError(t, queue.Release(t.Context(), g.claim))
+				require.NoError(t, q.Release(t.Context(), g.claim))
 			}
 			require.Empty(t, s.queue(), name)
 		})

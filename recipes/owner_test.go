@@ -63,9 +63,7 @@ func TestHeartbeatsOfATunedClientFollowItsOption(t *testing.T) {
 
 func TestSessionsThatOnlyWaitHeartbeatToo(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newEnsemble(t)
-		s.create("/l", parentMark)
-		s.create(another, "")
+		s := newOccupied(t)
 		client := s.connect(s.options())
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
@@ -190,7 +188,7 @@ func TestClaimEndsAtTheDeadlineWhenNothingIsAnswered(t *testing.T) {
 				require.ErrorIs(t, context.Cause(ctx), ErrDeadline)
 				require.True(t, traced)
 				require.NoError(t, client.newest().Context().Err(), "the session may well live")
-				require.Equal(t, 1, client.OutstandingNodes(), "and so its node is owed")
+				require.Equal(t, 1, client.OutstandingNodes(), "and so its node is still to be deleted")
 
 				s.heal()
 				time.Sleep(testTimeout)
@@ -286,7 +284,7 @@ func TestEveryCheckOfADeletedNodeReportsTheDeletion(t *testing.T) {
 		s := newEnsemble(t)
 		client := s.connect(s.options())
 		own := client.newest()
-		p, _, err := newQueue(t, client, nil).join(t.Context(), own, -1)
+		p, _, err := newQueue(t, client, nil).join(t.Context(), own, Exclusive, -1)
 		require.NoError(t, err)
 		synctest.Wait()
 		s.delete(p.Path)
@@ -299,9 +297,7 @@ func TestEveryCheckOfADeletedNodeReportsTheDeletion(t *testing.T) {
 
 func TestHeartbeatsOfManyNodesReachEachInTurn(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newEnsemble(t)
-		s.create("/l", parentMark)
-		s.create(another, "")
+		s := newOccupied(t)
 		client := s.connect(s.options())
 		waiting, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -335,7 +331,7 @@ func TestClaimGrantedJustAfterDetachmentEndsAtItsDeadline(t *testing.T) {
 		s := newEnsemble(t)
 		client := s.connect(s.options())
 		session := client.newest()
-		p, alone, err := newQueue(t, client, nil).join(t.Context(), session, -1)
+		p, alone, err := newQueue(t, client, nil).join(t.Context(), session, Exclusive, -1)
 		require.NoError(t, err)
 		require.True(t, alone)
 		time.Sleep(untilSteady)

@@ -9,6 +9,9 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
+// parentMark is the data of a parent that this library may write.
+const parentMark = "lockkeeper/1"
+
 // learn returns the Queue's view of the parent. The first use of a path reads the parent,
 // and creates it if it is missing.
 func (q *Queue) learn(ctx context.Context, s *queueSession) (view, error) {
@@ -87,9 +90,9 @@ func (q *Queue) recordNumber(parent int64, highest int32, overflowed bool) {
 
 // recordOwnNumber is recordNumber for the node of a place.
 func (q *Queue) recordOwnNumber(p *place) {
-	if p.member.overflowed() {
+	if p.member.Overflowed() {
 		q.recordNumber(p.Tag, -1, true)
 		return
 	}
-	q.recordNumber(p.Tag, p.member.sequence, false)
+	q.recordNumber(p.Tag, p.member.Sequence, false)
 }

@@ -8,17 +8,27 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/recipes/internal/queue"
 	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 )
 
 // A place is one node of this client in a queue.
 type place struct {
 	*session.Node
+	mode   Mode
 	inName bool // a nonce is in the node's name as well
 	behind bool // the place had a predecessor
 
+	// Only of a contender that may step back.
+	candidate bool
+	listed    *listing // the last one that decided for the place
+
+	// Only of a contender that claims permits.
+	limit  limitRead // as it was last read
+	record []byte    // the node's data
+
 	// Set when the node is known, before the session is notified.
-	member   member
+	member   queue.Member
 	verified bool // the node belongs to the life of the parent that its name gives
 }
 
@@ -28,11 +38,11 @@ func newPlace(queue string, tag int64, nonce string) *place {
 
 // setCreated records the node that the create made.
 func (p *place) setCreated(path string, czxid int64) error {
-	m, ok := parseMember(path[strings.LastIndexByte(path, '/')+1:])
+	m, ok := queue.ParseMember(path[strings.LastIndexByte(path, '/')+1:])
 	if !ok {
 		return &Error{Op: "join", Path: p.Parent, Err: fmt.Errorf("server returned the node name %q, which has no sequence number", path)}
 	}
-	m.czxid = czxid
+	m.Czxid = czxid
 	p.Path, p.member = path, m
 	return nil
 }
@@ -57,7 +67,7 @@ func (p *place) create(data []byte, acl []zk.ACL) *zk.CreateRequest {
 // recurs reports whether another node can get the same name: where the counter sticks,
 // numbers make no name unique, and without a nonce a late delete could hit another
 // client's node.
-func (p *place) recurs() bool { return p.member.overflowed() && !p.inName }
+func (p *place) recurs() bool { return p.member.Overflowed() && !p.inName }
 
 // prefix returns the path of the place's node without the number, which the server
 // appends.

@@ -10,6 +10,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/lockkeeper/lockkeeper/recipes/internal/queue"
 )
 
 // QueueOptions are the options of a Queue. The zero value of a field means its
@@ -24,22 +26,53 @@ type QueueOptions struct {
 	// node is gone in any case. The rest is done in the background.
 	ReleaseTimeout time.Duration
 
+	// LockDelay is how long Claim and Try wait, after they were granted a claim whose
+	// former holder did not release it, before they return the claim. Requests of that
+	// holder that are still on their way arrive in this time. The default is not to wait.
+	//
+	// Each holder leaves a breadcrumb in the node <path>-breadcrumb, which its release
+	// clears. The next holder that finds one waits from that moment, on its own monotonic
+	// clock, while its session proves that it lives. If its ctx ends before the delay, or
+	// the claim is lost, it leaves the queue; a later claim of the same Queue goes on
+	// counting from the same moment.
+	//
+	// A holder that had lost its claim before it called Release counts as one that did not
+	// release; one whose Release returned ErrUncertain may. All contenders of the path must
+	// set the same of LockDelay and Fence, one or both. A contender that sets none of them
+	// does not wait and leaves no breadcrumb, so its own crash goes unnoticed. Only exclusive
+	// claims are possible.
+	LockDelay time.Duration
+
+	// Fence, if not nil, is called before Claim or Try returns a claim whose former holder
+	// did not release it, after LockDelay: it makes sure that the former holder does no
+	// harm. Holders leave breadcrumbs as for LockDelay. ctx is done when that of the caller is,
+	// or when the claim is lost. Claim waits for the function to return.
+	//
+	// If it returns an error, or panics, the claim is released and the breadcrumb stays:
+	// Claim returns the error, with the operation "fence", as an *UnreleasedError, and the
+	// next contender calls Fence again. It may be called more than once for one former
+	// holder, and by two processes at the same time if the first has lost the claim. It is
+	// not called after holders whose successor has set LockDelay alone.
+	Fence func(ctx context.Context, former FormerHolder) error
+
 	_ struct{}
 }
 
 // A Queue is the queue of contenders below one node, on which locks and elections are
-// built. The first contender has the claim. Contenders are ephemeral sequential
-// nodes, each watching only the one ahead of it.
+// built. The first contender has the claim, or all readers ahead of any other
+// contender: see Mode. Contenders are ephemeral sequential nodes, each watching only
+// one ahead of it.
 //
 // A Queue is safe for concurrent use: each call of Claim or Try is a separate
 // contender.
 type Queue struct {
-	client  *Client
-	path    string // of the parent, namespace included
-	encoder *recordEncoder
-	release time.Duration // 0: the session timeout
-	host    string
-	pid     int
+	client   *Client
+	path     string // of the parent, namespace included
+	encoder  *queue.Encoder
+	release  time.Duration // 0: the session timeout
+	host     string
+	pid      int
+	takeover *takeover // nil: claims leave no breadcrumb
 
 	mu         sync.Mutex       // guards what follows
 	known      bool             // the parent was read
@@ -48,6 +81,7 @@ type Queue struct {
 	highest    int32            // the largest sequence number seen, -1 if none
 	overflowed bool             // the sequence counter is stuck
 	czxids     map[string]int64 // of members whose number gives no order, by name
+	nextSoon   time.Time        // when listSoon may list again
 }
 
 // NewQueue returns the queue below path, an absolute path to which the client's
@@ -69,6 +103,9 @@ func NewQueue(client *Client, path string, opts *QueueOptions) (*Queue, error) {
 	if opts.ReleaseTimeout < 0 {
 		return fail(fmt.Errorf("release timeout %v is negative", opts.ReleaseTimeout))
 	}
+	if opts.LockDelay < 0 {
+		return fail(fmt.Errorf("lock-delay %v is negative", opts.LockDelay))
+	}
 	q := &Queue{
 		client:  client,
 		path:    client.settings.namespace + path,
@@ -78,7 +115,10 @@ func NewQueue(client *Client, path string, opts *QueueOptions) (*Queue, error) {
 		highest: -1,
 	}
 	var err error
-	if q.encoder, err = newRecordEncoder(cmp.Or(opts.Owner, client.Owner()), q.host); err != nil {
+	if q.takeover, err = newTakeover(client, path, opts); err != nil {
+		return fail(err)
+	}
+	if q.encoder, err = queue.NewEncoder(cmp.Or(opts.Owner, client.Owner()), q.host, q.pid); err != nil {
 		return fail(err)
 	}
 	return q, nil

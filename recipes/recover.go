@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/lockkeeper/lockkeeper/recipes/internal/queue"
 	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 )
 
@@ -14,7 +15,7 @@ import (
 //
 // Callers that search below the same parent at the same time share one search.
 func (s *queueSession) find(ctx context.Context, p *place) (found bool, err error) {
-	members, err := s.finds.Do(ctx, s.Session, p.Parent, p.Node, func(nodes []*session.Node) (map[string]member, error) {
+	members, err := s.finds.Do(ctx, s.Session, p.Parent, p.Node, func(nodes []*session.Node) (map[string]queue.Member, error) {
 		return search(s.Context(), s.Session, p.Parent, nodes)
 	})
 	if err != nil {
@@ -25,7 +26,7 @@ func (s *queueSession) find(ctx context.Context, p *place) (found bool, err erro
 	}
 	m, found := members[p.Nonce]
 	if found {
-		p.Path, p.member = p.Parent+"/"+m.name, m
+		p.Path, p.member = p.Parent+"/"+m.Name, m
 	}
 	return found, nil
 }

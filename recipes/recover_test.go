@@ -86,8 +86,8 @@ func TestManyLostRepliesOfJoinsCostOneReadOfEachCandidateInEachSession(t *testin
 				}
 				time.Sleep(loadTimeout)
 				s.queued("/b", present+joins, 0)
-				listed, _ := sum(listings)
-				read, _ := sum(reads)
+				listed := sum(listings)
+				read := sum(reads)
 				s.Logf("%d joins in doubt in %d sessions: %d listings, %d reads", joins, sessions, listed, read)
 				candidates := joins // of each session, for a name does not say whose it is
 				if !plain {

@@ -16,11 +16,7 @@ import (
 
 func TestJoinBelowARecreatedParentIsNoGrant(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newEnsemble(t)
-		client := s.connect(s.options())
-		queue := newQueue(t, client, nil)
-		claim, err := queue.Claim(t.Context())
-		require.NoError(t, err)
+		s, _, queue, claim := newHeld(t)
 		require.NoError(t, queue.Release(t.Context(), claim))
 		s.delete("/l")
 		parent := s.create("/l", parentMark) // in its next life
@@ -34,11 +30,7 @@ func TestJoinBelowARecreatedParentIsNoGrant(t *testing.T) {
 
 func TestClaimIsNotifiedImmediatelyWhenAJoinOfItsClientMissesItsNode(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newEnsemble(t)
-		client := s.connect(s.options())
-		queue := newQueue(t, client, nil)
-		claim, err := queue.Claim(t.Context())
-		require.NoError(t, err)
+		s, client, queue, claim := newHeld(t)
 		s.delete(claim.Path())
 		s.delete("/l")
 		s.create("/l", parentMark) // in its next life, with numbers from 0 on
@@ -77,7 +69,7 @@ func TestLostClaimCommitsNothingWhileAStaleJoinIsUnderWay(t *testing.T) {
 					}
 					claim := plainClaim(t, own)
 					s.link.Hold(zktest.ToClient) // clients are notified of nothing
-					s.recreate(data, claim.place.member.sequence)
+					s.recreate(data, claim.place.member.Sequence)
 					joining := claiming(t.Context(), joiner(own, other))
 					synctest.Wait()
 					committed := committing(t.Context(), claim)
@@ -136,7 +128,7 @@ func TestLostClaimCommitsNothingWhileAJoinThatWasSentWithItsOwnIsUnderWay(t *tes
 		early := s.Intercept(zktest.Rule{When: isJoin, Times: 1, Hold: zktest.ToServer}) // until the other is sent
 		replies := s.Intercept(zktest.Rule{When: isJoin, Skip: 1, Times: 1, Hold: zktest.ToClient, Before: func(zktest.Request) {
 			time.Sleep(time.Millisecond) // until the first is answered
-			s.recreate(parentMark, first.place.member.sequence+1)
+			s.recreate(parentMark, first.place.member.Sequence+1)
 		}})
 		joining := []<-chan granted{claiming(t.Context(), queue), claiming(t.Context(), queue)}
 		time.Sleep(time.Millisecond)

@@ -57,11 +57,7 @@ func TestReleaseThatCannotReachAServerGoesOnInTheBackground(t *testing.T) {
 
 func TestReleaseThatTheCloseOvertakesWhileDetachedIsUncertain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newEnsemble(t)
-		client := s.connect(s.options())
-		queue := newQueue(t, client, nil)
-		claim, err := queue.Claim(t.Context())
-		require.NoError(t, err)
+		s, client, queue, claim := newHeld(t)
 		late, err := NewQueue(client, "/late", nil)
 		require.NoError(t, err)
 		other, err := late.Claim(t.Context())

@@ -39,21 +39,46 @@ func (q *Queue) Requests(ctx context.Context) (*Requests, error) {
 // Ended returns why the session is over, nil if it is not.
 func (r *Requests) Ended() error { return r.session.Ended() }
 
-// Names lists the contenders' nodes, the front first. The listing begins after the call.
+// Names lists the contenders' nodes, the front first. The listing begins after the call. The caller
+// must not change the result: other callers share it.
 func (r *Requests) Names(ctx context.Context) ([]string, error) {
 	lst, err := r.session.list(ctx, r.queue.path)
 	if err != nil {
 		return nil, err
 	}
+	return r.names(ctx, lst)
+}
+
+// NamesSoon is Names for a caller that can wait for some time, if the queue is long: 0.1 s for each
+// thousand contenders. Callers of one client that ask meanwhile share the listing, so that they cost
+// no more, however many they are.
+func (r *Requests) NamesSoon(ctx context.Context) ([]string, error) {
+	lst, err := r.queue.listSoon(ctx, r.session)
+	if err != nil {
+		return nil, err
+	}
+	return r.names(ctx, lst)
+}
+
+func (r *Requests) names(ctx context.Context, lst *listing) ([]string, error) {
+	if lst.plain {
+		return lst.names(), nil
+	}
 	members, err := r.queue.order(ctx, r.session, slices.Clone(lst.members))
 	if err != nil {
 		return nil, err
 	}
-	names := make([]string, len(members))
-	for i, m := range members {
-		names[i] = m.name
-	}
-	return names, nil
+	return namesOf(members), nil
+}
+
+// Sync waits until the server that serves the session has received what the ensemble's leader had
+// committed by then, so that reads that follow are not older than that. A leader that is isolated
+// answers for itself, until it learns that another one was elected.
+func (r *Requests) Sync(ctx context.Context) error {
+	_, err := session.Retry(ctx, r.session.Session, "sync", r.queue.path, func(conn *zk.Conn) (string, error) {
+		return conn.Sync(r.queue.path)
+	})
+	return err
 }
 
 // Read reads one contender. The server may lag behind other servers, but not behind an
@@ -65,17 +90,33 @@ func (r *Requests) Read(ctx context.Context, name string) (Contender, error) {
 // Observe is Queue.Observe.
 func (r *Requests) Observe(c Contender) { r.queue.Observe(c) }
 
-// Watch is Read, with a channel that is closed when the contender has changed or left, or the
-// session is over. It observes the contender: see Queue.Observe.
-func (r *Requests) Watch(ctx context.Context, name string) (c Contender, changed <-chan struct{}, err error) {
+// A ContenderWatch is a watch that Requests.Watch has set.
+type ContenderWatch struct {
+	Contender Contender // as it was when the watch was set
+	watch     *session.Watch
+}
+
+// Fired returns a channel that is closed when the contender has changed or left, or the session is
+// over.
+func (w *ContenderWatch) Fired() <-chan struct{} { return w.watch.Fired() }
+
+// Changed reports whether it was a change: then the contender was not gone. It is valid once the
+// watch has fired.
+func (w *ContenderWatch) Changed() bool { return w.watch.Changed() }
+
+// Deleted reports whether it was the contender's departure. It is valid once the watch has fired.
+func (w *ContenderWatch) Deleted() bool { return w.watch.Deleted() }
+
+// Watch is Read, with a watch. It observes the contender: see Queue.Observe.
+func (r *Requests) Watch(ctx context.Context, name string) (*ContenderWatch, error) {
 	w, err := r.session.Watch(ctx, r.queue.path+"/"+name, session.WatchNode)
 	if err != nil {
-		return Contender{}, nil, err
+		return nil, err
 	}
 	data, stat, at := w.Content()
-	c = contenderOf(name, data, stat)
+	c := contenderOf(name, data, stat)
 	r.queue.observe(c, at)
-	return c, w.Fired(), nil
+	return &ContenderWatch{Contender: c, watch: w}, nil
 }
 
 // WatchQueue returns a channel that is closed when a contender has joined or left since the
@@ -111,7 +152,7 @@ func (r *Requests) Create(ctx context.Context, hint string, l Lease, acl []zk.AC
 		return Contender{}, false, certain(err)
 	}
 	c = Contender{
-		Name: p.member.name, Token: fencing.Token(p.member.czxid), Owner: l.Owner, Host: l.created.host, PID: l.created.pid,
+		Name: p.member.Name, Token: fencing.Token(p.member.Czxid), Owner: l.Owner, Host: l.created.host, PID: l.created.pid,
 		Since: l.created.time, Kind: KindLease, TTL: l.TTL, Held: l.Held, Lease: &l, Written: l.created.time,
 	}
 	r.queue.Observe(c)
@@ -134,8 +175,14 @@ func (r *Requests) Write(ctx context.Context, c Contender, l Lease) (Contender, 
 	return c, nil
 }
 
-// Revoke adds a revocation to the record of a session's contender, which must not have been
-// written before, and observes the new version.
+// Revocable reports whether the contender belongs to a session of this library, and only that
+// session has written its record: at most once, to downgrade a claim.
+func (c Contender) Revocable() bool {
+	return c.Kind == KindSession && c.TTL > 0 && c.Revoked == nil && (c.Version == 0 || c.Version == 1 && c.Shared)
+}
+
+// Revoke adds a revocation to the record of a session's contender, which must be Revocable, and
+// observes the new version.
 func (r *Requests) Revoke(ctx context.Context, name string, why Revocation) error {
 	data, stat, err := r.session.Get(ctx, r.path(name))
 	if err != nil {
@@ -148,10 +195,14 @@ func (r *Requests) Revoke(ctx context.Context, name string, why Revocation) erro
 	if data, err = revoke(data, why); err != nil {
 		return &Error{Op: "revoke", Path: r.path(name), Err: err}
 	}
-	if _, err := r.set(ctx, name, data, 0); err != nil {
+	version := int32(0)
+	if c.Version == 1 && c.Revocable() {
+		version = 1
+	}
+	if _, err := r.set(ctx, name, data, version); err != nil {
 		return err
 	}
-	c.Version, c.Revoked = 1, &why
+	c.Version, c.Revoked = version+1, &why
 	r.queue.Observe(c)
 	return nil
 }

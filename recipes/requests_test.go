@@ -18,16 +18,17 @@ import (
 // waitingLease is a lease that waits.
 var waitingLease = recipes.Lease{TTL: time.Minute, Principal: "p", Owner: "o", Requests: []string{"r"}}
 
-func (s servers) requests(client *recipes.Client, path string) *recipes.Requests {
+// requests returns the requests of a client about the queue /l.
+func (s servers) requests(client *recipes.Client) *recipes.Requests {
 	s.Helper()
-	requests, err := s.queue(client, path).Requests(s.Context())
+	requests, err := s.queue(client, "/l").Requests(s.Context())
 	require.NoError(s, err)
 	return requests
 }
 
 func TestRefusedTransactionOfWritesIsSentAgainOneByOne(t *testing.T) {
 	crowded(t, zktest.Options{}, func(s servers) {
-		requests := s.requests(s.loaded(recipes.Options{}), "/l")
+		requests := s.requests(s.loaded(recipes.Options{}))
 		var writes []*recipes.LeaseWrite
 		for range 70 {
 			c, _, err := requests.Create(s.Context(), "hint", waitingLease, nil)
@@ -54,7 +55,7 @@ func TestCreateOfLeaseThatIsNotAnsweredIsRecovered(t *testing.T) {
 	for _, lost := range []zktest.Direction{zktest.ToServer, zktest.ToClient} {
 		crowded(t, zktest.Options{}, func(s servers) {
 			client := s.loaded(recipes.Options{})
-			requests := s.requests(client, "/l")
+			requests := s.requests(client)
 			s.Intercept(zktest.Rule{Op: "create", Below: "/l", Times: 1, Lose: lost})
 			c, alone, err := requests.Create(s.Context(), "hint", waitingLease, nil)
 			require.NoError(s, err)
@@ -75,7 +76,7 @@ func TestLeaseOfCallerThatHasGoneStaysIfItWasWritten(t *testing.T) {
 	for _, written := range []bool{false, true} {
 		crowded(t, zktest.Options{}, func(s servers) {
 			client := s.loaded(recipes.Options{})
-			requests := s.requests(client, "/l")
+			requests := s.requests(client)
 			answers := s.Intercept(zktest.Rule{Op: "create", Below: "/l", Hold: zktest.ToClient})
 			ctx, cancel := context.WithCancel(s.Context())
 			done := make(chan error, 1)

@@ -6,11 +6,11 @@ import (
 	"context"
 	"errors"
 	"math"
-	"strings"
 	"sync"
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/recipes/internal/queue"
 	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 )
 
@@ -19,11 +19,11 @@ import (
 // It first sends a write that the server refuses: that write passes the quorum behind the
 // creates, so the listing that follows is complete. A node is identified by this session
 // and its nonce. At most one exists, as each nonce is sent in one create only.
-func search(ctx context.Context, s *session.Session, queue string, nodes []*session.Node) (map[string]member, error) {
-	if err := flush(ctx, s, queue, nodes[0]); err != nil {
+func search(ctx context.Context, s *session.Session, path string, nodes []*session.Node) (map[string]queue.Member, error) {
+	if err := flush(ctx, s, path, nodes[0]); err != nil {
 		return nil, err
 	}
-	children, parent, err := s.Children(ctx, queue)
+	children, parent, err := s.Children(ctx, path)
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil, nil
 	}
@@ -45,20 +45,20 @@ func search(ctx context.Context, s *session.Session, queue string, nodes []*sess
 		}
 		above[n.Prefix] = highest
 	}
-	var candidates []member
-	for _, m := range parseMembers(children) {
-		highest, ok := above[m.name[:max(0, strings.LastIndex(m.name, "lock-"))+len("lock-")]]
-		if !ok || !m.overflowed() && m.sequence <= highest || s.Holds(queue+"/"+m.name) {
+	var candidates []queue.Member
+	for _, m := range queue.ParseMembers(children) {
+		highest, ok := above[m.Prefix()]
+		if !ok || !m.Overflowed() && m.Sequence <= highest || s.Holds(path+"/"+m.Name) {
 			continue
 		}
 		candidates = append(candidates, m)
 	}
 
 	var mu sync.Mutex // guards what follows
-	found := make(map[string]member, len(nodes))
+	found := make(map[string]queue.Member, len(nodes))
 	var failed error
-	err = session.Each(s, candidates, func(m member) {
-		data, stat, err := s.Get(ctx, queue+"/"+m.name)
+	err = session.Each(s, candidates, func(m queue.Member) {
+		data, stat, err := s.Get(ctx, path+"/"+m.Name)
 		mu.Lock()
 		defer mu.Unlock()
 		switch {
@@ -66,8 +66,8 @@ func search(ctx context.Context, s *session.Session, queue string, nodes []*sess
 		case err != nil:
 			failed = err
 		case stat.EphemeralOwner == s.ID(), stat.EphemeralOwner == 0: // a lease
-			if nonce := decodeRecord(data).Nonce; nonces[nonce] {
-				m.czxid = stat.Czxid
+			if nonce := queue.DecodeRecord(data).Nonce; nonces[nonce] {
+				m.Czxid = stat.Czxid
 				found[nonce] = m
 			}
 		}
@@ -75,10 +75,10 @@ func search(ctx context.Context, s *session.Session, queue string, nodes []*sess
 	return found, errors.Join(err, failed)
 }
 
-// flush waits for the answer to a write behind all of this session's creates below queue.
-func flush(ctx context.Context, s *session.Session, queue string, n *session.Node) error {
-	_, err := session.Retry(ctx, s, "find", queue, func(conn *zk.Conn) (struct{}, error) {
-		return struct{}{}, conn.Delete(queue+"/"+namePrefix(n.Tag, n.Nonce)+"flush", -1)
+// flush waits for the answer to a write behind all of this session's creates below path.
+func flush(ctx context.Context, s *session.Session, path string, n *session.Node) error {
+	_, err := session.Retry(ctx, s, "find", path, func(conn *zk.Conn) (struct{}, error) {
+		return struct{}{}, conn.Delete(path+"/"+queue.NamePrefix(n.Tag, n.Nonce, Exclusive)+"flush", -1)
 	})
 	if session.OutcomeOf(err) == session.Refused && !errors.Is(err, zk.ErrSessionExpired) {
 		return nil

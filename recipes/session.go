@@ -5,9 +5,12 @@ package recipes
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/recipes/internal/queue"
 	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 )
 
@@ -19,21 +22,25 @@ type queueSession struct {
 	report   *reporter
 
 	lists   session.Sharing[struct{}, *listing]
+	paced   session.Sharing[struct{}, *listing]
 	parents session.Sharing[struct{}, parent]
-	finds   session.Sharing[*session.Node, map[string]member]
+	finds   session.Sharing[*session.Node, map[string]queue.Member]
 }
 
-// openSession starts a session. It exists once Opened is closed.
-func openSession(settings *settings, report *reporter) (*queueSession, error) {
+// openSession starts a session, which exists once Opened is closed. first reports whether the client
+// had none before.
+func openSession(settings *settings, report *reporter, first bool) (*queueSession, error) {
 	s := &queueSession{settings: settings, report: report}
 	config := session.Config{
 		Servers:   settings.servers,
 		Timeout:   settings.sessionTimeout,
 		ACL:       settings.acl,
+		SASL:      settings.sasl,
 		TLS:       settings.tls,
 		Dial:      settings.dial,
+		IsFirst:   first,
 		Heartbeat: settings.tuning.Heartbeat,
-		Wrap:      func(op, path string, err error) error { return &Error{Op: op, Path: path, Err: err} },
+		Wrap:      settings.wrap,
 		Find:      s.findPaths,
 		Revoked:   revocationOf,
 		Events:    report,
@@ -49,15 +56,53 @@ func openSession(settings *settings, report *reporter) (*queueSession, error) {
 	return s, nil
 }
 
+// wrap returns the error of an operation of the session.
+func (s *settings) wrap(op, path string, err error) error {
+	if s.sasl == nil && op != "authenticate" && errors.Is(err, zk.ErrAuthFailed) {
+		err = fmt.Errorf("%w: the server requires SASL: set Options.SASL", err)
+	}
+	return &Error{Op: op, Path: path, Err: err}
+}
+
 // findPaths finds nodes for which no contender waits any more. The owner of the session
 // calls it.
 func (s *queueSession) findPaths(ctx context.Context, parent string, nodes []*session.Node) (map[string]string, error) {
-	members, err := search(ctx, s.Session, parent, nodes)
-	paths := make(map[string]string, len(members))
+	paths := make(map[string]string, len(nodes))
+	var contenders []*session.Node
+	for _, n := range nodes {
+		if n.Name == "" {
+			contenders = append(contenders, n)
+			continue
+		}
+		own, err := s.owns(ctx, n)
+		if err != nil {
+			return nil, err
+		}
+		if own {
+			paths[n.Nonce] = n.NamedPath()
+		}
+	}
+	if len(contenders) == 0 {
+		return paths, nil
+	}
+	members, err := search(ctx, s.Session, parent, contenders)
 	for nonce, m := range members {
-		paths[nonce] = parent + "/" + m.name
+		paths[nonce] = parent + "/" + m.Name
 	}
 	return paths, err
+}
+
+// owns reports whether the node of a registration, whose create was not answered, exists. The
+// write that precedes the read passes the quorum behind the create: see search.
+func (s *queueSession) owns(ctx context.Context, n *session.Node) (bool, error) {
+	if err := flush(ctx, s.Session, strings.TrimSuffix(n.Parent, "/"), n); err != nil {
+		return false, err
+	}
+	_, stat, err := s.Get(ctx, n.NamedPath())
+	if errors.Is(err, zk.ErrNoNode) {
+		return false, nil
+	}
+	return err == nil && stat.EphemeralOwner == s.ID(), err
 }
 
 // list returns a listing that the server made after the call began.

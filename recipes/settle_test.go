@@ -48,11 +48,7 @@ func TestSettleCountsOnlyUnwantedNodes(t *testing.T) {
 // The servers were not notified, and keep the session's nodes for up to T more.
 func TestSettleWaitsForAbandonedSessionToExpire(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newEnsemble(t)
-		client := s.connect(s.options())
-		queue := newQueue(t, client, nil)
-		_, err := queue.Claim(t.Context())
-		require.NoError(t, err)
+		_, client, queue, _ := newHeld(t)
 		first := client.newest()
 		first.End(session.ErrAbandoned)
 		synctest.Wait()
@@ -70,11 +66,7 @@ func TestSettleWaitsForAbandonedSessionToExpire(t *testing.T) {
 
 func TestSettleAfterAnExpiryFindsNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newEnsemble(t)
-		client := s.connect(s.options())
-		queue := newQueue(t, client, nil)
-		_, err := queue.Claim(t.Context())
-		require.NoError(t, err)
+		_, client, queue, _ := newHeld(t)
 		client.newest().End(session.ErrExpired)
 		require.NoError(t, queue.Settle(t.Context()))
 		synctest.Wait()
@@ -84,11 +76,7 @@ func TestSettleAfterAnExpiryFindsNothing(t *testing.T) {
 
 func TestSettleOfAClosedClientDoesNotKnow(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newEnsemble(t)
-		client := s.connect(s.options())
-		queue := newQueue(t, client, nil)
-		_, err := queue.Claim(t.Context())
-		require.NoError(t, err)
+		_, client, queue, _ := newHeld(t)
 		client.Close()
 		require.ErrorIs(t, queue.Settle(t.Context()), ErrUncertain)
 		var none context.Context

@@ -50,7 +50,8 @@ type Trace struct {
 	// Granted is called when a contender is granted the claim. waited is the time since
 	// the call for it began.
 	Granted func(path, node string, token fencing.Token, waited time.Duration)
-	// HandedOver is called after Granted if the contender had waited for a predecessor.
+	// HandedOver is called after Granted if the contender had waited for a predecessor, whether
+	// or not a leader has named it: see election.Term.HandOver for that.
 	HandedOver func(path, node string)
 	// Failed is called when a call for a claim has returned an error, after the time
 	// that it waited: its context is done, for instance, or the queue was not empty.
@@ -65,7 +66,7 @@ type Trace struct {
 	// Release returned.
 	Released func(path, node string, err error)
 	// Rejoined is called when a waiter joins again at the end of the queue, because
-	// its session is over or its node was deleted.
+	// its session is over, its node was deleted, or it has stepped back.
 	Rejoined func(path string, cause error)
 	// Recovered is called after a search for the node of a create that was not
 	// answered.
@@ -73,8 +74,8 @@ type Trace struct {
 	// Expired is called when this client has deleted the node of a lease that its holder
 	// had not renewed in time, or that of a claim that was revoked.
 	Expired func(node string)
-	// Owed is called when a node could not be deleted yet.
-	Owed func(node string, err error)
+	// NotDeleted is called when a node could not be deleted yet. The client tries again.
+	NotDeleted func(node string, err error)
 
 	_ struct{}
 }
@@ -127,7 +128,12 @@ func (r *reporter) log(level slog.Level, msg string, args ...any) {
 
 func (r *reporter) opened(id int64, server string, asked, got time.Duration) {
 	if asked != got {
-		r.log(slog.LevelWarn, "zookeeper granted another session timeout than requested", "requested", asked, "granted", got, "server", server)
+		bound := "minSessionTimeout"
+		if got < asked {
+			bound = "maxSessionTimeout"
+		}
+		r.log(slog.LevelWarn, "zookeeper granted another session timeout than requested: its configuration bounds it",
+			"requested", asked, "granted", got, "bound", bound, "server", server)
 	}
 	r.log(slog.LevelDebug, "zookeeper session opened", "session", hex(id), "server", server, "timeout", got)
 	if f := r.trace.SessionOpened; f != nil {
@@ -230,6 +236,11 @@ func (r *reporter) released(path, node string, err error) {
 	}
 }
 
+func (r *reporter) unreleased(path string, former FormerHolder, delay time.Duration) {
+	r.log(slog.LevelWarn, "the former holder did not release the claim", "path", path, "token", former.Token, "owner", former.Owner,
+		"host", former.Host, "pid", former.PID, "wait", delay)
+}
+
 func (r *reporter) rejoined(path string, cause error) {
 	r.log(slog.LevelInfo, "joining the queue again", "path", path, "cause", cause)
 	if f := r.trace.Rejoined; f != nil {
@@ -256,7 +267,7 @@ func (r *reporter) Changed(now session.Status) { r.states.send(stateOf(now)) }
 
 func (r *reporter) Undeleted(p *session.Node, err error) {
 	r.log(slog.LevelWarn, "node could not be deleted yet", "path", p.Parent, "node", p.Path, "error", err)
-	if f := r.trace.Owed; f != nil {
+	if f := r.trace.NotDeleted; f != nil {
 		node := p.Path // read here, as the next sweep may set it
 		r.tell(func() { f(node, err) })
 	}

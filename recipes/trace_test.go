@@ -47,11 +47,11 @@ func TestEventsAreReportedInOrderAndOneAtATime(t *testing.T) {
 			Ended: func(path, node string, held time.Duration, cause error) {
 				tell("ended", path, node, held, cause)
 			},
-			Lost:      func(path, node string, cause error) { tell("lost", path, node, cause) },
-			Released:  func(path, node string, err error) { tell("released", path, node, err) },
-			Rejoined:  func(path string, cause error) { tell("rejoined", path, cause) },
-			Recovered: func(path string, found bool, err error) { tell("recovered", path, found, err) },
-			Owed:      func(node string, err error) { tell("owed", node, err) },
+			Lost:       func(path, node string, cause error) { tell("lost", path, node, cause) },
+			Released:   func(path, node string, err error) { tell("released", path, node, err) },
+			Rejoined:   func(path string, cause error) { tell("rejoined", path, cause) },
+			Recovered:  func(path string, found bool, err error) { tell("recovered", path, found, err) },
+			NotDeleted: func(node string, err error) { tell("not deleted", node, err) },
 		}, slog.DiscardHandler)
 		n := session.NewNode("/l", 1, "n")
 		n.Path = "/l/x"
@@ -78,7 +78,7 @@ func TestEventsAreReportedInOrderAndOneAtATime(t *testing.T) {
 		require.Equal(t, []string{
 			"opened 1 zk1 1s", "detached 1 zk1", "attached 1 zk2", "outage 1s why", "heartbeat 1s <nil>", "proved 1s 1m0s",
 			"joined /l /l/x 3", "waiting /l /l/x w", "granted /l /l/x 42 1s", "handed over /l /l/x", "failed /l 1s why", "ended /l /l/x 1s why",
-			"lost /l /l/x why", "released /l /l/x <nil>", "rejoined /l why", "recovered /l true <nil>", "owed /l/x why", "ended 1 why",
+			"lost /l /l/x why", "released /l /l/x <nil>", "rejoined /l why", "recovered /l true <nil>", "not deleted /l/x why", "ended 1 why",
 		}, reported)
 	})
 }
@@ -173,11 +173,15 @@ func TestTimeoutOtherThanTheOneAskedForIsLogged(t *testing.T) {
 		r := newTestReporter(Trace{}, &log)
 		r.opened(0x1a, "zk1:2181", 10*time.Second, 10*time.Second)
 		r.opened(0x1b, "zk1:2181", 10*time.Second, 4*time.Second)
+		r.opened(0x1c, "zk1:2181", 2*time.Second, 4*time.Second)
 		r.close()
+		const another = "WARN zookeeper granted another session timeout than requested: its configuration bounds it "
 		require.Equal(t, []string{
 			"DEBUG zookeeper session opened session=0x1a server=zk1:2181 timeout=10s",
-			"WARN zookeeper granted another session timeout than requested requested=10s granted=4s server=zk1:2181",
+			another + "requested=10s granted=4s bound=maxSessionTimeout server=zk1:2181",
 			"DEBUG zookeeper session opened session=0x1b server=zk1:2181 timeout=4s",
+			another + "requested=2s granted=4s bound=minSessionTimeout server=zk1:2181",
+			"DEBUG zookeeper session opened session=0x1c server=zk1:2181 timeout=4s",
 		}, log.text())
 	})
 }

@@ -45,9 +45,7 @@ func requireWaiting(t *testing.T, result <-chan granted, why string) {
 func TestGrantWaitsForFreshProof(t *testing.T) {
 	for _, silence := range []time.Duration{testTimeout / 3, testTimeout / 2, testTimeout, 10 * testTimeout} {
 		bubble(t, func(t *testing.T) {
-			s := newEnsemble(t)
-			s.create("/l", parentMark)
-			s.create(another, "")
+			s := newOccupied(t)
 			client := s.connect(s.options())
 			time.Sleep(time.Second)
 			result := claiming(t.Context(), newQueue(t, client, nil))
@@ -80,9 +78,7 @@ func TestGrantWaitsForFreshProof(t *testing.T) {
 
 func TestGrantOfASessionThatIsGoneIsRefusedAndTheWaiterJoinsAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newEnsemble(t)
-		s.create("/l", parentMark)
-		s.create(another, "")
+		s := newOccupied(t)
 		var rejoined []error
 		opts := s.options()
 		opts.Trace = &Trace{Rejoined: func(_ string, cause error) { rejoined = append(rejoined, cause) }}
@@ -126,9 +122,7 @@ func TestWaiterWatchesOnlyTheOneAhead(t *testing.T) {
 
 func TestEventAloneNeverGrants(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newEnsemble(t)
-		s.create("/l", parentMark)
-		s.create(another, "")
+		s := newOccupied(t)
 		s.create("/l/another-lock-0000000001", "")
 		client := s.connect(s.options())
 		result := claiming(t.Context(), newQueue(t, client, nil))
@@ -143,9 +137,7 @@ func TestEventAloneNeverGrants(t *testing.T) {
 
 func TestWaiterWhoseOwnNodeIsDeletedJoinsAgainAtTheEnd(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newEnsemble(t)
-		s.create("/l", parentMark)
-		s.create(another, "")
+		s := newOccupied(t)
 		client := s.connect(s.options())
 		result := claiming(t.Context(), newQueue(t, client, nil))
 		synctest.Wait()
@@ -164,9 +156,7 @@ func TestWaiterWhoseOwnNodeIsDeletedJoinsAgainAtTheEnd(t *testing.T) {
 // While its deletion is refused, the node stays in the queue, ahead of the waiter.
 func TestWaiterWhoseOwnNodeIsOverwrittenJoinsAgainWithoutABusyLoop(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newEnsemble(t)
-		s.create("/l", parentMark)
-		s.create(another, "")
+		s := newOccupied(t)
 		client := s.connect(s.options())
 		forbidden := s.Intercept(zktest.Rule{Op: "delete", Fail: zktest.ErrNoAuth})
 		s.Intercept(zktest.Rule{Op: "getChildren", Delay: time.Millisecond}) // a loop without a pause would stop the clock
@@ -195,9 +185,7 @@ func TestWaiterWhoseOwnNodeIsOverwrittenJoinsAgainWithoutABusyLoop(t *testing.T)
 
 func TestWaiterJoinsAgainWhenAWatchIsTheFirstToHearOfTheExpiry(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newEnsemble(t)
-		s.create("/l", parentMark)
-		s.create(another, "")
+		s := newOccupied(t)
 		client := s.connect(s.options())
 		s.answerExpired(client.SessionID(), zktest.Rule{When: func(r zktest.Request) bool { return r.Watch }})
 		result := claiming(t.Context(), newQueue(t, client, nil))
@@ -210,9 +198,7 @@ func TestWaiterJoinsAgainWhenAWatchIsTheFirstToHearOfTheExpiry(t *testing.T) {
 
 func TestCancelledWaiterLeavesNoNode(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newEnsemble(t)
-		s.create("/l", parentMark)
-		s.create(another, "")
+		s := newOccupied(t)
 		client := s.connect(s.options())
 		ctx, cancel := context.WithCancel(t.Context())
 		result := claiming(ctx, newQueue(t, client, nil))
@@ -227,9 +213,7 @@ func TestCancelledWaiterLeavesNoNode(t *testing.T) {
 
 func TestWaiterCancelledWhileDetachedLeavesNoNodeOnceAttached(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newEnsemble(t)
-		s.create("/l", parentMark)
-		s.create(another, "")
+		s := newOccupied(t)
 		client := s.connect(s.options())
 		ctx, cancel := context.WithCancel(t.Context())
 		result := claiming(ctx, newQueue(t, client, nil))
@@ -251,9 +235,7 @@ func TestWaiterCancelledWhileDetachedLeavesNoNodeOnceAttached(t *testing.T) {
 // A caller does not wait for the rest of the work once no server serves the session.
 func TestCancelledWaiterOfASilentServerDoesNotWaitForTheReleaseTimeout(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := newEnsemble(t)
-		s.create("/l", parentMark)
-		s.create(another, "")
+		s := newOccupied(t)
 		client := s.connect(s.options())
 		ctx, cancel := context.WithCancel(t.Context())
 		result := claiming(ctx, newQueue(t, client, nil))

@@ -22,7 +22,7 @@ func (s *Session) event(ev zk.Event) {
 			s.MarkLost(n)
 		case ev.Type == zk.EventNodeDataChanged:
 			// An error means that the session is over.
-			_ = s.spawn(func() { s.MarkOverwritten(n) })
+			_ = s.spawn(func() { _, _ = s.MarkOverwritten(n) })
 		}
 		return
 	}

@@ -12,14 +12,16 @@ import (
 )
 
 // A Config defines how a session is opened, and the receiver of its events. Every field but
-// Auth, TLS and Heartbeat is required.
+// Auth, SASL, TLS, IsFirst and Heartbeat is required.
 type Config struct {
 	Servers   []string      // host:port; names are resolved at each dial
 	Timeout   time.Duration // T to ask for
 	ACL       []zk.ACL      // of the parents that CreateParents makes
 	Auth      []Auth
+	SASL      SASL        // nil: none
 	TLS       *tls.Config // nil: none
 	Dial      func(ctx context.Context, network, address string) (net.Conn, error)
+	IsFirst   bool          // its client had no session before: credentials that are refused end it
 	Heartbeat time.Duration // from one heartbeat to the next; 0: T/6
 
 	// Wrap returns the error of an operation on path in the form that the library returns.

@@ -102,7 +102,17 @@ func (s *Session) setPath(p *Node, path string) {
 func (s *Session) Delete(ctx context.Context, p *Node, as Role) (existed bool, err error) {
 	tried := false
 	for {
+		if p.unsure {
+			found, err := s.stillExists(ctx, p)
+			if err != nil {
+				return tried, err
+			}
+			if !found {
+				return tried, nil
+			}
+		}
 		err := s.deleteOnce(ctx, p, as)
+		p.unsure = p.Name != "" && OutcomeOf(err) == Unknown
 		switch over := s.Ended(); {
 		case err == nil:
 			s.MarkGone(p)
@@ -122,11 +132,23 @@ func (s *Session) Delete(ctx context.Context, p *Node, as Role) (existed bool, e
 	}
 }
 
+// stillExists reports whether a named node exists after a deletion that was not answered. If
+// that deletion was carried out, another session can have a node of that name by now.
+func (s *Session) stillExists(ctx context.Context, p *Node) (bool, error) {
+	paths, err := s.config.Find(ctx, p.Parent, []*Node{p})
+	if _, found := paths[p.Nonce]; err != nil || found {
+		return found, err
+	}
+	s.MarkGone(p)
+	return false, nil
+}
+
 // deleteOnce sends one request to delete the node. It waits for the answer on the caller's
-// goroutine, unless ctx ends within T/4.
+// goroutine, unless ctx ends within T/4. It always waits for that of a named node: a request that
+// outlives its call could hit a later node of that name.
 func (s *Session) deleteOnce(ctx context.Context, p *Node, as Role) (err error) {
 	request := func(conn *zk.Conn) (struct{}, error) { return struct{}{}, conn.Delete(p.Path, p.deleteVersion()) }
-	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < s.Timeout()/4 {
+	if deadline, ok := ctx.Deadline(); ok && p.Name == "" && time.Until(deadline) < s.Timeout()/4 {
 		_, err = CallAs(ctx, s, as, request)
 	} else {
 		_, err = CallAndWait(ctx, s, as, request)

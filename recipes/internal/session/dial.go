@@ -31,7 +31,7 @@ type dialer struct {
 	servers  []string // host:port; names are resolved at each dial
 	connect  func(conn net.Conn, server string, greetBy time.Time) net.Conn
 	ctx      context.Context  // done when no more connections are to be made
-	blocking background.Group // code that may block: dials, closes of connections, parents of contexts
+	blocking background.Group // code that may block: dials, logins, closes of connections, parents of contexts
 
 	mu       sync.Mutex           // guards what follows
 	next     int                  // index of the server to try next
@@ -136,49 +136,14 @@ func (d *dialer) dial(network, server string, _ time.Duration) (net.Conn, error)
 	greetBy := time.Now().Add(limit)
 	ctx, cancel := context.WithDeadline(d.ctx, greetBy)
 	defer cancel()
-	conn, err := d.openWithin(ctx, network, server)
+	open := func() (net.Conn, error) { return d.open(ctx, network, server) }
+	// The connection is no longer needed, nor is the error of Close.
+	conn, err := within(ctx, &d.blocking, "the Dial", open, func(conn net.Conn) { _ = conn.Close() })
 	if err != nil {
 		d.miss(server, err)
 		return nil, err
 	}
 	return d.connect(conn, server, greetBy), nil
-}
-
-// openWithin calls open, and returns soon after ctx ends even if the Dial of the options
-// ignores ctx.
-func (d *dialer) openWithin(ctx context.Context, network, server string) (net.Conn, error) {
-	type result struct {
-		conn net.Conn
-		err  error
-	}
-	results := make(chan result)
-	late := make(chan struct{})
-	d.blocking.Run(func() {
-		conn, err := d.open(ctx, network, server)
-		select {
-		case results <- result{conn, err}:
-		case <-late:
-			if err == nil {
-				// The connection is no longer needed, nor is the error of Close.
-				_ = conn.Close()
-			}
-		}
-	})
-	select {
-	case r := <-results:
-		return r.conn, r.err
-	case <-ctx.Done():
-	}
-	// A Dial that observes ctx is about to return, with a better error than that of ctx.
-	timer := time.NewTimer(10 * time.Millisecond)
-	defer timer.Stop()
-	select {
-	case r := <-results:
-		return r.conn, r.err
-	case <-timer.C:
-		close(late)
-		return nil, fmt.Errorf("the Dial of the options ignores its context: %w", ctx.Err())
-	}
 }
 
 // firstHandshake bounds a dial and handshake before the session exists, however long its
@@ -195,7 +160,11 @@ func (d *dialer) limits() (limit, pause time.Duration) {
 		limit = d.timeout / 12
 	}
 	if rounds := d.misses / len(d.servers); rounds > 0 {
-		pause = min(10*time.Millisecond<<min(rounds-1, 10), time.Second, d.timeout/24)
+		longest := min(time.Second, d.timeout/24)
+		if d.areRefused() {
+			longest = d.timeout / 4 // each attempt can leave a session that lasts for T
+		}
+		pause = min(10*time.Millisecond<<min(rounds-1, 10), longest)
 		pause = pause/2 + rand.N(pause/2+1)
 	}
 	return limit, pause

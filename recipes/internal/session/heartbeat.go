@@ -125,9 +125,22 @@ func (s *Session) Check(conn *zk.Conn, nodes []*Node) error {
 		// The leader carries out an empty transaction without checking the session.
 		return errReleased
 	}
+	for {
+		err := s.checkVersions(conn, nodes)
+		if !errors.Is(err, errRewritten) {
+			return err
+		}
+	}
+}
+
+// errRewritten reports that the session itself had written a node since its version was read.
+var errRewritten = errors.New("node rewritten during the check")
+
+// checkVersions is one attempt of Check.
+func (s *Session) checkVersions(conn *zk.Conn, nodes []*Node) error {
 	ops := make([]any, len(nodes))
 	for i, p := range nodes {
-		ops[i] = &zk.CheckVersionRequest{Path: p.Path, Version: 0}
+		ops[i] = &zk.CheckVersionRequest{Path: p.Path, Version: p.Version()}
 	}
 	results, err := conn.Multi(ops...)
 	if err == nil || errors.Is(err, zk.ErrSessionExpired) {
@@ -157,7 +170,10 @@ func (s *Session) checkFailed(n *Node, err error) error {
 		return s.fail("check", n.Path, fmt.Errorf("%w: %w", ErrDeleted, err))
 	}
 	was, cause := s.MarkOverwritten(n)
-	if !was {
+	switch {
+	case cause == nil:
+		return errRewritten
+	case !was:
 		return errReleased
 	}
 	if !errors.Is(cause, ErrDeleted) {

@@ -15,18 +15,26 @@ func (s *Session) MarkLost(n *Node) bool { return s.markLost(n, ErrDeleted, s.De
 // MarkOverwritten is MarkLost for a node that a server reports as overwritten. It reads the
 // node for the reason, which is ErrDeleted unless the data has another one, and takes T/8 at
 // most. The node itself excludes other contenders in the meantime.
+//
+// cause is nil if the session itself has written the node, or if that is possible and the read
+// failed: the node is not lost then, and a check at its Version shows more.
 func (s *Session) MarkOverwritten(n *Node) (was bool, cause error) {
 	cause = ErrDeleted
 	ctx, cancel := context.WithTimeout(s.ctx, s.Timeout()/8)
 	defer cancel()
-	data, err := RetryAs(ctx, s, Holder, "read", n.Path, func(conn *zk.Conn) ([]byte, error) {
-		data, _, err := conn.Get(n.Path)
-		return data, err
+	c, err := RetryAs(ctx, s, Holder, "read", n.Path, func(conn *zk.Conn) (c content, err error) {
+		c.data, c.stat, err = conn.Get(n.Path)
+		return c, err
 	})
-	if err == nil {
-		if revoked := s.config.Revoked(data); revoked != nil {
+	switch {
+	case err == nil && s.Recognise(n, c.stat.Version, c.data):
+		return false, nil
+	case err == nil:
+		if revoked := s.config.Revoked(c.data); revoked != nil {
 			cause = revoked
 		}
+	case s.nodes.rewriting(n) && OutcomeOf(err) != Refused:
+		return false, nil
 	}
 	// The node still exists: it is kept until the holder's work has had time to stop.
 	return s.markLost(n, cause, s.DeleteLater), cause

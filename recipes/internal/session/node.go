@@ -2,10 +2,15 @@
 
 package session
 
-import "time"
+import (
+	"strings"
+	"sync/atomic"
+	"time"
+)
 
-// A Node is one ephemeral sequential node, from before its create is sent until its
-// deletion is confirmed. It belongs to one session and is deleted with it.
+// A Node is one ephemeral node, from before its create is sent until its deletion is
+// confirmed. It belongs to one session and is deleted with it. It is sequential, unless Name
+// is set.
 type Node struct {
 	Parent string // path of the node above
 	Tag    int64  // czxid that the parent was believed to have
@@ -13,12 +18,20 @@ type Node struct {
 	Prefix string // of its name, to which the server appends a number
 	Above  int32  // the number is larger than this one
 
+	// Name is set for a node whose caller chose its whole name. Another session can have a
+	// node of that name, so the session deletes by Path only what Find or the create's answer
+	// has shown to be its own. No heartbeat checks the node: Joined is not called for it.
+	Name string
+
 	// Lease is set for a node that is persistent. The session is responsible for it only
 	// until its create is answered, and deletes it only while no client has written it.
 	Lease bool
 
 	// Path is set when it is known, before the caller calls Joined.
 	Path string
+
+	version atomic.Int32 // see Version
+	unsure  bool         // a deletion of this named node was not answered; of the goroutine that deletes it
 
 	gone chan struct{} // closed once the node does not exist, and never will
 	lost chan struct{} // closed when another client deleted or wrote to the node
@@ -28,6 +41,7 @@ type Node struct {
 	index     int       // in outstanding.held, while the node is held
 	since     time.Time // when the node was known to exist
 	watched   bool      // the session watches the node
+	rewrite   []byte    // data that the session has written, or is about to; nil if there is none
 	notBefore time.Time // when it may be deleted
 	failures  int       // consecutive failures of its deletion
 	stopped   bool      // the holder's work has stopped: the node need not be kept
@@ -58,6 +72,9 @@ func (n *Node) deleteVersion() int32 {
 	}
 	return -1
 }
+
+// NamedPath returns the path of a node that has a Name.
+func (n *Node) NamedPath() string { return strings.TrimSuffix(n.Parent, "/") + "/" + n.Name }
 
 // life returns the life of the parent that the node's name contains.
 func (n *Node) life() life { return life{n.Parent, n.Tag} }

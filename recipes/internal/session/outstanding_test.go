@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// owed returns the nodes that are to be deleted now.
-func owed(l *outstanding) []*Node {
+// toDelete returns the nodes that are to be deleted now.
+func toDelete(l *outstanding) []*Node {
 	nodes, _ := l.due(time.Now())
 	return nodes
 }
@@ -36,14 +36,14 @@ func TestPlaceIsInTheLedgerFromBeforeItsCreateUntilItsDeletionIsConfirmed(t *tes
 	require.Equal(t, 1, len(l.all))
 	require.True(t, l.joined(p), "the only one that is held")
 	require.Equal(t, held, p.state)
-	require.Empty(t, owed(l))
+	require.Empty(t, toDelete(l))
 	l.deleteSoon(p)
 	require.NotEqual(t, held, p.state)
-	require.Equal(t, 1, len(l.all), "owed is not gone")
-	require.Equal(t, []*Node{p}, owed(l))
+	require.Equal(t, 1, len(l.all), "it is still to be deleted")
+	require.Equal(t, []*Node{p}, toDelete(l))
 	require.True(t, l.clear(p), "that is news")
 	require.Empty(t, l.all)
-	require.Empty(t, owed(l))
+	require.Empty(t, toDelete(l))
 }
 
 func TestOnlyTheFirstHeldPlaceIsTheOnlyOne(t *testing.T) {
@@ -59,7 +59,7 @@ func TestOnlyTheFirstHeldPlaceIsTheOnlyOne(t *testing.T) {
 	require.Empty(t, l.held)
 	c := placeAt("c")
 	l.enter(c)
-	require.True(t, l.joined(c), "those that are owed are not held")
+	require.True(t, l.joined(c), "those that are to be deleted are not held")
 }
 
 func TestPlaceGivenUpWhoseCreateIsNeverAnsweredIsSwept(t *testing.T) {
@@ -67,9 +67,9 @@ func TestPlaceGivenUpWhoseCreateIsNeverAnsweredIsSwept(t *testing.T) {
 	p := placeAt("n")
 	l.enter(p)
 	l.deleteSoon(p)
-	require.Equal(t, []*Node{p}, owed(l), "its outcome has to be found out")
+	require.Equal(t, []*Node{p}, toDelete(l), "its outcome has to be found out")
 	require.False(t, l.joined(p), "its caller has left it")
-	require.Equal(t, []*Node{p}, owed(l), "found, and to be deleted")
+	require.Equal(t, []*Node{p}, toDelete(l), "found, and to be deleted")
 	l.clear(p)
 	require.Zero(t, len(l.all))
 }
@@ -78,9 +78,9 @@ func TestPlaceWhoseOutcomeIsUnknownIsNotSweptWhileItIsWanted(t *testing.T) {
 	l := newOutstanding()
 	p := placeAt("n")
 	l.enter(p)
-	require.Empty(t, owed(l), "its owner is about to look for it")
+	require.Empty(t, toDelete(l), "its owner is about to look for it")
 	require.True(t, l.joined(p))
-	require.Empty(t, owed(l))
+	require.Empty(t, toDelete(l))
 }
 
 func TestPlaceThatIsBeingReleasedIsNeitherCheckedNorSwept(t *testing.T) {
@@ -91,10 +91,10 @@ func TestPlaceThatIsBeingReleasedIsNeitherCheckedNorSwept(t *testing.T) {
 	l.beginDelete(p)
 	require.Empty(t, l.held)
 	require.Empty(t, heldIn(l))
-	require.Empty(t, owed(l))
+	require.Empty(t, toDelete(l))
 	require.Equal(t, 1, len(l.all))
 	l.deleteSoon(p) // the release has failed
-	require.Equal(t, []*Node{p}, owed(l))
+	require.Equal(t, []*Node{p}, toDelete(l))
 }
 
 func TestClearedPlaceStaysCleared(t *testing.T) {
@@ -109,7 +109,7 @@ func TestClearedPlaceStaysCleared(t *testing.T) {
 	require.False(t, l.joined(p))
 	require.Zero(t, len(l.all))
 	require.Empty(t, l.held)
-	require.Empty(t, owed(l))
+	require.Empty(t, toDelete(l))
 	require.Equal(t, gone, p.state)
 }
 
@@ -198,7 +198,7 @@ func TestLedgerAgreesWithACountAfterAnyOrderOfEvents(t *testing.T) {
 			if was == uncertain || was == unwanted {
 				require.NotEqual(t, held, p.state, "seed %d: given up is given up", seed)
 			}
-			for _, p := range owed(l) {
+			for _, p := range toDelete(l) {
 				require.Contains(t, []state{uncertain, unwanted}, p.state, "seed %d", seed)
 			}
 		}

@@ -171,17 +171,18 @@ func (s *Session) Children(ctx context.Context, path string) (children []string,
 	return l.children, l.stat, err
 }
 
-// A content is the result of a read of a node.
+// A content is the result of a read of a node, or of a listing of its children.
 type content struct {
-	data []byte
-	stat *zk.Stat
+	data     []byte
+	children []string
+	stat     *zk.Stat
 }
 
 // Get reads a node.
 func (s *Session) Get(ctx context.Context, path string) (data []byte, stat *zk.Stat, err error) {
 	c, err := Retry(ctx, s, "read", path, func(conn *zk.Conn) (content, error) {
 		data, stat, err := conn.Get(path)
-		return content{data, stat}, err
+		return content{data: data, stat: stat}, err
 	})
 	return c.data, c.stat, err
 }

@@ -122,8 +122,10 @@ func (s *Session) connected(conn net.Conn, server string, greetBy time.Time) net
 	w := wire.New(conn, greetBy, last, s.watches.any(), &s.dialer.blocking, wire.Hooks{
 		Answered: s.lease.Packet,
 		Proved:   s.lease.Proof,
+		Login:    s.dialer.login(server, greetBy),
 		Failed: func(err error) {
 			s.dialer.miss(server, err)
+			s.endIfRefused(server, err)
 			if s.ctx.Err() != nil && s.dialer.isMute() {
 				s.stopDialing() // another attempt would keep an abandoned session alive
 			}

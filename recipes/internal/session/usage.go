@@ -4,7 +4,7 @@ package session
 
 import "time"
 
-// A Usage counts the nodes that a session has below one parent.
+// A Usage counts the nodes of contenders that a session has below one parent.
 type Usage struct {
 	Joining int       // their create was not answered yet
 	Waiting int       // they exist, and nothing is granted on them
@@ -27,6 +27,9 @@ func (o *outstanding) usage() map[string]Usage {
 	defer o.mu.Unlock()
 	usage := make(map[string]Usage)
 	for p := range o.all {
+		if p.Name != "" {
+			continue // no contender
+		}
 		u := usage[p.Parent]
 		_, granted := o.granted[p]
 		switch {

@@ -40,7 +40,7 @@ func (s *Session) setWatch(key watchKey, w *Watch) {
 		c, err := Retry(s.ctx, s, "watch", key.path, func(conn *zk.Conn) (content, error) {
 			return requestWatch(conn, key)
 		})
-		w.data, w.stat, w.at = c.data, c.stat, time.Now()
+		w.data, w.children, w.stat, w.at = c.data, c.children, c.stat, time.Now()
 		s.wasSet(key, w, err)
 	})
 	if err != nil {
@@ -53,7 +53,7 @@ func (s *Session) wasSet(key watchKey, w *Watch, err error) {
 	w.err = err
 	close(w.set)
 	if err != nil {
-		s.watches.drop(key, w, false)
+		s.watches.drop(key, w, zk.EventNotWatching)
 	}
 }
 
@@ -62,7 +62,7 @@ func requestWatch(conn *zk.Conn, key watchKey) (c content, err error) {
 	case WatchNode:
 		c.data, c.stat, _, err = conn.GetW(key.path)
 	case WatchChildren:
-		_, _, _, err = conn.ChildrenW(key.path)
+		c.children, c.stat, _, err = conn.ChildrenW(key.path)
 	case WatchCreation:
 		_, _, _, err = conn.ExistsW(key.path)
 	}

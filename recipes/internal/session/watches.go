@@ -30,23 +30,32 @@ type Watch struct {
 	fired chan struct{} // closed when the node may have changed
 	err   error         // the server's; written before set is closed, as is what follows
 
-	changed bool // the event was a write to the node; written before fired is closed
+	event zk.EventType // that fired the watch; written before fired is closed
 
-	// Of WatchNode: the node as the server showed it when it set the watch, and when its
-	// answer was received.
-	data []byte
-	stat *zk.Stat
-	at   time.Time
+	// Of WatchNode and WatchChildren: the node, or its children and its Stat, as the server
+	// showed them when it set the watch, and when its answer was received.
+	data     []byte
+	children []string
+	stat     *zk.Stat
+	at       time.Time
 }
 
 // Changed reports whether a write to the node fired the watch: the node still existed then.
 // It is valid once the watch has fired.
-func (w *Watch) Changed() bool { return w.changed }
+func (w *Watch) Changed() bool { return w.event == zk.EventNodeDataChanged }
+
+// Deleted reports whether the deletion of the node fired the watch. It is valid once the watch
+// has fired, as the end of the session also makes it do.
+func (w *Watch) Deleted() bool { return w.event == zk.EventNodeDeleted }
 
 // Content returns the node as it was when the watch was set, and the instant at which that
 // was known. Until the watch fires, this client's server shows no other content. It is valid
 // for a WatchNode that was set without an error.
 func (w *Watch) Content() (data []byte, stat *zk.Stat, at time.Time) { return w.data, w.stat, w.at }
+
+// Children is Content for a WatchChildren: the names of the children, in no order, and the
+// Stat of the node.
+func (w *Watch) Children() (names []string, stat *zk.Stat) { return w.children, w.stat }
 
 // Fired returns a channel that is closed when the node may have changed.
 func (w *Watch) Fired() <-chan struct{} { return w.fired }
@@ -55,11 +64,14 @@ func (w *Watch) Fired() <-chan struct{} { return w.fired }
 // of cancelled waiters would accumulate: sharing limits them to one of each kind for each live
 // node. Events come through the client's callback, which drops none.
 type watches struct {
-	mu  sync.Mutex // guards set
-	set map[watchKey]*Watch
+	mu    sync.Mutex // guards what follows
+	set   map[watchKey]*Watch
+	bells map[string]map[chan struct{}]struct{} // by the path of the node that each is for
 }
 
-func newWatches() watches { return watches{set: make(map[watchKey]*Watch)} }
+func newWatches() watches {
+	return watches{set: make(map[watchKey]*Watch), bells: make(map[string]map[chan struct{}]struct{})}
+}
 
 // any reports whether the client may have watches to set again.
 func (ws *watches) any() bool {
@@ -83,13 +95,15 @@ func (ws *watches) event(ev zk.Event) {
 		kinds = []WatchKind{WatchNode, WatchChildren, WatchCreation}
 	}
 	for _, kind := range kinds {
-		ws.drop(watchKey{ev.Path, kind}, nil, ev.Type == zk.EventNodeDataChanged)
+		ws.drop(watchKey{ev.Path, kind}, nil, ev.Type)
 	}
+	ws.ring(ev.Path)
+	ws.ring(above(ev.Path))
 }
 
 // drop removes the watch of key, if w is nil or that watch, and wakes the callers that wait
-// for its event. changed is what its Changed returns.
-func (ws *watches) drop(key watchKey, w *Watch, changed bool) {
+// for its event, which is event.
+func (ws *watches) drop(key watchKey, w *Watch, event zk.EventType) {
 	ws.mu.Lock()
 	found := ws.set[key]
 	if found == nil || w != nil && found != w {
@@ -98,7 +112,7 @@ func (ws *watches) drop(key watchKey, w *Watch, changed bool) {
 	}
 	delete(ws.set, key)
 	ws.mu.Unlock()
-	found.changed = changed
+	found.event = event
 	close(found.fired)
 }
 
@@ -110,5 +124,10 @@ func (ws *watches) dropAll() {
 	ws.mu.Unlock()
 	for _, w := range all {
 		close(w.fired)
+	}
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	for _, bells := range ws.bells {
+		ringAll(bells)
 	}
 }

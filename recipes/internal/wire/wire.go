@@ -22,6 +22,7 @@ const (
 	opTransaction  = 14
 	opSetAuth      = 100
 	opSetWatches   = 101
+	opSASL         = 102
 	xidWatchEvent  = -1
 	maxHelloLength = 256 // a connect reply has 36 or 37 bytes
 )
@@ -68,6 +69,7 @@ type Wire struct {
 	zxids      zxids             // only the reader changes it
 	handshaken bool              // set by the reader, before the client starts its other goroutines
 	left       int               // bytes of the frame that the reader is in; used by the reader only
+	unread     []byte            // what the client reads before the connection: the reply to the handshake, after a login
 
 	mu        sync.Mutex // guards what follows
 	inFlight  []packet   // those that have not been answered, in order
@@ -75,13 +77,18 @@ type Wire struct {
 	unwritten error      // why a packet could not be sent
 }
 
-// Hooks are called by the goroutine that reads from the Wire. They must not block.
+// Hooks are called by the goroutine that reads from the Wire. They must not block, except Login.
 type Hooks struct {
 	Greeted  func(Hello) error              // once, with the reply to the handshake, before the client reads it
+	Login    func(exchange Exchange) error  // after Greeted, unless the session has expired; nil for none
 	Failed   func(error)                    // if the handshake failed, with the reason
 	Answered func(sent time.Time)           // for each packet that was answered
 	Proved   func(sent, answered time.Time) // for each write that a quorum answered
 }
+
+// An Exchange sends one token of SASL to the server, and returns the one that answers it. An error wraps
+// ErrRefused if the server refused the token.
+type Exchange func(token []byte) (answer []byte, err error)
 
 // New returns a Wire over conn, whose handshake ends by greetBy. previous is the session's
 // connection before this one, nil if it is the first: the ZooKeeper client must have ended
@@ -134,24 +141,17 @@ func (w *Wire) Write(p []byte) (int, error) {
 // Read passes the server's bytes on, frame by frame.
 func (w *Wire) Read(p []byte) (int, error) {
 	if !w.handshaken {
-		h, err := w.greet()
-		if w.isClosed() {
-			err = fmt.Errorf("handshake: %w", net.ErrClosed) // by this process, whatever the error is
-		}
-		if err == nil {
-			err = w.hooks.Greeted(h)
-		}
-		if err != nil {
-			w.mu.Lock()
-			if w.unwritten != nil {
-				err = fmt.Errorf("handshake: %w", w.unwritten)
-			}
-			w.mu.Unlock()
+		if err := w.shake(); err != nil {
 			w.hooks.Failed(err)
 			return 0, err
 		}
 		w.answer(0)
 		w.handshaken = true
+	}
+	if len(w.unread) > 0 {
+		n := copy(p, w.unread)
+		w.unread = w.unread[n:]
+		return n, nil
 	}
 	if w.left == 0 {
 		if err := w.nextFrame(); err != nil {
@@ -161,6 +161,26 @@ func (w *Wire) Read(p []byte) (int, error) {
 	n, err := w.r.Read(p[:min(len(p), w.left)])
 	w.left -= n
 	return n, err
+}
+
+// shake waits for the reply to the handshake, and for the login that follows it. The reply is then still to be read.
+func (w *Wire) shake() error {
+	h, err := w.greet()
+	if w.isClosed() {
+		err = fmt.Errorf("handshake: %w", net.ErrClosed) // by this process, whatever the error is
+	}
+	if err == nil {
+		err = w.hooks.Greeted(h)
+	}
+	if err == nil {
+		return w.login(h)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.unwritten != nil {
+		err = fmt.Errorf("handshake: %w", w.unwritten)
+	}
+	return err
 }
 
 func (w *Wire) isClosed() bool {
@@ -237,11 +257,12 @@ func (w *Wire) nextFrame() error {
 	if xid < 0 || w.left < zxidOfReply+8 {
 		return nil // an event or a ping: the client ignores its zxid
 	}
-	head, err = w.r.Peek(zxidOfReply + 8)
+	head, err = w.r.Peek(min(w.left, codeOfReply+4))
 	if err != nil {
 		return err
 	}
 	w.zxids.hide(head, p.op)
+	nameUnauthenticated(head)
 	return nil
 }
 
@@ -312,34 +333,6 @@ func (w *Wire) isProof(op int32) (bool, error) {
 	return false, nil
 }
 
-// Sever ends the connection. It does not wait for the close, which can block on a tunnel or
-// on a socket that lingers. Under TLS, Close would first send a close notification.
-func (w *Wire) Sever() {
-	conn := w.Conn
-	if secure, ok := conn.(interface{ NetConn() net.Conn }); ok {
-		conn = secure.NetConn()
-	}
-	w.end(conn)
-}
-
-// Close ends the connection. It does not wait.
-func (w *Wire) Close() error {
-	w.end(w.Conn)
-	return nil
-}
-
-func (w *Wire) end(conn net.Conn) {
-	w.closeOnce.Do(func() {
-		close(w.closed)
-		w.blocking.Run(func() {
-			// The deadline ends a Read or Write that Close does not. Errors mean that
-			// the connection has already ended.
-			_ = conn.SetDeadline(longAgo)
-			_ = conn.Close()
-		})
-	})
-}
-
 // SilentFor reports whether a packet waits for its answer, and for how long the server has
 // answered nothing since the packet was sent. A server that works through a long queue is not
 // silent. A server answers no packet of a session before an earlier write of that session.
@@ -354,40 +347,4 @@ func (w *Wire) SilentFor(now time.Time) (asked bool, silent time.Duration) {
 		since = w.replied
 	}
 	return true, now.Sub(since)
-}
-
-// SetReadDeadline keeps the client from extending the handshake, or a Read of a
-// connection that was closed.
-func (w *Wire) SetReadDeadline(t time.Time) error { return w.setDeadline(w.Conn.SetReadDeadline, t) }
-
-// SetWriteDeadline keeps the client from extending the handshake, or a Write to a
-// connection that was closed.
-func (w *Wire) SetWriteDeadline(t time.Time) error { return w.setDeadline(w.Conn.SetWriteDeadline, t) }
-
-func (w *Wire) setDeadline(set func(time.Time) error, t time.Time) error {
-	err := set(w.bound(t))
-	// Checked afterwards: the later of this and end determines the deadline.
-	if w.isClosed() {
-		return set(longAgo)
-	}
-	return err
-}
-
-// longAgo is a deadline that has passed.
-var longAgo = time.Unix(1, 0)
-
-// bound returns the deadline t, but no later than greetBy during the handshake. The goroutine
-// of the handshake calls it, and those that the client starts afterwards.
-func (w *Wire) bound(t time.Time) time.Time {
-	if w.handshaken {
-		return t
-	}
-	return earlier(t, w.greetBy)
-}
-
-func earlier(t, bound time.Time) time.Time {
-	if t.IsZero() || bound.Before(t) {
-		return bound
-	}
-	return t
 }

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package recipes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/recipes/internal/queue"
+	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
+)
+
+// ErrSteppedBack is the cause that Trace.Rejoined gets when a contender that could have been granted
+// the claim has joined again at the end of the queue.
+var ErrSteppedBack = errors.New("stepped back for another contender")
+
+// A Candidacy is how a contender that may step back takes part in a queue. Stepping back changes no
+// rule of the queue: the contender deletes its node and joins again at the end, so that claims are
+// granted in the order in which their nodes were created.
+type Candidacy struct {
+	// Priority is shown to other contenders in the name of the node, 0 to MaxPriority. It does not
+	// change the order of the queue.
+	Priority int
+
+	// Waits, if not nil, runs on a separate goroutine while a node of the contender waits. Its
+	// context is done when that ends, and the contender waits for it to return.
+	Waits func(ctx context.Context, p *Position)
+
+	// StepsBack, if not nil, decides for a contender that has no predecessor and is not the only one
+	// whether it steps back. behind are the others, in the order of the queue. It is called before the session is
+	// proved to live. If it returns an error, the attempt ends with it.
+	//
+	// The reads that it sends show at least what had been committed when the last contender ahead
+	// left.
+	StepsBack func(ctx context.Context, p *Position, behind []Rank) (bool, error)
+
+	_ struct{}
+}
+
+// A Rank is what the name of a contender's node shows to the others.
+type Rank struct {
+	Name     string // of its node, below the queue's path
+	Priority int    // of its Candidacy, 0 for other contenders
+}
+
+// A Position is a node of a contender that waits. It is safe for concurrent use.
+type Position struct {
+	queue   *Queue
+	session *queueSession
+	place   *place
+}
+
+// Name returns the name of the node, below the queue's path.
+func (p *Position) Name() string { return p.place.member.Name }
+
+// Token returns the token that a claim of this node has.
+func (p *Position) Token() fencing.Token { return fencing.Token(p.place.member.Czxid) }
+
+// ClaimWith is Claim for a contender that may step back, as c decides.
+func (q *Queue) ClaimWith(ctx context.Context, c Candidacy) (*Claim, error) {
+	if err := CheckPriority(c.Priority); err != nil {
+		return nil, &Error{Op: "claim", Path: q.path, Err: err}
+	}
+	return q.contend(ctx, func(ctx context.Context, s *queueSession) (*Claim, error) { return q.candidateIn(ctx, s, c) })
+}
+
+// candidateIn is ClaimWith within one session.
+func (q *Queue) candidateIn(ctx context.Context, s *queueSession, c Candidacy) (*Claim, error) {
+	e := q.sessionEntry(s, Exclusive)
+	e.priority = int16(c.Priority) //nolint:gosec // at most MaxPriority
+	p, alone, err := q.enter(ctx, s, e, -1)
+	if err != nil {
+		return nil, err
+	}
+	if !alone {
+		err = q.awaitTurn(ctx, s, p, c)
+	}
+	var claim *Claim
+	if err == nil {
+		claim, err = q.grant(ctx, s, p)
+	}
+	if err != nil {
+		q.abandon(s, p)
+		return nil, err
+	}
+	return claim, nil
+}
+
+// awaitTurn waits until the claim can be granted. Its error is ErrSteppedBack if the contender is to
+// join again instead.
+func (q *Queue) awaitTurn(ctx context.Context, s *queueSession, p *place, c Candidacy) error {
+	p.candidate = c.StepsBack != nil
+	position := &Position{queue: q, session: s, place: p}
+	if err := q.awaitWith(ctx, s, p, func(ctx context.Context) {
+		if c.Waits != nil {
+			c.Waits(ctx, position)
+		}
+	}); err != nil {
+		return err
+	}
+	lst := p.listed
+	if lst == nil || len(lst.members) == 1 {
+		return nil
+	}
+	p.listed = nil // a queue can be long, and a claim can last
+	behind, err := q.ranks(ctx, s, lst)
+	if err != nil {
+		return err
+	}
+	behind = slices.DeleteFunc(behind, func(r Rank) bool { return r.Name == p.member.Name })
+	back, err := c.StepsBack(ctx, position, behind)
+	if err == nil && back {
+		err = &Error{Op: "claim", Path: p.Path, Err: ErrSteppedBack}
+	}
+	return err
+}
+
+// awaitWith is await, with a function that runs meanwhile.
+func (q *Queue) awaitWith(ctx context.Context, s *queueSession, p *place, waits func(context.Context)) error {
+	waiting, stop := context.WithCancel(ctx)
+	var group sync.WaitGroup
+	group.Go(func() { waits(waiting) })
+	defer group.Wait()
+	defer stop()
+	return q.await(ctx, s, p)
+}
+
+// ranks returns the listed members in the order of the queue.
+func (q *Queue) ranks(ctx context.Context, s *queueSession, lst *listing) ([]Rank, error) {
+	var members []queue.Member
+	if lst.plain {
+		members = lst.inOrder().Members
+	} else {
+		var err error
+		if members, err = q.order(ctx, s, slices.Clone(lst.members)); err != nil {
+			return nil, err
+		}
+	}
+	ranks := make([]Rank, len(members))
+	for i, m := range members {
+		ranks[i] = Rank{m.Name, int(m.Priority)}
+	}
+	return ranks, nil
+}
+
+// Ahead lists the contenders ahead of the position, the front first, as the server of the session
+// sees them. It returns none if the position's node is not in the queue.
+func (p *Position) Ahead(ctx context.Context) ([]Rank, error) {
+	lst, err := p.session.list(ctx, p.queue.path)
+	if err != nil {
+		return nil, err
+	}
+	ranks, err := p.queue.ranks(ctx, p.session, lst)
+	if err != nil {
+		return nil, err
+	}
+	own := slices.IndexFunc(ranks, func(r Rank) bool { return r.Name == p.Name() })
+	return ranks[:max(0, own)], nil
+}
+
+// Write writes a node, and creates it if it is missing, in one transaction with a check that the
+// position's own node exists. Its parent must exist. It sends the transaction until it is
+// answered: of concurrent writers, any may be the last.
+func (p *Position) Write(ctx context.Context, n *Node, data []byte) error {
+	fail := func(err error) error { return &Error{Op: "write", Path: n.path, Err: err} }
+	if n.client.settings != p.session.settings {
+		return fail(errors.New("the position belongs to another client"))
+	}
+	for {
+		for _, op := range []any{
+			&zk.SetDataRequest{Path: n.path, Data: data, Version: -1},
+			&zk.CreateRequest{Path: n.path, Data: data, Acl: p.session.settings.acl},
+		} {
+			refused, err := p.send(ctx, n, op)
+			switch {
+			case err != nil:
+				return err
+			case refused == nil:
+				return nil
+			case !errors.Is(refused, zk.ErrNoNode) && !errors.Is(refused, zk.ErrNodeExists):
+				return fail(refused)
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			return fail(err)
+		}
+	}
+}
+
+// send sends an operation behind a check of the position's node. refused is the server's answer to
+// the operation.
+func (p *Position) send(ctx context.Context, n *Node, op any) (refused, err error) {
+	own := &zk.CheckVersionRequest{Path: p.place.Path, Version: -1}
+	type answer struct{ own, op error }
+	a, err := session.Retry(ctx, p.session.Session, "write", n.path, func(conn *zk.Conn) (answer, error) {
+		results, err := conn.Multi(own, op)
+		if err == nil || len(results) != 2 || session.OutcomeOf(err) != session.Refused {
+			return answer{}, err
+		}
+		return answer{results[0].Error, results[1].Error}, nil
+	})
+	if err == nil && a.own != nil {
+		err = &Error{Op: "write", Path: p.place.Path, Err: fmt.Errorf("%w: %w", ErrDeleted, a.own)}
+	}
+	return a.op, err
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package recipes_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/recipes"
+)
+
+func TestContenderThatStepsBackIsGrantedAfterThoseBehindIt(t *testing.T) {
+	withServers(t, func(s servers) {
+		client, _ := s.connect()
+		queue := s.queue(client, "/l")
+		holder, err := queue.Claim(s.Context())
+		require.NoError(s, err)
+
+		var seen []recipes.Rank
+		steps := make(chan *recipes.Claim, 1)
+		go func() {
+			defer close(steps)
+			if claim, err := queue.ClaimWith(s.Context(), recipes.Candidacy{
+				StepsBack: func(_ context.Context, _ *recipes.Position, behind []recipes.Rank) (bool, error) {
+					seen = behind
+					return true, nil
+				},
+			}); err == nil {
+				steps <- claim
+			}
+		}()
+		synctest.Wait()
+		prefers := make(chan *recipes.Claim, 1)
+		go func() {
+			defer close(prefers)
+			if claim, err := queue.ClaimWith(s.Context(), recipes.Candidacy{Priority: 7}); err == nil {
+				prefers <- claim
+			}
+		}()
+		synctest.Wait()
+		require.NoError(s, queue.Release(s.Context(), holder))
+		first := <-prefers
+		require.Equal(s, 7, seen[0].Priority, "the name shows it")
+		require.Contains(s, first.Path(), seen[0].Name)
+		contenders, err := queue.Contenders(s.Context())
+		require.NoError(s, err)
+		require.Equal(s, 7, contenders[0].Priority)
+		require.NoError(s, queue.Release(s.Context(), first))
+		second := <-steps
+		require.Greater(s, second.Token(), first.Token())
+		require.NoError(s, queue.Release(s.Context(), second))
+	})
+}
+
+func TestErrorOfStepsBackEndsTheClaimAndLeavesNoNode(t *testing.T) {
+	withServers(t, func(s servers) {
+		client, _ := s.connect()
+		queue := s.queue(client, "/l")
+		holder, err := queue.Claim(s.Context())
+		require.NoError(s, err)
+		why := errors.New("undecided")
+		failed := make(chan error, 1)
+		go func() {
+			_, err := queue.ClaimWith(s.Context(), recipes.Candidacy{
+				StepsBack: func(context.Context, *recipes.Position, []recipes.Rank) (bool, error) { return false, why },
+			})
+			failed <- err
+		}()
+		synctest.Wait()
+		other := make(chan *recipes.Claim, 1)
+		go func() {
+			defer close(other)
+			if claim, err := queue.Claim(s.Context()); err == nil {
+				other <- claim
+			}
+		}()
+		synctest.Wait()
+		require.NoError(s, queue.Release(s.Context(), holder))
+		require.ErrorIs(s, <-failed, why)
+		require.NoError(s, queue.Release(s.Context(), <-other))
+		require.Zero(s, client.OutstandingNodes())
+	})
+}
+
+// An operator has deleted the node of the contender that waits.
+func TestPositionWritesOnlyWhileItsNodeExists(t *testing.T) {
+	withServers(t, func(s servers) {
+		client, _ := s.connect()
+		queue, node := s.queue(client, "/l"), s.node(client, "/l-sign")
+		holder, err := queue.Claim(s.Context())
+		require.NoError(s, err)
+		positions := make(chan *recipes.Position, 10)
+		ctx, cancel := context.WithCancel(s.Context())
+		done := make(chan error, 1)
+		go func() {
+			_, err := queue.ClaimWith(ctx, recipes.Candidacy{Waits: func(_ context.Context, p *recipes.Position) { positions <- p }})
+			done <- err
+		}()
+		p := <-positions
+		require.NoError(s, p.Write(s.Context(), node, []byte("created")))
+		require.Equal(s, "created", s.data("/l-sign"))
+		require.NoError(s, p.Write(s.Context(), node, []byte("written")))
+		require.Equal(s, "written", s.data("/l-sign"))
+
+		other, _ := s.connect()
+		require.ErrorContains(s, p.Write(s.Context(), s.node(other, "/l-sign"), nil), "belongs to another client")
+		require.NoError(s, s.Delete("/l/"+p.Name()))
+		require.ErrorIs(s, p.Write(s.Context(), node, []byte("stale")), recipes.ErrDeleted)
+		require.Equal(s, "written", s.data("/l-sign"))
+		cancel()
+		require.ErrorIs(s, <-done, context.Canceled)
+		require.NoError(s, queue.Release(s.Context(), holder))
+	})
+}
+
+func TestPriorityOutOfRangeIsRejectedAndNamed(t *testing.T) {
+	withServers(t, func(s servers) {
+		client, _ := s.connect()
+		queue := s.queue(client, "/l")
+		for priority, want := range map[int]string{-1: "priority -1", recipes.MaxPriority + 1: "priority 1001"} {
+			_, err := queue.ClaimWith(s.Context(), recipes.Candidacy{Priority: priority})
+			require.EqualError(s, err, "claim /l: "+want+": must be 0 to 1000")
+		}
+	})
+}

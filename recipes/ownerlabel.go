@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package recipes
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/lockkeeper/lockkeeper/recipes/internal/queue"
+)
+
+// hostname returns the host's name for display.
+func hostname() string {
+	host, err := os.Hostname()
+	if err != nil {
+		return "unknown"
+	}
+	return host
+}
+
+// defaultOwner returns the owner label if the caller gives none: host and process id.
+func defaultOwner() string { return fmt.Sprintf("%s/%d", hostname(), os.Getpid()) }
+
+// CheckOwner returns what is wrong with an owner label, nil if nothing is.
+func CheckOwner(owner string) error {
+	if len(owner) > queue.MaxOwner {
+		return fmt.Errorf("owner label of %d bytes is over the limit of %d", len(owner), queue.MaxOwner)
+	}
+	return nil
+}

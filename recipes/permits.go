@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package recipes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/lockkeeper/lockkeeper/recipes/internal/queue"
+)
+
+// Permits are a number of permits on a queue, the limit. Each contender claims some of them, its
+// weight, and has all of them or none. Contenders are granted their permits in the order of the
+// queue: one that needs many is not overtaken by those behind it that need few.
+//
+// The sum of the weights of all claims is never above the limit, in ZooKeeper's commit order and on
+// the conditions that Claim names. The limit is stored in the node <path>-limit. Each grant is a
+// transaction that checks the version of that node and marks the contender's own one, so that no
+// grant is carried out under a limit that has been changed. An operator must not delete the limit's
+// node while contenders exist.
+//
+// A contender without a weight, such as that of a lock on the same path, counts as all permits.
+//
+// A Permits is safe for concurrent use.
+type Permits struct {
+	queue     *Queue
+	limit     int    // of NewPermits
+	limitPath string // namespace included
+
+	mu     sync.Mutex // guards agreed
+	agreed bool       // the stored limit was the one of NewPermits, or Resize has changed it
+}
+
+// NewPermits returns the permits on the queue, 1 to MaxPermits. It sends no request. The first claim
+// stores the limit if none is stored.
+func NewPermits(queue *Queue, limit int) (*Permits, error) {
+	if queue == nil {
+		return nil, &Error{Op: "new permits", Err: errors.New("queue is nil")}
+	}
+	if err := checkLimit(limit); err != nil {
+		return nil, &Error{Op: "new permits", Path: queue.path, Err: err}
+	}
+	if queue.takeover != nil {
+		return nil, &Error{Op: "new permits", Path: queue.path, Err: errMode}
+	}
+	return &Permits{queue: queue, limit: limit, limitPath: queue.path + "-limit"}, nil
+}
+
+// Limit returns the stored limit, as the server that this client is connected to sees it. It stores
+// the limit of NewPermits if there is none.
+func (p *Permits) Limit(ctx context.Context) (limit int, err error) {
+	err = p.queue.withSession(ctx, func(s *queueSession) error {
+		l, err := p.readLimit(ctx, s)
+		limit = l.permits
+		return err
+	})
+	return limit, err
+}
+
+// Claim joins the queue and waits until weight permits are free that no contender ahead waits for.
+// It fails as Queue.Claim does. A weight that is not from 1 to the limit is an error, also for a
+// waiter whose weight is above the limit after a Resize. The error is a *LimitError if the first
+// limit that this process finds stored is not its own.
+//
+// The claim is shared: its token is that of a reader. See Claim.Shared.
+func (p *Permits) Claim(ctx context.Context, weight int) (*Claim, error) {
+	if weight < 1 || weight > MaxPermits {
+		return nil, p.invalid(weight, MaxPermits)
+	}
+	return p.queue.contend(ctx, func(ctx context.Context, s *queueSession) (*Claim, error) {
+		l, err := p.agreedLimit(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		return p.claimIn(ctx, s, int32(weight), l)
+	})
+}
+
+// Try is Claim if the permits are free and no contender waits for them. Otherwise its error is a
+// *BusyError, which names the first contender. It creates nothing then.
+func (p *Permits) Try(ctx context.Context, weight int) (*Claim, error) {
+	if weight < 1 || weight > MaxPermits {
+		return nil, p.invalid(weight, MaxPermits)
+	}
+	return p.queue.contend(ctx, func(ctx context.Context, s *queueSession) (*Claim, error) {
+		if _, err := p.agreedLimit(ctx, s); err != nil {
+			return nil, err
+		}
+		return p.tryIn(ctx, s, int32(weight))
+	})
+}
+
+// invalid returns the error of a weight that is not possible.
+func (p *Permits) invalid(weight, limit int) error {
+	return &Error{Op: "claim", Path: p.queue.path, Err: fmt.Errorf("weight of %d permits: must be 1 to %d", weight, limit)}
+}
+
+// claimIn is Claim within one session.
+func (p *Permits) claimIn(ctx context.Context, s *queueSession, weight int32, l limitRead) (*Claim, error) {
+	if int(weight) > l.permits {
+		return nil, p.invalid(int(weight), l.permits)
+	}
+	pl, alone, err := p.queue.enter(ctx, s, p.entry(s, weight), -1)
+	if err != nil {
+		return nil, err
+	}
+	pl.limit = l
+	c, err := p.take(ctx, s, pl, alone)
+	if err != nil {
+		p.queue.abandon(s, pl)
+	}
+	return c, err
+}
+
+// take waits until the permits fit, marks the node and grants the claim. fits reports whether they
+// are known to fit under the limit that the place has.
+func (p *Permits) take(ctx context.Context, s *queueSession, pl *place, fits bool) (*Claim, error) {
+	for {
+		if !fits {
+			if err := p.await(ctx, s, pl); err != nil {
+				return nil, err
+			}
+		}
+		var err error
+		if fits, err = p.mark(ctx, s, pl); err != nil {
+			return nil, err
+		}
+		if fits {
+			return s.grant(ctx, pl)
+		}
+	}
+}
+
+// tryIn is Try within one session. As in Queue.tryIn, of several tries at the same time one joins
+// and the others read again.
+func (p *Permits) tryIn(ctx context.Context, s *queueSession, weight int32) (*Claim, error) {
+	q := p.queue
+	for {
+		l, err := p.readLimit(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		if int(weight) > l.permits {
+			return nil, p.invalid(int(weight), l.permits)
+		}
+		lst, err := s.list(ctx, q.path)
+		if err != nil {
+			return nil, err
+		}
+		if queue.PermitsTaken(lst.members, l.permits)+int(weight) > l.permits {
+			if err := p.busy(ctx, s, lst, l.permits); err != nil {
+				return nil, err
+			}
+			continue // all of its contenders are gone
+		}
+		version := int32(0) // of a parent that is created now
+		if lst.parent != nil {
+			version = lst.parent.Version
+		}
+		pl, alone, err := q.enter(ctx, s, p.entry(s, weight), version)
+		switch {
+		case errors.Is(err, errContended) && ctx.Err() == nil:
+			continue
+		case errors.Is(err, errContended):
+			return nil, &Error{Op: "join", Path: q.path, Err: ctx.Err()}
+		case err != nil:
+			return nil, err
+		}
+		pl.limit = l
+		c, err := p.takeNow(ctx, s, pl, alone)
+		if c != nil {
+			return c, nil
+		}
+		q.abandon(s, pl)
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// takeNow is take without waiting. It returns neither a claim nor an error if the limit or the queue
+// has changed, and a new listing must show how.
+func (p *Permits) takeNow(ctx context.Context, s *queueSession, pl *place, fits bool) (*Claim, error) {
+	if !fits {
+		if d, err := p.queue.decide(ctx, s, pl); err != nil || !d.Granted() {
+			return nil, err
+		}
+	}
+	if fits, err := p.mark(ctx, s, pl); err != nil || !fits {
+		return nil, err
+	}
+	return s.grant(ctx, pl)
+}
+
+// busy returns a *BusyError with the first contender of the listing, nil if all are gone.
+func (p *Permits) busy(ctx context.Context, s *queueSession, lst *listing, limit int) error {
+	front, found, err := p.queue.front(ctx, s, slices.Clone(lst.members))
+	if err != nil || !found {
+		return err
+	}
+	return &BusyError{Path: p.queue.path, Front: front, Taken: queue.PermitsTaken(lst.members, limit)}
+}
+
+// entry returns the entry of a contender that claims so many permits.
+func (p *Permits) entry(s *queueSession, weight int32) entry {
+	e := p.queue.sessionEntry(s, Exclusive)
+	encode := e.data
+	e.weight = weight
+	e.data = func(pl *place) []byte {
+		pl.record = encode(pl)
+		return pl.record
+	}
+	return e
+}

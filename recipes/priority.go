@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package recipes
+
+import (
+	"fmt"
+
+	"github.com/lockkeeper/lockkeeper/recipes/internal/queue"
+)
+
+// MaxPriority is the highest priority of a Candidacy.
+const MaxPriority = queue.MaxPriority
+
+// CheckPriority returns what is wrong with a priority, nil if nothing is.
+func CheckPriority(priority int) error {
+	if priority < 0 || priority > MaxPriority {
+		return fmt.Errorf("priority %d: must be 0 to %d", priority, MaxPriority)
+	}
+	return nil
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package recipes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
+)
+
+// errLimitMoved reports that the stored limit was changed by another client.
+var errLimitMoved = errors.New("limit was changed by another client")
+
+// Resize stores another limit, 1 to MaxPermits. Waiters that fit under a higher one are granted their
+// permits. To lower it, Resize claims the difference for the time of the write: if so many permits
+// are not free, or a contender waits for them, its error wraps a *BusyError, and nothing is
+// changed. After ErrUncertain, ctx ended before it was known whether the limit was stored.
+//
+// Other processes that have claimed permits before follow the new limit. A process that is started
+// with the former one gets a *LimitError.
+func (p *Permits) Resize(ctx context.Context, limit int) error {
+	fail := func(err error) error { return &Error{Op: "resize", Path: p.queue.path, Err: err} }
+	if ctx == nil {
+		return fail(errNilContext)
+	}
+	if err := checkLimit(limit); err != nil {
+		return fail(err)
+	}
+	for {
+		err := p.resize(ctx, limit)
+		switch {
+		case err == nil:
+			p.follow()
+			return nil
+		case ctx.Err() == nil && (errors.Is(err, errLimitMoved) || errors.Is(err, ErrUncertain)):
+			continue // the next read, or at the latest the next write, shows what is stored
+		case ctx.Err() == nil && errors.Is(err, ErrLost) && !errors.Is(err, ErrClosed):
+			continue // nothing was changed under the claim
+		}
+		if busy := (*BusyError)(nil); errors.As(err, &busy) {
+			err = fmt.Errorf("limit of %d permits is below the %d that are held or waited for: %w", limit, busy.Taken, err)
+		}
+		return fail(withCtx(ctx, err))
+	}
+}
+
+// resize is one attempt of Resize.
+func (p *Permits) resize(ctx context.Context, limit int) error {
+	var l limitRead
+	err := p.queue.withSession(ctx, func(s *queueSession) (err error) {
+		if l, err = p.readLimit(ctx, s); err != nil || l.permits >= limit {
+			return err
+		}
+		return p.storeLimit(ctx, s, limit, l.version)
+	})
+	if err != nil || l.permits <= limit {
+		return err
+	}
+	return p.lower(ctx, l, limit)
+}
+
+// storeLimit stores a higher limit.
+func (p *Permits) storeLimit(ctx context.Context, s *queueSession, limit int, version int32) error {
+	_, err := session.Retry(ctx, s.Session, "set", p.limitPath, func(conn *zk.Conn) (*zk.Stat, error) {
+		return conn.Set(p.limitPath, encodeLimit(limit), version)
+	})
+	if errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNoNode) {
+		return errLimitMoved // perhaps by an attempt of this call that was not answered
+	}
+	return err
+}
+
+// lower stores a lower limit while this client has the permits that are to vanish: the other
+// claims fit under the new limit then, and no grant can be carried out that does not.
+func (p *Permits) lower(ctx context.Context, from limitRead, limit int) error {
+	c, err := p.queue.contend(ctx, func(ctx context.Context, s *queueSession) (*Claim, error) {
+		return p.tryIn(ctx, s, int32(from.permits-limit))
+	})
+	if err != nil {
+		return err
+	}
+	_, err = c.commit(ctx, "", []any{&zk.SetDataRequest{Path: p.limitPath, Data: encodeLimit(limit), Version: from.version}})
+	if errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNoNode) {
+		err = errLimitMoved
+	}
+	if released := p.queue.Release(ctx, c); err == nil && !errors.Is(released, ErrLost) {
+		err = released
+	}
+	return err
+}

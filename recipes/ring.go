@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package recipes
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
+)
+
+// A Ring keeps the newest entries that any clients append, as nodes below one path. It is for
+// what operators must find later, whichever client wrote it, and not for state that a lock
+// protects: it checks no claim. Entries are ordered as ZooKeeper has committed them. A Ring is
+// safe for concurrent use.
+type Ring struct {
+	client *Client
+	path   string // namespace included
+	size   int
+	acl    []zk.ACL
+}
+
+// A RingEntry is one entry of a Ring.
+type RingEntry struct {
+	Name string
+	Data []byte
+}
+
+// NewRing returns the Ring at path, to which the client's namespace is added, of so many
+// entries. The nodes of entries get that ACL, or the client's if it is empty. It sends no
+// request.
+func NewRing(client *Client, path string, size int, acl []zk.ACL) (*Ring, error) {
+	fail := func(err error) (*Ring, error) { return nil, &Error{Op: "new ring", Err: err} }
+	if client == nil {
+		return fail(errors.New("client is nil"))
+	}
+	if err := checkPath(path); err != nil {
+		return fail(err)
+	}
+	if size < 1 {
+		return fail(fmt.Errorf("size %d is not positive", size))
+	}
+	if len(acl) == 0 {
+		acl = client.settings.acl
+	}
+	return &Ring{client: client, path: client.settings.namespace + path, size: size, acl: acl}, nil
+}
+
+// Append adds an entry, and returns its name. It repeats a create that was not answered, until
+// ctx is done: an error means that the entry may exist. Append deletes no entry: see Trim.
+func (r *Ring) Append(ctx context.Context, data []byte) (name string, err error) {
+	// A repeated create makes a second node. Their common beginning shows that they are one entry. Its digits cannot spell
+	// "lock", after which a number makes the name that of a contender.
+	id := make([]byte, 10)
+	_, _ = rand.Read(id) // never fails
+	prefix := r.path + "/" + fmt.Sprintf("%x-", id)
+	err = r.client.withSession(ctx, r.path, func(s *queueSession) error {
+		path, err := r.create(ctx, s, prefix, data)
+		if errors.Is(err, zk.ErrNoNode) {
+			if err := s.CreateParents(ctx, r.path, nil); err != nil {
+				return err
+			}
+			path, err = r.create(ctx, s, prefix, data)
+		}
+		name = path[strings.LastIndexByte(path, '/')+1:]
+		return err
+	})
+	return name, err
+}
+
+func (r *Ring) create(ctx context.Context, s *queueSession, prefix string, data []byte) (string, error) {
+	return session.Retry(ctx, s.Session, "create", prefix, func(conn *zk.Conn) (string, error) {
+		return conn.Create(prefix, data, zk.FlagSequence, r.acl)
+	})
+}
+
+// Replace writes new data to an entry. The error of an entry that Trim has deleted is
+// zk.ErrNoNode.
+func (r *Ring) Replace(ctx context.Context, name string, data []byte) error {
+	path := r.path + "/" + name
+	return r.client.withSession(ctx, path, func(s *queueSession) error {
+		_, err := session.Retry(ctx, s.Session, "write", path, func(conn *zk.Conn) (*zk.Stat, error) {
+			return conn.Set(path, data, -1)
+		})
+		return err
+	})
+}
+
+// Trim deletes all entries but the newest, as many as the Ring keeps. Call it after Append: an
+// error is of interest only if it persists, as the next Trim deletes what this one left.
+func (r *Ring) Trim(ctx context.Context) error {
+	return r.client.withSession(ctx, r.path, func(s *queueSession) error {
+		_, surplus, err := r.list(ctx, s)
+		for _, name := range surplus {
+			if err != nil {
+				break
+			}
+			path := r.path + "/" + name
+			_, err = session.Retry(ctx, s.Session, "delete", path, func(conn *zk.Conn) (struct{}, error) {
+				return struct{}{}, conn.Delete(path, -1)
+			})
+			if errors.Is(err, zk.ErrNoNode) {
+				err = nil // by another client
+			}
+		}
+		return err
+	})
+}
+
+// Entries returns the entries, the newest first, as the server that this client is connected to
+// sees them. It costs one listing, and one read for each entry.
+func (r *Ring) Entries(ctx context.Context) (entries []RingEntry, err error) {
+	err = r.client.withSession(ctx, r.path, func(s *queueSession) error {
+		entries = nil
+		names, _, err := r.list(ctx, s)
+		for _, name := range names {
+			data, _, err := s.Get(ctx, r.path+"/"+name)
+			switch {
+			case err == nil:
+				entries = append(entries, RingEntry{name, data})
+			case !errors.Is(err, zk.ErrNoNode): // else it was trimmed meanwhile
+				return err
+			}
+		}
+		return err
+	})
+	return entries, err
+}
+
+// list returns the names of the entries, the newest first, and of surplus nodes.
+func (r *Ring) list(ctx context.Context, s *queueSession) (kept, surplus []string, err error) {
+	names, _, err := s.Children(ctx, r.path)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, nil, nil
+	}
+	kept, surplus = newestEntries(names, r.size)
+	return kept, surplus, err
+}
+
+// newestEntries returns the names of the newest entries, up to size, and those of other entries.
+// Of the nodes of one entry only the newest is kept. Other names are in neither.
+func newestEntries(names []string, size int) (kept, surplus []string) {
+	type node struct {
+		name, entry string
+		number      int64
+	}
+	var nodes []node
+	for _, name := range names {
+		entry, digits, _ := strings.Cut(name, "-")
+		if number, err := strconv.ParseInt(digits, 10, 64); err == nil {
+			nodes = append(nodes, node{name, entry, number})
+		}
+	}
+	slices.SortFunc(nodes, func(a, b node) int { return int(b.number - a.number) })
+	seen := make(map[string]bool)
+	for _, n := range nodes {
+		if seen[n.entry] || len(kept) == size {
+			surplus = append(surplus, n.name)
+			continue
+		}
+		seen[n.entry] = true
+		kept = append(kept, n.name)
+	}
+	return kept, surplus
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package recipes
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/lockkeeper/lockkeeper/fencing"
+)
+
+// breadcrumbSuffix is what the name of the node with the breadcrumb has after that of the queue.
+const breadcrumbSuffix = "-breadcrumb"
+
+// A takeover is what the contenders of a queue do between their grant and their return: they pass a
+// former holder that did not release, and leave their own breadcrumb.
+type takeover struct {
+	node  *Node // with the breadcrumb
+	delay time.Duration
+	fence func(ctx context.Context, former FormerHolder) error
+	mine  breadcrumb // without Token and Time
+
+	mu     sync.Mutex    // guards what follows
+	former fencing.Token // the newest former holder that was found
+	found  time.Time     // when it was
+}
+
+// errMode is the error of a claim that cannot leave a breadcrumb. Several readers and permits are
+// held at the same time, and the breadcrumb names one holder.
+var errMode = errors.New("a lock-delay and a fence function are possible for exclusive claims only")
+
+// newTakeover returns the takeover that the options ask for, nil if they do not.
+func newTakeover(client *Client, path string, opts *QueueOptions) (*takeover, error) {
+	if opts.LockDelay == 0 && opts.Fence == nil {
+		return nil, nil
+	}
+	node, err := NewNode(client, path+breadcrumbSuffix)
+	if err != nil {
+		return nil, err
+	}
+	return &takeover{
+		node: node, delay: opts.LockDelay, fence: opts.Fence,
+		mine: breadcrumb{Format: 1, Owner: cmp.Or(opts.Owner, client.Owner()), Host: hostname(), PID: os.Getpid()},
+	}, nil
+}
+
+// run takes the claim over. After an error, or a panic of the fence function, the claim has ended,
+// its node exists, and the breadcrumb of the former holder stays.
+func (t *takeover) run(ctx context.Context, c *Claim) error {
+	c.unreported.Store(true)
+	taken := false
+	defer func() {
+		if !taken && c.end(ErrReleased) {
+			c.session.Ungrant(c.place.Node)
+		}
+	}()
+	claimed, cancel := c.Context(ctx)
+	defer cancel()
+	version, err := t.take(claimed, c)
+	if err == nil {
+		err = c.session.awaitProof(claimed, c.place) // the last one may be older than the delay
+	}
+	if lost := c.Err(); lost != nil {
+		return lost // which caused the error, if there is one
+	}
+	if err != nil {
+		return err
+	}
+	c.breadcrumb = &leftBreadcrumb{t.node.path, version}
+	c.unreported.Store(false)
+	taken = true
+	return nil
+}
+
+// take writes the claim's breadcrumb, after it has passed the holder that the former one names. It
+// returns the version of the node. The write is carried out only if the node has not changed since
+// it was read, so that the read may be out of date.
+func (t *takeover) take(ctx context.Context, c *Claim) (version int32, err error) {
+	attempt := taking{mine: t.mine}
+	attempt.mine.Token, attempt.mine.Time = c.token, time.Now().UTC()
+	for {
+		version, err := t.node.Update(ctx, c, attempt.next)
+		var left *UnreleasedError
+		if !errors.As(err, &left) {
+			return version, err
+		}
+		// Without that, the breadcrumb could be that of the present holder: the claim's node can have
+		// been deleted before the read.
+		if err := c.Check(ctx); err != nil {
+			return 0, &Error{Op: "check", Path: c.place.Parent, Err: &UnreleasedError{left.Former, err}}
+		}
+		if err := t.pass(ctx, c, left.Former); err != nil {
+			return 0, err
+		}
+		attempt.passed = left.Former.Token
+	}
+}
+
+// pass waits for the lock-delay, and then calls the fence function.
+func (t *takeover) pass(ctx context.Context, c *Claim, former FormerHolder) error {
+	fail := func(op string, err error) error {
+		return &Error{Op: op, Path: c.place.Parent, Err: &UnreleasedError{former, err}}
+	}
+	left := t.delay - time.Since(t.foundAt(former.Token))
+	c.session.report.unreleased(c.place.Parent, former, max(0, left))
+	if left > 0 {
+		timer := time.NewTimer(left)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return fail("wait for the lock-delay", ctx.Err())
+		}
+	}
+	if t.fence == nil {
+		return nil
+	}
+	if err := t.fence(ctx, former); err != nil {
+		return fail("fence", err)
+	}
+	return nil
+}
+
+// foundAt returns when a claim of this queue first found that the holder has not released. At that
+// moment the holder's node was gone. Later claims go on counting from then, so that calls whose
+// contexts are shorter than the delay succeed some day.
+func (t *takeover) foundAt(former fencing.Token) time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.former != former {
+		t.former, t.found = former, time.Now()
+	}
+	return t.found
+}

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package recipes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
+)
+
+// maxTogether is how many queues one transaction joins at most. With records of the greatest size it
+// stays below half of what a server accepts.
+const maxTogether = 64
+
+// ErrApart is returned by ClaimTogether when one transaction cannot take all claims, because a queue
+// has a contender for instance. Nothing is held or queued then: Claim one after another.
+var ErrApart = errors.New("claims cannot be taken in one transaction")
+
+// ClaimTogether takes the exclusive claims of several queues of one client, with different paths, in
+// one transaction, if all queues are empty. Otherwise it takes none, leaves no node, and returns an
+// error for which errors.Is finds ErrApart. It waits for no contender, only for answers, and fails
+// as Claim does.
+//
+// Nodes that one transaction creates have the same zxid, so the tokens of the claims are equal. Each
+// is greater than those of all earlier claims of its path.
+func ClaimTogether(ctx context.Context, queues ...*Queue) ([]*Claim, error) {
+	if err := checkTogether(ctx, queues); err != nil {
+		return nil, err
+	}
+	if len(queues) > maxTogether {
+		return nil, fmt.Errorf("%w: %d are more than %d", ErrApart, len(queues), maxTogether)
+	}
+	client, began := queues[0].client, time.Now()
+	s, err := client.session(ctx)
+	if err != nil {
+		return nil, &Error{Op: "claim", Path: queues[0].path, Err: withCtx(ctx, err)}
+	}
+	g := &together{
+		session: s, queues: queues,
+		joins: make([]attempt, len(queues)), versions: make([]int32, len(queues)), alone: make([]bool, len(queues)),
+	}
+	claims, err := g.claim(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i, c := range claims {
+		client.report.granted(queues[i].path, c.Path(), c.token, time.Since(began))
+	}
+	return claims, nil
+}
+
+// checkTogether returns an error for arguments of ClaimTogether that are invalid.
+func checkTogether(ctx context.Context, queues []*Queue) error {
+	if len(queues) == 0 {
+		return &Error{Op: "claim", Err: errors.New("no queues")}
+	}
+	if ctx == nil {
+		return &Error{Op: "claim", Path: queues[0].path, Err: errNilContext}
+	}
+	seen := make(map[string]bool, len(queues))
+	for _, q := range queues {
+		if q.client != queues[0].client {
+			return &Error{Op: "claim", Path: q.path, Err: fmt.Errorf("belongs to another client than %s", queues[0].path)}
+		}
+		if q.takeover != nil {
+			return &Error{Op: "claim", Path: q.path, Err: errors.New("a queue with a lock-delay or a fence function is claimed alone")}
+		}
+		if seen[q.path] {
+			return &Error{Op: "claim", Path: q.path, Err: errors.New("given twice")}
+		}
+		seen[q.path] = true
+	}
+	return nil
+}
+
+// together is one attempt to take several claims at the same time. Its slices are by queue.
+type together struct {
+	session  *queueSession
+	queues   []*Queue
+	joins    []attempt
+	versions []int32 // of the parents, when their queues were empty
+	alone    []bool  // the answer shows that the node has no predecessor
+}
+
+func (g *together) claim(ctx context.Context) ([]*Claim, error) {
+	if err := g.look(ctx); err != nil {
+		return nil, err
+	}
+	if err := g.join(ctx); err != nil {
+		return nil, err
+	}
+	claims := make([]*Claim, len(g.queues))
+	err := g.checkFirst(ctx)
+	for i := range g.queues {
+		if err == nil {
+			claims[i], err = g.session.grant(ctx, g.joins[i].place)
+		}
+	}
+	if err == nil {
+		return claims, nil
+	}
+	for _, c := range claims {
+		if c != nil && c.end(ErrReleased) {
+			g.session.Ungrant(c.place.Node)
+		}
+	}
+	g.leave(func(int) bool { return true })
+	return nil, g.apart(ctx, err)
+}
+
+// apart adds ErrApart to an error, unless ctx is done: then claiming one after another is no better.
+func (g *together) apart(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return withCtx(ctx, err)
+	}
+	return fmt.Errorf("%w: %w", ErrApart, err)
+}
+
+// look fails unless all queues are empty and their parents may be written. A parent's version is
+// that of the moment at which the queue was seen empty.
+func (g *together) look(ctx context.Context) error {
+	indexes, errs := make([]int, len(g.queues)), make([]error, len(g.queues))
+	for i := range indexes {
+		indexes[i] = i
+	}
+	err := session.Each(g.session.Session, indexes, func(i int) { errs[i] = g.lookAt(ctx, i) })
+	if err = firstOf(append(errs, err)); err != nil {
+		return g.apart(ctx, err)
+	}
+	return nil
+}
+
+// firstOf returns the first error that is not nil.
+func firstOf(errs []error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *together) lookAt(ctx context.Context, i int) error {
+	q := g.queues[i]
+	v, err := q.learn(ctx, g.session)
+	if err != nil {
+		return err
+	}
+	lst, err := g.session.list(ctx, q.path)
+	switch {
+	case err != nil:
+		return err
+	case lst.parent == nil:
+		q.forget()
+		return &Error{Op: "join", Path: q.path, Err: zk.ErrNoNode}
+	case len(lst.members) > 0:
+		return &Error{Op: "join", Path: q.path, Err: errContended}
+	case !v.writable:
+		return &Error{Op: "join", Path: q.path, Err: errReadOnly}
+	}
+	g.joins[i].view, g.versions[i] = v, lst.parent.Version
+	return nil
+}
+
+// join creates all nodes in one transaction, which is only carried out while no parent has been
+// written since it was read, and each join of this library writes it. After an error there is
+// none of the nodes, or it is being deleted.
+func (g *together) join(ctx context.Context) error {
+	mine, err := g.session.TakeTurn(ctx, session.Ordinary)
+	if err != nil {
+		return g.apart(ctx, &Error{Op: "join", Path: g.queues[0].path, Err: session.NotSent(err)})
+	}
+	var ops []any
+	for i, q := range g.queues {
+		e := q.sessionEntry(g.session, Exclusive)
+		p, _ := q.place(g.session, g.joins[i].view, e, false) // no witness: names have a nonce
+		g.session.Register(p.Node)
+		g.joins[i].place = p
+		ops = append(ops,
+			p.create(e.data(p), e.acl),
+			&zk.SetDataRequest{Path: q.path, Data: []byte(parentMark), Version: g.versions[i]},
+		)
+	}
+	results, err := session.CallInTurn(ctx, g.session.Session, session.Ordinary, mine, func(conn *zk.Conn) ([]zk.MultiResponse, error) {
+		return conn.Multi(ops...)
+	})
+	g.record(results, err)
+	return g.settle(ctx)
+}
+
+// record notes the answer of the transaction in each attempt.
+func (g *together) record(results []zk.MultiResponse, err error) {
+	if err == nil && len(results) != 2*len(g.queues) {
+		err = fmt.Errorf("server answered a join of %d operations with %d results", 2*len(g.queues), len(results))
+	}
+	refused := slices.IndexFunc(results, func(r zk.MultiResponse) bool { return r.Error != nil })
+	for i := range g.joins {
+		a := &g.joins[i]
+		switch {
+		case err == nil:
+			g.created(i, results[2*i], results[2*i+1])
+		case refused < 0 || session.OutcomeOf(err) != session.Refused:
+			a.err = err
+		case refused == 2*i+1 && errors.Is(results[refused].Error, zk.ErrNoAuth):
+			a.err = errReadOnly
+		case refused == 2*i || refused == 2*i+1 && !errors.Is(results[refused].Error, zk.ErrBadVersion):
+			a.err = results[refused].Error
+		default:
+			a.err = errContended // in this queue, or there is no node because of another one
+		}
+	}
+}
+
+// created notes the node that the transaction has created in a queue.
+func (g *together) created(i int, created, written zk.MultiResponse) {
+	a := &g.joins[i]
+	if written.Stat == nil {
+		a.err = errors.New("server answered a write of the parent without its Stat")
+		return
+	}
+	if a.err = a.place.setCreated(created.String, written.Stat.Mzxid); a.err != nil {
+		return
+	}
+	a.parent = written.Stat
+	g.queues[i].recordOwnNumber(a.place)
+	g.session.Joined(a.place.Node)
+}
+
+// settle determines the outcome of each join, and undoes all of them unless all nodes stay.
+func (g *together) settle(ctx context.Context) error {
+	steps, errs := make([]joinStep, len(g.queues)), make([]error, len(g.queues))
+	stays := 0
+	for i, q := range g.queues {
+		steps[i], errs[i] = q.nextStep(ctx, g.session, g.joins[i])
+		if errs[i] == nil && steps[i] == stay {
+			stays++
+		}
+	}
+	if stays == len(g.queues) {
+		for i, q := range g.queues {
+			g.alone[i] = q.stayed(g.session, g.joins[i]) == 1
+		}
+		return nil
+	}
+	g.leave(func(i int) bool { return errs[i] == nil && (steps[i] == stay || steps[i].leaves()) })
+	err := firstOf(errs)
+	for i, q := range g.queues {
+		if errs[i] == nil && !steps[i].leaves() && steps[i] != stay {
+			q.undo(g.session, g.joins[i], steps[i])
+		}
+		if steps[i] == leaveOtherLife {
+			q.forget()
+		}
+		if err == nil && g.joins[i].err != nil {
+			err = &Error{Op: "join", Path: q.path, Err: g.joins[i].err}
+		}
+	}
+	if err == nil {
+		err = &Error{Op: "join", Path: g.queues[0].path, Err: errContended}
+	}
+	return g.apart(ctx, err)
+}
+
+// checkFirst fails if a contender is ahead in a queue: one that does not write the parent, such as
+// one of another library, may have joined between the listing and the create.
+func (g *together) checkFirst(ctx context.Context) error {
+	for i, q := range g.queues {
+		if g.alone[i] {
+			continue
+		}
+		if err := q.checkFirst(ctx, g.session, g.joins[i].place); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leave deletes the nodes of the queues that which selects, all at the same time, as a failed Claim
+// does.
+func (g *together) leave(which func(i int) bool) {
+	var leaving sync.WaitGroup
+	for i, q := range g.queues {
+		if which(i) {
+			leaving.Go(func() { q.abandon(g.session, g.joins[i].place) })
+		}
+	}
+	leaving.Wait()
+}
+
+// Abandon ends a claim under which no work has begun. It closes Done, and deletes the node as a
+// failed Claim does: it waits for the deletion while a server serves the session, for the release
+// timeout at most. The rest is done in the background.
+func (q *Queue) Abandon(c *Claim) {
+	c.released.Do(func() {
+		if c.Err() != nil || !c.end(ErrReleased) {
+			c.session.EndGrace(c.place.Node)
+			c.releaseErr = c.ended()
+		} else {
+			c.session.report.over(c.place.Parent, c.place.Path, time.Since(c.granted), ErrReleased)
+			c.session.Ungrant(c.place.Node)
+			q.abandon(c.session, c.place)
+			select {
+			case <-c.place.Gone():
+			default:
+				c.releaseErr = &Error{Op: "release", Path: c.place.Path, Err: fmt.Errorf("%w, deletion continues in the background", ErrUncertain)}
+			}
+		}
+		c.session.report.released(c.place.Parent, c.place.Path, c.releaseErr)
+	})
+}
