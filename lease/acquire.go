@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -75,10 +76,7 @@ func (r *Replica) Acquire(ctx context.Context, received time.Time, req Request) 
 // check returns what is wrong with a request. It rounds the TTL down to what a record can hold.
 func (r *Replica) check(req *Request) error {
 	req.TTL = req.TTL.Truncate(time.Millisecond)
-	size := len(req.Principal) + len(req.Owner)
-	for k, v := range req.Metadata {
-		size += len(k) + len(v)
-	}
+	size := sizeOf(req.Principal, req.Owner, req.Metadata)
 	switch {
 	case req.Owner == "":
 		return errors.New("owner is empty")
@@ -94,6 +92,15 @@ func (r *Replica) check(req *Request) error {
 	return nil
 }
 
+// sizeOf returns the bytes of identities and metadata in a record.
+func sizeOf(principal, owner string, metadata map[string]string) int {
+	size := len(principal) + len(owner)
+	for k, v := range metadata {
+		size += len(k) + len(v)
+	}
+	return size
+}
+
 // An acquisition is one call of Acquire.
 type acquisition struct {
 	*Replica
@@ -101,7 +108,8 @@ type acquisition struct {
 	received   time.Time
 	req        Request
 	hint, hash string
-	until      time.Time // end of the poll
+	until      time.Time         // end of the poll
+	synced     *recipes.Requests // whose server is not older than this call
 
 	name      string            // of the request's node, empty if it has none that is known
 	own       recipes.Contender // as this call has written it last
@@ -114,8 +122,14 @@ func (a *acquisition) gone() error { return a.caller.Err() }
 
 // attempt acquires the lease, or returns a *blockedError if it has to wait.
 func (a *acquisition) attempt(ctx context.Context, q *queue, requests *recipes.Requests) (Grant, error) {
-	if a.wrote {
-		return a.decide(ctx, q, requests)
+	if a.wrote { // the nearest contender ahead has left
+		if q.line.isFirst(a.name) {
+			return a.grant(ctx, requests)
+		}
+		return a.decide(ctx, q, requests, q.newest)
+	}
+	if resumed, err := a.resume(ctx, requests); resumed {
+		return Grant{}, err
 	}
 	if a.req.Reentrant && a.name == "" {
 		if grant, entered, err := a.enter(ctx, requests); entered || err != nil {
@@ -127,7 +141,13 @@ func (a *acquisition) attempt(ctx context.Context, q *queue, requests *recipes.R
 	}
 	held := q.empty.Load()
 	if !held {
-		names, err := requests.Names(ctx)
+		// If the listing is not the newest, it may not show the node of an earlier call. Then the one
+		// in decide does.
+		list := q.recent
+		if a.req.Wait == 0 {
+			list = q.soon
+		}
+		names, err := list(ctx, requests)
 		if err != nil {
 			return Grant{}, err
 		}
@@ -137,6 +157,13 @@ func (a *acquisition) attempt(ctx context.Context, q *queue, requests *recipes.R
 			return Grant{}, err
 		case c.Name != "":
 			return a.adopt(ctx, q, requests, c)
+		case len(names) > 0 && a.req.Wait == 0 && a.synced != requests:
+			// A server that lags may not show the lease of an earlier call for this request.
+			if err := requests.Sync(ctx); err != nil {
+				return Grant{}, err
+			}
+			a.synced = requests
+			return a.attempt(ctx, q, requests)
 		case len(names) > 0 && a.req.Wait == 0:
 			return Grant{}, a.held(ctx, q, requests, names)
 		}
@@ -153,14 +180,14 @@ func (a *acquisition) attempt(ctx context.Context, q *queue, requests *recipes.R
 	case alone && held:
 		return a.granted(sent)
 	}
-	return a.decide(ctx, q, requests)
+	return a.decide(ctx, q, requests, q.soon)
 }
 
 // create creates the request's node.
 func (a *acquisition) create(ctx context.Context, q *queue, requests *recipes.Requests, held bool) (alone bool, err error) {
 	l := recipes.Lease{
 		TTL: waitTTL, Held: held, Write: newID(), Principal: a.req.Principal, Owner: a.req.Owner,
-		Reentrant: a.req.Reentrant, Metadata: a.req.Metadata, Requests: []string{a.hash},
+		Reentrant: a.req.Reentrant, Metadata: maps.Clone(a.req.Metadata), Requests: []string{a.hash},
 	}
 	if held {
 		l.TTL = a.req.TTL
@@ -214,11 +241,11 @@ func (a *acquisition) is(c recipes.Contender) bool {
 	return ofOwner(c, a.req.Principal, a.req.Owner) && (has(c.Lease.Requests, a.hash) || has(c.Lease.Closed, a.hash))
 }
 
-// decide lists the queue until it shows the request's own node, which this call has written.
-// It grants the lease if no contender is ahead.
-func (a *acquisition) decide(ctx context.Context, q *queue, requests *recipes.Requests) (Grant, error) {
+// decide lists the queue with list until it shows the request's own node, which this call has
+// written. It grants the lease if no contender is ahead.
+func (a *acquisition) decide(ctx context.Context, q *queue, requests *recipes.Requests, list lister) (Grant, error) {
 	for {
-		names, err := requests.Names(ctx)
+		names, err := list(ctx, requests)
 		if err != nil {
 			return Grant{}, err
 		}
@@ -301,6 +328,7 @@ func (a *acquisition) granted(sent time.Time) (Grant, error) {
 	if err := a.gone(); err != nil {
 		return Grant{}, err
 	}
+	a.written.set(a.req.Path, write{node: a.own})
 	return grantOf(a.req.Path, a.own, a.hash, a.received, sent), nil
 }
 
@@ -327,7 +355,7 @@ func (a *acquisition) queued(ctx context.Context, q *queue, requests *recipes.Re
 			return err
 		}
 	}
-	return &blockedError{queue: q, requests: requests, ahead: ahead}
+	return &blockedError{requests: requests, ahead: ahead[len(ahead)-1]}
 }
 
 // remove deletes the version of the node that this call has written. It returns ErrSuperseded
@@ -342,31 +370,6 @@ func (a *acquisition) remove(ctx context.Context, requests *recipes.Requests) er
 		return nil
 	}
 	return err
-}
-
-// held returns the *HeldError that names the first contender, and observes it.
-func (a *acquisition) held(ctx context.Context, q *queue, requests *recipes.Requests, names []string) error {
-	for _, name := range names {
-		front, err := requests.Read(ctx, name)
-		if errors.Is(err, zk.ErrNoNode) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		q.Observe(front)
-		return &HeldError{Path: a.req.Path, Front: front, RetryAfter: retryAfter(front)}
-	}
-	return errAgain // all have left
-}
-
-// retryAfter estimates when it is worth asking again.
-func retryAfter(front recipes.Contender) time.Duration {
-	const least = time.Second
-	if front.Lease == nil {
-		return least
-	}
-	return min(max(time.Until(front.Written.Add(front.TTL)), least), front.TTL)
 }
 
 // leave deletes the node of a caller that has gone or failed, if this call may.

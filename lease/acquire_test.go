@@ -20,7 +20,7 @@ func TestLeaseOfKnownPathCostsOneWriteAndItsReleaseAnother(t *testing.T) {
 		require.NoError(w, r.Release(w.Context(), w.acquired(r, ask("a")).Ticket))
 		var g lease.Grant
 		require.Equal(w, map[string]int{"multi": 1}, w.requests(func() { g = w.acquired(r, ask("b")) }))
-		require.Equal(w, map[string]int{"setData": 1, "getData": 1}, w.requests(func() {
+		require.Equal(w, map[string]int{"setData": 1}, w.requests(func() {
 			_, err := r.Renew(w.Context(), time.Now(), g.Ticket, ttl)
 			require.NoError(w, err)
 		}))
@@ -138,6 +138,10 @@ func TestPollEndsWithItsPositionKept(t *testing.T) {
 		require.NoError(w, err)
 		second := w.acquiring(w.Context(), other, waiting("b", time.Hour))
 		require.ElementsMatch(w, before, w.nodes(), "another replica goes on with the same node")
+		require.Empty(w, one.Waiters())
+		waiters := other.Waiters()
+		require.Len(w, waiters, 1)
+		require.Equal(w, 29*time.Second, time.Since(waiters[0].Since), "across polls")
 		require.NoError(w, one.Release(w.Context(), first.Ticket))
 		require.NoError(w, (<-second).err)
 	})
@@ -241,15 +245,13 @@ func TestDrainedReplicaKeepsPositionsAndSendsCallersAway(t *testing.T) {
 func TestWaitersAreRenewedInOneTransaction(t *testing.T) {
 	simulated(t, func(w world) {
 		r := w.replica()
-		holder, err := recipes.NewQueue(w.client(recipes.Options{}), path, nil)
-		require.NoError(w, err)
-		claim, err := holder.Claim(w.Context())
-		require.NoError(w, err)
+		holder, claim := w.claimed(recipes.Options{})
 		const waiters = 128
 		var results []<-chan outcome
 		for i := range waiters {
 			results = append(results, w.acquiring(w.Context(), r, waiting(string(rune('a'+i)), time.Hour)))
 		}
+		time.Sleep(time.Second)
 		counts := w.requests(func() { time.Sleep(11 * time.Second) })
 		require.LessOrEqual(w, counts["multi"], 14, "heartbeats of the holder included")
 		require.Zero(w, counts["setData"])

@@ -39,7 +39,7 @@ func (a *acquisition) adopt(ctx context.Context, q *queue, requests *recipes.Req
 	}
 	a.own = c
 	for {
-		names, err := requests.Names(ctx)
+		names, err := q.soon(ctx, requests)
 		if err != nil {
 			return Grant{}, err
 		}
@@ -56,6 +56,26 @@ func (a *acquisition) adopt(ctx context.Context, q *queue, requests *recipes.Req
 			return Grant{}, err
 		}
 	}
+}
+
+// resume goes on with a waiter whose last poll this replica has answered, if it has. It writes the
+// node over that answer's version, which shows that no other call has written it since. Contenders
+// join only behind, so the nearest one ahead is the same until it leaves, and no listing is needed.
+//
+// A request that may share a lease first looks at the front of the queue instead.
+func (a *acquisition) resume(ctx context.Context, requests *recipes.Requests) (resumed bool, err error) {
+	if a.name != "" || a.req.Reentrant || a.req.Wait == 0 {
+		return false, nil
+	}
+	last, ok := a.written.takeWaiter(a.req.Path, a.hint)
+	if !ok || a.refusal(last.node) != nil {
+		return false, nil
+	}
+	a.name, a.own = last.node.Name, last.node
+	if err := a.write(ctx, requests, false, waitTTL); err != nil {
+		return true, err
+	}
+	return true, &blockedError{requests: requests, ahead: last.ahead}
 }
 
 // refusal returns why the request cannot have the lease of that contender.
@@ -78,7 +98,7 @@ func (a *acquisition) refusal(c recipes.Contender) error {
 // enter shares the lease in front of the queue, if its owner and this request ask for that.
 // requests are a set and not a count, so that a request which is sent again changes nothing.
 func (a *acquisition) enter(ctx context.Context, requests *recipes.Requests) (g Grant, entered bool, err error) {
-	names, err := requests.Names(ctx)
+	names, err := requests.NamesSoon(ctx)
 	if err != nil || len(names) == 0 {
 		return Grant{}, false, err
 	}

@@ -58,7 +58,7 @@ func (r *Replica) revoke(ctx context.Context, requests *recipes.Requests, c reci
 		l.Revoked = &why
 		_, err := r.write(ctx, requests, c, l)
 		return err
-	case c.Kind == recipes.KindSession && c.TTL > 0 && c.Version == 0:
+	case c.Revocable():
 		err := requests.Revoke(ctx, c.Name, why)
 		if errors.Is(err, ErrUncertain) {
 			err = fmt.Errorf("%w: %w", errAgain, err) // the next read shows whether it was carried out
@@ -79,8 +79,12 @@ func again(err error) error {
 	return err
 }
 
-// frontOf reads the first contender.
+// frontOf reads the first contender. The server may lag, and show none or another one, so it has to
+// catch up first.
 func frontOf(ctx context.Context, requests *recipes.Requests) (recipes.Contender, error) {
+	if err := requests.Sync(ctx); err != nil {
+		return recipes.Contender{}, err
+	}
 	for {
 		names, err := requests.Names(ctx)
 		if err != nil {

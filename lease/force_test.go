@@ -15,11 +15,6 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
-// force revokes the front with that token.
-func force(token fencing.Token) lease.Force {
-	return lease.Force{Path: path, Token: token, By: "admin", Reason: "maintenance"}
-}
-
 func TestRevokedLeaseIsRenewedNoMoreAndExpires(t *testing.T) {
 	simulated(t, func(w world) {
 		one, other := w.replica(), w.replica()
@@ -53,8 +48,7 @@ func TestRevokedLeaseIsReleasedByItsHolder(t *testing.T) {
 		r := w.replica()
 		for _, req := range []lease.Request{ask("a"), shared("1")} {
 			g := w.acquired(r, req)
-			_, err := r.ForceRelease(w.Context(), force(g.Token))
-			require.NoError(w, err)
+			w.revoked(r, g.Token)
 			require.NoError(w, r.Release(w.Context(), g.Ticket))
 			require.Empty(w, w.nodes())
 		}
@@ -66,10 +60,7 @@ func TestRevokedLeaseIsReleasedByItsHolder(t *testing.T) {
 func TestRevokedHolderOfLibraryIsNotifiedFirst(t *testing.T) {
 	simulated(t, func(w world) {
 		r := w.replica()
-		queue, err := recipes.NewQueue(w.client(recipes.Options{}), path, nil)
-		require.NoError(w, err)
-		claim, err := queue.Claim(w.Context())
-		require.NoError(w, err)
+		_, claim := w.claimed(recipes.Options{})
 		second := w.acquiring(w.Context(), r, waiting("b", 20*time.Second))
 		began := time.Now()
 		forced, err := r.ForceRelease(w.Context(), force(claim.Token()))
@@ -101,15 +92,11 @@ func TestCheckAndCommitOfRevokedClaimReturnTheReason(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			simulated(t, func(w world) {
 				r := w.replica()
-				queue, err := recipes.NewQueue(w.client(recipes.Options{}), path, nil)
-				require.NoError(w, err)
-				claim, err := queue.Claim(w.Context())
-				require.NoError(w, err)
-				_, err = r.ForceRelease(w.Context(), force(claim.Token()))
-				require.NoError(w, err)
+				queue, claim := w.claimed(recipes.Options{})
+				w.revoked(r, claim.Token())
 				require.ErrorIs(w, try(w, claim), recipes.ErrRevoked)
 				require.ErrorIs(w, claim.Err(), recipes.ErrRevoked)
-				_, _, err = w.Get("/state")
+				_, _, err := w.Get("/state")
 				require.ErrorIs(w, err, zktest.ErrNoNode)
 				require.ErrorIs(w, queue.Release(w.Context(), claim), recipes.ErrRevoked)
 				time.Sleep(timeout / 50)
@@ -123,15 +110,11 @@ func TestRevokedHolderThatCannotBeReachedKeepsTheLockForItsSessionTimeout(t *tes
 	simulated(t, func(w world) {
 		r := w.replica()
 		link := w.Link()
-		queue, err := recipes.NewQueue(w.client(recipes.Options{Dial: link.Dial}), path, nil)
-		require.NoError(w, err)
-		claim, err := queue.Claim(w.Context())
-		require.NoError(w, err)
+		_, claim := w.claimed(recipes.Options{Dial: link.Dial})
 		time.Sleep(2 * timeout)
 		second := w.acquiring(w.Context(), r, waiting("b", 20*time.Second))
 		link.Hold(1) // its packets do not arrive: its session expires
-		_, err = r.ForceRelease(w.Context(), force(claim.Token()))
-		require.NoError(w, err)
+		w.revoked(r, claim.Token())
 		<-claim.Done()
 		stopped := time.Now()
 		o := <-second
@@ -144,10 +127,7 @@ func TestRevokedHolderThatCannotBeReachedKeepsTheLockForItsSessionTimeout(t *tes
 func TestNodeIsDeletedByForceNow(t *testing.T) {
 	simulated(t, func(w world) {
 		r := w.replica()
-		queue, err := recipes.NewQueue(w.client(recipes.Options{}), path, nil)
-		require.NoError(w, err)
-		claim, err := queue.Claim(w.Context())
-		require.NoError(w, err)
+		_, claim := w.claimed(recipes.Options{})
 		second := w.acquiring(w.Context(), r, waiting("b", 20*time.Second))
 		f := force(claim.Token())
 		f.Mode = lease.Now
@@ -190,7 +170,31 @@ func TestForcedReleaseOfWaiterInFrontDeletesIt(t *testing.T) {
 		status, err := one.Status(w.Context(), path)
 		require.NoError(w, err)
 		require.False(w, status.Contenders[0].Held)
-		_, err = one.ForceRelease(w.Context(), force(status.Contenders[0].Token))
+		w.revoked(one, status.Contenders[0].Token)
+		require.Empty(w, w.nodes())
+	})
+}
+
+// Without a readable record it is not known whether the node is that of a lease, nor when its holder
+// must have stopped. Other clients could delete the node too early, so an operator has to.
+func TestNodeWithUnreadableRecordIsDeletedOnlyByForce(t *testing.T) {
+	simulated(t, func(w world) {
+		r := w.replica()
+		g := w.acquired(r, ask("a"))
+		require.NoError(w, w.Set(path+"/"+g.Ticket.Node, []byte(`{"format":1,"kind":"lease","ttl":"?"}`)))
+		var held *lease.HeldError
+		_, err := w.acquire(r, ask("b"))
+		require.ErrorAs(w, err, &held)
+		require.Empty(w, held.Front.Kind)
+		_, err = r.Renew(w.Context(), time.Now(), g.Ticket, ttl)
+		require.ErrorIs(w, err, lease.ErrGone)
+		time.Sleep(10 * expired)
+		require.Len(w, w.nodes(), 1)
+		_, err = r.ForceRelease(w.Context(), force(g.Token))
+		require.ErrorIs(w, err, lease.ErrCannotNotify)
+		now := force(g.Token)
+		now.Mode = lease.Now
+		_, err = r.ForceRelease(w.Context(), now)
 		require.NoError(w, err)
 		require.Empty(w, w.nodes())
 	})

@@ -37,9 +37,12 @@ func (r *Request) hint() string { return digest(r.Principal, r.Owner, r.RequestI
 // read how the lease is released.
 const shared = "+"
 
+// hashLength is the length of a hash, in base-32 digits.
+const hashLength = 26
+
 // hash returns the name of the request in a record: 128 bits of its RequestID's hash.
 func (r *Request) hash() string {
-	h := digest(r.RequestID)[:26]
+	h := digest(r.RequestID)[:hashLength]
 	if r.Reentrant {
 		h += shared
 	}

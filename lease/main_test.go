@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/lease"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/zktest"
@@ -73,6 +74,29 @@ func (w world) replicaOf(client *recipes.Client) *lease.Replica {
 	require.NoError(w, err)
 	w.Cleanup(r.Close)
 	return r
+}
+
+// claimed claims the lock for a client of the library.
+func (w world) claimed(opts recipes.Options) (*recipes.Queue, *recipes.Claim) {
+	w.Helper()
+	queue, err := recipes.NewQueue(w.client(opts), path, nil)
+	require.NoError(w, err)
+	claim, err := queue.Claim(w.Context())
+	require.NoError(w, err)
+	return queue, claim
+}
+
+// force revokes the front with that token.
+func force(token fencing.Token) lease.Force {
+	return lease.Force{Path: path, Token: token, By: "admin", Reason: "maintenance"}
+}
+
+// revoked revokes the front with that token, which must succeed.
+func (w world) revoked(r *lease.Replica, token fencing.Token) lease.Forced {
+	w.Helper()
+	forced, err := r.ForceRelease(w.Context(), force(token))
+	require.NoError(w, err)
+	return forced
 }
 
 // ask returns a request of an owner that does not wait.

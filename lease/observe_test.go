@@ -142,6 +142,7 @@ func TestManyWaitersOnOneKeyAreServedInOrder(t *testing.T) {
 				results <- outcome{g, err, time.Now()}
 			}()
 		}
+		time.Sleep(time.Second) // each has listed the queue
 		require.Len(w, w.nodes(), 1+waiters)
 		counts := w.requests(func() { time.Sleep(10 * time.Second) })
 		w.Logf("10 s of waiting: %v", counts)
@@ -167,10 +168,11 @@ func TestSlowRenewalsAreSentLaterWithoutWakingTheWaiters(t *testing.T) {
 		for i := range waiters {
 			go func() { _, _ = w.acquire(r, waiting(fmt.Sprint(i), time.Hour)) }()
 		}
+		time.Sleep(time.Second) // each has listed the queue
 		require.Len(w, w.nodes(), 1+waiters)
 		slow := w.Intercept(zktest.Rule{Op: "multi", Delay: timeout / 10})
 		defer slow.Remove()
-		counts := w.requests(func() { time.Sleep(19 * time.Second) })
+		counts := w.requests(func() { time.Sleep(18 * time.Second) })
 		w.Logf("%v", counts)
 		require.GreaterOrEqual(w, counts["multi"], 10)
 		require.LessOrEqual(w, counts["setData"], 3*64, "those of few transactions, whose outcome is unknown")

@@ -35,6 +35,7 @@ func (r *Replica) Release(ctx context.Context, t Ticket) error {
 			err = fmt.Errorf("%w: %w", errAgain, err)
 		}
 		if err == nil {
+			r.written.forget(t.Path, t.Node)
 			q.empty.Store(!q.contended.Load()) // if not, the next join shows it
 		}
 		return err

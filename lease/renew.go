@@ -26,7 +26,7 @@ func (r *Replica) Renew(ctx context.Context, received time.Time, t Ticket, ttl t
 	}
 	var grant Grant
 	err := r.again(ctx, "renew", t.Path, func(bounded context.Context, _ *queue, requests *recipes.Requests) error {
-		c, err := read(bounded, requests, t.Node, t.refusal)
+		c, err := r.lastOf(bounded, requests, t)
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
 			return ErrGone
@@ -39,8 +39,10 @@ func (r *Replica) Renew(ctx context.Context, received time.Time, t Ticket, ttl t
 		l.TTL = max(l.TTL, ttl)
 		sent := time.Now()
 		if c, err = r.write(bounded, requests, c, l); err != nil {
+			r.written.forget(t.Path, t.Node) // another replica has written it, for instance
 			return err
 		}
+		r.written.set(t.Path, write{node: c})
 		grant = grantOf(t.Path, c, t.Request, received, sent)
 		return nil
 	})
@@ -48,6 +50,15 @@ func (r *Replica) Renew(ctx context.Context, received time.Time, t Ticket, ttl t
 		r.audit(Event{Action: Renewed, Path: t.Path, Node: t.Node, Principal: t.Principal, Owner: t.Owner, Token: grant.Token})
 	}
 	return grant, err
+}
+
+// lastOf returns the lease of a ticket as this replica wrote it last, or otherwise as it reads it.
+// If another client has written it since, a write over it is refused.
+func (r *Replica) lastOf(ctx context.Context, requests *recipes.Requests, t Ticket) (recipes.Contender, error) {
+	if c, ok := r.written.node(t.Path, t.Node); ok && t.refusal(c) == nil {
+		return c, nil
+	}
+	return read(ctx, requests, t.Node, t.refusal)
 }
 
 // refusal returns why a ticket does not hold the lease of that contender.

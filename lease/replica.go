@@ -24,6 +24,7 @@ type Replica struct {
 	opts    Options
 	queues  queues
 	waiters *waiters
+	written written
 	drained chan struct{} // closed by Drain
 	drain   sync.Once     // guards closing drained
 	ctx     context.Context
@@ -67,6 +68,9 @@ func New(client *recipes.Client, opts *Options) (*Replica, error) {
 // Drain ends all polls with a *WaitingError, those that wait and those that follow: their
 // callers ask another replica. It does not wait for them.
 func (r *Replica) Drain() { r.drain.Do(func() { close(r.drained) }) }
+
+// Waiters returns the contenders with which calls of Acquire wait now, in no order. It sends no request.
+func (r *Replica) Waiters() []recipes.Contender { return r.waiters.contenders() }
 
 // Close calls Drain, and waits for the goroutines of the replica. It deletes no lease, and
 // does not close the client. Calls that are in progress end as their contexts do.

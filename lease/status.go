@@ -121,8 +121,8 @@ func (r *Replica) watch(ctx context.Context, path string) (Status, func() bool, 
 	}
 	var front <-chan struct{} // never, if the queue is empty or its front is about to change
 	if len(names) > 0 {
-		if _, changed, err := requests.Watch(ctx, names[0]); err == nil {
-			front = changed
+		if watch, err := requests.Watch(ctx, names[0]); err == nil {
+			front = watch.Fired()
 		}
 	}
 	s, err := r.status(ctx, path) // after the watches are set: a later change fires them

@@ -109,6 +109,9 @@ func (r *Replica) pass(ctx context.Context, path string, depth int) {
 			queue = true
 			continue
 		}
+		if name[0] == '=' { // the service's own nodes: no key begins so
+			continue
+		}
 		r.pass(ctx, path+"/"+name, depth-1)
 	}
 	if queue {

@@ -3,9 +3,7 @@
 package lease_test
 
 import (
-	"log/slog"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -191,35 +189,5 @@ func TestOutageEndsNoLease(t *testing.T) {
 		require.Len(w, w.nodes(), 1)
 		time.Sleep(expired)
 		require.Empty(w, w.nodes())
-	})
-}
-
-func TestServerThatLagsEndsNoLease(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ensemble, err := zktest.Run(t.Context(), &zktest.Options{InMemory: true, Tick: timeout / 4, Servers: 3})
-		require.NoError(t, err)
-		defer func() { require.NoError(t, ensemble.Close()) }()
-		w := world{t, ensemble}
-		at := func(server int) *lease.Replica {
-			client, err := recipes.Connect(t.Context(), w.Addrs()[server-1:server], &recipes.Options{
-				SessionTimeout: timeout, Dial: w.Dial, Logger: slog.New(slog.DiscardHandler),
-			})
-			require.NoError(t, err)
-			t.Cleanup(client.Close)
-			return w.replicaOf(client)
-		}
-		leader, follower := at(1), at(2)
-		require.NoError(t, follower.Release(t.Context(), w.acquired(follower, ask("a")).Ticket))
-		w.Server(2).Lag(timeout / 20)
-		g := w.acquired(leader, ask("a"))
-		_, err = follower.Renew(t.Context(), time.Now(), g.Ticket, ttl)
-		require.NoError(t, err, "it does not know the node yet")
-		require.NoError(t, leader.Release(t.Context(), g.Ticket))
-
-		g = w.acquired(leader, shared("1"))
-		time.Sleep(timeout / 10)
-		g = w.acquired(leader, shared("2"))
-		_, err = follower.Renew(t.Context(), time.Now(), g.Ticket, ttl)
-		require.NoError(t, err, "it does not know that the request shares the lease")
 	})
 }

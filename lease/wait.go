@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -16,13 +15,12 @@ import (
 
 // A blockedError reports that a request has to wait behind other contenders.
 type blockedError struct {
-	queue    *queue
 	requests *recipes.Requests
-	ahead    []string // the front first
+	ahead    string // the nearest one
 }
 
-// Error returns the number of contenders ahead.
-func (e *blockedError) Error() string { return fmt.Sprintf("%d contenders are ahead", len(e.ahead)) }
+// Error names the nearest contender ahead.
+func (e *blockedError) Error() string { return fmt.Sprintf("contender %s is ahead", e.ahead) }
 
 // errPollOver reports that a poll is over.
 var errPollOver = errors.New("poll is over")
@@ -45,20 +43,25 @@ func (a *acquisition) wait(b *blockedError) error {
 	if !errors.Is(err, errPollOver) {
 		return err
 	}
-	return a.again(a.caller, "acquire", a.req.Path, a.endPoll)
+	return a.again(a.caller, "acquire", a.req.Path, func(ctx context.Context, q *queue, requests *recipes.Requests) error {
+		return a.endPoll(ctx, q, requests, b.ahead)
+	})
 }
 
 // await waits for the nearest contender ahead. A change of it costs one read.
 func (a *acquisition) await(b *blockedError, w *waiter) error {
-	ahead := b.ahead[len(b.ahead)-1]
 	timer := time.NewTimer(time.Until(a.until))
 	defer timer.Stop()
 	for {
 		ctx, cancel := context.WithDeadline(a.caller, a.until.Add(time.Millisecond))
-		_, changed, err := b.requests.Watch(ctx, ahead)
+		watch, err := b.requests.Watch(ctx, b.ahead)
 		cancel()
 		switch {
-		case errors.Is(err, zk.ErrNoNode), err != nil && b.requests.Ended() != nil:
+		case errors.Is(err, zk.ErrNoNode):
+			// It has left: this session has seen the request's own node, which was created later.
+			a.queueOf().line.left(b.ahead)
+			return nil
+		case err != nil && b.requests.Ended() != nil:
 			return nil
 		case a.gone() != nil:
 			return a.gone()
@@ -68,7 +71,13 @@ func (a *acquisition) await(b *blockedError, w *waiter) error {
 			return err
 		}
 		select {
-		case <-changed:
+		case <-watch.Fired():
+			if watch.Deleted() {
+				a.queueOf().line.left(b.ahead)
+			}
+			if !watch.Changed() {
+				return nil // it has left, or the session is over
+			}
 		case <-w.lost:
 			return nil
 		case <-timer.C:
@@ -78,51 +87,5 @@ func (a *acquisition) await(b *blockedError, w *waiter) error {
 		case <-a.caller.Done():
 			return a.gone()
 		}
-	}
-}
-
-// endPoll ends a poll: with a *WaitingError, after a renewal, if wait time is left; otherwise
-// with a *HeldError, after the deletion of the node. It returns nil if the lease can perhaps be
-// granted after all.
-func (a *acquisition) endPoll(ctx context.Context, q *queue, requests *recipes.Requests) error {
-	if !a.wrote {
-		return nil
-	}
-	names, err := requests.Names(ctx)
-	if err != nil {
-		return err
-	}
-	i := slices.Index(names, a.name)
-	if i <= 0 {
-		return nil
-	}
-	if !a.waitsOn() {
-		if err := a.remove(ctx, requests); err != nil {
-			return err
-		}
-		return a.held(ctx, q, requests, names[:i])
-	}
-	if err := a.write(ctx, requests, false, waitTTL); err != nil {
-		if errors.Is(err, zk.ErrBadVersion) {
-			return ErrSuperseded
-		}
-		return err
-	}
-	a.deletable = false // the caller is about to be answered
-	err = a.held(ctx, q, requests, names[:i])
-	var held *HeldError
-	if errors.As(err, &held) {
-		return &WaitingError{Path: a.req.Path, Position: i, Front: held.Front, RetryAfter: 0}
-	}
-	return err
-}
-
-// waitsOn reports whether wait time is left when the poll is over.
-func (a *acquisition) waitsOn() bool {
-	select {
-	case <-a.drained:
-		return true
-	default:
-		return a.req.Wait > maxPoll
 	}
 }

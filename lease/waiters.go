@@ -73,6 +73,17 @@ func (ws *waiters) close() {
 	ws.running.Wait()
 }
 
+// contenders returns the waiters as they were written last.
+func (ws *waiters) contenders() []recipes.Contender {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	all := make([]recipes.Contender, 0, len(ws.all))
+	for w := range ws.all {
+		all = append(all, w.own)
+	}
+	return all
+}
+
 // run renews the waiters that are due, until there is none or the replica is closed.
 func (ws *waiters) run() {
 	ticker := time.NewTicker(tick)
