@@ -20,7 +20,7 @@
 // and hints. To decide whether to obey a leader, compare tokens.
 //
 // There is no IsLeader method: its answer would be out of date when it returns. Use [Term.Done], [Term.Err] and the
-// context of the work.
+// context of the work. [Election.Ready] is for a readiness probe, whose answer is out of date in any case.
 //
 // # The states of a candidate
 //
@@ -45,6 +45,22 @@
 // leader was partitioned from the servers, and T/8 when the servers were partitioned from each other. T is the session
 // timeout, and at least four ticks. Work that needs longer needs a longer T, or a resource that checks the token.
 //
+// # Who leads next
+//
+// Terms are granted in the order in which the candidates' nodes were created. A leader can name the candidate that is to lead
+// next, with [Term.HandOver], and candidates can have priorities, with Options.Priority. Neither changes that order: the
+// candidates ahead step back when they could lead, each by deleting its node and joining again at the end of the queue. So the
+// promises about one leader, tokens and notification are the same as without.
+//
+//	leader: HandOver("c")         ►  L  a  b  c  d
+//	leader resigns                ►  a  b  c  d
+//	a and b step back             ►  c  d  a  b
+//
+// Both are preferences with a bound. A target of a hand-over that has left is ignored. A candidate steps back for one of a
+// higher priority only once that has shown that it lives, and only for Options.PriorityWait after it could first have led. A
+// candidate of a higher priority that is dead, and whose session has not expired, delays the election no longer than that,
+// unless it is the first itself. Candidates of other libraries and of older versions do not step back.
+//
 // # What each failure does
 //
 // The table of package recipes applies, where a holder is the leader and a waiter is another candidate. Particular to
@@ -62,6 +78,13 @@
 //     ensemble, or of another path.
 //   - Work that has not returned within StopTimeout ends Run with ErrOverrun. Its node stays until the work has returned,
 //     so that no other candidate leads meanwhile, unless the session ends first: exit the process.
+//   - A process that is alive but of no use keeps its session, and leads. Options.Health has Run check it: a check that
+//     fails, or does not answer in time, ends the term with ErrUnhealthy.
+//   - After a leader that did not resign, the next one waits for Options.LockDelay and calls Options.Fence before its term
+//     begins. Both are off by default. A leader that crashed, or that lost its term (even if it calls Resign then), counts as
+//     one that did not resign; one whose Resign returned recipes.ErrUncertain may. The promise holds if all candidates set both
+//     options: one without them neither waits nor fences, and its own crash goes unnoticed. While it waits, the candidate
+//     is the leader that observers see.
 //   - Observe continues across lost connections and sessions. It yields nothing while there is no leader, and skips to the
 //     newest leader for a slow reader.
 //
@@ -70,7 +93,13 @@
 // A candidate costs what a contender does, and a hand-over one delete and one listing by the next candidate. Clients with a
 // candidate or a leader send heartbeats: six quorum writes in each session timeout and client. With 10, 1 000 and 100 000
 // clients at a timeout of 10 s that is 6, 600 and 60 000 a second, the last of which is more than an ensemble can process.
-// A few candidates are enough. Let the other clients observe, which costs one watch for each client and no heartbeat.
+// A few candidates are enough. Let the other clients observe, which costs two watches for each client and no heartbeat.
+// Each change of a value costs a read by each of these clients: publish addresses, not progress.
+//
+// A candidate that could lead while others wait behind it reads whether the term was handed over to one of them: one read for
+// each such grant, none if no candidate waits behind it. A candidate that steps back costs a delete, a join and a listing. A
+// candidate with a priority follows the leader as an observer does. For each first candidate of a lower priority it lists the
+// queue, and the nearest such candidate writes once.
 // Package recipes has the details.
 //
 // # Where to look next

@@ -7,7 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/recipes"
@@ -17,15 +20,24 @@ import (
 // that use the path: at most one Term of it is open at a time, under the conditions
 // that the package documentation states.
 //
-// It has no state: the state of a leadership is in its Term. It is safe for concurrent
+// The state of a leadership is in its Term. An Election is safe for concurrent
 // use, and each call of Campaign is a separate candidate.
 type Election struct {
+	client      *recipes.Client
 	queue       *recipes.Queue
+	value       *recipes.Node // what the leader has published
+	handover    *recipes.Node // which candidate is to lead next
+	liveness    *recipes.Node // that a candidate with a priority lives
 	id          string
 	stopTimeout time.Duration
 	coolDown    time.Duration
 	retry       func(error) bool
 	backoff     backoff // the initial state for each Run
+	health      health
+	newest      atomic.Pointer[Term] // that was granted, for Ready
+
+	priority     int
+	priorityWait time.Duration
 }
 
 // New returns the election at path, below the client's namespace. It sends no
@@ -42,35 +54,33 @@ func New(client *recipes.Client, path string, opts *Options) (*Election, error) 
 	}
 	e := &Election{
 		stopTimeout: opts.StopTimeout, coolDown: opts.CoolDown, retry: opts.Retry, backoff: newBackoff(opts),
+		health: newHealth(opts), priority: opts.Priority, priorityWait: priorityWait(opts),
 	}
 	if e.coolDown == 0 {
 		e.coolDown = DefaultCoolDown
 	}
-	queue, err := recipes.NewQueue(client, path, &recipes.QueueOptions{Owner: opts.ID, ReleaseTimeout: opts.ReleaseTimeout})
+	queue, err := recipes.NewQueue(client, path, &recipes.QueueOptions{
+		Owner: opts.ID, ReleaseTimeout: opts.ReleaseTimeout, LockDelay: opts.LockDelay, Fence: opts.Fence,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("new election: %w", err)
 	}
-	e.queue, e.id = queue, cmp.Or(opts.ID, client.Owner())
+	for _, beside := range []struct {
+		node   **recipes.Node
+		suffix string
+	}{
+		{&e.value, valueSuffix}, {&e.handover, requestSuffix}, {&e.liveness, livenessSuffix},
+	} {
+		if *beside.node, err = recipes.NewNode(client, path+beside.suffix); err != nil {
+			return nil, fmt.Errorf("new election: %w", err)
+		}
+	}
+	e.client, e.queue, e.id = client, queue, cmp.Or(opts.ID, client.Owner())
 	return e, nil
 }
 
-// Campaign adds a candidate and waits until it is the leader. Candidates lead in the
-// order in which they joined the queue.
-//
-// ctx bounds the wait and not the term. A candidate that loses its session joins
-// again at the end of the queue. After an error there is no candidate, and its node
-// is gone: Campaign waits for the deletion, for the release timeout at most. If no
-// server can be reached, the node is deleted in the background. If a create is in
-// progress when ctx ends, Campaign first waits for its answer: a round trip as a
-// rule, a quarter of the session timeout at most. No node outlives its session. The
-// error is ctx's, recipes.ErrClosed, or that with which a server refused.
-func (e *Election) Campaign(ctx context.Context) (*Term, error) {
-	claim, err := e.queue.Claim(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("campaign: %w", err)
-	}
-	return &Term{Claim: claim, queue: e.queue, id: e.id}, nil
-}
+// Path returns the path of the election, the client's namespace included.
+func (e *Election) Path() string { return e.queue.Path() }
 
 // A Leader is the first candidate in the queue. It is the leader, or is about to
 // learn that it is: other clients cannot see whether it has been granted its term.
@@ -80,10 +90,15 @@ type Leader struct {
 	Host  string        // empty if another library created the node
 	PID   int           // 0 if another library created the node
 	Since time.Time     // when it became a candidate, by the clock of its host
+
+	Priority int // Options.Priority of the candidate, 0 if another library created the node
+
+	Value    string // of its Term.Proclaim, empty before it; not in the result of Candidates
+	Draining bool   // by its Term.Drain; not in the result of Candidates
 }
 
 func leaderOf(c recipes.Contender) Leader {
-	return Leader{ID: c.Owner, Token: c.Token, Host: c.Host, PID: c.PID, Since: c.Since}
+	return Leader{ID: c.Owner, Token: c.Token, Host: c.Host, PID: c.PID, Since: c.Since, Priority: c.Priority}
 }
 
 // Leader returns the leader as seen by the server that this client is connected to,
@@ -97,7 +112,12 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	if err != nil {
 		return Leader{}, fmt.Errorf("leader: %w", err)
 	}
-	return leaderOf(front), nil
+	data, _, err := e.value.Read(ctx)
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return Leader{}, fmt.Errorf("leader: %w", err)
+	}
+	leader, _ := leaderOf(front).withValue(data)
+	return leader, nil
 }
 
 // Candidates returns all candidates, the leader first, as seen by the server that

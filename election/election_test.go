@@ -3,6 +3,7 @@
 package election_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -25,6 +26,7 @@ func TestNewRejectsInvalidArgumentsAndNamesThem(t *testing.T) {
 		require.ErrorContains(t, err, fmt.Sprintf("path %q", path))
 	}
 	retry := func(error) bool { return true }
+	healthy := func(context.Context) error { return nil }
 	for _, invalid := range []struct {
 		opts election.Options
 		want string
@@ -36,6 +38,13 @@ func TestNewRejectsInvalidArgumentsAndNamesThem(t *testing.T) {
 		{election.Options{Retry: retry, MaxRetryBackoff: -1}, "maximum retry back-off -1ns is negative"},
 		{election.Options{Retry: retry, RetryBackoff: time.Hour}, "maximum retry back-off 1m0s is below the retry back-off 1h0m0s"},
 		{election.Options{RetryBackoff: time.Second}, "retry back-off without Retry"},
+		{election.Options{Health: healthy, HealthInterval: -1}, "health interval -1ns is negative"},
+		{election.Options{Health: healthy, HealthTimeout: -1}, "health timeout -1ns is negative"},
+		{election.Options{HealthTimeout: time.Second}, "health interval or timeout without Health"},
+		{election.Options{Priority: -1}, "priority -1: must be 0 to 1000"},
+		{election.Options{Priority: election.MaxPriority + 1}, "priority 1001: must be 0 to 1000"},
+		{election.Options{PriorityWait: -1}, "priority wait -1ns is negative"},
+		{election.Options{LockDelay: -time.Second}, "lock-delay -1s is negative"},
 		{election.Options{ID: strings.Repeat("x", 4097)}, "4097 bytes is over the limit of 4096"},
 	} {
 		e, err := election.New(&recipes.Client{}, "/election/a", &invalid.opts)

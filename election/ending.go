@@ -17,17 +17,20 @@ type ending struct {
 }
 
 // endingOf decides how a term ended: work is the error that the work returned, resigned
-// that of Resign, lost reports whether the term was lost before it was resigned, and
-// stopped whether Run's context is done, for cause.
-func endingOf(work, resigned error, lost, stopped bool, cause error) ending {
+// that of Resign, unhealthy that of a health check that failed, lost reports whether the
+// term was lost or handed over before it was resigned, and stopped whether Run's context is done, for cause.
+func endingOf(work, resigned, unhealthy error, lost, stopped bool, cause error) ending {
 	if errors.Is(resigned, recipes.ErrLost) {
 		lost, resigned = true, nil
 	}
-	expected := isStop(work) && (lost || stopped) || errors.Is(work, cause)
+	expected := isStop(work) && (lost || stopped || unhealthy != nil) || errors.Is(work, cause)
 	// An operation that the end of the context has cut short may have been carried out, and
 	// there is no further term in which the work could find out: that is reported.
 	if expected && (!stopped || !errors.Is(work, recipes.ErrUncertain)) {
 		work = nil
+	}
+	if unhealthy != nil && !errors.Is(work, unhealthy) {
+		work = errors.Join(unhealthy, work)
 	}
 	return ending{failure: work, release: resigned}
 }
@@ -35,5 +38,5 @@ func endingOf(work, resigned error, lost, stopped bool, cause error) ending {
 // isStop reports whether work ended because it had to stop.
 func isStop(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
-		errors.Is(err, recipes.ErrLost) || errors.Is(err, fencing.ErrStale)
+		errors.Is(err, recipes.ErrLost) || errors.Is(err, fencing.ErrStale) || errors.Is(err, ErrHandedOver)
 }

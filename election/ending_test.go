@@ -17,12 +17,14 @@ import (
 func TestEndingIsAFailureUnlessTheWorkHadToStop(t *testing.T) {
 	var (
 		broken    = errors.New("disk full")
+		sick      = fmt.Errorf("%w: out of memory", ErrUnhealthy)
 		shutdown  = errors.New("shutting down")
 		lostClaim = fmt.Errorf("hold: %w", recipes.ErrLost)
 		uncertain = fmt.Errorf("%w: %w", context.Canceled, recipes.ErrUncertain)
 	)
 	for name, c := range map[string]struct {
 		work, resigned error
+		unhealthy      error
 		lost, stopped  bool
 		cause          error
 		want           ending
@@ -46,7 +48,12 @@ func TestEndingIsAFailureUnlessTheWorkHadToStop(t *testing.T) {
 		"a release that was not confirmed":                 {resigned: recipes.ErrUncertain, want: ending{release: recipes.ErrUncertain}},
 		"a failure and a refused release":                  {work: broken, resigned: shutdown, want: ending{failure: broken, release: shutdown}},
 		"a release after a loss":                           {resigned: lostClaim},
+		"a health check failed, as the work returns":       {work: sick, unhealthy: sick, want: ending{failure: sick}},
+		"a health check failed and the work is done":       {unhealthy: sick, want: ending{failure: errors.Join(sick)}},
+		"a health check failed and the work stopped":       {work: context.Canceled, unhealthy: sick, want: ending{failure: errors.Join(sick)}},
+		"a health check failed and so did the work":        {work: broken, unhealthy: sick, want: ending{failure: errors.Join(sick, broken)}},
+		"a health check failed and the term was lost":      {work: lostClaim, unhealthy: sick, lost: true, want: ending{failure: errors.Join(sick)}},
 	} {
-		require.Equal(t, c.want, endingOf(c.work, c.resigned, c.lost, c.stopped, c.cause), name)
+		require.Equal(t, c.want, endingOf(c.work, c.resigned, c.unhealthy, c.lost, c.stopped, c.cause), name)
 	}
 }

@@ -168,3 +168,44 @@ func ExampleElection_Campaign() {
 	// rejected as stale: true
 	// schedule: report
 }
+
+// A leader publishes its address, and that it is about to resign. Clients send it no further requests then.
+func ExampleTerm_Proclaim() {
+	ctx := context.Background()
+	client, err := recipes.Connect(ctx, strings.Split(os.Getenv("ZK_SERVERS"), ","), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	api, err := election.New(client, "/election/api", &election.Options{ID: "pod-7"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	term, err := api.Campaign(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer func() {
+		if err := term.Resign(ctx); err != nil {
+			log.Print(err)
+		}
+	}()
+	if err := term.Proclaim(ctx, "10.0.0.7:8443"); err != nil {
+		log.Fatal(err)
+	}
+	for leader, err := range api.Observe(ctx) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Printf("%s at %s, draining: %t\n", leader.ID, leader.Value, leader.Draining)
+		if leader.Draining {
+			break
+		}
+		if err := term.Drain(ctx); err != nil {
+			log.Fatal(err)
+		}
+	}
+	// Output:
+	// pod-7 at 10.0.0.7:8443, draining: false
+	// pod-7 at 10.0.0.7:8443, draining: true
+}

@@ -10,8 +10,9 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// Observe follows the leader: it yields the current leader, and each later one when it
-// takes over. A reader that is slower than the hand-overs skips to the newest leader.
+// Observe follows the leader: it yields the current leader, each later one when it takes
+// over, and the leader again when its Value or Draining has changed. A reader that is
+// slower than the changes skips to the newest.
 // Observe yields nothing for a time without candidates, and then yields the next
 // leader.
 //
@@ -20,8 +21,12 @@ import (
 // reader stops, or with an error as its last element that states the reason: ctx's,
 // recipes.ErrClosed, or that with which a server refused.
 //
-// All observers of a client share one watch on the leader's node, however many
-// candidates wait.
+// The leaders that it yields have rising tokens, and the values of one leader come in the order in
+// which it published them. A value that was shown lasts until the leader publishes another one or
+// another candidate leads.
+//
+// All observers of a client share two watches, on the leader's node and on that of its
+// value, however many candidates wait.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
 		var last Leader
@@ -31,7 +36,19 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 				yield(Leader{}, fmt.Errorf("observe: %w", err))
 				return
 			}
-			if leader := leaderOf(front.Contender); !front.Empty && leader.Token != last.Token {
+			// Read after the leader: a value that is older than it has another token.
+			value, err := e.value.Watch(ctx)
+			if err != nil {
+				yield(Leader{}, fmt.Errorf("observe: %w", err))
+				return
+			}
+			leader, found := leaderOf(front.Contender).withValue(value.Data)
+			if !found && leader.Token == last.Token {
+				// The value is already that of the next leader, which Changed announces: until then, this
+				// one has the value that it was shown with.
+				leader = last
+			}
+			if !front.Empty && !leader.equal(last) {
 				last = leader
 				if !yield(leader, nil) {
 					return
@@ -39,10 +56,16 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 			}
 			select {
 			case <-front.Changed:
+			case <-value.Changed:
 			case <-ctx.Done():
 				yield(Leader{}, fmt.Errorf("observe: %w", &recipes.Error{Op: "wait", Path: e.queue.Path(), Err: ended(ctx)}))
 				return
 			}
 		}
 	}
+}
+
+// equal reports whether l shows the same term with the same value as m.
+func (l Leader) equal(m Leader) bool {
+	return l.Token == m.Token && l.Value == m.Value && l.Draining == m.Draining
 }

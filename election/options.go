@@ -3,6 +3,7 @@
 package election
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -15,6 +16,9 @@ const (
 	DefaultCoolDown        = time.Second
 	DefaultRetryBackoff    = time.Second
 	DefaultMaxRetryBackoff = time.Minute
+	DefaultHealthInterval  = 5 * time.Second
+	DefaultHealthTimeout   = 5 * time.Second
+	DefaultPriorityWait    = time.Second
 )
 
 // Options are the options of an Election. The zero value of a field means its
@@ -54,6 +58,56 @@ type Options struct {
 	RetryBackoff    time.Duration
 	MaxRetryBackoff time.Duration
 
+	// Health, if not nil, reports why this process should not lead, nil if it is fit to. Run
+	// calls it while work runs, on a separate goroutine: when a term begins, and
+	// HealthInterval after each answer, for which the default is DefaultHealthInterval. Its
+	// context is done after HealthTimeout, for which the default is DefaultHealthTimeout, and
+	// when the term ends.
+	//
+	// An error, a panic, and no answer within HealthTimeout end the term: Run cancels the
+	// work's context, waits for the work, resigns, and treats ErrUnhealthy with the reason as
+	// an error of work. A check that has not returned HealthTimeout after that ends Run in
+	// any case; the check continues. Campaign without Run does not call Health.
+	Health         func(ctx context.Context) error
+	HealthInterval time.Duration
+	HealthTimeout  time.Duration
+
+	// Priority is that of this candidate, 0 to MaxPriority. A candidate that could lead steps back
+	// for one of a higher priority that waits behind it, and joins again at the end of the
+	// queue. It does so only once that candidate has shown that it lives, and only for
+	// PriorityWait after it could first have led, for which the default is
+	// DefaultPriorityWait: then it leads. A candidate of a lower priority that leads goes on.
+	//
+	// So a candidate of a higher priority that is dead keeps the election from a leader for
+	// PriorityWait at most, unless it dies after it has shown that it lives: then it is the
+	// first, and blocks until its session expires, as any first candidate that is dead. So does
+	// a dead candidate without a higher priority that waits between the two. And a
+	// candidate that has stepped back leads before all that join after it, as it does not step
+	// back again in the same campaign once PriorityWait has passed. Candidates of other
+	// libraries and of older versions have priority 0, and never step back.
+	//
+	// A candidate with a priority follows the first candidate while it waits, and writes the node
+	// <path>-priority when the first one changes and has a lower priority. The node stays when
+	// the election is over. With a small PriorityWait, a candidate of a lower priority leads more
+	// often.
+	Priority     int
+	PriorityWait time.Duration
+
+	// LockDelay is how long Campaign and Run wait after a leader that did not resign: it
+	// crashed, or it lost its term, or perhaps its Resign was not confirmed. Requests of that leader
+	// that are still on their way arrive in this time. The default is not to wait.
+	// recipes.QueueOptions states how the delay is counted, and what all candidates must
+	// set.
+	LockDelay time.Duration
+
+	// Fence, if not nil, is called before Campaign returns the term, and before Run calls
+	// work, after such a leader, when LockDelay is over. It makes sure that the former leader
+	// does no harm: it revokes its credentials, or stops its process. An error keeps the
+	// candidate from leading: Campaign and Run return it, and Retry does not see it. A panic
+	// passes through both, after the node was deleted. Fence can be called more than once for
+	// one leader. See recipes.QueueOptions.
+	Fence func(ctx context.Context, former recipes.FormerHolder) error
+
 	_ struct{}
 }
 
@@ -70,13 +124,23 @@ func (o *Options) check() error {
 		{"cool-down", o.CoolDown},
 		{"retry back-off", o.RetryBackoff},
 		{"maximum retry back-off", o.MaxRetryBackoff},
+		{"health interval", o.HealthInterval},
+		{"health timeout", o.HealthTimeout},
+		{"priority wait", o.PriorityWait},
+		{"lock-delay", o.LockDelay},
 	} {
 		if d.value < 0 {
 			return fmt.Errorf("%s %v is negative", d.name, d.value)
 		}
 	}
+	if err := recipes.CheckPriority(o.Priority); err != nil {
+		return err
+	}
 	if o.Retry == nil && (o.RetryBackoff != 0 || o.MaxRetryBackoff != 0) {
 		return errors.New("retry back-off without Retry: set Retry, the function that decides which errors are retried")
+	}
+	if o.Health == nil && (o.HealthInterval != 0 || o.HealthTimeout != 0) {
+		return errors.New("health interval or timeout without Health: set Health, the function that checks the process")
 	}
 	if b := newBackoff(o); b.max < b.min {
 		return fmt.Errorf("maximum retry back-off %v is below the retry back-off %v", b.max, b.min)

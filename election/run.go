@@ -16,14 +16,14 @@ import (
 // Run campaigns, and runs work for each term that it wins, until ctx is done or
 // work fails.
 //
-// The context that work gets is done when ctx is done or the term is lost;
-// context.Cause returns which. A term ends in this order: the work's context is
+// The context that work gets is done when ctx is done, the term is lost or handed over, or
+// Options.Health failed; context.Cause returns which. A term ends in this order: the work's context is
 // cancelled; Run waits until work has returned; the node is deleted, so that
 // another candidate can lead; Run waits for the cool-down; it campaigns again. So
 // the work of one term never overlaps that of the next term of this process. It
 // overlaps that of another process only if it continues after its context is done.
 //
-// After a term that was lost, or work that returned nil, Run campaigns again. It
+// After a term that was lost or handed over, or work that returned nil, Run campaigns again. It
 // returns
 //
 //   - nil when ctx is done, work has returned no error other than the cancellation
@@ -37,11 +37,15 @@ import (
 //   - ErrOverrun when work has not returned within the stop timeout after its context
 //     was done. The work continues, and its node stays until it has returned, for as
 //     long as the session lives. Exit the process;
+//   - ErrUnhealthy, when Options.Health failed, unless Options.Retry has it retried. The
+//     work's context was cancelled with that error as its cause, and the term resigned
+//     after the work had returned;
 //   - recipes.ErrClosed when the client was closed; or the error with which a server
 //     refuses.
 //
 // Once ctx is done, Run returns within the stop timeout plus the release timeout, even
-// if no server can be reached. While it is a candidate, and has no work to stop, it
+// if no server can be reached, or later by twice the health timeout if a check does not
+// answer. While it is a candidate, and has no work to stop, it
 // returns within the release timeout plus three eighths of the session timeout T. The
 // default stop timeout has no bound, and the default release timeout is T. For a process
 // that is killed 30 s after its SIGTERM, as Kubernetes does by default, T = 10 s, a
@@ -101,7 +105,7 @@ func (e *Election) run(ctx context.Context, work func(ctx context.Context, term 
 	}
 }
 
-// A result describes how work ended.
+// A result describes how a function of the user ended.
 type result struct {
 	err      error
 	panicked *PanicError
@@ -126,31 +130,42 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// serve runs work for one term, and ends the term. Its error is that the work did not
-// stop.
+// serve runs work for one term, and ends the term. Its error is that the work or a health
+// check did not stop.
 func (e *Election) serve(ctx context.Context, term *Term, work func(context.Context, *Term) error) (ending, error) {
 	workCtx, cancel := term.Context(ctx)
 	defer cancel()
-	results := start(workCtx, term, work)
+	workCtx, end := context.WithCancelCause(workCtx)
+	defer end(nil)
+	term.stop.Store(&end)
+	checkup := e.health.begin(workCtx, end)
+	results := start(func() error { return work(workCtx, term) })
 	r, err := e.await(workCtx, results)
 	if err != nil {
-		go resignAfter(context.WithoutCancel(ctx), term, results)
+		go resignAfter(context.WithoutCancel(ctx), term, results, checkup)
 		return ending{}, &recipes.Error{Op: "stop", Path: term.Path(), Err: err}
 	}
 	lost := term.Err() != nil
+	handedOver := errors.Is(context.Cause(workCtx), ErrHandedOver)
 	cancel()
 	resigned := term.Resign(ctx)
+	unhealthy, blocked := checkup.wait()
 	switch {
 	case r.panicked != nil:
 		panic(r.panicked)
 	case r.exited:
 		runtime.Goexit()
 	}
-	return endingOf(r.err, resigned, lost, ctx.Err() != nil, context.Cause(ctx)), nil
+	ended := endingOf(r.err, resigned, unhealthy, lost || handedOver, ctx.Err() != nil, context.Cause(ctx))
+	if blocked != nil {
+		err := &recipes.Error{Op: "check health", Path: term.Path(), Err: blocked}
+		return ending{}, errors.Join(err, ended.failure, ended.release)
+	}
+	return ended, nil
 }
 
-// start runs work on a goroutine, whose result comes on the channel.
-func start(workCtx context.Context, term *Term, work func(context.Context, *Term) error) <-chan result {
+// start runs f on a goroutine, whose result comes on the channel.
+func start(f func() error) <-chan result {
 	results := make(chan result, 1)
 	go func() {
 		r := result{exited: true}
@@ -160,7 +175,7 @@ func start(workCtx context.Context, term *Term, work func(context.Context, *Term
 			}
 			results <- r
 		}()
-		r.err = work(workCtx, term)
+		r.err = f()
 		r.exited = false
 	}()
 	return results
@@ -169,8 +184,9 @@ func start(workCtx context.Context, term *Term, work func(context.Context, *Term
 // resignAfter resigns the term of work that did not stop, once it has returned: as long as
 // it goes on, no other candidate may lead. A process that exits, as ErrOverrun
 // requires, ends both.
-func resignAfter(ctx context.Context, term *Term, results <-chan result) {
+func resignAfter(ctx context.Context, term *Term, results <-chan result, checkup *checkup) {
 	r := <-results
+	_, _ = checkup.wait()
 	// Run has returned, and reports no further error; the session's end is the bound.
 	_ = term.Resign(ctx)
 	if r.panicked != nil {

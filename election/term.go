@@ -4,6 +4,7 @@ package election
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
@@ -12,12 +13,17 @@ import (
 // is used once: a term that has ended stays ended. All methods are safe for
 // concurrent use.
 //
-// Besides ID and Resign, it has the methods of the embedded Claim: Token, Done, Err,
+// Besides ID, Proclaim, Drain, HandOver and Resign, it has the methods of the embedded Claim: Token, Done, Err,
 // Context, Deadline, Check, Commit and Path.
 type Term struct {
 	*recipes.Claim
-	queue *recipes.Queue
-	id    string
+	queue    *recipes.Queue
+	value    *recipes.Node
+	id       string
+	election *Election
+
+	draining atomic.Bool                             // by Drain
+	stop     atomic.Pointer[context.CancelCauseFunc] // of the work that Run runs; nil without Run
 }
 
 // ID returns the name of the candidate that leads in this term.

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package election
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/lockkeeper/lockkeeper/recipes"
+)
+
+// Campaign adds a candidate and waits until it is the leader. Candidates lead in the
+// order in which they joined the queue. A candidate steps back, and joins again at the end, for
+// one that a leader has named (Term.HandOver) and for one of a higher priority (Options.Priority).
+//
+// ctx bounds the wait and not the term. A candidate that loses its session joins
+// again at the end of the queue. After an error there is no candidate, and its node
+// is gone: Campaign waits for the deletion, for the release timeout at most. If no
+// server can be reached, the node is deleted in the background. If a create is in
+// progress when ctx ends, Campaign first waits for its answer: a round trip as a
+// rule, a quarter of the session timeout at most. No node outlives its session. The
+// error is ctx's, recipes.ErrClosed, or that with which a server refused.
+func (e *Election) Campaign(ctx context.Context) (*Term, error) {
+	c := &candidacy{election: e}
+	how := recipes.Candidacy{Priority: e.priority, StepsBack: c.stepsBack}
+	if e.priority > 0 {
+		how.Waits = c.showLiveness
+	}
+	claim, err := e.queue.ClaimWith(ctx, how)
+	if err != nil {
+		return nil, fmt.Errorf("campaign: %w", err)
+	}
+	term := &Term{Claim: claim, queue: e.queue, value: e.value, id: e.id, election: e}
+	e.setNewest(term)
+	return term, nil
+}
+
+// A candidacy is one call of Campaign. Its methods are not called concurrently, but for
+// showLiveness.
+type candidacy struct {
+	election *Election
+	until    time.Time // when it ceases to step back for priorities; zero until it could first have led
+}
+
+// stepsBack decides whether the candidate, which could lead, steps back for one of those behind it.
+func (c *candidacy) stepsBack(ctx context.Context, p *recipes.Position, behind []recipes.Rank) (bool, error) {
+	if c.until.IsZero() {
+		c.until = time.Now().Add(c.election.priorityWait)
+	}
+	request, err := c.election.request(ctx)
+	if err != nil {
+		return false, err
+	}
+	switch turnOf(p.Name(), request.Target, c.election.priority, behind) {
+	case stepBack:
+		return true, nil
+	case awaitHigher:
+		return c.awaitLive(ctx, p, behind)
+	case lead:
+	}
+	return false, nil
+}
+
+// A turn is what a candidate does that has no predecessor.
+type turn int
+
+const (
+	lead        turn = iota
+	stepBack         // join again at the end
+	awaitHigher      // step back if a candidate of a higher priority shows in time that it lives
+)
+
+// turnOf is the rule by which a candidate decides, a function of its node's name, of the name of the
+// node that the last hand-over requested, and of what the listing shows of the others. A target
+// that has left is ignored, as is one that is ahead. The target itself leads, whatever the
+// priorities of the others.
+func turnOf(own, target string, priority int, behind []recipes.Rank) turn {
+	if own == target {
+		return lead
+	}
+	decision := lead
+	for _, r := range behind {
+		switch {
+		case r.Name == target:
+			return stepBack
+		case r.Priority > priority:
+			decision = awaitHigher
+		}
+	}
+	return decision
+}

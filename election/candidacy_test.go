@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package election
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/recipes"
+)
+
+func TestTurnFollowsFromTargetAndPriorities(t *testing.T) {
+	plain, low, high := recipes.Rank{Name: "plain"}, recipes.Rank{Name: "low", Priority: 1}, recipes.Rank{Name: "high", Priority: 9}
+	for _, c := range []struct {
+		what     string
+		target   string
+		priority int
+		behind   []recipes.Rank
+		want     turn
+	}{
+		{"no request and no priority", "", 0, []recipes.Rank{plain}, lead},
+		{"the target is behind", "plain", 0, []recipes.Rank{high, plain}, stepBack},
+		{"the target is behind, and the candidate has a priority", "plain", 9, []recipes.Rank{plain}, stepBack},
+		{"the target has left", "gone", 0, []recipes.Rank{plain}, lead},
+		{"the target has left, and another has a priority", "gone", 0, []recipes.Rank{plain, low}, awaitHigher},
+		{"the candidate is the target", "own", 0, []recipes.Rank{high}, lead},
+		{"a higher priority is behind", "", 1, []recipes.Rank{plain, high}, awaitHigher},
+		{"an equal priority is behind", "", 1, []recipes.Rank{low}, lead},
+		{"a lower priority is behind", "", 2, []recipes.Rank{low, plain}, lead},
+	} {
+		require.Equal(t, c.want, turnOf("own", c.target, c.priority, c.behind), c.what)
+	}
+}
+
+func TestSignCountsOnlyForItsFirstCandidateAndFromItsHeir(t *testing.T) {
+	behind := []recipes.Rank{{Name: "low", Priority: 1}, {Name: "high", Priority: 9}, {Name: "later", Priority: 10}}
+	require.True(t, sign{Format: 1, First: 7, Node: "high"}.isFor(7, 1, behind))
+	require.False(t, sign{Format: 1, First: 7, Node: "high"}.isFor(8, 1, behind), "of another first candidate")
+	require.False(t, sign{Format: 1, First: 7, Node: "low"}.isFor(7, 1, behind), "of no higher priority")
+	require.False(t, sign{Format: 1, First: 7, Node: "later"}.isFor(7, 1, behind), "of one behind another that may be dead")
+	require.False(t, sign{Format: 1, First: 7, Node: "gone"}.isFor(7, 1, behind), "of one that is not behind")
+	for _, data := range []string{"", "10 replicas", `{"format":2,"first":"7","node":"high"}`} {
+		require.Equal(t, sign{}, parseSign([]byte(data)), "%s", data)
+	}
+}
+
+func TestRequestOfAnotherFormatIsAnError(t *testing.T) {
+	r, err := parseRequest(nil)
+	require.NoError(t, err)
+	require.Equal(t, request{}, r)
+	for _, data := range []string{"10 replicas", `{"format":2,"target":"x"}`, `{}`} {
+		_, err := parseRequest([]byte(data))
+		require.ErrorContains(t, err, "other data than a hand-over", "%s", data)
+	}
+}

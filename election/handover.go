@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package election
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/recipes"
+)
+
+// ErrNotCandidate is returned by Term.HandOver when no candidate in the queue has the ID.
+var ErrNotCandidate = errors.New("not a candidate")
+
+// ErrHandedOver is the cause with which Run cancels the work's context after Term.HandOver.
+var ErrHandedOver = errors.New("term is handed over")
+
+// ErrOtherLeader is returned by HandOver.Wait when another candidate than the target is the first.
+var ErrOtherLeader = errors.New("another candidate than the target is the first in the queue")
+
+// requestSuffix is what the name of the node with the request has after that of the election.
+const requestSuffix = "-handover"
+
+// A request is the data of the node that names the candidate which is to lead next. The names of
+// nodes do not recur, so that a request whose target has left has no effect on any later candidate.
+type request struct {
+	Format int           `json:"format"` // 1
+	Token  fencing.Token `json:"token"`  // of the term that is handed over
+	Target string        `json:"target"` // name of the candidate's node
+	ID     string        `json:"id"`     // of the candidate, for people
+}
+
+// parseRequest returns the request that a node contains, the zero value for an empty node.
+func parseRequest(data []byte) (request, error) {
+	var r request
+	if len(data) == 0 {
+		return r, nil
+	}
+	if err := json.Unmarshal(data, &r); err != nil {
+		return request{}, fmt.Errorf("node contains other data than a hand-over: %w", err)
+	}
+	if r.Format != 1 {
+		return request{}, fmt.Errorf("node contains other data than a hand-over, or a newer format: %d", r.Format)
+	}
+	return r, nil
+}
+
+// request returns the request of the last hand-over, the zero value if there is none. A node that
+// cannot be read, or has other data, names no target: an election must not depend on it.
+func (e *Election) request(ctx context.Context) (request, error) {
+	data, _, err := e.handover.Read(ctx)
+	if ctx.Err() != nil {
+		return request{}, err
+	}
+	if err != nil {
+		return request{}, nil //nolint:nilerr // see above
+	}
+	r, err := parseRequest(data)
+	if err != nil {
+		return request{}, nil //nolint:nilerr // see above
+	}
+	return r, nil
+}
+
+// A HandOver is the request of a leader that a certain candidate leads next.
+type HandOver struct {
+	Target Leader // as HandOver has found it in the queue
+
+	election *Election
+}
+
+// HandOver names the candidate that is to lead after this term, by its ID. Of several candidates
+// with the ID, it is the first in the queue.
+//
+// The term lasts until it is resigned or lost. Under Run, HandOver cancels the work's context
+// with ErrHandedOver as the cause; Run waits for the work, resigns, and campaigns again after the
+// cool-down. After Campaign, stop the work and call Resign. [HandOver.Wait] returns who leads then.
+//
+// When the term has ended, each candidate ahead of the target that could lead steps back: it
+// deletes its node, and joins again at the end of the queue. So terms are granted in the order of
+// the candidates' nodes, as without a hand-over, and the target leads when it is the first. What
+// is promised is:
+//
+//   - Candidates of this version step back once each, and lead in their former order after the
+//     target. Each costs a delete and a join.
+//   - Candidates of other libraries and of older versions do not step back: those ahead of the target
+//     lead before it, as in any election. The candidates after them step back.
+//   - A target that has left the queue has no effect: the next candidate leads. One that loses its
+//     session and joins again has left.
+//   - A target that is paused or dead, and a candidate ahead of it that is, keeps the others waiting
+//     no longer than any candidate that is the first: until its session expires.
+//
+// The request is written in one transaction with a check that the term lasts, so that no former
+// leader can make candidates step back. It is stored in the node <path>-handover, which stays when
+// the election is over, until another hand-over replaces it. A call reads each candidate's node.
+//
+// The error is ErrNotCandidate, with the ID, if the server that this client is connected to shows no
+// such candidate besides the leader; recipes.ErrLost if the term has ended; or that with which a
+// server refused. Then nothing was changed. After recipes.ErrUncertain the request may have been
+// stored: the term lasts, its work is not stopped, and the candidates may step back when it
+// ends. Another call replaces the request.
+func (t *Term) HandOver(ctx context.Context, id string) (*HandOver, error) {
+	e := t.election
+	target, err := t.candidate(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("hand over: %w", err)
+	}
+	data, err := json.Marshal(request{Format: 1, Token: t.Token(), Target: target.Name, ID: id})
+	if err != nil {
+		return nil, &recipes.Error{Op: "hand over", Path: e.queue.Path(), Err: err}
+	}
+	_, err = e.handover.Update(ctx, t.Claim, func(now []byte, _ *zk.Stat, _ bool) ([]byte, error) {
+		if _, err := parseRequest(now); err != nil {
+			return nil, err
+		}
+		return data, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("hand over: %w", err)
+	}
+	if stop := t.stop.Load(); stop != nil {
+		(*stop)(ErrHandedOver)
+	}
+	return &HandOver{Target: leaderOf(target), election: e}, nil
+}
+
+// candidate returns the first candidate with the ID behind the leader.
+func (t *Term) candidate(ctx context.Context, id string) (recipes.Contender, error) {
+	if err := t.Err(); err != nil {
+		return recipes.Contender{}, err
+	}
+	candidates, err := t.queue.Contenders(ctx)
+	if err != nil {
+		return recipes.Contender{}, err
+	}
+	for _, c := range candidates {
+		if c.Owner == id && c.Token > t.Token() {
+			return c, nil
+		}
+	}
+	return recipes.Contender{}, &recipes.Error{Op: "find candidate", Path: t.queue.Path(), Err: fmt.Errorf("%w: %q", ErrNotCandidate, id)}
+}
+
+// Wait waits until the target is the first in the queue, and returns it: it leads, or is about to
+// learn that it does. Work that Run runs must not wait for this, as its term lasts until it has
+// returned.
+//
+// Otherwise the error is ErrOtherLeader, with the leader's ID, and Wait returns the candidate that is
+// the first, the zero value if there is none. If that candidate is behind the target, Wait returns
+// immediately: the target has left, or has led and resigned. If it is ahead of the target, Wait
+// returns when ctx is done: the term may not have ended, the candidate may be about to step back, or
+// it does not step back, as it is of another library or of an older version.
+//
+// It shows the election as seen by the server that the client is connected to.
+func (h *HandOver) Wait(ctx context.Context) (Leader, error) {
+	e := h.election
+	var first Leader
+	fail := func(err error) (Leader, error) {
+		return first, &recipes.Error{Op: "wait for hand-over", Path: e.queue.Path(), Err: err}
+	}
+	for {
+		front, err := e.queue.Front(ctx)
+		if err != nil && ctx != nil && ctx.Err() != nil {
+			return fail(fmt.Errorf("%w: %q: %w", ErrOtherLeader, first.ID, err))
+		}
+		if err != nil {
+			return fail(err)
+		}
+		first = Leader{}
+		if !front.Empty {
+			first = leaderOf(front.Contender)
+		}
+		switch {
+		case first.Token == h.Target.Token:
+			return first, nil
+		case front.Empty, first.Token > h.Target.Token:
+			return fail(fmt.Errorf("%w: %q has left the queue, and %q is the first", ErrOtherLeader, h.Target.ID, first.ID))
+		}
+		select {
+		case <-front.Changed:
+		case <-ctx.Done():
+			return fail(fmt.Errorf("%w: %q: %w", ErrOtherLeader, first.ID, ended(ctx)))
+		}
+	}
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package election
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/recipes"
+)
+
+// MaxPriority is the highest value of Options.Priority.
+const MaxPriority = recipes.MaxPriority
+
+// livenessSuffix is what the name of the node with the sign of liveness has after that of the
+// election.
+const livenessSuffix = "-priority"
+
+// A sign shows to the candidate that could lead that one behind it lives: its node alone does not
+// show that, as it stays until the session of a dead candidate expires.
+type sign struct {
+	Format int           `json:"format"` // 1
+	First  fencing.Token `json:"first"`  // of the candidate that could lead
+	Node   string        `json:"node"`   // of the one that lives
+}
+
+// parseSign returns the sign that a node contains, the zero value for other data.
+func parseSign(data []byte) sign {
+	var s sign
+	if err := json.Unmarshal(data, &s); err != nil || s.Format != 1 {
+		return sign{}
+	}
+	return s
+}
+
+// isFor reports whether the sign asks the candidate with that token and priority to step back: when
+// that candidate was the first, its heir has written it.
+func (s sign) isFor(first fencing.Token, priority int, behind []recipes.Rank) bool {
+	return s.First == first && s.Node != "" && s.Node == heir(priority, behind)
+}
+
+// heir returns the name of the first candidate that has a higher priority, an empty name if there is
+// none. Only that one counts: if the first candidate stepped back for one behind the heir, and the
+// heir were dead, the heir would be the first, and block the election until its session expires.
+func heir(priority int, behind []recipes.Rank) string {
+	for _, r := range behind {
+		if r.Priority > priority {
+			return r.Name
+		}
+	}
+	return ""
+}
+
+// showLiveness writes a sign for each first candidate whose heir the candidate is, while the
+// candidate waits. An error ends that: then the candidate leads in its turn, as without priority.
+func (c *candidacy) showLiveness(ctx context.Context, p *recipes.Position) {
+	e := c.election
+	for {
+		front, err := e.queue.Front(ctx)
+		if err != nil {
+			return
+		}
+		first := front.Contender
+		if !front.Empty && first.Token < p.Token() && first.Priority < e.priority {
+			if err := c.sign(ctx, p, first); err != nil {
+				return
+			}
+		}
+		select {
+		case <-front.Changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// sign writes a sign for the first candidate, unless another one is its heir.
+func (c *candidacy) sign(ctx context.Context, p *recipes.Position, first recipes.Contender) error {
+	ahead, err := p.Ahead(ctx)
+	if err != nil || heir(first.Priority, ahead) != "" {
+		return err
+	}
+	data, err := json.Marshal(sign{Format: 1, First: first.Token, Node: p.Name()})
+	if err != nil {
+		return fmt.Errorf("encode sign: %w", err)
+	}
+	return p.Write(ctx, c.election.liveness, data)
+}
+
+// awaitLive waits until a candidate of a higher priority has shown that it lives, and reports
+// whether one did before the end of the priority wait.
+func (c *candidacy) awaitLive(ctx context.Context, p *recipes.Position, behind []recipes.Rank) (bool, error) {
+	e := c.election
+	bounded, cancel := context.WithDeadline(ctx, c.until)
+	defer cancel()
+	for {
+		shown, err := e.liveness.Watch(bounded)
+		switch {
+		case ctx.Err() != nil:
+			return false, fmt.Errorf("await a higher priority: %w", ended(ctx))
+		case errors.Is(err, context.DeadlineExceeded):
+			return false, nil
+		case err != nil:
+			return false, nil //nolint:nilerr // a server refuses: priorities are not in use, and must not keep the election from a leader
+		case parseSign(shown.Data).isFor(p.Token(), e.priority, behind):
+			return true, nil
+		}
+		select {
+		case <-shown.Changed:
+		case <-bounded.Done():
+		}
+	}
+}
+
+// priorityWait returns the option's value or its default.
+func priorityWait(o *Options) time.Duration {
+	if o.PriorityWait == 0 {
+		return DefaultPriorityWait
+	}
+	return o.PriorityWait
+}

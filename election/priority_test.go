@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package election_test
+
+import (
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/election"
+	"github.com/lockkeeper/lockkeeper/zktest"
+)
+
+func TestCandidateOfHigherPriorityLeadsFirst(t *testing.T) {
+	bubble(t, func(s servers) {
+		leader := s.lead(s.candidate(election.Options{ID: "leader"}))
+		low := s.join(s.candidate(election.Options{ID: "low"}))
+		middle := s.join(s.candidate(election.Options{ID: "middle", Priority: 5}))
+		high := s.join(s.candidate(election.Options{ID: "high", Priority: election.MaxPriority}))
+		all, err := s.candidate(election.Options{}).Candidates(s.Context())
+		require.NoError(s, err)
+		for i, want := range []int{0, 0, 5, election.MaxPriority} {
+			require.Equal(s, want, all[i].Priority, "the others see it")
+		}
+		began := time.Now()
+		require.NoError(s, leader.Resign(s.Context()))
+		last := leader.Token()
+		for i, next := range []campaign{high, low, middle} {
+			term := s.term(next)
+			require.Zero(s, time.Since(began), "candidates that live are not waited for: %d", i)
+			require.Greater(s, term.Token(), last, "terms are granted in the order of their nodes")
+			last = term.Token()
+			if i == 0 {
+				began = began.Add(election.DefaultPriorityWait)
+				time.Sleep(election.DefaultPriorityWait) // its term outlasts the wait of those that stepped back
+			}
+			require.NoError(s, term.Resign(s.Context()))
+		}
+	})
+}
+
+// Its session has not expired, and it does not answer.
+func TestDeadCandidateOfHigherPriorityDelaysElectionByPriorityWaitAtMost(t *testing.T) {
+	bubble(t, func(s servers) {
+		const wait = 2 * time.Second
+		leader := s.lead(s.candidate(election.Options{ID: "leader"}))
+		low := s.join(s.candidate(election.Options{ID: "low", PriorityWait: wait}))
+		dead := s.candidate(election.Options{ID: "dead", Priority: 1})
+		high := s.join(dead)
+		dead.link.Hold(zktest.Both)
+		began := time.Now()
+		require.NoError(s, leader.Resign(s.Context()))
+		term := s.term(low)
+		require.Equal(s, wait, time.Since(began))
+		require.Len(s, s.nodes(), 2, "the session of the dead candidate has not expired")
+		require.NoError(s, term.Resign(s.Context()))
+		high.stop()
+		dead.link.Release()
+		<-high.terms
+	})
+}
+
+func TestCandidateOfHigherPriorityDoesNotEndTermOfLower(t *testing.T) {
+	bubble(t, func(s servers) {
+		leader := s.lead(s.candidate(election.Options{ID: "leader"}))
+		high := s.join(s.candidate(election.Options{ID: "high", Priority: 1}))
+		time.Sleep(timeout)
+		require.NoError(s, leader.Err())
+		require.NoError(s, leader.Resign(s.Context()))
+		require.NoError(s, s.term(high).Resign(s.Context()))
+	})
+}
+
+func TestTargetOfHandOverLeadsBeforeHigherPriority(t *testing.T) {
+	bubble(t, func(s servers) {
+		leader := s.lead(s.candidate(election.Options{ID: "leader"}))
+		other := s.join(s.candidate(election.Options{ID: "other"}))
+		target := s.join(s.candidate(election.Options{ID: "target"}))
+		high := s.join(s.candidate(election.Options{ID: "high", Priority: 7}))
+		_, err := leader.HandOver(s.Context(), "target")
+		require.NoError(s, err)
+		require.NoError(s, leader.Resign(s.Context()))
+		for _, next := range []campaign{target, high, other} {
+			require.NoError(s, s.term(next).Resign(s.Context()))
+		}
+	})
+}
+
+// The candidate of a higher priority leads for a moment, again and again.
+func TestCandidateThatSteppedBackLeadsOncePriorityWaitHasPassed(t *testing.T) {
+	bubble(t, func(s servers) {
+		leader := s.lead(s.candidate(election.Options{ID: "leader"}))
+		low := s.join(s.candidate(election.Options{ID: "low"}))
+		busy := s.candidate(election.Options{ID: "high", Priority: 1})
+		another := s.candidate(election.Options{ID: "another", Priority: 1})
+		high, next := s.join(busy), s.join(another)
+		require.NoError(s, leader.Resign(s.Context()))
+		began := time.Now()
+		for {
+			select {
+			case term := <-low.terms:
+				require.LessOrEqual(s, time.Since(began), 2*election.DefaultPriorityWait)
+				require.NoError(s, term.Resign(s.Context()))
+				high.stop()
+				next.stop()
+				return
+			case term := <-high.terms:
+				require.Less(s, time.Since(began), time.Minute)
+				time.Sleep(300 * time.Millisecond)
+				again := s.join(busy)
+				require.NoError(s, term.Resign(s.Context()))
+				high, next = next, again
+				busy, another = another, busy
+			}
+		}
+	})
+}
+
+// What a candidate costs that uses neither hand-over nor priorities.
+func TestGrantCostsOneReadMoreThanLockOnlyIfAnotherCandidateWaits(t *testing.T) {
+	bubble(t, func(s servers) {
+		var reads atomic.Int64
+		s.Intercept(zktest.Rule{When: func(r zktest.Request) bool {
+			if strings.HasPrefix(r.Path, path+"-") {
+				reads.Add(1)
+			}
+			return false
+		}})
+		leader := s.lead(s.candidate(election.Options{}))
+		require.Zero(s, reads.Load(), "the first candidate is alone")
+		last := s.join(s.candidate(election.Options{}))
+		require.NoError(s, leader.Resign(s.Context()))
+		leader = s.term(last)
+		require.Zero(s, reads.Load(), "no candidate waits behind it")
+		next, last := s.join(s.candidate(election.Options{})), s.join(s.candidate(election.Options{}))
+		require.NoError(s, leader.Resign(s.Context()))
+		leader = s.term(next)
+		require.EqualValues(s, 1, reads.Load())
+		require.NoError(s, leader.Resign(s.Context()))
+		require.NoError(s, s.term(last).Resign(s.Context()))
+		require.EqualValues(s, 1, reads.Load())
+	})
+}

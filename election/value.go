@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package election
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/recipes"
+)
+
+// MaxValue bounds the value of Proclaim, in bytes: each observer reads it after each change.
+const MaxValue = 4096
+
+// valueSuffix is what the name of the node with the value has after that of the election.
+const valueSuffix = "-value"
+
+// A proclamation is the data of the node with the value. It belongs to one term: readers ignore
+// that of any other.
+type proclamation struct {
+	Format   int           `json:"format"` // 1
+	Token    fencing.Token `json:"token"`
+	Value    string        `json:"value"`
+	Draining bool          `json:"draining,omitempty"`
+}
+
+// parseProclamation returns the proclamation that a node contains, the zero value for an empty
+// node.
+func parseProclamation(data []byte) (proclamation, error) {
+	var p proclamation
+	if len(data) == 0 {
+		return p, nil
+	}
+	if err := json.Unmarshal(data, &p); err != nil {
+		return proclamation{}, fmt.Errorf("node contains other data than the value of an election: %w", err)
+	}
+	if p.Format != 1 {
+		return proclamation{}, fmt.Errorf("node contains other data than the value of an election, or a newer format: %d", p.Format)
+	}
+	return p, nil
+}
+
+// Proclaim publishes the value of this term, such as the address of the leader, in place of the
+// one before: Observe yields the leader with it, and Leader returns it. The value is valid UTF-8
+// and has at most MaxValue bytes. It ends with the term: observers do not see the value of a
+// former leader.
+//
+// The value is written in one transaction with a check that the term lasts, to the node
+// <path>-value, which stays when the election is over. So no leader overwrites the value of a
+// later one, even if its process was paused. A call costs a read and a write.
+//
+// After recipes.ErrLost, the value was not published. After recipes.ErrUncertain it may have
+// been: the answer did not arrive until ctx was done or the term was lost. Of concurrent calls,
+// either value may be the last.
+func (t *Term) Proclaim(ctx context.Context, value string) error {
+	var err error
+	switch {
+	case len(value) > MaxValue:
+		err = fmt.Errorf("value of %d bytes is over the limit of %d", len(value), MaxValue)
+	case !utf8.ValidString(value):
+		err = errors.New("value is not valid UTF-8")
+	}
+	if err != nil {
+		return &recipes.Error{Op: "proclaim", Path: t.value.Path(), Err: err}
+	}
+	if err := t.publish(ctx, func(p *proclamation) { p.Value = value }); err != nil {
+		return fmt.Errorf("proclaim: %w", err)
+	}
+	return nil
+}
+
+// Drain publishes that the leader prepares to resign: Leader.Draining is true for all observers
+// until the term ends. The value of Proclaim stays. The term lasts until it is resigned or lost,
+// as without Drain. Election.Ready returns ErrDraining from the call on, even if it fails. Errors
+// and costs are those of Proclaim.
+func (t *Term) Drain(ctx context.Context) error {
+	t.draining.Store(true)
+	if err := t.publish(ctx, func(p *proclamation) { p.Draining = true }); err != nil {
+		return fmt.Errorf("drain: %w", err)
+	}
+	return nil
+}
+
+// publish changes the proclamation of this term.
+func (t *Term) publish(ctx context.Context, change func(*proclamation)) error {
+	_, err := t.value.Update(ctx, t.Claim, func(data []byte, _ *zk.Stat, _ bool) ([]byte, error) {
+		p, err := parseProclamation(data)
+		if err != nil {
+			return nil, err
+		}
+		if p.Token != t.Token() {
+			p = proclamation{Format: 1, Token: t.Token()}
+		}
+		change(&p)
+		return json.Marshal(p)
+	})
+	return err
+}
+
+// withValue returns the leader with what it has published, which data contains. It reports
+// whether data is of this leader.
+func (l Leader) withValue(data []byte) (_ Leader, found bool) {
+	// Data that is no proclamation is none of this leader, which Proclaim reports to it.
+	p, err := parseProclamation(data)
+	if err != nil || p.Token != l.Token {
+		return l, false
+	}
+	l.Value, l.Draining = p.Value, p.Draining
+	return l, true
+}
