@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package barrier holds processes back until they may continue: a [Barrier] until it is removed, and a [Double] until n
+// processes are there, and again until all of them have finished.
+//
+//	migration, err := barrier.New(client, "/jobs/migration")
+//	…
+//	err = migration.Set(ctx)    // one process, before the others begin
+//	err = migration.Remove(ctx) // when they may continue
+//	err = migration.Wait(ctx)   // each of the others
+//
+//	phases, err := barrier.NewDouble(client, "/jobs/phases", 3, nil)
+//	…
+//	round, err := phases.Enter(ctx) // waits until three are there
+//	… compute …
+//	err = round.Leave(ctx)          // waits until the three have left
+//
+// T is the session timeout that the servers granted; a tick is the servers' tickTime.
+//
+// # What it promises
+//
+//   - [Barrier.Wait] returns nil only if the barrier was not set at some instant during the call, in ZooKeeper's commit
+//     order. A server that lags behind, or a leader that was deposed, decides nothing.
+//   - [Double.Enter] returns a round only if n members had nodes for it at the same time, after the round before it was over.
+//     Exactly n members are in a round. Others wait for the next one. A member has a node from Enter until its deletion is
+//     confirmed, or its session has ended: one that was killed, or whose Enter returned recipes.ErrUncertain, is counted
+//     until then.
+//   - [Round.Leave] returns nil only when each member of the round has left, has died, or has lost its session. The
+//     members of one round are never confused with those of another: each round has its own nodes.
+//   - No error or cancellation leaves a member's node behind, once the session can be reached or has ended. A node of
+//     another session is never deleted.
+//
+// # What it does not promise
+//
+// A barrier is not a lock. A member that is in a round is not stopped when it loses its session, and the others do not wait
+// for it then: they can leave, and begin the next round, while it still computes. [Round.State] shows whether a member is
+// registered at the moment. Where that would corrupt data, take a lock or a term in the round, and check its token at the
+// resource: see package fencing.
+//
+// A barrier that was removed can be set again by the time that a Wait returns.
+//
+// # What each failure does
+//
+//	failure                      to a process that waits at a Barrier      to a member of a Double
+//	───────────────────────────  ────────────────────────────────────────  ───────────────────────────────────────────────
+//	connection reset, one        waits on, at another server               waits on; its node stays
+//	server killed
+//	session expired, or given    waits on in the next session              registers again in the next session. Others
+//	up after 2 T                                                           that look meanwhile do not wait for it; if a round
+//	                                                                       is over by then, an Enter waits for the next one
+//	process killed               –                                         its node is deleted T to T + a tick later. Until
+//	                                                                       then it is counted, and waited for
+//	process paused               decides when it wakes                     as killed, if that is longer than T
+//	process that set it killed   waits on: the barrier stays set           –
+//	all servers down             waits on                                  waits on; sessions count T anew afterwards
+//	context ended                returns its error                         Enter: its node is deleted. Leave: it has left.
+//	                                                                       With recipes.ErrUncertain as soon as a server
+//	                                                                       can be reached: until then as killed
+//	barrier removed and set      passes, if it waited before               –
+//	again
+//	node deleted by an           passes: that is how a barrier is          a member's: restored. The state: Enter begins a
+//	operator                     removed                                   new barrier, Leave returns recipes.ErrDeleted
+//	another size in another      –                                         Enter returns a *SizeError that shows both, unless
+//	process                                                                no member is there
+//
+// A write without an answer is repeated until a server answers. A repeated [Barrier.Remove] does not remove a barrier that
+// another process has set in between. A repeated [Barrier.Set] does set one again that another process has removed in
+// between: its first attempt leaves no trace then.
+//
+// # What it costs
+//
+// Set is a write. Remove is two writes and a read. Wait is a write that changes nothing, and a watch that all waiters of a
+// client share; waking takes no request.
+//
+// A member of a Double takes four to seven requests to enter, one of them a write, and three or four to leave, one or two of
+// them writes, however large n is. The first round takes twice as many to enter, to create nodes. One member lists the
+// members: that whose node completes the round. The others watch one node, which each reads twice in a round, once with the
+// names of all members: 15 bytes each, so that a thousand members read 15 MB together. Members that wait for the end of a
+// round, or for the next one, ask once in T/2 whether others have died. No heartbeats are sent.
+//
+// Processes beyond n pay that again for each round that begins without them, as each registers for the next one: 80
+// processes at a barrier of 2 take about 140 requests each until the last has left. A Double serves a fixed group. To
+// admit n of many processes, use lock.Semaphore, whose waiters form a queue.
+//
+// # Nodes
+//
+// A Barrier is set while the node at its path exists, whichever program created it: Curator's DistributedBarrier and
+// Kazoo's Barrier use the same node.
+//
+// A Double keeps its state in <path>/state, and its members below <path>/<czxid of that, base 36>-<round>, as ephemeral
+// nodes whose data is the owner that [recipes.Options] names. It shares no path with the double barriers of other
+// libraries.
+package barrier

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package schedule runs a job at most once per tick over all replicas of a service. The replicas elect a leader, and the
+// leader stores each tick in ZooKeeper before it runs the job for it.
+//
+//	s, err := schedule.New(client, "/jobs/report", schedule.Every(time.Hour), nil)
+//	…
+//	err = s.Run(ctx, func(ctx context.Context, tick schedule.Tick) error {
+//		return report(ctx, tick.Time, tick.Token)
+//	})
+//
+// A tick is an instant of the schedule, the same for all replicas: 12:00:00 UTC, 13:00:00 UTC. Each replica calls Run.
+//
+// # What it promises
+//
+// The job is never run for a tick that was run before, nor for an earlier one, on whichever replica. This depends on no
+// clock, timeout or pause: the tick is stored in a transaction that checks the leader's own node and the tick stored
+// before, so that a leader whose term has ended stores none. It holds within one history of the ensemble, as long as only
+// this package writes the node <path>-last.
+//
+// Ticks are run one after the other, by one leader at a time. The job of the next leader can overlap that of a leader that
+// lost its term only as package election states: if the job continues after its context is done. A resource that must not
+// be written by both checks [Tick.Token].
+//
+// # What it does not promise
+//
+//   - A tick can be lost: the leader stores it and then runs the job, so a crash between the two loses it, and so does a
+//     job that fails. The next run is that of the next tick. A job that must not miss anything processes whatever is there
+//     since its last success, and not only the data of its own tick.
+//   - Ticks are not caught up. If several have passed, because there was no leader or the last run took longer than the
+//     interval, only the newest is run, and only if it is no older than [Options.MaxDelay]. The others never are.
+//   - A run begins up to MaxDelay after its tick, by the clock of the leader. Two runs can therefore begin closer to each
+//     other than their ticks are, by MaxDelay and the difference of two leaders' clocks.
+//   - Each leader goes by its own wall clock. One whose clock is ahead runs a tick early, and the others then skip it. If
+//     the clock was ahead by a year, no tick is run for a year: correct the clock, and write {"format":1,"tick":…} with
+//     the last tick into the node.
+//   - Where no tick is stored, at first and after an operator has deleted the node, a leader begins with the first tick
+//     after its election. If the node is deleted, a tick can be run twice.
+//
+// Let the replicas agree on the schedule. With two schedules, as during a roll-out, a tick of either is run if it is later
+// than the last one of both. A schedule is asked in UTC, whatever the zone of the host; one in another time zone names it.
+//
+// # The states of a tick
+//
+//	future  ────────►  due  ────────►  stored by a leader  ────────►  the job has run
+//	                    │                      │
+//	                    │ older than           │ crash, or the
+//	                    │ MaxDelay, or a       │ term was lost
+//	                    ▼ newer one is due     ▼
+//	                  skipped                lost
+//
+// # What each failure does
+//
+// The table of package recipes lists what a failure of the session does to the leader. The context of the job is then
+// cancelled, another replica is elected, and it runs the newest tick that was not stored, within MaxDelay. With the default
+// of a minute, a fail-over at a session timeout of 10 s loses no tick that no leader had stored, except before the
+// first tick of all.
+//
+//	failure                           to the tick that is due
+//	────────────────────────────────  ─────────────────────────────────────────────────────────────────────────
+//	leader killed before it stored    run by the next leader, within MaxDelay
+//	leader killed after it stored     lost
+//	reply of the store lost           the leader reads the node, which shows whose tick it is, and runs the job
+//	                                  if the tick is its own and its term lasts
+//	term lost while the reply is out  stored or not: the job is not run by this leader
+//	leader paused                     run by the next leader; the paused one cannot store it. If it had stored it
+//	                                  before the pause, it can run the job late, with an old token
+//	ensemble down                     run when it is back, within MaxDelay
+//	wall clock set back               skipped, until the clock has passed the last tick
+//	job fails                         not run again: Run returns the error, or continues as Election.Retry decides
+//
+// # What it costs
+//
+// A run costs one read and one transaction, and a term one read. The replicas cost what candidates of package election do:
+// six quorum writes in each session timeout and replica. Replicas that wait for a tick send nothing else.
+//
+// # Where to look next
+//
+// [Scheduler.Run] for the calls, package election for the leader, docs/choosing.md for whether a job needs a lock at all.
+package schedule

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package schedule
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// A Schedule computes ticks. The schedules of github.com/robfig/cron implement it, for instance those of
+// cron.ParseStandard("CRON_TZ=Europe/Berlin 30 3 * * *").
+type Schedule interface {
+	// Next returns the first tick after t, or the zero time if there is none. It depends on nothing but t, so that all
+	// replicas compute the same ticks. t is in UTC: a cron expression that names no time zone is in UTC on every host.
+	Next(t time.Time) time.Time
+}
+
+// MinInterval is the shortest interval of Every.
+const MinInterval = time.Second
+
+// Every is a schedule with a tick at each multiple of a duration since the zero time: Every(time.Hour) has a tick at each
+// full hour UTC, and Every(24*time.Hour) at midnight UTC. It is MinInterval or longer.
+type Every time.Duration
+
+// Next returns the first tick after t.
+func (e Every) Next(t time.Time) time.Time {
+	return t.UTC().Truncate(time.Duration(e)).Add(time.Duration(e))
+}
+
+// checkSchedule returns what is wrong with a schedule.
+func checkSchedule(s Schedule) error {
+	every, isEvery := s.(Every)
+	switch {
+	case s == nil:
+		return errors.New("schedule is nil")
+	case isEvery && time.Duration(every) < MinInterval:
+		return fmt.Errorf("interval %v is below %v", time.Duration(every), MinInterval)
+	}
+	return nil
+}
+
+// next returns the first tick after t. A schedule that does not advance is an error: it would be asked without end.
+func next(s Schedule, t time.Time) (time.Time, error) {
+	tick := s.Next(t.UTC())
+	if !tick.IsZero() && !tick.After(t) {
+		return time.Time{}, fmt.Errorf("schedule returned %v as the tick after %v", tick, t)
+	}
+	return tick.Round(0), nil
+}
+
+// due returns the newest tick after last that is at most maxDelay old, and the tick after that. Each is zero if there is
+// none. A last tick in the future counts as now: the node decides whether a tick is over, and an operator can correct it.
+func due(s Schedule, last, now time.Time, maxDelay time.Duration) (tick, following time.Time, err error) {
+	if oldest := now.Add(-maxDelay); last.Before(oldest) {
+		last = oldest
+	}
+	if last.After(now) {
+		last = now
+	}
+	following, err = next(s, last)
+	for err == nil && !following.IsZero() && !following.After(now) {
+		tick = following
+		following, err = next(s, tick)
+	}
+	return tick, following, err
+}

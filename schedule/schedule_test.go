@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package schedule
+
+import (
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+)
+
+var noon = time.Date(2026, 3, 29, 12, 0, 0, 0, time.UTC)
+
+func TestEveryHasItsTicksAtMultiplesOfTheInterval(t *testing.T) {
+	for _, c := range []struct{ after, want time.Time }{
+		{noon, noon.Add(time.Hour)},
+		{noon.Add(-time.Nanosecond), noon},
+		{noon.Add(time.Nanosecond), noon.Add(time.Hour)},
+		{noon.In(time.FixedZone("half an hour", 1800)), noon.Add(time.Hour)},
+	} {
+		require.Equal(t, c.want, Every(time.Hour).Next(c.after))
+	}
+}
+
+func TestDueIsTheNewestTickWithinTheDelay(t *testing.T) {
+	minute := Every(time.Minute)
+	for _, c := range []struct {
+		name                 string
+		last, now            time.Duration
+		delay                time.Duration
+		wantTick, wantFollow time.Duration // -1: none
+	}{
+		{"none yet", 0, 59 * time.Second, time.Minute, -1, time.Minute},
+		{"at its instant", 0, time.Minute, time.Minute, time.Minute, 2 * time.Minute},
+		{"late", 0, 90 * time.Second, time.Minute, time.Minute, 2 * time.Minute},
+		{"too late", 0, 90 * time.Second, 30 * time.Second, -1, 2 * time.Minute},
+		{"several", 0, 10*time.Minute + time.Second, time.Hour, 10 * time.Minute, 11 * time.Minute},
+		{"last in the future", 24 * time.Hour, time.Minute, time.Hour, -1, 2 * time.Minute},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			tick, following, err := due(minute, noon.Add(c.last), noon.Add(c.now), c.delay)
+			require.NoError(t, err)
+			require.Equal(t, noon.Add(c.wantFollow), following)
+			if c.wantTick < 0 {
+				require.Zero(t, tick)
+				return
+			}
+			require.Equal(t, noon.Add(c.wantTick), tick)
+		})
+	}
+}
+
+// A fixed schedule returns one tick.
+type fixed time.Time
+
+func (f fixed) Next(time.Time) time.Time { return time.Time(f) }
+
+func TestScheduleWithoutFurtherTickHasNoneDue(t *testing.T) {
+	tick, following, err := due(fixed{}, noon, noon.Add(time.Hour), time.Hour)
+	require.NoError(t, err)
+	require.Zero(t, tick)
+	require.Zero(t, following)
+}
+
+func TestScheduleThatDoesNotAdvanceIsAnError(t *testing.T) {
+	_, _, err := due(fixed(noon), noon, noon.Add(time.Hour), time.Hour)
+	require.ErrorContains(t, err, "as the tick after")
+}
+
+// daily has a tick each midnight in the location of its argument, as cron expressions without a time zone do.
+type daily struct{}
+
+func (daily) Next(t time.Time) time.Time {
+	return time.Date(t.Year(), t.Month(), t.Day()+1, 0, 0, 0, 0, t.Location())
+}
+
+func TestScheduleIsAskedInUTCWhateverTheZoneOfTheHost(t *testing.T) {
+	_, following, err := due(daily{}, noon.Add(-time.Hour), noon.In(time.FixedZone("CEST", 7200)), time.Minute)
+	require.NoError(t, err)
+	require.Equal(t, noon.Add(12*time.Hour), following)
+}
+
+func TestIntervalOfOneSecondIsTheShortest(t *testing.T) {
+	require.NoError(t, checkSchedule(Every(time.Second)))
+	for _, s := range []Schedule{nil, Every(0), Every(-time.Hour), Every(time.Second - 1)} {
+		require.Error(t, checkSchedule(s))
+	}
+}
+
+func TestRecordIsDecodedAsItWasEncoded(t *testing.T) {
+	r := Record{Tick: noon, Token: 0x2a, ID: "pod-7", Node: "/jobs/x", Since: noon.Add(time.Second)}
+	data, err := r.encode()
+	require.NoError(t, err)
+	got, err := decode(data, stat(1))
+	require.NoError(t, err)
+	require.Equal(t, r, got)
+}
+
+func TestDataThatIsNoTickIsRefused(t *testing.T) {
+	for _, data := range []string{"x", "{}", `{"format":2,"tick":"2026-03-29T12:00:00Z"}`, `{"format":1}`} {
+		_, err := decode([]byte(data), stat(1))
+		require.Error(t, err, data)
+	}
+	empty, err := decode(nil, stat(0))
+	require.NoError(t, err)
+	require.Zero(t, empty)
+	container := stat(0)
+	container.Cversion = 1
+	_, err = decode(nil, container)
+	require.ErrorContains(t, err, "container")
+	ephemeral := stat(1)
+	ephemeral.EphemeralOwner = 1
+	_, err = decode(data(t), ephemeral)
+	require.ErrorContains(t, err, "ephemeral")
+}
+
+func stat(version int32) *zk.Stat { return &zk.Stat{Version: version} }
+
+func data(t *testing.T) []byte {
+	t.Helper()
+	data, err := Record{Tick: noon}.encode()
+	require.NoError(t, err)
+	return data
+}

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package schedule_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/election"
+	"github.com/lockkeeper/lockkeeper/recipes"
+	"github.com/lockkeeper/lockkeeper/schedule"
+	"github.com/lockkeeper/lockkeeper/zktest"
+)
+
+func TestEachTickIsRunOnceOverAllReplicas(t *testing.T) {
+	bubble(t, func(s servers) {
+		a, b, c := s.start("a"), s.start("b"), s.start("c")
+		s.sleepUntil(5*time.Minute + time.Second)
+		require.Equal(s, []float64{1, 2, 3, 4, 5}, s.minutes())
+		last, err := c.Last(s.Context())
+		require.NoError(s, err)
+		require.Equal(s, s.began.Add(5*time.Minute).UTC(), last.Tick)
+		require.Equal(s, "a", last.ID)
+		require.Equal(s, s.list()[4].tick.Token, last.Token)
+		a.mustStop()
+		s.sleepUntil(7*time.Minute + time.Second)
+		require.Equal(s, []float64{1, 2, 3, 4, 5, 6, 7}, s.minutes())
+		require.Equal(s, "b", s.list()[5].replica)
+		require.Greater(s, s.list()[5].tick.Token, s.list()[4].tick.Token)
+		b.mustStop()
+		c.mustStop()
+	})
+}
+
+func TestTickThatNoLeaderStoredIsRunAfterTheFailover(t *testing.T) {
+	bubble(t, func(s servers) {
+		a, b := s.start("a"), s.start("b")
+		s.sleepUntil(2*time.Minute - time.Second)
+		a.link.Hold(zktest.Both)
+		s.sleepUntil(3*time.Minute + time.Second)
+		require.Equal(s, []float64{1, 2, 3}, s.minutes())
+		first := s.list()[1]
+		require.Equal(s, "b", first.replica)
+		require.Greater(s, first.at.Sub(first.tick.Time), timeout/2, "after the session of the other replica")
+		a.reconnect()
+		a.mustStop()
+		b.mustStop()
+	})
+}
+
+func TestTickOlderThanMaxDelayIsSkipped(t *testing.T) {
+	bubble(t, func(s servers) {
+		a, b := s.start("a"), s.connect("b", &schedule.Options{MaxDelay: time.Second})
+		b.run(nil)
+		s.sleepUntil(2*time.Minute - time.Second)
+		a.link.Hold(zktest.Both)
+		s.sleepUntil(3*time.Minute + time.Second)
+		require.Equal(s, []float64{1, 3}, s.minutes())
+		a.reconnect()
+		a.mustStop()
+		b.mustStop()
+	})
+}
+
+func TestTickWhoseLeaderDiedWhileItRanIsNotRunAgain(t *testing.T) {
+	bubble(t, func(s servers) {
+		a, b := s.connect("a", nil), s.connect("b", nil)
+		cause := make(chan error, 1)
+		a.run(func(ctx context.Context, _ schedule.Tick) error {
+			<-ctx.Done()
+			cause <- context.Cause(ctx)
+			return nil
+		})
+		b.run(nil)
+		s.sleepUntil(time.Minute + time.Second)
+		a.link.Hold(zktest.Both)
+		s.sleepUntil(3*time.Minute + time.Second)
+		require.Equal(s, []float64{1, 2, 3}, s.minutes())
+		require.Equal(s, "b", s.list()[1].replica)
+		require.ErrorIs(s, <-cause, recipes.ErrLost)
+		a.reconnect()
+		a.mustStop()
+		b.mustStop()
+	})
+}
+
+func TestTickWhoseStoreHasNoAnswerIsRunOnce(t *testing.T) {
+	bubble(t, func(s servers) {
+		a, b := s.start("a"), s.start("b")
+		for i := range 6 {
+			s.sleepUntil(time.Duration(i+1)*time.Minute - 10*time.Millisecond)
+			if i%2 == 0 {
+				a.link.LoseReply(2)
+			} else {
+				a.link.LoseRequest(2)
+			}
+		}
+		s.sleepUntil(6*time.Minute + 30*time.Second)
+		require.Equal(s, []float64{1, 2, 3, 4, 5, 6}, s.minutes())
+		a.mustStop()
+		b.mustStop()
+	})
+}
+
+func TestTicksThatPassDuringRunAreSkippedExceptForTheNewest(t *testing.T) {
+	bubble(t, func(s servers) {
+		a := s.connect("a", nil)
+		first := true
+		a.run(func(context.Context, schedule.Tick) error {
+			if first {
+				time.Sleep(210 * time.Second)
+			}
+			first = false
+			return nil
+		})
+		s.sleepUntil(6*time.Minute + time.Second)
+		require.Equal(s, []float64{1, 4, 5, 6}, s.minutes())
+		a.mustStop()
+	})
+}
+
+func TestLastTickInTheFutureStopsTheTicksUntilAnOperatorCorrectsIt(t *testing.T) {
+	bubble(t, func(s servers) {
+		a := s.start("a")
+		s.sleepUntil(time.Minute + time.Second)
+		future, err := s.began.AddDate(1, 0, 0).MarshalText()
+		require.NoError(s, err)
+		require.NoError(s, s.Set(lastPath, []byte(`{"format":1,"tick":"`+string(future)+`"}`)))
+		s.sleepUntil(4*time.Minute + time.Second)
+		require.Equal(s, []float64{1}, s.minutes())
+		now, err := time.Now().MarshalText()
+		require.NoError(s, err)
+		require.NoError(s, s.Set(lastPath, []byte(`{"format":1,"tick":"`+string(now)+`"}`)))
+		s.sleepUntil(6*time.Minute + time.Second)
+		require.Equal(s, []float64{1, 5, 6}, s.minutes())
+		a.mustStop()
+	})
+}
+
+func TestFirstLeaderBeginsWithTheFirstTickAfterItsElection(t *testing.T) {
+	bubble(t, func(s servers) {
+		s.sleepUntil(10*time.Minute + time.Second)
+		a := s.connect("a", nil)
+		_, err := a.Last(s.Context())
+		require.ErrorIs(s, err, schedule.ErrNone)
+		a.run(nil)
+		s.sleepUntil(12*time.Minute + time.Second)
+		require.Equal(s, []float64{11, 12}, s.minutes())
+		a.mustStop()
+	})
+}
+
+func TestFailedJobEndsRunUnlessRetryContinuesWithALaterTick(t *testing.T) {
+	bubble(t, func(s servers) {
+		failure := errors.New("disk full")
+		fail := func(context.Context, schedule.Tick) error { return failure }
+		a := s.connect("a", nil)
+		a.run(fail)
+		require.ErrorIs(s, <-a.ended, failure)
+		require.Equal(s, []float64{1}, s.minutes())
+		retried := 0
+		b := s.connect("b", &schedule.Options{Election: election.Options{Retry: func(err error) bool {
+			retried++
+			return errors.Is(err, failure)
+		}}})
+		b.run(fail)
+		s.sleepUntil(4*time.Minute + time.Second)
+		require.Equal(s, []float64{1, 2, 3, 4}, s.minutes())
+		b.mustStop()
+		require.Equal(s, 3, retried)
+	})
+}
+
+func TestNodeThatHoldsSomethingElseEndsRun(t *testing.T) {
+	bubble(t, func(s servers) {
+		require.NoError(s, s.Create("/jobs", nil))
+		require.NoError(s, s.Create(lastPath, []byte("theirs")))
+		a := s.start("a")
+		err := <-a.ended
+		require.ErrorContains(s, err, lastPath)
+		require.ErrorContains(s, err, "not a tick")
+		_, err = a.Last(s.Context())
+		require.ErrorContains(s, err, "not a tick")
+		data, _, err := s.Get(lastPath)
+		require.NoError(s, err)
+		require.Equal(s, "theirs", string(data))
+		require.Empty(s, s.list())
+	})
+}
+
+func TestInvalidArgumentIsRefused(t *testing.T) {
+	bubble(t, func(s servers) {
+		a := s.connect("a", nil)
+		minute := schedule.Every(time.Minute)
+		for name, create := range map[string]func() (*schedule.Scheduler, error){
+			"client":   func() (*schedule.Scheduler, error) { return schedule.New(nil, path, minute, nil) },
+			"path":     func() (*schedule.Scheduler, error) { return schedule.New(a.client, "jobs", minute, nil) },
+			"schedule": func() (*schedule.Scheduler, error) { return schedule.New(a.client, path, nil, nil) },
+			"interval 1ms": func() (*schedule.Scheduler, error) {
+				return schedule.New(a.client, path, schedule.Every(time.Millisecond), nil)
+			},
+			"maximum delay": func() (*schedule.Scheduler, error) {
+				return schedule.New(a.client, path, minute, &schedule.Options{MaxDelay: -1})
+			},
+			"stop timeout": func() (*schedule.Scheduler, error) {
+				return schedule.New(a.client, path, minute, &schedule.Options{Election: election.Options{StopTimeout: -1}})
+			},
+		} {
+			_, err := create()
+			require.ErrorContains(s, err, name)
+			require.ErrorContains(s, err, "new scheduler")
+		}
+		require.ErrorContains(s, a.Run(s.Context(), nil), "job is nil")
+		_, err := s.Children(path)
+		require.ErrorContains(s, err, "node does not exist", "nothing was created")
+	})
+}
