@@ -19,8 +19,10 @@ func newTimeline(events []history.Event) (*timeline, []Finding) {
 			byAttempt: map[int]*hold{}, writes: map[string][]write{}, attempts: map[int]*hold{}, unanswered: map[int]history.Event{},
 			crashed: map[string]history.Instant{}, byPath: map[string][]*hold{}, contenders: map[string][]*node{},
 			byZxid: map[history.ID][]*node{}, cleared: map[string]int{},
+			groups: map[string][]*node{}, doubles: map[string]bool{}, rounds: map[string][]*node{}, limits: map[string][]history.Event{}, pauses: map[string][]interval{},
+			together: map[int][]*hold{},
 		},
-		writing: map[int]history.Event{}, pauses: map[string][]interval{}, partitions: map[string][]interval{},
+		writing: map[int]history.Event{}, partitions: map[string][]interval{},
 	}
 	if len(events) == 0 || events[0].Kind != history.Run {
 		b.problem("the history does not begin with the run's parameters")
@@ -39,9 +41,8 @@ type builder struct {
 	*timeline
 	findings   []Finding
 	writing    map[int]history.Event // writes to registers that have no answer yet, by attempt
-	pauses     map[string][]interval
 	partitions map[string][]interval
-	committed  []history.Event // creations and deletions of nodes
+	committed  []history.Event // creations, renewals and deletions of nodes
 }
 
 // problem records an event that does not fit the others.
@@ -62,8 +63,21 @@ func (b *builder) add(e history.Event) {
 		b.addWrite(e)
 	case history.Writing:
 		b.writing[e.Attempt] = e
-	case history.Sent, history.Answered, history.Claimed:
+	case history.Sent, history.Answered, history.Claimed, history.Proclaimed:
 		b.state = append(b.state, e)
+	case history.Registered, history.Listed:
+		b.members = append(b.members, e)
+		b.groups[e.Path] = nil
+	case history.Fenced:
+		b.fenced = append(b.fenced, e)
+	case history.Observed:
+		b.shown = append(b.shown, e)
+	case history.Stored, history.Ran:
+		b.ticks = append(b.ticks, e)
+	case history.Entering:
+		b.doubles[e.Path] = true
+	case history.Waiting, history.Passed, history.Entered, history.Leaving, history.Left:
+		b.barriers = append(b.barriers, e)
 	case history.Paused, history.Woke:
 		b.pauses[e.Contender] = beginOrEnd(b.pauses[e.Contender], e)
 	case history.Partitioned, history.Healed:
@@ -72,13 +86,16 @@ func (b *builder) add(e history.Event) {
 		b.crashed[e.Contender] = e.At
 		b.pauses[e.Contender] = beginOrEnd(b.pauses[e.Contender], e)
 		b.partitions[e.Contender] = beginOrEnd(b.partitions[e.Contender], e)
-	case history.Created, history.Deleted:
+	case history.Created, history.Renewed, history.Downgraded, history.Deleted:
 		b.committed = append(b.committed, e)
+		b.statesHeld = b.statesHeld || e.Held
+	case history.Limited:
+		b.limits[e.Path] = append(b.limits[e.Path], e)
 	case history.End:
 		b.end = e
-	case history.Asked, history.Granted, history.Failed, history.Notified, history.Releasing, history.Released:
+	case history.Asked, history.Granted, history.Failed, history.Downgrading, history.Notified, history.Releasing, history.Released:
 		b.addToHold(h, e)
-	case history.Ended, history.Note, history.Fault:
+	case history.Ended, history.HandedOver, history.Note, history.Fault:
 	}
 }
 
@@ -101,6 +118,9 @@ func (b *builder) addToHold(h *hold, e history.Event) {
 	case history.Asked:
 		b.set(&h.asked, e, e)
 		b.unanswered[e.Attempt] = e
+		if e.Together != 0 {
+			b.together[e.Together] = append(b.together[e.Together], h)
+		}
 	case history.Granted:
 		b.set(&h.granted, h.asked, e)
 		delete(b.unanswered, e.Attempt)
@@ -108,6 +128,8 @@ func (b *builder) addToHold(h *hold, e history.Event) {
 		b.byPath[e.Path] = append(b.byPath[e.Path], h)
 		b.holds = append(b.holds, h)
 		b.byAttempt[e.Attempt] = h
+	case history.Downgrading:
+		b.set(&h.downgrading, h.granted, e)
 	case history.Notified:
 		b.set(&h.notified, h.granted, e)
 	case history.Releasing:
@@ -115,6 +137,7 @@ func (b *builder) addToHold(h *hold, e history.Event) {
 	case history.Released:
 		b.set(&h.released, h.releasing, e)
 	case history.Failed:
+		h.failedAt = e.At
 		delete(b.unanswered, e.Attempt)
 	default:
 	}
@@ -155,11 +178,14 @@ func (b *builder) connect() {
 		h.crashedAt, h.crashed = b.crashed[h.granted.Contender]
 		h.crashed = h.crashed && h.notified.Kind == ""
 		h.node, h.margin, h.run = b.nodeOf(h.granted), b.timeline.margin(), b.run
+		if h.isLease() {
+			h.margin = h.ttl() / 8
+		}
 		h.next = b.successor(h)
 	}
 }
 
-// addNodes applies creations and deletions of nodes in the ensemble's commit order.
+// addNodes applies creations, renewals and deletions of nodes in the ensemble's commit order.
 func (t *timeline) addNodes(committed []history.Event) {
 	slices.SortStableFunc(committed, func(a, b history.Event) int { return cmp.Compare(a.Zxid, b.Zxid) })
 	active := map[string]*node{}
@@ -169,12 +195,27 @@ func (t *timeline) addNodes(committed []history.Event) {
 			active[e.Node] = n
 			t.nodes = append(t.nodes, n)
 			t.byZxid[e.Zxid] = append(t.byZxid[e.Zxid], n)
+			if of, isGroup := t.groups[path.Dir(e.Node)]; isGroup {
+				t.groups[path.Dir(e.Node)] = append(of, n)
+			}
+			if t.isInRound(n) {
+				t.rounds[path.Dir(e.Node)] = append(t.rounds[path.Dir(e.Node)], n)
+			}
 			if isContender(e) {
 				t.contenders[path.Dir(e.Node)] = append(t.contenders[path.Dir(e.Node)], n)
 			}
 			continue
 		}
-		if n := active[e.Node]; n != nil { // otherwise it existed before the run
+		n := active[e.Node]
+		switch {
+		case n == nil: // it existed before the run
+		case e.Kind == history.Downgraded:
+			if n.downgraded.Kind == "" { // otherwise it was revoked since
+				n.downgraded = e
+			}
+		case e.Kind == history.Renewed:
+			n.renewed = append(n.renewed, e)
+		default:
 			n.deleted = e
 			delete(active, e.Node)
 		}

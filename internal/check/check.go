@@ -23,7 +23,9 @@ func History(events []history.Event, without ...Rule) []Finding {
 		return findings
 	}
 	for _, rule := range []func(*timeline) []Finding{
-		grants, grantDeadlines, notifications, tokens, registers, transactions, deletions, leftovers,
+		grants, permits, together, grantDeadlines, keptLeases, leaseRecords, notifications, releases, tokens, registers, transactions, memberships, listings,
+		ticks, takeovers, leaders, openBarriers, entries, exits,
+		deletions, leftovers,
 	} {
 		findings = append(findings, rule(t)...)
 	}

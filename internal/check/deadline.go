@@ -15,7 +15,7 @@ func grantDeadlines(t *timeline) []Finding {
 	for _, h := range t.holds {
 		g := h.granted
 		left := g.Deadline - g.At
-		if g.Deadline == 0 || left >= t.run.Timeout/8 || h.unscheduled(t, g.At) {
+		if g.Deadline == 0 || h.isLease() || left >= t.run.Timeout/8 || h.unscheduled(t, g.At) {
 			continue
 		}
 		findings = append(findings, Finding{

@@ -23,7 +23,7 @@ func grants(t *timeline) []Finding {
 			continue
 		}
 		for _, n := range t.predecessors(h) {
-			if n.gone() > g.At {
+			if n.gone() > g.At && (!g.Shared || !h.node.sharesWith(n, g.At)) {
 				events := []history.Event{g, n.created}
 				if n.deleted.Kind != "" {
 					events = append(events, n.deleted)
@@ -39,6 +39,15 @@ func grants(t *timeline) []Finding {
 		}
 	}
 	return findings
+}
+
+// sharesWith reports whether the claims of two nodes do not exclude each other at an instant, if the one of n is shared:
+// permits share with permits, and readers with readers.
+func (n *node) sharesWith(other *node, at history.Instant) bool {
+	if n.weight() > 0 {
+		return other.weight() > 0
+	}
+	return other.sharedAt(at)
 }
 
 // predecessors returns the nodes before a hold's node in its queue that may have existed when the hold was granted.
@@ -64,14 +73,14 @@ func (t *timeline) settled(path string, queue []*node, at history.Instant) int {
 
 // latest returns the latest instant at which a contender may record a grant whose node is already gone. A node that an
 // operator deletes can be gone while the answer that decides the grant is still under way, and a grant that was decided
-// before a pause is recorded after it.
+// before a pause is recorded after it. The answer about a lease can be as old as the lease.
 func (h *hold) latest(t *timeline) history.Instant {
 	latest := h.node.gone()
 	if until, paused := h.pausedAt(latest, 0); paused {
 		latest = until + t.run.Grace
 	}
 	if h.node.deleted.Cause == history.ByOperator {
-		latest = max(latest, h.node.gone()+t.flight())
+		latest = max(latest, h.node.gone()+max(t.flight(), h.ttl()))
 	}
 	return latest
 }
@@ -85,21 +94,32 @@ func (t *timeline) flight() history.Instant {
 	return t.run.Timeout / 6
 }
 
-// tokens checks RisingTokens. It skips a grant that was recorded after its node was gone and is excused for that.
+// tokens checks RisingTokens, where readers among themselves have no order. It skips a grant that was recorded after its node was gone and is excused for that.
 func tokens(t *timeline) []Finding {
 	var findings []Finding
-	last := map[string]*hold{}
+	writers, readers := map[string]*hold{}, map[string]*hold{} // by path: those with the greatest tokens so far
 	for _, h := range t.holds {
 		if why, _ := h.excuse(); h.grantedAfterDeletion() && why != notExcused {
 			continue
 		}
-		if before := last[h.granted.Path]; before != nil && h.granted.Token <= before.granted.Token {
-			findings = append(findings, Finding{
-				RisingTokens, "the token is not greater than that of the previous grant",
-				[]history.Event{before.granted, h.granted},
-			})
+		path, same := h.granted.Path, writers
+		earlier := []*hold{writers[path]}
+		if h.granted.Shared {
+			same = readers
+		} else {
+			earlier = append(earlier, readers[path])
 		}
-		last[h.granted.Path] = h
+		for _, before := range earlier {
+			if before != nil && h.granted.Token <= before.granted.Token {
+				findings = append(findings, Finding{
+					RisingTokens, "the token is not greater than that of the previous grant",
+					[]history.Event{before.granted, h.granted},
+				})
+			}
+		}
+		if same[path] == nil || !h.granted.Shared || h.granted.Token > same[path].granted.Token {
+			same[path] = h
+		}
 	}
 	return findings
 }
@@ -111,7 +131,7 @@ func deletions(t *timeline) []Finding {
 	var findings []Finding
 	for _, n := range t.nodes {
 		d := n.deleted
-		if d.Cause != history.ByRequest || !isContender(n.created) || d.Session == n.created.Session || n.created.Lease != 0 {
+		if d.Cause != history.ByRequest || !t.isOwned(n) || d.Session == n.created.Session || n.created.Lease != 0 {
 			continue
 		}
 		if t.recurs(n) && !slices.ContainsFunc(t.holds, func(h *hold) bool { return h.node == n }) {
@@ -123,13 +143,21 @@ func deletions(t *timeline) []Finding {
 }
 
 // recurs reports whether another node can get the name of this one. Lockkeeper's names are <czxid of the parent, base
-// 36>-lock-<number>. They recur if the czxid is that of an earlier parent, or if the number is at the end of the counter's
+// 36>-lock-<number>, with -__WRIT__ or -__READ__ in a read/write lock. They recur if the czxid is that of an earlier parent, or if the number is at the end of the counter's
 // range and the name contains no nonce.
 func (t *timeline) recurs(n *node) bool {
 	name := path.Base(n.created.Node)
-	tag, number, _ := strings.Cut(name, "-lock-")
+	tag, number := name, ""
+	for _, separator := range separators {
+		if before, after, found := cutLast(name, "-"+separator); found {
+			tag, number = before, after
+		}
+	}
 	if n, err := strconv.ParseInt(number, 10, 64); err == nil && (n < 0 || n >= 1<<31-1<<20) && !strings.Contains(tag, "-") {
 		return true
+	}
+	if weight := n.weight(); weight > 0 {
+		tag = strings.TrimSuffix(tag, fmt.Sprintf("-w%d", weight))
 	}
 	czxid, err := strconv.ParseInt(tag, 36, 64)
 	return err == nil && slices.ContainsFunc(t.nodes, func(parent *node) bool {
@@ -145,8 +173,8 @@ func leftovers(t *timeline) []Finding {
 		return nil
 	}
 	for _, n := range t.nodes {
-		if isContender(n.created) && n.gone() > t.end.At {
-			findings = append(findings, Finding{NothingLeft, "a contender node is left at the end", []history.Event{n.created, t.end}})
+		if t.isOwned(n) && n.gone() > t.end.At {
+			findings = append(findings, Finding{NothingLeft, "a contender's or a member's node is left at the end", []history.Event{n.created, t.end}})
 		}
 	}
 	return findings

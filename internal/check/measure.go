@@ -50,6 +50,9 @@ type Numbers struct {
 	NotifiedBeforeExpiry Margin `json:"told_before_expiry"`
 	NotifiedBeforeGrant  Margin `json:"told_before_next_grant"`
 
+	// Leases says what became of the grants that were leases. Their holders are callers of the lock service.
+	Leases Leases `json:"leases,omitzero"`
+
 	// FallingTokens counts grants whose token is not greater than that of the previous grant of the path: the findings of
 	// RisingTokens.
 	FallingTokens int `json:"falling_tokens"`
@@ -116,6 +119,7 @@ func Measure(events []history.Event) Numbers {
 // hold adds the numbers of one hold.
 func (n *Numbers) hold(t *timeline, h *hold) {
 	n.LongestWait = max(n.LongestWait, h.granted.At-h.asked.At)
+	n.Leases.add(t, h)
 	if h.notified.Kind != "" {
 		n.Ends[h.notified.Cause]++
 	}
@@ -167,10 +171,13 @@ func (h *hold) unscheduled(t *timeline, at history.Instant) bool {
 	return paused
 }
 
-// following returns the next grant of the path, whatever its token. A grant whose node an operator had already deleted is
+// following returns the next conflicting grant of the path, whatever its token. A grant whose node an operator had already deleted is
 // astray and does not count against the previous holder: following skips it and returns the first one as astray.
 func (t *timeline) following(h *hold) (next, astray history.Event) {
 	for _, other := range t.byPath[h.granted.Path][h.index+1:] {
+		if !h.conflicts(other) {
+			continue
+		}
 		if !other.grantedAfterDeletion() || other.node.deleted.Cause != history.ByOperator {
 			return other.granted, astray
 		}

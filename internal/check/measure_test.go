@@ -219,3 +219,12 @@ func TestGrantThatRuleExcusesIsNoFallingToken(t *testing.T) {
 	require.Empty(t, check.History(events))
 	require.Zero(t, check.Measure(events).FallingTokens)
 }
+
+func TestLeasesAreCountedByTheirEnds(t *testing.T) {
+	require.Equal(t, check.Leases{
+		Granted: 3, Released: 1, Expired: 1, Revoked: 1, OutlivedBy: check.Margin{Of: 1, Worst: history.Instant(472 * time.Millisecond), Line: 18},
+	}, check.Measure(read(t, "good")["leases"]).Leases)
+	require.Equal(t, 1, check.Measure(read(t, "bad")["lease-left-behind"]).Leases.Left)
+	require.Equal(t, 1, check.Measure(read(t, "bad")["lease-expired-early"]).Leases.Renewals)
+	require.Zero(t, check.Measure(read(t, "good")["two-contend"]).Leases)
+}

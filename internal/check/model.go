@@ -19,25 +19,29 @@ const patience = 20 * time.Second
 type operation int
 
 const (
-	acquire operation = iota // a contender acquires the lock
-	yield                    // the contender ceases to hold it
-	accept                   // the register accepts a write
-	reject                   // the register rejects a write
+	acquire   operation = iota // a contender acquires the lock
+	share                      // a reader acquires it
+	downgrade                  // a writer becomes a reader, unless it has ceased to hold the lock
+	yield                      // the contender ceases to hold it
+	accept                     // the register accepts a write
+	reject                     // the register rejects a write
 )
 
 type input struct {
 	operation operation
 	token     history.ID
+	shared    bool // of a yield: of a reader, or of a writer that may have become one. Of accept and reject: of a reader
 }
 
 // state is the state of one lock, or of one register.
 type state struct {
-	holder history.ID // the holder's token, 0 if the lock is free
-	newest history.ID // the greatest token so far
+	holder  history.ID // the exclusive holder's token, 0 if there is none
+	readers int        // that hold the lock
+	newest  history.ID // the greatest token of a writer so far
 }
 
-// lockAndRegister is the specification: one holder at a time, rising tokens, and a register that accepts no token older
-// than the newest that it has accepted. Locks and registers are independent of each other.
+// lockAndRegister is the specification: one holder at a time or any number of readers, rising tokens, and a register that
+// accepts no token older than the newest that it has accepted from a writer. Locks and registers are independent of each other.
 var lockAndRegister = porcupine.Model{
 	Partition: func(all []porcupine.Operation) [][]porcupine.Operation {
 		parts := map[string][]porcupine.Operation{}
@@ -55,10 +59,23 @@ var lockAndRegister = porcupine.Model{
 		s, i := before.(state), in.(input)
 		switch i.operation {
 		case acquire:
-			return s.holder == 0 && i.token > s.newest, state{holder: i.token, newest: i.token}
+			return s.holder == 0 && s.readers == 0 && i.token > s.newest, state{holder: i.token, newest: i.token}
+		case share:
+			return s.holder == 0 && i.token > s.newest, state{readers: s.readers + 1, newest: s.newest}
+		case downgrade:
+			if s.holder == i.token {
+				return true, state{readers: 1, newest: s.newest}
+			}
+			return true, s
 		case yield:
+			if s.holder != i.token && i.shared {
+				return s.readers > 0, state{holder: s.holder, readers: s.readers - 1, newest: s.newest}
+			}
 			return s.holder == i.token, state{newest: s.newest}
 		case accept:
+			if i.shared {
+				return i.token >= s.newest, s
+			}
 			return i.token >= s.newest, state{newest: i.token}
 		default:
 			return i.token < s.newest, s
@@ -75,14 +92,24 @@ var lockAndRegister = porcupine.Model{
 func linearizable(t *timeline) []Finding {
 	var ops []porcupine.Operation
 	for i, h := range t.holds {
-		token := h.granted.Token
+		token, kind := h.granted.Token, acquire
+		if h.granted.Shared {
+			kind = share
+		}
 		ops = append(ops, porcupine.Operation{
-			ClientId: i, Input: input{acquire, token}, Metadata: h.granted.Path,
+			ClientId: i, Input: input{operation: kind, token: token}, Metadata: h.granted.Path,
 			Call: int64(h.asked.Line), Return: int64(h.granted.Line),
 		})
+		downgrades := h.downgrading.Kind != ""
+		if downgrades {
+			ops = append(ops, porcupine.Operation{
+				ClientId: i, Input: input{operation: downgrade, token: token}, Metadata: h.granted.Path,
+				Call: int64(h.downgrading.Line), Return: math.MaxInt64,
+			})
+		}
 		if from, ended := t.yields(h); ended {
 			ops = append(ops, porcupine.Operation{
-				ClientId: i, Input: input{yield, token}, Metadata: h.granted.Path,
+				ClientId: i, Input: input{yield, token, downgrades || h.granted.Shared}, Metadata: h.granted.Path,
 				Call: int64(from), Return: math.MaxInt64,
 			})
 		}
@@ -97,7 +124,7 @@ func linearizable(t *timeline) []Finding {
 				outcome = accept
 			}
 			ops = append(ops, porcupine.Operation{
-				Input: input{outcome, w.wrote.Token}, Metadata: register, Call: int64(w.started), Return: int64(w.wrote.Line),
+				Input: input{outcome, w.wrote.Token, w.wrote.Shared}, Metadata: register, Call: int64(w.started), Return: int64(w.wrote.Line),
 			})
 		}
 	}

@@ -50,7 +50,7 @@ func (h *hold) endedByHolder() bool {
 }
 
 // limit returns the instant by which the holder must have been notified: before its node is gone, by the margin if its
-// session times out, and before the next grant of the path.
+// session times out or its lease expires, and before the next grant of the path.
 func (h *hold) limit() history.Instant {
 	limit := never
 	if h.node != nil {
@@ -116,7 +116,8 @@ func (h *hold) checkNotifiedFirst(grace history.Instant) (Finding, bool) {
 	return Finding{}, false
 }
 
-// checkNotifiedAtAll checks NotifiedAtAll, which also applies to holders whose node an operator deleted.
+// checkNotifiedAtAll checks NotifiedAtAll, which also applies to holders whose node an operator deleted. No session notifies
+// the holder of a lease: it stops when the lease is no longer valid.
 func (h *hold) checkNotifiedAtAll(t *timeline) (Finding, bool) {
 	if h.node == nil {
 		return Finding{}, false
@@ -125,15 +126,20 @@ func (h *hold) checkNotifiedAtAll(t *timeline) (Finding, bool) {
 		return Finding{NotifiedAtAll, "neither notified nor its node deleted at the end", []history.Event{h.granted}},
 			h.notified.Kind == "" && !h.crashed && t.end.Kind != ""
 	}
-	since := max(h.granted.At, h.node.gone())
-	limit := since + t.run.Timeout*3/4 + t.grace()
-	if until, paused := h.pausedAt(min(h.believedUntil(), limit), 0); paused && until != never {
-		limit = max(limit, until+t.grace())
-	}
+	limit := h.latestNotification(t, h.node.gone())
 	return Finding{
 		NotifiedAtAll, fmt.Sprintf("not notified by %v that its node is gone", limit),
 		[]history.Event{h.granted, h.node.deleted},
 	}, h.believedUntil() > limit && t.endedAt() > limit
+}
+
+// latestNotification returns the instant by which the holder must be notified of what happened at an instant.
+func (h *hold) latestNotification(t *timeline, at history.Instant) history.Instant {
+	latest := max(h.granted.At, at) + max(t.run.Timeout*3/4, h.ttl()+h.slack(h.ttl())) + t.grace()
+	if until, paused := h.pausedAt(min(h.believedUntil(), latest), 0); paused && until != never {
+		latest = max(latest, until+t.grace())
+	}
+	return latest
 }
 
 // endedAt returns the instant of the history's End, 0 if it has none.

@@ -29,7 +29,7 @@ func registers(t *timeline) []Finding {
 // newer returns an accepted write with a greater token that may have come before w. certain reports that it did.
 func newer(writes []write, w write) (found history.Event, certain bool) {
 	for _, other := range writes {
-		if !other.wrote.Accepted || other.wrote.Token <= w.wrote.Token {
+		if !other.wrote.Accepted || other.wrote.Shared || other.wrote.Token <= w.wrote.Token {
 			continue
 		}
 		if other.wrote.Line < w.started {

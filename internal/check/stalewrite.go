@@ -56,7 +56,9 @@ func (t *timeline) staleWriters() map[int]bool {
 			if w.wrote.Token < newest {
 				stale[w.wrote.Attempt] = true
 			}
-			newest = max(newest, w.wrote.Token)
+			if !w.wrote.Shared {
+				newest = max(newest, w.wrote.Token)
+			}
 		}
 	}
 	return stale

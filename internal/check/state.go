@@ -36,7 +36,7 @@ func (t *timeline) holder(token, zxid history.ID, queue string) (n *node, held b
 func (t *timeline) heldState() []Finding {
 	var findings []Finding
 	for _, e := range t.state {
-		if e.Kind != history.Wrote && (e.Kind != history.Claimed || e.Token == 0) {
+		if e.Kind != history.Wrote && e.Kind != history.Proclaimed && (e.Kind != history.Claimed || e.Token == 0) {
 			continue
 		}
 		n, held := t.holder(e.Token, e.Zxid, e.Path)

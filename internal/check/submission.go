@@ -20,10 +20,14 @@ func (t *timeline) trueAnswers() []Finding {
 	var findings []Finding
 	submissions := map[int]*submission{}
 	var order []int
-	claims := map[history.ID][]history.Event{}
+	claims, proclaimed := map[history.ID][]history.Event{}, map[history.ID][]history.Event{} // by token
 	for _, e := range t.state {
 		if e.Kind == history.Claimed {
 			claims[e.Token] = append(claims[e.Token], e)
+			continue
+		}
+		if e.Kind == history.Proclaimed {
+			proclaimed[e.Token] = append(proclaimed[e.Token], e)
 			continue
 		}
 		if submissions[e.Write] == nil {
@@ -43,9 +47,12 @@ func (t *timeline) trueAnswers() []Finding {
 	for _, write := range order {
 		w := submissions[write]
 		text := w.problem()
-		if token := w.sent.Token; w.sent.Text == "epoch" {
+		switch token := w.sent.Token; w.sent.Text {
+		case "epoch":
 			text = w.problemOfClaim(claims[token])
 			epochClaims[token] = append(epochClaims[token], w)
+		case "proclaim", "drain":
+			text = w.problemOfValue(proclaimed[token])
 		}
 		if text != "" {
 			findings = append(findings, Finding{TrueAnswer, text, append(w.observed(), w.committed...)})
@@ -96,6 +103,21 @@ func (w *submission) problemOfClaim(claims []history.Event) string {
 	if w.answered.Cause == history.Done &&
 		!slices.ContainsFunc(claims, func(c history.Event) bool { return c.Epoch == w.answered.Epoch && c.At <= w.answered.At }) {
 		return "answered with an epoch that was not claimed"
+	}
+	return ""
+}
+
+// problemOfValue returns what is wrong with the answer to a leader that publishes a value or that it drains, nothing if it
+// is correct. The client sends such a transaction again if the answer is lost, so that it can be carried out twice.
+func (w *submission) problemOfValue(proclaimed []history.Event) string {
+	i := slices.IndexFunc(proclaimed, func(p history.Event) bool {
+		return w.sent.Text == "drain" && p.Text == draining || w.sent.Text == "proclaim" && p.Write == w.sent.Write
+	})
+	switch {
+	case w.answered.Cause == history.Refused && i >= 0:
+		return "answered as refused, but published"
+	case w.answered.Cause == history.Done && (i < 0 || proclaimed[i].At > w.answered.At):
+		return "answered as done before it was published"
 	}
 	return ""
 }

@@ -28,6 +28,11 @@ func TestRuleIsTestedOnlyWhereItCouldHaveBeenBroken(t *testing.T) {
 		{"a crashed holder", good["crashed-holder"], map[check.Rule]int{check.NotifiedFirst: 0, check.NotifiedAtAll: 0}},
 		{"a holder notified too late", bad["notified-too-late"], map[check.Rule]int{check.NotifiedFirst: 1, check.BareRegister: 1}},
 		{"a partitioned waiter", bad["granted-without-proof"], map[check.Rule]int{check.FreshGrant: 1}},
+		{"a crashed holder that is fenced", good["crashed-holder-is-fenced"], map[check.Rule]int{check.CrashOrClean: 1}},
+		{"a holder that is not to be fenced", good["crashed-holder"], map[check.Rule]int{check.CrashOrClean: 0}},
+		{"permits", good["permits-within-the-limit"], map[check.Rule]int{check.PermitsWithinLimit: 2, check.FirstInQueue: 1}},
+		{"several locks, of which one is lost, and a request that fails", good["several-locks"], map[check.Rule]int{check.AllOrNothing: 2}},
+		{"a released, an expired and a revoked lease", good["leases"], map[check.Rule]int{check.KeptLease: 2, check.NotifiedFirst: 1, check.OwnDelete: 0, check.FreshGrant: 0}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			require.NotEmpty(t, c.events)

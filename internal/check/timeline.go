@@ -26,21 +26,33 @@ type timeline struct {
 	byAttempt map[int]*hold // those that were granted
 	writes    map[string][]write
 	observed  []history.Event // the events of contenders
-	state     []history.Event // writes to the ensemble itself, their answers, and claims of epochs
+	state     []history.Event // writes to the ensemble itself, their answers, claims of epochs, and values of leaders
 
 	attempts   map[int]*hold              // all that were requested
 	unanswered map[int]history.Event      // requests
 	crashed    map[string]history.Instant // contenders that crashed
 	byPath     map[string][]*hold         // in the order of their grants
 	contenders map[string][]*node         // contender nodes by their parent, in the order of their creation
+	limits     map[string][]history.Event // of permits, by path
 	byZxid     map[history.ID][]*node     // by the zxid of their creation
 	cleared    map[string]int             // see settled
+	members    []history.Event            // statements of contenders about members of groups
+	fenced     []history.Event            // former holders that were fenced
+	ticks      []history.Event            // ticks of schedules that were stored or run
+	shown      []history.Event            // leaders, to observers
+	barriers   []history.Event            // what contenders did at barriers
+	doubles    map[string]bool            // paths of double barriers
+	rounds     map[string][]*node         // the nodes of members of double barriers by their parent, in the order of their creation
+	groups     map[string][]*node         // the nodes of members by their group, in the order of their creation
+	pauses     map[string][]interval      // by contender
+	together   map[int][]*hold            // the attempts of requests for several locks, by the first one
+	statesHeld bool                       // the history states which records of leases are held
 }
 
-// successor returns the first later grant of the hold's path with a greater token.
+// successor returns the first later conflicting grant of the hold's path with a greater token.
 func (t *timeline) successor(h *hold) history.Event {
 	for _, other := range t.byPath[h.granted.Path][h.index+1:] {
-		if g := other.granted; g.Line > h.granted.Line && g.Token > h.granted.Token {
+		if g := other.granted; g.Line > h.granted.Line && g.Token > h.granted.Token && h.conflicts(other) {
 			return g
 		}
 	}

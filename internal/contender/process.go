@@ -24,17 +24,20 @@ type Process struct {
 }
 
 // Start starts a contender, which is killed at the end of the test.
-func Start(t testing.TB, cmd *exec.Cmd) *Process {
-	t.Helper()
-	started, err := child.Start(t, cmd)
+func Start(tb testing.TB, cmd *exec.Cmd) *Process {
+	tb.Helper()
+	started, err := child.Start(tb, cmd)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	return &Process{t, started}
+	return &Process{tb, started}
 }
 
-// UseTest makes t the test that fails from now on: a contender can outlive a subtest.
-func (p *Process) UseTest(t testing.TB) { p.t = t }
+// UseTest makes tb the test that fails from now on: a contender can outlive a subtest.
+func (p *Process) UseTest(tb testing.TB) {
+	tb.Helper()
+	p.t = tb
+}
 
 // Send sends a command.
 func (p *Process) Send(command string) {

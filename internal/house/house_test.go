@@ -12,6 +12,7 @@ const (
 	recipes    = module + "/recipes"
 	background = recipes + "/internal/background"
 	lease      = recipes + "/internal/lease"
+	queue      = recipes + "/internal/queue"
 	session    = recipes + "/internal/session"
 	wire       = recipes + "/internal/wire"
 	wiretest   = recipes + "/internal/wiretest"
@@ -19,14 +20,21 @@ const (
 	lock       = module + "/lock"
 	election   = module + "/election"
 	epoch      = module + "/epoch"
+	group      = module + "/group"
+	scheduling = module + "/schedule"
+	barriers   = module + "/barrier"
 	zktest     = module + "/zktest"
 	command    = module + "/cmd/lockkeeper"
 	child      = module + "/internal/child"
 	contender  = module + "/internal/contender"
+	promtest   = module + "/internal/promtest"
 	tuning     = module + "/internal/tuning"
+	testcert   = module + "/internal/testcert"
+	digestmd5  = recipes + "/internal/digestmd5"
 	zk         = "github.com/go-zookeeper/zk"
 	testify    = "github.com/stretchr/testify/require"
 	cobra      = "github.com/spf13/cobra"
+	pflag      = "github.com/spf13/pflag"
 
 	metrics     = module + "/internal/metrics"
 	metricstest = metrics + "/metricstest"
@@ -84,9 +92,13 @@ var rules = map[string]rule{
 		because: "it calls a Redis client through one function, and the user chooses the client",
 	},
 	recipes: {
-		may:     []string{fencing, tuning, zk, session, background},
-		tools:   append(tools, wiretest),
+		may:     []string{fencing, tuning, zk, queue, session, background, digestmd5},
+		tools:   append(tools, wiretest, testcert),
 		because: "lock and election are built on it, and it alone uses the ZooKeeper client",
+	},
+	queue: {
+		tools:   []string{testify},
+		because: "the rules that decide a grant are functions of names and records, and are tested as such",
 	},
 	session: {
 		may:     []string{zk, background, lease, wire},
@@ -106,6 +118,10 @@ var rules = map[string]rule{
 		tools:   []string{testify, wiretest},
 		because: "it reads the bytes between the ZooKeeper client and a server, and is independent of sessions and queues",
 	},
+	digestmd5: {
+		tools:   []string{testify},
+		because: "a mechanism of SASL is a function of the server's challenge, and is tested as such",
+	},
 	wiretest: {
 		because: "it writes frames for tests, and shares no code with the package that reads them",
 	},
@@ -115,14 +131,29 @@ var rules = map[string]rule{
 		because: "recipes contains the code that a lock shares with an election, and the rules of a ZooKeeper session",
 	},
 	election: {
-		may:     []string{fencing, recipes},
+		may:     []string{fencing, recipes, zk},
 		tools:   tools,
-		because: "recipes contains the code that an election shares with a lock, and the rules of a ZooKeeper session",
+		because: "recipes contains the code that an election shares with a lock, and describes nodes by the ZooKeeper client's types",
 	},
 	epoch: {
 		may:     []string{fencing, recipes, zk},
 		tools:   []string{testify, zktest, election},
 		because: "it fences writes to ZooKeeper, which callers pass as ZooKeeper operations, for locks and elections",
+	},
+	group: {
+		may:     []string{recipes},
+		tools:   tools,
+		because: "recipes contains the registration of a node, and the rules of a ZooKeeper session; members need no token",
+	},
+	scheduling: {
+		may:     []string{fencing, recipes, election, zk},
+		tools:   tools,
+		because: "the leader of an election runs the ticks, and recipes contains the node that holds the last one; of the ZooKeeper client it needs the Stat",
+	},
+	barriers: {
+		may:     []string{recipes, zk},
+		tools:   tools,
+		because: "recipes contains the registration of a member and the node that all members follow; of the ZooKeeper client it needs the Stat and two refusals",
 	},
 	leases: {
 		may:     []string{fencing, recipes, zk},
@@ -130,18 +161,26 @@ var rules = map[string]rule{
 		because: "recipes contains the queue that leases share with locks; of the ZooKeeper client it needs the errors",
 	},
 	zktest: {
-		may:     []string{zktest + "/internal/tree", zktest + "/internal/wire"},
+		may:     []string{zktest + "/internal/tree", zktest + "/internal/wire", zktest + "/internal/sasl", zktest + "/internal/x500"},
 		tools:   []string{testify, zk, fencing, recipes, lock, election, child, zktest + "/internal/rawclient"},
 		because: "a test server that shares code with the tested code shares its mistakes",
 	},
 	zktest + "/internal/tree": {
-		may:     []string{zktest + "/internal/wire"},
+		may:     []string{zktest + "/internal/wire", zktest + "/internal/x500"},
 		tools:   []string{testify},
 		because: "the state of the nodes depends only on the operations on them",
 	},
 	zktest + "/internal/wire": {
 		tools:   []string{testify},
 		because: "a codec shared with the client would repeat its mistakes",
+	},
+	zktest + "/internal/sasl": {
+		tools:   []string{testify},
+		because: "a mechanism shared with the client would repeat its mistakes",
+	},
+	zktest + "/internal/x500": {
+		tools:   []string{testify},
+		because: "names are texts, which the state of the nodes and the connections both have",
 	},
 	zktest + "/internal/rawclient": {
 		may:     []string{zktest + "/internal/wire"},
@@ -150,15 +189,15 @@ var rules = map[string]rule{
 	},
 	zktest + "/internal/conformance": {
 		may:     []string{zktest, zktest + "/internal/rawclient", zktest + "/internal/wire"},
-		tools:   []string{testify, child, zktest},
+		tools:   []string{testify, child, zktest, testcert},
 		because: "it sends the same requests to two servers and compares their replies",
 	},
 	zktest + "/foreign": {
-		tools:   []string{testify, zk, zktest, recipes, lock, election, child, contender},
+		tools:   []string{testify, zk, zktest, recipes, lock, election, child, contender, testcert},
 		because: "it contains only tests: clients of other projects beside Lockkeeper's",
 	},
 	command: {
-		may:     []string{fencing, recipes, lock, election, zktest, zk, cobra, service, client},
+		may:     []string{fencing, recipes, lock, election, zktest, zk, cobra, pflag, service, client},
 		tools:   tools,
 		because: "a command combines all packages, and its module adds the parser of commands; code that needs more is in its own module",
 	},
@@ -166,12 +205,19 @@ var rules = map[string]rule{
 		tools:   []string{testify, fencing, recipes, election, zktest},
 		because: "it contains only tests: the code that the pages show, as a user writes it",
 	},
+	testcert: {
+		may:     []string{testify},
+		because: "only tests import it",
+	},
 	tuning: {
 		because: "recipes reads it and tests set it, so it must add no dependency to either",
 	},
 	child: {
 		tools:   []string{testify},
 		because: "the tests of every module may run child processes, and it knows nothing of what they do",
+	},
+	promtest: {
+		because: "it starts a server of another project, for tests of modules that export metrics",
 	},
 	contender: {
 		may:     []string{child},
@@ -201,7 +247,7 @@ var rules = map[string]rule{
 		because: "a checker shares no code with the code that it checks",
 	},
 	module + "/internal/simulation": {
-		may:     []string{fencing, recipes, lock, election, epoch, leases, zktest, zk, history, tuning},
+		may:     []string{fencing, recipes, lock, election, epoch, group, scheduling, barriers, leases, zktest, zk, history, tuning},
 		tools:   []string{testify, zk, zktest, history, checker},
 		because: "it runs the product against the in-process server, and its tests pass the histories to the checker",
 	},

@@ -23,7 +23,7 @@ func TestImportsPointOneWay(t *testing.T) {
 	for importer, imports := range scan(t, filepath.Join(root, "cmd", "lockkeeper"), command) {
 		packages[importer] = inFolder("cmd/lockkeeper", imports)
 	}
-	for _, p := range []string{fencing, recipes, lock, election, epoch, command} {
+	for _, p := range []string{fencing, recipes, lock, election, epoch, group, command} {
 		require.Contains(t, packages, p, "the scan finds existing packages")
 	}
 	require.Empty(t, violations(rules, packages))
@@ -38,6 +38,7 @@ func TestABrokenImportRuleIsReported(t *testing.T) {
 		{"recipes/client.go", testify},
 		{"recipes/client_plan9.go", "golang.org/x/sys/plan9"},
 		{"recipes/client.go", "C"},
+		{"recipes/internal/queue/rule.go", session},
 		{"recipes/internal/session/session.go", recipes},
 		{"recipes/internal/session/session.go", fencing},
 		{"recipes/internal/wire/wire.go", session},
@@ -45,6 +46,8 @@ func TestABrokenImportRuleIsReported(t *testing.T) {
 		{"lock/mutex.go", zk},
 		{"lock/mutex_test.go", election},
 		{"election/term.go", lock},
+		{"group/watch.go", zk},
+		{"group/group.go", election},
 		{"election/term.go", child},
 		{"zktest/server.go", recipes},
 		{"cmd/lockkeeper/main.go", module + "/docker"},

@@ -55,7 +55,7 @@ func TestEmbeddingALockInheritsTheZooKeeperClientAndNothingElse(t *testing.T) {
 	// The test cache does not see what go list reads, but it sees what scan reads.
 	packages := scan(t, root, module)
 	args := []string{"list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}"}
-	for _, library := range []string{fencing, recipes, lock, election, epoch} {
+	for _, library := range []string{fencing, recipes, lock, election, epoch, group} {
 		if _, exists := packages[library]; exists {
 			args = append(args, library)
 		}

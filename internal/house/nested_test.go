@@ -12,6 +12,8 @@ import (
 )
 
 const (
+	kerberos = module + "/auth/kerberos"
+	clientgo = module + "/election/clientgo"
 	docker   = module + "/docker"
 	torture  = module + "/torture"
 	clock    = torture + "/clock"
@@ -25,9 +27,18 @@ const (
 	client    = service + "/client"
 )
 
-// nested has a rule for each package of the docker, service, pagetest and torture modules, about packages of this repository only. Their
+// nested has a rule for each package of the auth/kerberos, election/clientgo, docker, service, pagetest and torture modules, about packages of this repository only. Their
 // go.mod decides which other packages they may import.
 var nested = map[string]rule{
+	kerberos: {
+		may:     []string{recipes},
+		because: "it adapts a library of Kerberos to the interface of one option",
+	},
+	clientgo: {
+		may:     []string{election},
+		tools:   []string{recipes, zktest},
+		because: "it runs the callbacks of client-go in a term, and is independent of everything below the election",
+	},
 	docker: {
 		because: "users require it alone, without another module of this repository",
 	},
@@ -37,10 +48,10 @@ var nested = map[string]rule{
 	},
 	service: {
 		may: []string{
-			recipes, leases, zktest, serviceIn + "/api", serviceIn + "/audit", serviceIn + "/key", serviceIn + "/limit",
-			serviceIn + "/locktoken", serviceIn + "/principal", serviceIn + "/reload",
+			recipes, leases, zktest, promtrace, serviceIn + "/actions", serviceIn + "/api", serviceIn + "/audit", serviceIn + "/key", serviceIn + "/limit",
+			serviceIn + "/locktoken", serviceIn + "/principal", serviceIn + "/quota", serviceIn + "/reload",
 		},
-		tools:   []string{fencing, recipes, lock, zktest},
+		tools:   []string{fencing, recipes, lock, zktest, testcert},
 		because: "it puts the parts of a replica together, and stops them in order",
 	},
 	client: {
@@ -52,10 +63,14 @@ var nested = map[string]rule{
 		tools:   []string{service},
 		because: "it contains only the test of the client for Python",
 	},
+	serviceIn + "/actions": {
+		may:     []string{recipes, serviceIn + "/audit"},
+		because: "it stores events in ZooKeeper, and knows nothing of requests",
+	},
 	serviceIn + "/api": {
 		may: []string{
 			fencing, recipes, leases, serviceIn + "/audit", serviceIn + "/key", serviceIn + "/limit", serviceIn + "/locktoken",
-			serviceIn + "/principal", serviceIn + "/reload",
+			serviceIn + "/principal", serviceIn + "/quota", serviceIn + "/reload",
 		},
 		because: "it is HTTP only: the protocol of leases is in package lease",
 	},
@@ -64,6 +79,7 @@ var nested = map[string]rule{
 	serviceIn + "/limit":     {because: "it counts, and knows nothing of requests"},
 	serviceIn + "/locktoken": {may: []string{leases}, because: "it authenticates the tickets of the protocol"},
 	serviceIn + "/principal": {may: []string{serviceIn + "/key", serviceIn + "/limit"}, because: "it identifies callers, and knows nothing of locks"},
+	serviceIn + "/quota":     {may: []string{recipes}, because: "it counts nodes, and knows nothing of requests"},
 	serviceIn + "/reload":    {because: "it keeps any file's content"},
 	service + "/pagetest": {
 		tools:   []string{service, zktest},
@@ -78,7 +94,8 @@ var nested = map[string]rule{
 		because: "it represents a user's resource, which checks tokens and is independent of ZooKeeper",
 	},
 	worker: {
-		may:     []string{fencing, recipes, lock, election, history, clock, register},
+		may:     []string{fencing, recipes, group, lock, election, scheduling, barriers, client, history, clock, register},
+		tools:   []string{zktest},
 		because: "it contends as a user's program does, and is independent of the faults",
 	},
 	txnlog: {
@@ -118,8 +135,12 @@ var nested = map[string]rule{
 		because: "it puts the harness and the workers of rivals into one program",
 	},
 	torture + "/suite": {
-		tools:   []string{docker, zktest, fencing, recipes, lock, election, epoch, child, contender},
+		tools:   []string{docker, zktest, fencing, recipes, lock, election, epoch, group, scheduling, barriers, leases, child, contender, testcert},
 		because: "it contains only tests: the library on real servers",
+	},
+	torture + "/secured": {
+		tools:   []string{docker, stores, recipes, lock, testcert, kerberos},
+		because: "it contains only tests: clients of real servers that require SASL and TLS",
 	},
 	torture + "/fences": {
 		tools: []string{
@@ -131,7 +152,7 @@ var nested = map[string]rule{
 }
 
 func TestImportsOfNestedModulesPointOneWay(t *testing.T) {
-	for _, dir := range []string{"docker", "service", "service/pagetest", "torture"} {
+	for _, dir := range []string{"auth/kerberos", "election/clientgo", "docker", "service", "service/pagetest", "torture"} {
 		packages := scan(t, filepath.Join(root, dir), module+"/"+dir)
 		require.Contains(t, packages, module+"/"+dir, "the scan finds existing packages")
 		require.Empty(t, violations(nested, ofThisRepository(packages)))
@@ -140,6 +161,7 @@ func TestImportsOfNestedModulesPointOneWay(t *testing.T) {
 
 func TestBrokenImportRuleOfANestedModuleIsReported(t *testing.T) {
 	for _, broken := range []struct{ file, imports string }{
+		{"election/clientgo/clientgo.go", recipes},
 		{"docker/ensemble.go", fencing},
 		{"docker/logs_test.go", txnlog},
 		{"service/client/hold.go", service},

@@ -23,7 +23,7 @@ var traces = map[string]rule{
 	promtrace: {
 		may: []string{metrics, recipes, prometheus},
 		tools: []string{
-			metricstest, lock, zktest, testify, prometheus + "/promhttp", prometheus + "/testutil",
+			metricstest, promtest, lock, zktest, testify, prometheus + "/promhttp", prometheus + "/testutil",
 			"github.com/prometheus/common/expfmt", "github.com/prometheus/common/model",
 		},
 		because: "the program chooses how it serves the metrics",

@@ -50,9 +50,9 @@ func Trace(r Recorder, label func(path string) string) *recipes.Trace {
 		Ended: func(path, _ string, held time.Duration, _ error) {
 			r.Observe(Hold, held.Seconds(), label(path))
 		},
-		Lost:     func(path, _ string, cause error) { r.Add(Losses, label(path), Cause(cause)) },
-		Rejoined: func(path string, cause error) { r.Add(Rejoins, label(path), Cause(cause)) },
-		Owed:     func(string, error) { r.Add(DeletionFailures) },
+		Lost:       func(path, _ string, cause error) { r.Add(Losses, label(path), Cause(cause)) },
+		Rejoined:   func(path string, cause error) { r.Add(Rejoins, label(path), Cause(cause)) },
+		NotDeleted: func(string, error) { r.Add(DeletionFailures) },
 	}
 }
 
@@ -75,6 +75,8 @@ func Cause(err error) string {
 		return "deadline"
 	case errors.Is(err, recipes.ErrSessionExpired):
 		return "expired"
+	case errors.Is(err, recipes.ErrSteppedBack):
+		return "stepped-back"
 	}
 	return "other"
 }

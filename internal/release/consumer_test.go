@@ -224,6 +224,69 @@ func TestConsumerOfMetricAdaptersBuilds(t *testing.T) {
 	c.build(t, lockkeeper+"/trace/promtrace", lockkeeper+"/trace/oteltrace")
 }
 
+const usesKerberos = `package main
+
+import (
+	"context"
+	"log"
+
+	"github.com/lockkeeper/lockkeeper/auth/kerberos"
+	"github.com/lockkeeper/lockkeeper/recipes"
+)
+
+func main() {
+	mechanism := kerberos.New(kerberos.Keytab("krb5.conf", "worker.keytab", "worker"), nil)
+	defer mechanism.Close()
+	if _, err := recipes.Connect(context.Background(), []string{"localhost:2181"}, &recipes.Options{SASL: mechanism}); err != nil {
+		log.Print(err)
+	}
+}
+`
+
+func TestConsumerOfKerberosBuilds(t *testing.T) {
+	c := newConsumer(t)
+	c.write(t, "main.go", usesKerberos)
+	c.build(t, lockkeeper+"/auth/kerberos")
+}
+
+const usesCallbacks = `package main
+
+import (
+	"context"
+	"log"
+
+	"k8s.io/client-go/tools/leaderelection"
+
+	"github.com/lockkeeper/lockkeeper/election"
+	"github.com/lockkeeper/lockkeeper/election/clientgo"
+	"github.com/lockkeeper/lockkeeper/recipes"
+)
+
+func main() {
+	ctx := context.Background()
+	client, err := recipes.Connect(ctx, []string{"localhost:2181"}, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	e, err := election.New(client, "/election/controller", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := clientgo.Run(ctx, e, leaderelection.LeaderCallbacks{}); err != nil {
+		log.Fatal(err)
+	}
+}
+`
+
+// It does not build: the go command would compile client-go for this test alone.
+func TestConsumerOfCallbacksFindsAllItsPackages(t *testing.T) {
+	c := newConsumer(t)
+	c.write(t, "main.go", usesCallbacks)
+	c.run(t, "go", "mod", "init", "example.com/consumer")
+	c.run(t, "go", "get", ".")
+	require.Contains(t, c.run(t, "go", "list", "-deps", "."), lockkeeper+"/election/clientgo\n")
+}
+
 func TestPublishedCommandsAreInstalled(t *testing.T) {
 	c := newConsumer(t)
 	c.run(t, "go", "install", lockkeeper+"/cmd/lockkeeper@"+version)

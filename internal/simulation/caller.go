@@ -7,11 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
-	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/internal/history"
 	"github.com/lockkeeper/lockkeeper/lease"
+	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
 // A Caller is a program without a session, which asks replicas for a lease. It is one contender
@@ -24,21 +25,36 @@ type Caller struct {
 
 // A Call is one acquisition of a lease, and how the caller and its network behave.
 type Call struct {
+	Path      string        // of the lock; empty: lockPath
+	owner     string        // of the lease: another one in each acquisition, so that none joins a lease that was not released
 	TTL, Wait time.Duration // of the request; TTL 0: T
 	Reentrant bool
 
 	// Replicas are asked one after the other, and then the last one again.
-	Replicas []*Process
-	// Patience is how long the caller waits for an answer before it sends the request again; 0: T more than Wait.
-	Patience time.Duration
+	Replicas []string
+	// Patience is how long the caller waits for each of the first answers before it sends the request again. For later
+	// answers it waits T longer than for the lock.
+	Patience []time.Duration
 	// HangUp is how long after the end of its patience the handler learns that the caller has gone; 0: never.
 	HangUp time.Duration
-	// Lost is how many of the first answers the network loses.
-	Lost int
 	// Silent is how long the caller waits before it sends the request again.
 	Silent time.Duration
 	// GiveUp is how long the caller tries; 0: patience.
 	GiveUp time.Duration
+	// Duplicate is when the network delivers each request to the next replica too, after it was sent; 0: never. The caller
+	// receives no answer to it.
+	Duplicate time.Duration
+	// Flight is the latency of requests and answers; 0: that between the replica and the servers.
+	Flight time.Duration
+
+	// Hold is how long the caller works under the lease, and Again how long before it, until the caller repeats its request.
+	Hold, Again time.Duration
+	// Renew is the TTL that renewals ask for, and Every the time between them; 0: the TTL, and a third of it.
+	Renew, Every time.Duration
+	// Lost is how many of the first answers to each release the network loses.
+	Lost int
+	// Forget has the caller end its work without a release.
+	Forget bool
 }
 
 // caller returns a new caller.
@@ -51,21 +67,31 @@ func slow(d time.Duration) time.Duration { return d + d/64 }
 // deaf is the patience of a caller whose answer is lost.
 const deaf = time.Nanosecond
 
-// errNoAnswer reports that a caller's patience has ended.
+// errNoAnswer reports that a caller's patience has ended, or that the replica has crashed.
 var errNoAnswer = errors.New("no answer")
+
+// A delivery is one request to a replica, and how the network treats it.
+type delivery struct {
+	replica  string
+	patience time.Duration
+	hangUp   time.Duration // after the patience; 0: never
+	flight   time.Duration // 0: the latency of the replica
+}
 
 // send has a replica handle a request, and returns when the answer arrives or the patience ends. The handler then goes on. A
 // replica that is paused answers when it wakes; one that has crashed answers nothing.
-func send[T any](p *Process, patience, hangUp time.Duration, handle func(ctx context.Context, r *lease.Replica, received time.Time) (T, error)) (T, error) {
+func send[T any](w *World, d delivery, handle func(ctx context.Context, r *lease.Replica, received time.Time) (T, error)) (T, error) {
 	type result struct {
 		value T
 		err   error
 	}
+	p := w.replica(d.replica)
 	answer := make(chan result, 1)
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(p.ctx)
+	flight := cmp.Or(d.flight, p.latency)
 	p.working.Go(func() {
 		defer cancel()
-		time.Sleep(p.latency)
+		time.Sleep(flight)
 		if p.replica == nil || !p.waitRunning() {
 			return
 		}
@@ -73,53 +99,43 @@ func send[T any](p *Process, patience, hangUp time.Duration, handle func(ctx con
 		if !p.waitRunning() {
 			return
 		}
-		time.Sleep(p.latency)
+		time.Sleep(flight)
 		answer <- result{value, err}
 	})
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(d.patience)
 	defer timer.Stop()
+	var none T
 	select {
 	case a := <-answer:
 		return a.value, a.err
+	case <-p.ctx.Done():
+		return none, errNoAnswer
 	case <-timer.C:
 	}
-	if hangUp > 0 {
+	if d.hangUp > 0 {
 		p.working.Go(func() {
 			select {
-			case <-time.After(hangUp):
+			case <-time.After(d.hangUp):
 				cancel()
 			case <-ctx.Done():
 			}
 		})
 	}
-	var none T
 	return none, errNoAnswer
-}
-
-// A held is a lease that a caller was granted, until the end of its validity by the caller's clock.
-type held struct {
-	caller  *Caller
-	by      history.Event
-	call    Call
-	tickets []lease.Ticket // one for each request that was granted the lease
-	token   fencing.Token
-	end     time.Time     // by the newest answer
-	moved   chan struct{} // receives when end has moved
-	release chan struct{} // closed when the caller begins its last release
-	over    chan struct{} // closed when the caller no longer believes that it holds the lease
-	gaveUp  bool          // by its release; set before over is closed
 }
 
 // acquire asks for the lease until it is granted, and records the outcome. It returns nil if it gives up, or is refused for
 // one of the reasons in expected.
 func (c *Caller) acquire(call Call, expected ...error) *held {
 	c.next++
+	call.Path, call.TTL = cmp.Or(call.Path, lockPath), cmp.Or(call.TTL, c.world.opts.Timeout)
+	call.owner = fmt.Sprintf("%s %d", c.name, c.next)
 	h := &held{
-		caller: c, call: call, moved: make(chan struct{}, 1), release: make(chan struct{}), over: make(chan struct{}),
-		by: history.Event{Contender: c.name, Attempt: c.world.recorder.NextAttempt(), Path: lockPath},
+		caller: c, call: call, id: fmt.Sprint(c.next), moved: make(chan struct{}, 1), release: make(chan struct{}), over: make(chan struct{}),
+		by: history.Event{Contender: c.name, Attempt: c.world.recorder.NextAttempt(), Path: call.Path},
 	}
 	c.record(h.by, history.Asked, "lease")
-	grant, end, err := c.ask(call, fmt.Sprint(c.next), expected)
+	grant, end, err := c.ask(call, h.id, expected)
 	if err != nil {
 		failed := h.by
 		failed.Error = err.Error()
@@ -128,42 +144,30 @@ func (c *Caller) acquire(call Call, expected ...error) *held {
 	}
 	h.tickets, h.end, h.token = []lease.Ticket{grant.Ticket}, end, grant.Token
 	granted := h.by
-	granted.Node, granted.Token = lockPath+"/"+grant.Ticket.Node, history.ID(h.token)
+	granted.Node, granted.Token = call.Path+"/"+grant.Ticket.Node, history.ID(h.token)
+	granted.Deadline = c.world.recorder.Since(end.Add(grant.Valid - slow(grant.Valid)))
 	c.record(granted, history.Granted, "")
-	c.world.believing.Go(h.believe)
+	c.world.calling.Go(h.believe)
 	return h
 }
 
 // ask sends a request until it is answered with a grant that is still valid, or refused.
 func (c *Caller) ask(call Call, id string, expected []error) (grant lease.Grant, end time.Time, err error) {
-	w := c.world
 	until := time.Now().Add(cmp.Or(call.GiveUp, patience))
 	wait := time.Now().Add(call.Wait)
 	for i := 0; ; i++ {
 		request := lease.Request{
-			Path: lockPath, Owner: c.name, RequestID: id, TTL: cmp.Or(call.TTL, w.opts.Timeout), Reentrant: call.Reentrant,
-			Wait: max(0, time.Until(wait)),
+			Path: call.Path, Owner: call.owner, RequestID: id, TTL: call.TTL, Reentrant: call.Reentrant, Wait: max(0, time.Until(wait)),
 		}
-		sent, patience := time.Now(), cmp.Or(call.Patience, request.Wait+w.opts.Timeout)
-		if i < call.Lost {
-			patience = deaf
-		}
-		grant, err = send(call.Replicas[min(i, len(call.Replicas)-1)], patience, call.HangUp,
-			func(ctx context.Context, r *lease.Replica, received time.Time) (lease.Grant, error) {
-				return r.Acquire(ctx, received, request)
-			})
+		sent := time.Now()
+		grant, err = c.send(call, i, request)
 		if err == nil {
 			if end = sent.Add(slow(grant.Valid)); end.After(time.Now()) {
 				return grant, end, nil
 			}
 			err = errNoAnswer
 		}
-		for _, e := range expected {
-			if errors.Is(err, e) {
-				return grant, end, err
-			}
-		}
-		if time.Now().After(until) {
+		if slices.ContainsFunc(expected, func(e error) bool { return errors.Is(err, e) }) || time.Now().After(until) {
 			return grant, end, err
 		}
 		var waiting *lease.WaitingError
@@ -174,155 +178,42 @@ func (c *Caller) ask(call Call, id string, expected []error) (grant lease.Grant,
 			if call.Wait == 0 || time.Now().After(wait) {
 				return grant, end, err
 			}
-		case errors.Is(err, errNoAnswer), errors.Is(err, lease.ErrUncertain), errors.Is(err, lease.ErrSuperseded), errors.Is(err, context.Canceled):
-			time.Sleep(max(call.Silent, w.fraction(16)))
+		case transient(err):
+			time.Sleep(max(call.Silent, c.world.fraction(16)))
 		default:
-			w.problemf("acquire of %s: undocumented error: %w", c.name, err)
+			c.world.problemf("acquire of %s: undocumented error: %w", c.name, err)
 			return grant, end, err
 		}
 	}
 }
 
-// believe records the end of the lease: when its validity ends, or when the caller begins its release.
-func (h *held) believe() {
-	defer close(h.over)
-	ended := h.by
-	for {
-		timer := time.NewTimer(time.Until(h.validUntil()))
-		select {
-		case <-timer.C:
-			ended.Cause = history.Validity
-		case <-h.moved:
-			timer.Stop()
-			continue
-		case <-h.release:
-			timer.Stop()
-			h.caller.record(h.by, history.Releasing, "")
-			h.gaveUp = true
-			ended.Cause = history.GivenUp
-		}
-		h.caller.record(ended, history.Notified, "")
-		return
-	}
-}
-
-// validUntil returns the end of the validity by the answers so far.
-func (h *held) validUntil() time.Time {
-	h.caller.world.mu.Lock()
-	defer h.caller.world.mu.Unlock()
-	return h.end
-}
-
-// believes reports whether the caller believes that it holds the lease.
-func (h *held) believes() bool {
-	select {
-	case <-h.over:
-		return false
-	default:
-		return true
-	}
-}
-
-// extend moves the end of the validity: of several answers, the latest end counts. An answer after the end is no grant.
-func (h *held) extend(end time.Time) {
-	h.caller.world.mu.Lock()
-	if end.After(h.end) {
-		h.end = end
-	}
-	h.caller.world.mu.Unlock()
-	select {
-	case h.moved <- struct{}{}:
-	default:
-	}
-}
-
-// work writes to the registers for d, or while the caller believes that it holds the lease, and renews the lease at each
-// third of its TTL if renew is set. At the end it writes once more to the fenced register.
-func (h *held) work(d time.Duration, renew bool) {
-	if h == nil {
-		return
-	}
-	w := h.caller.world
-	fenced, bare := w.register(lockPath, true), w.register(lockPath, false)
-	ttl := cmp.Or(h.call.TTL, w.opts.Timeout)
-	due := time.Now().Add(ttl / 3)
-	for began := time.Now(); h.believes() && time.Since(began) < d; {
-		fenced.write(h.by, h.token)
-		bare.write(h.by, h.token)
-		if renew && time.Now().After(due) {
-			due = time.Now().Add(ttl / 3)
-			ticket := h.tickets[0]
-			w.believing.Go(func() { _ = h.renew(ticket, ttl) })
-		}
-		select {
-		case <-time.After(min(d-time.Since(began), ttl/16)):
-		case <-h.over:
-		}
-	}
-	fenced.write(h.by, h.token)
-}
-
-// renew renews the lease at the call's last replica.
-func (h *held) renew(ticket lease.Ticket, ttl time.Duration) error {
-	sent := time.Now()
-	replica := h.call.Replicas[len(h.call.Replicas)-1]
-	grant, err := send(replica, ttl/3, 0, func(ctx context.Context, r *lease.Replica, received time.Time) (lease.Grant, error) {
-		return r.Renew(ctx, received, ticket, ttl)
+// transient reports whether a caller sends its request again after that error.
+func transient(err error) bool {
+	return slices.ContainsFunc([]error{errNoAnswer, lease.ErrUncertain, lease.ErrSuperseded, recipes.ErrClosed, context.Canceled}, func(e error) bool {
+		return errors.Is(err, e)
 	})
-	if err == nil {
-		h.extend(sent.Add(slow(grant.Valid)))
-	}
-	return err
 }
 
-// enter has the caller share its own lease under a further request.
-func (h *held) enter() {
-	if h == nil {
-		return
+// send sends a request for the i-th time.
+func (c *Caller) send(call Call, i int, request lease.Request) (lease.Grant, error) {
+	acquire := func(ctx context.Context, r *lease.Replica, received time.Time) (lease.Grant, error) {
+		return r.Acquire(ctx, received, request)
 	}
-	h.caller.next++
-	call := h.call
-	call.GiveUp = time.Until(h.validUntil())
-	grant, end, err := h.caller.ask(call, fmt.Sprint(h.caller.next), []error{lease.ErrRevoked})
-	if err != nil || grant.Token != h.token {
-		return
+	d := delivery{call.replica(i), request.Wait + c.world.opts.Timeout, call.HangUp, call.Flight}
+	if i < len(call.Patience) {
+		d.patience = call.Patience[i]
 	}
-	h.tickets = append(h.tickets, grant.Ticket)
-	h.extend(end)
-}
-
-// giveUp releases the lease: the last of its requests, if last is set, and otherwise one that leaves it to the others. A
-// release that is not answered is sent again; the first answers are lost.
-func (h *held) giveUp(last bool, lost int) {
-	if h == nil {
-		return
-	}
-	ticket := h.tickets[len(h.tickets)-1]
-	h.tickets = h.tickets[:len(h.tickets)-1]
-	if last {
-		close(h.release)
-		<-h.over
-	}
-	for i := range 10 {
-		replica := h.call.Replicas[min(i, len(h.call.Replicas)-1)]
-		patience := h.caller.world.opts.Timeout
-		if i < lost {
-			patience = deaf
-		}
-		_, err := send(replica, patience, 0, func(ctx context.Context, r *lease.Replica, _ time.Time) (struct{}, error) {
-			return struct{}{}, r.Release(ctx, ticket)
+	if call.Duplicate > 0 {
+		c.world.calling.Go(func() {
+			time.Sleep(call.Duplicate)
+			_, _ = send(c.world, delivery{call.replica(i + 1), d.patience, call.HangUp, call.Flight}, acquire)
 		})
-		if err == nil || errors.Is(err, lease.ErrGone) || errors.Is(err, lease.ErrRevoked) {
-			break
-		}
-		if !errors.Is(err, errNoAnswer) && !errors.Is(err, lease.ErrUncertain) {
-			h.caller.world.problemf("release of %s: undocumented error: %w", h.caller.name, err)
-		}
 	}
-	if last && h.gaveUp {
-		h.caller.record(h.by, history.Released, "")
-	}
+	return send(c.world, d, acquire)
 }
+
+// replica returns the replica that is asked for the i-th time.
+func (c *Call) replica(i int) string { return c.Replicas[min(i, len(c.Replicas)-1)] }
 
 // record adds an event of the caller to the history.
 func (c *Caller) record(e history.Event, kind history.Kind, text string) {

@@ -20,7 +20,12 @@ func (w *World) recordCommit(c zktest.Commit) {
 		}
 	case "create", "create2", "createContainer":
 		w.recordClaimed(c)
-		e.Kind, e.Lease = history.Created, ttlOf(c.Data)
+		w.recordLimited(c)
+		w.recordTick(c)
+		w.recordHandOver(c)
+		w.recordProclaimed(c)
+		r, _ := history.RecordOf(c.Data)
+		e.Kind, e.Lease, e.Held = history.Created, r.Lease, r.Held
 		w.sessions.nodeCreated(c.Session, c.Path)
 		w.recorder.AddAt(c.Time, e)
 	case "delete", "deleteContainer":
@@ -34,8 +39,12 @@ func (w *World) recordCommit(c zktest.Commit) {
 		w.recorder.AddAt(c.Time, e)
 	case "setData":
 		w.recordClaimed(c)
+		w.recordLimited(c)
+		w.recordTick(c)
+		w.recordHandOver(c)
+		w.recordProclaimed(c)
 		w.recordWrote(c)
-		w.recordRevoked(c)
+		w.recordRenewed(c, e)
 	case "closeSession":
 		w.recordEnded(c, e)
 	}

@@ -16,14 +16,20 @@ type Variant struct {
 	Name    string
 	Servers int
 	Lag     time.Duration // of the followers behind the leader
+	SASL    bool          // see Options
 }
 
 // Variants contains the ensembles that scenarios run on.
 var Variants = []Variant{
-	{"one server", 1, 0},
-	{"three servers", 3, 0},
-	{"three servers, of which two lag behind", 3, 200 * time.Millisecond},
+	{"one server", 1, 0, false},
+	{"three servers", 3, 0, false},
+	{"three servers, of which two lag behind", 3, 200 * time.Millisecond, false},
+	{"three servers that require a login", 3, 0, true},
 }
+
+// runs reports whether the scenario runs on the ensemble. A login belongs to the connection, whatever the recipe: one
+// scenario has every cut of it.
+func (v Variant) runs(s Scenario) bool { return !v.SASL || s.Name == contention }
 
 // A Cut is the fault of a scenario: the connection of a process ends at the n-th frame that it sends, handshakes included,
 // before or after the server carries the frame out. It may end once more, some frames later.

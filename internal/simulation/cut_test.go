@@ -17,6 +17,26 @@ var secondCuts = []int{0, 1, 2}
 
 func TestNoCutAtAnyFrameBreaksPromise(t *testing.T) { cutScenarios(t, Scenarios, secondCuts) }
 
+func TestNoCutAtAnyFrameBreaksPromiseOfGroups(t *testing.T) {
+	seconds := secondCuts
+	if *every > 1 {
+		seconds = secondCuts[:1]
+	}
+	cutScenarios(t, GroupScenarios, seconds)
+}
+
+func TestNoCutAtAnyFrameBreaksPromiseOfSchedules(t *testing.T) {
+	cutScenarios(t, ScheduleScenarios, secondCuts[:1])
+}
+
+func TestNoCutAtAnyFrameBreaksPromiseOfHandOverAndPriority(t *testing.T) {
+	cutScenarios(t, HandOverScenarios, secondCuts[:1])
+}
+
+func TestNoCutAtAnyFrameBreaksPromiseOfBarriers(t *testing.T) {
+	cutScenarios(t, BarrierScenarios, secondCuts[:1])
+}
+
 // A sample has one cut only: leases have more frames, and what a client does after a second cut is proved without them.
 func TestNoCutAtAnyFrameBreaksPromiseOfLeases(t *testing.T) {
 	seconds := secondCuts
@@ -26,8 +46,44 @@ func TestNoCutAtAnyFrameBreaksPromiseOfLeases(t *testing.T) {
 	cutScenarios(t, LeaseScenarios, seconds)
 }
 
+func TestNoCutAtAnyFrameBreaksPromiseOfReadersAndWriters(t *testing.T) {
+	cutScenarios(t, ReadWriteScenarios, secondCuts[:1])
+}
+
+func TestNoCutAtAnyFrameBreaksPromiseOfPermits(t *testing.T) {
+	cutScenarios(t, PermitScenarios, secondCuts[:1])
+}
+
+func TestNoCutAtAnyFrameBreaksPromiseOfElections(t *testing.T) { cutFewer(t, ElectionScenarios) }
+
+func TestNoCutAtAnyFrameBreaksPromiseOfNestedLocks(t *testing.T) { cutFewer(t, NestScenarios) }
+
+// cutFewer is cutScenarios with one cut, at half as many frames of a sample: leaders that publish send many.
+func cutFewer(t *testing.T, scenarios []Scenario) {
+	t.Helper()
+	step := *every
+	if step > 1 {
+		step *= 2
+	}
+	cutAtEach(t, scenarios, secondCuts[:1], step)
+}
+
+func TestNoCutAtAnyFrameBreaksPromiseOfSeveralLocks(t *testing.T) {
+	cutScenarios(t, AllScenarios, secondCuts[:1])
+}
+
+func TestNoCutAtAnyFrameBreaksPromiseOfTakeovers(t *testing.T) {
+	cutScenarios(t, TakeoverScenarios, secondCuts[:1])
+}
+
 // cutScenarios runs each scenario with every cut, and with second cuts at these distances.
 func cutScenarios(t *testing.T, scenarios []Scenario, seconds []int) {
+	t.Helper()
+	cutAtEach(t, scenarios, seconds, *every)
+}
+
+// cutAtEach is cutScenarios at one frame of step.
+func cutAtEach(t *testing.T, scenarios []Scenario, seconds []int, step int) {
 	t.Helper()
 	for _, s := range scenarios {
 		t.Run(s.Name, func(t *testing.T) {
@@ -41,27 +97,27 @@ func cutScenarios(t *testing.T, scenarios []Scenario, seconds []int) {
 				return
 			}
 			for i, v := range Variants {
-				if underRace && i != 1 {
+				if underRace && i != 1 || !v.runs(s) {
 					continue
 				}
 				runScenario(t, s, v, Cut{})
 				for _, victim := range []string{"a", "b", "c"} {
-					cutEachFrame(t, s, v, victim, seconds)
+					cutEachFrame(t, s, v, victim, seconds, step)
 				}
 			}
 		})
 	}
 }
 
-// cutEachFrame runs the scenario with a cut at each frame of one process, or at each that -sim.every selects, until the
-// scenario ends before the cut.
-func cutEachFrame(t *testing.T, s Scenario, v Variant, victim string, seconds []int) {
+// cutEachFrame runs the scenario with a cut at one frame of step of one process, from a random one on, until the scenario ends
+// before the cut.
+func cutEachFrame(t *testing.T, s Scenario, v Variant, victim string, seconds []int, step int) {
 	t.Helper()
 	for _, then := range seconds {
 		for _, after := range []bool{false, true} {
-			first := 1 + rand.N(*every)
+			first := 1 + rand.N(step)
 			n := first
-			for ; runScenario(t, s, v, Cut{victim, n, after, then}); n += *every {
+			for ; runScenario(t, s, v, Cut{victim, n, after, then}); n += step {
 			}
 			if n == first || underRace && then > 0 {
 				return // the process does not exist or sends fewer frames, or the sample ends here

@@ -40,11 +40,74 @@
 // each frame, and package check judges them by the same rules. Callers have no session: answers are lost, handlers outlive
 // their callers, replicas crash and pause, and one queue holds leases and contenders of the library.
 //
-// The tests of lease plans draw two replicas of a lock service from a seed, callers that repeat, duplicate and
-// abandon their requests, and a client of the library, on servers of which some lag behind. Connections break, answers are
-// slow, replicas are replaced, and an administrator revokes leases. Holders keep the rule of package lease on a clock that is
-// slower by 1/64. The checks read what the ensemble committed, in its order: two grants do not overlap, no node is deleted
-// before its holder has stopped, no rule for writing is broken, and no node is left at the end. A failure prints the seed.
+// A lease plan (NewLeasePlan) is a plan with two or three replicas, three callers that repeat, duplicate and abandon their
+// requests, and one or two clients of the library. Besides the other faults, answers are slow, some servers always lag behind,
+// replicas are replaced, and an administrator revokes leases. Its text form, its repetition and its shrinking are those of
+// other plans. There is one lease plan for 24 others.
+//
+// Callers keep the rule of package lease on a clock that is slower by 1/64. Package check judges them, and each version of
+// each record in the ensemble's commit order: see its rules KeptLease, LeaseRecord and TrueRelease.
+//
+// # Readers and writers
+//
+// Scenarios of read/write locks (ReadWriteScenarios) run with every cut, and a third of the plans turn some of their operations
+// into reads, writes and downgrades, on the paths on which the others lock and campaign. Readers access the registers with
+// shared tokens, and commit state as writers do.
+//
+// # Permits
+//
+// Scenarios of semaphores (PermitScenarios) run with every cut, and a quarter of the plans turn some of their operations into
+// acquisitions of permits. The ensemble records the limits that it committed, and the checks
+// compare each grant with the contenders and the limit that existed at its transaction: see the rule PermitsWithinLimit.
+//
+// # Several locks
+//
+// Scenarios of requests for several locks (AllScenarios) run with every cut, and half of the plans with two paths turn some of
+// their locks into requests for both, in either order. The history has a grant for each lock, which is judged like any other.
+// The holder is notified by the hold of all: see the rule AllOrNothing. An operator also deletes the node of one lock.
+// A request that waits for minutes is part of a deadlock.
+//
+// # Members
+//
+// Scenarios with members of a group (GroupScenarios) run with every cut, too. Members record at which instants their client
+// states that they are registered, and an observer each listing that it gets. The checks compare both with what the ensemble
+// committed; at the end the observer must show what the ensemble has, and no member's node may be left.
+//
+// # Schedules
+//
+// Scenarios with replicas of a schedule (ScheduleScenarios) run with every cut. Replicas record each tick that they run, and the
+// checks compare that with the ticks that the ensemble committed. At the end a replica must run a tick.
+//
+// # Hand-over and priorities
+//
+// Scenarios with candidates that step back (HandOverScenarios) run with every cut, too. A term that is granted to a candidate ahead
+// of the target of the last hand-over, while the target's node exists, is a problem; so is a dead candidate of a higher priority
+// that delays the next leader, and a candidate that does not lead in the end.
+//
+// # Takeovers
+//
+// Scenarios in which all contenders have a lock-delay and a fence function (TakeoverScenarios) run with every cut, and so does one
+// plan of eight, without readers, permits and requests for several locks. The fence functions record the former holders. The
+// checks compare that, and the delay of each grant, with the holders that did not release: see the rule CrashOrClean.
+//
+// # Elections
+//
+// Scenarios with leaders that publish values and check their health (ElectionScenarios) run with every cut. The ensemble
+// records the values that it committed, and an observer each leader that it is shown: see the rule TrueLeader. A leader also
+// publishes when it has lost its term, and while it resigns. A leader whose health check fails must end its term in
+// time. At the end another candidate leads, and the observer must be shown its value.
+//
+// # Nested locks
+//
+// Scenarios of re-entrant locks (NestScenarios) run with every cut. Holders lock again under the context of their hold, and
+// under one that outlives it, and unlock the outer hold first. No hold may end as released before the last Unlock, and no
+// lock may join a hold that has ended. In a third of the plans, some locks are nested, and leaders publish values.
+//
+// # Barriers
+//
+// Scenarios with barriers and double barriers (BarrierScenarios) run with every cut. Processes record when they wait for a barrier
+// and pass it, and when they enter and leave a round. The checks compare that with the nodes that the ensemble committed. At
+// the end two processes must enter and leave a round.
 //
 // # What is checked
 //

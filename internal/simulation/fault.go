@@ -30,6 +30,9 @@ var processFaults = map[string]func(p *Process, arg string) error{
 	"delete":     (*Process).deleteNode,
 
 	"delete-crowd": (*Process).deleteCrowd,
+
+	"replace": func(p *Process, _ string) error { p.replace(); return nil },
+	"revoke":  func(p *Process, path string) error { p.world.calling.Go(func() { p.force(path) }); return nil },
 }
 
 // inject injects a fault, in the text form of a plan, into the process. It does nothing to a crashed process.
@@ -94,8 +97,29 @@ func (w *World) inject(text string) error {
 		return w.supersede(arg)
 	case "forget":
 		return w.forget(arg)
+	case "slow":
+		return w.slow(arg)
 	}
 	return w.ensemble.Apply(zktestFault(text))
+}
+
+// slow delays answers.
+func (w *World) slow(text string) error {
+	var r zktest.Rule
+	var delay string
+	if _, err := fmt.Sscanf(text, "%s %s %d %s", &r.Op, &r.Below, &r.Times, &delay); err != nil {
+		return fmt.Errorf("slow %s: want an operation, a path, a number and a duration: %w", text, err)
+	}
+	d, err := time.ParseDuration(delay)
+	if err != nil {
+		return fmt.Errorf("slow: %w", err)
+	}
+	r.Delay = d
+	rule := w.ensemble.Intercept(r)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.delays = append(w.delays, rule)
+	return nil
 }
 
 // serverFaults maps the faults of a server in plans to those of zktest.

@@ -12,7 +12,13 @@ import (
 )
 
 // NewPlan draws a plan. The same seed always returns the same plan.
-func NewPlan(seed uint64) Plan {
+func NewPlan(seed uint64) Plan { return draw(seed, false) }
+
+// NewLeasePlan draws a plan with a lock service, its callers, and one or two clients of the library. The same seed always
+// returns the same plan.
+func NewLeasePlan(seed uint64) Plan { return draw(seed, true) }
+
+func draw(seed uint64, leases bool) Plan {
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, 0)), planted: map[string]bool{}} //nolint:gosec // it must be repeatable, not secret
 	timeout := pick(g, 4*time.Second, 4*time.Second, 6*time.Second, 10*time.Second)
 	g.plan = Plan{
@@ -27,6 +33,9 @@ func NewPlan(seed uint64) Plan {
 		Processes:  2 + g.IntN(4),
 		Length:     g.between(20*time.Second, 50*time.Second),
 		OnlyServer: map[int]int{},
+	}
+	if leases {
+		g.plan.Processes = 1 + g.plan.Processes%2
 	}
 	for i := range g.plan.Processes {
 		if g.plan.Servers > 1 && g.IntN(3) == 0 {
@@ -44,9 +53,26 @@ func NewPlan(seed uint64) Plan {
 	g.epochs()
 	g.Rand = rand.New(rand.NewPCG(seed, 2)) //nolint:gosec // likewise
 	g.timing()
-	if g.IntN(64) == 0 {
+	if g.IntN(64) == 0 && !leases {
 		g.crowd()
 	}
+	if leases {
+		g.Rand = rand.New(rand.NewPCG(seed, 3)) //nolint:gosec // likewise
+		g.leases()
+	}
+	g.Rand = rand.New(rand.NewPCG(seed, 7)) //nolint:gosec // likewise
+	if !leases && g.IntN(8) == 0 {
+		g.lockDelay() // which readers, permits and requests for several locks cannot have
+	} else {
+		g.Rand = rand.New(rand.NewPCG(seed, 4)) //nolint:gosec // likewise
+		g.readWrite()
+		g.Rand = rand.New(rand.NewPCG(seed, 5)) //nolint:gosec // likewise
+		g.permits()
+		g.Rand = rand.New(rand.NewPCG(seed, 6)) //nolint:gosec // likewise
+		g.several()
+	}
+	g.Rand = rand.New(rand.NewPCG(seed, 8)) //nolint:gosec // likewise
+	g.nested()
 	slices.SortStableFunc(g.plan.Steps, func(a, b Step) int { return cmp.Compare(a.At, b.At) })
 	return g.plan
 }

@@ -4,7 +4,6 @@ package simulation
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"time"
@@ -14,42 +13,71 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
-// replicas starts processes that are replicas of the lock service.
-func (w *World) replicas(names ...string) map[string]*Process {
+// startReplicas starts processes that are replicas of the lock service.
+func (w *World) startReplicas(names ...string) map[string]*Process {
 	processes := w.connect(names...)
 	for _, p := range processes {
-		if p.client == nil {
-			continue
-		}
-		var err error
-		p.replica, err = lease.New(p.client, &lease.Options{Logger: slog.New(slog.DiscardHandler)})
-		w.must(err)
+		w.serve(p)
 	}
 	return processes
 }
 
-// get has the replica read the queue of lockPath, as the service does for GET: the replica observes the leases.
-func (p *Process) get() (lease.Status, error) {
-	return send(p, p.world.opts.Timeout, 0, func(ctx context.Context, r *lease.Replica, _ time.Time) (lease.Status, error) {
-		return r.Status(ctx, lockPath)
+// serve makes a process that has connected the replica with its name.
+func (w *World) serve(p *Process) {
+	if p.client != nil {
+		var err error
+		p.replica, err = lease.New(p.client, &lease.Options{Logger: slog.New(slog.DiscardHandler)})
+		w.must(err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.replicas[p.name] = p
+}
+
+// replica returns the newest process with that name which is a replica.
+func (w *World) replica(name string) *Process {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.replicas[name]
+}
+
+// replace crashes a replica and starts another one under its name.
+func (p *Process) replace() {
+	p.crash(true)
+	p.world.calling.Go(func() {
+		next, err := p.world.process(p.name, nil)
+		if err != nil {
+			p.world.must(err)
+			return
+		}
+		p.world.serve(next)
 	})
 }
 
-// force revokes the holder of lockPath, and reports whether the replica says that it is notified.
-func (p *Process) force() (notified bool) {
+// get has the replica read a queue, as the service does for GET: the replica observes the leases.
+func (p *Process) get(path string) (lease.Status, error) {
+	return send(p.world, delivery{replica: p.name, patience: p.world.opts.Timeout}, func(ctx context.Context, r *lease.Replica, _ time.Time) (lease.Status, error) {
+		return r.Status(ctx, path)
+	})
+}
+
+// force has an administrator revoke the holder of a path, and reports whether the replica answers that it is notified.
+func (p *Process) force(path string) (notified bool) {
 	for range 5 {
-		s, err := p.get()
+		s, err := p.get(path)
 		if err != nil {
 			continue
 		}
-		forced, err := send(p, p.world.opts.Timeout, 0, func(ctx context.Context, r *lease.Replica, _ time.Time) (lease.Forced, error) {
-			return r.ForceRelease(ctx, lease.Force{Path: lockPath, Token: s.Contenders[0].Token, By: "operator", Reason: "stuck"})
+		forced, err := send(p.world, delivery{replica: p.name, patience: p.world.opts.Timeout}, func(ctx context.Context, r *lease.Replica, _ time.Time) (lease.Forced, error) {
+			return r.ForceRelease(ctx, lease.Force{Path: path, Token: s.Contenders[0].Token, By: "operator", Reason: "stuck"})
 		})
 		var front *lease.FrontError
 		switch {
 		case err == nil:
 			return forced.Notified
-		case errors.Is(err, errNoAnswer), errors.Is(err, lease.ErrUncertain), errors.As(err, &front):
+		case transient(err), errors.As(err, &front), errors.Is(err, lease.ErrNotFound):
+		case errors.Is(err, lease.ErrCannotNotify):
+			return false
 		default:
 			p.must(err)
 		}
@@ -57,51 +85,84 @@ func (p *Process) force() (notified bool) {
 	return false
 }
 
-// drain waits until no contender is left. Each process that has not crashed reads the queue meanwhile, because a lease that
-// no client knows of does not end.
+// drain waits until no contender is left. Each replica reads the queues meanwhile, because a lease that no client knows of does
+// not end.
 func (w *World) drain() {
-	began := time.Now()
-	for time.Since(began) < patience {
-		names, err := w.ensemble.Children(lockPath)
-		if err != nil || len(names) == 0 {
+	for began := time.Now(); time.Since(began) < patience; time.Sleep(w.opts.Timeout) {
+		left := 0
+		for _, path := range w.opts.Paths {
+			names, _ := w.ensemble.Children(path) // none if the queue does not exist
+			left += len(names)
+		}
+		if left == 0 {
 			return
 		}
-		for _, p := range w.alive() {
-			if p.replica != nil {
-				p.working.Go(func() { _, _ = p.get() })
-			}
-		}
-		time.Sleep(w.opts.Timeout)
+		w.observeLeases()
 	}
 	w.problemf("contenders are left %v after the last caller has stopped", patience)
 }
 
-// A contenderRecord is the part of a contender's record that the history needs.
-type contenderRecord struct {
-	Kind    string          `json:"kind"`
-	TTL     int64           `json:"ttl"` // ms
-	Revoked json.RawMessage `json:"revoked"`
-}
-
-// ttlOf returns the TTL of a lease with that data, 0 if it is none.
-func ttlOf(data []byte) history.Instant {
-	var r contenderRecord
-	if json.Unmarshal(data, &r) != nil || r.Kind != "lease" {
-		return 0
+// observing runs f, and then drains the queues if there are replicas. Meanwhile the replicas read the queues: a waiter
+// behind several leases that no client knows of would wait for one after the other.
+func (w *World) observing(f func() bool) bool {
+	w.mu.Lock()
+	replicas := len(w.replicas)
+	w.mu.Unlock()
+	if replicas == 0 {
+		return f()
 	}
-	return history.Instant(time.Duration(r.TTL) * time.Millisecond)
+	done := make(chan struct{})
+	w.calling.Go(func() {
+		ticker := time.NewTicker(w.opts.Timeout)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				w.observeLeases()
+			case <-done:
+				return
+			}
+		}
+	})
+	ok := f()
+	close(done)
+	if ok {
+		w.drain()
+	}
+	return ok
 }
 
-// recordRevoked notes that a contender was revoked.
-func (w *World) recordRevoked(c zktest.Commit) {
-	var r contenderRecord
-	if json.Unmarshal(c.Data, &r) == nil && len(r.Revoked) > 0 {
+// observeLeases has each replica that has not crashed read the queues, without waiting for the answers.
+func (w *World) observeLeases() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range w.replicas {
+		for _, path := range w.opts.Paths {
+			w.calling.Go(func() { _, _ = p.get(path) })
+		}
+	}
+}
+
+// recordRenewed records a new version of a contender's record.
+func (w *World) recordRenewed(c zktest.Commit, e history.Event) {
+	r, ok := history.RecordOf(c.Data)
+	if !ok {
+		return
+	}
+	if r.Revoked {
 		w.mu.Lock()
 		w.revoked[c.Path] = true
 		w.mu.Unlock()
 	}
+	if r.Shared {
+		downgraded := e
+		downgraded.Kind = history.Downgraded
+		w.recorder.AddAt(c.Time, downgraded)
+	}
+	w.recorder.AddAt(c.Time, r.Renewed(e))
 }
 
+// wasRevoked reports whether the record of a contender's node is revoked.
 func (w *World) wasRevoked(path string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

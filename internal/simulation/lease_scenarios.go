@@ -3,55 +3,69 @@
 package simulation
 
 import (
+	"cmp"
 	"errors"
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/lease"
 	"github.com/lockkeeper/lockkeeper/lock"
-	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
 // LeaseScenarios contains the scripts in which replicas a and b of the lock service, and a library's client c, contend. Each
 // runs with every cut, like Scenarios.
 var LeaseScenarios = []Scenario{
 	{"a caller acquires, renews and releases", func(w *World) {
-		p := w.replicas("a")
+		w.startReplicas("a")
 		for _, name := range []string{"x", "y"} {
-			h := w.caller(name).acquire(Call{Replicas: all(p["a"])})
+			h := w.caller(name).acquire(Call{Replicas: all("a")})
 			h.work(w.fraction(1), true)
 			h.giveUp(true, 0)
 		}
 		w.drain()
 	}},
 	{"two callers contend through two replicas", func(w *World) {
-		p := w.replicas("a", "b")
+		w.startReplicas("a", "b")
 		w.inOrder(
-			func() { w.hold("x", Call{Replicas: all(p["a"])}, w.fraction(2)) },
-			func() { w.hold("y", Call{Replicas: all(p["b"]), Wait: 3 * w.fraction(1)}, w.fraction(2)) },
+			func() { w.hold("x", Call{Replicas: all("a")}, w.fraction(2)) },
+			func() { w.hold("y", Call{Replicas: all("b"), Wait: 3 * w.fraction(1)}, w.fraction(2)) },
+		)
+		w.drain()
+	}},
+	{"three callers and a library's client contend through two replicas", func(w *World) {
+		w.startReplicas("a", "b")
+		c := w.connect("c")["c"]
+		concurrently(
+			func() { w.hold("x", Call{Replicas: all("a", "b"), Wait: 8 * w.fraction(1)}, w.fraction(4)) },
+			func() { w.hold("y", Call{Replicas: all("b", "a"), Wait: 8 * w.fraction(1)}, w.fraction(4)) },
+			func() { w.hold("z", Call{Replicas: all("a"), Wait: 8 * w.fraction(1)}, w.fraction(4)) },
+			func() { c.must(c.lock(w.fraction(4), 0)) },
 		)
 		w.drain()
 	}},
 	{"a lease passes to a library's waiter, and back", func(w *World) {
-		p, c := w.replicas("a"), w.connect("c")["c"]
+		w.startReplicas("a")
+		c := w.connect("c")["c"]
 		w.inOrder(
-			func() { w.hold("x", Call{Replicas: all(p["a"])}, w.fraction(2)) },
+			func() { w.hold("x", Call{Replicas: all("a")}, w.fraction(2)) },
 			func() { c.must(c.lock(w.fraction(4), 0)) },
-			func() { w.hold("y", Call{Replicas: all(p["a"]), Wait: 4 * w.fraction(1)}, w.fraction(4)) },
+			func() { w.hold("y", Call{Replicas: all("a"), Wait: 4 * w.fraction(1)}, w.fraction(4)) },
 		)
 		w.drain()
 	}},
 	{"a caller dies with a lease, and a library's waiter is granted the lock", func(w *World) {
-		p, c := w.replicas("a"), w.connect("c")["c"]
+		w.startReplicas("a")
+		c := w.connect("c")["c"]
 		w.inOrder(
-			func() { w.caller("x").acquire(Call{Replicas: all(p["a"])}).work(2*w.fraction(1), false) },
+			func() { w.caller("x").acquire(Call{Replicas: all("a")}).work(2*w.fraction(1), false) },
 			func() { c.must(c.lock(w.fraction(4), 0)) },
 		)
 		w.drain()
 	}},
 	{"a caller dies with a lease, and another one tries until the lock is free", func(w *World) {
-		p, c := w.replicas("a"), w.connect("c")["c"]
+		w.startReplicas("a")
+		c := w.connect("c")["c"]
 		w.inOrder(
-			func() { w.caller("x").acquire(Call{Replicas: all(p["a"])}).work(2*w.fraction(1), false) },
+			func() { w.caller("x").acquire(Call{Replicas: all("a")}).work(2*w.fraction(1), false) },
 			func() {
 				for range 12 {
 					if err := c.try(); err == nil {
@@ -68,33 +82,35 @@ var LeaseScenarios = []Scenario{
 		w.drain()
 	}},
 	{"an answer is lost, and the caller asks another replica late", func(w *World) {
-		p, c := w.replicas("a", "b"), w.connect("c")["c"]
+		w.startReplicas("a", "b")
+		c := w.connect("c")["c"]
 		w.inOrder(
 			func() {
-				w.hold("x", Call{Replicas: all(p["a"], p["b"]), Lost: 1, Silent: 3 * w.fraction(4)}, 2*w.fraction(1))
+				w.hold("x", Call{Replicas: all("a", "b"), Patience: []time.Duration{deaf}, Silent: 3 * w.fraction(4)}, 2*w.fraction(1))
 			},
 			func() { c.must(c.lock(w.fraction(4), 0)) },
 		)
 		w.drain()
 	}},
 	{"two handlers serve one request that waits", func(w *World) {
-		p := w.replicas("a", "b")
+		w.startReplicas("a", "b")
 		w.inOrder(
-			func() { w.hold("x", Call{Replicas: all(p["a"])}, w.fraction(1)) },
+			func() { w.hold("x", Call{Replicas: all("a")}, w.fraction(1)) },
 			func() {
-				w.hold("y", Call{Replicas: all(p["a"], p["b"]), Wait: 4 * w.fraction(1), Patience: w.fraction(2)}, w.fraction(2))
+				w.hold("y", Call{Replicas: all("a", "b"), Wait: 4 * w.fraction(1), Patience: []time.Duration{w.fraction(2)}}, w.fraction(2))
 			},
-			func() { w.hold("z", Call{Replicas: all(p["b"]), Wait: 6 * w.fraction(1)}, w.fraction(8)) },
+			func() { w.hold("z", Call{Replicas: all("b"), Wait: 6 * w.fraction(1)}, w.fraction(8)) },
 		)
 		w.drain()
 	}},
 	{"a caller hangs up while it waits, and asks another replica", func(w *World) {
-		p, c := w.replicas("a", "b"), w.connect("c")["c"]
+		w.startReplicas("a", "b")
+		c := w.connect("c")["c"]
 		w.inOrder(
-			func() { w.hold("x", Call{Replicas: all(p["a"])}, w.fraction(2)) },
+			func() { w.hold("x", Call{Replicas: all("a")}, w.fraction(2)) },
 			func() {
 				w.hold("y", Call{
-					Replicas: all(p["a"], p["b"]), Wait: 4 * w.fraction(1), Patience: w.fraction(2) - w.fraction(32), HangUp: w.fraction(16),
+					Replicas: all("a", "b"), Wait: 4 * w.fraction(1), Patience: []time.Duration{w.fraction(2) - w.fraction(32)}, HangUp: w.fraction(16),
 				}, w.fraction(2))
 			},
 			func() { c.must(c.lock(w.fraction(4), 0)) },
@@ -102,10 +118,11 @@ var LeaseScenarios = []Scenario{
 		w.drain()
 	}},
 	{"a caller asks for a longer TTL, and then for a shorter one", func(w *World) {
-		p, c := w.replicas("a", "b"), w.connect("c")["c"]
+		w.startReplicas("a", "b")
+		c := w.connect("c")["c"]
 		w.inOrder(
 			func() {
-				h := w.caller("x").acquire(Call{Replicas: all(p["a"], p["b"]), TTL: 2 * w.fraction(1)})
+				h := w.caller("x").acquire(Call{Replicas: all("a", "b"), TTL: 2 * w.fraction(1)})
 				h.renewFor(w.fraction(4))
 				h.work(3*w.fraction(1), false)
 			},
@@ -114,16 +131,16 @@ var LeaseScenarios = []Scenario{
 		w.drain()
 	}},
 	{"an administrator revokes a lease that is renewed", func(w *World) {
-		p, c := w.replicas("a", "b"), w.connect("c")["c"]
+		p, c := w.startReplicas("a", "b"), w.connect("c")["c"]
 		w.inOrder(
 			func() {
-				h := w.caller("x").acquire(Call{Replicas: all(p["a"])}, lease.ErrRevoked)
+				h := w.caller("x").acquire(Call{Replicas: all("a")}, lease.ErrRevoked)
 				h.work(4*w.fraction(1), true)
 			},
 			func() { c.must(c.lock(w.fraction(4), 0)) },
 			func() {
 				time.Sleep(w.fraction(4))
-				if p["b"].force() {
+				if p["b"].force(lockPath) {
 					w.mustEndWithin(2 * w.fraction(1))
 				}
 			},
@@ -131,19 +148,20 @@ var LeaseScenarios = []Scenario{
 		w.drain()
 	}},
 	{"an administrator revokes a library's holder", func(w *World) {
-		p, c := w.replicas("a"), w.connect("c", "d")
+		p, c := w.startReplicas("a"), w.connect("c", "d")
 		w.inOrder(
 			func() { c["c"].must(c["c"].lock(3*w.fraction(1), 0)) },
 			func() { c["d"].must(c["d"].lock(w.fraction(8), 0)) },
-			func() { time.Sleep(w.fraction(4)); p["a"].force() },
+			func() { time.Sleep(w.fraction(4)); p["a"].force(lockPath) },
 		)
 		w.drain()
 	}},
 	{"an owner enters its own lease, and one release is sent twice", func(w *World) {
-		p, c := w.replicas("a", "b"), w.connect("c")["c"]
+		w.startReplicas("a", "b")
+		c := w.connect("c")["c"]
 		w.inOrder(
 			func() {
-				h := w.caller("x").acquire(Call{Replicas: all(p["a"], p["b"]), Reentrant: true, TTL: 2 * w.fraction(1)})
+				h := w.caller("x").acquire(Call{Replicas: all("a", "b"), Reentrant: true, TTL: 2 * w.fraction(1)})
 				h.enter()
 				h.work(w.fraction(4), false)
 				if h != nil && len(h.tickets) > 1 {
@@ -157,11 +175,11 @@ var LeaseScenarios = []Scenario{
 		w.drain()
 	}},
 	{"a replica crashes with a lease and with a waiter, and the callers ask another one", func(w *World) {
-		p, c := w.replicas("a", "b"), w.connect("c")["c"]
+		p, c := w.startReplicas("a", "b"), w.connect("c")["c"]
 		w.inOrder(
-			func() { w.hold("x", Call{Replicas: all(p["a"])}, w.fraction(1)) },
+			func() { w.hold("x", Call{Replicas: all("a")}, w.fraction(1)) },
 			func() {
-				w.hold("y", Call{Replicas: all(p["a"], p["b"]), Wait: 4 * w.fraction(1), Patience: w.fraction(1)}, w.fraction(4))
+				w.hold("y", Call{Replicas: all("a", "b"), Wait: 4 * w.fraction(1), Patience: []time.Duration{w.fraction(1)}}, w.fraction(4))
 			},
 			func() { c.must(c.lock(w.fraction(4), 0)) },
 			func() { time.Sleep(w.fraction(2)); w.must(p["a"].inject("crash")) },
@@ -169,10 +187,10 @@ var LeaseScenarios = []Scenario{
 		w.drain()
 	}},
 	{"a replica is paused while it grants, and the caller asks another one", func(w *World) {
-		p, c := w.replicas("a", "b"), w.connect("c")["c"]
+		p, c := w.startReplicas("a", "b"), w.connect("c")["c"]
 		w.inOrder(
 			func() {
-				w.hold("x", Call{Replicas: all(p["a"], p["b"]), Wait: 6 * w.fraction(1), Patience: w.fraction(2)}, w.fraction(1))
+				w.hold("x", Call{Replicas: all("a", "b"), Wait: 6 * w.fraction(1), Patience: []time.Duration{w.fraction(2)}}, w.fraction(1))
 			},
 			func() { c.must(c.lock(w.fraction(4), 0)) },
 			func() {
@@ -184,29 +202,31 @@ var LeaseScenarios = []Scenario{
 		w.drain()
 	}},
 	{"a caller waits for longer than one renewal", func(w *World) {
-		p, c := w.replicas("a"), w.connect("c")["c"]
+		w.startReplicas("a")
+		c := w.connect("c")["c"]
 		w.inOrder(
 			func() { c.must(c.lock(6*w.fraction(1), 0)) },
-			func() { w.hold("x", Call{Replicas: all(p["a"]), Wait: 8 * w.fraction(1)}, w.fraction(4)) },
-			func() { w.hold("y", Call{Replicas: all(p["a"]), Wait: 8 * w.fraction(1)}, w.fraction(4)) },
+			func() { w.hold("x", Call{Replicas: all("a"), Wait: 8 * w.fraction(1)}, w.fraction(4)) },
+			func() { w.hold("y", Call{Replicas: all("a"), Wait: 8 * w.fraction(1)}, w.fraction(4)) },
 		)
 		w.drain()
 	}},
 }
 
-func all(p ...*Process) []*Process { return p }
+func all(replicas ...string) []string { return replicas }
 
-// hold has a caller acquire a lease, work under it for d, renewing it, and release it.
+// hold has a caller acquire a lease, which must succeed, work under it for d, renewing it, and release it.
 func (w *World) hold(name string, call Call, d time.Duration) {
-	h := w.caller(name).acquire(call, recipes.ErrRevoked)
-	h.work(d, true)
-	h.giveUp(true, 0)
+	call.Hold, call.Renew = d, cmp.Or(call.TTL, w.opts.Timeout)
+	if !w.caller(name).use(call) {
+		w.problemf("the call of %s was not granted: %v", name, call)
+	}
 }
 
 // renewFor renews the lease once, for ttl.
 func (h *held) renewFor(ttl time.Duration) {
 	if h != nil {
-		_ = h.renew(h.tickets[0], ttl)
+		_ = h.renew(h.tickets[0], h.renewedAt(), ttl)
 	}
 }
 

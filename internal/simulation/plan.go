@@ -21,6 +21,7 @@ import (
 type Plan struct {
 	Options
 	Processes  int           // named c0, c1, …
+	Replicas   int           // of a lock service, named r0, r1, …
 	OnlyServer map[int]int   // the one server that a process knows; other processes know all ("near" in the text form)
 	Length     time.Duration // until all faults are healed
 	Steps      []Step        // in the order of their times
@@ -28,12 +29,16 @@ type Plan struct {
 
 // A Step is an operation or a fault at an instant. Target is one of
 //
-//   - a worker of a process, "c0.1", with the action "lock", "busy", "try", "campaign", "run" or "reign", the path, how long
+//   - a worker of a process, "c0.1", with the action "lock", "busy", "try", "campaign", "run", "reign" or "all", the path, how long
 //     the work takes, and how long the worker waits or runs. A worker that is still busy begins later.
 //   - a process, "c0": "pause", "wake", "crash", "vanish", "cut", "refuse", "accept", "hold DIRECTION", "release",
 //     "delay DURATION", "cut-before N", "cut-after N", "expire", "delete PATH", "delete-crowd N".
+//   - a caller, "x0", with a call in its text form: see Call. A caller that is still busy begins later.
+//   - a replica, "r0", with a fault of a process, or "revoke PATH", which has an administrator revoke the holder of a path, or
+//     "replace", which crashes it and starts another one.
 //   - the ensemble, "zk": the faults of zktest.Ensemble.Apply, with the names in serverFaults and treeFaults and servers counted
-//     from 0; "delete-line PATH", which deletes a queue; "supersede PATH" and "forget PATH", which end and delete a path's epochs.
+//     from 0; "delete-line PATH", which deletes a queue; "supersede PATH" and "forget PATH", which end and delete a path's epochs;
+//     "slow OP PATH N DURATION", which delays the next N answers to an operation on nodes below a path.
 type Step struct {
 	At     time.Duration
 	Target string
@@ -53,6 +58,12 @@ func (p Plan) String() string {
 	}
 	if p.Latency != 0 {
 		fmt.Fprintf(&b, " away=%v", p.Latency)
+	}
+	if p.Replicas != 0 {
+		fmt.Fprintf(&b, " replicas=%d", p.Replicas)
+	}
+	if p.LockDelay != 0 {
+		fmt.Fprintf(&b, " lockdelay=%v", p.LockDelay)
 	}
 	if p.Crowd != 0 {
 		fmt.Fprintf(&b, " crowd=%d", p.Crowd)
@@ -127,8 +138,12 @@ func (p *Plan) set(name, value string) (err error) {
 		p.Heartbeat, err = time.ParseDuration(value)
 	case "away":
 		p.Latency, err = time.ParseDuration(value)
+	case "replicas":
+		p.Replicas, err = strconv.Atoi(value)
 	case "crowd":
 		p.Crowd, err = strconv.Atoi(value)
+	case "lockdelay":
+		p.LockDelay, err = time.ParseDuration(value)
 	case "reap":
 		p.Reap, err = time.ParseDuration(value)
 	case "paths":
@@ -148,18 +163,20 @@ func (p *Plan) check(s Step) error {
 	if s.Target == "zk" {
 		return nil // the ensemble rejects unknown faults when the step runs
 	}
+	if s.ofCaller() {
+		return p.checkCall(s)
+	}
 	process, worker, isWorker := strings.Cut(s.Target, ".")
-	number, named := strings.CutPrefix(process, "c")
-	if n, err := strconv.Atoi(number); err != nil || !named || n < 0 || n >= p.Processes {
-		return fmt.Errorf("target %q is neither zk nor one of %d processes nor a worker of one", s.Target, p.Processes)
+	if !isNamed(process, "c", p.Processes) && (isWorker || !isNamed(process, "r", p.Replicas)) {
+		return fmt.Errorf("target %q is neither zk nor a caller nor one of %d processes and %d replicas nor a worker of a process", s.Target, p.Processes, p.Replicas)
 	}
 	if isWorker {
 		if _, err := strconv.Atoi(worker); err != nil {
 			return fmt.Errorf("worker %q is not a number", worker)
 		}
 		operation, err := s.operation()
-		if err == nil && !slices.Contains(p.Paths, operation.Path) {
-			err = fmt.Errorf("path %q is none of %q", operation.Path, p.Paths)
+		for path := range strings.SplitSeq(operation.Path, ",") {
+			err = errors.Join(err, p.checkPath(path))
 		}
 		return err
 	}
@@ -169,6 +186,41 @@ func (p *Plan) check(s Step) error {
 	}
 	return nil
 }
+
+// checkPath returns an error unless the path is one of the plan's.
+func (p *Plan) checkPath(path string) error {
+	if !slices.Contains(p.Paths, path) {
+		return fmt.Errorf("path %q is none of %q", path, p.Paths)
+	}
+	return nil
+}
+
+// checkCall returns an error for a caller's step that cannot be carried out.
+func (p *Plan) checkCall(s Step) error {
+	call, err := parseCall(s.Action)
+	if err != nil {
+		return err
+	}
+	for _, name := range call.Replicas {
+		if !isNamed(name, "r", p.Replicas) {
+			return fmt.Errorf("replica %q is none of %d", name, p.Replicas)
+		}
+	}
+	return p.checkPath(call.Path)
+}
+
+// isNamed reports whether the name is the prefix with a number less than n.
+func isNamed(name, prefix string, n int) bool {
+	number, named := strings.CutPrefix(name, prefix)
+	i, err := strconv.Atoi(number)
+	return named && err == nil && i >= 0 && i < n
+}
+
+// replicaName returns the name of the i-th replica.
+func replicaName(i int) string { return fmt.Sprint("r", i) }
+
+// ofCaller reports whether the step is a caller's.
+func (s Step) ofCaller() bool { return strings.HasPrefix(s.Target, "x") }
 
 // operation parses the operation of a worker's step.
 func (s Step) operation() (Operation, error) {

@@ -21,14 +21,35 @@ func TestNoPlanBreaksPromise(t *testing.T) {
 		replay(t)
 		return
 	}
+	runPlans(t, *seeds, NewPlan)
+}
+
+// Plans with a lock service are fewer: each costs as much as three others.
+func TestNoLeasePlanBreaksPromise(t *testing.T) {
+	if replaying() {
+		t.Skip("TestNoPlanBreaksPromise runs the plan that the flags select")
+	}
+	count := max(*seeds/leasePlans, 8)
+	if *mutant {
+		count = *seeds
+	}
+	runPlans(t, count, NewLeasePlan)
+}
+
+// leasePlans is how many plans there are for each with a lock service.
+const leasePlans = 24
+
+// runPlans runs and checks the plans of that many seeds.
+func runPlans(t *testing.T, count int, draw func(seed uint64) Plan) {
+	t.Helper()
 	const shards = 16
 	for shard := range shards {
 		t.Run(fmt.Sprintf("shard %d", shard), func(t *testing.T) {
 			t.Parallel()
-			for i := shard; i < *seeds && !enoughFailures(); i += shards {
+			for i := shard; i < count && !enoughFailures(); i += shards {
 				runs.plans.Add(1)
 				s := uint64(*first + i) //nolint:gosec // it is positive
-				p := NewPlan(s)
+				p := draw(s)
 				runAndCheck(t, fmt.Sprintf("seed %d", s), repeatFlags(p), p.Run)
 			}
 		})
@@ -64,12 +85,27 @@ func replay(t *testing.T) {
 }
 
 func TestPlanTextParsesToSamePlan(t *testing.T) {
-	for s := range uint64(200) {
-		p := NewPlan(s)
-		again, err := ParsePlan(p.String())
-		require.NoError(t, err)
-		require.Equal(t, p.String(), again.String())
-		require.Equal(t, p.Steps, again.Steps)
+	for _, draw := range []func(uint64) Plan{NewPlan, NewLeasePlan} {
+		for s := range uint64(200) {
+			p := draw(s)
+			again, err := ParsePlan(p.String())
+			require.NoError(t, err)
+			require.Equal(t, p.String(), again.String())
+			require.Equal(t, p.Steps, again.Steps)
+		}
+	}
+}
+
+func TestCallTextParsesToSameCall(t *testing.T) {
+	for s := range uint64(50) {
+		for _, step := range NewLeasePlan(s).Steps {
+			if !step.ofCaller() {
+				continue
+			}
+			c, err := parseCall(step.Action)
+			require.NoError(t, err)
+			require.Equal(t, step.Action, c.String())
+		}
 	}
 }
 
@@ -79,8 +115,8 @@ func TestSeedAlwaysDrawsTheSamePlan(t *testing.T) {
 }
 
 func TestInvalidPlanIsRejected(t *testing.T) {
-	const fine = "servers=3 timeout=4s tick=1s sync=5 reap=1m0s paths=/a processes=2 length=20s near=c1:2"
-	_, err := ParsePlan(fine + "; 1s c0.0 lock /a 1s 0s; 2s c1 pause; 3s zk stop 1")
+	const fine = "servers=3 timeout=4s tick=1s sync=5 reap=1m0s paths=/a processes=2 length=20s near=c1:2 replicas=1"
+	_, err := ParsePlan(fine + "; 1s c0.0 lock /a 1s 0s; 1s x0 lease /a to=r0,r0 patience=1s,2s forget=true; 2s c1 pause; 2s r0 replace; 3s zk stop 1")
 	require.NoError(t, err)
 	for _, broken := range []string{
 		"",
@@ -98,6 +134,14 @@ func TestInvalidPlanIsRejected(t *testing.T) {
 		fine + "; 1s c0.0 steal /a 1s 0s",
 		fine + "; 1s c0.0 lock /a 1s",
 		fine + "; 1s c0 dance",
+		fine + "; 1s r1 pause",
+		fine + "; 1s r0.0 lock /a 1s 0s",
+		fine + "; 1s x0 lease /a",
+		fine + "; 1s x0 lease /b to=r0",
+		fine + "; 1s x0 lease /a to=r1",
+		fine + "; 1s x0 lease /a to=r0 ttl=long",
+		fine + "; 1s x0 lease /a to=r0 patience=1s,long",
+		fine + "; 1s x0 lease /a to=r0 color=red",
 	} {
 		_, err := ParsePlan(broken)
 		require.Error(t, err, broken)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/election"
 	"github.com/lockkeeper/lockkeeper/epoch"
+	"github.com/lockkeeper/lockkeeper/group"
 	"github.com/lockkeeper/lockkeeper/internal/history"
 	"github.com/lockkeeper/lockkeeper/internal/tuning"
 	"github.com/lockkeeper/lockkeeper/lease"
@@ -34,14 +35,21 @@ type Process struct {
 	cancel  context.CancelFunc
 	working sync.WaitGroup
 
-	mu        sync.Mutex       // guards what follows
-	silenced  zktest.Direction // of the link, by a fault
-	paused    bool
-	dead      bool
-	awake     chan struct{} // closed while it is not paused
-	mutexes   map[string]*lock.Mutex
-	elections map[string]*election.Election
-	epochs    map[string]*epoch.Epochs
+	mu         sync.Mutex       // guards what follows
+	silenced   zktest.Direction // of the link, by a fault
+	paused     bool
+	dead       bool
+	awake      chan struct{} // closed while it is not paused
+	mutexes    map[string]*lock.Mutex
+	rwMutexes  map[string]*lock.RWMutex
+	semaphores map[string]*lock.Semaphore
+	elections  map[string]*election.Election
+	epochs     map[string]*epoch.Epochs
+	listed     []group.Member  // the newest that it got
+	observed   election.Leader // that it was shown last
+	fences     int             // calls of its fence functions that are still to fail
+
+	succession succession // in elections
 }
 
 // defaultLatency is the latency of frames unless a plan sets another. Each further process has a slightly greater one:
@@ -52,12 +60,16 @@ const defaultLatency = time.Millisecond
 func (w *World) process(name string, change func(*Process, *recipes.Options)) (*Process, error) {
 	p := &Process{
 		world: w, name: name, link: w.ensemble.Link(), servers: w.ensemble.Addrs(), awake: make(chan struct{}),
-		mutexes: map[string]*lock.Mutex{}, elections: map[string]*election.Election{}, epochs: map[string]*epoch.Epochs{},
+		mutexes: map[string]*lock.Mutex{}, rwMutexes: map[string]*lock.RWMutex{}, semaphores: map[string]*lock.Semaphore{},
+		elections: map[string]*election.Election{}, epochs: map[string]*epoch.Epochs{},
 	}
 	close(p.awake)
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	opts := &recipes.Options{
 		SessionTimeout: w.opts.Timeout, Dial: p.link.Dial, Trace: w.sessions.trace(), Logger: slog.New(slog.DiscardHandler),
+	}
+	if w.opts.SASL {
+		opts.SASL = recipes.DigestMD5(user, password)
 	}
 	w.mu.Lock()
 	w.processes = append(w.processes, p)
@@ -206,14 +218,16 @@ func (p *Process) heal() {
 	p.link.Delay(p.latency)
 }
 
-// mutex returns the process's mutex of a path.
+// mutex returns the process's mutex of a path. It is re-entrant, which must change nothing outside the context of a hold.
 func (p *Process) mutex(path string) (*lock.Mutex, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if m := p.mutexes[path]; m != nil {
 		return m, nil
 	}
-	m, err := lock.New(p.client, path, &lock.Options{Owner: p.name})
+	m, err := lock.New(p.client, path, &lock.Options{
+		Owner: p.name, Reentrant: true, LockDelay: p.world.opts.LockDelay, Fence: p.fenceOf(path),
+	})
 	if err == nil {
 		p.mutexes[path] = m
 	}
@@ -227,7 +241,10 @@ func (p *Process) election(path string) (*election.Election, error) {
 	if e := p.elections[path]; e != nil {
 		return e, nil
 	}
-	e, err := election.New(p.client, path, &election.Options{ID: p.name, CoolDown: 50 * time.Millisecond})
+	e, err := election.New(p.client, path, &election.Options{
+		ID: p.name, CoolDown: 50 * time.Millisecond, Priority: p.succession.priority, PriorityWait: p.world.fraction(8),
+		LockDelay: p.world.opts.LockDelay, Fence: p.fenceOf(path),
+	})
 	if err == nil {
 		p.elections[path] = e
 	}

@@ -17,13 +17,17 @@ type register struct {
 	gate *fencing.Gate // nil: bare
 }
 
-// write writes to the register. The caller is neither paused nor crashed.
+// write writes to the register, or reads from it for a reader. The caller is neither paused nor crashed.
 func (r *register) write(by history.Event, token fencing.Token) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	by.Kind, by.Token = history.Wrote, history.ID(token)
 	by.Fenced, by.Accepted = r.gate != nil, true
-	if r.gate != nil {
+	switch {
+	case r.gate == nil:
+	case by.Shared:
+		by.Accepted = r.gate.AdmitShared(token) == nil
+	default:
 		by.Accepted = r.gate.Admit(token) == nil
 	}
 	r.recorder.Add(by)

@@ -5,6 +5,7 @@ package simulation
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,13 +28,16 @@ func (p Plan) Run() ([]history.Event, error) {
 		w.close()
 		return w.recorder.Events(), errors.Join(w.problems...)
 	}
+	for i := range p.Replicas {
+		w.startReplicas(replicaName(i))
+	}
 	began := time.Now()
-	workers := p.startWorkers(began, processes)
+	workers := p.startWorkers(w, began, processes)
 	if p.Crowd > 0 {
 		workers = append(workers, crowd(processes[0], p.Crowd, began.Add(p.Length)))
 	}
 	for _, s := range p.Steps {
-		if strings.Contains(s.Target, ".") {
+		if s.ofCaller() || strings.Contains(s.Target, ".") {
 			continue
 		}
 		time.Sleep(time.Until(began.Add(s.At)))
@@ -41,8 +45,10 @@ func (p Plan) Run() ([]history.Event, error) {
 	}
 	time.Sleep(time.Until(began.Add(p.Length)))
 	w.heal()
-	if w.await(workers) {
+	if w.observing(func() bool { return w.await(workers) }) {
+		w.calling.Wait() // for the replicas that were replaced, too
 		w.lastRound()
+		w.lastCalls()
 		w.settle()
 	}
 	w.close()
@@ -69,10 +75,12 @@ func (w *World) start(plan Plan) ([]*Process, error) {
 // injectStep injects the fault of a step. It records a fault that is not possible at the moment as a Note.
 func (w *World) injectStep(s Step, processes []*Process) {
 	var err error
-	if s.Target == "zk" {
+	switch n, _ := strconv.Atoi(s.Target[1:]); s.Target[0] {
+	case 'z':
 		err = w.inject(s.Action)
-	} else {
-		n, _ := strconv.Atoi(s.Target[1:])
+	case 'r':
+		err = w.replica(s.Target).inject(s.Action)
+	default:
 		err = processes[n].inject(s.Action)
 	}
 	if err != nil {
@@ -93,4 +101,28 @@ func (w *World) lastRound() {
 		}
 	}
 	all.Wait()
+}
+
+// lastCalls has a caller acquire each lock once more at each replica that has not crashed, which must succeed after any faults.
+func (w *World) lastCalls() {
+	w.mu.Lock()
+	names := slices.Sorted(maps.Keys(w.replicas))
+	w.mu.Unlock()
+	var calls sync.WaitGroup
+	for _, name := range names {
+		if w.replica(name).crashed() {
+			continue
+		}
+		for _, path := range w.opts.Paths {
+			calls.Go(func() {
+				h := w.caller("last " + name).acquire(Call{Path: path, Replicas: all(name), Wait: 8 * w.opts.Timeout})
+				if h == nil {
+					w.problemf("last call of %s at %s, with all faults healed: not granted", path, name)
+				}
+				h.work(w.fraction(16), false)
+				h.giveUp(true, 0)
+			})
+		}
+	}
+	calls.Wait()
 }

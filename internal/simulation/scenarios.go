@@ -14,6 +14,9 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
+// contention is the name of the scenario that runs on every ensemble.
+const contention = "two processes contend"
+
 // Scenarios contains the scripts that run with every cut.
 var Scenarios = []Scenario{
 	{"a client locks an unknown path and a known one", func(w *World) {
@@ -22,7 +25,7 @@ var Scenarios = []Scenario{
 			p.must(p.lock(0, 0))
 		}
 	}},
-	{"two processes contend", func(w *World) {
+	{contention, func(w *World) {
 		p := w.connect("a", "b")
 		concurrently(
 			func() { p["a"].must(p["a"].lock(w.fraction(4), 0)); p["a"].must(p["a"].lock(0, 0)) },

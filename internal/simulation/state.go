@@ -104,10 +104,10 @@ func (p *Process) commit(ctx context.Context, by history.Event, claim *recipes.C
 }
 
 // stateFormat is the format of written state, which identifies the write.
-const stateFormat = "%s %d %s %d %d %d"
+const stateFormat = "%s %d %s %d %d %d %t"
 
 func writeState(by history.Event) []byte {
-	return fmt.Appendf(nil, stateFormat, by.Contender, by.Attempt, by.Path, by.Token, by.Write, by.Epoch)
+	return fmt.Appendf(nil, stateFormat, by.Contender, by.Attempt, by.Path, by.Token, by.Write, by.Epoch, by.Shared)
 }
 
 // recordWrote records state that the ensemble committed.
@@ -117,7 +117,7 @@ func (w *World) recordWrote(c zktest.Commit) {
 		Register: "zookeeper " + c.Path,
 	}
 	var token int64
-	_, err := fmt.Sscanf(string(c.Data), stateFormat, &e.Contender, &e.Attempt, &e.Path, &token, &e.Write, &e.Epoch)
+	_, err := fmt.Sscanf(string(c.Data), stateFormat, &e.Contender, &e.Attempt, &e.Path, &token, &e.Write, &e.Epoch, &e.Shared)
 	if e.Token = history.ID(token); err == nil {
 		w.recorder.AddAt(c.Time, e)
 	}

@@ -19,18 +19,24 @@ import (
 // An Operation is what a worker requests, and how long it holds it.
 type Operation struct {
 	Kind string        // one of operations
-	Path string        // of the lock or election
+	Path string        // of the lock or election; of "all", the paths
 	Hold time.Duration // how long the work takes
 	Wait time.Duration // how long it waits for the grant, 0 without limit; of "run", how long it runs
 }
 
-// operations contains the kinds of operations: "busy" is "lock" with continuous writes, "reign" is "campaign" with an epoch.
-var operations = []string{"lock", "busy", "try", "campaign", "run", "reign"}
+// operations contains the kinds of operations: "busy" is "lock" with continuous writes, "reign" is "campaign" with an epoch, "proclaim" is
+// "campaign" with values of the leader, and "nest" is "lock" with nested locks.
+// "all" takes several locks, whose paths commas separate. For those of read/write locks and semaphores see readWrite and
+// permitKinds.
+var operations = slices.Concat([]string{"lock", "busy", "try", "campaign", "run", "reign", "proclaim", "nest", "all"}, readWrite, permitKinds)
 
 // A grant is a hold of a lock or a term of an election.
 type grant struct {
 	*recipes.Claim
-	release func(context.Context) error
+	release   func(context.Context) error
+	downgrade func(context.Context) error // nil unless it can be downgraded
+	term      *election.Term              // nil for a lock
+	hold      *lock.Hold                  // of a Mutex, otherwise nil
 }
 
 // do runs an operation to its end. It returns the error of the request for the grant.
@@ -38,15 +44,18 @@ func (p *Process) do(o Operation) error {
 	if o.Kind == "run" {
 		return p.run(o)
 	}
-	by, ok := p.recordAsked(o)
-	if !ok {
-		return nil
-	}
 	ctx := p.ctx
 	if o.Wait > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, o.Wait)
 		defer cancel()
+	}
+	if o.Kind == "all" {
+		return p.doAll(ctx, o)
+	}
+	by, ok := p.recordAsked(o)
+	if !ok {
+		return nil
 	}
 	got, err := p.acquire(ctx, o)
 	if err != nil {
@@ -56,6 +65,7 @@ func (p *Process) do(o Operation) error {
 		}
 		return err
 	}
+	by.Shared = got.Shared()
 	notified, ok := p.recordGranted(by, got.Claim)
 	if !ok {
 		return nil
@@ -67,7 +77,18 @@ func (p *Process) do(o Operation) error {
 	if o.Kind == "reign" {
 		write = p.inEpoch(p.ctx, by, got.Claim)
 	}
+	published := func() {}
+	if o.Kind == "proclaim" {
+		published = p.publish(by, got.term, o.Hold)
+	}
 	p.work(p.ctx, by, got.Claim, write, o.Hold)
+	published()
+	if o.Kind == "nest" {
+		got.release = p.nest(by, got.hold, o)
+	}
+	if o.Kind == "downgrade" && !p.downgrade(by, got, write, o.Hold) {
+		return nil
+	}
 	if !p.record(by, history.Releasing) {
 		return nil
 	}
@@ -83,14 +104,20 @@ func (p *Process) do(o Operation) error {
 // recordAsked records that the process is about to request a grant. by has the fields of the attempt's later events.
 func (p *Process) recordAsked(o Operation) (by history.Event, ok bool) {
 	by = history.Event{Contender: p.name, Attempt: p.world.recorder.NextAttempt(), Path: o.Path}
-	asked := by
-	asked.Text = o.Kind
-	return by, p.record(asked, history.Asked)
+	return by, p.recordRequest(by, o.Kind, 0)
 }
 
-// promisedErrors contains the only errors that a request may return.
+// recordRequest records the request of an attempt. together is the first attempt of a request for several locks.
+func (p *Process) recordRequest(by history.Event, kind string, together int) (ok bool) {
+	asked := by
+	asked.Text, asked.Together = kind, together
+	return p.record(asked, history.Asked)
+}
+
+// promisedErrors contains the only errors that a request may return. errFence is one of a fence function of the simulation.
 var promisedErrors = []error{
 	lock.ErrLocked, recipes.ErrLost, recipes.ErrUncertain, recipes.ErrClosed, context.Canceled, context.DeadlineExceeded,
+	errFence,
 }
 
 // recordFailed records that a request returned an error, which must be one of promisedErrors.
@@ -112,7 +139,7 @@ func (p *Process) recordReleased(by history.Event, err error) {
 
 // acquire requests a grant from the recipes.
 func (p *Process) acquire(ctx context.Context, o Operation) (grant, error) {
-	if o.Kind == "campaign" || o.Kind == "reign" {
+	if o.Kind == "campaign" || o.Kind == "reign" || o.Kind == "proclaim" {
 		e, err := p.election(o.Path)
 		if err != nil {
 			return grant{}, err
@@ -121,7 +148,14 @@ func (p *Process) acquire(ctx context.Context, o Operation) (grant, error) {
 		if err != nil {
 			return grant{}, err
 		}
-		return grant{term.Claim, term.Resign}, nil
+		p.handOverLater(term)
+		return grant{Claim: term.Claim, release: term.Resign, term: term}, nil
+	}
+	if slices.Contains(readWrite, o.Kind) {
+		return p.acquireReadWrite(ctx, o)
+	}
+	if slices.Contains(permitKinds, o.Kind) {
+		return p.acquirePermits(ctx, o)
 	}
 	m, err := p.mutex(o.Path)
 	if err != nil {
@@ -129,7 +163,7 @@ func (p *Process) acquire(ctx context.Context, o Operation) (grant, error) {
 	}
 	var hold *lock.Hold
 	switch o.Kind {
-	case "lock", "busy":
+	case "lock", "busy", "nest":
 		hold, err = m.Lock(ctx)
 	case "try":
 		hold, err = m.TryLock(ctx)
@@ -139,12 +173,23 @@ func (p *Process) acquire(ctx context.Context, o Operation) (grant, error) {
 	if err != nil {
 		return grant{}, err
 	}
-	return grant{hold.Claim, hold.Unlock}, nil
+	return grant{Claim: hold.Claim, release: hold.Unlock, hold: hold}, nil
 }
 
 // recordGranted records a grant and later its end; notified is closed when that is recorded. ok is false if the process has
 // crashed.
 func (p *Process) recordGranted(by history.Event, claim *recipes.Claim) (notified <-chan struct{}, ok bool) {
+	return p.recordGrantedAs(by, claim, claim)
+}
+
+// A holding ends when its Done is closed, with the error Err: a claim, or a hold of several locks.
+type holding interface {
+	Done() <-chan struct{}
+	Err() error
+}
+
+// recordGrantedAs is recordGranted for a claim of a holding.
+func (p *Process) recordGrantedAs(by history.Event, claim *recipes.Claim, of holding) (notified <-chan struct{}, ok bool) {
 	// While the claim has not ended, the client's newest session is that of the claim: a session that ends closes its claims
 	// before the client opens another.
 	if session := p.client.SessionID(); claim.Err() == nil {
@@ -155,12 +200,13 @@ func (p *Process) recordGranted(by history.Event, claim *recipes.Claim) (notifie
 	if !p.record(granted, history.Granted) {
 		return nil, false
 	}
+	p.world.checkTurn(granted)
 	by.Session = 0
 	ended := make(chan struct{})
 	p.working.Go(func() {
 		defer close(ended)
-		<-claim.Done()
-		by.Cause = causeOf(claim.Err())
+		<-of.Done()
+		by.Cause = causeOf(of.Err())
 		p.record(by, history.Notified)
 	})
 	return ended, true
@@ -256,6 +302,7 @@ func (p *Process) run(o Operation) error {
 			<-ctx.Done() // a crashed process does not end its work
 			return nil
 		}
+		p.handOverLater(term)
 		p.work(ctx, by, term.Claim, withoutEpoch(term.Claim), o.Hold)
 		if p.record(by, history.Releasing) {
 			by, _ = p.recordAsked(o)

@@ -28,6 +28,8 @@ type Options struct {
 	Latency   time.Duration // smallest latency of frames; 0: 1 ms
 	Crowd     int           // number of further locks that c0 holds and no other process requests
 	Flight    time.Duration // greatest age of an answer; 0: unknown
+	LockDelay time.Duration // of all mutexes and elections, which then also have a fence function
+	SASL      bool          // servers require that clients log in, on each connection
 }
 
 // A World is an ensemble, the processes that contend on it, the registers that they write to, and the history. It runs in a
@@ -38,15 +40,21 @@ type World struct {
 	recorder *history.Recorder
 	sessions *sessions
 	disturbance
-	believing sync.WaitGroup // counts the goroutines of callers
+	calling sync.WaitGroup // counts the goroutines of callers, and replicas that start
 
 	mu         sync.Mutex // guards what follows
 	processes  []*Process
+	replicas   map[string]*Process // of the lock service, by name
 	registers  map[string]*register
-	byOperator map[int64]bool  // sessions that an operator ended
-	revoked    map[string]bool // nodes of contenders that were revoked
+	delays     []*zktest.Interceptor // of answers, until they are healed
+	byOperator map[int64]bool        // sessions that an operator ended
+	revoked    map[string]bool       // nodes of contenders that were revoked
+	handedOver handOver              // the last one
 	problems   []error
 }
+
+// user and password are the credentials of every process.
+const user, password = "process", "secret"
 
 // newWorld starts the servers. text repeats the run.
 func newWorld(opts Options, text string) (*World, error) {
@@ -54,15 +62,22 @@ func newWorld(opts Options, text string) (*World, error) {
 		opts:       opts,
 		recorder:   history.NewRecorder(),
 		sessions:   newSessions(),
+		replicas:   map[string]*Process{},
 		registers:  map[string]*register{},
 		byOperator: map[int64]bool{},
 		revoked:    map[string]bool{},
 	}
 	w.recorder.Add(history.Event{
-		Kind: history.Run, Timeout: history.Instant(opts.Timeout), Tick: history.Instant(opts.Tick), Flight: history.Instant(opts.Flight), Text: text,
+		Kind: history.Run, Timeout: history.Instant(opts.Timeout), Tick: history.Instant(opts.Tick), Flight: history.Instant(opts.Flight),
+		Delay: history.Instant(opts.LockDelay), Text: text,
 	})
+	var users map[string]string
+	if opts.SASL {
+		users = map[string]string{user: password}
+	}
 	var err error
 	w.ensemble, err = zktest.Run(context.Background(), &zktest.Options{
+		Users: users, RequireSASL: opts.SASL,
 		InMemory: true, Servers: opts.Servers, Tick: opts.Tick, ContainerInterval: opts.Reap, SyncLimit: opts.Sync,
 		Logger: slog.New(slog.DiscardHandler), OnCommit: w.recordCommit,
 	})
@@ -144,6 +159,13 @@ func (w *World) heal() {
 		s.Delay(0)
 		s.Lag(0)
 	}
+	w.mu.Lock()
+	delays := w.delays
+	w.delays = nil
+	w.mu.Unlock()
+	for _, rule := range delays {
+		rule.Remove()
+	}
 	for _, p := range w.alive() {
 		p.heal()
 	}
@@ -169,8 +191,9 @@ func (w *World) settle() {
 	w.recorder.Add(history.Event{Kind: history.End})
 }
 
-// close ends the processes and the servers.
+// close ends the processes and the servers, when the callers have ended.
 func (w *World) close() {
+	w.calling.Wait()
 	w.mu.Lock()
 	processes := slices.Clone(w.processes)
 	w.mu.Unlock()
@@ -179,6 +202,5 @@ func (w *World) close() {
 		closing.Go(p.close)
 	}
 	closing.Wait()
-	w.believing.Wait()
 	w.must(w.ensemble.Close())
 }

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package promtest runs Prometheus for tests, and the queries of dashboards on it.
+package promtest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// maxWait bounds each wait.
+const maxWait = time.Minute
+
+// Program returns the path of a program of Prometheus. Where it is not installed, the test is skipped,
+// and fails if CI is set: a green run there has skipped nothing.
+func Program(tb testing.TB, name string) string {
+	tb.Helper()
+	file, err := exec.LookPath(name)
+	if err == nil {
+		return file
+	}
+	const advice = "not run: %v: `make stores` installs Prometheus, or says how"
+	switch os.Getenv("CI") {
+	case "", "0", "false":
+		tb.Skipf(advice, err)
+	default:
+		tb.Fatalf(advice, err)
+	}
+	return ""
+}
+
+// A Server is a Prometheus server of a test.
+type Server struct{ address string }
+
+// guarded runs its arguments as a command, until its input ends: when the test ends, or its process.
+const guarded = `"$@" & pid=$!; cat >/dev/null; kill -9 $pid; wait $pid`
+
+// Start starts a server that scrapes target, host:port, four times a second, with the rules of files. It stops at the end of
+// the test.
+func Start(tb testing.TB, target string, rules ...string) *Server {
+	tb.Helper()
+	prometheus := Program(tb, "prometheus")
+	dir := tb.TempDir()
+	s, err := configure(dir, target, rules)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	cmd := exec.Command("sh", "-c", guarded, "sh", prometheus, "--config.file="+filepath.Join(dir, "prometheus.yml"),
+		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+s.address, "--log.level=warn")
+	var log bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &log, &log
+	input, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		_ = input.Close()
+		_ = cmd.Wait() // its status is that of the killed server
+		if tb.Failed() {
+			tb.Logf("prometheus: %s", &log)
+		}
+	})
+	if !Holds(func() bool {
+		response, err := http.Get("http://" + s.address + "/-/ready")
+		return err == nil && response.Body.Close() == nil && response.StatusCode == http.StatusOK
+	}) {
+		tb.Fatal("prometheus is not ready")
+	}
+	return s
+}
+
+// configure writes the configuration of a server on a free port.
+func configure(dir, target string, rules []string) (*Server, error) {
+	config := fmt.Appendf(nil, `global: {scrape_interval: 250ms, scrape_timeout: 250ms, evaluation_interval: 250ms}
+scrape_configs: [{job_name: app, static_configs: [{targets: [%q]}]}]
+rule_files:
+`, target)
+	for _, file := range rules {
+		absolute, err := filepath.Abs(file)
+		if err != nil {
+			return nil, err
+		}
+		config = fmt.Appendf(config, "- %q\n", absolute)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "prometheus.yml"), config, 0o600); err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	return &Server{listener.Addr().String()}, listener.Close()
+}
+
+// Holds reports whether condition holds within a minute.
+func Holds(condition func() bool) bool {
+	for began := time.Now(); time.Since(began) < maxWait; time.Sleep(100 * time.Millisecond) {
+		if condition() {
+			return true
+		}
+	}
+	return false
+}
+
+// get reads the data of an answer of the server's API.
+func (s *Server) get(ctx context.Context, data any, path string, values url.Values) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.address+path+"?"+values.Encode(), nil)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	answer := struct {
+		Status, Error string
+		Data          any
+	}{Data: data}
+	err = json.NewDecoder(response.Body).Decode(&answer)
+	if err := errors.Join(err, response.Body.Close()); err != nil {
+		return err
+	}
+	if answer.Status != "success" {
+		return fmt.Errorf("%s: %s", path, answer.Error)
+	}
+	return nil
+}
+
+// Query returns the values of the series that an expression has now.
+func (s *Server) Query(ctx context.Context, expression string) ([]string, error) {
+	var data struct {
+		Result []struct{ Value [2]any }
+	}
+	if err := s.get(ctx, &data, "/api/v1/query", url.Values{"query": {expression}}); err != nil {
+		return nil, err
+	}
+	var found []string
+	for _, series := range data.Result {
+		found = append(found, fmt.Sprint(series.Value[1]))
+	}
+	return found, nil
+}
+
+// A Rule is the state of an alert rule.
+type Rule struct{ Name, Health, LastError, State string }
+
+// Rules returns the state of all alert rules.
+func (s *Server) Rules(ctx context.Context) ([]Rule, error) {
+	var data struct {
+		Groups []struct{ Rules []Rule }
+	}
+	err := s.get(ctx, &data, "/api/v1/rules", url.Values{"type": {"alert"}})
+	var found []Rule
+	for _, group := range data.Groups {
+		found = append(found, group.Rules...)
+	}
+	return found, err
+}
