@@ -52,7 +52,7 @@ func compose(t *testing.T) []string {
 // serverImage returns an image of ZooKeeper that the engine has.
 func serverImage(t *testing.T) string {
 	t.Helper()
-	candidates := []string{"zookeeper:3.9", "zookeeper-local:3.8"}
+	candidates := []string{"zookeeper:3.9", "zookeeper-local:3.8-2"}
 	if name := os.Getenv("ZK_TEST_IMAGE"); name != "" {
 		candidates = []string{name}
 	}

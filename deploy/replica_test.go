@@ -35,7 +35,7 @@ const token = "token"
 // principals returns a file of principals with that principal.
 func principals() string {
 	sum := sha256.Sum256([]byte(token))
-	return fmt.Sprintf(`{"principals": [{"name": "team", "tokens": [%q], "namespaces": ["team"], "roles": ["client"]}]}`, hex.EncodeToString(sum[:]))
+	return fmt.Sprintf(`{"principals": [{"name": "team", "tokens": [%q], "namespaces": ["team"], "roles": ["client", "admin"]}]}`, hex.EncodeToString(sum[:]))
 }
 
 // tokenKey returns a file with one key for lock tokens.
@@ -83,29 +83,8 @@ func arguments(t *testing.T, args []string, folders ...string) []string {
 // readiness probe and that it stops within the time that the deployment gives it, and returns what it wrote to standard output.
 func requireServes(t *testing.T, args []string, readyPath string, grace time.Duration) string {
 	t.Helper()
-	ensemble := zktest.Start(t, nil)
-	var stdout, stderr safeBuffer
-	cmd := exec.Command(binary, args...)
-	cmd.Env = append(os.Environ(), "LOCKKEEPER_SERVERS="+strings.Join(ensemble.Addrs(), ","))
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	require.NoError(t, cmd.Start())
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	running := true
-	defer func() {
-		if running {
-			_ = cmd.Process.Kill()
-			<-ended
-		}
-	}()
-
-	started := regexp.MustCompile(`LOCKKEEPER_URL=(.*)\n`)
-	require.Eventually(t, func() bool {
-		return started.MatchString(stdout.String()) || len(ended) > 0
-	}, 20*time.Second, 20*time.Millisecond, "the replica does not start")
-	found := started.FindStringSubmatch(stdout.String())
-	require.NotNil(t, found, "the replica ended: %s", &stderr)
-	url := found[1]
+	r := startReplica(t, args)
+	url := r.url
 	require.True(t, strings.HasPrefix(url, "https://"), "the deployment serves TLS, not %s", url)
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} // as a probe does
 	defer transport.CloseIdleConnections()
@@ -117,15 +96,54 @@ func requireServes(t *testing.T, args []string, readyPath string, grace time.Dur
 	status, body := send(t, client, http.MethodPost, url+"/v1/locks/team/orders/acquire", `{"ownerId": "a", "requestId": "1"}`)
 	require.Equal(t, http.StatusOK, status, body)
 
-	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, r.cmd.Process.Signal(syscall.SIGTERM))
 	select {
-	case err := <-ended:
-		running = false
-		require.NoError(t, err, stderr.String())
+	case <-r.ended:
+		require.NoError(t, r.err, r.stderr.String())
 	case <-time.After(grace):
-		require.FailNow(t, "the replica did not stop in time", stderr.String())
+		require.FailNow(t, "the replica did not stop in time", r.stderr.String())
 	}
-	return stdout.String()
+	return r.stdout.String()
+}
+
+// A replica is a running process of the binary.
+type replica struct {
+	url            string
+	cmd            *exec.Cmd
+	stdout, stderr safeBuffer
+	ended          chan struct{} // closed when the process has ended
+	err            error         // of the process, once ended is closed
+}
+
+// startReplica runs the binary on an ensemble in memory, and waits until it serves. It is killed at the end of the test.
+func startReplica(t *testing.T, args []string) *replica {
+	t.Helper()
+	ensemble := zktest.Start(t, nil)
+	r := &replica{cmd: exec.Command(binary, args...), ended: make(chan struct{})}
+	r.cmd.Env = append(os.Environ(), "LOCKKEEPER_SERVERS="+strings.Join(ensemble.Addrs(), ","))
+	r.cmd.Stdout, r.cmd.Stderr = &r.stdout, &r.stderr
+	require.NoError(t, r.cmd.Start())
+	go func() {
+		defer close(r.ended)
+		r.err = r.cmd.Wait()
+	}()
+	t.Cleanup(func() {
+		_ = r.cmd.Process.Kill() // it may have ended
+		<-r.ended
+	})
+	started := regexp.MustCompile(`LOCKKEEPER_URL=(.*)\n`)
+	require.Eventually(t, func() bool {
+		select {
+		case <-r.ended:
+			return true
+		default:
+			return started.MatchString(r.stdout.String())
+		}
+	}, 20*time.Second, 20*time.Millisecond, "the replica does not start")
+	found := started.FindStringSubmatch(r.stdout.String())
+	require.NotNil(t, found, "the replica ended: %s", &r.stderr)
+	r.url = found[1]
+	return r
 }
 
 // requireRefuses runs the binary without servers, and requires that it ends with an error.

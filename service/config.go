@@ -4,6 +4,7 @@ package service
 
 import (
 	"cmp"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -36,12 +37,14 @@ type Config struct {
 	// ZooKeeperAuth is a file with the replica's credential, user:password. The nodes of leases can then be
 	// written only with it.
 	ZooKeeperAuth string
+	// ZooKeeperTLS, if not nil, configures TLS connections to the servers of ZooKeeper.
+	ZooKeeperTLS *tls.Config
 
 	// TLSCert and TLSKey are the files of the server's certificate, in PEM. Both are read again when the
 	// certificate changes.
 	TLSCert, TLSKey string
-	// ClientCA is a file of certificates. A client that presents a certificate of one of them is identified
-	// by it.
+	// ClientCA is a file of the certificates of authorities. A client that presents a certificate of one of
+	// them is identified by it. It is read again when it changes, for new connections.
 	ClientCA string
 
 	// Principals is the file of the callers, in JSON. It is read again when it changes.
@@ -54,6 +57,9 @@ type Config struct {
 
 	// MaxTTL is the longest lease. The default, and the maximum, is 1 h.
 	MaxTTL time.Duration
+	// Keys is the number of keys of a namespace that can have a node at the same time. The default, and the maximum, is
+	// 100,000.
+	Keys int
 	// Rate, Burst and Waiters bound each principal without its own limits: requests a second,
 	// requests at the same time, and waits and event streams at the same time. The defaults are 100, 200
 	// and 1000.
@@ -75,6 +81,9 @@ type Config struct {
 // maxBody is far more than any valid request needs.
 const maxBody = 64 << 10
 
+// maxKeys bounds the answer in which ZooKeeper lists the keys of a namespace: 5 MB, with keys of 40 bytes.
+const maxKeys = 100_000
+
 // Check returns what is wrong with the configuration, nil if nothing is. It reads no file. Run calls it.
 func (c *Config) Check() error {
 	c = c.withDefaults()
@@ -88,6 +97,8 @@ func (c *Config) Check() error {
 		return errors.New("client certificates need TLS: give the server a certificate")
 	case c.MaxTTL < time.Second || c.MaxTTL > time.Hour:
 		return fmt.Errorf("longest TTL %v is not between 1s and 1h", c.MaxTTL)
+	case c.Keys < 1 || c.Keys > maxKeys:
+		return fmt.Errorf("%d keys of a namespace are not between 1 and %d", c.Keys, maxKeys)
 	case c.Rate < 0 || c.Burst < 0 || c.Waiters < 0:
 		return errors.New("a limit is negative")
 	case !strings.HasPrefix(c.Root, "/") || c.Root == "/" || strings.HasSuffix(c.Root, "/"):
@@ -112,7 +123,7 @@ func (c *Config) checkDev(host string) error {
 	if host != "localhost" && (err != nil || !address.IsLoopback()) {
 		return fmt.Errorf("listen %s may be reachable from other machines: the development mode knows no credentials, and serves a loopback address only", c.Listen)
 	}
-	if len(c.Servers) > 0 || c.Principals != "" || c.TokenKeys != "" || c.ZooKeeperAuth != "" || c.TLSCert != "" {
+	if len(c.Servers) > 0 || c.Principals != "" || c.TokenKeys != "" || c.ZooKeeperAuth != "" || c.ZooKeeperTLS != nil || c.TLSCert != "" {
 		return errors.New("the development mode takes neither servers nor credentials, keys and certificates")
 	}
 	return nil
@@ -124,6 +135,7 @@ func (c *Config) withDefaults() *Config {
 	d.Listen = cmp.Or(c.Listen, "127.0.0.1:8080")
 	d.Root = cmp.Or(c.Root, "/lockkeeper")
 	d.MaxTTL = cmp.Or(c.MaxTTL, time.Hour)
+	d.Keys = cmp.Or(c.Keys, maxKeys)
 	d.Rate, d.Burst, d.Waiters = cmp.Or(c.Rate, 100), cmp.Or(c.Burst, 200), cmp.Or(c.Waiters, 1000)
 	d.Version = cmp.Or(c.Version, "unknown")
 	if d.Logger == nil {

@@ -181,6 +181,7 @@ func TestConfigurationThatIsNotSafeIsRefused(t *testing.T) {
 		"key are needed":      {Dev: true, TLSCert: "x"},
 		"need TLS":            {Dev: true, ClientCA: "x"},
 		"longest TTL":         {Dev: true, MaxTTL: 2 * time.Hour},
+		"keys":                {Dev: true, Keys: 100_001},
 		"root":                {Dev: true, Root: "locks"},
 		"no such file":        {Servers: []string{"127.0.0.1:1"}, Principals: principalsFile + "x", TokenKeys: keysFile},
 	} {
@@ -200,6 +201,30 @@ func TestChangedPrincipalsAreAdmittedWithoutRestart(t *testing.T) {
 		return r.post("rotated", orders+"/acquire", request("w1", "r1", "")).status == http.StatusOK
 	}, 10*time.Second, 20*time.Millisecond)
 	r.post("team", orders+"/acquire", request("w1", "r1", "")).is(401, "UNAUTHENTICATED")
+}
+
+func TestLeaseOutlivesRotationOfTokenKeys(t *testing.T) {
+	t.Parallel()
+	principalsFile, keysFile := credentials(t)
+	r := start(t, service.Config{Servers: zktest.Start(t, nil).Addrs(), Principals: principalsFile, TokenKeys: keysFile})
+	old, next := strings.Repeat("c0", 32), strings.Repeat("d1", 32)
+	held := r.post("team", orders+"/acquire", request("w1", "r1", "")).is(200, "")
+	signs := func(keys ...string) {
+		require.NoError(t, os.WriteFile(keysFile, []byte(strings.Join(keys, "\n")), 0o600))
+	}
+	signs(next, old)
+	var renewed *response
+	require.Eventually(t, func() bool {
+		renewed = r.post("team", orders+"/renew", proof(held)).is(200, "")
+		return renewed.text("lockToken") != held.text("lockToken")
+	}, 10*time.Second, 20*time.Millisecond, "a renewal returns a token of the new key")
+	signs(next)
+	require.Eventually(t, func() bool {
+		return r.post("team", orders+"/renew", proof(held)).status == http.StatusForbidden
+	}, 10*time.Second, 20*time.Millisecond)
+	r.post("team", orders+"/release", proof(held)).is(403, "NOT_LOCK_OWNER")
+	r.post("team", orders+"/renew", proof(renewed)).is(200, "")
+	r.post("team", orders+"/release", proof(renewed)).is(200, "")
 }
 
 func TestRunEndsInOrderBeforeItServes(t *testing.T) {

@@ -39,7 +39,7 @@ func hash(token string) string {
 
 // A replica is a running service.
 type replica struct {
-	t      *testing.T
+	t      testing.TB
 	url    string
 	client *http.Client
 	stop   func() error // stops it in order, once
@@ -57,16 +57,16 @@ func credentials(t *testing.T) (principalsFile, keysFile string) {
 }
 
 // start runs a replica with a configuration, on a free port.
-func start(t *testing.T, c service.Config) *replica {
-	t.Helper()
+func start(tb testing.TB, c service.Config) *replica {
+	tb.Helper()
 	started, ended := make(chan string, 1), make(chan error, 1)
 	c.Listen, c.Started = "127.0.0.1:0", func(url string) { started <- url }
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(tb.Context())
 	go func() { ended <- service.Run(ctx, c) }()
-	r := &replica{t: t, client: &http.Client{Transport: &http.Transport{}}}
+	r := &replica{t: tb, client: &http.Client{Transport: &http.Transport{}}}
 	stopped := false
 	r.stop = func() error {
 		if stopped {
@@ -77,12 +77,12 @@ func start(t *testing.T, c service.Config) *replica {
 		r.client.CloseIdleConnections()
 		return <-ended
 	}
-	t.Cleanup(func() { require.NoError(t, r.stop()) })
+	tb.Cleanup(func() { require.NoError(tb, r.stop()) })
 	select {
 	case r.url = <-started:
 	case err := <-ended:
 		stopped = true
-		require.NoError(t, err)
+		require.NoError(tb, err)
 	}
 	return r
 }
@@ -101,7 +101,7 @@ func ensemble(t *testing.T, servers int) (*zktest.Ensemble, func() *replica) {
 
 // A response is an answer that was read.
 type response struct {
-	t      *testing.T
+	t      testing.TB
 	status int
 	header http.Header
 	body   map[string]any

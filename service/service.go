@@ -5,17 +5,17 @@
 // promises and the API; package lease carries out the protocol.
 //
 // What a failure does: the death of a replica costs no lease, and no position in a queue if the waiter asks another
-// replica within 30 s. Without a quorum of ZooKeeper nothing is granted, renewed or expired, and the answer is 503: the
+// replica within 15 s. Without a quorum of ZooKeeper nothing is granted, renewed or expired, and the answer is 503: the
 // outcome is unknown, and a repeat with the same requestId finds out.
 package service
 
 import (
 	"context"
 	"crypto/rand"
+	"crypto/x509"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -26,14 +26,15 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/lockkeeper/lockkeeper/lease"
 	"github.com/lockkeeper/lockkeeper/recipes"
+	"github.com/lockkeeper/lockkeeper/service/internal/actions"
 	"github.com/lockkeeper/lockkeeper/service/internal/api"
 	"github.com/lockkeeper/lockkeeper/service/internal/audit"
 	"github.com/lockkeeper/lockkeeper/service/internal/locktoken"
 	"github.com/lockkeeper/lockkeeper/service/internal/principal"
+	"github.com/lockkeeper/lockkeeper/service/internal/quota"
 	"github.com/lockkeeper/lockkeeper/service/internal/reload"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
@@ -69,18 +70,17 @@ func Run(ctx context.Context, config Config) (err error) {
 	}
 	defer func() { _ = listener.Close() }() // the server has closed it, unless it never served
 
-	client, err := recipes.Connect(ctx, c.Servers, &recipes.Options{
-		SessionTimeout: c.SessionTimeout, Auth: f.auth, Logger: c.Logger,
-	})
+	registry := prometheus.NewRegistry()
+	client, err := connect(ctx, c, f, registry)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	return serve(ctx, c, f, client, listener)
+	return serve(ctx, c, f, client, listener, registry)
 }
 
 // serve serves over a client until ctx is done.
-func serve(ctx context.Context, c *Config, f *files, client *recipes.Client, listener net.Listener) error {
+func serve(ctx context.Context, c *Config, f *files, client *recipes.Client, listener net.Listener, registry *prometheus.Registry) error {
 	replica, err := lease.New(client, &lease.Options{Logger: c.Logger, ACL: f.acl, MaxTTL: c.MaxTTL, Sweep: c.Root})
 	if err != nil {
 		return err
@@ -90,21 +90,19 @@ func serve(ctx context.Context, c *Config, f *files, client *recipes.Client, lis
 	if err != nil {
 		return err
 	}
+	recent, err := actions.New(client, c.Root+"/=actions", f.acl, c.Logger)
+	if err != nil {
+		return err
+	}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer stop()
 	running.Go(func() { probe.run(background) })
-	running.Go(func() { f.principals.Watch(background, reloadInterval, c.Logger) })
-	running.Go(func() { f.keys.Watch(background, reloadInterval, c.Logger) })
-	if f.certificate != nil {
-		running.Go(func() { f.certificate.Watch(background, reloadInterval, c.Logger) })
-	}
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	running.Go(func() { f.watch(background, c.Logger) })
 	draining := make(chan struct{})
 	server := newServer(api.New(api.Options{
-		Locks: replica, Root: c.Root, Principals: f.principals, Keys: f.keys, Audit: f.audit, Logger: c.Logger, Registry: registry,
+		Locks: replica, Actions: recent, Quota: quota.New(client, c.Root, c.Keys), Root: c.Root, Principals: f.principals, Keys: f.keys, Audit: f.audit, Logger: c.Logger, Registry: registry,
 		Ready: probe.ready, Draining: draining, Version: c.Version,
 	}), f, c.Logger)
 	failed := make(chan error, 1)
@@ -134,17 +132,17 @@ func serve(ctx context.Context, c *Config, f *files, client *recipes.Client, lis
 type files struct {
 	principals  *reload.File[principal.Directory]
 	keys        *reload.File[locktoken.Keys]
-	certificate *reload.File[certificate] // nil without TLS
-	clientCA    []byte                    // nil without client certificates
+	certificate *reload.File[certificate]   // nil without TLS
+	clientCA    *reload.File[x509.CertPool] // nil without client certificates
 	auth        []recipes.Auth
 	acl         []zk.ACL
-	audit       *audit.Log
-	auditFile   *os.File // nil if none
+	audit       *audit.Log // nil if none
+	auditFile   *os.File   // nil if none
 }
 
 // openFiles reads the files of a configuration that was checked.
 func openFiles(c *Config) (*files, error) {
-	f := &files{audit: audit.New(io.Discard)}
+	f := &files{}
 	var err error
 	if c.Dev {
 		f.principals = reload.Fixed(principal.Development(c.limits()))
@@ -189,11 +187,26 @@ func openFiles(c *Config) (*files, error) {
 	return f, nil
 }
 
+// watch reads the files again when they change, until ctx is done.
+func (f *files) watch(ctx context.Context, logger *slog.Logger) {
+	var running sync.WaitGroup
+	running.Go(func() { f.principals.Watch(ctx, reloadInterval, logger) })
+	running.Go(func() { f.keys.Watch(ctx, reloadInterval, logger) })
+	if f.certificate != nil {
+		running.Go(func() { f.certificate.Watch(ctx, reloadInterval, logger) })
+	}
+	if f.clientCA != nil {
+		running.Go(func() { f.clientCA.Watch(ctx, reloadInterval, logger) })
+	}
+	running.Wait()
+}
+
+// close writes what the audit file lacks, and closes it.
 func (f *files) close() error {
 	if f.auditFile == nil {
 		return nil
 	}
-	return f.auditFile.Close()
+	return errors.Join(f.audit.Close(), f.auditFile.Close())
 }
 
 // randomKey returns a key for one run.

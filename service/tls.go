@@ -5,7 +5,7 @@ package service
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"fmt"
+	"errors"
 	"os"
 
 	"github.com/lockkeeper/lockkeeper/service/internal/reload"
@@ -30,10 +30,13 @@ func (f *files) openTLS(c *Config) (err error) {
 	if err != nil || c.ClientCA == "" {
 		return err
 	}
-	f.clientCA, err = os.ReadFile(c.ClientCA)
-	if err == nil && !x509.NewCertPool().AppendCertsFromPEM(f.clientCA) {
-		err = fmt.Errorf("read %s: there is no certificate in it", c.ClientCA)
-	}
+	f.clientCA, err = reload.Open(c.ClientCA, func(content []byte) (*x509.CertPool, error) {
+		pool := x509.NewCertPool()
+		if !pool.AppendCertsFromPEM(content) {
+			return nil, errors.New("there is no certificate in it")
+		}
+		return pool, nil
+	})
 	return err
 }
 
@@ -45,12 +48,16 @@ func (f *files) tlsConfig() *tls.Config {
 	}
 	config := &tls.Config{
 		MinVersion:     tls.VersionTLS12,
+		NextProtos:     []string{"h2", "http/1.1"}, // the server adds them to this configuration, not to that of a connection
 		GetCertificate: func(*tls.ClientHelloInfo) (*certificate, error) { return f.certificate.Get(), nil },
 	}
 	if f.clientCA != nil {
-		config.ClientCAs = x509.NewCertPool()
-		config.ClientCAs.AppendCertsFromPEM(f.clientCA)
 		config.ClientAuth = tls.VerifyClientCertIfGiven
+		config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			now := config.Clone()
+			now.ClientCAs = f.clientCA.Get()
+			return now, nil
+		}
 	}
 	return config
 }

@@ -3,81 +3,49 @@
 package service_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/testcert"
 	"github.com/lockkeeper/lockkeeper/service"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
 // An authority signs certificates.
 type authority struct {
-	t           *testing.T
-	certificate *x509.Certificate
-	key         *ecdsa.PrivateKey
-	file        string
+	*testcert.Authority
+	t    *testing.T
+	file string // its own certificate
 }
 
 func newAuthority(t *testing.T) *authority {
 	t.Helper()
-	a := &authority{t: t, file: filepath.Join(t.TempDir(), "ca.pem")}
-	var err error
-	a.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageCertSign, Subject: pkix.Name{CommonName: "authority"},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, a.key.Public(), a.key)
-	require.NoError(t, err)
-	a.certificate, err = x509.ParseCertificate(der)
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(a.file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
+	a := &authority{testcert.NewAuthority(t), t, filepath.Join(t.TempDir(), "ca.pem")}
+	require.NoError(t, os.WriteFile(a.file, a.PEM(), 0o600))
 	return a
 }
 
-// sign returns the files of a certificate for a name, and of its key.
+// sign returns the files of a certificate for a name, and of its key. They are one file.
 func (a *authority) sign(name string) (certificate, key string) {
 	a.t.Helper()
-	secret, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(a.t, err)
-	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
-		SerialNumber: big.NewInt(2), NotAfter: time.Now().Add(time.Hour), Subject: pkix.Name{CommonName: name},
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
-	}, a.certificate, secret.Public(), a.key)
-	require.NoError(a.t, err)
-	private, err := x509.MarshalPKCS8PrivateKey(secret)
-	require.NoError(a.t, err)
-	certificate, key = filepath.Join(a.t.TempDir(), "cert.pem"), filepath.Join(a.t.TempDir(), "key.pem")
-	require.NoError(a.t, os.WriteFile(certificate, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
-	require.NoError(a.t, os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600))
-	return certificate, key
+	file := filepath.Join(a.t.TempDir(), "cert-and-key.pem")
+	require.NoError(a.t, os.WriteFile(file, testcert.PEM(a.t, a.Issue(name, "127.0.0.1")), 0o600))
+	return file, file
 }
 
 // present makes the client of a replica trust a, and present a certificate that by signed for a name.
 func (r *replica) present(a, by *authority, name string) {
 	r.t.Helper()
-	config := &tls.Config{RootCAs: x509.NewCertPool()}
-	config.RootCAs.AddCert(a.certificate)
+	config := &tls.Config{RootCAs: a.Pool(), ClientSessionCache: tls.NewLRUClientSessionCache(0)}
 	if name != "" {
-		pair, err := tls.LoadX509KeyPair(by.sign(name))
-		require.NoError(r.t, err)
-		config.Certificates = []tls.Certificate{pair}
+		config.Certificates = []tls.Certificate{by.Issue(name)}
 	}
 	r.client = &http.Client{Transport: &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true}}
 	r.t.Cleanup(r.client.CloseIdleConnections)
@@ -103,4 +71,46 @@ func TestCertificateOrBearerTokenIdentifiesTheCaller(t *testing.T) {
 	r.present(ours, others, "team")
 	_, err := r.try(t.Context(), "", http.MethodPost, orders+"/renew", proof(held))
 	require.Error(t, err, "a certificate of another authority is refused")
+}
+
+func TestChangedAuthoritiesAreTrustedWithoutRestart(t *testing.T) {
+	t.Parallel()
+	server, old, next := newAuthority(t), newAuthority(t), newAuthority(t)
+	certificate, key := server.sign("server")
+	authorities := filepath.Join(t.TempDir(), "client-ca.pem")
+	trust := func(files ...string) {
+		var content []byte
+		for _, file := range files {
+			one, err := os.ReadFile(file)
+			require.NoError(t, err)
+			content = append(content, one...)
+		}
+		require.NoError(t, os.WriteFile(authorities, content, 0o600))
+	}
+	trust(old.file)
+	principalsFile, keysFile := credentials(t)
+	r := start(t, service.Config{
+		Servers: zktest.Start(t, nil).Addrs(), Principals: principalsFile, TokenKeys: keysFile,
+		TLSCert: certificate, TLSKey: key, ClientCA: authorities,
+	})
+	admitted := func() bool {
+		r.client.CloseIdleConnections() // the next one may resume the session of this one
+		answer, err := r.try(t.Context(), "", http.MethodGet, orders, "")
+		return err == nil && answer.status == http.StatusNotFound // there is no lock yet
+	}
+	r.present(server, next, "team")
+	require.False(t, admitted(), "no authority has signed the certificate")
+	trust(old.file, next.file)
+	require.Eventually(t, admitted, 10*time.Second, 20*time.Millisecond)
+	r.present(server, old, "team")
+	require.True(t, admitted())
+	conn, err := tls.Dial("tcp", strings.TrimPrefix(r.url, "https://"), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
+	require.NoError(t, err)
+	require.Equal(t, "h2", conn.ConnectionState().NegotiatedProtocol)
+	require.NoError(t, conn.Close())
+	trust(next.file)
+	require.Eventually(t, func() bool { return !admitted() }, 10*time.Second, 20*time.Millisecond)
+	require.NoError(t, os.WriteFile(authorities, []byte("no certificate"), 0o600))
+	r.present(server, next, "team")
+	require.True(t, admitted(), "an invalid file changes nothing")
 }

@@ -52,48 +52,66 @@ func (c *Client) exchange(ctx context.Context, method, path string, timeout time
 	}()
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no answer within %v", timeout))
 	defer cancel()
-	base := c.bases[n%uint32(len(c.bases))]
-	var body []byte
-	if in != nil {
-		if body, err = json.Marshal(in); err != nil {
-			return 0, fmt.Errorf("encode request: %w", err)
-		}
-	}
-	req, err := http.NewRequestWithContext(ctx, method, base+path, bytes.NewReader(body))
+	req, err := c.request(ctx, n, method, path, in)
 	if err != nil {
 		return 0, err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	if c.bearer != nil {
-		token, err := c.bearer()
-		if err != nil {
-			return 0, fmt.Errorf("read bearer token: %w", err)
-		}
-		req.Header.Set("Authorization", "Bearer "+token)
 	}
 	res, err := c.http.Do(req)
 	if err != nil {
 		return 0, withCause(ctx, err)
 	}
 	defer func() { _ = res.Body.Close() }() // the answer was read by then
+	if res.StatusCode < 200 || res.StatusCode > 299 {
+		return res.StatusCode, problemOf(ctx, res)
+	}
 	answer, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
 	if err != nil {
-		return 0, fmt.Errorf("read answer of %s: %w", base, withCause(ctx, err))
-	}
-	if res.StatusCode < 200 || res.StatusCode > 299 {
-		p := &Problem{}
-		if json.Unmarshal(answer, p) != nil {
-			p = &Problem{} // of a proxy: the status is all that is known
-		}
-		p.Status = res.StatusCode
-		return res.StatusCode, p
+		return 0, fmt.Errorf("read answer of %s: %w", req.URL.Host, withCause(ctx, err))
 	}
 	if out != nil {
 		if err := json.Unmarshal(answer, out); err != nil {
-			return 0, fmt.Errorf("decode answer of %s: %w", base, err)
+			return 0, fmt.Errorf("decode answer of %s: %w", req.URL.Host, err)
 		}
 	}
 	return res.StatusCode, nil
+}
+
+// request returns a request to the n-th replica.
+func (c *Client) request(ctx context.Context, n uint32, method, path string, in any) (*http.Request, error) {
+	var body []byte
+	if in != nil {
+		var err error
+		if body, err = json.Marshal(in); err != nil {
+			return nil, fmt.Errorf("encode request: %w", err)
+		}
+	}
+	req, err := http.NewRequestWithContext(ctx, method, c.bases[n%uint32(len(c.bases))]+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if c.bearer != nil {
+		token, err := c.bearer()
+		if err != nil {
+			return nil, fmt.Errorf("read bearer token: %w", err)
+		}
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	return req, nil
+}
+
+// problemOf returns the refusal that an answer is.
+func problemOf(ctx context.Context, res *http.Response) error {
+	answer, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
+	if err != nil {
+		return fmt.Errorf("read answer of %s: %w", res.Request.URL.Host, withCause(ctx, err))
+	}
+	p := &Problem{}
+	if json.Unmarshal(answer, p) != nil {
+		p = &Problem{} // of a proxy: the status is all that is known
+	}
+	p.Status = res.StatusCode
+	return p
 }
 
 // withCause adds why ctx ended, if it did.

@@ -3,6 +3,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,19 +17,19 @@ import (
 // A Hold is one acquisition of a lock or one term of an election, from the grant until it is unlocked or lost. A hold that
 // has ended stays ended. All methods are safe for concurrent use.
 type Hold struct {
-	client    *Client
-	place     place
-	lockToken string
-	token     fencing.Token
-	ttl       time.Duration
+	client *Client
+	place  place
+	token  fencing.Token
+	ttl    time.Duration
 
 	state   context.Context // done when the hold has ended; its cause is why
 	cancel  context.CancelCauseFunc
 	running sync.WaitGroup // watch and renew
 
-	mu      sync.Mutex // guards what follows
-	end     time.Time  // of the lease: the latest end of all answers
-	failure error      // of the last renewal; nil if it succeeded
+	mu        sync.Mutex // guards what follows
+	lockToken string     // of the last answer: the key of an older one may be gone
+	end       time.Time  // of the lease: the latest end of all answers
+	failure   error      // of the last renewal; nil if it succeeded
 
 	unlocked  sync.Once // guards unlockErr
 	unlockErr error
@@ -161,11 +162,12 @@ func endsLease(err error) bool {
 // third returns the time until the next renewal.
 func (h *Hold) third() time.Duration { return min(h.ttl, left(h.ValidUntil(), time.Now())) / 3 }
 
-// extend moves the end of the lease. An answer that is late moves it less, and never back.
+// extend takes the answer to a renewal, which moves the end of the lease. An answer that is late moves it less, and never back.
 func (h *Hold) extend(g *grant) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.failure = nil
+	h.lockToken = cmp.Or(g.LockToken, h.lockToken)
 	if end := g.end(); end.After(h.end) {
 		h.end = end
 	}
@@ -187,6 +189,8 @@ type proof struct {
 
 // proof returns what the holder presents. A release has no TTL.
 func (h *Hold) proof(ttl time.Duration) proof {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	return proof{OwnerID: h.client.owner, LockToken: h.lockToken, TTLMillis: ttl.Milliseconds()}
 }
 

@@ -4,9 +4,11 @@ package client_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -33,6 +35,33 @@ func TestHoldIsRenewedWhileItIsHeld(t *testing.T) {
 	require.GreaterOrEqual(t, len(p.requests("renew")), 3)
 	require.NoError(t, hold.Unlock(t.Context()))
 	require.ErrorIs(t, hold.Err(), client.ErrReleased)
+}
+
+// A replica whose keys were rotated returns a token of the new key, and soon knows the old one no more.
+func TestHoldPresentsTokenOfItsLastRenewal(t *testing.T) {
+	t.Parallel()
+	presented := make(chan string, 100)
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body := struct{ LockToken string }{}
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		presented <- body.LockToken
+		next := map[string]string{"": "one", "one": "two", "two": "two"}[body.LockToken]
+		_, _ = fmt.Fprintf(w, `{"lockToken": %q, "fencingToken": "7", "ttlMillis": 1000, "validMillis": 1000}`, next)
+	}))
+	t.Cleanup(service.Close)
+	opts := short
+	hold, err := newClient(t, service.URL, &opts).Lock(t.Context(), "team", "orders")
+	require.NoError(t, err)
+	for _, want := range []string{"", "one", "two"} {
+		require.Equal(t, want, <-presented)
+	}
+	require.NoError(t, hold.Unlock(t.Context()))
+	for len(presented) > 0 {
+		require.Equal(t, "two", <-presented)
+	}
 }
 
 func TestHoldIsRenewedAtNextReplicaIfOneHangs(t *testing.T) {

@@ -18,7 +18,10 @@ const (
 	Unauthenticated Code = "UNAUTHENTICATED"
 	Forbidden       Code = "FORBIDDEN"
 	NotLockOwner    Code = "NOT_LOCK_OWNER"
+	LockNotFound    Code = "LOCK_NOT_FOUND"
 	LockAlreadyHeld Code = "LOCK_ALREADY_HELD"
+	HolderChanged   Code = "HOLDER_CHANGED"
+	CannotNotify    Code = "HOLDER_CANNOT_BE_NOTIFIED"
 	LockExpired     Code = "LOCK_EXPIRED"
 	LockReleased    Code = "LOCK_RELEASED"
 	LockRevoked     Code = "LOCK_REVOKED"
@@ -95,7 +98,7 @@ var (
 
 // An Error is the failure of an operation on a lock.
 type Error struct {
-	Op     string // lock, campaign, hold, unlock or reach
+	Op     string // lock, campaign, hold, unlock, read, list, watch, release or reach
 	Object string // namespace/key, or the service
 	Err    error
 }

@@ -275,6 +275,7 @@ class Hold:
             try:
                 _, grant = self._client._send(self._place + "renew", body, min(self._ttl / 4, 5))
                 end = sent.plus(grant["validMillis"] / 1000)
+                self._lock_token = grant.get("lockToken", self._lock_token)  # the key of an older one may be gone
                 with self._mutex:
                     if end.monotonic > self._end.monotonic:
                         self._end = end

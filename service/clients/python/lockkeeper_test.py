@@ -23,7 +23,7 @@ class Proxy(http.server.ThreadingHTTPServer):
 
     def __init__(self, fault):
         super().__init__(("127.0.0.1", 0), Forward)
-        self.fault, self.requests = fault, []
+        self.fault, self.requests, self.token = fault, [], b""
         self.url = "http://127.0.0.1:%d" % self.server_address[1]
         self.thread = threading.Thread(target=self.serve_forever, args=(0.01,))
         self.thread.start()
@@ -46,7 +46,12 @@ class Forward(http.server.BaseHTTPRequestHandler):
         if fault == "refuse":
             self.send_error(503)
             return
+        if fault == "rotate":  # the service knows the last lock token only by another name
+            body = body.replace(b"renamed", self.server.token)
         status, answer = post(self.path, body)
+        if fault == "rotate" and operation == "renew":
+            self.server.token = json.loads(answer)["lockToken"].encode()
+            answer = answer.replace(self.server.token, b"renamed")
         if fault == "lose":
             return
         self.send_response(status)
@@ -103,6 +108,15 @@ class Locks(unittest.TestCase):
         with lockkeeper.Client(URL).lock("team", self.key, wait=30) as mine:
             self.assertGreater(mine.token, hold.token)
         released.join()
+
+    def test_hold_presents_lock_token_of_its_last_renewal(self):
+        proxy = self.proxy(lambda operation: "rotate")
+        with lockkeeper.Client(proxy.url, ttl=1).lock("team", self.key) as hold:
+            while proxy.count("renew") < 3:
+                hold.check()
+                time.sleep(0.01)
+        last = [body["lockToken"] for operation, body in proxy.requests if operation in ("renew", "release")][1:]
+        self.assertEqual(["renamed"] * len(last), last)
 
     def test_requests_whose_answers_are_lost_are_repeated(self):
         for fault in ("lose", "refuse"):

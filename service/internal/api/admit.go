@@ -40,7 +40,7 @@ func (a *API) enter(op operation, w http.ResponseWriter, r *http.Request) (io.Re
 		c.problem = p
 		// A stranger, or a caller beyond its rate, must not fill the disk.
 		if op.audited && c.principal != nil && p.Code != TooManyRequests {
-			a.audit(c, nil, nil)
+			a.audit(r.Context(), eventOf(c, nil, nil))
 		}
 	}
 	return body, p
@@ -50,7 +50,7 @@ func (a *API) check(op operation, c *call, w http.ResponseWriter, r *http.Reques
 	if p := a.identify(c, r); p != nil {
 		return nil, p
 	}
-	if p := c.locate(a.Root, r); p != nil {
+	if p := c.locate(op, a.Root, r); p != nil {
 		return nil, p
 	}
 	if op.role != "" && !c.principal.Has(op.role) {
@@ -59,10 +59,15 @@ func (a *API) check(op operation, c *call, w http.ResponseWriter, r *http.Reques
 	return readBody(w, r, c.principal.Limits.BodyBytes)
 }
 
-// identify notes the principal of a request, and counts the request.
+// identify notes the principal of a request, and counts the request. Valid credentials are accepted whatever their address has
+// sent before: behind a proxy, all callers have one address, and a stranger must not lock them out.
 func (a *API) identify(c *call, r *http.Request) *Problem {
 	who, err := a.Principals.Get().Identify(r)
 	if err != nil {
+		if delay := a.strangers.Allow(c.remote); delay > 0 {
+			c.unlogged = true
+			return problem(TooManyRequests, "").retryAfter(delay)
+		}
 		return problem(Unauthenticated, "").because(err)
 	}
 	c.principal = who
@@ -73,10 +78,13 @@ func (a *API) identify(c *call, r *http.Request) *Problem {
 }
 
 // locate notes the namespace and the key of the request, and returns what is wrong with them.
-func (c *call) locate(root string, r *http.Request) *Problem {
+func (c *call) locate(op operation, root string, r *http.Request) *Problem {
 	namespace, where := r.PathValue("namespace"), "path.namespace"
 	if namespace == "" {
 		namespace, where = r.URL.Query().Get("namespace"), "query.namespace"
+	}
+	if namespace == "" && op.everywhere {
+		return nil
 	}
 	badNamespace := key.CheckNamespace(namespace)
 	if badNamespace == nil {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/stretchr/testify/require"
@@ -50,12 +51,13 @@ func TestEveryRouteAdmitsOnlyItsRolesInTheirNamespaces(t *testing.T) {
 				{"both", "other", served},
 			} {
 				want := c.want
-				switch isAdmins := op.OperationID == "force-release"; {
+				switch isAdmins := op.OperationID == "force-release" || op.OperationID == "actions"; {
+				case len(c.who) == 0, c.who == "stranger":
 				case c.who == "client" && isAdmins, c.who == "admin" && method == http.MethodPost && !isAdmins:
 					want = forbidden
 				}
 				url := strings.NewReplacer("{namespace}", c.namespace, "{key}", "k").Replace(path)
-				if path == "/v1/locks" {
+				if path == "/v1/locks" || path == "/v1/admin/actions" {
 					url += "?namespace=" + c.namespace
 				}
 				before := f.locks.count()
@@ -67,7 +69,7 @@ func TestEveryRouteAdmitsOnlyItsRolesInTheirNamespaces(t *testing.T) {
 				require.Contains(t, want, got, "%s as %q in %s", op.OperationID, c.who, c.namespace)
 				if r.status >= 400 {
 					require.Equal(t, before, f.locks.count(), "a refused request reaches no lock")
-				} else {
+				} else if op.OperationID != "actions" {
 					require.Equal(t, before+1, f.locks.count())
 				}
 				if r.status == http.StatusUnauthorized {
@@ -87,8 +89,8 @@ func TestOperatorsRoutesNeedNoCredentialsAndShowNoLock(t *testing.T) {
 		require.NotContains(t, string(r.body), "hidden")
 	}
 	metrics := string(f.send("", http.MethodGet, "/metrics", "").body)
-	require.Contains(t, metrics, `lockkeeper_requests_total{code="",operation="acquire",status="200"} 1`)
-	require.Contains(t, metrics, "lockkeeper_ready 1")
+	require.Contains(t, metrics, `lockkeeper_service_requests_total{code="",operation="acquire",status="200"} 1`)
+	require.Contains(t, metrics, "lockkeeper_service_ready 1")
 
 	f.ready = errZooKeeper
 	r := f.send("", http.MethodGet, "/readyz", "")
@@ -111,6 +113,24 @@ func TestPrincipalOverItsRateIsRefused(t *testing.T) {
 	require.Equal(t, http.StatusOK, f.send("client", http.MethodPost, acquirePath, acquireBody).status)
 }
 
+// Behind a proxy, all callers have one address.
+func TestAddressWithTooManyStrangersIsRefusedExceptForItsPrincipals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, &scripted{})
+		for range 100 {
+			require.Equal(t, "UNAUTHENTICATED", f.send("stranger", http.MethodGet, "/v1/locks/own/orders", "").code(t))
+		}
+		logged := f.log.String()
+		r := f.send("stranger", http.MethodGet, "/v1/locks/own/orders", "")
+		require.Equal(t, "TOO_MANY_REQUESTS", r.code(t))
+		require.NotEmpty(t, r.header.Get("Retry-After"))
+		require.Equal(t, "ROUTE_NOT_FOUND", f.send("", http.MethodGet, "/admin.php", "").code(t))
+		require.Equal(t, logged, f.log.String(), "strangers must not fill the disk")
+		require.Contains(t, string(f.send("", http.MethodGet, "/metrics", "").body), "lockkeeper_service_unlogged_requests_total 2")
+		require.Equal(t, http.StatusOK, f.send("client", http.MethodPost, acquirePath, acquireBody).status)
+	})
+}
+
 func TestPrincipalWithTooManyWaitersIsRefused(t *testing.T) {
 	f := newFixture(t, &scripted{waiting: make(chan struct{}), entered: make(chan struct{}, 10)})
 	const waits = `{"ownerId": "w1", "requestId": "r1", "wait": true}`
@@ -124,7 +144,7 @@ func TestPrincipalWithTooManyWaitersIsRefused(t *testing.T) {
 	require.Equal(t, "TOO_MANY_WAITERS", r.code(t))
 	r = f.send("client", http.MethodGet, "/v1/locks/own/orders/events", "")
 	require.Equal(t, "TOO_MANY_WAITERS", r.code(t))
-	require.Contains(t, string(f.send("", http.MethodGet, "/metrics", "").body), "lockkeeper_waiters 3")
+	require.Contains(t, string(f.send("", http.MethodGet, "/metrics", "").body), "lockkeeper_service_waiters 3")
 	close(f.locks.waiting)
 	for range limits.Waiters {
 		require.Equal(t, http.StatusOK, <-done)

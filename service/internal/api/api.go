@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/lockkeeper/lockkeeper/lease"
+	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/service/internal/audit"
 	"github.com/lockkeeper/lockkeeper/service/internal/limit"
 	"github.com/lockkeeper/lockkeeper/service/internal/locktoken"
@@ -32,15 +33,23 @@ type Locks interface {
 	Status(ctx context.Context, path string) (lease.Status, error)
 	List(ctx context.Context, parent, prefix string, limit int, after string) ([]lease.Status, string, error)
 	Watch(ctx context.Context, path string) iter.Seq2[lease.Status, error]
+	Waiters() []recipes.Contender
+}
+
+// A Quota bounds the keys of namespaces, as *quota.Quota does. path is that of the lock's node.
+type Quota interface {
+	Admit(ctx context.Context, namespace, path string) error
 }
 
 // Options are what an API needs. All fields are required.
 type Options struct {
 	Locks      Locks
+	Actions    Actions
+	Quota      Quota
 	Root       string // path of the node below which each namespace has a node
 	Principals *reload.File[principal.Directory]
 	Keys       *reload.File[locktoken.Keys]
-	Audit      *audit.Log
+	Audit      *audit.Log // may be nil
 	Logger     *slog.Logger
 	Registry   *prometheus.Registry
 	Ready      func() error    // why the replica cannot serve, nil if it can
@@ -55,20 +64,23 @@ const (
 	maxPoll = 20 * time.Second
 	// unavailableRetry is the pause that the service asks for after a 503.
 	unavailableRetry = time.Second
+	// fullRetry is the same for a full namespace. ZooKeeper deletes the nodes of keys without contenders once a minute.
+	fullRetry = 10 * time.Second
 )
 
 // An API answers requests. It is an http.Handler.
 type API struct {
 	Options
-	limiter *limit.Limiter
-	metrics *metrics
-	huma    huma.API
-	handler http.Handler
+	limiter   *limit.Limiter
+	strangers *limit.Strangers
+	metrics   *metrics
+	huma      huma.API
+	handler   http.Handler
 }
 
 // New returns an API.
 func New(opts Options) *API {
-	a := &API{Options: opts, limiter: limit.New()}
+	a := &API{Options: opts, limiter: limit.New(), strangers: limit.NewStrangers()}
 	a.metrics = newMetrics(a)
 	mux := http.NewServeMux()
 	config := huma.DefaultConfig("Lockkeeper", opts.Version)
@@ -83,6 +95,7 @@ func New(opts Options) *API {
 	a.huma = humago.New(mux, config)
 	a.registerLocks()
 	a.registerReads()
+	a.registerActions()
 	a.registerEvents()
 	a.registerElections()
 	a.registerView(mux)

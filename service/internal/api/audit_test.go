@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -38,11 +39,11 @@ func TestEachActionIsAudited(t *testing.T) {
 	}{
 		{"client", acquirePath, acquireBody, fields{
 			"action": "acquire", "principal": "client", "namespace": "own", "key": "orders", "ownerId": "w1", "requestId": "r1",
-			"fencingToken": "7", "status": 200.0,
+			"fencingToken": "7", "node": "node", "status": 200.0,
 		}},
 		{"admin", forcePath, `{"fencingToken": 41, "reason": "stuck", "mode": "now"}`, fields{
 			"action": "force-release", "principal": "admin", "namespace": "own", "key": "orders", "fencingToken": "41",
-			"reason": "stuck", "mode": "now", "status": 200.0,
+			"reason": "stuck", "mode": "now", "node": "node", "status": 200.0,
 		}},
 		{"client", renewPath, `{"ownerId": "w1", "lockToken": "forged"}`, fields{
 			"action": "renew", "principal": "client", "namespace": "own", "key": "orders", "ownerId": "w1",
@@ -60,6 +61,7 @@ func TestEachActionIsAudited(t *testing.T) {
 		require.Equal(t, c.want, f.lastEvent())
 		require.Contains(t, f.log.String(), r.header.Get("X-Request-Id"), "the log has the request too")
 	}
+	require.Contains(t, f.audit.String(), `"action":"force-release-requested"`, "before the action is carried out")
 	before := f.audit.String()
 	f.send("client", http.MethodGet, "/v1/locks/own/orders", "")
 	f.send("stranger", http.MethodPost, acquirePath, acquireBody)
@@ -88,5 +90,65 @@ func TestActionThatCannotBeAuditedIsCountedAndLogged(t *testing.T) {
 	f.audit.fail(errors.New("disk full"))
 	require.Equal(t, http.StatusOK, f.send("client", http.MethodPost, acquirePath, acquireBody).status)
 	require.Contains(t, f.log.String(), "disk full")
-	require.Contains(t, string(f.send("", http.MethodGet, "/metrics", "").body), "lockkeeper_audit_errors_total 1")
+	require.Contains(t, string(f.send("", http.MethodGet, "/metrics", "").body), "lockkeeper_service_audit_errors_total 1")
+}
+
+// A holder counts its lease from the sending of its request: an answer that waited for the audit would be worth nothing.
+func TestBlockedAuditDelaysNoRenewalAndRefusesForcedReleases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, &scripted{})
+		f.audit.block()
+		began := time.Now()
+		require.Equal(t, http.StatusOK, f.send("client", http.MethodPost, acquirePath, acquireBody).status)
+		require.Equal(t, 100*time.Millisecond, time.Since(began))
+		r := f.send("admin", http.MethodPost, forcePath, forceBody)
+		require.Equal(t, http.StatusServiceUnavailable, r.status)
+		require.Equal(t, "ACTION_NOT_RECORDED", r.code(t))
+		require.Equal(t, 1, f.locks.count(), "nothing was released")
+		require.Contains(t, f.log.String(), "the audit file blocks")
+		require.Contains(t, string(f.send("", http.MethodGet, "/metrics", "").body), "lockkeeper_service_audit_pending 3")
+		f.audit.unblock()
+		synctest.Wait()
+		require.Equal(t, "force-release", f.lastEvent()["action"], "events that came late are written")
+		require.Contains(t, string(f.send("", http.MethodGet, "/metrics", "").body), "lockkeeper_service_audit_errors_total 0")
+	})
+}
+
+func TestForcedReleaseIsRefusedUnlessItIsRecordedBefore(t *testing.T) {
+	f := newFixture(t, &scripted{})
+	f.actions.fail(errors.New("no quorum"))
+	r := f.send("admin", http.MethodPost, forcePath, forceBody)
+	require.Equal(t, http.StatusServiceUnavailable, r.status)
+	require.Equal(t, "ACTION_NOT_RECORDED", r.code(t))
+	require.NotEmpty(t, r.header.Get("Retry-After"))
+	require.Zero(t, f.locks.count())
+	f.actions.fail(nil)
+	f.audit.fail(errors.New("disk full"))
+	require.Equal(t, "ACTION_NOT_RECORDED", f.send("admin", http.MethodPost, forcePath, forceBody).code(t))
+	require.Zero(t, f.locks.count())
+}
+
+func TestForcedReleaseWhoseOutcomeIsNotRecordedIsDone(t *testing.T) {
+	f := newFixture(t, &scripted{})
+	f.locks.forcing = func() { f.actions.fail(errors.New("no quorum")) }
+	require.Equal(t, http.StatusOK, f.send("admin", http.MethodPost, forcePath, forceBody).status)
+	require.Contains(t, f.log.String(), "outcome of an administrative action not recorded")
+	require.Contains(t, string(f.send("", http.MethodGet, "/metrics", "").body), "lockkeeper_service_action_errors_total 1")
+	f.actions.fail(nil)
+	list := f.send("admin", http.MethodGet, "/v1/admin/actions", "")
+	require.Contains(t, string(list.body), `"reason":"stuck"`)
+	require.NotContains(t, string(list.body), "status", "the outcome is unknown")
+}
+
+func TestAdministratorSeesActionsInItsNamespacesOnly(t *testing.T) {
+	f := newFixture(t, &scripted{})
+	f.send("both", http.MethodPost, "/v1/locks/other/orders/force-release", forceBody)
+	f.send("both", http.MethodPost, forcePath, forceBody)
+	count := func(who, query string) int {
+		actions, _ := f.send(who, http.MethodGet, "/v1/admin/actions"+query, "").json(t)["actions"].([]any)
+		return len(actions)
+	}
+	require.Equal(t, []int{2, 1, 1, 1, 1}, []int{
+		count("both", ""), count("both", "?namespace=other"), count("both", "?limit=1"), count("admin", ""), count("admin", "?namespace=own"),
+	})
 }

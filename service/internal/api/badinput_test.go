@@ -15,6 +15,7 @@ import (
 const (
 	renewPath = "/v1/locks/own/orders/renew"
 	forcePath = "/v1/locks/own/orders/force-release"
+	forceBody = `{"fencingToken": "41", "reason": "stuck"}`
 )
 
 func TestBadInputIsRefusedAndChangesNothing(t *testing.T) {

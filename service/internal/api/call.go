@@ -28,7 +28,8 @@ type call struct {
 	key       string
 	path      string // of the lock's node
 
-	problem *Problem // the answer, if it is a refusal
+	problem  *Problem // the answer, if it is a refusal
+	unlogged bool     // the log would be full of such calls
 }
 
 type callKey struct{}
@@ -39,9 +40,11 @@ func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
 type operation struct {
 	name, method, path, summary string
 
-	role    principal.Role // who may call it; empty: every role
-	audited bool
-	answers map[int]any // an example of the body for each status that is no refusal
+	role           principal.Role // who may call it; empty: every role
+	audited        bool
+	administrative bool        // recorded before it is carried out, or else refused
+	everywhere     bool        // needs no namespace
+	answers        map[int]any // an example of the body for each status that is no refusal
 }
 
 // An answer is the status and the body that a handler returns.
@@ -68,12 +71,21 @@ type handler[I any] func(ctx context.Context, c *call, in *I) (*answer, error)
 // perform runs a handler, notes a refusal in the call, and audits.
 func perform[I any](ctx context.Context, a *API, op operation, in *I, handle handler[I]) (*answer, *Problem) {
 	c := callOf(ctx)
-	out, err := handle(ctx, c, in)
-	if err != nil {
-		c.problem = refuseCall(ctx, err)
+	end := func(audit.Event) {}
+	if op.administrative {
+		end, c.problem = a.beginAction(ctx, c, in)
+	}
+	var out *answer
+	if c.problem == nil {
+		var err error
+		if out, err = handle(ctx, c, in); err != nil {
+			c.problem = refuseCall(ctx, err)
+		}
 	}
 	if op.audited {
-		a.audit(c, in, out)
+		e := eventOf(c, in, out)
+		a.audit(ctx, e)
+		end(e)
 	}
 	return out, c.problem
 }
@@ -106,40 +118,6 @@ func (a *API) operation(op operation) huma.Operation {
 		Middlewares:  huma.Middlewares{a.admit(op)},
 		Security:     []map[string][]string{{"bearer": {}}, {"mutualTLS": {}}},
 		MaxBodyBytes: -1, BodyReadTimeout: -1, // admit bounds both
-	}
-}
-
-// subject is what a request says of itself for the audit.
-type subject struct{ owner, requestID, mode, reason, token string }
-
-// audit records a call that was answered. A record that cannot be written does not undo the action: the log and a
-// counter report it.
-func (a *API) audit(c *call, in any, out *answer) {
-	e := audit.Event{
-		Time: time.Now().UTC(), Action: c.action, Namespace: c.namespace, Key: c.key, Remote: c.remote, Call: c.id,
-	}
-	if c.principal != nil {
-		e.Principal = c.principal.Name
-	}
-	if s, ok := in.(interface{ subject() subject }); ok {
-		of := s.subject()
-		e.Owner, e.RequestID, e.Mode, e.Reason, e.Token = of.owner, of.requestID, of.mode, of.reason, of.token
-	}
-	switch {
-	case c.problem != nil:
-		e.Status, e.Code = c.problem.Status, string(c.problem.Code)
-		if c.problem.cause != nil && (c.problem.Code == Unavailable || c.problem.Code == CallerGone) {
-			e.Detail = c.problem.cause.Error()
-		}
-	case out != nil:
-		e.Status = out.Status
-		if granted, ok := out.Body.(*grant); ok {
-			e.Token = granted.FencingToken
-		}
-	}
-	if err := a.Audit.Write(e); err != nil {
-		a.metrics.auditErrors.Inc()
-		a.Logger.Error("audit event not written", "action", e.Action, "request", c.id, "error", err)
 	}
 }
 

@@ -59,11 +59,14 @@ type forced struct {
 	FencingToken     string `json:"fencingToken"`
 }
 
+var forceOperation = operation{
+	name: "force-release", method: http.MethodPost, path: "/v1/locks/{namespace}/{key}/force-release",
+	summary: "Release a lock without its holder", role: principal.Admin, audited: true, administrative: true,
+	answers: map[int]any{200: forced{}},
+}
+
 func (a *API) registerForce() {
-	register(a, operation{
-		name: "force-release", method: http.MethodPost, path: "/v1/locks/{namespace}/{key}/force-release",
-		summary: "Release a lock without its holder", role: principal.Admin, audited: true, answers: map[int]any{200: forced{}},
-	}, a.forceRelease)
+	register(a, forceOperation, a.forceRelease)
 }
 
 func (a *API) forceRelease(ctx context.Context, c *call, in *forceRequest) (*answer, error) {

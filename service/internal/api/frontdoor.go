@@ -63,8 +63,10 @@ func (a *API) route(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) 
 	a.refuseUnrouted(w, r, p)
 }
 
+// refuseUnrouted answers a request that reached no route. Its caller is not identified, and is as a stranger to the log.
 func (a *API) refuseUnrouted(w http.ResponseWriter, r *http.Request, p *Problem) {
-	callOf(r.Context()).problem = p
+	c := callOf(r.Context())
+	c.problem, c.unlogged = p, a.strangers.Allow(c.remote) > 0
 	p.write(w)
 }
 
@@ -89,6 +91,10 @@ func (a *API) report(c *call, r *http.Request, w *countedWriter) {
 	a.metrics.observe(c.action, w.status, code, took)
 	if c.action == "" && code == "" {
 		return // a probe
+	}
+	if c.unlogged {
+		a.metrics.unlogged.Inc()
+		return
 	}
 	level := slog.LevelInfo
 	attributes := []slog.Attr{

@@ -83,6 +83,8 @@ type grant struct {
 	TTLMillis    int64  `json:"ttlMillis"`
 	ValidMillis  int64  `json:"validMillis" doc:"The lease ends so long after the sending of this request, by your monotonic clock"`
 	ExpiresAt    int64  `json:"expiresAt" doc:"Informational: ms since the epoch, by the clock of the replica"`
+
+	node string // for the audit
 }
 
 // waiting is the answer to a poll that ended with wait time left.
@@ -139,6 +141,9 @@ func (a *API) acquire(ctx context.Context, c *call, t Terms, req lease.Request) 
 	}
 	ctx, cancel := bound(ctx, wait)
 	defer cancel()
+	if err := a.Quota.Admit(ctx, c.namespace, c.path); err != nil {
+		return nil, err
+	}
 	req.Path, req.Principal, req.Owner, req.RequestID = c.path, c.principal.Name, t.OwnerID, t.RequestID
 	req.TTL, req.Wait = ttl, wait
 	g, err := a.Locks.Acquire(ctx, c.received, req)
@@ -194,7 +199,7 @@ func (a *API) ticket(c *call, p Proof) (lease.Ticket, error) {
 func (a *API) granted(c *call, g lease.Grant) *answer {
 	return &answer{Status: http.StatusOK, Body: &grant{
 		LockKey: c.key, LockToken: a.Keys.Get().Make(g.Ticket), FencingToken: g.Token.String(), OwnerID: g.Owner,
-		TTLMillis: g.TTL.Milliseconds(), ValidMillis: g.Valid.Milliseconds(), ExpiresAt: g.Expires.UnixMilli(),
+		TTLMillis: g.TTL.Milliseconds(), ValidMillis: g.Valid.Milliseconds(), ExpiresAt: g.Expires.UnixMilli(), node: g.Ticket.Node,
 	}}
 }
 

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"log/slog"
 	"net"
 	"net/http"
@@ -26,7 +25,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockkeeper/lockkeeper/lease"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/service/internal/api"
 	"github.com/lockkeeper/lockkeeper/service/internal/audit"
@@ -35,105 +33,6 @@ import (
 	"github.com/lockkeeper/lockkeeper/service/internal/principal"
 	"github.com/lockkeeper/lockkeeper/service/internal/reload"
 )
-
-// A scripted Locks answers as a test says, and counts. It stands for the lease protocol where the outcome of the protocol
-// is the test's input; the tests of package service use the real one.
-type scripted struct {
-	mu    sync.Mutex
-	calls []string // guarded by mu
-
-	grant   lease.Grant
-	status  lease.Status
-	err     error
-	waiting chan struct{} // not nil: Acquire waits for its context, and Watch after the first status
-	entered chan struct{} // receives when Acquire or Watch is called, if not nil
-	last    lease.Request
-}
-
-func (s *scripted) called(name string) {
-	s.mu.Lock()
-	s.calls = append(s.calls, name)
-	s.mu.Unlock()
-	if s.entered != nil {
-		s.entered <- struct{}{}
-	}
-}
-
-func (s *scripted) count() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.calls)
-}
-
-func (s *scripted) contenders(now ...recipes.Contender) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.status.Contenders = now
-}
-
-func (s *scripted) request() lease.Request {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.last
-}
-
-func (s *scripted) Acquire(ctx context.Context, _ time.Time, req lease.Request) (lease.Grant, error) {
-	s.mu.Lock()
-	s.last = req
-	s.mu.Unlock()
-	s.called("acquire")
-	if s.waiting != nil {
-		select {
-		case <-ctx.Done():
-			return lease.Grant{}, ctx.Err()
-		case <-s.waiting:
-		}
-	}
-	g := s.grant
-	g.Path, g.Owner, g.TTL, g.Valid = req.Path, req.Owner, req.TTL, req.TTL
-	g.Ticket = lease.Ticket{Path: req.Path, Principal: req.Principal, Owner: req.Owner, Node: "node", Request: "h"}
-	return g, s.err
-}
-
-func (s *scripted) Renew(_ context.Context, _ time.Time, t lease.Ticket, ttl time.Duration) (lease.Grant, error) {
-	s.called("renew")
-	return lease.Grant{Path: t.Path, Owner: t.Owner, Ticket: t, Token: 7, TTL: ttl, Valid: ttl}, s.err
-}
-
-func (s *scripted) Release(context.Context, lease.Ticket) error {
-	s.called("release")
-	return s.err
-}
-
-func (s *scripted) ForceRelease(context.Context, lease.Force) (lease.Forced, error) {
-	s.called("force-release")
-	return lease.Forced{Node: "node", Notified: true}, s.err
-}
-
-func (s *scripted) Status(_ context.Context, path string) (lease.Status, error) {
-	s.called("status")
-	return lease.Status{Path: path, Contenders: s.status.Contenders, More: s.status.More}, s.err
-}
-
-func (s *scripted) List(_ context.Context, parent, _ string, _ int, _ string) ([]lease.Status, string, error) {
-	s.called("list")
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return []lease.Status{{Path: parent + "/a%2Fb", Contenders: s.status.Contenders}, {Path: parent + "/not%2fours"}}, "a%2Fb", s.err
-}
-
-func (s *scripted) Watch(ctx context.Context, path string) iter.Seq2[lease.Status, error] {
-	return func(yield func(lease.Status, error) bool) {
-		s.called("watch")
-		if s.err != nil {
-			yield(lease.Status{}, s.err)
-			return
-		}
-		if yield(lease.Status{Path: path, Contenders: s.status.Contenders}, nil) && s.waiting != nil {
-			<-ctx.Done()
-		}
-	}
-}
 
 var limits = limit.Limits{Rate: 1e6, Burst: 1e6, Waiters: 3, KeyBytes: 512, BodyBytes: 64 << 10, MaxTTL: time.Hour}
 
@@ -159,6 +58,7 @@ type fixture struct {
 	draining chan struct{}
 	audit    *buffer
 	log      *buffer
+	actions  recorded
 	ready    error
 
 	principals *reload.File[principal.Directory]
@@ -170,6 +70,23 @@ type buffer struct {
 	mu  sync.Mutex
 	b   bytes.Buffer // guarded by mu
 	err error        // guarded by mu: of each Write
+
+	blocked chan struct{} // guarded by mu: if not nil, each Write waits until it is closed
+}
+
+func (b *buffer) block() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.blocked = make(chan struct{})
+}
+
+func (b *buffer) unblock() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.blocked != nil {
+		close(b.blocked)
+		b.blocked = nil
+	}
 }
 
 func (b *buffer) fail(err error) {
@@ -179,6 +96,12 @@ func (b *buffer) fail(err error) {
 }
 
 func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	blocked := b.blocked
+	b.mu.Unlock()
+	if blocked != nil {
+		<-blocked
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.err != nil {
@@ -202,8 +125,13 @@ func newFixture(tb testing.TB, locks *scripted) *fixture {
 	keys, err := locktoken.ParseKeys([]byte(strings.Repeat("5a", 32)))
 	require.NoError(tb, err)
 	f := &fixture{t: tb, locks: locks, principals: directory, file: file, draining: make(chan struct{}), audit: &buffer{}, log: &buffer{}}
+	log := audit.New(f.audit)
+	tb.Cleanup(func() {
+		f.audit.unblock()
+		require.NoError(tb, log.Close())
+	})
 	f.api = api.New(api.Options{
-		Locks: locks, Root: "/locks", Principals: directory, Keys: reload.Fixed(keys), Audit: audit.New(f.audit),
+		Locks: locks, Actions: &f.actions, Quota: room{}, Root: "/locks", Principals: directory, Keys: reload.Fixed(keys), Audit: log,
 		Logger: slog.New(slog.NewJSONHandler(f.log, nil)), Registry: prometheus.NewRegistry(),
 		Ready: func() error { return f.ready }, Draining: f.draining, Version: "test",
 	})

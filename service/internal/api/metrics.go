@@ -7,38 +7,53 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
 // metrics have no label that a caller can choose: neither keys nor namespaces, owners or principals.
 type metrics struct {
-	requests    *prometheus.CounterVec
-	duration    *prometheus.HistogramVec
-	inFlight    prometheus.Gauge
-	auditErrors prometheus.Counter
+	requests     *prometheus.CounterVec
+	duration     *prometheus.HistogramVec
+	inFlight     prometheus.Gauge
+	actionErrors prometheus.Counter
+	unlogged     prometheus.Counter
 }
 
 func newMetrics(a *API) *metrics {
 	m := &metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "lockkeeper_requests_total", Help: "Requests that were answered, by operation, HTTP status and problem code.",
+			Name: "lockkeeper_service_requests_total", Help: "Requests that were answered, by operation, HTTP status and problem code.",
 		}, []string{"operation", "status", "code"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "lockkeeper_request_duration_seconds", Help: "Time from the head of a request to the end of its answer; for acquires that wait, the wait too.",
+			Name: "lockkeeper_service_request_duration_seconds", Help: "Time from the head of a request to the end of its answer; for acquires that wait, the wait too.",
 			Buckets: []float64{.002, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30},
 		}, []string{"operation"}),
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "lockkeeper_requests_in_flight", Help: "Requests that are being answered, event streams among them.",
+			Name: "lockkeeper_service_requests_in_flight", Help: "Requests that are being answered, event streams among them.",
 		}),
-		auditErrors: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "lockkeeper_audit_errors_total", Help: "Audit events that could not be written.",
+		actionErrors: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "lockkeeper_service_action_errors_total", Help: "Administrative actions whose outcome could not be recorded in ZooKeeper.",
+		}),
+		unlogged: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "lockkeeper_service_unlogged_requests_total", Help: "Requests without valid credentials, or to no route, that were refused and not logged: one address sent too many.",
 		}),
 	}
-	a.Registry.MustRegister(m.requests, m.duration, m.inFlight, m.auditErrors,
+	a.Registry.MustRegister(m.requests, m.duration, m.inFlight, m.actionErrors, m.unlogged,
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "lockkeeper_service_audit_errors_total", Help: "Audit events that were not written, and will not be.",
+		}, func() float64 { return float64(a.Audit.Lost()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "lockkeeper_waiters", Help: "Acquires that wait, and event streams.",
+			Name: "lockkeeper_service_audit_pending", Help: "Audit events that wait to be written.",
+		}, func() float64 { return float64(a.Audit.Pending()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "lockkeeper_service_waiters", Help: "Acquires that wait, and event streams.",
 		}, func() float64 { return float64(a.limiter.Waiters()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "lockkeeper_ready", Help: "1 if a quorum of the ZooKeeper ensemble answered recently.",
+			Name: "lockkeeper_service_oldest_wait_seconds", Help: "Time since the oldest waiter for a lock that this replica serves has joined the queue, 0 without one.",
+		}, func() float64 { return oldestWait(a.Locks.Waiters(), time.Now()).Seconds() }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "lockkeeper_service_ready", Help: "1 if a quorum of the ZooKeeper ensemble answered recently.",
 		}, func() float64 {
 			if a.Ready() != nil {
 				return 0
@@ -54,4 +69,15 @@ func (m *metrics) observe(operation string, status int, code string, took time.D
 	}
 	m.requests.WithLabelValues(operation, strconv.Itoa(status), code).Inc()
 	m.duration.WithLabelValues(operation).Observe(took.Seconds())
+}
+
+// oldestWait returns for how long the oldest contender has waited. It ignores candidates of elections, which wait for as long
+// as the leader lives.
+func oldestWait(waiters []recipes.Contender, now time.Time) (oldest time.Duration) {
+	for _, w := range waiters {
+		if _, campaigns := w.Lease.Metadata[valueName]; !campaigns {
+			oldest = max(oldest, now.Sub(w.Since))
+		}
+	}
+	return oldest
 }

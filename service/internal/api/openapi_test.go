@@ -78,6 +78,7 @@ func TestDocumentNamesEveryRouteAndItsAnswers(t *testing.T) {
 	}
 	slices.Sort(found)
 	require.Equal(t, []string{
+		"GET /v1/admin/actions",
 		"GET /v1/elections/{namespace}/{key}/leader", "GET /v1/elections/{namespace}/{key}/observe",
 		"GET /v1/locks", "GET /v1/locks/{namespace}", "GET /v1/locks/{namespace}/{key}", "GET /v1/locks/{namespace}/{key}/events",
 		"POST /v1/elections/{namespace}/{key}/campaign", "POST /v1/elections/{namespace}/{key}/renew",

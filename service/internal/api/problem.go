@@ -40,8 +40,10 @@ const (
 	Mismatch         Code = "REQUEST_MISMATCH"
 	TooManyRequests  Code = "TOO_MANY_REQUESTS"
 	TooManyWaiters   Code = "TOO_MANY_WAITERS"
+	TooManyKeys      Code = "TOO_MANY_KEYS"
 	CallerGone       Code = "CALLER_GONE" // in log, metrics and audit: no caller reads it
 	Internal         Code = "INTERNAL_ERROR"
+	NotRecorded      Code = "ACTION_NOT_RECORDED"
 	Unavailable      Code = "UNAVAILABLE"
 )
 
@@ -72,10 +74,12 @@ var kinds = map[Code]kind{
 	UnsupportedMedia: {http.StatusUnsupportedMediaType, "The body is not JSON"},
 	Invalid:          {http.StatusUnprocessableEntity, "The request is not valid"},
 	Mismatch:         {http.StatusUnprocessableEntity, "The requestId was used with other parameters"},
-	TooManyRequests:  {http.StatusTooManyRequests, "The principal sends too many requests"},
+	TooManyRequests:  {http.StatusTooManyRequests, "Too many requests"},
 	TooManyWaiters:   {http.StatusTooManyRequests, "The principal has too many waiters"},
+	TooManyKeys:      {http.StatusTooManyRequests, "The namespace has too many keys"},
 	CallerGone:       {499, "The caller has gone"}, // the status that proxies log for this
 	Internal:         {http.StatusInternalServerError, "The service failed"},
+	NotRecorded:      {http.StatusServiceUnavailable, "The action was not carried out, as it could not be recorded"},
 	Unavailable:      {http.StatusServiceUnavailable, "The outcome is unknown"},
 }
 

@@ -41,7 +41,7 @@ type status struct {
 	Locked       bool              `json:"locked" doc:"An expired lease that is not deleted yet is locked"`
 	OwnerID      string            `json:"ownerId,omitempty" doc:"Of the holder; for a holder that uses a library, its label"`
 	FencingToken string            `json:"fencingToken,omitempty" doc:"Of the holder"`
-	Kind         string            `json:"kind,omitempty" enum:"lease,session,foreign" doc:"lease: through this service. session: by the library. foreign: by another library"`
+	Kind         string            `json:"kind,omitempty" enum:"lease,session,foreign,persistent" doc:"lease: through this service. session: by the library. foreign: by another library. persistent: its node belongs to no session, and its record is not that of a lease: it holds the lock until the node is deleted"`
 	ExpiresAt    int64             `json:"expiresAt,omitempty" doc:"Of a lease, informational: ms since the epoch"`
 	Revoked      bool              `json:"revoked,omitempty" doc:"The holder was asked to stop"`
 	Metadata     map[string]string `json:"metadata,omitempty"`
@@ -123,8 +123,11 @@ func describe(name string, s lease.Status) *status {
 	out.Locked, out.OwnerID, out.FencingToken = true, front.Owner, front.Token.String()
 	out.Kind, out.QueueLength = "foreign", len(s.Contenders)-1+s.More
 	out.Revoked = front.Revoked != nil
-	if front.Kind != "" {
+	switch {
+	case front.Kind != "":
 		out.Kind = string(front.Kind)
+	case front.Session == 0:
+		out.Kind = "persistent"
 	}
 	if front.Kind == recipes.KindLease {
 		out.ExpiresAt = front.Written.Add(front.TTL).UnixMilli()

@@ -22,3 +22,17 @@ func TestQueueLengthCountsAllThatWait(t *testing.T) {
 		require.Contains(t, string(res.body), field)
 	}
 }
+
+// No session and no TTL ends the third: the operator has to see that.
+func TestStatusShowsWhatEndsTheHolder(t *testing.T) {
+	for kind, front := range map[string]recipes.Contender{
+		"lease":      held,
+		"session":    {Kind: recipes.KindSession, Session: 1},
+		"persistent": {},
+		"foreign":    {Session: 1},
+	} {
+		f := newFixture(t, &scripted{status: lease.Status{Contenders: []recipes.Contender{front}}})
+		res := f.send("client", http.MethodGet, "/v1/locks/own/orders", "")
+		require.Equal(t, kind, res.json(t)["kind"])
+	}
+}

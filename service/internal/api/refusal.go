@@ -7,6 +7,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/lease"
 	"github.com/lockkeeper/lockkeeper/service/internal/locktoken"
+	"github.com/lockkeeper/lockkeeper/service/internal/quota"
 )
 
 // refuse returns the problem of an error of the lease protocol. What it does not know is UNAVAILABLE, whose meaning is
@@ -45,6 +46,8 @@ func refuse(err error) *Problem {
 		p = problem(LeaseExhausted, "Release the lock, and acquire it again.")
 	case errors.Is(err, lease.ErrNotFound):
 		p = problem(LockNotFound, "")
+	case errors.Is(err, quota.ErrFull):
+		p = problem(TooManyKeys, "Release locks, or use another namespace.").retryAfter(fullRetry)
 	case errors.Is(err, locktoken.ErrInvalid):
 		p = problem(NotLockOwner, "")
 	default:

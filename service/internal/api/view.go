@@ -51,6 +51,7 @@ func (a *API) registerView(mux *http.ServeMux) {
 	mux.HandleFunc("POST /logout", view(a.logout))
 	mux.HandleFunc("GET /force-release", view(a.viewForce))
 	mux.HandleFunc("POST /force-release", view(a.viewForced))
+	mux.HandleFunc("GET "+actionsPath, view(a.viewActions))
 	mux.HandleFunc("GET /events", view(a.viewEvents))
 	for file, mediaType := range map[string]string{"page.js": "text/javascript", "page.css": "text/css"} {
 		content, err := viewFiles.ReadFile("view/" + file)

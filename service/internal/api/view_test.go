@@ -125,6 +125,11 @@ func TestPagesAreWellFormedAndEscaped(t *testing.T) {
 		{admin, "GET", "/force-release?namespace=own&key=%3Cscript%3E", "", 200},
 		{admin, "GET", "/force-release?namespace=own", "", 422},
 		{admin, "POST", "/force-release?namespace=own&key=%3Cscript%3E", forceFields, 200},
+		{admin, "GET", "/actions?namespace=own", "", 200},
+		{admin, "GET", "/actions", "", 200},
+		{admin, "GET", "/actions?namespace=other", "", 403},
+		{browser{f: f, cookie: "client"}, "GET", "/actions", "", 403},
+		{browser{f: f}, "GET", "/actions", "", 401},
 		{admin, "POST", forceURL, "fencingToken=41&reason=+&mode=safe", 422},
 		{admin, "POST", forceURL, "fencingToken=41&reason=stuck&mode=%3Cscript%3E", 422},
 		{admin, "POST", forceURL, "fencingToken=%3Cscript%3E&reason=stuck&mode=safe", 422},
@@ -145,6 +150,9 @@ func TestPagesAreWellFormedAndEscaped(t *testing.T) {
 	require.Contains(t, body, "<bdi>&lt;script&gt;alert(1)&lt;/script&gt;</bdi>")
 	require.Contains(t, body, "<bdi>&#34;&gt;&lt;img src=x onerror=alert(2)&gt;</bdi>")
 	require.Contains(t, body, "<li><bdi>&lt;/ol&gt;&lt;/table&gt;")
+	body = string(admin.send("GET", "/actions", "").body)
+	require.Contains(t, body, "<bdi>own/&lt;script&gt;</bdi>")
+	require.Contains(t, body, "<td>done</td>")
 	for path, mediaType := range map[string]string{"/page.js": "text/javascript", "/page.css": "text/css"} {
 		file := browser{f: f}.send("GET", path, "")
 		require.Equal(t, 200, file.status)
@@ -173,6 +181,7 @@ func TestPageOffersWhatTheRoleAllows(t *testing.T) {
 		require.Contains(t, string(rows.body), shown)
 	}
 	require.NotContains(t, string(rows.body), "Force-release")
+	require.NotContains(t, string(rows.body), "/actions")
 	require.Equal(t, 403, client.send("GET", "/?namespace=other", "").status)
 	require.Equal(t, 403, client.send("GET", forceURL, "").status)
 	require.Equal(t, 403, client.send("POST", forceURL, forceFields).status)
@@ -180,6 +189,7 @@ func TestPageOffersWhatTheRoleAllows(t *testing.T) {
 
 	admin := browser{f, "admin", ownOrigin}
 	require.Contains(t, string(admin.send("GET", "/?namespace=own", "").body), `href="/force-release?key=a%2Fb&amp;namespace=own"`)
+	require.Contains(t, string(admin.send("GET", "/?namespace=own", "").body), `href="/actions?namespace=own"`)
 	form := string(admin.send("GET", forceURL, "").body)
 	require.Contains(t, form, `name="fencingToken" value="41"`)
 	require.Contains(t, form, "Warning: with mode now")

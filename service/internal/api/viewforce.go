@@ -34,12 +34,11 @@ func (a *API) viewForce(w http.ResponseWriter, r *http.Request) {
 
 // viewForced releases a lock by force, as a form asks.
 func (a *API) viewForced(w http.ResponseWriter, r *http.Request) {
-	op := operation{name: "force-release", role: principal.Admin, audited: true}
-	c, body, p := a.enterForce(op, w, r)
+	c, body, p := a.enterForce(forceOperation, w, r)
 	if p == nil {
 		var in *forceRequest
 		if in, p = parseForce(r, body); p == nil {
-			out, refused := perform(r.Context(), a, op, in, a.forceRelease)
+			out, refused := perform(r.Context(), a, forceOperation, in, a.forceRelease)
 			if refused == nil {
 				a.renderForced(w, r, c, out.Body.(*forced))
 				return

@@ -40,6 +40,7 @@ type locksBody struct {
 	Namespaces        []string // suggestions
 	Rows              []row
 	Stream, Next      string // URLs; Next is empty on the last page
+	Actions           string // URL of the administrative actions, empty without the role
 }
 
 func (a *API) viewLocks(w http.ResponseWriter, r *http.Request) {
@@ -69,6 +70,9 @@ func (a *API) viewLocks(w http.ResponseWriter, r *http.Request) {
 	}
 	if next != "" {
 		body.Next = "/?" + pageQuery(c, in.Prefix, next)
+	}
+	if c.principal.Has(principal.Admin) {
+		body.Actions = actionsPath + "?" + url.Values{"namespace": {c.namespace}}.Encode()
 	}
 	a.render(w, r, http.StatusOK, "locks", "Locks of "+c.namespace, body)
 }

@@ -6,7 +6,6 @@ package audit
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"time"
 )
 
@@ -17,6 +16,7 @@ type Event struct {
 	Principal string    `json:"principal,omitempty"`
 	Namespace string    `json:"namespace,omitempty"`
 	Key       string    `json:"key,omitempty"`
+	Node      string    `json:"node,omitempty"` // of the contender, in ZooKeeper
 	Owner     string    `json:"ownerId,omitempty"`
 	RequestID string    `json:"requestId,omitempty"`
 	Token     string    `json:"fencingToken,omitempty"`
@@ -29,21 +29,11 @@ type Event struct {
 	Detail    string    `json:"detail,omitempty"`
 }
 
-// A Log writes events.
-type Log struct{ w io.Writer }
-
-// New returns a Log that writes to w. Each event is one Write, which must be safe for concurrent use, as that of a file
-// is.
-func New(w io.Writer) *Log { return &Log{w: w} }
-
-// Write appends one event. After an error the event may be missing or incomplete.
-func (l *Log) Write(e Event) error {
+// encode returns the row of an event.
+func (e *Event) encode() ([]byte, error) {
 	row, err := json.Marshal(e)
 	if err != nil {
-		return fmt.Errorf("audit %s: %w", e.Action, err)
+		return nil, fmt.Errorf("audit %s: %w", e.Action, err)
 	}
-	if _, err := l.w.Write(append(row, '\n')); err != nil {
-		return fmt.Errorf("audit %s: %w", e.Action, err)
-	}
-	return nil
+	return append(row, '\n'), nil
 }

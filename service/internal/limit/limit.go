@@ -40,9 +40,13 @@ func New() *Limiter { return &Limiter{principals: make(map[string]*usage)} }
 func (l *Limiter) Allow(principal string, limits Limits) (retryAfter time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	u := l.usage(principal, limits)
+	return allow(l.usage(principal, limits).rate)
+}
+
+// allow counts one event, if it is within the limit.
+func allow(l *rate.Limiter) (retryAfter time.Duration) {
 	now := time.Now()
-	reserved := u.rate.ReserveN(now, 1)
+	reserved := l.ReserveN(now, 1)
 	if !reserved.OK() { // a burst of 0
 		return time.Second
 	}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package service_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/service"
+	"github.com/lockkeeper/lockkeeper/zktest"
+)
+
+// audited starts an ensemble, and replicas with an audit file each.
+func audited(t *testing.T, n int) (replicas []*replica, files []string) {
+	t.Helper()
+	e := zktest.Start(t, &zktest.Options{Tick: 100 * time.Millisecond})
+	principalsFile, keysFile := credentials(t)
+	for range n {
+		file := filepath.Join(t.TempDir(), "audit.jsonl")
+		replicas = append(replicas, start(t, service.Config{
+			Servers: e.Addrs(), SessionTimeout: time.Second, Principals: principalsFile, TokenKeys: keysFile, Audit: file,
+		}))
+		files = append(files, file)
+	}
+	return replicas, files
+}
+
+// find returns the rows of an audit file that have an action.
+func find(t *testing.T, file, action string) (rows []map[string]any) {
+	t.Helper()
+	f, err := os.Open(file)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, f.Close()) }()
+	for scanner := bufio.NewScanner(f); scanner.Scan(); {
+		var row map[string]any
+		if json.Unmarshal(scanner.Bytes(), &row) == nil && row["action"] == action { // the last row may be incomplete
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+func TestForcedReleasesOfAllReplicasAreListed(t *testing.T) {
+	t.Parallel()
+	replicas, files := audited(t, 2)
+	one, two := replicas[0], replicas[1]
+	const list = "/v1/admin/actions"
+	require.Empty(t, one.send("ops", http.MethodGet, list, "").is(200, "").body["actions"])
+	held := one.post("team", orders+"/acquire", request("w1", "r1", "")).is(200, "")
+	force := func(r *replica, token string) *response {
+		return r.post("ops", orders+"/force-release", fmt.Sprintf(`{"fencingToken": %s, "reason": "stuck", "mode": "now"}`, token))
+	}
+	force(one, "1").is(409, "HOLDER_CHANGED")
+	last := force(two, held.text("fencingToken")).is(200, "")
+
+	actions, _ := one.send("ops", http.MethodGet, list, "").is(200, "").body["actions"].([]any)
+	require.Len(t, actions, 2)
+	newest, _ := actions[0].(map[string]any)
+	delete(newest, "time")
+	require.Equal(t, map[string]any{
+		"action": "force-release", "principal": "ops", "namespace": "team", "lockKey": "orders", "mode": "now", "reason": "stuck",
+		"fencingToken": held.text("fencingToken"), "node": last.text("node"), "status": 200.0, "request": last.header.Get("X-Request-Id"),
+	}, newest)
+	oldest, _ := actions[1].(map[string]any)
+	require.Equal(t, "HOLDER_CHANGED", oldest["code"])
+	one.send("team", http.MethodGet, list, "").is(403, "FORBIDDEN")
+	one.send("ops", http.MethodGet, list+"?limit=257", "").is(422, "INVALID_REQUEST")
+	require.Len(t, find(t, files[1], "force-release-requested"), 1, "the audit has the action before it is carried out")
+	require.Len(t, find(t, files[1], "force-release"), 1)
+}
+
+func TestLeaseThatReplicaDeletedIsInItsAudit(t *testing.T) {
+	t.Parallel()
+	replicas, files := audited(t, 1)
+	r := replicas[0]
+	r.post("team", "/v1/locks/team/a%2Fb/acquire", request("w1", "r1", `, "ttlMillis": 1000`)).is(200, "")
+	require.Eventually(t, func() bool { return len(find(t, files[0], "expire")) == 1 }, 10*time.Second, 20*time.Millisecond)
+	expired, granted := find(t, files[0], "expire")[0], find(t, files[0], "acquire")[0]
+	for _, field := range []string{"namespace", "key", "node"} {
+		require.NotEmpty(t, expired[field])
+		require.Equal(t, granted[field], expired[field])
+	}
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package api_test
+
+import (
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/recipes"
+)
+
+func TestOldestWaitIsThatOfALock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, &scripted{})
+		exported := func() string { return string(f.send("", http.MethodGet, "/metrics", "").body) }
+		require.Contains(t, exported(), "lockkeeper_service_oldest_wait_seconds 0\n")
+		since := func(d time.Duration, metadata map[string]string) recipes.Contender {
+			return recipes.Contender{Since: time.Now().Add(-d), Lease: &recipes.Lease{Metadata: metadata}}
+		}
+		f.locks.waiters = []recipes.Contender{
+			since(time.Minute, nil), since(2*time.Minute, map[string]string{"job": "1"}), since(time.Hour, map[string]string{"value": ""}),
+		}
+		require.Contains(t, exported(), "lockkeeper_service_oldest_wait_seconds 120\n", "candidates wait while the leader lives")
+	})
+}

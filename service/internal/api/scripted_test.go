@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package api_test
+
+import (
+	"context"
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/lockkeeper/lockkeeper/lease"
+	"github.com/lockkeeper/lockkeeper/recipes"
+	"github.com/lockkeeper/lockkeeper/service/internal/audit"
+)
+
+// A scripted Locks answers as a test says, and counts. It stands for the lease protocol where the outcome of the protocol
+// is the test's input; the tests of package service use the real one.
+type scripted struct {
+	mu    sync.Mutex
+	calls []string // guarded by mu
+
+	grant   lease.Grant
+	status  lease.Status
+	err     error
+	waiting chan struct{} // not nil: Acquire waits for its context, and Watch after the first status
+	entered chan struct{} // receives when Acquire or Watch is called, if not nil
+	last    lease.Request
+	waiters []recipes.Contender // guarded by mu
+	forcing func()              // called by ForceRelease, if not nil
+}
+
+func (s *scripted) called(name string) {
+	s.mu.Lock()
+	s.calls = append(s.calls, name)
+	s.mu.Unlock()
+	if s.entered != nil {
+		s.entered <- struct{}{}
+	}
+}
+
+func (s *scripted) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.calls)
+}
+
+func (s *scripted) contenders(now ...recipes.Contender) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.status.Contenders = now
+}
+
+func (s *scripted) request() lease.Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last
+}
+
+func (s *scripted) Acquire(ctx context.Context, _ time.Time, req lease.Request) (lease.Grant, error) {
+	s.mu.Lock()
+	s.last = req
+	s.mu.Unlock()
+	s.called("acquire")
+	if s.waiting != nil {
+		select {
+		case <-ctx.Done():
+			return lease.Grant{}, ctx.Err()
+		case <-s.waiting:
+		}
+	}
+	g := s.grant
+	g.Path, g.Owner, g.TTL, g.Valid = req.Path, req.Owner, req.TTL, req.TTL
+	g.Ticket = lease.Ticket{Path: req.Path, Principal: req.Principal, Owner: req.Owner, Node: "node", Request: "h"}
+	return g, s.err
+}
+
+func (s *scripted) Renew(_ context.Context, _ time.Time, t lease.Ticket, ttl time.Duration) (lease.Grant, error) {
+	s.called("renew")
+	return lease.Grant{Path: t.Path, Owner: t.Owner, Ticket: t, Token: 7, TTL: ttl, Valid: ttl}, s.err
+}
+
+func (s *scripted) Release(context.Context, lease.Ticket) error {
+	s.called("release")
+	return s.err
+}
+
+func (s *scripted) ForceRelease(context.Context, lease.Force) (lease.Forced, error) {
+	s.called("force-release")
+	if s.forcing != nil {
+		s.forcing()
+	}
+	return lease.Forced{Node: "node", Notified: true}, s.err
+}
+
+func (s *scripted) Status(_ context.Context, path string) (lease.Status, error) {
+	s.called("status")
+	return lease.Status{Path: path, Contenders: s.status.Contenders, More: s.status.More}, s.err
+}
+
+func (s *scripted) List(_ context.Context, parent, _ string, _ int, _ string) ([]lease.Status, string, error) {
+	s.called("list")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return []lease.Status{{Path: parent + "/a%2Fb", Contenders: s.status.Contenders}, {Path: parent + "/not%2fours"}}, "a%2Fb", s.err
+}
+
+func (s *scripted) Watch(ctx context.Context, path string) iter.Seq2[lease.Status, error] {
+	return func(yield func(lease.Status, error) bool) {
+		s.called("watch")
+		if s.err != nil {
+			yield(lease.Status{}, s.err)
+			return
+		}
+		if yield(lease.Status{Path: path, Contenders: s.status.Contenders}, nil) && s.waiting != nil {
+			<-ctx.Done()
+		}
+	}
+}
+
+// recorded are administrative actions that are kept in memory.
+type recorded struct {
+	mu     sync.Mutex
+	events []audit.Event // guarded by mu: the newest first
+	err    error         // guarded by mu: of each call
+}
+
+func (r *recorded) fail(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.err = err
+}
+
+func (r *recorded) Begin(_ context.Context, e audit.Event) (string, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.err == nil {
+		r.events = append([]audit.Event{e}, r.events...)
+	}
+	return e.Call, r.err
+}
+
+func (r *recorded) End(_ context.Context, name string, e audit.Event) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range r.events {
+		if r.events[i].Call == name && r.err == nil {
+			r.events[i] = e
+		}
+	}
+	return r.err
+}
+
+func (r *recorded) List(context.Context) ([]audit.Event, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.events, r.err
+}
+
+func (s *scripted) Waiters() []recipes.Contender {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.waiters
+}
+
+// room is a Quota without a bound.
+type room struct{}
+
+func (room) Admit(context.Context, string, string) error { return nil }
