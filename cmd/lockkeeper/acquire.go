@@ -5,7 +5,10 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/lockkeeper/lockkeeper/election"
 	"github.com/lockkeeper/lockkeeper/lock"
@@ -44,7 +47,9 @@ func (s session) acquire(ctx context.Context, a *runArguments) (hold, error) {
 	case errors.Is(err, errNoServer), errors.Is(err, context.DeadlineExceeded) && s.Ready() != nil:
 		return nil, &statusError{statusUnavailable, err}
 	case errors.Is(err, lock.ErrLocked), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return nil, &statusError{statusFailed, err}
+		return nil, &statusError{statusFailed, a.notGranted(err)}
+	case errors.Is(err, zk.ErrNoAuth) && s.connection.authFile == "":
+		return nil, internal(fmt.Errorf("%w: --auth-file presents a credential", err))
 	}
 	return nil, err
 }

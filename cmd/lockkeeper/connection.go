@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -26,6 +25,8 @@ type connection struct {
 	namespace      string
 	sessionTimeout time.Duration // to request
 	connectTimeout time.Duration // bounds the wait for a session
+	authFile       string
+	certificates   certificates // to a lock service too
 }
 
 // addFlags adds the flags to a command.
@@ -35,6 +36,8 @@ func (c *connection) addFlags(cmd *cobra.Command) {
 	flags.StringVar(&c.namespace, "namespace", "", "`path` that is put in front of every path")
 	flags.DurationVar(&c.sessionTimeout, "session-timeout", recipes.DefaultSessionTimeout, "session timeout to request, at least 1s and four ticks of the servers")
 	flags.DurationVar(&c.connectTimeout, "connect-timeout", 10*time.Second, "how long to wait for a server")
+	flags.StringVar(&c.authFile, "auth-file", "", "`file` with a credential for the servers, user:password (ZooKeeper's scheme\ndigest)")
+	c.certificates.addFlags(flags, "", "the servers")
 }
 
 // check sets the servers from the environment if no flag does, and returns an error for
@@ -49,7 +52,7 @@ func (c *connection) check() error {
 	case c.sessionTimeout < time.Second:
 		return usageErrorf("--session-timeout %v is below the minimum of %v", c.sessionTimeout, time.Second)
 	}
-	if err := c.checkTimeout(); err != nil {
+	if err := c.checkCommon(); err != nil {
 		return err
 	}
 	if err := recipes.CheckServers([]string{c.servers}); err != nil {
@@ -58,17 +61,41 @@ func (c *connection) check() error {
 	return nil
 }
 
-// checkTimeout returns an error for a bound that ends immediately.
-func (c *connection) checkTimeout() error {
+// checkCommon returns an error for wrong usage of the flags that apply to a lock service too.
+func (c *connection) checkCommon() error {
 	if c.connectTimeout <= 0 {
 		return usageErrorf("--connect-timeout %v is not positive", c.connectTimeout)
 	}
-	return nil
+	return c.certificates.check()
+}
+
+// credentials returns those of the file, nil if there is none.
+func (c *connection) credentials() ([]recipes.Auth, error) {
+	if c.authFile == "" {
+		return nil, nil
+	}
+	content, err := os.ReadFile(c.authFile)
+	if err != nil {
+		return nil, usageErrorf("--auth-file: %w", err)
+	}
+	user, password, found := strings.Cut(strings.TrimSpace(string(content)), ":")
+	if !found || user == "" {
+		return nil, usageErrorf("--auth-file: read %s: the content is not user:password", c.authFile)
+	}
+	return []recipes.Auth{recipes.Digest(user, password)}, nil
 }
 
 // connect checks the flags and opens a session. owner may be empty.
 func (c *connection) connect(ctx context.Context, owner string, stderr io.Writer) (*recipes.Client, error) {
 	if err := c.check(); err != nil {
+		return nil, err
+	}
+	auth, err := c.credentials()
+	if err != nil {
+		return nil, err
+	}
+	encryption, err := c.certificates.config()
+	if err != nil {
 		return nil, err
 	}
 	bounded, cancel := c.bound(ctx)
@@ -77,6 +104,8 @@ func (c *connection) connect(ctx context.Context, owner string, stderr io.Writer
 		SessionTimeout: c.sessionTimeout,
 		Namespace:      c.namespace,
 		Owner:          owner,
+		Auth:           auth,
+		TLS:            encryption,
 		Logger:         slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	switch {
@@ -92,6 +121,9 @@ func (c *connection) connect(ctx context.Context, owner string, stderr io.Writer
 
 // queue connects, and returns the queue at path. The caller closes the client.
 func (c *connection) queue(cmd *cobra.Command, path string) (*recipes.Client, *recipes.Queue, error) {
+	if err := absolute(path); err != nil {
+		return nil, nil, err
+	}
 	client, err := c.connect(cmd.Context(), "", cmd.ErrOrStderr())
 	if err != nil {
 		return nil, nil, err
@@ -133,5 +165,5 @@ func (c *connection) only(addresses []string) *connection {
 
 // bound returns a context for requests that wait for no other client.
 func (c *connection) bound(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, c.connectTimeout, fmt.Errorf("%w (%v)", errNoServer, c.connectTimeout))
+	return context.WithTimeoutCause(ctx, c.connectTimeout, &overdue{errNoServer, c.connectTimeout})
 }

@@ -30,6 +30,8 @@ The demo exits with status 0 and a last line that begins with "ok:" if it has me
 that everything it claims holds, and with status 1 and "failed:" otherwise. It leaves
 nothing on the servers: it uses its own path below /lockkeeper-demo, or
 /chroot/lockkeeper-demo, in container nodes, which the servers remove.`,
+		Example: "  lockkeeper demo\n" +
+			"  lockkeeper demo --servers zk1:2181,zk2:2181,zk3:2181 --timeout 10s",
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			named := cmd.Flags().Changed("servers")

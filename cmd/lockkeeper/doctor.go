@@ -25,7 +25,8 @@ each problem with its remedy:
     ticks, and the same on all servers;
   - the zxid and the sequence counters of nodes, if they are near their ends;
   - contenders that block a queue for ever: nodes without a session, or of a session that
-    does not exist, or that this client may not read;
+    does not exist, or that this client may not read, and leases of the lock service that
+    ended long ago;
   - children of queues that belong to no known library.
 
 It opens and closes two sessions on each server, and changes nothing else. Some checks need
@@ -84,8 +85,13 @@ func (d *diagnosis) found(operation, object, remedy, format string, args ...any)
 
 // examine does all checks. It returns an error if they cannot be completed.
 func (d *diagnosis) examine(ctx context.Context, conn *connection, prefix string, stderr io.Writer) error {
+	encryption, err := conn.certificates.config()
+	if err != nil {
+		return err
+	}
+	p := &prober{bound: conn.connectTimeout, encryption: encryption}
 	states, err := each(ctx, conn.addresses(), func(address string) *serverState {
-		return probe(ctx, address, conn.sessionTimeout, conn.connectTimeout)
+		return p.probe(ctx, address, conn.sessionTimeout)
 	})
 	if err != nil {
 		return err
@@ -104,7 +110,7 @@ func (d *diagnosis) examine(ctx context.Context, conn *connection, prefix string
 	return d.checkNodes(ctx, client, prefix, func() map[string]bool {
 		for _, s := range d.Servers {
 			if s.Mode == "leader" || s.Mode == "standalone" { // the others may lag behind
-				return sessionsOf(word(ctx, s.Address, "dump", conn.connectTimeout))
+				return sessionsOf(p.word(ctx, s.Address, "dump"))
 			}
 		}
 		return nil

@@ -67,10 +67,11 @@ func TestDoctorFindsProblemsOfQueues(t *testing.T) {
 	client := clientOf(t, ensemble, "a")
 	take(t, client, "/ledger")
 	take(t, client, "/ledger/part")
-	for _, path := range []string{"/ledger/note", "/stale", "/stale/x-lock-0000000007", "/leased", "/secret"} {
+	for _, path := range []string{"/ledger/note", "/stale", "/stale/x-lock-0000000007", "/leased", "/garbage", "/secret"} {
 		require.NoError(t, ensemble.Create(path, nil))
 	}
-	require.NoError(t, ensemble.Create("/leased/x-lock-0000000000", []byte(`{"format":1,"kind":"lease"}`)))
+	require.NoError(t, ensemble.Create("/leased/x-lock-0000000000", []byte(`{"format":1,"kind":"lease","ttl":30000}`)))
+	require.NoError(t, ensemble.Create("/garbage/x-lock-0000000000", []byte(`{"format":1,"kind":"lease"}`)))
 	_, err := client.Conn().Create("/secret/lock-", nil, zk.FlagEphemeral|zk.FlagSequence, zk.DigestACL(zk.PermAll, "user", "password"))
 	require.NoError(t, err)
 	require.NoError(t, ensemble.Create("/busy", nil))
@@ -78,15 +79,16 @@ func TestDoctorFindsProblemsOfQueues(t *testing.T) {
 
 	status, d := examineJSON(t, ensemble)
 	require.Equal(t, statusFailed, status)
-	require.Equal(t, 5, d.Queues)
+	require.Equal(t, 6, d.Queues)
 	causes := map[string]string{}
 	for _, f := range d.Findings {
 		require.NotEmpty(t, f.Remedy)
 		causes[f.Operation+" "+f.Object] = f.Cause
 	}
-	require.Len(t, causes, 4, "%v", d.Findings)
+	require.Len(t, causes, 5, "%v", d.Findings)
 	require.Contains(t, causes["list /ledger"], `1 children belong to no known library ("note")`)
 	require.Contains(t, causes["check session /stale/x-lock-0000000007"], "the contender belongs to no session")
+	require.Contains(t, causes["check session /garbage/x-lock-0000000000"], "its record is not that of a lease", "it has no TTL")
 	require.Contains(t, causes["read /secret/lock-0000000000"], "contenders behind it cannot wait")
 	require.Contains(t, causes["check counter /busy"], "the next number is 2147482648 of 2147483647")
 
@@ -109,11 +111,29 @@ func TestDoctorFindsContenderWhoseSessionDoesNotExist(t *testing.T) {
 	require.Contains(t, d.Findings[0].Cause, "does not exist")
 }
 
+func TestDoctorFindsLeaseThatNothingEnds(t *testing.T) {
+	written := time.Now()
+	for _, test := range []struct {
+		record string
+		age    time.Duration
+		want   int
+	}{
+		{`{"format":1,"kind":"lease","ttl":30000}`, 2 * time.Minute, 0},
+		{`{"format":1,"kind":"lease","ttl":30000}`, 2*time.Minute + time.Second, 1},
+		{`{"format":1,"kind":"lease","ttl":3600000}`, 2 * time.Hour, 0},
+		{`{"format":1,"kind":"lease"}`, 2 * time.Hour, 0},
+	} {
+		d := &diagnosis{}
+		d.checkLease("/ledger/x-lock-0000000000", []byte(test.record), written, written.Add(test.age))
+		require.Len(t, d.Findings, test.want, "%s %v", test.record, test.age)
+	}
+}
+
 func TestDoctorReadsSessionsOfServer(t *testing.T) {
 	ensemble := startServers(t, nil)
 	client := clientOf(t, ensemble, "a")
 	take(t, client, "/ledger")
-	live := sessionsOf(word(t.Context(), addresses(ensemble)[0], "dump", time.Minute))
+	live := sessionsOf((&prober{bound: time.Minute}).word(t.Context(), addresses(ensemble)[0], "dump"))
 	require.Equal(t, map[string]bool{hexID(client.SessionID()): true}, live)
 	require.Nil(t, sessionsOf(""))
 }
@@ -159,7 +179,7 @@ func TestDoctorReportsServerWithoutLeader(t *testing.T) {
 	apply(t, ensemble, "kill 3")
 	address := addresses(ensemble)[0]
 	require.Eventually(t, func() bool {
-		s := probe(t.Context(), address, 10*time.Second, time.Second)
+		s := (&prober{bound: time.Second}).probe(t.Context(), address, 10*time.Second)
 		return s.Error == "it is running but does not serve: it has no leader"
 	}, time.Minute, 10*time.Millisecond)
 }

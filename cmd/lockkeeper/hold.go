@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/lock"
+	"github.com/lockkeeper/lockkeeper/service/client"
 )
 
 // A hold is what a command runs under: a claim of this process's session, or a lease of the lock service.
@@ -40,5 +42,40 @@ func (a *runArguments) bound(ctx context.Context) (context.Context, context.Canc
 	if !a.waits {
 		return ctx, func() {}
 	}
-	return context.WithTimeoutCause(ctx, a.wait, fmt.Errorf("%w (%v)", errWait, a.wait))
+	return context.WithTimeoutCause(ctx, a.wait, &overdue{errWait, a.wait})
+}
+
+// An overdue is the cause of a context that has ended after a time. For errors.Is it is a context.DeadlineExceeded too, so
+// that no text needs both.
+type overdue struct {
+	what  error
+	after time.Duration
+}
+
+// Error returns what is overdue, and the time.
+func (o *overdue) Error() string { return fmt.Sprintf("%v (%v)", o.what, o.after) }
+
+// Is reports whether target is what is overdue, or context.DeadlineExceeded.
+func (o *overdue) Is(target error) bool {
+	return target == o.what || target == context.DeadlineExceeded
+}
+
+// notGranted returns the error of an acquisition that has ended because another client has the hold.
+func (a *runArguments) notGranted(err error) error {
+	if !a.waits || errors.Is(err, context.Canceled) {
+		return err
+	}
+	kind, holder := "lock", ""
+	if a.elect != "" {
+		kind = "election"
+	}
+	var held *lock.HeldError
+	var refused *client.Problem
+	switch {
+	case errors.As(err, &held):
+		holder = fmt.Sprintf(": held by %q", held.Holder.Owner)
+	case errors.As(err, &refused) && refused.CurrentOwner != "":
+		holder = fmt.Sprintf(": held by %q", refused.CurrentOwner)
+	}
+	return fmt.Errorf("%s %s: not granted within %v%s", kind, a.lock+a.elect, a.wait, holder)
 }

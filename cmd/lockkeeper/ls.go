@@ -14,7 +14,7 @@ import (
 )
 
 func newLs() *cobra.Command {
-	conn := &connection{}
+	conn, locks := &connection{}, &serviceAccess{}
 	asJSON := false
 	cmd := &cobra.Command{
 		Use:   "ls [PREFIX]",
@@ -24,13 +24,24 @@ label, the number of waiters, the time at which the holder joined the queue, by 
 its host, its fencing token, and the kind of the program that created its node. Locks and
 elections have the same nodes, so the list does not tell them apart.
 
-The list is the view of one server, which may lag behind.`,
-		Example: "  lockkeeper ls /locks",
-		Args:    atMostOneArgument("PREFIX"),
+The list is the view of one server, which may lag behind. With --url, PREFIX is
+NAMESPACE/ and the beginning of a key, which may be empty.`,
+		Example: "  lockkeeper ls /locks\n" +
+			"  lockkeeper ls --url https://locks.example.com --token-file token billing/",
+		Args: atMostOneArgument("PREFIX"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := locks.check(cmd, conn); err != nil {
+				return err
+			}
+			if locks.url != "" {
+				return locks.ls(cmd, conn, args, asJSON)
+			}
 			prefix := "/"
 			if len(args) > 0 {
 				prefix = args[0]
+			}
+			if err := absolute(prefix); err != nil {
+				return err
 			}
 			client, err := conn.connect(cmd.Context(), "", cmd.ErrOrStderr())
 			if err != nil {
@@ -45,16 +56,12 @@ The list is the view of one server, which may lag behind.`,
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				err = printJSON(cmd.OutOrStdout(), rows)
-			} else {
-				err = printRows(cmd.OutOrStdout(), rows)
-			}
-			return errors.Join(append(w.unlisted, err)...)
+			return errors.Join(append(w.unlisted, printRows(cmd.OutOrStdout(), rows, asJSON))...)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
 	conn.addFlags(cmd)
+	locks.addFlags(cmd)
 	return cmd
 }
 
@@ -97,7 +104,10 @@ func (c *connection) rows(ctx context.Context, client *recipes.Client, queues []
 	return rows, nil
 }
 
-func printRows(out io.Writer, rows []listRow) error {
+func printRows(out io.Writer, rows []listRow, asJSON bool) error {
+	if asJSON {
+		return printJSON(out, rows)
+	}
 	if len(rows) == 0 {
 		return nil
 	}

@@ -174,12 +174,26 @@ func TestWatchPrintsLineForEachChangeUntilInterrupted(t *testing.T) {
 	require.Empty(t, p.stderr.String())
 }
 
+func TestReadersThatHoldTogetherAreNoWaiters(t *testing.T) {
+	state := stateOf("/l", []recipes.Contender{
+		{Name: "a", Shared: true}, {Name: "b", Shared: true}, {Name: "writer"}, {Name: "late", Shared: true},
+	})
+	require.Equal(t, "a", state.Holder.Node)
+	require.Len(t, state.Readers, 1)
+	require.Equal(t, "b", state.Readers[0].Node)
+	require.Len(t, state.Waiters, 2)
+	var out strings.Builder
+	require.NoError(t, state.print(&out))
+	require.Regexp(t, `(?s)\nholder .*\nreader .*\nwaiter 1 .*\nwaiter 2 `, out.String())
+}
+
 func TestKindIsThatOfProgramThatCreatedNode(t *testing.T) {
 	for name, want := range map[string]string{
-		"_c_3d2cbd7c-8b8c-4ffa-a0a4-d1bb8e3a2c3e-lock-0000000001": "curator",
-		"_c_3d2cbd7c8b8c4ffaa0a4d1bb8e3a2c3e-lock-0000000001":     "go-zookeeper",
-		"3d2cbd7c8b8c4ffaa0a4d1bb8e3a2c3e__lock__0000000001":      "kazoo",
-		"read-lock-0000000001":                                    "unknown",
+		"_c_3d2cbd7c-8b8c-4ffa-a0a4-d1bb8e3a2c3e-lock-0000000001":    "curator",
+		"_c_3d2cbd7c8b8c4ffaa0a4d1bb8e3a2c3e-lock-0000000001":        "go-zookeeper",
+		"3d2cbd7c8b8c4ffaa0a4d1bb8e3a2c3e__lock__0000000001":         "kazoo",
+		"read-lock-0000000001":                                       "unknown",
+		"_c_3d2cbd7c-8b8c-4ffa-a0a4-d1bb8e3a2c3e-__READ__0000000001": "curator",
 	} {
 		require.True(t, isContender(name), name)
 		require.Equal(t, want, kindOf(recipes.Contender{Name: name}), name)

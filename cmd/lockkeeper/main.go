@@ -35,6 +35,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
+	addCompletion(root)
 	cmd, err := root.ExecuteContextC(ctx)
 	return report(cmd, err, stderr)
 }

@@ -78,6 +78,29 @@ func TestHelpIsPrintedForEachCommand(t *testing.T) {
 	}
 }
 
+func TestHelpHasExampleForEachCommand(t *testing.T) {
+	root := newRoot()
+	addCompletion(root)
+	for _, c := range append(root.Commands(), root) {
+		require.Contains(t, c.Example, "lockkeeper ", c.Name())
+	}
+}
+
+func TestNearestFlagIsNamedForMisspeltOne(t *testing.T) {
+	for args, want := range map[string]string{
+		"ls --jsno":          "unknown flag: --jsno: did you mean --json?",
+		"run --wiat=3s":      "unknown flag: --wiat: did you mean --wait?",
+		"run -lock /a":       "unknown shorthand flag: 'l' in -lock: did you mean --lock?",
+		"show /a --server=x": "unknown flag: --server: did you mean --servers?",
+		"run --colour":       "unknown flag: --colour\n",
+		"run -x":             "unknown shorthand flag: 'x' in -x\n",
+	} {
+		var stdout, stderr bytes.Buffer
+		require.Equal(t, statusUsage, run(t.Context(), strings.Fields(args), nil, &stdout, &stderr))
+		require.Contains(t, stderr.String(), want)
+	}
+}
+
 func TestHelpListsCommandsAndExitStatuses(t *testing.T) {
 	for _, args := range []string{"help", "--help", "-h"} {
 		var stdout, stderr bytes.Buffer
@@ -103,9 +126,12 @@ func TestCompletionKnowsCommands(t *testing.T) {
 
 func TestVersionNamesBuild(t *testing.T) {
 	var stdout, stderr bytes.Buffer
-	require.Equal(t, statusOK, run(t.Context(), []string{"version"}, nil, &stdout, &stderr))
-	require.Regexp(t, `^lockkeeper .*, go1.*\n$`, stdout.String())
-	require.Empty(t, stderr.String())
+	for _, args := range []string{"version", "--version"} {
+		stdout.Reset()
+		require.Equal(t, statusOK, run(t.Context(), []string{args}, nil, &stdout, &stderr))
+		require.Regexp(t, `^lockkeeper .*, go1.*\n$`, stdout.String())
+		require.Empty(t, stderr.String())
+	}
 
 	require.Regexp(t, `^lockkeeper v1\.2\.3, go1.*, example\.com/zk v1\.0\.4$`, version(&debug.BuildInfo{
 		Main: debug.Module{Version: "v1.2.3"},

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -114,9 +115,11 @@ func (d *diagnosis) checkContenders(ctx context.Context, client *recipes.Client,
 			return &recipes.Error{Op: "read", Path: client.Path(path), Err: r.err}
 		case r.stat.EphemeralOwner != 0:
 			owners[path] = hexID(r.stat.EphemeralOwner)
-		case !isLease(r.data):
+		case isLease(r.data):
+			d.checkLease(path, r.data, time.UnixMilli(r.stat.Mtime), time.Now())
+		default:
 			d.found("check session", path, "delete the node once the work that it stands for has stopped",
-				"the contender belongs to no session: it blocks the queue until it is deleted")
+				"the contender belongs to no session, and its record is not that of a lease: it blocks the queue until it is deleted")
 		}
 	}
 	return nil
@@ -144,9 +147,32 @@ func (d *diagnosis) checkOwners(client *recipes.Client, owners map[string]string
 	return nil
 }
 
+// A leaseRecord is what the node of a lease, which belongs to no session, contains.
+type leaseRecord struct {
+	Format int
+	Kind   string
+	TTL    int64 // in ms
+}
+
 // isLease reports whether the record of a contender is that of a lease, which belongs to no
-// session.
+// session and ends with its TTL.
 func isLease(data []byte) bool {
-	var record struct{ Kind string }
-	return json.Unmarshal(data, &record) == nil && record.Kind == "lease"
+	var record leaseRecord
+	return json.Unmarshal(data, &record) == nil && record.Format == 1 && record.Kind == "lease" && record.TTL > 0
+}
+
+// clockTolerance is by how much the clocks of this machine and of ZooKeeper's leader may differ.
+const clockTolerance = time.Minute
+
+// checkLease reports a lease that ended long ago. A replica of the lock service, or a waiter, deletes one within a TTL.
+func (d *diagnosis) checkLease(path string, data []byte, written, now time.Time) {
+	var record leaseRecord
+	if json.Unmarshal(data, &record) != nil || record.TTL <= 0 {
+		return
+	}
+	ttl, age := time.Duration(record.TTL)*time.Millisecond, now.Sub(written)
+	if age > 2*ttl+clockTolerance {
+		d.found("check lease", path, "start a replica of the lock service, which deletes it",
+			"its TTL is %v, and it was renewed last %v ago, by the clock of this machine: it blocks the queue", ttl, age.Round(time.Second))
+	}
 }

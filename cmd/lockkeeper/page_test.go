@@ -5,6 +5,7 @@
 package main
 
 import (
+	"cmp"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 )
 
@@ -54,6 +56,17 @@ func withoutDetails(output string) string {
 	return output
 }
 
+func TestPagesHaveEveryFlag(t *testing.T) {
+	pages := map[string]string{"serve": "../../docs/service.md"}
+	for _, c := range commands() {
+		text, err := os.ReadFile(cmp.Or(pages[c.Name()], page))
+		require.NoError(t, err)
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			require.Regexp(t, "--"+f.Name+`([^a-z-]|$)`, string(text), c.Name())
+		})
+	}
+}
+
 func TestPageHasEveryCommandAndExitStatus(t *testing.T) {
 	text, err := os.ReadFile(page)
 	require.NoError(t, err)
@@ -65,7 +78,7 @@ func TestPageHasEveryCommandAndExitStatus(t *testing.T) {
 			require.Regexp(t, `(?m)^\|[^|]*\b`+found[1]+`\b[^|]*\|`, string(text), "the table of exit statuses")
 		}
 	}
-	for _, name := range strings.Fields("LOCKKEEPER_TOKEN LOCKKEEPER_OWNER LOCKKEEPER_PATH " + serversVariable) {
+	for _, name := range strings.Fields("LOCKKEEPER_TOKEN LOCKKEEPER_OWNER LOCKKEEPER_PATH " + serversVariable + " " + urlVariable) {
 		require.Contains(t, string(text), "`"+name+"`")
 	}
 }

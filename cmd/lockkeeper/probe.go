@@ -5,6 +5,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -55,18 +56,24 @@ func (s seconds) String() string {
 	return d.Round(time.Millisecond).String()
 }
 
-// probe asks one server for its state. bound bounds each connection.
-func probe(ctx context.Context, address string, timeout, bound time.Duration) *serverState {
+// A prober asks servers for their states.
+type prober struct {
+	bound      time.Duration // bounds each connection
+	encryption *tls.Config   // nil for none
+}
+
+// probe asks one server for its state, and for the session timeout that it grants for timeout.
+func (p *prober) probe(ctx context.Context, address string, timeout time.Duration) *serverState {
 	s := &serverState{Address: address}
-	shortest, err := greetServer(ctx, address, time.Millisecond, bound)
+	shortest, err := p.greet(ctx, address, time.Millisecond)
 	if isTimeout(err) { // the words would take as long
 		s.Error = err.Error()
 		return s
 	}
-	s.describe(word(ctx, address, "srvr", bound))
+	s.describe(p.word(ctx, address, "srvr"))
 	var longest *greeting
 	if err == nil {
-		longest, err = greetServer(ctx, address, math.MaxInt32*time.Millisecond, bound)
+		longest, err = p.greet(ctx, address, math.MaxInt32*time.Millisecond)
 	}
 	if err != nil {
 		s.Error = cmp.Or(s.Error, err.Error())
@@ -79,7 +86,7 @@ func probe(ctx context.Context, address string, timeout, bound time.Duration) *s
 	s.Zxid = fmt.Sprintf("0x%x", s.zxid)
 
 	s.Tick, s.estimated = s.Min/2, true
-	if ms := field(word(ctx, address, "conf", bound), `tickTime=(\d+)`); ms != "" {
+	if ms := field(p.word(ctx, address, "conf"), `tickTime=(\d+)`); ms != "" {
 		n, _ := strconv.Atoi(ms) // the pattern has digits only
 		s.Tick, s.estimated = seconds(time.Duration(n)*time.Millisecond), false
 	}
@@ -123,9 +130,9 @@ func field(text, pattern string) string {
 	return ""
 }
 
-// greetServer opens and closes one session.
-func greetServer(ctx context.Context, address string, timeout, bound time.Duration) (*greeting, error) {
-	conn, err := dial(ctx, address, bound)
+// greet opens and closes one session.
+func (p *prober) greet(ctx context.Context, address string, timeout time.Duration) (*greeting, error) {
+	conn, err := p.dial(ctx, address)
 	if err != nil {
 		return nil, err
 	}
@@ -134,8 +141,8 @@ func greetServer(ctx context.Context, address string, timeout, bound time.Durati
 }
 
 // word returns the answer to a four-letter word, empty if there is none.
-func word(ctx context.Context, address, name string, bound time.Duration) string {
-	conn, err := dial(ctx, address, bound)
+func (p *prober) word(ctx context.Context, address, name string) string {
+	conn, err := p.dial(ctx, address)
 	if err != nil {
 		return "" // the handshake reports it
 	}
@@ -150,10 +157,16 @@ func word(ctx context.Context, address, name string, bound time.Duration) string
 	return string(answer)
 }
 
-// dial connects to a server, for bound at most.
-func dial(ctx context.Context, address string, bound time.Duration) (net.Conn, error) {
-	deadline := time.Now().Add(bound)
-	conn, err := (&net.Dialer{Deadline: deadline}).DialContext(ctx, "tcp", address)
+// dial connects to a server.
+func (p *prober) dial(ctx context.Context, address string) (net.Conn, error) {
+	deadline := time.Now().Add(p.bound)
+	ctx, cancel := context.WithDeadline(ctx, deadline)
+	defer cancel()
+	dial := (&net.Dialer{}).DialContext
+	if p.encryption != nil {
+		dial = (&tls.Dialer{Config: p.encryption}).DialContext
+	}
+	conn, err := dial(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}

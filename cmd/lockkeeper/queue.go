@@ -13,23 +13,27 @@ import (
 )
 
 // contenderName matches the name of a contender's node: of this library, Curator and
-// go-zookeeper, or of Kazoo. All other children are no contenders.
-var contenderName = regexp.MustCompile(`^(.*)(lock-|__lock__)(\d{10}|-\d{9,10})$`)
+// go-zookeeper, of Kazoo, or of a read/write lock of this library or Curator. All other children
+// are no contenders.
+var contenderName = regexp.MustCompile(`^(.*)(lock-|__lock__|__WRIT__|__READ__)(\d{10}|-\d{9,10})$`)
 
 // isContender reports whether the name of a child is that of a contender.
 func isContender(name string) bool { return contenderName.MatchString(name) }
 
-// kindOf returns which program created the node of a contender, by its name and record.
+// kindOf returns which program created the node of a contender, by its name and record: "lease"
+// is the lock service.
 func kindOf(c recipes.Contender) string {
 	found := contenderName.FindStringSubmatch(c.Name)
 	switch {
+	case c.Kind == recipes.KindLease:
+		return "lease"
 	case c.Host != "":
 		return "lockkeeper"
 	case found == nil:
 		return "unknown"
 	case found[2] == "__lock__":
 		return "kazoo"
-	case strings.HasPrefix(c.Name, "_c_") && strings.Count(c.Name, "-") == 6:
+	case strings.HasPrefix(c.Name, "_c_") && (strings.Count(c.Name, "-") == 6 || found[2] != "lock-"):
 		return "curator" // _c_ and a UUID
 	case strings.HasPrefix(c.Name, "_c_"):
 		return "go-zookeeper"
@@ -45,27 +49,59 @@ type contender struct {
 	Since   *time.Time    `json:"since,omitempty"` // by the clock of its host
 	Token   fencing.Token `json:"token"`
 	Kind    string        `json:"kind"`
-	Node    string        `json:"node"`
-	Session string        `json:"session"`
+	Node    string        `json:"node,omitempty"`
+	Session string        `json:"session,omitempty"`
+	Shared  bool          `json:"shared,omitempty"` // a reader
+
+	TTL     seconds     `json:"ttlSeconds,omitempty"` // of a lease; otherwise the session timeout, if it is known
+	Expires *time.Time  `json:"expires,omitempty"`    // when a lease ends unless it is renewed, by the clock of the leader
+	Revoked *revocation `json:"revoked,omitempty"`    // why the contender has to stop
+}
+
+// A revocation is an administrator's decision to end a hold.
+type revocation struct {
+	By     string `json:"by,omitempty"` // empty if it is not known, like Reason
+	Reason string `json:"reason,omitempty"`
+}
+
+// String returns the revocation for people.
+func (r *revocation) String() string {
+	if r.By == "" {
+		return "revoked"
+	}
+	return fmt.Sprintf("revoked by %q, reason %q", printable(r.By), printable(r.Reason))
 }
 
 func contenderOf(c recipes.Contender) *contender {
 	found := &contender{
 		Owner: c.Owner, Host: c.Host, PID: c.PID, Token: c.Token, Kind: kindOf(c), Node: c.Name,
-		Session: hexID(c.Session),
+		Shared: c.Shared, TTL: seconds(c.TTL),
+	}
+	if c.Session != 0 {
+		found.Session = hexID(c.Session)
 	}
 	if !c.Since.IsZero() {
 		found.Since = &c.Since
+	}
+	if c.Kind == recipes.KindLease {
+		expires := c.Written.Add(c.TTL)
+		found.Expires = &expires
+	}
+	if c.Revoked != nil {
+		found.Revoked = &revocation{c.Revoked.By, c.Revoked.Reason}
 	}
 	return found
 }
 
 // since returns the time since when the contender is in the queue, for people.
-func (c *contender) since() string {
-	if c.Since == nil {
+func (c *contender) since() string { return clock(c.Since) }
+
+// clock returns a time for people, "-" if there is none.
+func clock(t *time.Time) string {
+	if t == nil {
 		return "-"
 	}
-	return c.Since.Local().Format(time.DateTime)
+	return t.Local().Format(time.DateTime)
 }
 
 // owner returns the label of the contender in printable characters, since other programs
@@ -92,10 +128,5 @@ func printable(text string) string {
 	return b.String()
 }
 
-// hexID returns the id of a session as servers log it, "-" if there is none.
-func hexID(id int64) string {
-	if id == 0 {
-		return "-"
-	}
-	return fmt.Sprintf("0x%x", uint64(id))
-}
+// hexID returns the id of a session as servers log it.
+func hexID(id int64) string { return fmt.Sprintf("0x%x", uint64(id)) }

@@ -26,12 +26,20 @@ func newRelease() *cobra.Command {
 The next contender is granted the lock immediately. The old holder is notified only when
 its client notices that its node is gone, as a rule within a sixth of its session timeout.
 Until then, or if it is another library's client, it goes on, and only a resource that
-checks the token is safe. So stop the holder first if you can: that releases its lock.`,
-		Example: `  lockkeeper release /locks/backup --token 4294967312 --reason "db7 hangs, OPS-1142" --force`,
-		Args:    oneArgument("PATH"),
+checks the token is safe. So stop the holder first if you can: that releases its lock.
+
+With --url, PATH is NAMESPACE/KEY. In mode safe the holder is notified, and the lock is
+granted to the next contender once the holder must have stopped.`,
+		Example: `  lockkeeper release /locks/backup --token 4294967312 --reason "db7 hangs, OPS-1142" --force
+  lockkeeper release --url https://locks.example.com --token-file token billing/backup \
+      --token 4294967312 --reason "db7 hangs, OPS-1142" --force`,
+		Args: oneArgument("PATH"),
 		RunE: func(cmd *cobra.Command, paths []string) error {
-			if err := args.check(); err != nil {
+			if err := args.check(cmd, paths[0]); err != nil {
 				return err
+			}
+			if args.service.url != "" {
+				return args.service.release(cmd, args, paths[0])
 			}
 			client, queue, err := args.connection.queue(cmd, paths[0])
 			if err != nil {
@@ -42,7 +50,7 @@ checks the token is safe. So stop the holder first if you can: that releases its
 			if err != nil {
 				return err
 			}
-			logError(cmd.ErrOrStderr(), "release: the old holder may still work for a while: only a resource that checks the token is safe from it")
+			logError(cmd.ErrOrStderr(), stillWorking)
 			return printText(cmd, fmt.Sprintf("released %s: node %s, token %v, owner %q, reason %q\n",
 				queue.Path(), released.Name, released.Token, printable(released.Owner), args.reason))
 		},
@@ -50,18 +58,23 @@ checks the token is safe. So stop the holder first if you can: that releases its
 	flags := cmd.Flags()
 	flags.StringVar(&args.token, "token", "", "`token` of the holder")
 	flags.StringVar(&args.reason, "reason", "", "why, which is printed for your records")
-	flags.StringVar(&args.mode, "mode", modeNow, "how to release: now deletes the node immediately")
+	flags.StringVar(&args.mode, "mode", "", "how to release: now frees the lock immediately, the default with --servers;\nsafe, the default with --url, notifies the holder and waits until it must\nhave stopped")
 	flags.BoolVar(&args.force, "force", false, "confirm that the holder may still be working")
 	args.connection.addFlags(cmd)
+	args.service.addFlags(cmd)
 	return cmd
 }
 
-// modeNow is the mode that deletes the node without waiting for the holder.
-const modeNow = "now"
+// The modes. modeNow frees the lock without waiting for the holder.
+const (
+	modeNow  = "now"
+	modeSafe = "safe"
+)
 
 // releaseArguments are the arguments of the release command.
 type releaseArguments struct {
 	connection    connection
+	service       serviceAccess
 	token, reason string
 	mode          string
 	force         bool
@@ -69,20 +82,28 @@ type releaseArguments struct {
 	parsed fencing.Token // token
 }
 
-func (a *releaseArguments) check() error {
+func (a *releaseArguments) check(cmd *cobra.Command, path string) error {
+	if err := a.service.check(cmd, &a.connection, path); err != nil {
+		return err
+	}
 	switch {
 	case a.token == "":
 		return usageErrorf("--token is missing: show prints it")
 	case a.reason == "":
 		return usageErrorf("--reason is missing")
-	case a.mode != modeNow:
-		return usageErrorf("--mode %q is not %q", a.mode, modeNow)
+	case a.mode != "" && a.mode != modeNow && a.mode != modeSafe:
+		return usageErrorf("--mode %q is neither %q nor %q", a.mode, modeSafe, modeNow)
+	case a.mode == modeSafe && a.service.url == "":
+		return usageErrorf("--mode %s needs --url: only the lock service notifies holders", modeSafe)
 	case !a.force:
 		return usageErrorf("the holder may still be working: add --force if the lock is to be taken from it")
 	}
 	var err error
 	if a.parsed, err = fencing.ParseToken(a.token); err != nil {
 		return usageErrorf("--token: %w", err)
+	}
+	if a.service.url != "" {
+		return nil
 	}
 	return a.connection.check()
 }
@@ -115,3 +136,6 @@ func (a *releaseArguments) release(ctx context.Context, client *recipes.Client, 
 	}
 	return front, nil
 }
+
+// stillWorking is printed after a lock was freed without waiting for its holder.
+const stillWorking = "release: the old holder may still work for a while: only a resource that checks the token is safe from it"

@@ -57,7 +57,8 @@ func TestReleaseNeedsTokenReasonAndForce(t *testing.T) {
 		{[]string{"/a", "--token", "1"}, "--reason is missing"},
 		{[]string{"/a", "--token", "1", "--reason", "r"}, "add --force"},
 		{[]string{"/a", "--token", "x", "--reason", "r", "--force"}, "--token: "},
-		{[]string{"/a", "--token", "1", "--reason", "r", "--force", "--mode", "later"}, `--mode "later" is not "now"`},
+		{[]string{"/a", "--token", "1", "--reason", "r", "--force", "--mode", "later"}, `--mode "later" is neither "safe" nor "now"`},
+		{[]string{"/a", "--token", "1", "--reason", "r", "--force", "--mode", "safe"}, "--mode safe needs --url"},
 	} {
 		status, _, stderr := runInProcess(t, ensemble, append([]string{"release"}, test.args...)...)
 		require.Equal(t, statusUsage, status, test.want)

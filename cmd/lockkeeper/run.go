@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/lockkeeper/lockkeeper/service/client"
 )
 
 func newRun() *cobra.Command {
@@ -70,6 +72,7 @@ TTL takes the place of the session timeout: SIGKILL follows when the lease ends.
 	flags.StringVar(&args.owner, "owner", "", "`label` that other clients see (default: host and process id)")
 	args.connection.addFlags(cmd)
 	args.service.addFlags(cmd)
+	flags.DurationVar(&args.service.ttl, "ttl", client.DefaultTTL, "with --url, how long the lease lasts without a renewal")
 	return cmd
 }
 
@@ -106,7 +109,7 @@ func (a *runArguments) run(cmd *cobra.Command) error {
 // connect connects to the lock service or the ensemble.
 func (a *runArguments) connect(cmd *cobra.Command) (grantor, error) {
 	if a.service.url != "" {
-		return a.service.connect(cmd.Context(), a.owner, &a.connection)
+		return a.service.grantor(cmd.Context(), a.owner, &a.connection)
 	}
 	c, err := a.connection.connect(cmd.Context(), a.owner, cmd.ErrOrStderr())
 	if err != nil {

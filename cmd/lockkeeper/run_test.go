@@ -100,6 +100,9 @@ func TestRunThatDoesNotAcquireLockExitsWithStatus1(t *testing.T) {
 		if strings.Contains(args, "--lock") {
 			require.Contains(t, p.stderr.String(), `held by "the other"`)
 		}
+		if strings.Contains(args, "--wait") {
+			require.Contains(t, p.stderr.String(), " /ledger: not granted within 300ms")
+		}
 		requireContenders(t, ensemble, "/ledger", 1)
 	}
 	require.NoError(t, hold.Unlock(t.Context()))

@@ -38,11 +38,11 @@ func (a *runArguments) check(cmd *cobra.Command) error {
 	if err := recipes.CheckOwner(a.owner); err != nil {
 		return usageErrorf("--owner: %w", err)
 	}
-	if err := a.service.check(cmd, a.lock, a.elect); err != nil {
+	if err := a.service.check(cmd, &a.connection, a.lock, a.elect); err != nil || a.service.url != "" {
 		return err
 	}
-	if a.service.url != "" {
-		return a.connection.checkTimeout()
+	if err := absolute(a.lock + a.elect); err != nil {
+		return err
 	}
 	return a.connection.check()
 }

@@ -18,7 +18,7 @@ import (
 )
 
 func newServe() *cobra.Command {
-	config, servers := service.Config{}, ""
+	config, servers, zookeeper := service.Config{}, "", certificates{}
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve locks and elections over HTTP",
@@ -35,8 +35,18 @@ with status 0 when it is interrupted.`,
 			if servers == "" && !config.Dev {
 				servers = os.Getenv(serversVariable)
 			}
+			if servers == "" && !config.Dev {
+				return usageErrorf("--servers is missing: name the servers of ZooKeeper, set %s, or try --dev", serversVariable)
+			}
 			if servers != "" {
 				config.Servers = []string{servers}
+			}
+			if err := zookeeper.check(); err != nil {
+				return err
+			}
+			var err error
+			if config.ZooKeeperTLS, err = zookeeper.config(); err != nil {
+				return err
 			}
 			if err := config.Check(); err != nil {
 				return usageErrorf("%w", err)
@@ -50,14 +60,16 @@ with status 0 when it is interrupted.`,
 	flags.StringVar(&config.Root, "root", "/lockkeeper", "`path` below which each namespace has a node")
 	flags.DurationVar(&config.SessionTimeout, "session-timeout", recipes.DefaultSessionTimeout, "timeout of the replica's own session; no lease depends on it")
 	flags.StringVar(&config.ZooKeeperAuth, "zookeeper-auth", "", "`file` with a credential for ZooKeeper, user:password: only with it can the\nnodes of leases be written")
+	zookeeper.addFlags(flags, "zookeeper-", "the servers of ZooKeeper")
 	flags.StringVar(&config.Listen, "listen", "127.0.0.1:8080", "`address` to serve on")
 	flags.StringVar(&config.TLSCert, "tls-cert", "", "`file` of the server's certificate, read again when it changes")
 	flags.StringVar(&config.TLSKey, "tls-key", "", "`file` of the certificate's key")
-	flags.StringVar(&config.ClientCA, "client-ca", "", "`file` of the authorities that sign client certificates")
+	flags.StringVar(&config.ClientCA, "client-ca", "", "`file` of the authorities that sign client certificates, read again when it\nchanges")
 	flags.StringVar(&config.Principals, "principals", "", "`file` of the callers, read again when it changes")
 	flags.StringVar(&config.TokenKeys, "token-keys", "", "`file` of the keys that sign lock tokens, read again when it changes")
 	flags.StringVar(&config.Audit, "audit", "", "`file` that audit events are appended to")
 	flags.DurationVar(&config.MaxTTL, "max-ttl", time.Hour, "longest lease, at most 1h")
+	flags.IntVar(&config.Keys, "keys", 100_000, "live keys of each namespace, at most 100000")
 	flags.Float64Var(&config.Rate, "rate", 100, "requests a second of each principal")
 	flags.IntVar(&config.Burst, "burst", 200, "requests at the same time of each principal")
 	flags.IntVar(&config.Waiters, "waiters", 1000, "waits and event streams at the same time of each principal")

@@ -36,9 +36,9 @@ func TestServePrintsItsAddressAndEndsWithStatus0(t *testing.T) {
 func TestServeRefusesCallersWithoutCredentialsOutsideDevelopment(t *testing.T) {
 	t.Setenv(serversVariable, "")
 	for want, args := range map[string][]string{
-		"servers of the ensemble are missing": {"serve"},
-		"file of principals is missing":       {"serve", "--servers", "127.0.0.1:1"},
-		"serves a loopback address only":      {"serve", "--dev", "--listen", ":8080"},
+		"--servers is missing: name the": {"serve"},
+		"file of principals is missing":  {"serve", "--servers", "127.0.0.1:1"},
+		"serves a loopback address only": {"serve", "--dev", "--listen", ":8080"},
 	} {
 		stderr := &syncBuffer{}
 		require.Equal(t, statusUsage, run(t.Context(), args, strings.NewReader(""), io.Discard, stderr))

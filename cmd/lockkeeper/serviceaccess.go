@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"time"
@@ -18,19 +19,28 @@ import (
 type serviceAccess struct {
 	url       string // one, or several separated by commas; empty for an ensemble
 	tokenFile string
-	ttl       time.Duration
+	ttl       time.Duration // of a lease; 0 for the default
 }
 
 func (s *serviceAccess) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&s.url, "url", "", "`URL` of a lock service, to use in place of an ensemble; several replicas' separated\nby commas")
+	flags.StringVar(&s.url, "url", "", "`URL` of a lock service, to use in place of an ensemble; several replicas' separated\nby commas (default: the environment variable "+urlVariable+")")
 	flags.StringVar(&s.tokenFile, "token-file", "", "with --url, `file` of the bearer token, read for each request")
-	flags.DurationVar(&s.ttl, "ttl", client.DefaultTTL, "with --url, how long the lease lasts without a renewal")
 }
 
-// check returns an error for wrong usage. names are of locks and elections.
-func (s *serviceAccess) check(cmd *cobra.Command, names ...string) error {
+// urlVariable is the environment variable that names the lock service if no flag names a service or servers.
+const urlVariable = "LOCKKEEPER_URL"
+
+// check sets the URL from the environment if no flag does, and returns an error for wrong usage. names are of locks and
+// elections.
+func (s *serviceAccess) check(cmd *cobra.Command, c *connection, names ...string) error {
 	changed := cmd.Flags().Changed
+	if url := os.Getenv(urlVariable); url != "" && s.url == "" && !changed("servers") {
+		if os.Getenv(serversVariable) != "" {
+			return usageErrorf("%s and %s are both set: choose with --url or --servers", urlVariable, serversVariable)
+		}
+		s.url = url
+	}
 	if s.url == "" {
 		for _, flag := range []string{"token-file", "ttl"} {
 			if changed(flag) {
@@ -39,7 +49,7 @@ func (s *serviceAccess) check(cmd *cobra.Command, names ...string) error {
 		}
 		return nil
 	}
-	for _, flag := range []string{"servers", "namespace", "session-timeout"} {
+	for _, flag := range []string{"servers", "namespace", "session-timeout", "auth-file"} {
 		if changed(flag) {
 			return usageErrorf("--url and --%s exclude each other", flag)
 		}
@@ -50,20 +60,33 @@ func (s *serviceAccess) check(cmd *cobra.Command, names ...string) error {
 			return usageErrorf("%q is not NAMESPACE/KEY, as --url needs", name)
 		}
 	}
-	return nil
+	return c.checkCommon()
 }
 
-// connect waits until the service answers.
-func (s *serviceAccess) connect(ctx context.Context, owner string, c *connection) (grantor, error) {
+// connect returns a client of the service. owner may be empty.
+func (s *serviceAccess) connect(owner string, c *connection) (*client.Client, error) {
 	bearer := s.bearer()
 	if bearer != nil {
 		if _, err := bearer(); err != nil {
 			return nil, usageErrorf("--token-file: %w", err)
 		}
 	}
-	locks, err := client.New(s.url, &client.Options{Owner: owner, TTL: s.ttl, Bearer: bearer})
+	encryption, err := c.certificates.config()
+	if err != nil {
+		return nil, err
+	}
+	locks, err := client.New(s.url, &client.Options{Owner: owner, TTL: s.ttl, Bearer: bearer, TLS: encryption})
 	if err != nil {
 		return nil, usageErrorf("--url: %w", err)
+	}
+	return locks, nil
+}
+
+// grantor waits until the service answers, and returns it as a grantor.
+func (s *serviceAccess) grantor(ctx context.Context, owner string, c *connection) (grantor, error) {
+	locks, err := s.connect(owner, c)
+	if err != nil {
+		return nil, err
 	}
 	bounded, cancel := c.bound(ctx)
 	defer cancel()
@@ -121,12 +144,21 @@ func (l leases) acquire(ctx context.Context, a *runArguments) (hold, error) {
 		return lease{h}, nil
 	case errors.Is(err, context.Canceled):
 		return nil, &statusError{statusFailed, err}
-	case errors.Is(err, client.ErrUnavailable):
+	case errors.Is(err, client.ErrUnavailable) && (!errors.Is(err, errWait) || !l.answers(ctx)):
 		return nil, &statusError{statusUnavailable, err}
 	case errors.Is(err, client.LockAlreadyHeld), errors.Is(err, context.DeadlineExceeded):
-		return nil, &statusError{statusFailed, err}
+		return nil, &statusError{statusFailed, a.notGranted(err)}
+	case errors.Is(err, client.Unauthenticated) && a.service.tokenFile == "" && l.connection.certificates.cert == "":
+		return nil, internal(fmt.Errorf("%w: --token-file, or --cert and --key, identify the caller", err))
 	}
 	return nil, internal(err)
+}
+
+// answers reports whether a replica answers now: a wait can end a moment before its answer.
+func (l leases) answers(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	return l.Ready(ctx) == nil
 }
 
 // A lease is a hold of a lock service.

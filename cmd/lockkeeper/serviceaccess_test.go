@@ -116,11 +116,14 @@ func TestRunThatGetsNoLeaseExitsWithStatus1(t *testing.T) {
 	locks := startService(t)
 	hold, err := serviceClient(t, locks).Lock(t.Context(), "team", "orders")
 	require.NoError(t, err)
-	for _, args := range []string{"--lock team/orders --try", "--lock team/orders --wait 400ms", "--elect team/orders --wait 400ms"} {
+	for _, args := range []string{"--lock team/orders --try", "--lock team/orders --wait 2s", "--elect team/orders --wait 2s"} {
 		p := startRun(t, strings.Fields("--url "+locks+" "+args+" -- echo ran")...)
 		require.Equal(t, statusFailed, p.status(), args)
 		require.Empty(t, p.stdout.String())
 		require.Contains(t, p.stderr.String(), `held by "the other"`)
+		if strings.Contains(args, "--wait") {
+			require.Contains(t, p.stderr.String(), ` team/orders: not granted within 2s: held by "the other"`)
+		}
 	}
 	waiting := startRun(t, "--url", locks, "--lock", "team/orders", "--", "echo", "ran")
 	require.Eventually(t, func() bool {
@@ -134,6 +137,25 @@ func TestRunThatGetsNoLeaseExitsWithStatus1(t *testing.T) {
 	require.NoError(t, waiting.cmd.Process.Signal(syscall.SIGINT))
 	require.Equal(t, statusSignalled+2, waiting.status())
 	require.NoError(t, hold.Unlock(t.Context()))
+}
+
+// The wait ends while its request is under way, at a replica that is there.
+func TestWaitThatEndsBeforeItsAnswerExitsWithStatus1(t *testing.T) {
+	t.Parallel()
+	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body) // a broken request is one without a body
+		switch {
+		case r.URL.Path == "/readyz":
+		case strings.Contains(string(body), `"waitMillis":0`):
+			w.WriteHeader(http.StatusConflict)
+		default:
+			<-r.Context().Done()
+		}
+	}))
+	t.Cleanup(slow.Close)
+	p := startRun(t, "--url", slow.URL, "--lock", "team/orders", "--wait", "300ms", "--", "echo", "ran")
+	require.Equal(t, statusFailed, p.status())
+	require.Equal(t, "lockkeeper: run: lock team/orders: not granted within 300ms\n", p.stderr.String())
 }
 
 func TestRunWithoutServiceExitsWithStatus69(t *testing.T) {
@@ -164,11 +186,40 @@ func TestRunWithWrongUsageOfServiceExitsWithStatus64(t *testing.T) {
 		"--url http://a --ttl 1ms --lock a/b":             "TTL 1ms is not between",
 		"--url http://a --connect-timeout 0s --lock a/b":  "--connect-timeout 0s is not positive",
 		"--url http://a --lock a/b --elect a/b --ttl 10s": "--lock and --elect exclude each other",
+		"--url http://a --auth-file x --lock a/b":         "--url and --auth-file exclude each other",
+		"--url https://a --cert x --lock a/b":             "--cert and --key are needed together",
+		"--url https://a --ca missing --lock a/b":         "--ca: open missing",
+		"--url https://a --ca /dev/null --lock a/b":       "--ca: read /dev/null: there is no certificate in it",
+		"--url https://a --cert x --key y --lock a/b":     "--cert, --key: open x",
+		"--servers a:1 --key x --lock /a":                 "--cert and --key are needed together",
+		"--servers a:1 --auth-file missing --lock /a":     "--auth-file: open missing",
+		"--servers a:1 --auth-file /dev/null --lock /a":   "--auth-file: read /dev/null: the content is not user:password",
 	} {
 		p := startRun(t, append(strings.Fields(args), "--", "true")...)
 		require.Equal(t, statusUsage, p.status(), args)
 		require.Contains(t, p.stderr.String(), want, args)
 	}
+}
+
+func TestRunUsesServiceOfEnvironmentUnlessFlagNamesServers(t *testing.T) {
+	t.Parallel()
+	ensemble := startServers(t, nil)
+	locks := startService(t)
+	path := func(servers string, args ...string) (int, string) {
+		p := newCommand(t, append(append([]string{"run"}, args...), "--", "sh", "-c", "echo $LOCKKEEPER_PATH")...)
+		p.cmd.Env = append(p.cmd.Env, urlVariable+"="+locks, serversVariable+"="+servers)
+		p.start()
+		return p.status(), p.stdout.String() + p.stderr.String()
+	}
+	status, printed := path("", "--lock", "team/orders")
+	require.Equal(t, statusOK, status)
+	require.Equal(t, "team/orders\n", printed)
+	status, printed = path("", "--servers", connectString(ensemble), "--lock", "/ledger")
+	require.Equal(t, statusOK, status)
+	require.Equal(t, "/ledger\n", printed)
+	status, printed = path(connectString(ensemble), "--lock", "/ledger")
+	require.Equal(t, statusUsage, status)
+	require.Contains(t, printed, "LOCKKEEPER_URL and LOCKKEEPER_SERVERS are both set: choose with --url or --servers")
 }
 
 func TestCommandOfUnreachableLeaseIsKilledBeforeLockIsGranted(t *testing.T) {

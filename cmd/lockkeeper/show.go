@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -13,7 +14,7 @@ import (
 )
 
 func newShow() *cobra.Command {
-	conn := &connection{}
+	conn, locks := &connection{}, &serviceAccess{}
 	asJSON := false
 	cmd := &cobra.Command{
 		Use:   "show PATH",
@@ -21,12 +22,22 @@ func newShow() *cobra.Command {
 		Long: `Show the contenders of a lock or an election, the holder first, then the waiters in the
 order in which they get the lock: label, host and process, the time at which each joined the
 queue, by the clock of its host, the fencing token that it has or will have, the kind of the
-program that created its node, and its session.
+program that created its node ("lease" for the lock service), its session, and when its lease
+ends unless it is renewed, by the clock of ZooKeeper's leader. The readers of a read/write lock
+that hold it together come first.
 
-The queue is the view of one server, which may lag behind.`,
-		Example: "  lockkeeper show /locks/backup --json",
-		Args:    oneArgument("PATH"),
+The queue is the view of one server, which may lag behind. With --url, PATH is NAMESPACE/KEY,
+and of the waiters only the number is known.`,
+		Example: "  lockkeeper show /locks/backup --json\n" +
+			"  lockkeeper show --url https://locks.example.com --token-file token billing/backup",
+		Args: oneArgument("PATH"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := locks.check(cmd, conn, args[0]); err != nil {
+				return err
+			}
+			if locks.url != "" {
+				return locks.show(cmd, conn, args[0], asJSON)
+			}
 			client, queue, err := conn.queue(cmd, args[0])
 			if err != nil {
 				return err
@@ -47,6 +58,7 @@ The queue is the view of one server, which may lag behind.`,
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
 	conn.addFlags(cmd)
+	locks.addFlags(cmd)
 	return cmd
 }
 
@@ -54,15 +66,21 @@ The queue is the view of one server, which may lag behind.`,
 type queueState struct {
 	Path    string       `json:"path"` // with the namespace
 	Holder  *contender   `json:"holder"`
-	Waiters []*contender `json:"waiters"` // the next holder first
+	Readers []*contender `json:"readers,omitempty"` // that hold beside the holder, a reader
+	Waiters []*contender `json:"waiters"`           // the next holder first
 }
 
 func stateOf(path string, contenders []recipes.Contender) queueState {
 	state := queueState{Path: path, Waiters: []*contender{}}
+	shared := true // by all contenders so far
 	for i, c := range contenders {
-		if i == 0 {
+		shared = shared && c.Shared
+		switch {
+		case i == 0:
 			state.Holder = contenderOf(c)
-		} else {
+		case shared:
+			state.Readers = append(state.Readers, contenderOf(c))
+		default:
 			state.Waiters = append(state.Waiters, contenderOf(c))
 		}
 	}
@@ -76,13 +94,20 @@ func (s *queueState) print(out io.Writer) error {
 		return err
 	}
 	cells := [][]string{
-		{"", "OWNER", "HOST", "PID", "SINCE", "TOKEN", "KIND", "SESSION"},
+		{"", "OWNER", "HOST", "PID", "SINCE", "TOKEN", "KIND", "SESSION", "EXPIRES"},
 		s.Holder.cells("holder"),
+	}
+	for _, c := range s.Readers {
+		cells = append(cells, c.cells("reader"))
 	}
 	for i, c := range s.Waiters {
 		cells = append(cells, c.cells(fmt.Sprint("waiter ", i+1)))
 	}
-	return printTable(out, cells)
+	if err := printTable(out, cells); err != nil || s.Holder.Revoked == nil {
+		return err
+	}
+	_, err := fmt.Fprintf(out, "the holder has to stop: %s\n", s.Holder.Revoked)
+	return err
 }
 
 // cells returns the contender as a row of the table.
@@ -91,5 +116,5 @@ func (c *contender) cells(position string) []string {
 	if c.PID != 0 {
 		pid = strconv.Itoa(c.PID)
 	}
-	return []string{position, c.owner(), printable(c.Host), pid, c.since(), c.Token.String(), c.Kind, c.Session}
+	return []string{position, c.owner(), printable(c.Host), pid, c.since(), c.Token.String(), c.Kind, cmp.Or(c.Session, "-"), clock(c.Expires)}
 }

@@ -39,6 +39,15 @@ func atMostOneArgument(name string) cobra.PositionalArgs {
 	}
 }
 
+// absolute returns an error for a path that is not absolute, before anything is connected. The package that uses the path
+// checks the rest.
+func absolute(path string) error {
+	if path == "" || path[0] != '/' {
+		return usageErrorf("path %q is not absolute", path)
+	}
+	return nil
+}
+
 // printText prints text to the command's standard output.
 func printText(cmd *cobra.Command, text string) error {
 	_, err := fmt.Fprint(cmd.OutOrStdout(), text)

@@ -12,14 +12,20 @@ import (
 
 func newVersion() *cobra.Command {
 	return &cobra.Command{
-		Use:   "version",
-		Short: "Print the versions of lockkeeper, Go and the modules in the build",
-		Args:  noArguments,
+		Use:     "version",
+		Short:   "Print the versions of lockkeeper, Go and the modules in the build",
+		Example: "  lockkeeper version",
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			info, _ := debug.ReadBuildInfo()
-			return printText(cmd, version(info)+"\n")
+			return printText(cmd, version(buildInfo())+"\n")
 		},
 	}
+}
+
+// buildInfo returns that of this program, nil if it was built without.
+func buildInfo() *debug.BuildInfo {
+	info, _ := debug.ReadBuildInfo()
+	return info
 }
 
 // version returns the versions of the module, of Go, and of the modules in the build. info

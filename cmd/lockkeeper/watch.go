@@ -4,7 +4,9 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,7 +15,8 @@ import (
 )
 
 func newWatch() *cobra.Command {
-	conn := &connection{}
+	conn, locks := &connection{}, &serviceAccess{}
+	asJSON := false
 	cmd := &cobra.Command{
 		Use:   "watch PATH",
 		Short: "Print the holder of a lock or an election whenever it changes",
@@ -21,25 +24,87 @@ func newWatch() *cobra.Command {
 interrupted. Between two changes in quick succession, holders can be skipped.
 
 The holder is the view of one server, which may lag behind. The watch continues across lost
-connections and sessions.`,
-		Example: "  lockkeeper watch /election/worker",
-		Args:    oneArgument("PATH"),
+connections and sessions. With --url, PATH is NAMESPACE/KEY.`,
+		Example: "  lockkeeper watch /election/worker\n" +
+			"  lockkeeper watch /election/worker --json | jq --unbuffered -r .holder.owner",
+		Args: oneArgument("PATH"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			printTo := (*change).print
+			if asJSON {
+				printTo = (*change).printJSON
+			}
+			w := &watch{path: args[0], report: func(c *change) error { return printTo(c, cmd.OutOrStdout()) }}
+			if err := locks.check(cmd, conn, args[0]); err != nil {
+				return err
+			}
+			if locks.url != "" {
+				return locks.watch(cmd.Context(), conn, w)
+			}
 			client, queue, err := conn.queue(cmd, args[0])
 			if err != nil {
 				return err
 			}
 			defer client.Close()
-			return watch(cmd.Context(), queue, func(text string) error { return printText(cmd, text) })
+			w.path = queue.Path()
+			return w.run(cmd.Context(), queue)
 		},
 	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object on each line")
 	conn.addFlags(cmd)
+	locks.addFlags(cmd)
 	return cmd
 }
 
-// watch prints a line for each change of the front of the queue, until ctx is done.
-func watch(ctx context.Context, queue *recipes.Queue, print func(text string) error) error {
-	last := ""
+// A change is the holder of a lock or an election from a time on.
+type change struct {
+	Time   time.Time  `json:"time"` // at which it was noticed
+	Path   string     `json:"path"` // with the namespace
+	Holder *contender `json:"holder"`
+}
+
+// state returns what a line prints of the holder. A renewal of a lease does not change it.
+func (c *change) state() string {
+	if c.Holder == nil {
+		return "free"
+	}
+	state := fmt.Sprintf("held by %s, token %v, kind %s, since %s", c.Holder.owner(), c.Holder.Token, c.Holder.Kind, c.Holder.since())
+	if c.Holder.Revoked != nil {
+		state += ", " + c.Holder.Revoked.String()
+	}
+	return state
+}
+
+func (c *change) print(out io.Writer) error {
+	_, err := fmt.Fprintf(out, "%s  %s  %s\n", c.Time.Format(time.DateTime), printable(c.Path), c.state())
+	return err
+}
+
+func (c *change) printJSON(out io.Writer) error {
+	encoder := json.NewEncoder(out)
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(c)
+}
+
+// A watch reports the changes of a holder.
+type watch struct {
+	path   string // with the namespace
+	report func(*change) error
+	last   string // the state that was reported
+}
+
+// is reports the holder, nil for none, if it has changed.
+func (w *watch) is(holder *contender) error {
+	now := &change{Time: time.Now(), Path: w.path, Holder: holder}
+	state := now.state()
+	if state == w.last {
+		return nil
+	}
+	w.last = state
+	return w.report(now)
+}
+
+// run reports each change of the front of a queue, until ctx is done.
+func (w *watch) run(ctx context.Context, queue *recipes.Queue) error {
 	for {
 		front, err := queue.Front(ctx)
 		switch {
@@ -48,16 +113,12 @@ func watch(ctx context.Context, queue *recipes.Queue, print func(text string) er
 		case err != nil:
 			return err
 		}
-		state := "free"
+		var holder *contender
 		if !front.Empty {
-			c := contenderOf(front.Contender)
-			state = fmt.Sprintf("held by %s, token %v, kind %s, since %s", c.owner(), c.Token, c.Kind, c.since())
+			holder = contenderOf(front.Contender)
 		}
-		if state != last {
-			last = state
-			if err := print(fmt.Sprintf("%s  %s  %s\n", time.Now().Format(time.DateTime), printable(queue.Path()), state)); err != nil {
-				return err
-			}
+		if err := w.is(holder); err != nil {
+			return err
 		}
 		select {
 		case <-front.Changed:
