@@ -27,15 +27,21 @@ func (r *run) target(name string, lasts time.Duration) (*contender, error) {
 	if name != holderTarget {
 		return r.contender(name)
 	}
+	c, _, err := r.aim(lasts)
+	return c, err
+}
+
+// aim returns a holder, and requests it to extend its hold.
+func (r *run) aim(lasts time.Duration) (*contender, register.Holding, error) {
 	c, h, err := r.holder()
 	if err != nil {
-		return nil, err
+		return nil, h, err
 	}
 	c.send(fmt.Sprintf("%s %d %v", worker.Extend, h.Attempt, lasts+r.opts.Timeout/4))
 	r.recorder.add(history.Event{
 		At: r.time.Now(), Kind: history.Fault, Text: fmt.Sprintf("aimed at %s, which holds %s in attempt %d", h.Contender, h.Path, h.Attempt),
 	})
-	return c, nil
+	return c, h, nil
 }
 
 // holder returns a contender that holds a lock and has held it for longer than the short holds last, so that a fault injected

@@ -78,7 +78,10 @@ func Reorder(r *Result, dir string) error {
 
 // isOrder reports whether events of that kind come from the servers' logs.
 func isOrder(kind history.Kind) bool {
-	return kind == history.Created || kind == history.Deleted || kind == history.Ended
+	return slices.Contains([]history.Kind{
+		history.Created, history.Renewed, history.Downgraded, history.Deleted, history.Ended, history.Limited, history.Stored,
+		history.Proclaimed, history.HandedOver,
+	}, kind)
 }
 
 // datedBy returns readings of both clocks, from transactions whose instants are known.
@@ -97,7 +100,7 @@ func datedBy(txns []txnlog.Txn, instants map[history.ID]history.Instant) *clocks
 func (r *Result) order(servers []txnlog.Server, clocksOf func([]txnlog.Txn) *clocks) []history.Event {
 	txns, dropped := txnlog.Agreed(servers)
 	r.Transactions, r.Uncommitted, r.Expired, r.Reaped = len(txns), dropped, 0, 0
-	o := &ordering{result: r, clocks: clocksOf(txns)}
+	o := &ordering{result: r, clocks: clocksOf(txns), leases: map[string]history.Event{}, revoked: map[string]bool{}}
 	for i := range txns {
 		o.add(&txns[i])
 	}
@@ -112,9 +115,11 @@ func (r *Result) order(servers []txnlog.Server, clocksOf func([]txnlog.Txn) *clo
 
 // An ordering converts transactions to events.
 type ordering struct {
-	result *Result
-	clocks *clocks
-	events []history.Event
+	result  *Result
+	clocks  *clocks
+	events  []history.Event
+	leases  map[string]history.Event // last writes of leases, by node
+	revoked map[string]bool          // nodes of revoked contenders
 }
 
 // add appends the events of a transaction.
@@ -134,14 +139,24 @@ func (o *ordering) add(t *txnlog.Txn) {
 			}
 			e.Kind, e.Node = history.Created, op.Paths[0]
 			if !op.Ephemeral {
-				e.Session = 0
+				o.leaseCreated(&e, op.Data)
 			}
 			o.events = append(o.events, e)
+			o.recipeWritten(e, op.Data)
+		case txnlog.SetData:
+			if isOurs(op.Paths[0]) {
+				e.Node = op.Paths[0]
+				o.recordWritten(e, op.Data)
+				o.recipeWritten(e, op.Data)
+			}
 		case txnlog.Delete, txnlog.DeleteContainer:
 			if !isOurs(op.Paths[0]) {
 				continue
 			}
 			e.Kind, e.Node, e.Cause = history.Deleted, op.Paths[0], cause
+			if cause == history.ByRequest {
+				e.Cause = o.whyDeleted(e)
+			}
 			if op.Type == txnlog.DeleteContainer {
 				o.result.Reaped++
 			}

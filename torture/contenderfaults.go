@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/docker"
@@ -104,13 +103,12 @@ func (r *run) onLinksOf(c *contender, spoil func(*docker.Proxy)) (heal, error) {
 var directions = []string{"both", "to-server", "to-client"}
 
 func cutContender(_ context.Context, r *run, args []string, lasts time.Duration) (heal, error) {
-	way := []docker.Direction{docker.Both, docker.ToServer, docker.ToClient}[slices.Index(directions, args[1])]
 	c, err := r.target(args[0], lasts)
 	if err != nil {
 		return nil, err
 	}
 	name := c.current().name
-	undo, err := r.onLinksOf(c, func(p *docker.Proxy) { p.Drop(way) })
+	undo, err := r.onLinksOf(c, func(p *docker.Proxy) { p.Drop(dropped(args[1])) })
 	if err != nil || undo == nil {
 		return undo, err
 	}
@@ -139,7 +137,11 @@ func slow(_ context.Context, r *run, args []string, _ time.Duration) (heal, erro
 // loseReply drops the reply to the next request of a kind, on the link to each server. Proxies do not understand protocols
 // other than ZooKeeper's; there, loseReply drops all replies for a while.
 func loseReply(_ context.Context, r *run, args []string, _ time.Duration) (heal, error) {
-	if !r.isZooKeeper() {
+	c, err := r.contender(args[0])
+	if err != nil {
+		return nil, err
+	}
+	if !r.isZooKeeper() || c.caller {
 		return r.onLinks(args[0], func(p *docker.Proxy) { p.Drop(docker.ToClient) })
 	}
 	var lost []<-chan struct{}

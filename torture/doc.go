@@ -51,15 +51,49 @@
 // between volleys and mixed rounds. A volley hits two or three contenders while no other fault is in progress; a mixed round
 // has faults of all kinds. A quiet time follows each, in which the paths recover.
 //
+// # Recipes
+//
+// In one run, the contenders that have sessions exercise all recipes. On each path they request what its recipes have: locks and
+// elections on all, permits on one, readers, writers and downgrades on another, and requests for several locks together on three of
+// them. The seed draws the operations. Each process is also a member of a group, and a replica of one schedule after the
+// other. The rules of package check for these need what ZooKeeper committed: limits of permits, ticks, downgrades and nodes of members
+// are in the servers' logs, too.
+//
+// Candidates have priorities. A leader publishes several values while it works, hands its term over now and then, and drains. Each
+// process observes all elections. The servers' logs contain the published values and the hand-overs, so that check.TrueLeader
+// compares what an observer was shown with what the ensemble committed, and check.HeldState each value with the life of the leader's
+// node. No rule judges who leads after a hand-over: locks contend for the same paths, and do not step back.
+//
+// A result counts how often each recipe was exercised (Result.Recipes). The run is not shown if one never was. Readers and holders
+// of permits do not write to the registers, so no fault is aimed at them: those for any contender hit them, too.
+//
+// One more path has a lock-delay and a fence function, which records whom it was called for. Some holders of that path close their
+// client and do not release. So check.CrashOrClean is tested without faults, too.
+//
+// Each process waits for a barrier, which one of them sets and removes, and enters and leaves rounds of a double barrier of two or three
+// members. They give up after 2 T, and now and then much earlier, so that a process that is down does not stop the others.
+//
 // # Load
 //
 // With Options.Waiters and Options.Holds, each worker process has one additional client, with that many contenders on each path
 // and that many uncontended locks, which it holds for as long as it runs. Their losses are checked like all others. The faults
 // cancel-waiters and expire-sessions hit all of them at the same time; then all join again at the same time.
 //
+// # The lock service
+//
+// With Options.Replicas, the run has replicas of the lock service: processes of `lockkeeper serve`. Every second contender uses
+// the service in place of the library, on the same paths. Each of these callers knows all replicas, and repeats a request that was
+// not answered at the next one. Links and processes of replicas have faults of their own, and an administrator releases locks by
+// force. A plan has volleys at all replicas, or all but one, too.
+//
+// The servers' logs contain every write of a lease's record. So the checker knows when a lease may end, whatever holders and
+// observers believe: check.KeptLease. At the end of a run, when all leases must have ended, the replicas are stopped in order.
+// What the service itself answers is not recorded: a replica's crash or error is a finding only if it affects a holder, leaves
+// something behind, or ends the replica.
+//
 // # Mutants
 //
-// [Build] builds contenders with a patch that deliberately breaks the library. `make torture-mutants` shows that the torture
+// [Build] builds contenders, and replicas, with a patch that deliberately breaks the library. `make torture-mutants` shows that the torture
 // finds each mutant: testdata/mutants/README.md has the numbers.
 //
 // # Which processes were scheduled

@@ -29,7 +29,7 @@ func (r *run) execute(ctx context.Context) error {
 	r.opts.Log("all faults are healed; stopping contenders")
 	steps := []func(context.Context) error{r.recover, r.stopContenders, r.probe}
 	if r.isZooKeeper() {
-		steps = append(steps, r.clear, r.agree, r.countUp)
+		steps = append(steps, r.clear, r.stopReplicas, r.agree, r.countUp)
 	}
 	steps = append(steps, r.end)
 	if r.isZooKeeper() {
@@ -64,7 +64,7 @@ func (r *run) stopContenders(ctx context.Context) error {
 	}
 	var stopping sync.WaitGroup
 	for _, c := range r.contenders {
-		stopping.Go(func() { c.stop(ctx, 12*r.opts.Timeout+20*time.Second) })
+		stopping.Go(func() { c.stop(ctx, 11*r.opts.Timeout+r.opts.expiry()+20*time.Second) })
 	}
 	stopping.Wait()
 	return nil

@@ -33,11 +33,14 @@ func (r *run) recover(ctx context.Context) error {
 	return fmt.Errorf("wait for the servers after the last fault: %w", err)
 }
 
-// clear waits until no node of a contender is left, for at most 3 T: the nodes of killed contenders, and of clients that could
-// not delete theirs, are gone by then.
+// clear waits until no node of a contender is left, for at most 3 T, or as long as leases can last: the nodes of killed contenders,
+// and of clients that could not delete theirs, are gone by then.
 func (r *run) clear(ctx context.Context) error {
-	for giveUp := r.time.Now() + history.Instant(3*r.opts.Timeout); ; {
+	for giveUp := r.time.Now() + history.Instant(max(3*r.opts.Timeout, r.opts.expiry())); ; {
 		leftNodes, err := r.operator.leftNodes(ctx, r.opts.paths())
+		if err == nil && len(leftNodes) == 0 {
+			leftNodes, err = r.operator.leftOfRecipes(ctx)
+		}
 		if err != nil && r.time.Now() > giveUp+history.Instant(time.Minute) {
 			return err
 		}
@@ -74,7 +77,7 @@ func (r *run) countUp(ctx context.Context) error {
 	if !slices.Contains(r.opts.Faults, "counter") {
 		return nil
 	}
-	next, err := r.operator.counter(ctx, countedPath)
+	next, err := r.operator.counter(ctx, r.opts.countedPath())
 	if err != nil {
 		return err
 	}

@@ -25,6 +25,10 @@ func GeneratePlan(opts *Options) []Fault {
 				at = end(faults) + d.fraction(8, 16)
 			}
 		}
+		if faults := d.replicaVolley(at, last); faults != nil {
+			plan = append(plan, faults...)
+			at = end(faults) + d.fraction(8, 16)
+		}
 		round := kindQueue.round(at, last)
 		plan = append(plan, round...)
 		at = max(at, end(round)) + d.fraction(12, 24)
@@ -36,7 +40,8 @@ func GeneratePlan(opts *Options) []Fault {
 	return plan
 }
 
-// A plan alternates between volleys at holders and mixed rounds of all kinds, with quiet time after each.
+// A plan alternates between volleys at holders, one at replicas if there are any, and mixed rounds of all kinds, with quiet time
+// after each.
 const (
 	volleys = 2 // in a row
 	mixed   = 8 // faults of a round

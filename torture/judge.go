@@ -86,6 +86,8 @@ func (r *Result) judge() {
 			r.Untried = append(r.Untried, fmt.Sprintf("fault %s: never injected in %d attempts: nothing is shown about it", kind, n.Missed))
 		}
 	}
+	r.countRecipes()
+	r.Untried = append(r.Untried, r.unexercised()...)
 	if r.Numbers.Grants == 0 {
 		r.Untried = append(r.Untried, "nothing was granted: nothing is shown")
 	}
@@ -118,8 +120,39 @@ func (r *Result) unchecked() []Unchecked {
 			unchecked = append(unchecked, Unchecked{rule, why})
 		}
 	}
-	skip("contenders write to registers and not to the ensemble: the simulation and torture/suite check it", check.HeldState,
+	skip("contenders claim no epoch, and do not record the answers of the ensemble: the simulation and torture/suite check it",
 		check.EpochOrder, check.TrueAnswer)
+	if r.Replicas == 0 {
+		skip("there is no lock service", check.KeptLease, check.LeaseRecord)
+	}
+	skip("a server that is isolated from its leader keeps members registered for a while: the simulation checks it", check.TrueMembership)
+	if !r.has(worker.Group) && !listsMembers(r.History) {
+		skip("the contenders list no members", check.TrueListing)
+	}
+	if !r.has(worker.Schedule) {
+		skip("the contenders run no schedule: the simulation checks it", check.TickOnce)
+	}
+	if !r.has(worker.Permits) {
+		skip("the contenders use no semaphore: the simulation checks it", check.PermitsWithinLimit)
+	}
+	if !r.has(worker.Several) {
+		skip("the contenders request no several locks together: the simulation checks it", check.AllOrNothing)
+	}
+	if !r.has(worker.Takeover) {
+		skip("the contenders have no lock-delay: the simulation checks it", check.CrashOrClean)
+	}
+	if !r.has(worker.Publish) {
+		skip("the leaders publish no value: the simulation checks it", check.HeldState)
+	}
+	if !r.has(worker.Observer) {
+		skip("the contenders observe no leader: the simulation checks it", check.TrueLeader)
+	}
+	if !r.has(worker.Barrier) {
+		skip("the contenders use no barrier: the simulation checks it", check.OpenBarrier)
+	}
+	if !r.has(worker.Double) {
+		skip("the contenders use no double barrier: the simulation checks it", check.FullRound, check.WholeRound)
+	}
 	if r.Own() {
 		if r.Numbers.Grants > maxForPorcupine {
 			skip("the history is too long", check.Linearizable)
@@ -130,7 +163,7 @@ func (r *Result) unchecked() []Unchecked {
 		return unchecked
 	}
 	skip("a promise of Lockkeeper's; alone is checked instead", check.FreshGrant, check.NotifiedFirst, check.NotifiedAtAll, check.LivingNode, check.OwnDelete,
-		check.BareRegister)
+		check.BareRegister, check.TrueRelease)
 	skip("there are no sessions and nodes whose order is known", check.Linearizable)
 	if r.ZooKeeper == "" {
 		skip("there are no nodes", check.OwnNode, check.FirstInQueue, check.NothingLeft)

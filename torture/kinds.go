@@ -8,6 +8,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"syscall"
 	"time"
 )
 
@@ -19,6 +20,7 @@ const (
 	onServer
 	onAll // all servers, one after the other
 	onTree
+	onReplica // of the lock service, which must be there
 )
 
 func (k targetKind) servers() bool { return k == onServer || k == onAll }
@@ -37,6 +39,11 @@ type kind struct {
 
 // Kinds returns the names of all faults.
 func Kinds() []string { return slices.Sorted(maps.Keys(kinds)) }
+
+// ReplicaKinds returns the names of the faults that exist only with a lock service.
+func ReplicaKinds() []string {
+	return slices.DeleteFunc(Kinds(), func(name string) bool { return kinds[name].target != onReplica })
+}
 
 // Describe returns a description of a kind of fault, in a few words.
 func Describe(kind string) string { return kinds[kind].description }
@@ -120,7 +127,31 @@ func init() {
 		},
 		"expire-sessions": {
 			description: "all sessions of a contender are ended at the same time, and all its waiters join again at the same time",
-			target:      onContender, lasts: sixteenthsOfT(4, 16), parameters: []parameter{contenderParam}, inject: expireSessions,
+			target:      onContender, lasts: sixteenthsOfT(4, 16), parameters: []parameter{sessionParam}, inject: expireSessions,
+		},
+		"kill-replica": {
+			description: "a replica of the lock service is killed with SIGKILL, and another process takes its place",
+			target:      onReplica, lasts: sixteenthsOfT(1, 24), parameters: []parameter{replicaParam}, inject: endReplica(syscall.SIGKILL),
+		},
+		"restart-replica": {
+			description: "a replica is stopped in order, by SIGTERM, and another process takes its place",
+			target:      onReplica, lasts: sixteenthsOfT(1, 16), parameters: []parameter{replicaParam}, inject: endReplica(syscall.SIGTERM),
+		},
+		"pause-replica": {
+			description: "a replica is stopped by SIGSTOP, for up to 3 T",
+			target:      onReplica, lasts: sixteenthsOfT(3, 48), parameters: []parameter{replicaParam}, inject: pauseReplica,
+		},
+		"cut-replica": {
+			description: "a replica is partitioned from all servers, in both directions or one",
+			target:      onReplica, lasts: sixteenthsOfT(3, 40), parameters: []parameter{replicaParam, directionParam}, inject: cutReplica,
+		},
+		"cut-callers": {
+			description: "a replica is partitioned from all its callers, in both directions or one",
+			target:      onReplica, lasts: sixteenthsOfT(3, 40), parameters: []parameter{replicaParam, directionParam}, inject: cutCallers,
+		},
+		"revoke": {
+			description: "an administrator of the lock service releases a lock by force, and its holder is notified",
+			target:      onReplica, lasts: sixteenthsOfT(12, 24), parameters: []parameter{revokedParam}, inject: revoke,
 		},
 		// Set before the run: there is nothing to inject.
 		"counter": {description: "a lock's sequence counter starts near its maximum, and reaches it", target: onTree},

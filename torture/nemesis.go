@@ -108,9 +108,9 @@ func uninterrupted(ctx context.Context, f func(context.Context) error) error {
 // checkCounter checks that the sequence counter of the counted path starts near its maximum.
 func (r *run) checkCounter(ctx context.Context) error {
 	for giveUp := r.time.Now() + history.Instant(faultBound); ; {
-		next, err := r.operator.counter(ctx, countedPath)
+		next, err := r.operator.counter(ctx, r.opts.countedPath())
 		if err == nil && next < counterPlanted {
-			return fmt.Errorf("counter of %s: the next sequence number is %d, want at least %d", countedPath, next, counterPlanted)
+			return fmt.Errorf("counter of %s: the next sequence number is %d, want at least %d", r.opts.countedPath(), next, counterPlanted)
 		}
 		if err == nil || errors.Is(err, docker.ErrUnsupported) || r.time.Now() > giveUp {
 			return err

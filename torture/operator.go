@@ -10,8 +10,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -201,6 +201,9 @@ func nextSequence(s *zk.Stat) int32 {
 	return int32((uint32(s.Cversion) + uint32(s.NumChildren)) >> 1)
 }
 
+// contenderName matches the names of contenders' nodes.
+var contenderName = regexp.MustCompile(`lock-|__WRIT__|__READ__`)
+
 // leftNodes returns the nodes of contenders below all paths.
 func (o *operator) leftNodes(ctx context.Context, paths []string) (leftNodes []string, err error) {
 	err = o.do(ctx, func(conn *zk.Conn) error {
@@ -214,7 +217,7 @@ func (o *operator) leftNodes(ctx context.Context, paths []string) (leftNodes []s
 				return err
 			}
 			for _, name := range names {
-				if strings.Contains(name, "lock-") {
+				if contenderName.MatchString(name) {
 					leftNodes = append(leftNodes, path+"/"+name)
 				}
 			}

@@ -34,14 +34,17 @@ func (o *Options) Check() error {
 		return fmt.Errorf("%d servers: allowed are 3 and 5", o.Servers)
 	}
 	if len(o.Faults) == 0 {
-		o.Faults = Kinds()
+		o.Faults = o.Kinds()
 	}
 	if o.Rival != nil {
 		o.Faults = slices.DeleteFunc(slices.Clone(o.Faults), func(name string) bool { return o.Rival.Without[name] != "" })
 	}
 	for _, name := range o.Faults {
 		if _, known := kinds[name]; !known {
-			return fmt.Errorf("fault %q: allowed are %s", name, strings.Join(Kinds(), ", "))
+			return fmt.Errorf("fault %q: allowed are %s", name, strings.Join(o.Kinds(), ", "))
+		}
+		if !slices.Contains(o.Kinds(), name) {
+			return fmt.Errorf("fault %s: there are no replicas of a lock service", name)
 		}
 	}
 	if slices.Contains(o.Faults, "step-clock") && !o.Steps {
@@ -70,6 +73,12 @@ func (o *Options) Check() error {
 			return fmt.Errorf("%d %s: only contenders of this library support them", n.value, n.name)
 		}
 	}
+	if o.Recipes && o.Rival != nil {
+		return errors.New("recipes: only contenders of this library exercise them")
+	}
+	if err := o.checkReplicas(); err != nil {
+		return err
+	}
 	if o.Timeout == 0 {
 		o.Timeout = 4 * time.Second
 	}
@@ -80,4 +89,21 @@ func (o *Options) Check() error {
 		o.Log = func(string, ...any) {}
 	}
 	return checkPlan(o, o.Plan)
+}
+
+// checkReplicas checks the options of a run with a lock service.
+func (o *Options) checkReplicas() error {
+	switch {
+	case o.Replicas < 0 || o.Replicas > 8:
+		return fmt.Errorf("%d replicas: allowed are 0 to 8", o.Replicas)
+	case o.Replicas == 0:
+		return nil
+	case o.Rival != nil:
+		return fmt.Errorf("%d replicas: a rival has no lock service", o.Replicas)
+	case o.Contenders < 2:
+		return fmt.Errorf("%d contenders: at least 2 are needed with a lock service, which every second one uses", o.Contenders)
+	case o.Holds > 0:
+		return fmt.Errorf("%d holds: they are not supported with a lock service", o.Holds)
+	}
+	return nil
 }

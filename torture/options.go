@@ -24,7 +24,10 @@ type Options struct {
 	Contender  []string      // command of a contender
 	Name       string        // of the contenders, in the result; default: their command
 	Steps      bool          // the contenders obey worker.Step: see BuildStepping
-	Mutant     string        // patch that the contenders were built with, for the result, see Build; "" for none
+	Recipes    bool          // the contenders exercise all recipes, which only this library has: see worker.Spec
+	Replicas   int           // of the lock service, 1 to 8, which every second contender then uses; 0: there is no service
+	Replica    []string      // command of a replica, to which the flags of lockkeeper serve are added
+	Mutant     string        // patch that the contenders and replicas were built with, for the result, see Build; "" for none
 
 	// Rival runs instead of this library, unless nil. The contenders' command must then be the rival's, too.
 	Rival *Rival
@@ -37,20 +40,47 @@ type Options struct {
 	_ struct{}
 }
 
-// root is the parent of all paths of a run.
+// root is the parent of all paths of a run. With a lock service it is the service's root.
 const root = "/torture"
 
-// containers are the paths that are container nodes, so that servers reap them. The counted path is an ordinary node.
-var containers = []string{root + "/a", root + "/b", root + "/c"}
+// namespace returns the parent of the paths that contenders contend for: with a lock service, one of its namespaces.
+func (o *Options) namespace() string {
+	if o.Replicas > 0 {
+		return root + "/locks"
+	}
+	return root
+}
 
-const countedPath = root + "/counted"
+// containers returns the paths that are container nodes, so that servers reap them. The counted path is an ordinary node.
+func (o *Options) containers() []string {
+	return []string{o.namespace() + "/a", o.namespace() + "/b", o.namespace() + "/c"}
+}
+
+func (o *Options) countedPath() string { return o.namespace() + "/counted" }
 
 // paths returns the paths that contenders contend for.
 func (o *Options) paths() []string {
 	if slices.Contains(o.Faults, "counter") {
-		return append(slices.Clone(containers), countedPath)
+		return append(o.containers(), o.countedPath())
 	}
-	return containers
+	return o.containers()
+}
+
+// Kinds returns the kinds of faults that exist in such a run.
+func (o *Options) Kinds() []string {
+	if o.Replicas > 0 {
+		return Kinds()
+	}
+	return slices.DeleteFunc(Kinds(), func(name string) bool { return kinds[name].target == onReplica })
+}
+
+// expiry returns the longest time for which what a killed contender has left can last: T, or the TTL of a waiter of the lock
+// service, 30 s × 33/32, after another client has seen it. Two of these can follow each other.
+func (o *Options) expiry() time.Duration {
+	if o.Replicas > 0 {
+		return 2 * 31 * time.Second
+	}
+	return o.Timeout
 }
 
 // tokenless reports whether the library has no tokens, so that no register can check them.

@@ -47,6 +47,14 @@ var (
 
 	contenderParam = oneOf("contender", generator.contender, func(o *Options) []string { return upTo(o.Contenders) })
 
+	// A contender that has sessions: with a lock service, each one with an odd number.
+	sessionParam = oneOf("contender", func(d generator) string {
+		if d.opts.Replicas == 0 {
+			return d.contender()
+		}
+		return fmt.Sprint(1 + 2*d.IntN((d.opts.Contenders+1)/2))
+	}, func(o *Options) []string { return upTo(o.Contenders) })
+
 	// A contender, or the one that holds a lock when the fault is injected.
 	targetParam = oneOf("contender", generator.contender, func(o *Options) []string { return append([]string{holderTarget}, upTo(o.Contenders)...) })
 
@@ -57,8 +65,18 @@ var (
 
 	pathParam = oneOf("path", generator.path, (*Options).paths)
 	// Servers do not reap the counted path, and deleting it resets its counter.
-	containerParam = oneOf("path", func(d generator) string { return containers[d.IntN(len(containers))] },
-		func(*Options) []string { return containers })
+	containerParam = oneOf("path", func(d generator) string { return d.opts.containers()[d.IntN(3)] }, (*Options).containers)
+
+	// A path, or that of a contender that holds it when it is revoked.
+	revokedParam = oneOf("path", func(d generator) string {
+		if d.IntN(2) == 0 {
+			return holderTarget
+		}
+		return d.path()
+	}, func(o *Options) []string { return append(o.paths(), holderTarget) })
+
+	replicaParam = oneOf("replica", func(d generator) string { return fmt.Sprint(1 + d.IntN(d.opts.Replicas)) },
+		func(o *Options) []string { return upTo(o.Replicas) })
 
 	positionParam = parameter{"position", func(d generator) string { return fmt.Sprint(d.IntN(3)) }, func(_ *Options, text string) error {
 		if n, err := strconv.Atoi(text); err != nil || n < 0 {

@@ -15,6 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// The paths of a run without a lock service.
+var containers, countedPath = new(Options).containers(), new(Options).countedPath()
+
 func options(t *testing.T, change func(*Options)) *Options {
 	t.Helper()
 	o := &Options{Duration: 10 * time.Minute, Seed: 1, Servers: 3, Steps: true}
@@ -35,18 +38,28 @@ func TestPlanHasAllKindsAndDependsOnlyOnItsSeed(t *testing.T) {
 		seen[f.Kind]++
 	}
 	for _, kind := range Kinds() {
-		if kinds[kind].inject == nil {
+		if kinds[kind].inject == nil || kinds[kind].target == onReplica {
 			require.Zero(t, seen[kind], kind)
 			continue
 		}
 		require.Greater(t, seen[kind], 3, kind)
 	}
+	seen = map[string]int{}
+	for _, f := range GeneratePlan(options(t, func(o *Options) { o.Replicas = 2 })) {
+		seen[f.Kind]++
+		if f.Kind == "expire-sessions" {
+			require.Contains(t, []string{"1", "3"}, f.Args[0], "the others use the lock service, and have no session")
+		}
+	}
+	for kind := range kinds {
+		require.True(t, kinds[kind].inject == nil || seen[kind] > 0, kind)
+	}
 	require.Greater(t, len(plan), 100, "every few seconds")
 }
 
 func TestPlanHealsAllFaultsBeforeTheEndAndOverlapsAtMostThree(t *testing.T) {
-	for seed := range uint64(20) {
-		o := options(t, func(o *Options) { o.Seed, o.Duration = seed, 2*time.Minute })
+	for seed := range uint64(40) {
+		o := options(t, func(o *Options) { o.Seed, o.Duration, o.Replicas = seed/2, 2*time.Minute, int(seed%2)*3 })
 		plan := GeneratePlan(o)
 		concurrent := false
 		for i, f := range plan {

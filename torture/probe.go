@@ -8,7 +8,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/lockkeeper/lockkeeper/docker"
 	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
@@ -20,13 +19,10 @@ const probeBound = 3
 func (r *run) probe(ctx context.Context) error {
 	c := &contender{run: r, number: len(r.contenders) + 1, clients: 1, probes: true}
 	r.contenders = append(r.contenders, c)
-	for _, server := range r.servers.All() {
-		p, err := docker.NewProxy(server.Addr())
-		if err != nil {
-			return err
-		}
-		c.proxies = append(c.proxies, p)
+	if err := c.connect(); err != nil {
+		return err
 	}
+	bound := max(probeBound*r.opts.Timeout, r.opts.expiry()+r.opts.Timeout)
 	began := r.time.Now()
 	if err := c.start(); err != nil {
 		return err
@@ -34,7 +30,7 @@ func (r *run) probe(ctx context.Context) error {
 	p := c.current()
 	select {
 	case <-p.ended: // processEnded has reported how
-	case <-time.After(probeBound*r.opts.Timeout + 10*time.Second):
+	case <-time.After(bound + 10*time.Second):
 		r.problemf("probe: some paths could not be acquired within %v after all contenders had stopped: they left something behind: %s",
 			time.Duration(r.time.Now()-began).Round(time.Millisecond), r.recorder.outstanding(p.name))
 		c.kill()
@@ -46,7 +42,7 @@ func (r *run) probe(ctx context.Context) error {
 	}
 	for path, waited := range r.recorder.waits(p.name, began) {
 		r.result.Acquired[path] = waited
-		if waited > probeBound*history.Instant(r.opts.Timeout) {
+		if waited > history.Instant(bound) {
 			r.problemf("probe %s: acquired only %v after all contenders had stopped: they left something behind", path, waited)
 		}
 	}

@@ -13,7 +13,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -32,7 +31,8 @@ type contender struct {
 	waiters int // additional contenders, on each path
 	holds   int // additional uncontended locks
 	probes  bool
-	proxies []*docker.Proxy // to each server
+	caller  bool            // it uses the lock service
+	proxies []*docker.Proxy // to each server, or to each replica of the lock service
 
 	mu      sync.Mutex // guards what follows
 	process *process
@@ -67,6 +67,40 @@ func (c *contender) healLinks() {
 	}
 }
 
+// connect creates the links of a contender.
+func (c *contender) connect() error {
+	var targets []string
+	for _, server := range c.run.servers.All() {
+		targets = append(targets, server.Addr())
+	}
+	if c.caller {
+		targets = nil
+		for _, p := range c.run.replicas {
+			targets = append(targets, p.front.Addr())
+		}
+	}
+	for _, target := range targets {
+		p, err := docker.NewProxy(target)
+		if err != nil {
+			return err
+		}
+		c.proxies = append(c.proxies, p)
+	}
+	return nil
+}
+
+// addresses returns where a worker process finds the servers or, if it is a caller of the lock service, the replicas.
+func (c *contender) addresses() (servers, service []string) {
+	for _, proxy := range c.proxies {
+		if c.caller {
+			service = append(service, "http://"+proxy.Addr())
+		} else {
+			servers = append(servers, proxy.Addr())
+		}
+	}
+	return servers, service
+}
+
 // million is how many attempts a process may number.
 const million = 1_000_000
 
@@ -77,17 +111,17 @@ func (c *contender) start() error {
 	c.started++
 	p := &process{name: fmt.Sprintf("c%d.%d", c.number, c.started), ended: make(chan struct{}), resumed: make(chan struct{}, 1), mayEnd: c.probes}
 	c.mu.Unlock()
-	var servers []string
-	for _, proxy := range c.proxies {
-		servers = append(servers, proxy.Addr())
-	}
+	servers, service := c.addresses()
 	processes := int(r.processes.Add(1))
-	spec, err := json.Marshal(worker.Spec{
-		Name: p.name, Servers: servers, Paths: r.opts.paths(), Timeout: history.Instant(r.opts.Timeout), Began: r.time.Began,
+	task := worker.Spec{
+		Name: p.name, Servers: servers, Service: service, Bearer: bearer, Paths: r.opts.paths(), Timeout: history.Instant(r.opts.Timeout), Began: r.time.Began,
 		First: processes*million + 1, Clients: c.clients, Register: r.registers.Addr(), Seed: r.opts.Seed*1000 + uint64(processes), Harness: os.Getpid(),
-		Tokenless: r.opts.tokenless(), Probe: c.probes,
-		Waiters: c.waiters, Holds: c.holds, HoldsAt: holdsAt(c.number),
-	})
+		Tokenless: r.opts.tokenless(), Probe: c.probes, Waiters: c.waiters, Holds: c.holds, HoldsAt: holdsAt(c.number),
+	}
+	if !c.caller { // the service has locks and elections only
+		r.opts.addRecipes(&task)
+	}
+	spec, err := json.Marshal(task)
 	if err != nil {
 		return fmt.Errorf("contender: %w", err)
 	}
@@ -104,21 +138,12 @@ func (c *contender) start() error {
 	if err != nil {
 		return fmt.Errorf("contender: %w", err)
 	}
-	started := make(chan error)
-	r.running.Go(func() {
-		// The kernel takes the end of the thread that started the process for the death of its parent.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := p.cmd.Start()
-		started <- err
-		if err == nil {
-			c.readEvents(p, out)
-			at := r.time.Now()
-			c.processEnded(p, at, p.cmd.Wait())
-			close(p.ended)
-		}
-	})
-	if err := <-started; err != nil {
+	if err := r.launch(p.cmd, func() {
+		c.readEvents(p, out)
+		at := r.time.Now()
+		c.processEnded(p, at, p.cmd.Wait())
+		close(p.ended)
+	}); err != nil {
 		return fmt.Errorf("contender %v: %w", r.opts.Contender, err)
 	}
 	c.mu.Lock()

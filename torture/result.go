@@ -42,12 +42,15 @@ type Result struct {
 	Seed       uint64          `json:"seed"`
 	Servers    int             `json:"servers"`
 	Contenders int             `json:"contenders"`
-	Clients    int             `json:"clients"`           // of each contender
-	Waiters    int             `json:"waiters,omitempty"` // additional contenders of each process, on each path
-	Holds      int             `json:"holds,omitempty"`   // additional uncontended locks of each process
-	Timeout    history.Instant `json:"timeout"`           // T
+	Replicas   int             `json:"replicas,omitempty"` // of the lock service, which every second contender used
+	Clients    int             `json:"clients"`            // of each contender
+	Waiters    int             `json:"waiters,omitempty"`  // additional contenders of each process, on each path
+	Holds      int             `json:"holds,omitempty"`    // additional uncontended locks of each process
+	Timeout    history.Instant `json:"timeout"`            // T
 	Tick       history.Instant `json:"tick"`
 
+	// Recipes are those that the contenders had to exercise, with how often each was. Older documents have none.
+	Recipes map[string]int `json:"recipes,omitempty"`
 	// Promises are the rules that were checked, with how often each was tested. Older documents have none.
 	Promises []Promise `json:"promises,omitempty"`
 
@@ -104,9 +107,10 @@ type Finding struct {
 func newResult(opts *Options) *Result {
 	r := &Result{
 		Schema: Schema, Contender: opts.name(), Token: "czxid", Started: time.Now().UTC().Truncate(time.Second),
-		Go: goVersion, Commit: commit(), Seed: opts.Seed, Servers: opts.Servers, Contenders: opts.Contenders,
+		Go: goVersion, Commit: commit(), Seed: opts.Seed, Servers: opts.Servers, Contenders: opts.Contenders, Replicas: opts.Replicas,
 		Mutant: mutantName(opts.Mutant), Clients: opts.Clients, Waiters: opts.Waiters, Holds: opts.Holds, Timeout: history.Instant(opts.Timeout), Tick: history.Instant(opts.tick()),
-		Faults: map[string]FaultCount{}, Findings: []Finding{}, Problems: []string{}, Acquired: map[string]history.Instant{},
+		Recipes: opts.exercise(),
+		Faults:  map[string]FaultCount{}, Findings: []Finding{}, Problems: []string{}, Acquired: map[string]history.Instant{},
 	}
 	if rival := opts.Rival; rival != nil {
 		r.Contender, r.Token, r.Without = rival.Name, cmp.Or(rival.Token, noToken), rival.Without

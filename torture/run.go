@@ -6,6 +6,8 @@ package torture
 
 import (
 	"fmt"
+	"os/exec"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -27,12 +29,14 @@ type run struct {
 	operator     *operator        // nil without an ensemble
 	registers    *register.Registers
 	contenders   []*contender
+	replicas     []*replica   // of the lock service
+	credentials  *credentials // of the replicas; nil without any
 	recorder     recorder
 	reservations reservations
 
 	picks      atomic.Int64   // of followers
 	processes  atomic.Int64   // worker processes that were started
-	running    sync.WaitGroup // worker processes
+	running    sync.WaitGroup // worker processes and replicas
 	background sync.WaitGroup // faults and logging in progress
 
 	mu sync.Mutex // guards result.Problems and result.Faults
@@ -47,6 +51,22 @@ func (r *run) problemf(format string, args ...any) {
 	if r.opts.Log != nil { // Check has completed the options of a run
 		r.opts.Log("problem: %s", text)
 	}
+}
+
+// launch starts a process, and calls then on the thread that started it, in a goroutine that cleanUp waits for.
+func (r *run) launch(cmd *exec.Cmd, then func()) error {
+	started := make(chan error)
+	r.running.Go(func() {
+		// The kernel takes the end of the thread that started the process for the death of its parent.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			then()
+		}
+	})
+	return <-started
 }
 
 // contender returns the contender with a number, as plans write it.

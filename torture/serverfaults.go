@@ -172,21 +172,29 @@ func fillDisk(ctx context.Context, r *run, args []string, _ time.Duration) (heal
 	})
 }
 
-// isolateLeader partitions the leader from its followers, and lets one contender reach only the leader.
+// isolateLeader partitions the leader from its followers, and lets one contender reach only the leader: for a caller of the lock
+// service, a replica.
 func isolateLeader(ctx context.Context, r *run, args []string, _ time.Duration) (heal, error) {
 	c, err := r.contender(args[0])
 	if err != nil {
 		return nil, err
 	}
+	links, proxies := c.linksTarget(), c.proxies
+	if c.caller {
+		p := r.replicas[c.number/2%len(r.replicas)]
+		links, proxies = p.linksTarget(), p.proxies
+	}
 	return r.onServer(ctx, "leader", func(leader Server) (heal, error) {
-		return r.reservations.reserved(c.linksTarget(), func() (heal, error) {
-			for i, p := range c.proxies {
+		return r.reservations.reserved(links, func() (heal, error) {
+			for i, p := range proxies {
 				if i != r.number(leader)-1 {
 					p.Refuse()
 				}
 			}
 			return func(ctx context.Context) error {
-				c.healLinks()
+				for _, p := range proxies {
+					p.Heal()
+				}
 				return leader.Heal(ctx)
 			}, leader.Isolate(ctx)
 		})

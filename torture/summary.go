@@ -34,6 +34,9 @@ func (r *Result) WriteSummary(w io.Writer) error {
 	line("run", "%v on %d servers (%s), T %v, tick %v, seed %d, commit %s, %s", r.Duration, r.Servers, r.On,
 		r.Timeout, r.Tick, r.Seed, r.Commit, r.Go)
 	line("contenders", "%d processes with %d clients each; %d were killed, %d pauses", r.Contenders, r.Clients, n.Crashed, n.Pauses)
+	if r.Replicas > 0 {
+		line("replicas", "%d of the lock service, which every second contender used", r.Replicas)
+	}
 	if r.Waiters+r.Holds > 0 {
 		line("load", "in each process %d additional contenders on each path, and %d additional locks held", r.Waiters, r.Holds)
 	}
@@ -41,6 +44,14 @@ func (r *Result) WriteSummary(w io.Writer) error {
 	line("stopped holders", "%d sent stale writes", r.StoppedWriters())
 	line("grants", "%d of %d requested; %d sessions expired, %d parents reaped", n.Grants, n.Asked, r.Expired, r.Reaped)
 	line("ends", "%s", counts(n.Ends))
+	if len(r.Recipes) > 0 {
+		line("recipes", "%s", counts(r.Recipes))
+	}
+	if l := n.Leases; r.Replicas > 0 {
+		line("leases", "%d granted, renewed %d times; %d released, %d expired, %d revoked, %d deleted by an operator, %d left", l.Granted,
+			l.Renewals, l.Released, l.Expired, l.Revoked, l.ByOperator, l.Left)
+		line("leases outlived holders by", "%v at worst, of %d", l.OutlivedBy.Worst, l.OutlivedBy.Of)
+	}
 	line("late notifications", "%d of running holders (worst %v)", n.LateNotifications, n.LongestDelay)
 	line("stale beliefs", "%d of running holders (worst %v)", n.StaleBeliefs, n.LongestStaleBelief)
 	line("excused", "%d holders paused, for at least %v; %d whose node an operator deleted", n.Unscheduled, short(n.ShortestPause), n.ByOperator)

@@ -65,7 +65,9 @@ func (r *run) start(ctx context.Context) (err error) {
 	r.time = clock.Start()
 	r.clocks = clocks{}
 	r.clocks.read(r.time)
+	path, delay := r.opts.lockDelay()
 	r.recorder.add(history.Event{
+		Path: path, Delay: delay,
 		Kind: history.Run, Timeout: history.Instant(r.opts.Timeout), Tick: history.Instant(r.opts.tick()),
 		Grace: history.Instant(worker.Gap(r.opts.Timeout)), Blur: history.Instant(time.Millisecond), // the logs' resolution
 		Text: fmt.Sprintf("%d servers, %d contenders with %d clients each, seed %d", len(r.servers.All()), r.opts.Contenders,
@@ -74,17 +76,14 @@ func (r *run) start(ctx context.Context) (err error) {
 	if r.registers, err = register.New(r.time, r.recorder.add, r.opts.tokenless()); err != nil {
 		return err
 	}
+	if err := r.startReplicas(ctx); err != nil {
+		return err
+	}
 	for i := range r.opts.Contenders {
 		c := &contender{run: r, number: i + 1, clients: r.opts.Clients, waiters: r.opts.Waiters, holds: r.opts.Holds}
+		c.caller = len(r.replicas) > 0 && c.number%2 == 0
 		r.contenders = append(r.contenders, c)
-		for _, server := range r.servers.All() {
-			p, err := docker.NewProxy(server.Addr())
-			if err != nil {
-				return err
-			}
-			c.proxies = append(c.proxies, p)
-		}
-		if err := c.start(); err != nil {
+		if err := errors.Join(c.connect(), c.start()); err != nil {
 			return err
 		}
 	}
@@ -107,7 +106,7 @@ func (r *run) startEnsemble(ctx context.Context) (err error) {
 	}
 	for _, name := range r.opts.Faults {
 		if name == "counter" {
-			servers.Counters = map[string]int32{countedPath: counterPlanted}
+			servers.Counters = map[string]int32{r.opts.countedPath(): counterPlanted}
 		}
 	}
 	if r.ensemble, err = docker.Run(ctx, servers); err != nil {
@@ -132,12 +131,18 @@ func (r *run) cleanUp() error {
 	for _, c := range r.contenders {
 		c.kill() // it may have ended already
 	}
+	for _, p := range r.replicas {
+		errs = append(errs, p.cleanUp())
+	}
 	r.running.Wait()
 	r.background.Wait()
 	for _, c := range r.contenders {
 		for _, p := range c.proxies {
 			errs = append(errs, p.Close())
 		}
+	}
+	if r.credentials != nil {
+		errs = append(errs, r.credentials.remove())
 	}
 	if r.registers != nil {
 		errs = append(errs, r.registers.Close())

@@ -16,9 +16,12 @@ import (
 )
 
 // reaping returns how long a path must stay unused until its parent node is reaped: its queue must drain, and servers check
-// once a second.
+// once a second. A queue with leases takes longer: those of holders that are partitioned must expire first.
 func reaping(o *Options) (least, most time.Duration) {
 	least, most = sixteenthsOfT(12, 24)(o)
+	if o.Replicas > 0 {
+		least, most = least+worker.LeaseTTL(o.Timeout), most+2*worker.LeaseTTL(o.Timeout)
+	}
 	return least + 2*time.Second, most + 2*time.Second
 }
 

@@ -5,6 +5,8 @@
 package torture
 
 import (
+	"slices"
+
 	"github.com/lockkeeper/lockkeeper/internal/check"
 	"github.com/lockkeeper/lockkeeper/internal/history"
 )
@@ -51,6 +53,11 @@ func (r *Result) verdict() string {
 		return NotShown
 	}
 	return HeldUp
+}
+
+// listsMembers reports whether the contenders list the members of a group.
+func listsMembers(events []history.Event) bool {
+	return slices.ContainsFunc(events, func(e history.Event) bool { return e.Kind == history.Listed })
 }
 
 // statesDeadlines reports whether the contenders state the deadline of their grants.

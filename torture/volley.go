@@ -5,6 +5,7 @@
 package torture
 
 import (
+	"fmt"
 	"slices"
 	"time"
 )
@@ -40,6 +41,38 @@ func (d generator) volley(at, last time.Duration) []Fault {
 		}
 		f.Args = []string{targets[i]}
 		if name == "cut-contender" {
+			f.Args = append(f.Args, directionParam.draw(d))
+		}
+		faults = append(faults, f)
+		at += d.fraction(1, 4)
+	}
+	return faults
+}
+
+// replicaVolley draws faults that hit the replicas of the lock service at the same time, all of them or all but one, while no other
+// fault is in progress. Before that, a lock is released by force. It draws nothing without replicas.
+func (d generator) replicaVolley(at, last time.Duration) []Fault {
+	var names []string
+	for _, name := range []string{"kill-replica", "restart-replica", "pause-replica", "cut-replica", "cut-callers"} {
+		if slices.Contains(d.opts.Faults, name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	replicas := d.Perm(d.opts.Replicas)
+	var faults []Fault
+	if slices.Contains(d.opts.Faults, "revoke") {
+		faults = append(faults, Fault{At: at, Kind: "revoke", For: d.fraction(8, 16), Args: []string{holderTarget}})
+		at = end(faults)
+	}
+	for _, i := range replicas[:max(1, min(maxConcurrent, len(replicas))-d.IntN(2))] {
+		f := Fault{At: at, Kind: names[d.IntN(len(names))], For: d.fraction(4, aimedMost), Args: []string{fmt.Sprint(i + 1)}}
+		if f.At+f.For > last {
+			return nil
+		}
+		if f.Kind == "cut-replica" || f.Kind == "cut-callers" {
 			f.Args = append(f.Args, directionParam.draw(d))
 		}
 		faults = append(faults, f)

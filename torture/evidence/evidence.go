@@ -30,24 +30,25 @@ import (
 var text string
 
 var page = template.Must(template.New("page").Funcs(template.FuncMap{
-	"short": short, "says": torture.Describe, "meaning": func(rule check.Rule) string { return check.Meaning[rule] }, "count": count, "hours": hours,
+	"short": short, "says": torture.Describe, "meaning": func(rule check.Rule) string { return check.Meaning[rule] }, "count": count, "hours": hours, "promises": promises,
 }).Parse(text))
 
 // Runs are documents of runs, in the order of the page.
 type Runs struct {
 	Ours     []Run // of this library, long: the evidence
+	Service  []Run // of the lock service and this library
 	Compared []Run // of this library and of others, with all faults
 	Aimed    []Run // likewise, with few kinds of faults
 }
 
-// Read reads the documents of a folder: those of long runs of this library in the folder itself, the others in "compared" and
-// "aimed".
+// Read reads the documents of a folder: those of long runs of this library in the folder itself, those of the lock service in
+// "service", the others in "compared" and "aimed".
 func Read(dir string) (*Runs, error) {
 	r := &Runs{}
 	for _, part := range []struct {
 		folder string
 		runs   *[]Run
-	}{{"", &r.Ours}, {"compared", &r.Compared}, {"aimed", &r.Aimed}} {
+	}{{"", &r.Ours}, {"service", &r.Service}, {"compared", &r.Compared}, {"aimed", &r.Aimed}} {
 		var err error
 		if *part.runs, err = read(dir, part.folder); err != nil {
 			return nil, err
@@ -61,7 +62,15 @@ func Read(dir string) (*Runs, error) {
 			return nil, fmt.Errorf("evidence: %s: %s is about %s: move it to compared or aimed, this folder is for long runs of this library", dir, run.File, run.Contender)
 		}
 	}
+	for _, run := range r.Service {
+		if run.Replicas == 0 {
+			return nil, fmt.Errorf("evidence: %s: it had no replica of the lock service", run.File)
+		}
+	}
 	slices.SortStableFunc(r.Ours, func(a, b Run) int { return cmp.Compare(a.Servers, b.Servers) })
+	slices.SortStableFunc(r.Service, func(a, b Run) int {
+		return cmp.Or(cmp.Compare(a.Servers, b.Servers), cmp.Compare(a.Replicas, b.Replicas))
+	})
 	return r, nil
 }
 
@@ -176,10 +185,10 @@ func (r *Runs) Kinds() []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// Promises returns the rules that were checked, in the checker's order, with what counts as a test of each.
-func (r *Runs) Promises() (checked []torture.Promise) {
+// promises returns the rules that were checked in runs, in the checker's order, with what counts as a test of each.
+func promises(runs []Run) (checked []torture.Promise) {
 	for _, rule := range check.Rules {
-		for _, run := range r.Ours {
+		for _, run := range runs {
 			i := slices.IndexFunc(run.Promises, func(p torture.Promise) bool { return p.Rule == rule })
 			if i >= 0 {
 				checked = append(checked, run.Promises[i])

@@ -59,6 +59,7 @@ func TestNumbersOfTheDocumentsAreOnThePage(t *testing.T) {
 	other.Unchecked = []torture.Unchecked{{Rule: check.OwnNode, Why: "no nodes"}}
 	recorded := ours
 	recorded.Servers, recorded.Numbers.Partitioned, recorded.Waiters, recorded.Holds = 5, 61, 1500, 200
+	recorded.Recipes = map[string]int{"permits": 1234, "lock": 5}
 	recorded.Promises = []torture.Promise{
 		{Rule: check.NotifiedFirst, Tested: 1067, By: "running holders", Verdict: torture.HeldUp},
 		{Rule: check.LivingNode, By: "waiters", Verdict: torture.NotShown},
@@ -69,6 +70,7 @@ func TestNumbersOfTheDocumentsAreOnThePage(t *testing.T) {
 	for _, want := range []string{
 		"| holders that were partitioned, and lost the lock to another client | not recorded | 61 |",
 		"| additional contenders and held locks, in each process | none | 1 500 on each path, 200 |",
+		"| how often each recipe was granted or run | not recorded | lock 5, permits 1 234 |",
 		"| running holders | not recorded | 1 067, held up |", "| waiters | not recorded | not shown |", "| stale writers | not recorded | 71, broken |",
 	} {
 		require.Contains(t, page, want)
@@ -87,6 +89,27 @@ func TestNumbersOfTheDocumentsAreOnThePage(t *testing.T) {
 	} {
 		require.Contains(t, page, want)
 	}
+}
+
+func TestRunsOfTheLockServiceHaveTheirOwnTable(t *testing.T) {
+	ours, service := Run{File: "ours.json"}, Run{File: "service/two.json"}
+	service.Replicas, service.Servers = 2, 3
+	service.Numbers.Leases = check.Leases{Granted: 1031, Released: 1000, Expired: 20, Revoked: 5, ByOperator: 3, Left: 1, Renewals: 4007}
+	service.Faults = map[string]torture.FaultCount{"kill-replica": {Injected: 6}, "cut-callers": {Injected: 7}, "kill-server": {Injected: 8}}
+	service.Untried = []string{"fault reap: never injected"}
+	service.Promises = []torture.Promise{{Rule: check.KeptLease, Tested: 28, By: "leases", Verdict: torture.HeldUp}}
+	page, err := Page(&Runs{Ours: []Run{ours}, Service: []Run{service}})
+	require.NoError(t, err)
+	for _, want := range []string{
+		"| | 2 replicas, 3 servers |", "| 1 031, 4 007 |", "| 1 000, 20, 5, 3 |", "ended in none of these ways** | **3** |",
+		"| cut-callers 7, kill-replica 6 |", "| kept-lease | leases | 28, held up |", check.Meaning[check.KeptLease],
+		"- With 2 replicas on 3 servers: fault reap: never injected.",
+	} {
+		require.Contains(t, page, want)
+	}
+	page, err = Page(&Runs{Ours: []Run{ours}})
+	require.NoError(t, err)
+	require.NotContains(t, page, "lock service")
 }
 
 func TestForeignDocumentsAreRejected(t *testing.T) {

@@ -42,6 +42,24 @@ func (r Run) Injected() (n int) {
 	return n
 }
 
+// AtReplicas lists the faults that were injected into the replicas of the lock service and their links.
+func (r Run) AtReplicas() string {
+	var parts []string
+	for _, kind := range torture.ReplicaKinds() {
+		if n := r.Faults[kind].Injected; n > 0 {
+			parts = append(parts, fmt.Sprintf("%s %d", kind, n))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// UnexplainedLeases returns how many acknowledged leases did not end by a release, an expiry, a revocation or an operator. It
+// includes those that exist at the end.
+func (r Run) UnexplainedLeases() int {
+	l := r.Numbers.Leases
+	return l.Granted - l.Released - l.Expired - l.Revoked - l.ByOperator
+}
+
 // Missed returns how many planned faults could not be injected.
 func (r Run) Missed() (n int) {
 	for _, f := range r.Faults {
@@ -116,6 +134,18 @@ func (r Run) Load() string {
 	return fmt.Sprintf("%s on each path, %s", count(r.Waiters), count(r.Holds))
 }
 
+// Exercised returns how often each recipe was granted or run, as text.
+func (r Run) Exercised() string {
+	if len(r.Recipes) == 0 {
+		return notRecorded
+	}
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(r.Recipes)) {
+		parts = append(parts, name+" "+count(r.Recipes[name]))
+	}
+	return strings.Join(parts, ", ")
+}
+
 // notRecorded replaces a number that the documents of earlier runs lack.
 const notRecorded = "not recorded"
 
@@ -158,13 +188,18 @@ func (r Run) InT(d history.Instant) string {
 // HasTokens reports whether the library has tokens, and so the run fenced registers.
 func (r Run) HasTokens() bool { return r.Token != "none" }
 
+// ofLockkeeperOnly are rules about what no rival has.
+var ofLockkeeperOnly = []check.Rule{
+	check.HeldState, check.EpochOrder, check.TrueAnswer, check.TrueMembership, check.TrueListing, check.PermitsWithinLimit, check.AllOrNothing, check.TickOnce,
+}
+
 // Waived returns the rules that were not checked, with the reasons.
 func (r Run) Waived() []string {
 	var whys []string
 	rules := map[string][]string{}
 	for _, u := range r.Unchecked {
-		if !r.Own() && slices.Contains([]check.Rule{check.HeldState, check.EpochOrder, check.TrueAnswer}, u.Rule) {
-			continue // no run is checked for these
+		if !r.Own() && slices.Contains(ofLockkeeperOnly, u.Rule) {
+			continue // no run of a rival is checked for these
 		}
 		if rules[u.Why] == nil {
 			whys = append(whys, u.Why)

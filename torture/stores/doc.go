@@ -3,7 +3,8 @@
 // Package stores runs servers of databases and object stores for tests. Redis, PostgreSQL and MariaDB are those of the
 // distribution's packages. Each is a separate process on a free port of 127.0.0.1, with its data in a temporary folder, which
 // Close removes. The package also runs an S3 server that it builds on first use ([RunS3]), an etcd cluster, whose locks are
-// compared with ours ([RunEtcd]), and a cluster of MariaDB servers that all accept writes ([RunGalera]).
+// compared with ours ([RunEtcd]), a cluster of MariaDB servers that all accept writes ([RunGalera]), and a key distribution center
+// of Kerberos ([RunKerberos]).
 //
 //	server := stores.Redis(t, nil)
 //	client := dial(server.Addr)
@@ -24,6 +25,6 @@
 // The programs must be installed, as install.sh does. If one is missing, the tests that need it are skipped with a message.
 // They fail instead if the environment variable CI is set, so that a successful run there has run all tests.
 //
-// PostgreSQL and MariaDB refuse to run as root. If root starts them, they and Redis run as the user "nobody", who owns their
+// PostgreSQL and MariaDB refuse to run as root. If root starts them, they, Redis and Kerberos run as the user "nobody", who owns their
 // folders.
 package stores

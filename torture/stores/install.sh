@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# install.sh: the servers that tests run and that Go does not bring: PostgreSQL, MariaDB with Galera, Redis, etcd and
-# Prometheus, from the packages of Debian and its like. Root installs them; for other users it prints what to install. No
+# install.sh: the servers that tests run and that Go does not bring: PostgreSQL, MariaDB with Galera, Redis, etcd,
+# Prometheus and Kerberos, from the packages of Debian and its like. Root installs them; for other users it prints what to install. No
 # service is started by that, now or at a boot: tests run servers of their own.
 # Where everything is there it says nothing. It fails when something is missing in the end.
 set -eu
@@ -21,6 +21,8 @@ missing() {
 	found redis-server || echo redis-server
 	found etcd || echo etcd-server
 	found prometheus && found promtool || echo prometheus
+	found krb5kdc && found kdb5_util || echo krb5-kdc
+	found kadmin.local || echo krb5-admin-server
 }
 
 # What the packages would start, this forbids for as long as they are being installed. A policy that is there already is

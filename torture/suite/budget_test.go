@@ -49,10 +49,10 @@ func (t *budgetTable) write(to io.Writer) (met bool, err error) {
 		return true, nil
 	}
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "\nbudget\tmeasured\tlimit\t")
+	_, _ = fmt.Fprintln(w, "\nbudget\tmeasured\tlimit\t")
 	met = true
 	for _, b := range t.all {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", b.name, b.show(b.measured), b.show(b.limit), b.verdict())
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", b.name, b.show(b.measured), b.show(b.limit), b.verdict())
 		met = met && b.met()
 	}
 	return met, w.Flush()

@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -22,10 +21,7 @@ import (
 // demoCommand returns `lockkeeper demo` against the servers of env.
 func demoCommand(s *env) *exec.Cmd {
 	s.t.Helper()
-	program := filepath.Join(s.t.TempDir(), "lockkeeper")
-	build, err := exec.CommandContext(s.ctx, "go", "build", "-C", "../..", "-buildvcs=false", "-o", program, "./cmd/lockkeeper").CombinedOutput()
-	require.NoError(s.t, err, "%s", build)
-	return exec.CommandContext(s.ctx, program, "demo", "--servers", strings.Join(s.ensemble.Addrs(), ","))
+	return s.lockkeeper("demo", "--servers", s.servers())
 }
 
 // demoPath matches the path that a demo prints.
@@ -46,7 +42,7 @@ func requireEmptyQueue(s *env, path string) {
 
 func TestDemoEndsWithOKOnARealEnsemble(t *testing.T) {
 	t.Parallel()
-	s := onThree(t)
+	s := withCommand(t)
 	cmd := demoCommand(s)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
@@ -67,7 +63,7 @@ func TestDemoEndsWithOKOnARealEnsemble(t *testing.T) {
 
 func TestInterruptedDemoLeavesNoNodeWhilePartitioned(t *testing.T) {
 	t.Parallel()
-	s := onThree(t)
+	s := withCommand(t)
 	cmd := demoCommand(s)
 	pipe, err := cmd.StdoutPipe()
 	require.NoError(t, err)

@@ -64,6 +64,7 @@ func TestSameTestRunsOnEitherKindOfServers(t *testing.T) {
 // lockChangesHands injects each fault of a server into the only server that a lock's holder knows,
 // and then expires a holder's session.
 func lockChangesHands[S server](t *testing.T, e ensemble[S]) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
 	defer cancel()
 	for _, fault := range []struct {

@@ -52,11 +52,11 @@ func writes(path, data string) []any {
 
 // commit writes, and reports the result. If it fails, commit then sends what a process sends that was stopped between the check
 // of its claim and its write: with the one check and with the other.
-func (r reign) commit(ctx context.Context) error {
+func (r reign) commit(ctx context.Context) {
 	_, err := r.epoch.Commit(ctx, writes(r.path, "process")...)
 	contender.Report("committed %v", err)
 	if err == nil {
-		return nil
+		return
 	}
 	for _, check := range []*zk.CheckVersionRequest{
 		{Path: r.term.Path(), Version: 0},
@@ -65,5 +65,4 @@ func (r reign) commit(ctx context.Context) error {
 		_, err := r.client.Conn().Multi(append([]any{check}, writes(r.path, "process, late")...)...)
 		contender.Report("sent %v", err)
 	}
-	return nil
 }

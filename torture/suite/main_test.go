@@ -47,6 +47,10 @@ func (m withShared) Run() int {
 	if err != nil || *strict && !met {
 		status = 1
 	}
+	if err := program.remove(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		status = 1
+	}
 	for _, s := range []*shared{one, three} {
 		s.close()
 		if s.failed && status == 0 {

@@ -86,7 +86,10 @@ var contending = child.New("contender", func(task contenderTask) error {
 		},
 		"release": func([]string) (string, error) { return "released", release(ctx) },
 		"write":   func([]string) (string, error) { return fmt.Sprint("write ", int64(claim.Token())), nil },
-		"commit":  func([]string) (string, error) { return "", leader.commit(ctx) },
+		"commit": func([]string) (string, error) {
+			leader.commit(ctx)
+			return "", nil
+		},
 	})
 })
 

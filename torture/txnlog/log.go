@@ -58,6 +58,7 @@ type Part struct {
 	Type      Type
 	Paths     []string
 	Ephemeral bool          // of a created node: it ends with the session
+	Data      []byte        // of a node that does not end with a session, or that SetData has written
 	Timeout   time.Duration // of CreateSession
 }
 
@@ -180,7 +181,7 @@ func (r *record) part(kind Type) Part {
 		}
 	case Create, Create2, CreateContainer, CreateTTL:
 		p.Paths = []string{string(r.bytes())}
-		r.bytes()              // data
+		data := r.bytes()
 		for range r.length() { // ACL: permissions, scheme, id
 			r.int32()
 			r.bytes()
@@ -189,7 +190,12 @@ func (r *record) part(kind Type) Part {
 		if kind == Create || kind == Create2 {
 			p.Ephemeral = r.bool()
 		}
-	case Delete, DeleteContainer, SetData, SetACL, Check, Reconfig:
+		if !p.Ephemeral { // the others are most of a long log, which is read as a whole
+			p.Data = data
+		}
+	case SetData:
+		p.Paths, p.Data = []string{string(r.bytes())}, r.bytes()
+	case Delete, DeleteContainer, SetACL, Check, Reconfig:
 		p.Paths = []string{string(r.bytes())}
 	case Error:
 	default:

@@ -2,17 +2,17 @@
 
 //go:build unix
 
-// Package worker is the process that contends for locks and elections in a torture run. [Run] contends with this library,
-// [RunWith] with any other. The workload and the reported events are the same with each: operations, hold times and writes. The
-// harness, package torture, starts worker processes, reads the events that they report, and injects faults into them. The two
-// share no memory; this page defines their protocol.
+// Package worker is the process that contends for locks and elections in a torture run. [Run] contends with this library, or
+// through the lock service; [RunWith] with any other library. The workload and the reported events are the same with each:
+// operations, hold times and writes. The harness, package torture, starts worker processes, reads the events that they report, and
+// injects faults into them. The two share no memory; this page defines their protocol.
 //
 // # Other worker programs
 //
 // Any program can be a worker process. Its [Spec] is in the environment variable [SpecVariable]. It writes one event a line to
 // its standard output, in the JSON of package history, without delay; At is CLOCK_MONOTONIC minus Spec.Began. It implements
-// Spec.Probe, and the commands [Stop], [Avoid], [Extend] and [Cancel], which it reads from its standard input. It ends with
-// status 0 after Stop, and immediately when its standard input ends.
+// Spec.Probe, Spec.Service if the run has a lock service, and the commands [Stop], [Avoid], [Extend] and [Cancel], which it reads
+// from its standard input. It ends with status 0 after Stop, and immediately when its standard input ends.
 //
 // The protocol is not that of package contender, by which a test commands each step of a contender: a worker draws its operations
 // itself, and each event needs its instant, which only the worker knows.

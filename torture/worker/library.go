@@ -24,7 +24,7 @@ type Library interface {
 
 // A Client acquires one path at a time, except the client for Spec.Waiters and Spec.Holds, which acquires many.
 type Client interface {
-	// Acquire acquires a path with an operation, see Supports. Its error matches ErrHeld if "try" finds the path held.
+	// Acquire acquires a path with an operation, see Supports and Spec.ReadWrite. Its error matches ErrHeld if "try" finds the path held.
 	Acquire(ctx context.Context, how, path string) (Hold, error)
 	// Close releases all holds, and returns when no goroutine of the client runs any more.
 	Close()

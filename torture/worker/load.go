@@ -74,14 +74,14 @@ func (a *workloadClient) contend(path string) {
 		if drawn.how == "try" {
 			drawn.how = "lock"
 		}
-		a.attempt(path, drawn)
+		a.attempt(drawn, path)
 	}
 }
 
 // holdUntilLost holds one path until no further operation may begin. After a loss it acquires the path again immediately.
 func (a *workloadClient) holdUntilLost(path string) {
 	for !a.stopped() {
-		a.attempt(path, operation{how: "lock", idle: true})
+		a.attempt(operation{how: "lock", idle: true}, path)
 	}
 }
 

@@ -9,9 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
-	"github.com/lockkeeper/lockkeeper/election"
 	"github.com/lockkeeper/lockkeeper/internal/history"
 	"github.com/lockkeeper/lockkeeper/lock"
 	"github.com/lockkeeper/lockkeeper/recipes"
@@ -27,7 +27,7 @@ func (lockkeeper) Connect(ctx context.Context, spec *Spec) (Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &lockkeeperClient{client, spec.Name}, nil
+	return &lockkeeperClient{client: client, name: spec.Name, priority: priorityOf(spec.Seed)}, nil
 }
 
 func (lockkeeper) Supports(string) bool { return true }
@@ -37,6 +37,7 @@ func (lockkeeper) Reason(err error) string {
 		is     error
 		report string
 	}{
+		{recipes.ErrRevoked, revoked},
 		{recipes.ErrLost, lostBefore},
 		{recipes.ErrUncertain, uncertain},
 		{recipes.ErrClosed, shut},
@@ -51,25 +52,27 @@ func (lockkeeper) Reason(err error) string {
 }
 
 type lockkeeperClient struct {
-	client *recipes.Client
-	name   string
+	client   *recipes.Client
+	name     string
+	priority int // of its candidates
+	takeover
 }
 
 func (c *lockkeeperClient) Close() { c.client.Close() }
 
 func (c *lockkeeperClient) Acquire(ctx context.Context, how, path string) (Hold, error) {
 	if how == "campaign" {
-		e, err := election.New(c.client, path, &election.Options{ID: c.name})
-		if err != nil {
-			return nil, err
-		}
-		term, err := e.Campaign(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return lockkeeperHold{term.Claim, c.client, term.Resign}, nil
+		return c.campaign(ctx, path)
 	}
-	m, err := lock.New(c.client, path, &lock.Options{Owner: c.name})
+	switch {
+	case how == read || how == write || how == downgrade:
+		return c.acquireReadWrite(ctx, how, path)
+	case how == tryAcquire || strings.HasPrefix(how, acquire):
+		return c.acquirePermits(ctx, how, path)
+	case how == nested:
+		return c.acquireNested(ctx, path)
+	}
+	m, err := lock.New(c.client, path, &lock.Options{Owner: c.name, LockDelay: c.lockDelay(path), Fence: c.fenceOf(path)})
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +99,7 @@ func (h lockkeeperHold) Deadline() time.Time               { return h.claim.Dead
 func (h lockkeeperHold) Release(ctx context.Context) error { return h.release(ctx) }
 
 func (h lockkeeperHold) Grant() history.Event {
-	granted := history.Event{Node: h.claim.Path(), Token: history.ID(h.claim.Token())}
+	granted := history.Event{Node: h.claim.Path(), Token: history.ID(h.claim.Token()), Shared: h.claim.Shared()}
 	// While the claim has not ended, the client's newest session is the claim's.
 	if session := h.client.SessionID(); h.claim.Err() == nil {
 		granted.Session = history.ID(session)
@@ -105,10 +108,14 @@ func (h lockkeeperHold) Grant() history.Event {
 }
 
 func (h lockkeeperHold) Cause() history.Cause {
-	err := h.claim.Err()
+	return causeOf(h.claim.Err())
+}
+
+// causeOf returns the cause of the end of a hold by its error.
+func causeOf(err error) history.Cause {
 	for cause, is := range map[history.Cause]error{
 		history.Expired: recipes.ErrSessionExpired, history.Deadline: recipes.ErrDeadline, history.Removed: recipes.ErrDeleted,
-		history.GivenUp: recipes.ErrReleased, history.ClientShut: recipes.ErrClosed,
+		history.GivenUp: recipes.ErrReleased, history.ClientShut: recipes.ErrClosed, history.Revoked: recipes.ErrRevoked,
 	} {
 		if errors.Is(err, is) {
 			return cause

@@ -17,6 +17,7 @@ const (
 	uncertain     = "outcome unknown"
 	shut          = "client closed"
 	cancelled     = "cancelled" // by the worker itself
+	revoked       = "revoked"   // by an administrator of the lock service
 )
 
 // MayFail reports whether an attempt of this library may fail with an error, given the text of its Asked event. Any other error
@@ -24,14 +25,14 @@ const (
 func MayFail(asked, why string) bool {
 	switch why {
 	case heldByAnother:
-		return asked == "try"
+		return strings.HasPrefix(asked, "try")
 	case timedOut:
 		return strings.Contains(asked, ", for ")
 	}
-	return slices.Contains([]string{lostBefore, uncertain, shut, cancelled}, why)
+	return slices.Contains([]string{lostBefore, uncertain, shut, cancelled, revoked}, why)
 }
 
 // MayFailRelease reports whether a release of this library may return an error.
 func MayFailRelease(why string) bool {
-	return slices.Contains([]string{lostBefore, uncertain, shut}, why)
+	return slices.Contains([]string{lostBefore, uncertain, shut, revoked}, why)
 }

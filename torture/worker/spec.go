@@ -22,11 +22,39 @@ type Spec struct {
 	Seed     uint64          `json:"seed"`     // of its generator
 	Harness  int             `json:"harness"`  // process id of the harness
 
+	// ReadWrite are those of Paths on which most operations are those of a read/write lock, Permits those on which most are those
+	// of a semaphore with PermitLimit permits, and Several those that requests for several locks take. Only this library has them.
+	ReadWrite []string `json:"read_write,omitempty"`
+	Permits   []string `json:"permits,omitempty"`
+	Several   []string `json:"several,omitempty"`
+	// Elections are those of Paths on which leaders publish values and hand over, and which the process observes. Only this library
+	// has that.
+	Elections []string `json:"elections,omitempty"`
+	// Delayed is one more path to contend for, on which all contenders have LockDelay and a fence function, empty for none. Only
+	// this library has them.
+	Delayed string `json:"delayed,omitempty"`
+	// Barrier is the path of a barrier for which the process waits, empty for none, and which it sets and removes if SetsBarrier is set.
+	// Double is that of a double barrier of DoubleSize members, of whose rounds it is a member. Only this library has them.
+	Barrier     string `json:"barrier,omitempty"`
+	SetsBarrier bool   `json:"sets_barrier,omitempty"`
+	Double      string `json:"double,omitempty"`
+	DoubleSize  int    `json:"double_size,omitempty"`
+	// Service has the URLs of the replicas of a lock service, through proxies, and Bearer the token for them. The process then
+	// uses them instead of Servers.
+	Service []string `json:"service,omitempty"`
+	Bearer  string   `json:"bearer,omitempty"`
+
 	// Waiters and Holds are load on one additional client of the process: that many contenders of each path, and that many
 	// uncontended locks below HoldsAt, which it holds and acquires again after a loss.
 	Waiters int    `json:"waiters,omitempty"`
 	Holds   int    `json:"holds,omitempty"`
 	HoldsAt string `json:"holds_at,omitempty"`
+
+	// Group is the path of a group of which the process is a member, empty for none.
+	Group string `json:"group,omitempty"`
+
+	// Schedules is the parent of schedules of which the process is a replica, one after the other, empty for none.
+	Schedules string `json:"schedules,omitempty"`
 
 	// Tokenless reports whether the library has no tokens. The instant of the grant, by the contender's clock, replaces them in
 	// the history and in the registers, so that stale writes can be recognised. This works only within a run: a real resource

@@ -17,15 +17,23 @@ import (
 	"github.com/lockkeeper/lockkeeper/torture/register"
 )
 
-// Run contends with this library. spec is a Spec in JSON. Run reads commands from in and writes events to out. It returns after
-// Stop, when each of its clients was granted a lock once more, or when in has ended.
-func Run(spec string, in io.Reader, out io.Writer) error { return RunWith(lockkeeper{}, spec, in, out) }
+// Run contends with this library or, where Spec.Service is set, through the lock service. spec is a Spec in JSON. Run reads
+// commands from in and writes events to out. It returns after Stop, when each of its clients was granted a lock once more, or
+// when in has ended.
+func Run(spec string, in io.Reader, out io.Writer) error { return RunWith(nil, spec, in, out) }
 
 // RunWith is Run with another library.
 func RunWith(library Library, spec string, in io.Reader, out io.Writer) error {
 	var p Spec
 	if err := json.Unmarshal([]byte(spec), &p); err != nil {
 		return fmt.Errorf("worker: decode spec: %w", err)
+	}
+	switch {
+	case library != nil:
+	case len(p.Service) > 0:
+		library = &service{}
+	default:
+		library = lockkeeper{}
 	}
 	shared := &process{
 		library: library, spec: p, reporter: &reporter{name: p.Name, time: clock.Scale{Began: p.Began}, out: out, attempt: p.First},
@@ -44,6 +52,10 @@ func RunWith(library Library, spec string, in io.Reader, out io.Writer) error {
 		}
 		working.Go(c.loop)
 	}
+	working.Go(func() { shared.keepMember(ctx) })
+	working.Go(func() { shared.runSchedules(ctx) })
+	working.Go(func() { shared.observeLeaders(ctx) })
+	working.Go(func() { shared.meet(ctx) })
 	if p.Waiters+p.Holds > 0 && !p.Probe {
 		acquiring, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)

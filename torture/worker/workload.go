@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
@@ -49,7 +50,7 @@ func (a *workloadClient) loop() {
 // probe acquires each path once.
 func (a *workloadClient) probe() {
 	for paths := a.spec.Paths; len(paths) > 0 && !a.stopped(); {
-		if a.connected() && a.attempt(paths[0], operation{how: "lock"}) {
+		if a.connected() && a.attempt(operation{how: "lock"}, paths[0]) {
 			paths = paths[1:]
 		}
 	}
@@ -64,14 +65,20 @@ func (a *workloadClient) finalGrant() {
 	}
 }
 
-// run runs an operation on a random path. It does nothing if that path is avoided.
+// run runs an operation on a random path, with one of its recipes. It does nothing if a path is avoided.
 func (a *workloadClient) run(drawn operation) (granted bool) {
-	path := a.spec.Paths[a.rand.IntN(len(a.spec.Paths))]
-	if a.isAvoided(path) {
+	paths := []string{a.drawPath()}
+	if paths[0] == a.spec.Delayed {
+		drawn.leave = drawn.close || a.rand.IntN(8) == 0
+	}
+	if drawn.how = a.drawRecipe(drawn.how, paths[0]); drawn.how == several {
+		paths = a.drawSeveral(paths[0])
+	}
+	if slices.ContainsFunc(paths, a.isAvoided) {
 		a.pause(10 * time.Millisecond)
 		return false
 	}
-	return a.attempt(path, drawn)
+	return a.attempt(drawn, paths...)
 }
 
 // pause waits. It does not end early at Stop, so d must be short.
@@ -99,16 +106,20 @@ func (a *workloadClient) connected() bool {
 		a.pause(a.between(10*time.Millisecond, 100*time.Millisecond))
 		return false
 	}
+	if c, ok := client.(fencer); ok {
+		c.fenceWith(a.spec.Delayed, a.reporter.report)
+	}
 	a.client = client
 	return true
 }
 
 // An operation describes one acquisition, as the generator has drawn it.
 type operation struct {
-	how   string        // "lock", "try", "campaign"
+	how   string        // "lock", "try", "campaign", or that of a recipe: see recipe.go
 	wait  time.Duration // timeout of the acquisition, 0 for none
 	hold  time.Duration // time of work under the hold
 	close bool          // close the client before the release
+	leave bool          // close the client in place of the release
 	idle  bool          // hold until the loss or Stop, without work
 }
 
@@ -145,32 +156,42 @@ func (a *workloadClient) drawOperation() operation {
 	return drawn
 }
 
-// attempt acquires a path, works while it holds it, and releases it. It reports whether it was granted the path.
-func (a *workloadClient) attempt(path string, drawn operation) (granted bool) {
-	by := history.Event{Attempt: a.reporter.next(), Path: path}
-	asked := by
-	asked.Kind, asked.Text = history.Asked, drawn.how
+// attempt acquires a path, or several together, works while it holds them, and releases them. It reports whether it was granted
+// them. The history has an attempt for each path.
+func (a *workloadClient) attempt(drawn operation, paths ...string) (granted bool) {
+	parts := make([]part, len(paths))
+	for i, path := range paths {
+		parts[i].by = history.Event{Attempt: a.reporter.next(), Path: path}
+	}
 	ctx := a.ctx
 	if a.acquiring != nil {
 		ctx = a.acquiring
 	}
-	ctx, leave := a.cancellable(ctx, path)
-	defer leave()
+	for _, path := range paths {
+		var leave context.CancelFunc
+		ctx, leave = a.cancellable(ctx, path)
+		defer leave()
+	}
+	text := drawn.how
 	if drawn.wait > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, drawn.wait)
 		defer cancel()
-		asked.Text += ", for " + drawn.wait.String()
+		text += ", for " + drawn.wait.String()
 	}
-	a.reporter.report(asked)
-	got, err := a.client.Acquire(ctx, drawn.how, path)
-	if err != nil {
-		failed := by
-		failed.Kind, failed.Error = history.Failed, a.library.Reason(err)
-		if wasCancelled(ctx, err) {
-			failed.Error = cancelled
+	a.reportAll(parts, func(e *history.Event) {
+		e.Kind, e.Text = history.Asked, text
+		if len(parts) > 1 {
+			e.Together = parts[0].by.Attempt
 		}
-		a.reporter.report(failed)
+	})
+	holds, err := a.acquire(ctx, drawn.how, paths)
+	if err != nil {
+		why := a.library.Reason(err)
+		if wasCancelled(ctx, err) {
+			why = cancelled
+		}
+		a.reportAll(parts, func(e *history.Event) { e.Kind, e.Error = history.Failed, why })
 		if errors.As(err, new(*BrokenError)) {
 			a.client.Close()
 			a.client = nil
@@ -178,32 +199,71 @@ func (a *workloadClient) attempt(path string, drawn operation) (granted bool) {
 		a.pause(a.between(5*time.Millisecond, 50*time.Millisecond))
 		return false
 	}
-	token, notified := a.granted(by, got)
-	if drawn.idle {
-		a.idle(got)
-	} else {
-		a.work(by, got, token, drawn.hold)
+	for i := range parts {
+		parts[i].hold = holds[i]
+		a.granted(&parts[i])
 	}
-	releasing := by
-	releasing.Kind = history.Releasing
-	a.reporter.report(releasing)
+	published := a.lead(parts[0], drawn)
+	a.use(parts, drawn)
+	if drawn.leave {
+		a.leave(parts[0])
+		published()
+		return true
+	}
+	a.reportAll(parts, func(e *history.Event) { e.Kind = history.Releasing })
 	if drawn.close {
 		a.client.Close()
 		a.client = nil
 	}
-	released := by
-	released.Kind = history.Released
-	if err := got.Release(a.ctx); err != nil {
-		released.Error = a.library.Reason(err)
+	why := ""
+	if err := holds[0].Release(a.ctx); err != nil {
+		why = a.library.Reason(err)
 	}
-	<-notified
-	a.reporter.report(released)
+	for _, p := range parts {
+		<-p.notified
+	}
+	a.reportAll(parts, func(e *history.Event) { e.Kind, e.Error = history.Released, why })
+	published()
 	return true
 }
 
-// granted reports a grant and, from a goroutine, its end. The returned channel is closed when the end was reported.
-func (a *workloadClient) granted(by history.Event, got Hold) (token fencing.Token, notified <-chan struct{}) {
+// A part is what an attempt has of one path.
+type part struct {
+	by       history.Event // has the fields of the attempt's events
+	hold     Hold
+	token    fencing.Token
+	notified <-chan struct{} // closed when the end of the hold was reported
+}
+
+// reportAll reports an event of each part, which complete completes.
+func (a *workloadClient) reportAll(parts []part, complete func(*history.Event)) {
+	for _, p := range parts {
+		e := p.by
+		complete(&e)
+		a.reporter.report(e)
+	}
+}
+
+// use does what the operation does while it holds.
+func (a *workloadClient) use(parts []part, drawn operation) {
+	switch {
+	case drawn.idle:
+		a.idle(parts[0].hold)
+	case drawn.shares():
+		a.read(parts[0].hold, drawn.hold)
+	default:
+		a.work(parts, drawn.hold)
+	}
+	if drawn.how == downgrade {
+		a.downgrade(parts[0])
+		a.read(parts[0].hold, drawn.hold)
+	}
+}
+
+// granted reports the grant of a part and, from a goroutine, its end. It sets the part's token and notified.
+func (a *workloadClient) granted(p *part) {
 	at := a.reporter.time.Now()
+	by, got := p.by, p.hold
 	granted := got.Grant()
 	granted.Kind, granted.Attempt, granted.Path = history.Granted, by.Attempt, by.Path
 	if stated, ok := got.(interface{ Deadline() time.Time }); ok {
@@ -223,25 +283,40 @@ func (a *workloadClient) granted(by history.Event, got Hold) (token fencing.Toke
 		by.Kind, by.Cause = history.Notified, got.Cause()
 		a.reporter.reportAt(at, by)
 	}()
-	return fencing.Token(granted.Token), over
+	p.token, p.notified = fencing.Token(granted.Token), over
 }
 
-// work writes to the registers every few milliseconds. It waits between the check of the hold and the write: a process that is
-// stopped there sends a stale write, as a process that is stopped at another instruction can.
-func (a *workloadClient) work(by history.Event, got Hold, token fencing.Token, d time.Duration) {
-	for over := time.Now().Add(d); time.Now().Before(over) || time.Now().Before(a.extendedUntil(by.Attempt)); {
+// read holds for d. The registers are for holders that exclude all others.
+func (a *workloadClient) read(got Hold, d time.Duration) {
+	select {
+	case <-got.Done():
+	case <-time.After(d):
+	}
+}
+
+// work writes to the registers of all parts every few milliseconds. It waits between the check of the hold and the write: a process
+// that is stopped there sends a stale write, as a process that is stopped at another instruction can.
+func (a *workloadClient) work(parts []part, d time.Duration) {
+	for over := time.Now().Add(d); time.Now().Before(over) || slices.ContainsFunc(parts, a.isExtended); {
 		select {
-		case <-got.Done(): // only Done: other methods of some libraries' holds read the clock themselves
+		case <-parts[0].hold.Done(): // only Done: other methods of some libraries' holds read the clock themselves
 			return
 		default:
 		}
 		clock.Sleep(a.between(time.Millisecond, 5*time.Millisecond))
-		if _, err := a.registers.Write(by.Path, a.spec.Name, by.Attempt, token); err != nil {
-			// No fault affects the registers, so this is a problem: from here on, stale writes are missed.
-			a.reportedWrite.Do(func() {
-				a.reporter.report(history.Event{Kind: history.Note, Text: fmt.Sprintf("write to the registers of %s: %v", by.Path, err)})
-			})
-			return
+		for _, p := range parts {
+			if _, err := a.registers.Write(p.by.Path, a.spec.Name, p.by.Attempt, p.token); err != nil {
+				// No fault affects the registers, so this is a problem: from here on, stale writes are missed.
+				a.reportedWrite.Do(func() {
+					a.reporter.report(history.Event{Kind: history.Note, Text: fmt.Sprintf("write to the registers of %s: %v", p.by.Path, err)})
+				})
+				return
+			}
 		}
 	}
+}
+
+// isExtended reports whether a part must be held for longer.
+func (a *workloadClient) isExtended(p part) bool {
+	return time.Now().Before(a.extendedUntil(p.by.Attempt))
 }

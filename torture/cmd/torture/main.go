@@ -6,7 +6,7 @@
 // clients ever held a lock at the same time: see package torture.
 //
 //	torture [-duration 10m] [-seed N] [-servers 3|5] [-faults KIND,…] [-contenders N] [-clients N] [-timeout T] [-out DIR]
-//	        [-waiters N] [-holds N] [-plan FILE] [-mutant PATCH | -contender COMMAND]
+//	        [-waiters N] [-holds N] [-replicas N] [-plan FILE] [-mutant PATCH | -contender COMMAND]
 //	torture -judge DIR
 //
 // The summary goes to standard output, progress to standard error, and into DIR: result.json, summary.txt, plan.txt,
@@ -96,6 +96,13 @@ func runTorture(opts *torture.Options, dir string, out, problems io.Writer) int 
 			return failure(ctx, err, problems)
 		}
 	}
+	if opts.Replicas > 0 {
+		remove, err := service(ctx, opts)
+		defer remove()
+		if err != nil {
+			return failure(ctx, err, problems)
+		}
+	}
 	if opts.Plan == nil {
 		opts.Plan = torture.GeneratePlan(opts)
 	}
@@ -176,32 +183,6 @@ func reorder(result *torture.Result, logs string) error {
 	return torture.Reorder(result, logs)
 }
 
-// ours configures contenders of this library: this program, or a build of it whose clock can be stepped. The caller must call
-// remove when they have ended.
-func ours(ctx context.Context, opts *torture.Options) (remove func(), err error) {
-	remove = func() {}
-	opts.Name = "lockkeeper"
-	build := torture.Build{Steps: slices.Contains(opts.Faults, "step-clock"), Mutant: opts.Mutant}
-	if build != (torture.Build{}) {
-		dir, err := os.MkdirTemp("", "torture-contender-")
-		if err != nil {
-			return remove, err
-		}
-		remove = func() {
-			if err := os.RemoveAll(dir); err != nil {
-				progress("the contender that was built stays: %v", err)
-			}
-		}
-		progress("building contenders")
-		binary, err := build.Contender(ctx, "github.com/lockkeeper/lockkeeper/torture/cmd/torture", dir)
-		opts.Contender = []string{binary}
-		return remove, err
-	}
-	self, err := os.Executable()
-	opts.Contender = []string{self}
-	return remove, err
-}
-
 // A job is the parsed command line.
 type job struct {
 	opts  torture.Options
@@ -229,6 +210,7 @@ func parse(args []string, problems io.Writer) (*job, error) {
 	set.IntVar(&opts.Waiters, "waiters", 0, "of each contender, further ones that wait for each path, on one client; at most 1000")
 	set.IntVar(&opts.Holds, "holds", 0, "of each contender, further locks that it holds on that client; at most 10000")
 	set.DurationVar(&opts.Timeout, "timeout", 4*time.Second, "T of the sessions, 2s to 40s")
+	set.IntVar(&opts.Replicas, "replicas", 0, "of the lock service, which every second contender then uses; at most 8")
 	set.StringVar(&opts.Mutant, "mutant", "", "file of a patch that breaks the library in the contenders, for a run that must find it")
 	about := "usage: torture [flags]\n\nFaults:"
 	for _, name := range torture.Kinds() {
@@ -270,7 +252,7 @@ func parse(args []string, problems io.Writer) (*job, error) {
 	if len(opts.Contender) > 0 {
 		opts.Steps = false
 		if *faults == "all" {
-			opts.Faults = slices.DeleteFunc(torture.Kinds(), func(name string) bool { return name == "step-clock" })
+			opts.Faults = slices.DeleteFunc(opts.Kinds(), func(name string) bool { return name == "step-clock" })
 		}
 	}
 	if *plan != "" {
@@ -296,8 +278,12 @@ func parse(args []string, problems io.Writer) (*job, error) {
 // again returns the command that repeats the plan, in its own folder, so that this result is kept.
 func again(opts *torture.Options, dir string) string {
 	faults := "all"
-	if len(opts.Faults) < len(torture.Kinds()) {
+	if len(opts.Faults) < len(opts.Kinds()) {
 		faults = strings.Join(opts.Faults, ",")
+	}
+	target := "torture"
+	if opts.Replicas > 0 {
+		target = fmt.Sprintf("torture-service REPLICAS=%d", opts.Replicas)
 	}
 	more := fmt.Sprintf("-plan %s -out %s-again -contenders %d -clients %d -waiters %d -holds %d -timeout %v",
 		filepath.Join(dir, planFile), dir, opts.Contenders, opts.Clients, opts.Waiters, opts.Holds, opts.Timeout)
@@ -307,6 +293,6 @@ func again(opts *torture.Options, dir string) string {
 	if opts.Name == "" {
 		more += fmt.Sprintf(" -contender %q", strings.Join(opts.Contender, " "))
 	}
-	return fmt.Sprintf("make torture DURATION=%v SEED=%d SERVERS=%d FAULTS=%s TORTURE='%s'", opts.Duration, opts.Seed, opts.Servers,
+	return fmt.Sprintf("make %s DURATION=%v SEED=%d SERVERS=%d FAULTS=%s TORTURE='%s'", target, opts.Duration, opts.Seed, opts.Servers,
 		faults, more)
 }

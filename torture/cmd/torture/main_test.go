@@ -100,6 +100,10 @@ func TestInvalidFlagIsRejectedWithAllowedValues(t *testing.T) {
 		{"-clients -1", "-1 clients: allowed are 1 to 16"},
 		{"-waiters -1", "-1 waiters: allowed are 0 to 1000"},
 		{"-holds 10001", "10001 holds: allowed are 0 to 10000"},
+		{"-replicas 9", "9 replicas: allowed are 0 to 8"},
+		{"-replicas 2 -contenders 1", "1 contenders: at least 2 are needed with a lock service"},
+		{"-replicas 2 -holds 1", "1 holds: they are not supported with a lock service"},
+		{"-faults kill-replica", "fault kill-replica: there are no replicas of a lock service"},
 		{"-timeout 1h", "session timeout 1h0m0s: allowed are 2s to 40s"},
 		{"-seed x", `invalid value "x" for flag -seed`},
 		{"-plan " + plan, `line 1: unknown fault "flood": allowed are cancel-waiters, counter`},
@@ -125,6 +129,9 @@ func TestRepeatCommandUsesAnotherFolder(t *testing.T) {
 	command := again(&j.opts, j.dir)
 	require.Contains(t, command, "SEED=7")
 	require.Contains(t, command, "-plan /evidence/plan.txt -out /evidence-again ")
+	require.Contains(t, command, "make torture DURATION")
+	j.opts.Replicas = 3
+	require.Contains(t, again(&j.opts, j.dir), "make torture-service REPLICAS=3 DURATION")
 }
 
 func TestEmptyPlanIsAPlan(t *testing.T) {
@@ -199,7 +206,7 @@ func TestShortPlanHasEveryKind(t *testing.T) {
 	opts.Plan = plan
 	require.NoError(t, opts.Check())
 	// The counter is set before the servers start, not by the plan.
-	for _, kind := range torture.Kinds() {
+	for _, kind := range opts.Kinds() {
 		require.True(t, kind == "counter" || slices.ContainsFunc(plan, func(f torture.Fault) bool { return f.Kind == kind }), kind)
 	}
 }
@@ -224,6 +231,7 @@ func TestShortTortureFindsNothing(t *testing.T) {
 	result, err := readResult(dir)
 	require.NoError(t, err)
 	require.NotEqual(t, torture.Broken, result.Verdict)
+	require.Len(t, result.Recipes, len(worker.Recipes))
 	for _, p := range result.Promises {
 		switch p.Rule {
 		case check.FirstInQueue, check.RisingTokens, check.NotifiedFirst, check.NotifiedAtAll, check.NothingLeft:

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package suite
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/recipes"
+	"github.com/lockkeeper/lockkeeper/schedule"
+)
+
+// scheduled is a tick that a replica ran, and the session of that replica.
+type scheduled struct {
+	tick    schedule.Tick
+	session int64
+}
+
+// Three replicas at three servers run a tick each second. The session of the leader ends with its second tick.
+func TestScheduledTickIsRunOnceAcrossAFailover(t *testing.T) {
+	t.Parallel()
+	s := onThree(t)
+	ctx, stop := context.WithCancel(s.ctx)
+	defer stop()
+	ran, ended := make(chan scheduled, 1000), make(chan error, 3)
+	for _, server := range s.ensemble.Addrs() {
+		client := s.connect(recipes.Options{}, server)
+		replica, err := schedule.New(client, s.path("schedule"), schedule.Every(time.Second), nil)
+		require.NoError(t, err)
+		go func() {
+			ended <- replica.Run(ctx, func(_ context.Context, tick schedule.Tick) error {
+				ran <- scheduled{tick, client.SessionID()}
+				return nil
+			})
+		}()
+	}
+	var last scheduled
+	for leaders, n := 0, 0; leaders < 2 || n < 5; n++ {
+		var next scheduled
+		select {
+		case next = <-ran:
+		case <-s.ctx.Done():
+			require.NoError(t, s.ctx.Err(), "no tick was run")
+		}
+		require.True(t, next.tick.Time.After(last.tick.Time), "%v after %v", next.tick.Time, last.tick.Time)
+		if next.tick.Token != last.tick.Token {
+			require.Greater(t, next.tick.Token, last.tick.Token)
+			leaders++
+		}
+		if last = next; n == 1 {
+			require.NoError(t, s.ensemble.Expire(s.ctx, next.session))
+		}
+	}
+	stop()
+	for range 3 {
+		require.NoError(t, <-ended)
+	}
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package suite
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/internal/child"
+)
+
+// A lockService is a lock service on the ensemble, whose replicas share these files.
+type lockService struct {
+	env                        *env
+	principals, keys, token    string // files
+	certificate, key, clientCA string // files, empty without TLS
+}
+
+// service returns a lock service without replicas. The principal team has the bearer token "one", and that of the certificate
+// CN=team.
+func (s *env) service() *lockService {
+	s.t.Helper()
+	folder := s.t.TempDir()
+	l := &lockService{
+		env: s, principals: filepath.Join(folder, "principals"), keys: filepath.Join(folder, "keys"), token: filepath.Join(folder, "token"),
+	}
+	l.admit("one")
+	l.write(l.token, "one\n")
+	l.write(l.keys, strings.Repeat("c0", 32))
+	return l
+}
+
+// write replaces a file in one step.
+func (l *lockService) write(file, content string) {
+	l.env.t.Helper()
+	require.NoError(l.env.t, os.WriteFile(file+".new", []byte(content), 0o600))
+	require.NoError(l.env.t, os.Rename(file+".new", file))
+}
+
+// admit replaces the bearer tokens of the principal team.
+func (l *lockService) admit(tokens ...string) {
+	l.env.t.Helper()
+	var hashes []string
+	for _, token := range tokens {
+		sum := sha256.Sum256([]byte(token))
+		hashes = append(hashes, hex.EncodeToString(sum[:]))
+	}
+	encoded, err := json.Marshal(hashes)
+	require.NoError(l.env.t, err)
+	l.write(l.principals, fmt.Sprintf(`{"principals": [
+		{"name": "team", "tokens": %s, "subjects": ["CN=team"], "namespaces": ["team"], "roles": ["client"]}]}`, encoded))
+}
+
+// orders is the node of the lock team/orders of a service, below the test's root.
+const orders = "locks/team/orders"
+
+// A replica is a running process of a lock service.
+type replica struct {
+	service *lockService
+	url     string
+	process *child.Process // its log is in JSON
+}
+
+// start starts a replica.
+func (l *lockService) start() *replica {
+	l.env.t.Helper()
+	args := l.env.on("serve", "--listen", "127.0.0.1:0", "--root", l.env.path("locks"), "--principals", l.principals, "--token-keys", l.keys)
+	if l.certificate != "" {
+		args = append(args, "--tls-cert", l.certificate, "--tls-key", l.key, "--client-ca", l.clientCA)
+	}
+	r := &replica{service: l, process: l.env.launch(args...)}
+	r.url = strings.TrimPrefix(l.env.line(r.process, "LOCKKEEPER_URL="), "LOCKKEEPER_URL=")
+	return r
+}
+
+// access returns the arguments with which a command uses the replica and others.
+func (r *replica) access(others ...*replica) []string {
+	urls := []string{r.url}
+	for _, o := range others {
+		urls = append(urls, o.url)
+	}
+	return []string{"--url", strings.Join(urls, ","), "--token-file", r.service.token}
+}
+
+// logged counts the rows of the replica's log that contain all texts.
+func (r *replica) logged(texts ...string) int {
+	n := 0
+	for row := range strings.Lines(r.process.Output()) {
+		all := true
+		for _, text := range texts {
+			all = all && strings.Contains(row, text)
+		}
+		if all {
+			n++
+		}
+	}
+	return n
+}
+
+// renews waits until the replica has renewed leases n times more.
+func (r *replica) renews(n int) {
+	r.service.env.t.Helper()
+	renewal := []string{`"action":"renew"`, `"status":200`}
+	n += r.logged(renewal...)
+	r.service.env.eventually("renewals", func() bool { return r.logged(renewal...) >= n })
+}
+
+// reloads changes the keys and the principals, and waits until a replica has read both.
+func (l *lockService) reloads(change func(), r *replica) {
+	l.env.t.Helper()
+	files := []string{l.keys, l.principals}
+	var before []int
+	for _, file := range files {
+		before = append(before, r.logged("file reloaded", file))
+	}
+	change()
+	for i, file := range files {
+		l.env.eventually("the file is read", func() bool { return r.logged("file reloaded", file) > before[i] })
+	}
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package worker
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/lockkeeper/lockkeeper/barrier"
+	"github.com/lockkeeper/lockkeeper/internal/history"
+	"github.com/lockkeeper/lockkeeper/recipes"
+)
+
+// An assembler is a Library whose worker processes can meet at barriers.
+type assembler interface {
+	// meet waits at the barriers of the run, with a client of the process, until ctx is done, and reports what it does there.
+	meet(ctx context.Context, spec *Spec, report func(history.Event)) error
+}
+
+// meet waits at the barriers of the run, if it has any, until no further operation may begin.
+func (p *process) meet(ctx context.Context) {
+	library, ok := p.library.(assembler)
+	if !ok || p.spec.Barrier == "" || p.spec.Probe {
+		return
+	}
+	ctx, cancel := p.untilStop(ctx)
+	defer cancel()
+	if err := library.meet(ctx, &p.spec, p.reporter.report); err != nil && ctx.Err() == nil {
+		p.reporter.report(history.Event{Kind: history.Note, Text: "barriers: " + err.Error()})
+	}
+}
+
+func (lockkeeper) meet(ctx context.Context, spec *Spec, report func(history.Event)) error {
+	client, err := recipes.Connect(ctx, spec.Servers, &recipes.Options{
+		SessionTimeout: time.Duration(spec.Timeout), Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	b, err := barrier.New(client, spec.Barrier)
+	if err != nil {
+		return err
+	}
+	d, err := barrier.NewDouble(client, spec.Double, spec.DoubleSize, nil)
+	if err != nil {
+		return err
+	}
+	parts := []func(*visitor) error{
+		func(v *visitor) error { return v.pass(b) },
+		func(v *visitor) error { return v.round(d) },
+	}
+	if spec.SetsBarrier {
+		parts = append(parts, func(v *visitor) error { return v.setAndRemove(b) })
+	}
+	// An error ends all parts: the run has failed.
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	errs := make([]error, len(parts))
+	var meeting sync.WaitGroup
+	for i, part := range parts {
+		meeting.Go(func() {
+			v := &visitor{ctx, spec, report, rand.New(rand.NewPCG(spec.Seed, 1<<32+uint64(i)))}
+			for ctx.Err() == nil && errs[i] == nil {
+				errs[i] = part(v)
+			}
+			cancel()
+		})
+	}
+	meeting.Wait()
+	return errors.Join(errs...)
+}
+
+// A visitor does one thing at a barrier, again and again.
+type visitor struct {
+	ctx    context.Context
+	spec   *Spec
+	report func(history.Event)
+	rand   *rand.Rand
+}
+
+// bounded calls an operation, which may fail if its time has ended: others do not come while they are down. done reports whether
+// it succeeded. Now and then the time is so short that the visitor gives up without a fault.
+func (v *visitor) bounded(operation func(context.Context) error) (done bool, err error) {
+	patience := 2 * time.Duration(v.spec.Timeout)
+	if v.rand.IntN(8) == 0 {
+		patience = time.Millisecond + v.upTo(200*time.Millisecond)
+	}
+	ctx, cancel := context.WithTimeout(v.ctx, patience)
+	defer cancel()
+	err = operation(ctx)
+	if err != nil && (ctx.Err() != nil || errors.Is(err, recipes.ErrUncertain)) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// upTo draws a duration.
+func (v *visitor) upTo(most time.Duration) time.Duration {
+	return time.Duration(v.rand.Int64N(int64(most)))
+}
+
+// pause waits for up to most.
+func (v *visitor) pause(most time.Duration) {
+	select {
+	case <-time.After(v.upTo(most)):
+	case <-v.ctx.Done():
+	}
+}
+
+// setAndRemove sets the barrier and removes it.
+func (v *visitor) setAndRemove(b *barrier.Barrier) error {
+	if _, err := v.bounded(b.Set); err != nil {
+		return err
+	}
+	v.pause(time.Second)
+	if _, err := v.bounded(b.Remove); err != nil {
+		return err
+	}
+	v.pause(100 * time.Millisecond)
+	return nil
+}
+
+// pass waits for the barrier.
+func (v *visitor) pass(b *barrier.Barrier) error {
+	by := history.Event{Kind: history.Waiting, Path: b.Path()}
+	v.report(by)
+	passed, err := v.bounded(b.Wait)
+	if passed {
+		by.Kind = history.Passed
+		v.report(by)
+	}
+	v.pause(500 * time.Millisecond)
+	return err
+}
+
+// round enters a round of the double barrier and leaves it.
+func (v *visitor) round(d *barrier.Double) error {
+	by := history.Event{Kind: history.Entering, Path: d.Path()}
+	v.report(by)
+	var r *barrier.Round
+	is, err := v.bounded(func(ctx context.Context) (err error) {
+		r, err = d.Enter(ctx)
+		return err
+	})
+	if is {
+		by.Kind, by.Node, by.Limit = history.Entered, r.Path(), d.Size()
+		v.report(by)
+		v.pause(100 * time.Millisecond)
+		by.Kind, by.Limit = history.Leaving, 0
+		v.report(by)
+		if is, err = v.bounded(r.Leave); is {
+			by.Kind = history.Left
+			v.report(by)
+		}
+	}
+	v.pause(500 * time.Millisecond)
+	return err
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package worker
+
+import (
+	"encoding/json"
+	"io"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/internal/history"
+	"github.com/lockkeeper/lockkeeper/torture/clock"
+	"github.com/lockkeeper/lockkeeper/zktest"
+)
+
+// startRecipes starts a worker of this library that exercises all recipes on servers of zktest.
+func startRecipes(t *testing.T) (servers *zktest.Ensemble, out *eventBuffer, in *io.PipeWriter, over chan error) {
+	t.Helper()
+	paths := []string{"/a", "/b", "/c"}
+	servers = zktest.Start(t, nil)
+	spec, err := json.Marshal(Spec{
+		Name: "c1.1", Servers: servers.Addrs(), Paths: paths, Timeout: history.Instant(4 * time.Second), Began: clock.Start().Began,
+		First: 1, Clients: 4, Register: registersOf(t).Addr(), Seed: 1,
+		Several: paths, Permits: paths[1:2], ReadWrite: paths[2:], Group: "/members", Schedules: "/schedules", Elections: paths,
+		Barrier: "/barrier", SetsBarrier: true, Double: "/double", DoubleSize: 1,
+	})
+	require.NoError(t, err)
+	commands, in := io.Pipe()
+	out, over = &eventBuffer{}, make(chan error, 1)
+	go func() { over <- RunWith(nil, string(spec), commands, out) }()
+	t.Cleanup(func() { require.NoError(t, in.Close()) })
+	return servers, out, in, over
+}
+
+func TestWorkerExercisesEveryRecipe(t *testing.T) {
+	servers, out, in, over := startRecipes(t)
+	exercised := func() map[string]bool {
+		is, asked := map[string]bool{}, map[int]string{}
+		for _, e := range out.events(t, history.Asked) {
+			asked[e.Attempt] = RecipeOf(e.Text)
+		}
+		for _, e := range out.events(t, history.Granted) {
+			is[asked[e.Attempt]] = true
+		}
+		is[Downgrade] = len(out.events(t, history.Downgrading)) > 0
+		is[Group] = len(out.events(t, history.Listed)) > 0
+		is[Schedule] = len(out.events(t, history.Ran)) > 0
+		for _, e := range out.events(t, history.Observed) {
+			is[Observer] = true
+			is[Publish] = is[Publish] || e.Write > 0
+		}
+		is[Barrier], is[Double] = len(out.events(t, history.Passed)) > 0, len(out.events(t, history.Left)) > 0
+		is[Takeover] = true // see takeover_test.go: no holder crashes here
+		for _, path := range []string{"/a", "/b", "/c"} {
+			data, _, err := servers.Get(path + "-handover")
+			is[HandOver] = is[HandOver] || err == nil && len(data) > 0
+		}
+		return is
+	}
+	require.Eventually(t, func() bool {
+		is := exercised()
+		return !slices.ContainsFunc(Recipes, func(name string) bool { return !is[name] })
+	}, 2*time.Minute, 50*time.Millisecond, "of %v", Recipes)
+	_, err := io.WriteString(in, Stop+"\n")
+	require.NoError(t, err)
+	require.NoError(t, <-over)
+	require.Empty(t, out.events(t, history.Note))
+
+	// A request for several locks has an attempt for each, and all of them end in the same way.
+	ended := map[int]history.Kind{}
+	for _, kind := range []history.Kind{history.Granted, history.Failed} {
+		for _, e := range out.events(t, kind) {
+			ended[e.Attempt] = kind
+		}
+	}
+	parts := map[int]map[string]history.Kind{}
+	for _, e := range out.events(t, history.Asked) {
+		require.Equal(t, RecipeOf(e.Text) == Several, e.Together != 0, e)
+		if e.Together == 0 {
+			continue
+		}
+		if parts[e.Together] == nil {
+			parts[e.Together] = map[string]history.Kind{}
+		}
+		parts[e.Together][e.Path] = ended[e.Attempt]
+		require.Equal(t, ended[e.Together], ended[e.Attempt], e)
+	}
+	require.NotEmpty(t, parts)
+	for attempt, of := range parts {
+		require.GreaterOrEqual(t, len(of), 2, attempt)
+	}
+}
+
+func TestHoldersOfReadersAndPermitsDoNotWriteToRegisters(t *testing.T) {
+	for how, shares := range map[string]bool{
+		read: true, acquire + "1": true, tryAcquire: true, write: false, downgrade: false, several: false, nested: false, "lock": false, "campaign": false,
+	} {
+		require.Equal(t, shares, operation{how: how}.shares(), how)
+	}
+}
+
+func TestTriedPermitsMayBeHeldByAnother(t *testing.T) {
+	require.True(t, MayFail(tryAcquire, heldByAnother))
+	require.False(t, MayFail(acquire+"1", heldByAnother))
+}
