@@ -6,10 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/group"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -25,13 +25,11 @@ type assignment struct {
 	Partitions map[string][]int // by broker
 }
 
-// distribute assigns the partitions to the brokers in turn. brokers may contain duplicates.
-func distribute(brokers []string, epoch, generation int64) assignment {
-	slices.Sort(brokers)
-	brokers = slices.Compact(brokers)
+// distribute assigns the partitions to the brokers in turn.
+func distribute(brokers []group.Member, epoch, generation int64) assignment {
 	a := assignment{Epoch: epoch, Generation: generation, Partitions: map[string][]int{}}
-	for p := range partitions {
-		broker := brokers[p%len(brokers)]
+	for p := 0; p < partitions && len(brokers) > 0; p++ {
+		broker := brokers[p%len(brokers)].ID
 		a.Partitions[broker] = append(a.Partitions[broker], p)
 	}
 	return a

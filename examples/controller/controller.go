@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Controller assigns partitions to brokers, as Kafka's controller does. The brokers elect one of them as the controller, its
-// term gets an epoch, and each assignment is written in one transaction with a check of that epoch. This command freezes the controller and shows
-// that its stale write is rejected:
+// Controller assigns partitions to brokers, as Kafka's controller does. The brokers join a group, and elect one of them as the
+// controller. Its term gets an epoch, and each assignment is written in one transaction with a check of that epoch. This
+// command freezes the controller and shows that its stale write is rejected:
 //
 //	go run ./controller -freeze
 //
@@ -18,6 +18,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/election"
 	"github.com/lockkeeper/lockkeeper/epoch"
+	"github.com/lockkeeper/lockkeeper/group"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -28,7 +29,14 @@ func run(ctx context.Context, name string, servers []string, timeout time.Durati
 		return err
 	}
 	defer client.Close()
-	brokers, err := election.New(client, "/election/controller", nil)
+	brokers, err := group.New(client, "/brokers", nil)
+	if err != nil {
+		return err
+	}
+	if _, err := brokers.Join(ctx, name, nil); err != nil { // until the client is closed
+		return err
+	}
+	controllers, err := election.New(client, "/election/controller", nil)
 	if err != nil {
 		return err
 	}
@@ -39,14 +47,13 @@ func run(ctx context.Context, name string, servers []string, timeout time.Durati
 	if err := create(client); err != nil {
 		return err
 	}
-	c := &controller{name: name, brokers: brokers, epochs: epochs, client: client}
-	return brokers.Run(ctx, c.control)
+	c := &controller{brokers: brokers, epochs: epochs, client: client}
+	return controllers.Run(ctx, c.control)
 }
 
 // A controller is a broker that assigns the partitions while it leads.
 type controller struct {
-	name    string
-	brokers *election.Election // its candidates are the running brokers
+	brokers *group.Group // the running brokers
 	epochs  *epoch.Epochs
 	client  *recipes.Client
 }
@@ -79,17 +86,13 @@ func (c *controller) control(ctx context.Context, term *election.Term) error {
 // plan distributes the partitions over the running brokers. Like much real work, it does not check ctx until it has
 // finished.
 func (c *controller) plan(ctx context.Context, epoch int64, last assignment) (assignment, error) {
-	candidates, err := c.brokers.Candidates(ctx)
+	brokers, err := c.brokers.Members(ctx)
 	if err != nil {
 		return assignment{}, err
 	}
-	brokers := []string{c.name} // no longer a candidate if its term was lost meanwhile
-	for _, b := range candidates {
-		brokers = append(brokers, b.ID)
-	}
 	slog.Info("started", "generation", last.Generation+1)
 	time.Sleep(400 * time.Millisecond)
-	return distribute(brokers, epoch, last.Generation+1), nil
+	return distribute(brokers.Members, epoch, last.Generation+1), nil
 }
 
 // write writes an assignment, unless a newer controller has claimed an epoch. The process may have been paused since it

@@ -16,7 +16,7 @@ import (
 
 // open opens the database and creates its tables and jobs, unless another process has done so.
 func open(ctx context.Context, file string) (*sql.DB, error) {
-	db, err := sql.Open("sqlite", "file:"+file+"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)")
+	db, err := sql.Open("sqlite", "file:"+file+"?_pragma=busy_timeout(10000)")
 	if err != nil {
 		return nil, err
 	}
