@@ -25,7 +25,7 @@ IMAGE := set -eu; \
 	fi;
 
 .DEFAULT_GOAL := help
-.PHONY: bench browser check clean clients demo demo-real evidence examples format help image lint release service-image simulate stores test tidy torture torture-mutants torture-rivals
+.PHONY: bench browser check clean clients demo demo-real evidence examples format help image lint release service-image simulate stores test tidy torture torture-mutants torture-rivals torture-service
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { name[++n] = $$1; text[n] = $$2; if (length($$1) > width) width = length($$1) } \
@@ -40,8 +40,9 @@ demo-real: bin/lockkeeper ## the same on a real ensemble of three
 # The suite that compares zktest with a real server starts one. The examples run on zktest, as they do for everybody, and
 # then on a real server. In the docker and torture modules, one package at a time: two ensembles of five would overload two
 # cores. Tests that compute run beside tests that mostly wait for servers, those of containers and stores; the simulation and the
-# mutants, at a lower priority. The simulation cuts every third frame here, from a random one on; `make simulate` cuts each. The
-# last two packages judge when holders are notified, to fractions of a second, so that nothing runs beside them.
+# mutants, at a lower priority. The simulation cuts every sixth frame here, and every third mutant runs, from a random one
+# on; `make simulate` runs all. The last two packages judge when holders are notified, to fractions of a second, so that
+# nothing runs beside them.
 # A failure does not keep the rest from running.
 test: check ## run all tests; needs Java or a container engine, and a C compiler for the race detector
 	-@zktest/foreign/clients.sh # without them their tests say that they were not run, or fail where CI is set
@@ -50,21 +51,23 @@ test: check ## run all tests; needs Java or a container engine, and a C compiler
 	@$(IMAGE) set -x; failed=; \
 	{ (cd docker && go test -race -shuffle=on -p 1 -timeout 12m ./...) || failed=1; \
 	  (cd deploy && go test -shuffle=on ./...) || failed=1; \
-	  (cd torture && go test -race -shuffle=on -p 1 -timeout 12m ./fences ./stores) || failed=1; test -z "$$failed"; } & servers=$$!; \
+	  (cd torture && go test -race -shuffle=on -p 1 -timeout 12m ./fences ./stores ./secured) || failed=1; test -z "$$failed"; } & servers=$$!; \
 	go test -race -shuffle=on $$(go list ./... | grep -v /internal/mutants) || failed=1; \
-	(cd internal/simulation && nice go test -shuffle=on -timeout 20m -sim.every 3 && cd ../mutants && nice go test -timeout 20m) & \
+	(cd internal/simulation && nice go test -shuffle=on -timeout 20m -sim.every 6 && cd ../mutants && nice go test -timeout 20m -mutants.every 3) & \
 	simulation=$$!; \
-	$(ENSEMBLE) -n 1 -- go test -race -run '^Example' ./lock ./election ./epoch || failed=1; \
+	$(ENSEMBLE) -n 1 -- go test -race -run '^Example' ./lock ./election ./epoch ./group ./schedule ./barrier || failed=1; \
 	(cd service && go test -race -shuffle=on ./...) || failed=1; \
 	(cd service/pagetest && go test -race -shuffle=on ./...) || failed=1; \
 	(cd cmd/lockkeeper && go test -race -shuffle=on ./...) || failed=1; \
 	(cd examples && go test -race -shuffle=on ./...) || failed=1; \
 	(cd internal/release && go test -shuffle=on ./...) || failed=1; \
 	(cd fencing/grpcfence && go test -race -shuffle=on ./...) || failed=1; \
+	(cd auth/kerberos && go test -race -shuffle=on ./...) || failed=1; \
+	(cd election/clientgo && go test -race -shuffle=on ./...) || failed=1; \
 	(cd trace/promtrace && go test -race -shuffle=on ./...) || failed=1; \
 	(cd trace/oteltrace && go test -race -shuffle=on ./...) || failed=1; \
 	(cd fencing/objectfence/clouds && go test -shuffle=on ./...) || failed=1; \
-	(cd torture && go test -race -shuffle=on -p 1 -timeout 12m $$(go list ./... | grep -v -e /suite -e /cmd/torture -e /fences -e /stores)) || failed=1; \
+	(cd torture && go test -race -shuffle=on -p 1 -timeout 12m $$(go list ./... | grep -v -e /suite -e /cmd/torture -e /fences -e /stores -e /secured)) || failed=1; \
 	wait $$servers || failed=1; \
 	wait $$simulation || failed=1; \
 	(cd torture && go test -race -shuffle=on -p 1 -timeout 12m ./cmd/torture ./suite) || failed=1; \
@@ -74,21 +77,30 @@ examples: ## freeze a leader during its work, in each example, and see its stale
 	cd examples && go run ./worker -freeze
 	cd examples && go run ./controller -freeze
 
-simulate: ## try many plans of faults in fake time, and cut each frame of each scenario (SEEDS=20000)
+simulate: ## try many plans of faults in fake time, cut each frame of each scenario, and run each mutant (SEEDS=20000)
 	cd internal/simulation && go test -timeout 0 -sim.seeds $(SEEDS)
+	go test -timeout 0 ./internal/mutants
 
 # What comes of it goes to the folder that it names; the plan in it is run again with TORTURE='-plan FILE'. Load is
 # TORTURE='-waiters 50 -holds 1000'. The status is 1 if something was broken, and 3 if a promise was never tested.
 torture: ## break a real ensemble and its clients, and look for overlapping grants (DURATION=10m SEED=… SERVERS=3 FAULTS=…)
 	@$(IMAGE) cd torture && go build -o ../bin/torture ./cmd/torture && \
-	exec ../bin/torture -duration '$(DURATION)' -servers '$(SERVERS)' -faults '$(FAULTS)' $(if $(SEED),-seed '$(SEED)') $(TORTURE)
+	exec ../bin/torture -duration '$(DURATION)' -servers '$(SERVERS)' -faults '$(FAULTS)' $(if $(SEED),-seed '$(SEED)') $(if $(REPLICAS),-replicas '$(REPLICAS)') $(TORTURE)
 
-# Each of these breaks the library in one place: the torture must find it within the three minutes.
-MUTANTS ?= torture/testdata/mutants/deadline_after_two_timeouts.patch internal/mutants/testdata/grant_without_fresh_proof.patch
+# Every second contender uses the service, the others the library, on the same paths.
+torture-service: REPLICAS = 2
+torture-service: torture ## the same with replicas of the lock service, broken too (REPLICAS=2 and what torture takes)
+
+# Each of these breaks the library in one place: the torture must find it within the three minutes. Those of leases run with the
+# lock service.
+MUTANTS ?= torture/testdata/mutants/deadline_after_two_timeouts.patch internal/mutants/testdata/grant_without_fresh_proof.patch \
+	internal/mutants/testdata/permits_past_a_waiter.patch internal/mutants/testdata/tick_run_before_it_is_stored.patch \
+	internal/mutants/testdata/lease_valid_from_the_answer.patch
 torture-mutants: ## break the library on purpose, and see the torture find it (SEED=1 MUTANTS='FILE.patch …')
 	@$(IMAGE) cd torture && go build -o ../bin/torture ./cmd/torture && dir=$$(mktemp -d) && for mutant in $(MUTANTS); do \
-		name=$$(basename "$$mutant" .patch); status=0; \
-		../bin/torture -duration 3m -seed '$(or $(SEED),1)' -mutant '$(CURDIR)/'"$$mutant" -out "$$dir/$$name" $(TORTURE) || status=$$?; \
+		name=$$(basename "$$mutant" .patch); status=0; replicas=0; \
+		case "$$name" in lease_*) replicas=2 ;; esac; \
+		../bin/torture -duration 3m -replicas $$replicas -seed '$(or $(SEED),1)' -mutant '$(CURDIR)/'"$$mutant" -out "$$dir/$$name" $(TORTURE) || status=$$?; \
 		if [ $$status -ne 1 ] || ! grep -q '^first finding' "$$dir/$$name/summary.txt"; then echo "$$name: not found: the torture ended with status $$status"; exit 1; fi; \
 		echo "$$name: found, $$(grep '^first finding' "$$dir/$$name/summary.txt" | tr -s ' '): everything is in $$dir/$$name"; \
 	done
@@ -108,7 +120,7 @@ clients: ## get the clients of others that tests run: Kazoo and Curator, from De
 browser: ## get the browser that tests run: headless Chromium, from Debian's packages
 	@service/pagetest/chromium.sh
 
-stores: ## get the servers that tests run: PostgreSQL, MariaDB, Redis, etcd and Prometheus, from Debian's packages
+stores: ## get the servers that tests run: PostgreSQL, MariaDB, Redis, etcd, Prometheus and Kerberos, from Debian's packages
 	@torture/stores/install.sh
 
 # What make test checks before it runs a test.
@@ -134,16 +146,22 @@ release: ## print what a release would change and tag (VERSION=v0.1.0; APPLY=1: 
 
 # A ratio is the rate of ours to that of the bare operation. What a client under load must not exceed is printed after
 # suite's benchmarks, with PASS or by how much it was exceeded.
-bench: ## measure lock cycles and guarded writes against bare ones, and a client under load (BENCHTIME=2s; STRICT=1: fail over a budget)
-	@echo 'bench 1 of 3: guarded writes without a server'
+bench: ## measure lock cycles and guarded writes against bare ones, a client under load, and the lock service (BENCHTIME=2s; STRICT=1: fail over a budget)
+	@echo 'bench 1 of 5: guarded writes without a server'
 	go test -v -run '^$$' -bench . -benchtime $(BENCHTIME) ./fencing/...
-	@$(IMAGE) echo 'bench 2 of 3: locks, and a client under load, on real servers' && \
+	@$(IMAGE) echo 'bench 2 of 5: locks, and a client under load, on real servers' && \
 	cd torture && go test -v -run '^$$' -bench . -benchtime $(BENCHTIME) -timeout 30m ./suite/ $(if $(STRICT),-strict) && \
-	echo 'bench 3 of 3: guarded writes to real stores' && \
-	go test -v -run '^$$' -bench . -benchtime $(BENCHTIME) ./fences/
+	echo 'bench 3 of 5: requests of each recipe with 1,000 waiters, on a real server' && \
+	go test -v -run '^TestRecipesCostTheDocumentedRequests$$' -timeout 60m ./suite/ -cost.crowd && \
+	echo 'bench 4 of 5: guarded writes to real stores' && \
+	go test -v -run '^$$' -bench . -benchtime $(BENCHTIME) ./fences/ && \
+	echo 'bench 5 of 5: the lock service, on a real server' && \
+	cd .. && $(ENSEMBLE) -n 1 -- go test -C service -v -run '^$$' -bench . -benchtime $(BENCHTIME) -timeout 20m .
 
-image: ## prepare the server image, where there is an engine, and print its name
-	@$(IMAGE) echo "$${ZK_TEST_IMAGE:-none needed: no container engine answers, or the environment names servers or Java}"
+# With DEBIAN, it is built with the ZooKeeper of that release of Debian. Then all tests run on it with
+# ZK_TEST_IMAGE=zookeeper-local:trixie make test.
+image: ## prepare the server image, where there is an engine, and print its name (DEBIAN=trixie for ZooKeeper 3.9)
+	@$(if $(DEBIAN),exec docker/image.sh -release '$(DEBIAN)';) $(IMAGE) echo "$${ZK_TEST_IMAGE:-none needed: no container engine answers, or the environment names servers or Java}"
 
 # The folder of the binary is the context of the build, so that nothing else gets into the image. No registry is needed.
 service-image: ## build the image of the lock service, lockkeeper:local, which deploy/compose.yaml runs
