@@ -98,8 +98,9 @@
 //
 // A candidate that could lead while others wait behind it reads whether the term was handed over to one of them: one read for
 // each such grant, none if no candidate waits behind it. A candidate that steps back costs a delete, a join and a listing. A
-// candidate with a priority follows the leader as an observer does. For each first candidate of a lower priority it lists the
-// queue, and the nearest such candidate writes once.
+// candidate with a priority lists the queue when it has joined, and watches the nearest candidate ahead that has at least its
+// priority. Once there is none, it follows the first candidate as an observer does: for each one of a lower priority it lists
+// the queue and, if it is to lead next, writes once.
 // Package recipes has the details.
 //
 // # Where to look next

@@ -24,6 +24,7 @@ import (
 // use, and each call of Campaign is a separate candidate.
 type Election struct {
 	client      *recipes.Client
+	path        string // below the client's namespace
 	queue       *recipes.Queue
 	value       *recipes.Node // what the leader has published
 	handover    *recipes.Node // which candidate is to lead next
@@ -75,7 +76,7 @@ func New(client *recipes.Client, path string, opts *Options) (*Election, error) 
 			return nil, fmt.Errorf("new election: %w", err)
 		}
 	}
-	e.client, e.queue, e.id = client, queue, cmp.Or(opts.ID, client.Owner())
+	e.client, e.path, e.queue, e.id = client, path, queue, cmp.Or(opts.ID, client.Owner())
 	return e, nil
 }
 

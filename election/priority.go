@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
@@ -59,6 +60,9 @@ func heir(priority int, behind []recipes.Rank) string {
 // candidate waits. An error ends that: then the candidate leads in its turn, as without priority.
 func (c *candidacy) showLiveness(ctx context.Context, p *recipes.Position) {
 	e := c.election
+	if err := c.awaitSeniors(ctx, p); err != nil {
+		return
+	}
 	for {
 		front, err := e.queue.Front(ctx)
 		if err != nil {
@@ -76,6 +80,39 @@ func (c *candidacy) showLiveness(ctx context.Context, p *recipes.Position) {
 			return
 		}
 	}
+}
+
+// awaitSeniors waits until no candidate ahead has at least this one's priority: until then this one is nobody's heir. It
+// watches the nearest of these. Otherwise each of n candidates would list the queue for each one that leads or steps back.
+func (c *candidacy) awaitSeniors(ctx context.Context, p *recipes.Position) error {
+	e := c.election
+	for {
+		ahead, err := p.Ahead(ctx)
+		if err != nil {
+			return err
+		}
+		name := senior(e.priority, ahead)
+		if name == "" {
+			return nil
+		}
+		node, err := recipes.NewNode(e.client, e.path+"/"+name)
+		if err != nil {
+			return err
+		}
+		if err := node.AwaitDeleted(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// senior returns the name of the last candidate that has at least the priority, an empty name if there is none.
+func senior(priority int, ahead []recipes.Rank) string {
+	for _, r := range slices.Backward(ahead) {
+		if r.Priority >= priority {
+			return r.Name
+		}
+	}
+	return ""
 }
 
 // sign writes a sign for the first candidate, unless another one is its heir.

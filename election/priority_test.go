@@ -144,3 +144,28 @@ func TestGrantCostsOneReadMoreThanLockOnlyIfAnotherCandidateWaits(t *testing.T) 
 		require.EqualValues(s, 1, reads.Load())
 	})
 }
+
+func TestCandidatesWithPriorityListTheQueueAtTheirJoinAndNotForEachOtherOne(t *testing.T) {
+	bubble(t, func(s servers) {
+		leader := s.lead(s.candidate(election.Options{ID: "leader"}))
+		const low, high = 4, 12
+		for range low {
+			s.join(s.candidate(election.Options{}))
+		}
+		var highs []campaign
+		for range high {
+			highs = append(highs, s.join(s.candidate(election.Options{Priority: 1})))
+		}
+		listings := s.Intercept(zktest.Rule{Op: "getChildren"})
+		require.NoError(s, leader.Resign(s.Context()))
+		for _, c := range highs {
+			require.NoError(s, s.term(c).Resign(s.Context()))
+		}
+		// A few for each term and each candidate that steps back, however many wait.
+		sent := 0
+		for _, c := range listings.Counts() {
+			sent += c.Requests
+		}
+		require.LessOrEqual(s, sent, 5*(low+high))
+	})
+}
