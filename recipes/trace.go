@@ -53,6 +53,10 @@ type Trace struct {
 	// HandedOver is called after Granted if the contender had waited for a predecessor, whether
 	// or not a leader has named it: see election.Term.HandOver for that.
 	HandedOver func(path, node string)
+	// Unreleased is called when a claim with a lock-delay or a fence function has found that the former
+	// holder did not release, before the claim waits for the rest of the delay. Each call that finds the
+	// same former holder reports it.
+	Unreleased func(path string, former FormerHolder, delay time.Duration)
 	// Failed is called when a call for a claim has returned an error, after the time
 	// that it waited: its context is done, for instance, or the queue was not empty.
 	Failed func(path string, waited time.Duration, err error)
@@ -239,6 +243,9 @@ func (r *reporter) released(path, node string, err error) {
 func (r *reporter) unreleased(path string, former FormerHolder, delay time.Duration) {
 	r.log(slog.LevelWarn, "the former holder did not release the claim", "path", path, "token", former.Token, "owner", former.Owner,
 		"host", former.Host, "pid", former.PID, "wait", delay)
+	if f := r.trace.Unreleased; f != nil {
+		r.tell(func() { f(path, former, delay) })
+	}
 }
 
 func (r *reporter) rejoined(path string, cause error) {

@@ -43,7 +43,10 @@ func TestEventsAreReportedInOrderAndOneAtATime(t *testing.T) {
 				tell("granted", path, node, token, waited)
 			},
 			HandedOver: func(path, node string) { tell("handed over", path, node) },
-			Failed:     func(path string, waited time.Duration, err error) { tell("failed", path, waited, err) },
+			Unreleased: func(path string, former FormerHolder, delay time.Duration) {
+				tell("unreleased", path, former.Owner, delay)
+			},
+			Failed: func(path string, waited time.Duration, err error) { tell("failed", path, waited, err) },
 			Ended: func(path, node string, held time.Duration, cause error) {
 				tell("ended", path, node, held, cause)
 			},
@@ -66,6 +69,7 @@ func TestEventsAreReportedInOrderAndOneAtATime(t *testing.T) {
 		r.waiting("/l", "/l/x", "w")
 		r.granted("/l", "/l/x", 42, time.Second)
 		r.handedOver("/l", "/l/x")
+		r.unreleased("/l", FormerHolder{Owner: "o"}, time.Second)
 		r.failed("/l", time.Second, why)
 		r.over("/l", "/l/x", time.Second, why)
 		r.lost("/l", "/l/x", 42, why)
@@ -77,7 +81,7 @@ func TestEventsAreReportedInOrderAndOneAtATime(t *testing.T) {
 		r.close()
 		require.Equal(t, []string{
 			"opened 1 zk1 1s", "detached 1 zk1", "attached 1 zk2", "outage 1s why", "heartbeat 1s <nil>", "proved 1s 1m0s",
-			"joined /l /l/x 3", "waiting /l /l/x w", "granted /l /l/x 42 1s", "handed over /l /l/x", "failed /l 1s why", "ended /l /l/x 1s why",
+			"joined /l /l/x 3", "waiting /l /l/x w", "granted /l /l/x 42 1s", "handed over /l /l/x", "unreleased /l o 1s", "failed /l 1s why", "ended /l /l/x 1s why",
 			"lost /l /l/x why", "released /l /l/x <nil>", "rejoined /l why", "recovered /l true <nil>", "not deleted /l/x why", "ended 1 why",
 		}, reported)
 	})
@@ -96,6 +100,7 @@ func TestTraceWithoutFunctionsIsNotCalled(t *testing.T) {
 		r.waiting("/l", "/l/x", "w")
 		r.granted("/l", "/l/x", 42, 0)
 		r.handedOver("/l", "/l/x")
+		r.unreleased("/l", FormerHolder{}, time.Second)
 		r.failed("/l", time.Second, ErrDeadline)
 		r.over("/l", "/l/x", time.Second, ErrDeadline)
 		r.lost("/l", "/l/x", 42, ErrDeadline)

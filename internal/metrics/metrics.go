@@ -68,6 +68,10 @@ var (
 		Name: "losses", Labels: []string{pathLabel, causeLabel},
 		Help: "Claims that ended other than by their holder.",
 	}
+	Unreleased = &Metric{
+		Name: "unreleased", Labels: []string{pathLabel},
+		Help: "Calls with a lock-delay or a fence function that found that the former holder did not release.",
+	}
 	Rejoins = &Metric{
 		Name: "rejoins", Labels: []string{pathLabel, causeLabel},
 		Help: "Waiters that joined again at the end of the queue.",
@@ -109,7 +113,7 @@ var (
 // All are all metrics, in the order of their documentation.
 var All = []*Metric{
 	Wait, WaitFailures, QueueLength, Waiters, Handoffs,
-	Hold, Holds, OldestHold, Losses, Rejoins,
+	Hold, Holds, OldestHold, Losses, Unreleased, Rejoins,
 	DeadlineLeft, Heartbeat, HeartbeatFailures,
 	Ready, SessionTimeout, Reconnects, Outages, SessionsEnded,
 	Nodes, DeletionFailures, DroppedEvents,

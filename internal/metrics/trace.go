@@ -50,6 +50,7 @@ func Trace(r Recorder, label func(path string) string) *recipes.Trace {
 		Ended: func(path, _ string, held time.Duration, _ error) {
 			r.Observe(Hold, held.Seconds(), label(path))
 		},
+		Unreleased: func(path string, _ recipes.FormerHolder, _ time.Duration) { r.Add(Unreleased, label(path)) },
 		Lost:       func(path, _ string, cause error) { r.Add(Losses, label(path), Cause(cause)) },
 		Rejoined:   func(path string, cause error) { r.Add(Rejoins, label(path), Cause(cause)) },
 		NotDeleted: func(string, error) { r.Add(DeletionFailures) },
@@ -57,7 +58,7 @@ func Trace(r Recorder, label func(path string) string) *recipes.Trace {
 }
 
 // Cause returns the value of the label "cause" for an error: one of "busy", "cancelled", "closed",
-// "deadline", "deleted", "expired", "timeout" and "other".
+// "deadline", "deleted", "expired", "stepped-back", "timeout" and "other".
 func Cause(err error) string {
 	var busy *recipes.BusyError
 	switch {

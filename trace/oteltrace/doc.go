@@ -24,6 +24,6 @@
 //
 // # Cardinality
 //
-// No attribute has more than eight values, except "path". By default it is omitted: all locks and
+// No attribute has more than nine values, except "path". By default it is omitted: all locks and
 // elections are counted together. Options.Path gives them values.
 package oteltrace

@@ -64,6 +64,14 @@ func startApp(t *testing.T) string {
 			_ = hold.Unlock(ctx)
 		}
 	})
+	deleted, err := lock.New(client, "/locks/delayed", &lock.Options{LockDelay: time.Millisecond})
+	require.NoError(t, err)
+	loop(200*time.Millisecond, func() {
+		if hold, err := deleted.Lock(ctx); err == nil {
+			_ = servers.Delete(hold.Path()) // an operator: the next holder finds that this one did not release
+			_ = hold.Unlock(ctx)
+		}
+	})
 	loop(700*time.Millisecond, link.Reset)
 	loop(time.Second, func() { link.Intercept(zktest.Rule{Op: "delete", Below: "/locks", Times: 1, Fail: zktest.ErrNoAuth}) })
 	loop(2*time.Second, func() {

@@ -18,6 +18,6 @@
 //
 // # Cardinality
 //
-// No label has more than eight values, except "path". By default it has none: all locks and
+// No label has more than nine values, except "path". By default it has none: all locks and
 // elections are counted together. Options.Path gives them labels.
 package promtrace

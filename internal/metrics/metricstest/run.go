@@ -83,6 +83,7 @@ func Run(t *testing.T, adapt func() (Adapter, func() Values)) {
 		w.reconnect()
 		w.expire()
 		w.outage()
+		w.takeOver()
 		w.client.Close()
 		w.requires(Values{`lockkeeper_ready`: 0, `lockkeeper_sessions_ended_total{cause="closed"}`: 1})
 		for _, m := range metrics.All {

@@ -143,3 +143,20 @@ func (w *world) outage() {
 	time.Sleep(2 * timeout)
 	w.requires(Values{`lockkeeper_ready`: 1, `lockkeeper_sessions_ended_total{cause="expired"}`: 2})
 }
+
+// takeOver has the client find that the other one, whose session ended, did not release.
+func (w *world) takeOver() {
+	w.Helper()
+	opts := &recipes.QueueOptions{LockDelay: time.Second}
+	former, err := recipes.NewQueue(w.other, "/b", opts)
+	require.NoError(w, err)
+	_, err = former.Claim(w.Context())
+	require.NoError(w, err)
+	require.NoError(w, w.server.Expire(context.Background(), w.other.SessionID()))
+	queue, err := recipes.NewQueue(w.client, "/b", opts)
+	require.NoError(w, err)
+	claim, err := queue.Claim(w.Context())
+	require.NoError(w, err)
+	w.requires(Values{`lockkeeper_unreleased_total{path="/b"}`: 1})
+	require.NoError(w, queue.Release(w.Context(), claim))
+}
