@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/barrier"
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
@@ -29,7 +30,7 @@ type servers struct {
 
 func bubble(t *testing.T, opts zktest.Options, f func(s servers)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		opts.InMemory, opts.Tick = true, timeout/4
 		ensemble, err := zktest.Run(t.Context(), &opts)
 		require.NoError(t, err)

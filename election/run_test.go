@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"io"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -33,7 +33,7 @@ func TestErrorOfStoppedWorkIsNotFailure(t *testing.T) {
 }
 
 func TestRunWaitsWithoutBoundForWorkWhoseContextIsOpen(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		e := &Election{stopTimeout: time.Second}
 		r, err := e.await(t.Context(), after(1000*time.Hour, io.EOF))
 		require.NoError(t, err)
@@ -42,7 +42,7 @@ func TestRunWaitsWithoutBoundForWorkWhoseContextIsOpen(t *testing.T) {
 }
 
 func TestRunWithoutStopTimeoutWaitsForSlowWork(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		r, err := new(Election).await(ctx, after(1000*time.Hour, io.EOF))
@@ -52,7 +52,7 @@ func TestRunWithoutStopTimeoutWaitsForSlowWork(t *testing.T) {
 }
 
 func TestStopTimeoutRunsFromEndOfWorkContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(time.Hour, func() { cancel(recipes.ErrDeleted) })
 		e := &Election{stopTimeout: time.Minute}

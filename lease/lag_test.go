@@ -5,11 +5,11 @@ package lease_test
 import (
 	"log/slog"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/lease"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/zktest"
@@ -19,7 +19,7 @@ import (
 // follower lags behind the leader once lag was called.
 func lagging(t *testing.T, f func(w world, leader, follower *lease.Replica, lag func())) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		ensemble, err := zktest.Run(t.Context(), &zktest.Options{InMemory: true, Tick: timeout / 4, Servers: 3})
 		require.NoError(t, err)
 		defer func() { require.NoError(t, ensemble.Close()) }()

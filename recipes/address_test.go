@@ -13,14 +13,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/recipes"
-	"github.com/lockkeeper/lockkeeper/recipes/internal/wiretest"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
 // A name whose address changes, as that of a pod does, is resolved at each attempt to connect: the claim continues.
 func TestClaimContinuesWhenTheNameOfItsServerHasAnotherAddress(t *testing.T) {
-	wiretest.Bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		const timeout = 8 * time.Second
 		servers, err := zktest.Run(t.Context(), &zktest.Options{Servers: 3, InMemory: true, Tick: timeout / 4})
 		require.NoError(t, err)

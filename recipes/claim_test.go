@@ -13,6 +13,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
@@ -65,7 +66,7 @@ func TestCommitWhoseCheckIsRefusedNeverReturnsNil(t *testing.T) {
 			p.begin(func() { claim.session.MarkLost(claim.place.Node) })
 		}, nil, ErrDeleted},
 	} {
-		bubble(t, func(t *testing.T) {
+		faketime.Test(t, func(t *testing.T) {
 			s := newEnsemble(t)
 			s.create("/state", "old")
 			claim := claimed(t, s.connect(s.options()))
@@ -84,7 +85,7 @@ func TestCommitWhoseCheckIsRefusedNeverReturnsNil(t *testing.T) {
 }
 
 func TestCheckOfMissingClaimNeverReturnsNil(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		claim := claimed(t, s.connect(s.options()))
 		time.Sleep(untilSteady)
@@ -109,7 +110,7 @@ func TestClaimWhoseSessionIsOverIsLostAlsoBeforeItIsItsTurn(t *testing.T) {
 		},
 		"Release": func(ctx context.Context, queue *Queue, claim *Claim) error { return queue.Release(ctx, claim) },
 	} {
-		bubble(t, func(t *testing.T) {
+		faketime.Test(t, func(t *testing.T) {
 			_, _, queue, claim := newHeld(t)
 			p := pauseEnd(t, claim)
 			p.begin(func() { claim.session.End(session.ErrExpired) })
@@ -127,7 +128,7 @@ func TestErrAndReleaseAfterTheDeadlineNeverReturnNil(t *testing.T) {
 		"Err":     func(_ context.Context, _ *Queue, claim *Claim) error { return claim.Err() },
 		"Release": func(ctx context.Context, queue *Queue, claim *Claim) error { return queue.Release(ctx, claim) },
 	} {
-		bubble(t, func(t *testing.T) {
+		faketime.Test(t, func(t *testing.T) {
 			s, client, queue, claim := newHeld(t)
 			time.Sleep(untilSteady)
 			p := pauseEnd(t, claim)
@@ -150,7 +151,7 @@ func TestErrAndReleaseAfterTheDeadlineNeverReturnNil(t *testing.T) {
 // then be deleted.
 func TestNodeStaysForAQuarterTimeoutAfterTheDeadlineUnlessItsHolderReleases(t *testing.T) {
 	for name, release := range map[string]bool{"the work may still stop": false, "the work has stopped": true} {
-		bubble(t, func(t *testing.T) {
+		faketime.Test(t, func(t *testing.T) {
 			s, client, queue, claim := newHeld(t)
 			result := claiming(t.Context(), newQueue(t, s.connect(withDial(s.options(), s.Dial)), nil))
 			time.Sleep(untilSteady)
@@ -200,7 +201,7 @@ func (p blockingParent) Value(key any) any {
 }
 
 func TestHolderIsNotifiedAtItsDeadlineThoughTheParentOfAnothersContextBlocks(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		client := s.connect(s.options())
 		var blocks atomic.Pointer[chan struct{}]
@@ -241,7 +242,7 @@ func TestHolderIsNotifiedAtItsDeadlineThoughTheParentOfAnothersContextBlocks(t *
 }
 
 func TestCommitIsOneTransactionWithACheckOfTheClaimsNode(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		s.create("/state", "old")
 		client := s.connect(s.options())
@@ -260,7 +261,7 @@ func TestCommitIsOneTransactionWithACheckOfTheClaimsNode(t *testing.T) {
 
 func TestCommitWhoseReplyIsLostIsUncertain(t *testing.T) {
 	for _, v := range []zktest.Direction{zktest.ToClient, zktest.ToServer} {
-		bubble(t, func(t *testing.T) {
+		faketime.Test(t, func(t *testing.T) {
 			s := newEnsemble(t)
 			s.create("/state", "old")
 			client := s.connect(s.options())

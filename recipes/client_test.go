@@ -15,6 +15,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 	"github.com/lockkeeper/lockkeeper/recipes/internal/wiretest"
 	"github.com/lockkeeper/lockkeeper/zktest"
@@ -76,18 +77,18 @@ func requireNoConnection(t *testing.T, within time.Duration, serve func(net.Conn
 
 func TestServerThatNeverAnswersIsNamedWithinCtx(t *testing.T) {
 	never := func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		err := requireNoConnection(t, time.Second, never) // less than a handshake may take
 		require.ErrorContains(t, err, "no answer from")
 	})
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		err := requireNoConnection(t, 20*time.Second, never)
 		require.ErrorContains(t, err, "accepted the connection and did not answer the handshake")
 	})
 }
 
 func TestServerThatIsNotZooKeeperIsNamedWithinCtx(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		err := requireNoConnection(t, time.Second, func(conn net.Conn) {
 			if _, err := wiretest.Read(conn); err == nil {
 				_, _ = io.WriteString(conn, "HTTP/1.1 400 Bad Request\r\n\r\n")
@@ -99,7 +100,7 @@ func TestServerThatIsNotZooKeeperIsNamedWithinCtx(t *testing.T) {
 }
 
 func TestServerThatGrantsNonsenseIsNotTakenForZooKeeper(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		err := requireNoConnection(t, time.Second, func(conn net.Conn) {
 			if _, err := wiretest.Read(conn); err == nil {
 				_, _ = conn.Write(wiretest.Hello(0, 7))
@@ -111,7 +112,7 @@ func TestServerThatGrantsNonsenseIsNotTakenForZooKeeper(t *testing.T) {
 }
 
 func TestServerThatRefusesTheSessionIsNamedWithinCtx(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		err := requireNoConnection(t, time.Second, func(conn net.Conn) {
 			_, _ = wiretest.Read(conn)
 			_ = conn.Close()
@@ -139,7 +140,7 @@ func TestInvalidArgumentsOfConnectAreAnImmediateError(t *testing.T) {
 }
 
 func TestRefusedCredentialsAreAnImmediateError(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		opts := s.options()
 		opts.Auth = []Auth{{Scheme: "plugin", Data: []byte("secret")}}
@@ -153,7 +154,7 @@ func TestRefusedCredentialsAreAnImmediateError(t *testing.T) {
 }
 
 func TestNegotiatedTimeoutCountsAndIsToBeSeen(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := startEnsemble(t, zktest.Options{InMemory: true, Tick: testTimeout / 40})
 		client := s.connect(s.options())
 		require.Equal(t, testTimeout/2, client.SessionTimeout(), "20 ticks at most")
@@ -163,7 +164,7 @@ func TestNegotiatedTimeoutCountsAndIsToBeSeen(t *testing.T) {
 }
 
 func TestCloseNotifiesHoldersFirst(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		var order []string
 		opts := s.options()
@@ -206,7 +207,7 @@ func (s slowReport) End(cause error) func() {
 }
 
 func TestCloseReportsEveryLossBeforeItReturns(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		const claims = 20
 		lost := 0
@@ -229,7 +230,7 @@ func TestCloseReportsEveryLossBeforeItReturns(t *testing.T) {
 
 func TestCloseOfADetachedClientTakesASecondAtMost(t *testing.T) {
 	for name, reset := range map[string]bool{"it does not know yet": false, "it tries to reconnect": true} {
-		bubble(t, func(t *testing.T) {
+		faketime.Test(t, func(t *testing.T) {
 			s := newEnsemble(t)
 			client := s.connect(s.options())
 			claim := claimed(t, client)
@@ -247,7 +248,7 @@ func TestCloseOfADetachedClientTakesASecondAtMost(t *testing.T) {
 }
 
 func TestWaiterIsNotifiedOfTheClose(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		client := s.connect(s.options())
 		claimed(t, client)
@@ -263,7 +264,7 @@ func TestWaiterIsNotifiedOfTheClose(t *testing.T) {
 }
 
 func TestNilContextAndClosedClientAreErrors(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		client := s.connect(s.options())
 		queue := newQueue(t, client, nil)

@@ -8,11 +8,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
 func TestTryOfHeldQueueCreatesNothingCostsTwoReadsAndNamesTheHolder(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		client := s.connect(s.options())
 		holding := newQueue(t, client, &QueueOptions{Owner: "pod-7"})
@@ -40,7 +41,7 @@ func TestTryOfHeldQueueCreatesNothingCostsTwoReadsAndNamesTheHolder(t *testing.T
 }
 
 func TestTryThatLosesTheRaceLeavesNoNode(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		s.create("/l", parentMark)
 		client := s.connect(s.options())

@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
@@ -25,7 +26,7 @@ func readers(queue *Queue) map[string]func(context.Context) error {
 
 // A cause that wraps a missing node, say, must not make the queue look empty.
 func TestReadWhoseCtxEndsReturnsItsErrorWhateverTheCause(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newOccupied(t)
 		client := s.connect(s.options())
 		s.Intercept(zktest.Rule{When: isOp("getChildren2", "getData"), Delay: time.Second})
@@ -58,7 +59,7 @@ func TestFrontGoesOnInTheNextSessionWhenAWatchIsTheFirstToHearOfTheExpiry(t *tes
 		"a contender is first": func(s *ensemble) { s.create("/l", parentMark); s.create(another, "pod-9") },
 		"the queue is empty":   func(s *ensemble) { s.create("/l", parentMark) },
 	} {
-		bubble(t, func(t *testing.T) {
+		faketime.Test(t, func(t *testing.T) {
 			s := newEnsemble(t)
 			prepare(s)
 			client := s.connect(s.options())

@@ -9,13 +9,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
 // An overloaded server answers "throttled", a code that the client does not know. An immediate
 // retry after each answer would add to its load.
 func TestDeletionThatAServerAnswersWithAnUnknownErrorBacksOff(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newOccupied(t)
 		client := s.connect(s.options())
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -28,11 +28,6 @@ const another = "/l/another-lock-0000000000"
 
 var errUnreachable = errors.New("no route to host")
 
-func bubble(t *testing.T, test func(t *testing.T)) {
-	t.Helper()
-	wiretest.Bubble(t, test)
-}
-
 // An ensemble is three servers that record the requests that they receive. The clients of a
 // test share one network, its link.
 type ensemble struct {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
@@ -22,7 +23,7 @@ func TestLogNamesTheSettingOfServersThatBoundsTheSessionTimeout(t *testing.T) {
 		{time.Minute, time.Second, 20 * time.Second, "requested=1m0s granted=20s bound=maxSessionTimeout server=zktest-1:2181"},
 		{time.Second, 2 * time.Second, 4 * time.Second, "requested=1s granted=4s bound=minSessionTimeout server=zktest-1:2181"},
 	} {
-		bubble(t, func(t *testing.T) {
+		faketime.Test(t, func(t *testing.T) {
 			s := startEnsemble(t, zktest.Options{InMemory: true, Tick: c.tick})
 			var log records
 			opts := s.options()

@@ -7,13 +7,13 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
@@ -198,7 +198,7 @@ func TestWipeChangesTheHistory(t *testing.T) {
 }
 
 func TestServerThatIsBehindDoesNotShowAnEarlierHistory(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		ensemble, err := zktest.Run(t.Context(), &zktest.Options{Servers: 3, InMemory: true, Tick: nodeTimeout / 4})
 		require.NoError(t, err)
 		defer func() { require.NoError(t, ensemble.Close()) }()

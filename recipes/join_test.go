@@ -11,12 +11,13 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/recipes/internal/queue"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
 func TestUncontendedClaimOfAKnownPathTakesOneRequestAndItsReleaseAnother(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		client := s.connect(s.options())
 		queue := newQueue(t, client, nil)
@@ -41,7 +42,7 @@ func TestUncontendedClaimOfAKnownPathTakesOneRequestAndItsReleaseAnother(t *test
 // plain, and their order says who is ahead.
 func TestJoinBesideANodeOfItsSessionChecksItAndHasAPlainName(t *testing.T) {
 	for _, data := range []string{parentMark, "theirs"} {
-		bubble(t, func(t *testing.T) {
+		faketime.Test(t, func(t *testing.T) {
 			s := newEnsemble(t)
 			parent := s.create("/l", data)
 			q := newQueue(t, s.connect(s.options()), nil)
@@ -73,7 +74,7 @@ func TestJoinBesideANodeOfItsSessionChecksItAndHasAPlainName(t *testing.T) {
 func TestJoinWhoseWitnessIsMissedIsMadeOnceMoreWithoutOne(t *testing.T) {
 	for _, data := range []string{parentMark, "theirs"} {
 		for _, released := range []bool{true, false} {
-			bubble(t, func(t *testing.T) {
+			faketime.Test(t, func(t *testing.T) {
 				s := newEnsemble(t)
 				s.create("/l", data)
 				client := s.connect(s.options())
@@ -112,7 +113,7 @@ func TestJoinWhoseWitnessIsMissedIsMadeOnceMoreWithoutOne(t *testing.T) {
 
 func TestParentWithDataOfOthersIsNotWritten(t *testing.T) {
 	for name, v := range map[string]zktest.Direction{"answered": 0, "reply lost": zktest.ToClient, "request lost": zktest.ToServer} {
-		bubble(t, func(t *testing.T) {
+		faketime.Test(t, func(t *testing.T) {
 			s := newEnsemble(t)
 			s.create("/l", "theirs")
 			s.create("/l/_c_0123456789abcdef-lock-0000000000", "10.0.0.7") // Curator's
@@ -133,7 +134,7 @@ func TestParentWithDataOfOthersIsNotWritten(t *testing.T) {
 }
 
 func TestOwnNodeThatMayNotBeReadIsAnErrorAndGone(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		s.create("/l", "theirs")
 		client := s.connect(s.options())

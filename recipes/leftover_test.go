@@ -9,11 +9,13 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 )
 
 func TestClientForgetsEndedRegistrationsOfPathsThatAreNotUsedAgain(t *testing.T) {
 	for _, ends := range []bool{false, true} {
-		bubble(t, func(t *testing.T) {
+		faketime.Test(t, func(t *testing.T) {
 			s := newEnsemble(t)
 			link := s.Link()
 			opts := s.options()

@@ -13,6 +13,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
@@ -31,7 +32,7 @@ func recovering(s *ensemble) (opts *Options, found *[]recovery) {
 }
 
 func TestLostReplyOfCreateIsFoundAgain(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		opts, recovered := recovering(s)
 		client := s.connect(opts)
@@ -50,7 +51,7 @@ func TestLostReplyOfCreateIsFoundAgain(t *testing.T) {
 }
 
 func TestLostRequestOfCreateIsSentAgain(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		opts, recovered := recovering(s)
 		client := s.connect(opts)
@@ -64,7 +65,7 @@ func TestLostRequestOfCreateIsSentAgain(t *testing.T) {
 }
 
 func TestLostReplyOfCreateBehindOthersIsFoundAgainAndWaits(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newOccupied(t)
 		client := s.connect(s.options())
 		s.Intercept(zktest.Rule{When: isJoin, Times: 1, Lose: zktest.ToClient})
@@ -78,7 +79,7 @@ func TestLostReplyOfCreateBehindOthersIsFoundAgainAndWaits(t *testing.T) {
 }
 
 func TestCreateThatIsAnsweredAfterItsCallerGaveUpLeavesNoNode(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		client := s.connect(s.options())
 		s.Intercept(zktest.Rule{When: isJoin, Delay: time.Second}) // too short for the session to leave the server
@@ -97,7 +98,7 @@ func TestCreateThatIsAnsweredAfterItsCallerGaveUpLeavesNoNode(t *testing.T) {
 // The cause of a context can be any error, also a server's answer to another request.
 func TestCauseThatLooksLikeAServersAnswerIsNotTakenForOne(t *testing.T) {
 	for _, answer := range []error{zk.ErrNoNode, zk.ErrNodeExists, zk.ErrNoAuth, session.NotSent(io.EOF)} {
-		bubble(t, func(t *testing.T) {
+		faketime.Test(t, func(t *testing.T) {
 			s := newEnsemble(t)
 			client := s.connect(s.options())
 			s.Intercept(zktest.Rule{When: isJoin, Delay: time.Second}) // too short for the session to leave the server
@@ -118,7 +119,7 @@ func TestCauseThatLooksLikeAServersAnswerIsNotTakenForOne(t *testing.T) {
 // A code that the client has no name for can be that of a quota.
 func TestCreateThatIsAnsweredWithACodeWithoutANameFailsOnce(t *testing.T) {
 	for _, parent := range []string{parentMark, "theirs"} {
-		bubble(t, func(t *testing.T) {
+		faketime.Test(t, func(t *testing.T) {
 			s := newEnsemble(t)
 			s.create("/l", parent)
 			client := s.connect(s.options())
@@ -134,7 +135,7 @@ func TestCreateThatIsAnsweredWithACodeWithoutANameFailsOnce(t *testing.T) {
 
 func TestCreateThatIsNeverAnsweredLeavesNoNode(t *testing.T) {
 	for name, v := range map[string]zktest.Direction{"carried out": zktest.ToClient, "not carried out": zktest.ToServer} {
-		bubble(t, func(t *testing.T) {
+		faketime.Test(t, func(t *testing.T) {
 			s := newEnsemble(t)
 			client := s.connect(s.options())
 			s.Intercept(zktest.Rule{When: isJoin, Times: 1, Hold: v})
@@ -152,7 +153,7 @@ func TestCreateThatIsNeverAnsweredLeavesNoNode(t *testing.T) {
 }
 
 func TestNodeOfASessionThatExpiredWhileItsCreateWasInFlightIsForgotten(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		client := s.connect(s.options())
 		first := client.SessionID()
@@ -169,7 +170,7 @@ func TestNodeOfASessionThatExpiredWhileItsCreateWasInFlightIsForgotten(t *testin
 func TestLostReplyOfAJoinBesideANodeOfItsSessionIsFoundAgain(t *testing.T) {
 	for _, data := range []string{parentMark, "theirs"} {
 		for _, v := range []zktest.Direction{zktest.ToServer, zktest.ToClient} {
-			bubble(t, func(t *testing.T) {
+			faketime.Test(t, func(t *testing.T) {
 				s := newEnsemble(t)
 				s.create("/l", data)
 				client := s.connect(s.options())
@@ -193,7 +194,7 @@ func TestLostReplyOfAJoinBesideANodeOfItsSessionIsFoundAgain(t *testing.T) {
 }
 
 func TestOwnNodeThatCannotBeReadBeforeCtxEndsIsGoneOnceTheSessionIsServed(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		s.create("/l", "theirs")
 		client := s.connect(s.options())

@@ -7,25 +7,23 @@ import (
 	"encoding/binary"
 	"log/slog"
 	"net"
-	"runtime"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
 const loadTimeout = 6 * time.Second // of which T/6, T/8, T/12 and T/24 are round
 
-// crowded runs a test against an ensemble in fake time, on one processor as bubble does.
+// crowded runs a test against an ensemble in fake time.
 func crowded(t *testing.T, opts zktest.Options, f func(s servers)) {
 	t.Helper()
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		opts.InMemory = true
 		if opts.Tick == 0 {
 			opts.Tick = loadTimeout / 4

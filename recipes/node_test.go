@@ -13,6 +13,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
@@ -27,7 +28,7 @@ type servers struct {
 
 func withServers(t *testing.T, f func(s servers)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		ensemble, err := zktest.Run(t.Context(), &zktest.Options{InMemory: true, Tick: nodeTimeout / 4})
 		require.NoError(t, err)
 		defer func() { require.NoError(t, ensemble.Close()) }()

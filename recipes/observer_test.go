@@ -5,10 +5,11 @@ package recipes
 import (
 	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 )
 
 // newTestObserver returns an observer whose goroutine does not run.
@@ -19,7 +20,7 @@ func newTestObserver() *observer {
 }
 
 func TestFirstSightOfEachVersionCounts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		o := newTestObserver()
 		seen := func(version int32) { o.see("/l/a", version, 32*time.Second, time.Now()) }
 		left := func() time.Duration { _, wait := o.expired(); return wait }
@@ -48,7 +49,7 @@ func TestFirstSightOfEachVersionCounts(t *testing.T) {
 }
 
 func TestAllExpiredNodesAreReturned(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		o := newTestObserver()
 		for i := range 1000 {
 			o.see(fmt.Sprint(i), 0, time.Duration((i*7919)%1000+1)*32*time.Millisecond, time.Now())
@@ -67,7 +68,7 @@ func TestAllExpiredNodesAreReturned(t *testing.T) {
 
 // A pass that takes longer than T/4 passes for an outage, after which all nodes are observed again.
 func TestPassHasBoundedNumberOfNodes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		o := newTestObserver()
 		for i := range 3 * maxExpired {
 			o.see(fmt.Sprint(i), 0, time.Second, time.Now())

@@ -12,12 +12,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/recipes/internal/queue"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
 func TestStuckCounterStillExcludesAndStillServes(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		s.create("/l", parentMark)
 		require.NoError(t, s.SetCounter("/l", math.MaxInt32-3))
@@ -58,7 +59,7 @@ func TestStuckCounterStillExcludesAndStillServes(t *testing.T) {
 // The first plain name that is given such a number has to be given up again.
 func TestLateNumberNeverStandsAloneInTheNameOfAContender(t *testing.T) {
 	for name, v := range map[string]zktest.Direction{"answered": 0, "reply lost": zktest.ToClient} {
-		bubble(t, func(t *testing.T) {
+		faketime.Test(t, func(t *testing.T) {
 			s := newEnsemble(t)
 			parent := s.create("/l", parentMark)
 			require.NoError(t, s.SetCounter("/l", queue.OverflowSequence-2))
@@ -87,7 +88,7 @@ func TestLateNumberNeverStandsAloneInTheNameOfAContender(t *testing.T) {
 }
 
 func TestLostReplyOfCreateAtTheStuckCounterIsFoundAgain(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		s.create("/l", parentMark)
 		require.NoError(t, s.SetCounter("/l", math.MaxInt32))

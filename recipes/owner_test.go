@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/internal/tuning"
 	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 	"github.com/lockkeeper/lockkeeper/zktest"
@@ -20,7 +21,7 @@ import (
 const untilSteady = testTimeout + 100*time.Millisecond
 
 func TestHeartbeatsEverySixthOfTheTimeout(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		client := s.connect(s.options())
 		time.Sleep(testTimeout / 5)
@@ -44,7 +45,7 @@ func TestHeartbeatsEverySixthOfTheTimeout(t *testing.T) {
 }
 
 func TestHeartbeatsOfATunedClientFollowItsOption(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		ctx := tuning.With(t.Context(), tuning.Tuning{Heartbeat: testTimeout / 4})
 		client, err := Connect(ctx, s.Addrs()[:1], s.options())
@@ -62,7 +63,7 @@ func TestHeartbeatsOfATunedClientFollowItsOption(t *testing.T) {
 }
 
 func TestSessionsThatOnlyWaitHeartbeatToo(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newOccupied(t)
 		client := s.connect(s.options())
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -75,7 +76,7 @@ func TestSessionsThatOnlyWaitHeartbeatToo(t *testing.T) {
 }
 
 func TestSteadyDeadlineIsSevenTwelfthsOfTheTimeoutAfterTheLastHeartbeat(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		claim := claimed(t, s.connect(s.options()))
 		for range 100 {
@@ -89,7 +90,7 @@ func TestSteadyDeadlineIsSevenTwelfthsOfTheTimeoutAfterTheLastHeartbeat(t *testi
 }
 
 func TestHeartbeatUnansweredForAnEighthOfTheTimeoutLeavesTheServer(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		client, err := Connect(t.Context(), s.Addrs()[1:], s.options())
 		require.NoError(t, err)
@@ -113,7 +114,7 @@ func TestHeartbeatUnansweredForAnEighthOfTheTimeoutLeavesTheServer(t *testing.T)
 }
 
 func TestServerThatAnswersNothingButIsConnectedIsLeftInTimeForTheNext(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		client := s.connect(s.options())
 		claim := claimed(t, client)
@@ -155,7 +156,7 @@ func phases() []time.Duration {
 func TestClaimEndsAtTheDeadlineWhenNothingIsAnswered(t *testing.T) {
 	for _, phase := range phases() {
 		for name, reset := range map[string]bool{"silence": false, "and connections reset": true} {
-			bubble(t, func(t *testing.T) {
+			faketime.Test(t, func(t *testing.T) {
 				var claim *Claim
 				traced := false
 				s, client, claim := partitionedAt(t, phase, func(o *Options) {
@@ -203,7 +204,7 @@ func TestClaimEndsAtTheDeadlineWhenNothingIsAnswered(t *testing.T) {
 func TestPartitionOfAQuarterTimeoutCostsNoClaim(t *testing.T) {
 	for _, phase := range phases() {
 		for name, reset := range map[string]bool{"silence": false, "and connections reset": true} {
-			bubble(t, func(t *testing.T) {
+			faketime.Test(t, func(t *testing.T) {
 				s, client, claim := partitionedAt(t, phase, nil)
 				if reset {
 					s.link.Reset()
@@ -221,7 +222,7 @@ func TestPartitionOfAQuarterTimeoutCostsNoClaim(t *testing.T) {
 }
 
 func TestNodeDeletedByAnOperatorEndsItsClaimAndNoOther(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		client := s.connect(s.options())
 		claim := claimed(t, client)
@@ -243,7 +244,7 @@ func TestNodeDeletedByAnOperatorEndsItsClaimAndNoOther(t *testing.T) {
 
 // One answer names one missing node, and proves nothing about those after it.
 func TestOtherNodesAreCheckedImmediatelyWhenOneIsMissing(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		client := s.connect(s.options())
 		var claims []*Claim
@@ -270,7 +271,7 @@ func TestOtherNodesAreCheckedImmediatelyWhenOneIsMissing(t *testing.T) {
 }
 
 func TestHeartbeatOfNothingProvesNothing(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		session := s.connect(s.options()).newest()
 		_ = session.Check(session.Conn(), nil)
@@ -280,7 +281,7 @@ func TestHeartbeatOfNothingProvesNothing(t *testing.T) {
 
 // A heartbeat and a waiter's own check can both get that answer, one after the other.
 func TestEveryCheckOfADeletedNodeReportsTheDeletion(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		client := s.connect(s.options())
 		own := client.newest()
@@ -296,7 +297,7 @@ func TestEveryCheckOfADeletedNodeReportsTheDeletion(t *testing.T) {
 }
 
 func TestHeartbeatsOfManyNodesReachEachInTurn(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newOccupied(t)
 		client := s.connect(s.options())
 		waiting, cancel := context.WithCancel(t.Context())
@@ -327,7 +328,7 @@ func TestHeartbeatsOfManyNodesReachEachInTurn(t *testing.T) {
 // The owner has nothing to do for T when a session that only waits is
 // detached; a claim that is granted then must wake it.
 func TestClaimGrantedJustAfterDetachmentEndsAtItsDeadline(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		client := s.connect(s.options())
 		session := client.newest()

@@ -11,11 +11,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
 func TestJoinBelowARecreatedParentIsNoGrant(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s, _, queue, claim := newHeld(t)
 		require.NoError(t, queue.Release(t.Context(), claim))
 		s.delete("/l")
@@ -29,7 +30,7 @@ func TestJoinBelowARecreatedParentIsNoGrant(t *testing.T) {
 }
 
 func TestClaimIsNotifiedImmediatelyWhenAJoinOfItsClientMissesItsNode(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s, client, queue, claim := newHeld(t)
 		s.delete(claim.Path())
 		s.delete("/l")
@@ -56,7 +57,7 @@ func TestLostClaimCommitsNothingWhileAStaleJoinIsUnderWay(t *testing.T) {
 	} {
 		for _, data := range []string{parentMark, "theirs"} {
 			t.Run(name+", parent's data: "+data, func(t *testing.T) {
-				bubble(t, func(t *testing.T) {
+				faketime.Test(t, func(t *testing.T) {
 					s := newEnsemble(t)
 					s.create("/state", "old")
 					s.create("/l", data)
@@ -118,7 +119,7 @@ func isStaleCommit(r zktest.Request) bool {
 // Two joins of one session are sent before either is answered. The parent is
 // deleted and made again between them.
 func TestLostClaimCommitsNothingWhileAJoinThatWasSentWithItsOwnIsUnderWay(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		s.create("/state", "old")
 		queue := newQueue(t, s.connect(s.options()), nil)
@@ -156,7 +157,7 @@ func TestLostClaimCommitsNothingWhileAJoinThatWasSentWithItsOwnIsUnderWay(t *tes
 
 // Its numbers have begun anew: the node's is lower than those that were seen.
 func TestLostReplyOfCreateBelowARecreatedParentIsFoundAgain(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		client := s.connect(s.options())
 		queue := newQueue(t, client, nil)

@@ -10,12 +10,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
 func TestReleaseWhoseReplyIsLostHasReleased(t *testing.T) {
 	for _, v := range []zktest.Direction{zktest.ToClient, zktest.ToServer} {
-		bubble(t, func(t *testing.T) {
+		faketime.Test(t, func(t *testing.T) {
 			s := newEnsemble(t)
 			client := s.connect(s.options())
 			claim := claimed(t, client)
@@ -31,7 +32,7 @@ func TestReleaseWhoseReplyIsLostHasReleased(t *testing.T) {
 }
 
 func TestReleaseThatCannotReachAServerGoesOnInTheBackground(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		client := s.connect(s.options())
 		queue := newQueue(t, client, &QueueOptions{ReleaseTimeout: 2 * time.Second})
@@ -56,7 +57,7 @@ func TestReleaseThatCannotReachAServerGoesOnInTheBackground(t *testing.T) {
 }
 
 func TestReleaseThatTheCloseOvertakesWhileDetachedIsUncertain(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s, client, queue, claim := newHeld(t)
 		late, err := NewQueue(client, "/late", nil)
 		require.NoError(t, err)

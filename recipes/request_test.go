@@ -12,6 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
@@ -23,7 +24,7 @@ type answers struct {
 }
 
 func TestCallReturnsWhatTheServerAnswered(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		client := s.connect(s.options())
 		for _, want := range []answers{{"value", nil}, {"", zk.ErrNoNode}} {
@@ -35,7 +36,7 @@ func TestCallReturnsWhatTheServerAnswered(t *testing.T) {
 
 func TestCallEndsWithItsContextAndTheOutcomeIsUnknown(t *testing.T) {
 	for _, late := range []answers{{"value", nil}, {"", zk.ErrNodeExists}} {
-		bubble(t, func(t *testing.T) {
+		faketime.Test(t, func(t *testing.T) {
 			s := newEnsemble(t)
 			client := s.connect(s.options())
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -56,7 +57,7 @@ func TestCallEndsWithItsContextAndTheOutcomeIsUnknown(t *testing.T) {
 }
 
 func TestCloseWaitsForWhatACallHasAbandoned(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		client := s.connect(s.options())
 		s.Intercept(zktest.Rule{Op: "getData", Hold: zktest.ToServer})
@@ -75,7 +76,7 @@ func TestCloseWaitsForWhatACallHasAbandoned(t *testing.T) {
 }
 
 func TestNothingIsSentWhileDetached(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		client := s.connect(s.options())
 		own := client.newest()
@@ -102,7 +103,7 @@ func TestNothingIsSentWhileDetached(t *testing.T) {
 }
 
 func TestCallInASessionThatIsOverFailsImmediatelyWithTheReason(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		client := s.connect(s.options())
 		own := client.newest()
@@ -118,7 +119,7 @@ func TestCallInASessionThatIsOverFailsImmediatelyWithTheReason(t *testing.T) {
 }
 
 func TestEndOfTheSessionEndsACallThatWaitsForAServer(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		client := s.connect(s.options())
 		own := client.newest()
@@ -135,7 +136,7 @@ func TestEndOfTheSessionEndsACallThatWaitsForAServer(t *testing.T) {
 // A request can enter the client's queue as its connection ends. It and its caller would wait
 // there for as long as no server serves the session.
 func TestCallAndWaitDoesNotStayInTheQueueOfADetachedClient(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		client := s.connect(s.options())
 		own := client.newest()
@@ -167,7 +168,7 @@ func TestUnsentRequestIsSentAgain(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
+			faketime.Test(t, func(t *testing.T) {
 				s := newEnsemble(t)
 				client := s.connect(s.options())
 				tries := 0

@@ -13,6 +13,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
@@ -37,7 +38,7 @@ func (s *ensemble) logins() int {
 }
 
 func TestLoginPrecedesEveryRequestOfEachConnection(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := startSecured(t, 3)
 		client := s.connect(s.optionsOf(DigestMD5("bob", "sécret")))
 		claim := claimed(t, client)
@@ -57,7 +58,7 @@ func TestLoginPrecedesEveryRequestOfEachConnection(t *testing.T) {
 }
 
 func TestUserOfSASLHasTheNodesThatItsACLNames(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := startSecured(t, 1)
 		opts := s.optionsOf(DigestMD5("bob", "sécret"))
 		opts.ACL = []zk.ACL{{Scheme: "sasl", ID: "bob", Perms: zk.PermAll}}
@@ -80,7 +81,7 @@ func TestWrongCredentialsEndConnectAfterOneAttempt(t *testing.T) {
 		"no SASL":  {"bob", "secret", zktest.Options{}, "server answers without a challenge: it has no SASL configuration"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
+			faketime.Test(t, func(t *testing.T) {
 				c.options.InMemory, c.options.Servers = true, 3
 				s := startEnsemble(t, c.options)
 				ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
@@ -100,7 +101,7 @@ func TestWrongCredentialsEndConnectAfterOneAttempt(t *testing.T) {
 }
 
 func TestClientWithoutCredentialsIsRefusedAtItsFirstRequest(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := startSecured(t, 1)
 		client := s.connect(s.options())
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -130,7 +131,7 @@ func (c *changing) Authenticate(ctx context.Context, host string, exchange func(
 }
 
 func TestRefusalAtReconnectionEndsTheClaimAtItsDeadlineAndNotTheClient(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := startSecured(t, 3)
 		mechanism := changingSASL(DigestMD5("bob", "sécret"))
 		client := s.connect(s.optionsOf(mechanism))
@@ -176,7 +177,7 @@ func (d *deaf) Authenticate(ctx context.Context, host string, exchange func([]by
 }
 
 func TestMechanismThatIgnoresItsContextDelaysNoDeadline(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := startSecured(t, 3)
 		mechanism := &deaf{SASL: DigestMD5("bob", "sécret"), released: make(chan struct{})}
 		client := s.connect(s.optionsOf(mechanism))
@@ -214,7 +215,7 @@ func (o *timed) Authenticate(ctx context.Context, host string, exchange func([]b
 }
 
 func TestLoginSharesTheTimeOfTheHandshake(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := startSecured(t, 1)
 		mechanism := &timed{DigestMD5("bob", "sécret"), make(chan time.Duration, 9), make(chan string, 9)}
 		s.connect(s.optionsOf(mechanism))
@@ -252,7 +253,7 @@ func (r *retentive) Authenticate(ctx context.Context, host string, exchange func
 }
 
 func TestExchangeAfterTheLoginFailsAndDisturbsNoRequest(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := startSecured(t, 1)
 		mechanism := &retentive{SASL: DigestMD5("bob", "sécret")}
 		client := s.connect(s.optionsOf(mechanism))

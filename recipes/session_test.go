@@ -14,6 +14,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
@@ -21,7 +22,7 @@ import (
 // A conn that outlives its session would open another by itself, and spin on a
 // dialer that refuses without saying that a round is full.
 func TestDeadConnStopsDialling(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		client := s.connect(s.options())
 		claim := claimed(t, client)
@@ -43,7 +44,7 @@ func TestDeadConnStopsDialling(t *testing.T) {
 }
 
 func TestConnOfEndedSessionIsClosedThoughNoServerReportsTheEnd(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		client := s.connect(s.options())
 		time.Sleep(time.Second)
@@ -60,7 +61,7 @@ func TestConnOfEndedSessionIsClosedThoughNoServerReportsTheEnd(t *testing.T) {
 }
 
 func TestRequestQueuedAcrossExpiryNeverRunsInTheNextSession(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		client := s.connect(s.options())
 		old := client.SessionID()
@@ -87,7 +88,7 @@ func TestRequestQueuedAcrossExpiryNeverRunsInTheNextSession(t *testing.T) {
 }
 
 func TestEachSessionHasAConnOfItsOwn(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		client := s.connect(s.options())
 		for range 3 {
@@ -102,7 +103,7 @@ func TestEachSessionHasAConnOfItsOwn(t *testing.T) {
 }
 
 func TestSessionThatNoServerServesForTwiceItsTimeoutIsAbandoned(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		client := s.connect(s.options())
 		old := client.newest()
@@ -123,7 +124,7 @@ func TestSessionThatNoServerServesForTwiceItsTimeoutIsAbandoned(t *testing.T) {
 }
 
 func TestAbandonedSessionIsClosedWhenEnsembleReturns(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		client := s.connect(s.options())
 		claim := claimed(t, client)
@@ -142,7 +143,7 @@ func TestAbandonedSessionIsClosedWhenEnsembleReturns(t *testing.T) {
 }
 
 func TestAbandonedSessionThatHasExpiredOpensNoOther(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		client := s.connect(s.options())
 		conn, old := client.Conn(), client.SessionID()
@@ -166,7 +167,7 @@ func TestAbandonedSessionThatHasExpiredOpensNoOther(t *testing.T) {
 }
 
 func TestSessionIsTakenUpWithTheSameIDByTheNextServer(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		attached := make(chan string, 16)
 		opts := s.options()
@@ -191,7 +192,7 @@ func TestSessionIsTakenUpWithTheSameIDByTheNextServer(t *testing.T) {
 // again, and writes it in another that handles replies: without the gate, the
 // race detector fails this test.
 func TestWatchesAreSentAgainWithoutADataRace(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		client := s.connect(s.options())
 		claim := claimed(t, client)
@@ -212,7 +213,7 @@ func TestWatchesAreSentAgainWithoutADataRace(t *testing.T) {
 }
 
 func TestExpiredClaimReportsThatTheSessionIsOverAndTheNextOneServes(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		client := s.connect(s.options())
 		claim := claimed(t, client)
@@ -227,7 +228,7 @@ func TestExpiredClaimReportsThatTheSessionIsOverAndTheNextOneServes(t *testing.T
 }
 
 func TestConnectThatFailsLeavesNothingBehind(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		s.partition()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -244,7 +245,7 @@ func TestConnectThatFailsLeavesNothingBehind(t *testing.T) {
 }
 
 func TestRefusedDialIsNamedByConnect(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		opts := &Options{SessionTimeout: testTimeout, Logger: slog.New(slog.DiscardHandler)}
@@ -260,7 +261,7 @@ func TestRefusedDialIsNamedByConnect(t *testing.T) {
 // A server that receives the handshake believes the session to be alive, although its answer
 // never arrives: further attempts would let the nodes block other clients.
 func TestSessionWhoseHandshakesAreNotAnsweredIsAbandonedSoonAfterTheDeadline(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		client := s.connect(s.options())
 		claim := claimed(t, client)

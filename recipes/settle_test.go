@@ -10,12 +10,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
 func TestSettleCountsOnlyUnwantedNodes(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		client := s.connect(s.options())
 		queue := newQueue(t, client, nil)
@@ -47,7 +48,7 @@ func TestSettleCountsOnlyUnwantedNodes(t *testing.T) {
 
 // The servers were not notified, and keep the session's nodes for up to T more.
 func TestSettleWaitsForAbandonedSessionToExpire(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		_, client, queue, _ := newHeld(t)
 		first := client.newest()
 		first.End(session.ErrAbandoned)
@@ -65,7 +66,7 @@ func TestSettleWaitsForAbandonedSessionToExpire(t *testing.T) {
 }
 
 func TestSettleAfterAnExpiryFindsNothing(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		_, client, queue, _ := newHeld(t)
 		client.newest().End(session.ErrExpired)
 		require.NoError(t, queue.Settle(t.Context()))
@@ -75,7 +76,7 @@ func TestSettleAfterAnExpiryFindsNothing(t *testing.T) {
 }
 
 func TestSettleOfAClosedClientDoesNotKnow(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		_, client, queue, _ := newHeld(t)
 		client.Close()
 		require.ErrorIs(t, queue.Settle(t.Context()), ErrUncertain)

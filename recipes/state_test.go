@@ -12,10 +12,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 )
 
 func TestStateReportsSinceWhenAServerServesTheSessionAndWhenItWasLastProved(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		opts := s.options()
 		began := time.Now()
@@ -56,7 +58,7 @@ func TestStateReportsSinceWhenAServerServesTheSessionAndWhenItWasLastProved(t *t
 }
 
 func TestClientBetweenTwoSessionsIsNotReady(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		opts := s.options()
 		client := s.connect(opts)
@@ -70,7 +72,7 @@ func TestClientBetweenTwoSessionsIsNotReady(t *testing.T) {
 }
 
 func TestEverySubscriberGetsEveryStateInOrderHoweverSlowItIs(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		client := s.connect(s.options())
 		var subscribers sync.WaitGroup
@@ -100,7 +102,7 @@ func TestEverySubscriberGetsEveryStateInOrderHoweverSlowItIs(t *testing.T) {
 }
 
 func TestSubscriptionEndsWithItsContextAndWithTheClient(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		client := s.connect(s.options())
 		ctx, cancel := context.WithCancel(t.Context())
@@ -123,7 +125,7 @@ func TestOutageThatLastsIsLoggedOnceAndSoIsItsEnd(t *testing.T) {
 		"of a session":         testTimeout / 3,
 		"between two sessions": 10 * testTimeout,
 	} {
-		bubble(t, func(t *testing.T) {
+		faketime.Test(t, func(t *testing.T) {
 			s := newEnsemble(t)
 			opts := s.options()
 			var log logLines

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
@@ -17,7 +18,7 @@ import (
 // fail. It reports whether the scenario reached that request.
 func sweep(t *testing.T, n int, r zktest.Rule) (reached bool) {
 	t.Helper()
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		r.Skip, r.Times = n-1, 1
 		r.When = func(r zktest.Request) bool { return r.Op != "ping" }

@@ -11,12 +11,13 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/internal/testcert"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
 func TestClientAndServersAuthenticateEachOtherByTLS(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		authority, other := testcert.NewAuthority(t), testcert.NewAuthority(t)
 		servers := []string{"zktest-1", "zktest-2", "zktest-3"}
 		s := startEnsemble(t, zktest.Options{
@@ -58,7 +59,7 @@ func TestClientAndServersAuthenticateEachOtherByTLS(t *testing.T) {
 }
 
 func TestNodesOfCertificateAreClosedToOtherClients(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		authority := testcert.NewAuthority(t)
 		// An ensemble that verifies the certificates of clients, or takes them unverified.
 		start := func(policy tls.ClientAuthType) func(name, id string) *Client {

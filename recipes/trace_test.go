@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 )
 
@@ -23,7 +24,7 @@ func newTestReporter(trace Trace, logger slog.Handler) *reporter {
 }
 
 func TestEventsAreReportedInOrderAndOneAtATime(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		var reported []string // guarded only by the guarantee under test
 		tell := func(event ...any) {
 			reported = append(reported, strings.TrimSpace(fmt.Sprintln(event...)))
@@ -88,7 +89,7 @@ func TestEventsAreReportedInOrderAndOneAtATime(t *testing.T) {
 }
 
 func TestTraceWithoutFunctionsIsNotCalled(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		r := newTestReporter(Trace{}, slog.DiscardHandler)
 		r.opened(1, "zk1", time.Second, 2*time.Second)
 		r.Detached(1, "zk1")
@@ -115,7 +116,7 @@ func TestTraceWithoutFunctionsIsNotCalled(t *testing.T) {
 }
 
 func TestBlockedFunctionBlocksNothingButFunctionsAndWhatIsDroppedIsCounted(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		blocked := make(chan struct{})
 		calls := 0
 		r := newTestReporter(Trace{Heartbeat: func(time.Duration, error) {
@@ -139,7 +140,7 @@ func TestBlockedFunctionBlocksNothingButFunctionsAndWhatIsDroppedIsCounted(t *te
 }
 
 func TestCloseWaitsForTheLastFunction(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		returned := false
 		r := newTestReporter(Trace{Heartbeat: func(time.Duration, error) {
 			time.Sleep(time.Minute)
@@ -173,7 +174,7 @@ func (r *records) text() []string {
 }
 
 func TestTimeoutOtherThanTheOneAskedForIsLogged(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		var log records
 		r := newTestReporter(Trace{}, &log)
 		r.opened(0x1a, "zk1:2181", 10*time.Second, 10*time.Second)
@@ -192,7 +193,7 @@ func TestTimeoutOtherThanTheOneAskedForIsLogged(t *testing.T) {
 }
 
 func TestLogOfTheZooKeeperClientIsForDebugging(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		var log records
 		r := newTestReporter(Trace{}, &log)
 		clientLogger{r}.Printf("failed to connect to %s: %v", "zk1", errors.New("refused"))

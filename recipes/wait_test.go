@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
@@ -44,7 +45,7 @@ func requireWaiting(t *testing.T, result <-chan granted, why string) {
 // queue to a waiter whose session has expired.
 func TestGrantWaitsForFreshProof(t *testing.T) {
 	for _, silence := range []time.Duration{testTimeout / 3, testTimeout / 2, testTimeout, 10 * testTimeout} {
-		bubble(t, func(t *testing.T) {
+		faketime.Test(t, func(t *testing.T) {
 			s := newOccupied(t)
 			client := s.connect(s.options())
 			time.Sleep(time.Second)
@@ -77,7 +78,7 @@ func TestGrantWaitsForFreshProof(t *testing.T) {
 }
 
 func TestGrantOfASessionThatIsGoneIsRefusedAndTheWaiterJoinsAgain(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newOccupied(t)
 		var rejoined []error
 		opts := s.options()
@@ -100,7 +101,7 @@ func TestGrantOfASessionThatIsGoneIsRefusedAndTheWaiterJoinsAgain(t *testing.T) 
 }
 
 func TestWaiterWatchesOnlyTheOneAhead(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		client := s.connect(s.options())
 		holder := claimed(t, client)
@@ -121,7 +122,7 @@ func TestWaiterWatchesOnlyTheOneAhead(t *testing.T) {
 }
 
 func TestEventAloneNeverGrants(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newOccupied(t)
 		s.create("/l/another-lock-0000000001", "")
 		client := s.connect(s.options())
@@ -136,7 +137,7 @@ func TestEventAloneNeverGrants(t *testing.T) {
 }
 
 func TestWaiterWhoseOwnNodeIsDeletedJoinsAgainAtTheEnd(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newOccupied(t)
 		client := s.connect(s.options())
 		result := claiming(t.Context(), newQueue(t, client, nil))
@@ -155,7 +156,7 @@ func TestWaiterWhoseOwnNodeIsDeletedJoinsAgainAtTheEnd(t *testing.T) {
 
 // While its deletion is refused, the node stays in the queue, ahead of the waiter.
 func TestWaiterWhoseOwnNodeIsOverwrittenJoinsAgainWithoutABusyLoop(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newOccupied(t)
 		client := s.connect(s.options())
 		forbidden := s.Intercept(zktest.Rule{Op: "delete", Fail: zktest.ErrNoAuth})
@@ -184,7 +185,7 @@ func TestWaiterWhoseOwnNodeIsOverwrittenJoinsAgainWithoutABusyLoop(t *testing.T)
 }
 
 func TestWaiterJoinsAgainWhenAWatchIsTheFirstToHearOfTheExpiry(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newOccupied(t)
 		client := s.connect(s.options())
 		s.answerExpired(client.SessionID(), zktest.Rule{When: func(r zktest.Request) bool { return r.Watch }})
@@ -197,7 +198,7 @@ func TestWaiterJoinsAgainWhenAWatchIsTheFirstToHearOfTheExpiry(t *testing.T) {
 }
 
 func TestCancelledWaiterLeavesNoNode(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newOccupied(t)
 		client := s.connect(s.options())
 		ctx, cancel := context.WithCancel(t.Context())
@@ -212,7 +213,7 @@ func TestCancelledWaiterLeavesNoNode(t *testing.T) {
 }
 
 func TestWaiterCancelledWhileDetachedLeavesNoNodeOnceAttached(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newOccupied(t)
 		client := s.connect(s.options())
 		ctx, cancel := context.WithCancel(t.Context())
@@ -234,7 +235,7 @@ func TestWaiterCancelledWhileDetachedLeavesNoNodeOnceAttached(t *testing.T) {
 
 // A caller does not wait for the rest of the work once no server serves the session.
 func TestCancelledWaiterOfASilentServerDoesNotWaitForTheReleaseTimeout(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s := newOccupied(t)
 		client := s.connect(s.options())
 		ctx, cancel := context.WithCancel(t.Context())

@@ -7,11 +7,11 @@ import (
 	"log/slog"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/schedule"
 	"github.com/lockkeeper/lockkeeper/zktest"
@@ -33,7 +33,7 @@ type servers struct {
 
 func bubble(t *testing.T, f func(s servers)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		ensemble, err := zktest.Run(t.Context(), &zktest.Options{InMemory: true, Tick: timeout / 4})
 		require.NoError(t, err)
 		defer func() { require.NoError(t, ensemble.Close()) }()

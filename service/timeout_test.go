@@ -9,10 +9,11 @@ import (
 	"net"
 	"net/http"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 )
 
 // one is a listener that accepts one connection.
@@ -49,7 +50,7 @@ func TestSlowClientIsDisconnected(t *testing.T) {
 		"sends a part of its second": {request + request[:20], true, 5 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			faketime.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				client, server := net.Pipe()
 				conns := make(chan net.Conn, 1)

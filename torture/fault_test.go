@@ -11,12 +11,12 @@ import (
 	"io"
 	"net"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/docker"
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
@@ -135,7 +135,7 @@ func TestUnusedParentCountsAsReapedOnlyIfItDisappeared(t *testing.T) {
 	}{
 		{[]bool{true, true, false}, true}, {[]bool{false, true, true, false}, true}, {[]bool{true}, false}, {[]bool{false}, false},
 	} {
-		synctest.Test(t, func(t *testing.T) {
+		faketime.Test(t, func(t *testing.T) {
 			s, _ := newTestRun()
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			defer cancel()

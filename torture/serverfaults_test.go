@@ -10,14 +10,15 @@ import (
 	"fmt"
 	"os"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 )
 
 func TestFollowerIsAServingServerThatDoesNotLead(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s, servers := newTestRun()
 		servers[1].dead = true // it is still starting
 		for range 4 {
@@ -46,7 +47,7 @@ func TestServerThatEndsUnexpectedlyIsAProblem(t *testing.T) {
 }
 
 func TestServerThatStaysDeadIsAProblem(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s, servers := newTestRun()
 		kill := Fault{Kind: "kill-server", Args: []string{"2"}}
 		s.fault(t.Context(), kill)
@@ -61,7 +62,7 @@ func TestServerThatStaysDeadIsAProblem(t *testing.T) {
 }
 
 func TestServerHasNoDeadlineWhileAnotherIsBroken(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s, servers := newTestRun()
 		servers[1].dead = true // there is no quorum
 		require.NoError(t, s.reservations.reserve("server 3"))
@@ -84,7 +85,7 @@ func TestServerHasNoDeadlineWhileAnotherIsBroken(t *testing.T) {
 
 func TestRollingRestartIsInjectedOnlyIfAllServersRestarted(t *testing.T) {
 	restart := Fault{Kind: "rolling-restart", For: time.Second}
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s, servers := newTestRun()
 		s.fault(t.Context(), restart)
 		for _, one := range servers {
@@ -95,7 +96,7 @@ func TestRollingRestartIsInjectedOnlyIfAllServersRestarted(t *testing.T) {
 		require.Empty(t, s.reservations.states)
 	})
 	// The restart waits for a server that comes back later than planned, and restarts the others afterwards.
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s, servers := newTestRun()
 		servers[0].dead = true
 		over := make(chan struct{})
@@ -116,7 +117,7 @@ func TestRollingRestartIsInjectedOnlyIfAllServersRestarted(t *testing.T) {
 		require.Empty(t, s.reservations.states)
 	})
 	// If the run ends meanwhile, the server that is down is started, and no other is stopped.
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s, servers := newTestRun()
 		servers[0].dead = true
 		ctx, interrupt := context.WithCancel(t.Context())

@@ -8,10 +8,8 @@ import (
 	"log"
 	"net"
 	"os"
-	"runtime"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -25,18 +23,6 @@ func TestMain(m *testing.M) {
 	child.Main()
 	zk.DefaultLogger = log.New(io.Discard, "", 0)
 	os.Exit(zktest.Main(m))
-}
-
-var bubbles sync.Mutex
-
-// bubble runs a test in fake time, on one processor: with Go 1.26 the race detector can
-// crash the process if two processors run timers of one bubble at the same time.
-func bubble(t *testing.T, f func(t *testing.T)) {
-	t.Helper()
-	bubbles.Lock()
-	defer bubbles.Unlock()
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	synctest.Test(t, f)
 }
 
 // inMemory starts an ensemble for a bubble.

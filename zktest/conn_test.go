@@ -14,13 +14,14 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/zktest"
 	"github.com/lockkeeper/lockkeeper/zktest/internal/rawclient"
 	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
 )
 
 func TestDialOnHeldLinkEndsWithEnsemble(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		e, err := zktest.Run(t.Context(), &zktest.Options{InMemory: true})
 		require.NoError(t, err)
 		l := e.Link()
@@ -38,7 +39,7 @@ func TestDialOnHeldLinkEndsWithEnsemble(t *testing.T) {
 }
 
 func TestHeldLinkHidesKillOfServer(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{})
 		c := connect(t, e, timeout)
 		c.link.Hold(zktest.Both)
@@ -72,7 +73,7 @@ func TestReplySentBeforeLossArrives(t *testing.T) {
 }
 
 func TestTrapBeforeFrameWinsOverTrapAfterIt(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{})
 		c := connect(t, e, timeout)
 		before, after := e.LoseRequest(1), c.link.LoseReply(1)

@@ -11,13 +11,14 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
 const timeout = 4 * time.Second
 
 func TestExpiryDeletesNodesAndClientLearnsOfIt(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{})
 		c := connect(t, e, timeout)
 		c.create("/mine", zk.FlagEphemeral)
@@ -34,7 +35,7 @@ func TestExpiryDeletesNodesAndClientLearnsOfIt(t *testing.T) {
 
 func TestSilentSessionExpiresAtTickAfterTimeout(t *testing.T) {
 	for _, d := range []zktest.Direction{zktest.ToServer, zktest.Both} {
-		bubble(t, func(t *testing.T) {
+		faketime.Test(t, func(t *testing.T) {
 			e := inMemory(t, zktest.Options{Tick: time.Second})
 			c := connect(t, e, timeout)
 			c.create("/mine", zk.FlagEphemeral)
@@ -50,7 +51,7 @@ func TestSilentSessionExpiresAtTickAfterTimeout(t *testing.T) {
 }
 
 func TestSilentServerKeepsSession(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{})
 		c := connect(t, e, timeout)
 		c.create("/mine", zk.FlagEphemeral)
@@ -67,7 +68,7 @@ func TestSilentServerKeepsSession(t *testing.T) {
 func TestTrapEndsConnectionAtItsFrame(t *testing.T) {
 	for n := 1; n <= 3; n++ {
 		for _, after := range []bool{false, true} {
-			bubble(t, func(t *testing.T) {
+			faketime.Test(t, func(t *testing.T) {
 				e := inMemory(t, zktest.Options{})
 				c := connect(t, e, timeout)
 				var trap *zktest.Trap
@@ -92,7 +93,7 @@ func TestTrapEndsConnectionAtItsFrame(t *testing.T) {
 }
 
 func TestTrapOfLinkLeavesOtherClientsAlone(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{})
 		one, other := connect(t, e, timeout), connect(t, e, timeout)
 		trap := one.link.LoseRequest(1)
@@ -105,7 +106,7 @@ func TestTrapOfLinkLeavesOtherClientsAlone(t *testing.T) {
 }
 
 func TestDelayAppliesInBothDirections(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{})
 		c := connect(t, e, timeout)
 		c.link.Delay(50 * time.Millisecond)
@@ -120,7 +121,7 @@ func TestDelayAppliesInBothDirections(t *testing.T) {
 }
 
 func TestHeldLinkDeliversRequestAtRelease(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{})
 		c := connect(t, e, timeout)
 		c.link.Hold(zktest.ToServer)
@@ -135,7 +136,7 @@ func TestHeldLinkDeliversRequestAtRelease(t *testing.T) {
 
 func TestClientLeavesServerThatRefusesOrNeverAnswers(t *testing.T) {
 	for _, fault := range []string{"refuse 1", "hang 1"} {
-		bubble(t, func(t *testing.T) {
+		faketime.Test(t, func(t *testing.T) {
 			e := inMemory(t, zktest.Options{Servers: 3})
 			require.NoError(t, e.Apply(fault))
 			connect(t, e, timeout)
@@ -145,7 +146,7 @@ func TestClientLeavesServerThatRefusesOrNeverAnswers(t *testing.T) {
 }
 
 func TestRestartedServerKeepsDataAndSessions(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{})
 		c := connect(t, e, timeout)
 		c.create("/mine", zk.FlagEphemeral)
@@ -171,7 +172,7 @@ func requireMode(t *testing.T, want string, s *zktest.Server) {
 }
 
 func TestWipedServerRejectsClientThatHasSeenMore(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{})
 		c := connect(t, e, timeout)
 		for i := range 5 {
@@ -187,7 +188,7 @@ func TestWipedServerRejectsClientThatHasSeenMore(t *testing.T) {
 }
 
 func TestAnotherServerLeadsAfterLeaderIsKilled(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{Servers: 3})
 		c := connect(t, e, timeout)
 		c.create("/mine", zk.FlagEphemeral)
@@ -207,7 +208,7 @@ func TestAnotherServerLeadsAfterLeaderIsKilled(t *testing.T) {
 }
 
 func TestServerWithMissingTransactionsDoesNotLead(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{Servers: 3})
 		c := connect(t, e, timeout)
 		require.NoError(t, e.Server(2).Kill(t.Context()))
@@ -225,7 +226,7 @@ func TestServerWithMissingTransactionsDoesNotLead(t *testing.T) {
 }
 
 func TestNoServerServesWithoutQuorum(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{Servers: 3})
 		c := connect(t, e, timeout)
 		began := time.Now()
@@ -241,7 +242,7 @@ func TestNoServerServesWithoutQuorum(t *testing.T) {
 }
 
 func TestLaggingServerShowsOldDataAndAnswersWritesLate(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{Servers: 3})
 		slow, quick := connect(t, e, timeout, e.Server(2).Addr()), connect(t, e, timeout, e.Server(3).Addr())
 		e.Server(2).Lag(time.Second)
@@ -265,7 +266,7 @@ func TestLaggingServerShowsOldDataAndAnswersWritesLate(t *testing.T) {
 }
 
 func TestWriteThroughIsolatedFollowerIsCarriedOutAfterHeal(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{Servers: 3})
 		c := connect(t, e, 10*time.Second, e.Server(2).Addr())
 		require.NoError(t, e.Server(2).Isolate(t.Context()))
@@ -283,7 +284,7 @@ func TestWriteThroughIsolatedFollowerIsCarriedOutAfterHeal(t *testing.T) {
 }
 
 func TestCounterSticksAtMaximum(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{Servers: 3})
 		require.NoError(t, e.Create("/p", nil))
 		require.NoError(t, e.SetCounter("/p", 2147483646))
@@ -298,7 +299,7 @@ func TestCounterSticksAtMaximum(t *testing.T) {
 }
 
 func TestContainerIsDeletedAfterItsLastChild(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{ContainerInterval: 10 * time.Second})
 		c := connect(t, e, timeout)
 		for _, path := range []string{"/used", "/unused"} {
@@ -314,7 +315,7 @@ func TestContainerIsDeletedAfterItsLastChild(t *testing.T) {
 
 func TestOnCommitReportsTransactionsInOrder(t *testing.T) {
 	var commits []zktest.Commit
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		e, err := zktest.Run(t.Context(), &zktest.Options{InMemory: true, OnCommit: func(c zktest.Commit) { commits = append(commits, c) }})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, e.Close()) })

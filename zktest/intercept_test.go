@@ -11,13 +11,14 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/zktest"
 	"github.com/lockkeeper/lockkeeper/zktest/internal/rawclient"
 	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
 )
 
 func TestNextCreateBelowPathIsAnsweredWithScriptedError(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{})
 		require.NoError(t, e.Create("/locks", nil))
 		c := connect(t, e, timeout)
@@ -86,7 +87,7 @@ func TestScriptedErrorEqualsServersOwn(t *testing.T) {
 }
 
 func TestHeldReplyShowsStateAtRequest(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{})
 		require.NoError(t, e.Create("/colour", []byte("blue")))
 		c := connect(t, e, timeout)
@@ -106,7 +107,7 @@ func TestHeldReplyShowsStateAtRequest(t *testing.T) {
 }
 
 func TestHeldRequestIsCarriedOutAtRelease(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{})
 		c := connect(t, e, timeout)
 		other := connect(t, e, timeout)
@@ -129,7 +130,7 @@ func TestHeldRequestIsCarriedOutAtRelease(t *testing.T) {
 
 func TestHeldRequestEndsWithItsEnsemble(t *testing.T) {
 	for _, d := range []zktest.Direction{zktest.ToServer, zktest.ToClient, zktest.Both} {
-		bubble(t, func(t *testing.T) { // a bubble fails if goroutines remain
+		faketime.Test(t, func(t *testing.T) { // a bubble fails if goroutines remain
 			e := inMemory(t, zktest.Options{})
 			c := connect(t, e, timeout)
 			rule := e.Intercept(zktest.Rule{Op: "create", Hold: d})
@@ -147,7 +148,7 @@ func TestHeldRequestEndsWithItsEnsemble(t *testing.T) {
 
 func TestReleaseFromBeforeIsNotMissed(t *testing.T) {
 	for _, d := range []zktest.Direction{zktest.ToServer, zktest.ToClient} {
-		bubble(t, func(t *testing.T) {
+		faketime.Test(t, func(t *testing.T) {
 			e := inMemory(t, zktest.Options{})
 			c := connect(t, e, timeout)
 			var rule *zktest.Interceptor
@@ -158,7 +159,7 @@ func TestReleaseFromBeforeIsNotMissed(t *testing.T) {
 }
 
 func TestReplyIsDelayed(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{})
 		c := connect(t, e, timeout)
 		e.Intercept(zktest.Rule{Op: "create", Path: "/a", Delay: 50 * time.Millisecond})
@@ -173,7 +174,7 @@ func TestReplyIsDelayed(t *testing.T) {
 
 func TestRequestOrItsReplyIsLost(t *testing.T) {
 	for _, lose := range []zktest.Direction{zktest.ToServer, zktest.ToClient} {
-		bubble(t, func(t *testing.T) {
+		faketime.Test(t, func(t *testing.T) {
 			e := inMemory(t, zktest.Options{})
 			c := connect(t, e, timeout)
 			rule := e.Intercept(zktest.Rule{Op: "create", Path: "/lost", Times: 1, Lose: lose})
@@ -189,7 +190,7 @@ func TestRequestOrItsReplyIsLost(t *testing.T) {
 }
 
 func TestHandshakeIsLost(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{})
 		lost := e.Intercept(zktest.Rule{Op: "connect", Times: 2, Lose: zktest.ToServer})
 		connect(t, e, timeout)
@@ -233,7 +234,7 @@ func TestCountsAreByOperationAndPathWithBytes(t *testing.T) {
 }
 
 func TestBeforeIsCalledAheadOfRequest(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{})
 		c := connect(t, e, timeout)
 		c.create("/mine", zk.FlagEphemeral)
@@ -252,7 +253,7 @@ func TestBeforeIsCalledAheadOfRequest(t *testing.T) {
 }
 
 func TestRuleOfLinkOrSessionLeavesOtherClientsAlone(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{})
 		one, other := connect(t, e, timeout), connect(t, e, timeout)
 		rules := []*zktest.Interceptor{
@@ -278,7 +279,7 @@ func TestRuleOfLinkOrSessionLeavesOtherClientsAlone(t *testing.T) {
 }
 
 func TestSkippedRequestsPass(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{})
 		c := connect(t, e, timeout)
 		e.Intercept(zktest.Rule{Op: "create", Skip: 2, Times: 1, Fail: zktest.ErrNodeExists})
@@ -290,7 +291,7 @@ func TestSkippedRequestsPass(t *testing.T) {
 }
 
 func TestEventIsHeldOrLost(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{})
 		require.NoError(t, e.Create("/a", nil))
 		c := connect(t, e, timeout)
@@ -383,7 +384,7 @@ func TestInvalidRuleIsRejected(t *testing.T) {
 }
 
 func TestRuleForAllRequestsDoesNotFailPingsAndHandshakes(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{})
 		rule := e.Intercept(zktest.Rule{Fail: zktest.ErrNoAuth})
 		c := connect(t, e, timeout)

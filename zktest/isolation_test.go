@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
@@ -94,7 +95,7 @@ func TestIsolatedFollowerStillAnswersPings(t *testing.T) {
 		t.Helper()
 		return e.Server(2).Isolate(t.Context())
 	}
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		d := isolateServer(t, pingsOnly, 2, isolate) // measured: +4.25, disconnected +9.84
 		require.Greater(t, d.gone, 2*time.Second)
 		require.Less(t, d.gone, 6*time.Second+time.Millisecond)
@@ -102,7 +103,7 @@ func TestIsolatedFollowerStillAnswersPings(t *testing.T) {
 		require.Less(t, d.disconnected, 11*time.Second)
 	})
 	for _, send := range []load{syncs, sets} {
-		bubble(t, func(t *testing.T) {
+		faketime.Test(t, func(t *testing.T) {
 			d := isolateServer(t, send, 2, isolate) // measured: +5, −0.1, disconnected +2.5
 			require.Less(t, d.lastOK, time.Duration(0), "syncs and sets need the leader")
 			require.Greater(t, d.disconnected, time.Second)
@@ -117,17 +118,17 @@ func TestIsolatedLeaderStillAnswersSyncs(t *testing.T) {
 		t.Helper()
 		return awaitLeader(t, e).Isolate(t.Context())
 	}
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		d := isolateServer(t, pingsOnly, 1, isolate) // measured: +5.02, disconnected +11.54
 		require.Greater(t, d.gone, 4*time.Second, "a new leader gives every session its whole timeout")
 		require.Less(t, d.gone, 8*time.Second)
 		require.Greater(t, d.disconnected, 9*time.Second)
 	})
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		d := isolateServer(t, syncs, 1, isolate) // measured: +6.13, +9.96, disconnected +10.23
 		require.Greater(t, d.lastOK, d.gone+time.Second, "a sync was answered over 1 s after the session had expired")
 	})
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		d := isolateServer(t, sets, 1, isolate) // measured: +6.32, −0.32, disconnected +2.36
 		require.Less(t, d.lastOK, time.Duration(0), "no write is answered")
 		require.Less(t, d.disconnected, 3*time.Second)
@@ -159,7 +160,7 @@ func TestAppliedCreateIsNotYetVisibleOnLaggingServer(t *testing.T) {
 		}
 		return guids
 	}
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		guids := protected(t, func(e *zktest.Ensemble) {
 			e.Server(2).Lag(500 * time.Millisecond)
 			e.Server(3).Lag(500 * time.Millisecond)
@@ -167,7 +168,7 @@ func TestAppliedCreateIsNotYetVisibleOnLaggingServer(t *testing.T) {
 		require.Len(t, guids, 2)
 		require.Equal(t, guids[0], guids[1], "both nodes belong to one attempt")
 	})
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		guids := protected(t, func(e *zktest.Ensemble) { e.Server(2).Lag(500 * time.Millisecond) })
 		require.Len(t, guids, 1, "an up-to-date server shows the first node")
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
@@ -21,7 +22,7 @@ func TestUnreachableServerIsSilentAndAnswersAfterwards(t *testing.T) {
 	} {
 		for _, servers := range []int{1, 3} {
 			t.Run(name, func(t *testing.T) {
-				bubble(t, func(t *testing.T) {
+				faketime.Test(t, func(t *testing.T) {
 					e := inMemory(t, zktest.Options{Servers: servers})
 					s := e.Server(servers)
 					c := connect(t, e, 10*time.Second, s.Addr())
@@ -51,7 +52,7 @@ func TestUnreachableServerIsSilentAndAnswersAfterwards(t *testing.T) {
 }
 
 func TestDialOfPartitionedServerWaitsAndOfPausedServerSucceeds(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{})
 		s := e.Server(1)
 		require.NoError(t, s.Pause(t.Context()))
@@ -70,7 +71,7 @@ func TestDialOfPartitionedServerWaitsAndOfPausedServerSucceeds(t *testing.T) {
 
 func TestAnotherServerLeadsWhileLeaderIsUnreachable(t *testing.T) {
 	for _, fault := range []string{"partition 1", "isolate 1", "pause 1", "isolate-leader"} {
-		bubble(t, func(t *testing.T) {
+		faketime.Test(t, func(t *testing.T) {
 			e := inMemory(t, zktest.Options{Servers: 3})
 			require.NoError(t, e.Apply(fault))
 			leader := awaitLeader(t, e)
@@ -92,7 +93,7 @@ func TestAnotherServerLeadsWhileLeaderIsUnreachable(t *testing.T) {
 }
 
 func TestIsolatedLeaderThatCannotBeReplacedLeadsUntilSyncLimit(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{Servers: 3})
 		require.NoError(t, e.Server(3).Kill(t.Context()))
 		require.NoError(t, e.Server(1).Isolate(t.Context()))
@@ -111,7 +112,7 @@ func TestIsolatedLeaderThatCannotBeReplacedLeadsUntilSyncLimit(t *testing.T) {
 }
 
 func TestPartitionOutlastsKill(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{Servers: 3})
 		s := e.Server(2)
 		for _, fault := range []func(context.Context) error{s.Isolate, s.Partition} {
@@ -138,7 +139,7 @@ func TestPartitionOutlastsKill(t *testing.T) {
 }
 
 func TestIsolatedServerThatIsAloneServes(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{})
 		require.NoError(t, e.Server(1).Isolate(t.Context()))
 		connect(t, e, timeout).create("/x", 0)
@@ -148,7 +149,7 @@ func TestIsolatedServerThatIsAloneServes(t *testing.T) {
 }
 
 func TestSessionsOfPausedServerThatIsAloneDoNotExpireMeanwhile(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{})
 		id := connect(t, e, timeout).SessionID()
 		require.NoError(t, e.Server(1).Pause(t.Context()))
@@ -159,7 +160,7 @@ func TestSessionsOfPausedServerThatIsAloneDoNotExpireMeanwhile(t *testing.T) {
 }
 
 func TestWaitForLeaderEndsWithContextAndEnsemble(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		e, err := zktest.Run(t.Context(), &zktest.Options{Servers: 3, InMemory: true})
 		require.NoError(t, err)
 		require.NoError(t, e.Server(2).Kill(t.Context()))

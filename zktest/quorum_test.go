@@ -13,6 +13,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/zktest"
 	"github.com/lockkeeper/lockkeeper/zktest/internal/rawclient"
 )
@@ -36,7 +37,7 @@ func leads(e *zktest.Ensemble) bool {
 
 func TestWipedServerCopiesDataOfOtherServers(t *testing.T) {
 	for i := 1; i <= 3; i++ {
-		bubble(t, func(t *testing.T) {
+		faketime.Test(t, func(t *testing.T) {
 			e := inMemory(t, zktest.Options{Servers: 3})
 			require.NoError(t, e.Create("/kept", []byte("x")))
 			require.NoError(t, e.Server(i).Wipe())
@@ -51,7 +52,7 @@ func TestWipedServerCopiesDataOfOtherServers(t *testing.T) {
 }
 
 func TestLeaderWithoutQuorumStepsDownEachTime(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{Servers: 3})
 		require.NoError(t, e.Server(2).Kill(t.Context()))
 		for range 3 {
@@ -61,7 +62,7 @@ func TestLeaderWithoutQuorumStepsDownEachTime(t *testing.T) {
 			awaitLeader(t, e)
 		}
 	})
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{Servers: 3})
 		require.NoError(t, e.Server(2).Isolate(t.Context()))
 		require.NoError(t, e.Server(2).Kill(t.Context()))
@@ -75,7 +76,7 @@ func TestLeaderWithoutQuorumStepsDownEachTime(t *testing.T) {
 }
 
 func TestFollowerHealedUnderAnotherLeaderDisconnectsClients(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{Servers: 5})
 		c := connect(t, e, 10*time.Second, e.Server(5).Addr())
 		require.NoError(t, e.Server(5).Isolate(t.Context()))
@@ -96,7 +97,7 @@ func TestFollowerHealedUnderAnotherLeaderDisconnectsClients(t *testing.T) {
 }
 
 func TestNothingIsCommittedWithoutQuorum(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{Servers: 3})
 		require.NoError(t, e.Create("/p", nil))
 		c := connect(t, e, timeout, e.Server(1).Addr())
@@ -112,7 +113,7 @@ func TestNothingIsCommittedWithoutQuorum(t *testing.T) {
 }
 
 func TestReadsDoNotGoBackWhileNoServerLeads(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{Servers: 5})
 		require.NoError(t, e.Create("/gone", nil))
 		require.NoError(t, e.Server(1).Kill(t.Context()))
@@ -126,7 +127,7 @@ func TestReadsDoNotGoBackWhileNoServerLeads(t *testing.T) {
 }
 
 func TestCounterIsSetInOrderOfTransactions(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{Servers: 3})
 		require.NoError(t, e.Create("/p", nil))
 		c := connect(t, e, 10*time.Second, e.Server(2).Addr())

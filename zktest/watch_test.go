@@ -8,13 +8,14 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/zktest"
 	"github.com/lockkeeper/lockkeeper/zktest/internal/rawclient"
 	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
 )
 
 func TestWatchesAreListedWithPathKindAndSession(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{Servers: 3})
 		require.NoError(t, e.Create("/a", nil))
 		require.Empty(t, e.Watches())

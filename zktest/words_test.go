@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/zktest"
 	"github.com/lockkeeper/lockkeeper/zktest/internal/rawclient"
 )
@@ -50,7 +51,7 @@ func TestFourLetterWordsOfEnsembleMatchZooKeepers(t *testing.T) {
 
 func TestConnectionWithoutHandshakeIsClosedAfterOneSilentInterval(t *testing.T) {
 	const interval = 10 * time.Second
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{})
 		began := time.Now()
 		for _, silence := range []struct {
@@ -76,7 +77,7 @@ func TestConnectionWithoutHandshakeIsClosedAfterOneSilentInterval(t *testing.T) 
 }
 
 func TestSingleBytesKeepConnectionWithoutHandshake(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{})
 		c := dialRaw(t, e)
 		handshake := handshake.Frame()
@@ -90,7 +91,7 @@ func TestSingleBytesKeepConnectionWithoutHandshake(t *testing.T) {
 }
 
 func TestMuteServerKeepsConnectionWithoutHandshake(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		e := inMemory(t, zktest.Options{})
 		e.Server(1).Hang(true)
 		c := dialRaw(t, e)

@@ -8,25 +8,16 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"runtime"
 	"runtime/pprof"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
-
-// bubble runs test with a fake clock, on one processor: with two, Go 1.26's race detector
-// can crash when two timers of one bubble are received from at the same time.
-func bubble(t *testing.T, test func(t *testing.T)) {
-	t.Helper()
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	synctest.Test(t, test)
-}
 
 // inMemory returns a target of three servers without sockets.
 func inMemory(t *testing.T) (*target, *zktest.Ensemble) {
@@ -40,7 +31,7 @@ func inMemory(t *testing.T) (*target, *zktest.Ensemble) {
 var okLine = regexp.MustCompile(`\nok: notified \d+ ms before the next term; tokens rose \d+ -> \d+; the stale write was rejected\n$`)
 
 func TestDemoOnZktestEndsWithOK(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		target, ensemble := inMemory(t)
 		var out bytes.Buffer
 		ok, err := play(t.Context(), target, &out)
@@ -53,7 +44,7 @@ func TestDemoOnZktestEndsWithOK(t *testing.T) {
 }
 
 func TestDemoInterruptedDuringPartitionLeavesNoNodes(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		target, ensemble := inMemory(t)
 		ctx, cancel := context.WithCancelCause(t.Context())
 		defer cancel(nil)

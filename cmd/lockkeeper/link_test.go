@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 )
 
 // pipe returns a connection on the link, and its other end.
@@ -64,7 +66,7 @@ func TestPartitionDropsDataBothWays(t *testing.T) {
 }
 
 func TestPartitionDropsDataOfPendingRead(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		l := &link{}
 		near, far := pipe(t, l)
 		read := make(chan error, 1)
@@ -84,7 +86,7 @@ func TestPartitionDropsDataOfPendingRead(t *testing.T) {
 }
 
 func TestPartitionedConnectionDoesNotSeeRemoteClose(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		l := &link{}
 		near, far := pipe(t, l)
 		l.partition()

@@ -9,10 +9,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 )
 
 func TestTimelineCountsFromPartitionAndAlignsColumns(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		tl := newTimeline(&out)
 		tl.say("a", "leads, token %d", 12)
@@ -39,7 +41,7 @@ func TestTimelineCountsFromPartitionAndAlignsColumns(t *testing.T) {
 }
 
 func TestTimelineWithoutPartitionCountsFromLastEvent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		tl := newTimeline(&out)
 		tl.say("a", "leads")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/fencing/objectfence"
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 )
 
 func TestLostResponseIsUncertainUnlessObjectShowsWrite(t *testing.T) {
@@ -97,7 +98,7 @@ func TestWriteRefusedBecauseOfItselfHasSucceeded(t *testing.T) {
 
 func TestRefusalsOfCurrentVersionAreRetriedAndThenReported(t *testing.T) {
 	for refusals, fails := range map[int]bool{0: false, 1: false, 7: false, 1000: true} {
-		synctest.Test(t, func(t *testing.T) {
+		faketime.Test(t, func(t *testing.T) {
 			memory := &objectfence.Memory{}
 			attempts := 0
 			guard := guardOf(t, &faulty{Store: memory, put: func(key string, body []byte, replaces string) error {
@@ -128,7 +129,7 @@ func TestRefusalsOfCurrentVersionAreRetriedAndThenReported(t *testing.T) {
 }
 
 func TestRefusalsBetweenOtherWritesAreNotAddedUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		memory := &objectfence.Memory{}
 		others := guardOf(t, memory)
 		attempts := 0

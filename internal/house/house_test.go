@@ -30,6 +30,7 @@ const (
 	promtest   = module + "/internal/promtest"
 	tuning     = module + "/internal/tuning"
 	testcert   = module + "/internal/testcert"
+	faketime   = module + "/internal/faketime" // which every test may import
 	digestmd5  = recipes + "/internal/digestmd5"
 	zk         = "github.com/go-zookeeper/zk"
 	testify    = "github.com/stretchr/testify/require"
@@ -209,6 +210,10 @@ var rules = map[string]rule{
 		may:     []string{testify},
 		because: "only tests import it",
 	},
+	faketime: {
+		tools:   []string{testify},
+		because: "the tests of every module run in fake time, and it knows nothing of what they do",
+	},
 	tuning: {
 		because: "recipes reads it and tests set it, so it must add no dependency to either",
 	},
@@ -234,7 +239,7 @@ var rules = map[string]rule{
 		because: "the adapters, which use it, choose the metric system",
 	},
 	metricstest: {
-		may:     []string{metrics, recipes, zktest, testify},
+		may:     []string{metrics, recipes, zktest, faketime, testify},
 		because: "the tests of all adapters run it",
 	},
 	history: {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
@@ -30,7 +31,7 @@ func ended(l *lease) bool {
 func nothing(context.Context) error { return nil }
 
 func TestLeaseEndsWithoutRenewal(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		var tried atomic.Int64
 		l := keep(time.Now().Add(4*time.Second), 4*time.Second, func(ctx context.Context) (time.Time, error) {
 			tried.Add(1)
@@ -51,7 +52,7 @@ func TestLeaseEndsWithoutRenewal(t *testing.T) {
 }
 
 func TestLeaseLastsWhileItIsRenewed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		l := keep(time.Now().Add(4*time.Second), 4*time.Second, func(context.Context) (time.Time, error) {
 			return time.Now().Add(4 * time.Second), nil
 		}, nothing)
@@ -67,7 +68,7 @@ func TestLeaseLastsWhileItIsRenewed(t *testing.T) {
 }
 
 func TestLeaseTakenByAnotherClientEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		l := keep(time.Now().Add(4*time.Second), 4*time.Second, func(context.Context) (time.Time, error) {
 			return time.Time{}, errGone
 		}, nothing)
@@ -81,7 +82,7 @@ func TestLeaseTakenByAnotherClientEnds(t *testing.T) {
 
 func TestLeaseIsReleasedByTheEndOfItsClient(t *testing.T) {
 	for _, failed := range []error{nil, errors.New("not deleted")} {
-		synctest.Test(t, func(t *testing.T) {
+		faketime.Test(t, func(t *testing.T) {
 			var released atomic.Int64
 			c := new(tenant)
 			c.leave() // no lease is held
@@ -105,7 +106,7 @@ func TestLeaseIsReleasedByTheEndOfItsClient(t *testing.T) {
 }
 
 func TestReleasedLeaseIsNotReleasedAgainByTheEndOfItsClient(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		var released atomic.Int64
 		c := new(tenant)
 		l := c.has(keep(time.Now().Add(4*time.Second), 4*time.Second, nil, func(context.Context) error {

@@ -8,12 +8,12 @@ import (
 	"context"
 	"net"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/internal/history"
 	"github.com/lockkeeper/lockkeeper/torture/worker"
 )
@@ -33,7 +33,7 @@ func holding(timeout time.Duration) (*zkHold, *unreachable) {
 }
 
 func TestNodeOfALostSessionIsNotDeleted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		h, u := holding(4 * time.Second)
 		time.AfterFunc(time.Second, func() { h.client.lose(true) })
 		require.ErrorIs(t, h.Release(t.Context()), zk.ErrSessionExpired)
@@ -49,7 +49,7 @@ func TestNodeOfALostSessionIsNotDeleted(t *testing.T) {
 }
 
 func TestNodeOfALostConnectionIsDeleted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		h, u := holding(4 * time.Second)
 		h.client.lose(false)
 		<-h.Done()

@@ -7,7 +7,6 @@ package metricstest
 import (
 	"context"
 	"log/slog"
-	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/internal/metrics"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/zktest"
@@ -52,8 +52,7 @@ type world struct {
 // metrics.All has never changed.
 func Run(t *testing.T, adapt func() (Adapter, func() Values)) {
 	t.Helper()
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // with two, Go 1.26's race detector can crash in a bubble
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		server := zktest.Start(t, &zktest.Options{InMemory: true, Tick: timeout / 4, Logger: slog.New(slog.DiscardHandler)})
 		adapter, read := adapt()
 		w := &world{

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 )
 
 func TestMailboxRunsFunctionsInOrderAndThoseThatWaitAtClose(t *testing.T) {
@@ -27,7 +29,7 @@ func TestMailboxRunsFunctionsInOrderAndThoseThatWaitAtClose(t *testing.T) {
 }
 
 func TestMailboxTakesNoMoreThanTheBound(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		m := NewMailbox()
 		blocked := make(chan struct{})
 		m.Post(func() { <-blocked }, Unbounded)
@@ -43,7 +45,7 @@ func TestMailboxTakesNoMoreThanTheBound(t *testing.T) {
 }
 
 func TestWaitForGroupIncludesThoseThatBeginMeanwhile(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		var s Group
 		s.Wait()
 		began := time.Now()

@@ -15,14 +15,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/recipes/internal/wire"
 	"github.com/lockkeeper/lockkeeper/recipes/internal/wiretest"
 )
-
-func bubble(t *testing.T, test func(t *testing.T)) {
-	t.Helper()
-	wiretest.Bubble(t, test)
-}
 
 // newTestDialer returns the dialer of a session with T = 12 s, over connections that
 // dial makes. The returned function ends the session.
@@ -90,7 +86,7 @@ func handshake(conn net.Conn) error {
 func TestHandshakeIsBoundedByThreeSecondsAtFirstAndByATwelfthOfTheTimeoutOnceAttached(t *testing.T) {
 	for name, attached := range map[string]bool{"at first": false, "once attached": true} {
 		for _, takes := range []time.Duration{0, 700 * time.Millisecond} { // dial and handshake share the bound
-			bubble(t, func(t *testing.T) {
+			faketime.Test(t, func(t *testing.T) {
 				d, _ := newTestDialer(t, mute(t, takes), "zk1:2181")
 				want := 3 * time.Second
 				if attached {
@@ -108,7 +104,7 @@ func TestHandshakeIsBoundedByThreeSecondsAtFirstAndByATwelfthOfTheTimeoutOnceAtt
 }
 
 func TestDialIsBoundedByThreeSecondsAtFirstAndByATwelfthOfTheTimeoutOnceAttached(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		d, _ := newTestDialer(t, endless, "zk1:2181", "zk2:2181")
 		began := time.Now()
 		_, err := d.nextConn()
@@ -124,7 +120,7 @@ func TestDialIsBoundedByThreeSecondsAtFirstAndByATwelfthOfTheTimeoutOnceAttached
 }
 
 func TestBoundsFollowTheNegotiatedTimeout(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		d, _ := newTestDialer(t, endless, "zk1:2181", "zk2:2181")
 		for granted, bound := range map[time.Duration]time.Duration{24 * time.Second: 3 * time.Second, 6 * time.Second: 2 * time.Second} {
 			d.misses = 0
@@ -153,7 +149,7 @@ func TestServersAreTriedInTurn(t *testing.T) {
 }
 
 func TestEveryServerIsTriedOnceWithoutAPause(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		d, _ := newTestDialer(t, unreachable, "a:1", "b:1", "c:1")
 		began := time.Now()
 		for range 3 {
@@ -172,7 +168,7 @@ func TestPauseBetweenAttemptsGrowsAndIsBounded(t *testing.T) {
 		12 * time.Second: 500 * time.Millisecond, // T/24
 		48 * time.Second: time.Second,
 	} {
-		bubble(t, func(t *testing.T) {
+		faketime.Test(t, func(t *testing.T) {
 			d, _ := newTestDialer(t, unreachable, "a:1", "b:1")
 			d.greeted(wire.Hello{Timeout: timeout})
 			for round := range 100 {
@@ -193,7 +189,7 @@ func TestPauseBetweenAttemptsGrowsAndIsBounded(t *testing.T) {
 }
 
 func TestPauseIsShortAgainAfterAConnectionThatLasted(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		d, _ := newTestDialer(t, unreachable, "a:1")
 		for range 20 {
 			_, _ = d.nextConn()
@@ -208,7 +204,7 @@ func TestPauseIsShortAgainAfterAConnectionThatLasted(t *testing.T) {
 }
 
 func TestServerThatDropsEveryConnectionAfterTheHandshakeIsNotRushed(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		d, _ := newTestDialer(t, mute(t, 0), "a:1", "b:1")
 		began := time.Now()
 		for range 100 {
@@ -222,7 +218,7 @@ func TestServerThatDropsEveryConnectionAfterTheHandshakeIsNotRushed(t *testing.T
 }
 
 func TestDialerOfASessionThatIsOverMakesNoConnection(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		var dials atomic.Int32
 		d, end := newTestDialer(t, func(context.Context, string, string) (net.Conn, error) {
 			dials.Add(1)
@@ -245,7 +241,7 @@ func TestDialerOfASessionThatIsOverMakesNoConnection(t *testing.T) {
 }
 
 func TestEndOfTheSessionEndsADialAndAPause(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		d, end := newTestDialer(t, endless, "a:1")
 		time.AfterFunc(time.Millisecond, end)
 		began := time.Now()
@@ -266,7 +262,7 @@ func TestEndOfTheSessionEndsADialAndAPause(t *testing.T) {
 }
 
 func TestWhyNamesEachServerWithItsReason(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		deaf := mute(t, 0)
 		d, _ := newTestDialer(t, func(ctx context.Context, network, address string) (net.Conn, error) {
 			if address == "mute:1" {
@@ -292,7 +288,7 @@ func TestServerNameOfTLSIsTheHostOfTheServerList(t *testing.T) {
 		"zk1.example.org": {},
 		"configured":      {ServerName: "configured"},
 	} {
-		bubble(t, func(t *testing.T) {
+		faketime.Test(t, func(t *testing.T) {
 			asked := make(chan string, 1)
 			d, _ := newTestDialer(t, func(context.Context, string, string) (net.Conn, error) {
 				client, server := net.Pipe()
@@ -316,7 +312,7 @@ func TestServerNameOfTLSIsTheHostOfTheServerList(t *testing.T) {
 }
 
 func TestTLSHandshakeThatIsNeverAnsweredEndsAtTheBound(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		d, _ := newTestDialer(t, mute(t, 0), "zk1:2281")
 		d.config.TLS = &tls.Config{}
 		began := time.Now()
@@ -327,7 +323,7 @@ func TestTLSHandshakeThatIsNeverAnsweredEndsAtTheBound(t *testing.T) {
 }
 
 func TestSilentServerIsLeftOnceInHalfATimeoutForOneThatWasNotTried(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		d, _ := newTestDialer(t, mute(t, 0), "zk1:2181", "zk2:2181", "zk3:2181")
 		_, err := d.nextConn()
 		require.NoError(t, err)
@@ -353,7 +349,7 @@ func TestSilentServerIsLeftOnceInHalfATimeoutForOneThatWasNotTried(t *testing.T)
 }
 
 func TestOnlyServerIsLeftForANewConnectionToItself(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		d, _ := newTestDialer(t, mute(t, 0), "zk1:2181")
 		_, err := d.nextConn()
 		require.NoError(t, err)

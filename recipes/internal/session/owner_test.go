@@ -15,6 +15,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/recipes/internal/wiretest"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
@@ -65,7 +66,7 @@ func openTestSession(t *testing.T) (*Session, *zktest.Link) {
 
 // The state that a round reads may not yet include the change that woke the owner.
 func TestOwnerThatIsAskedToWakeDuringRoundWakesAgain(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s, _ := openTestSession(t)
 		synctest.Wait()
 		next := s.alarm.Next()
@@ -90,7 +91,7 @@ func TestOwnerThatIsAskedToWakeDuringRoundWakesAgain(t *testing.T) {
 // A heartbeat in the ZooKeeper client's queue as the connection ends fails with the other
 // requests in it.
 func TestContendersWhoseHeartbeatWasNotSentWaitForTheNext(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		s, link := openTestSession(t)
 		n := NewNode("/", 0, "nonce")
 		s.Register(n)

@@ -10,11 +10,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/recipes/internal/wiretest"
 )
 
 func TestHandshakeReportsTheNegotiatedTimeout(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		b := newWireBench(t, time.Minute)
 		b.shake(t)
 		require.Equal(t, Hello{Timeout: 12 * time.Second, SessionID: 0x100}, b.hello)
@@ -24,7 +25,7 @@ func TestHandshakeReportsTheNegotiatedTimeout(t *testing.T) {
 }
 
 func TestHandshakeOfAServerWithoutReadOnlyModeIsUnderstood(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		b := newWireBench(t, time.Minute)
 		packet := wiretest.Hello(4*time.Second, 7)[4:]
 		b.serve(wiretest.Framed(packet[:36]))
@@ -35,7 +36,7 @@ func TestHandshakeOfAServerWithoutReadOnlyModeIsUnderstood(t *testing.T) {
 }
 
 func TestHandshakeOfAnExpiredSessionReachesTheClient(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		b := newWireBench(t, time.Minute)
 		b.serve(wiretest.Hello(0, 0))
 		packet, err := b.next()
@@ -46,7 +47,7 @@ func TestHandshakeOfAnExpiredSessionReachesTheClient(t *testing.T) {
 }
 
 func TestHandshakeThatTheHookRefusesDoesNotReachTheClient(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		b := newWireBench(t, time.Minute)
 		b.hooks.Greeted = func(Hello) error { return io.ErrNoProgress }
 		b.serve(wiretest.Hello(time.Second, 7))
@@ -72,7 +73,7 @@ func TestServerThatIsNotZooKeeperIsNamedAsSuchAndPassesNothingOn(t *testing.T) {
 		"too long a frame":   "\x00\x00\x01\x01.......................................",
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
+			faketime.Test(t, func(t *testing.T) {
 				b := newWireBench(t, time.Minute)
 				b.serve([]byte(banner))
 				n, err := b.Read(make([]byte, 4))
@@ -87,7 +88,7 @@ func TestServerThatIsNotZooKeeperIsNamedAsSuchAndPassesNothingOn(t *testing.T) {
 func TestServerThatHangsUpDuringTheHandshakeIsSaidNotToServe(t *testing.T) {
 	for name, sent := range map[string][]byte{"before its answer": nil, "amid its answer": wiretest.Hello(time.Second, 7)[:20]} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
+			faketime.Test(t, func(t *testing.T) {
 				b := newWireBench(t, time.Minute)
 				go func() {
 					_, _ = b.server.Write(sent)
@@ -104,7 +105,7 @@ func TestServerThatHangsUpDuringTheHandshakeIsSaidNotToServe(t *testing.T) {
 func TestHandshakeEndsAtItsBoundWhateverTheClientAsksFor(t *testing.T) {
 	for name, part := range map[string]int{"no answer": 0, "a length and no more": 4, "half an answer": 20} {
 		for _, ask := range []time.Duration{0, 80 * time.Second, time.Second / 2} {
-			bubble(t, func(t *testing.T) {
+			faketime.Test(t, func(t *testing.T) {
 				b := newWireBench(t, time.Second)
 				b.serve(wiretest.Hello(wiretest.Timeout, 7)[:part])
 				began := time.Now()
@@ -123,7 +124,7 @@ func TestHandshakeEndsAtItsBoundWhateverTheClientAsksFor(t *testing.T) {
 }
 
 func TestWriteOfTheHandshakeEndsAtItsBound(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		b := newWireBench(t, time.Second)
 		began := time.Now()
 		require.NoError(t, b.SetWriteDeadline(began.Add(80*time.Second)))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/recipes/internal/wiretest"
 )
 
@@ -27,7 +28,7 @@ func answer(xid, code int32, token []byte) []byte {
 }
 
 func TestLoginEndsBeforeTheClientReadsTheReplyToItsHandshake(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		b := newWireBench(t, time.Minute)
 		hello := wiretest.Hello(wiretest.Timeout, 0x100)
 		var sent [][]byte
@@ -66,7 +67,7 @@ func TestLoginEndsBeforeTheClientReadsTheReplyToItsHandshake(t *testing.T) {
 }
 
 func TestExpiredSessionDoesNotLogIn(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		b := newWireBench(t, time.Minute)
 		b.hooks.Login = func(Exchange) error { panic("there is no session") }
 		b.serve(wiretest.Hello(0, 0))
@@ -92,7 +93,7 @@ func TestFailedLoginFailsTheHandshake(t *testing.T) {
 		"server closes in the answer": {answer(1, 0, []byte("x"))[:22], "SASL: server closed the connection during the exchange", io.ErrUnexpectedEOF},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
+			faketime.Test(t, func(t *testing.T) {
 				b := newWireBench(t, time.Minute)
 				b.hooks.Login = func(exchange Exchange) error { _, err := exchange(nil); return err }
 				go func() {
@@ -115,7 +116,7 @@ func TestFailedLoginFailsTheHandshake(t *testing.T) {
 
 func TestLoginEndsAtTheBoundOfTheHandshake(t *testing.T) {
 	for name, read := range map[string]bool{"server does not answer": true, "server does not read": false} {
-		bubble(t, func(t *testing.T) {
+		faketime.Test(t, func(t *testing.T) {
 			b := newWireBench(t, time.Second)
 			b.hooks.Login = func(exchange Exchange) error { _, err := exchange(nil); return err }
 			began := time.Now()
@@ -134,7 +135,7 @@ func TestLoginEndsAtTheBoundOfTheHandshake(t *testing.T) {
 }
 
 func TestLoginOfAClosedConnectionEnds(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		b := newWireBench(t, time.Minute)
 		b.hooks.Login = func(exchange Exchange) error {
 			time.AfterFunc(time.Second, func() { b.Sever() })
@@ -152,7 +153,7 @@ func TestLoginOfAClosedConnectionEnds(t *testing.T) {
 }
 
 func TestServerThatRequiresALoginIsNamedByAKnownError(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		b := newWireBench(t, time.Minute)
 		b.shake(t)
 		b.serve(wiretest.Reply(1, 0, -124, nil), wiretest.Reply(2, 0, -101, nil))

@@ -13,14 +13,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/recipes/internal/background"
 	"github.com/lockkeeper/lockkeeper/recipes/internal/wiretest"
 )
-
-func bubble(t *testing.T, test func(t *testing.T)) {
-	t.Helper()
-	wiretest.Bubble(t, test)
-}
 
 // A wireBench is a Wire of which the test is both the client and the server, in a bubble.
 type wireBench struct {
@@ -122,7 +118,7 @@ func (b *wireBench) reading() <-chan error {
 }
 
 func TestPacketThatCannotBeSentEndsTheConnectionAndIsFailedByTheReader(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		b := newWireBench(t, time.Second)
 		b.shake(t)
 		read := b.reading()
@@ -139,7 +135,7 @@ func TestPacketThatCannotBeSentEndsTheConnectionAndIsFailedByTheReader(t *testin
 }
 
 func TestDeadlinesAreTheClientsOwnAfterTheHandshake(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		b := newWireBench(t, time.Second)
 		b.shake(t)
 		began := time.Now()
@@ -156,7 +152,7 @@ func TestDeadlinesAreTheClientsOwnAfterTheHandshake(t *testing.T) {
 }
 
 func TestEveryByteOfEveryFrameButTheZxidPassesInOrder(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		b := newWireBench(t, time.Second)
 		b.shake(t)
 		var frames, wanted [][]byte
@@ -175,7 +171,7 @@ func TestEveryByteOfEveryFrameButTheZxidPassesInOrder(t *testing.T) {
 }
 
 func TestAnsweredPacketsAreThoseWhoseRepliesCameInOrder(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		b := newWireBench(t, time.Second)
 		began := time.Now()
 		b.shake(t)
@@ -253,7 +249,7 @@ func TestOnlyAQuorumsAnswerToALivingSessionIsProof(t *testing.T) {
 		{"sync", 9, wiretest.Reply(1, 77, 0, nil), false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
+			faketime.Test(t, func(t *testing.T) {
 				b := newWireBench(t, time.Minute)
 				b.shake(t)
 				time.Sleep(time.Second)

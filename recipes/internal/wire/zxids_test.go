@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/recipes/internal/wiretest"
 )
 
@@ -96,7 +97,7 @@ func TestOtherPacketsAreSentAsTheyAre(t *testing.T) {
 // the request to set watches.
 func TestWireSendsTheServerTheZxidThatItHidesFromTheClient(t *testing.T) {
 	const seen = opSetWatches<<32 | 7
-	bubble(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		b := newWireBench(t, time.Second)
 		b.zxids = zxids{before: seen, watched: 4, seen: seen}
 		sent := make(chan []byte)

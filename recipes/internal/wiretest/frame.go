@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wiretest writes and reads the frames of ZooKeeper's protocol, and runs tests in fake time.
+// Package wiretest writes and reads the frames of ZooKeeper's protocol.
 package wiretest
 
 import (
 	"encoding/binary"
 	"io"
-	"runtime"
-	"testing"
-	"testing/synctest"
 	"time"
 )
 
@@ -36,16 +33,6 @@ const (
 
 // Timeout is a session timeout of which T/6, T/8, T/12 and T/24 are round.
 const Timeout = 12 * time.Second
-
-// Bubble runs a test in fake time, on one processor: with Go 1.26 the race
-// detector crashes (in tsan's SlotLock, or over an epoch) when two timers of one
-// bubble that are due are received from on two processors at the same time, because the
-// bubble lends both the same context.
-func Bubble(t *testing.T, test func(t *testing.T)) {
-	t.Helper()
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	synctest.Test(t, test)
-}
 
 // Read reads one frame, and returns it without its length.
 func Read(r io.Reader) ([]byte, error) {

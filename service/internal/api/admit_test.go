@@ -7,10 +7,11 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 )
 
 // bodies has a valid request for each operation that has a body.
@@ -115,7 +116,7 @@ func TestPrincipalOverItsRateIsRefused(t *testing.T) {
 
 // Behind a proxy, all callers have one address.
 func TestAddressWithTooManyStrangersIsRefusedExceptForItsPrincipals(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFixture(t, &scripted{})
 		for range 100 {
 			require.Equal(t, "UNAUTHENTICATED", f.send("stranger", http.MethodGet, "/v1/locks/own/orders", "").code(t))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/lease"
 )
 
@@ -95,7 +96,7 @@ func TestActionThatCannotBeAuditedIsCountedAndLogged(t *testing.T) {
 
 // A holder counts its lease from the sending of its request: an answer that waited for the audit would be worth nothing.
 func TestBlockedAuditDelaysNoRenewalAndRefusesForcedReleases(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFixture(t, &scripted{})
 		f.audit.block()
 		began := time.Now()

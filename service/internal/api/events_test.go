@@ -13,11 +13,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/lease"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
@@ -49,7 +49,7 @@ func event(t *testing.T, r *bufio.Reader) string {
 }
 
 func TestStreamHasStatusAndThenCommentsWhileNothingChanges(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		locks := &scripted{waiting: make(chan struct{}), status: lease.Status{Contenders: []recipes.Contender{held}}}
 		f := newFixture(t, locks)
 		started := time.Now()
@@ -84,7 +84,7 @@ func TestStreamThatFailsEndsWithProblem(t *testing.T) {
 }
 
 func TestStreamEndsWhenItsPermissionIsWithdrawn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFixture(t, &scripted{waiting: make(chan struct{})})
 		ctx, cancel := context.WithCancel(t.Context())
 		var watching sync.WaitGroup

@@ -5,16 +5,16 @@ package api_test
 import (
 	"net/http"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
 func TestOldestWaitIsThatOfALock(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFixture(t, &scripted{})
 		exported := func() string { return string(f.send("", http.MethodGet, "/metrics", "").body) }
 		require.Contains(t, exported(), "lockkeeper_service_oldest_wait_seconds 0\n")

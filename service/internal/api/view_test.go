@@ -17,11 +17,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/lease"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
@@ -262,7 +262,7 @@ func TestTokenOfTheCookieIsOfUseToThePageOnly(t *testing.T) {
 }
 
 func TestStreamOfPageHasRowsAfterEachChange(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFixture(t, &scripted{status: lease.Status{Contenders: []recipes.Contender{hostile()}}})
 		r, body := f.open("admin", "/events?namespace=own")
 		rows := func() string {
@@ -291,7 +291,7 @@ func TestStreamOfPageHasRowsAfterEachChange(t *testing.T) {
 }
 
 func TestStreamOfPageEndsWithoutPermission(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		f := newFixture(t, &scripted{})
 		ctx, cancel := context.WithCancel(t.Context())
 		var watching sync.WaitGroup

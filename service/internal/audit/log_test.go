@@ -7,11 +7,11 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/service/internal/audit"
 )
 
@@ -27,7 +27,7 @@ func (p *pipe) Write(row []byte) (int, error) {
 }
 
 func TestEventsWaitForFileThatBlocksUpToABound(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		p := &pipe{open: make(chan struct{})}
 		l := audit.New(p)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)

@@ -4,16 +4,16 @@ package limit_test
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/service/internal/limit"
 )
 
 func TestRateIsPerPrincipal(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		l, limits := limit.New(), limit.Limits{Rate: 2, Burst: 3}
 		for range 3 {
 			require.Zero(t, l.Allow("a", limits))
@@ -29,7 +29,7 @@ func TestRateIsPerPrincipal(t *testing.T) {
 }
 
 func TestChangedLimitsApplyToNextRequest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		l := limit.New()
 		require.Zero(t, l.Allow("a", limit.Limits{Rate: 1, Burst: 1}))
 		require.NotZero(t, l.Allow("a", limit.Limits{Rate: 1, Burst: 1}))

@@ -5,16 +5,16 @@ package limit_test
 import (
 	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/service/internal/limit"
 )
 
 func TestStrangersOfOneNetworkShareItsRate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
 		for name, address := range map[string]func(i int) string{
 			"ports":        func(i int) string { return fmt.Sprintf("192.0.2.1:%d", 1000+i) },
 			"IPv6 network": func(i int) string { return fmt.Sprintf("[2001:db8::%x]:80", i) },
