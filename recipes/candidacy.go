@@ -67,29 +67,11 @@ func (q *Queue) ClaimWith(ctx context.Context, c Candidacy) (*Claim, error) {
 	if err := CheckPriority(c.Priority); err != nil {
 		return nil, &Error{Op: "claim", Path: q.path, Err: err}
 	}
-	return q.contend(ctx, func(ctx context.Context, s *queueSession) (*Claim, error) { return q.candidateIn(ctx, s, c) })
-}
-
-// candidateIn is ClaimWith within one session.
-func (q *Queue) candidateIn(ctx context.Context, s *queueSession, c Candidacy) (*Claim, error) {
-	e := q.sessionEntry(s, Exclusive)
-	e.priority = int16(c.Priority) //nolint:gosec // at most MaxPriority
-	p, alone, err := q.enter(ctx, s, e, -1)
-	if err != nil {
-		return nil, err
-	}
-	if !alone {
-		err = q.awaitTurn(ctx, s, p, c)
-	}
-	var claim *Claim
-	if err == nil {
-		claim, err = q.grant(ctx, s, p)
-	}
-	if err != nil {
-		q.abandon(s, p)
-		return nil, err
-	}
-	return claim, nil
+	return q.contend(ctx, func(ctx context.Context, s *queueSession) (*Claim, error) {
+		e := q.sessionEntry(s, Exclusive)
+		e.priority = int16(c.Priority) //nolint:gosec // at most MaxPriority
+		return q.claimIn(ctx, s, e, func(ctx context.Context, s *queueSession, p *place) error { return q.awaitTurn(ctx, s, p, c) })
+	})
 }
 
 // awaitTurn waits until the claim can be granted. Its error is ErrSteppedBack if the contender is to

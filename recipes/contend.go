@@ -30,7 +30,9 @@ func (q *Queue) ClaimAs(ctx context.Context, mode Mode) (*Claim, error) {
 	if err := q.checkMode(mode); err != nil {
 		return nil, err
 	}
-	return q.contend(ctx, func(ctx context.Context, s *queueSession) (*Claim, error) { return q.claimIn(ctx, s, mode) })
+	return q.contend(ctx, func(ctx context.Context, s *queueSession) (*Claim, error) {
+		return q.claimIn(ctx, s, q.sessionEntry(s, mode), q.await)
+	})
 }
 
 // Try takes the claim if the queue is empty, and otherwise returns a *BusyError
@@ -113,13 +115,15 @@ func (q *Queue) contendIn(ctx context.Context, attempt func(context.Context, *qu
 }
 
 // claimIn is Claim within one session: join, wait, grant, or abandon on any failure.
-func (q *Queue) claimIn(ctx context.Context, s *queueSession, mode Mode) (*Claim, error) {
-	p, alone, err := q.join(ctx, s, mode, -1)
+func (q *Queue) claimIn(
+	ctx context.Context, s *queueSession, e entry, await func(context.Context, *queueSession, *place) error,
+) (*Claim, error) {
+	p, alone, err := q.join(ctx, s, e, -1)
 	if err != nil {
 		return nil, err
 	}
 	if !alone {
-		err = q.await(ctx, s, p)
+		err = await(ctx, s, p)
 	}
 	var c *Claim
 	if err == nil {
@@ -159,7 +163,7 @@ func (q *Queue) tryIn(ctx context.Context, s *queueSession, mode Mode) (*Claim, 
 		case lst.parent != nil:
 			version = lst.parent.Version
 		}
-		p, alone, err := q.join(ctx, s, mode, version)
+		p, alone, err := q.join(ctx, s, q.sessionEntry(s, mode), version)
 		if errors.Is(err, errContended) {
 			if ctx.Err() != nil {
 				return nil, &Error{Op: "join", Path: q.path, Err: ctx.Err()}

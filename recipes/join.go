@@ -31,12 +31,7 @@ import (
 // With a version of the parent other than -1 the join is carried out only while the
 // parent has that version, which each join of this library raises. errContended reports
 // that the version differed, and nothing was created.
-func (q *Queue) join(ctx context.Context, s *queueSession, mode Mode, version int32) (p *place, alone bool, err error) {
-	return q.enter(ctx, s, q.sessionEntry(s, mode), version)
-}
-
-// enter is join for any kind of contender.
-func (q *Queue) enter(ctx context.Context, s *queueSession, e entry, version int32) (p *place, alone bool, err error) {
+func (q *Queue) join(ctx context.Context, s *queueSession, e entry, version int32) (p *place, alone bool, err error) {
 	witnessed := true // until a witness did not exist: the next one may not either
 	for {
 		a, err := q.attempt(ctx, s, e, version, witnessed)

@@ -103,7 +103,7 @@ func (p *Permits) claimIn(ctx context.Context, s *queueSession, weight int32, l 
 	if int(weight) > l.permits {
 		return nil, p.invalid(int(weight), l.permits)
 	}
-	pl, alone, err := p.queue.enter(ctx, s, p.entry(s, weight), -1)
+	pl, alone, err := p.queue.join(ctx, s, p.entry(s, weight), -1)
 	if err != nil {
 		return nil, err
 	}
@@ -160,7 +160,7 @@ func (p *Permits) tryIn(ctx context.Context, s *queueSession, weight int32) (*Cl
 		if lst.parent != nil {
 			version = lst.parent.Version
 		}
-		pl, alone, err := q.enter(ctx, s, p.entry(s, weight), version)
+		pl, alone, err := q.join(ctx, s, p.entry(s, weight), version)
 		switch {
 		case errors.Is(err, errContended) && ctx.Err() == nil:
 			continue

@@ -143,7 +143,7 @@ func (r *Requests) Create(ctx context.Context, hint string, l Lease, acl []zk.AC
 	if _, err := l.encode(); err != nil {
 		return Contender{}, false, &Error{Op: "join", Path: r.queue.path, Err: err}
 	}
-	p, alone, err := r.queue.enter(ctx, r.session, entry{lease: true, hint: hint, acl: acl, data: func(p *place) []byte {
+	p, alone, err := r.queue.join(ctx, r.session, entry{lease: true, hint: hint, acl: acl, data: func(p *place) []byte {
 		l.created.nonce = p.Nonce
 		data, _ := l.encode() // as above
 		return data
