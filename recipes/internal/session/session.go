@@ -57,6 +57,7 @@ type Session struct {
 	waiting       int           // requests in CallInTurn
 	over          error         // why the session is over
 	isDeleting    bool          // the owner is deleting nodes
+	closing       bool          // Close was called
 }
 
 // Open starts a session, which exists once the channel of Opened is closed.
@@ -147,7 +148,11 @@ func (s *Session) connected(conn net.Conn, server string, greetBy time.Time) net
 	})
 	s.mu.Lock()
 	s.wire = w
+	closing := s.closing
 	s.mu.Unlock()
+	if closing {
+		w.Settle()
+	}
 	return w
 }
 
@@ -202,6 +207,7 @@ func (s *Session) disconnect() {
 // has not returned by then, it calls Stuck of the Events.
 func (s *Session) Close() {
 	s.stopDialing()
+	s.settle()
 	s.conn.Close()
 	s.disconnect()
 	gone := make(chan struct{})
@@ -216,6 +222,25 @@ func (s *Session) Close() {
 	case <-gone:
 	case <-timer.C:
 		s.events.Stuck()
+	}
+}
+
+// settle waits until the client decodes no answer any more, and ends a connection on which that takes long: it is in the
+// middle of a frame whose rest does not arrive.
+func (s *Session) settle() {
+	s.mu.Lock()
+	s.closing = true
+	w := s.wire
+	s.mu.Unlock()
+	if w == nil {
+		return
+	}
+	timer := time.NewTimer(CloseTimeout)
+	defer timer.Stop()
+	select {
+	case <-w.Settle():
+	case <-timer.C:
+		w.Sever()
 	}
 }
 

@@ -23,6 +23,7 @@ const (
 	opSetAuth      = 100
 	opSetWatches   = 101
 	opSASL         = 102
+	opClose        = -11
 	xidWatchEvent  = -1
 	maxHelloLength = 256 // a connect reply has 36 or 37 bytes
 )
@@ -69,12 +70,16 @@ type Wire struct {
 	zxids      zxids             // only the reader changes it
 	handshaken bool              // set by the reader, before the client starts its other goroutines
 	left       int               // bytes of the frame that the reader is in; used by the reader only
+	op         int32             // of the packet that this frame answers, 0 for an event; used by the reader only
 	unread     []byte            // what the client reads before the connection: the reply to the handshake, after a login
 
 	mu        sync.Mutex // guards what follows
 	inFlight  []packet   // those that have not been answered, in order
 	replied   time.Time  // when the last answer came
 	unwritten error      // why a packet could not be sent
+	passing   bool       // the client reads a frame, or decodes it
+	settling  bool       // Settle was called
+	settled   chan struct{}
 }
 
 // Hooks are called by the goroutine that reads from the Wire. They must not block, except Login.
@@ -102,6 +107,7 @@ func New(conn net.Conn, greetBy time.Time, previous *Wire, watching bool, blocki
 		hooks:    hooks,
 		blocking: blocking,
 		closed:   make(chan struct{}),
+		settled:  make(chan struct{}),
 		zxids:    zxids{restored: true}, // there are no watches yet
 	}
 	if previous != nil {
@@ -154,12 +160,16 @@ func (w *Wire) Read(p []byte) (int, error) {
 		return n, nil
 	}
 	if w.left == 0 {
-		if err := w.nextFrame(); err != nil {
+		w.passed() // the client reads on when it has decoded a frame
+		if err := w.nextToPass(); err != nil {
 			return 0, err
 		}
 	}
 	n, err := w.r.Read(p[:min(len(p), w.left)])
 	w.left -= n
+	if err != nil {
+		w.passed() // without decoding it
+	}
 	return n, err
 }
 
@@ -254,6 +264,7 @@ func (w *Wire) nextFrame() error {
 			}
 		}
 	}
+	w.op = p.op
 	if xid < 0 || w.left < zxidOfReply+8 {
 		return nil // an event or a ping: the client ignores its zxid
 	}
