@@ -61,7 +61,7 @@
 //   - After a holder that did not release, the next one waits for Options.LockDelay and calls Options.Fence. Both are off by
 //     default. A holder that crashed, or that lost the lock (even if it calls Unlock then), counts as one that did not release;
 //     one whose Unlock returned recipes.ErrUncertain may. The promise holds if all users of the path set both options:
-//     one without them neither waits nor fences, and its own crash goes unnoticed. A RWMutex, a Semaphore and All cannot have
+//     one without them neither waits nor fences, and its own crash goes unnoticed. An RWMutex, a Semaphore and All cannot have
 //     them.
 //
 // # What it costs
