@@ -67,7 +67,8 @@
 //
 // # Errors
 //
-// errors.Is and errors.As find these, also together. After any error of Lock and TryLock, nothing is held.
+// errors.Is and errors.As find these, also together. After any error of Lock and TryLock, nothing is held. After Unlock,
+// Hold.Err returns recipes.ErrLost as well, with the cause recipes.ErrReleased.
 //
 //	error                     returned by                meaning, and what to do
 //	────────────────────────  ─────────────────────────  ────────────────────────────────────────────────────────────
