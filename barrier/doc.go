@@ -45,9 +45,9 @@
 //	───────────────────────────  ────────────────────────────────────────  ───────────────────────────────────────────────
 //	connection reset, one        waits on, at another server               waits on; its node stays
 //	server killed
-//	session expired, or given    waits on in the next session              registers again in the next session. Others
-//	up after 2 T                                                           that look meanwhile do not wait for it; if a round
-//	                                                                       is over by then, an Enter waits for the next one
+//	session expired, or          waits on in the next session              registers again in the next session. Members that
+//	abandoned after 2 T                                                    read its state meanwhile do not wait for it; if the
+//	                                                                       round is over by then, an Enter waits for the next one
 //	process killed               –                                         its node is deleted T to T + a tick later. Until
 //	                                                                       then it is counted, and waited for
 //	process paused               decides when it wakes                     as killed, if that is longer than T
@@ -72,11 +72,13 @@
 // Set is a write. Remove is two writes and a read. Wait is a write that changes nothing, and a watch that all waiters of a
 // client share; waking takes no request.
 //
-// A member of a Double takes four to seven requests to enter, one of them a write, and three or four to leave, one or two of
-// them writes, however large n is. The first round takes twice as many to enter, to create nodes. One member lists the
-// members: that whose node completes the round. The others watch one node, which each reads twice in a round, once with the
-// names of all members: 15 bytes each, so that a thousand members read 15 MB together. Members that wait for the end of a
-// round, or for the next one, ask once in T/2 whether others have died. No heartbeats are sent.
+// A member of a Double takes four to eight requests to enter, and two to four to leave, however large n is. To enter takes
+// four if the node of the round exists, up to six if the member has to create it, and two more for the member whose node
+// completes the round. One to four of them are writes; to leave, one or two. The first round takes up to twice as many to
+// enter, to create nodes. Only the member whose node completes the round lists the members. The others watch one node, which
+// each reads twice in a round, once with the names of all members: 15 bytes each, so that a thousand members read 15 MB
+// together. Members that wait for the end of a round, or for the next one, ask once in T/2 whether others have died. No
+// heartbeats are sent.
 //
 // Processes beyond n pay that again for each round that begins without them, as each registers for the next one: 80
 // processes at a barrier of 2 take about 140 requests each until the last has left. A Double serves a fixed group. To

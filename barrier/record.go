@@ -24,7 +24,7 @@ func (e *SizeError) Error() string {
 	return fmt.Sprintf("size is %d in this process and %d in %s: use the same size in all processes", e.Size, e.Stored, e.Path)
 }
 
-// A record states which round is the newest, and who is in it. It is the data of one node, and each write of that is one
+// A record states which round is the newest, and which members are in it. It is the data of one node, and each write of that is one
 // step of all members:
 //
 //	           n members wait for round r + 1

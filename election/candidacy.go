@@ -20,7 +20,9 @@ import (
 // server can be reached, the node is deleted in the background. If a create is in
 // progress when ctx ends, Campaign first waits for its answer: a round trip as a
 // rule, a quarter of the session timeout at most. No node outlives its session. The
-// error is ctx's, recipes.ErrClosed, or that with which a server refused.
+// error is ctx's, recipes.ErrClosed, or that with which a server refused. With Options.LockDelay
+// or Options.Fence, the error of a Campaign that ended in the delay or failed to fence is a
+// *recipes.UnreleasedError, which names the former leader.
 func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 	c := &candidacy{election: e}
 	how := recipes.Candidacy{Priority: e.priority, StepsBack: c.stepsBack}

@@ -68,8 +68,8 @@
 //
 //   - When a term is lost, the context of its work is cancelled with the reason as its cause. Run waits for the work, and
 //     campaigns again after the cool-down, at the end of the queue.
-//   - Campaign returns an error only if ctx has ended, the client was closed, or a server refuses. While the ensemble is
-//     unavailable it waits, and so does Run.
+//   - Campaign returns an error only if ctx has ended, the client was closed, a server refuses, or Options.Fence fails.
+//     While the ensemble is unavailable it waits, and so does Run.
 //   - Run whose ctx has ended returns nil if everything was released, and recipes.ErrUncertain if a node may remain until
 //     its session ends. It returns within StopTimeout and ReleaseTimeout even if ZooKeeper is unavailable. [Election.Run]
 //     states which values fit into the 30 s that Kubernetes gives a process.

@@ -82,8 +82,8 @@ func (c *candidacy) showLiveness(ctx context.Context, p *recipes.Position) {
 	}
 }
 
-// awaitSeniors waits until no candidate ahead has at least this one's priority: until then this one is nobody's heir. It
-// watches the nearest of these. Otherwise each of n candidates would list the queue for each one that leads or steps back.
+// awaitSeniors waits until no candidate ahead has at least this one's priority: until then no candidate steps back for this
+// one. It watches the nearest of these. Otherwise each of n candidates would list the queue for each one that leads or steps back.
 func (c *candidacy) awaitSeniors(ctx context.Context, p *recipes.Position) error {
 	e := c.election
 	for {

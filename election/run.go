@@ -40,8 +40,8 @@ import (
 //   - ErrUnhealthy, when Options.Health failed, unless Options.Retry has it retried. The
 //     work's context was cancelled with that error as its cause, and the term resigned
 //     after the work had returned;
-//   - recipes.ErrClosed when the client was closed; or the error with which a server
-//     refuses.
+//   - recipes.ErrClosed when the client was closed; a *recipes.UnreleasedError when
+//     Options.Fence failed; or the error with which a server refuses.
 //
 // Once ctx is done, Run returns within the stop timeout plus the release timeout, even
 // if no server can be reached, or later by twice the health timeout if a check does not

@@ -57,6 +57,25 @@ func TestRunReturnsTheErrorOfItsFenceFunctionAndDoesNotLead(t *testing.T) {
 		err := <-r.result
 		require.ErrorIs(s, err, broken)
 		require.ErrorContains(s, err, "run: campaign: fence /election/controller: holder \"a\" with token ")
+		require.ErrorAs(s, err, new(*recipes.UnreleasedError))
 		require.Empty(s, s.nodes())
+	})
+}
+
+func TestCampaignThatEndsInTheLockDelayNamesTheFormerLeader(t *testing.T) {
+	bubble(t, func(s servers) {
+		opts := election.Options{ID: "a", LockDelay: time.Minute}
+		a := s.candidate(opts)
+		term := s.lead(a)
+		a.client.Close()
+
+		ctx, cancel := context.WithTimeout(s.Context(), 30*time.Second) // longer than a's session lives
+		defer cancel()
+		_, err := s.candidate(opts).Campaign(ctx)
+		require.ErrorIs(s, err, context.DeadlineExceeded)
+		var unreleased *recipes.UnreleasedError
+		require.ErrorAs(s, err, &unreleased)
+		require.Equal(s, "a", unreleased.Former.Owner)
+		require.Equal(s, term.Token(), unreleased.Former.Token)
 	})
 }

@@ -33,13 +33,15 @@ func (t *Term) ID() string { return t.id }
 // the term's work before, as Run does.
 //
 // Resign works even if ctx is already done, so that it can be deferred: it is bounded
-// by the release timeout and not by ctx. It returns nil if the term lasted until then
-// and the next candidate may lead; recipes.ErrLost, with the cause, if the term had
-// been lost before; recipes.ErrUncertain if no server confirmed the release in time,
-// or before the client was closed; or the error with which a server refused. In the
-// last two cases the release goes on in the background while the client is open, and
-// the next candidate can lead when the session ends at the latest. A second call
-// returns the result of the first.
+// by the release timeout and not by ctx. A second call returns the result of the
+// first. Resign returns
+//
+//   - nil if the term lasted until then, and the next candidate may lead;
+//   - recipes.ErrLost, with the cause, if the term had been lost before;
+//   - recipes.ErrUncertain if no server confirmed the release in time, or before the
+//     client was closed, or the error with which a server refused. The release goes on
+//     in the background while the client is open, and the next candidate can lead when
+//     the session ends at the latest.
 //
 // After recipes.ErrDeadline, a call of Resign states that the work has stopped: the
 // next candidate then need not wait another quarter of the session timeout.

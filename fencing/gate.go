@@ -18,6 +18,7 @@ type StaleError struct {
 	Newest Token // the newest token that the gate had admitted
 }
 
+// Error names both tokens.
 func (e *StaleError) Error() string {
 	return fmt.Sprintf("fencing: token %d is stale: %d has been admitted", e.Token, e.Newest)
 }

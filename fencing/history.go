@@ -23,6 +23,7 @@ type HistoryError struct {
 	Stored string // the history that the guard has stored
 }
 
+// Error names the token and both histories.
 func (e *HistoryError) Error() string {
 	return fmt.Sprintf("fencing: token %d is of history %q, and the guard's tokens are of history %q: "+
 		"the ensemble was wiped or replaced; once no holder of the earlier history can write, reset the guard",

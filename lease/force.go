@@ -17,8 +17,8 @@ import (
 //
 // In mode Safe the holder is notified: a lease is renewed no more and expires, and a claim of a
 // library's client ends with recipes.ErrRevoked. Its node is deleted when the holder must have
-// stopped. A waiter is deleted. If the holder does not look at its record, the error is
-// ErrCannotNotify. In mode Now the node is deleted, and the holder is not notified.
+// stopped. A waiter is deleted. If the holder does not read its record, such as one of another library,
+// the error is ErrCannotNotify. In mode Now the node is deleted, and the holder is not notified.
 func (r *Replica) ForceRelease(ctx context.Context, f Force) (Forced, error) {
 	var forced Forced
 	err := r.again(ctx, "force release", f.Path, func(ctx context.Context, q *queue, requests *recipes.Requests) error {

@@ -58,22 +58,44 @@
 //   - Unlock is bounded by ReleaseTimeout, even if its ctx ends. After recipes.ErrUncertain the release goes on in the
 //     background, and the lock is free when the session ends at the latest.
 //   - After a panic of the work, Do releases the lock, and the panic continues.
+//   - A process that is killed blocks the lock until its session expires: for T to T + a tick, where T is 10 s by default.
 //   - After a holder that did not release, the next one waits for Options.LockDelay and calls Options.Fence. Both are off by
 //     default. A holder that crashed, or that lost the lock (even if it calls Unlock then), counts as one that did not release;
 //     one whose Unlock returned recipes.ErrUncertain may. The promise holds if all users of the path set both options:
-//     one without them neither waits nor fences, and its own crash goes unnoticed. A RWMutex, a Semaphore and All cannot have
+//     one without them neither waits nor fences, and its own crash goes unnoticed. An RWMutex, a Semaphore and All cannot have
 //     them.
+//
+// # Errors
+//
+// errors.Is and errors.As find these, also together. After any error of Lock and TryLock, nothing is held. After Unlock,
+// Hold.Err returns recipes.ErrLost as well, with the cause recipes.ErrReleased.
+//
+//	error                     returned by                meaning, and what to do
+//	────────────────────────  ─────────────────────────  ────────────────────────────────────────────────────────────
+//	ErrLocked, *HeldError     TryLock; Lock, at the      another contender holds the lock or is ahead; the *HeldError
+//	                          deadline of its context    names the first. Wait longer, or leave the work to it
+//	recipes.ErrLost           Unlock, Do, Hold.Err; a    the lock was lost before it was unlocked; the cause is found
+//	                          Lock under a lost hold     too. Stop the work, take the lock again, begin again
+//	recipes.ErrUncertain      Unlock, Do                 no server confirmed the release, which goes on in the
+//	                                                     background. The session's end frees the lock at the latest
+//	*recipes.UnreleasedError  Lock, TryLock, Do          only with LockDelay or Fence: the former holder did not
+//	                                                     release, and the delay or the fence function did not end well
+//	fencing.ErrStale          the resource               a later holder has written. Stop the work; do not repeat the
+//	                                                     write with this token
+//	recipes.ErrClosed         every call                 the client was closed
+//	another one               every call                 that of ctx; or that with which a server refused, such as
+//	                                                     zk.ErrNoAuth: a repeated call meets it again
 //
 // # What it costs
 //
 // An uncontended Lock and Unlock are two requests on a path that the Mutex knows, so keep the Mutex. A TryLock reads
 // first: three requests in all if it gets the lock, two if it does not. With Options.LockDelay or Options.Fence, a Lock is two
-// requests more. A Lock that waits almost until the deadline of its
-// context reads the holder, which is two more requests, shared by the calls on one Mutex. A Lock of several locks that are
-// all free is one request, and a listing of each. While a Client holds or waits for
-// anything, it sends six quorum writes in each session timeout, whatever the number of its claims. With 10, 1 000 and
-// 100 000 clients at a timeout of 10 s that is 6, 600 and 60 000 writes a second, the last of which is more than an
-// ensemble can process. Package recipes states what to do then, and what a long queue costs.
+// requests more. A Lock that waits almost until the deadline of its context reads the holder, which is two more requests,
+// shared by the calls on one Mutex. A Lock of several locks that are all free is one request, and a listing of each.
+//
+// While a Client holds or waits for anything, it sends six quorum writes in each session timeout, whatever the number of its
+// claims. With 10, 1 000 and 100 000 clients at a timeout of 10 s that is 6, 600 and 60 000 writes a second, the last of which
+// is more than an ensemble can process. Package recipes states what to do then, and what a long queue costs.
 //
 // # Where to look next
 //

@@ -15,7 +15,7 @@ import (
 // concurrent use.
 //
 // Besides Unlock and Context, it has the methods of the embedded Claim: Token, Done,
-// Err, Deadline, Check, Commit and Path.
+// Err, Deadline, Check, Commit, Shared, and Path, which is that of the hold's own node.
 //
 // Holds of a re-entrant lock that were taken under one another share one Claim: they
 // have the same token, and end together, with the last Unlock or when the lock is lost.
@@ -30,14 +30,16 @@ type Hold struct {
 // Unlock releases the lock. It closes Done first, and then deletes the node.
 //
 // Unlock works even if ctx is already done, so that it can be deferred: it is
-// bounded by the release timeout and not by ctx. It returns nil if the lock was
-// held until then and is free now; recipes.ErrLost, with the cause, if the lock had
-// been lost before, in which case no node of another contender is touched;
-// recipes.ErrUncertain if no server confirmed the release in time, or before the
-// client was closed; or the error with which a server refused. In the last two
-// cases the release goes on in the background while the client is open, and the
-// lock is free when the session ends at the latest. A second call returns the
-// result of the first.
+// bounded by the release timeout and not by ctx. A second call returns the result
+// of the first. Unlock returns
+//
+//   - nil if the lock was held until then, and is free now;
+//   - recipes.ErrLost, with the cause, if the lock had been lost before: no node of
+//     another contender is touched;
+//   - recipes.ErrUncertain if no server confirmed the release in time, or before the
+//     client was closed, or the error with which a server refused. The release goes
+//     on in the background while the client is open, and the lock is free when the
+//     session ends at the latest.
 //
 // If other holds of a re-entrant lock share the claim, Unlock leaves the lock to them,
 // and sends nothing: the last Unlock releases the lock. It then returns nil, or

@@ -17,6 +17,9 @@ import (
 
 // A writer replaces the data, downgrades its hold so that readers come in and no other writer does, and reads what it has
 // written. The gate admits the tokens of all of them until the next writer has written.
+//
+// Here one process is writer and reader. In a program the reader is another process: a call that waits under a hold of the same
+// lock can wait for a writer that waits for that hold.
 func ExampleRWMutex() {
 	ctx := context.Background()
 	client, err := recipes.Connect(ctx, strings.Split(os.Getenv("ZK_SERVERS"), ","), nil)

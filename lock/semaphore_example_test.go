@@ -15,7 +15,7 @@ import (
 )
 
 // Jobs of all processes share four connections to a database. A job that needs three of them is not overtaken by those that
-// need one.
+// need one. A TryAcquire under a hold does not wait; an Acquire could wait for a process that does the same.
 func ExampleSemaphore() {
 	ctx := context.Background()
 	client, err := recipes.Connect(ctx, strings.Split(os.Getenv("ZK_SERVERS"), ","), nil)

@@ -19,10 +19,11 @@ import (
 // A Claim is a position in the queue that reached the front. A lock's hold and an
 // election's term each consist of one.
 //
-// While Done is open, no other claim of the same queue is granted, on these
-// conditions: the session timeout T is at least four of the servers' ticks, the
-// leader pings its followers on time, this process is scheduled, and its clock
-// runs at the rate of the leader's. A process that is paused, or a machine that is
+// While Done is open, no claim that excludes this one is granted, on four
+// conditions. An exclusive claim excludes every other of the queue; for others, see
+// Mode and Permits. The conditions are: the session timeout T is at least four of the
+// servers' ticks; the leader pings its followers on time; this process is scheduled;
+// and its clock runs at the rate of the leader's. A process that is paused, or a machine that is
 // suspended, can act after it lost the claim and before it can know; only a
 // resource that checks the token is safe from that. If an operator deletes the
 // claim's node, the claim ends when the client detects that, within T/6 as a rule.

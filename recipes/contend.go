@@ -95,9 +95,6 @@ func (q *Queue) contendIn(ctx context.Context, attempt func(context.Context, *qu
 		if ctx.Err() != nil {
 			return nil, &Error{Op: "claim", Path: q.path, Err: withCtx(ctx, err)}
 		}
-		if errors.As(err, new(*UnreleasedError)) {
-			return nil, err // of the fence function, which may wrap any error
-		}
 		switch cause := s.Ended(); {
 		case errors.As(err, new(*UnreleasedError)): // first, as it can wrap any error of the fence function
 			return nil, err

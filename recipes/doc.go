@@ -149,13 +149,14 @@
 //
 //   - An uncontended claim: one request to join, one to release, on a path that the Queue knows. The first use of a Queue
 //     reads the parent, so keep the Queue, and the Mutex or Election that is built on it. A parent that is missing, or was
-//     reaped since, takes three requests to create, and more if those above it are missing too. Heartbeats begin immediately with the first
-//     join: one more write for a short cycle, and never more than six in T.
+//     reaped since, takes three requests to create, and more if those above it are missing too. Heartbeats begin immediately
+//     with the first join: one more write for a short cycle, and never more than six in T.
 //   - Where the parent holds data that this library did not write, or may not be written: a create, a read and a listing to join.
-//   - A contended claim: a join watches the node with the number before its own, and its own, which the next contender of
-//     the same client shares. It lists the queue only if no node of this library has that number. A release costs the
-//     delete and one listing by the next contender, the only one that it wakes. Waiters of one client that need a listing
-//     at the same time share it. A listing has about 56 bytes for the first contender of a session and 28 for each other:
+//   - A contended claim: a join, a watch of the predecessor and one of its own node, which the next contender of the same
+//     client shares. The only contender of a client in the queue lists the queue once before that. Further ones expect the
+//     node with the number before their own, and list the queue only if no node of this library has that number. A release
+//     costs the delete and one listing by the next contender, the only one that it wakes. Waiters of one client that need a
+//     listing at the same time share it. A listing has about 56 bytes for the first contender of a session and 28 for each other:
 //     140 to 280 KB with 5 000.
 //   - A client has at most 128 requests in flight, and heartbeats in addition: however many callers it has, a heartbeat
 //     waits behind 128 requests at most. 32 of them are reserved for Check, Commit and releases, which do not wait for a

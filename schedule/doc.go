@@ -32,8 +32,8 @@
 //   - A run begins up to MaxDelay after its tick, by the clock of the leader. Two runs can therefore begin closer to each
 //     other than their ticks are, by MaxDelay and the difference of two leaders' clocks.
 //   - Each leader goes by its own wall clock. One whose clock is ahead runs a tick early, and the others then skip it. If
-//     the clock was ahead by a year, no tick is run for a year: correct the clock, and write {"format":1,"tick":…} with
-//     the last tick into the node.
+//     the clock was ahead by a year, no tick is run for a year: correct the clock, and write the
+//     last tick into the node, as {"format":1,"tick":"2026-11-22T12:00:00Z"}.
 //   - Where no tick is stored, at first and after an operator has deleted the node, a leader begins with the first tick
 //     after its election. If the node is deleted, a tick can be run twice.
 //

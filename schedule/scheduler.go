@@ -73,9 +73,9 @@ type Tick struct {
 // nevertheless uses context.WithoutCancel, and Options.Election.StopTimeout bounds it.
 //
 // Run returns what [election.Election.Run] does, where work is job: nil when ctx is done and everything is released, and the
-// error of job, unless Options.Election.Retry has it retried: then Run continues with a later tick. recipes.ErrUncertain can
-// also mean that ctx ended while a tick was being stored: the tick may be stored, and job was not run for it. A node
-// <path>-last that holds something else is an error.
+// error of job. If Options.Election.Retry has that retried, Run continues with a later tick. recipes.ErrUncertain can also
+// mean that ctx ended while a tick was being stored: the tick may be stored, and job was not run for it. A node <path>-last
+// that holds something else is an error.
 func (s *Scheduler) Run(ctx context.Context, job func(ctx context.Context, tick Tick) error) error {
 	if job == nil {
 		return &recipes.Error{Op: "run schedule", Path: s.last.Path(), Err: errors.New("job is nil")}

@@ -16,8 +16,8 @@ import (
 	"github.com/lockkeeper/lockkeeper/lock"
 )
 
-// Pods process the files of a shared folder, each file in one pod. A file that another pod holds is skipped; a result is only
-// written with the newest token.
+// Pods of one host process the files of a folder, each file in one pod. A file that another pod holds is skipped; a result is
+// only written with the newest token. filefence does not work on a network file system.
 func Example_fileProcessing() {
 	ctx := context.Background()
 	client := connect(ctx)

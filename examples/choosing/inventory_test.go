@@ -23,7 +23,7 @@ func Example_inventoryReservation() {
 	reserve := func(items ...string) error {
 		locks := make([]*lock.Mutex, len(items))
 		for i, item := range items {
-			locks[i], _ = lock.New(client, "/stock/"+item, nil) // fails only if the path is invalid
+			locks[i], _ = lock.New(client, "/stock/"+item, nil) // nil if the path is invalid: All returns an error then
 		}
 		both, err := lock.All(locks...)
 		if err != nil {

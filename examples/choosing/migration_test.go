@@ -12,7 +12,8 @@ import (
 )
 
 // Each pod of a deployment starts by migrating the schema. One of them does it, the others wait and find it done. A pod that was
-// paused meanwhile cannot write afterwards: the guard refuses its older token.
+// paused meanwhile cannot write afterwards: the guard refuses its older token. That holds in SQLite and PostgreSQL. In MySQL and
+// MariaDB, CREATE TABLE ends the transaction: see package sqlfence.
 func Example_schemaMigration() {
 	ctx := context.Background()
 	db, guard := open(ctx, "shop", "CREATE TABLE schema (version INTEGER); INSERT INTO schema VALUES (1)")

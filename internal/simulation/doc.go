@@ -10,7 +10,7 @@
 //
 // # How to run it
 //
-//	go test ./internal/simulation                                    everything, some 30 000 runs
+//	go test ./internal/simulation                                    everything; it prints the number of runs
 //	go test ./internal/simulation -run NoPlan -sim.seeds 50000       more plans; -sim.first is the first seed
 //	go test ./internal/simulation -run NoPlan -sim.seed 17           one plan, twenty times: -sim.repeat
 //	go test ./internal/simulation -run NoPlan -sim.plan 'servers=…'  the same, for a plan given as text

@@ -48,29 +48,30 @@ func (g *grant) end() time.Time { return g.sent.Add(time.Duration(g.ValidMillis)
 // Lock waits until the lock is free and takes it. Waiters get the lock in the order in which they joined the queue.
 //
 // ctx bounds the wait and not the hold. While no replica gives a definite answer, Lock repeats the request until ctx is done;
-// the error then has ErrUnavailable. After an error nothing is held: Lock first withdraws a request that may have been carried
-// out, for 5 s at most, and if no replica confirms that, the error has ErrUncertain. The error of a wait that ended with the
-// deadline of ctx, or a second before it at most, has context.DeadlineExceeded, and LockAlreadyHeld with the holder if the
-// service was reached in time.
+// errors.Is then finds ErrUnavailable. After an error nothing is held: Lock first withdraws a request that may have been
+// carried out, for 5 s at most. If no replica confirms that, errors.Is finds ErrUncertain, and a lease may be held until its
+// TTL has passed. In the error of a wait that ended with the deadline of ctx, or a second before it at most, errors.Is finds
+// context.DeadlineExceeded, and LockAlreadyHeld if the service was reached in time: then errors.As finds the *Problem, which
+// names the holder.
 func (c *Client) Lock(ctx context.Context, namespace, key string) (*Hold, error) {
 	return c.acquire(ctx, "lock", place{"locks", namespace, key}, true, nil)
 }
 
-// TryLock takes the lock if it is free and has no waiters. Otherwise its error has LockAlreadyHeld. It waits for no other
-// client, only for a definite answer, which ctx bounds.
+// TryLock takes the lock if it is free and has no waiters. Otherwise errors.Is finds LockAlreadyHeld in its error. It waits for
+// no other client, only for a definite answer, which ctx bounds. Its other errors are those of Lock.
 func (c *Client) TryLock(ctx context.Context, namespace, key string) (*Hold, error) {
 	return c.acquire(ctx, "lock", place{"locks", namespace, key}, false, nil)
 }
 
 // Campaign waits until this client leads the election, and publishes value. A lock and an election of the same name exclude
-// each other. Unlock resigns. Lock has the errors.
+// each other. Unlock resigns. The errors are those of Lock.
 func (c *Client) Campaign(ctx context.Context, namespace, key, value string) (*Hold, error) {
 	return c.acquire(ctx, "campaign", place{"elections", namespace, key}, true, &value)
 }
 
 // Do takes the lock, runs f, and unlocks. It returns only after f has returned, so that no work outlives its lock. The context
 // that f gets is done when ctx is done or the hold is lost; context.Cause returns which. The error is that of Lock, in which
-// case f did not run, or that of f joined with that of Unlock.
+// case f did not run, or that of f joined with that of Unlock. A panic of f passes through Do after the lock was released.
 func (c *Client) Do(ctx context.Context, namespace, key string, f func(ctx context.Context, hold *Hold) error) (err error) {
 	hold, err := c.Lock(ctx, namespace, key)
 	if err != nil {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package client takes locks and leads elections through the lock service, from a program that cannot hold a ZooKeeper
-// session. Where ZooKeeper can be reached, use package lock or election: they cost no request while a lock is held.
+// session. Where ZooKeeper can be reached, use package lock or election: their holders are notified of a loss before ZooKeeper
+// can grant the lock to another client, and all holds of a process share the heartbeats of one session.
 //
 // A Hold is valid until its lease ends, by the clock of this process. The client renews the lease, and closes Done an eighth
 // of the TTL before the end if it could not. The promise, that Done is closed before another client is granted the lock, has

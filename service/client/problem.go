@@ -10,10 +10,11 @@ import (
 	"strconv"
 )
 
-// A Code names a refusal of the service. errors.Is finds it in the errors of this package.
+// A Code names a refusal of the service. errors.Is finds it in the errors of this package: also one that has no constant here,
+// as in errors.Is(err, Code("TOO_MANY_KEYS")).
 type Code string
 
-// The codes that a caller of this package can meet. docs/service.md has all.
+// The codes by which callers usually decide. docs/service.md has all.
 const (
 	Unauthenticated Code = "UNAUTHENTICATED"
 	Forbidden       Code = "FORBIDDEN"
@@ -79,8 +80,8 @@ func (p *Problem) Is(target error) bool { return p.Code != "" && target == p.Cod
 
 // What a caller does next depends on these errors.
 var (
-	// ErrLost is found in the error of a hold that has ended. One of the following causes is found too, or a
-	// Problem.
+	// ErrLost is found in the error of a hold that has ended, together with the cause: ErrDeadline, ErrReleased, or
+	// the Code of the Problem with which the service refused the renewal.
 	ErrLost = errors.New("hold lost")
 	// ErrDeadline is the cause if the lease was not renewed in time.
 	ErrDeadline = errors.New("no renewal in time")
@@ -89,8 +90,8 @@ var (
 
 	// ErrUnavailable is found in the error of a call that ended before a replica gave a definite answer.
 	ErrUnavailable = errors.New("no definite answer of the service")
-	// ErrUncertain is found in the error of a call that may have left a lease or a waiter behind. It ends after
-	// its TTL, or after 30 s for a waiter.
+	// ErrUncertain is found in the error of a call that may have left a lease or a waiter behind. A lease ends after
+	// its TTL, and a waiter after 30 s.
 	ErrUncertain = errors.New("withdrawal not confirmed")
 	// ErrClosed is the error of calls of a closed client.
 	ErrClosed = errors.New("client closed")

@@ -47,8 +47,8 @@ func (c *Client) Status(ctx context.Context, namespace, key string) (*Status, er
 }
 
 // List returns the locks and elections of a namespace that have a holder and whose keys begin with prefix, in the order of the
-// names of their nodes. It reads them in pages, so that a lock can change its holder meanwhile. The last iteration has the
-// error, if there is one.
+// names of their nodes. It reads them in pages, so that a lock can change its holder meanwhile. If a read fails, the
+// last element is the error, which is that of Status.
 func (c *Client) List(ctx context.Context, namespace, prefix string) iter.Seq2[*Status, error] {
 	return func(yield func(*Status, error) bool) {
 		for next := ""; ; {
@@ -119,9 +119,9 @@ func (c *Client) ask(ctx context.Context, op, object, method, path string, in, o
 // silence is how long a stream of events may be silent: the service sends a comment every 15 s.
 const silence = 35 * time.Second
 
-// Watch returns the status of a lock or an election, and then each change, until ctx is done. A caller that is slow misses
-// changes that a newer one has replaced. When a replica is gone, Watch goes on at the next one. The last iteration has the
-// error: that of ctx, or a refusal.
+// Watch yields the status of a lock or an election, and then each change, until ctx is done. A caller that is slow misses
+// changes that a newer one has replaced. When a replica is gone, Watch goes on at the next one. Its last element is the error:
+// that of ctx, or a refusal.
 func (c *Client) Watch(ctx context.Context, namespace, key string) iter.Seq2[*Status, error] {
 	return func(yield func(*Status, error) bool) {
 		p := place{"locks", namespace, key}
