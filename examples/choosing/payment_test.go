@@ -11,9 +11,9 @@ import (
 	"github.com/lockkeeper/lockkeeper/lock"
 )
 
-// A queue delivers the message of a payment twice, to two pods. The row of the payment decides which of them pays, in the
-// transaction that the guard checks. The provider cannot check a token, so that it gets the payment's id as an idempotency key:
-// a pod that is paused between the row and the call repeats a payment, and the provider ignores it.
+// A queue delivers the message of a payment twice, to two pods. The row of the payment shows whether it was paid, in transactions
+// that the guard checks. The provider cannot check a token, so that it gets the payment's id as an idempotency key: a pod that is
+// paused or dies between the two transactions lets the next one repeat the payment, and the provider ignores that.
 func Example_paymentDeduplication() {
 	ctx := context.Background()
 	db, guard := open(ctx, "payments", "CREATE TABLE payments (id TEXT PRIMARY KEY, token INTEGER, paid BOOLEAN DEFAULT FALSE)")
@@ -29,18 +29,20 @@ func Example_paymentDeduplication() {
 			return err
 		}
 		return mu.Do(ctx, func(ctx context.Context, hold *lock.Hold) error {
-			return guard.Do(ctx, payment, hold.Token(), func(tx *sql.Tx) error {
+			var paid bool
+			err := guard.Do(ctx, payment, hold.Token(), func(tx *sql.Tx) error {
 				const insert = "INSERT INTO payments (id, token) VALUES (?, ?) ON CONFLICT DO NOTHING"
 				if _, err := tx.ExecContext(ctx, insert, payment, hold.Token()); err != nil {
 					return err
 				}
-				var paid bool
-				err := tx.QueryRowContext(ctx, "SELECT paid FROM payments WHERE id = ?", payment).Scan(&paid)
-				if err != nil || paid {
-					return err
-				}
-				pay(payment)
-				_, err = tx.ExecContext(ctx, "UPDATE payments SET paid = TRUE WHERE id = ?", payment)
+				return tx.QueryRowContext(ctx, "SELECT paid FROM payments WHERE id = ?", payment).Scan(&paid)
+			})
+			if err != nil || paid {
+				return err
+			}
+			pay(payment) // in no transaction: the provider may take long
+			return guard.Do(ctx, payment, hold.Token(), func(tx *sql.Tx) error {
+				_, err := tx.ExecContext(ctx, "UPDATE payments SET paid = TRUE WHERE id = ?", payment)
 				return err
 			})
 		})
