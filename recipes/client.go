@@ -141,7 +141,7 @@ func (c *Client) serve(s *queueSession) error {
 	c.publish(s, nil)
 	c.report.states.send(stateOf(s.Status()))
 	s.Run()
-	<-s.Context().Done()
+	<-s.Reported() // a trace sees the losses before the end of their session, and that before the next one
 	c.report.ended(s.ID(), s.Ended())
 	c.report.states.send(stateOf(s.Status()))
 	return nil

@@ -228,6 +228,34 @@ func TestCloseReportsEveryLossBeforeItReturns(t *testing.T) {
 	})
 }
 
+// The goroutine that ends a session can be delayed before it reports the losses.
+func TestLossesAreTracedBeforeTheEndOfTheirSession(t *testing.T) {
+	for name, end := range map[string]func(*ensemble, *Client){
+		"close": func(_ *ensemble, client *Client) { client.Close() },
+		"expiry": func(s *ensemble, client *Client) {
+			s.expire(client.SessionID())
+			time.Sleep(time.Hour)
+		},
+	} {
+		faketime.Test(t, func(t *testing.T) {
+			s := newEnsemble(t)
+			var order []string
+			opts := s.options()
+			opts.Trace = &Trace{
+				SessionOpened: func(int64, string, time.Duration) { order = append(order, "opened") },
+				Lost:          func(string, string, error) { order = append(order, "lost") },
+				SessionEnded:  func(int64, error) { order = append(order, "ended") },
+			}
+			client := s.connect(opts)
+			claim := claimed(t, client)
+			require.NoError(t, claim.session.Grant(claim.place.Node, slowReport{ending{claim}}))
+			end(s, client)
+			synctest.Wait()
+			require.Equal(t, []string{"opened", "lost", "ended"}, order[:3], name)
+		})
+	}
+}
+
 func TestCloseOfADetachedClientTakesASecondAtMost(t *testing.T) {
 	for name, reset := range map[string]bool{"it does not know yet": false, "it tries to reconnect": true} {
 		faketime.Test(t, func(t *testing.T) {

@@ -5,6 +5,7 @@ package fencetest_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"testing"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
@@ -81,5 +82,6 @@ func TestBrokenGuardFailsSuite(t *testing.T) {
 func TestSuiteInChildProcess(t *testing.T) {
 	var broken fault
 	child.Task(t, &broken)
+	runtime.GOMAXPROCS(max(2, runtime.GOMAXPROCS(0))) // on one processor, the suite does not detect a guard that never yields
 	fencetest.Run(t, func(*testing.T) fencetest.Subject { return subject(broken) })
 }

@@ -39,6 +39,7 @@ type Session struct {
 	dials       context.Context // done when no more connections are to be made
 	stopDialing context.CancelFunc
 	opened      chan struct{}     // closed when the session first exists
+	reported    chan struct{}     // closed when End has reported the end of all grants
 	alarm       *background.Alarm // wakes the owner
 	calls       sync.WaitGroup
 
@@ -75,6 +76,7 @@ func Open(config Config) (*Session, error) {
 		dials:       dials,
 		stopDialing: stopDialing,
 		opened:      make(chan struct{}),
+		reported:    make(chan struct{}),
 		alarm:       background.NewAlarm(),
 		attach:      make(chan struct{}),
 		detach:      make(chan struct{}),
@@ -164,6 +166,10 @@ func (s *Session) Ended() error {
 	return s.over
 }
 
+// Reported returns a channel that is closed once End has reported the end of all grants, slightly
+// later than the session's context is cancelled.
+func (s *Session) Reported() <-chan struct{} { return s.reported }
+
 // End ends the session with that cause. It ends all grants before it does anything else. Only
 // the first call has an effect.
 func (s *Session) End(cause error) {
@@ -182,6 +188,7 @@ func (s *Session) End(cause error) {
 	for _, report := range reports {
 		report()
 	}
+	close(s.reported)
 	// The ensemble must still be notified that a session was closed or abandoned.
 	if !errors.Is(cause, ErrClosed) && !errors.Is(cause, ErrAbandoned) {
 		s.disconnect()
