@@ -14,7 +14,8 @@ import uuid
 import lockkeeper
 
 URL = os.environ.get("LOCKKEEPER_URL", "")
-TTL = 4  # the shortest lease of which a busy machine misses no renewal, in seconds
+SHORT = 4  # seconds: a hold that is lost soon
+STEADY = 10  # one that survives on a busy machine too
 
 
 class Proxy(http.server.ThreadingHTTPServer):
@@ -112,7 +113,7 @@ class Locks(unittest.TestCase):
 
     def test_hold_presents_lock_token_of_its_last_renewal(self):
         proxy = self.proxy(lambda operation: "rotate")
-        with lockkeeper.Client(proxy.url, ttl=TTL).lock("team", self.key) as hold:
+        with lockkeeper.Client(proxy.url, ttl=STEADY).lock("team", self.key) as hold:
             while proxy.count("renew") < 3:
                 hold.check()
                 time.sleep(0.01)
@@ -137,8 +138,8 @@ class Locks(unittest.TestCase):
 
     def test_hold_is_renewed_while_it_is_held(self):
         proxy = self.proxy(nothing)
-        with lockkeeper.Client(proxy.url, ttl=TTL).lock("team", self.key) as hold:
-            self.assertFalse(hold.wait(TTL + TTL / 3))
+        with lockkeeper.Client(proxy.url, ttl=STEADY).lock("team", self.key) as hold:
+            self.assertFalse(hold.wait(STEADY + STEADY / 3))
             self.assertTrue(hold.valid())
             with self.assertRaises(lockkeeper.Locked):
                 self.other.lock("team", self.key, wait=0)
@@ -146,7 +147,7 @@ class Locks(unittest.TestCase):
 
     def test_unreachable_hold_ends_before_another_client_is_granted(self):
         proxy = self.proxy(nothing)
-        hold = lockkeeper.Client(proxy.url, ttl=TTL).lock("team", self.key)
+        hold = lockkeeper.Client(proxy.url, ttl=SHORT).lock("team", self.key)
         ended = []
         watcher = threading.Thread(target=lambda: (hold.wait(), ended.append(time.monotonic())))
         watcher.start()
@@ -164,7 +165,7 @@ class Locks(unittest.TestCase):
         next_hold.release()
 
     def test_holder_of_revoked_hold_learns_why(self):
-        hold = lockkeeper.Client(URL, ttl=TTL).lock("team", self.key)
+        hold = lockkeeper.Client(URL, ttl=STEADY).lock("team", self.key)
         body = json.dumps({"fencingToken": str(hold.token), "reason": "stuck"})
         status, answer = post("/v1/locks/team/" + lockkeeper._escape(self.key) + "/force-release", body)
         self.assertEqual(200, status, answer)
@@ -177,7 +178,7 @@ class Locks(unittest.TestCase):
     def test_error_of_block_is_raised_although_lock_is_lost(self):
         proxy = self.proxy(nothing)
         with self.assertRaises(ZeroDivisionError):
-            with lockkeeper.Client(proxy.url, ttl=TTL).lock("team", self.key) as hold:
+            with lockkeeper.Client(proxy.url, ttl=SHORT).lock("team", self.key) as hold:
                 proxy.fault = lambda _: "refuse"
                 hold.wait()
                 1 / 0
