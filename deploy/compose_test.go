@@ -123,12 +123,12 @@ func start(t *testing.T) (first, second *container) {
 	})
 	p.run("up", "-d", "zk1", "zk2", "zk3", "lockkeeper1", "lockkeeper2")
 	first, second = p.container("lockkeeper1"), p.container("lockkeeper2")
-	client := &http.Client{Timeout: time.Second}
+	client := &http.Client{Timeout: 10 * time.Second}
 	for _, replica := range []*container{first, second} {
 		require.EventuallyWithT(t, func(c *assert.CollectT) {
 			status, answer := send(c, client, http.MethodGet, replica.url+"/readyz", "")
 			require.Equal(c, http.StatusOK, status, answer)
-		}, 30*time.Second, 100*time.Millisecond)
+		}, 3*time.Minute, 100*time.Millisecond) // three Java processes start
 	}
 	return first, second
 }
@@ -137,8 +137,8 @@ func TestLeaseOutlivesReplicaInContainer(t *testing.T) {
 	first, second := start(t)
 	require.Equal(t, "65532:65532 true", first.docker("inspect", "--format", "{{.Config.User}} {{.HostConfig.ReadonlyRootfs}}", first.id))
 
-	client := &http.Client{Timeout: 10 * time.Second}
-	status, body := send(t, client, http.MethodPost, first.url+"/v1/locks/team/orders/acquire", `{"ownerId": "a", "requestId": "1"}`)
+	client := &http.Client{Timeout: time.Minute}
+	status, body := send(t, client, http.MethodPost, first.url+"/v1/locks/team/orders/acquire", `{"ownerId": "a", "requestId": "1", "ttlMillis": 600000}`)
 	require.Equal(t, http.StatusOK, status, body)
 	granted := lease(t, body)
 	require.Contains(t, first.docker("logs", first.id), `"action":"acquire"`, "the audit is on standard output")

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -25,7 +26,7 @@ func TestEachQueryOfTheServiceDashboardReturnsData(t *testing.T) {
 	write(t, folder, "principals.json", principals())
 	write(t, folder, "keys", tokenKey())
 	r := startReplica(t, []string{
-		"serve", "--listen=127.0.0.1:0", "--session-timeout=4s", "--principals=" + filepath.Join(folder, "principals.json"),
+		"serve", "--listen=127.0.0.1:0", "--session-timeout=8s", "--principals=" + filepath.Join(folder, "principals.json"),
 		"--token-keys=" + filepath.Join(folder, "keys"), "--audit=" + filepath.Join(folder, "audit.jsonl"),
 	})
 	contend(t, r.url)
@@ -35,13 +36,20 @@ func TestEachQueryOfTheServiceDashboardReturnsData(t *testing.T) {
 	stuck, err := s.Query(t.Context(), `lockkeeper_oldest_hold_seconds{path!~"(.*/)?elections?(/.*)?"} > 0`)
 	require.NoError(t, err)
 	require.Empty(t, stuck, "the replica that sweeps holds its claim for ever: that is no stuck lock")
-	alerts, err := s.Rules(t.Context())
-	require.NoError(t, err)
+	var alerts, others []promtest.Rule
+	require.True(t, promtest.Holds(func() bool {
+		alerts, err = s.Rules(t.Context())
+		require.NoError(t, err)
+		// An alert with a duration is pending while a scrape finds an event that is about to be written, for instance.
+		others = slices.DeleteFunc(slices.Clone(alerts), func(alert promtest.Rule) bool {
+			return alert.Health == "ok" && alert.State == "inactive"
+		})
+		for _, alert := range others {
+			require.NotEqual(t, "firing", alert.State, "%s: the replica works", alert.Name)
+		}
+		return len(others) == 0
+	}), "the replica works: %v", others)
 	require.Greater(t, len(alerts), 10)
-	for _, alert := range alerts {
-		require.Equal(t, "ok", alert.Health, "%s: %s", alert.Name, alert.LastError)
-		require.Equal(t, "inactive", alert.State, "%s: the replica works", alert.Name)
-	}
 }
 
 // contend sends requests to a replica until the end of the test: leases that are renewed, that expire, that are waited for and

@@ -88,11 +88,11 @@ func requireServes(t *testing.T, args []string, readyPath string, grace time.Dur
 	require.True(t, strings.HasPrefix(url, "https://"), "the deployment serves TLS, not %s", url)
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} // as a probe does
 	defer transport.CloseIdleConnections()
-	client := &http.Client{Transport: transport, Timeout: 5 * time.Second}
+	client := &http.Client{Transport: transport, Timeout: 30 * time.Second}
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		status, _ := send(c, client, http.MethodGet, url+readyPath, "")
 		require.Equal(c, http.StatusOK, status)
-	}, 20*time.Second, 50*time.Millisecond)
+	}, time.Minute, 50*time.Millisecond)
 	status, body := send(t, client, http.MethodPost, url+"/v1/locks/team/orders/acquire", `{"ownerId": "a", "requestId": "1"}`)
 	require.Equal(t, http.StatusOK, status, body)
 
@@ -139,7 +139,7 @@ func startReplica(t *testing.T, args []string) *replica {
 		default:
 			return started.MatchString(r.stdout.String())
 		}
-	}, 20*time.Second, 20*time.Millisecond, "the replica does not start")
+	}, time.Minute, 20*time.Millisecond, "the replica does not start")
 	found := started.FindStringSubmatch(r.stdout.String())
 	require.NotNil(t, found, "the replica ended: %s", &r.stderr)
 	r.url = found[1]
@@ -152,7 +152,7 @@ func requireRefuses(t *testing.T, args []string, why string) {
 	cmd := exec.CommandContext(t.Context(), binary, args...)
 	// A replica that accepts its files waits for these servers.
 	cmd.Env = append(os.Environ(), "LOCKKEEPER_SERVERS=127.0.0.1:1")
-	timer := time.AfterFunc(10*time.Second, func() { _ = cmd.Process.Kill() })
+	timer := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	require.Error(t, cmd.Run())

@@ -22,12 +22,12 @@ import (
 
 func TestReplicaWithoutQuorumAnswersThatTheOutcomeIsUnknown(t *testing.T) {
 	t.Parallel()
-	e, replicas := ensemble(t, 3)
+	e, replicas := ensemble(t, 3, 4*time.Second)
 	r := replicas()
 	held := r.post("team", orders+"/acquire", request("w1", "r1", "")).is(200, "")
 	readiness := func(status int) {
 		require.Eventually(t, func() bool { return r.send("", http.MethodGet, "/readyz", "").status == status },
-			15*time.Second, 20*time.Millisecond)
+			patience, 20*time.Millisecond)
 	}
 	readiness(http.StatusOK)
 	require.NoError(t, e.Server(2).Kill(t.Context()))
@@ -51,7 +51,7 @@ func dial(t *testing.T, r *replica) net.Conn {
 	conn, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
-	require.NoError(t, conn.SetDeadline(time.Now().Add(25*time.Second)))
+	require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
 	return conn
 }
 
@@ -127,10 +127,10 @@ func TestWaiterWhoseConnectionEndsLeavesTheQueue(t *testing.T) {
 		_, err := r.try(ctx, "", http.MethodPost, orders+"/acquire", request("w2", "r2", `, "wait": true`))
 		ended <- err
 	}()
-	require.Eventually(t, length(1), 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, length(1), patience, 10*time.Millisecond)
 	cancel()
 	require.ErrorIs(t, <-ended, context.Canceled)
-	require.Eventually(t, length(0), 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, length(0), patience, 10*time.Millisecond)
 }
 
 // events opens a stream of the lock's events, and returns a function that waits for one that contains a text. With an
@@ -199,7 +199,7 @@ func TestChangedPrincipalsAreAdmittedWithoutRestart(t *testing.T) {
 	require.NoError(t, os.WriteFile(principalsFile, []byte(content), 0o600))
 	require.Eventually(t, func() bool {
 		return r.post("rotated", orders+"/acquire", request("w1", "r1", "")).status == http.StatusOK
-	}, 10*time.Second, 20*time.Millisecond)
+	}, patience, 20*time.Millisecond)
 	r.post("team", orders+"/acquire", request("w1", "r1", "")).is(401, "UNAUTHENTICATED")
 }
 
@@ -217,11 +217,11 @@ func TestLeaseOutlivesRotationOfTokenKeys(t *testing.T) {
 	require.Eventually(t, func() bool {
 		renewed = r.post("team", orders+"/renew", proof(held)).is(200, "")
 		return renewed.text("lockToken") != held.text("lockToken")
-	}, 10*time.Second, 20*time.Millisecond, "a renewal returns a token of the new key")
+	}, patience, 20*time.Millisecond, "a renewal returns a token of the new key")
 	signs(next)
 	require.Eventually(t, func() bool {
 		return r.post("team", orders+"/renew", proof(held)).status == http.StatusForbidden
-	}, 10*time.Second, 20*time.Millisecond)
+	}, patience, 20*time.Millisecond)
 	r.post("team", orders+"/release", proof(held)).is(403, "NOT_LOCK_OWNER")
 	r.post("team", orders+"/renew", proof(renewed)).is(200, "")
 	r.post("team", orders+"/release", proof(renewed)).is(200, "")

@@ -16,7 +16,7 @@ import (
 
 func TestLockIsHeldByOneOwnerUntilItIsReleased(t *testing.T) {
 	t.Parallel()
-	_, replicas := ensemble(t, 1)
+	_, replicas := ensemble(t, 1, 0)
 	r := replicas()
 	r.send("team", http.MethodGet, orders, "").is(404, "LOCK_NOT_FOUND")
 	first := r.post("team", orders+"/acquire", request("w1", "r1", "")).is(200, "")
@@ -46,7 +46,7 @@ func TestLockIsHeldByOneOwnerUntilItIsReleased(t *testing.T) {
 
 func TestLeaseAndPositionOutliveTheirReplica(t *testing.T) {
 	t.Parallel()
-	_, replicas := ensemble(t, 1)
+	_, replicas := ensemble(t, 1, 0)
 	one, two := replicas(), replicas()
 	held := one.post("team", orders+"/acquire", request("w1", "r1", "")).is(200, "")
 	polled := make(chan *response, 1)
@@ -56,7 +56,7 @@ func TestLeaseAndPositionOutliveTheirReplica(t *testing.T) {
 	}()
 	require.Eventually(t, func() bool {
 		return two.send("team", http.MethodGet, orders, "").body["queueLength"] == 1.0
-	}, 10*time.Second, 10*time.Millisecond)
+	}, patience, 10*time.Millisecond)
 
 	require.NoError(t, one.stop())
 	answer := <-polled
@@ -79,9 +79,9 @@ func TestLeaseAndPositionOutliveTheirReplica(t *testing.T) {
 
 func TestHolderOfRevokedLeaseLearnsTheReason(t *testing.T) {
 	t.Parallel()
-	_, replicas := ensemble(t, 1)
+	_, replicas := ensemble(t, 1, 0)
 	r := replicas()
-	held := r.post("team", orders+"/acquire", request("w1", "r1", `, "ttlMillis": 1000`)).is(200, "")
+	held := r.post("team", orders+"/acquire", request("w1", "r1", `, "ttlMillis": 10000`)).is(200, "")
 	force := func(token string) *response {
 		return r.post("ops", orders+"/force-release", fmt.Sprintf(`{"fencingToken": %s, "reason": "stuck"}`, token))
 	}
@@ -91,15 +91,15 @@ func TestHolderOfRevokedLeaseLearnsTheReason(t *testing.T) {
 	require.Equal(t, []string{"ops", "stuck"}, []string{gone.text("revokedBy"), gone.text("reason")})
 	require.Eventually(t, func() bool {
 		return r.send("team", http.MethodGet, orders, "").status == http.StatusNotFound
-	}, 10*time.Second, 10*time.Millisecond, "the lock is free once the holder must have stopped")
+	}, patience, 10*time.Millisecond, "the lock is free once the holder must have stopped")
 	force(held.text("fencingToken")).is(404, "LOCK_NOT_FOUND")
 }
 
 func TestServiceAndLibraryExcludeEachOther(t *testing.T) {
 	t.Parallel()
-	e, replicas := ensemble(t, 1)
+	e, replicas := ensemble(t, 1, 0)
 	r := replicas()
-	client, err := recipes.Connect(t.Context(), e.Addrs(), &recipes.Options{Owner: "library", SessionTimeout: time.Second})
+	client, err := recipes.Connect(t.Context(), e.Addrs(), &recipes.Options{Owner: "library"})
 	require.NoError(t, err)
 	defer client.Close()
 	mutex, err := lock.New(client, "/lockkeeper/team/orders", nil)
@@ -123,7 +123,7 @@ func TestServiceAndLibraryExcludeEachOther(t *testing.T) {
 
 func TestNamespacesAndKeysAreListedInPages(t *testing.T) {
 	t.Parallel()
-	_, replicas := ensemble(t, 1)
+	_, replicas := ensemble(t, 1, 0)
 	r := replicas()
 	for _, key := range []string{"a%2Fb", "a%2E", "%2E%2E", "b"} {
 		r.post("team", "/v1/locks/team/"+key+"/acquire", request("w1", "r-"+key, "")).is(200, "")
@@ -151,7 +151,7 @@ func TestNamespacesAndKeysAreListedInPages(t *testing.T) {
 
 func TestLeaderPublishesItsValue(t *testing.T) {
 	t.Parallel()
-	_, replicas := ensemble(t, 1)
+	_, replicas := ensemble(t, 1, 0)
 	r := replicas()
 	const path = "/v1/elections/team/shard-1"
 	r.send("team", http.MethodGet, path+"/leader", "").is(404, "LOCK_NOT_FOUND")

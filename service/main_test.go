@@ -87,14 +87,18 @@ func start(tb testing.TB, c service.Config) *replica {
 	return r
 }
 
-// ensemble starts ZooKeeper servers and a function that starts replicas over them.
-func ensemble(t *testing.T, servers int) (*zktest.Ensemble, func() *replica) {
+// patience bounds each wait for what must happen. No test measures it.
+const patience = time.Minute
+
+// ensemble starts ZooKeeper servers and a function that starts replicas over them. Without a quorum, a replica answers after
+// its session timeout; otherwise a test must not depend on it. Zero means the default.
+func ensemble(t *testing.T, servers int, timeout time.Duration) (*zktest.Ensemble, func() *replica) {
 	t.Helper()
-	e := zktest.Start(t, &zktest.Options{Servers: servers, Tick: 100 * time.Millisecond})
+	e := zktest.Start(t, &zktest.Options{Servers: servers})
 	principalsFile, keysFile := credentials(t)
 	return e, func() *replica {
 		return start(t, service.Config{
-			Servers: e.Addrs(), SessionTimeout: time.Second, Principals: principalsFile, TokenKeys: keysFile,
+			Servers: e.Addrs(), SessionTimeout: timeout, Principals: principalsFile, TokenKeys: keysFile,
 		})
 	}
 }

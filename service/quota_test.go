@@ -36,7 +36,7 @@ func TestFullNamespaceRefusesNewKeysOnly(t *testing.T) {
 
 	r.post("team", "/v1/locks/team/one/release", proof(one)).is(200, "")
 	e.CheckContainers()
-	require.Eventually(t, func() bool { return acquire("three", "w1").status == http.StatusOK }, 10*time.Second, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return acquire("three", "w1").status == http.StatusOK }, patience, 50*time.Millisecond)
 }
 
 func TestQuotaCostsOneReadForManyLocks(t *testing.T) {

@@ -252,7 +252,7 @@ func TestDevAllowsTTLNodesOnlyWithFlag(t *testing.T) {
 		return err
 	}
 	require.Error(t, create(startDev(t)))
-	p := startDev(t, "--ttl-nodes", "--reap", "20ms", "--tick", "20ms")
+	p := startDev(t, "--ttl-nodes", "--reap", "20ms")
 	require.NoError(t, create(p))
 	conn := p.connect()
 	require.Eventually(t, func() bool {

@@ -156,7 +156,7 @@ func TestDoctorFindsServerThatDoesNotAnswer(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and never answers
 	require.NoError(t, err)
 	defer func() { require.NoError(t, silent.Close()) }()
-	status, d := examineJSON(t, ensemble, "--servers", connectString(ensemble)+","+silent.Addr().String()+",127.0.0.1:1", "--connect-timeout", "2s")
+	status, d := examineJSON(t, ensemble, "--servers", connectString(ensemble)+","+silent.Addr().String()+",127.0.0.1:1", "--connect-timeout", "5s")
 	require.Equal(t, statusFailed, status)
 	require.Len(t, d.Findings, 2)
 	require.Equal(t, silent.Addr().String(), d.Findings[0].Object)

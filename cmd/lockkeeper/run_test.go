@@ -61,7 +61,7 @@ func TestRunGivesCommandTokenAndStreams(t *testing.T) {
 	require.Eventually(t, func() bool { return len(strings.Fields(p.stdout.String())) == 8 }, time.Minute, 5*time.Millisecond)
 	words := strings.Fields(p.stdout.String())
 	require.Equal(t, words[6], words[7], "it leads its own process group")
-	require.Equal(t, "complaint\n", p.stderr.String())
+	require.Eventually(t, func() bool { return p.stderr.String() == "complaint\n" }, time.Minute, 5*time.Millisecond)
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
 	require.Equal(t, statusSignalled+15, p.status())
 }
@@ -93,7 +93,7 @@ func TestRunThatDoesNotAcquireLockExitsWithStatus1(t *testing.T) {
 	require.NoError(t, err)
 	hold, err := mu.Lock(t.Context())
 	require.NoError(t, err)
-	for _, args := range []string{"--lock /ledger --try", "--lock /ledger --wait 300ms", "--elect /ledger --wait 300ms"} {
+	for _, args := range []string{"--lock /ledger --try", "--lock /ledger --wait 3s", "--elect /ledger --wait 3s"} {
 		p := startProcess(t, ensemble, strings.Fields("run "+args+" -- echo ran")...)
 		require.Equal(t, statusFailed, p.status(), args)
 		require.Empty(t, p.stdout.String())
@@ -101,7 +101,7 @@ func TestRunThatDoesNotAcquireLockExitsWithStatus1(t *testing.T) {
 			require.Contains(t, p.stderr.String(), `held by "the other"`)
 		}
 		if strings.Contains(args, "--wait") {
-			require.Contains(t, p.stderr.String(), " /ledger: not granted within 300ms")
+			require.Contains(t, p.stderr.String(), " /ledger: not granted within 3s")
 		}
 		requireContenders(t, ensemble, "/ledger", 1)
 	}
@@ -148,7 +148,7 @@ func TestRunWhoseServersDisappearWhileItWaitsExitsWithStatus69(t *testing.T) {
 	t.Parallel()
 	ensemble := startServers(t, nil)
 	take(t, clientOf(t, ensemble, "a"), "/ledger")
-	p := startProcess(t, ensemble, "run", "--lock", "/ledger", "--wait", "3s", "--session-timeout", "1s", "--", "echo", "ran")
+	p := startProcess(t, ensemble, "run", "--lock", "/ledger", "--wait", "10s", "--session-timeout", "4s", "--", "echo", "ran")
 	requireContenders(t, ensemble, "/ledger", 2)
 	apply(t, ensemble, "kill 1")
 	require.Equal(t, statusUnavailable, p.status())

@@ -63,7 +63,7 @@ func TestLockOfServiceIsTakenFromItsHolder(t *testing.T) {
 	watched := newCommand(t, "watch", "team/orders", "--url", locks, "--json")
 	watched.start()
 	watched.awaitOutput(`"holder":null}`)
-	p := startRun(t, "--url", locks, "--ttl", "2s", "--lock", "team/orders", "--owner", "db7", "--", "sh", "-c", "echo $LOCKKEEPER_TOKEN; exec sleep 60")
+	p := startRun(t, "--url", locks, "--ttl", "10s", "--lock", "team/orders", "--owner", "db7", "--", "sh", "-c", "echo $LOCKKEEPER_TOKEN; exec sleep 60")
 	p.awaitOutput("\n")
 	token := strings.TrimSpace(p.stdout.String())
 	watched.awaitOutput(`"owner":"db7","token":"` + token + `"`)

@@ -12,7 +12,7 @@ import (
 
 func TestRunReleasesLeadershipWhenProgramEnds(t *testing.T) {
 	srv := zktest.Start(t, nil) // a ZooKeeper server in the test process
-	ctx, stop := context.WithTimeout(t.Context(), 3*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), 5*time.Second)
 	defer stop()
 	if err := run(ctx, srv.Addrs()); err != nil { // nil: its node is deleted
 		t.Fatal(err)

@@ -43,44 +43,82 @@ func Program(tb testing.TB, name string) string {
 // A Server is a Prometheus server of a test.
 type Server struct{ address string }
 
-// guarded runs its arguments as a command, until its input ends: when the test ends, or its process.
-const guarded = `"$@" & pid=$!; cat >/dev/null; kill -9 $pid; wait $pid`
+// guarded runs its arguments as a command, until that ends or its input does: when the test ends, or its process.
+const guarded = `exec 3<&0
+"$@" 3<&- & pid=$!
+{ cat <&3; kill -9 $pid; } >/dev/null 2>&1 & guard=$!
+wait $pid; status=$?
+kill $guard; exit $status`
 
 // Start starts a server that scrapes target, host:port, four times a second, with the rules of files. It stops at the end of
 // the test.
 func Start(tb testing.TB, target string, rules ...string) *Server {
 	tb.Helper()
 	prometheus := Program(tb, "prometheus")
+	const attempts = 3 // another process can take the port before Prometheus does
+	for attempt := 1; ; attempt++ {
+		s, err := start(tb, prometheus, target, rules)
+		switch {
+		case err == nil:
+			return s
+		case attempt == attempts:
+			tb.Fatal(err)
+		}
+		tb.Log(err)
+	}
+}
+
+// start starts a server, and waits until it is ready. It fails if the server ends before.
+func start(tb testing.TB, prometheus, target string, rules []string) (*Server, error) {
+	tb.Helper()
 	dir := tb.TempDir()
 	s, err := configure(dir, target, rules)
 	if err != nil {
-		tb.Fatal(err)
+		return nil, err
 	}
 	cmd := exec.Command("sh", "-c", guarded, "sh", prometheus, "--config.file="+filepath.Join(dir, "prometheus.yml"),
 		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+s.address, "--log.level=warn")
-	var log bytes.Buffer
+	var log bytes.Buffer // complete once ended is closed
 	cmd.Stdout, cmd.Stderr = &log, &log
 	input, err := cmd.StdinPipe()
 	if err == nil {
 		err = cmd.Start()
 	}
 	if err != nil {
-		tb.Fatal(err)
+		return nil, err
 	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = cmd.Wait() // its status is that of the killed server
+	}()
 	tb.Cleanup(func() {
 		_ = input.Close()
-		_ = cmd.Wait() // its status is that of the killed server
+		<-ended
 		if tb.Failed() {
 			tb.Logf("prometheus: %s", &log)
 		}
 	})
-	if !Holds(func() bool {
-		response, err := http.Get("http://" + s.address + "/-/ready")
-		return err == nil && response.Body.Close() == nil && response.StatusCode == http.StatusOK
-	}) {
-		tb.Fatal("prometheus is not ready")
+	ready, client := false, &http.Client{Timeout: 5 * time.Second} // a process that took the port may never answer
+	Holds(func() bool {
+		select {
+		case <-ended:
+			return true
+		default:
+		}
+		response, err := client.Get("http://" + s.address + "/-/ready")
+		ready = err == nil && response.Body.Close() == nil && response.StatusCode == http.StatusOK
+		return ready
+	})
+	if ready {
+		return s, nil
 	}
-	return s
+	select {
+	case <-ended:
+		return nil, fmt.Errorf("prometheus ended: %s", &log)
+	default:
+		return nil, fmt.Errorf("prometheus was not ready within %v", maxWait)
+	}
 }
 
 // configure writes the configuration of a server on a free port.

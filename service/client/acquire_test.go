@@ -61,15 +61,16 @@ func TestGrantWhoseAnswerIsLateIsAskedForAgain(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		if strings.HasSuffix(r.URL.Path, "/acquire") && asked.Add(1) == 1 {
-			time.Sleep(900 * time.Millisecond)
+			time.Sleep(short.TTL - short.TTL/10)
 		}
 		if strings.HasSuffix(r.URL.Path, "/release") {
 			released.Add(1)
 		}
-		_, _ = fmt.Fprint(w, `{"lockToken": "t", "fencingToken": "7", "ttlMillis": 1000, "validMillis": 1000}`)
+		_, _ = fmt.Fprint(w, `{"lockToken": "t", "fencingToken": "7", "ttlMillis": 4000, "validMillis": 4000}`)
 	}))
 	defer server.Close()
-	hold, err := newClient(t, server.URL, &client.Options{TTL: time.Second}).Lock(t.Context(), "team", "orders")
+	opts := short
+	hold, err := newClient(t, server.URL, &opts).Lock(t.Context(), "team", "orders")
 	require.NoError(t, err)
 	require.EqualValues(t, 2, asked.Load())
 	require.EqualValues(t, 7, hold.Token())
@@ -128,7 +129,7 @@ func TestWaiterKeepsItsPositionWhenItsReplicaStops(t *testing.T) {
 	}()
 	awaitQueue(t, two, 1)
 	stop() // the replica answers 202
-	require.Eventually(t, func() bool { return len(seen.requests("acquire")) == 1 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(seen.requests("acquire")) == 1 }, time.Minute, time.Millisecond)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	_, err = newClient(t, two, nil).Lock(ctx, "team", "orders")
@@ -162,7 +163,7 @@ func TestWaiterThatGivesUpLeavesNothing(t *testing.T) {
 	require.NotErrorIs(t, err, client.ErrUnavailable)
 	awaitQueue(t, url, 0)
 
-	bounded, cancelBounded := context.WithTimeout(t.Context(), 400*time.Millisecond)
+	bounded, cancelBounded := context.WithTimeout(t.Context(), 8*time.Second) // of which the last is left for the answer
 	defer cancelBounded()
 	_, err = c.Lock(bounded, "team", "orders")
 	require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -197,7 +198,7 @@ func TestGrantWhoseCallerGaveUpIsReleased(t *testing.T) {
 func TestServiceThatIsNotReachedIsUnavailable(t *testing.T) {
 	t.Parallel()
 	c := newClient(t, "http://127.0.0.1:1", nil)
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	_, err := c.Lock(ctx, "team", "orders")
 	require.ErrorIs(t, err, client.ErrUnavailable)

@@ -32,7 +32,7 @@ import (
 // principals team and ops, an administrator, have tokens of their names.
 func replicas(t *testing.T) func() (url string, stop func()) {
 	t.Helper()
-	e := zktest.Start(t, &zktest.Options{Tick: 100 * time.Millisecond})
+	e := zktest.Start(t, nil)
 	hash := func(token string) string {
 		sum := sha256.Sum256([]byte(token))
 		return hex.EncodeToString(sum[:])
@@ -48,7 +48,7 @@ func replicas(t *testing.T) func() (url string, stop func()) {
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() {
 			ended <- service.Run(ctx, service.Config{
-				Listen: "127.0.0.1:0", Servers: e.Addrs(), SessionTimeout: time.Second, Principals: principals, TokenKeys: keys,
+				Listen: "127.0.0.1:0", Servers: e.Addrs(), Principals: principals, TokenKeys: keys,
 				Logger: slog.New(slog.DiscardHandler), Started: func(url string) { started <- url },
 			})
 		}()
@@ -181,5 +181,5 @@ func awaitQueue(t *testing.T, url string, waiters int) {
 		}
 		answer, _ := io.ReadAll(res.Body)
 		return res.Body.Close() == nil && strings.Contains(string(answer), fmt.Sprintf(`"queueLength":%d`, waiters))
-	}, 10*time.Second, 5*time.Millisecond)
+	}, time.Minute, 5*time.Millisecond)
 }

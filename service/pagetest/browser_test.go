@@ -57,6 +57,7 @@ func openBrowser(t *testing.T) *browser {
 	program, env := findBrowser(t)
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(program), chromedp.Env(env...), chromedp.UserDataDir(t.TempDir()), chromedp.WindowSize(1000, 460),
+		chromedp.WSURLReadTimeout(patience),
 		chromedp.Flag("no-proxy-server", true),
 		// The sandbox needs user namespaces, which containers and root do not have. The browser loads only this test's pages.
 		chromedp.NoSandbox,
@@ -70,7 +71,8 @@ func openBrowser(t *testing.T) *browser {
 	return b
 }
 
-const patience = 20 * time.Second
+// patience bounds each wait. No test measures it.
+const patience = time.Minute
 
 // do carries out actions.
 func (b *browser) do(actions ...chromedp.Action[chromedp.Void]) {

@@ -191,7 +191,7 @@ func (s *supervisor) interactive(ctx context.Context, in io.Reader) error {
 // script freezes the leader after its second write, lets it continue after two writes of its successor, and returns nil
 // when the stale write has been rejected.
 func (s *supervisor) script(ctx context.Context) error {
-	const limit = 30 * time.Second
+	const limit = time.Minute
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no stale write was rejected within %v", limit))
 	defer cancel()
 	var first string // the process that is frozen

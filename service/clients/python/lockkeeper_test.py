@@ -14,6 +14,8 @@ import uuid
 import lockkeeper
 
 URL = os.environ.get("LOCKKEEPER_URL", "")
+SHORT = 4  # seconds: a hold that is lost soon
+STEADY = 10  # one that survives on a busy machine too
 
 
 class Proxy(http.server.ThreadingHTTPServer):
@@ -111,7 +113,7 @@ class Locks(unittest.TestCase):
 
     def test_hold_presents_lock_token_of_its_last_renewal(self):
         proxy = self.proxy(lambda operation: "rotate")
-        with lockkeeper.Client(proxy.url, ttl=1).lock("team", self.key) as hold:
+        with lockkeeper.Client(proxy.url, ttl=STEADY).lock("team", self.key) as hold:
             while proxy.count("renew") < 3:
                 hold.check()
                 time.sleep(0.01)
@@ -136,8 +138,8 @@ class Locks(unittest.TestCase):
 
     def test_hold_is_renewed_while_it_is_held(self):
         proxy = self.proxy(nothing)
-        with lockkeeper.Client(proxy.url, ttl=1).lock("team", self.key) as hold:
-            self.assertFalse(hold.wait(1.3))
+        with lockkeeper.Client(proxy.url, ttl=STEADY).lock("team", self.key) as hold:
+            self.assertFalse(hold.wait(STEADY + STEADY / 3))
             self.assertTrue(hold.valid())
             with self.assertRaises(lockkeeper.Locked):
                 self.other.lock("team", self.key, wait=0)
@@ -145,7 +147,7 @@ class Locks(unittest.TestCase):
 
     def test_unreachable_hold_ends_before_another_client_is_granted(self):
         proxy = self.proxy(nothing)
-        hold = lockkeeper.Client(proxy.url, ttl=1).lock("team", self.key)
+        hold = lockkeeper.Client(proxy.url, ttl=SHORT).lock("team", self.key)
         ended = []
         watcher = threading.Thread(target=lambda: (hold.wait(), ended.append(time.monotonic())))
         watcher.start()
@@ -163,11 +165,11 @@ class Locks(unittest.TestCase):
         next_hold.release()
 
     def test_holder_of_revoked_hold_learns_why(self):
-        hold = lockkeeper.Client(URL, ttl=1).lock("team", self.key)
+        hold = lockkeeper.Client(URL, ttl=STEADY).lock("team", self.key)
         body = json.dumps({"fencingToken": str(hold.token), "reason": "stuck"})
         status, answer = post("/v1/locks/team/" + lockkeeper._escape(self.key) + "/force-release", body)
         self.assertEqual(200, status, answer)
-        self.assertTrue(hold.wait(10))
+        self.assertTrue(hold.wait(60))
         with self.assertRaisesRegex(lockkeeper.Lost, "LOCK_REVOKED.*stuck"):
             hold.check()
         with self.assertRaises(lockkeeper.Lost):
@@ -176,7 +178,7 @@ class Locks(unittest.TestCase):
     def test_error_of_block_is_raised_although_lock_is_lost(self):
         proxy = self.proxy(nothing)
         with self.assertRaises(ZeroDivisionError):
-            with lockkeeper.Client(proxy.url, ttl=1).lock("team", self.key) as hold:
+            with lockkeeper.Client(proxy.url, ttl=SHORT).lock("team", self.key) as hold:
                 proxy.fault = lambda _: "refuse"
                 hold.wait()
                 1 / 0
@@ -214,7 +216,7 @@ class Locks(unittest.TestCase):
             lockkeeper._RELEASE_TIMEOUT, before = 0.3, lockkeeper._RELEASE_TIMEOUT
             self.addCleanup(setattr, lockkeeper, "_RELEASE_TIMEOUT", before)
             lockkeeper.Client("http://127.0.0.1:1").lock("team", self.key, wait=0)
-        self.assertLess(time.monotonic() - began, 5)
+        self.assertLess(time.monotonic() - began, 60)
 
     def test_refusal_has_its_code(self):
         with self.assertRaises(lockkeeper.Problem) as refused:
