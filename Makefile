@@ -53,7 +53,7 @@ test: check ## run all tests; needs Java or a container engine, and a C compiler
 	  (cd deploy && go test -shuffle=on ./...) || failed=1; \
 	  (cd torture && go test -race -shuffle=on -p 1 -timeout 12m ./fences ./stores ./secured) || failed=1; test -z "$$failed"; } & servers=$$!; \
 	go test -race -shuffle=on $$(go list ./... | grep -v /internal/mutants) || failed=1; \
-	(cd internal/simulation && nice go test -shuffle=on -timeout 20m -sim.every 6 && cd ../mutants && nice go test -timeout 20m -mutants.every 3) & \
+	(cd internal/simulation && nice go test -shuffle=on -timeout 60m -sim.every 6 && cd ../mutants && nice go test -timeout 60m -mutants.every 3) & \
 	simulation=$$!; \
 	$(ENSEMBLE) -n 1 -- go test -race -run '^Example' ./lock ./election ./epoch ./group ./schedule ./barrier || failed=1; \
 	(cd cmd/lockkeeper && go test -race -shuffle=on ./...) & command=$$!; \

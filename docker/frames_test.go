@@ -110,7 +110,7 @@ func dialProxy(t *testing.T, p *Proxy) *frameClient {
 	conn, err := net.Dial("tcp", p.Addr())
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
-	require.NoError(t, conn.SetDeadline(time.Now().Add(10*time.Second)))
+	require.NoError(t, conn.SetDeadline(time.Now().Add(time.Minute)))
 	return &frameClient{t, conn}
 }
 
@@ -135,7 +135,7 @@ func (c *frameClient) silent() {
 	require.NoError(c.t, c.SetReadDeadline(time.Now().Add(50*time.Millisecond)))
 	n, err := c.Read(make([]byte, 1))
 	require.ErrorIs(c.t, err, os.ErrDeadlineExceeded, "%d bytes arrived", n)
-	require.NoError(c.t, c.SetReadDeadline(time.Now().Add(10*time.Second)))
+	require.NoError(c.t, c.SetReadDeadline(time.Now().Add(time.Minute)))
 }
 
 func (c *frameClient) isReset() {
@@ -158,5 +158,5 @@ func refused(t *testing.T, p *Proxy) {
 
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	require.Eventually(t, ok, 10*time.Second, time.Millisecond, what)
+	require.Eventually(t, ok, time.Minute, time.Millisecond, what)
 }

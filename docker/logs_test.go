@@ -62,7 +62,7 @@ func (s *session) create(tb testing.TB, path string) error {
 	b = text(b, "")
 	b = append(b, 0, 0, 0, 1, 0, 0, 0, 31) // one ACL, all permissions
 	b = text(text(b, "world"), "anyone")
-	answer, err := s.ask(tb, append(b, 0, 0, 0, 3))
+	answer, err := s.ask(tb, append(b, 0, 0, 0, 3), answerTime)
 	if err != nil {
 		return err
 	}

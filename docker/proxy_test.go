@@ -48,7 +48,7 @@ func TestDroppedRequestsNeverReachServer(t *testing.T) {
 		c.silent()
 	}
 	require.EqualValues(t, 1, s.served.Load())
-	require.Equal(t, 2, p.Connections())
+	eventually(t, "the proxy accepts both", func() bool { return p.Connections() == 2 })
 
 	p.Heal()
 	old.isReset()
@@ -107,7 +107,7 @@ func TestDelayedBytesArriveLaterAndInOrder(t *testing.T) {
 		require.Equal(t, request(int32(i), 0, ""), answer)
 	}
 	require.GreaterOrEqual(t, time.Since(begin), 2*by)
-	require.Less(t, time.Since(begin), 20*by)
+	require.Less(t, time.Since(begin), 100*by, "what they would take one after the other")
 	p.Delay(Both, 0)
 	c.echo([]byte("x"))
 }
@@ -134,7 +134,7 @@ func TestHangingProxyAcceptsAndNeverAnswers(t *testing.T) {
 	}
 	require.EqualValues(t, 1, s.conns.Load())
 	require.EqualValues(t, 1, s.served.Load())
-	require.Equal(t, 2, p.Accepted())
+	eventually(t, "the proxy accepts both", func() bool { return p.Accepted() == 2 })
 	p.Heal()
 	old.isReset()
 	fresh.isReset()

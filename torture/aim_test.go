@@ -81,38 +81,50 @@ func TestAimedFaultHitsContenderThatHoldsForLong(t *testing.T) {
 	writes := func(name, path string, attempt int) {
 		_ = s.registers.Write(history.Event{Contender: name, Path: path, Attempt: attempt}, fencing.Token(attempt))
 	}
-	holds := func(name, path string, attempt int) { // for longer than a short hold
-		for began := time.Now(); time.Since(began) <= long+long/2; clock.Sleep(time.Millisecond) {
-			writes(name, path, attempt)
+	// hit returns the contender that is aimed at while these hold, which write all the time. It retries: if this process is not
+	// scheduled between a write and the attempt to aim, no contender seems to hold.
+	hit := func(all ...func()) *contender {
+		for {
+			for _, writes := range all {
+				writes()
+			}
+			c, err := s.target(holderTarget, time.Second)
+			if err == nil {
+				return c
+			}
+			require.ErrorIs(t, err, errNoHolder)
+			clock.Sleep(time.Millisecond)
 		}
 	}
 	_, err = s.target(holderTarget, time.Second)
 	require.ErrorIs(t, err, errNoHolder)
-	writes("c1.1", "/a", 1)
+	first := func() { writes("c1.1", "/a", 1) }
+	began := s.time.Now()
+	first()
 	_, err = s.target(holderTarget, time.Second)
 	require.ErrorIs(t, err, errNoHolder, "it may be about to release the lock")
 
-	holds("c1.1", "/a", 1)
-	c, err := s.target(holderTarget, time.Second)
-	require.NoError(t, err)
-	require.Equal(t, 1, c.number)
+	require.Equal(t, 1, hit(first).number)
+	require.Greater(t, s.time.Now()-began, history.Instant(long), "it may have been about to release the lock")
 
-	holds("c2.1", "/b", 2)
-	writes("c1.1", "/b", 1) // a stale write shows no hold
-	c, err = s.target(holderTarget, time.Second)
-	require.NoError(t, err)
-	require.Equal(t, 2, c.number)
-	require.NoError(t, s.reservations.reserve(c.linksTarget()))
-	writes("c1.1", "/a", 1)
-	c, err = s.target(holderTarget, time.Second)
-	require.NoError(t, err)
-	require.Equal(t, 1, c.number, "the other one already has a fault")
+	second := func() {
+		writes("c2.1", "/b", 2)
+		writes("c1.1", "/b", 1) // a stale write shows no hold
+	}
+	began = s.time.Now()
+	for hit(first, second).number == 1 {
+		clock.Sleep(time.Millisecond)
+	}
+	require.Greater(t, s.time.Now()-began, history.Instant(long))
+	require.Equal(t, 2, hit(first, second).number, "of several, the one that was granted its lock last")
+	require.NoError(t, s.reservations.reserve(s.contenders[1].linksTarget()))
+	require.Equal(t, 1, hit(first, second).number, "the other one already has a fault")
 
 	clock.Sleep(worker.Gap(s.opts.Timeout) * 2)
 	_, err = s.target(holderTarget, time.Second)
 	require.ErrorIs(t, err, errNoHolder, "holders write all the time")
 
-	c, err = s.target("3", time.Second)
+	c, err := s.target("3", time.Second)
 	require.NoError(t, err)
 	require.Equal(t, 3, c.number)
 }

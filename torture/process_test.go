@@ -8,8 +8,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -49,20 +53,27 @@ func crashes(r *recorder) []history.Instant {
 	return at
 }
 
+// fifo returns a new FIFO for a script to open with exec 3>. The script opens it when the test does. A process that ends closes
+// it only when its exit status is certain.
+func fifo(t *testing.T) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "fifo")
+	require.NoError(t, syscall.Mkfifo(name, 0o600))
+	return name
+}
+
 func TestPanickedContenderIsAProblemEvenIfKilledAfterwards(t *testing.T) {
-	for script, isOver := range map[string]func(*contender) bool{
-		"echo panic: boom >&2; exit 2": func(c *contender) bool {
-			<-c.current().ended
-			return true
-		},
+	status := fifo(t)
+	for script, over := range map[string]func(*contender){
+		"echo panic: boom >&2; exit 2": func(c *contender) { <-c.current().ended },
 		// The process is dead, and the harness has not noticed: a child has the same output open.
-		"sleep 2 & echo panic: boom >&2; exit 2": func(c *contender) bool { return c.current().output.excerpt() != "" },
+		"sleep 2 & exec 3>" + status + "; echo panic: boom >&2; exit 2": func(*contender) {
+			_, err := os.ReadFile(status)
+			require.NoError(t, err)
+		},
 	} {
 		c := scripted(t, script)
-		for !isOver(c) {
-			clock.Sleep(time.Millisecond)
-		}
-		clock.Sleep(500 * time.Millisecond)
+		over(c)
 		c.kill()
 		ended := c.run.time.Now()
 		require.Len(t, c.run.result.Problems, 1, script)
@@ -102,15 +113,27 @@ func TestKilledContenderCrashesBeforeTheKillAndAfterItsLastEvent(t *testing.T) {
 	require.GreaterOrEqual(t, died[0], before)
 	require.Empty(t, silent.run.result.Problems, "the harness killed it")
 
-	// The harness notices the end only after a while: a child has the same output open.
-	slow := scripted(t, "sleep 2 & exec sleep 60")
-	clock.Sleep(100 * time.Millisecond) // until the child runs
+	// The harness notices the end only when the child ends that has the same output open: a child that reads the input.
+	name := fifo(t)
+	slow := scripted(t, "exec 3<&0; cat <&3 & exec 3>"+name+"; exec sleep 60")
+	running, err := os.Open(name) // the child has started
+	require.NoError(t, err)
 	before = slow.run.time.Now()
-	slow.kill()
-	require.Greater(t, slow.run.time.Now()-before, history.Instant(time.Second))
+	killed := make(chan struct{})
+	go func() {
+		defer close(killed)
+		slow.kill()
+	}()
+	_, err = io.ReadAll(running)
+	require.NoError(t, err)
+	require.NoError(t, running.Close())
+	exited := slow.run.time.Now()
+	require.NoError(t, slow.current().in.Close())
+	<-killed
 	died = crashes(&slow.run.recorder)
 	require.Len(t, died, 1)
-	require.Less(t, died[0]-before, history.Instant(500*time.Millisecond), "from the kill on, the process is excused")
+	require.GreaterOrEqual(t, died[0], before)
+	require.LessOrEqual(t, died[0], exited, "from the kill on, the process is excused")
 
 	reports := scripted(t, `echo '{"at":"1h","kind":"asked","contender":"c1.1","attempt":1,"path":"/l"}'; exec sleep 60`)
 	for reports.run.recorder.outstanding("c1.1") == silent.run.recorder.outstanding("c1.1") {
@@ -259,7 +282,7 @@ while :; do sleep 0.1; done`
 		return slices.ContainsFunc(c.run.recorder.history(), func(e history.Event) bool { return e.Kind == history.Woke })
 	}
 	c := scripted(t, reporting)
-	require.Eventually(t, c.current().reported.Load, 10*time.Second, time.Millisecond)
+	require.Eventually(t, c.current().reported.Load, time.Minute, time.Millisecond)
 	require.NoError(t, c.suspend())
 	require.NoError(t, c.resume(t.Context()))
 	require.True(t, woke(c), "a kill after this does not hide the pause")
@@ -271,7 +294,7 @@ while :; do sleep 0.1; done`
 	require.NoError(t, silent.resume(t.Context()))
 
 	dumb := scripted(t, `echo '{"at":"1ms","kind":"asked","contender":"c1.1","attempt":1,"path":"/x"}'; exec sleep 60`)
-	require.Eventually(t, dumb.current().reported.Load, 10*time.Second, time.Millisecond)
+	require.Eventually(t, dumb.current().reported.Load, time.Minute, time.Millisecond)
 	require.NoError(t, dumb.suspend())
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()

@@ -320,4 +320,4 @@ func TestAdmitErrorNamesTheStatementThatCreatesTheTable(t *testing.T) {
 }
 
 // A test waits for a condition for at most patience, and checks it every tick.
-const patience, tick = 10 * time.Second, time.Millisecond
+const patience, tick = time.Minute, time.Millisecond

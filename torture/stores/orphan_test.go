@@ -50,7 +50,7 @@ func TestServerEndsWithTheProcessThatStartedItAndItsDataWithTheNextStart(t *test
 			_ = conn.Close()
 		}
 		return err != nil
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 
 	left := func() (names []string) {
 		entries, err := os.ReadDir(os.TempDir())

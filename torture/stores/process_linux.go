@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // attributes returns attributes with which a process runs as u, and the kernel kills it when this process ends, however it
@@ -24,12 +25,13 @@ func attributes(u *user) *syscall.SysProcAttr {
 
 // signal sends a signal to the process and its children, and returns the children. PostgreSQL has one for each connection, in
 // its own session, which continues for a while if only the first process is killed or stopped. signal stops the first process
-// before it lists the children, so that no further ones are started.
+// before it lists the children, so that no further ones are started. After SIGSTOP, all have stopped when signal returns.
 func (p *process) signal(s syscall.Signal) ([]int, error) {
 	first := p.cmd.Process
 	if err := first.Signal(syscall.SIGSTOP); err != nil {
 		return nil, err
 	}
+	awaitStopped(first.Pid)
 	all := children(first.Pid)
 	var errs []error
 	for _, child := range all {
@@ -37,7 +39,22 @@ func (p *process) signal(s syscall.Signal) ([]int, error) {
 			errs = append(errs, err)
 		}
 	}
+	if s == syscall.SIGSTOP {
+		for _, child := range all {
+			awaitStopped(child)
+		}
+	}
 	return all, errors.Join(append(errs, first.Signal(s))...)
+}
+
+// awaitStopped returns when a process has stopped or ended: on a busy machine, it runs for a while after SIGSTOP was sent. It
+// gives up after a bound, because a process that waits for a disk does not stop, and does not run either.
+func awaitStopped(pid int) {
+	for began := time.Now(); time.Since(began) < 10*time.Second; time.Sleep(100 * time.Microsecond) {
+		if state, _ := status(pid); state == "T" || state == "t" || ended(pid) {
+			return
+		}
+	}
 }
 
 // children returns the processes that parent has started.

@@ -100,6 +100,6 @@ func TestWrongCredentialsAreAnErrorAtTheFirstCall(t *testing.T) {
 	// The servers refuse the session for credentials of an unknown scheme.
 	_, err = recipes.Connect(s.ctx, s.ensemble.Addrs(), &recipes.Options{Auth: []recipes.Auth{{Scheme: "unheard-of", Data: []byte("x")}}})
 	require.ErrorIs(t, err, zk.ErrAuthFailed)
-	require.Less(t, time.Since(began), 10*time.Second, "immediately")
+	require.Less(t, time.Since(began), 30*time.Second, "immediately")
 	require.NoError(t, s.zk.AddAuth("digest", []byte("alice:secret")))
 }

@@ -115,7 +115,7 @@ func TestClosingTheClientFreesItsLocksImmediately(t *testing.T) {
 		require.ErrorIs(t, s.done(holds[i]), recipes.ErrClosed)
 		s.unlock(next[i].granted())
 	}
-	require.Less(t, time.Since(began), 10*time.Second)
+	require.Less(t, time.Since(began), 30*time.Second)
 	_, err := waiter.result()
 	require.ErrorIs(t, err, recipes.ErrClosed)
 	_, err = s.mutex(client, "blocked").Lock(s.ctx)

@@ -18,14 +18,17 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
-// startRecipes starts a worker of this library that exercises all recipes on servers of zktest.
+var recipePaths = []string{"/a", "/b", "/c", "/d", "/e", "/f"}
+
+// startRecipes starts a worker of this library that exercises all recipes on servers of zktest. It has so many clients, and so
+// many paths with readers and writers, that no recipe is rare: with few of them, one long hold delays all.
 func startRecipes(t *testing.T) (servers *zktest.Ensemble, out *eventBuffer, in *io.PipeWriter, over chan error) {
 	t.Helper()
-	paths := []string{"/a", "/b", "/c"}
+	paths := recipePaths
 	servers = zktest.Start(t, nil)
 	spec, err := json.Marshal(Spec{
 		Name: "c1.1", Servers: servers.Addrs(), Paths: paths, Timeout: history.Instant(4 * time.Second), Began: clock.Start().Began,
-		First: 1, Clients: 4, Register: registersOf(t).Addr(), Seed: 1,
+		First: 1, Clients: 16, Register: registersOf(t).Addr(), Seed: 1,
 		Several: paths, Permits: paths[1:2], ReadWrite: paths[2:], Group: "/members", Schedules: "/schedules", Elections: paths,
 		Barrier: "/barrier", SetsBarrier: true, Double: "/double", DoubleSize: 1,
 	})
@@ -56,7 +59,7 @@ func TestWorkerExercisesEveryRecipe(t *testing.T) {
 		}
 		is[Barrier], is[Double] = len(out.events(t, history.Passed)) > 0, len(out.events(t, history.Left)) > 0
 		is[Takeover] = true // see takeover_test.go: no holder crashes here
-		for _, path := range []string{"/a", "/b", "/c"} {
+		for _, path := range recipePaths {
 			data, _, err := servers.Get(path + "-handover")
 			is[HandOver] = is[HandOver] || err == nil && len(data) > 0
 		}
@@ -65,7 +68,7 @@ func TestWorkerExercisesEveryRecipe(t *testing.T) {
 	require.Eventually(t, func() bool {
 		is := exercised()
 		return !slices.ContainsFunc(Recipes, func(name string) bool { return !is[name] })
-	}, 2*time.Minute, 50*time.Millisecond, "of %v", Recipes)
+	}, 5*time.Minute, 50*time.Millisecond, "of %v", Recipes)
 	_, err := io.WriteString(in, Stop+"\n")
 	require.NoError(t, err)
 	require.NoError(t, <-over)

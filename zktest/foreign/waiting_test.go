@@ -12,7 +12,7 @@ import (
 )
 
 // maxWait bounds each wait. No test measures it.
-const maxWait = 50 * time.Second
+const maxWait = 2 * time.Minute
 
 // bounded returns the test's context with a deadline before that of go test.
 func bounded(t *testing.T) context.Context {

@@ -80,7 +80,7 @@ func TestServersRunOnlyDuringTheCommand(t *testing.T) {
 	require.Equal(t, 3, strings.Count(line, ":"), line)
 	addrs := strings.Split(strings.TrimSpace(line), ",")
 	for _, addr := range addrs {
-		require.True(t, serves(addr), addr)
+		require.Eventually(t, func() bool { return serves(addr) }, time.Minute, time.Millisecond, addr)
 	}
 	_, err = io.WriteString(stdin, "enough\n")
 	require.NoError(t, err)
