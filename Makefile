@@ -56,7 +56,7 @@ test: check ## run all tests; needs Java or a container engine, and a C compiler
 	(cd internal/simulation && nice go test -shuffle=on -timeout 60m -sim.every 6 && cd ../mutants && nice go test -timeout 60m -mutants.every 3) & \
 	simulation=$$!; \
 	$(ENSEMBLE) -n 1 -- go test -race -run '^Example' ./lock ./election ./epoch ./group ./schedule ./barrier || failed=1; \
-	(cd cmd/lockkeeper && go test -race -shuffle=on ./...) & command=$$!; \
+	{ (cd cmd/lockkeeper && go test -race -shuffle=on ./...) || failed=1; test -z "$$failed"; } & command=$$!; \
 	(cd service && go test -race -shuffle=on ./...) || failed=1; \
 	(cd service/pagetest && go test -race -shuffle=on ./...) || failed=1; \
 	wait $$command || failed=1; \
