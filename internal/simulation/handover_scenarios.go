@@ -4,6 +4,7 @@ package simulation
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 )
 
@@ -103,6 +104,7 @@ func (w *World) elect(p map[string]*Process, how candidates) {
 	began := time.Now()
 	disturbed := began.Add(w.firstTerm() - w.fraction(8))
 	var ledD, ledB time.Time
+	var termEnded atomic.Pointer[time.Time] // a's, which a cut can delay
 	w.inOrder(
 		func() {
 			if how.run {
@@ -110,13 +112,22 @@ func (w *World) elect(p map[string]*Process, how candidates) {
 				return
 			}
 			p["a"].stand(w.firstTerm())
+			now := time.Now()
+			termEnded.Store(&now)
 		},
 		func() {
 			stand("b")()
 			ledB = time.Now()
+			if how.fault != "vanish" || p[how.ends].succession.priority == 0 {
+				return
+			}
+			waits := disturbed.Add(w.fraction(8)) // as planned
+			if ended := termEnded.Load(); ended != nil && ended.After(waits) {
+				waits = *ended
+			}
 			// The session of the dead candidate lasts for 2T/3 at least.
-			if how.fault == "vanish" && p[how.ends].succession.priority > 0 && time.Since(disturbed) > w.fraction(2)+2*w.lag {
-				w.problemf("b led %v after the fault: a dead candidate of a higher priority has delayed it", time.Since(disturbed))
+			if took := time.Since(waits); took > w.fraction(2)-w.fraction(8)+2*w.lag {
+				w.problemf("b led %v after the former term: a dead candidate of a higher priority has delayed it", took)
 			}
 		},
 		func() { stand("d")(); ledD = time.Now() },
