@@ -3,8 +3,10 @@
 package recipes_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -34,4 +36,30 @@ func TestUpdateWhoseSessionEndsDuringItsReadReportsTheLossOfItsClaim(t *testing.
 			require.NotErrorIs(s, err, recipes.ErrUncertain, "nothing was sent to be written")
 		})
 	}
+}
+
+// ZooKeeper 3.8.0 answers a transaction with an error that the ZooKeeper client does not know if the session is closed at that
+// moment. A server that keeps to such an error is believed.
+func TestWaitContinuesAfterOneAnswerWithoutAName(t *testing.T) {
+	withServers(t, func(s servers) {
+		client, link := s.connect()
+		node := s.node(client, "/a")
+		link.Intercept(zktest.Rule{Op: "multi", Times: 1, Fail: zktest.ErrThrottled})
+		s.must(node.AwaitDeleted(s.Context()))
+
+		s.must(s.Create("/a", nil))
+		link.Intercept(zktest.Rule{Op: "multi", Times: 1, Fail: zktest.ErrThrottled, Before: func(zktest.Request) {
+			s.must(s.Expire(context.Background(), client.SessionID()))
+		}})
+		waiting := make(chan error, 1)
+		go func() { waiting <- node.AwaitDeleted(s.Context()) }()
+		synctest.Wait()
+		time.Sleep(time.Second)
+		require.Empty(s, waiting)
+		s.must(s.Ensemble.Delete("/a"))
+		s.must(<-waiting)
+
+		link.Intercept(zktest.Rule{Op: "multi", Fail: zktest.ErrThrottled})
+		require.ErrorContains(s, node.AwaitDeleted(s.Context()), "unknown error")
+	})
 }

@@ -79,6 +79,11 @@ func failedUnsent(err error) bool {
 	return errors.Is(err, zk.ErrNoServer) || errors.Is(err, zk.ErrNothing)
 }
 
+// unnamed reports whether a server answered with an error for which the ZooKeeper client has no name.
+func unnamed(err error) bool {
+	return OutcomeOf(err) == Unknown && !Retryable(err) && !errors.Is(err, ErrUncertain)
+}
+
 // mayRepeat reports whether an idempotent request that failed with err is to be sent again.
 func (s *Session) mayRepeat(err error) bool { return Retryable(err) && s.Ended() == nil }
 

@@ -104,14 +104,24 @@ func Retry[R any](ctx context.Context, s *Session, op, path string, request func
 	return RetryAs(ctx, s, Ordinary, op, path, request)
 }
 
+// maxOdd is how often an idempotent request is sent again after an answer for which the ZooKeeper client has no name.
+const maxOdd = 3
+
 // RetryAs is Retry for a caller of that role.
 func RetryAs[R any](ctx context.Context, s *Session, as Role, op, path string, request func(*zk.Conn) (R, error)) (R, error) {
-	for {
+	for odd := 0; ; {
 		r, err := CallAs(ctx, s, as, request)
 		if err == nil {
 			return r, nil
 		}
-		if ctx.Err() == nil && s.mayRepeat(err) {
+		repeat := s.mayRepeat(err)
+		// ZooKeeper 3.8.0 answers a transaction with MarshallingError if the session is closed at that moment (a null pointer in
+		// its FinalRequestProcessor). The next answer, or the end of the connection, then reports that.
+		if unnamed(err) && odd < maxOdd && s.Ended() == nil {
+			odd++
+			repeat = true
+		}
+		if ctx.Err() == nil && repeat {
 			continue
 		}
 		var zero R
