@@ -113,7 +113,7 @@ func TestFourLetterWordsReportSameWatches(t *testing.T) {
 
 func TestSrvrTotalsRiseAsInZooKeeperAndNeverFall(t *testing.T) {
 	reference, double := both(t)
-	requireSame(t, scenario{"totals of srvr", func(s *run) {
+	totals := scenario{"totals of srvr", func(s *run) {
 		total := func(word, key string) int {
 			for line := range strings.Lines(s.server.word(s.t, word)) {
 				if value, found := strings.CutPrefix(strings.TrimSpace(line), key+": "); found {
@@ -146,7 +146,14 @@ func TestSrvrTotalsRiseAsInZooKeeperAndNeverFall(t *testing.T) {
 		note("a refusal")
 		b.endSession()
 		note("the end of a session")
-	}}, reference, double)
+	}}
+	// ZooKeeper counts a packet in another thread than that which answers it. A double that counts wrongly differs each time.
+	for range 5 {
+		if slices.Equal(record(t, reference, totals.body), record(t, double, totals.body)) {
+			return
+		}
+	}
+	requireSame(t, totals, reference, double)
 }
 
 // ZooKeeper closes a connection without a handshake at a multiple of its interval, after one interval of silence.
