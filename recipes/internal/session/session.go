@@ -232,8 +232,11 @@ func (s *Session) Close() {
 	}
 }
 
+// settleTimeout is how long Close waits for the rest of a frame: Client.Close promises to return in about a second.
+const settleTimeout = 250 * time.Millisecond
+
 // settle waits until the client decodes no answer any more, and ends a connection on which that takes long: it is in the
-// middle of a frame whose rest does not arrive.
+// middle of a frame whose rest does not arrive. The session then ends at its timeout.
 func (s *Session) settle() {
 	s.mu.Lock()
 	s.closing = true
@@ -242,7 +245,7 @@ func (s *Session) settle() {
 	if w == nil {
 		return
 	}
-	timer := time.NewTimer(CloseTimeout)
+	timer := time.NewTimer(settleTimeout)
 	defer timer.Stop()
 	select {
 	case <-w.Settle():
