@@ -29,7 +29,8 @@ const (
 
 // Acquire asks for a lease. received is when the caller's request was received.
 //
-// It waits for min(req.Wait, 20 s) at most. If wait time is left then, the error is a
+// It waits for min(req.Wait, 20 s) at most, or for req.Wait if req.Unbroken is set. If wait time is
+// left then, or the replica drains, the error is a
 // *WaitingError, and the caller asks again with the same RequestID within 30 s. If the lock is
 // held, the error is a *HeldError and nothing is left in the queue, unless another call serves
 // the same request.
@@ -43,7 +44,7 @@ func (r *Replica) Acquire(ctx context.Context, received time.Time, req Request) 
 	}
 	a := &acquisition{
 		Replica: r, caller: ctx, received: received, req: req, hint: req.hint(), hash: req.hash(),
-		until: received.Add(min(req.Wait, maxPoll)),
+		until: received.Add(req.poll()),
 	}
 	var grant Grant
 	for {
@@ -53,12 +54,15 @@ func (r *Replica) Acquire(ctx context.Context, received time.Time, req Request) 
 			return err
 		})
 		if errors.As(err, &blocked) {
+			began := time.Now()
 			err = a.wait(blocked)
+			a.waited += time.Since(began)
 			if err == nil {
 				continue
 			}
 		}
 		if err == nil {
+			grant.Waited = a.waited
 			r.audit(Event{Action: Granted, Path: req.Path, Node: grant.Ticket.Node, Principal: req.Principal, Owner: req.Owner, RequestID: req.RequestID, Token: grant.Token})
 			return grant, nil
 		}
@@ -92,6 +96,14 @@ func (r *Replica) check(req *Request) error {
 	return nil
 }
 
+// poll returns how long one call waits for the request.
+func (r *Request) poll() time.Duration {
+	if r.Unbroken {
+		return r.Wait
+	}
+	return min(r.Wait, maxPoll)
+}
+
 // sizeOf returns the bytes of identities and metadata in a record.
 func sizeOf(principal, owner string, metadata map[string]string) int {
 	size := len(principal) + len(owner)
@@ -109,6 +121,7 @@ type acquisition struct {
 	req        Request
 	hint, hash string
 	until      time.Time         // end of the poll
+	waited     time.Duration     // behind other contenders
 	synced     *recipes.Requests // whose server is not older than this call
 
 	name      string            // of the request's node, empty if it has none that is known

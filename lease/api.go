@@ -43,6 +43,7 @@ type Request struct {
 	Path                        string // of the lock, below the client's namespace
 	Principal, Owner, RequestID string
 	TTL, Wait                   time.Duration // Wait 0: do not wait
+	Unbroken                    bool          // wait in one call for as long as Wait, instead of 20 s at most
 	Reentrant                   bool          // another request of this principal and owner may share the lease
 	Metadata                    map[string]string
 }
@@ -54,6 +55,7 @@ type Grant struct {
 	Token       fencing.Token
 	TTL         time.Duration
 	Valid       time.Duration // from the sending of the caller's request
+	Waited      time.Duration // of the time that the call took: behind other contenders
 	Expires     time.Time     // informational, by the clock of this process
 }
 
@@ -76,7 +78,7 @@ const (
 // A Force is a request to release a lock without its holder.
 type Force struct {
 	Path       string
-	Token      fencing.Token // of the holder, so that a repeat cannot end the lease of its successor
+	Token      fencing.Token // of the holder, so that a repeat cannot end the lease of its successor. 0: of any
 	By, Reason string
 	Mode       Mode
 }
@@ -84,8 +86,9 @@ type Force struct {
 // Forced is what a forced release did.
 type Forced struct {
 	Node      string // name of the contender's node
-	Notified  bool   // the holder is notified, and the node is deleted later
-	TokenOnly bool   // the node is deleted, and the holder may go on: only the token protects
+	Token     fencing.Token
+	Notified  bool // the holder is notified, and the node is deleted later
+	TokenOnly bool // the node is deleted, and the holder may go on: only the token protects
 }
 
 // A Status is the queue of one path.

@@ -25,6 +25,12 @@ var (
 	// another one.
 	ErrExhausted = errors.New("lease can be written no more")
 
+	// ErrNotOwner is returned when a token is not that of a lease of the request.
+	ErrNotOwner = errors.New("token is not of a lease of this owner")
+
+	// ErrReplaced wraps ErrGone, and is returned when the request has a newer lease.
+	ErrReplaced = fmt.Errorf("%w, and its owner has a newer one", ErrGone)
+
 	// ErrNotFound is returned when a path has no contender.
 	ErrNotFound = errors.New("no contender")
 

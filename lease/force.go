@@ -13,7 +13,8 @@ import (
 )
 
 // ForceRelease ends the lease or the claim in front of a queue, if its token is f.Token.
-// Otherwise the error is a *FrontError with that of the front, or ErrNotFound.
+// Otherwise the error is a *FrontError with that of the front, or ErrNotFound. Without f.Token it ends the one that is in
+// front when the call begins.
 //
 // In mode Safe the holder is notified: a lease is renewed no more and expires, and a claim of a
 // library's client ends with recipes.ErrRevoked. Its node is deleted when the holder must have
@@ -26,10 +27,12 @@ func (r *Replica) ForceRelease(ctx context.Context, f Force) (Forced, error) {
 		switch {
 		case err != nil:
 			return err
+		case !f.Token.Valid():
+			f.Token = front.Token // an attempt that follows must not end the successor
 		case front.Token != f.Token:
 			return &FrontError{Token: front.Token}
 		}
-		forced = Forced{Node: front.Name}
+		forced = Forced{Node: front.Name, Token: front.Token}
 		if f.Mode == Now {
 			forced.TokenOnly = true
 			return again(requests.Delete(ctx, front.Name, -1))
@@ -85,6 +88,11 @@ func frontOf(ctx context.Context, requests *recipes.Requests) (recipes.Contender
 	if err := requests.Sync(ctx); err != nil {
 		return recipes.Contender{}, err
 	}
+	return seenFront(ctx, requests)
+}
+
+// seenFront reads the first contender, as the server sees it.
+func seenFront(ctx context.Context, requests *recipes.Requests) (recipes.Contender, error) {
 	for {
 		names, err := requests.Names(ctx)
 		if err != nil {

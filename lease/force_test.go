@@ -22,7 +22,7 @@ func TestRevokedLeaseIsRenewedNoMoreAndExpires(t *testing.T) {
 		second := w.acquiring(w.Context(), other, waiting("b", 20*time.Second))
 		forced, err := other.ForceRelease(w.Context(), force(g.Token))
 		require.NoError(w, err)
-		require.Equal(w, lease.Forced{Node: g.Ticket.Node, Notified: true}, forced)
+		require.Equal(w, lease.Forced{Node: g.Ticket.Node, Token: g.Token, Notified: true}, forced)
 		var revoked *lease.RevokedError
 		_, err = one.Renew(w.Context(), time.Now(), g.Ticket, ttl)
 		require.ErrorAs(w, err, &revoked)

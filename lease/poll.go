@@ -72,7 +72,7 @@ func (a *acquisition) waitsOn() bool {
 	case <-a.drained:
 		return true
 	default:
-		return a.req.Wait > maxPoll
+		return a.req.Wait > a.req.poll()
 	}
 }
 

@@ -88,6 +88,16 @@ func (w *written) takeWaiter(path, hint string) (waiter write, ok bool) {
 	return *last, true
 }
 
+// hinted returns the last written node with that hint.
+func (w *written) hinted(path, hint string) (c recipes.Contender, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if last := w.all[nodeKey{path, hint}]; last != nil {
+		return last.node, true
+	}
+	return c, false
+}
+
 // forget forgets the node of that name.
 func (w *written) forget(path, name string) {
 	w.mu.Lock()

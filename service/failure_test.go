@@ -195,7 +195,7 @@ func TestChangedPrincipalsAreAdmittedWithoutRestart(t *testing.T) {
 	principalsFile, keysFile := credentials(t)
 	r := start(t, service.Config{Servers: e.Addrs(), Principals: principalsFile, TokenKeys: keysFile})
 	r.post("rotated", orders+"/acquire", request("w1", "r1", "")).is(401, "UNAUTHENTICATED")
-	content := fmt.Sprintf(principals, hash("rotated"), hash("sales"), hash("ops"))
+	content := fmt.Sprintf(principals, hash("rotated"), hash("sales"), hash("ops"), hash("app"))
 	require.NoError(t, os.WriteFile(principalsFile, []byte(content), 0o600))
 	require.Eventually(t, func() bool {
 		return r.post("rotated", orders+"/acquire", request("w1", "r1", "")).status == http.StatusOK

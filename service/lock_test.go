@@ -136,17 +136,17 @@ func TestNamespacesAndKeysAreListedInPages(t *testing.T) {
 		}
 		return keys, page.text("nextPage")
 	}
-	keys, next := list("/v1/locks/team")
+	keys, next := list("/v1/locks?namespace=team")
 	require.Equal(t, []string{"..", "a/b", "a.", "b"}, keys, "in the order of the nodes' names")
 	require.Empty(t, next)
 	keys, _ = list("/v1/locks?namespace=team&prefix=a")
 	require.Equal(t, []string{"a/b", "a."}, keys)
-	keys, next = list("/v1/locks/team?limit=3")
+	keys, next = list("/v1/locks?namespace=team&limit=3")
 	require.Len(t, keys, 3)
-	keys, next = list("/v1/locks/team?limit=3&page=" + next)
+	keys, next = list("/v1/locks?namespace=team&limit=3&page=" + next)
 	require.Equal(t, []string{"b"}, keys)
 	require.Empty(t, next)
-	r.send("team", http.MethodGet, "/v1/locks/sales", "").is(403, "FORBIDDEN")
+	r.send("team", http.MethodGet, "/v1/locks?namespace=sales", "").is(403, "FORBIDDEN")
 }
 
 func TestLeaderPublishesItsValue(t *testing.T) {

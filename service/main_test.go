@@ -29,7 +29,8 @@ import (
 const principals = `{"principals": [
 	{"name": "team", "tokens": [%q], "subjects": ["CN=team"], "namespaces": ["team"], "roles": ["client"]},
 	{"name": "sales", "tokens": [%q], "namespaces": ["sales"], "roles": ["client"]},
-	{"name": "ops", "tokens": [%q], "namespaces": ["*"], "roles": ["admin"]}
+	{"name": "ops", "tokens": [%q], "namespaces": ["*"], "roles": ["admin"]},
+	{"name": "app", "tokens": [%q], "namespaces": ["default"], "roles": ["client"]}
 ]}`
 
 func hash(token string) string {
@@ -50,7 +51,7 @@ func credentials(t *testing.T) (principalsFile, keysFile string) {
 	t.Helper()
 	folder := t.TempDir()
 	principalsFile, keysFile = filepath.Join(folder, "principals.json"), filepath.Join(folder, "keys")
-	content := fmt.Sprintf(principals, hash("team"), hash("sales"), hash("ops"))
+	content := fmt.Sprintf(principals, hash("team"), hash("sales"), hash("ops"), hash("app"))
 	require.NoError(t, os.WriteFile(principalsFile, []byte(content), 0o600))
 	require.NoError(t, os.WriteFile(keysFile, []byte(strings.Repeat("c0", 32)), 0o600))
 	return principalsFile, keysFile

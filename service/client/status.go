@@ -52,12 +52,12 @@ func (c *Client) Status(ctx context.Context, namespace, key string) (*Status, er
 func (c *Client) List(ctx context.Context, namespace, prefix string) iter.Seq2[*Status, error] {
 	return func(yield func(*Status, error) bool) {
 		for next := ""; ; {
-			query := url.Values{"prefix": {prefix}, "page": {next}}
+			query := url.Values{"namespace": {namespace}, "prefix": {prefix}, "page": {next}}
 			page := struct {
 				Locks    []*Status `json:"locks"`
 				NextPage string    `json:"nextPage"`
 			}{}
-			if err := c.ask(ctx, "list", namespace, http.MethodGet, "/v1/locks/"+escape(namespace)+"?"+query.Encode(), nil, &page); err != nil {
+			if err := c.ask(ctx, "list", namespace, http.MethodGet, "/v1/locks?"+query.Encode(), nil, &page); err != nil {
 				yield(nil, err)
 				return
 			}

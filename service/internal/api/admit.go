@@ -4,6 +4,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -34,7 +35,7 @@ func (a *API) admit(op operation) func(huma.Context, func(huma.Context)) {
 // enter checks a request, and notes and audits a refusal.
 func (a *API) enter(op operation, w http.ResponseWriter, r *http.Request) (io.Reader, *Problem) {
 	c := callOf(r.Context())
-	c.action = op.name
+	c.action = cmp.Or(op.action, op.name)
 	body, p := a.check(op, c, w, r)
 	if p != nil {
 		c.problem = p
@@ -79,7 +80,7 @@ func (a *API) identify(c *call, r *http.Request) *Problem {
 
 // locate notes the namespace and the key of the request, and returns what is wrong with them.
 func (c *call) locate(op operation, root string, r *http.Request) *Problem {
-	namespace, where := r.PathValue("namespace"), "path.namespace"
+	namespace, where := cmp.Or(op.namespace, r.PathValue("namespace")), "path.namespace"
 	if namespace == "" {
 		namespace, where = r.URL.Query().Get("namespace"), "query.namespace"
 	}
@@ -92,21 +93,36 @@ func (c *call) locate(op operation, root string, r *http.Request) *Problem {
 	}
 	// First the permission: that of a namespace which cannot exist is refused like that of any other.
 	if !c.principal.MayUse(namespace) {
-		return problem(Forbidden, "The principal may not use this namespace.")
+		detail := "The principal may not use this namespace."
+		if op.namespace != "" {
+			detail = "The principal may not use the namespace " + op.namespace + ", in which the keys of paths without a namespace are."
+		}
+		return problem(Forbidden, detail)
 	}
 	if badNamespace != nil {
 		return invalid(where, badNamespace.Error())
 	}
-	if name := r.PathValue("key"); name != "" {
+	parameter, name := keyOf(r)
+	if name != "" {
 		if err := key.Check(name); err != nil {
-			return invalid("path.key", err.Error())
+			return invalid("path."+parameter, err.Error())
 		}
 		if limit := c.principal.Limits.KeyBytes; len(name) > limit {
-			return invalid("path.key", fmt.Sprintf("key of %d bytes is over the limit of %d", len(name), limit))
+			return invalid("path."+parameter, fmt.Sprintf("key of %d bytes is over the limit of %d", len(name), limit))
 		}
 		c.key, c.path = name, root+key.Path(namespace, name)
 	}
 	return nil
+}
+
+// keyOf returns the key in the path of a request, and what its route calls it.
+func keyOf(r *http.Request) (parameter, name string) {
+	for _, parameter := range []string{"key", "lockKey", "lock_name"} {
+		if name := r.PathValue(parameter); name != "" {
+			return parameter, name
+		}
+	}
+	return "", ""
 }
 
 // readBody reads the body of a request. The connection's read deadline bounds it; from then on the connection may be

@@ -19,10 +19,17 @@ func (f *fixture) bodies() map[string]string {
 	acquired := f.send("both", http.MethodPost, "/v1/locks/own/k/acquire", acquireBody)
 	require.Equal(f.t, http.StatusOK, acquired.status, "%s", acquired.body)
 	proof := fmt.Sprintf(`{"ownerId": "w1", "lockToken": %q}`, acquired.json(f.t)["lockToken"])
-	return map[string]string{
+	const number = `{"client_id": "w1", "fencing_token": 42}`
+	bodies := map[string]string{
 		"acquire": acquireBody, "campaign": acquireBody, "renew": proof, "release": proof, "renew-term": proof, "resign": proof,
-		"force-release": `{"fencingToken": "41", "reason": "stuck"}`,
+		"force-release":   `{"fencingToken": "41", "reason": "stuck"}`,
+		"numeric-acquire": `{"client_id": "w1"}`, "numeric-renew": number, "numeric-release": number,
+		"default-force-release": `{"reason": "stuck"}`,
 	}
+	for _, action := range []string{"acquire", "renew", "release"} {
+		bodies["default-"+action] = bodies[action]
+	}
+	return bodies
 }
 
 func TestEveryRouteAdmitsOnlyItsRolesInTheirNamespaces(t *testing.T) {
@@ -50,14 +57,29 @@ func TestEveryRouteAdmitsOnlyItsRolesInTheirNamespaces(t *testing.T) {
 				{"admin", "other", forbidden},
 				{"both", "own", served},
 				{"both", "other", served},
+				{"", "default", unknown},
+				{"stranger", "default", unknown},
+				{"client", "default", forbidden},
+				{"admin", "default", forbidden},
+				{"both", "default", served},
+				{"resident", "default", served},
+				{"resident", "own", forbidden},
+				{"warden", "default", served},
+				{"warden", "own", forbidden},
 			} {
+				url := strings.NewReplacer("{namespace}", c.namespace, "{key}", "k").Replace(path)
+				if strings.Contains(path, "{lock") {
+					if c.namespace != "default" {
+						continue // the path has no namespace: its keys are in that one
+					}
+					url = strings.NewReplacer("{lockKey}", "k", "{lock_name}", "k").Replace(path)
+				}
 				want := c.want
-				switch isAdmins := op.OperationID == "force-release" || op.OperationID == "actions"; {
-				case len(c.who) == 0, c.who == "stranger":
-				case c.who == "client" && isAdmins, c.who == "admin" && method == http.MethodPost && !isAdmins:
+				isAdmins := strings.HasSuffix(op.OperationID, "force-release") || op.OperationID == "actions"
+				switch isClient, isAdmin := c.who == "client" || c.who == "resident", c.who == "admin" || c.who == "warden"; {
+				case isClient && isAdmins, isAdmin && method == http.MethodPost && !isAdmins:
 					want = forbidden
 				}
-				url := strings.NewReplacer("{namespace}", c.namespace, "{key}", "k").Replace(path)
 				if path == "/v1/locks" || path == "/v1/admin/actions" {
 					url += "?namespace=" + c.namespace
 				}

@@ -15,6 +15,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/lease"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/service/internal/audit"
@@ -29,6 +30,7 @@ type Locks interface {
 	Acquire(ctx context.Context, received time.Time, req lease.Request) (lease.Grant, error)
 	Renew(ctx context.Context, received time.Time, t lease.Ticket, ttl time.Duration) (lease.Grant, error)
 	Release(ctx context.Context, t lease.Ticket) error
+	Find(ctx context.Context, req lease.Request, token fencing.Token) (lease.Ticket, error)
 	ForceRelease(ctx context.Context, f lease.Force) (lease.Forced, error)
 	Status(ctx context.Context, path string) (lease.Status, error)
 	List(ctx context.Context, parent, prefix string, limit int, after string) ([]lease.Status, string, error)
@@ -62,6 +64,8 @@ const (
 	callTimeout = 10 * time.Second
 	// maxPoll is the longest time for which one acquire waits: package lease ends it then.
 	maxPoll = 20 * time.Second
+	// answerTimeout bounds the writing of an answer that came after a long wait.
+	answerTimeout = 10 * time.Second
 	// unavailableRetry is the pause that the service asks for after a 503.
 	unavailableRetry = time.Second
 	// fullRetry is the same for a full namespace. ZooKeeper deletes the nodes of keys without contenders once a minute.
@@ -94,6 +98,8 @@ func New(opts Options) *API {
 	}
 	a.huma = humago.New(mux, config)
 	a.registerLocks()
+	a.registerContract()
+	a.registerNumeric()
 	a.registerReads()
 	a.registerActions()
 	a.registerEvents()

@@ -4,6 +4,7 @@ package api
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/service/internal/audit"
@@ -42,8 +43,10 @@ func eventOf(c *call, in any, out *answer) audit.Event {
 		switch body := out.Body.(type) {
 		case *grant:
 			e.Token, e.Node = body.FencingToken, body.node
+		case *numericGrant:
+			e.Token, e.Node = strconv.FormatInt(body.FencingToken, 10), body.node
 		case *forced:
-			e.Node = body.Node
+			e.Token, e.Node = body.FencingToken, body.Node
 		}
 	}
 	return e

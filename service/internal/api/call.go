@@ -21,7 +21,9 @@ type call struct {
 	id       string
 	received time.Time // before the body was read: the sender began to send no later
 	remote   string
-	action   string // the operation
+	action   string // what it does, for the audit and the metrics
+	// connection is that of the answer, whose time a long wait extends.
+	connection *http.ResponseController
 
 	principal *principal.Principal // nil until the caller is identified
 	namespace string
@@ -40,11 +42,23 @@ func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
 type operation struct {
 	name, method, path, summary string
 
+	action         string         // of its audit and metrics, if other routes do the same; otherwise the name
+	namespace      string         // in which a route without one has its keys
+	contract       bool           // has one of the contracts of others, whose refusals have other statuses
 	role           principal.Role // who may call it; empty: every role
 	audited        bool
 	administrative bool        // recorded before it is carried out, or else refused
 	everywhere     bool        // needs no namespace
 	answers        map[int]any // an example of the body for each status that is no refusal
+}
+
+// answerWithin bounds the time until the answer is written. The server's own bound is below that of a long wait.
+func (c *call) answerWithin(d time.Duration) error {
+	err := c.connection.SetWriteDeadline(time.Now().Add(d))
+	if errors.Is(err, http.ErrNotSupported) {
+		return nil
+	}
+	return err
 }
 
 // An answer is the status and the body that a handler returns.
@@ -81,6 +95,9 @@ func perform[I any](ctx context.Context, a *API, op operation, in *I, handle han
 		if out, err = handle(ctx, c, in); err != nil {
 			c.problem = refuseCall(ctx, err)
 		}
+	}
+	if op.contract && c.problem != nil {
+		c.problem.contract(c.action)
 	}
 	if op.audited {
 		e := eventOf(c, in, out)
@@ -123,5 +140,5 @@ func (a *API) operation(op operation) huma.Operation {
 
 // bound returns a context for one request that waits for at most wait.
 func bound(ctx context.Context, wait time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, min(wait, maxPoll)+callTimeout, errors.New("the request took too long"))
+	return context.WithTimeoutCause(ctx, wait+callTimeout, errors.New("the request took too long"))
 }

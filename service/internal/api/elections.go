@@ -50,11 +50,13 @@ func (a *API) registerElections() {
 	register(a, operation{
 		name: "renew-term", method: http.MethodPost, path: path + "renew", summary: "Extend a term, as renew does",
 		role: principal.Client, audited: true, answers: map[int]any{200: grant{}},
-	}, a.renew)
+	}, func(ctx context.Context, c *call, in *renewRequest) (*answer, error) { return a.renew(ctx, c, in.Body) })
 	register(a, operation{
 		name: "resign", method: http.MethodPost, path: path + "resign", summary: "End a term, as release does",
 		role: principal.Client, audited: true, answers: map[int]any{200: released{}},
-	}, a.release)
+	}, func(ctx context.Context, c *call, in *releaseRequest) (*answer, error) {
+		return a.release(ctx, c, in.Body)
+	})
 	register(a, operation{
 		name: "leader", method: http.MethodGet, path: path + "leader", summary: "Read the leader",
 		answers: map[int]any{200: leader{}},

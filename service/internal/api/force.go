@@ -52,6 +52,7 @@ func (r *forceRequest) subject() subject {
 
 // forced is the answer to a forced release.
 type forced struct {
+	Status           string `json:"status" enum:"FORCE_RELEASED,REVOKED" doc:"REVOKED: the lock is free once the holder must have stopped"`
 	LockKey          string `json:"lockKey"`
 	Node             string `json:"node" doc:"Of the contender, in ZooKeeper"`
 	Notified         bool   `json:"notified" doc:"The holder learns of it; the lock is free once it must have stopped"`
@@ -70,23 +71,44 @@ func (a *API) registerForce() {
 }
 
 func (a *API) forceRelease(ctx context.Context, c *call, in *forceRequest) (*answer, error) {
-	token, err := fencing.ParseToken(string(in.Body.FencingToken))
-	if err != nil || !token.Valid() {
-		return nil, invalid("body.fencingToken", "the token is not a positive number")
-	}
-	mode := lease.Safe
-	if in.Body.Mode == "now" {
-		mode = lease.Now
-	}
-	ctx, cancel := bound(ctx, 0)
-	defer cancel()
-	done, err := a.Locks.ForceRelease(ctx, lease.Force{
-		Path: c.path, Token: token, By: c.principal.Name, Reason: in.Body.Reason, Mode: mode,
-	})
+	token, err := tokenOf(in.Body.FencingToken)
 	if err != nil {
 		return nil, err
 	}
-	return &answer{Status: http.StatusOK, Body: &forced{
-		LockKey: c.key, Node: done.Node, Notified: done.Notified, ProtectedByToken: done.TokenOnly, FencingToken: token.String(),
-	}}, nil
+	return a.force(ctx, c, lease.Force{Token: token, Reason: in.Body.Reason, Mode: modeOf(in.Body.Mode)})
+}
+
+func modeOf(name string) lease.Mode {
+	if name == "now" {
+		return lease.Now
+	}
+	return lease.Safe
+}
+
+// force ends what is in front of the lock's queue.
+func (a *API) force(ctx context.Context, c *call, f lease.Force) (*answer, error) {
+	ctx, cancel := bound(ctx, 0)
+	defer cancel()
+	f.Path, f.By = c.path, c.principal.Name
+	done, err := a.Locks.ForceRelease(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	out := &forced{
+		Status: "FORCE_RELEASED", LockKey: c.key, Node: done.Node, Notified: done.Notified, ProtectedByToken: done.TokenOnly,
+		FencingToken: done.Token.String(),
+	}
+	if done.Notified {
+		out.Status = "REVOKED"
+	}
+	return &answer{Status: http.StatusOK, Body: out}, nil
+}
+
+// tokenOf returns the fencing token of a request.
+func tokenOf(d digits) (fencing.Token, error) {
+	token, err := fencing.ParseToken(string(d))
+	if err != nil || !token.Valid() {
+		return 0, invalid("body.fencingToken", "the token is not a positive number")
+	}
+	return token, nil
 }

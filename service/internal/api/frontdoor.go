@@ -23,7 +23,7 @@ func (a *API) frontDoor(mux *http.ServeMux) http.Handler {
 	}))
 	inner := routes.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { a.route(mux, w, r) }))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c := &call{id: rand.Text(), received: time.Now(), remote: r.RemoteAddr}
+		c := &call{id: rand.Text(), received: time.Now(), remote: r.RemoteAddr, connection: http.NewResponseController(w)}
 		r = r.WithContext(context.WithValue(r.Context(), callKey{}, c))
 		w.Header().Set("X-Request-Id", c.id)
 		w.Header().Set("X-Content-Type-Options", "nosniff")

@@ -20,7 +20,7 @@ func FuzzEveryRequestIsAnsweredAsDocumented(f *testing.F) {
 		{"/v1/locks/own/%2E%2E%2F/acquire", acquireBody},
 		{renewPath, `{"ownerId": "w1", "lockToken": "node.h.AAAA"}`},
 		{forcePath, `{"fencingToken": 41, "reason": "r", "mode": "now"}`},
-		{"/v1/locks/own?prefix=a&limit=2&page=YQ", ""},
+		{"/v1/locks?namespace=own&prefix=a&limit=2&page=YQ", ""},
 		{"/v1/elections/own/k/campaign", `{"ownerId": "w1", "requestId": "r1", "value": "v"}`},
 		{"/v1/elections/own/k/leader", ""},
 	} {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/lease"
 	"github.com/lockkeeper/lockkeeper/service/internal/principal"
 )
@@ -33,16 +34,19 @@ type Terms struct {
 	RequestID  string `json:"requestId" minLength:"1" maxLength:"128" doc:"One for each acquisition. A repeat with the same one gets the same grant"`
 	TTLMillis  int64  `json:"ttlMillis,omitempty" minimum:"1000" default:"30000" doc:"How long the lease lasts without a renewal, in ms"`
 	WaitMillis *int64 `json:"waitMillis,omitempty" minimum:"0" maximum:"86400000" doc:"How long to wait if the lock is held, in ms. 0: do not wait"`
-	Wait       *bool  `json:"wait,omitempty" doc:"true stands for waitMillis 20000, false for 0"`
+	Wait       *bool  `json:"wait,omitempty" doc:"true without waitMillis: wait for as long as the caller does, 24 h at most. false: do not wait"`
+}
+
+// Wish is the body of an acquire.
+type Wish struct {
+	Terms
+	Reentrant bool              `json:"reentrant,omitempty" doc:"Share the lease with other reentrant requests of the same owner"`
+	Metadata  map[string]string `json:"metadata,omitempty" maxProperties:"16" doc:"Shown to those who may read the lock; names of at most 64 bytes, values of 256"`
 }
 
 type acquireRequest struct {
 	Place
-	Body struct {
-		Terms
-		Reentrant bool              `json:"reentrant,omitempty" doc:"Share the lease with other reentrant requests of the same owner"`
-		Metadata  map[string]string `json:"metadata,omitempty" maxProperties:"16" doc:"Shown to those who may read the lock; names of at most 64 bytes, values of 256"`
-	}
+	Body Wish
 }
 
 func (r *acquireRequest) subject() subject { return r.Body.subject() }
@@ -57,12 +61,15 @@ type Proof struct {
 
 func (p *Proof) subject() subject { return subject{owner: p.OwnerID} }
 
+// Extension is the body of a renewal.
+type Extension struct {
+	Proof
+	TTLMillis int64 `json:"ttlMillis,omitempty" minimum:"1000" default:"30000" doc:"From now on, in ms. The TTL of a lease never gets shorter"`
+}
+
 type renewRequest struct {
 	Place
-	Body struct {
-		Proof
-		TTLMillis int64 `json:"ttlMillis,omitempty" minimum:"1000" default:"30000" doc:"From now on, in ms. The TTL of a lease never gets shorter"`
-	}
+	Body Extension
 }
 
 func (r *renewRequest) subject() subject { return r.Body.subject() }
@@ -84,7 +91,8 @@ type grant struct {
 	ValidMillis  int64  `json:"validMillis" doc:"The lease ends so long after the sending of this request, by your monotonic clock"`
 	ExpiresAt    int64  `json:"expiresAt" doc:"Informational: ms since the epoch, by the clock of the replica"`
 
-	node string // for the audit
+	node  string // for the audit
+	token fencing.Token
 }
 
 // waiting is the answer to a poll that ended with wait time left.
@@ -97,6 +105,7 @@ type waiting struct {
 
 // released is the answer to a release.
 type released struct {
+	Status  string `json:"status" enum:"RELEASED"`
 	LockKey string `json:"lockKey"`
 	OwnerID string `json:"ownerId"`
 }
@@ -106,25 +115,32 @@ func (a *API) registerLocks() {
 		name: "acquire", method: http.MethodPost, path: "/v1/locks/{namespace}/{key}/acquire", summary: "Acquire a lock",
 		role: principal.Client, audited: true, answers: map[int]any{200: grant{}, 202: waiting{}},
 	}, func(ctx context.Context, c *call, in *acquireRequest) (*answer, error) {
-		if err := checkMetadata(in.Body.Metadata); err != nil {
-			return nil, err
-		}
-		return a.acquire(ctx, c, in.Body.Terms, lease.Request{Reentrant: in.Body.Reentrant, Metadata: in.Body.Metadata})
+		return a.acquireLock(ctx, c, in.Body, false)
 	})
 	register(a, operation{
 		name: "renew", method: http.MethodPost, path: "/v1/locks/{namespace}/{key}/renew", summary: "Extend a lease",
 		role: principal.Client, audited: true, answers: map[int]any{200: grant{}},
-	}, a.renew)
+	}, func(ctx context.Context, c *call, in *renewRequest) (*answer, error) { return a.renew(ctx, c, in.Body) })
 	register(a, operation{
 		name: "release", method: http.MethodPost, path: "/v1/locks/{namespace}/{key}/release", summary: "Release a lock",
 		role: principal.Client, audited: true, answers: map[int]any{200: released{}},
-	}, a.release)
+	}, func(ctx context.Context, c *call, in *releaseRequest) (*answer, error) {
+		return a.release(ctx, c, in.Body)
+	})
 	a.registerForce()
+}
+
+// acquireLock asks for the lease of a lock. unbroken: for as long as the caller waits, in this request.
+func (a *API) acquireLock(ctx context.Context, c *call, w Wish, unbroken bool) (*answer, error) {
+	if err := checkMetadata(w.Metadata); err != nil {
+		return nil, err
+	}
+	return a.acquire(ctx, c, w.Terms, lease.Request{Reentrant: w.Reentrant, Metadata: w.Metadata, Unbroken: unbroken})
 }
 
 // acquire asks for a lease on terms; req has the rest.
 func (a *API) acquire(ctx context.Context, c *call, t Terms, req lease.Request) (*answer, error) {
-	ttl, err := c.ttl(t.TTLMillis)
+	ttl, err := c.ttl("body.ttlMillis", t.TTLMillis)
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +155,14 @@ func (a *API) acquire(ctx context.Context, c *call, t Terms, req lease.Request) 
 		}
 		defer leave()
 	}
-	ctx, cancel := bound(ctx, wait)
+	poll := min(wait, maxPoll)
+	if req.Unbroken {
+		poll = wait
+		if err := c.answerWithin(poll + callTimeout + answerTimeout); err != nil {
+			return nil, err
+		}
+	}
+	ctx, cancel := bound(ctx, poll)
 	defer cancel()
 	if err := a.Quota.Admit(ctx, c.namespace, c.path); err != nil {
 		return nil, err
@@ -147,8 +170,15 @@ func (a *API) acquire(ctx context.Context, c *call, t Terms, req lease.Request) 
 	req.Path, req.Principal, req.Owner, req.RequestID = c.path, c.principal.Name, t.OwnerID, t.RequestID
 	req.TTL, req.Wait = ttl, wait
 	g, err := a.Locks.Acquire(ctx, c.received, req)
+	if req.Unbroken {
+		if late := c.answerWithin(answerTimeout); late != nil {
+			return nil, errors.Join(late, err)
+		}
+	}
 	var queued *lease.WaitingError
 	switch {
+	case errors.As(err, &queued) && req.Unbroken:
+		return nil, problem(Unavailable, "The replica is stopping. Repeat the request: another one goes on with it.").retryAfter(unavailableRetry)
 	case errors.As(err, &queued):
 		return &answer{Status: http.StatusAccepted, Body: &waiting{
 			LockKey: c.key, Position: queued.Position, CurrentOwner: queued.Front.Owner,
@@ -160,15 +190,19 @@ func (a *API) acquire(ctx context.Context, c *call, t Terms, req lease.Request) 
 	return a.granted(c, g), nil
 }
 
-func (a *API) renew(ctx context.Context, c *call, in *renewRequest) (*answer, error) {
-	ttl, err := c.ttl(in.Body.TTLMillis)
+func (a *API) renew(ctx context.Context, c *call, e Extension) (*answer, error) {
+	ttl, err := c.ttl("body.ttlMillis", e.TTLMillis)
 	if err != nil {
 		return nil, err
 	}
-	ticket, err := a.ticket(c, in.Body.Proof)
+	ticket, err := a.ticket(c, e.Proof)
 	if err != nil {
 		return nil, err
 	}
+	return a.renewTicket(ctx, c, ticket, ttl)
+}
+
+func (a *API) renewTicket(ctx context.Context, c *call, ticket lease.Ticket, ttl time.Duration) (*answer, error) {
 	ctx, cancel := bound(ctx, 0)
 	defer cancel()
 	g, err := a.Locks.Renew(ctx, c.received, ticket, ttl)
@@ -178,17 +212,25 @@ func (a *API) renew(ctx context.Context, c *call, in *renewRequest) (*answer, er
 	return a.granted(c, g), nil
 }
 
-func (a *API) release(ctx context.Context, c *call, in *releaseRequest) (*answer, error) {
-	ticket, err := a.ticket(c, in.Body)
+func (a *API) release(ctx context.Context, c *call, p Proof) (*answer, error) {
+	ticket, err := a.ticket(c, p)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := bound(ctx, 0)
-	defer cancel()
-	if err := a.Locks.Release(ctx, ticket); err != nil {
+	if err := a.releaseTicket(ctx, ticket); err != nil {
 		return nil, err
 	}
-	return &answer{Status: http.StatusOK, Body: &released{LockKey: c.key, OwnerID: in.Body.OwnerID}}, nil
+	return &answer{Status: http.StatusOK, Body: releasedOf(c, p.OwnerID)}, nil
+}
+
+func (a *API) releaseTicket(ctx context.Context, ticket lease.Ticket) error {
+	ctx, cancel := bound(ctx, 0)
+	defer cancel()
+	return a.Locks.Release(ctx, ticket)
+}
+
+func releasedOf(c *call, owner string) *released {
+	return &released{Status: "RELEASED", LockKey: c.key, OwnerID: owner}
 }
 
 // ticket verifies what a holder presents.
@@ -199,14 +241,14 @@ func (a *API) ticket(c *call, p Proof) (lease.Ticket, error) {
 func (a *API) granted(c *call, g lease.Grant) *answer {
 	return &answer{Status: http.StatusOK, Body: &grant{
 		LockKey: c.key, LockToken: a.Keys.Get().Make(g.Ticket), FencingToken: g.Token.String(), OwnerID: g.Owner,
-		TTLMillis: g.TTL.Milliseconds(), ValidMillis: g.Valid.Milliseconds(), ExpiresAt: g.Expires.UnixMilli(), node: g.Ticket.Node,
+		TTLMillis: g.TTL.Milliseconds(), ValidMillis: g.Valid.Milliseconds(), ExpiresAt: g.Expires.UnixMilli(), node: g.Ticket.Node, token: g.Token,
 	}}
 }
 
 // ttl returns the TTL that the caller asks for. The schema has the lower bound; the upper one is the principal's.
-func (c *call) ttl(millis int64) (time.Duration, error) {
+func (c *call) ttl(field string, millis int64) (time.Duration, error) {
 	if limit := c.principal.Limits.MaxTTL; millis < minTTL.Milliseconds() || millis > limit.Milliseconds() {
-		return 0, invalid("body.ttlMillis", fmt.Sprintf("the TTL is not between %d and %d ms", minTTL.Milliseconds(), limit.Milliseconds()))
+		return 0, invalid(field, fmt.Sprintf("the TTL is not between %d and %d ms", minTTL.Milliseconds(), limit.Milliseconds()))
 	}
 	return time.Duration(millis) * time.Millisecond, nil
 }
@@ -217,7 +259,7 @@ func (t *Terms) wait() (time.Duration, error) {
 	case t.WaitMillis == nil && t.Wait == nil:
 		return 0, nil
 	case t.WaitMillis == nil && *t.Wait:
-		return maxPoll, nil
+		return maxWait, nil
 	case t.WaitMillis == nil:
 		return 0, nil
 	}

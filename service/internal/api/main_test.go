@@ -41,6 +41,8 @@ const principals = `{"principals": [
 	{"name": "client", "tokens": [%q], "namespaces": ["own"], "roles": ["client"]},
 	{"name": "admin", "tokens": [%q], "namespaces": ["own"], "roles": ["admin"]},
 	{"name": "both", "tokens": [%q], "namespaces": ["*"], "roles": ["client", "admin"]},
+	{"name": "resident", "tokens": [%q], "namespaces": ["default"], "roles": ["client"]},
+	{"name": "warden", "tokens": [%q], "namespaces": ["default"], "roles": ["admin"]},
 	{"name": "slow", "tokens": [%q], "namespaces": ["own"], "roles": ["client"], "limits": {"requestsPerSecond": 0.001, "burst": 1}}
 ]}`
 
@@ -119,7 +121,7 @@ func (b *buffer) String() string {
 func newFixture(tb testing.TB, locks *scripted) *fixture {
 	tb.Helper()
 	file := filepath.Join(tb.TempDir(), "principals")
-	require.NoError(tb, os.WriteFile(file, fmt.Appendf(nil, principals, hash("client"), hash("admin"), hash("both"), hash("slow")), 0o600))
+	require.NoError(tb, os.WriteFile(file, fmt.Appendf(nil, principals, hash("client"), hash("admin"), hash("both"), hash("resident"), hash("warden"), hash("slow")), 0o600))
 	directory, err := reload.Open(file, func(content []byte) (*principal.Directory, error) { return principal.Parse(content, limits) })
 	require.NoError(tb, err)
 	keys, err := locktoken.ParseKeys([]byte(strings.Repeat("5a", 32)))
@@ -233,6 +235,7 @@ func (f *fixture) send(who, method, path, body string) *response {
 		require.Equal(f.t, "application/problem+json", res.Header.Get("Content-Type"))
 		require.EqualValues(f.t, res.StatusCode, p["status"])
 		require.Equal(f.t, "urn:lockkeeper:problem:"+r.code(f.t), p["type"])
+		require.NotEmpty(f.t, p["error"])
 	}
 	f.fitsDocument(method, path, r)
 	return r

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var parameter = regexp.MustCompile(`\\{[a-z]+\\}`)
+var parameter = regexp.MustCompile(`\\{[a-zA-Z_]+\\}`)
 
 // operationOf returns the documented operation of a request, nil if there is none.
 func (f *fixture) operationOf(method, path string) *huma.Operation {
@@ -25,10 +25,13 @@ func (f *fixture) operationOf(method, path string) *huma.Operation {
 		if !regexp.MustCompile("^" + pattern + "$").MatchString(path) {
 			continue
 		}
+		op := item.Post
 		if method == http.MethodGet {
-			return item.Get
+			op = item.Get
 		}
-		return item.Post
+		if op != nil { // the key of one route can be the action of another
+			return op
+		}
 	}
 	return nil
 }
@@ -80,9 +83,12 @@ func TestDocumentNamesEveryRouteAndItsAnswers(t *testing.T) {
 	require.Equal(t, []string{
 		"GET /v1/admin/actions",
 		"GET /v1/elections/{namespace}/{key}/leader", "GET /v1/elections/{namespace}/{key}/observe",
-		"GET /v1/locks", "GET /v1/locks/{namespace}", "GET /v1/locks/{namespace}/{key}", "GET /v1/locks/{namespace}/{key}/events",
+		"GET /v1/locks", "GET /v1/locks/{lockKey}", "GET /v1/locks/{namespace}/{key}", "GET /v1/locks/{namespace}/{key}/events",
+		"POST /api/v1/locks/{lock_name}/acquire", "POST /api/v1/locks/{lock_name}/release", "POST /api/v1/locks/{lock_name}/renew",
 		"POST /v1/elections/{namespace}/{key}/campaign", "POST /v1/elections/{namespace}/{key}/renew",
 		"POST /v1/elections/{namespace}/{key}/resign",
+		"POST /v1/locks/{lockKey}/acquire", "POST /v1/locks/{lockKey}/force-release", "POST /v1/locks/{lockKey}/release",
+		"POST /v1/locks/{lockKey}/renew",
 		"POST /v1/locks/{namespace}/{key}/acquire", "POST /v1/locks/{namespace}/{key}/force-release",
 		"POST /v1/locks/{namespace}/{key}/release", "POST /v1/locks/{namespace}/{key}/renew",
 	}, found)

@@ -106,9 +106,11 @@ type Problem struct {
 	Title  string      `json:"title"`
 	Status int         `json:"status"`
 	Code   Code        `json:"code" doc:"Stable: decide by it"`
+	Word   Code        `json:"error" doc:"The code; on the routes without a namespace, the one that their contract has for the refusal"`
 	Detail string      `json:"detail,omitempty"`
 	Errors []Violation `json:"errors,omitempty" doc:"What is wrong with the request"`
 
+	Locked           *bool  `json:"locked,omitempty" doc:"false, with LOCK_NOT_FOUND"`
 	CurrentOwner     string `json:"currentOwner,omitempty" doc:"Of the holder, with LOCK_ALREADY_HELD"`
 	RetryAfterMillis int64  `json:"retryAfterMillis,omitempty" doc:"An estimate, in ms"`
 	FencingToken     string `json:"fencingToken,omitempty" doc:"Of the holder, with HOLDER_CHANGED"`
@@ -121,13 +123,25 @@ type Problem struct {
 
 func problem(code Code, detail string) *Problem {
 	k := kinds[code]
-	return &Problem{Type: "urn:lockkeeper:problem:" + string(code), Title: k.title, Status: k.status, Code: code, Detail: detail}
+	return &Problem{Type: "urn:lockkeeper:problem:" + string(code), Title: k.title, Status: k.status, Code: code, Word: code, Detail: detail}
 }
 
 func invalid(location, message string) *Problem {
 	p := problem(Invalid, "")
 	p.Errors = []Violation{{Message: message, Location: location}}
 	return p
+}
+
+// contract changes the problem of an action to what the contracts of others have for it: a lease that has ended is a
+// conflict, and a renewal knows one reason for it.
+func (p *Problem) contract(action string) {
+	if p.Status != http.StatusGone {
+		return
+	}
+	p.Status = http.StatusConflict
+	if action == "renew" {
+		p.Word = LockExpired
+	}
 }
 
 func (p *Problem) because(cause error) *Problem {

@@ -5,8 +5,11 @@ package api
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"net/http"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/lockkeeper/lockkeeper/lease"
 	"github.com/lockkeeper/lockkeeper/recipes"
@@ -18,16 +21,15 @@ const maxPage = 1000
 
 type statusRequest struct{ Place }
 
+// followers are the last segments of routes that read more of a lock, all of which name its namespace. A caller that omits
+// it has asked for a key of that name.
+var followers = []string{"events", "history"}
+
 // ListRequest selects a page of a list.
 type ListRequest struct {
 	Prefix string `query:"prefix" maxLength:"512" doc:"Only keys that begin with it"`
 	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
 	Page   string `query:"page" maxLength:"4096" doc:"nextPage of the page before"`
-}
-
-type listByPath struct {
-	Namespace string `path:"namespace"`
-	ListRequest
 }
 
 type listByQuery struct {
@@ -43,6 +45,9 @@ type status struct {
 	FencingToken string            `json:"fencingToken,omitempty" doc:"Of the holder"`
 	Kind         string            `json:"kind,omitempty" enum:"lease,session,foreign,persistent" doc:"lease: through this service. session: by the library. foreign: by another library. persistent: its node belongs to no session, and its record is not that of a lease: it holds the lock until the node is deleted"`
 	ExpiresAt    int64             `json:"expiresAt,omitempty" doc:"Of a lease, informational: ms since the epoch"`
+	CreatedAt    int64             `json:"createdAt,omitempty" doc:"When the holder joined the queue, by the clock of its replica or its host: ms since the epoch"`
+	UpdatedAt    int64             `json:"updatedAt,omitempty" doc:"When the record of the holder was written last, by ZooKeeper's clock: ms since the epoch"`
+	Reentrancy   int               `json:"reentrancyCount,omitempty" doc:"Requests that share the lease; 1 unless they are reentrant"`
 	Revoked      bool              `json:"revoked,omitempty" doc:"The holder was asked to stop"`
 	Metadata     map[string]string `json:"metadata,omitempty"`
 	QueueLength  int               `json:"queueLength" doc:"Contenders that wait"`
@@ -59,24 +64,28 @@ func (a *API) registerReads() {
 		name: "status", method: http.MethodGet, path: "/v1/locks/{namespace}/{key}", summary: "Read a lock",
 		answers: map[int]any{200: status{}},
 	}, func(ctx context.Context, c *call, _ *statusRequest) (*answer, error) {
-		s, err := a.status(ctx, c)
-		if err != nil {
-			return nil, err
+		out, err := a.readLock(ctx, c)
+		if errors.Is(err, lease.ErrNotFound) && slices.Contains(followers, c.key) {
+			p := refuse(err)
+			p.Detail = "The path names a namespace and a key. What follows a lock is at /v1/locks/{namespace}/{key}/" + c.key + "."
+			return nil, p
 		}
-		return &answer{Status: http.StatusOK, Body: describe(c.key, s)}, nil
+		return out, err
 	})
 	register(a, operation{
-		name: "list", method: http.MethodGet, path: "/v1/locks/{namespace}", summary: "List the locks of a namespace",
-		answers: map[int]any{200: page{}},
-	}, func(ctx context.Context, c *call, in *listByPath) (*answer, error) {
-		return a.list(ctx, c, in.ListRequest)
-	})
-	register(a, operation{
-		name: "list-by-query", method: http.MethodGet, path: "/v1/locks", summary: "List the locks of a namespace",
+		name: "list", method: http.MethodGet, path: "/v1/locks", summary: "List the locks of a namespace",
 		answers: map[int]any{200: page{}},
 	}, func(ctx context.Context, c *call, in *listByQuery) (*answer, error) {
 		return a.list(ctx, c, in.ListRequest)
 	})
+}
+
+func (a *API) readLock(ctx context.Context, c *call) (*answer, error) {
+	s, err := a.status(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return &answer{Status: http.StatusOK, Body: describe(c.key, s)}, nil
 }
 
 // status reads the queue of a lock. That of a lock without contenders is an error.
@@ -129,9 +138,19 @@ func describe(name string, s lease.Status) *status {
 	case front.Session == 0:
 		out.Kind = "persistent"
 	}
+	out.CreatedAt, out.UpdatedAt = millis(front.Since), millis(front.Written)
 	if front.Kind == recipes.KindLease {
+		out.Reentrancy = len(front.Lease.Requests)
 		out.ExpiresAt = front.Written.Add(front.TTL).UnixMilli()
 		out.Metadata = front.Lease.Metadata
 	}
 	return out
+}
+
+// millis returns a time in ms since the epoch, 0 if it is not known.
+func millis(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
 }

@@ -46,9 +46,10 @@ func refuse(err error) *Problem {
 		p = problem(LeaseExhausted, "Release the lock, and acquire it again.")
 	case errors.Is(err, lease.ErrNotFound):
 		p = problem(LockNotFound, "")
+		p.Locked = new(bool)
 	case errors.Is(err, quota.ErrFull):
 		p = problem(TooManyKeys, "Release locks, or use another namespace.").retryAfter(fullRetry)
-	case errors.Is(err, locktoken.ErrInvalid):
+	case errors.Is(err, locktoken.ErrInvalid), errors.Is(err, lease.ErrNotOwner):
 		p = problem(NotLockOwner, "")
 	default:
 		p = problem(Unavailable, "Repeat the request, with the same requestId.").retryAfter(unavailableRetry)

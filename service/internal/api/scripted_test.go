@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/lease"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/service/internal/audit"
@@ -84,12 +85,16 @@ func (s *scripted) Release(context.Context, lease.Ticket) error {
 	return s.err
 }
 
-func (s *scripted) ForceRelease(context.Context, lease.Force) (lease.Forced, error) {
+func (s *scripted) Find(_ context.Context, req lease.Request, _ fencing.Token) (lease.Ticket, error) {
+	return lease.Ticket{Path: req.Path, Principal: req.Principal, Owner: req.Owner, Node: "node", Request: "h"}, s.err
+}
+
+func (s *scripted) ForceRelease(_ context.Context, f lease.Force) (lease.Forced, error) {
 	s.called("force-release")
 	if s.forcing != nil {
 		s.forcing()
 	}
-	return lease.Forced{Node: "node", Notified: true}, s.err
+	return lease.Forced{Node: "node", Token: f.Token, Notified: true}, s.err
 }
 
 func (s *scripted) Status(_ context.Context, path string) (lease.Status, error) {

@@ -299,7 +299,7 @@ func TestStreamOfPageEndsWithoutPermission(t *testing.T) {
 		r, body := f.open("client", "/events?namespace=own")
 		event(t, r)
 		event(t, r)
-		require.NoError(t, os.WriteFile(f.file, fmt.Appendf(nil, principals, hash("other"), hash("admin"), hash("both"), hash("slow")), 0o600))
+		require.NoError(t, os.WriteFile(f.file, fmt.Appendf(nil, principals, hash("other"), hash("admin"), hash("both"), hash("resident"), hash("warden"), hash("slow")), 0o600))
 		require.Contains(t, event(t, r), `"code":"FORBIDDEN"`)
 		require.NoError(t, body.Close())
 		cancel()
