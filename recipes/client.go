@@ -281,6 +281,9 @@ func (c *Client) newest() *queueSession {
 // caller's own requests. It is useless once that session is over: call Conn again.
 // Do not close it. The client's namespace does not apply. Nodes that it creates
 // as ephemeral are deleted with the session, like those of the claims.
+//
+// Its watches outlast a reconnection, and lose no event, unless the server refuses to set
+// them again (ThrottledOp): no caller learns of that. [Node.Watch] does.
 func (c *Client) Conn() *zk.Conn { return c.newest().Conn() }
 
 // Path returns the full path of the node at path, an absolute path below the

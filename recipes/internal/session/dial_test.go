@@ -35,7 +35,7 @@ func newTestDialer(t *testing.T, dial func(ctx context.Context, network, address
 		tried:    make(map[string]time.Time),
 	}
 	d.connect = func(conn net.Conn, server string, greetBy time.Time) net.Conn {
-		return wire.New(conn, greetBy, nil, false, &d.blocking, wire.Hooks{
+		return wire.New(conn, greetBy, nil, &d.blocking, wire.Hooks{
 			Greeted:  func(h wire.Hello) error { d.greeted(h); return nil },
 			Failed:   func(err error) { d.miss(server, err) },
 			Answered: func(time.Time) {},

@@ -372,6 +372,15 @@ func (o *outstanding) unwatch(p *Node) {
 	p.watched = false
 }
 
+// unwatchAll is unwatch for all held nodes.
+func (o *outstanding) unwatchAll() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, p := range o.held {
+		p.watched = false
+	}
+}
+
 // at returns the node with that path if it is held, and otherwise nil.
 func (o *outstanding) at(path string) *Node {
 	o.mu.Lock()

@@ -122,10 +122,11 @@ func (s *Session) connected(conn net.Conn, server string, greetBy time.Time) net
 	last := s.wire
 	s.mu.Unlock()
 	// The client has waited for the goroutine that read from the last connection.
-	w := wire.New(conn, greetBy, last, s.watches.any(), &s.dialer.blocking, wire.Hooks{
+	w := wire.New(conn, greetBy, last, &s.dialer.blocking, wire.Hooks{
 		Answered: s.lease.Packet,
 		Proved:   s.lease.Proof,
 		Login:    s.dialer.login(server, greetBy),
+		Unset:    s.unset,
 		Failed: func(err error) {
 			s.dialer.miss(server, err)
 			s.endIfRefused(server, err)

@@ -73,13 +73,6 @@ func newWatches() watches {
 	return watches{set: make(map[watchKey]*Watch), bells: make(map[string]map[chan struct{}]struct{})}
 }
 
-// any reports whether the client may have watches to set again.
-func (ws *watches) any() bool {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	return len(ws.set) > 0
-}
-
 // event handles one event of a node. The client calls it before it delivers any later packet
 // of the server.
 func (ws *watches) event(ev zk.Event) {
@@ -116,7 +109,7 @@ func (ws *watches) drop(key watchKey, w *Watch, event zk.EventType) {
 	close(found.fired)
 }
 
-// dropAll removes all watches and wakes their callers, when the session is over.
+// dropAll removes all watches and wakes their callers.
 func (ws *watches) dropAll() {
 	ws.mu.Lock()
 	all := ws.set

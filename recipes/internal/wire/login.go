@@ -19,6 +19,7 @@ const maxToken = 1 << 20
 // Codes of errors in replies.
 const (
 	codeOfReply         = zxidOfReply + 8 // where it is
+	codeNoNode          = -101
 	codeAuthFailed      = 1<<32 - 115
 	codeUnauthenticated = 1<<32 - 124 // the server requires SASL, and has carried out nothing
 )

@@ -19,13 +19,17 @@ import (
 
 // Numbers of the ZooKeeper protocol that a wire looks for.
 const (
+	opExists       = 3
+	opGetData      = 4
+	opGetChildren  = 12
 	opTransaction  = 14
 	opSetAuth      = 100
 	opSetWatches   = 101
 	opSASL         = 102
 	opClose        = -11
 	xidWatchEvent  = -1
-	maxHelloLength = 256 // a connect reply has 36 or 37 bytes
+	maxHelloLength = 256       // a connect reply has 36 or 37 bytes
+	bodyOfRequest  = 4 + 4 + 4 // where it begins, after the length, the xid and the operation
 )
 
 // quorumWrites are the operations that a server carries out only through the
@@ -43,9 +47,11 @@ var quorumWrites = []int32{
 
 // A packet is a request in flight.
 type packet struct {
-	sent time.Time
-	xid  int32 // names it in its reply; 0: the handshake
-	op   int32 // 0: the handshake
+	sent    time.Time
+	xid     int32  // names it in its reply; 0: the handshake
+	op      int32  // 0: the handshake
+	watched string // path of the node that it watches; "": none
+	again   []byte // the packet, if it sets watches again
 }
 
 // A Hello is the server's reply to a connect request.
@@ -68,6 +74,7 @@ type Wire struct {
 	closed     chan struct{}     // closed once the connection is to end
 	closeOnce  sync.Once         // guards closing it
 	zxids      zxids             // only the reader changes it
+	watches    watches           // used by the reader only
 	handshaken bool              // set by the reader, before the client starts its other goroutines
 	left       int               // bytes of the frame that the reader is in; used by the reader only
 	op         int32             // of the packet that this frame answers, 0 for an event; used by the reader only
@@ -89,6 +96,7 @@ type Hooks struct {
 	Failed   func(error)                    // if the handshake failed, with the reason
 	Answered func(sent time.Time)           // for each packet that was answered
 	Proved   func(sent, answered time.Time) // for each write that a quorum answered
+	Unset    func(code int32)               // if the server refused to set watches again: the client goes on as if it had
 }
 
 // An Exchange sends one token of SASL to the server, and returns the one that answers it. An error wraps
@@ -97,9 +105,8 @@ type Exchange func(token []byte) (answer []byte, err error)
 
 // New returns a Wire over conn, whose handshake ends by greetBy. previous is the session's
 // connection before this one, nil if it is the first: the ZooKeeper client must have ended
-// the goroutine that read from it. watching reports whether the client may have watches to
-// set again. blocking counts the goroutine that closes conn.
-func New(conn net.Conn, greetBy time.Time, previous *Wire, watching bool, blocking *background.Group, hooks Hooks) *Wire {
+// the goroutine that read from it. blocking counts the goroutine that closes conn.
+func New(conn net.Conn, greetBy time.Time, previous *Wire, blocking *background.Group, hooks Hooks) *Wire {
 	w := &Wire{
 		Conn:     conn,
 		r:        bufio.NewReaderSize(conn, 16<<10),
@@ -108,10 +115,11 @@ func New(conn net.Conn, greetBy time.Time, previous *Wire, watching bool, blocki
 		blocking: blocking,
 		closed:   make(chan struct{}),
 		settled:  make(chan struct{}),
-		zxids:    zxids{restored: true}, // there are no watches yet
+		watches:  watches{confirmed: make(map[watch]int)},
 	}
 	if previous != nil {
-		w.zxids = previous.zxids.next(watching)
+		w.zxids = previous.zxids.next(previous.watches.complete())
+		w.watches = previous.watches.next()
 	}
 	return w
 }
@@ -131,10 +139,16 @@ func (w *Wire) Write(p []byte) (int, error) {
 	}
 	// Recorded before it is sent: a reply must find it, and an instant that is too
 	// early errs on the safe side.
+	filled := w.zxids.fill(p, op, w.handshaken)
+	sending := packet{xid: xid, op: op, watched: watchedPath(p, op)}
+	if op == opSetWatches {
+		sending.again = filled // a copy: the client writes its next packet where this one was
+	}
 	w.mu.Lock()
-	w.inFlight = append(w.inFlight, packet{sent: time.Now(), xid: xid, op: op})
+	sending.sent = time.Now()
+	w.inFlight = append(w.inFlight, sending)
 	w.mu.Unlock()
-	_, err := w.Conn.Write(w.zxids.fill(p, op, w.handshaken))
+	_, err := w.Conn.Write(filled)
 	if err != nil {
 		w.mu.Lock()
 		w.unwritten = err
@@ -244,6 +258,7 @@ func explainHandshake(err error) error {
 
 // nextFrame waits for the next frame and records which packet it answers.
 func (w *Wire) nextFrame() error {
+	w.watches.decoded()
 	head, err := w.r.Peek(8)
 	if err != nil {
 		return err
@@ -265,15 +280,48 @@ func (w *Wire) nextFrame() error {
 		}
 	}
 	w.op = p.op
-	if xid < 0 || w.left < zxidOfReply+8 {
-		return nil // an event or a ping: the client ignores its zxid
+	switch {
+	case xid == xidWatchEvent:
+		return w.readEvent()
+	case xid < 0 || w.left < codeOfReply+4:
+		return nil // a ping: the client ignores its zxid
 	}
-	head, err = w.r.Peek(min(w.left, codeOfReply+4))
+	head, err = w.r.Peek(codeOfReply + 4)
 	if err != nil {
 		return err
 	}
-	w.zxids.hide(head, p.op)
+	w.zxids.hide(head)
+	w.readWatches(p, int32(binary.BigEndian.Uint32(head[codeOfReply:])))
 	nameUnauthenticated(head)
+	return nil
+}
+
+// readWatches records what an answer with that code to the packet says about watches.
+func (w *Wire) readWatches(p packet, code int32) {
+	switch {
+	case p.op != opSetWatches:
+		w.watches.setting = p.answeredWith(code)
+	case code == 0:
+		w.watches.confirm(p.again)
+	default:
+		w.hooks.Unset(code)
+	}
+}
+
+// readEvent records which watches the event has fired that the next frame is.
+func (w *Wire) readEvent() error {
+	const kind, path = codeOfReply + 4, codeOfReply + 4 + 4 + 4 // after the kind, the state
+	// A watch that is not seen to fire is set again in vain, and never missed.
+	if w.left < path || w.left > w.r.Size() {
+		return nil
+	}
+	frame, err := w.r.Peek(w.left)
+	if err != nil {
+		return err
+	}
+	if node, _, ok := cutString(frame[path:]); ok {
+		w.watches.fired(int32(binary.BigEndian.Uint32(frame[kind:])), node)
+	}
 	return nil
 }
 

@@ -28,14 +28,21 @@ type wireBench struct {
 	mu       sync.Mutex // guards what follows
 	answered []time.Time
 	proofs   []time.Time // when they were sent
+	unset    []int32     // codes with which watches were refused
 }
 
 // newWireBench returns a Wire whose handshake must end within greetBy.
 func newWireBench(t *testing.T, greetBy time.Duration) *wireBench {
 	t.Helper()
+	return newWireBenchAfter(t, nil, greetBy)
+}
+
+// newWireBenchAfter is newWireBench for a session whose connection before was previous.
+func newWireBenchAfter(t *testing.T, previous *Wire, greetBy time.Duration) *wireBench {
+	t.Helper()
 	client, server := net.Pipe()
 	b := &wireBench{server: server}
-	b.Wire = New(client, time.Now().Add(greetBy), nil, false, new(background.Group), Hooks{
+	b.Wire = New(client, time.Now().Add(greetBy), previous, new(background.Group), Hooks{
 		Greeted: func(h Hello) error {
 			b.hello, b.frame = Hello{Timeout: h.Timeout, SessionID: h.SessionID}, h.Frame
 			return nil
@@ -51,6 +58,7 @@ func newWireBench(t *testing.T, greetBy time.Duration) *wireBench {
 			defer b.mu.Unlock()
 			b.proofs = append(b.proofs, sent)
 		},
+		Unset: func(code int32) { b.unset = append(b.unset, code) },
 	})
 	t.Cleanup(func() {
 		_ = b.Close()

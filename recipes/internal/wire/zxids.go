@@ -19,21 +19,17 @@ import (
 // client, whose own stays 0, and fills in those two requests. The client uses zxids for nothing
 // else.
 type zxids struct {
-	before   int64 // the highest of earlier connections
-	watched  int64 // up to which all events of the watches that are set again have come
-	seen     int64 // the highest of a reply, before included
-	restored bool  // all events up to seen have come, as the watches were set again
+	before  int64 // the highest of earlier connections
+	watched int64 // up to which all events of the watches that are set again have come
+	seen    int64 // the highest of a reply, before included
 }
 
-// next returns the zxids of the next connection. watching reports whether the client may have
-// watches to set again.
-func (z *zxids) next(watching bool) zxids {
+// next returns the zxids of the next connection. restored reports whether this connection's server had all watches of the
+// session in the end: then all events up to the highest zxid have come.
+func (z *zxids) next(restored bool) zxids {
 	n := zxids{before: z.seen, watched: z.watched, seen: z.seen}
-	if z.restored {
+	if restored {
 		n.watched = z.seen
-	}
-	if !watching {
-		n.watched, n.restored = z.seen, true
 	}
 	return n
 }
@@ -62,11 +58,9 @@ func (z *zxids) fill(p []byte, op int32, handshaken bool) []byte {
 	return p
 }
 
-// hide records and clears the zxid of a reply to a request of op. p is the beginning of the
-// reply.
-func (z *zxids) hide(p []byte, op int32) {
+// hide records and clears the zxid of a reply. p is the beginning of the reply.
+func (z *zxids) hide(p []byte) {
 	zxid := p[zxidOfReply : zxidOfReply+8]
 	z.seen = max(z.seen, int64(binary.BigEndian.Uint64(zxid)))
-	z.restored = z.restored || op == opSetWatches
 	clear(zxid)
 }

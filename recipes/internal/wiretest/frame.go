@@ -11,14 +11,16 @@ import (
 
 // Operations of the protocol.
 const (
-	Create    = 1
-	Delete    = 2
-	GetData   = 4
-	SetData   = 5
-	Ping      = 11
-	Check     = 13
-	Multi     = 14
-	Container = 19
+	Create      = 1
+	Delete      = 2
+	Exists      = 3
+	GetData     = 4
+	SetData     = 5
+	Ping        = 11
+	GetChildren = 12
+	Check       = 13
+	Multi       = 14
+	Container   = 19
 )
 
 // Codes of errors.
@@ -28,6 +30,7 @@ const (
 	BadVersion = -103
 	NodeExists = -110
 	Expired    = -112
+	Throttled  = -127
 	Undone     = -2 // an operation of a transaction that another one failed
 )
 
@@ -59,6 +62,24 @@ func Reply(xid int32, zxid int64, code int32, body []byte) []byte {
 		body = nil
 	}
 	return Framed(append(packet, body...))
+}
+
+// Types of events.
+const (
+	Created         = 1
+	Deleted         = 2
+	DataChanged     = 3
+	ChildrenChanged = 4
+)
+
+// Event returns the frame of an event of the node at path.
+func Event(kind int32, path string) []byte {
+	packet := binary.BigEndian.AppendUint32(nil, 1<<32-1) // the xid of events
+	packet = binary.BigEndian.AppendUint64(packet, 1<<64-1)
+	packet = binary.BigEndian.AppendUint32(packet, 0)
+	packet = binary.BigEndian.AppendUint32(packet, uint32(kind))
+	packet = binary.BigEndian.AppendUint32(packet, 3) // connected
+	return Framed(AppendString(packet, path))
 }
 
 // Hello returns the answer to a handshake, as servers since 3.4 give it.
