@@ -62,7 +62,7 @@ func (r *Replica) Acquire(ctx context.Context, received time.Time, req Request) 
 			}
 		}
 		if err == nil {
-			grant.Waited = a.waited
+			grant.Waited, grant.Repeated = a.waited, a.repeated
 			r.audit(Event{Action: Granted, Path: req.Path, Node: grant.Ticket.Node, Principal: req.Principal, Owner: req.Owner, RequestID: req.RequestID, Token: grant.Token})
 			return grant, nil
 		}
@@ -122,6 +122,7 @@ type acquisition struct {
 	hint, hash string
 	until      time.Time         // end of the poll
 	waited     time.Duration     // behind other contenders
+	repeated   bool              // an earlier call may have been granted the lease
 	synced     *recipes.Requests // whose server is not older than this call
 
 	name      string            // of the request's node, empty if it has none that is known
@@ -310,6 +311,7 @@ func (a *acquisition) grant(ctx context.Context, requests *recipes.Requests) (Gr
 	ttl := a.req.TTL
 	if a.own.Held {
 		ttl = max(ttl, a.own.TTL)
+		a.repeated = !a.deletable // this call did not create it
 	}
 	sent := time.Now()
 	if err := a.write(ctx, requests, true, ttl); err != nil {

@@ -133,7 +133,7 @@ func (a *acquisition) enter(ctx context.Context, requests *recipes.Requests) (g 
 	if err != nil {
 		return Grant{}, false, err
 	}
-	a.own, a.name = c, c.Name // not this call's to delete
+	a.own, a.name, a.repeated = c, c.Name, true // not this call's to delete
 	g, err = a.granted(sent)
 	return g, err == nil, err
 }

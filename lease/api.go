@@ -55,6 +55,7 @@ type Grant struct {
 	Token       fencing.Token
 	TTL         time.Duration
 	Valid       time.Duration // from the sending of the caller's request
+	Repeated    bool          // an earlier call may have been granted the lease
 	Waited      time.Duration // of the time that the call took: behind other contenders
 	Expires     time.Time     // informational, by the clock of this process
 }

@@ -87,6 +87,10 @@ func TestUnbrokenRequestWaitsInOneCall(t *testing.T) {
 		require.NoError(w, o.err)
 		require.Equal(w, 2*time.Minute, o.grant.Waited.Truncate(time.Second))
 		require.Zero(w, first.Waited)
+		require.False(w, o.grant.Repeated)
+		again := w.acquired(w.replica(), req)
+		require.True(w, again.Repeated)
+		require.Equal(w, o.grant.Token, again.Token)
 	})
 }
 

@@ -32,6 +32,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/service/internal/actions"
 	"github.com/lockkeeper/lockkeeper/service/internal/api"
 	"github.com/lockkeeper/lockkeeper/service/internal/audit"
+	"github.com/lockkeeper/lockkeeper/service/internal/holds"
 	"github.com/lockkeeper/lockkeeper/service/internal/locktoken"
 	"github.com/lockkeeper/lockkeeper/service/internal/principal"
 	"github.com/lockkeeper/lockkeeper/service/internal/quota"
@@ -71,16 +72,19 @@ func Run(ctx context.Context, config Config) (err error) {
 	defer func() { _ = listener.Close() }() // the server has closed it, unless it never served
 
 	registry := prometheus.NewRegistry()
-	client, err := connect(ctx, c, f, registry)
+	table := newHolds(c, registry)
+	client, err := connect(ctx, c, f, table, registry)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	return serve(ctx, c, f, client, listener, registry)
+	return serve(ctx, c, f, client, table, listener, registry)
 }
 
 // serve serves over a client until ctx is done.
-func serve(ctx context.Context, c *Config, f *files, client *recipes.Client, listener net.Listener, registry *prometheus.Registry) error {
+func serve(
+	ctx context.Context, c *Config, f *files, client *recipes.Client, table *holds.Table, listener net.Listener, registry *prometheus.Registry,
+) error {
 	replica, err := lease.New(client, &lease.Options{Logger: c.Logger, ACL: f.acl, MaxTTL: c.MaxTTL, Sweep: c.Root})
 	if err != nil {
 		return err
@@ -102,7 +106,7 @@ func serve(ctx context.Context, c *Config, f *files, client *recipes.Client, lis
 	running.Go(func() { f.watch(background, c.Logger) })
 	draining := make(chan struct{})
 	server := newServer(api.New(api.Options{
-		Locks: replica, Actions: recent, Quota: quota.New(client, c.Root, c.Keys), Root: c.Root, Principals: f.principals, Keys: f.keys, Audit: f.audit, Logger: c.Logger, Registry: registry,
+		Locks: replica, Actions: recent, Quota: quota.New(client, c.Root, c.Keys), Root: c.Root, Principals: f.principals, Keys: f.keys, Audit: f.audit, Holds: table, Logger: c.Logger, Registry: registry,
 		Ready: probe.ready, Draining: draining, Version: c.Version,
 	}), f, c.Logger)
 	failed := make(chan error, 1)

@@ -19,6 +19,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/lease"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/service/internal/audit"
+	"github.com/lockkeeper/lockkeeper/service/internal/holds"
 	"github.com/lockkeeper/lockkeeper/service/internal/limit"
 	"github.com/lockkeeper/lockkeeper/service/internal/locktoken"
 	"github.com/lockkeeper/lockkeeper/service/internal/principal"
@@ -52,6 +53,7 @@ type Options struct {
 	Principals *reload.File[principal.Directory]
 	Keys       *reload.File[locktoken.Keys]
 	Audit      *audit.Log // may be nil
+	Holds      *holds.Table
 	Logger     *slog.Logger
 	Registry   *prometheus.Registry
 	Ready      func() error    // why the replica cannot serve, nil if it can

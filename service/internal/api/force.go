@@ -94,6 +94,9 @@ func (a *API) force(ctx context.Context, c *call, f lease.Force) (*answer, error
 	if err != nil {
 		return nil, err
 	}
+	if done.TokenOnly {
+		a.Holds.Ended(done.Node)
+	}
 	out := &forced{
 		Status: "FORCE_RELEASED", LockKey: c.key, Node: done.Node, Notified: done.Notified, ProtectedByToken: done.TokenOnly,
 		FencingToken: done.Token.String(),

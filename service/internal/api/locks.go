@@ -187,6 +187,8 @@ func (a *API) acquire(ctx context.Context, c *call, t Terms, req lease.Request) 
 	case err != nil:
 		return nil, err
 	}
+	a.metrics.grants.Observe((time.Since(c.received) - g.Waited).Seconds())
+	a.written(c, g, g.Repeated)
 	return a.granted(c, g), nil
 }
 
@@ -206,9 +208,13 @@ func (a *API) renewTicket(ctx context.Context, c *call, ticket lease.Ticket, ttl
 	ctx, cancel := bound(ctx, 0)
 	defer cancel()
 	g, err := a.Locks.Renew(ctx, c.received, ticket, ttl)
+	if errors.Is(err, lease.ErrGone) {
+		a.Holds.Forget(ticket.Node)
+	}
 	if err != nil {
 		return nil, err
 	}
+	a.written(c, g, true)
 	return a.granted(c, g), nil
 }
 
@@ -226,7 +232,14 @@ func (a *API) release(ctx context.Context, c *call, p Proof) (*answer, error) {
 func (a *API) releaseTicket(ctx context.Context, ticket lease.Ticket) error {
 	ctx, cancel := bound(ctx, 0)
 	defer cancel()
-	return a.Locks.Release(ctx, ticket)
+	err := a.Locks.Release(ctx, ticket)
+	switch {
+	case err == nil:
+		a.Holds.Released(ticket.Node, ticket.Request)
+	case errors.Is(err, lease.ErrGone):
+		a.Holds.Forget(ticket.Node)
+	}
+	return err
 }
 
 func releasedOf(c *call, owner string) *released {

@@ -28,6 +28,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/service/internal/api"
 	"github.com/lockkeeper/lockkeeper/service/internal/audit"
+	"github.com/lockkeeper/lockkeeper/service/internal/holds"
 	"github.com/lockkeeper/lockkeeper/service/internal/limit"
 	"github.com/lockkeeper/lockkeeper/service/internal/locktoken"
 	"github.com/lockkeeper/lockkeeper/service/internal/principal"
@@ -134,6 +135,7 @@ func newFixture(tb testing.TB, locks *scripted) *fixture {
 	})
 	f.api = api.New(api.Options{
 		Locks: locks, Actions: &f.actions, Quota: room{}, Root: "/locks", Principals: directory, Keys: reload.Fixed(keys), Audit: log,
+		Holds:  holds.New(slog.New(slog.DiscardHandler), func(time.Duration, bool) {}),
 		Logger: slog.New(slog.NewJSONHandler(f.log, nil)), Registry: prometheus.NewRegistry(),
 		Ready: func() error { return f.ready }, Draining: f.draining, Version: "test",
 	})

@@ -15,6 +15,7 @@ import (
 type metrics struct {
 	requests     *prometheus.CounterVec
 	duration     *prometheus.HistogramVec
+	grants       prometheus.Histogram
 	inFlight     prometheus.Gauge
 	actionErrors prometheus.Counter
 	unlogged     prometheus.Counter
@@ -29,6 +30,10 @@ func newMetrics(a *API) *metrics {
 			Name: "lockkeeper_service_request_duration_seconds", Help: "Time from the head of a request to the end of its answer; for acquires that wait, the wait too.",
 			Buckets: []float64{.002, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30},
 		}, []string{"operation"}),
+		grants: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "lockkeeper_service_grant_duration_seconds", Help: "Time from the head of a request that was granted a lease to its answer, less the time in which other contenders were ahead.",
+			Buckets: []float64{.002, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
+		}),
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "lockkeeper_service_requests_in_flight", Help: "Requests that are being answered, event streams among them.",
 		}),
@@ -39,7 +44,7 @@ func newMetrics(a *API) *metrics {
 			Name: "lockkeeper_service_unlogged_requests_total", Help: "Requests without valid credentials, or to no route, that were refused and not logged: one address sent too many.",
 		}),
 	}
-	a.Registry.MustRegister(m.requests, m.duration, m.inFlight, m.actionErrors, m.unlogged,
+	a.Registry.MustRegister(m.requests, m.duration, m.grants, m.inFlight, m.actionErrors, m.unlogged,
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "lockkeeper_service_audit_errors_total", Help: "Audit events that were not written, and will not be.",
 		}, func() float64 { return float64(a.Audit.Lost()) }),

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/internal/faketime"
+	"github.com/lockkeeper/lockkeeper/lease"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -25,5 +26,20 @@ func TestOldestWaitIsThatOfALock(t *testing.T) {
 			since(time.Minute, nil), since(2*time.Minute, map[string]string{"job": "1"}), since(time.Hour, map[string]string{"value": ""}),
 		}
 		require.Contains(t, exported(), "lockkeeper_service_oldest_wait_seconds 120\n", "candidates wait while the leader lives")
+	})
+}
+
+func TestGrantIsMeasuredWithoutItsWait(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		f := newFixture(t, &scripted{waiting: make(chan struct{}), grant: lease.Grant{Waited: 3*time.Hour - 20*time.Millisecond}})
+		time.AfterFunc(3*time.Hour, func() { close(f.locks.waiting) })
+		waits := `{"ownerId": "w1", "requestId": "r1", "wait": true}`
+		require.Equal(t, http.StatusOK, f.send("both", http.MethodPost, "/v1/locks/orders/acquire", waits).status)
+		exported := string(f.send("", http.MethodGet, "/metrics", "").body)
+		require.Contains(t, exported, "lockkeeper_service_grant_duration_seconds_sum 0.02\n")
+		require.Contains(t, exported, `lockkeeper_service_request_duration_seconds_sum{operation="acquire"} 10800`)
+		f.locks.err = lease.ErrSuperseded
+		f.send("both", http.MethodPost, "/v1/locks/orders/acquire", waits)
+		require.Contains(t, string(f.send("", http.MethodGet, "/metrics", "").body), "lockkeeper_service_grant_duration_seconds_count 1\n")
 	})
 }

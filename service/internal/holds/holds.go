@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package holds follows the leases that one replica has granted or renewed, so that its metrics can count them, measure how
+// long they are held, and find those that are held far longer than their lock usually is. It sends no request: what other
+// replicas do with a lease, it does not know.
+package holds
+
+import (
+	"log/slog"
+	"sync"
+	"time"
+)
+
+const (
+	// maxLeases bounds the leases that are followed, and maxLocks the locks whose usual time is known.
+	maxLeases = 1 << 17
+	maxLocks  = 1 << 14
+	// lookEvery is the longest time between two looks at all leases while leases are granted. A scrape is another look.
+	lookEvery = time.Minute
+)
+
+// A Lease is one lease as the replica has last written it.
+type Lease struct {
+	Node                 string // of the lease: its name never recurs
+	Request              string // that has a part in it
+	Namespace, Key, Path string
+	Principal, Owner     string
+	Election             bool          // a leader holds for as long as it lives
+	Valid                time.Duration // from now on
+	Renewal              bool          // it was granted before: perhaps by another replica
+}
+
+// owner is what a session is to the service: a program that holds leases.
+type owner struct{ principal, owner string }
+
+// hold is a lease that is followed.
+type hold struct {
+	lease   Lease
+	since   time.Time
+	until   time.Time // if it is renewed no more
+	partial bool      // it was granted before since
+	parts   []string  // requests that share it
+	overdue bool
+}
+
+// Counts are what is known of all leases.
+type Counts struct {
+	Locks, Elections int // that are held
+	Owners           int // that hold them
+	Overdue          int // locks that are held far longer than usual
+}
+
+// A Table follows leases. It is safe for concurrent use.
+type Table struct {
+	logger *slog.Logger
+	ended  func(held time.Duration, election bool)
+
+	mu     sync.Mutex // guards what follows
+	leases map[string]*hold
+	owners map[owner]int
+	locks  map[string]*usual
+	looked time.Time
+}
+
+// New returns a Table. ended is called for each lease whose grant and end the replica has seen.
+func New(logger *slog.Logger, ended func(held time.Duration, election bool)) *Table {
+	return &Table{
+		logger: logger, ended: ended,
+		leases: make(map[string]*hold), owners: make(map[owner]int), locks: make(map[string]*usual),
+	}
+}
+
+// Written notes that the replica has granted or renewed a lease.
+func (t *Table) Written(l Lease) {
+	now := time.Now()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if now.Sub(t.looked) > lookEvery {
+		t.look(now)
+	}
+	h := t.leases[l.Node]
+	if h == nil {
+		if len(t.leases) >= maxLeases {
+			return
+		}
+		h = &hold{lease: l, since: now, partial: l.Renewal}
+		t.leases[l.Node] = h
+		t.owners[owner{l.Principal, l.Owner}]++
+	}
+	h.until, h.lease.Valid = now.Add(l.Valid), l.Valid
+	for _, part := range h.parts {
+		if part == l.Request {
+			return
+		}
+	}
+	h.parts = append(h.parts, l.Request)
+}
+
+// Released notes that a request has released its part in a lease.
+func (t *Table) Released(node, request string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	h := t.leases[node]
+	if h == nil {
+		return
+	}
+	for i, part := range h.parts {
+		if part == request {
+			h.parts = append(h.parts[:i], h.parts[i+1:]...)
+			break
+		}
+	}
+	if len(h.parts) == 0 {
+		t.end(h, time.Now())
+	}
+}
+
+// Ended notes that a lease has ended now: it expired, or its lock was released by force.
+func (t *Table) Ended(node string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if h := t.leases[node]; h != nil {
+		t.end(h, time.Now())
+	}
+}
+
+// Forget notes that a lease has ended at an unknown time.
+func (t *Table) Forget(node string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if h := t.leases[node]; h != nil {
+		t.drop(h)
+	}
+}
+
+// Count returns the counts, and logs the leases that have become overdue.
+func (t *Table) Count() Counts {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.look(time.Now())
+}
+
+// look drops the leases that have run out, and counts the others. Those have ended elsewhere, or another replica has renewed
+// them: this replica hears of the leases that it deletes itself.
+func (t *Table) look(now time.Time) Counts {
+	t.looked = now
+	var counts Counts
+	for _, h := range t.leases {
+		switch {
+		case now.After(h.until.Add(h.lease.Valid/32 + time.Second)): // the observer's margin, and its request
+			t.drop(h)
+			continue
+		case h.lease.Election:
+			counts.Elections++
+			continue
+		}
+		counts.Locks++
+		held := now.Sub(h.since)
+		u := t.locks[h.lease.Path]
+		if u == nil || !u.exceededBy(held) {
+			continue
+		}
+		counts.Overdue++
+		if !h.overdue {
+			h.overdue = true
+			t.logger.Warn("lease is held far longer than usual", "namespace", h.lease.Namespace, "key", h.lease.Key,
+				"owner", h.lease.Owner, "held", held.Round(time.Second), "usual", u.median)
+		}
+	}
+	counts.Owners = len(t.owners)
+	return counts
+}
+
+func (t *Table) end(h *hold, now time.Time) {
+	t.drop(h)
+	if h.partial {
+		return
+	}
+	held := now.Sub(h.since)
+	t.ended(held, h.lease.Election)
+	if h.lease.Election {
+		return
+	}
+	u := t.locks[h.lease.Path]
+	if u == nil {
+		for other := range t.locks {
+			if len(t.locks) < maxLocks {
+				break
+			}
+			delete(t.locks, other) // any: it is only knowledge
+		}
+		u = &usual{}
+		t.locks[h.lease.Path] = u
+	}
+	u.add(held)
+}
+
+func (t *Table) drop(h *hold) {
+	delete(t.leases, h.lease.Node)
+	of := owner{h.lease.Principal, h.lease.Owner}
+	if t.owners[of]--; t.owners[of] == 0 {
+		delete(t.owners, of)
+	}
+}
