@@ -54,6 +54,10 @@ func TestNoCutAtAnyFrameBreaksPromiseOfPermits(t *testing.T) {
 	cutScenarios(t, PermitScenarios, secondCuts[:1])
 }
 
+func TestNoCutAtAnyFrameBreaksPromiseOfWatches(t *testing.T) {
+	cutScenarios(t, WatchScenarios, secondCuts[:1])
+}
+
 func TestNoCutAtAnyFrameBreaksPromiseOfElections(t *testing.T) { cutFewer(t, ElectionScenarios) }
 
 func TestNoCutAtAnyFrameBreaksPromiseOfNestedLocks(t *testing.T) { cutFewer(t, NestScenarios) }

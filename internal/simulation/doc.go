@@ -34,6 +34,12 @@
 // In one plan of 64, and in the tests of crowd_test.go, c0 also holds 200 locks that no other process requests, more than one
 // heartbeat checks. An operator deletes one of their nodes, or many at the same instant.
 //
+// # Watches that are set again
+//
+// The client sets its watches again after each reconnection, and needs several packets for many of them. Scenarios in which a
+// connection ends between two of these, or a server refuses one (WatchScenarios), run with every cut. In one plan of eight,
+// each process has a few watches that need a packet each ("watches" in the plan's text).
+//
 // # Leases
 //
 // Scenarios with replicas of a lock service (LeaseScenarios) run like the others, with the connection of each replica cut at

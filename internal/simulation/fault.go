@@ -31,6 +31,9 @@ var processFaults = map[string]func(p *Process, arg string) error{
 
 	"delete-crowd": (*Process).deleteCrowd,
 
+	"refuse-watches": (*Process).refuseWatches,
+	"cut-watches":    (*Process).cutWatches,
+
 	"replace": func(p *Process, _ string) error { p.replace(); return nil },
 	"revoke":  func(p *Process, path string) error { p.world.calling.Go(func() { p.force(path) }); return nil },
 }
@@ -115,11 +118,15 @@ func (w *World) slow(text string) error {
 		return fmt.Errorf("slow: %w", err)
 	}
 	r.Delay = d
-	rule := w.ensemble.Intercept(r)
+	w.until(w.ensemble.Intercept(r))
+	return nil
+}
+
+// until keeps a rule until all faults are healed.
+func (w *World) until(rule *zktest.Interceptor) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.delays = append(w.delays, rule)
-	return nil
+	w.rules = append(w.rules, rule)
 }
 
 // serverFaults maps the faults of a server in plans to those of zktest.

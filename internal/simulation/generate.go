@@ -73,6 +73,8 @@ func draw(seed uint64, leases bool) Plan {
 	}
 	g.Rand = rand.New(rand.NewPCG(seed, 8)) //nolint:gosec // likewise
 	g.nested()
+	g.Rand = rand.New(rand.NewPCG(seed, 9)) //nolint:gosec // likewise
+	g.watches()
 	slices.SortStableFunc(g.plan.Steps, func(a, b Step) int { return cmp.Compare(a.At, b.At) })
 	return g.plan
 }

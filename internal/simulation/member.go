@@ -5,6 +5,7 @@ package simulation
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -145,7 +146,7 @@ func (p *Process) recordListed(s group.Snapshot) {
 }
 
 // mustHaveFollowed records a problem unless the last listing that the process got is what the ensemble has, once nothing has
-// changed for a while. It also lists the group once.
+// changed for a while. It also lists the group once: the client's own listing proves nothing, as it shares the watches.
 func (p *Process) mustHaveFollowed() {
 	if p.client == nil {
 		return
@@ -166,5 +167,27 @@ func (p *Process) mustHaveFollowed() {
 	if !slices.EqualFunc(followed, now.Members, same) {
 		p.world.problemf("%s: followed the members until %v, and they are %v", p.name, followed, now.Members)
 	}
+	if members := p.world.members(); !slices.Equal(revisions(now.Members), members) {
+		p.world.problemf("%s: listed the members %v, and the ensemble has %v", p.name, revisions(now.Members), members)
+	}
 	p.recordListed(now)
+}
+
+// members returns the members of the group that the ensemble has, with the zxids of their last changes.
+func (w *World) members() (all []string) {
+	names, err := w.ensemble.Children(groupPath)
+	w.must(err)
+	for _, name := range slices.Sorted(slices.Values(names)) {
+		_, stat, err := w.ensemble.Get(groupPath + "/" + name)
+		w.must(err)
+		all = append(all, fmt.Sprint(name, " ", stat.Mzxid))
+	}
+	return all
+}
+
+func revisions(members []group.Member) (all []string) {
+	for _, m := range members {
+		all = append(all, fmt.Sprint(m.ID, " ", m.Revision))
+	}
+	return all
 }

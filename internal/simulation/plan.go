@@ -32,7 +32,8 @@ type Plan struct {
 //   - a worker of a process, "c0.1", with the action "lock", "busy", "try", "campaign", "run", "reign" or "all", the path, how long
 //     the work takes, and how long the worker waits or runs. A worker that is still busy begins later.
 //   - a process, "c0": "pause", "wake", "crash", "vanish", "cut", "refuse", "accept", "hold DIRECTION", "release",
-//     "delay DURATION", "cut-before N", "cut-after N", "expire", "delete PATH", "delete-crowd N".
+//     "delay DURATION", "cut-before N", "cut-after N", "expire", "delete PATH", "delete-crowd N", "refuse-watches N",
+//     "cut-watches N".
 //   - a caller, "x0", with a call in its text form: see Call. A caller that is still busy begins later.
 //   - a replica, "r0", with a fault of a process, or "revoke PATH", which has an administrator revoke the holder of a path, or
 //     "replace", which crashes it and starts another one.
@@ -67,6 +68,9 @@ func (p Plan) String() string {
 	}
 	if p.Crowd != 0 {
 		fmt.Fprintf(&b, " crowd=%d", p.Crowd)
+	}
+	if p.LongWatches != 0 {
+		fmt.Fprintf(&b, " watches=%d", p.LongWatches)
 	}
 	for _, process := range slices.Sorted(maps.Keys(p.OnlyServer)) {
 		fmt.Fprintf(&b, " near=c%d:%d", process, p.OnlyServer[process])
@@ -142,6 +146,8 @@ func (p *Plan) set(name, value string) (err error) {
 		p.Replicas, err = strconv.Atoi(value)
 	case "crowd":
 		p.Crowd, err = strconv.Atoi(value)
+	case "watches":
+		p.LongWatches, err = strconv.Atoi(value)
 	case "lockdelay":
 		p.LockDelay, err = time.ParseDuration(value)
 	case "reap":

@@ -86,6 +86,7 @@ func (w *World) process(name string, change func(*Process, *recipes.Options)) (*
 		return nil, fmt.Errorf("connect %s: %w", name, err)
 	}
 	p.client = client
+	p.watchLongPaths(w.opts.LongWatches)
 	return p, nil
 }
 

@@ -30,6 +30,8 @@ type Options struct {
 	Flight    time.Duration // greatest age of an answer; 0: unknown
 	LockDelay time.Duration // of all mutexes and elections, which then also have a fence function
 	SASL      bool          // servers require that clients log in, on each connection
+
+	LongWatches int // number of watches of each process that need a packet each: see watchLongPaths
 }
 
 // A World is an ensemble, the processes that contend on it, the registers that they write to, and the history. It runs in a
@@ -46,7 +48,7 @@ type World struct {
 	processes  []*Process
 	replicas   map[string]*Process // of the lock service, by name
 	registers  map[string]*register
-	delays     []*zktest.Interceptor // of answers, until they are healed
+	rules      []*zktest.Interceptor // of faults, until they are healed
 	byOperator map[int64]bool        // sessions that an operator ended
 	revoked    map[string]bool       // nodes of contenders that were revoked
 	handedOver handOver              // the last one
@@ -160,10 +162,10 @@ func (w *World) heal() {
 		s.Lag(0)
 	}
 	w.mu.Lock()
-	delays := w.delays
-	w.delays = nil
+	rules := w.rules
+	w.rules = nil
 	w.mu.Unlock()
-	for _, rule := range delays {
+	for _, rule := range rules {
 		rule.Remove()
 	}
 	for _, p := range w.alive() {

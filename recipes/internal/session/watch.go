@@ -72,7 +72,7 @@ func requestWatch(conn *zk.Conn, key watchKey) (c content, err error) {
 // unset fires all watches after a server refused to set some of them again. It has none of those, nor of the ones that the
 // client would have set with its next packets, and the client does not notify anyone. The connection stays: a server that
 // is too busy for watches would only get a handshake and the same packets again.
-func (s *Session) unset(int32) {
+func (s *Session) unset() {
 	s.watches.dropAll()
 	s.nodes.unwatchAll() // afterwards: a watch that is set in between is found
 	s.alarm.Ring()

@@ -96,7 +96,7 @@ type Hooks struct {
 	Failed   func(error)                    // if the handshake failed, with the reason
 	Answered func(sent time.Time)           // for each packet that was answered
 	Proved   func(sent, answered time.Time) // for each write that a quorum answered
-	Unset    func(code int32)               // if the server refused to set watches again: the client goes on as if it had
+	Unset    func()                         // if the server refused to set watches again: the client goes on as if it had
 }
 
 // An Exchange sends one token of SASL to the server, and returns the one that answers it. An error wraps
@@ -304,7 +304,7 @@ func (w *Wire) readWatches(p packet, code int32) {
 	case code == 0:
 		w.watches.confirm(p.again)
 	default:
-		w.hooks.Unset(code)
+		w.hooks.Unset()
 	}
 }
 
