@@ -20,12 +20,15 @@ var ErrNoHolder = errors.New("no holder")
 // ErrLocked, and the cause if there is one.
 type HeldError struct {
 	Path   string            // of the lock
-	Holder recipes.Contender // the first in the queue, as a rule the holder
+	Holder recipes.Contender // the first in the queue, as a rule the holder; without a Name if it has left since
 	Err    error             // the reason why Lock stopped waiting; nil for TryLock
 }
 
-// Error returns the lock, its holder, and the time since which it has been held.
+// Error returns the lock, its holder if it is known, and the time since which it has been held.
 func (e *HeldError) Error() string {
+	if e.Holder.Name == "" {
+		return fmt.Sprintf("lock %s: taken by other clients during the call, which have left", e.Path)
+	}
 	s := fmt.Sprintf("lock %s: held by %q", e.Path, e.Holder.Owner)
 	if !e.Holder.Since.IsZero() {
 		s += " since " + e.Holder.Since.Format("2006-01-02 15:04:05Z07:00")

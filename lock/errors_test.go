@@ -33,3 +33,9 @@ func TestHeldErrorForForeignNodeReportsWhatIsKnown(t *testing.T) {
 	}}
 	require.EqualError(t, err, `lock /locks/report: held by "192.0.2.7\n" (_c_33f5f7e5-lock-0000000007)`)
 }
+
+func TestHeldErrorWithoutAHolderStatesThatItHasLeft(t *testing.T) {
+	err := &lock.HeldError{Path: "/locks/report"}
+	require.ErrorIs(t, err, lock.ErrLocked)
+	require.EqualError(t, err, "lock /locks/report: taken by other clients during the call, which have left")
+}

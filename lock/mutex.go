@@ -144,6 +144,10 @@ func (m *Mutex) lockAs(ctx context.Context, mode recipes.Mode) (*Hold, error) {
 // bounds, and for Options.LockDelay and Options.Fence. On a lock that is held it creates nothing, and costs two reads. What it
 // reads may lag behind, so that a lock which was just released can appear to be
 // held; a stale read never grants a lock that is held.
+//
+// A TryLock that finds the lock free can lose it to another client before its own request is carried out. It tries once more, and
+// after the second lost race returns a *HeldError: another client has held the lock since the call began. If that one has left
+// already, its Holder is not known, and has no Name.
 func (m *Mutex) TryLock(ctx context.Context) (*Hold, error) {
 	return m.tryAs(ctx, recipes.Exclusive)
 }

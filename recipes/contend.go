@@ -38,6 +38,10 @@ func (q *Queue) ClaimAs(ctx context.Context, mode Mode) (*Claim, error) {
 // Try takes the claim if the queue is empty, and otherwise returns a *BusyError
 // that names the first contender. It waits for answers, not for contenders. If
 // the queue is not empty, it creates nothing, and costs two reads.
+//
+// If another contender joins between a listing that shows an empty queue and the create that follows, Try creates nothing and
+// lists again. After the second such race it returns a *BusyError: another client has had the claim since the call began. Its Front
+// is the first contender by then, and has no Name if the queue is empty again.
 func (q *Queue) Try(ctx context.Context) (*Claim, error) { return q.TryAs(ctx, Exclusive) }
 
 // TryAs is Try for any mode. A reader takes the claim if no contender of another mode is in the
@@ -133,6 +137,10 @@ func (q *Queue) claimIn(
 	return c, nil
 }
 
+// maxLostRaces is how often a try that lost to another contender tries again. Where many try for claims that are short, each
+// round has one winner, and without a bound some of them lose hundreds of times.
+const maxLostRaces = 2
+
 // tryIn is Try within one session.
 //
 // Of several tries on an empty queue at the same time, one joins and the others create
@@ -140,7 +148,7 @@ func (q *Queue) claimIn(
 // other contenders until they are deleted, although no contender holds the claim. Readers do not
 // block each other, so each of them joins.
 func (q *Queue) tryIn(ctx context.Context, s *queueSession, mode Mode) (*Claim, error) {
-	for {
+	for lost := 0; ; lost++ {
 		lst, err := s.list(ctx, q.path)
 		if err != nil {
 			return nil, err
@@ -152,6 +160,8 @@ func (q *Queue) tryIn(ctx context.Context, s *queueSession, mode Mode) (*Claim, 
 		case found:
 			q.observe(front, time.Now())
 			return nil, &BusyError{Path: q.path, Front: front}
+		case lost == maxLostRaces:
+			return nil, &BusyError{Path: q.path}
 		}
 		version := int32(0) // of a parent that is created now
 		switch {

@@ -46,12 +46,15 @@ var ErrEmpty = errors.New("queue is empty")
 // A BusyError is returned when the queue is not empty.
 type BusyError struct {
 	Path  string    // of the queue
-	Front Contender // the first contender
+	Front Contender // the first contender; without a Name if the contenders that were first have left
 	Taken int       // permits that contenders have or wait for; 0 unless permits were tried
 }
 
-// Error names the first contender.
+// Error names the first contender, if it is known.
 func (e *BusyError) Error() string {
+	if e.Front.Name == "" {
+		return e.Path + " was taken by other contenders during the call, which have left"
+	}
 	return fmt.Sprintf("%s is held by %q (%s)", e.Path, e.Front.Owner, e.Front.Name)
 }
 

@@ -80,7 +80,8 @@ func (p *Permits) Claim(ctx context.Context, weight int) (*Claim, error) {
 }
 
 // Try is Claim if the permits are free and no contender waits for them. Otherwise its error is a
-// *BusyError, which names the first contender. It creates nothing then.
+// *BusyError, which names the first contender. It creates nothing then, unless it has lost two races against other contenders:
+// then it joins, and leaves immediately if the permits do not fit. The *BusyError names no contender if they have left.
 func (p *Permits) Try(ctx context.Context, weight int) (*Claim, error) {
 	if weight < 1 || weight > MaxPermits {
 		return nil, p.invalid(weight, MaxPermits)
@@ -135,10 +136,11 @@ func (p *Permits) take(ctx context.Context, s *queueSession, pl *place, fits boo
 }
 
 // tryIn is Try within one session. As in Queue.tryIn, of several tries at the same time one joins
-// and the others read again.
+// and the others read again. But a lost race does not show that the permits were taken: the winner may have needed few of them.
+// So a try that has lost too many joins whatever the parent's version is, and its position decides.
 func (p *Permits) tryIn(ctx context.Context, s *queueSession, weight int32) (*Claim, error) {
 	q := p.queue
-	for {
+	for lost := 0; ; lost++ {
 		l, err := p.readLimit(ctx, s)
 		if err != nil {
 			return nil, err
@@ -150,14 +152,24 @@ func (p *Permits) tryIn(ctx context.Context, s *queueSession, weight int32) (*Cl
 		if err != nil {
 			return nil, err
 		}
-		if queue.PermitsTaken(lst.members, l.permits)+int(weight) > l.permits {
-			if err := p.busy(ctx, s, lst, l.permits); err != nil {
+		taken := queue.PermitsTaken(lst.members, l.permits)
+		if taken+int(weight) > l.permits {
+			front, found, err := p.first(ctx, s, lst)
+			switch {
+			case err != nil:
 				return nil, err
+			case found || lost > maxLostRaces:
+				return nil, &BusyError{Path: q.path, Front: front, Taken: taken}
 			}
-			continue // all of its contenders are gone
+			continue // the queue has changed since
 		}
 		version := int32(0) // of a parent that is created now
-		if lst.parent != nil {
+		switch {
+		case lost == maxLostRaces:
+			version = -1
+		case lost > maxLostRaces:
+			return nil, &BusyError{Path: q.path, Taken: taken}
+		case lst.parent != nil:
 			version = lst.parent.Version
 		}
 		pl, alone, err := q.join(ctx, s, p.entry(s, weight), version)
@@ -195,13 +207,14 @@ func (p *Permits) takeNow(ctx context.Context, s *queueSession, pl *place, fits 
 	return s.grant(ctx, pl)
 }
 
-// busy returns a *BusyError with the first contender of the listing, nil if all are gone.
-func (p *Permits) busy(ctx context.Context, s *queueSession, lst *listing, limit int) error {
-	front, found, err := p.queue.front(ctx, s, slices.Clone(lst.members))
-	if err != nil || !found {
-		return err
+// first reads the first contender of the listing. found is false if it is gone.
+func (p *Permits) first(ctx context.Context, s *queueSession, lst *listing) (first Contender, found bool, err error) {
+	members, err := p.queue.order(ctx, s, slices.Clone(lst.members))
+	if err != nil || len(members) == 0 {
+		return Contender{}, false, err
 	}
-	return &BusyError{Path: p.queue.path, Front: front, Taken: queue.PermitsTaken(lst.members, limit)}
+	first, err = p.queue.read(ctx, s, members[0].Name)
+	return first, err == nil, ignoreNoNode(err)
 }
 
 // entry returns the entry of a contender that claims so many permits.
