@@ -44,11 +44,11 @@ func TestWaitContinuesAfterOneAnswerWithoutAName(t *testing.T) {
 	withServers(t, func(s servers) {
 		client, link := s.connect()
 		node := s.node(client, "/a")
-		link.Intercept(zktest.Rule{Op: "multi", Times: 1, Fail: zktest.ErrThrottled})
+		link.Intercept(zktest.Rule{Op: "multi", Times: 1, Fail: zktest.ErrMarshallingError})
 		s.must(node.AwaitDeleted(s.Context()))
 
 		s.must(s.Create("/a", nil))
-		link.Intercept(zktest.Rule{Op: "multi", Times: 1, Fail: zktest.ErrThrottled, Before: func(zktest.Request) {
+		link.Intercept(zktest.Rule{Op: "multi", Times: 1, Fail: zktest.ErrMarshallingError, Before: func(zktest.Request) {
 			s.must(s.Expire(context.Background(), client.SessionID()))
 		}})
 		waiting := make(chan error, 1)
@@ -59,7 +59,7 @@ func TestWaitContinuesAfterOneAnswerWithoutAName(t *testing.T) {
 		s.must(s.Ensemble.Delete("/a"))
 		s.must(<-waiting)
 
-		link.Intercept(zktest.Rule{Op: "multi", Fail: zktest.ErrThrottled})
+		link.Intercept(zktest.Rule{Op: "multi", Fail: zktest.ErrMarshallingError})
 		require.ErrorContains(s, node.AwaitDeleted(s.Context()), "unknown error")
 	})
 }

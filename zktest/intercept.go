@@ -288,6 +288,10 @@ func (r *request) refuseBy(eff *effects) {
 	if eff == nil || eff.code == wire.OK {
 		return
 	}
+	if eff.code == wire.ThrottledOp { // a server refuses the request, also a transaction, before it is proposed
+		r.body, r.quorum = refusal{eff.code}, false
+		return
+	}
 	switch body := r.body.(type) {
 	case wire.Multi:
 		if eff.failsAt >= 0 {

@@ -34,6 +34,20 @@ func TestNextCreateBelowPathIsAnsweredWithScriptedError(t *testing.T) {
 	})
 }
 
+func TestThrottledTransactionIsRefusedAsAWholeAndHasNoZxid(t *testing.T) {
+	e := zktest.Start(t, &zktest.Options{InMemory: true})
+	c := dialRaw(t, e)
+	newSession(t, c)
+	e.Intercept(zktest.Rule{Op: "multi", Fail: zktest.ErrThrottled})
+	before := e.Zxid()
+	require.NoError(t, c.Send(rawclient.Request(1, wire.Multi{Ops: []any{wire.Create{Op: wire.OpCreate, Path: "/a", ACL: wire.World}}})))
+	answer, err := c.Next(maxWait)
+	require.NoError(t, err)
+	require.Equal(t, wire.ThrottledOp, answer.Err)
+	require.Empty(t, answer.Body)
+	require.Equal(t, before, e.Zxid())
+}
+
 // The same requests are refused by the server itself, and by a rule.
 func TestScriptedErrorEqualsServersOwn(t *testing.T) {
 	create := func(path string) wire.Create { return wire.Create{Op: wire.OpCreate, Path: path, ACL: wire.World} }

@@ -57,6 +57,8 @@ type Rule struct {
 	// request has no effect, except that a refused write has a zxid, as in ZooKeeper. In
 	// a transaction the first operation that the rule selects fails, and with it the
 	// whole transaction; a multiRead fails as a whole. A failed read leaves no watch.
+	// ErrThrottled refuses a request before it is proposed: also a transaction as a whole, and
+	// without a zxid.
 	// Handshakes, pings and closeSession cannot fail.
 	Fail error
 

@@ -194,7 +194,7 @@ func (s *Session) Discard(p *Node, limit time.Duration) {
 // with an error of any kind may keep doing so: the owner then backs off, for this node
 // alone.
 func (s *Session) postpone(p *Node, err error) {
-	backOff := !Retryable(err) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
+	backOff := errors.Is(err, errThrottled) || !Retryable(err) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
 	if !s.nodes.postpone(p, backOff, s.Timeout()) {
 		return
 	}

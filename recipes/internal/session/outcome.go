@@ -18,7 +18,7 @@ type Outcome int
 const (
 	Done    Outcome = iota // the server carried it out
 	Refused                // the server refused it: nothing was changed
-	Unsent                 // it never left this process
+	Unsent                 // it never left this process, or met a server that throttles requests: nothing was changed
 	Unknown                // it may or may not have been carried out
 )
 
@@ -48,7 +48,7 @@ func OutcomeOf(err error) Outcome {
 		return Unknown // whatever else it wraps
 	}
 	var u unsentErr
-	if errors.As(err, &u) || failedUnsent(err) || errors.Is(err, zk.ErrInvalidPath) || errors.Is(err, zk.ErrShortBuffer) {
+	if errors.As(err, &u) || failedUnsent(err) || isThrottled(err) || errors.Is(err, zk.ErrInvalidPath) || errors.Is(err, zk.ErrShortBuffer) {
 		return Unsent
 	}
 	for _, s := range stated {
@@ -59,8 +59,8 @@ func OutcomeOf(err error) Outcome {
 	return Unknown
 }
 
-// Retryable reports whether a request failed with its connection, so that sending it again on the
-// next one may help. It may have been carried out, unless its outcome is Unsent.
+// Retryable reports whether a request failed with its connection, or because the server throttles requests, so that sending it
+// again may help. It may have been carried out, unless its outcome is Unsent.
 func Retryable(err error) bool {
 	var u unsentErr
 	// The error of a context that has timed out is also a net.Error.
@@ -68,7 +68,7 @@ func Retryable(err error) bool {
 		return false
 	}
 	var network net.Error
-	return failedUnsent(err) || errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, zk.ErrClosing) ||
+	return failedUnsent(err) || isThrottled(err) || errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, zk.ErrClosing) ||
 		errors.Is(err, net.ErrClosed) || errors.Is(err, io.ErrClosedPipe) || errors.Is(err, io.EOF) ||
 		errors.As(err, &network)
 }

@@ -29,6 +29,7 @@ func TestErrorRevealsOutcomeAndWhetherRetryMayHelp(t *testing.T) {
 		"end of stream":                  {io.EOF, Unknown, true},
 		"no server":                      {zk.ErrNoServer, Unsent, true},
 		"answer of stand-in":             {zk.ErrNothing, Unsent, true},
+		"throttled by the server":        {zk.ErrAPIError, Unsent, true},
 		"invalid path":                   {zk.ErrInvalidPath, Unsent, false},
 		"caller ended before sending":    {NotSent(context.DeadlineExceeded), Unsent, false},
 		"unsent, with cause like answer": {NotSent(zk.ErrNoNode), Unsent, false},

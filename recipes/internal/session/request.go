@@ -17,17 +17,20 @@ import (
 // outcome.
 //
 // Call sends the request only while the session is attached: in the ZooKeeper client's queue
-// it could outlive its caller by the whole outage.
+// it could outlive its caller by the whole outage. It sends a request again, with back-off, that an overloaded server refused.
 func Call[R any](ctx context.Context, s *Session, request func(*zk.Conn) (R, error)) (R, error) {
 	return CallAs(ctx, s, Ordinary, request)
 }
 
 // CallAs is Call for a caller of that role.
 func CallAs[R any](ctx context.Context, s *Session, as Role, request func(*zk.Conn) (R, error)) (R, error) {
-	for {
+	for pause := (backOff{}); ; {
 		value, err := callOnce(ctx, s, as, request)
 		if !s.mayResend(err) {
 			return value, err
+		}
+		if err := pause.wait(ctx, s, err); err != nil {
+			return value, unsentErr{err}
 		}
 	}
 }
@@ -80,7 +83,7 @@ func CallAndWait[R any](ctx context.Context, s *Session, as Role, request func(*
 
 // CallInTurn is CallAndWait for a caller that has taken a turn. It ends the turn.
 func CallInTurn[R any](ctx context.Context, s *Session, as Role, mine Turn, request func(*zk.Conn) (R, error)) (R, error) {
-	for {
+	for pause := (backOff{}); ; {
 		var zero R
 		if err := s.begin(); err != nil {
 			<-mine
@@ -92,6 +95,9 @@ func CallInTurn[R any](ctx context.Context, s *Session, as Role, mine Turn, requ
 		s.endIfExpired(err)
 		if !s.mayResend(err) {
 			return value, err
+		}
+		if err := pause.wait(ctx, s, err); err != nil {
+			return zero, unsentErr{err}
 		}
 		if mine, err = s.TakeTurn(ctx, as); err != nil {
 			return zero, unsentErr{err}
@@ -133,11 +139,16 @@ func RetryAs[R any](ctx context.Context, s *Session, as Role, op, path string, r
 }
 
 // callWithoutTurn runs one request that a deadline depends on, without taking a turn. The caller
-// runs on a goroutine of the session, and sends few of them.
+// runs on a goroutine of the session, and sends few of them. It sends a request again that an overloaded server refused, for T/9 at
+// most: the caller has its own schedule.
 func callWithoutTurn[R any](s *Session, request func(*zk.Conn) (R, error)) (R, error) {
-	value, err := request(s.conn)
-	s.endIfExpired(err)
-	return value, err
+	for pause := (backOff{}); ; {
+		value, err := request(s.conn)
+		s.endIfExpired(err)
+		if !isThrottled(err) || pause.refused == 3 || pause.wait(s.ctx, s, err) != nil {
+			return value, err
+		}
+	}
 }
 
 // TakeTurn waits until the session is attached and fewer than MaxInFlight ordinary
@@ -201,14 +212,16 @@ func (s *Session) Get(ctx context.Context, path string) (data []byte, stat *zk.S
 // removes some time after their last child. If the server does not support containers, the
 // nodes are persistent.
 func (s *Session) CreateParents(ctx context.Context, path string, data []byte) error {
-	err := s.createParent(ctx, path, data)
-	if errors.Is(err, zk.ErrNoNode) && above(path) != "/" {
+	for {
+		err := s.createParent(ctx, path, data)
+		if !errors.Is(err, zk.ErrNoNode) || above(path) == "/" {
+			return err
+		}
+		// The server can remove the node above again before the next attempt, if it was empty and old enough.
 		if err := s.CreateParents(ctx, above(path), nil); err != nil {
 			return err
 		}
-		err = s.createParent(ctx, path, data)
 	}
-	return err
 }
 
 // above returns the path of the node above path, "/" at the top.

@@ -293,6 +293,7 @@ func (w *Wire) nextFrame() error {
 	w.zxids.hide(head)
 	w.readWatches(p, int32(binary.BigEndian.Uint32(head[codeOfReply:])))
 	nameUnauthenticated(head)
+	nameThrottled(head)
 	return nil
 }
 
