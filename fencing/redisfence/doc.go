@@ -48,6 +48,8 @@
 //   - A guard without a History in its [Options] admits the tokens of a wiped ensemble as soon as they are equal or newer.
 //   - A script is trusted: one that names the fence's key, in keys or in its text, can overwrite it. A script cannot see the
 //     guard's variables.
+//   - SCRIPT KILL cannot end a script that loops: the guard has written before it began, and Redis kills only scripts that
+//     have not written. Redis then serves no client until SHUTDOWN NOSAVE.
 //
 // # Clients
 //
@@ -64,8 +66,13 @@
 // in that case, too. Each call therefore has a nonce, which the fence records, and a repeated script does not run again: the
 // error wraps [ErrUncertain], since the result of the first run is lost, and is not that of a stale token. The fence records
 // the last 4096 calls of a resource, until a minute after the last one, in a separate key of at most half a megabyte, which
-// a policy of volatile-* may evict earlier. For a client that resends, set SendsAgain in [Options]. The guard needs Redis 5
-// or later.
+// a policy of volatile-* may evict earlier.
+//
+// If the server refuses the second attempt before the fence sees it, with NOAUTH or LOADING, the first may have run. A guard
+// therefore reports an error reply of the server as [ErrUncertain], unless SendsOnce in [Options] declares that the client
+// never resends.
+//
+// Scripts are in Lua, without a shebang line (#!lua): [Guard.Do] refuses one. The guard needs Redis 5 or later.
 //
 // In a Redis Cluster all keys of a script must be in one slot, the fence's key included: put the hash tag that they share
 // into the resource's name, "{ledger}" for "{ledger}:total".

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
 )
@@ -15,9 +16,8 @@ import (
 // string or a []byte. It is all that a guard needs of a client; the package comment shows an Eval for each of the common
 // clients. It may be called concurrently.
 //
-// The guard takes an error with a method RedisError, which the errors of go-redis have, for a reply of the server, which
-// then has not run the script, unless the [Options] declare that the client resends. After any other error the script may
-// have run.
+// After an error the script may have run. The one exception is an error with a method RedisError, which the errors of
+// go-redis have, of a client that sends each script once: see SendsOnce in [Options].
 type Eval func(ctx context.Context, script string, keys []string, args ...any) (any, error)
 
 // Errors of this package, for errors.Is, besides [fencing.ErrStale], [fencing.ErrOtherHistory] and [fencing.ErrInvalid].
@@ -51,19 +51,20 @@ type Options struct {
 	// [*fencing.HistoryError]. Default: histories are neither checked nor changed.
 	History string
 
-	// SendsAgain declares that the client may resend a script after its reply was lost, as go-redis' ClusterClient does
-	// whatever its MaxRetries. The fence detects the repeat in any case. But an error of the server can then be the reply to
-	// the second attempt, which does not tell the outcome of the first: with SendsAgain such an error wraps [ErrUncertain].
-	SendsAgain bool
+	// SendsOnce declares that the client never sends a script a second time, as go-redis' Client with MaxRetries -1; its
+	// ClusterClient resends whatever its MaxRetries. An error reply of the server, which the guard recognizes by its method
+	// RedisError, then certainly means that the script has not run. Default: such an error wraps [ErrUncertain], since it can
+	// be the reply to a second attempt, and does not tell the outcome of the first.
+	SendsOnce bool
 }
 
 // A Guard admits scripts that write to the resources of one Redis, each of which has a key for its fence. It keeps nothing
 // in memory: any number of guards, in any number of processes, act as one. All methods may be called concurrently.
 type Guard struct {
-	eval       Eval
-	prefix     string
-	history    string
-	sendsAgain bool
+	eval      Eval
+	prefix    string
+	history   string
+	sendsOnce bool
 }
 
 // New returns a guard of the Redis that eval sends scripts to. opts may be nil. New does not contact Redis.
@@ -83,7 +84,7 @@ func New(eval Eval, opts *Options) (*Guard, error) {
 	if opts.Prefix != "" {
 		g.prefix = opts.Prefix
 	}
-	g.history, g.sendsAgain = opts.History, opts.SendsAgain
+	g.history, g.sendsOnce = opts.History, opts.SendsOnce
 	return g, nil
 }
 
@@ -96,7 +97,7 @@ func (g *Guard) keys(resource string) []string {
 // Do runs script with keys and args as EVAL does, as KEYS and ARGV, if token is not older than the newest one admitted for
 // resource, and returns the result of the script. The check and the script are one step: Redis runs nothing between them.
 //
-// All keys that the script touches must be in keys. Pass values in args, not in the script's text: Redis caches each text
+// The script is in Lua, without a shebang line. All keys that it touches must be in keys. Pass values in args, not in the script's text: Redis caches each text
 // that it has run.
 //
 // When a newer token has been admitted, the script does not run and the error is a [*fencing.StaleError]; when the token is
@@ -121,8 +122,12 @@ func (g *Guard) do(
 	if !token.Valid() {
 		return nil, fencing.ErrInvalid
 	}
-	if script == "" {
+	switch {
+	case script == "":
 		return nil, errors.New("the script is empty")
+	case strings.HasPrefix(script, "#!"):
+		// Its flags would apply to the guard's own commands: with no-writes, the fence could not be raised.
+		return nil, errors.New("the script begins with a shebang line, whose flags would apply to the guard too: remove that line")
 	}
 	all := append(append(make([]string, 0, len(keys)+2), keys...), g.keys(resource)...)
 	with := append(append(make([]any, 0, len(args)+3), args...), rand.Text(), g.history, token.String())
@@ -210,7 +215,7 @@ func (g *Guard) run(ctx context.Context, script string, keys []string, args ...a
 	reply, err := g.eval(ctx, script, keys, args...)
 	if err != nil {
 		var reported interface{ RedisError() }
-		if errors.As(err, &reported) && !g.sendsAgain {
+		if g.sendsOnce && errors.As(err, &reported) {
 			return answer{}, false, fmt.Errorf("nothing has run: %w", err)
 		}
 		return answer{}, true, err

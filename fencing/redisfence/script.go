@@ -36,6 +36,9 @@ const newest = `
 // with the same nonce. The last 4096 nonces of a resource are kept, until a minute after the last one, and older ones are
 // removed. They are ordered by microseconds: ordered by seconds, the set would order the nonces of one second by chance, and
 // remove the wrong ones.
+//
+// A script looks for its nonce before it compares tokens or histories. A repeat of a script that has run is not stale, even
+// if a newer token has been admitted since: its caller would conclude that nothing was written.
 const (
 	first = `
 	if redis.call("ZSCORE", runs, nonce) then return {"repeat"} end

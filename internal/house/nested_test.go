@@ -146,7 +146,7 @@ var nested = map[string]rule{
 	torture + "/fences": {
 		tools: []string{
 			docker, stores, fencing, fencing + "/fencetest", fencing + "/filefence", fencing + "/httpfence", fencing + "/objectfence",
-			fencing + "/redisfence", fencing + "/sqlfence", recipes, lock, child,
+			fencing + "/redisfence", fencing + "/sqlfence", recipes, lock, child, module + "/internal/mutants",
 		},
 		because: "it contains only tests: the guards on real stores",
 	},

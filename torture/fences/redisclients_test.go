@@ -43,6 +43,63 @@ func TestExampleInTheDocumentationOfRedis(t *testing.T) {
 	shows(t, "redisfence", strings.ReplaceAll(code(t, "redisclients_test.go", "\n\tall := []any{script", "\n}\n"), "\n\t", "\n"))
 }
 
+// The client sends the script, its reply is lost, and the server then requires a password: the second attempt, which is not
+// the first one's outcome, is refused.
+func TestRefusalOfSecondAttemptIsUncertain(t *testing.T) {
+	server := stores.Redis(t, nil)
+	admin := dial(t, server.Addr)
+	loss := &replyLoss{}
+	client := redis.NewClient(&redis.Options{Addr: server.Addr, Dialer: loss.dial})
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	password := func() { require.NoError(t, admin.ConfigSet(t.Context(), "requirepass", "secret").Err()) }
+	loss.lose.Store(&password)
+
+	err := setTotal(t.Context(), client, 7, 1)
+	require.Nil(t, loss.lose.Load(), "the reply was lost")
+	require.ErrorContains(t, err, "NOAUTH")
+	require.ErrorIs(t, err, redisfence.ErrUncertain)
+	total, err := admin.Get(t.Context(), "total").Int()
+	require.NoError(t, err)
+	require.Equal(t, 1, total, "the script has run")
+}
+
+// A client sends each script twice, and in between another client changes the fence.
+func TestRepeatIsRecognizedWhateverTheFenceHolds(t *testing.T) {
+	client := dial(t, stores.Redis(t, nil).Addr)
+	eval := evalOf(client)
+	for name, meanwhile := range map[string]func(resource string){
+		"the same token": func(string) {},
+		"a newer token": func(resource string) {
+			require.NoError(t, registersOfHistory(t, eval, "", "first").Write(t.Context(), resource, 9, "newer"))
+		},
+		"another history": func(resource string) {
+			require.NoError(t, registersOfHistory(t, eval, "", "second").Guard.Reset(t.Context(), resource, 3))
+		},
+		"no token": func(resource string) {
+			require.NoError(t, client.Set(t.Context(), "fence:"+resource, "seven", 0).Err())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			twice := func(ctx context.Context, script string, keys []string, args ...any) (any, error) {
+				_, err := eval(ctx, script, keys, args...)
+				require.NoError(t, err)
+				meanwhile(name)
+				return eval(ctx, script, keys, args...)
+			}
+			guard, err := redisfence.New(twice, &redisfence.Options{Prefix: "fence:", History: "first"})
+			require.NoError(t, err)
+			_, err = guard.Do(t.Context(), name, 7, `redis.call("INCR", KEYS[1])`, []string{name + ":count"})
+			require.ErrorIs(t, err, redisfence.ErrUncertain)
+			require.NotErrorIs(t, err, fencing.ErrStale)
+			require.NotErrorIs(t, err, fencing.ErrOtherHistory)
+			require.NotErrorIs(t, err, redisfence.ErrDamaged)
+			count, err := client.Get(t.Context(), name+":count").Int()
+			require.NoError(t, err)
+			require.Equal(t, 1, count)
+		})
+	}
+}
+
 // dial returns a client that does not retry.
 func dial(tb testing.TB, addr string) *redis.Client {
 	tb.Helper()

@@ -20,10 +20,42 @@ import (
 	"github.com/lockkeeper/lockkeeper/torture/stores"
 )
 
+// A replyLoss loses the answer to a script.
+type replyLoss struct {
+	lose atomic.Pointer[func()] // if set: called when the next script has run, whose answer is then lost
+}
+
+func (l *replyLoss) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+	return lossyConn{conn, l}, err
+}
+
+// A lossyConn is a connection that loses the answer to a script, if replyLoss.lose is set.
+type lossyConn struct {
+	net.Conn
+
+	loss *replyLoss
+}
+
+func (f lossyConn) Write(b []byte) (int, error) {
+	n, err := f.Conn.Write(b)
+	if err != nil || !strings.Contains(string(b), "\r\neval\r\n") {
+		return n, err
+	}
+	meanwhile := f.loss.lose.Swap(nil)
+	if meanwhile == nil {
+		return n, nil
+	}
+	_, _ = f.Read(make([]byte, 1)) // the script has run
+	(*meanwhile)()
+	return n, errors.Join(io.ErrUnexpectedEOF, f.Close())
+}
+
 // A cluster is one server in cluster mode that has all slots. It can lose the answers to its clients.
 type cluster struct {
+	replyLoss
+
 	server *stores.Server
-	lose   atomic.Pointer[func()] // if set: called when the next script has run, whose answer is then lost
 }
 
 func startCluster(t *testing.T) *cluster {
@@ -44,34 +76,10 @@ func (c *cluster) client(t *testing.T) *redis.ClusterClient {
 	client := redis.NewClusterClient(&redis.ClusterOptions{
 		Addrs:      []string{c.server.Addr},
 		MaxRetries: -1,
-		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			conn, err := new(net.Dialer).DialContext(ctx, network, addr)
-			return clusterConn{conn, c}, err
-		},
+		Dialer:     c.dial,
 	})
 	t.Cleanup(func() { require.NoError(t, client.Close()) })
 	return client
-}
-
-// A clusterConn is a connection that loses the answer to a script, if cluster.lose is set.
-type clusterConn struct {
-	net.Conn
-
-	cluster *cluster
-}
-
-func (f clusterConn) Write(b []byte) (int, error) {
-	n, err := f.Conn.Write(b)
-	if err != nil || !strings.Contains(string(b), "\r\neval\r\n") {
-		return n, err
-	}
-	meanwhile := f.cluster.lose.Swap(nil)
-	if meanwhile == nil {
-		return n, nil
-	}
-	_, _ = f.Read(make([]byte, 1)) // the script has run
-	(*meanwhile)()
-	return n, errors.Join(io.ErrUnexpectedEOF, f.Close())
 }
 
 func (c *cluster) guard(t *testing.T) *redisfence.Guard {
@@ -79,7 +87,7 @@ func (c *cluster) guard(t *testing.T) *redisfence.Guard {
 	client := c.client(t)
 	guard, err := redisfence.New(func(ctx context.Context, script string, keys []string, args ...any) (any, error) {
 		return client.Eval(ctx, script, keys, args...).Result()
-	}, &redisfence.Options{SendsAgain: true})
+	}, nil)
 	require.NoError(t, err)
 	return guard
 }

@@ -4,7 +4,9 @@ package fences
 
 import (
 	"errors"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -75,7 +77,30 @@ func TestFailedScriptNamesItsLineAndKeepsItsWrites(t *testing.T) {
 		_, err = r.Do(t.Context(), "ledger", 10, "no script", nil)
 		require.ErrorContains(t, err, "user_script:1:")
 		require.NotErrorIs(t, err, redisfence.ErrScript)
+		require.ErrorIs(t, err, redisfence.ErrUncertain, "it could be the reply to a second attempt")
+		once, newErr := redisfence.New(eval, &redisfence.Options{SendsOnce: true})
+		require.NoError(t, newErr)
+		_, err = once.Do(t.Context(), "ledger", 10, "no script", nil)
+		require.ErrorContains(t, err, "user_script:1:")
 		require.Equal(t, name == "redigo", errors.Is(err, redisfence.ErrUncertain), "redigo does not distinguish errors of the server")
 		require.NoError(t, r.Write(t.Context(), "ledger", 9, "nine"), "10 was not admitted")
 	}
+}
+
+// The guard has raised the fence before the script begins, and Redis kills only scripts that have not written.
+func TestScriptThatLoopsCannotBeKilled(t *testing.T) {
+	server := stores.Redis(t, &stores.Options{Args: []string{"--lua-time-limit", "5"}})
+	r := registersOf(t, goRedis(t, server.Addr), "")
+	ended := make(chan error, 1)
+	go func() {
+		_, err := r.Do(t.Context(), "ledger", 7, `while true do end`, nil)
+		ended <- err
+	}()
+	admin := dial(t, server.Addr)
+	require.Eventually(t, func() bool {
+		err := admin.ScriptKill(t.Context()).Err()
+		return err != nil && strings.HasPrefix(err.Error(), "UNKILLABLE")
+	}, 30*time.Second, 5*time.Millisecond)
+	require.NoError(t, server.Kill(t.Context()))
+	require.ErrorIs(t, <-ended, redisfence.ErrUncertain)
 }
