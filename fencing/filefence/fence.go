@@ -28,8 +28,9 @@
 // Do locks one file of the directory. A second file at the same path would be a second lock. Do therefore makes two
 // comparisons before it calls the function and again after the function has returned: the locked file with the file at its
 // path, and the opened directory with the directory at its path. If a resource has a token and no lock file, or a symbolic
-// link to the directory now points elsewhere, the error wraps [ErrReplaced]. A process that opens the fence after a link was
-// switched sees only the new directory: move the files with the link, or reset the resources.
+// link to the directory now points elsewhere, the error wraps [ErrReplaced]. If it has a lock file and no token file, the
+// error wraps [ErrDamaged]. A process that opens the fence after a link was switched sees only the new directory: move the
+// files with the link, or reset the resources.
 //
 // All users that can enter the directory can read the files, and a user that can read the lock file can lock it: access is
 // controlled by the permissions of the directory. Users that share a fence need permission to write to its directory, which
@@ -173,7 +174,7 @@ func (f *Fence) Newest(resource string) (fencing.Token, error) {
 	if err := r.unmoved(); err != nil {
 		return 0, fmt.Errorf("filefence: newest token of %q: %w", resource, err)
 	}
-	stored, err := r.read()
+	stored, err := r.known()
 	if err != nil {
 		return 0, fmt.Errorf("filefence: newest token of %q: %w", resource, err)
 	}

@@ -74,26 +74,34 @@ func (r record) open(c creation) (*os.File, error) {
 	return file, err
 }
 
-// create creates the lock file, which open has found missing.
+// create creates the lock file, which open has found missing. A token file is stored before it, with no token as long as none
+// was admitted: a lock file without a token file therefore means that the token was removed. The lock of the directory
+// orders the first calls for a resource.
 func (r record) create(c creation) (*os.File, error) {
-	// The order matters: the lock file was found missing before the token is looked up. See Do.
-	if c == withoutToken {
-		switch _, err := os.Stat(r.file); {
-		case err == nil:
-			// The token is stored under the lock. So if another call has created the lock file since, the file exists by now.
-			if file, err := os.Open(r.lockFile); !errors.Is(err, fs.ErrNotExist) {
-				return file, err
-			}
-			return nil, fmt.Errorf("%w: %s is missing, and a process may hold the lock of the removed file: "+
-				"once no function of the resource runs, call Reset with the newest token", ErrReplaced, r.lockFile)
-		case !errors.Is(err, fs.ErrNotExist):
+	dir, err := os.Open(r.dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = dir.Close() }() // which releases the lock
+	if err := syscall.Flock(int(dir.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return nil, &os.PathError{Op: "flock", Path: r.dir, Err: err}
+	}
+	if file, err := os.Open(r.lockFile); !errors.Is(err, fs.ErrNotExist) {
+		return file, err // another call has just created it
+	}
+	switch stored, err := r.read(); {
+	case errors.Is(err, fs.ErrNotExist):
+		if err := r.store(state{}); err != nil {
 			return nil, err
 		}
+	case c == always:
+	case err != nil:
+		return nil, err
+	case stored.newest != 0:
+		return nil, fmt.Errorf("%w: %s is missing, and a process may hold the lock of the removed file: "+
+			"once no function of the resource runs, call Reset with the newest token", ErrReplaced, r.lockFile)
 	}
 	file, err := os.OpenFile(r.lockFile, os.O_RDONLY|os.O_CREATE|os.O_EXCL, mode)
-	if errors.Is(err, fs.ErrExist) {
-		return os.Open(r.lockFile) // another process has just created it
-	}
 	if err != nil {
 		return nil, err
 	}

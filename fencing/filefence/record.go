@@ -14,10 +14,13 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing"
 )
 
-// ErrDamaged is wrapped in the error about a file whose content is not what a fence wrote. The fence then refuses all tokens
-// of the resource, which is safe. The operator passes [Fence.Reset] a token that no earlier writer's token exceeds. The
-// token of the lock's current holder meets this condition, since it is the newest grant.
+// ErrDamaged is wrapped in the error about a token file that is missing, or whose content is not what a fence wrote. The
+// fence then refuses all tokens of the resource, which is safe. The operator passes [Fence.Reset] a token that no earlier
+// writer's token exceeds. The token of the lock's current holder meets this condition, since it is the newest grant.
 var ErrDamaged = errors.New("the file is damaged: all tokens are refused until Reset is called with the token of the lock's current holder")
+
+// errRemoved is the error about a resource that has a lock file and no token file.
+var errRemoved = fmt.Errorf("removed, and the newest token with it: %w", ErrDamaged)
 
 // A record is the stored state of one resource: a token file, which is replaced at each change, and a lock file. The token
 // file itself cannot be locked: a waiter would acquire the lock of a file that has been replaced.
@@ -29,8 +32,8 @@ type record struct {
 
 // A state is the content of a token file.
 type state struct {
-	newest  fencing.Token
-	history string // empty: unknown
+	newest  fencing.Token // zero: none was admitted
+	history string        // empty: unknown
 }
 
 // A creation is the condition under which a missing lock file is created.
@@ -91,6 +94,9 @@ func (r record) same(lock *os.File) error {
 // admit admits token or returns why not. The caller holds the lock. When admit returns nil, token is the newest, durably.
 func (r record) admit(token fencing.Token, history string) error {
 	stored, err := r.read()
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s: %w", r.file, errRemoved)
+	}
 	if err != nil {
 		return err
 	}
@@ -110,11 +116,23 @@ func (r record) admit(token fencing.Token, history string) error {
 	return sync(r.dir)
 }
 
-func (r record) read() (state, error) {
-	content, err := os.ReadFile(r.file)
-	if errors.Is(err, fs.ErrNotExist) {
+// known returns the stored state without the lock, and the zero state for a resource that was never written.
+func (r record) known() (state, error) {
+	// The order matters: if the lock file exists, the token file has existed since before.
+	_, lockErr := os.Stat(r.lockFile)
+	stored, err := r.read()
+	switch {
+	case !errors.Is(err, fs.ErrNotExist):
+		return stored, err
+	case errors.Is(lockErr, fs.ErrNotExist):
 		return state{}, nil
 	}
+	return state{}, errors.Join(lockErr, fmt.Errorf("%s: %w", r.file, errRemoved))
+}
+
+// read returns the stored state, or an error that wraps [fs.ErrNotExist] if there is no token file.
+func (r record) read() (state, error) {
+	content, err := os.ReadFile(r.file)
 	if err != nil {
 		return state{}, err
 	}

@@ -8,6 +8,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -48,6 +49,46 @@ func TestLockFileRemovedBeforeFirstTokenAdmitsOneWriter(t *testing.T) {
 	require.NoError(t, os.Remove(r.lockFile))
 	require.NoError(t, g.Write(t.Context(), "ledger", 8, "eight"))
 	require.ErrorIs(t, r.same(first), ErrReplaced, "Do does not call its function")
+}
+
+func TestRemovedTokenFileRefusesAllTokensUntilReset(t *testing.T) {
+	dir := t.TempDir()
+	g := openGuarded(t, dir)
+	require.NoError(t, g.Write(t.Context(), "ledger", 9, "nine"))
+	r := g.fence.record("ledger")
+	require.NoError(t, os.Remove(r.file))
+	for _, g := range []*guarded{g, openGuarded(t, dir)} {
+		for _, token := range []fencing.Token{7, 9, 10} {
+			err := g.Write(t.Context(), "ledger", token, "unwanted")
+			require.ErrorIs(t, err, ErrDamaged)
+			require.ErrorContains(t, err, r.file+": removed", "the operator must be able to find the file")
+			require.ErrorContains(t, err, "Reset")
+		}
+		_, err := g.fence.Newest("ledger")
+		require.ErrorIs(t, err, ErrDamaged)
+	}
+	require.NoError(t, g.Write(t.Context(), "other", 1, "not removed"))
+	require.NoError(t, g.fence.Reset(t.Context(), "ledger", 9))
+	require.ErrorIs(t, g.Write(t.Context(), "ledger", 8, "stale"), fencing.ErrStale)
+	require.NoError(t, g.Write(t.Context(), "ledger", 9, "nine"))
+}
+
+// A process that dies between any two steps of the first call leaves a resource that the next call can write.
+func TestDeathBeforeFirstTokenLeavesResourceUsable(t *testing.T) {
+	g := openGuarded(t, t.TempDir())
+	steps := len(g.fence.record("ledger").steps(state{}))
+	for done := range steps + 1 {
+		resource := "ledger " + strconv.Itoa(done)
+		r := g.fence.record(resource)
+		for _, step := range r.steps(state{})[:done] {
+			require.NoError(t, step())
+		}
+		newest, err := g.fence.Newest(resource)
+		require.NoError(t, err)
+		require.Zero(t, newest)
+		require.NoError(t, g.Write(t.Context(), resource, 7, "seven"))
+		require.ErrorIs(t, g.Write(t.Context(), resource, 6, "stale"), fencing.ErrStale)
+	}
 }
 
 func TestLockFileReplacedBetweenOpenAndLockIsReported(t *testing.T) {
