@@ -41,7 +41,8 @@ type problem struct {
 // [*fencing.StaleError] or a [*fencing.HistoryError], and also for another error that is [fencing.ErrStale] or
 // [fencing.ErrOtherHistory], then without tokens and histories. It answers 400 for [fencing.ErrInvalid]. For other errors,
 // and for nil, it writes nothing and returns false: false is therefore not success, and the handler must examine err itself.
-// Refuse is for handlers whose store decides: nothing may have been written to w before.
+// Refuse is for handlers whose store decides: nothing may have been written to w before. It drops the headers that describe
+// another body, Content-Length and Content-Encoding.
 func Refuse(w http.ResponseWriter, err error) bool {
 	var stale *fencing.StaleError
 	var other *fencing.HistoryError
@@ -72,6 +73,10 @@ func Refuse(w http.ResponseWriter, err error) bool {
 }
 
 func write(w http.ResponseWriter, p problem) {
+	// The handler may have set these for the body that it meant to write. A client could not read this one with them, and
+	// its holder would not be notified.
+	w.Header().Del("Content-Length")
+	w.Header().Del("Content-Encoding")
 	body, err := json.Marshal(p)
 	if err != nil { // the guard returned invalid tokens
 		w.WriteHeader(http.StatusInternalServerError)

@@ -37,11 +37,20 @@ type Options struct {
 // RequireToken returns a handler that answers a request without a token with 428, and one with a malformed token or history
 // with 400. It passes other requests to next, with the token in the request's context for [Token] and the history for
 // [History]. It checks nothing else: the store that next writes to does. It panics if next is nil.
+//
+// The preflight request of a browser, an OPTIONS request with Access-Control-Request-Method, carries no token and writes
+// nothing: RequireToken passes it to next. To let scripts send the token, next allows the headers [Header] and
+// [HistoryHeader] in its answer.
 func RequireToken(next http.Handler) http.Handler {
 	if next == nil {
 		panic("httpfence: RequireToken: the handler is nil")
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if isPreflight(r) {
+			// A token in the context of an outer handler is not that of this request.
+			next.ServeHTTP(w, r.WithContext(WithHistory(WithToken(r.Context(), 0), "")))
+			return
+		}
 		token, err := parse(r.Header)
 		if errors.Is(err, errMissing) {
 			write(w, problem{
@@ -66,6 +75,11 @@ func RequireToken(next http.Handler) http.Handler {
 	})
 }
 
+// isPreflight reports whether r is the request by which a browser asks for permission to send another one.
+func isPreflight(r *http.Request) bool {
+	return r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != ""
+}
+
 // Protect returns a handler that requires a token as [RequireToken] does and consults guard before it passes a request to
 // next. The function resource returns the name of the resource that a request writes: one name for one lock path. Protect
 // answers the guard's refusals as [Refuse] does, and its other errors with 503. opts may be nil.
@@ -88,6 +102,10 @@ func Protect(next http.Handler, guard Guard, resource func(*http.Request) string
 		failed = opts.Failed
 	}
 	return RequireToken(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if isPreflight(r) {
+			next.ServeHTTP(w, r)
+			return
+		}
 		err := guard.Admit(r.Context(), resource(r), Token(r.Context()))
 		switch {
 		case err == nil:

@@ -230,3 +230,59 @@ func TestTokenOfAnotherHistoryIsAnsweredWithBothHistories(t *testing.T) {
 	require.NotContains(t, fields, "stored")
 	require.NotContains(t, w.Body.String(), "internal")
 }
+
+// The handler has set the headers of the body that it meant to write when its store refuses the token.
+func TestRefusalAfterHeadersOfAnotherBodyNotifiesHolder(t *testing.T) {
+	for header, value := range map[string]string{"Content-Length": "2", "Content-Encoding": "gzip"} {
+		t.Run(header, func(t *testing.T) {
+			server := httptest.NewServer(httpfence.RequireToken(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set(header, value)
+				require.True(t, httpfence.Refuse(w, &fencing.StaleError{Token: httpfence.Token(r.Context()), Newest: 9}))
+			})))
+			defer server.Close()
+			base := &http.Transport{}
+			defer base.CloseIdleConnections()
+			client := &http.Client{Transport: &httpfence.Transport{Base: base, RefusalIsError: true}}
+			r, err := http.NewRequestWithContext(httpfence.WithToken(t.Context(), 7), http.MethodPut, server.URL, nil)
+			require.NoError(t, err)
+			resp, err := client.Do(r)
+			if err == nil {
+				require.NoError(t, resp.Body.Close())
+			}
+			var stale *fencing.StaleError
+			require.ErrorAs(t, err, &stale)
+			require.Equal(t, fencing.StaleError{Token: 7, Newest: 9}, *stale)
+		})
+	}
+}
+
+func TestPreflightNeedsNoToken(t *testing.T) {
+	var calls []call
+	served := 0
+	next := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		require.Zero(t, httpfence.Token(r.Context()))
+		served++
+	})
+	protected, err := httpfence.Protect(next, answers(nil, &calls), path, nil)
+	require.NoError(t, err)
+	for _, handler := range []http.Handler{httpfence.RequireToken(next), protected} {
+		served = 0
+		// The context of an outer handler has the token of another request.
+		ask := func(method, ask string) int {
+			r := httptest.NewRequestWithContext(httpfence.WithToken(t.Context(), 7), method, "/ledger", nil)
+			r.Header.Set("Origin", "https://ledger.example")
+			if ask != "" {
+				r.Header.Set("Access-Control-Request-Method", ask)
+			}
+			w := httptest.NewRecorder()
+			handler.ServeHTTP(w, r)
+			return w.Code
+		}
+		require.Equal(t, http.StatusOK, ask(http.MethodOptions, http.MethodPut))
+		require.Equal(t, 1, served)
+		require.Equal(t, http.StatusPreconditionRequired, ask(http.MethodOptions, ""), "not a preflight")
+		require.Equal(t, http.StatusPreconditionRequired, ask(http.MethodPut, http.MethodPut), "a write")
+		require.Equal(t, 1, served)
+	}
+	require.Empty(t, calls, "the guard has nothing to decide")
+}
