@@ -20,11 +20,17 @@ import (
 //
 // A create that was not answered is repeated. If another client deletes the node in between, the node then exists again. After
 // ErrUncertain, ctx ended before an answer came.
-func (n *Node) Create(ctx context.Context, data []byte) error {
+func (n *Node) Create(ctx context.Context, data []byte) error { return n.CreateWithACL(ctx, data, nil) }
+
+// CreateWithACL is Create for a node with that ACL, or the client's if it is empty.
+func (n *Node) CreateWithACL(ctx context.Context, data []byte, acl []zk.ACL) error {
+	if len(acl) == 0 {
+		acl = n.client.settings.acl
+	}
 	return n.write(ctx, "create", func(s *queueSession, w *nodeWrite) error {
 		for {
 			err := w.send(s, func(conn *zk.Conn) error {
-				_, err := conn.Create(n.path, data, 0, s.settings.acl)
+				_, err := conn.Create(n.path, data, 0, acl)
 				return err
 			})
 			switch {

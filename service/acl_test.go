@@ -36,6 +36,14 @@ func TestWithCredentialOnlyTheServiceWritesLeases(t *testing.T) {
 	_, err = client.Conn().Set("/lockkeeper/team/orders/"+names[0], nil, -1)
 	require.ErrorIs(t, err, zk.ErrNoAuth)
 
+	var slots []string
+	require.Eventually(t, func() bool {
+		slots, _ = e.Children("/lockkeeper/=history") // missing until the replica has written it
+		return len(slots) == 1
+	}, patience, 50*time.Millisecond)
+	_, err = client.Conn().Set("/lockkeeper/=history/"+slots[0], nil, -1)
+	require.ErrorIs(t, err, zk.ErrNoAuth, "nor does another program change the history")
+
 	mutex, err := lock.New(client, "/lockkeeper/team/orders", nil)
 	require.NoError(t, err)
 	_, err = mutex.TryLock(t.Context())

@@ -32,6 +32,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/service/internal/actions"
 	"github.com/lockkeeper/lockkeeper/service/internal/api"
 	"github.com/lockkeeper/lockkeeper/service/internal/audit"
+	"github.com/lockkeeper/lockkeeper/service/internal/history"
 	"github.com/lockkeeper/lockkeeper/service/internal/holds"
 	"github.com/lockkeeper/lockkeeper/service/internal/locktoken"
 	"github.com/lockkeeper/lockkeeper/service/internal/principal"
@@ -98,15 +99,17 @@ func serve(
 	if err != nil {
 		return err
 	}
+	past := history.New(client, c.Root+"/=history", f.acl, c.Logger)
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer stop()
 	running.Go(func() { probe.run(background) })
+	running.Go(func() { past.Run(background) })
 	running.Go(func() { f.watch(background, c.Logger) })
 	draining := make(chan struct{})
 	server := newServer(api.New(api.Options{
-		Locks: replica, Actions: recent, Quota: quota.New(client, c.Root, c.Keys), Root: c.Root, Principals: f.principals, Keys: f.keys, Audit: f.audit, Holds: table, Logger: c.Logger, Registry: registry,
+		Locks: replica, Actions: recent, History: past, Quota: quota.New(client, c.Root, c.Keys), Root: c.Root, Principals: f.principals, Keys: f.keys, Audit: f.audit, Holds: table, Logger: c.Logger, Registry: registry,
 		Ready: probe.ready, Draining: draining, Version: c.Version,
 	}), f, c.Logger)
 	failed := make(chan error, 1)

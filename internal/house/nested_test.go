@@ -48,7 +48,7 @@ var nested = map[string]rule{
 	},
 	service: {
 		may: []string{
-			recipes, leases, zktest, promtrace, serviceIn + "/actions", serviceIn + "/api", serviceIn + "/audit", serviceIn + "/holds", serviceIn + "/key", serviceIn + "/limit",
+			recipes, leases, zktest, promtrace, serviceIn + "/actions", serviceIn + "/api", serviceIn + "/audit", serviceIn + "/history", serviceIn + "/holds", serviceIn + "/key", serviceIn + "/limit",
 			serviceIn + "/locktoken", serviceIn + "/principal", serviceIn + "/quota", serviceIn + "/reload",
 		},
 		tools:   []string{fencing, recipes, lock, zktest, testcert},
@@ -69,12 +69,13 @@ var nested = map[string]rule{
 	},
 	serviceIn + "/api": {
 		may: []string{
-			fencing, recipes, leases, serviceIn + "/audit", serviceIn + "/holds", serviceIn + "/key", serviceIn + "/limit", serviceIn + "/locktoken",
+			fencing, recipes, leases, serviceIn + "/audit", serviceIn + "/history", serviceIn + "/holds", serviceIn + "/key", serviceIn + "/limit", serviceIn + "/locktoken",
 			serviceIn + "/principal", serviceIn + "/quota", serviceIn + "/reload",
 		},
 		because: "it is HTTP only: the protocol of leases is in package lease",
 	},
 	serviceIn + "/audit":     {because: "it writes events, and knows nothing of locks"},
+	serviceIn + "/history":   {may: []string{fencing, recipes}, tools: []string{zktest}, because: "it keeps entries in ZooKeeper, and knows nothing of requests"},
 	serviceIn + "/holds":     {because: "it follows what it is told, and sends no request"},
 	serviceIn + "/key":       {because: "the names of nodes are a function of keys, and are tested as that"},
 	serviceIn + "/limit":     {because: "it counts, and knows nothing of requests"},

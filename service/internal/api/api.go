@@ -48,6 +48,7 @@ type Quota interface {
 type Options struct {
 	Locks      Locks
 	Actions    Actions
+	History    History
 	Quota      Quota
 	Root       string // path of the node below which each namespace has a node
 	Principals *reload.File[principal.Directory]
@@ -105,6 +106,7 @@ func New(opts Options) *API {
 	a.registerReads()
 	a.registerActions()
 	a.registerEvents()
+	a.registerHistory()
 	a.registerElections()
 	a.registerView(mux)
 	a.registerOperations(mux)

@@ -94,6 +94,7 @@ func (a *API) force(ctx context.Context, c *call, f lease.Force) (*answer, error
 	if err != nil {
 		return nil, err
 	}
+	a.noteForced(c, f, done)
 	if done.TokenOnly {
 		a.Holds.Ended(done.Node)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/lease"
+	"github.com/lockkeeper/lockkeeper/service/internal/history"
 	"github.com/lockkeeper/lockkeeper/service/internal/principal"
 )
 
@@ -189,6 +190,7 @@ func (a *API) acquire(ctx context.Context, c *call, t Terms, req lease.Request) 
 	}
 	a.metrics.grants.Observe((time.Since(c.received) - g.Waited).Seconds())
 	a.written(c, g, g.Repeated)
+	a.History.Add(c.namespace, c.key, history.Entry{Time: time.Now(), Action: history.Acquired, Token: g.Token, Owner: g.Owner})
 	return a.granted(c, g), nil
 }
 

@@ -134,7 +134,7 @@ func newFixture(tb testing.TB, locks *scripted) *fixture {
 		require.NoError(tb, log.Close())
 	})
 	f.api = api.New(api.Options{
-		Locks: locks, Actions: &f.actions, Quota: room{}, Root: "/locks", Principals: directory, Keys: reload.Fixed(keys), Audit: log,
+		Locks: locks, Actions: &f.actions, History: &remembered{}, Quota: room{}, Root: "/locks", Principals: directory, Keys: reload.Fixed(keys), Audit: log,
 		Holds:  holds.New(slog.New(slog.DiscardHandler), func(time.Duration, bool) {}),
 		Logger: slog.New(slog.NewJSONHandler(f.log, nil)), Registry: prometheus.NewRegistry(),
 		Ready: func() error { return f.ready }, Draining: f.draining, Version: "test",

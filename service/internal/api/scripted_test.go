@@ -12,6 +12,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/lease"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/service/internal/audit"
+	"github.com/lockkeeper/lockkeeper/service/internal/history"
 )
 
 // A scripted Locks answers as a test says, and counts. It stands for the lease protocol where the outcome of the protocol
@@ -165,6 +166,24 @@ func (s *scripted) Waiters() []recipes.Contender {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.waiters
+}
+
+// remembered is a history in memory, of one lock.
+type remembered struct {
+	mu      sync.Mutex
+	entries []history.Entry // guarded by mu: the newest first
+}
+
+func (r *remembered) Add(_, _ string, e history.Entry) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.entries = append([]history.Entry{e}, r.entries...)
+}
+
+func (r *remembered) List(context.Context, string, string) ([]history.Entry, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.entries, nil
 }
 
 // room is a Quota without a bound.
