@@ -17,7 +17,8 @@
 //   - A Gate is in memory and loses its state at a restart. A resource that outlives its process stores the newest token
 //     with the data, in the same transaction, and passes it to [Gate.Reset] before it serves requests. A database can be its
 //     own gate, with one row for each path: the transaction begins with UPDATE gate SET token = $1 WHERE path = $2 AND token
-//     <= $1, and rolls back if that changes no row, because the token is stale. (A token stored in each row of the data
+//     <= $1, and rolls back if that changes no row, because the token is stale. (MySQL counts no row whose values stay the
+//     same, as at a holder's second write, unless the driver asks for the rows that it found: clientFoundRows=true. A token stored in each row of the data
 //     would guard that row only: an old holder could still write the rows that the new holder has not written yet. A cluster
 //     in which several servers accept writes needs more: see sqlfence.)
 //   - Tokens of one path are ordered within one history of the ensemble. An ensemble that was wiped, or restored from a

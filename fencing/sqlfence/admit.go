@@ -12,25 +12,15 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing"
 )
 
-// A Tx is a transaction of database/sql. *sql.Tx implements it, and so do *sqlx.Tx, the Tx of bun.Tx, the ConnPool of a
-// *gorm.DB in a transaction, and the argument of WithTx in code that sqlc generates.
+// A Tx is a transaction of database/sql. *sql.Tx implements it, and so do *sqlx.Tx, the Tx of bun.Tx, the
+// Statement.ConnPool of a *gorm.DB in a transaction, and the argument of WithTx in code that sqlc generates.
 type Tx interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// A Querier is a transaction that is not one of database/sql, for [Guard.AdmitThrough]. An implementation for pgx:
-//
-//	type pgxTx struct{ tx pgx.Tx }
-//
-//	func (t pgxTx) Exec(ctx context.Context, query string, args ...any) error {
-//		_, err := t.tx.Exec(ctx, query, args...)
-//		return err
-//	}
-//
-//	func (t pgxTx) QueryRow(ctx context.Context, query string, args ...any) sqlfence.Scanner {
-//		return t.tx.QueryRow(ctx, query, args...)
-//	}
+// A Querier is a transaction that is not one of database/sql, for [Guard.AdmitThrough]. Package pgxfence returns one for a
+// transaction of pgx.
 type Querier interface {
 	Exec(ctx context.Context, query string, args ...any) error
 	QueryRow(ctx context.Context, query string, args ...any) Scanner
@@ -51,6 +41,10 @@ const explainBound = time.Second
 //
 // Admit must be the first statement of tx, so that the transaction reads what the previous holder has written, and so that
 // SQLite makes it a writer from the beginning. A second resource may be admitted to the same transaction.
+//
+// Admit must not follow a savepoint, that is, not be called in a nested transaction of GORM, bun or pgx. A rollback to the
+// savepoint would give up the fence, while the outer transaction could still be committed: over the write of a newer token.
+// In PostgreSQL Admit refuses this with [ErrInSavepoint]; MySQL and SQLite do not show it.
 //
 // After an error the caller must roll back. A refused token has changed nothing, but tx remains open and would commit
 // without the fence. The errors are those of Do: a [*fencing.StaleError], a [*fencing.HistoryError], [ErrNoTable] and so on.

@@ -43,9 +43,10 @@ type statements struct {
 	// has the effect of BEGIN IMMEDIATE in SQLite, which otherwise lets two transactions read and then refuses one of them
 	// the write. set is like raise, but always sets the token and the history.
 	//
-	// If held is empty, both return the row: its token and its history, the number of the transaction, and the table that
-	// the name means on this connection. Otherwise held returns the row after them. In MySQL, held has to be a locking read:
-	// a plain one would read the transaction's snapshot.
+	// If held is empty, both return the row: its token and its history, the number of the transaction, the table that the
+	// name means on this connection, and whether the row ends with the transaction, and not with a savepoint, as far as the
+	// database shows that. Otherwise held returns the row after them. In MySQL, held has to be a locking read: a plain one
+	// would read the transaction's snapshot.
 	raise, set, held string
 	// mark and release enclose the function, where its statements can end the transaction silently: MySQL commits at a
 	// statement such as CREATE TABLE and rolls back at a deadlock, SQLite rolls back at an interrupted write, and both
@@ -66,18 +67,27 @@ type statements struct {
 	migration, upgrade string
 }
 
+// pgName returns the expression for the name of a resource, or for the id of a history, that argument contains as
+// hexadecimal digits. PostgreSQL converts text from the client_encoding, which any function of the application can change on
+// a pooled connection: the same name would then be another row.
+func pgName(argument string) string { return "convert_from(decode(" + argument + ", 'hex'), 'UTF8')" }
+
+// pgRow is the row that PostgreSQL returns. The xmin of a row that was changed after a savepoint is not the transaction's
+// number, but the savepoint's. Casts of xid to numbers need PostgreSQL 13, hence the text.
+const pgRow = "token, history, txid_current(), tableoid::text, xmin::text = (txid_current() % 4294967296)::text"
+
 func (d Dialect) statements(table string) statements {
 	s := map[Dialect]statements{
 		PostgreSQL: {
-			raise: "INSERT INTO {table} AS f (resource, token, history) VALUES ($1, $2, $3) ON CONFLICT (resource) DO UPDATE SET " +
+			raise: "INSERT INTO {table} AS f (resource, token, history) VALUES (" + pgName("$1") + ", $2, " + pgName("$3") + ") ON CONFLICT (resource) DO UPDATE SET " +
 				"token = CASE WHEN f.history IN ('', EXCLUDED.history) OR EXCLUDED.history = '' " +
 				"THEN GREATEST(f.token, EXCLUDED.token) ELSE f.token END, " +
 				"history = CASE WHEN f.history = '' AND f.token <= EXCLUDED.token THEN EXCLUDED.history ELSE f.history END " +
-				"RETURNING token, history, txid_current(), tableoid::text",
-			set: "INSERT INTO {table} AS f (resource, token, history) VALUES ($1, $2, $3) ON CONFLICT (resource) DO UPDATE SET " +
-				"token = EXCLUDED.token, history = EXCLUDED.history RETURNING token, history, txid_current(), tableoid::text",
+				"RETURNING " + pgRow,
+			set: "INSERT INTO {table} AS f (resource, token, history) VALUES (" + pgName("$1") + ", $2, " + pgName("$3") + ") ON CONFLICT (resource) DO UPDATE SET " +
+				"token = EXCLUDED.token, history = EXCLUDED.history RETURNING " + pgRow,
 			number: "SELECT coalesce(txid_current_if_assigned(), 0)",
-			newest: "SELECT token FROM {table} WHERE resource = $1",
+			newest: "SELECT token FROM {table} WHERE resource = " + pgName("$1"),
 			version: "SELECT CASE WHEN EXISTS (SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass('{table}') " +
 				"AND attname = 'history' AND NOT attisdropped) THEN 2 ELSE 1 END WHERE to_regclass('{table}') IS NOT NULL",
 			// Text in the collation C compares bytes, whatever the collation of the database.
@@ -102,7 +112,7 @@ func (d Dialect) statements(table string) statements {
 				"raised = raised + 1",
 			set: "INSERT INTO {table} (resource, token, history) VALUES (UNHEX(?), ?, UNHEX(?)) ON DUPLICATE KEY UPDATE " +
 				"token = ?, history = UNHEX(?), raised = raised + 1",
-			held:         "SELECT token, history, 0, COALESCE(DATABASE(), '') FROM {table} WHERE resource = UNHEX(?) FOR UPDATE",
+			held:         "SELECT token, history, 0, COALESCE(DATABASE(), ''), TRUE FROM {table} WHERE resource = UNHEX(?) FOR UPDATE",
 			mark:         "SAVEPOINT {name}",
 			release:      "RELEASE SAVEPOINT {name}",
 			admitMark:    "SAVEPOINT {name}_admit",
@@ -129,9 +139,9 @@ func (d Dialect) statements(table string) statements {
 				"token = CASE WHEN f.history IN ('', EXCLUDED.history) OR EXCLUDED.history = '' " +
 				"THEN MAX(f.token, EXCLUDED.token) ELSE f.token END, " +
 				"history = CASE WHEN f.history = '' AND f.token <= EXCLUDED.token THEN EXCLUDED.history ELSE f.history END " +
-				"RETURNING token, history, 0, ''",
+				"RETURNING token, history, 0, '', TRUE",
 			set: "INSERT INTO {table} AS f (resource, token, history) VALUES (?1, ?2, ?3) ON CONFLICT (resource) DO UPDATE SET " +
-				"token = EXCLUDED.token, history = EXCLUDED.history RETURNING token, history, 0, ''",
+				"token = EXCLUDED.token, history = EXCLUDED.history RETURNING token, history, 0, '', TRUE",
 			mark:    "SAVEPOINT {name}",
 			release: "RELEASE SAVEPOINT {name}",
 			back:    "ROLLBACK TO SAVEPOINT {name}",
@@ -163,10 +173,10 @@ func (d Dialect) statements(table string) statements {
 
 // name returns the argument for the name of a resource, or for the id of a history.
 func (d Dialect) name(text string) any {
-	if d == MySQL {
-		return hex.EncodeToString([]byte(text))
+	if d == SQLite {
+		return text
 	}
-	return text
+	return hex.EncodeToString([]byte(text))
 }
 
 // raiseArgs returns the arguments of raise.

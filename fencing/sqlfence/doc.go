@@ -18,8 +18,8 @@
 //		return errors.Join(err, tx.Rollback())
 //	}
 //
-// [Guard.Admit] accepts the transactions of database/sql, sqlx, bun, GORM and sqlc without an adapter. For pgx,
-// [Guard.AdmitThrough] accepts an adapter of two methods, which [Querier] shows.
+// [Guard.Admit] accepts the transactions of database/sql, sqlx, bun, GORM and sqlc without an adapter, and
+// [Guard.AdmitThrough] those of pgx with package pgxfence.
 //
 // # What it promises
 //
@@ -56,8 +56,15 @@
 // guard whose table has no schema detects within its own process that the name means another table than at first, and
 // returns [ErrOtherTable]. It cannot detect that another process has always used another table.
 //
-// Resources are distinguished by their bytes. In MySQL their names are sent as hexadecimal digits, so that no character set
-// of a connection makes two resources one, or one resource two.
+// Resources are distinguished by their bytes. In PostgreSQL and MySQL their names are sent as hexadecimal digits, so that no
+// encoding of a connection makes two resources one, or one resource two. ([UpdateRow] sends the application's own
+// statements: there, names other than ASCII depend on client_encoding.)
+//
+// Create the table only as the migration does. The parts of its name must not be reserved words of the database. A table
+// that is partitioned is not supported. A temporary table of the same name hides the fence on its connection, in MySQL even
+// if Options.Table has the schema: create none. A trigger or a mode that changes what is written to the table makes Do and
+// Admit fail with [ErrNotRaised]. The guard does not see the effect of an AFTER trigger of PostgreSQL or SQLite, which runs
+// after the row was returned: one that restores the token ends the promise.
 //
 // # Histories
 //
@@ -80,9 +87,14 @@
 //   - A COMMIT or ROLLBACK that the function sends as a statement is reported as [ErrTxEnded], and what the function writes
 //     after it was unfenced. Detecting it costs one short request in PostgreSQL (10 or later), and two in the other
 //     databases.
+//   - PostgreSQL reports success for a commit whose wait for synchronous standbys was cancelled. If ctx ended before the
+//     reply, Do returns [ErrUncertain]. A cancellation by an operator or by statement_timeout is not reported.
+//   - PostgreSQL ends a transaction that is idle for longer than idle_in_transaction_session_timeout. Do reports it as
+//     an error without ErrUncertain, if the driver passes the server's message on; lib/pq does not always.
 //   - MySQL ends the transaction at a statement that commits implicitly, such as CREATE TABLE, and at a deadlock; what the
 //     function does after that is committed immediately, unfenced. Do cannot undo it, and returns [ErrTxEnded]. If the
-//     function also returns an error, Do returns that error, and what such a statement has committed remains. Tables of
+//     function also returns an error, Do returns that error, and what such a statement has committed remains. LOCK TABLES is such a
+//     statement, and the locks stay on the pooled connection until UNLOCK TABLES: do not use it. Tables of
 //     engines other than InnoDB have no transactions: a rollback does not undo what was written to them.
 //   - The driver decides how long a commit waits for a reply that does not come: pgx observes ctx; lib/pq and
 //     go-sql-driver/mysql wait for as long as the connection seems alive, the latter at most for its readTimeout.

@@ -7,8 +7,9 @@ import "errors"
 // Errors of this package, for errors.Is, besides [fencing.ErrStale], [fencing.ErrOtherHistory] and [fencing.ErrInvalid].
 // After any of them but ErrUncertain and ErrTxEnded the database is as it was before the call.
 var (
-	// ErrUncertain: the commit was sent and its reply was lost. The whole transaction was committed, or none of it. Read
-	// before you write again, or write only what may be written twice; the same token is admitted in either case.
+	// ErrUncertain: the reply to the commit was lost, or was not waited for, or the connection was lost in a state in which
+	// it is not known whether a commit was sent. The whole transaction was committed, or none of it. Read before you write
+	// again, or write only what may be written twice; the same token is admitted in either case.
 	ErrUncertain = errors.New("the outcome is unknown: the whole transaction was committed, or none of it")
 
 	// ErrTxEnded: the function committed or rolled back its transaction, which only Do may do, or sent a statement that did.
@@ -26,6 +27,14 @@ var (
 	// ErrOtherTable: the fence table's name has no schema, and means another table on this connection than before. See
 	// Options.Table.
 	ErrOtherTable = errors.New("the name of the fence table means another table")
+
+	// ErrNotRaised: the database reported no error, but the fence's row does not contain the token that was written to it.
+	// Something changes what is written, for example a trigger. No token is admitted until it is removed.
+	ErrNotRaised = errors.New("the fence was not raised")
+
+	// ErrInSavepoint: Admit was called after a savepoint of the transaction, so that a rollback to the savepoint would give
+	// up the fence, and the transaction could still be committed. Only PostgreSQL shows this.
+	ErrInSavepoint = errors.New("the transaction has a savepoint, whose rollback would give up the fence")
 
 	// ErrNested: the function of a Do called Do, Reset or Newest on the same database, and that call would wait for the
 	// function's own transaction.

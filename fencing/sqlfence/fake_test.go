@@ -130,7 +130,7 @@ func (c fakeConn) QueryContext(_ context.Context, query string, args []driver.Na
 func (f *fake) row(newest int64) []driver.Value {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return []driver.Value{newest, f.history, int64(fakeNumber), f.place}
+	return []driver.Value{newest, f.history, int64(fakeNumber), f.place, true}
 }
 
 // fakeNumber is the number of every transaction.

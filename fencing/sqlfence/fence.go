@@ -17,6 +17,7 @@ type fence struct {
 	history string
 	number  int64  // of the transaction, if the database has one
 	place   string // the table that the name means on this connection
+	whole   bool   // ends with the transaction; false: with a savepoint
 }
 
 // raise makes token the newest of resource if it is newer, holds the row in either case, and returns it.
@@ -34,7 +35,7 @@ func (g *Guard) execute(ctx context.Context, q Querier, statement string, args [
 	}
 	// Scan into an int64, not into f.newest: some drivers scan only into basic types.
 	var newest int64
-	err = q.QueryRow(ctx, statement, args...).Scan(&newest, &f.history, &f.number, &f.place)
+	err = q.QueryRow(ctx, statement, args...).Scan(&newest, &f.history, &f.number, &f.place, &f.whole)
 	f.newest = fencing.Token(newest)
 	return f, err
 }
@@ -49,6 +50,13 @@ func (g *Guard) verdict(f fence, token fencing.Token) error {
 	}
 	if token < f.newest {
 		return &fencing.StaleError{Token: token, Newest: f.newest}
+	}
+	if token > f.newest || g.history != f.history && g.history != "" {
+		return fmt.Errorf("%w: the row of %s contains token %d of history %q after the raise: look for a trigger, a rule or an "+
+			"SQL mode that changes what is written to it", ErrNotRaised, g.table, int64(f.newest), f.history)
+	}
+	if !f.whole {
+		return fmt.Errorf("%w: call Admit before the savepoint (in GORM, bun and pgx: before the nested transaction)", ErrInSavepoint)
 	}
 	return nil
 }

@@ -58,19 +58,28 @@ func (u *unverified) Error() string { return u.cause.Error() }
 // explained returns the meaning of u, given whether the transaction could be rolled back afterwards.
 func (u *unverified) explained(rolledBack bool) error {
 	switch {
+	case timedOut(u.cause):
+		return fmt.Errorf("before the commit was sent, nothing was committed: %w", u.cause)
 	case stateOf(u.cause) != "": // the server replied, so no open rows prevented that
 	case rolledBack: // the connection is alive, and was busy until the rollback
 		return fmt.Errorf("%w: %w", ErrRowsOpen, u.cause)
 	case errors.Is(u.cause, driver.ErrBadConn): // the driver reports that it has sent nothing
-		return fmt.Errorf("before the commit: %w: the connection is lost, or %s: %w", ErrUncertain, rowsOpen, u.cause)
+		return fmt.Errorf("before the commit was sent: %w: the connection is lost, or %s: %w", ErrUncertain, rowsOpen, u.cause)
 	}
-	return fmt.Errorf("before the commit: %w: %w", ErrUncertain, u.cause)
+	return fmt.Errorf("before the commit was sent: %w: %w", ErrUncertain, u.cause)
 }
 
 // committed returns the meaning of the result of a commit. Before the commit is sent, every error means that nothing is
 // committed; after that, hardly any error does. Whether it was sent is not known here.
+//
+// A nil err is no proof that a synchronous standby has the commit: PostgreSQL reports success for a commit whose wait for
+// its standbys was cancelled, and lib/pq cancels it when ctx ends.
 func committed(ctx context.Context, err error) error {
 	if err == nil {
+		if ctx.Err() != nil {
+			return fmt.Errorf("commit: %w: ctx ended while the commit was in progress, which can cancel its wait for synchronous "+
+				"standbys: %w", ErrUncertain, context.Cause(ctx))
+		}
 		return nil
 	}
 	// If ctx is done, the transaction may have been rolled back for that reason.
@@ -84,11 +93,18 @@ func committed(ctx context.Context, err error) error {
 }
 
 // refused reports whether err is the database's report that it did not commit: a deferred constraint (class 23), or a
-// transaction rolled back (class 40; error 1213 of Galera is one) except with its completion unknown (40003). If the driver
-// reports no state, the outcome stays unknown, which is safe.
+// transaction rolled back (class 40; error 1213 of Galera is one) except with its completion unknown (40003), or a
+// transaction that a time-out ended before. If the driver reports no state, the outcome stays unknown, which is safe.
 func refused(err error) bool {
 	state := stateOf(err)
-	return strings.HasPrefix(state, "23") || strings.HasPrefix(state, "40") && state != "40003"
+	return strings.HasPrefix(state, "23") || strings.HasPrefix(state, "40") && state != "40003" || timedOut(err)
+}
+
+// timedOut reports whether err is PostgreSQL's report that it ended the open transaction because of
+// idle_in_transaction_session_timeout or transaction_timeout, without a commit.
+func timedOut(err error) bool {
+	state := stateOf(err)
+	return state == "25P03" || state == "25P04"
 }
 
 // failed reports whether err is PostgreSQL's report that the transaction has already failed, and will commit nothing.

@@ -67,6 +67,11 @@ var rules = map[string]rule{
 		tools:   []string{testify},
 		because: "the program that opens the database has chosen a driver, and a guard adds none",
 	},
+	fencing + "/sqlfence/pgxfence": {
+		may:     []string{fencing + "/sqlfence"},
+		tools:   []string{testify},
+		because: "it describes the methods of pgx that it calls, so that the program chooses the version",
+	},
 	fencing + "/fencetest": {
 		may:     []string{fencing},
 		tools:   []string{testify, child},

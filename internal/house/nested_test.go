@@ -147,7 +147,8 @@ var nested = map[string]rule{
 	torture + "/fences": {
 		tools: []string{
 			docker, stores, fencing, fencing + "/fencetest", fencing + "/filefence", fencing + "/httpfence", fencing + "/objectfence",
-			fencing + "/redisfence", fencing + "/sqlfence", recipes, lock, child, module + "/internal/mutants",
+			fencing + "/redisfence", fencing + "/sqlfence", fencing + "/sqlfence/pgxfence", recipes, lock, child,
+			module + "/internal/mutants",
 		},
 		because: "it contains only tests: the guards on real stores",
 	},

@@ -13,19 +13,8 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/fencing/sqlfence"
+	"github.com/lockkeeper/lockkeeper/fencing/sqlfence/pgxfence"
 )
-
-// pgxTx is the adapter with which code on pgx itself calls AdmitThrough, as its documentation shows it.
-type pgxTx struct{ tx pgx5.Tx }
-
-func (t pgxTx) Exec(ctx context.Context, query string, args ...any) error {
-	_, err := t.tx.Exec(ctx, query, args...)
-	return err
-}
-
-func (t pgxTx) QueryRow(ctx context.Context, query string, args ...any) sqlfence.Scanner {
-	return t.tx.QueryRow(ctx, query, args...)
-}
 
 // A pgxLedger is code of an application on pgx, which begins and ends its transactions itself.
 type pgxLedger struct {
@@ -35,7 +24,7 @@ type pgxLedger struct {
 
 func (l *pgxLedger) put(ctx context.Context, token fencing.Token, value string) error {
 	return pgx5.BeginFunc(ctx, l.pool, func(tx pgx5.Tx) error {
-		if err := l.guard.AdmitThrough(ctx, pgxTx{tx}, "ledger", token); err != nil {
+		if err := l.guard.AdmitThrough(ctx, pgxfence.Tx(tx), "ledger", token); err != nil {
 			return err // BeginFunc rolls back
 		}
 		_, err := tx.Exec(ctx, "INSERT INTO entries VALUES ('ledger', $1) ON CONFLICT (resource) DO UPDATE SET value = $1", value)
@@ -71,24 +60,12 @@ func TestPgxTransactionIsFencedThroughAnAdapterOfTwoMethods(t *testing.T) {
 	}
 }
 
-// poolAsTx passes a pool for a transaction.
-type poolAsTx struct{ pool *pgxpool.Pool }
-
-func (o poolAsTx) Exec(ctx context.Context, query string, args ...any) error {
-	_, err := o.pool.Exec(ctx, query, args...)
-	return err
-}
-
-func (o poolAsTx) QueryRow(ctx context.Context, query string, args ...any) sqlfence.Scanner {
-	return o.pool.QueryRow(ctx, query, args...)
-}
-
 func TestPgxPoolIsNotTakenForATransaction(t *testing.T) {
 	s := pgx.empty(t)
 	pool, err := pgxpool.New(t.Context(), s.dsn)
 	require.NoError(t, err)
 	t.Cleanup(pool.Close)
-	err = guardIn(t, s, nil).AdmitThrough(t.Context(), poolAsTx{pool}, "ledger", 7)
+	err = guardIn(t, s, nil).AdmitThrough(t.Context(), pgxfence.Tx(pool), "ledger", 7)
 	require.ErrorIs(t, err, sqlfence.ErrNoTx)
 	require.ErrorContains(t, err, `admit token 7 to "ledger"`)
 }

@@ -113,3 +113,31 @@ func TestResourceDoesNotDependOnTheCharacterSetOfTheConnection(t *testing.T) {
 		}
 	}
 }
+
+// A function of any application may change client_encoding on a connection of the pool, and an operator that of a role.
+func TestResourceDoesNotDependOnTheClientEncoding(t *testing.T) {
+	for _, c := range []client{pgx, pq} {
+		t.Run(c.name, func(t *testing.T) {
+			s := c.empty(t)
+			utf8, latin1 := entriesIn(t, s, nil), entriesIn(t, s, nil)
+			latin1.db.SetMaxOpenConns(1)
+			_, err := latin1.db.ExecContext(t.Context(), "SET client_encoding = 'LATIN1'")
+			require.NoError(t, err)
+			for i, name := range []string{"ledgér", "Ж", "Я", "€"} {
+				newer, older := utf8, latin1
+				if i%2 == 1 {
+					newer, older = older, newer
+				}
+				require.NoError(t, newer.guard.Do(t.Context(), name, 9, nothing))
+				require.ErrorIs(t, older.guard.Do(t.Context(), name, 7, nothing), fencing.ErrStale, name)
+				newest, err := older.guard.Newest(t.Context(), name)
+				require.NoError(t, err)
+				require.EqualValues(t, 9, newest)
+			}
+			var rows int
+			err = utf8.db.QueryRowContext(t.Context(), "SELECT count(*) FROM lockkeeper_fence WHERE resource = $1", "ledgér").Scan(&rows)
+			require.NoError(t, err)
+			require.Equal(t, 1, rows, "the row has the name of a client that sends UTF-8 text")
+		})
+	}
+}
