@@ -20,7 +20,7 @@ import (
 // calls never each hold a part of what the other needs.
 //
 // The limit is stored in the node <path>-limit, by the first use of the path. All processes must
-// pass the same limit. Resize changes it for all that run.
+// pass the same limit, or 0, which follows the stored one. Resize changes it for all that run.
 //
 // On the same path, a Mutex counts as all permits. Curator's InterProcessSemaphoreV2 and Kazoo's
 // Semaphore must not use the path.
@@ -32,7 +32,7 @@ type Semaphore struct {
 }
 
 // NewSemaphore returns the semaphore at path with a limit of 1 to recipes.MaxPermits. It sends no
-// request. The options are those of New. It refuses Options.LockDelay and Options.Fence: several
+// request. A limit of 0 is the one that is stored: if none is, the methods return recipes.ErrNoLimit, and store nothing. The options are those of New. It refuses Options.LockDelay and Options.Fence: several
 // calls hold permits at the same time, and the breadcrumb of a Mutex names one holder. It refuses
 // Options.Reentrant too: a call under a hold needs its own permits.
 func NewSemaphore(client *recipes.Client, path string, limit int, opts *Options) (*Semaphore, error) {
@@ -91,7 +91,8 @@ func (s *Semaphore) Do(ctx context.Context, weight int, f func(ctx context.Conte
 	return hold.do(ctx, f)
 }
 
-// Limit returns the stored limit, in the view of the server that this client is connected to.
+// Limit returns the stored limit, in the view of the server that this client is connected to. It stores that of NewSemaphore if
+// there is none.
 func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 	limit, err := s.permits.Limit(ctx)
 	if err != nil {
@@ -108,7 +109,9 @@ func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 // recipes.ErrUncertain, which means that ctx ended before the answer arrived, the limit may have
 // been changed: call Limit, or Resize again.
 //
-// Processes that have used the semaphore before follow the new limit. Start further ones with the
+// A nil error means that the limit was stored at some instant after the call began, whatever a server that lags behind still shows.
+//
+// Processes that have used the semaphore before, or with a limit of 0, follow the new limit. Start further ones with the
 // new limit.
 func (s *Semaphore) Resize(ctx context.Context, limit int) error {
 	if err := s.permits.Resize(ctx, limit); err != nil {

@@ -184,11 +184,12 @@ func TestWeightsThatAreNotPossibleAreNamedAndCreateNothing(t *testing.T) {
 		contenders, err := sem.Contenders(s.Context())
 		require.NoError(s, err)
 		require.Empty(s, contenders)
-		for _, limit := range []int{0, -1, recipes.MaxPermits + 1} {
+		for _, limit := range []int{-1, recipes.MaxPermits + 1} {
 			_, err := lock.NewSemaphore(client, "/locks/permits", limit, nil)
 			require.ErrorContains(s, err, fmt.Sprintf("limit of %d permits: must be 1 to 1048576", limit))
 			require.ErrorContains(s, sem.Resize(s.Context(), limit), fmt.Sprintf("limit of %d permits: must be", limit))
 		}
+		require.ErrorContains(s, sem.Resize(s.Context(), 0), "limit of 0 permits: must be")
 	})
 }
 

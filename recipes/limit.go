@@ -59,9 +59,13 @@ func checkLimit(limit int) error {
 	return nil
 }
 
+// ErrNoLimit is returned for Permits without a limit of their own, if no limit is stored.
+var ErrNoLimit = errors.New("no limit is stored: use a limit that is not 0, which stores it")
+
 // readLimit returns the stored limit. It stores that of NewPermits if there is none.
 //
-// What it returns can be out of date. A grant checks the version.
+// What it returns can be out of date, as the server may lag behind. A grant checks the version. Where the limit decides anything
+// else, use acceptLimit.
 func (p *Permits) readLimit(ctx context.Context, s *queueSession) (limitRead, error) {
 	for {
 		w, err := s.Watch(ctx, p.limitPath, session.WatchNode)
@@ -83,8 +87,49 @@ func (p *Permits) readLimit(ctx context.Context, s *queueSession) (limitRead, er
 	}
 }
 
-// createLimit stores the limit of NewPermits, unless another client has stored one.
+// acceptLimit returns a limit for which refuse returns nil. If refuse returns an error, for the limit that was stored at some instant
+// after the call began, acceptLimit returns that error and the limit.
+func (p *Permits) acceptLimit(ctx context.Context, s *queueSession, refuse func(permits int) error) (limitRead, error) {
+	for {
+		l, err := p.readLimit(ctx, s)
+		if err != nil {
+			return limitRead{}, err
+		}
+		refusal := refuse(l.permits)
+		if refusal == nil {
+			return l, nil
+		}
+		stored, err := p.isStored(ctx, s, l.version)
+		if err != nil {
+			return limitRead{}, err
+		}
+		if stored {
+			return l, refusal
+		}
+	}
+}
+
+// isStored reports whether a quorum has the limit's node, in that version or, if version is -1, in any. Reads of the session that
+// follow are not older than that.
+func (p *Permits) isStored(ctx context.Context, s *queueSession, version int32) (bool, error) {
+	_, err := session.Retry(ctx, s.Session, "check", p.limitPath, func(conn *zk.Conn) ([]zk.MultiResponse, error) {
+		return conn.Multi(&zk.CheckVersionRequest{Path: p.limitPath, Version: version})
+	})
+	if errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNoNode) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// createLimit stores the limit of NewPermits, unless another client has stored one. It returns ErrNoLimit if there is neither.
 func (p *Permits) createLimit(ctx context.Context, s *queueSession) error {
+	if p.limit == 0 {
+		stored, err := p.isStored(ctx, s, -1)
+		if err == nil && !stored {
+			err = &Error{Op: "read", Path: p.limitPath, Err: ErrNoLimit}
+		}
+		return err
+	}
 	for {
 		_, err := session.Retry(ctx, s.Session, "create", p.limitPath, func(conn *zk.Conn) (string, error) {
 			return conn.Create(p.limitPath, encodeLimit(p.limit), 0, s.settings.acl)
@@ -102,20 +147,21 @@ func (p *Permits) createLimit(ctx context.Context, s *queueSession) error {
 	}
 }
 
-// agreedLimit is readLimit for a claim. Its error is a *LimitError if the first limit that this
+// agreedLimit is acceptLimit for a claim of so many permits. Its error is a *LimitError if the first limit that this
 // process reads is not its own. From then on, the process follows each Resize.
-func (p *Permits) agreedLimit(ctx context.Context, s *queueSession) (limitRead, error) {
-	l, err := p.readLimit(ctx, s)
-	if err != nil {
-		return limitRead{}, err
+func (p *Permits) agreedLimit(ctx context.Context, s *queueSession, weight int) (limitRead, error) {
+	l, err := p.acceptLimit(ctx, s, func(permits int) error {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if !p.agreed && permits != p.limit {
+			return &Error{Op: "claim", Path: p.queue.path, Err: &LimitError{Path: p.limitPath, Limit: p.limit, Stored: permits}}
+		}
+		return p.checkWeight(weight, permits)
+	})
+	if err == nil {
+		p.follow()
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.agreed && l.permits != p.limit {
-		return limitRead{}, &Error{Op: "claim", Path: p.queue.path, Err: &LimitError{Path: p.limitPath, Limit: p.limit, Stored: l.permits}}
-	}
-	p.agreed = true
-	return l, nil
+	return l, err
 }
 
 // follow makes the process follow the stored limit, whatever it is.

@@ -70,12 +70,9 @@ func holdsPermits(w *session.Watch, name string) bool {
 // refresh reads the limit, and returns an error if the place can never be granted its permits under
 // it.
 func (p *Permits) refresh(ctx context.Context, s *queueSession, pl *place) error {
-	l, err := p.readLimit(ctx, s)
+	l, err := p.acceptLimit(ctx, s, func(permits int) error { return p.checkWeight(int(pl.member.Weight), permits) })
 	if err != nil {
 		return err
-	}
-	if weight := int(pl.member.Weight); weight > l.permits {
-		return p.invalid(weight, l.permits)
 	}
 	pl.limit = l
 	return nil

@@ -27,7 +27,7 @@ import (
 // A Permits is safe for concurrent use.
 type Permits struct {
 	queue     *Queue
-	limit     int    // of NewPermits
+	limit     int    // of NewPermits, 0 for the stored one
 	limitPath string // namespace included
 
 	mu     sync.Mutex // guards agreed
@@ -35,18 +35,18 @@ type Permits struct {
 }
 
 // NewPermits returns the permits on the queue, 1 to MaxPermits. It sends no request. The first claim
-// stores the limit if none is stored.
+// stores the limit if none is stored. A limit of 0 is the one that is stored: calls return ErrNoLimit if there is none.
 func NewPermits(queue *Queue, limit int) (*Permits, error) {
 	if queue == nil {
 		return nil, &Error{Op: "new permits", Err: errors.New("queue is nil")}
 	}
-	if err := checkLimit(limit); err != nil {
+	if err := checkLimit(limit); limit != 0 && err != nil {
 		return nil, &Error{Op: "new permits", Path: queue.path, Err: err}
 	}
 	if queue.takeover != nil {
 		return nil, &Error{Op: "new permits", Path: queue.path, Err: errMode}
 	}
-	return &Permits{queue: queue, limit: limit, limitPath: queue.path + "-limit"}, nil
+	return &Permits{queue: queue, limit: limit, limitPath: queue.path + "-limit", agreed: limit == 0}, nil
 }
 
 // Limit returns the stored limit, as the server that this client is connected to sees it. It stores
@@ -67,11 +67,11 @@ func (p *Permits) Limit(ctx context.Context) (limit int, err error) {
 //
 // The claim is shared: its token is that of a reader. See Claim.Shared.
 func (p *Permits) Claim(ctx context.Context, weight int) (*Claim, error) {
-	if weight < 1 || weight > MaxPermits {
-		return nil, p.invalid(weight, MaxPermits)
+	if err := p.checkWeight(weight, MaxPermits); err != nil {
+		return nil, err
 	}
 	return p.queue.contend(ctx, func(ctx context.Context, s *queueSession) (*Claim, error) {
-		l, err := p.agreedLimit(ctx, s)
+		l, err := p.agreedLimit(ctx, s, weight)
 		if err != nil {
 			return nil, err
 		}
@@ -83,27 +83,27 @@ func (p *Permits) Claim(ctx context.Context, weight int) (*Claim, error) {
 // *BusyError, which names the first contender. It creates nothing then, unless it has lost two races against other contenders:
 // then it joins, and leaves immediately if the permits do not fit. The *BusyError names no contender if they have left.
 func (p *Permits) Try(ctx context.Context, weight int) (*Claim, error) {
-	if weight < 1 || weight > MaxPermits {
-		return nil, p.invalid(weight, MaxPermits)
+	if err := p.checkWeight(weight, MaxPermits); err != nil {
+		return nil, err
 	}
 	return p.queue.contend(ctx, func(ctx context.Context, s *queueSession) (*Claim, error) {
-		if _, err := p.agreedLimit(ctx, s); err != nil {
+		if _, err := p.agreedLimit(ctx, s, weight); err != nil {
 			return nil, err
 		}
 		return p.tryIn(ctx, s, int32(weight))
 	})
 }
 
-// invalid returns the error of a weight that is not possible.
-func (p *Permits) invalid(weight, limit int) error {
+// checkWeight returns an error for a weight that is not possible.
+func (p *Permits) checkWeight(weight, limit int) error {
+	if 1 <= weight && weight <= limit {
+		return nil
+	}
 	return &Error{Op: "claim", Path: p.queue.path, Err: fmt.Errorf("weight of %d permits: must be 1 to %d", weight, limit)}
 }
 
 // claimIn is Claim within one session.
 func (p *Permits) claimIn(ctx context.Context, s *queueSession, weight int32, l limitRead) (*Claim, error) {
-	if int(weight) > l.permits {
-		return nil, p.invalid(int(weight), l.permits)
-	}
 	pl, alone, err := p.queue.join(ctx, s, p.entry(s, weight), -1)
 	if err != nil {
 		return nil, err
@@ -141,12 +141,9 @@ func (p *Permits) take(ctx context.Context, s *queueSession, pl *place, fits boo
 func (p *Permits) tryIn(ctx context.Context, s *queueSession, weight int32) (*Claim, error) {
 	q := p.queue
 	for lost := 0; ; lost++ {
-		l, err := p.readLimit(ctx, s)
+		l, err := p.acceptLimit(ctx, s, func(permits int) error { return p.checkWeight(int(weight), permits) })
 		if err != nil {
 			return nil, err
-		}
-		if int(weight) > l.permits {
-			return nil, p.invalid(int(weight), l.permits)
 		}
 		lst, err := s.list(ctx, q.path)
 		if err != nil {

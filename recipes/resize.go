@@ -15,10 +15,15 @@ import (
 // errLimitMoved reports that the stored limit was changed by another client.
 var errLimitMoved = errors.New("limit was changed by another client")
 
+// errLimitStored reports that the stored limit is the new one already.
+var errLimitStored = errors.New("limit is stored")
+
 // Resize stores another limit, 1 to MaxPermits. Waiters that fit under a higher one are granted their
 // permits. To lower it, Resize claims the difference for the time of the write: if so many permits
 // are not free, or a contender waits for them, its error wraps a *BusyError, and nothing is
 // changed. After ErrUncertain, ctx ended before it was known whether the limit was stored.
+//
+// A nil error means that the limit was stored at some instant after the call began, in ZooKeeper's commit order.
 //
 // Other processes that have claimed permits before follow the new limit. A process that is started
 // with the former one gets a *LimitError.
@@ -52,12 +57,21 @@ func (p *Permits) Resize(ctx context.Context, limit int) error {
 func (p *Permits) resize(ctx context.Context, limit int) error {
 	var l limitRead
 	err := p.queue.withSession(ctx, func(s *queueSession) (err error) {
-		if l, err = p.readLimit(ctx, s); err != nil || l.permits >= limit {
+		l, err = p.acceptLimit(ctx, s, func(permits int) error {
+			if permits == limit {
+				return errLimitStored
+			}
+			return nil
+		})
+		if err != nil || l.permits > limit {
 			return err
 		}
 		return p.storeLimit(ctx, s, limit, l.version)
 	})
-	if err != nil || l.permits <= limit {
+	switch {
+	case errors.Is(err, errLimitStored):
+		return nil
+	case err != nil || l.permits < limit:
 		return err
 	}
 	return p.lower(ctx, l, limit)
