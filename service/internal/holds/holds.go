@@ -73,10 +73,12 @@ func New(logger *slog.Logger, ended func(held time.Duration, election bool)) *Ta
 // Written notes that the replica has granted or renewed a lease.
 func (t *Table) Written(l Lease) {
 	now := time.Now()
+	var found []overdue
+	defer func() { t.report(found) }() // without the mutex
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if now.Sub(t.looked) > lookEvery {
-		t.look(now)
+		_, found = t.look(now)
 	}
 	h := t.leases[l.Node]
 	if h == nil {
@@ -136,15 +138,29 @@ func (t *Table) Forget(node string) {
 // Count returns the counts, and logs the leases that have become overdue.
 func (t *Table) Count() Counts {
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.look(time.Now())
+	counts, found := t.look(time.Now())
+	t.mu.Unlock()
+	t.report(found)
+	return counts
 }
 
-// look drops the leases that have run out, and counts the others. Those have ended elsewhere, or another replica has renewed
+// overdue is a lease that has become overdue.
+type overdue struct {
+	lease       Lease
+	held, usual time.Duration
+}
+
+func (t *Table) report(found []overdue) {
+	for _, o := range found {
+		t.logger.Warn("lease is held far longer than usual", "namespace", o.lease.Namespace, "key", o.lease.Key,
+			"owner", o.lease.Owner, "held", o.held.Round(time.Second), "usual", o.usual)
+	}
+}
+
+// look drops the leases that have run out, counts the others, and returns those that have become overdue. The dropped ones have ended elsewhere, or another replica has renewed
 // them: this replica hears of the leases that it deletes itself.
-func (t *Table) look(now time.Time) Counts {
+func (t *Table) look(now time.Time) (counts Counts, found []overdue) {
 	t.looked = now
-	var counts Counts
 	for _, h := range t.leases {
 		switch {
 		case now.After(h.until.Add(h.lease.Valid/32 + time.Second)): // the observer's margin, and its request
@@ -163,12 +179,11 @@ func (t *Table) look(now time.Time) Counts {
 		counts.Overdue++
 		if !h.overdue {
 			h.overdue = true
-			t.logger.Warn("lease is held far longer than usual", "namespace", h.lease.Namespace, "key", h.lease.Key,
-				"owner", h.lease.Owner, "held", held.Round(time.Second), "usual", u.median)
+			found = append(found, overdue{h.lease, held, u.median})
 		}
 	}
 	counts.Owners = len(t.owners)
-	return counts
+	return counts, found
 }
 
 func (t *Table) end(h *hold, now time.Time) {
