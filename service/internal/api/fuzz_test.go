@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/service/internal/key"
 )
 
 func FuzzEveryRequestIsAnsweredAsDocumented(f *testing.F) {
@@ -23,6 +25,12 @@ func FuzzEveryRequestIsAnsweredAsDocumented(f *testing.F) {
 		{"/v1/locks?namespace=own&prefix=a&limit=2&page=YQ", ""},
 		{"/v1/elections/own/k/campaign", `{"ownerId": "w1", "requestId": "r1", "value": "v"}`},
 		{"/v1/elections/own/k/leader", ""},
+		{"/v1/locks/acquire/acquire", acquireBody},
+		{"/v1/locks/a%2Fb/force-release", `{"reason": "r", "fencingToken": 41}`},
+		{"/v1/locks/%2E%2E", ""},
+		{"/v1/locks/own/history/history", ""},
+		{"/api/v1/locks/k/acquire", `{"client_id": "c", "ttl_ms": 1000, "wait_timeout_ms": 0}`},
+		{"/api/v1/locks/k/renew", `{"client_id": "c", "fencing_token": 9007199254740993}`},
 	} {
 		f.Add(seed.path, seed.body)
 	}
@@ -34,7 +42,7 @@ func FuzzEveryRequestIsAnsweredAsDocumented(f *testing.F) {
 		}
 		for _, method := range []string{http.MethodGet, http.MethodPost} {
 			r := &http.Request{
-				Method: method, URL: target, Header: http.Header{"Authorization": {"Bearer client"}, "Content-Type": {"application/json"}},
+				Method: method, URL: target, Header: http.Header{"Authorization": {"Bearer both"}, "Content-Type": {"application/json"}},
 				Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Host: "x", RequestURI: path,
 				Body: http.NoBody, ContentLength: int64(len(body)),
 			}
@@ -49,9 +57,11 @@ func FuzzEveryRequestIsAnsweredAsDocumented(f *testing.F) {
 				require.NotEmpty(t, problem["code"])
 			}
 			if last := fixture.locks.request().Path; last != "" {
-				require.True(t, strings.HasPrefix(last, "/locks/own/"), last)
-				require.Equal(t, 3, strings.Count(last, "/"), "%s is one node inside the namespace", last)
-				require.NotContains(t, []string{"/locks/own/.", "/locks/own/.."}, last)
+				parts := strings.Split(last, "/")
+				require.Len(t, parts, 4, "%s is one node inside a namespace", last)
+				require.Equal(t, "locks", parts[1], last)
+				require.NoError(t, key.CheckNamespace(parts[2]))
+				require.NotContains(t, []string{"", ".", ".."}, parts[3])
 			}
 		}
 	})
