@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/lease"
+	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
 func TestTokenFindsTheLeaseOfItsOwnRequestOnly(t *testing.T) {
@@ -126,6 +127,26 @@ func TestForceReleaseWithoutTokenEndsOneFrontOnly(t *testing.T) {
 		o := <-second
 		require.NoError(w, o.err)
 		_, err = r.Renew(w.Context(), time.Now(), o.grant.Ticket, ttl)
+		require.NoError(w, err)
+	})
+}
+
+func TestForceReleaseWithoutTokenSparesTheSuccessorOfAHolderThatLeaves(t *testing.T) {
+	simulated(t, func(w world) {
+		one, other := w.replica(), w.replica()
+		first := w.acquired(one, ask("a"))
+		second := w.acquiring(w.Context(), one, waiting("b", 20*time.Second))
+		w.requireWaiting(second)
+		w.Intercept(zktest.Rule{Op: "delete", Times: 1, Before: func(zktest.Request) {
+			require.NoError(w, w.Delete(path+"/"+first.Ticket.Node)) // its holder is faster
+		}})
+		var front *lease.FrontError
+		_, err := other.ForceRelease(w.Context(), lease.Force{Path: path, By: "admin", Reason: "stuck", Mode: lease.Now})
+		require.ErrorAs(w, err, &front)
+		o := <-second
+		require.NoError(w, o.err)
+		require.Equal(w, o.grant.Token, front.Token)
+		_, err = one.Renew(w.Context(), time.Now(), o.grant.Ticket, ttl)
 		require.NoError(w, err)
 	})
 }
