@@ -7,6 +7,7 @@ package holds
 
 import (
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 )
@@ -21,26 +22,46 @@ const (
 
 // A Lease is one lease as the replica has last written it.
 type Lease struct {
-	Node                 string // of the lease: its name never recurs
-	Request              string // that has a part in it
-	Namespace, Key, Path string
-	Principal, Owner     string
-	Election             bool          // a leader holds for as long as it lives
-	Valid                time.Duration // from now on
-	Renewal              bool          // it was granted before: perhaps by another replica
+	Node             string // of the lease: its name never recurs
+	Request          string // that has a part in it
+	Namespace, Key   string
+	Principal, Owner string
+	Election         bool          // a leader holds for as long as it lives
+	Valid            time.Duration // from now on
+	Renewal          bool          // it was granted before: perhaps by another replica
 }
 
 // owner is what a session is to the service: a program that holds leases.
 type owner struct{ principal, owner string }
 
-// hold is a lease that is followed.
+// lock is the lock of a lease.
+type lock struct{ namespace, key string }
+
+func (l *Lease) lock() lock { return lock{l.Namespace, l.Key} }
+
+// hold is a lease that is followed. A replica has many: instants are durations since the table's start.
 type hold struct {
-	lease   Lease
-	since   time.Time
-	until   time.Time // if it is renewed no more
-	partial bool      // it was granted before since
-	parts   []string  // requests that share it
+	lease   Lease // Renewal: it was granted before since. Request is empty once it was released
+	since   time.Duration
+	until   time.Duration // if it is renewed no more
+	others  []string      // requests that share it
 	overdue bool
+}
+
+// join adds a request.
+func (h *hold) join(request string) {
+	if h.lease.Request != request && !slices.Contains(h.others, request) {
+		h.others = append(h.others, request)
+	}
+}
+
+// leave removes a request, and reports whether none is left.
+func (h *hold) leave(request string) bool {
+	if h.lease.Request == request {
+		h.lease.Request = ""
+	}
+	h.others = slices.DeleteFunc(h.others, func(other string) bool { return other == request })
+	return h.lease.Request == "" && len(h.others) == 0
 }
 
 // Counts are what is known of all leases.
@@ -54,30 +75,31 @@ type Counts struct {
 type Table struct {
 	logger *slog.Logger
 	ended  func(held time.Duration, election bool)
+	start  time.Time
 
 	mu     sync.Mutex // guards what follows
 	leases map[string]*hold
 	owners map[owner]int
-	locks  map[string]*usual
-	looked time.Time
+	locks  map[lock]*usual
+	looked time.Duration
 }
 
 // New returns a Table. ended is called for each lease whose grant and end the replica has seen.
 func New(logger *slog.Logger, ended func(held time.Duration, election bool)) *Table {
 	return &Table{
-		logger: logger, ended: ended,
-		leases: make(map[string]*hold), owners: make(map[owner]int), locks: make(map[string]*usual),
+		logger: logger, ended: ended, start: time.Now(),
+		leases: make(map[string]*hold), owners: make(map[owner]int), locks: make(map[lock]*usual),
 	}
 }
 
 // Written notes that the replica has granted or renewed a lease.
 func (t *Table) Written(l Lease) {
-	now := time.Now()
+	now := t.now()
 	var found []overdue
 	defer func() { t.report(found) }() // without the mutex
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if now.Sub(t.looked) > lookEvery {
+	if now-t.looked > lookEvery {
 		_, found = t.look(now)
 	}
 	h := t.leases[l.Node]
@@ -85,35 +107,22 @@ func (t *Table) Written(l Lease) {
 		if len(t.leases) >= maxLeases {
 			return
 		}
-		h = &hold{lease: l, since: now, partial: l.Renewal}
+		h = &hold{lease: l, since: now}
 		t.leases[l.Node] = h
 		t.owners[owner{l.Principal, l.Owner}]++
 	}
-	h.until, h.lease.Valid = now.Add(l.Valid), l.Valid
-	for _, part := range h.parts {
-		if part == l.Request {
-			return
-		}
-	}
-	h.parts = append(h.parts, l.Request)
+	h.until, h.lease.Valid = now+l.Valid, l.Valid
+	h.join(l.Request)
 }
+
+func (t *Table) now() time.Duration { return time.Since(t.start) }
 
 // Released notes that a request has released its part in a lease.
 func (t *Table) Released(node, request string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	h := t.leases[node]
-	if h == nil {
-		return
-	}
-	for i, part := range h.parts {
-		if part == request {
-			h.parts = append(h.parts[:i], h.parts[i+1:]...)
-			break
-		}
-	}
-	if len(h.parts) == 0 {
-		t.end(h, time.Now())
+	if h := t.leases[node]; h != nil && h.leave(request) {
+		t.end(h)
 	}
 }
 
@@ -122,7 +131,7 @@ func (t *Table) Ended(node string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if h := t.leases[node]; h != nil {
-		t.end(h, time.Now())
+		t.end(h)
 	}
 }
 
@@ -138,7 +147,7 @@ func (t *Table) Forget(node string) {
 // Count returns the counts, and logs the leases that have become overdue.
 func (t *Table) Count() Counts {
 	t.mu.Lock()
-	counts, found := t.look(time.Now())
+	counts, found := t.look(t.now())
 	t.mu.Unlock()
 	t.report(found)
 	return counts
@@ -159,11 +168,11 @@ func (t *Table) report(found []overdue) {
 
 // look drops the leases that have run out, counts the others, and returns those that have become overdue. The dropped ones have ended elsewhere, or another replica has renewed
 // them: this replica hears of the leases that it deletes itself.
-func (t *Table) look(now time.Time) (counts Counts, found []overdue) {
+func (t *Table) look(now time.Duration) (counts Counts, found []overdue) {
 	t.looked = now
 	for _, h := range t.leases {
 		switch {
-		case now.After(h.until.Add(h.lease.Valid/32 + time.Second)): // the observer's margin, and its request
+		case now > h.until+h.lease.Valid/32+time.Second: // the observer's margin, and its request
 			t.drop(h)
 			continue
 		case h.lease.Election:
@@ -171,8 +180,8 @@ func (t *Table) look(now time.Time) (counts Counts, found []overdue) {
 			continue
 		}
 		counts.Locks++
-		held := now.Sub(h.since)
-		u := t.locks[h.lease.Path]
+		held := now - h.since
+		u := t.locks[h.lease.lock()]
 		if u == nil || !u.exceededBy(held) {
 			continue
 		}
@@ -186,17 +195,17 @@ func (t *Table) look(now time.Time) (counts Counts, found []overdue) {
 	return counts, found
 }
 
-func (t *Table) end(h *hold, now time.Time) {
+func (t *Table) end(h *hold) {
 	t.drop(h)
-	if h.partial {
+	if h.lease.Renewal {
 		return
 	}
-	held := now.Sub(h.since)
+	held := t.now() - h.since
 	t.ended(held, h.lease.Election)
 	if h.lease.Election {
 		return
 	}
-	u := t.locks[h.lease.Path]
+	u := t.locks[h.lease.lock()]
 	if u == nil {
 		for other := range t.locks {
 			if len(t.locks) < maxLocks {
@@ -205,7 +214,7 @@ func (t *Table) end(h *hold, now time.Time) {
 			delete(t.locks, other) // any: it is only knowledge
 		}
 		u = &usual{}
-		t.locks[h.lease.Path] = u
+		t.locks[h.lease.lock()] = u
 	}
 	u.add(held)
 }

@@ -32,7 +32,7 @@ func follow(t *testing.T, f func(w *followed)) {
 }
 
 func of(node string) Lease {
-	return Lease{Node: node, Request: "r", Namespace: "team", Key: "orders", Path: "/team/orders", Principal: "p", Owner: "w1", Valid: 30 * time.Second}
+	return Lease{Node: node, Request: "r", Namespace: "team", Key: "orders", Principal: "p", Owner: "w1", Valid: 30 * time.Second}
 }
 
 // habit holds the lock a few times.
@@ -146,7 +146,7 @@ func TestTableOfLeasesIsBounded(t *testing.T) {
 	follow(t, func(w *followed) {
 		for i := range maxLeases + 10 {
 			l := of(fmt.Sprint(i))
-			l.Path = l.Node
+			l.Key = l.Node
 			w.Written(l)
 		}
 		require.Equal(w, maxLeases, w.Count().Locks)
