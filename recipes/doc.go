@@ -77,6 +77,8 @@
 //	                                                                            old node if that has not expired yet
 //	session expired (reported     ErrSessionExpired, for all claims of the      joins again in the next session, at the
 //	by the server)                client                                        end
+//	server opens another session  the same; the node lives until the timeout    the same, behind its old node if that has
+//	instead (ClickHouse Keeper)   of its session                                not expired yet
 //	own node deleted or written   ErrDeleted with the next heartbeat that       joins again at the end, immediately
 //	to by an operator             checks the node: within T/6, T/3 at most for
 //	                              one younger than T/6; immediately if the

@@ -21,7 +21,8 @@ var (
 	// ErrSessionExpired is returned when ZooKeeper ended the session, or when no
 	// server could be reached for twice the session timeout. The client then
 	// abandons the session; an ensemble that was down as a whole may not have
-	// ended it yet.
+	// ended it yet. It is also returned when a server has opened another session
+	// in the place of this one, which then ends at its timeout.
 	ErrSessionExpired = session.ErrSessionExpired
 
 	// ErrDeadline is returned when the local deadline passed without a proof

@@ -16,6 +16,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/lockkeeper/lockkeeper/internal/tuning"
+	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 )
 
 // DefaultSessionTimeout is the session timeout if Options sets none.
@@ -104,6 +105,7 @@ type settings struct {
 	trace          Trace
 	dial           func(ctx context.Context, network, address string) (net.Conn, error)
 	tuning         tuning.Tuning
+	containers     session.Containers
 }
 
 func (o *Options) check(servers []string) (*settings, error) {

@@ -45,6 +45,8 @@ func openSession(settings *settings, report *reporter, first bool) (*queueSessio
 		Revoked:   revocationOf,
 		Events:    report,
 		Logger:    clientLogger{report},
+
+		Containers: &settings.containers,
 	}
 	for _, auth := range settings.auth {
 		config.Auth = append(config.Auth, session.Auth(auth))

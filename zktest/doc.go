@@ -32,6 +32,8 @@
 //     client is the subject of its certificate.
 //   - The four-letter words ruok, isro, srvr, stat, mntr, conf, cons, wchs, wchc, wchp,
 //     dump and envi.
+//   - With Options.Personality, ClickHouse Keeper's behaviour where that can harm a client: no
+//     session outlives its connection's end, and there are no containers.
 //   - Connections that are silent before their handshake are closed after 10 to 20 s.
 //
 // # Limits

@@ -49,6 +49,7 @@ func TestInvalidOptionErrorNamesValue(t *testing.T) {
 		{zktest.Options{HandshakeTimeout: -1}, "handshake timeout -1ns"},
 		{zktest.Options{MaxPacket: 10}, "packet limit 10"},
 		{zktest.Options{RequireSASL: true}, "SASL is required, and there are no users"},
+		{zktest.Options{Personality: 2}, "personality 2 is unknown"},
 		{zktest.Options{TLS: &tls.Config{}}, "TLS has no certificate"},
 		{zktest.Options{Addr: "localhost"}, `"localhost"`},
 		{zktest.Options{Addr: "127.0.0.1:99999"}, `"127.0.0.1:99999"`},

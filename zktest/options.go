@@ -63,6 +63,9 @@ type Options struct {
 	// ClientCAs, gives the identity of scheme x509: its subject, as Java prints it.
 	TLS *tls.Config
 
+	// Personality is the service that the servers behave like: the default is ZooKeeper.
+	Personality Personality
+
 	// Users are the users who can log in by SASL's mechanism DIGEST-MD5, with their
 	// passwords. The default is a server without a configuration of SASL.
 	Users map[string]string
@@ -83,6 +86,18 @@ type Options struct {
 
 	_ struct{}
 }
+
+// A Personality is a service that speaks ZooKeeper's protocol.
+type Personality int
+
+// The personalities.
+const (
+	ZooKeeper Personality = iota
+
+	// Keeper differs as ClickHouse Keeper does where that can harm a client: each handshake opens a session, also one that
+	// presents an existing session, which then ends at its timeout; and a request for a container ends the connection.
+	Keeper
+)
 
 const (
 	maxServers   = 7
@@ -125,6 +140,8 @@ func (o *Options) withDefaults() (Options, error) {
 		return fail("handshake timeout %v is negative", c.HandshakeTimeout)
 	case c.RequireSASL && len(c.Users) == 0:
 		return fail("SASL is required, and there are no users")
+	case c.Personality != ZooKeeper && c.Personality != Keeper:
+		return fail("personality %d is unknown: must be ZooKeeper or Keeper", c.Personality)
 	case c.TLS != nil && len(c.TLS.Certificates) == 0 && c.TLS.GetCertificate == nil && c.TLS.GetConfigForClient == nil:
 		return fail("TLS has no certificate")
 	}

@@ -81,6 +81,9 @@ func (c *conn) handle(item inbound, r *request, eff *effects) error {
 		c.finish(fmt.Errorf("%v: connection has not logged in by SASL", r.op))
 		return nil
 	}
+	if r.op == wire.OpCreateContainer && c.server.ensemble.opts.Personality == Keeper {
+		return fmt.Errorf("%v is unknown", r.op)
+	}
 	switch body := r.body.(type) {
 	case wire.ConnectRequest:
 		return c.handshake(r, body)

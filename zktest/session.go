@@ -192,7 +192,7 @@ func (c *conn) handshake(r *request, req wire.ConnectRequest) error {
 		return fmt.Errorf("handshake: client has seen zxid 0x%x, and this server's last is 0x%x", req.LastZxid, s.zxid)
 	}
 	r.op, r.quorum = wire.OpCreateSession, true
-	if req.Session == 0 {
+	if req.Session == 0 || e.opts.Personality == Keeper {
 		r.body = createSession{timeout: e.negotiate(req.Timeout)}
 	} else {
 		for other := range s.conns {

@@ -17,19 +17,40 @@ type Variant struct {
 	Servers int
 	Lag     time.Duration // of the followers behind the leader
 	SASL    bool          // see Options
+	Keeper  bool          // likewise
 }
 
 // Variants contains the ensembles that scenarios run on.
 var Variants = []Variant{
-	{"one server", 1, 0, false},
-	{"three servers", 3, 0, false},
-	{"three servers, of which two lag behind", 3, 200 * time.Millisecond, false},
-	{"three servers that require a login", 3, 0, true},
+	{"one server", 1, 0, false, false},
+	{"three servers", 3, 0, false, false},
+	{"three servers, of which two lag behind", 3, 200 * time.Millisecond, false, false},
+	{"three servers that require a login", 3, 0, true, false},
+	{"one server of ClickHouse Keeper", 1, 0, false, true},
 }
 
 // runs reports whether the scenario runs on the ensemble. A login belongs to the connection, whatever the recipe: one
-// scenario has every cut of it.
-func (v Variant) runs(s Scenario) bool { return !v.SASL || s.Name == contention }
+// scenario has every cut of it. With ClickHouse Keeper, a cut ends the session, which some scripts do not allow for.
+func (v Variant) runs(s Scenario) bool {
+	switch {
+	case v.SASL:
+		return s.Name == contention
+	case v.Keeper:
+		return !slices.Contains(sessionKept, s.Name)
+	}
+	return true
+}
+
+// sessionKept contains the names of the scenarios whose scripts rely on a session that outlives its connection, or whose nodes
+// are deleted when it ends.
+var sessionKept = []string{
+	"a candidate with a priority vanishes, and one behind it has a higher one",
+	"a holding client is closed",
+	"an operator deletes a waiter's node a moment before it would be granted",
+	"the connection ends during a release, and the parent is reaped before the reconnection",
+	"the same, and the next contender knows the former parent",
+	"TryLock of a held lock, and again when it is free",
+}
 
 // A Cut is the fault of a scenario: the connection of a process ends at the n-th frame that it sends, handshakes included,
 // before or after the server carries the frame out. It may end once more, some frames later.

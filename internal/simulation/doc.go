@@ -40,6 +40,11 @@
 // connection ends between two of these, or a server refuses one (WatchScenarios), run with every cut. In one plan of eight,
 // each process has a few watches that need a packet each ("watches" in the plan's text).
 //
+// # ClickHouse Keeper
+//
+// One variant of the ensemble, and one plan of 32 ("keeper" in the plan's text), behaves as ClickHouse Keeper where that can harm a
+// client: each connection begins another session, and the nodes of the former one live until its timeout.
+//
 // # Leases
 //
 // Scenarios with replicas of a lock service (LeaseScenarios) run like the others, with the connection of each replica cut at

@@ -69,6 +69,9 @@ func (p Plan) String() string {
 	if p.Crowd != 0 {
 		fmt.Fprintf(&b, " crowd=%d", p.Crowd)
 	}
+	if p.Keeper {
+		b.WriteString(" keeper=true")
+	}
 	if p.LongWatches != 0 {
 		fmt.Fprintf(&b, " watches=%d", p.LongWatches)
 	}
@@ -146,6 +149,8 @@ func (p *Plan) set(name, value string) (err error) {
 		p.Replicas, err = strconv.Atoi(value)
 	case "crowd":
 		p.Crowd, err = strconv.Atoi(value)
+	case "keeper":
+		p.Keeper, err = strconv.ParseBool(value)
 	case "watches":
 		p.LongWatches, err = strconv.Atoi(value)
 	case "lockdelay":

@@ -20,7 +20,7 @@ type Scenario struct {
 func (s Scenario) Run(v Variant, c Cut) (events []history.Event, sprung bool, err error) {
 	const timeout = 4 * time.Second
 	w, err := newWorld(Options{
-		Servers: v.Servers, Timeout: timeout, Tick: timeout / 4, Reap: time.Hour, Paths: []string{lockPath, secondPath}, Flight: v.Lag + 4*defaultLatency, SASL: v.SASL,
+		Servers: v.Servers, Timeout: timeout, Tick: timeout / 4, Reap: time.Hour, Paths: []string{lockPath, secondPath}, Flight: v.Lag + 4*defaultLatency, SASL: v.SASL, Keeper: v.Keeper,
 		LockDelay: s.lockDelay(),
 	}, fmt.Sprintf("%s, %s, %v", s.Name, v.Name, c))
 	if err != nil {

@@ -30,6 +30,7 @@ type Options struct {
 	Flight    time.Duration // greatest age of an answer; 0: unknown
 	LockDelay time.Duration // of all mutexes and elections, which then also have a fence function
 	SASL      bool          // servers require that clients log in, on each connection
+	Keeper    bool          // servers behave as ClickHouse Keeper
 
 	LongWatches int // number of watches of each process that need a packet each: see watchLongPaths
 }
@@ -77,9 +78,13 @@ func newWorld(opts Options, text string) (*World, error) {
 	if opts.SASL {
 		users = map[string]string{user: password}
 	}
+	personality := zktest.ZooKeeper
+	if opts.Keeper {
+		personality = zktest.Keeper
+	}
 	var err error
 	w.ensemble, err = zktest.Run(context.Background(), &zktest.Options{
-		Users: users, RequireSASL: opts.SASL,
+		Users: users, RequireSASL: opts.SASL, Personality: personality,
 		InMemory: true, Servers: opts.Servers, Tick: opts.Tick, ContainerInterval: opts.Reap, SyncLimit: opts.Sync,
 		Logger: slog.New(slog.DiscardHandler), OnCommit: w.recordCommit,
 	})

@@ -38,6 +38,8 @@ type Config struct {
 
 	Events Events
 	Logger zk.Logger // of the ZooKeeper client
+
+	Containers *Containers // shared by all sessions of a client
 }
 
 // Auth is a credential of one of ZooKeeper's authentication schemes.

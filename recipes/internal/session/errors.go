@@ -23,6 +23,10 @@ var ErrUncertain = errors.New("outcome unknown")
 // expired: its nodes are gone.
 var ErrExpired = fmt.Errorf("%w (reported by the server)", ErrSessionExpired)
 
+// ErrReplaced is the ErrSessionExpired of a session in whose place a server has opened another one, as ClickHouse Keeper does at
+// each reconnection: its nodes exist until its timeout.
+var ErrReplaced = fmt.Errorf("%w (the server has opened another one in its place)", ErrSessionExpired)
+
 // ErrAbandoned is the ErrSessionExpired of a session that the client abandoned because no
 // server had served it for too long: its nodes may still exist.
 var ErrAbandoned = fmt.Errorf("%w (presumed: no server has served it for too long)", ErrSessionExpired)

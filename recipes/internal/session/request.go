@@ -210,7 +210,7 @@ func (s *Session) Get(ctx context.Context, path string) (data []byte, stat *zk.S
 
 // CreateParents creates the node at path, and those above it, as containers, which the server
 // removes some time after their last child. If the server does not support containers, the
-// nodes are persistent.
+// nodes are persistent: it refuses the request, or closes the connection (see [Containers]).
 func (s *Session) CreateParents(ctx context.Context, path string, data []byte) error {
 	for {
 		err := s.createParent(ctx, path, data)
@@ -233,9 +233,7 @@ func above(path string) string {
 }
 
 func (s *Session) createParent(ctx context.Context, path string, data []byte) error {
-	_, err := Retry(ctx, s, "create", path, func(conn *zk.Conn) (string, error) {
-		return conn.CreateContainer(path, data, zk.FlagContainer, s.config.ACL)
-	})
+	err := s.createNode(ctx, path, data)
 	// A server without containers answers with a code that the ZooKeeper client does not know.
 	if OutcomeOf(err) == Unknown && !Retryable(err) && ctx.Err() == nil {
 		_, err = Retry(ctx, s, "create", path, func(conn *zk.Conn) (string, error) {

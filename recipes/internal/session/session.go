@@ -135,6 +135,9 @@ func (s *Session) connected(conn net.Conn, server string, greetBy time.Time) net
 			}
 		},
 		Greeted: func(h wire.Hello) error {
+			if h.Replaced {
+				s.End(ErrReplaced)
+			}
 			if h.SessionID == 0 {
 				return nil // the client reports the expiry
 			}

@@ -140,3 +140,28 @@ func TestWriteOfTheHandshakeEndsAtItsBound(t *testing.T) {
 
 // The client answers a request whose Write has failed more than once, and can block on that for
 // good.
+
+func TestHandshakeAnsweredWithAnotherSessionIsThatOfAnExpiredOne(t *testing.T) {
+	for name, c := range map[string]struct {
+		id   int64
+		want Hello
+	}{
+		"the session":     {0x100, Hello{Timeout: wiretest.Timeout, SessionID: 0x100}},
+		"another session": {0x101, Hello{Timeout: wiretest.Timeout, Replaced: true}},
+		"none":            {0, Hello{Timeout: wiretest.Timeout}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			faketime.Test(t, func(t *testing.T) {
+				b := newWireBench(t, time.Second)
+				b.drain()
+				_, err := b.Write(connectRequest(0)) // for session 0x100
+				require.NoError(t, err)
+				b.serve(wiretest.Hello(wiretest.Timeout, c.id))
+				got, err := b.next()
+				require.NoError(t, err)
+				require.Equal(t, c.want, b.hello)
+				require.Equal(t, wiretest.Hello(wiretest.Timeout, c.want.SessionID), wiretest.Framed(got), "what the client reads")
+			})
+		})
+	}
+}

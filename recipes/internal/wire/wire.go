@@ -30,6 +30,9 @@ const (
 	xidWatchEvent  = -1
 	maxHelloLength = 256       // a connect reply has 36 or 37 bytes
 	bodyOfRequest  = 4 + 4 + 4 // where it begins, after the length, the xid and the operation
+
+	sessionOfHandshake = 4 + 4 + 8 + 4 // where it is, after the length, the version, the zxid and the timeout
+	sessionOfHello     = 4 + 4 + 4     // likewise, after the length, the version and the timeout
 )
 
 // quorumWrites are the operations that a server carries out only through the
@@ -57,7 +60,8 @@ type packet struct {
 // A Hello is the server's reply to a connect request.
 type Hello struct {
 	Timeout   time.Duration // T, as negotiated
-	SessionID int64         // 0: the requested session has expired
+	SessionID int64         // 0: the requested session has expired, or was replaced
+	Replaced  bool          // the server has opened another session, and the requested one ends at its timeout
 	Frame     []byte        // all of it
 }
 
@@ -79,6 +83,7 @@ type Wire struct {
 	left       int               // bytes of the frame that the reader is in; used by the reader only
 	op         int32             // of the packet that this frame answers, 0 for an event; used by the reader only
 	unread     []byte            // what the client reads before the connection: the reply to the handshake, after a login
+	presented  int64             // the session that the client asked for, 0 for a new one; written before it reads
 
 	mu        sync.Mutex // guards what follows
 	inFlight  []packet   // those that have not been answered, in order
@@ -87,6 +92,7 @@ type Wire struct {
 	passing   bool       // the client reads a frame, or decodes it
 	settling  bool       // Settle was called
 	settled   chan struct{}
+	hungUp    bool // the server ended the connection
 }
 
 // Hooks are called by the goroutine that reads from the Wire. They must not block, except Login.
@@ -134,6 +140,9 @@ func New(conn net.Conn, greetBy time.Time, previous *Wire, blocking *background.
 func (w *Wire) Write(p []byte) (int, error) {
 	// A handshake has no operation: the epoch of the last zxid stands in its place.
 	var xid, op int32
+	if !w.handshaken && len(p) >= sessionOfHandshake+8 {
+		w.presented = int64(binary.BigEndian.Uint64(p[sessionOfHandshake:]))
+	}
 	if w.handshaken && len(p) >= 12 {
 		xid, op = int32(binary.BigEndian.Uint32(p[4:])), int32(binary.BigEndian.Uint32(p[8:]))
 	}
@@ -176,6 +185,7 @@ func (w *Wire) Read(p []byte) (int, error) {
 	if w.left == 0 {
 		w.passed() // the client reads on when it has decoded a frame
 		if err := w.nextToPass(); err != nil {
+			w.lost()
 			return 0, err
 		}
 	}
@@ -183,8 +193,24 @@ func (w *Wire) Read(p []byte) (int, error) {
 	w.left -= n
 	if err != nil {
 		w.passed() // without decoding it
+		w.lost()
 	}
 	return n, err
+}
+
+// lost records that the connection has ended, and whether this process ended it.
+func (w *Wire) lost() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.hungUp = !w.isClosed()
+}
+
+// HungUp reports whether the server, or the network, ended the connection after its handshake. The client's requests on it fail
+// afterwards.
+func (w *Wire) HungUp() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.hungUp
 }
 
 // shake waits for the reply to the handshake, and for the login that follows it. The reply is then still to be read.
@@ -233,11 +259,26 @@ func (w *Wire) greet() (Hello, error) {
 		return Hello{}, explainHandshake(err)
 	}
 	w.left = 4 + n
+	replaced := w.refuseOther(frame)
 	return Hello{
+		Replaced:  replaced,
 		Timeout:   time.Duration(int32(binary.BigEndian.Uint32(frame[8:]))) * time.Millisecond,
-		SessionID: int64(binary.BigEndian.Uint64(frame[12:])),
+		SessionID: int64(binary.BigEndian.Uint64(frame[sessionOfHello:])),
 		Frame:     slices.Clone(frame),
 	}, nil
+}
+
+// refuseOther turns the reply to a handshake into that of an expired session, if a server has opened another session than the
+// one that the client presented, as ClickHouse Keeper does at each reconnection. The client would take it for its own, and run
+// in it the requests of the one before, whose nodes go with that.
+func (w *Wire) refuseOther(hello []byte) (replaced bool) {
+	field := hello[sessionOfHello : sessionOfHello+8]
+	id := int64(binary.BigEndian.Uint64(field))
+	if w.presented == 0 || id == 0 || id == w.presented {
+		return false
+	}
+	clear(field)
+	return true
 }
 
 // ErrUnanswered reports that a server accepted the connection and did not answer. It may

@@ -44,7 +44,7 @@ func newWireBenchAfter(t *testing.T, previous *Wire, greetBy time.Duration) *wir
 	b := &wireBench{server: server}
 	b.Wire = New(client, time.Now().Add(greetBy), previous, new(background.Group), Hooks{
 		Greeted: func(h Hello) error {
-			b.hello, b.frame = Hello{Timeout: h.Timeout, SessionID: h.SessionID}, h.Frame
+			b.hello, b.frame = Hello{Timeout: h.Timeout, SessionID: h.SessionID, Replaced: h.Replaced}, h.Frame
 			return nil
 		},
 		Failed: func(err error) { b.failure = err },
