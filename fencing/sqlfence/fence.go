@@ -4,6 +4,8 @@ package sqlfence
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -37,7 +39,16 @@ func (g *Guard) execute(ctx context.Context, q Querier, statement string, args [
 	var newest int64
 	err = q.QueryRow(ctx, statement, args...).Scan(&newest, &f.history, &f.number, &f.place, &f.whole)
 	f.newest = fencing.Token(newest)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = fmt.Errorf("%w: %s returned no row: look for a trigger that suppresses the write: %w", ErrNotRaised, g.table, err)
+	}
 	return f, err
+}
+
+// notRaised returns the error for a row that does not contain what was written to it.
+func (g *Guard) notRaised(f fence) error {
+	return fmt.Errorf("%w: the row of %s then contains token %d of history %q: look for a trigger or an SQL mode that changes "+
+		"what is written to it", ErrNotRaised, g.table, int64(f.newest), f.history)
 }
 
 // verdict returns nil if f, whose row was raised with token, admits it, and otherwise the reason why not.
@@ -52,8 +63,7 @@ func (g *Guard) verdict(f fence, token fencing.Token) error {
 		return &fencing.StaleError{Token: token, Newest: f.newest}
 	}
 	if token > f.newest || g.history != f.history && g.history != "" {
-		return fmt.Errorf("%w: the row of %s contains token %d of history %q after the raise: look for a trigger, a rule or an "+
-			"SQL mode that changes what is written to it", ErrNotRaised, g.table, int64(f.newest), f.history)
+		return g.notRaised(f)
 	}
 	if !f.whole {
 		return fmt.Errorf("%w: call Admit before the savepoint (in GORM, bun and pgx: before the nested transaction)", ErrInSavepoint)

@@ -82,7 +82,8 @@ func New(db *sql.DB, dialect Dialect, opts *Options) (*Guard, error) {
 // When a newer token has been admitted, write does not run and the error is a [*fencing.StaleError]; when the stored token
 // is of another history than the guard's, it is a [*fencing.HistoryError]. An error of write is returned, wrapped, after a
 // rollback; so is the end of ctx. A panic of write rolls back and propagates. In all these cases nothing is committed, and
-// the token has not been admitted. An error with [ErrUncertain] means that the reply to the commit was lost.
+// the token has not been admitted. An error with [ErrUncertain] means that the outcome of the commit is
+// unknown.
 //
 // write must use tx only and neither commit nor roll it back, and with MySQL run no statement that commits implicitly, such
 // as CREATE TABLE: Do then returns [ErrTxEnded], unless write also fails. write must close the rows of its queries, or Do
@@ -233,6 +234,9 @@ func (g *Guard) Reset(ctx context.Context, resource string, newest fencing.Token
 		f, err := g.execute(ctx, standard{tx}, g.sql.set, g.dialect.setArgs(resource, newest, g.history), resource)
 		if err != nil {
 			return err
+		}
+		if f.newest != newest || f.history != g.history {
+			return g.notRaised(f)
 		}
 		return g.place.check(g.table, f.place)
 	})

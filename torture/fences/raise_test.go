@@ -44,6 +44,61 @@ func TestRaiseWithoutEffectAdmitsNoToken(t *testing.T) {
 	}
 }
 
+func TestSuppressedRaiseAdmitsNoToken(t *testing.T) {
+	for name, c := range map[string]struct {
+		source   source
+		suppress []string
+	}{
+		"PostgreSQL": {pgx.empty(t), []string{
+			"CREATE FUNCTION suppressed() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'",
+			"CREATE TRIGGER suppress BEFORE UPDATE ON lockkeeper_fence FOR EACH ROW EXECUTE FUNCTION suppressed()",
+		}},
+		"SQLite": {empty(t, "WAL"), []string{
+			"CREATE TRIGGER suppress BEFORE UPDATE ON lockkeeper_fence BEGIN SELECT RAISE(IGNORE); END",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := entriesIn(t, c.source, nil)
+			require.NoError(t, e.Write(t.Context(), "ledger", 7, "seven"))
+			for _, statement := range c.suppress {
+				_, err := e.db.ExecContext(t.Context(), statement)
+				require.NoError(t, err)
+			}
+			require.ErrorIs(t, e.Write(t.Context(), "ledger", 9, "nine"), sqlfence.ErrNotRaised)
+			require.ErrorIs(t, e.guard.Reset(t.Context(), "ledger", 0), sqlfence.ErrNotRaised)
+			value, err := e.Value(t.Context(), "ledger")
+			require.NoError(t, err)
+			require.Equal(t, "seven", value)
+		})
+	}
+}
+
+func TestResetWithoutEffectIsReported(t *testing.T) {
+	for _, c := range clients {
+		e := entriesIn(t, c.empty(t), nil)
+		require.NoError(t, e.Write(t.Context(), "ledger", 7, "seven"))
+		for _, statement := range restoring[c.dialect] {
+			_, err := e.db.ExecContext(t.Context(), statement)
+			require.NoError(t, err)
+		}
+		require.ErrorIs(t, e.guard.Reset(t.Context(), "ledger", 0), sqlfence.ErrNotRaised, c.name)
+	}
+}
+
+// The documentation states this limit: the database returns the row before it runs the trigger.
+func TestAfterTriggerThatRestoresTheTokenEndsThePromise(t *testing.T) {
+	s := empty(t, "WAL")
+	e := entriesIn(t, s, nil)
+	require.NoError(t, e.Write(t.Context(), "ledger", 7, "seven"))
+	_, err := e.db.ExecContext(t.Context(), "CREATE TRIGGER restore AFTER UPDATE ON lockkeeper_fence WHEN NEW.token > OLD.token "+
+		"BEGIN UPDATE lockkeeper_fence SET token = OLD.token WHERE resource = NEW.resource; END")
+	require.NoError(t, err)
+	require.NoError(t, e.Write(t.Context(), "ledger", 9, "nine"))
+	newest, err := e.guard.Newest(t.Context(), "ledger")
+	require.NoError(t, err)
+	require.EqualValues(t, 7, newest)
+}
+
 // EMPTY_STRING_IS_NULL makes comparisons with the empty history unknown, and the raise then keeps the older token.
 func TestModeThatTurnsEmptyTextIntoNullAdmitsNoToken(t *testing.T) {
 	s := maria.empty(t)
