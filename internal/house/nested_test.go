@@ -137,7 +137,9 @@ var nested = map[string]rule{
 		because: "it puts the harness and the workers of rivals into one program",
 	},
 	torture + "/suite": {
-		tools:   []string{docker, zktest, fencing, recipes, lock, election, epoch, group, scheduling, barriers, leases, child, contender, testcert},
+		tools: []string{
+			docker, zktest, fencing, recipes, lock, election, epoch, group, scheduling, barriers, leases, child, contender, testcert, client,
+		},
 		because: "it contains only tests: the library on real servers",
 	},
 	torture + "/secured": {
