@@ -8,13 +8,12 @@ import (
 	"context"
 	"database/sql"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/go-redsync/redsync/v4"
-	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/torture/worker"
@@ -48,12 +47,12 @@ func outage(t *testing.T) (addr string, accepted *atomic.Int64) {
 func leasing(t *testing.T, addr string) map[string]worker.Client {
 	t.Helper()
 	spec := &worker.Spec{Servers: []string{addr}, Timeout: 4e9}
-	redis := connect(spec)
 	db, err := sql.Open("pgx", rowLockSource(spec))
 	require.NoError(t, err)
 	return map[string]worker.Client{
-		"redsync": &redsyncClient{client: redis, sync: redsync.New(goredis.NewPool(redis)), ttl: 4 * time.Second},
-		"setnx":   &setNXClient{client: connect(spec), ttl: 4 * time.Second},
+		"redsync": newRedsync(spec),
+		"redlock": newRedsync(&worker.Spec{Servers: slices.Repeat([]string{addr}, 5), Timeout: spec.Timeout}),
+		"setnx":   &setNXClient{client: connect(spec, addr), ttl: 4 * time.Second},
 		"rowlock": &rowLockClient{db: db, ttl: 4 * time.Second},
 	}
 }

@@ -9,21 +9,24 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/go-redsync/redsync/v4"
+	pool "github.com/go-redsync/redsync/v4/redis"
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockkeeper/lockkeeper/torture/worker"
 )
 
-// connect returns a client that observes contexts' deadlines, which is an option there, and does not retry by itself: a retried
+// connect returns a client of a server that observes contexts' deadlines, which is an option there, and does not retry by itself: a retried
 // SET NX whose first answer was lost would find its own key.
-func connect(spec *worker.Spec) *redis.Client {
+func connect(spec *worker.Spec, addr string) *redis.Client {
 	redis.SetLogger(quiet{}) // failures are in the history
 	return redis.NewClient(&redis.Options{
-		Addr: spec.Servers[0], ContextTimeoutEnabled: true, MaxRetries: -1, DialTimeout: time.Duration(spec.Timeout) / 4,
+		Addr: addr, ContextTimeoutEnabled: true, MaxRetries: -1, DialTimeout: time.Duration(spec.Timeout) / 4,
 	})
 }
 
@@ -32,7 +35,7 @@ type quiet struct{}
 
 func (quiet) Printf(context.Context, string, ...any) {}
 
-// redsyncMutex is redsync on one Redis. "Until returns the time of validity of acquired lock", and ExtendContext extends
+// redsyncMutex is redsync on one Redis, or on several that do not know of each other, of which a majority must grant the lock. "Until returns the time of validity of acquired lock", and ExtendContext extends
 // it (https://pkg.go.dev/github.com/go-redsync/redsync/v4#Mutex). The holder does so every third of T, and ends the hold at Until.
 type redsyncMutex struct{}
 
@@ -40,23 +43,45 @@ func (redsyncMutex) Supports(how string) bool { return how != "campaign" }
 func (redsyncMutex) Reason(err error) string  { return why(err) }
 
 func (redsyncMutex) Connect(ctx context.Context, spec *worker.Spec) (worker.Client, error) {
-	client := connect(spec)
-	if err := client.Ping(ctx).Err(); err != nil {
-		return nil, errors.Join(fmt.Errorf("redis: %w", err), client.Close())
+	c := newRedsync(spec)
+	errs := make([]error, len(c.clients))
+	var pinging sync.WaitGroup
+	for i, client := range c.clients {
+		pinging.Go(func() { errs[i] = client.Ping(ctx).Err() })
 	}
-	return &redsyncClient{client: client, sync: redsync.New(goredis.NewPool(client)), ttl: time.Duration(spec.Timeout)}, nil
+	pinging.Wait()
+	failed := slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	if len(failed) > (len(c.clients)-1)/2 {
+		c.Close()
+		return nil, fmt.Errorf("redis: %w", errors.Join(failed...))
+	}
+	return c, nil
+}
+
+func newRedsync(spec *worker.Spec) *redsyncClient {
+	c := &redsyncClient{ttl: time.Duration(spec.Timeout)}
+	var pools []pool.Pool
+	for _, addr := range spec.Servers {
+		client := connect(spec, addr)
+		c.clients = append(c.clients, client)
+		pools = append(pools, goredis.NewPool(client))
+	}
+	c.sync = redsync.New(pools...)
+	return c
 }
 
 type redsyncClient struct {
 	tenant
-	client *redis.Client
-	sync   *redsync.Redsync
-	ttl    time.Duration
+	clients []*redis.Client // of each server
+	sync    *redsync.Redsync
+	ttl     time.Duration
 }
 
 func (c *redsyncClient) Close() {
 	c.leave()
-	_ = c.client.Close() // no request follows
+	for _, client := range c.clients {
+		_ = client.Close() // no request follows
+	}
 }
 
 func (c *redsyncClient) Acquire(ctx context.Context, how, path string) (worker.Hold, error) {
@@ -103,7 +128,7 @@ func (setNX) Supports(how string) bool { return how != "campaign" }
 func (setNX) Reason(err error) string  { return why(err) }
 
 func (setNX) Connect(ctx context.Context, spec *worker.Spec) (worker.Client, error) {
-	client := connect(spec)
+	client := connect(spec, spec.Servers[0])
 	if err := client.Ping(ctx).Err(); err != nil {
 		return nil, errors.Join(fmt.Errorf("redis: %w", err), client.Close())
 	}

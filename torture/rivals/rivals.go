@@ -17,7 +17,7 @@ import (
 type Rival struct {
 	torture.Rival
 	Library worker.Library
-	Single  bool // it runs on one server
+	Count   int // of its servers
 }
 
 // Faults that do not exist for a rival, with the reasons.
@@ -30,11 +30,18 @@ var (
 		"delete-node": "there are no nodes", "delete-parent": "there are no nodes", "reap": "there are no nodes",
 		"counter": "there is no counter", "fill-disk": "the server writes to the machine's disk",
 	}
+	independent = map[string]string{
+		"cut-server": "the servers do not know of each other: pause-server does that", "cut-follower": "no server leads",
+		"isolate-leader": "no server leads",
+	}
 	oneServer = map[string]string{
 		"cut-server": "there is one server: cut-contender does that", "cut-follower": "there is one server",
 		"isolate-leader": "there is one server", "rolling-restart": "there is one server: kill-server does that",
 	}
 )
+
+// fiveRedis is the number of servers of a quorum.
+const fiveRedis = 5
 
 // Limits of the rivals that run on one server: its configuration, and what is not tried. See package stores.
 const (
@@ -56,14 +63,14 @@ func All() map[string]*Rival {
 				Name: "zk.Lock, notified by StateExpired (" + zookeeper + ")", Without: ordinary,
 				NotifiedBy: "the connection's StateExpired; the lock notifies no client",
 			},
-			Library: zkLock{},
+			Library: zkLock{}, Count: 3,
 		},
 		"zklock-cautious": {
 			Rival: torture.Rival{
 				Name: "zk.Lock, notified by StateDisconnected (" + zookeeper + ")", Without: ordinary,
 				NotifiedBy: "the connection's StateDisconnected; the lock notifies no client",
 			},
-			Library: zkLock{cautious: true},
+			Library: zkLock{cautious: true}, Count: 3,
 		},
 		"etcd": {
 			Rival: torture.Rival{
@@ -72,23 +79,33 @@ func All() map[string]*Rival {
 				NotifiedBy: "the library: Session.Done",
 				Limits:     "Debian's etcd 3.4, older than its client, with its defaults for all times",
 			},
-			Library: etcdMutex{},
+			Library: etcdMutex{}, Count: etcdMembers,
 		},
 		"redsync": {
 			Rival: torture.Rival{
 				Name:    "redsync on one Redis (redsync " + version("github.com/go-redsync/redsync/v4") + ", " + goRedis + ")",
-				Servers: startRedis, Without: single,
+				Servers: startRedis(1), Without: single,
 				NotifiedBy: "a timer here, until Mutex.Until",
-				Limits:     oneRedis + "; its quorum of several is not used",
+				Limits:     oneRedis,
 			},
-			Library: redsyncMutex{}, Single: true,
+			Library: redsyncMutex{}, Count: 1,
+		},
+		"redlock": {
+			Rival: torture.Rival{
+				Name:    "redsync on five Redis (redsync " + version("github.com/go-redsync/redsync/v4") + ", " + goRedis + ")",
+				Servers: startRedis(fiveRedis), Without: both(elsewhere, independent),
+				NotifiedBy: "a timer here, until Mutex.Until",
+				Limits: "Five Redis that do not know of each other, each with an append-only file, which loses nothing when the process " +
+					"is killed, and might when the machine fails; no server's clock is stepped",
+			},
+			Library: redsyncMutex{}, Count: fiveRedis,
 		},
 		"setnx": {
 			Rival: torture.Rival{
-				Name: "SET NX PX on one Redis (" + goRedis + ")", Servers: startRedis, Without: single,
+				Name: "SET NX PX on one Redis (" + goRedis + ")", Servers: startRedis(1), Without: single,
 				NotifiedBy: "a timer here, from before the request", Limits: oneRedis,
 			},
-			Library: setNX{}, Single: true,
+			Library: setNX{}, Count: 1,
 		},
 		"rowlock": {
 			Rival: torture.Rival{
@@ -96,7 +113,7 @@ func All() map[string]*Rival {
 				Servers: startPostgres, Token: "a counter in the row", Without: single,
 				NotifiedBy: "a timer here, from before the request", Limits: onePostgres,
 			},
-			Library: rowLock{}, Single: true,
+			Library: rowLock{}, Count: 1,
 		},
 	}
 }

@@ -70,11 +70,7 @@ func TestRivalIsNotFoundBrokenWithoutFaults(t *testing.T) {
 	for name, r := range rivals.All() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			servers := 3
-			if r.Single {
-				servers = 1
-			}
-			result := runRival(t, name, &r.Rival, servers)
+			result := runRival(t, name, &r.Rival, r.Count)
 			require.Equal(t, torture.NotShown, result.Verdict, "no fault tested a promise")
 			require.Empty(t, result.Findings)
 			require.Greater(t, result.Numbers.Grants, 5)

@@ -30,35 +30,66 @@ func (s server) Isolate(context.Context) error         { return docker.ErrUnsupp
 func (s server) Heal(context.Context) error            { return docker.ErrUnsupported }
 func (s server) WaitServing(ctx context.Context) error { return s.Start(ctx) } // which is done when it serves
 
-// single is the torture.Servers of one server.
-type single struct {
-	server
-	about string
+// alone is the torture.Servers of servers that do not know of each other: of one, or of a quorum that the client forms.
+type alone struct {
+	servers []server
+	about   string
 }
 
-func (s single) About() string         { return s.about }
-func (s single) All() []torture.Server { return []torture.Server{s.server} }
-func (s single) Leader(context.Context) (torture.Server, error) {
-	return s.server, nil
+func (a alone) About() string { return a.about }
+
+func (a alone) All() []torture.Server {
+	var all []torture.Server
+	for _, s := range a.servers {
+		all = append(all, s)
+	}
+	return all
 }
 
-func startRedis(ctx context.Context) (torture.Servers, error) {
-	s, err := stores.RunRedis(ctx, nil)
-	if err != nil {
-		return nil, err
-	}
-	client := redis.NewClient(&redis.Options{Addr: s.Addr})
-	info, err := client.Info(ctx, "server").Result()
-	if err := errors.Join(err, client.Close()); err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
-	about := "Redis"
-	for line := range strings.Lines(info) {
-		if version, found := strings.CutPrefix(line, "redis_version:"); found {
-			about += " " + strings.TrimSpace(version)
+// Leader returns the first server: none leads, and a fault that hits the leader must hit one.
+func (a alone) Leader(context.Context) (torture.Server, error) { return a.servers[0], nil }
+
+func (a alone) WaitServing(ctx context.Context) error {
+	for _, s := range a.servers {
+		if err := s.WaitServing(ctx); err != nil {
+			return err
 		}
 	}
-	return single{server{s}, about}, nil
+	return nil
+}
+
+func (a alone) Close() error {
+	var errs []error
+	for _, s := range a.servers {
+		errs = append(errs, s.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// startRedis returns a function that starts n servers of Redis.
+func startRedis(n int) func(context.Context) (torture.Servers, error) {
+	return func(ctx context.Context) (torture.Servers, error) {
+		var a alone
+		for range n {
+			s, err := stores.RunRedis(ctx, nil)
+			if err != nil {
+				return nil, errors.Join(err, a.Close())
+			}
+			a.servers = append(a.servers, server{s})
+		}
+		client := redis.NewClient(&redis.Options{Addr: a.servers[0].Addr()})
+		info, err := client.Info(ctx, "server").Result()
+		if err := errors.Join(err, client.Close()); err != nil {
+			return nil, errors.Join(err, a.Close())
+		}
+		a.about = "Redis"
+		for line := range strings.Lines(info) {
+			if version, found := strings.CutPrefix(line, "redis_version:"); found {
+				a.about += " " + strings.TrimSpace(version)
+			}
+		}
+		return a, nil
+	}
 }
 
 func startPostgres(ctx context.Context) (torture.Servers, error) {
@@ -79,7 +110,7 @@ func startPostgres(ctx context.Context) (torture.Servers, error) {
 	if err != nil {
 		return fail(err)
 	}
-	return single{server{s.Server}, "PostgreSQL " + version}, nil
+	return alone{[]server{{s.Server}}, "PostgreSQL " + version}, nil
 }
 
 // member adapts a member of an etcd cluster to torture.Server.

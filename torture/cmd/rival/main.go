@@ -153,9 +153,7 @@ func (j *job) rival(ctx context.Context, name, command string, out io.Writer) er
 	opts := j.opts
 	opts.Rival, opts.Contender, opts.Log, opts.Steps = &r.Rival, []string{command, name}, progress, true
 	opts.Faults = slices.Clone(j.faults)
-	if r.Single {
-		opts.Servers = 1
-	}
+	opts.Servers = r.Count
 	if err := opts.Check(); err != nil {
 		return err
 	}

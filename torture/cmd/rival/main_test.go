@@ -24,7 +24,7 @@ import (
 
 func TestInvalidFlagIsRejectedWithAllowedValues(t *testing.T) {
 	for _, wrong := range []struct{ args, says string }{
-		{"-rivals curator", `rival "curator": allowed are etcd, redsync, rowlock`},
+		{"-rivals curator", `rival "curator": allowed are etcd, redlock, redsync, rowlock`},
 		{"-rivals etcd,", `rival "": allowed are etcd`},
 		{"-rivals etcd,redsync,etcd", `rival "etcd": named twice`},
 		{"-duration abc", `invalid value "abc" for flag -duration`},
