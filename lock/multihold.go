@@ -33,8 +33,8 @@ func newMultiHold(mutexes []*Mutex, holds []*Hold) *MultiHold {
 }
 
 // Tokens returns the tokens of all locks by path, as Mutex.Path returns it. Pass each resource the
-// token of the lock that guards it. Tokens of different paths are not comparable: those of locks
-// that one transaction took are equal.
+// token of the lock that guards it, as a shared one if the lock was taken for reading: see Claim.Shared. Tokens of different paths
+// are not comparable: those of locks that one transaction took are equal.
 func (h *MultiHold) Tokens() map[string]fencing.Token {
 	tokens := make(map[string]fencing.Token, len(h.holds))
 	for i, m := range h.mutexes {

@@ -12,7 +12,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// A MultiMutex takes several locks, all or none of them. It is safe for concurrent use, and keeps no
+// A MultiMutex takes several locks, for writing or for reading, all or none of them. It is safe for concurrent use, and keeps no
 // state of an acquisition: that is in its MultiHold.
 type MultiMutex struct {
 	mutexes []*Mutex // in the order of their paths
@@ -21,6 +21,9 @@ type MultiMutex struct {
 // All returns the MultiMutex of locks of one client. It sends no request. It is an error to pass no
 // lock, one path twice, locks of different clients, or a lock with Options.LockDelay or Options.Fence:
 // the delays of several locks would add up while the others are held.
+//
+// A read/write lock is taken for reading if its RWMutex.RLocker is passed, and for writing with RWMutex.Locker. To pass both is to
+// pass one path twice.
 //
 // The locks are taken in the order of their paths, in whatever order they are passed. So calls for
 // overlapping sets of locks never wait for each other in a circle.
@@ -62,20 +65,32 @@ func All(mutexes ...*Mutex) (*MultiMutex, error) {
 //
 // A re-entrant lock that is held under ctx joins that hold. Taking more locks under a hold is the
 // caller's own order: two callers that do so in different orders can wait for each other.
-func (m *MultiMutex) Lock(ctx context.Context) (*MultiHold, error) {
+func (m *MultiMutex) Lock(ctx context.Context) (*MultiHold, error) { return m.acquire(ctx, false) }
+
+// TryLock takes all locks if each of them is free and has no waiters, as Mutex.TryLock or RWMutex.TryRLock does. Otherwise nothing is
+// held, and its error is a *HeldError, which names the first lock that is not free and its holder: see Mutex.TryLock for one that is
+// not known. It waits for no other contender, only for answers.
+//
+// One transaction takes the locks, or creates nothing. Where that is not possible, because there are more than 64 locks or the client
+// may not write the data of a lock's node, TryLock takes one after the other, and gives back those that it has at the first that is
+// not free.
+func (m *MultiMutex) TryLock(ctx context.Context) (*MultiHold, error) { return m.acquire(ctx, true) }
+
+// acquire is TryLock if try is set, and otherwise Lock.
+func (m *MultiMutex) acquire(ctx context.Context, try bool) (*MultiHold, error) {
 	if ctx == nil {
 		_, err := m.mutexes[0].Lock(ctx)
 		return nil, err
 	}
 	for {
-		holds, err := m.lockOnce(ctx)
+		holds, err := m.lockOnce(ctx, try)
 		if err == nil {
 			return newMultiHold(m.mutexes, holds), nil
 		}
 		lost := lostOf(holds)
 		abandonAll(holds)
 		switch {
-		case lost == nil, ctx.Err() != nil:
+		case lost == nil, ctx.Err() != nil, errors.As(err, new(*HeldError)) && try:
 			return nil, err
 		case errors.Is(lost, recipes.ErrClosed), errors.Is(lost, recipes.ErrRevoked):
 			return nil, fmt.Errorf("lock all: %w", lost)
@@ -84,7 +99,7 @@ func (m *MultiMutex) Lock(ctx context.Context) (*MultiHold, error) {
 }
 
 // lockOnce takes the locks that it can. Also with an error, it returns the holds that it has, by lock.
-func (m *MultiMutex) lockOnce(ctx context.Context) ([]*Hold, error) {
+func (m *MultiMutex) lockOnce(ctx context.Context, try bool) ([]*Hold, error) {
 	holds := make([]*Hold, len(m.mutexes))
 	var free []int // indexes of the locks that are not held under ctx
 	for i, mu := range m.mutexes {
@@ -99,32 +114,43 @@ func (m *MultiMutex) lockOnce(ctx context.Context) ([]*Hold, error) {
 		}
 		holds[i] = hold
 	}
-	if len(free) > 1 && m.lockTogether(ctx, holds, free) {
-		return holds, lostOf(holds)
+	if len(free) > 1 {
+		err := m.lockTogether(ctx, holds, free, try)
+		switch busy := (*recipes.BusyError)(nil); {
+		case err == nil:
+			return holds, lostOf(holds)
+		case try && errors.As(err, &busy):
+			return holds, &HeldError{Path: busy.Path, Holder: busy.Front}
+		}
+		// Locking one after another meets the cause again, and names its lock.
 	}
-	return holds, m.lockInOrder(ctx, holds, free)
+	return holds, m.lockInOrder(ctx, holds, free, try)
 }
 
-// lockTogether takes the free locks in one transaction, and reports whether it did. Otherwise none of
+// lockTogether takes the free locks in one transaction. After an error none of
 // them is held or queued for: a node that stayed in a queue while the call waits in another one,
 // out of their order, could be part of a circle.
-func (m *MultiMutex) lockTogether(ctx context.Context, holds []*Hold, free []int) bool {
-	queues := make([]*recipes.Queue, len(free))
+func (m *MultiMutex) lockTogether(ctx context.Context, holds []*Hold, free []int, try bool) error {
+	parts := make([]recipes.Part, len(free))
 	for i, index := range free {
-		queues[i] = m.mutexes[index].queue
+		parts[i] = recipes.Part{Queue: m.mutexes[index].queue, Mode: m.mutexes[index].mode}
 	}
-	claims, err := recipes.ClaimTogether(ctx, queues...)
+	take := recipes.ClaimTogether
+	if try {
+		take = recipes.TryTogether
+	}
+	claims, err := take(ctx, parts...)
 	if err != nil {
-		return false // locking one after another meets the cause again, and names its lock
+		return err
 	}
 	for i, index := range free {
 		holds[index] = m.mutexes[index].newHold(claims[i])
 	}
-	return true
+	return nil
 }
 
 // lockInOrder takes the free locks one after another, as long as those before are held.
-func (m *MultiMutex) lockInOrder(ctx context.Context, holds []*Hold, free []int) error {
+func (m *MultiMutex) lockInOrder(ctx context.Context, holds []*Hold, free []int, try bool) error {
 	waiting := ctx
 	watch := func(hold *Hold) context.CancelFunc {
 		var cancel context.CancelFunc
@@ -137,7 +163,11 @@ func (m *MultiMutex) lockInOrder(ctx context.Context, holds []*Hold, free []int)
 		}
 	}
 	for _, index := range free {
-		hold, err := m.mutexes[index].Lock(waiting)
+		take := m.mutexes[index].Lock
+		if try {
+			take = m.mutexes[index].TryLock
+		}
+		hold, err := take(waiting)
 		if err != nil {
 			return err
 		}

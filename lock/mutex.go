@@ -69,6 +69,7 @@ var errFenced = errors.New("a lock-delay and a fence function are possible for a
 type Mutex struct {
 	client    *recipes.Client
 	queue     *recipes.Queue
+	mode      recipes.Mode // of Lock and TryLock: see RWMutex.RLocker
 	reentrant bool
 	fenced    bool // Options has a LockDelay or a Fence
 
@@ -121,7 +122,7 @@ func (m *Mutex) Path() string { return m.queue.Path() }
 // error of a Lock that ended in the delay or failed to fence is a
 // *recipes.UnreleasedError, which names the former holder.
 func (m *Mutex) Lock(ctx context.Context) (*Hold, error) {
-	return m.lockAs(ctx, recipes.Exclusive)
+	return m.lockAs(ctx, m.mode)
 }
 
 func (m *Mutex) lockAs(ctx context.Context, mode recipes.Mode) (*Hold, error) {
@@ -149,7 +150,7 @@ func (m *Mutex) lockAs(ctx context.Context, mode recipes.Mode) (*Hold, error) {
 // after the second lost race returns a *HeldError: another client has held the lock since the call began. If that one has left
 // already, its Holder is not known, and has no Name.
 func (m *Mutex) TryLock(ctx context.Context) (*Hold, error) {
-	return m.tryAs(ctx, recipes.Exclusive)
+	return m.tryAs(ctx, m.mode)
 }
 
 func (m *Mutex) tryAs(ctx context.Context, mode recipes.Mode) (*Hold, error) {

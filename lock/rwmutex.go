@@ -127,6 +127,18 @@ func (m *RWMutex) RDo(ctx context.Context, f func(ctx context.Context, hold *Hol
 	return hold.do(ctx, f)
 }
 
+// RLocker returns a Mutex whose Lock, TryLock and Do take the lock for reading, as RLock, TryRLock and RDo do: for All, and for code
+// that takes a Mutex. Its holds are shared.
+func (m *RWMutex) RLocker() *Mutex { return m.as(recipes.Read) }
+
+// Locker returns a Mutex whose Lock, TryLock and Do take the lock for writing, as those of m do: for All, and for code that takes a
+// Mutex.
+func (m *RWMutex) Locker() *Mutex { return m.as(recipes.Write) }
+
+func (m *RWMutex) as(mode recipes.Mode) *Mutex {
+	return &Mutex{client: m.mutex.client, queue: m.mutex.queue, mode: mode}
+}
+
 // Path returns the path of the lock, the client's namespace included.
 func (m *RWMutex) Path() string { return m.mutex.Path() }
 

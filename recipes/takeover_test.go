@@ -136,7 +136,7 @@ func TestQueueWithLockDelayRefusesSharedAndJointClaims(t *testing.T) {
 		require.EqualError(s, err, "new permits /l: "+why)
 		plain, err := recipes.NewQueue(client, "/m", nil)
 		s.must(err)
-		_, err = recipes.ClaimTogether(s.Context(), plain, q)
+		_, err = recipes.ClaimTogether(s.Context(), recipes.Part{Queue: plain}, recipes.Part{Queue: q})
 		require.EqualError(s, err, "claim /l: a queue with a lock-delay or a fence function is claimed alone")
 		require.NotErrorIs(s, err, recipes.ErrApart)
 		require.Zero(s, client.OutstandingNodes())

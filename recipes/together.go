@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/recipes/internal/queue"
 	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 )
 
@@ -23,54 +24,89 @@ const maxTogether = 64
 // has a contender for instance. Nothing is held or queued then: Claim one after another.
 var ErrApart = errors.New("claims cannot be taken in one transaction")
 
-// ClaimTogether takes the exclusive claims of several queues of one client, with different paths, in
-// one transaction, if all queues are empty. Otherwise it takes none, leaves no node, and returns an
+// A Part is one of several claims that are taken together.
+type Part struct {
+	Queue *Queue
+	Mode  Mode
+}
+
+// ClaimTogether takes the claims of several queues of one client, with different paths, in one transaction, if no queue has a
+// contender that conflicts. Otherwise it takes none, leaves no node, and returns an
 // error for which errors.Is finds ErrApart. It waits for no contender, only for answers, and fails
 // as Claim does.
 //
 // Nodes that one transaction creates have the same zxid, so the tokens of the claims are equal. Each
-// is greater than those of all earlier claims of its path.
-func ClaimTogether(ctx context.Context, queues ...*Queue) ([]*Claim, error) {
-	if err := checkTogether(ctx, queues); err != nil {
+// is greater than those of all earlier claims of its path that conflict with it.
+func ClaimTogether(ctx context.Context, parts ...Part) ([]*Claim, error) {
+	return claimTogether(ctx, parts, func(g *together) ([]*Claim, error) { return g.claim(ctx) })
+}
+
+// TryTogether is ClaimTogether for a caller that does not wait for the claims either way. If a contender conflicts with one of them,
+// its error is the *BusyError of Queue.Try.
+func TryTogether(ctx context.Context, parts ...Part) ([]*Claim, error) {
+	return claimTogether(ctx, parts, func(g *together) ([]*Claim, error) {
+		g.try = true
+		for lost := 0; ; lost++ {
+			g.isLast = lost == maxLostRaces
+			claims, err := g.claim(ctx)
+			if ctx.Err() != nil || !errors.Is(err, errContended) {
+				return claims, err
+			}
+		}
+	})
+}
+
+// claimTogether checks the arguments, and reports the claims that take returns.
+func claimTogether(ctx context.Context, parts []Part, take func(*together) ([]*Claim, error)) ([]*Claim, error) {
+	if err := checkTogether(ctx, parts); err != nil {
 		return nil, err
 	}
-	if len(queues) > maxTogether {
-		return nil, fmt.Errorf("%w: %d are more than %d", ErrApart, len(queues), maxTogether)
+	n := len(parts)
+	if n > maxTogether {
+		return nil, fmt.Errorf("%w: %d are more than %d", ErrApart, n, maxTogether)
 	}
-	client, began := queues[0].client, time.Now()
+	client, began := parts[0].Queue.client, time.Now()
 	s, err := client.session(ctx)
 	if err != nil {
-		return nil, &Error{Op: "claim", Path: queues[0].path, Err: withCtx(ctx, err)}
+		return nil, &Error{Op: "claim", Path: parts[0].Queue.path, Err: withCtx(ctx, err)}
 	}
 	g := &together{
-		session: s, queues: queues,
-		joins: make([]attempt, len(queues)), versions: make([]int32, len(queues)), alone: make([]bool, len(queues)),
+		session: s, queues: make([]*Queue, n), modes: make([]Mode, n),
+		joins: make([]attempt, n), versions: make([]int32, n), alone: make([]bool, n),
 	}
-	claims, err := g.claim(ctx)
+	for i, part := range parts {
+		g.queues[i], g.modes[i] = part.Queue, part.Mode
+	}
+	claims, err := take(g)
 	if err != nil {
 		return nil, err
 	}
 	for i, c := range claims {
-		client.report.granted(queues[i].path, c.Path(), c.token, time.Since(began))
+		client.report.granted(g.queues[i].path, c.Path(), c.token, time.Since(began))
 	}
 	return claims, nil
 }
 
 // checkTogether returns an error for arguments of ClaimTogether that are invalid.
-func checkTogether(ctx context.Context, queues []*Queue) error {
-	if len(queues) == 0 {
+func checkTogether(ctx context.Context, parts []Part) error {
+	if len(parts) == 0 {
 		return &Error{Op: "claim", Err: errors.New("no queues")}
 	}
+	first := parts[0].Queue
 	if ctx == nil {
-		return &Error{Op: "claim", Path: queues[0].path, Err: errNilContext}
+		return &Error{Op: "claim", Path: first.path, Err: errNilContext}
 	}
-	seen := make(map[string]bool, len(queues))
-	for _, q := range queues {
-		if q.client != queues[0].client {
-			return &Error{Op: "claim", Path: q.path, Err: fmt.Errorf("belongs to another client than %s", queues[0].path)}
+	seen := make(map[string]bool, len(parts))
+	for _, part := range parts {
+		q := part.Queue
+		if q.client != first.client {
+			return &Error{Op: "claim", Path: q.path, Err: fmt.Errorf("belongs to another client than %s", first.path)}
 		}
 		if q.takeover != nil {
 			return &Error{Op: "claim", Path: q.path, Err: errors.New("a queue with a lock-delay or a fence function is claimed alone")}
+		}
+		if err := q.checkMode(part.Mode); err != nil {
+			return err
 		}
 		if seen[q.path] {
 			return &Error{Op: "claim", Path: q.path, Err: errors.New("given twice")}
@@ -84,9 +120,14 @@ func checkTogether(ctx context.Context, queues []*Queue) error {
 type together struct {
 	session  *queueSession
 	queues   []*Queue
+	modes    []Mode
 	joins    []attempt
-	versions []int32 // of the parents, when their queues were empty
+	versions []int32 // of the parents, when no contender conflicted; -1 for readers, whose joins need not be undisturbed
 	alone    []bool  // the answer shows that the node has no predecessor
+
+	try    bool // a contender that conflicts is the result
+	isLast bool // of the attempts of a try: it only looks who has won the races
+	lost   int  // index of the queue in which another contender has joined first
 }
 
 func (g *together) claim(ctx context.Context) ([]*Claim, error) {
@@ -115,23 +156,29 @@ func (g *together) claim(ctx context.Context) ([]*Claim, error) {
 	return nil, g.apart(ctx, err)
 }
 
-// apart adds ErrApart to an error, unless ctx is done: then claiming one after another is no better.
+// apart adds ErrApart to an error, unless claiming one after another is no better: ctx is done, or a try has its result.
 func (g *together) apart(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() != nil:
 		return withCtx(ctx, err)
+	case g.try && errors.As(err, new(*BusyError)):
+		return err
 	}
 	return fmt.Errorf("%w: %w", ErrApart, err)
 }
 
-// look fails unless all queues are empty and their parents may be written. A parent's version is
-// that of the moment at which the queue was seen empty.
+// look fails unless no contender conflicts and the parents may be written. A parent's version is
+// that of the moment at which none was seen.
 func (g *together) look(ctx context.Context) error {
 	indexes, errs := make([]int, len(g.queues)), make([]error, len(g.queues))
 	for i := range indexes {
 		indexes[i] = i
 	}
 	err := session.Each(g.session.Session, indexes, func(i int) { errs[i] = g.lookAt(ctx, i) })
-	if err = firstOf(append(errs, err)); err != nil {
+	if err = firstOf(append(errs, err)); err == nil && g.isLast {
+		err = &BusyError{Path: g.queues[g.lost].path}
+	}
+	if err != nil {
 		return g.apart(ctx, err)
 	}
 	return nil
@@ -160,13 +207,35 @@ func (g *together) lookAt(ctx context.Context, i int) error {
 	case lst.parent == nil:
 		q.forget()
 		return &Error{Op: "join", Path: q.path, Err: zk.ErrNoNode}
-	case len(lst.members) > 0:
-		return &Error{Op: "join", Path: q.path, Err: errContended}
 	case !v.writable:
 		return &Error{Op: "join", Path: q.path, Err: errReadOnly}
 	}
+	if err := g.conflict(ctx, i, lst); err != nil {
+		return err
+	}
 	g.joins[i].view, g.versions[i] = v, lst.parent.Version
+	if g.modes[i] == Read {
+		g.versions[i] = -1
+	}
 	return nil
+}
+
+// conflict returns an error if the listing of a queue shows a contender that conflicts. A try reads the first one, to name it, and
+// returns nil if none is left.
+func (g *together) conflict(ctx context.Context, i int, lst *listing) error {
+	q, mode := g.queues[i], g.modes[i]
+	if !slices.ContainsFunc(lst.members, func(m queue.Member) bool { return m.Conflicts(mode) }) {
+		return nil
+	}
+	if !g.try {
+		return &Error{Op: "join", Path: q.path, Err: errContended}
+	}
+	front, found, err := q.frontFor(ctx, g.session, slices.Clone(lst.members), mode)
+	if err == nil && found {
+		q.observe(front, time.Now())
+		err = &BusyError{Path: q.path, Front: front}
+	}
+	return err
 }
 
 // join creates all nodes in one transaction, which is only carried out while no parent has been
@@ -179,7 +248,7 @@ func (g *together) join(ctx context.Context) error {
 	}
 	var ops []any
 	for i, q := range g.queues {
-		e := q.sessionEntry(g.session, Exclusive)
+		e := q.sessionEntry(g.session, g.modes[i])
 		p, _ := q.place(g.session, g.joins[i].view, e, false) // no witness: names have a nonce
 		g.session.Register(p.Node)
 		g.joins[i].place = p
@@ -201,6 +270,7 @@ func (g *together) record(results []zk.MultiResponse, err error) {
 		err = fmt.Errorf("server answered a join of %d operations with %d results", 2*len(g.queues), len(results))
 	}
 	refused := slices.IndexFunc(results, func(r zk.MultiResponse) bool { return r.Error != nil })
+	g.lost = max(refused, 0) / 2
 	for i := range g.joins {
 		a := &g.joins[i]
 		switch {

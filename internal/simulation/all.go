@@ -16,6 +16,10 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
+// allKinds contains the kinds of operations for several locks, whose paths commas separate: by Lock or TryLock of all, and with the
+// first path for reading or not.
+var allKinds = []string{"all", "tryall", "allread", "tryallread"}
+
 // secondPath is the path of a second lock, in scenarios that have several.
 const secondPath = "/k"
 
@@ -45,6 +49,53 @@ var AllScenarios = []Scenario{
 			func() { p["a"].mustFail(p["a"].all(0, w.fraction(4)), context.DeadlineExceeded) },
 			func() { p["c"].must(p["c"].do(Operation{"lock", secondPath, w.fraction(8), allWait})) },
 		)
+	}},
+	{"a client tries to take two locks, of which another one has the second at first", func(w *World) {
+		p := w.connect("a", "b")
+		try := func() error { return p["a"].several("tryall", w.fraction(8), 0) }
+		w.inOrder(
+			func() { p["b"].must(p["b"].do(Operation{"lock", secondPath, w.fraction(4), 0})) },
+			func() { w.mayHold(try()) },
+			func() { p["b"].must(p["b"].do(Operation{"lock", lockPath, w.fraction(8), allWait})) },
+		)
+		w.mayHold(try())
+	}},
+	{"two clients try to take two locks in different orders", func(w *World) {
+		p := w.connect("a", "b")
+		twice := func(p *Process, paths ...string) func() {
+			return func() {
+				for range 2 {
+					w.mayHold(p.several("tryall", w.fraction(8), 0, paths...))
+				}
+			}
+		}
+		concurrently(twice(p["a"], lockPath, secondPath), twice(p["b"], secondPath, lockPath))
+	}},
+	{"readers take a second lock, one after the other, between two writers", func(w *World) {
+		p := w.connect("a", "b", "c")
+		w.inOrder(
+			func() { p["a"].must(p["a"].rw("write", w.fraction(4))) },
+			func() { p["b"].must(p["b"].several("allread", w.fraction(8), allWait)) },
+			func() { p["c"].must(p["c"].rw("read", w.fraction(2))) },
+			func() { p["a"].must(p["a"].rw("write", w.fraction(8))) },
+			func() { w.mayHold(p["c"].several("tryallread", w.fraction(8), 0)) },
+		)
+	}},
+	{"a writer joins after a reader of several locks has listed the queues", func(w *World) {
+		p := w.connect("a", "b")
+		p["a"].must(p["a"].several("allread", 0, allWait))
+		p["b"].must(p["b"].rw("write", 0))
+		time.Sleep(w.fraction(8)) // until the last heartbeats, which are transactions as well, were answered
+		written := make(chan struct{})
+		p["a"].link.Intercept(zktest.Rule{Op: "multi", Below: lockPath, Times: 1, Before: func(zktest.Request) {
+			go func() {
+				defer close(written)
+				p["b"].must(p["b"].rw("write", w.fraction(8)))
+			}()
+			time.Sleep(w.fraction(32)) // until it has the lock
+		}})
+		p["a"].must(p["a"].several("allread", w.fraction(8), allWait))
+		<-written
 	}},
 	{"a contender of another library joins after the queues were listed", func(w *World) {
 		for _, a := range w.connect("a") {
@@ -83,17 +134,35 @@ const allWait = 2 * time.Minute
 
 // all takes all of some locks, by default those at lockPath and secondPath.
 func (p *Process) all(hold, wait time.Duration, paths ...string) error {
+	return p.several("all", hold, wait, paths...)
+}
+
+// several runs an operation of one of allKinds, by default for the locks at lockPath and secondPath.
+func (p *Process) several(kind string, hold, wait time.Duration, paths ...string) error {
 	if len(paths) == 0 {
 		paths = []string{lockPath, secondPath}
 	}
-	return p.do(Operation{"all", strings.Join(paths, ","), hold, wait})
+	return p.do(Operation{kind, strings.Join(paths, ","), hold, wait})
 }
 
-// multiMutex returns the locks of an operation of kind "all", and the lock of all of them.
+// mayHold reports an error of a try, unless another client holds the lock.
+func (w *World) mayHold(err error) {
+	if !errors.Is(err, lock.ErrLocked) {
+		w.must(err)
+	}
+}
+
+// multiMutex returns the locks of an operation of one of allKinds, and the lock of all of them.
 func (p *Process) multiMutex(o Operation) ([]*lock.Mutex, *lock.MultiMutex, error) {
 	var mutexes []*lock.Mutex
-	for path := range strings.SplitSeq(o.Path, ",") {
+	for i, path := range strings.Split(o.Path, ",") {
 		m, err := p.mutex(path)
+		if i == 0 && strings.HasSuffix(o.Kind, "read") {
+			var rw *lock.RWMutex
+			if rw, err = p.rwMutex(path); err == nil {
+				m = rw.RLocker()
+			}
+		}
 		if err != nil {
 			return nil, nil, err
 		}
@@ -103,7 +172,7 @@ func (p *Process) multiMutex(o Operation) ([]*lock.Mutex, *lock.MultiMutex, erro
 	return mutexes, all, err
 }
 
-// doAll is do for an operation of kind "all". The history has an attempt for each of the locks.
+// doAll is do for an operation of one of allKinds. The history has an attempt for each of the locks.
 func (p *Process) doAll(ctx context.Context, o Operation) error {
 	mutexes, all, err := p.multiMutex(o)
 	if err != nil {
@@ -112,11 +181,15 @@ func (p *Process) doAll(ctx context.Context, o Operation) error {
 	members := make([]history.Event, len(mutexes))
 	for i, m := range mutexes {
 		members[i] = history.Event{Contender: p.name, Attempt: p.world.recorder.NextAttempt(), Path: m.Path()}
-		if !p.recordRequest(members[i], "all", members[0].Attempt) {
+		if !p.recordRequest(members[i], o.Kind, members[0].Attempt) {
 			return nil
 		}
 	}
-	hold, err := all.Lock(ctx)
+	take := all.Lock
+	if strings.HasPrefix(o.Kind, "try") {
+		take = all.TryLock
+	}
+	hold, err := take(ctx)
 	if err != nil {
 		for _, by := range members {
 			p.recordFailed(by, err)
@@ -130,6 +203,7 @@ func (p *Process) doAll(ctx context.Context, o Operation) error {
 	var notified []<-chan struct{}
 	for i, m := range mutexes {
 		claim := hold.Claim(m)
+		members[i].Shared = claim.Shared()
 		n, ok := p.recordGrantedAs(members[i], claim, hold) // the hold of all ends with the first loss
 		if !ok {
 			return nil
@@ -141,7 +215,7 @@ func (p *Process) doAll(ctx context.Context, o Operation) error {
 	return p.releaseAll(hold, members, notified)
 }
 
-// releaseAll releases the locks of an operation of kind "all".
+// releaseAll releases the locks of an operation of one of allKinds.
 func (p *Process) releaseAll(hold *lock.MultiHold, members []history.Event, notified []<-chan struct{}) error {
 	for _, by := range members {
 		if !p.record(by, history.Releasing) {
@@ -176,5 +250,14 @@ func (g *generator) several() {
 		first := g.IntN(2)
 		words[0], words[1] = "all", fmt.Sprintf("%s,%s", g.plan.Paths[first], g.plan.Paths[1-first])
 		g.plan.Steps[i].Action = strings.Join(words, " ")
+	}
+}
+
+// severalKinds turns some operations for several locks into tries, and some into those that read.
+func (g *generator) severalKinds() {
+	for i, s := range g.plan.Steps {
+		if rest, found := strings.CutPrefix(s.Action, "all "); found {
+			g.plan.Steps[i].Action = pick(g, "all", "all", "tryall", "allread", "tryallread") + " " + rest
+		}
 	}
 }

@@ -74,7 +74,7 @@
 // # Several locks
 //
 // Scenarios of requests for several locks (AllScenarios) run with every cut, and half of the plans with two paths turn some of
-// their locks into requests for both, in either order. The history has a grant for each lock, which is judged like any other.
+// their locks into requests for both, in either order, some of them into tries or with the first lock for reading. The history has a grant for each lock, which is judged like any other.
 // The holder is notified by the hold of all: see the rule AllOrNothing. An operator also deletes the node of one lock.
 // A request that waits for minutes is part of a deadlock.
 //

@@ -70,6 +70,8 @@ func draw(seed uint64, leases bool) Plan {
 		g.permits()
 		g.Rand = rand.New(rand.NewPCG(seed, 6)) //nolint:gosec // likewise
 		g.several()
+		g.Rand = rand.New(rand.NewPCG(seed, 14)) //nolint:gosec // likewise
+		g.severalKinds()
 	}
 	g.Rand = rand.New(rand.NewPCG(seed, 8)) //nolint:gosec // likewise
 	g.nested()

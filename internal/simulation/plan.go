@@ -29,8 +29,8 @@ type Plan struct {
 
 // A Step is an operation or a fault at an instant. Target is one of
 //
-//   - a worker of a process, "c0.1", with the action "lock", "busy", "try", "campaign", "run", "reign" or "all", the path, how long
-//     the work takes, and how long the worker waits or runs. A worker that is still busy begins later.
+//   - a worker of a process, "c0.1", with the action "lock", "busy", "try", "campaign", "run", "reign" or one of allKinds, the path, how
+//     long the work takes, and how long the worker waits or runs. A worker that is still busy begins later.
 //   - a process, "c0": "pause", "wake", "crash", "vanish", "cut", "refuse", "accept", "hold DIRECTION", "release",
 //     "delay DURATION", "cut-before N", "cut-after N", "expire", "delete PATH", "delete-crowd N", "refuse-watches N",
 //     "cut-watches N".

@@ -19,16 +19,15 @@ import (
 // An Operation is what a worker requests, and how long it holds it.
 type Operation struct {
 	Kind string        // one of operations
-	Path string        // of the lock or election; of "all", the paths
+	Path string        // of the lock or election; of several locks, the paths
 	Hold time.Duration // how long the work takes
 	Wait time.Duration // how long it waits for the grant, 0 without limit; of "run", how long it runs
 }
 
 // operations contains the kinds of operations: "busy" is "lock" with continuous writes, "reign" is "campaign" with an epoch, "proclaim" is
 // "campaign" with values of the leader, and "nest" is "lock" with nested locks.
-// "all" takes several locks, whose paths commas separate. For those of read/write locks and semaphores see readWrite and
-// permitKinds.
-var operations = slices.Concat([]string{"lock", "busy", "try", "campaign", "run", "reign", "proclaim", "nest", "all"}, readWrite, permitKinds)
+// For those of several locks, of read/write locks and semaphores see allKinds, readWrite and permitKinds.
+var operations = slices.Concat([]string{"lock", "busy", "try", "campaign", "run", "reign", "proclaim", "nest"}, allKinds, readWrite, permitKinds)
 
 // A grant is a hold of a lock or a term of an election.
 type grant struct {
@@ -50,7 +49,7 @@ func (p *Process) do(o Operation) error {
 		ctx, cancel = context.WithTimeout(ctx, o.Wait)
 		defer cancel()
 	}
-	if o.Kind == "all" {
+	if slices.Contains(allKinds, o.Kind) {
 		return p.doAll(ctx, o)
 	}
 	by, ok := p.recordAsked(o)

@@ -5,6 +5,7 @@ package simulation
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -80,11 +81,11 @@ func (o Operation) mayFail(err error) bool {
 	switch {
 	case o.Wait > 0 && errors.Is(err, context.DeadlineExceeded):
 		return true
-	case strings.HasPrefix(o.Kind, "try"):
-		return errors.As(err, &held)
+	case strings.HasPrefix(o.Kind, "try") && errors.As(err, &held):
+		return true
 	}
 	// A lock that is revoked while its holder waits for another one.
-	return o.Kind == "all" && errors.Is(err, recipes.ErrRevoked)
+	return slices.Contains(allKinds, o.Kind) && errors.Is(err, recipes.ErrRevoked)
 }
 
 // call makes the calls of a caller.
