@@ -105,6 +105,153 @@ func TestRunReturnsWhenItsTermIsLost(t *testing.T) {
 	})
 }
 
+// A controller runs callbacks that report their calls.
+type controller struct {
+	link             *zktest.Link
+	client           *recipes.Client
+	started, stopped chan struct{}
+	result           chan error
+	stop             context.CancelFunc
+}
+
+// newController starts a controller whose OnStoppedLeading does not return while exit is open, as if it had exited the
+// process.
+func newController(t *testing.T, ensemble *zktest.Ensemble, config leaderelection.LeaderElectionConfig, work func(context.Context),
+	exit <-chan struct{},
+) *controller {
+	t.Helper()
+	c := &controller{
+		link: ensemble.Link(), started: make(chan struct{}), stopped: make(chan struct{}), result: make(chan error, 1),
+	}
+	var err error
+	c.client, err = recipes.Connect(t.Context(), ensemble.Addrs(), &recipes.Options{
+		SessionTimeout: timeout, Dial: c.link.Dial, Logger: slog.New(slog.DiscardHandler),
+	})
+	require.NoError(t, err)
+	t.Cleanup(c.client.Close)
+	e, err := election.New(c.client, "/election/controller", nil)
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	c.stop = stop
+	config.Callbacks = leaderelection.LeaderCallbacks{
+		OnStartedLeading: func(ctx context.Context) {
+			close(c.started)
+			work(ctx)
+		},
+		OnStoppedLeading: func() {
+			close(c.stopped)
+			<-exit
+		},
+	}
+	go func() { c.result <- clientgo.RunConfig(ctx, e, config) }()
+	return c
+}
+
+func untilDone(ctx context.Context) { <-ctx.Done() }
+
+var releases, keeps = leaderelection.LeaderElectionConfig{ReleaseOnCancel: true}, leaderelection.LeaderElectionConfig{}
+
+func TestProcessThatExitsWhenStoppedHasResigned(t *testing.T) {
+	bubble(t, func(t *testing.T, ensemble *zktest.Ensemble) {
+		exit := make(chan struct{})
+		work := func(ctx context.Context) {
+			<-ctx.Done()
+			time.Sleep(time.Second) // to stop
+		}
+		a := newController(t, ensemble, releases, work, exit)
+		<-a.started
+		b := newController(t, ensemble, releases, untilDone, closed())
+		synctest.Wait()
+		began := time.Now()
+		a.stop()
+		<-a.stopped
+		require.Equal(t, time.Second, time.Since(began).Truncate(time.Second), "after the work")
+		a.link.Refuse(true) // the process has exited
+		a.link.Reset()
+		<-b.started
+		require.Less(t, time.Since(began), 2*time.Second)
+		close(exit)
+		require.NoError(t, <-a.result)
+		b.stop()
+		require.NoError(t, <-b.result)
+	})
+}
+
+func TestLossIsReportedWhileWorkStops(t *testing.T) {
+	bubble(t, func(t *testing.T, ensemble *zktest.Ensemble) {
+		for _, stopFirst := range []bool{false, true} {
+			release := make(chan struct{})
+			c := newController(t, ensemble, releases, func(context.Context) { <-release }, closed())
+			<-c.started
+			if stopFirst {
+				c.stop()
+				synctest.Wait()
+			}
+			began := time.Now()
+			c.link.Refuse(true)
+			c.link.Reset()
+			<-c.stopped
+			require.LessOrEqual(t, time.Since(began), timeout*3/4, "not when the work returns")
+			close(release)
+			require.ErrorIs(t, <-c.result, recipes.ErrLost)
+			c.link.Refuse(false)
+			c.client.Close()
+		}
+	})
+}
+
+// As the example of client-go: its work never returns.
+func TestWorkThatDoesNotReturnDelaysTheExitForTenSeconds(t *testing.T) {
+	bubble(t, func(t *testing.T, ensemble *zktest.Ensemble) {
+		release := make(chan struct{})
+		c := newController(t, ensemble, releases, func(context.Context) { <-release }, closed())
+		<-c.started
+		began := time.Now()
+		c.stop()
+		<-c.stopped
+		require.Equal(t, 10*time.Second, time.Since(began))
+		require.Contains(t, ensemble.Dump(), "/election/controller/", "the work goes on")
+		names, err := ensemble.Children("/election/controller")
+		require.NoError(t, err)
+		require.Len(t, names, 1, "no other candidate may lead while the work runs")
+		close(release)
+		require.NoError(t, <-c.result)
+	})
+}
+
+func TestWithoutReleaseOnCancelProcessExitsBeforeItResigns(t *testing.T) {
+	for _, returns := range []bool{false, true} {
+		bubble(t, func(t *testing.T, ensemble *zktest.Ensemble) {
+			exit, release := make(chan struct{}), make(chan struct{})
+			work := func(context.Context) {
+				if !returns {
+					<-release
+				}
+			}
+			c := newController(t, ensemble, keeps, work, exit)
+			<-c.started
+			synctest.Wait()
+			began := time.Now()
+			c.stop()
+			<-c.stopped
+			require.Zero(t, time.Since(began))
+			time.Sleep(timeout / 2)
+			names, err := ensemble.Children("/election/controller")
+			require.NoError(t, err)
+			require.Len(t, names, 1, "what the work has started runs until the process has exited")
+			close(exit)
+			close(release)
+			require.NoError(t, <-c.result)
+		})
+	}
+}
+
+func closed() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}
+
 func TestCallbackThatDoesNotStopEndsRunWithErrOverrun(t *testing.T) {
 	bubble(t, func(t *testing.T, ensemble *zktest.Ensemble) {
 		client, err := recipes.Connect(t.Context(), ensemble.Addrs(), &recipes.Options{

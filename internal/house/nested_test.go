@@ -36,7 +36,7 @@ var nested = map[string]rule{
 	},
 	clientgo: {
 		may:     []string{election},
-		tools:   []string{recipes, zktest},
+		tools:   []string{recipes, zktest, child},
 		because: "it runs the callbacks of client-go in a term, and is independent of everything below the election",
 	},
 	docker: {
