@@ -3,6 +3,7 @@
 package service_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -209,4 +210,49 @@ func TestKeysCanBeCalledLikeActions(t *testing.T) {
 			r.send(who, "GET", base, "").is(404, "LOCK_NOT_FOUND")
 		}
 	}
+}
+
+func TestWaiterOfALongRequestKeepsItsPositionAndLeavesWithItsConnection(t *testing.T) {
+	t.Parallel()
+	_, replicas := ensemble(t, 1, 0)
+	one, two := replicas(), replicas()
+	const lock = "/v1/locks/orders"
+	held := one.post("app", lock+"/acquire", request("w1", "r1", "")).is(200, "")
+	ask := func(ctx context.Context, r *replica, owner string) <-chan *response {
+		answered := make(chan *response, 1)
+		go func() {
+			answer, _ := r.try(ctx, "app", "POST", lock+"/acquire", request(owner, "r of "+owner, `, "wait": true`))
+			answered <- answer
+		}()
+		return answered
+	}
+	awaitQueue := func(length int) {
+		require.Eventually(t, func() bool {
+			return two.send("app", "GET", "/v1/locks/default/orders", "").body["queueLength"] == float64(length)
+		}, patience, 20*time.Millisecond)
+	}
+	first := ask(t.Context(), one, "w2")
+	awaitQueue(1)
+	ctx, cancel := context.WithCancel(t.Context())
+	gone := ask(ctx, two, "w3")
+	awaitQueue(2)
+	cancel()
+	<-gone
+	awaitQueue(1)
+
+	require.NoError(t, one.stop())
+	stopped := <-first
+	require.NotNil(t, stopped)
+	stopped.is(503, "UNAVAILABLE")
+	last := ask(t.Context(), two, "w4")
+	awaitQueue(2)
+	again := ask(t.Context(), two, "w2")
+	two.post("app", lock+"/renew", proof(held)).is(200, "")
+	two.post("app", lock+"/release", proof(held)).is(200, "")
+	granted := <-again
+	require.NotNil(t, granted)
+	two.post("app", lock+"/release", proof(granted.is(200, ""))).is(200, "")
+	granted = <-last
+	require.NotNil(t, granted)
+	granted.is(200, "")
 }
