@@ -63,6 +63,7 @@ func why(err error) string {
 	if op := new(net.OpError); errors.As(err, &op) {
 		text = op.Op + ": " + op.Err.Error()
 	}
+	text, _, _ = strings.Cut(text, "\n") // of the errors of several servers, the first
 	text = numbers.ReplaceAllString(text, "#")
 	return strings.ToValidUTF8(text[:min(len(text), 100)], "")
 }

@@ -138,5 +138,6 @@ func TestFailuresHaveShortNames(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "dial: connection refused", why(&net.OpError{Op: "dial", Addr: tcp, Err: errors.New("connection refused")}))
 		require.Equal(t, "node # refused", why(errors.New("node "+addr+" refused")))
+		require.Equal(t, "node # refused", why(errors.Join(errors.New("node "+addr+" refused"), errors.New("node 2 refused"))))
 	}
 }
