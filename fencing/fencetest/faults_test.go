@@ -35,6 +35,11 @@ const (
 	locksTwice       fault = "locks the check and the write separately"
 	truncatesValues  fault = "truncates long values"
 	acceptsEmpty     fault = "accepts empty values and declares that it does not"
+	comparesContent  fault = "compares the content in place of the token"
+	keeps64          fault = "keeps the last 64 fences"
+	sameIsDone       fault = "returns nil to a stale writer of the stored value"
+	mapsColon        fault = "maps a colon to an underscore"
+	expires          fault = "lets a fence expire"
 
 	ignoresHistory    fault = "ignores histories"
 	otherIsStale      fault = "reports tokens of another history as stale"
@@ -78,6 +83,11 @@ var caught = map[fault]string{
 	locksTwice:       "of two writers racing the newer wins",
 	truncatesValues:  "a value over the stated limit is an error and changes nothing",
 	acceptsEmpty:     "an empty value is a value and keeps the fence",
+	comparesContent:  "of two writers racing with one value the newer wins",
+	keeps64:          "no fence is forgotten for those of other resources",
+	sameIsDone:       "a stale write of the stored value is refused",
+	mapsColon:        "resources are independent however alike their names",
+	expires:          "a fence does not expire while the suite runs",
 
 	ignoresHistory:    "a token of another history is refused with both histories whatever its number",
 	otherIsStale:      "a token of another history is refused with both histories whatever its number",

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
 )
@@ -27,7 +28,9 @@ var properties = slices.Concat([]property{
 	{name: "an empty value is a value and keeps the fence", check: emptyValueKeepsTheFence},
 	{name: "tokens are compared as numbers with all their digits", check: allDigitsCount},
 	{name: "zero and negative tokens are refused as invalid", check: invalidIsRefused},
+	{name: "a stale write of the stored value is refused", check: staleWriteOfStoredValueIsRefused},
 	{name: "resources are independent however alike their names", check: resourcesAreIndependent},
+	{name: "no fence is forgotten for those of other resources", check: manyFencesAreKept},
 	{name: "a name that is empty, too long, not UTF-8 or has NUL is an error about the resource", check: invalidNamesAreErrors},
 	{name: "a value over the stated limit is an error and changes nothing", needs: needs{maxValue: true}, check: longValuesAreErrors},
 	{name: "a context that is done is an error and changes nothing", check: doneContextChangesNothing},
@@ -38,6 +41,7 @@ var properties = slices.Concat([]property{
 	},
 	{name: "only a reset admits an older token", check: onlyResetAdmitsOlderTokens},
 	{name: "of two writers racing the newer wins", check: newerWinsTheRace},
+	{name: "of two writers racing with one value the newer wins", check: newerWinsTheRaceWithOneValue},
 	{name: "the newest token survives a restart", needs: needs{restarts: true}, check: newestSurvivesRestart},
 	{name: "a reset survives a restart", needs: needs{restarts: true, resets: true}, check: resetSurvivesRestart},
 	{
@@ -118,6 +122,16 @@ func allDigitsCount(p *probe) {
 	p.refuses("word", math.MaxInt64-1, math.MaxInt64)
 }
 
+// A guard that takes the write for a repeat, which has nothing to do, lets the former holder believe that it still holds.
+func staleWriteOfStoredValueIsRefused(p *probe) {
+	p.admits("ledger", 5, "same")
+	p.admits("ledger", 9, "same")
+	for range 2 {
+		p.stale(p.Write(p.t.Context(), "ledger", 5, "same"), 5, 9)
+	}
+	p.admits("ledger", 9, "same")
+}
+
 func invalidIsRefused(p *probe) {
 	invalid := []fencing.Token{0, -1, math.MinInt64}
 	for _, token := range invalid {
@@ -131,12 +145,20 @@ func invalidIsRefused(p *probe) {
 }
 
 // alike returns names that a store may confuse. They differ in case, or in characters that a collation or a file system
-// treats as equal, or they look like a path, a pattern or an escape sequence.
+// treats as equal, or they look like a path, a pattern or an escape sequence, or an encoding may map them to one character.
 func alike(longest int) []string {
-	return []string{
-		"ledger", "Ledger", "ledger ", " ledger", "ledger/", "ledger/1", "ledger_1", "ledger%1", "ledger%2F1", "ledger.lock",
+	names := []string{
+		"ledger", "Ledger", "ledger ", " ledger", "ledger/", "ledger/1", "ledger_1", "ledger%2F1", "ledger.lock",
 		"../ledger", ".", "..", "'ledger'", "ledgér", "ledge\u0301r", strings.Repeat("l", longest-1), strings.Repeat("l", longest),
 	}
+	for char := ' '; char <= '~'; char++ {
+		if unicode.IsPunct(char) || unicode.IsSymbol(char) || unicode.IsSpace(char) {
+			if name := "ledger" + string(char) + "1"; !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
 }
 
 func resourcesAreIndependent(p *probe) {
@@ -155,6 +177,21 @@ func resourcesAreIndependent(p *probe) {
 		newest := fencing.Token(2*len(names) - i)
 		p.holds(name, values[i])
 		p.refuses(name, newest-1, newest)
+	}
+}
+
+// many is a number of resources that exceeds the size of a small cache, and few enough for a guard that syncs a disk.
+const many = 200
+
+func manyFencesAreKept(p *probe) {
+	name := func(i int) string { return fmt.Sprintf("ledger %d", i) }
+	for i := range many {
+		if err := p.Write(p.t.Context(), name(i), 7, "seven"); err != nil {
+			p.t.Fatalf("write %q with token 7: %v, want it admitted", name(i), err)
+		}
+	}
+	for i := 0; i < many; i += many / 20 {
+		p.refuses(name(i), 6, 7)
 	}
 }
 

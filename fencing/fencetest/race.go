@@ -36,15 +36,22 @@ const (
 //
 // The first rounds are short, for guards that take milliseconds. In later rounds, the writers of the old holder continue
 // until the new holder has written, so that its write always meets contention.
-func newerWinsTheRace(p *probe) {
+func newerWinsTheRace(p *probe) { p.races("newer") }
+
+// Both holders write one value: a guard that compares the value in place of the token cannot distinguish their writes.
+func newerWinsTheRaceWithOneValue(p *probe) { p.races("older") }
+
+// races has the new holder write value; the old holder writes "older".
+func (p *probe) races(value string) {
+	p.t.Helper()
 	old, recent := p.Guarded, p.another()
 	start := time.Now()
 	for seed := uint64(0); seed < rounds || time.Since(start) < provoked; seed++ {
-		p.race(seed, old, recent)
+		p.race(seed, old, recent, value)
 	}
 }
 
-func (p *probe) race(seed uint64, old, recent Guarded) {
+func (p *probe) race(seed uint64, old, recent Guarded, want string) {
 	p.t.Helper()
 	const older, newer = fencing.Token(4294967311), fencing.Token(4294967330)
 	var (
@@ -82,7 +89,7 @@ func (p *probe) race(seed uint64, old, recent Guarded) {
 		for range lead {
 			runtime.Gosched()
 		}
-		err = recent.Write(ctx, resource, newer, "newer")
+		err = recent.Write(ctx, resource, newer, want)
 		written.Store(true)
 	})
 	close(start)
@@ -93,7 +100,7 @@ func (p *probe) race(seed uint64, old, recent Guarded) {
 	if err := errors.Join(stale[:]...); err != nil {
 		p.t.Fatalf("round of seed %d: %v", seed, err)
 	}
-	if value := p.value(resource); value != "newer" {
+	if value := p.value(resource); value != want {
 		p.t.Fatalf("round of seed %d: value is %q, want that of the newer token", seed, value)
 	}
 	p.refuses(resource, older, newer)

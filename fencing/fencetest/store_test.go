@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/fencing/fencetest"
@@ -24,12 +25,14 @@ type store struct {
 	newest    map[string]fencing.Token // guarded by mu
 	histories map[string]string        // guarded by mu
 	values    map[string]string        // guarded by mu
+	written   []string                 // keys of newest, in the order of their first write; guarded by mu
+	since     map[string]time.Time     // when a key of newest was written first; guarded by mu
 }
 
 func newStore(broken fault) *store {
 	return &store{
 		fault:  broken,
-		newest: map[string]fencing.Token{}, histories: map[string]string{}, values: map[string]string{},
+		newest: map[string]fencing.Token{}, histories: map[string]string{}, values: map[string]string{}, since: map[string]time.Time{},
 	}
 }
 
@@ -66,14 +69,34 @@ func (s *store) write(ctx context.Context, history, resource string, token fenci
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := s.key(resource)
+	s.forget(key)
 	before := s.newest[key]
 	if s.fault == writesFirst {
 		s.values[resource] = value
 	}
 	if err := s.admit(key, history, token); err != nil {
+		if s.fault == sameIsDone && errors.Is(err, fencing.ErrStale) && s.values[resource] == value {
+			return nil
+		}
 		return err
 	}
 	switch s.fault {
+	case comparesContent:
+		// It stores the token with the value, if the value has not changed since the check.
+		for content := s.values[resource]; ; content = s.values[resource] {
+			s.newest[key] = before
+			s.mu.Unlock()
+			delay()
+			s.mu.Lock()
+			if s.values[resource] == content {
+				break
+			}
+			if err := s.order(key, token); err != nil {
+				return err
+			}
+			before = s.newest[key]
+		}
+		s.newest[key] = token
 	case checksOutside:
 		s.mu.Unlock()
 		delay()
@@ -101,6 +124,21 @@ func (s *store) write(ctx context.Context, history, resource string, token fenci
 	}
 	s.values[resource] = value
 	return nil
+}
+
+// forget removes fences before a write of key, if that is the fault. The caller holds mu.
+func (s *store) forget(key string) {
+	if _, found := s.newest[key]; !found {
+		s.written = append(s.written, key)
+		s.since[key] = time.Now()
+	}
+	switch {
+	case s.fault == keeps64 && len(s.written) > 64:
+		delete(s.newest, s.written[0])
+		s.written = s.written[1:]
+	case s.fault == expires && time.Since(s.since[key]) > 100*time.Millisecond:
+		delete(s.newest, key)
+	}
 }
 
 // writeInBackground checks and writes in one step, and may return before that step has ended.
@@ -300,6 +338,8 @@ func (s *store) key(resource string) string {
 		return "all"
 	case foldsCase:
 		return strings.ToLower(resource)
+	case mapsColon:
+		return strings.ReplaceAll(resource, ":", "_")
 	}
 	return resource
 }

@@ -19,6 +19,8 @@
 //     detect it sooner or later, and a failure names the seed of its round. On a single processor, the suite does not detect
 //     a guard that never yields in that window.
 //   - A write that continues after it has returned is detected if it lands while the property runs, a quarter of a second.
+//   - A fence that expires, or that is forgotten for those of other resources, is detected if that happens in a run: within a
+//     few seconds, or with 200 resources. A key with a longer time to live, and a larger cache, pass.
 //   - The suite sees what a new process sees. It does not see what a power failure removes from a disk that reported a sync
 //     too early, nor what a fail-over to a lagging replica loses.
 package fencetest
@@ -91,9 +93,11 @@ type Subject struct {
 const defaultLimit, minLimit = 512, 32
 
 // Run checks each property in a subtest, whose name states the promise. For each it calls subject, which returns a guard
-// without any written resource. The subtests run one after another.
+// without any written resource. The subtests run one after another, and the last one checks a resource that was written
+// before the first.
 func Run(t *testing.T, subject func(t *testing.T) Subject) {
 	t.Helper()
+	survives := begin(t, subject(t))
 	for _, property := range properties {
 		t.Run(property.name, func(t *testing.T) {
 			s := subject(t)
@@ -118,6 +122,29 @@ func Run(t *testing.T, subject func(t *testing.T) Subject) {
 			p.Guarded = p.open()
 			property.check(p)
 		})
+	}
+	t.Run("a fence does not expire while the suite runs", survives)
+}
+
+// begin writes a resource of s, and returns the check, at the end of the run, that its fence is there.
+func begin(t *testing.T, s Subject) func(t *testing.T) {
+	t.Helper()
+	if s.Open == nil {
+		return func(t *testing.T) { t.Skip("Subject.Open is nil") } //nolint:thelper // it is the test
+	}
+	p := &probe{t: t, subject: s}
+	p.Guarded = p.open()
+	err := p.Write(t.Context(), "ledger", 7, "seven")
+	return func(t *testing.T) { //nolint:thelper // it is the test
+		if err != nil {
+			t.Fatalf("write %q with token 7: %v, want it admitted", "ledger", err)
+		}
+		p.t = t
+		if !s.Volatile {
+			p.restart()
+		}
+		p.holds("ledger", "seven")
+		p.refuses("ledger", 6, 7)
 	}
 }
 
