@@ -45,7 +45,7 @@ func StreamClientInterceptor(
 
 // outgoing returns ctx with the metadata of its token, and the token and history that the call carries.
 func outgoing(ctx context.Context, method string) (context.Context, sent, error) {
-	token, history := Token(ctx), History(ctx)
+	token, history := fencing.TokenFromContext(ctx), fencing.HistoryFromContext(ctx)
 	if token < 0 {
 		return nil, sent{}, fmt.Errorf("grpcfence: %s: send token %d: %w", method, int64(token), fencing.ErrInvalid)
 	}

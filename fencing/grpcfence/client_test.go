@@ -45,11 +45,11 @@ func TestTokenOfContextReplacesMetadataOfCaller(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, before, sent, "there is no token to replace it")
 
-	sent, err = answered(grpcfence.WithToken(ctx, 7), nil)
+	sent, err = answered(fencing.WithToken(ctx, 7), nil)
 	require.NoError(t, err)
 	require.Equal(t, metadata.MD{grpcfence.TokenKey: {"7"}, "other": {"stays"}}, sent, "a history is replaced together with its token")
 
-	sent, err = answered(grpcfence.WithHistory(grpcfence.WithToken(ctx, 7), "H-1"), nil)
+	sent, err = answered(fencing.WithHistory(fencing.WithToken(ctx, 7), "H-1"), nil)
 	require.NoError(t, err)
 	require.Equal(t, metadata.MD{grpcfence.TokenKey: {"7"}, grpcfence.HistoryKey: {"H-1"}, "other": {"stays"}}, sent)
 	after, _ := metadata.FromOutgoingContext(ctx)
@@ -58,9 +58,9 @@ func TestTokenOfContextReplacesMetadataOfCaller(t *testing.T) {
 
 func TestInvalidTokenOrHistoryIsNotSent(t *testing.T) {
 	for _, ctx := range []context.Context{
-		grpcfence.WithToken(t.Context(), -1),
-		grpcfence.WithToken(t.Context(), math.MinInt64),
-		grpcfence.WithHistory(grpcfence.WithToken(t.Context(), 7), "a b"),
+		fencing.WithToken(t.Context(), -1),
+		fencing.WithToken(t.Context(), math.MinInt64),
+		fencing.WithHistory(fencing.WithToken(t.Context(), 7), "a b"),
 	} {
 		err := grpcfence.UnaryClientInterceptor(ctx, put, nil, nil, nil,
 			func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error { panic("sent") })
@@ -71,12 +71,12 @@ func TestInvalidTokenOrHistoryIsNotSent(t *testing.T) {
 			})
 		require.ErrorContains(t, err, "grpcfence: "+putAll+": send ")
 	}
-	_, err := answered(grpcfence.WithToken(t.Context(), -1), nil)
+	_, err := answered(fencing.WithToken(t.Context(), -1), nil)
 	require.ErrorIs(t, err, fencing.ErrInvalid)
 }
 
 func TestRefusalOfSentTokenWrapsItsMeaning(t *testing.T) {
-	ctx := grpcfence.WithHistory(grpcfence.WithToken(t.Context(), 7), "A")
+	ctx := fencing.WithHistory(fencing.WithToken(t.Context(), 7), "A")
 	from := refusal(t, codes.FailedPrecondition, "STALE_FENCING_TOKEN", map[string]string{"token": "7", "newest": "8"})
 	_, err := answered(ctx, from)
 	var stale *fencing.StaleError
@@ -101,7 +101,7 @@ func TestRefusalOfSentTokenWrapsItsMeaning(t *testing.T) {
 
 // A server that relays the refusal of another token, which it received from another server, has not refused this token.
 func TestRefusalOfAnotherTokenIsReturnedUnchanged(t *testing.T) {
-	ctx := grpcfence.WithHistory(grpcfence.WithToken(t.Context(), 7), "A")
+	ctx := fencing.WithHistory(fencing.WithToken(t.Context(), 7), "A")
 	for _, c := range []struct {
 		code   codes.Code
 		reason string
@@ -144,7 +144,7 @@ func TestRefusalOfTokenInMetadataOfCallerIsRecognised(t *testing.T) {
 func TestRefusedStreamReturnsRefusalAtEachReceive(t *testing.T) {
 	service := &ledger{putAll: func(grpc.ServerStream) error { return &fencing.StaleError{Token: 7, Newest: 8} }}
 	conn := connected(t, service, newServer(t, nil), intercepted...)
-	stream, err := conn.NewStream(grpcfence.WithToken(t.Context(), 7), &grpc.StreamDesc{ServerStreams: true}, putAll)
+	stream, err := conn.NewStream(fencing.WithToken(t.Context(), 7), &grpc.StreamDesc{ServerStreams: true}, putAll)
 	require.NoError(t, err)
 	for range 2 {
 		require.ErrorIs(t, stream.RecvMsg(&wrapperspb.BytesValue{}), fencing.ErrStale)

@@ -10,11 +10,12 @@
 //		grpc.WithUnaryInterceptor(grpcfence.UnaryClientInterceptor),
 //		grpc.WithStreamInterceptor(grpcfence.StreamClientInterceptor))
 //	…
-//	_, err = ledger.Put(grpcfence.WithToken(ctx, hold.Token()), entry)
+//	_, err = ledger.Put(fencing.WithToken(ctx, hold.Token()), entry)
 //	var stale *fencing.StaleError
 //	if errors.As(err, &stale) { // the lock is lost
 //
-// A server requires the token with a [Server], whose handlers read both with [Token] and [History]:
+// A server requires the token with a [Server], whose handlers read both with [fencing.TokenFromContext] and
+// [fencing.HistoryFromContext]:
 //
 //	fence, err := grpcfence.NewServer(nil)
 //	…

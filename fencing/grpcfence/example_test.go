@@ -27,7 +27,7 @@ func Example() {
 		return
 	}
 	service := &ledger{put: func(ctx context.Context, entry []byte) error {
-		return store.Put(ctx, "ledger", grpcfence.Token(ctx), entry)
+		return store.Put(ctx, "ledger", fencing.TokenFromContext(ctx), entry)
 	}}
 
 	fence, err := grpcfence.NewServer(nil)
@@ -51,7 +51,7 @@ func Example() {
 		return
 	}
 	for _, token := range []fencing.Token{4294967311, 4294967330, 4294967311, 0} {
-		err := invoke(grpcfence.WithToken(context.Background(), token), conn, put)
+		err := invoke(fencing.WithToken(context.Background(), token), conn, put)
 		fmt.Println(token, status.Code(err), errors.Is(err, fencing.ErrStale))
 	}
 

@@ -15,7 +15,7 @@ import (
 )
 
 // A Guard decides whether the holder of token may still write resource: it returns nil to admit the token, and a
-// [*fencing.StaleError] or a [*fencing.HistoryError] to refuse it. [History] returns the history of the call from ctx. Calls
+// [*fencing.StaleError] or a [*fencing.HistoryError] to refuse it. [fencing.HistoryFromContext] returns its history. Calls
 // may be concurrent.
 type Guard interface {
 	Admit(ctx context.Context, resource string, token fencing.Token) error
@@ -76,7 +76,8 @@ func NewServer(opts *ServerOptions) (*Server, error) {
 }
 
 // Unary is the interceptor of unary calls. It refuses a call without a valid token, consults the guard if there is one, and
-// runs the handler with a context for [Token] and [History]. It applies [Refusal] to the handler's error.
+// runs the handler with a context for [fencing.TokenFromContext] and [fencing.HistoryFromContext]. It
+// applies [Refusal] to the handler's error.
 func (s *Server) Unary(
 	ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler,
 ) (any, error) {
@@ -126,7 +127,7 @@ func (s *Server) admit(ctx context.Context, method string, message any) error {
 	if s.opts.Guard == nil {
 		return nil
 	}
-	err := s.opts.Guard.Admit(ctx, s.opts.Resource(method, message), Token(ctx))
+	err := s.opts.Guard.Admit(ctx, s.opts.Resource(method, message), fencing.TokenFromContext(ctx))
 	for _, refusal := range []error{fencing.ErrStale, fencing.ErrOtherHistory, fencing.ErrInvalid} {
 		if errors.Is(err, refusal) {
 			return Refusal(err)
@@ -148,7 +149,7 @@ func incoming(ctx context.Context) (context.Context, error) {
 	if err != nil {
 		return nil, fmt.Errorf("grpcfence: %w", err)
 	}
-	return WithHistory(WithToken(ctx, token), history), nil
+	return fencing.WithHistory(fencing.WithToken(ctx, token), history), nil
 }
 
 type serverStream struct {

@@ -47,12 +47,12 @@ func invoke(ctx context.Context, conn *grpc.ClientConn, method string) error {
 func TestHandlerGetsTokenAndHistory(t *testing.T) {
 	service, seen := recording()
 	conn := connected(t, service, newServer(t, nil), intercepted...)
-	ctx := grpcfence.WithToken(t.Context(), 4294967311)
+	ctx := fencing.WithToken(t.Context(), 4294967311)
 	require.NoError(t, invoke(ctx, conn, put))
-	require.Equal(t, fencing.Token(4294967311), grpcfence.Token(*seen))
-	require.Empty(t, grpcfence.History(*seen))
-	require.NoError(t, invoke(grpcfence.WithHistory(ctx, "H-1"), conn, put))
-	require.Equal(t, "H-1", grpcfence.History(*seen))
+	require.Equal(t, fencing.Token(4294967311), fencing.TokenFromContext(*seen))
+	require.Empty(t, fencing.HistoryFromContext(*seen))
+	require.NoError(t, invoke(fencing.WithHistory(ctx, "H-1"), conn, put))
+	require.Equal(t, "H-1", fencing.HistoryFromContext(*seen))
 }
 
 func TestCallWithoutExactlyOneTokenIsRefused(t *testing.T) {
@@ -153,7 +153,7 @@ type question struct {
 func guarding(questions *[]question, answer func() error, failed *error) *grpcfence.ServerOptions {
 	return &grpcfence.ServerOptions{
 		Guard: grpcfence.GuardFunc(func(ctx context.Context, resource string, token fencing.Token) error {
-			*questions = append(*questions, question{resource, token, grpcfence.History(ctx)})
+			*questions = append(*questions, question{resource, token, fencing.HistoryFromContext(ctx)})
 			return answer()
 		}),
 		Resource: func(method string, message any) string {
@@ -185,7 +185,7 @@ func TestGuardIsCalledBeforeHandlerRuns(t *testing.T) {
 		service, seen := recording()
 		fence := newServer(t, guarding(&questions, func() error { return c.answer }, &failed))
 		conn := connected(t, service, fence, intercepted...)
-		err := invoke(grpcfence.WithHistory(grpcfence.WithToken(t.Context(), 7), "H-1"), conn, put)
+		err := invoke(fencing.WithHistory(fencing.WithToken(t.Context(), 7), "H-1"), conn, put)
 		require.Equal(t, c.code, status.Code(err), err)
 		require.Equal(t, []question{{put + " entry", 7, "H-1"}}, questions)
 		require.Equal(t, c.answer == nil, *seen != nil, "the handler runs if the guard admits")
@@ -237,7 +237,7 @@ func TestGuardIsCalledForEachMessageOfStream(t *testing.T) {
 			for _, text := range []string{"a", "b", "c", "d"} {
 				messages = append(messages, wrapperspb.Bytes([]byte(text)))
 			}
-			err := send(grpcfence.WithToken(t.Context(), 7), conn, messages...)
+			err := send(fencing.WithToken(t.Context(), 7), conn, messages...)
 			var stale *fencing.StaleError
 			require.ErrorAs(t, err, &stale, "the stream ends with the refusal, whatever the handler returns")
 			require.Equal(t, fencing.StaleError{Token: 7, Newest: 8}, *stale)

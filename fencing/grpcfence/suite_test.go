@@ -119,7 +119,7 @@ func writes(method string) bool { return method == put || method == putAll }
 // checked does what the package comment advises: it passes the token to a store that checks it.
 func checked(store objectfence.Store) *ledger {
 	guard := func(ctx context.Context) *objectfence.Guard {
-		guard, err := objectfence.New(store, &objectfence.Options{History: grpcfence.History(ctx)})
+		guard, err := objectfence.New(store, &objectfence.Options{History: fencing.HistoryFromContext(ctx)})
 		if err != nil {
 			panic(err) // the Server has checked the history
 		}
@@ -127,7 +127,7 @@ func checked(store objectfence.Store) *ledger {
 	}
 	write := func(ctx context.Context, message []byte) error {
 		resource, value := unpack(message)
-		return guard(ctx).Put(ctx, resource, grpcfence.Token(ctx), []byte(value))
+		return guard(ctx).Put(ctx, resource, fencing.TokenFromContext(ctx), []byte(value))
 	}
 	return &ledger{
 		put: write,
@@ -141,7 +141,7 @@ func checked(store objectfence.Store) *ledger {
 		},
 		reset: func(ctx context.Context, message []byte) error {
 			resource, history := unpack(message)
-			return guard(grpcfence.WithHistory(ctx, history)).Reset(ctx, resource, 0)
+			return guard(fencing.WithHistory(ctx, history)).Reset(ctx, resource, 0)
 		},
 		putAll: func(stream grpc.ServerStream) error {
 			message, err := received(stream)
@@ -176,7 +176,7 @@ type caller struct {
 }
 
 func (c *caller) Write(ctx context.Context, resource string, token fencing.Token, value string) error {
-	ctx = grpcfence.WithHistory(grpcfence.WithToken(ctx, token), c.history)
+	ctx = fencing.WithHistory(fencing.WithToken(ctx, token), c.history)
 	var err error
 	if c.stream {
 		err = send(ctx, c.conn, pack(resource, value))

@@ -3,7 +3,6 @@
 package grpcfence
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
@@ -17,36 +16,6 @@ const (
 	TokenKey   = "fencing-token"   // the token, as [fencing.Token.String] writes it
 	HistoryKey = "fencing-history" // the id of the history in which the token was granted; optional
 )
-
-type (
-	tokenKey   struct{}
-	historyKey struct{}
-)
-
-// WithToken returns a context whose calls carry token. On a server, the interceptors store the token of the call that is
-// being served in its context.
-func WithToken(ctx context.Context, token fencing.Token) context.Context {
-	return context.WithValue(ctx, tokenKey{}, token)
-}
-
-// Token returns the token in ctx, or zero, which is invalid, if there is none. A handler behind a [Server] gets a valid
-// token. A handler that passes its context on to its own call passes on the token too.
-func Token(ctx context.Context) fencing.Token {
-	token, _ := ctx.Value(tokenKey{}).(fencing.Token)
-	return token
-}
-
-// WithHistory returns a context whose calls carry the id of a history beside the token. On a server, the interceptors store
-// the id of the call that is being served in its context.
-func WithHistory(ctx context.Context, id string) context.Context {
-	return context.WithValue(ctx, historyKey{}, id)
-}
-
-// History returns the history id in ctx, or "" if there is none.
-func History(ctx context.Context) string {
-	id, _ := ctx.Value(historyKey{}).(string)
-	return id
-}
 
 // errMissing is the error of a call without a token.
 var errMissing = errors.New("the call has no " + TokenKey + " metadata")

@@ -32,7 +32,7 @@ func BenchmarkWrite(b *testing.B) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		if token := httpfence.Token(r.Context()); token != 0 && httpfence.Refuse(w, gate.Admit(token)) {
+		if token := fencing.TokenFromContext(r.Context()); token != 0 && httpfence.Refuse(w, gate.Admit(token)) {
 			return
 		}
 		value = text
@@ -47,7 +47,7 @@ func BenchmarkWrite(b *testing.B) {
 	defer plain.CloseIdleConnections()
 	guarded := &http.Client{Transport: &httpfence.Transport{Base: plain, RefusalIsError: true}}
 	bare := &http.Client{Transport: plain}
-	ctx := httpfence.WithToken(b.Context(), 4294967311)
+	ctx := fencing.WithToken(b.Context(), 4294967311)
 	write := func(client *http.Client, path string) {
 		r, err := http.NewRequestWithContext(ctx, http.MethodPut, server.URL+path, strings.NewReader("an entry"))
 		require.NoError(b, err)

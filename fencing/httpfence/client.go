@@ -37,11 +37,11 @@ type Transport struct {
 	// Base sends the requests. Default: http.DefaultTransport.
 	Base http.RoundTripper
 
-	// Token returns the token to send with r, or zero to send r unchanged. Default: the token of r's context, see WithToken.
+	// Token returns the token to send with r, or zero to send r unchanged. Default: the token of r's context, see fencing.WithToken.
 	Token func(r *http.Request) fencing.Token
 
 	// History returns the id of the history in which the token of r was granted, or the empty string to send none. Default:
-	// the id of r's context, see WithHistory.
+	// the id of r's context, see fencing.WithHistory.
 	History func(r *http.Request) string
 
 	// RefusalIsError makes RoundTrip return an error, in place of the response, if the server refused the token: a
@@ -84,7 +84,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // prepared returns r with the headers to send: r itself if no header changes.
 func (t *Transport) prepared(r *http.Request) (*http.Request, error) {
-	token, history := Token(r.Context()), History(r.Context())
+	token, history := fencing.TokenFromContext(r.Context()), fencing.HistoryFromContext(r.Context())
 	if t.Token != nil {
 		token = t.Token(r)
 	}

@@ -52,7 +52,7 @@ func answer(status int, media, text string) (*http.Response, *body) {
 
 func request(t *testing.T, token fencing.Token) *http.Request {
 	t.Helper()
-	r, err := http.NewRequestWithContext(httpfence.WithToken(t.Context(), token), http.MethodPut, "http://u:secret@store/ledger",
+	r, err := http.NewRequestWithContext(fencing.WithToken(t.Context(), token), http.MethodPut, "http://u:secret@store/ledger",
 		&body{Reader: strings.NewReader("x")})
 	require.NoError(t, err)
 	return r
@@ -147,7 +147,7 @@ func TestOtherResponsesAreReturnedUnchanged(t *testing.T) {
 			RefusalIsError: true,
 		}
 		r := request(t, 7)
-		got, err := transport.RoundTrip(r.WithContext(httpfence.WithHistory(r.Context(), "second")))
+		got, err := transport.RoundTrip(r.WithContext(fencing.WithHistory(r.Context(), "second")))
 		require.NoError(t, err, a)
 		text, err := io.ReadAll(got.Body)
 		require.NoError(t, err)
@@ -173,12 +173,12 @@ func TestClientAndServerAgree(t *testing.T) {
 	var gate fencing.Gate
 	require.NoError(t, gate.Admit(8))
 	server := httptest.NewServer(httpfence.RequireToken(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		httpfence.Refuse(w, gate.Admit(httpfence.Token(r.Context())))
+		httpfence.Refuse(w, gate.Admit(fencing.TokenFromContext(r.Context())))
 	})))
 	defer server.Close()
 	client := &http.Client{Transport: &httpfence.Transport{RefusalIsError: true}}
 	for token, fine := range map[fencing.Token]bool{7: false, 8: true} {
-		r, err := http.NewRequestWithContext(httpfence.WithToken(t.Context(), token), http.MethodPut, server.URL, nil)
+		r, err := http.NewRequestWithContext(fencing.WithToken(t.Context(), token), http.MethodPut, server.URL, nil)
 		require.NoError(t, err)
 		resp, err := client.Do(r)
 		if !fine {
@@ -200,7 +200,7 @@ func TestRefusalIsErrorMakesRefusalHistoryError(t *testing.T) {
 		RefusalIsError: true,
 	}
 	r := request(t, 7)
-	r = r.WithContext(httpfence.WithHistory(r.Context(), "second"))
+	r = r.WithContext(fencing.WithHistory(r.Context(), "second"))
 	_, err := transport.RoundTrip(r)
 	var other *fencing.HistoryError
 	require.ErrorAs(t, err, &other)
@@ -229,7 +229,7 @@ func TestRelayedRefusalOfAnotherTokenIsIgnored(t *testing.T) {
 	defer gateway.Close()
 	for _, isError := range []bool{false, true} {
 		client := &http.Client{Transport: &httpfence.Transport{RefusalIsError: isError}}
-		r, err := http.NewRequestWithContext(httpfence.WithToken(t.Context(), 7), http.MethodPut, gateway.URL, nil)
+		r, err := http.NewRequestWithContext(fencing.WithToken(t.Context(), 7), http.MethodPut, gateway.URL, nil)
 		require.NoError(t, err)
 		resp, err := client.Do(r)
 		require.NoError(t, err, "7 is not stale")
@@ -275,7 +275,7 @@ func TestTokenIsNotSentToAnotherHost(t *testing.T) {
 		return resp.Body.Close()
 	}
 	none := http.Header{}
-	ctx := httpfence.WithHistory(httpfence.WithToken(t.Context(), 7), "first")
+	ctx := fencing.WithHistory(fencing.WithToken(t.Context(), 7), "first")
 	set := http.Header{"Fencing-Token": {"7"}, "Fencing-History": {"first"}}
 
 	for _, of := range []struct {
@@ -312,7 +312,7 @@ func TestHostIsSameOverHTTPAndHTTPS(t *testing.T) {
 			}
 			return resp, nil
 		})}
-		r, err := http.NewRequestWithContext(httpfence.WithToken(t.Context(), 7), http.MethodPut, "http://store/a", nil)
+		r, err := http.NewRequestWithContext(fencing.WithToken(t.Context(), 7), http.MethodPut, "http://store/a", nil)
 		require.NoError(t, err)
 		resp, err := (&http.Client{Transport: transport}).Do(r)
 		if !same {

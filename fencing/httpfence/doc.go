@@ -23,18 +23,18 @@
 // The history id arrives with the request, and the guard of a store takes it as an option. The guards of packages sqlfence,
 // objectfence and redisfence keep nothing in memory, so a handler creates one for each request:
 //
-//	guard, err := redisfence.New(eval, &redisfence.Options{History: httpfence.History(r.Context())})
+//	guard, err := redisfence.New(eval, &redisfence.Options{History: fencing.HistoryFromContext(r.Context())})
 //
-// A server that requires histories must itself refuse a request for which [History] returns the empty string: the guard
-// would only compare its token.
+// A server that requires histories must itself refuse a request for which [fencing.HistoryFromContext] returns the empty string:
+// the guard would only compare its token.
 //
 // # What it does not promise
 //
 //   - A guard that [Protect] consults decides, and then the handler writes. Between the two, a newer request can be admitted
 //     and write, and the older request's write lands after it. If the handler writes to a store that checks tokens, use
-//     [RequireToken], pass [Token] to the store within its transaction, and answer the store's refusal with [Refuse].
-//     Protect alone narrows the window and does not close it, unless the handler is the only writer and checks once more
-//     under its own lock.
+//     [RequireToken], pass the token of [fencing.TokenFromContext] to the store within its transaction, and answer the
+//     store's refusal with [Refuse]. Protect alone narrows the window and does not close it, unless the handler is the only
+//     writer and checks once more under its own lock.
 //   - A server that does not check tokens is not protected by clients that send them.
 //   - A token is a number, not a secret. It does not identify the sender of the request.
 //   - A request whose response was lost may have been served. The error is that of the connection, never that of a stale

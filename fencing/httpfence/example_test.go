@@ -16,7 +16,7 @@ import (
 
 // put sends an entry with the token of a lock, and prints the status of the response.
 func put(client *http.Client, url string, token fencing.Token) error {
-	r, err := http.NewRequestWithContext(httpfence.WithToken(context.Background(), token), http.MethodPut, url, nil)
+	r, err := http.NewRequestWithContext(fencing.WithToken(context.Background(), token), http.MethodPut, url, nil)
 	if err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func ExampleRequireToken() {
 	server := httptest.NewServer(httpfence.RequireToken(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
-		err := gate.Admit(httpfence.Token(r.Context())) // and write; with a store that checks tokens, both are one call
+		err := gate.Admit(fencing.TokenFromContext(r.Context())) // and write; with a store that checks tokens, both are one call
 		switch {
 		case httpfence.Refuse(w, err): // Refuse has answered
 		case err != nil: // the store failed: neither refused nor certainly written

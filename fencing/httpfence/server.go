@@ -11,8 +11,8 @@ import (
 )
 
 // A Guard decides whether the holder of token may still write resource: it returns nil to admit the token, and a
-// [*fencing.StaleError] or a [*fencing.HistoryError] to refuse it. [History] returns the token's history from ctx. Calls may
-// be concurrent.
+// [*fencing.StaleError] or a [*fencing.HistoryError] to refuse it. [fencing.HistoryFromContext] returns the token's history.
+// Calls may be concurrent.
 type Guard interface {
 	Admit(ctx context.Context, resource string, token fencing.Token) error
 }
@@ -35,8 +35,8 @@ type Options struct {
 }
 
 // RequireToken returns a handler that answers a request without a token with 428, and one with a malformed token or history
-// with 400. It passes other requests to next, with the token in the request's context for [Token] and the history for
-// [History]. It checks nothing else: the store that next writes to does. It panics if next is nil.
+// with 400. It passes other requests to next, with the token and the history in the request's context: see
+// [fencing.TokenFromContext] and [fencing.HistoryFromContext]. It checks nothing else: the store that next writes to does. It panics if next is nil.
 //
 // The preflight request of a browser, an OPTIONS request with Access-Control-Request-Method, carries no token and writes
 // nothing: RequireToken passes it to next. To let scripts send the token, next allows the headers [Header] and
@@ -48,7 +48,7 @@ func RequireToken(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if isPreflight(r) {
 			// A token in the context of an outer handler is not that of this request.
-			next.ServeHTTP(w, r.WithContext(WithHistory(WithToken(r.Context(), 0), "")))
+			next.ServeHTTP(w, r.WithContext(fencing.WithHistory(fencing.WithToken(r.Context(), 0), "")))
 			return
 		}
 		token, err := parse(r.Header)
@@ -71,7 +71,7 @@ func RequireToken(next http.Handler) http.Handler {
 			return
 		}
 		// Set an empty history, too: a history in the context of an outer handler belongs to another token.
-		next.ServeHTTP(w, r.WithContext(WithHistory(WithToken(r.Context(), token), history)))
+		next.ServeHTTP(w, r.WithContext(fencing.WithHistory(fencing.WithToken(r.Context(), token), history)))
 	})
 }
 
@@ -106,7 +106,7 @@ func Protect(next http.Handler, guard Guard, resource func(*http.Request) string
 			next.ServeHTTP(w, r)
 			return
 		}
-		err := guard.Admit(r.Context(), resource(r), Token(r.Context()))
+		err := guard.Admit(r.Context(), resource(r), fencing.TokenFromContext(r.Context()))
 		switch {
 		case err == nil:
 			next.ServeHTTP(w, r)

@@ -30,7 +30,7 @@ func path(r *http.Request) string { return r.URL.Path }
 func served(t *testing.T, guard httpfence.Guard, tokens ...string) (*httptest.ResponseRecorder, fencing.Token) {
 	t.Helper()
 	var ran fencing.Token
-	next := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { ran = httpfence.Token(r.Context()) })
+	next := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { ran = fencing.TokenFromContext(r.Context()) })
 	handler, err := httpfence.Protect(next, guard, path, nil)
 	require.NoError(t, err)
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPut, "/ledger", nil)
@@ -185,15 +185,15 @@ func TestProtectRequiresGuardFunctionAndHandler(t *testing.T) {
 func TestHistoryOfRequestReachesGuardAndHandler(t *testing.T) {
 	var guarded, handled string
 	guard := httpfence.GuardFunc(func(ctx context.Context, _ string, _ fencing.Token) error {
-		guarded = httpfence.History(ctx)
+		guarded = fencing.HistoryFromContext(ctx)
 		return nil
 	})
-	next := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { handled = httpfence.History(r.Context()) })
+	next := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { handled = fencing.HistoryFromContext(r.Context()) })
 	handler, err := httpfence.Protect(next, guard, path, nil)
 	require.NoError(t, err)
 	serve := func(histories ...string) *httptest.ResponseRecorder {
 		guarded, handled = "none", "none"
-		outer := httpfence.WithHistory(t.Context(), "of an outer handler")
+		outer := fencing.WithHistory(t.Context(), "of an outer handler")
 		r := httptest.NewRequestWithContext(outer, http.MethodPut, "/ledger", nil)
 		r.Header.Set(httpfence.Header, "7")
 		for _, id := range histories {
@@ -237,13 +237,13 @@ func TestRefusalAfterHeadersOfAnotherBodyNotifiesHolder(t *testing.T) {
 		t.Run(header, func(t *testing.T) {
 			server := httptest.NewServer(httpfence.RequireToken(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set(header, value)
-				require.True(t, httpfence.Refuse(w, &fencing.StaleError{Token: httpfence.Token(r.Context()), Newest: 9}))
+				require.True(t, httpfence.Refuse(w, &fencing.StaleError{Token: fencing.TokenFromContext(r.Context()), Newest: 9}))
 			})))
 			defer server.Close()
 			base := &http.Transport{}
 			defer base.CloseIdleConnections()
 			client := &http.Client{Transport: &httpfence.Transport{Base: base, RefusalIsError: true}}
-			r, err := http.NewRequestWithContext(httpfence.WithToken(t.Context(), 7), http.MethodPut, server.URL, nil)
+			r, err := http.NewRequestWithContext(fencing.WithToken(t.Context(), 7), http.MethodPut, server.URL, nil)
 			require.NoError(t, err)
 			resp, err := client.Do(r)
 			if err == nil {
@@ -260,7 +260,7 @@ func TestPreflightNeedsNoToken(t *testing.T) {
 	var calls []call
 	served := 0
 	next := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		require.Zero(t, httpfence.Token(r.Context()))
+		require.Zero(t, fencing.TokenFromContext(r.Context()))
 		served++
 	})
 	protected, err := httpfence.Protect(next, answers(nil, &calls), path, nil)
@@ -269,7 +269,7 @@ func TestPreflightNeedsNoToken(t *testing.T) {
 		served = 0
 		// The context of an outer handler has the token of another request.
 		ask := func(method, ask string) int {
-			r := httptest.NewRequestWithContext(httpfence.WithToken(t.Context(), 7), method, "/ledger", nil)
+			r := httptest.NewRequestWithContext(fencing.WithToken(t.Context(), 7), method, "/ledger", nil)
 			r.Header.Set("Origin", "https://ledger.example")
 			if ask != "" {
 				r.Header.Set("Access-Control-Request-Method", ask)

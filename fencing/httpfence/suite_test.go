@@ -43,7 +43,7 @@ func service(objects objectfence.Store) http.Handler {
 	mux.Handle("PUT /", httpfence.RequireToken(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		text, err := io.ReadAll(r.Body)
 		if err == nil {
-			err = guard(httpfence.History(r.Context())).Put(r.Context(), name(r), httpfence.Token(r.Context()), text)
+			err = guard(fencing.HistoryFromContext(r.Context())).Put(r.Context(), name(r), fencing.TokenFromContext(r.Context()), text)
 		}
 		answer(w, nil, err)
 	})))
@@ -95,7 +95,7 @@ func (c *caller) do(ctx context.Context, method, at, resource, body string) (str
 }
 
 func (c *caller) Write(ctx context.Context, resource string, token fencing.Token, value string) error {
-	ctx = httpfence.WithHistory(httpfence.WithToken(ctx, token), c.history)
+	ctx = fencing.WithHistory(fencing.WithToken(ctx, token), c.history)
 	_, err := c.do(ctx, http.MethodPut, "/", resource, value)
 	return err
 }

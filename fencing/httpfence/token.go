@@ -3,7 +3,6 @@
 package httpfence
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -18,39 +17,6 @@ const (
 	// HistoryHeader is the name of the header that carries the id of the history in which the token was granted.
 	HistoryHeader = "Fencing-History"
 )
-
-type (
-	tokenKey   struct{}
-	historyKey struct{}
-)
-
-// WithToken returns a context whose requests carry token when a [Transport] sends them. On a server, [RequireToken] and
-// [Protect] store the token of the request being served in its context.
-func WithToken(ctx context.Context, token fencing.Token) context.Context {
-	return context.WithValue(ctx, tokenKey{}, token)
-}
-
-// Token returns the token in ctx, or zero, which is invalid, if there is none. A handler behind [RequireToken] or [Protect]
-// gets a valid token from its request's context. A handler that passes the context on to its own request passes on the token
-// too.
-func Token(ctx context.Context) fencing.Token {
-	token, _ := ctx.Value(tokenKey{}).(fencing.Token)
-	return token
-}
-
-// WithHistory returns a context whose requests carry, when a [Transport] sends them, the id of the history in which their
-// token was granted: the id that Client.History of package recipes returns. On a server, [RequireToken] and [Protect] store
-// the id of the request being served in its context.
-func WithHistory(ctx context.Context, id string) context.Context {
-	return context.WithValue(ctx, historyKey{}, id)
-}
-
-// History returns the history id in ctx, or the empty string, with which guards check no history, if there is none. A
-// handler passes it to the guard of its store, in the options of a guard that it creates for the request.
-func History(ctx context.Context) string {
-	id, _ := ctx.Value(historyKey{}).(string)
-	return id
-}
 
 // errMissing is for a request without the header.
 var errMissing = errors.New("the request has no " + Header + " header")

@@ -166,7 +166,7 @@ func (s *service) put(w http.ResponseWriter, r *http.Request) {
 	if s.gates[resource] == nil {
 		s.gates[resource] = new(fencing.Gate)
 	}
-	if err := s.gates[resource].Admit(httpfence.Token(r.Context())); err != nil {
+	if err := s.gates[resource].Admit(fencing.TokenFromContext(r.Context())); err != nil {
 		httpfence.Refuse(w, err)
 		return
 	}
@@ -209,7 +209,7 @@ func (c *caller) do(ctx context.Context, method, resource, body string) (string,
 }
 
 func (c *caller) Write(ctx context.Context, resource string, token fencing.Token, value string) error {
-	_, err := c.do(httpfence.WithToken(ctx, token), http.MethodPut, resource, value)
+	_, err := c.do(fencing.WithToken(ctx, token), http.MethodPut, resource, value)
 	return err
 }
 

@@ -248,9 +248,9 @@ func BenchmarkRedis(b *testing.B) {
 func TestServiceChecksTheHistoryOfEachRequest(t *testing.T) {
 	eval := goRedis(t, stores.Redis(t, nil).Addr)
 	server := httptest.NewServer(httpfence.RequireToken(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		guard, err := redisfence.New(eval, &redisfence.Options{History: httpfence.History(r.Context())})
+		guard, err := redisfence.New(eval, &redisfence.Options{History: fencing.HistoryFromContext(r.Context())})
 		if err == nil {
-			_, err = guard.Do(r.Context(), "ledger", httpfence.Token(r.Context()), `redis.call("INCR", KEYS[1])`, []string{"count"})
+			_, err = guard.Do(r.Context(), "ledger", fencing.TokenFromContext(r.Context()), `redis.call("INCR", KEYS[1])`, []string{"count"})
 		}
 		if err != nil && !httpfence.Refuse(w, err) {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -261,7 +261,7 @@ func TestServiceChecksTheHistoryOfEachRequest(t *testing.T) {
 	defer base.CloseIdleConnections()
 	client := &http.Client{Transport: &httpfence.Transport{Base: base, RefusalIsError: true}}
 	put := func(history string, token fencing.Token) error {
-		ctx := httpfence.WithHistory(httpfence.WithToken(t.Context(), token), history)
+		ctx := fencing.WithHistory(fencing.WithToken(t.Context(), token), history)
 		r, err := http.NewRequestWithContext(ctx, http.MethodPut, server.URL, nil)
 		require.NoError(t, err)
 		resp, err := client.Do(r)
