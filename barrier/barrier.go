@@ -16,8 +16,12 @@ type Barrier struct {
 }
 
 // New returns the barrier at path, an absolute path to which the client's namespace is added. It
-// sends no request. The barrier is set while the node at path exists.
+// sends no request. The barrier is set while the node at path exists. The methods refuse a path that is the queue of a lock or an
+// election, with recipes.ErrQueue, and change nothing.
 func New(client *recipes.Client, path string) (*Barrier, error) {
+	if err := recipes.CheckPath(path); err != nil {
+		return nil, &recipes.Error{Op: "new barrier", Err: err}
+	}
 	node, err := recipes.NewNode(client, path)
 	if err != nil {
 		return nil, fmt.Errorf("new barrier: %w", err)
@@ -35,7 +39,11 @@ func (b *Barrier) Path() string { return b.node.Path() }
 // it in between. After recipes.ErrUncertain, ctx ended before the answer came, and the barrier may be
 // set.
 func (b *Barrier) Set(ctx context.Context) error {
-	if err := b.node.Create(ctx, nil); err != nil {
+	err := b.node.Create(ctx, nil)
+	if err == nil { // also if the node existed
+		err = b.node.RefuseQueue(ctx)
+	}
+	if err != nil {
 		return fmt.Errorf("set barrier: %w", err)
 	}
 	return nil
@@ -47,21 +55,31 @@ func (b *Barrier) Set(ctx context.Context) error {
 // A Remove whose answer is lost does not remove a barrier that another process has set since. After
 // recipes.ErrUncertain, ctx ended before the answer came, and the barrier may be removed.
 func (b *Barrier) Remove(ctx context.Context) error {
-	if err := b.node.Delete(ctx); err != nil {
+	err := b.node.RefuseQueue(ctx)
+	if err == nil {
+		err = b.node.Delete(ctx)
+	}
+	if err != nil {
 		return fmt.Errorf("remove barrier: %w", err)
 	}
 	return nil
 }
 
 // Wait waits until the barrier is not set, and returns immediately if it is not. It returns nil
-// exactly if the barrier was not set at some instant after the call began; it may be set again by the
-// time that Wait returns. A barrier that is removed and set again immediately lets those pass that
-// waited before.
+// only if the barrier was not set at some instant after the call began; it may be set again by the
+// time that Wait returns.
+//
+// A barrier that is removed and set again immediately lets those pass that waited before: those whose first two round trips were
+// over. A Wait that has just begun can miss it, and then waits for the next Remove.
 //
 // Wait continues across disconnections and sessions. Its error is ctx's, recipes.ErrClosed, or that
 // with which a server refused.
 func (b *Barrier) Wait(ctx context.Context) error {
-	if err := b.node.AwaitDeleted(ctx); err != nil {
+	err := b.node.RefuseQueue(ctx)
+	if err == nil {
+		err = b.node.AwaitDeleted(ctx)
+	}
+	if err != nil {
 		return fmt.Errorf("wait for barrier: %w", err)
 	}
 	return nil

@@ -63,7 +63,7 @@ func TestRoundTakesAsManyRequestsOfAMemberAmongMany(t *testing.T) {
 		for _, n := range []int{10, 100} {
 			first, later := rounds(t, n, apart)
 			t.Logf("%d members, %v apart: %+v, later %+v", n, apart, first, later)
-			require.LessOrEqual(t, first.enter, 14.)
+			require.LessOrEqual(t, first.enter, 15., "one of them to refuse the path of a queue")
 			require.LessOrEqual(t, later.enter, 7.)
 			require.LessOrEqual(t, later.leave, 4.)
 			require.LessOrEqual(t, first.listings+later.listings, 2+2, "one that may complete the round lists")

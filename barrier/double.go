@@ -61,6 +61,9 @@ func NewDouble(client *recipes.Client, path string, n int, opts *Options) (*Doub
 	if opts.ReleaseTimeout < 0 {
 		return fail(fmt.Errorf("release timeout %v is negative", opts.ReleaseTimeout))
 	}
+	if err := recipes.CheckPath(path); err != nil {
+		return nil, &recipes.Error{Op: "new double barrier", Err: err}
+	}
 	base, err := recipes.NewNode(client, path)
 	if err != nil {
 		return nil, fmt.Errorf("new double barrier: %w", err)
@@ -80,6 +83,9 @@ func (d *Double) Size() int { return d.size }
 
 // create creates the record of a new barrier, unless another client has.
 func (d *Double) create(ctx context.Context) error {
+	if err := d.base.RefuseQueue(ctx); err != nil {
+		return err
+	}
 	data, err := record{Size: d.size}.encode()
 	if err != nil {
 		return err

@@ -25,7 +25,7 @@ import (
 // in no round, and its node is deleted, as after a failed recipes.Register. The error is ctx's, with
 // recipes.ErrUncertain if that deletion was not confirmed: the others count the member until it is.
 // Or it is recipes.ErrClosed, that with which a server refused, or a *SizeError if members of a barrier
-// of another size are in it or wait.
+// of another size are in it or wait, or recipes.ErrQueue if the node is the queue of a lock or an election.
 func (d *Double) Enter(ctx context.Context) (*Round, error) {
 	if ctx == nil {
 		return nil, &recipes.Error{Op: "enter", Path: d.Path(), Err: errors.New("context is nil")}

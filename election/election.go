@@ -53,6 +53,9 @@ func New(client *recipes.Client, path string, opts *Options) (*Election, error) 
 	if err := opts.check(); err != nil {
 		return nil, &recipes.Error{Op: "new election", Path: path, Err: err}
 	}
+	if err := recipes.CheckPath(path); err != nil {
+		return nil, &recipes.Error{Op: "new election", Err: err}
+	}
 	e := &Election{
 		stopTimeout: opts.StopTimeout, coolDown: opts.CoolDown, retry: opts.Retry, backoff: newBackoff(opts),
 		health: newHealth(opts), priority: opts.Priority, priorityWait: priorityWait(opts),

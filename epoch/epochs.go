@@ -53,6 +53,9 @@ func New(client *recipes.Client, path string, opts *Options) (*Epochs, error) {
 	if err := recipes.CheckOwner(opts.ID); err != nil {
 		return nil, &recipes.Error{Op: "new epochs", Path: path, Err: err}
 	}
+	if err := recipes.CheckPath(path); err != nil {
+		return nil, &recipes.Error{Op: "new epochs", Err: err}
+	}
 	node, err := recipes.NewNode(client, path)
 	if err != nil {
 		return nil, fmt.Errorf("new epochs: %w", err)

@@ -49,6 +49,9 @@ func New(client *recipes.Client, path string, opts *Options) (*Group, error) {
 	if opts.ReleaseTimeout < 0 {
 		return fail(fmt.Errorf("release timeout %v is negative", opts.ReleaseTimeout))
 	}
+	if err := recipes.CheckPath(path); err != nil {
+		return nil, &recipes.Error{Op: "new group", Err: err}
+	}
 	node, err := recipes.NewNode(client, path)
 	if err != nil {
 		return nil, fmt.Errorf("new group: %w", err)
@@ -67,11 +70,15 @@ func (g *Group) Path() string { return g.node.Path() }
 // and ctx's. ctx bounds the call and not the membership. After an error there is no member.
 //
 // Join returns an error immediately, and changes nothing, if the id or the metadata is invalid, if
-// this client has joined with the id already, or if a server refuses the node. An id has no slash
+// this client has joined with the id already, if a server refuses the node, or, with recipes.ErrQueue, if the group's node is the
+// queue of a lock or an election. An id has no slash
 // and at most MaxID bytes.
 func (g *Group) Join(ctx context.Context, id string, metadata []byte) (*Membership, error) {
 	if err := g.check(id, metadata); err != nil {
 		return nil, &recipes.Error{Op: "join", Path: g.Path(), Err: err}
+	}
+	if err := g.node.RefuseQueue(ctx); err != nil {
+		return nil, fmt.Errorf("join: %w", err)
 	}
 	opts := &recipes.RegistrationOptions{ReleaseTimeout: g.release}
 	registration, err := recipes.Register(ctx, g.client, g.path+"/"+id, metadata, opts)

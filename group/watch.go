@@ -17,6 +17,9 @@ import (
 // The first call in a session lists the group and reads each member. Each later call asks the leader
 // once, and reads only what has changed since. It leaves one watch for each member in the session.
 func (g *Group) Members(ctx context.Context) (Snapshot, error) {
+	if err := g.node.RefuseQueue(ctx); err != nil {
+		return Snapshot{}, fmt.Errorf("members: %w", err)
+	}
 	for {
 		view, err := g.node.View(ctx)
 		if err != nil {
@@ -50,6 +53,10 @@ func (g *Group) Members(ctx context.Context) (Snapshot, error) {
 // many there are. All readers of a client share the watches and what was read.
 func (g *Group) Watch(ctx context.Context) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
+		if err := g.node.RefuseQueue(ctx); err != nil {
+			yield(Change{}, fmt.Errorf("watch: %w", err))
+			return
+		}
 		var last *Snapshot
 		for {
 			view, err := g.node.View(ctx)

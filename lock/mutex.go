@@ -90,6 +90,9 @@ func New(client *recipes.Client, path string, opts *Options) (*Mutex, error) {
 	if opts.ReleaseTimeout < 0 {
 		return nil, &recipes.Error{Op: "new lock", Path: path, Err: fmt.Errorf("release timeout %v is negative", opts.ReleaseTimeout)}
 	}
+	if err := recipes.CheckPath(path); err != nil {
+		return nil, &recipes.Error{Op: "new lock", Err: err}
+	}
 	queue, err := recipes.NewQueue(client, path, &recipes.QueueOptions{
 		Owner: opts.Owner, ReleaseTimeout: opts.ReleaseTimeout, LockDelay: opts.LockDelay, Fence: opts.Fence,
 	})

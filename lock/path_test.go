@@ -26,3 +26,18 @@ func TestPathHasTheNamespaceOfTheClient(t *testing.T) {
 		require.Equal(t, "/app/a", recipe.Path(), "%T", recipe)
 	}
 }
+
+func TestPathThatEndsLikeAContenderIsRefused(t *testing.T) {
+	client, err := recipes.Connect(t.Context(), zktest.Start(t, nil).Addrs(), nil)
+	require.NoError(t, err)
+	defer client.Close()
+	const at, why = "/orders/clock-1700000000", "ends like a contender's node"
+	_, err = lock.New(client, at, nil)
+	require.ErrorContains(t, err, why)
+	_, err = lock.NewRW(client, at, nil)
+	require.ErrorContains(t, err, why)
+	_, err = lock.NewSemaphore(client, at, 2, nil)
+	require.ErrorContains(t, err, why)
+	_, err = recipes.Register(t.Context(), client, at, nil, nil)
+	require.ErrorContains(t, err, why)
+}

@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/lockkeeper/lockkeeper/recipes/internal/queue"
+	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 )
 
 // IsQueue reports whether the node is the queue of a lock or an election. data and stat
@@ -33,6 +34,41 @@ func (n *Node) IsQueue(ctx context.Context, data []byte, stat *zk.Stat) (bool, e
 		return err
 	})
 	return contended, err
+}
+
+// ErrQueue is returned for a path that is the queue of a lock or an election, where another kind of node is needed.
+var ErrQueue = errors.New("the node is the queue of a lock or an election: use a separate path")
+
+// RefuseQueue returns ErrQueue if the node is a queue: see IsQueue. After a call that has found another node, it sends no request.
+// Until then callers share one read, which leaves a watch for the node.
+func (n *Node) RefuseQueue(ctx context.Context) error {
+	if n.usable.Load() {
+		return nil
+	}
+	var data []byte
+	var stat *zk.Stat
+	err := n.read(ctx, func(s *queueSession) error {
+		w, err := s.Watch(ctx, n.path, session.WatchNode)
+		if err == nil {
+			data, stat, _ = w.Content()
+		}
+		return err
+	})
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil
+	}
+	var isQueue bool
+	if err == nil {
+		isQueue, err = n.IsQueue(ctx, data, stat)
+	}
+	switch {
+	case err != nil:
+		return err
+	case isQueue:
+		return &Error{Op: "use", Path: n.path, Err: ErrQueue}
+	}
+	n.usable.Store(true)
+	return nil
 }
 
 // IsContender reports whether a node of that name, below a queue's path, is a contender of this

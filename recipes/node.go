@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
 
@@ -16,7 +17,8 @@ import (
 // claim, and any client may read it. It is safe for concurrent use.
 type Node struct {
 	client *Client
-	path   string // namespace included
+	path   string      // namespace included
+	usable atomic.Bool // RefuseQueue has found that it is no queue
 }
 
 // NewNode returns the node at path, an absolute path to which the client's

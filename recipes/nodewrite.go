@@ -80,7 +80,8 @@ func (n *Node) Delete(ctx context.Context) error {
 // deleted and has been created again.
 //
 // It returns nil only if the node was missing at some instant after the call began, in ZooKeeper's commit order: a server
-// that lags behind, or a leader that was deposed, decides nothing.
+// that lags behind, or a leader that was deposed, decides nothing. It can miss a deletion that is followed by a create within its
+// first two round trips, before its watch is set. From then on, in any session, it misses none.
 func (n *Node) AwaitDeleted(ctx context.Context) error {
 	found := int64(0) // czxid of the node that the wait is for
 	return n.read(ctx, func(s *queueSession) error {

@@ -5,6 +5,8 @@ package recipes
 import (
 	"fmt"
 	"os"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/lockkeeper/lockkeeper/recipes/internal/queue"
 )
@@ -15,7 +17,7 @@ func hostname() string {
 	if err != nil {
 		return "unknown"
 	}
-	return host
+	return strings.ToValidUTF8(host, "?")
 }
 
 // defaultOwner returns the owner label if the caller gives none: host and process id.
@@ -25,6 +27,9 @@ func defaultOwner() string { return fmt.Sprintf("%s/%d", hostname(), os.Getpid()
 func CheckOwner(owner string) error {
 	if len(owner) > queue.MaxOwner {
 		return fmt.Errorf("owner label of %d bytes is over the limit of %d", len(owner), queue.MaxOwner)
+	}
+	if !utf8.ValidString(owner) {
+		return fmt.Errorf("owner label %q is not valid UTF-8: other clients could not read it", owner)
 	}
 	return nil
 }

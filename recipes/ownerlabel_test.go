@@ -15,3 +15,8 @@ func TestOwnerLabelOverTheLimitIsRefusedWithTheLimit(t *testing.T) {
 	require.EqualError(t, CheckOwner(strings.Repeat("o", 4097)), "owner label of 4097 bytes is over the limit of 4096")
 	require.Error(t, CheckOwner(strings.Repeat("ö", 2049)), "bytes count, not characters")
 }
+
+func TestOwnerLabelThatIsNotUTF8IsRefused(t *testing.T) {
+	require.EqualError(t, CheckOwner("pod-\xff"), `owner label "pod-\xff" is not valid UTF-8: other clients could not read it`)
+	require.NoError(t, CheckOwner("größe"))
+}

@@ -45,6 +45,24 @@ func checkPath(path string) error {
 	return nil
 }
 
+// CheckPath returns what is wrong with path as that of a lock, an election, a group, a barrier or an epoch, nil if nothing is. It sends
+// no request.
+//
+// A node whose name ends like a contender's, such as /orders/clock-1700000000, would be a contender of the queue above it, and would
+// block that for ever.
+func CheckPath(path string) error {
+	if err := checkPath(path); err != nil {
+		return err
+	}
+	for _, segment := range strings.Split(path[1:], "/") {
+		if IsContender(segment) {
+			return fmt.Errorf("path %q has the segment %q, which ends like a contender's node and would block a lock above it: "+
+				"choose a name that does not end in \"lock-\" and a number", path, segment)
+		}
+	}
+	return nil
+}
+
 // fullPath returns the full path of the node at path below the namespace, which is
 // empty or an absolute path; "/" is the namespace's own node.
 func fullPath(namespace, path string) string {

@@ -132,3 +132,17 @@ func TestServerListThatCannotBeMeantIsNamed(t *testing.T) {
 		require.ErrorContains(t, err, fmt.Sprintf(`server "" of %q`, list))
 	}
 }
+
+// Such a node would be a contender of the queue above it.
+func TestPathThatEndsLikeAContenderIsRefused(t *testing.T) {
+	for _, path := range []string{"/orders/clock-1700000000", "/orders/x__READ__0000000001/a", "/a/__lock__0000000001"} {
+		err := CheckPath(path)
+		require.ErrorContains(t, err, fmt.Sprintf("%q", path))
+		require.ErrorContains(t, err, "ends like a contender's node")
+		require.ErrorContains(t, err, "choose a name that does not end in")
+	}
+	for _, path := range []string{"/clock-170000000", "/clock-1700000000x", "/lock", "/0000000001"} {
+		require.NoError(t, CheckPath(path), path)
+	}
+	require.ErrorContains(t, CheckPath("/a//b"), "empty segment")
+}

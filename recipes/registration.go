@@ -89,7 +89,7 @@ func Register(ctx context.Context, client *Client, path string, data []byte, opt
 	case opts.ReleaseTimeout < 0:
 		return fail(fmt.Errorf("release timeout %v is negative", opts.ReleaseTimeout))
 	}
-	if err := checkPath(path); err != nil {
+	if err := CheckPath(path); err != nil {
 		return fail(err)
 	}
 	path = client.settings.namespace + path

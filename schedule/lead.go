@@ -25,7 +25,10 @@ func (s *Scheduler) lead(ctx context.Context, term *election.Term, job func(cont
 		last = time.Now()
 	}
 	for ctx.Err() == nil {
-		tick, following, err := due(s.schedule, last, time.Now(), s.maxDelay)
+		tick, following, err := due(ctx, s.schedule, last, time.Now(), s.maxDelay)
+		if ctx.Err() != nil {
+			return nil
+		}
 		if err != nil {
 			return &recipes.Error{Op: "run schedule", Path: s.last.Path(), Err: err}
 		}

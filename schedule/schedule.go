@@ -3,6 +3,7 @@
 package schedule
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -51,17 +52,29 @@ func next(s Schedule, t time.Time) (time.Time, error) {
 
 // due returns the newest tick after last that is at most maxDelay old, and the tick after that. Each is zero if there is
 // none. A last tick in the future counts as now: the node decides whether a tick is over, and an operator can correct it.
-func due(s Schedule, last, now time.Time, maxDelay time.Duration) (tick, following time.Time, err error) {
+//
+// With a MaxDelay of years, the ticks after last are too many to compute: so the search begins at the end. It doubles the time
+// before now in which it looks for a tick, and then follows those in the first that has one.
+func due(ctx context.Context, s Schedule, last, now time.Time, maxDelay time.Duration) (tick, following time.Time, err error) {
 	if oldest := now.Add(-maxDelay); last.Before(oldest) {
 		last = oldest
 	}
 	if last.After(now) {
 		last = now
 	}
+	for before := MinInterval; before > 0 && before < now.Sub(last); before *= 2 { // until it overflows
+		from := now.Add(-before)
+		if tick, err := next(s, from); err != nil || !tick.IsZero() && !tick.After(now) {
+			last = from
+			break
+		}
+	}
 	following, err = next(s, last)
 	for err == nil && !following.IsZero() && !following.After(now) {
 		tick = following
-		following, err = next(s, tick)
+		if err = ctx.Err(); err == nil {
+			following, err = next(s, tick)
+		}
 	}
 	return tick, following, err
 }

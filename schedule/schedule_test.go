@@ -3,6 +3,7 @@
 package schedule
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -39,7 +40,7 @@ func TestDueIsTheNewestTickWithinTheDelay(t *testing.T) {
 		{"last in the future", 24 * time.Hour, time.Minute, time.Hour, -1, 2 * time.Minute},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			tick, following, err := due(minute, noon.Add(c.last), noon.Add(c.now), c.delay)
+			tick, following, err := due(t.Context(), minute, noon.Add(c.last), noon.Add(c.now), c.delay)
 			require.NoError(t, err)
 			require.Equal(t, noon.Add(c.wantFollow), following)
 			if c.wantTick < 0 {
@@ -57,15 +58,55 @@ type fixed time.Time
 func (f fixed) Next(time.Time) time.Time { return time.Time(f) }
 
 func TestScheduleWithoutFurtherTickHasNoneDue(t *testing.T) {
-	tick, following, err := due(fixed{}, noon, noon.Add(time.Hour), time.Hour)
+	tick, following, err := due(t.Context(), fixed{}, noon, noon.Add(time.Hour), time.Hour)
 	require.NoError(t, err)
 	require.Zero(t, tick)
 	require.Zero(t, following)
 }
 
 func TestScheduleThatDoesNotAdvanceIsAnError(t *testing.T) {
-	_, _, err := due(fixed(noon), noon, noon.Add(time.Hour), time.Hour)
+	_, _, err := due(t.Context(), fixed(noon), noon, noon.Add(time.Hour), time.Hour)
 	require.ErrorContains(t, err, "as the tick after")
+}
+
+// counted counts the calls of Next.
+type counted struct {
+	Schedule
+	calls int
+}
+
+func (c *counted) Next(t time.Time) time.Time {
+	c.calls++
+	return c.Schedule.Next(t)
+}
+
+func TestSearchForTicksOfManyYearsTakesFewCalls(t *testing.T) {
+	const long = 1<<63 - 1 // about 292 years
+	for _, last := range []time.Time{{}, noon.Add(-long), noon.Add(-24 * time.Hour)} {
+		s := &counted{Schedule: Every(time.Second)}
+		tick, following, err := due(t.Context(), s, last, noon, long)
+		require.NoError(t, err)
+		require.Equal(t, noon, tick)
+		require.Equal(t, noon.Add(time.Second), following)
+		require.Less(t, s.calls, 50)
+	}
+	s := &counted{Schedule: Every(1 << 62)} // has no tick before now
+	_, following, err := due(t.Context(), s, noon.Add(-long), noon, long)
+	require.NoError(t, err)
+	require.True(t, following.After(noon))
+	require.Less(t, s.calls, 50)
+}
+
+// dense has a tick each nanosecond.
+type dense struct{}
+
+func (dense) Next(t time.Time) time.Time { return t.Add(1) }
+
+func TestSearchForTicksEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, _, err := due(ctx, dense{}, noon.Add(-time.Hour), noon, time.Hour)
+	require.ErrorIs(t, err, context.Canceled)
 }
 
 // daily has a tick each midnight in the location of its argument, as cron expressions without a time zone do.
@@ -76,7 +117,7 @@ func (daily) Next(t time.Time) time.Time {
 }
 
 func TestScheduleIsAskedInUTCWhateverTheZoneOfTheHost(t *testing.T) {
-	_, following, err := due(daily{}, noon.Add(-time.Hour), noon.In(time.FixedZone("CEST", 7200)), time.Minute)
+	_, following, err := due(t.Context(), daily{}, noon.Add(-time.Hour), noon.In(time.FixedZone("CEST", 7200)), time.Minute)
 	require.NoError(t, err)
 	require.Equal(t, noon.Add(12*time.Hour), following)
 }
