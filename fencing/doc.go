@@ -65,8 +65,8 @@
 // Guards for real resources are in the packages beside this one, each with the condition under which its guarantee holds:
 // filefence for files that the processes of one host write, sqlfence for a database, objectfence for an object store,
 // redisfence for Redis, and httpfence for an HTTP service, which decides by any of the other guards. grpcfence, a module of
-// its own, is the counterpart of httpfence for gRPC. Package fencetest is the suite that a guard must pass: run it on your
-// own guards as well.
+// its own, is the counterpart of httpfence for gRPC. To write a guard for another resource, call [Check] or [CheckInHistory]
+// in the step that writes. Package fencetest is the suite that a guard must pass: run it on your own guards as well.
 //
 // This package imports the standard library only, so that a storage server can use it without any knowledge of ZooKeeper. A
 // resource in another language needs only the comparison of two 64-bit integers.

@@ -235,11 +235,7 @@ func (s *store) historyKey(key string) string {
 // order compares only the tokens.
 func (s *store) order(key string, token fencing.Token) error {
 	newest := s.newest[key]
-	var gate fencing.Gate
-	if err := gate.Reset(newest); err != nil && s.fault != admitsInvalid {
-		return err
-	}
-	err := gate.Admit(token)
+	err := fencing.Check(token, max(0, newest)) // one that admits invalid tokens stores them
 	stale := &fencing.StaleError{Token: token, Newest: newest}
 	switch s.fault {
 	case swapped:

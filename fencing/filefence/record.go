@@ -100,16 +100,12 @@ func (r record) admit(token fencing.Token, history string) error {
 	if err != nil {
 		return err
 	}
-	if history == "" {
-		history = stored.history
+	next, err := fencing.CheckInHistory(token, stored.newest, history, stored.history)
+	if err != nil {
+		return err
 	}
-	switch {
-	case stored.history != "" && history != stored.history:
-		return &fencing.HistoryError{Token: token, Given: history, Stored: stored.history}
-	case token < stored.newest:
-		return &fencing.StaleError{Token: token, Newest: stored.newest}
-	case token > stored.newest || history != stored.history:
-		return r.store(state{token, history})
+	if next := (state{token, next}); next != stored {
+		return r.store(next)
 	}
 	// The process that stored this token may have been killed between the rename and the sync. Without a sync, a power
 	// failure after this write could restore the older file, and an older token would be admitted.

@@ -93,19 +93,15 @@ func (g *Guard) write(
 	}
 	if err == nil {
 		err = g.replace(ctx, key, func(current envelope, fenced bool) (envelope, error) {
-			switch {
-			case !fenced:
+			if !fenced {
 				return envelope{}, ErrNoToken
-			case g.history != "" && current.history != "" && g.history != current.history:
-				return envelope{}, &fencing.HistoryError{Token: token, Given: g.history, Stored: current.history}
-			case token < current.newest:
-				return envelope{}, &fencing.StaleError{Token: token, Newest: current.newest}
+			}
+			history, err := fencing.CheckInHistory(token, current.newest, g.history, current.history)
+			if err != nil {
+				return envelope{}, err
 			}
 			e, err := next(current)
-			e.newest, e.history = token, current.history
-			if g.history != "" {
-				e.history = g.history
-			}
+			e.newest, e.history = token, history
 			return e, err
 		})
 	}
