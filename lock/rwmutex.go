@@ -22,7 +22,7 @@ import (
 //
 // On the same path, a Mutex, an election and a lease count as writers. Curator's
 // InterProcessReadWriteLock may share the path with RWMutexes alone: it does not know the names of
-// the others. A version of this module without RWMutex does not respect its holds.
+// the others. zk.Lock may share it, and counts as a writer. A version of this module without RWMutex does not respect its holds.
 //
 // An RWMutex is safe for concurrent use, and calls from one process exclude each other like calls
 // from several processes. It cannot be re-entrant: see Options.Reentrant.

@@ -35,7 +35,7 @@ type Options struct {
 
 	// Namespace is put in front of every path that the recipes use, "/team-a", after
 	// the chroot of the connect string if there is one. It is created when it is
-	// needed, as a container node.
+	// needed, as a container node unless PersistentParents is set.
 	Namespace string
 
 	// Owner is the label that other clients see for this client's contenders, unless
@@ -49,6 +49,12 @@ type Options struct {
 	// requests. Without READ or CREATE it is refused. Without DELETE, nodes stay until
 	// the session ends.
 	ACL []zk.ACL
+
+	// PersistentParents makes the parents that the client creates persistent nodes, which servers never
+	// delete. The default is container nodes, which servers delete some time after their last child: then a Lock
+	// that a Kazoo client keeps on the path raises NoNodeError. Set it for every client of such a path. It does not
+	// change a parent that exists.
+	PersistentParents bool
 
 	// Auth are the credentials to present to each server: see Digest.
 	Auth []Auth
@@ -133,6 +139,7 @@ func (o *Options) check(servers []string) (*settings, error) {
 		tls:            o.TLS,
 		logger:         cmp.Or(o.Logger, slog.Default()),
 		dial:           o.Dial,
+		containers:     session.Containers{Never: o.PersistentParents},
 	}
 	if len(s.acl) == 0 {
 		s.acl = zk.WorldACL(zk.PermAll)

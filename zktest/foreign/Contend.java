@@ -14,12 +14,13 @@ import org.apache.curator.framework.recipes.leader.LeaderSelector;
 import org.apache.curator.framework.recipes.leader.LeaderSelectorListenerAdapter;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
 import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
+import org.apache.curator.framework.recipes.locks.StandardLockInternalsDriver;
 import org.apache.curator.framework.state.ConnectionState;
 import org.apache.curator.retry.ExponentialBackoffRetry;
 
 /**
- * A Curator contender that executes commands. Its arguments are mutex, read, write, downgrade, selector or latch, HOST:PORT,... and the path to
- * contend on. Package contender documents the commands and the events.
+ * A Curator contender that executes commands. Its arguments are mutex, digits, read, write, downgrade, selector or latch, HOST:PORT,... and the
+ * path to contend on. Package contender documents the commands and the events.
  */
 public final class Contend {
     /** A recipe that can be acquired and released. */
@@ -53,6 +54,14 @@ public final class Contend {
         @Override
         public void release() throws Exception {
             mutex.release();
+        }
+    }
+
+    /** Sorts all contenders by the number at the end of their names, whichever library created them. */
+    static final class LastDigits extends StandardLockInternalsDriver {
+        @Override
+        public String fixForSorting(String name, String lockName) {
+            return name.substring(Math.max(0, name.length() - 10));
         }
     }
 
@@ -158,6 +167,7 @@ public final class Contend {
         Contender contender =
                 switch (args[0]) {
                     case "mutex" -> new Mutex(new InterProcessMutex(client, args[2]));
+                    case "digits" -> new Mutex(new InterProcessMutex(client, args[2], new LastDigits()));
                     case "read" -> new Mutex(new InterProcessReadWriteLock(client, args[2]).readLock());
                     case "write" -> new Mutex(new InterProcessReadWriteLock(client, args[2]).writeLock());
                     case "downgrade" -> new Downgrade(new InterProcessReadWriteLock(client, args[2]));

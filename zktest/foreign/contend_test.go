@@ -17,10 +17,11 @@ import (
 func TestLocksOfOtherLibrariesAndOursExcludeEachOther(t *testing.T) {
 	for _, other := range []struct {
 		name string
-		open func(*testing.T, *server, string) rival
+		open opener
 	}{
 		{"Curator's InterProcessMutex", curatorMutex},
 		{"Kazoo's Lock", kazooLock},
+		{"Kazoo's Lock with names of the queue", kazooRecipe("queuelock")},
 		{"go-zookeeper's Lock", goZooKeeperLock},
 	} {
 		t.Run(other.name, func(t *testing.T) {

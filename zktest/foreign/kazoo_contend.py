@@ -1,17 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Kazoo contender that executes commands.
 
-    kazoo_contend.py HOST:PORT,... PATH [USER PASSWORD CERTIFICATE]
+    kazoo_contend.py RECIPE HOST:PORT,... PATH [USER PASSWORD CERTIFICATE]
 
-With a user it logs in by DIGEST-MD5, over TLS, to servers whose certificate is in the file.
+RECIPE is one of RECIPES. With a user it logs in by DIGEST-MD5, over TLS, to servers whose certificate is in the file.
 
-Package contender documents the commands and the events.
+Package contender documents the commands and the events. If the path is missing, acquire reports missing.
 """
 
 import sys
 
 from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
 from kazoo.protocol.states import KazooState
+from kazoo.recipe.lock import Lock, WriteLock
+
+
+class QueueLock(Lock):
+    """Kazoo's Lock with the names of Curator, zk.Lock and Lockkeeper. It waits for Kazoo's own names, too.
+
+    Curator sorts its own nodes before those with Kazoo's names.
+    """
+
+    _NODE_NAME = "-lock-"
+    _EXCLUDE_NAMES = ["-lock-", "__lock__"]
+
+
+# Without extra patterns Kazoo recognizes only its own node names, and acquires a lock that another library holds.
+RECIPES = {
+    "lock": lambda client, path: Lock(client, path, extra_lock_patterns=["-lock-"]),
+    "queuelock": QueueLock,
+    "writelock": lambda client, path: WriteLock(
+        client, path, extra_lock_patterns=["-lock-", "-__WRIT__", "-__READ__"]
+    ),
+}
 
 
 def count(lock, file, times):
@@ -30,7 +52,10 @@ def report(event):
 
 def execute(client, lock, command, *args):
     if command == "acquire":
-        lock.acquire()
+        try:
+            lock.acquire()
+        except NoNodeError:
+            return "missing"
         return "acquired"
     if command == "try":
         return "acquired" if lock.acquire(blocking=False) else "busy"
@@ -50,12 +75,11 @@ def secured(user, password, certificate):
     return {"sasl_options": login, "use_ssl": True, "ca": certificate}
 
 
-def main(servers, path, *login):
+def main(recipe, servers, path, *login):
     client = KazooClient(hosts=servers, timeout=4, **(secured(*login) if login else {}))
     client.add_listener(lambda state: report("lost") if state == KazooState.LOST else None)
     client.start()
-    # Without the pattern Kazoo recognizes only its own node names, and acquires a lock that another library holds.
-    lock = client.Lock(path, extra_lock_patterns=["-lock-"])
+    lock = RECIPES[recipe](client, path)
     for line in sys.stdin:
         report(execute(client, lock, *line.split()))
     client.stop()

@@ -30,6 +30,9 @@ type rival struct {
 	cannotTry bool // without waiting
 }
 
+// An opener starts a rival that contends on a path.
+type opener = func(*testing.T, *server, string) rival
+
 func (r rival) startAcquire()      { r.Send("acquire") }
 func (r rival) awaitAcquired()     { r.Await("acquired") }
 func (r rival) release()           { r.Request("release", "released") }
@@ -55,7 +58,21 @@ func curator(t *testing.T, recipe string, s *server, path string) rival {
 
 func kazooLock(t *testing.T, s *server, path string) rival {
 	t.Helper()
-	return rival{Process: python(t, "kazoo_contend.py", s.list(), path)}
+	return kazoo(t, "lock", s, path)
+}
+
+func kazoo(t *testing.T, recipe string, s *server, path string) rival {
+	t.Helper()
+	return rival{Process: python(t, "kazoo_contend.py", recipe, s.list(), path)}
+}
+
+// curatorRecipe and kazooRecipe return a function that opens this recipe.
+func curatorRecipe(recipe string) opener {
+	return func(t *testing.T, s *server, path string) rival { t.Helper(); return curator(t, recipe, s, path) }
+}
+
+func kazooRecipe(recipe string) opener {
+	return func(t *testing.T, s *server, path string) rival { t.Helper(); return kazoo(t, recipe, s, path) }
 }
 
 func goZooKeeperLock(t *testing.T, s *server, path string) rival {

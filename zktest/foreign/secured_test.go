@@ -27,7 +27,7 @@ func TestKazooAndOursExcludeEachOtherWhereBothMustLogIn(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "authority.pem")
 	require.NoError(t, os.WriteFile(file, authority.PEM(), 0o600))
 	path := s.root + "/lock"
-	kazoo := rival{Process: python(t, "kazoo_contend.py", s.list(), path, "kazoo", "secret of Kazoo", file)}
+	kazoo := rival{Process: python(t, "kazoo_contend.py", "lock", s.list(), path, "kazoo", "secret of Kazoo", file)}
 	client, err := recipes.Connect(bounded(t), s.addresses, &recipes.Options{
 		TLS: &tls.Config{RootCAs: authority.Pool()}, SASL: recipes.DigestMD5("ours", "our secret"), Logger: slog.New(slog.DiscardHandler),
 	})

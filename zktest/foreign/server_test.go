@@ -63,7 +63,13 @@ func (s *server) connect(t *testing.T) *zk.Conn {
 // client returns a Lockkeeper client.
 func (s *server) client(t *testing.T) *recipes.Client {
 	t.Helper()
-	client, err := recipes.Connect(bounded(t), s.addresses, &recipes.Options{Logger: slog.New(slog.DiscardHandler)})
+	return s.connectClient(t, &recipes.Options{})
+}
+
+func (s *server) connectClient(t *testing.T, opts *recipes.Options) *recipes.Client {
+	t.Helper()
+	opts.Logger = slog.New(slog.DiscardHandler)
+	client, err := recipes.Connect(bounded(t), s.addresses, opts)
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
 	return client

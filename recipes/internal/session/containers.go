@@ -14,6 +14,8 @@ import (
 // Containers records, for all sessions of a client, whether the servers have containers. A server without them can close the
 // connection instead of an answer, as ClickHouse Keeper does, where each connection also begins another session.
 type Containers struct {
+	Never bool // create persistent nodes in any case
+
 	mu       sync.Mutex // guards what follows
 	answered bool       // a server has answered such a request: it has them, or says that it has not
 	hangUps  int        // connections that a server closed instead
@@ -24,11 +26,11 @@ type Containers struct {
 // server that was just stopped.
 const maxHangUps = 2
 
-// missing reports whether no server answers such requests.
+// missing reports whether parents are to be persistent: by option, or because no server answers requests for containers.
 func (c *Containers) missing() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return !c.answered && c.hangUps >= maxHangUps
+	return c.Never || !c.answered && c.hangUps >= maxHangUps
 }
 
 // record records how a request on that connection ended.

@@ -209,8 +209,8 @@ func (s *Session) Get(ctx context.Context, path string) (data []byte, stat *zk.S
 }
 
 // CreateParents creates the node at path, and those above it, as containers, which the server
-// removes some time after their last child. If the server does not support containers, the
-// nodes are persistent: it refuses the request, or closes the connection (see [Containers]).
+// removes some time after their last child. If Containers.Never is set, or the server does not
+// support containers, the nodes are persistent: such a server refuses the request, or closes the connection (see [Containers]).
 func (s *Session) CreateParents(ctx context.Context, path string, data []byte) error {
 	for {
 		err := s.createParent(ctx, path, data)
