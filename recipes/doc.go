@@ -58,12 +58,12 @@
 //	server killed                 another server; a failure that is repaired
 //	                              within T/4 costs no claim
 //	server frozen                 the same: when a request is unanswered for    the same
-//	                              T/8, the client leaves the server, at most
+//	                              5T/24, the client leaves the server, at most
 //	                              once in T/2, for one that it has not tried in
 //	                              T/2, or reconnects to it if it is the only
 //	                              one; a dial and handshake get T/12
-//	every server slow: writes     keeps the claim, as long as a write is        the same
-//	take T/8 and more             answered within about T/4
+//	every server slow             keeps the claim and the connection, as long   keeps its position; a grant needs writes
+//	                              as writes are answered within T/5 (0.20 T)    that are answered within 0.18 T
 //	network partition, one-way    notified at the deadline; another contender   waits on, until its context ends; after
 //	or both ways                  can hold it once the ensemble expires the     T the session is expired and it joins
 //	                              session, T to T + a tick after it last heard  again, at the end
@@ -122,7 +122,7 @@
 //	                                                                            id of a wiped ensemble is another
 //
 // A session with neither holder nor waiter sends no heartbeats. It leaves a frozen server when a request was not answered
-// for T/8. If the client sends no requests, it leaves when the ZooKeeper client misses the answer to its ping, within 2T/3.
+// for 5T/24. If the client sends no requests, it leaves when the ZooKeeper client misses the answer to its ping, within 2T/3.
 //
 // After a deadline the session may still be alive, and contact may return immediately. The claim's node is then kept for
 // T/4, in which the work can stop, and deleted after that. A holder that releases the lost claim declares that its work
@@ -152,7 +152,7 @@
 //   - An uncontended claim: one request to join, one to release, on a path that the Queue knows. The first use of a Queue
 //     reads the parent, so keep the Queue, and the Mutex or Election that is built on it. A parent that is missing, or was
 //     reaped since, takes three requests to create, and more if those above it are missing too. Heartbeats begin immediately
-//     with the first join: one more write for a short cycle, and never more than six in T.
+//     with the first join: one more write for a short cycle, and six in T, or twelve for the first T/4 after a silence.
 //   - Where the parent holds data that this library did not write, or may not be written: a create, a read and a listing to join.
 //   - A contended claim: a join, a watch of the predecessor and one of its own node, which the next contender of the same
 //     client shares. The only contender of a client in the queue lists the queue once before that. Further ones expect the

@@ -31,10 +31,15 @@ func TestHeartbeatsEverySixthOfTheTimeout(t *testing.T) {
 		time.Sleep(time.Minute + time.Millisecond)
 		sent := s.heartbeats()
 		require.Equal(t, began, sent[0].at, "the first is sent immediately after the join")
-		for i := range sent {
-			require.Equal(t, began.Add(time.Duration(i)*testTimeout/6), sent[i].at)
+		young := sent[:5] // the silence before the join counts until a proof T/4 later is answered
+		for i := range young {
+			require.Equal(t, began.Add(time.Duration(i)*testTimeout/12), young[i].at)
 		}
-		require.Len(t, sent, 1+int(time.Minute/(testTimeout/6)))
+		steady := sent[4:]
+		for i := range steady {
+			require.Equal(t, young[4].at.Add(time.Duration(i)*testTimeout/6), steady[i].at)
+		}
+		require.Len(t, steady, 1+int((time.Minute-testTimeout/3)/(testTimeout/6)))
 		require.Equal(t, claim.Path(), sent[0].Path)
 
 		require.NoError(t, newQueue(t, client, nil).Release(t.Context(), claim))
@@ -89,7 +94,7 @@ func TestSteadyDeadlineIsSevenTwelfthsOfTheTimeoutAfterTheLastHeartbeat(t *testi
 	})
 }
 
-func TestHeartbeatUnansweredForAnEighthOfTheTimeoutLeavesTheServer(t *testing.T) {
+func TestHeartbeatUnansweredForFiveTwentyFourthsOfTheTimeoutLeavesTheServer(t *testing.T) {
 	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		client, err := Connect(t.Context(), s.Addrs()[1:], s.options())
@@ -100,12 +105,13 @@ func TestHeartbeatUnansweredForAnEighthOfTheTimeoutLeavesTheServer(t *testing.T)
 		id, bad := client.SessionID(), client.newest().Server()
 		require.NoError(t, s.Server(1+slices.Index(s.Addrs(), bad)).Isolate(context.Background())) // it still answers pings and reads
 		sent := len(s.heartbeats())
-		time.Sleep(testTimeout / 3)
+		time.Sleep(testTimeout * 5 / 12)
 		require.Len(t, s.seen(isOp("connect")), 2)
 		unanswered, again := s.heartbeats()[sent], s.seen(isOp("connect"))[1]
-		require.Equal(t, unanswered.at.Add(testTimeout/8), again.at)
+		require.Equal(t, unanswered.at.Add(testTimeout*5/24), again.at)
 		require.NotEqual(t, bad, s.Server(again.Server).Addr())
-		require.Equal(t, again.at, s.heartbeats()[sent+1].at, "the next server is asked immediately")
+		require.Equal(t, unanswered.at.Add(testTimeout/6), s.heartbeats()[sent+1].at, "the schedule does not depend on the answers")
+		require.Equal(t, again.at, s.heartbeats()[sent+2].at, "the next server is asked immediately")
 		time.Sleep(time.Hour)
 		require.NoError(t, claim.Err())
 		require.Equal(t, id, client.SessionID())

@@ -85,13 +85,13 @@ func (h *hold) latest(t *timeline) history.Instant {
 	return latest
 }
 
-// flight returns the greatest age of an answer. The client leaves a server that answers nothing for T/8; an isolated one
+// flight returns the greatest age of an answer. The client leaves a server that answers nothing for 5T/24; an isolated one
 // continues to answer reads until the next heartbeat, which is due within T/6.
 func (t *timeline) flight() history.Instant {
 	if t.run.Flight > 0 {
 		return t.run.Flight
 	}
-	return t.run.Timeout / 6
+	return t.run.Timeout * 5 / 24
 }
 
 // tokens checks RisingTokens, where readers among themselves have no order. It skips a grant that was recorded after its node was gone and is excused for that.

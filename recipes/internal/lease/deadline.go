@@ -55,6 +55,7 @@ type Lease struct {
 	roundTrips [2]time.Duration // of the last two proofs
 	until      time.Time        // the largest deadline of all proofs
 	proved     time.Time        // when the last proof was sent
+	gap        time.Duration    // of the last proof
 }
 
 // New returns a Lease without a proof, for a session that asks for T = timeout.
@@ -108,8 +109,8 @@ func (l *Lease) Proof(sent, answered time.Time) {
 	defer l.mu.Unlock()
 	l.proved = sent
 	l.roundTrips[0], l.roundTrips[1] = l.roundTrips[1], answered.Sub(sent)
-	gap := longestGap(l.answered, sent, l.timeout/4)
-	until := deadlineAfter(l.timeout, sent, gap, max(l.roundTrips[0], l.roundTrips[1]))
+	l.gap = longestGap(l.answered, sent, l.timeout/4)
+	until := deadlineAfter(l.timeout, sent, l.gap, max(l.roundTrips[0], l.roundTrips[1]))
 	if until.After(l.until) {
 		l.until = until
 	}
@@ -120,6 +121,13 @@ func (l *Lease) LastProof() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.proved
+}
+
+// Gap returns the longest time between answered packets in the T/4 before the last proof was sent.
+func (l *Lease) Gap() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.gap
 }
 
 // Deadline returns the instant until which the session may be believed to live, zero

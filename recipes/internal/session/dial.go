@@ -68,7 +68,7 @@ func (d *dialer) Next() (server string, retryStart bool) {
 }
 
 // mayLeave returns how long the session must stay with its silent server, or 0 if it may
-// leave. If the whole ensemble takes longer than T/8 to answer, every client would leave
+// leave. If the whole ensemble takes longer than its patience to answer, every client would leave
 // server after server, and lose with each connection the answers in flight. So a session
 // leaves a server at most once in T/2, and only for one that was not tried in T/2. A single
 // server is left for a new connection to itself. If mayLeave returns 0, it records that

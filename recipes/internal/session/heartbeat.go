@@ -17,12 +17,13 @@ func (s *Session) sendDueHeartbeat(now time.Time) time.Duration {
 	next := timeout
 	_, held, granted := s.nodes.count()
 	if held > 0 && s.IsServed() {
-		nodes, wanted, wait := s.heartbeats.begin(now, s.period(), func(first []*Node) []*Node {
+		interval := s.interval(granted)
+		nodes, wanted, wait := s.heartbeats.begin(now, interval, func(first []*Node) []*Node {
 			return s.nodes.nextChecks(now.Add(-s.period()), first)
 		})
 		switch {
 		case len(nodes) > 0:
-			next = timeout / 8
+			next = min(interval, s.patience())
 			s.sendHeartbeat(now, nodes, wanted)
 		case wait > 0:
 			next = wait
@@ -53,6 +54,8 @@ func (s *Session) sendHeartbeat(sent time.Time, nodes []*Node, wanted []*proofRe
 		case errors.Is(err, errReleased):
 			next = time.Now().Add(s.Timeout() / 48)
 			again = true
+		case err == nil:
+			s.heartbeats.hasten(s.interval(granted))
 		}
 		if again {
 			s.heartbeats.end(wanted, next)
@@ -188,6 +191,17 @@ func (s *Session) period() time.Duration {
 		return d
 	}
 	return s.Timeout() / 6
+}
+
+// interval returns the time from one heartbeat to the next, half a period while grants depend on a proof that was sent after
+// a silence: the deadline counts the silence for as long as it is less than T/4 past, and would leave no time to ride out a
+// fault that begins before the next heartbeat. T/48 allows for timers and for the resolution of package lease.
+func (s *Session) interval(granted int) time.Duration {
+	period := s.period()
+	if granted > 0 && s.lease.Gap() > period+s.Timeout()/48 {
+		return period / 2
+	}
+	return period
 }
 
 // scheduleHeartbeat makes the owner send a heartbeat, if one is due, T/48 from now at the

@@ -7,11 +7,16 @@ import (
 	"time"
 )
 
-// A heartbeatState is the state of a session's heartbeats: at most one is in flight. It is safe for
-// concurrent use.
+// maxHeartbeats is how many heartbeats may be in flight. They are sent on schedule, so that writes that take longer than the
+// time between two of them cost no proof. Two carry round trips of more than 5T/24, with which no schedule would keep a claim.
+// The deadline counts the longer round trip of the last two proofs, and so allows for no more than two.
+const maxHeartbeats = 2
+
+// A heartbeatState is the state of a session's heartbeats. It is safe for concurrent use.
 type heartbeatState struct {
 	mu       sync.Mutex      // guards what follows, and the field gone of each element of wanted
-	inFlight bool            // the last one has not been answered
+	inFlight int             // how many have not been answered
+	last     time.Time       // when the last one was sent
 	next     time.Time       // when the next one is due
 	wanted   []*proofRequest // by contenders that wait for a proof
 }
@@ -54,18 +59,25 @@ func (b *heartbeatState) makeDue() {
 	b.next = time.Time{}
 }
 
-// begin starts a heartbeat if one is due and none is in flight. It returns the nodes to
-// check and the contenders that the heartbeat answers. If it starts none, it returns no
-// nodes and how long to wait: 0 if the owner will be woken anyway. pick chooses the nodes,
-// first those that contenders wait for, as many as fit.
-func (b *heartbeatState) begin(now time.Time, period time.Duration, pick func(first []*Node) []*Node) (nodes []*Node, wanted []*proofRequest, wait time.Duration) {
+// begin starts a heartbeat if one is due, or if contenders wait for one and the last is answered, or was sent half an
+// interval ago: the heartbeats of a burst of contenders that begin to wait one after another are shared. The next one is due
+// after the interval. begin returns the nodes to check and the contenders that the heartbeat answers. If it starts none, it
+// returns no nodes and how long to wait: 0 if the owner will be woken anyway. pick chooses the nodes, first those that
+// contenders wait for, as many as fit.
+func (b *heartbeatState) begin(now time.Time, interval time.Duration, pick func(first []*Node) []*Node) (nodes []*Node, wanted []*proofRequest, wait time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	due := b.next
+	if len(b.wanted) > 0 && b.inFlight == 0 {
+		due = now
+	} else if half := b.last.Add(interval / 2); len(b.wanted) > 0 && half.Before(due) {
+		due = half
+	}
 	switch {
-	case b.inFlight: // its end wakes the owner
+	case b.inFlight == maxHeartbeats: // the end of one wakes the owner
 		return nil, nil, 0
-	case len(b.wanted) == 0 && now.Before(b.next):
-		return nil, nil, b.next.Sub(now)
+	case now.Before(due):
+		return nil, nil, due.Sub(now)
 	}
 	first := make([]*Node, 0, min(len(b.wanted), MaxChecks))
 	for _, w := range b.wanted {
@@ -76,7 +88,8 @@ func (b *heartbeatState) begin(now time.Time, period time.Duration, pick func(fi
 	if nodes = pick(first); len(nodes) == 0 {
 		return nil, nil, 0 // the next node that is held wakes the owner
 	}
-	b.next, b.inFlight = now.Add(period), true
+	b.last, b.next = now, now.Add(interval)
+	b.inFlight++
 	return nodes, b.coveredBy(nodes), 0
 }
 
@@ -102,13 +115,22 @@ func (b *heartbeatState) coveredBy(nodes []*Node) (covered []*proofRequest) {
 	return covered
 }
 
-// end records that the heartbeat was answered, or has failed. again are the contenders that
-// wait for the next one. next, if not zero, is when the next one is due.
+// hasten makes the next heartbeat due no later than the interval after the last.
+func (b *heartbeatState) hasten(interval time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if next := b.last.Add(interval); next.Before(b.next) {
+		b.next = next
+	}
+}
+
+// end records that a heartbeat was answered, or has failed. again are the contenders that
+// wait for the next one. next, if not zero, is when the next one is due at the latest.
 func (b *heartbeatState) end(again []*proofRequest, next time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.inFlight = false
-	if !next.IsZero() {
+	b.inFlight--
+	if !next.IsZero() && next.Before(b.next) {
 		b.next = next
 	}
 	b.wanted = append(b.wanted, again...)

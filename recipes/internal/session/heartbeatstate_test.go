@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestHeartbeatBeginsWhenItIsDueOrWantedAndNoneIsOnItsWay(t *testing.T) {
+func TestHeartbeatBeginsWhenItIsDueOrWanted(t *testing.T) {
 	var b heartbeatState
 	now := time.Now()
 	node := NewNode("/l", 1, "n")
@@ -19,20 +19,29 @@ func TestHeartbeatBeginsWhenItIsDueOrWantedAndNoneIsOnItsWay(t *testing.T) {
 	require.Len(t, nodes, 1)
 	require.Empty(t, wanted)
 	require.Zero(t, wait)
-	nodes, _, _ = b.begin(now.Add(time.Minute), time.Second, all)
-	require.Empty(t, nodes, "one is on its way")
-
-	b.end(nil, time.Time{})
 	nodes, _, wait = b.begin(now.Add(time.Second/4), time.Second, all)
 	require.Empty(t, nodes)
 	require.Equal(t, time.Second*3/4, wait)
-
+	nodes, _, _ = b.begin(now.Add(time.Second), time.Second, all)
+	require.Len(t, nodes, 1, "it is due, although the last one was not answered")
+	nodes, _, _ = b.begin(now.Add(time.Minute), time.Second, all)
+	require.Empty(t, nodes, "two are in flight")
+	b.end(nil, time.Time{})
 	asked := b.ask(node)
-	nodes, wanted, _ = b.begin(now.Add(time.Second/2), time.Second, all)
+	nodes, _, wait = b.begin(now.Add(5*time.Second/4), time.Second, all)
+	require.Empty(t, nodes, "a contender shares the next one")
+	require.Equal(t, time.Second/4, wait)
+	b.hasten(time.Second / 4)
+	require.Equal(t, now.Add(5*time.Second/4), b.due())
+	b.hasten(time.Minute)
+	require.Equal(t, now.Add(5*time.Second/4), b.due(), "not later")
+
+	b.end(nil, time.Time{})
+	nodes, wanted, _ = b.begin(now.Add(5*time.Second/4), time.Second, all)
 	require.NotEmpty(t, nodes, "a contender waits for it")
 	require.Equal(t, []*proofRequest{asked}, wanted)
 	b.end(wanted, time.Time{})
-	nodes, wanted, _ = b.begin(now.Add(time.Second/2), time.Second, all)
+	nodes, wanted, _ = b.begin(now.Add(5*time.Second/4), time.Second, all)
 	require.NotEmpty(t, nodes, "and waits again")
 	require.Equal(t, []*proofRequest{asked}, wanted)
 	b.end(nil, time.Time{})

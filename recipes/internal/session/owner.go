@@ -54,7 +54,13 @@ func (s *Session) checkDeadline(now time.Time) {
 	}
 }
 
-// leaveSilentServer leaves a server that has answered no request for T/8. The ZooKeeper client would
+// patience returns how long a server may answer nothing before the session leaves it. Leaving loses the answers under way,
+// so the session must not leave a server that is only slow. Claims survive round trips of up to 5T/24 (the deadline, for
+// heartbeats every T/6), so a server that is silent for longer costs the claim in any case. If the last proof was sent just
+// before the server froze, there is as much time left for two servers that do not answer, and for one that does.
+func (s *Session) patience() time.Duration { return s.Timeout() * 5 / 24 }
+
+// leaveSilentServer leaves a server that has answered no request for that long. The ZooKeeper client would
 // wait for 2T/3, and a holder that waits so long loses its lock. But if every server is slow,
 // the session stays with its server: see [dialer.mayLeave]. leaveSilentServer returns how long the
 // owner may sleep: a request that begins earlier wakes the owner in time.
@@ -70,8 +76,8 @@ func (s *Session) leaveSilentServer(now time.Time) time.Duration {
 	switch {
 	case !asked:
 		return timeout
-	case silent < timeout/8:
-		return timeout/8 - silent
+	case silent < s.patience():
+		return s.patience() - silent
 	}
 	if wait := s.dialer.mayLeave(now); wait > 0 {
 		return wait

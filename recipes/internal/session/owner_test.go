@@ -112,7 +112,7 @@ func TestContendersWhoseHeartbeatWasNotSentWaitForTheNext(t *testing.T) {
 			link.Reset()
 			synctest.Wait()
 			s.heartbeats.mu.Lock()
-			s.heartbeats.inFlight = true
+			s.heartbeats.inFlight = 1
 			s.heartbeats.mu.Unlock()
 			s.sendHeartbeat(time.Now(), []*Node{n}, []*proofRequest{wanted})
 			_, _, err := conn.Get("/")

@@ -167,7 +167,7 @@ func (s *Session) TakeTurn(ctx context.Context, as Role) (Turn, error) {
 		<-mine
 		return nil, err
 	}
-	s.WakeWithin(s.Timeout() / 8) // the server may not answer
+	s.WakeWithin(s.patience()) // the server may not answer
 	return mine, nil
 }
 
