@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -19,6 +20,7 @@ import (
 type session struct {
 	*recipes.Client
 	connection *connection
+	stderr     io.Writer
 }
 
 func (s session) close() { s.Close() }
@@ -64,7 +66,7 @@ func (s session) claim(ctx context.Context, a *runArguments) (hold, error) {
 		if err != nil {
 			return nil, internal(err)
 		}
-		return sessionHold{term.Claim, s.Client, term.Resign}, nil
+		return sessionHold{term.Claim, s.Client, s.resignTo(term, a.successor)}, nil
 	}
 	mu, err := lock.New(s.Client, a.lock, nil)
 	if err != nil {
@@ -82,6 +84,22 @@ func (s session) claim(ctx context.Context, a *runArguments) (hold, error) {
 		return nil, internal(err)
 	}
 	return sessionHold{held.Claim, s.Client, held.Unlock}, nil
+}
+
+// resignTo returns the release of a term, which hands it over if a successor is named. A hand-over that fails is reported, and does
+// not keep the term from ending.
+func (s session) resignTo(term *election.Term, successor string) func(context.Context) error {
+	if successor == "" {
+		return term.Resign
+	}
+	return func(ctx context.Context) error {
+		bounded, cancel := s.connection.bound(ctx)
+		defer cancel()
+		if _, err := term.HandOver(bounded, successor); err != nil && !errors.Is(err, recipes.ErrLost) {
+			logError(s.stderr, "run: %v: the next candidate leads", err)
+		}
+		return term.Resign(ctx)
+	}
 }
 
 // internal gives an error the status of those that no other status describes. An outer

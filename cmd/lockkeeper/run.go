@@ -40,6 +40,10 @@ exception is a loss that the client cannot see before it has happened: an operat
 deleted the node, or this machine was paused. A process that leaves the process group is
 not killed. Only a resource that checks the token is safe in these cases.
 
+With --hand-over-to, the candidate with that label leads next when the command has ended,
+whatever its position: those ahead of it step back once. If there is no such candidate, the
+next one in the queue leads.
+
 With --url, the hold is a lease of a lock service, PATH is NAMESPACE/KEY, and the lease's
 TTL takes the place of the session timeout: SIGKILL follows when the lease ends.
 
@@ -47,6 +51,7 @@ TTL takes the place of the session timeout: SIGKILL follows when the lease ends.
 		Example: "  lockkeeper run --lock /locks/backup --try -- pg_dump -f backup.sql ledger\n" +
 			"  lockkeeper run --lock /locks/deploy --wait 5m -- ./deploy.sh\n" +
 			"  lockkeeper run --elect /election/worker -- ./worker\n" +
+			"  lockkeeper run --elect /election/worker --hand-over-to worker-2 -- ./worker\n" +
 			"  lockkeeper run --url https://locks.example.com --token-file token --lock billing/backup -- ./backup.sh",
 		Args: func(_ *cobra.Command, command []string) error {
 			if len(command) == 0 {
@@ -69,6 +74,7 @@ TTL takes the place of the session timeout: SIGKILL follows when the lease ends.
 	flags.StringVar(&args.elect, "elect", "", "`path` of the election to lead")
 	flags.DurationVar(&args.wait, "wait", 0, "give up after this time (default: wait without a bound)")
 	flags.BoolVar(&args.try, "try", false, "do not wait if another client holds the lock or waits for it")
+	flags.StringVar(&args.successor, "hand-over-to", "", "`label` of the candidate that is to lead after the command (default: the\nnext one in the queue)")
 	flags.StringVar(&args.owner, "owner", "", "`label` that other clients see (default: host and process id)")
 	args.connection.addFlags(cmd)
 	args.service.addFlags(cmd)
@@ -115,7 +121,7 @@ func (a *runArguments) connect(cmd *cobra.Command) (grantor, error) {
 	if err != nil {
 		return nil, err
 	}
-	return session{c, &a.connection}, nil
+	return session{c, &a.connection, cmd.ErrOrStderr()}, nil
 }
 
 // child returns the command to run. It looks for the program first, so that a misspelt

@@ -19,6 +19,7 @@ type runArguments struct {
 	waits       bool // wait is set
 	try         bool
 	owner       string
+	successor   string // ID of the candidate that is to lead next
 	command     []string
 }
 
@@ -28,6 +29,8 @@ func (a *runArguments) check(cmd *cobra.Command) error {
 		return usageErrorf("--lock or --elect is missing")
 	case a.lock != "" && a.elect != "":
 		return usageErrorf("--lock and --elect exclude each other")
+	case a.successor != "" && (a.elect == "" || a.service.url != ""):
+		return usageErrorf("--hand-over-to applies to --elect with --servers only: a lock goes to the next waiter")
 	case a.try && a.elect != "":
 		return usageErrorf("--try applies to --lock only: a candidate waits for its turn")
 	case a.try && a.waits:

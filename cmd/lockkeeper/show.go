@@ -24,7 +24,7 @@ order in which they get the lock: label, host and process, the time at which eac
 queue, by the clock of its host, the fencing token that it has or will have, the kind of the
 program that created its node ("lease" for the lock service), its session, and when its lease
 ends unless it is renewed, by the clock of ZooKeeper's leader. The readers of a read/write lock
-that hold it together come first.
+that hold it together come first. Of a semaphore, the limit precedes the contenders.
 
 The queue is the view of one server, which may lag behind. With --url, PATH is NAMESPACE/KEY,
 and of the waiters only the number is known.`,
@@ -50,6 +50,9 @@ and of the waiters only the number is known.`,
 				return err
 			}
 			state := stateOf(queue.Path(), contenders)
+			if state.Limit, err = limitOf(ctx, queue); err != nil {
+				return err
+			}
 			if asJSON {
 				return printJSON(cmd.OutOrStdout(), state)
 			}
@@ -68,6 +71,7 @@ type queueState struct {
 	Holder  *contender   `json:"holder"`
 	Readers []*contender `json:"readers,omitempty"` // that hold beside the holder, a reader
 	Waiters []*contender `json:"waiters"`           // the next holder first
+	Limit   int          `json:"limit,omitempty"`   // of a semaphore
 }
 
 func stateOf(path string, contenders []recipes.Contender) queueState {
@@ -89,6 +93,11 @@ func stateOf(path string, contenders []recipes.Contender) queueState {
 
 // print prints the state as a table.
 func (s *queueState) print(out io.Writer) error {
+	if s.Limit > 0 {
+		if _, err := fmt.Fprintf(out, "limit of %d permits\n", s.Limit); err != nil {
+			return err
+		}
+	}
 	if s.Holder == nil {
 		_, err := fmt.Fprintf(out, "%s is free\n", printable(s.Path))
 		return err
