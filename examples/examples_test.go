@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
 func build(t *testing.T, name string) string {
@@ -49,6 +51,20 @@ func TestStaleWriteOfFrozenControllerIsRejectedByZooKeeper(t *testing.T) {
 	require.NotEqual(t, frozen[1], rejection[4])
 	require.NotEqual(t, rejection[2], rejection[3])
 	require.Equal(t, rejection[3], rejection[5])
+}
+
+// The supervisor fails if a process has written outside the chroot.
+func TestExamplesRunBelowChroot(t *testing.T) {
+	for _, name := range []string{"controller", "worker"} {
+		out, err := exec.CommandContext(t.Context(), build(t, name), "-freeze", "-chroot", "/team/app").CombinedOutput()
+		require.NoError(t, err, "%s: %s", name, out)
+		require.Contains(t, string(out), "ok: ", name)
+	}
+	ensemble := zktest.Start(t, nil)
+	drain(t, "begins item 2", "-servers", ensemble.Addrs()[0]+"/team/app")
+	names, err := ensemble.Children("/")
+	require.NoError(t, err)
+	require.ElementsMatch(t, []string{"team", "zookeeper"}, names)
 }
 
 func TestUserFreezesAndThawsLeader(t *testing.T) {

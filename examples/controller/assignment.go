@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,7 +11,6 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/lockkeeper/lockkeeper/group"
-	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
 const (
@@ -35,30 +35,31 @@ func distribute(brokers []group.Member, epoch, generation int64) assignment {
 	return a
 }
 
-// request returns the ZooKeeper operation that writes a over the given version of the node.
-func (a assignment) request(version int32) (*zk.SetDataRequest, error) {
+// missing is the version before the first write, which creates the node: its version is then 0.
+const missing int32 = -1
+
+// request returns the ZooKeeper operation that writes a over the given version of the node. As all paths of the recipes, that
+// of the operation is below the client's namespace.
+func (a assignment) request(version int32) (any, error) {
 	data, err := json.Marshal(a)
+	if version == missing {
+		return &zk.CreateRequest{Path: assignmentPath, Data: data, Acl: zk.WorldACL(zk.PermAll)}, err
+	}
 	return &zk.SetDataRequest{Path: assignmentPath, Data: data, Version: version}, err
 }
 
-// create creates the node, unless another broker has done so.
-func create(client *recipes.Client) error {
-	_, err := client.Conn().Create(assignmentPath, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll))
-	if err != nil && !errors.Is(err, zk.ErrNodeExists) {
-		return fmt.Errorf("create %s: %w", assignmentPath, err)
-	}
-	return nil
-}
-
 // read returns the assignment and the version of its node.
-func (c *controller) read() (assignment, int32, error) {
+func (c *controller) read(ctx context.Context) (assignment, int32, error) {
 	var a assignment
-	data, stat, err := c.client.Conn().Get(assignmentPath)
-	if err == nil && len(data) > 0 {
+	data, stat, err := c.assignment.Read(ctx)
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		return a, missing, nil
+	case err == nil:
 		err = json.Unmarshal(data, &a)
 	}
 	if err != nil {
-		return a, 0, fmt.Errorf("read %s: %w", assignmentPath, err)
+		return a, 0, fmt.Errorf("read %s: %w", c.assignment.Path(), err)
 	}
 	return a, stat.Version, nil
 }

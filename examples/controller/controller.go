@@ -44,18 +44,19 @@ func run(ctx context.Context, name string, servers []string, timeout time.Durati
 	if err != nil {
 		return err
 	}
-	if err := create(client); err != nil {
+	node, err := recipes.NewNode(client, assignmentPath)
+	if err != nil {
 		return err
 	}
-	c := &controller{brokers: brokers, epochs: epochs, client: client}
+	c := &controller{brokers: brokers, epochs: epochs, assignment: node}
 	return controllers.Run(ctx, c.control)
 }
 
 // A controller is a broker that assigns the partitions while it leads.
 type controller struct {
-	brokers *group.Group // the running brokers
-	epochs  *epoch.Epochs
-	client  *recipes.Client
+	brokers    *group.Group // the running brokers
+	epochs     *epoch.Epochs
+	assignment *recipes.Node
 }
 
 // control is one term. ctx is done when the term is lost or the process ends.
@@ -65,7 +66,7 @@ func (c *controller) control(ctx context.Context, term *election.Term) error {
 		return err
 	}
 	// Read after the claim: before it, the previous controller could still write.
-	last, version, err := c.read()
+	last, version, err := c.read(ctx)
 	if err != nil {
 		return err
 	}
@@ -107,7 +108,7 @@ func (c *controller) write(ctx context.Context, mine *epoch.Epoch, next assignme
 	var stale *epoch.StaleError
 	switch {
 	case errors.As(err, &stale):
-		current, _, _ := c.read() // for the log
+		current, _, _ := c.read(context.WithoutCancel(ctx)) // for the log
 		slog.Warn("stale write rejected", "generation", next.Generation, "epoch", stale.Epoch, "newest", stale.Newest.Number,
 			"controller", stale.Newest.ID, "written_in", current.Epoch)
 		return err

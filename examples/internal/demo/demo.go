@@ -45,6 +45,7 @@ func run(ctx context.Context, about string, example func(context.Context, *Proce
 	set := flag.NewFlagSet(os.Args[0], flag.ContinueOnError)
 	processes := set.Int("processes", 3, "number of worker processes")
 	freeze := set.Bool("freeze", false, "freeze the leader, let it continue after another has written,\nand exit when its stale write has been rejected")
+	chroot := set.String("chroot", "", "chroot of the processes in ZooKeeper, such as /app: they write nothing outside it")
 	switch err := flags.Parse(set, os.Args[1:], os.Stdout, about); {
 	case errors.Is(err, flag.ErrHelp):
 		return nil
@@ -53,7 +54,7 @@ func run(ctx context.Context, about string, example func(context.Context, *Proce
 	case *processes < 2 || *processes > 9:
 		return fmt.Errorf("-processes %d: want 2 to 9, so that another can take over (-h lists the flags)", *processes)
 	}
-	s, err := start(about, *processes)
+	s, err := start(about, *processes, *chroot)
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ import (
 // A supervisor starts worker processes, prints their logs, and freezes the leader.
 type supervisor struct {
 	server    *zktest.Ensemble
+	chroot    string // of the worker processes, if not empty
 	dir       string
 	began     time.Time
 	processes map[string]*child
@@ -43,8 +44,8 @@ type record struct {
 }
 
 // start starts the ZooKeeper server and the worker processes.
-func start(about string, processes int) (_ *supervisor, err error) {
-	s := &supervisor{began: time.Now(), processes: map[string]*child{}, records: make(chan record, 64)}
+func start(about string, processes int, chroot string) (_ *supervisor, err error) {
+	s := &supervisor{began: time.Now(), chroot: chroot, processes: map[string]*child{}, records: make(chan record, 64)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.close())
@@ -72,7 +73,7 @@ func start(about string, processes int) (_ *supervisor, err error) {
 }
 
 func (s *supervisor) startProcess(name string) error {
-	config, err := json.Marshal(&Process{Name: name, Servers: s.server.Addrs(), SessionTimeout: sessionTimeout, Dir: s.dir})
+	config, err := json.Marshal(&Process{Name: name, Servers: []string{strings.Join(s.server.Addrs(), ",") + s.chroot}, SessionTimeout: sessionTimeout, Dir: s.dir})
 	if err != nil {
 		return err
 	}
@@ -230,6 +231,20 @@ func (s *supervisor) script(ctx context.Context) error {
 	}
 }
 
+// outside returns an error if a worker process has written outside its chroot.
+func (s *supervisor) outside() error {
+	if s.chroot == "" {
+		return nil
+	}
+	names, err := s.server.Children("/")
+	for _, name := range names {
+		if name != "zookeeper" && !strings.HasPrefix(s.chroot+"/", "/"+name+"/") {
+			err = errors.Join(err, fmt.Errorf("/%s was created outside the chroot %s", name, s.chroot))
+		}
+	}
+	return err
+}
+
 // close ends the worker processes, then the server.
 func (s *supervisor) close() error {
 	for _, p := range s.processes {
@@ -246,7 +261,7 @@ func (s *supervisor) close() error {
 		}
 	}
 	if s.server != nil {
-		errs = append(errs, s.server.Close())
+		errs = append(errs, s.outside(), s.server.Close())
 	}
 	if s.dir != "" {
 		errs = append(errs, os.RemoveAll(s.dir))
