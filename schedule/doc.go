@@ -3,11 +3,19 @@
 // Package schedule runs a job at most once per tick over all replicas of a service. The replicas elect a leader, and the
 // leader stores each tick in ZooKeeper before it runs the job for it.
 //
-//	s, err := schedule.New(client, "/jobs/report", schedule.Every(time.Hour), nil)
+//	s, err := schedule.New(client, "/jobs/report", schedule.Every(time.Hour), &schedule.Options{
+//		Election: election.Options{Retry: func(err error) bool {
+//			log.Print("report: ", err)
+//			return true
+//		}},
+//	})
 //	…
 //	err = s.Run(ctx, func(ctx context.Context, tick schedule.Tick) error {
 //		return report(ctx, tick.Time, tick.Token)
 //	})
+//
+// With Retry, a job that fails is logged, and a replica runs it at a later tick. Without Retry, its error ends Run on that
+// replica for good, and after as many failures as there are replicas the job is not run any more.
 //
 // A tick is an instant of the schedule, the same for all replicas: 12:00:00 UTC, 13:00:00 UTC. Each replica calls Run.
 //

@@ -4,12 +4,14 @@ package schedule_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"os"
 	"strings"
 	"time"
 
+	"github.com/lockkeeper/lockkeeper/election"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/schedule"
 )
@@ -23,14 +25,20 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer client.Close()
-	s, err := schedule.New(client, "/example/report", schedule.Every(time.Second), nil)
+	s, err := schedule.New(client, "/example/report", schedule.Every(time.Second), &schedule.Options{
+		Election: election.Options{Retry: func(err error) bool { // after a failed job, Run continues with a later tick
+			fmt.Println(err)
+			return true
+		}},
+	})
 	if err != nil {
 		log.Fatal(err)
 	}
 	var last time.Time
 	err = s.Run(ctx, func(ctx context.Context, tick schedule.Tick) error {
 		if last.IsZero() {
-			fmt.Println("first report")
+			last = tick.Time
+			return errors.New("the first report failed")
 		} else if tick.Time.After(last) {
 			fmt.Println("next report")
 			stop()
@@ -42,6 +50,6 @@ func Example() {
 		log.Fatal(err)
 	}
 	// Output:
-	// first report
+	// the first report failed
 	// next report
 }
