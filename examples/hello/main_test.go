@@ -5,16 +5,16 @@ package main
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
 func TestRunReleasesLeadershipWhenProgramEnds(t *testing.T) {
 	srv := zktest.Start(t, nil) // a ZooKeeper server in the test process
-	ctx, stop := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	if err := run(ctx, srv.Addrs()); err != nil { // nil: its node is deleted
+	srv.Intercept(zktest.Rule{Op: "multi", Skip: 1, Before: func(zktest.Request) { stop() }}) // the leader's first heartbeat
+	if err := run(ctx, srv.Addrs()); err != nil {                                             // nil: its node is deleted
 		t.Fatal(err)
 	}
 }
