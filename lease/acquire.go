@@ -20,6 +20,10 @@ const (
 	waitTTL    = 30 * time.Second
 	renewEvery = 10 * time.Second
 
+	// askWithin is the TTL of a waiter whose poll was answered, until the caller asks again, which it does immediately. A caller
+	// that has died blocks the queue for so long.
+	askWithin = 5 * time.Second
+
 	// maxPoll is below the idle timeouts of load balancers.
 	maxPoll = 20 * time.Second
 
@@ -31,7 +35,7 @@ const (
 //
 // It waits for min(req.Wait, 20 s) at most, or for req.Wait if req.Unbroken is set. If wait time is
 // left then, or the replica drains, the error is a
-// *WaitingError, and the caller asks again with the same RequestID within 30 s. If the lock is
+// *WaitingError, and the caller asks again with the same RequestID within the AskWithin of that error. If the lock is
 // held, the error is a *HeldError and nothing is left in the queue, unless another call serves
 // the same request.
 //

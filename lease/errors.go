@@ -52,19 +52,38 @@ type HeldError struct {
 	RetryAfter time.Duration // an estimate
 }
 
+// Holder returns the owner of the first contender if it holds the lock, and otherwise the empty string.
+func (e *HeldError) Holder() string { return holder(e.Front) }
+
 // Error names the first contender.
 func (e *HeldError) Error() string {
+	if e.Holder() == "" {
+		return fmt.Sprintf("%s is not held, and %q (%s) waits for it", e.Path, e.Front.Owner, e.Front.Name)
+	}
 	return fmt.Sprintf("%s is held by %q (%s)", e.Path, e.Front.Owner, e.Front.Name)
 }
 
+// holder returns the owner of the first contender of a queue if it holds the lock. A lease in front that is not written as held
+// is a waiter: it has not been granted the lock yet, and its caller may have died.
+func holder(front recipes.Contender) string {
+	if front.Lease != nil && !front.Held {
+		return ""
+	}
+	return front.Owner
+}
+
 // A WaitingError is returned when a poll has ended and wait time is left. The request keeps
-// its position if it is sent again within 30 s.
+// its position if it is sent again within AskWithin.
 type WaitingError struct {
 	Path       string
 	Position   int // contenders ahead
 	Front      recipes.Contender
 	RetryAfter time.Duration
+	AskWithin  time.Duration
 }
+
+// Holder returns the owner of the first contender if it holds the lock, and otherwise the empty string.
+func (e *WaitingError) Holder() string { return holder(e.Front) }
 
 // Error names the position and the first contender.
 func (e *WaitingError) Error() string {

@@ -30,7 +30,7 @@ func (a *acquisition) endPoll(ctx context.Context, q *queue, requests *recipes.R
 		}
 		return &HeldError{Path: a.req.Path, Front: front, RetryAfter: retryAfter(front)}
 	}
-	if err := a.write(ctx, requests, false, waitTTL); err != nil {
+	if err := a.write(ctx, requests, false, askWithin); err != nil {
 		if errors.Is(err, zk.ErrBadVersion) {
 			return ErrSuperseded
 		}
@@ -38,7 +38,7 @@ func (a *acquisition) endPoll(ctx context.Context, q *queue, requests *recipes.R
 	}
 	a.deletable = false // the caller is about to be answered
 	a.written.set(a.req.Path, write{node: a.own, ahead: ahead})
-	return &WaitingError{Path: a.req.Path, Position: position, Front: front}
+	return &WaitingError{Path: a.req.Path, Position: position, Front: front, AskWithin: askWithin}
 }
 
 // position returns the number of contenders ahead, and the first of them. It returns 0 if there is

@@ -44,6 +44,50 @@ func TestNextPollAtSameReplicaBeginsWithoutListing(t *testing.T) {
 	})
 }
 
+// The caller of a poll that was answered may have died. Nothing but its position is left, and that is not for long.
+func TestWaiterThatDiesAfterItsPollBlocksTheQueueForSeconds(t *testing.T) {
+	simulated(t, func(w world) {
+		r := w.replica()
+		first, req := w.polled(r)
+		_, err := w.acquire(r, ask("c"))
+		var held *lease.HeldError
+		require.ErrorAs(w, err, &held)
+		require.Equal(w, first.Owner, held.Holder())
+
+		require.NoError(w, r.Release(w.Context(), first.Ticket))
+		began := time.Now()
+		_, err = w.acquire(r, ask("c"))
+		require.ErrorAs(w, err, &held)
+		require.Equal(w, req.Owner, held.Front.Owner)
+		require.Empty(w, held.Holder(), "it was never granted the lock")
+		require.NotContains(w, err.Error(), "held by")
+		w.acquired(r, waiting("c", time.Minute))
+		require.LessOrEqual(w, time.Since(began), 6*time.Second)
+	})
+}
+
+func TestWaitingErrorSaysHowSoonToAskAgain(t *testing.T) {
+	simulated(t, func(w world) {
+		r := w.replica()
+		held := ask("a")
+		held.TTL = time.Hour
+		first, req := w.acquired(r, held), waiting("b", time.Hour)
+		_, err := w.acquire(r, req)
+		var poll *lease.WaitingError
+		require.ErrorAs(w, err, &poll)
+		require.Equal(w, 5*time.Second, poll.AskWithin)
+		require.Equal(w, first.Owner, poll.Holder())
+		behind := w.acquiring(w.Context(), r, waiting("c", time.Hour)) // an observer
+		time.Sleep(poll.AskWithin - time.Millisecond)
+		before := w.nodes()
+		second := w.acquiring(w.Context(), r, req)
+		require.Equal(w, before, w.nodes())
+		require.NoError(w, r.Release(w.Context(), first.Ticket))
+		require.NoError(w, (<-second).err)
+		w.requireWaiting(behind)
+	})
+}
+
 func TestPredecessorThatLeavesBetweenPollsIsNoticed(t *testing.T) {
 	simulated(t, func(w world) {
 		r := w.replica()

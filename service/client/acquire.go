@@ -179,7 +179,7 @@ func (a *acquisition) send(ctx context.Context, wait time.Duration) (*grant, int
 	}
 	a.terms.WaitMillis = wait.Milliseconds()
 	g := &grant{sent: time.Now()}
-	// A replica that does not answer in time is left for another one before the waiter's position is lost, after 30 s.
+	// A replica that does not answer in time is left for another one before the waiter's position is lost.
 	status, err := a.client.exchange(ctx, http.MethodPost, a.place.path(operation), min(wait, maxPoll)+5*time.Second, a.terms, g)
 	switch {
 	case definite(err):

@@ -49,7 +49,7 @@ type Problem struct {
 		Location string `json:"location"`
 	} `json:"errors"` // what is wrong with the request, with InvalidRequest
 
-	CurrentOwner     string `json:"currentOwner"`     // the holder, with LockAlreadyHeld
+	CurrentOwner     string `json:"currentOwner"`     // the holder, with LockAlreadyHeld; empty if none is granted the lock yet
 	RetryAfterMillis int64  `json:"retryAfterMillis"` // an estimate
 	RevokedBy        string `json:"revokedBy"`        // with LockRevoked
 	Reason           string `json:"reason"`           // with LockRevoked
@@ -91,7 +91,7 @@ var (
 	// ErrUnavailable is found in the error of a call that ended before a replica gave a definite answer.
 	ErrUnavailable = errors.New("no definite answer of the service")
 	// ErrUncertain is found in the error of a call that may have left a lease or a waiter behind. A lease ends after
-	// its TTL, and a waiter after 30 s.
+	// its TTL, and a waiter within 31 s.
 	ErrUncertain = errors.New("withdrawal not confirmed")
 	// ErrClosed is the error of calls of a closed client.
 	ErrClosed = errors.New("client closed")

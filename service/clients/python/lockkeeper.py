@@ -115,7 +115,7 @@ class Client:
                 left = _MAX_WAIT if until is None else max(0.0, min(_MAX_WAIT, until - time.monotonic()))
                 sent, before, pending = _Instant(), pending, True
                 try:
-                    # A replica that does not answer in time is left before the waiter's position is lost, after 30 s.
+                    # A replica that does not answer in time is left before the waiter's position is lost.
                     status, answer = self._send(place + operation, {**body, "waitMillis": int(left * 1000)}, min(left, _MAX_POLL) + 5)
                 except Problem as problem:
                     if problem._definite():

@@ -100,8 +100,9 @@ type grant struct {
 type waiting struct {
 	LockKey          string `json:"lockKey"`
 	Position         int    `json:"position" doc:"Contenders ahead"`
-	CurrentOwner     string `json:"currentOwner"`
-	RetryAfterMillis int64  `json:"retryAfterMillis" doc:"Send the same request again after this time, and within 30 s to keep the position"`
+	CurrentOwner     string `json:"currentOwner,omitempty" doc:"Of the holder; missing if the first contender still waits"`
+	RetryAfterMillis int64  `json:"retryAfterMillis" doc:"Send the same request again after this time"`
+	AskWithinMillis  int64  `json:"askWithinMillis" doc:"Send it within this time to keep the position"`
 }
 
 // released is the answer to a release.
@@ -182,8 +183,8 @@ func (a *API) acquire(ctx context.Context, c *call, t Terms, req lease.Request) 
 		return nil, problem(Unavailable, "The replica is stopping. Repeat the request: another one goes on with it.").retryAfter(unavailableRetry)
 	case errors.As(err, &queued):
 		return &answer{Status: http.StatusAccepted, Body: &waiting{
-			LockKey: c.key, Position: queued.Position, CurrentOwner: queued.Front.Owner,
-			RetryAfterMillis: queued.RetryAfter.Milliseconds(),
+			LockKey: c.key, Position: queued.Position, CurrentOwner: queued.Holder(),
+			RetryAfterMillis: queued.RetryAfter.Milliseconds(), AskWithinMillis: queued.AskWithin.Milliseconds(),
 		}}, nil
 	case err != nil:
 		return nil, err

@@ -248,7 +248,7 @@ const (
 	acquireBody = `{"ownerId": "w1", "requestId": "r1"}`
 )
 
-var held = recipes.Contender{Name: "front", Token: 41, Owner: "w0", Kind: recipes.KindLease, TTL: time.Minute, Lease: &recipes.Lease{
+var held = recipes.Contender{Name: "front", Token: 41, Owner: "w0", Kind: recipes.KindLease, Held: true, TTL: time.Minute, Lease: &recipes.Lease{
 	Metadata: map[string]string{"value": "10.0.0.1:80"},
 }}
 

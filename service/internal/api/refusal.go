@@ -25,7 +25,7 @@ func refuse(err error) *Problem {
 		return p
 	case errors.As(err, &held):
 		p = problem(LockAlreadyHeld, "").retryAfter(held.RetryAfter)
-		p.CurrentOwner = held.Front.Owner
+		p.CurrentOwner = held.Holder()
 	case errors.Is(err, lease.ErrSuperseded):
 		p = problem(Superseded, "The newer call has the answer.")
 	case errors.As(err, &revoked):
