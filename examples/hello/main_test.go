@@ -10,11 +10,11 @@ import (
 )
 
 func TestRunReleasesLeadershipWhenProgramEnds(t *testing.T) {
-	srv := zktest.Start(t, nil) // a ZooKeeper server in the test process
-	ctx, stop := context.WithCancel(t.Context())
+	srv := zktest.Start(t, nil)                  // a ZooKeeper server in the test process
+	ctx, stop := context.WithCancel(t.Context()) // until the leader's first heartbeat
 	defer stop()
-	srv.Intercept(zktest.Rule{Op: "multi", Skip: 1, Before: func(zktest.Request) { stop() }}) // the leader's first heartbeat
-	if err := run(ctx, srv.Addrs()); err != nil {                                             // nil: its node is deleted
+	srv.Intercept(zktest.Rule{Op: "multi", Skip: 1, Before: func(zktest.Request) { stop() }})
+	if err := run(ctx, srv.Addrs()); err != nil { // nil: its node is deleted
 		t.Fatal(err)
 	}
 }
