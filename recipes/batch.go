@@ -57,13 +57,18 @@ func nextBatch(writes []*LeaseWrite) (batch, rest []*LeaseWrite) {
 		if s == nil {
 			s = w.Requests.session
 		}
-		if w.Requests.session != s || len(batch) == maxBatch || len(batch) > 0 && size+len(w.data) > maxBatchBytes {
+		if w.Requests.session != s || len(batch) == maxBatch || len(batch) > 0 && size+w.size() > maxBatchBytes {
 			rest = append(rest, w)
 			continue
 		}
-		batch, size = append(batch, w), size+len(w.data)
+		batch, size = append(batch, w), size+w.size()
 	}
 	return batch, rest
+}
+
+// size returns the bytes of the write in a transaction, without its numbers.
+func (w *LeaseWrite) size() int {
+	return len(w.Requests.queue.path) + len(w.Contender.Name) + len(w.data)
 }
 
 func writeBatch(ctx context.Context, batch []*LeaseWrite) {

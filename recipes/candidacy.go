@@ -154,6 +154,9 @@ func (p *Position) Write(ctx context.Context, n *Node, data []byte) error {
 	if n.client.settings != p.session.settings {
 		return fail(errors.New("the position belongs to another client"))
 	}
+	if err := checkData(n.path, data); err != nil {
+		return fail(err)
+	}
 	for {
 		for _, op := range []any{
 			&zk.SetDataRequest{Path: n.path, Data: data, Version: -1},

@@ -48,7 +48,7 @@ func (c *Claim) commit(ctx context.Context, namespace string, ops []any) ([]zk.M
 	if err := c.Err(); err != nil {
 		return nil, err
 	}
-	parsed, err := parseOps(namespace, ops)
+	parsed, err := parseOps(namespace, c.place.Path, ops)
 	if errors.As(err, new(*Error)) {
 		return nil, err
 	}
@@ -142,20 +142,15 @@ type operation struct {
 }
 
 func (o operation) fail(err error) error {
-	return &Error{Op: "commit", Path: *o.path, Err: fmt.Errorf("%s: %w", o.kind, err)}
+	return &Error{Op: "commit", Path: abridged(*o.path), Err: fmt.Errorf("%s: %w", o.kind, err)}
 }
 
-// maxTransaction bounds the operations of one transaction, in bytes: a server drops
-// the connection without an answer if a packet is larger than its jute.maxbuffer,
-// 1 048 575 bytes by default.
-const maxTransaction = 1<<20 - 1
-
-// parseOps returns copies of ops with the namespace in front of their paths. It
+// parseOps returns copies of ops with the namespace in front of their paths, for a transaction that begins with a check of own. It
 // rejects values that are no operations, and operations that a server would answer by
 // dropping the connection. Its error is an *Error where an operation has a path.
-func parseOps(namespace string, ops []any) ([]operation, error) {
+func parseOps(namespace, own string, ops []any) ([]operation, error) {
 	parsed := make([]operation, len(ops))
-	size := 0
+	size := len(own) + 64
 	for i, op := range ops {
 		o, err := parseOp(op)
 		if err != nil {
@@ -241,6 +236,9 @@ func (o operation) place(namespace string) error {
 			return o.fail(checkPath(*o.path))
 		}
 		*o.path = namespace + *o.path
+		if err := checkSize(*o.path); err != nil {
+			return o.fail(err)
+		}
 		return nil
 	}
 	*o.path = fullPath(namespace, path)

@@ -114,7 +114,9 @@ func contenderOf(name string, data []byte, stat *zk.Stat) Contender {
 // Contenders returns the contenders in queue order, as the server that this client is
 // connected to sees them: contenders may have joined or left since. It returns none if
 // the queue is empty or its node is missing. It costs one read, and one for each
-// contender, up to 96 of which are in flight at the same time.
+// contender, up to 96 of which are in flight at the same time. If four connections in turn
+// end in place of one answer, Contenders returns an error: each of them ends all other
+// requests of the client as well.
 func (q *Queue) Contenders(ctx context.Context) (contenders []Contender, err error) {
 	contenders, _, err = q.FirstContenders(ctx, math.MaxInt)
 	return contenders, err
@@ -131,7 +133,7 @@ func (q *Queue) FirstContenders(ctx context.Context, n int) (contenders []Conten
 
 func (q *Queue) firstContenders(ctx context.Context, s *queueSession, n int) (contenders []Contender, more int, err error) {
 	for {
-		lst, err := s.list(ctx, q.path)
+		lst, err := s.show(ctx, q.path)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -158,7 +160,10 @@ func (q *Queue) readAll(ctx context.Context, s *queueSession, members []queue.Me
 		indexes[i] = i
 	}
 	err := session.Each(s.Session, indexes, func(i int) {
-		all[i], errs[i] = q.read(ctx, s, members[i].Name)
+		data, stat, err := s.GetAtMost(ctx, q.path+"/"+members[i].Name)
+		if errs[i] = err; err == nil {
+			all[i] = contenderOf(members[i].Name, data, stat)
+		}
 		if errs[i] != nil && !errors.Is(errs[i], zk.ErrNoNode) {
 			cancel(errs[i]) // the other answers are not needed
 		}

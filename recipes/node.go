@@ -27,10 +27,11 @@ func NewNode(client *Client, path string) (*Node, error) {
 	if client == nil {
 		return nil, &Error{Op: "new node", Err: errors.New("client is nil")}
 	}
-	if err := checkPath(path); err != nil {
+	full, err := client.place(path)
+	if err != nil {
 		return nil, &Error{Op: "new node", Err: err}
 	}
-	return &Node{client: client, path: client.settings.namespace + path}, nil
+	return &Node{client: client, path: full}, nil
 }
 
 // Path returns the path of the node, namespace included.

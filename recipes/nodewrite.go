@@ -27,6 +27,9 @@ func (n *Node) CreateWithACL(ctx context.Context, data []byte, acl []zk.ACL) err
 	if len(acl) == 0 {
 		acl = n.client.settings.acl
 	}
+	if err := checkData(n.path, data); err != nil {
+		return &Error{Op: "create", Path: n.path, Err: err}
+	}
 	return n.write(ctx, "create", func(s *queueSession, w *nodeWrite) error {
 		for {
 			err := w.send(s, func(conn *zk.Conn) error {
@@ -50,6 +53,9 @@ func (n *Node) CreateWithACL(ctx context.Context, data []byte, acl []zk.ACL) err
 // Replace writes the node, if it has that version. Its error wraps zk.ErrBadVersion if it has another one, which can be the
 // result of this call: a write that was not answered is repeated. After ErrUncertain, ctx ended before an answer came.
 func (n *Node) Replace(ctx context.Context, data []byte, version int32) error {
+	if err := checkData(n.path, data); err != nil {
+		return &Error{Op: "write", Path: n.path, Err: err}
+	}
 	return n.write(ctx, "write", func(s *queueSession, w *nodeWrite) error {
 		return w.send(s, func(conn *zk.Conn) error {
 			_, err := conn.Set(n.path, data, version)

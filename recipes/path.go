@@ -15,6 +15,9 @@ import (
 
 // checkPath returns what is wrong with path as the node of a recipe, nil if nothing is.
 func checkPath(path string) error {
+	if err := checkSize(path); err != nil {
+		return err
+	}
 	switch {
 	case path == "":
 		return fmt.Errorf("path %q is empty", path)
@@ -120,7 +123,7 @@ func parseServers(list []string) (servers []string, chroot string, err error) {
 			return nil, "", fmt.Errorf("chroots %q and %q differ: one client has one namespace", chroot, path)
 		}
 		if err := checkPath(path); err != nil {
-			return nil, "", fmt.Errorf("chroot %q of %q: %w", path, element, err)
+			return nil, "", fmt.Errorf("chroot %q of %q: %w", abridged(path), abridged(element), err)
 		}
 		chroot = path
 	}

@@ -106,15 +106,18 @@ func NewQueue(client *Client, path string, opts *QueueOptions) (*Queue, error) {
 	if opts.LockDelay < 0 {
 		return fail(fmt.Errorf("lock-delay %v is negative", opts.LockDelay))
 	}
+	full, err := client.place(path)
+	if err != nil {
+		return fail(err)
+	}
 	q := &Queue{
 		client:  client,
-		path:    client.settings.namespace + path,
+		path:    full,
 		release: opts.ReleaseTimeout,
 		host:    hostname(),
 		pid:     os.Getpid(),
 		highest: -1,
 	}
-	var err error
 	if q.takeover, err = newTakeover(client, path, opts); err != nil {
 		return fail(err)
 	}

@@ -75,7 +75,9 @@ type Registration struct {
 // It returns an error immediately if an argument is invalid, if the path has a node that is not
 // ephemeral, if this client has registered the path already, or if a server refuses the node.
 func Register(ctx context.Context, client *Client, path string, data []byte, opts *RegistrationOptions) (*Registration, error) {
-	fail := func(err error) (*Registration, error) { return nil, &Error{Op: "register", Path: path, Err: err} }
+	fail := func(err error) (*Registration, error) {
+		return nil, &Error{Op: "register", Path: abridged(path), Err: err}
+	}
 	if opts == nil {
 		opts = &RegistrationOptions{}
 	}
@@ -92,7 +94,11 @@ func Register(ctx context.Context, client *Client, path string, data []byte, opt
 	if err := CheckPath(path); err != nil {
 		return fail(err)
 	}
-	path = client.settings.namespace + path
+	full, err := client.place(path)
+	if err != nil {
+		return fail(err)
+	}
+	path = full
 	life, stop := context.WithCancelCause(client.closing)
 	r := &Registration{
 		client: client, path: path, release: opts.ReleaseTimeout, life: life, stop: stop,
@@ -103,7 +109,7 @@ func Register(ctx context.Context, client *Client, path string, data []byte, opt
 		stop(err)
 		return fail(withCtx(ctx, err))
 	}
-	err := r.await(ctx, 1)
+	err = r.await(ctx, 1)
 	if err == nil {
 		return r, nil
 	}

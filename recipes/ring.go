@@ -41,7 +41,8 @@ func NewRing(client *Client, path string, size int, acl []zk.ACL) (*Ring, error)
 	if client == nil {
 		return fail(errors.New("client is nil"))
 	}
-	if err := checkPath(path); err != nil {
+	full, err := client.place(path)
+	if err != nil {
 		return fail(err)
 	}
 	if size < 1 {
@@ -50,12 +51,15 @@ func NewRing(client *Client, path string, size int, acl []zk.ACL) (*Ring, error)
 	if len(acl) == 0 {
 		acl = client.settings.acl
 	}
-	return &Ring{client: client, path: client.settings.namespace + path, size: size, acl: acl}, nil
+	return &Ring{client: client, path: full, size: size, acl: acl}, nil
 }
 
 // Append adds an entry, and returns its name. It repeats a create that was not answered, until
 // ctx is done: an error means that the entry may exist. Append deletes no entry: see Trim.
 func (r *Ring) Append(ctx context.Context, data []byte) (name string, err error) {
+	if err := checkData(r.path, data); err != nil {
+		return "", &Error{Op: "append", Path: r.path, Err: err}
+	}
 	// A repeated create makes a second node. Their common beginning shows that they are one entry. Its digits cannot spell
 	// "lock", after which a number makes the name that of a contender.
 	id := make([]byte, 10)
@@ -85,6 +89,9 @@ func (r *Ring) create(ctx context.Context, s *queueSession, prefix string, data 
 // zk.ErrNoNode.
 func (r *Ring) Replace(ctx context.Context, name string, data []byte) error {
 	path := r.path + "/" + name
+	if err := checkData(path, data); err != nil {
+		return &Error{Op: "write", Path: path, Err: err}
+	}
 	return r.client.withSession(ctx, path, func(s *queueSession) error {
 		_, err := session.Retry(ctx, s.Session, "write", path, func(conn *zk.Conn) (*zk.Stat, error) {
 			return conn.Set(path, data, -1)

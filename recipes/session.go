@@ -22,6 +22,7 @@ type queueSession struct {
 	report   *reporter
 
 	lists   session.Sharing[struct{}, *listing]
+	shown   session.Sharing[struct{}, *listing]
 	paced   session.Sharing[struct{}, *listing]
 	parents session.Sharing[struct{}, parent]
 	finds   session.Sharing[*session.Node, map[string]queue.Member]
@@ -109,8 +110,20 @@ func (s *queueSession) owns(ctx context.Context, n *session.Node) (bool, error) 
 
 // list returns a listing that the server made after the call began.
 func (s *queueSession) list(ctx context.Context, path string) (*listing, error) {
-	lst, err := s.lists.Do(ctx, s.Session, path, struct{}{}, func([]struct{}) (*listing, error) {
-		children, stat, err := s.Children(s.Context(), path)
+	return s.listBy(ctx, &s.lists, path, s.Children)
+}
+
+// show is list for a caller that only shows the queue: it returns an error if connections end in place of the answer.
+func (s *queueSession) show(ctx context.Context, path string) (*listing, error) {
+	return s.listBy(ctx, &s.shown, path, s.ChildrenAtMost)
+}
+
+func (s *queueSession) listBy(
+	ctx context.Context, shared *session.Sharing[struct{}, *listing], path string,
+	request func(context.Context, string) ([]string, *zk.Stat, error),
+) (*listing, error) {
+	lst, err := shared.Do(ctx, s.Session, path, struct{}{}, func([]struct{}) (*listing, error) {
+		children, stat, err := request(s.Context(), path)
 		if errors.Is(err, zk.ErrNoNode) {
 			return &listing{highest: -1, plain: true}, nil
 		}

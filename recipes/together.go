@@ -17,7 +17,7 @@ import (
 )
 
 // maxTogether is how many queues one transaction joins at most. With records of the greatest size it
-// stays below half of what a server accepts.
+// stays below half of what a server accepts. The paths may have the other half.
 const maxTogether = 64
 
 // ErrApart is returned by ClaimTogether when one transaction cannot take all claims, because a queue
@@ -64,6 +64,13 @@ func claimTogether(ctx context.Context, parts []Part, take func(*together) ([]*C
 	n := len(parts)
 	if n > maxTogether {
 		return nil, fmt.Errorf("%w: %d are more than %d", ErrApart, n, maxTogether)
+	}
+	size := 0
+	for _, p := range parts {
+		size += 2 * len(p.Queue.path)
+	}
+	if size > maxTransaction/2 {
+		return nil, fmt.Errorf("%w: the paths take %d bytes of a transaction, and %d are the limit", ErrApart, size, maxTransaction/2)
 	}
 	client, began := parts[0].Queue.client, time.Now()
 	s, err := client.session(ctx)

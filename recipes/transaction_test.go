@@ -3,7 +3,6 @@
 package recipes
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/go-zookeeper/zk"
@@ -12,7 +11,7 @@ import (
 
 // opsError returns the error of parseOps for the operations.
 func opsError(ops []any) error {
-	_, err := parseOps("", ops)
+	_, err := parseOps("", "", ops)
 	return err
 }
 
@@ -22,8 +21,6 @@ func TestTransactionOverTheServersLimitIsRefusedWithTheLimit(t *testing.T) {
 	for name, ops := range map[string][]any{
 		"create":       {&zk.CreateRequest{Path: "/a", Data: big, Acl: acl}},
 		"set":          {&zk.SetDataRequest{Path: "/a", Data: big}},
-		"long path":    {&zk.DeleteRequest{Path: "/" + strings.Repeat("x", len(big))}},
-		"long check":   {&zk.CheckVersionRequest{Path: "/" + strings.Repeat("x", len(big))}},
 		"sum of parts": {&zk.SetDataRequest{Path: "/a", Data: big[:1<<19]}, &zk.SetDataRequest{Path: "/b", Data: big[:1<<19]}},
 	} {
 		require.ErrorContains(t, opsError(ops), "over the limit of 1048575 for a transaction", name)

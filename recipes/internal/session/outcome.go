@@ -81,7 +81,7 @@ func failedUnsent(err error) bool {
 
 // unnamed reports whether a server answered with an error for which the ZooKeeper client has no name.
 func unnamed(err error) bool {
-	return OutcomeOf(err) == Unknown && !Retryable(err) && !errors.Is(err, ErrUncertain)
+	return OutcomeOf(err) == Unknown && !Retryable(err) && !errors.Is(err, ErrUncertain) && !errors.Is(err, errUnanswered)
 }
 
 // mayRepeat reports whether an idempotent request that failed with err is to be sent again.

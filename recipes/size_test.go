@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package recipes
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
+	"github.com/lockkeeper/lockkeeper/zktest"
+)
+
+// A server closes the connection over a packet of 1 MiB: the client would send it again for ever, and end all other requests
+// of the client with it.
+func TestPathAndDataThatDoNotFitAPacketAreRefusedAtTheCall(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		s := newEnsemble(t)
+		client := s.connect(s.options())
+		claim := claimed(t, client)
+		node, err := NewNode(client, "/node")
+		require.NoError(t, err)
+		ring, err := NewRing(client, "/ring", 1, nil)
+		require.NoError(t, err)
+		connections, requests := s.dials.Load(), len(s.seen(anyRequest))
+
+		long, data := "/"+strings.Repeat("x", 1<<20), make([]byte, 1<<20)
+		ctx := t.Context()
+		for name, call := range map[string]func() error{
+			"queue":        func() error { _, err := NewQueue(client, long, nil); return err },
+			"node":         func() error { _, err := NewNode(client, long); return err },
+			"ring":         func() error { _, err := NewRing(client, long, 1, nil); return err },
+			"register":     func() error { _, err := Register(ctx, client, long, nil, nil); return err },
+			"commit":       func() error { _, err := claim.Commit(ctx, &zk.DeleteRequest{Path: long}); return err },
+			"commit check": func() error { _, err := claim.Commit(ctx, &zk.CheckVersionRequest{Path: long}); return err },
+			"commit data":  func() error { _, err := claim.Commit(ctx, &zk.SetDataRequest{Path: "/node", Data: data}); return err },
+			"create":       func() error { return node.Create(ctx, data) },
+			"replace":      func() error { return node.Replace(ctx, data, -1) },
+			"update": func() error {
+				_, err := node.Update(ctx, claim, func([]byte, *zk.Stat, bool) ([]byte, error) { return data, nil })
+				return err
+			},
+			"append":         func() error { _, err := ring.Append(ctx, data); return err },
+			"replace in it":  func() error { return ring.Replace(ctx, "entry", data) },
+			"namespace":      func() error { _, err := Connect(ctx, s.Addrs(), &Options{Namespace: long}); return err },
+			"chroot":         func() error { return CheckServers([]string{"localhost" + long}) },
+			"just too long":  func() error { _, err := NewQueue(client, long[:maxPath+1], nil); return err },
+			"just too large": func() error { return node.Create(ctx, data[:maxNode]) },
+		} {
+			err := call()
+			require.ErrorContains(t, err, "over the limit of", name)
+			require.Less(t, len(err.Error()), 400, name)
+		}
+		require.Equal(t, connections, s.dials.Load())
+		for _, r := range s.seen(anyRequest)[requests:] {
+			require.Less(t, r.Size, 1<<10)
+		}
+		require.NoError(t, claim.Err())
+	})
+}
+
+// The connection ends in place of an answer, each time: the reply is larger than the client, or a proxy, accepts. The client's
+// other requests end with it.
+func TestContendersThatCannotBeAnsweredAreAnErrorAndOtherLocksAreGranted(t *testing.T) {
+	for _, op := range []string{"getData", "getChildren"} {
+		t.Run(op, func(t *testing.T) {
+			faketime.Test(t, func(t *testing.T) {
+				s := newOccupied(t)
+				client := s.connect(s.options())
+				queue := newQueue(t, client, nil)
+				rule := zktest.Rule{Op: op, Path: another, Lose: zktest.ToClient}
+				if op == "getChildren" {
+					rule.Path = "/l"
+				}
+				s.Intercept(rule)
+				began := time.Now()
+				ctx, cancel := context.WithTimeout(t.Context(), 100*testTimeout)
+				defer cancel()
+				_, err := queue.Contenders(ctx)
+				require.ErrorContains(t, err, rule.Path+": 4 connections in turn ended in place of an answer")
+				require.Less(t, time.Since(began), testTimeout)
+
+				other, err := NewQueue(client, "/other", nil)
+				require.NoError(t, err)
+				_, err = other.Claim(ctx)
+				require.NoError(t, err)
+			})
+		})
+	}
+}
+
+func TestPathAndDataUpToTheLimitWork(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		s := newEnsemble(t)
+		opts := s.options()
+		opts.Namespace = "/" + strings.Repeat("n", maxPath/2)
+		opts.Owner = strings.Repeat("o", 4096)
+		client := s.connect(opts)
+		var parts []Part
+		for i := range 8 {
+			path := "/" + strings.Repeat("q", maxPath/2-2-i)
+			queue, err := NewQueue(client, path, nil)
+			require.NoError(t, err)
+			parts = append(parts, Part{Queue: queue})
+		}
+		_, err := NewQueue(client, "/"+strings.Repeat("q", maxPath/2), nil)
+		require.ErrorContains(t, err, "131074 bytes is over the limit of 131072, with the namespace")
+
+		ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+		defer cancel()
+		_, err = ClaimTogether(ctx, parts...)
+		require.ErrorIs(t, err, ErrApart, "eight do not fit one transaction")
+		claims, err := ClaimTogether(ctx, parts[:2]...)
+		require.NoError(t, err)
+		node, err := NewNode(client, "/"+strings.Repeat("d", maxPath/2-2))
+		require.NoError(t, err)
+		require.NoError(t, node.Create(ctx, make([]byte, maxNode-maxPath)))
+		require.NoError(t, node.Replace(ctx, make([]byte, maxNode-maxPath), -1))
+		time.Sleep(2 * testTimeout)
+		for _, claim := range claims {
+			require.NoError(t, claim.Err(), "heartbeats fit, too")
+		}
+		require.EqualValues(t, 1, s.dials.Load())
+	})
+}
