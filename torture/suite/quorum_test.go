@@ -3,6 +3,7 @@
 package suite
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"testing"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/docker"
 	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/lock"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/service/client"
 )
@@ -46,9 +48,7 @@ func surviveKills(s *env, newest fencing.Token, killed ...*docker.Server) fencin
 	}
 	library := s.connect(recipes.Options{SessionTimeout: 10 * time.Second})
 	replica := s.service().start()
-	leases, err := client.New(replica.url, &client.Options{Bearer: func() (string, error) { return "one", nil }})
-	require.NoError(s.t, err)
-	s.t.Cleanup(func() { require.NoError(s.t, leases.Close()) })
+	leases := replica.client()
 	take := func(key, what string) *client.Hold {
 		s.t.Helper()
 		hold, err := leases.Lock(s.ctx, "team", key)
@@ -74,20 +74,8 @@ func surviveKills(s *env, newest fencing.Token, killed ...*docker.Server) fencin
 
 	led, err := s.ensemble.Leader(s.ctx)
 	require.NoError(s.t, err)
-	each := func(do func(*docker.Server) error) {
-		s.t.Helper()
-		errs := make([]error, len(killed))
-		var doing sync.WaitGroup
-		for i, server := range killed {
-			doing.Go(func() { errs[i] = do(server) })
-		}
-		doing.Wait()
-		for _, err := range errs {
-			require.NoError(s.t, err)
-		}
-	}
 	began := time.Now()
-	each(func(server *docker.Server) error { return server.Kill(s.ctx) })
+	each(s.t, killed, func(server *docker.Server) error { return server.Kill(s.ctx) })
 	fresh := take("fresh", "the service's, with three servers left")
 	s.t.Logf("the leader was %d; a lock was granted %v after the kills", led.ID(), time.Since(began).Round(time.Millisecond))
 	require.NoError(s.t, hold.Check(s.ctx))
@@ -105,7 +93,7 @@ func surviveKills(s *env, newest fencing.Token, killed ...*docker.Server) fencin
 	require.Less(s.t, hold.Token(), fresh.Token(), "and older than the kills")
 	write()
 
-	each(func(server *docker.Server) error { return server.Start(s.ctx) })
+	each(s.t, killed, func(server *docker.Server) error { return server.Start(s.ctx) })
 	require.NoError(s.t, s.ensemble.WaitServing(s.ctx))
 	for _, server := range s.ensemble.Servers() {
 		conn := s.bare(server.Addr())
@@ -125,4 +113,64 @@ func surviveKills(s *env, newest fencing.Token, killed ...*docker.Server) fencin
 	s.interrupt(replica.process)
 	require.Equal(s.t, 0, s.status(replica.process))
 	return newest
+}
+
+// client returns a client of the service whose only replica this is.
+func (r *replica) client() *client.Client {
+	t := r.service.env.t
+	t.Helper()
+	c, err := client.New(r.url, &client.Options{Bearer: func() (string, error) { return "one", nil }})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	return c
+}
+
+// each calls do for all servers at the same time.
+func each(tb testing.TB, servers []*docker.Server, do func(*docker.Server) error) {
+	tb.Helper()
+	errs := make([]error, len(servers))
+	var doing sync.WaitGroup
+	for i, server := range servers {
+		doing.Go(func() { errs[i] = do(server) })
+	}
+	doing.Wait()
+	for _, err := range errs {
+		require.NoError(tb, err)
+	}
+}
+
+// The two servers that are left cannot know whether the other three grant locks: consistency before availability.
+func TestNothingIsGrantedWhileThreeOfFiveServersAreDown(t *testing.T) {
+	t.Parallel()
+	_, err := program.path()
+	require.NoError(t, err)
+	s := onFresh(t, docker.Options{Servers: 5})
+	library := s.connect(recipes.Options{})
+	replica := s.service().start()
+	leases := replica.client()
+	hold := s.lock(s.mutex(library, "lock"))
+	killed := s.ensemble.Servers()[:3]
+
+	each(t, killed, func(server *docker.Server) error { return server.Kill(s.ctx) })
+	require.ErrorIs(t, s.done(hold), recipes.ErrLost, "the holder is notified")
+	brief, cancel := context.WithTimeout(s.ctx, 2*time.Second)
+	defer cancel()
+	_, err = s.mutex(library, "fresh").TryLock(brief)
+	require.Error(t, err)
+	require.NotErrorIs(t, err, lock.ErrLocked, "the lock is not held")
+	brief, cancel = context.WithTimeout(s.ctx, 2*time.Second)
+	defer cancel()
+	_, err = leases.TryLock(brief, "team", "fresh")
+	require.ErrorIs(t, err, client.ErrUnavailable)
+
+	each(t, killed, func(server *docker.Server) error { return server.Start(s.ctx) })
+	next := s.lock(s.mutex(library, "lock"))
+	require.Greater(t, next.Token(), hold.Token())
+	s.unlock(next)
+	_ = hold.Unlock(s.ctx) // it was lost
+	lease, err := leases.Lock(s.ctx, "team", "fresh")
+	require.NoError(t, err)
+	require.NoError(t, lease.Unlock(s.ctx))
+	s.interrupt(replica.process)
+	require.Equal(t, 0, s.status(replica.process))
 }
