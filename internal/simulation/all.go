@@ -102,12 +102,14 @@ var AllScenarios = []Scenario{
 			a.must(a.all(0, allWait))
 			time.Sleep(w.fraction(8)) // until its last heartbeat, which is a transaction as well, was answered
 			node := lockPath + "/_c_3f2a-lock-0000000000"
+			created := make(chan struct{}) // later than usual if the session has ended
 			a.link.Intercept(zktest.Rule{Op: "multi", Below: lockPath, Times: 1, Before: func(zktest.Request) {
 				w.must(w.ensemble.Create(node, []byte("curator")))
+				close(created)
 			}})
 			w.inOrder(
 				func() { a.must(a.all(w.fraction(8), allWait)) },
-				func() { time.Sleep(w.fraction(2)); w.must(w.inject("delete " + node)) },
+				func() { <-created; time.Sleep(w.fraction(2)); w.must(w.inject("delete " + node)) },
 			)
 		}
 	}},
