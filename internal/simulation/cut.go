@@ -49,6 +49,7 @@ var sessionKept = []string{
 	"an operator deletes a waiter's node a moment before it would be granted",
 	"the connection ends during a release, and the parent is reaped before the reconnection",
 	"the same, and the next contender knows the former parent",
+	"a waiter reconnects twice while a limit is raised, with watches in several packets",
 	"TryLock of a held lock, and again when it is free",
 }
 
