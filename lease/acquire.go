@@ -396,6 +396,8 @@ func (a *acquisition) leave(ctx context.Context) {
 	if !a.wrote || !a.deletable {
 		return
 	}
+	ctx, cancel := a.bound(ctx)
+	defer cancel()
 	// If it fails, the observers delete the node.
 	_ = a.once(ctx, a.queueOf(), func(ctx context.Context, _ *queue, requests *recipes.Requests) error {
 		return a.remove(ctx, requests)

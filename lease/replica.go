@@ -81,12 +81,22 @@ func (r *Replica) Close() {
 	r.running.Wait()
 }
 
-// bound returns a context for requests that must be answered soon: if they are not, their
-// outcome is unknown. It lasts longer than ctx, so that a call whose caller has gone still
-// deletes what it has written.
+// bound returns a context for the requests of a call, which must be answered soon: if they are not, their outcome is unknown.
+// It ends after the session timeout, or at the deadline of ctx, if that is sooner. It outlives a caller that has gone, and a
+// deadline by lastWord, so that such a call still deletes what it has written.
 func (r *Replica) bound(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), r.client.SessionTimeout())
+	end := time.Now().Add(r.client.SessionTimeout())
+	if deadline, ok := ctx.Deadline(); ok && deadline.Before(end) {
+		end = deadline
+		if soon := time.Now().Add(lastWord); end.Before(soon) {
+			end = soon
+		}
+	}
+	return context.WithDeadline(context.WithoutCancel(ctx), end)
 }
+
+// lastWord is how long a call may send requests after its deadline.
+const lastWord = 500 * time.Millisecond
 
 // attempts is how often a call begins again after another write overtook it.
 const attempts = 3
@@ -95,33 +105,34 @@ const attempts = 3
 // or its outcome is unknown.
 var errAgain = errors.New("overtaken by another write")
 
-// again runs f in one session, and again while it returns errAgain.
+// again runs f in one session, and again while it returns errAgain. The bound is that of all attempts.
 func (r *Replica) again(ctx context.Context, op, path string, f func(ctx context.Context, q *queue, requests *recipes.Requests) error) error {
 	fail := func(err error) error { return &recipes.Error{Op: op, Path: path, Err: err} }
 	q, err := r.queues.get(path)
 	if err != nil {
 		return fail(err)
 	}
+	bounded, cancel := r.bound(ctx)
+	defer cancel()
 	for attempt := 0; ; attempt++ {
-		err := r.once(ctx, q, f)
+		err := r.once(bounded, q, f)
 		switch {
 		case err == nil:
 			return nil
-		case errors.Is(err, errAgain) && attempt < attempts:
+		case errors.Is(err, errAgain) && attempt < attempts && bounded.Err() == nil:
 			continue
-		case errors.Is(err, errAgain), errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil, errors.Is(err, recipes.ErrSessionExpired):
+		case errors.Is(err, errAgain), errors.Is(err, context.DeadlineExceeded) && !errors.Is(ctx.Err(), context.Canceled), errors.Is(err, recipes.ErrSessionExpired):
 			return fail(uncertain(err))
 		}
 		return fail(err)
 	}
 }
 
+// once runs f in one session.
 func (r *Replica) once(ctx context.Context, q *queue, f func(context.Context, *queue, *recipes.Requests) error) error {
-	bounded, cancel := r.bound(ctx)
-	defer cancel()
-	requests, err := q.Requests(bounded)
+	requests, err := q.Requests(ctx)
 	if err == nil {
-		err = f(bounded, q, requests)
+		err = f(ctx, q, requests)
 		if err != nil && requests.Ended() != nil {
 			err = fmt.Errorf("%w: %w", errAgain, err)
 		}

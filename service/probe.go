@@ -35,7 +35,7 @@ func newProbe(client *recipes.Client, path string) (*probe, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &probe{queue: queue, err: errors.New("no quorum was asked yet")}, nil
+	return &probe{queue: queue}, nil // a quorum has just opened the client's session
 }
 
 // run checks at each interval, until ctx is done.

@@ -125,6 +125,19 @@ func TestOperatorsRoutesNeedNoCredentialsAndShowNoLock(t *testing.T) {
 	require.Equal(t, http.StatusServiceUnavailable, f.send("", http.MethodGet, "/readyz", "").status)
 }
 
+func TestReplicaThatIsNotReadyRefusesImmediately(t *testing.T) {
+	f := newFixture(t, &scripted{})
+	f.ready = errZooKeeper
+	r := f.send("client", http.MethodPost, acquirePath, acquireBody)
+	require.Equal(t, http.StatusServiceUnavailable, r.status)
+	require.Equal(t, "UNAVAILABLE", r.code(t))
+	require.Equal(t, "1", r.header.Get("Retry-After"))
+	require.NotContains(t, string(r.body), "10.1.2.3")
+	require.Zero(t, f.locks.count())
+	f.ready = nil
+	require.Equal(t, http.StatusOK, f.send("client", http.MethodPost, acquirePath, acquireBody).status)
+}
+
 func TestPrincipalOverItsRateIsRefused(t *testing.T) {
 	f := newFixture(t, &scripted{})
 	require.Equal(t, http.StatusOK, f.send("slow", http.MethodPost, acquirePath, acquireBody).status)

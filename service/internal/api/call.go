@@ -86,7 +86,11 @@ type handler[I any] func(ctx context.Context, c *call, in *I) (*answer, error)
 func perform[I any](ctx context.Context, a *API, op operation, in *I, handle handler[I]) (*answer, *Problem) {
 	c := callOf(ctx)
 	end := func(audit.Event) {}
-	if op.administrative {
+	if err := a.Ready(); err != nil {
+		// The attempt would take as long as the request may, and tie up the caller.
+		c.problem = problem(Unavailable, "No quorum of the ZooKeeper ensemble has answered recently. Repeat the request, with the same requestId.").
+			retryAfter(unavailableRetry).because(err)
+	} else if op.administrative {
 		end, c.problem = a.beginAction(ctx, c, in)
 	}
 	var out *answer
