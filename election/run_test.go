@@ -35,7 +35,7 @@ func TestErrorOfStoppedWorkIsNotFailure(t *testing.T) {
 func TestRunWaitsWithoutBoundForWorkWhoseContextIsOpen(t *testing.T) {
 	faketime.Test(t, func(t *testing.T) {
 		e := &Election{stopTimeout: time.Second}
-		r, err := e.await(t.Context(), after(1000*time.Hour, io.EOF))
+		r, err := e.await(t.Context(), after(time.Hour, io.EOF))
 		require.NoError(t, err)
 		require.Equal(t, io.EOF, r.err)
 	})
@@ -45,7 +45,7 @@ func TestRunWithoutStopTimeoutWaitsForSlowWork(t *testing.T) {
 	faketime.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		r, err := new(Election).await(ctx, after(1000*time.Hour, io.EOF))
+		r, err := new(Election).await(ctx, after(time.Hour, io.EOF))
 		require.NoError(t, err)
 		require.Equal(t, io.EOF, r.err)
 	})

@@ -81,7 +81,7 @@ func TestEverySubscriberGetsEveryStateInOrderHoweverSlowItIs(t *testing.T) {
 			subscribers.Go(func() {
 				for state := range client.States(t.Context()) {
 					seen[i] = append(seen[i], state.Attached)
-					time.Sleep(time.Duration(i) * time.Minute)
+					time.Sleep(time.Duration(i) * 2500 * time.Millisecond)
 				}
 			})
 		}

@@ -12,12 +12,16 @@ import (
 
 // Test runs f in a bubble of testing/synctest, and on one processor: with Go 1.26 the race detector crashes (in tsan's SlotLock,
 // or over an epoch) when two processors receive from two due timers of one bubble at the same time, because the bubble lends
-// both the same context.
+// both the same context. A test that has not ended after Limit of fake time ends the process: see Bound.
 func Test(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
 	one.begin()
 	defer one.end()
-	synctest.Test(t, f)
+	synctest.Test(t, func(t *testing.T) {
+		t.Helper()
+		t.Cleanup(Bound(t.Name())) // after all other cleanups
+		f(t)
+	})
 }
 
 // one is the setting of one processor, for tests in parallel.

@@ -21,6 +21,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/lockkeeper/lockkeeper/internal/check"
+	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
@@ -117,7 +118,7 @@ func inBubble(t *testing.T, name string, run func() ([]history.Event, error)) (e
 	t.Helper()
 	watchdog := watch(name)
 	defer watchdog.Stop()
-	err := inSynctest(t, func() (err error) {
+	err := inSynctest(t, name, func() (err error) {
 		events, err = run()
 		return err
 	})
@@ -131,30 +132,34 @@ func inBubble(t *testing.T, name string, run func() ([]history.Event, error)) (e
 }
 
 // inSynctest returns the error of a run, or an error if it left goroutines behind.
-func inSynctest(t *testing.T, run func() error) (err error) {
+func inSynctest(t *testing.T, name string, run func() error) (err error) {
 	t.Helper()
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("bubble does not end: %v", r)
 		}
 	}()
-	synctest.Test(t, func(*testing.T) { err = run() })
+	synctest.Test(t, func(*testing.T) {
+		defer faketime.Bound(name)()
+		err = run()
+	})
 	return err
 }
 
-// watch ends the process if a run does not end. Nothing else can end a bubble whose clock can advance for ever. A run takes
-// seconds at most; the limit is for a machine that runs other tests first. Of a mutant, such a run is a finding.
+// watch ends the process if a run does not end in real time: a goroutine spins, or the machine is overloaded. A run takes
+// seconds at most. Its status tells the test of the mutants that this is no finding; faketime.Bound is one, and ends a run that
+// waits.
 func watch(name string) *time.Timer {
-	limit := 5 * time.Minute
-	if *mutant {
-		limit = time.Minute
-	}
+	const limit = 5 * time.Minute
 	return time.AfterFunc(limit, func() {
 		fmt.Printf("--- FAIL: %s: not ended after %v of real time\n", name, limit)
 		_ = pprof.Lookup("goroutine").WriteTo(os.Stdout, 1)
-		os.Exit(1)
+		os.Exit(statusWatchdog)
 	})
 }
+
+// statusWatchdog is the status of a process that watch ended. Package mutants knows it.
+const statusWatchdog = 3
 
 // saveHistory writes the history of a failed run to a file, and returns its name.
 func saveHistory(t *testing.T, events []history.Event) string {
