@@ -17,6 +17,13 @@ import (
 // holderTarget stands for a contender in a plan: the one that holds a lock when the fault is injected.
 const holderTarget = "holder"
 
+// partitionedTarget stands for a contender in a plan: the holder that a fault aimed at and that is partitioned when the next
+// fault is injected.
+const partitionedTarget = "partitioned"
+
+// errNotPartitioned reports that no holder that was aimed at is partitioned.
+var errNotPartitioned = errors.New("no partitioned holder")
+
 // errNoHolder reports that no contender has held a lock for long enough to be hit while it holds.
 var errNoHolder = errors.New("no holder to aim at")
 

@@ -44,7 +44,7 @@ func TestVolleysHitHoldersWithoutOtherFaultsAndPathsRecoverAfterwards(t *testing
 	for seed := range uint64(20) {
 		o := options(t, func(o *Options) { o.Seed, o.Contenders = seed, 3 })
 		plan := GeneratePlan(o)
-		aimable := map[string]bool{"pause-contender": true, "cut-contender": true, "kill-contender": true}
+		aimable := map[string]bool{"pause-contender": true, "cut-contender": true, "kill-contender": true, "step-clock": true}
 		for i, f := range plan {
 			if len(f.Args) == 0 || f.Args[0] != holderTarget {
 				continue
@@ -56,7 +56,9 @@ func TestVolleysHitHoldersWithoutOtherFaultsAndPathsRecoverAfterwards(t *testing
 			for _, other := range slices.Concat(plan[:i], plan[i+1:]) {
 				if other.At < f.At+f.For && f.At < other.At+other.For {
 					require.True(t, aimable[other.Kind], "%v and %v", f, other)
-					inProgress++
+					if other.Args[0] != partitionedTarget { // that is one of these
+						inProgress++
+					}
 					continue
 				}
 				if !aimable[other.Kind] && other.At >= f.At+f.For {
@@ -66,6 +68,34 @@ func TestVolleysHitHoldersWithoutOtherFaultsAndPathsRecoverAfterwards(t *testing
 			require.Less(t, inProgress, o.Contenders, "one contender has no fault: %v", f)
 		}
 	}
+}
+
+// A deadline by the wall clock alone is not late unless the clock steps while a holder is partitioned.
+func TestVolleysStepTheClockOfPartitionedHoldersBack(t *testing.T) {
+	for seed := range uint64(5) {
+		o := options(t, func(o *Options) { o.Seed, o.Duration, o.Contenders = seed, 10*time.Minute, 3 })
+		steps := 0
+		var cut Fault
+		for _, f := range GeneratePlan(o) {
+			switch {
+			case f.Kind == "cut-contender" && f.Args[0] == holderTarget:
+				cut = f
+			case f.Kind == "step-clock" && f.Args[0] == partitionedTarget:
+				steps++
+				require.Equal(t, (-2 * o.Timeout).String(), f.Args[1])
+				require.NotEqual(t, "to-client", cut.Args[1])
+				require.Greater(t, f.At, cut.At)
+				require.Less(t, f.At, cut.At+o.Timeout/2, "before its deadline")
+			}
+		}
+		require.Greater(t, steps, 5)
+	}
+}
+
+func TestStepOfPartitionedHolderNeedsOne(t *testing.T) {
+	s, _ := newTestRun()
+	_, err := stepClock(t.Context(), s, []string{partitionedTarget, "-8s"}, time.Second)
+	require.ErrorIs(t, err, errNotPartitioned)
 }
 
 func TestAimedFaultHitsContenderThatHoldsForLong(t *testing.T) {

@@ -58,9 +58,15 @@ func errEnded(c *contender) error { return fmt.Errorf("%s has ended unexpectedly
 
 // stepClock steps the clock of a contender that BuildStepping has built; checkPlan has made sure that it has such a clock.
 func stepClock(_ context.Context, r *run, args []string, _ time.Duration) (heal, error) {
-	c, err := r.contender(args[0])
-	if err != nil {
-		return nil, err
+	c := r.partitioned.Load()
+	if args[0] != partitionedTarget {
+		var err error
+		if c, err = r.contender(args[0]); err != nil {
+			return nil, err
+		}
+	}
+	if c == nil {
+		return nil, errNotPartitioned
 	}
 	by, err := time.ParseDuration(args[1])
 	if err != nil {
@@ -99,7 +105,7 @@ func (r *run) onLinksOf(c *contender, spoil func(*docker.Proxy)) (heal, error) {
 	})
 }
 
-// directions are the directions of a partition between a contender and the servers.
+// directions are the directions of a partition between a contender and the servers. In the first two no request arrives.
 var directions = []string{"both", "to-server", "to-client"}
 
 func cutContender(_ context.Context, r *run, args []string, lasts time.Duration) (heal, error) {
@@ -116,8 +122,12 @@ func cutContender(_ context.Context, r *run, args []string, lasts time.Duration)
 		r.recorder.add(history.Event{At: r.time.Now(), Kind: kind, Contender: name, Text: args[1]})
 	}
 	note(history.Partitioned)
+	if args[0] == holderTarget {
+		r.partitioned.Store(c)
+	}
 	return func(ctx context.Context) error {
 		note(history.Healed)
+		r.partitioned.CompareAndSwap(c, nil)
 		return undo(ctx)
 	}, nil
 }

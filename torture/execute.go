@@ -43,7 +43,7 @@ func (r *run) execute(ctx context.Context) error {
 	return nil
 }
 
-// continueAfter runs a step that follows the last fault. A failure is recorded as a problem: it is no reason to discard the
+// continueAfter runs a step that follows the last fault. A failure is recorded as one of the harness: it is no reason to discard the
 // history of an hour. continueAfter returns an error only if ctx has ended, because there is no result then.
 func (r *run) continueAfter(ctx context.Context, step func(context.Context) error) error {
 	err := step(ctx)
@@ -51,7 +51,7 @@ func (r *run) continueAfter(ctx context.Context, step func(context.Context) erro
 		return context.Cause(ctx)
 	}
 	if err != nil {
-		r.problemf("%v", err)
+		r.failuref("%v", err)
 	}
 	return nil
 }
@@ -133,11 +133,12 @@ func (r *run) progress(ctx context.Context) {
 		for _, n := range r.result.Faults {
 			faults += n.Injected
 		}
-		problems := len(r.result.Problems)
+		problems, failures := len(r.result.Problems), len(r.result.Failures)
 		r.mu.Unlock()
 		w := r.registers.Counts()
-		r.opts.Log("%v of %v: %d grants, %d faults, %d writes, %d of them stale, %d rejected; %d problems",
-			time.Duration(r.time.Now()).Round(time.Second), r.opts.Duration, r.recorder.granted(), faults, w.All, w.Stale,
-			w.Rejected, problems)
+		r.opts.Log("%v of %v: %d grants, %d faults, %d writes; stale ones: the fenced registers rejected %d and accepted %d, the bare ones "+
+			"accepted %d; %d problems, %d failures of the harness; the promises are judged at the end",
+			time.Duration(r.time.Now()).Round(time.Second), r.opts.Duration, r.recorder.granted(), faults, w.All, w.Rejected,
+			w.AcceptedByFenced, w.AcceptedByBare, problems, failures)
 	}
 }

@@ -62,7 +62,7 @@ func (r *run) agree(ctx context.Context) error {
 		}
 		if r.time.Now() > giveUp {
 			if err == nil {
-				r.problemf("the servers' trees differ, which is a bug of the servers; do not rely on the other findings: %s", differ)
+				r.failuref("the servers' trees differ, which is a bug of the servers; do not rely on the other findings: %s", differ)
 			}
 			return err
 		}

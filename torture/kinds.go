@@ -103,7 +103,7 @@ func init() {
 		},
 		"step-clock": {
 			description: "a contender's wall clock is stepped, forward or back, and then corrected",
-			target:      onContender, lasts: sixteenthsOfT(4, 32), parameters: []parameter{contenderParam, stepParam}, inject: stepClock,
+			target:      onContender, lasts: sixteenthsOfT(4, 32), parameters: []parameter{steppedParam, stepParam}, inject: stepClock,
 		},
 		"lose-reply": {
 			description: "the reply to a contender's join, release or heartbeat is lost together with its connection",

@@ -85,14 +85,14 @@ func (r *run) inject(ctx context.Context, f Fault) (heal, error) {
 }
 
 // healFault heals a fault, or the part of it that took effect. It returns an error if the fault had no effect. A fault that
-// cannot be healed is a problem of the run.
+// cannot be healed is a failure of the harness.
 func (r *run) healFault(ctx context.Context, f Fault, undo heal) error {
 	err := uninterrupted(ctx, undo)
 	switch {
 	case errors.Is(err, errMissed):
 		return err
 	case err != nil && !errors.Is(err, docker.ErrUnsupported): // a fault that cannot be healed there could not be injected either
-		r.problemf("heal %v: %v", f, err)
+		r.failuref("heal %v: %v", f, err)
 	}
 	return nil
 }

@@ -58,6 +58,9 @@ var (
 	// A contender, or the one that holds a lock when the fault is injected.
 	targetParam = oneOf("contender", generator.contender, func(o *Options) []string { return append([]string{holderTarget}, upTo(o.Contenders)...) })
 
+	// A contender, or the holder that is partitioned when the clock is stepped.
+	steppedParam = oneOf("contender", generator.contender, func(o *Options) []string { return append([]string{partitionedTarget}, upTo(o.Contenders)...) })
+
 	directionParam = oneOf("direction", func(d generator) string { return directions[d.IntN(len(directions))] },
 		func(*Options) []string { return directions })
 

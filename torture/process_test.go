@@ -263,8 +263,8 @@ func TestFailureAfterTheContentionKeepsTheHistory(t *testing.T) {
 	s.recorder.add(history.Event{Kind: history.Run, Timeout: history.Instant(4 * time.Second), Tick: history.Instant(500 * time.Millisecond)})
 	require.NoError(t, s.execute(t.Context()))
 	s.judge()
-	require.Equal(t, "broken", s.result.Verdict)
-	require.Contains(t, s.result.Problems, "wait for the servers after the last fault: server 1 lags")
+	require.Equal(t, Unsound, s.result.Verdict)
+	require.Contains(t, s.result.Failures, "wait for the servers after the last fault: server 1 lags")
 	require.Contains(t, string(logged.text), "server 1:\nasked with a bound")
 	require.Equal(t, history.End, s.result.History[len(s.result.History)-1].Kind)
 

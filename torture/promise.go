@@ -13,6 +13,9 @@ const (
 	HeldUp   = "held up"   // tested, without a finding
 	Broken   = "broken"    // with a finding
 	NotShown = "not shown" // never tested
+
+	// Unsound is the verdict on a run without a finding whose servers or harness failed: it says nothing about the library.
+	Unsound = "unsound"
 )
 
 // A Promise is a rule of the checker, with how often the run tested it.

@@ -76,7 +76,8 @@ type Result struct {
 	Unchecked    []Unchecked     `json:"unchecked,omitempty"`     // rules that were not checked
 	FirstFinding history.Instant `json:"first_finding,omitempty"` // when the first finding was complete
 	Findings     []Finding       `json:"findings"`                // violations of rules by the history
-	Problems     []string        `json:"amiss"`                   // other problems, such as failures of the harness
+	Problems     []string        `json:"amiss"`                   // other problems of the contenders, such as one that ended by itself
+	Failures     []string        `json:"failures,omitempty"`      // of the servers and the harness; older documents have them among the problems
 	Untried      []string        `json:"untried,omitempty"`       // planned faults and operations that never happened
 
 	// History has the events of the run. It is not in the document.

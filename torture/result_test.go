@@ -120,6 +120,26 @@ func TestEachProblemChangesTheVerdict(t *testing.T) {
 	}
 }
 
+func TestFailureOfTheHarnessIsNotAVerdictOnTheLibrary(t *testing.T) {
+	r := good(t)
+	r.Failures = []string{"heal at 8s for 5s kill-server 1: it did not serve within 34s"}
+	Rejudge(r)
+	require.Equal(t, Unsound, r.Verdict)
+	var summary strings.Builder
+	require.NoError(t, r.WriteSummary(&summary))
+	require.Contains(t, summary.String(), "FAILURE OF THE HARNESS heal at 8s")
+	require.NotContains(t, summary.String(), "PROBLEM")
+
+	r.Writes.AcceptedByFenced = 1
+	Rejudge(r)
+	require.Equal(t, Broken, r.Verdict, "what was found stands")
+
+	r = untested(t)
+	r.Failures = []string{"server 2 has ended unexpectedly"}
+	Rejudge(r)
+	require.Equal(t, Unsound, r.Verdict, "the harness may be the reason why a promise was not tested")
+}
+
 func TestUntestedPromiseIsNotShown(t *testing.T) {
 	verdicts := func(r *Result) map[check.Rule]string {
 		of := map[check.Rule]string{}

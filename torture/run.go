@@ -34,22 +34,31 @@ type run struct {
 	recorder     recorder
 	reservations reservations
 
-	picks      atomic.Int64   // of followers
-	processes  atomic.Int64   // worker processes that were started
-	running    sync.WaitGroup // worker processes and replicas
-	background sync.WaitGroup // faults and logging in progress
+	picks       atomic.Int64              // of followers
+	partitioned atomic.Pointer[contender] // the holder that is, see partitionedTarget
+	processes   atomic.Int64              // worker processes that were started
+	running     sync.WaitGroup            // worker processes and replicas
+	background  sync.WaitGroup            // faults and logging in progress
 
-	mu sync.Mutex // guards result.Problems and result.Faults
+	mu sync.Mutex // guards result.Problems, result.Failures and result.Faults
 }
 
-// problemf records a problem that is not a finding about the history, such as a failure of the harness.
+// problemf records a problem of the contenders that is not a finding about the history.
 func (r *run) problemf(format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
+	r.note(&r.result.Problems, "problem", fmt.Sprintf(format, args...))
+}
+
+// failuref records a failure of the servers or of the harness, which is none of the contenders.
+func (r *run) failuref(format string, args ...any) {
+	r.note(&r.result.Failures, "failure of the harness", fmt.Sprintf(format, args...))
+}
+
+func (r *run) note(texts *[]string, what, text string) {
 	r.mu.Lock()
-	r.result.Problems = append(r.result.Problems, text)
+	*texts = append(*texts, text)
 	r.mu.Unlock()
 	if r.opts.Log != nil { // Check has completed the options of a run
-		r.opts.Log("problem: %s", text)
+		r.opts.Log("%s: %s", what, text)
 	}
 }
 

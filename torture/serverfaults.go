@@ -114,7 +114,7 @@ func (r *run) onServer(ctx context.Context, name string, f func(Server) (heal, e
 	})
 }
 
-// ended reports, as a problem of the run, that a server without a fault has ended. A kill and restart would otherwise hide
+// ended reports, as a failure of the servers, that a server without a fault has ended. A kill and restart would otherwise hide
 // it. ended returns an error if the server has ended.
 func (r *run) ended(ctx context.Context, server Server) error {
 	checked, ok := server.(interface {
@@ -127,7 +127,7 @@ func (r *run) ended(ctx context.Context, server Server) error {
 	if !errors.Is(err, os.ErrProcessDone) {
 		return nil // a failed query proves nothing
 	}
-	r.problemf("%s has ended unexpectedly: %v", r.serverTarget(server), err)
+	r.failuref("%s has ended unexpectedly: %v", r.serverTarget(server), err)
 	return err
 }
 
@@ -242,7 +242,7 @@ func (r *run) restartAll(ctx context.Context) error {
 		_ = r.within(ctx, func(ctx context.Context) error { return r.ended(ctx, server) }) // the server is started in any case
 		err := r.within(ctx, server.Kill)
 		if again := r.revive(ctx, server); again != nil {
-			r.problemf("restart server %d: it has not come back: %v", i+1, errors.Join(err, again))
+			r.failuref("restart server %d: it has not come back: %v", i+1, errors.Join(err, again))
 			return fmt.Errorf("%d of %d servers were restarted: %w", i, len(all), errMissed)
 		}
 		if err != nil {

@@ -37,12 +37,12 @@ func TestServerThatEndsUnexpectedlyIsAProblem(t *testing.T) {
 	servers[1].fails = map[string]error{"run": errors.New("unknown")}
 	s.fault(t.Context(), Fault{Kind: "kill-server", Args: []string{"2"}})
 	require.Equal(t, []string{"run", "kill", "start"}, servers[1].done())
-	require.Empty(t, s.result.Problems)
+	require.Empty(t, s.result.Failures)
 
 	servers[2].fails = map[string]error{"run": fmt.Errorf("exit code 1: %w", os.ErrProcessDone)}
 	s.fault(t.Context(), Fault{Kind: "kill-server", Args: []string{"3"}})
 	require.Equal(t, []string{"run", "start"}, servers[2].done())
-	require.Equal(t, []string{"server 3 has ended unexpectedly: exit code 1: os: process already finished"}, s.result.Problems)
+	require.Equal(t, []string{"server 3 has ended unexpectedly: exit code 1: os: process already finished"}, s.result.Failures)
 	require.Empty(t, s.reservations.states)
 }
 
@@ -51,12 +51,12 @@ func TestServerThatStaysDeadIsAProblem(t *testing.T) {
 		s, servers := newTestRun()
 		kill := Fault{Kind: "kill-server", Args: []string{"2"}}
 		s.fault(t.Context(), kill)
-		require.Empty(t, s.result.Problems)
+		require.Empty(t, s.result.Failures)
 
 		servers[1].dead = true
 		s.fault(t.Context(), kill)
-		require.Len(t, s.result.Problems, 1)
-		require.Contains(t, s.result.Problems[0], "did not serve within 34s")
+		require.Len(t, s.result.Failures, 1)
+		require.Contains(t, s.result.Failures[0], "did not serve within 34s")
 		require.Empty(t, s.reservations.states)
 	})
 }
@@ -78,7 +78,7 @@ func TestServerHasNoDeadlineWhileAnotherIsBroken(t *testing.T) {
 		servers[1].dead = false
 		servers[1].mu.Unlock()
 		<-over
-		require.Empty(t, s.result.Problems)
+		require.Empty(t, s.result.Failures)
 		require.Equal(t, FaultCount{Injected: 1}, s.result.Faults["kill-server"])
 	})
 }
@@ -92,7 +92,7 @@ func TestRollingRestartIsInjectedOnlyIfAllServersRestarted(t *testing.T) {
 			require.Equal(t, []string{"run", "kill", "start"}, one.done())
 		}
 		require.Equal(t, FaultCount{Injected: 1}, s.result.Faults["rolling-restart"])
-		require.Empty(t, s.result.Problems)
+		require.Empty(t, s.result.Failures)
 		require.Empty(t, s.reservations.states)
 	})
 	// The restart waits for a server that comes back later than planned, and restarts the others afterwards.
@@ -112,8 +112,8 @@ func TestRollingRestartIsInjectedOnlyIfAllServersRestarted(t *testing.T) {
 		require.ErrorIs(t, s.reservations.reserve("server 3"), errBusy)
 		<-over // the wait has ended, and the server is still dead
 		require.Equal(t, FaultCount{Missed: 1}, s.result.Faults["rolling-restart"])
-		require.Len(t, s.result.Problems, 1)
-		require.Contains(t, s.result.Problems[0], "restart server 1: it has not come back")
+		require.Len(t, s.result.Failures, 1)
+		require.Contains(t, s.result.Failures[0], "restart server 1: it has not come back")
 		require.Empty(t, s.reservations.states)
 	})
 	// If the run ends meanwhile, the server that is down is started, and no other is stopped.
@@ -135,6 +135,6 @@ func TestRollingRestartIsInjectedOnlyIfAllServersRestarted(t *testing.T) {
 		<-over
 		require.Empty(t, servers[1].done())
 		require.Equal(t, FaultCount{Missed: 1}, s.result.Faults["rolling-restart"])
-		require.Empty(t, s.result.Problems)
+		require.Empty(t, s.result.Failures)
 	})
 }

@@ -109,6 +109,9 @@ func (r *Result) WriteSummary(w io.Writer) error {
 	for _, text := range r.Problems {
 		fmt.Fprintf(&b, "\nPROBLEM %s\n", text)
 	}
+	for _, text := range r.Failures {
+		fmt.Fprintf(&b, "\nFAILURE OF THE HARNESS %s\n", text)
+	}
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return fmt.Errorf("summary: %w", err)
 	}

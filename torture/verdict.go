@@ -39,10 +39,14 @@ func (r *Result) promises(without []check.Rule, found map[check.Rule]int) []Prom
 	return promises
 }
 
-// verdict returns the verdict on the whole run: it held up if every checked promise did.
+// verdict returns the verdict on the whole run: it held up if every checked promise did. What was found stands although the
+// harness failed, and what was not found does not.
 func (r *Result) verdict() string {
 	if len(r.Findings)+len(r.Problems) > 0 {
 		return Broken
+	}
+	if len(r.Failures) > 0 {
+		return Unsound
 	}
 	for _, p := range r.Promises {
 		if p.Verdict != HeldUp {

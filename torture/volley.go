@@ -25,23 +25,44 @@ func (d generator) volley(at, last time.Duration) []Fault {
 	for range names {
 		targets = append(targets, holderTarget)
 	}
-	if len(names) > 0 && d.IntN(3) > 0 {
+	steps := false
+	switch third := d.IntN(6); {
+	case third >= 3 && slices.Contains(names, "cut-contender") && slices.Contains(d.opts.Faults, "step-clock"):
+		steps = true
+	case third >= 2 && len(names) > 0:
 		names, targets = append(names, names[d.IntN(len(names))]), append(targets, d.contender())
-	} else if slices.Contains(d.opts.Faults, "kill-contender") {
+	case slices.Contains(d.opts.Faults, "kill-contender"):
 		names, targets = append(names, "kill-contender"), append(targets, holderTarget)
 	}
+	names = names[:min(len(names), max(1, d.opts.Contenders-1))]
+	if i := slices.Index(names, "cut-contender"); steps && i >= 0 {
+		// In the place of the third fault, and not before the partition.
+		names, targets = slices.Insert(names, i+1, "step-clock"), slices.Insert(targets, i+1, partitionedTarget)
+		names = names[:min(len(names), maxConcurrent)]
+	}
 	var faults []Fault
-	for i, name := range names[:min(len(names), max(1, d.opts.Contenders-1))] {
+	for i, name := range names {
 		f := Fault{At: at, Kind: name, For: d.fraction(aimedLeast, aimedMost)}
-		if targets[i] != holderTarget {
+		if targets[i] != holderTarget && targets[i] != partitionedTarget {
 			f.For = d.fraction(4, 16) // heals while the session lives, as a rule
+		}
+		if name == "step-clock" {
+			f.For = d.fraction(aimedLeast, 32)
 		}
 		if f.At+f.For > last {
 			return nil
 		}
 		f.Args = []string{targets[i]}
-		if name == "cut-contender" {
-			f.Args = append(f.Args, directionParam.draw(d))
+		switch name {
+		case "cut-contender":
+			direction := directionParam.draw(d)
+			if steps {
+				direction = directions[d.IntN(2)] // otherwise the holder's requests can keep its session alive
+			}
+			f.Args = append(f.Args, direction)
+		case "step-clock":
+			// A deadline by the wall clock would come 2 T late: after another contender was granted the lock.
+			f.Args = append(f.Args, (-2 * d.opts.Timeout).Truncate(time.Second).String())
 		}
 		faults = append(faults, f)
 		at += d.fraction(1, 4)

@@ -153,7 +153,7 @@ func (r *Runs) Unscheduled() int    { return r.sum(func(r Run) int { return r.Nu
 func (r *Runs) ByOperator() int { return r.sum(func(r Run) int { return r.Numbers.ByOperator }) }
 func (r *Runs) Faults() int     { return r.sum(Run.Injected) }
 func (r *Runs) Findings() int {
-	return r.sum(func(r Run) int { return len(r.Findings) + len(r.Problems) })
+	return r.sum(func(r Run) int { return len(r.Findings) + len(r.Problems) + len(r.Failures) })
 }
 
 // Lasted returns their total duration.

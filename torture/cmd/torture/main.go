@@ -64,6 +64,7 @@ const (
 	broken      = 1
 	notRun      = 2
 	notShown    = 3
+	unsound     = 4
 	interrupted = 130
 )
 
@@ -153,6 +154,9 @@ func conclude(result *torture.Result, dir string, out io.Writer) int {
 	case torture.NotShown:
 		say(out, "\nNothing was broken, but some promises were never tested, and are not shown. A longer run tests more.\n")
 		return notShown
+	case torture.Unsound:
+		say(out, "\nNothing was found about the contenders, but the servers or the harness failed: see the failures above. Run it again:\n\n    %s\n", result.Again)
+		return unsound
 	}
 	say(out, "\nThe history is in %s. To run the same faults again:\n\n    %s\n", filepath.Join(dir, historyFile), result.Again)
 	return broken
