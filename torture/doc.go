@@ -39,8 +39,9 @@
 //
 // Each rule of the checker is a [Promise], with a count of how often the run tested it (By in package check defines what
 // counts). A promise held up if it was tested without a finding. It is not shown if it was never tested. A run held up if every
-// promise did. A run in which a server or the harness failed is unsound unless something was found. Contenders of this library state the deadline of each claim at the grant, so that a grant without a recent proof
-// of liveness is found even if it had no consequences.
+// promise did. A run in which a server or the harness failed is unsound, unless something was found. Contenders of this library
+// state the deadline of each claim at the grant, so that a grant without a recent proof of liveness is found even if it had no
+// consequences.
 //
 // # Faults aimed at holders
 //
