@@ -67,6 +67,8 @@
 //     ends: in ZooKeeper it usually ends first.
 //   - The words mntr, srvr, stat and cons report every latency as zero, mntr lacks some
 //     keys, and none describes the Java virtual machine.
+//   - With TTL nodes enabled, a negative TTL is refused: it ends the server process of
+//     ZooKeeper 3.8.0.
 //
 // # Faults
 //
