@@ -19,12 +19,12 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, []string{"localhost:2181"}); err != nil {
+	if err := run(ctx, []string{"localhost:2181"}, func() {}); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(ctx context.Context, servers []string) error {
+func run(ctx context.Context, servers []string, onLead func()) error {
 	client, err := recipes.Connect(ctx, servers, nil)
 	if err != nil {
 		return err
@@ -36,6 +36,7 @@ func run(ctx context.Context, servers []string) error {
 	}
 	return hello.Run(ctx, func(ctx context.Context, term *election.Term) error {
 		log.Println("leading with token", term.Token())
+		onLead()
 		<-ctx.Done() // work here until the term is lost or the program ends
 		return context.Cause(ctx)
 	})

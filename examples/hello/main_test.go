@@ -10,11 +10,10 @@ import (
 )
 
 func TestRunReleasesLeadershipWhenProgramEnds(t *testing.T) {
-	srv := zktest.Start(t, nil)                  // a ZooKeeper server in the test process
-	ctx, stop := context.WithCancel(t.Context()) // until the leader's first heartbeat
+	srv := zktest.Start(t, nil) // a ZooKeeper server in the test process
+	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	srv.Intercept(zktest.Rule{Op: "multi", Skip: 1, Before: func(zktest.Request) { stop() }})
-	if err := run(ctx, srv.Addrs()); err != nil { // nil: its node is deleted
+	if err := run(ctx, srv.Addrs(), stop); err != nil { // nil: its node is deleted
 		t.Fatal(err)
 	}
 }
