@@ -42,8 +42,8 @@
 //	                               │  ▲                          │  │
 //	        the server reports     │  └──────────────────────────┘  │ no server for 2 T, or the client is closed
 //	        that it expired,       │         another server         │
-//	        client closed          ▼                                ▼
-//	                             over  ◄─────────────────────────────
+//	        client closed, no      ▼                                ▼
+//	        answers for 2 T      over  ◄─────────────────────────────
 //
 // When a session is over, the client opens the next one. A claim does not wait for that: its deadline runs in every
 // state. The deadline is counted from the sending of the last write that a quorum answered. In steady state it is 7T/12
@@ -75,6 +75,9 @@
 //	ensemble without a quorum     notified at the deadline; the node is         keeps its position if a quorum is back
 //	                              deleted within T once the ensemble is back    within 2 T; else joins again, behind its
 //	                                                                            old node if that has not expired yet
+//	only handshakes and pings     notified at the deadline; the session is      after 2 T without another answer the session
+//	answered (a tunnel that       abandoned T later, so that its nodes go T     is abandoned; joins again in the next one
+//	drops large packets)          after that
 //	session expired (reported     ErrSessionExpired, for all claims of the      joins again in the next session, at the
 //	by the server)                client                                        end
 //	server opens another session  the same; the node lives until the timeout    the same, behind its old node if that has

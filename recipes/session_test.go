@@ -123,6 +123,29 @@ func TestSessionThatNoServerServesForTwiceItsTimeoutIsAbandoned(t *testing.T) {
 	})
 }
 
+// Its requests were sent long before: the server gets the time to answer others.
+func TestSessionThatIsServedAgainBeforeTwiceItsTimeoutIsNotAbandoned(t *testing.T) {
+	for _, outage := range []time.Duration{testTimeout, testTimeout * 8 / 5, testTimeout * 9 / 5} {
+		faketime.Test(t, func(t *testing.T) {
+			s := newEnsemble(t)
+			client := s.connect(s.options())
+			claim := claimed(t, client)
+			own := client.newest()
+			time.Sleep(untilSteady)
+			s.partition()
+			time.Sleep(testTimeout / 5) // a heartbeat is sent in vain
+			s.stop()
+			s.heal()
+			time.Sleep(outage)
+			s.start()
+			time.Sleep(testTimeout / 2)
+			require.ErrorIs(t, claim.Err(), ErrDeadline)
+			require.NoError(t, context.Cause(own.Context()), "%v", outage)
+			require.Empty(t, s.queue(), "deleted in the same session")
+		})
+	}
+}
+
 func TestAbandonedSessionIsClosedWhenEnsembleReturns(t *testing.T) {
 	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)

@@ -55,6 +55,9 @@ func (s *Session) setAttached(attached bool) {
 		s.wasAttached = true
 		s.detach = make(chan struct{})
 		s.attachedSince = time.Now()
+		if s.attachedSince.Sub(s.detachedSince) > s.patience() {
+			s.backSince = s.attachedSince
+		}
 	} else {
 		s.attach = make(chan struct{})
 		s.detachedSince = time.Now()

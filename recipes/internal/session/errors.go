@@ -28,5 +28,5 @@ var ErrExpired = fmt.Errorf("%w (reported by the server)", ErrSessionExpired)
 var ErrReplaced = fmt.Errorf("%w (the server has opened another one in its place)", ErrSessionExpired)
 
 // ErrAbandoned is the ErrSessionExpired of a session that the client abandoned because no
-// server had served it for too long: its nodes may still exist.
-var ErrAbandoned = fmt.Errorf("%w (presumed: no server has served it for too long)", ErrSessionExpired)
+// server had answered it for too long: its nodes may still exist.
+var ErrAbandoned = fmt.Errorf("%w (presumed: no server has answered its requests for too long)", ErrSessionExpired)

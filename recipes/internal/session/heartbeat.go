@@ -38,13 +38,14 @@ func (s *Session) sendDueHeartbeat(now time.Time) time.Duration {
 }
 
 // sendHeartbeat sends a heartbeat, on a goroutine of the session. Its answer is reported with
-// the time that was left until the deadline, which the answer has moved by then.
+// the time that was left until the deadline before the answer moved it.
 func (s *Session) sendHeartbeat(sent time.Time, nodes []*Node, wanted []*proofRequest) {
 	deadline := s.lease.Deadline()
 	_, _, granted := s.nodes.count()
 	// An error means that the session is over and needs no heartbeat.
 	_ = s.spawn(func() {
 		_, err := callWithoutTurn(s, func(conn *zk.Conn) (struct{}, error) { return struct{}{}, s.Check(conn, nodes) })
+		deadline = later(deadline, s.heartbeats.moved(s.lease.Deadline())) // by the heartbeat before
 		again := s.mayRepeat(err)
 		var next time.Time
 		switch {

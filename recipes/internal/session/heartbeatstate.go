@@ -18,6 +18,7 @@ type heartbeatState struct {
 	inFlight int             // how many have not been answered
 	last     time.Time       // when the last one was sent
 	next     time.Time       // when the next one is due
+	deadline time.Time       // of the session, when the last one ended
 	wanted   []*proofRequest // by contenders that wait for a proof
 }
 
@@ -113,6 +114,14 @@ func (b *heartbeatState) coveredBy(nodes []*Node) (covered []*proofRequest) {
 	clear(b.wanted[len(rest):])
 	b.wanted = rest
 	return covered
+}
+
+// moved records the session's deadline when a heartbeat has ended, and returns the one when the heartbeat before had ended.
+func (b *heartbeatState) moved(deadline time.Time) (before time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	before, b.deadline = b.deadline, deadline
+	return before
 }
 
 // hasten makes the next heartbeat due no later than the interval after the last.

@@ -304,6 +304,13 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
 // grant registers e as granted on the node. It returns the reason if nothing can be.
 func (o *outstanding) grant(p *Node, e Ender) error {
 	o.mu.Lock()
@@ -394,4 +401,11 @@ func (o *outstanding) count() (all, held, granted int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return len(o.all), len(o.held), len(o.granted)
+}
+
+// needs reports whether contenders wait or hold, and whether nodes are to be deleted: what a session must be served for.
+func (o *outstanding) needs() (contenders, deletions bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.held) > 0, len(o.toDelete) > 0
 }

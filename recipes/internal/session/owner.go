@@ -23,7 +23,8 @@ func (s *Session) Run() {
 		now := time.Now()
 		s.alarm.Begin(now)
 		s.checkDeadline(now)
-		next := min(s.leaveSilentServer(now), s.sendDueHeartbeat(now), s.startDueDeletions(now), s.abandonIfUnserved(now))
+		next := min(s.leaveSilentServer(now), s.sendDueHeartbeat(now), s.startDueDeletions(now),
+			s.abandonIfDetached(now), s.abandonIfUnserved(now))
 		timer.Reset(s.alarm.End(now, next))
 	}
 }
@@ -86,14 +87,14 @@ func (s *Session) leaveSilentServer(now time.Time) time.Duration {
 	return timeout
 }
 
-// abandonIfUnserved abandons a session that no server has served for 2 T. The session may
+// abandonIfDetached abandons a session that no server has served for 2 T. The session may
 // still be alive, on an ensemble that is down as a whole. But it may also be one that no
 // server will ever know again, and a client that waits for it would wait for ever.
 //
 // A session that has nodes is abandoned at its deadline, after T/3 without a server, if servers
 // accept connections and answer nothing. In a one-way partition that blocks only the answers,
 // each attempt would keep the session alive, and its nodes would block other clients.
-func (s *Session) abandonIfUnserved(now time.Time) time.Duration {
+func (s *Session) abandonIfDetached(now time.Time) time.Duration {
 	timeout := s.Timeout()
 	s.mu.Lock()
 	attached, since, waiting := s.isAttached, now.Sub(s.detachedSince), s.waiting > 0
@@ -127,4 +128,40 @@ func (s *Session) abandonIfUnserved(now time.Time) time.Duration {
 		next = min(next, timeout/4-since)
 	}
 	return min(next, 2*timeout-since)
+}
+
+// abandonIfUnserved abandons a session that has waiters, or nodes to delete, if for 2 T no request was answered, or for T after
+// its deadline if it has nodes to delete. A path to the servers that passes only small packets answers handshakes and pings, which
+// keep the session alive: its nodes would block other clients for ever.
+//
+// After an outage the ensemble gets T/2 to answer: its first connections may end again. But an outage of which no handshake was
+// answered is for abandonIfDetached to judge.
+func (s *Session) abandonIfUnserved(now time.Time) time.Duration {
+	timeout := s.Timeout()
+	contenders, unwanted := s.nodes.needs()
+	s.mu.Lock()
+	w, attached, attachedSince, back := s.wire, s.isAttached, s.attachedSince, s.backSince
+	s.mu.Unlock()
+	if !contenders && !unwanted || w == nil {
+		s.needy = time.Time{}
+		return timeout
+	}
+	if s.needy.IsZero() {
+		s.needy = now
+	}
+	asked := w.Unserved()
+	since := later(asked, s.needy)
+	if asked.IsZero() || !attached && attachedSince.Before(since) {
+		return timeout
+	}
+	limit := since.Add(2 * timeout)
+	if left := s.lease.Left(now); unwanted && left <= 0 {
+		limit = earlier(limit, later(since, now.Add(left)).Add(timeout))
+	}
+	limit = later(limit, earlier(back.Add(timeout/2), since.Add(4*timeout)))
+	if wait := limit.Sub(now); wait > 0 {
+		return min(timeout, wait)
+	}
+	s.End(ErrAbandoned)
+	return timeout
 }

@@ -52,6 +52,7 @@ type Session struct {
 	wasAttached   bool          // opened is closed, or about to be
 	attachedSince time.Time     // when isAttached became true
 	detachedSince time.Time     // when isAttached became false
+	backSince     time.Time     // when the last outage ended that was longer than the session's patience
 	overSince     time.Time     // when over was set
 	outage        bool          // that the session is detached was reported
 	server        string        // serves the session, or did last
@@ -59,6 +60,8 @@ type Session struct {
 	over          error         // why the session is over
 	isDeleting    bool          // the owner is deleting nodes
 	closing       bool          // Close was called
+
+	needy time.Time // since when there are waiters or nodes to delete; of the owner's goroutine
 }
 
 // Open starts a session, which exists once the channel of Opened is closed.

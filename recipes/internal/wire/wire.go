@@ -88,6 +88,7 @@ type Wire struct {
 	mu        sync.Mutex // guards what follows
 	inFlight  []packet   // those that have not been answered, in order
 	replied   time.Time  // when the last answer came
+	asked     time.Time  // see Unserved
 	unwritten error      // why a packet could not be sent
 	passing   bool       // the client reads a frame, or decodes it
 	settling  bool       // Settle was called
@@ -124,6 +125,7 @@ func New(conn net.Conn, greetBy time.Time, previous *Wire, blocking *background.
 		watches:  watches{confirmed: make(map[watch]int)},
 	}
 	if previous != nil {
+		w.asked = previous.Unserved()
 		w.zxids = previous.zxids.next(previous.watches.complete())
 		w.watches = previous.watches.next()
 	}
@@ -156,6 +158,9 @@ func (w *Wire) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	sending.sent = time.Now()
 	w.inFlight = append(w.inFlight, sending)
+	if w.asked.IsZero() && sending.isRequest() {
+		w.asked = sending.sent
+	}
 	w.mu.Unlock()
 	_, err := w.Conn.Write(filled)
 	if err != nil {
@@ -384,6 +389,12 @@ func (w *Wire) answer(xid int32) (p packet, now time.Time) {
 		w.inFlight = slices.Delete(w.inFlight, i, i+1)
 	}
 	w.replied = now
+	if p.isRequest() {
+		w.asked = time.Time{}
+		if slices.ContainsFunc(w.inFlight, packet.isRequest) {
+			w.asked = now
+		}
+	}
 	w.mu.Unlock()
 	w.hooks.Answered(p.sent)
 	return p, now
@@ -432,20 +443,4 @@ func (w *Wire) isProof(op int32) (bool, error) {
 		}
 	}
 	return false, nil
-}
-
-// SilentFor reports whether a packet waits for its answer, and for how long the server has
-// answered nothing since the packet was sent. A server that works through a long queue is not
-// silent. A server answers no packet of a session before an earlier write of that session.
-func (w *Wire) SilentFor(now time.Time) (asked bool, silent time.Duration) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if len(w.inFlight) == 0 {
-		return false, 0
-	}
-	since := w.inFlight[0].sent
-	if w.replied.After(since) {
-		since = w.replied
-	}
-	return true, now.Sub(since)
 }
