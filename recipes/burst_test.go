@@ -205,3 +205,48 @@ func TestBurstOfManyLocksAtAShortTimeoutLosesNoClaim(t *testing.T) {
 		require.Less(s, p.slowest(), timeout/8)
 	})
 }
+
+// With each caller in its turn, whoever it is, a release would wait behind the joins of all other locks, and so would each
+// read of the next contender.
+func TestHandOffDoesNotWaitBehindTheJoinsOfOtherLocks(t *testing.T) {
+	const roundTrip = 20 * time.Millisecond
+	crowded(t, zktest.Options{}, func(s servers) {
+		link := s.Link()
+		link.Delay(roundTrip / 2)
+		client := s.loaded(recipes.Options{Dial: link.Dial})
+		queue := s.queue(client, "/a")
+		c := s.crowd()
+		for i := range 1000 {
+			other := s.queue(client, fmt.Sprintf("/d/%d", i))
+			c.members.Go(func() {
+				for c.ctx.Err() == nil {
+					if claim, err := other.Claim(c.ctx); err == nil {
+						_ = other.Release(c.ctx, claim)
+					}
+				}
+			})
+		}
+		defer c.disperse()
+		time.Sleep(loadTimeout / 6)
+		var longest, total time.Duration
+		const times = 5
+		claim := s.holds(client, "/a")
+		for range times {
+			granted := make(chan *recipes.Claim)
+			c.members.Go(func() {
+				next, _ := queue.Claim(c.ctx)
+				granted <- next
+			})
+			s.queued("/a", 2, loadTimeout)
+			time.Sleep(10 * roundTrip)
+			began := time.Now()
+			require.NoError(s, queue.Release(s.Context(), claim))
+			claim = <-granted
+			require.NotNil(s, claim)
+			took := time.Since(began)
+			longest, total = max(longest, took), total+took
+		}
+		s.Logf("a hand-off takes %v, and %v at most", total/times, longest)
+		require.Less(s, longest, 4*roundTrip)
+	})
+}

@@ -164,8 +164,10 @@
 //     listing at the same time share it. A listing has about 56 bytes for the first contender of a session and 28 for each other:
 //     140 to 280 KB with 5 000.
 //   - A client has at most 128 requests in flight, and heartbeats in addition: however many callers it has, a heartbeat
-//     waits behind 128 requests at most. 32 of them are reserved for Check, Commit and releases, which do not wait for a
-//     burst of joins. What is sent on [Client.Conn] is not counted.
+//     waits behind 128 requests at most. Of the callers that wait, Check, Commit and releases come first, then watches,
+//     reads and the deletions of waiters, then joins, to which one turn in eight goes in any case. 32 requests are
+//     reserved for the first and 16 for the second, so that a hand-off does not wait for a burst of joins. What is sent
+//     on [Client.Conn] is not counted.
 //   - A try that fails reads the queue and the first contender, and creates nothing: of several that find the queue empty
 //     one joins, and the others are refused by the parent's version. Where the parent may not be written, several can
 //     create a node, and all but the first delete theirs.

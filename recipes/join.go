@@ -122,7 +122,7 @@ func (q *Queue) attempt(ctx context.Context, s *queueSession, e entry, version i
 	}
 	// The name is chosen as late as possible. In a burst of joins, all but the first
 	// few wait for their turn, and then have a witness in the nodes of those.
-	mine, err := s.TakeTurn(ctx, session.Ordinary)
+	mine, err := s.TakeTurn(ctx, session.Joining)
 	if err != nil {
 		return attempt{}, &Error{Op: "join", Path: q.path, Err: session.NotSent(err)}
 	}
@@ -169,7 +169,7 @@ func (q *Queue) joinAndWrite(ctx context.Context, s *queueSession, mine session.
 		create,
 		&zk.SetDataRequest{Path: p.Parent, Data: []byte(parentMark), Version: version},
 	)
-	results, err := session.CallInTurn(ctx, s.Session, session.Ordinary, mine, func(conn *zk.Conn) ([]zk.MultiResponse, error) {
+	results, err := session.CallInTurn(ctx, s.Session, session.Joining, mine, func(conn *zk.Conn) ([]zk.MultiResponse, error) {
 		return conn.Multi(ops...)
 	})
 	results, err = joinResults(witness, results, err)
@@ -194,7 +194,7 @@ func (q *Queue) joinAndWrite(ctx context.Context, s *queueSession, mine session.
 // joinOnly joins where this client may not write the parent's data. The reply has only
 // the path, and the czxid takes a read of the new node. It ends the turn.
 func (q *Queue) joinOnly(ctx context.Context, s *queueSession, mine session.Turn, p *place, witness *session.Node, create *zk.CreateRequest) error {
-	path, err := session.CallInTurn(ctx, s.Session, session.Ordinary, mine, func(conn *zk.Conn) (string, error) {
+	path, err := session.CallInTurn(ctx, s.Session, session.Joining, mine, func(conn *zk.Conn) (string, error) {
 		if witness == nil {
 			return conn.Create(create.Path, create.Data, create.Flags, create.Acl)
 		}

@@ -249,7 +249,7 @@ func (g *together) conflict(ctx context.Context, i int, lst *listing) error {
 // written since it was read, and each join of this library writes it. After an error there is
 // none of the nodes, or it is being deleted.
 func (g *together) join(ctx context.Context) error {
-	mine, err := g.session.TakeTurn(ctx, session.Ordinary)
+	mine, err := g.session.TakeTurn(ctx, session.Joining)
 	if err != nil {
 		return g.apart(ctx, &Error{Op: "join", Path: g.queues[0].path, Err: session.NotSent(err)})
 	}
@@ -264,7 +264,7 @@ func (g *together) join(ctx context.Context) error {
 			&zk.SetDataRequest{Path: q.path, Data: []byte(parentMark), Version: g.versions[i]},
 		)
 	}
-	results, err := session.CallInTurn(ctx, g.session.Session, session.Ordinary, mine, func(conn *zk.Conn) ([]zk.MultiResponse, error) {
+	results, err := session.CallInTurn(ctx, g.session.Session, session.Joining, mine, func(conn *zk.Conn) ([]zk.MultiResponse, error) {
 		return conn.Multi(ops...)
 	})
 	g.record(results, err)

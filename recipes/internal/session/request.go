@@ -48,12 +48,12 @@ func callOnce[R any](ctx context.Context, s *Session, as Role, request func(*zk.
 	replies := make(chan reply, 1) // with room for a reply whose caller has returned
 	err = s.spawn(func() {
 		value, err := request(s.conn)
-		<-mine
+		mine.End()
 		s.endIfExpired(err)
 		replies <- reply{value, err}
 	})
 	if err != nil {
-		<-mine
+		mine.End()
 		return zero, unsentErr{err}
 	}
 	select {
@@ -86,12 +86,12 @@ func CallInTurn[R any](ctx context.Context, s *Session, as Role, mine Turn, requ
 	for pause := (backOff{}); ; {
 		var zero R
 		if err := s.begin(); err != nil {
-			<-mine
+			mine.End()
 			return zero, unsentErr{err}
 		}
 		value, err := request(s.conn)
 		s.finish()
-		<-mine
+		mine.End()
 		s.endIfExpired(err)
 		if !s.mayResend(err) {
 			return value, err
@@ -152,20 +152,20 @@ func callWithoutTurn[R any](s *Session, request func(*zk.Conn) (R, error)) (R, e
 }
 
 // TakeTurn waits until the session is attached and fewer than MaxInFlight ordinary
-// requests are in flight, of which forHolders are reserved for holders. The caller receives
-// from the turn once the request has been answered.
+// requests are in flight, of which some are reserved: see [turns]. The caller ends the turn once
+// the request has been answered.
 func (s *Session) TakeTurn(ctx context.Context, as Role) (Turn, error) {
-	mine := s.turns.take(as, s.ctx, ctx)
+	mine, ok := s.turns.take(as, s.ctx, ctx)
 	switch {
-	case mine != nil:
+	case ok:
 	case s.ctx.Err() != nil:
-		return nil, s.Ended()
+		return Turn{}, s.Ended()
 	default:
-		return nil, ctx.Err()
+		return Turn{}, ctx.Err()
 	}
 	if err := s.awaitAttached(ctx); err != nil {
-		<-mine
-		return nil, err
+		mine.End()
+		return Turn{}, err
 	}
 	s.WakeWithin(s.patience()) // the server may not answer
 	return mine, nil

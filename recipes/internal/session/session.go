@@ -83,7 +83,6 @@ func Open(config Config) (*Session, error) {
 		alarm:       background.NewAlarm(),
 		attach:      make(chan struct{}),
 		detach:      make(chan struct{}),
-		turns:       newTurns(),
 	}
 	servers := slices.Clone(config.Servers)
 	rand.Shuffle(len(servers), func(i, j int) { servers[i], servers[j] = servers[j], servers[i] })

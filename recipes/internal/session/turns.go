@@ -2,7 +2,11 @@
 
 package session
 
-import "context"
+import (
+	"container/list"
+	"context"
+	"sync"
+)
 
 // MaxInFlight bounds how many ordinary requests of one session are in flight. A heartbeat
 // queues behind them on the connection and at the server, however many callers there are;
@@ -10,52 +14,124 @@ import "context"
 // a sixth longer.
 const MaxInFlight = 128
 
-// forHolders is how many of them are reserved for requests of holders. In a burst of joins, a
-// release, a Check or a Commit would otherwise wait for all of the joins.
-const forHolders = 32
+// forHolders is how many of them are reserved for requests of holders, and forContenders for those of
+// callers that are no joins. A slow server would otherwise answer all joins of a burst before a release, a
+// Check, or the watch of a waiter.
+const (
+	forHolders    = 32
+	forContenders = 16
+)
 
-// A Role is the role of the caller of a request.
-type Role bool
+// A Role is the role of the caller of a request. Where callers wait for a turn, holders come first and
+// joins last: a hand-off of a lock is a release, followed by reads of the next contender, and would
+// otherwise wait for the joins of all other locks. Each of these reads ends a wait; a join begins one.
+type Role int
 
 // The roles.
 const (
-	Ordinary Role = false
-	Holder   Role = true // the caller holds a claim of the session
+	Joining  Role = iota // the request creates a contender
+	Ordinary             // the caller has a node, or reads
+	Holder               // the caller holds a claim of the session
+	roles
 )
 
-// A Turn is held by a request in flight: the channel that the turn is returned to.
-type Turn chan struct{}
+// fairShare is the part of the turns that goes to the callers who would otherwise be last: one in so many.
+// Holders that never pause could keep joins out for ever.
+const fairShare = 8
 
-// turns bound the requests in flight.
+// turns bound the requests in flight. The zero value is ready to use.
 type turns struct {
-	ordinary Turn // one for each ordinary request
-	holders  Turn // likewise, for those of holders alone
+	mu       sync.Mutex       // guards what follows
+	inFlight [roles]int       // by the role of their callers
+	waiting  [roles]list.List // of chan struct{}: callers in the order in which they came
+	passed   int              // turns that were passed on to a waiting caller
 }
 
-func newTurns() turns {
-	return turns{ordinary: make(Turn, MaxInFlight-forHolders), holders: make(Turn, forHolders)}
+// A Turn is held by a request in flight.
+type Turn struct {
+	turns *turns
+	as    Role
 }
 
-// take waits for a turn, and returns nil if one of the contexts ends first. It calls Done only
+// End ends the turn once the request has been answered.
+func (t Turn) End() {
+	t.turns.mu.Lock()
+	defer t.turns.mu.Unlock()
+	t.turns.inFlight[t.as]--
+	t.turns.passOn()
+}
+
+// take waits for a turn, and reports false if one of the contexts ends first. It calls Done only
 // if no turn is free, because the first Done of a context, such as that of each release,
 // allocates a channel.
-func (t turns) take(as Role, session, caller context.Context) Turn {
-	select {
-	case t.ordinary <- struct{}{}:
-		return t.ordinary
-	default:
+func (t *turns) take(as Role, session, caller context.Context) (mine Turn, ok bool) {
+	mine = Turn{t, as}
+	t.mu.Lock()
+	if t.isFree(as) { // then no caller of this role waits, nor one that comes before it
+		t.inFlight[as]++
+		t.mu.Unlock()
+		return mine, true
 	}
-	var first Turn // nil: never free
-	if as == Holder {
-		first = t.holders
-	}
+	given := make(chan struct{})
+	place := t.waiting[as].PushBack(given)
+	t.mu.Unlock()
 	select {
-	case t.ordinary <- struct{}{}:
-		return t.ordinary
-	case first <- struct{}{}:
-		return first
+	case <-given:
+		return mine, true
 	case <-session.Done():
 	case <-caller.Done():
 	}
-	return nil
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	select {
+	case <-given: // in the meantime
+		t.inFlight[as]--
+		t.passOn()
+	default:
+		t.waiting[as].Remove(place)
+	}
+	return Turn{}, false
+}
+
+// isFree reports whether a caller of that role may send a request. The caller holds mu.
+func (t *turns) isFree(as Role) bool {
+	joins, others, holders := t.inFlight[Joining], t.inFlight[Ordinary], t.inFlight[Holder]
+	switch {
+	case joins+others+holders >= MaxInFlight:
+		return false
+	case as == Holder:
+		return true
+	case joins+others >= MaxInFlight-forHolders:
+		return false
+	}
+	return as == Ordinary || joins < MaxInFlight-forHolders-forContenders
+}
+
+// passOn gives the turns that are free to callers that wait. The caller holds mu.
+func (t *turns) passOn() {
+	for {
+		as, ok := t.next()
+		if !ok {
+			return
+		}
+		first := t.waiting[as].Front()
+		t.waiting[as].Remove(first)
+		t.inFlight[as]++
+		t.passed++
+		close(first.Value.(chan struct{}))
+	}
+}
+
+// next returns the role of the caller that is given the next turn. The caller holds mu.
+func (t *turns) next() (as Role, ok bool) {
+	for i := range roles {
+		as = Holder - i
+		if t.passed%fairShare == fairShare-1 {
+			as = i
+		}
+		if t.waiting[as].Len() > 0 && t.isFree(as) {
+			return as, true
+		}
+	}
+	return 0, false
 }
