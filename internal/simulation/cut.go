@@ -44,6 +44,7 @@ func (v Variant) runs(s Scenario) bool {
 // sessionKept contains the names of the scenarios whose scripts rely on a session that outlives its connection, or whose nodes
 // are deleted when it ends.
 var sessionKept = []string{
+	"a candidate with a priority vanishes before the term ends",
 	"a candidate with a priority vanishes, and one behind it has a higher one",
 	"a holding client is closed",
 	"an operator deletes a waiter's node a moment before it would be granted",
