@@ -114,14 +114,16 @@ func roles(p *principal.Principal) string {
 	return strings.Join(names, ", ")
 }
 
-// refuseView answers with a problem as HTML: without valid credentials that is the form to sign in.
+// refuseView answers with a problem as HTML: without valid credentials that is the form to sign in, also if its
+// address has sent too many such requests.
 func (a *API) refuseView(w http.ResponseWriter, r *http.Request, p *Problem) {
 	c := callOf(r.Context())
 	c.problem = p
 	for name, values := range p.GetHeaders() {
 		w.Header()[name] = values
 	}
-	if p.Code == Unauthenticated {
+	// Behind a proxy, all callers have one address: the strangers among them must not hide the form.
+	if c.principal == nil && (p.Code == Unauthenticated || p.Code == TooManyRequests) {
 		message := ""
 		if r.Header.Get("Authorization") != "" {
 			message = "The token is not valid."

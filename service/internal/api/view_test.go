@@ -325,3 +325,20 @@ func TestStreamOfPageReportsLostQuorumAndCountsAsWaiter(t *testing.T) {
 	}
 	require.Equal(t, "TOO_MANY_WAITERS", f.send("client", "GET", "/events?namespace=own", "").code(t))
 }
+
+// Behind a proxy, all callers have one address.
+func TestStrangersDoNotHideTheFormToSignIn(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		f := newFixture(t, &scripted{})
+		for range 100 {
+			require.Equal(t, "UNAUTHENTICATED", f.send("stranger", http.MethodGet, "/v1/locks/own/orders", "").code(t))
+		}
+		logged := f.log.String()
+		r := browser{f: f}.send(http.MethodGet, "/", "")
+		require.Equal(t, http.StatusTooManyRequests, r.status)
+		require.NotEmpty(t, r.header.Get("Retry-After"))
+		require.Contains(t, string(r.body), `type="password"`)
+		require.Equal(t, logged, f.log.String(), "strangers must not fill the disk")
+		require.Equal(t, http.StatusOK, browser{f: f, cookie: "both"}.send(http.MethodGet, "/", "").status)
+	})
+}

@@ -59,11 +59,11 @@ func (k *Keys) Make(t lease.Ticket) string {
 // token was made for others, was altered, or was made with a key that is no longer there.
 func (k *Keys) Verify(token, path, principal, owner string) (lease.Ticket, error) {
 	parts := strings.Split(token, ".")
-	if len(parts) != 3 {
+	if len(parts) != 3 || strings.ContainsAny(token, "\r\n") { // which the decoder skips
 		return lease.Ticket{}, ErrInvalid
 	}
 	t := lease.Ticket{Path: path, Principal: principal, Owner: owner, Node: parts[0], Request: parts[1]}
-	// Strict: the bits that pad the last character are zero, so that a token has one spelling.
+	// Strict: the bits that pad the last character are zero. A token has one spelling.
 	sum, err := base64.RawURLEncoding.Strict().DecodeString(parts[2])
 	if err != nil {
 		return lease.Ticket{}, ErrInvalid

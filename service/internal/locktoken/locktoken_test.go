@@ -58,7 +58,7 @@ func TestAlteredTokenIsRefused(t *testing.T) {
 		_, err := k.Verify(string(altered), ticket.Path, ticket.Principal, ticket.Owner)
 		require.ErrorIs(t, err, locktoken.ErrInvalid, "byte %d", i)
 	}
-	for _, bad := range []string{"", ".", "..", "...", token + ".", token[:len(token)-1], token + "A"} {
+	for _, bad := range []string{"", ".", "..", "...", token + ".", token[:len(token)-1], token + "A", token + "\n", token + "\r\n", token[:len(token)-2] + "\n" + token[len(token)-2:]} {
 		_, err := k.Verify(bad, ticket.Path, ticket.Principal, ticket.Owner)
 		require.ErrorIs(t, err, locktoken.ErrInvalid, bad)
 	}
