@@ -6,22 +6,19 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"os"
+	"strings"
 
 	"k8s.io/client-go/tools/leaderelection"
 
 	"github.com/lockkeeper/lockkeeper/election"
 	"github.com/lockkeeper/lockkeeper/election/clientgo"
 	"github.com/lockkeeper/lockkeeper/recipes"
-	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
-// connect starts a server of zktest, which a program replaces by its own servers, and returns an election on it.
+// connect returns an election on the servers of ZK_SERVERS, and a function that ends its client.
 func connect(ctx context.Context, id string) (*election.Election, func()) {
-	ensemble, err := zktest.Run(ctx, nil)
-	if err != nil {
-		log.Fatal(err)
-	}
-	client, err := recipes.Connect(ctx, ensemble.Addrs(), nil)
+	client, err := recipes.Connect(ctx, strings.Split(os.Getenv("ZK_SERVERS"), ","), nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -29,10 +26,7 @@ func connect(ctx context.Context, id string) (*election.Election, func()) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	return e, func() {
-		client.Close()
-		_ = ensemble.Close()
-	}
+	return e, client.Close
 }
 
 // A program passes the callbacks that it has for leaderelection.RunOrDie.

@@ -5,9 +5,11 @@ package clientgo_test
 import (
 	"bufio"
 	"context"
+	"crypto/rand"
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,16 +23,22 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
+// A candidacy is the task of exiting.
+type candidacy struct{ Election, Registered string }
+
 // exiting is a program as that of client-go's example: OnStoppedLeading exits the process. It stops at the first line that it
-// reads, as other programs do at a SIGTERM.
-var exiting = child.New("exiting", func(servers []string) error {
+// reads, as other programs do at a SIGTERM. The node that it registers exists until its session has expired.
+var exiting = child.New("exiting", func(c candidacy) error {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	client, err := recipes.Connect(ctx, servers, &recipes.Options{SessionTimeout: 40 * time.Second})
+	client, err := recipes.Connect(ctx, servers(), &recipes.Options{SessionTimeout: 40 * time.Second})
 	if err != nil {
 		return err
 	}
-	e, err := election.New(client, "/election/controller", nil)
+	if _, err := recipes.Register(ctx, client, c.Registered, nil, nil); err != nil {
+		return err
+	}
+	e, err := election.New(client, c.Election, nil)
 	if err != nil {
 		return err
 	}
@@ -42,7 +50,7 @@ var exiting = child.New("exiting", func(servers []string) error {
 		ReleaseOnCancel: true,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(ctx context.Context) {
-				fmt.Println("leads")
+				fmt.Println("leads with session", client.SessionID())
 				<-ctx.Done()
 			},
 			OnStoppedLeading: func() { os.Exit(0) },
@@ -50,33 +58,34 @@ var exiting = child.New("exiting", func(servers []string) error {
 	})
 })
 
+// The examples and the test of an exiting process connect to ZK_SERVERS, as programs do.
 func TestMain(m *testing.M) {
 	child.Main()
-	os.Exit(m.Run())
+	os.Exit(zktest.MainWithServers(m))
 }
 
-func TestNextCandidateLeadsBeforeSessionOfExitedProcessExpires(t *testing.T) {
-	ensemble := zktest.Start(t, nil)
-	p, err := child.Start(t, exiting.Command(t.Context(), ensemble.Addrs()))
-	require.NoError(t, err)
-	_, err = p.Await(t.Context(), "leads")
-	require.NoError(t, err)
-	require.Len(t, ensemble.Sessions(), 1)
-	former := ensemble.Sessions()[0].ID
+func servers() []string { return strings.Split(os.Getenv(zktest.ServersVariable), ",") }
 
-	client, err := recipes.Connect(t.Context(), ensemble.Addrs(), &recipes.Options{Logger: slog.New(slog.DiscardHandler)})
+func TestNextCandidateLeadsBeforeSessionOfExitedProcessExpires(t *testing.T) {
+	run := "/" + rand.Text() // a real server keeps what an earlier run has left
+	c := candidacy{Election: run + "/election", Registered: run + "/registered"}
+	p, err := child.Start(t, exiting.Command(t.Context(), c))
+	require.NoError(t, err)
+	line, err := p.Await(t.Context(), "leads")
+	require.NoError(t, err)
+
+	client, err := recipes.Connect(t.Context(), servers(), &recipes.Options{Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	defer client.Close()
-	next, err := election.New(client, "/election/controller", nil)
+	next, err := election.New(client, c.Election, nil)
 	require.NoError(t, err)
 	require.NoError(t, p.Send("stop"))
 	term, err := next.Campaign(t.Context())
 	require.NoError(t, err)
-	var live []int64
-	for _, session := range ensemble.Sessions() {
-		live = append(live, session.ID)
-	}
-	require.Contains(t, live, former, "the candidate has not waited for the session's end")
+	// One transaction of the servers ends a session and deletes all its nodes.
+	_, stat, err := client.Conn().Get(client.Path(c.Registered))
+	require.NoError(t, err, "the candidate has waited until the former session expired")
+	require.Equal(t, line, fmt.Sprint("leads with session ", stat.EphemeralOwner))
 	require.NoError(t, p.Wait())
 	require.NoError(t, term.Resign(t.Context()))
 }
