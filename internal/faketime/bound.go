@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// Limit bounds a test in fake time. Tests sleep an hour to show that nothing happens in it, so it is twice that.
-const Limit = 2 * time.Hour
+// Limit bounds a test in fake time. Tests wait for hours to show that nothing happens in them, or that long waits end. A day with
+// one holder takes some ten seconds.
+const Limit = 24 * time.Hour
 
 // Bound ends the process with status 1 after Limit of fake time, unless stop is called before. It names the goroutines of the
 // bubble that it is called in. A waiter that is never granted hangs its test: heartbeats let the bubble's clock advance for

@@ -48,7 +48,7 @@ func (a *API) enter(op operation, w http.ResponseWriter, r *http.Request) (io.Re
 }
 
 func (a *API) check(op operation, c *call, w http.ResponseWriter, r *http.Request) (io.Reader, *Problem) {
-	if p := a.identify(c, r); p != nil {
+	if p := a.identify(c, op, r); p != nil {
 		return nil, p
 	}
 	if p := c.locate(op, a.Root, r); p != nil {
@@ -62,7 +62,7 @@ func (a *API) check(op operation, c *call, w http.ResponseWriter, r *http.Reques
 
 // identify notes the principal of a request, and counts the request. Valid credentials are accepted whatever their address has
 // sent before: behind a proxy, all callers have one address, and a stranger must not lock them out.
-func (a *API) identify(c *call, r *http.Request) *Problem {
+func (a *API) identify(c *call, op operation, r *http.Request) *Problem {
 	who, err := a.Principals.Get().Identify(r)
 	if err != nil {
 		if delay := a.strangers.Allow(c.remote); delay > 0 {
@@ -72,7 +72,7 @@ func (a *API) identify(c *call, r *http.Request) *Problem {
 		return problem(Unauthenticated, "").because(err)
 	}
 	c.principal = who
-	if delay := a.limiter.Allow(who.Name, who.Limits); delay > 0 {
+	if delay := a.limiter.Allow(who.Name, who.Limits, op.purpose(), a.Holds.Of(who.Name)); delay > 0 {
 		return problem(TooManyRequests, "").retryAfter(delay)
 	}
 	return nil

@@ -7,11 +7,13 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/internal/faketime"
+	"github.com/lockkeeper/lockkeeper/lease"
 )
 
 // bodies has a valid request for each operation that has a body.
@@ -147,6 +149,30 @@ func TestPrincipalOverItsRateIsRefused(t *testing.T) {
 	require.NotEmpty(t, r.header.Get("Retry-After"))
 	require.Equal(t, 1, f.locks.count())
 	require.Equal(t, http.StatusOK, f.send("client", http.MethodPost, acquirePath, acquireBody).status)
+}
+
+func TestLoopOfAcquiresLeavesRenewalsAndReleasesTheirBudget(t *testing.T) {
+	f := newFixture(t, &scripted{})
+	granted := f.send("slow", http.MethodPost, acquirePath, acquireBody)
+	require.Equal(t, http.StatusOK, granted.status)
+	token, _ := granted.json(t)["lockToken"].(string)
+	own := `{"ownerId": "w1", "lockToken": "` + token + `"}`
+	for range 100 {
+		require.Equal(t, http.StatusTooManyRequests, f.send("slow", http.MethodPost, acquirePath, acquireBody).status)
+	}
+	require.Equal(t, http.StatusOK, f.send("slow", http.MethodGet, "/v1/locks/own/orders", "").status)
+	for range 3 {
+		require.Equal(t, http.StatusOK, f.send("slow", http.MethodPost, renewPath, own).status)
+	}
+	require.Equal(t, http.StatusOK, f.send("slow", http.MethodPost, "/v1/locks/own/orders/release", own).status)
+}
+
+func TestRefusalAsksForARepeatWithinTenSeconds(t *testing.T) {
+	f := newFixture(t, &scripted{err: &lease.HeldError{Front: held, RetryAfter: 10 * time.Minute}})
+	r := f.send("client", http.MethodPost, acquirePath, acquireBody)
+	require.Equal(t, http.StatusConflict, r.status)
+	require.Equal(t, "10", r.header.Get("Retry-After"))
+	require.EqualValues(t, 600_000, r.json(t)["retryAfterMillis"])
 }
 
 // Behind a proxy, all callers have one address.

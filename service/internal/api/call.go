@@ -3,6 +3,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/lockkeeper/lockkeeper/service/internal/audit"
+	"github.com/lockkeeper/lockkeeper/service/internal/limit"
 	"github.com/lockkeeper/lockkeeper/service/internal/principal"
 )
 
@@ -50,6 +52,18 @@ type operation struct {
 	administrative bool        // recorded before it is carried out, or else refused
 	everywhere     bool        // needs no namespace
 	answers        map[int]any // an example of the body for each status that is no refusal
+}
+
+// purpose returns whose budget a request of the operation counts in: a loop of refused acquires must not keep the other programs
+// of the principal from renewing their leases.
+func (op operation) purpose() limit.Purpose {
+	switch cmp.Or(op.action, op.name) {
+	case "renew", "renew-term", "release", "resign":
+		return limit.Keeping
+	case "status", "leader":
+		return limit.Looking
+	}
+	return limit.Any
 }
 
 // answerWithin bounds the time until the answer is written. The server's own bound is below that of a long wait.

@@ -121,6 +121,9 @@ type Problem struct {
 	cause error  // for the log only
 }
 
+// longestRetry is the longest Retry-After of a lock that is held, in seconds.
+const longestRetry = 10
+
 func problem(code Code, detail string) *Problem {
 	k := kinds[code]
 	return &Problem{Type: "urn:lockkeeper:problem:" + string(code), Title: k.title, Status: k.status, Code: code, Word: code, Detail: detail}
@@ -174,7 +177,11 @@ const problemType = "application/problem+json"
 func (p *Problem) GetHeaders() http.Header {
 	h := http.Header{}
 	if p.RetryAfterMillis > 0 {
-		h.Set("Retry-After", strconv.FormatInt((p.RetryAfterMillis+999)/1000, 10))
+		after := (p.RetryAfterMillis + 999) / 1000
+		if p.Status == http.StatusConflict {
+			after = min(after, longestRetry) // the holder may release the lock long before its lease ends
+		}
+		h.Set("Retry-After", strconv.FormatInt(after, 10))
 	}
 	if p.Code == Unauthenticated {
 		h.Set("WWW-Authenticate", "Bearer")

@@ -157,7 +157,7 @@ func (a *API) login(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxLogin)
 	token := r.PostFormValue("token") // empty if the body cannot be read: no principal has that
 	r.Header.Set("Authorization", "Bearer "+token)
-	if p := a.identify(c, r); p != nil {
+	if p := a.identify(c, operation{}, r); p != nil {
 		a.refuseView(w, r, p)
 		return
 	}

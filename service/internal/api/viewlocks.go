@@ -81,7 +81,7 @@ func (a *API) viewLocks(w http.ResponseWriter, r *http.Request) {
 func (a *API) viewFirst(w http.ResponseWriter, r *http.Request, op operation) {
 	c := callOf(r.Context())
 	c.action = op.name
-	if p := a.identify(c, r); p != nil {
+	if p := a.identify(c, operation{}, r); p != nil {
 		a.refuseView(w, r, p)
 		return
 	}

@@ -80,6 +80,7 @@ type Table struct {
 	mu     sync.Mutex // guards what follows
 	leases map[string]*hold
 	owners map[owner]int
+	of     map[string]int // by principal
 	locks  map[lock]*usual
 	looked time.Duration
 }
@@ -88,7 +89,7 @@ type Table struct {
 func New(logger *slog.Logger, ended func(held time.Duration, election bool)) *Table {
 	return &Table{
 		logger: logger, ended: ended, start: time.Now(),
-		leases: make(map[string]*hold), owners: make(map[owner]int), locks: make(map[lock]*usual),
+		leases: make(map[string]*hold), owners: make(map[owner]int), of: make(map[string]int), locks: make(map[lock]*usual),
 	}
 }
 
@@ -110,12 +111,20 @@ func (t *Table) Written(l Lease) {
 		h = &hold{lease: l, since: now}
 		t.leases[l.Node] = h
 		t.owners[owner{l.Principal, l.Owner}]++
+		t.of[l.Principal]++
 	}
 	h.until, h.lease.Valid = now+l.Valid, l.Valid
 	h.join(l.Request)
 }
 
 func (t *Table) now() time.Duration { return time.Since(t.start) }
+
+// Of returns how many leases a principal has. A lease whose end the replica has not seen may count until the next look at all.
+func (t *Table) Of(principal string) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.of[principal]
+}
 
 // Released notes that a request has released its part in a lease.
 func (t *Table) Released(node, request string) {
@@ -224,5 +233,8 @@ func (t *Table) drop(h *hold) {
 	of := owner{h.lease.Principal, h.lease.Owner}
 	if t.owners[of]--; t.owners[of] == 0 {
 		delete(t.owners, of)
+	}
+	if t.of[of.principal]--; t.of[of.principal] == 0 {
+		delete(t.of, of.principal)
 	}
 }

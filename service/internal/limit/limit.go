@@ -21,6 +21,21 @@ type Limits struct {
 	MaxTTL    time.Duration // of a lease
 }
 
+// A Purpose is what a request is for: each has a budget of its own.
+type Purpose int
+
+// The purposes.
+const (
+	Any     Purpose = iota
+	Keeping         // keeps or gives back a lease: without it, the principal loses its locks
+	Looking         // reads a lock
+	purposes
+)
+
+// perLease is how many requests a second each lease adds to the budgets of its principal other than [Any]. A client renews
+// a lease three times in its TTL, of a second at least.
+const perLease = 4
+
 // A Limiter counts the requests and the waiters of each principal. It is safe for concurrent use.
 type Limiter struct {
 	mu         sync.Mutex
@@ -28,19 +43,23 @@ type Limiter struct {
 }
 
 type usage struct {
-	rate    *rate.Limiter
+	rates   [purposes]*rate.Limiter
 	waiters int
 }
 
 // New returns a Limiter that has counted nothing.
 func New() *Limiter { return &Limiter{principals: make(map[string]*usage)} }
 
-// Allow counts one request. It returns 0 if the request is within the limits, and otherwise the time after which a
-// request will be.
-func (l *Limiter) Allow(principal string, limits Limits) (retryAfter time.Duration) {
+// Allow counts one request of a principal that has so many leases. It returns 0 if the request is within the limits, and
+// otherwise the time after which a request will be.
+func (l *Limiter) Allow(principal string, limits Limits, purpose Purpose, leases int) (retryAfter time.Duration) {
+	if purpose != Any {
+		limits.Rate += float64(perLease * leases)
+		limits.Burst += perLease * leases
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return allow(l.usage(principal, limits).rate)
+	return allow(l.usage(principal).within(purpose, limits))
 }
 
 // allow counts one event, if it is within the limit.
@@ -61,7 +80,7 @@ func allow(l *rate.Limiter) (retryAfter time.Duration) {
 func (l *Limiter) Wait(principal string, limits Limits) (leave func(), ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	u := l.usage(principal, limits)
+	u := l.usage(principal)
 	if u.waiters >= limits.Waiters {
 		return nil, false
 	}
@@ -83,18 +102,28 @@ func (l *Limiter) Waiters() (n int) {
 	return n
 }
 
-// usage returns what a principal uses, under limits that may have changed since its last request.
-func (l *Limiter) usage(principal string, limits Limits) *usage {
+// usage returns what a principal uses. The caller holds mu.
+func (l *Limiter) usage(principal string) *usage {
 	u := l.principals[principal]
 	if u == nil {
-		u = &usage{rate: rate.NewLimiter(rate.Limit(limits.Rate), limits.Burst)}
+		u = &usage{}
 		l.principals[principal] = u
 	}
-	if u.rate.Limit() != rate.Limit(limits.Rate) {
-		u.rate.SetLimit(rate.Limit(limits.Rate))
-	}
-	if u.rate.Burst() != limits.Burst {
-		u.rate.SetBurst(limits.Burst)
-	}
 	return u
+}
+
+// within returns the budget for a purpose, under limits that may have changed since the last request.
+func (u *usage) within(purpose Purpose, limits Limits) *rate.Limiter {
+	r := u.rates[purpose]
+	if r == nil {
+		r = rate.NewLimiter(rate.Limit(limits.Rate), limits.Burst)
+		u.rates[purpose] = r
+	}
+	if r.Limit() != rate.Limit(limits.Rate) {
+		r.SetLimit(rate.Limit(limits.Rate))
+	}
+	if r.Burst() != limits.Burst {
+		r.SetBurst(limits.Burst)
+	}
+	return r
 }

@@ -16,25 +16,25 @@ func TestRateIsPerPrincipal(t *testing.T) {
 	faketime.Test(t, func(t *testing.T) {
 		l, limits := limit.New(), limit.Limits{Rate: 2, Burst: 3}
 		for range 3 {
-			require.Zero(t, l.Allow("a", limits))
+			require.Zero(t, l.Allow("a", limits, limit.Any, 9))
 		}
-		wait := l.Allow("a", limits)
+		wait := l.Allow("a", limits, limit.Any, 9)
 		require.Equal(t, 500*time.Millisecond, wait)
-		require.Equal(t, wait, l.Allow("a", limits), "a refused request takes no place")
-		require.Zero(t, l.Allow("b", limits))
+		require.Equal(t, wait, l.Allow("a", limits, limit.Any, 9), "a refused request takes no place")
+		require.Zero(t, l.Allow("b", limits, limit.Any, 9))
 		time.Sleep(wait)
-		require.Zero(t, l.Allow("a", limits))
-		require.NotZero(t, l.Allow("a", limits))
+		require.Zero(t, l.Allow("a", limits, limit.Any, 9))
+		require.NotZero(t, l.Allow("a", limits, limit.Any, 9))
 	})
 }
 
 func TestChangedLimitsApplyToNextRequest(t *testing.T) {
 	faketime.Test(t, func(t *testing.T) {
 		l := limit.New()
-		require.Zero(t, l.Allow("a", limit.Limits{Rate: 1, Burst: 1}))
-		require.NotZero(t, l.Allow("a", limit.Limits{Rate: 1, Burst: 1}))
+		require.Zero(t, l.Allow("a", limit.Limits{Rate: 1, Burst: 1}, limit.Any, 0))
+		require.NotZero(t, l.Allow("a", limit.Limits{Rate: 1, Burst: 1}, limit.Any, 0))
 		time.Sleep(time.Second)
-		require.NotZero(t, l.Allow("a", limit.Limits{Rate: 1, Burst: 0}), "a burst of 0 admits nothing")
+		require.NotZero(t, l.Allow("a", limit.Limits{Rate: 1, Burst: 0}, limit.Any, 0), "a burst of 0 admits nothing")
 	})
 }
 
@@ -54,4 +54,22 @@ func TestWaitersAreCountedUntilTheyLeave(t *testing.T) {
 	require.Equal(t, 2, l.Waiters(), "a waiter leaves once")
 	_, ok = l.Wait("a", limits)
 	require.True(t, ok)
+}
+
+func TestRequestsThatKeepLeasesHaveTheirOwnBudgetSizedByTheLeases(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		l, limits := limit.New(), limit.Limits{Rate: 2, Burst: 3}
+		for l.Allow("a", limits, limit.Any, 10) == 0 { // a program in a loop
+		}
+		for range 3 + 4*10 {
+			require.Zero(t, l.Allow("a", limits, limit.Keeping, 10))
+		}
+		require.NotZero(t, l.Allow("a", limits, limit.Keeping, 10), "but it is a budget")
+		require.Zero(t, l.Allow("a", limits, limit.Looking, 10))
+		time.Sleep(time.Second)
+		for range 2 + 4*10 {
+			require.Zero(t, l.Allow("a", limits, limit.Keeping, 10))
+		}
+		require.NotZero(t, l.Allow("a", limits, limit.Keeping, 10))
+	})
 }
