@@ -47,6 +47,8 @@ var sessionKept = []string{
 	"a candidate with a priority vanishes before the term ends",
 	"a candidate with a priority vanishes, and one behind it has a higher one",
 	"a holding client is closed",
+	"a member is killed in the round",
+	"a member is paused past its session, in the round",
 	"an operator deletes a waiter's node a moment before it would be granted",
 	"the connection ends during a release, and the parent is reaped before the reconnection",
 	"the same, and the next contender knows the former parent",

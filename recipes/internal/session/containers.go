@@ -4,6 +4,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"github.com/go-zookeeper/zk"
@@ -39,7 +40,7 @@ func (c *Containers) record(w *wire.Wire, err error) {
 	defer c.mu.Unlock()
 	switch {
 	case OutcomeOf(err) == Unsent:
-	case !Retryable(err):
+	case !Retryable(err) && !errors.Is(err, zk.ErrSessionExpired): // which the client also returns for requests without an answer
 		c.answered, c.last = true, nil
 	case w != c.last && w.HungUp():
 		c.hangUps, c.last = c.hangUps+1, w
