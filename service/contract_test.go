@@ -196,7 +196,7 @@ func TestKeysCanBeCalledLikeActions(t *testing.T) {
 	t.Parallel()
 	_, replicas := ensemble(t, 1, 0)
 	r := replicas()
-	for _, key := range []string{"acquire", "release", "renew", "force-release", "events", "history", "a%2Facquire", "%2E%2E"} {
+	for _, key := range []string{"acquire", "release", "renew", "force-release", "events", "history", "a%2Facquire", "%2E%2E", "%2F"} {
 		for _, base := range []string{"/v1/locks/team/" + key, "/v1/locks/" + key} {
 			who := "app"
 			if strings.HasPrefix(base, "/v1/locks/team/") {

@@ -119,6 +119,10 @@ func (c *call) locate(op operation, root string, r *http.Request) *Problem {
 func keyOf(r *http.Request) (parameter, name string) {
 	for _, parameter := range []string{"key", "lockKey", "lock_name"} {
 		if name := r.PathValue(parameter); name != "" {
+			// A namespace with slashes is refused, so that they are in the place of the key.
+			if name == "//" && callOf(r.Context()).slashKey {
+				name = "/"
+			}
 			return parameter, name
 		}
 	}

@@ -126,6 +126,9 @@ func TestKeyWithSlashDotsOrNULIsOneNodeInsideItsNamespace(t *testing.T) {
 	f := newFixture(t, &scripted{})
 	for encoded, path := range map[string]string{
 		"a%2Fb":             "/locks/own/a%2Fb",
+		"%2F":               "/locks/own/%2F",
+		"%2f":               "/locks/own/%2F",
+		"%2F%2F":            "/locks/own/%2F%2F",
 		"%2E%2E":            "/locks/own/%2E%2E",
 		"%2e":               "/locks/own/%2E",
 		"%2E%2E%2Fother%2F": "/locks/own/..%2Fother%2F",

@@ -34,6 +34,7 @@ type call struct {
 
 	problem  *Problem // the answer, if it is a refusal
 	unlogged bool     // the log would be full of such calls
+	slashKey bool     // the mux got a stand-in for the key /
 }
 
 type callKey struct{}

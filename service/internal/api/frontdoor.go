@@ -9,8 +9,10 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"path"
 	"runtime/debug"
+	"strings"
 	"time"
 )
 
@@ -49,6 +51,7 @@ func (a *API) route(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) 
 		a.refuseUnrouted(w, r, problem(RouteNotFound, ""))
 		return
 	}
+	r = slashKey(r, escaped)
 	if _, pattern := mux.Handler(r); pattern != "" {
 		mux.ServeHTTP(w, r)
 		return
@@ -62,6 +65,29 @@ func (a *API) route(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) 
 	}
 	a.refuseUnrouted(w, r, p)
 }
+
+// slashKey returns a request that the mux routes as r. The mux takes a segment that is an encoded slash for the end of a path,
+// which no wildcard matches. Two slashes take its place; keyOf reverses that.
+func slashKey(r *http.Request, escaped string) *http.Request {
+	segments := strings.Split(escaped, "/")
+	for i, segment := range segments {
+		if strings.EqualFold(segment, "%2F") {
+			segments[i] = slashes
+			callOf(r.Context()).slashKey = true
+		}
+	}
+	if !callOf(r.Context()).slashKey {
+		return r
+	}
+	u := *r.URL
+	u.RawPath = strings.Join(segments, "/")
+	u.Path, _ = url.PathUnescape(u.RawPath) // of escapes that were parsed before
+	r = r.WithContext(r.Context())          // a copy
+	r.URL = &u
+	return r
+}
+
+const slashes = "%2F%2F"
 
 // refuseUnrouted answers a request that reached no route. Its caller is not identified, and is as a stranger to the log.
 func (a *API) refuseUnrouted(w http.ResponseWriter, r *http.Request, p *Problem) {
