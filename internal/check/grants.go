@@ -76,7 +76,7 @@ func (t *timeline) settled(path string, queue []*node, at history.Instant) int {
 // before a pause is recorded after it. The answer about a lease can be as old as the lease.
 func (h *hold) latest(t *timeline) history.Instant {
 	latest := h.node.gone()
-	if until, paused := h.pausedAt(latest, 0); paused {
+	if until, paused := h.pausedAt(latest, t.run.Grace); paused {
 		latest = until + t.run.Grace
 	}
 	if h.node.deleted.Cause == history.ByOperator {

@@ -136,7 +136,7 @@ func (h *hold) checkNotifiedAtAll(t *timeline) (Finding, bool) {
 // latestNotification returns the instant by which the holder must be notified of what happened at an instant.
 func (h *hold) latestNotification(t *timeline, at history.Instant) history.Instant {
 	latest := max(h.granted.At, at) + max(t.run.Timeout*3/4, h.ttl()+h.slack(h.ttl())) + t.grace()
-	if until, paused := h.pausedAt(min(h.believedUntil(), latest), 0); paused && until != never {
+	if until, paused := h.pausedAt(min(h.believedUntil(), latest), t.grace()); paused && until != never {
 		latest = max(latest, until+t.grace())
 	}
 	return latest
