@@ -42,7 +42,7 @@
 //
 // # ClickHouse Keeper
 //
-// One variant of the ensemble, and one plan of 32 without a crowd ("keeper" in the plan's text), behaves as ClickHouse Keeper where that can harm a
+// One variant of the ensemble, and one plan of 32 ("keeper" in the plan's text), behaves as ClickHouse Keeper where that can harm a
 // client: each connection begins another session, and the nodes of the former one live until its timeout.
 //
 // # Leases

@@ -26,8 +26,8 @@ import (
 )
 
 var (
-	seeds  = flag.Int("sim.seeds", ifRace(30, 3000), "number of seeded plans to run")
-	every  = flag.Int("sim.every", ifRace(17, 1), "cut one frame of this many, from a random one on")
+	seeds  = flag.Int("sim.seeds", ifRace(10, 3000), "number of seeded plans to run")
+	every  = flag.Int("sim.every", ifRace(51, 1), "cut one frame of this many, from a random one on")
 	first  = flag.Int("sim.first", 1, "seed of the first plan")
 	seed   = flag.Uint64("sim.seed", 0, "run only the plan of this seed")
 	plan   = flag.String("sim.plan", "", "run only this plan, in its text form")

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -166,6 +167,8 @@ func (w *Wire) Write(p []byte) (int, error) {
 	if err != nil {
 		w.mu.Lock()
 		w.unwritten = err
+		// The reader may meet the end of the connection only after Sever.
+		w.hungUp = w.hungUp || !w.isClosed() && !errors.Is(err, os.ErrDeadlineExceeded)
 		w.mu.Unlock()
 		w.Sever()
 	}
@@ -207,7 +210,7 @@ func (w *Wire) Read(p []byte) (int, error) {
 func (w *Wire) lost() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.hungUp = !w.isClosed()
+	w.hungUp = w.hungUp || !w.isClosed()
 }
 
 // HungUp reports whether the server, or the network, ended the connection after its handshake. The client's requests on it fail

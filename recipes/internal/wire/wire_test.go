@@ -142,6 +142,30 @@ func TestPacketThatCannotBeSentEndsTheConnectionAndIsFailedByTheReader(t *testin
 	})
 }
 
+// With many callers, a write usually meets the end of the connection before the reader does.
+func TestConnectionThatTheServerEndsIsHungUpWhetherAReadOrAWriteMeetsItsEnd(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		for name, c := range map[string]struct {
+			end  func(b *wireBench)
+			want bool
+		}{
+			"read":  {func(b *wireBench) { _ = b.server.Close() }, true},
+			"write": {func(b *wireBench) { _ = b.server.Close(); _, _ = b.Write(request(1, wiretest.GetData)) }, true},
+			"sever": {func(b *wireBench) { b.Sever(); _, _ = b.Write(request(1, wiretest.GetData)) }, false},
+			"deadline": {func(b *wireBench) {
+				require.NoError(t, b.SetWriteDeadline(time.Now()))
+				_, _ = b.Write(request(1, wiretest.GetData))
+			}, false},
+		} {
+			b := newWireBench(t, time.Second)
+			b.shake(t)
+			c.end(b)
+			require.Error(t, <-b.reading(), name)
+			require.Equal(t, c.want, b.HungUp(), name)
+		}
+	})
+}
+
 func TestDeadlinesAreTheClientsOwnAfterTheHandshake(t *testing.T) {
 	faketime.Test(t, func(t *testing.T) {
 		b := newWireBench(t, time.Second)
