@@ -69,6 +69,10 @@
 //     keys, and none describes the Java virtual machine.
 //   - With TTL nodes enabled, a negative TTL is refused: it ends the server process of
 //     ZooKeeper 3.8.0.
+//   - A transaction with a null path takes a zxid that its answer shows: in ZooKeeper only
+//     later answers show it.
+//   - A persistent watch without a path is refused: in ZooKeeper 3.8.0 no request is
+//     answered after the end of a session that has one.
 //
 // # Faults
 //

@@ -37,8 +37,10 @@ func (c *conn) parse(frame []byte) (*request, error) {
 	switch {
 	case r.Err() != nil:
 		return nil, fmt.Errorf("parse request %v: %w", h.Op, r.Err())
-	case errors.Is(err, wire.ErrUnknownOp) && h.Op == wire.OpMulti:
+	case errors.Is(err, wire.ErrUnknownOp) && h.Op == wire.OpMulti, errors.Is(err, wire.ErrNull) && writes(h.Op):
 		body = tree.Refused{Op: h.Op, Code: wire.MarshallingError}
+	case errors.Is(err, wire.ErrNull):
+		body = refusal{wire.MarshallingError}
 	case h.Op == wire.OpDeleteContainer: // servers send it to themselves; ZooKeeper treats a client's as one without a path
 		body = tree.Refused{Op: h.Op, Code: wire.BadArguments}
 	case errors.Is(err, wire.ErrUnknownOp) && h.Op == wire.OpMultiRead:
@@ -57,6 +59,15 @@ func (c *conn) parse(frame []byte) (*request, error) {
 		req.xid = wire.XidPing // regardless of the client's
 	}
 	return req, nil
+}
+
+// writes reports whether a refused request of the operation takes a zxid.
+func writes(op wire.Op) bool {
+	switch op {
+	case wire.OpCreate, wire.OpCreate2, wire.OpCreateContainer, wire.OpCreateTTL, wire.OpDelete, wire.OpSetData, wire.OpSetACL, wire.OpMulti:
+		return true
+	}
+	return false
 }
 
 // unimplemented is a request with an unknown operation.

@@ -251,7 +251,7 @@ func both(t *testing.T) (reference, double server) {
 	return reference, inProcess(t, reference)
 }
 
-var scenarios = slices.Concat(creations, changes, transactions, permissions, oneShot, persistent, restored, sessions, reads, frames)
+var scenarios = slices.Concat(creations, changes, transactions, permissions, oneShot, persistent, restored, sessions, reads, frames, nulls)
 
 func compareAll(t *testing.T, all []scenario, reference server, doubles ...server) {
 	t.Helper()

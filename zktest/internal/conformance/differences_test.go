@@ -69,6 +69,14 @@ var differences = []difference{
 		scenario{name: "With TTL nodes enabled, a negative TTL is refused: it ends the server process of ZooKeeper 3.8.0"},
 		"a test must not lose its servers to one request; here, negative TTLs are sent only to servers that refuse all of them",
 	},
+	{
+		scenario{"A transaction with a null path takes a zxid that its answer shows: in ZooKeeper only later answers show it", nullInTransaction},
+		"ZooKeeper fails on it after it has taken the zxid, and before it has made a transaction; no client sends one",
+	},
+	{
+		scenario{name: "A persistent watch without a path is refused: in ZooKeeper 3.8.0 no request is answered after the end of a session that has one"},
+		"a test must not lose its servers to one request; here, none is sent",
+	},
 }
 
 // unreadable sends requests that a correct client does not send.

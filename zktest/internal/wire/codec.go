@@ -21,6 +21,9 @@ var ErrShort = errors.New("record is too short")
 type Reader struct {
 	rest []byte
 	err  error
+
+	transaction bool // the record is that of a transaction, whose paths ZooKeeper needs before it looks at the operations
+	missing     bool // a field that ZooKeeper needs was null
 }
 
 // NewReader returns a Reader of frame, and retains it: the byte fields that the Reader
@@ -88,8 +91,15 @@ func (r *Reader) Bytes() []byte {
 	return r.take(int(n))
 }
 
-// String reads a string.
-func (r *Reader) String() string { return string(r.Bytes()) }
+// String reads a string, as ZooKeeper has it. A null one is empty.
+func (r *Reader) String() string { return javaText(r.Bytes()) }
+
+// needed is String for a field that ZooKeeper needs, if needs is true.
+func (r *Reader) needed(needs bool) string {
+	text := r.Bytes()
+	r.missing = r.missing || needs && text == nil && r.err == nil
+	return javaText(text)
+}
 
 // Count reads the length of a vector whose elements take at least size bytes each.
 // A null vector, of length −1, counts as empty.
@@ -108,12 +118,13 @@ func (r *Reader) Count(size int) int {
 	return int(n)
 }
 
-// Strings reads a vector of strings.
-func (r *Reader) Strings() []string {
+// strings reads a vector of strings that ZooKeeper needs.
+func (r *Reader) strings() []string {
+	r.missing = r.missing || r.err == nil && len(r.rest) >= 4 && int32(binary.BigEndian.Uint32(r.rest)) == -1 //nolint:gosec // the field is signed on the wire
 	n := r.Count(4)
 	all := make([]string, 0, n)
 	for range n {
-		all = append(all, r.String())
+		all = append(all, r.needed(true))
 	}
 	return all
 }

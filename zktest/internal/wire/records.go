@@ -50,7 +50,9 @@ func ReadACL(r *Reader) []ACL {
 	n := r.Count(12)
 	acl := make([]ACL, 0, n)
 	for range n {
-		acl = append(acl, ACL{Perms: r.Int32(), Scheme: r.String(), ID: r.String()})
+		perms, scheme := r.Int32(), r.String()
+		needs := scheme == "world" || scheme == "digest" || scheme == "ip"
+		acl = append(acl, ACL{Perms: perms, Scheme: scheme, ID: r.needed(needs)})
 	}
 	return acl
 }

@@ -112,9 +112,16 @@ type (
 	CloseSession struct{}
 )
 
+// childWatches is the type of the watches on children, in CheckWatches.
+const childWatches = 1
+
 // ErrUnknownOp is the error for a request with an operation that this package cannot
 // decode.
 var ErrUnknownOp = errors.New("unknown operation")
+
+// ErrNull is the error for a request with a null in place of what ZooKeeper needs to carry it
+// out: there, an exception in Java.
+var ErrNull = errors.New("a field is null")
 
 // ReadRequest reads the request that follows a header with this operation. It does not
 // read bytes after the last field.
@@ -125,6 +132,8 @@ func ReadRequest(op Op, r *Reader) (any, error) {
 		return nil, err
 	case r.Err() != nil:
 		return nil, fmt.Errorf("%v: %w", op, r.Err())
+	case r.missing:
+		return nil, fmt.Errorf("%v: %w", op, ErrNull)
 	}
 	return req, nil
 }
@@ -132,19 +141,20 @@ func ReadRequest(op Op, r *Reader) (any, error) {
 func readBody(op Op, r *Reader) (any, error) {
 	switch op {
 	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL:
-		c := Create{Op: op, Path: r.String(), Data: r.Bytes(), ACL: ReadACL(r), Flags: r.Int32()}
+		// Where createTTL is disabled, it is refused first.
+		c := Create{Op: op, Path: r.needed(op != OpCreateTTL || r.transaction), Data: r.Bytes(), ACL: ReadACL(r), Flags: r.Int32()}
 		if op == OpCreateTTL {
 			c.TTL = r.Int64()
 		}
 		return c, nil
 	case OpDelete:
-		return Delete{Path: r.String(), Version: r.Int32()}, nil
+		return Delete{Path: r.needed(true), Version: r.Int32()}, nil
 	case OpSetData:
-		return SetData{Path: r.String(), Data: r.Bytes(), Version: r.Int32()}, nil
+		return SetData{Path: r.needed(r.transaction), Data: r.Bytes(), Version: r.Int32()}, nil
 	case OpSetACL:
 		return SetACL{Path: r.String(), ACL: ReadACL(r), Version: r.Int32()}, nil
 	case OpCheck:
-		return Check{Path: r.String(), Version: r.Int32()}, nil
+		return Check{Path: r.needed(r.transaction), Version: r.Int32()}, nil
 	case OpMulti:
 		ops, err := readOps(r, OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL, OpDelete, OpSetData, OpCheck)
 		return Multi{Ops: ops}, err
@@ -152,13 +162,13 @@ func readBody(op Op, r *Reader) (any, error) {
 		ops, err := readOps(r, OpGetData, OpGetChildren)
 		return MultiRead{Ops: ops}, err
 	case OpExists:
-		return Exists{Path: r.String(), Watch: r.Bool()}, nil
+		return Exists{Path: r.needed(true), Watch: r.Bool()}, nil
 	case OpGetData:
-		return GetData{Path: r.String(), Watch: r.Bool()}, nil
+		return GetData{Path: r.needed(true), Watch: r.Bool()}, nil
 	case OpGetACL:
-		return GetACL{Path: r.String()}, nil
+		return GetACL{Path: r.needed(true)}, nil
 	case OpGetChildren, OpGetChildren2:
-		return GetChildren{Path: r.String(), Watch: r.Bool(), WithStat: op == OpGetChildren2}, nil
+		return GetChildren{Path: r.needed(true), Watch: r.Bool(), WithStat: op == OpGetChildren2}, nil
 	case OpSync:
 		return Sync{Path: r.String()}, nil
 	case OpPing:
@@ -169,22 +179,24 @@ func readBody(op Op, r *Reader) (any, error) {
 	case OpSASL:
 		return SASL{Token: r.Bytes()}, nil
 	case OpSetWatches:
-		return SetWatches{RelativeZxid: r.Int64(), Data: r.Strings(), Exist: r.Strings(), Child: r.Strings()}, nil
+		return SetWatches{RelativeZxid: r.Int64(), Data: r.strings(), Exist: r.strings(), Child: r.strings()}, nil
 	case OpSetWatches2:
 		return SetWatches{
-			RelativeZxid: r.Int64(), Data: r.Strings(), Exist: r.Strings(), Child: r.Strings(),
-			Persistent: r.Strings(), PersistentRecursive: r.Strings(),
+			RelativeZxid: r.Int64(), Data: r.strings(), Exist: r.strings(), Child: r.strings(),
+			Persistent: r.strings(), PersistentRecursive: r.strings(),
 		}, nil
 	case OpAddWatch:
-		return AddWatch{Path: r.String(), Mode: r.Int32()}, nil
+		return AddWatch{Path: r.needed(true), Mode: r.Int32()}, nil
 	case OpCheckWatches:
-		return CheckWatches{Path: r.String(), Type: r.Int32()}, nil
+		path, kind := r.Bytes(), r.Int32()
+		r.missing = path == nil && kind == childWatches
+		return CheckWatches{Path: javaText(path), Type: kind}, nil
 	case OpRemoveWatches:
 		return RemoveWatches{Path: r.String(), Type: r.Int32()}, nil
 	case OpGetEphemerals:
 		return GetEphemerals{Prefix: r.String()}, nil
 	case OpGetAllChildrenNumber:
-		return GetAllChildrenNumber{Path: r.String()}, nil
+		return GetAllChildrenNumber{Path: r.needed(true)}, nil
 	case OpWhoAmI:
 		return WhoAmI{}, nil
 	case OpReconfig:
@@ -203,6 +215,7 @@ func readBody(op Op, r *Reader) (any, error) {
 // ends them.
 func readOps(r *Reader, allowed ...Op) ([]any, error) {
 	var ops []any
+	r.transaction = true
 	for r.Err() == nil {
 		op, done := Op(r.Int32()), r.Bool()
 		_ = r.Int32() // a code, of replies
