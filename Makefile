@@ -40,7 +40,7 @@ demo-real: bin/lockkeeper ## the same on a real ensemble of three
 # The suite that compares zktest with a real server starts one. The examples run on zktest, as they do for everybody, and
 # then on a real server, as does the test of a process that exits when it has led. In the docker and torture modules, one
 # package at a time: two ensembles of five would overload two cores. Tests that compute run beside tests that mostly wait: those of containers and stores for servers, those of the command
-# for sessions and leases; the simulation and the mutants, at a lower priority. The simulation cuts every sixth frame here, and every third mutant runs, from a random one
+# for sessions and leases; the simulation and the mutants, at a lower priority. The simulation cuts every sixth frame here, and every fourth mutant runs, from a random one
 # on; `make simulate` runs all. The last two packages judge when holders are notified, to fractions of a second, so that
 # nothing runs beside them.
 # A failure does not keep the rest from running.
@@ -53,7 +53,7 @@ test: check ## run all tests; needs Java or a container engine, and a C compiler
 	  (cd deploy && go test -shuffle=on ./...) || failed=1; \
 	  (cd torture && go test -race -shuffle=on -p 1 -timeout 12m ./fences ./stores ./secured) || failed=1; test -z "$$failed"; } & servers=$$!; \
 	go test -race -shuffle=on $$(go list ./... | grep -v /internal/mutants) || failed=1; \
-	(cd internal/simulation && nice go test -shuffle=on -timeout 60m -sim.every 6 && cd ../mutants && nice go test -timeout 60m -mutants.every 3) & \
+	(cd internal/simulation && nice go test -shuffle=on -timeout 60m -sim.every 6 && cd ../mutants && nice go test -timeout 60m -mutants.every 4) & \
 	simulation=$$!; \
 	$(ENSEMBLE) -n 1 -- go test -race -run '^Example|^TestNextCandidateLeadsBeforeSessionOfExitedProcessExpires$$' ./lock ./election ./election/clientgo ./epoch ./group ./schedule ./barrier || failed=1; \
 	{ (cd cmd/lockkeeper && go test -race -shuffle=on ./...) || failed=1; test -z "$$failed"; } & command=$$!; \
