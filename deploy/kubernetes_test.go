@@ -14,6 +14,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -135,7 +136,11 @@ func TestManifestsBelongTogether(t *testing.T) {
 	require.Equal(t, "/healthz", c.StartupProbe.HTTPGet.Path)
 	require.Equal(t, "/healthz", c.LivenessProbe.HTTPGet.Path, "a lost quorum restarts no replica")
 	require.Equal(t, "/readyz", c.ReadinessProbe.HTTPGet.Path)
-	require.Len(t, c.Env, 1)
+	require.Len(t, c.Env, 2)
+	heap, err := resource.ParseQuantity(strings.TrimSuffix(c.Env[1].Value, "B"))
+	require.NoError(t, err)
+	require.Equal(t, "GOMEMLIMIT", c.Env[1].Name)
+	require.Negative(t, heap.Cmp(*c.Resources.Limits.Memory()), "the collector must run before the kernel ends the process")
 	require.Equal(t, "LOCKKEEPER_SERVERS", c.Env[0].Name)
 	from := c.Env[0].ValueFrom.ConfigMapKeyRef
 	require.Equal(t, m.configMap.Name, from.Name)

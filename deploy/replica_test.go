@@ -131,16 +131,16 @@ func startReplica(t *testing.T, args []string) *replica {
 		_ = r.cmd.Process.Kill() // it may have ended
 		<-r.ended
 	})
-	started := regexp.MustCompile(`LOCKKEEPER_URL=(.*)\n`)
+	started := regexp.MustCompile(`"msg":"serving","url":"(.*)"`)
 	require.Eventually(t, func() bool {
 		select {
 		case <-r.ended:
 			return true
 		default:
-			return started.MatchString(r.stdout.String())
+			return started.MatchString(r.stderr.String())
 		}
 	}, time.Minute, 20*time.Millisecond, "the replica does not start")
-	found := started.FindStringSubmatch(r.stdout.String())
+	found := started.FindStringSubmatch(r.stderr.String())
 	require.NotNil(t, found, "the replica ended: %s", &r.stderr)
 	r.url = found[1]
 	return r

@@ -24,6 +24,8 @@ type Replica struct {
 	opts    Options
 	queues  queues
 	waiters *waiters
+	watches watches
+	lists   lists
 	written written
 	drained chan struct{} // closed by Drain
 	drain   sync.Once     // guards closing drained
@@ -78,6 +80,8 @@ func (r *Replica) Close() {
 	r.Drain()
 	r.cancel()
 	r.waiters.close()
+	r.watches.close()
+	r.lists.close()
 	r.running.Wait()
 }
 

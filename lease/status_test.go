@@ -5,6 +5,9 @@ package lease_test
 import (
 	"context"
 	"fmt"
+	"iter"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -84,6 +87,38 @@ func TestListReturnsPathsWithContendersByPage(t *testing.T) {
 	})
 }
 
+func TestEqualListsShareTheirRequests(t *testing.T) {
+	const keys, callers = 50, 200
+	simulated(t, func(w world) {
+		r := w.replica()
+		for i := range keys {
+			req := ask("o")
+			req.Path = fmt.Sprintf("/locks/%02d", i)
+			w.acquired(r, req)
+		}
+		counts := w.requests(func() {
+			var running sync.WaitGroup
+			for range callers {
+				running.Go(func() {
+					page, _, err := r.List(w.Context(), "/locks", "", 1000, "")
+					if err != nil || len(page) != keys {
+						w.Errorf("%d of %d: %v", len(page), keys, err)
+					}
+				})
+			}
+			running.Wait()
+		})
+		w.Logf("%v", counts)
+		require.LessOrEqual(w, counts["getChildren"], 5*(keys+1), "one page of each reader, and one of those that came meanwhile")
+		ctx, cancel := context.WithTimeout(w.Context(), time.Second)
+		defer cancel()
+		slow := w.Intercept(zktest.Rule{Op: "getChildren", Below: "/locks", Delay: time.Minute})
+		defer slow.Remove()
+		_, _, err := r.List(ctx, "/locks", "", 1000, "")
+		require.ErrorIs(w, err, context.DeadlineExceeded)
+	})
+}
+
 // The paths of locks that were released remain for some time. A page that has to skip many of
 // them would take longer than its caller waits, each time.
 func TestPageEndsInTimeAndLeadsToTheNext(t *testing.T) {
@@ -117,6 +152,24 @@ func TestPageEndsInTimeAndLeadsToTheNext(t *testing.T) {
 	})
 }
 
+// watch yields the statuses of a path until ctx is done.
+func watch(ctx context.Context, r *lease.Replica, path string) iter.Seq2[lease.Status, error] {
+	return func(yield func(lease.Status, error) bool) {
+		w := r.Watch(path)
+		defer w.Close()
+		for {
+			select {
+			case <-w.Changed():
+			case <-ctx.Done():
+				return
+			}
+			if !yield(w.Status()) {
+				return
+			}
+		}
+	}
+}
+
 func TestWatchYieldsEachChangeOfTheFront(t *testing.T) {
 	simulated(t, func(w world) {
 		r := w.replica()
@@ -125,7 +178,7 @@ func TestWatchYieldsEachChangeOfTheFront(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			for s, err := range r.Watch(ctx, path) {
+			for s, err := range watch(ctx, r, path) {
 				if err != nil {
 					w.Errorf("watch: %v", err)
 				}
@@ -153,6 +206,72 @@ func TestWatchYieldsEachChangeOfTheFront(t *testing.T) {
 	})
 }
 
+// A busy lock with many event streams would load the ensemble for all tenants otherwise.
+func TestWatchersOfOnePathShareItsRequests(t *testing.T) {
+	const watchers = 900
+	simulated(t, func(w world) {
+		r := w.replica()
+		g := w.acquired(r, ask("a"))
+		ctx, cancel := context.WithCancel(w.Context())
+		var running sync.WaitGroup
+		var seen atomic.Int64
+		counts := func(path string, during func()) map[string]int {
+			return w.requests(func() {
+				for range watchers {
+					running.Go(func() {
+						for _, err := range watch(ctx, r, path) {
+							if err != nil {
+								w.Errorf("watch: %v", err)
+							}
+							seen.Add(1)
+						}
+					})
+				}
+				time.Sleep(time.Second)
+				synctest.Wait()
+				during()
+			})
+		}
+		busy := counts(path, func() {
+			require.EqualValues(w, watchers, seen.Load())
+			for range 10 {
+				_, err := r.Renew(w.Context(), time.Now(), g.Ticket, ttl)
+				require.NoError(w, err)
+				time.Sleep(time.Second)
+			}
+		})
+		w.Logf("%v", busy)
+		require.EqualValues(w, 11*watchers, seen.Load())
+		require.LessOrEqual(w, busy["getChildren"]+busy["getData"], 12*5)
+		missing := counts("/locks/missing", func() { time.Sleep(10 * time.Second) })
+		w.Logf("%v", missing)
+		require.LessOrEqual(w, missing["getChildren"], 15)
+		require.EqualValues(w, 12*watchers, seen.Load())
+		cancel()
+		running.Wait()
+	})
+}
+
+func TestWatchBeginsWithWhatIsThereAfterTheCall(t *testing.T) {
+	simulated(t, func(w world) {
+		r := w.replica()
+		first := func() lease.Status {
+			for s, err := range watch(w.Context(), r, path) {
+				require.NoError(w, err)
+				return s
+			}
+			return lease.Status{}
+		}
+		go func() {
+			for range watch(w.Context(), r, path) { //nolint:revive // another user of the path
+			}
+		}()
+		require.Empty(w, first().Contenders)
+		w.acquired(r, ask("a"))
+		require.Len(w, first().Contenders, 1)
+	})
+}
+
 // The session would keep a watch of each key that is never locked, and set all of them again on
 // each connection.
 func TestWatchOfMissingQueueLeavesNoWatch(t *testing.T) {
@@ -161,7 +280,7 @@ func TestWatchOfMissingQueueLeavesNoWatch(t *testing.T) {
 		watches := w.Intercept(zktest.Rule{Op: "exists"})
 		for i := range 5 {
 			ctx, cancel := context.WithTimeout(w.Context(), 3*time.Second)
-			for s, err := range r.Watch(ctx, fmt.Sprintf("/locks/%d", i)) {
+			for s, err := range watch(ctx, r, fmt.Sprintf("/locks/%d", i)) {
 				require.NoError(w, err)
 				require.Empty(w, s.Contenders)
 			}

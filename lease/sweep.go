@@ -139,11 +139,13 @@ func (r *Replica) passQueue(ctx context.Context, path string, depth int) {
 }
 
 // pause waits, unless ctx ends first.
-func (r *Replica) pause(ctx context.Context, d time.Duration) {
+func (r *Replica) pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
+		return true
 	case <-ctx.Done():
+		return false
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -100,45 +101,66 @@ func (r *Ring) Replace(ctx context.Context, name string, data []byte) error {
 	})
 }
 
+// Delete deletes an entry. One that is missing is no error.
+func (r *Ring) Delete(ctx context.Context, name string) error {
+	return r.client.withSession(ctx, r.path+"/"+name, func(s *queueSession) error { return r.delete(ctx, s, name) })
+}
+
+func (r *Ring) delete(ctx context.Context, s *queueSession, name string) error {
+	path := r.path + "/" + name
+	_, err := session.Retry(ctx, s.Session, "delete", path, func(conn *zk.Conn) (struct{}, error) {
+		return struct{}{}, conn.Delete(path, -1)
+	})
+	if errors.Is(err, zk.ErrNoNode) {
+		err = nil // another client, or an attempt that was not answered, has deleted it
+	}
+	return err
+}
+
 // Trim deletes all entries but the newest, as many as the Ring keeps. Call it after Append: an
 // error is of interest only if it persists, as the next Trim deletes what this one left.
 func (r *Ring) Trim(ctx context.Context) error {
 	return r.client.withSession(ctx, r.path, func(s *queueSession) error {
 		_, surplus, err := r.list(ctx, s)
 		for _, name := range surplus {
-			if err != nil {
-				break
-			}
-			path := r.path + "/" + name
-			_, err = session.Retry(ctx, s.Session, "delete", path, func(conn *zk.Conn) (struct{}, error) {
-				return struct{}{}, conn.Delete(path, -1)
-			})
-			if errors.Is(err, zk.ErrNoNode) {
-				err = nil // by another client
+			if err == nil {
+				err = r.delete(ctx, s, name)
 			}
 		}
 		return err
 	})
 }
 
-// Entries returns the entries, the newest first, as the server that this client is connected to
-// sees them. It costs one listing, and one read for each entry.
-func (r *Ring) Entries(ctx context.Context) (entries []RingEntry, err error) {
-	err = r.client.withSession(ctx, r.path, func(s *queueSession) error {
-		entries = nil
-		names, _, err := r.list(ctx, s)
+// Entries yields the entries, the newest first, as the server that this client is connected to
+// sees them. It costs one listing, and one read for each entry that is yielded. It ends after
+// an error.
+func (r *Ring) Entries(ctx context.Context) iter.Seq2[RingEntry, error] {
+	return func(yield func(RingEntry, error) bool) {
+		var names []string
+		err := r.client.withSession(ctx, r.path, func(s *queueSession) (err error) {
+			names, _, err = r.list(ctx, s)
+			return err
+		})
 		for _, name := range names {
-			data, _, err := s.Get(ctx, r.path+"/"+name)
-			switch {
-			case err == nil:
-				entries = append(entries, RingEntry{name, data})
-			case !errors.Is(err, zk.ErrNoNode): // else it was trimmed meanwhile
+			entry := RingEntry{Name: name}
+			err = r.client.withSession(ctx, r.path+"/"+name, func(s *queueSession) (err error) {
+				entry.Data, _, err = s.Get(ctx, r.path+"/"+name)
 				return err
+			})
+			switch {
+			case errors.Is(err, zk.ErrNoNode): // it was deleted meanwhile
+				err = nil
+			case err != nil:
+				yield(RingEntry{}, err)
+				return
+			case !yield(entry, nil):
+				return
 			}
 		}
-		return err
-	})
-	return entries, err
+		if err != nil {
+			yield(RingEntry{}, err)
+		}
+	}
 }
 
 // list returns the names of the entries, the newest first, and of surplus nodes.

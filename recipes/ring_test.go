@@ -22,9 +22,8 @@ func (s servers) ring(client *recipes.Client) *recipes.Ring {
 
 func (s servers) entries(ring *recipes.Ring) (data []string) {
 	s.Helper()
-	entries, err := ring.Entries(s.Context())
-	require.NoError(s, err)
-	for _, e := range entries {
+	for e, err := range ring.Entries(s.Context()) {
+		require.NoError(s, err)
 		data = append(data, string(e.Data))
 	}
 	return data
@@ -51,6 +50,12 @@ func TestRingKeepsNewestEntriesOfAllClients(t *testing.T) {
 			require.NoError(s, ring.Trim(s.Context()))
 		}
 		require.Equal(s, []string{"ended 4", "ended 3", "ended 2"}, s.entries(rings[1]))
+		require.Len(s, s.nodes(), 3)
+		name, err := rings[0].Append(s.Context(), []byte("refused"))
+		require.NoError(s, err)
+		for range 2 {
+			require.NoError(s, rings[1].Delete(s.Context(), name))
+		}
 		require.Len(s, s.nodes(), 3)
 		require.False(s, slices.ContainsFunc(s.nodes(), recipes.IsContender))
 	})

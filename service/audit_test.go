@@ -26,7 +26,7 @@ func audited(t *testing.T, n int) (replicas []*replica, files []string) {
 	for range n {
 		file := filepath.Join(t.TempDir(), "audit.jsonl")
 		replicas = append(replicas, start(t, service.Config{
-			Servers: e.Addrs(), Principals: principalsFile, TokenKeys: keysFile, Audit: file,
+			Servers: e.Addrs(), Principals: principalsFile, TokenKeys: keysFile, Audit: file, Burst: 1000,
 		}))
 		files = append(files, file)
 	}
@@ -58,19 +58,30 @@ func TestForcedReleasesOfAllReplicasAreListed(t *testing.T) {
 	force := func(r *replica, token string) *response {
 		return r.post("ops", orders+"/force-release", fmt.Sprintf(`{"fencingToken": %s, "reason": "stuck", "mode": "now"}`, token))
 	}
-	force(one, "1").is(409, "HOLDER_CHANGED")
 	last := force(two, held.text("fencingToken")).is(200, "")
+	const other = "/v1/locks/sales/orders"
+	holds := one.post("sales", other+"/acquire", request("w1", "r1", "")).is(200, "")
+	for range 270 {
+		one.post("ops", other+"/force-release", `{"fencingToken": 1, "reason": "stuck"}`).is(409, "HOLDER_CHANGED")
+	}
 
-	actions, _ := one.send("ops", http.MethodGet, list, "").is(200, "").body["actions"].([]any)
-	require.Len(t, actions, 2)
-	newest, _ := actions[0].(map[string]any)
-	delete(newest, "time")
+	listed := func(query string) []any {
+		actions, _ := one.send("ops", http.MethodGet, list+query, "").is(200, "").body["actions"].([]any)
+		return actions
+	}
+	actions := listed("")
+	require.Len(t, actions, 1, "a refused one has changed nothing, and displaces none")
+	first, _ := actions[0].(map[string]any)
+	delete(first, "time")
 	require.Equal(t, map[string]any{
 		"action": "force-release", "principal": "ops", "namespace": "team", "lockKey": "orders", "mode": "now", "reason": "stuck",
 		"fencingToken": held.text("fencingToken"), "node": last.text("node"), "status": 200.0, "request": last.header.Get("X-Request-Id"),
-	}, newest)
-	oldest, _ := actions[1].(map[string]any)
-	require.Equal(t, "HOLDER_CHANGED", oldest["code"])
+	}, first)
+	one.post("ops", other+"/force-release", fmt.Sprintf(`{"fencingToken": %s, "reason": "late"}`, holds.text("fencingToken"))).is(200, "")
+	require.Len(t, listed(""), 2)
+	newest, _ := listed("?limit=1")[0].(map[string]any)
+	require.Equal(t, "sales", newest["namespace"])
+	require.Len(t, listed("?namespace=team"), 1)
 	one.send("team", http.MethodGet, list, "").is(403, "FORBIDDEN")
 	one.send("ops", http.MethodGet, list+"?limit=257", "").is(422, "INVALID_REQUEST")
 	require.Len(t, find(t, files[1], "force-release-requested"), 1, "the audit has the action before it is carried out")

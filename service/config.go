@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"os"
 	"strings"
 	"time"
 
@@ -54,6 +55,11 @@ type Config struct {
 	TokenKeys string
 	// Audit is the file that audit events are appended to. The default is none.
 	Audit string
+	// AuditRenewals adds renewals that were carried out to the audit. Refused ones are always in it.
+	AuditRenewals bool
+	// Reopen makes the replica open the audit file again, for each value that it receives: after a
+	// rotation that has renamed the file. May be nil.
+	Reopen <-chan os.Signal
 
 	// MaxTTL is the longest lease. The default, and the maximum, is 1 h.
 	MaxTTL time.Duration

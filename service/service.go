@@ -95,10 +95,7 @@ func serve(
 	if err != nil {
 		return err
 	}
-	recent, err := actions.New(client, c.Root+"/=actions", f.acl, c.Logger)
-	if err != nil {
-		return err
-	}
+	recent := actions.New(client, c.Root+"/=actions", f.acl, c.Logger)
 	past := history.New(client, c.Root+"/=history", f.acl, c.Logger)
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
@@ -107,9 +104,10 @@ func serve(
 	running.Go(func() { probe.run(background) })
 	running.Go(func() { past.Run(background) })
 	running.Go(func() { f.watch(background, c.Logger) })
+	running.Go(func() { f.reopen(background, c) })
 	draining := make(chan struct{})
 	server := newServer(api.New(api.Options{
-		Locks: replica, Actions: recent, History: past, Quota: quota.New(client, c.Root, c.Keys), Root: c.Root, Principals: f.principals, Keys: f.keys, Audit: f.audit, Holds: table, Logger: c.Logger, Registry: registry,
+		Locks: locks{replica}, Actions: recent, History: past, Quota: quota.New(client, c.Root, c.Keys), Root: c.Root, Principals: f.principals, Keys: f.keys, Audit: f.audit, AuditRenewals: c.AuditRenewals, Holds: table, Logger: c.Logger, Registry: registry,
 		Ready: probe.ready, Draining: draining, Version: c.Version,
 	}), f, c.Logger)
 	failed := make(chan error, 1)
@@ -135,6 +133,12 @@ func serve(
 	return shutDown(server)
 }
 
+// locks are the locks of a replica.
+type locks struct{ *lease.Replica }
+
+// Watch is that of the replica.
+func (l locks) Watch(path string) api.Watch { return l.Replica.Watch(path) }
+
 // files are what the configuration's files contain.
 type files struct {
 	principals  *reload.File[principal.Directory]
@@ -144,7 +148,6 @@ type files struct {
 	auth        []recipes.Auth
 	acl         []zk.ACL
 	audit       *audit.Log // nil if none
-	auditFile   *os.File   // nil if none
 }
 
 // openFiles reads the files of a configuration that was checked.
@@ -186,12 +189,17 @@ func openFiles(c *Config) (*files, error) {
 		f.acl = append(zk.AuthACL(zk.PermAll), zk.WorldACL(zk.PermRead)...)
 	}
 	if c.Audit != "" {
-		if f.auditFile, err = os.OpenFile(c.Audit, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err != nil {
+		file, err := openAudit(c.Audit)
+		if err != nil {
 			return nil, err
 		}
-		f.audit = audit.New(f.auditFile)
+		f.audit = audit.New(file)
 	}
 	return f, nil
+}
+
+func openAudit(name string) (*os.File, error) {
+	return os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 }
 
 // watch reads the files again when they change, until ctx is done.
@@ -208,13 +216,31 @@ func (f *files) watch(ctx context.Context, logger *slog.Logger) {
 	running.Wait()
 }
 
-// close writes what the audit file lacks, and closes it.
-func (f *files) close() error {
-	if f.auditFile == nil {
-		return nil
+// reopen opens the audit file again for each signal, until ctx is done. If that fails, the replica writes to the old one.
+func (f *files) reopen(ctx context.Context, c *Config) {
+	for {
+		select {
+		case <-c.Reopen:
+		case <-ctx.Done():
+			return
+		}
+		if f.audit == nil {
+			continue
+		}
+		file, err := openAudit(c.Audit)
+		if err == nil {
+			err = f.audit.Replace(ctx, file)
+		}
+		if err != nil {
+			c.Logger.Error("audit file not opened again", "file", c.Audit, "error", err)
+			continue
+		}
+		c.Logger.Info("audit file opened again", "file", c.Audit)
 	}
-	return errors.Join(f.audit.Close(), f.auditFile.Close())
 }
+
+// close writes what the audit file lacks, and closes it.
+func (f *files) close() error { return f.audit.Close() }
 
 // randomKey returns a key for one run.
 func randomKey() string {

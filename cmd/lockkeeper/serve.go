@@ -8,7 +8,9 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"os/signal"
 	"runtime/debug"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,8 +27,9 @@ func newServe() *cobra.Command {
 		Long: `Serve locks and elections over HTTP, for programs that cannot hold a ZooKeeper session. Run
 several replicas with the same ensemble, principals and token keys: each serves any request.
 
-The first line that it prints is LOCKKEEPER_URL=… The log is JSON, on standard error. It exits
-with status 0 when it is interrupted.`,
+The first line that it prints is LOCKKEEPER_URL=…, unless the audit goes to standard output. The
+log is JSON, on standard error. It exits with status 0 when it is interrupted. SIGHUP makes it open
+the file of the audit again.`,
 		Example: `  lockkeeper serve --dev
   lockkeeper serve --servers zk1:2181,zk2:2181,zk3:2181 --listen :8443 --principals principals.json \
       --token-keys keys --tls-cert cert.pem --tls-key key.pem --audit audit.jsonl`,
@@ -68,6 +71,7 @@ with status 0 when it is interrupted.`,
 	flags.StringVar(&config.Principals, "principals", "", "`file` of the callers, read again when it changes")
 	flags.StringVar(&config.TokenKeys, "token-keys", "", "`file` of the keys that sign lock tokens, read again when it changes")
 	flags.StringVar(&config.Audit, "audit", "", "`file` that audit events are appended to")
+	flags.BoolVar(&config.AuditRenewals, "audit-renewals", false, "audit renewals that were carried out, too")
 	flags.DurationVar(&config.MaxTTL, "max-ttl", time.Hour, "longest lease, at most 1h")
 	flags.IntVar(&config.Keys, "keys", 100_000, "live keys of each namespace, at most 100000")
 	flags.Float64Var(&config.Rate, "rate", 100, "requests a second of each principal")
@@ -83,11 +87,29 @@ func runServe(cmd *cobra.Command, config service.Config, stdout, stderr io.Write
 		config.Version = cmp.Or(info.Main.Version, "unknown")
 	}
 	config.Started = func(url string) {
-		// A reader that has gone is no reason to stop: the log has the address too.
-		_, _ = fmt.Fprintf(stdout, "LOCKKEEPER_URL=%s\n", url)
+		if !isFile(stdout, config.Audit) { // an audit has only events
+			// A reader that has gone is no reason to stop: the log has the address too.
+			_, _ = fmt.Fprintf(stdout, "LOCKKEEPER_URL=%s\n", url)
+		}
 	}
+	reopen := make(chan os.Signal, 1)
+	signal.Ignore(syscall.SIGHUP) // it no longer ends the command
+	signal.Notify(reopen, syscall.SIGHUP)
+	defer signal.Stop(reopen)
+	config.Reopen = reopen
 	if err := service.Run(cmd.Context(), config); err != nil && cmd.Context().Err() == nil {
 		return err
 	}
 	return nil
+}
+
+// isFile reports whether w writes to the file of that name.
+func isFile(w io.Writer, name string) bool {
+	file, ok := w.(*os.File)
+	if !ok || name == "" {
+		return false
+	}
+	open, err := file.Stat()
+	named, missing := os.Stat(name)
+	return err == nil && missing == nil && os.SameFile(open, named)
 }

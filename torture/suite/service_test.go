@@ -66,16 +66,19 @@ type replica struct {
 	service *lockService
 	url     string
 	process *child.Process // its log is in JSON
+	audit   string         // file
 }
 
 // start starts a replica.
 func (l *lockService) start() *replica {
 	l.env.t.Helper()
-	args := l.env.on("serve", "--listen", "127.0.0.1:0", "--root", l.env.path("locks"), "--principals", l.principals, "--token-keys", l.keys)
+	audit := filepath.Join(l.env.t.TempDir(), "audit.jsonl")
+	args := l.env.on("serve", "--listen", "127.0.0.1:0", "--root", l.env.path("locks"), "--principals", l.principals, "--token-keys", l.keys,
+		"--audit", audit, "--audit-renewals")
 	if l.certificate != "" {
 		args = append(args, "--tls-cert", l.certificate, "--tls-key", l.key, "--client-ca", l.clientCA)
 	}
-	r := &replica{service: l, process: l.env.launch(args...)}
+	r := &replica{service: l, process: l.env.launch(args...), audit: audit}
 	r.url = strings.TrimPrefix(l.env.line(r.process, "LOCKKEEPER_URL="), "LOCKKEEPER_URL=")
 	return r
 }
@@ -89,10 +92,13 @@ func (r *replica) access(others ...*replica) []string {
 	return []string{"--url", strings.Join(urls, ","), "--token-file", r.service.token}
 }
 
-// logged counts the rows of the replica's log that contain all texts.
+// logged counts the rows of the replica's log and audit that contain all texts.
 func (r *replica) logged(texts ...string) int {
+	r.service.env.t.Helper()
+	audit, err := os.ReadFile(r.audit)
+	require.NoError(r.service.env.t, err)
 	n := 0
-	for row := range strings.Lines(r.process.Output()) {
+	for row := range strings.Lines(r.process.Output() + string(audit)) {
 		all := true
 		for _, text := range texts {
 			all = all && strings.Contains(row, text)

@@ -7,7 +7,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"log/slog"
+	"slices"
 
 	"github.com/go-zookeeper/zk"
 
@@ -15,66 +17,128 @@ import (
 	"github.com/lockkeeper/lockkeeper/service/internal/audit"
 )
 
-// Kept is how many actions are kept. One takes 4 kB at most.
+// Kept is how many actions of one namespace are kept. One takes 4 kB at most.
 const Kept = 256
 
-// A Store keeps actions as nodes of their own, one for each: in one node, long reasons would exceed what a node can hold.
+// A Store keeps the actions in each namespace as nodes of their own, one for each: in one node, long reasons would exceed what
+// a node can hold. Those in one namespace displace none in another.
 type Store struct {
-	ring   *recipes.Ring
+	client *recipes.Client
+	path   string
+	acl    []zk.ACL
 	logger *slog.Logger
 }
 
-// New returns the Store at path, whose nodes have that ACL.
-func New(client *recipes.Client, path string, acl []zk.ACL, logger *slog.Logger) (*Store, error) {
-	ring, err := recipes.NewRing(client, path, Kept, acl)
-	if err != nil {
-		return nil, err
-	}
-	return &Store{ring, logger}, nil
+// New returns the Store below path, whose nodes have that ACL.
+func New(client *recipes.Client, path string, acl []zk.ACL, logger *slog.Logger) *Store {
+	return &Store{client, path, acl, logger}
+}
+
+func (s *Store) ring(namespace string) (*recipes.Ring, error) {
+	return recipes.NewRing(s.client, s.path+"/"+namespace, Kept, s.acl)
 }
 
 // Begin records an action that is about to be carried out, and returns the name of its entry. After an error the entry may
 // exist.
 func (s *Store) Begin(ctx context.Context, e audit.Event) (name string, err error) {
-	data, err := encode(e)
+	ring, data, err := s.encode(e)
 	if err != nil {
 		return "", err
 	}
-	return s.ring.Append(ctx, data)
+	return ring.Append(ctx, data)
 }
 
 // End records the outcome of an action, and deletes those that are kept no longer.
 func (s *Store) End(ctx context.Context, name string, e audit.Event) error {
-	data, err := encode(e)
+	ring, data, err := s.encode(e)
 	if err == nil {
-		err = s.ring.Replace(ctx, name, data)
+		err = ring.Replace(ctx, name, data)
 	}
 	if err != nil {
 		return err
 	}
-	if err := s.ring.Trim(ctx); err != nil {
-		s.logger.Warn("old administrative actions not deleted yet", "error", err)
+	if err := ring.Trim(ctx); err != nil {
+		s.logger.Warn("old administrative actions not deleted yet", "namespace", e.Namespace, "error", err)
 	}
 	return nil
 }
 
-// List returns the actions, the newest first. A node that another program has created there is not an action.
-func (s *Store) List(ctx context.Context) ([]audit.Event, error) {
-	entries, err := s.ring.Entries(ctx)
-	var events []audit.Event
-	for _, entry := range entries {
-		var e audit.Event
-		if json.Unmarshal(entry.Data, &e) == nil {
-			events = append(events, e)
-		}
+// Withdraw deletes the entry of an action that has changed nothing.
+func (s *Store) Withdraw(ctx context.Context, name string, e audit.Event) error {
+	ring, err := s.ring(e.Namespace)
+	if err != nil {
+		return err
 	}
-	return events, err
+	return ring.Delete(ctx, name)
 }
 
-func encode(e audit.Event) ([]byte, error) {
+// List returns the newest actions in some namespaces: those that may returns true for. The newest is first, by the clocks of
+// the replicas. It costs two reads for each namespace, and one for each action.
+func (s *Store) List(ctx context.Context, may func(namespace string) bool, limit int) ([]audit.Event, error) {
+	parent, err := recipes.NewNode(s.client, s.path)
+	if err != nil {
+		return nil, err
+	}
+	namespaces, err := parent.Children(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var heads []*head
+	for _, namespace := range namespaces {
+		if !may(namespace) {
+			continue
+		}
+		ring, err := s.ring(namespace)
+		if err != nil {
+			return nil, err
+		}
+		h := &head{}
+		var stop func()
+		h.pull, stop = iter.Pull2(ring.Entries(ctx))
+		defer stop()
+		if heads, err = h.next(heads); err != nil {
+			return nil, err
+		}
+	}
+	var events []audit.Event
+	for len(heads) > 0 && len(events) < limit {
+		newest := slices.MaxFunc(heads, func(a, b *head) int { return a.event.Time.Compare(b.event.Time) })
+		events = append(events, newest.event)
+		heads = slices.DeleteFunc(heads, func(h *head) bool { return h == newest })
+		if heads, err = newest.next(heads); err != nil {
+			return nil, err
+		}
+	}
+	return events, nil
+}
+
+// A head is the newest action of a namespace that is not listed yet.
+type head struct {
+	event audit.Event
+	pull  func() (recipes.RingEntry, error, bool)
+}
+
+// next reads the next action, and adds h to heads if there is one. A node that another program has created there is not an
+// action.
+func (h *head) next(heads []*head) ([]*head, error) {
+	for {
+		entry, err, ok := h.pull()
+		if err != nil || !ok {
+			return heads, err
+		}
+		h.event = audit.Event{}
+		if json.Unmarshal(entry.Data, &h.event) == nil {
+			return append(heads, h), nil
+		}
+	}
+}
+
+// encode returns the ring of an action, and its entry.
+func (s *Store) encode(e audit.Event) (*recipes.Ring, []byte, error) {
 	data, err := json.Marshal(e)
 	if err != nil {
-		return nil, fmt.Errorf("record %s: %w", e.Action, err)
+		return nil, nil, fmt.Errorf("record %s: %w", e.Action, err)
 	}
-	return data, nil
+	ring, err := s.ring(e.Namespace)
+	return ring, data, err
 }

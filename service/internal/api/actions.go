@@ -16,7 +16,9 @@ import (
 type Actions interface {
 	Begin(ctx context.Context, e audit.Event) (name string, err error)
 	End(ctx context.Context, name string, e audit.Event) error
-	List(ctx context.Context) ([]audit.Event, error) // the newest first
+	Withdraw(ctx context.Context, name string, e audit.Event) error // it has changed nothing
+	// List returns the newest first, of the namespaces that may returns true for.
+	List(ctx context.Context, may func(namespace string) bool, limit int) ([]audit.Event, error)
 }
 
 // recordTimeout bounds how long an administrative action waits for its records.
@@ -24,7 +26,8 @@ const recordTimeout = 5 * time.Second
 
 // beginAction records an administrative action before it is carried out: in the audit, and in ZooKeeper. An action that
 // cannot be recorded is refused: it would leave no trace if the replica stopped before its end. end records the outcome. If
-// that fails, the action is done nevertheless: the record of its beginning stays, and the log and a counter report it.
+// that fails, the action is done nevertheless: the record of its beginning stays, and the log and a counter report it. A
+// refusal has changed nothing, and leaves no record in ZooKeeper.
 func (a *API) beginAction(ctx context.Context, c *call, in any) (end func(audit.Event), p *Problem) {
 	end = func(audit.Event) {}
 	bounded, cancel := context.WithTimeoutCause(ctx, recordTimeout, fmt.Errorf("not recorded within %v", recordTimeout))
@@ -43,7 +46,11 @@ func (a *API) beginAction(ctx context.Context, c *call, in any) (end func(audit.
 	return func(e audit.Event) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 		defer cancel()
-		if err := a.Actions.End(ctx, name, e); err != nil {
+		record := a.Actions.End
+		if 400 <= e.Status && e.Status < 500 && e.Code != string(CallerGone) {
+			record = a.Actions.Withdraw
+		}
+		if err := record(ctx, name, e); err != nil {
 			a.metrics.actionErrors.Inc()
 			a.Logger.Error("outcome of an administrative action not recorded", "action", e.Action, "request", e.Call, "error", err)
 		}
@@ -67,7 +74,7 @@ type action struct {
 	Reason       string    `json:"reason,omitempty"`
 	Node         string    `json:"node,omitempty" doc:"Of the contender, in ZooKeeper"`
 	Status       int       `json:"status,omitempty" doc:"HTTP. Missing while the action is in progress, and if its outcome was not recorded"`
-	Code         string    `json:"code,omitempty" doc:"Of the problem, if the action was refused"`
+	Code         string    `json:"code,omitempty" doc:"Of the problem, if the outcome is unknown"`
 	Request      string    `json:"request" doc:"The X-Request-Id of the answer, which the log and the audit of the replica have too"`
 }
 
@@ -95,21 +102,18 @@ func (a *API) listActions(ctx context.Context, c *call, in *actionsRequest) (*an
 func (a *API) recentActions(ctx context.Context, c *call, limit int) ([]action, error) {
 	ctx, cancel := bound(ctx, 0)
 	defer cancel()
-	events, err := a.Actions.List(ctx)
+	events, err := a.Actions.List(ctx, func(namespace string) bool {
+		return (c.namespace == "" || namespace == c.namespace) && c.principal.MayUse(namespace)
+	}, limit)
 	if err != nil {
 		return nil, err
 	}
 	found := []action{}
 	for _, e := range events {
-		if len(found) == limit {
-			break
-		}
-		if (c.namespace == "" || e.Namespace == c.namespace) && c.principal.MayUse(e.Namespace) {
-			found = append(found, action{
-				Time: e.Time, Action: e.Action, Principal: e.Principal, Namespace: e.Namespace, LockKey: e.Key,
-				FencingToken: e.Token, Mode: e.Mode, Reason: e.Reason, Node: e.Node, Status: e.Status, Code: e.Code, Request: e.Call,
-			})
-		}
+		found = append(found, action{
+			Time: e.Time, Action: e.Action, Principal: e.Principal, Namespace: e.Namespace, LockKey: e.Key,
+			FencingToken: e.Token, Mode: e.Mode, Reason: e.Reason, Node: e.Node, Status: e.Status, Code: e.Code, Request: e.Call,
+		})
 	}
 	return found, nil
 }

@@ -6,7 +6,6 @@ package api
 
 import (
 	"context"
-	"iter"
 	"log/slog"
 	"net/http"
 	"time"
@@ -35,8 +34,15 @@ type Locks interface {
 	ForceRelease(ctx context.Context, f lease.Force) (lease.Forced, error)
 	Status(ctx context.Context, path string) (lease.Status, error)
 	List(ctx context.Context, parent, prefix string, limit int, after string) ([]lease.Status, string, error)
-	Watch(ctx context.Context, path string) iter.Seq2[lease.Status, error]
+	Watch(path string) Watch
 	Waiters() []recipes.Contender
+}
+
+// A Watch follows the status of a lock, as *lease.Watch does.
+type Watch interface {
+	Changed() <-chan struct{}
+	Status() (lease.Status, error)
+	Close()
 }
 
 // A Quota bounds the keys of namespaces, as *quota.Quota does. path is that of the lock's node.
@@ -54,12 +60,14 @@ type Options struct {
 	Principals *reload.File[principal.Directory]
 	Keys       *reload.File[locktoken.Keys]
 	Audit      *audit.Log // may be nil
-	Holds      *holds.Table
-	Logger     *slog.Logger
-	Registry   *prometheus.Registry
-	Ready      func() error    // why the replica cannot serve, nil if it can
-	Draining   <-chan struct{} // closed when the replica begins to stop: event streams end then
-	Version    string
+	// AuditRenewals adds renewals that were carried out to the audit.
+	AuditRenewals bool
+	Holds         *holds.Table
+	Logger        *slog.Logger
+	Registry      *prometheus.Registry
+	Ready         func() error    // why the replica cannot serve, nil if it can
+	Draining      <-chan struct{} // closed when the replica begins to stop: event streams end then
+	Version       string
 }
 
 const (
@@ -80,6 +88,7 @@ type API struct {
 	Options
 	limiter   *limit.Limiter
 	strangers *limit.Strangers
+	refusals  *limit.Sampler // those that are logged
 	metrics   *metrics
 	huma      huma.API
 	handler   http.Handler
@@ -87,7 +96,7 @@ type API struct {
 
 // New returns an API.
 func New(opts Options) *API {
-	a := &API{Options: opts, limiter: limit.New(), strangers: limit.NewStrangers()}
+	a := &API{Options: opts, limiter: limit.New(), strangers: limit.NewStrangers(), refusals: limit.NewSampler()}
 	a.metrics = newMetrics(a)
 	mux := http.NewServeMux()
 	config := huma.DefaultConfig("Lockkeeper", opts.Version)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -67,6 +68,38 @@ func TestEachActionIsAudited(t *testing.T) {
 	f.send("client", http.MethodGet, "/v1/locks/own/orders", "")
 	f.send("stranger", http.MethodPost, acquirePath, acquireBody)
 	require.Equal(t, before, f.audit.String(), "neither reads nor strangers are audited; the log has both")
+}
+
+// 10,000 leases would be 13 GB a day.
+func TestRenewalIsAuditedOnlyIfRefusedOrAskedFor(t *testing.T) {
+	f := newFixture(t, &scripted{grant: lease.Grant{Token: 7}})
+	g := f.send("client", http.MethodPost, acquirePath, acquireBody).json(t)
+	audited, logged := f.audit.String(), f.log.String()
+	renewal := fmt.Sprintf(`{"ownerId": "w1", "lockToken": %q}`, g["lockToken"])
+	require.Equal(t, http.StatusOK, f.send("client", http.MethodPost, renewPath, renewal).status)
+	require.Equal(t, audited, f.audit.String())
+	require.Equal(t, logged, f.log.String())
+	f.locks.err = lease.ErrGone
+	require.Equal(t, http.StatusGone, f.send("client", http.MethodPost, renewPath, renewal).status)
+	require.Equal(t, "LOCK_EXPIRED", f.lastEvent()["code"])
+	f.locks.err = nil
+	f.api.AuditRenewals = true
+	require.Equal(t, http.StatusOK, f.send("client", http.MethodPost, renewPath, renewal).status)
+	require.Equal(t, "7", f.lastEvent()["fencingToken"])
+}
+
+func TestRefusalsOfALoopingProgramAreSampledInTheLog(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		f := newFixture(t, &scripted{err: &lease.HeldError{Front: held}})
+		for range 1000 {
+			require.Equal(t, http.StatusConflict, f.send("client", http.MethodPost, acquirePath, acquireBody).status)
+		}
+		require.Equal(t, 100, strings.Count(f.log.String(), `"code":"LOCK_ALREADY_HELD"`))
+		require.Contains(t, string(f.send("", http.MethodGet, "/metrics", "").body), "lockkeeper_service_unlogged_requests_total 900")
+		time.Sleep(time.Second)
+		f.send("client", http.MethodPost, acquirePath, acquireBody)
+		require.Contains(t, f.log.String(), `"unlogged":900`)
+	})
 }
 
 func TestCallerThatHasGoneIsNoFailureOfTheService(t *testing.T) {

@@ -32,6 +32,9 @@ type call struct {
 	key       string
 	path      string // of the lock's node
 
+	// after writes the answer once the request was routed, if that takes long: the router's frames would keep the stack of
+	// each of thousands of streams large.
+	after    func()
 	problem  *Problem // the answer, if it is a refusal
 	unlogged bool     // the log would be full of such calls
 	slashKey bool     // the mux got a stand-in for the key /
@@ -65,6 +68,11 @@ func (op operation) purpose() limit.Purpose {
 		return limit.Looking
 	}
 	return limit.Any
+}
+
+// renewed reports whether the call has extended a lease: what happens most often, and is of least interest.
+func (c *call) renewed() bool {
+	return c.problem == nil && (c.action == "renew" || c.action == "renew-term")
 }
 
 // answerWithin bounds the time until the answer is written. The server's own bound is below that of a long wait.
@@ -118,7 +126,7 @@ func perform[I any](ctx context.Context, a *API, op operation, in *I, handle han
 	if op.contract && c.problem != nil {
 		c.problem.contract(c.action)
 	}
-	if op.audited {
+	if op.audited && (a.AuditRenewals || !c.renewed()) {
 		e := eventOf(c, in, out)
 		a.audit(ctx, e)
 		end(e)

@@ -50,64 +50,37 @@ func (a *API) registerStream(op operation, event string, render func(*call, leas
 			return nil, c.problem
 		}
 		return &huma.StreamResponse{Body: func(hc huma.Context) {
-			defer leave()
 			r, w := humago.Unwrap(hc)
-			s := &stream{w: w, connection: http.NewResponseController(w), name: event}
-			if err := a.follow(ctx, c, r, s, render); err != nil && ctx.Err() == nil && !errors.Is(err, errEnded) {
-				c.problem = refuse(err)
-				s.name = "problem"
-				// The connection may be what failed; the log has the problem.
-				_ = s.send(c.problem)
+			c.after = func() {
+				defer leave()
+				s := &stream{w: w, connection: http.NewResponseController(w), name: event}
+				if err := a.follow(c, r, s, render); err != nil && r.Context().Err() == nil && !errors.Is(err, errEnded) {
+					c.problem = refuse(err)
+					s.name = "problem"
+					// The connection may be what failed; the log has the problem.
+					_ = s.send(c.problem)
+				}
 			}
 		}}, nil
 	})
 }
 
 // follow sends events until the caller has gone or the replica stops, and returns the reason.
-func (a *API) follow(ctx context.Context, c *call, r *http.Request, s *stream, render func(*call, lease.Status) any) error {
-	ctx, cancel := context.WithCancel(ctx)
-	statuses, failed := make(chan lease.Status), make(chan error, 1)
-	go func() {
-		failed <- a.watch(ctx, c.path, statuses)
-	}()
-	err := a.sendAll(ctx, c, r, s, render, statuses, failed)
-	cancel()
-	for range statuses { // until the watch has ended
-	}
-	return err
-}
-
-// watch passes the statuses of a path on, closes the channel at the end, and returns the reason.
-func (a *API) watch(ctx context.Context, path string, statuses chan<- lease.Status) error {
-	defer close(statuses)
-	for s, err := range a.Locks.Watch(ctx, path) {
-		if err != nil {
-			return err
-		}
-		select {
-		case statuses <- s:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	return errEnded
-}
-
-func (a *API) sendAll(
-	ctx context.Context, c *call, r *http.Request, s *stream, render func(*call, lease.Status) any,
-	statuses <-chan lease.Status, failed <-chan error,
-) error {
+func (a *API) follow(c *call, r *http.Request, s *stream, render func(*call, lease.Status) any) error {
 	if err := s.begin(); err != nil {
 		return err
 	}
+	watch := a.Locks.Watch(c.path)
+	defer watch.Close()
 	ticker := time.NewTicker(commentInterval)
 	defer ticker.Stop()
 	for {
 		var err error
 		select {
-		case now, ok := <-statuses:
-			if !ok {
-				return <-failed
+		case <-watch.Changed():
+			now, failed := watch.Status()
+			if failed != nil {
+				return failed
 			}
 			err = s.send(render(c, now))
 		case <-ticker.C:
@@ -115,8 +88,8 @@ func (a *API) sendAll(
 				return err
 			}
 			err = s.write(alive)
-		case <-ctx.Done():
-			return ctx.Err()
+		case <-r.Context().Done():
+			return r.Context().Err()
 		case <-a.Draining:
 			return errEnded
 		}

@@ -40,6 +40,9 @@ func (a *API) frontDoor(mux *http.ServeMux) http.Handler {
 			a.report(c, r, counted)
 		}()
 		inner.ServeHTTP(counted, r)
+		if c.after != nil {
+			c.after()
+		}
 	})
 }
 
@@ -118,11 +121,18 @@ func (a *API) report(c *call, r *http.Request, w *countedWriter) {
 	if c.action == "" && code == "" {
 		return // a probe
 	}
+	skipped := 0
+	if c.principal != nil && code != "" {
+		skipped, c.unlogged = a.refusals.Skip(c.principal.Name, code)
+	}
 	if c.unlogged {
 		a.metrics.unlogged.Inc()
 		return
 	}
 	level := slog.LevelInfo
+	if c.renewed() {
+		level = slog.LevelDebug // 10,000 leases would be gigabytes a day
+	}
 	attributes := []slog.Attr{
 		slog.String("request", c.id), slog.String("method", r.Method), slog.String("action", c.action),
 		slog.String("namespace", c.namespace), slog.String("key", c.key), slog.Int("status", w.status),
@@ -133,6 +143,9 @@ func (a *API) report(c *call, r *http.Request, w *countedWriter) {
 	}
 	if c.problem != nil {
 		attributes = append(attributes, slog.String("code", code))
+		if skipped > 0 {
+			attributes = append(attributes, slog.Int("unlogged", skipped)) // with the same principal and code
+		}
 		if c.problem.cause != nil {
 			attributes = append(attributes, slog.Any("error", c.problem.cause))
 		}

@@ -113,6 +113,9 @@ func (b *buffer) Write(p []byte) (int, error) {
 	return b.b.Write(p)
 }
 
+// Close ends nothing.
+func (b *buffer) Close() error { return nil }
+
 func (b *buffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

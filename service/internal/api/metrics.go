@@ -41,7 +41,7 @@ func newMetrics(a *API) *metrics {
 			Name: "lockkeeper_service_action_errors_total", Help: "Administrative actions whose outcome could not be recorded in ZooKeeper.",
 		}),
 		unlogged: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "lockkeeper_service_unlogged_requests_total", Help: "Requests without valid credentials, or to no route, that were refused and not logged: one address sent too many.",
+			Name: "lockkeeper_service_unlogged_requests_total", Help: "Refused requests that were not logged: one principal, or one address without valid credentials, sent too many.",
 		}),
 	}
 	a.Registry.MustRegister(m.requests, m.duration, m.grants, m.inFlight, m.actionErrors, m.unlogged,

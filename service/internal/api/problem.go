@@ -75,7 +75,7 @@ var kinds = map[Code]kind{
 	Invalid:          {http.StatusUnprocessableEntity, "The request is not valid"},
 	Mismatch:         {http.StatusUnprocessableEntity, "The requestId was used with other parameters"},
 	TooManyRequests:  {http.StatusTooManyRequests, "Too many requests"},
-	TooManyWaiters:   {http.StatusTooManyRequests, "The principal has too many waiters"},
+	TooManyWaiters:   {http.StatusTooManyRequests, "The principal, or the replica, has too many waiters"},
 	TooManyKeys:      {http.StatusTooManyRequests, "The namespace has too many keys"},
 	CallerGone:       {499, "The caller has gone"}, // the status that proxies log for this
 	Internal:         {http.StatusInternalServerError, "The service failed"},

@@ -4,13 +4,14 @@ package api_test
 
 import (
 	"context"
-	"iter"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/lease"
 	"github.com/lockkeeper/lockkeeper/recipes"
+	"github.com/lockkeeper/lockkeeper/service/internal/api"
 	"github.com/lockkeeper/lockkeeper/service/internal/audit"
 	"github.com/lockkeeper/lockkeeper/service/internal/history"
 )
@@ -24,7 +25,7 @@ type scripted struct {
 	grant   lease.Grant
 	status  lease.Status
 	err     error
-	waiting chan struct{} // not nil: Acquire waits for its context, and Watch after the first status
+	waiting chan struct{} // not nil: Acquire waits for its context, and a Watch has one status
 	entered chan struct{} // receives when Acquire or Watch is called, if not nil
 	last    lease.Request
 	waiters []recipes.Contender // guarded by mu
@@ -110,18 +111,33 @@ func (s *scripted) List(_ context.Context, parent, _ string, _ int, _ string) ([
 	return []lease.Status{{Path: parent + "/a%2Fb", Contenders: s.status.Contenders}, {Path: parent + "/not%2fours"}}, "a%2Fb", s.err
 }
 
-func (s *scripted) Watch(ctx context.Context, path string) iter.Seq2[lease.Status, error] {
-	return func(yield func(lease.Status, error) bool) {
-		s.called("watch")
-		if s.err != nil {
-			yield(lease.Status{}, s.err)
-			return
-		}
-		if yield(lease.Status{Path: path, Contenders: s.status.Contenders}, nil) && s.waiting != nil {
-			<-ctx.Done()
-		}
-	}
+func (s *scripted) Watch(path string) api.Watch {
+	s.called("watch")
+	w := &watched{status: lease.Status{Path: path, Contenders: s.status.Contenders}, err: s.err, changed: make(chan struct{}), waits: s.waiting != nil}
+	close(w.changed)
+	return w
 }
+
+// A watched path has one status, and then an error unless it waits.
+type watched struct {
+	status  lease.Status
+	err     error
+	changed chan struct{}
+	waits   bool
+}
+
+func (w *watched) Changed() <-chan struct{} { return w.changed }
+
+func (w *watched) Status() (lease.Status, error) {
+	err := w.err
+	w.err = errZooKeeper
+	if w.waits {
+		w.changed = nil
+	}
+	return w.status, err
+}
+
+func (w *watched) Close() {}
 
 // recorded are administrative actions that are kept in memory.
 type recorded struct {
@@ -156,10 +172,22 @@ func (r *recorded) End(_ context.Context, name string, e audit.Event) error {
 	return r.err
 }
 
-func (r *recorded) List(context.Context) ([]audit.Event, error) {
+func (r *recorded) Withdraw(_ context.Context, name string, _ audit.Event) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.events, r.err
+	r.events = slices.DeleteFunc(r.events, func(e audit.Event) bool { return e.Call == name })
+	return r.err
+}
+
+func (r *recorded) List(_ context.Context, may func(string) bool, limit int) (listed []audit.Event, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range r.events {
+		if may(e.Namespace) && len(listed) < limit {
+			listed = append(listed, e)
+		}
+	}
+	return listed, r.err
 }
 
 func (s *scripted) Waiters() []recipes.Contender {

@@ -28,27 +28,43 @@ var (
 // A Log writes events to a file, in order. A file can block, a pipe whose reader has stopped for instance: so one goroutine
 // writes, and a request waits for it no longer than it chooses to. A Log is safe for concurrent use. A nil Log writes nothing.
 type Log struct {
-	w       io.Writer
 	wake    chan struct{} // capacity 1
 	stopped chan struct{} // closed when the goroutine has ended
 
-	mu      sync.Mutex // guards what follows
-	pending []*entry   // the oldest first; the goroutine removes one once it is written
+	mu      sync.Mutex     // guards what follows
+	file    io.WriteCloser // only the goroutine writes to it
+	pending []*entry       // the oldest first; the goroutine removes one once it is written
 	closed  bool
 	lost    int // events that were not written, and will not be
 }
 
-// An entry is an event that is to be written.
+// An entry is an event that is to be written, or a file for those that follow.
 type entry struct {
 	row  []byte
-	done chan error // capacity 1: receives the outcome
+	file io.WriteCloser // nil for an event
+	done chan error     // capacity 1: receives the outcome
 }
 
-// New returns a Log that writes to w, with one Write for each event. Close it.
-func New(w io.Writer) *Log {
-	l := &Log{w: w, wake: make(chan struct{}, 1), stopped: make(chan struct{})}
+// New returns a Log that writes to a file, with one Write for each event. Close it: that closes the file.
+func New(file io.WriteCloser) *Log {
+	l := &Log{file: file, wake: make(chan struct{}, 1), stopped: make(chan struct{})}
 	go l.run()
 	return l
+}
+
+// Replace closes the file once all events before are written, and writes those that follow to another one. It returns the
+// error of closing the old file, or that of ctx if a file that blocks delays the replacement until later.
+func (l *Log) Replace(ctx context.Context, file io.WriteCloser) error {
+	n := &entry{file: file, done: make(chan error, 1)}
+	if !l.add(n) {
+		return errors.Join(errors.New("the audit is closed"), file.Close())
+	}
+	select {
+	case err := <-n.done:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // Write appends one event, and waits until it is written or ctx is done. ErrPending means that the event is written later,
@@ -84,7 +100,7 @@ func (l *Log) post(e Event) (*entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &entry{row, make(chan error, 1)}
+	n := &entry{row: row, done: make(chan error, 1)}
 	if !l.add(n) {
 		return nil, fmt.Errorf("audit %s: %w", e.Action, ErrLost)
 	}
@@ -111,8 +127,8 @@ func (l *Log) Lost() int {
 	return l.lost
 }
 
-// Close writes what is pending. It waits 2 s for a file that blocks, and then returns an error; the goroutine ends when the
-// file is closed.
+// Close writes what is pending, and closes the file. It waits 2 s for one that blocks, and then returns an error; the goroutine
+// ends when the file has been closed.
 func (l *Log) Close() error {
 	if l == nil {
 		return nil
@@ -123,21 +139,25 @@ func (l *Log) Close() error {
 	l.ring()
 	timer := time.NewTimer(closeTimeout)
 	defer timer.Stop()
+	var err error
 	select {
 	case <-l.stopped:
-		return nil
 	case <-timer.C:
-		return fmt.Errorf("close audit: the file blocks, and lacks %d events", l.Pending())
+		err = fmt.Errorf("close audit: the file blocks, and lacks %d events", l.Pending())
 	}
+	l.mu.Lock()
+	file := l.file
+	l.mu.Unlock()
+	return errors.Join(err, file.Close())
 }
 
-// add adds an entry. It reports false, and counts the event as lost, if there are too many.
+// add adds an entry. It reports false if the Log is closed, and for an event if there are too many, which counts as lost.
 func (l *Log) add(n *entry) bool {
 	l.mu.Lock()
-	accepted := !l.closed && len(l.pending) < maxPending
+	accepted := !l.closed && (n.file != nil || len(l.pending) < maxPending)
 	if accepted {
 		l.pending = append(l.pending, n)
-	} else {
+	} else if n.file == nil {
 		l.lost++
 	}
 	l.mu.Unlock()
@@ -161,15 +181,37 @@ func (l *Log) run() {
 		n, closed := l.oldest()
 		switch {
 		case n != nil:
-			_, err := l.w.Write(n.row)
-			l.written(err)
-			n.done <- err
+			n.done <- l.carryOut(n)
 		case closed:
 			return
 		default:
 			<-l.wake
 		}
 	}
+}
+
+// carryOut writes an event, or begins another file, and removes the entry.
+func (l *Log) carryOut(n *entry) error {
+	l.mu.Lock()
+	file := l.file
+	l.mu.Unlock()
+	var err error
+	if n.file == nil {
+		_, err = file.Write(n.row)
+	} else {
+		err = file.Close()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pending[0] = nil
+	l.pending = l.pending[1:]
+	switch {
+	case n.file != nil:
+		l.file = n.file
+	case err != nil:
+		l.lost++
+	}
+	return err
 }
 
 // oldest returns the oldest entry, nil if there is none, and whether the Log is closed.
@@ -180,15 +222,4 @@ func (l *Log) oldest() (*entry, bool) {
 		return nil, l.closed
 	}
 	return l.pending[0], l.closed
-}
-
-// written removes the oldest entry.
-func (l *Log) written(err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.pending[0] = nil
-	l.pending = l.pending[1:]
-	if err != nil {
-		l.lost++
-	}
 }

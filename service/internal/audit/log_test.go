@@ -26,6 +26,9 @@ func (p *pipe) Write(row []byte) (int, error) {
 	return p.b.Write(row)
 }
 
+// Close ends nothing: a write that blocks goes on.
+func (p *pipe) Close() error { return nil }
+
 func TestEventsWaitForFileThatBlocksUpToABound(t *testing.T) {
 	faketime.Test(t, func(t *testing.T) {
 		p := &pipe{open: make(chan struct{})}
@@ -45,6 +48,24 @@ func TestEventsWaitForFileThatBlocksUpToABound(t *testing.T) {
 		rows := strings.Split(strings.TrimSpace(p.b.String()), "\n")
 		require.Len(t, rows, 4096)
 		require.Contains(t, rows[0], "acquire", "in order")
+	})
+}
+
+func TestEventsGoToANewFileOnceThoseBeforeAreWritten(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		old, replacement := &pipe{open: make(chan struct{})}, &pipe{open: make(chan struct{})}
+		close(replacement.open)
+		l := audit.New(old)
+		require.NoError(t, l.Post(audit.Event{Action: "acquire"}))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.ErrorIs(t, l.Replace(ctx, replacement), context.DeadlineExceeded, "the old file blocks")
+		require.NoError(t, l.Post(audit.Event{Action: "release"}))
+		close(old.open)
+		require.NoError(t, l.Close())
+		require.Equal(t, []int{1, 1}, []int{strings.Count(old.b.String(), "acquire"), strings.Count(old.b.String(), "\n")})
+		require.Equal(t, []int{1, 1}, []int{strings.Count(replacement.b.String(), "release"), strings.Count(replacement.b.String(), "\n")})
+		require.ErrorContains(t, l.Replace(t.Context(), old), "closed")
 	})
 }
 

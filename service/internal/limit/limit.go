@@ -36,10 +36,14 @@ const (
 // a lease three times in its TTL, of a second at least.
 const perLease = 4
 
+// maxWaiters bounds the waiters of one replica: 10,000 event streams over TLS take 480 MB.
+const maxWaiters = 10_000
+
 // A Limiter counts the requests and the waiters of each principal. It is safe for concurrent use.
 type Limiter struct {
 	mu         sync.Mutex
 	principals map[string]*usage // guarded by mu
+	waiters    int               // guarded by mu
 }
 
 type usage struct {
@@ -76,30 +80,29 @@ func allow(l *rate.Limiter) (retryAfter time.Duration) {
 	return delay
 }
 
-// Wait counts one waiter until leave is called. It reports false if the principal has as many as it may.
+// Wait counts one waiter until leave is called. It reports false if the principal, or the replica, has as many as it may.
 func (l *Limiter) Wait(principal string, limits Limits) (leave func(), ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	u := l.usage(principal)
-	if u.waiters >= limits.Waiters {
+	if u.waiters >= limits.Waiters || l.waiters >= maxWaiters {
 		return nil, false
 	}
 	u.waiters++
+	l.waiters++
 	return sync.OnceFunc(func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		u.waiters--
+		l.waiters--
 	}), true
 }
 
 // Waiters returns the number of waiters of all principals.
-func (l *Limiter) Waiters() (n int) {
+func (l *Limiter) Waiters() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, u := range l.principals {
-		n += u.waiters
-	}
-	return n
+	return l.waiters
 }
 
 // usage returns what a principal uses. The caller holds mu.

@@ -3,6 +3,7 @@
 package limit_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -54,6 +55,12 @@ func TestWaitersAreCountedUntilTheyLeave(t *testing.T) {
 	require.Equal(t, 2, l.Waiters(), "a waiter leaves once")
 	_, ok = l.Wait("a", limits)
 	require.True(t, ok)
+	for i := range 10_000 - 3 {
+		_, ok = l.Wait(fmt.Sprint(i), limits)
+		require.True(t, ok)
+	}
+	_, ok = l.Wait("b", limits)
+	require.False(t, ok, "the replica has as many as it may")
 }
 
 func TestRequestsThatKeepLeasesHaveTheirOwnBudgetSizedByTheLeases(t *testing.T) {
