@@ -26,16 +26,15 @@
 //     confirmed, or its session has ended: one that was killed, or whose Enter returned recipes.ErrUncertain, is counted
 //     until then.
 //   - [Round.Leave] returns nil only when each member of the round has left, has died, or has lost its session. The
-//     members of one round are never confused with those of another: each round has its own nodes.
+//     members of two rounds are never confused: each round has its own nodes.
 //   - No error or cancellation leaves a member's node behind, once the session can be reached or has ended. A node of
 //     another session is never deleted.
 //
 // # What it does not promise
 //
-// A barrier is not a lock. A member that is in a round is not stopped when it loses its session, and the others do not wait
-// for it then: they can leave, and begin the next round, while it still computes. [Round.State] shows whether a member is
-// registered at the moment. Where that would corrupt data, take a lock or a term in the round, and check its token at the
-// resource: see package fencing.
+// A barrier is not a lock. A member that loses its session in a round is not stopped, and the others do not wait for it then:
+// they can leave, and begin the next round, while it still computes. [Round.State] shows whether a member is registered. Where
+// that would corrupt data, take a lock or a term in the round, and check its token at the resource: see package fencing.
 //
 // A barrier that was removed can be set again by the time that a Wait returns.
 //
@@ -63,26 +62,19 @@
 //	another size in another      –                                         Enter returns a *SizeError that shows both, unless
 //	process                                                                no member is there
 //
-// A write without an answer is repeated until a server answers. A repeated [Barrier.Remove] does not remove a barrier that
-// another process has set in between. A repeated [Barrier.Set] does set one again that another process has removed in
-// between: its first attempt leaves no trace then.
+// A write without an answer is repeated. A repeated [Barrier.Remove] does not remove a barrier that another process has set in
+// between. A repeated [Barrier.Set] does set one again that another process has removed in between.
 //
 // # What it costs
 //
-// Set is a write. Remove is two writes and a read. Wait is a write that changes nothing, and a watch that all waiters of a
-// client share; waking takes no request.
-//
-// A member of a Double takes four to eight requests to enter, and two to four to leave, however large n is. To enter takes
-// four if the node of the round exists, up to six if the member has to create it, and two more for the member whose node
-// completes the round. One to four of them are writes; to leave, one or two. The first round takes up to twice as many to
-// enter, to create nodes. Only the member whose node completes the round lists the members. The others watch one node, which
-// each reads twice in a round, once with the names of all members: 15 bytes each, so that a thousand members read 15 MB
-// together. Members that wait for the end of a round, or for the next one, ask once in T/2 whether others have died. No
+// A member of a Double takes four to eight requests to enter, and two to four to leave, however large n is: docs/costs.md. The
+// first round takes up to twice as many to enter, to create nodes. Only the member whose node completes the round lists the
+// members. The others watch one node, which each reads twice in a round, once with the names of all members: 15 bytes each, so
+// that a thousand members read 15 MB together. Members that wait for others ask once in T/2 whether these have died. No
 // heartbeats are sent.
 //
-// Processes beyond n pay that again for each round that begins without them, as each registers for the next one: 80
-// processes at a barrier of 2 take about 140 requests each until the last has left. A Double serves a fixed group. To
-// admit n of many processes, use lock.Semaphore, whose waiters form a queue.
+// Processes beyond n pay that again for each round that begins without them: 80 processes at a barrier of 2 take about 140
+// requests each until the last has left. To admit n of many processes, use lock.Semaphore, whose waiters form a queue.
 //
 // # Nodes
 //

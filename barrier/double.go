@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/internal/ctxerr"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -142,11 +143,7 @@ func (d *Double) write(ctx context.Context, r record, version int32, changed <-c
 // ended returns the error of a call whose ctx has ended. It is never recipes.ErrUncertain: whether a write of the record was
 // carried out changes nothing for the member that gives up.
 func ended(ctx context.Context, path string) error {
-	err := ctx.Err()
-	if cause := context.Cause(ctx); !errors.Is(cause, err) {
-		err = fmt.Errorf("%w: %w", cause, err)
-	}
-	return &recipes.Error{Op: "wait", Path: path, Err: err}
+	return &recipes.Error{Op: "wait", Path: path, Err: ctxerr.Ended(ctx)}
 }
 
 // count returns how many nodes of members a round has, and the zxid with which the last one came or went.

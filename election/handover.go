@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/internal/ctxerr"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -81,28 +82,30 @@ type HandOver struct {
 // with ErrHandedOver as the cause; Run waits for the work, resigns, and campaigns again after the
 // cool-down. After Campaign, stop the work and call Resign. [HandOver.Wait] returns who leads then.
 //
-// When the term has ended, each candidate ahead of the target that could lead steps back: it
+// When the term has ended, each candidate ahead of the target that could lead yields: it
 // deletes its node, and joins again at the end of the queue. So terms are granted in the order of
 // the candidates' nodes, as without a hand-over, and the target leads when it is the first. What
 // is promised is:
 //
-//   - Candidates of this version step back once each, and lead in their former order after the
-//     target. Each costs a delete and a join.
-//   - Candidates of other libraries and of older versions do not step back: those ahead of the target
-//     lead before it, as in any election. The candidates after them step back.
+//   - Candidates of this version yield once each, and lead after the target and the candidates
+//     behind it, in the order in which they join again. That can differ from their former order: the
+//     next one yields as soon as the node of the one before is deleted. Each costs a delete and a
+//     join.
+//   - Candidates of other libraries and of older versions do not yield: those ahead of the target
+//     lead before it, as in any election. The candidates after them yield.
 //   - A target that has left the queue has no effect: the next candidate leads. One that loses its
 //     session and joins again has left.
 //   - A target that is paused or dead, and a candidate ahead of it that is, keeps the others waiting
 //     no longer than any candidate that is the first: until its session expires.
 //
 // The request is written in one transaction with a check that the term lasts, so that no former
-// leader can make candidates step back. It is stored in the node <path>-handover, which stays when
+// leader can make candidates yield. It is stored in the node <path>-handover, which stays when
 // the election is over, until another hand-over replaces it. A call reads each candidate's node.
 //
 // The error is ErrNotCandidate, with the ID, if the server that this client is connected to shows no
 // such candidate besides the leader; recipes.ErrLost if the term has ended; or that with which a
 // server refused. Then nothing was changed. After recipes.ErrUncertain the request may have been
-// stored: the term lasts, its work is not stopped, and the candidates may step back when it
+// stored: the term lasts, its work is not stopped, and the candidates may yield when it
 // ends. Another call replaces the request.
 func (t *Term) HandOver(ctx context.Context, id string) (*HandOver, error) {
 	e := t.election
@@ -153,8 +156,8 @@ func (t *Term) candidate(ctx context.Context, id string) (recipes.Contender, err
 // Otherwise the error is ErrOtherLeader, with the leader's ID, and Wait returns the candidate that is
 // the first, the zero value if there is none. If that candidate is behind the target, Wait returns
 // immediately: the target has left, or has led and resigned. If it is ahead of the target, Wait
-// returns when ctx is done: the term may not have ended, the candidate may be about to step back, or
-// it does not step back, as it is of another library or of an older version.
+// returns when ctx is done: the term may not have ended, the candidate may be about to yield, or
+// it does not yield, as it is of another library or of an older version.
 //
 // It shows the election as seen by the server that the client is connected to.
 func (h *HandOver) Wait(ctx context.Context) (Leader, error) {
@@ -184,7 +187,7 @@ func (h *HandOver) Wait(ctx context.Context) (Leader, error) {
 		select {
 		case <-front.Changed:
 		case <-ctx.Done():
-			return fail(fmt.Errorf("%w: %q: %w", ErrOtherLeader, first.ID, ended(ctx)))
+			return fail(fmt.Errorf("%w: %q: %w", ErrOtherLeader, first.ID, ctxerr.Ended(ctx)))
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/lockkeeper/lockkeeper/internal/ctxerr"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -58,7 +59,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 			case <-front.Changed:
 			case <-value.Changed:
 			case <-ctx.Done():
-				yield(Leader{}, fmt.Errorf("observe: %w", &recipes.Error{Op: "wait", Path: e.queue.Path(), Err: ended(ctx)}))
+				yield(Leader{}, fmt.Errorf("observe: %w", &recipes.Error{Op: "wait", Path: e.queue.Path(), Err: ctxerr.Ended(ctx)}))
 				return
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/internal/ctxerr"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -138,7 +139,7 @@ func (c *candidacy) awaitLive(ctx context.Context, p *recipes.Position, behind [
 		shown, err := e.liveness.Watch(bounded)
 		switch {
 		case ctx.Err() != nil:
-			return false, fmt.Errorf("await a higher priority: %w", ended(ctx))
+			return false, fmt.Errorf("await a higher priority: %w", ctxerr.Ended(ctx))
 		case errors.Is(err, context.DeadlineExceeded):
 			return false, nil
 		case err != nil:

@@ -79,17 +79,6 @@ func after(d time.Duration, err error) <-chan result {
 	return results
 }
 
-func TestErrorOfEndedContextIncludesItsCause(t *testing.T) {
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(io.ErrClosedPipe)
-	require.ErrorIs(t, ended(ctx), context.Canceled)
-	require.ErrorIs(t, ended(ctx), io.ErrClosedPipe)
-
-	ctx, cancel = context.WithCancelCause(t.Context())
-	cancel(nil)
-	require.Equal(t, context.Canceled, ended(ctx), "a cause that equals the error is not repeated")
-}
-
 func TestPanicErrorHasValueAndStack(t *testing.T) {
 	err := &PanicError{Value: "index out of range", Stack: []byte("goroutine 7 [running]:")}
 	require.EqualError(t, err, "work panicked: index out of range\n\ngoroutine 7 [running]:")

@@ -20,29 +20,20 @@
 // writer believes and however late it arrives. It fails as a whole, with a [*StaleError] that names both epochs. Numbers
 // rise by one from claim to claim, a term has at most one epoch, and the tokens of epochs rise with their numbers.
 //
-// This holds within one history of the ensemble, under two conditions. All writes to be fenced go through Commit, because
-// a check that is not part of the transaction is over before the write begins. And only this package writes the epoch's
-// node, see below. The promise does not depend on clocks, timeouts or scheduling: the ensemble decides, in the order of
-// its transactions.
+// This holds within one history of the ensemble, under two conditions: all writes to be fenced go through Commit, and only this
+// package writes the epoch's node, see below. The promise does not depend on clocks, timeouts or scheduling.
 //
 // # Why two checks
 //
-// Each transaction checks the claim's own node and the version of the epoch's node.
-//
-// [recipes.Claim.Commit] checks the claim's own node, and for the writes of one election that is enough: the node is gone
-// before another candidate leads. This check also prevents writes between two terms, and after a term was resigned. And it
-// still holds when versions restart because the epoch's node was deleted: version 0 may then be that of epoch 1 for the
-// second time.
-//
-// The epoch's version stops a leader whose own node still exists: one that was superseded by an operator who has written
-// the epoch's node, or by the leader of another election that shares the epoch's path. It also gives every client a number
-// that is small and dense, to be stored, displayed and compared.
+// Each transaction checks the claim's own node and the version of the epoch's node. The first check ([recipes.Claim.Commit])
+// prevents writes after the term, and holds when versions restart because the epoch's node was deleted. The second one stops a
+// leader whose own node still exists: one that was superseded by an operator who has written the epoch's node, or by the
+// leader of another election that shares the epoch's path. It also gives every client a small and dense number.
 //
 // # What it does not promise
 //
-//   - A grant alone excludes no other client, and need not: between the end of a term and the next claim, no client can
-//     write. But the last leader's requests may still be carried out until its node is gone. So read the state after the
-//     claim.
+//   - A grant alone excludes no other client: the last leader's requests may still be carried out until its node is gone. So
+//     read the state after the claim.
 //   - An error that wraps recipes.ErrUncertain means that no answer arrived: the operations were carried out as a whole, or
 //     not at all. After any other error nothing was written.
 //   - The result of [Epochs.Current] and [Epochs.Observe] may be out of date. To decide whether to obey a leader, compare
@@ -52,17 +43,16 @@
 //
 // # The node
 //
-// The path is that of a persistent node that holds one line of JSON: format, epoch, token, id, node and time. The first
+// The path names a persistent node that holds one line of JSON: format, epoch, token, id, node and time. The first
 // claim creates it, and missing nodes above it. An existing empty node is used as it is, so that you can create it with
 // other permissions. A node with any other content is refused. So is a path that is the queue of a lock or an election, at
 // its first use: a contender that joins the queue may write its node.
 //
-// If an operator deletes the node, no write of the epoch passes while it is missing, and the next term begins with 1 again,
-// because the number is lost. To compare across such a deletion, compare tokens. To continue the count, after a deletion or
-// on another ensemble, write {"format":1,"epoch":41} into the node; the next epoch is 42. If that is written while a
-// candidate leads, it ends the leader's epoch, and not its term. Deleting and recreating the node while a candidate leads
-// does not end the epoch: the version restarts, and may be the one that the leader checks, whose writes then pass until its
-// term ends. So to end an epoch, write the node and do not delete it; and recreate it only while there is no leader.
+// If an operator deletes the node, no write of the epoch passes while it is missing, and the next term begins with 1 again:
+// to compare across such a deletion, compare tokens. To continue the count, after a deletion or on another ensemble, write
+// {"format":1,"epoch":41} into the node; the next epoch is 42. That ends a leader's epoch, and not its term. Deleting and
+// recreating the node does not end the epoch: the version restarts, and may be the one that the leader checks. So to end an
+// epoch, write the node and do not delete it; and recreate it only while there is no leader.
 //
 // # The states of an epoch
 //
@@ -75,13 +65,11 @@
 // # What each failure does
 //
 // The table of package recipes lists what a failure of the session does to the term. If the reply to a claim is lost, Claim
-// reads the node, which shows whose epoch it is. A lost reply to a Commit is not resolved, because only the caller knows
-// what it wrote.
+// reads the node, which shows whose epoch it is. A lost reply to a Commit is not resolved.
 //
 // # What it costs
 //
-// A claim costs a read and one transaction. A Commit costs what the transaction costs without it, because checks are not
-// stored. Each client that observes has one watch.
+// A claim costs a read and one transaction. A Commit costs what the transaction costs without it.
 //
 // # Where to look next
 //

@@ -4,10 +4,10 @@ package epoch
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 
+	"github.com/lockkeeper/lockkeeper/internal/ctxerr"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -42,18 +42,9 @@ func (es *Epochs) Observe(ctx context.Context) iter.Seq2[Record, error] {
 			select {
 			case <-content.Changed:
 			case <-ctx.Done():
-				yield(Record{}, fmt.Errorf("observe epochs: %w", &recipes.Error{Op: "wait", Path: es.Path(), Err: ended(ctx)}))
+				yield(Record{}, fmt.Errorf("observe epochs: %w", &recipes.Error{Op: "wait", Path: es.Path(), Err: ctxerr.Ended(ctx)}))
 				return
 			}
 		}
 	}
-}
-
-// ended returns the error of a ctx that is done, joined with its cause if that differs.
-func ended(ctx context.Context) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	if errors.Is(err, cause) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", err, cause)
 }

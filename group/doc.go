@@ -20,21 +20,18 @@
 //     taken waits, and so does a member that lost its session while another process took its id.
 //   - A member stays registered until [Membership.Leave], across sessions: when a session ends, it is registered again
 //     in the next one.
-//   - No node of another session is deleted, not even that of the client's own former session: by then its name can
-//     belong to another process. Join and the next registration wait until the ensemble has deleted it.
+//   - No node of another session is deleted, not even of the client's own former one. Join and the next registration wait
+//     until the ensemble has deleted it.
 //   - A [Snapshot] names each member once, and exactly those that existed at its Revision. Changes come in ZooKeeper's
 //     order, and the last one shows the members as they are, however many were skipped.
-//   - A member that states that it is registered has its node, as long as the server of its session has contact with
-//     the leader and its process is scheduled. [Membership.State] reports otherwise T/4 after the last server was lost,
-//     before the ensemble expires the session.
+//   - A member that states that it is registered has its node, as long as its server has contact with the leader and its process
+//     is scheduled. [Membership.State] reports otherwise T/4 after the last server was lost.
 //
 // # What it does not promise
 //
 // Membership is advisory. A member in a snapshot may have died, or been partitioned from the servers, T and a tick ago;
-// one that is missing may be alive and unable to reach a server. A process that lost its registration is not stopped,
-// and no registration carries a token. So two processes that work under one id exclude each other in the list and
-// nowhere else. Whatever must be done by one process at a time takes a lock or an election: see package lock, package
-// election and package fencing.
+// one that is missing may be alive and unable to reach a server. No registration carries a token, so two processes that work
+// under one id exclude each other in the list and nowhere else: see packages lock, election and fencing.
 //
 // An operator who deletes the node of a live member lets another process take its id. If that happens before the
 // member's client is notified, a Leave or an Update of the member can hit the node of that process, which restores it.
@@ -71,15 +68,13 @@
 //
 // # What it costs
 //
-// A member costs a write and a read when it registers and for each update, a write to leave, and no heartbeats: a
-// session that has only registrations sends the ZooKeeper client's pings. So its loss is detected later than that of a
-// lock, by the end of the session.
+// A member costs a write and a read when it registers and for each update, a write to leave, and no heartbeats. So its loss is
+// detected later than a lock's, by the end of the session.
 //
-// A client that follows a group has one watch for the group and one for each member, whatever the number of its
-// readers. After a change of the members it lists them once, about 4 bytes and its id for each, and reads those that
-// are new or were updated. A burst of changes, as after an outage, is read at most every T/48. Followers of a large
-// group make the ensemble send much: 1 000 processes that all follow 1 000 members, with ids of 24 bytes, receive 28 MB
-// for one that joins. Let few processes follow, and keep what changes often out of the metadata.
+// A client that follows a group has one watch for the group and one for each member. After a change it lists the members once,
+// about 4 bytes and its id for each, and reads those that are new or were updated, at most every T/48. 1,000 processes that all
+// follow 1,000 members, with ids of 24 bytes, receive 28 MB for one that joins. Let few processes follow, and keep what changes
+// often out of the metadata.
 //
 // # Nodes
 //

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package lock provides a mutual exclusion lock, a read/write lock, a weighted semaphore, and all or none of several locks, on
-// ZooKeeper. The holder is notified when it loses the lock, and has a token that is greater than that of every earlier holder.
+// ZooKeeper. The holder is notified when it loses the lock, and has a greater token than every earlier holder.
 //
 //	mu, err := lock.New(client, "/locks/ledger", nil)
 //	…
@@ -21,8 +21,7 @@
 // # Efficiency and correctness
 //
 // An efficiency lock prevents duplicate work that is only wasteful: a report that is mailed twice, a cache that is filled
-// twice. A correctness lock protects data: if two processes believe that they are alone, something breaks. Both are the
-// same code here. The difference is at the resource:
+// twice. A correctness lock protects data. Both are the same code here. The difference is at the resource:
 //
 //	the work writes to                                            you have
 //	────────────────────────────────────────────────────────────  ─────────────────
@@ -32,8 +31,8 @@
 //	a resource that does not check: a plain file, a mail server,  an efficiency lock
 //	an API without a conditional write
 //
-// An efficiency lock of this package fails rarely, and under stated conditions. Rarely is not never, and the pause that
-// makes it fail comes when the machine is busiest.
+// An efficiency lock of this package fails rarely, and under stated conditions. The pause that makes it fail comes when the
+// machine is busiest.
 //
 // # The states of a lock
 //
@@ -49,26 +48,24 @@
 //
 // The table of package recipes applies, where a holder is a Hold and a waiter is a call of Lock. Particular to locks:
 //
-//   - A Hold that was lost stays lost. Unlock then returns recipes.ErrLost with its cause, and touches no node of another
-//     contender. Take the lock again, and begin the work again: another client may have held the lock in between.
-//   - [Mutex.Do] waits for the work to return, however long that takes after its context is done. It releases the lock
-//     after that. So work that stops late delays the next holder, and never overlaps with it unless the lock was lost.
+//   - A Hold that was lost stays lost. Unlock then returns recipes.ErrLost with its cause. Take the lock again, and begin the
+//     work again: another client may have held the lock in between.
+//   - [Mutex.Do] releases the lock after the work has returned, however long that takes after its context is done. So work that
+//     stops late delays the next holder, and never overlaps with it unless the lock was lost.
 //   - A Lock whose ctx ends deletes its node before it returns: one round trip as a rule, ReleaseTimeout at most. While no
 //     server is connected it does not wait, and the node is deleted in the background.
 //   - Unlock is bounded by ReleaseTimeout, even if its ctx ends. After recipes.ErrUncertain the release goes on in the
 //     background, and the lock is free when the session ends at the latest.
-//   - After a panic of the work, Do releases the lock, and the panic continues.
+//   - After a panic of the work, Do releases the lock, and panics on.
 //   - A process that is killed blocks the lock until its session expires: for T to T + a tick, where T is 10 s by default.
-//   - After a holder that did not release, the next one waits for Options.LockDelay and calls Options.Fence. Both are off by
-//     default. A holder that crashed, or that lost the lock (even if it calls Unlock then), counts as one that did not release;
-//     one whose Unlock returned recipes.ErrUncertain may. The promise holds if all users of the path set both options:
-//     one without them neither waits nor fences, and its own crash goes unnoticed. An RWMutex, a Semaphore and All cannot have
-//     them.
+//   - After a holder that did not release, the next one waits for Options.LockDelay and calls Options.Fence, both off by
+//     default: if all users of the path set both. docs/choosing.md states what counts as a release. An RWMutex, a Semaphore and
+//     All cannot have them.
 //
 // # Errors
 //
-// errors.Is and errors.As find these, also together. After any error of Lock and TryLock, nothing is held. After Unlock,
-// Hold.Err returns recipes.ErrLost as well, with the cause recipes.ErrReleased.
+// An error can match several of these. After any error of Lock and TryLock, nothing is held. After Unlock, Hold.Err matches
+// recipes.ErrLost as well, with the cause recipes.ErrReleased.
 //
 //	error                     returned by                meaning, and what to do
 //	────────────────────────  ─────────────────────────  ────────────────────────────────────────────────────────────
@@ -83,22 +80,16 @@
 //	fencing.ErrStale          the resource               a later holder has written. Stop the work; do not repeat the
 //	                                                     write with this token
 //	recipes.ErrClosed         every call                 the client was closed
-//	another one               every call                 that of ctx; or that with which a server refused, such as
+//	another one               every call                 the error of ctx, or a server's refusal, such as
 //	                                                     zk.ErrNoAuth: a repeated call meets it again
 //
 // # What it costs
 //
-// An uncontended Lock and Unlock are two requests on a path that the Mutex knows, so keep the Mutex. A TryLock reads
-// first: three requests in all if it gets the lock, two if it does not. With Options.LockDelay or Options.Fence, a Lock is two
-// requests more. A Lock that waits almost until the deadline of its context reads the holder, which is two more requests,
-// shared by the calls on one Mutex. A Lock of several locks that are all free is one request, and a listing of each.
-//
-// While a Client holds or waits for anything, it sends six quorum writes in each session timeout, whatever the number of its
-// claims. With 10, 1 000 and 100 000 clients at a timeout of 10 s that is 6, 600 and 60 000 writes a second, the last of which
-// is more than an ensemble can process. Package recipes states what to do then, and what a long queue costs.
+// An uncontended Lock and Unlock are two requests on a path that the Mutex knows, so keep the Mutex. A client that holds or
+// waits sends heartbeats: six quorum writes in each session timeout. docs/costs.md has the other numbers.
 //
 // # Where to look next
 //
 // [Mutex], [RWMutex], [Semaphore], [All] and [Hold]; package fencing for the other half of a correctness lock; package recipes
-// for the client, the failures and the costs; package election for work that has a leader rather than a critical section.
+// for the client and the failures; package election for work that has a leader.
 package lock

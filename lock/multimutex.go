@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/lockkeeper/lockkeeper/internal/ctxerr"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -90,8 +91,10 @@ func (m *MultiMutex) acquire(ctx context.Context, try bool) (*MultiHold, error) 
 		lost := lostOf(holds)
 		abandonAll(holds)
 		switch {
-		case lost == nil, ctx.Err() != nil, errors.As(err, new(*HeldError)) && try:
+		case lost == nil, errors.As(err, new(*HeldError)) && try, ctx.Err() != nil && !errors.Is(err, recipes.ErrLost):
 			return nil, err
+		case ctx.Err() != nil: // while the locks were given back
+			return nil, &recipes.Error{Op: "lock all", Path: m.mutexes[0].Path(), Err: ctxerr.Ended(ctx)}
 		case errors.Is(lost, recipes.ErrClosed), errors.Is(lost, recipes.ErrRevoked):
 			return nil, fmt.Errorf("lock all: %w", lost)
 		}

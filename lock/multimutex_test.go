@@ -4,6 +4,7 @@ package lock_test
 
 import (
 	"context"
+	"errors"
 	"reflect"
 	"sync"
 	"testing"
@@ -223,6 +224,33 @@ func TestLockOfAllBeginsAgainWhenAnEarlierLockIsLost(t *testing.T) {
 		require.Greater(s, hold.Tokens()["/locks/a"], first.Token)
 		require.NoError(s, hold.Err())
 		require.NoError(s, hold.Unlock(s.Context()))
+		s.requireNoNodes(mutexes)
+	})
+}
+
+func TestLockOfAllThatIsCancelledWhileItGivesBackItsLocksAfterALossReportsItsContext(t *testing.T) {
+	bubble(t, func(s servers) {
+		_, link, mutexes, all := s.all("/locks/a", "/locks/b", "/locks/c")
+		other, _ := s.client()
+		held := s.lock(s.mutexAt(other, "/locks/c", false))
+		why := errors.New("no longer needed")
+		ctx, cancel := context.WithCancelCause(s.Context())
+		defer cancel(nil)
+		ended := make(chan error)
+		go func() {
+			_, err := all.Lock(ctx)
+			ended <- err
+		}()
+		synctest.Wait()
+		givesBack := link.Intercept(zktest.Rule{Op: "delete", Below: "/locks/b", Before: func(zktest.Request) { cancel(why) }})
+		first, err := mutexes[0].Holder(s.Context())
+		require.NoError(s, err)
+		require.NoError(s, s.Delete("/locks/a/"+first.Name))
+		err = <-ended
+		require.Equal(s, 1, givesBack.Fired())
+		require.ErrorIs(s, err, context.Canceled)
+		require.ErrorIs(s, err, why)
+		require.NoError(s, held.Unlock(s.Context()))
 		s.requireNoNodes(mutexes)
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/lockkeeper/lockkeeper/internal/ctxerr"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -57,11 +58,8 @@ func (a *acquisition) join(ctx context.Context) (*Hold, error) {
 	if err := a.claim.Err(); err != nil {
 		return nil, fmt.Errorf("lock: %w", err)
 	}
-	if err := ctx.Err(); err != nil {
-		if cause := context.Cause(ctx); !errors.Is(cause, err) {
-			err = fmt.Errorf("%w: %w", err, cause)
-		}
-		return nil, fmt.Errorf("lock: %w", &recipes.Error{Op: "claim", Path: a.queue.Path(), Err: err})
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("lock: %w", &recipes.Error{Op: "claim", Path: a.queue.Path(), Err: ctxerr.Ended(ctx)})
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()

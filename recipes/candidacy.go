@@ -91,16 +91,36 @@ func (q *Queue) awaitTurn(ctx context.Context, s *queueSession, p *place, c Cand
 		return nil
 	}
 	p.listed = nil // a queue can be long, and a claim can last
+	_, detached := s.Served()
 	behind, err := q.ranks(ctx, s, lst)
 	if err != nil {
 		return err
 	}
 	behind = slices.DeleteFunc(behind, func(r Rank) bool { return r.Name == p.member.Name })
 	back, err := c.StepsBack(ctx, position, behind)
-	if err == nil && back {
-		err = &Error{Op: "claim", Path: p.Path, Err: ErrSteppedBack}
+	switch {
+	case err != nil:
+		return err
+	case back:
+		return &Error{Op: "claim", Path: p.Path, Err: ErrSteppedBack}
 	}
-	return err
+	return q.confirm(ctx, s, p, detached)
+}
+
+// confirm returns an error if the place's node, which a listing had, was deleted since. detached is closed if the client has
+// changed servers in the meantime: then an event may be missing, and a check shows whether the node exists.
+func (q *Queue) confirm(ctx context.Context, s *queueSession, p *place, detached <-chan struct{}) error {
+	_, err := s.Watch(ctx, p.Path, session.WatchNode)
+	if err == nil {
+		select {
+		case <-detached:
+		default:
+			return nil
+		}
+	} else if !errors.Is(err, zk.ErrNoNode) {
+		return err
+	}
+	return s.Prove(ctx, p.Node)
 }
 
 // awaitWith is await, with a function that runs meanwhile.

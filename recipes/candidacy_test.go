@@ -7,6 +7,7 @@ import (
 	"errors"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -84,6 +85,55 @@ func TestErrorOfStepsBackEndsTheClaimAndLeavesNoNode(t *testing.T) {
 		require.NoError(s, queue.Release(s.Context(), <-other))
 		require.Zero(s, client.OutstandingNodes())
 	})
+}
+
+// The next contender is granted the claim by then. An event shows the deletion or, while no server is connected, nothing does.
+func TestContenderWhoseNodeIsDeletedWhileItDecidesIsNotGranted(t *testing.T) {
+	for _, disconnected := range []bool{false, true} {
+		withServers(t, func(s servers) {
+			client, link := s.connect()
+			queue := s.queue(client, "/l")
+			holder, err := queue.Claim(s.Context())
+			require.NoError(s, err)
+			var decided []string
+			deletes := func(_ context.Context, p *recipes.Position, _ []recipes.Rank) (bool, error) {
+				if decided = append(decided, p.Name()); len(decided) > 1 {
+					return false, nil
+				}
+				err := s.Delete("/l/" + p.Name())
+				if disconnected {
+					link.Refuse(true)
+					link.Reset()
+					time.AfterFunc(time.Second, func() { link.Refuse(false) })
+				}
+				time.Sleep(10 * time.Millisecond) // for the event, and too short for a heartbeat
+				return false, err
+			}
+			claim := func(c recipes.Candidacy) <-chan *recipes.Claim {
+				claims := make(chan *recipes.Claim, 1)
+				go func() {
+					defer close(claims)
+					if claim, err := queue.ClaimWith(s.Context(), c); err == nil {
+						claims <- claim
+					}
+				}()
+				synctest.Wait()
+				return claims
+			}
+			decides, next := claim(recipes.Candidacy{StepsBack: deletes}), claim(recipes.Candidacy{})
+			require.NoError(s, queue.Release(s.Context(), holder))
+			first := <-next
+			require.NotNil(s, first)
+			synctest.Wait()
+			require.Empty(s, decides, "it is in the queue again, behind the holder")
+			require.NoError(s, queue.Release(s.Context(), first))
+			second := <-decides
+			require.NotNil(s, second)
+			require.Greater(s, second.Token(), first.Token())
+			require.NotContains(s, second.Path(), decided[0])
+			require.NoError(s, queue.Release(s.Context(), second))
+		})
+	}
 }
 
 // An operator has deleted the node of the contender that waits.

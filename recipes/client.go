@@ -155,8 +155,12 @@ func refusalOf(err error) error {
 	return nil
 }
 
+// outageInterval is the time between two reports of the same outage in the log.
+const outageInterval = 30 * time.Second
+
 // awaitOpened waits for the session, and reports whether it was opened. It reports an
-// outage if that takes long, as for a session that is detached.
+// outage if that takes long, as for a session that is detached, and repeats that in the log: a
+// program that waits for its first server has nothing else to show.
 func (c *Client) awaitOpened(s *queueSession) bool {
 	began := time.Now()
 	timer := time.NewTimer(c.settings.sessionTimeout / 4)
@@ -172,8 +176,13 @@ func (c *Client) awaitOpened(s *queueSession) bool {
 		case <-s.Context().Done():
 			return false
 		case <-timer.C:
-			outage = true
-			c.report.Outage(time.Since(began), s.Why())
+			if outage {
+				c.report.outageLasts(time.Since(began), s.Why())
+			} else {
+				outage = true
+				c.report.Outage(time.Since(began), s.Why())
+			}
+			timer.Reset(outageInterval)
 		}
 	}
 }

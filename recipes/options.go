@@ -68,7 +68,8 @@ type Options struct {
 	// to the host of each server as the server list has it.
 	TLS *tls.Config
 
-	// Logger receives what an operator may need to know; the default is slog.Default.
+	// Logger receives what an operator may need to know; the default is slog.Default. While no server can be
+	// reached, Connect and the client log the cause after T/4, and then every 30 s.
 	// A logger that blocks delays later messages, and Client.Close by 2 s at most.
 	Logger *slog.Logger
 

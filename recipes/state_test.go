@@ -140,7 +140,7 @@ func TestOutageThatLastsIsLoggedOnceAndSoIsItsEnd(t *testing.T) {
 			s.link.Reset()
 			time.Sleep(testTimeout / 3)
 			require.Len(t, log.warnings(), 1, name)
-			require.Contains(t, log.warnings()[0], "no zookeeper server serves the session")
+			require.Contains(t, log.warnings()[0], noServer)
 			time.Sleep(outage)
 			s.unreachable.Store(false)
 			time.Sleep(testTimeout)
@@ -152,7 +152,48 @@ func TestOutageThatLastsIsLoggedOnceAndSoIsItsEnd(t *testing.T) {
 				}
 			}
 			require.Equal(t, 1, again, name)
-			require.LessOrEqual(t, len(log.warnings()), 3, "%s: one for each session that was sought", name)
+			require.LessOrEqual(t, len(log.warnings()), 3+int(outage/outageInterval), "%s: one for each session that was sought", name)
+		})
+	}
+}
+
+// noServer is the message of a client that no server serves.
+const noServer = "no zookeeper server serves the session"
+
+func TestClientWithoutServerLogsTheCauseAgainEvery30Seconds(t *testing.T) {
+	for name, outage := range map[string]func(s *ensemble, opts *Options){
+		"while it connects": func(s *ensemble, opts *Options) {
+			ctx, cancel := context.WithTimeout(s.t.Context(), 95*time.Second)
+			defer cancel()
+			_, err := Connect(ctx, s.Addrs(), opts)
+			require.ErrorIs(t, err, errUnreachable)
+		},
+		"after it had a session": func(s *ensemble, opts *Options) {
+			s.unreachable.Store(false)
+			client := s.connect(opts)
+			s.unreachable.Store(true)
+			s.link.Reset()
+			time.Sleep(2*testTimeout + 95*time.Second)
+			client.Close()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			faketime.Test(t, func(t *testing.T) {
+				s := newEnsemble(t)
+				s.unreachable.Store(true)
+				opts := s.options()
+				var log logLines
+				opts.Logger = slog.New(&log)
+				outages := 0
+				opts.Trace = &Trace{Outage: func(time.Duration, error) { outages++ }}
+				outage(s, opts)
+				warnings := log.warnings()
+				require.Len(t, warnings, outages+3, "after T/4, and then 3 times in 95 s")
+				for _, w := range warnings {
+					require.Contains(t, w, noServer)
+					require.Contains(t, w, s.Addrs()[0]+": "+errUnreachable.Error(), "it names what it cannot reach, and the cause")
+				}
+			})
 		})
 	}
 }
@@ -169,7 +210,12 @@ func (l *logLines) WithGroup(string) slog.Handler            { return l }
 func (l *logLines) Handle(_ context.Context, r slog.Record) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.lines = append(l.lines, r.Level.String()+" "+r.Message)
+	line := r.Level.String() + " " + r.Message
+	r.Attrs(func(a slog.Attr) bool {
+		line += " " + a.String()
+		return true
+	})
+	l.lines = append(l.lines, line)
 	return nil
 }
 

@@ -169,10 +169,15 @@ func (r *reporter) Detached(id int64, server string) {
 // Outage and OutageEnded log for an operator what Detached and Attached report to
 // programs, but only for outages that last. Programs also receive Outage.
 func (r *reporter) Outage(lasted time.Duration, why error) {
-	r.log(slog.LevelWarn, "no zookeeper server serves the session", "for", lasted, "error", why)
+	r.outageLasts(lasted, why)
 	if f := r.trace.Outage; f != nil {
 		r.tell(func() { f(lasted, why) })
 	}
+}
+
+// outageLasts logs an outage, of which programs are notified once.
+func (r *reporter) outageLasts(lasted time.Duration, why error) {
+	r.log(slog.LevelWarn, "no zookeeper server serves the session", "for", lasted, "error", why)
 }
 
 func (r *reporter) OutageEnded(server string, lasted time.Duration) {

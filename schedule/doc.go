@@ -23,20 +23,18 @@
 //
 // The job is never run for a tick that was run before, nor for an earlier one, on whichever replica. This depends on no
 // clock, timeout or pause: the tick is stored in a transaction that checks the leader's own node and the tick stored
-// before, so that a leader whose term has ended stores none. It holds within one history of the ensemble, as long as only
-// this package writes the node <path>-last.
+// before. It holds within one history of the ensemble, as long as only this package writes the node <path>-last.
 //
-// Ticks are run one after the other, by one leader at a time. The job of the next leader can overlap that of a leader that
+// Ticks are run one after the other, by one leader at a time. The job of the next leader can overlap the job of a leader that
 // lost its term only as package election states: if the job continues after its context is done. A resource that must not
 // be written by both checks [Tick.Token].
 //
 // # What it does not promise
 //
-//   - A tick can be lost: the leader stores it and then runs the job, so a crash between the two loses it, and so does a
-//     job that fails. The next run is that of the next tick. A job that must not miss anything processes whatever is there
-//     since its last success, and not only the data of its own tick.
-//   - Ticks are not caught up. If several have passed, because there was no leader or the last run took longer than the
-//     interval, only the newest is run, and only if it is no older than [Options.MaxDelay]. The others never are.
+//   - A tick can be lost: a crash between its store and the job loses it, and so does a job that fails. A job that must not miss
+//     anything processes whatever is there since its last success, and not only the data of its own tick.
+//   - Ticks are not caught up. If several have passed, only the newest is run, and only if it is no older than
+//     [Options.MaxDelay].
 //   - A run begins up to MaxDelay after its tick, by the clock of the leader. Two runs can therefore begin closer to each
 //     other than their ticks are, by MaxDelay and the difference of two leaders' clocks.
 //   - Each leader goes by its own wall clock. One whose clock is ahead runs a tick early, and the others then skip it. If
@@ -45,8 +43,8 @@
 //   - Where no tick is stored, at first and after an operator has deleted the node, a leader begins with the first tick
 //     after its election. If the node is deleted, a tick can be run twice.
 //
-// Let the replicas agree on the schedule. With two schedules, as during a roll-out, a tick of either is run if it is later
-// than the last one of both. A schedule is asked in UTC, whatever the zone of the host; one in another time zone names it.
+// With two schedules, as during a roll-out, a tick of either is run if it is later than the last one of both. A schedule is
+// asked in UTC, whatever the zone of the host; one in another time zone names it.
 //
 // # The states of a tick
 //
@@ -59,10 +57,9 @@
 //
 // # What each failure does
 //
-// The table of package recipes lists what a failure of the session does to the leader. The context of the job is then
-// cancelled, another replica is elected, and it runs the newest tick that was not stored, within MaxDelay. With the default
-// of a minute, a fail-over at a session timeout of 10 s loses no tick that no leader had stored, except before the
-// first tick of all.
+// When the leader's session fails (see package recipes), the context of the job is cancelled, another replica is elected, and it
+// runs the newest tick that was not stored, within MaxDelay: a minute by default, which outlasts a fail-over at a session timeout
+// of 10 s.
 //
 //	failure                           to the tick that is due
 //	────────────────────────────────  ─────────────────────────────────────────────────────────────────────────
@@ -79,8 +76,7 @@
 //
 // # What it costs
 //
-// A run costs one read and one transaction, and a term one read. The replicas cost what candidates of package election do:
-// six quorum writes in each session timeout and replica. Replicas that wait for a tick send nothing else.
+// A run costs one read and one transaction, a term one read, and a replica what a candidate costs: docs/costs.md.
 //
 // # Where to look next
 //
