@@ -15,6 +15,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/internal/history"
 	"github.com/lockkeeper/lockkeeper/torture/txnlog"
+	"github.com/lockkeeper/lockkeeper/torture/verdict"
 )
 
 // readCommitOrder adds ZooKeeper's commit order to the history, from the transaction logs of the servers. It runs when the run
@@ -44,7 +45,7 @@ func (r *run) readCommitOrder(ctx context.Context) error {
 		servers = append(servers, read)
 	}
 	r.result.OperatorSessions, r.result.EndedSessions = r.operator.ownSessions(), slices.Sorted(slices.Values(r.operator.expiredSessions()))
-	for _, e := range r.result.order(servers, func([]txnlog.Txn) *clocks { return &r.clocks }) {
+	for _, e := range order(r.result, servers, func([]txnlog.Txn) *clocks { return &r.clocks }) {
 		r.recorder.add(e)
 	}
 	return nil
@@ -52,7 +53,7 @@ func (r *run) readCommitOrder(ctx context.Context) error {
 
 // Reorder reads the servers' logs of a finished run again, one folder for each server, and replaces the commit order in the
 // history by theirs. Use it when the log reader has changed since the run was checked.
-func Reorder(r *Result, dir string) error {
+func Reorder(r *verdict.Result, dir string) error {
 	var servers []txnlog.Server
 	for i := range r.Servers {
 		s, err := txnlog.ReadServer(filepath.Join(dir, fmt.Sprint(i+1)))
@@ -66,23 +67,18 @@ func Reorder(r *Result, dir string) error {
 	}
 	instants := map[history.ID]history.Instant{}
 	for _, e := range r.History {
-		if isOrder(e.Kind) {
+		if isOrder(e) {
 			instants[e.Zxid] = e.At
 		}
 	}
-	events := r.order(servers, func(txns []txnlog.Txn) *clocks { return datedBy(txns, instants) })
-	seen := slices.DeleteFunc(r.History, func(e history.Event) bool { return isOrder(e.Kind) })
-	r.History = inOrder(append(seen, events...))
+	events := order(r, servers, func(txns []txnlog.Txn) *clocks { return datedBy(txns, instants) })
+	seen := slices.DeleteFunc(r.History, isOrder)
+	r.History = history.InOrder(append(seen, events...))
 	return nil
 }
 
-// isOrder reports whether events of that kind come from the servers' logs.
-func isOrder(kind history.Kind) bool {
-	return slices.Contains([]history.Kind{
-		history.Created, history.Renewed, history.Downgraded, history.Deleted, history.Ended, history.Limited, history.Stored,
-		history.Proclaimed, history.HandedOver,
-	}, kind)
-}
+// isOrder reports whether an event comes from the servers' logs.
+func isOrder(e history.Event) bool { return e.Zxid != 0 && e.Contender == "" }
 
 // datedBy returns readings of both clocks, from transactions whose instants are known.
 func datedBy(txns []txnlog.Txn, instants map[history.ID]history.Instant) *clocks {
@@ -97,7 +93,7 @@ func datedBy(txns []txnlog.Txn, instants map[history.ID]history.Instant) *clocks
 }
 
 // order returns the transactions that the ensemble committed, according to its servers' logs, as events.
-func (r *Result) order(servers []txnlog.Server, clocksOf func([]txnlog.Txn) *clocks) []history.Event {
+func order(r *verdict.Result, servers []txnlog.Server, clocksOf func([]txnlog.Txn) *clocks) []history.Event {
 	txns, dropped := txnlog.Agreed(servers)
 	r.Transactions, r.Uncommitted, r.Expired, r.Reaped = len(txns), dropped, 0, 0
 	o := &ordering{result: r, clocks: clocksOf(txns), leases: map[string]history.Event{}, revoked: map[string]bool{}}
@@ -115,7 +111,7 @@ func (r *Result) order(servers []txnlog.Server, clocksOf func([]txnlog.Txn) *clo
 
 // An ordering converts transactions to events.
 type ordering struct {
-	result  *Result
+	result  *verdict.Result
 	clocks  *clocks
 	events  []history.Event
 	leases  map[string]history.Event // last writes of leases, by node
@@ -183,6 +179,13 @@ func (o *ordering) add(t *txnlog.Txn) {
 			e.Kind = history.Ended
 			o.events = append(o.events, e)
 		}
+	}
+}
+
+// recipeWritten appends the write of a node beside a path, unless another program wrote it.
+func (o *ordering) recipeWritten(e history.Event, data []byte) {
+	if e, ok, err := history.Written(e, data); ok && err == nil {
+		o.events = append(o.events, e)
 	}
 }
 

@@ -37,9 +37,9 @@
 //
 // # The verdict
 //
-// Each rule of the checker is a [Promise], with a count of how often the run tested it (By in package check defines what
-// counts). A promise held up if it was tested without a finding. It is not shown if it was never tested. A run held up if every
-// promise did. A run in which a server or the harness failed is unsound, unless something was found. Contenders of this library
+// Package verdict judges the document of a run. Each rule of the checker is a promise, with a count of how often the run tested
+// it (see check.Rule.Counts). A promise held up if it was tested without a finding, and is not shown if it was never tested. A
+// run held up if every promise did. A run in which a server or the harness failed is unsound, unless something was found. Contenders of this library
 // state the deadline of each claim at the grant, so that a grant without a recent proof of liveness is found even if it had no
 // consequences.
 //

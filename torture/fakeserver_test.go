@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/torture/clock"
+	"github.com/lockkeeper/lockkeeper/torture/verdict"
 )
 
 // A fakeServer is a server on which no operation has an effect; it records the operations.
@@ -93,6 +94,6 @@ func newTestRun() (*run, fakeServers) {
 	servers := fakeServers{{}, {}, {}}
 	return &run{
 		opts: &Options{Timeout: 2 * time.Second, Servers: len(servers), Duration: time.Minute, Log: func(string, ...any) {}},
-		time: clock.Start(), result: &Result{Faults: map[string]FaultCount{}}, servers: servers,
+		time: clock.Start(), result: &verdict.Result{Faults: map[string]verdict.FaultCount{}}, servers: servers,
 	}, servers
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/docker"
 	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/internal/history"
+	"github.com/lockkeeper/lockkeeper/torture/verdict"
 )
 
 // addLinkedContender adds a contender without a process to a run, whose links lead to a server that answers each frame with
@@ -92,7 +93,7 @@ func TestLostReplyIsInjectedOnlyIfAReplyWasDropped(t *testing.T) {
 		s.fault(t.Context(), lose)
 	}()
 	<-over
-	require.Equal(t, FaultCount{Missed: 1}, s.result.Faults["lose-reply"], "no client has sent a release")
+	require.Equal(t, verdict.FaultCount{Missed: 1}, s.result.Faults["lose-reply"], "no client has sent a release")
 	require.NoError(t, roundTrip(conn, release), "the fault was healed")
 
 	undo, err := s.inject(t.Context(), lose)
@@ -122,7 +123,7 @@ func TestHalfDoneFaultIsHealed(t *testing.T) {
 	before := len(servers[1].done())
 	s.fault(t.Context(), Fault{For: 500 * time.Millisecond, Kind: "cut-server", Args: []string{"2"}})
 	require.Equal(t, []string{"run", "partition", "heal"}, servers[1].done()[before:])
-	require.Equal(t, map[string]FaultCount{"isolate-leader": {Missed: 1}, "kill-server": {Missed: 1}, "cut-server": {Missed: 1}},
+	require.Equal(t, map[string]verdict.FaultCount{"isolate-leader": {Missed: 1}, "kill-server": {Missed: 1}, "cut-server": {Missed: 1}},
 		s.result.Faults)
 	require.Empty(t, s.result.Problems)
 	require.Empty(t, s.reservations.states)
@@ -165,7 +166,7 @@ func TestNodeFaultsAreMissedWithoutNodes(t *testing.T) {
 		{Kind: "reap", Args: []string{containers[0]}},
 	}
 	s.runNemesis(t.Context())
-	require.Equal(t, map[string]FaultCount{
+	require.Equal(t, map[string]verdict.FaultCount{
 		"delete-node": {Missed: 1}, "delete-parent": {Missed: 1}, "reap": {Missed: 1}, "counter": {Missed: 1},
 	}, s.result.Faults)
 }

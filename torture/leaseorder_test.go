@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/internal/history"
 	"github.com/lockkeeper/lockkeeper/torture/txnlog"
+	"github.com/lockkeeper/lockkeeper/torture/verdict"
 )
 
 func TestDeletedLeaseHasExpiredOnlyAfterItsLastTTL(t *testing.T) {
@@ -74,7 +75,7 @@ func TestDeletedLeaseHasExpiredOnlyAfterItsLastTTL(t *testing.T) {
 				log.Txns = append(log.Txns, txnlog.Txn{Zxid: int64(1<<32 + i + 1), Session: 7, Request: 1, Time: began.Add(x.at), Type: x.part.Type, Part: x.part})
 			}
 			scale := &clocks{pairs: []bothClocks{{began, 0}}}
-			events := new(Result).order([]txnlog.Server{log}, func([]txnlog.Txn) *clocks { return scale })
+			events := order(new(verdict.Result), []txnlog.Server{log}, func([]txnlog.Txn) *clocks { return scale })
 			var kinds []history.Kind
 			var ttl history.Instant
 			marked := false

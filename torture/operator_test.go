@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/docker"
+	"github.com/lockkeeper/lockkeeper/torture/verdict"
 )
 
 func TestDifferingServersAreDetected(t *testing.T) {
@@ -90,7 +91,7 @@ func TestOperatorReturnsNextSequenceNumber(t *testing.T) {
 
 // The commit order is read again from the servers' logs, for which the operator's sessions must be known.
 func TestReorderNeedsTheOperatorsSessions(t *testing.T) {
-	result := Result{OperatorSessions: newOperator(nil).ownSessions()}
+	result := verdict.Result{OperatorSessions: newOperator(nil).ownSessions()}
 	require.NoError(t, Reorder(&result, t.TempDir()))
-	require.ErrorContains(t, Reorder(new(Result), t.TempDir()), "the run does not record which sessions were the operator's")
+	require.ErrorContains(t, Reorder(new(verdict.Result), t.TempDir()), "the run does not record which sessions were the operator's")
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/docker"
 	"github.com/lockkeeper/lockkeeper/internal/history"
+	"github.com/lockkeeper/lockkeeper/torture/verdict"
 	"github.com/lockkeeper/lockkeeper/torture/worker"
 )
 
@@ -292,3 +293,6 @@ func (c *contender) stop(ctx context.Context, bound time.Duration) {
 		c.kill()
 	}
 }
+
+// holdsAt returns the parent of the uncontended locks of one contender. Processes that replace a killed one use the same.
+func holdsAt(contender int) string { return fmt.Sprintf("%s/%d", verdict.Holds, contender) }

@@ -22,6 +22,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/history"
 	"github.com/lockkeeper/lockkeeper/torture/clock"
 	"github.com/lockkeeper/lockkeeper/torture/register"
+	"github.com/lockkeeper/lockkeeper/torture/verdict"
 	"github.com/lockkeeper/lockkeeper/torture/worker"
 )
 
@@ -30,7 +31,7 @@ func scripted(t *testing.T, script string) *contender {
 	t.Helper()
 	s := &run{
 		opts: &Options{Contender: []string{"sh", "-c", script}, Timeout: 4 * time.Second}, time: clock.Start(),
-		result: &Result{},
+		result: &verdict.Result{},
 	}
 	var err error
 	s.registers, err = register.New(s.time, s.recorder.add, false)
@@ -263,7 +264,7 @@ func TestFailureAfterTheContentionKeepsTheHistory(t *testing.T) {
 	s.recorder.add(history.Event{Kind: history.Run, Timeout: history.Instant(4 * time.Second), Tick: history.Instant(500 * time.Millisecond)})
 	require.NoError(t, s.execute(t.Context()))
 	s.judge()
-	require.Equal(t, Unsound, s.result.Verdict)
+	require.Equal(t, verdict.Unsound, s.result.Verdict)
 	require.Contains(t, s.result.Failures, "wait for the servers after the last fault: server 1 lags")
 	require.Contains(t, string(logged.text), "server 1:\nasked with a bound")
 	require.Equal(t, history.End, s.result.History[len(s.result.History)-1].Kind)

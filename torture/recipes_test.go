@@ -5,7 +5,6 @@
 package torture
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -13,127 +12,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/docker"
-	"github.com/lockkeeper/lockkeeper/internal/check"
 	"github.com/lockkeeper/lockkeeper/internal/history"
 	"github.com/lockkeeper/lockkeeper/torture/txnlog"
+	"github.com/lockkeeper/lockkeeper/torture/verdict"
 	"github.com/lockkeeper/lockkeeper/torture/worker"
 )
-
-func TestRecipeThatWasNeverExercisedIsNotShown(t *testing.T) {
-	r := good(t)
-	r.Recipes = map[string]int{"lock": 0, worker.Several: 0, worker.Schedule: 0, worker.Publish: 0, worker.Observer: 0, worker.Takeover: 0, worker.Barrier: 0, worker.Double: 0}
-	Rejudge(r)
-	require.Equal(t, NotShown, r.Verdict)
-	require.Len(t, r.Untried, 7)
-	require.Contains(t, r.Untried[4], "recipe schedule: never granted or run")
-	require.Contains(t, r.Untried[5], "recipe several locks: never granted or run")
-	require.Positive(t, r.Recipes["lock"])
-	verdicts := map[check.Rule]string{}
-	for _, p := range r.Promises {
-		verdicts[p.Rule] = p.Verdict
-	}
-	require.Equal(t, NotShown, verdicts[check.AllOrNothing])
-	require.Equal(t, NotShown, verdicts[check.TickOnce])
-	require.Equal(t, NotShown, verdicts[check.TrueLeader])
-	require.Equal(t, NotShown, verdicts[check.HeldState])
-	require.Equal(t, NotShown, verdicts[check.CrashOrClean])
-	for _, rule := range []check.Rule{check.OpenBarrier, check.FullRound, check.WholeRound} {
-		require.Equal(t, NotShown, verdicts[rule])
-	}
-	require.NotContains(t, verdicts, check.PermitsWithinLimit, "these contenders had no semaphore")
-}
-
-func TestLeaderThatNoObserverMayBeShownIsAFinding(t *testing.T) {
-	r := good(t)
-	r.Recipes = map[string]int{worker.Observer: 0}
-	granted := r.History[slices.IndexFunc(r.History, func(e history.Event) bool { return e.Kind == history.Granted })]
-	shown := history.Event{Kind: history.Observed, At: granted.At, Contender: "c9.1", Path: granted.Path, Token: granted.Token, Write: 161}
-	r.History = slices.Insert(r.History, len(r.History)-1, shown)
-	Rejudge(r)
-	require.Equal(t, Broken, r.Verdict)
-	require.Contains(t, r.Findings[0].Text, "a value that the leader had not published")
-	require.Equal(t, check.TrueLeader, r.Findings[0].Rule)
-}
-
-func TestBarrierThatIsSetAndRoundThatIsNotFullAreFindings(t *testing.T) {
-	log := txnlog.Server{}
-	for i, created := range []string{barrierPath, doublePath + "/1-1/m"} {
-		part := txnlog.Part{Type: txnlog.Create2, Paths: []string{created}}
-		log.Txns = append(log.Txns, txnlog.Txn{Zxid: 1<<40 + int64(i), Session: 9, Request: 1, Type: part.Type, Part: part})
-	}
-	r := good(t)
-	end := r.History[len(r.History)-1]
-	at := func(e history.Event) history.Event {
-		e.At, e.Contender = end.At, "c9.1"
-		return e
-	}
-	met := new(Result).order([]txnlog.Server{log}, func([]txnlog.Txn) *clocks { return &clocks{} })
-	for i := range met {
-		met[i].At = end.At / 2
-	}
-	member := history.Event{Path: doublePath, Node: doublePath + "/1-1/m", Limit: 2}
-	for _, kind := range []history.Kind{history.Waiting, history.Passed, history.Entering, history.Entered} {
-		e := member
-		if kind == history.Waiting || kind == history.Passed {
-			e = history.Event{Path: barrierPath}
-		}
-		e.Kind = kind
-		met = append(met, at(e))
-	}
-	r.History = inOrder(append(slices.Clone(r.History[:len(r.History)-1]), append(met, end)...))
-	for _, exercised := range []bool{false, true} {
-		if exercised {
-			r.Recipes = map[string]int{worker.Barrier: 0, worker.Double: 0}
-		}
-		Rejudge(r)
-		var broken []check.Rule
-		for _, f := range r.Findings {
-			broken = append(broken, f.Rule)
-		}
-		require.Equal(t, exercised, slices.Contains(broken, check.OpenBarrier), broken)
-		require.Equal(t, exercised, slices.Contains(broken, check.FullRound), broken)
-	}
-	require.Equal(t, Broken, r.Verdict)
-}
-
-func TestEachRecipeIsCounted(t *testing.T) {
-	r := &Result{Recipes: (&Options{Recipes: true}).exercise()}
-	asked := func(attempt, together int, text string) history.Event {
-		return history.Event{Kind: history.Asked, Attempt: attempt, Together: together, Text: text}
-	}
-	r.History = []history.Event{
-		asked(1, 0, "lock, for 3s"), asked(2, 0, "try"), asked(3, 0, "campaign"), asked(4, 0, "read"), asked(5, 0, "downgrade"), asked(6, 0, "acquire2"),
-		asked(7, 0, "tryacquire"), asked(8, 8, "all, for 1s"), asked(9, 8, "all, for 1s"), asked(10, 0, "lock"), asked(11, 0, "write"), asked(12, 0, "nest"),
-		{Kind: history.Downgraded},
-		{Kind: history.Listed},
-		{Kind: history.Ran},
-		{Kind: history.Ran},
-		{Kind: history.Proclaimed},
-		{Kind: history.HandedOver},
-		{Kind: history.Observed},
-		{Kind: history.Fenced},
-		{Kind: history.Passed},
-		{Kind: history.Left},
-	}
-	for attempt := range 13 {
-		if attempt != 10 {
-			r.History = append(r.History, history.Event{Kind: history.Granted, Attempt: attempt})
-		}
-	}
-	r.countRecipes()
-	require.Equal(t, map[string]int{
-		"lock": 2, "election": 1, "reader": 1, "writer": 2, worker.Downgrade: 1, worker.Permits: 2, worker.Several: 1, worker.Nested: 1, worker.Schedule: 2, worker.Group: 1,
-		worker.Publish: 1, worker.HandOver: 1, worker.Observer: 1, worker.Takeover: 1, worker.Barrier: 1, worker.Double: 1,
-	}, r.Recipes)
-	require.Empty(t, r.unexercised())
-}
 
 func TestDoubleBarrierIsOfFewerMembersThanContendersIfPossible(t *testing.T) {
 	for _, of := range []struct{ contenders, replicas, size int }{
 		{1, 0, 1}, {2, 0, 2}, {3, 0, 2}, {4, 0, 3}, {16, 0, 3}, {2, 2, 1}, {4, 2, 2}, {5, 2, 2}, {8, 2, 3},
 	} {
-		o := &Options{Contenders: of.contenders, Replicas: of.replicas}
-		require.Equal(t, of.size, o.doubleSize(), of)
+		var spec worker.Spec
+		(&Options{Recipes: true, Contenders: of.contenders, Replicas: of.replicas}).addRecipes(&spec)
+		require.Equal(t, of.size, spec.DoubleSize, of)
 	}
 }
 
@@ -147,7 +38,7 @@ func TestOneContenderSetsTheBarrier(t *testing.T) {
 
 func TestOtherContendersExerciseNoRecipe(t *testing.T) {
 	opts := &Options{}
-	require.Nil(t, opts.exercise())
+	require.Nil(t, newResult(opts).Recipes)
 	var spec worker.Spec
 	opts.addRecipes(&spec)
 	require.Equal(t, worker.Spec{}, spec)
@@ -163,14 +54,17 @@ func TestLimitsTicksAndDowngradesAreInTheCommitOrder(t *testing.T) {
 		{Type: txnlog.Create2, Paths: []string{schedulesPath + "/0-last"}, Data: []byte(`{"format":1,"tick":"2026-11-22T17:00:01Z","token":"7"}`)},
 		{Type: txnlog.SetData, Paths: []string{schedulesPath + "/0-last"}, Data: []byte(`{"format":1,"tick":"2026-11-22T17:00:02Z","token":"8"}`)},
 		{Type: txnlog.SetData, Paths: []string{root + "/c/1-__WRIT__0000000000"}, Data: []byte(`{"nonce":"n","shared":true}`)},
+		{Type: txnlog.Create2, Paths: []string{root + "/barrier"}},
+		{Type: txnlog.Create2, Paths: []string{doublePath + "/1-1/m"}},
 	} {
 		log.Txns = append(log.Txns, txnlog.Txn{Zxid: int64(i + 1), Session: 9, Request: 1, Time: began, Type: part.Type, Part: part})
 	}
 	var limits []int
+	var created []string
 	var ticks []string
 	downgraded := 0
-	for _, e := range new(Result).order([]txnlog.Server{log}, func([]txnlog.Txn) *clocks { return &clocks{pairs: []bothClocks{{began, 0}}} }) {
-		require.True(t, isOrder(e.Kind), e.Kind)
+	for _, e := range order(new(verdict.Result), []txnlog.Server{log}, func([]txnlog.Txn) *clocks { return &clocks{pairs: []bothClocks{{began, 0}}} }) {
+		require.True(t, isOrder(e), e.Kind)
 		switch e.Kind {
 		case history.Limited:
 			require.Equal(t, root+"/b", e.Path)
@@ -180,12 +74,15 @@ func TestLimitsTicksAndDowngradesAreInTheCommitOrder(t *testing.T) {
 			ticks = append(ticks, e.Text+" "+e.Token.String())
 		case history.Downgraded:
 			downgraded++
+		case history.Created:
+			created = append(created, e.Node)
 		default:
 		}
 	}
 	require.Equal(t, []int{3, 4}, limits)
 	require.Equal(t, []string{"2026-11-22T17:00:01Z " + history.ID(7).String(), "2026-11-22T17:00:02Z " + history.ID(8).String()}, ticks)
 	require.Equal(t, 1, downgraded)
+	require.Subset(t, created, []string{root + "/barrier", doublePath + "/1-1/m"})
 }
 
 func TestNodesOfMembersAndCandidatesCountAsLeft(t *testing.T) {
@@ -223,8 +120,8 @@ func TestValuesAndHandOversAreInTheCommitOrder(t *testing.T) {
 		log.Txns = append(log.Txns, txnlog.Txn{Zxid: int64(i + 1), Session: 9, Request: 1, Time: began, Type: part.Type, Part: part})
 	}
 	var written []history.Event
-	for _, e := range new(Result).order([]txnlog.Server{log}, func([]txnlog.Txn) *clocks { return &clocks{pairs: []bothClocks{{began, 0}}} }) {
-		require.True(t, isOrder(e.Kind), e.Kind)
+	for _, e := range order(new(verdict.Result), []txnlog.Server{log}, func([]txnlog.Txn) *clocks { return &clocks{pairs: []bothClocks{{began, 0}}} }) {
+		require.True(t, isOrder(e), e.Kind)
 		if e.Kind == history.Proclaimed || e.Kind == history.HandedOver {
 			require.Equal(t, root+"/a", e.Path)
 			require.EqualValues(t, 7, e.Token)

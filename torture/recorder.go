@@ -5,7 +5,6 @@
 package torture
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -91,16 +90,7 @@ func (r *recorder) outstanding(contender string) string {
 func (r *recorder) history() []history.Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return inOrder(r.events)
-}
-
-// inOrder sorts events by their instants and numbers them: a history.
-func inOrder(events []history.Event) []history.Event {
-	slices.SortStableFunc(events, func(a, b history.Event) int { return cmp.Compare(a.At, b.At) })
-	for i := range events {
-		events[i].Line = i + 1
-	}
-	return events
+	return history.InOrder(r.events)
 }
 
 // replaceTokens replaces the tokens of grants by the czxids of their nodes, by which the checker finds the nodes. The library

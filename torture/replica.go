@@ -160,10 +160,10 @@ func (p *replica) openLog(tail *outputTail) (io.Writer, func() error, error) {
 	return io.MultiWriter(file, tail), file.Close, nil
 }
 
-// readURL reads the output of a replica until it ends: LOCKKEEPER_URL=URL once it serves.
+// readURL reads the output of a replica until it ends: export LOCKKEEPER_URL=URL once it serves.
 func (p *replicaProcess) readURL(out io.Reader) {
 	for lines := bufio.NewScanner(out); lines.Scan(); {
-		if text, found := strings.CutPrefix(lines.Text(), "LOCKKEEPER_URL="); found {
+		if text, found := strings.CutPrefix(lines.Text(), "export LOCKKEEPER_URL="); found {
 			p.url <- text
 		}
 	}

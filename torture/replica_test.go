@@ -17,13 +17,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/torture/clock"
+	"github.com/lockkeeper/lockkeeper/torture/verdict"
 )
 
 // scriptedReplica returns a replica that is a shell script.
 func scriptedReplica(t *testing.T, script string) *replica {
 	t.Helper()
 	r := &run{
-		opts: &Options{Replicas: 1, Replica: []string{"sh", "-c", script}, Timeout: 4 * time.Second}, time: clock.Start(), result: &Result{},
+		opts: &Options{Replicas: 1, Replica: []string{"sh", "-c", script}, Timeout: 4 * time.Second}, time: clock.Start(), result: &verdict.Result{},
 	}
 	var err error
 	r.credentials, err = newCredentials()
@@ -46,8 +47,8 @@ func TestUnexpectedEndOfReplicaIsAProblem(t *testing.T) {
 
 func TestReplicaThatFailsToStopInOrderIsAProblem(t *testing.T) {
 	for script, problems := range map[string]int{
-		"trap 'exit 0' TERM; echo LOCKKEEPER_URL=http://127.0.0.1:1; while :; do sleep 0.01; done": 0,
-		"trap 'exit 5' TERM; echo LOCKKEEPER_URL=http://127.0.0.1:1; while :; do sleep 0.01; done": 1,
+		"trap 'exit 0' TERM; echo export LOCKKEEPER_URL=http://127.0.0.1:1; while :; do sleep 0.01; done": 0,
+		"trap 'exit 5' TERM; echo export LOCKKEEPER_URL=http://127.0.0.1:1; while :; do sleep 0.01; done": 1,
 	} {
 		p := scriptedReplica(t, script)
 		require.NoError(t, p.awaitServing(t.Context()))

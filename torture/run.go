@@ -15,6 +15,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/docker"
 	"github.com/lockkeeper/lockkeeper/torture/clock"
 	"github.com/lockkeeper/lockkeeper/torture/register"
+	"github.com/lockkeeper/lockkeeper/torture/verdict"
 )
 
 // A run is one run of the torture.
@@ -22,7 +23,7 @@ type run struct {
 	opts   *Options
 	time   clock.Scale
 	clocks clocks
-	result *Result
+	result *verdict.Result
 
 	servers      Servers
 	ensemble     *docker.Ensemble // the servers, if they are ZooKeeper's; else nil

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/internal/faketime"
+	"github.com/lockkeeper/lockkeeper/torture/verdict"
 )
 
 func TestFollowerIsAServingServerThatDoesNotLead(t *testing.T) {
@@ -79,7 +80,7 @@ func TestServerHasNoDeadlineWhileAnotherIsBroken(t *testing.T) {
 		servers[1].mu.Unlock()
 		<-over
 		require.Empty(t, s.result.Failures)
-		require.Equal(t, FaultCount{Injected: 1}, s.result.Faults["kill-server"])
+		require.Equal(t, verdict.FaultCount{Injected: 1}, s.result.Faults["kill-server"])
 	})
 }
 
@@ -91,7 +92,7 @@ func TestRollingRestartIsInjectedOnlyIfAllServersRestarted(t *testing.T) {
 		for _, one := range servers {
 			require.Equal(t, []string{"run", "kill", "start"}, one.done())
 		}
-		require.Equal(t, FaultCount{Injected: 1}, s.result.Faults["rolling-restart"])
+		require.Equal(t, verdict.FaultCount{Injected: 1}, s.result.Faults["rolling-restart"])
 		require.Empty(t, s.result.Failures)
 		require.Empty(t, s.reservations.states)
 	})
@@ -111,7 +112,7 @@ func TestRollingRestartIsInjectedOnlyIfAllServersRestarted(t *testing.T) {
 		require.Empty(t, servers[1].done())
 		require.ErrorIs(t, s.reservations.reserve("server 3"), errBusy)
 		<-over // the wait has ended, and the server is still dead
-		require.Equal(t, FaultCount{Missed: 1}, s.result.Faults["rolling-restart"])
+		require.Equal(t, verdict.FaultCount{Missed: 1}, s.result.Faults["rolling-restart"])
 		require.Len(t, s.result.Failures, 1)
 		require.Contains(t, s.result.Failures[0], "restart server 1: it has not come back")
 		require.Empty(t, s.reservations.states)
@@ -134,7 +135,7 @@ func TestRollingRestartIsInjectedOnlyIfAllServersRestarted(t *testing.T) {
 		servers[0].mu.Unlock()
 		<-over
 		require.Empty(t, servers[1].done())
-		require.Equal(t, FaultCount{Missed: 1}, s.result.Faults["rolling-restart"])
+		require.Equal(t, verdict.FaultCount{Missed: 1}, s.result.Faults["rolling-restart"])
 		require.Empty(t, s.result.Failures)
 	})
 }

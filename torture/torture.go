@@ -15,6 +15,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/history"
 	"github.com/lockkeeper/lockkeeper/torture/clock"
 	"github.com/lockkeeper/lockkeeper/torture/register"
+	"github.com/lockkeeper/lockkeeper/torture/verdict"
 	"github.com/lockkeeper/lockkeeper/torture/worker"
 )
 
@@ -25,7 +26,7 @@ import (
 // same, so that no history is lost: the result reports the failure and has the verdict Broken. When ctx ends, Run returns the
 // cause of ctx and no result. Run removes everything that it created. If it cannot, it returns a LeftError, which may come
 // with a result.
-func Run(ctx context.Context, opts *Options) (_ *Result, err error) {
+func Run(ctx context.Context, opts *Options) (_ *verdict.Result, err error) {
 	if err := opts.Check(); err != nil {
 		return nil, fmt.Errorf("torture: %w", err)
 	}
@@ -43,6 +44,14 @@ func Run(ctx context.Context, opts *Options) (_ *Result, err error) {
 	}
 	r.judge()
 	return r.result, nil
+}
+
+// judge completes the result with the history, the counts and the verdict.
+func (r *run) judge() {
+	result := r.result
+	result.History, result.Writes = r.recorder.history(), r.registers.Counts()
+	result.Duration = history.Instant(time.Duration(result.History[len(result.History)-1].At).Truncate(time.Second))
+	result.Judge()
 }
 
 // start starts everything that a run needs. On error, nothing is left.

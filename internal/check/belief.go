@@ -11,8 +11,20 @@ import (
 // SoleHolder: no running holder believes that it holds a lock that has since been granted to another client. It is weaker
 // than NotifiedFirst and needs no nodes and no commit order, so it also applies to locks that promise nothing more. Excused:
 // nodes of the holder or of the other client that an operator deleted; contenders that are not scheduled, until they have
-// been scheduled for T/24.
-const SoleHolder Rule = "alone"
+// been scheduled for T/24. Only StaleBeliefs checks it.
+var SoleHolder = register(definition{
+	name:    "alone",
+	meaning: "no running holder believes that it holds a lock that was granted to another client",
+	counts:  "running holders that lost the lock to another client",
+	judge: eachHold(func(t *timeline, h *hold, found report) {
+		next, _ := t.following(h)
+		if from, to := t.staleBelief(h, next); to > from {
+			text := fmt.Sprintf("believed that it held a lock granted to another client, for %v from %v", to-from, from)
+			found(text, h.granted, next, h.notified, h.releasing)
+		}
+	}),
+	tests: perHold((*timeline).lostToAnother),
+})
 
 // StaleBeliefs returns the violations of SoleHolder in a history.
 func StaleBeliefs(events []history.Event) []Finding {
@@ -20,19 +32,7 @@ func StaleBeliefs(events []history.Event) []Finding {
 	if len(findings) > 0 {
 		return findings
 	}
-	for _, h := range t.holds {
-		next, _ := t.following(h)
-		if from, to := t.staleBelief(h, next); to > from {
-			found := []history.Event{h.granted, next}
-			for _, e := range []history.Event{h.notified, h.releasing} {
-				if e.Kind != "" {
-					found = append(found, e)
-				}
-			}
-			findings = append(findings, Finding{SoleHolder, fmt.Sprintf("believed that it held a lock granted to another client, for %v from %v", to-from, from), found})
-		}
-	}
-	return findings
+	return t.findings(SoleHolder)
 }
 
 // staleBelief returns the interval in which a running holder still believed it held a lock that had been granted to

@@ -3,9 +3,7 @@
 package check
 
 import (
-	"cmp"
 	"path"
-	"slices"
 	"strconv"
 
 	"github.com/lockkeeper/lockkeeper/internal/history"
@@ -16,11 +14,10 @@ import (
 func newTimeline(events []history.Event) (*timeline, []Finding) {
 	b := builder{
 		timeline: &timeline{
-			byAttempt: map[int]*hold{}, writes: map[string][]write{}, attempts: map[int]*hold{}, unanswered: map[int]history.Event{},
-			crashed: map[string]history.Instant{}, byPath: map[string][]*hold{}, contenders: map[string][]*node{},
-			byZxid: map[history.ID][]*node{}, cleared: map[string]int{},
-			groups: map[string][]*node{}, doubles: map[string]bool{}, rounds: map[string][]*node{}, limits: map[string][]history.Event{}, pauses: map[string][]interval{},
-			together: map[int][]*hold{},
+			events: events, byAttempt: map[int]*hold{}, writes: map[string][]write{}, attempts: map[int]*hold{}, unanswered: map[int]history.Event{},
+			crashed: map[string]history.Instant{}, byPath: map[string][]*hold{}, byZxid: map[history.ID][]*node{}, cleared: map[string]int{},
+			children: map[string][]*node{}, contenders: map[string][]*node{}, groups: map[string]bool{}, doubles: map[string]bool{},
+			pauses: map[string][]interval{}, sessions: map[history.ID]string{},
 		},
 		writing: map[int]history.Event{}, partitions: map[string][]interval{},
 	}
@@ -30,8 +27,15 @@ func newTimeline(events []history.Event) (*timeline, []Finding) {
 	}
 	b.run = events[0]
 	for _, e := range events[1:] {
-		b.add(e)
+		b.checkAttempt(e)
+		if e.Contender != "" {
+			b.observed = append(b.observed, e)
+		}
+		if add := adds[e.Kind]; add != nil {
+			add(&b, e)
+		}
 	}
+	b.addNodes()
 	b.connect()
 	return b.timeline, b.findings
 }
@@ -42,7 +46,33 @@ type builder struct {
 	findings   []Finding
 	writing    map[int]history.Event // writes to registers that have no answer yet, by attempt
 	partitions map[string][]interval
-	committed  []history.Event // creations, renewals and deletions of nodes
+}
+
+// adds has what the builder does with events of a kind. Rules get other events from timeline.of.
+var adds = map[history.Kind]func(*builder, history.Event){
+	history.Run: func(b *builder, e history.Event) { b.problem("a second run", e) },
+	history.End: func(b *builder, e history.Event) { b.end = e },
+
+	history.Asked:       (*builder).addRequest,
+	history.Granted:     (*builder).addGrant,
+	history.Failed:      (*builder).addFailure,
+	history.Downgrading: func(b *builder, e history.Event) { h := b.attempts[e.Attempt]; b.set(&h.downgrading, h.granted, e) },
+	history.Notified:    func(b *builder, e history.Event) { h := b.attempts[e.Attempt]; b.set(&h.notified, h.granted, e) },
+	history.Releasing:   func(b *builder, e history.Event) { h := b.attempts[e.Attempt]; b.set(&h.releasing, h.granted, e) },
+	history.Released:    func(b *builder, e history.Event) { h := b.attempts[e.Attempt]; b.set(&h.released, h.releasing, e) },
+
+	history.Writing: func(b *builder, e history.Event) { b.writing[e.Attempt] = e },
+	history.Wrote:   (*builder).addWrite,
+
+	history.Registered: func(b *builder, e history.Event) { b.groups[e.Path] = true },
+	history.Listed:     func(b *builder, e history.Event) { b.groups[e.Path] = true },
+	history.Entering:   func(b *builder, e history.Event) { b.doubles[e.Path] = true },
+
+	history.Paused:      func(b *builder, e history.Event) { beginOrEnd(b.pauses, e) },
+	history.Woke:        func(b *builder, e history.Event) { beginOrEnd(b.pauses, e) },
+	history.Partitioned: func(b *builder, e history.Event) { beginOrEnd(b.partitions, e) },
+	history.Healed:      func(b *builder, e history.Event) { beginOrEnd(b.partitions, e) },
+	history.Crashed:     (*builder).addCrash,
 }
 
 // problem records an event that does not fit the others.
@@ -50,96 +80,37 @@ func (b *builder) problem(text string, events ...history.Event) {
 	b.findings = append(b.findings, Finding{WellFormed, text, events})
 }
 
-// add adds the next event.
-func (b *builder) add(e history.Event) {
-	h := b.attempt(e)
-	if e.Contender != "" {
-		b.observed = append(b.observed, e)
+// checkAttempt checks that a request began the attempt of an event, if it concerns one.
+func (b *builder) checkAttempt(e history.Event) {
+	if e.Attempt == 0 || b.attempts[e.Attempt] != nil {
+		return
 	}
-	switch e.Kind {
-	case history.Run:
-		b.problem("a second run", e)
-	case history.Wrote:
-		b.addWrite(e)
-	case history.Writing:
-		b.writing[e.Attempt] = e
-	case history.Sent, history.Answered, history.Claimed, history.Proclaimed:
-		b.state = append(b.state, e)
-	case history.Registered, history.Listed:
-		b.members = append(b.members, e)
-		b.groups[e.Path] = nil
-	case history.Fenced:
-		b.fenced = append(b.fenced, e)
-	case history.Observed:
-		b.shown = append(b.shown, e)
-	case history.Stored, history.Ran:
-		b.ticks = append(b.ticks, e)
-	case history.Entering:
-		b.doubles[e.Path] = true
-	case history.Waiting, history.Passed, history.Entered, history.Leaving, history.Left:
-		b.barriers = append(b.barriers, e)
-	case history.Paused, history.Woke:
-		b.pauses[e.Contender] = beginOrEnd(b.pauses[e.Contender], e)
-	case history.Partitioned, history.Healed:
-		b.partitions[e.Contender] = beginOrEnd(b.partitions[e.Contender], e)
-	case history.Crashed:
-		b.crashed[e.Contender] = e.At
-		b.pauses[e.Contender] = beginOrEnd(b.pauses[e.Contender], e)
-		b.partitions[e.Contender] = beginOrEnd(b.partitions[e.Contender], e)
-	case history.Created, history.Renewed, history.Downgraded, history.Deleted:
-		b.committed = append(b.committed, e)
-		b.statesHeld = b.statesHeld || e.Held
-	case history.Limited:
-		b.limits[e.Path] = append(b.limits[e.Path], e)
-	case history.End:
-		b.end = e
-	case history.Asked, history.Granted, history.Failed, history.Downgrading, history.Notified, history.Releasing, history.Released:
-		b.addToHold(h, e)
-	case history.Ended, history.HandedOver, history.Note, history.Fault:
+	b.attempts[e.Attempt] = &hold{}
+	if e.Kind != history.Asked {
+		b.problem("no request began this attempt", e)
 	}
 }
 
-// attempt returns the hold of an event's attempt, nil if the event concerns none. Every attempt must begin with a request.
-func (b *builder) attempt(e history.Event) *hold {
+func (b *builder) addRequest(e history.Event) {
+	b.set(&b.attempts[e.Attempt].asked, e, e)
+	b.unanswered[e.Attempt] = e
+}
+
+func (b *builder) addFailure(e history.Event) {
+	b.attempts[e.Attempt].failedAt = e.At
+	delete(b.unanswered, e.Attempt)
+}
+
+func (b *builder) addGrant(e history.Event) {
 	h := b.attempts[e.Attempt]
-	if h == nil && e.Attempt != 0 {
-		h = &hold{}
-		b.attempts[e.Attempt] = h
-		if e.Kind != history.Asked {
-			b.problem("no request began this attempt", e)
-		}
-	}
-	return h
-}
-
-// addToHold adds an event of an attempt to its hold.
-func (b *builder) addToHold(h *hold, e history.Event) {
-	switch e.Kind {
-	case history.Asked:
-		b.set(&h.asked, e, e)
-		b.unanswered[e.Attempt] = e
-		if e.Together != 0 {
-			b.together[e.Together] = append(b.together[e.Together], h)
-		}
-	case history.Granted:
-		b.set(&h.granted, h.asked, e)
-		delete(b.unanswered, e.Attempt)
-		h.index = len(b.byPath[e.Path])
-		b.byPath[e.Path] = append(b.byPath[e.Path], h)
-		b.holds = append(b.holds, h)
-		b.byAttempt[e.Attempt] = h
-	case history.Downgrading:
-		b.set(&h.downgrading, h.granted, e)
-	case history.Notified:
-		b.set(&h.notified, h.granted, e)
-	case history.Releasing:
-		b.set(&h.releasing, h.granted, e)
-	case history.Released:
-		b.set(&h.released, h.releasing, e)
-	case history.Failed:
-		h.failedAt = e.At
-		delete(b.unanswered, e.Attempt)
-	default:
+	b.set(&h.granted, h.asked, e)
+	delete(b.unanswered, e.Attempt)
+	h.index = len(b.byPath[e.Path])
+	b.byPath[e.Path] = append(b.byPath[e.Path], h)
+	b.holds = append(b.holds, h)
+	b.byAttempt[e.Attempt] = h
+	if e.Session != 0 {
+		b.sessions[e.Session] = e.Contender
 	}
 }
 
@@ -165,59 +136,55 @@ func (b *builder) addWrite(e history.Event) {
 	}
 	register := e.Path + " " + e.Register + " " + strconv.FormatBool(e.Fenced)
 	b.writes[register] = append(b.writes[register], write{began.Line, began.At, e})
-	if e.Write != 0 {
-		b.state = append(b.state, e)
+}
+
+func (b *builder) addCrash(e history.Event) {
+	b.crashed[e.Contender] = e.At
+	beginOrEnd(b.pauses, e)
+	beginOrEnd(b.partitions, e)
+}
+
+// addNodes applies creations, renewals, downgrades and deletions of nodes in the ensemble's commit order.
+func (b *builder) addNodes() {
+	active := map[string]*node{}
+	for _, e := range b.inCommitOrder(history.Created, history.Renewed, history.Downgraded, history.Deleted) {
+		b.statesHeld = b.statesHeld || e.Held
+		n := active[e.Node]
+		switch {
+		case e.Kind == history.Created:
+			n, parent := &node{created: e}, path.Dir(e.Node)
+			active[e.Node] = n
+			b.nodes = append(b.nodes, n)
+			b.byZxid[e.Zxid] = append(b.byZxid[e.Zxid], n)
+			b.children[parent] = append(b.children[parent], n)
+			if isContender(e) {
+				b.contenders[parent] = append(b.contenders[parent], n)
+			}
+		case n == nil: // it existed before the run
+		case e.Kind == history.Renewed:
+			n.renewed = append(n.renewed, e)
+		case e.Kind == history.Deleted:
+			n.deleted = e
+			delete(active, e.Node)
+		case n.downgraded.Kind == "": // otherwise it was revoked since
+			n.downgraded = e
+		}
 	}
 }
 
-// connect completes the timeline when all events were added.
+// connect completes the holds.
 func (b *builder) connect() {
-	b.addNodes(b.committed)
 	for _, h := range b.holds {
 		h.pauses, h.partitions = b.pauses[h.granted.Contender], b.partitions[h.granted.Contender]
 		h.crashedAt, h.crashed = b.crashed[h.granted.Contender]
 		h.crashed = h.crashed && h.notified.Kind == ""
 		h.node, h.margin, h.run = b.nodeOf(h.granted), b.timeline.margin(), b.run
+		if h.node != nil {
+			h.node.hold = h
+		}
 		if h.isLease() {
 			h.margin = h.ttl() / 8
 		}
 		h.next = b.successor(h)
-	}
-}
-
-// addNodes applies creations, renewals and deletions of nodes in the ensemble's commit order.
-func (t *timeline) addNodes(committed []history.Event) {
-	slices.SortStableFunc(committed, func(a, b history.Event) int { return cmp.Compare(a.Zxid, b.Zxid) })
-	active := map[string]*node{}
-	for _, e := range committed {
-		if e.Kind == history.Created {
-			n := &node{created: e}
-			active[e.Node] = n
-			t.nodes = append(t.nodes, n)
-			t.byZxid[e.Zxid] = append(t.byZxid[e.Zxid], n)
-			if of, isGroup := t.groups[path.Dir(e.Node)]; isGroup {
-				t.groups[path.Dir(e.Node)] = append(of, n)
-			}
-			if t.isInRound(n) {
-				t.rounds[path.Dir(e.Node)] = append(t.rounds[path.Dir(e.Node)], n)
-			}
-			if isContender(e) {
-				t.contenders[path.Dir(e.Node)] = append(t.contenders[path.Dir(e.Node)], n)
-			}
-			continue
-		}
-		n := active[e.Node]
-		switch {
-		case n == nil: // it existed before the run
-		case e.Kind == history.Downgraded:
-			if n.downgraded.Kind == "" { // otherwise it was revoked since
-				n.downgraded = e
-			}
-		case e.Kind == history.Renewed:
-			n.renewed = append(n.renewed, e)
-		default:
-			n.deleted = e
-			delete(active, e.Node)
-		}
 	}
 }

@@ -2,9 +2,9 @@
 
 // Package check decides whether a history keeps the promises of locks and elections.
 //
-// Each promise is a [Rule]. Exclusion, rising tokens and the fenced register are checked twice: by plain rules, whose
-// findings name the lines that break them, and by porcupine, against a model of a lock with a register behind it that has
-// no nodes, zxids or sessions.
+// Each promise is a [Rule], which has a file. Exclusion, rising tokens and the fenced register are checked twice: by plain
+// rules, whose findings name the lines that break them, and by porcupine, against a model of a lock with a register behind it
+// that has no nodes, zxids or sessions.
 //
 // Package recipes does not promise everything in every situation. The excuses are decided in one place, hold.excuse.
 package check
@@ -22,15 +22,38 @@ func History(events []history.Event, without ...Rule) []Finding {
 	if len(findings) > 0 {
 		return findings
 	}
-	for _, rule := range []func(*timeline) []Finding{
-		grants, permits, together, grantDeadlines, keptLeases, leaseRecords, notifications, releases, tokens, registers, transactions, memberships, listings,
-		ticks, takeovers, leaders, openBarriers, entries, exits,
-		deletions, leftovers,
-	} {
-		findings = append(findings, rule(t)...)
+	for _, rule := range Rules() {
+		if !slices.Contains(without, rule) {
+			findings = append(findings, t.findings(rule)...)
+		}
 	}
-	if !slices.Contains(without, Linearizable) {
-		findings = append(findings, linearizable(t)...)
+	return findings
+}
+
+// findings returns the violations of a rule.
+func (t *timeline) findings(rule Rule) (findings []Finding) {
+	rules[rule].judge(t, func(text string, events ...history.Event) {
+		f := Finding{Rule: rule, Text: text}
+		for _, e := range events {
+			if e.Kind != "" {
+				f.Events = append(f.Events, e)
+			}
+		}
+		findings = append(findings, f)
+	})
+	return findings
+}
+
+// Tested counts how often a history tests each rule: see Rule.Counts. A history without findings is no evidence for a rule
+// that it never tests.
+func Tested(events []history.Event) map[Rule]int {
+	tests := make(map[Rule]int, len(rules))
+	t, _ := newTimeline(events)
+	for name, rule := range rules {
+		tests[name] = 0
+		if t != nil {
+			tests[name] = rule.tests(t)
+		}
 	}
-	return slices.DeleteFunc(findings, func(f Finding) bool { return slices.Contains(without, f.Rule) })
+	return tests
 }

@@ -64,7 +64,7 @@ func TestBadHistoryIsRejectedByRulesThatItBreaks(t *testing.T) {
 			require.ElementsMatch(t, breaks, found, "%v", findings)
 		})
 	}
-	for _, rule := range check.Rules {
+	for _, rule := range check.Rules() {
 		require.True(t, broken[rule], "no bad history breaks %s", rule)
 	}
 }

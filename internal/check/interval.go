@@ -14,13 +14,12 @@ const never = history.Instant(math.MaxInt64)
 // An interval is a time in which a contender is not scheduled, or its network is partitioned.
 type interval struct{ from, to history.Instant }
 
-// beginOrEnd appends an interval if the event begins one, and ends the last one otherwise.
-func beginOrEnd(intervals []interval, e history.Event) []interval {
+// beginOrEnd begins an interval of the event's contender, or ends its last one.
+func beginOrEnd(intervals map[string][]interval, e history.Event) {
+	of := intervals[e.Contender]
 	if e.Kind == history.Paused || e.Kind == history.Partitioned {
-		return append(intervals, interval{e.At, never})
+		intervals[e.Contender] = append(of, interval{e.At, never})
+	} else if last := len(of) - 1; last >= 0 {
+		of[last].to = min(of[last].to, e.At)
 	}
-	if last := len(intervals) - 1; last >= 0 {
-		intervals[last].to = min(intervals[last].to, e.At)
-	}
-	return intervals
 }

@@ -12,30 +12,38 @@ import (
 // draining is the text of a leader that prepares to resign.
 const draining = "draining"
 
-// leaders checks TrueLeader.
-func leaders(t *timeline) []Finding {
-	var findings []Finding
-	published := slices.DeleteFunc(slices.Clone(t.state), func(e history.Event) bool { return e.Kind != history.Proclaimed })
-	slices.SortStableFunc(published, func(a, b history.Event) int { return cmp.Compare(a.Zxid, b.Zxid) })
+// TrueLeader: what an observer is shown of a leader is what that leader published last or earlier in its term, in the
+// ensemble's commit order. Of two leaders, an observer is shown the one with the greater token last, and the values of one
+// in the order in which it published them; the ensemble commits them in this order, too. Nothing is excused, not even a
+// pause or a server that lags.
+var TrueLeader = register(definition{
+	name:    "true-leader",
+	meaning: "an observer is shown each leader with what it has published, and no former leader or value after a later one",
+	counts:  "leaders that an observer was shown",
+	judge:   trueLeaders,
+	tests:   perEvent(history.Observed),
+})
+
+func trueLeaders(t *timeline, found report) {
+	published := t.inCommitOrder(history.Proclaimed)
 	newest := map[string]history.Event{} // by path
 	for _, e := range published {
 		if last := newest[e.Path]; last.Kind != "" && precedes(e, last) {
-			findings = append(findings, Finding{TrueLeader, "a value was committed after a later one", []history.Event{last, e}})
+			found("a value was committed after a later one", last, e)
 		}
 		newest[e.Path] = e
 	}
 	shown := map[string]history.Event{} // by contender and path
-	for _, e := range t.shown {
+	for _, e := range t.of(history.Observed) {
 		if text := t.untrue(e, published); text != "" {
-			findings = append(findings, Finding{TrueLeader, text, []history.Event{e}})
+			found(text, e)
 		}
 		key := e.Contender + " " + e.Path
 		if last := shown[key]; last.Kind != "" && precedes(e, last) {
-			findings = append(findings, Finding{TrueLeader, "an observer was shown a former leader or value after a later one", []history.Event{last, e}})
+			found("an observer was shown a former leader or value after a later one", last, e)
 		}
 		shown[key] = e
 	}
-	return findings
 }
 
 // precedes reports whether a leader's statement comes before another one: that of a former leader, an earlier value, or the

@@ -9,16 +9,34 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
-// leaseRecords checks LeaseRecord.
-func leaseRecords(t *timeline) []Finding {
+// LeaseRecord: the record of a lease is written by the rules. A record that was revoked is never written again. The TTL
+// of a held record never decreases. A record is written as held only while no contender is ahead, and not as waiting
+// after that; the exception is the write that creates the node, which grants nothing if a contender is ahead. A lease
+// is granted only after its record was written as held while no contender was ahead. Nothing is excused. Histories that
+// do not state which records are held are not checked.
+var LeaseRecord = register(definition{
+	name:    "lease-record",
+	meaning: "the record of a lease is written by the rules for its kind",
+	counts:  "versions of the records of leases that state whether the lease is held",
+	judge:   leaseRecords,
+	tests: func(t *timeline) (count int) {
+		for _, n := range t.owned() {
+			if t.statesHeld {
+				count += len(n.renewed)
+			}
+		}
+		return count
+	},
+})
+
+func leaseRecords(t *timeline, found report) {
 	if !t.statesHeld {
-		return nil
+		return
 	}
-	var findings []Finding
 	front := t.fronts()
 	for _, n := range t.nodes {
-		if len(n.renewed) > 0 && isContender(n.created) {
-			findings = append(findings, n.checkVersions(front[n])...)
+		if isContender(n.created) {
+			n.checkVersions(front[n], found)
 		}
 	}
 	for _, h := range t.holds {
@@ -26,16 +44,12 @@ func leaseRecords(t *timeline) []Finding {
 			continue
 		}
 		granting := func(v history.Event) bool {
-			return v.Held && v.Zxid > front[h.node] && v.At <= h.granted.At+2*t.run.Blur
+			return v.Held && v.Zxid > front[h.node] && v.At <= h.granted.At+t.resolution()
 		}
 		if !slices.ContainsFunc(h.node.versions(), granting) {
-			findings = append(findings, Finding{
-				LeaseRecord, "granted before its record was written as held while no contender was ahead",
-				[]history.Event{h.node.created, h.granted},
-			})
+			found("granted before its record was written as held while no contender was ahead", h.node.created, h.granted)
 		}
 	}
-	return findings
 }
 
 // versions returns all versions of the node's record.
@@ -68,46 +82,22 @@ func (n *node) goneIn() history.ID {
 }
 
 // checkVersions checks each version of a record against the one before. From the zxid front on, no contender is ahead.
-func (n *node) checkVersions(front history.ID) []Finding {
-	var findings []Finding
-	report := func(text string, versions ...history.Event) {
-		findings = append(findings, Finding{LeaseRecord, text, versions})
-	}
+func (n *node) checkVersions(front history.ID, found report) {
 	before := n.created
 	granted := before.Held && before.Zxid > front
 	for _, v := range n.renewed {
 		switch {
 		case before.Cause == history.Revoked:
-			report("a record was written after it had been revoked", before, v)
+			found("a record was written after it had been revoked", before, v)
 		case n.created.Lease == 0: // a holder's own record, which an administrator revoked
 		case v.Held && v.Zxid <= front:
-			report("a record was written as held while a contender was ahead", before, v)
+			found("a record was written as held while a contender was ahead", before, v)
 		case v.Held && before.Held && v.Lease < before.Lease:
-			report(fmt.Sprintf("the TTL of a held record was lowered from %v to %v", before.Lease, v.Lease), before, v)
+			found(fmt.Sprintf("the TTL of a held record was lowered from %v to %v", before.Lease, v.Lease), before, v)
 		case !v.Held && granted:
-			report("a record was written as waiting after it had been written as held while no contender was ahead", before, v)
+			found("a record was written as waiting after it had been written as held while no contender was ahead", before, v)
 		}
 		granted = granted || v.Held && v.Zxid > front
 		before = v
 	}
-	return findings
-}
-
-// releases checks TrueRelease.
-func releases(t *timeline) []Finding {
-	var findings []Finding
-	for _, h := range t.holds {
-		if h.notified.Cause == history.GivenUp && (h.releasing.Kind == "" || h.releasing.Line > h.notified.Line) {
-			findings = append(findings, Finding{TrueRelease, "released before its contender began to release it", []history.Event{h.granted, h.notified}})
-		}
-		if h.node == nil || h.released.Kind == "" || h.released.Error != "" || h.node.gone() <= h.released.At+2*t.run.Blur {
-			continue
-		}
-		events := []history.Event{h.granted, h.released}
-		if h.node.deleted.Kind != "" {
-			events = append(events, h.node.deleted)
-		}
-		findings = append(findings, Finding{TrueRelease, "a release returned without an error before the node was deleted", events})
-	}
-	return findings
 }

@@ -110,8 +110,8 @@ func Measure(events []history.Event) Numbers {
 	for attempt := range t.staleWriters() {
 		n.StaleWriters[t.reasonOf(attempt)]++
 	}
-	n.FallingTokens = len(tokens(t))
-	n.NodesLeft = len(leftovers(t))
+	n.FallingTokens = len(t.findings(RisingTokens))
+	n.NodesLeft = len(t.findings(NothingLeft))
 	n.availability(t)
 	return n
 }

@@ -83,13 +83,22 @@ var lockAndRegister = porcupine.Model{
 	},
 }
 
-// linearizable checks the history with porcupine.
+// Linearizable: porcupine finds an order in which a lock with a register behind it would have done the same.
+var Linearizable = register(definition{
+	name:    "linearizable",
+	meaning: "porcupine finds an order in which one lock and one register would have done the same",
+	counts:  "grants",
+	judge:   linearizable,
+	tests:   func(t *timeline) int { return len(t.holds) },
+})
+
+// linearizable searches for such an order with porcupine.
 //
 // Porcupine's clock is the line numbers of the contenders' events, which are in the order of recording. A holder yields
 // the lock at some moment after it began to release it, or after it was notified of the loss. Its notification can be
 // recorded after another contender recorded the consequences, although at the same instant, so it may have yielded at the
 // first line of that instant. A holder that is excused may have yielded at any moment since its request.
-func linearizable(t *timeline) []Finding {
+func linearizable(t *timeline, found report) {
 	var ops []porcupine.Operation
 	for i, h := range t.holds {
 		token, kind := h.granted.Token, acquire
@@ -129,10 +138,9 @@ func linearizable(t *timeline) []Finding {
 		}
 	}
 	verdict := porcupine.CheckOperationsTimeout(lockAndRegister, ops, patience)
-	if verdict == porcupine.Ok {
-		return nil
+	if verdict != porcupine.Ok {
+		found(fmt.Sprintf("porcupine's verdict is %s", verdict))
 	}
-	return []Finding{{Rule: Linearizable, Text: fmt.Sprintf("porcupine's verdict is %s", verdict)}}
 }
 
 // yields returns the first line at which the holder may already have ceased to hold the lock.

@@ -18,6 +18,7 @@ type node struct {
 	deleted history.Event   // its Kind is empty while the node exists
 
 	downgraded history.Event // no Kind unless the node was
+	hold       *hold         // the last that was granted on it, nil if none was
 }
 
 // sharedAt reports whether the node was that of a reader at an instant.

@@ -2,25 +2,7 @@
 
 package check
 
-import (
-	"fmt"
-
-	"github.com/lockkeeper/lockkeeper/internal/history"
-)
-
-// notifications checks when holders were notified.
-func notifications(t *timeline) []Finding {
-	var findings []Finding
-	for _, h := range t.holds {
-		if f, broken := h.checkNotifiedFirst(t.grace()); broken {
-			findings = append(findings, f)
-		}
-		if f, broken := h.checkNotifiedAtAll(t); broken {
-			findings = append(findings, f)
-		}
-	}
-	return findings
-}
+import "github.com/lockkeeper/lockkeeper/internal/history"
 
 // grace returns how long a contender that wakes, or whose own clock notifies it, may take to notice: the recipes check the
 // clock every T/24.
@@ -89,63 +71,28 @@ func (h *hold) excuse() (why excuse, until history.Instant) {
 	return notExcused, 0
 }
 
-// checkNotifiedFirst checks NotifiedFirst, within grace where a pause excuses the holder.
-func (h *hold) checkNotifiedFirst(grace history.Instant) (Finding, bool) {
-	limit := h.limit()
-	why, until := h.excuse()
-	if h.believedUntil() <= limit || why == excusedDeletion {
-		return Finding{}, false
+// lostNode reports whether a holder that had not crashed lost its node for a cause before it released the lock.
+func (h *hold) lostNode(cause history.Cause) bool {
+	if h.node == nil || h.node.deleted.Cause != cause || h.crashed && h.crashedAt <= h.node.gone() {
+		return false
 	}
-	events := []history.Event{h.granted}
-	if h.notified.Kind != "" {
-		events = append(events, h.notified)
-	}
-	if h.node != nil && h.node.deleted.Kind != "" {
-		events = append(events, h.node.deleted)
-	}
-	if h.next.Kind != "" {
-		events = append(events, h.next)
-	}
-	if why != excusedPause {
-		text := fmt.Sprintf("believed until %v that it held the lock; the limit was %v", h.believedUntil(), limit)
-		return Finding{NotifiedFirst, text, events}, h.notified.Kind != "" || h.crashed
-	}
-	if latest := max(h.granted.At, until) + grace; until != never && h.believedUntil() > latest {
-		return Finding{NotifiedFirst, fmt.Sprintf("not notified by %v; the pause excuses it until %v", latest, until), events}, true
-	}
-	return Finding{}, false
+	return !h.endedByHolder() || h.believedUntil() > h.node.gone()
 }
 
-// checkNotifiedAtAll checks NotifiedAtAll, which also applies to holders whose node an operator deleted. No session notifies
-// the holder of a lease: it stops when the lease is no longer valid.
-func (h *hold) checkNotifiedAtAll(t *timeline) (Finding, bool) {
-	if h.node == nil {
-		return Finding{}, false
+// lostToAnother reports whether a running holder lost its lock, other than to an operator, and another client was granted it
+// next.
+func (t *timeline) lostToAnother(h *hold) bool {
+	next, _ := t.following(h)
+	if next.Kind == "" || t.acquiredAgain(h, next) || h.endedByHolder() && h.believedUntil() <= next.At || h.crashed && h.crashedAt <= next.At {
+		return false
 	}
-	if h.node.deleted.Kind == "" {
-		return Finding{NotifiedAtAll, "neither notified nor its node deleted at the end", []history.Event{h.granted}},
-			h.notified.Kind == "" && !h.crashed && t.end.Kind != ""
+	if h.node != nil && (h.node.deleted.Cause == history.ByOperator || h.node.deleted.Cause == history.ByRequest) {
+		return false // its own client deleted it, after its deadline
 	}
-	limit := h.latestNotification(t, h.node.gone())
-	return Finding{
-		NotifiedAtAll, fmt.Sprintf("not notified by %v that its node is gone", limit),
-		[]history.Event{h.granted, h.node.deleted},
-	}, h.believedUntil() > limit && t.endedAt() > limit
+	return !h.unscheduled(t, next.At)
 }
 
-// latestNotification returns the instant by which the holder must be notified of what happened at an instant.
-func (h *hold) latestNotification(t *timeline, at history.Instant) history.Instant {
-	latest := max(h.granted.At, at) + max(t.run.Timeout*3/4, h.ttl()+h.slack(h.ttl())) + t.grace()
-	if until, paused := h.pausedAt(min(h.believedUntil(), latest), t.grace()); paused && until != never {
-		latest = max(latest, until+t.grace())
-	}
-	return latest
-}
-
-// endedAt returns the instant of the history's End, 0 if it has none.
-func (t *timeline) endedAt() history.Instant {
-	if t.end.Kind == "" {
-		return 0
-	}
-	return t.end.At
+// acquiredAgain reports whether the next grant is the holder's own contender's, which requested it after it had lost the lock.
+func (t *timeline) acquiredAgain(h *hold, next history.Event) bool {
+	return next.Contender == h.granted.Contender && t.asked(next).At >= h.believedUntil()
 }

@@ -38,14 +38,14 @@ func TestRuleIsTestedOnlyWhereItCouldHaveBeenBroken(t *testing.T) {
 			require.NotEmpty(t, c.events)
 			tested := check.Tested(c.events)
 			for rule, n := range c.tested {
-				require.Equal(t, n, tested[rule], "%s: %s", rule, check.By[rule])
+				require.Equal(t, n, tested[rule], "%s: %s", rule, rule.Counts())
 			}
 		})
 	}
 	require.Zero(t, check.Tested(nil)[check.NotifiedFirst])
-	for _, rule := range append(check.Rules, check.SoleHolder) {
-		require.NotEmpty(t, check.By[rule], rule)
-		require.NotEmpty(t, check.Meaning[rule], rule)
+	for _, rule := range append(check.Rules(), check.SoleHolder) {
+		require.NotEmpty(t, rule.Counts(), rule)
+		require.NotEmpty(t, rule.Meaning(), rule)
 	}
 }
 

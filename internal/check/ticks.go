@@ -2,45 +2,40 @@
 
 package check
 
-import (
-	"cmp"
-	"slices"
+import "github.com/lockkeeper/lockkeeper/internal/history"
 
-	"github.com/lockkeeper/lockkeeper/internal/history"
-)
+// TickOnce: a tick of a schedule is stored at most once, by a leader whose node exists, and later than the ticks stored
+// before; it is run at most once, after the same leader has stored it. Nothing is excused, not even a pause.
+var TickOnce = register(definition{
+	name:    "tick-once",
+	meaning: "a tick of a schedule is run at most once, after its leader has stored it",
+	counts:  "ticks that were stored",
+	judge:   tickOnce,
+	tests:   perEvent(history.Stored),
+})
 
-// ticks checks TickOnce.
-func ticks(t *timeline) []Finding {
-	var findings []Finding
-	stored := slices.DeleteFunc(slices.Clone(t.ticks), func(e history.Event) bool { return e.Kind != history.Stored })
-	slices.SortStableFunc(stored, func(a, b history.Event) int { return cmp.Compare(a.Zxid, b.Zxid) })
+func tickOnce(t *timeline, found report) {
 	byTick, newest := map[string]history.Event{}, map[string]history.Event{}
-	for _, e := range stored {
+	for _, e := range t.inCommitOrder(history.Stored) {
 		if last := newest[e.Path]; last.Kind != "" && e.Text <= last.Text {
-			findings = append(findings, Finding{TickOnce, "a tick was stored again, or after a later one", []history.Event{last, e}})
+			found("a tick was stored again, or after a later one", last, e)
 		}
 		newest[e.Path], byTick[e.Path+" "+e.Text] = e, e
-		if n, held := t.holder(e.Token, e.Zxid, e.Path); !held {
-			events := []history.Event{e}
-			if n != nil {
-				events = []history.Event{n.created, n.deleted, e}
-			}
-			findings = append(findings, Finding{TickOnce, "a tick was stored by a leader whose node did not exist", events})
+		if n, held := t.holder(e.Token, e.Zxid, e.Path); n == nil {
+			found("a tick was stored by a leader whose node did not exist", e)
+		} else if !held {
+			found("a tick was stored by a leader whose node did not exist", n.created, n.deleted, e)
 		}
 	}
 	ran := map[string]history.Event{}
-	for _, e := range t.ticks {
-		if e.Kind != history.Ran {
-			continue
-		}
+	for _, e := range t.of(history.Ran) {
 		tick := e.Path + " " + e.Text
 		if before := ran[tick]; before.Kind != "" {
-			findings = append(findings, Finding{TickOnce, "a tick was run twice", []history.Event{before, e}})
+			found("a tick was run twice", before, e)
 		}
 		ran[tick] = e
 		if s := byTick[tick]; s.Kind == "" || s.Token != e.Token || s.At > e.At {
-			findings = append(findings, Finding{TickOnce, "a tick was run before its leader had stored it", []history.Event{e}})
+			found("a tick was run before its leader had stored it", e)
 		}
 	}
-	return findings
 }

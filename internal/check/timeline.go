@@ -19,34 +19,51 @@ type write struct {
 
 // A timeline is a history whose events are grouped into holds, nodes and writes.
 type timeline struct {
+	events    []history.Event
 	run       history.Event
-	end       history.Event // no Kind if the history has none
+	end       history.Event // zero if the history has none
 	nodes     []*node       // in the order of their creation
 	holds     []*hold       // in the order of their grants
 	byAttempt map[int]*hold // those that were granted
 	writes    map[string][]write
 	observed  []history.Event // the events of contenders
-	state     []history.Event // writes to the ensemble itself, their answers, claims of epochs, and values of leaders
 
 	attempts   map[int]*hold              // all that were requested
 	unanswered map[int]history.Event      // requests
 	crashed    map[string]history.Instant // contenders that crashed
 	byPath     map[string][]*hold         // in the order of their grants
-	contenders map[string][]*node         // contender nodes by their parent, in the order of their creation
-	limits     map[string][]history.Event // of permits, by path
 	byZxid     map[history.ID][]*node     // by the zxid of their creation
-	cleared    map[string]int             // see settled
-	members    []history.Event            // statements of contenders about members of groups
-	fenced     []history.Event            // former holders that were fenced
-	ticks      []history.Event            // ticks of schedules that were stored or run
-	shown      []history.Event            // leaders, to observers
-	barriers   []history.Event            // what contenders did at barriers
+	children   map[string][]*node         // nodes by their parent, in the order of their creation
+	contenders map[string][]*node         // those of children that are contenders
+	groups     map[string]bool            // paths of groups
 	doubles    map[string]bool            // paths of double barriers
-	rounds     map[string][]*node         // the nodes of members of double barriers by their parent, in the order of their creation
-	groups     map[string][]*node         // the nodes of members by their group, in the order of their creation
+	cleared    map[string]int             // see settled
 	pauses     map[string][]interval      // by contender
-	together   map[int][]*hold            // the attempts of requests for several locks, by the first one
+	sessions   map[history.ID]string      // contenders by their sessions, as far as grants state them
 	statesHeld bool                       // the history states which records of leases are held
+}
+
+// of returns the events of some kinds, in the order of the history.
+func (t *timeline) of(kinds ...history.Kind) []history.Event {
+	var events []history.Event
+	for _, e := range t.events {
+		if slices.Contains(kinds, e.Kind) {
+			events = append(events, e)
+		}
+	}
+	return events
+}
+
+// inCommitOrder is of, in the ensemble's commit order.
+func (t *timeline) inCommitOrder(kinds ...history.Kind) []history.Event {
+	events := t.of(kinds...)
+	sortByZxid(events)
+	return events
+}
+
+// sortByZxid sorts events into the ensemble's commit order.
+func sortByZxid(events []history.Event) {
+	slices.SortStableFunc(events, func(a, b history.Event) int { return cmp.Compare(a.Zxid, b.Zxid) })
 }
 
 // successor returns the first later conflicting grant of the hold's path with a greater token.
@@ -82,6 +99,19 @@ func (t *timeline) margin() history.Instant {
 	return t.run.Timeout / 8
 }
 
+// resolution is how much earlier or later than their lines the ensemble may have committed nodes. Blur is that of the servers'
+// clocks; the comparison of their clocks with that of the contenders can be as much off.
+func (t *timeline) resolution() history.Instant { return 2 * t.run.Blur }
+
+// flight returns the greatest age of an answer. The client leaves a server that answers nothing for 5T/24; an isolated one
+// continues to answer reads until the next heartbeat, which is due within T/6.
+func (t *timeline) flight() history.Instant {
+	if t.run.Flight > 0 {
+		return t.run.Flight
+	}
+	return t.run.Timeout * 5 / 24
+}
+
 // nodeOf returns the node of a grant, nil if there is none with that czxid, path and session.
 func (t *timeline) nodeOf(granted history.Event) *node {
 	for _, n := range t.byZxid[granted.Token] {
@@ -92,4 +122,16 @@ func (t *timeline) nodeOf(granted history.Event) *node {
 		}
 	}
 	return nil
+}
+
+// isOwned reports whether only the session of a node may delete it, and its process leaves none behind: a contender, every
+// child of a group, and every node two levels below a double barrier is.
+func (t *timeline) isOwned(n *node) bool {
+	parent := path.Dir(n.created.Node)
+	return isContender(n.created) || t.groups[parent] || t.doubles[path.Dir(parent)]
+}
+
+// owned returns the nodes of contenders and members, in the order of their creation.
+func (t *timeline) owned() []*node {
+	return slices.DeleteFunc(slices.Clone(t.nodes), func(n *node) bool { return !t.isOwned(n) })
 }

@@ -5,108 +5,116 @@ package check
 import (
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 
 	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
-// together checks AllOrNothing.
-func together(t *timeline) []Finding {
-	if len(t.together) == 0 {
-		return nil
+// AllOrNothing: a request for several locks is granted all of them, or none. The holder of all is notified within 3T/4 after
+// the first of the nodes is gone, whichever lock it is. A request that has failed leaves no node: what its client created
+// for it is gone within 8T, which is longer than a session without a server lives, and longer than the runs have no quorum.
+// Excused: contenders that were paused, until they wake.
+var AllOrNothing = register(definition{
+	name:    "all-or-nothing",
+	meaning: "a request for several locks is granted all or none, its hold ends with the first loss, and a failed one leaves no node",
+	counts:  "requests for several locks that failed, and holds of several locks that lost one",
+	judge:   allOrNothing,
+	tests: func(t *timeline) (n int) {
+		for _, members := range t.together() {
+			if slices.ContainsFunc(members, func(h *hold) bool {
+				return h.failedAt > 0 || h.lostNode(history.ByTimeout) || h.lostNode(history.ByOperator)
+			}) {
+				n++
+			}
+		}
+		return n
+	},
+})
+
+// together returns the attempts of each request for several locks.
+func (t *timeline) together() map[int][]*hold {
+	requests := map[int][]*hold{}
+	for _, e := range t.of(history.Asked) {
+		if e.Together != 0 {
+			requests[e.Together] = append(requests[e.Together], t.attempts[e.Attempt])
+		}
 	}
-	var findings []Finding
-	for _, first := range slices.Sorted(maps.Keys(t.together)) {
-		members := t.together[first]
-		if f, broken := grantedInPart(members); broken {
-			findings = append(findings, f)
+	return requests
+}
+
+func allOrNothing(t *timeline, found report) {
+	requests := t.together()
+	if len(requests) == 0 {
+		return
+	}
+	for _, first := range slices.Sorted(maps.Keys(requests)) {
+		members := requests[first]
+		if grantedInPart(members, found) {
 			continue
 		}
 		for _, h := range members {
-			if f, broken := t.outlivesNode(h, members); broken {
-				findings = append(findings, f)
-			}
+			t.outlivesNode(h, members, found)
 		}
 	}
-	return append(findings, t.abandonedNodes()...)
+	t.abandonedNodes(requests, found)
 }
 
-// grantedInPart finds a request for several locks that was granted some of them and has failed. A contender that crashes while
-// it records its grants has not failed.
-func grantedInPart(members []*hold) (f Finding, broken bool) {
-	f = Finding{Rule: AllOrNothing, Text: "the request for several locks was granted some of them, and failed"}
-	failed := false
+// grantedInPart reports a request for several locks that was granted some of them and has failed. A contender that crashes
+// while it records its grants has not failed.
+func grantedInPart(members []*hold, found report) bool {
+	var events []history.Event
+	granted, failed := false, false
 	for _, h := range members {
-		failed = failed || h.failedAt > 0
-		if f.Events = append(f.Events, h.asked); h.granted.Kind != "" {
-			f.Events = append(f.Events, h.granted)
-			broken = true
-		}
+		granted, failed = granted || h.granted.Kind != "", failed || h.failedAt > 0
+		events = append(events, h.asked, h.granted)
 	}
-	return f, broken && failed
+	if granted && failed {
+		found("the request for several locks was granted some of them, and failed", events...)
+	}
+	return granted && failed
 }
 
-// outlivesNode finds a hold of several locks whose part h was believed to go on for too long after the node of another part
+// outlivesNode reports a hold of several locks whose part h was believed to go on for too long after the node of another part
 // was gone.
-func (t *timeline) outlivesNode(h *hold, members []*hold) (Finding, bool) {
-	if h.granted.Kind == "" {
-		return Finding{}, false
-	}
+func (t *timeline) outlivesNode(h *hold, members []*hold, found report) {
 	for _, other := range members {
-		if other == h || other.node == nil || other.node.deleted.Kind == "" {
+		if h.granted.Kind == "" || other == h || other.node == nil || other.node.deleted.Kind == "" {
 			continue // NotifiedAtAll is about its own node
 		}
-		if limit := h.latestNotification(t, other.node.gone()); h.believedUntil() > limit && t.endedAt() > limit {
-			return Finding{
-				AllOrNothing, fmt.Sprintf("the hold of several locks was not notified by %v that the node of one is gone", limit),
-				[]history.Event{h.granted, other.granted, other.node.deleted},
-			}, true
+		if limit := h.latestNotification(t, other.node.gone()); h.believedUntil() > limit && t.end.At > limit {
+			found(fmt.Sprintf("the hold of several locks was not notified by %v that the node of one is gone", limit), h.granted, other.granted, other.node.deleted)
+			return
 		}
 	}
-	return Finding{}, false
 }
 
 // cleanUp returns how long a node can outlast the request that created it and failed: see AllOrNothing.
 func (t *timeline) cleanUp() history.Instant { return 8 * t.run.Timeout }
 
-// abandonedNodes finds the nodes that failed requests for several locks have left. A node does not name its request: it can be
+// abandonedNodes reports the nodes that failed requests for several locks have left. A node does not name its request: it can be
 // that of any request of its contender for the path that was under way, so it must be gone when all of these have ended.
-func (t *timeline) abandonedNodes() []Finding {
-	requests := t.requests()
-	contenderOf, granted := map[history.ID]string{}, map[*node]bool{}
-	for _, h := range t.holds {
-		granted[h.node] = true
-		if h.granted.Session != 0 {
-			contenderOf[h.granted.Session] = h.granted.Contender
+func (t *timeline) abandonedNodes(together map[int][]*hold, found report) {
+	requests := t.requests(together)
+	for _, n := range t.nodes {
+		if n.hold != nil || !isContender(n.created) || n.created.Lease != 0 || n.gone() < n.created.At+t.cleanUp() {
+			continue
+		}
+		who := t.sessions[n.created.Session]
+		h, ended := lastToEnd(requests[contenderPath{who, path.Dir(n.created.Node)}], n.created.At, t.run.Blur)
+		if latest := t.latestCleanUp(who, ended); h != nil && n.gone() > latest && t.end.At > latest {
+			found(fmt.Sprintf("a node exists %v after the request for several locks failed for which it was created", t.cleanUp()), h.asked, n.created)
 		}
 	}
-	var findings []Finding
-	for path := range t.contenders {
-		for _, n := range t.contenders[path] {
-			if granted[n] || n.created.Lease != 0 || n.gone() < n.created.At+t.cleanUp() {
-				continue
-			}
-			who := contenderOf[n.created.Session]
-			if h, ended := lastToEnd(requests[contenderPath{who, path}], n.created.At, t.run.Blur); h != nil && n.gone() > t.latestCleanUp(who, ended) &&
-				t.endedAt() > t.latestCleanUp(who, ended) {
-				findings = append(findings, Finding{
-					AllOrNothing, fmt.Sprintf("a node exists %v after the request for several locks failed for which it was created", t.cleanUp()),
-					[]history.Event{h.asked, n.created},
-				})
-			}
-		}
-	}
-	slices.SortFunc(findings, func(a, b Finding) int { return a.Events[0].Line - b.Events[0].Line })
-	return findings
 }
 
 // A contenderPath is a contender and a path that it requests.
 type contenderPath struct{ contender, path string }
 
 // requests returns all requests for paths that contenders have requested together with others.
-func (t *timeline) requests() map[contenderPath][]*hold {
+func (t *timeline) requests(together map[int][]*hold) map[contenderPath][]*hold {
 	of := map[contenderPath][]*hold{}
-	for _, members := range t.together {
+	for _, members := range together {
 		for _, h := range members {
 			of[contenderPath{h.asked.Contender, h.asked.Path}] = nil
 		}
@@ -150,16 +158,4 @@ func (t *timeline) latestCleanUp(contender string, ended history.Instant) histor
 		}
 	}
 	return latest
-}
-
-// countTogether counts the tests of AllOrNothing.
-func (t *timeline) countTogether() (n int) {
-	for _, members := range t.together {
-		if slices.ContainsFunc(members, func(h *hold) bool {
-			return h.failedAt > 0 || h.lostNode(history.ByTimeout) || h.lostNode(history.ByOperator)
-		}) {
-			n++
-		}
-	}
-	return n
 }

@@ -63,3 +63,10 @@ func deletedAt(events []history.Event, at history.Instant) []history.Event {
 	}
 	return events
 }
+
+func TestOneOfSeveralLocksGrantedWithoutNodeIsReported(t *testing.T) {
+	events := read(t, "bad")["several-locks-held-after-one-was-lost"]
+	granted := slices.IndexFunc(events, func(e history.Event) bool { return e.Kind == history.Granted })
+	events[granted].Node += "0"
+	require.Contains(t, check.Broken(check.History(events, check.Linearizable)), check.OwnNode)
+}

@@ -5,10 +5,12 @@ package history
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // maxLine bounds a line of a history, in bytes.
@@ -62,4 +64,13 @@ func Write(w io.Writer, events []Event) error {
 		return fmt.Errorf("history: write: %w", err)
 	}
 	return nil
+}
+
+// InOrder sorts events by their instants and numbers them: a history.
+func InOrder(events []Event) []Event {
+	slices.SortStableFunc(events, func(a, b Event) int { return cmp.Compare(a.At, b.At) })
+	for i := range events {
+		events[i].Line = i + 1
+	}
+	return events
 }

@@ -75,3 +75,31 @@ func TestEventPrintsItsLineAndFields(t *testing.T) {
 	require.Equal(t, "line 4: 14ms granted a attempt 1 /l/3-lock-0000000000 session 0x1 token 0x4", events[3].String())
 	require.Equal(t, "line 7: 22ms deleted /l/3-lock-0000000000 session 0x8100000000000001 zxid 0x5 request", events[6].String())
 }
+
+func TestWriteOfNodeBesidePathIsAnEvent(t *testing.T) {
+	for node, want := range map[string]struct {
+		data string
+		e    history.Event
+	}{
+		"/l-limit":    {`{"format":1,"limit":3}`, history.Event{Kind: history.Limited, Limit: 3}},
+		"/l-last":     {`{"tick":"2026-11-22T18:00:01+01:00","token":"7"}`, history.Event{Kind: history.Stored, Token: 7, Text: "2026-11-22T17:00:01Z"}},
+		"/l-value":    {`{"token":"7","value":"161","draining":true}`, history.Event{Kind: history.Proclaimed, Token: 7, Write: 161, Text: "draining"}},
+		"/l-handover": {`{"token":"7","target":"n","id":"x"}`, history.Event{Kind: history.HandedOver, Token: 7, Text: "n"}},
+	} {
+		want.e.Node, want.e.Path = node, "/l"
+		got, ok, err := history.Written(history.Event{Node: node}, []byte(want.data))
+		require.NoError(t, err)
+		require.True(t, ok, node)
+		require.Equal(t, want.e, got)
+		for _, data := range []string{"", "{}"} {
+			_, ok, err = history.Written(history.Event{Node: node}, []byte(data))
+			require.NoError(t, err)
+			require.False(t, ok, "%s: %q", node, data)
+		}
+		_, _, err = history.Written(history.Event{Node: node}, []byte("no node"))
+		require.ErrorContains(t, err, node+": unknown format")
+	}
+	_, ok, err := history.Written(history.Event{Node: "/l-priority"}, []byte("{}"))
+	require.NoError(t, err)
+	require.False(t, ok)
+}

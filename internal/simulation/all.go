@@ -16,9 +16,13 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
-// allKinds contains the kinds of operations for several locks, whose paths commas separate: by Lock or TryLock of all, and with the
-// first path for reading or not.
-var allKinds = []string{"all", "tryall", "allread", "tryallread"}
+// The operations for several locks, whose paths commas separate: by Lock or TryLock of all, and with the first path for reading
+// or not.
+func init() {
+	for _, name := range []string{"all", "tryall", "allread", "tryallread"} {
+		operations[name] = operation{all: (*Process).doAll}
+	}
+}
 
 // secondPath is the path of a second lock, in scenarios that have several.
 const secondPath = "/k"
@@ -139,7 +143,7 @@ func (p *Process) all(hold, wait time.Duration, paths ...string) error {
 	return p.several("all", hold, wait, paths...)
 }
 
-// several runs an operation of one of allKinds, by default for the locks at lockPath and secondPath.
+// several runs an operation for several locks, by default for the locks at lockPath and secondPath.
 func (p *Process) several(kind string, hold, wait time.Duration, paths ...string) error {
 	if len(paths) == 0 {
 		paths = []string{lockPath, secondPath}
@@ -154,7 +158,7 @@ func (w *World) mayHold(err error) {
 	}
 }
 
-// multiMutex returns the locks of an operation of one of allKinds, and the lock of all of them.
+// multiMutex returns the locks of an operation for several, and the lock of all of them.
 func (p *Process) multiMutex(o Operation) ([]*lock.Mutex, *lock.MultiMutex, error) {
 	var mutexes []*lock.Mutex
 	for i, path := range strings.Split(o.Path, ",") {
@@ -174,8 +178,10 @@ func (p *Process) multiMutex(o Operation) ([]*lock.Mutex, *lock.MultiMutex, erro
 	return mutexes, all, err
 }
 
-// doAll is do for an operation of one of allKinds. The history has an attempt for each of the locks.
-func (p *Process) doAll(ctx context.Context, o Operation) error {
+// doAll is do for an operation for several locks. The history has an attempt for each of the locks.
+func (p *Process) doAll(o Operation) error {
+	ctx, cancel := p.within(o.Wait)
+	defer cancel()
 	mutexes, all, err := p.multiMutex(o)
 	if err != nil {
 		return err
@@ -217,7 +223,7 @@ func (p *Process) doAll(ctx context.Context, o Operation) error {
 	return p.releaseAll(hold, members, notified)
 }
 
-// releaseAll releases the locks of an operation of one of allKinds.
+// releaseAll releases the locks of an operation for several.
 func (p *Process) releaseAll(hold *lock.MultiHold, members []history.Event, notified []<-chan struct{}) error {
 	for _, by := range members {
 		if !p.record(by, history.Releasing) {

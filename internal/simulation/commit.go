@@ -7,6 +7,23 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
+// recordWritten records the data of a node that was created or written. e has what is known of the write.
+func (w *World) recordWritten(c zktest.Commit, e history.Event) {
+	w.recordClaimed(c)
+	w.recordWrote(c)
+	e, ok, err := history.Written(e, c.Data)
+	w.must(err)
+	if !ok {
+		return
+	}
+	w.recorder.AddAt(c.Time, e)
+	if e.Kind == history.HandedOver {
+		w.mu.Lock()
+		w.handedOver = e
+		w.mu.Unlock()
+	}
+}
+
 // recordCommit records what the ensemble committed. It is called for one transaction after the other.
 func (w *World) recordCommit(c zktest.Commit) {
 	if c.Err != nil {
@@ -19,11 +36,7 @@ func (w *World) recordCommit(c zktest.Commit) {
 			w.recordCommit(op)
 		}
 	case "create", "create2", "createContainer":
-		w.recordClaimed(c)
-		w.recordLimited(c)
-		w.recordTick(c)
-		w.recordHandOver(c)
-		w.recordProclaimed(c)
+		w.recordWritten(c, e)
 		r, _ := history.RecordOf(c.Data)
 		e.Kind, e.Lease, e.Held = history.Created, r.Lease, r.Held
 		w.sessions.nodeCreated(c.Session, c.Path)
@@ -38,12 +51,7 @@ func (w *World) recordCommit(c zktest.Commit) {
 		}
 		w.recorder.AddAt(c.Time, e)
 	case "setData":
-		w.recordClaimed(c)
-		w.recordLimited(c)
-		w.recordTick(c)
-		w.recordHandOver(c)
-		w.recordProclaimed(c)
-		w.recordWrote(c)
+		w.recordWritten(c, e)
 		w.recordRenewed(c, e)
 	case "closeSession":
 		w.recordEnded(c, e)

@@ -36,19 +36,13 @@ func (v Variant) runs(s Scenario) bool {
 	case v.SASL:
 		return s.Name == contention
 	case v.Keeper:
-		return !slices.Contains(sessionKept, s.Name) && !isBarrier(s)
+		return !slices.Contains(sessionKept, s.Name)
 	}
 	return true
 }
 
-// isBarrier reports whether the scenario has barriers. A member that joins a round again in another session is counted beside the
-// node of the former one, which its scripts, with a fixed number of members, do not allow for.
-func isBarrier(s Scenario) bool {
-	return slices.ContainsFunc(BarrierScenarios, func(b Scenario) bool { return b.Name == s.Name })
-}
-
 // sessionKept contains the names of the scenarios whose scripts rely on a session that outlives its connection, or whose nodes
-// are deleted when it ends.
+// are deleted when it ends. Files of recipes add theirs.
 var sessionKept = []string{
 	"a candidate with a priority vanishes before the term ends",
 	"a candidate with a priority vanishes, and one behind it has a higher one",

@@ -49,36 +49,30 @@ func draw(seed uint64, leases bool) Plan {
 	for range pick(g, 3, 6, 6, 12, 24) {
 		g.fault()
 	}
-	g.Rand = rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // so that the earlier draws do not depend on the later ones
-	g.epochs()
-	g.Rand = rand.New(rand.NewPCG(seed, 2)) //nolint:gosec // likewise
-	g.timing()
+	// Each part has a stream of its own, so that the draws of one do not depend on those of another.
+	stream := func(n uint64) *generator {
+		g.Rand = rand.New(rand.NewPCG(seed, n)) //nolint:gosec // likewise
+		return g
+	}
+	stream(1).epochs()
+	stream(2).timing()
 	if g.IntN(64) == 0 && !leases {
 		g.crowd()
 	}
 	if leases {
-		g.Rand = rand.New(rand.NewPCG(seed, 3)) //nolint:gosec // likewise
-		g.leases()
+		stream(3).leases()
 	}
-	g.Rand = rand.New(rand.NewPCG(seed, 7)) //nolint:gosec // likewise
-	if !leases && g.IntN(8) == 0 {
+	if stream(7); !leases && g.IntN(8) == 0 {
 		g.lockDelay() // which readers, permits and requests for several locks cannot have
 	} else {
-		g.Rand = rand.New(rand.NewPCG(seed, 4)) //nolint:gosec // likewise
-		g.readWrite()
-		g.Rand = rand.New(rand.NewPCG(seed, 5)) //nolint:gosec // likewise
-		g.permits()
-		g.Rand = rand.New(rand.NewPCG(seed, 6)) //nolint:gosec // likewise
-		g.several()
-		g.Rand = rand.New(rand.NewPCG(seed, 14)) //nolint:gosec // likewise
-		g.severalKinds()
+		stream(4).readWrite()
+		stream(5).permits()
+		stream(6).several()
+		stream(14).severalKinds()
 	}
-	g.Rand = rand.New(rand.NewPCG(seed, 8)) //nolint:gosec // likewise
-	g.nested()
-	g.Rand = rand.New(rand.NewPCG(seed, 9)) //nolint:gosec // likewise
-	g.watches()
-	g.Rand = rand.New(rand.NewPCG(seed, 10)) //nolint:gosec // likewise
-	g.plan.Keeper = g.IntN(32) == 0
+	stream(8).nested()
+	stream(9).watches()
+	g.plan.Keeper = stream(10).IntN(32) == 0
 	slices.SortStableFunc(g.plan.Steps, func(a, b Step) int { return cmp.Compare(a.At, b.At) })
 	return g.plan
 }

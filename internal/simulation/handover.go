@@ -4,31 +4,19 @@ package simulation
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/election"
-	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/internal/history"
 	"github.com/lockkeeper/lockkeeper/recipes"
-	"github.com/lockkeeper/lockkeeper/zktest"
 )
-
-// requestNode is the node that holds the last hand-over of that election.
-const requestNode = lockPath + "-handover"
 
 // A succession is how a process takes part in elections beyond the order of the queue. It is set before the first campaign.
 type succession struct {
 	priority  int
 	successor string        // to whom the process hands its terms over; empty: to no candidate
 	after     time.Duration // from the beginning of the term until it does
-}
-
-// A handOver is a hand-over that the ensemble committed.
-type handOver struct {
-	Token  fencing.Token // of the term
-	Target string        // name of the node
 }
 
 // stand campaigns at lockPath and leads for d. It must lead in the end: no candidate waits for ever.
@@ -58,21 +46,6 @@ func (p *Process) handOverLater(term *election.Term) {
 	})
 }
 
-// recordHandOver takes note of a hand-over that the ensemble committed. It parses the node independently of package election.
-func (w *World) recordHandOver(c zktest.Commit) {
-	if c.Path != requestNode {
-		return
-	}
-	var h handOver
-	if err := json.Unmarshal(c.Data, &h); err != nil {
-		w.problemf("hand-over of %s: committed in an unknown format: %w", c.Path, err)
-		return
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.handedOver = h
-}
-
 // checkTurn records a problem if a term was granted to a candidate ahead of the target of the last hand-over. The former leader's
 // node has been deleted before the grant, and its hand-over was committed while the node existed: so the candidate must
 // have seen it. The target must still be in the queue: its node is never created again.
@@ -80,11 +53,11 @@ func (w *World) checkTurn(granted history.Event) {
 	w.mu.Lock()
 	h := w.handedOver
 	w.mu.Unlock()
-	if granted.Path != lockPath || h.Target == "" || granted.Token <= history.ID(h.Token) {
+	if granted.Path != h.Path || granted.Token <= h.Token {
 		return
 	}
-	if _, stat, err := w.ensemble.Get(lockPath + "/" + h.Target); err == nil && history.ID(stat.Czxid) > granted.Token {
+	if _, stat, err := w.ensemble.Get(h.Path + "/" + h.Text); err == nil && history.ID(stat.Czxid) > granted.Token {
 		w.problemf("%s leads with token %v although the term %v was handed over to %s, which is in the queue",
-			granted.Contender, granted.Token, h.Token, h.Target)
+			granted.Contender, granted.Token, h.Token, h.Text)
 	}
 }

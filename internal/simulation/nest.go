@@ -13,6 +13,11 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
+// "nest" is "lock" with nested locks.
+func init() {
+	operations["nest"] = operation{acquire: locking((*lock.Mutex).Lock), during: (*Process).nest}
+}
+
 // NestScenarios contains the scripts of re-entrant locks, which run with every cut as the others do.
 var NestScenarios = []Scenario{
 	{"two clients nest locks, one after the other", func(w *World) {
@@ -64,25 +69,28 @@ var NestScenarios = []Scenario{
 // nested locks lockPath, holds it for d, and then holds nested locks for as long again.
 func (p *Process) nested(d time.Duration) error { return p.do(Operation{"nest", lockPath, d, 0}) }
 
-// nest locks again under a hold, at the beginning and in the middle of work that takes o.Hold, and unlocks the holds in the
-// order in which it took them. It returns the release of the last one.
-func (p *Process) nest(by history.Event, outer *lock.Hold, o Operation) (release func(context.Context) error) {
+// nest works under a hold, locks again under it, at the beginning and in the middle of as much work, and unlocks the holds in the
+// order in which it took them, but for the last one.
+func (p *Process) nest(by history.Event, got *grant, o Operation) {
+	p.workUnder(by, got, o)
 	m, err := p.mutex(o.Path)
 	if p.world.must(err); err != nil {
-		return outer.Unlock
+		return
 	}
-	ctx, cancel := outer.Context(p.ctx)
+	ctx, cancel := got.hold.Context(p.ctx)
 	defer cancel()
-	open := p.nestIn(ctx, []*lock.Hold{outer}, m.Lock)
-	p.work(p.ctx, by, outer.Claim, withoutEpoch(outer.Claim), o.Hold/2)
+	open := p.nestIn(ctx, []*lock.Hold{got.hold}, m.Lock)
+	o.Hold /= 2
+	p.workUnder(by, got, o)
 	open = p.nestIn(context.WithoutCancel(ctx), open, m.TryLock) // as a clean-up does
+	o.Hold /= 2
 	for ; len(open) > 1 && p.waitRunning(); open = open[1:] {
 		if err := open[0].Unlock(p.ctx); !errors.Is(err, recipes.ErrLost) {
 			p.must(err)
 		}
-		p.work(p.ctx, by, outer.Claim, withoutEpoch(outer.Claim), o.Hold/4)
+		p.workUnder(by, got, o)
 	}
-	return open[len(open)-1].Unlock
+	got.release = open[len(open)-1].Unlock
 }
 
 // nestIn adds a nested hold to those that are open. It must have the token of the outer one, and must not be granted if that

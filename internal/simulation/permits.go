@@ -4,30 +4,28 @@ package simulation
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/lockkeeper/lockkeeper/internal/history"
 	"github.com/lockkeeper/lockkeeper/lock"
 	"github.com/lockkeeper/lockkeeper/recipes"
-	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
 // permitLimit is the limit of semaphores, until a scenario resizes one.
 const permitLimit = 3
 
-// acquireKind begins the kinds of operations of semaphores, and the weight ends them. tryAcquireKind tries one permit.
-const (
-	acquireKind    = "acquire"
-	tryAcquireKind = "tryacquire"
-)
+// The operations of semaphores: the digit of "acquire" is the weight.
+func init() {
+	for weight := range permitLimit {
+		operations[acquire(weight+1)] = operation{acquire: permitting((*lock.Semaphore).Acquire, weight+1), during: (*Process).workUnder}
+	}
+	operations["tryacquire"] = operation{acquire: permitting((*lock.Semaphore).TryAcquire, 1), during: (*Process).workUnder}
+}
 
-// permitKinds contains the kinds of operations of semaphores.
-var permitKinds = []string{acquireKind + "1", acquireKind + "2", acquireKind + "3", tryAcquireKind}
+// acquire returns the name of the operation that acquires permits.
+func acquire(weight int) string { return fmt.Sprint("acquire", weight) }
 
 // PermitScenarios contains the scripts of semaphores, which run with every cut as the others do.
 var PermitScenarios = []Scenario{
@@ -43,7 +41,7 @@ var PermitScenarios = []Scenario{
 	{"two processes acquire all permits again and again", func(w *World) {
 		p := w.connect("a", "b")
 		twice := func(p *Process) {
-			p.must(p.do(Operation{acquireKind + "3", lockPath, w.fraction(8), allWait}))
+			p.must(p.do(Operation{acquire(3), lockPath, w.fraction(8), allWait}))
 			p.must(p.permitsWithin(3, allWait)) // a request that waits as long is part of a deadlock
 		}
 		concurrently(func() { twice(p["a"]) }, func() { twice(p["b"]) })
@@ -70,34 +68,23 @@ var PermitScenarios = []Scenario{
 
 // permits runs an operation of a semaphore at lockPath.
 func (p *Process) permits(weight int, hold time.Duration) error {
-	return p.do(Operation{acquireKind + strconv.Itoa(weight), lockPath, hold, 0})
+	return p.do(Operation{acquire(weight), lockPath, hold, 0})
 }
 
 // permitsWithin is permits with a bound for the wait.
 func (p *Process) permitsWithin(weight int, wait time.Duration) error {
-	return p.do(Operation{acquireKind + strconv.Itoa(weight), lockPath, 0, wait})
+	return p.do(Operation{acquire(weight), lockPath, 0, wait})
 }
 
-// acquirePermits requests a grant of a semaphore.
-func (p *Process) acquirePermits(ctx context.Context, o Operation) (grant, error) {
-	s, err := p.semaphore(o.Path)
-	if err != nil {
-		return grant{}, err
-	}
-	var hold *lock.Hold
-	if o.Kind == tryAcquireKind {
-		hold, err = s.TryAcquire(ctx, 1)
-	} else {
-		var weight int
-		if weight, err = strconv.Atoi(strings.TrimPrefix(o.Kind, acquireKind)); err != nil {
-			return grant{}, fmt.Errorf("operation %q: %w", o.Kind, err)
+// permitting returns a function that requests permits.
+func permitting(take func(*lock.Semaphore, context.Context, int) (*lock.Hold, error), weight int) acquirer {
+	return func(p *Process, ctx context.Context, o Operation) (grant, error) {
+		s, err := p.semaphore(o.Path)
+		if err != nil {
+			return grant{}, err
 		}
-		hold, err = s.Acquire(ctx, weight)
+		return grantOf(take(s, ctx, weight))
 	}
-	if err != nil {
-		return grant{}, err
-	}
-	return grant{Claim: hold.Claim, release: hold.Unlock}, nil
 }
 
 // resize changes the limit at lockPath, unless more permits are held or waited for.
@@ -113,26 +100,9 @@ func (p *Process) resize(limit int) {
 
 // semaphore returns the process's semaphore of a path.
 func (p *Process) semaphore(path string) (*lock.Semaphore, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if s := p.semaphores[path]; s != nil {
-		return s, nil
-	}
-	s, err := lock.NewSemaphore(p.client, path, permitLimit, &lock.Options{Owner: p.name})
-	if err == nil {
-		p.semaphores[path] = s
-	}
-	return s, err
-}
-
-// recordLimited records a limit of permits that the ensemble committed. It parses it independently of package recipes.
-func (w *World) recordLimited(c zktest.Commit) {
-	path, is := strings.CutSuffix(c.Path, "-limit")
-	var text struct{ Limit int }
-	if !is || json.Unmarshal(c.Data, &text) != nil {
-		return
-	}
-	w.recorder.AddAt(c.Time, history.Event{Kind: history.Limited, Path: path, Node: c.Path, Zxid: history.ID(c.Zxid), Limit: text.Limit})
+	return once(p, path, func() (*lock.Semaphore, error) {
+		return lock.NewSemaphore(p.client, path, permitLimit, &lock.Options{Owner: p.name})
+	})
 }
 
 // permits turns some operations of some plans into those of semaphores, on the same paths.
@@ -144,9 +114,9 @@ func (g *generator) permits() {
 		kind, args, _ := strings.Cut(s.Action, " ")
 		switch {
 		case kind == "lock" && g.IntN(6) > 0:
-			kind = pick(g, permitKinds[0], permitKinds[0], permitKinds[1], permitKinds[2])
+			kind = pick(g, acquire(1), acquire(1), acquire(2), acquire(3))
 		case kind == "try" && g.IntN(2) == 0:
-			kind = tryAcquireKind
+			kind = "tryacquire"
 		}
 		g.plan.Steps[i].Action = strings.TrimSuffix(kind+" "+args, " ")
 	}

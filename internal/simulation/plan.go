@@ -29,7 +29,7 @@ type Plan struct {
 
 // A Step is an operation or a fault at an instant. Target is one of
 //
-//   - a worker of a process, "c0.1", with the action "lock", "busy", "try", "campaign", "run", "reign" or one of allKinds, the path, how
+//   - a worker of a process, "c0.1", with the action one of operations, the path, how
 //     long the work takes, and how long the worker waits or runs. A worker that is still busy begins later.
 //   - a process, "c0": "pause", "wake", "crash", "vanish", "cut", "refuse", "accept", "hold DIRECTION", "release",
 //     "delay DURATION", "cut-before N", "cut-after N", "expire", "delete PATH", "delete-crowd N", "refuse-watches N",
@@ -236,8 +236,11 @@ func (s Step) ofCaller() bool { return strings.HasPrefix(s.Target, "x") }
 // operation parses the operation of a worker's step.
 func (s Step) operation() (Operation, error) {
 	words := strings.Fields(s.Action)
-	if len(words) != 4 || !slices.Contains(operations, words[0]) {
-		return Operation{}, fmt.Errorf("want one of %q, a path and two durations", operations)
+	if len(words) != 4 {
+		return Operation{}, errors.New("want an operation, a path and two durations")
+	}
+	if _, known := operations[words[0]]; !known {
+		return Operation{}, fmt.Errorf("want one of %q", slices.Sorted(maps.Keys(operations)))
 	}
 	hold, err := time.ParseDuration(words[2])
 	wait, err2 := time.ParseDuration(words[3])

@@ -35,19 +35,15 @@ type Process struct {
 	cancel  context.CancelFunc
 	working sync.WaitGroup
 
-	mu         sync.Mutex       // guards what follows
-	silenced   zktest.Direction // of the link, by a fault
-	paused     bool
-	dead       bool
-	awake      chan struct{} // closed while it is not paused
-	mutexes    map[string]*lock.Mutex
-	rwMutexes  map[string]*lock.RWMutex
-	semaphores map[string]*lock.Semaphore
-	elections  map[string]*election.Election
-	epochs     map[string]*epoch.Epochs
-	listed     []group.Member  // the newest that it got
-	observed   election.Leader // that it was shown last
-	fences     int             // calls of its fence functions that are still to fail
+	mu       sync.Mutex       // guards what follows
+	silenced zktest.Direction // of the link, by a fault
+	paused   bool
+	dead     bool
+	awake    chan struct{}   // closed while it is not paused
+	recipes  map[string]any  // see once
+	listed   []group.Member  // the newest that it got
+	observed election.Leader // that it was shown last
+	fences   int             // calls of its fence functions that are still to fail
 
 	succession succession // in elections
 }
@@ -60,8 +56,7 @@ const defaultLatency = time.Millisecond
 func (w *World) process(name string, change func(*Process, *recipes.Options)) (*Process, error) {
 	p := &Process{
 		world: w, name: name, link: w.ensemble.Link(), servers: w.ensemble.Addrs(), awake: make(chan struct{}),
-		mutexes: map[string]*lock.Mutex{}, rwMutexes: map[string]*lock.RWMutex{}, semaphores: map[string]*lock.Semaphore{},
-		elections: map[string]*election.Election{}, epochs: map[string]*epoch.Epochs{},
+		recipes: map[string]any{},
 	}
 	close(p.awake)
 	p.ctx, p.cancel = context.WithCancel(context.Background())
@@ -219,51 +214,43 @@ func (p *Process) heal() {
 	p.link.Delay(p.latency)
 }
 
-// mutex returns the process's mutex of a path. It is re-entrant, which must change nothing outside the context of a hold.
-func (p *Process) mutex(path string) (*lock.Mutex, error) {
+// once returns the process's recipe of a type and a path, such as its mutex, and makes it the first time.
+func once[T any](p *Process, path string, construct func() (T, error)) (T, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if m := p.mutexes[path]; m != nil {
-		return m, nil
+	key := fmt.Sprintf("%T %s", *new(T), path)
+	if known, ok := p.recipes[key].(T); ok {
+		return known, nil
 	}
-	m, err := lock.New(p.client, path, &lock.Options{
-		Owner: p.name, Reentrant: true, LockDelay: p.world.opts.LockDelay, Fence: p.fenceOf(path),
-	})
+	made, err := construct()
 	if err == nil {
-		p.mutexes[path] = m
+		p.recipes[key] = made
 	}
-	return m, err
+	return made, err
+}
+
+// mutex returns the process's mutex of a path. It is re-entrant, which must change nothing outside the context of a hold.
+func (p *Process) mutex(path string) (*lock.Mutex, error) {
+	return once(p, path, func() (*lock.Mutex, error) {
+		return lock.New(p.client, path, &lock.Options{
+			Owner: p.name, Reentrant: true, LockDelay: p.world.opts.LockDelay, Fence: p.fenceOf(path),
+		})
+	})
 }
 
 // election returns the process's election of a path.
 func (p *Process) election(path string) (*election.Election, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if e := p.elections[path]; e != nil {
-		return e, nil
-	}
-	e, err := election.New(p.client, path, &election.Options{
-		ID: p.name, CoolDown: 50 * time.Millisecond, Priority: p.succession.priority, PriorityWait: p.world.fraction(8),
-		LockDelay: p.world.opts.LockDelay, Fence: p.fenceOf(path),
+	return once(p, path, func() (*election.Election, error) {
+		return election.New(p.client, path, &election.Options{
+			ID: p.name, CoolDown: 50 * time.Millisecond, Priority: p.succession.priority, PriorityWait: p.world.fraction(8),
+			LockDelay: p.world.opts.LockDelay, Fence: p.fenceOf(path),
+		})
 	})
-	if err == nil {
-		p.elections[path] = e
-	}
-	return e, err
 }
 
 // epochsOf returns the process's epochs of a path.
 func (p *Process) epochsOf(path string) (*epoch.Epochs, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if e := p.epochs[path]; e != nil {
-		return e, nil
-	}
-	e, err := epoch.New(p.client, epochPath(path), &epoch.Options{ID: p.name})
-	if err == nil {
-		p.epochs[path] = e
-	}
-	return e, err
+	return once(p, path, func() (*epoch.Epochs, error) { return epoch.New(p.client, epochPath(path), &epoch.Options{ID: p.name}) })
 }
 
 // nodeOf returns a node of the process's session below path, if one exists.

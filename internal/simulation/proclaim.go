@@ -4,19 +4,24 @@ package simulation
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/election"
-	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/internal/history"
 	"github.com/lockkeeper/lockkeeper/recipes"
-	"github.com/lockkeeper/lockkeeper/zktest"
 )
+
+// "proclaim" is "campaign" with values of the leader.
+func init() {
+	operations["proclaim"] = operation{acquire: (*Process).campaign, during: func(p *Process, by history.Event, got *grant, o Operation) {
+		published := p.publish(by, got.term, o.Hold)
+		p.workUnder(by, got, o)
+		published()
+	}}
+}
 
 // publish has a leader publish several values in turn during d, and that it drains, whether it still leads or not. wait returns
 // when it has, and leaves one more value under way.
@@ -61,36 +66,6 @@ func (p *Process) send(by history.Event, term *election.Term, text string, f fun
 	return err
 }
 
-// recordProclaimed records what a leader publishes, as the ensemble committed it. It parses the node independently of package
-// election.
-func (w *World) recordProclaimed(c zktest.Commit) {
-	path, is := strings.CutSuffix(c.Path, "-value")
-	if !is || len(c.Data) == 0 {
-		return
-	}
-	var node struct {
-		Token    fencing.Token
-		Value    string
-		Draining bool
-	}
-	if err := json.Unmarshal(c.Data, &node); err != nil {
-		w.problemf("value of %s: committed in an unknown format: %w", path, err)
-		return
-	}
-	e := shownAs(node.Value, node.Draining)
-	e.Kind, e.Zxid, e.Session, e.Path, e.Node, e.Token = history.Proclaimed, history.ID(c.Zxid), history.ID(c.Session), path, c.Path, history.ID(node.Token)
-	w.recorder.AddAt(c.Time, e)
-}
-
-// shownAs returns an event with what a leader has published.
-func shownAs(value string, draining bool) (e history.Event) {
-	e.Write, _ = strconv.Atoi(value)
-	if draining {
-		e.Text = "draining"
-	}
-	return e
-}
-
 // watchLeaders has the process observe the election at lockPath, and record each leader that it is shown, until the process
 // is closed.
 func (p *Process) watchLeaders() {
@@ -110,8 +85,8 @@ func (p *Process) watchLeaders() {
 			p.mu.Lock()
 			p.observed = leader
 			p.mu.Unlock()
-			shown := shownAs(leader.Value, leader.Draining)
-			shown.Contender, shown.Path, shown.Token = p.name, lockPath, history.ID(leader.Token)
+			shown := history.Event{Contender: p.name, Path: lockPath, Token: history.ID(leader.Token)}
+			shown.Write, shown.Text = history.Shown(leader.Value, leader.Draining)
 			p.record(shown, history.Observed)
 		}
 	})

@@ -13,9 +13,13 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// readWrite contains the kinds of operations of read/write locks: "downgrade" is "write", and then a downgrade and as much
-// work as a reader.
-var readWrite = []string{"read", "tryread", "write", "downgrade"}
+// The operations of read/write locks: "downgrade" is "write", and then a downgrade and as much work as a reader.
+func init() {
+	operations["read"] = operation{acquire: reading((*lock.RWMutex).RLock), during: (*Process).workUnder}
+	operations["tryread"] = operation{acquire: reading((*lock.RWMutex).TryRLock), during: (*Process).workUnder}
+	operations["write"] = operation{acquire: (*Process).writing, during: (*Process).workUnder}
+	operations["downgrade"] = operation{acquire: (*Process).writing, during: (*Process).downgrade}
+}
 
 // ReadWriteScenarios contains the scripts of read/write locks, which run with every cut as the others do.
 var ReadWriteScenarios = []Scenario{
@@ -54,57 +58,48 @@ func (p *Process) rw(kind string, hold time.Duration) error {
 	return p.do(Operation{kind, lockPath, hold, 0})
 }
 
-// acquireReadWrite requests a grant of a read/write lock.
-func (p *Process) acquireReadWrite(ctx context.Context, o Operation) (grant, error) {
+// reading returns a function that requests a grant of a reader.
+func reading(take func(*lock.RWMutex, context.Context) (*lock.Hold, error)) acquirer {
+	return func(p *Process, ctx context.Context, o Operation) (grant, error) {
+		m, err := p.rwMutex(o.Path)
+		if err != nil {
+			return grant{}, err
+		}
+		return grantOf(take(m, ctx))
+	}
+}
+
+// writing requests a grant of a writer.
+func (p *Process) writing(ctx context.Context, o Operation) (grant, error) {
 	m, err := p.rwMutex(o.Path)
 	if err != nil {
 		return grant{}, err
 	}
-	if o.Kind == "write" || o.Kind == "downgrade" {
-		hold, err := m.Lock(ctx)
-		if err != nil {
-			return grant{}, err
-		}
-		return grant{Claim: hold.Claim, release: hold.Unlock, downgrade: hold.Downgrade}, nil
-	}
-	read := m.RLock
-	if o.Kind == "tryread" {
-		read = m.TryRLock
-	}
-	hold, err := read(ctx)
+	hold, err := m.Lock(ctx)
 	if err != nil {
 		return grant{}, err
 	}
-	return grant{Claim: hold.Claim, release: hold.Unlock}, nil
+	return grant{Claim: hold.Claim, release: hold.Unlock, downgrade: hold.Downgrade}, nil
 }
 
-// downgrade downgrades a grant and then works for d. It reports whether the process has not crashed.
-func (p *Process) downgrade(by history.Event, got grant, write *committer, d time.Duration) bool {
+// downgrade works under a writer's grant, downgrades it, and works as a reader.
+func (p *Process) downgrade(by history.Event, got *grant, o Operation) {
+	p.workUnder(by, got, o)
 	if !p.record(by, history.Downgrading) {
-		return false
+		return
 	}
 	switch err := got.downgrade(p.ctx); {
 	case err == nil:
 		by.Shared = true
-		p.work(p.ctx, by, got.Claim, write, d)
+		p.workUnder(by, got, o)
 	case !errors.Is(err, recipes.ErrLost) && p.ctx.Err() == nil:
 		p.world.must(err)
 	}
-	return true
 }
 
 // rwMutex returns the process's read/write lock of a path.
 func (p *Process) rwMutex(path string) (*lock.RWMutex, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if m := p.rwMutexes[path]; m != nil {
-		return m, nil
-	}
-	m, err := lock.NewRW(p.client, path, &lock.Options{Owner: p.name})
-	if err == nil {
-		p.rwMutexes[path] = m
-	}
-	return m, err
+	return once(p, path, func() (*lock.RWMutex, error) { return lock.NewRW(p.client, path, &lock.Options{Owner: p.name}) })
 }
 
 // readWrite turns some operations of some plans into those of read/write locks, on the same paths.

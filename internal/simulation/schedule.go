@@ -4,23 +4,17 @@ package simulation
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/election"
-	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/internal/history"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/schedule"
-	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
 // interval is that of the schedule of all scenarios: several ticks pass in a session timeout.
 const interval = schedule.Every(time.Second)
-
-// tickNode is the node that holds the last tick of that schedule.
-const tickNode = lockPath + "-last"
 
 // runTicks is a replica of the schedule for d, in which each run takes busy.
 func (p *Process) runTicks(d, busy time.Duration) {
@@ -63,23 +57,4 @@ func (p *Process) runTicksUntil(d, busy time.Duration, stop func(ran int) bool) 
 		p.must(err)
 	}
 	return ran
-}
-
-// recordTick records a tick that the ensemble committed. It parses the node independently of package schedule.
-func (w *World) recordTick(c zktest.Commit) {
-	if c.Path != tickNode {
-		return
-	}
-	var text struct {
-		Tick  time.Time
-		Token fencing.Token
-	}
-	if err := json.Unmarshal(c.Data, &text); err != nil {
-		w.problemf("tick of %s: committed in an unknown format: %w", c.Path, err)
-		return
-	}
-	w.recorder.AddAt(c.Time, history.Event{
-		Kind: history.Stored, Zxid: history.ID(c.Zxid), Session: history.ID(c.Session), Path: lockPath, Node: c.Path,
-		Token: history.ID(text.Token), Text: text.Tick.UTC().Format(time.RFC3339),
-	})
 }

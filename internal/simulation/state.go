@@ -17,6 +17,13 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
+// "reign" is "campaign" with an epoch.
+func init() {
+	operations["reign"] = operation{acquire: (*Process).campaign, during: func(p *Process, by history.Event, got *grant, o Operation) {
+		p.work(p.ctx, by, got.Claim, p.inEpoch(p.ctx, by, got.Claim), o.Hold)
+	}}
+}
+
 // A committer commits operations in ZooKeeper, of a claim or of an epoch.
 type committer struct {
 	epoch  int64 // 0 without one

@@ -24,10 +24,28 @@ type Operation struct {
 	Wait time.Duration // how long it waits for the grant, 0 without limit; of "run", how long it runs
 }
 
-// operations contains the kinds of operations: "busy" is "lock" with continuous writes, "reign" is "campaign" with an epoch, "proclaim" is
-// "campaign" with values of the leader, and "nest" is "lock" with nested locks.
-// For those of several locks, of read/write locks and semaphores see allKinds, readWrite and permitKinds.
-var operations = slices.Concat([]string{"lock", "busy", "try", "campaign", "run", "reign", "proclaim", "nest"}, allKinds, readWrite, permitKinds)
+// operations contains the kinds of operations by name. Each file of a recipe adds its own.
+var operations = map[string]operation{}
+
+// An operation is a kind of Operation.
+type operation struct {
+	acquire acquirer
+	during  func(*Process, history.Event, *grant, Operation) // the work under the grant
+
+	all func(*Process, Operation) error // replaces both, from the request to the release; nil for most
+}
+
+// An acquirer requests a grant.
+type acquirer func(*Process, context.Context, Operation) (grant, error)
+
+// "busy" is "lock" with continuous writes.
+func init() {
+	operations["lock"] = operation{acquire: locking((*lock.Mutex).Lock), during: (*Process).workUnder}
+	operations["try"] = operation{acquire: locking((*lock.Mutex).TryLock), during: (*Process).workUnder}
+	operations["busy"] = operation{acquire: locking((*lock.Mutex).Lock), during: (*Process).busy}
+	operations["campaign"] = operation{acquire: (*Process).campaign, during: (*Process).workUnder}
+	operations["run"] = operation{all: (*Process).run}
+}
 
 // A grant is a hold of a lock or a term of an election.
 type grant struct {
@@ -35,28 +53,22 @@ type grant struct {
 	release   func(context.Context) error
 	downgrade func(context.Context) error // nil unless it can be downgraded
 	term      *election.Term              // nil for a lock
-	hold      *lock.Hold                  // of a Mutex, otherwise nil
+	hold      *lock.Hold                  // of a Mutex or of permits, otherwise nil
 }
 
 // do runs an operation to its end. It returns the error of the request for the grant.
 func (p *Process) do(o Operation) error {
-	if o.Kind == "run" {
-		return p.run(o)
+	kind := operations[o.Kind]
+	if kind.all != nil {
+		return kind.all(p, o)
 	}
-	ctx := p.ctx
-	if o.Wait > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, o.Wait)
-		defer cancel()
-	}
-	if slices.Contains(allKinds, o.Kind) {
-		return p.doAll(ctx, o)
-	}
+	ctx, cancel := p.within(o.Wait)
+	defer cancel()
 	by, ok := p.recordAsked(o)
 	if !ok {
 		return nil
 	}
-	got, err := p.acquire(ctx, o)
+	got, err := kind.acquire(p, ctx, o)
 	if err != nil {
 		p.recordFailed(by, err)
 		if p.crashed() {
@@ -69,25 +81,7 @@ func (p *Process) do(o Operation) error {
 	if !ok {
 		return nil
 	}
-	if o.Kind == "busy" {
-		p.writeContinuously(by, got.Claim)
-	}
-	write := withoutEpoch(got.Claim)
-	if o.Kind == "reign" {
-		write = p.inEpoch(p.ctx, by, got.Claim)
-	}
-	published := func() {}
-	if o.Kind == "proclaim" {
-		published = p.publish(by, got.term, o.Hold)
-	}
-	p.work(p.ctx, by, got.Claim, write, o.Hold)
-	published()
-	if o.Kind == "nest" {
-		got.release = p.nest(by, got.hold, o)
-	}
-	if o.Kind == "downgrade" && !p.downgrade(by, got, write, o.Hold) {
-		return nil
-	}
+	kind.during(p, by, &got, o)
 	if !p.record(by, history.Releasing) {
 		return nil
 	}
@@ -98,6 +92,25 @@ func (p *Process) do(o Operation) error {
 		p.world.must(err)
 	}
 	return nil
+}
+
+// within returns a context of the process that ends after wait, or not at all if wait is 0.
+func (p *Process) within(wait time.Duration) (context.Context, context.CancelFunc) {
+	if wait == 0 {
+		return p.ctx, func() {}
+	}
+	return context.WithTimeout(p.ctx, wait)
+}
+
+// workUnder works under a grant.
+func (p *Process) workUnder(by history.Event, got *grant, o Operation) {
+	p.work(p.ctx, by, got.Claim, withoutEpoch(got.Claim), o.Hold)
+}
+
+// busy works under a grant, and writes state continuously.
+func (p *Process) busy(by history.Event, got *grant, o Operation) {
+	p.writeContinuously(by, got.Claim)
+	p.workUnder(by, got, o)
 }
 
 // recordAsked records that the process is about to request a grant. by has the fields of the attempt's later events.
@@ -136,43 +149,37 @@ func (p *Process) recordReleased(by history.Event, err error) {
 	p.record(by, history.Released)
 }
 
-// acquire requests a grant from the recipes.
-func (p *Process) acquire(ctx context.Context, o Operation) (grant, error) {
-	if o.Kind == "campaign" || o.Kind == "reign" || o.Kind == "proclaim" {
-		e, err := p.election(o.Path)
+// locking returns a function that requests a grant of a mutex.
+func locking(take func(*lock.Mutex, context.Context) (*lock.Hold, error)) acquirer {
+	return func(p *Process, ctx context.Context, o Operation) (grant, error) {
+		m, err := p.mutex(o.Path)
 		if err != nil {
 			return grant{}, err
 		}
-		term, err := e.Campaign(ctx)
-		if err != nil {
-			return grant{}, err
-		}
-		p.handOverLater(term)
-		return grant{Claim: term.Claim, release: term.Resign, term: term}, nil
+		return grantOf(take(m, ctx))
 	}
-	if slices.Contains(readWrite, o.Kind) {
-		return p.acquireReadWrite(ctx, o)
-	}
-	if slices.Contains(permitKinds, o.Kind) {
-		return p.acquirePermits(ctx, o)
-	}
-	m, err := p.mutex(o.Path)
-	if err != nil {
-		return grant{}, err
-	}
-	var hold *lock.Hold
-	switch o.Kind {
-	case "lock", "busy", "nest":
-		hold, err = m.Lock(ctx)
-	case "try":
-		hold, err = m.TryLock(ctx)
-	default:
-		return grant{}, fmt.Errorf("operation %q: unknown kind", o.Kind)
-	}
+}
+
+// grantOf returns the grant of a hold, if err is nil.
+func grantOf(hold *lock.Hold, err error) (grant, error) {
 	if err != nil {
 		return grant{}, err
 	}
 	return grant{Claim: hold.Claim, release: hold.Unlock, hold: hold}, nil
+}
+
+// campaign requests a term of an election.
+func (p *Process) campaign(ctx context.Context, o Operation) (grant, error) {
+	e, err := p.election(o.Path)
+	if err != nil {
+		return grant{}, err
+	}
+	term, err := e.Campaign(ctx)
+	if err != nil {
+		return grant{}, err
+	}
+	p.handOverLater(term)
+	return grant{Claim: term.Claim, release: term.Resign, term: term}, nil
 }
 
 // recordGranted records a grant and later its end; notified is closed when that is recorded. ok is false if the process has

@@ -5,7 +5,6 @@ package simulation
 import (
 	"context"
 	"errors"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -85,7 +84,7 @@ func (o Operation) mayFail(err error) bool {
 		return true
 	}
 	// A lock that is revoked while its holder waits for another one.
-	return slices.Contains(allKinds, o.Kind) && errors.Is(err, recipes.ErrRevoked)
+	return strings.Contains(o.Path, ",") && errors.Is(err, recipes.ErrRevoked)
 }
 
 // call makes the calls of a caller.

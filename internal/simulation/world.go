@@ -52,7 +52,7 @@ type World struct {
 	rules      []*zktest.Interceptor // of faults, until they are healed
 	byOperator map[int64]bool        // sessions that an operator ended
 	revoked    map[string]bool       // nodes of contenders that were revoked
-	handedOver handOver              // the last one
+	handedOver history.Event         // the last one
 	problems   []error
 }
 

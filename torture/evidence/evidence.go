@@ -24,13 +24,14 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/check"
 	"github.com/lockkeeper/lockkeeper/internal/history"
 	"github.com/lockkeeper/lockkeeper/torture"
+	"github.com/lockkeeper/lockkeeper/torture/verdict"
 )
 
 //go:embed page.md.tmpl
 var text string
 
 var page = template.Must(template.New("page").Funcs(template.FuncMap{
-	"short": short, "says": torture.Describe, "meaning": func(rule check.Rule) string { return check.Meaning[rule] }, "count": count, "hours": hours, "promises": promises,
+	"short": short, "says": torture.Describe, "meaning": check.Rule.Meaning, "count": count, "hours": hours, "promises": promises,
 }).Parse(text))
 
 // Runs are documents of runs, in the order of the page.
@@ -91,8 +92,8 @@ func read(dir, folder string) ([]Run, error) {
 			return nil, fmt.Errorf("evidence: %s: %w", file, err)
 		}
 		switch {
-		case r.Schema != torture.Schema:
-			return nil, fmt.Errorf("evidence: %s: a document of schema %q, want %q", file, r.Schema, torture.Schema)
+		case r.Schema != verdict.Schema:
+			return nil, fmt.Errorf("evidence: %s: a document of schema %q, want %q", file, r.Schema, verdict.Schema)
 		case r.Mutant != "":
 			return nil, fmt.Errorf("evidence: %s: it is about a library that was deliberately broken: %s", file, r.Mutant)
 		case r.Own():
@@ -185,15 +186,16 @@ func (r *Runs) Kinds() []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// promises returns the rules that were checked in runs, in the checker's order, with what counts as a test of each.
-func promises(runs []Run) (checked []torture.Promise) {
-	for _, rule := range check.Rules {
-		for _, run := range runs {
-			i := slices.IndexFunc(run.Promises, func(p torture.Promise) bool { return p.Rule == rule })
-			if i >= 0 {
-				checked = append(checked, run.Promises[i])
-				break
+// promises returns the rules that were checked in runs, in the order of their documents, with what counts as a test of each.
+func promises(runs []Run) (checked []verdict.Promise) {
+	for _, run := range runs {
+		next := 0
+		for _, p := range run.Promises {
+			i := slices.IndexFunc(checked, func(other verdict.Promise) bool { return other.Rule == p.Rule })
+			if i < 0 {
+				i, checked = next, slices.Insert(checked, next, p)
 			}
+			next = i + 1
 		}
 	}
 	return checked

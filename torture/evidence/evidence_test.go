@@ -16,6 +16,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/check"
 	"github.com/lockkeeper/lockkeeper/internal/history"
 	"github.com/lockkeeper/lockkeeper/torture"
+	"github.com/lockkeeper/lockkeeper/torture/verdict"
 )
 
 const docs = "../../docs"
@@ -47,23 +48,23 @@ func TestProofPageHasTheNumberOfStaleWrites(t *testing.T) {
 }
 
 func TestNumbersOfTheDocumentsAreOnThePage(t *testing.T) {
-	var ours, other torture.Result
+	var ours, other verdict.Result
 	ours.Numbers.Grants, ours.Numbers.StaleBeliefs, ours.Numbers.NodesLeft = 1001001, 17, 23
 	ours.Writes.Stale, ours.Writes.AcceptedByFenced, ours.Writes.Writers = 29, 31, 43
 	ours.Numbers.StaleWriters = map[check.Reason]int{check.Paused: 40, check.ByOperator: 3}
-	ours.Findings = []torture.Finding{{Rule: check.FirstInQueue, Text: "a predecessor was queued"}}
-	ours.Faults = map[string]torture.FaultCount{"kill-server": {Injected: 37, Missed: 2}}
+	ours.Findings = []verdict.Finding{{Rule: check.FirstInQueue, Text: "a predecessor was queued"}}
+	ours.Faults = map[string]verdict.FaultCount{"kill-server": {Injected: 37, Missed: 2}}
 	other.Contender, other.Token, other.NotifiedBy, other.Limits = "a rival", "none", "a timer", "One server"
 	other.Numbers.StaleBeliefs, other.Numbers.Ends = 41, map[history.Cause]int{history.Deadline: 47, history.GivenUp: 1000}
 	other.Without = map[string]string{"reap": "it has no parents", "counter": "it has no parents"}
-	other.Unchecked = []torture.Unchecked{{Rule: check.OwnNode, Why: "no nodes"}}
+	other.Unchecked = []verdict.Unchecked{{Rule: check.OwnNode, Why: "no nodes"}}
 	recorded := ours
 	recorded.Servers, recorded.Numbers.Partitioned, recorded.Waiters, recorded.Holds = 5, 61, 1500, 200
 	recorded.Recipes = map[string]int{"permits": 1234, "lock": 5}
-	recorded.Promises = []torture.Promise{
-		{Rule: check.NotifiedFirst, Tested: 1067, By: "running holders", Verdict: torture.HeldUp},
-		{Rule: check.LivingNode, By: "waiters", Verdict: torture.NotShown},
-		{Rule: check.FencedRegister, Tested: 71, By: "stale writers", Verdict: torture.Broken},
+	recorded.Promises = []verdict.Promise{
+		{Rule: check.NotifiedFirst, Tested: 1067, By: "running holders", Verdict: verdict.HeldUp},
+		{Rule: check.LivingNode, By: "waiters", Verdict: verdict.NotShown},
+		{Rule: check.FencedRegister, Tested: 71, By: "stale writers", Verdict: verdict.Broken},
 	}
 	page, err := Page(&Runs{Ours: []Run{{ours, "ours.json"}, {recorded, "recorded.json"}}})
 	require.NoError(t, err)
@@ -95,14 +96,14 @@ func TestRunsOfTheLockServiceHaveTheirOwnTable(t *testing.T) {
 	ours, service := Run{File: "ours.json"}, Run{File: "service/two.json"}
 	service.Replicas, service.Servers = 2, 3
 	service.Numbers.Leases = check.Leases{Granted: 1031, Released: 1000, Expired: 20, Revoked: 5, ByOperator: 3, Left: 1, Renewals: 4007}
-	service.Faults = map[string]torture.FaultCount{"kill-replica": {Injected: 6}, "cut-callers": {Injected: 7}, "kill-server": {Injected: 8}}
+	service.Faults = map[string]verdict.FaultCount{"kill-replica": {Injected: 6}, "cut-callers": {Injected: 7}, "kill-server": {Injected: 8}}
 	service.Untried = []string{"fault reap: never injected"}
-	service.Promises = []torture.Promise{{Rule: check.KeptLease, Tested: 28, By: "leases", Verdict: torture.HeldUp}}
+	service.Promises = []verdict.Promise{{Rule: check.KeptLease, Tested: 28, By: "leases", Verdict: verdict.HeldUp}}
 	page, err := Page(&Runs{Ours: []Run{ours}, Service: []Run{service}})
 	require.NoError(t, err)
 	for _, want := range []string{
 		"| | 2 replicas, 3 servers |", "| 1 031, 4 007 |", "| 1 000, 20, 5, 3 |", "ended in none of these ways** | **3** |",
-		"| cut-callers 7, kill-replica 6 |", "| kept-lease | leases | 28, held up |", check.Meaning[check.KeptLease],
+		"| cut-callers 7, kill-replica 6 |", "| kept-lease | leases | 28, held up |", check.KeptLease.Meaning(),
 		"- With 2 replicas on 3 servers: fault reap: never injected.",
 	} {
 		require.Contains(t, page, want)

@@ -14,11 +14,12 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/check"
 	"github.com/lockkeeper/lockkeeper/internal/history"
 	"github.com/lockkeeper/lockkeeper/torture"
+	"github.com/lockkeeper/lockkeeper/torture/verdict"
 )
 
 // A Run is a document and its file.
 type Run struct {
-	torture.Result
+	verdict.Result
 
 	File string // below the folder of documents
 }
@@ -110,7 +111,7 @@ func (r Run) Tested(rule check.Rule) string {
 		if p.Rule != rule {
 			continue
 		}
-		if p.Verdict == torture.NotShown {
+		if p.Verdict == verdict.NotShown {
 			return p.Verdict
 		}
 		return count(p.Tested) + ", " + p.Verdict

@@ -10,7 +10,7 @@
 //
 //   - Overlaps: a running holder believes that it holds a lock that has been granted to another client.
 //   - How late holders are notified of a loss.
-//   - Stale writes: writes of older holders that reach a register after those of newer ones.
+//   - Stale writes: writes that reach a register after a newer holder's.
 //   - If a library has tokens: whether they rise, and whether the register that checks them accepts a stale write.
 //   - Leftovers: at the end, one more contender must be able to acquire every path.
 //

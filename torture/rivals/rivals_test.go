@@ -22,6 +22,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/torture"
 	"github.com/lockkeeper/lockkeeper/torture/rivals"
 	"github.com/lockkeeper/lockkeeper/torture/stores"
+	"github.com/lockkeeper/lockkeeper/torture/verdict"
 	"github.com/lockkeeper/lockkeeper/torture/worker"
 )
 
@@ -47,7 +48,7 @@ func TestMain(m *testing.M) {
 }
 
 // runRival runs a rival for the shortest time, without a fault.
-func runRival(t *testing.T, name string, r *torture.Rival, servers int) *torture.Result {
+func runRival(t *testing.T, name string, r *torture.Rival, servers int) *verdict.Result {
 	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
@@ -71,7 +72,7 @@ func TestRivalIsNotFoundBrokenWithoutFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			result := runRival(t, name, &r.Rival, r.Count)
-			require.Equal(t, torture.NotShown, result.Verdict, "no fault tested a promise")
+			require.Equal(t, verdict.NotShown, result.Verdict, "no fault tested a promise")
 			require.Empty(t, result.Findings)
 			require.Greater(t, result.Numbers.Grants, 5)
 			require.Positive(t, result.Numbers.Ends[history.GivenUp])
@@ -86,7 +87,7 @@ func TestRivalIsNotFoundBrokenWithoutFaults(t *testing.T) {
 func TestLockWithoutExclusionIsDetected(t *testing.T) {
 	t.Parallel()
 	result := runRival(t, "noExclusion", &torture.Rival{Name: "noExclusion", Servers: startNothing}, 1)
-	require.Equal(t, torture.Broken, result.Verdict)
+	require.Equal(t, verdict.Broken, result.Verdict)
 	require.Positive(t, result.Numbers.LateNotifications)
 	require.Positive(t, result.Numbers.StaleBeliefs)
 	require.Positive(t, result.Writes.Stale)

@@ -41,10 +41,10 @@ func TestOperatorSeesQueueOfRealEnsembleAndTakesTheLock(t *testing.T) {
 	require.Equal(t, "db7", queue.Holder.Owner)
 	require.Equal(t, "lockkeeper", queue.Holder.Kind)
 	require.Equal(t, 10.0, queue.Holder.TTLSeconds)
-	require.Len(t, queue.Waiters, 1)
-	require.Equal(t, "db8", queue.Waiters[0].Owner)
+	require.Len(t, queue.Queue, 1)
+	require.Equal(t, "db8", queue.Queue[0].Owner)
 
-	out, err := s.lockkeeper(s.on("release", path, "--token", queue.Waiters[0].Token.String(), "--reason", "wrong", "--force")...).CombinedOutput()
+	out, err := s.lockkeeper(s.on("release", path, "--token", queue.Queue[0].Token.String(), "--reason", "wrong", "--force")...).CombinedOutput()
 	require.Error(t, err)
 	require.Contains(t, string(out), "is not in front")
 	out, err = s.lockkeeper(s.on("release", path, "--token", queue.Holder.Token.String(), "--reason", "db7 hangs", "--force")...).CombinedOutput()

@@ -108,7 +108,7 @@ func TestCommandsConnectToServersWithTLS(t *testing.T) {
 	locks := s.service()
 	r := s.launch("serve", "--listen", "127.0.0.1:0", "--root", s.path("locks"), "--principals", locks.principals, "--token-keys", locks.keys,
 		"--servers", at[1], "--zookeeper-ca", ca)
-	url := strings.TrimPrefix(s.line(r, "LOCKKEEPER_URL="), "LOCKKEEPER_URL=")
+	url := strings.TrimPrefix(s.line(r, "export LOCKKEEPER_URL="), "export LOCKKEEPER_URL=")
 	p = s.launch("run", "--url", url, "--token-file", locks.token, "--lock", "team/orders", "--", "true")
 	require.Equal(t, 0, s.status(p), p.Output())
 }

@@ -118,9 +118,9 @@ type shownContender struct {
 
 // A shown is what `lockkeeper show --json` prints.
 type shown struct {
-	Path    string
-	Holder  *shownContender
-	Waiters []shownContender
+	Path   string
+	Holder *shownContender
+	Queue  []shownContender // waiters
 }
 
 // A site is a place at which `lockkeeper run` gets a lock: the ensemble, or a lock service on it.

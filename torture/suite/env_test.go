@@ -55,8 +55,17 @@ func onFresh(tb testing.TB, opts docker.Options) *env {
 // starting serializes the starts of ensembles. Several at the same time would not be ready earlier.
 var starting sync.Mutex
 
+// breaking limits the ensembles that tests break at the same time. Servers that start under the load of many others are late:
+// an isolated leader then resigns before its followers lead again.
+var breaking = make(chan struct{}, 3)
+
+// start starts an ensemble that ends with the test. A shared one is not broken.
 func start(tb testing.TB, opts docker.Options) *docker.Ensemble {
 	tb.Helper()
+	if _, shared := tb.(lasting); !shared {
+		breaking <- struct{}{}
+		tb.Cleanup(func() { <-breaking })
+	}
 	starting.Lock()
 	defer starting.Unlock()
 	return docker.Start(tb, &opts)

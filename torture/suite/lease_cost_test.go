@@ -62,7 +62,7 @@ func (r *leaseReplica) released(g lease.Grant) {
 	require.NoError(r.env.t, r.Release(r.env.ctx, g.Ticket))
 }
 
-// docs/service.md has these numbers.
+// docs/service-operation.md has these numbers.
 func TestLeaseCostsTheDocumentedRequests(t *testing.T) {
 	s := onOne(t)
 	one, other := s.leaseReplica(), s.leaseReplica()

@@ -79,7 +79,7 @@ func (l *lockService) start() *replica {
 		args = append(args, "--tls-cert", l.certificate, "--tls-key", l.key, "--client-ca", l.clientCA)
 	}
 	r := &replica{service: l, process: l.env.launch(args...), audit: audit}
-	r.url = strings.TrimPrefix(l.env.line(r.process, "LOCKKEEPER_URL="), "LOCKKEEPER_URL=")
+	r.url = strings.TrimPrefix(l.env.line(r.process, "export LOCKKEEPER_URL="), "export LOCKKEEPER_URL=")
 	return r
 }
 

@@ -7,7 +7,6 @@ package worker
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -17,33 +16,12 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// An assembler is a Library whose worker processes can meet at barriers.
-type assembler interface {
-	// meet waits at the barriers of the run, with a client of the process, until ctx is done, and reports what it does there.
-	meet(ctx context.Context, spec *Spec, report func(history.Event)) error
+func init() {
+	tasks = append(tasks, task{"barriers", func(s *Spec) bool { return s.Barrier != "" }, meet})
 }
 
-// meet waits at the barriers of the run, if it has any, until no further operation may begin.
-func (p *process) meet(ctx context.Context) {
-	library, ok := p.library.(assembler)
-	if !ok || p.spec.Barrier == "" || p.spec.Probe {
-		return
-	}
-	ctx, cancel := p.untilStop(ctx)
-	defer cancel()
-	if err := library.meet(ctx, &p.spec, p.reporter.report); err != nil && ctx.Err() == nil {
-		p.reporter.report(history.Event{Kind: history.Note, Text: "barriers: " + err.Error()})
-	}
-}
-
-func (lockkeeper) meet(ctx context.Context, spec *Spec, report func(history.Event)) error {
-	client, err := recipes.Connect(ctx, spec.Servers, &recipes.Options{
-		SessionTimeout: time.Duration(spec.Timeout), Logger: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		return err
-	}
-	defer client.Close()
+// meet waits at the barriers of the run, and reports what it does there.
+func meet(ctx context.Context, client *recipes.Client, spec *Spec, report func(history.Event)) error {
 	b, err := barrier.New(client, spec.Barrier)
 	if err != nil {
 		return err

@@ -36,7 +36,13 @@ func TestMembersOfARoundAreDifferentProcessesAndGoOnWithoutOne(t *testing.T) {
 			Name: name, Servers: servers.Addrs(), Timeout: history.Instant(4 * time.Second), Barrier: "/barrier", Double: "/double", DoubleSize: 2,
 		}
 		meeting.Go(func() {
-			err := lockkeeper{}.meet(ctx, spec, func(e history.Event) {
+			client, err := connect(ctx, spec)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer client.Close()
+			err = meet(ctx, client, spec, func(e history.Event) {
 				mu.Lock()
 				defer mu.Unlock()
 				switch round := e.Node[:max(0, len(e.Node)-13)]; e.Kind {

@@ -14,8 +14,7 @@
 // Spec.Probe, Spec.Service if the run has a lock service, and the commands [Stop], [Avoid], [Extend] and [Cancel], which it reads
 // from its standard input. It ends with status 0 after Stop, and immediately when its standard input ends.
 //
-// The protocol is not that of package contender, by which a test commands each step of a contender: a worker draws its operations
-// itself, and each event needs its instant, which only the worker knows.
+// Package contender has another protocol, by which a test commands each step: a worker draws its operations itself.
 //
 // It reports Asked before a request; Granted or Failed when the request returns; Notified when it has learned that it no longer
 // holds; Releasing and Released around its release; Paused and Woke from its own clock thread. A Note reports a failure of the

@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,7 +17,13 @@ import (
 	"github.com/lockkeeper/lockkeeper/election"
 	"github.com/lockkeeper/lockkeeper/internal/history"
 	"github.com/lockkeeper/lockkeeper/recipes"
+	"github.com/lockkeeper/lockkeeper/torture/attempt"
 )
+
+func init() {
+	kinds["campaign"] = kind{acquire: (*lockkeeperClient).campaign}
+	tasks = append(tasks, task{"observer", func(s *Spec) bool { return len(s.Elections) > 0 }, observeLeaders})
+}
 
 // candidate is the prefix of the IDs of candidates. Holders and waiters of locks on the same path have others, and no
 // term is handed over to them.
@@ -79,15 +84,6 @@ func (h termHold) handOver(ctx context.Context, skip int) error {
 // mayPublish is the greatest number of values of one term.
 const mayPublish = 16
 
-// Shown returns the number of a leader's value and the text of its event, given what the leader has published.
-func Shown(value string, draining bool) (number int, text string) {
-	number, _ = strconv.Atoi(value)
-	if draining {
-		text = "draining"
-	}
-	return number, text
-}
-
 // lead has a leader publish several values while it works, then that it drains, and now and then hand its term over. It does
 // nothing for other holds. What it sends last can be under way when the term ends. The function waits for its goroutine.
 func (a *workloadClient) lead(p part, drawn operation) (wait func()) {
@@ -119,38 +115,13 @@ func (a *workloadClient) lead(p part, drawn operation) (wait func()) {
 
 // mustPublish reports a problem unless a leader may get the error.
 func (a *workloadClient) mustPublish(what string, p part, err error) {
-	if err != nil && !MayFailRelease(a.library.Reason(err)) && a.ctx.Err() == nil {
+	if err != nil && !attempt.MayFailRelease(a.library.Reason(err)) && a.ctx.Err() == nil {
 		a.reporter.report(history.Event{Kind: history.Note, Text: fmt.Sprintf("%s of %s: %v", what, p.by.Path, err)})
 	}
 }
 
-// An observer is a Library whose worker processes can observe elections.
-type observer interface {
-	// observeLeaders observes elections, with a client of the process, until ctx is done, and reports each leader.
-	observeLeaders(ctx context.Context, spec *Spec, report func(history.Event)) error
-}
-
-// observeLeaders observes the elections of the run, if it has any, until no further operation may begin.
-func (p *process) observeLeaders(ctx context.Context) {
-	library, ok := p.library.(observer)
-	if !ok || len(p.spec.Elections) == 0 || p.spec.Probe {
-		return
-	}
-	ctx, cancel := p.untilStop(ctx)
-	defer cancel()
-	if err := library.observeLeaders(ctx, &p.spec, p.reporter.report); err != nil && ctx.Err() == nil {
-		p.reporter.report(history.Event{Kind: history.Note, Text: "observer: " + err.Error()})
-	}
-}
-
-func (lockkeeper) observeLeaders(ctx context.Context, spec *Spec, report func(history.Event)) error {
-	client, err := recipes.Connect(ctx, spec.Servers, &recipes.Options{
-		SessionTimeout: time.Duration(spec.Timeout), Logger: slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		return err
-	}
-	defer client.Close()
+// observeLeaders observes the elections, and reports each leader.
+func observeLeaders(ctx context.Context, client *recipes.Client, spec *Spec, report func(history.Event)) error {
 	errs := make([]error, len(spec.Elections))
 	var observing sync.WaitGroup
 	for i, path := range spec.Elections {
@@ -171,7 +142,7 @@ func observe(ctx context.Context, client *recipes.Client, path string, report fu
 			return err
 		}
 		shown := history.Event{Kind: history.Observed, Path: path, Token: history.ID(leader.Token)}
-		shown.Write, shown.Text = Shown(leader.Value, leader.Draining)
+		shown.Write, shown.Text = history.Shown(leader.Value, leader.Draining)
 		report(shown)
 	}
 	return nil

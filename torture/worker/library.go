@@ -9,6 +9,7 @@ import (
 	"errors"
 
 	"github.com/lockkeeper/lockkeeper/internal/history"
+	"github.com/lockkeeper/lockkeeper/torture/attempt"
 )
 
 // A Library is the lock library of a contender, this one or another.
@@ -44,7 +45,7 @@ type Hold interface {
 }
 
 // ErrHeld reports that another client holds the path that was tried.
-var ErrHeld = errors.New(heldByAnother)
+var ErrHeld = errors.New(attempt.HeldByAnother)
 
 // A BrokenError is an error after which the client is closed and replaced.
 type BrokenError struct{ Err error }

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/internal/history"
+	"github.com/lockkeeper/lockkeeper/torture/attempt"
 	"github.com/lockkeeper/lockkeeper/torture/clock"
 )
 
@@ -153,7 +154,7 @@ func TestCancelEndsAllWaitersOfAPath(t *testing.T) {
 	isCancelled := func() map[int]bool {
 		is := map[int]bool{}
 		for _, e := range out.events(t, history.Failed) {
-			if e.Error == cancelled {
+			if e.Error == attempt.Cancelled {
 				is[e.Attempt] = true
 			}
 		}
@@ -191,8 +192,8 @@ func TestCancelEndsAllWaitersOfAPath(t *testing.T) {
 }
 
 func TestUnrequestedCancellationIsUnexpected(t *testing.T) {
-	require.True(t, MayFail("lock", cancelled))
-	require.False(t, MayFail("lock", context.Canceled.Error()))
+	require.True(t, attempt.MayFail("lock", attempt.Cancelled))
+	require.False(t, attempt.MayFail("lock", context.Canceled.Error()))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.False(t, wasCancelled(t.Context(), context.Canceled), "the worker cancelled nothing")

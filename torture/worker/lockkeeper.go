@@ -9,25 +9,30 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/internal/history"
 	"github.com/lockkeeper/lockkeeper/lock"
 	"github.com/lockkeeper/lockkeeper/recipes"
+	"github.com/lockkeeper/lockkeeper/torture/attempt"
 )
 
 // lockkeeper adapts this library to Library.
 type lockkeeper struct{}
 
 func (lockkeeper) Connect(ctx context.Context, spec *Spec) (Client, error) {
-	client, err := recipes.Connect(ctx, spec.Servers, &recipes.Options{
-		SessionTimeout: time.Duration(spec.Timeout), Logger: slog.New(slog.DiscardHandler),
-	})
+	client, err := connect(ctx, spec)
 	if err != nil {
 		return nil, err
 	}
 	return &lockkeeperClient{client: client, name: spec.Name, priority: priorityOf(spec.Seed)}, nil
+}
+
+// connect connects a client of the process.
+func connect(ctx context.Context, spec *Spec) (*recipes.Client, error) {
+	return recipes.Connect(ctx, spec.Servers, &recipes.Options{
+		SessionTimeout: time.Duration(spec.Timeout), Logger: slog.New(slog.DiscardHandler),
+	})
 }
 
 func (lockkeeper) Supports(string) bool { return true }
@@ -37,12 +42,12 @@ func (lockkeeper) Reason(err error) string {
 		is     error
 		report string
 	}{
-		{recipes.ErrRevoked, revoked},
-		{recipes.ErrLost, lostBefore},
-		{recipes.ErrUncertain, uncertain},
-		{recipes.ErrClosed, shut},
-		{context.DeadlineExceeded, timedOut}, // the error names the holder, too
-		{lock.ErrLocked, heldByAnother},
+		{recipes.ErrRevoked, attempt.Revoked},
+		{recipes.ErrLost, attempt.LostBefore},
+		{recipes.ErrUncertain, attempt.Uncertain},
+		{recipes.ErrClosed, attempt.Shut},
+		{context.DeadlineExceeded, attempt.TimedOut}, // the error names the holder, too
+		{lock.ErrLocked, attempt.HeldByAnother},
 	} {
 		if errors.Is(err, known.is) {
 			return known.report
@@ -61,26 +66,36 @@ type lockkeeperClient struct {
 func (c *lockkeeperClient) Close() { c.client.Close() }
 
 func (c *lockkeeperClient) Acquire(ctx context.Context, how, path string) (Hold, error) {
-	if how == "campaign" {
-		return c.campaign(ctx, path)
+	return kinds[how].acquire(c, ctx, path)
+}
+
+// A kind is a kind of operation, as this library carries it out.
+type kind struct {
+	acquire func(c *lockkeeperClient, ctx context.Context, path string) (Hold, error)
+	shares  bool                                                // its holds do not exclude each other
+	then    func(a *workloadClient, p part, hold time.Duration) // what follows the work, before the release; nil for nothing
+}
+
+// kinds contains the kinds of operations by name. Each file of a recipe adds its own.
+var kinds = map[string]kind{}
+
+func init() {
+	kinds["lock"], kinds["try"] = kind{acquire: locking((*lock.Mutex).Lock)}, kind{acquire: locking((*lock.Mutex).TryLock)}
+}
+
+// locking returns a function that acquires a mutex.
+func locking(take func(*lock.Mutex, context.Context) (*lock.Hold, error)) func(*lockkeeperClient, context.Context, string) (Hold, error) {
+	return func(c *lockkeeperClient, ctx context.Context, path string) (Hold, error) {
+		m, err := lock.New(c.client, path, &lock.Options{Owner: c.name, LockDelay: c.lockDelay(path), Fence: c.fenceOf(path)})
+		if err != nil {
+			return nil, err
+		}
+		return c.holdOf(take(m, ctx))
 	}
-	switch {
-	case how == read || how == write || how == downgrade:
-		return c.acquireReadWrite(ctx, how, path)
-	case how == tryAcquire || strings.HasPrefix(how, acquire):
-		return c.acquirePermits(ctx, how, path)
-	case how == nested:
-		return c.acquireNested(ctx, path)
-	}
-	m, err := lock.New(c.client, path, &lock.Options{Owner: c.name, LockDelay: c.lockDelay(path), Fence: c.fenceOf(path)})
-	if err != nil {
-		return nil, err
-	}
-	take := m.Lock
-	if how == "try" {
-		take = m.TryLock
-	}
-	hold, err := take(ctx)
+}
+
+// holdOf returns the hold of this client, if err is nil.
+func (c *lockkeeperClient) holdOf(hold *lock.Hold, err error) (Hold, error) {
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/lock"
 	"github.com/lockkeeper/lockkeeper/recipes"
+	"github.com/lockkeeper/lockkeeper/torture/attempt"
 )
 
 func TestTimedOutLockIsNotReportedAsHeld(t *testing.T) {
@@ -20,9 +21,9 @@ func TestTimedOutLockIsNotReportedAsHeld(t *testing.T) {
 		err  error
 		want string
 	}{
-		{lock.ErrLocked, heldByAnother},
-		{errors.Join(lock.ErrLocked, context.DeadlineExceeded), timedOut},
-		{errors.Join(recipes.ErrUncertain, context.DeadlineExceeded), uncertain},
+		{lock.ErrLocked, attempt.HeldByAnother},
+		{errors.Join(lock.ErrLocked, context.DeadlineExceeded), attempt.TimedOut},
+		{errors.Join(recipes.ErrUncertain, context.DeadlineExceeded), attempt.Uncertain},
 		{errors.New("boom"), "boom"},
 	} {
 		require.Equal(t, c.want, lockkeeper{}.Reason(c.err))

@@ -6,25 +6,34 @@ package worker
 
 import (
 	"context"
-	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/lockkeeper/lockkeeper/internal/history"
 	"github.com/lockkeeper/lockkeeper/lock"
 )
 
-func (c *lockkeeperClient) acquireReadWrite(ctx context.Context, how, path string) (Hold, error) {
+func init() {
+	kinds[read] = kind{acquire: (*lockkeeperClient).read, shares: true}
+	kinds[write] = kind{acquire: (*lockkeeperClient).write}
+	kinds[downgrade] = kind{acquire: (*lockkeeperClient).write, then: (*workloadClient).downgrade}
+	kinds[tryAcquire] = kind{acquire: permits((*lock.Semaphore).TryAcquire, 1), shares: true}
+	for weight := range PermitLimit {
+		kinds[acquire+strconv.Itoa(weight+1)] = kind{acquire: permits((*lock.Semaphore).Acquire, weight+1), shares: true}
+	}
+}
+
+func (c *lockkeeperClient) read(ctx context.Context, path string) (Hold, error) {
 	m, err := lock.NewRW(c.client, path, &lock.Options{Owner: c.name})
 	if err != nil {
 		return nil, err
 	}
-	if how == read {
-		hold, err := m.RLock(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return lockkeeperHold{hold.Claim, c.client, hold.Unlock}, nil
+	return c.holdOf(m.RLock(ctx))
+}
+
+func (c *lockkeeperClient) write(ctx context.Context, path string) (Hold, error) {
+	m, err := lock.NewRW(c.client, path, &lock.Options{Owner: c.name})
+	if err != nil {
+		return nil, err
 	}
 	hold, err := m.Lock(ctx)
 	if err != nil {
@@ -42,25 +51,17 @@ type writeHold struct {
 
 func (h writeHold) Downgrade(ctx context.Context) error { return h.writer.Downgrade(ctx) }
 
-func (c *lockkeeperClient) acquirePermits(ctx context.Context, how, path string) (Hold, error) {
-	s, err := lock.NewSemaphore(c.client, path, PermitLimit, &lock.Options{Owner: c.name})
-	if err != nil {
-		return nil, err
-	}
-	var hold *lock.Hold
-	if how == tryAcquire {
-		hold, err = s.TryAcquire(ctx, 1)
-	} else {
-		var weight int
-		if weight, err = strconv.Atoi(strings.TrimPrefix(how, acquire)); err != nil {
-			return nil, fmt.Errorf("operation %q: %w", how, err)
+// permits returns a function that acquires permits.
+func permits(
+	take func(*lock.Semaphore, context.Context, int) (*lock.Hold, error), weight int,
+) func(*lockkeeperClient, context.Context, string) (Hold, error) {
+	return func(c *lockkeeperClient, ctx context.Context, path string) (Hold, error) {
+		s, err := lock.NewSemaphore(c.client, path, PermitLimit, &lock.Options{Owner: c.name})
+		if err != nil {
+			return nil, err
 		}
-		hold, err = s.Acquire(ctx, weight)
+		return c.holdOf(take(s, ctx, weight))
 	}
-	if err != nil {
-		return nil, err
-	}
-	return lockkeeperHold{hold.Claim, c.client, hold.Unlock}, nil
 }
 
 // AcquireAll takes several locks together.

@@ -13,6 +13,8 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
+func init() { kinds[nested] = kind{acquire: (*lockkeeperClient).acquireNested} }
+
 // acquireNested takes a lock, and takes it again under the context of the hold. The outer hold is unlocked first: the node must
 // stay until the last Unlock.
 func (c *lockkeeperClient) acquireNested(ctx context.Context, path string) (Hold, error) {

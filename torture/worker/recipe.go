@@ -9,9 +9,10 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
+	"time"
 
 	"github.com/lockkeeper/lockkeeper/internal/history"
+	"github.com/lockkeeper/lockkeeper/torture/attempt"
 )
 
 // The operations of recipes that only this library has. A history has them as the text of Asked. acquire is followed by the
@@ -28,51 +29,6 @@ const (
 
 // PermitLimit is the limit of the semaphores.
 const PermitLimit = 3
-
-// Recipes that a run exercises, and that a result counts: see RecipeOf.
-const (
-	Permits  = "permits"
-	Several  = "several locks"
-	Nested   = "nested lock"
-	Schedule = "schedule"
-	Group    = "group"
-	// Downgrade counts those that the ensemble committed.
-	Downgrade = "downgrade"
-	// Publish counts the values that the ensemble committed, HandOver the hand-overs, and Observer the leaders that were shown.
-	Publish  = "published value"
-	HandOver = "hand-over"
-	Observer = "observer"
-	// Takeover counts the former holders that were fenced.
-	Takeover = "takeover"
-	// Barrier counts the barriers that were passed, and Double the rounds of double barriers that members left.
-	Barrier = "barrier"
-	Double  = "double barrier"
-)
-
-// Recipes are all recipes that contenders with sessions exercise.
-var Recipes = []string{
-	"lock", "election", "reader", "writer", Downgrade, Permits, Several, Nested, Schedule, Group, Publish, HandOver, Observer, Takeover, Barrier, Double,
-}
-
-// RecipeOf returns the recipe of an attempt, given the text of its Asked event.
-func RecipeOf(asked string) string {
-	how, _, _ := strings.Cut(asked, ",")
-	switch {
-	case how == "campaign":
-		return "election"
-	case how == read:
-		return "reader"
-	case how == write || how == downgrade:
-		return "writer"
-	case how == tryAcquire || strings.HasPrefix(how, acquire):
-		return Permits
-	case how == several:
-		return Several
-	case how == nested:
-		return Nested
-	}
-	return "lock"
-}
 
 // drawRecipe replaces an operation by that of a recipe which the path has.
 func (a *workloadClient) drawRecipe(how, path string) string {
@@ -102,9 +58,6 @@ func (a *workloadClient) drawSeveral(path string) []string {
 	return paths
 }
 
-// shares reports whether the operation's holds do not exclude each other.
-func (o operation) shares() bool { return o.how == read || RecipeOf(o.how) == Permits }
-
 // A severalClient is a Client that can acquire several paths, all or none of them.
 type severalClient interface {
 	// AcquireAll returns a hold for each path. They end together, and Release of any of them releases all.
@@ -120,13 +73,14 @@ func (a *workloadClient) acquire(ctx context.Context, how string, paths []string
 	return []Hold{hold}, err
 }
 
-// downgrade makes a writer a reader. If the outcome is unknown, the contender continues as a reader.
-func (a *workloadClient) downgrade(p part) {
+// downgrade makes a writer a reader, and holds as one. If the outcome is unknown, the contender continues as a reader.
+func (a *workloadClient) downgrade(p part, d time.Duration) {
 	downgrading := p.by
 	downgrading.Kind = history.Downgrading
 	a.reporter.report(downgrading)
 	writer := p.hold.(interface{ Downgrade(context.Context) error }) // that library has
-	if err := writer.Downgrade(a.ctx); err != nil && !MayFailRelease(a.library.Reason(err)) && a.ctx.Err() == nil {
+	if err := writer.Downgrade(a.ctx); err != nil && !attempt.MayFailRelease(a.library.Reason(err)) && a.ctx.Err() == nil {
 		a.reporter.report(history.Event{Kind: history.Note, Text: fmt.Sprintf("downgrade of %s: %v", p.by.Path, err)})
 	}
+	a.read(p.hold, d)
 }

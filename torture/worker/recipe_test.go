@@ -7,6 +7,7 @@ package worker
 import (
 	"encoding/json"
 	"io"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -14,7 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/internal/history"
+	"github.com/lockkeeper/lockkeeper/torture/attempt"
 	"github.com/lockkeeper/lockkeeper/torture/clock"
+	"github.com/lockkeeper/lockkeeper/torture/verdict"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
@@ -45,30 +48,30 @@ func TestWorkerExercisesEveryRecipe(t *testing.T) {
 	exercised := func() map[string]bool {
 		is, asked := map[string]bool{}, map[int]string{}
 		for _, e := range out.events(t, history.Asked) {
-			asked[e.Attempt] = RecipeOf(e.Text)
+			asked[e.Attempt] = attempt.RecipeOf(e.Text)
 		}
 		for _, e := range out.events(t, history.Granted) {
 			is[asked[e.Attempt]] = true
 		}
-		is[Downgrade] = len(out.events(t, history.Downgrading)) > 0
-		is[Group] = len(out.events(t, history.Listed)) > 0
-		is[Schedule] = len(out.events(t, history.Ran)) > 0
+		is["downgrade"] = len(out.events(t, history.Downgrading)) > 0
+		is["group"] = len(out.events(t, history.Listed)) > 0
+		is["schedule"] = len(out.events(t, history.Ran)) > 0
 		for _, e := range out.events(t, history.Observed) {
-			is[Observer] = true
-			is[Publish] = is[Publish] || e.Write > 0
+			is["observer"] = true
+			is["published value"] = is["published value"] || e.Write > 0
 		}
-		is[Barrier], is[Double] = len(out.events(t, history.Passed)) > 0, len(out.events(t, history.Left)) > 0
-		is[Takeover] = true // see takeover_test.go: no holder crashes here
+		is["barrier"], is["double barrier"] = len(out.events(t, history.Passed)) > 0, len(out.events(t, history.Left)) > 0
+		is["takeover"] = true // see takeover_test.go: no holder crashes here
 		for _, path := range recipePaths {
 			data, _, err := servers.Get(path + "-handover")
-			is[HandOver] = is[HandOver] || err == nil && len(data) > 0
+			is["hand-over"] = is["hand-over"] || err == nil && len(data) > 0
 		}
 		return is
 	}
 	require.Eventually(t, func() bool {
 		is := exercised()
-		return !slices.ContainsFunc(Recipes, func(name string) bool { return !is[name] })
-	}, 5*time.Minute, 50*time.Millisecond, "of %v", Recipes)
+		return !slices.ContainsFunc(slices.Collect(maps.Keys(verdict.Recipes())), func(name string) bool { return !is[name] })
+	}, 5*time.Minute, 50*time.Millisecond, "of %v", verdict.Recipes())
 	_, err := io.WriteString(in, Stop+"\n")
 	require.NoError(t, err)
 	require.NoError(t, <-over)
@@ -83,7 +86,7 @@ func TestWorkerExercisesEveryRecipe(t *testing.T) {
 	}
 	parts := map[int]map[string]history.Kind{}
 	for _, e := range out.events(t, history.Asked) {
-		require.Equal(t, RecipeOf(e.Text) == Several, e.Together != 0, e)
+		require.Equal(t, attempt.RecipeOf(e.Text) == "several locks", e.Together != 0, e)
 		if e.Together == 0 {
 			continue
 		}
@@ -103,11 +106,11 @@ func TestHoldersOfReadersAndPermitsDoNotWriteToRegisters(t *testing.T) {
 	for how, shares := range map[string]bool{
 		read: true, acquire + "1": true, tryAcquire: true, write: false, downgrade: false, several: false, nested: false, "lock": false, "campaign": false,
 	} {
-		require.Equal(t, shares, operation{how: how}.shares(), how)
+		require.Equal(t, shares, kinds[how].shares, how)
 	}
 }
 
 func TestTriedPermitsMayBeHeldByAnother(t *testing.T) {
-	require.True(t, MayFail(tryAcquire, heldByAnother))
-	require.False(t, MayFail(acquire+"1", heldByAnother))
+	require.True(t, attempt.MayFail(tryAcquire, attempt.HeldByAnother))
+	require.False(t, attempt.MayFail(acquire+"1", attempt.HeldByAnother))
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/internal/history"
 	"github.com/lockkeeper/lockkeeper/service/client"
+	"github.com/lockkeeper/lockkeeper/torture/attempt"
 )
 
 // service adapts the client of the lock service to Library. Its clients know all replicas, and begin with different ones.
@@ -45,12 +46,12 @@ func (*service) Reason(err error) string {
 		is     error
 		report string
 	}{
-		{client.LockRevoked, revoked},
-		{client.ErrLost, lostBefore},
-		{client.ErrUncertain, uncertain},
-		{client.ErrClosed, shut},
-		{context.DeadlineExceeded, timedOut}, // the error names the holder, too
-		{client.LockAlreadyHeld, heldByAnother},
+		{client.LockRevoked, attempt.Revoked},
+		{client.ErrLost, attempt.LostBefore},
+		{client.ErrUncertain, attempt.Uncertain},
+		{client.ErrClosed, attempt.Shut},
+		{context.DeadlineExceeded, attempt.TimedOut}, // the error names the holder, too
+		{client.LockAlreadyHeld, attempt.HeldByAnother},
 	} {
 		if errors.Is(err, known.is) {
 			return known.report

@@ -19,6 +19,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/internal/history"
 	"github.com/lockkeeper/lockkeeper/service/client"
+	"github.com/lockkeeper/lockkeeper/torture/attempt"
 )
 
 func TestErrorOfTheServiceIsReportedByItsReason(t *testing.T) {
@@ -26,11 +27,11 @@ func TestErrorOfTheServiceIsReportedByItsReason(t *testing.T) {
 		err  error
 		want string
 	}{
-		{client.LockAlreadyHeld, heldByAnother},
-		{errors.Join(client.LockAlreadyHeld, context.DeadlineExceeded), timedOut},
-		{errors.Join(client.ErrUncertain, context.DeadlineExceeded), uncertain},
-		{errors.Join(client.ErrLost, client.ErrDeadline), lostBefore},
-		{errors.Join(client.ErrLost, client.LockRevoked), revoked},
+		{client.LockAlreadyHeld, attempt.HeldByAnother},
+		{errors.Join(client.LockAlreadyHeld, context.DeadlineExceeded), attempt.TimedOut},
+		{errors.Join(client.ErrUncertain, context.DeadlineExceeded), attempt.Uncertain},
+		{errors.Join(client.ErrLost, client.ErrDeadline), attempt.LostBefore},
+		{errors.Join(client.ErrLost, client.LockRevoked), attempt.Revoked},
 		{errors.New("boom"), "boom"},
 	} {
 		require.Equal(t, c.want, (&service{}).Reason(c.err))

@@ -4,7 +4,11 @@
 
 package worker
 
-import "github.com/lockkeeper/lockkeeper/internal/history"
+import (
+	"strings"
+
+	"github.com/lockkeeper/lockkeeper/internal/history"
+)
 
 // SpecVariable is the environment variable in which a worker process finds its Spec, in JSON.
 const SpecVariable = "LOCKKEEPER_TORTURE_WORKER"
@@ -31,7 +35,7 @@ type Spec struct {
 	// has that.
 	Elections []string `json:"elections,omitempty"`
 	// Delayed is one more path to contend for, on which all contenders have LockDelay and a fence function, empty for none. Only
-	// this library has them.
+	// this library has them, and callers of the lock service do not contend for it.
 	Delayed string `json:"delayed,omitempty"`
 	// Barrier is the path of a barrier for which the process waits, empty for none, and which it sets and removes if SetsBarrier is set.
 	// Double is that of a double barrier of DoubleSize members, of whose rounds it is a member. Only this library has them.
@@ -63,6 +67,24 @@ type Spec struct {
 
 	// Probe makes the process acquire each path once, release it and end.
 	Probe bool `json:"probe,omitempty"`
+}
+
+// Nodes of recipes, below the root of all paths.
+const (
+	GroupNode     = "/members"
+	SchedulesNode = "/schedules"
+	DelayedNode   = "/delayed"
+	DoubleNode    = "/double"
+)
+
+// Exercise has the process exercise all recipes: on some of its paths and on nodes below root, together with other processes that
+// have sessions. The double barrier is of two or three members, and if possible of fewer than there are processes, so that
+// rounds go on while one of them is down.
+func (s *Spec) Exercise(root string, paths []string, withSessions int) {
+	s.Several, s.Permits, s.ReadWrite, s.Elections = paths, paths[1:2], paths[2:], paths
+	s.Group, s.Schedules, s.Delayed = root+GroupNode, root+SchedulesNode, root+DelayedNode
+	s.Barrier, s.SetsBarrier = root+"/barrier", strings.HasPrefix(s.Name, "c1.")
+	s.Double, s.DoubleSize = root+DoubleNode, min(3, withSessions, max(2, withSessions-1))
 }
 
 // Commands that a worker reads from its standard input.

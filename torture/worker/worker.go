@@ -52,10 +52,9 @@ func RunWith(library Library, spec string, in io.Reader, out io.Writer) error {
 		}
 		working.Go(c.loop)
 	}
-	working.Go(func() { shared.keepMember(ctx) })
-	working.Go(func() { shared.runSchedules(ctx) })
-	working.Go(func() { shared.observeLeaders(ctx) })
-	working.Go(func() { shared.meet(ctx) })
+	for _, t := range tasks {
+		working.Go(func() { shared.runTask(ctx, t) })
+	}
 	if p.Waiters+p.Holds > 0 && !p.Probe {
 		acquiring, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)

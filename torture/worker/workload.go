@@ -14,6 +14,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/internal/history"
+	"github.com/lockkeeper/lockkeeper/torture/attempt"
 	"github.com/lockkeeper/lockkeeper/torture/clock"
 	"github.com/lockkeeper/lockkeeper/torture/register"
 )
@@ -189,7 +190,7 @@ func (a *workloadClient) attempt(drawn operation, paths ...string) (granted bool
 	if err != nil {
 		why := a.library.Reason(err)
 		if wasCancelled(ctx, err) {
-			why = cancelled
+			why = attempt.Cancelled
 		}
 		a.reportAll(parts, func(e *history.Event) { e.Kind, e.Error = history.Failed, why })
 		if errors.As(err, new(*BrokenError)) {
@@ -246,17 +247,17 @@ func (a *workloadClient) reportAll(parts []part, complete func(*history.Event)) 
 
 // use does what the operation does while it holds.
 func (a *workloadClient) use(parts []part, drawn operation) {
+	kind := kinds[drawn.how]
 	switch {
 	case drawn.idle:
 		a.idle(parts[0].hold)
-	case drawn.shares():
+	case kind.shares:
 		a.read(parts[0].hold, drawn.hold)
 	default:
 		a.work(parts, drawn.hold)
 	}
-	if drawn.how == downgrade {
-		a.downgrade(parts[0])
-		a.read(parts[0].hold, drawn.hold)
+	if kind.then != nil {
+		kind.then(a, parts[0], drawn.hold)
 	}
 }
 

@@ -16,19 +16,20 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/internal/history"
 	"github.com/lockkeeper/lockkeeper/torture"
+	"github.com/lockkeeper/lockkeeper/torture/verdict"
 )
 
 // keep writes the result of a run, as JSON and as a summary.
-func writeHistory(dir string, result *torture.Result) error {
+func writeHistory(dir string, result *verdict.Result) error {
 	return write(dir, historyFile, func(w io.Writer) error { return history.Write(w, result.History) })
 }
 
-func keep(dir string, result *torture.Result, out io.Writer) error {
+func keep(dir string, result *verdict.Result, out io.Writer) error {
 	return errors.Join(write(dir, resultFile, result.WriteJSON), write(dir, summaryFile, result.WriteSummary), result.WriteSummary(out))
 }
 
 // kept reads the result of a run, with its history.
-func kept(dir string) (*torture.Result, error) {
+func kept(dir string) (*verdict.Result, error) {
 	result, err := readResult(dir)
 	if err != nil {
 		return nil, err
@@ -41,17 +42,17 @@ func kept(dir string) (*torture.Result, error) {
 	return result, errors.Join(err, file.Close())
 }
 
-func readResult(dir string) (*torture.Result, error) {
+func readResult(dir string) (*verdict.Result, error) {
 	document, err := os.ReadFile(filepath.Join(dir, resultFile))
 	if err != nil {
 		return nil, err
 	}
-	var result torture.Result
+	var result verdict.Result
 	if err := json.Unmarshal(document, &result); err != nil {
 		return nil, fmt.Errorf("%s: %w", resultFile, err)
 	}
-	if result.Schema != torture.Schema {
-		return nil, fmt.Errorf("%s: a document of schema %q, want %q", resultFile, result.Schema, torture.Schema)
+	if result.Schema != verdict.Schema {
+		return nil, fmt.Errorf("%s: a document of schema %q, want %q", resultFile, result.Schema, verdict.Schema)
 	}
 	return &result, nil
 }
@@ -90,7 +91,7 @@ func prepare(dir string) error {
 	case errors.Is(err, os.ErrNotExist): // the run has no result
 	case err != nil:
 		return fmt.Errorf("-out %s: it contains a result that cannot be read: name another folder: %w", dir, err)
-	case earlier.Verdict != torture.HeldUp && earlier.Verdict != torture.NotShown:
+	case earlier.Verdict != verdict.HeldUp && earlier.Verdict != verdict.NotShown:
 		return fmt.Errorf("-out %s: it contains the evidence of a run with the verdict %q: name another folder", dir, earlier.Verdict)
 	}
 	for _, e := range entries {

@@ -16,7 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockkeeper/lockkeeper/torture"
+	"github.com/lockkeeper/lockkeeper/torture/verdict"
 )
 
 // folder returns a folder with the given files.
@@ -30,8 +30,8 @@ func folder(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-func document(verdict string) string {
-	return fmt.Sprintf("{%q:%q,%q:%q}", "schema", torture.Schema, "verdict", verdict)
+func document(found string) string {
+	return fmt.Sprintf("{%q:%q,%q:%q}", "schema", verdict.Schema, "verdict", found)
 }
 
 func TestOnlyFilesOfAnEarlierRunAreRemovedFromAFolder(t *testing.T) {
@@ -57,7 +57,7 @@ func TestOnlyFilesOfAnEarlierRunAreRemovedFromAFolder(t *testing.T) {
 		`unknown fault "buy"`:                                         {"plan.txt": "at 9h for 1h buy bread\n", "summary.txt": ""},
 		`it contains the evidence of a run with the verdict "broken"`: {"plan.txt": plan, "result.json": document("broken")},
 		"it contains a result that cannot be read":                    {"plan.txt": plan, "result.json": "{"},
-		`a document of schema "other", want "` + torture.Schema:       {"plan.txt": plan, "result.json": `{"schema":"other"}`},
+		`a document of schema "other", want "` + verdict.Schema:       {"plan.txt": plan, "result.json": `{"schema":"other"}`},
 	} {
 		dir := folder(t, kept)
 		require.ErrorContains(t, prepare(dir), says)
@@ -80,7 +80,7 @@ func TestKeptHistoryIsJudgedAgain(t *testing.T) {
 	dir := folder(t, map[string]string{
 		"history.jsonl": string(file),
 		"result.json": fmt.Sprintf(`{"schema":%q,"verdict":"broken","zookeeper":"3.8.0","token":"czxid","again":"make torture SEED=7",
-			"writes":{"all":3},"findings":[{"rule":"told-first","text":%q}],"amiss":[]}`, torture.Schema, mark),
+			"writes":{"all":3},"findings":[{"rule":"told-first","text":%q}],"amiss":[]}`, verdict.Schema, mark),
 	})
 	var out, problems bytes.Buffer
 	require.Equal(t, notShown, run([]string{"-judge", dir}, &out, &problems), "%s", &problems)
@@ -92,7 +92,7 @@ func TestKeptHistoryIsJudgedAgain(t *testing.T) {
 	require.True(t, strings.HasPrefix(out.String(), string(summary)))
 	result, err := readResult(dir)
 	require.NoError(t, err)
-	require.Equal(t, torture.NotShown, result.Verdict)
+	require.Equal(t, verdict.NotShown, result.Verdict)
 	require.Equal(t, "make torture SEED=7", result.Again)
 	require.NotEmpty(t, result.Judged)
 	require.Positive(t, result.Numbers.Grants)

@@ -39,6 +39,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/internal/flags"
 	"github.com/lockkeeper/lockkeeper/torture"
+	"github.com/lockkeeper/lockkeeper/torture/verdict"
 	"github.com/lockkeeper/lockkeeper/torture/worker"
 )
 
@@ -147,14 +148,14 @@ func failure(ctx context.Context, err error, problems io.Writer) int {
 }
 
 // conclude returns the status of a run, and prints what to do about it.
-func conclude(result *torture.Result, dir string, out io.Writer) int {
+func conclude(result *verdict.Result, dir string, out io.Writer) int {
 	switch result.Verdict {
-	case torture.HeldUp:
+	case verdict.HeldUp:
 		return heldUp
-	case torture.NotShown:
+	case verdict.NotShown:
 		say(out, "\nNothing was broken, but some promises were never tested, and are not shown. A longer run tests more.\n")
 		return notShown
-	case torture.Unsound:
+	case verdict.Unsound:
 		say(out, "\nNothing was found about the contenders, but the servers or the harness failed: see the failures above. Run it again:\n\n    %s\n", result.Again)
 		return unsound
 	}
@@ -169,7 +170,7 @@ func judge(dir string, out, problems io.Writer) int {
 		err = reorder(result, filepath.Join(dir, logsFolder))
 	}
 	if err == nil {
-		torture.Rejudge(result)
+		verdict.Rejudge(result)
 		err = errors.Join(writeHistory(dir, result), keep(dir, result, out))
 	}
 	if err != nil {
@@ -180,7 +181,7 @@ func judge(dir string, out, problems io.Writer) int {
 }
 
 // reorder reads the servers' logs again, if they were kept.
-func reorder(result *torture.Result, logs string) error {
+func reorder(result *verdict.Result, logs string) error {
 	if _, err := os.Stat(logs); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/child"
 	"github.com/lockkeeper/lockkeeper/internal/history"
 	"github.com/lockkeeper/lockkeeper/torture"
+	"github.com/lockkeeper/lockkeeper/torture/verdict"
 	"github.com/lockkeeper/lockkeeper/torture/worker"
 )
 
@@ -230,12 +231,12 @@ func TestShortTortureFindsNothing(t *testing.T) {
 
 	result, err := readResult(dir)
 	require.NoError(t, err)
-	require.NotEqual(t, torture.Broken, result.Verdict)
-	require.Len(t, result.Recipes, len(worker.Recipes))
+	require.NotEqual(t, verdict.Broken, result.Verdict)
+	require.Len(t, result.Recipes, len(verdict.Recipes()))
 	for _, p := range result.Promises {
 		switch p.Rule {
 		case check.FirstInQueue, check.RisingTokens, check.NotifiedFirst, check.NotifiedAtAll, check.NothingLeft:
-			require.Equal(t, torture.HeldUp, p.Verdict, p.Rule)
+			require.Equal(t, verdict.HeldUp, p.Verdict, p.Rule)
 		default:
 		}
 	}

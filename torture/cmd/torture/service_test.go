@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/internal/check"
-	"github.com/lockkeeper/lockkeeper/torture"
+	"github.com/lockkeeper/lockkeeper/torture/verdict"
 )
 
 // serviceFaults need no build of the contenders.
@@ -53,7 +53,7 @@ func TestShortTortureOfTheServiceFindsNothing(t *testing.T) {
 	requireEmpty(t, temporary)
 	result, err := readResult(dir)
 	require.NoError(t, err)
-	require.NotEqual(t, torture.Broken, result.Verdict)
+	require.NotEqual(t, verdict.Broken, result.Verdict)
 	require.Equal(t, 2, result.Replicas)
 	leases := result.Numbers.Leases
 	require.Positive(t, leases.Released)
@@ -61,7 +61,7 @@ func TestShortTortureOfTheServiceFindsNothing(t *testing.T) {
 	require.Equal(t, leases.Granted, leases.Released+leases.Expired+leases.Revoked+leases.ByOperator)
 	for _, p := range result.Promises {
 		if p.Rule == check.FirstInQueue || p.Rule == check.RisingTokens {
-			require.Equal(t, torture.HeldUp, p.Verdict, p.Rule)
+			require.Equal(t, verdict.HeldUp, p.Verdict, p.Rule)
 		}
 	}
 }

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build unix
-
-package torture
+package verdict
 
 import (
 	"cmp"
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -59,7 +58,7 @@ func (r *Result) WriteSummary(w io.Writer) error {
 	line("notified before next grant", "%v at worst, of %d", n.NotifiedBeforeGrant.Worst, n.NotifiedBeforeGrant.Of)
 	stale := fmt.Sprintf("%d by %d writers (%s) reached the registers: the bare ones accepted %d", r.Writes.Stale, r.Writes.Writers,
 		counts(n.StaleWriters), r.Writes.AcceptedByBare)
-	if r.Token == noToken {
+	if r.Token == NoToken {
 		line("stale writes", "%s, and no register can reject them", stale)
 	} else {
 		line("falling tokens", "%d", n.FallingTokens)
@@ -76,7 +75,7 @@ func (r *Result) WriteSummary(w io.Writer) error {
 	if r.ZooKeeper != "" {
 		line("commit order", "%d transactions, %d never committed", r.Transactions, r.Uncommitted)
 		if r.Counter != 0 {
-			line("counter", "%d, of %d", r.Counter, counterEnd)
+			line("counter", "%d, of %d", r.Counter, math.MaxInt32)
 		}
 	}
 	injected, missed := map[string]int{}, map[string]int{}

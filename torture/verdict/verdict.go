@@ -1,15 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build unix
-
-package torture
+package verdict
 
 import (
-	"slices"
-
 	"github.com/lockkeeper/lockkeeper/internal/check"
-	"github.com/lockkeeper/lockkeeper/internal/history"
 )
+
+// Verdicts on a run and on each promise.
+const (
+	HeldUp   = "held up"   // tested, without a finding
+	Broken   = "broken"    // with a finding
+	NotShown = "not shown" // never tested
+
+	// Unsound is the verdict on a run without a finding whose servers or harness failed: it says nothing about the library.
+	Unsound = "unsound"
+)
+
+// A Promise is a rule of the checker, with how often the run tested it.
+type Promise struct {
+	Rule    check.Rule `json:"rule"`
+	Tested  int        `json:"tested"`
+	By      string     `json:"by"` // what Tested counts
+	Verdict string     `json:"verdict"`
+}
 
 // promises returns a verdict on each rule that was checked.
 func (r *Result) promises(without []check.Rule, found map[check.Rule]int) []Promise {
@@ -17,7 +30,7 @@ func (r *Result) promises(without []check.Rule, found map[check.Rule]int) []Prom
 	for _, rule := range without {
 		skipped[rule] = true
 	}
-	rules := check.Rules
+	rules := check.Rules()
 	if !r.Own() {
 		rules = append([]check.Rule{check.SoleHolder}, rules...)
 	}
@@ -27,7 +40,7 @@ func (r *Result) promises(without []check.Rule, found map[check.Rule]int) []Prom
 		if skipped[rule] {
 			continue
 		}
-		p := Promise{Rule: rule, Tested: tested[rule], By: check.By[rule], Verdict: HeldUp}
+		p := Promise{Rule: rule, Tested: tested[rule], By: rule.Counts(), Verdict: HeldUp}
 		switch {
 		case found[rule] > 0:
 			p.Verdict = Broken
@@ -57,19 +70,4 @@ func (r *Result) verdict() string {
 		return NotShown
 	}
 	return HeldUp
-}
-
-// listsMembers reports whether the contenders list the members of a group.
-func listsMembers(events []history.Event) bool {
-	return slices.ContainsFunc(events, func(e history.Event) bool { return e.Kind == history.Listed })
-}
-
-// statesDeadlines reports whether the contenders state the deadline of their grants.
-func statesDeadlines(events []history.Event) bool {
-	for _, e := range events {
-		if e.Kind == history.Granted && e.Deadline != 0 {
-			return true
-		}
-	}
-	return false
 }

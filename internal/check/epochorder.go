@@ -3,33 +3,31 @@
 package check
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
 	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
-// epochs is the state of one path's epochs.
-type epochs struct {
-	newest history.Event // the claim of the newest epoch, no Kind if there is none
-	token  history.ID    // the greatest that has claimed one
-	reset  bool          // the node was deleted since then
-}
+// EpochOrder: epochs are claimed as 1, 2, 3 and so on, with rising tokens, while the claimer's node exists, and every
+// write in an epoch is in the newest one. Nothing is excused. The numbers restart where the node of the epochs was
+// deleted, and continue from a number that an operator wrote into it.
+var EpochOrder = register(definition{
+	name:    "epoch-order",
+	meaning: "epochs are numbered 1, 2, 3, and every write is in the newest one",
+	counts:  "claims of an epoch",
+	judge:   epochOrder,
+	tests:   perEvent(history.Claimed),
+})
 
-// epochOrder checks EpochOrder in the ensemble's commit order.
-func (t *timeline) epochOrder() []Finding {
-	var findings []Finding
-	paths := map[string]string{} // by the epochs' nodes
-	var ordered []history.Event
-	for _, e := range t.state {
+func epochOrder(t *timeline, found report) {
+	ordered, paths := t.state(history.Claimed, history.Wrote), map[string]string{} // by the epochs' nodes
+	for _, e := range ordered {
 		if e.Kind == history.Claimed {
 			paths[e.Node] = e.Path
 		}
-		if e.Kind == history.Claimed || e.Kind == history.Wrote && e.Epoch != 0 {
-			ordered = append(ordered, e)
-		}
 	}
+	ordered = slices.DeleteFunc(ordered, func(e history.Event) bool { return e.Kind == history.Wrote && e.Epoch == 0 })
 	for _, n := range t.nodes {
 		if queue, ofEpochs := paths[n.created.Node]; ofEpochs && n.deleted.Kind != "" {
 			gone := n.deleted
@@ -37,7 +35,7 @@ func (t *timeline) epochOrder() []Finding {
 			ordered = append(ordered, gone)
 		}
 	}
-	slices.SortStableFunc(ordered, func(a, b history.Event) int { return cmp.Compare(a.Zxid, b.Zxid) })
+	sortByZxid(ordered)
 	byPath := map[string]*epochs{}
 	for _, e := range ordered {
 		c := byPath[e.Path]
@@ -46,15 +44,17 @@ func (t *timeline) epochOrder() []Finding {
 			byPath[e.Path] = c
 		}
 		if text := c.violation(e); text != "" {
-			events := []history.Event{e}
-			if c.newest.Kind != "" {
-				events = []history.Event{c.newest, e}
-			}
-			findings = append(findings, Finding{EpochOrder, text, events})
+			found(text, c.newest, e)
 		}
 		c.apply(e)
 	}
-	return findings
+}
+
+// epochs is the state of one path's epochs.
+type epochs struct {
+	newest history.Event // the claim of the newest epoch, no Kind if there is none
+	token  history.ID    // the greatest that has claimed one
+	reset  bool          // the node was deleted since then
 }
 
 // violation returns what is wrong with the next event, nothing if it is allowed.

@@ -9,27 +9,21 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/history"
 )
 
-// A submission is a write that a contender sent to the ensemble, its answer, and what the ensemble committed.
-type submission struct {
-	sent, answered history.Event
-	committed      []history.Event
-}
+// TrueAnswer: a write answered as done was carried out before, one answered as refused never is, and every other is
+// carried out once and as a whole, or not at all.
+var TrueAnswer = register(definition{
+	name:    "true-answer",
+	meaning: "the answer to a write to ZooKeeper is true",
+	counts:  "answers of the ensemble to writes",
+	judge:   trueAnswers,
+	tests:   perEvent(history.Answered),
+})
 
-// trueAnswers checks TrueAnswer.
-func (t *timeline) trueAnswers() []Finding {
-	var findings []Finding
+func trueAnswers(t *timeline, found report) {
 	submissions := map[int]*submission{}
 	var order []int
-	claims, proclaimed := map[history.ID][]history.Event{}, map[history.ID][]history.Event{} // by token
-	for _, e := range t.state {
-		if e.Kind == history.Claimed {
-			claims[e.Token] = append(claims[e.Token], e)
-			continue
-		}
-		if e.Kind == history.Proclaimed {
-			proclaimed[e.Token] = append(proclaimed[e.Token], e)
-			continue
-		}
+	claims, proclaimed := byToken(t.of(history.Claimed)), byToken(t.of(history.Proclaimed))
+	for _, e := range t.state(history.Sent, history.Answered, history.Wrote) {
 		if submissions[e.Write] == nil {
 			submissions[e.Write] = &submission{}
 			order = append(order, e.Write)
@@ -55,22 +49,31 @@ func (t *timeline) trueAnswers() []Finding {
 			text = w.problemOfValue(proclaimed[token])
 		}
 		if text != "" {
-			findings = append(findings, Finding{TrueAnswer, text, append(w.observed(), w.committed...)})
+			found(text, append([]history.Event{w.sent, w.answered}, w.committed...)...)
 		}
 	}
 	for token, attempts := range epochClaims {
 		// If one attempt may have been carried out, the answers to the others state nothing about it.
 		refused := !slices.ContainsFunc(attempts, func(w *submission) bool { return w.answered.Cause != history.Refused })
 		if refused && len(claims[token]) != 0 {
-			findings = append(findings, Finding{TrueAnswer, "answered as refused, but claimed", append(attempts[0].observed(), claims[token]...)})
+			found("answered as refused, but claimed", append([]history.Event{attempts[0].sent, attempts[0].answered}, claims[token]...)...)
 		}
 	}
-	return findings
 }
 
-// observed returns the contender's events of the submission.
-func (w *submission) observed() []history.Event {
-	return slices.DeleteFunc([]history.Event{w.sent, w.answered}, func(e history.Event) bool { return e.Kind == "" })
+// byToken groups events by their tokens.
+func byToken(events []history.Event) map[history.ID][]history.Event {
+	of := map[history.ID][]history.Event{}
+	for _, e := range events {
+		of[e.Token] = append(of[e.Token], e)
+	}
+	return of
+}
+
+// A submission is a write that a contender sent to the ensemble, its answer, and what the ensemble committed.
+type submission struct {
+	sent, answered history.Event
+	committed      []history.Event
 }
 
 // problem returns what is wrong with a transaction that writes state, nothing if it is correct.

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build unix
-
-package torture
+package verdict
 
 import (
 	"context"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -31,7 +30,7 @@ func good(t *testing.T) *Result {
 			session = e.Session
 		}
 	}
-	node := containers[0] + "/1-lock-0000009999"
+	node := "/torture/a/1-lock-0000009999"
 	end := r.History[len(r.History)-1].At
 	add := func(before time.Duration, e history.Event) {
 		e.At = end - history.Instant(before)
@@ -40,7 +39,7 @@ func good(t *testing.T) *Result {
 	add(2, history.Event{Kind: history.Created, Node: node, Session: session, Zxid: 1 << 40})
 	add(1, history.Event{Kind: history.Deleted, Node: node, Session: 7, Zxid: 1<<40 + 1, Cause: history.ByOperator})
 	// One holder loses its session, and the lock to another client.
-	const path = root + "/lost"
+	const path = "/torture/lost"
 	attempt := func(before time.Duration, contender string, number int, kind history.Kind, token history.ID, cause history.Cause) {
 		add(before, history.Event{Kind: kind, Contender: contender, Attempt: number, Path: path, Token: token, Cause: cause})
 	}
@@ -56,14 +55,14 @@ func good(t *testing.T) *Result {
 	attempt(8*time.Second, "c9.1", 9002, history.Releasing, 0, "")
 	attempt(8*time.Second-1, "c9.1", 9002, history.Notified, 0, history.GivenUp)
 	add(8*time.Second-2, history.Event{Kind: history.Deleted, Node: path + "/1-lock-0000000001", Session: 1<<41 + 1, Zxid: 1<<41 + 3, Cause: history.ByRequest})
-	r.History = inOrder(r.History)
+	r.History = history.InOrder(r.History)
 	return r
 }
 
 // untested returns a run without findings in which no waiter lost its node, and no holder the lock to another client.
 func untested(t *testing.T) *Result {
 	t.Helper()
-	file, err := os.Open(filepath.Join("..", "testdata", "histories", "good", "torture.jsonl"))
+	file, err := os.Open(filepath.Join("..", "..", "testdata", "histories", "good", "torture.jsonl"))
 	require.NoError(t, err)
 	defer func() { require.NoError(t, file.Close()) }()
 	events, err := history.Read(file)
@@ -227,15 +226,124 @@ func acceptStaleWrite(r *Result) {
 
 func TestRivalIsNotCheckedForLockkeepersPromises(t *testing.T) {
 	r := good(t)
-	r.NotifiedBy, r.ZooKeeper, r.Token = "a timer", "", noToken
+	r.NotifiedBy, r.ZooKeeper, r.Token = "a timer", "", NoToken
 	Rejudge(r)
 	var left []check.Rule
 	for _, u := range r.Unchecked {
 		left = append(left, u.Rule)
 		require.NotEmpty(t, u.Why)
 	}
-	require.ElementsMatch(t, check.Rules, left)
+	require.ElementsMatch(t, check.Rules(), left)
 	require.Equal(t, HeldUp, r.Verdict, "stale beliefs are still checked: %v", r.Findings)
 	require.Len(t, r.Promises, 1)
 	require.Equal(t, check.SoleHolder, r.Promises[0].Rule)
+}
+
+func TestRecipeThatWasNeverExercisedIsNotShown(t *testing.T) {
+	r := good(t)
+	r.Recipes = map[string]int{"lock": 0, "several locks": 0, "schedule": 0, "published value": 0, "observer": 0, "takeover": 0, "barrier": 0, "double barrier": 0}
+	Rejudge(r)
+	require.Equal(t, NotShown, r.Verdict)
+	require.Len(t, r.Untried, 7)
+	require.Contains(t, r.Untried[4], "recipe schedule: never granted or run")
+	require.Contains(t, r.Untried[5], "recipe several locks: never granted or run")
+	require.Positive(t, r.Recipes["lock"])
+	verdicts := map[check.Rule]string{}
+	for _, p := range r.Promises {
+		verdicts[p.Rule] = p.Verdict
+	}
+	require.Equal(t, NotShown, verdicts[check.AllOrNothing])
+	require.Equal(t, NotShown, verdicts[check.TickOnce])
+	require.Equal(t, NotShown, verdicts[check.TrueLeader])
+	require.Equal(t, NotShown, verdicts[check.HeldState])
+	require.Equal(t, NotShown, verdicts[check.CrashOrClean])
+	for _, rule := range []check.Rule{check.OpenBarrier, check.FullRound, check.WholeRound} {
+		require.Equal(t, NotShown, verdicts[rule])
+	}
+	require.NotContains(t, verdicts, check.PermitsWithinLimit, "these contenders had no semaphore")
+}
+
+func TestLeaderThatNoObserverMayBeShownIsAFinding(t *testing.T) {
+	r := good(t)
+	r.Recipes = map[string]int{"observer": 0}
+	granted := r.History[slices.IndexFunc(r.History, func(e history.Event) bool { return e.Kind == history.Granted })]
+	shown := history.Event{Kind: history.Observed, At: granted.At, Contender: "c9.1", Path: granted.Path, Token: granted.Token, Write: 161}
+	r.History = slices.Insert(r.History, len(r.History)-1, shown)
+	Rejudge(r)
+	require.Equal(t, Broken, r.Verdict)
+	require.Contains(t, r.Findings[0].Text, "a value that the leader had not published")
+	require.Equal(t, check.TrueLeader, r.Findings[0].Rule)
+}
+
+func TestBarrierThatIsSetAndRoundThatIsNotFullAreFindings(t *testing.T) {
+	const barrier, double = "/torture/barrier", "/torture/double"
+	r := good(t)
+	end := r.History[len(r.History)-1]
+	at := func(e history.Event) history.Event {
+		e.At, e.Contender = end.At, "c9.1"
+		return e
+	}
+	met := []history.Event{
+		{Kind: history.Created, At: end.At / 2, Node: barrier, Session: 9, Zxid: 1 << 40},
+		{Kind: history.Created, At: end.At / 2, Node: double + "/1-1/m", Session: 9, Zxid: 1<<40 + 1},
+	}
+	member := history.Event{Path: double, Node: double + "/1-1/m", Limit: 2}
+	for _, kind := range []history.Kind{history.Waiting, history.Passed, history.Entering, history.Entered} {
+		e := member
+		if kind == history.Waiting || kind == history.Passed {
+			e = history.Event{Path: barrier}
+		}
+		e.Kind = kind
+		met = append(met, at(e))
+	}
+	r.History = history.InOrder(append(slices.Clone(r.History[:len(r.History)-1]), append(met, end)...))
+	for _, exercised := range []bool{false, true} {
+		if exercised {
+			r.Recipes = map[string]int{"barrier": 0, "double barrier": 0}
+		}
+		Rejudge(r)
+		var broken []check.Rule
+		for _, f := range r.Findings {
+			broken = append(broken, f.Rule)
+		}
+		require.Equal(t, exercised, slices.Contains(broken, check.OpenBarrier), broken)
+		require.Equal(t, exercised, slices.Contains(broken, check.FullRound), broken)
+	}
+	require.Equal(t, Broken, r.Verdict)
+}
+
+func TestUnavailabilityOfUncontendedHoldsIsOneNumber(t *testing.T) {
+	of := map[string]history.Instant{"/torture/a": 3, "/torture/holds/1/7": 5, "/torture/holds/2/1": 4}
+	collapseHolds(of)
+	require.Equal(t, map[string]history.Instant{"/torture/a": 3, Holds: 5}, of)
+}
+
+func TestEachRecipeIsCounted(t *testing.T) {
+	asked := func(attempt, together int, text string) history.Event {
+		return history.Event{Kind: history.Asked, Attempt: attempt, Together: together, Text: text}
+	}
+	events := []history.Event{
+		asked(1, 0, "lock, for 3s"), asked(2, 0, "try"), asked(3, 0, "campaign"), asked(4, 0, "read"), asked(5, 0, "downgrade"), asked(6, 0, "acquire2"),
+		asked(7, 0, "tryacquire"), asked(8, 8, "all, for 1s"), asked(9, 8, "all, for 1s"), asked(10, 0, "lock"), asked(11, 0, "write"), asked(12, 0, "nest"),
+		{Kind: history.Downgraded},
+		{Kind: history.Listed},
+		{Kind: history.Ran},
+		{Kind: history.Ran},
+		{Kind: history.Proclaimed},
+		{Kind: history.HandedOver},
+		{Kind: history.Observed},
+		{Kind: history.Fenced},
+		{Kind: history.Passed},
+		{Kind: history.Left},
+	}
+	for attempt := range 13 {
+		if attempt != 10 {
+			events = append(events, history.Event{Kind: history.Granted, Attempt: attempt})
+		}
+	}
+	require.Equal(t, map[string]int{
+		"lock": 2, "election": 1, "reader": 1, "writer": 2, "downgrade": 1, "permits": 2, "several locks": 1, "nested lock": 1, "schedule": 2,
+		"group": 1, "published value": 1, "hand-over": 1, "observer": 1, "takeover": 1, "barrier": 1, "double barrier": 1,
+	}, exercised(events))
+	require.Len(t, exercised(events), len(recipes), "each recipe was exercised")
 }

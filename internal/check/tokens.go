@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+// RisingTokens: the tokens of a path rise from grant to grant. Those of readers only rise from writer to reader and from
+// reader to writer. A grant that was recorded after its node was gone, and is excused for that, is not checked.
+var RisingTokens = register(definition{
+	name:    "rising-tokens",
+	meaning: "tokens rise from grant to grant",
+	counts:  "grants that follow another of the same path",
+	judge:   risingTokens,
+	tests:   perHold(func(_ *timeline, h *hold) bool { return h.index > 0 }),
+})
+
+func risingTokens(t *timeline, found report) {
+	writers, readers := map[string]*hold{}, map[string]*hold{} // by path: those with the greatest tokens so far
+	for _, h := range t.holds {
+		if why, _ := h.excuse(); h.grantedAfterDeletion() && why != notExcused {
+			continue
+		}
+		path, same := h.granted.Path, writers
+		earlier := []*hold{writers[path]}
+		if h.granted.Shared {
+			same = readers
+		} else {
+			earlier = append(earlier, readers[path])
+		}
+		for _, before := range earlier {
+			if before != nil && h.granted.Token <= before.granted.Token {
+				found("the token is not greater than that of the previous grant", before.granted, h.granted)
+			}
+		}
+		if same[path] == nil || !h.granted.Shared || h.granted.Token > same[path].granted.Token {
+			same[path] = h
+		}
+	}
+}
