@@ -12,6 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/lockkeeper/lockkeeper/election"
+	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/lock"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
@@ -32,10 +33,34 @@ type sessionHold struct {
 	free   func(ctx context.Context) error
 }
 
+func (h sessionHold) tokens() []fencing.Token { return []fencing.Token{h.Token()} }
+
 func (h sessionHold) release(ctx context.Context) error { return h.free(ctx) }
 
-func (h sessionHold) grace(now time.Time) time.Duration {
-	state := h.client.State()
+func (h sessionHold) grace(now time.Time) time.Duration { return graceIn(h.client, now) }
+
+// A multiHold is the hold of several locks.
+type multiHold struct {
+	*lock.MultiHold
+	mutexes []*lock.Mutex // in the order of the flags
+	client  *recipes.Client
+}
+
+func (h multiHold) tokens() []fencing.Token {
+	tokens := make([]fencing.Token, len(h.mutexes))
+	for i, m := range h.mutexes {
+		tokens[i] = h.Claim(m).Token()
+	}
+	return tokens
+}
+
+func (h multiHold) release(ctx context.Context) error { return h.Unlock(ctx) }
+
+func (h multiHold) grace(now time.Time) time.Duration { return graceIn(h.client, now) }
+
+// graceIn returns how long a command may take to stop after the session's hold was lost at now.
+func graceIn(client *recipes.Client, now time.Time) time.Duration {
+	state := client.State()
 	return graceOf(now, state.Proof, state.Timeout)
 }
 
@@ -68,18 +93,73 @@ func (s session) claim(ctx context.Context, a *runArguments) (hold, error) {
 		}
 		return sessionHold{term.Claim, s.Client, s.resignTo(term, a.successor)}, nil
 	}
-	mu, err := lock.New(s.Client, a.lock, nil)
+	if a.try {
+		bound := s.connection.connectTimeout + a.lockDelay // which TryLock waits for, too
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, bound, &overdue{errNoServer, bound})
+		defer cancel()
+	}
+	if a.permits != "" {
+		return s.acquirePermits(ctx, a)
+	}
+	mutexes := make([]*lock.Mutex, len(a.locks))
+	for i, path := range a.locks {
+		var err error
+		if mutexes[i], err = s.mutex(path, a); err != nil {
+			return nil, usageErrorf("%w", err)
+		}
+	}
+	if len(mutexes) > 1 {
+		return s.lockAll(ctx, a, mutexes)
+	}
+	take := mutexes[0].Lock
+	if a.try {
+		take = mutexes[0].TryLock
+	}
+	return s.hold(take(ctx))
+}
+
+// mutex returns the lock at path, for reading if the arguments say so.
+func (s session) mutex(path string, a *runArguments) (*lock.Mutex, error) {
+	if !a.shared {
+		return lock.New(s.Client, path, &lock.Options{LockDelay: a.lockDelay})
+	}
+	rw, err := lock.NewRW(s.Client, path, nil)
+	if err != nil {
+		return nil, err
+	}
+	return rw.RLocker(), nil
+}
+
+func (s session) acquirePermits(ctx context.Context, a *runArguments) (hold, error) {
+	semaphore, err := lock.NewSemaphore(s.Client, a.locks[0], a.limit, nil)
 	if err != nil {
 		return nil, usageErrorf("%w", err)
 	}
-	take := mu.Lock
+	take := semaphore.Acquire
 	if a.try {
-		var cancel context.CancelFunc
-		ctx, cancel = s.connection.bound(ctx)
-		defer cancel()
-		take = mu.TryLock
+		take = semaphore.TryAcquire
+	}
+	return s.hold(take(ctx, a.weight))
+}
+
+func (s session) lockAll(ctx context.Context, a *runArguments, mutexes []*lock.Mutex) (hold, error) {
+	all, err := lock.All(mutexes...)
+	if err != nil {
+		return nil, usageErrorf("%w", err)
+	}
+	take := all.Lock
+	if a.try {
+		take = all.TryLock
 	}
 	held, err := take(ctx)
+	if err != nil {
+		return nil, internal(err)
+	}
+	return multiHold{held, mutexes, s.Client}, nil
+}
+
+func (s session) hold(held *lock.Hold, err error) (hold, error) {
 	if err != nil {
 		return nil, internal(err)
 	}

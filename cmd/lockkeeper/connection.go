@@ -38,6 +38,7 @@ func (c *connection) addFlags(cmd *cobra.Command) {
 	flags.DurationVar(&c.connectTimeout, "connect-timeout", 10*time.Second, "how long to wait for a server")
 	flags.StringVar(&c.authFile, "auth-file", "", "`file` with a credential for the servers, user:password (ZooKeeper's scheme\ndigest)")
 	c.certificates.addFlags(flags, "", "the servers")
+	completeFlag(cmd, "namespace", c.complete(nil))
 }
 
 // check sets the servers from the environment if no flag does, and returns an error for

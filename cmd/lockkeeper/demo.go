@@ -36,7 +36,7 @@ nothing on the servers: it uses its own path below /lockkeeper-demo, or
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			named := cmd.Flags().Changed("servers")
 			if !named {
-				list = os.Getenv("ZK_SERVERS")
+				list = os.Getenv(serversVariable)
 				named = strings.TrimSpace(list) != ""
 			}
 			if named {
@@ -49,7 +49,7 @@ nothing on the servers: it uses its own path below /lockkeeper-demo, or
 		},
 	}
 	cmd.Flags().StringVar(&list, "servers", "", "`list` of the servers of a real ensemble, host:port,…[/chroot] (default: the\n"+
-		"environment variable ZK_SERVERS, or else three zktest servers in this process)")
+		"environment variable "+serversVariable+", or else three zktest servers in this process)")
 	cmd.Flags().DurationVar(&args.timeout, "timeout", 4*time.Second, "session timeout to request, at least 1s; on a real ensemble choose at least\n"+
 		"four ticks of its servers")
 	return cmd

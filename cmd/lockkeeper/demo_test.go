@@ -84,7 +84,7 @@ func requireNothingLeft(t *testing.T, ensemble *zktest.Ensemble, output string) 
 }
 
 func TestDemoNeedsNoServers(t *testing.T) {
-	t.Setenv("ZK_SERVERS", "")
+	t.Setenv(serversVariable, "")
 	var stdout, stderr bytes.Buffer
 	require.Equal(t, statusOK, run(t.Context(), []string{"demo"}, nil, &stdout, &stderr), "%s%s", &stdout, &stderr)
 	require.Empty(t, stderr.String())
@@ -103,7 +103,7 @@ func TestDemoTakesServersFromFlagOrElseEnvironment(t *testing.T) {
 		{"127.0.0.1:1", "--servers=127.0.0.1:2", "127.0.0.1:2"},
 		{" ", "", "3 servers in this process (zktest)"},
 	} {
-		t.Setenv("ZK_SERVERS", test.variable)
+		t.Setenv(serversVariable, test.variable)
 		var stdout, stderr bytes.Buffer
 		run(ctx, strings.Fields("demo "+test.flag), nil, &stdout, &stderr)
 		require.Contains(t, stdout.String(), " on "+test.want+"\n")

@@ -27,8 +27,9 @@ func newDev() *cobra.Command {
 		Long: `Serve zktest, an in-memory ZooKeeper, for development. Not for production: it has no
 persistence, and accepts every client.
 
-The first line that it prints is ZK_SERVERS=host:port,… It serves until it is interrupted,
-even after the end of standard input. It exits with status 0 when it is interrupted.`,
+The first line that it prints is export LOCKKEEPER_SERVERS=host:port,… Paste it into another
+shell, whose commands then use these servers. dev serves until it is interrupted, even after the
+end of standard input, and exits with status 0 then.`,
 		Example: "  lockkeeper dev --servers 3",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -120,7 +121,7 @@ func serve(ctx context.Context, ensemble *zktest.Ensemble, args *devArguments, s
 	interactive := args.faults || isTerminal(stdin)
 	// An error of standard error is ignored: the address matters more.
 	_, _ = io.WriteString(stderr, warning(ensemble.Addrs(), args, interactive))
-	if _, err := fmt.Fprintf(stdout, "ZK_SERVERS=%s\n", strings.Join(ensemble.Addrs(), ",")); err != nil {
+	if _, err := fmt.Fprintf(stdout, "export %s=%s\n", serversVariable, strings.Join(ensemble.Addrs(), ",")); err != nil {
 		return err
 	}
 	if !interactive {

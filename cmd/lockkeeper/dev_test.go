@@ -25,6 +25,7 @@ import (
 // A devServer is a dev command that runs in this process.
 type devServer struct {
 	t       *testing.T
+	line    string // the first that it has printed
 	servers []string
 	stdin   *io.PipeWriter
 	stdout  *bufio.Reader
@@ -52,7 +53,8 @@ func startDev(t *testing.T, args ...string) *devServer {
 		_ = commands.Close()
 		_ = answers.Close()
 	})
-	addresses, named := strings.CutPrefix(p.nextLine(), "ZK_SERVERS=")
+	p.line = p.nextLine()
+	addresses, named := strings.CutPrefix(p.line, "export LOCKKEEPER_SERVERS=")
 	require.True(t, named)
 	p.servers = strings.Split(addresses, ",")
 	return p
@@ -131,6 +133,32 @@ func TestDevServesAndWarnsThatItIsNotForProduction(t *testing.T) {
 	}
 	require.NotContains(t, p.stderr.String(), "commands are read", "standard input is no terminal")
 	require.Equal(t, statusOK, p.end())
+}
+
+// Every command that connects to servers takes them from the line that dev prints, and from no other variable.
+func TestLineOfDevNamesServersForAllOtherCommands(t *testing.T) {
+	t.Parallel()
+	dev := startDev(t)
+	program, err := os.Executable()
+	require.NoError(t, err)
+	for command, want := range map[string]string{
+		"run --lock /ledger -- sh -c 'echo $LOCKKEEPER_PATH'": "/ledger",
+		"ls":               "",
+		"show /ledger":     "/ledger is free",
+		"doctor":           dev.servers[0],
+		"resize /ledger 2": "no limit is stored",
+		"release /ledger --token 1 --reason test --force": "no contender",
+		"demo": " on " + dev.servers[0],
+		"watch /ledger >seen & until grep free seen; do sleep 0.05; done; kill $!": "/ledger  free",
+	} {
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", dev.line+"\n"+`"$0" `+command, program)
+		cmd.Dir = t.TempDir()
+		cmd.Env = append(os.Environ(), mainVariable+"=1", "ZK_SERVERS=127.0.0.1:1")
+		output, _ := cmd.CombinedOutput()
+		require.Contains(t, string(output), want, command)
+		require.NotContains(t, string(output), "--servers is missing", command)
+	}
+	require.Equal(t, statusOK, dev.end())
 }
 
 func TestDevExecutesCommandsAndSurvivesBadOnes(t *testing.T) {
@@ -221,7 +249,7 @@ func serveProcess(t *testing.T) (servers []string, stderr *syncBuffer, cmd *exec
 	require.NoError(t, cmd.Start())
 	first, err := bufio.NewReader(stdout).ReadString('\n')
 	require.NoError(t, err)
-	return strings.Split(strings.TrimSpace(strings.TrimPrefix(first, "ZK_SERVERS=")), ","), stderr, cmd
+	return strings.Split(strings.TrimSpace(strings.TrimPrefix(first, "export LOCKKEEPER_SERVERS=")), ","), stderr, cmd
 }
 
 func TestDevWithoutInputServesAndOffersNoCommands(t *testing.T) {
@@ -319,7 +347,7 @@ func TestInterruptedDevExitsWithStatus0(t *testing.T) {
 			require.NoError(t, cmd.Start())
 			first, err := bufio.NewReader(stdout).ReadString('\n')
 			require.NoError(t, err)
-			require.Regexp(t, `^ZK_SERVERS=127\.0\.0\.1:\d+\n$`, first)
+			require.Regexp(t, `^export LOCKKEEPER_SERVERS=127\.0\.0\.1:\d+\n$`, first)
 			require.NoError(t, cmd.Process.Signal(signal))
 			require.NoError(t, cmd.Wait())
 		})

@@ -36,12 +36,15 @@ were not possible.`,
 		Example: "  lockkeeper doctor --session-timeout 10s",
 		Args:    atMostOneArgument("PREFIX"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := conn.check(); err != nil {
-				return err
-			}
 			prefix := "/"
 			if len(args) > 0 {
 				prefix = args[0]
+			}
+			if err := absolute(prefix); err != nil {
+				return err
+			}
+			if err := conn.check(); err != nil {
+				return err
 			}
 			d := &diagnosis{Findings: []finding{}, Notes: []string{}}
 			err := d.examine(cmd.Context(), conn, prefix, cmd.ErrOrStderr())
@@ -58,6 +61,7 @@ were not possible.`,
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
 	conn.addFlags(cmd)
+	cmd.ValidArgsFunction = conn.complete(nil)
 	return cmd
 }
 

@@ -7,7 +7,7 @@ require (
 	github.com/lockkeeper/lockkeeper v0.0.0
 	github.com/lockkeeper/lockkeeper/service v0.0.0
 	github.com/spf13/cobra v1.10.2
-	github.com/spf13/pflag v1.0.10
+	github.com/spf13/pflag v1.1.0
 	github.com/stretchr/testify v1.12.1
 )
 
@@ -18,9 +18,9 @@ require (
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
 	github.com/prometheus/client_golang v1.25.0 // indirect
 	github.com/prometheus/client_model v0.6.3 // indirect
-	github.com/prometheus/common v0.72.0 // indirect
+	github.com/prometheus/common v0.73.1 // indirect
 	github.com/prometheus/procfs v0.22.0 // indirect
-	golang.org/x/sys v0.48.0 // indirect
+	golang.org/x/sys v0.50.0 // indirect
 	golang.org/x/time v0.16.0 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
 )
@@ -28,5 +28,6 @@ require (
 require (
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/lockkeeper/lockkeeper/trace/promtrace v0.0.0 // indirect
-	go.yaml.in/yaml/v3 v3.0.5 // indirect
+	github.com/pandatix/go-abnf v0.5.3 // indirect
+	go.yaml.in/yaml/v3 v3.0.6 // indirect
 )

@@ -6,16 +6,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/lock"
+	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/service/client"
 )
 
 // A hold is what a command runs under: a claim of this process's session, or a lease of the lock service.
 type hold interface {
-	Token() fencing.Token
+	// tokens returns the fencing tokens of the paths, in their order.
+	tokens() []fencing.Token
 	Done() <-chan struct{}
 	// Err checks the clock, so that it finds a hold that was lost a moment ago.
 	Err() error
@@ -26,7 +29,7 @@ type hold interface {
 
 // A grantor grants holds.
 type grantor interface {
-	// acquire takes the lock or becomes the leader. Its error has the exit status.
+	// acquire takes the locks or becomes the leader. Its error has the exit status.
 	acquire(ctx context.Context, a *runArguments) (hold, error)
 	Owner() string
 	// Path returns the name of the lock or election that the command gets.
@@ -66,16 +69,26 @@ func (a *runArguments) notGranted(err error) error {
 		return err
 	}
 	kind, holder := "lock", ""
-	if a.elect != "" {
+	switch {
+	case a.elect != "":
 		kind = "election"
+	case a.permits != "":
+		kind = "semaphore"
+	case len(a.locks) > 1:
+		kind = "locks"
 	}
 	var held *lock.HeldError
+	var unreleased *recipes.UnreleasedError
 	var refused *client.Problem
 	switch {
+	case errors.As(err, &unreleased):
+		holder = fmt.Sprintf(": %q did not release it, and the lock-delay of %v is not over", unreleased.Former.Owner, a.lockDelay)
+	case errors.As(err, &held) && len(a.locks) > 1:
+		holder = fmt.Sprintf(": %s is held by %q", held.Path, held.Holder.Owner)
 	case errors.As(err, &held):
 		holder = fmt.Sprintf(": held by %q", held.Holder.Owner)
 	case errors.As(err, &refused) && refused.CurrentOwner != "":
 		holder = fmt.Sprintf(": held by %q", refused.CurrentOwner)
 	}
-	return fmt.Errorf("%s %s: not granted within %v%s", kind, a.lock+a.elect, a.wait, holder)
+	return fmt.Errorf("%s %s: not granted within %v%s", kind, strings.Join(a.paths(), ", "), a.wait, holder)
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -22,7 +23,8 @@ func newLs() *cobra.Command {
 		Long: `List the locks and elections at or below a path, "/" by default, that have a holder: its
 label, the number of waiters, the time at which the holder joined the queue, by the clock of
 its host, its fencing token, and the kind of the program that created its node. Locks and
-elections have the same nodes, so the list does not tell them apart.
+elections have the same nodes, so the list does not tell them apart. It is empty for a path that
+does not exist: servers delete the nodes of unused locks.
 
 The list is the view of one server, which may lag behind. With --url, PREFIX is
 NAMESPACE/ and the beginning of a key, which may be empty.`,
@@ -62,6 +64,7 @@ NAMESPACE/ and the beginning of a key, which may be empty.`,
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
 	conn.addFlags(cmd)
 	locks.addFlags(cmd)
+	cmd.ValidArgsFunction = conn.complete(locks)
 	return cmd
 }
 
@@ -75,33 +78,48 @@ type listRow struct {
 // rows reads the holder of each queue. It omits queues that are empty by then.
 func (c *connection) rows(ctx context.Context, client *recipes.Client, queues []listed) ([]listRow, error) {
 	type result struct {
-		holder recipes.Contender
-		err    error
+		row listRow
+		err error
 	}
 	results, err := each(ctx, queues, func(q listed) result {
-		queue, err := recipes.NewQueue(client, q.path, nil)
-		if err != nil {
-			return result{err: err}
-		}
-		ctx, cancel := c.bound(ctx)
-		defer cancel()
-		holder, err := queue.First(ctx)
-		return result{holder, err}
+		row, err := c.row(ctx, client, q)
+		return result{row, err}
 	})
 	if err != nil {
 		return nil, err
 	}
 	rows := make([]listRow, 0, len(queues))
-	for i, r := range results {
+	for _, r := range results {
 		switch {
 		case errors.Is(r.err, recipes.ErrEmpty):
 			continue
 		case r.err != nil:
 			return nil, r.err
 		}
-		rows = append(rows, listRow{queues[i].path, contenderOf(r.holder), len(queues[i].contenders) - 1})
+		rows = append(rows, r.row)
 	}
 	return rows, nil
+}
+
+// row reads the holder of a queue, and all contenders only if some can hold beside others: then their number is not that of the
+// waiters.
+func (c *connection) row(ctx context.Context, client *recipes.Client, q listed) (listRow, error) {
+	queue, err := recipes.NewQueue(client, q.path, nil)
+	if err != nil {
+		return listRow{}, err
+	}
+	ctx, cancel := c.bound(ctx)
+	defer cancel()
+	if slices.ContainsFunc(q.contenders, sharingName.MatchString) {
+		contenders, err := queue.Contenders(ctx)
+		state := stateOf(q.path, contenders)
+		if err == nil && state.Holder == nil {
+			err = recipes.ErrEmpty
+		}
+		return listRow{q.path, state.Holder, state.Waiters}, err
+	}
+	holder, err := queue.First(ctx)
+	return listRow{q.path, contenderOf(holder), len(q.contenders) - 1}, err
 }
 
 func printRows(out io.Writer, rows []listRow, asJSON bool) error {

@@ -96,11 +96,28 @@ func TestLsOfNothingPrintsNoRow(t *testing.T) {
 	status, stdout, _ = runInProcess(t, ensemble, "ls")
 	require.Equal(t, statusOK, status)
 	require.Empty(t, stdout)
-	status, _, stderr := runInProcess(t, ensemble, "ls", "/missing")
-	require.Equal(t, statusFailed, status)
-	require.Equal(t, "lockkeeper: ls: list /missing: zk: node does not exist\n", stderr)
-	status, _, stderr = runInProcess(t, ensemble, "ls", "missing")
-	require.Equal(t, statusUsage, status, stderr)
+	for _, command := range []string{"ls", "doctor"} {
+		status, stdout, stderr := runInProcess(t, ensemble, command, "missing")
+		require.Equal(t, statusUsage, status, stderr)
+		require.Empty(t, stdout)
+	}
+}
+
+func TestPrefixThatDoesNotExistIsEmpty(t *testing.T) {
+	ensemble := startServers(t, nil)
+	for _, args := range [][]string{{"/missing"}, {"/missing/below"}, {"--namespace", "/missing"}, {"--namespace", "/missing", "/below"}} {
+		status, stdout, stderr := runInProcess(t, ensemble, append([]string{"ls"}, args...)...)
+		require.Equal(t, statusOK, status, args)
+		require.Empty(t, stdout+stderr, args)
+		status, stdout, stderr = runInProcess(t, ensemble, append([]string{"ls", "--json"}, args...)...)
+		require.Equal(t, statusOK, status, args)
+		require.Equal(t, "[]\n", stdout, args)
+		require.Empty(t, stderr, args)
+		status, stdout, stderr = runInProcess(t, ensemble, append([]string{"doctor"}, args...)...)
+		require.Equal(t, statusOK, status, args)
+		require.Contains(t, stdout, "\n0 nodes, 0 queues with contenders\nno problems\n", args)
+		require.Empty(t, stderr, args)
+	}
 }
 
 func TestLsListsWhatItMayAndReportsTheRest(t *testing.T) {
@@ -131,7 +148,8 @@ func TestShowPrintsQueueInOrder(t *testing.T) {
 			Owner, Kind, Node, Session string
 			PID                        int
 		}
-		Waiters []struct {
+		Waiters int
+		Queue   []struct {
 			Owner, Kind string
 			Token       fencing.Token
 		}
@@ -141,10 +159,11 @@ func TestShowPrintsQueueInOrder(t *testing.T) {
 	require.Equal(t, "a", shown.Holder.Owner)
 	require.Equal(t, hexID(a.SessionID()), shown.Holder.Session)
 	require.NotZero(t, shown.Holder.PID)
-	require.Len(t, shown.Waiters, 2)
-	require.Equal(t, "b", shown.Waiters[0].Owner)
-	require.Equal(t, "kazoo", shown.Waiters[1].Kind)
-	require.Less(t, shown.Waiters[0].Token, shown.Waiters[1].Token)
+	require.Equal(t, 2, shown.Waiters)
+	require.Len(t, shown.Queue, 2)
+	require.Equal(t, "b", shown.Queue[0].Owner)
+	require.Equal(t, "kazoo", shown.Queue[1].Kind)
+	require.Less(t, shown.Queue[0].Token, shown.Queue[1].Token)
 
 	status, stdout, stderr = runInProcess(t, ensemble, "show", "/ledger")
 	require.Equal(t, statusOK, status, stderr)
@@ -181,10 +200,35 @@ func TestReadersThatHoldTogetherAreNoWaiters(t *testing.T) {
 	require.Equal(t, "a", state.Holder.Node)
 	require.Len(t, state.Readers, 1)
 	require.Equal(t, "b", state.Readers[0].Node)
-	require.Len(t, state.Waiters, 2)
+	require.Len(t, state.Queue, 2)
+	require.Equal(t, 2, state.Waiters)
 	var out strings.Builder
 	require.NoError(t, state.print(&out))
 	require.Regexp(t, `(?s)\nholder .*\nreader .*\nwaiter 1 .*\nwaiter 2 `, out.String())
+}
+
+func TestHoldersOfPermitsAreNoWaiters(t *testing.T) {
+	ensemble := startServers(t, nil)
+	client := clientOf(t, ensemble, "a")
+	uploads, err := lock.NewSemaphore(client, "/uploads", 3, nil)
+	require.NoError(t, err)
+	for range 2 {
+		_, err := uploads.Acquire(t.Context(), 1)
+		require.NoError(t, err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := uploads.Acquire(t.Context(), 2)
+		ended <- err
+	}()
+	t.Cleanup(func() { require.Error(t, <-ended) })
+	requireContenders(t, ensemble, "/uploads", 3)
+	status, stdout, stderr := runInProcess(t, ensemble, "show", "/uploads")
+	require.Equal(t, statusOK, status, stderr)
+	require.Regexp(t, `(?s)\nholder .*\nholder .*\nwaiter 1 `, stdout)
+	status, stdout, stderr = runInProcess(t, ensemble, "ls")
+	require.Equal(t, statusOK, status, stderr)
+	require.Regexp(t, `\n/uploads +a +1 `, stdout, "of three contenders one waits")
 }
 
 func TestKindIsThatOfProgramThatCreatedNode(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 )
 
 func TestUsageErrorExitsWithStatus64AndNamesHelp(t *testing.T) {
-	t.Setenv("ZK_SERVERS", "")
+	t.Setenv(serversVariable, "")
 	for _, test := range []struct {
 		args string
 		want string
@@ -124,18 +124,18 @@ func TestCompletionKnowsCommands(t *testing.T) {
 	require.Regexp(t, `(?m)^dev\t`, stdout.String())
 }
 
-func TestVersionNamesBuild(t *testing.T) {
+func TestVersionNamesBuildInLines(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	for _, args := range []string{"version", "--version"} {
 		stdout.Reset()
 		require.Equal(t, statusOK, run(t.Context(), []string{args}, nil, &stdout, &stderr))
-		require.Regexp(t, `^lockkeeper .*, go1.*\n$`, stdout.String())
+		require.Regexp(t, `^lockkeeper \S.*\ngo1\S* [a-z0-9]+/[a-z0-9]+\n(\S+ \S+\n)*$`, stdout.String())
 		require.Empty(t, stderr.String())
 	}
 
-	require.Regexp(t, `^lockkeeper v1\.2\.3, go1.*, example\.com/zk v1\.0\.4$`, version(&debug.BuildInfo{
+	require.Regexp(t, `^lockkeeper v1\.2\.3\ngo1.*\nexample\.com/zk v1\.0\.4\nexample\.com/flags v2\.0\.0$`, version(&debug.BuildInfo{
 		Main: debug.Module{Version: "v1.2.3"},
-		Deps: []*debug.Module{{Path: "example.com/zk", Version: "v1.0.4"}},
+		Deps: []*debug.Module{{Path: "example.com/zk", Version: "v1.0.4"}, {Path: "example.com/flags", Version: "v2.0.0"}},
 	}))
 	require.Contains(t, version(nil), "unknown version")
 }

@@ -57,7 +57,7 @@ func withoutDetails(output string) string {
 }
 
 func TestPagesHaveEveryFlag(t *testing.T) {
-	pages := map[string]string{"serve": "../../docs/service.md"}
+	pages := map[string]string{"serve": "../../docs/service-operation.md"}
 	for _, c := range commands() {
 		text, err := os.ReadFile(cmp.Or(pages[c.Name()], page))
 		require.NoError(t, err)

@@ -20,6 +20,9 @@ var contenderName = regexp.MustCompile(`^(.*)(lock-|__lock__|__WRIT__|__READ__)(
 // isContender reports whether the name of a child is that of a contender.
 func isContender(name string) bool { return contenderName.MatchString(name) }
 
+// sharingName matches the name of a contender that can hold beside others: a reader, or one that claims permits.
+var sharingName = regexp.MustCompile(`__READ__|-w\d+-lock-`)
+
 // kindOf returns which program created the node of a contender, by its name and record: "lease"
 // is the lock service.
 func kindOf(c recipes.Contender) string {
@@ -51,7 +54,8 @@ type contender struct {
 	Kind    string        `json:"kind"`
 	Node    string        `json:"node,omitempty"`
 	Session string        `json:"session,omitempty"`
-	Shared  bool          `json:"shared,omitempty"` // a reader
+	Shared  bool          `json:"shared,omitempty"`  // a reader
+	Permits int           `json:"permits,omitempty"` // of a semaphore, that it has or waits for
 
 	TTL     seconds     `json:"ttlSeconds,omitempty"` // of a lease; otherwise the session timeout, if it is known
 	Expires *time.Time  `json:"expires,omitempty"`    // when a lease ends unless it is renewed, by the clock of the leader
@@ -75,7 +79,7 @@ func (r *revocation) String() string {
 func contenderOf(c recipes.Contender) *contender {
 	found := &contender{
 		Owner: c.Owner, Host: c.Host, PID: c.PID, Token: c.Token, Kind: kindOf(c), Node: c.Name,
-		Shared: c.Shared, TTL: seconds(c.TTL),
+		Shared: c.Shared, Permits: c.Permits, TTL: seconds(c.TTL),
 	}
 	if c.Session != 0 {
 		found.Session = hexID(c.Session)

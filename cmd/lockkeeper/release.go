@@ -62,6 +62,7 @@ granted to the next contender once the holder must have stopped.`,
 	flags.BoolVar(&args.force, "force", false, "confirm that the holder may still be working")
 	args.connection.addFlags(cmd)
 	args.service.addFlags(cmd)
+	cmd.ValidArgsFunction = args.connection.complete(&args.service)
 	return cmd
 }
 

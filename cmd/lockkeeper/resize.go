@@ -58,6 +58,7 @@ that has no limit is refused: the first process that uses a semaphore stores one
 		},
 	}
 	conn.addFlags(cmd)
+	cmd.ValidArgsFunction = conn.complete(nil)
 	return cmd
 }
 

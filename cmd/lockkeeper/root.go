@@ -48,15 +48,8 @@ func newRoot() *cobra.Command {
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetHelpCommand(newHelp())
 	root.AddCommand(commands()...)
+	completeFiles(root)
 	return root
-}
-
-// addCompletion adds the completion command of Cobra, which keeps root's standard output of now.
-func addCompletion(root *cobra.Command) {
-	root.InitDefaultCompletionCmd()
-	if completion, _, err := root.Find([]string{"completion"}); err == nil {
-		completion.Example = "  source <(lockkeeper completion bash)"
-	}
 }
 
 // unknownCommand returns the error for a command that does not exist, with the nearest

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -18,11 +19,17 @@ import (
 func newRun() *cobra.Command {
 	args := &runArguments{}
 	cmd := &cobra.Command{
-		Use:                   "run {--lock PATH [--wait DURATION | --try] | --elect PATH} -- COMMAND [ARGUMENT…]",
+		Use:                   "run {--lock PATH… [--try] | --elect PATH} [--wait DURATION] -- COMMAND [ARGUMENT…]",
 		DisableFlagsInUseLine: true,
 		Short:                 "Run a command while holding a lock or leading an election",
 		Long: `Take a lock, or become the leader of an election, run a command, and release the hold
 when the command has ended.
+
+Several --lock are taken together, all or none of them. With --shared, all are taken for
+reading: other commands with --shared hold them at the same time. With --permits N/LIMIT,
+PATH is a semaphore of LIMIT permits, of which the command holds N. With --lock-delay, the
+command starts only that long after a holder that crashed or lost the lock; all users of the
+lock must set it.
 
 The command runs in its own process group, with the standard streams of lockkeeper and
 these variables in its environment:
@@ -30,6 +37,9 @@ these variables in its environment:
   LOCKKEEPER_TOKEN  the fencing token, for resources that check it
   LOCKKEEPER_OWNER  the label that other clients see
   LOCKKEEPER_PATH   the path of the lock or election, with its namespace
+
+With several --lock, the first and the last have a line for each, in the order of the flags.
+The token of a hold that others share, with --shared or --permits, is a shared one.
 
 SIGINT, SIGTERM and SIGHUP are forwarded to the process group. When the command has ended,
 what remains of its process group is killed before the hold is released.
@@ -50,6 +60,8 @@ TTL takes the place of the session timeout: SIGKILL follows when the lease ends.
 ` + runStatuses,
 		Example: "  lockkeeper run --lock /locks/backup --try -- pg_dump -f backup.sql ledger\n" +
 			"  lockkeeper run --lock /locks/deploy --wait 5m -- ./deploy.sh\n" +
+			"  lockkeeper run --lock /locks/ledger --lock /locks/stock -- ./transfer.sh\n" +
+			"  lockkeeper run --lock /semaphores/uploads --permits 1/4 -- ./upload.sh\n" +
 			"  lockkeeper run --elect /election/worker -- ./worker\n" +
 			"  lockkeeper run --elect /election/worker --hand-over-to worker-2 -- ./worker\n" +
 			"  lockkeeper run --url https://locks.example.com --token-file token --lock billing/backup -- ./backup.sh",
@@ -60,7 +72,7 @@ TTL takes the place of the session timeout: SIGKILL follows when the lease ends.
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, command []string) error {
-			args.waits = cmd.Flags().Changed("wait")
+			args.waits, args.delays = cmd.Flags().Changed("wait"), cmd.Flags().Changed("lock-delay")
 			args.command = command
 			if err := args.check(cmd); err != nil {
 				return err
@@ -70,7 +82,10 @@ TTL takes the place of the session timeout: SIGKILL follows when the lease ends.
 	}
 	flags := cmd.Flags()
 	flags.SetInterspersed(false) // the flags of the command are its own
-	flags.StringVar(&args.lock, "lock", "", "`path` of the lock to hold")
+	flags.StringArrayVar(&args.locks, "lock", nil, "`path` of the lock to hold; several are taken together")
+	flags.BoolVar(&args.shared, "shared", false, "take the locks for reading")
+	flags.StringVar(&args.permits, "permits", "", "hold `N/LIMIT` permits of a semaphore in place of a lock; N alone follows the\nstored limit")
+	flags.DurationVar(&args.lockDelay, "lock-delay", 0, "start that long after a holder that did not release the lock")
 	flags.StringVar(&args.elect, "elect", "", "`path` of the election to lead")
 	flags.DurationVar(&args.wait, "wait", 0, "give up after this time (default: wait without a bound)")
 	flags.BoolVar(&args.try, "try", false, "do not wait if another client holds the lock or waits for it")
@@ -78,6 +93,9 @@ TTL takes the place of the session timeout: SIGKILL follows when the lease ends.
 	flags.StringVar(&args.owner, "owner", "", "`label` that other clients see (default: host and process id)")
 	args.connection.addFlags(cmd)
 	args.service.addFlags(cmd)
+	cmd.ValidArgsFunction = anyFile
+	completeFlag(cmd, "lock", args.connection.complete(&args.service))
+	completeFlag(cmd, "elect", args.connection.complete(&args.service))
 	flags.DurationVar(&args.service.ttl, "ttl", client.DefaultTTL, "with --url, how long the lease lasts without a renewal")
 	return cmd
 }
@@ -104,10 +122,15 @@ func (a *runArguments) run(cmd *cobra.Command) error {
 	if err != nil {
 		return interrupted(cmd.Context(), signals, err)
 	}
+	var tokens, paths []string
+	for i, token := range h.tokens() {
+		tokens = append(tokens, token.String())
+		paths = append(paths, g.Path(a.paths()[i]))
+	}
 	child.Env = append(os.Environ(),
-		"LOCKKEEPER_TOKEN="+h.Token().String(),
+		"LOCKKEEPER_TOKEN="+strings.Join(tokens, "\n"),
 		"LOCKKEEPER_OWNER="+g.Owner(),
-		"LOCKKEEPER_PATH="+g.Path(a.lock+a.elect))
+		"LOCKKEEPER_PATH="+strings.Join(paths, "\n"))
 	s := &supervisor{hold: h, cmd: child, signals: signals, stderr: cmd.ErrOrStderr()}
 	return s.run()
 }
@@ -115,7 +138,7 @@ func (a *runArguments) run(cmd *cobra.Command) error {
 // connect connects to the lock service or the ensemble.
 func (a *runArguments) connect(cmd *cobra.Command) (grantor, error) {
 	if a.service.url != "" {
-		return a.service.grantor(cmd.Context(), a.owner, &a.connection)
+		return a.service.grantor(cmd.Context(), a.owner, &a.connection, cmd.ErrOrStderr())
 	}
 	c, err := a.connection.connect(cmd.Context(), a.owner, cmd.ErrOrStderr())
 	if err != nil {

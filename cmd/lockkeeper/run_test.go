@@ -208,3 +208,13 @@ func TestRunInterruptedWhileWaitingLeavesNoNode(t *testing.T) {
 	}
 	require.NoError(t, hold.Unlock(t.Context()))
 }
+
+func TestRunThatWaitsForServersNamesWhatItCannotReach(t *testing.T) {
+	t.Parallel()
+	p := newCommand(t, "run", "--servers", "127.0.0.1:1", "--session-timeout", "4s", "--connect-timeout", "1m", "--lock", "/ledger", "--", "true")
+	p.start()
+	require.Eventually(t, func() bool { return strings.Contains(p.stderr.String(), "\n") }, time.Minute, 5*time.Millisecond)
+	require.Regexp(t, `level=WARN msg="no zookeeper server serves the session" .*127\.0\.0\.1:1: .*connection refused`, p.stderr.String())
+	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
+	require.Equal(t, statusSignalled+15, p.status())
+}

@@ -27,8 +27,8 @@ func newServe() *cobra.Command {
 		Long: `Serve locks and elections over HTTP, for programs that cannot hold a ZooKeeper session. Run
 several replicas with the same ensemble, principals and token keys: each serves any request.
 
-The first line that it prints is LOCKKEEPER_URL=…, unless the audit goes to standard output. The
-log is JSON, on standard error. It exits with status 0 when it is interrupted. SIGHUP makes it open
+The first line that it prints is export LOCKKEEPER_URL=…, which makes the other commands of a
+shell use the service, unless the audit goes to standard output. The log is JSON, on standard error. It exits with status 0 when it is interrupted. SIGHUP makes it open
 the file of the audit again.`,
 		Example: `  lockkeeper serve --dev
   lockkeeper serve --servers zk1:2181,zk2:2181,zk3:2181 --listen :8443 --principals principals.json \
@@ -89,7 +89,7 @@ func runServe(cmd *cobra.Command, config service.Config, stdout, stderr io.Write
 	config.Started = func(url string) {
 		if !isFile(stdout, config.Audit) { // an audit has only events
 			// A reader that has gone is no reason to stop: the log has the address too.
-			_, _ = fmt.Fprintf(stdout, "LOCKKEEPER_URL=%s\n", url)
+			_, _ = fmt.Fprintf(stdout, "export %s=%s\n", urlVariable, url)
 		}
 	}
 	reopen := make(chan os.Signal, 1)

@@ -23,7 +23,7 @@ func TestServePrintsItsAddressAndEndsWithStatus0(t *testing.T) {
 	}()
 	first, err := bufio.NewReader(answers).ReadString('\n')
 	require.NoError(t, err)
-	url, named := strings.CutPrefix(strings.TrimSpace(first), "LOCKKEEPER_URL=")
+	url, named := strings.CutPrefix(strings.TrimSpace(first), "export LOCKKEEPER_URL=")
 	require.True(t, named, first)
 	res, err := http.Post(url+"/v1/locks/team/orders/acquire", "application/json", strings.NewReader(`{"ownerId": "w1", "requestId": "r1"}`))
 	require.NoError(t, err)

@@ -6,12 +6,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/service/client"
 )
 
@@ -56,7 +58,7 @@ func (s *serviceAccess) check(cmd *cobra.Command, c *connection, names ...string
 	}
 	for _, name := range names {
 		namespace, key, _ := strings.Cut(name, "/")
-		if name != "" && (namespace == "" || key == "") {
+		if namespace == "" || key == "" {
 			return usageErrorf("%q is not NAMESPACE/KEY, as --url needs", name)
 		}
 	}
@@ -83,16 +85,17 @@ func (s *serviceAccess) connect(owner string, c *connection) (*client.Client, er
 }
 
 // grantor waits until the service answers, and returns it as a grantor.
-func (s *serviceAccess) grantor(ctx context.Context, owner string, c *connection) (grantor, error) {
+func (s *serviceAccess) grantor(ctx context.Context, owner string, c *connection, stderr io.Writer) (grantor, error) {
 	locks, err := s.connect(owner, c)
 	if err != nil {
 		return nil, err
 	}
+	defer remind(ctx, "run", locks.Ready, stderr)()
 	bounded, cancel := c.bound(ctx)
 	defer cancel()
 	switch err := locks.Ready(bounded); {
 	case err == nil:
-		return leases{locks, c}, nil
+		return leases{locks, c, stderr}, nil
 	case ctx.Err() != nil:
 		return nil, &statusError{statusFailed, err}
 	default:
@@ -115,6 +118,7 @@ func (s *serviceAccess) bearer() func() (string, error) {
 type leases struct {
 	*client.Client
 	connection *connection
+	stderr     io.Writer
 }
 
 // Path returns the name, which is NAMESPACE/KEY.
@@ -126,7 +130,8 @@ func (l leases) close() { _ = l.Close() }
 func (l leases) acquire(ctx context.Context, a *runArguments) (hold, error) {
 	ctx, cancel := a.bound(ctx)
 	defer cancel()
-	namespace, key, _ := strings.Cut(a.lock+a.elect, "/")
+	defer remind(ctx, "run", l.Ready, l.stderr)()
+	namespace, key, _ := strings.Cut(a.paths()[0], "/")
 	take := l.Lock
 	switch {
 	case a.elect != "":
@@ -163,6 +168,8 @@ func (l leases) answers(ctx context.Context) bool {
 
 // A lease is a hold of a lock service.
 type lease struct{ *client.Hold }
+
+func (l lease) tokens() []fencing.Token { return []fencing.Token{l.Token()} }
 
 func (l lease) release(ctx context.Context) error { return l.Unlock(ctx) }
 

@@ -246,3 +246,12 @@ func TestCommandOfUnreachableLeaseIsKilledBeforeLockIsGranted(t *testing.T) {
 	require.Contains(t, p.stderr.String(), "the command ended with status 137")
 	require.NoError(t, hold.Unlock(t.Context()))
 }
+
+func TestRunThatWaitsForServiceNamesWhatItCannotReach(t *testing.T) {
+	t.Parallel()
+	p := startRun(t, "--url", "http://127.0.0.1:1", "--connect-timeout", "1m", "--lock", "team/orders", "--", "true")
+	require.Eventually(t, func() bool { return strings.Contains(p.stderr.String(), "\n") }, time.Minute, 5*time.Millisecond)
+	require.Regexp(t, `^lockkeeper: run: reach http://127\.0\.0\.1:1: .*connection refused\n`, p.stderr.String())
+	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
+	require.Equal(t, statusSignalled+15, p.status())
+}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -101,11 +102,12 @@ func (s *serviceAccess) show(cmd *cobra.Command, conn *connection, name string, 
 }
 
 // watch reports the holder of a lock of a service, until ctx is done.
-func (s *serviceAccess) watch(ctx context.Context, conn *connection, w *watch) error {
+func (s *serviceAccess) watch(ctx context.Context, conn *connection, w *watch, stderr io.Writer) error {
 	locks, err := s.connect("", conn)
 	if err != nil {
 		return err
 	}
+	defer remind(ctx, "watch", locks.Ready, stderr)()
 	namespace, key, _ := strings.Cut(w.path, "/")
 	for status, err := range locks.Watch(ctx, namespace, key) {
 		switch {

@@ -28,8 +28,8 @@ func TestSessionOfServicePageRuns(t *testing.T) {
 	session, _, _ = strings.Cut(session, "```")
 	p := newCommand(t, "serve", "--dev", "--listen", "127.0.0.1:0")
 	p.start()
-	p.awaitOutput("LOCKKEEPER_URL=")
-	url, _, _ := strings.Cut(strings.TrimPrefix(p.stdout.String(), "LOCKKEEPER_URL="), "\n")
+	p.awaitOutput("export LOCKKEEPER_URL=")
+	url, _, _ := strings.Cut(strings.TrimPrefix(p.stdout.String(), "export LOCKKEEPER_URL="), "\n")
 
 	var script, want strings.Builder
 	for row := range strings.Lines(strings.ReplaceAll(session, "http://127.0.0.1:8080", url)) {

@@ -62,6 +62,7 @@ and of the waiters only the number is known.`,
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
 	conn.addFlags(cmd)
 	locks.addFlags(cmd)
+	cmd.ValidArgsFunction = conn.complete(locks)
 	return cmd
 }
 
@@ -69,25 +70,27 @@ and of the waiters only the number is known.`,
 type queueState struct {
 	Path    string       `json:"path"` // with the namespace
 	Holder  *contender   `json:"holder"`
-	Readers []*contender `json:"readers,omitempty"` // that hold beside the holder, a reader
-	Waiters []*contender `json:"waiters"`           // the next holder first
+	Readers []*contender `json:"readers,omitempty"` // that hold beside the holder: readers, or callers with permits
+	Waiters int          `json:"waiters"`           // number of contenders in Queue
+	Queue   []*contender `json:"queue"`             // waiters, the next holder first
 	Limit   int          `json:"limit,omitempty"`   // of a semaphore
 }
 
 func stateOf(path string, contenders []recipes.Contender) queueState {
-	state := queueState{Path: path, Waiters: []*contender{}}
+	state := queueState{Path: path, Queue: []*contender{}}
 	shared := true // by all contenders so far
 	for i, c := range contenders {
-		shared = shared && c.Shared
+		shared = shared && (c.Shared || c.Permits > 0 && c.Held)
 		switch {
 		case i == 0:
 			state.Holder = contenderOf(c)
 		case shared:
 			state.Readers = append(state.Readers, contenderOf(c))
 		default:
-			state.Waiters = append(state.Waiters, contenderOf(c))
+			state.Queue = append(state.Queue, contenderOf(c))
 		}
 	}
+	state.Waiters = len(state.Queue)
 	return state
 }
 
@@ -107,9 +110,13 @@ func (s *queueState) print(out io.Writer) error {
 		s.Holder.cells("holder"),
 	}
 	for _, c := range s.Readers {
-		cells = append(cells, c.cells("reader"))
+		position := "reader"
+		if c.Permits > 0 {
+			position = "holder"
+		}
+		cells = append(cells, c.cells(position))
 	}
-	for i, c := range s.Waiters {
+	for i, c := range s.Queue {
 		cells = append(cells, c.cells(fmt.Sprint("waiter ", i+1)))
 	}
 	if err := printTable(out, cells); err != nil || s.Holder.Revoked == nil {

@@ -108,14 +108,14 @@ func (s *supervisor) group() group { return group(s.cmd.Process.Pid) }
 func (s *supervisor) release() error {
 	err := s.hold.release(context.Background())
 	switch {
+	case errors.Is(err, recipes.ErrLost), errors.Is(err, client.ErrLost): // also if the release of another lock is uncertain
+		return &statusError{statusLost, err}
 	case errors.Is(err, recipes.ErrUncertain):
 		logError(s.stderr, "run: %v: the lock is free when the session has expired", err)
 		return nil
 	case errors.Is(err, client.ErrUncertain):
 		logError(s.stderr, "run: %v: the lock is free when the lease has ended", err)
 		return nil
-	case errors.Is(err, recipes.ErrLost), errors.Is(err, client.ErrLost):
-		return &statusError{statusLost, err}
 	case err != nil:
 		return internal(err)
 	}

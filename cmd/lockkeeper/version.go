@@ -28,18 +28,18 @@ func buildInfo() *debug.BuildInfo {
 	return info
 }
 
-// version returns the versions of the module, of Go, and of the modules in the build. info
-// is nil for a build without this information.
+// version returns the versions of the module, of Go, and of the modules in the build, one on each line. info is nil for a build
+// without this information.
 func version(info *debug.BuildInfo) string {
-	parts := []string{"lockkeeper (unknown version)"}
+	lines := []string{"lockkeeper (unknown version)"}
 	if info != nil && info.Main.Version != "" {
-		parts[0] = "lockkeeper " + info.Main.Version
+		lines[0] = "lockkeeper " + info.Main.Version
 	}
-	parts = append(parts, runtime.Version()+" "+runtime.GOOS+"/"+runtime.GOARCH)
+	lines = append(lines, runtime.Version()+" "+runtime.GOOS+"/"+runtime.GOARCH)
 	if info != nil {
 		for _, m := range info.Deps {
-			parts = append(parts, m.Path+" "+m.Version)
+			lines = append(lines, m.Path+" "+m.Version)
 		}
 	}
-	return strings.Join(parts, ", ")
+	return strings.Join(lines, "\n")
 }

@@ -30,8 +30,8 @@ type walk struct {
 	unlisted []error  // of nodes that this client may not list
 }
 
-// newWalk lists the node at path, which must exist, and all below it. It does not list
-// contenders, as they have no children, nor the nodes of ZooKeeper itself.
+// newWalk lists the node at path and all below it: nothing if it does not exist, since servers delete empty containers. It does
+// not list contenders, as they have no children, nor the nodes of ZooKeeper itself.
 func newWalk(ctx context.Context, client *recipes.Client, path string) (*walk, error) {
 	if path != "/" {
 		if _, err := recipes.NewNode(client, path); err != nil {
@@ -47,7 +47,7 @@ func newWalk(ctx context.Context, client *recipes.Client, path string) (*walk, e
 		level = nil
 		for _, r := range results {
 			switch {
-			case errors.Is(r.err, zk.ErrNoNode) && r.node.path != path: // deleted meanwhile
+			case errors.Is(r.err, zk.ErrNoNode):
 				continue
 			case errors.Is(r.err, zk.ErrNoAuth):
 				w.unlisted = append(w.unlisted, r.err)

@@ -38,7 +38,7 @@ connections and sessions. With --url, PATH is NAMESPACE/KEY.`,
 				return err
 			}
 			if locks.url != "" {
-				return locks.watch(cmd.Context(), conn, w)
+				return locks.watch(cmd.Context(), conn, w, cmd.ErrOrStderr())
 			}
 			client, queue, err := conn.queue(cmd, args[0])
 			if err != nil {
@@ -52,6 +52,7 @@ connections and sessions. With --url, PATH is NAMESPACE/KEY.`,
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object on each line")
 	conn.addFlags(cmd)
 	locks.addFlags(cmd)
+	cmd.ValidArgsFunction = conn.complete(locks)
 	return cmd
 }
 
