@@ -4,6 +4,7 @@
 MODULES   := $(shell awk '/^use \(/ { use = 1; next } /^\)/ { use = 0 } use { sub("^[.]/", "", $$1); print $$1 }' go.work)
 GOLANGCI  := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 GOFUMPT   := go run mvdan.cc/gofumpt@v0.12.0
+ACTIONLINT := go run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12 -shellcheck= -pyflakes=
 RELEASE   := go run -C internal/release . -root '$(CURDIR)'
 BENCHTIME ?= 2s
 SEEDS     ?= 20000
@@ -35,44 +36,64 @@ demo: bin/lockkeeper ## watch a leader lose its term and its stale write rejecte
 	@bin/lockkeeper demo
 
 demo-real: bin/lockkeeper ## the same on a real ensemble of three
-	@$(IMAGE) $(ENSEMBLE) -n 3 -tick 500ms -- '$(CURDIR)/bin/lockkeeper' demo
+	@$(IMAGE) $(ENSEMBLE) -n 3 -tick 500ms -- sh -c 'exec bin/lockkeeper demo --servers "$$ZK_SERVERS"'
 
-# The suite that compares zktest with a real server starts one. The examples run on zktest, as they do for everybody, and
-# then on a real server, as does the test of a process that exits when it has led. In the docker and torture modules, one
-# package at a time: two ensembles of five would overload two cores. Tests that compute run beside tests that mostly wait: those of containers and stores for servers, those of the command
-# for sessions and leases; the simulation and the mutants, at a lower priority. The simulation cuts every sixth frame here, and every fourth mutant runs, from a random one
-# on; `make simulate` runs all. The last two packages judge when holders are notified, to fractions of a second, so that
-# nothing runs beside them.
-# A failure does not keep the rest from running.
+# Three groups run at the same time: tests that mostly wait for servers, tests of the library and its modules, and, at the
+# lowest priority, tests that compute. The last group judges when holders are notified, to fractions of a second, so that
+# nothing runs beside it. Each command prints its time, and a failure does not keep the others from running.
 test: check ## run all tests; needs Java or a container engine, and a C compiler for the race detector
 	-@zktest/foreign/clients.sh # without them their tests say that they were not run, or fail where CI is set
 	-@torture/stores/install.sh # likewise
 	-@service/pagetest/chromium.sh # likewise
-	@$(IMAGE) set -x; failed=; \
-	{ (cd docker && go test -race -shuffle=on -p 1 -timeout 12m ./...) || failed=1; \
-	  (cd deploy && go test -shuffle=on ./...) || failed=1; \
-	  (cd torture && go test -race -shuffle=on -p 1 -timeout 12m ./fences ./stores ./secured) || failed=1; test -z "$$failed"; } & servers=$$!; \
-	go test -race -shuffle=on $$(go list ./... | grep -v /internal/mutants) || failed=1; \
-	(cd internal/simulation && nice go test -shuffle=on -timeout 60m -sim.every 6 && cd ../mutants && nice go test -timeout 60m -mutants.every 4) & \
-	simulation=$$!; \
-	$(ENSEMBLE) -n 1 -- go test -race -run '^Example|^TestNextCandidateLeadsBeforeSessionOfExitedProcessExpires$$' ./lock ./election ./election/clientgo ./epoch ./group ./schedule ./barrier || failed=1; \
-	{ (cd cmd/lockkeeper && go test -race -shuffle=on ./...) || failed=1; test -z "$$failed"; } & command=$$!; \
-	(cd service && go test -race -shuffle=on ./...) || failed=1; \
-	(cd service/pagetest && go test -race -shuffle=on ./...) || failed=1; \
-	wait $$command || failed=1; \
-	(cd examples && go test -race -shuffle=on ./...) || failed=1; \
-	(cd internal/release && go test -shuffle=on ./...) || failed=1; \
-	(cd fencing/grpcfence && go test -race -shuffle=on ./...) || failed=1; \
-	(cd auth/kerberos && go test -race -shuffle=on ./...) || failed=1; \
-	(cd election/clientgo && go test -race -shuffle=on ./...) || failed=1; \
-	(cd trace/promtrace && go test -race -shuffle=on ./...) || failed=1; \
-	(cd trace/oteltrace && go test -race -shuffle=on ./...) || failed=1; \
-	(cd fencing/objectfence/clouds && go test -shuffle=on ./...) || failed=1; \
-	(cd torture && go test -race -shuffle=on -p 1 -timeout 12m $$(go list ./... | grep -v -e /suite -e /cmd/torture -e /fences -e /stores -e /secured)) || failed=1; \
-	wait $$servers || failed=1; \
-	wait $$simulation || failed=1; \
-	(cd torture && go test -race -shuffle=on -p 1 -timeout 12m ./cmd/torture ./suite) || failed=1; \
+	@$(IMAGE) failed=; \
+	$(MAKE) -k --no-print-directory -j3 test-servers test-library test-computed || failed=1; \
+	$(MAKE) --no-print-directory test-notified || failed=1; \
 	test -z "$$failed"
+
+# run FOLDER COMMAND…
+RUN   = failed=; run() { dir=$$1; shift; begin=$$(date +%s); (cd "$$dir" && "$$@") || failed="$$failed $$dir"; \
+	echo "make $@: $$dir: $$(($$(date +%s) - begin)) s"; };
+DONE  = test -z "$$failed" || { echo "make $@: failed:$$failed"; exit 1; }
+RACE := go test -race -shuffle=on
+.PHONY: test-computed test-library test-notified test-servers
+
+# One package at a time: two ensembles of five would overload two cores.
+test-servers:
+	@$(RUN) run docker $(RACE) -p 1 -timeout 12m ./...; \
+	run deploy go test -shuffle=on ./...; \
+	run torture $(RACE) -p 1 -timeout 20m ./fences ./stores ./secured; \
+	$(DONE)
+
+# The examples run on zktest, as they do for everybody, and then on a real server. The suite that compares zktest with a
+# real server starts one.
+test-library:
+	@$(RUN) run . $(RACE) $$(go list ./... | grep -v /internal/mutants); \
+	run . $(ENSEMBLE) -n 1 -- $(RACE) -run '^Example|^TestNextCandidateLeadsBeforeSessionOfExitedProcessExpires$$' \
+		./lock ./election ./election/clientgo ./epoch ./group ./schedule ./barrier; \
+	run service $(RACE) ./...; \
+	run cmd/lockkeeper $(RACE) ./...; \
+	run service/pagetest $(RACE) ./...; \
+	run examples $(RACE) ./...; \
+	run fencing/grpcfence $(RACE) ./...; \
+	run auth/kerberos $(RACE) ./...; \
+	run election/clientgo $(RACE) ./...; \
+	run trace/promtrace $(RACE) ./...; \
+	run trace/oteltrace $(RACE) ./...; \
+	run fencing/objectfence/clouds go test -shuffle=on ./...; \
+	run torture $(RACE) -p 1 -timeout 12m $$(cd torture && go list ./... | grep -v -e /suite -e /cmd/torture -e /fences -e /stores -e /secured); \
+	$(DONE)
+
+# A sample: one frame of forty and one mutant of twelve, each time from a random one on, and the first plans. `make simulate`
+# runs all.
+test-computed:
+	@$(RUN) run internal/simulation nice -n 19 go test -shuffle=on -timeout 60m -sim.every 40 -sim.seeds 600; \
+	run internal/mutants nice -n 19 go test -timeout 60m -mutants.every 12; \
+	run internal/release nice -n 19 go test -shuffle=on ./...; \
+	$(DONE)
+
+test-notified:
+	@$(RUN) run torture $(RACE) -p 1 -timeout 12m ./cmd/torture ./suite; \
+	$(DONE)
 
 examples: ## freeze a leader during its work, in each example, and see its stale write rejected; needs Go only
 	cd examples && go run ./worker -freeze
@@ -126,10 +147,11 @@ stores: ## get the servers that tests run: PostgreSQL, MariaDB, Redis, etcd, Pro
 	@torture/stores/install.sh
 
 # What make test checks before it runs a test.
-check: tidy ## check vet, formatting, go.mod files, import rules and links; quick
+check: tidy ## check vet, formatting, go.mod files, workflows, import rules and links; quick
 	@set -e; for m in $(MODULES); do echo "vet $$m"; (cd $$m && go vet ./...); done
 	@echo gofumpt; files=$$($(GOFUMPT) -l .) || exit 1; \
 	if [ -n "$$files" ]; then printf '%s\n' "not formatted by gofumpt; make format does it:" $$files; exit 1; fi
+	$(ACTIONLINT) .github/workflows/*.yml
 	go test ./docs ./internal/house
 
 format: ## format all Go files with gofumpt

@@ -19,12 +19,12 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
-const page = "../docs/service.md"
+const pages = "../docs/"
 
-// block returns the content of the page's block of code in a language.
-func block(t *testing.T, language string) string {
+// block returns the content of a page's block of code in a language.
+func block(t *testing.T, page, language string) string {
 	t.Helper()
-	text, err := os.ReadFile(page)
+	text, err := os.ReadFile(pages + page)
 	require.NoError(t, err)
 	_, after, found := strings.Cut(string(text), "```"+language+"\n")
 	require.True(t, found)
@@ -44,7 +44,7 @@ func TestSessionOfThePageRunsAsShown(t *testing.T) {
 	r := development(t)
 	const end = "=end of answer="
 	script, expected := "set -eu\n", []string{}
-	for row := range strings.Lines(block(t, "console")) {
+	for row := range strings.Lines(block(t, "service.md", "console")) {
 		if command, ok := strings.CutPrefix(row, "$ "); ok {
 			script += command + "echo '" + end + "'\n"
 			expected = append(expected, "")
@@ -85,7 +85,7 @@ func TestPrincipalsOfThePageAreValid(t *testing.T) {
 	t.Parallel()
 	principalsFile, keysFile := credentials(t)
 	const placeholder = "<SHA-256 of a token, 64 hexadecimal digits>"
-	content := block(t, "json")
+	content := block(t, "service-operation.md", "json")
 	require.Contains(t, content, placeholder, "a copied file must admit no token that readers of the page know")
 	content = strings.ReplaceAll(content, placeholder, fmt.Sprintf("%x", sha256.Sum256([]byte("test"))))
 	require.NoError(t, os.WriteFile(principalsFile, []byte(content), 0o600))
@@ -100,7 +100,7 @@ func TestPageNamesEveryCode(t *testing.T) {
 	schemas := document.body["components"].(map[string]any)["schemas"].(map[string]any)
 	codes := schemas["Problem"].(map[string]any)["properties"].(map[string]any)["code"].(map[string]any)["enum"].([]any)
 	require.Greater(t, len(codes), 20)
-	text, err := os.ReadFile(page)
+	text, err := os.ReadFile(pages + "service-api.md")
 	require.NoError(t, err)
 	for _, code := range codes {
 		require.Regexp(t, "`"+regexp.QuoteMeta(code.(string))+"`", string(text))

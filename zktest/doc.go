@@ -13,10 +13,8 @@
 //
 // # Behaviour
 //
-// It behaves as ZooKeeper 3.8 does: a suite of this package sends the same requests to
-// it and to a real server, and compares every answer, Stat, error code and event.
-// Clients that were not written for it work with it: the Go client, Kazoo, the Java
-// client and Curator.
+// It behaves as ZooKeeper 3.8 does: a suite of this package compares every answer, Stat, error code and event with a real
+// server's. The Go client, Kazoo, the Java client and Curator work with it.
 //
 //   - Sessions: created, attached again with their password, negotiated to between 2 and
 //     20 ticks, kept alive by requests and pings, expired at tick boundaries, closed.
@@ -38,11 +36,10 @@
 //
 // # Limits
 //
-// It is not for production: it stores nothing on disk, Close discards all data, and any
-// process that reaches its socket can use it, unless Options require a login or a
-// certificate. Reconfig is refused as disabled. Operations that ZooKeeper 3.8 does not have
-// are answered as unimplemented, and the connection ends. Quotas are not enforced. There is
-// no read-only mode, no observer, no local session, no admin server and no Kerberos.
+// It is not for production: it stores nothing on disk, and any process that reaches its socket can use it, unless Options
+// require a login or a certificate. Reconfig is refused as disabled. Operations that ZooKeeper 3.8 does not have are answered
+// as unimplemented, and the connection ends. Quotas are not enforced. There is no read-only mode, no observer, no local
+// session, no admin server and no Kerberos.
 //
 // # Differences from ZooKeeper
 //
@@ -76,18 +73,14 @@
 //
 // # Faults
 //
-// The connection of one client is a [Link]: silent in one direction or both, slow,
-// refused, reset, or ended at the n-th frame, whose request or reply is lost. A [Server]
-// can be killed and started with its data or without, paused, partitioned from all other
-// servers and clients, isolated from the other servers only, made silent or slow, or lag
-// behind the other servers. An isolated server continues to answer for a while, as real
-// servers do. A session can be expired, a node deleted without its owner's involvement, the
-// counter of sequential names set near its maximum. [Ensemble.Apply] injects a fault by its
-// name, for fault plans in files.
+// The connection of one client is a [Link]: silent in one direction or both, slow, refused, reset, or ended at the n-th frame,
+// whose request or reply is lost. A [Server] can be killed and started with its data or without, paused, partitioned, isolated
+// from the other servers only, made silent or slow, or lag behind. A session can be expired, a node deleted without its owner's
+// involvement, the counter of sequential names set near its maximum. [Ensemble.Apply] injects a fault by its name:
+// docs/testing.md lists all.
 //
-// Start, Run, the addresses and ids of servers, and the faults that take a context have the
-// same names, order and meaning in package docker, which runs real servers: a test that
-// uses only these runs on either, after a change of one import.
+// Start, Run, the addresses and ids of servers, and the faults that take a context have the same names, order and meaning in
+// package docker, which runs real servers.
 //
 // # Scripted requests
 //

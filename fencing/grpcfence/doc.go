@@ -44,7 +44,6 @@
 //     the Server without a guard, pass the token to the store within its transaction, and return the store's error.
 //   - In a stream, the server consults the guard for each message that the handler receives. A handler that writes without
 //     receiving a message writes unchecked.
-//   - A server that does not check tokens is not protected by clients that send them.
 //   - A token is a number, not a secret. It does not identify the sender of the call.
-//   - A call whose reply was lost may have been served. The error is that of the connection, never that of a stale token.
+//   - A call whose reply was lost may have been served. The error is the connection's, never a stale token's.
 package grpcfence

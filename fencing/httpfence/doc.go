@@ -35,9 +35,7 @@
 //     [RequireToken], pass the token of [fencing.TokenFromContext] to the store within its transaction, and answer the
 //     store's refusal with [Refuse]. Protect alone narrows the window and does not close it, unless the handler is the only
 //     writer and checks once more under its own lock.
-//   - A server that does not check tokens is not protected by clients that send them.
 //   - A token is a number, not a secret. It does not identify the sender of the request.
-//   - A request whose response was lost may have been served. The error is that of the connection, never that of a stale
-//     token.
+//   - A request whose response was lost may have been served. The error is the connection's, never a stale token's.
 //   - A token is for one resource. A redirect does not carry it to another host: see [ErrRedirected].
 package httpfence

@@ -13,13 +13,12 @@
 // Once a write of an object with a token has succeeded through a [Guard], no write of that object with an older token
 // succeeds, by any process, before or after restarts. The token is stored in the object. A guard reads the object, and
 // replaces it on the condition that it is still the version that was read. The check and the write are therefore one request
-// to the store, which refuses it if another write came between the read and the write, however long that took.
+// to the store, which refuses it if another write came in between.
 //
 // This holds on three conditions. All writers of the object write through a guard. The store honours the conditions of
-// writes, also of two writes that arrive at the same moment: some stores do not recognise the headers of conditions, ignore
-// them, and write. [Probe] tests for this; run it when you choose the store. And the store does not lose what it has written:
-// if a bucket is restored from a backup or fails over to a lagging replica, or a lifecycle rule or a person deletes the
-// object, the fence is lost with the data, and an older token can be admitted again.
+// writes, also of two writes that arrive at the same moment: some stores ignore the headers of conditions, and write. [Probe]
+// tests for this; run it when you choose the store. And the store does not lose what it has written: if a bucket is restored
+// or fails over to a lagging replica, or the object is deleted around the guard, the fence is lost with the data.
 //
 // # What it does not promise
 //
@@ -30,20 +29,18 @@
 //   - An error that wraps [ErrUncertain] means that the connection or ctx ended while the write was in progress: the object
 //     was written, or will be, or neither. If the object can be read and shows that the write succeeded, there is no error.
 //   - Reads are not fenced.
-//   - A guarded write takes two requests, a write without a guard one.
-//   - Writers are not served in order. A writer of an object that another writer has changed retries, until no other writer
-//     interferes or its ctx is done.
+//   - A guarded write takes two requests. Writers are not served in order: one that another writer has overtaken retries, until
+//     no other interferes or its ctx is done.
 //
 // # Histories
 //
-// An ensemble that was wiped grants the same tokens again, and an equal token is admitted. With [Options.History] the guard
-// stores the id of the ensemble's history in the object. It refuses a token of another history with a
-// [fencing.HistoryError], until an operator decides which history is valid and calls [Guard.Reset].
+// With [Options.History] the guard stores the id of the ensemble's history in the object, and refuses a token of another
+// history, such as one of a wiped ensemble, with a [fencing.HistoryError], until an operator calls [Guard.Reset].
 //
 // # The format of an object
 //
 // An object consists of a few lines of text, an empty line, and the body. Readers without a guard skip everything up to the
-// first empty line. The line of the history is present if a guard with a history has written the object.
+// first empty line. The history is there if a guard with a history has written the object.
 //
 //	lockkeeper object 1
 //	token 4294967311
@@ -93,85 +90,13 @@
 //		return err
 //	}
 //
-// # A Store for Google Cloud Storage
+// # Stores for Google Cloud Storage and Azure Blob Storage
 //
-// This store uses cloud.google.com/go/storage. A version is the object's generation, which does not recur. A bucket accepts
-// about one write a second of the same object, and answers 429 above that rate; for the guard, that is an unknown outcome. A
-// cache of public objects must not answer a Get, hence no-store.
+// clouds/gcs_test.go has a store for cloud.google.com/go/storage. A version is the object's generation, which does not recur.
+// A bucket accepts about one write a second of the same object, and answers 429 above that rate; for the guard, that is an
+// unknown outcome. A cache of public objects must not answer a Get, hence no-store.
 //
-//	type gcs struct{ bucket *storage.BucketHandle }
-//
-//	func (g gcs) Get(ctx context.Context, key string) (objectfence.Object, error) {
-//		r, err := g.bucket.Object(key).NewReader(ctx)
-//		switch {
-//		case errors.Is(err, storage.ErrObjectNotExist):
-//			return objectfence.Object{}, fmt.Errorf("%w: %w", objectfence.ErrNotFound, err)
-//		case err != nil:
-//			return objectfence.Object{}, err
-//		}
-//		defer func() { _ = r.Close() }() // it was only read
-//		body, err := io.ReadAll(r)
-//		return objectfence.Object{Body: body, Version: strconv.FormatInt(r.Attrs.Generation, 10)}, err
-//	}
-//
-//	func (g gcs) Put(ctx context.Context, key string, body []byte, replaces string) error {
-//		condition := storage.Conditions{DoesNotExist: true}
-//		if replaces != "" {
-//			generation, err := strconv.ParseInt(replaces, 10, 64)
-//			if err != nil {
-//				return err
-//			}
-//			condition = storage.Conditions{GenerationMatch: generation}
-//		}
-//		w := g.bucket.Object(key).If(condition).NewWriter(ctx)
-//		w.ChunkSize, w.CacheControl = 0, "no-store" // sent once; and no cache answers the next Get
-//		_, err := w.Write(body)
-//		if closed := w.Close(); err == nil {
-//			err = closed
-//		}
-//		var answer *googleapi.Error
-//		if errors.As(err, &answer) && answer.Code == http.StatusPreconditionFailed {
-//			err = fmt.Errorf("%w: %w", objectfence.ErrPrecondition, err)
-//		}
-//		return err
-//	}
-//
-// # A Store for Azure Blob Storage
-//
-// This store uses the packages of github.com/Azure/azure-sdk-for-go/sdk/storage/azblob. A version is the blob's ETag, which
-// changes with every write. The store examines the error codes of the service, not the statuses: a blob with a lease answers
-// 412, too.
-//
-//	type azure struct{ container *container.Client }
-//
-//	func (a azure) Get(ctx context.Context, key string) (objectfence.Object, error) {
-//		out, err := a.container.NewBlobClient(key).DownloadStream(ctx, nil)
-//		switch {
-//		case bloberror.HasCode(err, bloberror.BlobNotFound):
-//			return objectfence.Object{}, fmt.Errorf("%w: %w", objectfence.ErrNotFound, err)
-//		case err != nil:
-//			return objectfence.Object{}, err
-//		}
-//		defer func() { _ = out.Body.Close() }() // it was only read
-//		body, err := io.ReadAll(out.Body)
-//		object := objectfence.Object{Body: body}
-//		if out.ETag != nil {
-//			object.Version = string(*out.ETag)
-//		}
-//		return object, err
-//	}
-//
-//	func (a azure) Put(ctx context.Context, key string, body []byte, replaces string) error {
-//		condition := &blob.ModifiedAccessConditions{IfMatch: to.Ptr(azcore.ETag(replaces))}
-//		if replaces == "" {
-//			condition = &blob.ModifiedAccessConditions{IfNoneMatch: to.Ptr(azcore.ETagAny)}
-//		}
-//		once := policy.WithRetryOptions(ctx, policy.RetryOptions{MaxRetries: -1})
-//		_, err := a.container.NewBlockBlobClient(key).Upload(once, streaming.NopCloser(bytes.NewReader(body)),
-//			&blockblob.UploadOptions{AccessConditions: &blob.AccessConditions{ModifiedAccessConditions: condition}})
-//		if bloberror.HasCode(err, bloberror.ConditionNotMet, bloberror.BlobAlreadyExists) {
-//			err = fmt.Errorf("%w: %w", objectfence.ErrPrecondition, err)
-//		}
-//		return err
-//	}
+// clouds/azure_test.go has one for the packages of github.com/Azure/azure-sdk-for-go/sdk/storage/azblob. A version is the
+// blob's ETag, which changes with every write. The store examines the error codes of the service, not the statuses: a blob
+// with a lease answers 412, too.
 package objectfence

@@ -22,22 +22,19 @@
 // This holds on three conditions. All writers of the resource write through the fence, with one resource name for one lock
 // path. The data that they write is in the same Redis. And Redis does not lose the key. In practice it often does:
 //
-//   - A fail-over can lose the fence. Redis replies before its replicas have the write; a replica that is promoted without
-//     it admits the older token, to data of the same age. WAIT after the write, on the same connection, reports how many
-//     replicas have it, and makes the loss less likely; it does not control which replica is promoted, nor does
-//     min-replicas-to-write. With Sentinel, Redis Cluster and every hosted Redis that fails over automatically, treat the
-//     guard as an efficiency measure.
-//   - A restart can lose the fence: without an append-only file it loses everything since the last snapshot, and with
-//     appendfsync everysec the last second, if the machine stops. With appendfsync always it loses nothing that was
-//     acknowledged.
+//   - A fail-over can lose the fence. Redis replies before its replicas have the write, and a replica without it can be
+//     promoted. WAIT after the write, on the same connection, makes the loss less likely; neither it nor min-replicas-to-write
+//     controls which replica is promoted. With Sentinel, Redis Cluster and every hosted Redis that fails over automatically,
+//     treat the guard as an efficiency measure.
+//   - A restart loses everything since the last snapshot without an append-only file, and with appendfsync everysec the last
+//     second, if the machine stops. With appendfsync always it loses nothing that was acknowledged.
 //   - Eviction can remove the fence and leave the data: maxmemory-policy must be noeviction, or one of volatile-*, since the
 //     fence's key has no expiry.
 //   - FLUSHALL, FLUSHDB, and a client that deletes, renames or restores the key remove the fence.
 //
-// In each case Redis admits older tokens until it has admitted a newer one. Data that no stale write may reach belongs in a
-// store that does not lose what was committed: see package sqlfence.
-//
-// The tests demonstrate the first three on Redis 7.0, and that killing a server with appendfsync always loses nothing.
+// In each case Redis admits older tokens until it has admitted a newer one: see package sqlfence for a store that does not lose
+// what was committed. The tests demonstrate the first three on Redis 7.0, and that killing a server with appendfsync always
+// loses nothing.
 //
 // # What it does not promise
 //
@@ -48,8 +45,7 @@
 //   - A guard without a History in its [Options] admits the tokens of a wiped ensemble as soon as they are equal or newer.
 //   - A script is trusted: one that names the fence's key, in keys or in its text, can overwrite it. A script cannot see the
 //     guard's variables.
-//   - SCRIPT KILL cannot end a script that loops: the guard has written before it began, and Redis kills only scripts that
-//     have not written. Redis then serves no client until SHUTDOWN NOSAVE.
+//   - SCRIPT KILL cannot end a script that loops, because the guard has written: Redis serves no client until SHUTDOWN NOSAVE.
 //
 // # Clients
 //
@@ -62,15 +58,12 @@
 //	}
 //	return redigo.DoContext(conn, ctx, "EVAL", append(all, args...)...)
 //
-// Some clients resend a script after its reply was lost: go-redis does unless MaxRetries is -1, and its ClusterClient does
-// in that case, too. Each call therefore has a nonce, which the fence records, and a repeated script does not run again: the
-// error wraps [ErrUncertain], since the result of the first run is lost, and is not that of a stale token. The fence records
-// the last 4096 calls of a resource, until a minute after the last one, in a separate key of at most half a megabyte, which
-// a policy of volatile-* may evict earlier.
-//
-// If the server refuses the second attempt before the fence sees it, with NOAUTH or LOADING, the first may have run. A guard
-// therefore reports an error reply of the server as [ErrUncertain], unless SendsOnce in [Options] declares that the client
-// never resends.
+// Some clients resend a script after its reply was lost: go-redis does unless MaxRetries is -1, and its ClusterClient even
+// then. Each call therefore has a nonce, which the fence records, and a repeated script does not run again: the error wraps
+// [ErrUncertain]. The fence records the last 4096 calls of a resource, until a minute after the last one, in a separate key of
+// at most half a megabyte, which a policy of volatile-* may evict earlier. The server may also refuse the second attempt, with
+// NOAUTH or LOADING, although the first has run: its error reply is [ErrUncertain], unless SendsOnce in [Options] declares that
+// the client never resends.
 //
 // Scripts are in Lua, without a shebang line (#!lua): [Guard.Do] refuses one. The guard needs Redis 5 or later.
 //

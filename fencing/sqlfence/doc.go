@@ -19,102 +19,92 @@
 //	}
 //
 // [Guard.Admit] accepts the transactions of database/sql, sqlx, bun, GORM and sqlc without an adapter, and
-// [Guard.AdmitThrough] those of pgx with package pgxfence.
+// [Guard.AdmitThrough] accepts pgx's with package pgxfence.
 //
 // # What it promises
 //
 // Once a write with a token has been committed through [Guard.Do] or [Guard.Admit], no write with an older token of the same
 // resource is committed, by any process, before or after restarts. The fence is a row of the database, and one transaction
-// raises it, holds it, writes and commits: a newer token waits until the older write is committed or rolled back, and the
-// older write cannot land after it.
+// raises it, holds it, writes and commits.
 //
 // This holds on three conditions. All clients that write the resource use the same fence: one table, and one resource name
 // for one lock path. The data that they write is in the same database, in the transaction of the fence. And the database
 // does not lose what it has committed: where it loses commits (a fail-over to a lagging replica, a restored backup, a
-// machine that stops with synchronous writes turned off), it loses the fence and the data together, and an older token can
-// be admitted again, to data of the same age.
+// machine that stops with synchronous writes turned off), it loses the fence and the data together.
 //
 // # What it does not promise
 //
 //   - Refusals begin with the first write with a newer token, not with the grant of the lock. See package fencing.
 //   - An error that wraps [ErrUncertain] means that the connection or ctx ended while the commit was in progress: the whole
 //     transaction was committed, or none of it. After any other error nothing was committed, as long as the function leaves
-//     the end of the transaction to Do. An error reports a stale token only if a newer token was read in the database.
+//     the end of the transaction to Do.
 //   - Reads are not fenced, nor are other effects of the function: a mail that it sends is sent.
 //   - Writers of one resource run one at a time. Do slow work before calling Do. Only a driver that ends a statement when
 //     its ctx is done bounds the wait by ctx.
 //
 // # The table
 //
-// Run the statement that [Guard.Migration] returns once. If version 1 of the package created the table, run that of
-// [Guard.Upgrade] once: before the first process of the new version starts, while those of the old version may still run. A
-// guard that finds no table, or one of version 1, returns [ErrNoTable] or [ErrOldTable], with the statement to run.
+// Run the statement that [Guard.Migration] returns once. If version 1 of the package created the table, run the statement of
+// [Guard.Upgrade] once, before the first process of the new version starts. A guard that finds no table, or one of version 1,
+// returns [ErrNoTable] or [ErrOldTable], with the statement to run.
 //
 // Name the table with its schema (Options.Table; in MySQL, its database). A name without a schema means whatever table the
 // connection resolves it to: after a SET search_path, or a USE, it means another fence, in which older tokens are admitted.
-// A pool reuses such a connection for the next caller, and PgBouncer in transaction mode even for another application. A
-// guard whose table has no schema detects within its own process that the name means another table than at first, and
-// returns [ErrOtherTable]. It cannot detect that another process has always used another table.
+// A pool reuses such a connection, and PgBouncer in transaction mode even for another application. A guard whose table has no
+// schema returns [ErrOtherTable] when the name means another table than at first in its own process; it cannot detect that
+// another process has always used another one.
 //
-// Resources are distinguished by their bytes. In PostgreSQL and MySQL their names are sent as hexadecimal digits, so that no
-// encoding of a connection makes two resources one, or one resource two. ([UpdateRow] sends the application's own
+// Resources are distinguished by their bytes, whatever the encoding of a connection. ([UpdateRow] sends the application's own
 // statements: there, names other than ASCII depend on client_encoding.)
 //
-// Create the table only as the migration does. The parts of its name must not be reserved words of the database. A table
-// that is partitioned is not supported. A temporary table of the same name hides the fence on its connection, in MySQL even
-// if Options.Table has the schema: create none. A trigger or a mode that changes what is written to the table makes Do and
-// Admit fail with [ErrNotRaised]. The guard does not see the effect of an AFTER trigger of PostgreSQL or SQLite, which runs
-// after the row was returned: one that restores the token ends the promise.
+// Create the table only as the migration does. The parts of its name must not be reserved words of the database. A partitioned
+// table is not supported. A temporary table of the same name hides the fence on its connection, in MySQL even if Options.Table
+// has the schema: create none. A trigger or a mode that changes what is written to the table makes Do and Admit fail with
+// [ErrNotRaised]. The guard does not see the effect of an AFTER trigger of PostgreSQL or SQLite: one that restores the token
+// ends the promise.
 //
 // # Histories
 //
-// A wiped or restored ensemble grants the same tokens again, and an equal token is admitted. With Options.History the guard
-// stores the id of the ensemble's history beside each token, adopts it with the first token that is admitted, and refuses
-// tokens of another history with [fencing.ErrOtherHistory], whether they are greater or less, until an operator calls
-// [Guard.Reset]. All guards of a resource should set the option: a guard without it neither checks nor changes the stored
-// id.
+// With Options.History the guard stores the id of the ensemble's history beside each token, adopts it with the first token that
+// is admitted, and refuses tokens of another history with [fencing.ErrOtherHistory] until an operator calls [Guard.Reset]. A guard
+// without the option neither checks nor changes the stored id: set it in all guards of a resource.
 //
 // # The databases
 //
-// Tested on PostgreSQL 15 with pgx 5 and lib/pq 1.12, on MariaDB 10.11 with go-sql-driver/mysql 1.10, on a cluster of two
-// MariaDB nodes with Galera 26.4, and on SQLite 3 with modernc.org/sqlite. MySQL itself is not tested: what is stated about
-// it here was observed on MariaDB.
+// Tested on PostgreSQL 15 with pgx 5 and lib/pq 1.12, on MariaDB 10.11 with go-sql-driver/mysql 1.10 (MySQL itself is not
+// tested), on two MariaDB nodes with Galera 26.4, and on SQLite 3 with modernc.org/sqlite. A COMMIT or ROLLBACK that the function
+// sends as a statement is reported as [ErrTxEnded]: what the function writes after it was unfenced. Detecting it costs one short
+// request in PostgreSQL (10 or later), and two in the other databases.
 //
 //   - PostgreSQL and MySQL hold the fence's row, so writers of different resources run concurrently. In MySQL, two resources
 //     that are new at the same moment may get a deadlock: nothing is committed, retry.
 //   - PostgreSQL at the levels repeatable read and serializable refuses a transaction that had to wait, with 40001: nothing
 //     is committed, retry.
-//   - A COMMIT or ROLLBACK that the function sends as a statement is reported as [ErrTxEnded], and what the function writes
-//     after it was unfenced. Detecting it costs one short request in PostgreSQL (10 or later), and two in the other
-//     databases.
 //   - PostgreSQL reports success for a commit whose wait for synchronous standbys was cancelled. If ctx ended before the
 //     reply, Do returns [ErrUncertain]. A cancellation by an operator or by statement_timeout is not reported.
 //   - PostgreSQL ends a transaction that is idle for longer than idle_in_transaction_session_timeout. Do reports it as
 //     an error without ErrUncertain, if the driver passes the server's message on; lib/pq does not always.
-//   - MySQL ends the transaction at a statement that commits implicitly, such as CREATE TABLE, and at a deadlock; what the
-//     function does after that is committed immediately, unfenced. Do cannot undo it, and returns [ErrTxEnded]. If the
-//     function also returns an error, Do returns that error, and what such a statement has committed remains. LOCK TABLES is such a
-//     statement, and the locks stay on the pooled connection until UNLOCK TABLES: do not use it. Tables of
-//     engines other than InnoDB have no transactions: a rollback does not undo what was written to them.
+//   - MySQL ends the transaction at a deadlock and at a statement that commits implicitly, such as CREATE TABLE or LOCK TABLES;
+//     what the function does after that is committed immediately, unfenced. Do cannot undo it, and returns [ErrTxEnded], or the
+//     function's own error. LOCK TABLES also leaves its locks on the pooled connection: do not use it. Tables of engines other
+//     than InnoDB have no transactions.
 //   - The driver decides how long a commit waits for a reply that does not come: pgx observes ctx; lib/pq and
 //     go-sql-driver/mysql wait for as long as the connection seems alive, the latter at most for its readTimeout.
-//   - SQLite has one writer for the whole file. The fence's statement is a write and the transaction's first, so the
-//     transaction begins as with BEGIN IMMEDIATE, whatever the driver sends. Set a busy timeout (with modernc.org/sqlite:
-//     _pragma=busy_timeout(5000)), or the second writer gets an error immediately.
+//   - SQLite has one writer for the whole file. The transaction begins as with BEGIN IMMEDIATE. Set a busy timeout (with
+//     modernc.org/sqlite: _pragma=busy_timeout(5000)), or the second writer gets an error immediately.
 //   - SQLite, too, ends the transaction at some statements that fail: a write that is interrupted because its own ctx is
-//     done, a conflict with OR ROLLBACK, a full disk. A function that continues after such an error writes unfenced, over
-//     what a newer holder has written meanwhile. Do returns [ErrTxEnded], and cannot undo it.
+//     done, a conflict with OR ROLLBACK, a full disk. A function that continues after such an error writes unfenced. Do returns
+//     [ErrTxEnded], and cannot undo it.
 //
 // # Clusters in which several servers accept writes
 //
-//   - Galera (MariaDB, Percona XtraDB) is covered. Every raise changes the fence's row, and of two concurrent transactions
-//     that changed one row, certification refuses the later one at its COMMIT, with error 1213: nothing is committed, and Do
-//     returns that error. A rightful holder retries. In a table of version 1 a raise may change nothing, and certification
-//     then does not cover it: the promise begins when every process has the new version.
+//   - Galera (MariaDB, Percona XtraDB) is covered. Every raise changes the fence's row, and certification refuses the later of
+//     two concurrent transactions at its COMMIT, with error 1213: nothing is committed, and a rightful holder retries. In a
+//     table of version 1 a raise may change nothing: the promise begins when every process has the new version.
 //   - Group replication in multi-primary mode certifies in the same way, and refuses with 3101. It is not tested.
 //   - Not covered: replication that accepts a write on two servers and reconciles them later, such as circular asynchronous
-//     replication of MySQL, and BDR, pgEdge or other logical replication between several PostgreSQL primaries. There, each
-//     server has its own fence. Send all writes of a resource to one server.
+//     replication of MySQL, and BDR, pgEdge or other logical replication between several PostgreSQL primaries. Send all writes
+//     of a resource to one server.
 //   - Databases that only implement the protocol of one of these (CockroachDB, YugabyteDB, TiDB, Vitess) are not tested.
 //
 // If the guarded data is single rows that contain their own token, no fence table is needed: see [UpdateRow].

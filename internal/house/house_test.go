@@ -29,6 +29,7 @@ const (
 	contender  = module + "/internal/contender"
 	promtest   = module + "/internal/promtest"
 	tuning     = module + "/internal/tuning"
+	ctxerr     = module + "/internal/ctxerr"
 	testcert   = module + "/internal/testcert"
 	faketime   = module + "/internal/faketime" // which every test may import
 	digestmd5  = recipes + "/internal/digestmd5"
@@ -132,17 +133,17 @@ var rules = map[string]rule{
 		because: "it writes frames for tests, and shares no code with the package that reads them",
 	},
 	lock: {
-		may:     []string{fencing, recipes},
+		may:     []string{fencing, recipes, ctxerr},
 		tools:   tools,
 		because: "recipes contains the code that a lock shares with an election, and the rules of a ZooKeeper session",
 	},
 	election: {
-		may:     []string{fencing, recipes, zk},
+		may:     []string{fencing, recipes, zk, ctxerr},
 		tools:   tools,
 		because: "recipes contains the code that an election shares with a lock, and describes nodes by the ZooKeeper client's types",
 	},
 	epoch: {
-		may:     []string{fencing, recipes, zk},
+		may:     []string{fencing, recipes, zk, ctxerr},
 		tools:   []string{testify, zktest, election},
 		because: "it fences writes to ZooKeeper, which callers pass as ZooKeeper operations, for locks and elections",
 	},
@@ -157,7 +158,7 @@ var rules = map[string]rule{
 		because: "the leader of an election runs the ticks, and recipes contains the node that holds the last one; of the ZooKeeper client it needs the Stat",
 	},
 	barriers: {
-		may:     []string{recipes, zk},
+		may:     []string{recipes, zk, ctxerr},
 		tools:   tools,
 		because: "recipes contains the registration of a member and the node that all members follow; of the ZooKeeper client it needs the Stat and two refusals",
 	},
@@ -218,6 +219,10 @@ var rules = map[string]rule{
 	faketime: {
 		tools:   []string{testify},
 		because: "the tests of every module run in fake time, and it knows nothing of what they do",
+	},
+	ctxerr: {
+		tools:   []string{testify},
+		because: "the packages of the recipes report the end of a context in the same way",
 	},
 	tuning: {
 		because: "recipes reads it and tests set it, so it must add no dependency to either",

@@ -45,7 +45,7 @@ func TestEveryModuleIsVettedTestedAndLinted(t *testing.T) {
 			return nil
 		}
 		require.Contains(t, string(work), "\n\t./"+dir+"\n", "go.work does not use the module in %s", dir)
-		require.Regexp(t, `\(cd `+dir+` && go test .*\./\.\.\..*\) \|\| failed=1`, string(makefile))
+		require.Regexp(t, `run `+dir+` .*\./\.\.\.`, string(makefile))
 		return nil
 	}))
 	require.Greater(t, found, 3)

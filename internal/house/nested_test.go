@@ -21,6 +21,8 @@ const (
 	worker   = torture + "/worker"
 	txnlog   = torture + "/txnlog"
 	stores   = torture + "/stores"
+	attempt  = torture + "/attempt"
+	verdict  = torture + "/verdict"
 
 	service   = module + "/service"
 	serviceIn = service + "/internal"
@@ -96,9 +98,17 @@ var nested = map[string]rule{
 		because: "it represents a user's resource, which checks tokens and is independent of ZooKeeper",
 	},
 	worker: {
-		may:     []string{fencing, recipes, group, lock, election, scheduling, barriers, client, history, clock, register},
-		tools:   []string{zktest},
+		may:     []string{fencing, recipes, group, lock, election, scheduling, barriers, client, history, clock, register, attempt},
+		tools:   []string{zktest, verdict},
 		because: "it contends as a user's program does, and is independent of the faults",
+	},
+	attempt: {
+		may:     []string{history},
+		because: "contenders write its words, and the verdict reads them",
+	},
+	verdict: {
+		may:     []string{history, checker, register, attempt},
+		because: "it judges documents, so it works without the harness and without the library",
 	},
 	txnlog: {
 		tools:   []string{docker},
@@ -110,17 +120,21 @@ var nested = map[string]rule{
 		because: "it starts servers of other projects, and is independent of the tests that use them",
 	},
 	torture: {
-		may:     []string{docker, history, checker, module + "/internal/mutants", clock, register, txnlog, worker},
+		may:     []string{docker, history, module + "/internal/mutants", clock, register, txnlog, worker, verdict},
 		tools:   []string{fencing},
 		because: "the harness judges the library and shares no code with it: only the worker processes contend",
 	},
 	torture + "/cmd/torture": {
-		may:     []string{history, module + "/internal/flags", torture, worker},
+		may:     []string{history, module + "/internal/flags", torture, verdict, worker},
 		tools:   []string{docker, checker, child},
 		because: "it puts the harness and the worker into one program",
 	},
+	torture + "/pictures": {
+		tools:   []string{zktest, fencing, recipes, lock, module + "/internal/faketime"},
+		because: "it draws what its tests run in fake time",
+	},
 	torture + "/evidence": {
-		may:     []string{history, checker, torture},
+		may:     []string{history, checker, torture, verdict},
 		because: "it reads the results of runs and makes a page of them",
 	},
 	torture + "/cmd/evidence": {
@@ -129,7 +143,7 @@ var nested = map[string]rule{
 	},
 	torture + "/rivals": {
 		may:     []string{docker, history, torture, stores, worker},
-		tools:   []string{checker},
+		tools:   []string{checker, verdict},
 		because: "it contains the locks of other libraries only",
 	},
 	torture + "/cmd/rival": {
@@ -174,6 +188,7 @@ func TestBrokenImportRuleOfANestedModuleIsReported(t *testing.T) {
 		{"torture/worker/worker.go", torture},
 		{"torture/worker/worker_test.go", docker},
 		{"torture/stores/postgres.go", torture},
+		{"torture/verdict/judge.go", worker},
 		{"torture/rivals/etcd.go", lock},
 		{"torture/newcomer/newcomer.go", torture},
 	} {

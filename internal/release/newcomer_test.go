@@ -33,7 +33,7 @@ func TestNewcomerFollowsREADME(t *testing.T) {
 	dev := command(t, page, "go install ")
 	require.True(t, strings.HasSuffix(dev, start), "the README starts a server: %s", dev)
 	server := c.start(t, strings.TrimSuffix(dev, start)+"&& exec lockkeeper dev --listen 127.0.0.1:0")
-	address := strings.TrimPrefix(server.until(t, "ZK_SERVERS="), "ZK_SERVERS=")
+	address := strings.TrimPrefix(server.until(t, "export LOCKKEEPER_SERVERS="), "export LOCKKEEPER_SERVERS=")
 
 	const usual = "localhost:2181"
 	require.Equal(t, 1, strings.Count(files[0], usual), "the program names its server once")

@@ -14,7 +14,7 @@ import (
 // as in errors.Is(err, Code("TOO_MANY_KEYS")).
 type Code string
 
-// The codes by which callers usually decide. docs/service.md has all.
+// The codes by which callers usually decide. docs/service-api.md has all.
 const (
 	Unauthenticated Code = "UNAUTHENTICATED"
 	Forbidden       Code = "FORBIDDEN"

@@ -5,7 +5,7 @@ go 1.26.0
 require (
 	github.com/chromedp/chromedp v0.23.0
 	github.com/lockkeeper/lockkeeper v0.0.0
-	github.com/lockkeeper/lockkeeper/service v0.0.0-00010101000000-000000000000
+	github.com/lockkeeper/lockkeeper/service v0.0.0
 	github.com/stretchr/testify v1.12.1
 )
 
@@ -18,12 +18,13 @@ require (
 	github.com/go-zookeeper/zk v1.0.4 // indirect
 	github.com/lockkeeper/lockkeeper/trace/promtrace v0.0.0 // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
+	github.com/pandatix/go-abnf v0.5.3 // indirect
 	github.com/prometheus/client_golang v1.25.0 // indirect
 	github.com/prometheus/client_model v0.6.3 // indirect
-	github.com/prometheus/common v0.72.0 // indirect
+	github.com/prometheus/common v0.73.1 // indirect
 	github.com/prometheus/procfs v0.22.0 // indirect
-	go.yaml.in/yaml/v3 v3.0.5 // indirect
-	golang.org/x/sys v0.48.0 // indirect
+	go.yaml.in/yaml/v3 v3.0.6 // indirect
+	golang.org/x/sys v0.50.0 // indirect
 	golang.org/x/time v0.16.0 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
 )

@@ -24,7 +24,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
-// screenshot is the picture in docs/service.md.
+// screenshot is the picture in docs/service-operation.md.
 const screenshot = "../../docs/images/page.png"
 
 var update = flag.Bool("update", false, "make the screenshot in docs anew")

@@ -15,7 +15,7 @@
 //	metrics.SetClient(client)
 //
 // The metrics of events are recorded on the client's trace goroutine, which they do not block. Those
-// of the client's state are read when a reader collects. The metrics are those of package promtrace,
+// of the client's state are read when a reader collects. The metrics are the same as in package promtrace,
 // with OpenTelemetry's names: lockkeeper.wait, unit s, where Prometheus has lockkeeper_wait_seconds.
 // docs/observability.md of the repository lists all of them.
 //

@@ -58,8 +58,6 @@ func (a azure) Put(ctx context.Context, key string, body []byte, replaces string
 	return err
 }
 
-// End of the code in the documentation.
-
 func openAzure(t *testing.T, url, name string, client *http.Client) objectfence.Store {
 	t.Helper()
 	c, err := container.NewClientWithNoCredential(url+"/"+name, &container.ClientOptions{

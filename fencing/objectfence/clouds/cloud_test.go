@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"strings"
 	"sync"
 	"testing"
 
@@ -28,13 +27,12 @@ type cloud struct {
 	name   string
 	serve  func(*objects) http.Handler
 	store  func(t *testing.T, url, bucket string, client *http.Client) objectfence.Store
-	source string // the file that contains the code of the documentation
-	begins string // the first line of that code
+	source string // the file that contains the store
 }
 
 var clouds = []cloud{
-	{"Google", serveGCS, openGCS, "gcs_test.go", "\ntype gcs struct"},
-	{"Azure", serveAzure, openAzure, "azure_test.go", "\ntype azure struct"},
+	{"Google", serveGCS, openGCS, "gcs_test.go"},
+	{"Azure", serveAzure, openAzure, "azure_test.go"},
 }
 
 // The one bucket of a server.
@@ -232,18 +230,10 @@ func TestMissingBucketIsNotFailedPrecondition(t *testing.T) {
 	}
 }
 
-func TestDocumentationShowsTestedStores(t *testing.T) {
+func TestDocumentationNamesTestedStores(t *testing.T) {
 	doc, err := os.ReadFile("../doc.go")
 	require.NoError(t, err)
 	for _, c := range clouds {
-		own, err := os.ReadFile(c.source)
-		require.NoError(t, err)
-		_, rest, found := strings.Cut(string(own), c.begins)
-		require.True(t, found)
-		rest, _, found = strings.Cut(rest, "\n// End of the code in the documentation.")
-		require.True(t, found)
-		text := strings.TrimSpace(c.begins + rest)
-		want := strings.ReplaceAll("//\t"+strings.ReplaceAll(text, "\n", "\n//\t"), "//\t\n", "//\n")
-		require.Contains(t, string(doc), want, c.name)
+		require.Contains(t, string(doc), "clouds/"+c.source, c.name)
 	}
 }

@@ -64,8 +64,6 @@ func (g gcs) Put(ctx context.Context, key string, body []byte, replaces string) 
 	return err
 }
 
-// End of the code in the documentation.
-
 func openGCS(t *testing.T, url, bucket string, client *http.Client) objectfence.Store {
 	t.Helper()
 	c, err := storage.NewClient(t.Context(), option.WithEndpoint(url+"/storage/v1/"), option.WithHTTPClient(client))
