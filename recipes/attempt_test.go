@@ -11,16 +11,16 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockkeeper/lockkeeper/recipes/internal/queue"
-	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
+	"github.com/lockkeeper/lockkeeper/internal/protocol"
+	"github.com/lockkeeper/lockkeeper/internal/session"
 )
 
 func TestAnswerDecidesWhatAJoinDoesNext(t *testing.T) {
 	const tag = 7
-	ordinary, stuck := queue.Member{Sequence: 5}, queue.Member{Sequence: queue.OverflowSequence}
+	ordinary, stuck := protocol.Member{Sequence: 5}, protocol.Member{Sequence: protocol.OverflowSequence}
 	same, other := &zk.Stat{Czxid: tag}, &zk.Stat{Czxid: tag + 1}
 	for name, c := range map[string]struct {
-		member     queue.Member
+		member     protocol.Member
 		inName     bool
 		parent     *zk.Stat
 		overflowed bool
@@ -65,11 +65,11 @@ func TestSearchDecidesWhatAJoinWithoutAnAnswerDoesNext(t *testing.T) {
 		want     joinStep
 	}{
 		"found":                                  {5, zk.ErrConnectionClosed, true, stay},
-		"found with a number that recurs":        {queue.OverflowSequence, zk.ErrConnectionClosed, true, leaveRecurring},
+		"found with a number that recurs":        {protocol.OverflowSequence, zk.ErrConnectionClosed, true, leaveRecurring},
 		"never created":                          {0, zk.ErrConnectionClosed, false, retry},
 		"never created, for a reason not stated": {0, zk.ErrUnknown, false, fail},
 	} {
-		a := attempt{place: &place{member: queue.Member{Sequence: c.sequence}}, err: c.err}
+		a := attempt{place: &place{member: protocol.Member{Sequence: c.sequence}}, err: c.err}
 		require.Equal(t, c.want, a.afterSearch(c.found), name)
 	}
 }

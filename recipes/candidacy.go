@@ -12,8 +12,8 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
-	"github.com/lockkeeper/lockkeeper/recipes/internal/queue"
-	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
+	"github.com/lockkeeper/lockkeeper/internal/protocol"
+	"github.com/lockkeeper/lockkeeper/internal/session"
 )
 
 // ErrSteppedBack is the cause that Trace.Rejoined gets when a contender that could have been granted
@@ -135,7 +135,7 @@ func (q *Queue) awaitWith(ctx context.Context, s *queueSession, p *place, waits 
 
 // ranks returns the listed members in the order of the queue.
 func (q *Queue) ranks(ctx context.Context, s *queueSession, lst *listing) ([]Rank, error) {
-	var members []queue.Member
+	var members []protocol.Member
 	if lst.plain {
 		members = lst.inOrder().Members
 	} else {

@@ -11,8 +11,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/internal/session"
 	"github.com/lockkeeper/lockkeeper/internal/tuning"
-	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 )
 
 // A Client is a connection to one ensemble. When a session is over, the client opens

@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
+	"github.com/lockkeeper/lockkeeper/internal/session"
 )
 
 // Commit carries out ZooKeeper operations if, and only if, the claim is held: it

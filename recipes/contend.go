@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lockkeeper/lockkeeper/recipes/internal/queue"
+	"github.com/lockkeeper/lockkeeper/internal/protocol"
 )
 
 // Claim joins the queue and waits until it is at the front.
@@ -56,7 +56,7 @@ func (q *Queue) TryAs(ctx context.Context, mode Mode) (*Claim, error) {
 // checkMode returns an error for a mode in which the queue cannot be claimed.
 func (q *Queue) checkMode(mode Mode) error {
 	switch {
-	case !queue.ValidMode(mode):
+	case !protocol.ValidMode(mode):
 		return &Error{Op: "claim", Path: q.path, Err: fmt.Errorf("mode %d is unknown", mode)}
 	case q.takeover != nil && mode != Exclusive:
 		return &Error{Op: "claim", Path: q.path, Err: errMode}

@@ -13,8 +13,8 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
-	"github.com/lockkeeper/lockkeeper/recipes/internal/queue"
-	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
+	"github.com/lockkeeper/lockkeeper/internal/protocol"
+	"github.com/lockkeeper/lockkeeper/internal/session"
 )
 
 // A Contender is one member of the queue: a waiter or the holder.
@@ -59,13 +59,13 @@ func (e *BusyError) Error() string {
 }
 
 // front reads the first of members that still exists.
-func (q *Queue) front(ctx context.Context, s *queueSession, members []queue.Member) (front Contender, found bool, err error) {
+func (q *Queue) front(ctx context.Context, s *queueSession, members []protocol.Member) (front Contender, found bool, err error) {
 	return q.frontFor(ctx, s, members, Exclusive)
 }
 
 // frontFor reads the first of members that still exists and conflicts with that mode.
-func (q *Queue) frontFor(ctx context.Context, s *queueSession, members []queue.Member, mode Mode) (front Contender, found bool, err error) {
-	members = slices.DeleteFunc(members, func(m queue.Member) bool { return !m.Conflicts(mode) })
+func (q *Queue) frontFor(ctx context.Context, s *queueSession, members []protocol.Member, mode Mode) (front Contender, found bool, err error) {
+	members = slices.DeleteFunc(members, func(m protocol.Member) bool { return !m.Conflicts(mode) })
 	if members, err = q.order(ctx, s, members); err != nil {
 		return Contender{}, false, err
 	}
@@ -89,13 +89,13 @@ func (q *Queue) read(ctx context.Context, s *queueSession, name string) (Contend
 
 // contenderOf returns the contender whose node a read has returned.
 func contenderOf(name string, data []byte, stat *zk.Stat) Contender {
-	r := queue.DecodeRecord(data)
+	r := protocol.DecodeRecord(data)
 	c := Contender{
 		Name: name, Token: fencing.Token(stat.Czxid), Owner: r.Owner, Host: r.Host, PID: r.PID,
 		Since: r.Time, Session: stat.EphemeralOwner, Version: stat.Version, Written: time.UnixMilli(stat.Mtime),
 		Revoked: (*Revocation)(r.Revoked),
 	}
-	m, _ := queue.ParseMember(name)
+	m, _ := protocol.ParseMember(name)
 	c.Shared = m.Mode == Read || r.Downgraded(m.Mode)
 	c.Permits, c.Priority = int(m.Weight), int(m.Priority)
 	c.Held = m.Weight > 0 && r.Format == 1 && r.Held
@@ -150,7 +150,7 @@ func (q *Queue) firstContenders(ctx context.Context, s *queueSession, n int) (co
 }
 
 // readAll reads members, and omits those that no longer exist.
-func (q *Queue) readAll(ctx context.Context, s *queueSession, members []queue.Member) ([]Contender, error) {
+func (q *Queue) readAll(ctx context.Context, s *queueSession, members []protocol.Member) ([]Contender, error) {
 	all := make([]Contender, len(members))
 	errs := make([]error, len(members))
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -287,19 +287,19 @@ func (c *Client) withSession(ctx context.Context, path string, reads func(*queue
 
 // order sorts members, and reads the czxids that it needs for that. It omits members
 // that no longer exist by then.
-func (q *Queue) order(ctx context.Context, s *queueSession, members []queue.Member) ([]queue.Member, error) {
+func (q *Queue) order(ctx context.Context, s *queueSession, members []protocol.Member) ([]protocol.Member, error) {
 	members, err := q.orderable(ctx, s, members)
 	if err != nil {
 		return nil, err
 	}
-	queue.Sort(members)
+	protocol.Sort(members)
 	return members, nil
 }
 
 // orderable reads the czxid of those members whose number does not give their
 // position. Names do not recur, so each czxid is read once and kept.
-func (q *Queue) orderable(ctx context.Context, s *queueSession, members []queue.Member) ([]queue.Member, error) {
-	names := queue.Unordered(members)
+func (q *Queue) orderable(ctx context.Context, s *queueSession, members []protocol.Member) ([]protocol.Member, error) {
+	names := protocol.Unordered(members)
 	if len(names) == 0 {
 		return members, nil
 	}
@@ -328,7 +328,7 @@ func (q *Queue) orderable(ctx context.Context, s *queueSession, members []queue.
 	for _, name := range names {
 		gone[name] = present[name] == 0
 	}
-	ordered := make([]queue.Member, 0, len(members))
+	ordered := make([]protocol.Member, 0, len(members))
 	for _, m := range members {
 		if gone[m.Name] {
 			continue

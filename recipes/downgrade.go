@@ -9,8 +9,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/lockkeeper/lockkeeper/recipes/internal/queue"
-	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
+	"github.com/lockkeeper/lockkeeper/internal/protocol"
+	"github.com/lockkeeper/lockkeeper/internal/session"
 )
 
 // errNotWrite is the error of a downgrade of a claim that no writer was granted.
@@ -84,7 +84,7 @@ func (c *Claim) downgrade(ctx context.Context, sent *bool) (done bool, err error
 		}
 		return false, nil
 	}
-	if data, err = queue.Amend(data, "shared", true); err != nil {
+	if data, err = protocol.Amend(data, "shared", true); err != nil {
 		return false, err
 	}
 	s.BeginRewrite(n, data)

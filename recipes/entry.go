@@ -7,8 +7,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/lockkeeper/lockkeeper/recipes/internal/queue"
-	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
+	"github.com/lockkeeper/lockkeeper/internal/protocol"
+	"github.com/lockkeeper/lockkeeper/internal/session"
 )
 
 // An entry is what a join creates: the node of a session's contender, or that of a lease.
@@ -40,9 +40,9 @@ func (q *Queue) place(s *queueSession, v view, e entry, witnessed bool) (p *plac
 	}
 	p = newPlace(q.path, v.tag, q.client.nonces.next())
 	p.mode, p.inName, p.Above, p.Lease = e.mode, witness == nil, v.highest, e.lease
-	p.Prefix = queue.NamePrefix(p.Tag, queue.WithPriority(queue.WithWeight(p.nameNonce(), e.weight), e.priority), p.mode)
+	p.Prefix = protocol.NamePrefix(p.Tag, protocol.WithPriority(protocol.WithWeight(p.nameNonce(), e.weight), e.priority), p.mode)
 	if e.lease {
-		p.Prefix = queue.NamePrefix(p.Tag, e.hint+shortNonce(), p.mode)
+		p.Prefix = protocol.NamePrefix(p.Tag, e.hint+shortNonce(), p.mode)
 	}
 	return p, witness
 }

@@ -8,8 +8,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/lockkeeper/lockkeeper/recipes/internal/queue"
-	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
+	"github.com/lockkeeper/lockkeeper/internal/protocol"
+	"github.com/lockkeeper/lockkeeper/internal/session"
 )
 
 // IsQueue reports whether the node is the queue of a lock or an election. data and stat
@@ -30,7 +30,7 @@ func (n *Node) IsQueue(ctx context.Context, data []byte, stat *zk.Stat) (bool, e
 		if errors.Is(err, zk.ErrNoNode) {
 			return nil
 		}
-		contended = len(queue.ParseMembers(children)) > 0
+		contended = len(protocol.ParseMembers(children)) > 0
 		return err
 	})
 	return contended, err
@@ -74,6 +74,6 @@ func (n *Node) RefuseQueue(ctx context.Context) error {
 // IsContender reports whether a node of that name, below a queue's path, is a contender of this
 // or another library.
 func IsContender(name string) bool {
-	_, ok := queue.ParseMember(name)
+	_, ok := protocol.ParseMember(name)
 	return ok
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/internal/faketime"
-	"github.com/lockkeeper/lockkeeper/recipes/internal/queue"
+	"github.com/lockkeeper/lockkeeper/internal/protocol"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
@@ -58,7 +58,7 @@ func TestJoinBesideANodeOfItsSessionChecksItAndHasAPlainName(t *testing.T) {
 			before := first.Path()
 			for i, r := range joins[1:] {
 				require.Equal(t, zktest.Request{Op: "check", Path: before}, r.Ops[0], data)
-				before = fmt.Sprintf("/l/%s%010d", queue.NamePrefix(parent, "", Exclusive), i+1)
+				before = fmt.Sprintf("/l/%s%010d", protocol.NamePrefix(parent, "", Exclusive), i+1)
 				require.Contains(t, s.queue(), before, data)
 			}
 			require.NoError(t, q.Release(t.Context(), first))

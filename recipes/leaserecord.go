@@ -8,7 +8,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/lockkeeper/lockkeeper/recipes/internal/queue"
+	"github.com/lockkeeper/lockkeeper/internal/protocol"
 )
 
 // A Kind is a kind of contender.
@@ -52,10 +52,10 @@ type Revocation struct {
 
 // encode returns the lease's record in JSON.
 func (l *Lease) encode() ([]byte, error) {
-	data, err := json.Marshal(queue.Record{
+	data, err := json.Marshal(protocol.Record{
 		Format: 1, Kind: string(KindLease),
 		Owner: l.Owner, Host: l.created.host, PID: l.created.pid, Nonce: l.created.nonce, Time: l.created.time,
-		Revoked: (*queue.Revocation)(l.Revoked),
+		Revoked: (*protocol.Revocation)(l.Revoked),
 		TTL:     l.TTL.Milliseconds(), Held: l.Held, Write: l.Write, Principal: l.Principal, Reentrant: l.Reentrant,
 		Metadata: l.Metadata, Requests: l.Requests, Closed: l.Closed,
 	})
@@ -66,7 +66,7 @@ func (l *Lease) encode() ([]byte, error) {
 }
 
 // leaseOf returns the lease that the record describes, nil if it describes none.
-func leaseOf(r *queue.Record) *Lease {
+func leaseOf(r *protocol.Record) *Lease {
 	if r.Kind != string(KindLease) || r.TTL <= 0 || r.TTL > math.MaxInt64/int64(2*time.Millisecond) {
 		return nil
 	}
@@ -81,12 +81,12 @@ func leaseOf(r *queue.Record) *Lease {
 // revoke returns the record of a session's contender with the revocation added, and everything
 // else in it preserved: the client searches for its nonce.
 func revoke(data []byte, r Revocation) ([]byte, error) {
-	return queue.Amend(data, "revoked", r)
+	return protocol.Amend(data, "revoked", r)
 }
 
 // revocationOf returns the *RevokedError of a record that is revoked, and otherwise nil.
 func revocationOf(data []byte) error {
-	r := queue.DecodeRecord(data)
+	r := protocol.DecodeRecord(data)
 	if r.Revoked == nil {
 		return nil
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockkeeper/lockkeeper/recipes/internal/queue"
+	"github.com/lockkeeper/lockkeeper/internal/protocol"
 )
 
 func TestLeaseRecordComesBackAsItWasWritten(t *testing.T) {
@@ -37,7 +37,7 @@ func TestLeaseRecordComesBackAsItWasWritten(t *testing.T) {
 // A TTL that is no TTL would end the lease immediately.
 func TestRecordWithoutTTLIsNoLease(t *testing.T) {
 	for _, ttl := range []int64{0, -1, math.MaxInt64} {
-		data, err := json.Marshal(queue.Record{Format: 1, Kind: string(KindLease), TTL: ttl})
+		data, err := json.Marshal(protocol.Record{Format: 1, Kind: string(KindLease), TTL: ttl})
 		require.NoError(t, err)
 		c := contenderOf("x-lock-0000000001", data, &zk.Stat{})
 		require.Nil(t, c.Lease)
@@ -56,14 +56,14 @@ func TestNodeOfSessionIsNoLeaseWhateverItsData(t *testing.T) {
 }
 
 func TestRevocationPreservesTheRestOfTheRecord(t *testing.T) {
-	encoder, err := queue.NewEncoder("pod-7", "host.example", 7)
+	encoder, err := protocol.NewEncoder("pod-7", "host.example", 7)
 	require.NoError(t, err)
 	before := encoder.Encode("N0NCE", 10*time.Second, time.Now())
 	data, err := revoke(before, Revocation{By: "admin", Reason: "maintenance"})
 	require.NoError(t, err)
-	want := queue.DecodeRecord(before)
-	want.Revoked = &queue.Revocation{By: "admin", Reason: "maintenance"}
-	require.Equal(t, want, queue.DecodeRecord(data))
+	want := protocol.DecodeRecord(before)
+	want.Revoked = &protocol.Revocation{By: "admin", Reason: "maintenance"}
+	require.Equal(t, want, protocol.DecodeRecord(data))
 	require.ErrorIs(t, revocationOf(data), ErrRevoked)
 	require.NoError(t, revocationOf(before))
 	require.Equal(t, 10*time.Second, contenderOfData(data).lifetime(), "the session's timeout")

@@ -11,14 +11,14 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/lockkeeper/lockkeeper/recipes/internal/queue"
+	"github.com/lockkeeper/lockkeeper/internal/protocol"
 )
 
 // A listing is the queue below one parent as a server showed it at one moment. All
 // callers that asked for it share it. It does not change.
 type listing struct {
 	parent     *zk.Stat // nil if the parent is missing
-	members    []queue.Member
+	members    []protocol.Member
 	highest    int32 // the largest number in a name with the parent's own tag, -1 if none
 	overflowed bool  // such a name has a number that gives no order
 	plain      bool  // numbers alone give the order
@@ -27,15 +27,15 @@ type listing struct {
 	sort sync.Once    // guards setting order
 	// order has the members by number, from the second caller on: for an exclusive contender that
 	// is the first one, a scan is cheaper.
-	order *queue.Order
+	order *protocol.Order
 
 	name  sync.Once // guards setting named
 	named []string  // the names of order
 }
 
 func newListing(children []string, parent *zk.Stat) *listing {
-	lst := &listing{parent: parent, members: queue.ParseMembers(children), highest: -1}
-	lst.plain = len(queue.Unordered(lst.members)) == 0
+	lst := &listing{parent: parent, members: protocol.ParseMembers(children), highest: -1}
+	lst.plain = len(protocol.Unordered(lst.members)) == 0
 	prefix := strconv.FormatInt(parent.Czxid, 36) + "-"
 	for _, m := range lst.members {
 		switch {
@@ -50,17 +50,17 @@ func newListing(children []string, parent *zk.Stat) *listing {
 }
 
 // decide is order.Decide for a listing that is plain.
-func (lst *listing) decide(own queue.Member, limit int) (d queue.Decision, listed bool) {
+func (lst *listing) decide(own protocol.Member, limit int) (d protocol.Decision, listed bool) {
 	if lst.uses.Add(1) == 1 && own.Mode != Read && own.Weight == 0 {
-		return queue.DecideAlone(lst.members, own)
+		return protocol.DecideAlone(lst.members, own)
 	}
 	own.Czxid = 0 // as of all members, since numbers order them
 	return lst.inOrder().Decide(own, limit)
 }
 
 // inOrder returns a plain listing in its order.
-func (lst *listing) inOrder() *queue.Order {
-	lst.sort.Do(func() { lst.order = queue.NewOrder(slices.Clone(lst.members)) })
+func (lst *listing) inOrder() *protocol.Order {
+	lst.sort.Do(func() { lst.order = protocol.NewOrder(slices.Clone(lst.members)) })
 	return lst.order
 }
 
@@ -70,7 +70,7 @@ func (lst *listing) names() []string {
 	return lst.named
 }
 
-func namesOf(members []queue.Member) []string {
+func namesOf(members []protocol.Member) []string {
 	names := make([]string, len(members))
 	for i, m := range members {
 		names[i] = m.Name

@@ -6,8 +6,8 @@ import (
 	"bytes"
 	"time"
 
-	"github.com/lockkeeper/lockkeeper/recipes/internal/queue"
-	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
+	"github.com/lockkeeper/lockkeeper/internal/protocol"
+	"github.com/lockkeeper/lockkeeper/internal/session"
 )
 
 // Observe makes the client delete the contender's node if its version does not change for
@@ -37,12 +37,12 @@ func (c *Contender) lifetime() time.Duration {
 
 // sharedWatched reports whether the node of that member, as the watch was set on it, does not keep
 // a reader waiting: it was downgraded, and remains so.
-func sharedWatched(w *session.Watch, m queue.Member) bool {
+func sharedWatched(w *session.Watch, m protocol.Member) bool {
 	data, _, _ := w.Content()
 	if m.Mode != Write || !bytes.Contains(data, []byte(`"shared"`)) {
 		return false
 	}
-	r := queue.DecodeRecord(data)
+	r := protocol.DecodeRecord(data)
 	return r.Downgraded(m.Mode)
 }
 

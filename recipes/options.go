@@ -15,8 +15,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/internal/session"
 	"github.com/lockkeeper/lockkeeper/internal/tuning"
-	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
 )
 
 // DefaultSessionTimeout is the session timeout if Options sets none.

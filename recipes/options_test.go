@@ -11,7 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockkeeper/lockkeeper/recipes/internal/queue"
+	"github.com/lockkeeper/lockkeeper/internal/protocol"
 )
 
 func TestOptionsThatCannotBeMeantAreNamed(t *testing.T) {
@@ -99,10 +99,10 @@ func TestQueueOptionsThatCannotBeMeantAreNamed(t *testing.T) {
 	q, err := NewQueue(client, "/ledger", nil)
 	require.NoError(t, err)
 	require.Equal(t, "/team-a/ledger", q.Path())
-	require.Equal(t, "pod-7", queue.DecodeRecord(q.encoder.Encode("n", time.Second, time.Now())).Owner, "the client's")
+	require.Equal(t, "pod-7", protocol.DecodeRecord(q.encoder.Encode("n", time.Second, time.Now())).Owner, "the client's")
 	q, err = NewQueue(client, "/ledger", &QueueOptions{Owner: "migration"})
 	require.NoError(t, err)
-	require.Equal(t, "migration", queue.DecodeRecord(q.encoder.Encode("n", time.Second, time.Now())).Owner, "its own")
+	require.Equal(t, "migration", protocol.DecodeRecord(q.encoder.Encode("n", time.Second, time.Now())).Owner, "its own")
 }
 
 func TestOwnerOfAClientThatGivesNoneIsHostAndProcess(t *testing.T) {

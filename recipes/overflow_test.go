@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/internal/faketime"
-	"github.com/lockkeeper/lockkeeper/recipes/internal/queue"
+	"github.com/lockkeeper/lockkeeper/internal/protocol"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
@@ -62,7 +62,7 @@ func TestLateNumberNeverStandsAloneInTheNameOfAContender(t *testing.T) {
 		faketime.Test(t, func(t *testing.T) {
 			s := newEnsemble(t)
 			parent := s.create("/l", parentMark)
-			require.NoError(t, s.SetCounter("/l", queue.OverflowSequence-2))
+			require.NoError(t, s.SetCounter("/l", protocol.OverflowSequence-2))
 			q := newQueue(t, s.connect(s.options()), nil)
 			first, err := q.Claim(t.Context())
 			require.NoError(t, err)
@@ -77,7 +77,7 @@ func TestLateNumberNeverStandsAloneInTheNameOfAContender(t *testing.T) {
 			for i, result := range waiting {
 				g := <-result
 				require.NoError(t, g.err)
-				plain := fmt.Sprintf("/l/%s%010d", queue.NamePrefix(parent, "", Exclusive), g.claim.place.member.Sequence)
+				plain := fmt.Sprintf("/l/%s%010d", protocol.NamePrefix(parent, "", Exclusive), g.claim.place.member.Sequence)
 				require.Equal(t, i > 0, g.claim.place.member.Overflowed(), name)
 				require.Equal(t, i > 0, g.claim.Path() != plain, "%s: %s", name, g.claim.Path())
 				require.NoError(t, q.Release(t.Context(), g.claim))

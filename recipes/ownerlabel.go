@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/lockkeeper/lockkeeper/recipes/internal/queue"
+	"github.com/lockkeeper/lockkeeper/internal/protocol"
 )
 
 // hostname returns the host's name for display.
@@ -25,8 +25,8 @@ func defaultOwner() string { return fmt.Sprintf("%s/%d", hostname(), os.Getpid()
 
 // CheckOwner returns what is wrong with an owner label, nil if nothing is.
 func CheckOwner(owner string) error {
-	if len(owner) > queue.MaxOwner {
-		return fmt.Errorf("owner label of %d bytes is over the limit of %d", len(owner), queue.MaxOwner)
+	if len(owner) > protocol.MaxOwner {
+		return fmt.Errorf("owner label of %d bytes is over the limit of %d", len(owner), protocol.MaxOwner)
 	}
 	if !utf8.ValidString(owner) {
 		return fmt.Errorf("owner label %q is not valid UTF-8: other clients could not read it", owner)

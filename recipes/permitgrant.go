@@ -9,8 +9,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/lockkeeper/lockkeeper/recipes/internal/queue"
-	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
+	"github.com/lockkeeper/lockkeeper/internal/protocol"
+	"github.com/lockkeeper/lockkeeper/internal/session"
 )
 
 // await waits until the permits of the place fit: see order.decidePermits. It sets the limit of the
@@ -90,7 +90,7 @@ type marking struct {
 // As long as the place's node exists, the contenders ahead only become fewer, so that the permits
 // fit when the transaction is carried out, however old the listing is.
 func (p *Permits) mark(ctx context.Context, s *queueSession, pl *place) (fits bool, err error) {
-	data, err := queue.Amend(pl.record, "held", true)
+	data, err := protocol.Amend(pl.record, "held", true)
 	if err != nil {
 		return false, &Error{Op: "grant", Path: pl.Path, Err: err}
 	}

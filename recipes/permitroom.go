@@ -10,8 +10,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/lockkeeper/lockkeeper/recipes/internal/queue"
-	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
+	"github.com/lockkeeper/lockkeeper/internal/protocol"
+	"github.com/lockkeeper/lockkeeper/internal/session"
 )
 
 // maxHoldersWatched is up to how many holders the first waiter watches one by one: so many reads
@@ -154,10 +154,10 @@ func (r *room) fits(ctx context.Context, children *session.Watch) (fits bool, er
 
 // note determines from a listing by which the permits do not fit how the next departure is noticed.
 func (r *room) note(lst *listing) {
-	var ahead []queue.Member
+	var ahead []protocol.Member
 	if lst.plain && !r.place.member.Overflowed() {
 		members := lst.inOrder().Members
-		i := slices.IndexFunc(members, func(m queue.Member) bool { return m.Name == r.place.member.Name })
+		i := slices.IndexFunc(members, func(m protocol.Member) bool { return m.Name == r.place.member.Name })
 		ahead = members[:i]
 	}
 	departed := len(ahead) != r.held // those ahead only become fewer

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/lockkeeper/lockkeeper/recipes/internal/queue"
+	"github.com/lockkeeper/lockkeeper/internal/protocol"
 )
 
 // Permits are a number of permits on a queue, the limit. Each contender claims some of them, its
@@ -149,7 +149,7 @@ func (p *Permits) tryIn(ctx context.Context, s *queueSession, weight int32) (*Cl
 		if err != nil {
 			return nil, err
 		}
-		taken := queue.PermitsTaken(lst.members, l.permits)
+		taken := protocol.PermitsTaken(lst.members, l.permits)
 		if taken+int(weight) > l.permits {
 			front, found, err := p.first(ctx, s, lst)
 			switch {

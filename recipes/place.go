@@ -8,8 +8,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/lockkeeper/lockkeeper/recipes/internal/queue"
-	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
+	"github.com/lockkeeper/lockkeeper/internal/protocol"
+	"github.com/lockkeeper/lockkeeper/internal/session"
 )
 
 // A place is one node of this client in a queue.
@@ -28,7 +28,7 @@ type place struct {
 	record []byte    // the node's data
 
 	// Set when the node is known, before the session is notified.
-	member   queue.Member
+	member   protocol.Member
 	verified bool // the node belongs to the life of the parent that its name gives
 }
 
@@ -38,7 +38,7 @@ func newPlace(queue string, tag int64, nonce string) *place {
 
 // setCreated records the node that the create made.
 func (p *place) setCreated(path string, czxid int64) error {
-	m, ok := queue.ParseMember(path[strings.LastIndexByte(path, '/')+1:])
+	m, ok := protocol.ParseMember(path[strings.LastIndexByte(path, '/')+1:])
 	if !ok {
 		return &Error{Op: "join", Path: p.Parent, Err: fmt.Errorf("server returned the node name %q, which has no sequence number", path)}
 	}

@@ -5,11 +5,11 @@ package recipes
 import (
 	"fmt"
 
-	"github.com/lockkeeper/lockkeeper/recipes/internal/queue"
+	"github.com/lockkeeper/lockkeeper/internal/protocol"
 )
 
 // MaxPriority is the highest priority of a Candidacy.
-const MaxPriority = queue.MaxPriority
+const MaxPriority = protocol.MaxPriority
 
 // CheckPriority returns what is wrong with a priority, nil if nothing is.
 func CheckPriority(priority int) error {

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lockkeeper/lockkeeper/recipes/internal/queue"
+	"github.com/lockkeeper/lockkeeper/internal/protocol"
 )
 
 // QueueOptions are the options of a Queue. The zero value of a field means its
@@ -68,7 +68,7 @@ type QueueOptions struct {
 type Queue struct {
 	client   *Client
 	path     string // of the parent, namespace included
-	encoder  *queue.Encoder
+	encoder  *protocol.Encoder
 	release  time.Duration // 0: the session timeout
 	host     string
 	pid      int
@@ -121,7 +121,7 @@ func NewQueue(client *Client, path string, opts *QueueOptions) (*Queue, error) {
 	if q.takeover, err = newTakeover(client, path, opts); err != nil {
 		return fail(err)
 	}
-	if q.encoder, err = queue.NewEncoder(cmp.Or(opts.Owner, client.Owner()), q.host, q.pid); err != nil {
+	if q.encoder, err = protocol.NewEncoder(cmp.Or(opts.Owner, client.Owner()), q.host, q.pid); err != nil {
 		return fail(err)
 	}
 	return q, nil

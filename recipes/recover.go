@@ -6,8 +6,8 @@ import (
 	"context"
 	"errors"
 
-	"github.com/lockkeeper/lockkeeper/recipes/internal/queue"
-	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
+	"github.com/lockkeeper/lockkeeper/internal/protocol"
+	"github.com/lockkeeper/lockkeeper/internal/session"
 )
 
 // find searches for the place's node after a create that was not answered. found is
@@ -15,7 +15,7 @@ import (
 //
 // Callers that search below the same parent at the same time share one search.
 func (s *queueSession) find(ctx context.Context, p *place) (found bool, err error) {
-	members, err := s.finds.Do(ctx, s.Session, p.Parent, p.Node, func(nodes []*session.Node) (map[string]queue.Member, error) {
+	members, err := s.finds.Do(ctx, s.Session, p.Parent, p.Node, func(nodes []*session.Node) (map[string]protocol.Member, error) {
 		return search(s.Context(), s.Session, p.Parent, nodes)
 	})
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/lockkeeper/lockkeeper/recipes/internal/digestmd5"
+	"github.com/lockkeeper/lockkeeper/internal/digestmd5"
 )
 
 // SASL authenticates the client to the servers by a mechanism of SASL, in ZooKeeper's scheme

@@ -10,8 +10,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/lockkeeper/lockkeeper/recipes/internal/queue"
-	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
+	"github.com/lockkeeper/lockkeeper/internal/protocol"
+	"github.com/lockkeeper/lockkeeper/internal/session"
 )
 
 // search returns those of nodes that exist, by nonce.
@@ -19,7 +19,7 @@ import (
 // It first sends a write that the server refuses: that write passes the quorum behind the
 // creates, so the listing that follows is complete. A node is identified by this session
 // and its nonce. At most one exists, as each nonce is sent in one create only.
-func search(ctx context.Context, s *session.Session, path string, nodes []*session.Node) (map[string]queue.Member, error) {
+func search(ctx context.Context, s *session.Session, path string, nodes []*session.Node) (map[string]protocol.Member, error) {
 	if err := flush(ctx, s, path, nodes[0]); err != nil {
 		return nil, err
 	}
@@ -45,8 +45,8 @@ func search(ctx context.Context, s *session.Session, path string, nodes []*sessi
 		}
 		above[n.Prefix] = highest
 	}
-	var candidates []queue.Member
-	for _, m := range queue.ParseMembers(children) {
+	var candidates []protocol.Member
+	for _, m := range protocol.ParseMembers(children) {
 		highest, ok := above[m.Prefix()]
 		if !ok || !m.Overflowed() && m.Sequence <= highest || s.Holds(path+"/"+m.Name) {
 			continue
@@ -55,9 +55,9 @@ func search(ctx context.Context, s *session.Session, path string, nodes []*sessi
 	}
 
 	var mu sync.Mutex // guards what follows
-	found := make(map[string]queue.Member, len(nodes))
+	found := make(map[string]protocol.Member, len(nodes))
 	var failed error
-	err = session.Each(s, candidates, func(m queue.Member) {
+	err = session.Each(s, candidates, func(m protocol.Member) {
 		data, stat, err := s.Get(ctx, path+"/"+m.Name)
 		mu.Lock()
 		defer mu.Unlock()
@@ -66,7 +66,7 @@ func search(ctx context.Context, s *session.Session, path string, nodes []*sessi
 		case err != nil:
 			failed = err
 		case stat.EphemeralOwner == s.ID(), stat.EphemeralOwner == 0: // a lease
-			if nonce := queue.DecodeRecord(data).Nonce; nonces[nonce] {
+			if nonce := protocol.DecodeRecord(data).Nonce; nonces[nonce] {
 				m.Czxid = stat.Czxid
 				found[nonce] = m
 			}
@@ -78,7 +78,7 @@ func search(ctx context.Context, s *session.Session, path string, nodes []*sessi
 // flush waits for the answer to a write behind all of this session's creates below path.
 func flush(ctx context.Context, s *session.Session, path string, n *session.Node) error {
 	_, err := session.Retry(ctx, s, "find", path, func(conn *zk.Conn) (struct{}, error) {
-		return struct{}{}, conn.Delete(path+"/"+queue.NamePrefix(n.Tag, n.Nonce, Exclusive)+"flush", -1)
+		return struct{}{}, conn.Delete(path+"/"+protocol.NamePrefix(n.Tag, n.Nonce, Exclusive)+"flush", -1)
 	})
 	if session.OutcomeOf(err) == session.Refused && !errors.Is(err, zk.ErrSessionExpired) {
 		return nil

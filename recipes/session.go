@@ -10,8 +10,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/lockkeeper/lockkeeper/recipes/internal/queue"
-	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
+	"github.com/lockkeeper/lockkeeper/internal/protocol"
+	"github.com/lockkeeper/lockkeeper/internal/session"
 )
 
 // A queueSession is a session of the client. Contenders that need the same answer of the
@@ -25,7 +25,7 @@ type queueSession struct {
 	shown   session.Sharing[struct{}, *listing]
 	paced   session.Sharing[struct{}, *listing]
 	parents session.Sharing[struct{}, parent]
-	finds   session.Sharing[*session.Node, map[string]queue.Member]
+	finds   session.Sharing[*session.Node, map[string]protocol.Member]
 }
 
 // openSession starts a session, which exists once Opened is closed. first reports whether the client

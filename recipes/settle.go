@@ -8,7 +8,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
+	"github.com/lockkeeper/lockkeeper/internal/session"
 )
 
 // Settle waits until this client's unwanted nodes in the queue are gone: those of waiters

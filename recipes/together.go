@@ -12,8 +12,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/lockkeeper/lockkeeper/recipes/internal/queue"
-	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
+	"github.com/lockkeeper/lockkeeper/internal/protocol"
+	"github.com/lockkeeper/lockkeeper/internal/session"
 )
 
 // maxTogether is how many queues one transaction joins at most. With records of the greatest size it
@@ -231,7 +231,7 @@ func (g *together) lookAt(ctx context.Context, i int) error {
 // returns nil if none is left.
 func (g *together) conflict(ctx context.Context, i int, lst *listing) error {
 	q, mode := g.queues[i], g.modes[i]
-	if !slices.ContainsFunc(lst.members, func(m queue.Member) bool { return m.Conflicts(mode) }) {
+	if !slices.ContainsFunc(lst.members, func(m protocol.Member) bool { return m.Conflicts(mode) }) {
 		return nil
 	}
 	if !g.try {

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
-	"github.com/lockkeeper/lockkeeper/recipes/internal/background"
-	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
+	"github.com/lockkeeper/lockkeeper/internal/background"
+	"github.com/lockkeeper/lockkeeper/internal/session"
 )
 
 // A Trace is a set of hooks for the events in a client, for instance for metrics. Every

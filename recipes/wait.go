@@ -12,8 +12,8 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
-	"github.com/lockkeeper/lockkeeper/recipes/internal/queue"
-	"github.com/lockkeeper/lockkeeper/recipes/internal/session"
+	"github.com/lockkeeper/lockkeeper/internal/protocol"
+	"github.com/lockkeeper/lockkeeper/internal/session"
 )
 
 // errOtherParent reports that a node's name belongs to another life of the parent.
@@ -65,7 +65,7 @@ func (q *Queue) await(ctx context.Context, s *queueSession, p *place) error {
 		case left == nodeChanged:
 			continue // a lease that was renewed is still ahead
 		case left == listAgain:
-			d = queue.Decision{}
+			d = protocol.Decision{}
 			continue
 		}
 		if granted, err := q.passNearest(ctx, s, p, &d, detached); granted || err != nil {
@@ -79,7 +79,7 @@ func (q *Queue) await(ctx context.Context, s *queueSession, p *place) error {
 //
 // The last listing had the place's own node. The node still exists if its watch has not fired since, and if the server is
 // still the same: a server reports events in the order in which they happened. Otherwise another listing is needed.
-func (q *Queue) passNearest(ctx context.Context, s *queueSession, p *place, d *queue.Decision, detached <-chan struct{}) (granted bool, err error) {
+func (q *Queue) passNearest(ctx context.Context, s *queueSession, p *place, d *protocol.Decision, detached <-chan struct{}) (granted bool, err error) {
 	d.WithoutLast()
 	if !d.Granted() || !d.Complete {
 		return false, nil
@@ -95,18 +95,18 @@ func (q *Queue) passNearest(ctx context.Context, s *queueSession, p *place, d *q
 			return true, nil
 		}
 	}
-	*d = queue.Decision{}
+	*d = protocol.Decision{}
 	return false, nil
 }
 
 // predicted returns the decision that the place's number suggests, none if it suggests nothing. A
 // reader's predecessor by number says nothing about the writers ahead. Where the name of the only
 // contender of a client has a nonce, those of other such clients do, and cannot be predicted.
-func (p *place) predicted() queue.Decision {
+func (p *place) predicted() protocol.Decision {
 	if !p.verified || p.inName || p.member.Overflowed() || p.member.Sequence == 0 || p.mode == Read {
-		return queue.Decision{}
+		return protocol.Decision{}
 	}
-	return queue.Decision{Ahead: []queue.Member{{Name: queue.NamePrefix(p.Tag, "", p.mode) + queue.SequenceSuffix(p.member.Sequence-1)}}}
+	return protocol.Decision{Ahead: []protocol.Member{{Name: protocol.NamePrefix(p.Tag, "", p.mode) + protocol.SequenceSuffix(p.member.Sequence-1)}}}
 }
 
 // An awaited is what the event says for which a place has waited.
@@ -162,26 +162,26 @@ func (q *Queue) awaitEvent(ctx context.Context, s *queueSession, p *place, w *se
 // A listing that has the place's own node is at least as new as its creation, so it has
 // every contender that joined before and still exists. A listing that is out of date can
 // show a contender that has left, which costs time, but it never hides one that exists.
-func (q *Queue) decide(ctx context.Context, s *queueSession, p *place) (queue.Decision, error) {
+func (q *Queue) decide(ctx context.Context, s *queueSession, p *place) (protocol.Decision, error) {
 	for {
 		lst, err := s.list(ctx, q.path)
 		if err != nil {
-			return queue.Decision{}, err
+			return protocol.Decision{}, err
 		}
 		d, listed, err := q.decideBy(ctx, s, lst, p)
 		if err != nil {
-			return queue.Decision{}, err
+			return protocol.Decision{}, err
 		}
 		if !listed {
 			// Deleted, or not visible on this server yet: the quorum decides.
 			if err := s.Prove(ctx, p.Node); err != nil {
-				return queue.Decision{}, err
+				return protocol.Decision{}, err
 			}
 			continue
 		}
 		if lst.parent.Czxid != p.Tag {
 			q.forget()
-			return queue.Decision{}, &Error{Op: "wait", Path: p.Path, Err: errOtherParent}
+			return protocol.Decision{}, &Error{Op: "wait", Path: p.Path, Err: errOtherParent}
 		}
 		s.MarkVerified(p.Node)
 		if p.candidate {
@@ -193,23 +193,23 @@ func (q *Queue) decide(ctx context.Context, s *queueSession, p *place) (queue.De
 }
 
 // decideBy is listing.decide, also where numbers do not give the order.
-func (q *Queue) decideBy(ctx context.Context, s *queueSession, lst *listing, p *place) (d queue.Decision, listed bool, err error) {
+func (q *Queue) decideBy(ctx context.Context, s *queueSession, lst *listing, p *place) (d protocol.Decision, listed bool, err error) {
 	own := p.member
 	if lst.plain && !own.Overflowed() {
 		d, listed = lst.decide(own, p.limit.permits)
 		return d, listed, nil
 	}
 	members := slices.Clone(lst.members)
-	i := slices.IndexFunc(members, func(m queue.Member) bool { return m.Name == own.Name })
+	i := slices.IndexFunc(members, func(m protocol.Member) bool { return m.Name == own.Name })
 	if i < 0 {
-		return queue.Decision{}, false, nil
+		return protocol.Decision{}, false, nil
 	}
 	members[i] = own
 	members, err = q.orderable(ctx, s, members)
 	if err != nil {
-		return queue.Decision{}, false, err
+		return protocol.Decision{}, false, err
 	}
-	d, _ = queue.NewOrder(members).Decide(own, p.limit.permits)
+	d, _ = protocol.NewOrder(members).Decide(own, p.limit.permits)
 	return d, true, nil
 }
 

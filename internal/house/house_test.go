@@ -10,12 +10,12 @@ const (
 
 	fencing    = module + "/fencing"
 	recipes    = module + "/recipes"
-	background = recipes + "/internal/background"
-	lease      = recipes + "/internal/lease"
-	queue      = recipes + "/internal/queue"
-	session    = recipes + "/internal/session"
-	wire       = recipes + "/internal/wire"
-	wiretest   = recipes + "/internal/wiretest"
+	background = module + "/internal/background"
+	deadline   = module + "/internal/deadline"
+	protocol   = module + "/internal/protocol"
+	session    = module + "/internal/session"
+	wire       = module + "/internal/wire"
+	wiretest   = module + "/internal/wiretest"
 	leases     = module + "/lease"
 	lock       = module + "/lock"
 	election   = module + "/election"
@@ -32,7 +32,7 @@ const (
 	ctxerr     = module + "/internal/ctxerr"
 	testcert   = module + "/internal/testcert"
 	faketime   = module + "/internal/faketime" // which every test may import
-	digestmd5  = recipes + "/internal/digestmd5"
+	digestmd5  = module + "/internal/digestmd5"
 	zk         = "github.com/go-zookeeper/zk"
 	testify    = "github.com/stretchr/testify/require"
 	cobra      = "github.com/spf13/cobra"
@@ -99,16 +99,16 @@ var rules = map[string]rule{
 		because: "it calls a Redis client through one function, and the user chooses the client",
 	},
 	recipes: {
-		may:     []string{fencing, tuning, zk, queue, session, background, digestmd5},
+		may:     []string{fencing, tuning, zk, protocol, session, background, digestmd5},
 		tools:   append(tools, wiretest, testcert),
 		because: "lock and election are built on it, and it alone uses the ZooKeeper client",
 	},
-	queue: {
+	protocol: {
 		tools:   []string{testify},
 		because: "the rules that decide a grant are functions of names and records, and are tested as such",
 	},
 	session: {
-		may:     []string{zk, background, lease, wire},
+		may:     []string{zk, background, deadline, wire},
 		tools:   append(tools, wiretest),
 		because: "it maintains one session, and is independent of queues, claims and tokens",
 	},
@@ -116,7 +116,7 @@ var rules = map[string]rule{
 		tools:   []string{testify},
 		because: "it runs functions in order, and is independent of sessions",
 	},
-	lease: {
+	deadline: {
 		tools:   []string{testify},
 		because: "the deadline is arithmetic on instants, and is tested as such",
 	},
