@@ -79,7 +79,7 @@ func fail(err error) int {
 // owned are the beginnings of the functions whose goroutines Main looks for.
 var owned = []string{
 	"github.com/lockkeeper/lockkeeper/zktest.", "github.com/lockkeeper/lockkeeper/recipes.",
-	"github.com/lockkeeper/lockkeeper/recipes/", "github.com/go-zookeeper/zk.",
+	"github.com/lockkeeper/lockkeeper/internal/", "github.com/go-zookeeper/zk.",
 }
 
 // remaining returns the stacks of the goroutines that run a function of owned, except the caller's,
