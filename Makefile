@@ -55,6 +55,7 @@ RUN   = failed=; run() { dir=$$1; shift; begin=$$(date +%s); (cd "$$dir" && "$$@
 	echo "make $@: $$dir: $$(($$(date +%s) - begin)) s"; };
 DONE  = test -z "$$failed" || { echo "make $@: failed:$$failed"; exit 1; }
 RACE := go test -race -shuffle=on
+PROMISES = $(shell sed -n 's/^func \(Test[A-Za-z]*\).*/^\1$$/p' */promises*_test.go | paste -sd '|')
 .PHONY: test-computed test-library test-notified test-servers
 
 # One package at a time: two ensembles of five would overload two cores.
@@ -64,11 +65,11 @@ test-servers:
 	run torture $(RACE) -p 1 -timeout 20m ./fences ./stores ./secured; \
 	$(DONE)
 
-# The examples run on zktest, as they do for everybody, and then on a real server. The suite that compares zktest with a
+# Examples and promises run on zktest, as they do for everybody, and then on a real server. The suite that compares zktest with a
 # real server starts one.
 test-library:
 	@$(RUN) run . $(RACE) $$(go list ./... | grep -v /internal/mutants); \
-	run . $(ENSEMBLE) -n 1 -- $(RACE) -run '^Example|^TestNextCandidateLeadsBeforeSessionOfExitedProcessExpires$$' \
+	run . $(ENSEMBLE) -n 1 -- $(RACE) -run "^Example|^TestNextCandidateLeadsBeforeSessionOfExitedProcessExpires$$|$(PROMISES)" \
 		./lock ./election ./election/clientgo ./epoch ./group ./schedule ./barrier; \
 	run service $(RACE) ./...; \
 	run cmd/lockkeeper $(RACE) ./...; \

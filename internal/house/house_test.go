@@ -29,6 +29,7 @@ const (
 	contender  = module + "/internal/contender"
 	promtest   = module + "/internal/promtest"
 	tuning     = module + "/internal/tuning"
+	recipetest = module + "/internal/recipetest"
 	ctxerr     = module + "/internal/ctxerr"
 	testcert   = module + "/internal/testcert"
 	faketime   = module + "/internal/faketime" // which every test may import
@@ -134,12 +135,12 @@ var rules = map[string]rule{
 	},
 	lock: {
 		may:     []string{fencing, recipes, ctxerr},
-		tools:   tools,
+		tools:   append(tools, recipetest),
 		because: "recipes contains the code that a lock shares with an election, and the rules of a ZooKeeper session",
 	},
 	election: {
 		may:     []string{fencing, recipes, zk, ctxerr},
-		tools:   tools,
+		tools:   append(tools, recipetest),
 		because: "recipes contains the code that an election shares with a lock, and describes nodes by the ZooKeeper client's types",
 	},
 	epoch: {
@@ -233,6 +234,10 @@ var rules = map[string]rule{
 	},
 	promtest: {
 		because: "it starts a server of another project, for tests of modules that export metrics",
+	},
+	recipetest: {
+		may:     []string{fencing, recipes, lock, election, zk, testify},
+		because: "the tests of locks and elections, here and on real servers, share it",
 	},
 	contender: {
 		may:     []string{child},

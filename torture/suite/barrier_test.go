@@ -18,16 +18,16 @@ func TestBarrierHoldsBackProcessAtAnotherServerAcrossSessions(t *testing.T) {
 	t.Parallel()
 	s := onThree(t)
 	servers := s.ensemble.Addrs()
-	waiter := s.connect(recipes.Options{}, servers[1])
-	first, err := barrier.New(s.connect(recipes.Options{}, servers[0]), s.path("barrier"))
+	waiter := s.Connect(recipes.Options{}, servers[1])
+	first, err := barrier.New(s.Connect(recipes.Options{}, servers[0]), s.Path("barrier"))
 	require.NoError(t, err)
-	second, err := barrier.New(waiter, s.path("barrier"))
+	second, err := barrier.New(waiter, s.Path("barrier"))
 	require.NoError(t, err)
-	require.NoError(t, first.Set(s.ctx))
+	require.NoError(t, first.Set(s.Ctx))
 	waiting := make(chan error, 1)
-	go func() { waiting <- second.Wait(s.ctx) }()
-	require.NoError(t, s.ensemble.Expire(s.ctx, waiter.SessionID()))
-	soon, cancel := context.WithTimeout(s.ctx, time.Second)
+	go func() { waiting <- second.Wait(s.Ctx) }()
+	require.NoError(t, s.ensemble.Expire(s.Ctx, waiter.SessionID()))
+	soon, cancel := context.WithTimeout(s.Ctx, time.Second)
 	defer cancel()
 	require.ErrorIs(t, second.Wait(soon), context.DeadlineExceeded)
 	select {
@@ -35,7 +35,7 @@ func TestBarrierHoldsBackProcessAtAnotherServerAcrossSessions(t *testing.T) {
 		require.Fail(t, "a process has passed a barrier that is set", "%v", err)
 	default:
 	}
-	require.NoError(t, first.Remove(s.ctx))
+	require.NoError(t, first.Remove(s.Ctx))
 	require.NoError(t, <-waiting)
 }
 
@@ -46,12 +46,12 @@ func TestMembersAtThreeServersEnterAndLeaveTogether(t *testing.T) {
 	var arrived, finished [rounds]atomic.Int32
 	ended := make(chan error, 3)
 	for _, server := range s.ensemble.Addrs() {
-		double, err := barrier.NewDouble(s.connect(recipes.Options{}, server), s.path("double"), 3, nil)
+		double, err := barrier.NewDouble(s.Connect(recipes.Options{}, server), s.Path("double"), 3, nil)
 		require.NoError(t, err)
 		go func() {
 			for n := range rounds {
 				arrived[n].Add(1)
-				round, err := double.Enter(s.ctx)
+				round, err := double.Enter(s.Ctx)
 				if err != nil {
 					ended <- err
 					return
@@ -60,7 +60,7 @@ func TestMembersAtThreeServersEnterAndLeaveTogether(t *testing.T) {
 					t.Errorf("round %d was entered when %d had arrived", n, arrived[n].Load())
 				}
 				finished[n].Add(1)
-				if err := round.Leave(s.ctx); err != nil {
+				if err := round.Leave(s.Ctx); err != nil {
 					ended <- err
 					return
 				}

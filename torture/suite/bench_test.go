@@ -64,26 +64,26 @@ func onBoth(b *testing.B, bench func(b *testing.B, s *env)) {
 
 // atServer returns a client of one server. Its timeout is so long that it sends no ping while requests are counted.
 func (s *env) atServer(i int) *recipes.Client {
-	s.t.Helper()
+	s.T.Helper()
 	servers := s.ensemble.Addrs()
-	return s.connect(recipes.Options{SessionTimeout: time.Minute}, servers[i%len(servers)])
+	return s.Connect(recipes.Options{SessionTimeout: time.Minute}, servers[i%len(servers)])
 }
 
 // bareAt returns a bare connection to one server. It is closed when the benchmark ends.
 func (s *env) bareAt(i int) *zk.Conn {
-	s.t.Helper()
+	s.T.Helper()
 	servers := s.ensemble.Addrs()
-	conn := s.bare(servers[i%len(servers)])
-	s.t.Cleanup(conn.Close)
+	conn := s.Bare(servers[i%len(servers)])
+	s.T.Cleanup(conn.Close)
 	return conn
 }
 
 // parent creates the path of that name and returns it.
 func (s *env) parent(name string) string {
-	s.t.Helper()
-	_, err := s.zk.Create(s.path(name), nil, 0, zk.WorldACL(zk.PermAll))
-	require.NoError(s.t, err)
-	return s.path(name)
+	s.T.Helper()
+	_, err := s.ZK.Create(s.Path(name), nil, 0, zk.WorldACL(zk.PermAll))
+	require.NoError(s.T, err)
+	return s.Path(name)
 }
 
 // bareCycle does the minimum of a lock cycle: it creates a node and deletes it.
@@ -97,18 +97,18 @@ func bareCycle(conn *zk.Conn, parent string) error {
 
 // cycle acquires and releases a lock.
 func cycle(s *env, mu *lock.Mutex) error {
-	hold, err := mu.Lock(s.ctx)
+	hold, err := mu.Lock(s.Ctx)
 	if err != nil {
 		return err
 	}
-	return hold.Unlock(s.ctx)
+	return hold.Unlock(s.Ctx)
 }
 
 func BenchmarkUncontendedCycle(b *testing.B) {
 	onBoth(b, func(b *testing.B, s *env) {
 		client, conn := s.atServer(0), s.bareAt(0)
 		s.parent("lock")
-		mu, parent := s.mutex(client, "lock"), s.parent("bare")
+		mu, parent := s.Mutex(client, "lock"), s.parent("bare")
 		require.NoError(b, cycle(s, mu)) // the client knows the path from here on
 		server := s.ensemble.Servers()[0]
 		before := s.received(server, client)
@@ -127,7 +127,7 @@ func Benchmark64LocksOnOneSession(b *testing.B) {
 		var parents []string
 		for i := range locks {
 			s.parent(fmt.Sprint("lock-", i))
-			mutexes = append(mutexes, s.mutex(client, fmt.Sprint("lock-", i)))
+			mutexes = append(mutexes, s.Mutex(client, fmt.Sprint("lock-", i)))
 			parents = append(parents, s.parent(fmt.Sprint("bare-", i)))
 			require.NoError(b, cycle(s, mutexes[i]))
 		}
@@ -145,7 +145,7 @@ func BenchmarkContendedHandOff(b *testing.B) {
 		var mutexes []*lock.Mutex
 		var conns []*zk.Conn
 		for i := range sessions {
-			mutexes = append(mutexes, s.mutex(s.atServer(i), "lock"))
+			mutexes = append(mutexes, s.Mutex(s.atServer(i), "lock"))
 			require.NoError(b, cycle(s, mutexes[i]))
 			conns = append(conns, s.bareAt(i))
 		}

@@ -11,27 +11,29 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/internal/recipetest"
 )
 
 func TestOperatorSeesQueueOfRealEnsembleAndTakesTheLock(t *testing.T) {
 	t.Parallel()
 	s := withCommand(t)
-	path := s.path("ledger")
+	path := s.Path("ledger")
 	watched := s.launch(s.on("watch", path, "--json")...)
 	s.line(watched, `{`)
 	holder := s.launch(s.on("run", "--lock", path, "--owner", "db7", "--", "sh", "-c", "echo holds; exec sleep 60")...)
 	s.line(holder, "holds")
-	seen := filepath.Join(s.t.TempDir(), "seen") // the watch shows the newest state, and not one that has passed already
+	seen := filepath.Join(s.T.TempDir(), "seen") // the watch shows the newest state, and not one that has passed already
 	waiter := s.launch(s.on("run", "--lock", path, "--owner", "db8", "--", "sh", "-c",
 		`echo runs next; until [ -e "$0" ]; do sleep 0.05; done`, seen)...)
-	s.waiting("ledger", 2)
+	s.Waiting("ledger", 2)
 
 	var rows []struct {
 		Path    string
 		Waiters int
 		Holder  shownContender
 	}
-	s.readJSON(&rows, "ls", s.root)
+	s.readJSON(&rows, "ls", s.Root)
 	require.Len(t, rows, 1)
 	require.Equal(t, path, rows[0].Path)
 	require.Equal(t, 1, rows[0].Waiters)
@@ -51,13 +53,13 @@ func TestOperatorSeesQueueOfRealEnsembleAndTakesTheLock(t *testing.T) {
 	require.NoError(t, err, "%s", out)
 	require.Contains(t, string(out), `owner "db7", reason "db7 hangs"`)
 	s.line(waiter, "runs next")
-	s.eventually("the watch shows the next holder", func() bool { return strings.Contains(watched.Output(), "db8") })
+	s.Eventually("the watch shows the next holder", func() bool { return strings.Contains(watched.Output(), "db8") })
 	require.NoError(t, os.WriteFile(seen, nil, 0o600))
 	require.Equal(t, 0, s.status(waiter))
 	require.Equal(t, 75, s.status(holder))
 	require.Contains(t, holder.Output(), "node deleted or overwritten by another client")
 
-	s.eventually("the watch shows the end", func() bool {
+	s.Eventually("the watch shows the end", func() bool {
 		return strings.HasSuffix(watched.Output(), `"holder":null}`+"\n")
 	})
 	s.interrupt(watched)
@@ -71,7 +73,7 @@ func TestOperatorSeesQueueOfRealEnsembleAndTakesTheLock(t *testing.T) {
 		}
 		require.NoError(t, json.Unmarshal([]byte(row), &change))
 		require.Equal(t, path, change.Path)
-		require.WithinDuration(t, time.Now(), change.Time, patience)
+		require.WithinDuration(t, time.Now(), change.Time, recipetest.Patience)
 		if change.Holder != nil {
 			owners = append(owners, change.Holder.Owner)
 		}
@@ -86,7 +88,7 @@ func TestOperatorSeesLeaseOfTheService(t *testing.T) {
 	p := s.launch(append(append([]string{"run"}, locks.start().access()...), "--owner", "db7", "--lock", "team/orders", "--", "sh", "-c", "echo holds; read line")...)
 	s.line(p, "holds")
 	var queue shown
-	s.readJSON(&queue, "show", s.path(orders))
+	s.readJSON(&queue, "show", s.Path(orders))
 	require.Equal(t, "db7", queue.Holder.Owner)
 	require.Equal(t, "lease", queue.Holder.Kind)
 	require.Empty(t, queue.Holder.Session)
@@ -99,7 +101,7 @@ func TestOperatorSeesLeaseOfTheService(t *testing.T) {
 func TestDoctorFindsNothingWrongWithRealEnsemble(t *testing.T) {
 	t.Parallel()
 	s := withCommand(t)
-	p := s.launch(s.on("run", "--lock", s.path("ledger"), "--", "sh", "-c", "echo holds; read line")...)
+	p := s.launch(s.on("run", "--lock", s.Path("ledger"), "--", "sh", "-c", "echo holds; read line")...)
 	s.line(p, "holds")
 	var diagnosis struct {
 		Servers []struct {
@@ -110,7 +112,7 @@ func TestDoctorFindsNothingWrongWithRealEnsemble(t *testing.T) {
 		Findings []any
 		Notes    []string
 	}
-	s.readJSON(&diagnosis, "doctor", s.root)
+	s.readJSON(&diagnosis, "doctor", s.Root)
 	require.Len(t, diagnosis.Servers, 3)
 	modes := map[string]int{}
 	for _, server := range diagnosis.Servers {

@@ -29,12 +29,12 @@ func TestCommandOutlivesItsReplica(t *testing.T) {
 	require.NoError(t, first.process.Signal(syscall.SIGKILL))
 	require.Error(t, first.process.Wait())
 	second.renews(4) // which takes longer than the TTL
-	_, err := s.mutex(s.connect(recipes.Options{}), orders).TryLock(s.ctx)
+	_, err := s.Mutex(s.Connect(recipes.Options{}), orders).TryLock(s.Ctx)
 	require.ErrorIs(t, err, lock.ErrLocked)
 	require.NoError(t, p.Send("go on"))
 	require.Equal(t, 7, s.status(p))
 	require.Equal(t, "holds\n", p.Output(), "the command noticed nothing")
-	require.Empty(t, s.nodes(orders), "the lease was released at the second replica")
+	require.Empty(t, s.Nodes(orders), "the lease was released at the second replica")
 	s.interrupt(second.process)
 	require.Equal(t, 0, s.status(second.process))
 }
@@ -99,14 +99,14 @@ func TestCommandsConnectToServersWithTLS(t *testing.T) {
 	s := withCommand(t)
 	cert, _, ca := certificate(t)
 	at := []string{"--servers", s.terminator(s.ensemble.Servers()[0], cert), "--ca", ca}
-	p := s.launch(append(append([]string{"run"}, at...), "--lock", s.path("ledger"), "--", "true")...)
+	p := s.launch(append(append([]string{"run"}, at...), "--lock", s.Path("ledger"), "--", "true")...)
 	require.Equal(t, 0, s.status(p), p.Output())
-	out, err := s.lockkeeper(append(append([]string{"doctor"}, at...), s.root)...).CombinedOutput()
+	out, err := s.lockkeeper(append(append([]string{"doctor"}, at...), s.Root)...).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.Contains(t, string(out), "no problems")
 
 	locks := s.service()
-	r := s.launch("serve", "--listen", "127.0.0.1:0", "--root", s.path("locks"), "--principals", locks.principals, "--token-keys", locks.keys,
+	r := s.launch("serve", "--listen", "127.0.0.1:0", "--root", s.Path("locks"), "--principals", locks.principals, "--token-keys", locks.keys,
 		"--servers", at[1], "--zookeeper-ca", ca)
 	url := strings.TrimPrefix(s.line(r, "export LOCKKEEPER_URL="), "export LOCKKEEPER_URL=")
 	p = s.launch("run", "--url", url, "--token-file", locks.token, "--lock", "team/orders", "--", "true")
@@ -116,16 +116,16 @@ func TestCommandsConnectToServersWithTLS(t *testing.T) {
 func TestCommandsPresentTheirCredential(t *testing.T) {
 	t.Parallel()
 	s := withCommand(t)
-	require.NoError(t, s.zk.AddAuth("digest", []byte("alice:secret")))
-	_, err := s.zk.Create(s.path("ours"), nil, 0, zk.DigestACL(zk.PermAll, "alice", "secret"))
+	require.NoError(t, s.ZK.AddAuth("digest", []byte("alice:secret")))
+	_, err := s.ZK.Create(s.Path("ours"), nil, 0, zk.DigestACL(zk.PermAll, "alice", "secret"))
 	require.NoError(t, err)
-	refused := s.launch(s.on("run", "--lock", s.path("ours/ledger"), "--", "true")...)
+	refused := s.launch(s.on("run", "--lock", s.Path("ours/ledger"), "--", "true")...)
 	require.Equal(t, 70, s.status(refused))
 	require.Contains(t, refused.Output(), "not authenticated")
 
 	file := filepath.Join(t.TempDir(), "auth")
 	require.NoError(t, os.WriteFile(file, []byte("alice:secret\n"), 0o600))
-	p := s.launch(s.on("run", "--auth-file", file, "--lock", s.path("ours/ledger"), "--", "lockkeeper", "ls", "--servers", s.servers(), "--auth-file", file, s.path("ours"))...)
+	p := s.launch(s.on("run", "--auth-file", file, "--lock", s.Path("ours/ledger"), "--", "lockkeeper", "ls", "--servers", s.servers(), "--auth-file", file, s.Path("ours"))...)
 	require.Equal(t, 0, s.status(p), p.Output())
-	require.Contains(t, p.Output(), s.path("ours/ledger")+" ")
+	require.Contains(t, p.Output(), s.Path("ours/ledger")+" ")
 }

@@ -23,7 +23,7 @@ func TestRunExitsWithTheStatusOfItsCommandOnServersAndService(t *testing.T) {
 				p := s.run(at, kind, at.path, "--", "sh", "-c", script)
 				require.Equal(t, want, s.status(p), "%s %s", at.name, kind)
 				require.Empty(t, p.Output())
-				require.Empty(t, s.nodes(at.node), "the hold was released")
+				require.Empty(t, s.Nodes(at.node), "the hold was released")
 			}
 		}
 		require.Equal(t, 127, s.status(s.run(at, "--lock", at.path, "--", "missing-command")), at.name)
@@ -37,9 +37,9 @@ func TestRunGivesItsCommandTheTokenOfTheNode(t *testing.T) {
 	for _, at := range s.sites() {
 		p := s.run(at, "--lock", at.path, "--owner", "db7", "--", "sh", "-c", `echo "got $LOCKKEEPER_TOKEN $LOCKKEEPER_OWNER $LOCKKEEPER_PATH"; read line; exit 5`)
 		got := strings.Fields(s.line(p, "got "))
-		nodes := s.nodes(at.node)
+		nodes := s.Nodes(at.node)
 		require.Len(t, nodes, 1)
-		require.Equal(t, fmt.Sprint(s.stat(s.path(at.node)+"/"+nodes[0]).Czxid), got[1], "its token is the czxid of its node")
+		require.Equal(t, fmt.Sprint(s.Stat(s.Path(at.node)+"/"+nodes[0]).Czxid), got[1], "its token is the czxid of its node")
 		require.Equal(t, "db7", got[2])
 		require.True(t, strings.HasSuffix(got[3], at.path))
 
@@ -47,7 +47,7 @@ func TestRunGivesItsCommandTheTokenOfTheNode(t *testing.T) {
 			refused := s.run(at, append(strings.Fields(strings.ReplaceAll(args, "PATH", at.path)), "--", "echo", "ran")...)
 			require.Equal(t, 1, s.status(refused), "%s %s", at.name, args)
 			require.NotContains(t, refused.Output(), "ran\n")
-			s.waiting(at.node, 1)
+			s.Waiting(at.node, 1)
 		}
 		require.NoError(t, p.Send("go on"))
 		require.Equal(t, 5, s.status(p))
@@ -61,7 +61,7 @@ func TestPartitionedCommandIsKilledWithItsChildBeforeTheLockIsGranted(t *testing
 		t.Parallel()
 		s := withCommand(t)
 		proxy := s.proxy(s.ensemble.Servers()[0])
-		s.requireKilledBeforeGrant(proxy, "ledger", "--servers", proxy.Addr(), "--namespace", s.root, "--session-timeout", "4s", "--lock", "/ledger")
+		s.requireKilledBeforeGrant(proxy, "ledger", "--servers", proxy.Addr(), "--namespace", s.Root, "--session-timeout", "4s", "--lock", "/ledger")
 	})
 	t.Run("service", func(t *testing.T) {
 		t.Parallel()
@@ -77,38 +77,38 @@ func TestPartitionedCommandIsKilledWithItsChildBeforeTheLockIsGranted(t *testing
 // requireKilledBeforeGrant runs a stubborn command behind a proxy, breaks that, and requires that the command's processes have
 // ended when the library is granted the lock at node.
 func (s *env) requireKilledBeforeGrant(proxy *docker.Proxy, node string, args ...string) {
-	s.t.Helper()
+	s.T.Helper()
 	p := s.launch(append(append([]string{"run"}, args...), stubborn...)...)
 	s.line(p, "child ")
-	next := s.locking(s.ctx, s.mutex(s.connect(recipes.Options{}), node))
-	s.waiting(node, 2)
+	next := s.Locking(s.Ctx, s.Mutex(s.Connect(recipes.Options{}), node))
+	s.Waiting(node, 2)
 	proxy.Drop(docker.Both)
-	hold := next.granted()
-	require.Equal(s.t, 75, s.status(p))
-	require.Contains(s.t, p.Output(), "the command gets SIGTERM, and SIGKILL in ")
-	require.Contains(s.t, p.Output(), "the command ended with status 137")
+	hold := next.Granted()
+	require.Equal(s.T, 75, s.status(p))
+	require.Contains(s.T, p.Output(), "the command gets SIGTERM, and SIGKILL in ")
+	require.Contains(s.T, p.Output(), "the command ended with status 137")
 	last := s.lastPrinted(p)
-	require.Less(s.t, last, next.at)
-	s.t.Logf("the last process ended %v before the grant", next.at.Sub(last).Round(time.Millisecond))
-	s.unlock(hold)
+	require.Less(s.T, last, next.At)
+	s.T.Logf("the last process ended %v before the grant", next.At.Sub(last).Round(time.Millisecond))
+	s.Unlock(hold)
 }
 
 func TestCommandOfExpiredSessionGetsTERM(t *testing.T) {
 	t.Parallel()
 	s := withCommand(t)
 	for _, kind := range []string{"--lock", "--elect"} {
-		p := s.launch(s.on("run", kind, s.path("ledger"), "--", "sh", "-c", `trap 'echo stopped cleanly; exit 0' TERM; echo ready; while :; do sleep 0.01; done`)...)
+		p := s.launch(s.on("run", kind, s.Path("ledger"), "--", "sh", "-c", `trap 'echo stopped cleanly; exit 0' TERM; echo ready; while :; do sleep 0.01; done`)...)
 		s.line(p, "ready")
 		var shown shown
-		s.readJSON(&shown, "show", s.path("ledger"))
+		s.readJSON(&shown, "show", s.Path("ledger"))
 		var session int64
 		_, err := fmt.Sscanf(shown.Holder.Session, "0x%x", &session)
 		require.NoError(t, err)
-		require.NoError(t, s.ensemble.Expire(s.ctx, session))
+		require.NoError(t, s.ensemble.Expire(s.Ctx, session))
 		s.line(p, "stopped cleanly")
 		require.Equal(t, 75, s.status(p))
 		require.Contains(t, p.Output(), "session expired (reported by the server)")
-		s.waiting("ledger", 0)
+		s.Waiting("ledger", 0)
 	}
 }
 

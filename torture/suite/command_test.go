@@ -58,20 +58,20 @@ func (s *env) servers() string { return strings.Join(s.ensemble.Addrs(), ",") }
 
 // lockkeeper returns the command, without servers.
 func (s *env) lockkeeper(args ...string) *exec.Cmd {
-	s.t.Helper()
+	s.T.Helper()
 	file, err := program.path()
-	require.NoError(s.t, err)
-	cmd := exec.CommandContext(s.ctx, file, args...)
+	require.NoError(s.T, err)
+	cmd := exec.CommandContext(s.Ctx, file, args...)
 	cmd.Env = append(os.Environ(), "LOCKKEEPER_SERVERS=", "LOCKKEEPER_URL=", "PATH="+filepath.Dir(file)+":"+os.Getenv("PATH"))
 	return cmd
 }
 
 // launch starts the command in the background. It is killed when the test ends.
 func (s *env) launch(args ...string) *child.Process {
-	s.t.Helper()
+	s.T.Helper()
 	cmd := s.lockkeeper(args...)
-	p, err := child.Start(s.t, cmd)
-	require.NoError(s.t, err)
+	p, err := child.Start(s.T, cmd)
+	require.NoError(s.T, err)
 	return p
 }
 
@@ -82,27 +82,27 @@ func (s *env) on(args ...string) []string {
 
 // readJSON runs a command that prints JSON, and decodes that.
 func (s *env) readJSON(into any, args ...string) {
-	s.t.Helper()
+	s.T.Helper()
 	out, err := s.lockkeeper(s.on(append(args, "--json")...)...).Output()
-	require.NoError(s.t, err, "%q", args)
-	require.NoError(s.t, json.Unmarshal(out, into), "%s", out)
+	require.NoError(s.T, err, "%q", args)
+	require.NoError(s.T, json.Unmarshal(out, into), "%s", out)
 }
 
 // line waits until a command has printed a line with one of the prefixes, and returns it.
 func (s *env) line(p *child.Process, prefixes ...string) string {
-	s.t.Helper()
-	line, err := p.Await(s.ctx, prefixes...)
-	require.NoError(s.t, err, p.Output())
+	s.T.Helper()
+	line, err := p.Await(s.Ctx, prefixes...)
+	require.NoError(s.T, err, p.Output())
 	return line
 }
 
 // status waits until a command has ended, and returns its exit status.
 func (s *env) status(p *child.Process) int {
-	s.t.Helper()
+	s.T.Helper()
 	err := p.Wait()
 	exit := new(exec.ExitError)
 	if !errors.As(err, &exit) {
-		require.NoError(s.t, err, p.Output())
+		require.NoError(s.T, err, p.Output())
 		return 0
 	}
 	return exit.ExitCode()
@@ -133,17 +133,17 @@ type site struct {
 
 // sites returns both places, for one lock each.
 func (s *env) sites() []site {
-	s.t.Helper()
+	s.T.Helper()
 	locks := s.service()
 	return []site{
-		{"servers", []string{"--servers", s.servers(), "--namespace", s.root}, "/ledger", "ledger"},
+		{"servers", []string{"--servers", s.servers(), "--namespace", s.Root}, "/ledger", "ledger"},
 		{"service", locks.start().access(), "team/orders", orders},
 	}
 }
 
 // run starts `lockkeeper run` at a site.
 func (s *env) run(at site, args ...string) *child.Process {
-	s.t.Helper()
+	s.T.Helper()
 	return s.launch(append(append([]string{"run"}, at.args...), args...)...)
 }
 
@@ -154,7 +154,7 @@ sh -c 'for i in $(seq 20000); do date +"child %s%N"; done' & for i in $(seq 2000
 
 // lastPrinted returns when a stubborn command last printed, its child included.
 func (s *env) lastPrinted(p *child.Process) time.Time {
-	s.t.Helper()
+	s.T.Helper()
 	last := int64(0)
 	writers := map[string]bool{}
 	for row := range strings.Lines(p.Output()) {
@@ -165,12 +165,12 @@ func (s *env) lastPrinted(p *child.Process) time.Time {
 			last = max(last, at)
 		}
 	}
-	require.Len(s.t, writers, 2, "both processes print")
+	require.Len(s.T, writers, 2, "both processes print")
 	return time.Unix(0, last)
 }
 
 // interrupt sends SIGTERM.
 func (s *env) interrupt(p *child.Process) {
-	s.t.Helper()
-	require.NoError(s.t, p.Signal(syscall.SIGTERM))
+	s.T.Helper()
+	require.NoError(s.T, p.Signal(syscall.SIGTERM))
 }

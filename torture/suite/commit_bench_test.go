@@ -19,7 +19,7 @@ func BenchmarkCommit(b *testing.B) {
 		ready func(s *env) (commit commit, release func(context.Context) error)
 	}{
 		{"claim", func(s *env) (commit, func(context.Context) error) {
-			hold := s.lock(s.mutex(s.atServer(0), "lock"))
+			hold := s.Lock(s.Mutex(s.atServer(0), "lock"))
 			return hold.Commit, hold.Unlock
 		}},
 		{"epoch", func(s *env) (commit, func(context.Context) error) {
@@ -36,7 +36,7 @@ func BenchmarkCommit(b *testing.B) {
 				ratio(b,
 					func() int {
 						return together(b, 1, 20, func(int) error {
-							_, err := commit(s.ctx, &zk.SetDataRequest{Path: guarded, Data: data, Version: -1})
+							_, err := commit(s.Ctx, &zk.SetDataRequest{Path: guarded, Data: data, Version: -1})
 							return err
 						})
 					},
@@ -46,7 +46,7 @@ func BenchmarkCommit(b *testing.B) {
 							return err
 						})
 					})
-				require.NoError(b, release(s.ctx))
+				require.NoError(b, release(s.Ctx))
 			})
 		})
 	}

@@ -15,17 +15,17 @@ import (
 // electionCosts returns what a leader sends that publishes a value, and what the other clients send as
 // observers.
 func electionCosts(s *costs) map[string]float64 {
-	s.t.Helper()
-	term := s.campaign(s.election(s.clients[0].Client, "observed", "leader"))
-	require.NoError(s.t, term.Proclaim(s.ctx, "first")) // the path is known from here on
+	s.T.Helper()
+	term := s.Campaign(s.Election(s.clients[0].Client, "observed", "leader"))
+	require.NoError(s.T, term.Proclaim(s.Ctx, "first")) // the path is known from here on
 	leader, others := s.clients[0], s.clients[1:]
-	ctx, stop := context.WithCancel(s.ctx)
+	ctx, stop := context.WithCancel(s.Ctx)
 	shown := make(chan string)
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer stop()
 	for _, c := range others {
-		e := s.election(c.Client, "observed", "observer")
+		e := s.Election(c.Client, "observed", "observer")
 		running.Go(func() {
 			for l, err := range e.Observe(ctx) {
 				if err != nil {
@@ -46,7 +46,7 @@ func electionCosts(s *costs) map[string]float64 {
 	}
 	allShow("first")
 	before, observers := s.settled(leader), s.settled(others...)
-	require.NoError(s.t, term.Proclaim(s.ctx, "second"))
+	require.NoError(s.T, term.Proclaim(s.Ctx, "second"))
 	allShow("second")
 	result := map[string]float64{"`Election`: `Proclaim`, for the leader": float64(s.settled(leader) - before)}
 	if len(others) > 0 {
@@ -54,20 +54,20 @@ func electionCosts(s *costs) map[string]float64 {
 	}
 	stop()
 	running.Wait()
-	s.resign(term)
+	s.Resign(term)
 	return result
 }
 
 // passingCosts returns what a hand-over to the last candidate costs for each of those ahead of it, and
 // the same for a candidate of a higher priority than they have.
 func passingCosts(s *costs) map[string]float64 {
-	s.t.Helper()
+	s.T.Helper()
 	if len(s.clients) == 1 {
 		return nil
 	}
 	handOver := s.passing("handed-over", 0, func(term *election.Term) {
-		_, err := term.HandOver(s.ctx, "last")
-		require.NoError(s.t, err)
+		_, err := term.HandOver(s.Ctx, "last")
+		require.NoError(s.T, err)
 	})
 	priority := s.passing("by-priority", 1, func(*election.Term) {})
 	return map[string]float64{
@@ -79,10 +79,10 @@ func passingCosts(s *costs) map[string]float64 {
 // passing returns what a hand-off to the last candidate costs per candidate. The last one has the
 // priority, and the others none.
 func (s *costs) passing(name string, priority int, prepare func(*election.Term)) float64 {
-	s.t.Helper()
+	s.T.Helper()
 	campaign := func(c *costClient, opts election.Options) *election.Election {
-		e := s.electionWith(c.Client, name, opts)
-		s.resign(s.campaign(e)) // the path is known from here on
+		e := s.ElectionWith(c.Client, name, opts)
+		s.Resign(s.Campaign(e)) // the path is known from here on
 		return e
 	}
 	var elections []*election.Election
@@ -94,8 +94,8 @@ func (s *costs) passing(name string, priority int, prepare func(*election.Term))
 		}
 		elections = append(elections, campaign(c, opts))
 	}
-	first := s.campaign(campaign(s.clients[0], election.Options{ID: "first"}))
-	ctx, stop := context.WithCancel(s.ctx)
+	first := s.Campaign(campaign(s.clients[0], election.Options{ID: "first"}))
+	ctx, stop := context.WithCancel(s.Ctx)
 	won := make(chan *election.Term, len(others))
 	var running sync.WaitGroup
 	for i, e := range elections {
@@ -104,18 +104,18 @@ func (s *costs) passing(name string, priority int, prepare func(*election.Term))
 				won <- term
 			}
 		})
-		s.waiting(name, 2+i)
+		s.Waiting(name, 2+i)
 	}
 	defer running.Wait()
 	defer stop()
 	requests := s.cost(len(others), func() {
 		prepare(first)
-		s.resign(first)
+		s.Resign(first)
 		first = await(s.env, won)
 	})
-	require.Equal(s.t, "last", first.ID())
+	require.Equal(s.T, "last", first.ID())
 	stop() // none of the others is to lead
 	running.Wait()
-	s.resign(first)
+	s.Resign(first)
 	return requests
 }

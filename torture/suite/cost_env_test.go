@@ -53,7 +53,7 @@ func newCosts(tb testing.TB, n int) *costs {
 	})}
 	ctx, cancel := context.WithTimeout(tb.Context(), 30*time.Minute)
 	tb.Cleanup(cancel)
-	s.ctx = ctx
+	s.Ctx = ctx
 	s.clients = make([]*costClient, n+1)
 	var connecting sync.WaitGroup
 	turns := make(chan struct{}, 16)
@@ -69,9 +69,9 @@ func newCosts(tb testing.TB, n int) *costs {
 }
 
 func (s *costs) costClient(timeout time.Duration) *costClient {
-	s.t.Helper()
+	s.T.Helper()
 	c := &costClient{waiting: make(chan struct{}, 100)}
-	c.Client = s.connect(recipes.Options{SessionTimeout: timeout, Trace: &recipes.Trace{
+	c.Client = s.Connect(recipes.Options{SessionTimeout: timeout, Trace: &recipes.Trace{
 		Waiting: func(string, string, string) {
 			select {
 			case c.waiting <- struct{}{}:
@@ -84,24 +84,24 @@ func (s *costs) costClient(timeout time.Duration) *costClient {
 
 // received returns how many packets the server has received from the clients.
 func (s *costs) received(clients ...*costClient) (n int) {
-	s.t.Helper()
+	s.T.Helper()
 	var answer string
-	s.eventually("an answer to cons", func() (answered bool) { // a busy server can take too long
+	s.Eventually("an answer to cons", func() (answered bool) { // a busy server can take too long
 		var err error
-		answer, err = s.ensemble.Servers()[0].FourLetter(s.ctx, "cons")
+		answer, err = s.ensemble.Servers()[0].FourLetter(s.Ctx, "cons")
 		return err == nil
 	})
 	bySession := make(map[string]int)
 	for line := range strings.Lines(answer) {
 		if m := cons.FindStringSubmatch(line); m != nil {
 			n, err := strconv.Atoi(m[1])
-			require.NoError(s.t, err)
+			require.NoError(s.T, err)
 			bySession[m[2]] = n
 		}
 	}
 	for _, c := range clients {
 		count, found := bySession[strconv.FormatUint(uint64(c.SessionID()), 16)]
-		require.True(s.t, found, "no connection of session 0x%x", c.SessionID())
+		require.True(s.T, found, "no connection of session 0x%x", c.SessionID())
 		n += count
 	}
 	return n
@@ -110,9 +110,9 @@ func (s *costs) received(clients ...*costClient) (n int) {
 // settled returns received when several answers in a row were the same. A request that comes later is
 // counted to the next step.
 func (s *costs) settled(clients ...*costClient) int {
-	s.t.Helper()
+	s.T.Helper()
 	last, same := -1, 0
-	s.eventually("an end of requests", func() bool {
+	s.Eventually("an end of requests", func() bool {
 		switch n := s.received(clients...); n {
 		case last:
 			same++
@@ -126,7 +126,7 @@ func (s *costs) settled(clients ...*costClient) int {
 
 // cost returns how many requests of all clients f causes, per unit.
 func (s *costs) cost(units int, f func()) float64 {
-	s.t.Helper()
+	s.T.Helper()
 	before := s.settled(s.clients...)
 	f()
 	return float64(s.settled(s.clients...)-before) / float64(units)
@@ -149,7 +149,7 @@ type queued struct {
 
 // free returns what the recipe costs without other contenders: to acquire, and to release.
 func (q queued) free(s *costs) []float64 {
-	s.t.Helper()
+	s.T.Helper()
 	take := q.of(s, s.clients[0])
 	s.released(s.taken(take)) // the path is known from here on
 	var release func(context.Context) error
@@ -160,7 +160,7 @@ func (q queued) free(s *costs) []float64 {
 // crowded returns what it costs with waiters, each of them: to join and begin to wait, and to be
 // granted and release, which is a hand-off.
 func (q queued) crowded(s *costs) []float64 {
-	s.t.Helper()
+	s.T.Helper()
 	first := q.first
 	if first == nil {
 		first = q.of
@@ -182,12 +182,12 @@ func (q queued) crowded(s *costs) []float64 {
 	join := s.cost(len(waiters), func() {
 		for i, c := range waiters {
 			running.Go(func() {
-				release, err := takes[i](s.ctx)
+				release, err := takes[i](s.Ctx)
 				if err == nil {
-					err = release(s.ctx)
+					err = release(s.Ctx)
 				}
 				if err != nil {
-					s.t.Error(err)
+					s.T.Error(err)
 				}
 			})
 			if q.untraced == "" {
@@ -195,7 +195,7 @@ func (q queued) crowded(s *costs) []float64 {
 			}
 		}
 		if q.untraced != "" {
-			s.waiting(q.untraced, 1+len(waiters))
+			s.Waiting(q.untraced, 1+len(waiters))
 		}
 	})
 	return []float64{join, s.cost(len(waiters), func() {
@@ -209,15 +209,15 @@ func (q queued) crowded(s *costs) []float64 {
 func (s *costs) lastRelease(q queued, n int) float64 { return q.free(s)[1] / float64(n) }
 
 func (s *costs) taken(take taking) func(context.Context) error {
-	s.t.Helper()
-	release, err := take(s.ctx)
-	require.NoError(s.t, err)
+	s.T.Helper()
+	release, err := take(s.Ctx)
+	require.NoError(s.T, err)
 	return release
 }
 
 func (s *costs) released(release func(context.Context) error) {
-	s.t.Helper()
-	require.NoError(s.t, release(s.ctx))
+	s.T.Helper()
+	require.NoError(s.T, release(s.Ctx))
 }
 
 // show returns a number of requests as the table has it.

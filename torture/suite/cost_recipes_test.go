@@ -36,15 +36,15 @@ var queuedRecipes = []queued{
 	{name: "lease, of a replica each", of: takeLeaseOfEach, untraced: "lease-of-each"},
 }
 
-func takeMutex(s *costs, c *costClient) taking { return takeWith(s.mutex(c.Client, "mutex")) }
+func takeMutex(s *costs, c *costClient) taking { return takeWith(s.Mutex(c.Client, "mutex")) }
 
 // takeFenced takes a lock after holders that have released it: it neither waits nor calls Fence.
 func takeFenced(s *costs, c *costClient) taking {
-	mu, err := lock.New(c.Client, s.path("fenced"), &lock.Options{
+	mu, err := lock.New(c.Client, s.Path("fenced"), &lock.Options{
 		LockDelay: time.Second,
 		Fence:     func(context.Context, recipes.FormerHolder) error { return errors.New("fenced a holder that released") },
 	})
-	require.NoError(s.t, err)
+	require.NoError(s.T, err)
 	return takeWith(mu)
 }
 
@@ -59,9 +59,9 @@ func takeWith(mu *lock.Mutex) taking {
 }
 
 func (s *costs) reentrant(c *costClient, name string) *lock.Mutex {
-	s.t.Helper()
-	mu, err := lock.New(c.Client, s.path(name), &lock.Options{Reentrant: true})
-	require.NoError(s.t, err)
+	s.T.Helper()
+	mu, err := lock.New(c.Client, s.Path(name), &lock.Options{Reentrant: true})
+	require.NoError(s.T, err)
 	return mu
 }
 
@@ -70,19 +70,19 @@ func takeReentrant(s *costs, c *costClient) taking { return takeWith(s.reentrant
 // takeNested takes the lock under a hold of the same client.
 func takeNested(s *costs, c *costClient) taking {
 	mu := s.reentrant(c, "nested-"+fmt.Sprint(c.SessionID()))
-	outer := s.lock(mu)
-	ctx, cancel := outer.Context(s.ctx)
-	s.t.Cleanup(func() {
+	outer := s.Lock(mu)
+	ctx, cancel := outer.Context(s.Ctx)
+	s.T.Cleanup(func() {
 		cancel()
-		require.NoError(s.t, outer.Unlock(context.Background()))
+		require.NoError(s.T, outer.Unlock(context.Background()))
 	})
 	return func(context.Context) (func(context.Context) error, error) { return takeWith(mu)(ctx) }
 }
 
 func (s *costs) readWrite(c *costClient) *lock.RWMutex {
-	s.t.Helper()
-	mu, err := lock.NewRW(c.Client, s.path("read-write"), nil)
-	require.NoError(s.t, err)
+	s.T.Helper()
+	mu, err := lock.NewRW(c.Client, s.Path("read-write"), nil)
+	require.NoError(s.T, err)
 	return mu
 }
 
@@ -110,8 +110,8 @@ func takeReader(s *costs, c *costClient) taking {
 
 func takePermits(weight int) func(s *costs, c *costClient) taking {
 	return func(s *costs, c *costClient) taking {
-		sem, err := lock.NewSemaphore(c.Client, s.path("semaphore"), 3, nil)
-		require.NoError(s.t, err)
+		sem, err := lock.NewSemaphore(c.Client, s.Path("semaphore"), 3, nil)
+		require.NoError(s.T, err)
 		return func(ctx context.Context) (func(context.Context) error, error) {
 			hold, err := sem.Acquire(ctx, weight)
 			if err != nil {
@@ -123,8 +123,8 @@ func takePermits(weight int) func(s *costs, c *costClient) taking {
 }
 
 func takeAll(s *costs, c *costClient) taking {
-	both, err := lock.All(s.mutex(c.Client, "one-of-two"), s.mutex(c.Client, "two-of-two"))
-	require.NoError(s.t, err)
+	both, err := lock.All(s.Mutex(c.Client, "one-of-two"), s.Mutex(c.Client, "two-of-two"))
+	require.NoError(s.T, err)
 	return func(ctx context.Context) (func(context.Context) error, error) {
 		hold, err := both.Lock(ctx)
 		if err != nil {
@@ -135,7 +135,7 @@ func takeAll(s *costs, c *costClient) taking {
 }
 
 func takeTerm(s *costs, c *costClient) taking {
-	e := s.election(c.Client, "election", fmt.Sprint(c.SessionID()))
+	e := s.Election(c.Client, "election", fmt.Sprint(c.SessionID()))
 	return func(ctx context.Context) (func(context.Context) error, error) {
 		term, err := e.Campaign(ctx)
 		if err != nil {
@@ -146,10 +146,10 @@ func takeTerm(s *costs, c *costClient) taking {
 }
 
 func (s *costs) leaseReplica(c *costClient) *lease.Replica {
-	s.t.Helper()
+	s.T.Helper()
 	r, err := lease.New(c.Client, &lease.Options{Logger: slog.New(slog.DiscardHandler)})
-	require.NoError(s.t, err)
-	s.t.Cleanup(r.Close)
+	require.NoError(s.T, err)
+	s.T.Cleanup(r.Close)
 	return r
 }
 
@@ -169,7 +169,7 @@ func (s *costs) takeLease(r *lease.Replica, name, owner string) taking {
 	var calls atomic.Int64
 	return func(ctx context.Context) (func(context.Context) error, error) {
 		request := lease.Request{
-			Path: s.path(name), Principal: "p", Owner: owner,
+			Path: s.Path(name), Principal: "p", Owner: owner,
 			RequestID: fmt.Sprint(owner, "-", calls.Add(1)), TTL: 5 * time.Minute, Wait: time.Hour,
 		}
 		for {
@@ -188,22 +188,22 @@ func (s *costs) takeLease(r *lease.Replica, name, owner string) taking {
 // groupCosts returns what a change of a group costs beside the members of the other clients: a join
 // and a leave, and for a client that follows the group.
 func groupCosts(s *costs) map[string]float64 {
-	s.t.Helper()
+	s.T.Helper()
 	var members []*group.Membership
 	for i, c := range s.clients[1:] {
-		m, err := s.group(c.Client).Join(s.ctx, fmt.Sprint("member-", i), nil)
-		require.NoError(s.t, err)
+		m, err := s.group(c.Client).Join(s.Ctx, fmt.Sprint("member-", i), nil)
+		require.NoError(s.T, err)
 		members = append(members, m)
 	}
 	g := s.group(s.clients[0].Client)
 	join := func() *group.Membership {
-		m, err := g.Join(s.ctx, "last", nil)
-		require.NoError(s.t, err)
+		m, err := g.Join(s.Ctx, "last", nil)
+		require.NoError(s.T, err)
 		return m
 	}
-	require.NoError(s.t, join().Leave(s.ctx)) // the path is known from here on
+	require.NoError(s.T, join().Leave(s.Ctx)) // the path is known from here on
 	follower := s.costClient(watchTimeout)
-	ctx, stop := context.WithCancel(s.ctx)
+	ctx, stop := context.WithCancel(s.Ctx)
 	sizes := make(chan int)
 	ended := make(chan struct{})
 	go func() {
@@ -220,7 +220,7 @@ func groupCosts(s *costs) map[string]float64 {
 	}()
 	others := len(members)
 	lists := func(n int) {
-		s.t.Helper()
+		s.T.Helper()
 		for await(s.env, sizes) != n {
 		}
 	}
@@ -231,14 +231,14 @@ func groupCosts(s *costs) map[string]float64 {
 	result["`group`: join"] = s.cost(1, func() { last = join() })
 	lists(others + 1)
 	between := s.settled(follower)
-	result["`group`: leave"] = s.cost(1, func() { require.NoError(s.t, last.Leave(s.ctx)) })
+	result["`group`: leave"] = s.cost(1, func() { require.NoError(s.T, last.Leave(s.Ctx)) })
 	lists(others)
 	result["`group`: a join, for each follower"] = float64(between - before)
 	result["`group`: a leave, for each follower"] = float64(s.settled(follower) - between)
 	stop()
 	<-ended
 	for _, m := range members {
-		require.NoError(s.t, m.Leave(s.ctx))
+		require.NoError(s.T, m.Leave(s.Ctx))
 	}
 	return result
 }
@@ -248,8 +248,8 @@ const ticks = 3
 
 // scheduleCosts returns what a tick costs while the other clients are replicas that wait.
 func scheduleCosts(s *costs) map[string]float64 {
-	s.t.Helper()
-	ctx, stop := context.WithCancel(s.ctx)
+	s.T.Helper()
+	ctx, stop := context.WithCancel(s.Ctx)
 	ended := make(chan error, len(s.clients))
 	ran := make(chan [2]int)
 	leader, others := s.clients[0], s.clients[1:]
@@ -257,10 +257,10 @@ func scheduleCosts(s *costs) map[string]float64 {
 		for len(c.waiting) > 0 {
 			<-c.waiting
 		}
-		replica, err := schedule.New(c.Client, s.path("schedule"), schedule.Every(time.Second), &schedule.Options{
+		replica, err := schedule.New(c.Client, s.Path("schedule"), schedule.Every(time.Second), &schedule.Options{
 			Election: election.Options{CoolDown: time.Nanosecond},
 		})
-		require.NoError(s.t, err)
+		require.NoError(s.T, err)
 		go func() {
 			ended <- replica.Run(ctx, func(ctx context.Context, _ schedule.Tick) error {
 				select {
@@ -279,8 +279,8 @@ func scheduleCosts(s *costs) map[string]float64 {
 			case <-c.waiting:
 				waits = true
 			case <-ran:
-			case <-s.ctx.Done():
-				require.NoError(s.t, s.ctx.Err())
+			case <-s.Ctx.Done():
+				require.NoError(s.T, s.Ctx.Err())
 			}
 		}
 	}
@@ -294,7 +294,7 @@ func scheduleCosts(s *costs) map[string]float64 {
 	to := await(s.env, ran)
 	stop()
 	for range s.clients {
-		require.NoError(s.t, <-ended)
+		require.NoError(s.T, <-ended)
 	}
 	result := map[string]float64{"`schedule`: a tick, for the leader": float64(to[0]-from[0]) / ticks}
 	if len(others) > 0 {

@@ -60,7 +60,7 @@ func documentedCosts(t *testing.T) costTable {
 func measuredCosts(s *costs, others int) costTable {
 	table := make(costTable)
 	add := func(name string, requests ...float64) {
-		s.t.Logf("%s: %.2f", name, requests)
+		s.T.Logf("%s: %.2f", name, requests)
 		table.add(name, others, requests...)
 	}
 	for _, q := range queuedRecipes {

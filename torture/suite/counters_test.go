@@ -20,23 +20,23 @@ var cons = regexp.MustCompile(`recved=(\d+),.*sid=0x([0-9a-f]+)`)
 // received returns how many packets the server counts as received on the client's current connection: the handshake,
 // requests, heartbeats and pings.
 func (s *env) received(server *docker.Server, client *recipes.Client) int {
-	s.t.Helper()
+	s.T.Helper()
 	return s.receivedFrom(server, client.SessionID())
 }
 
 func (s *env) receivedFrom(server *docker.Server, session int64) int {
-	s.t.Helper()
-	answer, err := server.FourLetter(s.ctx, "cons")
-	require.NoError(s.t, err)
+	s.T.Helper()
+	answer, err := server.FourLetter(s.Ctx, "cons")
+	require.NoError(s.T, err)
 	for line := range strings.Lines(answer) {
 		m := cons.FindStringSubmatch(line)
 		if m == nil || m[2] != fmt.Sprintf("%x", uint64(session)) {
 			continue
 		}
 		n, err := strconv.Atoi(m[1])
-		require.NoError(s.t, err)
+		require.NoError(s.T, err)
 		return n
 	}
-	require.FailNow(s.t, "no such session", "0x%x in %q", session, answer)
+	require.FailNow(s.T, "no such session", "0x%x in %q", session, answer)
 	return 0
 }

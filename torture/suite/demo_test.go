@@ -16,11 +16,13 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/internal/recipetest"
 )
 
 // demoCommand returns `lockkeeper demo` against the servers of env.
 func demoCommand(s *env) *exec.Cmd {
-	s.t.Helper()
+	s.T.Helper()
 	return s.lockkeeper("demo", "--servers", s.servers())
 }
 
@@ -29,15 +31,15 @@ var demoPath = regexp.MustCompile(`/lockkeeper-demo/[a-z0-9]+`)
 
 // requireEmptyQueue fails the test if path has a child. path itself may be missing, because servers reap it.
 func requireEmptyQueue(s *env, path string) {
-	s.t.Helper()
-	_, err := s.zk.Sync("/")
-	require.NoError(s.t, err)
-	children, _, err := s.zk.Children(path)
+	s.T.Helper()
+	_, err := s.ZK.Sync("/")
+	require.NoError(s.T, err)
+	children, _, err := s.ZK.Children(path)
 	if errors.Is(err, zk.ErrNoNode) {
 		return // the servers have reaped the container
 	}
-	require.NoError(s.t, err)
-	require.Empty(s.t, children)
+	require.NoError(s.T, err)
+	require.Empty(s.T, children)
 }
 
 func TestDemoEndsWithOKOnARealEnsemble(t *testing.T) {
@@ -56,9 +58,9 @@ func TestDemoEndsWithOKOnARealEnsemble(t *testing.T) {
 	path := demoPath.FindString(lines[0])
 	requireEmptyQueue(s, path)
 	require.Eventually(t, func() bool {
-		exists, _, err := s.zk.Exists(path)
+		exists, _, err := s.ZK.Exists(path)
 		return err == nil && !exists
-	}, patience, 100*time.Millisecond, "the servers reap the empty container")
+	}, recipetest.Patience, 100*time.Millisecond, "the servers reap the empty container")
 }
 
 func TestInterruptedDemoLeavesNoNodeWhilePartitioned(t *testing.T) {

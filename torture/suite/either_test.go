@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/docker"
+	"github.com/lockkeeper/lockkeeper/internal/recipetest"
 	"github.com/lockkeeper/lockkeeper/lock"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/zktest"
@@ -65,7 +66,7 @@ func TestSameTestRunsOnEitherKindOfServers(t *testing.T) {
 // and then expires a holder's session.
 func lockChangesHands[S server](t *testing.T, e ensemble[S]) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*recipetest.Patience)
 	defer cancel()
 	for _, fault := range []struct {
 		name       string

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/docker"
 	"github.com/lockkeeper/lockkeeper/election"
+	"github.com/lockkeeper/lockkeeper/internal/recipetest"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -25,17 +26,17 @@ func TestPartitionedLeaderIsNotifiedBeforeAnotherLeads(t *testing.T) {
 			t.Parallel()
 			s := onOne(t)
 			proxy := s.proxy(s.ensemble.Servers()[0])
-			client := s.connect(recipes.Options{}, proxy.Addr())
-			next := s.election(s.connect(recipes.Options{}), "election", "next")
+			client := s.Connect(recipes.Options{}, proxy.Addr())
+			next := s.Election(s.Connect(recipes.Options{}), "election", "next")
 			var (
-				campaign       *campaigning
+				campaign       *recipetest.Campaigning
 				began, stopped time.Time
 			)
-			ctx, cancel := context.WithCancel(s.ctx)
+			ctx, cancel := context.WithCancel(s.Ctx)
 			defer cancel()
-			err := s.election(client, "election", "partitioned").Run(ctx, func(ctx context.Context, term *election.Term) error {
-				campaign = s.campaigning(s.ctx, next)
-				s.waiting("election", 2)
+			err := s.Election(client, "election", "partitioned").Run(ctx, func(ctx context.Context, term *election.Term) error {
+				campaign = s.Campaigning(s.Ctx, next)
+				s.Waiting("election", 2)
 				began = time.Now()
 				proxy.Drop(partition.way)
 				<-ctx.Done()
@@ -44,11 +45,11 @@ func TestPartitionedLeaderIsNotifiedBeforeAnotherLeads(t *testing.T) {
 				return errors.New("stopped")
 			})
 			require.ErrorContains(t, err, "stopped")
-			term := campaign.won()
+			term := campaign.Won()
 			t.Logf("T = %v: the work stopped after %v, another candidate led after %v: %v later",
-				client.SessionTimeout(), stopped.Sub(began), campaign.at.Sub(began), campaign.at.Sub(stopped))
-			require.True(t, stopped.Before(campaign.at), "the work stopped before another candidate led")
-			s.resign(term)
+				client.SessionTimeout(), stopped.Sub(began), campaign.At.Sub(began), campaign.At.Sub(stopped))
+			require.True(t, stopped.Before(campaign.At), "the work stopped before another candidate led")
+			s.Resign(term)
 		})
 	}
 }
@@ -60,14 +61,14 @@ func TestTermContextCarriesTheCauseOfTheLoss(t *testing.T) {
 		lose  func(s *env, client *recipes.Client, ender *sessionEnder, proxy *docker.Proxy, term *election.Term)
 	}{
 		{recipes.ErrReleased, func(s *env, _ *recipes.Client, _ *sessionEnder, _ *docker.Proxy, term *election.Term) {
-			s.resign(term)
+			s.Resign(term)
 		}},
 		{recipes.ErrDeleted, func(s *env, _ *recipes.Client, _ *sessionEnder, _ *docker.Proxy, term *election.Term) {
-			require.NoError(s.t, s.zk.Delete(term.Path(), -1))
+			require.NoError(s.T, s.ZK.Delete(term.Path(), -1))
 		}},
 		{recipes.ErrDeleted, func(s *env, _ *recipes.Client, _ *sessionEnder, _ *docker.Proxy, term *election.Term) {
-			_, err := s.zk.Set(term.Path(), []byte("mine now"), -1)
-			require.NoError(s.t, err)
+			_, err := s.ZK.Set(term.Path(), []byte("mine now"), -1)
+			require.NoError(s.T, err)
 		}},
 		{recipes.ErrSessionExpired, func(_ *env, _ *recipes.Client, ender *sessionEnder, _ *docker.Proxy, _ *election.Term) {
 			ender.expire()
@@ -85,20 +86,20 @@ func TestTermContextCarriesTheCauseOfTheLoss(t *testing.T) {
 			var opts recipes.Options
 			ender := s.sessionEnder(&opts)
 			proxy := s.proxy(s.ensemble.Servers()[0])
-			client := s.connect(opts, proxy.Addr())
-			term := s.campaign(s.election(client, "election", ""))
-			work, cancel := term.Context(s.ctx)
+			client := s.Connect(opts, proxy.Addr())
+			term := s.Campaign(s.Election(client, "election", ""))
+			work, cancel := term.Context(s.Ctx)
 			defer cancel()
 			require.NoError(t, work.Err())
 			require.NoError(t, term.Err())
 
 			loss.lose(s, client, ender, proxy, term)
-			require.ErrorIs(t, s.done(term), loss.cause)
+			require.ErrorIs(t, s.Done(term), loss.cause)
 			require.ErrorIs(t, term.Err(), recipes.ErrLost)
 			<-work.Done()
 			require.Equal(t, context.Canceled, work.Err())
 			require.Equal(t, term.Err(), context.Cause(work))
-			late, cancel := term.Context(s.ctx)
+			late, cancel := term.Context(s.Ctx)
 			defer cancel()
 			require.Equal(t, term.Err(), context.Cause(late), "the context of a term that has ended")
 		})
@@ -106,16 +107,16 @@ func TestTermContextCarriesTheCauseOfTheLoss(t *testing.T) {
 	t.Run("unless the caller ends it", func(t *testing.T) {
 		t.Parallel()
 		s := onOne(t)
-		term := s.campaign(s.election(s.connect(recipes.Options{}), "election", ""))
+		term := s.Campaign(s.Election(s.Connect(recipes.Options{}), "election", ""))
 		why := errors.New("configuration has changed")
-		parent, end := context.WithCancelCause(s.ctx)
+		parent, end := context.WithCancelCause(s.Ctx)
 		work, cancel := term.Context(parent)
 		defer cancel()
 		end(why)
 		<-work.Done()
 		require.Equal(t, why, context.Cause(work))
 		require.NoError(t, term.Err(), "the term continues")
-		s.resign(term)
+		s.Resign(term)
 		require.Equal(t, why, context.Cause(work))
 	})
 }

@@ -22,13 +22,13 @@ func TestKilledLeaderIsReplaced(t *testing.T) {
 		timeout = 2 * time.Second
 		tick    = 200 * time.Millisecond // of the servers
 	)
-	task := contenderTask{Path: s.path("election"), Timeout: timeout, Election: true}
+	task := contenderTask{Path: s.Path("election"), Timeout: timeout, Election: true}
 	first := s.contender(task)
 	firstToken := tokenOf(first, "acquired")
 	second := s.contender(task)
-	s.waiting("election", 2)
-	third := s.campaigning(s.ctx, s.election(s.connect(recipes.Options{SessionTimeout: timeout}), "election", "third"))
-	s.waiting("election", 3)
+	s.Waiting("election", 2)
+	third := s.Campaigning(s.Ctx, s.Election(s.Connect(recipes.Options{SessionTimeout: timeout}), "election", "third"))
+	s.Waiting("election", 3)
 
 	killed := time.Now()
 	first.Kill()
@@ -38,10 +38,10 @@ func TestKilledLeaderIsReplaced(t *testing.T) {
 
 	killed = time.Now()
 	second.Kill()
-	term := third.won()
-	took := third.at.Sub(killed)
+	term := third.Won()
+	took := third.At.Sub(killed)
 	t.Logf("T = %v: the third led %v after the second was killed, of at most %v", timeout, took, timeout+tick*3/2)
 	require.Greater(t, term.Token(), secondToken)
 	require.Less(t, took, 3*timeout, "also where servers and tests share two processors")
-	s.resign(term)
+	s.Resign(term)
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"regexp"
 	"sync"
 	"testing"
@@ -19,96 +18,36 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-func TestObserverSeesEveryHandOver(t *testing.T) {
-	t.Parallel()
-	s := onThree(t)
-	client := s.connect(recipes.Options{})
-	const terms = 8
-	var campaigns []*campaigning
-	for i := range terms {
-		campaigns = append(campaigns, s.campaigning(s.ctx, s.election(client, "election", fmt.Sprint(i))))
-		s.waiting("election", i+1)
-	}
-	seen := 0
-	for leader, err := range s.election(s.connect(recipes.Options{}), "election", "").Observe(s.ctx) {
-		require.NoError(t, err)
-		term := campaigns[seen].won()
-		require.Equal(t, term.ID(), leader.ID)
-		require.Equal(t, term.Token(), leader.Token)
-		if seen++; seen == terms {
-			s.resign(term)
-			break
-		}
-		s.resign(term)
-	}
-	require.Equal(t, terms, seen)
-}
-
-func TestSlowObserverSkipsToTheNewest(t *testing.T) {
-	t.Parallel()
-	s := onOne(t)
-	e := s.election(s.connect(recipes.Options{}), "election", "")
-	term := s.campaign(e)
-	seen := 0
-	for leader, err := range s.election(s.connect(recipes.Options{}), "election", "").Observe(s.ctx) {
-		require.NoError(t, err)
-		require.Equal(t, term.Token(), leader.Token)
-		if seen++; seen == 3 {
-			break
-		}
-		for range 5 {
-			s.resign(term)
-			term = s.campaign(e)
-		}
-	}
-	s.resign(term)
-}
-
-// A time without a leader is neither a leader nor the end of the observation.
-func TestObserverSeesTheLeaderAfterATimeWithoutOne(t *testing.T) {
-	t.Parallel()
-	s := onOne(t)
-	e := s.election(s.connect(recipes.Options{}), "election", "")
-	observer := s.observing(s.election(s.connect(recipes.Options{}), "election", ""))
-	for range 3 {
-		term := s.campaign(e)
-		observer.sees(term)
-		s.resign(term)
-	}
-	observer.stop()
-	require.ErrorIs(t, observer.end(), context.Canceled, "without an element in between")
-}
-
 func TestObserverSeesTheFirstLeaderOfAMissingPath(t *testing.T) {
 	t.Parallel()
 	s := onOne(t)
-	observer := s.observing(s.election(s.connect(recipes.Options{}), "above/election", ""))
-	e := s.election(s.connect(recipes.Options{}), "above/election", "")
+	observer := s.Observing(s.Election(s.Connect(recipes.Options{}), "above/election", ""))
+	e := s.Election(s.Connect(recipes.Options{}), "above/election", "")
 	s.waitForWatch("above/election")
-	term := s.campaign(e)
-	observer.sees(term)
-	s.resign(term)
+	term := s.Campaign(e)
+	observer.Sees(term)
+	s.Resign(term)
 
 	// The servers reap an empty container, and the next candidate creates it again.
-	s.eventually("the path is gone", func() bool {
-		exists, _, err := s.zk.Exists(s.path("above/election"))
+	s.Eventually("the path is gone", func() bool {
+		exists, _, err := s.ZK.Exists(s.Path("above/election"))
 		require.NoError(t, err)
 		return !exists
 	})
 	s.waitForWatch("above/election")
-	term = s.campaign(e)
-	observer.sees(term)
-	s.resign(term)
+	term = s.Campaign(e)
+	observer.Sees(term)
+	s.Resign(term)
 }
 
 // waitForWatch waits until a client watches the path of that name, or a node below it.
 func (s *env) waitForWatch(name string) {
-	s.t.Helper()
-	path := regexp.MustCompile("(?m)^" + regexp.QuoteMeta(s.path(name)) + "(/|$)")
-	s.eventually("a watch on "+name, func() bool {
+	s.T.Helper()
+	path := regexp.MustCompile("(?m)^" + regexp.QuoteMeta(s.Path(name)) + "(/|$)")
+	s.Eventually("a watch on "+name, func() bool {
 		for _, server := range s.ensemble.Servers() {
-			watches, err := server.FourLetter(s.ctx, "wchp")
-			require.NoError(s.t, err)
+			watches, err := server.FourLetter(s.Ctx, "wchp")
+			require.NoError(s.T, err)
 			if path.MatchString(watches) {
 				return true
 			}
@@ -126,27 +65,27 @@ func TestObserverMissesNoLeaderThatComesBeforeItsWatch(t *testing.T) {
 		prepare func(s *env, e *election.Election) (change func() *election.Term)
 	}{
 		{"on a missing path", 3, func(s *env, e *election.Election) func() *election.Term {
-			return func() *election.Term { return s.campaign(e) }
+			return func() *election.Term { return s.Campaign(e) }
 		}},
 		{"on an empty path", 12, func(s *env, e *election.Election) func() *election.Term {
-			_, err := s.zk.Create(s.path("election"), nil, 0, zk.WorldACL(zk.PermAll))
-			require.NoError(s.t, err)
-			return func() *election.Term { return s.campaign(e) }
+			_, err := s.ZK.Create(s.Path("election"), nil, 0, zk.WorldACL(zk.PermAll))
+			require.NoError(s.T, err)
+			return func() *election.Term { return s.Campaign(e) }
 		}},
 		{"on the previous leader", 4, func(s *env, e *election.Election) func() *election.Term {
-			before := s.campaign(e)
+			before := s.Campaign(e)
 			return func() *election.Term {
-				s.resign(before)
-				return s.campaign(e)
+				s.Resign(before)
+				return s.Campaign(e)
 			}
 		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			s := onOne(t)
-			change := tc.prepare(s, s.election(s.connect(recipes.Options{}), "election", ""))
+			change := tc.prepare(s, s.Election(s.Connect(recipes.Options{}), "election", ""))
 			proxy := s.proxy(s.ensemble.Servers()[0])
-			client := s.connect(recipes.Options{}, proxy.Addr())
+			client := s.Connect(recipes.Options{}, proxy.Addr())
 
 			// The proxy delays the first request that sets a watch, until the leader has changed.
 			held, changed := make(chan struct{}), make(chan struct{})
@@ -157,22 +96,22 @@ func TestObserverMissesNoLeaderThatComesBeforeItsWatch(t *testing.T) {
 						close(held)
 						select {
 						case <-changed:
-						case <-s.ctx.Done():
+						case <-s.Ctx.Done():
 						}
 					})
 				}
 				return false
 			})
-			observer := s.observing(s.election(client, "election", ""))
+			observer := s.Observing(s.Election(client, "election", ""))
 			select {
 			case <-held:
-			case <-s.ctx.Done():
+			case <-s.Ctx.Done():
 				require.FailNow(t, "no watch was set")
 			}
 			term := change()
 			close(changed)
-			observer.sees(term)
-			s.resign(term)
+			observer.Sees(term)
+			s.Resign(term)
 		})
 	}
 }
@@ -180,19 +119,19 @@ func TestObserverMissesNoLeaderThatComesBeforeItsWatch(t *testing.T) {
 func TestObserverEndsWithAReason(t *testing.T) {
 	t.Parallel()
 	s := onOne(t)
-	leader := s.campaign(s.election(s.connect(recipes.Options{}), "election", "leader"))
+	leader := s.Campaign(s.Election(s.Connect(recipes.Options{}), "election", "leader"))
 
-	cancelled := s.observing(s.election(s.connect(recipes.Options{}), "election", ""))
-	cancelled.sees(leader)
-	cancelled.stop()
-	err := cancelled.end()
+	cancelled := s.Observing(s.Election(s.Connect(recipes.Options{}), "election", ""))
+	cancelled.Sees(leader)
+	cancelled.Stop()
+	err := cancelled.End()
 	require.ErrorIs(t, err, context.Canceled)
-	require.ErrorContains(t, err, s.path("election"))
+	require.ErrorContains(t, err, s.Path("election"))
 
 	why := errors.New("requested by the operator")
-	ctx, end := context.WithCancelCause(s.ctx)
+	ctx, end := context.WithCancelCause(s.Ctx)
 	defer end(nil)
-	for seen, err := range s.election(s.connect(recipes.Options{}), "election", "").Observe(ctx) {
+	for seen, err := range s.Election(s.Connect(recipes.Options{}), "election", "").Observe(ctx) {
 		if err == nil {
 			require.Equal(t, leader.Token(), seen.Token)
 			end(why)
@@ -202,60 +141,60 @@ func TestObserverEndsWithAReason(t *testing.T) {
 		require.ErrorIs(t, err, why)
 	}
 
-	client := s.connect(recipes.Options{})
-	closed := s.observing(s.election(client, "election", ""))
-	closed.sees(leader)
+	client := s.Connect(recipes.Options{})
+	closed := s.Observing(s.Election(client, "election", ""))
+	closed.Sees(leader)
 	client.Close()
-	require.ErrorIs(t, closed.end(), recipes.ErrClosed)
+	require.ErrorIs(t, closed.End(), recipes.ErrClosed)
 
-	s.forbidden("forbidden")
-	refused := s.observing(s.election(s.connect(recipes.Options{}), "forbidden", ""))
-	require.ErrorIs(t, refused.end(), zk.ErrNoAuth)
+	s.Forbidden("forbidden")
+	refused := s.Observing(s.Election(s.Connect(recipes.Options{}), "forbidden", ""))
+	require.ErrorIs(t, refused.End(), zk.ErrNoAuth)
 
-	waiting := s.observing(s.election(s.connect(recipes.Options{}), "vacant", ""))
+	waiting := s.Observing(s.Election(s.Connect(recipes.Options{}), "vacant", ""))
 	s.waitForWatch("vacant")
-	waiting.stop()
-	require.ErrorIs(t, waiting.end(), context.Canceled, "it has seen no leader")
-	s.resign(leader)
+	waiting.Stop()
+	require.ErrorIs(t, waiting.End(), context.Canceled, "it has seen no leader")
+	s.Resign(leader)
 }
 
 func TestObserverRidesOutDisconnectionAndNextSession(t *testing.T) {
 	t.Parallel()
 	s := onOne(t)
-	e := s.election(s.connect(recipes.Options{}), "election", "")
+	e := s.Election(s.Connect(recipes.Options{}), "election", "")
 	var opts recipes.Options
 	ender := s.sessionEnder(&opts)
 	proxy := s.proxy(s.ensemble.Servers()[0])
-	client := s.connect(opts, proxy.Addr())
+	client := s.Connect(opts, proxy.Addr())
 	session := client.SessionID()
-	observer := s.observing(s.election(client, "election", ""))
-	term := s.campaign(e)
-	observer.sees(term)
+	observer := s.Observing(s.Election(client, "election", ""))
+	term := s.Campaign(e)
+	observer.Sees(term)
 	handOver := func() {
 		t.Helper()
-		s.resign(term)
-		term = s.campaign(e)
+		s.Resign(term)
+		term = s.Campaign(e)
 	}
 
 	// Disconnected, and connected again in the same session: while it watches the leader, and while it watches the path.
 	proxy.Refuse()
 	handOver()
 	proxy.Heal()
-	observer.sees(term)
-	s.resign(term)
+	observer.Sees(term)
+	s.Resign(term)
 	s.waitForWatch("election")
 	proxy.Refuse()
-	term = s.campaign(e)
+	term = s.Campaign(e)
 	proxy.Heal()
-	observer.sees(term)
+	observer.Sees(term)
 	require.Equal(t, session, client.SessionID())
 
 	// In the next session the leader is the same: the observer yields no element.
 	ender.expire()
-	s.eventually("a new session", func() bool { return client.SessionID() != session })
+	s.Eventually("a new session", func() bool { return client.SessionID() != session })
 	s.waitForWatch("election")
 	handOver()
-	observer.sees(term)
+	observer.Sees(term)
 
 	// Disconnected until the session has expired and another candidate leads.
 	session = client.SessionID()
@@ -263,7 +202,7 @@ func TestObserverRidesOutDisconnectionAndNextSession(t *testing.T) {
 	ender.expire()
 	handOver()
 	proxy.Heal()
-	observer.sees(term)
+	observer.Sees(term)
 	require.NotEqual(t, session, client.SessionID())
 
 	// Partitioned, without notification.
@@ -272,9 +211,9 @@ func TestObserverRidesOutDisconnectionAndNextSession(t *testing.T) {
 	s.expires(session)
 	handOver()
 	proxy.Heal()
-	observer.sees(term)
+	observer.Sees(term)
 	require.NotEqual(t, session, client.SessionID())
 	handOver()
-	observer.sees(term)
-	s.resign(term)
+	observer.Sees(term)
+	s.Resign(term)
 }

@@ -22,29 +22,29 @@ func TestTokensRiseAcrossHoldersParentDeletionAndLeaderChange(t *testing.T) {
 	t.Parallel()
 	s := onFresh(t, docker.Options{Servers: 3})
 	var newest fencing.Token
-	clients := []*recipes.Client{s.connect(recipes.Options{}), s.connect(recipes.Options{})}
+	clients := []*recipes.Client{s.Connect(recipes.Options{}), s.Connect(recipes.Options{})}
 	take := func(when string) {
 		for i := range 4 {
-			hold := s.lock(s.mutex(clients[i%len(clients)], "lock"))
+			hold := s.Lock(s.Mutex(clients[i%len(clients)], "lock"))
 			require.Greater(t, hold.Token(), newest, when)
 			newest = hold.Token()
-			s.unlock(hold)
+			s.Unlock(hold)
 		}
 	}
 	take("from one holder to the next")
-	s.waiting("lock", 0)
-	if err := s.zk.Delete(s.path("lock"), -1); !errors.Is(err, zk.ErrNoNode) {
+	s.Waiting("lock", 0)
+	if err := s.ZK.Delete(s.Path("lock"), -1); !errors.Is(err, zk.ErrNoNode) {
 		require.NoError(t, err)
 	}
 	take("after the parent was deleted")
 
 	old := s.leader()
-	require.NoError(t, old.Kill(s.ctx))
+	require.NoError(t, old.Kill(s.Ctx))
 	epoch := newest >> 32
 	take("under another leader")
 	require.Greater(t, newest>>32, epoch, "the servers should have elected another leader")
-	require.NoError(t, old.Start(s.ctx))
-	require.NoError(t, s.ensemble.WaitServing(s.ctx))
+	require.NoError(t, old.Start(s.Ctx))
+	require.NoError(t, s.ensemble.WaitServing(s.Ctx))
 	take("after the old leader was restarted")
 }
 
@@ -54,14 +54,14 @@ func TestFrozenServerDoesNotCostTheSession(t *testing.T) {
 	s := onFresh(t, docker.Options{Servers: 3, SyncLimit: 5}) // a second, until a frozen leader is replaced
 	for _, mode := range []string{"follower", "leader"} {
 		client, server, attached := s.attachedTo(mode)
-		mu := s.mutex(client, mode)
-		hold := s.lock(mu)
+		mu := s.Mutex(client, mode)
+		hold := s.Lock(mu)
 		session := client.SessionID()
-		next := s.locking(s.ctx, s.mutex(s.connect(recipes.Options{SessionTimeout: 10 * time.Second}), mode))
-		s.waiting(mode, 2)
+		next := s.Locking(s.Ctx, s.Mutex(s.Connect(recipes.Options{SessionTimeout: 10 * time.Second}), mode))
+		s.Waiting(mode, 2)
 		s.beats(hold, 3)
 
-		require.NoError(t, server.Pause(s.ctx))
+		require.NoError(t, server.Pause(s.Ctx))
 		began := time.Now()
 		select {
 		case addr := <-attached:
@@ -69,32 +69,32 @@ func TestFrozenServerDoesNotCostTheSession(t *testing.T) {
 		case <-hold.Done():
 			require.Fail(t, "lost", "%v", hold.Err())
 		}
-		require.NoError(t, hold.Check(s.ctx))
+		require.NoError(t, hold.Check(s.Ctx))
 		t.Logf("frozen %s: served by another server after %.2f T", mode, time.Since(began).Seconds()/10)
 		require.Equal(t, session, client.SessionID())
-		require.False(t, next.over())
+		require.False(t, next.Over())
 
-		require.NoError(t, server.Unpause(s.ctx))
-		require.NoError(t, s.ensemble.WaitServing(s.ctx))
-		require.NoError(t, hold.Check(s.ctx))
-		s.unlock(hold)
-		s.unlock(next.granted())
+		require.NoError(t, server.Unpause(s.Ctx))
+		require.NoError(t, s.ensemble.WaitServing(s.Ctx))
+		require.NoError(t, hold.Check(s.Ctx))
+		s.Unlock(hold)
+		s.Unlock(next.Granted())
 	}
 }
 
 // attachedTo returns a client whose server has that mode. The channel receives the servers that it connects to later.
 func (s *env) attachedTo(mode string) (*recipes.Client, *docker.Server, <-chan string) {
-	s.t.Helper()
+	s.T.Helper()
 	for {
 		opened := make(chan string, 1)
 		attached := make(chan string, 100)
-		client := s.connect(recipes.Options{SessionTimeout: 10 * time.Second, Trace: &recipes.Trace{
+		client := s.Connect(recipes.Options{SessionTimeout: 10 * time.Second, Trace: &recipes.Trace{
 			SessionOpened: func(_ int64, server string, _ time.Duration) { opened <- server },
 			Attached:      func(_ int64, server string) { attached <- server },
 		}})
 		addr := await(s, opened)
 		for _, server := range s.ensemble.Servers() {
-			if got, err := server.Mode(s.ctx); err == nil && got == mode && server.Addr() == addr {
+			if got, err := server.Mode(s.Ctx); err == nil && got == mode && server.Addr() == addr {
 				return client, server, attached
 			}
 		}
@@ -112,7 +112,7 @@ func TestWholeEnsembleRestartKeepsPromises(t *testing.T) {
 	stop := make(chan struct{})
 	errs := make(chan error, contenders)
 	for i := range contenders {
-		mu := s.mutex(s.connect(recipes.Options{}), "lock")
+		mu := s.Mutex(s.Connect(recipes.Options{}), "lock")
 		go func() {
 			errs <- func() error {
 				for {
@@ -121,17 +121,17 @@ func TestWholeEnsembleRestartKeepsPromises(t *testing.T) {
 						return nil
 					default:
 					}
-					hold, err := mu.Lock(s.ctx)
+					hold, err := mu.Lock(s.Ctx)
 					if err != nil {
 						return err
 					}
 					h.granted(fmt.Sprint("contender ", i), hold.Claim, time.Now())
-					err = hold.Check(s.ctx)
+					err = hold.Check(s.Ctx)
 					if err != nil && !errors.Is(err, recipes.ErrLost) {
 						return err
 					}
 					h.releasing(hold.Claim)
-					err = hold.Unlock(s.ctx)
+					err = hold.Unlock(s.Ctx)
 					if err != nil && !errors.Is(err, recipes.ErrLost) && !errors.Is(err, recipes.ErrUncertain) {
 						return err
 					}
@@ -140,11 +140,11 @@ func TestWholeEnsembleRestartKeepsPromises(t *testing.T) {
 			}()
 		}()
 	}
-	held := s.lock(s.mutex(s.connect(recipes.Options{SessionTimeout: 10 * time.Second}), "held"))
+	held := s.Lock(s.Mutex(s.Connect(recipes.Options{SessionTimeout: 10 * time.Second}), "held"))
 	more := func(n int64) {
 		for i := range cycles {
 			before := cycles[i].Load()
-			s.eventually("more cycles", func() bool { return cycles[i].Load() >= before+n })
+			s.Eventually("more cycles", func() bool { return cycles[i].Load() >= before+n })
 		}
 	}
 	more(5)
@@ -152,14 +152,14 @@ func TestWholeEnsembleRestartKeepsPromises(t *testing.T) {
 	var restarting sync.WaitGroup
 	for _, server := range s.ensemble.Servers() {
 		restarting.Go(func() {
-			if err := errors.Join(server.Kill(s.ctx), server.Start(s.ctx)); err != nil {
+			if err := errors.Join(server.Kill(s.Ctx), server.Start(s.Ctx)); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	restarting.Wait()
 	began := time.Now()
-	require.NoError(t, s.ensemble.WaitServing(s.ctx))
+	require.NoError(t, s.ensemble.WaitServing(s.Ctx))
 	t.Logf("serving again after %v", time.Since(began))
 	more(5)
 	close(stop)
@@ -169,11 +169,11 @@ func TestWholeEnsembleRestartKeepsPromises(t *testing.T) {
 	h.requireNoOverlap()
 	t.Logf("%d grants", len(h.inOrder()))
 
-	if err := held.Check(s.ctx); err != nil {
+	if err := held.Check(s.Ctx); err != nil {
 		require.ErrorIs(t, err, recipes.ErrLost)
-		s.waiting("held", 0)
+		s.Waiting("held", 0)
 	} else {
-		require.Len(t, s.nodes("held"), 1)
-		s.unlock(held)
+		require.Len(t, s.Nodes("held"), 1)
+		s.Unlock(held)
 	}
 }

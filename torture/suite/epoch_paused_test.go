@@ -22,16 +22,16 @@ func TestPausedLeadersStaleWriteFailsAsAWhole(t *testing.T) {
 	for range 3 {
 		s := onThree(t)
 		s.state()
-		leader := s.contender(contenderTask{Path: s.path(lead), Timeout: timeout, Epochs: true})
+		leader := s.contender(contenderTask{Path: s.Path(lead), Timeout: timeout, Epochs: true})
 		require.Equal(t, "epoch 1", leader.Await("epoch"))
 		leader.Send("commit")
 		require.Equal(t, "committed <nil>", leader.Await("committed"))
 		s.requireState("process")
 
 		leader.Stop()
-		term, e := s.leadsEpoch(s.connect(recipes.Options{SessionTimeout: timeout}), "b")
+		term, e := s.leadsEpoch(s.Connect(recipes.Options{SessionTimeout: timeout}), "b")
 		require.Equal(t, int64(2), e.Number())
-		_, err := e.Commit(s.ctx, writes(s.path(lead), "b")...)
+		_, err := e.Commit(s.Ctx, writes(s.Path(lead), "b")...)
 		require.NoError(t, err)
 
 		leader.Send("commit")
@@ -50,6 +50,6 @@ func TestPausedLeadersStaleWriteFailsAsAWhole(t *testing.T) {
 		require.Contains(t, newer, "version conflict", "the check of the epoch")
 		s.requireState("b")
 		leader.Await("lost")
-		require.NoError(t, term.Resign(s.ctx))
+		require.NoError(t, term.Resign(s.Ctx))
 	}
 }

@@ -5,7 +5,9 @@ package suite
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"net"
+	"strings"
 	"sync"
 
 	"github.com/stretchr/testify/require"
@@ -61,9 +63,20 @@ func (e *replyReader) Read(p []byte) (int, error) {
 
 // expire ends the session. The client is notified when it reconnects.
 func (m *sessionEnder) expire() {
-	m.env.t.Helper()
+	m.env.T.Helper()
 	m.mu.Lock()
 	session := int64(binary.BigEndian.Uint64(m.reply[12:]))
 	m.mu.Unlock()
-	require.NoError(m.env.t, m.env.ensemble.Expire(m.env.ctx, session))
+	require.NoError(m.env.T, m.env.ensemble.Expire(m.env.Ctx, session))
+}
+
+// expires waits until the ensemble has ended the session.
+func (s *env) expires(session int64) {
+	s.T.Helper()
+	leader := s.leader() // only the leader lists all sessions
+	s.Eventually(fmt.Sprintf("the end of session 0x%x", session), func() bool {
+		dump, err := leader.FourLetter(s.Ctx, "dump")
+		require.NoError(s.T, err)
+		return !strings.Contains(dump, fmt.Sprintf("0x%x\n", session))
+	})
 }

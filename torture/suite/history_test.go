@@ -34,7 +34,7 @@ type interval struct {
 
 func (s *env) history() *history {
 	h := &history{env: s}
-	s.t.Cleanup(h.running.Wait)
+	s.T.Cleanup(h.running.Wait)
 	return h
 }
 
@@ -48,7 +48,7 @@ func (h *history) granted(who string, claim *recipes.Claim, from time.Time) {
 		select {
 		case <-claim.Done():
 			h.end(hold)
-		case <-h.env.ctx.Done():
+		case <-h.env.Ctx.Done():
 		}
 	})
 }
@@ -87,13 +87,13 @@ func (h *history) inOrder() []interval {
 // requireNoOverlap fails the test unless each holder was notified before the next one held, and the tokens rose in the order
 // of the grants.
 func (h *history) requireNoOverlap() {
-	h.env.t.Helper()
+	h.env.T.Helper()
 	all := h.inOrder()
 	for i := 1; i < len(all); i++ {
 		before, after := all[i-1], all[i]
-		require.Less(h.env.t, before.token, after.token, "two grants with one token")
+		require.Less(h.env.T, before.token, after.token, "two grants with one token")
 		if before.until.IsZero() || !before.until.Before(after.from) {
-			require.Fail(h.env.t, "two holds overlap", "%s\n%s", before.relativeTo(all[0].from), after.relativeTo(all[0].from))
+			require.Fail(h.env.T, "two holds overlap", "%s\n%s", before.relativeTo(all[0].from), after.relativeTo(all[0].from))
 		}
 	}
 }

@@ -21,45 +21,45 @@ type leaseReplica struct {
 }
 
 func (s *env) leaseReplica() *leaseReplica {
-	s.t.Helper()
+	s.T.Helper()
 	client := s.atServer(0)
 	r, err := lease.New(client, &lease.Options{Logger: slog.New(slog.DiscardHandler)})
-	require.NoError(s.t, err)
-	s.t.Cleanup(r.Close)
+	require.NoError(s.T, err)
+	s.T.Cleanup(r.Close)
 	return &leaseReplica{r, s, client}
 }
 
 // costs requires that f causes so many requests of the replica, by the count of the server.
 func (r *leaseReplica) costs(what string, requests int, f func()) {
-	r.env.t.Helper()
+	r.env.T.Helper()
 	server := r.env.ensemble.Servers()[0]
 	before := r.env.received(server, r.client)
 	f()
-	require.Equal(r.env.t, requests, r.env.received(server, r.client)-before, what)
+	require.Equal(r.env.T, requests, r.env.received(server, r.client)-before, what)
 }
 
 func (r *leaseReplica) acquire(owner string, wait time.Duration) (lease.Grant, error) {
-	return r.Acquire(r.env.ctx, time.Now(), lease.Request{
-		Path: r.env.path("lease"), Principal: "p", Owner: owner, RequestID: "request of " + owner, TTL: time.Minute, Wait: wait,
+	return r.Acquire(r.env.Ctx, time.Now(), lease.Request{
+		Path: r.env.Path("lease"), Principal: "p", Owner: owner, RequestID: "request of " + owner, TTL: time.Minute, Wait: wait,
 	})
 }
 
 func (r *leaseReplica) acquired(owner string) lease.Grant {
-	r.env.t.Helper()
+	r.env.T.Helper()
 	g, err := r.acquire(owner, 0)
-	require.NoError(r.env.t, err)
+	require.NoError(r.env.T, err)
 	return g
 }
 
 func (r *leaseReplica) renewed(g lease.Grant) {
-	r.env.t.Helper()
-	_, err := r.Renew(r.env.ctx, time.Now(), g.Ticket, time.Minute)
-	require.NoError(r.env.t, err)
+	r.env.T.Helper()
+	_, err := r.Renew(r.env.Ctx, time.Now(), g.Ticket, time.Minute)
+	require.NoError(r.env.T, err)
 }
 
 func (r *leaseReplica) released(g lease.Grant) {
-	r.env.t.Helper()
-	require.NoError(r.env.t, r.Release(r.env.ctx, g.Ticket))
+	r.env.T.Helper()
+	require.NoError(r.env.T, r.Release(r.env.Ctx, g.Ticket))
 }
 
 // docs/service-operation.md has these numbers.
@@ -87,7 +87,7 @@ func TestLeaseCostsTheDocumentedRequests(t *testing.T) {
 			}
 			waiting <- g
 		}()
-		s.eventually("a watch of the waiter", func() bool { return s.watchCount() > watches })
+		s.Eventually("a watch of the waiter", func() bool { return s.watchCount() > watches })
 	})
 	other.costs("grant after a wait: 1 write", 1, func() {
 		one.released(g)

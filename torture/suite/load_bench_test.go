@@ -51,15 +51,15 @@ func onLoad(b *testing.B) *env {
 	s := onOne(b)
 	ctx, cancel := context.WithTimeout(b.Context(), 10*time.Minute)
 	b.Cleanup(cancel)
-	s.ctx = ctx
+	s.Ctx = ctx
 	return s
 }
 
 // loaded returns a loaded client of the servers.
 func (s *env) loaded(timeout time.Duration, servers ...string) *loaded {
-	s.t.Helper()
+	s.T.Helper()
 	l := &loaded{env: s, timeout: timeout}
-	l.client = s.connect(recipes.Options{
+	l.client = s.Connect(recipes.Options{
 		SessionTimeout: timeout,
 		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 			conn, err := new(net.Dialer).DialContext(ctx, network, address)
@@ -82,9 +82,9 @@ func (s *env) loaded(timeout time.Duration, servers ...string) *loaded {
 
 // beat waits until n more heartbeats were answered.
 func (l *loaded) beat(n int64) {
-	l.env.t.Helper()
+	l.env.T.Helper()
 	n += l.beats.Load()
-	l.env.eventually("heartbeats", func() bool { return l.beats.Load() >= n })
+	l.env.Eventually("heartbeats", func() bool { return l.beats.Load() >= n })
 }
 
 // longestBeat returns the longest round trip of a heartbeat, in seconds.
@@ -106,13 +106,13 @@ var watchCountLine = regexp.MustCompile(`(?m)^zk_watch_count\s+(\d+)$`)
 
 // watchCount returns how many watches the server has.
 func (s *env) watchCount() int {
-	s.t.Helper()
-	answer, err := s.ensemble.Servers()[0].FourLetter(s.ctx, "mntr")
-	require.NoError(s.t, err)
+	s.T.Helper()
+	answer, err := s.ensemble.Servers()[0].FourLetter(s.Ctx, "mntr")
+	require.NoError(s.T, err)
 	m := watchCountLine.FindStringSubmatch(answer)
-	require.NotNil(s.t, m, answer)
+	require.NotNil(s.T, m, answer)
 	n, err := strconv.Atoi(m[1])
-	require.NoError(s.t, err)
+	require.NoError(s.T, err)
 	return n
 }
 
@@ -123,15 +123,15 @@ func BenchmarkBurstOfLocks(b *testing.B) {
 	for n := 0; b.Loop(); n++ {
 		b.ReportMetric(s.bareQueue(fmt.Sprint("bare-", n), crowd).Seconds(), "bare-s-to-queue")
 		l := s.loaded(loadTimeout)
-		other := s.lock(s.mutex(l.client, fmt.Sprint("other-", n)))
+		other := s.Lock(s.Mutex(l.client, fmt.Sprint("other-", n)))
 		name := fmt.Sprint("lock-", n)
-		mu := s.mutex(l.client, name)
+		mu := s.Mutex(l.client, name)
 		watches := s.watchCount()
 		l.beat(1)
 		l.longest.Store(0)
 		received := l.received.Load()
 
-		ctx, cancel := context.WithCancel(s.ctx)
+		ctx, cancel := context.WithCancel(s.Ctx)
 		holds := make(chan *lock.Hold, crowd)
 		var locking sync.WaitGroup
 		began := time.Now()
@@ -142,8 +142,8 @@ func BenchmarkBurstOfLocks(b *testing.B) {
 				}
 			})
 		}
-		s.eventually("a queue", func() bool {
-			exists, stat, err := s.zk.Exists(s.path(name))
+		s.Eventually("a queue", func() bool {
+			exists, stat, err := s.ZK.Exists(s.Path(name))
 			return err == nil && exists && stat.NumChildren >= crowd && s.watchCount()-watches >= crowd-1
 		})
 		queued := time.Since(began)
@@ -167,9 +167,9 @@ func BenchmarkBurstOfLocks(b *testing.B) {
 		budgets.measured(budget{prefix + "claims lost on another lock", "", float64(lost), 0})
 		close(holds)
 		for hold := range holds {
-			_ = hold.Unlock(s.ctx) // a lost one is counted already, or was held for a moment only
+			_ = hold.Unlock(s.Ctx) // a lost one is counted already, or was held for a moment only
 		}
-		_ = other.Unlock(s.ctx)
+		_ = other.Unlock(s.Ctx)
 		l.client.Close()
 	}
 }
@@ -177,9 +177,9 @@ func BenchmarkBurstOfLocks(b *testing.B) {
 // bareQueue queues n nodes at the same time with the ZooKeeper client alone, each with a watch on its predecessor. It returns
 // how long that took.
 func (s *env) bareQueue(name string, n int) time.Duration {
-	s.t.Helper()
+	s.T.Helper()
 	parent := s.parent(name)
-	conn := s.bare(s.ensemble.Addrs()...)
+	conn := s.Bare(s.ensemble.Addrs()...)
 	defer conn.Close()
 	var queueing sync.WaitGroup
 	began := time.Now()
@@ -190,7 +190,7 @@ func (s *env) bareQueue(name string, n int) time.Duration {
 				_, err = watchBefore(conn, path)
 			}
 			if err != nil && !errors.Is(err, zk.ErrNoNode) {
-				s.t.Error(err)
+				s.T.Error(err)
 			}
 		})
 	}
@@ -207,9 +207,9 @@ func BenchmarkDeletedHolds(b *testing.B) {
 		var locking sync.WaitGroup
 		began := time.Now()
 		for i := range holds {
-			mu := s.mutex(l.client, fmt.Sprintf("holds-%d/lock-%d", n, i))
+			mu := s.Mutex(l.client, fmt.Sprintf("holds-%d/lock-%d", n, i))
 			locking.Go(func() {
-				hold, err := mu.Lock(s.ctx)
+				hold, err := mu.Lock(s.Ctx)
 				if err != nil {
 					b.Error(err)
 				}
@@ -243,19 +243,19 @@ func BenchmarkDeletedHolds(b *testing.B) {
 
 // deleted deletes the nodes of holds, as an operator would, and returns how long it took until the last holder was notified.
 func (s *env) deleted(holds []*lock.Hold) time.Duration {
-	s.t.Helper()
+	s.T.Helper()
 	var deleting sync.WaitGroup
 	var longest atomic.Int64
 	for _, hold := range holds {
 		deleting.Go(func() {
 			began := time.Now()
-			if err := s.zk.Delete(hold.Path(), -1); err != nil {
-				s.t.Errorf("delete %s: %v", hold.Path(), err)
+			if err := s.ZK.Delete(hold.Path(), -1); err != nil {
+				s.T.Errorf("delete %s: %v", hold.Path(), err)
 				return
 			}
 			select {
 			case <-hold.Done():
-			case <-s.ctx.Done():
+			case <-s.Ctx.Done():
 			}
 			took := int64(time.Since(began))
 			for {
@@ -277,10 +277,10 @@ func BenchmarkRunOverOutages(b *testing.B) {
 	for n := 0; b.Loop(); n++ {
 		p := s.proxy(s.ensemble.Servers()[0])
 		l := s.loaded(4*time.Second, p.Addr())
-		ctx, stop := context.WithCancel(s.ctx)
+		ctx, stop := context.WithCancel(s.Ctx)
 		var running sync.WaitGroup
 		for i := range 10 * loops {
-			mu := s.mutex(l.client, fmt.Sprintf("lock-%d/%d", n, i))
+			mu := s.Mutex(l.client, fmt.Sprintf("lock-%d/%d", n, i))
 			running.Go(func() {
 				for ctx.Err() == nil {
 					if hold, err := mu.Lock(ctx); err == nil {
@@ -292,7 +292,7 @@ func BenchmarkRunOverOutages(b *testing.B) {
 		var terms [loops]atomic.Int64
 		var lost, ended atomic.Int64
 		for i := range loops {
-			e := s.electionWith(l.client, fmt.Sprintf("election-%d/%d", n, i%(loops/2)), election.Options{ID: fmt.Sprint("loop-", i)})
+			e := s.ElectionWith(l.client, fmt.Sprintf("election-%d/%d", n, i%(loops/2)), election.Options{ID: fmt.Sprint("loop-", i)})
 			running.Go(func() {
 				err := e.Run(ctx, func(ctx context.Context, term *election.Term) error {
 					_ = term.Check(ctx) // term.Err has the result
@@ -313,7 +313,7 @@ func BenchmarkRunOverOutages(b *testing.B) {
 			for i := range terms {
 				before[i] = terms[i].Load()
 			}
-			s.eventually("a term of each loop", func() bool {
+			s.Eventually("a term of each loop", func() bool {
 				waiting := int64(0)
 				for i := range terms {
 					if terms[i].Load() == before[i] {

@@ -108,7 +108,7 @@ func TestLostReplyOfCreateLeavesOneNode(t *testing.T) {
 					select {
 					case <-happened:
 						lost <- struct{}{}
-					case <-s.ctx.Done():
+					case <-s.Ctx.Done():
 					}
 				}()
 			}
@@ -119,48 +119,48 @@ func TestLostReplyOfCreateLeavesOneNode(t *testing.T) {
 	t.Run("on a free lock", func(t *testing.T) {
 		t.Parallel()
 		s, client, lose := setUp(t, recipes.Options{})
-		mu := s.mutex(client, "lock")
+		mu := s.Mutex(client, "lock")
 		for range 5 {
 			lost := lose()
-			hold := s.lock(mu)
+			hold := s.Lock(mu)
 			await(s, lost)
-			require.Len(t, s.nodes("lock"), 1)
-			require.True(t, strings.HasSuffix(hold.Path(), s.nodes("lock")[0]))
-			require.EqualValues(t, s.stat(hold.Path()).Czxid, hold.Token())
-			s.unlock(hold)
+			require.Len(t, s.Nodes("lock"), 1)
+			require.True(t, strings.HasSuffix(hold.Path(), s.Nodes("lock")[0]))
+			require.EqualValues(t, s.Stat(hold.Path()).Czxid, hold.Token())
+			s.Unlock(hold)
 		}
 	})
 
 	t.Run("on a held lock", func(t *testing.T) {
 		t.Parallel()
 		s, client, lose := setUp(t, recipes.Options{})
-		mu := s.mutex(client, "lock")
-		hold := s.lock(s.mutex(s.connect(recipes.Options{}), "lock"))
+		mu := s.Mutex(client, "lock")
+		hold := s.Lock(s.Mutex(s.Connect(recipes.Options{}), "lock"))
 		lost := lose()
-		next := s.locking(s.ctx, mu)
+		next := s.Locking(s.Ctx, mu)
 		await(s, lost)
-		s.waiting("lock", 2)
+		s.Waiting("lock", 2)
 		// The contender does not wait behind its own second node.
-		s.unlock(hold)
-		s.unlock(next.granted())
+		s.Unlock(hold)
+		s.Unlock(next.Granted())
 	})
 
 	t.Run("with a Lock that is cancelled at the same time", func(t *testing.T) {
 		t.Parallel()
 		s, client, lose := setUp(t, recipes.Options{})
-		mu := s.mutex(client, "lock")
+		mu := s.Mutex(client, "lock")
 		for range 5 {
 			lost := lose()
-			ctx, cancel := context.WithCancel(s.ctx)
-			locking := s.locking(ctx, mu)
+			ctx, cancel := context.WithCancel(s.Ctx)
+			locking := s.Locking(ctx, mu)
 			await(s, lost)
 			cancel()
-			if hold, err := locking.result(); err == nil {
-				s.unlock(hold) // found before the cancellation
+			if hold, err := locking.Result(); err == nil {
+				s.Unlock(hold) // found before the cancellation
 			} else {
 				require.ErrorIs(t, err, context.Canceled)
 			}
-			s.eventually("no node", func() bool { return len(s.nodes("lock")) == 0 && client.OutstandingNodes() == 0 })
+			s.Eventually("no node", func() bool { return len(s.Nodes("lock")) == 0 && client.OutstandingNodes() == 0 })
 		}
 	})
 
@@ -168,20 +168,20 @@ func TestLostReplyOfCreateLeavesOneNode(t *testing.T) {
 		t.Parallel()
 		reachable := newDialSwitch()
 		s, client, lose := setUp(t, recipes.Options{Dial: reachable.dial})
-		mu := s.mutex(client, "lock")
+		mu := s.Mutex(client, "lock")
 		// Block only after the join: on a busy machine the client may have to reconnect before it.
 		lost := lose(reachable.block)
-		ctx, cancel := context.WithCancel(s.ctx)
-		locking := s.locking(ctx, mu)
+		ctx, cancel := context.WithCancel(s.Ctx)
+		locking := s.Locking(ctx, mu)
 		await(s, lost)
 		cancel()
-		_, err := locking.result()
+		_, err := locking.Result()
 		require.ErrorIs(t, err, context.Canceled)
-		s.waiting("lock", 1) // without a connection the client cannot delete its node
+		s.Waiting("lock", 1) // without a connection the client cannot delete its node
 		require.Equal(t, 1, client.OutstandingNodes())
 		session := client.SessionID()
 		reachable.allow()
-		s.eventually("no node", func() bool { return len(s.nodes("lock")) == 0 && client.OutstandingNodes() == 0 })
+		s.Eventually("no node", func() bool { return len(s.Nodes("lock")) == 0 && client.OutstandingNodes() == 0 })
 		require.Equal(t, session, client.SessionID(), "the node was deleted, and the session has not expired")
 	})
 }
@@ -193,8 +193,8 @@ func TestLateDeleteSparesARecreatedParent(t *testing.T) {
 	s := onThree(t)
 	reachable := newDialSwitch()
 	proxy := s.proxy(s.ensemble.Servers()[0])
-	client := s.connect(recipes.Options{Dial: reachable.dial}, proxy.Addr())
-	hold := s.lock(s.mutex(client, "lock"))
+	client := s.Connect(recipes.Options{Dial: reachable.dial}, proxy.Addr())
+	hold := s.Lock(s.Mutex(client, "lock"))
 	number := hold.Path()[len(hold.Path())-10:]
 
 	lost := proxy.LoseReply(func(frame []byte) bool {
@@ -205,20 +205,20 @@ func TestLateDeleteSparesARecreatedParent(t *testing.T) {
 		return true
 	})
 	unlocked := make(chan error, 1)
-	go func() { unlocked <- hold.Unlock(s.ctx) }()
+	go func() { unlocked <- hold.Unlock(s.Ctx) }()
 	await(s, lost)
-	s.waiting("lock", 0)
-	err := s.zk.Delete(s.path("lock"), -1)
+	s.Waiting("lock", 0)
+	err := s.ZK.Delete(s.Path("lock"), -1)
 	if err != nil {
 		require.ErrorIs(t, err, zk.ErrNoNode) // the server has reaped the container already
 	}
-	other := s.lock(s.mutex(s.connect(recipes.Options{}), "lock"))
+	other := s.Lock(s.Mutex(s.Connect(recipes.Options{}), "lock"))
 	require.Equal(t, number, other.Path()[len(other.Path())-10:], "the sequence numbers should have restarted")
 
 	reachable.allow()
 	require.NoError(t, await(s, unlocked))
-	s.eventually("no outstanding node", func() bool { return client.OutstandingNodes() == 0 })
-	require.NoError(t, other.Check(s.ctx))
+	s.Eventually("no outstanding node", func() bool { return client.OutstandingNodes() == 0 })
+	require.NoError(t, other.Check(s.Ctx))
 	require.NoError(t, other.Err())
-	s.unlock(other)
+	s.Unlock(other)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/docker"
+	"github.com/lockkeeper/lockkeeper/internal/recipetest"
 	"github.com/lockkeeper/lockkeeper/lock"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
@@ -21,27 +22,27 @@ type handovers struct {
 	timeout time.Duration
 	clients []*recipes.Client // the holders'
 	holds   []*lock.Hold
-	next    []*locking
+	next    []*recipetest.Locking
 	history []*history
 }
 
 // handovers returns handovers whose i-th holder connects to the servers of holderAt(i).
 func (s *env) handovers(timeout time.Duration, holderAt func(i int) []string, successorsAt ...string) *handovers {
-	s.t.Helper()
+	s.T.Helper()
 	const n = 6
 	d := &handovers{env: s, timeout: timeout}
-	successor := s.connect(recipes.Options{SessionTimeout: timeout}, successorsAt...)
-	require.Equal(s.t, timeout, successor.SessionTimeout())
+	successor := s.Connect(recipes.Options{SessionTimeout: timeout}, successorsAt...)
+	require.Equal(s.T, timeout, successor.SessionTimeout())
 	step := time.NewTicker(timeout / 6 / n) // the heartbeat period is T/6
 	defer step.Stop()
 	for i := range n {
 		name := fmt.Sprint("lock-", i)
-		client := s.connect(recipes.Options{SessionTimeout: timeout}, holderAt(i)...)
-		hold := s.lock(s.mutex(client, name))
+		client := s.Connect(recipes.Options{SessionTimeout: timeout}, holderAt(i)...)
+		hold := s.Lock(s.Mutex(client, name))
 		h := s.history()
 		h.granted("holder", hold.Claim, time.Now())
-		next := s.locking(s.ctx, s.mutex(successor, name))
-		s.waiting(name, 2)
+		next := s.Locking(s.Ctx, s.Mutex(successor, name))
+		s.Waiting(name, 2)
 		d.clients = append(d.clients, client)
 		d.holds = append(d.holds, hold)
 		d.next = append(d.next, next)
@@ -57,15 +58,15 @@ func (s *env) handovers(timeout time.Duration, holderAt func(i int) []string, su
 // decide waits until all successors hold, and requires that every holder was notified before its successor was granted, by at
 // least atLeast session timeouts.
 func (d *handovers) decide(atLeast float64) {
-	t := d.env.t
+	t := d.env.T
 	t.Helper()
 	least, most := time.Hour, -time.Hour
 	for i, hold := range d.holds {
-		cause := d.env.done(hold)
+		cause := d.env.Done(hold)
 		require.ErrorIs(t, cause, recipes.ErrLost)
 		require.ErrorIs(t, cause, recipes.ErrDeadline, "notified by its own clock")
-		next := d.next[i].granted()
-		d.history[i].granted("successor", next.Claim, d.next[i].at)
+		next := d.next[i].Granted()
+		d.history[i].granted("successor", next.Claim, d.next[i].At)
 		d.history[i].requireNoOverlap()
 		both := d.history[i].inOrder()
 		slack := both[1].from.Sub(both[0].until)
@@ -77,12 +78,12 @@ func (d *handovers) decide(atLeast float64) {
 
 // end releases the successors' locks.
 func (d *handovers) end() {
-	d.env.t.Helper()
+	d.env.T.Helper()
 	for i, next := range d.next {
-		hold := next.granted()
+		hold := next.Granted()
 		d.history[i].releasing(hold.Claim)
-		d.env.unlock(hold)
-		require.ErrorIs(d.env.t, d.holds[i].Unlock(d.env.ctx), recipes.ErrLost)
+		d.env.Unlock(hold)
+		require.ErrorIs(d.env.T, d.holds[i].Unlock(d.env.Ctx), recipes.ErrLost)
 	}
 }
 
@@ -117,13 +118,13 @@ func TestPartitionedHolderIsNotifiedBeforeSuccessorHolds(t *testing.T) {
 		s := onFresh(t, slow)
 		follower, leader := s.followers()[0], s.leader()
 		d := s.handovers(timeout, func(int) []string { return []string{follower.Addr()} }, leader.Addr())
-		require.NoError(t, follower.Isolate(s.ctx))
+		require.NoError(t, follower.Isolate(s.Ctx))
 		d.decide(1. / 8)
-		mode, err := follower.Mode(s.ctx)
+		mode, err := follower.Mode(s.Ctx)
 		require.NoError(t, err)
 		require.Equal(t, "follower", mode, "the server should still follow")
-		require.NoError(t, follower.Heal(s.ctx))
-		require.NoError(t, s.ensemble.WaitServing(s.ctx))
+		require.NoError(t, follower.Heal(s.Ctx))
+		require.NoError(t, s.ensemble.WaitServing(s.Ctx))
 		d.end()
 	})
 
@@ -132,29 +133,29 @@ func TestPartitionedHolderIsNotifiedBeforeSuccessorHolds(t *testing.T) {
 		s := onFresh(t, slow)
 		old, followers := s.leader(), s.followers()
 		d := s.handovers(timeout, func(int) []string { return []string{old.Addr()} }, followers[0].Addr(), followers[1].Addr())
-		require.NoError(t, old.Isolate(s.ctx))
+		require.NoError(t, old.Isolate(s.Ctx))
 		// The followers would notice the loss of their leader only after syncLimit, a minute. After a restart they elect
 		// one immediately.
 		for _, f := range followers {
-			require.NoError(t, f.Kill(s.ctx))
+			require.NoError(t, f.Kill(s.Ctx))
 		}
 		for _, f := range followers {
-			require.NoError(t, f.Start(s.ctx))
+			require.NoError(t, f.Start(s.Ctx))
 		}
-		s.eventually("another leader", func() bool {
+		s.Eventually("another leader", func() bool {
 			for _, f := range followers {
-				if mode, err := f.Mode(s.ctx); err == nil && mode == "leader" {
+				if mode, err := f.Mode(s.Ctx); err == nil && mode == "leader" {
 					return true
 				}
 			}
 			return false
 		})
 		d.decide(1. / 8)
-		mode, err := old.Mode(s.ctx)
+		mode, err := old.Mode(s.Ctx)
 		require.NoError(t, err)
 		require.Equal(t, "leader", mode, "the server should still lead")
-		require.NoError(t, old.Heal(s.ctx))
-		require.NoError(t, s.ensemble.WaitServing(s.ctx))
+		require.NoError(t, old.Heal(s.Ctx))
+		require.NoError(t, s.ensemble.WaitServing(s.Ctx))
 		d.end()
 	})
 }
@@ -169,7 +170,7 @@ func TestHolderRidesOutAPartitionOfAQuarterTimeout(t *testing.T) {
 			servers := s.ensemble.Servers()
 			proxy := s.proxy(servers[phase%len(servers)])
 			beats := make(chan struct{}, 1)
-			client := s.connect(recipes.Options{SessionTimeout: timeout, Trace: &recipes.Trace{
+			client := s.Connect(recipes.Options{SessionTimeout: timeout, Trace: &recipes.Trace{
 				Heartbeat: func(_ time.Duration, err error) {
 					if err != nil {
 						return
@@ -180,9 +181,9 @@ func TestHolderRidesOutAPartitionOfAQuarterTimeout(t *testing.T) {
 					}
 				},
 			}}, proxy.Addr())
-			hold := s.lock(s.mutex(client, "lock"))
-			next := s.locking(s.ctx, s.mutex(s.connect(recipes.Options{SessionTimeout: timeout}), "lock"))
-			s.waiting("lock", 2)
+			hold := s.Lock(s.Mutex(client, "lock"))
+			next := s.Locking(s.Ctx, s.Mutex(s.Connect(recipes.Options{SessionTimeout: timeout}), "lock"))
+			s.Waiting("lock", 2)
 
 			for range 3 { // the first may be from before the wait
 				await(s, beats)
@@ -202,10 +203,10 @@ func TestHolderRidesOutAPartitionOfAQuarterTimeout(t *testing.T) {
 				require.Fail(t, "lost", "%v", hold.Err())
 			}
 			t.Logf("proved again %.2f T before the deadline", time.Until(deadline).Seconds()/timeout.Seconds())
-			require.NoError(t, hold.Check(s.ctx))
-			require.False(t, next.over())
-			s.unlock(hold)
-			s.unlock(next.granted())
+			require.NoError(t, hold.Check(s.Ctx))
+			require.False(t, next.Over())
+			s.Unlock(hold)
+			s.Unlock(next.Granted())
 		})
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/docker"
 	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/internal/contender"
+	"github.com/lockkeeper/lockkeeper/internal/recipetest"
 	"github.com/lockkeeper/lockkeeper/lock"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
@@ -26,15 +27,15 @@ func TestPausedHolderIsRefusedByTheGate(t *testing.T) {
 	s := onThree(t)
 	const timeout = 2 * time.Second
 	var store fencing.Gate
-	holder := s.contender(contenderTask{Path: s.path("lock"), Timeout: timeout})
+	holder := s.contender(contenderTask{Path: s.Path("lock"), Timeout: timeout})
 	old := tokenOf(holder, "acquired")
 	holder.Send("write")
 	require.NoError(t, store.Admit(tokenOf(holder, "write")))
 
-	next := s.locking(s.ctx, s.mutex(s.connect(recipes.Options{SessionTimeout: timeout}), "lock"))
-	s.waiting("lock", 2)
+	next := s.Locking(s.Ctx, s.Mutex(s.Connect(recipes.Options{SessionTimeout: timeout}), "lock"))
+	s.Waiting("lock", 2)
 	holder.Stop()
-	hold := next.granted()
+	hold := next.Granted()
 	require.NoError(t, store.Admit(hold.Token()))
 
 	holder.Send("write")
@@ -45,8 +46,8 @@ func TestPausedHolderIsRefusedByTheGate(t *testing.T) {
 	require.ErrorIs(t, err, fencing.ErrStale)
 	t.Log(err)
 	holder.Await("lost")
-	require.NoError(t, hold.Check(s.ctx))
-	s.unlock(hold)
+	require.NoError(t, hold.Check(s.Ctx))
+	s.Unlock(hold)
 }
 
 // A waiter's event lies in its socket while it is stopped and its session expires.
@@ -66,29 +67,29 @@ func TestWaiterOnStaleFollowerIsNotGranted(t *testing.T) {
 		Properties: map[string]string{"zookeeper.nio.sessionlessCnxnTimeout": "1000000000"},
 	})
 	follower, leader := s.followers()[0], s.leader()
-	stale := s.bare(follower.Addr())
+	stale := s.Bare(follower.Addr())
 	defer stale.Close()
 
 	var names []string
 	var holds []*lock.Hold
-	holder := s.connect(recipes.Options{SessionTimeout: timeout}, leader.Addr())
+	holder := s.Connect(recipes.Options{SessionTimeout: timeout}, leader.Addr())
 	for i := range waiters {
 		names = append(names, fmt.Sprint("lock-", i))
-		holds = append(holds, s.lock(s.mutex(holder, names[i])))
+		holds = append(holds, s.Lock(s.Mutex(holder, names[i])))
 	}
 	var stopped []*contender.Process
 	for _, name := range names {
 		stopped = append(stopped, s.contender(contenderTask{
-			Servers: []string{follower.Addr()}, Path: s.path(name), Timeout: timeout, Patient: true,
+			Servers: []string{follower.Addr()}, Path: s.Path(name), Timeout: timeout, Patient: true,
 		}))
 	}
-	var next []*locking
+	var next []*recipetest.Locking
 	var lines [][]string
 	for i, name := range names {
 		stopped[i].Await("waiting")
-		next = append(next, s.locking(s.ctx, s.mutex(holder, name)))
-		s.waiting(name, 3)
-		behind := slices.DeleteFunc(s.nodes(name), func(node string) bool { return s.path(name)+"/"+node == holds[i].Path() })
+		next = append(next, s.Locking(s.Ctx, s.Mutex(holder, name)))
+		s.Waiting(name, 3)
+		behind := slices.DeleteFunc(s.Nodes(name), func(node string) bool { return s.Path(name)+"/"+node == holds[i].Path() })
 		lines = append(lines, behind)
 	}
 
@@ -96,15 +97,15 @@ func TestWaiterOnStaleFollowerIsNotGranted(t *testing.T) {
 		p.Stop()
 	}
 	for i, name := range names {
-		s.unlock(holds[i])
-		s.eventually("the follower has seen the release", func() bool { return len(s.nodesBy(stale, name)) == 2 })
+		s.Unlock(holds[i])
+		s.Eventually("the follower has seen the release", func() bool { return len(s.NodesBy(stale, name)) == 2 })
 	}
-	require.NoError(t, follower.Isolate(s.ctx))
+	require.NoError(t, follower.Isolate(s.Ctx))
 	for i, name := range names {
-		holds[i] = next[i].granted()
-		require.Equal(t, lines[i], s.nodesBy(stale, name), "the follower should show the waiter to be the first")
+		holds[i] = next[i].Granted()
+		require.Equal(t, lines[i], s.NodesBy(stale, name), "the follower should show the waiter to be the first")
 	}
-	mode, err := follower.Mode(s.ctx)
+	mode, err := follower.Mode(s.Ctx)
 	require.NoError(t, err)
 	require.Equal(t, "follower", mode)
 
@@ -113,13 +114,13 @@ func TestWaiterOnStaleFollowerIsNotGranted(t *testing.T) {
 	}
 	for i, p := range stopped {
 		require.NotContains(t, p.Await("acquired", "rejoined"), "acquired")
-		require.NoError(t, holds[i].Check(s.ctx))
+		require.NoError(t, holds[i].Check(s.Ctx))
 	}
 
-	require.NoError(t, follower.Heal(s.ctx))
+	require.NoError(t, follower.Heal(s.Ctx))
 	for i, name := range names {
-		s.waiting(name, 2)
-		s.unlock(holds[i])
+		s.Waiting(name, 2)
+		s.Unlock(holds[i])
 		require.Greater(t, tokenOf(stopped[i], "acquired"), holds[i].Token())
 	}
 	for _, p := range stopped {

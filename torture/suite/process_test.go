@@ -111,11 +111,11 @@ func campaign(ctx context.Context, client *recipes.Client, path string) (*electi
 
 // contender starts a contender process, which begins to acquire and is killed when the test ends.
 func (s *env) contender(task contenderTask) *contender.Process {
-	s.t.Helper()
+	s.T.Helper()
 	if task.Servers == nil {
 		task.Servers = s.ensemble.Addrs()
 	}
-	p := contender.Start(s.t, contending.Command(s.t.Context(), task))
+	p := contender.Start(s.T, contending.Command(s.T.Context(), task))
 	p.Send("acquire")
 	return p
 }

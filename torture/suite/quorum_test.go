@@ -40,84 +40,84 @@ func TestAnyTwoOfFiveServersAreKilledAndNothingIsLost(t *testing.T) {
 // surviveKills kills and restarts servers while locks are held and waited for. Each token must be greater than newest; the result
 // is the greatest.
 func surviveKills(s *env, newest fencing.Token, killed ...*docker.Server) fencing.Token {
-	s.t.Helper()
+	s.T.Helper()
 	rises := func(token fencing.Token, what string) {
-		s.t.Helper()
-		require.Greater(s.t, token, newest, what)
+		s.T.Helper()
+		require.Greater(s.T, token, newest, what)
 		newest = token
 	}
-	library := s.connect(recipes.Options{SessionTimeout: 10 * time.Second})
+	library := s.Connect(recipes.Options{SessionTimeout: 10 * time.Second})
 	replica := s.service().start()
 	leases := replica.client()
 	take := func(key, what string) *client.Hold {
-		s.t.Helper()
-		hold, err := leases.Lock(s.ctx, "team", key)
-		require.NoError(s.t, err, what)
+		s.T.Helper()
+		hold, err := leases.Lock(s.Ctx, "team", key)
+		require.NoError(s.T, err, what)
 		rises(hold.Token(), what)
 		return hold
 	}
 	confirmed := 0 // writes
-	hold := s.lock(s.mutex(library, "lock"))
+	hold := s.Lock(s.Mutex(library, "lock"))
 	rises(hold.Token(), "the library's, before")
 	write := func() {
-		s.t.Helper()
+		s.T.Helper()
 		confirmed++
-		_, err := hold.Commit(s.ctx, &zk.CreateRequest{
-			Path: s.path(fmt.Sprintf("write-%d", confirmed)), Acl: zk.WorldACL(zk.PermAll),
+		_, err := hold.Commit(s.Ctx, &zk.CreateRequest{
+			Path: s.Path(fmt.Sprintf("write-%d", confirmed)), Acl: zk.WorldACL(zk.PermAll),
 		})
-		require.NoError(s.t, err)
+		require.NoError(s.T, err)
 	}
 	write()
 	lease := take("orders", "the service's, before")
-	next := s.locking(s.ctx, s.mutex(library, "lock"))
-	s.waiting("lock", 2)
+	next := s.Locking(s.Ctx, s.Mutex(library, "lock"))
+	s.Waiting("lock", 2)
 
-	led, err := s.ensemble.Leader(s.ctx)
-	require.NoError(s.t, err)
+	led, err := s.ensemble.Leader(s.Ctx)
+	require.NoError(s.T, err)
 	began := time.Now()
-	each(s.t, killed, func(server *docker.Server) error { return server.Kill(s.ctx) })
+	each(s.T, killed, func(server *docker.Server) error { return server.Kill(s.Ctx) })
 	fresh := take("fresh", "the service's, with three servers left")
-	s.t.Logf("the leader was %d; a lock was granted %v after the kills", led.ID(), time.Since(began).Round(time.Millisecond))
-	require.NoError(s.t, hold.Check(s.ctx))
+	s.T.Logf("the leader was %d; a lock was granted %v after the kills", led.ID(), time.Since(began).Round(time.Millisecond))
+	require.NoError(s.T, hold.Check(s.Ctx))
 	write()
-	status, err := leases.Status(s.ctx, "team", "orders")
-	require.NoError(s.t, err)
-	require.True(s.t, status.Locked)
-	require.Equal(s.t, leases.Owner(), status.Owner)
-	require.NoError(s.t, lease.Err())
-	require.NoError(s.t, fresh.Unlock(s.ctx))
-	require.False(s.t, next.over(), "the lock is held")
-	s.unlock(hold)
-	hold = next.granted()
-	require.Less(s.t, lease.Token(), hold.Token(), "the waiter kept its node, which is newer than the lease's")
-	require.Less(s.t, hold.Token(), fresh.Token(), "and older than the kills")
+	status, err := leases.Status(s.Ctx, "team", "orders")
+	require.NoError(s.T, err)
+	require.True(s.T, status.Locked)
+	require.Equal(s.T, leases.Owner(), status.Owner)
+	require.NoError(s.T, lease.Err())
+	require.NoError(s.T, fresh.Unlock(s.Ctx))
+	require.False(s.T, next.Over(), "the lock is held")
+	s.Unlock(hold)
+	hold = next.Granted()
+	require.Less(s.T, lease.Token(), hold.Token(), "the waiter kept its node, which is newer than the lease's")
+	require.Less(s.T, hold.Token(), fresh.Token(), "and older than the kills")
 	write()
 
-	each(s.t, killed, func(server *docker.Server) error { return server.Start(s.ctx) })
-	require.NoError(s.t, s.ensemble.WaitServing(s.ctx))
+	each(s.T, killed, func(server *docker.Server) error { return server.Start(s.Ctx) })
+	require.NoError(s.T, s.ensemble.WaitServing(s.Ctx))
 	for _, server := range s.ensemble.Servers() {
-		conn := s.bare(server.Addr())
-		_, err := conn.Sync(s.root)
-		require.NoError(s.t, err)
+		conn := s.Bare(server.Addr())
+		_, err := conn.Sync(s.Root)
+		require.NoError(s.T, err)
 		for i := range confirmed {
-			exists, _, err := conn.Exists(s.path(fmt.Sprintf("write-%d", i+1)))
-			require.NoError(s.t, err)
-			require.True(s.t, exists, "server %d has write %d", server.ID(), i+1)
+			exists, _, err := conn.Exists(s.Path(fmt.Sprintf("write-%d", i+1)))
+			require.NoError(s.T, err)
+			require.True(s.T, exists, "server %d has write %d", server.ID(), i+1)
 		}
 		conn.Close()
 	}
-	require.NoError(s.t, hold.Check(s.ctx))
-	s.unlock(hold)
-	require.NoError(s.t, lease.Unlock(s.ctx))
-	require.NoError(s.t, take("orders", "the service's, afterwards").Unlock(s.ctx))
+	require.NoError(s.T, hold.Check(s.Ctx))
+	s.Unlock(hold)
+	require.NoError(s.T, lease.Unlock(s.Ctx))
+	require.NoError(s.T, take("orders", "the service's, afterwards").Unlock(s.Ctx))
 	s.interrupt(replica.process)
-	require.Equal(s.t, 0, s.status(replica.process))
+	require.Equal(s.T, 0, s.status(replica.process))
 	return newest
 }
 
 // client returns a client of the service whose only replica this is.
 func (r *replica) client() *client.Client {
-	t := r.service.env.t
+	t := r.service.env.T
 	t.Helper()
 	c, err := client.New(r.url, &client.Options{Bearer: func() (string, error) { return "one", nil }})
 	require.NoError(t, err)
@@ -145,32 +145,32 @@ func TestNothingIsGrantedWhileThreeOfFiveServersAreDown(t *testing.T) {
 	_, err := program.path()
 	require.NoError(t, err)
 	s := onFresh(t, docker.Options{Servers: 5})
-	library := s.connect(recipes.Options{})
+	library := s.Connect(recipes.Options{})
 	replica := s.service().start()
 	leases := replica.client()
-	hold := s.lock(s.mutex(library, "lock"))
+	hold := s.Lock(s.Mutex(library, "lock"))
 	killed := s.ensemble.Servers()[:3]
 
-	each(t, killed, func(server *docker.Server) error { return server.Kill(s.ctx) })
-	require.ErrorIs(t, s.done(hold), recipes.ErrLost, "the holder is notified")
-	brief, cancel := context.WithTimeout(s.ctx, 2*time.Second)
+	each(t, killed, func(server *docker.Server) error { return server.Kill(s.Ctx) })
+	require.ErrorIs(t, s.Done(hold), recipes.ErrLost, "the holder is notified")
+	brief, cancel := context.WithTimeout(s.Ctx, 2*time.Second)
 	defer cancel()
-	_, err = s.mutex(library, "fresh").TryLock(brief)
+	_, err = s.Mutex(library, "fresh").TryLock(brief)
 	require.Error(t, err)
 	require.NotErrorIs(t, err, lock.ErrLocked, "the lock is not held")
-	brief, cancel = context.WithTimeout(s.ctx, 2*time.Second)
+	brief, cancel = context.WithTimeout(s.Ctx, 2*time.Second)
 	defer cancel()
 	_, err = leases.TryLock(brief, "team", "fresh")
 	require.ErrorIs(t, err, client.ErrUnavailable)
 
-	each(t, killed, func(server *docker.Server) error { return server.Start(s.ctx) })
-	next := s.lock(s.mutex(library, "lock"))
+	each(t, killed, func(server *docker.Server) error { return server.Start(s.Ctx) })
+	next := s.Lock(s.Mutex(library, "lock"))
 	require.Greater(t, next.Token(), hold.Token())
-	s.unlock(next)
-	_ = hold.Unlock(s.ctx) // it was lost
-	lease, err := leases.Lock(s.ctx, "team", "fresh")
+	s.Unlock(next)
+	_ = hold.Unlock(s.Ctx) // it was lost
+	lease, err := leases.Lock(s.Ctx, "team", "fresh")
 	require.NoError(t, err)
-	require.NoError(t, lease.Unlock(s.ctx))
+	require.NoError(t, lease.Unlock(s.Ctx))
 	s.interrupt(replica.process)
 	require.Equal(t, 0, s.status(replica.process))
 }

@@ -23,12 +23,12 @@ type scheduled struct {
 func TestScheduledTickIsRunOnceAcrossAFailover(t *testing.T) {
 	t.Parallel()
 	s := onThree(t)
-	ctx, stop := context.WithCancel(s.ctx)
+	ctx, stop := context.WithCancel(s.Ctx)
 	defer stop()
 	ran, ended := make(chan scheduled, 1000), make(chan error, 3)
 	for _, server := range s.ensemble.Addrs() {
-		client := s.connect(recipes.Options{}, server)
-		replica, err := schedule.New(client, s.path("schedule"), schedule.Every(time.Second), nil)
+		client := s.Connect(recipes.Options{}, server)
+		replica, err := schedule.New(client, s.Path("schedule"), schedule.Every(time.Second), nil)
 		require.NoError(t, err)
 		go func() {
 			ended <- replica.Run(ctx, func(_ context.Context, tick schedule.Tick) error {
@@ -42,8 +42,8 @@ func TestScheduledTickIsRunOnceAcrossAFailover(t *testing.T) {
 		var next scheduled
 		select {
 		case next = <-ran:
-		case <-s.ctx.Done():
-			require.NoError(t, s.ctx.Err(), "no tick was run")
+		case <-s.Ctx.Done():
+			require.NoError(t, s.Ctx.Err(), "no tick was run")
 		}
 		require.True(t, next.tick.Time.After(last.tick.Time), "%v after %v", next.tick.Time, last.tick.Time)
 		if next.tick.Token != last.tick.Token {
@@ -51,7 +51,7 @@ func TestScheduledTickIsRunOnceAcrossAFailover(t *testing.T) {
 			leaders++
 		}
 		if last = next; n == 1 {
-			require.NoError(t, s.ensemble.Expire(s.ctx, next.session))
+			require.NoError(t, s.ensemble.Expire(s.Ctx, next.session))
 		}
 	}
 	stop()

@@ -41,7 +41,7 @@ func (a httpAnswer) text(field string) string {
 // replica. It is safe for concurrent use.
 func (r *replica) posting() func(operation, body string) (httpAnswer, error) {
 	transport := &http.Transport{MaxIdleConnsPerHost: callers + 1}
-	r.service.env.t.Cleanup(transport.CloseIdleConnections)
+	r.service.env.T.Cleanup(transport.CloseIdleConnections)
 	return func(operation, body string) (a httpAnswer, err error) {
 		res, err := r.send(transport, http.MethodPost, operation, strings.NewReader(body))
 		if err != nil {
@@ -55,7 +55,7 @@ func (r *replica) posting() func(operation, body string) (httpAnswer, error) {
 
 // send sends a request of the principal team for one of its locks.
 func (r *replica) send(transport *http.Transport, method, operation string, body io.Reader) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(r.service.env.ctx, method, r.url+"/v1/locks/team/"+operation, body)
+	req, err := http.NewRequestWithContext(r.service.env.Ctx, method, r.url+"/v1/locks/team/"+operation, body)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func (r *replica) send(transport *http.Transport, method, operation string, body
 
 // post sends a request, whose answer must have that status.
 func (r *replica) post(operation string, status int, body string) httpAnswer {
-	t := r.service.env.t
+	t := r.service.env.T
 	t.Helper()
 	a, err := r.posting()(operation, body)
 	require.NoError(t, err)
@@ -76,7 +76,7 @@ func (r *replica) post(operation string, status int, body string) httpAnswer {
 
 // acquire acquires team/orders, for a minute if other is empty.
 func (r *replica) acquire(owner string, status int, other string) httpAnswer {
-	r.service.env.t.Helper()
+	r.service.env.T.Helper()
 	if other == "" {
 		other = `"ttlMillis": 60000`
 	}
@@ -96,7 +96,7 @@ type storm struct {
 
 // storm begins a storm. It ends with calm, or with the test.
 func (r *replica) storm() *storm {
-	t := r.service.env.t
+	t := r.service.env.T
 	post, w := r.posting(), &storm{}
 	stop, running := make(chan struct{}), sync.WaitGroup{}
 	w.calm = sync.OnceFunc(func() {
@@ -115,7 +115,7 @@ func (r *replica) storm() *storm {
 				a, err := post("orders/acquire", fmt.Sprintf(`{"ownerId": "loop-%d", "requestId": "%d"}`, i, n))
 				switch {
 				case err != nil:
-					if r.service.env.ctx.Err() == nil {
+					if r.service.env.Ctx.Err() == nil {
 						t.Errorf("acquire: %v", err)
 					}
 					return
@@ -135,9 +135,9 @@ func (r *replica) storm() *storm {
 
 // exceeds waits until n more acquires were above the rate of the principal.
 func (w *storm) exceeds(s *env, n int64) {
-	s.t.Helper()
+	s.T.Helper()
 	n += w.overloaded.Load()
-	s.eventually("acquires above the rate", func() bool { return w.overloaded.Load() >= n })
+	s.Eventually("acquires above the rate", func() bool { return w.overloaded.Load() >= n })
 }
 
 // The loop takes the whole rate of its principal. What keeps a lease and gives it back has a budget of its own.
@@ -156,10 +156,10 @@ func TestLoopOfAcquiresCostsItsPrincipalNoLease(t *testing.T) {
 	r.renews(4) // of the command, whose lease would have expired without them
 	require.NoError(t, run.Send("go on"))
 	require.Equal(t, 7, s.status(run), run.Output())
-	require.Empty(t, s.nodes("locks/team/ledger"), "the command has released it")
+	require.Empty(t, s.Nodes("locks/team/ledger"), "the command has released it")
 	loop.exceeds(s, 50)
 	r.post("invoices/release", http.StatusOK, hold.proof())
-	require.Empty(t, s.nodes("locks/team/invoices"))
+	require.Empty(t, s.Nodes("locks/team/invoices"))
 	loop.exceeds(s, 1)
 }
 
@@ -203,14 +203,14 @@ func TestStreamsOfOneKeyShareTheirReads(t *testing.T) {
 
 // requests returns how many packets the only server has received from all connections but the test's own.
 func (s *env) requests() (n int) {
-	s.t.Helper()
-	own := fmt.Sprintf("%x", uint64(s.zk.SessionID()))
-	answer, err := s.ensemble.Servers()[0].FourLetter(s.ctx, "cons")
-	require.NoError(s.t, err)
+	s.T.Helper()
+	own := fmt.Sprintf("%x", uint64(s.ZK.SessionID()))
+	answer, err := s.ensemble.Servers()[0].FourLetter(s.Ctx, "cons")
+	require.NoError(s.T, err)
 	for line := range strings.Lines(answer) {
 		if m := cons.FindStringSubmatch(line); m != nil && m[2] != own {
 			count, err := strconv.Atoi(m[1])
-			require.NoError(s.t, err)
+			require.NoError(s.T, err)
 			n += count
 		}
 	}
@@ -226,11 +226,11 @@ type eventStream struct {
 // stream opens an event stream, which ends with the test, and waits for its first event.
 func (r *replica) stream() *eventStream {
 	s := r.service.env
-	s.t.Helper()
+	s.T.Helper()
 	transport := &http.Transport{}
 	res, err := r.send(transport, http.MethodGet, "orders/events", nil)
-	require.NoError(s.t, err)
-	require.Equal(s.t, http.StatusOK, res.StatusCode)
+	require.NoError(s.T, err)
+	require.Equal(s.T, http.StatusOK, res.StatusCode)
 	e := &eventStream{env: s, lines: make(chan string, 1000)}
 	var reading sync.WaitGroup
 	reading.Go(func() {
@@ -238,7 +238,7 @@ func (r *replica) stream() *eventStream {
 			e.lines <- lines.Text()
 		}
 	})
-	s.t.Cleanup(func() {
+	s.T.Cleanup(func() {
 		_ = res.Body.Close()
 		reading.Wait()
 		transport.CloseIdleConnections()
@@ -249,7 +249,7 @@ func (r *replica) stream() *eventStream {
 
 // shows waits until the stream shows the holder with that token, or none.
 func (e *eventStream) shows(token string) {
-	e.env.t.Helper()
+	e.env.T.Helper()
 	for {
 		data, found := strings.CutPrefix(await(e.env, e.lines), "data: ")
 		var status struct{ FencingToken string }
@@ -282,9 +282,9 @@ func TestLoopFillsNeitherLogNorAuditWhichSIGHUPRotates(t *testing.T) {
 	rotated := r.audit + ".1"
 	require.NoError(t, os.Rename(r.audit, rotated))
 	require.NoError(t, r.process.Signal(syscall.SIGHUP))
-	s.eventually("the audit is opened again", func() bool { return strings.Contains(r.process.Output(), "audit file opened again") })
+	s.Eventually("the audit is opened again", func() bool { return strings.Contains(r.process.Output(), "audit file opened again") })
 	r.post("orders/release", http.StatusOK, hold.proof())
-	s.eventually("the release is in the new file", func() bool { return audited(r.audit, `"action":"release"`) == 1 })
+	s.Eventually("the release is in the new file", func() bool { return audited(r.audit, `"action":"release"`) == 1 })
 	require.Zero(t, audited(rotated, `"action":"release"`))
 	s.interrupt(r.process)
 	require.Equal(t, 0, s.status(r.process))
@@ -305,7 +305,7 @@ func TestDeadWaiterBlocksAFreeLockForSeconds(t *testing.T) {
 		}
 		polled <- a
 	}()
-	s.waiting(orders, 2)
+	s.Waiting(orders, 2)
 	s.interrupt(first.process)
 	dead := await(s, polled)
 	require.Equal(t, http.StatusAccepted, dead.status, dead.body)

@@ -26,8 +26,8 @@ type lockService struct {
 // service returns a lock service without replicas. The principal team has the bearer token "one", and that of the certificate
 // CN=team.
 func (s *env) service() *lockService {
-	s.t.Helper()
-	folder := s.t.TempDir()
+	s.T.Helper()
+	folder := s.T.TempDir()
 	l := &lockService{
 		env: s, principals: filepath.Join(folder, "principals"), keys: filepath.Join(folder, "keys"), token: filepath.Join(folder, "token"),
 	}
@@ -39,21 +39,21 @@ func (s *env) service() *lockService {
 
 // write replaces a file in one step.
 func (l *lockService) write(file, content string) {
-	l.env.t.Helper()
-	require.NoError(l.env.t, os.WriteFile(file+".new", []byte(content), 0o600))
-	require.NoError(l.env.t, os.Rename(file+".new", file))
+	l.env.T.Helper()
+	require.NoError(l.env.T, os.WriteFile(file+".new", []byte(content), 0o600))
+	require.NoError(l.env.T, os.Rename(file+".new", file))
 }
 
 // admit replaces the bearer tokens of the principal team.
 func (l *lockService) admit(tokens ...string) {
-	l.env.t.Helper()
+	l.env.T.Helper()
 	var hashes []string
 	for _, token := range tokens {
 		sum := sha256.Sum256([]byte(token))
 		hashes = append(hashes, hex.EncodeToString(sum[:]))
 	}
 	encoded, err := json.Marshal(hashes)
-	require.NoError(l.env.t, err)
+	require.NoError(l.env.T, err)
 	l.write(l.principals, fmt.Sprintf(`{"principals": [
 		{"name": "team", "tokens": %s, "subjects": ["CN=team"], "namespaces": ["team"], "roles": ["client"]}]}`, encoded))
 }
@@ -71,9 +71,9 @@ type replica struct {
 
 // start starts a replica.
 func (l *lockService) start() *replica {
-	l.env.t.Helper()
-	audit := filepath.Join(l.env.t.TempDir(), "audit.jsonl")
-	args := l.env.on("serve", "--listen", "127.0.0.1:0", "--root", l.env.path("locks"), "--principals", l.principals, "--token-keys", l.keys,
+	l.env.T.Helper()
+	audit := filepath.Join(l.env.T.TempDir(), "audit.jsonl")
+	args := l.env.on("serve", "--listen", "127.0.0.1:0", "--root", l.env.Path("locks"), "--principals", l.principals, "--token-keys", l.keys,
 		"--audit", audit, "--audit-renewals")
 	if l.certificate != "" {
 		args = append(args, "--tls-cert", l.certificate, "--tls-key", l.key, "--client-ca", l.clientCA)
@@ -94,9 +94,9 @@ func (r *replica) access(others ...*replica) []string {
 
 // logged counts the rows of the replica's log and audit that contain all texts.
 func (r *replica) logged(texts ...string) int {
-	r.service.env.t.Helper()
+	r.service.env.T.Helper()
 	audit, err := os.ReadFile(r.audit)
-	require.NoError(r.service.env.t, err)
+	require.NoError(r.service.env.T, err)
 	n := 0
 	for row := range strings.Lines(r.process.Output() + string(audit)) {
 		all := true
@@ -112,15 +112,15 @@ func (r *replica) logged(texts ...string) int {
 
 // renews waits until the replica has renewed leases n times more.
 func (r *replica) renews(n int) {
-	r.service.env.t.Helper()
+	r.service.env.T.Helper()
 	renewal := []string{`"action":"renew"`, `"status":200`}
 	n += r.logged(renewal...)
-	r.service.env.eventually("renewals", func() bool { return r.logged(renewal...) >= n })
+	r.service.env.Eventually("renewals", func() bool { return r.logged(renewal...) >= n })
 }
 
 // reloads changes the keys and the principals, and waits until a replica has read both.
 func (l *lockService) reloads(change func(), r *replica) {
-	l.env.t.Helper()
+	l.env.T.Helper()
 	files := []string{l.keys, l.principals}
 	var before []int
 	for _, file := range files {
@@ -128,6 +128,6 @@ func (l *lockService) reloads(change func(), r *replica) {
 	}
 	change()
 	for i, file := range files {
-		l.env.eventually("the file is read", func() bool { return r.logged("file reloaded", file) > before[i] })
+		l.env.Eventually("the file is read", func() bool { return r.logged("file reloaded", file) > before[i] })
 	}
 }

@@ -41,7 +41,7 @@ func TestConnectionThatEndsBetweenPacketsOfWatchesLosesNoEvent(t *testing.T) {
 	dials := newDialSwitch()
 	client, proxies := s.behindProxies(recipes.Options{SessionTimeout: 30 * time.Second, Dial: dials.dial})
 
-	path := func(i int) string { return s.path(fmt.Sprintf("%s-%d", strings.Repeat("x", 45), i)) }
+	path := func(i int) string { return s.Path(fmt.Sprintf("%s-%d", strings.Repeat("x", 45), i)) }
 	inTurn(s, nodes, func(i int) any {
 		return &zk.CreateRequest{Path: path(i), Acl: zk.WorldACL(zk.PermAll)}
 	})
@@ -74,7 +74,7 @@ func TestConnectionThatEndsBetweenPacketsOfWatchesLosesNoEvent(t *testing.T) {
 
 	reported := 0
 	defer func() { t.Logf("%d of %d changes were reported", reported, nodes) }()
-	s.eventually("all changes are reported", func() bool {
+	s.Eventually("all changes are reported", func() bool {
 		for i, event := range events {
 			select {
 			case ev := <-event:
@@ -90,14 +90,14 @@ func TestConnectionThatEndsBetweenPacketsOfWatchesLosesNoEvent(t *testing.T) {
 
 // inTurn carries out n operations, in transactions of 500.
 func inTurn(s *env, n int, op func(i int) any) {
-	s.t.Helper()
+	s.T.Helper()
 	for first := 0; first < n; first += 500 {
 		var ops []any
 		for i := first; i < min(n, first+500); i++ {
 			ops = append(ops, op(i))
 		}
-		_, err := s.zk.Multi(ops...)
-		require.NoError(s.t, err)
+		_, err := s.ZK.Multi(ops...)
+		require.NoError(s.T, err)
 	}
 }
 
@@ -106,7 +106,7 @@ func inTurn(s *env, n int, op func(i int) any) {
 func TestRefusedSetWatchesWakesTheWaiters(t *testing.T) {
 	t.Parallel()
 	s := onOne(t)
-	holder := s.lock(s.mutex(s.connect(recipes.Options{}), "lock"))
+	holder := s.Lock(s.Mutex(s.Connect(recipes.Options{}), "lock"))
 	refusals := &refusals{left: 1}
 	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := new(net.Dialer).DialContext(ctx, network, address)
@@ -116,18 +116,18 @@ func TestRefusedSetWatchesWakesTheWaiters(t *testing.T) {
 		return &refusingConn{Conn: conn, refusals: refusals, r: bufio.NewReader(conn)}, nil
 	}
 	client, proxies := s.behindProxies(recipes.Options{Dial: dial})
-	mu := s.mutex(client, "lock")
+	mu := s.Mutex(client, "lock")
 	granted := make(chan error, 1)
 	go func() {
-		hold, err := mu.Lock(s.ctx)
+		hold, err := mu.Lock(s.Ctx)
 		if err == nil {
-			err = hold.Unlock(s.ctx)
+			err = hold.Unlock(s.Ctx)
 		}
 		granted <- err
 	}()
-	s.waiting("lock", 2)
+	s.Waiting("lock", 2)
 	var reset time.Time
-	s.eventually("a packet of watches is refused", func() bool {
+	s.Eventually("a packet of watches is refused", func() bool {
 		if time.Since(reset) > time.Second { // again: before the first, the watches may not have been set
 			proxies[0].Reset()
 			reset = time.Now()
@@ -136,7 +136,7 @@ func TestRefusedSetWatchesWakesTheWaiters(t *testing.T) {
 	})
 
 	began := time.Now()
-	s.unlock(holder)
+	s.Unlock(holder)
 	require.NoError(t, await(s, granted))
 	t.Logf("granted %v after the release", time.Since(began))
 }

@@ -16,9 +16,9 @@ import (
 
 // terminator terminates TLS in front of a server, as a sidecar does, until the test ends. It returns its address.
 func (s *env) terminator(server *docker.Server, cert tls.Certificate) string {
-	s.t.Helper()
+	s.T.Helper()
 	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{cert}})
-	require.NoError(s.t, err)
+	require.NoError(s.T, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -30,7 +30,7 @@ func (s *env) terminator(server *docker.Server, cert tls.Certificate) string {
 			running.Go(func() { passOn(ctx, client, server.Addr()) })
 		}
 	})
-	s.t.Cleanup(func() {
+	s.T.Cleanup(func() {
 		cancel()
 		_ = listener.Close() // ends the loop
 		running.Wait()

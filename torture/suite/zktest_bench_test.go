@@ -39,7 +39,7 @@ func BenchmarkZktest(b *testing.B) {
 			parent := s.parent("bench")
 			var ours, real []*zk.Conn
 			for range clients {
-				conn := s.bare(e.Addrs()...)
+				conn := s.Bare(e.Addrs()...)
 				b.Cleanup(conn.Close)
 				ours = append(ours, conn)
 				real = append(real, s.bareAt(0))
