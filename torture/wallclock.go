@@ -5,6 +5,7 @@
 package torture
 
 import (
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -27,12 +28,25 @@ type bothClocks struct {
 
 // read adds a reading.
 func (c *clocks) read(scale clock.Scale) {
-	before := scale.Now()
-	wall := time.Now().Round(0)
-	between := before + (scale.Now()-before)/2
+	pair := simultaneous(scale.Now, func() time.Time { return time.Now().Round(0) })
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.pairs = append(c.pairs, bothClocks{wall, between})
+	c.pairs = append(c.pairs, pair)
+}
+
+// simultaneous reads both clocks. A process that is not scheduled between two readings would convert all that the servers
+// log until the next one wrongly, so the closest of many readings counts.
+func simultaneous(monotonic func() history.Instant, wall func() time.Time) bothClocks {
+	var closest bothClocks
+	shortest := time.Duration(math.MaxInt64)
+	for range 50 {
+		before := monotonic()
+		now := wall()
+		if took := time.Duration(monotonic() - before); took < shortest {
+			shortest, closest = took, bothClocks{now, before + history.Instant(took/2)}
+		}
+	}
+	return closest
 }
 
 // at converts a reading of the wall clock to an instant. It uses the nearest earlier reading of both clocks, because the
