@@ -25,6 +25,9 @@ IMAGE := set -eu; \
 		ZK_TEST_IMAGE=$$(docker/image.sh); export ZK_TEST_IMAGE; \
 	fi;
 
+# The race detector waits for a second before a test binary ends.
+export GORACE ?= atexit_sleep_ms=0
+
 .DEFAULT_GOAL := help
 .PHONY: bench browser check clean clients demo demo-real evidence examples format help image lint release service-image simulate stores test tidy torture torture-mutants torture-rivals torture-service
 
@@ -43,8 +46,8 @@ demo-real: bin/lockkeeper ## the same on a real ensemble of three
 # nothing runs beside it. Each command prints its time, and a failure does not keep the others from running.
 test: check ## run all tests; needs Java or a container engine, and a C compiler for the race detector
 	-@zktest/foreign/clients.sh # without them their tests say that they were not run, or fail where CI is set
-	-@torture/stores/install.sh # likewise
-	-@service/pagetest/chromium.sh # likewise
+	-@proof/torture/stores/install.sh # likewise
+	-@proof/page/chromium.sh # likewise
 	@$(IMAGE) failed=; \
 	$(MAKE) -k --no-print-directory -j3 test-servers test-library test-computed || failed=1; \
 	$(MAKE) --no-print-directory test-notified || failed=1; \
@@ -61,39 +64,39 @@ PROMISES = $(shell sed -n 's/^func \(Test[A-Za-z]*\).*/^\1$$/p' */promises*_test
 # One package at a time: two ensembles of five would overload two cores.
 test-servers:
 	@$(RUN) run docker $(RACE) -p 1 -timeout 12m ./...; \
-	run deploy go test -shuffle=on ./...; \
-	run torture $(RACE) -p 1 -timeout 20m ./fences ./stores ./secured; \
+	run proof $(RACE) -p 1 -timeout 20m ./torture/fences ./torture/stores ./torture/secured; \
+	run proof go test -shuffle=on ./deploy; \
 	$(DONE)
 
 # Examples and promises run on zktest, as they do for everybody, and then on a real server. The suite that compares zktest with a
-# real server starts one.
+# real server starts one. Of the proof, the packages run here that no other target names.
 test-library:
-	@$(RUN) run . $(RACE) $$(go list ./... | grep -v /internal/mutants); \
+	@$(RUN) run . $(RACE) ./...; \
 	run . $(ENSEMBLE) -n 1 -- $(RACE) -run "^Example|^TestNextCandidateLeadsBeforeSessionOfExitedProcessExpires$$|$(PROMISES)" \
 		./lock ./election ./election/clientgo ./epoch ./group ./schedule ./barrier; \
 	run service $(RACE) ./...; \
 	run cmd/lockkeeper $(RACE) ./...; \
-	run service/pagetest $(RACE) ./...; \
 	run examples $(RACE) ./...; \
 	run fencing/grpcfence $(RACE) ./...; \
 	run auth/kerberos $(RACE) ./...; \
 	run election/clientgo $(RACE) ./...; \
 	run trace/promtrace $(RACE) ./...; \
 	run trace/oteltrace $(RACE) ./...; \
-	run fencing/objectfence/clouds go test -shuffle=on ./...; \
-	run torture $(RACE) -p 1 -timeout 12m $$(cd torture && go list ./... | grep -v -e /suite -e /cmd/torture -e /fences -e /stores -e /secured); \
+	run proof go test -shuffle=on ./clouds; \
+	run proof $(RACE) -p 1 -timeout 12m $$(cd proof && go list ./... | \
+		grep -v -e /clouds -e /deploy -e /fences -e /mutants -e /stores -e /secured -e /suite -e /cmd/torture); \
 	$(DONE)
 
 # A sample: one frame of forty and one mutant of twelve, each time from a random one on, and the first plans. `make simulate`
 # runs all.
 test-computed:
-	@$(RUN) run internal/simulation nice -n 19 go test -shuffle=on -timeout 60m -sim.every 40 -sim.seeds 600; \
-	run internal/mutants nice -n 19 go test -timeout 60m -mutants.every 12; \
+	@$(RUN) run proof nice -n 19 go test -shuffle=on -timeout 60m ./simulation -sim.every 40 -sim.seeds 600; \
+	run proof nice -n 19 go test -timeout 60m ./mutants -mutants.every 12; \
 	run internal/release nice -n 19 go test -shuffle=on ./...; \
 	$(DONE)
 
 test-notified:
-	@$(RUN) run torture $(RACE) -p 1 -timeout 12m ./cmd/torture ./suite; \
+	@$(RUN) run proof $(RACE) -p 1 -timeout 12m ./torture/cmd/torture ./torture/suite; \
 	$(DONE)
 
 examples: ## freeze a leader during its work, in each example, and see its stale write rejected; needs Go only
@@ -101,14 +104,13 @@ examples: ## freeze a leader during its work, in each example, and see its stale
 	cd examples && go run ./controller -freeze
 
 simulate: ## try many plans of faults in fake time, cut each frame of each scenario, and run each mutant (SEEDS=20000)
-	cd internal/simulation && go test -timeout 0 -sim.seeds $(SEEDS)
-	go test -timeout 0 ./internal/mutants
+	cd proof && go test -timeout 0 ./simulation -sim.seeds $(SEEDS) && go test -timeout 0 ./mutants
 
 # What comes of it goes to the folder that it names; the plan in it is run again with TORTURE='-plan FILE'. Load is
 # TORTURE='-waiters 50 -holds 1000'. The status is 1 if something was broken, 3 if a promise was never tested, and 4 if
 # nothing was found, but the servers or the harness failed.
 torture: ## break a real ensemble and its clients, and look for overlapping grants (DURATION=10m SEED=… SERVERS=3 FAULTS=…)
-	@$(IMAGE) cd torture && go build -o ../bin/torture ./cmd/torture && \
+	@$(IMAGE) cd proof && go build -o ../bin/torture ./torture/cmd/torture && \
 	exec ../bin/torture -duration '$(DURATION)' -servers '$(SERVERS)' -faults '$(FAULTS)' $(if $(SEED),-seed '$(SEED)') $(if $(REPLICAS),-replicas '$(REPLICAS)') $(TORTURE)
 
 # Every second contender uses the service, the others the library, on the same paths.
@@ -117,11 +119,11 @@ torture-service: torture ## the same with replicas of the lock service, broken t
 
 # Each of these breaks the library in one place: the torture must find it within the three minutes. Those of leases run with the
 # lock service.
-MUTANTS ?= torture/testdata/mutants/deadline_after_two_timeouts.patch torture/testdata/mutants/deadline_by_the_later_clock.patch internal/mutants/testdata/grant_without_fresh_proof.patch \
-	internal/mutants/testdata/permits_past_a_waiter.patch internal/mutants/testdata/tick_run_before_it_is_stored.patch \
-	internal/mutants/testdata/lease_valid_from_the_answer.patch
+MUTANTS ?= proof/torture/testdata/mutants/deadline_after_two_timeouts.patch proof/torture/testdata/mutants/deadline_by_the_later_clock.patch proof/mutants/testdata/grant_without_fresh_proof.patch \
+	proof/mutants/testdata/permits_past_a_waiter.patch proof/mutants/testdata/tick_run_before_it_is_stored.patch \
+	proof/mutants/testdata/lease_valid_from_the_answer.patch
 torture-mutants: ## break the library on purpose, and see the torture find it (SEED=1 MUTANTS='FILE.patch …')
-	@$(IMAGE) cd torture && go build -o ../bin/torture ./cmd/torture && dir=$$(mktemp -d) && for mutant in $(MUTANTS); do \
+	@$(IMAGE) cd proof && go build -o ../bin/torture ./torture/cmd/torture && dir=$$(mktemp -d) && for mutant in $(MUTANTS); do \
 		name=$$(basename "$$mutant" .patch); status=0; replicas=0; \
 		case "$$name" in lease_*) replicas=2 ;; esac; \
 		../bin/torture -duration 3m -replicas $$replicas -seed '$(or $(SEED),1)' -mutant '$(CURDIR)/'"$$mutant" -out "$$dir/$$name" $(TORTURE) || status=$$?; \
@@ -131,21 +133,21 @@ torture-mutants: ## break the library on purpose, and see the torture find it (S
 
 # Those whose servers cannot be had are named and left out.
 torture-rivals: ## torture the locks of other systems, one after the other (DURATION=10m SEED=… FAULTS=… RIVALS=etcd,…)
-	-@torture/stores/install.sh
-	@$(IMAGE) cd torture && go build -o ../bin/rival ./cmd/rival && \
+	-@proof/torture/stores/install.sh
+	@$(IMAGE) cd proof && go build -o ../bin/rival ./torture/cmd/rival && \
 	exec ../bin/rival -duration '$(DURATION)' -rivals '$(RIVALS)' -faults '$(FAULTS)' $(if $(SEED),-seed '$(SEED)') $(TORTURE)
 
 evidence: ## make docs/evidence.md anew, from the documents of runs in docs/evidence
-	go run -C torture ./cmd/evidence '$(CURDIR)/docs'
+	go run -C proof ./torture/cmd/evidence '$(CURDIR)/docs'
 
 clients: ## get the clients of others that tests run: Kazoo and Curator, from Debian's packages
 	@zktest/foreign/clients.sh
 
 browser: ## get the browser that tests run: headless Chromium, from Debian's packages
-	@service/pagetest/chromium.sh
+	@proof/page/chromium.sh
 
 stores: ## get the servers that tests run: PostgreSQL, MariaDB, Redis, etcd, Prometheus and Kerberos, from Debian's packages
-	@torture/stores/install.sh
+	@proof/torture/stores/install.sh
 
 # What make test checks before it runs a test.
 check: tidy ## check vet, formatting, go.mod files, workflows, import rules and links; quick
@@ -175,13 +177,13 @@ bench: ## measure lock cycles and guarded writes against bare ones, a client und
 	@echo 'bench 1 of 5: guarded writes without a server'
 	go test -v -run '^$$' -bench . -benchtime $(BENCHTIME) ./fencing/...
 	@$(IMAGE) echo 'bench 2 of 5: locks, and a client under load, on real servers' && \
-	cd torture && go test -v -run '^$$' -bench . -benchtime $(BENCHTIME) -timeout 30m ./suite/ $(if $(STRICT),-strict) && \
+	cd proof/torture && go test -v -run '^$$' -bench . -benchtime $(BENCHTIME) -timeout 30m ./suite/ $(if $(STRICT),-strict) && \
 	echo 'bench 3 of 5: requests of each recipe with 1,000 waiters, on a real server' && \
 	go test -v -run '^TestRecipesCostTheDocumentedRequests$$' -timeout 60m ./suite/ -cost.crowd && \
 	echo 'bench 4 of 5: guarded writes to real stores' && \
 	go test -v -run '^$$' -bench . -benchtime $(BENCHTIME) ./fences/ && \
 	echo 'bench 5 of 5: the lock service, on a real server' && \
-	cd .. && $(ENSEMBLE) -n 1 -- go test -C service -v -run '^$$' -bench . -benchtime $(BENCHTIME) -timeout 20m .
+	cd ../.. && $(ENSEMBLE) -n 1 -- go test -C service -v -run '^$$' -bench . -benchtime $(BENCHTIME) -timeout 20m .
 
 # With DEBIAN, it is built with the ZooKeeper of that release of Debian. Then all tests run on it with
 # ZK_TEST_IMAGE=zookeeper-local:trixie make test.

@@ -3,7 +3,6 @@ module github.com/lockkeeper/lockkeeper
 go 1.26
 
 require (
-	github.com/anishathalye/porcupine v1.3.1
 	github.com/go-zookeeper/zk v1.0.4
 	github.com/stretchr/testify v1.12.1
 )

@@ -41,10 +41,6 @@ const (
 
 	metrics     = module + "/internal/metrics"
 	metricstest = metrics + "/metricstest"
-
-	history   = module + "/internal/history"
-	checker   = module + "/internal/check"
-	porcupine = "github.com/anishathalye/porcupine"
 )
 
 // A rule lists the packages that a package may import besides the standard library. Its tests may also import the package
@@ -256,24 +252,6 @@ var rules = map[string]rule{
 	metricstest: {
 		may:     []string{metrics, recipes, zktest, faketime, testify},
 		because: "the tests of all adapters run it",
-	},
-	history: {
-		tools:   []string{testify},
-		because: "all kinds of runs record histories, so it depends on none of them",
-	},
-	checker: {
-		may:     []string{history, porcupine},
-		tools:   []string{testify},
-		because: "a checker shares no code with the code that it checks",
-	},
-	module + "/internal/simulation": {
-		may:     []string{fencing, recipes, lock, election, epoch, group, scheduling, barriers, leases, zktest, zk, history, tuning},
-		tools:   []string{testify, zk, zktest, history, checker},
-		because: "it runs the product against the in-process server, and its tests pass the histories to the checker",
-	},
-	module + "/internal/mutants": {
-		tools:   []string{testify},
-		because: "it breaks copies of the recipes, and runs the simulation in a separate process",
 	},
 	module + "/internal/house": {
 		tools:   []string{testify},

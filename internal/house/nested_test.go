@@ -15,7 +15,11 @@ const (
 	kerberos = module + "/auth/kerberos"
 	clientgo = module + "/election/clientgo"
 	docker   = module + "/docker"
-	torture  = module + "/torture"
+	proof    = module + "/proof"
+	history  = proof + "/history"
+	checker  = proof + "/check"
+	mutants  = proof + "/mutants"
+	torture  = proof + "/torture"
 	clock    = torture + "/clock"
 	register = torture + "/register"
 	worker   = torture + "/worker"
@@ -29,7 +33,7 @@ const (
 	client    = service + "/client"
 )
 
-// nested has a rule for each package of the auth/kerberos, election/clientgo, docker, service, pagetest and torture modules, about packages of this repository only. Their
+// nested has a rule for each package of the auth/kerberos, election/clientgo, docker, service and proof modules, about packages of this repository only. Their
 // go.mod decides which other packages they may import.
 var nested = map[string]rule{
 	kerberos: {
@@ -85,9 +89,32 @@ var nested = map[string]rule{
 	serviceIn + "/principal": {may: []string{serviceIn + "/key", serviceIn + "/limit"}, because: "it identifies callers, and knows nothing of locks"},
 	serviceIn + "/quota":     {may: []string{recipes}, because: "it counts nodes, and knows nothing of requests"},
 	serviceIn + "/reload":    {because: "it keeps any file's content"},
-	service + "/pagetest": {
+	proof + "/page": {
 		tools:   []string{service, zktest},
 		because: "it contains only tests: the page in a browser, as a user of the service sees it",
+	},
+	proof + "/clouds": {
+		tools:   []string{fencing, fencing + "/fencetest", fencing + "/objectfence"},
+		because: "it contains only tests: a guard with the clients of clouds",
+	},
+	proof + "/deploy": {
+		tools:   []string{promtest, zktest},
+		because: "it contains only tests: the files of the folder deploy",
+	},
+	history: {
+		because: "all kinds of runs record histories, so it depends on none of them",
+	},
+	checker: {
+		may:     []string{history},
+		because: "a checker shares no code with the code that it checks",
+	},
+	proof + "/simulation": {
+		may:     []string{fencing, recipes, lock, election, epoch, group, scheduling, barriers, leases, zktest, history, tuning},
+		tools:   []string{checker},
+		because: "it runs the product against the in-process server, and its tests pass the histories to the checker",
+	},
+	mutants: {
+		because: "it breaks copies of the recipes, and runs the simulation in a separate process",
 	},
 	clock: {
 		may:     []string{history},
@@ -120,7 +147,7 @@ var nested = map[string]rule{
 		because: "it starts servers of other projects, and is independent of the tests that use them",
 	},
 	torture: {
-		may:     []string{docker, history, module + "/internal/mutants", clock, register, txnlog, worker, verdict},
+		may:     []string{docker, history, mutants, clock, register, txnlog, worker, verdict},
 		tools:   []string{fencing},
 		because: "the harness judges the library and shares no code with it: only the worker processes contend",
 	},
@@ -152,7 +179,7 @@ var nested = map[string]rule{
 	},
 	torture + "/suite": {
 		tools: []string{
-			docker, zktest, fencing, recipes, lock, election, epoch, group, scheduling, barriers, leases, child, contender, testcert, client,
+			docker, zktest, fencing, recipes, lock, election, epoch, group, scheduling, barriers, leases, child, contender, testcert, client, recipetest,
 		},
 		because: "it contains only tests: the library on real servers",
 	},
@@ -164,16 +191,16 @@ var nested = map[string]rule{
 		tools: []string{
 			docker, stores, fencing, fencing + "/fencetest", fencing + "/filefence", fencing + "/httpfence", fencing + "/objectfence",
 			fencing + "/redisfence", fencing + "/sqlfence", fencing + "/sqlfence/pgxfence", recipes, lock, child,
-			module + "/internal/mutants",
+			mutants,
 		},
 		because: "it contains only tests: the guards on real stores",
 	},
 }
 
 func TestImportsOfNestedModulesPointOneWay(t *testing.T) {
-	for _, dir := range []string{"auth/kerberos", "election/clientgo", "docker", "service", "service/pagetest", "torture"} {
+	for _, dir := range []string{"auth/kerberos", "election/clientgo", "docker", "service", "proof"} {
 		packages := scan(t, filepath.Join(root, dir), module+"/"+dir)
-		require.Contains(t, packages, module+"/"+dir, "the scan finds existing packages")
+		require.NotEmpty(t, packages, "the scan finds existing packages")
 		require.Empty(t, violations(nested, ofThisRepository(packages)))
 	}
 }
@@ -184,19 +211,19 @@ func TestBrokenImportRuleOfANestedModuleIsReported(t *testing.T) {
 		{"docker/ensemble.go", fencing},
 		{"docker/logs_test.go", txnlog},
 		{"service/client/hold.go", service},
-		{"torture/run.go", recipes},
-		{"torture/worker/worker.go", torture},
-		{"torture/worker/worker_test.go", docker},
-		{"torture/stores/postgres.go", torture},
-		{"torture/verdict/judge.go", worker},
-		{"torture/rivals/etcd.go", lock},
-		{"torture/newcomer/newcomer.go", torture},
+		{"proof/torture/run.go", recipes},
+		{"proof/torture/worker/worker.go", torture},
+		{"proof/torture/worker/worker_test.go", docker},
+		{"proof/torture/stores/postgres.go", torture},
+		{"proof/torture/verdict/judge.go", worker},
+		{"proof/torture/rivals/etcd.go", lock},
+		{"proof/newcomer/newcomer.go", torture},
 	} {
 		found := violations(nested, ofThisRepository(scan(t, tree(t, broken.file, broken.imports), module)))
 		require.Len(t, found, 1, "%s imports %s", broken.file, broken.imports)
 		require.Contains(t, found[0], broken.file)
 	}
-	fine := scan(t, tree(t, "torture/worker/worker.go", "golang.org/x/sys/unix"), module)
+	fine := scan(t, tree(t, "proof/torture/worker/worker.go", "golang.org/x/sys/unix"), module)
 	require.Empty(t, violations(nested, ofThisRepository(fine)), "its go.mod decides about other modules")
 }
 

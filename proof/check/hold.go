@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"slices"
+
+	"github.com/lockkeeper/lockkeeper/proof/history"
+)
+
+// A hold is one grant, from its request to its end. Events that the history does not contain have no Kind.
+type hold struct {
+	asked, granted, downgrading, notified, releasing, released history.Event
+
+	failedAt   history.Instant // of its request, 0 if it did not fail
+	node       *node           // the node of the grant, nil if no contender created it
+	next       history.Event   // the first later conflicting grant of the path with a greater token
+	index      int             // among the grants of its path
+	pauses     []interval      // of its contender, in order
+	partitions []interval      // of its contender's network, in order
+	crashed    bool            // its contender crashed, and was not notified before
+	crashedAt  history.Instant // if crashed is set
+	margin     history.Instant // between its notification and the timeout of its session, or the expiry of its lease
+	run        history.Event   // the Run event of the history
+}
+
+// pausedAt reports whether the hold's contender was paused at an instant, or had woken within grace before it, and returns
+// the end of that pause.
+func (h *hold) pausedAt(at, grace history.Instant) (until history.Instant, paused bool) {
+	p, paused := h.pauseAt(at, grace)
+	return p.to, paused
+}
+
+// pauseAt is pausedAt, and returns the whole pause.
+func (h *hold) pauseAt(at, grace history.Instant) (_ interval, paused bool) {
+	// Pauses are in order: skip those that begin later. Of the others, only the last can reach the instant.
+	n, _ := slices.BinarySearchFunc(h.pauses, at, func(p interval, at history.Instant) int {
+		if p.from <= at {
+			return -1
+		}
+		return 1
+	})
+	if n == 0 {
+		return interval{}, false
+	}
+	p := h.pauses[n-1]
+	return p, p.to == never || at <= p.to+grace
+}
+
+// conflicts reports whether a later grant of the path excludes that the hold still goes on: all do but those of readers,
+// beside a reader or a writer that has begun to downgrade.
+func (h *hold) conflicts(later *hold) bool {
+	shared := h.granted.Shared || h.downgrading.Kind != "" && later.granted.At >= h.downgrading.At
+	return !later.granted.Shared || !shared
+}
+
+// grantedAfterDeletion reports whether the grant was recorded when its node was already gone.
+func (h *hold) grantedAfterDeletion() bool {
+	return h.node != nil && h.granted.At > h.node.goneAtLatest(h.run)
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"fmt"
+
+	"github.com/lockkeeper/lockkeeper/proof/history"
+)
+
+// LivingNode: at the instant of a grant, its node exists. Excused: a node that an operator deleted a moment before, and
+// contenders that were paused.
+var LivingNode = register(definition{
+	name:    "living-node",
+	meaning: "at a grant, its node exists",
+	counts:  "waiters whose node was deleted before a grant, by an operator or at the session timeout",
+	judge: eachHold(func(t *timeline, h *hold, found report) {
+		if h.grantedAfterDeletion() && h.granted.At > h.latest(t) {
+			found(fmt.Sprintf("granted %v after its node was gone", h.granted.At-h.node.gone()), h.granted, h.node.deleted)
+		}
+	}),
+	tests: perNode(func(t *timeline, n *node) bool {
+		contender, known := t.sessions[n.created.Session]
+		died, dead := t.crashed[contender]
+		return n.hold == nil && known && n.deleted.Cause != "" && n.deleted.Cause != history.ByRequest && (!dead || died > n.deleted.At)
+	}),
+})
+
+// latest returns the latest instant at which a contender may record a grant whose node is already gone. A node that an
+// operator deletes can be gone while the answer that decides the grant is still under way, and a grant that was decided
+// before a pause is recorded after it. The answer about a lease can be as old as the lease.
+func (h *hold) latest(t *timeline) history.Instant {
+	latest := h.node.gone()
+	if until, paused := h.pausedAt(latest, t.run.Grace); paused {
+		latest = until + t.run.Grace
+	}
+	if h.node.deleted.Cause == history.ByOperator {
+		latest = max(latest, h.node.gone()+max(t.flight(), h.ttl()))
+	}
+	return latest
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/lockkeeper/lockkeeper/proof/history"
+)
+
+// An operator deletes a waiter's node and its predecessor at one instant. The queue that the waiter then reads contains no
+// predecessor, and not the waiter itself. The order of the two notifications is random, so the test runs many times.
+func TestDeletedNodeIsGrantedAtNoInstant(t *testing.T) {
+	for i := range 40 {
+		runs.instants.Add(1)
+		runAndCheck(t, fmt.Sprintf("both nodes are deleted, %d", i), "-run "+t.Name(), func() ([]history.Event, error) {
+			w, err := newWorld(Options{
+				Servers: 1, Timeout: 4 * time.Second, Tick: time.Second, Reap: time.Hour, Paths: []string{lockPath},
+			}, "both nodes are deleted")
+			if err != nil {
+				return nil, err
+			}
+			p := w.connect("a", "b")
+			w.inOrder(
+				func() { p["a"].must(p["a"].lock(w.fraction(1), 0)) },
+				func() { w.grantedOnExistingNode(p["b"]) },
+				func() {
+					time.Sleep(w.fraction(4) + time.Duration(i)*time.Millisecond)
+					w.must(p["b"].inject("delete " + lockPath))
+					w.must(p["a"].inject("delete " + lockPath))
+				},
+			)
+			w.settle()
+			w.close()
+			return w.recorder.Events(), errors.Join(w.problems...)
+		})
+	}
+}
+
+// grantedOnExistingNode locks, and records a problem if the node of the grant does not exist.
+func (w *World) grantedOnExistingNode(p *Process) {
+	m, err := p.mutex(lockPath)
+	if err != nil {
+		w.must(err)
+		return
+	}
+	hold, err := m.Lock(p.ctx)
+	if err != nil {
+		w.must(err)
+		return
+	}
+	if _, _, err := w.ensemble.Get(hold.Path()); err != nil {
+		w.problemf("lock %s: granted on a node that was gone: %w", lockPath, err)
+	}
+	_ = hold.Unlock(p.ctx) // the deletion may have ended the hold by now
+}

@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/docker"
+	"github.com/lockkeeper/lockkeeper/internal/child"
+	"github.com/lockkeeper/lockkeeper/proof/check"
+	"github.com/lockkeeper/lockkeeper/proof/history"
+	"github.com/lockkeeper/lockkeeper/proof/torture"
+	"github.com/lockkeeper/lockkeeper/proof/torture/verdict"
+	"github.com/lockkeeper/lockkeeper/proof/torture/worker"
+)
+
+// command makes a process the command. Its contenders inherit the role: for them, the environment has a worker's task.
+var command = child.New("torture", func(args []string) error {
+	os.Args = append(os.Args[:1], args...)
+	main()
+	return nil
+})
+
+func TestMain(m *testing.M) {
+	child.Main()
+	os.Exit(m.Run())
+}
+
+// tortured returns the command in its own process. Its temporary files go to its own folder, in which nothing may be left. With
+// the race detector, the test fails for every race in it or a contender, except those inside the ZooKeeper client.
+func tortured(t *testing.T, args ...string) (_ *exec.Cmd, temporary string) {
+	t.Helper()
+	cmd := command.Command(t.Context(), args)
+	// The ZooKeeper client itself has a race: on a new connection it reads the last zxid while it writes it (conn.go, 614 and
+	// 849). So a race does not change the status of a process. Each process has its own file for race reports: on the shared
+	// standard error, their lines would mix.
+	reports := t.TempDir()
+	temporary = t.TempDir()
+	cmd.Env = append(cmd.Env, "TMPDIR="+temporary,
+		"GORACE=exitcode=0 log_path="+filepath.Join(reports, "race"))
+	cmd.WaitDelay = 30 * time.Second
+	t.Cleanup(func() {
+		files, err := filepath.Glob(filepath.Join(reports, "*"))
+		require.NoError(t, err)
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			for _, race := range racesOfOurs(string(text)) {
+				t.Errorf("%s: %s", filepath.Base(file), race)
+			}
+		}
+	})
+	return cmd, temporary
+}
+
+// needServers skips the test if there is nothing to run servers with, and in CI fails it.
+func needServers(t *testing.T) {
+	t.Helper()
+	skipped := false
+	started := t.Run("servers can be run", func(t *testing.T) {
+		t.Cleanup(func() { skipped = t.Skipped() })
+		docker.Start(t, nil)
+	})
+	if !started {
+		t.FailNow()
+	}
+	if skipped {
+		t.SkipNow()
+	}
+}
+
+func TestInvalidFlagIsRejectedWithAllowedValues(t *testing.T) {
+	plan := filepath.Join(t.TempDir(), "plan.txt")
+	require.NoError(t, os.WriteFile(plan, []byte("at 1s for 2s flood 1\n"), 0o600))
+	for _, wrong := range []struct{ args, want string }{
+		{"-duration abc", `invalid value "abc" for flag -duration`},
+		{"-duration 1s", "duration 1s: allowed are 10s to 24h"},
+		{"-servers 2", "2 servers: allowed are 3 and 5"},
+		{"-faults flood", `fault "flood": allowed are cancel-waiters, counter, cut-contender`},
+		{"-faults kill-server,", `fault "": allowed are`},
+		{"-contenders 0", "0 contenders: allowed are 1 to 16"},
+		{"-clients 0", "0 clients: allowed are 1 to 16"},
+		{"-timeout 0s", "session timeout 0s: allowed are 2s to 40s"},
+		{"-contenders 17", "17 contenders: allowed are 1 to 16"},
+		{"-clients -1", "-1 clients: allowed are 1 to 16"},
+		{"-waiters -1", "-1 waiters: allowed are 0 to 1000"},
+		{"-holds 10001", "10001 holds: allowed are 0 to 10000"},
+		{"-replicas 9", "9 replicas: allowed are 0 to 8"},
+		{"-replicas 2 -contenders 1", "1 contenders: at least 2 are needed with a lock service"},
+		{"-replicas 2 -holds 1", "1 holds: they are not supported with a lock service"},
+		{"-faults kill-replica", "fault kill-replica: there are no replicas of a lock service"},
+		{"-timeout 1h", "session timeout 1h0m0s: allowed are 2s to 40s"},
+		{"-seed x", `invalid value "x" for flag -seed`},
+		{"-plan " + plan, `line 1: unknown fault "flood": allowed are cancel-waiters, counter`},
+		{"-plan /nonexistent", "no such file"},
+		{"-contender x -faults step-clock", "step-clock: these contenders' clocks cannot be stepped"},
+		{"-contender x -faults kill-server -mutant y", "-mutant: not allowed with -contender: a mutant breaks this library"},
+		{"-mutant /nonexistent", "-mutant: stat /nonexistent: no such file"},
+		{"now", `unexpected argument "now"`},
+		{"-judge /nonexistent", "judging /nonexistent again: open /nonexistent/result.json: no such file"},
+		{"-judge " + filepath.Dir(plan), "result.json: no such file"},
+		{"-judge " + filepath.Dir(plan) + " -seed 1", "no other flag is allowed"},
+		{"-judge=", "-judge: name the folder of a run"},
+	} {
+		var problems bytes.Buffer
+		require.Equal(t, notRun, run(strings.Fields(wrong.args), io.Discard, &problems), wrong.args)
+		require.Contains(t, problems.String(), wrong.want)
+	}
+}
+
+func TestRepeatCommandUsesAnotherFolder(t *testing.T) {
+	j, err := parse([]string{"-seed", "7", "-out", "/evidence"}, io.Discard)
+	require.NoError(t, err)
+	command := again(&j.opts, j.dir)
+	require.Contains(t, command, "SEED=7")
+	require.Contains(t, command, "-plan /evidence/plan.txt -out /evidence-again ")
+	require.Contains(t, command, "make torture DURATION")
+	j.opts.Replicas = 3
+	require.Contains(t, again(&j.opts, j.dir), "make torture-service REPLICAS=3 DURATION")
+}
+
+func TestEmptyPlanIsAPlan(t *testing.T) {
+	j, err := parse([]string{"-plan", filepath.Join(folder(t, map[string]string{"none": "# nothing\n"}), "none")}, io.Discard)
+	require.NoError(t, err)
+	require.NotNil(t, j.opts.Plan, "else one is drawn")
+	require.Empty(t, j.opts.Plan)
+}
+
+func TestInterruptionReportsWhetherAnythingIsLeft(t *testing.T) {
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	left := errors.Join(context.Canceled, &torture.LeftError{Err: errors.New("umount: busy")})
+	for _, c := range []struct {
+		err    error
+		before int
+		status int
+		says   string
+	}{
+		{context.Canceled, notRun, interrupted, "interrupted; everything is removed"},
+		{left, notRun, notRun, "interrupted; not everything is removed: "},
+	} {
+		var problems bytes.Buffer
+		require.Equal(t, c.before, failure(t.Context(), c.err, &problems), "it was not interrupted")
+		require.NotContains(t, problems.String(), "interrupted")
+		require.Equal(t, c.status, failure(over, c.err, &problems))
+		require.Contains(t, problems.String(), c.says)
+	}
+}
+
+// short is the torture that the tests have time for. T is a little shorter than usual, so that all kinds of faults fit. Each
+// process has 16 additional waiters, 4 on each path, and 50 additional holds: more, under the race detector, starve two cores.
+var short = torture.Options{Duration: time.Minute, Timeout: 3 * time.Second, Servers: 3, Waiters: 4, Holds: 50, Steps: true}
+
+// shortPlan has two volleys at holders and then every kind of fault: a generated plan of this length would not have both.
+const shortPlan = `
+at 1s for 5s cut-contender holder both
+at 1.3s for 5.5s pause-contender holder
+at 8.5s for 5s pause-contender holder
+at 8.8s for 5s cut-contender holder to-server
+at 9.1s for 2s kill-contender holder
+
+at 16s for 1s kill-server 1
+at 20.5s for 1.5s pause-server leader
+at 22.5s for 1.5s cut-server 2
+at 25s for 2.5s cut-follower follower
+at 28.5s for 2.5s isolate-leader 1
+at 32s for 3s fill-disk follower
+at 36s for 16.5s rolling-restart
+
+at 16.5s for 3s slow 2 500ms
+at 17s for 2s expire-sessions 1
+at 18s for 2s lose-reply 3 join
+at 20.5s for 2s refuse 4
+at 21s for 3s step-clock 2 5s
+at 23s for 1s delete-node /torture/a 0
+at 24s for 2s lose-reply 1 release
+at 25s for 200ms cancel-waiters /torture/b
+at 26.5s for 1s delete-parent /torture/c
+at 29s for 2s lose-reply 2 heartbeat
+at 31.5s for 1.5s cut-contender 3 to-client
+at 33.5s for 1s pause-contender 1
+at 34s for 1s kill-contender 4
+at 37s for 8s reap /torture/b
+at 46s for 2s expire-sessions 3
+`
+
+func TestShortPlanHasEveryKind(t *testing.T) {
+	plan, err := torture.ReadPlan(strings.NewReader(shortPlan))
+	require.NoError(t, err)
+	opts := short
+	opts.Plan = plan
+	require.NoError(t, opts.Check())
+	// The counter is set before the servers start, not by the plan.
+	for _, kind := range opts.Kinds() {
+		require.True(t, kind == "counter" || slices.ContainsFunc(plan, func(f torture.Fault) bool { return f.Kind == kind }), kind)
+	}
+}
+
+// An hour of this is what `make torture DURATION=1h` runs.
+func TestShortTortureFindsNothing(t *testing.T) {
+	needServers(t)
+	dir := t.TempDir()
+	file := filepath.Join(t.TempDir(), "plan.txt")
+	require.NoError(t, os.WriteFile(file, []byte(shortPlan), 0o600))
+	cmd, temporary := tortured(t, "-duration", short.Duration.String(), "-timeout", short.Timeout.String(), "-seed", "1", "-out", dir,
+		"-waiters", fmt.Sprint(short.Waiters), "-holds", fmt.Sprint(short.Holds), "-plan", file)
+	cmd.Stderr = t.Output()
+	summary, err := cmd.Output()
+	t.Logf("%s", summary)
+	if exit := new(exec.ExitError); errors.As(err, &exit) && exit.ExitCode() == notShown {
+		err = nil // a minute on a busy machine need not test every promise
+	}
+	require.NoError(t, err)
+	requireEmpty(t, temporary)
+
+	result, err := readResult(dir)
+	require.NoError(t, err)
+	require.NotEqual(t, verdict.Broken, result.Verdict)
+	require.Len(t, result.Recipes, len(verdict.Recipes()))
+	for _, p := range result.Promises {
+		switch p.Rule {
+		case check.FirstInQueue, check.RisingTokens, check.NotifiedFirst, check.NotifiedAtAll, check.NothingLeft:
+			require.Equal(t, verdict.HeldUp, p.Verdict, p.Rule)
+		default:
+		}
+	}
+	require.Equal(t, "lockkeeper", result.Contender)
+	require.Equal(t, []int{short.Waiters, short.Holds}, []int{result.Waiters, result.Holds})
+	require.Greater(t, result.Numbers.Grants, short.Holds*4)
+	require.NotEmpty(t, result.EndedSessions, "sessions were ended by the operator")
+	require.Positive(t, result.Numbers.Ends[history.GivenUp])
+	require.Positive(t, result.Writes.All)
+	require.Len(t, result.Acquired, 4, "every path can be had in the end")
+	injected := 0
+	for kind, n := range result.Faults {
+		injected += n.Injected
+		if n.Injected == 0 {
+			t.Logf("%s was attempted %d times and never injected: its target may be missing", kind, n.Missed)
+		}
+	}
+	require.Greater(t, injected, strings.Count(shortPlan, "\nat ")/2)
+
+	// The kept files give the same result again.
+	historyFile, err := os.Open(filepath.Join(dir, "history.jsonl"))
+	require.NoError(t, err)
+	events, err := history.Read(historyFile)
+	require.NoError(t, errors.Join(err, historyFile.Close()))
+	require.Empty(t, check.History(events, check.Linearizable))
+	measured := check.Measure(events)
+	measured.Unavailable = result.Numbers.Unavailable // it has one number for all uncontended holds
+	require.Equal(t, result.Numbers, measured)
+	var again bytes.Buffer
+	require.NotEqual(t, broken, run([]string{"-judge", dir}, &again, t.Output()))
+	require.Contains(t, again.String(), result.Verdict)
+	reordered, err := kept(dir)
+	require.NoError(t, err)
+	require.NoError(t, torture.Reorder(reordered, filepath.Join(dir, logsFolder)))
+	require.Equal(t, inWords(events), inWords(reordered.History), "read again, the servers' logs tell of the same order")
+}
+
+// inWords returns events as text, in a fixed order for those of one instant.
+func inWords(events []history.Event) (words []string) {
+	for _, e := range events {
+		e.Line = 0
+		words = append(words, e.At.String()+" "+e.String())
+	}
+	slices.Sort(words)
+	return words
+}
+
+func TestInterruptedTortureLeavesNothing(t *testing.T) {
+	needServers(t)
+	plan := filepath.Join(t.TempDir(), "plan.txt")
+	require.NoError(t, os.WriteFile(plan, []byte(`at 1s for 1m pause-server 2
+at 1s for 1m fill-disk 1
+at 1s for 1m cut-server 3
+at 1s for 1m kill-contender 2
+at 2s for 1m pause-contender 1
+`), 0o600))
+	cmd, temporary := tortured(t, "-duration", "2m", "-seed", "7", "-out", t.TempDir(), "-plan", plan,
+		"-faults", "pause-server,fill-disk,cut-server,kill-contender,pause-contender")
+	harness, err := child.Start(t, cmd)
+	require.NoError(t, err)
+	_, err = harness.Await(t.Context(), "torture: 4 contenders started")
+	require.NoError(t, err)
+	// The last of the faults is in progress.
+	require.Eventually(t, func() bool { return slices.ContainsFunc(contendersOf(t, harness.Pid()), isStopped) }, 30*time.Second,
+		10*time.Millisecond, "a contender is frozen")
+	require.NotEmpty(t, belongings(t, harness.Pid()), "what is looked for can be found")
+	require.NoError(t, harness.Signal(os.Interrupt))
+	began := time.Now()
+	var exit *exec.ExitError
+	require.ErrorAs(t, harness.Wait(), &exit)
+	require.Equal(t, interrupted, exit.ExitCode())
+	require.Contains(t, harness.Output(), "everything is removed")
+	require.Less(t, time.Since(began), time.Minute, "taking back the faults takes its time, and that is all there is to wait for")
+	require.Empty(t, contendersOf(t, harness.Pid()))
+	require.Empty(t, belongings(t, harness.Pid()))
+	requireEmpty(t, temporary)
+}
+
+// requireEmpty fails the test if a folder is not empty.
+func requireEmpty(t *testing.T, dir string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, entries, "what is temporary was left")
+}
+
+// contendersOf returns the processes that a torture run has started, found by their environment, as folders in /proc.
+func contendersOf(t *testing.T, harness int) []string {
+	t.Helper()
+	return processes(t, "environ", func(environ string) bool {
+		_, spec, found := strings.Cut(environ, worker.SpecVariable+"=")
+		spec, _, _ = strings.Cut(spec, "\x00")
+		var p worker.Spec
+		return found && json.Unmarshal([]byte(spec), &p) == nil && p.Harness == harness
+	})
+}
+
+// processes returns the processes of which a file in /proc matches.
+func processes(t *testing.T, file string, says func(string) bool) []string {
+	t.Helper()
+	all, err := filepath.Glob("/proc/[0-9]*/" + file)
+	require.NoError(t, err)
+	var found []string
+	for _, name := range all {
+		// The file of a process that has ended meanwhile cannot be read.
+		if text, err := os.ReadFile(name); err == nil && says(string(text)) {
+			found = append(found, filepath.Dir(name))
+		}
+	}
+	return found
+}
+
+// isStopped reports whether a process was stopped by SIGSTOP.
+func isStopped(process string) bool {
+	stat, err := os.ReadFile(filepath.Join(process, "stat"))
+	_, state, found := strings.Cut(string(stat), ") ") // after the name
+	return err == nil && found && strings.HasPrefix(state, "T")
+}
+
+// belongings returns the containers, networks, volumes, namespaces, mounts and server processes that name a process as their
+// owner.
+func belongings(t *testing.T, pid int) []string {
+	t.Helper()
+	var found []string
+	folder := fmt.Sprintf("lockkeeper-zookeeper-%d-", pid)
+	names := []string{fmt.Sprintf("lockkeeper-%d-", pid), folder}
+	for _, list := range [][]string{
+		{"docker", "ps", "-a", "--format", "{{.Labels}}"},
+		{"docker", "network", "ls", "--format", "{{.Labels}}"},
+		{"docker", "volume", "ls", "--format", "{{.Labels}}"},
+		{"ip", "netns", "list"},
+		{"cat", "/proc/self/mountinfo"},
+	} {
+		out, err := exec.CommandContext(t.Context(), list[0], list[1:]...).Output()
+		if err != nil {
+			continue // this machine has none of them
+		}
+		for line := range strings.Lines(string(out)) {
+			label := list[0] == "docker" && strings.Contains(line, fmt.Sprintf("/%d-", pid))
+			if label || slices.ContainsFunc(names, func(name string) bool { return strings.Contains(line, name) }) {
+				found = append(found, list[0]+": "+line)
+			}
+		}
+	}
+	// A server's command line has its data folder.
+	return append(found, processes(t, "cmdline", func(words string) bool { return strings.Contains(words, folder) })...)
+}

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package evidence
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockkeeper/lockkeeper/proof/check"
+	"github.com/lockkeeper/lockkeeper/proof/history"
+	"github.com/lockkeeper/lockkeeper/proof/torture"
+	"github.com/lockkeeper/lockkeeper/proof/torture/verdict"
+)
+
+// A Run is a document and its file.
+type Run struct {
+	verdict.Result
+
+	File string // below the folder of documents
+}
+
+// Name returns the name of the library.
+func (r Run) Name() string {
+	if r.Own() {
+		return "Lockkeeper"
+	}
+	return r.Contender
+}
+
+// Title returns a title for a run of this library.
+func (r Run) Title() string { return fmt.Sprintf("%s on %d servers", hours(r.Duration), r.Servers) }
+
+// Injected returns how many faults were injected.
+func (r Run) Injected() (n int) {
+	for _, f := range r.Faults {
+		n += f.Injected
+	}
+	return n
+}
+
+// AtReplicas lists the faults that were injected into the replicas of the lock service and their links.
+func (r Run) AtReplicas() string {
+	var parts []string
+	for _, kind := range torture.ReplicaKinds() {
+		if n := r.Faults[kind].Injected; n > 0 {
+			parts = append(parts, fmt.Sprintf("%s %d", kind, n))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// UnexplainedLeases returns how many acknowledged leases did not end by a release, an expiry, a revocation or an operator. It
+// includes those that exist at the end.
+func (r Run) UnexplainedLeases() int {
+	l := r.Numbers.Leases
+	return l.Granted - l.Released - l.Expired - l.Revoked - l.ByOperator
+}
+
+// Missed returns how many planned faults could not be injected.
+func (r Run) Missed() (n int) {
+	for _, f := range r.Faults {
+		n += f.Missed
+	}
+	return n
+}
+
+// Kinds returns the kinds of faults that were injected.
+func (r Run) Kinds() (names []string) {
+	for _, kind := range slices.Sorted(maps.Keys(r.Faults)) {
+		if r.Faults[kind].Injected > 0 {
+			names = append(names, kind)
+		}
+	}
+	return names
+}
+
+// Lost returns how many holders were notified of a loss before they released.
+func (r Run) Lost() (n int) {
+	for cause, times := range r.Numbers.Ends {
+		if cause != history.GivenUp && cause != history.ClientShut {
+			n += times
+		}
+	}
+	return n
+}
+
+// Overlaps returns the number of overlaps in ZooKeeper's commit order.
+func (r Run) Overlaps() (n int) {
+	for _, f := range r.Findings {
+		if f.Rule == check.FirstInQueue || f.Rule == check.LivingNode {
+			n++
+		}
+	}
+	return n
+}
+
+// IsRecorded reports whether the document records how often each promise was tested. Those of earlier runs do not.
+func (r Run) IsRecorded() bool { return len(r.Promises) > 0 }
+
+// Tested returns how often a promise was tested in the run and the verdict on it, as text.
+func (r Run) Tested(rule check.Rule) string {
+	if !r.IsRecorded() {
+		return notRecorded
+	}
+	for _, p := range r.Promises {
+		if p.Rule != rule {
+			continue
+		}
+		if p.Verdict == verdict.NotShown {
+			return p.Verdict
+		}
+		return count(p.Tested) + ", " + p.Verdict
+	}
+	return "not checked"
+}
+
+// Partitioned returns how many holders were partitioned and lost the lock to another client, as text.
+func (r Run) Partitioned() string {
+	if !r.IsRecorded() {
+		return notRecorded
+	}
+	return count(r.Numbers.Partitioned)
+}
+
+// Load returns the additional waiters and holds of each process, as text.
+func (r Run) Load() string {
+	if r.Waiters+r.Holds == 0 {
+		return "none"
+	}
+	return fmt.Sprintf("%s on each path, %s", count(r.Waiters), count(r.Holds))
+}
+
+// Exercised returns how often each recipe was granted or run, as text.
+func (r Run) Exercised() string {
+	if len(r.Recipes) == 0 {
+		return notRecorded
+	}
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(r.Recipes)) {
+		parts = append(parts, name+" "+count(r.Recipes[name]))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// notRecorded replaces a number that the documents of earlier runs lack.
+const notRecorded = "not recorded"
+
+// Stopped returns how many holders sent stale writes because they were not scheduled when another client was granted the path.
+func (r Run) Stopped() int { return r.Numbers.StaleWriters[check.Paused] }
+
+// Deleted returns how many did because an operator deleted their node, or their successor's.
+func (r Run) Deleted() int { return r.Numbers.StaleWriters[check.ByOperator] }
+
+// Notified returns how many did although they had been notified in time.
+func (r Run) Notified() int { return r.Numbers.StaleWriters[check.NotifiedAndWrote] }
+
+// Broken returns the rules that the run broke, each once.
+func (r Run) Broken() string {
+	var rules []string
+	for _, f := range r.Findings {
+		if !slices.Contains(rules, string(f.Rule)) {
+			rules = append(rules, string(f.Rule))
+		}
+	}
+	return strings.Join(rules, ", ")
+}
+
+// Unavailable returns the longest time in which a client asked for a path and no client held it, over all paths.
+func (r Run) Unavailable() (longest history.Instant) {
+	for _, d := range r.Numbers.Unavailable {
+		longest = max(longest, d)
+	}
+	return longest
+}
+
+// InT returns d as a multiple of the session timeout.
+func (r Run) InT(d history.Instant) string {
+	if r.Timeout == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%.1f T", float64(d)/float64(r.Timeout))
+}
+
+// HasTokens reports whether the library has tokens, and so the run fenced registers.
+func (r Run) HasTokens() bool { return r.Token != "none" }
+
+// ofLockkeeperOnly are rules about what no rival has.
+var ofLockkeeperOnly = []check.Rule{
+	check.HeldState, check.EpochOrder, check.TrueAnswer, check.TrueMembership, check.TrueListing, check.PermitsWithinLimit, check.AllOrNothing, check.TickOnce,
+}
+
+// Waived returns the rules that were not checked, with the reasons.
+func (r Run) Waived() []string {
+	var whys []string
+	rules := map[string][]string{}
+	for _, u := range r.Unchecked {
+		if !r.Own() && slices.Contains(ofLockkeeperOnly, u.Rule) {
+			continue // no run of a rival is checked for these
+		}
+		if rules[u.Why] == nil {
+			whys = append(whys, u.Why)
+		}
+		rules[u.Why] = append(rules[u.Why], string(u.Rule))
+	}
+	for i, why := range whys {
+		whys[i] = strings.Join(rules[why], ", ") + ": " + why
+	}
+	return whys
+}
+
+// Missing returns the faults that do not exist for the library, by reason.
+func (r Run) Missing() []string {
+	var whys []string
+	names := map[string][]string{}
+	for _, name := range slices.Sorted(maps.Keys(r.Without)) {
+		why := r.Without[name]
+		if names[why] == nil {
+			whys = append(whys, why)
+		}
+		names[why] = append(names[why], name)
+	}
+	for i, why := range whys {
+		whys[i] = strings.Join(names[why], ", ") + ": " + why
+	}
+	return whys
+}
+
+func short(i history.Instant) string { return time.Duration(i).Round(time.Millisecond).String() }
+
+// hours formats a duration in hours and minutes.
+func hours(i history.Instant) string {
+	d := time.Duration(i).Round(time.Minute)
+	if d < time.Hour {
+		return fmt.Sprintf("%d min", d/time.Minute)
+	}
+	return fmt.Sprintf("%d h %02d min", d/time.Hour, d%time.Hour/time.Minute)
+}
+
+// count separates thousands.
+func count(n int) string {
+	digits := fmt.Sprint(n)
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + " " + digits[i:]
+	}
+	return digits
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package verdict
+
+import (
+	"github.com/lockkeeper/lockkeeper/proof/check"
+)
+
+// Verdicts on a run and on each promise.
+const (
+	HeldUp   = "held up"   // tested, without a finding
+	Broken   = "broken"    // with a finding
+	NotShown = "not shown" // never tested
+
+	// Unsound is the verdict on a run without a finding whose servers or harness failed: it says nothing about the library.
+	Unsound = "unsound"
+)
+
+// A Promise is a rule of the checker, with how often the run tested it.
+type Promise struct {
+	Rule    check.Rule `json:"rule"`
+	Tested  int        `json:"tested"`
+	By      string     `json:"by"` // what Tested counts
+	Verdict string     `json:"verdict"`
+}
+
+// promises returns a verdict on each rule that was checked.
+func (r *Result) promises(without []check.Rule, found map[check.Rule]int) []Promise {
+	skipped := map[check.Rule]bool{}
+	for _, rule := range without {
+		skipped[rule] = true
+	}
+	rules := check.Rules()
+	if !r.Own() {
+		rules = append([]check.Rule{check.SoleHolder}, rules...)
+	}
+	tested := check.Tested(r.History)
+	promises := []Promise{}
+	for _, rule := range rules {
+		if skipped[rule] {
+			continue
+		}
+		p := Promise{Rule: rule, Tested: tested[rule], By: rule.Counts(), Verdict: HeldUp}
+		switch {
+		case found[rule] > 0:
+			p.Verdict = Broken
+		case p.Tested == 0:
+			p.Verdict = NotShown
+		}
+		promises = append(promises, p)
+	}
+	return promises
+}
+
+// verdict returns the verdict on the whole run: it held up if every checked promise did. What was found stands although the
+// harness failed, and what was not found does not.
+func (r *Result) verdict() string {
+	if len(r.Findings)+len(r.Problems) > 0 {
+		return Broken
+	}
+	if len(r.Failures) > 0 {
+		return Unsound
+	}
+	for _, p := range r.Promises {
+		if p.Verdict != HeldUp {
+			return p.Verdict
+		}
+	}
+	if len(r.Untried) > 0 {
+		return NotShown
+	}
+	return HeldUp
+}

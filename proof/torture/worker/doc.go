@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+// Package worker is the process that contends for locks and elections in a torture run. [Run] contends with this library, or
+// through the lock service; [RunWith] with any other library. The workload and the reported events are the same with each:
+// operations, hold times and writes. The harness, package torture, starts worker processes, reads the events that they report, and
+// injects faults into them. The two share no memory; this page defines their protocol.
+//
+// # Other worker programs
+//
+// Any program can be a worker process. Its [Spec] is in the environment variable [SpecVariable]. It writes one event a line to
+// its standard output, in the JSON of package history, without delay; At is CLOCK_MONOTONIC minus Spec.Began. It implements
+// Spec.Probe, Spec.Service if the run has a lock service, and the commands [Stop], [Avoid], [Extend] and [Cancel], which it reads
+// from its standard input. It ends with status 0 after Stop, and immediately when its standard input ends.
+//
+// Package contender has another protocol, by which a test commands each step: a worker draws its operations itself.
+//
+// It reports Asked before a request; Granted or Failed when the request returns; Notified when it has learned that it no longer
+// holds; Releasing and Released around its release; Paused and Woke from its own clock thread. A Note reports a failure of the
+// worker itself. Attempts are numbered from Spec.First. To write, it sends "PATH CONTENDER ATTEMPT TOKEN" and a newline to
+// Spec.Register, and reads "accepted" or "refused": package proof/torture/register has the server and a client.
+package worker
