@@ -139,30 +139,16 @@ func (m *member) timer(r record) <-chan time.Time {
 	return nil
 }
 
-// advance does what the member can do to have its round begin.
-//
-// A round needs n nodes at the same time. Each member counts them once it has its own, and again when the round before is
-// over. Of any n members, the one that came last counts n. One that counts n lists them: immediately if its node is the
-// newest, and otherwise, as a newer member is about to do it, at a random instant later. So a thousand members that come at
-// the same time do not all list a thousand.
+// advance does what the member can do to have its round begin: once the round before is over, it counts the members, and
+// starts the round when it is due to.
 func (m *member) advance(ctx context.Context, r record, changed <-chan struct{}) error {
 	if !r.isOver() {
 		m.counted, m.due = time.Time{}, time.Time{}
 		return m.double.closeEmpty(ctx, r, changed) // all its members may have died
 	}
 	if state := m.registration.State(); state.Registered && !state.Since.Equal(m.counted) {
-		nodes, last, err := m.double.count(ctx, m.of)
-		if err != nil {
+		if err := m.count(ctx, state.Since); err != nil {
 			return err
-		}
-		if m.counted, m.due = state.Since, (time.Time{}); nodes >= m.double.size {
-			own, err := m.czxid(ctx)
-			if err != nil {
-				return err
-			}
-			if m.due = time.Now(); own != last {
-				m.due = m.due.Add(m.double.interval()/4 + mathrand.N(m.double.interval()))
-			}
 		}
 	}
 	if m.due.IsZero() || time.Now().Before(m.due) {
@@ -170,6 +156,31 @@ func (m *member) advance(ctx context.Context, r record, changed <-chan struct{})
 	}
 	m.due = time.Time{}
 	return m.double.start(ctx, r, changed)
+}
+
+// count counts the members that wait, and decides when this one, which is registered since that time, lists them.
+//
+// A round needs n nodes at the same time. Each member counts them once it has its own, and again when the round before is
+// over. Of any n members, the one that came last counts n. One that counts n lists them: immediately if its node is the
+// newest, and otherwise, as a newer member is about to do it, at a random instant later. So a thousand members that come at
+// the same time do not all list a thousand.
+func (m *member) count(ctx context.Context, since time.Time) error {
+	nodes, newest, err := m.double.count(ctx, m.of)
+	if err != nil {
+		return err
+	}
+	m.counted, m.due = since, time.Time{}
+	if nodes < m.double.size {
+		return nil
+	}
+	own, err := m.czxid(ctx)
+	if err != nil {
+		return err
+	}
+	if m.due = time.Now(); own != newest {
+		m.due = m.due.Add(m.double.interval()/4 + mathrand.N(m.double.interval()))
+	}
+	return nil
 }
 
 // czxid returns the czxid of the member's node, 0 if it is missing. As a rule this takes no request: the registration has

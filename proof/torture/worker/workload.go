@@ -164,20 +164,10 @@ func (a *workloadClient) attempt(drawn operation, paths ...string) (granted bool
 	for i, path := range paths {
 		parts[i].by = history.Event{Attempt: a.reporter.next(), Path: path}
 	}
-	ctx := a.ctx
-	if a.acquiring != nil {
-		ctx = a.acquiring
-	}
-	for _, path := range paths {
-		var leave context.CancelFunc
-		ctx, leave = a.cancellable(ctx, path)
-		defer leave()
-	}
+	ctx, end := a.asking(drawn, paths)
+	defer end()
 	text := drawn.how
 	if drawn.wait > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, drawn.wait)
-		defer cancel()
 		text += ", for " + drawn.wait.String()
 	}
 	a.reportAll(parts, func(e *history.Event) {
@@ -188,16 +178,7 @@ func (a *workloadClient) attempt(drawn operation, paths ...string) (granted bool
 	})
 	holds, err := a.acquire(ctx, drawn.how, paths)
 	if err != nil {
-		why := a.library.Reason(err)
-		if wasCancelled(ctx, err) {
-			why = attempt.Cancelled
-		}
-		a.reportAll(parts, func(e *history.Event) { e.Kind, e.Error = history.Failed, why })
-		if errors.As(err, new(*BrokenError)) {
-			a.client.Close()
-			a.client = nil
-		}
-		a.pause(a.between(5*time.Millisecond, 50*time.Millisecond))
+		a.failed(ctx, parts, err)
 		return false
 	}
 	for i := range parts {
@@ -208,24 +189,66 @@ func (a *workloadClient) attempt(drawn operation, paths ...string) (granted bool
 	a.use(parts, drawn)
 	if drawn.leave {
 		a.leave(parts[0])
-		published()
-		return true
+	} else {
+		a.release(parts, drawn)
 	}
+	published()
+	return true
+}
+
+// asking returns the context of an acquisition, which the nemesis can cancel at each of the paths.
+func (a *workloadClient) asking(drawn operation, paths []string) (context.Context, context.CancelFunc) {
+	ctx := a.ctx
+	if a.acquiring != nil {
+		ctx = a.acquiring
+	}
+	var ends []context.CancelFunc
+	for _, path := range paths {
+		var end context.CancelFunc
+		ctx, end = a.cancellable(ctx, path)
+		ends = append(ends, end)
+	}
+	if drawn.wait > 0 {
+		var end context.CancelFunc
+		ctx, end = context.WithTimeout(ctx, drawn.wait)
+		ends = append(ends, end)
+	}
+	return ctx, func() {
+		for _, end := range slices.Backward(ends) {
+			end()
+		}
+	}
+}
+
+// failed reports an acquisition that has failed, and waits before the next one.
+func (a *workloadClient) failed(ctx context.Context, parts []part, err error) {
+	why := a.library.Reason(err)
+	if wasCancelled(ctx, err) {
+		why = attempt.Cancelled
+	}
+	a.reportAll(parts, func(e *history.Event) { e.Kind, e.Error = history.Failed, why })
+	if errors.As(err, new(*BrokenError)) {
+		a.client.Close()
+		a.client = nil
+	}
+	a.pause(a.between(5*time.Millisecond, 50*time.Millisecond))
+}
+
+// release gives the paths back, or closes the client that holds them.
+func (a *workloadClient) release(parts []part, drawn operation) {
 	a.reportAll(parts, func(e *history.Event) { e.Kind = history.Releasing })
 	if drawn.close {
 		a.client.Close()
 		a.client = nil
 	}
 	why := ""
-	if err := holds[0].Release(a.ctx); err != nil {
+	if err := parts[0].hold.Release(a.ctx); err != nil {
 		why = a.library.Reason(err)
 	}
 	for _, p := range parts {
 		<-p.notified
 	}
 	a.reportAll(parts, func(e *history.Event) { e.Kind, e.Error = history.Released, why })
-	published()
-	return true
 }
 
 // A part is what an attempt has of one path.
