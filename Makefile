@@ -41,16 +41,18 @@ demo: bin/lockkeeper ## watch a leader lose its term and its stale write rejecte
 demo-real: bin/lockkeeper ## the same on a real ensemble of three
 	@$(IMAGE) $(ENSEMBLE) -n 3 -tick 500ms -- sh -c 'exec bin/lockkeeper demo --servers "$$ZK_SERVERS"'
 
-# Three groups run at the same time: tests that mostly wait for servers, tests of the library and its modules, and, at the
-# lowest priority, tests that compute. The last group judges when holders are notified, to fractions of a second, so that
-# nothing runs beside it. Each command prints its time, and a failure does not keep the others from running.
+# Tests that compute run beside all others, at the lowest priority. Tests that mostly wait for servers and tests of the library and
+# its modules run at the same time. The last group judges when holders are notified, to fractions of a second. Each command
+# prints its time, and a failure does not keep the others from running.
 test: check ## run all tests; needs Java or a container engine, and a C compiler for the race detector
 	-@zktest/foreign/clients.sh # without them their tests say that they were not run, or fail where CI is set
 	-@proof/torture/stores/install.sh # likewise
 	-@proof/page/chromium.sh # likewise
 	@$(IMAGE) failed=; \
-	$(MAKE) -k --no-print-directory -j3 test-servers test-library test-computed || failed=1; \
+	$(MAKE) --no-print-directory test-computed & computed=$$!; \
+	$(MAKE) -k --no-print-directory -j2 test-servers test-library || failed=1; \
 	$(MAKE) --no-print-directory test-notified || failed=1; \
+	wait $$computed || failed=1; \
 	test -z "$$failed"
 
 # run FOLDER COMMAND…
