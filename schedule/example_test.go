@@ -7,11 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"log/slog"
 	"os"
 	"strings"
 	"time"
 
-	"github.com/lockkeeper/lockkeeper/election"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/schedule"
 )
@@ -26,30 +26,32 @@ func Example() {
 	}
 	defer client.Close()
 	s, err := schedule.New(client, "/example/report", schedule.Every(time.Second), &schedule.Options{
-		Election: election.Options{Retry: func(err error) bool { // after a failed job, Run continues with a later tick
-			fmt.Println(err)
-			return true
-		}},
+		Logger: slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: onlyError})),
 	})
 	if err != nil {
 		log.Fatal(err)
 	}
-	var last time.Time
-	err = s.Run(ctx, func(ctx context.Context, tick schedule.Tick) error {
-		if last.IsZero() {
-			last = tick.Time
-			return errors.New("the first report failed")
-		} else if tick.Time.After(last) {
-			fmt.Println("next report")
-			stop()
+	reports := 0
+	err = s.Run(ctx, func(ctx context.Context, activation schedule.Activation) error {
+		if reports++; reports == 1 {
+			return errors.New("disk full")
 		}
-		last = tick.Time
+		fmt.Println("next report")
+		stop()
 		return nil
 	})
 	if err != nil {
 		log.Fatal(err)
 	}
 	// Output:
-	// the first report failed
+	// msg="scheduled job failed" error="disk full"
 	// next report
+}
+
+// onlyError removes the attributes that differ from run to run.
+func onlyError(_ []string, a slog.Attr) slog.Attr {
+	if a.Key == slog.MessageKey || a.Key == "error" {
+		return a
+	}
+	return slog.Attr{}
 }

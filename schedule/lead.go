@@ -13,31 +13,31 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// lead runs the ticks of one term, until ctx is done.
-func (s *Scheduler) lead(ctx context.Context, term *election.Term, job func(context.Context, Tick) error) error {
+// lead runs the activations of one term, until ctx is done.
+func (s *Scheduler) lead(ctx context.Context, term *election.Term, job func(context.Context, Activation) error) error {
 	stored, err := s.read(ctx)
 	if err != nil {
 		return err
 	}
-	last := stored.Tick
+	last := stored.Time
 	if last.IsZero() {
-		// Nothing shows which of the past ticks were run before the node was deleted.
+		// Nothing shows which of the past activations were run before the node was deleted.
 		last = time.Now()
 	}
 	for ctx.Err() == nil {
-		tick, following, err := due(ctx, s.schedule, last, time.Now(), s.maxDelay)
+		at, following, err := due(ctx, s.schedule, last, time.Now(), s.maxDelay)
 		if ctx.Err() != nil {
 			return nil
 		}
 		if err != nil {
 			return &recipes.Error{Op: "run schedule", Path: s.last.Path(), Err: err}
 		}
-		if tick.IsZero() {
+		if at.IsZero() {
 			sleep(ctx, following)
 			continue
 		}
-		last = tick
-		err = s.store(ctx, term, tick)
+		last = at
+		err = s.store(ctx, term, at)
 		switch {
 		case errors.Is(err, errOver):
 			continue
@@ -46,21 +46,26 @@ func (s *Scheduler) lead(ctx context.Context, term *election.Term, job func(cont
 		case ctx.Err() != nil:
 			return nil // the answer came after the end of the term
 		}
-		if err := job(ctx, Tick{Time: tick.UTC(), Token: term.Token()}); err != nil {
-			return err
+		if err := job(ctx, Activation{Term: term, Time: at.UTC()}); err != nil && !ended(ctx, err) {
+			s.logger.Error("scheduled job failed", "path", s.election.Path(), "activation", at.UTC(), "token", term.Token(), "error", err)
 		}
 	}
 	return nil
 }
 
-// errOver reports that the tick, or a later one, was stored before.
-var errOver = errors.New("the tick is over")
+// ended reports whether err, with which a job failed, is the end of ctx.
+func ended(ctx context.Context, err error) bool {
+	return ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx)) || errors.Is(err, recipes.ErrLost))
+}
 
-// store stores the tick under the term, unless it or a later one is stored: then the error is errOver. A write whose answer
-// was lost is recognised by its term.
-func (s *Scheduler) store(ctx context.Context, term *election.Term, tick time.Time) error {
+// errOver reports that the activation, or a later one, was stored before.
+var errOver = errors.New("the activation is over")
+
+// store stores the activation under the term, unless it or a later one is stored: then the error is errOver. A write whose
+// answer was lost is recognised by its term.
+func (s *Scheduler) store(ctx context.Context, term *election.Term, at time.Time) error {
 	mine := Record{
-		Tick: tick.UTC(), Token: term.Token(), ID: term.ID(), Node: term.Path(), Since: time.Now().UTC().Round(0),
+		Time: at.UTC(), Token: term.Token(), ID: term.ID(), Node: term.Path(), Since: time.Now().UTC().Round(0),
 	}
 	_, err := s.last.Update(ctx, term.Claim, func(data []byte, stat *zk.Stat, unanswered bool) ([]byte, error) {
 		stored, err := decode(data, stat)
@@ -69,7 +74,7 @@ func (s *Scheduler) store(ctx context.Context, term *election.Term, tick time.Ti
 			return nil, err
 		case unanswered && stored.same(mine):
 			return nil, nil
-		case !stored.Tick.Before(mine.Tick):
+		case !stored.Time.Before(mine.Time):
 			return nil, errOver
 		}
 		return mine.encode()
@@ -80,11 +85,11 @@ func (s *Scheduler) store(ctx context.Context, term *election.Term, tick time.Ti
 // longestSleep bounds how long a change of the wall clock goes unnoticed: timers run on the monotonic clock.
 const longestSleep = time.Minute
 
-// sleep sleeps until the tick, for longestSleep at most, or until ctx is done. A zero tick is one that never comes.
-func sleep(ctx context.Context, tick time.Time) {
+// sleep sleeps until an activation, for longestSleep at most, or until ctx is done. The zero time never comes.
+func sleep(ctx context.Context, at time.Time) {
 	d := longestSleep
-	if !tick.IsZero() {
-		d = min(d, time.Until(tick))
+	if !at.IsZero() {
+		d = min(d, time.Until(at))
 	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()

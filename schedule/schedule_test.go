@@ -13,7 +13,7 @@ import (
 
 var noon = time.Date(2026, 3, 29, 12, 0, 0, 0, time.UTC)
 
-func TestEveryHasItsTicksAtMultiplesOfTheInterval(t *testing.T) {
+func TestEveryHasItsActivationsAtMultiplesOfTheInterval(t *testing.T) {
 	for _, c := range []struct{ after, want time.Time }{
 		{noon, noon.Add(time.Hour)},
 		{noon.Add(-time.Nanosecond), noon},
@@ -24,13 +24,13 @@ func TestEveryHasItsTicksAtMultiplesOfTheInterval(t *testing.T) {
 	}
 }
 
-func TestDueIsTheNewestTickWithinTheDelay(t *testing.T) {
+func TestDueIsTheNewestActivationWithinTheDelay(t *testing.T) {
 	minute := Every(time.Minute)
 	for _, c := range []struct {
-		name                 string
-		last, now            time.Duration
-		delay                time.Duration
-		wantTick, wantFollow time.Duration // -1: none
+		name             string
+		last, now        time.Duration
+		delay            time.Duration
+		want, wantFollow time.Duration // -1: none
 	}{
 		{"none yet", 0, 59 * time.Second, time.Minute, -1, time.Minute},
 		{"at its instant", 0, time.Minute, time.Minute, time.Minute, 2 * time.Minute},
@@ -40,33 +40,33 @@ func TestDueIsTheNewestTickWithinTheDelay(t *testing.T) {
 		{"last in the future", 24 * time.Hour, time.Minute, time.Hour, -1, 2 * time.Minute},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			tick, following, err := due(t.Context(), minute, noon.Add(c.last), noon.Add(c.now), c.delay)
+			activation, following, err := due(t.Context(), minute, noon.Add(c.last), noon.Add(c.now), c.delay)
 			require.NoError(t, err)
 			require.Equal(t, noon.Add(c.wantFollow), following)
-			if c.wantTick < 0 {
-				require.Zero(t, tick)
+			if c.want < 0 {
+				require.Zero(t, activation)
 				return
 			}
-			require.Equal(t, noon.Add(c.wantTick), tick)
+			require.Equal(t, noon.Add(c.want), activation)
 		})
 	}
 }
 
-// A fixed schedule returns one tick.
+// A fixed schedule returns one activation.
 type fixed time.Time
 
 func (f fixed) Next(time.Time) time.Time { return time.Time(f) }
 
-func TestScheduleWithoutFurtherTickHasNoneDue(t *testing.T) {
-	tick, following, err := due(t.Context(), fixed{}, noon, noon.Add(time.Hour), time.Hour)
+func TestScheduleWithoutFurtherActivationHasNoneDue(t *testing.T) {
+	activation, following, err := due(t.Context(), fixed{}, noon, noon.Add(time.Hour), time.Hour)
 	require.NoError(t, err)
-	require.Zero(t, tick)
+	require.Zero(t, activation)
 	require.Zero(t, following)
 }
 
 func TestScheduleThatDoesNotAdvanceIsAnError(t *testing.T) {
 	_, _, err := due(t.Context(), fixed(noon), noon, noon.Add(time.Hour), time.Hour)
-	require.ErrorContains(t, err, "as the tick after")
+	require.ErrorContains(t, err, "as the activation after")
 }
 
 // counted counts the calls of Next.
@@ -80,36 +80,36 @@ func (c *counted) Next(t time.Time) time.Time {
 	return c.Schedule.Next(t)
 }
 
-func TestSearchForTicksOfManyYearsTakesFewCalls(t *testing.T) {
+func TestSearchForActivationsOfManyYearsTakesFewCalls(t *testing.T) {
 	const long = 1<<63 - 1 // about 292 years
 	for _, last := range []time.Time{{}, noon.Add(-long), noon.Add(-24 * time.Hour)} {
 		s := &counted{Schedule: Every(time.Second)}
-		tick, following, err := due(t.Context(), s, last, noon, long)
+		activation, following, err := due(t.Context(), s, last, noon, long)
 		require.NoError(t, err)
-		require.Equal(t, noon, tick)
+		require.Equal(t, noon, activation)
 		require.Equal(t, noon.Add(time.Second), following)
 		require.Less(t, s.calls, 50)
 	}
-	s := &counted{Schedule: Every(1 << 62)} // has no tick before now
+	s := &counted{Schedule: Every(1 << 62)} // has no activation before now
 	_, following, err := due(t.Context(), s, noon.Add(-long), noon, long)
 	require.NoError(t, err)
 	require.True(t, following.After(noon))
 	require.Less(t, s.calls, 50)
 }
 
-// dense has a tick each nanosecond.
+// dense has an activation each nanosecond.
 type dense struct{}
 
 func (dense) Next(t time.Time) time.Time { return t.Add(1) }
 
-func TestSearchForTicksEndsWithItsContext(t *testing.T) {
+func TestSearchForActivationsEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, _, err := due(ctx, dense{}, noon.Add(-time.Hour), noon, time.Hour)
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// daily has a tick each midnight in the location of its argument, as cron expressions without a time zone do.
+// daily has an activation each midnight in the location of its argument, as cron expressions without a time zone do.
 type daily struct{}
 
 func (daily) Next(t time.Time) time.Time {
@@ -130,7 +130,7 @@ func TestIntervalOfOneSecondIsTheShortest(t *testing.T) {
 }
 
 func TestRecordIsDecodedAsItWasEncoded(t *testing.T) {
-	r := Record{Tick: noon, Token: 0x2a, ID: "pod-7", Node: "/jobs/x", Since: noon.Add(time.Second)}
+	r := Record{Time: noon, Token: 0x2a, ID: "pod-7", Node: "/jobs/x", Since: noon.Add(time.Second)}
 	data, err := r.encode()
 	require.NoError(t, err)
 	got, err := decode(data, stat(1))
@@ -138,8 +138,8 @@ func TestRecordIsDecodedAsItWasEncoded(t *testing.T) {
 	require.Equal(t, r, got)
 }
 
-func TestDataThatIsNoTickIsRefused(t *testing.T) {
-	for _, data := range []string{"x", "{}", `{"format":2,"tick":"2026-03-29T12:00:00Z"}`, `{"format":1}`} {
+func TestDataThatIsNoInstantIsRefused(t *testing.T) {
+	for _, data := range []string{"x", "{}", `{"format":2,"activation":"2026-03-29T12:00:00Z"}`, `{"format":1}`} {
 		_, err := decode([]byte(data), stat(1))
 		require.Error(t, err, data)
 	}
@@ -160,7 +160,7 @@ func stat(version int32) *zk.Stat { return &zk.Stat{Version: version} }
 
 func data(t *testing.T) []byte {
 	t.Helper()
-	data, err := Record{Tick: noon}.encode()
+	data, err := Record{Time: noon}.encode()
 	require.NoError(t, err)
 	return data
 }

@@ -3,11 +3,16 @@
 package schedule_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/election"
@@ -16,27 +21,27 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
-func TestEachTickIsRunOnceOverAllReplicas(t *testing.T) {
+func TestEachActivationIsRunOnceOverAllReplicas(t *testing.T) {
 	bubble(t, func(s servers) {
 		a, b, c := s.start("a"), s.start("b"), s.start("c")
 		s.sleepUntil(5*time.Minute + time.Second)
 		require.Equal(s, []float64{1, 2, 3, 4, 5}, s.minutes())
 		last, err := c.Last(s.Context())
 		require.NoError(s, err)
-		require.Equal(s, s.began.Add(5*time.Minute).UTC(), last.Tick)
+		require.Equal(s, s.began.Add(5*time.Minute).UTC(), last.Time)
 		require.Equal(s, "a", last.ID)
-		require.Equal(s, s.list()[4].tick.Token, last.Token)
+		require.Equal(s, s.list()[4].activation.Token(), last.Token)
 		a.mustStop()
 		s.sleepUntil(7*time.Minute + time.Second)
 		require.Equal(s, []float64{1, 2, 3, 4, 5, 6, 7}, s.minutes())
 		require.Equal(s, "b", s.list()[5].replica)
-		require.Greater(s, s.list()[5].tick.Token, s.list()[4].tick.Token)
+		require.Greater(s, s.list()[5].activation.Token(), s.list()[4].activation.Token())
 		b.mustStop()
 		c.mustStop()
 	})
 }
 
-func TestTickThatNoLeaderStoredIsRunAfterTheFailover(t *testing.T) {
+func TestActivationThatNoLeaderStoredIsRunAfterTheFailover(t *testing.T) {
 	bubble(t, func(s servers) {
 		a, b := s.start("a"), s.start("b")
 		s.sleepUntil(2*time.Minute - time.Second)
@@ -45,14 +50,14 @@ func TestTickThatNoLeaderStoredIsRunAfterTheFailover(t *testing.T) {
 		require.Equal(s, []float64{1, 2, 3}, s.minutes())
 		first := s.list()[1]
 		require.Equal(s, "b", first.replica)
-		require.Greater(s, first.at.Sub(first.tick.Time), timeout/2, "after the session of the other replica")
+		require.Greater(s, first.at.Sub(first.activation.Time), timeout/2, "after the session of the other replica")
 		a.reconnect()
 		a.mustStop()
 		b.mustStop()
 	})
 }
 
-func TestTickOlderThanMaxDelayIsSkipped(t *testing.T) {
+func TestActivationOlderThanMaxDelayIsSkipped(t *testing.T) {
 	bubble(t, func(s servers) {
 		a, b := s.start("a"), s.connect("b", &schedule.Options{MaxDelay: time.Second})
 		b.run(nil)
@@ -66,11 +71,11 @@ func TestTickOlderThanMaxDelayIsSkipped(t *testing.T) {
 	})
 }
 
-func TestTickWhoseLeaderDiedWhileItRanIsNotRunAgain(t *testing.T) {
+func TestActivationWhoseLeaderDiedWhileItRanIsNotRunAgain(t *testing.T) {
 	bubble(t, func(s servers) {
 		a, b := s.connect("a", nil), s.connect("b", nil)
 		cause := make(chan error, 1)
-		a.run(func(ctx context.Context, _ schedule.Tick) error {
+		a.run(func(ctx context.Context, _ schedule.Activation) error {
 			<-ctx.Done()
 			cause <- context.Cause(ctx)
 			return nil
@@ -88,7 +93,7 @@ func TestTickWhoseLeaderDiedWhileItRanIsNotRunAgain(t *testing.T) {
 	})
 }
 
-func TestTickWhoseStoreHasNoAnswerIsRunOnce(t *testing.T) {
+func TestActivationWhoseStoreHasNoAnswerIsRunOnce(t *testing.T) {
 	bubble(t, func(s servers) {
 		a, b := s.start("a"), s.start("b")
 		for i := range 6 {
@@ -106,11 +111,11 @@ func TestTickWhoseStoreHasNoAnswerIsRunOnce(t *testing.T) {
 	})
 }
 
-func TestTicksThatPassDuringRunAreSkippedExceptForTheNewest(t *testing.T) {
+func TestActivationsThatPassDuringRunAreSkippedExceptForTheNewest(t *testing.T) {
 	bubble(t, func(s servers) {
 		a := s.connect("a", nil)
 		first := true
-		a.run(func(context.Context, schedule.Tick) error {
+		a.run(func(context.Context, schedule.Activation) error {
 			if first {
 				time.Sleep(210 * time.Second)
 			}
@@ -123,30 +128,30 @@ func TestTicksThatPassDuringRunAreSkippedExceptForTheNewest(t *testing.T) {
 	})
 }
 
-func TestLastTickInTheFutureStopsTheTicksUntilAnOperatorCorrectsIt(t *testing.T) {
+func TestLastActivationInTheFutureStopsTheActivationsUntilAnOperatorCorrectsIt(t *testing.T) {
 	bubble(t, func(s servers) {
 		a := s.start("a")
 		s.sleepUntil(time.Minute + time.Second)
 		future, err := s.began.AddDate(1, 0, 0).MarshalText()
 		require.NoError(s, err)
-		require.NoError(s, s.Set(lastPath, []byte(`{"format":1,"tick":"`+string(future)+`"}`)))
+		require.NoError(s, s.Set(lastPath, []byte(`{"format":1,"activation":"`+string(future)+`"}`)))
 		s.sleepUntil(4*time.Minute + time.Second)
 		require.Equal(s, []float64{1}, s.minutes())
 		now, err := time.Now().MarshalText()
 		require.NoError(s, err)
-		require.NoError(s, s.Set(lastPath, []byte(`{"format":1,"tick":"`+string(now)+`"}`)))
+		require.NoError(s, s.Set(lastPath, []byte(`{"format":1,"activation":"`+string(now)+`"}`)))
 		s.sleepUntil(6*time.Minute + time.Second)
 		require.Equal(s, []float64{1, 5, 6}, s.minutes())
 		a.mustStop()
 	})
 }
 
-func TestFirstLeaderBeginsWithTheFirstTickAfterItsElection(t *testing.T) {
+func TestFirstLeaderBeginsWithTheFirstActivationAfterItsElection(t *testing.T) {
 	bubble(t, func(s servers) {
 		s.sleepUntil(10*time.Minute + time.Second)
 		a := s.connect("a", nil)
 		_, err := a.Last(s.Context())
-		require.ErrorIs(s, err, schedule.ErrNone)
+		require.ErrorIs(s, err, schedule.ErrNoActivation)
 		a.run(nil)
 		s.sleepUntil(12*time.Minute + time.Second)
 		require.Equal(s, []float64{11, 12}, s.minutes())
@@ -154,24 +159,60 @@ func TestFirstLeaderBeginsWithTheFirstTickAfterItsElection(t *testing.T) {
 	})
 }
 
-func TestFailedJobEndsRunUnlessRetryContinuesWithALaterTick(t *testing.T) {
+func TestFailedJobIsLoggedAndTheScheduleGoesOn(t *testing.T) {
 	bubble(t, func(s servers) {
-		failure := errors.New("disk full")
-		fail := func(context.Context, schedule.Tick) error { return failure }
-		a := s.connect("a", nil)
-		a.run(fail)
-		require.ErrorIs(s, <-a.ended, failure)
-		require.Equal(s, []float64{1}, s.minutes())
-		retried := 0
-		b := s.connect("b", &schedule.Options{Election: election.Options{Retry: func(err error) bool {
-			retried++
-			return errors.Is(err, failure)
-		}}})
-		b.run(fail)
+		var log bytes.Buffer
+		a := s.connect("a", &schedule.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		b := s.start("b")
+		a.run(func(_ context.Context, activation schedule.Activation) error {
+			if activation.Time.Sub(s.began) == 3*time.Minute {
+				return nil
+			}
+			return errors.New("disk full")
+		})
+		b.mustStop() // which led
 		s.sleepUntil(4*time.Minute + time.Second)
 		require.Equal(s, []float64{1, 2, 3, 4}, s.minutes())
+		a.mustStop()
+		require.Equal(s, 3, strings.Count(log.String(), `msg="scheduled job failed" path=/jobs/report`), log.String())
+		require.Contains(s, log.String(), `error="disk full"`)
+	})
+}
+
+func TestCancelledJobIsNotLogged(t *testing.T) {
+	bubble(t, func(s servers) {
+		var log bytes.Buffer
+		a := s.connect("a", &schedule.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		a.run(func(ctx context.Context, _ schedule.Activation) error {
+			<-ctx.Done()
+			return fmt.Errorf("report: %w", context.Cause(ctx))
+		})
+		s.sleepUntil(time.Minute + time.Second)
+		a.mustStop()
+		require.Empty(s, log.String())
+	})
+}
+
+func TestJobCommitsDrainsAndResignsUnderItsTerm(t *testing.T) {
+	bubble(t, func(s servers) {
+		require.NoError(s, s.Create("/done", nil))
+		a := s.connect("a", nil)
+		a.run(func(ctx context.Context, activation schedule.Activation) error {
+			_, err := activation.Commit(ctx, &zk.SetDataRequest{Path: "/done", Data: []byte(activation.ID()), Version: -1})
+			require.NoError(s, errors.Join(err, activation.Check(ctx), activation.Drain(ctx)))
+			leader, err := a.Election().Leader(ctx)
+			require.NoError(s, err)
+			require.True(s, leader.Draining)
+			return activation.Resign(ctx)
+		})
+		b := s.start("b")
+		s.sleepUntil(2*time.Minute + time.Second)
+		data, _, err := s.Get("/done")
+		require.NoError(s, err)
+		require.Equal(s, "a", string(data))
+		require.Equal(s, "b", s.list()[1].replica)
+		a.mustStop()
 		b.mustStop()
-		require.Equal(s, 3, retried)
 	})
 }
 
@@ -182,9 +223,9 @@ func TestNodeThatHoldsSomethingElseEndsRun(t *testing.T) {
 		a := s.start("a")
 		err := <-a.ended
 		require.ErrorContains(s, err, lastPath)
-		require.ErrorContains(s, err, "not a tick")
+		require.ErrorContains(s, err, "not an activation")
 		_, err = a.Last(s.Context())
-		require.ErrorContains(s, err, "not a tick")
+		require.ErrorContains(s, err, "not an activation")
 		data, _, err := s.Get(lastPath)
 		require.NoError(s, err)
 		require.Equal(s, "theirs", string(data))

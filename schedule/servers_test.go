@@ -47,23 +47,23 @@ type runs struct {
 	all []run
 }
 
-// A run is a tick, which replica ran it, and when.
+// A run is an activation, which replica ran it, and when.
 type run struct {
-	replica string
-	tick    schedule.Tick
-	at      time.Time
+	replica    string
+	activation schedule.Activation
+	at         time.Time
 }
 
-func (r *runs) add(replica string, tick schedule.Tick) {
+func (r *runs) add(replica string, activation schedule.Activation) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.all = append(r.all, run{replica, tick, time.Now()})
+	r.all = append(r.all, run{replica, activation, time.Now()})
 }
 
-// minutes returns the ticks that were run, in minutes since the bubble began.
+// minutes returns the activations that were run, in minutes since the bubble began.
 func (s servers) minutes() (minutes []float64) {
 	for _, r := range s.list() {
-		minutes = append(minutes, r.tick.Time.Sub(s.began).Minutes())
+		minutes = append(minutes, r.activation.Time.Sub(s.began).Minutes())
 	}
 	return minutes
 }
@@ -77,7 +77,7 @@ func (s servers) list() []run {
 // sleepUntil sleeps until an instant, given as the time since the bubble began.
 func (s servers) sleepUntil(d time.Duration) { time.Sleep(time.Until(s.began.Add(d))) }
 
-// A replica is a client with its own link to the servers, and its scheduler with a tick each minute.
+// A replica is a client with its own link to the servers, and its scheduler with an activation each minute.
 type replica struct {
 	*schedule.Scheduler
 	servers servers
@@ -108,17 +108,17 @@ func (s servers) connect(name string, opts *schedule.Options) *replica {
 }
 
 // run runs the replica until its stop is called. job is called after the run was noted, and may be nil.
-func (r *replica) run(job func(context.Context, schedule.Tick) error) {
+func (r *replica) run(job func(context.Context, schedule.Activation) error) {
 	ctx, cancel := context.WithCancel(r.servers.Context())
 	r.stop, r.ended = cancel, make(chan error, 1)
 	r.servers.Cleanup(cancel)
 	go func() {
-		r.ended <- r.Run(ctx, func(ctx context.Context, tick schedule.Tick) error {
-			r.servers.runs.add(r.name, tick)
+		r.ended <- r.Run(ctx, func(ctx context.Context, activation schedule.Activation) error {
+			r.servers.runs.add(r.name, activation)
 			if job == nil {
 				return nil
 			}
-			return job(ctx, tick)
+			return job(ctx, activation)
 		})
 	}()
 	time.Sleep(100 * time.Millisecond) // until it is a candidate

@@ -66,10 +66,10 @@ var (
 	// missing if the group's node is. Text contains the ids, separated by spaces.
 	Listed = kind("listed", contender, path)
 
-	// Ran is recorded when a contender begins to run the job of a schedule for a tick: Contender, Path, Token, Text. Text is the
-	// tick, in UTC and in the format of RFC 3339.
+	// Ran is recorded when a contender begins to run the job of a schedule for an activation: Contender, Path, Token, Text. Text is the
+	// activation, in UTC and in the format of RFC 3339.
 	Ran = kind("ran", contender, path, token, text)
-	// Stored is the write of a tick, as the ensemble committed it: Path, Node, Zxid, Token, Text [Session].
+	// Stored is the write of an activation, as the ensemble committed it: Path, Node, Zxid, Token, Text [Session].
 	Stored = kind("stored", path, node, zxid, text)
 
 	// Fenced is recorded before a contender states that a former holder, which did not release, can do no harm any more:

@@ -12,12 +12,12 @@ import (
 
 // nodeText has the fields of the nodes beside a path that recipes write.
 type nodeText struct {
-	Limit    int
-	Tick     time.Time
-	Token    int64 `json:",string"`
-	Value    string
-	Draining bool
-	Target   string
+	Limit      int
+	Activation time.Time
+	Token      int64 `json:",string"`
+	Value      string
+	Draining   bool
+	Target     string
 }
 
 // writings has, by the suffix of such a node, what a write of it means. The functions report whether it is an event.
@@ -27,8 +27,8 @@ var writings = map[string]func(e *Event, text nodeText) bool{
 		return text.Limit > 0
 	},
 	"-last": func(e *Event, text nodeText) bool {
-		e.Kind, e.Text = Stored, text.Tick.UTC().Format(time.RFC3339)
-		return !text.Tick.IsZero()
+		e.Kind, e.Text = Stored, text.Activation.UTC().Format(time.RFC3339)
+		return !text.Activation.IsZero()
 	},
 	"-value": func(e *Event, text nodeText) bool {
 		e.Kind = Proclaimed
@@ -41,7 +41,7 @@ var writings = map[string]func(e *Event, text nodeText) bool{
 	},
 }
 
-// Written returns the event of a write of a node beside a path: the limit of a semaphore, a tick of a schedule, what a leader
+// Written returns the event of a write of a node beside a path: the limit of a semaphore, an activation of a schedule, what a leader
 // publishes, or its hand-over. e is what is known of the write. Written parses the node independently of the recipes. ok is false
 // for every other node, and for an empty one. It returns an error if the node has an unknown format.
 func Written(e Event, data []byte) (_ Event, ok bool, err error) {

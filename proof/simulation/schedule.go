@@ -13,23 +13,23 @@ import (
 	"github.com/lockkeeper/lockkeeper/schedule"
 )
 
-// interval is that of the schedule of all scenarios: several ticks pass in a session timeout.
+// interval is that of the schedule of all scenarios: several activations pass in a session timeout.
 const interval = schedule.Every(time.Second)
 
-// runTicks is a replica of the schedule for d, in which each run takes busy.
-func (p *Process) runTicks(d, busy time.Duration) {
-	p.runTicksUntil(d, busy, func(int) bool { return false })
+// runActivations is a replica of the schedule for d, in which each run takes busy.
+func (p *Process) runActivations(d, busy time.Duration) {
+	p.runActivationsUntil(d, busy, func(int) bool { return false })
 }
 
-// mustRunTick is a replica of the schedule until it has run a tick, which it must within d after any fault that has ended.
-func (p *Process) mustRunTick(d time.Duration) {
-	if p.runTicksUntil(d, 0, func(ran int) bool { return ran > 0 }) == 0 {
-		p.world.problemf("%s: no tick was run in %v", p.name, d)
+// mustRunActivation is a replica of the schedule until it has run an activation, which it must within d after any fault that has ended.
+func (p *Process) mustRunActivation(d time.Duration) {
+	if p.runActivationsUntil(d, 0, func(ran int) bool { return ran > 0 }) == 0 {
+		p.world.problemf("%s: no activation was run in %v", p.name, d)
 	}
 }
 
-// runTicksUntil is runTicks until stop returns true for the number of ticks that it has run. It returns that number.
-func (p *Process) runTicksUntil(d, busy time.Duration, stop func(ran int) bool) (ran int) {
+// runActivationsUntil is runActivations until stop returns true for the number of activations that it has run. It returns that number.
+func (p *Process) runActivationsUntil(d, busy time.Duration, stop func(ran int) bool) (ran int) {
 	s, err := schedule.New(p.client, lockPath, interval, &schedule.Options{
 		Election: election.Options{ID: p.name, CoolDown: 50 * time.Millisecond},
 	})
@@ -39,10 +39,10 @@ func (p *Process) runTicksUntil(d, busy time.Duration, stop func(ran int) bool) 
 	}
 	ctx, cancel := context.WithTimeout(p.ctx, d)
 	defer cancel()
-	err = s.Run(ctx, func(ctx context.Context, tick schedule.Tick) error {
+	err = s.Run(ctx, func(ctx context.Context, activation schedule.Activation) error {
 		ran++
 		p.record(history.Event{
-			Contender: p.name, Path: lockPath, Token: history.ID(tick.Token), Text: tick.Time.Format(time.RFC3339),
+			Contender: p.name, Path: lockPath, Token: history.ID(activation.Token()), Text: activation.Time.Format(time.RFC3339),
 		}, history.Ran)
 		select {
 		case <-time.After(busy):

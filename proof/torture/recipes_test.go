@@ -44,15 +44,15 @@ func TestOtherContendersExerciseNoRecipe(t *testing.T) {
 	require.Equal(t, worker.Spec{}, spec)
 }
 
-func TestLimitsTicksAndDowngradesAreInTheCommitOrder(t *testing.T) {
+func TestLimitsActivationsAndDowngradesAreInTheCommitOrder(t *testing.T) {
 	began := time.Now()
 	log := txnlog.Server{}
 	for i, part := range []txnlog.Part{
 		{Type: txnlog.Create2, Paths: []string{root + "/b-limit"}, Data: []byte(`{"format":1,"limit":3}`)},
 		{Type: txnlog.SetData, Paths: []string{root + "/b-limit"}, Data: []byte(`{"format":1,"limit":4}`)},
 		{Type: txnlog.SetData, Paths: []string{root + "/b-limit"}, Data: []byte(`no limit`)},
-		{Type: txnlog.Create2, Paths: []string{schedulesPath + "/0-last"}, Data: []byte(`{"format":1,"tick":"2026-11-22T17:00:01Z","token":"7"}`)},
-		{Type: txnlog.SetData, Paths: []string{schedulesPath + "/0-last"}, Data: []byte(`{"format":1,"tick":"2026-11-22T17:00:02Z","token":"8"}`)},
+		{Type: txnlog.Create2, Paths: []string{schedulesPath + "/0-last"}, Data: []byte(`{"format":1,"activation":"2026-11-22T17:00:01Z","token":"7"}`)},
+		{Type: txnlog.SetData, Paths: []string{schedulesPath + "/0-last"}, Data: []byte(`{"format":1,"activation":"2026-11-22T17:00:02Z","token":"8"}`)},
 		{Type: txnlog.SetData, Paths: []string{root + "/c/1-__WRIT__0000000000"}, Data: []byte(`{"nonce":"n","shared":true}`)},
 		{Type: txnlog.Create2, Paths: []string{root + "/barrier"}},
 		{Type: txnlog.Create2, Paths: []string{doublePath + "/1-1/m"}},
@@ -61,7 +61,7 @@ func TestLimitsTicksAndDowngradesAreInTheCommitOrder(t *testing.T) {
 	}
 	var limits []int
 	var created []string
-	var ticks []string
+	var activations []string
 	downgraded := 0
 	for _, e := range order(new(verdict.Result), []txnlog.Server{log}, func([]txnlog.Txn) *clocks { return &clocks{pairs: []bothClocks{{began, 0}}} }) {
 		require.True(t, isOrder(e), e.Kind)
@@ -71,7 +71,7 @@ func TestLimitsTicksAndDowngradesAreInTheCommitOrder(t *testing.T) {
 			limits = append(limits, e.Limit)
 		case history.Stored:
 			require.Equal(t, schedulesPath+"/0", e.Path)
-			ticks = append(ticks, e.Text+" "+e.Token.String())
+			activations = append(activations, e.Text+" "+e.Token.String())
 		case history.Downgraded:
 			downgraded++
 		case history.Created:
@@ -80,7 +80,7 @@ func TestLimitsTicksAndDowngradesAreInTheCommitOrder(t *testing.T) {
 		}
 	}
 	require.Equal(t, []int{3, 4}, limits)
-	require.Equal(t, []string{"2026-11-22T17:00:01Z " + history.ID(7).String(), "2026-11-22T17:00:02Z " + history.ID(8).String()}, ticks)
+	require.Equal(t, []string{"2026-11-22T17:00:01Z " + history.ID(7).String(), "2026-11-22T17:00:02Z " + history.ID(8).String()}, activations)
 	require.Equal(t, 1, downgraded)
 	require.Subset(t, created, []string{root + "/barrier", doublePath + "/1-1/m"})
 }

@@ -191,7 +191,7 @@ func (r Run) HasTokens() bool { return r.Token != "none" }
 
 // ofLockkeeperOnly are rules about what no rival has.
 var ofLockkeeperOnly = []check.Rule{
-	check.HeldState, check.EpochOrder, check.TrueAnswer, check.TrueMembership, check.TrueListing, check.PermitsWithinLimit, check.AllOrNothing, check.TickOnce,
+	check.HeldState, check.EpochOrder, check.TrueAnswer, check.TrueMembership, check.TrueListing, check.PermitsWithinLimit, check.AllOrNothing, check.ActivationOnce,
 }
 
 // Waived returns the rules that were not checked, with the reasons.

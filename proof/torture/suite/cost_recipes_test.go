@@ -243,10 +243,10 @@ func groupCosts(s *costs) map[string]float64 {
 	return result
 }
 
-// ticks is how many ticks the costs of one are measured over.
-const ticks = 3
+// activations is how many activations the costs of one are measured over.
+const activations = 3
 
-// scheduleCosts returns what a tick costs while the other clients are replicas that wait.
+// scheduleCosts returns what an activation costs while the other clients are replicas that wait.
 func scheduleCosts(s *costs) map[string]float64 {
 	s.T.Helper()
 	ctx, stop := context.WithCancel(s.Ctx)
@@ -262,7 +262,7 @@ func scheduleCosts(s *costs) map[string]float64 {
 		})
 		require.NoError(s.T, err)
 		go func() {
-			ended <- replica.Run(ctx, func(ctx context.Context, _ schedule.Tick) error {
+			ended <- replica.Run(ctx, func(ctx context.Context, _ schedule.Activation) error {
 				select {
 				case ran <- [2]int{s.received(leader), s.received(others...)}:
 				case <-ctx.Done():
@@ -286,9 +286,9 @@ func scheduleCosts(s *costs) map[string]float64 {
 	}
 	await(s.env, ran)
 	s.settled(others...)
-	await(s.env, ran) // of a tick before the replicas had settled, perhaps
+	await(s.env, ran) // of an activation before the replicas had settled, perhaps
 	from := await(s.env, ran)
-	for range ticks - 1 {
+	for range activations - 1 {
 		await(s.env, ran)
 	}
 	to := await(s.env, ran)
@@ -296,9 +296,9 @@ func scheduleCosts(s *costs) map[string]float64 {
 	for range s.clients {
 		require.NoError(s.T, <-ended)
 	}
-	result := map[string]float64{"`schedule`: a tick, for the leader": float64(to[0]-from[0]) / ticks}
+	result := map[string]float64{"`schedule`: an activation, for the leader": float64(to[0]-from[0]) / activations}
 	if len(others) > 0 {
-		result["`schedule`: a tick, for each other replica"] = float64(to[1]-from[1]) / ticks / float64(len(others))
+		result["`schedule`: an activation, for each other replica"] = float64(to[1]-from[1]) / activations / float64(len(others))
 	}
 	return result
 }

@@ -13,14 +13,14 @@ import (
 	"github.com/lockkeeper/lockkeeper/schedule"
 )
 
-// scheduled is a tick that a replica ran, and the session of that replica.
+// scheduled is an activation that a replica ran, and the session of that replica.
 type scheduled struct {
-	tick    schedule.Tick
+	activation    schedule.Activation
 	session int64
 }
 
-// Three replicas at three servers run a tick each second. The session of the leader ends with its second tick.
-func TestScheduledTickIsRunOnceAcrossAFailover(t *testing.T) {
+// Three replicas at three servers run an activation each second. The session of the leader ends with its second activation.
+func TestScheduledActivationIsRunOnceAcrossAFailover(t *testing.T) {
 	t.Parallel()
 	s := onThree(t)
 	ctx, stop := context.WithCancel(s.Ctx)
@@ -31,8 +31,8 @@ func TestScheduledTickIsRunOnceAcrossAFailover(t *testing.T) {
 		replica, err := schedule.New(client, s.Path("schedule"), schedule.Every(time.Second), nil)
 		require.NoError(t, err)
 		go func() {
-			ended <- replica.Run(ctx, func(_ context.Context, tick schedule.Tick) error {
-				ran <- scheduled{tick, client.SessionID()}
+			ended <- replica.Run(ctx, func(_ context.Context, activation schedule.Activation) error {
+				ran <- scheduled{activation, client.SessionID()}
 				return nil
 			})
 		}()
@@ -43,11 +43,11 @@ func TestScheduledTickIsRunOnceAcrossAFailover(t *testing.T) {
 		select {
 		case next = <-ran:
 		case <-s.Ctx.Done():
-			require.NoError(t, s.Ctx.Err(), "no tick was run")
+			require.NoError(t, s.Ctx.Err(), "no activation was run")
 		}
-		require.True(t, next.tick.Time.After(last.tick.Time), "%v after %v", next.tick.Time, last.tick.Time)
-		if next.tick.Token != last.tick.Token {
-			require.Greater(t, next.tick.Token, last.tick.Token)
+		require.True(t, next.activation.Time.After(last.activation.Time), "%v after %v", next.activation.Time, last.activation.Time)
+		if next.activation.Token() != last.activation.Token() {
+			require.Greater(t, next.activation.Token(), last.activation.Token())
 			leaders++
 		}
 		if last = next; n == 1 {

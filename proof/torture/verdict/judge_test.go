@@ -253,7 +253,7 @@ func TestRecipeThatWasNeverExercisedIsNotShown(t *testing.T) {
 		verdicts[p.Rule] = p.Verdict
 	}
 	require.Equal(t, NotShown, verdicts[check.AllOrNothing])
-	require.Equal(t, NotShown, verdicts[check.TickOnce])
+	require.Equal(t, NotShown, verdicts[check.ActivationOnce])
 	require.Equal(t, NotShown, verdicts[check.TrueLeader])
 	require.Equal(t, NotShown, verdicts[check.HeldState])
 	require.Equal(t, NotShown, verdicts[check.CrashOrClean])

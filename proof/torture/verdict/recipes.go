@@ -26,7 +26,7 @@ var recipes = []recipe{
 	{name: "downgrade", counts: history.Downgraded},
 	{name: "hand-over", counts: history.HandedOver},
 	{"group", history.Listed, "the contenders list no members", []check.Rule{check.TrueListing}},
-	{"schedule", history.Ran, "the contenders run no schedule", []check.Rule{check.TickOnce}},
+	{"schedule", history.Ran, "the contenders run no schedule", []check.Rule{check.ActivationOnce}},
 	{"permits", "", "the contenders use no semaphore", []check.Rule{check.PermitsWithinLimit}},
 	{"several locks", "", "the contenders request no several locks together", []check.Rule{check.AllOrNothing}},
 	{"takeover", history.Fenced, "the contenders have no lock-delay", []check.Rule{check.CrashOrClean}},

@@ -25,10 +25,10 @@ func init() {
 const interval = schedule.Every(schedule.MinInterval)
 
 // scheduleLasts returns for how long processes are replicas of one schedule. Then all take the next one: a leader whose wall
-// clock was stepped forward stores a tick of the future, after which its schedule has no tick until then.
+// clock was stepped forward stores an activation of the future, after which its schedule has no activation until then.
 func scheduleLasts(timeout history.Instant) history.Instant { return 16 * timeout }
 
-// runSchedules makes the process a replica of one schedule after the other, and reports each tick that it runs.
+// runSchedules makes the process a replica of one schedule after the other, and reports each activation that it runs.
 func runSchedules(ctx context.Context, client *recipes.Client, spec *Spec, report func(history.Event)) error {
 	lasts := scheduleLasts(spec.Timeout)
 	for ctx.Err() == nil {
@@ -39,14 +39,14 @@ func runSchedules(ctx context.Context, client *recipes.Client, spec *Spec, repor
 			return err
 		}
 		running, cancel := context.WithTimeout(ctx, time.Duration(lasts-now%lasts))
-		err = s.Run(running, func(_ context.Context, tick schedule.Tick) error {
+		err = s.Run(running, func(_ context.Context, activation schedule.Activation) error {
 			report(history.Event{
-				Kind: history.Ran, Path: path, Token: history.ID(tick.Token), Text: tick.Time.Format(time.RFC3339),
+				Kind: history.Ran, Path: path, Token: history.ID(activation.Token()), Text: activation.Time.Format(time.RFC3339),
 			})
 			return nil
 		})
 		cancel()
-		if err != nil && !errors.Is(err, recipes.ErrUncertain) { // a tick or a release whose outcome is unknown
+		if err != nil && !errors.Is(err, recipes.ErrUncertain) { // an activation or a release whose outcome is unknown
 			return err
 		}
 	}
