@@ -31,7 +31,7 @@ func Example_fileProcessing() {
 	if err := errors.Join(os.Mkdir(results, 0o700), os.Mkdir(fenceDir, 0o700)); err != nil {
 		log.Fatal(err)
 	}
-	fences, err := filefence.Open(fenceDir, nil)
+	guard, err := filefence.New(fenceDir, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func Example_fileProcessing() {
 		} else if err != nil {
 			return err
 		}
-		err = fences.Do(ctx, file, hold.Token(), func(*os.File) error {
+		err = guard.Do(ctx, file, hold.Token(), func(*os.File) error {
 			return os.WriteFile(filepath.Join(results, file), []byte("processed"), 0o600)
 		})
 		return errors.Join(err, hold.Unlock(ctx))

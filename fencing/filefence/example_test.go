@@ -16,7 +16,7 @@ import (
 )
 
 // A paused holder resumes and writes its report after the next holder has written one.
-func ExampleFence_Do() {
+func ExampleGuard_Do() {
 	dir, err := os.MkdirTemp("", "report")
 	if err != nil {
 		fmt.Println(err)
@@ -29,13 +29,13 @@ func ExampleFence_Do() {
 		return
 	}
 
-	fence, err := filefence.Open(filepath.Join(dir, "fence"), nil)
+	guard, err := filefence.New(filepath.Join(dir, "fence"), nil)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	publish := func(token fencing.Token, text string) error {
-		return fence.Do(context.Background(), "report", token, func(*os.File) error {
+		return guard.Do(context.Background(), "report", token, func(*os.File) error {
 			return os.WriteFile(report, []byte(text), 0o600)
 		})
 	}

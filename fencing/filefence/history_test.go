@@ -13,7 +13,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing"
 )
 
-// inHistory opens the fence in dir for tokens of one history.
+// inHistory opens the guard in dir for tokens of one history.
 func inHistory(t *testing.T, dir, id string) *guarded {
 	t.Helper()
 	g, err := newGuarded(dir, &Options{History: id})
@@ -35,11 +35,11 @@ func TestTokenOfAnotherHistoryIsRefusedWhateverItsNumber(t *testing.T) {
 	require.NoError(t, before.Write(t.Context(), "ledger", 7, "seven again"), "nothing was changed")
 	require.ErrorIs(t, before.Write(t.Context(), "ledger", 6, "stale"), fencing.ErrStale)
 
-	require.NoError(t, after.fence.Reset(t.Context(), "ledger", 3))
+	require.NoError(t, after.guard.Reset(t.Context(), "ledger", 3))
 	require.ErrorIs(t, before.Write(t.Context(), "ledger", 9, "unwanted"), fencing.ErrOtherHistory)
 	require.ErrorIs(t, after.Write(t.Context(), "ledger", 2, "stale"), fencing.ErrStale)
 	require.NoError(t, after.Write(t.Context(), "ledger", 3, "three"))
-	require.NoError(t, after.fence.Reset(t.Context(), "ledger", 0))
+	require.NoError(t, after.guard.Reset(t.Context(), "ledger", 0))
 	require.ErrorIs(t, before.Write(t.Context(), "ledger", 9, "unwanted"), fencing.ErrOtherHistory)
 }
 
@@ -60,7 +60,7 @@ func TestFenceWithoutHistoryComparesTokensAndKeepsStoredHistory(t *testing.T) {
 	require.NoError(t, plain.Write(t.Context(), "ledger", 8, "eight"))
 	require.ErrorIs(t, second.Write(t.Context(), "ledger", 9, "unwanted"), fencing.ErrOtherHistory)
 
-	require.NoError(t, plain.fence.Reset(t.Context(), "ledger", 8))
+	require.NoError(t, plain.guard.Reset(t.Context(), "ledger", 8))
 	require.NoError(t, second.Write(t.Context(), "ledger", 9, "nine"), "a reset without a history clears it")
 }
 
@@ -68,18 +68,18 @@ func TestFileOfReleaseWithoutHistoriesIsReadable(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, inHistory(t, dir, "first").Write(t.Context(), "ledger", 1, "one"))
 	g := openGuarded(t, dir)
-	require.NoError(t, os.WriteFile(g.fence.record("ledger").file, []byte(`lockkeeper fence 1
+	require.NoError(t, os.WriteFile(g.guard.record("ledger").file, []byte(`lockkeeper fence 1
 token 4294967311
 resource "ledger"
 sum bd5ca851bf39905e39be60eeea67614ab8fa2c3c7c40708d4c90c8a4e6b18526
 `), 0o600))
-	newest, err := g.fence.Newest("ledger")
+	newest, err := g.guard.Newest("ledger")
 	require.NoError(t, err)
 	require.Equal(t, fencing.Token(4294967311), newest)
 }
 
 func TestDamagedHistoryIsDetected(t *testing.T) {
-	r := (&Fence{}).record("ledger")
+	r := (&Guard{}).record("ledger")
 	for _, s := range []state{{}, {newest: 7}, {newest: 7, history: "first"}, {history: "first"}} {
 		got, err := r.decode(r.encode(s))
 		require.NoError(t, err)
@@ -97,6 +97,6 @@ func TestDamagedHistoryIsDetected(t *testing.T) {
 }
 
 func TestOpenRefusesInvalidHistory(t *testing.T) {
-	_, err := Open(t.TempDir(), &Options{History: "a b"})
+	_, err := New(t.TempDir(), &Options{History: "a b"})
 	require.ErrorContains(t, err, `the history id "a b" contains the character ' '`)
 }

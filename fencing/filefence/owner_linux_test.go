@@ -28,13 +28,13 @@ func TestServiceCanWriteAfterFilesOfRoot(t *testing.T) {
 	stateDir := filepath.Join(dir, "fence")
 	require.NoError(t, os.Mkdir(stateDir, 0o700))
 	require.NoError(t, os.Chown(stateDir, service, service))
-	fence, err := Open(stateDir, nil)
+	guard, err := New(stateDir, nil)
 	require.NoError(t, err)
 	nothing := func(*os.File) error { return nil }
 
 	mask := syscall.Umask(0o077)
-	err = fence.Do(t.Context(), "ledger", 7, nothing)
-	r := fence.record("ledger")
+	err = guard.Do(t.Context(), "ledger", 7, nothing)
+	r := guard.record("ledger")
 	for _, step := range r.steps(state{newest: 9})[:2] {
 		require.NoError(t, step())
 	}
@@ -43,17 +43,17 @@ func TestServiceCanWriteAfterFilesOfRoot(t *testing.T) {
 
 	errs := asUser(service, func() []error {
 		return []error{
-			fence.Do(t.Context(), "ledger", 8, nothing),
-			fence.Do(t.Context(), "ledger", 7, nothing),
-			fence.Reset(t.Context(), "ledger", 3),
-			fence.Do(t.Context(), "ledger", 4, nothing),
+			guard.Do(t.Context(), "ledger", 8, nothing),
+			guard.Do(t.Context(), "ledger", 7, nothing),
+			guard.Reset(t.Context(), "ledger", 3),
+			guard.Do(t.Context(), "ledger", 4, nothing),
 		}
 	})
 	require.NoError(t, errs[0], "the service is newer")
 	require.ErrorIs(t, errs[1], fencing.ErrStale)
 	require.NoError(t, errs[2])
 	require.NoError(t, errs[3])
-	require.NoError(t, fence.Do(t.Context(), "ledger", 5, nothing), "and root can write after the service")
+	require.NoError(t, guard.Do(t.Context(), "ledger", 5, nothing), "and root can write after the service")
 }
 
 // asUser runs f with the file access of that user, on a thread that ends with f.

@@ -61,12 +61,12 @@ func (c task) run() error {
 	ctx := context.Background()
 	switch c.Role {
 	case dieInTheFunction:
-		return g.fence.Do(ctx, c.Resource, c.Token, func(*os.File) error {
+		return g.guard.Do(ctx, c.Resource, c.Token, func(*os.File) error {
 			child.Die()
 			return nil
 		})
 	case dieBetweenSteps:
-		r := g.fence.record(c.Resource)
+		r := g.guard.record(c.Resource)
 		if _, err := r.lock(ctx, withoutToken); err != nil {
 			return err
 		}
@@ -78,13 +78,13 @@ func (c task) run() error {
 		child.Die()
 	case count:
 		for range c.Steps {
-			if err := g.fence.Do(ctx, c.Resource, c.Token, func(*os.File) error { return increase(g.file(c.Resource)) }); err != nil {
+			if err := g.guard.Do(ctx, c.Resource, c.Token, func(*os.File) error { return increase(g.file(c.Resource)) }); err != nil {
 				return err
 			}
 		}
 		return nil
 	case leaveChild:
-		return g.fence.Do(ctx, c.Resource, c.Token, c.leaveChild)
+		return g.guard.Do(ctx, c.Resource, c.Token, c.leaveChild)
 	}
 	return fmt.Errorf("unknown role %q", c.Role)
 }
@@ -126,7 +126,7 @@ func increase(name string) error {
 }
 
 func TestKillBetweenAnyStepsAdmitsNoOlderToken(t *testing.T) {
-	steps := len((&Fence{}).record("ledger").steps(state{}))
+	steps := len((&Guard{}).record("ledger").steps(state{}))
 	for done := range steps + 1 {
 		t.Run(fmt.Sprintf("after %d of %d", done, steps), func(t *testing.T) {
 			dir := t.TempDir()
@@ -134,7 +134,7 @@ func TestKillBetweenAnyStepsAdmitsNoOlderToken(t *testing.T) {
 			require.NoError(t, g.Write(t.Context(), "ledger", 5, "five"))
 			task{Role: dieBetweenSteps, Dir: dir, Resource: "ledger", Token: 9, Steps: done}.dies(t)
 
-			newest, err := g.fence.Newest("ledger")
+			newest, err := g.guard.Newest("ledger")
 			require.NoError(t, err, "the file is whole")
 			require.Contains(t, []fencing.Token{5, 9}, newest)
 			require.ErrorIs(t, g.Write(t.Context(), "ledger", 4, "stale"), fencing.ErrStale)
@@ -162,7 +162,7 @@ func TestChildThatOutlivesItsHolderKeepsLock(t *testing.T) {
 	require.NoError(t, errors.Join(stdin.Close(), stdout.Close()))
 	require.Error(t, cmd.Wait(), "the holder is killed")
 
-	_, err = g.fence.record("ledger").tryLock(withoutToken)
+	_, err = g.guard.record("ledger").tryLock(withoutToken)
 	require.ErrorIs(t, err, syscall.EWOULDBLOCK, "the child of the killed holder can still write")
 	require.NoError(t, end.Close())
 	require.NoError(t, g.Write(t.Context(), "ledger", 8, "eight"))
@@ -176,7 +176,7 @@ func TestChildThatOutlivesItsHolderKeepsLock(t *testing.T) {
 func TestTornTemporaryFileIsOverwritten(t *testing.T) {
 	g := openGuarded(t, t.TempDir())
 	require.NoError(t, g.Write(t.Context(), "ledger", 5, "five"))
-	r := g.fence.record("ledger")
+	r := g.guard.record("ledger")
 	require.NoError(t, os.WriteFile(r.temp, []byte(r.encode(state{newest: 9})[:20]), 0o600))
 	require.ErrorIs(t, g.Write(t.Context(), "ledger", 4, "stale"), fencing.ErrStale)
 	require.NoError(t, g.Write(t.Context(), "ledger", 9, "nine"))
@@ -209,7 +209,7 @@ func TestNewerTokenOfAnotherProcessShutsOutOlderOnes(t *testing.T) {
 	out, err := process.Command(t.Context(), task{Role: count, Dir: dir, Resource: "ledger", Token: 8, Steps: 1}).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.ErrorIs(t, g.Write(t.Context(), "ledger", 7, "stale"), fencing.ErrStale)
-	files, err := filepath.Glob(filepath.Join(g.fence.dir, "*.new"))
+	files, err := filepath.Glob(filepath.Join(g.guard.dir, "*.new"))
 	require.NoError(t, err)
 	require.Empty(t, files, "the rename leaves no temporary file")
 }

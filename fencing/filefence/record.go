@@ -14,8 +14,8 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing"
 )
 
-// ErrDamaged is wrapped in the error about a token file that is missing, or whose content is not what a fence wrote. The
-// fence then refuses all tokens of the resource, which is safe. The operator passes [Fence.Reset] a token that no earlier
+// ErrDamaged is wrapped in the error about a token file that is missing, or whose content is not what a guard wrote. The
+// guard then refuses all tokens of the resource, which is safe. The operator passes [Guard.Reset] a token that no earlier
 // writer's token exceeds. The token of the lock's current holder meets this condition, since it is the newest grant.
 var ErrDamaged = errors.New("the file is damaged: all tokens are refused until Reset is called with the token of the lock's current holder")
 
@@ -49,9 +49,9 @@ const mode fs.FileMode = 0o644
 
 // record returns the record of resource. Its files are named by a hash, because the name of a resource may be too long for a
 // file name, look like a path, or differ from another name in case only.
-func (f *Fence) record(resource string) record {
-	base := filepath.Join(f.dir, fmt.Sprintf("%x", sha256.Sum256([]byte(resource))))
-	return record{dir: f.dir, opened: f.opened, resource: resource, file: base + ".fence", temp: base + ".new", lockFile: base + ".lock"}
+func (g *Guard) record(resource string) record {
+	base := filepath.Join(g.dir, fmt.Sprintf("%x", sha256.Sum256([]byte(resource))))
+	return record{dir: g.dir, opened: g.opened, resource: resource, file: base + ".fence", temp: base + ".new", lockFile: base + ".lock"}
 }
 
 // unmoved returns an error if the directory at the path is not the opened one.
@@ -66,7 +66,7 @@ func (r record) unmoved() error {
 	}
 	if !os.SameFile(opened, at) {
 		return fmt.Errorf("%w: %s is not the directory that was opened: "+
-			"once no function of the opened one runs, open the fence again", ErrReplaced, r.dir)
+			"once no function of the opened one runs, create the guard again", ErrReplaced, r.dir)
 	}
 	return nil
 }
@@ -192,7 +192,7 @@ func (r record) decode(content string) (state, error) {
 			return state{}, ErrDamaged
 		}
 	}
-	// Each state has exactly one encoding: a fence did not write a file that differs from it in a byte.
+	// Each state has exactly one encoding: a guard did not write a file that differs from it in a byte.
 	if content != r.encode(s) {
 		return state{}, ErrDamaged
 	}

@@ -19,11 +19,11 @@ import (
 func TestLockFileRemovedUnderHolderAdmitsNoOtherWriter(t *testing.T) {
 	dir := t.TempDir()
 	holder, other := openGuarded(t, dir), openGuarded(t, dir)
-	lockFile := holder.fence.record("ledger").lockFile
+	lockFile := holder.guard.record("ledger").lockFile
 	called := false
-	err := holder.fence.Do(t.Context(), "ledger", 7, func(*os.File) error {
+	err := holder.guard.Do(t.Context(), "ledger", 7, func(*os.File) error {
 		require.NoError(t, os.Remove(lockFile))
-		err := other.fence.Do(t.Context(), "ledger", 8, func(*os.File) error { called = true; return nil })
+		err := other.guard.Do(t.Context(), "ledger", 8, func(*os.File) error { called = true; return nil })
 		require.ErrorIs(t, err, ErrReplaced)
 		require.ErrorContains(t, err, lockFile, "the operator must be able to find the file")
 		require.ErrorContains(t, err, "Reset")
@@ -33,7 +33,7 @@ func TestLockFileRemovedUnderHolderAdmitsNoOtherWriter(t *testing.T) {
 	require.ErrorIs(t, err, ErrReplaced, "the holder is notified, too")
 	require.ErrorContains(t, err, "the function has run")
 
-	require.NoError(t, holder.fence.Reset(t.Context(), "ledger", 7))
+	require.NoError(t, holder.guard.Reset(t.Context(), "ledger", 7))
 	require.ErrorIs(t, other.Write(t.Context(), "ledger", 6, "stale"), fencing.ErrStale)
 	require.NoError(t, other.Write(t.Context(), "ledger", 8, "eight"))
 }
@@ -42,7 +42,7 @@ func TestLockFileRemovedUnderHolderAdmitsNoOtherWriter(t *testing.T) {
 func TestLockFileRemovedBeforeFirstTokenAdmitsOneWriter(t *testing.T) {
 	dir := t.TempDir()
 	g := openGuarded(t, dir)
-	r := g.fence.record("ledger")
+	r := g.guard.record("ledger")
 	first, err := r.tryLock(withoutToken)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, first.Close()) }()
@@ -55,7 +55,7 @@ func TestRemovedTokenFileRefusesAllTokensUntilReset(t *testing.T) {
 	dir := t.TempDir()
 	g := openGuarded(t, dir)
 	require.NoError(t, g.Write(t.Context(), "ledger", 9, "nine"))
-	r := g.fence.record("ledger")
+	r := g.guard.record("ledger")
 	require.NoError(t, os.Remove(r.file))
 	for _, g := range []*guarded{g, openGuarded(t, dir)} {
 		for _, token := range []fencing.Token{7, 9, 10} {
@@ -64,11 +64,11 @@ func TestRemovedTokenFileRefusesAllTokensUntilReset(t *testing.T) {
 			require.ErrorContains(t, err, r.file+": removed", "the operator must be able to find the file")
 			require.ErrorContains(t, err, "Reset")
 		}
-		_, err := g.fence.Newest("ledger")
+		_, err := g.guard.Newest("ledger")
 		require.ErrorIs(t, err, ErrDamaged)
 	}
 	require.NoError(t, g.Write(t.Context(), "other", 1, "not removed"))
-	require.NoError(t, g.fence.Reset(t.Context(), "ledger", 9))
+	require.NoError(t, g.guard.Reset(t.Context(), "ledger", 9))
 	require.ErrorIs(t, g.Write(t.Context(), "ledger", 8, "stale"), fencing.ErrStale)
 	require.NoError(t, g.Write(t.Context(), "ledger", 9, "nine"))
 }
@@ -76,14 +76,14 @@ func TestRemovedTokenFileRefusesAllTokensUntilReset(t *testing.T) {
 // A process that dies between any two steps of the first call leaves a resource that the next call can write.
 func TestDeathBeforeFirstTokenLeavesResourceUsable(t *testing.T) {
 	g := openGuarded(t, t.TempDir())
-	steps := len(g.fence.record("ledger").steps(state{}))
+	steps := len(g.guard.record("ledger").steps(state{}))
 	for done := range steps + 1 {
 		resource := "ledger " + strconv.Itoa(done)
-		r := g.fence.record(resource)
+		r := g.guard.record(resource)
 		for _, step := range r.steps(state{})[:done] {
 			require.NoError(t, step())
 		}
-		newest, err := g.fence.Newest(resource)
+		newest, err := g.guard.Newest(resource)
 		require.NoError(t, err)
 		require.Zero(t, newest)
 		require.NoError(t, g.Write(t.Context(), resource, 7, "seven"))
@@ -94,7 +94,7 @@ func TestDeathBeforeFirstTokenLeavesResourceUsable(t *testing.T) {
 func TestLockFileReplacedBetweenOpenAndLockIsReported(t *testing.T) {
 	g := openGuarded(t, t.TempDir())
 	require.NoError(t, g.Write(t.Context(), "ledger", 7, "seven"))
-	r := g.fence.record("ledger")
+	r := g.guard.record("ledger")
 	held, err := r.tryLock(withoutToken)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, held.Close()) }()
@@ -110,11 +110,11 @@ func TestSwitchedDirectoryIsReported(t *testing.T) {
 	require.NoError(t, os.Mkdir(before, 0o700))
 	require.NoError(t, os.Mkdir(after, 0o700))
 	require.NoError(t, os.Symlink(before, link))
-	fence, err := Open(link, nil)
+	guard, err := New(link, nil)
 	require.NoError(t, err)
 	called := false
 	do := func(token fencing.Token) error {
-		return fence.Do(t.Context(), "ledger", token, func(*os.File) error { called = true; return nil })
+		return guard.Do(t.Context(), "ledger", token, func(*os.File) error { called = true; return nil })
 	}
 	require.NoError(t, do(9))
 
@@ -128,8 +128,8 @@ func TestSwitchedDirectoryIsReported(t *testing.T) {
 	require.False(t, called, "older than 9")
 	require.ErrorIs(t, err, ErrReplaced)
 	require.ErrorContains(t, err, link)
-	require.ErrorIs(t, fence.Reset(t.Context(), "ledger", 1), ErrReplaced)
-	_, err = fence.Newest("ledger")
+	require.ErrorIs(t, guard.Reset(t.Context(), "ledger", 1), ErrReplaced)
+	_, err = guard.Newest("ledger")
 	require.ErrorIs(t, err, ErrReplaced)
 	left, err := os.ReadDir(after)
 	require.NoError(t, err)
@@ -137,21 +137,21 @@ func TestSwitchedDirectoryIsReported(t *testing.T) {
 
 	switchTo(before)
 	require.ErrorIs(t, do(8), fencing.ErrStale)
-	err = fence.Do(t.Context(), "ledger", 9, func(*os.File) error { switchTo(after); return nil })
+	err = guard.Do(t.Context(), "ledger", 9, func(*os.File) error { switchTo(after); return nil })
 	require.ErrorIs(t, err, ErrReplaced, "other processes write in the new directory")
 	require.ErrorContains(t, err, "the function has run")
 }
 
 func TestFunctionThatClosesLockFileIsReported(t *testing.T) {
 	g := openGuarded(t, t.TempDir())
-	err := g.fence.Do(t.Context(), "ledger", 7, (*os.File).Close)
+	err := g.guard.Do(t.Context(), "ledger", 7, (*os.File).Close)
 	require.ErrorIs(t, err, os.ErrClosed)
 	require.ErrorContains(t, err, "the function must not close the lock file")
 }
 
 func TestCancelledContextLeavesLockFree(t *testing.T) {
 	g := openGuarded(t, t.TempDir())
-	r := g.fence.record("ledger")
+	r := g.guard.record("ledger")
 	done, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := r.lock(done, withoutToken)

@@ -84,7 +84,7 @@ func openSQL(driver string, dialect sqlfence.Dialect) func(string, func()) (open
 
 // files is a folder with one file for each value, and a fence in a subfolder.
 type files struct {
-	fence  *filefence.Fence
+	guard  *filefence.Guard
 	dir    string
 	within func()
 }
@@ -94,15 +94,15 @@ func openFiles(dir string, within func()) (opened, error) {
 	if err := os.MkdirAll(state, 0o700); err != nil {
 		return opened{}, err
 	}
-	fence, err := filefence.Open(state, nil)
+	guard, err := filefence.New(state, nil)
 	if err != nil {
 		return opened{}, err
 	}
-	return opened{&files{fence, dir, within}, func() error { return nil }}, nil
+	return opened{&files{guard, dir, within}, func() error { return nil }}, nil
 }
 
 func (f *files) Write(ctx context.Context, resource string, token fencing.Token, value string) error {
-	return f.fence.Do(ctx, resource, token, func(*os.File) error {
+	return f.guard.Do(ctx, resource, token, func(*os.File) error {
 		f.within()
 		return os.WriteFile(filepath.Join(f.dir, resource), []byte(value), 0o600)
 	})
@@ -114,7 +114,7 @@ func (f *files) Value(_ context.Context, resource string) (string, error) {
 }
 
 func (f *files) Reset(ctx context.Context, resource string) error {
-	return f.fence.Reset(ctx, resource, 0)
+	return f.guard.Reset(ctx, resource, 0)
 }
 
 func openRedis(addr string, _ func()) (opened, error) {

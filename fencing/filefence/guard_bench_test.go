@@ -14,9 +14,9 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing/filefence"
 )
 
-// BenchmarkDo writes a file with the fence and without it, alternately, so that disturbances affect both alike. It runs with
+// BenchmarkDo writes a file with the guard and without it, alternately, so that disturbances affect both alike. It runs with
 // one token, as one holder writes, and with a new token each time, which must be on the disk before the write. The writes
-// are synced, as writes that need a fence usually are.
+// are synced, as writes that need a guard usually are.
 func BenchmarkDo(b *testing.B) {
 	for _, run := range []struct {
 		name string
@@ -26,7 +26,7 @@ func BenchmarkDo(b *testing.B) {
 			dir := b.TempDir()
 			state := filepath.Join(dir, "fence")
 			require.NoError(b, os.Mkdir(state, 0o700))
-			fence, err := filefence.Open(state, nil)
+			guard, err := filefence.New(state, nil)
 			require.NoError(b, err)
 			write := func() error { return synced(filepath.Join(dir, "ledger")) }
 			token := fencing.Token(7)
@@ -34,7 +34,7 @@ func BenchmarkDo(b *testing.B) {
 			for b.Loop() {
 				token += run.step
 				for i, write := range []func() error{
-					func() error { return fence.Do(b.Context(), "ledger", token, func(*os.File) error { return write() }) }, write,
+					func() error { return guard.Do(b.Context(), "ledger", token, func(*os.File) error { return write() }) }, write,
 				} {
 					start := time.Now()
 					require.NoError(b, write())

@@ -21,9 +21,9 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing/fencetest"
 )
 
-// guarded stores each value in a file beside the fence.
+// guarded stores each value in a file beside the guard's directory.
 type guarded struct {
-	fence *Fence
+	guard *Guard
 	data  string
 }
 
@@ -39,16 +39,16 @@ func newGuarded(dir string, opts *Options) (*guarded, error) {
 	if err := errors.Join(os.MkdirAll(state, 0o700), os.MkdirAll(data, 0o700)); err != nil {
 		return nil, err
 	}
-	fence, err := Open(state, opts)
-	return &guarded{fence: fence, data: data}, err
+	guard, err := New(state, opts)
+	return &guarded{guard: guard, data: data}, err
 }
 
 func (g *guarded) file(resource string) string {
-	return filepath.Join(g.data, filepath.Base(g.fence.record(resource).file))
+	return filepath.Join(g.data, filepath.Base(g.guard.record(resource).file))
 }
 
 func (g *guarded) Write(ctx context.Context, resource string, token fencing.Token, value string) error {
-	return g.fence.Do(ctx, resource, token, func(*os.File) error {
+	return g.guard.Do(ctx, resource, token, func(*os.File) error {
 		name := g.file(resource)
 		if err := os.WriteFile(name+".new", []byte(value), 0o600); err != nil {
 			return err
@@ -58,7 +58,7 @@ func (g *guarded) Write(ctx context.Context, resource string, token fencing.Toke
 }
 
 func (g *guarded) Value(_ context.Context, resource string) (string, error) {
-	if _, err := g.fence.Newest(resource); err != nil {
+	if _, err := g.guard.Newest(resource); err != nil {
 		return "", err
 	}
 	value, err := os.ReadFile(g.file(resource))
@@ -69,7 +69,7 @@ func (g *guarded) Value(_ context.Context, resource string) (string, error) {
 }
 
 func (g *guarded) Reset(ctx context.Context, resource string) error {
-	return g.fence.Reset(ctx, resource, 0)
+	return g.guard.Reset(ctx, resource, 0)
 }
 
 func TestFencePassesSuite(t *testing.T) {
@@ -95,8 +95,8 @@ func TestFencePassesSuite(t *testing.T) {
 
 func TestTokenIsDurableBeforeFunctionRuns(t *testing.T) {
 	g := openGuarded(t, t.TempDir())
-	require.NoError(t, g.fence.Do(t.Context(), "ledger", 7, func(*os.File) error {
-		newest, err := g.fence.Newest("ledger")
+	require.NoError(t, g.guard.Do(t.Context(), "ledger", 7, func(*os.File) error {
+		newest, err := g.guard.Newest("ledger")
 		require.NoError(t, err)
 		require.Equal(t, fencing.Token(7), newest)
 		return nil
@@ -106,9 +106,9 @@ func TestTokenIsDurableBeforeFunctionRuns(t *testing.T) {
 func TestFailedFunctionLeavesTokenAdmittedAndLockFree(t *testing.T) {
 	g := openGuarded(t, t.TempDir())
 	disk := errors.New("disk full")
-	require.ErrorIs(t, g.fence.Do(t.Context(), "ledger", 7, func(*os.File) error { return disk }), disk)
+	require.ErrorIs(t, g.guard.Do(t.Context(), "ledger", 7, func(*os.File) error { return disk }), disk)
 	require.Panics(t, func() {
-		_ = g.fence.Do(t.Context(), "ledger", 8, func(*os.File) error { panic("in the function") })
+		_ = g.guard.Do(t.Context(), "ledger", 8, func(*os.File) error { panic("in the function") })
 	})
 	require.ErrorIs(t, g.Write(t.Context(), "ledger", 7, "stale"), fencing.ErrStale)
 	require.NoError(t, g.Write(t.Context(), "ledger", 8, "eight"))
@@ -119,7 +119,7 @@ func TestWaiterReturnsWhenContextIsDone(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
 	reason := errors.New("lost the lock")
-	require.NoError(t, g.fence.Do(t.Context(), "ledger", 7, func(*os.File) error {
+	require.NoError(t, g.guard.Do(t.Context(), "ledger", 7, func(*os.File) error {
 		// ctx is done in the end, whether the call has begun to wait or not.
 		waited := make(chan error)
 		go func() { waited <- g.Write(ctx, "ledger", 9, "nine") }()
@@ -127,7 +127,7 @@ func TestWaiterReturnsWhenContextIsDone(t *testing.T) {
 		require.ErrorIs(t, <-waited, reason)
 		return nil
 	}))
-	newest, err := g.fence.Newest("ledger")
+	newest, err := g.guard.Newest("ledger")
 	require.NoError(t, err)
 	require.Equal(t, fencing.Token(7), newest)
 }
@@ -135,15 +135,15 @@ func TestWaiterReturnsWhenContextIsDone(t *testing.T) {
 func TestDamagedFileRefusesAllTokensUntilReset(t *testing.T) {
 	g := openGuarded(t, t.TempDir())
 	require.NoError(t, g.Write(t.Context(), "ledger", 11, "eleven"))
-	r := g.fence.record("ledger")
+	r := g.guard.record("ledger")
 	whole := r.encode(state{newest: 12})
-	damaged := []string{"", r.encode(state{newest: 13})[:len(whole)-70] + whole[len(whole)-70:], whole + "\n", g.fence.record("other").encode(state{newest: 12})}
+	damaged := []string{"", r.encode(state{newest: 13})[:len(whole)-70] + whole[len(whole)-70:], whole + "\n", g.guard.record("other").encode(state{newest: 12})}
 	for n := range len(whole) {
 		damaged = append(damaged, whole[:n])
 	}
 	for _, content := range damaged {
 		require.NoError(t, os.WriteFile(r.file, []byte(content), 0o600))
-		_, err := g.fence.Newest("ledger")
+		_, err := g.guard.Newest("ledger")
 		require.ErrorIs(t, err, ErrDamaged, "%q", content)
 		err = g.Write(t.Context(), "ledger", math.MaxInt64, "unwanted")
 		require.ErrorIs(t, err, ErrDamaged, "%q", content)
@@ -153,41 +153,41 @@ func TestDamagedFileRefusesAllTokensUntilReset(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, content, string(after), "the damaged file is left as evidence")
 	}
-	require.NoError(t, g.fence.Reset(t.Context(), "ledger", 12))
+	require.NoError(t, g.guard.Reset(t.Context(), "ledger", 12))
 	require.ErrorIs(t, g.Write(t.Context(), "ledger", 11, "stale"), fencing.ErrStale)
 	require.NoError(t, g.Write(t.Context(), "ledger", 12, "twelve"))
 }
 
 func TestMisuseIsReported(t *testing.T) {
 	g := openGuarded(t, t.TempDir())
-	require.ErrorContains(t, g.fence.Do(t.Context(), "ledger", 7, nil), "the function is nil")
-	require.ErrorIs(t, g.fence.Reset(t.Context(), "ledger", -1), fencing.ErrInvalid)
-	newest, err := g.fence.Newest("ledger")
+	require.ErrorContains(t, g.guard.Do(t.Context(), "ledger", 7, nil), "the function is nil")
+	require.ErrorIs(t, g.guard.Reset(t.Context(), "ledger", -1), fencing.ErrInvalid)
+	newest, err := g.guard.Newest("ledger")
 	require.NoError(t, err)
 	require.Zero(t, newest)
 
-	_, err = Open("", nil)
+	_, err = New("", nil)
 	require.ErrorContains(t, err, "is empty", "the working directory is no substitute")
-	_, err = Open(filepath.Join(t.TempDir(), "missing"), nil)
+	_, err = New(filepath.Join(t.TempDir(), "missing"), nil)
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
-	_, err = Open(file, nil)
+	_, err = New(file, nil)
 	require.ErrorContains(t, err, "not a directory")
 }
 
 func TestMissingDirectoryIsReported(t *testing.T) {
 	g := openGuarded(t, t.TempDir())
-	require.NoError(t, os.RemoveAll(g.fence.dir))
+	require.NoError(t, os.RemoveAll(g.guard.dir))
 	called := false
-	require.ErrorIs(t, g.fence.Do(t.Context(), "ledger", 7, func(*os.File) error { called = true; return nil }), fs.ErrNotExist)
+	require.ErrorIs(t, g.guard.Do(t.Context(), "ledger", 7, func(*os.File) error { called = true; return nil }), fs.ErrNotExist)
 	require.False(t, called)
 }
 
 func TestFileNamesItsResource(t *testing.T) {
 	g := openGuarded(t, t.TempDir())
 	require.NoError(t, g.Write(t.Context(), "ledger/2026", 4294967311, "value"))
-	content, err := os.ReadFile(g.fence.record("ledger/2026").file)
+	content, err := os.ReadFile(g.guard.record("ledger/2026").file)
 	require.NoError(t, err)
 	require.Contains(t, string(content), "token "+strconv.Itoa(4294967311)+"\n")
 	require.Contains(t, string(content), strconv.Quote("ledger/2026"))
@@ -198,7 +198,7 @@ func TestFileNamesItsResource(t *testing.T) {
 func TestConcurrentFirstCallsReportNoReplacedFence(t *testing.T) {
 	g := openGuarded(t, t.TempDir())
 	require.NoError(t, g.Write(t.Context(), "ledger", 7, "seven"))
-	r := g.fence.record("ledger")
+	r := g.guard.record("ledger")
 	file, err := r.create(withoutToken)
 	require.NoError(t, err)
 	require.NoError(t, r.same(file))
