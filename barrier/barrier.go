@@ -15,10 +15,13 @@ type Barrier struct {
 	node *recipes.Node
 }
 
+// Options are the options of a Barrier. There are none yet.
+type Options struct{ _ struct{} }
+
 // New returns the barrier at path, an absolute path to which the client's namespace is added. It
-// sends no request. The barrier is set while the node at path exists. The methods refuse a path that is the queue of a lock or an
+// sends no request. opts may be nil. The barrier is set while the node at path exists. The methods refuse a path that is the queue of a lock or an
 // election, with recipes.ErrQueue, and change nothing.
-func New(client *recipes.Client, path string) (*Barrier, error) {
+func New(client *recipes.Client, path string, _ *Options) (*Barrier, error) {
 	if err := recipes.CheckPath(path); err != nil {
 		return nil, &recipes.Error{Op: "new barrier", Err: err}
 	}

@@ -195,11 +195,11 @@ func TestInvalidArgumentOfBarrierIsAnErrorThatNamesIt(t *testing.T) {
 		for path, want := range map[string]string{
 			"": "is empty", "b": "is not absolute", "/": "is the root", "/a//b": "has an empty segment", "/zookeeper": "belongs to ZooKeeper",
 		} {
-			_, err := barrier.New(p.client, path)
+			_, err := barrier.New(p.client, path, nil)
 			require.ErrorContains(s, err, "new barrier")
 			require.ErrorContains(s, err, want)
 		}
-		_, err := barrier.New(nil, path)
+		_, err := barrier.New(nil, path, nil)
 		require.ErrorContains(s, err, "client is nil")
 		for _, call := range []func(context.Context) error{p.Set, p.Remove, p.Wait} {
 			require.ErrorContains(s, call(nil), "context is nil") //nolint:staticcheck // the test's subject

@@ -3,7 +3,7 @@
 // Package barrier holds processes back until they may continue: a [Barrier] until it is removed, and a [Double] until n
 // processes are there, and again until all of them have finished.
 //
-//	migration, err := barrier.New(client, "/jobs/migration")
+//	migration, err := barrier.New(client, "/jobs/migration", nil)
 //	…
 //	err = migration.Set(ctx)    // one process, before the others begin
 //	err = migration.Remove(ctx) // when they may continue

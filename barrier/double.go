@@ -22,8 +22,8 @@ const MaxSize = 4096
 // recordName is the name of the node that holds the record, below that of the barrier.
 const recordName = "state"
 
-// Options are the options of a Double. The zero value of a field means its default.
-type Options struct {
+// DoubleOptions are the options of a Double. The zero value of a field means its default.
+type DoubleOptions struct {
 	// ReleaseTimeout bounds how long an Enter that failed, and a Leave, wait for the deletion of the
 	// member's node. The default is the session timeout.
 	ReleaseTimeout time.Duration
@@ -49,12 +49,12 @@ type Double struct {
 //
 // The node at path holds the barrier and nothing else. The first Enter creates it if it is missing,
 // with missing nodes above it, as container nodes.
-func NewDouble(client *recipes.Client, path string, n int, opts *Options) (*Double, error) {
+func NewDouble(client *recipes.Client, path string, n int, opts *DoubleOptions) (*Double, error) {
 	fail := func(err error) (*Double, error) {
 		return nil, &recipes.Error{Op: "new double barrier", Path: path, Err: err}
 	}
 	if opts == nil {
-		opts = &Options{}
+		opts = &DoubleOptions{}
 	}
 	if err := checkSize(n); err != nil {
 		return fail(err)

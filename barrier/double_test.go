@@ -115,7 +115,7 @@ func TestMemberThatDiesBeforeAllHaveEnteredIsNotCounted(t *testing.T) {
 func TestMemberThatGaveUpIsCountedUntilItsNodeIsDeleted(t *testing.T) {
 	bubble(t, zktest.Options{}, func(s servers) {
 		p, q := s.process(), s.process()
-		d, err := barrier.NewDouble(p.client, path, 2, &barrier.Options{ReleaseTimeout: timeout / 8})
+		d, err := barrier.NewDouble(p.client, path, 2, &barrier.DoubleOptions{ReleaseTimeout: timeout / 8})
 		s.must(err)
 		time.AfterFunc(timeout/16, func() { p.link.Refuse(true); p.link.Reset() })
 		_, err = d.Enter(s.within(timeout / 8))
@@ -199,7 +199,7 @@ func TestNamespaceAppliesToBothBarriers(t *testing.T) {
 		client, err := recipes.Connect(s.Context(), s.Addrs(), &recipes.Options{SessionTimeout: timeout, Dial: s.Link().Dial, Namespace: "/app"})
 		s.must(err)
 		defer client.Close()
-		b, err := barrier.New(client, "/b")
+		b, err := barrier.New(client, "/b", nil)
 		s.must(err)
 		s.must(b.Set(s.Context()))
 		_, _, err = s.Get("/app/b")
@@ -339,7 +339,7 @@ func TestInvalidArgumentOfDoubleIsAnErrorThatNamesIt(t *testing.T) {
 			client *recipes.Client
 			path   string
 			n      int
-			opts   *barrier.Options
+			opts   *barrier.DoubleOptions
 			want   string
 		}{
 			{nil, path, 2, nil, "client is nil"},
@@ -348,7 +348,7 @@ func TestInvalidArgumentOfDoubleIsAnErrorThatNamesIt(t *testing.T) {
 			{p.client, path, 0, nil, "size of 0 members: must be 1 to 4096"},
 			{p.client, path, -1, nil, "size of -1 members"},
 			{p.client, path, barrier.MaxSize + 1, nil, "size of 4097 members"},
-			{p.client, path, 2, &barrier.Options{ReleaseTimeout: -1}, "release timeout -1ns is negative"},
+			{p.client, path, 2, &barrier.DoubleOptions{ReleaseTimeout: -1}, "release timeout -1ns is negative"},
 		} {
 			_, err := barrier.NewDouble(c.client, c.path, c.n, c.opts)
 			require.ErrorContains(s, err, "new double barrier")

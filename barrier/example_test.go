@@ -22,7 +22,7 @@ func ExampleBarrier() {
 		log.Fatal(err)
 	}
 	defer client.Close()
-	migration, err := barrier.New(client, "/example/migration")
+	migration, err := barrier.New(client, "/example/migration", nil)
 	if err != nil {
 		log.Fatal(err)
 	}

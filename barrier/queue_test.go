@@ -40,7 +40,7 @@ func TestPathOfQueueIsRefusedAndUnchanged(t *testing.T) {
 func TestPathThatEndsLikeAContenderIsRefused(t *testing.T) {
 	bubble(t, zktest.Options{}, func(s servers) {
 		p := s.process()
-		_, err := barrier.New(p.client, "/orders/clock-1700000000")
+		_, err := barrier.New(p.client, "/orders/clock-1700000000", nil)
 		require.ErrorContains(s, err, "ends like a contender's node")
 		_, err = barrier.NewDouble(p.client, "/orders/clock-1700000000", 2, nil)
 		require.ErrorContains(s, err, "ends like a contender's node")

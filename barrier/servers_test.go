@@ -60,7 +60,7 @@ func (s servers) process(addrs ...string) *process {
 	})
 	require.NoError(s, err)
 	s.Cleanup(client.Close)
-	b, err := barrier.New(client, path)
+	b, err := barrier.New(client, path, nil)
 	require.NoError(s, err)
 	return &process{b, s, client, link}
 }

@@ -42,7 +42,7 @@ func start(t *testing.T, id string, servers []string, opts *recipes.Options) *wo
 	t.Helper()
 	client, err := recipes.Connect(t.Context(), servers, opts)
 	require.NoError(t, err)
-	sweeper, err := election.New(client, "/election/sweeper", &election.Options{ID: id})
+	sweeper, err := election.New(client, "/election/sweeper", &election.Options{Owner: id})
 	require.NoError(t, err)
 	w := &worker{client: client, started: make(chan fencing.Token, 10), stopped: make(chan error, 10)}
 	ended := make(chan error, 1)

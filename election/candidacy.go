@@ -33,7 +33,7 @@ func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 	if err != nil {
 		return nil, fmt.Errorf("campaign: %w", err)
 	}
-	term := &Term{Claim: claim, queue: e.queue, value: e.value, id: e.id, election: e}
+	term := &Term{Claim: claim, queue: e.queue, value: e.value, owner: e.owner, election: e}
 	e.setNewest(term)
 	return term, nil
 }

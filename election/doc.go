@@ -3,7 +3,7 @@
 // Package election provides leader election on ZooKeeper. At most one candidate leads at a time. It is notified when its
 // term ends, and has a token by which resources reject the writes of its predecessors.
 //
-//	e, err := election.New(client, "/election/controller", &election.Options{ID: "pod-7"})
+//	e, err := election.New(client, "/election/controller", &election.Options{Owner: "pod-7"})
 //	…
 //	err = e.Run(ctx, func(ctx context.Context, term *election.Term) error {
 //		return control(ctx, term.Token()) // until ctx is done: the term has ended, or the process stops

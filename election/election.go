@@ -29,7 +29,7 @@ type Election struct {
 	value       *recipes.Node // what the leader has published
 	handover    *recipes.Node // which candidate is to lead next
 	liveness    *recipes.Node // that a candidate with a priority lives
-	id          string
+	owner       string
 	stopTimeout time.Duration
 	coolDown    time.Duration
 	retry       func(error) bool
@@ -64,7 +64,7 @@ func New(client *recipes.Client, path string, opts *Options) (*Election, error) 
 		e.coolDown = DefaultCoolDown
 	}
 	queue, err := recipes.NewQueue(client, path, &recipes.QueueOptions{
-		Owner: opts.ID, ReleaseTimeout: opts.ReleaseTimeout, LockDelay: opts.LockDelay, Fence: opts.Fence,
+		Owner: opts.Owner, ReleaseTimeout: opts.ReleaseTimeout, LockDelay: opts.LockDelay, Fence: opts.Fence,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("new election: %w", err)
@@ -79,7 +79,7 @@ func New(client *recipes.Client, path string, opts *Options) (*Election, error) 
 			return nil, fmt.Errorf("new election: %w", err)
 		}
 	}
-	e.client, e.path, e.queue, e.id = client, path, queue, cmp.Or(opts.ID, client.Owner())
+	e.client, e.path, e.queue, e.owner = client, path, queue, cmp.Or(opts.Owner, client.Owner())
 	return e, nil
 }
 
@@ -89,7 +89,7 @@ func (e *Election) Path() string { return e.queue.Path() }
 // A Leader is the first candidate in the queue. It is the leader, or is about to
 // learn that it is: other clients cannot see whether it has been granted its term.
 type Leader struct {
-	ID    string        // Options.ID of the candidate; the data of a node that another library created
+	Owner string        // Options.Owner of the candidate; the data of a node that another library created
 	Token fencing.Token // of its term
 	Host  string        // empty if another library created the node
 	PID   int           // 0 if another library created the node
@@ -102,7 +102,7 @@ type Leader struct {
 }
 
 func leaderOf(c recipes.Contender) Leader {
-	return Leader{ID: c.Owner, Token: c.Token, Host: c.Host, PID: c.PID, Since: c.Since, Priority: c.Priority}
+	return Leader{Owner: c.Owner, Token: c.Token, Host: c.Host, PID: c.PID, Since: c.Since, Priority: c.Priority}
 }
 
 // Leader returns the leader as seen by the server that this client is connected to,

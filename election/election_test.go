@@ -45,7 +45,7 @@ func TestNewRejectsInvalidArgumentsAndNamesThem(t *testing.T) {
 		{election.Options{Priority: election.MaxPriority + 1}, "priority 1001: must be 0 to 1000"},
 		{election.Options{PriorityWait: -1}, "priority wait -1ns is negative"},
 		{election.Options{LockDelay: -time.Second}, "lock-delay -1s is negative"},
-		{election.Options{ID: strings.Repeat("x", 4097)}, "4097 bytes is over the limit of 4096"},
+		{election.Options{Owner: strings.Repeat("x", 4097)}, "4097 bytes is over the limit of 4096"},
 	} {
 		e, err := election.New(&recipes.Client{}, "/election/a", &invalid.opts)
 		require.Nil(t, e)

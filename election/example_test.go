@@ -45,7 +45,7 @@ func ExampleElection_Run() {
 		log.Fatal(err)
 	}
 	defer client.Close()
-	controller, err := election.New(client, "/election/controller", &election.Options{ID: "pod-7"})
+	controller, err := election.New(client, "/election/controller", &election.Options{Owner: "pod-7"})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func ExampleElection_Run() {
 	jobs <- "report"
 
 	err = controller.Run(ctx, func(ctx context.Context, term *election.Term) error {
-		fmt.Println("leading as", term.ID())
+		fmt.Println("leading as", term.Owner())
 		for {
 			select {
 			case job := <-jobs:
@@ -91,7 +91,7 @@ func ExampleElection_Observe() {
 	}
 	defer client.Close()
 	lead := func(id string) *election.Term {
-		candidate, err := election.New(client, "/election/observed", &election.Options{ID: id})
+		candidate, err := election.New(client, "/election/observed", &election.Options{Owner: id})
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -111,8 +111,8 @@ func ExampleElection_Observe() {
 		if err != nil {
 			log.Fatal(err) // the reason why Observe ends
 		}
-		fmt.Println("orders come from", leader.ID)
-		if leader.ID == "pod-2" {
+		fmt.Println("orders come from", leader.Owner)
+		if leader.Owner == "pod-2" {
 			break
 		}
 		if err := term.Resign(ctx); err != nil {
@@ -177,7 +177,7 @@ func ExampleTerm_Proclaim() {
 		log.Fatal(err)
 	}
 	defer client.Close()
-	api, err := election.New(client, "/election/api", &election.Options{ID: "pod-7"})
+	api, err := election.New(client, "/election/api", &election.Options{Owner: "pod-7"})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -197,7 +197,7 @@ func ExampleTerm_Proclaim() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		fmt.Printf("%s at %s, draining: %t\n", leader.ID, leader.Value, leader.Draining)
+		fmt.Printf("%s at %s, draining: %t\n", leader.Owner, leader.Value, leader.Draining)
 		if leader.Draining {
 			break
 		}

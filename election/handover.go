@@ -15,7 +15,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// ErrNotCandidate is returned by Term.HandOver when no candidate in the queue has the ID.
+// ErrNotCandidate is returned by Term.HandOver when no candidate in the queue has the owner label.
 var ErrNotCandidate = errors.New("not a candidate")
 
 // ErrHandedOver is the cause with which Run cancels the work's context after Term.HandOver.
@@ -33,7 +33,7 @@ type request struct {
 	Format int           `json:"format"` // 1
 	Token  fencing.Token `json:"token"`  // of the term that is handed over
 	Target string        `json:"target"` // name of the candidate's node
-	ID     string        `json:"id"`     // of the candidate, for people
+	Owner  string        `json:"owner"`  // of the candidate, for people
 }
 
 // parseRequest returns the request that a node contains, the zero value for an empty node.
@@ -75,8 +75,8 @@ type HandOver struct {
 	election *Election
 }
 
-// HandOver names the candidate that is to lead after this term, by its ID. Of several candidates
-// with the ID, it is the first in the queue.
+// HandOver names the candidate that is to lead after this term, by its owner label. Of several candidates
+// with the label, it is the first in the queue.
 //
 // The term lasts until it is resigned or lost. Under Run, HandOver cancels the work's context
 // with ErrHandedOver as the cause; Run waits for the work, resigns, and campaigns again after the
@@ -102,18 +102,18 @@ type HandOver struct {
 // leader can make candidates yield. It is stored in the node <path>-handover, which stays when
 // the election is over, until another hand-over replaces it. A call reads each candidate's node.
 //
-// The error is ErrNotCandidate, with the ID, if the server that this client is connected to shows no
+// The error is ErrNotCandidate, with the label, if the server that this client is connected to shows no
 // such candidate besides the leader; recipes.ErrLost if the term has ended; or that with which a
 // server refused. Then nothing was changed. After recipes.ErrUncertain the request may have been
 // stored: the term lasts, its work is not stopped, and the candidates may yield when it
 // ends. Another call replaces the request.
-func (t *Term) HandOver(ctx context.Context, id string) (*HandOver, error) {
+func (t *Term) HandOver(ctx context.Context, owner string) (*HandOver, error) {
 	e := t.election
-	target, err := t.candidate(ctx, id)
+	target, err := t.candidate(ctx, owner)
 	if err != nil {
 		return nil, fmt.Errorf("hand over: %w", err)
 	}
-	data, err := json.Marshal(request{Format: 1, Token: t.Token(), Target: target.Name, ID: id})
+	data, err := json.Marshal(request{Format: 1, Token: t.Token(), Target: target.Name, Owner: owner})
 	if err != nil {
 		return nil, &recipes.Error{Op: "hand over", Path: e.queue.Path(), Err: err}
 	}
@@ -132,8 +132,8 @@ func (t *Term) HandOver(ctx context.Context, id string) (*HandOver, error) {
 	return &HandOver{Target: leaderOf(target), election: e}, nil
 }
 
-// candidate returns the first candidate with the ID behind the leader.
-func (t *Term) candidate(ctx context.Context, id string) (recipes.Contender, error) {
+// candidate returns the first candidate with the owner label behind the leader.
+func (t *Term) candidate(ctx context.Context, owner string) (recipes.Contender, error) {
 	if err := t.Err(); err != nil {
 		return recipes.Contender{}, err
 	}
@@ -142,18 +142,18 @@ func (t *Term) candidate(ctx context.Context, id string) (recipes.Contender, err
 		return recipes.Contender{}, err
 	}
 	for _, c := range candidates {
-		if c.Owner == id && c.Token > t.Token() {
+		if c.Owner == owner && c.Token > t.Token() {
 			return c, nil
 		}
 	}
-	return recipes.Contender{}, &recipes.Error{Op: "find candidate", Path: t.queue.Path(), Err: fmt.Errorf("%w: %q", ErrNotCandidate, id)}
+	return recipes.Contender{}, &recipes.Error{Op: "find candidate", Path: t.queue.Path(), Err: fmt.Errorf("%w: %q", ErrNotCandidate, owner)}
 }
 
 // Wait waits until the target is the first in the queue, and returns it: it leads, or is about to
 // learn that it does. Work that Run runs must not wait for this, as its term lasts until it has
 // returned.
 //
-// Otherwise the error is ErrOtherLeader, with the leader's ID, and Wait returns the candidate that is
+// Otherwise the error is ErrOtherLeader, with the leader's label, and Wait returns the candidate that is
 // the first, the zero value if there is none. If that candidate is behind the target, Wait returns
 // immediately: the target has left, or has led and resigned. If it is ahead of the target, Wait
 // returns when ctx is done: the term may not have ended, the candidate may be about to yield, or
@@ -169,7 +169,7 @@ func (h *HandOver) Wait(ctx context.Context) (Leader, error) {
 	for {
 		front, err := e.queue.Front(ctx)
 		if err != nil && ctx != nil && ctx.Err() != nil {
-			return fail(fmt.Errorf("%w: %q: %w", ErrOtherLeader, first.ID, err))
+			return fail(fmt.Errorf("%w: %q: %w", ErrOtherLeader, first.Owner, err))
 		}
 		if err != nil {
 			return fail(err)
@@ -182,12 +182,12 @@ func (h *HandOver) Wait(ctx context.Context) (Leader, error) {
 		case first.Token == h.Target.Token:
 			return first, nil
 		case front.Empty, first.Token > h.Target.Token:
-			return fail(fmt.Errorf("%w: %q has left the queue, and %q is the first", ErrOtherLeader, h.Target.ID, first.ID))
+			return fail(fmt.Errorf("%w: %q has left the queue, and %q is the first", ErrOtherLeader, h.Target.Owner, first.Owner))
 		}
 		select {
 		case <-front.Changed:
 		case <-ctx.Done():
-			return fail(fmt.Errorf("%w: %q: %w", ErrOtherLeader, first.ID, ctxerr.Ended(ctx)))
+			return fail(fmt.Errorf("%w: %q: %w", ErrOtherLeader, first.Owner, ctxerr.Ended(ctx)))
 		}
 	}
 }

@@ -28,7 +28,7 @@ func ExampleTerm_HandOver() {
 
 	leads := make(chan *election.Term)
 	run := func(id string) *election.Election { // in a program, each in a separate process
-		e, err := election.New(client, "/election/handover", &election.Options{ID: id})
+		e, err := election.New(client, "/election/handover", &election.Options{Owner: id})
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -68,8 +68,8 @@ func ExampleTerm_HandOver() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println("next is", leader.ID)
-	fmt.Println("leading as", (<-leads).ID())
+	fmt.Println("next is", leader.Owner)
+	fmt.Println("leading as", (<-leads).Owner())
 	// Output:
 	// hand over: find candidate /election/handover: not a candidate: "pod-9"
 	// next is pod-3

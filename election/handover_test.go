@@ -51,15 +51,15 @@ func (s servers) term(c campaign) *election.Term {
 
 func TestTargetOfHandOverLeadsNextAndOthersAfterIt(t *testing.T) {
 	bubble(t, func(s servers) {
-		first := s.lead(s.candidate(election.Options{ID: "first"}))
-		ahead := s.join(s.candidate(election.Options{ID: "ahead"}))
-		second := s.join(s.candidate(election.Options{ID: "second"}))
-		target := s.join(s.candidate(election.Options{ID: "target"}))
-		behind := s.join(s.candidate(election.Options{ID: "behind"}))
+		first := s.lead(s.candidate(election.Options{Owner: "first"}))
+		ahead := s.join(s.candidate(election.Options{Owner: "ahead"}))
+		second := s.join(s.candidate(election.Options{Owner: "second"}))
+		target := s.join(s.candidate(election.Options{Owner: "target"}))
+		behind := s.join(s.candidate(election.Options{Owner: "behind"}))
 
 		h, err := first.HandOver(s.Context(), "target")
 		require.NoError(s, err)
-		require.Equal(s, "target", h.Target.ID)
+		require.Equal(s, "target", h.Target.Owner)
 		require.NoError(s, first.Err(), "the term lasts until it is resigned")
 		require.NoError(s, first.Resign(s.Context()))
 		ctx, cancel := context.WithTimeout(s.Context(), time.Minute)
@@ -93,7 +93,7 @@ func TestRunStopsItsWorkForHandOverAndCampaignsAgain(t *testing.T) {
 	bubble(t, func(s servers) {
 		var cause error
 		terms, queued := 0, make(chan struct{})
-		old := s.run(s.candidate(election.Options{ID: "old"}), func(ctx context.Context, term *election.Term) error {
+		old := s.run(s.candidate(election.Options{Owner: "old"}), func(ctx context.Context, term *election.Term) error {
 			if terms++; terms > 1 {
 				return untilDone(ctx, term)
 			}
@@ -107,9 +107,9 @@ func TestRunStopsItsWorkForHandOverAndCampaignsAgain(t *testing.T) {
 			return cause
 		})
 		<-old.leads
-		ahead := s.run(s.candidate(election.Options{ID: "ahead"}), untilDone)
+		ahead := s.run(s.candidate(election.Options{Owner: "ahead"}), untilDone)
 		synctest.Wait()
-		target := s.run(s.candidate(election.Options{ID: "new"}), untilDone)
+		target := s.run(s.candidate(election.Options{Owner: "new"}), untilDone)
 		synctest.Wait()
 		close(queued)
 		select {
@@ -127,8 +127,8 @@ func TestRunStopsItsWorkForHandOverAndCampaignsAgain(t *testing.T) {
 
 func TestHandOverToNoCandidateNamesItAndChangesNothing(t *testing.T) {
 	bubble(t, func(s servers) {
-		term := s.lead(s.candidate(election.Options{ID: "leader"}))
-		next := s.join(s.candidate(election.Options{ID: "next"}))
+		term := s.lead(s.candidate(election.Options{Owner: "leader"}))
+		next := s.join(s.candidate(election.Options{Owner: "next"}))
 		for _, id := range []string{"", "nobody", "leader"} {
 			_, err := term.HandOver(s.Context(), id)
 			require.ErrorIs(s, err, election.ErrNotCandidate)
@@ -147,10 +147,10 @@ func TestHandOverToNoCandidateNamesItAndChangesNothing(t *testing.T) {
 
 func TestHandOverChoosesFirstOfCandidatesWithOneID(t *testing.T) {
 	bubble(t, func(s servers) {
-		term := s.lead(s.candidate(election.Options{ID: "twin"}))
-		other := s.join(s.candidate(election.Options{ID: "other"}))
-		second := s.join(s.candidate(election.Options{ID: "twin"}))
-		third := s.join(s.candidate(election.Options{ID: "twin"}))
+		term := s.lead(s.candidate(election.Options{Owner: "twin"}))
+		other := s.join(s.candidate(election.Options{Owner: "other"}))
+		second := s.join(s.candidate(election.Options{Owner: "twin"}))
+		third := s.join(s.candidate(election.Options{Owner: "twin"}))
 		_, err := term.HandOver(s.Context(), "twin")
 		require.NoError(s, err)
 		require.NoError(s, term.Resign(s.Context()))
@@ -162,9 +162,9 @@ func TestHandOverChoosesFirstOfCandidatesWithOneID(t *testing.T) {
 
 func TestTargetThatHasLeftIsIgnored(t *testing.T) {
 	bubble(t, func(s servers) {
-		term := s.lead(s.candidate(election.Options{ID: "leader"}))
-		next := s.join(s.candidate(election.Options{ID: "next"}))
-		behind := s.candidate(election.Options{ID: "target"})
+		term := s.lead(s.candidate(election.Options{Owner: "leader"}))
+		next := s.join(s.candidate(election.Options{Owner: "next"}))
+		behind := s.candidate(election.Options{Owner: "target"})
 		target := s.join(behind)
 		h, err := term.HandOver(s.Context(), "target")
 		require.NoError(s, err)
@@ -174,7 +174,7 @@ func TestTargetThatHasLeftIsIgnored(t *testing.T) {
 		again := s.join(behind)
 		require.NoError(s, term.Resign(s.Context()))
 		successor := s.term(next)
-		require.Equal(s, "next", successor.ID(), "the candidate of that ID has another node")
+		require.Equal(s, "next", successor.Owner(), "the candidate of that ID has another node")
 		ctx, cancel := context.WithTimeout(s.Context(), timeout)
 		defer cancel()
 		leader, err := h.Wait(ctx)
@@ -189,10 +189,10 @@ func TestTargetThatHasLeftIsIgnored(t *testing.T) {
 // A candidate of another library is ahead of the target and does not step back.
 func TestWaitForHandOverNamesCandidateThatDoesNotStepBack(t *testing.T) {
 	bubble(t, func(s servers) {
-		term := s.lead(s.candidate(election.Options{ID: "leader"}))
+		term := s.lead(s.candidate(election.Options{Owner: "leader"}))
 		require.NoError(s, s.Create(path+"/_c_3f2a-lock-0000000001", []byte("curator")))
 		require.NoError(s, s.SetCounter(path, 2))
-		target := s.join(s.candidate(election.Options{ID: "target"}))
+		target := s.join(s.candidate(election.Options{Owner: "target"}))
 		h, err := term.HandOver(s.Context(), "target")
 		require.NoError(s, err)
 		require.NoError(s, term.Resign(s.Context()))
@@ -201,11 +201,11 @@ func TestWaitForHandOverNamesCandidateThatDoesNotStepBack(t *testing.T) {
 		leader, err := h.Wait(ctx)
 		require.ErrorIs(s, err, election.ErrOtherLeader)
 		require.ErrorIs(s, err, context.DeadlineExceeded)
-		require.Equal(s, "curator", leader.ID)
+		require.Equal(s, "curator", leader.Owner)
 		require.NoError(s, s.Delete(path+"/_c_3f2a-lock-0000000001"))
 		leader, err = h.Wait(s.Context())
 		require.NoError(s, err)
-		require.Equal(s, "target", leader.ID)
+		require.Equal(s, "target", leader.Owner)
 		require.NoError(s, s.term(target).Resign(s.Context()))
 	})
 }
@@ -213,10 +213,10 @@ func TestWaitForHandOverNamesCandidateThatDoesNotStepBack(t *testing.T) {
 // An operator has deleted the node of the leader, which has not been notified yet.
 func TestHandOverOfFormerLeaderIsRejected(t *testing.T) {
 	bubble(t, func(s servers) {
-		old := s.lead(s.candidate(election.Options{ID: "old"}))
-		next := s.join(s.candidate(election.Options{ID: "next"}))
-		s.join(s.candidate(election.Options{ID: "other"}))
-		target := s.join(s.candidate(election.Options{ID: "target"}))
+		old := s.lead(s.candidate(election.Options{Owner: "old"}))
+		next := s.join(s.candidate(election.Options{Owner: "next"}))
+		s.join(s.candidate(election.Options{Owner: "other"}))
+		target := s.join(s.candidate(election.Options{Owner: "target"}))
 		require.NoError(s, s.Delete(old.Path()))
 		successor := s.term(next)
 		// The claim of the former leader is notified by its watch: the request is in flight before.
@@ -238,10 +238,10 @@ func TestHandOverCutAtAnyFrameIsDoneOrNotDone(t *testing.T) {
 	for _, cut := range []func(*zktest.Link, int) *zktest.Trap{(*zktest.Link).LoseRequest, (*zktest.Link).LoseReply} {
 		for n := 1; n <= 8; n++ {
 			bubble(t, func(s servers) {
-				c := s.candidate(election.Options{ID: "leader"})
+				c := s.candidate(election.Options{Owner: "leader"})
 				term := s.lead(c)
-				ahead := s.join(s.candidate(election.Options{ID: "ahead"}))
-				target := s.join(s.candidate(election.Options{ID: "target"}))
+				ahead := s.join(s.candidate(election.Options{Owner: "ahead"}))
+				target := s.join(s.candidate(election.Options{Owner: "target"}))
 				trap := cut(c.link, n)
 				ctx, cancel := context.WithTimeout(s.Context(), timeout/4)
 				defer cancel()
@@ -259,9 +259,9 @@ func TestHandOverCutAtAnyFrameIsDoneOrNotDone(t *testing.T) {
 func TestRequestIsNotWrittenOverDataOfAnotherProgram(t *testing.T) {
 	bubble(t, func(s servers) {
 		require.NoError(s, s.Create(path+"-handover", []byte("10 replicas")))
-		term := s.lead(s.candidate(election.Options{ID: "leader"}))
-		next := s.join(s.candidate(election.Options{ID: "next"}))
-		last := s.join(s.candidate(election.Options{ID: "last"}))
+		term := s.lead(s.candidate(election.Options{Owner: "leader"}))
+		next := s.join(s.candidate(election.Options{Owner: "next"}))
+		last := s.join(s.candidate(election.Options{Owner: "last"}))
 		_, err := term.HandOver(s.Context(), "last")
 		require.ErrorContains(s, err, "other data than a hand-over")
 		require.NoError(s, term.Resign(s.Context()))
@@ -272,8 +272,8 @@ func TestRequestIsNotWrittenOverDataOfAnotherProgram(t *testing.T) {
 
 func TestWaitForHandOverEndsWithItsContext(t *testing.T) {
 	bubble(t, func(s servers) {
-		term := s.lead(s.candidate(election.Options{ID: "leader"}))
-		target := s.join(s.candidate(election.Options{ID: "target"}))
+		term := s.lead(s.candidate(election.Options{Owner: "leader"}))
+		target := s.join(s.candidate(election.Options{Owner: "target"}))
 		h, err := term.HandOver(s.Context(), "target")
 		require.NoError(s, err)
 		why := errors.New("enough")

@@ -24,10 +24,10 @@ const (
 // Options are the options of an Election. The zero value of a field means its
 // default.
 type Options struct {
-	// ID is the name that other clients see for this candidate: at most 4096 bytes.
+	// Owner is the name that other clients see for this candidate: at most 4096 bytes.
 	// The default is the client's Options.Owner. It need not be unique, but people
 	// tell candidates apart by it.
-	ID string
+	Owner string
 
 	// ReleaseTimeout bounds Resign, and how long a Campaign that failed waits for the
 	// deletion of its node. The default is the session timeout.
@@ -112,7 +112,7 @@ type Options struct {
 }
 
 func (o *Options) check() error {
-	if err := recipes.CheckOwner(o.ID); err != nil {
+	if err := recipes.CheckOwner(o.Owner); err != nil {
 		return err
 	}
 	for _, d := range []struct {

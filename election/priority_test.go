@@ -16,10 +16,10 @@ import (
 
 func TestCandidateOfHigherPriorityLeadsFirst(t *testing.T) {
 	bubble(t, func(s servers) {
-		leader := s.lead(s.candidate(election.Options{ID: "leader"}))
-		low := s.join(s.candidate(election.Options{ID: "low"}))
-		middle := s.join(s.candidate(election.Options{ID: "middle", Priority: 5}))
-		high := s.join(s.candidate(election.Options{ID: "high", Priority: election.MaxPriority}))
+		leader := s.lead(s.candidate(election.Options{Owner: "leader"}))
+		low := s.join(s.candidate(election.Options{Owner: "low"}))
+		middle := s.join(s.candidate(election.Options{Owner: "middle", Priority: 5}))
+		high := s.join(s.candidate(election.Options{Owner: "high", Priority: election.MaxPriority}))
 		all, err := s.candidate(election.Options{}).Candidates(s.Context())
 		require.NoError(s, err)
 		for i, want := range []int{0, 0, 5, election.MaxPriority} {
@@ -46,9 +46,9 @@ func TestCandidateOfHigherPriorityLeadsFirst(t *testing.T) {
 func TestDeadCandidateOfHigherPriorityDelaysElectionByPriorityWaitAtMost(t *testing.T) {
 	bubble(t, func(s servers) {
 		const wait = 2 * time.Second
-		leader := s.lead(s.candidate(election.Options{ID: "leader"}))
-		low := s.join(s.candidate(election.Options{ID: "low", PriorityWait: wait}))
-		dead := s.candidate(election.Options{ID: "dead", Priority: 1})
+		leader := s.lead(s.candidate(election.Options{Owner: "leader"}))
+		low := s.join(s.candidate(election.Options{Owner: "low", PriorityWait: wait}))
+		dead := s.candidate(election.Options{Owner: "dead", Priority: 1})
 		high := s.join(dead)
 		dead.link.Hold(zktest.Both)
 		began := time.Now()
@@ -65,8 +65,8 @@ func TestDeadCandidateOfHigherPriorityDelaysElectionByPriorityWaitAtMost(t *test
 
 func TestCandidateOfHigherPriorityDoesNotEndTermOfLower(t *testing.T) {
 	bubble(t, func(s servers) {
-		leader := s.lead(s.candidate(election.Options{ID: "leader"}))
-		high := s.join(s.candidate(election.Options{ID: "high", Priority: 1}))
+		leader := s.lead(s.candidate(election.Options{Owner: "leader"}))
+		high := s.join(s.candidate(election.Options{Owner: "high", Priority: 1}))
 		time.Sleep(timeout)
 		require.NoError(s, leader.Err())
 		require.NoError(s, leader.Resign(s.Context()))
@@ -76,10 +76,10 @@ func TestCandidateOfHigherPriorityDoesNotEndTermOfLower(t *testing.T) {
 
 func TestTargetOfHandOverLeadsBeforeHigherPriority(t *testing.T) {
 	bubble(t, func(s servers) {
-		leader := s.lead(s.candidate(election.Options{ID: "leader"}))
-		other := s.join(s.candidate(election.Options{ID: "other"}))
-		target := s.join(s.candidate(election.Options{ID: "target"}))
-		high := s.join(s.candidate(election.Options{ID: "high", Priority: 7}))
+		leader := s.lead(s.candidate(election.Options{Owner: "leader"}))
+		other := s.join(s.candidate(election.Options{Owner: "other"}))
+		target := s.join(s.candidate(election.Options{Owner: "target"}))
+		high := s.join(s.candidate(election.Options{Owner: "high", Priority: 7}))
 		_, err := leader.HandOver(s.Context(), "target")
 		require.NoError(s, err)
 		require.NoError(s, leader.Resign(s.Context()))
@@ -92,10 +92,10 @@ func TestTargetOfHandOverLeadsBeforeHigherPriority(t *testing.T) {
 // The candidate of a higher priority leads for a moment, again and again.
 func TestCandidateThatSteppedBackLeadsOncePriorityWaitHasPassed(t *testing.T) {
 	bubble(t, func(s servers) {
-		leader := s.lead(s.candidate(election.Options{ID: "leader"}))
-		low := s.join(s.candidate(election.Options{ID: "low"}))
-		busy := s.candidate(election.Options{ID: "high", Priority: 1})
-		another := s.candidate(election.Options{ID: "another", Priority: 1})
+		leader := s.lead(s.candidate(election.Options{Owner: "leader"}))
+		low := s.join(s.candidate(election.Options{Owner: "low"}))
+		busy := s.candidate(election.Options{Owner: "high", Priority: 1})
+		another := s.candidate(election.Options{Owner: "another", Priority: 1})
 		high, next := s.join(busy), s.join(another)
 		require.NoError(s, leader.Resign(s.Context()))
 		began := time.Now()
@@ -147,7 +147,7 @@ func TestGrantCostsOneReadMoreThanLockOnlyIfAnotherCandidateWaits(t *testing.T) 
 
 func TestCandidatesWithPriorityListTheQueueAtTheirJoinAndNotForEachOtherOne(t *testing.T) {
 	bubble(t, func(s servers) {
-		leader := s.lead(s.candidate(election.Options{ID: "leader"}))
+		leader := s.lead(s.candidate(election.Options{Owner: "leader"}))
 		const low, high = 4, 12
 		for range low {
 			s.join(s.candidate(election.Options{}))

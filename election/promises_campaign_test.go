@@ -32,7 +32,7 @@ func TestCampaignServesInOrder(t *testing.T) {
 	var before *election.Term
 	for i, c := range campaigns {
 		term := c.Won()
-		require.Equal(t, fmt.Sprint(i), term.ID())
+		require.Equal(t, fmt.Sprint(i), term.Owner())
 		if before != nil {
 			require.Greater(t, term.Token(), before.Token())
 		}
@@ -158,11 +158,11 @@ func TestLeaderAndCandidatesAreNamed(t *testing.T) {
 	require.Len(t, candidates, 4)
 	var ids []string
 	for i, c := range candidates {
-		ids = append(ids, c.ID)
+		ids = append(ids, c.Owner)
 		if i > 0 {
 			require.Greater(t, c.Token, candidates[i-1].Token)
 		}
-		if c.ID == "pod-3" {
+		if c.Owner == "pod-3" {
 			require.Empty(t, c.Host)
 			require.Zero(t, c.PID)
 			require.Zero(t, c.Since)
@@ -178,7 +178,7 @@ func TestLeaderAndCandidatesAreNamed(t *testing.T) {
 		t.Helper()
 		leader, err := s.Election(client, "election", "").Leader(s.Ctx)
 		require.NoError(t, err)
-		require.Equal(t, id, leader.ID)
+		require.Equal(t, id, leader.Owner)
 	}
 	leads("pod-1")
 	require.Equal(t, first.Token(), candidates[0].Token)

@@ -27,7 +27,7 @@ func TestObserverSeesEveryHandOver(t *testing.T) {
 	for leader, err := range s.Election(s.Connect(recipes.Options{}), "election", "").Observe(s.Ctx) {
 		require.NoError(t, err)
 		term := campaigns[seen].Won()
-		require.Equal(t, term.ID(), leader.ID)
+		require.Equal(t, term.Owner(), leader.Owner)
 		require.Equal(t, term.Token(), leader.Token)
 		if seen++; seen == terms {
 			s.Resign(term)

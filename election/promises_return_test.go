@@ -54,9 +54,9 @@ func TestRunReturnsWhenTheClientIsClosed(t *testing.T) {
 	t.Parallel()
 	s := recipetest.New(t)
 	termLog := s.TermLog()
-	leader := termLog.Candidate(election.Options{ID: "leader"})
+	leader := termLog.Candidate(election.Options{Owner: "leader"})
 	w := termLog.Next()
-	waiter := termLog.Candidate(election.Options{ID: "waiter"})
+	waiter := termLog.Candidate(election.Options{Owner: "waiter"})
 
 	waiter.Client.Close()
 	require.ErrorIs(t, waiter.Result(), recipes.ErrClosed)

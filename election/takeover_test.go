@@ -19,7 +19,7 @@ func TestNextLeaderWaitsAndFencesAfterLeaderThatDidNotResign(t *testing.T) {
 		const delay = 3 * time.Second
 		var former []string
 		opts := func(id string) election.Options {
-			return election.Options{ID: id, LockDelay: delay, Fence: func(_ context.Context, f recipes.FormerHolder) error {
+			return election.Options{Owner: id, LockDelay: delay, Fence: func(_ context.Context, f recipes.FormerHolder) error {
 				former = append(former, f.Owner)
 				return nil
 			}}
@@ -45,7 +45,7 @@ func TestNextLeaderWaitsAndFencesAfterLeaderThatDidNotResign(t *testing.T) {
 
 func TestRunReturnsTheErrorOfItsFenceFunctionAndDoesNotLead(t *testing.T) {
 	bubble(t, func(s servers) {
-		a := s.candidate(election.Options{ID: "a", LockDelay: time.Second})
+		a := s.candidate(election.Options{Owner: "a", LockDelay: time.Second})
 		s.lead(a)
 		a.client.Close()
 		broken := errors.New("no route to the storage")
@@ -64,7 +64,7 @@ func TestRunReturnsTheErrorOfItsFenceFunctionAndDoesNotLead(t *testing.T) {
 
 func TestCampaignThatEndsInTheLockDelayNamesTheFormerLeader(t *testing.T) {
 	bubble(t, func(s servers) {
-		opts := election.Options{ID: "a", LockDelay: time.Minute}
+		opts := election.Options{Owner: "a", LockDelay: time.Minute}
 		a := s.candidate(opts)
 		term := s.lead(a)
 		a.client.Close()

@@ -13,21 +13,21 @@ import (
 // is used once: a term that has ended stays ended. All methods are safe for
 // concurrent use.
 //
-// Besides ID, Proclaim, Drain, HandOver and Resign, it has the methods of the embedded Claim: Token, Done, Err,
+// Besides Owner, Proclaim, Drain, HandOver and Resign, it has the methods of the embedded Claim: Token, Done, Err,
 // Context, Deadline, Check, Commit and Path.
 type Term struct {
 	*recipes.Claim
 	queue    *recipes.Queue
 	value    *recipes.Node
-	id       string
+	owner    string
 	election *Election
 
 	draining atomic.Bool                             // by Drain
 	stop     atomic.Pointer[context.CancelCauseFunc] // of the work that Run runs; nil without Run
 }
 
-// ID returns the name of the candidate that leads in this term.
-func (t *Term) ID() string { return t.id }
+// Owner returns the label of the candidate that leads in this term.
+func (t *Term) Owner() string { return t.owner }
 
 // Resign ends the leadership. It closes Done first, and then deletes the node: stop
 // the term's work before, as Run does.

@@ -39,29 +39,29 @@ func (s servers) lead(c *candidate) *election.Term {
 func TestObserverSeesEachValueOfLeaderAndNoneOfFormerOne(t *testing.T) {
 	bubble(t, func(s servers) {
 		seen := s.follow()
-		first, second := s.candidate(election.Options{ID: "first"}), s.candidate(election.Options{ID: "second"})
+		first, second := s.candidate(election.Options{Owner: "first"}), s.candidate(election.Options{Owner: "second"})
 		next := func() election.Leader {
 			l := <-seen
 			now, err := second.Leader(s.Context())
 			require.NoError(s, err)
 			require.Equal(s, now, l)
-			return election.Leader{ID: l.ID, Value: l.Value, Draining: l.Draining}
+			return election.Leader{Owner: l.Owner, Value: l.Value, Draining: l.Draining}
 		}
 		term := s.lead(first)
-		require.Equal(s, election.Leader{ID: "first"}, next())
+		require.Equal(s, election.Leader{Owner: "first"}, next())
 		require.NoError(s, term.Proclaim(s.Context(), "10.0.0.1:80"))
-		require.Equal(s, election.Leader{ID: "first", Value: "10.0.0.1:80"}, next())
+		require.Equal(s, election.Leader{Owner: "first", Value: "10.0.0.1:80"}, next())
 		require.NoError(s, term.Proclaim(s.Context(), "10.0.0.1:81"))
-		require.Equal(s, election.Leader{ID: "first", Value: "10.0.0.1:81"}, next())
+		require.Equal(s, election.Leader{Owner: "first", Value: "10.0.0.1:81"}, next())
 		require.NoError(s, term.Drain(s.Context()))
-		require.Equal(s, election.Leader{ID: "first", Value: "10.0.0.1:81", Draining: true}, next())
+		require.Equal(s, election.Leader{Owner: "first", Value: "10.0.0.1:81", Draining: true}, next())
 		require.NoError(s, term.Proclaim(s.Context(), ""))
-		require.Equal(s, election.Leader{ID: "first", Draining: true}, next())
+		require.Equal(s, election.Leader{Owner: "first", Draining: true}, next())
 		require.NoError(s, term.Resign(s.Context()))
 		later := s.lead(second)
-		require.Equal(s, election.Leader{ID: "second"}, next())
+		require.Equal(s, election.Leader{Owner: "second"}, next())
 		require.NoError(s, later.Proclaim(s.Context(), "10.0.0.2:80"))
-		require.Equal(s, election.Leader{ID: "second", Value: "10.0.0.2:80"}, next())
+		require.Equal(s, election.Leader{Owner: "second", Value: "10.0.0.2:80"}, next())
 		require.ErrorIs(s, term.Proclaim(s.Context(), "x"), recipes.ErrReleased)
 		require.NoError(s, later.Resign(s.Context()))
 	})
@@ -70,9 +70,9 @@ func TestObserverSeesEachValueOfLeaderAndNoneOfFormerOne(t *testing.T) {
 // An operator has deleted the node of the leader, which has not been notified yet.
 func TestProclamationOfFormerLeaderIsRejected(t *testing.T) {
 	bubble(t, func(s servers) {
-		term := s.lead(s.candidate(election.Options{ID: "old"}))
+		term := s.lead(s.candidate(election.Options{Owner: "old"}))
 		require.NoError(s, term.Proclaim(s.Context(), "old"))
-		c := s.candidate(election.Options{ID: "new"})
+		c := s.candidate(election.Options{Owner: "new"})
 		require.NoError(s, s.Delete(term.Path()))
 		later := s.lead(c)
 		require.NoError(s, later.Proclaim(s.Context(), "new"))
@@ -127,12 +127,12 @@ func TestInvalidValueIsNotPublished(t *testing.T) {
 func TestValueIsNotWrittenOverDataOfAnotherProgram(t *testing.T) {
 	bubble(t, func(s servers) {
 		require.NoError(s, s.Create(path+"-value", []byte("10 replicas")))
-		c := s.candidate(election.Options{ID: "a"})
+		c := s.candidate(election.Options{Owner: "a"})
 		term := s.lead(c)
 		require.ErrorContains(s, term.Proclaim(s.Context(), "x"), "other data than the value of an election")
 		leader, err := c.Leader(s.Context())
 		require.NoError(s, err)
-		require.Equal(s, "a", leader.ID)
+		require.Equal(s, "a", leader.Owner)
 		require.Empty(s, leader.Value)
 		require.NoError(s, term.Resign(s.Context()))
 	})

@@ -3,7 +3,7 @@
 // Package epoch fences state that is kept in ZooKeeper itself, and counts the terms of an election: 1, 2, 3 and so on.
 // The winner of an election claims the next epoch, and each of its writes checks that epoch.
 //
-//	epochs, err := epoch.New(client, "/election/controller-epoch", &epoch.Options{ID: "pod-7"})
+//	epochs, err := epoch.New(client, "/election/controller-epoch", &epoch.Options{Owner: "pod-7"})
 //	…
 //	err = controller.Run(ctx, func(ctx context.Context, term *election.Term) error {
 //		e, err := epochs.Claim(ctx, term.Claim)
@@ -43,7 +43,7 @@
 //
 // # The node
 //
-// The path names a persistent node that holds one line of JSON: format, epoch, token, id, node and time. The first
+// The path names a persistent node that holds one line of JSON: format, epoch, token, owner, node and time. The first
 // claim creates it, and missing nodes above it. An existing empty node is used as it is, so that you can create it with
 // other permissions. A node with any other content is refused. So is a path that is the queue of a lock or an election, at
 // its first use: a contender that joins the queue may write its node.

@@ -17,9 +17,9 @@ import (
 
 // Options are the options of Epochs. The zero value of a field means its default.
 type Options struct {
-	// ID is the name that other clients see for the claimant of an epoch: at most 4096 bytes. The default is the
+	// Owner is the name that other clients see for the claimant of an epoch: at most 4096 bytes. The default is the
 	// client's Options.Owner.
-	ID string
+	Owner string
 
 	_ struct{}
 }
@@ -29,7 +29,7 @@ type Epochs struct {
 	client *recipes.Client
 	node   *recipes.Node
 	path   string // of the node, below the client's namespace
-	id     string
+	owner  string
 
 	mu     sync.Mutex // guards what follows
 	last   *Epoch     // the last epoch claimed here, so that a superseded term does not claim another
@@ -50,7 +50,7 @@ func New(client *recipes.Client, path string, opts *Options) (*Epochs, error) {
 	if opts == nil {
 		opts = &Options{}
 	}
-	if err := recipes.CheckOwner(opts.ID); err != nil {
+	if err := recipes.CheckOwner(opts.Owner); err != nil {
 		return nil, &recipes.Error{Op: "new epochs", Path: path, Err: err}
 	}
 	if err := recipes.CheckPath(path); err != nil {
@@ -60,7 +60,7 @@ func New(client *recipes.Client, path string, opts *Options) (*Epochs, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new epochs: %w", err)
 	}
-	return &Epochs{client: client, node: node, path: path, id: cmp.Or(opts.ID, client.Owner())}, nil
+	return &Epochs{client: client, node: node, path: path, owner: cmp.Or(opts.Owner, client.Owner())}, nil
 }
 
 // Path returns the path of the node, including the namespace.
@@ -103,7 +103,7 @@ func (es *Epochs) Claim(ctx context.Context, claim *recipes.Claim) (*Epoch, erro
 			return nil, &StaleError{Path: es.Path(), Token: claim.Token(), Newest: newest}
 		}
 		mine = Record{
-			Number: newest.Number + 1, Token: claim.Token(), ID: es.id, Node: claim.Path(), Since: time.Now().UTC().Round(0),
+			Number: newest.Number + 1, Token: claim.Token(), Owner: es.owner, Node: claim.Path(), Since: time.Now().UTC().Round(0),
 		}
 		return mine.encode()
 	})

@@ -38,7 +38,7 @@ func TestTermsCountWithoutGapsAndAnyClientReadsNewest(t *testing.T) {
 			newest, err := reader.Current(s.Context())
 			require.NoError(s, err)
 			require.Equal(s, epoch.Record{
-				Number: number, Token: term.Token(), ID: term.ID(), Node: term.Path(), Since: newest.Since,
+				Number: number, Token: term.Token(), Owner: term.Owner(), Node: term.Path(), Since: newest.Since,
 			}, newest)
 			require.WithinDuration(s, time.Now(), newest.Since, time.Second)
 			require.Greater(s, newest.Token, token)
@@ -213,7 +213,7 @@ func TestInvalidArgumentsAreRefusedBeforeAnyRequest(t *testing.T) {
 	}
 	_, err := epoch.New(nil, path, nil)
 	require.ErrorContains(t, err, "client is nil")
-	_, err = epoch.New(&recipes.Client{}, path, &epoch.Options{ID: strings.Repeat("x", 4097)})
+	_, err = epoch.New(&recipes.Client{}, path, &epoch.Options{Owner: strings.Repeat("x", 4097)})
 	require.ErrorContains(t, err, "4097 bytes is over the limit of 4096")
 
 	bubble(t, func(s servers) {

@@ -27,7 +27,7 @@ func Example() {
 	defer client.Close()
 
 	lead := func(id string) (*election.Term, *epoch.Epoch) {
-		controller, err := election.New(client, "/example/controller", &election.Options{ID: id})
+		controller, err := election.New(client, "/example/controller", &election.Options{Owner: id})
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -35,7 +35,7 @@ func Example() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		epochs, err := epoch.New(client, "/example/controller-epoch", &epoch.Options{ID: id})
+		epochs, err := epoch.New(client, "/example/controller-epoch", &epoch.Options{Owner: id})
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -59,7 +59,7 @@ func Example() {
 	_, err = first.Commit(ctx, &zk.SetDataRequest{Path: "/example/plan", Data: []byte("stale"), Version: -1})
 	var stale *epoch.StaleError
 	if errors.As(err, &stale) {
-		fmt.Printf("epoch %d is rejected: epoch %d is that of %s\n", stale.Epoch, stale.Newest.Number, stale.Newest.ID)
+		fmt.Printf("epoch %d is rejected: epoch %d is that of %s\n", stale.Epoch, stale.Newest.Number, stale.Newest.Owner)
 	}
 	if err := term.Resign(ctx); err != nil {
 		log.Fatal(err)

@@ -19,7 +19,7 @@ import (
 type Record struct {
 	Number int64         // of the epoch, 0 if none has been claimed
 	Token  fencing.Token // of the term that claimed it, 0 if an operator wrote the node
-	ID     string        // Options.ID of the claimant
+	Owner  string        // Options.Owner of the claimant
 	Node   string        // the path of the node of its claim, including the namespace
 	Since  time.Time     // when it was claimed, by the clock of the claimant's host
 }
@@ -45,7 +45,7 @@ func (r Record) describe() string {
 	if r.byOperator() {
 		return fmt.Sprintf("epoch %d was written by an operator", r.Number)
 	}
-	return fmt.Sprintf("epoch %d is that of %q with token %v", r.Number, r.ID, r.Token)
+	return fmt.Sprintf("epoch %d is that of %q with token %v", r.Number, r.Owner, r.Token)
 }
 
 // A content is the data of an epoch's node.
@@ -53,13 +53,13 @@ type content struct {
 	Format int           `json:"format"` // 1
 	Epoch  int64         `json:"epoch"`
 	Token  fencing.Token `json:"token,omitzero"`
-	ID     string        `json:"id,omitempty"`
+	Owner  string        `json:"owner,omitempty"`
 	Node   string        `json:"node,omitempty"`
 	Time   time.Time     `json:"time,omitzero"`
 }
 
 func (r Record) encode() ([]byte, error) {
-	return json.Marshal(content{Format: 1, Epoch: r.Number, Token: r.Token, ID: r.ID, Node: r.Node, Time: r.Since})
+	return json.Marshal(content{Format: 1, Epoch: r.Number, Token: r.Token, Owner: r.Owner, Node: r.Node, Time: r.Since})
 }
 
 // decode decodes data that encode or an operator has written. stat is nil for a missing node, which holds no epoch.
@@ -85,5 +85,5 @@ func decode(data []byte, stat *zk.Stat) (Record, error) {
 	case t.Epoch < 1 || t.Epoch == math.MaxInt64:
 		return Record{}, fmt.Errorf("the node holds epoch %d: want 1 to %d", t.Epoch, int64(math.MaxInt64-1))
 	}
-	return Record{Number: t.Epoch, Token: t.Token, ID: t.ID, Node: t.Node, Since: t.Time}, nil
+	return Record{Number: t.Epoch, Token: t.Token, Owner: t.Owner, Node: t.Node, Since: t.Time}, nil
 }

@@ -67,9 +67,9 @@ func (s servers) candidateAt(id, at string) *candidate {
 	c.link.Delay(time.Millisecond)
 	c.Client = s.connect(c.link, "")
 	var err error
-	c.election, err = election.New(c.Client, at, &election.Options{ID: id})
+	c.election, err = election.New(c.Client, at, &election.Options{Owner: id})
 	require.NoError(s, err)
-	c.epochs, err = epoch.New(c.Client, path, &epoch.Options{ID: id})
+	c.epochs, err = epoch.New(c.Client, path, &epoch.Options{Owner: id})
 	require.NoError(s, err)
 	return c
 }

@@ -65,7 +65,7 @@ var errOver = errors.New("the activation is over")
 // answer was lost is recognised by its term.
 func (s *Scheduler) store(ctx context.Context, term *election.Term, at time.Time) error {
 	mine := Record{
-		Time: at.UTC(), Token: term.Token(), ID: term.ID(), Node: term.Path(), Since: time.Now().UTC().Round(0),
+		Time: at.UTC(), Token: term.Token(), Owner: term.Owner(), Node: term.Path(), Since: time.Now().UTC().Round(0),
 	}
 	_, err := s.last.Update(ctx, term.Claim, func(data []byte, stat *zk.Stat, unanswered bool) ([]byte, error) {
 		stored, err := decode(data, stat)

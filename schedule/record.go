@@ -20,7 +20,7 @@ var ErrNoActivation = errors.New("no activation yet")
 type Record struct {
 	Time  time.Time     // of the activation, in UTC
 	Token fencing.Token // of the leader's term; 0 if an operator wrote the node
-	ID    string        // of the leader: see election.Options.ID
+	Owner string        // of the leader: see election.Options.Owner
 	Node  string        // the path of the node of the leader's claim, including the namespace
 	Since time.Time     // when it was about to be stored, by the clock of the leader's host
 }
@@ -36,13 +36,13 @@ type content struct {
 	Format     int           `json:"format"` // 1
 	Activation time.Time     `json:"activation"`
 	Token      fencing.Token `json:"token,omitzero"`
-	ID         string        `json:"id,omitempty"`
+	Owner      string        `json:"owner,omitempty"`
 	Node       string        `json:"node,omitempty"`
 	Time       time.Time     `json:"time,omitzero"`
 }
 
 func (r Record) encode() ([]byte, error) {
-	return json.Marshal(content{Format: 1, Activation: r.Time, Token: r.Token, ID: r.ID, Node: r.Node, Time: r.Since})
+	return json.Marshal(content{Format: 1, Activation: r.Time, Token: r.Token, Owner: r.Owner, Node: r.Node, Time: r.Since})
 }
 
 // decode decodes data that encode or an operator has written. A missing or empty node has no activation.
@@ -64,5 +64,5 @@ func decode(data []byte, stat *zk.Stat) (Record, error) {
 	if c.Format != 1 {
 		return Record{}, fmt.Errorf("the node holds an activation in format %d: this version supports format 1", c.Format)
 	}
-	return Record{Time: c.Activation.UTC(), Token: c.Token, ID: c.ID, Node: c.Node, Since: c.Time}, nil
+	return Record{Time: c.Activation.UTC(), Token: c.Token, Owner: c.Owner, Node: c.Node, Since: c.Time}, nil
 }

@@ -130,7 +130,7 @@ func TestIntervalOfOneSecondIsTheShortest(t *testing.T) {
 }
 
 func TestRecordIsDecodedAsItWasEncoded(t *testing.T) {
-	r := Record{Time: noon, Token: 0x2a, ID: "pod-7", Node: "/jobs/x", Since: noon.Add(time.Second)}
+	r := Record{Time: noon, Token: 0x2a, Owner: "pod-7", Node: "/jobs/x", Since: noon.Add(time.Second)}
 	data, err := r.encode()
 	require.NoError(t, err)
 	got, err := decode(data, stat(1))

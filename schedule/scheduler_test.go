@@ -29,7 +29,7 @@ func TestEachActivationIsRunOnceOverAllReplicas(t *testing.T) {
 		last, err := c.Last(s.Context())
 		require.NoError(s, err)
 		require.Equal(s, s.began.Add(5*time.Minute).UTC(), last.Time)
-		require.Equal(s, "a", last.ID)
+		require.Equal(s, "a", last.Owner)
 		require.Equal(s, s.list()[4].activation.Token(), last.Token)
 		a.mustStop()
 		s.sleepUntil(7*time.Minute + time.Second)
@@ -198,7 +198,7 @@ func TestJobCommitsDrainsAndResignsUnderItsTerm(t *testing.T) {
 		require.NoError(s, s.Create("/done", nil))
 		a := s.connect("a", nil)
 		a.run(func(ctx context.Context, activation schedule.Activation) error {
-			_, err := activation.Commit(ctx, &zk.SetDataRequest{Path: "/done", Data: []byte(activation.ID()), Version: -1})
+			_, err := activation.Commit(ctx, &zk.SetDataRequest{Path: "/done", Data: []byte(activation.Owner()), Version: -1})
 			require.NoError(s, errors.Join(err, activation.Check(ctx), activation.Drain(ctx)))
 			leader, err := a.Election().Leader(ctx)
 			require.NoError(s, err)

@@ -101,7 +101,7 @@ func (s servers) connect(name string, opts *schedule.Options) *replica {
 	if opts == nil {
 		opts = &schedule.Options{}
 	}
-	opts.Election.ID = name
+	opts.Election.Owner = name
 	scheduler, err := schedule.New(client, path, schedule.Every(time.Minute), opts)
 	require.NoError(s, err)
 	return &replica{Scheduler: scheduler, servers: s, name: name, link: link, client: client}

@@ -63,7 +63,7 @@ func newCandidate(ctx context.Context, name, path string, on *target, tl *timeli
 		return nil, fmt.Errorf("candidate %s: %w", name, err)
 	}
 	c.client = client
-	if c.election, err = election.New(client, path, &election.Options{ID: name}); err != nil {
+	if c.election, err = election.New(client, path, &election.Options{Owner: name}); err != nil {
 		client.Close()
 		return nil, fmt.Errorf("candidate %s: %w", name, err)
 	}

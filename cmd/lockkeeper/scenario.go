@@ -153,7 +153,7 @@ func (s *scenario) comeBack(ctx context.Context, c *candidate) error {
 	if err != nil {
 		return fmt.Errorf("candidate %s: %w", c.name, err)
 	}
-	s.timeline.say(c.name, "sees that %s leads, token %v", leader.ID, leader.Token)
+	s.timeline.say(c.name, "sees that %s leads, token %v", leader.Owner, leader.Token)
 	return nil
 }
 

@@ -11,7 +11,7 @@
 //   - The term is resigned after OnStartedLeading has returned, and not while it runs. Run always releases on cancel, as
 //     client-go does with ReleaseOnCancel; unlike client-go, it waits for the work first.
 //   - Run returns an error, and waits for all callbacks.
-//   - The leader's ID is that of election.Options.
+//   - The leader's identity is Owner of election.Options.
 //
 // # With controller-runtime
 //
@@ -54,7 +54,7 @@ const patience = 10 * time.Second
 //   - when the term is lost, immediately: another candidate may lead soon;
 //   - if the process never led, before Run returns.
 //
-// OnNewLeader, if not nil, is called with the ID of each leader that an observer sees, this
+// OnNewLeader, if not nil, is called with the owner label of each leader that an observer sees, this
 // process included, when it differs from the last. One call runs at a time.
 //
 // Run returns the errors of Election.Run, and in addition one for which errors.Is finds
@@ -163,7 +163,7 @@ func urgent(ctx context.Context, t *election.Term, returned <-chan struct{}, rel
 	}
 }
 
-// observe calls f with the ID of each new leader until ctx is done.
+// observe calls f with the owner label of each new leader until ctx is done.
 func observe(ctx context.Context, e *election.Election, f func(string)) error {
 	if f == nil {
 		return nil
@@ -175,9 +175,9 @@ func observe(ctx context.Context, e *election.Election, f func(string)) error {
 			return nil
 		case err != nil:
 			return fmt.Errorf("new leader: %w", err)
-		case last == nil || *last != leader.ID:
-			last = &leader.ID
-			f(leader.ID)
+		case last == nil || *last != leader.Owner:
+			last = &leader.Owner
+			f(leader.Owner)
 		}
 	}
 	return nil

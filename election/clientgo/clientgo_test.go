@@ -38,7 +38,7 @@ func start(t *testing.T, ensemble *zktest.Ensemble, id string) *process {
 	})
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
-	e, err := election.New(client, "/election/controller", &election.Options{ID: id})
+	e, err := election.New(client, "/election/controller", &election.Options{Owner: id})
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	p.stop = stop

@@ -22,7 +22,7 @@ func connect(ctx context.Context, id string) (*election.Election, func()) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	e, err := election.New(client, "/election/controller", &election.Options{ID: id})
+	e, err := election.New(client, "/election/controller", &election.Options{Owner: id})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -21,7 +21,7 @@ func Example_controller() {
 	defer client.Close()
 
 	candidate := func(id string) *election.Term {
-		e, err := election.New(client, "/controller", &election.Options{ID: id})
+		e, err := election.New(client, "/controller", &election.Options{Owner: id})
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -37,7 +37,7 @@ func Example_controller() {
 	}
 	assign := func(term *election.Term, broker string) {
 		_, err := state.Update(ctx, term.Claim, func([]byte, *zk.Stat, bool) ([]byte, error) { return []byte(broker), nil })
-		fmt.Println(term.ID(), "assigns", broker, "error:", err)
+		fmt.Println(term.Owner(), "assigns", broker, "error:", err)
 	}
 	first := candidate("controller-1")
 	assign(first, "broker-1")

@@ -110,7 +110,7 @@ func (c *controller) write(ctx context.Context, mine *epoch.Epoch, next assignme
 	case errors.As(err, &stale):
 		current, _, _ := c.read(context.WithoutCancel(ctx)) // for the log
 		slog.Warn("stale write rejected", "generation", next.Generation, "epoch", stale.Epoch, "newest", stale.Newest.Number,
-			"controller", stale.Newest.ID, "written_in", current.Epoch)
+			"controller", stale.Newest.Owner, "written_in", current.Epoch)
 		return err
 	case err != nil:
 		return err

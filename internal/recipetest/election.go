@@ -16,7 +16,7 @@ import (
 // Election returns the election at the path of that name, for the candidate id.
 func (s *Env) Election(client *recipes.Client, name, id string) *election.Election {
 	s.T.Helper()
-	return s.ElectionWith(client, name, election.Options{ID: id})
+	return s.ElectionWith(client, name, election.Options{Owner: id})
 }
 
 // ElectionWith returns the election at the path of that name. By default its cool-down is 1 ns.
@@ -151,7 +151,7 @@ func (o *Observing) Sees(term *election.Term) {
 	seen, more := o.Next()
 	require.True(o.env.T, more, "Observe has ended without an error")
 	require.NoError(o.env.T, seen.Err)
-	require.Equal(o.env.T, term.ID(), seen.Leader.ID)
+	require.Equal(o.env.T, term.Owner(), seen.Leader.Owner)
 	require.Equal(o.env.T, term.Token(), seen.Leader.Token)
 }
 

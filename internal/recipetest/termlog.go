@@ -75,7 +75,7 @@ var ErrStopped = errors.New("stopped by the test")
 // Candidate returns a Candidate that is queued.
 func (r *TermLog) Candidate(opts election.Options, servers ...string) *Candidate {
 	r.env.T.Helper()
-	c := &Candidate{termLog: r, ID: opts.ID, opts: opts}
+	c := &Candidate{termLog: r, ID: opts.Owner, opts: opts}
 	c.Client = r.env.Connect(recipes.Options{Trace: &recipes.Trace{
 		Heartbeat: func(_ time.Duration, err error) {
 			if err == nil {

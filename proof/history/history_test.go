@@ -84,7 +84,7 @@ func TestWriteOfNodeBesidePathIsAnEvent(t *testing.T) {
 		"/l-limit":    {`{"format":1,"limit":3}`, history.Event{Kind: history.Limited, Limit: 3}},
 		"/l-last":     {`{"activation":"2026-11-22T18:00:01+01:00","token":"7"}`, history.Event{Kind: history.Stored, Token: 7, Text: "2026-11-22T17:00:01Z"}},
 		"/l-value":    {`{"token":"7","value":"161","draining":true}`, history.Event{Kind: history.Proclaimed, Token: 7, Write: 161, Text: "draining"}},
-		"/l-handover": {`{"token":"7","target":"n","id":"x"}`, history.Event{Kind: history.HandedOver, Token: 7, Text: "n"}},
+		"/l-handover": {`{"token":"7","target":"n","owner":"x"}`, history.Event{Kind: history.HandedOver, Token: 7, Text: "n"}},
 	} {
 		want.e.Node, want.e.Path = node, "/l"
 		got, ok, err := history.Written(history.Event{Node: node}, []byte(want.data))

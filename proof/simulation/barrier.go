@@ -169,7 +169,7 @@ func (p *Process) mustPass() {
 
 // atBarrier runs an operation of the barrier, which must succeed unless the process crashes.
 func (p *Process) atBarrier(operation func(*barrier.Barrier, context.Context) error) error {
-	b, err := barrier.New(p.client, barrierPath)
+	b, err := barrier.New(p.client, barrierPath, nil)
 	if err == nil {
 		ctx, cancel := context.WithTimeout(p.ctx, patience)
 		defer cancel()

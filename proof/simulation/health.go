@@ -34,7 +34,7 @@ func (p *Process) mustEndUnhealthy(sick func(context.Context) error) {
 		return sick(ctx)
 	}
 	e, err := election.New(p.client, lockPath, &election.Options{
-		ID: p.name, CoolDown: 50 * time.Millisecond, Health: healthy, HealthInterval: checkEvery, HealthTimeout: checkEvery,
+		Owner: p.name, CoolDown: 50 * time.Millisecond, Health: healthy, HealthInterval: checkEvery, HealthTimeout: checkEvery,
 	})
 	if err != nil {
 		p.must(err)

@@ -242,7 +242,7 @@ func (p *Process) mutex(path string) (*lock.Mutex, error) {
 func (p *Process) election(path string) (*election.Election, error) {
 	return once(p, path, func() (*election.Election, error) {
 		return election.New(p.client, path, &election.Options{
-			ID: p.name, CoolDown: 50 * time.Millisecond, Priority: p.succession.priority, PriorityWait: p.world.fraction(8),
+			Owner: p.name, CoolDown: 50 * time.Millisecond, Priority: p.succession.priority, PriorityWait: p.world.fraction(8),
 			LockDelay: p.world.opts.LockDelay, Fence: p.fenceOf(path),
 		})
 	})
@@ -250,7 +250,9 @@ func (p *Process) election(path string) (*election.Election, error) {
 
 // epochsOf returns the process's epochs of a path.
 func (p *Process) epochsOf(path string) (*epoch.Epochs, error) {
-	return once(p, path, func() (*epoch.Epochs, error) { return epoch.New(p.client, epochPath(path), &epoch.Options{ID: p.name}) })
+	return once(p, path, func() (*epoch.Epochs, error) {
+		return epoch.New(p.client, epochPath(path), &epoch.Options{Owner: p.name})
+	})
 }
 
 // nodeOf returns a node of the process's session below path, if one exists.

@@ -31,7 +31,7 @@ func (p *Process) mustRunActivation(d time.Duration) {
 // runActivationsUntil is runActivations until stop returns true for the number of activations that it has run. It returns that number.
 func (p *Process) runActivationsUntil(d, busy time.Duration, stop func(ran int) bool) (ran int) {
 	s, err := schedule.New(p.client, lockPath, interval, &schedule.Options{
-		Election: election.Options{ID: p.name, CoolDown: 50 * time.Millisecond},
+		Election: election.Options{Owner: p.name, CoolDown: 50 * time.Millisecond},
 	})
 	if err != nil {
 		p.must(err)

@@ -99,7 +99,7 @@ func (p *Process) observe(last string) error {
 		if err != nil {
 			return err
 		}
-		if leader.ID == last {
+		if leader.Owner == last {
 			return nil
 		}
 	}

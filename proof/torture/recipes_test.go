@@ -114,7 +114,7 @@ func TestValuesAndHandOversAreInTheCommitOrder(t *testing.T) {
 		{Type: txnlog.Create2, Paths: []string{root + "/a-value"}},
 		{Type: txnlog.SetData, Paths: []string{root + "/a-value"}, Data: []byte(`{"format":1,"token":"7","value":"161"}`)},
 		{Type: txnlog.SetData, Paths: []string{root + "/a-value"}, Data: []byte(`{"format":1,"token":"7","value":"161","draining":true}`)},
-		{Type: txnlog.Create2, Paths: []string{root + "/a-handover"}, Data: []byte(`{"format":1,"token":"7","target":"n","id":"x"}`)},
+		{Type: txnlog.Create2, Paths: []string{root + "/a-handover"}, Data: []byte(`{"format":1,"token":"7","target":"n","owner":"x"}`)},
 		{Type: txnlog.SetData, Paths: []string{root + "/a-priority"}, Data: []byte(`{"format":1,"first":"7","node":"n"}`)},
 	} {
 		log.Txns = append(log.Txns, txnlog.Txn{Zxid: int64(i + 1), Session: 9, Request: 1, Time: began, Type: part.Type, Part: part})

@@ -15,14 +15,14 @@ func TestCuratorsLeaderSelectorAndOurElectionLeadInTurn(t *testing.T) {
 	s := serve(t)
 	path, conn := s.root+"/election", s.connect(t)
 	theirs := curator(t, "selector", s, path)
-	ours, err := election.New(s.client(t), path, &election.Options{ID: "ours"})
+	ours, err := election.New(s.client(t), path, &election.Options{Owner: "ours"})
 	require.NoError(t, err)
 
 	theirs.startAcquire()
 	theirs.awaitAcquired()
 	leader, err := ours.Leader(bounded(t))
 	require.NoError(t, err)
-	require.Equal(t, "curator", leader.ID, "the id in the selector's node")
+	require.Equal(t, "curator", leader.Owner, "the id in the selector's node")
 
 	campaign := inBackground(t, ours.Campaign)
 	waitForContenders(t, conn, path, 2)

@@ -14,7 +14,7 @@ import (
 func barrierCosts(s *costs) map[string]float64 {
 	s.T.Helper()
 	of := func(c *costClient) *barrier.Barrier {
-		b, err := barrier.New(c.Client, s.Path("barrier"))
+		b, err := barrier.New(c.Client, s.Path("barrier"), nil)
 		require.NoError(s.T, err)
 		return b
 	}

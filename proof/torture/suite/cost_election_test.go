@@ -88,13 +88,13 @@ func (s *costs) passing(name string, priority int, prepare func(*election.Term))
 	var elections []*election.Election
 	others := s.clients[1:]
 	for i, c := range others {
-		opts := election.Options{ID: fmt.Sprint("candidate-", i), PriorityWait: quietTimeout}
+		opts := election.Options{Owner: fmt.Sprint("candidate-", i), PriorityWait: quietTimeout}
 		if i == len(others)-1 {
-			opts.ID, opts.Priority = "last", priority
+			opts.Owner, opts.Priority = "last", priority
 		}
 		elections = append(elections, campaign(c, opts))
 	}
-	first := s.Campaign(campaign(s.clients[0], election.Options{ID: "first"}))
+	first := s.Campaign(campaign(s.clients[0], election.Options{Owner: "first"}))
 	ctx, stop := context.WithCancel(s.Ctx)
 	won := make(chan *election.Term, len(others))
 	var running sync.WaitGroup
@@ -113,7 +113,7 @@ func (s *costs) passing(name string, priority int, prepare func(*election.Term))
 		s.Resign(first)
 		first = await(s.env, won)
 	})
-	require.Equal(s.T, "last", first.ID())
+	require.Equal(s.T, "last", first.Owner())
 	stop() // none of the others is to lead
 	running.Wait()
 	s.Resign(first)

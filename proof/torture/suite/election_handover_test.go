@@ -37,7 +37,7 @@ func TestTargetOfHandOverLeadsBeforeCandidatesAheadOfIt(t *testing.T) {
 	s.Resign(term)
 	leader, err := h.Wait(s.Ctx)
 	require.NoError(t, err)
-	require.Equal(t, "d", leader.ID)
+	require.Equal(t, "d", leader.Owner)
 	last := term.Token()
 	lead := func(c *recipetest.Campaigning) {
 		next := c.Won()
@@ -65,7 +65,7 @@ func TestDeadCandidateOfHigherPriorityDoesNotBlockUntilItsSessionExpires(t *test
 	campaign := func(id string, priority int, servers ...string) *recipetest.Campaigning {
 		client := s.Connect(recipes.Options{SessionTimeout: 10 * time.Second}, servers...)
 		return s.Campaigning(s.Ctx, s.ElectionWith(client, "election", election.Options{
-			ID: id, Priority: priority, PriorityWait: 300 * time.Millisecond,
+			Owner: id, Priority: priority, PriorityWait: 300 * time.Millisecond,
 		}))
 	}
 	first := campaign("first", 0).Won()

@@ -30,7 +30,7 @@ type reign struct {
 
 // newReign claims an epoch, and reports which.
 func newReign(ctx context.Context, client *recipes.Client, path string, term *election.Term) (reign, error) {
-	epochs, err := epoch.New(client, path+epochSuffix, &epoch.Options{ID: "process"})
+	epochs, err := epoch.New(client, path+epochSuffix, &epoch.Options{Owner: "process"})
 	if err != nil {
 		return reign{}, err
 	}

@@ -24,7 +24,7 @@ const lead = "lead"
 // epochs returns the epochs of that election.
 func (s *env) epochs(client *recipes.Client, id string) *epoch.Epochs {
 	s.T.Helper()
-	es, err := epoch.New(client, s.Path(lead)+epochSuffix, &epoch.Options{ID: id})
+	es, err := epoch.New(client, s.Path(lead)+epochSuffix, &epoch.Options{Owner: id})
 	require.NoError(s.T, err)
 	return es
 }

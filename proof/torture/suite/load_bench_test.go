@@ -292,7 +292,7 @@ func BenchmarkRunOverOutages(b *testing.B) {
 		var terms [loops]atomic.Int64
 		var lost, ended atomic.Int64
 		for i := range loops {
-			e := s.ElectionWith(l.client, fmt.Sprintf("election-%d/%d", n, i%(loops/2)), election.Options{ID: fmt.Sprint("loop-", i)})
+			e := s.ElectionWith(l.client, fmt.Sprintf("election-%d/%d", n, i%(loops/2)), election.Options{Owner: fmt.Sprint("loop-", i)})
 			running.Go(func() {
 				err := e.Run(ctx, func(ctx context.Context, term *election.Term) error {
 					_ = term.Check(ctx) // term.Err has the result

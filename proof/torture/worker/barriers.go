@@ -22,7 +22,7 @@ func init() {
 
 // meet waits at the barriers of the run, and reports what it does there.
 func meet(ctx context.Context, client *recipes.Client, spec *Spec, report func(history.Event)) error {
-	b, err := barrier.New(client, spec.Barrier)
+	b, err := barrier.New(client, spec.Barrier, nil)
 	if err != nil {
 		return err
 	}

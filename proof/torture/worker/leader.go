@@ -35,7 +35,7 @@ func priorityOf(seed uint64) int { return max(0, int(seed%4)-1) }
 // campaign campaigns at path.
 func (c *lockkeeperClient) campaign(ctx context.Context, path string) (Hold, error) {
 	e, err := election.New(c.client, path, &election.Options{
-		ID: candidate + c.name, Priority: c.priority, PriorityWait: 250 * time.Millisecond,
+		Owner: candidate + c.name, Priority: c.priority, PriorityWait: 250 * time.Millisecond,
 		LockDelay: c.lockDelay(path), Fence: c.fenceOf(path),
 	})
 	if err != nil {
@@ -70,11 +70,13 @@ func (h termHold) handOver(ctx context.Context, skip int) error {
 	if err != nil {
 		return err
 	}
-	all = slices.DeleteFunc(all, func(l election.Leader) bool { return l.Token <= h.term.Token() || !strings.HasPrefix(l.ID, candidate) })
+	all = slices.DeleteFunc(all, func(l election.Leader) bool {
+		return l.Token <= h.term.Token() || !strings.HasPrefix(l.Owner, candidate)
+	})
 	if len(all) == 0 {
 		return nil
 	}
-	_, err = h.term.HandOver(ctx, all[max(0, len(all)-1-skip)].ID)
+	_, err = h.term.HandOver(ctx, all[max(0, len(all)-1-skip)].Owner)
 	if errors.Is(err, election.ErrNotCandidate) {
 		return nil
 	}

@@ -34,7 +34,7 @@ func runSchedules(ctx context.Context, client *recipes.Client, spec *Spec, repor
 	for ctx.Err() == nil {
 		now := clock.Scale{Began: spec.Began}.Now() // not the wall clock
 		path := fmt.Sprintf("%s/%d", spec.Schedules, now/lasts)
-		s, err := schedule.New(client, path, interval, &schedule.Options{Election: election.Options{ID: spec.Name}})
+		s, err := schedule.New(client, path, interval, &schedule.Options{Election: election.Options{Owner: spec.Name}})
 		if err != nil {
 			return err
 		}
