@@ -9,11 +9,15 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/proof/history"
 	"github.com/lockkeeper/lockkeeper/proof/torture/verdict"
 )
+
+// trees reads the checkout once: the processes of all runs of a program are built from it.
+var trees = sync.OnceValues(verdict.Trees)
 
 // newResult returns the document of a run that begins now.
 func newResult(opts *Options) *verdict.Result {
@@ -23,6 +27,7 @@ func newResult(opts *Options) *verdict.Result {
 		Mutant: mutantName(opts.Mutant), Clients: opts.Clients, Waiters: opts.Waiters, Holds: opts.Holds, Timeout: history.Instant(opts.Timeout), Tick: history.Instant(opts.tick()),
 		Faults: map[string]verdict.FaultCount{}, Findings: []verdict.Finding{}, Problems: []string{}, Acquired: map[string]history.Instant{},
 	}
+	r.Trees, _ = trees() // none in an export, without Git: then the document names no code, and is rejected as evidence
 	if opts.Recipes {
 		r.Recipes = verdict.Recipes()
 	}

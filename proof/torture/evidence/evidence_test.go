@@ -5,9 +5,12 @@
 package evidence
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -21,12 +24,40 @@ import (
 
 const docs = "../../../docs"
 
+// codeCell matches where the page says that the history has the code of a run.
+var codeCell = regexp.MustCompile(`\d+ commits ago|` + unknownCode)
+
+// ago returns the number in a cell, 0 if it has none.
+func ago(t *testing.T, cell string) (n int) {
+	t.Helper()
+	if cell != unknownCode {
+		_, err := fmt.Sscanf(cell, "%d commits ago", &n)
+		require.NoError(t, err)
+	}
+	return n
+}
+
 func TestEvidencePageMatchesItsDocuments(t *testing.T) {
 	runs, err := Read(filepath.Join(docs, "evidence"))
 	require.NoError(t, err)
-	page, err := Page(runs)
-	require.NoError(t, err)
 	written, err := os.ReadFile(filepath.Join(docs, "evidence.md"))
+	require.NoError(t, err)
+	stated := codeCell.FindAllString(string(written), -1)
+	err = runs.Locate(docs)
+	if errors.Is(err, ErrNoHistory) {
+		t.Logf("%v: all else on the page is compared", err)
+	} else {
+		require.NoError(t, err)
+	}
+	// Each commit changes these numbers: they may be a little old. Without a history they stay as they are written.
+	runs.each(func(run *Run) {
+		require.NotEmpty(t, stated, "`make evidence` generates the page")
+		if run.Code != "" {
+			require.InDelta(t, ago(t, run.Code), ago(t, stated[0]), 100, "%s: the page says %q, and it was %q: `make evidence` generates it", run.File, stated[0], run.Code)
+		}
+		run.Code, stated = stated[0], stated[1:]
+	})
+	page, err := Page(runs)
 	require.NoError(t, err)
 	require.Equal(t, string(written), page, "`make evidence` generates it")
 }
@@ -45,6 +76,70 @@ func TestProofPageHasTheNumberOfStaleWrites(t *testing.T) {
 		require.True(t, strings.Contains(strings.Join(strings.Fields(string(proof)), " "), want), "docs/proof.md does not say %q", want)
 	}
 	require.Zero(t, runs.AcceptedByFenced(), "docs/proof.md says that the registers that check the token accepted none")
+}
+
+// repository returns a repository with a commit for each content of lock/a, and a function that runs git there.
+func repository(t *testing.T, contents ...string) (string, func(args ...string) string) {
+	t.Helper()
+	dir := t.TempDir()
+	git := func(args ...string) string {
+		t.Helper()
+		cmd := exec.Command("git", append([]string{"-C", dir, "-c", "user.name=a", "-c", "user.email=a@b"}, args...)...)
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		return strings.TrimSpace(string(out))
+	}
+	git("init", "-q")
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "lock"), 0o700))
+	for _, content := range contents {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "lock", "a"), []byte(content), 0o600))
+		git("add", ".")
+		git("commit", "-q", "--allow-empty", "-m", content)
+	}
+	return dir, git
+}
+
+func TestCodeOfARunIsFoundByItsFoldersAfterItsCommitWasMadeAgain(t *testing.T) {
+	dir, git := repository(t, "one", "two", "two", "three")
+	old, made := git("rev-parse", "HEAD~2")[:12], git("rev-parse", "HEAD~2:lock")[:12]
+	git("commit", "-q", "--amend", "-m", "another")
+	var run, byCommit verdict.Result
+	run.Commit, run.Trees = "0123456789ab", map[string]string{"lock": made}
+	byCommit.Commit = old
+	runs := &Runs{Ours: []Run{{Result: run}}, Service: []Run{{Result: byCommit}}}
+	require.NoError(t, runs.Locate(dir))
+	require.Equal(t, "1 commits ago", runs.Ours[0].Code, "the newest one that has the folders")
+	require.Equal(t, "2 commits ago", runs.Service[0].Code)
+}
+
+func TestRunWhoseCodeNoCommitHasIsNoEvidence(t *testing.T) {
+	dir, git := repository(t, "one")
+	var run, anonymous verdict.Result
+	run.Commit, run.Trees = git("rev-parse", "HEAD")[:12], map[string]string{"lock": "0123456789ab"}
+	anonymous.Commit = "0123456789ab"
+	runs := &Runs{Ours: []Run{{Result: run, File: "a.json"}, {Result: anonymous, File: "b.json"}, {Result: anonymous, File: withoutCode[0]}}}
+	err := runs.Locate(dir)
+	require.ErrorContains(t, err, "evidence: a.json: no commit of the history has the folders of the product")
+	require.ErrorContains(t, err, `evidence: b.json: it records no tree hashes, and its commit "0123456789ab" is not in the history`)
+	require.NotContains(t, err.Error(), withoutCode[0], "the page says it")
+	require.Equal(t, 3, runs.WithoutCode())
+
+	require.ErrorIs(t, runs.Locate(t.TempDir()), ErrNoHistory, "an export")
+	clone := filepath.Join(t.TempDir(), "clone")
+	git("clone", "-q", "--depth", "1", "file://"+dir, clone)
+	require.ErrorIs(t, runs.Locate(clone), ErrNoHistory, "a shallow clone")
+}
+
+func TestListOfRunsWithoutCodeIsNotStale(t *testing.T) {
+	runs, err := Read(filepath.Join(docs, "evidence"))
+	require.NoError(t, err)
+	var without []string
+	runs.each(func(run *Run) {
+		if len(run.Trees) == 0 {
+			without = append(without, run.File)
+		}
+	})
+	require.ElementsMatch(t, withoutCode, without, "a run that replaces one of these leaves the list, and none joins it")
 }
 
 func TestNumbersOfTheDocumentsAreOnThePage(t *testing.T) {
@@ -66,7 +161,7 @@ func TestNumbersOfTheDocumentsAreOnThePage(t *testing.T) {
 		{Rule: check.LivingNode, By: "waiters", Verdict: verdict.NotShown},
 		{Rule: check.FencedRegister, Tested: 71, By: "stale writers", Verdict: verdict.Broken},
 	}
-	page, err := Page(&Runs{Ours: []Run{{ours, "ours.json"}, {recorded, "recorded.json"}}})
+	page, err := Page(&Runs{Ours: []Run{{Result: ours, File: "ours.json"}, {Result: recorded, File: "recorded.json"}}})
 	require.NoError(t, err)
 	for _, want := range []string{
 		"| holders that were partitioned, and lost the lock to another client | not recorded | 61 |",
@@ -77,8 +172,8 @@ func TestNumbersOfTheDocumentsAreOnThePage(t *testing.T) {
 		require.Contains(t, page, want)
 	}
 	page, err = Page(&Runs{
-		Ours: []Run{{ours, "ours.json"}}, Compared: []Run{{ours, "compared/ours.json"}, {other, "compared/other.json"}},
-		Aimed: []Run{{other, "aimed/other.json"}},
+		Ours: []Run{{Result: ours, File: "ours.json"}}, Compared: []Run{{Result: ours, File: "compared/ours.json"}, {Result: other, File: "compared/other.json"}},
+		Aimed: []Run{{Result: other, File: "aimed/other.json"}},
 	})
 	require.NoError(t, err)
 	for _, want := range []string{

@@ -22,6 +22,7 @@ type Run struct {
 	verdict.Result
 
 	File string // below the folder of documents
+	Code string // where the history has its code, as text: see Locate
 }
 
 // Name returns the name of the library.

@@ -22,17 +22,18 @@ const Schema = "lockkeeper-torture/1"
 
 // A Result is the outcome of a run. In JSON it is the document from which docs/evidence.md is generated.
 type Result struct {
-	Schema    string    `json:"schema"`
-	Verdict   string    `json:"verdict"` // see HeldUp
-	Contender string    `json:"contender"`
-	Started   time.Time `json:"started"`
-	On        string    `json:"on"`                  // servers, with their version
-	ZooKeeper string    `json:"zookeeper,omitempty"` // version of the servers, if they are ZooKeeper's
-	Go        string    `json:"go"`
-	Commit    string    `json:"commit"`           // of the library; with "+" if the checkout had local changes
-	Judged    string    `json:"judged,omitempty"` // commit of the checker, if the history was judged again later
-	Again     string    `json:"again"`            // command that repeats the run
-	Mutant    string    `json:"mutant,omitempty"` // patch that deliberately broke the library: the result says nothing about the library itself
+	Schema    string            `json:"schema"`
+	Verdict   string            `json:"verdict"` // see HeldUp
+	Contender string            `json:"contender"`
+	Started   time.Time         `json:"started"`
+	On        string            `json:"on"`                  // servers, with their version
+	ZooKeeper string            `json:"zookeeper,omitempty"` // version of the servers, if they are ZooKeeper's
+	Go        string            `json:"go"`
+	Commit    string            `json:"commit"`           // of the library; with "+" if the checkout had local changes
+	Trees     map[string]string `json:"trees,omitempty"`  // Git hashes of the product: see Product. Older documents have none.
+	Judged    string            `json:"judged,omitempty"` // commit of the checker, if the history was judged again later
+	Again     string            `json:"again"`            // command that repeats the run
+	Mutant    string            `json:"mutant,omitempty"` // patch that deliberately broke the library: the result says nothing about the library itself
 
 	Duration   history.Instant `json:"duration"` // including the time after the last fault
 	Seed       uint64          `json:"seed"`
@@ -105,10 +106,16 @@ type Finding struct {
 // the checkout.
 func Commit() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
+		settings := map[string]string{}
 		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" {
-				return s.Value[:min(12, len(s.Value))]
+			settings[s.Key] = s.Value
+		}
+		if commit := settings["vcs.revision"]; commit != "" {
+			commit = commit[:min(12, len(commit))]
+			if settings["vcs.modified"] == "true" {
+				commit += "+"
 			}
+			return commit
 		}
 	}
 	out, err := exec.Command("git", "describe", "--always", "--dirty=+", "--abbrev=12", "--exclude=*").Output()

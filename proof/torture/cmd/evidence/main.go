@@ -34,6 +34,9 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
+	if err := runs.Locate(args[0]); err != nil {
+		return err
+	}
 	page, err := evidence.Page(runs)
 	if err != nil {
 		return err
