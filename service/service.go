@@ -105,9 +105,13 @@ func serve(
 	running.Go(func() { past.Run(background) })
 	running.Go(func() { f.watch(background, c.Logger) })
 	running.Go(func() { f.reopen(background, c) })
+	root, err := recipes.NewNode(client, c.Root)
+	if err != nil {
+		return err
+	}
 	draining := make(chan struct{})
 	server := newServer(api.New(api.Options{
-		Locks: locks{replica}, Actions: recent, History: past, Quota: quota.New(client, c.Root, c.Keys), Root: c.Root, Principals: f.principals, Keys: f.keys, Audit: f.audit, AuditRenewals: c.AuditRenewals, Holds: table, Logger: c.Logger, Registry: registry,
+		Locks: locks{replica}, Actions: recent, History: past, Quota: quota.New(client, c.Root, c.Keys), Root: c.Root, Namespaces: root.Children, Principals: f.principals, Keys: f.keys, Audit: f.audit, AuditRenewals: c.AuditRenewals, Holds: table, Logger: c.Logger, Registry: registry,
 		Ready: probe.ready, Draining: draining, Version: c.Version,
 	}), f, c.Logger)
 	failed := make(chan error, 1)

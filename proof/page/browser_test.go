@@ -51,12 +51,12 @@ type browser struct {
 	ctx context.Context
 }
 
-// openBrowser starts Chromium, which ends with the test.
-func openBrowser(t *testing.T) *browser {
+// openBrowser starts Chromium, with additional environment variables. It ends with the test.
+func openBrowser(t *testing.T, additional ...string) *browser {
 	t.Helper()
 	program, env := findBrowser(t)
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(program), chromedp.Env(env...), chromedp.UserDataDir(t.TempDir()), chromedp.WindowSize(1000, 460),
+		chromedp.ExecPath(program), chromedp.Env(append(env, additional...)...), chromedp.UserDataDir(t.TempDir()), chromedp.WindowSize(1000, 460),
 		chromedp.WSURLReadTimeout(patience),
 		chromedp.Flag("no-proxy-server", true),
 		// The sandbox needs user namespaces, which containers and root do not have. The browser loads only this test's pages.
@@ -119,4 +119,14 @@ func (b *browser) signIn(url, token string) {
 	b.t.Helper()
 	b.do(chromedp.Navigate(url), chromedp.SendKeys("#token", token), chromedp.Click("main button"))
 	b.shows("header", "Signed in as "+token)
+}
+
+// open follows a link, and waits until the page that it opens is live.
+func (b *browser) open(link string) {
+	b.t.Helper()
+	selector := `//main//a[normalize-space()=` + strconv.Quote(link) + `]`
+	b.do(chromedp.WaitVisible(selector))
+	b.do(chromedp.Click(selector))
+	b.shows("h2", strings.TrimPrefix(link, "Locks of "))
+	b.shows("#state", "Live")
 }

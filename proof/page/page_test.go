@@ -24,10 +24,18 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
-// screenshot is the picture in docs/service-operation.md.
-const screenshot = "../../docs/images/page.png"
+const images = "../../docs/images/"
 
-var update = flag.Bool("update", false, "make the screenshot in docs anew")
+// screenshots are the pictures in docs/service-operation.md.
+var screenshots = map[string]struct {
+	width int64
+	path  string
+}{
+	"page.png":       {1200, "/?namespace=team"},
+	"page-phone.png": {390, "/key?namespace=team&key=orders"},
+}
+
+var update = flag.Bool("update", false, "make the screenshots in docs anew")
 
 // The principals of the tests: each has the token of its name.
 const principals = `{"principals": [
@@ -89,12 +97,11 @@ func TestBrowserShowsChangesWithoutReload(t *testing.T) {
 	r := startReplica(t)
 	defer r.stop()
 	b.signIn(r.url, "team")
-	b.shows("#state", "Live")
+	b.open("team")
 	b.shows("#rows", "No lock is held.")
 
 	held := r.post("locks/team/orders/acquire", `{"ownerId": "worker-1", "requestId": "a", "ttlMillis": 600000}`)
 	b.shows("#rows", "worker-1")
-	b.shows("#rows", held["fencingToken"].(string))
 	waited := make(chan map[string]any, 1)
 	wait := func() map[string]any {
 		return r.post("locks/team/orders/acquire", `{"ownerId": "worker-2", "requestId": "b", "ttlMillis": 600000, "waitMillis": 600000}`)
@@ -128,10 +135,11 @@ func TestAdminReleasesByForceWithReason(t *testing.T) {
 	r.post("locks/team/stock/acquire", `{"ownerId": "`+hostile+`", "requestId": "b", "ttlMillis": 600000}`)
 	r.post("elections/team/reports/campaign", `{"ownerId": "worker-3", "requestId": "c", "value": "10.0.0.3:8080", "ttlMillis": 600000}`)
 	b.signIn(r.url, "ops")
-	b.do(chromedp.SendKeys("#namespace", "team"), chromedp.Click(".filter button"))
-	b.shows("#state", "Live")
+	b.open("team")
 	b.shows("#rows", hostile)
-	b.do(chromedp.Click(`//a[@aria-label="Force-release orders/eu"]`))
+	b.open("orders/eu")
+	b.shows("dl", held["fencingToken"].(string))
+	b.do(chromedp.Click(`//a[text()="Force-release"]`))
 	b.shows("h2", "Force-release orders/eu")
 	require.Contains(t, b.text(".warning"), "Only a resource that")
 
@@ -144,10 +152,12 @@ func TestAdminReleasesByForceWithReason(t *testing.T) {
 	require.Equal(t, "ops", refused["revokedBy"])
 	require.Equal(t, "worker-1 hangs", refused["reason"])
 
-	b.do(chromedp.Click("main a"))
-	b.shows("#rows td", "asked to stop")
-	b.shows("#state", "Live")
-	b.do(chromedp.Click(`//a[@aria-label="Force-release stock"]`))
+	b.open("orders/eu")
+	b.shows("#rows dd", "asked to stop")
+	b.shows("#rows tbody", "worker-1 hangs")
+	b.open("Locks of team")
+	b.open("stock")
+	b.do(chromedp.Click(`//a[text()="Force-release"]`))
 	b.shows("dd", "stock")
 	b.do(chromedp.SendKeys("#reason", "stuck"), chromedp.Click("#now"), chromedp.Click("main button"))
 	b.shows("main p", "only the fencing token protects the resource")
@@ -159,7 +169,7 @@ func TestPageRunsNoScriptButItsOwn(t *testing.T) {
 	r := startReplica(t)
 	defer r.stop()
 	b.signIn(r.url, "team")
-	b.shows("#state", "Live")
+	b.open("team")
 	const insert = `new Promise(done => {
 		document.addEventListener("securitypolicyviolation", event => done(event.violatedDirective));
 		document.querySelector("#rows").innerHTML = '<tr><td><img src="data:x" onerror="document.title=1">';
@@ -182,23 +192,40 @@ func TestPageReportsThatItIsNotLive(t *testing.T) {
 	b.shows("#state", "Not live: connecting again.")
 }
 
-// With -update the test makes the picture anew.
-func TestScreenshotOfDocsIsSmall(t *testing.T) {
-	if *update {
-		picture(t)
-	}
-	content, err := os.ReadFile(screenshot)
-	require.NoError(t, err)
-	require.True(t, bytes.HasPrefix(content, []byte("\x89PNG")))
-	require.Less(t, len(content), 200_000)
-}
-
-func picture(t *testing.T) {
-	t.Helper()
+// The rows of the first page change without a reload, too.
+func TestFirstPageCountsTheLocksOfEachNamespace(t *testing.T) {
+	t.Parallel()
 	b := openBrowser(t)
 	r := startReplica(t)
+	defer r.stop()
+	b.signIn(r.url, "ops")
+	b.shows("#rows", "No namespace has a lock.")
+	r.post("locks/team/orders/acquire", `{"ownerId": "worker-1", "requestId": "a"}`)
+	b.shows("#rows th", "team")
+	b.shows("#rows td", "1")
+	b.shows("#rows time", " s")
+}
+
+// A user in Kathmandu sees ages, and on hover the time there.
+func TestTimesAreAgesAndExactOnHoverInTheZoneOfTheReader(t *testing.T) {
+	t.Parallel()
+	b := openBrowser(t, "TZ=Asia/Kathmandu")
+	r := startReplica(t)
+	defer r.stop()
+	r.post("locks/team/orders/acquire", `{"ownerId": "worker-1", "requestId": "a", "ttlMillis": 600000}`)
+	b.signIn(r.url, "team")
+	b.open("team")
+	b.shows(`[data-label="Held for"]`, " s")
+	b.shows(`[data-label="Lease ends"]`, "in 9 min ")
+	title, err := b.evaluate(`document.querySelector('[data-label="Lease ends"] time').title`)
+	require.NoError(t, err)
+	require.Contains(t, title, "GMT+5:45")
+}
+
+// fill lets contenders use two namespaces, and returns a function that ends the waits.
+func fill(r *replica) (end func()) {
 	r.post("elections/team/reports/campaign", `{"ownerId": "reporter-1", "requestId": "a", "value": "10.0.0.3:8080"}`)
-	r.post("locks/team/invoices%2Feu/acquire", `{"ownerId": "billing-2", "requestId": "b", "ttlMillis": 600000}`)
+	r.post("locks/team/"+longKey+"/acquire", `{"ownerId": "billing-2", "requestId": "b", "ttlMillis": 600000}`)
 	r.post("locks/team/orders/acquire", `{"ownerId": "worker-1", "requestId": "c", "ttlMillis": 60000}`)
 	waits := make(chan map[string]any)
 	for _, owner := range []string{"worker-2", "worker-3"} {
@@ -206,17 +233,73 @@ func picture(t *testing.T) {
 			waits <- r.post("locks/team/orders/acquire", `{"ownerId": "`+owner+`", "requestId": "d", "waitMillis": 20000}`)
 		}()
 	}
-	defer func() {
+	return func() {
 		r.stop() // answers them
 		<-waits
 		<-waits
-	}()
+	}
+}
+
+const longKey = "invoices%2Feu-central-1%2F2026-11"
+
+// faults are what a reader of a page would complain about: content beside the window, and words that are broken although they fit.
+const faults = `(() => {
+	const found = [];
+	if (document.documentElement.scrollWidth > innerWidth) found.push("the page scrolls sideways");
+	for (const cell of document.querySelectorAll("#rows td, #rows th, #rows dd, #rows li, main a, main button")) {
+		const box = cell.getBoundingClientRect();
+		if (!box.width || box.left < 0 || box.right > innerWidth + 0.5) found.push("not in the window: " + cell.textContent);
+	}
+	for (const text of document.querySelectorAll("#rows bdi, #rows time")) {
+		if (text.getClientRects().length > 1) found.push("broken: " + text.textContent);
+	}
+	return found.join("; ");
+})()`
+
+func TestPageFitsAPhoneAndADesk(t *testing.T) {
+	t.Parallel()
+	b := openBrowser(t)
+	r := startReplica(t)
+	defer fill(r)()
 	b.signIn(r.url, "ops")
-	b.do(chromedp.SendKeys("#namespace", "team"), chromedp.Click(".filter button"))
-	b.shows("#state", "Live")
-	b.shows("#rows li + li", "worker-")
-	png, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
-	require.NoError(t, err)
-	require.NoError(t, os.MkdirAll(filepath.Dir(screenshot), 0o755))
-	require.NoError(t, os.WriteFile(screenshot, png, 0o644))
+	for _, width := range []int64{390, 1200} {
+		b.do(chromedp.EmulateViewport(width, 800))
+		for _, page := range []struct{ path, shows string }{
+			{"/", "team"},
+			{"/?namespace=team", "worker-3"},
+			{"/key?namespace=team&key=orders", "worker-3"},
+			{"/key?namespace=team&key=" + longKey, "billing-2"},
+		} {
+			b.do(chromedp.Navigate(r.url + page.path))
+			b.shows("#rows", page.shows)
+			b.shows("#state", "Live")
+			found, err := b.evaluate(faults)
+			require.NoError(t, err)
+			require.Empty(t, found, "%s at %d pixels", page.path, width)
+		}
+	}
+}
+
+// With -update the test makes the pictures anew.
+func TestScreenshotsOfDocsAreSmall(t *testing.T) {
+	if *update {
+		b := openBrowser(t)
+		r := startReplica(t)
+		defer fill(r)()
+		b.signIn(r.url, "ops")
+		for name, page := range screenshots {
+			b.do(chromedp.EmulateViewport(page.width, 100), chromedp.Navigate(r.url+page.path))
+			b.shows("#rows", "worker-3")
+			b.shows("#state", "Live")
+			png, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(images+name, png, 0o644))
+		}
+	}
+	for name := range screenshots {
+		content, err := os.ReadFile(images + name)
+		require.NoError(t, err)
+		require.True(t, bytes.HasPrefix(content, []byte("\x89PNG")))
+		require.Less(t, len(content), 100_000)
+	}
 }

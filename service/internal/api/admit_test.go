@@ -42,8 +42,8 @@ func TestEveryRouteAdmitsOnlyItsRolesInTheirNamespaces(t *testing.T) {
 	served := []string{"200", "403 NOT_LOCK_OWNER"} // the proof is of the principal both
 	for path, item := range f.api.OpenAPI().Paths {
 		for method, op := range map[string]*huma.Operation{http.MethodGet: item.Get, http.MethodPost: item.Post} {
-			if op == nil {
-				continue
+			if op == nil || op.OperationID == "namespaces" {
+				continue // TestNamespacesAreThoseOfTheCaller
 			}
 			for _, c := range []struct {
 				who       string

@@ -56,7 +56,8 @@ type Options struct {
 	Actions    Actions
 	History    History
 	Quota      Quota
-	Root       string // path of the node below which each namespace has a node
+	Root       string                                                // path of the node below which each namespace has a node
+	Namespaces func(ctx context.Context) (names []string, err error) // of the nodes below Root, in no order
 	Principals *reload.File[principal.Directory]
 	Keys       *reload.File[locktoken.Keys]
 	Audit      *audit.Log // may be nil
@@ -89,6 +90,7 @@ type API struct {
 	limiter   *limit.Limiter
 	strangers *limit.Strangers
 	refusals  *limit.Sampler // those that are logged
+	known     knownSummaries
 	metrics   *metrics
 	huma      huma.API
 	handler   http.Handler
@@ -113,6 +115,7 @@ func New(opts Options) *API {
 	a.registerContract()
 	a.registerNumeric()
 	a.registerReads()
+	a.registerNamespaces()
 	a.registerActions()
 	a.registerEvents()
 	a.registerHistory()

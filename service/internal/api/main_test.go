@@ -62,6 +62,8 @@ type fixture struct {
 	audit    *buffer
 	log      *buffer
 	actions  recorded
+	past     remembered
+	names    []string // of the nodes below the root
 	ready    error
 
 	principals *reload.File[principal.Directory]
@@ -137,10 +139,11 @@ func newFixture(tb testing.TB, locks *scripted) *fixture {
 		require.NoError(tb, log.Close())
 	})
 	f.api = api.New(api.Options{
-		Locks: locks, Actions: &f.actions, History: &remembered{}, Quota: room{}, Root: "/locks", Principals: directory, Keys: reload.Fixed(keys), Audit: log,
+		Locks: locks, Actions: &f.actions, History: &f.past, Quota: room{}, Root: "/locks", Principals: directory, Keys: reload.Fixed(keys), Audit: log,
 		Holds:  holds.New(slog.New(slog.DiscardHandler), func(time.Duration, bool) {}),
 		Logger: slog.New(slog.NewJSONHandler(f.log, nil)), Registry: prometheus.NewRegistry(),
-		Ready: func() error { return f.ready }, Draining: f.draining, Version: "test",
+		Namespaces: func(context.Context) ([]string, error) { return f.names, nil },
+		Ready:      func() error { return f.ready }, Draining: f.draining, Version: "test",
 	})
 	f.serve()
 	return f

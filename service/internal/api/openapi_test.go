@@ -84,7 +84,7 @@ func TestDocumentNamesEveryRouteAndItsAnswers(t *testing.T) {
 		"GET /v1/admin/actions",
 		"GET /v1/elections/{namespace}/{key}/leader", "GET /v1/elections/{namespace}/{key}/observe",
 		"GET /v1/locks", "GET /v1/locks/{lockKey}", "GET /v1/locks/{namespace}/{key}", "GET /v1/locks/{namespace}/{key}/events",
-		"GET /v1/locks/{namespace}/{key}/history",
+		"GET /v1/locks/{namespace}/{key}/history", "GET /v1/namespaces",
 		"POST /api/v1/locks/{lock_name}/acquire", "POST /api/v1/locks/{lock_name}/release", "POST /api/v1/locks/{lock_name}/renew",
 		"POST /v1/elections/{namespace}/{key}/campaign", "POST /v1/elections/{namespace}/{key}/renew",
 		"POST /v1/elections/{namespace}/{key}/resign",

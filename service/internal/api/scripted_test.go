@@ -30,6 +30,7 @@ type scripted struct {
 	last    lease.Request
 	waiters []recipes.Contender // guarded by mu
 	forcing func()              // called by ForceRelease, if not nil
+	listing func()              // the same for List
 }
 
 func (s *scripted) called(name string) {
@@ -106,6 +107,9 @@ func (s *scripted) Status(_ context.Context, path string) (lease.Status, error) 
 
 func (s *scripted) List(_ context.Context, parent, _ string, _ int, _ string) ([]lease.Status, string, error) {
 	s.called("list")
+	if s.listing != nil {
+		s.listing()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return []lease.Status{{Path: parent + "/a%2Fb", Contenders: s.status.Contenders}, {Path: parent + "/not%2fours"}}, "a%2Fb", s.err

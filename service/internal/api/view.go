@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/lockkeeper/lockkeeper/service/internal/principal"
 )
@@ -41,16 +42,18 @@ type screen struct {
 	Title     string
 	Principal string // empty if it is not known
 	Roles     string
-	Cookie    bool // identified by the cookie, which signing out removes
-	Body      any  // what the template of the screen needs
+	Cookie    bool  // identified by the cookie, which signing out removes
+	Now       int64 // ms since the epoch: ages are by the clock of the service
+	Body      any   // what the template of the screen needs
 }
 
 func (a *API) registerView(mux *http.ServeMux) {
 	mux.HandleFunc("GET /{$}", view(a.viewLocks))
 	mux.HandleFunc("POST /login", view(a.login))
 	mux.HandleFunc("POST /logout", view(a.logout))
-	mux.HandleFunc("GET /force-release", view(a.viewForce))
-	mux.HandleFunc("POST /force-release", view(a.viewForced))
+	mux.HandleFunc("GET "+keyPath, view(a.viewKey))
+	mux.HandleFunc("GET "+forcePath, view(a.viewForce))
+	mux.HandleFunc("POST "+forcePath, view(a.viewForced))
 	mux.HandleFunc("GET "+actionsPath, view(a.viewActions))
 	mux.HandleFunc("GET /events", view(a.viewEvents))
 	for file, mediaType := range map[string]string{"page.js": "text/javascript", "page.css": "text/css"} {
@@ -93,7 +96,7 @@ func noOrigin() *Problem {
 // render writes a screen.
 func (a *API) render(w http.ResponseWriter, r *http.Request, status int, name, title string, body any) {
 	_, err := r.Cookie(tokenCookie)
-	s := screen{Title: title, Cookie: err == nil, Body: body}
+	s := screen{Title: title, Cookie: err == nil, Now: time.Now().UnixMilli(), Body: body}
 	if who := callOf(r.Context()).principal; who != nil {
 		s.Principal, s.Roles = who.Name, roles(who)
 	}

@@ -3,6 +3,7 @@
 package api_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -24,10 +25,12 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/faketime"
 	"github.com/lockkeeper/lockkeeper/lease"
 	"github.com/lockkeeper/lockkeeper/recipes"
+	"github.com/lockkeeper/lockkeeper/service/internal/history"
 )
 
 const (
 	forceURL    = "/force-release?key=a%2Fb&namespace=own"
+	keyURL      = "/key?key=a%2Fb&namespace=own"
 	forceFields = "fencingToken=41&reason=stuck&mode=safe"
 )
 
@@ -121,6 +124,12 @@ func TestPagesAreWellFormedAndEscaped(t *testing.T) {
 		{admin, "GET", `/?namespace=own&prefix=%22%3E%3Cscript%3E&page=`, "", 200},
 		{admin, "GET", "/?namespace=%3Cscript%3E", "", 403},
 		{browser{f: f, cookie: "both"}, "GET", "/?namespace=%3Cscript%3E", "", 422},
+		{admin, "GET", "/?page=%2F", "", 422},
+		{admin, "GET", "/key?namespace=own&key=%3Cscript%3E", "", 200},
+		{admin, "GET", "/key?namespace=own", "", 422},
+		{admin, "GET", "/key?key=a", "", 403},
+		{admin, "GET", "/key?namespace=other&key=a", "", 403},
+		{browser{f: f}, "GET", "/key?namespace=own&key=a", "", 401},
 		{admin, "GET", "/?namespace=own&page=%2F", "", 422},
 		{admin, "GET", "/force-release?namespace=own&key=%3Cscript%3E", "", 200},
 		{admin, "GET", "/force-release?namespace=own", "", 422},
@@ -150,9 +159,14 @@ func TestPagesAreWellFormedAndEscaped(t *testing.T) {
 	require.Contains(t, body, "<bdi>&lt;script&gt;alert(1)&lt;/script&gt;</bdi>")
 	require.Contains(t, body, "<bdi>&#34;&gt;&lt;img src=x onerror=alert(2)&gt;</bdi>")
 	require.Contains(t, body, "<li><bdi>&lt;/ol&gt;&lt;/table&gt;")
+	body = string(admin.send("GET", "/key?namespace=own&key=a", "").body)
+	require.Contains(t, body, "<bdi>&lt;script&gt;alert(1)&lt;/script&gt;</bdi>")
+	require.Contains(t, body, "<dt><bdi>value</bdi></dt><dd><bdi>&#34;&gt;&lt;img src=x onerror=alert(2)&gt;</bdi>")
+	require.Contains(t, body, "<li><bdi>&lt;/ol&gt;&lt;/table&gt;")
+	require.Contains(t, body, `<td data-label="Reason"><bdi>stuck</bdi></td>`)
 	body = string(admin.send("GET", "/actions", "").body)
 	require.Contains(t, body, "<bdi>own/&lt;script&gt;</bdi>")
-	require.Contains(t, body, "<td>done</td>")
+	require.Contains(t, body, `<td data-label="Outcome">done</td>`)
 	for path, mediaType := range map[string]string{"/page.js": "text/javascript", "/page.css": "text/css"} {
 		file := browser{f: f}.send("GET", path, "")
 		require.Equal(t, 200, file.status)
@@ -163,7 +177,7 @@ func TestPagesAreWellFormedAndEscaped(t *testing.T) {
 func TestPageOffersWhatTheRoleAllows(t *testing.T) {
 	f := newFixture(t, &scripted{status: lease.Status{Contenders: []recipes.Contender{held, {Owner: "next"}}}})
 	stranger := browser{f, "", ownOrigin}
-	for _, path := range []string{"/", "/?namespace=own", forceURL} {
+	for _, path := range []string{"/", "/?namespace=own", keyURL, forceURL} {
 		r := stranger.send("GET", path, "")
 		require.Equal(t, 401, r.status)
 		require.Contains(t, string(r.body), `action="/login"`)
@@ -174,21 +188,26 @@ func TestPageOffersWhatTheRoleAllows(t *testing.T) {
 
 	client := browser{f, "client", ownOrigin}
 	first := client.send("GET", "/", "")
-	require.Equal(t, 303, first.status)
-	require.Equal(t, "/?namespace=own", first.header.Get("Location"))
+	require.Equal(t, 200, first.status)
+	require.Contains(t, string(first.body), `<th scope="row"><a href="/?namespace=own">own</a></th>`)
+	require.NotContains(t, string(first.body), "/actions")
 	rows := client.send("GET", "/?namespace=own", "")
-	for _, shown := range []string{"a/b", "w0", "41", "leader, publishes", "10.0.0.1:80", "next", "(client)"} {
+	for _, shown := range []string{`<a href="/key?key=a%2Fb&amp;namespace=own"><bdi>a/b</bdi></a>`, "w0", "leader, publishes", "10.0.0.1:80", "next", "(client)"} {
 		require.Contains(t, string(rows.body), shown)
 	}
-	require.NotContains(t, string(rows.body), "Force-release")
 	require.NotContains(t, string(rows.body), "/actions")
+	key := string(client.send("GET", keyURL, "").body)
+	for _, shown := range []string{"w0", "<dd>41</dd>", "<li><bdi>next</bdi>", `<a href="/?namespace=own">`} {
+		require.Contains(t, key, shown)
+	}
+	require.NotContains(t, key, "Force-release")
 	require.Equal(t, 403, client.send("GET", "/?namespace=other", "").status)
 	require.Equal(t, 403, client.send("GET", forceURL, "").status)
 	require.Equal(t, 403, client.send("POST", forceURL, forceFields).status)
 	require.NotContains(t, f.locks.calls, "force-release")
 
 	admin := browser{f, "admin", ownOrigin}
-	require.Contains(t, string(admin.send("GET", "/?namespace=own", "").body), `href="/force-release?key=a%2Fb&amp;namespace=own"`)
+	require.Contains(t, string(admin.send("GET", keyURL, "").body), `href="/force-release?key=a%2Fb&amp;namespace=own"`)
 	require.Contains(t, string(admin.send("GET", "/?namespace=own", "").body), `href="/actions?namespace=own"`)
 	form := string(admin.send("GET", forceURL, "").body)
 	require.Contains(t, form, `name="fencingToken" value="41"`)
@@ -276,7 +295,6 @@ func TestStreamOfPageHasRowsAfterEachChange(t *testing.T) {
 		require.Contains(t, event(t, r), "retry: 1000\n")
 		first := rows()
 		require.Contains(t, first, "&lt;script&gt;alert(1)")
-		require.Contains(t, first, "Force-release")
 		started := time.Now()
 		require.Equal(t, ": alive\n", event(t, r))
 		require.Equal(t, 16*time.Second, time.Since(started), "the first read after 15 s")
@@ -324,6 +342,35 @@ func TestStreamOfPageReportsLostQuorumAndCountsAsWaiter(t *testing.T) {
 		defer func() { require.NoError(t, body.Close()) }()
 	}
 	require.Equal(t, "TOO_MANY_WAITERS", f.send("client", "GET", "/events?namespace=own", "").code(t))
+}
+
+func TestStreamsOfFirstPageAndOfKeyFollowChanges(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		f := newFixture(t, &scripted{status: lease.Status{Contenders: []recipes.Contender{held}}})
+		namespaces, closeNamespaces := f.open("client", "/events?")
+		key, closeKey := f.open("admin", "/events"+strings.TrimPrefix(keyURL, "/key"))
+		for r, shown := range map[*bufio.Reader]string{namespaces: `data-label=\"Locks held\"`, key: "w0"} {
+			require.Contains(t, strings.ReplaceAll(event(t, r), "\\u003c", "<"), "retry: 1000")
+			require.Contains(t, event(t, r), shown)
+		}
+		f.past.Add("own", "a/b", history.Entry{Action: history.Revoked, By: "ops", Reason: "stuck", Time: time.Now()})
+		require.Contains(t, event(t, key), "stuck")
+		f.locks.contenders()
+		require.Contains(t, event(t, key), "No client holds the lock.")
+		require.NoError(t, closeNamespaces.Close())
+		require.NoError(t, closeKey.Close())
+	})
+}
+
+func TestKeyIsHeldSinceItsGrant(t *testing.T) {
+	joined, granted := time.UnixMilli(1_000_000).UTC(), time.UnixMilli(2_000_000).UTC()
+	holder := held
+	holder.Since = joined
+	f := newFixture(t, &scripted{status: lease.Status{Contenders: []recipes.Contender{holder}, More: 7}})
+	client := browser{f, "client", ownOrigin}
+	require.Contains(t, string(client.send("GET", keyURL, "").body), `<dt>Held for</dt><dd><time datetime="1970-01-01T00:16:40.000Z">`)
+	f.past.Add("own", "a/b", history.Entry{Action: history.Acquired, Token: 41, Owner: "w0", Time: granted})
+	require.Contains(t, string(client.send("GET", keyURL, "").body), `<dt>Held for</dt><dd><time datetime="1970-01-01T00:33:20.000Z">`)
 }
 
 // Behind a proxy, all callers have one address.

@@ -3,6 +3,8 @@
 package api
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"net/http"
 	"time"
@@ -18,15 +20,17 @@ func viewPause(took time.Duration) time.Duration {
 	return min(max(viewInterval, 9*took), commentInterval)
 }
 
-// viewEvents streams the rows of a page: immediately, and again after each change. It counts as a waiter.
+// viewEvents streams the part of a page that changes, immediately and again after each change: the locks of a namespace, one lock
+// with a key, the namespaces without either. It counts as a waiter.
 func (a *API) viewEvents(w http.ResponseWriter, r *http.Request) {
-	c := callOf(r.Context())
-	_, p := a.enter(operation{name: "view-events"}, w, r)
+	c, query := callOf(r.Context()), r.URL.Query()
+	r.SetPathValue("key", query.Get("key"))
+	_, p := a.enter(operation{name: "view-events", everywhere: query.Get("key") == ""}, w, r)
 	if p != nil {
 		p.write(w)
 		return
 	}
-	in, p := viewRequest(r.URL.Query())
+	in, p := viewRequest(query)
 	if p != nil {
 		a.refuseUnrouted(w, r, p)
 		return
@@ -38,7 +42,16 @@ func (a *API) viewEvents(w http.ResponseWriter, r *http.Request) {
 	}
 	defer leave()
 	s := &stream{w: w, connection: http.NewResponseController(w), name: "rows"}
-	if err := a.followRows(c, r, s, in); err != nil && r.Context().Err() == nil && !errors.Is(err, errEnded) {
+	err := a.followPage(c, r, s, func(ctx context.Context) (string, error) {
+		switch {
+		case c.key != "":
+			return part(a.readKey(ctx, c))
+		case c.namespace != "":
+			return part(a.readRows(ctx, c, in))
+		}
+		return part(a.readNamespaces(ctx, c, in.Page))
+	})
+	if err != nil && r.Context().Err() == nil && !errors.Is(err, errEnded) {
 		c.problem = refuse(err)
 		s.name = "problem"
 		// The connection may be what failed; the log has the problem.
@@ -46,25 +59,31 @@ func (a *API) viewEvents(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// followRows sends the rows until the caller has gone or the replica stops, and returns the reason.
-func (a *API) followRows(c *call, r *http.Request, s *stream, in ListRequest) error {
+// part returns the HTML of what was read.
+func part[T interface{ template() string }](body T, err error) (string, error) {
+	if err != nil {
+		return "", err
+	}
+	var html bytes.Buffer
+	err = viewTemplates.ExecuteTemplate(&html, body.template(), body)
+	return html.String(), err
+}
+
+// followPage sends what read returns until the caller has gone or the replica stops, and returns the reason.
+func (a *API) followPage(c *call, r *http.Request, s *stream, read func(context.Context) (string, error)) error {
 	if err := s.begin(); err != nil {
 		return err
 	}
 	sent, written := "", time.Time{}
 	for {
 		begun := time.Now()
-		found, _, err := a.find(r.Context(), c, in)
-		if err != nil {
-			return err
-		}
-		rows, err := renderRows(rowsOf(c, found))
+		html, err := read(r.Context())
 		if err != nil {
 			return err
 		}
 		switch {
-		case rows != sent:
-			err, sent, written = s.send(rows), rows, time.Now()
+		case html != sent:
+			err, sent, written = s.send(html), html, time.Now()
 		case time.Since(written) >= commentInterval:
 			err, written = s.write(alive), time.Now()
 		}

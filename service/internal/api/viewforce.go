@@ -12,11 +12,14 @@ import (
 	"github.com/lockkeeper/lockkeeper/service/internal/principal"
 )
 
-const maxReason = 512 // characters, as forceRequest has it
+const (
+	forcePath = "/force-release"
+	maxReason = 512 // characters, as forceRequest has it
+)
 
 // viewForce shows the form to release a lock by force. The form names the holder that it shows by its fencing token.
 func (a *API) viewForce(w http.ResponseWriter, r *http.Request) {
-	c, _, p := a.enterForce(operation{name: "view-force-release", role: principal.Admin}, w, r)
+	c, _, p := a.enterLock(operation{name: "view-force-release", role: principal.Admin}, w, r)
 	if p != nil {
 		a.refuseView(w, r, p)
 		return
@@ -27,14 +30,14 @@ func (a *API) viewForce(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a.render(w, r, http.StatusOK, "force", "Force-release "+c.key, struct {
-		Row  row
-		Back string
-	}{rowOf(c, c.key, s), home(c.namespace)})
+		Row                 row
+		Token, Action, Back string
+	}{rowOf(c, c.key, s), s.Contenders[0].Token.String(), forcePath + "?" + lockQuery(c, c.key), keyPath + "?" + lockQuery(c, c.key)})
 }
 
 // viewForced releases a lock by force, as a form asks.
 func (a *API) viewForced(w http.ResponseWriter, r *http.Request) {
-	c, body, p := a.enterForce(forceOperation, w, r)
+	c, body, p := a.enterLock(forceOperation, w, r)
 	if p == nil {
 		var in *forceRequest
 		if in, p = parseForce(r, body); p == nil {
@@ -49,8 +52,8 @@ func (a *API) viewForced(w http.ResponseWriter, r *http.Request) {
 	a.refuseView(w, r, p)
 }
 
-// enterForce admits a request about the lock that its query names.
-func (a *API) enterForce(op operation, w http.ResponseWriter, r *http.Request) (*call, io.Reader, *Problem) {
+// enterLock admits a request about the lock that its query names.
+func (a *API) enterLock(op operation, w http.ResponseWriter, r *http.Request) (*call, io.Reader, *Problem) {
 	name := r.URL.Query().Get("key")
 	r.SetPathValue("key", name)
 	body, p := a.enter(op, w, r)
@@ -89,7 +92,7 @@ func parseForce(r *http.Request, body io.Reader) (*forceRequest, *Problem) {
 
 func (a *API) renderForced(w http.ResponseWriter, r *http.Request, c *call, done *forced) {
 	a.render(w, r, http.StatusOK, "forced", "Force-release "+c.key, struct {
-		Key, Namespace, Back string
-		Notified, TokenOnly  bool
-	}{c.key, c.namespace, home(c.namespace), done.Notified, done.ProtectedByToken})
+		Key, Back           string
+		Notified, TokenOnly bool
+	}{c.key, keyPath + "?" + lockQuery(c, c.key), done.Notified, done.ProtectedByToken})
 }

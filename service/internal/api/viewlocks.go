@@ -3,11 +3,10 @@
 package api
 
 import (
-	"bytes"
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -22,35 +21,51 @@ const (
 	viewLabel   = 256 // runes of a label: the owner of a foreign node is its data, of any length
 )
 
-// A row is one lock as the page shows it.
+// A row is one lock as the list of a namespace shows it.
 type row struct {
-	Key, Owner, Kind, Token string
-	Revoked                 bool
-	Election                bool // the holder campaigned through this service
-	Value                   string
-	Until                   time.Time // end of a lease, zero if the holder has none
-	Waiters                 []string  // owners, the next holder first
-	More                    int       // waiters that are not named
-	Release                 string    // URL of the form to release by force, empty without the role
+	Key, URL, Owner, Kind string
+	Revoked               bool
+	Election              bool // the holder campaigned through this service
+	Value                 string
+	Since, Until          time.Time // of the hold; zero if unknown
+	Waiters               []string  // owners, the next holder first
+	More                  int       // waiters that are not named
 }
+
+// A rows is the part of the list that changes.
+type rows []row
+
+func (rows) template() string { return "rows" }
 
 // locksBody is what the page of a namespace shows.
 type locksBody struct {
 	Namespace, Prefix string
-	Namespaces        []string // suggestions
-	Rows              []row
+	Rows              rows
 	Stream, Next      string // URLs; Next is empty on the last page
 	Actions           string // URL of the administrative actions, empty without the role
 }
 
+// namespacesBody is what the first page shows.
+type namespacesBody struct {
+	Rows         namespaceRows
+	Stream, Next string
+	Actions      string
+}
+
+// A namespaceRow is one namespace.
+type namespaceRow struct {
+	summary
+	URL   string
+	Since time.Time // of the longest hold, zero if there is none
+}
+
+type namespaceRows []namespaceRow
+
+func (namespaceRows) template() string { return "namespace-rows" }
+
 func (a *API) viewLocks(w http.ResponseWriter, r *http.Request) {
 	c, query := callOf(r.Context()), r.URL.Query()
-	op := operation{name: "view"}
-	if query.Get("namespace") == "" {
-		a.viewFirst(w, r, op)
-		return
-	}
-	if _, p := a.enter(op, w, r); p != nil {
+	if _, p := a.enter(operation{name: "view", everywhere: true}, w, r); p != nil {
 		a.refuseView(w, r, p)
 		return
 	}
@@ -59,42 +74,65 @@ func (a *API) viewLocks(w http.ResponseWriter, r *http.Request) {
 		a.refuseView(w, r, p)
 		return
 	}
+	if c.namespace == "" {
+		a.viewNamespaces(w, r, c, in.Page)
+		return
+	}
 	found, next, err := a.find(r.Context(), c, in)
 	if err != nil {
 		a.refuseView(w, r, refuseCall(r.Context(), err))
 		return
 	}
 	body := locksBody{
-		Namespace: c.namespace, Prefix: in.Prefix, Namespaces: named(c.principal), Rows: rowsOf(c, found),
-		Stream: "/events?" + pageQuery(c, in.Prefix, in.Page),
+		Namespace: c.namespace, Prefix: in.Prefix, Rows: rowsOf(c, found),
+		Stream: "/events?" + pageQuery(c, in.Prefix, in.Page), Actions: actionsOf(c),
 	}
 	if next != "" {
 		body.Next = "/?" + pageQuery(c, in.Prefix, next)
 	}
-	if c.principal.Has(principal.Admin) {
-		body.Actions = actionsPath + "?" + url.Values{"namespace": {c.namespace}}.Encode()
-	}
 	a.render(w, r, http.StatusOK, "locks", "Locks of "+c.namespace, body)
 }
 
-// viewFirst answers a request without a namespace: it redirects to the first of the principal, or asks which one to show.
-func (a *API) viewFirst(w http.ResponseWriter, r *http.Request, op operation) {
-	c := callOf(r.Context())
-	c.action = op.name
-	if p := a.identify(c, operation{}, r); p != nil {
-		a.refuseView(w, r, p)
+// viewNamespaces shows the namespaces that the principal may use.
+func (a *API) viewNamespaces(w http.ResponseWriter, r *http.Request, c *call, after string) {
+	found, err := a.summarize(r.Context(), c.principal, after)
+	if err != nil {
+		a.refuseView(w, r, refuseCall(r.Context(), err))
 		return
 	}
-	if namespaces := named(c.principal); len(namespaces) > 0 {
-		http.Redirect(w, r, home(namespaces[0]), http.StatusSeeOther)
-		return
+	body := namespacesBody{Rows: namespaceRowsOf(found), Stream: "/events?" + pageQuery(c, "", after), Actions: actionsOf(c)}
+	if found.NextPage != "" {
+		body.Next = "/?" + pageQuery(c, "", found.NextPage)
 	}
-	a.render(w, r, http.StatusOK, "locks", "Locks", locksBody{})
+	a.render(w, r, http.StatusOK, "namespaces", "Namespaces", body)
 }
 
-// named returns the namespaces that are listed for a principal by name.
-func named(p *principal.Principal) []string {
-	return slices.DeleteFunc(slices.Clone(p.Namespaces), func(namespace string) bool { return namespace == "*" })
+// readNamespaces reads the part of that page that changes.
+func (a *API) readNamespaces(ctx context.Context, c *call, after string) (namespaceRows, error) {
+	found, err := a.summarize(ctx, c.principal, after)
+	if err != nil {
+		return nil, err
+	}
+	return namespaceRowsOf(found), nil
+}
+
+func namespaceRowsOf(found *summaries) namespaceRows {
+	out := make(namespaceRows, 0, len(found.Namespaces))
+	for _, s := range found.Namespaces {
+		out = append(out, namespaceRow{s, home(s.Namespace), instant(s.HeldSince)})
+	}
+	return out
+}
+
+// actionsOf returns the URL of the administrative actions that a call may see, empty without the role.
+func actionsOf(c *call) string {
+	switch {
+	case !c.principal.Has(principal.Admin):
+		return ""
+	case c.namespace == "":
+		return actionsPath
+	}
+	return actionsPath + "?" + url.Values{"namespace": {c.namespace}}.Encode()
 }
 
 // viewRequest reads the query of a page or of its event stream.
@@ -107,8 +145,8 @@ func viewRequest(query url.Values) (ListRequest, *Problem) {
 }
 
 func pageQuery(c *call, prefix, page string) string {
-	query := url.Values{"namespace": {c.namespace}}
-	for name, value := range map[string]string{"prefix": prefix, "page": page} {
+	query := url.Values{}
+	for name, value := range map[string]string{"namespace": c.namespace, "prefix": prefix, "page": page} {
 		if value != "" {
 			query.Set(name, value)
 		}
@@ -116,23 +154,29 @@ func pageQuery(c *call, prefix, page string) string {
 	return query.Encode()
 }
 
+// readRows reads the part of a list that changes.
+func (a *API) readRows(ctx context.Context, c *call, in ListRequest) (rows, error) {
+	found, _, err := a.find(ctx, c, in)
+	return rowsOf(c, found), err
+}
+
 // rowsOf returns the rows of the locks that a request can reach.
-func rowsOf(c *call, found []lease.Status) []row {
-	rows := make([]row, 0, len(found))
+func rowsOf(c *call, found []lease.Status) rows {
+	out := make(rows, 0, len(found))
 	for _, s := range found {
 		if name, ok := key.Decode(s.Path[strings.LastIndexByte(s.Path, '/')+1:]); ok && len(s.Contenders) > 0 {
-			rows = append(rows, rowOf(c, name, s))
+			out = append(out, rowOf(c, name, s))
 		}
 	}
-	return rows
+	return out
 }
 
 // rowOf returns the row of a lock that has a holder.
 func rowOf(c *call, name string, s lease.Status) row {
 	d := describe(name, s)
-	out := row{Key: name, Owner: label(d.OwnerID), Kind: d.Kind, Token: d.FencingToken, Revoked: d.Revoked}
-	if d.ExpiresAt != 0 {
-		out.Until = time.UnixMilli(d.ExpiresAt).UTC()
+	out := row{
+		Key: name, URL: keyPath + "?" + lockQuery(c, name), Owner: label(d.OwnerID), Kind: d.Kind, Revoked: d.Revoked,
+		Since: instant(d.CreatedAt), Until: instant(d.ExpiresAt),
 	}
 	out.Value, out.Election = d.Metadata[valueName]
 	out.Value = label(out.Value)
@@ -141,10 +185,20 @@ func rowOf(c *call, name string, s lease.Status) row {
 		out.Waiters = append(out.Waiters, label(waiter.Owner))
 	}
 	out.More = len(waiters) - len(out.Waiters) + s.More
-	if c.principal.Has(principal.Admin) {
-		out.Release = "/force-release?" + url.Values{"namespace": {c.namespace}, "key": {name}}.Encode()
-	}
 	return out
+}
+
+// lockQuery names a lock in a URL of the page.
+func lockQuery(c *call, name string) string {
+	return url.Values{"namespace": {c.namespace}, "key": {name}}.Encode()
+}
+
+// instant returns a time that is given in ms since the epoch, zero for 0.
+func instant(millis int64) time.Time {
+	if millis == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(millis).UTC()
 }
 
 // label returns a text that fits into a row.
@@ -154,11 +208,4 @@ func label(text string) string {
 		return string(runes[:viewLabel]) + "…"
 	}
 	return text
-}
-
-// renderRows returns the rows as HTML.
-func renderRows(rows []row) (string, error) {
-	var html bytes.Buffer
-	err := viewTemplates.ExecuteTemplate(&html, "rows", rows)
-	return html.String(), err
 }
