@@ -26,16 +26,16 @@ func TestHalfOfPausesPartitionsAndKillsAreAimedAtHolders(t *testing.T) {
 		at, all := map[string]int{}, 0
 		for _, f := range plan {
 			switch f.Kind {
-			case "pause-contender", "cut-contender", "kill-contender":
+			case "pause-contender", "partition-contender", "kill-contender":
 				all++
 				if f.Args[0] == holderTarget {
 					at[f.Kind]++
 				}
 			}
 		}
-		require.GreaterOrEqual(t, 2*(at["pause-contender"]+at["cut-contender"]+at["kill-contender"]), all, "%v", at)
+		require.GreaterOrEqual(t, 2*(at["pause-contender"]+at["partition-contender"]+at["kill-contender"]), all, "%v", at)
 		require.Greater(t, at["pause-contender"], 90)
-		require.Greater(t, at["cut-contender"], 90)
+		require.Greater(t, at["partition-contender"], 90)
 		require.Greater(t, at["kill-contender"], 15)
 	}
 }
@@ -44,7 +44,7 @@ func TestVolleysHitHoldersWithoutOtherFaultsAndPathsRecoverAfterwards(t *testing
 	for seed := range uint64(20) {
 		o := options(t, func(o *Options) { o.Seed, o.Contenders = seed, 3 })
 		plan := GeneratePlan(o)
-		aimable := map[string]bool{"pause-contender": true, "cut-contender": true, "kill-contender": true, "step-clock": true}
+		aimable := map[string]bool{"pause-contender": true, "partition-contender": true, "kill-contender": true, "step-clock": true}
 		for i, f := range plan {
 			if len(f.Args) == 0 || f.Args[0] != holderTarget {
 				continue
@@ -78,7 +78,7 @@ func TestVolleysStepTheClockOfPartitionedHoldersBack(t *testing.T) {
 		var cut Fault
 		for _, f := range GeneratePlan(o) {
 			switch {
-			case f.Kind == "cut-contender" && f.Args[0] == holderTarget:
+			case f.Kind == "partition-contender" && f.Args[0] == holderTarget:
 				cut = f
 			case f.Kind == "step-clock" && f.Args[0] == partitionedTarget:
 				steps++
@@ -168,7 +168,7 @@ func TestPartitionIsInTheHistory(t *testing.T) {
 	s, _ := newTestRun()
 	s.addLinkedContender(t)
 	s.contenders[0].process = &process{name: "c1.7"}
-	s.fault(t.Context(), Fault{Kind: "cut-contender", Args: []string{"1", "both"}})
+	s.fault(t.Context(), Fault{Kind: "partition-contender", Args: []string{"1", "both"}})
 	s.fault(t.Context(), Fault{Kind: "refuse", Args: []string{"1"}})
 	var kinds []history.Kind
 	for _, e := range s.recorder.history() {

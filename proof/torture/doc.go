@@ -38,8 +38,8 @@
 // # The verdict
 //
 // Package verdict judges the document of a run. Each rule of the checker is a promise, with a count of how often the run tested
-// it (see check.Rule.Counts). A promise held up if it was tested without a finding, and is not shown if it was never tested. A
-// run held up if every promise did. A run in which a server or the harness failed is unsound, unless something was found. Contenders of this library
+// it (see check.Rule.Counts). A promise is valid if it was tested without a finding, and unknown if it was never tested. A
+// run is valid if every promise is. A run in which a server or the harness failed is unsound, unless something was found. Contenders of this library
 // state the deadline of each claim at the grant, so that a grant without a recent proof of liveness is found even if it had no
 // consequences.
 //
@@ -65,7 +65,7 @@
 // compares what an observer was shown with what the ensemble committed, and check.HeldState each value with the life of the leader's
 // node. No rule judges who leads after a hand-over: locks contend for the same paths, and do not step back.
 //
-// A result counts how often each recipe was exercised (Result.Recipes). The run is not shown if one never was. Readers and holders
+// A result counts how often each recipe was exercised (Result.Recipes). The run is unknown if one never was. Readers and holders
 // of permits do not write to the registers, so no fault is aimed at them: those for any contender hit them, too.
 //
 // One more path has a lock-delay and a fence function, which records whom it was called for. Some holders of that path close their

@@ -121,9 +121,9 @@ func TestHalfDoneFaultIsHealed(t *testing.T) {
 	require.Contains(t, servers[1].done(), "start")
 	// An unsupported fault is not retried. A failure to heal it is no problem.
 	before := len(servers[1].done())
-	s.fault(t.Context(), Fault{For: 500 * time.Millisecond, Kind: "cut-server", Args: []string{"2"}})
+	s.fault(t.Context(), Fault{For: 500 * time.Millisecond, Kind: "partition-server", Args: []string{"2"}})
 	require.Equal(t, []string{"run", "partition", "heal"}, servers[1].done()[before:])
-	require.Equal(t, map[string]verdict.FaultCount{"isolate-leader": {Missed: 1}, "kill-server": {Missed: 1}, "cut-server": {Missed: 1}},
+	require.Equal(t, map[string]verdict.FaultCount{"isolate-leader": {Missed: 1}, "kill-server": {Missed: 1}, "partition-server": {Missed: 1}},
 		s.result.Faults)
 	require.Empty(t, s.result.Problems)
 	require.Empty(t, s.reservations.states)

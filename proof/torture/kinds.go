@@ -61,11 +61,11 @@ func init() {
 			description: "a server is paused, by its container engine or by SIGSTOP: its connections stay open, and it answers nothing",
 			target:      onServer, lasts: sixteenthsOfT(4, 32), parameters: []parameter{serverParam}, inject: onOneServer(Server.Pause, Server.Unpause),
 		},
-		"cut-server": {
+		"partition-server": {
 			description: "a server is partitioned from all other servers and from clients",
 			target:      onServer, lasts: sixteenthsOfT(8, 32), parameters: []parameter{serverParam}, inject: onOneServer(Server.Partition, Server.Heal),
 		},
-		"cut-follower": {
+		"partition-follower": {
 			description: "a follower is partitioned from the leader, and its clients stay connected",
 			target:      onServer, lasts: sixteenthsOfT(12, 48), parameters: []parameter{followerParam}, inject: onOneServer(Server.Isolate, Server.Heal),
 		},
@@ -89,7 +89,7 @@ func init() {
 			description: "a contender is stopped by SIGSTOP, for up to 3 T",
 			target:      onContender, lasts: sixteenthsOfT(3, 48), parameters: []parameter{targetParam}, inject: pauseContender,
 		},
-		"cut-contender": {
+		"partition-contender": {
 			description: "a contender is partitioned from all servers, in both directions or one",
 			target:      onContender, lasts: sixteenthsOfT(3, 40), parameters: []parameter{targetParam, directionParam}, inject: cutContender,
 		},
@@ -141,11 +141,11 @@ func init() {
 			description: "a replica is stopped by SIGSTOP, for up to 3 T",
 			target:      onReplica, lasts: sixteenthsOfT(3, 48), parameters: []parameter{replicaParam}, inject: pauseReplica,
 		},
-		"cut-replica": {
+		"partition-replica": {
 			description: "a replica is partitioned from all servers, in both directions or one",
 			target:      onReplica, lasts: sixteenthsOfT(3, 40), parameters: []parameter{replicaParam, directionParam}, inject: cutReplica,
 		},
-		"cut-callers": {
+		"partition-callers": {
 			description: "a replica is partitioned from all its callers, in both directions or one",
 			target:      onReplica, lasts: sixteenthsOfT(3, 40), parameters: []parameter{replicaParam, directionParam}, inject: cutCallers,
 		},

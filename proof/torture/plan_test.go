@@ -102,7 +102,7 @@ func TestEmptyPlanIsNotReplacedByAGeneratedOne(t *testing.T) {
 
 func TestImpossiblePlanIsRejectedWithAllowedValues(t *testing.T) {
 	o := options(t, func(o *Options) {
-		o.Duration, o.Faults = time.Minute, []string{"counter", "kill-server", "lose-reply", "reap", "slow", "delete-node", "cut-contender", "step-clock"}
+		o.Duration, o.Faults = time.Minute, []string{"counter", "kill-server", "lose-reply", "reap", "slow", "delete-node", "partition-contender", "step-clock"}
 	})
 	for _, wrong := range []struct{ line, want string }{
 		{"at 1s for 1s counter", `fault "counter": it is present from the start`},
@@ -119,7 +119,7 @@ func TestImpossiblePlanIsRejectedWithAllowedValues(t *testing.T) {
 		{"at 1s for 1s slow 4 x", `delay "x": allowed are times above 0s`},
 		{"at 1s for 1s slow 4 0s", `delay "0s": allowed are times above 0s`},
 		{"at 1s for 1s step-clock 4 500ms", `step "500ms": allowed are whole seconds`},
-		{"at 1s for 1s cut-contender 4 up", `direction "up": allowed are both, to-server, to-client`},
+		{"at 1s for 1s partition-contender 4 up", `direction "up": allowed are both, to-server, to-client`},
 		{"at 1s for 1s lose-reply 4", "1 arguments, want 2: contender request"},
 		{"at 1s for 1s lose-reply 4 read", `request "read": allowed are join, release, heartbeat`},
 		{"at 1s for 1s delete-node /torture/d 0", `path "/torture/d": allowed are /torture/a, /torture/b, /torture/c, /torture/counted`},

@@ -15,7 +15,7 @@ import (
 // that the others lose.
 func (d generator) volley(at, last time.Duration) []Fault {
 	var names []string
-	for _, name := range []string{"cut-contender", "pause-contender"} {
+	for _, name := range []string{"partition-contender", "pause-contender"} {
 		if slices.Contains(d.opts.Faults, name) {
 			names = append(names, name)
 		}
@@ -27,7 +27,7 @@ func (d generator) volley(at, last time.Duration) []Fault {
 	}
 	steps := false
 	switch third := d.IntN(6); {
-	case third >= 3 && slices.Contains(names, "cut-contender") && slices.Contains(d.opts.Faults, "step-clock"):
+	case third >= 3 && slices.Contains(names, "partition-contender") && slices.Contains(d.opts.Faults, "step-clock"):
 		steps = true
 	case third >= 2 && len(names) > 0:
 		names, targets = append(names, names[d.IntN(len(names))]), append(targets, d.contender())
@@ -35,7 +35,7 @@ func (d generator) volley(at, last time.Duration) []Fault {
 		names, targets = append(names, "kill-contender"), append(targets, holderTarget)
 	}
 	names = names[:min(len(names), max(1, d.opts.Contenders-1))]
-	if i := slices.Index(names, "cut-contender"); steps && i >= 0 {
+	if i := slices.Index(names, "partition-contender"); steps && i >= 0 {
 		// In the place of the third fault, and not before the partition.
 		names, targets = slices.Insert(names, i+1, "step-clock"), slices.Insert(targets, i+1, partitionedTarget)
 		names = names[:min(len(names), maxConcurrent)]
@@ -54,7 +54,7 @@ func (d generator) volley(at, last time.Duration) []Fault {
 		}
 		f.Args = []string{targets[i]}
 		switch name {
-		case "cut-contender":
+		case "partition-contender":
 			direction := directionParam.draw(d)
 			if steps {
 				direction = directions[d.IntN(2)] // otherwise the holder's requests can keep its session alive
@@ -74,7 +74,7 @@ func (d generator) volley(at, last time.Duration) []Fault {
 // fault is in progress. Before that, a lock is released by force. It draws nothing without replicas.
 func (d generator) replicaVolley(at, last time.Duration) []Fault {
 	var names []string
-	for _, name := range []string{"kill-replica", "restart-replica", "pause-replica", "cut-replica", "cut-callers"} {
+	for _, name := range []string{"kill-replica", "restart-replica", "pause-replica", "partition-replica", "partition-callers"} {
 		if slices.Contains(d.opts.Faults, name) {
 			names = append(names, name)
 		}
@@ -93,7 +93,7 @@ func (d generator) replicaVolley(at, last time.Duration) []Fault {
 		if f.At+f.For > last {
 			return nil
 		}
-		if f.Kind == "cut-replica" || f.Kind == "cut-callers" {
+		if f.Kind == "partition-replica" || f.Kind == "partition-callers" {
 			f.Args = append(f.Args, directionParam.draw(d))
 		}
 		faults = append(faults, f)

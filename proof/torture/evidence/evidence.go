@@ -88,7 +88,7 @@ func read(dir, folder string) ([]Run, error) {
 			return nil, fmt.Errorf("evidence: %w", err)
 		}
 		r := Run{File: path.Join(folder, filepath.Base(file))}
-		if err := json.Unmarshal(content, &r.Result); err != nil {
+		if err := json.Unmarshal([]byte(former.Replace(string(content))), &r.Result); err != nil {
 			return nil, fmt.Errorf("evidence: %s: %w", file, err)
 		}
 		switch {
@@ -114,11 +114,14 @@ func Page(runs *Runs) (string, error) {
 	if err := page.Execute(&b, runs); err != nil {
 		return "", fmt.Errorf("evidence: %w", err)
 	}
-	return present.Replace(b.String()), nil
+	return b.String(), nil
 }
 
-// present replaces the words of documents that were recorded before the project chose others. The documents do not change.
-var present = strings.NewReplacer(
+// former replaces the words of documents that were recorded before the project chose others. The documents do not change.
+var former = strings.NewReplacer(
+	`"held up"`, `"valid"`, `"not shown"`, `"unknown"`,
+	"cut-contender", "partition-contender", "cut-follower", "partition-follower", "cut-server", "partition-server",
+	"cut-replica", "partition-replica", "cut-callers", "partition-callers",
 	"the lock tells nobody", "the lock notifies no caller",
 	"which nobody removes", "which no server removes",
 	"zk.Lock, told by", "zk.Lock, notified by",
@@ -199,6 +202,31 @@ func promises(runs []Run) (checked []verdict.Promise) {
 		}
 	}
 	return checked
+}
+
+// Waived returns the rules that were not checked in long runs of this library, with the runs and the reasons.
+func (r *Runs) Waived() []string {
+	type waived struct{ rules, in []string }
+	var whys []string
+	all := map[string]*waived{}
+	for _, run := range r.Ours {
+		for _, u := range run.Unchecked {
+			w := all[u.Why]
+			if w == nil {
+				w = &waived{}
+				all[u.Why], whys = w, append(whys, u.Why)
+			}
+			for list, name := range map[*[]string]string{&w.rules: string(u.Rule), &w.in: run.Title()} {
+				if !slices.Contains(*list, name) {
+					*list = append(*list, name)
+				}
+			}
+		}
+	}
+	for i, why := range whys {
+		whys[i] = fmt.Sprintf("(%s): %s: %s", strings.Join(all[why].in, "; "), strings.Join(all[why].rules, ", "), why)
+	}
+	return whys
 }
 
 // All returns the runs of both comparisons.

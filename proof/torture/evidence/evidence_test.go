@@ -151,23 +151,22 @@ func TestNumbersOfTheDocumentsAreOnThePage(t *testing.T) {
 	ours.Faults = map[string]verdict.FaultCount{"kill-server": {Injected: 37, Missed: 2}}
 	other.Contender, other.Token, other.NotifiedBy, other.Limits = "a rival", "none", "a timer", "One server"
 	other.Numbers.StaleBeliefs, other.Numbers.Ends = 41, map[history.Cause]int{history.Deadline: 47, history.GivenUp: 1000}
-	other.Without = map[string]string{"reap": "it has no parents", "counter": "it has no parents"}
-	other.Unchecked = []verdict.Unchecked{{Rule: check.OwnNode, Why: "no nodes"}}
+	ours.Unchecked = []verdict.Unchecked{{Rule: check.FirstInQueue, Why: "too long"}}
 	recorded := ours
 	recorded.Servers, recorded.Numbers.Partitioned, recorded.Waiters, recorded.Holds = 5, 61, 1500, 200
 	recorded.Recipes = map[string]int{"permits": 1234, "lock": 5}
 	recorded.Promises = []verdict.Promise{
-		{Rule: check.NotifiedFirst, Tested: 1067, By: "running holders", Verdict: verdict.HeldUp},
-		{Rule: check.LivingNode, By: "waiters", Verdict: verdict.NotShown},
+		{Rule: check.NotifiedFirst, Tested: 1067, By: "running holders", Verdict: verdict.Valid},
+		{Rule: check.LivingNode, By: "waiters", Verdict: verdict.Unknown},
 		{Rule: check.FencedRegister, Tested: 71, By: "stale writers", Verdict: verdict.Broken},
 	}
 	page, err := Page(&Runs{Ours: []Run{{Result: ours, File: "ours.json"}, {Result: recorded, File: "recorded.json"}}})
 	require.NoError(t, err)
 	for _, want := range []string{
 		"| holders that were partitioned, and lost the lock to another client | not recorded | 61 |",
-		"| additional contenders and held locks, in each process | none | 1 500 on each path, 200 |",
-		"| how often each recipe was granted or run | not recorded | lock 5, permits 1 234 |",
-		"| running holders | not recorded | 1 067, held up |", "| waiters | not recorded | not shown |", "| stale writers | not recorded | 71, broken |",
+		"| additional contenders and held locks, in each process | none | 1,500 on each path, 200 |",
+		"| how often each recipe was granted or run | not recorded | lock 5, permits 1,234 |",
+		"| running holders | not recorded | 1,067, valid |", "| waiters | not recorded | unknown |", "| stale writers | not recorded | 71, broken |",
 	} {
 		require.Contains(t, page, want)
 	}
@@ -177,11 +176,11 @@ func TestNumbersOfTheDocumentsAreOnThePage(t *testing.T) {
 	})
 	require.NoError(t, err)
 	for _, want := range []string{
-		"are older than this count and did not record it", "1 001 001 grants", "in ZooKeeper's commit order: **1**", "granted to another client: **17**", "Nodes left behind: **23**",
+		"are older than this count and did not record it", "1,001,001 grants", "in ZooKeeper's commit order: **1**", "granted to another client: **17**", "Nodes left behind: **23**",
 		"| stale writes that reached the registers | 29 |", "from 43 holders:\n**40** had been stopped", ", 3 had lost their node", "accepted **31**",
 		"**1 findings", "first-in-line: a predecessor was queued", "| kill-server | " + torture.Describe("kill-server") + " | 37 |", "| faults not injected | 2 |",
-		"| notified late, while scheduled | 17 | 41 |", "| notified late, while scheduled | 41 |", "| holders that lost their lock and survived | 0 | 47 |",
-		"notified by a timer. One server.", "counter, reap: it has no parents.", "Not checked: own-node: no nodes.",
+		"| notified late, while scheduled; the longest | 17, 0s | 41, 0s |", "| notified late, while scheduled; the longest | 41, 0s |", "| holders that lost their lock and survived | 0 | 47 |",
+		"- a rival: One server.", "- **Not checked** (0 min on 0 servers): first-in-line: too long.",
 	} {
 		require.Contains(t, page, want)
 	}
@@ -191,14 +190,14 @@ func TestRunsOfTheLockServiceHaveTheirOwnTable(t *testing.T) {
 	ours, service := Run{File: "ours.json"}, Run{File: "service/two.json"}
 	service.Replicas, service.Servers = 2, 3
 	service.Numbers.Leases = check.Leases{Granted: 1031, Released: 1000, Expired: 20, Revoked: 5, ByOperator: 3, Left: 1, Renewals: 4007}
-	service.Faults = map[string]verdict.FaultCount{"kill-replica": {Injected: 6}, "cut-callers": {Injected: 7}, "kill-server": {Injected: 8}}
+	service.Faults = map[string]verdict.FaultCount{"kill-replica": {Injected: 6}, "partition-callers": {Injected: 7}, "kill-server": {Injected: 8}}
 	service.Untried = []string{"fault reap: never injected"}
-	service.Promises = []verdict.Promise{{Rule: check.KeptLease, Tested: 28, By: "leases", Verdict: verdict.HeldUp}}
+	service.Promises = []verdict.Promise{{Rule: check.KeptLease, Tested: 28, By: "leases", Verdict: verdict.Valid}}
 	page, err := Page(&Runs{Ours: []Run{ours}, Service: []Run{service}})
 	require.NoError(t, err)
 	for _, want := range []string{
-		"| | 2 replicas, 3 servers |", "| 1 031, 4 007 |", "| 1 000, 20, 5, 3 |", "ended in none of these ways** | **3** |",
-		"| cut-callers 7, kill-replica 6 |", "| kept-lease | leases | 28, held up |", check.KeptLease.Meaning(),
+		"| | 2 replicas, 3 servers |", "| 1,031, 4,007 |", "| 1,000, 20, 5, 3 |", "ended in none of these ways** | **3** |",
+		"| kill-replica 6, partition-callers 7 |", "| kept-lease | 28, valid |", check.KeptLease.Meaning(),
 		"- With 2 replicas on 3 servers: fault reap: never injected.",
 	} {
 		require.Contains(t, page, want)

@@ -112,7 +112,7 @@ func (r Run) Tested(rule check.Rule) string {
 		if p.Rule != rule {
 			continue
 		}
-		if p.Verdict == verdict.NotShown {
+		if p.Verdict == verdict.Unknown {
 			return p.Verdict
 		}
 		return count(p.Tested) + ", " + p.Verdict
@@ -190,47 +190,6 @@ func (r Run) InT(d history.Instant) string {
 // HasTokens reports whether the library has tokens, and so the run fenced registers.
 func (r Run) HasTokens() bool { return r.Token != "none" }
 
-// ofLockkeeperOnly are rules about what no rival has.
-var ofLockkeeperOnly = []check.Rule{
-	check.HeldState, check.EpochOrder, check.TrueAnswer, check.TrueMembership, check.TrueListing, check.PermitsWithinLimit, check.AllOrNothing, check.ActivationOnce,
-}
-
-// Waived returns the rules that were not checked, with the reasons.
-func (r Run) Waived() []string {
-	var whys []string
-	rules := map[string][]string{}
-	for _, u := range r.Unchecked {
-		if !r.Own() && slices.Contains(ofLockkeeperOnly, u.Rule) {
-			continue // no run of a rival is checked for these
-		}
-		if rules[u.Why] == nil {
-			whys = append(whys, u.Why)
-		}
-		rules[u.Why] = append(rules[u.Why], string(u.Rule))
-	}
-	for i, why := range whys {
-		whys[i] = strings.Join(rules[why], ", ") + ": " + why
-	}
-	return whys
-}
-
-// Missing returns the faults that do not exist for the library, by reason.
-func (r Run) Missing() []string {
-	var whys []string
-	names := map[string][]string{}
-	for _, name := range slices.Sorted(maps.Keys(r.Without)) {
-		why := r.Without[name]
-		if names[why] == nil {
-			whys = append(whys, why)
-		}
-		names[why] = append(names[why], name)
-	}
-	for i, why := range whys {
-		whys[i] = strings.Join(names[why], ", ") + ": " + why
-	}
-	return whys
-}
-
 func short(i history.Instant) string { return time.Duration(i).Round(time.Millisecond).String() }
 
 // hours formats a duration in hours and minutes.
@@ -246,7 +205,7 @@ func hours(i history.Instant) string {
 func count(n int) string {
 	digits := fmt.Sprint(n)
 	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + " " + digits[i:]
+		digits = digits[:i] + "," + digits[i:]
 	}
 	return digits
 }

@@ -31,11 +31,11 @@ var (
 		"counter": "there is no counter", "fill-disk": "the server writes to the machine's disk",
 	}
 	independent = map[string]string{
-		"cut-server": "the servers do not know of each other: pause-server does that", "cut-follower": "no server leads",
+		"partition-server": "the servers do not know of each other: pause-server does that", "partition-follower": "no server leads",
 		"isolate-leader": "no server leads",
 	}
 	oneServer = map[string]string{
-		"cut-server": "there is one server: cut-contender does that", "cut-follower": "there is one server",
+		"partition-server": "there is one server: partition-contender does that", "partition-follower": "there is one server",
 		"isolate-leader": "there is one server", "rolling-restart": "there is one server: kill-server does that",
 	}
 )

@@ -72,7 +72,7 @@ func TestRivalIsNotFoundBrokenWithoutFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			result := runRival(t, name, &r.Rival, r.Count)
-			require.Equal(t, verdict.NotShown, result.Verdict, "no fault tested a promise")
+			require.Equal(t, verdict.Unknown, result.Verdict, "no fault tested a promise")
 			require.Empty(t, result.Findings)
 			require.Greater(t, result.Numbers.Grants, 5)
 			require.Positive(t, result.Numbers.Ends[history.GivenUp])

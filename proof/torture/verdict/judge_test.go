@@ -78,7 +78,7 @@ func TestEachProblemChangesTheVerdict(t *testing.T) {
 	Rejudge(r)
 	require.Empty(t, r.Findings)
 	require.Empty(t, r.Problems)
-	require.Equal(t, HeldUp, r.Verdict)
+	require.Equal(t, Valid, r.Verdict)
 	require.NotEmpty(t, r.Judged)
 
 	failed := func(r *Result, why string) {
@@ -139,12 +139,12 @@ func TestFailureOfTheHarnessIsNotAVerdictOnTheLibrary(t *testing.T) {
 	require.Equal(t, Unsound, r.Verdict, "the harness may be the reason why a promise was not tested")
 }
 
-func TestUntestedPromiseIsNotShown(t *testing.T) {
+func TestUntestedPromiseIsUnknown(t *testing.T) {
 	verdicts := func(r *Result) map[check.Rule]string {
 		of := map[check.Rule]string{}
 		for _, p := range r.Promises {
 			require.NotEmpty(t, p.By)
-			require.Equal(t, p.Verdict == NotShown, p.Tested == 0, p.Rule)
+			require.Equal(t, p.Verdict == Unknown, p.Tested == 0, p.Rule)
 			of[p.Rule] = p.Verdict
 		}
 		return of
@@ -153,13 +153,13 @@ func TestUntestedPromiseIsNotShown(t *testing.T) {
 	Rejudge(r)
 	require.Empty(t, r.Findings)
 	require.Empty(t, r.Problems)
-	require.Equal(t, NotShown, r.Verdict)
-	require.Equal(t, NotShown, verdicts(r)[check.LivingNode])
-	require.Equal(t, NotShown, verdicts(r)[check.NotifiedFirst])
-	require.Equal(t, HeldUp, verdicts(r)[check.RisingTokens])
+	require.Equal(t, Unknown, r.Verdict)
+	require.Equal(t, Unknown, verdicts(r)[check.LivingNode])
+	require.Equal(t, Unknown, verdicts(r)[check.NotifiedFirst])
+	require.Equal(t, Valid, verdicts(r)[check.RisingTokens])
 	var summary strings.Builder
 	require.NoError(t, r.WriteSummary(&summary))
-	require.Contains(t, summary.String(), "living-node                not shown, tested 0 times")
+	require.Contains(t, summary.String(), "living-node                unknown, tested 0 times")
 
 	require.Zero(t, r.FirstFinding)
 
@@ -169,7 +169,7 @@ func TestUntestedPromiseIsNotShown(t *testing.T) {
 	require.Positive(t, r.FirstFinding)
 	require.Equal(t, Broken, r.Verdict)
 	require.Equal(t, Broken, verdicts(r)[check.FencedRegister])
-	require.Equal(t, NotShown, verdicts(r)[check.LivingNode])
+	require.Equal(t, Unknown, verdicts(r)[check.LivingNode])
 
 	for name, c := range map[string]struct {
 		change func(r *Result)
@@ -181,7 +181,7 @@ func TestUntestedPromiseIsNotShown(t *testing.T) {
 		r := good(t)
 		c.change(r)
 		Rejudge(r)
-		require.Equal(t, NotShown, r.Verdict, name)
+		require.Equal(t, Unknown, r.Verdict, name)
 		require.Len(t, r.Untried, 1, name)
 		require.Contains(t, r.Untried[0], c.want)
 		untried := r.Untried
@@ -197,7 +197,7 @@ func TestUntestedPromiseIsNotShown(t *testing.T) {
 		}
 	}
 	Rejudge(r)
-	require.Equal(t, NotShown, verdicts(r)[check.NotifiedAtAll])
+	require.Equal(t, Unknown, verdicts(r)[check.NotifiedAtAll])
 	require.NotContains(t, verdicts(r), check.HeldState, "a rule that is not checked has no verdict")
 }
 
@@ -234,16 +234,16 @@ func TestRivalIsNotCheckedForLockkeepersPromises(t *testing.T) {
 		require.NotEmpty(t, u.Why)
 	}
 	require.ElementsMatch(t, check.Rules(), left)
-	require.Equal(t, HeldUp, r.Verdict, "stale beliefs are still checked: %v", r.Findings)
+	require.Equal(t, Valid, r.Verdict, "stale beliefs are still checked: %v", r.Findings)
 	require.Len(t, r.Promises, 1)
 	require.Equal(t, check.SoleHolder, r.Promises[0].Rule)
 }
 
-func TestRecipeThatWasNeverExercisedIsNotShown(t *testing.T) {
+func TestRecipeThatWasNeverExercisedIsUnknown(t *testing.T) {
 	r := good(t)
 	r.Recipes = map[string]int{"lock": 0, "several locks": 0, "schedule": 0, "published value": 0, "observer": 0, "takeover": 0, "barrier": 0, "double barrier": 0}
 	Rejudge(r)
-	require.Equal(t, NotShown, r.Verdict)
+	require.Equal(t, Unknown, r.Verdict)
 	require.Len(t, r.Untried, 7)
 	require.Contains(t, r.Untried[4], "recipe schedule: never granted or run")
 	require.Contains(t, r.Untried[5], "recipe several locks: never granted or run")
@@ -252,13 +252,13 @@ func TestRecipeThatWasNeverExercisedIsNotShown(t *testing.T) {
 	for _, p := range r.Promises {
 		verdicts[p.Rule] = p.Verdict
 	}
-	require.Equal(t, NotShown, verdicts[check.AllOrNothing])
-	require.Equal(t, NotShown, verdicts[check.ActivationOnce])
-	require.Equal(t, NotShown, verdicts[check.TrueLeader])
-	require.Equal(t, NotShown, verdicts[check.HeldState])
-	require.Equal(t, NotShown, verdicts[check.CrashOrClean])
+	require.Equal(t, Unknown, verdicts[check.AllOrNothing])
+	require.Equal(t, Unknown, verdicts[check.ActivationOnce])
+	require.Equal(t, Unknown, verdicts[check.TrueLeader])
+	require.Equal(t, Unknown, verdicts[check.HeldState])
+	require.Equal(t, Unknown, verdicts[check.CrashOrClean])
 	for _, rule := range []check.Rule{check.OpenBarrier, check.FullRound, check.WholeRound} {
-		require.Equal(t, NotShown, verdicts[rule])
+		require.Equal(t, Unknown, verdicts[rule])
 	}
 	require.NotContains(t, verdicts, check.PermitsWithinLimit, "these contenders had no semaphore")
 }

@@ -23,7 +23,7 @@ const Schema = "lockkeeper-torture/1"
 // A Result is the outcome of a run. In JSON it is the document from which docs/evidence.md is generated.
 type Result struct {
 	Schema    string            `json:"schema"`
-	Verdict   string            `json:"verdict"` // see HeldUp
+	Verdict   string            `json:"verdict"` // see Valid
 	Contender string            `json:"contender"`
 	Started   time.Time         `json:"started"`
 	On        string            `json:"on"`                  // servers, with their version

@@ -100,7 +100,7 @@ func (r *Result) WriteSummary(w io.Writer) error {
 		line("first finding", "after %v", short(r.FirstFinding))
 	}
 	for _, text := range r.Untried {
-		line("not shown", "%s", text)
+		line("not tried", "%s", text)
 	}
 	for _, f := range r.Findings {
 		fmt.Fprintf(&b, "\nFINDING %s\n", f.Text)

@@ -8,9 +8,9 @@ import (
 
 // Verdicts on a run and on each promise.
 const (
-	HeldUp   = "held up"   // tested, without a finding
+	Valid   = "valid"   // tested, without a finding
 	Broken   = "broken"    // with a finding
-	NotShown = "not shown" // never tested
+	Unknown = "unknown" // never tested
 
 	// Unsound is the verdict on a run without a finding whose servers or harness failed: it says nothing about the library.
 	Unsound = "unsound"
@@ -40,19 +40,19 @@ func (r *Result) promises(without []check.Rule, found map[check.Rule]int) []Prom
 		if skipped[rule] {
 			continue
 		}
-		p := Promise{Rule: rule, Tested: tested[rule], By: rule.Counts(), Verdict: HeldUp}
+		p := Promise{Rule: rule, Tested: tested[rule], By: rule.Counts(), Verdict: Valid}
 		switch {
 		case found[rule] > 0:
 			p.Verdict = Broken
 		case p.Tested == 0:
-			p.Verdict = NotShown
+			p.Verdict = Unknown
 		}
 		promises = append(promises, p)
 	}
 	return promises
 }
 
-// verdict returns the verdict on the whole run: it held up if every checked promise did. What was found stands although the
+// verdict returns the verdict on the whole run: it is valid if each checked promise is. What was found stands although the
 // harness failed, and what was not found does not.
 func (r *Result) verdict() string {
 	if len(r.Findings)+len(r.Problems) > 0 {
@@ -62,12 +62,12 @@ func (r *Result) verdict() string {
 		return Unsound
 	}
 	for _, p := range r.Promises {
-		if p.Verdict != HeldUp {
+		if p.Verdict != Valid {
 			return p.Verdict
 		}
 	}
 	if len(r.Untried) > 0 {
-		return NotShown
+		return Unknown
 	}
-	return HeldUp
+	return Valid
 }

@@ -29,7 +29,7 @@ func TestInvalidFlagIsRejectedWithAllowedValues(t *testing.T) {
 		{"-rivals etcd,redsync,etcd", `rival "etcd": named twice`},
 		{"-duration abc", `invalid value "abc" for flag -duration`},
 		{"-duration 1s", "duration 1s: allowed are 10s to 24h"},
-		{"-faults flood", `fault "flood": allowed are cancel-waiters, counter, cut-contender`},
+		{"-faults flood", `fault "flood": allowed are cancel-waiters, counter, delete-node`},
 		{"-timeout 2500ms", "timeout 2.5s: allowed are whole seconds"},
 		{"-timeout 1h", "session timeout 1h0m0s: allowed are 2s to 40s"},
 		{"-contenders 17", "17 contenders: allowed are 1 to 16"},
@@ -113,8 +113,8 @@ func TestStatusReportsWhetherAnyRivalRan(t *testing.T) {
 }
 
 func TestRunPrintsTheCommandThatRepeatsIt(t *testing.T) {
-	j, err := parse(strings.Fields("-rivals etcd -duration 5m -seed 7 -faults cut-contender,pause-contender -clients 2 -out /a"), io.Discard)
+	j, err := parse(strings.Fields("-rivals etcd -duration 5m -seed 7 -faults partition-contender,pause-contender -clients 2 -out /a"), io.Discard)
 	require.NoError(t, err)
-	require.Equal(t, "make torture-rivals RIVALS=etcd DURATION=5m0s SEED=7 FAULTS=cut-contender,pause-contender "+
+	require.Equal(t, "make torture-rivals RIVALS=etcd DURATION=5m0s SEED=7 FAULTS=partition-contender,pause-contender "+
 		"TORTURE='-out /a-again -contenders 4 -clients 2 -timeout 4s'", j.again("etcd"))
 }

@@ -91,7 +91,7 @@ func prepare(dir string) error {
 	case errors.Is(err, os.ErrNotExist): // the run has no result
 	case err != nil:
 		return fmt.Errorf("-out %s: it contains a result that cannot be read: name another folder: %w", dir, err)
-	case earlier.Verdict != verdict.HeldUp && earlier.Verdict != verdict.NotShown:
+	case earlier.Verdict != verdict.Valid && earlier.Verdict != verdict.Unknown:
 		return fmt.Errorf("-out %s: it contains the evidence of a run with the verdict %q: name another folder", dir, earlier.Verdict)
 	}
 	for _, e := range entries {

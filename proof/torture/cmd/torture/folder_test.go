@@ -40,8 +40,8 @@ func TestOnlyFilesOfAnEarlierRunAreRemovedFromAFolder(t *testing.T) {
 		{},
 		{"plan.txt": plan},
 		{"plan.txt": plan, "history.jsonl": "", "history.jsonl.new": "", "servers/1/log.1": ""},
-		{"plan.txt": plan, "history.jsonl": "", "summary.txt": "", "result.json": document("held up"), "servers/1/log.1": ""},
-		{"plan.txt": plan, "result.json": document("not shown")},
+		{"plan.txt": plan, "history.jsonl": "", "summary.txt": "", "result.json": document("valid"), "servers/1/log.1": ""},
+		{"plan.txt": plan, "result.json": document("unknown")},
 	} {
 		dir := folder(t, left)
 		require.NoError(t, prepare(dir))
@@ -83,8 +83,8 @@ func TestKeptHistoryIsJudgedAgain(t *testing.T) {
 			"writes":{"all":3},"findings":[{"rule":"told-first","text":%q}],"amiss":[]}`, verdict.Schema, mark),
 	})
 	var out, problems bytes.Buffer
-	require.Equal(t, notShown, run([]string{"-judge", dir}, &out, &problems), "%s", &problems)
-	require.Contains(t, out.String(), "living-node                not shown, tested 0 times")
+	require.Equal(t, unknown, run([]string{"-judge", dir}, &out, &problems), "%s", &problems)
+	require.Contains(t, out.String(), "living-node                unknown, tested 0 times")
 	require.Contains(t, out.String(), "some promises were never tested")
 	require.NotContains(t, out.String(), mark)
 	summary, err := os.ReadFile(filepath.Join(dir, "summary.txt"))
@@ -92,7 +92,7 @@ func TestKeptHistoryIsJudgedAgain(t *testing.T) {
 	require.True(t, strings.HasPrefix(out.String(), string(summary)))
 	result, err := readResult(dir)
 	require.NoError(t, err)
-	require.Equal(t, verdict.NotShown, result.Verdict)
+	require.Equal(t, verdict.Unknown, result.Verdict)
 	require.Equal(t, "make torture SEED=7", result.Again)
 	require.NotEmpty(t, result.Judged)
 	require.Positive(t, result.Numbers.Grants)

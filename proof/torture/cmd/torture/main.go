@@ -13,7 +13,7 @@
 // history.jsonl, and the servers' logs in servers. Torture first removes the files of an earlier run from DIR. It does not
 // accept a folder that contains anything else, nor one with the history of a broken run: that is evidence.
 //
-// The status is 0 if every promise was tested and held up, 1 if something was broken, 2 if the run failed, if something that it
+// The status is 0 if every promise was tested and is valid, 1 if something was broken, 2 if the run failed, if something that it
 // created could not be removed, or if the flags are invalid, 3 if nothing was broken but a promise was never tested, and 130
 // if it was interrupted.
 //
@@ -61,10 +61,10 @@ func say(to io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(to, form
 
 // Statuses.
 const (
-	heldUp      = 0
+	valid      = 0
 	broken      = 1
 	notRun      = 2
-	notShown    = 3
+	unknown    = 3
 	unsound     = 4
 	interrupted = 130
 )
@@ -73,7 +73,7 @@ func run(args []string, out, problems io.Writer) int {
 	j, err := parse(args, problems)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		return heldUp
+		return valid
 	case err == nil && j.judge:
 		return judge(j.dir, out, problems)
 	case err == nil:
@@ -127,7 +127,7 @@ func runTorture(opts *torture.Options, dir string, out, problems io.Writer) int 
 		say(problems, "torture: %v\n", err)
 	}
 	status := conclude(result, dir, out)
-	if (status == heldUp || status == notShown) && (left != nil || err != nil) {
+	if (status == valid || status == unknown) && (left != nil || err != nil) {
 		return notRun
 	}
 	return status
@@ -150,11 +150,11 @@ func failure(ctx context.Context, err error, problems io.Writer) int {
 // conclude returns the status of a run, and prints what to do about it.
 func conclude(result *verdict.Result, dir string, out io.Writer) int {
 	switch result.Verdict {
-	case verdict.HeldUp:
-		return heldUp
-	case verdict.NotShown:
-		say(out, "\nNothing was broken, but some promises were never tested, and are not shown. A longer run tests more.\n")
-		return notShown
+	case verdict.Valid:
+		return valid
+	case verdict.Unknown:
+		say(out, "\nNothing was broken, but some promises were never tested, and are unknown. A longer run tests more.\n")
+		return unknown
 	case verdict.Unsound:
 		say(out, "\nNothing was found about the contenders, but the servers or the harness failed: see the failures above. Run it again:\n\n    %s\n", result.Again)
 		return unsound

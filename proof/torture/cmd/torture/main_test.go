@@ -92,7 +92,7 @@ func TestInvalidFlagIsRejectedWithAllowedValues(t *testing.T) {
 		{"-duration abc", `invalid value "abc" for flag -duration`},
 		{"-duration 1s", "duration 1s: allowed are 10s to 24h"},
 		{"-servers 2", "2 servers: allowed are 3 and 5"},
-		{"-faults flood", `fault "flood": allowed are cancel-waiters, counter, cut-contender`},
+		{"-faults flood", `fault "flood": allowed are cancel-waiters, counter, delete-node`},
 		{"-faults kill-server,", `fault "": allowed are`},
 		{"-contenders 0", "0 contenders: allowed are 1 to 16"},
 		{"-clients 0", "0 clients: allowed are 1 to 16"},
@@ -169,16 +169,16 @@ var short = torture.Options{Duration: time.Minute, Timeout: 3 * time.Second, Ser
 
 // shortPlan has two volleys at holders and then every kind of fault: a generated plan of this length would not have both.
 const shortPlan = `
-at 1s for 5s cut-contender holder both
+at 1s for 5s partition-contender holder both
 at 1.3s for 5.5s pause-contender holder
 at 8.5s for 5s pause-contender holder
-at 8.8s for 5s cut-contender holder to-server
+at 8.8s for 5s partition-contender holder to-server
 at 9.1s for 2s kill-contender holder
 
 at 16s for 1s kill-server 1
 at 20.5s for 1.5s pause-server leader
-at 22.5s for 1.5s cut-server 2
-at 25s for 2.5s cut-follower follower
+at 22.5s for 1.5s partition-server 2
+at 25s for 2.5s partition-follower follower
 at 28.5s for 2.5s isolate-leader 1
 at 32s for 3s fill-disk follower
 at 36s for 16.5s rolling-restart
@@ -193,7 +193,7 @@ at 24s for 2s lose-reply 1 release
 at 25s for 200ms cancel-waiters /torture/b
 at 26.5s for 1s delete-parent /torture/c
 at 29s for 2s lose-reply 2 heartbeat
-at 31.5s for 1.5s cut-contender 3 to-client
+at 31.5s for 1.5s partition-contender 3 to-client
 at 33.5s for 1s pause-contender 1
 at 34s for 1s kill-contender 4
 at 37s for 8s reap /torture/b
@@ -223,7 +223,7 @@ func TestShortTortureFindsNothing(t *testing.T) {
 	cmd.Stderr = t.Output()
 	summary, err := cmd.Output()
 	t.Logf("%s", summary)
-	if exit := new(exec.ExitError); errors.As(err, &exit) && exit.ExitCode() == notShown {
+	if exit := new(exec.ExitError); errors.As(err, &exit) && exit.ExitCode() == unknown {
 		err = nil // a minute on a busy machine need not test every promise
 	}
 	require.NoError(t, err)
@@ -236,7 +236,7 @@ func TestShortTortureFindsNothing(t *testing.T) {
 	for _, p := range result.Promises {
 		switch p.Rule {
 		case check.FirstInQueue, check.RisingTokens, check.NotifiedFirst, check.NotifiedAtAll, check.NothingLeft:
-			require.Equal(t, verdict.HeldUp, p.Verdict, p.Rule)
+			require.Equal(t, verdict.Valid, p.Verdict, p.Rule)
 		default:
 		}
 	}
@@ -289,12 +289,12 @@ func TestInterruptedTortureLeavesNothing(t *testing.T) {
 	plan := filepath.Join(t.TempDir(), "plan.txt")
 	require.NoError(t, os.WriteFile(plan, []byte(`at 1s for 1m pause-server 2
 at 1s for 1m fill-disk 1
-at 1s for 1m cut-server 3
+at 1s for 1m partition-server 3
 at 1s for 1m kill-contender 2
 at 2s for 1m pause-contender 1
 `), 0o600))
 	cmd, temporary := tortured(t, "-duration", "2m", "-seed", "7", "-out", t.TempDir(), "-plan", plan,
-		"-faults", "pause-server,fill-disk,cut-server,kill-contender,pause-contender")
+		"-faults", "pause-server,fill-disk,partition-server,kill-contender,pause-contender")
 	harness, err := child.Start(t, cmd)
 	require.NoError(t, err)
 	_, err = harness.Await(t.Context(), "torture: 4 contenders started")
