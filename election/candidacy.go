@@ -11,7 +11,7 @@ import (
 )
 
 // Campaign adds a candidate and waits until it is the leader. Candidates lead in the
-// order in which they joined the queue. A candidate steps back, and joins again at the end, for
+// order in which they joined the queue. A candidate yields, and joins again at the end, for
 // one that a leader has named (Term.HandOver) and for one of a higher priority (Options.Priority).
 //
 // ctx bounds the wait and not the term. A candidate that loses its session joins
@@ -42,10 +42,10 @@ func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 // showLiveness.
 type candidacy struct {
 	election *Election
-	until    time.Time // when it ceases to step back for priorities; zero until it could first have led
+	until    time.Time // when it ceases to yield for priorities; zero until it could first have led
 }
 
-// stepsBack decides whether the candidate, which could lead, steps back for one of those behind it.
+// stepsBack decides whether the candidate, which could lead, yields for one of those behind it.
 func (c *candidacy) stepsBack(ctx context.Context, p *recipes.Position, behind []recipes.Rank) (bool, error) {
 	if c.until.IsZero() {
 		c.until = time.Now().Add(c.election.priorityWait)
@@ -70,7 +70,7 @@ type turn int
 const (
 	lead        turn = iota
 	stepBack         // join again at the end
-	awaitHigher      // step back if a candidate of a higher priority shows in time that it lives
+	awaitHigher      // yield if a candidate of a higher priority shows in time that it lives
 )
 
 // turnOf is the rule by which a candidate decides, a function of its node's name, of the name of the

@@ -76,7 +76,7 @@ func TestTargetOfHandOverLeadsNextAndOthersAfterIt(t *testing.T) {
 		}
 		lead(s.term(target))
 		lead(s.term(behind))
-		for range 2 { // those that stepped back, in the order in which they joined again
+		for range 2 { // those that yielded, in the order in which they joined again
 			select {
 			case term := <-ahead.terms:
 				lead(term)
@@ -186,7 +186,7 @@ func TestTargetThatHasLeftIsIgnored(t *testing.T) {
 	})
 }
 
-// A candidate of another library is ahead of the target and does not step back.
+// A candidate of another library is ahead of the target and does not yield.
 func TestWaitForHandOverNamesCandidateThatDoesNotStepBack(t *testing.T) {
 	bubble(t, func(s servers) {
 		term := s.lead(s.candidate(election.Options{Owner: "leader"}))

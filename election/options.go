@@ -72,7 +72,7 @@ type Options struct {
 	HealthInterval time.Duration
 	HealthTimeout  time.Duration
 
-	// Priority is that of this candidate, 0 to MaxPriority. A candidate that could lead steps back
+	// Priority is that of this candidate, 0 to MaxPriority. A candidate that could lead yields
 	// for one of a higher priority that waits behind it, and joins again at the end of the
 	// queue. It does so only once that candidate has shown that it lives, and only for
 	// PriorityWait after it could first have led, for which the default is
@@ -82,9 +82,9 @@ type Options struct {
 	// PriorityWait at most, unless it dies after it has shown that it lives: then it is the
 	// first, and blocks until its session expires, as any first candidate that is dead. So does
 	// a dead candidate without a higher priority that waits between the two. And a
-	// candidate that has stepped back leads before all that join after it, as it does not step
+	// candidate that has yielded leads before all that join after it, as it does not step
 	// back again in the same campaign once PriorityWait has passed. Candidates of other
-	// libraries and of older versions have priority 0, and never step back.
+	// libraries and of older versions have priority 0, and never yield.
 	//
 	// A candidate with a priority follows the first candidate while it waits, and writes the node
 	// <path>-priority when the first one changes and has a lower priority. The node stays when

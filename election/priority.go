@@ -39,14 +39,14 @@ func parseSign(data []byte) sign {
 	return s
 }
 
-// isFor reports whether the sign asks the candidate with that token and priority to step back: when
+// isFor reports whether the sign asks the candidate with that token and priority to yield: when
 // that candidate was the first, its heir has written it.
 func (s sign) isFor(first fencing.Token, priority int, behind []recipes.Rank) bool {
 	return s.First == first && s.Node != "" && s.Node == heir(priority, behind)
 }
 
 // heir returns the name of the first candidate that has a higher priority, an empty name if there is
-// none. Only that one counts: if the first candidate stepped back for one behind the heir, and the
+// none. Only that one counts: if the first candidate yielded for one behind the heir, and the
 // heir were dead, the heir would be the first, and block the election until its session expires.
 func heir(priority int, behind []recipes.Rank) string {
 	for _, r := range behind {
@@ -83,8 +83,8 @@ func (c *candidacy) showLiveness(ctx context.Context, p *recipes.Position) {
 	}
 }
 
-// awaitSeniors waits until no candidate ahead has at least this one's priority: until then no candidate steps back for this
-// one. It watches the nearest of these. Otherwise each of n candidates would list the queue for each one that leads or steps back.
+// awaitSeniors waits until no candidate ahead has at least this one's priority: until then no candidate yields for this
+// one. It watches the nearest of these. Otherwise each of n candidates would list the queue for each one that leads or yields.
 func (c *candidacy) awaitSeniors(ctx context.Context, p *recipes.Position) error {
 	e := c.election
 	for {

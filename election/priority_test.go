@@ -35,7 +35,7 @@ func TestCandidateOfHigherPriorityLeadsFirst(t *testing.T) {
 			last = term.Token()
 			if i == 0 {
 				began = began.Add(election.DefaultPriorityWait)
-				time.Sleep(election.DefaultPriorityWait) // its term outlasts the wait of those that stepped back
+				time.Sleep(election.DefaultPriorityWait) // its term outlasts the wait of those that yielded
 			}
 			require.NoError(s, term.Resign(s.Context()))
 		}
@@ -161,7 +161,7 @@ func TestCandidatesWithPriorityListTheQueueAtTheirJoinAndNotForEachOtherOne(t *t
 		for _, c := range highs {
 			require.NoError(s, s.term(c).Resign(s.Context()))
 		}
-		// A few for each term and each candidate that steps back, however many wait.
+		// A few for each term and each candidate that yields, however many wait.
 		sent := 0
 		for _, c := range listings.Counts() {
 			sent += c.Requests

@@ -13,7 +13,7 @@ import (
 var ErrNone = errors.New("no epoch yet")
 
 // A StaleError reports that an epoch has ended, or that a term can no longer have one: nothing was written.
-// errors.Is finds fencing.ErrStale, and also recipes.ErrLost if the term was lost. Stop the work and resign.
+// It matches fencing.ErrStale, and also recipes.ErrLost if the term was lost. Stop the work and resign.
 type StaleError struct {
 	Path   string        // of the epoch's node
 	Epoch  int64         // the epoch that has ended; 0 if the term has none

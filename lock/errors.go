@@ -16,7 +16,7 @@ var ErrLocked = errors.New("locked")
 // ErrNoHolder is returned by Holder when the queue is empty.
 var ErrNoHolder = errors.New("no holder")
 
-// A HeldError names the holder of a lock that was not obtained. errors.Is finds
+// A HeldError names the holder of a lock that was not obtained. It matches
 // ErrLocked, and the cause if there is one.
 type HeldError struct {
 	Path   string            // of the lock

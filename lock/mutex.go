@@ -118,7 +118,7 @@ func (m *Mutex) Path() string { return m.queue.Path() }
 // server refused.
 //
 // The error of a Lock that waited until the deadline of ctx is a *HeldError, which
-// names the holder and for which errors.Is finds ErrLocked and
+// names the holder and matches ErrLocked and
 // context.DeadlineExceeded. The holder is read, with two requests, at most a second
 // before the deadline, and may have changed since. If the reads have not returned
 // by the deadline, the error is ctx's alone. With Options.LockDelay or Options.Fence, the
@@ -186,8 +186,8 @@ func (m *Mutex) hold(claim *recipes.Claim, err error) (*Hold, error) {
 // the last thing that f does with it.
 //
 // The error is that of Lock, in which case f did not run, or that of f joined with
-// that of Unlock. So if f returns nil but the lock was lost, Do returns an error for
-// which errors.Is finds recipes.ErrLost.
+// that of Unlock. So if f returns nil but the lock was lost, Do returns an error that
+// matches recipes.ErrLost.
 func (m *Mutex) Do(ctx context.Context, f func(ctx context.Context, hold *Hold) error) error {
 	hold, err := m.Lock(ctx)
 	if err != nil {

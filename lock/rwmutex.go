@@ -102,7 +102,7 @@ func (m *RWMutex) RLock(ctx context.Context) (*Hold, error) {
 }
 
 // TryRLock takes the lock for reading if no writer holds it or waits for it. Otherwise its error
-// is a *HeldError, which names the first such writer and for which errors.Is finds ErrLocked. It
+// is a *HeldError, which names the first such writer and matches ErrLocked. It
 // waits for answers only, as Mutex.TryLock does, and creates nothing if it finds a writer.
 func (m *RWMutex) TryRLock(ctx context.Context) (*Hold, error) {
 	return m.mutex.tryAs(ctx, recipes.Read)

@@ -46,7 +46,7 @@ func TestRunHandsItsElectionOverToTheNamedCandidate(t *testing.T) {
 	require.Equal(t, statusSignalled+15, first.status())
 	select {
 	case leader := <-leads:
-		require.Equal(t, "c", leader, "b, which is ahead of it, steps back")
+		require.Equal(t, "c", leader, "b, which is ahead of it, yields")
 	case <-time.After(time.Minute):
 		t.Fatal("no candidate leads")
 	}

@@ -51,7 +51,7 @@ deleted the node, or this machine was paused. A process that leaves the process 
 not killed. Only a resource that checks the token is safe in these cases.
 
 With --hand-over-to, the candidate with that label leads next when the command has ended,
-whatever its position: those ahead of it step back once. If there is no such candidate, the
+whatever its position: those ahead of it yield once. If there is no such candidate, the
 next one in the queue leads.
 
 With --url, the hold is a lease of a lock service, PATH is NAMESPACE/KEY, and the lease's

@@ -57,7 +57,7 @@ const patience = 10 * time.Second
 // OnNewLeader, if not nil, is called with the owner label of each leader that an observer sees, this
 // process included, when it differs from the last. One call runs at a time.
 //
-// Run returns the errors of Election.Run, and in addition one for which errors.Is finds
+// Run returns the errors of Election.Run, and in addition one that matches
 // recipes.ErrLost if the term was lost. A panic of OnStartedLeading passes through Run, without a call of
 // OnStoppedLeading.
 func Run(ctx context.Context, e *election.Election, callbacks leaderelection.LeaderCallbacks) error {

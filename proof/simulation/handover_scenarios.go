@@ -28,7 +28,7 @@ var HandOverScenarios = []Scenario{
 	{"a leader is partitioned after it has handed over", handingOver(candidates{on: "a", fault: "hold both", heal: "release"})},
 	{"an operator deletes the target's node", handingOver(candidates{on: "c", fault: "delete " + lockPath})},
 
-	{"the sequence numbers run out before candidates step back", func(w *World) {
+	{"the sequence numbers run out before candidates yield", func(w *World) {
 		w.must(w.ensemble.Create(lockPath, nil))
 		w.must(w.inject("plant-counter " + lockPath + " 2147483646"))
 		handingOver(candidates{})(w)

@@ -63,7 +63,7 @@
 // Candidates have priorities. A leader publishes several values while it works, hands its term over now and then, and drains. Each
 // process observes all elections. The servers' logs contain the published values and the hand-overs, so that check.TrueLeader
 // compares what an observer was shown with what the ensemble committed, and check.HeldState each value with the life of the leader's
-// node. No rule judges who leads after a hand-over: locks contend for the same paths, and do not step back.
+// node. No rule judges who leads after a hand-over: locks contend for the same paths, and do not yield.
 //
 // A result counts how often each recipe was exercised (Result.Recipes). The run is unknown if one never was. Readers and holders
 // of permits do not write to the registers, so no fault is aimed at them: those for any contender hit them, too.

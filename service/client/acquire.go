@@ -48,16 +48,16 @@ func (g *grant) end() time.Time { return g.sent.Add(time.Duration(g.ValidMillis)
 // Lock waits until the lock is free and takes it. Waiters get the lock in the order in which they joined the queue.
 //
 // ctx bounds the wait and not the hold. While no replica gives a definite answer, Lock repeats the request until ctx is done;
-// errors.Is then finds ErrUnavailable. After an error nothing is held: Lock first withdraws a request that may have been
-// carried out, for 5 s at most. If no replica confirms that, errors.Is finds ErrUncertain, and a lease may be held until its
-// TTL has passed. In the error of a wait that ended with the deadline of ctx, or a second before it at most, errors.Is finds
+// the error then matches ErrUnavailable. After an error nothing is held: Lock first withdraws a request that may have been
+// carried out, for 5 s at most. If no replica confirms that, the error matches ErrUncertain, and a lease may be held until its
+// TTL has passed. The error of a wait that ended with the deadline of ctx, or a second before it at most, matches
 // context.DeadlineExceeded, and LockAlreadyHeld if the service was reached in time: then errors.As finds the *Problem, which
 // names the holder.
 func (c *Client) Lock(ctx context.Context, namespace, key string) (*Hold, error) {
 	return c.acquire(ctx, "lock", place{"locks", namespace, key}, true, nil)
 }
 
-// TryLock takes the lock if it is free and has no waiters. Otherwise errors.Is finds LockAlreadyHeld in its error. It waits for
+// TryLock takes the lock if it is free and has no waiters. Otherwise its error matches LockAlreadyHeld. It waits for
 // no other client, only for a definite answer, which ctx bounds. Its other errors are those of Lock.
 func (c *Client) TryLock(ctx context.Context, namespace, key string) (*Hold, error) {
 	return c.acquire(ctx, "lock", place{"locks", namespace, key}, false, nil)

@@ -54,7 +54,7 @@ func (h *Hold) Token() fencing.Token { return h.token }
 // Done returns a channel that is closed when the hold has ended.
 func (h *Hold) Done() <-chan struct{} { return h.state.Done() }
 
-// Err returns nil while the lock is held. After the hold has ended it returns an error for which errors.Is finds ErrLost, and
+// Err returns nil while the lock is held. After the hold has ended it returns an error that matches ErrLost, and
 // one of ErrDeadline, ErrReleased, LockRevoked, LockExpired, LeaseExhausted and NotLockOwner.
 //
 // It checks the clock: a call after the deadline itself ends the hold.

@@ -10,7 +10,7 @@ import (
 	"strconv"
 )
 
-// A Code names a refusal of the service. errors.Is finds it in the errors of this package: also one that has no constant here,
+// A Code names a refusal of the service. The errors of this package match it: also one that has no constant here,
 // as in errors.Is(err, Code("TOO_MANY_KEYS")).
 type Code string
 

@@ -81,7 +81,7 @@ func measuredCosts(s *costs, others int) costTable {
 
 // tolerance covers, where there are other clients, requests that a measurement counts to the next step,
 // and the order in which clients run. A request more or less for each waiter exceeds it, except where
-// candidates step back, which takes each of them more than 10.
+// candidates yield, which takes each of them more than 10.
 func tolerance(others int, want float64) float64 {
 	if others == 0 {
 		return 0

@@ -50,7 +50,7 @@ func TestTargetOfHandOverLeadsBeforeCandidatesAheadOfIt(t *testing.T) {
 	}
 	for ahead := waiting[:3]; len(ahead) > 0; { // they have joined again, in any order
 		var next int
-		s.Eventually("one of those that stepped back leads", func() bool {
+		s.Eventually("one of those that yielded leads", func() bool {
 			next = slices.IndexFunc(ahead, (*recipetest.Campaigning).Over)
 			return next >= 0
 		})

@@ -15,8 +15,8 @@ import (
 
 // scheduled is an activation that a replica ran, and the session of that replica.
 type scheduled struct {
-	activation    schedule.Activation
-	session int64
+	activation schedule.Activation
+	session    int64
 }
 
 // Three replicas at three servers run an activation each second. The session of the leader ends with its second activation.

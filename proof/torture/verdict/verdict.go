@@ -9,7 +9,7 @@ import (
 // Verdicts on a run and on each promise.
 const (
 	Valid   = "valid"   // tested, without a finding
-	Broken   = "broken"    // with a finding
+	Broken  = "broken"  // with a finding
 	Unknown = "unknown" // never tested
 
 	// Unsound is the verdict on a run without a finding whose servers or harness failed: it says nothing about the library.

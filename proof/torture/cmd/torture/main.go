@@ -61,10 +61,10 @@ func say(to io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(to, form
 
 // Statuses.
 const (
-	valid      = 0
+	valid       = 0
 	broken      = 1
 	notRun      = 2
-	unknown    = 3
+	unknown     = 3
 	unsound     = 4
 	interrupted = 130
 )
