@@ -4,6 +4,7 @@ package election
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -20,7 +21,9 @@ import (
 // server can be reached, the node is deleted in the background. If a create is in
 // progress when ctx ends, Campaign first waits for its answer: a round trip as a
 // rule, a quarter of the session timeout at most. No node outlives its session. The
-// error is ctx's, recipes.ErrClosed, or that with which a server refused. With Options.LockDelay
+// error is ctx's, recipes.ErrClosed, or that with which a server refused. That of a Campaign that waited until
+// the deadline of ctx is a *LeaderError, which names the leader: it is read, with two requests, at most a second
+// before the deadline, and may have changed since. With Options.LockDelay
 // or Options.Fence, the error of a Campaign that ended in the delay or failed to fence is a
 // *recipes.UnreleasedError, which names the former leader.
 func (e *Election) Campaign(ctx context.Context) (*Term, error) {
@@ -29,7 +32,13 @@ func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 	if e.priority > 0 {
 		how.Waits = c.showLiveness
 	}
+	l := e.leaders.Before(ctx)
 	claim, err := e.queue.ClaimWith(ctx, how)
+	first, found := l.End()
+	// A candidate that is the first itself waits for one of a higher priority, or for the lock-delay.
+	if found && errors.Is(err, context.DeadlineExceeded) && first.Name != c.first && !errors.As(err, new(*recipes.UnreleasedError)) {
+		return nil, &LeaderError{Path: e.Path(), Leader: leaderOf(first), Err: err}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("campaign: %w", err)
 	}
@@ -42,11 +51,13 @@ func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 // showLiveness.
 type candidacy struct {
 	election *Election
+	first    string    // name of its node when it could last have led
 	until    time.Time // when it ceases to yield for priorities; zero until it could first have led
 }
 
 // stepsBack decides whether the candidate, which could lead, yields for one of those behind it.
 func (c *candidacy) stepsBack(ctx context.Context, p *recipes.Position, behind []recipes.Rank) (bool, error) {
+	c.first = p.Name()
 	if c.until.IsZero() {
 		c.until = time.Now().Add(c.election.priorityWait)
 	}

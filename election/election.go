@@ -13,6 +13,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/internal/lookup"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -26,9 +27,10 @@ type Election struct {
 	client      *recipes.Client
 	path        string // below the client's namespace
 	queue       *recipes.Queue
-	value       *recipes.Node // what the leader has published
-	handover    *recipes.Node // which candidate is to lead next
-	liveness    *recipes.Node // that a candidate with a priority lives
+	value       *recipes.Node                     // what the leader has published
+	handover    *recipes.Node                     // which candidate is to lead next
+	liveness    *recipes.Node                     // that a candidate with a priority lives
+	leaders     *lookup.Source[recipes.Contender] // read for calls of Campaign that are about to time out
 	owner       string
 	stopTimeout time.Duration
 	coolDown    time.Duration
@@ -79,6 +81,7 @@ func New(client *recipes.Client, path string, opts *Options) (*Election, error) 
 			return nil, fmt.Errorf("new election: %w", err)
 		}
 	}
+	e.leaders = lookup.NewSource(queue.First)
 	e.client, e.path, e.queue, e.owner = client, path, queue, cmp.Or(opts.Owner, client.Owner())
 	return e, nil
 }

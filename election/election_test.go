@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/election"
 	"github.com/lockkeeper/lockkeeper/recipes"
+	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
 func TestNewRejectsInvalidArgumentsAndNamesThem(t *testing.T) {
@@ -57,4 +58,42 @@ func TestNewRejectsInvalidArgumentsAndNamesThem(t *testing.T) {
 	e, err := election.New(nil, "/election/a", nil)
 	require.Nil(t, e)
 	require.ErrorContains(t, err, "client is nil")
+}
+
+func TestCampaignThatTimesOutNamesTheLeader(t *testing.T) {
+	bubble(t, func(s servers) {
+		term := s.lead(s.candidate(election.Options{Owner: "leader"}))
+		s.join(s.candidate(election.Options{Owner: "other"}))
+		waiter := s.candidate(election.Options{Owner: "waiter"})
+		ctx, cancel := context.WithTimeout(s.Context(), time.Minute)
+		defer cancel()
+		_, err := waiter.Campaign(ctx)
+		require.ErrorIs(s, err, context.DeadlineExceeded)
+		var led *election.LeaderError
+		require.ErrorAs(s, err, &led)
+		require.Equal(s, term.Token(), led.Leader.Token)
+		require.ErrorContains(s, err, `campaign `+path+`: led by "leader", a candidate since 2000-`)
+	})
+}
+
+func TestCandidateThatIsFirstItselfIsNotNamedAsTheLeader(t *testing.T) {
+	bubble(t, func(s servers) {
+		leader := s.lead(s.candidate(election.Options{Owner: "leader"}))
+		low := s.candidate(election.Options{Owner: "low", PriorityWait: time.Hour})
+		ctx, cancel := context.WithTimeout(s.Context(), 3*time.Second)
+		defer cancel()
+		failed := make(chan error, 1)
+		go func() {
+			_, err := low.Campaign(ctx)
+			failed <- err
+		}()
+		time.Sleep(time.Second)
+		dead := s.candidate(election.Options{Owner: "dead", Priority: 1})
+		s.join(dead)
+		dead.link.Hold(zktest.Both)
+		require.NoError(s, leader.Resign(s.Context()))
+		err := <-failed
+		require.ErrorIs(s, err, context.DeadlineExceeded)
+		require.NotErrorAs(s, err, new(*election.LeaderError))
+	})
 }

@@ -159,11 +159,11 @@ func (es *Epochs) claimed(e *Epoch) *Epoch {
 func (es *Epochs) newestTimeout() time.Duration { return es.client.SessionTimeout() / 8 }
 
 // Current returns the newest epoch as seen by the server that this client is connected to, which may lag behind. If no
-// epoch was claimed yet, the error is ErrNone. It is one read, and needs no candidate.
+// epoch was claimed yet, the error is ErrNoEpoch. It is one read, and needs no candidate.
 func (es *Epochs) Current(ctx context.Context) (Record, error) {
 	newest, err := es.current(ctx)
 	if err == nil && newest.Number == 0 {
-		err = &recipes.Error{Op: "read", Path: es.Path(), Err: ErrNone}
+		err = &recipes.Error{Op: "read", Path: es.Path(), Err: ErrNoEpoch}
 	}
 	if err != nil {
 		return Record{}, fmt.Errorf("current epoch: %w", err)

@@ -26,7 +26,7 @@ func TestTermsCountWithoutGapsAndAnyClientReadsNewest(t *testing.T) {
 		reader, err := epoch.New(s.connect(s.Link(), ""), path, nil)
 		require.NoError(s, err)
 		_, err = reader.Current(s.Context())
-		require.ErrorIs(s, err, epoch.ErrNone)
+		require.ErrorIs(s, err, epoch.ErrNoEpoch)
 		require.ErrorContains(s, err, path)
 
 		var token fencing.Token

@@ -9,8 +9,8 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing"
 )
 
-// ErrNone is returned by Current when no epoch has been claimed yet.
-var ErrNone = errors.New("no epoch yet")
+// ErrNoEpoch is returned by Current when no epoch has been claimed yet.
+var ErrNoEpoch = errors.New("no epoch yet")
 
 // A StaleError reports that an epoch has ended, or that a term can no longer have one: nothing was written.
 // It matches fencing.ErrStale, and also recipes.ErrLost if the term was lost. Stop the work and resign.

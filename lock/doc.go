@@ -70,7 +70,9 @@
 //	error                     returned by                meaning, and what to do
 //	────────────────────────  ─────────────────────────  ────────────────────────────────────────────────────────────
 //	ErrLocked, *HeldError     TryLock; Lock, at the      another contender holds the lock or is ahead; the *HeldError
-//	                          deadline of its context    names the first. Wait longer, or leave the work to it
+//	                          deadline of its context;   names the first. Wait longer, or leave the work to it
+//	                          Resize
+//	*LimitError, ErrNoLimit   Semaphore                  processes disagree about the limit, or none is stored
 //	recipes.ErrLost           Unlock, Do, Hold.Err; a    the lock was lost before it was unlocked; the cause is found
 //	                          Lock under a lost hold     too. Stop the work, take the lock again, begin again
 //	recipes.ErrUncertain      Unlock, Do                 no server confirmed the release, which goes on in the

@@ -16,12 +16,16 @@ var ErrLocked = errors.New("locked")
 // ErrNoHolder is returned by Holder when the queue is empty.
 var ErrNoHolder = errors.New("no holder")
 
-// A HeldError names the holder of a lock that was not obtained. It matches
-// ErrLocked, and the cause if there is one.
+// ErrNoLimit is returned by a Semaphore without a limit of its own, if no limit is stored.
+var ErrNoLimit = recipes.ErrNoLimit
+
+// A HeldError names the holder of a lock or of permits that were not obtained, and of those that
+// Resize was to remove. It matches ErrLocked, and the cause if there is one.
 type HeldError struct {
 	Path   string            // of the lock
 	Holder recipes.Contender // the first in the queue, as a rule the holder; without a Name if it has left since
-	Err    error             // the reason why Lock stopped waiting; nil for TryLock
+	Taken  int               // permits that are held or waited for, for TryAcquire and Resize; else 0
+	Err    error             // the reason why Lock stopped waiting; nil for TryLock, TryAcquire and Resize
 }
 
 // Error returns the lock, its holder if it is known, and the time since which it has been held.
@@ -45,3 +49,16 @@ func (e *HeldError) Is(target error) bool { return target == ErrLocked }
 
 // Unwrap returns the cause.
 func (e *HeldError) Unwrap() error { return e.Err }
+
+// A LimitError reports that the limit of a process's Semaphore is not the one that is stored in
+// ZooKeeper: two processes were configured differently, or the limit was changed by Resize.
+type LimitError struct {
+	Path   string // of the node that stores the limit
+	Limit  int    // of NewSemaphore
+	Stored int
+}
+
+// Error names both limits.
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("limit is %d in this process and %d in %s: use the same limit in all processes, or Resize", e.Limit, e.Stored, e.Path)
+}

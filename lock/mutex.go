@@ -6,9 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
+	"github.com/lockkeeper/lockkeeper/internal/lookup"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -73,8 +73,7 @@ type Mutex struct {
 	reentrant bool
 	fenced    bool // Options has a LockDelay or a Fence
 
-	mu      sync.Mutex  // guards reading
-	reading *sharedRead // reads the holder for calls of Lock that are about to time out
+	holders *lookup.Source[recipes.Contender] // read for calls of Lock that are about to time out
 }
 
 // New returns the lock at path, below the client's namespace. It sends no request.
@@ -99,7 +98,7 @@ func New(client *recipes.Client, path string, opts *Options) (*Mutex, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new lock: %w", err)
 	}
-	return &Mutex{client: client, queue: queue, reentrant: opts.Reentrant, fenced: opts.fenced()}, nil
+	return &Mutex{client: client, queue: queue, reentrant: opts.Reentrant, fenced: opts.fenced(), holders: lookup.NewSource(queue.First)}, nil
 }
 
 // Path returns the path of the lock, the client's namespace included.
@@ -132,9 +131,9 @@ func (m *Mutex) lockAs(ctx context.Context, mode recipes.Mode) (*Hold, error) {
 	if outer := m.outer(ctx); outer != nil {
 		return outer.join(ctx)
 	}
-	l := m.lookUp(ctx)
+	l := m.holders.Before(ctx)
 	claim, err := m.queue.ClaimAs(ctx, mode)
-	holder, found := l.end()
+	holder, found := l.End()
 	// During a lock-delay the first contender is this call's own.
 	if found && errors.Is(err, context.DeadlineExceeded) && !errors.As(err, new(*recipes.UnreleasedError)) {
 		return nil, &HeldError{Path: m.queue.Path(), Holder: holder, Err: err}
@@ -169,7 +168,7 @@ func (m *Mutex) hold(claim *recipes.Claim, err error) (*Hold, error) {
 	case errors.As(err, new(*recipes.UnreleasedError)): // which can wrap any error of the fence function
 		return nil, fmt.Errorf("lock: %w", err)
 	case errors.As(err, &busy):
-		return nil, &HeldError{Path: busy.Path, Holder: busy.Front}
+		return nil, &HeldError{Path: busy.Path, Holder: busy.Front, Taken: busy.Taken}
 	case err != nil:
 		return nil, fmt.Errorf("lock: %w", err)
 	}

@@ -136,7 +136,7 @@ func (m *RWMutex) RLocker() *Mutex { return m.as(recipes.Read) }
 func (m *RWMutex) Locker() *Mutex { return m.as(recipes.Write) }
 
 func (m *RWMutex) as(mode recipes.Mode) *Mutex {
-	return &Mutex{client: m.mutex.client, queue: m.mutex.queue, mode: mode}
+	return &Mutex{client: m.mutex.client, queue: m.mutex.queue, mode: mode, holders: m.mutex.holders}
 }
 
 // Path returns the path of the lock, the client's namespace included.

@@ -32,7 +32,7 @@ type Semaphore struct {
 }
 
 // NewSemaphore returns the semaphore at path with a limit of 1 to recipes.MaxPermits. It sends no
-// request. A limit of 0 is the one that is stored: if none is, the methods return recipes.ErrNoLimit, and store nothing. The options are those of New. It refuses Options.LockDelay and Options.Fence: several
+// request. A limit of 0 is the one that is stored: if none is, the methods return ErrNoLimit, and store nothing. The options are those of New. It refuses Options.LockDelay and Options.Fence: several
 // calls hold permits at the same time, and the breadcrumb of a Mutex names one holder. It refuses
 // Options.Reentrant too: a call under a hold needs its own permits.
 func NewSemaphore(client *recipes.Client, path string, limit int, opts *Options) (*Semaphore, error) {
@@ -60,26 +60,35 @@ func (s *Semaphore) Path() string { return s.mutex.Path() }
 // and fails as Mutex.Lock does; the holder that a *HeldError names is the first contender in the
 // queue.
 //
-// A weight that is not from 1 to the limit is an error. A *recipes.LimitError reports that the limit
+// A weight that is not from 1 to the limit is an error. A *LimitError reports that the limit
 // of NewSemaphore is not the one that is stored, in the first call that reads the stored one. In
 // both cases nothing is changed.
 //
 // The Hold is shared: its token orders it among the holds of a Mutex on the path and is admitted by
 // fencing.Gate.AdmitShared. It does not order holds of the semaphore among themselves.
 func (s *Semaphore) Acquire(ctx context.Context, weight int) (*Hold, error) {
-	l := s.mutex.lookUp(ctx)
+	l := s.mutex.holders.Before(ctx)
 	claim, err := s.permits.Claim(ctx, weight)
-	holder, found := l.end()
+	holder, found := l.End()
 	if found && errors.Is(err, context.DeadlineExceeded) {
 		return nil, &HeldError{Path: s.mutex.queue.Path(), Holder: holder, Err: err}
 	}
-	return s.mutex.hold(claim, err)
+	return s.hold("acquire", claim, err)
 }
 
 // TryAcquire takes weight permits if they are free and no call waits for them. Otherwise it fails as
 // Mutex.TryLock does, and its other errors are those of Acquire.
 func (s *Semaphore) TryAcquire(ctx context.Context, weight int) (*Hold, error) {
-	return s.mutex.hold(s.permits.Try(ctx, weight))
+	claim, err := s.permits.Try(ctx, weight)
+	return s.hold("try acquire", claim, err)
+}
+
+// hold is Mutex.hold, and names what the permits are.
+func (s *Semaphore) hold(op string, claim *recipes.Claim, err error) (*Hold, error) {
+	if mismatch := (*recipes.LimitError)(nil); errors.As(err, &mismatch) {
+		return nil, &recipes.Error{Op: op, Path: s.Path(), Err: &LimitError{Path: mismatch.Path, Limit: mismatch.Limit, Stored: mismatch.Stored}}
+	}
+	return s.mutex.hold(claim, err)
 }
 
 // Do acquires weight permits, runs f, and releases them: see Mutex.Do.
@@ -105,7 +114,7 @@ func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 // permits. A waiter with a weight above a lower limit gets an error.
 //
 // Resize lowers the limit only if the permits that it removes are free and no call waits for them.
-// Otherwise errors.As finds a *recipes.BusyError, which has the number, and nothing is changed. After
+// Otherwise its error wraps a *HeldError, which has the number, and nothing is changed. After
 // recipes.ErrUncertain, which means that ctx ended before the answer arrived, the limit may have
 // been changed: call Limit, or Resize again.
 //
@@ -114,7 +123,13 @@ func (s *Semaphore) Limit(ctx context.Context) (int, error) {
 // Processes that have used the semaphore before, or with a limit of 0, follow the new limit. Start further ones with the
 // new limit.
 func (s *Semaphore) Resize(ctx context.Context, limit int) error {
-	if err := s.permits.Resize(ctx, limit); err != nil {
+	err := s.permits.Resize(ctx, limit)
+	if busy := (*recipes.BusyError)(nil); errors.As(err, &busy) {
+		err = fmt.Errorf("limit of %d permits is below the %d that are held or waited for: %w",
+			limit, busy.Taken, &HeldError{Path: busy.Path, Holder: busy.Front, Taken: busy.Taken})
+		return &recipes.Error{Op: "resize", Path: s.Path(), Err: err}
+	}
+	if err != nil {
 		return fmt.Errorf("semaphore: %w", err)
 	}
 	return nil

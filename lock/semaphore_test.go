@@ -200,9 +200,9 @@ func TestProcessesWithOtherLimitsGetAnErrorThatShowsBoth(t *testing.T) {
 		hold := s.acquire(a, 1)
 		for _, acquire := range []func(context.Context, int) (*lock.Hold, error){b.Acquire, b.TryAcquire} {
 			_, err := acquire(s.Context(), 1)
-			var mismatch *recipes.LimitError
+			var mismatch *lock.LimitError
 			require.ErrorAs(s, err, &mismatch)
-			require.Equal(s, recipes.LimitError{Path: "/locks/permits-limit", Limit: 5, Stored: 2}, *mismatch)
+			require.Equal(s, lock.LimitError{Path: "/locks/permits-limit", Limit: 5, Stored: 2}, *mismatch)
 			require.ErrorContains(s, err, "limit is 5 in this process and 2 in /locks/permits-limit")
 		}
 		limit, err := b.Limit(s.Context())
@@ -250,7 +250,11 @@ func TestLimitIsNotLoweredBelowWhatIsHeld(t *testing.T) {
 		hold := s.acquire(a, 3)
 		err := b.Resize(s.Context(), 2)
 		require.ErrorContains(s, err, "limit of 2 permits is below the 3 that are held or waited for")
-		require.ErrorAs(s, err, new(*recipes.BusyError))
+		held := (*lock.HeldError)(nil)
+		require.ErrorAs(s, err, &held)
+		require.Equal(s, 3, held.Taken)
+		require.Equal(s, hold.Token(), held.Holder.Token)
+		require.ErrorIs(s, err, lock.ErrLocked)
 		limit, err := b.Limit(s.Context())
 		require.NoError(s, err)
 		require.Equal(s, 4, limit)

@@ -31,6 +31,7 @@ const (
 	tuning     = module + "/internal/tuning"
 	recipetest = module + "/internal/recipetest"
 	ctxerr     = module + "/internal/ctxerr"
+	lookup     = module + "/internal/lookup"
 	testcert   = module + "/internal/testcert"
 	faketime   = module + "/internal/faketime" // which every test may import
 	digestmd5  = module + "/internal/digestmd5"
@@ -129,13 +130,17 @@ var rules = map[string]rule{
 	wiretest: {
 		because: "it writes frames for tests, and shares no code with the package that reads them",
 	},
+	lookup: {
+		tools:   tools,
+		because: "lock and election read who is ahead before a deadline, and neither imports the other",
+	},
 	lock: {
-		may:     []string{fencing, recipes, ctxerr},
+		may:     []string{fencing, recipes, ctxerr, lookup},
 		tools:   append(tools, recipetest),
 		because: "recipes contains the code that a lock shares with an election, and the rules of a ZooKeeper session",
 	},
 	election: {
-		may:     []string{fencing, recipes, zk, ctxerr},
+		may:     []string{fencing, recipes, zk, ctxerr, lookup},
 		tools:   append(tools, recipetest),
 		because: "recipes contains the code that an election shares with a lock, and describes nodes by the ZooKeeper client's types",
 	},

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/lock"
-	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
 // permitLimit is the limit of semaphores, until a scenario resizes one.
@@ -93,7 +92,7 @@ func (p *Process) resize(limit int) {
 	if p.world.must(err); err != nil {
 		return
 	}
-	if err = s.Resize(p.ctx, limit); !errors.As(err, new(*recipes.BusyError)) {
+	if err = s.Resize(p.ctx, limit); !errors.As(err, new(*lock.HeldError)) {
 		p.must(err)
 	}
 }

@@ -10,29 +10,37 @@ import (
 	"strconv"
 )
 
-// A Code names a refusal of the service. The errors of this package match it: also one that has no constant here,
-// as in errors.Is(err, Code("TOO_MANY_KEYS")).
+// A Code names a refusal of the service. The errors of this package match it, as in errors.Is(err, LockExpired).
 type Code string
 
-// The codes by which callers usually decide. docs/service-api.md has all.
+// All codes that a caller can get. docs/service-api.md states their meaning.
 const (
-	Unauthenticated Code = "UNAUTHENTICATED"
-	Forbidden       Code = "FORBIDDEN"
-	NotLockOwner    Code = "NOT_LOCK_OWNER"
-	LockNotFound    Code = "LOCK_NOT_FOUND"
-	LockAlreadyHeld Code = "LOCK_ALREADY_HELD"
-	HolderChanged   Code = "HOLDER_CHANGED"
-	CannotNotify    Code = "HOLDER_CANNOT_BE_NOTIFIED"
-	LockExpired     Code = "LOCK_EXPIRED"
-	LockReleased    Code = "LOCK_RELEASED"
-	LockRevoked     Code = "LOCK_REVOKED"
-	LeaseExhausted  Code = "LEASE_EXHAUSTED"
-	InvalidRequest  Code = "INVALID_REQUEST"
-	TooManyRequests Code = "TOO_MANY_REQUESTS"
-	TooManyWaiters  Code = "TOO_MANY_WAITERS"
-	Unavailable     Code = "UNAVAILABLE"
-
-	superseded Code = "REQUEST_SUPERSEDED"
+	MalformedRequest     Code = "MALFORMED_REQUEST"
+	Unauthenticated      Code = "UNAUTHENTICATED"
+	Forbidden            Code = "FORBIDDEN"
+	NotLockOwner         Code = "NOT_LOCK_OWNER"
+	RouteNotFound        Code = "ROUTE_NOT_FOUND"
+	LockNotFound         Code = "LOCK_NOT_FOUND"
+	MethodNotAllowed     Code = "METHOD_NOT_ALLOWED"
+	BodyTimeout          Code = "BODY_TIMEOUT"
+	LockAlreadyHeld      Code = "LOCK_ALREADY_HELD"
+	RequestSuperseded    Code = "REQUEST_SUPERSEDED"
+	HolderChanged        Code = "HOLDER_CHANGED"
+	CannotNotify         Code = "HOLDER_CANNOT_BE_NOTIFIED"
+	LockExpired          Code = "LOCK_EXPIRED"
+	LockReleased         Code = "LOCK_RELEASED"
+	LockRevoked          Code = "LOCK_REVOKED"
+	LeaseExhausted       Code = "LEASE_EXHAUSTED"
+	BodyTooLarge         Code = "BODY_TOO_LARGE"
+	UnsupportedMediaType Code = "UNSUPPORTED_MEDIA_TYPE"
+	InvalidRequest       Code = "INVALID_REQUEST"
+	RequestMismatch      Code = "REQUEST_MISMATCH"
+	TooManyRequests      Code = "TOO_MANY_REQUESTS"
+	TooManyWaiters       Code = "TOO_MANY_WAITERS"
+	TooManyKeys          Code = "TOO_MANY_KEYS"
+	InternalError        Code = "INTERNAL_ERROR"
+	ActionNotRecorded    Code = "ACTION_NOT_RECORDED"
+	Unavailable          Code = "UNAVAILABLE"
 )
 
 // Error returns the code.
@@ -114,7 +122,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // the request is unknown, or it was not carried out for now.
 func definite(err error) bool {
 	var p *Problem
-	if !errors.As(err, &p) || p.Code == superseded {
+	if !errors.As(err, &p) || p.Code == RequestSuperseded {
 		return false
 	}
 	switch p.Status {
