@@ -8,7 +8,7 @@
 //	member, err := brokers.Join(ctx, "broker-7", []byte(`{"addr":"10.0.0.7:9092"}`))
 //	…
 //	defer member.Leave(ctx)
-//	for change, err := range brokers.Watch(ctx) {
+//	for change, err := range brokers.Observe(ctx) {
 //		… change.Joined, change.Left, change.Updated, or change.Members as a whole
 //	}
 //

@@ -44,7 +44,7 @@ func Example() {
 		func() error { return second.Update(ctx, []byte("10.0.0.9:9092")) },
 		func() error { return second.Leave(ctx) },
 	}
-	for change, err := range brokers.Watch(ctx) {
+	for change, err := range brokers.Observe(ctx) {
 		if err != nil {
 			log.Fatal(err)
 		}

@@ -136,7 +136,7 @@ func TestInvalidGroupOrMemberIsAnErrorThatNamesIt(t *testing.T) {
 		require.ErrorContains(s, err, "context is nil")
 		_, err = p.Members(nil) //nolint:staticcheck // that is the test
 		require.ErrorContains(s, err, "context is nil")
-		for _, err := range p.Watch(nil) { //nolint:staticcheck // that is the test
+		for _, err := range p.Observe(nil) { //nolint:staticcheck // that is the test
 			require.ErrorContains(s, err, "context is nil")
 		}
 		require.Zero(s, p.client.OutstandingNodes())

@@ -23,7 +23,7 @@ func TestPathOfQueueIsRefusedAndUnchanged(t *testing.T) {
 			_, joined := p.Join(s.Context(), "a", nil)
 			_, listed := p.Members(s.Context())
 			var watched error
-			for _, watched = range p.Watch(s.Context()) {
+			for _, watched = range p.Observe(s.Context()) {
 				break
 			}
 			for _, err := range []error{joined, listed, watched} {

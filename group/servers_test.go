@@ -95,7 +95,7 @@ func names(members []group.Member) []string {
 	return list
 }
 
-// A follower receives the changes of a Watch.
+// A follower receives the changes of an Observe.
 type follower struct {
 	changes chan group.Change
 	ended   chan error
@@ -105,7 +105,7 @@ type follower struct {
 func (p *process) follow(ctx context.Context) *follower {
 	f := &follower{make(chan group.Change, 10_000), make(chan error, 1)}
 	go func() {
-		for change, err := range p.Watch(ctx) {
+		for change, err := range p.Observe(ctx) {
 			if err != nil {
 				f.ended <- err
 				return

@@ -14,7 +14,7 @@ import (
 // A Member is a member as a server shows it.
 type Member struct {
 	ID       string
-	Metadata []byte    // not to be changed: later changes of the same Watch share it
+	Metadata []byte    // not to be changed: later changes of the same Observe share it
 	Session  int64     // of the member's process
 	Since    time.Time // when it joined in that session, by the clock of the ensemble's leader
 	Joined   int64     // zxid with which it joined in that session

@@ -12,7 +12,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// Options are the options of a Mutex, an RWMutex or a Semaphore. The zero value of a field means
+// Options are the options of a Mutex. The zero value of a field means
 // its default.
 type Options struct {
 	// Owner is the label that other clients see for this contender, as the holder
@@ -31,14 +31,14 @@ type Options struct {
 	// under its context returns recipes.ErrLost with the cause.
 	//
 	// The context alone decides, never the goroutine: goroutines that share the context
-	// share the hold, and do not exclude each other. Only a Mutex can be re-entrant.
+	// share the hold, and do not exclude each other.
 	Reentrant bool
 
 	// LockDelay is how long Lock and TryLock wait after a holder that did not release the
 	// lock: it crashed, or it lost the lock, or perhaps its Unlock was not confirmed. Requests of that
 	// holder that are still on their way arrive in this time. The default is not to wait.
 	// recipes.QueueOptions states how the delay is counted, and what all users of the path
-	// must set. Only a Mutex can have it.
+	// must set.
 	LockDelay time.Duration
 
 	// Fence, if not nil, is called before Lock and TryLock return the lock after such a
@@ -54,9 +54,8 @@ type Options struct {
 // fenced reports whether holders leave breadcrumbs.
 func (o *Options) fenced() bool { return o.LockDelay != 0 || o.Fence != nil }
 
-// errFenced is returned for options with a LockDelay or a Fence where several holds can be open at
-// the same time, or are taken at the same time.
-var errFenced = errors.New("a lock-delay and a fence function are possible for a single Mutex only")
+// errFenced is returned for locks with a LockDelay or a Fence that are to be taken at the same time.
+var errFenced = errors.New("a lock-delay and a fence function are possible for a single lock only")
 
 // A Mutex is a lock on a path: at most one Hold of it is open at a time, across all
 // processes that use the path, under the conditions that the package documentation

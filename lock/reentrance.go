@@ -4,18 +4,12 @@ package lock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 
 	"github.com/lockkeeper/lockkeeper/internal/ctxerr"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
-
-// errReentrant is returned for options that ask for a re-entrant read/write lock or semaphore. A nested
-// call could then want another mode than the hold has, and waiting for that mode would never end. And a
-// re-entrant Mutex on the path of a semaphore would take a hold of permits for one that excludes all.
-var errReentrant = errors.New("only a Mutex can be re-entrant")
 
 // A lockKey is the key under which the context of a re-entrant hold carries its acquisition. Locks
 // of one client and one path are the same lock, whichever Mutex they are used through.

@@ -157,11 +157,3 @@ func TestUnlockWithNilContextReleasesNothing(t *testing.T) {
 		require.NoError(s, hold.Unlock(s.Context()))
 	})
 }
-
-func TestOnlyMutexCanBeReentrant(t *testing.T) {
-	_, err := lock.NewRW(&recipes.Client{}, "/locks/a", &lock.Options{Reentrant: true})
-	require.ErrorContains(t, err, "/locks/a: only a Mutex can be re-entrant")
-	// A re-entrant Mutex on the path would join holds of permits, which do not exclude each other.
-	_, err = lock.NewSemaphore(&recipes.Client{}, "/locks/a", 2, &lock.Options{Reentrant: true})
-	require.ErrorContains(t, err, "/locks/a: only a Mutex can be re-entrant")
-}

@@ -5,6 +5,7 @@ package lock
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
@@ -25,22 +26,30 @@ import (
 // the others. zk.Lock may share it, and counts as a writer. A version of this module without RWMutex does not respect its holds.
 //
 // An RWMutex is safe for concurrent use, and calls from one process exclude each other like calls
-// from several processes. It cannot be re-entrant: see Options.Reentrant.
+// from several processes. It is not re-entrant.
 type RWMutex struct {
 	mutex *Mutex
 }
 
-// NewRW returns the read/write lock at path, as New does for a Mutex. It refuses
-// Options.Reentrant, and Options.LockDelay and Options.Fence: several readers hold the lock at the
-// same time, and the breadcrumb of a Mutex names one holder.
-func NewRW(client *recipes.Client, path string, opts *Options) (*RWMutex, error) {
-	if opts != nil && opts.Reentrant {
-		return nil, &recipes.Error{Op: "new lock", Path: path, Err: errReentrant}
+// RWOptions are the options of an RWMutex. The zero value of a field means its default.
+//
+// There is no LockDelay and no Fence: several readers hold the lock at the same time, and the
+// breadcrumb of a Mutex names one holder. Nor is there a Reentrant, which would need two kinds of
+// nested hold.
+type RWOptions struct {
+	// Owner and ReleaseTimeout are those of Options.
+	Owner          string
+	ReleaseTimeout time.Duration
+
+	_ struct{}
+}
+
+// NewRW returns the read/write lock at path, as New does for a Mutex.
+func NewRW(client *recipes.Client, path string, opts *RWOptions) (*RWMutex, error) {
+	if opts == nil {
+		opts = &RWOptions{}
 	}
-	if opts != nil && opts.fenced() {
-		return nil, &recipes.Error{Op: "new lock", Path: path, Err: errFenced}
-	}
-	mutex, err := New(client, path, opts)
+	mutex, err := New(client, path, &Options{Owner: opts.Owner, ReleaseTimeout: opts.ReleaseTimeout})
 	if err != nil {
 		return nil, err
 	}

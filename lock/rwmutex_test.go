@@ -120,7 +120,7 @@ func TestTokensOfReadersNeverRefuseEachOther(t *testing.T) {
 func TestNewRWRejectsInvalidArgumentsAndNamesThem(t *testing.T) {
 	_, err := lock.NewRW(&recipes.Client{}, "locks", nil)
 	require.ErrorContains(t, err, `path "locks"`)
-	_, err = lock.NewRW(&recipes.Client{}, "/locks/a", &lock.Options{ReleaseTimeout: -1})
+	_, err = lock.NewRW(&recipes.Client{}, "/locks/a", &lock.RWOptions{ReleaseTimeout: -1})
 	require.ErrorContains(t, err, "release timeout -1ns")
 	_, err = lock.NewRW(nil, "/locks/a", nil)
 	require.ErrorContains(t, err, "client is nil")

@@ -6,13 +6,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// A Semaphore is a number of permits on a path, the limit, that holds share across all processes
+// A Semaphore is a number of permits on a path, the limit, that calls share across all processes
 // that use the path. Each call acquires any number of permits, its weight. The sum of the
-// weights of all open holds is never above the limit, under the conditions that the package
+// weights of all open Permits is never above the limit, under the conditions that the package
 // documentation states.
 //
 // Permits are granted in the order in which the calls joined the queue, and to each call all of
@@ -31,18 +32,38 @@ type Semaphore struct {
 	permits *recipes.Permits
 }
 
+// SemaphoreOptions are the options of a Semaphore. The zero value of a field means its default.
+//
+// There is no LockDelay and no Fence: several calls hold permits at the same time, and the breadcrumb
+// of a Mutex names one holder. Nor is there a Reentrant: a call needs its own permits.
+type SemaphoreOptions struct {
+	// Owner and ReleaseTimeout are those of Options.
+	Owner          string
+	ReleaseTimeout time.Duration
+
+	_ struct{}
+}
+
+// Permits are permits of a Semaphore, from the grant until they are released or lost. They are used
+// once. All methods are safe for concurrent use.
+//
+// Besides Release, they have the methods of the embedded Claim: Token, Done, Err, Context, Deadline,
+// Check, Commit, Shared, and Path, which is that of the node.
+type Permits struct {
+	*recipes.Claim
+	hold *Hold
+}
+
+// Release gives the permits back. It does, and returns, what Hold.Unlock does.
+func (p *Permits) Release(ctx context.Context) error { return p.hold.Unlock(ctx) }
+
 // NewSemaphore returns the semaphore at path with a limit of 1 to recipes.MaxPermits. It sends no
-// request. A limit of 0 is the one that is stored: if none is, the methods return ErrNoLimit, and store nothing. The options are those of New. It refuses Options.LockDelay and Options.Fence: several
-// calls hold permits at the same time, and the breadcrumb of a Mutex names one holder. It refuses
-// Options.Reentrant too: a call under a hold needs its own permits.
-func NewSemaphore(client *recipes.Client, path string, limit int, opts *Options) (*Semaphore, error) {
-	if opts != nil && opts.Reentrant {
-		return nil, &recipes.Error{Op: "new semaphore", Path: path, Err: errReentrant}
+// request. A limit of 0 is the one that is stored: if none is, the methods return ErrNoLimit, and store nothing. opts may be nil.
+func NewSemaphore(client *recipes.Client, path string, limit int, opts *SemaphoreOptions) (*Semaphore, error) {
+	if opts == nil {
+		opts = &SemaphoreOptions{}
 	}
-	if opts != nil && opts.fenced() {
-		return nil, &recipes.Error{Op: "new semaphore", Path: path, Err: errFenced}
-	}
-	mutex, err := New(client, path, opts)
+	mutex, err := New(client, path, &Options{Owner: opts.Owner, ReleaseTimeout: opts.ReleaseTimeout})
 	if err != nil {
 		return nil, err
 	}
@@ -64,40 +85,44 @@ func (s *Semaphore) Path() string { return s.mutex.Path() }
 // of NewSemaphore is not the one that is stored, in the first call that reads the stored one. In
 // both cases nothing is changed.
 //
-// The Hold is shared: its token orders it among the holds of a Mutex on the path and is admitted by
-// fencing.Gate.AdmitShared. It does not order holds of the semaphore among themselves.
-func (s *Semaphore) Acquire(ctx context.Context, weight int) (*Hold, error) {
+// The token of Permits orders them among the holds of a Mutex on the path and is admitted by
+// fencing.Gate.AdmitShared. It does not order permits of the semaphore among themselves.
+func (s *Semaphore) Acquire(ctx context.Context, weight int) (*Permits, error) {
 	l := s.mutex.holders.Before(ctx)
 	claim, err := s.permits.Claim(ctx, weight)
 	holder, found := l.End()
 	if found && errors.Is(err, context.DeadlineExceeded) {
 		return nil, &HeldError{Path: s.mutex.queue.Path(), Holder: holder, Err: err}
 	}
-	return s.hold("acquire", claim, err)
+	return s.grant("acquire", claim, err)
 }
 
 // TryAcquire takes weight permits if they are free and no call waits for them. Otherwise it fails as
 // Mutex.TryLock does, and its other errors are those of Acquire.
-func (s *Semaphore) TryAcquire(ctx context.Context, weight int) (*Hold, error) {
+func (s *Semaphore) TryAcquire(ctx context.Context, weight int) (*Permits, error) {
 	claim, err := s.permits.Try(ctx, weight)
-	return s.hold("try acquire", claim, err)
+	return s.grant("try acquire", claim, err)
 }
 
-// hold is Mutex.hold, and names what the permits are.
-func (s *Semaphore) hold(op string, claim *recipes.Claim, err error) (*Hold, error) {
+// grant is Mutex.hold for permits.
+func (s *Semaphore) grant(op string, claim *recipes.Claim, err error) (*Permits, error) {
 	if mismatch := (*recipes.LimitError)(nil); errors.As(err, &mismatch) {
 		return nil, &recipes.Error{Op: op, Path: s.Path(), Err: &LimitError{Path: mismatch.Path, Limit: mismatch.Limit, Stored: mismatch.Stored}}
 	}
-	return s.mutex.hold(claim, err)
+	hold, err := s.mutex.hold(claim, err)
+	if err != nil {
+		return nil, err
+	}
+	return &Permits{hold.Claim, hold}, nil
 }
 
 // Do acquires weight permits, runs f, and releases them: see Mutex.Do.
-func (s *Semaphore) Do(ctx context.Context, weight int, f func(ctx context.Context, hold *Hold) error) error {
-	hold, err := s.Acquire(ctx, weight)
+func (s *Semaphore) Do(ctx context.Context, weight int, f func(ctx context.Context, permits *Permits) error) error {
+	permits, err := s.Acquire(ctx, weight)
 	if err != nil {
 		return err
 	}
-	return hold.do(ctx, f)
+	return permits.hold.do(ctx, func(ctx context.Context, _ *Hold) error { return f(ctx, permits) })
 }
 
 // Limit returns the stored limit, in the view of the server that this client is connected to. It stores that of NewSemaphore if

@@ -28,7 +28,7 @@ func ExampleSemaphore() {
 		log.Fatal(err)
 	}
 
-	err = connections.Do(ctx, 3, func(ctx context.Context, _ *lock.Hold) error {
+	err = connections.Do(ctx, 3, func(ctx context.Context, _ *lock.Permits) error {
 		_, err := connections.TryAcquire(ctx, 2)
 		fmt.Println("two more:", errors.Is(err, lock.ErrLocked))
 		one, err := connections.TryAcquire(ctx, 1)
@@ -36,7 +36,7 @@ func ExampleSemaphore() {
 			return err
 		}
 		fmt.Println("one more: ok")
-		return one.Unlock(ctx)
+		return one.Release(ctx)
 	})
 	if err != nil {
 		log.Fatal(err)

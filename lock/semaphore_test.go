@@ -32,7 +32,7 @@ func (s servers) semaphore(limit int) (*lock.Semaphore, *recipes.Client) {
 	return sem, client
 }
 
-func (s servers) acquire(sem *lock.Semaphore, weight int) *lock.Hold {
+func (s servers) acquire(sem *lock.Semaphore, weight int) *lock.Permits {
 	s.Helper()
 	hold, err := sem.Acquire(s.Context(), weight)
 	require.NoError(s, err)
@@ -40,8 +40,8 @@ func (s servers) acquire(sem *lock.Semaphore, weight int) *lock.Hold {
 }
 
 // acquireLater acquires in the background, and returns when the call waits or has its permits.
-func (s servers) acquireLater(sem *lock.Semaphore, weight int) <-chan *lock.Hold {
-	got := make(chan *lock.Hold, 1)
+func (s servers) acquireLater(sem *lock.Semaphore, weight int) <-chan *lock.Permits {
+	got := make(chan *lock.Permits, 1)
 	go func() {
 		hold, err := sem.Acquire(s.Context(), weight)
 		if err != nil && s.Context().Err() == nil {
@@ -69,7 +69,7 @@ func TestPermitsHeldAreNeverAboveTheLimit(t *testing.T) {
 			for weight := 1; weight <= limit; weight++ {
 				for range 3 {
 					all.Go(func() {
-						err := sem.Do(s.Context(), weight, func(context.Context, *lock.Hold) error {
+						err := sem.Do(s.Context(), weight, func(context.Context, *lock.Permits) error {
 							now := held.Add(int64(weight))
 							most.Store(max(most.Load(), now))
 							time.Sleep(time.Millisecond)
@@ -100,16 +100,16 @@ func TestAcquireOfManyPermitsIsNotOvertakenByAcquiresOfFew(t *testing.T) {
 		second := s.acquire(a, 1)
 		require.True(s, first.Shared())
 		many, few := s.acquireLater(b, 3), s.acquireLater(c, 1)
-		require.NoError(s, second.Unlock(s.Context()))
+		require.NoError(s, second.Release(s.Context()))
 		s.settle()
 		require.Empty(s, many)
 		require.Empty(s, few, "a permit is free, and the waiter ahead needs it")
-		require.NoError(s, first.Unlock(s.Context()))
+		require.NoError(s, first.Release(s.Context()))
 		hold := <-many
 		s.settle()
 		require.Empty(s, few)
-		require.NoError(s, hold.Unlock(s.Context()))
-		require.NoError(s, (<-few).Unlock(s.Context()))
+		require.NoError(s, hold.Release(s.Context()))
+		require.NoError(s, (<-few).Release(s.Context()))
 	})
 }
 
@@ -121,7 +121,7 @@ func TestTwoAcquiresOfAllPermitsDoNotWaitForEachOther(t *testing.T) {
 			sem, _ := s.semaphore(2)
 			all.Go(func() {
 				for range 10 {
-					if err := sem.Do(s.Context(), 2, func(context.Context, *lock.Hold) error { return nil }); err != nil {
+					if err := sem.Do(s.Context(), 2, func(context.Context, *lock.Permits) error { return nil }); err != nil {
 						s.Error(err)
 					}
 				}
@@ -134,7 +134,7 @@ func TestTwoAcquiresOfAllPermitsDoNotWaitForEachOther(t *testing.T) {
 // The release that makes room is not that of the contender directly ahead.
 func TestReleaseOfAnyHolderLetsFirstWaiterIn(t *testing.T) {
 	bubble(t, func(s servers) {
-		var holds []*lock.Hold
+		var holds []*lock.Permits
 		for range 3 {
 			sem, _ := s.semaphore(3)
 			holds = append(holds, s.acquire(sem, 1))
@@ -142,13 +142,13 @@ func TestReleaseOfAnyHolderLetsFirstWaiterIn(t *testing.T) {
 		a, _ := s.semaphore(3)
 		b, _ := s.semaphore(3)
 		waiter, behind := s.acquireLater(a, 1), s.acquireLater(b, 1)
-		require.NoError(s, holds[0].Unlock(s.Context()))
+		require.NoError(s, holds[0].Release(s.Context()))
 		hold := <-waiter
 		s.settle()
 		require.Empty(s, behind)
-		require.NoError(s, holds[1].Unlock(s.Context()))
-		require.NoError(s, (<-behind).Unlock(s.Context()), "the first waiter has its permits and still holds them")
-		require.NoError(s, errors.Join(hold.Unlock(s.Context()), holds[2].Unlock(s.Context())))
+		require.NoError(s, holds[1].Release(s.Context()))
+		require.NoError(s, (<-behind).Release(s.Context()), "the first waiter has its permits and still holds them")
+		require.NoError(s, errors.Join(hold.Release(s.Context()), holds[2].Release(s.Context())))
 	})
 }
 
@@ -168,7 +168,7 @@ func TestCancelledFirstWaiterLetsTheNextOneIn(t *testing.T) {
 		require.Empty(s, behind)
 		cancel()
 		require.ErrorIs(s, <-failed, context.Canceled)
-		require.NoError(s, errors.Join((<-behind).Unlock(s.Context()), hold.Unlock(s.Context())))
+		require.NoError(s, errors.Join((<-behind).Release(s.Context()), hold.Release(s.Context())))
 	})
 }
 
@@ -198,7 +198,7 @@ func TestProcessesWithOtherLimitsGetAnErrorThatShowsBoth(t *testing.T) {
 		a, _ := s.semaphore(2)
 		b, _ := s.semaphore(5)
 		hold := s.acquire(a, 1)
-		for _, acquire := range []func(context.Context, int) (*lock.Hold, error){b.Acquire, b.TryAcquire} {
+		for _, acquire := range []func(context.Context, int) (*lock.Permits, error){b.Acquire, b.TryAcquire} {
 			_, err := acquire(s.Context(), 1)
 			var mismatch *lock.LimitError
 			require.ErrorAs(s, err, &mismatch)
@@ -208,7 +208,7 @@ func TestProcessesWithOtherLimitsGetAnErrorThatShowsBoth(t *testing.T) {
 		limit, err := b.Limit(s.Context())
 		require.NoError(s, err)
 		require.Equal(s, 2, limit)
-		require.NoError(s, hold.Unlock(s.Context()))
+		require.NoError(s, hold.Release(s.Context()))
 	})
 }
 
@@ -221,12 +221,12 @@ func TestTryAcquireFailsWhereAWaiterNeedsTheFreePermit(t *testing.T) {
 		require.NoError(s, err)
 		_, err = b.TryAcquire(s.Context(), 1)
 		require.ErrorIs(s, err, lock.ErrLocked)
-		require.NoError(s, other.Unlock(s.Context()))
+		require.NoError(s, other.Release(s.Context()))
 		waiter := s.acquireLater(a, 2)
 		_, err = b.TryAcquire(s.Context(), 1)
 		require.ErrorIs(s, err, lock.ErrLocked)
-		require.NoError(s, hold.Unlock(s.Context()))
-		require.NoError(s, (<-waiter).Unlock(s.Context()))
+		require.NoError(s, hold.Release(s.Context()))
+		require.NoError(s, (<-waiter).Release(s.Context()))
 	})
 }
 
@@ -238,8 +238,8 @@ func TestHigherLimitLetsWaitersIn(t *testing.T) {
 		hold := s.acquire(a, 1)
 		second, third := s.acquireLater(b, 1), s.acquireLater(c, 1)
 		require.NoError(s, a.Resize(s.Context(), 3))
-		require.NoError(s, errors.Join((<-second).Unlock(s.Context()), (<-third).Unlock(s.Context()), hold.Unlock(s.Context())))
-		require.NoError(s, s.acquire(c, 3).Unlock(s.Context()), "it follows the new limit")
+		require.NoError(s, errors.Join((<-second).Release(s.Context()), (<-third).Release(s.Context()), hold.Release(s.Context())))
+		require.NoError(s, s.acquire(c, 3).Release(s.Context()), "it follows the new limit")
 	})
 }
 
@@ -262,8 +262,8 @@ func TestLimitIsNotLoweredBelowWhatIsHeld(t *testing.T) {
 		require.NoError(s, b.Resize(s.Context(), 3))
 		waiter := s.acquireLater(b, 1)
 		require.Empty(s, waiter)
-		require.NoError(s, hold.Unlock(s.Context()))
-		require.NoError(s, (<-waiter).Unlock(s.Context()))
+		require.NoError(s, hold.Release(s.Context()))
+		require.NoError(s, (<-waiter).Release(s.Context()))
 		_, err = a.Acquire(s.Context(), 4)
 		require.ErrorContains(s, err, "weight of 4 permits: must be 1 to 3")
 	})
@@ -286,6 +286,6 @@ func TestMutexOnThePathCountsAsAllPermits(t *testing.T) {
 		require.NoError(s, err)
 		require.Equal(s, 1, contenders[0].Permits)
 		require.True(s, contenders[0].Held)
-		require.NoError(s, hold.Unlock(s.Context()))
+		require.NoError(s, hold.Release(s.Context()))
 	})
 }

@@ -334,19 +334,10 @@ func TestLastUnlockOfReentrantLockClearsTheBreadcrumb(t *testing.T) {
 	})
 }
 
-func TestLockDelayAndFenceAreRefusedWhereSeveralHoldsAreOpen(t *testing.T) {
+func TestLockDelayAndFenceAreRefusedWhereSeveralLocksAreTaken(t *testing.T) {
 	_, err := lock.New(&recipes.Client{}, "/locks/a", &lock.Options{LockDelay: -time.Second})
 	require.EqualError(t, err, "new lock: new queue: lock-delay -1s is negative")
-	const why = "a lock-delay and a fence function are possible for a single Mutex only"
-	for _, opts := range []*lock.Options{
-		{LockDelay: time.Second},
-		{Fence: func(context.Context, recipes.FormerHolder) error { return nil }},
-	} {
-		_, err := lock.NewRW(&recipes.Client{}, "/locks/a", opts)
-		require.EqualError(t, err, "new lock /locks/a: "+why)
-		_, err = lock.NewSemaphore(&recipes.Client{}, "/locks/a", 3, opts)
-		require.EqualError(t, err, "new semaphore /locks/a: "+why)
-	}
+	const why = "a lock-delay and a fence function are possible for a single lock only"
 	bubble(t, func(s servers) {
 		a, b := s.fenced("a"), s.fenced("b")
 		_, err := lock.All(a.Mutex, s.mutexAt(a.client, "/locks/b", false))

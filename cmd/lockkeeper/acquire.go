@@ -140,7 +140,11 @@ func (s session) acquirePermits(ctx context.Context, a *runArguments) (hold, err
 	if a.try {
 		take = semaphore.TryAcquire
 	}
-	return s.hold(take(ctx, a.weight))
+	permits, err := take(ctx, a.weight)
+	if err != nil {
+		return nil, internal(err)
+	}
+	return sessionHold{permits.Claim, s.Client, permits.Release}, nil
 }
 
 func (s session) lockAll(ctx context.Context, a *runArguments, mutexes []*lock.Mutex) (hold, error) {

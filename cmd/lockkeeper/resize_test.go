@@ -30,7 +30,7 @@ func TestResizeChangesTheLimitThatShowPrints(t *testing.T) {
 	require.Equal(t, statusFailed, status)
 	require.Empty(t, stdout)
 	require.Contains(t, stderr, "limit of 1 permits is below the 2 that are held or waited for")
-	require.NoError(t, hold.Unlock(t.Context()))
+	require.NoError(t, hold.Release(t.Context()))
 	_, stdout, _ = runInProcess(t, ensemble, "show", "/uploads")
 	require.Equal(t, "limit of 5 permits\n/uploads is free\n", stdout)
 }

@@ -109,7 +109,7 @@ func (s *serviceAccess) watch(ctx context.Context, conn *connection, w *watch, s
 	}
 	defer remind(ctx, "watch", locks.Ready, stderr)()
 	namespace, key, _ := strings.Cut(w.path, "/")
-	for status, err := range locks.Watch(ctx, namespace, key) {
+	for status, err := range locks.Observe(ctx, namespace, key) {
 		switch {
 		case ctx.Err() != nil:
 			return nil

@@ -120,7 +120,7 @@ func (p *Process) follow() {
 		return
 	}
 	p.working.Go(func() {
-		for change, err := range g.Watch(p.ctx) {
+		for change, err := range g.Observe(p.ctx) {
 			if err != nil {
 				if p.ctx.Err() == nil {
 					p.must(err)

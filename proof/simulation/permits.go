@@ -76,13 +76,17 @@ func (p *Process) permitsWithin(weight int, wait time.Duration) error {
 }
 
 // permitting returns a function that requests permits.
-func permitting(take func(*lock.Semaphore, context.Context, int) (*lock.Hold, error), weight int) acquirer {
+func permitting(take func(*lock.Semaphore, context.Context, int) (*lock.Permits, error), weight int) acquirer {
 	return func(p *Process, ctx context.Context, o Operation) (grant, error) {
 		s, err := p.semaphore(o.Path)
 		if err != nil {
 			return grant{}, err
 		}
-		return grantOf(take(s, ctx, weight))
+		permits, err := take(s, ctx, weight)
+		if err != nil {
+			return grant{}, err
+		}
+		return grant{Claim: permits.Claim, release: permits.Release}, nil
 	}
 }
 
@@ -100,7 +104,7 @@ func (p *Process) resize(limit int) {
 // semaphore returns the process's semaphore of a path.
 func (p *Process) semaphore(path string) (*lock.Semaphore, error) {
 	return once(p, path, func() (*lock.Semaphore, error) {
-		return lock.NewSemaphore(p.client, path, permitLimit, &lock.Options{Owner: p.name})
+		return lock.NewSemaphore(p.client, path, permitLimit, &lock.SemaphoreOptions{Owner: p.name})
 	})
 }
 

@@ -99,7 +99,7 @@ func (p *Process) downgrade(by history.Event, got *grant, o Operation) {
 
 // rwMutex returns the process's read/write lock of a path.
 func (p *Process) rwMutex(path string) (*lock.RWMutex, error) {
-	return once(p, path, func() (*lock.RWMutex, error) { return lock.NewRW(p.client, path, &lock.Options{Owner: p.name}) })
+	return once(p, path, func() (*lock.RWMutex, error) { return lock.NewRW(p.client, path, &lock.RWOptions{Owner: p.name}) })
 }
 
 // readWrite turns some operations of some plans into those of read/write locks, on the same paths.

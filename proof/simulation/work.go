@@ -53,7 +53,7 @@ type grant struct {
 	release   func(context.Context) error
 	downgrade func(context.Context) error // nil unless it can be downgraded
 	term      *election.Term              // nil for a lock
-	hold      *lock.Hold                  // of a Mutex or of permits, otherwise nil
+	hold      *lock.Hold                  // of a Mutex, otherwise nil
 }
 
 // do runs an operation to its end. It returns the error of the request for the grant.

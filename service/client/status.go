@@ -119,10 +119,10 @@ func (c *Client) ask(ctx context.Context, op, object, method, path string, in, o
 // silence is how long a stream of events may be silent: the service sends a comment every 15 s.
 const silence = 35 * time.Second
 
-// Watch yields the status of a lock or an election, and then each change, until ctx is done. A caller that is slow misses
-// changes that a newer one has replaced. When a replica is gone, Watch goes on at the next one. Its last element is the error:
+// Observe yields the status of a lock or an election, and then each change, until ctx is done. A caller that is slow misses
+// changes that a newer one has replaced. When a replica is gone, Observe goes on at the next one. Its last element is the error:
 // that of ctx, or a refusal.
-func (c *Client) Watch(ctx context.Context, namespace, key string) iter.Seq2[*Status, error] {
+func (c *Client) Observe(ctx context.Context, namespace, key string) iter.Seq2[*Status, error] {
 	return func(yield func(*Status, error) bool) {
 		p := place{"locks", namespace, key}
 		b := c.backoff(time.Second)
@@ -142,7 +142,7 @@ func (c *Client) Watch(ctx context.Context, namespace, key string) iter.Seq2[*St
 				}
 				err = unavailable(ctx, err)
 			}
-			yield(nil, &Error{Op: "watch", Object: p.String(), Err: err})
+			yield(nil, &Error{Op: "observe", Object: p.String(), Err: err})
 			return
 		}
 	}

@@ -74,7 +74,7 @@ func TestWatchGoesOnAtNextReplica(t *testing.T) {
 	first, stop := start()
 	second, _ := start()
 	ctx, cancel := context.WithCancel(t.Context())
-	next, end := iter.Pull2(newClient(t, first+","+second, nil).Watch(ctx, "team", "orders"))
+	next, end := iter.Pull2(newClient(t, first+","+second, nil).Observe(ctx, "team", "orders"))
 	defer end()
 	becomes := func(locked bool) {
 		t.Helper()
@@ -101,7 +101,7 @@ func TestWatchGoesOnAtNextReplica(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	_, _, ok = next()
 	require.False(t, ok)
-	for _, err := range newClient(t, second, nil).Watch(t.Context(), "sales", "orders") {
+	for _, err := range newClient(t, second, nil).Observe(t.Context(), "sales", "orders") {
 		require.ErrorIs(t, err, client.Forbidden)
 	}
 }

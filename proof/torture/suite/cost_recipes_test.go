@@ -117,7 +117,7 @@ func takePermits(weight int) func(s *costs, c *costClient) taking {
 			if err != nil {
 				return nil, err
 			}
-			return hold.Unlock, nil
+			return hold.Release, nil
 		}
 	}
 }
@@ -208,7 +208,7 @@ func groupCosts(s *costs) map[string]float64 {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		for change, err := range s.group(follower.Client).Watch(ctx) {
+		for change, err := range s.group(follower.Client).Observe(ctx) {
 			if err != nil {
 				return
 			}

@@ -28,7 +28,7 @@ func TestMemberIsRegisteredInEachSessionAndFollowedFromAnotherServer(t *testing.
 	member, err := s.group(client).Join(s.Ctx, "a", []byte("1"))
 	require.NoError(t, err)
 	session, expired, left := client.SessionID(), false, false
-	for change, err := range s.group(s.Connect(recipes.Options{}, servers[1])).Watch(s.Ctx) {
+	for change, err := range s.group(s.Connect(recipes.Options{}, servers[1])).Observe(s.Ctx) {
 		require.NoError(t, err)
 		require.LessOrEqual(t, len(change.Members), 1)
 		switch {
@@ -81,7 +81,7 @@ func TestObserversAtAllServersAgreeAfterABurst(t *testing.T) {
 	for _, addr := range s.ensemble.Addrs() {
 		g := s.group(s.Connect(recipes.Options{}, addr))
 		go func() {
-			for change, err := range g.Watch(s.Ctx) {
+			for change, err := range g.Observe(s.Ctx) {
 				if err != nil || len(change.Members) == members {
 					revisions <- change.Revision
 					return

@@ -34,7 +34,7 @@ func TestSemaphoreOfClientThatLagsBehindStoresAndFollowsLimits(t *testing.T) {
 	requireLimit(3)
 	hold, err := semaphore(slow, 3).Acquire(s.Ctx, 1) // from now on, it knows the limit
 	require.NoError(t, err)
-	s.Unlock(hold)
+	require.NoError(t, hold.Release(s.Ctx))
 
 	for range 5 {
 		require.NoError(t, fast.Resize(s.Ctx, 3))
@@ -51,6 +51,6 @@ func TestSemaphoreOfClientThatLagsBehindStoresAndFollowsLimits(t *testing.T) {
 		hold, err := semaphore(slow, 5).Acquire(s.Ctx, 5)
 		require.NoError(t, err, "the stored limit is its own")
 		proxies[0].Delay(docker.Both, 0)
-		s.Unlock(hold)
+		require.NoError(t, hold.Release(s.Ctx))
 	}
 }

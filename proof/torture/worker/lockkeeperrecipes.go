@@ -23,7 +23,7 @@ func init() {
 }
 
 func (c *lockkeeperClient) read(ctx context.Context, path string) (Hold, error) {
-	m, err := lock.NewRW(c.client, path, &lock.Options{Owner: c.name})
+	m, err := lock.NewRW(c.client, path, &lock.RWOptions{Owner: c.name})
 	if err != nil {
 		return nil, err
 	}
@@ -31,7 +31,7 @@ func (c *lockkeeperClient) read(ctx context.Context, path string) (Hold, error) 
 }
 
 func (c *lockkeeperClient) write(ctx context.Context, path string) (Hold, error) {
-	m, err := lock.NewRW(c.client, path, &lock.Options{Owner: c.name})
+	m, err := lock.NewRW(c.client, path, &lock.RWOptions{Owner: c.name})
 	if err != nil {
 		return nil, err
 	}
@@ -53,14 +53,18 @@ func (h writeHold) Downgrade(ctx context.Context) error { return h.writer.Downgr
 
 // permits returns a function that acquires permits.
 func permits(
-	take func(*lock.Semaphore, context.Context, int) (*lock.Hold, error), weight int,
+	take func(*lock.Semaphore, context.Context, int) (*lock.Permits, error), weight int,
 ) func(*lockkeeperClient, context.Context, string) (Hold, error) {
 	return func(c *lockkeeperClient, ctx context.Context, path string) (Hold, error) {
-		s, err := lock.NewSemaphore(c.client, path, PermitLimit, &lock.Options{Owner: c.name})
+		s, err := lock.NewSemaphore(c.client, path, PermitLimit, &lock.SemaphoreOptions{Owner: c.name})
 		if err != nil {
 			return nil, err
 		}
-		return c.holdOf(take(s, ctx, weight))
+		got, err := take(s, ctx, weight)
+		if err != nil {
+			return nil, err
+		}
+		return lockkeeperHold{got.Claim, c.client, got.Release}, nil
 	}
 }
 

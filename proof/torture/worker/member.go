@@ -30,7 +30,7 @@ func keepMember(ctx context.Context, client *recipes.Client, spec *Spec, report 
 	if err != nil {
 		return err
 	}
-	for change, err := range members.Watch(ctx) {
+	for change, err := range members.Observe(ctx) {
 		if err != nil {
 			return errors.Join(err, member.Leave(ctx))
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
-func TestWatchYieldsTheMembersAndThenEachChange(t *testing.T) {
+func TestObserveYieldsTheMembersAndThenEachChange(t *testing.T) {
 	bubble(t, zktest.Options{}, func(s servers) {
 		p, o := s.process(), s.process()
 		ctx, cancel := context.WithCancel(s.Context())
@@ -52,7 +52,7 @@ func TestWatchYieldsTheMembersAndThenEachChange(t *testing.T) {
 	})
 }
 
-func TestWatchContinuesAcrossDisconnectionsAndSessions(t *testing.T) {
+func TestObserveContinuesAcrossDisconnectionsAndSessions(t *testing.T) {
 	bubble(t, zktest.Options{}, func(s servers) {
 		p, o := s.process(), s.process()
 		f := o.follow(s.Context())
@@ -79,7 +79,7 @@ func TestSlowReaderSkipsToTheNewestSnapshot(t *testing.T) {
 		p.join("a", "1")
 		gone := p.join("b", "1")
 		var seen []group.Change
-		for change, err := range o.Watch(s.Context()) {
+		for change, err := range o.Observe(s.Context()) {
 			s.must(err)
 			seen = append(seen, change)
 			if len(seen) == 2 {
@@ -104,7 +104,7 @@ func TestReaderMayChangeWhatItGets(t *testing.T) {
 	bubble(t, zktest.Options{}, func(s servers) {
 		p, o := s.process(), s.process()
 		p.join("a", "1")
-		for change, err := range o.Watch(s.Context()) {
+		for change, err := range o.Observe(s.Context()) {
 			s.must(err)
 			if len(change.Members) == 2 {
 				require.Equal(s, []string{"b"}, ids(change.Joined))

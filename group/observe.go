@@ -39,7 +39,7 @@ func (g *Group) Members(ctx context.Context) (Snapshot, error) {
 	}
 }
 
-// Watch follows the members: it yields the current ones, all of them as Joined, and then each change,
+// Observe follows the members: it yields the current ones, all of them as Joined, and then each change,
 // in ZooKeeper's order. A reader that is slower than the changes skips to the newest snapshot, with
 // all differences from the one that it got last. So does every reader in a burst of changes, which are read
 // at most once in T/48.
@@ -51,10 +51,10 @@ func (g *Group) Members(ctx context.Context) (Snapshot, error) {
 //
 // A member that joins, leaves or updates costs one listing, if the members have changed, and one read, however
 // many there are. All readers of a client share the watches and what was read.
-func (g *Group) Watch(ctx context.Context) iter.Seq2[Change, error] {
+func (g *Group) Observe(ctx context.Context) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		if err := g.node.RefuseQueue(ctx); err != nil {
-			yield(Change{}, fmt.Errorf("watch: %w", err))
+			yield(Change{}, fmt.Errorf("observe: %w", err))
 			return
 		}
 		var last *Snapshot
@@ -71,7 +71,7 @@ func (g *Group) Watch(ctx context.Context) iter.Seq2[Change, error] {
 					continue
 				}
 			}
-			yield(Change{}, fmt.Errorf("watch: %w", err))
+			yield(Change{}, fmt.Errorf("observe: %w", err))
 			return
 		}
 	}
