@@ -17,6 +17,8 @@ import (
 
 	"github.com/moby/moby/client"
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/docker/internal/image"
 )
 
 // TestChild runs in another process, which the tests below start and end. It prints its server's
@@ -176,11 +178,11 @@ func belongings(ctx context.Context, t *testing.T, pid int) []string {
 		require.NoError(t, err)
 		found = append(found, paths...)
 	}
-	cli, err := dial(ctx)
+	cli, err := image.Dial(ctx)
 	if err != nil {
 		return found
 	}
-	defer func() { require.NoError(t, closeIdle(cli)) }()
+	defer func() { require.NoError(t, image.CloseIdle(cli)) }()
 	mine := make(client.Filters).Add("label", ownerLabel)
 	owned := func(labels map[string]string) bool {
 		return strings.HasPrefix(labels[ownerLabel], self().host+"/"+process)

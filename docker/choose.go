@@ -8,6 +8,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/lockkeeper/lockkeeper/docker/internal/image"
 )
 
 // picked returns the backend of every ensemble of this process that names none. It is
@@ -49,10 +51,10 @@ func pick(ctx context.Context, env func(string) string, from sources) (choice, e
 		return choice{backend: b}, err
 	}
 	silent := func(string, ...any) {}
-	image := env(imageVariable)
+	named := env(image.Variable)
 	switch name := env("ZK_TEST_BACKEND"); {
-	case name == "java" && image != "":
-		return choice{}, fmt.Errorf("ZK_TEST_BACKEND=java and %s=%q: Java processes have no image: unset one of them", imageVariable, image)
+	case name == "java" && named != "":
+		return choice{}, fmt.Errorf("ZK_TEST_BACKEND=java and %s=%q: Java processes have no image: unset one of them", image.Variable, named)
 	case name == "java":
 		return from.java(ctx, silent)
 	case name == "docker":
@@ -64,8 +66,8 @@ func pick(ctx context.Context, env func(string) string, from sources) (choice, e
 	switch {
 	case noEngine == nil:
 		return engine, nil
-	case image != "":
-		return choice{}, fmt.Errorf("%s=%q asks for containers, so Java processes are not tried: %w", imageVariable, image, noEngine)
+	case named != "":
+		return choice{}, fmt.Errorf("%s=%q asks for containers, so Java processes are not tried: %w", image.Variable, named, noEngine)
 	}
 	java, noJava := from.java(ctx, silent)
 	if noJava == nil {

@@ -13,27 +13,29 @@ import (
 	"github.com/moby/moby/client"
 	tc "github.com/testcontainers/testcontainers-go"
 	"github.com/testcontainers/testcontainers-go/network"
+
+	"github.com/lockkeeper/lockkeeper/docker/internal/image"
 )
 
 func findEngine(ctx context.Context) (_ choice, err error) {
-	cli, err := dial(ctx)
+	cli, err := image.Dial(ctx)
 	if err != nil {
 		return choice{}, err
 	}
-	defer func() { err = errors.Join(err, closeIdle(cli)) }()
-	image, over, err := findImage(ctx, cli)
+	defer func() { err = errors.Join(err, image.CloseIdle(cli)) }()
+	name, over, err := image.Find(ctx, cli)
 	if err != nil {
 		return choice{}, fmt.Errorf("container engine: %w", err)
 	}
 	if err := sweepEngine(ctx, cli); err != nil {
 		return choice{}, fmt.Errorf("remove leftovers of an earlier run: %w", err)
 	}
-	return choice{backend: &engine{cli: cli, image: image}, over: over}, nil
+	return choice{backend: &engine{cli: cli, image: name}, over: over}, nil
 }
 
 func (e *engine) launch(ctx context.Context, p *plan) (nodes []node, remove func() error, err error) {
 	var made cleanup
-	made.add(func(context.Context) error { return closeIdle(e.cli) })
+	made.add(func(context.Context) error { return image.CloseIdle(e.cli) })
 	clients, subnet, err := e.network(ctx, &made, false)
 	if err != nil {
 		return nil, made.run, err

@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/lockkeeper/lockkeeper/docker/internal/image"
 )
 
 // java runs servers as processes of this machine.
@@ -79,7 +81,7 @@ func findJars(ctx context.Context, logf func(string, ...any)) (string, error) {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return "", fmt.Errorf("find a folder for ZooKeeper's jars: %w", err)
 	}
-	script, err := recipe.ReadFile("zookeeper-local/jars.sh")
+	script, err := image.Recipe.ReadFile("zookeeper-local/jars.sh")
 	if err != nil {
 		return "", err
 	}

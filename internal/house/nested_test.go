@@ -46,11 +46,15 @@ var nested = map[string]rule{
 		because: "it runs the callbacks of client-go in a term, and is independent of everything below the election",
 	},
 	docker: {
+		may:     []string{docker + "/internal/image"},
 		because: "users require it alone, without another module of this repository",
 	},
 	docker + "/cmd/ensemble": {
-		may:     []string{docker},
+		may:     []string{docker, docker + "/internal/image"},
 		because: "it starts servers for any command",
+	},
+	docker + "/internal/image": {
+		because: "the image is needed before servers are, and by their command",
 	},
 	service: {
 		may: []string{

@@ -35,6 +35,7 @@ import (
 	tclog "github.com/testcontainers/testcontainers-go/log"
 
 	"github.com/lockkeeper/lockkeeper/docker"
+	"github.com/lockkeeper/lockkeeper/docker/internal/image"
 )
 
 func main() {
@@ -124,14 +125,14 @@ func printImage(release string) error {
 
 func imageOf(ctx context.Context, release string) (string, error) {
 	if release == "" {
-		name, missing := docker.Image(ctx)
+		name, missing := image.Name(ctx)
 		if missing == nil || os.Getenv("ZK_TEST_IMAGE") != "" {
 			return name, missing
 		}
 		progress("%v", missing)
 	}
 	progress("building an image from Debian's packages")
-	return docker.BuildImage(ctx, release, os.Stderr)
+	return image.Build(ctx, release, os.Stderr)
 }
 
 // run returns the command's status; an error is a failure of the ensemble.

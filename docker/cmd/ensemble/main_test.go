@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/docker"
+	"github.com/lockkeeper/lockkeeper/docker/internal/image"
 )
 
 // TestMain makes the test binary the command when it is asked to be.
@@ -158,7 +159,7 @@ func TestMistakeInFlagsIsNamedWithAdvice(t *testing.T) {
 }
 
 func TestImageIsPrintedAlone(t *testing.T) {
-	name, err := docker.Image(t.Context())
+	name, err := image.Name(t.Context())
 	if err != nil {
 		t.Skipf("not run: %v", err)
 	}

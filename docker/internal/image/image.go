@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package docker
+// Package image finds or builds the image that servers run on in containers, and reaches the engine that has it.
+package image
 
 import (
 	"context"
@@ -19,7 +20,8 @@ import (
 )
 
 const (
-	imageVariable = "ZK_TEST_IMAGE"
+	Variable = "ZK_TEST_IMAGE" // names another image
+
 	officialImage = "zookeeper:3.9"
 	localImage    = "zookeeper-local:3.8-2" // the number counts the contents of its recipe
 
@@ -31,24 +33,24 @@ const (
 	pullBound = 20 * time.Second
 )
 
-// Image returns the name of the image that servers run on: ZK_TEST_IMAGE if set,
+// Name returns the name of the image that servers run on: ZK_TEST_IMAGE if set,
 // else zookeeper:3.9 if the engine has it or can pull it (a registry that is silent
-// for 20 seconds cannot), else zookeeper-local:3.8-2 if BuildImage has made it before.
-func Image(ctx context.Context) (name string, err error) {
-	cli, err := dial(ctx)
+// for 20 seconds cannot), else zookeeper-local:3.8-2 if Build has made it before.
+func Name(ctx context.Context) (name string, err error) {
+	cli, err := Dial(ctx)
 	if err != nil {
 		return "", err
 	}
-	defer func() { err = errors.Join(err, closeIdle(cli)) }()
-	name, _, err = findImage(ctx, cli)
+	defer func() { err = errors.Join(err, CloseIdle(cli)) }()
+	name, _, err = Find(ctx, cli)
 	return name, err
 }
 
-// findImage is Image, and also returns the reason for which zookeeper:3.9 is not used.
-func findImage(ctx context.Context, cli client.APIClient) (name string, over, err error) {
-	if name := os.Getenv(imageVariable); name != "" {
+// Find is Name, and also returns the reason for which zookeeper:3.9 is not used.
+func Find(ctx context.Context, cli client.APIClient) (name string, over, err error) {
+	if name := os.Getenv(Variable); name != "" {
 		if err := obtain(ctx, cli, name); err != nil {
-			return "", nil, fmt.Errorf("%w (%s names it: name an image that is local or in a registry, or unset the variable)", err, imageVariable)
+			return "", nil, fmt.Errorf("%w (%s names it: name an image that is local or in a registry, or unset the variable)", err, Variable)
 		}
 		return name, nil, nil
 	}
@@ -62,15 +64,17 @@ func findImage(ctx context.Context, cli client.APIClient) (name string, over, er
 	return localImage, official, nil
 }
 
+// Recipe has what Build builds, and the scripts that servers without an engine use.
+//
 //go:embed zookeeper-local
-var recipe embed.FS
+var Recipe embed.FS
 
-// BuildImage builds an image for machines that reach no registry, from Debian's packages and
+// Build builds an image for machines that reach no registry, from Debian's packages and
 // the runtime of the JDK on PATH, and returns its name: zookeeper-local:3.8-2, or
 // zookeeper-local:RELEASE with the ZooKeeper of another release of Debian (trixie has 3.9).
 // release may be empty. It takes half a minute, and needs Docker's command line, Debian's
 // apt-get and a JDK of 17 or later with jlink. It installs nothing. Progress goes to w.
-func BuildImage(ctx context.Context, release string, w io.Writer) (name string, err error) {
+func Build(ctx context.Context, release string, w io.Writer) (name string, err error) {
 	name = localImage
 	if release != "" {
 		name = localRepository + release
@@ -84,7 +88,7 @@ func BuildImage(ctx context.Context, release string, w io.Writer) (name string, 
 		return fail(err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
-	if err := os.CopyFS(work, recipe); err != nil {
+	if err := os.CopyFS(work, Recipe); err != nil {
 		return fail(err)
 	}
 	dir := filepath.Join(work, "zookeeper-local")
