@@ -17,32 +17,23 @@
 //	go test … -sim.shrink                                            and remove the steps that the failure does not need
 //	go test ./proof/simulation -run NoCut -sim.cut 'one server: a before 3'
 //
-// A failure prints the command that repeats it and the file of its history. Under the race detector, only a sample runs.
-//
-// A plan is repeated exactly, but its outcome can differ: the order of goroutines of one instant, and the client's random
-// draws, are not under the simulation's control. So a failed plan is repeated several times.
+// A failure prints the command that repeats it and the file of its history. Under the race detector, only a sample runs. A plan is
+// repeated exactly, but the order of goroutines of one instant, and the client's random draws, can differ: a failed plan is
+// repeated several times.
 //
 // # What varies
 //
 // The seed also draws the heartbeat period (from T/12 to 3T/10), the number of ticks in T (from 2 to 16), and the latency of
-// frames: a promise that holds only for the usual relation of these is broken by some seed. A plan's text contains "beat" and
-// "away" where the period and the latency are not the usual T/6 and 1 ms. Further variants:
+// frames: "beat" and "away" in a plan's text. In one plan of 64, c0 also holds 200 locks, more than one heartbeat checks. In one of
+// eight ("watches"), a client needs several packets to set its watches again after a reconnection, which fails between two of
+// them. In one of 32 ("keeper"), each connection begins another session, as in ClickHouse Keeper. One lease plan (NewLeasePlan)
+// for 24 others has two or three replicas of a lock service, three callers that repeat, duplicate and abandon requests on a
+// clock that is slower by 1/64, and clients of the library in the same queues.
 //
-//   - In one plan of 64, and in crowd_test.go, c0 also holds 200 locks, more than one heartbeat checks.
-//   - In one plan of eight ("watches"), and in WatchScenarios, a client needs several packets to set its watches again after a
-//     reconnection. The connection ends between two of these, or a server refuses one.
-//   - In one plan of 32 ("keeper"), and in one variant of the ensemble, each connection begins another session, as in
-//     ClickHouse Keeper.
-//
-// # Recipes
-//
-// Each recipe has scenarios ([ReadWriteScenarios] and the like), which run with every break, operations in some of the plans, and rules
-// in package check. One lease plan (NewLeasePlan) for 24 others has two or three replicas of a lock service, three callers that
-// repeat, duplicate and abandon requests on a clock that is slower by 1/64, and clients of the library in the same queues.
-//
+// Each recipe has scenarios ([ReadWriteScenarios] and the like), operations in some of the plans, and rules in package check.
 // Holders also write state to the ensemble, in transactions that check their own node; the operation "reign" claims an epoch
-// first. They send the next write without waiting for the previous one, and release while the last one is under way. Nothing
-// excuses a violation of the rules about these writes: neither a pause nor an operator.
+// first. They send the next write without waiting for the previous one, and release while the last one is under way. Neither a
+// pause nor an operator excuses a violation of the rules about these writes.
 //
 // # What is checked
 //
@@ -54,9 +45,8 @@
 //
 // SIGSTOP cannot stop a process of the simulation, because its goroutines belong to the bubble. A simulated pause holds
 // back the frames of the process's link in both directions, and stops the process's own code (workers and watchers) before
-// its next action or event. So a worker that has checked its hold writes when it wakes without a second check, as only a
-// paused process can. The recipes and the ZooKeeper client continue what depends on their clocks and not on the network:
-// deadlines pass, connections and sessions are given up. None of this can reach another process. A pause between two steps
-// of the recipes' own code, for instance between the check of the deadline and the grant, is therefore not simulated. The
-// runs on real servers stop real processes for that.
+// its next action or event: a worker that has checked its hold writes when it wakes without a second check. The recipes and the
+// ZooKeeper client continue what depends on their clocks: deadlines pass, sessions are given up. A pause between two steps of the
+// recipes' own code, for instance between the check of the deadline and the grant, is not simulated: the runs on real servers
+// stop real processes.
 package simulation
