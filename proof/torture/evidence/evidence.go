@@ -178,6 +178,11 @@ func (r *Runs) ShortestPause() (shortest history.Instant) {
 	return shortest
 }
 
+// InjectedOf returns how often a kind of fault was injected, over the long runs of this library.
+func (r *Runs) InjectedOf(kind string) int {
+	return r.sum(func(r Run) int { return r.Faults[kind].Injected })
+}
+
 // Kinds returns the kinds of faults that were injected, or could not be.
 func (r *Runs) Kinds() []string {
 	all := map[string]bool{}

@@ -166,7 +166,7 @@ func TestNumbersOfTheDocumentsAreOnThePage(t *testing.T) {
 		"| holders that were partitioned, and lost the lock to another client | not recorded | 61 |",
 		"| additional contenders and held locks, in each process | none | 1,500 on each path, 200 |",
 		"| how often each recipe was granted or run | not recorded | lock 5, permits 1,234 |",
-		"| running holders | not recorded | 1,067, valid |", "| waiters | not recorded | unknown |", "| stale writers | not recorded | 71, broken |",
+		check.NotifiedFirst.Meaning() + " | not recorded | 1,067 |", check.LivingNode.Meaning() + " | not recorded | unknown |", check.FencedRegister.Meaning() + " | not recorded | 71, broken |",
 	} {
 		require.Contains(t, page, want)
 	}
@@ -197,7 +197,7 @@ func TestRunsOfTheLockServiceHaveTheirOwnTable(t *testing.T) {
 	require.NoError(t, err)
 	for _, want := range []string{
 		"| | 2 replicas, 3 servers |", "| 1,031, 4,007 |", "| 1,000, 20, 5, 3 |", "ended in none of these ways** | **3** |",
-		"| kill-replica 6, partition-callers 7 |", "| kept-lease | 28, valid |", check.KeptLease.Meaning(),
+		"| kill-replica 6, partition-callers 7 |", "| kept-lease | 28 |", check.KeptLease.Meaning(),
 		"- With 2 replicas on 3 servers: fault reap: never injected.",
 	} {
 		require.Contains(t, page, want)

@@ -103,7 +103,7 @@ func (r Run) Overlaps() (n int) {
 // IsRecorded reports whether the document records how often each promise was tested. Those of earlier runs do not.
 func (r Run) IsRecorded() bool { return len(r.Promises) > 0 }
 
-// Tested returns how often a promise was tested in the run and the verdict on it, as text.
+// Tested returns how often a promise was tested in the run, with the verdict unless that is valid, as text.
 func (r Run) Tested(rule check.Rule) string {
 	if !r.IsRecorded() {
 		return notRecorded
@@ -112,7 +112,10 @@ func (r Run) Tested(rule check.Rule) string {
 		if p.Rule != rule {
 			continue
 		}
-		if p.Verdict == verdict.Unknown {
+		switch p.Verdict {
+		case verdict.Valid:
+			return count(p.Tested)
+		case verdict.Unknown:
 			return p.Verdict
 		}
 		return count(p.Tested) + ", " + p.Verdict
