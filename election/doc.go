@@ -16,9 +16,9 @@
 // states the conditions under which a leader is notified before another candidate leads, and what ends them.
 //
 // The leader that [Election.Leader] and [Election.Observe] return is the first candidate in the queue as one server sees
-// it. Its term may have ended already. Use it for display, routing and hints. To decide whether to obey a leader, compare
-// tokens. There is no IsLeader method: its answer would be out of date when it returns. Use [Term.Done], [Term.Err] and the
-// context of the work. [Election.Ready] is for a readiness probe.
+// it. Its term may have ended already: to decide whether to obey a leader, compare tokens. There is no IsLeader method, whose
+// answer would be out of date when it returns: use [Term.Done] and the context of the work. [Election.Ready] is for a
+// readiness probe.
 //
 // # The states of a candidate
 //
@@ -63,8 +63,8 @@
 // The table of package recipes applies, where a holder is the leader and a waiter is another candidate. Particular to
 // elections:
 //
-//   - When a term is lost, the context of its work is cancelled with the reason as its cause. Run waits for the work, and
-//     campaigns again after the cool-down, at the end of the queue.
+//   - When a term is lost, Run cancels the context of its work with the reason as its cause, waits for the work, and
+//     campaigns again after the cool-down.
 //   - Campaign returns an error only if ctx has ended, the client was closed, a server refuses, or Options.Fence fails.
 //     While the ensemble is unavailable it waits, and so does Run.
 //   - Run whose ctx has ended returns nil if everything was released, and recipes.ErrUncertain if a node may remain until
@@ -85,12 +85,6 @@
 //
 // # What it costs
 //
-// A candidate costs what a contender does: docs/costs.md has the numbers. A few candidates are enough. Let the other clients
-// observe, which costs two watches for each client and no heartbeat. Each change of a value costs a read by each of these
-// clients: publish addresses, not progress.
-//
-// # Where to look next
-//
-// [Election.Run] for a process that works while it leads; [Election.Campaign] for one that decides for itself when to
-// stop; examples/drain for a worker that finishes its item on SIGTERM; package recipes for the client and the failures.
+// A few candidates are enough. Let the other clients observe, which costs two watches for each and no heartbeat. Each of them
+// reads each change of a value: publish addresses, not progress. docs/costs.md has the numbers.
 package election

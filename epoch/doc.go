@@ -66,12 +66,5 @@
 //
 // The table of package recipes lists what a failure of the session does to the term. If the reply to a claim is lost, Claim
 // reads the node, which shows whose epoch it is. A lost reply to a Commit is not resolved.
-//
-// # What it costs
-//
-// A claim costs a read and one transaction. A Commit costs what the transaction costs without it.
-//
-// # Where to look next
-//
-// [Epochs] for the calls; package election for the term; package fencing for resources outside ZooKeeper.
+// A claim costs a read and one transaction.
 package epoch

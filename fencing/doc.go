@@ -16,11 +16,7 @@
 //     resource makes the check and the write one step, under its own lock (see the example of Gate) or in one statement.
 //   - A Gate is in memory and loses its state at a restart. A resource that outlives its process stores the newest token
 //     with the data, in the same transaction, and passes it to [Gate.Reset] before it serves requests. A database can be its
-//     own gate, with one row for each path: the transaction begins with UPDATE gate SET token = $1 WHERE path = $2 AND token
-//     <= $1, and rolls back if that changes no row, because the token is stale. (MySQL counts no row whose values stay the
-//     same, as at a holder's second write, unless the driver asks for the rows that it found: clientFoundRows=true. A token stored in each row of the data
-//     would guard that row only: an old holder could still write the rows that the new holder has not written yet. A cluster
-//     in which several servers accept writes needs more: see sqlfence.)
+//     own gate, with one row for each path: see sqlfence.
 //   - Tokens of one path are ordered within one history of the ensemble. An ensemble that was wiped, or restored from a
 //     backup, grants the same numbers again. A Gate refuses those that are lower than its newest token and admits those that
 //     are equal or higher, whichever history granted them. See Histories.
@@ -58,9 +54,6 @@
 //	Reset(n), n > 0: n is the newest, whatever it was before
 //
 // # Further reading
-//
-// Package lock and package election of this module issue tokens; the example of [Gate] is a guarded resource in twenty
-// lines.
 //
 // Guards for real resources are in the packages beside this one, each with the condition under which its guarantee holds:
 // filefence for files that the processes of one host write, sqlfence for a database, objectfence for an object store,

@@ -73,8 +73,7 @@
 //
 // A client that follows a group has one watch for the group and one for each member. After a change it lists the members once,
 // about 4 bytes and its id for each, and reads those that are new or were updated, at most every T/48. 1,000 processes that all
-// follow 1,000 members, with ids of 24 bytes, receive 28 MB for one that joins. Let few processes follow, and keep what changes
-// often out of the metadata.
+// follow 1,000 members, with ids of 24 bytes, receive 28 MB for one that joins. Let few processes follow.
 //
 // # Nodes
 //

@@ -20,19 +20,10 @@
 //
 // # Efficiency and correctness
 //
-// An efficiency lock prevents duplicate work that is only wasteful: a report that is mailed twice, a cache that is filled
-// twice. A correctness lock protects data. Both are the same code here. The difference is at the resource:
-//
-//	the work writes to                                            you have
-//	────────────────────────────────────────────────────────────  ─────────────────
-//	a resource that checks the token with every write             a correctness lock
-//	(fencing.Gate, a database row, an operation of your protocol)
-//	ZooKeeper itself, with Hold.Commit                            a correctness lock
-//	a resource that does not check: a plain file, a mail server,  an efficiency lock
-//	an API without a conditional write
-//
-// An efficiency lock of this package fails rarely, and under stated conditions. The pause that makes it fail comes when the
-// machine is busiest.
+// An efficiency lock prevents duplicate work that is only wasteful, such as a report that is mailed twice. A correctness lock
+// protects data. The difference is at the resource: a lock protects data if each write carries the token and the resource
+// checks it (fencing.Gate, a database row), or goes to ZooKeeper itself with Hold.Commit. Otherwise it fails rarely, under
+// stated conditions, when the machine is busiest.
 //
 // # The states of a lock
 //
@@ -48,8 +39,8 @@
 //
 // The table of package recipes applies, where a holder is a Hold and a waiter is a call of Lock. Particular to locks:
 //
-//   - A Hold that was lost stays lost. Unlock then returns recipes.ErrLost with its cause. Take the lock again, and begin the
-//     work again: another client may have held the lock in between.
+//   - A Hold that was lost stays lost. Take the lock again, and begin the work again: another client may have held the lock in
+//     between.
 //   - [Mutex.Do] releases the lock after the work has returned, however long that takes after its context is done. So work that
 //     stops late delays the next holder, and never overlaps with it unless the lock was lost.
 //   - A Lock whose ctx ends deletes its node before it returns: one round trip as a rule, ReleaseTimeout at most. While no
@@ -57,15 +48,14 @@
 //   - Unlock is bounded by ReleaseTimeout, even if its ctx ends. After recipes.ErrUncertain the release goes on in the
 //     background, and the lock is free when the session ends at the latest.
 //   - After a panic of the work, Do releases the lock, and panics on.
-//   - A process that is killed blocks the lock until its session expires: for T to T + a tick, where T is 10 s by default.
 //   - After a holder that did not release, the next one waits for Options.LockDelay and calls Options.Fence, both off by
 //     default: if all users of the path set both. docs/choosing.md states what counts as a release. An RWMutex, a Semaphore and
 //     All cannot have them.
 //
 // # Errors
 //
-// An error can match several of these. After any error of Lock and TryLock, nothing is held. After Unlock, Hold.Err matches
-// recipes.ErrLost as well, with the cause recipes.ErrReleased.
+// After any error of Lock and TryLock, nothing is held. After Unlock, Hold.Err matches recipes.ErrLost, with the cause
+// recipes.ErrReleased.
 //
 //	error                     returned by                meaning, and what to do
 //	────────────────────────  ─────────────────────────  ────────────────────────────────────────────────────────────
@@ -89,9 +79,4 @@
 //
 // An uncontended Lock and Unlock are two requests on a path that the Mutex knows, so keep the Mutex. A client that holds or
 // waits sends heartbeats: six quorum writes in each session timeout. docs/costs.md has the other numbers.
-//
-// # Where to look next
-//
-// [Mutex], [RWMutex], [Semaphore], [All] and [Hold]; package fencing for the other half of a correctness lock; package recipes
-// for the client and the failures; package election for work that has a leader.
 package lock

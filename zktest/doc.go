@@ -14,25 +14,11 @@
 // # Behaviour
 //
 // It behaves as ZooKeeper 3.8 does: a suite of this package compares every answer, Stat, error code and event with a real
-// server's. The Go client, Kazoo, the Java client and Curator work with it.
-//
-//   - Sessions: created, attached again with their password, negotiated to between 2 and
-//     20 ticks, kept alive by requests and pings, expired at tick boundaries, closed.
-//   - Nodes: persistent, ephemeral, sequential, container and, if enabled, TTL nodes;
-//     Stat in every field; the counter of sequential names, which sticks at its maximum.
-//   - Transactions, with one zxid for all of their operations. A failed transaction takes
-//     a zxid too, as in ZooKeeper.
-//   - Watches: one-shot, persistent and recursive; their events arrive before the reply
-//     that would reveal the change; set again after a reconnection.
-//   - ACLs, with the schemes world, auth, digest and ip.
-//   - With Options.Users, logins by SASL's mechanism DIGEST-MD5, and the scheme sasl in
-//     ACLs. With Options.TLS, connections by TLS, and the scheme x509: the identity of a
-//     client is the subject of its certificate.
-//   - The four-letter words ruok, isro, srvr, stat, mntr, conf, cons, wchs, wchc, wchp,
-//     dump and envi.
-//   - With Options.Personality, ClickHouse Keeper's behaviour where that can harm a client: no
-//     session outlives its connection's end, and there are no containers.
-//   - Connections that are silent before their handshake are closed after 10 to 20 s.
+// server's. The Go client, Kazoo, the Java client and Curator work with it. It has sessions, all kinds of nodes (TTL nodes if
+// enabled), transactions, one-shot, persistent and recursive watches, the four-letter words but those that change a server, and
+// ACLs with the schemes world, auth, digest and ip. With Options.Users it has logins by SASL's mechanism DIGEST-MD5 and the
+// scheme sasl; with Options.TLS, connections by TLS and the scheme x509. With Options.Personality it has ClickHouse Keeper's
+// behaviour where that can harm a client: no session outlives its connection's end, and there are no containers.
 //
 // # Limits
 //
@@ -43,8 +29,7 @@
 //
 // # Differences from ZooKeeper
 //
-// These differences are permanent. The suite tests each one that can be tested, so that
-// none stays listed after it has disappeared.
+// These differences are permanent. The suite tests each one that can be tested.
 //
 //   - A request whose fields cannot be read ends the connection: ZooKeeper answers
 //     MarshallingError.
@@ -73,21 +58,16 @@
 //
 // # Faults
 //
-// The connection of one client is a [Link]: silent in one direction or both, slow, refused, reset, or ended at the n-th frame,
-// whose request or reply is lost. A [Server] can be killed and started with its data or without, paused, partitioned, isolated
-// from the other servers only, made silent or slow, or lag behind. A session can be expired, a node deleted without its owner's
-// involvement, the counter of sequential names set near its maximum. [Ensemble.Apply] injects a fault by its name:
-// docs/testing.md lists all.
+// Faults hit the connection of one client, a [Link], a [Server], a session or a node. [Ensemble.Apply] injects a fault by its
+// name: docs/testing.md lists all.
 //
 // Start, Run, the addresses and ids of servers, and the faults that take a context have the same names, order and meaning in
 // package docker, which runs real servers.
 //
 // # Scripted requests
 //
-// A [Rule] selects requests by operation, path and client and scripts their outcome:
-// they fail with a ZooKeeper error, their reply is delayed, held or lost, or they wait
-// before they are carried out. A rule also counts the requests and bytes that it
-// selects.
+// A [Rule] selects requests by operation, path and client and scripts their outcome. It
+// also counts the requests and bytes that it selects.
 //
 //	srv.Intercept(zktest.Rule{Op: "create", Below: "/locks", Times: 1, Fail: zktest.ErrNoAuth})
 //	srv.Intercept(zktest.Rule{Op: "getData", Path: "/config", Hold: zktest.ToClient})

@@ -55,8 +55,8 @@
 //
 // # A Store for S3
 //
-// This store uses github.com/aws/aws-sdk-go-v2/service/s3. It makes one attempt for each write, because only the guard's
-// caller knows whether a retry is safe.
+// This store, of github.com/aws/aws-sdk-go-v2/service/s3, makes one attempt for each write: only the guard's caller knows
+// whether a retry is safe.
 //
 //	type bucket struct {
 //		client *s3.Client

@@ -32,9 +32,8 @@
 //     fence's key has no expiry.
 //   - FLUSHALL, FLUSHDB, and a client that deletes, renames or restores the key remove the fence.
 //
-// In each case Redis admits older tokens until it has admitted a newer one: see package sqlfence for a store that does not lose
-// what was committed. The tests demonstrate the first three on Redis 7.0, and that killing a server with appendfsync always
-// loses nothing.
+// In each case Redis admits older tokens until it has admitted a newer one. The tests demonstrate the first three on Redis 7.0,
+// and that killing a server with appendfsync always loses nothing.
 //
 // # What it does not promise
 //

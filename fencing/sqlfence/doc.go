@@ -38,7 +38,7 @@
 //   - An error that wraps [ErrUncertain] means that the connection or ctx ended while the commit was in progress: the whole
 //     transaction was committed, or none of it. After any other error nothing was committed, as long as the function leaves
 //     the end of the transaction to Do.
-//   - Reads are not fenced, nor are other effects of the function: a mail that it sends is sent.
+//   - Reads are not fenced, nor are other effects of the function.
 //   - Writers of one resource run one at a time. Do slow work before calling Do. Only a driver that ends a statement when
 //     its ctx is done bounds the wait by ctx.
 //
@@ -54,8 +54,7 @@
 // schema returns [ErrOtherTable] when the name means another table than at first in its own process; it cannot detect that
 // another process has always used another one.
 //
-// Resources are distinguished by their bytes, whatever the encoding of a connection. ([UpdateRow] sends the application's own
-// statements: there, names other than ASCII depend on client_encoding.)
+// Resources are distinguished by their bytes; with [UpdateRow], names other than ASCII depend on client_encoding.
 //
 // Create the table only as the migration does. The parts of its name must not be reserved words of the database. A partitioned
 // table is not supported. A temporary table of the same name hides the fence on its connection, in MySQL even if Options.Table
@@ -107,5 +106,5 @@
 //     of a resource to one server.
 //   - Databases that only implement the protocol of one of these (CockroachDB, YugabyteDB, TiDB, Vitess) are not tested.
 //
-// If the guarded data is single rows that contain their own token, no fence table is needed: see [UpdateRow].
+// Single rows that contain their own token need no fence table: see [UpdateRow].
 package sqlfence

@@ -33,6 +33,12 @@ func (r Run) Name() string {
 	return r.Contender
 }
 
+// Short returns the name without the versions in parentheses behind it.
+func (r Run) Short() string {
+	name, _, _ := strings.Cut(r.Name(), " (")
+	return name
+}
+
 // Title returns a title for a run of this library.
 func (r Run) Title() string { return fmt.Sprintf("%s on %d servers", hours(r.Duration), r.Servers) }
 
