@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/lockkeeper/lockkeeper/internal/zkpath"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -22,7 +23,7 @@ type Options struct{ _ struct{} }
 // sends no request. opts may be nil. The barrier is set while the node at path exists. The methods refuse a path that is the queue of a lock or an
 // election, with recipes.ErrQueue, and change nothing.
 func New(client *recipes.Client, path string, _ *Options) (*Barrier, error) {
-	if err := recipes.CheckPath(path); err != nil {
+	if err := zkpath.CheckRecipe(path); err != nil {
 		return nil, &recipes.Error{Op: "new barrier", Err: err}
 	}
 	node, err := recipes.NewNode(client, path)

@@ -12,6 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/lockkeeper/lockkeeper/internal/ctxerr"
+	"github.com/lockkeeper/lockkeeper/internal/zkpath"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -62,7 +63,7 @@ func NewDouble(client *recipes.Client, path string, n int, opts *DoubleOptions) 
 	if opts.ReleaseTimeout < 0 {
 		return fail(fmt.Errorf("release timeout %v is negative", opts.ReleaseTimeout))
 	}
-	if err := recipes.CheckPath(path); err != nil {
+	if err := zkpath.CheckRecipe(path); err != nil {
 		return nil, &recipes.Error{Op: "new double barrier", Err: err}
 	}
 	base, err := recipes.NewNode(client, path)

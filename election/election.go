@@ -14,6 +14,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/internal/lookup"
+	"github.com/lockkeeper/lockkeeper/internal/zkpath"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -55,7 +56,7 @@ func New(client *recipes.Client, path string, opts *Options) (*Election, error) 
 	if err := opts.check(); err != nil {
 		return nil, &recipes.Error{Op: "new election", Path: path, Err: err}
 	}
-	if err := recipes.CheckPath(path); err != nil {
+	if err := zkpath.CheckRecipe(path); err != nil {
 		return nil, &recipes.Error{Op: "new election", Err: err}
 	}
 	e := &Election{

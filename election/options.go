@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lockkeeper/lockkeeper/internal/ownerlabel"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -112,7 +113,7 @@ type Options struct {
 }
 
 func (o *Options) check() error {
-	if err := recipes.CheckOwner(o.Owner); err != nil {
+	if err := ownerlabel.Check(o.Owner); err != nil {
 		return err
 	}
 	for _, d := range []struct {

@@ -12,6 +12,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/internal/ownerlabel"
+	"github.com/lockkeeper/lockkeeper/internal/zkpath"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -50,10 +52,10 @@ func New(client *recipes.Client, path string, opts *Options) (*Epochs, error) {
 	if opts == nil {
 		opts = &Options{}
 	}
-	if err := recipes.CheckOwner(opts.Owner); err != nil {
+	if err := ownerlabel.Check(opts.Owner); err != nil {
 		return nil, &recipes.Error{Op: "new epochs", Path: path, Err: err}
 	}
-	if err := recipes.CheckPath(path); err != nil {
+	if err := zkpath.CheckRecipe(path); err != nil {
 		return nil, &recipes.Error{Op: "new epochs", Err: err}
 	}
 	node, err := recipes.NewNode(client, path)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockkeeper/lockkeeper/internal/zkpath"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -49,7 +50,7 @@ func New(client *recipes.Client, path string, opts *Options) (*Group, error) {
 	if opts.ReleaseTimeout < 0 {
 		return fail(fmt.Errorf("release timeout %v is negative", opts.ReleaseTimeout))
 	}
-	if err := recipes.CheckPath(path); err != nil {
+	if err := zkpath.CheckRecipe(path); err != nil {
 		return nil, &recipes.Error{Op: "new group", Err: err}
 	}
 	node, err := recipes.NewNode(client, path)

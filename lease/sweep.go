@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lockkeeper/lockkeeper/internal/protocol"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -105,7 +106,7 @@ func (r *Replica) pass(ctx context.Context, path string, depth int) {
 	r.pause(ctx, sweepPause)
 	queue := false
 	for _, name := range children {
-		if recipes.IsContender(name) {
+		if protocol.IsContender(name) {
 			queue = true
 			continue
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/internal/lookup"
+	"github.com/lockkeeper/lockkeeper/internal/zkpath"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -88,7 +89,7 @@ func New(client *recipes.Client, path string, opts *Options) (*Mutex, error) {
 	if opts.ReleaseTimeout < 0 {
 		return nil, &recipes.Error{Op: "new lock", Path: path, Err: fmt.Errorf("release timeout %v is negative", opts.ReleaseTimeout)}
 	}
-	if err := recipes.CheckPath(path); err != nil {
+	if err := zkpath.CheckRecipe(path); err != nil {
 		return nil, &recipes.Error{Op: "new lock", Err: err}
 	}
 	queue, err := recipes.NewQueue(client, path, &recipes.QueueOptions{

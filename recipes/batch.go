@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 	"github.com/lockkeeper/lockkeeper/internal/session"
 )
 
@@ -84,7 +85,7 @@ func writeBatch(ctx context.Context, batch []*LeaseWrite) {
 		return conn.Multi(ops...)
 	})
 	if err == nil && len(results) != len(batch) {
-		err = ErrUncertain
+		err = sentinel.ErrUncertain
 	}
 	refused := session.OutcomeOf(err) == session.Refused && !errors.Is(err, zk.ErrSessionExpired)
 	for i, w := range batch {

@@ -13,7 +13,9 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/internal/protocol"
+	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 	"github.com/lockkeeper/lockkeeper/internal/session"
+	"github.com/lockkeeper/lockkeeper/internal/zkpath"
 )
 
 // ErrSteppedBack is the cause that Trace.Rejoined gets when a contender that could have been granted
@@ -174,7 +176,7 @@ func (p *Position) Write(ctx context.Context, n *Node, data []byte) error {
 	if n.client.settings != p.session.settings {
 		return fail(errors.New("the position belongs to another client"))
 	}
-	if err := checkData(n.path, data); err != nil {
+	if err := zkpath.CheckData(n.path, data); err != nil {
 		return fail(err)
 	}
 	for {
@@ -211,7 +213,7 @@ func (p *Position) send(ctx context.Context, n *Node, op any) (refused, err erro
 		return answer{results[0].Error, results[1].Error}, nil
 	})
 	if err == nil && a.own != nil {
-		err = &Error{Op: "write", Path: p.place.Path, Err: fmt.Errorf("%w: %w", ErrDeleted, a.own)}
+		err = &Error{Op: "write", Path: p.place.Path, Err: fmt.Errorf("%w: %w", sentinel.ErrDeleted, a.own)}
 	}
 	return a.op, err
 }

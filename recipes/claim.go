@@ -13,6 +13,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 	"github.com/lockkeeper/lockkeeper/internal/session"
 )
 
@@ -85,7 +86,7 @@ func (c *Claim) lose(cause error) {
 	if !c.end(cause) {
 		return
 	}
-	if errors.Is(cause, ErrDeadline) {
+	if errors.Is(cause, sentinel.ErrDeadline) {
 		c.session.Ungrant(c.place.Node)
 		c.session.DeleteLater(c.place.Node)
 	}
@@ -98,8 +99,8 @@ func (c *Claim) reportLoss(cause error) {
 		return
 	}
 	report := c.session.report
-	report.over(c.place.Parent, c.place.Path, time.Since(c.granted), cause)
-	report.lost(c.place.Parent, c.place.Path, c.token, cause)
+	report.Over(c.place.Parent, c.place.Path, time.Since(c.granted), cause)
+	report.Lost(c.place.Parent, c.place.Path, c.token, cause)
 }
 
 // ended returns why the claim ended, nil if it has not.
@@ -194,7 +195,7 @@ func (c *Claim) cancel(derived map[*context.CancelCauseFunc]struct{}) {
 // caller's next action: Check does not replace the token.
 func (c *Claim) Check(ctx context.Context) error {
 	if ctx == nil {
-		return &Error{Op: "check", Path: c.Path(), Err: errNilContext}
+		return &Error{Op: "check", Path: c.Path(), Err: sentinel.ErrNilContext}
 	}
 	if err := c.Err(); err != nil {
 		return err
@@ -208,17 +209,13 @@ func (c *Claim) Check(ctx context.Context) error {
 	if ended := c.Err(); ended != nil {
 		return ended
 	}
-	if errors.Is(err, ErrDeleted) {
-		cause := ErrDeleted
-		if revoked := (*RevokedError)(nil); errors.As(err, &revoked) {
-			cause = revoked
-		}
-		if c.end(cause) { // the heartbeat that detected it may be about to
-			c.reportLoss(cause)
+	if loss := (*session.LossError)(nil); errors.As(err, &loss) {
+		if c.end(loss.Cause) { // the heartbeat that detected it may be about to
+			c.reportLoss(loss.Cause)
 		}
 		return c.ended()
 	}
-	return withCtx(ctx, err)
+	return sentinel.WithCtx(ctx, err)
 }
 
 // release ends the claim for its holder, and then deletes its node. A second call returns the
@@ -226,19 +223,19 @@ func (c *Claim) Check(ctx context.Context) error {
 func (c *Claim) release(ctx context.Context) error {
 	c.released.Do(func() {
 		c.releaseErr = c.releaseOnce(ctx)
-		c.session.report.released(c.place.Parent, c.place.Path, c.releaseErr)
+		c.session.report.Released(c.place.Parent, c.place.Path, c.releaseErr)
 	})
 	return c.releaseErr
 }
 
 func (c *Claim) releaseOnce(ctx context.Context) error {
-	if lost := c.Err(); lost != nil || !c.end(ErrReleased) {
+	if lost := c.Err(); lost != nil || !c.end(sentinel.ErrReleased) {
 		// Lost before: the owner deletes its node now, without waiting for T/4, as the
 		// work has stopped.
 		c.session.EndGrace(c.place.Node)
 		return c.ended()
 	}
-	c.session.report.over(c.place.Parent, c.place.Path, time.Since(c.granted), ErrReleased)
+	c.session.report.Over(c.place.Parent, c.place.Path, time.Since(c.granted), sentinel.ErrReleased)
 	c.session.Ungrant(c.place.Node)
 	return c.deleteNode(ctx)
 }
@@ -257,15 +254,15 @@ func (c *Claim) deleteNode(ctx context.Context) error {
 	case err == nil && existed:
 		return nil
 	case err == nil:
-		return lost(c.place.Parent, ErrDeleted)
+		return lost(c.place.Parent, sentinel.ErrDeleted)
 	case s.Ended() != nil: // the node is deleted with its session
-		return fail(fmt.Errorf("%w: %w", ErrUncertain, err))
+		return fail(fmt.Errorf("%w: %w", sentinel.ErrUncertain, err))
 	}
 	s.DeleteSoon(c.place.Node)
 	if session.OutcomeOf(err) == session.Refused {
 		return err
 	}
-	return fail(fmt.Errorf("%w, deletion continues in the background: %w", ErrUncertain, err))
+	return fail(fmt.Errorf("%w, deletion continues in the background: %w", sentinel.ErrUncertain, err))
 }
 
 // An ending ends a claim with its session, or with its node.
@@ -276,7 +273,7 @@ type ending struct{ claim *Claim }
 func (e ending) End(cause error) (report func()) {
 	c := e.claim
 	end := c.endWithoutBlocking
-	if errors.Is(cause, ErrClosed) {
+	if errors.Is(cause, sentinel.ErrClosed) {
 		end = c.end
 	}
 	if !end(cause) {

@@ -11,8 +11,11 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/internal/report"
+	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 	"github.com/lockkeeper/lockkeeper/internal/session"
 	"github.com/lockkeeper/lockkeeper/internal/tuning"
+	"github.com/lockkeeper/lockkeeper/internal/zkpath"
 )
 
 // A Client is a connection to one ensemble. When a session is over, the client opens
@@ -21,7 +24,7 @@ import (
 // One Client serves a whole process; all its methods are safe for concurrent use.
 type Client struct {
 	settings *settings
-	report   *reporter
+	report   *report.Reporter
 	nonces   *nonces
 	expiry   *observer
 	register registrations
@@ -57,7 +60,7 @@ type Client struct {
 // session depend on how it makes connections.
 func Connect(ctx context.Context, servers []string, opts *Options) (*Client, error) {
 	if ctx == nil {
-		return nil, &Error{Op: "connect", Err: errNilContext}
+		return nil, &Error{Op: "connect", Err: sentinel.ErrNilContext}
 	}
 	settings, err := opts.check(servers)
 	if err != nil {
@@ -67,7 +70,7 @@ func Connect(ctx context.Context, servers []string, opts *Options) (*Client, err
 	closing, cancel := context.WithCancel(context.Background())
 	c := &Client{
 		settings: settings,
-		report:   newReporter(settings.trace, settings.logger),
+		report:   report.New(settings.trace, settings.logger),
 		nonces:   newNonces(),
 		closing:  closing,
 		close:    cancel,
@@ -78,7 +81,7 @@ func Connect(ctx context.Context, servers []string, opts *Options) (*Client, err
 	go c.run()
 	if _, err := c.session(ctx); err != nil {
 		c.Close()
-		return nil, &Error{Op: "connect", Err: withCtx(ctx, err)}
+		return nil, &Error{Op: "connect", Err: sentinel.WithCtx(ctx, err)}
 	}
 	return c, nil
 }
@@ -114,7 +117,7 @@ func (c *Client) serve(s *queueSession) error {
 	ended := make(chan struct{})
 	stop := context.AfterFunc(c.closing, func() {
 		defer close(ended)
-		s.End(ErrClosed)
+		s.End(sentinel.ErrClosed)
 	})
 	defer func() {
 		if !stop() {
@@ -137,19 +140,19 @@ func (c *Client) serve(s *queueSession) error {
 		s.End(err)
 		return refusalOf(err)
 	}
-	c.report.opened(s.ID(), s.Server(), c.settings.sessionTimeout, s.Timeout())
+	c.report.Opened(s.ID(), s.Server(), c.settings.sessionTimeout, s.Timeout())
 	c.publish(s, nil)
-	c.report.states.send(stateOf(s.Status()))
+	c.report.Changed(s.Status())
 	s.Run()
 	<-s.Reported() // a trace sees the losses before the end of their session, and that before the next one
-	c.report.ended(s.ID(), s.Ended())
-	c.report.states.send(stateOf(s.Status()))
+	c.report.Ended(s.ID(), s.Ended())
+	c.report.Changed(s.Status())
 	return nil
 }
 
 // refusalOf returns err if a server has refused the credentials of a session that ended with it, nil otherwise.
 func refusalOf(err error) error {
-	if session.OutcomeOf(err) == session.Refused && !errors.Is(err, session.ErrSessionExpired) && !errors.Is(err, zk.ErrSessionExpired) {
+	if session.OutcomeOf(err) == session.Refused && !errors.Is(err, sentinel.ErrSessionExpired) && !errors.Is(err, zk.ErrSessionExpired) {
 		return err
 	}
 	return nil
@@ -177,7 +180,7 @@ func (c *Client) awaitOpened(s *queueSession) bool {
 			return false
 		case <-timer.C:
 			if outage {
-				c.report.outageLasts(time.Since(began), s.Why())
+				c.report.OutageLasts(time.Since(began), s.Why())
 			} else {
 				outage = true
 				c.report.Outage(time.Since(began), s.Why())
@@ -234,7 +237,7 @@ func (c *Client) session(ctx context.Context) (*queueSession, error) {
 		c.mu.Unlock()
 		switch {
 		case c.closing.Err() != nil:
-			return nil, ErrClosed
+			return nil, sentinel.ErrClosed
 		case refusal != nil:
 			return nil, refusal
 		case s != nil && s.Ended() == nil:
@@ -276,7 +279,7 @@ func (c *Client) Close() {
 	c.expiry.wait()
 	c.register.wait()
 	<-c.stopped
-	c.reported.Do(c.report.close)
+	c.reported.Do(c.report.Close)
 }
 
 // newest returns the newest session, which may be over.
@@ -298,7 +301,16 @@ func (c *Client) Conn() *zk.Conn { return c.newest().Conn() }
 // Path returns the full path of the node at path, an absolute path below the
 // client's namespace, for requests on Conn and for people; Path("/") is the
 // namespace's own node. It does not check the path.
-func (c *Client) Path(path string) string { return fullPath(c.settings.namespace, path) }
+func (c *Client) Path(path string) string { return zkpath.Full(c.settings.namespace, path) }
+
+// place returns the full path of the node at path below the namespace, or what is wrong with path as the node of a recipe.
+func (c *Client) place(path string) (full string, err error) {
+	if err := zkpath.Check(path); err != nil {
+		return "", err
+	}
+	full = c.settings.namespace + path
+	return full, zkpath.CheckSize(full)
+}
 
 // Owner returns Options.Owner, or its default.
 func (c *Client) Owner() string { return c.settings.owner }
@@ -317,7 +329,7 @@ func (c *Client) OutstandingNodes() int { return c.newest().Outstanding() }
 
 // DroppedEvents returns how many events the trace and the log have missed because
 // they were too slow.
-func (c *Client) DroppedEvents() int64 { return c.report.dropped.Load() }
+func (c *Client) DroppedEvents() int64 { return c.report.Dropped() }
 
 // A knownHistory is the id that was read in a session.
 type knownHistory struct {

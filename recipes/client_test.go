@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/internal/faketime"
+	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 	"github.com/lockkeeper/lockkeeper/internal/session"
 	"github.com/lockkeeper/lockkeeper/internal/wiretest"
 	"github.com/lockkeeper/lockkeeper/zktest"
@@ -307,11 +308,11 @@ func TestNilContextAndClosedClientAreErrors(t *testing.T) {
 		}
 		var none context.Context
 		for name, call := range calls {
-			require.ErrorIs(t, call(none), errNilContext, name)
+			require.ErrorIs(t, call(none), sentinel.ErrNilContext, name)
 		}
-		require.ErrorIs(t, queue.Release(none, claim), errNilContext)
+		require.ErrorIs(t, queue.Release(none, claim), sentinel.ErrNilContext)
 		_, err := Connect(none, s.Addrs(), s.options())
-		require.ErrorIs(t, err, errNilContext)
+		require.ErrorIs(t, err, sentinel.ErrNilContext)
 		require.NoError(t, claim.Err(), "and nothing happened")
 
 		synctest.Wait() // for the first heartbeat

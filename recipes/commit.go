@@ -10,7 +10,9 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 	"github.com/lockkeeper/lockkeeper/internal/session"
+	"github.com/lockkeeper/lockkeeper/internal/zkpath"
 )
 
 // Commit carries out ZooKeeper operations if, and only if, the claim is held: it
@@ -43,7 +45,7 @@ func (c *Claim) commit(ctx context.Context, namespace string, ops []any) ([]zk.M
 		return nil, &Error{Op: "commit", Path: c.Path(), Err: err}
 	}
 	if ctx == nil {
-		return fail(errNilContext)
+		return fail(sentinel.ErrNilContext)
 	}
 	if err := c.Err(); err != nil {
 		return nil, err
@@ -73,11 +75,11 @@ func (c *Claim) commit(ctx context.Context, namespace string, ops []any) ([]zk.M
 			return nil, ended
 		}
 	case session.Unknown:
-		if !errors.Is(err, ErrUncertain) {
-			err = fmt.Errorf("%w: %w", ErrUncertain, err)
+		if !errors.Is(err, sentinel.ErrUncertain) {
+			err = fmt.Errorf("%w: %w", sentinel.ErrUncertain, err)
 		}
 	}
-	return fail(withCtx(ctx, err))
+	return fail(sentinel.WithCtx(ctx, err))
 }
 
 // sendCommit sends the operations in one transaction, behind a check of the claim's own node.
@@ -117,10 +119,10 @@ func (c *Claim) refused(ops []operation, responses []zk.MultiResponse, err error
 	switch own := responses[0].Error; {
 	case errors.Is(own, zk.ErrNoNode):
 		c.session.MarkLost(c.place.Node)
-		c.end(ErrDeleted)
+		c.end(sentinel.ErrDeleted)
 		return nil, c.ended()
 	case errors.Is(own, zk.ErrBadVersion):
-		c.end(ErrDeleted) // unless rewritten has ended it with another cause
+		c.end(sentinel.ErrDeleted) // unless rewritten has ended it with another cause
 		return nil, c.ended()
 	}
 	responses = responses[1:]
@@ -142,7 +144,7 @@ type operation struct {
 }
 
 func (o operation) fail(err error) error {
-	return &Error{Op: "commit", Path: abridged(*o.path), Err: fmt.Errorf("%s: %w", o.kind, err)}
+	return &Error{Op: "commit", Path: zkpath.Abridged(*o.path), Err: fmt.Errorf("%s: %w", o.kind, err)}
 }
 
 // parseOps returns copies of ops with the namespace in front of their paths, for a transaction that begins with a check of own. It
@@ -162,8 +164,8 @@ func parseOps(namespace, own string, ops []any) ([]operation, error) {
 		parsed[i] = o
 		size += len(*o.path) + o.size + 64 // more than the encoded numbers and lengths take
 	}
-	if size > maxTransaction {
-		return nil, fmt.Errorf("operations of %d bytes are over the limit of %d for a transaction", size, maxTransaction)
+	if size > zkpath.MaxTransaction {
+		return nil, fmt.Errorf("operations of %d bytes are over the limit of %d for a transaction", size, zkpath.MaxTransaction)
 	}
 	return parsed, nil
 }
@@ -232,15 +234,15 @@ func (o operation) place(namespace string) error {
 		path += "0"
 	}
 	if path != "/" {
-		if checkPath(path) != nil {
-			return o.fail(checkPath(*o.path))
+		if zkpath.Check(path) != nil {
+			return o.fail(zkpath.Check(*o.path))
 		}
 		*o.path = namespace + *o.path
-		if err := checkSize(*o.path); err != nil {
+		if err := zkpath.CheckSize(*o.path); err != nil {
 			return o.fail(err)
 		}
 		return nil
 	}
-	*o.path = fullPath(namespace, path)
+	*o.path = zkpath.Full(namespace, path)
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/internal/protocol"
+	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 )
 
 // Claim joins the queue and waits until it is at the front.
@@ -67,17 +68,17 @@ func (q *Queue) checkMode(mode Mode) error {
 // contend is contendIn, and reports its result.
 func (q *Queue) contend(ctx context.Context, attempt func(context.Context, *queueSession) (*Claim, error)) (*Claim, error) {
 	if ctx == nil {
-		return nil, &Error{Op: "claim", Path: q.path, Err: errNilContext}
+		return nil, &Error{Op: "claim", Path: q.path, Err: sentinel.ErrNilContext}
 	}
 	began := time.Now()
 	c, err := q.contendIn(ctx, attempt)
 	if err != nil {
-		q.client.report.failed(q.path, time.Since(began), err)
+		q.client.report.Failed(q.path, time.Since(began), err)
 		return nil, err
 	}
-	q.client.report.granted(q.path, c.Path(), c.token, time.Since(began))
+	q.client.report.Granted(q.path, c.Path(), c.token, time.Since(began))
 	if c.place.behind {
-		q.client.report.handedOver(q.path, c.Path())
+		q.client.report.HandedOver(q.path, c.Path())
 	}
 	return c, nil
 }
@@ -86,29 +87,29 @@ func (q *Queue) contend(ctx context.Context, attempt func(context.Context, *queu
 func (q *Queue) contendIn(ctx context.Context, attempt func(context.Context, *queueSession) (*Claim, error)) (*Claim, error) {
 	for {
 		if ctx.Err() != nil {
-			return nil, &Error{Op: "claim", Path: q.path, Err: withCtx(ctx, ctx.Err())}
+			return nil, &Error{Op: "claim", Path: q.path, Err: sentinel.WithCtx(ctx, ctx.Err())}
 		}
 		s, err := q.client.session(ctx)
 		if err != nil {
-			return nil, &Error{Op: "claim", Path: q.path, Err: withCtx(ctx, err)}
+			return nil, &Error{Op: "claim", Path: q.path, Err: sentinel.WithCtx(ctx, err)}
 		}
 		c, err := attempt(ctx, s)
 		if err == nil {
 			return c, nil
 		}
 		if ctx.Err() != nil {
-			return nil, &Error{Op: "claim", Path: q.path, Err: withCtx(ctx, err)}
+			return nil, &Error{Op: "claim", Path: q.path, Err: sentinel.WithCtx(ctx, err)}
 		}
 		switch cause := s.Ended(); {
 		case errors.As(err, new(*UnreleasedError)): // first, as it can wrap any error of the fence function
 			return nil, err
-		case errors.Is(cause, ErrClosed):
+		case errors.Is(cause, sentinel.ErrClosed):
 			return nil, &Error{Op: "claim", Path: q.path, Err: cause}
 		case cause != nil:
-			q.client.report.rejoined(q.path, cause)
-		case errors.Is(err, ErrDeleted), errors.Is(err, ErrDeadline), errors.Is(err, errOtherParent),
+			q.client.report.Rejoined(q.path, cause)
+		case errors.Is(err, sentinel.ErrDeleted), errors.Is(err, sentinel.ErrDeadline), errors.Is(err, errOtherParent),
 			errors.Is(err, ErrSteppedBack):
-			q.client.report.rejoined(q.path, err)
+			q.client.report.Rejoined(q.path, err)
 		default:
 			return nil, err
 		}

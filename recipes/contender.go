@@ -14,6 +14,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/internal/protocol"
+	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 	"github.com/lockkeeper/lockkeeper/internal/session"
 )
 
@@ -268,17 +269,17 @@ func (q *Queue) withSession(ctx context.Context, reads func(*queueSession) error
 // the session ends.
 func (c *Client) withSession(ctx context.Context, path string, reads func(*queueSession) error) error {
 	if ctx == nil {
-		return &Error{Op: "read", Path: path, Err: errNilContext}
+		return &Error{Op: "read", Path: path, Err: sentinel.ErrNilContext}
 	}
 	for {
 		s, err := c.session(ctx)
 		if err != nil {
-			return &Error{Op: "read", Path: path, Err: withCtx(ctx, err)}
+			return &Error{Op: "read", Path: path, Err: sentinel.WithCtx(ctx, err)}
 		}
 		err = reads(s)
 		if err == nil || s.Ended() == nil || ctx.Err() != nil {
 			if err != nil {
-				err = withCtx(ctx, err)
+				err = sentinel.WithCtx(ctx, err)
 			}
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/lockkeeper/lockkeeper/internal/protocol"
+	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 	"github.com/lockkeeper/lockkeeper/internal/session"
 )
 
@@ -33,7 +34,7 @@ func (q *Queue) Downgrade(ctx context.Context, c *Claim) error {
 	fail := func(err error) error { return &Error{Op: "downgrade", Path: c.Path(), Err: err} }
 	switch {
 	case ctx == nil:
-		return fail(errNilContext)
+		return fail(sentinel.ErrNilContext)
 	case c.place.mode != Write:
 		return fail(errNotWrite)
 	}
@@ -53,10 +54,10 @@ func (q *Queue) Downgrade(ctx context.Context, c *Claim) error {
 		if ended := c.Err(); ended != nil {
 			return ended
 		}
-		if sent && session.OutcomeOf(err) != session.Refused && !errors.Is(err, ErrUncertain) {
-			err = fmt.Errorf("%w: %w", ErrUncertain, err)
+		if sent && session.OutcomeOf(err) != session.Refused && !errors.Is(err, sentinel.ErrUncertain) {
+			err = fmt.Errorf("%w: %w", sentinel.ErrUncertain, err)
 		}
-		return fail(withCtx(ctx, err))
+		return fail(sentinel.WithCtx(ctx, err))
 	}
 }
 
@@ -69,7 +70,7 @@ func (c *Claim) downgrade(ctx context.Context, sent *bool) (done bool, err error
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
 		s.MarkLost(n)
-		c.end(ErrDeleted)
+		c.end(sentinel.ErrDeleted)
 		return false, nil
 	case err != nil:
 		return false, err

@@ -3,18 +3,14 @@
 package recipes
 
 import (
-	"context"
-	"errors"
 	"fmt"
 
-	"github.com/lockkeeper/lockkeeper/internal/session"
+	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 )
-
-var errNilContext = errors.New("context is nil")
 
 // ErrLost is returned when a claim is no longer held. It always comes with one
 // of the causes below it, so that errors.Is holds for both.
-var ErrLost = errors.New("claim lost")
+var ErrLost = sentinel.ErrLost
 
 // Causes of a loss: what ended a claim or a session.
 var (
@@ -23,26 +19,26 @@ var (
 	// abandons the session; an ensemble that was down as a whole may not have
 	// ended it yet. It is also returned when a server has opened another session
 	// in the place of this one, which then ends at its timeout.
-	ErrSessionExpired = session.ErrSessionExpired
+	ErrSessionExpired = sentinel.ErrSessionExpired
 
 	// ErrDeadline is returned when the local deadline passed without a proof
 	// that the session is alive. The ensemble may not have ended the session yet:
 	// the deadline notifies the holder first.
-	ErrDeadline = session.ErrDeadline
+	ErrDeadline = sentinel.ErrDeadline
 
 	// ErrDeleted is returned when the claim's own node was deleted, or written
 	// to, by another client or an operator.
-	ErrDeleted = session.ErrDeleted
+	ErrDeleted = sentinel.ErrDeleted
 
 	// ErrRevoked is returned when an administrator has revoked the claim. Its node is
 	// deleted T/4 later, or when the claim is released. The error is a *RevokedError.
-	ErrRevoked = errors.New("revoked")
+	ErrRevoked = sentinel.ErrRevoked
 
 	// ErrReleased is returned when the holder itself released the claim.
-	ErrReleased = errors.New("released")
+	ErrReleased = sentinel.ErrReleased
 
 	// ErrClosed is returned when the client was closed.
-	ErrClosed = session.ErrClosed
+	ErrClosed = sentinel.ErrClosed
 )
 
 // A RevokedError is the cause of a loss by a decision of an administrator. It wraps ErrRevoked.
@@ -57,7 +53,7 @@ func (e *RevokedError) Unwrap() error { return ErrRevoked }
 // ErrUncertain is returned when an operation may or may not have happened: it
 // was sent, and its answer did not arrive before the call's bounds were reached
 // or the connection broke.
-var ErrUncertain = session.ErrUncertain
+var ErrUncertain = sentinel.ErrUncertain
 
 // An Error reports which operation failed, on which path, and why.
 //
@@ -84,17 +80,4 @@ func (e *Error) Unwrap() error { return e.Err }
 // lost returns the error of a claim on path that ended for cause.
 func lost(path string, cause error) error {
 	return &Error{Op: "hold", Path: path, Err: fmt.Errorf("%w: %w", ErrLost, cause)}
-}
-
-// withCtx adds the error of ctx and its cause to err, which is about to be returned
-// to the caller, if ctx is done and err does not wrap them. Errors inside the package
-// leave the cause out: it can be any error, even an earlier answer of a server.
-func withCtx(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
-		err = fmt.Errorf("%w: %w", cause, err)
-	}
-	if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
-		err = fmt.Errorf("%w: %w", ctx.Err(), err)
-	}
-	return err
 }

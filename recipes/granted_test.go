@@ -3,6 +3,7 @@
 package recipes
 
 import (
+	"context"
 	"log/slog"
 	"strings"
 	"testing"
@@ -49,4 +50,25 @@ func TestLogNamesTheSettingOfServersThatBoundsTheSessionTimeout(t *testing.T) {
 			}, warnings)
 		})
 	}
+}
+
+// records is a slog.Handler that keeps its records.
+type records struct{ all []slog.Record }
+
+func (r *records) Enabled(context.Context, slog.Level) bool { return true }
+func (r *records) Handle(_ context.Context, record slog.Record) error {
+	r.all = append(r.all, record)
+	return nil
+}
+func (r *records) WithAttrs([]slog.Attr) slog.Handler { return r }
+func (r *records) WithGroup(string) slog.Handler      { return r }
+
+func (r *records) text() []string {
+	var lines []string
+	for _, record := range r.all {
+		line := record.Level.String() + " " + record.Message
+		record.Attrs(func(a slog.Attr) bool { line += " " + a.String(); return true })
+		lines = append(lines, line)
+	}
+	return lines
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/internal/session"
+	"github.com/lockkeeper/lockkeeper/internal/zkpath"
 )
 
 // historyNode is the node that holds the history id, below the namespace.
@@ -38,7 +39,7 @@ const historyNode = "/lockkeeper-history"
 // that of ctx, ErrClosed, and the server's error if it refuses a request. Concurrent calls, of several clients
 // too, return the same id.
 func (c *Client) History(ctx context.Context) (id string, err error) {
-	path := fullPath(c.settings.namespace, historyNode)
+	path := zkpath.Full(c.settings.namespace, historyNode)
 	err = c.withSession(ctx, path, func(s *queueSession) error {
 		c.mu.Lock()
 		known := c.history
@@ -84,8 +85,8 @@ func (s *queueSession) history(ctx context.Context, path string) (string, error)
 		})
 		switch {
 		case err == nil, errors.Is(err, zk.ErrNodeExists):
-		case errors.Is(err, zk.ErrNoNode) && parentOf(path) != "/":
-			if err := s.CreateParents(ctx, parentOf(path), nil); err != nil {
+		case errors.Is(err, zk.ErrNoNode) && zkpath.Parent(path) != "/":
+			if err := s.CreateParents(ctx, zkpath.Parent(path), nil); err != nil {
 				return "", err
 			}
 		default:

@@ -70,10 +70,3 @@ func (n *Node) RefuseQueue(ctx context.Context) error {
 	n.usable.Store(true)
 	return nil
 }
-
-// IsContender reports whether a node of that name, below a queue's path, is a contender of this
-// or another library.
-func IsContender(name string) bool {
-	_, ok := protocol.ParseMember(name)
-	return ok
-}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 	"github.com/lockkeeper/lockkeeper/internal/session"
 )
 
@@ -83,7 +84,7 @@ func (q *Queue) stayed(s *queueSession, a attempt) (contenders int) {
 		contenders = int(a.parent.NumChildren)
 	}
 	if !a.place.Lease {
-		q.client.report.joined(q.path, a.place.Path, contenders)
+		q.client.report.Joined(q.path, a.place.Path, contenders)
 	}
 	return contenders
 }
@@ -214,7 +215,7 @@ func (q *Queue) joinOnly(ctx context.Context, s *queueSession, mine session.Turn
 	_, stat, err := s.Get(ctx, path)
 	if err != nil {
 		// The node exists, or did: its path is enough to delete it.
-		return fmt.Errorf("%w: %w", ErrUncertain, errors.Join(p.setCreated(path, 0), err))
+		return fmt.Errorf("%w: %w", sentinel.ErrUncertain, errors.Join(p.setCreated(path, 0), err))
 	}
 	return p.setCreated(path, stat.Czxid)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/lockkeeper/lockkeeper/internal/session"
+	"github.com/lockkeeper/lockkeeper/internal/zkpath"
 )
 
 // A LimitError reports that the limit of a process's Permits is not the one that is stored in
@@ -137,8 +138,8 @@ func (p *Permits) createLimit(ctx context.Context, s *queueSession) error {
 		switch {
 		case errors.Is(err, zk.ErrNodeExists):
 			return nil
-		case errors.Is(err, zk.ErrNoNode) && parentOf(p.limitPath) != "/":
-			if err := s.CreateParents(ctx, parentOf(p.limitPath), nil); err != nil {
+		case errors.Is(err, zk.ErrNoNode) && zkpath.Parent(p.limitPath) != "/":
+			if err := s.CreateParents(ctx, zkpath.Parent(p.limitPath), nil); err != nil {
 				return err
 			}
 			continue

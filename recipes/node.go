@@ -10,7 +10,9 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 	"github.com/lockkeeper/lockkeeper/internal/session"
+	"github.com/lockkeeper/lockkeeper/internal/zkpath"
 )
 
 // A Node is one node that outlives sessions and holds state: holders write it under a
@@ -51,8 +53,8 @@ func (n *Node) Read(ctx context.Context) (data []byte, stat *zk.Stat, err error)
 // read runs requests that change nothing. So its error is not ErrUncertain if ctx ends before an answer.
 func (n *Node) read(ctx context.Context, requests func(*queueSession) error) error {
 	err := n.client.withSession(ctx, n.path, requests)
-	if errors.Is(err, ErrUncertain) && ctx.Err() != nil {
-		return &Error{Op: "read", Path: n.path, Err: withCtx(ctx, ctx.Err())}
+	if errors.Is(err, sentinel.ErrUncertain) && ctx.Err() != nil {
+		return &Error{Op: "read", Path: n.path, Err: sentinel.WithCtx(ctx, ctx.Err())}
 	}
 	return err
 }
@@ -116,7 +118,7 @@ func (n *Node) Update(ctx context.Context, c *Claim, next func(data []byte, stat
 	fail := func(err error) (int32, error) { return 0, &Error{Op: "update", Path: n.path, Err: err} }
 	switch {
 	case ctx == nil:
-		return fail(errNilContext)
+		return fail(sentinel.ErrNilContext)
 	case c == nil:
 		return fail(errors.New("claim is nil"))
 	case c.session.settings != n.client.settings:
@@ -137,19 +139,19 @@ func (n *Node) Update(ctx context.Context, c *Claim, next func(data []byte, stat
 			return version, nil
 		case errors.Is(err, errOvertaken):
 			continue
-		case errors.Is(err, ErrUncertain) && session.Retryable(err) && ctx.Err() == nil:
+		case errors.Is(err, sentinel.ErrUncertain) && session.Retryable(err) && ctx.Err() == nil:
 			lost = err
 			continue
-		case errors.Is(err, ErrSessionExpired) && !errors.Is(err, ErrUncertain):
+		case errors.Is(err, sentinel.ErrSessionExpired) && !errors.Is(err, sentinel.ErrUncertain):
 			// A read can report the end of the session before the session has ended its claims.
 			if ended := c.Err(); ended != nil {
 				err = ended
 			}
 		}
-		if lost != nil && !errors.Is(err, ErrUncertain) {
-			err = fmt.Errorf("%w: %w", ErrUncertain, err)
+		if lost != nil && !errors.Is(err, sentinel.ErrUncertain) {
+			err = fmt.Errorf("%w: %w", sentinel.ErrUncertain, err)
 		}
-		return fail(withCtx(ctx, err))
+		return fail(sentinel.WithCtx(ctx, err))
 	}
 }
 
@@ -190,8 +192,8 @@ func (n *Node) create(ctx context.Context, c *Claim, data []byte) error {
 	switch {
 	case errors.Is(err, zk.ErrNodeExists):
 		return errOvertaken
-	case errors.Is(err, zk.ErrNoNode) && parentOf(n.path) != "/":
-		if err := c.session.CreateParents(ctx, parentOf(n.path), nil); err != nil {
+	case errors.Is(err, zk.ErrNoNode) && zkpath.Parent(n.path) != "/":
+		if err := c.session.CreateParents(ctx, zkpath.Parent(n.path), nil); err != nil {
 			return err
 		}
 		return errOvertaken // by this client

@@ -9,7 +9,9 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 	"github.com/lockkeeper/lockkeeper/internal/session"
+	"github.com/lockkeeper/lockkeeper/internal/zkpath"
 )
 
 // These methods write a Node without a claim: any client can write it. They are for nodes whose writers need not
@@ -27,7 +29,7 @@ func (n *Node) CreateWithACL(ctx context.Context, data []byte, acl []zk.ACL) err
 	if len(acl) == 0 {
 		acl = n.client.settings.acl
 	}
-	if err := checkData(n.path, data); err != nil {
+	if err := zkpath.CheckData(n.path, data); err != nil {
 		return &Error{Op: "create", Path: n.path, Err: err}
 	}
 	return n.write(ctx, "create", func(s *queueSession, w *nodeWrite) error {
@@ -39,8 +41,8 @@ func (n *Node) CreateWithACL(ctx context.Context, data []byte, acl []zk.ACL) err
 			switch {
 			case errors.Is(err, zk.ErrNodeExists):
 				return nil
-			case errors.Is(err, zk.ErrNoNode) && parentOf(n.path) != "/":
-				if err := s.CreateParents(ctx, parentOf(n.path), nil); err != nil {
+			case errors.Is(err, zk.ErrNoNode) && zkpath.Parent(n.path) != "/":
+				if err := s.CreateParents(ctx, zkpath.Parent(n.path), nil); err != nil {
 					return err
 				}
 			default:
@@ -53,7 +55,7 @@ func (n *Node) CreateWithACL(ctx context.Context, data []byte, acl []zk.ACL) err
 // Replace writes the node, if it has that version. Its error wraps zk.ErrBadVersion if it has another one, which can be the
 // result of this call: a write that was not answered is repeated. After ErrUncertain, ctx ended before an answer came.
 func (n *Node) Replace(ctx context.Context, data []byte, version int32) error {
-	if err := checkData(n.path, data); err != nil {
+	if err := zkpath.CheckData(n.path, data); err != nil {
 		return &Error{Op: "write", Path: n.path, Err: err}
 	}
 	return n.write(ctx, "write", func(s *queueSession, w *nodeWrite) error {
@@ -162,7 +164,7 @@ func (w *nodeWrite) send(s *queueSession, request func(*zk.Conn) error) error {
 func (n *Node) write(ctx context.Context, op string, attempt func(*queueSession, *nodeWrite) error) error {
 	fail := func(err error) error { return &Error{Op: op, Path: n.path, Err: err} }
 	if ctx == nil {
-		return fail(errNilContext)
+		return fail(sentinel.ErrNilContext)
 	}
 	w := &nodeWrite{ctx: ctx}
 	for ctx.Err() == nil {
@@ -181,13 +183,13 @@ func (n *Node) write(ctx context.Context, op string, attempt func(*queueSession,
 			return fail(err)
 		}
 	}
-	return fail(w.certainty(withCtx(ctx, ctx.Err())))
+	return fail(w.certainty(sentinel.WithCtx(ctx, ctx.Err())))
 }
 
 // certainty adds ErrUncertain to err if the write may have been carried out.
 func (w *nodeWrite) certainty(err error) error {
-	if w.unanswered && !errors.Is(err, ErrUncertain) {
-		return fmt.Errorf("%w: %w", ErrUncertain, err)
+	if w.unanswered && !errors.Is(err, sentinel.ErrUncertain) {
+		return fmt.Errorf("%w: %w", sentinel.ErrUncertain, err)
 	}
 	return err
 }

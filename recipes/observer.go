@@ -171,7 +171,7 @@ func (o *observer) expire(nodes []observed) {
 			unanswered.Store(true)
 			return
 		case deleted:
-			o.client.report.expired(n.path)
+			o.client.report.Expired(n.path)
 		}
 		o.forget(n.path, n.version)
 	})

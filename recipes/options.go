@@ -15,8 +15,12 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/internal/connectstring"
+	"github.com/lockkeeper/lockkeeper/internal/ownerlabel"
+	"github.com/lockkeeper/lockkeeper/internal/report"
 	"github.com/lockkeeper/lockkeeper/internal/session"
 	"github.com/lockkeeper/lockkeeper/internal/tuning"
+	"github.com/lockkeeper/lockkeeper/internal/zkpath"
 )
 
 // DefaultSessionTimeout is the session timeout if Options sets none.
@@ -109,7 +113,7 @@ type settings struct {
 	sasl           SASL
 	tls            *tls.Config
 	logger         *slog.Logger
-	trace          Trace
+	trace          report.Hooks
 	dial           func(ctx context.Context, network, address string) (net.Conn, error)
 	tuning         tuning.Tuning
 	containers     session.Containers
@@ -119,10 +123,10 @@ func (o *Options) check(servers []string) (*settings, error) {
 	if o == nil {
 		o = &Options{}
 	}
-	if err := CheckOwner(o.Owner); err != nil {
+	if err := ownerlabel.Check(o.Owner); err != nil {
 		return nil, err
 	}
-	addresses, chroot, err := parseServers(servers)
+	addresses, chroot, err := connectstring.Parse(servers)
 	if err != nil {
 		return nil, err
 	}
@@ -133,20 +137,18 @@ func (o *Options) check(servers []string) (*settings, error) {
 		servers:        addresses,
 		sessionTimeout: cmp.Or(o.SessionTimeout, DefaultSessionTimeout),
 		namespace:      chroot + o.Namespace,
-		owner:          cmp.Or(o.Owner, defaultOwner()),
+		owner:          cmp.Or(o.Owner, ownerlabel.Default()),
 		acl:            slices.Clone(o.ACL),
 		auth:           slices.Clone(o.Auth),
 		sasl:           o.SASL,
 		tls:            o.TLS,
 		logger:         cmp.Or(o.Logger, slog.Default()),
+		trace:          o.Trace.hooks(),
 		dial:           o.Dial,
 		containers:     session.Containers{Never: o.PersistentParents},
 	}
 	if len(s.acl) == 0 {
 		s.acl = zk.WorldACL(zk.PermAll)
-	}
-	if o.Trace != nil {
-		s.trace = *o.Trace
 	}
 	if s.dial == nil {
 		s.dial = (&net.Dialer{}).DialContext
@@ -164,7 +166,7 @@ func (o *Options) checkSession() error {
 		return fmt.Errorf("session timeout %v is above the maximum of %v", timeout, maxSessionTimeout)
 	}
 	if o.Namespace != "" {
-		if err := checkPath(o.Namespace); err != nil {
+		if err := zkpath.Check(o.Namespace); err != nil {
 			return fmt.Errorf("namespace: %w", err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/ownerlabel"
 	"github.com/lockkeeper/lockkeeper/internal/protocol"
 )
 
@@ -108,7 +109,7 @@ func TestQueueOptionsThatCannotBeMeantAreNamed(t *testing.T) {
 func TestOwnerOfAClientThatGivesNoneIsHostAndProcess(t *testing.T) {
 	s, err := (&Options{}).check([]string{"zk1"})
 	require.NoError(t, err)
-	require.Equal(t, defaultOwner(), s.owner)
+	require.Equal(t, ownerlabel.Default(), s.owner)
 	_, err = (&Options{Owner: strings.Repeat("o", 4097)}).check([]string{"zk1"})
 	require.ErrorContains(t, err, "owner label of 4097 bytes is over the limit of 4096")
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/lockkeeper/lockkeeper/internal/protocol"
+	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 	"github.com/lockkeeper/lockkeeper/internal/session"
 )
 
@@ -44,7 +45,7 @@ func (p *Permits) await(ctx context.Context, s *queueSession, pl *place) error {
 		if ahead != reported {
 			reported = ahead
 			pl.behind = true
-			q.client.report.waiting(q.path, pl.Path, reported)
+			q.client.report.Waiting(q.path, pl.Path, reported)
 		}
 		if holdsPermits(w, ahead) {
 			return (&room{Permits: p, session: s, place: pl, held: -1}).await(ctx)
@@ -109,12 +110,12 @@ func (p *Permits) mark(ctx context.Context, s *queueSession, pl *place) (fits bo
 			return true, nil
 		case errors.Is(answer.own, zk.ErrNoNode):
 			s.MarkLost(pl.Node)
-			return false, &Error{Op: "grant", Path: pl.Path, Err: ErrDeleted}
+			return false, &Error{Op: "grant", Path: pl.Path, Err: sentinel.ErrDeleted}
 		}
 		_, cause := s.MarkOverwritten(pl.Node)
 		switch {
 		case cause != nil:
-			return false, &Error{Op: "grant", Path: pl.Path, Err: fmt.Errorf("%w: %w", ErrDeleted, cause)}
+			return false, &Error{Op: "grant", Path: pl.Path, Err: fmt.Errorf("%w: %w", sentinel.ErrDeleted, cause)}
 		case pl.Version() == 1:
 			return true, nil // an attempt that was not answered was carried out
 		case ctx.Err() != nil:
@@ -143,7 +144,7 @@ func (p *Permits) marked(ctx context.Context, s *queueSession, pl *place) (bool,
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
 		s.MarkLost(pl.Node)
-		return false, &Error{Op: "grant", Path: pl.Path, Err: ErrDeleted}
+		return false, &Error{Op: "grant", Path: pl.Path, Err: sentinel.ErrDeleted}
 	case err != nil:
 		return false, err
 	}

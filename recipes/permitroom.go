@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/lockkeeper/lockkeeper/internal/protocol"
+	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 	"github.com/lockkeeper/lockkeeper/internal/session"
 )
 
@@ -124,7 +125,7 @@ func (r *room) wait(ctx context.Context, own *session.Watch, event <-chan struct
 		r.holders = nil // other permits fit, perhaps without a departure
 	case <-own.Fired():
 	case <-r.place.Lost():
-		return fail(ErrDeleted)
+		return fail(sentinel.ErrDeleted)
 	case <-ctx.Done():
 		return fail(ctx.Err())
 	}

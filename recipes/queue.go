@@ -11,7 +11,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lockkeeper/lockkeeper/internal/ownerlabel"
 	"github.com/lockkeeper/lockkeeper/internal/protocol"
+	"github.com/lockkeeper/lockkeeper/internal/sentinel"
+	"github.com/lockkeeper/lockkeeper/internal/zkpath"
 )
 
 // QueueOptions are the options of a Queue. The zero value of a field means its
@@ -91,13 +94,13 @@ func NewQueue(client *Client, path string, opts *QueueOptions) (*Queue, error) {
 	if client == nil {
 		return fail(errors.New("client is nil"))
 	}
-	if err := checkPath(path); err != nil {
+	if err := zkpath.Check(path); err != nil {
 		return fail(err)
 	}
 	if opts == nil {
 		opts = &QueueOptions{}
 	}
-	if err := CheckOwner(opts.Owner); err != nil {
+	if err := ownerlabel.Check(opts.Owner); err != nil {
 		return fail(err)
 	}
 	if opts.ReleaseTimeout < 0 {
@@ -114,7 +117,7 @@ func NewQueue(client *Client, path string, opts *QueueOptions) (*Queue, error) {
 		client:  client,
 		path:    full,
 		release: opts.ReleaseTimeout,
-		host:    hostname(),
+		host:    ownerlabel.Host(),
 		pid:     os.Getpid(),
 		highest: -1,
 	}
@@ -146,7 +149,7 @@ func (q *Queue) Path() string { return q.path }
 // otherwise kept for T/4, is deleted as soon as a server serves the session.
 func (q *Queue) Release(ctx context.Context, c *Claim) error {
 	if ctx == nil {
-		return &Error{Op: "release", Path: c.Path(), Err: errNilContext}
+		return &Error{Op: "release", Path: c.Path(), Err: sentinel.ErrNilContext}
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), q.releaseTimeout(c.session))
 	defer cancel()

@@ -7,10 +7,15 @@ import (
 	"fmt"
 	"iter"
 	"time"
+
+	"github.com/lockkeeper/lockkeeper/internal/sentinel"
+	"github.com/lockkeeper/lockkeeper/internal/session"
 )
 
 // State returns the client's current state. It does no I/O.
 func (c *Client) State() State { return stateOf(c.newest().Status()) }
+
+func (c *Client) status() session.Status { return c.newest().Status() }
 
 // Ready returns nil if the client can be used, and otherwise an error with the cause and
 // the time since when it cannot. It is meant for readiness probes. It does no I/O.
@@ -20,7 +25,7 @@ func (c *Client) State() State { return stateOf(c.newest().Status()) }
 // it is closed.
 func (c *Client) Ready() error {
 	if c.closing.Err() != nil {
-		return &Error{Op: "ready", Err: ErrClosed}
+		return &Error{Op: "ready", Err: sentinel.ErrClosed}
 	}
 	state := c.State()
 	switch {
@@ -43,11 +48,11 @@ func (c *Client) States(ctx context.Context) iter.Seq[State] {
 		if ctx == nil {
 			return
 		}
-		sub := c.report.states.subscribe(c.State)
-		defer c.report.states.unsubscribe(sub)
+		sub := c.report.Subscribe(c.status)
+		defer c.report.Unsubscribe(sub)
 		for {
-			state, ok := sub.next(ctx)
-			if !ok || !yield(state) {
+			state, ok := sub.Next(ctx)
+			if !ok || !yield(stateOf(state)) {
 				return
 			}
 		}

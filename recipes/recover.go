@@ -36,7 +36,7 @@ func (s *queueSession) find(ctx context.Context, p *place) (found bool, err erro
 func (q *Queue) recover(ctx context.Context, s *queueSession, p *place, cause error) (found bool, err error) {
 	if ctx.Err() == nil && s.Ended() == nil {
 		found, err = s.find(ctx, p)
-		q.client.report.recovered(q.path, found, err)
+		q.client.report.Recovered(q.path, found, err)
 		if err == nil && !found {
 			s.MarkGone(p.Node)
 			return false, nil

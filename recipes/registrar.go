@@ -13,7 +13,9 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 	"github.com/lockkeeper/lockkeeper/internal/session"
+	"github.com/lockkeeper/lockkeeper/internal/zkpath"
 )
 
 // A registrar keeps the node of one registration in existence. Its methods run on one goroutine.
@@ -26,7 +28,7 @@ type registrar struct {
 // run keeps the node registered until the registration ends.
 func (r *registrar) run() {
 	err := r.keep()
-	r.client.report.log(slog.LevelInfo, "registration ended", "path", r.path, "cause", err)
+	r.client.report.Log(slog.LevelInfo, "registration ended", "path", r.path, "cause", err)
 	r.set(func() {
 		r.session, r.since, r.cause, r.err = nil, time.Now(), err, &Error{Op: "register", Path: r.path, Err: err}
 	})
@@ -43,7 +45,7 @@ func (r *registrar) keep() error {
 		}
 		switch {
 		case r.client.closing.Err() != nil:
-			return ErrClosed
+			return sentinel.ErrClosed
 		case r.life.Err() != nil:
 			return context.Cause(r.life)
 		case s == nil || s.Ended() == nil:
@@ -57,7 +59,7 @@ func (r *registrar) keep() error {
 // wanted, or until a server refuses. Whatever node may then exist is left to the session.
 func (r *registrar) keepIn(s *queueSession) error {
 	for {
-		n := session.NewNode(parentOf(r.path), 0, r.client.nonces.next())
+		n := session.NewNode(zkpath.Parent(r.path), 0, r.client.nonces.next())
 		n.Name = path.Base(r.path)
 		s.Register(n)
 		err := r.create(s, n)
@@ -70,7 +72,7 @@ func (r *registrar) keepIn(s *queueSession) error {
 			return err
 		}
 		s.MarkGone(n)
-		r.lost(ErrDeleted)
+		r.lost(sentinel.ErrDeleted)
 		if err := r.pace(s); err != nil {
 			return err
 		}
@@ -105,8 +107,8 @@ func (r *registrar) create(s *queueSession, n *session.Node) error {
 				r.registered(s, 0)
 				return nil
 			}
-		case errors.Is(err, zk.ErrNoNode) && parentOf(r.path) != "/":
-			if err := s.CreateParents(r.life, parentOf(r.path), nil); err != nil {
+		case errors.Is(err, zk.ErrNoNode) && zkpath.Parent(r.path) != "/":
+			if err := s.CreateParents(r.life, zkpath.Parent(r.path), nil); err != nil {
 				return err
 			}
 		case session.OutcomeOf(err) == session.Unknown && session.Retryable(err) && s.Ended() == nil && r.life.Err() == nil:
@@ -265,7 +267,7 @@ func (r *registrar) set(change func()) {
 }
 
 func (r *registrar) registered(s *queueSession, revision int) {
-	r.client.report.log(slog.LevelInfo, "registered", "path", r.path, "session", hex(s.ID()))
+	r.client.report.Log(slog.LevelInfo, "registered", "path", r.path, "session", session.FormatID(s.ID()))
 	r.set(func() {
 		r.session, r.since, r.cause, r.leftover = s, time.Now(), nil, nil
 		r.written = max(r.written, revision)
@@ -287,20 +289,20 @@ func (r *registrar) hasWritten(revision int) bool {
 
 // blocked records that another session has the node.
 func (r *registrar) blocked(by *TakenError) {
-	r.client.report.log(slog.LevelWarn, "registration waits", "path", r.path, "cause", by)
+	r.client.report.Log(slog.LevelWarn, "registration waits", "path", r.path, "cause", by)
 	r.set(func() { r.cause = by })
 }
 
 // lost records that the session lost the node, or ended before it had one.
 func (r *registrar) lost(cause error) {
 	if cause == nil {
-		cause = fmt.Errorf("%w: unknown cause", ErrSessionExpired)
+		cause = fmt.Errorf("%w: unknown cause", sentinel.ErrSessionExpired)
 	}
 	r.mu.Lock()
 	was := r.session != nil
 	r.mu.Unlock()
 	if was {
-		r.client.report.log(slog.LevelWarn, "registration lost, registering again", "path", r.path, "cause", cause)
+		r.client.report.Log(slog.LevelWarn, "registration lost, registering again", "path", r.path, "cause", cause)
 	}
 	r.set(func() {
 		if was {

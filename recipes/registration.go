@@ -9,6 +9,9 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/lockkeeper/lockkeeper/internal/sentinel"
+	"github.com/lockkeeper/lockkeeper/internal/zkpath"
 )
 
 // MaxRegistrationData bounds the data of a Registration, in bytes. Every process that follows
@@ -76,7 +79,7 @@ type Registration struct {
 // ephemeral, if this client has registered the path already, or if a server refuses the node.
 func Register(ctx context.Context, client *Client, path string, data []byte, opts *RegistrationOptions) (*Registration, error) {
 	fail := func(err error) (*Registration, error) {
-		return nil, &Error{Op: "register", Path: abridged(path), Err: err}
+		return nil, &Error{Op: "register", Path: zkpath.Abridged(path), Err: err}
 	}
 	if opts == nil {
 		opts = &RegistrationOptions{}
@@ -85,13 +88,13 @@ func Register(ctx context.Context, client *Client, path string, data []byte, opt
 	case client == nil:
 		return fail(errors.New("client is nil"))
 	case ctx == nil:
-		return fail(errNilContext)
+		return fail(sentinel.ErrNilContext)
 	case err != nil:
 		return fail(err)
 	case opts.ReleaseTimeout < 0:
 		return fail(fmt.Errorf("release timeout %v is negative", opts.ReleaseTimeout))
 	}
-	if err := CheckPath(path); err != nil {
+	if err := zkpath.CheckRecipe(path); err != nil {
 		return fail(err)
 	}
 	full, err := client.place(path)
@@ -107,7 +110,7 @@ func Register(ctx context.Context, client *Client, path string, data []byte, opt
 	}
 	if err := client.register.start(ctx, r); err != nil {
 		stop(err)
-		return fail(withCtx(ctx, err))
+		return fail(sentinel.WithCtx(ctx, err))
 	}
 	err = r.await(ctx, 1)
 	if err == nil {
@@ -147,13 +150,13 @@ func (r *Registration) Path() string { return r.path }
 func (r *Registration) Update(ctx context.Context, data []byte) error {
 	fail := func(err error) error { return &Error{Op: "update", Path: r.path, Err: err} }
 	if ctx == nil {
-		return fail(errNilContext)
+		return fail(sentinel.ErrNilContext)
 	}
 	if err := checkRegistrationData(data); err != nil {
 		return fail(err)
 	}
 	if ctx.Err() != nil {
-		return fail(withCtx(ctx, ctx.Err()))
+		return fail(sentinel.WithCtx(ctx, ctx.Err()))
 	}
 	r.mu.Lock()
 	if err := r.err; err != nil {
@@ -172,7 +175,7 @@ func (r *Registration) Update(ctx context.Context, data []byte) error {
 	if ended := r.Err(); err == nil || ended != nil {
 		return ended
 	}
-	return fail(fmt.Errorf("%w: %w", ErrUncertain, err))
+	return fail(fmt.Errorf("%w: %w", sentinel.ErrUncertain, err))
 }
 
 // await waits until the ensemble has the data of an Update, or of Register, the first one.
@@ -190,7 +193,7 @@ func (r *Registration) await(ctx context.Context, revision int) error {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return withCtx(ctx, ctx.Err())
+			return sentinel.WithCtx(ctx, ctx.Err())
 		}
 	}
 }
@@ -207,15 +210,15 @@ func (r *Registration) await(ctx context.Context, revision int) error {
 // restores it.
 func (r *Registration) Unregister(ctx context.Context) error {
 	if ctx == nil {
-		return &Error{Op: "unregister", Path: r.path, Err: errNilContext}
+		return &Error{Op: "unregister", Path: r.path, Err: sentinel.ErrNilContext}
 	}
-	r.stop(ErrReleased)
+	r.stop(sentinel.ErrReleased)
 	<-r.done
 	r.mu.Lock()
 	left := r.leftover
 	r.mu.Unlock()
 	if left.remains() {
-		err := fmt.Errorf("%w, deletion continues in the background: %w", ErrUncertain, left.why())
+		err := fmt.Errorf("%w, deletion continues in the background: %w", sentinel.ErrUncertain, left.why())
 		return &Error{Op: "unregister", Path: r.path, Err: err}
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 	"github.com/lockkeeper/lockkeeper/internal/session"
 )
 
@@ -41,7 +42,7 @@ func (rs *registrations) add(r *Registration) (*leftover, error) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	if rs.closed {
-		return nil, ErrClosed
+		return nil, sentinel.ErrClosed
 	}
 	if old := rs.byPath[r.path]; old != nil {
 		old.mu.Lock()

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"iter"
 	"time"
+
+	"github.com/lockkeeper/lockkeeper/internal/session"
 )
 
 // ErrTaken is returned when another session has the node of a registration. It comes in a
@@ -23,7 +25,7 @@ type TakenError struct {
 
 // Error names the session.
 func (e *TakenError) Error() string {
-	return fmt.Sprintf("%v, %s, since %s", ErrTaken, hex(e.Session), e.Since.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("%v, %s, since %s", ErrTaken, session.FormatID(e.Session), e.Since.UTC().Format(time.RFC3339))
 }
 
 // Unwrap returns ErrTaken.
@@ -49,7 +51,7 @@ func (s RegistrationState) String() string {
 	since := s.Since.Format(time.RFC3339Nano)
 	switch {
 	case s.Registered:
-		return fmt.Sprintf("registered in session %s since %s", hex(s.Session), since)
+		return fmt.Sprintf("registered in session %s since %s", session.FormatID(s.Session), since)
 	case s.Cause != nil:
 		return fmt.Sprintf("not registered since %s: %v", since, s.Cause)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 	"github.com/lockkeeper/lockkeeper/internal/session"
 )
 
@@ -31,7 +32,7 @@ type Requests struct {
 func (q *Queue) Requests(ctx context.Context) (*Requests, error) {
 	s, err := q.client.session(ctx)
 	if err != nil {
-		return nil, &Error{Op: "lease", Path: q.path, Err: withCtx(ctx, err)}
+		return nil, &Error{Op: "lease", Path: q.path, Err: sentinel.WithCtx(ctx, err)}
 	}
 	return &Requests{q, s}, nil
 }
@@ -246,8 +247,8 @@ func (r *Requests) path(name string) string { return r.queue.path + "/" + name }
 
 // certain adds ErrUncertain to an error that leaves the outcome of a write unknown.
 func certain(err error) error {
-	if session.OutcomeOf(err) != session.Unknown || errors.Is(err, ErrUncertain) {
+	if session.OutcomeOf(err) != session.Unknown || errors.Is(err, sentinel.ErrUncertain) {
 		return err
 	}
-	return fmt.Errorf("%w: %w", ErrUncertain, err)
+	return fmt.Errorf("%w: %w", sentinel.ErrUncertain, err)
 }

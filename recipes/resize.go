@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 	"github.com/lockkeeper/lockkeeper/internal/session"
 )
 
@@ -30,7 +31,7 @@ var errLimitStored = errors.New("limit is stored")
 func (p *Permits) Resize(ctx context.Context, limit int) error {
 	fail := func(err error) error { return &Error{Op: "resize", Path: p.queue.path, Err: err} }
 	if ctx == nil {
-		return fail(errNilContext)
+		return fail(sentinel.ErrNilContext)
 	}
 	if err := checkLimit(limit); err != nil {
 		return fail(err)
@@ -41,15 +42,15 @@ func (p *Permits) Resize(ctx context.Context, limit int) error {
 		case err == nil:
 			p.follow()
 			return nil
-		case ctx.Err() == nil && (errors.Is(err, errLimitMoved) || errors.Is(err, ErrUncertain)):
+		case ctx.Err() == nil && (errors.Is(err, errLimitMoved) || errors.Is(err, sentinel.ErrUncertain)):
 			continue // the next read, or at the latest the next write, shows what is stored
-		case ctx.Err() == nil && errors.Is(err, ErrLost) && !errors.Is(err, ErrClosed):
+		case ctx.Err() == nil && errors.Is(err, sentinel.ErrLost) && !errors.Is(err, sentinel.ErrClosed):
 			continue // nothing was changed under the claim
 		}
 		if busy := (*BusyError)(nil); errors.As(err, &busy) {
 			err = fmt.Errorf("limit of %d permits is below the %d that are held or waited for: %w", limit, busy.Taken, err)
 		}
-		return fail(withCtx(ctx, err))
+		return fail(sentinel.WithCtx(ctx, err))
 	}
 }
 
@@ -101,7 +102,7 @@ func (p *Permits) lower(ctx context.Context, from limitRead, limit int) error {
 	if errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNoNode) {
 		err = errLimitMoved
 	}
-	if released := p.queue.Release(ctx, c); err == nil && !errors.Is(released, ErrLost) {
+	if released := p.queue.Release(ctx, c); err == nil && !errors.Is(released, sentinel.ErrLost) {
 		err = released
 	}
 	return err

@@ -15,6 +15,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/lockkeeper/lockkeeper/internal/session"
+	"github.com/lockkeeper/lockkeeper/internal/zkpath"
 )
 
 // A Ring keeps the newest entries that any clients append, as nodes below one path. It is for
@@ -58,7 +59,7 @@ func NewRing(client *Client, path string, size int, acl []zk.ACL) (*Ring, error)
 // Append adds an entry, and returns its name. It repeats a create that was not answered, until
 // ctx is done: an error means that the entry may exist. Append deletes no entry: see Trim.
 func (r *Ring) Append(ctx context.Context, data []byte) (name string, err error) {
-	if err := checkData(r.path, data); err != nil {
+	if err := zkpath.CheckData(r.path, data); err != nil {
 		return "", &Error{Op: "append", Path: r.path, Err: err}
 	}
 	// A repeated create makes a second node. Their common beginning shows that they are one entry. Its digits cannot spell
@@ -90,7 +91,7 @@ func (r *Ring) create(ctx context.Context, s *queueSession, prefix string, data 
 // zk.ErrNoNode.
 func (r *Ring) Replace(ctx context.Context, name string, data []byte) error {
 	path := r.path + "/" + name
-	if err := checkData(path, data); err != nil {
+	if err := zkpath.CheckData(path, data); err != nil {
 		return &Error{Op: "write", Path: path, Err: err}
 	}
 	return r.client.withSession(ctx, path, func(s *queueSession) error {

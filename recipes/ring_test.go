@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/protocol"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
@@ -57,7 +58,7 @@ func TestRingKeepsNewestEntriesOfAllClients(t *testing.T) {
 			require.NoError(s, rings[1].Delete(s.Context(), name))
 		}
 		require.Len(s, s.nodes(), 3)
-		require.False(s, slices.ContainsFunc(s.nodes(), recipes.IsContender))
+		require.False(s, slices.ContainsFunc(s.nodes(), protocol.IsContender))
 	})
 }
 

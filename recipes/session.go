@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/lockkeeper/lockkeeper/internal/protocol"
+	"github.com/lockkeeper/lockkeeper/internal/report"
 	"github.com/lockkeeper/lockkeeper/internal/session"
 )
 
@@ -19,7 +20,7 @@ import (
 type queueSession struct {
 	*session.Session
 	settings *settings
-	report   *reporter
+	report   *report.Reporter
 
 	lists   session.Sharing[struct{}, *listing]
 	shown   session.Sharing[struct{}, *listing]
@@ -30,8 +31,8 @@ type queueSession struct {
 
 // openSession starts a session, which exists once Opened is closed. first reports whether the client
 // had none before.
-func openSession(settings *settings, report *reporter, first bool) (*queueSession, error) {
-	s := &queueSession{settings: settings, report: report}
+func openSession(settings *settings, to *report.Reporter, first bool) (*queueSession, error) {
+	s := &queueSession{settings: settings, report: to}
 	config := session.Config{
 		Servers:   settings.servers,
 		Timeout:   settings.sessionTimeout,
@@ -44,8 +45,8 @@ func openSession(settings *settings, report *reporter, first bool) (*queueSessio
 		Wrap:      settings.wrap,
 		Find:      s.findPaths,
 		Revoked:   revocationOf,
-		Events:    report,
-		Logger:    clientLogger{report},
+		Events:    to,
+		Logger:    to,
 
 		Containers: &settings.containers,
 	}

@@ -8,6 +8,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 	"github.com/lockkeeper/lockkeeper/internal/session"
 )
 
@@ -22,7 +23,7 @@ import (
 // latest when their session ends.
 func (q *Queue) Settle(ctx context.Context) error {
 	if ctx == nil {
-		return &Error{Op: "release", Path: q.path, Err: errNilContext}
+		return &Error{Op: "release", Path: q.path, Err: sentinel.ErrNilContext}
 	}
 	s := q.client.newest()
 	bound := q.releaseTimeout(s)
@@ -38,7 +39,7 @@ func (q *Queue) Settle(ctx context.Context) error {
 		}
 		s.Wake()
 		if !q.awaitGone(ctx, s, left, expiry) {
-			return &Error{Op: "release", Path: q.path, Err: fmt.Errorf("%w: nodes that may remain until their session ends: %d", ErrUncertain, len(left))}
+			return &Error{Op: "release", Path: q.path, Err: fmt.Errorf("%w: nodes that may remain until their session ends: %d", sentinel.ErrUncertain, len(left))}
 		}
 	}
 }

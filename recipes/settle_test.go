@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/internal/faketime"
+	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 	"github.com/lockkeeper/lockkeeper/internal/session"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
@@ -81,6 +82,6 @@ func TestSettleOfAClosedClientDoesNotKnow(t *testing.T) {
 		client.Close()
 		require.ErrorIs(t, queue.Settle(t.Context()), ErrUncertain)
 		var none context.Context
-		require.ErrorIs(t, queue.Settle(none), errNilContext)
+		require.ErrorIs(t, queue.Settle(none), sentinel.ErrNilContext)
 	})
 }

@@ -11,7 +11,9 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/connectstring"
 	"github.com/lockkeeper/lockkeeper/internal/faketime"
+	"github.com/lockkeeper/lockkeeper/internal/zkpath"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
 
@@ -47,9 +49,9 @@ func TestPathAndDataThatDoNotFitAPacketAreRefusedAtTheCall(t *testing.T) {
 			"append":         func() error { _, err := ring.Append(ctx, data); return err },
 			"replace in it":  func() error { return ring.Replace(ctx, "entry", data) },
 			"namespace":      func() error { _, err := Connect(ctx, s.Addrs(), &Options{Namespace: long}); return err },
-			"chroot":         func() error { return CheckServers([]string{"localhost" + long}) },
-			"just too long":  func() error { _, err := NewQueue(client, long[:maxPath+1], nil); return err },
-			"just too large": func() error { return node.Create(ctx, data[:maxNode]) },
+			"chroot":         func() error { return connectstring.Check([]string{"localhost" + long}) },
+			"just too long":  func() error { _, err := NewQueue(client, long[:zkpath.MaxPath+1], nil); return err },
+			"just too large": func() error { return node.Create(ctx, data[:zkpath.MaxNode]) },
 		} {
 			err := call()
 			require.ErrorContains(t, err, "over the limit of", name)
@@ -97,17 +99,17 @@ func TestPathAndDataUpToTheLimitWork(t *testing.T) {
 	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		opts := s.options()
-		opts.Namespace = "/" + strings.Repeat("n", maxPath/2)
+		opts.Namespace = "/" + strings.Repeat("n", zkpath.MaxPath/2)
 		opts.Owner = strings.Repeat("o", 4096)
 		client := s.connect(opts)
 		var parts []Part
 		for i := range 8 {
-			path := "/" + strings.Repeat("q", maxPath/2-2-i)
+			path := "/" + strings.Repeat("q", zkpath.MaxPath/2-2-i)
 			queue, err := NewQueue(client, path, nil)
 			require.NoError(t, err)
 			parts = append(parts, Part{Queue: queue})
 		}
-		_, err := NewQueue(client, "/"+strings.Repeat("q", maxPath/2), nil)
+		_, err := NewQueue(client, "/"+strings.Repeat("q", zkpath.MaxPath/2), nil)
 		require.ErrorContains(t, err, "131074 bytes is over the limit of 131072, with the namespace")
 
 		ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
@@ -116,10 +118,10 @@ func TestPathAndDataUpToTheLimitWork(t *testing.T) {
 		require.ErrorIs(t, err, ErrApart, "eight do not fit one transaction")
 		claims, err := ClaimTogether(ctx, parts[:2]...)
 		require.NoError(t, err)
-		node, err := NewNode(client, "/"+strings.Repeat("d", maxPath/2-2))
+		node, err := NewNode(client, "/"+strings.Repeat("d", zkpath.MaxPath/2-2))
 		require.NoError(t, err)
-		require.NoError(t, node.Create(ctx, make([]byte, maxNode-maxPath)))
-		require.NoError(t, node.Replace(ctx, make([]byte, maxNode-maxPath), -1))
+		require.NoError(t, node.Create(ctx, make([]byte, zkpath.MaxNode-zkpath.MaxPath)))
+		require.NoError(t, node.Replace(ctx, make([]byte, zkpath.MaxNode-zkpath.MaxPath), -1))
 		time.Sleep(2 * testTimeout)
 		for _, claim := range claims {
 			require.NoError(t, claim.Err(), "heartbeats fit, too")

@@ -25,11 +25,11 @@ func (s State) String() string {
 	since := s.Since.Format(time.RFC3339Nano)
 	switch {
 	case s.Ended != nil:
-		return fmt.Sprintf("session %s ended: %v", hex(s.Session), s.Ended)
+		return fmt.Sprintf("session %s ended: %v", session.FormatID(s.Session), s.Ended)
 	case s.Attached:
-		return fmt.Sprintf("session %s attached to %s since %s", hex(s.Session), s.Server, since)
+		return fmt.Sprintf("session %s attached to %s since %s", session.FormatID(s.Session), s.Server, since)
 	}
-	return fmt.Sprintf("session %s detached from %s since %s", hex(s.Session), s.Server, since)
+	return fmt.Sprintf("session %s detached from %s since %s", session.FormatID(s.Session), s.Server, since)
 }
 
 func stateOf(s session.Status) State {
@@ -38,5 +38,3 @@ func stateOf(s session.Status) State {
 		Since: s.Since, Proof: s.Proof, Ended: s.Ended,
 	}
 }
-
-func hex(id int64) string { return fmt.Sprintf("0x%x", uint64(id)) }

@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/internal/ownerlabel"
+	"github.com/lockkeeper/lockkeeper/internal/report"
+	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 )
 
 // breadcrumbSuffix is what the name of the node with the breadcrumb has after that of the queue.
@@ -44,7 +47,7 @@ func newTakeover(client *Client, path string, opts *QueueOptions) (*takeover, er
 	}
 	return &takeover{
 		node: node, delay: opts.LockDelay, fence: opts.Fence,
-		mine: breadcrumb{Format: 1, Owner: cmp.Or(opts.Owner, client.Owner()), Host: hostname(), PID: os.Getpid()},
+		mine: breadcrumb{Format: 1, Owner: cmp.Or(opts.Owner, client.Owner()), Host: ownerlabel.Host(), PID: os.Getpid()},
 	}, nil
 }
 
@@ -54,7 +57,7 @@ func (t *takeover) run(ctx context.Context, c *Claim) error {
 	c.unreported.Store(true)
 	taken := false
 	defer func() {
-		if !taken && c.end(ErrReleased) {
+		if !taken && c.end(sentinel.ErrReleased) {
 			c.session.Ungrant(c.place.Node)
 		}
 	}()
@@ -106,7 +109,7 @@ func (t *takeover) pass(ctx context.Context, c *Claim, former FormerHolder) erro
 		return &Error{Op: op, Path: c.place.Parent, Err: &UnreleasedError{former, err}}
 	}
 	left := t.delay - time.Since(t.foundAt(former.Token))
-	c.session.report.unreleased(c.place.Parent, former, max(0, left))
+	c.session.report.Unreleased(c.place.Parent, report.Former(former), max(0, left))
 	if left > 0 {
 		timer := time.NewTimer(left)
 		defer timer.Stop()

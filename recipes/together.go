@@ -13,7 +13,9 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/lockkeeper/lockkeeper/internal/protocol"
+	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 	"github.com/lockkeeper/lockkeeper/internal/session"
+	"github.com/lockkeeper/lockkeeper/internal/zkpath"
 )
 
 // maxTogether is how many queues one transaction joins at most. With records of the greatest size it
@@ -69,13 +71,13 @@ func claimTogether(ctx context.Context, parts []Part, take func(*together) ([]*C
 	for _, p := range parts {
 		size += 2 * len(p.Queue.path)
 	}
-	if size > maxTransaction/2 {
-		return nil, fmt.Errorf("%w: the paths take %d bytes of a transaction, and %d are the limit", ErrApart, size, maxTransaction/2)
+	if size > zkpath.MaxTransaction/2 {
+		return nil, fmt.Errorf("%w: the paths take %d bytes of a transaction, and %d are the limit", ErrApart, size, zkpath.MaxTransaction/2)
 	}
 	client, began := parts[0].Queue.client, time.Now()
 	s, err := client.session(ctx)
 	if err != nil {
-		return nil, &Error{Op: "claim", Path: parts[0].Queue.path, Err: withCtx(ctx, err)}
+		return nil, &Error{Op: "claim", Path: parts[0].Queue.path, Err: sentinel.WithCtx(ctx, err)}
 	}
 	g := &together{
 		session: s, queues: make([]*Queue, n), modes: make([]Mode, n),
@@ -89,7 +91,7 @@ func claimTogether(ctx context.Context, parts []Part, take func(*together) ([]*C
 		return nil, err
 	}
 	for i, c := range claims {
-		client.report.granted(g.queues[i].path, c.Path(), c.token, time.Since(began))
+		client.report.Granted(g.queues[i].path, c.Path(), c.token, time.Since(began))
 	}
 	return claims, nil
 }
@@ -101,7 +103,7 @@ func checkTogether(ctx context.Context, parts []Part) error {
 	}
 	first := parts[0].Queue
 	if ctx == nil {
-		return &Error{Op: "claim", Path: first.path, Err: errNilContext}
+		return &Error{Op: "claim", Path: first.path, Err: sentinel.ErrNilContext}
 	}
 	seen := make(map[string]bool, len(parts))
 	for _, part := range parts {
@@ -155,7 +157,7 @@ func (g *together) claim(ctx context.Context) ([]*Claim, error) {
 		return claims, nil
 	}
 	for _, c := range claims {
-		if c != nil && c.end(ErrReleased) {
+		if c != nil && c.end(sentinel.ErrReleased) {
 			g.session.Ungrant(c.place.Node)
 		}
 	}
@@ -167,7 +169,7 @@ func (g *together) claim(ctx context.Context) ([]*Claim, error) {
 func (g *together) apart(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
-		return withCtx(ctx, err)
+		return sentinel.WithCtx(ctx, err)
 	case g.try && errors.As(err, new(*BusyError)):
 		return err
 	}
@@ -376,19 +378,19 @@ func (g *together) leave(which func(i int) bool) {
 // timeout at most. The rest is done in the background.
 func (q *Queue) Abandon(c *Claim) {
 	c.released.Do(func() {
-		if c.Err() != nil || !c.end(ErrReleased) {
+		if c.Err() != nil || !c.end(sentinel.ErrReleased) {
 			c.session.EndGrace(c.place.Node)
 			c.releaseErr = c.ended()
 		} else {
-			c.session.report.over(c.place.Parent, c.place.Path, time.Since(c.granted), ErrReleased)
+			c.session.report.Over(c.place.Parent, c.place.Path, time.Since(c.granted), sentinel.ErrReleased)
 			c.session.Ungrant(c.place.Node)
 			q.abandon(c.session, c.place)
 			select {
 			case <-c.place.Gone():
 			default:
-				c.releaseErr = &Error{Op: "release", Path: c.place.Path, Err: fmt.Errorf("%w, deletion continues in the background", ErrUncertain)}
+				c.releaseErr = &Error{Op: "release", Path: c.place.Path, Err: fmt.Errorf("%w, deletion continues in the background", sentinel.ErrUncertain)}
 			}
 		}
-		c.session.report.released(c.place.Parent, c.place.Path, c.releaseErr)
+		c.session.report.Released(c.place.Parent, c.place.Path, c.releaseErr)
 	})
 }

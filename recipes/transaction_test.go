@@ -7,6 +7,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/internal/zkpath"
 )
 
 // opsError returns the error of parseOps for the operations.
@@ -16,7 +18,7 @@ func opsError(ops []any) error {
 }
 
 func TestTransactionOverTheServersLimitIsRefusedWithTheLimit(t *testing.T) {
-	big := make([]byte, maxTransaction)
+	big := make([]byte, zkpath.MaxTransaction)
 	acl := zk.WorldACL(zk.PermAll)
 	for name, ops := range map[string][]any{
 		"create":       {&zk.CreateRequest{Path: "/a", Data: big, Acl: acl}},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 	"github.com/lockkeeper/lockkeeper/internal/session"
 )
 
@@ -47,7 +48,7 @@ func (v *View) Sync(ctx context.Context) error {
 		return conn.Sync(v.path)
 	})
 	if err != nil {
-		return withCtx(ctx, err)
+		return sentinel.WithCtx(ctx, err)
 	}
 	return nil
 }
@@ -132,7 +133,7 @@ func (v *View) Read(ctx context.Context, names []string) (map[string]Content, er
 		err = failed
 	}
 	if err != nil {
-		return nil, withCtx(ctx, err)
+		return nil, sentinel.WithCtx(ctx, err)
 	}
 	return contents, nil
 }
@@ -151,7 +152,7 @@ func (v *View) Await(ctx context.Context, changed <-chan struct{}) error {
 func (v *View) over(ctx context.Context) error {
 	switch {
 	case ctx.Err() != nil:
-		return &Error{Op: "wait", Path: v.path, Err: withCtx(ctx, ctx.Err())}
+		return &Error{Op: "wait", Path: v.path, Err: sentinel.WithCtx(ctx, ctx.Err())}
 	case v.session.Ended() != nil:
 		return &Error{Op: "wait", Path: v.path, Err: v.session.Ended()}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/internal/protocol"
+	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 	"github.com/lockkeeper/lockkeeper/internal/session"
 )
 
@@ -55,7 +56,7 @@ func (q *Queue) await(ctx context.Context, s *queueSession, p *place) error {
 		if ahead != reported {
 			reported = ahead
 			p.behind = true
-			q.client.report.waiting(q.path, p.Path, reported)
+			q.client.report.Waiting(q.path, p.Path, reported)
 		}
 		q.observeWatched(w, ahead)
 		left, err := q.awaitEvent(ctx, s, p, w)
@@ -132,7 +133,7 @@ func (q *Queue) awaitEvent(ctx context.Context, s *queueSession, p *place, w *se
 	case <-w.Fired():
 	case <-own.Fired():
 	case <-p.Lost():
-		return 0, &Error{Op: "wait", Path: p.Path, Err: ErrDeleted}
+		return 0, &Error{Op: "wait", Path: p.Path, Err: sentinel.ErrDeleted}
 	case <-ctx.Done():
 		return 0, &Error{Op: "wait", Path: p.Path, Err: ctx.Err()}
 	}

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lockkeeper/lockkeeper/recipes"
+	"github.com/lockkeeper/lockkeeper/internal/connectstring"
 	"github.com/lockkeeper/lockkeeper/service/internal/key"
 	"github.com/lockkeeper/lockkeeper/service/internal/limit"
 )
@@ -121,7 +121,7 @@ func (c *Config) Check() error {
 	case c.TokenKeys == "":
 		return errors.New("the file of token keys is missing: all replicas must share one")
 	}
-	return recipes.CheckServers(c.Servers)
+	return connectstring.Check(c.Servers)
 }
 
 func (c *Config) checkDev(host string) error {

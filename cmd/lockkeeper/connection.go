@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockkeeper/lockkeeper/internal/connectstring"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -56,7 +57,7 @@ func (c *connection) check() error {
 	if err := c.checkCommon(); err != nil {
 		return err
 	}
-	if err := recipes.CheckServers([]string{c.servers}); err != nil {
+	if err := connectstring.Check([]string{c.servers}); err != nil {
 		return usageErrorf("--servers: %w", err)
 	}
 	return nil

@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lockkeeper/lockkeeper/recipes"
+	"github.com/lockkeeper/lockkeeper/internal/connectstring"
 )
 
 func newDemo() *cobra.Command {
@@ -70,7 +70,7 @@ func (a *demoArguments) check() error {
 	if len(a.servers) == 0 {
 		return nil
 	}
-	return recipes.CheckServers(a.servers)
+	return connectstring.Check(a.servers)
 }
 
 // runDemo executes the demo command.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockkeeper/lockkeeper/internal/ownerlabel"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -56,7 +57,7 @@ func (a *runArguments) check(cmd *cobra.Command) error {
 	case a.waits && a.wait <= 0:
 		return usageErrorf("--wait %v is not positive: use --try", a.wait)
 	}
-	if err := recipes.CheckOwner(a.owner); err != nil {
+	if err := ownerlabel.Check(a.owner); err != nil {
 		return usageErrorf("--owner: %w", err)
 	}
 	if err := a.service.check(cmd, &a.connection, a.paths()...); err != nil {

@@ -35,10 +35,18 @@ const (
 	testcert   = module + "/internal/testcert"
 	faketime   = module + "/internal/faketime" // which every test may import
 	digestmd5  = module + "/internal/digestmd5"
-	zk         = "github.com/go-zookeeper/zk"
-	testify    = "github.com/stretchr/testify/require"
-	cobra      = "github.com/spf13/cobra"
-	pflag      = "github.com/spf13/pflag"
+
+	// The engine below recipes, in the order in which its packages import each other.
+	sentinel      = module + "/internal/sentinel"
+	zkpath        = module + "/internal/zkpath"
+	connectstring = module + "/internal/connectstring"
+	ownerlabel    = module + "/internal/ownerlabel"
+	report        = module + "/internal/report"
+
+	zk      = "github.com/go-zookeeper/zk"
+	testify = "github.com/stretchr/testify/require"
+	cobra   = "github.com/spf13/cobra"
+	pflag   = "github.com/spf13/pflag"
 
 	metrics     = module + "/internal/metrics"
 	metricstest = metrics + "/metricstest"
@@ -97,7 +105,7 @@ var rules = map[string]rule{
 		because: "it calls a Redis client through one function, and the user chooses the client",
 	},
 	recipes: {
-		may:     []string{fencing, tuning, zk, protocol, session, background, digestmd5},
+		may:     []string{fencing, tuning, zk, protocol, session, digestmd5, sentinel, zkpath, connectstring, ownerlabel, report},
 		tools:   append(tools, wiretest, testcert),
 		because: "lock and election are built on it, and it alone uses the ZooKeeper client",
 	},
@@ -105,8 +113,31 @@ var rules = map[string]rule{
 		tools:   []string{testify},
 		because: "the rules that decide a grant are functions of names and records, and are tested as such",
 	},
+	sentinel: {
+		because: "errors that all layers share, and the client of the service too",
+	},
+	zkpath: {
+		may:     []string{protocol},
+		tools:   []string{testify},
+		because: "paths are checked before a request is sent",
+	},
+	connectstring: {
+		may:     []string{zkpath},
+		tools:   []string{testify},
+		because: "a list of servers is checked before a connection is made",
+	},
+	ownerlabel: {
+		may:     []string{protocol},
+		tools:   []string{testify},
+		because: "a label is text",
+	},
+	report: {
+		may:     []string{fencing, background, session},
+		tools:   []string{testify, sentinel},
+		because: "it passes events on, and causes none",
+	},
 	session: {
-		may:     []string{zk, background, deadline, wire},
+		may:     []string{zk, background, deadline, wire, sentinel},
 		tools:   append(tools, wiretest),
 		because: "it maintains one session, and is independent of queues, claims and tokens",
 	},
@@ -135,22 +166,22 @@ var rules = map[string]rule{
 		because: "lock and election read who is ahead before a deadline, and neither imports the other",
 	},
 	lock: {
-		may:     []string{fencing, recipes, ctxerr, lookup},
+		may:     []string{fencing, recipes, ctxerr, lookup, zkpath},
 		tools:   append(tools, recipetest),
 		because: "recipes contains the code that a lock shares with an election, and the rules of a ZooKeeper session",
 	},
 	election: {
-		may:     []string{fencing, recipes, zk, ctxerr, lookup},
+		may:     []string{fencing, recipes, zk, ctxerr, lookup, zkpath, ownerlabel},
 		tools:   append(tools, recipetest),
 		because: "recipes contains the code that an election shares with a lock, and describes nodes by the ZooKeeper client's types",
 	},
 	epoch: {
-		may:     []string{fencing, recipes, zk, ctxerr},
+		may:     []string{fencing, recipes, zk, ctxerr, zkpath, ownerlabel},
 		tools:   []string{testify, zktest, election},
 		because: "it fences writes to ZooKeeper, which callers pass as ZooKeeper operations, for locks and elections",
 	},
 	group: {
-		may:     []string{recipes},
+		may:     []string{recipes, zkpath},
 		tools:   tools,
 		because: "recipes contains the registration of a node, and the rules of a ZooKeeper session; members need no token",
 	},
@@ -160,12 +191,12 @@ var rules = map[string]rule{
 		because: "the leader of an election runs the ticks, and recipes contains the node that holds the last one; of the ZooKeeper client it needs the Stat",
 	},
 	barriers: {
-		may:     []string{recipes, zk, ctxerr},
+		may:     []string{recipes, zk, ctxerr, zkpath},
 		tools:   tools,
 		because: "recipes contains the registration of a member and the node that all members follow; of the ZooKeeper client it needs the Stat and two refusals",
 	},
 	leases: {
-		may:     []string{fencing, recipes, zk},
+		may:     []string{fencing, recipes, zk, protocol},
 		tools:   tools,
 		because: "recipes contains the queue that leases share with locks; of the ZooKeeper client it needs the errors",
 	},
@@ -206,7 +237,7 @@ var rules = map[string]rule{
 		because: "it contains only tests: clients of other projects beside Lockkeeper's",
 	},
 	command: {
-		may:     []string{fencing, recipes, lock, election, zktest, zk, cobra, pflag, service, client},
+		may:     []string{fencing, recipes, lock, election, zktest, zk, cobra, pflag, service, client, connectstring, ownerlabel},
 		tools:   tools,
 		because: "a command combines all packages, and its module adds the parser of commands; code that needs more is in its own module",
 	},

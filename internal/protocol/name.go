@@ -125,3 +125,10 @@ func Unordered(members []Member) []string {
 
 // Sort sorts the front of the queue first.
 func Sort(members []Member) { slices.SortFunc(members, compareMembers) }
+
+// IsContender reports whether a node of that name, below a queue's path, is a contender of this
+// or another library.
+func IsContender(name string) bool {
+	_, ok := ParseMember(name)
+	return ok
+}

@@ -20,7 +20,7 @@ func (s *Session) Authenticate(ctx context.Context) error {
 				break
 			}
 			if OutcomeOf(err) != Unknown || ctx.Err() != nil || s.Ended() != nil {
-				return s.fail("authenticate", auth.Scheme, err)
+				return s.Fail("authenticate", auth.Scheme, err)
 			}
 		}
 	}

@@ -124,9 +124,9 @@ func (s *Session) Delete(ctx context.Context, p *Node, as Role) (existed bool, e
 		case errors.Is(over, ErrExpired):
 			return true, nil // the node was deleted with the session
 		case over != nil:
-			return tried, s.fail("delete", p.Path, over)
+			return tried, s.Fail("delete", p.Path, over)
 		case ctx.Err() != nil || !s.mayRepeat(err):
-			return tried, s.fail("delete", p.Path, err)
+			return tried, s.Fail("delete", p.Path, err)
 		}
 		tried = true
 	}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 )
 
 // sendDueHeartbeat sends a heartbeat if one is due. It returns how long the owner may sleep.
@@ -49,7 +51,7 @@ func (s *Session) sendHeartbeat(sent time.Time, nodes []*Node, wanted []*proofRe
 		again := s.mayRepeat(err)
 		var next time.Time
 		switch {
-		case errors.Is(err, ErrDeleted):
+		case errors.Is(err, sentinel.ErrDeleted):
 			next = time.Now() // the failed check proves nothing about the other nodes
 			again = true
 		case errors.Is(err, errReleased):
@@ -73,7 +75,7 @@ func (s *Session) sendHeartbeat(sent time.Time, nodes []*Node, wanted []*proofRe
 			s.events.Proved(max(0, time.Until(deadline)), s.Timeout())
 		}
 		s.alarm.Ring()
-		if held > len(nodes) || errors.Is(err, ErrDeleted) {
+		if held > len(nodes) || errors.Is(err, sentinel.ErrDeleted) {
 			s.watchOwn()
 		}
 	})
@@ -85,11 +87,11 @@ func (s *Session) sendHeartbeat(sent time.Time, nodes []*Node, wanted []*proofRe
 func (s *Session) Prove(ctx context.Context, n *Node) error {
 	asked := s.heartbeats.ask(n)
 	s.alarm.Ring()
-	err := ErrDeleted
+	err := sentinel.ErrDeleted
 	select {
 	case <-asked.answered:
 		if asked.err != nil {
-			return s.fail("check", n.Path, asked.err)
+			return s.Fail("check", n.Path, asked.err)
 		}
 		return nil
 	case <-n.lost:
@@ -99,7 +101,7 @@ func (s *Session) Prove(ctx context.Context, n *Node) error {
 		err = ctx.Err()
 	}
 	s.heartbeats.withdraw(asked)
-	return s.fail("check", n.Path, err)
+	return s.Fail("check", n.Path, err)
 }
 
 // watchOwn watches the held nodes, because heartbeats may take long to check them all. If a
@@ -154,7 +156,7 @@ func (s *Session) checkVersions(conn *zk.Conn, nodes []*Node) error {
 	case Unsent:
 		return err
 	case Unknown:
-		return fmt.Errorf("%w: %w", ErrUncertain, err)
+		return fmt.Errorf("%w: %w", sentinel.ErrUncertain, err)
 	}
 	for i, r := range results {
 		if i < len(nodes) && (errors.Is(r.Error, zk.ErrNoNode) || errors.Is(r.Error, zk.ErrBadVersion)) {
@@ -171,7 +173,7 @@ func (s *Session) checkFailed(n *Node, err error) error {
 		if !s.MarkLost(n) {
 			return errReleased
 		}
-		return s.fail("check", n.Path, fmt.Errorf("%w: %w", ErrDeleted, err))
+		return s.Fail("check", n.Path, &LossError{Cause: sentinel.ErrDeleted, Err: err})
 	}
 	was, cause := s.MarkOverwritten(n)
 	switch {
@@ -180,10 +182,7 @@ func (s *Session) checkFailed(n *Node, err error) error {
 	case !was:
 		return errReleased
 	}
-	if !errors.Is(cause, ErrDeleted) {
-		cause = fmt.Errorf("%w: %w", ErrDeleted, cause)
-	}
-	return s.fail("check", n.Path, fmt.Errorf("%w: %w", cause, err))
+	return s.Fail("check", n.Path, &LossError{cause, err})
 }
 
 // period returns the time from one heartbeat to the next.

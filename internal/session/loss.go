@@ -6,11 +6,13 @@ import (
 	"context"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 )
 
 // MarkLost ends what was granted on the node, which a server reports as missing. It returns
 // false if the node was released in the meantime: then its absence proves nothing.
-func (s *Session) MarkLost(n *Node) bool { return s.markLost(n, ErrDeleted, s.DeleteSoon) }
+func (s *Session) MarkLost(n *Node) bool { return s.markLost(n, sentinel.ErrDeleted, s.DeleteSoon) }
 
 // MarkOverwritten is MarkLost for a node that a server reports as overwritten. It reads the
 // node for the reason, which is ErrDeleted unless the data has another one, and takes T/8 at
@@ -19,7 +21,7 @@ func (s *Session) MarkLost(n *Node) bool { return s.markLost(n, ErrDeleted, s.De
 // cause is nil if the session itself has written the node, or if that is possible and the read
 // failed: the node is not lost then, and a check at its Version shows more.
 func (s *Session) MarkOverwritten(n *Node) (was bool, cause error) {
-	cause = ErrDeleted
+	cause = sentinel.ErrDeleted
 	ctx, cancel := context.WithTimeout(s.ctx, s.Timeout()/8)
 	defer cancel()
 	c, err := RetryAs(ctx, s, Holder, "read", n.Path, func(conn *zk.Conn) (c content, err error) {

@@ -9,6 +9,8 @@ import (
 	"net"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 )
 
 // An Outcome is what an error reveals about its request.
@@ -44,7 +46,7 @@ func OutcomeOf(err error) Outcome {
 	switch {
 	case err == nil:
 		return Done
-	case errors.Is(err, ErrUncertain):
+	case errors.Is(err, sentinel.ErrUncertain):
 		return Unknown // whatever else it wraps
 	}
 	var u unsentErr
@@ -81,7 +83,7 @@ func failedUnsent(err error) bool {
 
 // unnamed reports whether a server answered with an error for which the ZooKeeper client has no name.
 func unnamed(err error) bool {
-	return OutcomeOf(err) == Unknown && !Retryable(err) && !errors.Is(err, ErrUncertain) && !errors.Is(err, errUnanswered)
+	return OutcomeOf(err) == Unknown && !Retryable(err) && !errors.Is(err, sentinel.ErrUncertain) && !errors.Is(err, errUnanswered)
 }
 
 // mayRepeat reports whether an idempotent request that failed with err is to be sent again.

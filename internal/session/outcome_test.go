@@ -12,6 +12,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 )
 
 func TestErrorRevealsOutcomeAndWhetherRetryMayHelp(t *testing.T) {
@@ -34,9 +36,9 @@ func TestErrorRevealsOutcomeAndWhetherRetryMayHelp(t *testing.T) {
 		"caller ended before sending":    {NotSent(context.DeadlineExceeded), Unsent, false},
 		"unsent, with cause like answer": {NotSent(zk.ErrNoNode), Unsent, false},
 		"unsent, with broken connection": {NotSent(io.EOF), Unsent, false},
-		"caller ended before answer":     {fmt.Errorf("%w: %w", ErrUncertain, context.DeadlineExceeded), Unknown, false},
-		"uncertain, with refusal":        {fmt.Errorf("%w: %w", ErrUncertain, zk.ErrNoAuth), Unknown, false},
-		"uncertain, connection ended":    {fmt.Errorf("%w: %w", ErrUncertain, zk.ErrConnectionClosed), Unknown, true},
+		"caller ended before answer":     {fmt.Errorf("%w: %w", sentinel.ErrUncertain, context.DeadlineExceeded), Unknown, false},
+		"uncertain, with refusal":        {fmt.Errorf("%w: %w", sentinel.ErrUncertain, zk.ErrNoAuth), Unknown, false},
+		"uncertain, connection ended":    {fmt.Errorf("%w: %w", sentinel.ErrUncertain, zk.ErrConnectionClosed), Unknown, true},
 	} {
 		require.Equal(t, c.outcome, OutcomeOf(c.err), name)
 		require.Equal(t, c.retryable, Retryable(c.err), name)

@@ -6,6 +6,8 @@ import (
 	"math"
 	"sync"
 	"time"
+
+	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 )
 
 // One heartbeat checks as many nodes as fit below both bounds: a server drops the
@@ -319,7 +321,7 @@ func (o *outstanding) grant(p *Node, e Ender) error {
 	case o.over != nil:
 		return o.over
 	case p.isLost:
-		return ErrDeleted
+		return sentinel.ErrDeleted
 	}
 	p.granted, p.grantedAt = e, time.Now()
 	o.granted[p] = struct{}{}

@@ -2,7 +2,11 @@
 
 package session
 
-import "time"
+import (
+	"time"
+
+	"github.com/lockkeeper/lockkeeper/internal/sentinel"
+)
 
 // Run serves the waiters and holders of the session until the session is over. It ends all
 // grants at the deadline, sends heartbeats, leaves servers that do not answer, starts the
@@ -38,7 +42,7 @@ func (s *Session) EndOfGrants(now time.Time) error {
 		return over
 	}
 	if s.lease.Left(now) <= 0 {
-		return ErrDeadline
+		return sentinel.ErrDeadline
 	}
 	return nil
 }
@@ -48,7 +52,7 @@ func (s *Session) checkDeadline(now time.Time) {
 	if s.lease.Left(now) > 0 {
 		return
 	}
-	ended, reports := endAll(s.nodes.take(), ErrDeadline)
+	ended, reports := endAll(s.nodes.take(), sentinel.ErrDeadline)
 	for i, n := range ended {
 		s.DeleteLater(n)
 		reports[i]()

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/internal/faketime"
+	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 	"github.com/lockkeeper/lockkeeper/internal/wiretest"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
@@ -56,7 +57,7 @@ func openTestSession(t *testing.T) (*Session, *zktest.Link) {
 		s.Run()
 	}()
 	t.Cleanup(func() {
-		s.End(ErrClosed)
+		s.End(sentinel.ErrClosed)
 		<-owned
 		s.Close()
 		require.NoError(t, server.Close())

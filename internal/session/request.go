@@ -10,6 +10,8 @@ import (
 	"sync"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 )
 
 // Call runs one ordinary request of the session, and returns no later than ctx ends. A
@@ -60,7 +62,7 @@ func callOnce[R any](ctx context.Context, s *Session, as Role, request func(*zk.
 	case r := <-replies:
 		return r.value, r.err
 	case <-ctx.Done():
-		return zero, fmt.Errorf("%w: %w", ErrUncertain, ctx.Err())
+		return zero, fmt.Errorf("%w: %w", sentinel.ErrUncertain, ctx.Err())
 	}
 }
 
@@ -134,7 +136,7 @@ func RetryAs[R any](ctx context.Context, s *Session, as Role, op, path string, r
 		if ctx != s.ctx && ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
 			err = fmt.Errorf("%w: %w", ctx.Err(), err)
 		}
-		return zero, s.fail(op, path, err)
+		return zero, s.Fail(op, path, err)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/internal/background"
 	"github.com/lockkeeper/lockkeeper/internal/deadline"
+	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 	"github.com/lockkeeper/lockkeeper/internal/wire"
 )
 
@@ -106,7 +107,7 @@ func Open(config Config) (*Session, error) {
 	if err != nil {
 		cancel(err)
 		stopDialing()
-		return nil, s.fail("connect", "", err)
+		return nil, s.Fail("connect", "", err)
 	}
 	s.conn = conn
 	// The channel of events is lossy, and the callback reports the same events. The
@@ -196,7 +197,7 @@ func (s *Session) End(cause error) {
 	}
 	close(s.reported)
 	// The ensemble must still be notified that a session was closed or abandoned.
-	if !errors.Is(cause, ErrClosed) && !errors.Is(cause, ErrAbandoned) {
+	if !errors.Is(cause, sentinel.ErrClosed) && !errors.Is(cause, ErrAbandoned) {
 		s.disconnect()
 	}
 }
@@ -314,5 +315,5 @@ func (s *Session) Server() string {
 	return s.server
 }
 
-// fail returns the error of an operation of the session.
-func (s *Session) fail(op, path string, err error) error { return s.config.Wrap(op, path, err) }
+// Fail returns the error of an operation of the session.
+func (s *Session) Fail(op, path string, err error) error { return s.config.Wrap(op, path, err) }

@@ -4,6 +4,7 @@ package session
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -76,3 +77,6 @@ func (s *Session) RunBlocking(f func()) { s.dialer.blocking.Run(f) }
 
 // Wake wakes the owner immediately.
 func (s *Session) Wake() { s.alarm.Ring() }
+
+// FormatID returns the id of a session as the servers log it.
+func FormatID(id int64) string { return fmt.Sprintf("0x%x", uint64(id)) }

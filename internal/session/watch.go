@@ -29,7 +29,7 @@ func (s *Session) Watch(ctx context.Context, path string, kind WatchKind) (*Watc
 	case <-w.set:
 		return w, w.err
 	case <-ctx.Done():
-		return nil, s.fail("watch", path, ctx.Err())
+		return nil, s.Fail("watch", path, ctx.Err())
 	}
 }
 
@@ -44,7 +44,7 @@ func (s *Session) setWatch(key watchKey, w *Watch) {
 		s.wasSet(key, w, err)
 	})
 	if err != nil {
-		s.wasSet(key, w, s.fail("watch", key.path, err))
+		s.wasSet(key, w, s.Fail("watch", key.path, err))
 	}
 }
 

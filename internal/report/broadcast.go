@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package recipes
+package report
 
 import (
 	"context"
 	"sync"
+
+	"github.com/lockkeeper/lockkeeper/internal/session"
 )
 
 // A broadcast passes states on to subscribers. It is safe for concurrent use.
@@ -19,12 +21,12 @@ type subscriber struct {
 	wake chan struct{} // signals that queue or closed has changed
 
 	mu     sync.Mutex // guards what follows
-	queue  []State
+	queue  []session.Status
 	closed bool // no further state follows
 }
 
 // subscribe returns a subscriber that begins with the current state.
-func (b *broadcast) subscribe(present func() State) *subscriber {
+func (b *broadcast) subscribe(present func() session.Status) *subscriber {
 	sub := &subscriber{wake: make(chan struct{}, 1)}
 	b.mu.Lock()
 	if b.subs == nil {
@@ -49,7 +51,7 @@ func (b *broadcast) unsubscribe(sub *subscriber) {
 }
 
 // send queues state for all subscribers.
-func (b *broadcast) send(state State) {
+func (b *broadcast) send(state session.Status) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for sub := range b.subs {
@@ -67,10 +69,10 @@ func (b *broadcast) close() {
 	}
 }
 
-func (s *subscriber) push(state State, first bool) {
+func (s *subscriber) push(state session.Status, first bool) {
 	s.mu.Lock()
 	if first {
-		s.queue = append([]State{state}, s.queue...)
+		s.queue = append([]session.Status{state}, s.queue...)
 	} else {
 		s.queue = append(s.queue, state)
 	}
@@ -92,8 +94,8 @@ func (s *subscriber) signal() {
 	}
 }
 
-// next waits for the next state. It returns false if none follows or ctx is done.
-func (s *subscriber) next(ctx context.Context) (State, bool) {
+// Next waits for the next state. It returns false if none follows or ctx is done.
+func (s *subscriber) Next(ctx context.Context) (session.Status, bool) {
 	for {
 		s.mu.Lock()
 		if len(s.queue) > 0 {
@@ -105,12 +107,12 @@ func (s *subscriber) next(ctx context.Context) (State, bool) {
 		closed := s.closed
 		s.mu.Unlock()
 		if closed {
-			return State{}, false
+			return session.Status{}, false
 		}
 		select {
 		case <-s.wake:
 		case <-ctx.Done():
-			return State{}, false
+			return session.Status{}, false
 		}
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package recipes
+package report
 
 import (
 	"context"
@@ -16,11 +16,12 @@ import (
 
 	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/internal/faketime"
+	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 	"github.com/lockkeeper/lockkeeper/internal/session"
 )
 
-func newTestReporter(trace Trace, logger slog.Handler) *reporter {
-	return newReporter(trace, slog.New(logger))
+func newTestReporter(trace Hooks, logger slog.Handler) *Reporter {
+	return New(trace, slog.New(logger))
 }
 
 func TestEventsAreReportedInOrderAndOneAtATime(t *testing.T) {
@@ -30,7 +31,7 @@ func TestEventsAreReportedInOrderAndOneAtATime(t *testing.T) {
 			reported = append(reported, strings.TrimSpace(fmt.Sprintln(event...)))
 			time.Sleep(time.Millisecond)
 		}
-		r := newTestReporter(Trace{
+		r := newTestReporter(Hooks{
 			SessionOpened: func(id int64, server string, timeout time.Duration) { tell("opened", id, server, timeout) },
 			SessionEnded:  func(id int64, cause error) { tell("ended", id, cause) },
 			Attached:      func(id int64, server string) { tell("attached", id, server) },
@@ -44,7 +45,7 @@ func TestEventsAreReportedInOrderAndOneAtATime(t *testing.T) {
 				tell("granted", path, node, token, waited)
 			},
 			HandedOver: func(path, node string) { tell("handed over", path, node) },
-			Unreleased: func(path string, former FormerHolder, delay time.Duration) {
+			Unreleased: func(path string, former Former, delay time.Duration) {
 				tell("unreleased", path, former.Owner, delay)
 			},
 			Failed: func(path string, waited time.Duration, err error) { tell("failed", path, waited, err) },
@@ -60,26 +61,26 @@ func TestEventsAreReportedInOrderAndOneAtATime(t *testing.T) {
 		n := session.NewNode("/l", 1, "n")
 		n.Path = "/l/x"
 		why := errors.New("why")
-		r.opened(1, "zk1", time.Second, time.Second)
+		r.Opened(1, "zk1", time.Second, time.Second)
 		r.Detached(1, "zk1")
 		r.Attached(1, "zk2")
 		r.Outage(time.Second, why)
 		r.Heartbeat(time.Second, nil)
 		r.Proved(time.Second, time.Minute)
-		r.joined("/l", "/l/x", 3)
-		r.waiting("/l", "/l/x", "w")
-		r.granted("/l", "/l/x", 42, time.Second)
-		r.handedOver("/l", "/l/x")
-		r.unreleased("/l", FormerHolder{Owner: "o"}, time.Second)
-		r.failed("/l", time.Second, why)
-		r.over("/l", "/l/x", time.Second, why)
-		r.lost("/l", "/l/x", 42, why)
-		r.released("/l", "/l/x", nil)
-		r.rejoined("/l", why)
-		r.recovered("/l", true, nil)
+		r.Joined("/l", "/l/x", 3)
+		r.Waiting("/l", "/l/x", "w")
+		r.Granted("/l", "/l/x", 42, time.Second)
+		r.HandedOver("/l", "/l/x")
+		r.Unreleased("/l", Former{Owner: "o"}, time.Second)
+		r.Failed("/l", time.Second, why)
+		r.Over("/l", "/l/x", time.Second, why)
+		r.Lost("/l", "/l/x", 42, why)
+		r.Released("/l", "/l/x", nil)
+		r.Rejoined("/l", why)
+		r.Recovered("/l", true, nil)
 		r.Undeleted(n, why)
-		r.ended(1, why)
-		r.close()
+		r.Ended(1, why)
+		r.Close()
 		require.Equal(t, []string{
 			"opened 1 zk1 1s", "detached 1 zk1", "attached 1 zk2", "outage 1s why", "heartbeat 1s <nil>", "proved 1s 1m0s",
 			"joined /l /l/x 3", "waiting /l /l/x w", "granted /l /l/x 42 1s", "handed over /l /l/x", "unreleased /l o 1s", "failed /l 1s why", "ended /l /l/x 1s why",
@@ -90,27 +91,27 @@ func TestEventsAreReportedInOrderAndOneAtATime(t *testing.T) {
 
 func TestTraceWithoutFunctionsIsNotCalled(t *testing.T) {
 	faketime.Test(t, func(t *testing.T) {
-		r := newTestReporter(Trace{}, slog.DiscardHandler)
-		r.opened(1, "zk1", time.Second, 2*time.Second)
+		r := newTestReporter(Hooks{}, slog.DiscardHandler)
+		r.Opened(1, "zk1", time.Second, 2*time.Second)
 		r.Detached(1, "zk1")
 		r.Attached(1, "zk1")
-		r.Outage(time.Second, ErrDeadline)
+		r.Outage(time.Second, sentinel.ErrDeadline)
 		r.Heartbeat(time.Second, nil)
 		r.Proved(time.Second, time.Minute)
-		r.joined("/l", "/l/x", 3)
-		r.waiting("/l", "/l/x", "w")
-		r.granted("/l", "/l/x", 42, 0)
-		r.handedOver("/l", "/l/x")
-		r.unreleased("/l", FormerHolder{}, time.Second)
-		r.failed("/l", time.Second, ErrDeadline)
-		r.over("/l", "/l/x", time.Second, ErrDeadline)
-		r.lost("/l", "/l/x", 42, ErrDeadline)
-		r.released("/l", "/l/x", nil)
-		r.rejoined("/l", ErrDeadline)
-		r.recovered("/l", true, nil)
-		r.Undeleted(session.NewNode("/l", 1, "n"), ErrDeadline)
-		r.ended(1, ErrClosed)
-		r.close()
+		r.Joined("/l", "/l/x", 3)
+		r.Waiting("/l", "/l/x", "w")
+		r.Granted("/l", "/l/x", 42, 0)
+		r.HandedOver("/l", "/l/x")
+		r.Unreleased("/l", Former{}, time.Second)
+		r.Failed("/l", time.Second, sentinel.ErrDeadline)
+		r.Over("/l", "/l/x", time.Second, sentinel.ErrDeadline)
+		r.Lost("/l", "/l/x", 42, sentinel.ErrDeadline)
+		r.Released("/l", "/l/x", nil)
+		r.Rejoined("/l", sentinel.ErrDeadline)
+		r.Recovered("/l", true, nil)
+		r.Undeleted(session.NewNode("/l", 1, "n"), sentinel.ErrDeadline)
+		r.Ended(1, sentinel.ErrClosed)
+		r.Close()
 		require.Zero(t, r.dropped.Load())
 	})
 }
@@ -119,7 +120,7 @@ func TestBlockedFunctionBlocksNothingButFunctionsAndWhatIsDroppedIsCounted(t *te
 	faketime.Test(t, func(t *testing.T) {
 		blocked := make(chan struct{})
 		calls := 0
-		r := newTestReporter(Trace{Heartbeat: func(time.Duration, error) {
+		r := newTestReporter(Hooks{Heartbeat: func(time.Duration, error) {
 			<-blocked
 			calls++
 		}}, slog.DiscardHandler)
@@ -134,7 +135,7 @@ func TestBlockedFunctionBlocksNothingButFunctionsAndWhatIsDroppedIsCounted(t *te
 		}
 		require.Equal(t, int64(7), r.dropped.Load())
 		close(blocked)
-		r.close()
+		r.Close()
 		require.Equal(t, 1+reportQueue, calls, "close reports the queued events")
 	})
 }
@@ -142,12 +143,12 @@ func TestBlockedFunctionBlocksNothingButFunctionsAndWhatIsDroppedIsCounted(t *te
 func TestCloseWaitsForTheLastFunction(t *testing.T) {
 	faketime.Test(t, func(t *testing.T) {
 		returned := false
-		r := newTestReporter(Trace{Heartbeat: func(time.Duration, error) {
+		r := newTestReporter(Hooks{Heartbeat: func(time.Duration, error) {
 			time.Sleep(time.Minute)
 			returned = true
 		}}, slog.DiscardHandler)
 		r.Heartbeat(0, nil)
-		r.close()
+		r.Close()
 		require.True(t, returned)
 	})
 }
@@ -176,11 +177,11 @@ func (r *records) text() []string {
 func TestTimeoutOtherThanTheOneAskedForIsLogged(t *testing.T) {
 	faketime.Test(t, func(t *testing.T) {
 		var log records
-		r := newTestReporter(Trace{}, &log)
-		r.opened(0x1a, "zk1:2181", 10*time.Second, 10*time.Second)
-		r.opened(0x1b, "zk1:2181", 10*time.Second, 4*time.Second)
-		r.opened(0x1c, "zk1:2181", 2*time.Second, 4*time.Second)
-		r.close()
+		r := newTestReporter(Hooks{}, &log)
+		r.Opened(0x1a, "zk1:2181", 10*time.Second, 10*time.Second)
+		r.Opened(0x1b, "zk1:2181", 10*time.Second, 4*time.Second)
+		r.Opened(0x1c, "zk1:2181", 2*time.Second, 4*time.Second)
+		r.Close()
 		const another = "WARN zookeeper granted another session timeout than requested: its configuration bounds it "
 		require.Equal(t, []string{
 			"DEBUG zookeeper session opened session=0x1a server=zk1:2181 timeout=10s",
@@ -195,9 +196,25 @@ func TestTimeoutOtherThanTheOneAskedForIsLogged(t *testing.T) {
 func TestLogOfTheZooKeeperClientIsForDebugging(t *testing.T) {
 	faketime.Test(t, func(t *testing.T) {
 		var log records
-		r := newTestReporter(Trace{}, &log)
-		clientLogger{r}.Printf("failed to connect to %s: %v", "zk1", errors.New("refused"))
-		r.close()
+		r := newTestReporter(Hooks{}, &log)
+		r.Printf("failed to connect to %s: %v", "zk1", errors.New("refused"))
+		r.Close()
 		require.Equal(t, []string{"DEBUG zookeeper client: failed to connect to zk1: refused"}, log.text())
+	})
+}
+
+func TestSubscriberGetsThePresentStatusFirstAndNothingAfterItHasUnsubscribed(t *testing.T) {
+	faketime.Test(t, func(t *testing.T) {
+		r := newTestReporter(Hooks{}, slog.DiscardHandler)
+		sub := r.Subscribe(func() session.Status { return session.Status{ID: 1} })
+		r.Changed(session.Status{ID: 2})
+		for id := range int64(2) {
+			status, ok := sub.Next(t.Context())
+			require.True(t, ok)
+			require.Equal(t, id+1, status.ID)
+		}
+		r.Unsubscribe(sub)
+		require.Empty(t, r.states.subs)
+		r.Close()
 	})
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package recipes
+package connectstring
 
 import (
 	"fmt"
@@ -9,57 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestPathThatZooKeeperOrWeRefuseIsNamed(t *testing.T) {
-	for path, why := range map[string]string{
-		"":                    "is empty",
-		"locks":               "is not absolute",
-		"locks/a":             "is not absolute",
-		" /locks":             "is not absolute",
-		"/":                   "is the root",
-		"//":                  "empty segment",
-		"//locks":             "empty segment",
-		"/locks//a":           "empty segment",
-		"/locks/":             "empty segment",
-		"/.":                  `segment "."`,
-		"/locks/./a":          `segment "."`,
-		"/locks/..":           `segment ".."`,
-		"/../locks":           `segment ".."`,
-		"/lo\x00cks":          "U+0000",
-		"/lo\ncks":            "U+000A",
-		"/lo\x1fcks":          "U+001F",
-		"/lo\x7fcks":          "U+007F",
-		"/lo\u0085cks":        "U+0085",
-		"/lo\ue000cks":        "U+E000",
-		"/lo\uf8ffcks":        "U+F8FF",
-		"/lo\ufff0cks":        "U+FFF0",
-		"/lo\uffffcks":        "U+FFFF",
-		"/lo\xffcks":          "not valid UTF-8",
-		"/zookeeper":          "belongs to ZooKeeper",
-		"/zookeeper/locks":    "belongs to ZooKeeper",
-		"/zookeeper/quota/xx": "belongs to ZooKeeper",
-	} {
-		err := checkPath(path)
-		require.ErrorContains(t, err, why, "%q", path)
-		require.ErrorContains(t, err, fmt.Sprintf("%q", path), "the error names the value")
-	}
-}
-
-func TestPathsThatZooKeeperTakesAreTaken(t *testing.T) {
-	for _, path := range []string{
-		"/a", "/locks/ledger", "/locks/.hidden", "/locks/...", "/a b", "/größe/鎖", "/zookeepers", "/a/zookeeper", "/emoji🔒",
-	} {
-		require.NoError(t, checkPath(path), "%q", path)
-	}
-}
-
-func TestParentOfATopLevelNodeIsTheRoot(t *testing.T) {
-	require.Equal(t, "/", parentOf("/a"))
-	require.Equal(t, "/a", parentOf("/a/b"))
-	require.Equal(t, "/a/b", parentOf("/a/b/c"))
-}
-
 func TestServersGetTheDefaultPort(t *testing.T) {
-	checked, chroot, err := parseServers([]string{
+	checked, chroot, err := Parse([]string{
 		"zk1", "zk2:2182", "10.0.0.1", "10.0.0.1:1", "[::1]", "[::1]:65535", "[fe80::1%eth0]:2181", "zk_3.example.org", "localhost:2181",
 	})
 	require.NoError(t, err)
@@ -87,7 +38,7 @@ func TestConnectStringIsReadAsZooKeeperReadsIt(t *testing.T) {
 		{[]string{"zk1:2181", "zk2:2182/app"}, two, "/app"},     // a connect string that was split at its commas
 		{[]string{"zk1:2181/app", "zk2:2182/app"}, two, "/app"}, // the same for all
 	} {
-		servers, chroot, err := parseServers(c.list)
+		servers, chroot, err := Parse(c.list)
 		require.NoError(t, err, "%q", c.list)
 		require.Equal(t, c.servers, servers, "%q", c.list)
 		require.Equal(t, c.chroot, chroot, "%q", c.list)
@@ -104,16 +55,16 @@ func TestChrootThatCannotBeMeantIsNamed(t *testing.T) {
 		"zk1:2181/a,zk2:2181/a": `chroot "/a,zk2:2181/a" of "zk1:2181/a,zk2:2181/a" has a comma`,
 		"http://zk1:2181":       `server "http:" of "http://zk1:2181" has no valid port`,
 	} {
-		_, _, err := parseServers([]string{server})
+		_, _, err := Parse([]string{server})
 		require.ErrorContains(t, err, why)
 	}
-	_, _, err := parseServers([]string{"zk1:2181/app", "zk2:2181", "zk3:2181/other"})
+	_, _, err := Parse([]string{"zk1:2181/app", "zk2:2181", "zk3:2181/other"})
 	require.EqualError(t, err, `chroots "/app" and "/other" differ: one client has one namespace`)
 }
 
 func TestServerListThatCannotBeMeantIsNamed(t *testing.T) {
 	for _, none := range [][]string{nil, {}} {
-		_, _, err := parseServers(none)
+		_, _, err := Parse(none)
 		require.ErrorContains(t, err, "server list [] is empty")
 	}
 	for _, server := range []string{
@@ -122,27 +73,13 @@ func TestServerListThatCannotBeMeantIsNamed(t *testing.T) {
 		"[not:an:address]", "[not:an:address]:2181",
 		"zk 1:2181", "zk1 :2181", "zk1\n", "zk\x7f1",
 	} {
-		_, _, err := parseServers([]string{"zk1:2181", server})
+		_, _, err := Parse([]string{"zk1:2181", server})
 		require.ErrorContains(t, err, fmt.Sprintf("server %q", server), "%q", server)
-		_, _, err = parseServers([]string{"zk1:2181," + server + "/app"})
+		_, _, err = Parse([]string{"zk1:2181," + server + "/app"})
 		require.ErrorContains(t, err, fmt.Sprintf("server %q of %q", server, "zk1:2181,"+server+"/app"), "%q", server)
 	}
 	for _, list := range []string{"/app", ",", "zk1,", "zk1,,zk2"} {
-		_, _, err := parseServers([]string{list})
+		_, _, err := Parse([]string{list})
 		require.ErrorContains(t, err, fmt.Sprintf(`server "" of %q`, list))
 	}
-}
-
-// Such a node would be a contender of the queue above it.
-func TestPathThatEndsLikeAContenderIsRefused(t *testing.T) {
-	for _, path := range []string{"/orders/clock-1700000000", "/orders/x__READ__0000000001/a", "/a/__lock__0000000001"} {
-		err := CheckPath(path)
-		require.ErrorContains(t, err, fmt.Sprintf("%q", path))
-		require.ErrorContains(t, err, "ends like a contender's node")
-		require.ErrorContains(t, err, "choose a name that does not end in")
-	}
-	for _, path := range []string{"/clock-170000000", "/clock-1700000000x", "/lock", "/0000000001"} {
-		require.NoError(t, CheckPath(path), path)
-	}
-	require.ErrorContains(t, CheckPath("/a//b"), "empty segment")
 }

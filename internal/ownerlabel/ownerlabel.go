@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package recipes
+// Package ownerlabel has the labels by which people recognise a contender.
+package ownerlabel
 
 import (
 	"fmt"
@@ -11,8 +12,8 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/protocol"
 )
 
-// hostname returns the host's name for display.
-func hostname() string {
+// Host returns the host's name for display.
+func Host() string {
 	host, err := os.Hostname()
 	if err != nil {
 		return "unknown"
@@ -20,11 +21,11 @@ func hostname() string {
 	return strings.ToValidUTF8(host, "?")
 }
 
-// defaultOwner returns the owner label if the caller gives none: host and process id.
-func defaultOwner() string { return fmt.Sprintf("%s/%d", hostname(), os.Getpid()) }
+// Default returns the owner label if the caller gives none: host and process id.
+func Default() string { return fmt.Sprintf("%s/%d", Host(), os.Getpid()) }
 
-// CheckOwner returns what is wrong with an owner label, nil if nothing is.
-func CheckOwner(owner string) error {
+// Check returns what is wrong with an owner label, nil if nothing is.
+func Check(owner string) error {
 	if len(owner) > protocol.MaxOwner {
 		return fmt.Errorf("owner label of %d bytes is over the limit of %d", len(owner), protocol.MaxOwner)
 	}
