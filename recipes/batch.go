@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/internal/client"
 	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 	"github.com/lockkeeper/lockkeeper/internal/session"
 )
@@ -48,7 +49,7 @@ func WriteAll(ctx context.Context, writes []*LeaseWrite) {
 // nextBatch encodes and returns the writes of the next transaction, and the remaining ones.
 func nextBatch(writes []*LeaseWrite) (batch, rest []*LeaseWrite) {
 	size := 0
-	var s *queueSession
+	var s *client.Session
 	for _, w := range writes {
 		if w.data == nil {
 			if w.data, w.Err = w.Lease.encode(); w.Err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/internal/client"
 	"github.com/lockkeeper/lockkeeper/internal/protocol"
 	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 	"github.com/lockkeeper/lockkeeper/internal/session"
@@ -54,7 +55,7 @@ type Rank struct {
 // A Position is a node of a contender that waits. It is safe for concurrent use.
 type Position struct {
 	queue   *Queue
-	session *queueSession
+	session *client.Session
 	place   *place
 }
 
@@ -69,16 +70,16 @@ func (q *Queue) ClaimWith(ctx context.Context, c Candidacy) (*Claim, error) {
 	if err := CheckPriority(c.Priority); err != nil {
 		return nil, &Error{Op: "claim", Path: q.path, Err: err}
 	}
-	return q.contend(ctx, func(ctx context.Context, s *queueSession) (*Claim, error) {
+	return q.contend(ctx, func(ctx context.Context, s *client.Session) (*Claim, error) {
 		e := q.sessionEntry(s, Exclusive)
 		e.priority = int16(c.Priority) //nolint:gosec // at most MaxPriority
-		return q.claimIn(ctx, s, e, func(ctx context.Context, s *queueSession, p *place) error { return q.awaitTurn(ctx, s, p, c) })
+		return q.claimIn(ctx, s, e, func(ctx context.Context, s *client.Session, p *place) error { return q.awaitTurn(ctx, s, p, c) })
 	})
 }
 
 // awaitTurn waits until the claim can be granted. Its error is ErrSteppedBack if the contender is to
 // join again instead.
-func (q *Queue) awaitTurn(ctx context.Context, s *queueSession, p *place, c Candidacy) error {
+func (q *Queue) awaitTurn(ctx context.Context, s *client.Session, p *place, c Candidacy) error {
 	p.candidate = c.StepsBack != nil
 	position := &Position{queue: q, session: s, place: p}
 	if err := q.awaitWith(ctx, s, p, func(ctx context.Context) {
@@ -111,7 +112,7 @@ func (q *Queue) awaitTurn(ctx context.Context, s *queueSession, p *place, c Cand
 
 // confirm returns an error if the place's node, which a listing had, was deleted since. detached is closed if the client has
 // changed servers in the meantime: then an event may be missing, and a check shows whether the node exists.
-func (q *Queue) confirm(ctx context.Context, s *queueSession, p *place, detached <-chan struct{}) error {
+func (q *Queue) confirm(ctx context.Context, s *client.Session, p *place, detached <-chan struct{}) error {
 	_, err := s.Watch(ctx, p.Path, session.WatchNode)
 	if err == nil {
 		select {
@@ -126,7 +127,7 @@ func (q *Queue) confirm(ctx context.Context, s *queueSession, p *place, detached
 }
 
 // awaitWith is await, with a function that runs meanwhile.
-func (q *Queue) awaitWith(ctx context.Context, s *queueSession, p *place, waits func(context.Context)) error {
+func (q *Queue) awaitWith(ctx context.Context, s *client.Session, p *place, waits func(context.Context)) error {
 	waiting, stop := context.WithCancel(ctx)
 	var group sync.WaitGroup
 	group.Go(func() { waits(waiting) })
@@ -136,7 +137,7 @@ func (q *Queue) awaitWith(ctx context.Context, s *queueSession, p *place, waits 
 }
 
 // ranks returns the listed members in the order of the queue.
-func (q *Queue) ranks(ctx context.Context, s *queueSession, lst *listing) ([]Rank, error) {
+func (q *Queue) ranks(ctx context.Context, s *client.Session, lst *listing) ([]Rank, error) {
 	var members []protocol.Member
 	if lst.plain {
 		members = lst.inOrder().Members
@@ -156,7 +157,7 @@ func (q *Queue) ranks(ctx context.Context, s *queueSession, lst *listing) ([]Ran
 // Ahead lists the contenders ahead of the position, the front first, as the server of the session
 // sees them. It returns none if the position's node is not in the queue.
 func (p *Position) Ahead(ctx context.Context) ([]Rank, error) {
-	lst, err := p.session.list(ctx, p.queue.path)
+	lst, err := list(ctx, p.session, p.queue.path)
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +174,7 @@ func (p *Position) Ahead(ctx context.Context) ([]Rank, error) {
 // answered: of concurrent writers, any may be the last.
 func (p *Position) Write(ctx context.Context, n *Node, data []byte) error {
 	fail := func(err error) error { return &Error{Op: "write", Path: n.path, Err: err} }
-	if n.client.settings != p.session.settings {
+	if n.client != p.session.Client() {
 		return fail(errors.New("the position belongs to another client"))
 	}
 	if err := zkpath.CheckData(n.path, data); err != nil {
@@ -182,7 +183,7 @@ func (p *Position) Write(ctx context.Context, n *Node, data []byte) error {
 	for {
 		for _, op := range []any{
 			&zk.SetDataRequest{Path: n.path, Data: data, Version: -1},
-			&zk.CreateRequest{Path: n.path, Data: data, Acl: p.session.settings.acl},
+			&zk.CreateRequest{Path: n.path, Data: data, Acl: p.session.Client().ACL()},
 		} {
 			refused, err := p.send(ctx, n, op)
 			switch {

@@ -13,6 +13,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/internal/client"
 	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 	"github.com/lockkeeper/lockkeeper/internal/session"
 )
@@ -33,7 +34,7 @@ import (
 // A claim is used once: a claim that has ended stays ended. All methods are safe
 // for concurrent use.
 type Claim struct {
-	session *queueSession
+	session *client.Session
 	place   *place
 	token   fencing.Token
 	granted time.Time
@@ -98,7 +99,7 @@ func (c *Claim) reportLoss(cause error) {
 	if c.unreported.Load() {
 		return
 	}
-	report := c.session.report
+	report := c.session.Client().Report()
 	report.Over(c.place.Parent, c.place.Path, time.Since(c.granted), cause)
 	report.Lost(c.place.Parent, c.place.Path, c.token, cause)
 }
@@ -223,7 +224,7 @@ func (c *Claim) Check(ctx context.Context) error {
 func (c *Claim) release(ctx context.Context) error {
 	c.released.Do(func() {
 		c.releaseErr = c.releaseOnce(ctx)
-		c.session.report.Released(c.place.Parent, c.place.Path, c.releaseErr)
+		c.session.Client().Report().Released(c.place.Parent, c.place.Path, c.releaseErr)
 	})
 	return c.releaseErr
 }
@@ -235,7 +236,7 @@ func (c *Claim) releaseOnce(ctx context.Context) error {
 		c.session.EndGrace(c.place.Node)
 		return c.ended()
 	}
-	c.session.report.Over(c.place.Parent, c.place.Path, time.Since(c.granted), sentinel.ErrReleased)
+	c.session.Client().Report().Over(c.place.Parent, c.place.Path, time.Since(c.granted), sentinel.ErrReleased)
 	c.session.Ungrant(c.place.Node)
 	return c.deleteNode(ctx)
 }

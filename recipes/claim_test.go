@@ -167,7 +167,7 @@ func TestNodeStaysForAQuarterTimeoutAfterTheDeadlineUnlessItsHolderReleases(t *t
 				require.ErrorIs(t, queue.Release(t.Context(), claim), ErrDeadline)
 			} else {
 				time.Sleep(testTimeout/4 - time.Nanosecond)
-				require.True(t, client.newest().IsServed(), "it could be deleted")
+				require.True(t, newest(client).IsServed(), "it could be deleted")
 				require.Contains(t, s.queue(), claim.Path())
 				requireWaiting(t, result, "the work may not have stopped yet")
 			}

@@ -36,7 +36,7 @@ import (
 // were carried out as a whole, or not at all. After an ErrLost, and after any other
 // error, nothing was changed.
 func (c *Claim) Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
-	return c.commit(ctx, c.session.settings.namespace, ops)
+	return c.commit(ctx, c.session.Client().Namespace(), ops)
 }
 
 // commit is Commit with operations whose paths are below namespace.

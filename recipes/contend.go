@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lockkeeper/lockkeeper/internal/client"
 	"github.com/lockkeeper/lockkeeper/internal/protocol"
 	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 )
@@ -31,7 +32,7 @@ func (q *Queue) ClaimAs(ctx context.Context, mode Mode) (*Claim, error) {
 	if err := q.checkMode(mode); err != nil {
 		return nil, err
 	}
-	return q.contend(ctx, func(ctx context.Context, s *queueSession) (*Claim, error) {
+	return q.contend(ctx, func(ctx context.Context, s *client.Session) (*Claim, error) {
 		return q.claimIn(ctx, s, q.sessionEntry(s, mode), q.await)
 	})
 }
@@ -51,7 +52,7 @@ func (q *Queue) TryAs(ctx context.Context, mode Mode) (*Claim, error) {
 	if err := q.checkMode(mode); err != nil {
 		return nil, err
 	}
-	return q.contend(ctx, func(ctx context.Context, s *queueSession) (*Claim, error) { return q.tryIn(ctx, s, mode) })
+	return q.contend(ctx, func(ctx context.Context, s *client.Session) (*Claim, error) { return q.tryIn(ctx, s, mode) })
 }
 
 // checkMode returns an error for a mode in which the queue cannot be claimed.
@@ -66,30 +67,30 @@ func (q *Queue) checkMode(mode Mode) error {
 }
 
 // contend is contendIn, and reports its result.
-func (q *Queue) contend(ctx context.Context, attempt func(context.Context, *queueSession) (*Claim, error)) (*Claim, error) {
+func (q *Queue) contend(ctx context.Context, attempt func(context.Context, *client.Session) (*Claim, error)) (*Claim, error) {
 	if ctx == nil {
 		return nil, &Error{Op: "claim", Path: q.path, Err: sentinel.ErrNilContext}
 	}
 	began := time.Now()
 	c, err := q.contendIn(ctx, attempt)
 	if err != nil {
-		q.client.report.Failed(q.path, time.Since(began), err)
+		q.client.Report().Failed(q.path, time.Since(began), err)
 		return nil, err
 	}
-	q.client.report.Granted(q.path, c.Path(), c.token, time.Since(began))
+	q.client.Report().Granted(q.path, c.Path(), c.token, time.Since(began))
 	if c.place.behind {
-		q.client.report.HandedOver(q.path, c.Path())
+		q.client.Report().HandedOver(q.path, c.Path())
 	}
 	return c, nil
 }
 
 // contendIn runs attempt in a session, and again in the next one if the session ends.
-func (q *Queue) contendIn(ctx context.Context, attempt func(context.Context, *queueSession) (*Claim, error)) (*Claim, error) {
+func (q *Queue) contendIn(ctx context.Context, attempt func(context.Context, *client.Session) (*Claim, error)) (*Claim, error) {
 	for {
 		if ctx.Err() != nil {
 			return nil, &Error{Op: "claim", Path: q.path, Err: sentinel.WithCtx(ctx, ctx.Err())}
 		}
-		s, err := q.client.session(ctx)
+		s, err := q.client.Session(ctx)
 		if err != nil {
 			return nil, &Error{Op: "claim", Path: q.path, Err: sentinel.WithCtx(ctx, err)}
 		}
@@ -106,10 +107,10 @@ func (q *Queue) contendIn(ctx context.Context, attempt func(context.Context, *qu
 		case errors.Is(cause, sentinel.ErrClosed):
 			return nil, &Error{Op: "claim", Path: q.path, Err: cause}
 		case cause != nil:
-			q.client.report.Rejoined(q.path, cause)
+			q.client.Report().Rejoined(q.path, cause)
 		case errors.Is(err, sentinel.ErrDeleted), errors.Is(err, sentinel.ErrDeadline), errors.Is(err, errOtherParent),
 			errors.Is(err, ErrSteppedBack):
-			q.client.report.Rejoined(q.path, err)
+			q.client.Report().Rejoined(q.path, err)
 		default:
 			return nil, err
 		}
@@ -118,7 +119,7 @@ func (q *Queue) contendIn(ctx context.Context, attempt func(context.Context, *qu
 
 // claimIn is Claim within one session: join, wait, grant, or abandon on any failure.
 func (q *Queue) claimIn(
-	ctx context.Context, s *queueSession, e entry, await func(context.Context, *queueSession, *place) error,
+	ctx context.Context, s *client.Session, e entry, await func(context.Context, *client.Session, *place) error,
 ) (*Claim, error) {
 	p, alone, err := q.join(ctx, s, e, -1)
 	if err != nil {
@@ -148,9 +149,9 @@ const maxLostRaces = 2
 // nothing. If each created a node, the nodes of the losers would block each other and all
 // other contenders until they are deleted, although no contender holds the claim. Readers do not
 // block each other, so each of them joins.
-func (q *Queue) tryIn(ctx context.Context, s *queueSession, mode Mode) (*Claim, error) {
+func (q *Queue) tryIn(ctx context.Context, s *client.Session, mode Mode) (*Claim, error) {
 	for lost := 0; ; lost++ {
-		lst, err := s.list(ctx, q.path)
+		lst, err := list(ctx, s, q.path)
 		if err != nil {
 			return nil, err
 		}
@@ -198,7 +199,7 @@ func (q *Queue) tryIn(ctx context.Context, s *queueSession, mode Mode) (*Claim, 
 }
 
 // checkFirst returns a *BusyError if a contender keeps the place from being granted.
-func (q *Queue) checkFirst(ctx context.Context, s *queueSession, p *place) error {
+func (q *Queue) checkFirst(ctx context.Context, s *client.Session, p *place) error {
 	for {
 		d, err := q.decide(ctx, s, p)
 		if err != nil || d.Granted() {
@@ -220,8 +221,8 @@ func (q *Queue) checkFirst(ctx context.Context, s *queueSession, p *place) error
 
 // grant makes a claim of a place that has no predecessor, and takes it over from a former holder that
 // did not release. If the fence function panics, it deletes the node as a failed Claim does.
-func (q *Queue) grant(ctx context.Context, s *queueSession, p *place) (*Claim, error) {
-	c, err := s.grant(ctx, p)
+func (q *Queue) grant(ctx context.Context, s *client.Session, p *place) (*Claim, error) {
+	c, err := grant(ctx, s, p)
 	if err != nil || q.takeover == nil {
 		return c, err
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/internal/client"
 	"github.com/lockkeeper/lockkeeper/internal/protocol"
-	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 	"github.com/lockkeeper/lockkeeper/internal/session"
 )
 
@@ -60,12 +60,12 @@ func (e *BusyError) Error() string {
 }
 
 // front reads the first of members that still exists.
-func (q *Queue) front(ctx context.Context, s *queueSession, members []protocol.Member) (front Contender, found bool, err error) {
+func (q *Queue) front(ctx context.Context, s *client.Session, members []protocol.Member) (front Contender, found bool, err error) {
 	return q.frontFor(ctx, s, members, Exclusive)
 }
 
 // frontFor reads the first of members that still exists and conflicts with that mode.
-func (q *Queue) frontFor(ctx context.Context, s *queueSession, members []protocol.Member, mode Mode) (front Contender, found bool, err error) {
+func (q *Queue) frontFor(ctx context.Context, s *client.Session, members []protocol.Member, mode Mode) (front Contender, found bool, err error) {
 	members = slices.DeleteFunc(members, func(m protocol.Member) bool { return !m.Conflicts(mode) })
 	if members, err = q.order(ctx, s, members); err != nil {
 		return Contender{}, false, err
@@ -80,7 +80,7 @@ func (q *Queue) frontFor(ctx context.Context, s *queueSession, members []protoco
 	return Contender{}, false, nil
 }
 
-func (q *Queue) read(ctx context.Context, s *queueSession, name string) (Contender, error) {
+func (q *Queue) read(ctx context.Context, s *client.Session, name string) (Contender, error) {
 	data, stat, err := s.Get(ctx, q.path+"/"+name)
 	if err != nil {
 		return Contender{}, err
@@ -125,16 +125,16 @@ func (q *Queue) Contenders(ctx context.Context) (contenders []Contender, err err
 
 // FirstContenders is Contenders for the first n of them. more is the number of those behind.
 func (q *Queue) FirstContenders(ctx context.Context, n int) (contenders []Contender, more int, err error) {
-	err = q.withSession(ctx, func(s *queueSession) error {
+	err = q.withSession(ctx, func(s *client.Session) error {
 		contenders, more, err = q.firstContenders(ctx, s, n)
 		return err
 	})
 	return contenders, more, err
 }
 
-func (q *Queue) firstContenders(ctx context.Context, s *queueSession, n int) (contenders []Contender, more int, err error) {
+func (q *Queue) firstContenders(ctx context.Context, s *client.Session, n int) (contenders []Contender, more int, err error) {
 	for {
-		lst, err := s.show(ctx, q.path)
+		lst, err := show(ctx, s, q.path)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -151,7 +151,7 @@ func (q *Queue) firstContenders(ctx context.Context, s *queueSession, n int) (co
 }
 
 // readAll reads members, and omits those that no longer exist.
-func (q *Queue) readAll(ctx context.Context, s *queueSession, members []protocol.Member) ([]Contender, error) {
+func (q *Queue) readAll(ctx context.Context, s *client.Session, members []protocol.Member) ([]Contender, error) {
 	all := make([]Contender, len(members))
 	errs := make([]error, len(members))
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -187,8 +187,8 @@ func (q *Queue) readAll(ctx context.Context, s *queueSession, members []protocol
 // First returns the first contender, as the server that this client is connected
 // to sees it, or ErrEmpty. It costs two reads.
 func (q *Queue) First(ctx context.Context) (first Contender, err error) {
-	err = q.withSession(ctx, func(s *queueSession) error {
-		lst, err := s.list(ctx, q.path)
+	err = q.withSession(ctx, func(s *client.Session) error {
+		lst, err := list(ctx, s, q.path)
 		if err != nil {
 			return err
 		}
@@ -214,16 +214,16 @@ type Front struct {
 // server that this client is connected to. Changed is also closed when the session
 // is over.
 func (q *Queue) Front(ctx context.Context) (front Front, err error) {
-	err = q.withSession(ctx, func(s *queueSession) error {
+	err = q.withSession(ctx, func(s *client.Session) error {
 		front, err = q.watchFront(ctx, s)
 		return err
 	})
 	return front, err
 }
 
-func (q *Queue) watchFront(ctx context.Context, s *queueSession) (Front, error) {
+func (q *Queue) watchFront(ctx context.Context, s *client.Session) (Front, error) {
 	for {
-		lst, err := s.list(ctx, q.path)
+		lst, err := list(ctx, s, q.path)
 		if err != nil {
 			return Front{}, err
 		}
@@ -250,7 +250,7 @@ func (q *Queue) watchFront(ctx context.Context, s *queueSession) (Front, error) 
 			return Front{Contender: front, Changed: w.Fired()}, nil
 		}
 		// A contender that joined before the watch was set does not trigger it.
-		lst, err = s.list(ctx, q.path)
+		lst, err = list(ctx, s, q.path)
 		if err != nil {
 			return Front{}, err
 		}
@@ -261,34 +261,13 @@ func (q *Queue) watchFront(ctx context.Context, s *queueSession) (Front, error) 
 }
 
 // withSession runs reads in a session, and again in the next one if the session ends.
-func (q *Queue) withSession(ctx context.Context, reads func(*queueSession) error) error {
-	return q.client.withSession(ctx, q.path, reads)
-}
-
-// withSession runs reads of the node at path in a session, and again in the next one if
-// the session ends.
-func (c *Client) withSession(ctx context.Context, path string, reads func(*queueSession) error) error {
-	if ctx == nil {
-		return &Error{Op: "read", Path: path, Err: sentinel.ErrNilContext}
-	}
-	for {
-		s, err := c.session(ctx)
-		if err != nil {
-			return &Error{Op: "read", Path: path, Err: sentinel.WithCtx(ctx, err)}
-		}
-		err = reads(s)
-		if err == nil || s.Ended() == nil || ctx.Err() != nil {
-			if err != nil {
-				err = sentinel.WithCtx(ctx, err)
-			}
-			return err
-		}
-	}
+func (q *Queue) withSession(ctx context.Context, reads func(*client.Session) error) error {
+	return q.client.WithSession(ctx, q.path, reads)
 }
 
 // order sorts members, and reads the czxids that it needs for that. It omits members
 // that no longer exist by then.
-func (q *Queue) order(ctx context.Context, s *queueSession, members []protocol.Member) ([]protocol.Member, error) {
+func (q *Queue) order(ctx context.Context, s *client.Session, members []protocol.Member) ([]protocol.Member, error) {
 	members, err := q.orderable(ctx, s, members)
 	if err != nil {
 		return nil, err
@@ -299,7 +278,7 @@ func (q *Queue) order(ctx context.Context, s *queueSession, members []protocol.M
 
 // orderable reads the czxid of those members whose number does not give their
 // position. Names do not recur, so each czxid is read once and kept.
-func (q *Queue) orderable(ctx context.Context, s *queueSession, members []protocol.Member) ([]protocol.Member, error) {
+func (q *Queue) orderable(ctx context.Context, s *client.Session, members []protocol.Member) ([]protocol.Member, error) {
 	names := protocol.Unordered(members)
 	if len(names) == 0 {
 		return members, nil

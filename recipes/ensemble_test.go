@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/client"
 	"github.com/lockkeeper/lockkeeper/internal/wiretest"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
@@ -108,6 +109,11 @@ func (s *ensemble) connect(opts *Options) *Client {
 	s.t.Cleanup(client.Close)
 	return client
 }
+
+// newest returns the newest session of a client, which may be over.
+func newest(c *Client) *client.Session { return client.Of(c).Newest() }
+
+func engineOf(c *Client) *client.Client { return client.Of(c) }
 
 func (s *ensemble) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	s.dials.Add(1)

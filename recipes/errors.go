@@ -5,6 +5,8 @@ package recipes
 import (
 	"fmt"
 
+	"github.com/lockkeeper/lockkeeper/internal/protocol"
+
 	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 )
 
@@ -80,4 +82,13 @@ func (e *Error) Unwrap() error { return e.Err }
 // lost returns the error of a claim on path that ended for cause.
 func lost(path string, cause error) error {
 	return &Error{Op: "hold", Path: path, Err: fmt.Errorf("%w: %w", ErrLost, cause)}
+}
+
+// revocationOf returns the *RevokedError of a record that is revoked, and otherwise nil.
+func revocationOf(data []byte) error {
+	r := protocol.DecodeRecord(data)
+	if r.Revoked == nil {
+		return nil
+	}
+	return &RevokedError{By: r.Revoked.By, Reason: r.Revoked.Reason}
 }

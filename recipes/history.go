@@ -7,16 +7,21 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/internal/client"
 	"github.com/lockkeeper/lockkeeper/internal/session"
 	"github.com/lockkeeper/lockkeeper/internal/zkpath"
 )
 
 // historyNode is the node that holds the history id, below the namespace.
 const historyNode = "/lockkeeper-history"
+
+// histories has the id that was read in a session.
+var histories client.SessionSlot[atomic.Pointer[string]]
 
 // History returns the id of the ensemble's history, below the client's namespace.
 // Guards store it beside the token: a wiped ensemble grants the same tokens again,
@@ -39,23 +44,19 @@ const historyNode = "/lockkeeper-history"
 // that of ctx, ErrClosed, and the server's error if it refuses a request. Concurrent calls, of several clients
 // too, return the same id.
 func (c *Client) History(ctx context.Context) (id string, err error) {
-	path := zkpath.Full(c.settings.namespace, historyNode)
-	err = c.withSession(ctx, path, func(s *queueSession) error {
-		c.mu.Lock()
-		known := c.history
-		c.mu.Unlock()
-		if known.session == s {
-			id = known.id
+	e := client.Of(c)
+	path := zkpath.Full(e.Namespace(), historyNode)
+	err = e.WithSession(ctx, path, func(s *client.Session) error {
+		known := histories.Of(s)
+		if read := known.Load(); read != nil {
+			id = *read
 			return nil
 		}
 		var err error
-		if id, err = s.history(ctx, path); err != nil {
-			return err
+		if id, err = readHistory(ctx, s, path); err == nil {
+			known.Store(&id)
 		}
-		c.mu.Lock()
-		c.history = knownHistory{s, id}
-		c.mu.Unlock()
-		return nil
+		return err
 	})
 	if err != nil {
 		return "", fmt.Errorf("history: %w", err)
@@ -63,8 +64,8 @@ func (c *Client) History(ctx context.Context) (id string, err error) {
 	return id, nil
 }
 
-// history reads the history id, and creates the node if it is missing.
-func (s *queueSession) history(ctx context.Context, path string) (string, error) {
+// readHistory reads the history id, and creates the node if it is missing.
+func readHistory(ctx context.Context, s *client.Session, path string) (string, error) {
 	// A server that lags may still show a node that was deleted for a restore.
 	_, err := session.Retry(ctx, s.Session, "sync", path, func(conn *zk.Conn) (string, error) { return conn.Sync(path) })
 	if err != nil {
@@ -81,7 +82,7 @@ func (s *queueSession) history(ctx context.Context, path string) (string, error)
 		// Whatever the outcome, the node is read again: another client may have created
 		// it first, or this client by an attempt that was not answered.
 		_, err = session.Retry(ctx, s.Session, "create", path, func(conn *zk.Conn) (string, error) {
-			return conn.Create(path, []byte(rand.Text()), 0, s.settings.acl)
+			return conn.Create(path, []byte(rand.Text()), 0, s.Client().ACL())
 		})
 		switch {
 		case err == nil, errors.Is(err, zk.ErrNodeExists):

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/internal/client"
 	"github.com/lockkeeper/lockkeeper/internal/protocol"
 	"github.com/lockkeeper/lockkeeper/internal/session"
 )
@@ -25,7 +26,7 @@ func (n *Node) IsQueue(ctx context.Context, data []byte, stat *zk.Stat) (bool, e
 		return false, nil
 	}
 	contended := false
-	err := n.client.withSession(ctx, n.path, func(s *queueSession) error {
+	err := n.client.WithSession(ctx, n.path, func(s *client.Session) error {
 		children, _, err := s.Children(ctx, n.path)
 		if errors.Is(err, zk.ErrNoNode) {
 			return nil
@@ -47,7 +48,7 @@ func (n *Node) RefuseQueue(ctx context.Context) error {
 	}
 	var data []byte
 	var stat *zk.Stat
-	err := n.read(ctx, func(s *queueSession) error {
+	err := n.read(ctx, func(s *client.Session) error {
 		w, err := s.Watch(ctx, n.path, session.WatchNode)
 		if err == nil {
 			data, stat, _ = w.Content()

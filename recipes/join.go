@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/internal/client"
 	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 	"github.com/lockkeeper/lockkeeper/internal/session"
 )
@@ -32,7 +33,7 @@ import (
 // With a version of the parent other than -1 the join is carried out only while the
 // parent has that version, which each join of this library raises. errContended reports
 // that the version differed, and nothing was created.
-func (q *Queue) join(ctx context.Context, s *queueSession, e entry, version int32) (p *place, alone bool, err error) {
+func (q *Queue) join(ctx context.Context, s *client.Session, e entry, version int32) (p *place, alone bool, err error) {
 	witnessed := true // until a witness did not exist: the next one may not either
 	for {
 		a, err := q.attempt(ctx, s, e, version, witnessed)
@@ -61,7 +62,7 @@ func (q *Queue) join(ctx context.Context, s *queueSession, e entry, version int3
 
 // nextStep returns the step that follows from the attempt. If its outcome is unknown, nextStep
 // searches for the node first.
-func (q *Queue) nextStep(ctx context.Context, s *queueSession, a attempt) (joinStep, error) {
+func (q *Queue) nextStep(ctx context.Context, s *client.Session, a attempt) (joinStep, error) {
 	next := a.next(ctx.Err() != nil)
 	if next != findOut {
 		return next, nil
@@ -72,7 +73,7 @@ func (q *Queue) nextStep(ctx context.Context, s *queueSession, a attempt) (joinS
 
 // stayed records that the attempt's node is the caller's. It returns the number of contenders
 // in the answer, 0 if the answer has none.
-func (q *Queue) stayed(s *queueSession, a attempt) (contenders int) {
+func (q *Queue) stayed(s *client.Session, a attempt) (contenders int) {
 	if a.place.Lease {
 		s.HandOver(a.place.Node)
 	}
@@ -84,14 +85,14 @@ func (q *Queue) stayed(s *queueSession, a attempt) (contenders int) {
 		contenders = int(a.parent.NumChildren)
 	}
 	if !a.place.Lease {
-		q.client.report.Joined(q.path, a.place.Path, contenders)
+		q.client.Report().Joined(q.path, a.place.Path, contenders)
 	}
 	return contenders
 }
 
 // undo deletes the attempt's node, if there is one, and corrects what the queue knows of its
 // parent.
-func (q *Queue) undo(s *queueSession, a attempt, next joinStep) {
+func (q *Queue) undo(s *client.Session, a attempt, next joinStep) {
 	if next.leaves() {
 		q.abandon(s, a.place)
 	} else {
@@ -116,7 +117,7 @@ func (q *Queue) undo(s *queueSession, a attempt, next joinStep) {
 
 // attempt sends one join, with a witness if there is one and witnessed allows it. If it
 // returns an error, nothing was sent.
-func (q *Queue) attempt(ctx context.Context, s *queueSession, e entry, version int32, witnessed bool) (attempt, error) {
+func (q *Queue) attempt(ctx context.Context, s *client.Session, e entry, version int32, witnessed bool) (attempt, error) {
 	v, err := q.learn(ctx, s)
 	if err != nil {
 		return attempt{}, err
@@ -165,7 +166,7 @@ func joinResults(witness *session.Node, results []zk.MultiResponse, err error) (
 }
 
 // joinAndWrite joins in one round trip. It ends the turn.
-func (q *Queue) joinAndWrite(ctx context.Context, s *queueSession, mine session.Turn, p *place, witness *session.Node, create *zk.CreateRequest, version int32) (parent *zk.Stat, err error) {
+func (q *Queue) joinAndWrite(ctx context.Context, s *client.Session, mine session.Turn, p *place, witness *session.Node, create *zk.CreateRequest, version int32) (parent *zk.Stat, err error) {
 	ops := witnessed(witness,
 		create,
 		&zk.SetDataRequest{Path: p.Parent, Data: []byte(parentMark), Version: version},
@@ -194,7 +195,7 @@ func (q *Queue) joinAndWrite(ctx context.Context, s *queueSession, mine session.
 
 // joinOnly joins where this client may not write the parent's data. The reply has only
 // the path, and the czxid takes a read of the new node. It ends the turn.
-func (q *Queue) joinOnly(ctx context.Context, s *queueSession, mine session.Turn, p *place, witness *session.Node, create *zk.CreateRequest) error {
+func (q *Queue) joinOnly(ctx context.Context, s *client.Session, mine session.Turn, p *place, witness *session.Node, create *zk.CreateRequest) error {
 	path, err := session.CallInTurn(ctx, s.Session, session.Joining, mine, func(conn *zk.Conn) (string, error) {
 		if witness == nil {
 			return conn.Create(create.Path, create.Data, create.Flags, create.Acl)

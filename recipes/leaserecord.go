@@ -83,12 +83,3 @@ func leaseOf(r *protocol.Record) *Lease {
 func revoke(data []byte, r Revocation) ([]byte, error) {
 	return protocol.Amend(data, "revoked", r)
 }
-
-// revocationOf returns the *RevokedError of a record that is revoked, and otherwise nil.
-func revocationOf(data []byte) error {
-	r := protocol.DecodeRecord(data)
-	if r.Revoked == nil {
-		return nil
-	}
-	return &RevokedError{By: r.Revoked.By, Reason: r.Revoked.Reason}
-}

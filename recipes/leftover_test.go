@@ -46,7 +46,7 @@ func TestClientForgetsEndedRegistrationsOfPathsThatAreNotUsedAgain(t *testing.T)
 
 // remembered returns how many registrations the client keeps.
 func remembered(c *Client) int {
-	c.register.mu.Lock()
-	defer c.register.mu.Unlock()
-	return len(c.register.byPath)
+	registered.Of(engineOf(c)).mu.Lock()
+	defer registered.Of(engineOf(c)).mu.Unlock()
+	return len(registered.Of(engineOf(c)).byPath)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/internal/client"
 	"github.com/lockkeeper/lockkeeper/internal/session"
 	"github.com/lockkeeper/lockkeeper/internal/zkpath"
 )
@@ -67,7 +68,7 @@ var ErrNoLimit = errors.New("no limit is stored: use a limit that is not 0, whic
 //
 // What it returns can be out of date, as the server may lag behind. A grant checks the version. Where the limit decides anything
 // else, use acceptLimit.
-func (p *Permits) readLimit(ctx context.Context, s *queueSession) (limitRead, error) {
+func (p *Permits) readLimit(ctx context.Context, s *client.Session) (limitRead, error) {
 	for {
 		w, err := s.Watch(ctx, p.limitPath, session.WatchNode)
 		if errors.Is(err, zk.ErrNoNode) {
@@ -90,7 +91,7 @@ func (p *Permits) readLimit(ctx context.Context, s *queueSession) (limitRead, er
 
 // acceptLimit returns a limit for which refuse returns nil. If refuse returns an error, for the limit that was stored at some instant
 // after the call began, acceptLimit returns that error and the limit.
-func (p *Permits) acceptLimit(ctx context.Context, s *queueSession, refuse func(permits int) error) (limitRead, error) {
+func (p *Permits) acceptLimit(ctx context.Context, s *client.Session, refuse func(permits int) error) (limitRead, error) {
 	for {
 		l, err := p.readLimit(ctx, s)
 		if err != nil {
@@ -112,7 +113,7 @@ func (p *Permits) acceptLimit(ctx context.Context, s *queueSession, refuse func(
 
 // isStored reports whether a quorum has the limit's node, in that version or, if version is -1, in any. Reads of the session that
 // follow are not older than that.
-func (p *Permits) isStored(ctx context.Context, s *queueSession, version int32) (bool, error) {
+func (p *Permits) isStored(ctx context.Context, s *client.Session, version int32) (bool, error) {
 	_, err := session.Retry(ctx, s.Session, "check", p.limitPath, func(conn *zk.Conn) ([]zk.MultiResponse, error) {
 		return conn.Multi(&zk.CheckVersionRequest{Path: p.limitPath, Version: version})
 	})
@@ -123,7 +124,7 @@ func (p *Permits) isStored(ctx context.Context, s *queueSession, version int32) 
 }
 
 // createLimit stores the limit of NewPermits, unless another client has stored one. It returns ErrNoLimit if there is neither.
-func (p *Permits) createLimit(ctx context.Context, s *queueSession) error {
+func (p *Permits) createLimit(ctx context.Context, s *client.Session) error {
 	if p.limit == 0 {
 		stored, err := p.isStored(ctx, s, -1)
 		if err == nil && !stored {
@@ -133,7 +134,7 @@ func (p *Permits) createLimit(ctx context.Context, s *queueSession) error {
 	}
 	for {
 		_, err := session.Retry(ctx, s.Session, "create", p.limitPath, func(conn *zk.Conn) (string, error) {
-			return conn.Create(p.limitPath, encodeLimit(p.limit), 0, s.settings.acl)
+			return conn.Create(p.limitPath, encodeLimit(p.limit), 0, s.Client().ACL())
 		})
 		switch {
 		case errors.Is(err, zk.ErrNodeExists):
@@ -150,7 +151,7 @@ func (p *Permits) createLimit(ctx context.Context, s *queueSession) error {
 
 // agreedLimit is acceptLimit for a claim of so many permits. Its error is a *LimitError if the first limit that this
 // process reads is not its own. From then on, the process follows each Resize.
-func (p *Permits) agreedLimit(ctx context.Context, s *queueSession, weight int) (limitRead, error) {
+func (p *Permits) agreedLimit(ctx context.Context, s *client.Session, weight int) (limitRead, error) {
 	l, err := p.acceptLimit(ctx, s, func(permits int) error {
 		p.mu.Lock()
 		defer p.mu.Unlock()

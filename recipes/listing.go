@@ -3,6 +3,8 @@
 package recipes
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,7 +13,9 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/internal/client"
 	"github.com/lockkeeper/lockkeeper/internal/protocol"
+	"github.com/lockkeeper/lockkeeper/internal/session"
 )
 
 // A listing is the queue below one parent as a server showed it at one moment. All
@@ -82,4 +86,46 @@ func namesOf(members []protocol.Member) []string {
 type parent struct {
 	czxid    int64
 	writable bool // its data is empty or this library's, and so this client may write it
+}
+
+// sharing lets contenders that need the same answer of the servers at the same time share one request.
+type sharing struct {
+	lists   session.Sharing[struct{}, *listing]
+	shown   session.Sharing[struct{}, *listing]
+	paced   session.Sharing[struct{}, *listing]
+	parents session.Sharing[struct{}, parent]
+	finds   session.Sharing[*session.Node, map[string]protocol.Member]
+}
+
+// shared has what the contenders of a session share.
+var shared client.SessionSlot[sharing]
+
+// list returns a listing that the server made after the call began.
+func list(ctx context.Context, s *client.Session, path string) (*listing, error) {
+	return listBy(ctx, s, &shared.Of(s).lists, path, s.Children)
+}
+
+// show is list for a caller that only shows the queue: it returns an error if connections end in place of the answer.
+func show(ctx context.Context, s *client.Session, path string) (*listing, error) {
+	return listBy(ctx, s, &shared.Of(s).shown, path, s.ChildrenAtMost)
+}
+
+func listBy(
+	ctx context.Context, s *client.Session, requests *session.Sharing[struct{}, *listing], path string,
+	request func(context.Context, string) ([]string, *zk.Stat, error),
+) (*listing, error) {
+	lst, err := requests.Do(ctx, s.Session, path, struct{}{}, func([]struct{}) (*listing, error) {
+		children, stat, err := request(s.Context(), path)
+		if errors.Is(err, zk.ErrNoNode) {
+			return &listing{highest: -1, plain: true}, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		return newListing(children, stat), nil
+	})
+	if err != nil && ctx.Err() != nil {
+		err = &Error{Op: "list", Path: path, Err: ctx.Err()}
+	}
+	return lst, err
 }

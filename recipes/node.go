@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/internal/client"
 	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 	"github.com/lockkeeper/lockkeeper/internal/session"
 	"github.com/lockkeeper/lockkeeper/internal/zkpath"
@@ -18,22 +19,23 @@ import (
 // A Node is one node that outlives sessions and holds state: holders write it under a
 // claim, and any client may read it. It is safe for concurrent use.
 type Node struct {
-	client *Client
+	client *client.Client
 	path   string      // namespace included
 	usable atomic.Bool // RefuseQueue has found that it is no queue
 }
 
 // NewNode returns the node at path, an absolute path to which the client's
 // namespace is added. It sends no request.
-func NewNode(client *Client, path string) (*Node, error) {
-	if client == nil {
+func NewNode(c *Client, path string) (*Node, error) {
+	if c == nil {
 		return nil, &Error{Op: "new node", Err: errors.New("client is nil")}
 	}
-	full, err := client.place(path)
+	e := client.Of(c)
+	full, err := e.Place(path)
 	if err != nil {
 		return nil, &Error{Op: "new node", Err: err}
 	}
-	return &Node{client: client, path: full}, nil
+	return &Node{client: e, path: full}, nil
 }
 
 // Path returns the path of the node, namespace included.
@@ -43,7 +45,7 @@ func (n *Node) Path() string { return n.path }
 // connected to sees it; that server may lag. The error of a missing node is
 // zk.ErrNoNode.
 func (n *Node) Read(ctx context.Context) (data []byte, stat *zk.Stat, err error) {
-	err = n.read(ctx, func(s *queueSession) error {
+	err = n.read(ctx, func(s *client.Session) error {
 		data, stat, err = s.Get(ctx, n.path)
 		return err
 	})
@@ -51,8 +53,8 @@ func (n *Node) Read(ctx context.Context) (data []byte, stat *zk.Stat, err error)
 }
 
 // read runs requests that change nothing. So its error is not ErrUncertain if ctx ends before an answer.
-func (n *Node) read(ctx context.Context, requests func(*queueSession) error) error {
-	err := n.client.withSession(ctx, n.path, requests)
+func (n *Node) read(ctx context.Context, requests func(*client.Session) error) error {
+	err := n.client.WithSession(ctx, n.path, requests)
 	if errors.Is(err, sentinel.ErrUncertain) && ctx.Err() != nil {
 		return &Error{Op: "read", Path: n.path, Err: sentinel.WithCtx(ctx, ctx.Err())}
 	}
@@ -69,7 +71,7 @@ type Content struct {
 // Watch reads the node as Read does, and watches for changes, including the creation
 // of a missing node. Changed is also closed when the session is over.
 func (n *Node) Watch(ctx context.Context) (content Content, err error) {
-	err = n.read(ctx, func(s *queueSession) error {
+	err = n.read(ctx, func(s *client.Session) error {
 		content, err = n.watch(ctx, s)
 		return err
 	})
@@ -77,7 +79,7 @@ func (n *Node) Watch(ctx context.Context) (content Content, err error) {
 }
 
 // watch reads after it has set the watch: a write in between triggers the watch.
-func (n *Node) watch(ctx context.Context, s *queueSession) (Content, error) {
+func (n *Node) watch(ctx context.Context, s *client.Session) (Content, error) {
 	w, err := s.Watch(ctx, n.path, session.WatchNode)
 	if errors.Is(err, zk.ErrNoNode) {
 		w, err = s.Watch(ctx, n.path, session.WatchCreation)
@@ -121,7 +123,7 @@ func (n *Node) Update(ctx context.Context, c *Claim, next func(data []byte, stat
 		return fail(sentinel.ErrNilContext)
 	case c == nil:
 		return fail(errors.New("claim is nil"))
-	case c.session.settings != n.client.settings:
+	case c.session.Client() != n.client:
 		return fail(errors.New("the claim belongs to another client: a transaction can check the claim's node only in its own ensemble"))
 	}
 	if err := c.Err(); err != nil {
@@ -188,7 +190,7 @@ func (n *Node) update(ctx context.Context, c *Claim, next func([]byte, *zk.Stat)
 
 // create creates the node, whose version is then 0.
 func (n *Node) create(ctx context.Context, c *Claim, data []byte) error {
-	_, err := c.commit(ctx, "", []any{&zk.CreateRequest{Path: n.path, Data: data, Acl: c.session.settings.acl}})
+	_, err := c.commit(ctx, "", []any{&zk.CreateRequest{Path: n.path, Data: data, Acl: c.session.Client().ACL()}})
 	switch {
 	case errors.Is(err, zk.ErrNodeExists):
 		return errOvertaken
@@ -204,7 +206,7 @@ func (n *Node) create(ctx context.Context, c *Claim, data []byte) error {
 // Children returns the names of the nodes below this one, in no order, as the server that this
 // client is connected to sees them. It returns none if the node is missing.
 func (n *Node) Children(ctx context.Context) (names []string, err error) {
-	err = n.read(ctx, func(s *queueSession) error {
+	err = n.read(ctx, func(s *client.Session) error {
 		names, _, err = s.Children(ctx, n.path)
 		if errors.Is(err, zk.ErrNoNode) {
 			names, err = nil, nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/internal/client"
 	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 	"github.com/lockkeeper/lockkeeper/internal/session"
 	"github.com/lockkeeper/lockkeeper/internal/zkpath"
@@ -27,12 +28,12 @@ func (n *Node) Create(ctx context.Context, data []byte) error { return n.CreateW
 // CreateWithACL is Create for a node with that ACL, or the client's if it is empty.
 func (n *Node) CreateWithACL(ctx context.Context, data []byte, acl []zk.ACL) error {
 	if len(acl) == 0 {
-		acl = n.client.settings.acl
+		acl = n.client.ACL()
 	}
 	if err := zkpath.CheckData(n.path, data); err != nil {
 		return &Error{Op: "create", Path: n.path, Err: err}
 	}
-	return n.write(ctx, "create", func(s *queueSession, w *nodeWrite) error {
+	return n.write(ctx, "create", func(s *client.Session, w *nodeWrite) error {
 		for {
 			err := w.send(s, func(conn *zk.Conn) error {
 				_, err := conn.Create(n.path, data, 0, acl)
@@ -58,7 +59,7 @@ func (n *Node) Replace(ctx context.Context, data []byte, version int32) error {
 	if err := zkpath.CheckData(n.path, data); err != nil {
 		return &Error{Op: "write", Path: n.path, Err: err}
 	}
-	return n.write(ctx, "write", func(s *queueSession, w *nodeWrite) error {
+	return n.write(ctx, "write", func(s *client.Session, w *nodeWrite) error {
 		return w.send(s, func(conn *zk.Conn) error {
 			_, err := conn.Set(n.path, data, version)
 			return err
@@ -70,7 +71,7 @@ func (n *Node) Replace(ctx context.Context, data []byte, version int32) error {
 // that another client has created in between remains. After ErrUncertain, ctx ended before an answer came.
 func (n *Node) Delete(ctx context.Context) error {
 	found := int64(0) // czxid of the node that is to be deleted
-	return n.write(ctx, "delete", func(s *queueSession, w *nodeWrite) error {
+	return n.write(ctx, "delete", func(s *client.Session, w *nodeWrite) error {
 		stat, err := n.latest(ctx, s)
 		if err != nil || stat == nil || found != 0 && stat.Czxid != found {
 			return err
@@ -92,7 +93,7 @@ func (n *Node) Delete(ctx context.Context) error {
 // first two round trips, before its watch is set. From then on, in any session, it misses none.
 func (n *Node) AwaitDeleted(ctx context.Context) error {
 	found := int64(0) // czxid of the node that the wait is for
-	return n.read(ctx, func(s *queueSession) error {
+	return n.read(ctx, func(s *client.Session) error {
 		if exists, err := n.exists(ctx, s); err != nil || !exists {
 			return err
 		}
@@ -125,7 +126,7 @@ func (n *Node) AwaitDeleted(ctx context.Context) error {
 }
 
 // exists reports whether a quorum has the node. Reads of the session that follow are not older than that.
-func (n *Node) exists(ctx context.Context, s *queueSession) (bool, error) {
+func (n *Node) exists(ctx context.Context, s *client.Session) (bool, error) {
 	_, err := session.Retry(ctx, s.Session, "check", n.path, func(conn *zk.Conn) ([]zk.MultiResponse, error) {
 		return conn.Multi(&zk.CheckVersionRequest{Path: n.path, Version: -1})
 	})
@@ -136,7 +137,7 @@ func (n *Node) exists(ctx context.Context, s *queueSession) (bool, error) {
 }
 
 // latest returns the Stat of the node at some instant after the call began, nil if it was missing.
-func (n *Node) latest(ctx context.Context, s *queueSession) (*zk.Stat, error) {
+func (n *Node) latest(ctx context.Context, s *client.Session) (*zk.Stat, error) {
 	if exists, err := n.exists(ctx, s); err != nil || !exists {
 		return nil, err
 	}
@@ -154,21 +155,21 @@ type nodeWrite struct {
 }
 
 // send sends the write once. What else an attempt requests changes nothing.
-func (w *nodeWrite) send(s *queueSession, request func(*zk.Conn) error) error {
+func (w *nodeWrite) send(s *client.Session, request func(*zk.Conn) error) error {
 	_, err := session.Call(w.ctx, s.Session, func(conn *zk.Conn) (struct{}, error) { return struct{}{}, request(conn) })
 	w.unanswered = w.unanswered || session.OutcomeOf(err) == session.Unknown
 	return err
 }
 
 // write repeats a write until a server has answered it, in one session after the other.
-func (n *Node) write(ctx context.Context, op string, attempt func(*queueSession, *nodeWrite) error) error {
+func (n *Node) write(ctx context.Context, op string, attempt func(*client.Session, *nodeWrite) error) error {
 	fail := func(err error) error { return &Error{Op: op, Path: n.path, Err: err} }
 	if ctx == nil {
 		return fail(sentinel.ErrNilContext)
 	}
 	w := &nodeWrite{ctx: ctx}
 	for ctx.Err() == nil {
-		s, err := n.client.session(ctx)
+		s, err := n.client.Session(ctx)
 		if err == nil {
 			err = attempt(s, w)
 		}

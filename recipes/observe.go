@@ -16,12 +16,12 @@ import (
 func (q *Queue) Observe(c Contender) { q.observe(c, time.Now()) }
 
 // Forget ends the observation of a contender's node, which was deleted.
-func (q *Queue) Forget(name string) { q.client.expiry.forget(q.path+"/"+name, 1<<31-1) }
+func (q *Queue) Forget(name string) { observers.Of(q.client).forget(q.path+"/"+name, 1<<31-1) }
 
 // observe is Observe for a contender that was seen at that instant.
 func (q *Queue) observe(c Contender, at time.Time) {
 	if ttl := c.lifetime(); ttl > 0 {
-		q.client.expiry.see(q.path+"/"+c.Name, c.Version, ttl, at)
+		observers.Of(q.client).see(q.path+"/"+c.Name, c.Version, ttl, at)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/internal/client"
 	"github.com/lockkeeper/lockkeeper/internal/session"
 )
 
@@ -30,7 +31,7 @@ const maxExpired = 4 * session.MaxInFlight
 // It has one goroutine and one timer, whatever the number of nodes. It is safe for concurrent
 // use.
 type observer struct {
-	client  *Client
+	client  *client.Client
 	began   time.Time
 	wake    chan struct{}
 	running sync.WaitGroup
@@ -51,9 +52,16 @@ type observed struct {
 	expires time.Duration // from the start of the observer, on the monotonic clock
 }
 
-func newObserver(c *Client) *observer {
+func newObserver(c *client.Client) *observer {
 	return &observer{client: c, began: time.Now(), wake: make(chan struct{}, 1), nodes: make(map[string]*observed)}
 }
+
+// observers has the observer of a client.
+var observers = client.NewSlot(func(c *client.Client) *observer {
+	o := newObserver(c)
+	c.AtClose(o.wait)
+	return o
+})
 
 // see records that the client saw this version at that instant, or before. Only the first
 // sight of a version counts.
@@ -132,7 +140,7 @@ func (o *observer) expired() (expired []observed, wait time.Duration) {
 }
 
 func (o *observer) run() {
-	closing := o.client.closing.Done()
+	closing := o.client.Closing().Done()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -155,7 +163,7 @@ func (o *observer) run() {
 // when one does: otherwise each outage would end all leases, whose holders could not renew
 // them.
 func (o *observer) expire(nodes []observed) {
-	s := o.client.newest()
+	s := o.client.Newest()
 	if s.Ended() != nil || !s.IsServed() {
 		o.awaitServer()
 		o.restart()
@@ -171,7 +179,7 @@ func (o *observer) expire(nodes []observed) {
 			unanswered.Store(true)
 			return
 		case deleted:
-			o.client.report.Expired(n.path)
+			o.client.Report().Expired(n.path)
 		}
 		o.forget(n.path, n.version)
 	})
@@ -183,7 +191,7 @@ func (o *observer) expire(nodes []observed) {
 // awaitServer waits until a server serves a session of the client, or the client is closing.
 func (o *observer) awaitServer() {
 	for {
-		s, err := o.client.session(o.client.closing)
+		s, err := o.client.Session(o.client.Closing())
 		if err != nil {
 			return // closing, or refused for good
 		}
@@ -191,7 +199,7 @@ func (o *observer) awaitServer() {
 		case <-s.Attached():
 			return
 		case <-s.Context().Done():
-		case <-o.client.closing.Done():
+		case <-o.client.Closing().Done():
 			return
 		}
 	}
@@ -199,7 +207,7 @@ func (o *observer) awaitServer() {
 
 // expireNode deletes the node if it still has the version that was observed. It returns an
 // error if no server has answered.
-func expireNode(ctx context.Context, s *queueSession, n observed) (deleted bool, err error) {
+func expireNode(ctx context.Context, s *client.Session, n observed) (deleted bool, err error) {
 	// Read first: a node that was written again is left to its writer, without a write.
 	stat, err := session.Call(ctx, s.Session, func(conn *zk.Conn) (*zk.Stat, error) {
 		_, stat, err := conn.Get(n.path)

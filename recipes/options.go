@@ -15,11 +15,10 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/internal/client"
 	"github.com/lockkeeper/lockkeeper/internal/connectstring"
 	"github.com/lockkeeper/lockkeeper/internal/ownerlabel"
-	"github.com/lockkeeper/lockkeeper/internal/report"
 	"github.com/lockkeeper/lockkeeper/internal/session"
-	"github.com/lockkeeper/lockkeeper/internal/tuning"
 	"github.com/lockkeeper/lockkeeper/internal/zkpath"
 )
 
@@ -102,24 +101,7 @@ func Digest(user, password string) Auth {
 	return Auth{Scheme: "digest", Data: []byte(user + ":" + password)}
 }
 
-// settings are checked Options, with the defaults filled in.
-type settings struct {
-	servers        []string
-	sessionTimeout time.Duration
-	namespace      string
-	owner          string
-	acl            []zk.ACL
-	auth           []Auth
-	sasl           SASL
-	tls            *tls.Config
-	logger         *slog.Logger
-	trace          report.Hooks
-	dial           func(ctx context.Context, network, address string) (net.Conn, error)
-	tuning         tuning.Tuning
-	containers     session.Containers
-}
-
-func (o *Options) check(servers []string) (*settings, error) {
+func (o *Options) check(servers []string) (*client.Config, error) {
 	if o == nil {
 		o = &Options{}
 	}
@@ -133,25 +115,27 @@ func (o *Options) check(servers []string) (*settings, error) {
 	if err := o.checkSession(); err != nil {
 		return nil, err
 	}
-	s := &settings{
-		servers:        addresses,
-		sessionTimeout: cmp.Or(o.SessionTimeout, DefaultSessionTimeout),
-		namespace:      chroot + o.Namespace,
-		owner:          cmp.Or(o.Owner, ownerlabel.Default()),
-		acl:            slices.Clone(o.ACL),
-		auth:           slices.Clone(o.Auth),
-		sasl:           o.SASL,
-		tls:            o.TLS,
-		logger:         cmp.Or(o.Logger, slog.Default()),
-		trace:          o.Trace.hooks(),
-		dial:           o.Dial,
-		containers:     session.Containers{Never: o.PersistentParents},
+	s := &client.Config{
+		Servers:        addresses,
+		SessionTimeout: cmp.Or(o.SessionTimeout, DefaultSessionTimeout),
+		Namespace:      chroot + o.Namespace,
+		Owner:          cmp.Or(o.Owner, ownerlabel.Default()),
+		ACL:            slices.Clone(o.ACL),
+		Auth:           sessionAuth(o.Auth),
+		SASL:           o.SASL,
+		TLS:            o.TLS,
+		Logger:         cmp.Or(o.Logger, slog.Default()),
+		Trace:          o.Trace.hooks(),
+		Dial:           o.Dial,
+		Containers:     session.Containers{Never: o.PersistentParents},
+		Fail:           func(op, path string, err error) error { return &Error{Op: op, Path: path, Err: err} },
+		Revoked:        revocationOf,
 	}
-	if len(s.acl) == 0 {
-		s.acl = zk.WorldACL(zk.PermAll)
+	if len(s.ACL) == 0 {
+		s.ACL = zk.WorldACL(zk.PermAll)
 	}
-	if s.dial == nil {
-		s.dial = (&net.Dialer{}).DialContext
+	if s.Dial == nil {
+		s.Dial = (&net.Dialer{}).DialContext
 	}
 	return s, nil
 }
@@ -188,3 +172,11 @@ func (o *Options) checkSession() error {
 
 // maxSessionTimeout is the largest value of the protocol's field of milliseconds.
 const maxSessionTimeout = (1<<31 - 1) * time.Millisecond
+
+func sessionAuth(auth []Auth) []session.Auth {
+	var as []session.Auth
+	for _, a := range auth {
+		as = append(as, session.Auth(a))
+	}
+	return as
+}

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/internal/ownerlabel"
-	"github.com/lockkeeper/lockkeeper/internal/protocol"
+	"github.com/lockkeeper/lockkeeper/internal/session"
 )
 
 func TestOptionsThatCannotBeMeantAreNamed(t *testing.T) {
@@ -42,13 +42,13 @@ func TestZeroOptionsMeanTheDefaults(t *testing.T) {
 	for _, opts := range []*Options{nil, {}} {
 		s, err := opts.check([]string{"zk1"})
 		require.NoError(t, err)
-		require.Equal(t, []string{"zk1:2181"}, s.servers)
-		require.Equal(t, 10*time.Second, s.sessionTimeout)
-		require.Equal(t, zk.WorldACL(zk.PermAll), s.acl)
-		require.Empty(t, s.namespace)
-		require.NotNil(t, s.logger)
-		require.NotNil(t, s.dial)
-		require.Nil(t, s.tls)
+		require.Equal(t, []string{"zk1:2181"}, s.Servers)
+		require.Equal(t, 10*time.Second, s.SessionTimeout)
+		require.Equal(t, zk.WorldACL(zk.PermAll), s.ACL)
+		require.Empty(t, s.Namespace)
+		require.NotNil(t, s.Logger)
+		require.NotNil(t, s.Dial)
+		require.Nil(t, s.TLS)
 	}
 }
 
@@ -59,14 +59,14 @@ func TestOptionsAreTakenAsTheyAre(t *testing.T) {
 	}
 	s, err := opts.check([]string{"zk1"})
 	require.NoError(t, err)
-	require.Equal(t, time.Second, s.sessionTimeout)
-	require.Equal(t, "/team-a", s.namespace)
-	require.Equal(t, acl, s.acl)
-	require.Equal(t, []Auth{{Scheme: "digest", Data: []byte("user:pass:word")}}, s.auth)
-	require.Same(t, opts.TLS, s.tls)
+	require.Equal(t, time.Second, s.SessionTimeout)
+	require.Equal(t, "/team-a", s.Namespace)
+	require.Equal(t, acl, s.ACL)
+	require.Equal(t, []session.Auth{{Scheme: "digest", Data: []byte("user:pass:word")}}, s.Auth)
+	require.Same(t, opts.TLS, s.TLS)
 
 	opts.ACL[0].Perms = zk.PermRead
-	require.Equal(t, int32(zk.PermAll), s.acl[0].Perms, "later changes of the options change nothing")
+	require.Equal(t, int32(zk.PermAll), s.ACL[0].Perms, "later changes of the options change nothing")
 }
 
 func TestChrootIsThePrefixOfTheNamespace(t *testing.T) {
@@ -77,39 +77,17 @@ func TestChrootIsThePrefixOfTheNamespace(t *testing.T) {
 	} {
 		s, err := (&Options{Namespace: c.namespace}).check([]string{c.servers})
 		require.NoError(t, err)
-		require.Equal(t, []string{"zk1:2181", "zk2:2181"}, s.servers)
-		require.Equal(t, c.want, s.namespace)
+		require.Equal(t, []string{"zk1:2181", "zk2:2181"}, s.Servers)
+		require.Equal(t, c.want, s.Namespace)
 	}
 	_, err := (&Options{Namespace: "/zookeeper"}).check([]string{"zk1/app"})
 	require.ErrorContains(t, err, `namespace: path "/zookeeper" belongs to ZooKeeper`)
 }
 
-func TestQueueOptionsThatCannotBeMeantAreNamed(t *testing.T) {
-	client := &Client{settings: &settings{namespace: "/team-a", owner: "pod-7"}}
-	for path, why := range map[string]string{"": `path "" is empty`, "ledger": `path "ledger" is not absolute`, "/ledger/": `path "/ledger/"`} {
-		_, err := NewQueue(client, path, nil)
-		require.ErrorContains(t, err, why)
-	}
-	_, err := NewQueue(client, "/ledger", &QueueOptions{ReleaseTimeout: -time.Minute})
-	require.ErrorContains(t, err, "release timeout -1m0s is negative")
-	_, err = NewQueue(client, "/ledger", &QueueOptions{Owner: strings.Repeat("o", 4097)})
-	require.ErrorContains(t, err, "owner label of 4097 bytes is over the limit of 4096")
-	_, err = NewQueue(nil, "/ledger", nil)
-	require.ErrorContains(t, err, "client is nil")
-
-	q, err := NewQueue(client, "/ledger", nil)
-	require.NoError(t, err)
-	require.Equal(t, "/team-a/ledger", q.Path())
-	require.Equal(t, "pod-7", protocol.DecodeRecord(q.encoder.Encode("n", time.Second, time.Now())).Owner, "the client's")
-	q, err = NewQueue(client, "/ledger", &QueueOptions{Owner: "migration"})
-	require.NoError(t, err)
-	require.Equal(t, "migration", protocol.DecodeRecord(q.encoder.Encode("n", time.Second, time.Now())).Owner, "its own")
-}
-
 func TestOwnerOfAClientThatGivesNoneIsHostAndProcess(t *testing.T) {
 	s, err := (&Options{}).check([]string{"zk1"})
 	require.NoError(t, err)
-	require.Equal(t, ownerlabel.Default(), s.owner)
+	require.Equal(t, ownerlabel.Default(), s.Owner)
 	_, err = (&Options{Owner: strings.Repeat("o", 4097)}).check([]string{"zk1"})
 	require.ErrorContains(t, err, "owner label of 4097 bytes is over the limit of 4096")
 }

@@ -102,7 +102,7 @@ func TestHeartbeatUnansweredForFiveTwentyFourthsOfTheTimeoutLeavesTheServer(t *t
 		t.Cleanup(client.Close)
 		claim := claimed(t, client)
 		time.Sleep(untilSteady)
-		id, bad := client.SessionID(), client.newest().Server()
+		id, bad := client.SessionID(), newest(client).Server()
 		require.NoError(t, s.Server(1+slices.Index(s.Addrs(), bad)).Isolate(context.Background())) // it still answers pings and reads
 		sent := len(s.heartbeats())
 		time.Sleep(testTimeout * 5 / 12)
@@ -125,7 +125,7 @@ func TestServerThatAnswersNothingButIsConnectedIsLeftInTimeForTheNext(t *testing
 		client := s.connect(s.options())
 		claim := claimed(t, client)
 		time.Sleep(untilSteady)
-		frozen := client.newest().Server()
+		frozen := newest(client).Server()
 		// It accepts connections, as a stopped process does.
 		s.Intercept(zktest.Rule{Hold: zktest.ToServer, When: func(r zktest.Request) bool { return s.Server(r.Server).Addr() == frozen }})
 		time.Sleep(time.Hour)
@@ -194,7 +194,7 @@ func TestClaimEndsAtTheDeadlineWhenNothingIsAnswered(t *testing.T) {
 				synctest.Wait()
 				require.ErrorIs(t, context.Cause(ctx), ErrDeadline)
 				require.True(t, traced)
-				require.NoError(t, client.newest().Context().Err(), "the session may well live")
+				require.NoError(t, newest(client).Context().Err(), "the session may well live")
 				require.Equal(t, 1, client.OutstandingNodes(), "and so its node is still to be deleted")
 
 				s.heal()
@@ -279,7 +279,7 @@ func TestOtherNodesAreCheckedImmediatelyWhenOneIsMissing(t *testing.T) {
 func TestHeartbeatOfNothingProvesNothing(t *testing.T) {
 	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
-		session := s.connect(s.options()).newest()
+		session := newest(s.connect(s.options()))
 		_ = session.Check(session.Conn(), nil)
 		require.Zero(t, session.Deadline(), "an empty transaction is carried out without a look at the session")
 	})
@@ -290,7 +290,7 @@ func TestEveryCheckOfADeletedNodeReportsTheDeletion(t *testing.T) {
 	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		client := s.connect(s.options())
-		own := client.newest()
+		own := newest(client)
 		q := newQueue(t, client, nil)
 		p, _, err := q.join(t.Context(), own, q.sessionEntry(own, Exclusive), -1)
 		require.NoError(t, err)
@@ -338,7 +338,7 @@ func TestClaimGrantedJustAfterDetachmentEndsAtItsDeadline(t *testing.T) {
 	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		client := s.connect(s.options())
-		session := client.newest()
+		session := newest(client)
 		q := newQueue(t, client, nil)
 		p, alone, err := q.join(t.Context(), session, q.sessionEntry(session, Exclusive), -1)
 		require.NoError(t, err)
@@ -347,7 +347,7 @@ func TestClaimGrantedJustAfterDetachmentEndsAtItsDeadline(t *testing.T) {
 		s.detach()
 		synctest.Wait()
 		time.Sleep(time.Millisecond)
-		claim, err := session.grant(t.Context(), p)
+		claim, err := grant(t.Context(), session, p)
 		require.NoError(t, err, "there is more than T/4 left")
 		deadline := claim.Deadline()
 		<-claim.Done()

@@ -5,6 +5,8 @@ package recipes
 import (
 	"context"
 	"time"
+
+	"github.com/lockkeeper/lockkeeper/internal/client"
 )
 
 // maxUnpaced is the length of a queue whose listings are not spaced: they are about as small as
@@ -18,8 +20,8 @@ const maxUnpaced = 64
 const pacePerMember = 100 * time.Microsecond
 
 // listSoon is list for callers that can wait.
-func (q *Queue) listSoon(ctx context.Context, s *queueSession) (*listing, error) {
-	lst, err := s.paced.Do(ctx, s.Session, q.path, struct{}{}, func([]struct{}) (*listing, error) {
+func (q *Queue) listSoon(ctx context.Context, s *client.Session) (*listing, error) {
+	lst, err := shared.Of(s).paced.Do(ctx, s.Session, q.path, struct{}{}, func([]struct{}) (*listing, error) {
 		q.mu.Lock()
 		pause := time.Until(q.nextSoon)
 		q.mu.Unlock()
@@ -31,7 +33,7 @@ func (q *Queue) listSoon(ctx context.Context, s *queueSession) (*listing, error)
 			case <-s.Context().Done():
 			}
 		}
-		lst, err := s.list(s.Context(), q.path)
+		lst, err := list(s.Context(), s, q.path)
 		if err == nil && len(lst.members) > maxUnpaced {
 			q.mu.Lock()
 			q.nextSoon = time.Now().Add(time.Duration(len(lst.members)) * pacePerMember)

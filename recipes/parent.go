@@ -7,6 +7,8 @@ import (
 	"errors"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/lockkeeper/lockkeeper/internal/client"
 )
 
 // parentMark is the data of a parent that this library may write.
@@ -14,7 +16,7 @@ const parentMark = "lockkeeper/1"
 
 // learn returns the Queue's view of the parent. The first use of a path reads the parent,
 // and creates it if it is missing.
-func (q *Queue) learn(ctx context.Context, s *queueSession) (view, error) {
+func (q *Queue) learn(ctx context.Context, s *client.Session) (view, error) {
 	for {
 		q.mu.Lock()
 		v, known := view{tag: q.parent, writable: q.writable, highest: q.highest, overflowed: q.overflowed}, q.known
@@ -22,7 +24,7 @@ func (q *Queue) learn(ctx context.Context, s *queueSession) (view, error) {
 		if known {
 			return v, nil
 		}
-		parent, err := s.parents.Do(ctx, s.Session, q.path, struct{}{}, func([]struct{}) (parent, error) { return s.readParent(q.path) })
+		parent, err := shared.Of(s).parents.Do(ctx, s.Session, q.path, struct{}{}, func([]struct{}) (parent, error) { return readParent(s, q.path) })
 		if err != nil {
 			if ctx.Err() != nil {
 				err = &Error{Op: "read", Path: q.path, Err: ctx.Err()}
@@ -40,7 +42,7 @@ func (q *Queue) learn(ctx context.Context, s *queueSession) (view, error) {
 }
 
 // readParent reads the node at path, and creates it if it is missing.
-func (s *queueSession) readParent(path string) (parent, error) {
+func readParent(s *client.Session, path string) (parent, error) {
 	for {
 		data, stat, err := s.Get(s.Context(), path)
 		switch {

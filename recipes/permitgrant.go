@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/internal/client"
 	"github.com/lockkeeper/lockkeeper/internal/protocol"
 	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 	"github.com/lockkeeper/lockkeeper/internal/session"
@@ -20,7 +21,7 @@ import (
 // A waiter watches the contender directly ahead, until that is granted its permits: mark writes its
 // node then. From that moment all contenders ahead have permits, or permits that fit, and only this
 // waiter waits for any of them to leave: see room.
-func (p *Permits) await(ctx context.Context, s *queueSession, pl *place) error {
+func (p *Permits) await(ctx context.Context, s *client.Session, pl *place) error {
 	q := p.queue
 	ahead, reported := "", ""
 	for {
@@ -45,7 +46,7 @@ func (p *Permits) await(ctx context.Context, s *queueSession, pl *place) error {
 		if ahead != reported {
 			reported = ahead
 			pl.behind = true
-			q.client.report.Waiting(q.path, pl.Path, reported)
+			q.client.Report().Waiting(q.path, pl.Path, reported)
 		}
 		if holdsPermits(w, ahead) {
 			return (&room{Permits: p, session: s, place: pl, held: -1}).await(ctx)
@@ -70,7 +71,7 @@ func holdsPermits(w *session.Watch, name string) bool {
 
 // refresh reads the limit, and returns an error if the place can never be granted its permits under
 // it.
-func (p *Permits) refresh(ctx context.Context, s *queueSession, pl *place) error {
+func (p *Permits) refresh(ctx context.Context, s *client.Session, pl *place) error {
 	l, err := p.acceptLimit(ctx, s, func(permits int) error { return p.checkWeight(int(pl.member.Weight), permits) })
 	if err != nil {
 		return err
@@ -90,7 +91,7 @@ type marking struct {
 //
 // As long as the place's node exists, the contenders ahead only become fewer, so that the permits
 // fit when the transaction is carried out, however old the listing is.
-func (p *Permits) mark(ctx context.Context, s *queueSession, pl *place) (fits bool, err error) {
+func (p *Permits) mark(ctx context.Context, s *client.Session, pl *place) (fits bool, err error) {
 	data, err := protocol.Amend(pl.record, "held", true)
 	if err != nil {
 		return false, &Error{Op: "grant", Path: pl.Path, Err: err}
@@ -139,7 +140,7 @@ func (p *Permits) sendMark(conn *zk.Conn, pl *place, data []byte) (marking, erro
 
 // marked reports whether the node is marked although the last transaction was refused because of the
 // limit: an earlier attempt may not have been answered.
-func (p *Permits) marked(ctx context.Context, s *queueSession, pl *place) (bool, error) {
+func (p *Permits) marked(ctx context.Context, s *client.Session, pl *place) (bool, error) {
 	data, stat, err := s.Get(ctx, pl.Path)
 	switch {
 	case errors.Is(err, zk.ErrNoNode):

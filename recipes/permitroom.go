@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/internal/client"
 	"github.com/lockkeeper/lockkeeper/internal/protocol"
 	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 	"github.com/lockkeeper/lockkeeper/internal/session"
@@ -28,7 +29,7 @@ const maxHoldersWatched = 16
 // nothing. If the holders are too many, it spaces the listings of a long queue instead.
 type room struct {
 	*Permits
-	session *queueSession
+	session *client.Session
 	place   *place
 
 	held    int           // contenders ahead in the last listing, -1 if that is not known

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/lockkeeper/lockkeeper/internal/client"
 	"github.com/lockkeeper/lockkeeper/internal/protocol"
 )
 
@@ -52,7 +53,7 @@ func NewPermits(queue *Queue, limit int) (*Permits, error) {
 // Limit returns the stored limit, as the server that this client is connected to sees it. It stores
 // the limit of NewPermits if there is none.
 func (p *Permits) Limit(ctx context.Context) (limit int, err error) {
-	err = p.queue.withSession(ctx, func(s *queueSession) error {
+	err = p.queue.withSession(ctx, func(s *client.Session) error {
 		l, err := p.readLimit(ctx, s)
 		limit = l.permits
 		return err
@@ -70,7 +71,7 @@ func (p *Permits) Claim(ctx context.Context, weight int) (*Claim, error) {
 	if err := p.checkWeight(weight, MaxPermits); err != nil {
 		return nil, err
 	}
-	return p.queue.contend(ctx, func(ctx context.Context, s *queueSession) (*Claim, error) {
+	return p.queue.contend(ctx, func(ctx context.Context, s *client.Session) (*Claim, error) {
 		l, err := p.agreedLimit(ctx, s, weight)
 		if err != nil {
 			return nil, err
@@ -86,7 +87,7 @@ func (p *Permits) Try(ctx context.Context, weight int) (*Claim, error) {
 	if err := p.checkWeight(weight, MaxPermits); err != nil {
 		return nil, err
 	}
-	return p.queue.contend(ctx, func(ctx context.Context, s *queueSession) (*Claim, error) {
+	return p.queue.contend(ctx, func(ctx context.Context, s *client.Session) (*Claim, error) {
 		if _, err := p.agreedLimit(ctx, s, weight); err != nil {
 			return nil, err
 		}
@@ -103,7 +104,7 @@ func (p *Permits) checkWeight(weight, limit int) error {
 }
 
 // claimIn is Claim within one session.
-func (p *Permits) claimIn(ctx context.Context, s *queueSession, weight int32, l limitRead) (*Claim, error) {
+func (p *Permits) claimIn(ctx context.Context, s *client.Session, weight int32, l limitRead) (*Claim, error) {
 	pl, alone, err := p.queue.join(ctx, s, p.entry(s, weight), -1)
 	if err != nil {
 		return nil, err
@@ -118,7 +119,7 @@ func (p *Permits) claimIn(ctx context.Context, s *queueSession, weight int32, l 
 
 // take waits until the permits fit, marks the node and grants the claim. fits reports whether they
 // are known to fit under the limit that the place has.
-func (p *Permits) take(ctx context.Context, s *queueSession, pl *place, fits bool) (*Claim, error) {
+func (p *Permits) take(ctx context.Context, s *client.Session, pl *place, fits bool) (*Claim, error) {
 	for {
 		if !fits {
 			if err := p.await(ctx, s, pl); err != nil {
@@ -130,7 +131,7 @@ func (p *Permits) take(ctx context.Context, s *queueSession, pl *place, fits boo
 			return nil, err
 		}
 		if fits {
-			return s.grant(ctx, pl)
+			return grant(ctx, s, pl)
 		}
 	}
 }
@@ -138,14 +139,14 @@ func (p *Permits) take(ctx context.Context, s *queueSession, pl *place, fits boo
 // tryIn is Try within one session. As in Queue.tryIn, of several tries at the same time one joins
 // and the others read again. But a lost race does not show that the permits were taken: the winner may have needed few of them.
 // So a try that has lost too many joins whatever the parent's version is, and its position decides.
-func (p *Permits) tryIn(ctx context.Context, s *queueSession, weight int32) (*Claim, error) {
+func (p *Permits) tryIn(ctx context.Context, s *client.Session, weight int32) (*Claim, error) {
 	q := p.queue
 	for lost := 0; ; lost++ {
 		l, err := p.acceptLimit(ctx, s, func(permits int) error { return p.checkWeight(int(weight), permits) })
 		if err != nil {
 			return nil, err
 		}
-		lst, err := s.list(ctx, q.path)
+		lst, err := list(ctx, s, q.path)
 		if err != nil {
 			return nil, err
 		}
@@ -192,7 +193,7 @@ func (p *Permits) tryIn(ctx context.Context, s *queueSession, weight int32) (*Cl
 
 // takeNow is take without waiting. It returns neither a claim nor an error if the limit or the queue
 // has changed, and a new listing must show how.
-func (p *Permits) takeNow(ctx context.Context, s *queueSession, pl *place, fits bool) (*Claim, error) {
+func (p *Permits) takeNow(ctx context.Context, s *client.Session, pl *place, fits bool) (*Claim, error) {
 	if !fits {
 		if d, err := p.queue.decide(ctx, s, pl); err != nil || !d.Granted() {
 			return nil, err
@@ -201,11 +202,11 @@ func (p *Permits) takeNow(ctx context.Context, s *queueSession, pl *place, fits 
 	if fits, err := p.mark(ctx, s, pl); err != nil || !fits {
 		return nil, err
 	}
-	return s.grant(ctx, pl)
+	return grant(ctx, s, pl)
 }
 
 // first reads the first contender of the listing. found is false if it is gone.
-func (p *Permits) first(ctx context.Context, s *queueSession, lst *listing) (first Contender, found bool, err error) {
+func (p *Permits) first(ctx context.Context, s *client.Session, lst *listing) (first Contender, found bool, err error) {
 	members, err := p.queue.order(ctx, s, slices.Clone(lst.members))
 	if err != nil || len(members) == 0 {
 		return Contender{}, false, err
@@ -215,7 +216,7 @@ func (p *Permits) first(ctx context.Context, s *queueSession, lst *listing) (fir
 }
 
 // entry returns the entry of a contender that claims so many permits.
-func (p *Permits) entry(s *queueSession, weight int32) entry {
+func (p *Permits) entry(s *client.Session, weight int32) entry {
 	e := p.queue.sessionEntry(s, Exclusive)
 	encode := e.data
 	e.weight = weight

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lockkeeper/lockkeeper/internal/client"
 	"github.com/lockkeeper/lockkeeper/internal/ownerlabel"
 	"github.com/lockkeeper/lockkeeper/internal/protocol"
 	"github.com/lockkeeper/lockkeeper/internal/sentinel"
@@ -69,7 +70,7 @@ type QueueOptions struct {
 // A Queue is safe for concurrent use: each call of Claim or Try is a separate
 // contender.
 type Queue struct {
-	client   *Client
+	client   *client.Client
 	path     string // of the parent, namespace included
 	encoder  *protocol.Encoder
 	release  time.Duration // 0: the session timeout
@@ -89,9 +90,9 @@ type Queue struct {
 
 // NewQueue returns the queue below path, an absolute path to which the client's
 // namespace is added. It sends no request.
-func NewQueue(client *Client, path string, opts *QueueOptions) (*Queue, error) {
+func NewQueue(of *Client, path string, opts *QueueOptions) (*Queue, error) {
 	fail := func(err error) (*Queue, error) { return nil, &Error{Op: "new queue", Err: err} }
-	if client == nil {
+	if of == nil {
 		return fail(errors.New("client is nil"))
 	}
 	if err := zkpath.Check(path); err != nil {
@@ -109,22 +110,23 @@ func NewQueue(client *Client, path string, opts *QueueOptions) (*Queue, error) {
 	if opts.LockDelay < 0 {
 		return fail(fmt.Errorf("lock-delay %v is negative", opts.LockDelay))
 	}
-	full, err := client.place(path)
+	c := client.Of(of)
+	full, err := c.Place(path)
 	if err != nil {
 		return fail(err)
 	}
 	q := &Queue{
-		client:  client,
+		client:  c,
 		path:    full,
 		release: opts.ReleaseTimeout,
 		host:    ownerlabel.Host(),
 		pid:     os.Getpid(),
 		highest: -1,
 	}
-	if q.takeover, err = newTakeover(client, path, opts); err != nil {
+	if q.takeover, err = newTakeover(of, path, opts); err != nil {
 		return fail(err)
 	}
-	if q.encoder, err = protocol.NewEncoder(cmp.Or(opts.Owner, client.Owner()), q.host, q.pid); err != nil {
+	if q.encoder, err = protocol.NewEncoder(cmp.Or(opts.Owner, c.Owner()), q.host, q.pid); err != nil {
 		return fail(err)
 	}
 	return q, nil
@@ -156,7 +158,7 @@ func (q *Queue) Release(ctx context.Context, c *Claim) error {
 	return c.release(ctx)
 }
 
-func (q *Queue) releaseTimeout(s *queueSession) time.Duration {
+func (q *Queue) releaseTimeout(s *client.Session) time.Duration {
 	if q.release > 0 {
 		return q.release
 	}
@@ -165,4 +167,4 @@ func (q *Queue) releaseTimeout(s *queueSession) time.Duration {
 
 // abandon deletes the place's node. It waits for the deletion while a server serves
 // the session, for the release timeout at most.
-func (q *Queue) abandon(s *queueSession, p *place) { s.Discard(p.Node, q.releaseTimeout(s)) }
+func (q *Queue) abandon(s *client.Session, p *place) { s.Discard(p.Node, q.releaseTimeout(s)) }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/lockkeeper/lockkeeper/internal/client"
 )
 
 // A QueueState describes what a client has in one queue at one moment. Contenders of other
@@ -24,7 +26,7 @@ type QueueState struct {
 // It does no I/O.
 func (c *Client) Queues() []QueueState {
 	var states []QueueState
-	for path, u := range c.newest().Usage() {
+	for path, u := range client.Of(c).Newest().Usage() {
 		states = append(states, QueueState{
 			Path: path, Joining: u.Joining, Waiting: u.Waiting, Held: u.Granted, Deleting: u.Leaving, Oldest: u.Oldest,
 		})

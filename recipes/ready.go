@@ -8,14 +8,13 @@ import (
 	"iter"
 	"time"
 
+	"github.com/lockkeeper/lockkeeper/internal/client"
 	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 	"github.com/lockkeeper/lockkeeper/internal/session"
 )
 
 // State returns the client's current state. It does no I/O.
-func (c *Client) State() State { return stateOf(c.newest().Status()) }
-
-func (c *Client) status() session.Status { return c.newest().Status() }
+func (c *Client) State() State { return stateOf(client.Of(c).Newest().Status()) }
 
 // Ready returns nil if the client can be used, and otherwise an error with the cause and
 // the time since when it cannot. It is meant for readiness probes. It does no I/O.
@@ -24,17 +23,18 @@ func (c *Client) status() session.Status { return c.newest().Status() }
 // ends within T/4 costs no claim. It is not ready between two sessions, and never again once
 // it is closed.
 func (c *Client) Ready() error {
-	if c.closing.Err() != nil {
+	e := client.Of(c)
+	if e.Closing().Err() != nil {
 		return &Error{Op: "ready", Err: sentinel.ErrClosed}
 	}
 	state := c.State()
 	switch {
 	case state.Ended != nil:
-		return &Error{Op: "ready", Err: fmt.Errorf("no session since %s (%w): %w", state.Since.Format(time.RFC3339), state.Ended, c.why())}
+		return &Error{Op: "ready", Err: fmt.Errorf("no session since %s (%w): %w", state.Since.Format(time.RFC3339), state.Ended, e.Why())}
 	case state.Attached, time.Since(state.Since) < state.Timeout/4:
 		return nil
 	}
-	return &Error{Op: "ready", Err: fmt.Errorf("no server has served the session since %s: %w", state.Since.Format(time.RFC3339), c.why())}
+	return &Error{Op: "ready", Err: fmt.Errorf("no server has served the session since %s: %w", state.Since.Format(time.RFC3339), e.Why())}
 }
 
 // States yields the client's state, and then its state after each change: a session
@@ -48,8 +48,9 @@ func (c *Client) States(ctx context.Context) iter.Seq[State] {
 		if ctx == nil {
 			return
 		}
-		sub := c.report.Subscribe(c.status)
-		defer c.report.Unsubscribe(sub)
+		e := client.Of(c)
+		sub := e.Report().Subscribe(func() session.Status { return e.Newest().Status() })
+		defer e.Report().Unsubscribe(sub)
 		for {
 			state, ok := sub.Next(ctx)
 			if !ok || !yield(stateOf(state)) {

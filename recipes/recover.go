@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/lockkeeper/lockkeeper/internal/client"
 	"github.com/lockkeeper/lockkeeper/internal/protocol"
 	"github.com/lockkeeper/lockkeeper/internal/session"
 )
@@ -14,9 +15,9 @@ import (
 // false if the create was not carried out, and then it never will be.
 //
 // Callers that search below the same parent at the same time share one search.
-func (s *queueSession) find(ctx context.Context, p *place) (found bool, err error) {
-	members, err := s.finds.Do(ctx, s.Session, p.Parent, p.Node, func(nodes []*session.Node) (map[string]protocol.Member, error) {
-		return search(s.Context(), s.Session, p.Parent, nodes)
+func find(ctx context.Context, s *client.Session, p *place) (found bool, err error) {
+	members, err := shared.Of(s).finds.Do(ctx, s.Session, p.Parent, p.Node, func(nodes []*session.Node) (map[string]protocol.Member, error) {
+		return client.Search(s.Context(), s.Session, p.Parent, nodes)
 	})
 	if err != nil {
 		if ctx.Err() != nil {
@@ -33,10 +34,10 @@ func (s *queueSession) find(ctx context.Context, p *place) (found bool, err erro
 
 // recover determines the outcome of a create that was not answered. If the create was
 // carried out, the place is used as if it had been answered.
-func (q *Queue) recover(ctx context.Context, s *queueSession, p *place, cause error) (found bool, err error) {
+func (q *Queue) recover(ctx context.Context, s *client.Session, p *place, cause error) (found bool, err error) {
 	if ctx.Err() == nil && s.Ended() == nil {
-		found, err = s.find(ctx, p)
-		q.client.report.Recovered(q.path, found, err)
+		found, err = find(ctx, s, p)
+		q.client.Report().Recovered(q.path, found, err)
 		if err == nil && !found {
 			s.MarkGone(p.Node)
 			return false, nil

@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/internal/client"
 	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 	"github.com/lockkeeper/lockkeeper/internal/session"
 	"github.com/lockkeeper/lockkeeper/internal/zkpath"
@@ -28,7 +29,7 @@ type registrar struct {
 // run keeps the node registered until the registration ends.
 func (r *registrar) run() {
 	err := r.keep()
-	r.client.report.Log(slog.LevelInfo, "registration ended", "path", r.path, "cause", err)
+	r.client.Report().Log(slog.LevelInfo, "registration ended", "path", r.path, "cause", err)
 	r.set(func() {
 		r.session, r.since, r.cause, r.err = nil, time.Now(), err, &Error{Op: "register", Path: r.path, Err: err}
 	})
@@ -39,12 +40,12 @@ func (r *registrar) run() {
 // keep registers the node in one session after the other. It returns why the registration ends.
 func (r *registrar) keep() error {
 	for {
-		s, err := r.client.session(r.life)
+		s, err := r.client.Session(r.life)
 		if err == nil {
 			err = r.keepIn(s)
 		}
 		switch {
-		case r.client.closing.Err() != nil:
+		case r.client.Closing().Err() != nil:
 			return sentinel.ErrClosed
 		case r.life.Err() != nil:
 			return context.Cause(r.life)
@@ -57,9 +58,9 @@ func (r *registrar) keep() error {
 
 // keepIn keeps the node registered in the session until that is over or the node is no longer
 // wanted, or until a server refuses. Whatever node may then exist is left to the session.
-func (r *registrar) keepIn(s *queueSession) error {
+func (r *registrar) keepIn(s *client.Session) error {
 	for {
-		n := session.NewNode(zkpath.Parent(r.path), 0, r.client.nonces.next())
+		n := session.NewNode(zkpath.Parent(r.path), 0, r.client.Nonce())
 		n.Name = path.Base(r.path)
 		s.Register(n)
 		err := r.create(s, n)
@@ -83,14 +84,14 @@ func (r *registrar) keepIn(s *queueSession) error {
 var errNodeGone = errors.New("node gone")
 
 // create creates the node. It waits while another session has a node at the path.
-func (r *registrar) create(s *queueSession, n *session.Node) error {
+func (r *registrar) create(s *client.Session, n *session.Node) error {
 	unanswered := false // a create of this session was not answered
 	for {
 		data, revision := r.wanted()
 		// It waits for the answer even if the node is no longer wanted: the deletion must not
 		// overtake the create.
 		_, err := session.CallAndWait(r.life, s.Session, session.Ordinary, func(conn *zk.Conn) (string, error) {
-			return conn.Create(r.path, data, zk.FlagEphemeral, s.settings.acl)
+			return conn.Create(r.path, data, zk.FlagEphemeral, s.Client().ACL())
 		})
 		switch {
 		case err == nil:
@@ -122,7 +123,7 @@ func (r *registrar) create(s *queueSession, n *session.Node) error {
 // awaitFree waits until the node at the path has changed. own reports that it is the node of a
 // create of this session that was not answered. The server that refused the create had applied
 // all that was committed before, so a read from it shows such a node.
-func (r *registrar) awaitFree(s *queueSession, unanswered bool) (own bool, err error) {
+func (r *registrar) awaitFree(s *client.Session, unanswered bool) (own bool, err error) {
 	w, err := s.Watch(r.life, r.path, session.WatchNode)
 	if errors.Is(err, zk.ErrNoNode) {
 		return false, nil
@@ -156,7 +157,7 @@ func (r *registrar) awaitFree(s *queueSession, unanswered bool) (own bool, err e
 
 // attend waits for changes of the node, which exists, and of the data that it is to have. It
 // returns errNodeGone when the session no longer has the node.
-func (r *registrar) attend(s *queueSession) error {
+func (r *registrar) attend(s *client.Session) error {
 	for {
 		w, err := s.Watch(r.life, r.path, session.WatchNode)
 		if errors.Is(err, zk.ErrNoNode) {
@@ -195,7 +196,7 @@ func (r *registrar) attend(s *queueSession) error {
 
 // write writes the data over the version that was read. After an answer that reveals nothing,
 // the caller reads the node again.
-func (r *registrar) write(s *queueSession, data []byte, revision int, version int32) error {
+func (r *registrar) write(s *client.Session, data []byte, revision int, version int32) error {
 	_, err := session.CallAndWait(r.life, s.Session, session.Ordinary, func(conn *zk.Conn) (*zk.Stat, error) {
 		return conn.Set(r.path, data, version)
 	})
@@ -213,7 +214,7 @@ func (r *registrar) write(s *queueSession, data []byte, revision int, version in
 
 // pace waits until T/48 have passed since the node was last restored: a program that deletes or
 // overwrites it continuously would otherwise cause as many requests in return.
-func (r *registrar) pace(s *queueSession) error {
+func (r *registrar) pace(s *client.Session) error {
 	left := s.Timeout()/48 - time.Since(r.repaired)
 	if left > 0 {
 		timer := time.NewTimer(left)
@@ -232,14 +233,14 @@ func (r *registrar) pace(s *queueSession) error {
 
 // discard deletes the node that the session may have. It waits for that no longer than the
 // release timeout, and not while no server serves the session.
-func (r *registrar) discard(s *queueSession, n *session.Node) {
+func (r *registrar) discard(s *client.Session, n *session.Node) {
 	r.set(func() {
 		r.leftover = &leftover{s, n}
 		if s.Ended() == nil && r.session != nil { // otherwise the caller sets the cause
 			r.session, r.since, r.cause = nil, time.Now(), context.Cause(r.life)
 		}
 	})
-	if r.client.closing.Err() != nil {
+	if r.client.Closing().Err() != nil {
 		return // deleted with the session
 	}
 	limit := r.release
@@ -266,8 +267,8 @@ func (r *registrar) set(change func()) {
 	close(changed)
 }
 
-func (r *registrar) registered(s *queueSession, revision int) {
-	r.client.report.Log(slog.LevelInfo, "registered", "path", r.path, "session", session.FormatID(s.ID()))
+func (r *registrar) registered(s *client.Session, revision int) {
+	r.client.Report().Log(slog.LevelInfo, "registered", "path", r.path, "session", session.FormatID(s.ID()))
 	r.set(func() {
 		r.session, r.since, r.cause, r.leftover = s, time.Now(), nil, nil
 		r.written = max(r.written, revision)
@@ -289,7 +290,7 @@ func (r *registrar) hasWritten(revision int) bool {
 
 // blocked records that another session has the node.
 func (r *registrar) blocked(by *TakenError) {
-	r.client.report.Log(slog.LevelWarn, "registration waits", "path", r.path, "cause", by)
+	r.client.Report().Log(slog.LevelWarn, "registration waits", "path", r.path, "cause", by)
 	r.set(func() { r.cause = by })
 }
 
@@ -302,7 +303,7 @@ func (r *registrar) lost(cause error) {
 	was := r.session != nil
 	r.mu.Unlock()
 	if was {
-		r.client.report.Log(slog.LevelWarn, "registration lost, registering again", "path", r.path, "cause", cause)
+		r.client.Report().Log(slog.LevelWarn, "registration lost, registering again", "path", r.path, "cause", cause)
 	}
 	r.set(func() {
 		if was {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lockkeeper/lockkeeper/internal/client"
 	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 	"github.com/lockkeeper/lockkeeper/internal/zkpath"
 )
@@ -45,7 +46,7 @@ type RegistrationOptions struct {
 //
 // All methods are safe for concurrent use.
 type Registration struct {
-	client  *Client
+	client  *client.Client
 	path    string // namespace included
 	release time.Duration
 	life    context.Context // done when the node is no longer wanted; the cause is the reason
@@ -53,16 +54,16 @@ type Registration struct {
 	wake    chan struct{} // wakes the owner after Update
 	done    chan struct{} // closed when the owner has ended
 
-	mu       sync.Mutex    // guards what follows
-	data     []byte        // that the node is to have
-	revision int           // number of Updates
-	written  int           // the newest of them that the node has had
-	session  *queueSession // in which the node is registered; nil if it is not
-	since    time.Time     // when session became what it is
-	cause    error         // why session is nil
-	leftover *leftover     // the node whose deletion was not confirmed; nil if there is none
-	err      error         // why the registration has ended
-	changed  chan struct{} // closed, and replaced, when any of these changes
+	mu       sync.Mutex      // guards what follows
+	data     []byte          // that the node is to have
+	revision int             // number of Updates
+	written  int             // the newest of them that the node has had
+	session  *client.Session // in which the node is registered; nil if it is not
+	since    time.Time       // when session became what it is
+	cause    error           // why session is nil
+	leftover *leftover       // the node whose deletion was not confirmed; nil if there is none
+	err      error           // why the registration has ended
+	changed  chan struct{}   // closed, and replaced, when any of these changes
 }
 
 // Register creates the ephemeral node at path, an absolute path to which the client's namespace
@@ -77,7 +78,7 @@ type Registration struct {
 //
 // It returns an error immediately if an argument is invalid, if the path has a node that is not
 // ephemeral, if this client has registered the path already, or if a server refuses the node.
-func Register(ctx context.Context, client *Client, path string, data []byte, opts *RegistrationOptions) (*Registration, error) {
+func Register(ctx context.Context, of *Client, path string, data []byte, opts *RegistrationOptions) (*Registration, error) {
 	fail := func(err error) (*Registration, error) {
 		return nil, &Error{Op: "register", Path: zkpath.Abridged(path), Err: err}
 	}
@@ -85,7 +86,7 @@ func Register(ctx context.Context, client *Client, path string, data []byte, opt
 		opts = &RegistrationOptions{}
 	}
 	switch err := checkRegistrationData(data); {
-	case client == nil:
+	case of == nil:
 		return fail(errors.New("client is nil"))
 	case ctx == nil:
 		return fail(sentinel.ErrNilContext)
@@ -97,18 +98,19 @@ func Register(ctx context.Context, client *Client, path string, data []byte, opt
 	if err := zkpath.CheckRecipe(path); err != nil {
 		return fail(err)
 	}
-	full, err := client.place(path)
+	c := client.Of(of)
+	full, err := c.Place(path)
 	if err != nil {
 		return fail(err)
 	}
 	path = full
-	life, stop := context.WithCancelCause(client.closing)
+	life, stop := context.WithCancelCause(c.Closing())
 	r := &Registration{
-		client: client, path: path, release: opts.ReleaseTimeout, life: life, stop: stop,
+		client: c, path: path, release: opts.ReleaseTimeout, life: life, stop: stop,
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
 		data: bytes.Clone(data), revision: 1, since: time.Now(), changed: make(chan struct{}),
 	}
-	if err := client.register.start(ctx, r); err != nil {
+	if err := registered.Of(c).start(ctx, r); err != nil {
 		stop(err)
 		return fail(sentinel.WithCtx(ctx, err))
 	}

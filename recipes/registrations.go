@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/lockkeeper/lockkeeper/internal/client"
 	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 	"github.com/lockkeeper/lockkeeper/internal/session"
 )
@@ -21,6 +22,13 @@ type registrations struct {
 	closed bool       // none must be started
 	byPath map[string]*Registration
 }
+
+// registered has the registrations of a client.
+var registered = client.NewSlot(func(c *client.Client) *registrations {
+	rs := &registrations{}
+	c.AtClose(rs.wait)
+	return rs
+})
 
 // start starts the owner of a registration, once the node of an ended one of the same path is
 // gone, or until ctx is done.
@@ -73,7 +81,7 @@ func (rs *registrations) remove(r *Registration) {
 	left := r.leftover
 	r.mu.Unlock()
 	if left.blocks() {
-		_ = left.await(r.client.closing)
+		_ = left.await(r.client.Closing())
 	}
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -92,7 +100,7 @@ func (rs *registrations) wait() {
 
 // A leftover is the node of a registration that has ended.
 type leftover struct {
-	session *queueSession
+	session *client.Session
 	node    *session.Node
 }
 

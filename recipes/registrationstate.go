@@ -9,6 +9,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/lockkeeper/lockkeeper/internal/client"
 	"github.com/lockkeeper/lockkeeper/internal/session"
 )
 
@@ -93,7 +94,7 @@ func (r *Registration) States(ctx context.Context) iter.Seq[RegistrationState] {
 
 // observe returns the state, the session in which the node is registered, if it is, and a channel
 // that is closed when anything but the state of that session changes.
-func (r *Registration) observe() (state RegistrationState, s *queueSession, changed <-chan struct{}) {
+func (r *Registration) observe() (state RegistrationState, s *client.Session, changed <-chan struct{}) {
 	r.mu.Lock()
 	state = RegistrationState{Since: r.since, Cause: r.cause}
 	s, changed = r.session, r.changed
@@ -116,7 +117,7 @@ func (r *Registration) observe() (state RegistrationState, s *queueSession, chan
 }
 
 // awaitChange waits until changed is closed, or the session can have changed the state.
-func awaitChange(ctx context.Context, s *queueSession, changed <-chan struct{}) {
+func awaitChange(ctx context.Context, s *client.Session, changed <-chan struct{}) {
 	var over, other <-chan struct{}
 	var unserved <-chan time.Time
 	if s != nil {

@@ -28,7 +28,7 @@ func TestCallReturnsWhatTheServerAnswered(t *testing.T) {
 		s := newEnsemble(t)
 		client := s.connect(s.options())
 		for _, want := range []answers{{"value", nil}, {"", zk.ErrNoNode}} {
-			got, err := session.Call(t.Context(), client.newest().Session, func(*zk.Conn) (string, error) { return want.value, want.err })
+			got, err := session.Call(t.Context(), newest(client).Session, func(*zk.Conn) (string, error) { return want.value, want.err })
 			require.Equal(t, want, answers{got, err})
 		}
 	})
@@ -43,7 +43,7 @@ func TestCallEndsWithItsContextAndTheOutcomeIsUnknown(t *testing.T) {
 			defer cancel()
 			answered := make(chan struct{})
 			began := time.Now()
-			_, err := session.Call(ctx, client.newest().Session, func(*zk.Conn) (string, error) {
+			_, err := session.Call(ctx, newest(client).Session, func(*zk.Conn) (string, error) {
 				<-answered
 				return late.value, late.err
 			})
@@ -64,7 +64,7 @@ func TestCloseWaitsForWhatACallHasAbandoned(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		outcome := errors.New("none")
-		_, err := session.Call(ctx, client.newest().Session, func(conn *zk.Conn) (struct{}, error) {
+		_, err := session.Call(ctx, newest(client).Session, func(conn *zk.Conn) (struct{}, error) {
 			_, _, err := conn.Get("/l")
 			outcome = err
 			return struct{}{}, err
@@ -79,7 +79,7 @@ func TestNothingIsSentWhileDetached(t *testing.T) {
 	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		client := s.connect(s.options())
-		own := client.newest()
+		own := newest(client)
 		s.detach()
 		synctest.Wait()
 		require.False(t, own.IsServed())
@@ -106,7 +106,7 @@ func TestCallInASessionThatIsOverFailsImmediatelyWithTheReason(t *testing.T) {
 	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		client := s.connect(s.options())
-		own := client.newest()
+		own := newest(client)
 		cause := errors.New("enough")
 		own.End(cause)
 		_, err := session.Call(t.Context(), own.Session, func(*zk.Conn) (struct{}, error) {
@@ -122,7 +122,7 @@ func TestEndOfTheSessionEndsACallThatWaitsForAServer(t *testing.T) {
 	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		client := s.connect(s.options())
-		own := client.newest()
+		own := newest(client)
 		s.detach()
 		synctest.Wait()
 		cause := errors.New("enough")
@@ -139,7 +139,7 @@ func TestCallAndWaitDoesNotStayInTheQueueOfADetachedClient(t *testing.T) {
 	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		client := s.connect(s.options())
-		own := client.newest()
+		own := newest(client)
 		ctx, cancel := context.WithTimeout(t.Context(), testTimeout/4)
 		defer cancel()
 		began := time.Now()
@@ -172,7 +172,7 @@ func TestUnsentRequestIsSentAgain(t *testing.T) {
 				s := newEnsemble(t)
 				client := s.connect(s.options())
 				tries := 0
-				got, err := call(t.Context(), client.newest().Session, func(*zk.Conn) (string, error) {
+				got, err := call(t.Context(), newest(client).Session, func(*zk.Conn) (string, error) {
 					if tries++; tries < 3 {
 						return "", zk.ErrNoServer
 					}

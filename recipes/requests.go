@@ -12,6 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/internal/client"
 	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 	"github.com/lockkeeper/lockkeeper/internal/session"
 )
@@ -24,13 +25,13 @@ import (
 // end of the session, if the request was not sent. A Requests is safe for concurrent use.
 type Requests struct {
 	queue   *Queue
-	session *queueSession
+	session *client.Session
 }
 
 // Requests returns a Requests in the client's current session, for which it waits until ctx
 // is done.
 func (q *Queue) Requests(ctx context.Context) (*Requests, error) {
-	s, err := q.client.session(ctx)
+	s, err := q.client.Session(ctx)
 	if err != nil {
 		return nil, &Error{Op: "lease", Path: q.path, Err: sentinel.WithCtx(ctx, err)}
 	}
@@ -43,7 +44,7 @@ func (r *Requests) Ended() error { return r.session.Ended() }
 // Names lists the contenders' nodes, the front first. The listing begins after the call. The caller
 // must not change the result: other callers share it.
 func (r *Requests) Names(ctx context.Context) ([]string, error) {
-	lst, err := r.session.list(ctx, r.queue.path)
+	lst, err := list(ctx, r.session, r.queue.path)
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +139,7 @@ func (r *Requests) WatchQueue(ctx context.Context) (<-chan struct{}, error) {
 // If ctx ends before the answer, the node is deleted, unless a client has written it by then.
 func (r *Requests) Create(ctx context.Context, hint string, l Lease, acl []zk.ACL) (c Contender, alone bool, err error) {
 	if len(acl) == 0 {
-		acl = r.queue.client.settings.acl
+		acl = r.queue.client.ACL()
 	}
 	l.created = created{host: r.queue.host, pid: r.queue.pid, time: time.Now().UTC()}
 	if _, err := l.encode(); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/internal/client"
 	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 	"github.com/lockkeeper/lockkeeper/internal/session"
 )
@@ -57,7 +58,7 @@ func (p *Permits) Resize(ctx context.Context, limit int) error {
 // resize is one attempt of Resize.
 func (p *Permits) resize(ctx context.Context, limit int) error {
 	var l limitRead
-	err := p.queue.withSession(ctx, func(s *queueSession) (err error) {
+	err := p.queue.withSession(ctx, func(s *client.Session) (err error) {
 		l, err = p.acceptLimit(ctx, s, func(permits int) error {
 			if permits == limit {
 				return errLimitStored
@@ -79,7 +80,7 @@ func (p *Permits) resize(ctx context.Context, limit int) error {
 }
 
 // storeLimit stores a higher limit.
-func (p *Permits) storeLimit(ctx context.Context, s *queueSession, limit int, version int32) error {
+func (p *Permits) storeLimit(ctx context.Context, s *client.Session, limit int, version int32) error {
 	_, err := session.Retry(ctx, s.Session, "set", p.limitPath, func(conn *zk.Conn) (*zk.Stat, error) {
 		return conn.Set(p.limitPath, encodeLimit(limit), version)
 	})
@@ -92,7 +93,7 @@ func (p *Permits) storeLimit(ctx context.Context, s *queueSession, limit int, ve
 // lower stores a lower limit while this client has the permits that are to vanish: the other
 // claims fit under the new limit then, and no grant can be carried out that does not.
 func (p *Permits) lower(ctx context.Context, from limitRead, limit int) error {
-	c, err := p.queue.contend(ctx, func(ctx context.Context, s *queueSession) (*Claim, error) {
+	c, err := p.queue.contend(ctx, func(ctx context.Context, s *client.Session) (*Claim, error) {
 		return p.tryIn(ctx, s, int32(from.permits-limit))
 	})
 	if err != nil {

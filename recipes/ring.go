@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/internal/client"
 	"github.com/lockkeeper/lockkeeper/internal/session"
 	"github.com/lockkeeper/lockkeeper/internal/zkpath"
 )
@@ -23,7 +24,7 @@ import (
 // protects: it checks no claim. Entries are ordered as ZooKeeper has committed them. A Ring is
 // safe for concurrent use.
 type Ring struct {
-	client *Client
+	client *client.Client
 	path   string // namespace included
 	size   int
 	acl    []zk.ACL
@@ -38,12 +39,13 @@ type RingEntry struct {
 // NewRing returns the Ring at path, to which the client's namespace is added, of so many
 // entries. The nodes of entries get that ACL, or the client's if it is empty. It sends no
 // request.
-func NewRing(client *Client, path string, size int, acl []zk.ACL) (*Ring, error) {
+func NewRing(of *Client, path string, size int, acl []zk.ACL) (*Ring, error) {
 	fail := func(err error) (*Ring, error) { return nil, &Error{Op: "new ring", Err: err} }
-	if client == nil {
+	if of == nil {
 		return fail(errors.New("client is nil"))
 	}
-	full, err := client.place(path)
+	c := client.Of(of)
+	full, err := c.Place(path)
 	if err != nil {
 		return fail(err)
 	}
@@ -51,9 +53,9 @@ func NewRing(client *Client, path string, size int, acl []zk.ACL) (*Ring, error)
 		return fail(fmt.Errorf("size %d is not positive", size))
 	}
 	if len(acl) == 0 {
-		acl = client.settings.acl
+		acl = c.ACL()
 	}
-	return &Ring{client: client, path: full, size: size, acl: acl}, nil
+	return &Ring{client: c, path: full, size: size, acl: acl}, nil
 }
 
 // Append adds an entry, and returns its name. It repeats a create that was not answered, until
@@ -67,7 +69,7 @@ func (r *Ring) Append(ctx context.Context, data []byte) (name string, err error)
 	id := make([]byte, 10)
 	_, _ = rand.Read(id) // never fails
 	prefix := r.path + "/" + fmt.Sprintf("%x-", id)
-	err = r.client.withSession(ctx, r.path, func(s *queueSession) error {
+	err = r.client.WithSession(ctx, r.path, func(s *client.Session) error {
 		path, err := r.create(ctx, s, prefix, data)
 		if errors.Is(err, zk.ErrNoNode) {
 			if err := s.CreateParents(ctx, r.path, nil); err != nil {
@@ -81,7 +83,7 @@ func (r *Ring) Append(ctx context.Context, data []byte) (name string, err error)
 	return name, err
 }
 
-func (r *Ring) create(ctx context.Context, s *queueSession, prefix string, data []byte) (string, error) {
+func (r *Ring) create(ctx context.Context, s *client.Session, prefix string, data []byte) (string, error) {
 	return session.Retry(ctx, s.Session, "create", prefix, func(conn *zk.Conn) (string, error) {
 		return conn.Create(prefix, data, zk.FlagSequence, r.acl)
 	})
@@ -94,7 +96,7 @@ func (r *Ring) Replace(ctx context.Context, name string, data []byte) error {
 	if err := zkpath.CheckData(path, data); err != nil {
 		return &Error{Op: "write", Path: path, Err: err}
 	}
-	return r.client.withSession(ctx, path, func(s *queueSession) error {
+	return r.client.WithSession(ctx, path, func(s *client.Session) error {
 		_, err := session.Retry(ctx, s.Session, "write", path, func(conn *zk.Conn) (*zk.Stat, error) {
 			return conn.Set(path, data, -1)
 		})
@@ -104,10 +106,10 @@ func (r *Ring) Replace(ctx context.Context, name string, data []byte) error {
 
 // Delete deletes an entry. One that is missing is no error.
 func (r *Ring) Delete(ctx context.Context, name string) error {
-	return r.client.withSession(ctx, r.path+"/"+name, func(s *queueSession) error { return r.delete(ctx, s, name) })
+	return r.client.WithSession(ctx, r.path+"/"+name, func(s *client.Session) error { return r.delete(ctx, s, name) })
 }
 
-func (r *Ring) delete(ctx context.Context, s *queueSession, name string) error {
+func (r *Ring) delete(ctx context.Context, s *client.Session, name string) error {
 	path := r.path + "/" + name
 	_, err := session.Retry(ctx, s.Session, "delete", path, func(conn *zk.Conn) (struct{}, error) {
 		return struct{}{}, conn.Delete(path, -1)
@@ -121,7 +123,7 @@ func (r *Ring) delete(ctx context.Context, s *queueSession, name string) error {
 // Trim deletes all entries but the newest, as many as the Ring keeps. Call it after Append: an
 // error is of interest only if it persists, as the next Trim deletes what this one left.
 func (r *Ring) Trim(ctx context.Context) error {
-	return r.client.withSession(ctx, r.path, func(s *queueSession) error {
+	return r.client.WithSession(ctx, r.path, func(s *client.Session) error {
 		_, surplus, err := r.list(ctx, s)
 		for _, name := range surplus {
 			if err == nil {
@@ -138,13 +140,13 @@ func (r *Ring) Trim(ctx context.Context) error {
 func (r *Ring) Entries(ctx context.Context) iter.Seq2[RingEntry, error] {
 	return func(yield func(RingEntry, error) bool) {
 		var names []string
-		err := r.client.withSession(ctx, r.path, func(s *queueSession) (err error) {
+		err := r.client.WithSession(ctx, r.path, func(s *client.Session) (err error) {
 			names, _, err = r.list(ctx, s)
 			return err
 		})
 		for _, name := range names {
 			entry := RingEntry{Name: name}
-			err = r.client.withSession(ctx, r.path+"/"+name, func(s *queueSession) (err error) {
+			err = r.client.WithSession(ctx, r.path+"/"+name, func(s *client.Session) (err error) {
 				entry.Data, _, err = s.Get(ctx, r.path+"/"+name)
 				return err
 			})
@@ -165,7 +167,7 @@ func (r *Ring) Entries(ctx context.Context) iter.Seq2[RingEntry, error] {
 }
 
 // list returns the names of the entries, the newest first, and of surplus nodes.
-func (r *Ring) list(ctx context.Context, s *queueSession) (kept, surplus []string, err error) {
+func (r *Ring) list(ctx context.Context, s *client.Session) (kept, surplus []string, err error) {
 	names, _, err := s.Children(ctx, r.path)
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil, nil, nil

@@ -50,7 +50,7 @@ func TestLoginPrecedesEveryRequestOfEachConnection(t *testing.T) {
 			require.Equal(t, n+2, s.logins())
 		}
 		s.expire(client.SessionID())
-		_, err := client.session(t.Context())
+		_, err := engineOf(client).Session(t.Context())
 		require.NoError(t, err)
 		require.NoError(t, claimed(t, client).Check(t.Context()), "the next session logs in too")
 		require.ErrorIs(t, claim.Err(), ErrSessionExpired)
@@ -190,7 +190,7 @@ func TestMechanismThatIgnoresItsContextDelaysNoDeadline(t *testing.T) {
 		require.ErrorIs(t, claim.Err(), ErrDeadline)
 		require.LessOrEqual(t, time.Now(), deadline)
 		require.Greater(t, int(mechanism.entered.Load()), 3, "it is called again on another connection")
-		require.ErrorContains(t, client.why(), "the SASL of the options ignores its context")
+		require.ErrorContains(t, engineOf(client).Why(), "the SASL of the options ignores its context")
 
 		began := time.Now()
 		client.Close()

@@ -28,12 +28,12 @@ func TestDeadConnStopsDialling(t *testing.T) {
 		claim := claimed(t, client)
 		time.Sleep(time.Second)
 		before := runtime.NumGoroutine()
-		old, conn := client.newest(), client.Conn()
+		old, conn := newest(client), client.Conn()
 		s.expire(client.SessionID())
 		synctest.Wait()
 		require.ErrorIs(t, claim.Err(), ErrSessionExpired)
 		time.Sleep(2 * time.Second)
-		require.NotSame(t, old, client.newest(), "the next session is there")
+		require.NotSame(t, old, newest(client), "the next session is there")
 		require.Equal(t, 3, int(s.dials.Load()), "the first, the one that reports the expiry, the next session's")
 
 		time.Sleep(time.Hour)
@@ -49,10 +49,10 @@ func TestConnOfEndedSessionIsClosedThoughNoServerReportsTheEnd(t *testing.T) {
 		client := s.connect(s.options())
 		time.Sleep(time.Second)
 		before := runtime.NumGoroutine()
-		old := client.newest()
+		old := newest(client)
 		old.End(ErrSessionExpired)
 		time.Sleep(2 * time.Second)
-		require.NotSame(t, old, client.newest())
+		require.NotSame(t, old, newest(client))
 		require.Equal(t, 2, int(s.dials.Load()))
 		time.Sleep(time.Hour)
 		require.Equal(t, 2, int(s.dials.Load()))
@@ -106,7 +106,7 @@ func TestSessionThatNoServerServesForTwiceItsTimeoutIsAbandoned(t *testing.T) {
 	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		client := s.connect(s.options())
-		old := client.newest()
+		old := newest(client)
 		time.Sleep(time.Second)
 		// Servers that lost their data refuse a session that has seen more, for ever.
 		refused := s.Intercept(zktest.Rule{Op: "connect", Lose: zktest.ToServer})
@@ -119,7 +119,7 @@ func TestSessionThatNoServerServesForTwiceItsTimeoutIsAbandoned(t *testing.T) {
 		refused.Remove()
 		claim := claimed(t, client)
 		require.NoError(t, claim.Err())
-		require.NotSame(t, old, client.newest())
+		require.NotSame(t, old, newest(client))
 	})
 }
 
@@ -130,7 +130,7 @@ func TestSessionThatIsServedAgainBeforeTwiceItsTimeoutIsNotAbandoned(t *testing.
 			s := newEnsemble(t)
 			client := s.connect(s.options())
 			claim := claimed(t, client)
-			own := client.newest()
+			own := newest(client)
 			time.Sleep(untilSteady)
 			s.partition()
 			time.Sleep(testTimeout / 5) // a heartbeat is sent in vain
@@ -197,13 +197,13 @@ func TestSessionIsTakenUpWithTheSameIDByTheNextServer(t *testing.T) {
 		opts.Trace = &Trace{Attached: func(_ int64, server string) { attached <- server }}
 		client := s.connect(opts)
 		claim := claimed(t, client)
-		id, first := client.SessionID(), client.newest().Server()
+		id, first := client.SessionID(), newest(client).Server()
 		for range 3 {
 			began := time.Now()
 			s.link.Reset()
 			require.NotEqual(t, first, <-attached)
 			require.Less(t, time.Since(began), 100*time.Millisecond, "no second is lost")
-			first = client.newest().Server()
+			first = newest(client).Server()
 			time.Sleep(time.Minute)
 		}
 		require.Equal(t, id, client.SessionID())
@@ -288,7 +288,7 @@ func TestSessionWhoseHandshakesAreNotAnsweredIsAbandonedSoonAfterTheDeadline(t *
 		s := newEnsemble(t)
 		client := s.connect(s.options())
 		claim := claimed(t, client)
-		own := client.newest()
+		own := newest(client)
 		time.Sleep(untilSteady)
 		s.Intercept(zktest.Rule{Hold: zktest.ToServer})
 		<-claim.Done()

@@ -5,9 +5,9 @@ package recipes
 import (
 	"context"
 	"fmt"
-	"math"
 	"time"
 
+	"github.com/lockkeeper/lockkeeper/internal/client"
 	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 	"github.com/lockkeeper/lockkeeper/internal/session"
 )
@@ -25,7 +25,7 @@ func (q *Queue) Settle(ctx context.Context) error {
 	if ctx == nil {
 		return &Error{Op: "release", Path: q.path, Err: sentinel.ErrNilContext}
 	}
-	s := q.client.newest()
+	s := q.client.Newest()
 	bound := q.releaseTimeout(s)
 	if ctx.Err() != nil {
 		ctx, bound = context.WithoutCancel(ctx), min(bound, s.Timeout()/8)
@@ -33,7 +33,7 @@ func (q *Queue) Settle(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
 	for {
-		left, expiry := q.client.unwanted(q.path)
+		left, expiry := q.client.Unwanted(q.path)
 		if len(left) == 0 {
 			return nil
 		}
@@ -46,7 +46,7 @@ func (q *Queue) Settle(ctx context.Context) error {
 
 // awaitGone waits until none of the places has a node, or until the caller has to count
 // the remaining ones again. It reports false if waiting is useless.
-func (q *Queue) awaitGone(ctx context.Context, s *queueSession, places []*session.Node, expiry time.Duration) bool {
+func (q *Queue) awaitGone(ctx context.Context, s *client.Session, places []*session.Node, expiry time.Duration) bool {
 	served, detached := s.Served()
 	if !served || s.Ended() != nil || ctx.Err() != nil {
 		return false
@@ -66,22 +66,4 @@ func (q *Queue) awaitGone(ctx context.Context, s *queueSession, places []*sessio
 		return true
 	}
 	return true
-}
-
-// unwanted returns the places of a queue that have no waiter or holder any more and whose
-// nodes may exist. expiry is the longest time until one of them has expired, if that is
-// known.
-func (c *Client) unwanted(queue string) (places []*session.Node, expiry time.Duration) {
-	c.mu.Lock()
-	s, before, renewed := c.current, c.previous, c.renewed
-	c.mu.Unlock()
-	places, expiry = s.Unwanted(queue), math.MaxInt64
-	// Once there has been another session for T, a server would have expired the one
-	// before it. That one may have been abandoned without a server knowing.
-	if left := s.Timeout() - time.Since(renewed); before != nil && left > 0 {
-		if old := before.Unwanted(queue); len(old) > 0 {
-			places, expiry = append(places, old...), left
-		}
-	}
-	return places, expiry
 }

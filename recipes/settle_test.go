@@ -51,10 +51,10 @@ func TestSettleCountsOnlyUnwantedNodes(t *testing.T) {
 func TestSettleWaitsForAbandonedSessionToExpire(t *testing.T) {
 	faketime.Test(t, func(t *testing.T) {
 		_, client, queue, _ := newHeld(t)
-		first := client.newest()
+		first := newest(client)
 		first.End(session.ErrAbandoned)
 		synctest.Wait()
-		require.NotSame(t, first, client.newest())
+		require.NotSame(t, first, newest(client))
 		opened := time.Now()
 
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -69,7 +69,7 @@ func TestSettleWaitsForAbandonedSessionToExpire(t *testing.T) {
 func TestSettleAfterAnExpiryFindsNothing(t *testing.T) {
 	faketime.Test(t, func(t *testing.T) {
 		_, client, queue, _ := newHeld(t)
-		client.newest().End(session.ErrExpired)
+		newest(client).End(session.ErrExpired)
 		require.NoError(t, queue.Settle(t.Context()))
 		synctest.Wait()
 		require.NoError(t, queue.Settle(t.Context()))

@@ -37,17 +37,17 @@ type takeover struct {
 var errMode = errors.New("a lock-delay and a fence function are possible for exclusive claims only")
 
 // newTakeover returns the takeover that the options ask for, nil if they do not.
-func newTakeover(client *Client, path string, opts *QueueOptions) (*takeover, error) {
+func newTakeover(of *Client, path string, opts *QueueOptions) (*takeover, error) {
 	if opts.LockDelay == 0 && opts.Fence == nil {
 		return nil, nil
 	}
-	node, err := NewNode(client, path+breadcrumbSuffix)
+	node, err := NewNode(of, path+breadcrumbSuffix)
 	if err != nil {
 		return nil, err
 	}
 	return &takeover{
 		node: node, delay: opts.LockDelay, fence: opts.Fence,
-		mine: breadcrumb{Format: 1, Owner: cmp.Or(opts.Owner, client.Owner()), Host: ownerlabel.Host(), PID: os.Getpid()},
+		mine: breadcrumb{Format: 1, Owner: cmp.Or(opts.Owner, of.Owner()), Host: ownerlabel.Host(), PID: os.Getpid()},
 	}, nil
 }
 
@@ -65,7 +65,7 @@ func (t *takeover) run(ctx context.Context, c *Claim) error {
 	defer cancel()
 	version, err := t.take(claimed, c)
 	if err == nil {
-		err = c.session.awaitProof(claimed, c.place) // the last one may be older than the delay
+		err = awaitProof(claimed, c.session, c.place) // the last one may be older than the delay
 	}
 	if lost := c.Err(); lost != nil {
 		return lost // which caused the error, if there is one
@@ -109,7 +109,7 @@ func (t *takeover) pass(ctx context.Context, c *Claim, former FormerHolder) erro
 		return &Error{Op: op, Path: c.place.Parent, Err: &UnreleasedError{former, err}}
 	}
 	left := t.delay - time.Since(t.foundAt(former.Token))
-	c.session.report.Unreleased(c.place.Parent, report.Former(former), max(0, left))
+	c.session.Client().Report().Unreleased(c.place.Parent, report.Former(former), max(0, left))
 	if left > 0 {
 		timer := time.NewTimer(left)
 		defer timer.Stop()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/internal/client"
 	"github.com/lockkeeper/lockkeeper/internal/protocol"
 	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 	"github.com/lockkeeper/lockkeeper/internal/session"
@@ -74,8 +75,8 @@ func claimTogether(ctx context.Context, parts []Part, take func(*together) ([]*C
 	if size > zkpath.MaxTransaction/2 {
 		return nil, fmt.Errorf("%w: the paths take %d bytes of a transaction, and %d are the limit", ErrApart, size, zkpath.MaxTransaction/2)
 	}
-	client, began := parts[0].Queue.client, time.Now()
-	s, err := client.session(ctx)
+	c, began := parts[0].Queue.client, time.Now()
+	s, err := c.Session(ctx)
 	if err != nil {
 		return nil, &Error{Op: "claim", Path: parts[0].Queue.path, Err: sentinel.WithCtx(ctx, err)}
 	}
@@ -91,7 +92,7 @@ func claimTogether(ctx context.Context, parts []Part, take func(*together) ([]*C
 		return nil, err
 	}
 	for i, c := range claims {
-		client.report.Granted(g.queues[i].path, c.Path(), c.token, time.Since(began))
+		parts[0].Queue.client.Report().Granted(g.queues[i].path, c.Path(), c.token, time.Since(began))
 	}
 	return claims, nil
 }
@@ -127,7 +128,7 @@ func checkTogether(ctx context.Context, parts []Part) error {
 
 // together is one attempt to take several claims at the same time. Its slices are by queue.
 type together struct {
-	session  *queueSession
+	session  *client.Session
 	queues   []*Queue
 	modes    []Mode
 	joins    []attempt
@@ -150,7 +151,7 @@ func (g *together) claim(ctx context.Context) ([]*Claim, error) {
 	err := g.checkFirst(ctx)
 	for i := range g.queues {
 		if err == nil {
-			claims[i], err = g.session.grant(ctx, g.joins[i].place)
+			claims[i], err = grant(ctx, g.session, g.joins[i].place)
 		}
 	}
 	if err == nil {
@@ -209,7 +210,7 @@ func (g *together) lookAt(ctx context.Context, i int) error {
 	if err != nil {
 		return err
 	}
-	lst, err := g.session.list(ctx, q.path)
+	lst, err := list(ctx, g.session, q.path)
 	switch {
 	case err != nil:
 		return err
@@ -382,7 +383,7 @@ func (q *Queue) Abandon(c *Claim) {
 			c.session.EndGrace(c.place.Node)
 			c.releaseErr = c.ended()
 		} else {
-			c.session.report.Over(c.place.Parent, c.place.Path, time.Since(c.granted), sentinel.ErrReleased)
+			c.session.Client().Report().Over(c.place.Parent, c.place.Path, time.Since(c.granted), sentinel.ErrReleased)
 			c.session.Ungrant(c.place.Node)
 			q.abandon(c.session, c.place)
 			select {
@@ -391,6 +392,6 @@ func (q *Queue) Abandon(c *Claim) {
 				c.releaseErr = &Error{Op: "release", Path: c.place.Path, Err: fmt.Errorf("%w, deletion continues in the background", sentinel.ErrUncertain)}
 			}
 		}
-		c.session.report.Released(c.place.Parent, c.place.Path, c.releaseErr)
+		c.session.Client().Report().Released(c.place.Parent, c.place.Path, c.releaseErr)
 	})
 }

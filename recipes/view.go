@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/internal/client"
 	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 	"github.com/lockkeeper/lockkeeper/internal/session"
 )
@@ -22,7 +23,7 @@ import (
 // one goroutine.
 type View struct {
 	path    string
-	session *queueSession
+	session *client.Session
 	bell    <-chan struct{} // rung when anything that was read may have changed
 	stop    func()
 	waited  time.Time // when Wait last returned
@@ -31,7 +32,7 @@ type View struct {
 // View returns a View in the client's current session, for which it waits until ctx is done. It
 // sends no request. The caller calls Close.
 func (n *Node) View(ctx context.Context) (view *View, err error) {
-	err = n.client.withSession(ctx, n.path, func(s *queueSession) error {
+	err = n.client.WithSession(ctx, n.path, func(s *client.Session) error {
 		bell, stop := s.Bell(n.path)
 		view = &View{path: n.path, session: s, bell: bell, stop: stop}
 		return nil

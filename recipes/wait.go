@@ -12,6 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/internal/client"
 	"github.com/lockkeeper/lockkeeper/internal/protocol"
 	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 	"github.com/lockkeeper/lockkeeper/internal/session"
@@ -27,7 +28,7 @@ var errOtherParent = errors.New("parent was deleted and created again")
 // watches it without a listing; otherwise, each join of a burst would cost a listing.
 //
 // If the predecessor is a lease, the client deletes it when its holder has stopped renewing it.
-func (q *Queue) await(ctx context.Context, s *queueSession, p *place) error {
+func (q *Queue) await(ctx context.Context, s *client.Session, p *place) error {
 	reported := ""
 	var detached <-chan struct{} // closed if the client has changed servers since the listing
 	d := p.predicted()
@@ -56,7 +57,7 @@ func (q *Queue) await(ctx context.Context, s *queueSession, p *place) error {
 		if ahead != reported {
 			reported = ahead
 			p.behind = true
-			q.client.report.Waiting(q.path, p.Path, reported)
+			q.client.Report().Waiting(q.path, p.Path, reported)
 		}
 		q.observeWatched(w, ahead)
 		left, err := q.awaitEvent(ctx, s, p, w)
@@ -80,7 +81,7 @@ func (q *Queue) await(ctx context.Context, s *queueSession, p *place) error {
 //
 // The last listing had the place's own node. The node still exists if its watch has not fired since, and if the server is
 // still the same: a server reports events in the order in which they happened. Otherwise another listing is needed.
-func (q *Queue) passNearest(ctx context.Context, s *queueSession, p *place, d *protocol.Decision, detached <-chan struct{}) (granted bool, err error) {
+func (q *Queue) passNearest(ctx context.Context, s *client.Session, p *place, d *protocol.Decision, detached <-chan struct{}) (granted bool, err error) {
 	d.WithoutLast()
 	if !d.Granted() || !d.Complete {
 		return false, nil
@@ -120,7 +121,7 @@ const (
 )
 
 // awaitEvent waits for an event of the watched node, or of the place's own.
-func (q *Queue) awaitEvent(ctx context.Context, s *queueSession, p *place, w *session.Watch) (awaited, error) {
+func (q *Queue) awaitEvent(ctx context.Context, s *client.Session, p *place, w *session.Watch) (awaited, error) {
 	_, detached := s.Served()
 	own, err := s.Watch(ctx, p.Path, session.WatchNode)
 	if errors.Is(err, zk.ErrNoNode) {
@@ -163,9 +164,9 @@ func (q *Queue) awaitEvent(ctx context.Context, s *queueSession, p *place, w *se
 // A listing that has the place's own node is at least as new as its creation, so it has
 // every contender that joined before and still exists. A listing that is out of date can
 // show a contender that has left, which costs time, but it never hides one that exists.
-func (q *Queue) decide(ctx context.Context, s *queueSession, p *place) (protocol.Decision, error) {
+func (q *Queue) decide(ctx context.Context, s *client.Session, p *place) (protocol.Decision, error) {
 	for {
-		lst, err := s.list(ctx, q.path)
+		lst, err := list(ctx, s, q.path)
 		if err != nil {
 			return protocol.Decision{}, err
 		}
@@ -194,7 +195,7 @@ func (q *Queue) decide(ctx context.Context, s *queueSession, p *place) (protocol
 }
 
 // decideBy is listing.decide, also where numbers do not give the order.
-func (q *Queue) decideBy(ctx context.Context, s *queueSession, lst *listing, p *place) (d protocol.Decision, listed bool, err error) {
+func (q *Queue) decideBy(ctx context.Context, s *client.Session, lst *listing, p *place) (d protocol.Decision, listed bool, err error) {
 	own := p.member
 	if lst.plain && !own.Overflowed() {
 		d, listed = lst.decide(own, p.limit.permits)
@@ -218,7 +219,7 @@ func (q *Queue) decideBy(ctx context.Context, s *queueSession, lst *listing, p *
 //
 // A server that is partitioned from its leader can show an empty queue to a waiter whose session
 // has ended. So a contender that has no predecessor is not granted the claim before that.
-func (s *queueSession) awaitProof(ctx context.Context, p *place) error {
+func awaitProof(ctx context.Context, s *client.Session, p *place) error {
 	proved := func() bool { return s.Left(time.Now()) >= s.Timeout()/4 }
 	for !proved() {
 		if err := s.Prove(ctx, p.Node); err != nil {
@@ -241,8 +242,8 @@ func (s *queueSession) awaitProof(ctx context.Context, p *place) error {
 }
 
 // grant makes a claim of a place that has no predecessor.
-func (s *queueSession) grant(ctx context.Context, p *place) (*Claim, error) {
-	if err := s.awaitProof(ctx, p); err != nil {
+func grant(ctx context.Context, s *client.Session, p *place) (*Claim, error) {
+	if err := awaitProof(ctx, s, p); err != nil {
 		return nil, err
 	}
 	c := &Claim{session: s, place: p, token: fencing.Token(p.member.Czxid), granted: time.Now(), done: make(chan struct{})}

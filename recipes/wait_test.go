@@ -57,7 +57,7 @@ func TestGrantWaitsForFreshProof(t *testing.T) {
 			silent := s.Intercept(zktest.Rule{When: isHeartbeat, Hold: zktest.ToServer})
 			time.Sleep(silence)
 			at := s.heartbeats()
-			own := client.newest()
+			own := newest(client)
 			if silence <= testTimeout/3 {
 				require.Positive(t, own.Left(time.Now()), "it is still believed to live, but not for long")
 			}
@@ -66,7 +66,7 @@ func TestGrantWaitsForFreshProof(t *testing.T) {
 			requireWaiting(t, result, "no contender is ahead, but nothing proves that the session lives")
 			time.Sleep(testTimeout * 3 / 4) // it leaves the silent server after 5T/8 at the latest
 			requireWaiting(t, result, "nor does anything later")
-			require.Same(t, own, client.newest(), "it has not joined again")
+			require.Same(t, own, newest(client), "it has not joined again")
 			require.Greater(t, len(s.heartbeats()), len(at), "it asks for proof")
 
 			silent.Remove()

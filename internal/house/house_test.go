@@ -42,6 +42,7 @@ const (
 	connectstring = module + "/internal/connectstring"
 	ownerlabel    = module + "/internal/ownerlabel"
 	report        = module + "/internal/report"
+	engineClient  = module + "/internal/client"
 
 	zk      = "github.com/go-zookeeper/zk"
 	testify = "github.com/stretchr/testify/require"
@@ -105,7 +106,7 @@ var rules = map[string]rule{
 		because: "it calls a Redis client through one function, and the user chooses the client",
 	},
 	recipes: {
-		may:     []string{fencing, tuning, zk, protocol, session, digestmd5, sentinel, zkpath, connectstring, ownerlabel, report},
+		may:     []string{fencing, tuning, zk, protocol, session, digestmd5, sentinel, zkpath, connectstring, ownerlabel, report, engineClient},
 		tools:   append(tools, wiretest, testcert),
 		because: "lock and election are built on it, and it alone uses the ZooKeeper client",
 	},
@@ -130,6 +131,11 @@ var rules = map[string]rule{
 		may:     []string{protocol},
 		tools:   []string{testify},
 		because: "a label is text",
+	},
+	engineClient: {
+		may:     []string{zk, tuning, protocol, session, sentinel, zkpath, report},
+		tools:   tools,
+		because: "it keeps sessions open, and does not know what is claimed in them",
 	},
 	report: {
 		may:     []string{fencing, background, session},

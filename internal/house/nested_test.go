@@ -57,7 +57,8 @@ var nested = map[string]rule{
 		because: "the image is needed before servers are, and by their command",
 	},
 	service: {
-		may: []string{connectstring, 
+		may: []string{
+			connectstring,
 			recipes, leases, zktest, promtrace, serviceIn + "/actions", serviceIn + "/api", serviceIn + "/audit", serviceIn + "/history", serviceIn + "/holds", serviceIn + "/key", serviceIn + "/limit",
 			serviceIn + "/locktoken", serviceIn + "/principal", serviceIn + "/quota", serviceIn + "/reload",
 		},

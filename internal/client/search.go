@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package recipes
+package client
 
 import (
 	"context"
@@ -14,12 +14,12 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/session"
 )
 
-// search returns those of nodes that exist, by nonce.
+// Search returns those of nodes that exist, by nonce.
 //
 // It first sends a write that the server refuses: that write passes the quorum behind the
 // creates, so the listing that follows is complete. A node is identified by this session
 // and its nonce. At most one exists, as each nonce is sent in one create only.
-func search(ctx context.Context, s *session.Session, path string, nodes []*session.Node) (map[string]protocol.Member, error) {
+func Search(ctx context.Context, s *session.Session, path string, nodes []*session.Node) (map[string]protocol.Member, error) {
 	if err := flush(ctx, s, path, nodes[0]); err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func search(ctx context.Context, s *session.Session, path string, nodes []*sessi
 // flush waits for the answer to a write behind all of this session's creates below path.
 func flush(ctx context.Context, s *session.Session, path string, n *session.Node) error {
 	_, err := session.Retry(ctx, s, "find", path, func(conn *zk.Conn) (struct{}, error) {
-		return struct{}{}, conn.Delete(path+"/"+protocol.NamePrefix(n.Tag, n.Nonce, Exclusive)+"flush", -1)
+		return struct{}{}, conn.Delete(path+"/"+protocol.NamePrefix(n.Tag, n.Nonce, protocol.Exclusive)+"flush", -1)
 	})
 	if session.OutcomeOf(err) == session.Refused && !errors.Is(err, zk.ErrSessionExpired) {
 		return nil

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package recipes
+package client
 
 import (
 	"crypto/rand"
-	"encoding/base32"
 	"strconv"
-	"strings"
 	"sync/atomic"
 )
 
@@ -19,10 +17,3 @@ type nonces struct {
 func newNonces() *nonces { return &nonces{process: rand.Text()} }
 
 func (n *nonces) next() string { return n.process + strconv.FormatUint(n.last.Add(1), 36) }
-
-// shortNonce returns 8 random base-32 digits.
-func shortNonce() string {
-	var b [5]byte
-	_, _ = rand.Read(b[:]) // it never returns an error
-	return strings.ToLower(base32.StdEncoding.EncodeToString(b[:]))
-}
