@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/claim"
 	"github.com/lockkeeper/lockkeeper/lock"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/zktest"
@@ -184,7 +185,7 @@ func TestMergedHoldEndsWithFirstLossAndReleasesTheRest(t *testing.T) {
 // contexts returns how many contexts a claim keeps to cancel them when it ends. Nothing else shows one
 // that was forgotten, until memory is short.
 func contexts(hold *lock.Hold) int {
-	return reflect.ValueOf(hold.Claim).Elem().FieldByName("derived").Len()
+	return reflect.ValueOf(claim.Of(hold.Claim)).Elem().FieldByName("derived").Len()
 }
 
 // A re-entrant lock that the caller holds already stays held, and must not keep the merged hold's contexts.

@@ -4,18 +4,12 @@ package recipes
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
-	"github.com/lockkeeper/lockkeeper/internal/client"
-	"github.com/lockkeeper/lockkeeper/internal/sentinel"
-	"github.com/lockkeeper/lockkeeper/internal/session"
+	"github.com/lockkeeper/lockkeeper/internal/claim"
 )
 
 // A Claim is a position in the queue that reached the front. A lock's hold and an
@@ -33,160 +27,50 @@ import (
 //
 // A claim is used once: a claim that has ended stays ended. All methods are safe
 // for concurrent use.
-type Claim struct {
-	session *client.Session
-	place   *place
-	token   fencing.Token
-	granted time.Time
-	done    chan struct{} // closed when the claim ends
+type Claim struct{ hold }
 
-	mu      sync.Mutex                            // guards what follows
-	cause   error                                 // why it ended
-	err     error                                 // the error for cause, made on first use
-	derived map[*context.CancelCauseFunc]struct{} // contexts to cancel when it ends
-
-	downgraded bool // by Downgrade
-
-	unreported atomic.Bool     // the claim is being taken over, and is not reported yet
-	breadcrumb *leftBreadcrumb // nil if it left none; set before the holder has the claim
-
-	released   sync.Once // guards releaseErr
-	releaseErr error
-}
+// A hold refers to the internal package that does the work. It has no exported methods.
+type hold = claim.Ref
 
 // Token returns the claim's fencing token: the zxid with which its node was created.
 // It is greater than that of every earlier claim of the same path, within one
 // history of the ensemble. It does not change.
-func (c *Claim) Token() fencing.Token { return c.token }
+func (c *Claim) Token() fencing.Token { return claim.Of(c).Token() }
 
 // Path returns the path of the claim's own node, namespace included.
-func (c *Claim) Path() string { return c.place.Path }
+func (c *Claim) Path() string { return claim.Of(c).Path() }
 
 // Done returns a channel that is closed when the claim has ended: lost, or released
 // by its holder.
 //
 // After a loss of contact, Done is closed before ZooKeeper can grant the claim to
 // another contender, on the conditions that the type's documentation names.
-func (c *Claim) Done() <-chan struct{} { return c.done }
+func (c *Claim) Done() <-chan struct{} { return claim.Of(c).Done() }
 
 // Err returns nil while the claim is held. After the claim has ended it returns an
 // error for which errors.Is finds ErrLost and one of ErrSessionExpired, ErrDeadline,
 // ErrDeleted, ErrRevoked, ErrReleased and ErrClosed.
 //
 // It checks the clock: a call after the deadline itself ends the claim.
-func (c *Claim) Err() error {
-	if cause := c.session.EndOfGrants(time.Now()); cause != nil {
-		c.lose(cause)
-	}
-	return c.ended()
-}
-
-// lose ends the claim for its session's cause. Another goroutine may have detected the cause
-// first and be about to end the claim: its holder must get the same answer in the meantime.
-func (c *Claim) lose(cause error) {
-	if !c.end(cause) {
-		return
-	}
-	if errors.Is(cause, sentinel.ErrDeadline) {
-		c.session.Ungrant(c.place.Node)
-		c.session.DeleteLater(c.place.Node)
-	}
-	c.reportLoss(cause)
-}
-
-// reportLoss reports the loss of the claim. The caller has ended it.
-func (c *Claim) reportLoss(cause error) {
-	if c.unreported.Load() {
-		return
-	}
-	report := c.session.Client().Report()
-	report.Over(c.place.Parent, c.place.Path, time.Since(c.granted), cause)
-	report.Lost(c.place.Parent, c.place.Path, c.token, cause)
-}
-
-// ended returns why the claim ended, nil if it has not.
-func (c *Claim) ended() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.endedLocked()
-}
-
-// endedLocked is ended for a caller that holds mu.
-func (c *Claim) endedLocked() error {
-	if c.err == nil && c.cause != nil {
-		c.err = lost(c.place.Parent, c.cause)
-	}
-	return c.err
-}
+func (c *Claim) Err() error { return claim.Of(c).Err() }
 
 // Deadline returns the instant at which the claim ends unless there is a new proof
 // that its session is alive. Proofs arrive every T/6, and each extends the deadline
 // as a rule. Once the claim has ended, the result has no meaning.
-func (c *Claim) Deadline() time.Time { return c.session.Deadline() }
+func (c *Claim) Deadline() time.Time { return claim.Of(c).Deadline() }
+
+// Shared reports whether the claim is a reader's or one of permits: others like it may hold the
+// same queue. A writer's claim becomes shared by Downgrade.
+//
+// The token of a shared claim orders it among the exclusive claims: a resource admits it with
+// fencing.Gate.AdmitShared, which refuses it after a later writer.
+func (c *Claim) Shared() bool { return claim.Of(c).Shared() }
 
 // Context returns a copy of parent that is done when parent is, or when the
 // claim ends; context.Cause then returns the same error as Err. Call the function when
 // the context is no longer needed.
 func (c *Claim) Context(parent context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(parent)
-	c.mu.Lock()
-	err := c.endedLocked()
-	if err == nil {
-		if c.derived == nil {
-			c.derived = make(map[*context.CancelCauseFunc]struct{})
-		}
-		c.derived[&cancel] = struct{}{}
-	}
-	c.mu.Unlock()
-	if err != nil {
-		cancel(err)
-	}
-	return ctx, func() {
-		c.mu.Lock()
-		delete(c.derived, &cancel)
-		c.mu.Unlock()
-		cancel(context.Canceled)
-	}
-}
-
-// end ends the claim, and reports whether this call did.
-func (c *Claim) end(cause error) bool {
-	derived, first := c.closeDone(cause)
-	c.cancel(derived)
-	return first
-}
-
-// endWithoutBlocking is end for a goroutine that must not wait: cancelling a context can run
-// methods of its parent, which the holder may have implemented and which may block. Done
-// is closed when it returns.
-func (c *Claim) endWithoutBlocking(cause error) bool {
-	derived, first := c.closeDone(cause)
-	if len(derived) > 0 {
-		c.session.RunBlocking(func() { c.cancel(derived) })
-	}
-	return first
-}
-
-// closeDone closes Done. It returns the contexts to cancel, and whether this call ended the
-// claim.
-func (c *Claim) closeDone(cause error) (derived map[*context.CancelCauseFunc]struct{}, first bool) {
-	c.mu.Lock()
-	if c.cause != nil {
-		c.mu.Unlock()
-		return nil, false
-	}
-	c.cause = cause
-	derived = c.derived
-	c.derived = nil
-	c.mu.Unlock()
-	close(c.done)
-	return derived, true
-}
-
-func (c *Claim) cancel(derived map[*context.CancelCauseFunc]struct{}) {
-	for cancel := range derived {
-		(*cancel)(c.ended())
-	}
+	return claim.Of(c).Context(parent)
 }
 
 // Check asks the ensemble whether the claim is held, with one write through its
@@ -194,91 +78,29 @@ func (c *Claim) cancel(derived map[*context.CancelCauseFunc]struct{}) {
 // was carried out, ErrLost if the claim is no longer held, and otherwise the error
 // that prevented the check. The claim can be lost between the answer and the
 // caller's next action: Check does not replace the token.
-func (c *Claim) Check(ctx context.Context) error {
-	if ctx == nil {
-		return &Error{Op: "check", Path: c.Path(), Err: sentinel.ErrNilContext}
-	}
-	if err := c.Err(); err != nil {
-		return err
-	}
-	_, err := session.RetryAs(ctx, c.session.Session, session.Holder, "check", c.Path(), func(conn *zk.Conn) (struct{}, error) {
-		return struct{}{}, c.session.Check(conn, []*session.Node{c.place.Node})
-	})
-	if err == nil {
-		return nil
-	}
-	if ended := c.Err(); ended != nil {
-		return ended
-	}
-	if loss := (*session.LossError)(nil); errors.As(err, &loss) {
-		if c.end(loss.Cause) { // the heartbeat that detected it may be about to
-			c.reportLoss(loss.Cause)
-		}
-		return c.ended()
-	}
-	return sentinel.WithCtx(ctx, err)
-}
+func (c *Claim) Check(ctx context.Context) error { return claim.Of(c).Check(ctx) }
 
-// release ends the claim for its holder, and then deletes its node. A second call returns the
-// first result.
-func (c *Claim) release(ctx context.Context) error {
-	c.released.Do(func() {
-		c.releaseErr = c.releaseOnce(ctx)
-		c.session.Client().Report().Released(c.place.Parent, c.place.Path, c.releaseErr)
-	})
-	return c.releaseErr
-}
-
-func (c *Claim) releaseOnce(ctx context.Context) error {
-	if lost := c.Err(); lost != nil || !c.end(sentinel.ErrReleased) {
-		// Lost before: the owner deletes its node now, without waiting for T/4, as the
-		// work has stopped.
-		c.session.EndGrace(c.place.Node)
-		return c.ended()
-	}
-	c.session.Client().Report().Over(c.place.Parent, c.place.Path, time.Since(c.granted), sentinel.ErrReleased)
-	c.session.Ungrant(c.place.Node)
-	return c.deleteNode(ctx)
-}
-
-// deleteNode deletes the node of a claim that was held until now.
-func (c *Claim) deleteNode(ctx context.Context) error {
-	s := c.session
-	fail := func(err error) error { return &Error{Op: "release", Path: c.place.Path, Err: err} }
-	s.BeginDelete(c.place.Node) // otherwise the owner could delete it at the same time
-	remove := func() (existed bool, err error) { return s.Delete(ctx, c.place.Node, session.Holder) }
-	if c.breadcrumb != nil {
-		remove = func() (bool, error) { return c.breadcrumb.deleteWith(ctx, s.Session, c.place.Node) }
-	}
-	existed, err := remove()
-	switch {
-	case err == nil && existed:
-		return nil
-	case err == nil:
-		return lost(c.place.Parent, sentinel.ErrDeleted)
-	case s.Ended() != nil: // the node is deleted with its session
-		return fail(fmt.Errorf("%w: %w", sentinel.ErrUncertain, err))
-	}
-	s.DeleteSoon(c.place.Node)
-	if session.OutcomeOf(err) == session.Refused {
-		return err
-	}
-	return fail(fmt.Errorf("%w, deletion continues in the background: %w", sentinel.ErrUncertain, err))
-}
-
-// An ending ends a claim with its session, or with its node.
-type ending struct{ claim *Claim }
-
-// End closes Done before it returns. Client.Close waits, and closing the session deletes
-// the nodes, so for ErrClosed the contexts are cancelled first. Other callers must not wait.
-func (e ending) End(cause error) (report func()) {
-	c := e.claim
-	end := c.endWithoutBlocking
-	if errors.Is(cause, sentinel.ErrClosed) {
-		end = c.end
-	}
-	if !end(cause) {
-		return nil
-	}
-	return func() { c.reportLoss(cause) }
+// Commit carries out ZooKeeper operations if, and only if, the claim is held: it
+// sends them in one transaction with a check that the claim's own node still
+// exists. This fences state that is kept in ZooKeeper itself, without a token: once
+// the node is gone, no such write is carried out, and so none after another client
+// has been granted the claim, even if this process was paused or an operator
+// deleted the node. Package epoch adds a number that other programs can read, and
+// that an operator can raise to end what it counts.
+//
+// Each op is a *zk.CreateRequest, *zk.SetDataRequest, *zk.DeleteRequest or
+// *zk.CheckVersionRequest. Its path is absolute and below the client's namespace,
+// as in every other call; "/" is the namespace's own node. Commit does not change
+// ops. The responses are those of ops, in order; the String of a create is a path
+// below the namespace as well.
+//
+// If the server refused an operation, the error is the server's, in an Error that
+// has the full path of that operation and names its kind; the responses show which
+// one it was. Commit sends the transaction once: an ErrUncertain means that ctx
+// ended or the connection broke before the answer arrived, and that the operations
+// were carried out as a whole, or not at all. After an ErrLost, and after any other
+// error, nothing was changed.
+func (c *Claim) Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
+	h := claim.Of(c)
+	return h.Commit(ctx, h.Session().Client().Namespace(), ops)
 }

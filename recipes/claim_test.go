@@ -29,8 +29,8 @@ type paused struct {
 // pauseEnd pauses the end of the claim.
 func pauseEnd(t *testing.T, claim *Claim) paused {
 	t.Helper()
-	p := paused{ending{claim}, make(chan struct{}), make(chan struct{})}
-	require.NoError(t, claim.session.Grant(claim.place.Node, p))
+	p := paused{held(claim).Ender(), make(chan struct{}), make(chan struct{})}
+	require.NoError(t, held(claim).Session().Grant(held(claim).Node(), p))
 	return p
 }
 
@@ -55,15 +55,15 @@ func TestCommitWhoseCheckIsRefusedNeverReturnsNil(t *testing.T) {
 		cause error
 	}{
 		"session expired": {func(_ *ensemble, claim *Claim, p paused) {
-			p.begin(func() { claim.session.End(session.ErrExpired) })
+			p.begin(func() { held(claim).Session().End(session.ErrExpired) })
 		}, zktest.ErrSessionExpired, ErrSessionExpired},
 		"node deleted": {func(s *ensemble, claim *Claim, p paused) {
 			s.delete(claim.Path())
-			p.begin(func() { claim.session.MarkLost(claim.place.Node) })
+			p.begin(func() { held(claim).Session().MarkLost(held(claim).Node()) })
 		}, nil, ErrDeleted},
 		"node overwritten": {func(s *ensemble, claim *Claim, p paused) {
 			s.set(claim.Path(), "theirs")
-			p.begin(func() { claim.session.MarkLost(claim.place.Node) })
+			p.begin(func() { held(claim).Session().MarkLost(held(claim).Node()) })
 		}, nil, ErrDeleted},
 	} {
 		faketime.Test(t, func(t *testing.T) {
@@ -91,7 +91,7 @@ func TestCheckOfMissingClaimNeverReturnsNil(t *testing.T) {
 		time.Sleep(untilSteady)
 		p := pauseEnd(t, claim)
 		s.delete(claim.Path())
-		p.begin(func() { claim.session.MarkLost(claim.place.Node) })
+		p.begin(func() { held(claim).Session().MarkLost(held(claim).Node()) })
 		err, after := claim.Check(t.Context()), claim.Err()
 		close(p.resume)
 		require.ErrorIs(t, err, ErrLost)
@@ -113,7 +113,7 @@ func TestClaimWhoseSessionIsOverIsLostAlsoBeforeItIsItsTurn(t *testing.T) {
 		faketime.Test(t, func(t *testing.T) {
 			_, _, queue, claim := newHeld(t)
 			p := pauseEnd(t, claim)
-			p.begin(func() { claim.session.End(session.ErrExpired) })
+			p.begin(func() { held(claim).Session().End(session.ErrExpired) })
 			err, after := ask(t.Context(), queue, claim), claim.Err()
 			close(p.resume)
 			require.ErrorIs(t, err, ErrLost, name)

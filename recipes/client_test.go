@@ -220,7 +220,7 @@ func TestCloseReportsEveryLossBeforeItReturns(t *testing.T) {
 			require.NoError(t, err)
 			claim, err := queue.Claim(t.Context())
 			require.NoError(t, err)
-			require.NoError(t, claim.session.Grant(claim.place.Node, slowReport{ending{claim}}))
+			require.NoError(t, held(claim).Session().Grant(held(claim).Node(), slowReport{held(claim).Ender()}))
 		}
 		client.Close()
 		reported := lost
@@ -249,7 +249,7 @@ func TestLossesAreTracedBeforeTheEndOfTheirSession(t *testing.T) {
 			}
 			client := s.connect(opts)
 			claim := claimed(t, client)
-			require.NoError(t, claim.session.Grant(claim.place.Node, slowReport{ending{claim}}))
+			require.NoError(t, held(claim).Session().Grant(held(claim).Node(), slowReport{held(claim).Ender()}))
 			end(s, client)
 			synctest.Wait()
 			require.Equal(t, []string{"opened", "lost", "ended"}, order[:3], name)

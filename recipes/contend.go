@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lockkeeper/lockkeeper/internal/claim"
 	"github.com/lockkeeper/lockkeeper/internal/client"
 	"github.com/lockkeeper/lockkeeper/internal/protocol"
 	"github.com/lockkeeper/lockkeeper/internal/sentinel"
@@ -77,8 +78,8 @@ func (q *Queue) contend(ctx context.Context, attempt func(context.Context, *clie
 		q.client.Report().Failed(q.path, time.Since(began), err)
 		return nil, err
 	}
-	q.client.Report().Granted(q.path, c.Path(), c.token, time.Since(began))
-	if c.place.behind {
+	q.client.Report().Granted(q.path, c.Path(), c.Token(), time.Since(began))
+	if claim.Of(c).Waited() {
 		q.client.Report().HandedOver(q.path, c.Path())
 	}
 	return c, nil

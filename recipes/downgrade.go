@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/internal/claim"
 	"github.com/lockkeeper/lockkeeper/internal/protocol"
 	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 	"github.com/lockkeeper/lockkeeper/internal/session"
@@ -31,11 +32,12 @@ var errNotWrite = errors.New("only a claim of mode Write can be downgraded")
 // Curator's InterProcessReadWriteLock does not know a node that was downgraded: its readers wait
 // for the release.
 func (q *Queue) Downgrade(ctx context.Context, c *Claim) error {
+	h := claim.Of(c)
 	fail := func(err error) error { return &Error{Op: "downgrade", Path: c.Path(), Err: err} }
 	switch {
 	case ctx == nil:
 		return fail(sentinel.ErrNilContext)
-	case c.place.mode != Write:
+	case h.Mode() != Write:
 		return fail(errNotWrite)
 	}
 	sent := false
@@ -43,10 +45,10 @@ func (q *Queue) Downgrade(ctx context.Context, c *Claim) error {
 		if err := c.Err(); err != nil {
 			return err
 		}
-		done, err := c.downgrade(ctx, &sent)
+		done, err := downgrade(ctx, h, &sent)
 		switch {
 		case err == nil && done:
-			c.markDowngraded()
+			h.MarkShared()
 			return c.Err()
 		case err == nil, session.Retryable(err) && ctx.Err() == nil:
 			continue
@@ -64,13 +66,13 @@ func (q *Queue) Downgrade(ctx context.Context, c *Claim) error {
 // downgrade is one attempt: it reads the node, and writes it unless the read shows that an earlier
 // attempt did. done reports whether the node is downgraded. sent is set when a write may have been
 // sent.
-func (c *Claim) downgrade(ctx context.Context, sent *bool) (done bool, err error) {
-	s, n := c.session, c.place.Node
+func downgrade(ctx context.Context, c *claim.Claim, sent *bool) (done bool, err error) {
+	s, n := c.Session(), c.Node()
 	data, stat, err := s.Get(ctx, n.Path)
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
 		s.MarkLost(n)
-		c.end(sentinel.ErrDeleted)
+		c.End(sentinel.ErrDeleted)
 		return false, nil
 	case err != nil:
 		return false, err
@@ -81,7 +83,7 @@ func (c *Claim) downgrade(ctx context.Context, sent *bool) (done bool, err error
 		return true, nil
 	case !known:
 		if _, cause := s.MarkOverwritten(n); cause != nil {
-			c.end(cause)
+			c.End(cause)
 		}
 		return false, nil
 	}
@@ -101,22 +103,4 @@ func (c *Claim) downgrade(ctx context.Context, sent *bool) (done bool, err error
 	}
 	s.Recognise(n, 1, data)
 	return true, nil
-}
-
-// markDowngraded records that other readers may hold the claim beside this one.
-func (c *Claim) markDowngraded() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.downgraded = true
-}
-
-// Shared reports whether the claim is a reader's or one of permits: others like it may hold the
-// same queue. A writer's claim becomes shared by Downgrade.
-//
-// The token of a shared claim orders it among the exclusive claims: a resource admits it with
-// fencing.Gate.AdmitShared, which refuses it after a later writer.
-func (c *Claim) Shared() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.place.mode == Read || c.place.member.Weight > 0 || c.downgraded
 }

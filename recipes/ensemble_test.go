@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -16,7 +17,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockkeeper/lockkeeper/internal/claim"
 	"github.com/lockkeeper/lockkeeper/internal/client"
+	"github.com/lockkeeper/lockkeeper/internal/protocol"
 	"github.com/lockkeeper/lockkeeper/internal/wiretest"
 	"github.com/lockkeeper/lockkeeper/zktest"
 )
@@ -112,6 +115,14 @@ func (s *ensemble) connect(opts *Options) *Client {
 
 // newest returns the newest session of a client, which may be over.
 func newest(c *Client) *client.Session { return client.Of(c).Newest() }
+
+func held(c *Claim) *claim.Claim { return claim.Of(c) }
+
+// memberOf returns what the name of a claim's node says.
+func memberOf(c *Claim) protocol.Member {
+	m, _ := protocol.ParseMember(path.Base(c.Path()))
+	return m
+}
 
 func engineOf(c *Client) *client.Client { return client.Of(c) }
 

@@ -79,11 +79,6 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// lost returns the error of a claim on path that ended for cause.
-func lost(path string, cause error) error {
-	return &Error{Op: "hold", Path: path, Err: fmt.Errorf("%w: %w", ErrLost, cause)}
-}
-
 // revocationOf returns the *RevokedError of a record that is revoked, and otherwise nil.
 func revocationOf(data []byte) error {
 	r := protocol.DecodeRecord(data)

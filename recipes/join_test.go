@@ -87,7 +87,7 @@ func TestJoinWhoseWitnessIsMissedIsMadeOnceMoreWithoutOne(t *testing.T) {
 				before := reads()
 				s.Intercept(zktest.Rule{When: isJoin, Times: 1, Before: func(zktest.Request) {
 					if released {
-						first.session.BeginDelete(first.place.Node)
+						held(first).Session().BeginDelete(held(first).Node())
 					}
 					s.delete(first.Path())
 				}})
@@ -104,7 +104,7 @@ func TestJoinWhoseWitnessIsMissedIsMadeOnceMoreWithoutOne(t *testing.T) {
 					require.ErrorIs(t, first.Err(), ErrDeleted)
 					require.Equal(t, before+1, reads(), "it may be another parent")
 				}
-				first.session.MarkGone(first.place.Node)
+				held(first).Session().MarkGone(held(first).Node())
 				require.Equal(t, 1, client.OutstandingNodes())
 			})
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/internal/claim"
 	"github.com/lockkeeper/lockkeeper/internal/client"
 	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 	"github.com/lockkeeper/lockkeeper/internal/session"
@@ -123,7 +124,7 @@ func (n *Node) Update(ctx context.Context, c *Claim, next func(data []byte, stat
 		return fail(sentinel.ErrNilContext)
 	case c == nil:
 		return fail(errors.New("claim is nil"))
-	case c.session.Client() != n.client:
+	case claim.Of(c).Session().Client() != n.client:
 		return fail(errors.New("the claim belongs to another client: a transaction can check the claim's node only in its own ensemble"))
 	}
 	if err := c.Err(); err != nil {
@@ -159,7 +160,8 @@ func (n *Node) Update(ctx context.Context, c *Claim, next func(data []byte, stat
 
 // update is one attempt of Update.
 func (n *Node) update(ctx context.Context, c *Claim, next func([]byte, *zk.Stat) ([]byte, error)) (version int32, err error) {
-	data, stat, err := c.session.Get(ctx, n.path)
+	h := claim.Of(c)
+	data, stat, err := h.Session().Get(ctx, n.path)
 	missing := errors.Is(err, zk.ErrNoNode)
 	if err != nil && !missing {
 		return 0, err
@@ -176,9 +178,9 @@ func (n *Node) update(ctx context.Context, c *Claim, next func([]byte, *zk.Stat)
 	case written == nil:
 		return stat.Version, nil
 	case missing:
-		return 0, n.create(ctx, c, written)
+		return 0, n.create(ctx, h, written)
 	}
-	responses, err := c.commit(ctx, "", []any{&zk.SetDataRequest{Path: n.path, Data: written, Version: stat.Version}})
+	responses, err := h.Commit(ctx, "", []any{&zk.SetDataRequest{Path: n.path, Data: written, Version: stat.Version}})
 	switch {
 	case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNoNode):
 		return 0, errOvertaken
@@ -189,13 +191,13 @@ func (n *Node) update(ctx context.Context, c *Claim, next func([]byte, *zk.Stat)
 }
 
 // create creates the node, whose version is then 0.
-func (n *Node) create(ctx context.Context, c *Claim, data []byte) error {
-	_, err := c.commit(ctx, "", []any{&zk.CreateRequest{Path: n.path, Data: data, Acl: c.session.Client().ACL()}})
+func (n *Node) create(ctx context.Context, c *claim.Claim, data []byte) error {
+	_, err := c.Commit(ctx, "", []any{&zk.CreateRequest{Path: n.path, Data: data, Acl: c.Session().Client().ACL()}})
 	switch {
 	case errors.Is(err, zk.ErrNodeExists):
 		return errOvertaken
 	case errors.Is(err, zk.ErrNoNode) && zkpath.Parent(n.path) != "/":
-		if err := c.session.CreateParents(ctx, zkpath.Parent(n.path), nil); err != nil {
+		if err := c.Session().CreateParents(ctx, zkpath.Parent(n.path), nil); err != nil {
 			return err
 		}
 		return errOvertaken // by this client

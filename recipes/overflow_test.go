@@ -77,8 +77,8 @@ func TestLateNumberNeverStandsAloneInTheNameOfAContender(t *testing.T) {
 			for i, result := range waiting {
 				g := <-result
 				require.NoError(t, g.err)
-				plain := fmt.Sprintf("/l/%s%010d", protocol.NamePrefix(parent, "", Exclusive), g.claim.place.member.Sequence)
-				require.Equal(t, i > 0, g.claim.place.member.Overflowed(), name)
+				plain := fmt.Sprintf("/l/%s%010d", protocol.NamePrefix(parent, "", Exclusive), memberOf(g.claim).Sequence)
+				require.Equal(t, i > 0, memberOf(g.claim).Overflowed(), name)
 				require.Equal(t, i > 0, g.claim.Path() != plain, "%s: %s", name, g.claim.Path())
 				require.NoError(t, q.Release(t.Context(), g.claim))
 			}

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lockkeeper/lockkeeper/internal/claim"
 	"github.com/lockkeeper/lockkeeper/internal/client"
 	"github.com/lockkeeper/lockkeeper/internal/ownerlabel"
 	"github.com/lockkeeper/lockkeeper/internal/protocol"
@@ -153,9 +154,18 @@ func (q *Queue) Release(ctx context.Context, c *Claim) error {
 	if ctx == nil {
 		return &Error{Op: "release", Path: c.Path(), Err: sentinel.ErrNilContext}
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), q.releaseTimeout(c.session))
+	h := claim.Of(c)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), q.releaseTimeout(h.Session()))
 	defer cancel()
-	return c.release(ctx)
+	return h.Release(ctx)
+}
+
+// Abandon ends a claim under which no work has begun. It closes Done, and deletes the node as a
+// failed Claim does: it waits for the deletion while a server serves the session, for the release
+// timeout at most. The rest is done in the background.
+func (q *Queue) Abandon(c *Claim) {
+	h := claim.Of(c)
+	h.Abandon(q.releaseTimeout(h.Session()))
 }
 
 func (q *Queue) releaseTimeout(s *client.Session) time.Duration {

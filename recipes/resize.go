@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/internal/claim"
 	"github.com/lockkeeper/lockkeeper/internal/client"
 	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 	"github.com/lockkeeper/lockkeeper/internal/session"
@@ -99,7 +100,7 @@ func (p *Permits) lower(ctx context.Context, from limitRead, limit int) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.commit(ctx, "", []any{&zk.SetDataRequest{Path: p.limitPath, Data: encodeLimit(limit), Version: from.version}})
+	_, err = claim.Of(c).Commit(ctx, "", []any{&zk.SetDataRequest{Path: p.limitPath, Data: encodeLimit(limit), Version: from.version}})
 	if errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNoNode) {
 		err = errLimitMoved
 	}

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/internal/claim"
 	"github.com/lockkeeper/lockkeeper/internal/ownerlabel"
 	"github.com/lockkeeper/lockkeeper/internal/report"
-	"github.com/lockkeeper/lockkeeper/internal/sentinel"
 )
 
 // breadcrumbSuffix is what the name of the node with the breadcrumb has after that of the queue.
@@ -54,29 +54,16 @@ func newTakeover(of *Client, path string, opts *QueueOptions) (*takeover, error)
 // run takes the claim over. After an error, or a panic of the fence function, the claim has ended,
 // its node exists, and the breadcrumb of the former holder stays.
 func (t *takeover) run(ctx context.Context, c *Claim) error {
-	c.unreported.Store(true)
-	taken := false
-	defer func() {
-		if !taken && c.end(sentinel.ErrReleased) {
-			c.session.Ungrant(c.place.Node)
+	h := claim.Of(c)
+	return h.TakeOver(func() (claim.Removal, error) {
+		claimed, cancel := c.Context(ctx)
+		defer cancel()
+		version, err := t.take(claimed, c)
+		if err == nil {
+			err = claim.AwaitProof(claimed, h.Session(), h.Node()) // the last one may be older than the delay
 		}
-	}()
-	claimed, cancel := c.Context(ctx)
-	defer cancel()
-	version, err := t.take(claimed, c)
-	if err == nil {
-		err = awaitProof(claimed, c.session, c.place) // the last one may be older than the delay
-	}
-	if lost := c.Err(); lost != nil {
-		return lost // which caused the error, if there is one
-	}
-	if err != nil {
-		return err
-	}
-	c.breadcrumb = &leftBreadcrumb{t.node.path, version}
-	c.unreported.Store(false)
-	taken = true
-	return nil
+		return (&leftBreadcrumb{t.node.path, version}).deleteWith, err
+	})
 }
 
 // take writes the claim's breadcrumb, after it has passed the holder that the former one names. It
@@ -84,7 +71,7 @@ func (t *takeover) run(ctx context.Context, c *Claim) error {
 // it was read, so that the read may be out of date.
 func (t *takeover) take(ctx context.Context, c *Claim) (version int32, err error) {
 	attempt := taking{mine: t.mine}
-	attempt.mine.Token, attempt.mine.Time = c.token, time.Now().UTC()
+	attempt.mine.Token, attempt.mine.Time = c.Token(), time.Now().UTC()
 	for {
 		version, err := t.node.Update(ctx, c, attempt.next)
 		var left *UnreleasedError
@@ -94,7 +81,7 @@ func (t *takeover) take(ctx context.Context, c *Claim) (version int32, err error
 		// Without that, the breadcrumb could be that of the present holder: the claim's node can have
 		// been deleted before the read.
 		if err := c.Check(ctx); err != nil {
-			return 0, &Error{Op: "check", Path: c.place.Parent, Err: &UnreleasedError{left.Former, err}}
+			return 0, &Error{Op: "check", Path: claim.Of(c).Node().Parent, Err: &UnreleasedError{left.Former, err}}
 		}
 		if err := t.pass(ctx, c, left.Former); err != nil {
 			return 0, err
@@ -105,11 +92,12 @@ func (t *takeover) take(ctx context.Context, c *Claim) (version int32, err error
 
 // pass waits for the lock-delay, and then calls the fence function.
 func (t *takeover) pass(ctx context.Context, c *Claim, former FormerHolder) error {
+	h := claim.Of(c)
 	fail := func(op string, err error) error {
-		return &Error{Op: op, Path: c.place.Parent, Err: &UnreleasedError{former, err}}
+		return &Error{Op: op, Path: h.Node().Parent, Err: &UnreleasedError{former, err}}
 	}
 	left := t.delay - time.Since(t.foundAt(former.Token))
-	c.session.Client().Report().Unreleased(c.place.Parent, report.Former(former), max(0, left))
+	h.Session().Client().Report().Unreleased(h.Node().Parent, report.Former(former), max(0, left))
 	if left > 0 {
 		timer := time.NewTimer(left)
 		defer timer.Stop()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockkeeper/lockkeeper/internal/claim"
 	"github.com/lockkeeper/lockkeeper/internal/client"
 	"github.com/lockkeeper/lockkeeper/internal/protocol"
 	"github.com/lockkeeper/lockkeeper/internal/sentinel"
@@ -92,7 +93,7 @@ func claimTogether(ctx context.Context, parts []Part, take func(*together) ([]*C
 		return nil, err
 	}
 	for i, c := range claims {
-		parts[0].Queue.client.Report().Granted(g.queues[i].path, c.Path(), c.token, time.Since(began))
+		parts[0].Queue.client.Report().Granted(g.queues[i].path, c.Path(), c.Token(), time.Since(began))
 	}
 	return claims, nil
 }
@@ -158,8 +159,8 @@ func (g *together) claim(ctx context.Context) ([]*Claim, error) {
 		return claims, nil
 	}
 	for _, c := range claims {
-		if c != nil && c.end(sentinel.ErrReleased) {
-			g.session.Ungrant(c.place.Node)
+		if c != nil && claim.Of(c).End(sentinel.ErrReleased) {
+			g.session.Ungrant(claim.Of(c).Node())
 		}
 	}
 	g.leave(func(int) bool { return true })
@@ -372,26 +373,4 @@ func (g *together) leave(which func(i int) bool) {
 		}
 	}
 	leaving.Wait()
-}
-
-// Abandon ends a claim under which no work has begun. It closes Done, and deletes the node as a
-// failed Claim does: it waits for the deletion while a server serves the session, for the release
-// timeout at most. The rest is done in the background.
-func (q *Queue) Abandon(c *Claim) {
-	c.released.Do(func() {
-		if c.Err() != nil || !c.end(sentinel.ErrReleased) {
-			c.session.EndGrace(c.place.Node)
-			c.releaseErr = c.ended()
-		} else {
-			c.session.Client().Report().Over(c.place.Parent, c.place.Path, time.Since(c.granted), sentinel.ErrReleased)
-			c.session.Ungrant(c.place.Node)
-			q.abandon(c.session, c.place)
-			select {
-			case <-c.place.Gone():
-			default:
-				c.releaseErr = &Error{Op: "release", Path: c.place.Path, Err: fmt.Errorf("%w, deletion continues in the background", sentinel.ErrUncertain)}
-			}
-		}
-		c.session.Client().Report().Released(c.place.Parent, c.place.Path, c.releaseErr)
-	})
 }

@@ -5,13 +5,12 @@ package recipes
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/lockkeeper/lockkeeper/fencing"
+	"github.com/lockkeeper/lockkeeper/internal/claim"
 	"github.com/lockkeeper/lockkeeper/internal/client"
 	"github.com/lockkeeper/lockkeeper/internal/protocol"
 	"github.com/lockkeeper/lockkeeper/internal/sentinel"
@@ -215,47 +214,13 @@ func (q *Queue) decideBy(ctx context.Context, s *client.Session, lst *listing, p
 	return d, true, nil
 }
 
-// awaitProof waits until the session is proved to live for T/4 at least.
-//
-// A server that is partitioned from its leader can show an empty queue to a waiter whose session
-// has ended. So a contender that has no predecessor is not granted the claim before that.
-func awaitProof(ctx context.Context, s *client.Session, p *place) error {
-	proved := func() bool { return s.Left(time.Now()) >= s.Timeout()/4 }
-	for !proved() {
-		if err := s.Prove(ctx, p.Node); err != nil {
-			return err
-		}
-		if proved() {
-			return nil
-		}
-		// Proved, but just after a silence: packets must be answered for some time
-		// until the leader is known to hear from the session again.
-		timer := time.NewTimer(s.Timeout() / 24)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return &Error{Op: "grant", Path: p.Path, Err: fmt.Errorf("no proof that the session lives: %w", ctx.Err())}
-		}
-	}
-	return nil
-}
-
 // grant makes a claim of a place that has no predecessor.
 func grant(ctx context.Context, s *client.Session, p *place) (*Claim, error) {
-	if err := awaitProof(ctx, s, p); err != nil {
+	c, err := claim.Grant(ctx, s, claim.Granting{
+		Node: p.Node, Token: fencing.Token(p.member.Czxid), Mode: p.mode, Shared: p.mode == Read || p.member.Weight > 0, Waited: p.behind,
+	})
+	if err != nil {
 		return nil, err
 	}
-	c := &Claim{session: s, place: p, token: fencing.Token(p.member.Czxid), granted: time.Now(), done: make(chan struct{})}
-	if err := s.Grant(p.Node, ending{c}); err != nil {
-		return nil, &Error{Op: "grant", Path: p.Path, Err: err}
-	}
-	// The owner may have found the deadline passed a moment before, with
-	// no claim to end.
-	if err := c.Err(); err != nil {
-		return nil, err
-	}
-	// And with no claim to end, its next check may be too late for this one.
-	s.WakeWithin(min(s.Left(time.Now()), s.Timeout()/24))
-	return c, nil
+	return claim.Show(new(Claim), c), nil
 }

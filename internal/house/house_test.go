@@ -43,6 +43,7 @@ const (
 	ownerlabel    = module + "/internal/ownerlabel"
 	report        = module + "/internal/report"
 	engineClient  = module + "/internal/client"
+	engineClaim   = module + "/internal/claim"
 
 	zk      = "github.com/go-zookeeper/zk"
 	testify = "github.com/stretchr/testify/require"
@@ -106,7 +107,7 @@ var rules = map[string]rule{
 		because: "it calls a Redis client through one function, and the user chooses the client",
 	},
 	recipes: {
-		may:     []string{fencing, tuning, zk, protocol, session, digestmd5, sentinel, zkpath, connectstring, ownerlabel, report, engineClient},
+		may:     []string{fencing, tuning, zk, protocol, session, digestmd5, sentinel, zkpath, connectstring, ownerlabel, report, engineClient, engineClaim},
 		tools:   append(tools, wiretest, testcert),
 		because: "lock and election are built on it, and it alone uses the ZooKeeper client",
 	},
@@ -131,6 +132,11 @@ var rules = map[string]rule{
 		may:     []string{protocol},
 		tools:   []string{testify},
 		because: "a label is text",
+	},
+	engineClaim: {
+		may:     []string{fencing, zk, protocol, session, sentinel, zkpath, engineClient},
+		tools:   []string{testify, zk},
+		because: "it holds what was granted, and does not know how a contender came to it",
 	},
 	engineClient: {
 		may:     []string{zk, tuning, protocol, session, sentinel, zkpath, report},
@@ -173,7 +179,7 @@ var rules = map[string]rule{
 	},
 	lock: {
 		may:     []string{fencing, recipes, ctxerr, lookup, zkpath},
-		tools:   append(tools, recipetest),
+		tools:   append(tools, recipetest, engineClaim),
 		because: "recipes contains the code that a lock shares with an election, and the rules of a ZooKeeper session",
 	},
 	election: {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package recipes
+package claim
 
 import (
 	"context"
@@ -15,47 +15,19 @@ import (
 	"github.com/lockkeeper/lockkeeper/internal/zkpath"
 )
 
-// Commit carries out ZooKeeper operations if, and only if, the claim is held: it
-// sends them in one transaction with a check that the claim's own node still
-// exists. This fences state that is kept in ZooKeeper itself, without a token: once
-// the node is gone, no such write is carried out, and so none after another client
-// has been granted the claim, even if this process was paused or an operator
-// deleted the node. Package epoch adds a number that other programs can read, and
-// that an operator can raise to end what it counts.
-//
-// Each op is a *zk.CreateRequest, *zk.SetDataRequest, *zk.DeleteRequest or
-// *zk.CheckVersionRequest. Its path is absolute and below the client's namespace,
-// as in every other call; "/" is the namespace's own node. Commit does not change
-// ops. The responses are those of ops, in order; the String of a create is a path
-// below the namespace as well.
-//
-// If the server refused an operation, the error is the server's, in an Error that
-// has the full path of that operation and names its kind; the responses show which
-// one it was. Commit sends the transaction once: an ErrUncertain means that ctx
-// ended or the connection broke before the answer arrived, and that the operations
-// were carried out as a whole, or not at all. After an ErrLost, and after any other
-// error, nothing was changed.
-func (c *Claim) Commit(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
-	return c.commit(ctx, c.session.Client().Namespace(), ops)
-}
-
-// commit is Commit with operations whose paths are below namespace.
-func (c *Claim) commit(ctx context.Context, namespace string, ops []any) ([]zk.MultiResponse, error) {
-	fail := func(err error) ([]zk.MultiResponse, error) {
-		return nil, &Error{Op: "commit", Path: c.Path(), Err: err}
-	}
+// Commit carries out operations, whose paths are below namespace, in one transaction with a check that the claim's own node
+// exists: see recipes.Claim.
+func (c *Claim) Commit(ctx context.Context, namespace string, ops []any) ([]zk.MultiResponse, error) {
+	fail := func(err error) ([]zk.MultiResponse, error) { return nil, c.fail("commit", err) }
 	if ctx == nil {
 		return fail(sentinel.ErrNilContext)
 	}
 	if err := c.Err(); err != nil {
 		return nil, err
 	}
-	parsed, err := parseOps(namespace, c.place.Path, ops)
-	if errors.As(err, new(*Error)) {
-		return nil, err
-	}
+	parsed, err := parseOps(namespace, c.node.Path, ops)
 	if err != nil {
-		return fail(err)
+		return nil, c.commitFailed(err)
 	}
 	responses, err := c.sendCommit(ctx, parsed)
 	for c.rewritten(responses, err) {
@@ -84,7 +56,7 @@ func (c *Claim) commit(ctx context.Context, namespace string, ops []any) ([]zk.M
 
 // sendCommit sends the operations in one transaction, behind a check of the claim's own node.
 func (c *Claim) sendCommit(ctx context.Context, ops []operation) ([]zk.MultiResponse, error) {
-	own := &zk.CheckVersionRequest{Path: c.place.Path, Version: c.place.Version()}
+	own := &zk.CheckVersionRequest{Path: c.node.Path, Version: c.node.Version()}
 	requests := []any{own}
 	for _, op := range ops {
 		requests = append(requests, op.request)
@@ -100,36 +72,36 @@ func (c *Claim) rewritten(responses []zk.MultiResponse, err error) bool {
 	if err == nil || len(responses) == 0 || !errors.Is(responses[0].Error, zk.ErrBadVersion) {
 		return false
 	}
-	_, cause := c.session.MarkOverwritten(c.place.Node)
+	_, cause := c.session.MarkOverwritten(c.node)
 	return cause == nil
 }
 
 // refused returns the result of a transaction that the server refused with err. The first of
 // responses is that of the check of the claim's own node.
 func (c *Claim) refused(ops []operation, responses []zk.MultiResponse, err error) ([]zk.MultiResponse, error) {
-	fail := &Error{Op: "commit", Path: c.Path(), Err: err}
+	fail := c.fail("commit", err)
 	switch {
 	case errors.Is(err, zk.ErrSessionExpired):
 		c.session.End(session.ErrExpired)
-		c.end(session.ErrExpired) // another goroutine may have detected it first and be about to end the claim
+		c.End(session.ErrExpired) // another goroutine may have detected it first and be about to end the claim
 		return nil, c.ended()
 	case len(responses) == 0:
 		return nil, fail
 	}
 	switch own := responses[0].Error; {
 	case errors.Is(own, zk.ErrNoNode):
-		c.session.MarkLost(c.place.Node)
-		c.end(sentinel.ErrDeleted)
+		c.session.MarkLost(c.node)
+		c.End(sentinel.ErrDeleted)
 		return nil, c.ended()
 	case errors.Is(own, zk.ErrBadVersion):
-		c.end(sentinel.ErrDeleted) // unless rewritten has ended it with another cause
+		c.End(sentinel.ErrDeleted) // unless rewritten has ended it with another cause
 		return nil, c.ended()
 	}
 	responses = responses[1:]
 	for i, op := range ops {
 		// Operations after the failed one have an error too, as the server did not try them.
 		if i < len(responses) && responses[i].Error != nil {
-			return responses, op.fail(err)
+			return responses, c.commitFailed(op.fail(err))
 		}
 	}
 	return responses, fail
@@ -144,12 +116,27 @@ type operation struct {
 }
 
 func (o operation) fail(err error) error {
-	return &Error{Op: "commit", Path: zkpath.Abridged(*o.path), Err: fmt.Errorf("%s: %w", o.kind, err)}
+	return operationError{zkpath.Abridged(*o.path), fmt.Errorf("%s: %w", o.kind, err)}
+}
+
+// An operationError is the error of one operation of a transaction.
+type operationError struct {
+	path string
+	error
+}
+
+// commitFailed returns the error of Commit for that of its operations, or of one of them.
+func (c *Claim) commitFailed(err error) error {
+	var of operationError
+	if errors.As(err, &of) {
+		return c.session.Client().Fail("commit", of.path, of.error)
+	}
+	return c.fail("commit", err)
 }
 
 // parseOps returns copies of ops with the namespace in front of their paths, for a transaction that begins with a check of own. It
 // rejects values that are no operations, and operations that a server would answer by
-// dropping the connection. Its error is an *Error where an operation has a path.
+// dropping the connection. Its error is an operationError where an operation has a path.
 func parseOps(namespace, own string, ops []any) ([]operation, error) {
 	parsed := make([]operation, len(ops))
 	size := len(own) + 64
