@@ -70,18 +70,18 @@ test-servers:
 	run proof go test -shuffle=on ./deploy; \
 	$(DONE)
 
-# Examples and promises run on zktest, as they do for everybody, and then on a real server. The suite that compares zktest with a
-# real server starts one. Of the proof, the packages run here that no other target names.
+# Examples and promises run on zktest with the race detector, and then on a real server without it. client-go would take minutes
+# to compile with it. The suite that compares zktest with a real server starts one. Of the proof, the packages run here that no other target names.
 test-library:
 	@$(RUN) run . $(RACE) ./...; \
-	run . $(ENSEMBLE) -n 1 -- $(RACE) -run "^Example|^TestNextCandidateLeadsBeforeSessionOfExitedProcessExpires$$|$(PROMISES)" \
+	run . $(ENSEMBLE) -n 1 -- go test -shuffle=on -run "^Example|^TestNextCandidateLeadsBeforeSessionOfExitedProcessExpires$$|$(PROMISES)" \
 		./lock ./election ./election/clientgo ./epoch ./group ./schedule ./barrier; \
 	run service $(RACE) ./...; \
 	run cmd/lockkeeper $(RACE) ./...; \
 	run examples $(RACE) ./...; \
 	run fencing/grpcfence $(RACE) ./...; \
 	run auth/kerberos $(RACE) ./...; \
-	run election/clientgo $(RACE) ./...; \
+	run election/clientgo go test -shuffle=on ./...; \
 	run trace/promtrace $(RACE) ./...; \
 	run trace/oteltrace $(RACE) ./...; \
 	run proof go test -shuffle=on ./clouds; \
