@@ -9,8 +9,12 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
 )
 
-// record queues a transaction for OnCommit. The caller holds the ensemble's mu.
+// record queues a transaction for OnCommit, and wakes those that wait for one. The caller holds the ensemble's mu.
 func (e *Ensemble) record(session int64, req any, en entry, expired bool) {
+	if e.committed != nil {
+		e.toWake = append(e.toWake, e.committed)
+		e.committed = nil
+	}
 	if e.opts.OnCommit == nil {
 		return
 	}

@@ -46,6 +46,7 @@ type Ensemble struct {
 	checked       time.Time       // the time of the last search for containers to delete
 	toKill        []*conn         // killed once mu is released
 	changed       chan struct{}   // closed at each change of an impairment, of the leader, and of what serves
+	committed     chan struct{}   // closed at the next transaction; nil if nothing waits for it
 	toWake        []chan struct{} // closed once mu is released
 	toLog         []func()        // called once mu is released
 	accepted      int64           // the number of connections accepted so far

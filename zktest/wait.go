@@ -36,6 +36,15 @@ func (e *Ensemble) Followers(ctx context.Context) ([]*Server, error) {
 	return followers, err
 }
 
+// Await waits until n contenders are queued at the path of a lock, a semaphore or an election: until the node has n children. A
+// missing node has none. The first contender is the holder, so that one client waits for the lock when there are two.
+func (e *Ensemble) Await(ctx context.Context, path string, n int) error {
+	return e.wait(ctx, fmt.Sprintf("%d contenders at %s", n, path), func() bool {
+		names, _, _ := e.latest().tree.Children(path, super)
+		return len(names) == n
+	})
+}
+
 // WaitServing waits until every server serves.
 func (e *Ensemble) WaitServing(ctx context.Context) error {
 	for _, s := range e.servers {
@@ -70,6 +79,10 @@ func (e *Ensemble) wait(ctx context.Context, what string, met func() bool) error
 	for {
 		e.mu.Lock()
 		ok, closed, changed := met(), e.closed, e.changed
+		if e.committed == nil {
+			e.committed = make(chan struct{})
+		}
+		committed := e.committed
 		e.unlock()
 		switch {
 		case ok:
@@ -79,6 +92,7 @@ func (e *Ensemble) wait(ctx context.Context, what string, met func() bool) error
 		}
 		select {
 		case <-changed:
+		case <-committed:
 		case <-ctx.Done():
 			return fmt.Errorf("zktest: wait for %s: %w", what, context.Cause(ctx))
 		}

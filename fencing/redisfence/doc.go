@@ -68,4 +68,8 @@
 //
 // In a Redis Cluster all keys of a script must be in one slot, the fence's key included: put the hash tag that they share
 // into the resource's name, "{ledger}" for "{ledger}:total".
+//
+// # Where to look next
+//
+// examples/fences has a program that runs.
 package redisfence

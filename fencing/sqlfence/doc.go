@@ -107,4 +107,5 @@
 //   - Databases that only implement the protocol of one of these (CockroachDB, YugabyteDB, TiDB, Vitess) are not tested.
 //
 // Single rows that contain their own token need no fence table: see [UpdateRow].
+// examples/fences has a program that runs.
 package sqlfence
