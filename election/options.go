@@ -25,7 +25,7 @@ const (
 // Options are the options of an Election. The zero value of a field means its
 // default.
 type Options struct {
-	// Owner is the name that other clients see for this candidate: at most 4096 bytes.
+	// Owner is the label that other clients see for this candidate: at most 4096 bytes.
 	// The default is the client's Options.Owner. It need not be unique, but people
 	// tell candidates apart by it.
 	Owner string

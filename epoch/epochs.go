@@ -19,7 +19,7 @@ import (
 
 // Options are the options of Epochs. The zero value of a field means its default.
 type Options struct {
-	// Owner is the name that other clients see for the claimant of an epoch: at most 4096 bytes. The default is the
+	// Owner is the label that other clients see for the claimant of an epoch: at most 4096 bytes. The default is the
 	// client's Options.Owner.
 	Owner string
 

@@ -55,6 +55,9 @@ func New(client *recipes.Client, path string, schedule Schedule, opts *Options) 
 	return &Scheduler{election: e, last: last, schedule: schedule, maxDelay: maxDelay, logger: cmp.Or(opts.Logger, slog.Default())}, nil
 }
 
+// Path returns the path of the election, the client's namespace included.
+func (s *Scheduler) Path() string { return s.election.Path() }
+
 // Election returns the election of the leader, to be observed. A term that was won through its Campaign runs no activations, and
 // prevents all replicas from running them.
 func (s *Scheduler) Election() *election.Election { return s.election }

@@ -46,6 +46,7 @@ type OpError struct {
 	Err      error
 }
 
+// Error returns the operation, its object and the cause.
 func (e *OpError) Error() string { return fmt.Sprintf("zktest: %s %s: %v", e.Op, e.Path, e.Err) }
 
 // Unwrap returns the cause.

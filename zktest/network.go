@@ -14,6 +14,7 @@ const (
 	Both = ToServer | ToClient
 )
 
+// String returns the direction as Apply takes it.
 func (d Direction) String() string {
 	switch d {
 	case ToServer:

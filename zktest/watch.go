@@ -29,6 +29,7 @@ const (
 	WatchRecursive
 )
 
+// String returns the kind, in a word.
 func (k WatchKind) String() string {
 	switch k {
 	case WatchData:

@@ -60,7 +60,7 @@ import (
 // was not called, nothing was written. If it was called, another function may have run at the same time.
 var ErrReplaced = errors.New("the guard's files were removed or replaced")
 
-// Options for [New]; zero fields mean the default.
+// Options are the options of a Guard. The zero value of a field means its default.
 type Options struct {
 	_ struct{}
 
@@ -164,9 +164,8 @@ func (g *Guard) Do(ctx context.Context, resource string, token fencing.Token, wr
 
 // Newest returns the newest token admitted for resource, or zero if there is none. It does not wait for calls of Do, and the
 // result may be out of date when it returns: use it for reports, not for decisions.
-func (g *Guard) Newest(resource string) (fencing.Token, error) {
-	err := fencing.CheckResource(resource)
-	if err != nil {
+func (g *Guard) Newest(ctx context.Context, resource string) (fencing.Token, error) {
+	if err := check(ctx, resource); err != nil {
 		return 0, fmt.Errorf("filefence: newest token of %.64q: %w", resource, err)
 	}
 	r := g.record(resource)

@@ -57,8 +57,8 @@ func (g *guarded) Write(ctx context.Context, resource string, token fencing.Toke
 	})
 }
 
-func (g *guarded) Value(_ context.Context, resource string) (string, error) {
-	if _, err := g.guard.Newest(resource); err != nil {
+func (g *guarded) Value(ctx context.Context, resource string) (string, error) {
+	if _, err := g.guard.Newest(ctx, resource); err != nil {
 		return "", err
 	}
 	value, err := os.ReadFile(g.file(resource))
@@ -96,7 +96,7 @@ func TestFencePassesSuite(t *testing.T) {
 func TestTokenIsDurableBeforeFunctionRuns(t *testing.T) {
 	g := openGuarded(t, t.TempDir())
 	require.NoError(t, g.guard.Do(t.Context(), "ledger", 7, func(*os.File) error {
-		newest, err := g.guard.Newest("ledger")
+		newest, err := g.guard.Newest(t.Context(), "ledger")
 		require.NoError(t, err)
 		require.Equal(t, fencing.Token(7), newest)
 		return nil
@@ -127,7 +127,7 @@ func TestWaiterReturnsWhenContextIsDone(t *testing.T) {
 		require.ErrorIs(t, <-waited, reason)
 		return nil
 	}))
-	newest, err := g.guard.Newest("ledger")
+	newest, err := g.guard.Newest(t.Context(), "ledger")
 	require.NoError(t, err)
 	require.Equal(t, fencing.Token(7), newest)
 }
@@ -143,7 +143,7 @@ func TestDamagedFileRefusesAllTokensUntilReset(t *testing.T) {
 	}
 	for _, content := range damaged {
 		require.NoError(t, os.WriteFile(r.file, []byte(content), 0o600))
-		_, err := g.guard.Newest("ledger")
+		_, err := g.guard.Newest(t.Context(), "ledger")
 		require.ErrorIs(t, err, ErrDamaged, "%q", content)
 		err = g.Write(t.Context(), "ledger", math.MaxInt64, "unwanted")
 		require.ErrorIs(t, err, ErrDamaged, "%q", content)
@@ -162,7 +162,7 @@ func TestMisuseIsReported(t *testing.T) {
 	g := openGuarded(t, t.TempDir())
 	require.ErrorContains(t, g.guard.Do(t.Context(), "ledger", 7, nil), "the function is nil")
 	require.ErrorIs(t, g.guard.Reset(t.Context(), "ledger", -1), fencing.ErrInvalid)
-	newest, err := g.guard.Newest("ledger")
+	newest, err := g.guard.Newest(t.Context(), "ledger")
 	require.NoError(t, err)
 	require.Zero(t, newest)
 

@@ -73,7 +73,7 @@ token 4294967311
 resource "ledger"
 sum bd5ca851bf39905e39be60eeea67614ab8fa2c3c7c40708d4c90c8a4e6b18526
 `), 0o600))
-	newest, err := g.guard.Newest("ledger")
+	newest, err := g.guard.Newest(t.Context(), "ledger")
 	require.NoError(t, err)
 	require.Equal(t, fencing.Token(4294967311), newest)
 }

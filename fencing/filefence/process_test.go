@@ -134,7 +134,7 @@ func TestKillBetweenAnyStepsAdmitsNoOlderToken(t *testing.T) {
 			require.NoError(t, g.Write(t.Context(), "ledger", 5, "five"))
 			task{Role: dieBetweenSteps, Dir: dir, Resource: "ledger", Token: 9, Steps: done}.dies(t)
 
-			newest, err := g.guard.Newest("ledger")
+			newest, err := g.guard.Newest(t.Context(), "ledger")
 			require.NoError(t, err, "the file is whole")
 			require.Contains(t, []fencing.Token{5, 9}, newest)
 			require.ErrorIs(t, g.Write(t.Context(), "ledger", 4, "stale"), fencing.ErrStale)

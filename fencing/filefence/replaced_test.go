@@ -64,7 +64,7 @@ func TestRemovedTokenFileRefusesAllTokensUntilReset(t *testing.T) {
 			require.ErrorContains(t, err, r.file+": removed", "the operator must be able to find the file")
 			require.ErrorContains(t, err, "Reset")
 		}
-		_, err := g.guard.Newest("ledger")
+		_, err := g.guard.Newest(t.Context(), "ledger")
 		require.ErrorIs(t, err, ErrDamaged)
 	}
 	require.NoError(t, g.Write(t.Context(), "other", 1, "not removed"))
@@ -83,7 +83,7 @@ func TestDeathBeforeFirstTokenLeavesResourceUsable(t *testing.T) {
 		for _, step := range r.steps(state{})[:done] {
 			require.NoError(t, step())
 		}
-		newest, err := g.guard.Newest(resource)
+		newest, err := g.guard.Newest(t.Context(), resource)
 		require.NoError(t, err)
 		require.Zero(t, newest)
 		require.NoError(t, g.Write(t.Context(), resource, 7, "seven"))
@@ -129,7 +129,7 @@ func TestSwitchedDirectoryIsReported(t *testing.T) {
 	require.ErrorIs(t, err, ErrReplaced)
 	require.ErrorContains(t, err, link)
 	require.ErrorIs(t, guard.Reset(t.Context(), "ledger", 1), ErrReplaced)
-	_, err = guard.Newest("ledger")
+	_, err = guard.Newest(t.Context(), "ledger")
 	require.ErrorIs(t, err, ErrReplaced)
 	left, err := os.ReadDir(after)
 	require.NoError(t, err)

@@ -29,7 +29,7 @@ func (f GuardFunc) Admit(ctx context.Context, resource string, token fencing.Tok
 	return f(ctx, resource, token)
 }
 
-// ServerOptions for [NewServer]; zero fields mean the default.
+// ServerOptions are the options of a Server. The zero value of a field means its default.
 type ServerOptions struct {
 	_ struct{}
 

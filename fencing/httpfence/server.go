@@ -25,7 +25,7 @@ func (f GuardFunc) Admit(ctx context.Context, resource string, token fencing.Tok
 	return f(ctx, resource, token)
 }
 
-// Options for [Protect]; zero fields mean the default.
+// Options are the options of Protect. The zero value of a field means its default.
 type Options struct {
 	_ struct{}
 

@@ -20,7 +20,7 @@ type Guard struct {
 	history string
 }
 
-// Options for [New]; zero fields mean the default.
+// Options are the options of a Guard. The zero value of a field means its default.
 type Options struct {
 	_ struct{}
 

@@ -38,7 +38,7 @@ var (
 // DefaultPrefix begins the keys of fences unless [Options] name another prefix.
 const DefaultPrefix = "lockkeeper:fence:"
 
-// Options for [New]; zero fields mean the default.
+// Options are the options of a Guard. The zero value of a field means its default.
 type Options struct {
 	_ struct{}
 

@@ -12,7 +12,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/fencing"
 )
 
-// Options for [New]; zero fields mean the default.
+// Options are the options of a Guard. The zero value of a field means its default.
 type Options struct {
 	_ struct{}
 

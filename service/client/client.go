@@ -37,9 +37,9 @@ const DefaultTTL = 30 * time.Second
 // releaseTimeout bounds a release, and the withdrawal of an acquisition whose caller has given up.
 const releaseTimeout = 5 * time.Second
 
-// Options configure a Client. The zero value of a field means its default.
+// Options are the options of a Client. The zero value of a field means its default.
 type Options struct {
-	// Owner is the name that other clients see, of 256 characters at most. The default is the host and the
+	// Owner is the label that other clients see, of 256 characters at most. The default is the host and the
 	// process id.
 	Owner string
 	// TTL is how long a lease lasts without a renewal, from 1 s to 1 h in whole milliseconds. The default is
@@ -110,7 +110,7 @@ func New(urls string, opts *Options) (*Client, error) {
 	return c, nil
 }
 
-// Owner returns the name that other clients see.
+// Owner returns the label that other clients see.
 func (c *Client) Owner() string { return c.owner }
 
 // Ready waits until a replica reports that a quorum of ZooKeeper answers it. The error is that of ctx, with the last failure.

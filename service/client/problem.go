@@ -15,32 +15,32 @@ type Code string
 
 // All codes that a caller can get. docs/service-api.md states their meaning.
 const (
-	MalformedRequest     Code = "MALFORMED_REQUEST"
-	Unauthenticated      Code = "UNAUTHENTICATED"
-	Forbidden            Code = "FORBIDDEN"
-	NotLockOwner         Code = "NOT_LOCK_OWNER"
-	RouteNotFound        Code = "ROUTE_NOT_FOUND"
-	LockNotFound         Code = "LOCK_NOT_FOUND"
-	MethodNotAllowed     Code = "METHOD_NOT_ALLOWED"
-	BodyTimeout          Code = "BODY_TIMEOUT"
-	LockAlreadyHeld      Code = "LOCK_ALREADY_HELD"
-	RequestSuperseded    Code = "REQUEST_SUPERSEDED"
-	HolderChanged        Code = "HOLDER_CHANGED"
-	CannotNotify         Code = "HOLDER_CANNOT_BE_NOTIFIED"
-	LockExpired          Code = "LOCK_EXPIRED"
-	LockReleased         Code = "LOCK_RELEASED"
-	LockRevoked          Code = "LOCK_REVOKED"
-	LeaseExhausted       Code = "LEASE_EXHAUSTED"
-	BodyTooLarge         Code = "BODY_TOO_LARGE"
-	UnsupportedMediaType Code = "UNSUPPORTED_MEDIA_TYPE"
-	InvalidRequest       Code = "INVALID_REQUEST"
-	RequestMismatch      Code = "REQUEST_MISMATCH"
-	TooManyRequests      Code = "TOO_MANY_REQUESTS"
-	TooManyWaiters       Code = "TOO_MANY_WAITERS"
-	TooManyKeys          Code = "TOO_MANY_KEYS"
-	InternalError        Code = "INTERNAL_ERROR"
-	ActionNotRecorded    Code = "ACTION_NOT_RECORDED"
-	Unavailable          Code = "UNAVAILABLE"
+	MalformedRequest       Code = "MALFORMED_REQUEST"
+	Unauthenticated        Code = "UNAUTHENTICATED"
+	Forbidden              Code = "FORBIDDEN"
+	NotLockOwner           Code = "NOT_LOCK_OWNER"
+	RouteNotFound          Code = "ROUTE_NOT_FOUND"
+	LockNotFound           Code = "LOCK_NOT_FOUND"
+	MethodNotAllowed       Code = "METHOD_NOT_ALLOWED"
+	BodyTimeout            Code = "BODY_TIMEOUT"
+	LockAlreadyHeld        Code = "LOCK_ALREADY_HELD"
+	RequestSuperseded      Code = "REQUEST_SUPERSEDED"
+	HolderChanged          Code = "HOLDER_CHANGED"
+	HolderCannotBeNotified Code = "HOLDER_CANNOT_BE_NOTIFIED"
+	LockExpired            Code = "LOCK_EXPIRED"
+	LockReleased           Code = "LOCK_RELEASED"
+	LockRevoked            Code = "LOCK_REVOKED"
+	LeaseExhausted         Code = "LEASE_EXHAUSTED"
+	BodyTooLarge           Code = "BODY_TOO_LARGE"
+	UnsupportedMediaType   Code = "UNSUPPORTED_MEDIA_TYPE"
+	InvalidRequest         Code = "INVALID_REQUEST"
+	RequestMismatch        Code = "REQUEST_MISMATCH"
+	TooManyRequests        Code = "TOO_MANY_REQUESTS"
+	TooManyWaiters         Code = "TOO_MANY_WAITERS"
+	TooManyKeys            Code = "TOO_MANY_KEYS"
+	InternalError          Code = "INTERNAL_ERROR"
+	ActionNotRecorded      Code = "ACTION_NOT_RECORDED"
+	Unavailable            Code = "UNAVAILABLE"
 )
 
 // Error returns the code.
@@ -88,7 +88,7 @@ func (p *Problem) Is(target error) bool { return p.Code != "" && target == p.Cod
 
 // What a caller does next depends on these errors.
 var (
-	// ErrLost is found in the error of a hold that has ended, together with the cause: ErrDeadline, ErrReleased, or
+	// ErrLost is matched by the error of a hold that has ended, which matches the cause, too: ErrDeadline, ErrReleased, or
 	// the Code of the Problem with which the service refused the renewal.
 	ErrLost = errors.New("hold lost")
 	// ErrDeadline is the cause if the lease was not renewed in time.
@@ -96,9 +96,9 @@ var (
 	// ErrReleased is the cause if the holder unlocked the hold.
 	ErrReleased = errors.New("released")
 
-	// ErrUnavailable is found in the error of a call that ended before a replica gave a definite answer.
+	// ErrUnavailable is matched by the error of a call that ended before a replica gave a definite answer.
 	ErrUnavailable = errors.New("no definite answer of the service")
-	// ErrUncertain is found in the error of a call that may have left a lease or a waiter behind. A lease ends after
+	// ErrUncertain is matched by the error of a call that may have left a lease or a waiter behind. A lease ends after
 	// its TTL, and a waiter within 31 s.
 	ErrUncertain = errors.New("withdrawal not confirmed")
 	// ErrClosed is the error of calls of a closed client.
@@ -107,7 +107,7 @@ var (
 
 // An Error is the failure of an operation on a lock.
 type Error struct {
-	Op     string // lock, campaign, hold, unlock, read, list, watch, release or reach
+	Op     string // lock, campaign, hold, unlock, read, list, observe, release or reach
 	Object string // namespace/key, or the service
 	Err    error
 }
