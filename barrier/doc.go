@@ -73,8 +73,7 @@
 // that a thousand members read 15 MB together. Members that wait for others ask once in T/2 whether these have died. No
 // heartbeats are sent.
 //
-// Processes beyond n pay that again for each round that begins without them: 80 processes at a barrier of 2 take about 140
-// requests each until the last has left. To admit n of many processes, use lock.Semaphore, whose waiters form a queue.
+// Processes beyond n pay that again for each round that begins without them. To admit n of many processes, use lock.Semaphore.
 //
 // # Nodes
 //

@@ -71,8 +71,4 @@
 // # What it costs
 //
 // A run costs one read and one transaction, a term one read, and a replica what a candidate costs: docs/costs.md.
-//
-// # Where to look next
-//
-// [Scheduler.Run] for the calls, package election for the leader, docs/choosing.md for whether a job needs a lock at all.
 package schedule

@@ -44,6 +44,6 @@
 //     the Server without a guard, pass the token to the store within its transaction, and return the store's error.
 //   - In a stream, the server consults the guard for each message that the handler receives. A handler that writes without
 //     receiving a message writes unchecked.
-//   - A token is a number, not a secret. It does not identify the sender of the call.
-//   - A call whose reply was lost may have been served. The error is the connection's, never a stale token's.
+//   - A token does not identify the sender of the call.
+//   - A call whose reply was lost may have been served.
 package grpcfence

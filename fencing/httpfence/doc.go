@@ -13,10 +13,9 @@
 //	409  the token is of another history than the stored one; the response names both histories
 //	503  the guard could not check the token
 //
-// Each of these responses is a problem document (RFC 9457). Any client can distinguish the two 409s by their types,
-// [StaleType] and [HistoryType]; in Go, [Refusal] converts them to a [*fencing.StaleError] or a [*fencing.HistoryError].
-// Refusal accepts only a document about the token that the client sent: a server can relay a refusal of its own token by a
-// server behind it.
+// Each of these responses is a problem document (RFC 9457). The two 409s have the types [StaleType] and [HistoryType]; in Go,
+// [Refusal] converts them to a [*fencing.StaleError] or a [*fencing.HistoryError], if they are about the token that the client
+// sent: a server can relay a refusal of its own token by a server behind it.
 //
 // # Histories
 //
@@ -35,7 +34,7 @@
 //     [RequireToken], pass the token of [fencing.TokenFromContext] to the store within its transaction, and answer the
 //     store's refusal with [Refuse]. Protect alone narrows the window and does not close it, unless the handler is the only
 //     writer and checks once more under its own lock.
-//   - A token is a number, not a secret. It does not identify the sender of the request.
-//   - A request whose response was lost may have been served. The error is the connection's, never a stale token's.
+//   - A token does not identify the sender of the request.
+//   - A request whose response was lost may have been served.
 //   - A token is for one resource. A redirect does not carry it to another host: see [ErrRedirected].
 package httpfence

@@ -10,16 +10,8 @@
 //		return err
 //	})
 //
-// Code that begins and ends its transactions itself admits the token to its own transaction:
-//
-//	tx, err := db.BeginTx(ctx, nil)
-//	…
-//	if err := guard.Admit(ctx, tx, "ledger", hold.Token()); err != nil {
-//		return errors.Join(err, tx.Rollback())
-//	}
-//
-// [Guard.Admit] accepts the transactions of database/sql, sqlx, bun, GORM and sqlc without an adapter, and
-// [Guard.AdmitThrough] accepts pgx's with package pgxfence.
+// Code that begins and ends its transactions itself admits the token to them: [Guard.Admit] accepts the transactions of
+// database/sql, sqlx, bun, GORM and sqlc, and [Guard.AdmitThrough] pgx's with package pgxfence.
 //
 // # What it promises
 //
@@ -29,8 +21,8 @@
 //
 // This holds on three conditions. All clients that write the resource use the same fence: one table, and one resource name
 // for one lock path. The data that they write is in the same database, in the transaction of the fence. And the database
-// does not lose what it has committed: where it loses commits (a fail-over to a lagging replica, a restored backup, a
-// machine that stops with synchronous writes turned off), it loses the fence and the data together.
+// does not lose what it has committed (by a fail-over to a lagging replica, a restored backup, a machine that stops with
+// synchronous writes turned off).
 //
 // # What it does not promise
 //
@@ -89,8 +81,8 @@
 //     than InnoDB have no transactions.
 //   - The driver decides how long a commit waits for a reply that does not come: pgx observes ctx; lib/pq and
 //     go-sql-driver/mysql wait for as long as the connection seems alive, the latter at most for its readTimeout.
-//   - SQLite has one writer for the whole file. The transaction begins as with BEGIN IMMEDIATE. Set a busy timeout (with
-//     modernc.org/sqlite: _pragma=busy_timeout(5000)), or the second writer gets an error immediately.
+//   - SQLite has one writer for the whole file. Set a busy timeout (with modernc.org/sqlite: _pragma=busy_timeout(5000)), or
+//     the second writer gets an error immediately.
 //   - SQLite, too, ends the transaction at some statements that fail: a write that is interrupted because its own ctx is
 //     done, a conflict with OR ROLLBACK, a full disk. A function that continues after such an error writes unfenced. Do returns
 //     [ErrTxEnded], and cannot undo it.

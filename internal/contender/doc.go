@@ -16,9 +16,7 @@
 //	lost [CAUSE]   its hold or its session is over
 //	failed CAUSE   a command has failed
 //
-// A contender may have further commands and events. A test uses [Process]; a contender in Go uses [Serve] and [Report]. The
-// worker processes of the torture are no such contenders: see package worker. Neither are the holders of proof/torture/fences, which
-// report the typed results of their writes.
+// A contender may have further commands and events. A test uses [Process]; a contender in Go uses [Serve] and [Report].
 package contender
 
 // Mark is the beginning of an event.

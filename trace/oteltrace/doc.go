@@ -14,10 +14,8 @@
 //	}
 //	metrics.SetClient(client)
 //
-// The metrics of events are recorded on the client's trace goroutine, which they do not block. Those
-// of the client's state are read when a reader collects. The metrics are the same as in package promtrace,
-// with OpenTelemetry's names: lockkeeper.wait, unit s, where Prometheus has lockkeeper_wait_seconds.
-// docs/observability.md of the repository lists all of them.
+// The metrics of events are recorded on the client's trace goroutine, which they do not block; the
+// client's state is read when a reader collects. docs/observability.md lists all metrics.
 //
 // The package records no spans: an event has no context, and so a span would have no parent. A
 // caller that wants one starts it around its call of Lock.

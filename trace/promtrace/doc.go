@@ -12,9 +12,8 @@
 //	metrics.SetClient(client)
 //	http.Handle("/metrics", promhttp.Handler())
 //
-// The metrics of events are updated on the client's trace goroutine and never block it. Those of
-// the client's state are read when they are collected. docs/observability.md of the repository
-// lists all metrics, and has alert rules and a dashboard for them.
+// The metrics of events are updated on the client's trace goroutine and never block it; the client's
+// state is read when it is collected. docs/observability.md lists all metrics.
 //
 // # Cardinality
 //

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package stores runs servers of databases and object stores for tests. Redis, PostgreSQL and MariaDB come from the
-// distribution's packages. Each is a separate process on a free port of 127.0.0.1, with its data in a temporary folder, which
-// Close removes. The package also runs an S3 server that it builds on first use ([RunS3]), an etcd cluster, whose locks are
-// compared with ours ([RunEtcd]), a cluster of MariaDB servers that all accept writes ([RunGalera]), and a key distribution center
-// of Kerberos ([RunKerberos]).
+// Package stores runs servers of databases and object stores for tests, each as a separate process on a free port of 127.0.0.1,
+// with its data in a temporary folder, which Close removes.
 //
 //	server := stores.Redis(t, nil)
 //	client := dial(server.Addr)

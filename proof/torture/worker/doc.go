@@ -3,9 +3,8 @@
 //go:build unix
 
 // Package worker is the process that contends for locks and elections in a torture run. [Run] contends with this library, or
-// through the lock service; [RunWith] with any other library. The workload and the reported events are the same with each:
-// operations, hold times and writes. The harness, package torture, starts worker processes, reads the events that they report, and
-// injects faults into them. The two share no memory; this page defines their protocol.
+// through the lock service; [RunWith] with any other library. The harness, package torture, starts worker processes, reads the
+// events that they report, and injects faults into them.
 //
 // # Other worker programs
 //
@@ -13,8 +12,6 @@
 // its standard output, in the JSON of package history, without delay; At is CLOCK_MONOTONIC minus Spec.Began. It implements
 // Spec.Probe, Spec.Service if the run has a lock service, and the commands [Stop], [Avoid], [Extend] and [Cancel], which it reads
 // from its standard input. It ends with status 0 after Stop, and immediately when its standard input ends.
-//
-// Package contender has another protocol, by which a test commands each step: a worker draws its operations itself.
 //
 // It reports Asked before a request; Granted or Failed when the request returns; Notified when it has learned that it no longer
 // holds; Releasing and Released around its release; Paused and Woke from its own clock thread. A Note reports a failure of the
