@@ -17,13 +17,11 @@
 //   - A Gate is in memory and loses its state at a restart. A resource that outlives its process stores the newest token
 //     with the data, in the same transaction, and passes it to [Gate.Reset] before it serves requests. A database can be its
 //     own gate, with one row for each path: see sqlfence.
-//   - Tokens of one path are ordered within one history of the ensemble. An ensemble that was wiped, or restored from a
-//     backup, grants the same numbers again. A Gate refuses those that are lower than its newest token and admits those that
-//     are equal or higher, whichever history granted them. See Histories.
+//   - Tokens of one path are ordered within one history of the ensemble. One that was wiped, or restored from a backup, grants
+//     the same numbers again, and a Gate admits them if they are equal or higher. See Histories.
 //   - Tokens of different paths are not comparable: one Gate, one path.
 //   - Reads are not fenced. A former holder can read, and act elsewhere on what it read.
-//   - Equal tokens are admitted, since a holder writes many times. The holder itself is responsible for the order of its own
-//     writes and for duplicate deliveries of one of them.
+//   - Equal tokens are admitted. The holder itself is responsible for the order and for duplicates of its own writes.
 //   - Holds that several clients share, such as those of readers, have tokens too. [Gate.AdmitShared] checks them, and never
 //     makes one of them the newest. The guards in the packages beside this one check exclusive tokens only: do not pass them
 //     the token of a shared hold.
@@ -55,12 +53,9 @@
 //
 // # Further reading
 //
-// Guards for real resources are in the packages beside this one, each with the condition under which its guarantee holds:
-// filefence for files that the processes of one host write, sqlfence for a database, objectfence for an object store,
-// redisfence for Redis, and httpfence for an HTTP service, which decides by any of the other guards. grpcfence, a module of
-// its own, is the counterpart of httpfence for gRPC. To write a guard for another resource, call [Check] or [CheckInHistory]
-// in the step that writes. Package fencetest is the suite that a guard must pass: run it on your own guards as well.
+// Guards for real resources are in the packages beside this one, each with the condition under which its guarantee holds. To
+// write a guard for another resource, call [Check] or [CheckInHistory] in the step that writes, and run package fencetest on it.
 //
-// This package imports the standard library only, so that a storage server can use it without any knowledge of ZooKeeper. A
-// resource in another language needs only the comparison of two 64-bit integers.
+// This package imports the standard library only. A resource in another language needs only the comparison of two 64-bit
+// integers.
 package fencing

@@ -67,8 +67,8 @@
 //	                          Lock under a lost hold     too. Stop the work, take the lock again, begin again
 //	recipes.ErrUncertain      Unlock, Do                 no server confirmed the release, which goes on in the
 //	                                                     background. The session's end frees the lock at the latest
-//	*recipes.UnreleasedError  Lock, TryLock, Do          only with LockDelay or Fence: the former holder did not
-//	                                                     release, and the delay or the fence function did not end well
+//	*recipes.UnreleasedError  Lock, TryLock, Do          the former holder did not release, and LockDelay or Fence did
+//	                                                     not end well
 //	fencing.ErrStale          the resource               a later holder has written. Stop the work; do not repeat the
 //	                                                     write with this token
 //	recipes.ErrClosed         every call                 the client was closed
@@ -77,6 +77,5 @@
 //
 // # What it costs
 //
-// An uncontended Lock and Unlock are two requests on a path that the Mutex knows, so keep the Mutex. A client that holds or
-// waits sends heartbeats: six quorum writes in each session timeout. docs/costs.md has the other numbers.
+// Keep the Mutex: an uncontended Lock and Unlock are then two requests. docs/costs.md has the other numbers.
 package lock

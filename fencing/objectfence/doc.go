@@ -16,9 +16,9 @@
 // to the store, which refuses it if another write came in between.
 //
 // This holds on three conditions. All writers of the object write through a guard. The store honours the conditions of
-// writes, also of two writes that arrive at the same moment: some stores ignore the headers of conditions, and write. [Probe]
-// tests for this; run it when you choose the store. And the store does not lose what it has written: if a bucket is restored
-// or fails over to a lagging replica, or the object is deleted around the guard, the fence is lost with the data.
+// writes, also of two writes that arrive at the same moment: [Probe] tests for this. And the store does not lose what it has
+// written: if a bucket is restored or fails over to a lagging replica, or the object is deleted around the guard, the fence is
+// lost with the data.
 //
 // # What it does not promise
 //
@@ -47,11 +47,9 @@
 //	history 7JX2QH5W
 //	write 3UHFKW4QBZXPTMS2D6VLNRAY5E
 //
-// An object that does not begin like this was not written through a guard: all writes to it are refused with [ErrNoToken]
-// until [Guard.Reset] gives it a token. A release without histories returns the same error for an object that has one.
+// All writes to an object that does not begin like this are refused with [ErrNoToken] until [Guard.Reset] gives it a token.
 // [Guard.Delete] leaves an object without a body. The token is not in the metadata, because the ETag of S3 does not depend
-// on the metadata, and does not change when the same body is written again: the If-Match of an old holder would then succeed
-// although a newer holder has written.
+// on the metadata: the If-Match of an old holder could succeed although a newer holder has written.
 //
 // # A Store for S3
 //
@@ -92,11 +90,8 @@
 //
 // # Stores for Google Cloud Storage and Azure Blob Storage
 //
-// clouds/gcs_test.go has a store for cloud.google.com/go/storage. A version is the object's generation, which does not recur.
-// A bucket accepts about one write a second of the same object, and answers 429 above that rate; for the guard, that is an
-// unknown outcome. A cache of public objects must not answer a Get, hence no-store.
-//
-// clouds/azure_test.go has one for the packages of github.com/Azure/azure-sdk-for-go/sdk/storage/azblob. A version is the
-// blob's ETag, which changes with every write. The store examines the error codes of the service, not the statuses: a blob
-// with a lease answers 412, too.
+// clouds/gcs_test.go has a store for cloud.google.com/go/storage, whose bucket answers 429, an unknown outcome, above about one
+// write a second of the same object. A cache of public objects must not answer a Get, hence no-store. clouds/azure_test.go has
+// one for github.com/Azure/azure-sdk-for-go/sdk/storage/azblob, which examines error codes, not statuses: a blob with a lease
+// answers 412, too.
 package objectfence

@@ -58,11 +58,10 @@
 //	return redigo.DoContext(conn, ctx, "EVAL", append(all, args...)...)
 //
 // Some clients resend a script after its reply was lost: go-redis does unless MaxRetries is -1, and its ClusterClient even
-// then. Each call therefore has a nonce, which the fence records, and a repeated script does not run again: the error wraps
-// [ErrUncertain]. The fence records the last 4096 calls of a resource, until a minute after the last one, in a separate key of
-// at most half a megabyte, which a policy of volatile-* may evict earlier. The server may also refuse the second attempt, with
-// NOAUTH or LOADING, although the first has run: its error reply is [ErrUncertain], unless SendsOnce in [Options] declares that
-// the client never resends.
+// then. Each call therefore has a nonce, and a repeated script does not run again: the error wraps [ErrUncertain]. The fence
+// records the last 4096 calls of a resource, until a minute after the last one, in a separate key of at most half a megabyte,
+// which a policy of volatile-* may evict earlier. The server may also refuse the second attempt although the first has run: its
+// error reply is [ErrUncertain], unless SendsOnce in [Options] declares that the client never resends.
 //
 // Scripts are in Lua, without a shebang line (#!lua): [Guard.Do] refuses one. The guard needs Redis 5 or later.
 //

@@ -40,30 +40,28 @@
 // [Guard.Upgrade] once, before the first process of the new version starts. A guard that finds no table, or one of version 1,
 // returns [ErrNoTable] or [ErrOldTable], with the statement to run.
 //
-// Name the table with its schema (Options.Table; in MySQL, its database). A name without a schema means whatever table the
-// connection resolves it to: after a SET search_path, or a USE, it means another fence, in which older tokens are admitted.
-// A pool reuses such a connection, and PgBouncer in transaction mode even for another application. A guard whose table has no
-// schema returns [ErrOtherTable] when the name means another table than at first in its own process; it cannot detect that
-// another process has always used another one.
+// Name the table with its schema (Options.Table; in MySQL, its database). After a SET search_path, or a USE, a name without a
+// schema means another fence, in which older tokens are admitted. A guard whose table has no schema returns [ErrOtherTable] when
+// the name means another table than at first in its own process; it cannot detect that another process has always used another
+// one.
 //
 // Resources are distinguished by their bytes; with [UpdateRow], names other than ASCII depend on client_encoding.
 //
-// Create the table only as the migration does. The parts of its name must not be reserved words of the database. A partitioned
-// table is not supported. A temporary table of the same name hides the fence on its connection, in MySQL even if Options.Table
-// has the schema: create none. A trigger or a mode that changes what is written to the table makes Do and Admit fail with
-// [ErrNotRaised]. The guard does not see the effect of an AFTER trigger of PostgreSQL or SQLite: one that restores the token
-// ends the promise.
+// Create the table only as the migration does, not partitioned, without reserved words in its name. A temporary table of the same
+// name hides the fence on its connection, in MySQL even if Options.Table has the schema: create none. A trigger or a mode that
+// changes what is written to the table makes Do and Admit fail with [ErrNotRaised], but for an AFTER trigger of PostgreSQL or
+// SQLite: one that restores the token ends the promise.
 //
 // # Histories
 //
-// With Options.History the guard stores the id of the ensemble's history beside each token, adopts it with the first token that
-// is admitted, and refuses tokens of another history with [fencing.ErrOtherHistory] until an operator calls [Guard.Reset]. A guard
-// without the option neither checks nor changes the stored id: set it in all guards of a resource.
+// With Options.History the guard stores the id of the ensemble's history beside each token, and refuses tokens of another history
+// with [fencing.ErrOtherHistory] until an operator calls [Guard.Reset]. A guard without the option neither checks nor changes the
+// stored id: set it in all guards of a resource.
 //
 // # The databases
 //
-// Tested on PostgreSQL 15 with pgx 5 and lib/pq 1.12, on MariaDB 10.11 with go-sql-driver/mysql 1.10 (MySQL itself is not
-// tested), on two MariaDB nodes with Galera 26.4, and on SQLite 3 with modernc.org/sqlite. A COMMIT or ROLLBACK that the function
+// Tested on PostgreSQL 15 with pgx 5 and lib/pq 1.12, on MariaDB 10.11 with go-sql-driver/mysql 1.10 (MySQL is not tested), with
+// Galera 26.4, and on SQLite 3 with modernc.org/sqlite. A COMMIT or ROLLBACK that the function
 // sends as a statement is reported as [ErrTxEnded]: what the function writes after it was unfenced. Detecting it costs one short
 // request in PostgreSQL (10 or later), and two in the other databases.
 //
@@ -73,8 +71,6 @@
 //     is committed, retry.
 //   - PostgreSQL reports success for a commit whose wait for synchronous standbys was cancelled. If ctx ended before the
 //     reply, Do returns [ErrUncertain]. A cancellation by an operator or by statement_timeout is not reported.
-//   - PostgreSQL ends a transaction that is idle for longer than idle_in_transaction_session_timeout. Do reports it as
-//     an error without ErrUncertain, if the driver passes the server's message on; lib/pq does not always.
 //   - MySQL ends the transaction at a deadlock and at a statement that commits implicitly, such as CREATE TABLE or LOCK TABLES;
 //     what the function does after that is committed immediately, unfenced. Do cannot undo it, and returns [ErrTxEnded], or the
 //     function's own error. LOCK TABLES also leaves its locks on the pooled connection: do not use it. Tables of engines other
@@ -83,9 +79,8 @@
 //     go-sql-driver/mysql wait for as long as the connection seems alive, the latter at most for its readTimeout.
 //   - SQLite has one writer for the whole file. Set a busy timeout (with modernc.org/sqlite: _pragma=busy_timeout(5000)), or
 //     the second writer gets an error immediately.
-//   - SQLite, too, ends the transaction at some statements that fail: a write that is interrupted because its own ctx is
-//     done, a conflict with OR ROLLBACK, a full disk. A function that continues after such an error writes unfenced. Do returns
-//     [ErrTxEnded], and cannot undo it.
+//   - SQLite, too, ends the transaction at some statements that fail: a write whose own ctx is done, a conflict with OR
+//     ROLLBACK, a full disk. A function that continues after such an error writes unfenced. Do returns [ErrTxEnded].
 //
 // # Clusters in which several servers accept writes
 //

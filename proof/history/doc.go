@@ -21,7 +21,6 @@
 // # Time and order
 //
 // All instants are readings of one clock. The lines of contenders are in the order in which they were recorded
-// ([Recorder]). The lines of the ensemble are ordered by zxid and may be anywhere in the file: their instants are the times
-// of the commits. In simulated time the clock stands still while code runs, so a contender's line and an ensemble's line
-// of the same instant have no known order.
+// ([Recorder]). The lines of the ensemble are ordered by zxid and may be anywhere in the file. A contender's line and an
+// ensemble's line of the same instant have no known order.
 package history
