@@ -25,7 +25,7 @@
 //   - A [Snapshot] names each member once, and exactly those that existed at its Revision. Changes come in ZooKeeper's
 //     order, and the last one shows the members as they are, however many were skipped.
 //   - A member that states that it is registered has its node, as long as its server has contact with the leader and its process
-//     is scheduled. [Membership.State] reports otherwise T/4 after the last server was lost.
+//     is scheduled, until T/4 after the last server was lost: see [Membership.State].
 //
 // # What it does not promise
 //

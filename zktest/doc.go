@@ -80,6 +80,5 @@
 // # Time
 //
 // An ensemble uses the clock of the process. In a testing/synctest bubble, with
-// Options.InMemory and Dial, an hour with one holder takes about half a second, in which
-// its client sends some 2,000 heartbeats.
+// Options.InMemory and Dial, an hour with one holder takes about half a second.
 package zktest

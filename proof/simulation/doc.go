@@ -43,7 +43,7 @@
 //
 // # Pauses
 //
-// SIGSTOP cannot stop a process of the simulation, because its goroutines belong to the bubble. A simulated pause holds
+// A simulated pause holds
 // back the frames of the process's link in both directions, and stops the process's own code (workers and watchers) before
 // its next action or event: a worker that has checked its hold writes when it wakes without a second check. The recipes and the
 // ZooKeeper client continue what depends on their clocks: deadlines pass, sessions are given up. A pause between two steps of the

@@ -25,8 +25,8 @@
 //     deletion of every node and the end of every session, dated by the leader's clock, to the millisecond;
 //   - the registers' decisions, each at its instant, in the process of the harness.
 //
-// Servers of ZooKeeper 3.8.0 can diverge when one rejoins and is sent the transactions that it lacks. Nodes of sessions that the
-// leader does not know then block a queue for ever. So rejoining servers are sent a snapshot (zookeeper.forceSnapshotSync).
+// Servers of ZooKeeper 3.8.0 can diverge when one rejoins and is sent the transactions that it lacks, and so are sent a snapshot
+// (zookeeper.forceSnapshotSync).
 //
 // # The verdict
 //
@@ -46,11 +46,8 @@
 //
 // # Recipes
 //
-// The contenders that have sessions exercise all recipes in one run: locks and elections on all paths, permits on one, readers,
-// writers and downgrades on another, requests for several locks on three. Each process is a member of a group, a replica of
-// schedules, an observer of all elections, and enters barriers, which it gives up after 2 T at most. Candidates have priorities;
-// a leader publishes values, hands its term over now and then, and drains. One more path has a lock-delay and a fence function,
-// and some of its holders do not release. The servers' logs contain permits' limits, activations, values and hand-overs, too.
+// The contenders that have sessions exercise all recipes in one run. Some holders of a path with a lock-delay and a fence function
+// do not release. The servers' logs contain permits' limits, activations, values and hand-overs, too.
 //
 // A result counts how often each recipe was exercised (Result.Recipes). The run is unknown if one never was. Readers and holders
 // of permits do not write to the registers, so no fault is aimed at them. No rule judges which candidate leads after a hand-over:

@@ -17,7 +17,7 @@ import (
 var ErrNoHistory = errors.New("this checkout has no complete history in which to find the code of the runs")
 
 // unknownCode is the Code of a run whose document records no tree hashes and names a commit that is not in the history.
-const unknownCode = "in no commit any more"
+const unknownCode = "in no commit"
 
 // Locate sets the Code of each run: how many commits ago the folders of the product were last those of the run, in the history
 // of the checkout at dir. It returns an error that names each document whose code no commit has.

@@ -229,7 +229,11 @@ func (r *Runs) Waived() []string {
 		}
 	}
 	for i, why := range whys {
-		whys[i] = fmt.Sprintf("(%s): %s: %s", strings.Join(all[why].in, "; "), strings.Join(all[why].rules, ", "), why)
+		in := " in " + strings.Join(all[why].in, ", ")
+		if len(all[why].in) == len(r.Ours) {
+			in = ""
+		}
+		whys[i] = fmt.Sprintf("%s: %s: %s", in, strings.Join(all[why].rules, ", "), why)
 	}
 	return whys
 }

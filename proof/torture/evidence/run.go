@@ -126,7 +126,7 @@ func (r Run) Tested(rule check.Rule) string {
 		}
 		return count(p.Tested) + ", " + p.Verdict
 	}
-	return "not checked"
+	return "–"
 }
 
 // Partitioned returns how many holders were partitioned and lost the lock to another client, as text.
@@ -158,7 +158,7 @@ func (r Run) Exercised() string {
 }
 
 // notRecorded replaces a number that the documents of earlier runs lack.
-const notRecorded = "not recorded"
+const notRecorded = "–"
 
 // Stopped returns how many holders sent stale writes because they were not scheduled when another client was granted the path.
 func (r Run) Stopped() int { return r.Numbers.StaleWriters[check.Paused] }
