@@ -28,7 +28,7 @@
 // Each transaction checks the claim's own node and the version of the epoch's node. The first check ([recipes.Claim.Commit])
 // prevents writes after the term, and holds when versions restart because the epoch's node was deleted. The second one stops a
 // leader whose own node still exists: one that was superseded by an operator who has written the epoch's node, or by the
-// leader of another election that shares the epoch's path. It also gives every client a small and dense number.
+// leader of another election that shares the epoch's path.
 //
 // # What it does not promise
 //
@@ -66,5 +66,6 @@
 //
 // The table of package recipes lists what a failure of the session does to the term. If the reply to a claim is lost, Claim
 // reads the node, which shows whose epoch it is. A lost reply to a Commit is not resolved.
+//
 // A claim costs a read and one transaction.
 package epoch

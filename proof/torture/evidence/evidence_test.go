@@ -196,7 +196,7 @@ func TestRunsOfTheLockServiceHaveTheirOwnTable(t *testing.T) {
 	page, err := Page(&Runs{Ours: []Run{ours}, Service: []Run{service}})
 	require.NoError(t, err)
 	for _, want := range []string{
-		"| | 2 replicas, 3 servers |", "| 1,031, 4,007 |", "| 1,000, 20, 5, 3 |", "ended in none of these ways** | **3** |",
+		"| | [2 replicas, 3 servers](evidence/service/two.json) |", "| 1,031, 4,007 |", "| 1,000, 20, 5, 3 |", "ended in none of these ways** | **3** |",
 		"| kill-replica 6, partition-callers 7 |", "| tests of *kept-lease* | 28 |", check.KeptLease.Meaning(),
 		"- With 2 replicas on 3 servers: fault reap: never injected.",
 	} {
