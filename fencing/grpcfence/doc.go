@@ -44,6 +44,5 @@
 //     the Server without a guard, pass the token to the store within its transaction, and return the store's error.
 //   - In a stream, the server consults the guard for each message that the handler receives. A handler that writes without
 //     receiving a message writes unchecked.
-//   - A token does not identify the sender of the call.
 //   - A call whose reply was lost may have been served.
 package grpcfence

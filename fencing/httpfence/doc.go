@@ -34,7 +34,6 @@
 //     [RequireToken], pass the token of [fencing.TokenFromContext] to the store within its transaction, and answer the
 //     store's refusal with [Refuse]. Protect alone narrows the window and does not close it, unless the handler is the only
 //     writer and checks once more under its own lock.
-//   - A token does not identify the sender of the request.
 //   - A request whose response was lost may have been served.
 //   - A token is for one resource. A redirect does not carry it to another host: see [ErrRedirected].
 package httpfence

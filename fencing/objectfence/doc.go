@@ -22,13 +22,13 @@
 //
 // # What it does not promise
 //
-//   - Refusals begin with the first write with a newer token, not with the grant of the lock. See package fencing.
+// The limits of package fencing apply. In addition:
+//
 //   - Each object has its own fence. Where several objects belong together, an old holder can still write those that the new
 //     holder has not written yet. Write them under names that have never been used, and guard the one small object that
 //     names them. Do the same for large objects, since a guard reads the object before it writes, and holds it in memory.
 //   - An error that wraps [ErrUncertain] means that the connection or ctx ended while the write was in progress: the object
 //     was written, or will be, or neither. If the object can be read and shows that the write succeeded, there is no error.
-//   - Reads are not fenced.
 //   - A guarded write takes two requests. Writers are not served in order: one that another writer has overtaken retries, until
 //     no other interferes or its ctx is done.
 //

@@ -37,11 +37,10 @@
 //
 // # What it does not promise
 //
-//   - Refusals begin with the first script with a newer token, not with the grant of the lock. See package fencing.
+// The limits of package fencing apply. In addition:
+//
 //   - Redis does not roll back: the effects of a script that fails midway remain, and its token is admitted.
 //   - An error that wraps [ErrUncertain] means that the reply was lost: the script has run, or will run, or neither.
-//   - Reads are not fenced.
-//   - A guard without a History in its [Options] admits the tokens of a wiped ensemble as soon as they are equal or newer.
 //   - A script is trusted: one that names the fence's key, in keys or in its text, can overwrite it. A script cannot see the
 //     guard's variables.
 //   - SCRIPT KILL cannot end a script that loops, because the guard has written: Redis serves no client until SHUTDOWN NOSAVE.

@@ -26,11 +26,12 @@
 //
 // # What it does not promise
 //
-//   - Refusals begin with the first write with a newer token, not with the grant of the lock. See package fencing.
+// The limits of package fencing apply. In addition:
+//
 //   - An error that wraps [ErrUncertain] means that the connection or ctx ended while the commit was in progress: the whole
 //     transaction was committed, or none of it. After any other error nothing was committed, as long as the function leaves
 //     the end of the transaction to Do.
-//   - Reads are not fenced, nor are other effects of the function.
+//   - Other effects of the function are not fenced.
 //   - Writers of one resource run one at a time. Do slow work before calling Do. Only a driver that ends a statement when
 //     its ctx is done bounds the wait by ctx.
 //
@@ -65,8 +66,7 @@
 // sends as a statement is reported as [ErrTxEnded]: what the function writes after it was unfenced. Detecting it costs one short
 // request in PostgreSQL (10 or later), and two in the other databases.
 //
-//   - PostgreSQL and MySQL hold the fence's row, so writers of different resources run concurrently. In MySQL, two resources
-//     that are new at the same moment may get a deadlock: nothing is committed, retry.
+//   - In MySQL, two resources that are new at the same moment may get a deadlock: nothing is committed, retry.
 //   - PostgreSQL at the levels repeatable read and serializable refuses a transaction that had to wait, with 40001: nothing
 //     is committed, retry.
 //   - PostgreSQL reports success for a commit whose wait for synchronous standbys was cancelled. If ctx ended before the
@@ -87,7 +87,7 @@
 //   - Galera (MariaDB, Percona XtraDB) is covered. Every raise changes the fence's row, and certification refuses the later of
 //     two concurrent transactions at its COMMIT, with error 1213: nothing is committed, and a rightful holder retries. In a
 //     table of version 1 a raise may change nothing: the promise begins when every process has the new version.
-//   - Group replication in multi-primary mode certifies in the same way, and refuses with 3101. It is not tested.
+//   - Group replication in multi-primary mode should refuse with 3101 in the same way: not tested.
 //   - Not covered: replication that accepts a write on two servers and reconciles them later, such as circular asynchronous
 //     replication of MySQL, and BDR, pgEdge or other logical replication between several PostgreSQL primaries. Send all writes
 //     of a resource to one server.
