@@ -52,10 +52,9 @@
 //	leader resigns         ►  a  b  c  d
 //	a and b yield          ►  c  d  a  b
 //
-// Both are preferences with a bound. A target of a hand-over that has left is ignored. A candidate yields to one of a
-// higher priority only once that has shown that it lives, and only for Options.PriorityWait after it could first have led. A
-// dead candidate of a higher priority delays the election no longer than that, unless it is the first itself. Candidates of
-// other libraries and of older versions do not yield.
+// A target of a hand-over that has left is ignored. A candidate yields to one of a higher priority only once that has shown
+// that it lives, and only for Options.PriorityWait after it could first have led: a dead candidate of a higher priority delays
+// the election no longer, unless it is the first itself. Candidates of other libraries and of older versions do not yield.
 //
 // # What each failure does
 //

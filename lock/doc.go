@@ -41,8 +41,8 @@
 //
 //   - A Hold that was lost stays lost. Take the lock again, and begin the work again: another client may have held the lock in
 //     between.
-//   - [Mutex.Do] releases the lock after the work has returned, however long that takes after its context is done. So work that
-//     stops late delays the next holder, and never overlaps with it unless the lock was lost.
+//   - [Mutex.Do] releases the lock after the work has returned: work that stops late delays the next holder, and never overlaps
+//     with it unless the lock was lost.
 //   - A Lock whose ctx ends deletes its node before it returns: one round trip as a rule, ReleaseTimeout at most. While no
 //     server is connected it does not wait, and the node is deleted in the background.
 //   - Unlock is bounded by ReleaseTimeout, even if its ctx ends. After recipes.ErrUncertain the release goes on in the

@@ -76,8 +76,5 @@
 // write. It waits between the check of the hold and the write, so a stopped process sends a stale write when it continues.
 // A write is stale if a write with a newer token came before it.
 //
-// # Mutants
-//
-// [Build] builds contenders and replicas with a patch that deliberately breaks the library. `make torture-mutants` shows that the
-// torture finds each: testdata/mutants/README.md has the numbers.
+// [Build] can build contenders and replicas with a patch that breaks the library: see testdata/mutants/README.md.
 package torture
