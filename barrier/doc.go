@@ -67,11 +67,9 @@
 //
 // # What it costs
 //
-// A member of a Double takes four to eight requests to enter, and two to four to leave, however large n is: docs/costs.md. The
-// first round takes up to twice as many to enter, to create nodes. Only the member whose node completes the round lists the
-// members. The others watch one node, which each reads twice in a round, once with the names of all members: 15 bytes each, so
-// that a thousand members read 15 MB together. Members that wait for others ask once in T/2 whether these have died. No
-// heartbeats are sent.
+// A member of a Double takes four to eight requests to enter, and two to four to leave, however large n is: docs/costs.md. Each
+// reads the names of all members once in a round, 15 bytes each, so that a thousand members read 15 MB together. Members that
+// wait for others ask once in T/2 whether these have died. No heartbeats are sent.
 //
 // Processes beyond n pay that again for each round that begins without them. To admit n of many processes, use lock.Semaphore.
 //

@@ -71,9 +71,8 @@
 // A member costs a write and a read when it registers and for each update, a write to leave, and no heartbeats. So its loss is
 // detected later than a lock's, by the end of the session.
 //
-// A client that follows a group has one watch for the group and one for each member. After a change it lists the members once,
-// about 4 bytes and its id for each, and reads those that are new or were updated, at most every T/48. 1,000 processes that all
-// follow 1,000 members, with ids of 24 bytes, receive 28 MB for one that joins. Let few processes follow.
+// A client that follows a group lists the members after a change, at most every T/48, and reads those that are new or were
+// updated. 1,000 processes that all follow 1,000 members, with ids of 24 bytes, receive 28 MB for one that joins. Let few follow.
 //
 // # Nodes
 //

@@ -30,7 +30,6 @@
 // for 24 others has two or three replicas of a lock service, three callers that repeat, duplicate and abandon requests on a
 // clock that is slower by 1/64, and clients of the library in the same queues.
 //
-// Each recipe has scenarios ([ReadWriteScenarios] and the like), operations in some of the plans, and rules in package check.
 // Holders also write state to the ensemble, in transactions that check their own node; the operation "reign" claims an epoch
 // first. They send the next write without waiting for the previous one, and release while the last one is under way. Neither a
 // pause nor an operator excuses a violation of the rules about these writes.
