@@ -12,18 +12,6 @@ import (
 	"time"
 )
 
-// Direction is a direction of the traffic through a Proxy.
-type Direction uint8
-
-const (
-	// ToServer is the traffic from the client to the server.
-	ToServer Direction = 1 << iota
-	// ToClient is the traffic from the server to the client.
-	ToClient
-	// Both is both directions.
-	Both = ToServer | ToClient
-)
-
 // dialBound limits the proxy's own dial to the server.
 const dialBound = 5 * time.Second
 

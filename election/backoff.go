@@ -3,7 +3,6 @@
 package election
 
 import (
-	"cmp"
 	"math/rand/v2"
 	"time"
 )
@@ -14,10 +13,8 @@ type backoff struct {
 	next     time.Duration // the next wait, before the random part is subtracted
 }
 
-func newBackoff(o *Options) backoff {
-	b := backoff{min: cmp.Or(o.RetryBackoff, DefaultRetryBackoff), max: cmp.Or(o.MaxRetryBackoff, DefaultMaxRetryBackoff)}
-	b.next = b.min
-	return b
+func newBackoff(shortest, longest time.Duration) backoff {
+	return backoff{min: shortest, max: longest, next: shortest}
 }
 
 // failed returns how long to wait after work that ran for the given time and failed.

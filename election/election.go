@@ -60,7 +60,7 @@ func New(client *recipes.Client, path string, opts *Options) (*Election, error) 
 		return nil, &recipes.Error{Op: "new election", Err: err}
 	}
 	e := &Election{
-		stopTimeout: opts.StopTimeout, coolDown: opts.CoolDown, retry: opts.Retry, backoff: newBackoff(opts),
+		stopTimeout: opts.StopTimeout, coolDown: opts.CoolDown, retry: opts.Retry, backoff: opts.backoff(),
 		health: newHealth(opts), priority: opts.Priority, priorityWait: priorityWait(opts),
 	}
 	if e.coolDown == 0 {
@@ -141,3 +141,13 @@ func (e *Election) Candidates(ctx context.Context) ([]Leader, error) {
 	}
 	return candidates, nil
 }
+
+// livenessSuffix is what the name of the node with the sign of liveness has after that of the
+// election.
+const livenessSuffix = "-priority"
+
+// valueSuffix is what the name of the node with the value has after that of the election.
+const valueSuffix = "-value"
+
+// requestSuffix is what the name of the node with the request has after that of the election.
+const requestSuffix = "-handover"

@@ -24,9 +24,6 @@ var ErrHandedOver = errors.New("term is handed over")
 // ErrOtherLeader is returned by HandOver.Wait when another candidate than the target is the first.
 var ErrOtherLeader = errors.New("another candidate than the target is the first in the queue")
 
-// requestSuffix is what the name of the node with the request has after that of the election.
-const requestSuffix = "-handover"
-
 // A request is the data of the node that names the candidate which is to lead next. The names of
 // nodes do not recur, so that a request whose target has left has no effect on any later candidate.
 type request struct {

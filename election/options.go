@@ -3,6 +3,7 @@
 package election
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -143,8 +144,12 @@ func (o *Options) check() error {
 	if o.Health == nil && (o.HealthInterval != 0 || o.HealthTimeout != 0) {
 		return errors.New("health interval or timeout without Health: set Health, the function that checks the process")
 	}
-	if b := newBackoff(o); b.max < b.min {
+	if b := o.backoff(); b.max < b.min {
 		return fmt.Errorf("maximum retry back-off %v is below the retry back-off %v", b.max, b.min)
 	}
 	return nil
+}
+
+func (o *Options) backoff() backoff {
+	return newBackoff(cmp.Or(o.RetryBackoff, DefaultRetryBackoff), cmp.Or(o.MaxRetryBackoff, DefaultMaxRetryBackoff))
 }

@@ -18,10 +18,6 @@ import (
 // MaxPriority is the highest value of Options.Priority.
 const MaxPriority = recipes.MaxPriority
 
-// livenessSuffix is what the name of the node with the sign of liveness has after that of the
-// election.
-const livenessSuffix = "-priority"
-
 // A sign shows to the candidate that could lead that one behind it lives: its node alone does not
 // show that, as it stays until the session of a dead candidate expires.
 type sign struct {

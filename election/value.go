@@ -18,9 +18,6 @@ import (
 // MaxValue bounds the value of Proclaim, in bytes: each observer reads it after each change.
 const MaxValue = 4096
 
-// valueSuffix is what the name of the node with the value has after that of the election.
-const valueSuffix = "-value"
-
 // A proclamation is the data of the node with the value. It belongs to one term: readers ignore
 // that of any other.
 type proclamation struct {

@@ -6,8 +6,6 @@ import (
 	"cmp"
 	"errors"
 	"slices"
-	"sync/atomic"
-	"time"
 
 	"github.com/lockkeeper/lockkeeper/zktest/internal/tree"
 	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
@@ -37,20 +35,6 @@ type Interceptor struct {
 }
 
 type countKey struct{ op, path string }
-
-// A gate holds requests and replies until it opens.
-type gate struct {
-	open  atomic.Bool // set under the ensemble's mu
-	conns []*conn     // the connection of each waiting request and reply; guarded by the ensemble's mu
-}
-
-// hold records that a request or reply of the connection waits. The caller holds the
-// ensemble's mu.
-func (g *gate) hold(c *conn) {
-	if !g.open.Load() {
-		g.conns = append(g.conns, c)
-	}
-}
 
 // Intercept applies a rule to the requests of all clients from now on. Several rules
 // can apply to one request: all of them count it, and the first error wins. An invalid
@@ -151,20 +135,6 @@ func (i *Interceptor) release() {
 		c.progress.Broadcast()
 		c.out.wake()
 	}
-}
-
-// effects are the combined effects of the rules that apply to a request.
-type effects struct {
-	rules   []*Interceptor
-	request Request // as the rules selected it
-	code    wire.Code
-	failsAt int // the operation of the transaction that fails, -1 for the whole request
-	lose    Direction
-	delay   time.Duration
-	// The gates that the request waits for, and those that its reply waits for. They are
-	// the rules' gates at the moment at which the rules applied, so that a later Release
-	// is not missed.
-	requestGates, replyGates []*gate
 }
 
 // applyRules selects the rules that apply to a request, calls their functions and waits

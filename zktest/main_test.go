@@ -62,7 +62,7 @@ func TestRunThatLeavesAnythingOpenFails(t *testing.T) {
 		"nothing":    {0, ""},
 		"ensemble":   {1, "zktest.(*Ensemble)"},
 		"connection": {1, "zk.(*Conn)"},
-		"client":     {1, "lockkeeper/recipes"},
+		"client":     {1, "lockkeeper/internal/client"},
 		"failure":    {7, "a test fails"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -174,3 +174,35 @@ func inOrder[V any](set map[*conn]V) []*conn {
 	slices.SortFunc(all, func(a, b *conn) int { return cmp.Compare(a.number, b.number) })
 	return all
 }
+
+// A watchTable holds one kind of watches on one server: those for data, or those for
+// children. A connection has at most one watch on a path, of the mode requested last: in
+// ZooKeeper 3.8 too, a one-shot watch replaces a persistent one on the same path.
+type watchTable struct {
+	byPath    map[string]map[*conn]watchMode
+	byConn    map[*conn]map[string]struct{}
+	recursive int // number of recursive watches
+}
+
+// effects are the combined effects of the rules that apply to a request.
+type effects struct {
+	rules   []*Interceptor
+	request Request // as the rules selected it
+	code    wire.Code
+	failsAt int // the operation of the transaction that fails, -1 for the whole request
+	lose    Direction
+	delay   time.Duration
+	// The gates that the request waits for, and those that its reply waits for. They are
+	// the rules' gates at the moment at which the rules applied, so that a later Release
+	// is not missed.
+	requestGates, replyGates []*gate
+}
+
+// A watchMode is the duration of a watch and the nodes that it covers.
+type watchMode int
+
+const (
+	once       watchMode = iota // fires once
+	persistent                  // fires until it is removed
+	recursive                   // persistent, and covers all nodes below
+)

@@ -8,24 +8,6 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
 )
 
-// A watchMode is the duration of a watch and the nodes that it covers.
-type watchMode int
-
-const (
-	once       watchMode = iota // fires once
-	persistent                  // fires until it is removed
-	recursive                   // persistent, and covers all nodes below
-)
-
-// A watchTable holds one kind of watches on one server: those for data, or those for
-// children. A connection has at most one watch on a path, of the mode requested last: in
-// ZooKeeper 3.8 too, a one-shot watch replaces a persistent one on the same path.
-type watchTable struct {
-	byPath    map[string]map[*conn]watchMode
-	byConn    map[*conn]map[string]struct{}
-	recursive int // number of recursive watches
-}
-
 func newWatchTable() *watchTable {
 	return &watchTable{byPath: make(map[string]map[*conn]watchMode), byConn: make(map[*conn]map[string]struct{})}
 }

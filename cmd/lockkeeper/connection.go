@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -168,4 +169,19 @@ func (c *connection) only(addresses []string) *connection {
 // bound returns a context for requests that wait for no other client.
 func (c *connection) bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, c.connectTimeout, &overdue{errNoServer, c.connectTimeout})
+}
+
+// An overdue is the cause of a context that has ended after a time. For errors.Is it is a context.DeadlineExceeded too, so
+// that no text needs both.
+type overdue struct {
+	what  error
+	after time.Duration
+}
+
+// Error returns what is overdue, and the time.
+func (o *overdue) Error() string { return fmt.Sprintf("%v (%v)", o.what, o.after) }
+
+// Is reports whether target is what is overdue, or context.DeadlineExceeded.
+func (o *overdue) Is(target error) bool {
+	return target == o.what || target == context.DeadlineExceeded
 }

@@ -48,21 +48,6 @@ func (a *runArguments) bound(ctx context.Context) (context.Context, context.Canc
 	return context.WithTimeoutCause(ctx, a.wait, &overdue{errWait, a.wait})
 }
 
-// An overdue is the cause of a context that has ended after a time. For errors.Is it is a context.DeadlineExceeded too, so
-// that no text needs both.
-type overdue struct {
-	what  error
-	after time.Duration
-}
-
-// Error returns what is overdue, and the time.
-func (o *overdue) Error() string { return fmt.Sprintf("%v (%v)", o.what, o.after) }
-
-// Is reports whether target is what is overdue, or context.DeadlineExceeded.
-func (o *overdue) Is(target error) bool {
-	return target == o.what || target == context.DeadlineExceeded
-}
-
 // notGranted returns the error of an acquisition that has ended because another client has the hold.
 func (a *runArguments) notGranted(err error) error {
 	if !a.waits || errors.Is(err, context.Canceled) {

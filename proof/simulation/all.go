@@ -24,9 +24,6 @@ func init() {
 	}
 }
 
-// secondPath is the path of a second lock, in scenarios that have several.
-const secondPath = "/k"
-
 // AllScenarios contains the scripts of requests for several locks, which run with every cut as the others do. A request that
 // waits as long as allWait is part of a deadlock.
 var AllScenarios = []Scenario{

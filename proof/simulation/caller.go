@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -124,33 +123,6 @@ func send[T any](w *World, d delivery, handle func(ctx context.Context, r *lease
 	return none, errNoAnswer
 }
 
-// acquire asks for the lease until it is granted, and records the outcome. It returns nil if it gives up, or is refused for
-// one of the reasons in expected.
-func (c *Caller) acquire(call Call, expected ...error) *held {
-	c.next++
-	call.Path, call.TTL = cmp.Or(call.Path, lockPath), cmp.Or(call.TTL, c.world.opts.Timeout)
-	call.owner = fmt.Sprintf("%s %d", c.name, c.next)
-	h := &held{
-		caller: c, call: call, id: fmt.Sprint(c.next), moved: make(chan struct{}, 1), release: make(chan struct{}), over: make(chan struct{}),
-		by: history.Event{Contender: c.name, Attempt: c.world.recorder.NextAttempt(), Path: call.Path},
-	}
-	c.record(h.by, history.Asked, "lease")
-	grant, end, err := c.ask(call, h.id, expected)
-	if err != nil {
-		failed := h.by
-		failed.Error = err.Error()
-		c.record(failed, history.Failed, "")
-		return nil
-	}
-	h.tickets, h.end, h.token = []lease.Ticket{grant.Ticket}, end, grant.Token
-	granted := h.by
-	granted.Node, granted.Token = call.Path+"/"+grant.Ticket.Node, history.ID(h.token)
-	granted.Deadline = c.world.recorder.Since(end.Add(grant.Valid - slow(grant.Valid)))
-	c.record(granted, history.Granted, "")
-	c.world.calling.Go(h.believe)
-	return h
-}
-
 // ask sends a request until it is answered with a grant that is still valid, or refused.
 func (c *Caller) ask(call Call, id string, expected []error) (grant lease.Grant, end time.Time, err error) {
 	until := time.Now().Add(cmp.Or(call.GiveUp, patience))
@@ -220,3 +192,6 @@ func (c *Caller) record(e history.Event, kind history.Kind, text string) {
 	e.Kind, e.Text = kind, text
 	c.world.recorder.Add(e)
 }
+
+// patience bounds, in fake time, what is left to do after all faults are healed.
+const patience = 5 * time.Minute

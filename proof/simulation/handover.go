@@ -12,13 +12,6 @@ import (
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
-// A succession is how a process takes part in elections beyond the order of the queue. It is set before the first campaign.
-type succession struct {
-	priority  int
-	successor string        // to whom the process hands its terms over; empty: to no candidate
-	after     time.Duration // from the beginning of the term until it does
-}
-
 // stand campaigns at lockPath and leads for d. It must lead in the end: no candidate waits for ever.
 func (p *Process) stand(d time.Duration) {
 	p.must(p.do(Operation{"campaign", lockPath, d, 8 * p.world.opts.Timeout}))

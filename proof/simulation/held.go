@@ -31,6 +31,33 @@ type held struct {
 	gaveUp  bool          // by its release; set before over is closed
 }
 
+// acquire asks for the lease until it is granted, and records the outcome. It returns nil if it gives up, or is refused for
+// one of the reasons in expected.
+func (c *Caller) acquire(call Call, expected ...error) *held {
+	c.next++
+	call.Path, call.TTL = cmp.Or(call.Path, lockPath), cmp.Or(call.TTL, c.world.opts.Timeout)
+	call.owner = fmt.Sprintf("%s %d", c.name, c.next)
+	h := &held{
+		caller: c, call: call, id: fmt.Sprint(c.next), moved: make(chan struct{}, 1), release: make(chan struct{}), over: make(chan struct{}),
+		by: history.Event{Contender: c.name, Attempt: c.world.recorder.NextAttempt(), Path: call.Path},
+	}
+	c.record(h.by, history.Asked, "lease")
+	grant, end, err := c.ask(call, h.id, expected)
+	if err != nil {
+		failed := h.by
+		failed.Error = err.Error()
+		c.record(failed, history.Failed, "")
+		return nil
+	}
+	h.tickets, h.end, h.token = []lease.Ticket{grant.Ticket}, end, grant.Token
+	granted := h.by
+	granted.Node, granted.Token = call.Path+"/"+grant.Ticket.Node, history.ID(h.token)
+	granted.Deadline = c.world.recorder.Since(end.Add(grant.Valid - slow(grant.Valid)))
+	c.record(granted, history.Granted, "")
+	c.world.calling.Go(h.believe)
+	return h
+}
+
 // use acquires a lease, works under it, and releases it, all as the call has it. It reports whether the lease was granted.
 func (c *Caller) use(call Call) (granted bool) {
 	h := c.acquire(call, lease.ErrRevoked)

@@ -269,3 +269,13 @@ func (p *Process) nodeOf(path string) (node string, found bool) {
 	}
 	return "", false
 }
+
+// user and password are the credentials of every process.
+const user, password = "process", "secret"
+
+// A succession is how a process takes part in elections beyond the order of the queue. It is set before the first campaign.
+type succession struct {
+	priority  int
+	successor string        // to whom the process hands its terms over; empty: to no candidate
+	after     time.Duration // from the beginning of the term until it does
+}

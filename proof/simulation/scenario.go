@@ -52,3 +52,6 @@ func (w *World) setTraps(p *Process) {
 		w.trap = other(w.cut.N + w.cut.Then)
 	}
 }
+
+// secondPath is the path of a second lock, in scenarios that have several.
+const secondPath = "/k"

@@ -24,15 +24,6 @@ func init() {
 	}}
 }
 
-// A committer commits operations in ZooKeeper, of a claim or of an epoch.
-type committer struct {
-	epoch  int64 // 0 without one
-	commit func(ctx context.Context, ops ...any) ([]zk.MultiResponse, error)
-}
-
-// withoutEpoch returns the committer of a claim.
-func withoutEpoch(claim *recipes.Claim) *committer { return &committer{commit: claim.Commit} }
-
 // inEpoch claims an epoch, and retries while the outcome is unknown or an attempt times out. It returns nil if the term was
 // lost or superseded.
 func (p *Process) inEpoch(ctx context.Context, by history.Event, claim *recipes.Claim) *committer {

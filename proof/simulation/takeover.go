@@ -100,9 +100,6 @@ func contenders(script func(w *World, p map[string]*Process)) func(*World) {
 	return func(w *World) { script(w, w.connect("a", "b", "c")) }
 }
 
-// errFence is the error of a fence function that fails.
-var errFence = errors.New("the former holder cannot be reached")
-
 // fenceOf returns the fence function of the process for a path, nil if the world has no lock-delay.
 func (p *Process) fenceOf(path string) func(context.Context, recipes.FormerHolder) error {
 	if p.world.opts.LockDelay == 0 {

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/lockkeeper/lockkeeper/election"
 	"github.com/lockkeeper/lockkeeper/fencing"
 	"github.com/lockkeeper/lockkeeper/lock"
@@ -359,3 +361,15 @@ func (p *Process) runDo(ctx context.Context, path string, work func(context.Cont
 	}
 	return err
 }
+
+// A committer commits operations in ZooKeeper, of a claim or of an epoch.
+type committer struct {
+	epoch  int64 // 0 without one
+	commit func(ctx context.Context, ops ...any) ([]zk.MultiResponse, error)
+}
+
+// withoutEpoch returns the committer of a claim.
+func withoutEpoch(claim *recipes.Claim) *committer { return &committer{commit: claim.Commit} }
+
+// errFence is the error of a fence function that fails.
+var errFence = errors.New("the former holder cannot be reached")

@@ -124,6 +124,3 @@ func (w *World) await(workers []*worker) bool {
 	}
 	return true
 }
-
-// patience bounds, in fake time, what is left to do after all faults are healed.
-const patience = 5 * time.Minute

@@ -56,9 +56,6 @@ type World struct {
 	problems   []error
 }
 
-// user and password are the credentials of every process.
-const user, password = "process", "secret"
-
 // newWorld starts the servers. text repeats the run.
 func newWorld(opts Options, text string) (*World, error) {
 	w := &World{

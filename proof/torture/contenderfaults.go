@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/docker"
@@ -174,4 +175,9 @@ func loseReply(_ context.Context, r *run, args []string, _ time.Duration) (heal,
 		}
 		return errors.Join(err, fmt.Errorf("no reply to a %s passed: %w", args[1], errMissed))
 	}, nil
+}
+
+// dropped returns the traffic that a partition in one of the directions drops.
+func dropped(direction string) docker.Direction {
+	return []docker.Direction{docker.Both, docker.ToServer, docker.ToClient}[slices.Index(directions, direction)]
 }

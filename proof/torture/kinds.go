@@ -157,3 +157,11 @@ func init() {
 		"counter": {description: "a lock's sequence counter starts near its maximum, and reaches it", target: onTree},
 	}
 }
+
+// Kinds returns the kinds of faults that exist in such a run.
+func (o *Options) Kinds() []string {
+	if o.Replicas > 0 {
+		return Kinds()
+	}
+	return slices.DeleteFunc(Kinds(), func(name string) bool { return kinds[name].target == onReplica })
+}

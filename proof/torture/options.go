@@ -66,14 +66,6 @@ func (o *Options) paths() []string {
 	return o.containers()
 }
 
-// Kinds returns the kinds of faults that exist in such a run.
-func (o *Options) Kinds() []string {
-	if o.Replicas > 0 {
-		return Kinds()
-	}
-	return slices.DeleteFunc(Kinds(), func(name string) bool { return kinds[name].target == onReplica })
-}
-
 // expiry returns the longest time for which what a killed contender has left can last: T, or the TTL of a waiter of the lock
 // service, 30 s × 33/32, after another client has seen it. Two of these can follow each other.
 func (o *Options) expiry() time.Duration {

@@ -13,7 +13,6 @@ import (
 	"io"
 	"net/http"
 	"path"
-	"slices"
 	"syscall"
 	"time"
 
@@ -61,11 +60,6 @@ func pauseReplica(_ context.Context, r *run, args []string, _ time.Duration) (he
 		process := p.current().cmd.Process
 		return func(context.Context) error { return process.Signal(syscall.SIGCONT) }, process.Signal(syscall.SIGSTOP)
 	})
-}
-
-// dropped returns the traffic that a partition in one of the directions drops.
-func dropped(direction string) docker.Direction {
-	return []docker.Direction{docker.Both, docker.ToServer, docker.ToClient}[slices.Index(directions, direction)]
 }
 
 // cutReplica partitions a replica from the servers.

@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"net/http"
 	"time"
-
-	"github.com/lockkeeper/lockkeeper/fencing"
 )
 
 // maxPoll is how long one request waits at the service, and maxWait the longest wait that it accepts.
@@ -27,23 +25,6 @@ type terms struct {
 	WaitMillis int64   `json:"waitMillis"`
 	Value      *string `json:"value,omitempty"`
 }
-
-// A grant is the answer to acquire, campaign and renew, with the time before the request was sent. A 202 has only
-// RetryAfterMillis.
-type grant struct {
-	LockToken        string        `json:"lockToken"`
-	FencingToken     fencing.Token `json:"fencingToken"`
-	TTLMillis        int64         `json:"ttlMillis"`
-	ValidMillis      int64         `json:"validMillis"`
-	RetryAfterMillis int64         `json:"retryAfterMillis"`
-
-	sent time.Time
-}
-
-func (g *grant) ttl() time.Duration { return time.Duration(g.TTLMillis) * time.Millisecond }
-
-// end returns when the lease ends.
-func (g *grant) end() time.Time { return g.sent.Add(time.Duration(g.ValidMillis) * time.Millisecond) }
 
 // Lock waits until the lock is free and takes it. Waiters get the lock in the order in which they joined the queue.
 //

@@ -163,3 +163,18 @@ func (c *Client) remove(h *Hold) {
 	defer c.mu.Unlock()
 	delete(c.holds, h)
 }
+
+// sleep waits, and reports false if ctx ends first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	if ctx.Err() != nil {
+		return false
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -156,18 +156,3 @@ func (b *backoff) after(err error) time.Duration {
 
 // reset forgets the failures, after an answer.
 func (b *backoff) reset() { b.failures = 0 }
-
-// sleep waits, and reports false if ctx ends first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	if ctx.Err() != nil {
-		return false
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}

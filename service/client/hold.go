@@ -247,3 +247,20 @@ func (c *Client) release(ctx context.Context, h *Hold, bound time.Duration) erro
 		}
 	}
 }
+
+// A grant is the answer to acquire, campaign and renew, with the time before the request was sent. A 202 has only
+// RetryAfterMillis.
+type grant struct {
+	LockToken        string        `json:"lockToken"`
+	FencingToken     fencing.Token `json:"fencingToken"`
+	TTLMillis        int64         `json:"ttlMillis"`
+	ValidMillis      int64         `json:"validMillis"`
+	RetryAfterMillis int64         `json:"retryAfterMillis"`
+
+	sent time.Time
+}
+
+func (g *grant) ttl() time.Duration { return time.Duration(g.TTLMillis) * time.Millisecond }
+
+// end returns when the lease ends.
+func (g *grant) end() time.Time { return g.sent.Add(time.Duration(g.ValidMillis) * time.Millisecond) }

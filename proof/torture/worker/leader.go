@@ -29,9 +29,6 @@ func init() {
 // term is handed over to them.
 const candidate = "candidate "
 
-// priorityOf returns the priority of a process's candidates. Half of the processes have none.
-func priorityOf(seed uint64) int { return max(0, int(seed%4)-1) }
-
 // campaign campaigns at path.
 func (c *lockkeeperClient) campaign(ctx context.Context, path string) (Hold, error) {
 	e, err := election.New(c.client, path, &election.Options{

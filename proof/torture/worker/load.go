@@ -6,19 +6,12 @@ package worker
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/proof/torture/register"
-)
-
-// Causes of a call's cancelled context.
-var (
-	errBurst   = errors.New("all contenders of the path are cancelled")
-	errStopped = errors.New("the contender stops")
 )
 
 // A load is one additional client of a worker process, with many waiters and many holds. The loss of its session affects all
@@ -117,10 +110,4 @@ func (p *process) cancelAll(path string) {
 	for cancel := range p.waiting[path] {
 		(*cancel)(errBurst)
 	}
-}
-
-// wasCancelled reports whether an attempt failed because its context was cancelled by this process.
-func wasCancelled(ctx context.Context, err error) bool {
-	cause := context.Cause(ctx)
-	return errors.Is(err, context.Canceled) && (errors.Is(cause, errBurst) || errors.Is(cause, errStopped))
 }

@@ -138,3 +138,6 @@ func causeOf(err error) history.Cause {
 	}
 	return history.Cause(fmt.Sprint(err))
 }
+
+// priorityOf returns the priority of a process's candidates. Half of the processes have none.
+func priorityOf(seed uint64) int { return max(0, int(seed%4)-1) }

@@ -23,7 +23,6 @@ const (
 	downgrade  = "downgrade"
 	acquire    = "acquire"
 	tryAcquire = "tryacquire"
-	several    = "all"
 	nested     = "nest"
 )
 

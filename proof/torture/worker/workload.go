@@ -19,6 +19,9 @@ import (
 	"github.com/lockkeeper/lockkeeper/proof/torture/register"
 )
 
+// several is the operation that acquires several paths together.
+const several = "all"
+
 // A workloadClient runs the workload on one client of a contender, one operation after the other.
 type workloadClient struct {
 	*process
@@ -343,4 +346,16 @@ func (a *workloadClient) work(parts []part, d time.Duration) {
 // isExtended reports whether a part must be held for longer.
 func (a *workloadClient) isExtended(p part) bool {
 	return time.Now().Before(a.extendedUntil(p.by.Attempt))
+}
+
+// Causes of a call's cancelled context.
+var (
+	errBurst   = errors.New("all contenders of the path are cancelled")
+	errStopped = errors.New("the contender stops")
+)
+
+// wasCancelled reports whether an attempt failed because its context was cancelled by this process.
+func wasCancelled(ctx context.Context, err error) bool {
+	cause := context.Cause(ctx)
+	return errors.Is(err, context.Canceled) && (errors.Is(cause, errBurst) || errors.Is(cause, errStopped))
 }

@@ -12,15 +12,6 @@ import (
 	"github.com/lockkeeper/lockkeeper/service/internal/principal"
 )
 
-// Actions keeps the newest administrative actions of all replicas, as *actions.Store does. A name is that of an entry.
-type Actions interface {
-	Begin(ctx context.Context, e audit.Event) (name string, err error)
-	End(ctx context.Context, name string, e audit.Event) error
-	Withdraw(ctx context.Context, name string, e audit.Event) error // it has changed nothing
-	// List returns the newest first, of the namespaces that may returns true for.
-	List(ctx context.Context, may func(namespace string) bool, limit int) ([]audit.Event, error)
-}
-
 // recordTimeout bounds how long an administrative action waits for its records.
 const recordTimeout = 5 * time.Second
 

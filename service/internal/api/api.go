@@ -18,6 +18,7 @@ import (
 	"github.com/lockkeeper/lockkeeper/lease"
 	"github.com/lockkeeper/lockkeeper/recipes"
 	"github.com/lockkeeper/lockkeeper/service/internal/audit"
+	"github.com/lockkeeper/lockkeeper/service/internal/history"
 	"github.com/lockkeeper/lockkeeper/service/internal/holds"
 	"github.com/lockkeeper/lockkeeper/service/internal/limit"
 	"github.com/lockkeeper/lockkeeper/service/internal/locktoken"
@@ -131,3 +132,18 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.handler.Serv
 
 // OpenAPI returns the description of the routes, which requests are validated against.
 func (a *API) OpenAPI() *huma.OpenAPI { return a.huma.OpenAPI() }
+
+// Actions keeps the newest administrative actions of all replicas, as *actions.Store does. A name is that of an entry.
+type Actions interface {
+	Begin(ctx context.Context, e audit.Event) (name string, err error)
+	End(ctx context.Context, name string, e audit.Event) error
+	Withdraw(ctx context.Context, name string, e audit.Event) error // it has changed nothing
+	// List returns the newest first, of the namespaces that may returns true for.
+	List(ctx context.Context, may func(namespace string) bool, limit int) ([]audit.Event, error)
+}
+
+// History keeps the last grants and forced releases of each lock, as *history.Log does.
+type History interface {
+	Add(namespace, key string, e history.Entry)
+	List(ctx context.Context, namespace, key string) ([]history.Entry, error) // the newest first
+}

@@ -4,7 +4,6 @@ package api
 
 import (
 	"context"
-	"strconv"
 	"time"
 
 	"github.com/lockkeeper/lockkeeper/service/internal/audit"
@@ -40,13 +39,8 @@ func eventOf(c *call, in any, out *answer) audit.Event {
 		}
 	case out != nil:
 		e.Status = out.Status
-		switch body := out.Body.(type) {
-		case *grant:
-			e.Token, e.Node = body.FencingToken, body.node
-		case *numericGrant:
-			e.Token, e.Node = strconv.FormatInt(body.FencingToken, 10), body.node
-		case *forced:
-			e.Token, e.Node = body.FencingToken, body.Node
+		if body, ok := out.Body.(interface{ lease() (token, node string) }); ok {
+			e.Token, e.Node = body.lease()
 		}
 	}
 	return e

@@ -10,9 +10,6 @@ import (
 	"github.com/lockkeeper/lockkeeper/service/internal/principal"
 )
 
-// valueName is the entry of a lease's metadata that holds the value which a leader publishes.
-const valueName = "value"
-
 // An election is a lock whose holder publishes a value. An election and a lock of the same name are one queue, as they
 // are in the library.
 type campaignRequest struct {

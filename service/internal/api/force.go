@@ -60,6 +60,8 @@ type forced struct {
 	FencingToken     string `json:"fencingToken"`
 }
 
+func (g *forced) lease() (token, node string) { return g.FencingToken, g.Node }
+
 var forceOperation = operation{
 	name: "force-release", method: http.MethodPost, path: "/v1/locks/{namespace}/{key}/force-release",
 	summary: "Release a lock without its holder", role: principal.Admin, audited: true, administrative: true,

@@ -11,12 +11,6 @@ import (
 	"github.com/lockkeeper/lockkeeper/service/internal/history"
 )
 
-// History keeps the last grants and forced releases of each lock, as *history.Log does.
-type History interface {
-	Add(namespace, key string, e history.Entry)
-	List(ctx context.Context, namespace, key string) ([]history.Entry, error) // the newest first
-}
-
 // event is one entry of a history.
 type event struct {
 	Time         time.Time `json:"time" doc:"By the clock of the replica. The order is that of the fencing tokens"`

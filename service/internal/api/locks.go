@@ -96,6 +96,8 @@ type grant struct {
 	token fencing.Token
 }
 
+func (g *grant) lease() (token, node string) { return g.FencingToken, g.node }
+
 // waiting is the answer to a poll that ended with wait time left.
 type waiting struct {
 	LockKey          string `json:"lockKey"`

@@ -86,3 +86,6 @@ func oldestWait(waiters []recipes.Contender, now time.Time) (oldest time.Duratio
 	}
 	return oldest
 }
+
+// valueName is the entry of a lease's metadata that holds the value which a leader publishes.
+const valueName = "value"

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -75,6 +76,10 @@ type numericGrant struct {
 	ValidMillis  int64     `json:"valid_ms" doc:"The lease ends so long after the sending of this request, by your monotonic clock"`
 
 	node string // for the audit
+}
+
+func (g *numericGrant) lease() (token, node string) {
+	return strconv.FormatInt(g.FencingToken, 10), g.node
 }
 
 // numericRenewed is a lease that was extended.

@@ -188,3 +188,11 @@ func setToken(w http.ResponseWriter, r *http.Request, token string) {
 	}
 	http.SetCookie(w, cookie)
 }
+
+// actionsPath is the URL of the page of administrative actions.
+const actionsPath = "/actions"
+
+// keyPath is the URL of the page of one lock.
+const keyPath = "/key"
+
+const forcePath = "/force-release"

@@ -8,9 +8,6 @@ import (
 	"github.com/lockkeeper/lockkeeper/service/internal/principal"
 )
 
-// actionsPath is the URL of the page of administrative actions.
-const actionsPath = "/actions"
-
 // viewActions shows the newest administrative actions of all replicas.
 func (a *API) viewActions(w http.ResponseWriter, r *http.Request) {
 	c := callOf(r.Context())

@@ -13,7 +13,6 @@ import (
 )
 
 const (
-	forcePath = "/force-release"
 	maxReason = 512 // characters, as forceRequest has it
 )
 

@@ -15,9 +15,6 @@ import (
 	"github.com/lockkeeper/lockkeeper/service/internal/principal"
 )
 
-// keyPath is the URL of the page of one lock.
-const keyPath = "/key"
-
 // keyBody is the part of the page of one lock that changes.
 type keyBody struct {
 	Lock     row

@@ -146,3 +146,8 @@ func masked(acl []wire.ACL) []wire.ACL {
 	}
 	return out
 }
+
+// An Identity is one identity of a session: its address, {"ip", "127.0.0.1"}, or a
+// credential, {"digest", "user:base64 of the SHA-1"}. The permissions of world:anyone need
+// none. An identity of the scheme "super" has all permissions.
+type Identity struct{ Scheme, ID string }

@@ -15,11 +15,6 @@ import (
 	"github.com/lockkeeper/lockkeeper/zktest/internal/wire"
 )
 
-// An Identity is one identity of a session: its address, {"ip", "127.0.0.1"}, or a
-// credential, {"digest", "user:base64 of the SHA-1"}. The permissions of world:anyone need
-// none. An identity of the scheme "super" has all permissions.
-type Identity struct{ Scheme, ID string }
-
 // A Tree holds the nodes of one server. It is not safe for concurrent use.
 type Tree struct {
 	// TTL enables nodes with a time to live: ZooKeeper's extendedTypesEnabled.
