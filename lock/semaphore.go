@@ -32,6 +32,9 @@ type Semaphore struct {
 	permits *recipes.Permits
 }
 
+// MaxPermits is the greatest limit of a Semaphore, 1<<20.
+const MaxPermits = recipes.MaxPermits
+
 // SemaphoreOptions are the options of a Semaphore. The zero value of a field means its default.
 //
 // There is no LockDelay and no Fence: several calls hold permits at the same time, and the breadcrumb
@@ -57,7 +60,7 @@ type Permits struct {
 // Release gives the permits back. It does, and returns, what Hold.Unlock does.
 func (p *Permits) Release(ctx context.Context) error { return p.hold.Unlock(ctx) }
 
-// NewSemaphore returns the semaphore at path with a limit of 1 to recipes.MaxPermits. It sends no
+// NewSemaphore returns the semaphore at path with a limit of 1 to MaxPermits. It sends no
 // request. A limit of 0 is the one that is stored: if none is, the methods return ErrNoLimit, and store nothing. opts may be nil.
 func NewSemaphore(client *recipes.Client, path string, limit int, opts *SemaphoreOptions) (*Semaphore, error) {
 	if opts == nil {

@@ -175,7 +175,7 @@ func TestCancelledFirstWaiterLetsTheNextOneIn(t *testing.T) {
 func TestWeightsThatAreNotPossibleAreNamedAndCreateNothing(t *testing.T) {
 	bubble(t, func(s servers) {
 		sem, client := s.semaphore(2)
-		for _, weight := range []int{0, -1, 3, recipes.MaxPermits + 1} {
+		for _, weight := range []int{0, -1, 3, lock.MaxPermits + 1} {
 			_, err := sem.Acquire(s.Context(), weight)
 			require.ErrorContains(s, err, fmt.Sprintf("weight of %d permits: must be 1 to", weight))
 			_, err = sem.TryAcquire(s.Context(), weight)
@@ -184,7 +184,7 @@ func TestWeightsThatAreNotPossibleAreNamedAndCreateNothing(t *testing.T) {
 		contenders, err := sem.Contenders(s.Context())
 		require.NoError(s, err)
 		require.Empty(s, contenders)
-		for _, limit := range []int{-1, recipes.MaxPermits + 1} {
+		for _, limit := range []int{-1, lock.MaxPermits + 1} {
 			_, err := lock.NewSemaphore(client, "/locks/permits", limit, nil)
 			require.ErrorContains(s, err, fmt.Sprintf("limit of %d permits: must be 1 to 1048576", limit))
 			require.ErrorContains(s, sem.Resize(s.Context(), limit), fmt.Sprintf("limit of %d permits: must be", limit))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockkeeper/lockkeeper/lock"
 	"github.com/lockkeeper/lockkeeper/recipes"
 )
 
@@ -34,8 +35,8 @@ that has no limit is refused: the first process that uses a semaphore stores one
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			limit, err := strconv.Atoi(args[1])
-			if err != nil || limit < 1 || limit > recipes.MaxPermits {
-				return usageErrorf("LIMIT %q is not a number from 1 to %d", args[1], recipes.MaxPermits)
+			if err != nil || limit < 1 || limit > lock.MaxPermits {
+				return usageErrorf("LIMIT %q is not a number from 1 to %d", args[1], lock.MaxPermits)
 			}
 			if err := conn.check(); err != nil {
 				return err

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockkeeper/lockkeeper/internal/ownerlabel"
-	"github.com/lockkeeper/lockkeeper/recipes"
+	"github.com/lockkeeper/lockkeeper/lock"
 )
 
 // runArguments are the arguments of the run command.
@@ -128,8 +128,8 @@ func (a *runArguments) parsePermits() error {
 	switch {
 	case malformed != nil:
 		return usageErrorf("--permits %q is not N/LIMIT: 1/4 holds one permit of four", a.permits)
-	case a.weight < 1 || a.weight > recipes.MaxPermits || limited && (a.limit < 1 || a.limit > recipes.MaxPermits):
-		return usageErrorf("--permits %s: both numbers must be from 1 to %d", a.permits, recipes.MaxPermits)
+	case a.weight < 1 || a.weight > lock.MaxPermits || limited && (a.limit < 1 || a.limit > lock.MaxPermits):
+		return usageErrorf("--permits %s: both numbers must be from 1 to %d", a.permits, lock.MaxPermits)
 	case limited && a.weight > a.limit:
 		return usageErrorf("--permits %s: %d permits are never free at a limit of %d: ask for fewer", a.permits, a.weight, a.limit)
 	}
