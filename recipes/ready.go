@@ -38,9 +38,9 @@ func (c *Client) Ready() error {
 }
 
 // States yields the client's state, and then its state after each change: a session
-// that is opened or over, attached or detached. Each subscriber gets every change, in
-// order, however slow it is; its queue grows meanwhile. The sequence ends when ctx is done
-// or the client is closed. A new proof does not count as a change.
+// that is opened or over, attached or detached. A reader that is slower than the
+// changes skips to the newest. The sequence ends when ctx is done or the client is closed. A new proof does
+// not count as a change.
 //
 // Any number of subscribers may run at the same time.
 func (c *Client) States(ctx context.Context) iter.Seq[State] {

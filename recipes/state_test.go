@@ -71,7 +71,7 @@ func TestClientBetweenTwoSessionsIsNotReady(t *testing.T) {
 	})
 }
 
-func TestEverySubscriberGetsEveryStateInOrderHoweverSlowItIs(t *testing.T) {
+func TestSlowSubscriberSkipsToTheNewestState(t *testing.T) {
 	faketime.Test(t, func(t *testing.T) {
 		s := newEnsemble(t)
 		client := s.connect(s.options())
@@ -87,7 +87,7 @@ func TestEverySubscriberGetsEveryStateInOrderHoweverSlowItIs(t *testing.T) {
 		}
 		synctest.Wait()
 		want := []bool{true}
-		for range 600 { // more changes than events of the trace may wait
+		for range 30 {
 			s.link.Reset()
 			time.Sleep(2 * time.Second)
 			want = append(want, false, true)
@@ -95,8 +95,10 @@ func TestEverySubscriberGetsEveryStateInOrderHoweverSlowItIs(t *testing.T) {
 		client.Close()
 		want = append(want, false)
 		subscribers.Wait()
-		for i := range seen {
-			require.Equal(t, want, seen[i], "subscriber %d", i)
+		require.Equal(t, want, seen[0], "a reader that keeps up sees each state")
+		for i, states := range seen[1:] {
+			require.Less(t, len(states), len(want)/2, "subscriber %d", i+1)
+			require.False(t, states[len(states)-1], "subscriber %d sees the last state", i+1)
 		}
 	})
 }

@@ -16,13 +16,13 @@ type broadcast struct {
 	closed bool
 }
 
-// A subscriber is a queue of states.
+// A subscriber has the newest state that its reader has not taken.
 type subscriber struct {
-	wake chan struct{} // signals that queue or closed has changed
+	wake chan struct{} // signals that newest or closed has changed
 
-	mu     sync.Mutex // guards what follows
-	queue  []session.Status
-	closed bool // no further state follows
+	mu     sync.Mutex      // guards what follows
+	newest *session.Status // nil once it was taken
+	closed bool            // no further state follows
 }
 
 // subscribe returns a subscriber that begins with the current state.
@@ -35,9 +35,8 @@ func (b *broadcast) subscribe(present func() session.Status) *subscriber {
 	b.subs[sub] = struct{}{}
 	closed := b.closed
 	b.mu.Unlock()
-	// A change since then is already in the queue. The state that is read now is at least
-	// as new, and goes to the front.
-	sub.push(present(), true)
+	// A change since then was passed on already, or will be: it can be newer than the state that is read now.
+	sub.offer(present(), false)
 	if closed {
 		sub.close()
 	}
@@ -50,16 +49,16 @@ func (b *broadcast) unsubscribe(sub *subscriber) {
 	delete(b.subs, sub)
 }
 
-// send queues state for all subscribers.
+// send passes state to all subscribers.
 func (b *broadcast) send(state session.Status) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for sub := range b.subs {
-		sub.push(state, false)
+		sub.offer(state, true)
 	}
 }
 
-// close ends each subscription once its subscriber has taken the queued states.
+// close ends each subscription once its subscriber has taken the newest state.
 func (b *broadcast) close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -69,12 +68,11 @@ func (b *broadcast) close() {
 	}
 }
 
-func (s *subscriber) push(state session.Status, first bool) {
+// offer makes state the newest, in place of one that was not taken only if it is newer.
+func (s *subscriber) offer(state session.Status, newer bool) {
 	s.mu.Lock()
-	if first {
-		s.queue = append([]session.Status{state}, s.queue...)
-	} else {
-		s.queue = append(s.queue, state)
+	if newer || s.newest == nil {
+		s.newest = &state
 	}
 	s.mu.Unlock()
 	s.signal()
@@ -98,11 +96,10 @@ func (s *subscriber) signal() {
 func (s *subscriber) Next(ctx context.Context) (session.Status, bool) {
 	for {
 		s.mu.Lock()
-		if len(s.queue) > 0 {
-			state := s.queue[0]
-			s.queue = s.queue[1:]
+		if state := s.newest; state != nil {
+			s.newest = nil
 			s.mu.Unlock()
-			return state, ctx.Err() == nil
+			return *state, ctx.Err() == nil
 		}
 		closed := s.closed
 		s.mu.Unlock()
