@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lease carries out leases: contenders that hold no ZooKeeper session. It is the
-// protocol of a stateless lock service, whose replicas call it for HTTP clients. Leases,
-// locks and elections of package recipes, and contenders of other libraries share one
-// queue.
+// Package lease carries out leases: contenders that hold no ZooKeeper session. Replicas of
+// a stateless lock service call it for HTTP clients. Leases, locks, elections and contenders
+// of other libraries share one queue.
 //
 // A lease is a persistent node with a record that has a TTL. Its holder writes the record
 // again to renew it; an observer that has seen one version for TTL × 33/32 deletes the

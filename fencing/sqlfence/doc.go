@@ -75,8 +75,8 @@
 //     what the function does after that is committed immediately, unfenced. Do cannot undo it, and returns [ErrTxEnded], or the
 //     function's own error. LOCK TABLES also leaves its locks on the pooled connection: do not use it. Tables of engines other
 //     than InnoDB have no transactions.
-//   - The driver decides how long a commit waits for a reply that does not come: pgx observes ctx; lib/pq and
-//     go-sql-driver/mysql wait for as long as the connection seems alive, the latter at most for its readTimeout.
+//   - A commit waits for a reply that does not come as the driver decides: pgx observes ctx; lib/pq and go-sql-driver/mysql
+//     wait for as long as the connection seems alive, the latter at most for its readTimeout.
 //   - SQLite has one writer for the whole file. Set a busy timeout (with modernc.org/sqlite: _pragma=busy_timeout(5000)), or
 //     the second writer gets an error immediately.
 //   - SQLite, too, ends the transaction at some statements that fail: a write whose own ctx is done, a conflict with OR

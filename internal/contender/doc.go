@@ -16,7 +16,7 @@
 //	lost [CAUSE]   its hold or its session is over
 //	failed CAUSE   a command has failed
 //
-// A contender may have further commands and events. A test uses [Process]; a contender in Go uses [Serve] and [Report].
+// A test uses [Process]; a contender in Go uses [Serve] and [Report].
 package contender
 
 // Mark is the beginning of an event.

@@ -6,9 +6,6 @@
 //
 //	go test ./zktest/internal/conformance
 //
-// Scenarios are written, or generated from a seed. Their transcripts do not depend on the server; the test shows the
-// first difference between two transcripts. The flags begin with -conformance: for more sequences, for longer ones, to
-// repeat one that failed, and for a folder for the transcripts.
-//
-// Permanent differences are listed with their reasons, in this package's tests and in zktest's documentation.
+// Scenarios are written, or generated from a seed. The test shows the first difference between two transcripts. Permanent
+// differences are listed with their reasons, in this package's tests and in zktest's documentation.
 package conformance
