@@ -32,7 +32,7 @@ func TestStaleWriteFailsAsAWholeAndNamesBothEpochs(t *testing.T) {
 		stale := s.stale(err)
 		require.ErrorIs(s, err, fencing.ErrStale)
 		require.ErrorIs(s, err, recipes.ErrLost)
-		require.ErrorContains(s, err, `that of "b"`)
+		require.ErrorContains(s, err, `belongs to "b"`)
 		require.Equal(s, term.Token(), stale.Newest.Token)
 		require.Less(s, stale.Token, stale.Newest.Token)
 		s.requireState("b")

@@ -59,7 +59,7 @@ func Example() {
 	_, err = first.Commit(ctx, &zk.SetDataRequest{Path: "/example/plan", Data: []byte("stale"), Version: -1})
 	var stale *epoch.StaleError
 	if errors.As(err, &stale) {
-		fmt.Printf("epoch %d is rejected: epoch %d is that of %s\n", stale.Epoch, stale.Newest.Number, stale.Newest.Owner)
+		fmt.Printf("epoch %d is rejected: epoch %d belongs to %s\n", stale.Epoch, stale.Newest.Number, stale.Newest.Owner)
 	}
 	if err := term.Resign(ctx); err != nil {
 		log.Fatal(err)
@@ -67,5 +67,5 @@ func Example() {
 	// Output:
 	// epoch 1 wrote: <nil>
 	// epoch 2 wrote: <nil>
-	// epoch 1 is rejected: epoch 2 is that of pod-2
+	// epoch 1 is rejected: epoch 2 belongs to pod-2
 }

@@ -45,7 +45,7 @@ func (r Record) describe() string {
 	if r.byOperator() {
 		return fmt.Sprintf("epoch %d was written by an operator", r.Number)
 	}
-	return fmt.Sprintf("epoch %d is that of %q with token %v", r.Number, r.Owner, r.Token)
+	return fmt.Sprintf("epoch %d belongs to %q with token %v", r.Number, r.Owner, r.Token)
 }
 
 // A content is the data of an epoch's node.

@@ -38,7 +38,7 @@ func TestLeaderSupersededWhileItsNodeExistsWritesNothing(t *testing.T) {
 		_, err = others.Claim(s.Context(), aTerm.Claim)
 		require.ErrorIs(s, err, fencing.ErrStale)
 		require.ErrorContains(s, err, fmt.Sprintf("no epoch of %s for token %v", path, aTerm.Token()))
-		require.ErrorContains(s, err, `epoch 2 is that of "b"`)
+		require.ErrorContains(s, err, `epoch 2 belongs to "b"`)
 
 		require.NoError(s, aTerm.Resign(s.Context()))
 		_, third := a.lead()

@@ -22,7 +22,7 @@
 //   - Tokens of different paths are not comparable: one Gate, one path.
 //   - Reads are not fenced. A former holder can read, and act elsewhere on what it read.
 //   - Equal tokens are admitted. The holder itself is responsible for the order and for duplicates of its own writes.
-//   - Holds that several clients share, such as those of readers, have tokens too. [Gate.AdmitShared] checks them, and never
+//   - Holds that several clients share, such as readers, have tokens too. [Gate.AdmitShared] checks them, and never
 //     makes one of them the newest. The guards in the packages beside this one check exclusive tokens only: do not pass them
 //     the token of a shared hold.
 //   - A token is a number, not a secret: a gate stops stale writes, not malicious writes.

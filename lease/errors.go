@@ -99,7 +99,7 @@ type MismatchError struct{ Field string }
 
 // Error names the parameter.
 func (e *MismatchError) Error() string {
-	return fmt.Sprintf("%s differs from that of an earlier request with the same requestId", e.Field)
+	return fmt.Sprintf("%s differs from the one in an earlier request with the same requestId", e.Field)
 }
 
 // A FrontError is returned by ForceRelease when another contender is in front.

@@ -80,4 +80,4 @@ func (d digestMD5) Authenticate(_ context.Context, _ string, exchange func([]byt
 // errNoChallenge is what a server without a SASL configuration causes: it answers each token with an
 // empty one.
 var errNoChallenge = fmt.Errorf("%w: %w", zk.ErrAuthFailed,
-	errors.New("server answers without a challenge: it has no SASL configuration, or that of another mechanism"))
+	errors.New("server answers without a challenge: it has no SASL configuration, or one for another mechanism"))

@@ -88,7 +88,7 @@ func TestDoctorFindsProblemsOfQueues(t *testing.T) {
 	require.Len(t, causes, 5, "%v", d.Findings)
 	require.Contains(t, causes["list /ledger"], `1 children belong to no known library ("note")`)
 	require.Contains(t, causes["check session /stale/x-lock-0000000007"], "the contender belongs to no session")
-	require.Contains(t, causes["check session /garbage/x-lock-0000000000"], "its record is not that of a lease", "it has no TTL")
+	require.Contains(t, causes["check session /garbage/x-lock-0000000000"], "its record is not a lease's", "it has no TTL")
 	require.Contains(t, causes["read /secret/lock-0000000000"], "contenders behind it cannot wait")
 	require.Contains(t, causes["check counter /busy"], "the next number is 2147482648 of 2147483647")
 

@@ -119,7 +119,7 @@ func (d *diagnosis) checkContenders(ctx context.Context, client *recipes.Client,
 			d.checkLease(path, r.data, time.UnixMilli(r.stat.Mtime), time.Now())
 		default:
 			d.found("check session", path, "delete the node once the work that it stands for has stopped",
-				"the contender belongs to no session, and its record is not that of a lease: it blocks the queue until it is deleted")
+				"the contender belongs to no session, and its record is not a lease's: it blocks the queue until it is deleted")
 		}
 	}
 	return nil

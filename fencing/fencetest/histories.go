@@ -20,7 +20,7 @@ var historyProperties = []property{
 		name:  "a token of another history is refused with both histories whatever its number",
 		needs: needs{histories: true}, check: otherHistoryIsRefused,
 	},
-	{name: "a fence without a history adopts that of the next admitted token", needs: needs{histories: true}, check: historyIsAdopted},
+	{name: "a fence without a history adopts the history of the next admitted token", needs: needs{histories: true}, check: historyIsAdopted},
 	{
 		name:  "a guard without a history neither checks nor changes the stored one",
 		needs: needs{histories: true}, check: unnamedHistoryIsNotChecked,

@@ -30,7 +30,7 @@ var properties = slices.Concat([]property{
 	{name: "zero and negative tokens are refused as invalid", check: invalidIsRefused},
 	{name: "a stale write of the stored value is refused", check: staleWriteOfStoredValueIsRefused},
 	{name: "resources are independent however alike their names", check: resourcesAreIndependent},
-	{name: "no fence is forgotten for those of other resources", check: manyFencesAreKept},
+	{name: "no fence is forgotten for fences of other resources", check: manyFencesAreKept},
 	{name: "a name that is empty, too long, not UTF-8 or has NUL is an error about the resource", check: invalidNamesAreErrors},
 	{name: "a value over the stated limit is an error and changes nothing", needs: needs{maxValue: true}, check: longValuesAreErrors},
 	{name: "a context that is done is an error and changes nothing", check: doneContextChangesNothing},

@@ -101,7 +101,7 @@ func (p *probe) race(seed uint64, old, recent Guarded, want string) {
 		p.t.Fatalf("round of seed %d: %v", seed, err)
 	}
 	if value := p.value(resource); value != want {
-		p.t.Fatalf("round of seed %d: value is %q, want that of the newer token", seed, value)
+		p.t.Fatalf("round of seed %d: value is %q, want the value of the newer token", seed, value)
 	}
 	p.refuses(resource, older, newer)
 }

@@ -52,7 +52,7 @@ var (
 	}
 	QueueLength = &Metric{
 		Name: "queue_length", Kind: Histogram, Labels: []string{pathLabel},
-		Help:    "Contenders in the queue, those of other clients included, whenever a contender of this client has joined.",
+		Help:    "Contenders in the queue, also of other clients, whenever a contender of this client has joined.",
 		Buckets: []float64{1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000, 5000},
 	}
 	Handoffs = &Metric{

@@ -15,7 +15,7 @@ import (
 // weight counts as the limit. FirstInQueue does not apply between contenders that have weights. Nothing is excused.
 var PermitsWithinLimit = register(definition{
 	name:    "permits-within-limit",
-	meaning: "at a grant of permits, those of all earlier contenders and its own are within the limit",
+	meaning: "at a grant of permits, they and the permits of all earlier contenders are within the limit",
 	counts:  "grants of permits",
 	judge: func(t *timeline, found report) {
 		limits := t.of(history.Limited)

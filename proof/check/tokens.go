@@ -27,7 +27,7 @@ func risingTokens(t *timeline, found report) {
 		}
 		for _, before := range earlier {
 			if before != nil && h.granted.Token <= before.granted.Token {
-				found("the token is not greater than that of the previous grant", before.granted, h.granted)
+				found("the token is not greater than the token of the previous grant", before.granted, h.granted)
 			}
 		}
 		if same[path] == nil || !h.granted.Shared || h.granted.Token > same[path].granted.Token {

@@ -13,7 +13,7 @@ import (
 
 // event is one entry of a history.
 type event struct {
-	Time         time.Time `json:"time" doc:"By the clock of the replica. The order is that of the fencing tokens"`
+	Time         time.Time `json:"time" doc:"By the clock of the replica. Entries are ordered by fencing token"`
 	Action       string    `json:"action" enum:"acquired,revoked,force-released" doc:"revoked: a forced release in mode safe"`
 	FencingToken string    `json:"fencingToken" doc:"Of the holder"`
 	OwnerID      string    `json:"ownerId,omitempty" doc:"That acquired the lock"`

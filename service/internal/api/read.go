@@ -43,7 +43,7 @@ type status struct {
 	Locked       bool              `json:"locked" doc:"An expired lease that is not deleted yet is locked"`
 	OwnerID      string            `json:"ownerId,omitempty" doc:"Of the holder; for a holder that uses a library, its label"`
 	FencingToken string            `json:"fencingToken,omitempty" doc:"Of the holder"`
-	Kind         string            `json:"kind,omitempty" enum:"lease,session,foreign,persistent" doc:"lease: through this service. session: by the library. foreign: by another library. persistent: its node belongs to no session, and its record is not that of a lease: it holds the lock until the node is deleted"`
+	Kind         string            `json:"kind,omitempty" enum:"lease,session,foreign,persistent" doc:"lease: through this service. session: by the library. foreign: by another library. persistent: its node belongs to no session, and its record is not a lease's: it holds the lock until the node is deleted"`
 	ExpiresAt    int64             `json:"expiresAt,omitempty" doc:"Of a lease, informational: ms since the epoch"`
 	CreatedAt    int64             `json:"createdAt,omitempty" doc:"When the holder joined the queue, by the clock of its replica or its host: ms since the epoch"`
 	UpdatedAt    int64             `json:"updatedAt,omitempty" doc:"When the record of the holder was written last, by ZooKeeper's clock: ms since the epoch"`
