@@ -31,8 +31,7 @@
 // clock that is slower by 1/64, and clients of the library in the same queues.
 //
 // Holders also write state to the ensemble, in transactions that check their own node; the operation "reign" claims an epoch
-// first. They send the next write without waiting for the previous one, and release while the last one is under way. Neither a
-// pause nor an operator excuses a violation of the rules about these writes.
+// first. Neither a pause nor an operator excuses a violation of the rules about these writes.
 //
 // # What is checked
 //
