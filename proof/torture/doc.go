@@ -5,8 +5,8 @@
 // Package torture injects faults into a real ensemble and into the contenders for its locks and elections, and checks whether
 // two clients ever held a lock at the same time. `make torture` calls [Run].
 //
-// A run with findings keeps its history and prints the command that repeats its faults; contenders and servers then meet them at
-// other instants, so the finding need not recur.
+// A run without findings shows nothing about other faults, times and machines. A run with findings keeps its history and prints
+// the command that repeats its faults; contenders and servers then meet them at other instants, so the finding need not recur.
 //
 // # A run
 //

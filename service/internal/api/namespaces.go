@@ -4,11 +4,14 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/lockkeeper/lockkeeper/lease"
 	"github.com/lockkeeper/lockkeeper/service/internal/key"
@@ -30,7 +33,7 @@ type summary struct {
 	Waiters   int    `json:"waiters" doc:"Contenders that wait for these"`
 	HeldSince int64  `json:"heldSince,omitempty" doc:"When the holder that was first to do so joined its queue: its hold is at most so long. ms since the epoch"`
 	More      bool   `json:"more,omitempty" doc:"Further locks were not counted"`
-	ReadAt    int64  `json:"readAt,omitempty" doc:"When these were counted: ms since the epoch. Missing if they were not yet: ask again"`
+	ReadAt    int64  `json:"readAt,omitempty" doc:"When these were counted: ms since the epoch. Missing if they were not, because there was no time or no permission"`
 }
 
 // summaries is a part of the namespaces.
@@ -80,6 +83,9 @@ func (a *API) summarize(ctx context.Context, who *principal.Principal, after str
 	var err error
 	out.Namespaces, err = a.known.read(names, func(name string) (*summary, error) {
 		found, next, err := a.Locks.List(ctx, a.Root+"/"+name, "", summaryLocks, "")
+		if errors.Is(err, zk.ErrNoAuth) {
+			return &summary{Namespace: name}, nil // it must not hide the others
+		}
 		return summaryOf(name, found, next != ""), err
 	})
 	return out, err

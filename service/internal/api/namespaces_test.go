@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockkeeper/lockkeeper/internal/faketime"
@@ -90,4 +91,13 @@ func TestNamespaceThatCannotBeReadIsReadByTheNextCall(t *testing.T) {
 	f.locks.err = nil
 	found, _ := f.namespaces("client", "")
 	require.True(t, slices.ContainsFunc(found, func(s map[string]any) bool { return s["readAt"] != nil }))
+}
+
+func TestNamespaceThatTheServiceMayNotReadDoesNotHideTheOthers(t *testing.T) {
+	f := newFixture(t, &scripted{err: zk.ErrNoAuth})
+	found, _ := f.namespaces("client", "")
+	require.Equal(t, []map[string]any{{"namespace": "own", "locks": 0.0, "waiters": 0.0}}, found)
+	page := browser{f, "client", ownOrigin}.send("GET", "/", "")
+	require.Equal(t, 200, page.status)
+	require.Contains(t, string(page.body), "not counted")
 }

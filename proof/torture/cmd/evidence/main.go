@@ -7,8 +7,8 @@
 //	evidence DOCS
 //
 // To add a run, copy the result.json of its folder there, under a descriptive name: a run that is compared with others into
-// compared or, if it had few kinds of faults, into aimed. Remove the names of folders (-plan, -out) from its command: the seed
-// generates the same plan.
+// compared or, if it had few kinds of faults, into aimed. A test requires that a commit has the product that ran. Remove the
+// names of folders (-plan, -out) from its command: the seed generates the same plan.
 package main
 
 import (
